@@ -1,0 +1,42 @@
+#include "gpu/arena.hpp"
+
+#include <algorithm>
+#include <new>
+
+namespace lamella::gpu {
+
+namespace {
+constexpr std::align_val_t alignment{64};
+constexpr size_t smallest_block = size_t{1} << 20;
+} // namespace
+
+void arena::aligned_delete::operator()(std::byte* p) const { ::operator delete(p, alignment); }
+
+void* arena::allocate_bytes(size_t bytes) {
+  bytes = (bytes + 63) / 64 * 64;
+  while (block_ < blocks_.size()) {
+    auto& current = blocks_[block_];
+    if (current.size - used_ >= bytes) {
+      auto* result = current.data.get() + used_;
+      used_ += bytes;
+      return result;
+    }
+    ++block_;
+    used_ = 0;
+  }
+  auto size = std::max({bytes, smallest_block, capacity()});
+  blocks_.push_back({std::unique_ptr<std::byte, aligned_delete>{
+                       static_cast<std::byte*>(::operator new(size, alignment))},
+                     size});
+  block_ = blocks_.size() - 1;
+  used_ = bytes;
+  return blocks_.back().data.get();
+}
+
+size_t arena::capacity() const {
+  size_t total = 0;
+  for (const auto& b : blocks_) total += b.size;
+  return total;
+}
+
+} // namespace lamella::gpu

@@ -1,0 +1,261 @@
+/// Every operator a device can run: shapes, layout, what bounds it. A kernel set is one table of them.
+///
+/// Letters: M rows of the call, N outputs, K inputs, H kv heads of a shard, G query heads per kv
+/// head, D elements per head. All activations are fp32, row-major.
+///
+/// **Row-invariant.** What an operator computes for one row depends on that row alone: not on M, on
+/// the other rows, on the order of rows, on how slots are cut into runs, or on the number of threads.
+/// K is never split over threads. Results are bit-identical within one kernel set; tests compare
+/// bytes. Nothing here uses libm for exp, sin, cos: each kernel set has its own.
+#pragma once
+
+#include "gpu/arena.hpp"
+#include "gpu/team.hpp"
+#include "model/tensor.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace lamella::gpu {
+
+/// Elements of K, V, Q and attention output between devices, and of the KV cache.
+enum class half_type : uint8_t { f32, f16 };
+
+constexpr size_t bytes_of(half_type type) { return type == half_type::f32 ? 4 : 2; }
+
+/// What a kernel may use while it runs: threads, and memory that is free again when it returns.
+struct kernel_context {
+  team& workers;
+  arena& scratch;
+};
+
+/// A weight matrix [N outputs, K inputs] in the private layout of one kernel set. Not owning.
+struct packed_matrix {
+  model::tensor_type type = model::tensor_type::f32;
+  uint32_t outputs = 0; ///< N, any number
+  uint32_t inputs = 0;  ///< K, a multiple of block_elements(type)
+  const std::byte* data = nullptr; ///< 64-byte aligned, packed_bytes(...) long
+};
+
+// --- model side --------------------------------------------------------------------------------
+
+/// out[m] = row tokens[m] of the table, as fp32. Reads M rows of the table.
+struct embed_args {
+  packed_matrix table;
+  std::span<const uint32_t> tokens; ///< [M], each < table.outputs
+  float* out;                       ///< [M, K]
+};
+
+/// out = x / sqrt(mean(x^2) + epsilon) * weight, row by row.
+struct rms_norm_args {
+  const float* x;      ///< [M, width]
+  const float* weight; ///< [width]
+  float epsilon;
+  uint32_t rows, width;
+  float* out; ///< [M, width]; may be x
+};
+
+/// One product of a matmul: out = x * weight^T.
+struct matmul_part {
+  packed_matrix weight;
+  float* out;          ///< [M, out_stride], the first N of each row are written
+  uint32_t out_stride; ///< >= weight.outputs
+};
+
+/// Several products of one input (gate and up; K and V), which is quantised once.
+/// Quantised weights: activations become int8 per 32 inputs with one scale (d = max|x| / 127), exact
+/// integer sums per block, fp32 across blocks in ascending order. Plain weights: fp32 FMA over
+/// ascending k, activations not rounded. Reads every weight once per tile of rows: memory-bound for
+/// M < 8, then bound by int8 (fp32) arithmetic. 2 * M * N * K operations.
+struct matmul_args {
+  const float* x; ///< [M, K]
+  uint32_t rows;
+  std::span<const matmul_part> parts; ///< all with the same K
+};
+
+/// Which elements of a head are rotated together.
+enum class rope_pairing : uint8_t {
+  interleaved, ///< (2i, 2i + 1), as in LLaMA's GGUF files
+  halves,      ///< (i, i + D/2), as in Hugging Face files
+};
+
+/// Rotates each head of each row in place by position * frequency(i). The angle is computed in
+/// double precision and reduced before the kernel's own sin and cos, so that long contexts stay exact.
+struct rope_args {
+  float* x; ///< [M, heads, D], row stride `stride`
+  uint32_t rows, heads, dim, stride;
+  rope_pairing pairing;
+  std::span<const uint32_t> positions; ///< [M]
+  std::span<const double> frequencies; ///< [rotated / 2], radians per position; rotated <= D
+};
+
+/// out = gate / (1 + exp(-gate)) * up
+struct silu_mul_args {
+  const float *gate, *up; ///< [M, width]
+  uint32_t rows, width;
+  float* out; ///< [M, width]; may be gate or up
+};
+
+/// out = a + b
+struct add_args {
+  const float *a, *b; ///< [M, width]
+  uint32_t rows, width;
+  float* out; ///< [M, width]; may be a or b
+};
+
+/// Rounds rows of heads to the wire and lays them out kv-head-major, for the kv heads
+/// [first_head, first_head + head_count): out[h][m][j] = x[row_index[m]][(first_head + h) * width + j].
+/// `width` is G * D for queries and D for keys and values.
+struct to_wire_args {
+  const float* x; ///< [.., stride]
+  uint32_t stride;
+  std::span<const uint32_t> row_index; ///< [M], rows of x to take, in order
+  uint32_t first_head, head_count, width;
+  half_type wire;
+  std::byte* out; ///< [head_count, M, width] of wire
+};
+
+/// The inverse of to_wire: out[row_index[m]][(first_head + h) * width + j] = in[h][m][j].
+struct from_wire_args {
+  const std::byte* in; ///< [head_count, M, width] of wire
+  std::span<const uint32_t> row_index;
+  uint32_t first_head, head_count, width;
+  half_type wire;
+  float* out; ///< [.., stride]
+  uint32_t stride;
+};
+
+/// Changes a logit: l = (l > 0 ? l / scale : l * scale) + add. Penalties, biases, forbidden tokens.
+struct logit_edit {
+  uint32_t token;
+  float scale; ///< > 0; 1 leaves it
+  float add;   ///< may be -infinity
+};
+
+/// How to draw one token from one row of logits.
+struct sample_record {
+  uint32_t row;       ///< row of logits
+  uint64_t seed;      ///< of the request
+  uint32_t choice;    ///< k
+  uint32_t draw;      ///< i: index of the generated token within the choice
+  float temperature;  ///< 0: the highest logit, lowest id on ties
+  uint32_t top_k;     ///< 0: off
+  float top_p;        ///< 1: off; 0 keeps the top token
+  float min_p;        ///< 0: off
+  uint32_t logprobs;  ///< 0: none; else 1 + number of top tokens wanted (<= 21)
+  uint32_t first_edit, edit_count; ///< into sample_args::edits
+};
+
+struct token_logprob {
+  uint32_t token;
+  float logprob;
+};
+
+struct sampled_token {
+  uint32_t token;
+  float logprob = 0; ///< natural log of the distribution before edits, temperature and truncation
+  bool finite = true; ///< false: the row held NaN or infinity; `token` is 0 and must not be used
+  std::vector<token_logprob> top; ///< highest first
+};
+
+/// Draws one token per record: edits, temperature, top_k, top_p, min_p (each over what the one before
+/// left), then the draw. The draw is a pure function of (seed, choice, draw): counter-based, 53 bits.
+struct sample_args {
+  const float* logits; ///< [rows, vocabulary]
+  uint32_t rows, vocabulary;
+  std::span<const sample_record> records;
+  std::span<const logit_edit> edits;
+  std::span<sampled_token> out; ///< one per record
+};
+
+// --- attention side ----------------------------------------------------------------------------
+
+/// Consecutive slots holding consecutive positions of one sequence.
+struct slot_run {
+  uint32_t first;
+  uint32_t length;
+  friend bool operator==(const slot_run&, const slot_run&) = default;
+};
+
+/// The cache of one layer: one contiguous row per slot, K of all H heads, then V of all H heads.
+struct kv_layer {
+  std::byte* rows = nullptr; ///< [slots, 2, H, D] of `type`
+  half_type type = half_type::f16;
+  uint32_t kv_heads = 0, dim = 0;
+  size_t row_bytes() const { return size_t{2} * kv_heads * dim * bytes_of(type); }
+};
+
+/// Consecutive query rows of one sequence. Row i is at position first_position + i and attends to
+/// positions [0, first_position + i], its own included.
+struct attention_span {
+  uint32_t first_row, rows;
+  uint32_t first_position;
+  uint32_t first_run, run_count; ///< into attention_args::runs; they cover positions
+                                 ///< [0, first_position + rows) in order
+};
+
+/// Attention of a batch at one layer of one shard, in three steps on one stream, so that work starts
+/// when Q arrives (L-M14, L-M15; Lamina 4.2.2):
+///   attend_previous   when Q is there: spans of one row attend to all earlier positions
+///   append_kv         when K and V are there: rows of the cache are written at their slots
+///   attend_new        spans of several rows attend to their earlier positions; then every row's own
+///                     position is merged last, and the output is rounded to the wire
+///
+/// The arithmetic of a row is fixed: positions in chunks of 256 aligned to position 0, each chunk in
+/// tiles of 16 positions aligned to position 0 with a running maximum, chunks merged in ascending
+/// order, the own position merged last as a part of its own. Both kinds of span give the same bytes.
+/// The own K and V enter as rounded to the wire and then to the cache type.
+///
+/// Memory-bound for spans of one row: reads (position) * row_bytes per row, once, whatever G is.
+struct attention_args {
+  kv_layer kv;
+  uint32_t rows;  ///< M
+  uint32_t group; ///< G
+  float scale;    ///< of the scores, usually 1 / sqrt(D); applied to q in fp32
+  half_type wire;
+  const std::byte* q;    ///< [H, M, G, D] of wire
+  const std::byte* k_new; ///< [H, M, D] of wire; null in attend_previous
+  const std::byte* v_new; ///< [H, M, D] of wire; null in attend_previous
+  std::span<const attention_span> spans; ///< cover rows [0, M) in order
+  std::span<const slot_run> runs;
+  float* state;   ///< [M, H, G, D + 2]: running sum, maximum and weight between the steps
+  std::byte* out; ///< [H, M, G, D] of wire; written by attend_new
+};
+
+// --- the table ---------------------------------------------------------------------------------
+
+/// One kernel set.
+struct operators {
+  std::string_view name; ///< reference, portable, avx2, avx512
+
+  /// Bytes of a packed matrix, and the packing itself. `rows` are N rows as they lie in the file.
+  size_t (*packed_bytes)(model::tensor_type type, uint32_t outputs, uint32_t inputs);
+  void (*pack)(model::tensor_type type, const std::byte* rows, uint32_t outputs, uint32_t inputs,
+               std::byte* out, team& workers);
+
+  void (*embed)(const embed_args&, kernel_context);
+  void (*rms_norm)(const rms_norm_args&, kernel_context);
+  void (*matmul)(const matmul_args&, kernel_context);
+  void (*rope)(const rope_args&, kernel_context);
+  void (*silu_mul)(const silu_mul_args&, kernel_context);
+  void (*add)(const add_args&, kernel_context);
+  void (*to_wire)(const to_wire_args&, kernel_context);
+  void (*from_wire)(const from_wire_args&, kernel_context);
+  void (*sample)(const sample_args&, kernel_context);
+
+  void (*attend_previous)(const attention_args&, kernel_context);
+  void (*append_kv)(const attention_args&, kernel_context);
+  void (*attend_new)(const attention_args&, kernel_context);
+};
+
+/// Plain loops in fp32 over dequantised weights: the oracle. Slow.
+const operators& reference_operators();
+
+/// The fastest set this CPU can run, or the named one. Names: auto, reference, portable, avx2,
+/// avx512. Null when the name is unknown or the CPU lacks it; `reason` then says why.
+const operators* find_operators(std::string_view name, std::string* reason);
+
+} // namespace lamella::gpu
