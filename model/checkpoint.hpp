@@ -77,7 +77,7 @@ public:
   virtual std::vector<std::pair<std::string, std::string>> describe() const = 0;
 
   /// 64-bit digest of all bytes before the tensors, of the file's length, and of 64 bytes at each
-  /// of up to 4096 evenly spaced places of the tensor data. It tells two models apart; it is no
+  /// of up to 256 evenly spaced places of the tensor data. It tells two models apart; it is no
   /// defence against somebody who forges a file.
   virtual uint64_t digest() const = 0;
 
