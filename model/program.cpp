@@ -50,7 +50,10 @@ public:
       if (k > 0) receive(k);
       if (k < graph_.attentions.size()) {
         const auto& attention = graph_.nodes[graph_.attentions[k]];
-        emit_with_ancestors(graph_.tensors[attention.inputs[0]].producer, k);
+        const auto query = graph_.tensors[attention.inputs[0]].producer;
+        needed_.assign(graph_.nodes.size(), false);
+        mark_ancestors(query);
+        emit_slice(k, /*needed_only=*/true);
         drafts_.push_back({opcode::send_q, k, k, {attention.inputs[0]}, {}, {}});
         emit_slice(k);
         drafts_.push_back(
@@ -69,31 +72,32 @@ private:
     drafts_.push_back({opcode::recv_attention, slice - 1, slice, {}, {attention.output}, {}});
   }
 
-  void emit_slice(uint32_t slice) {
+  /// The slice's nodes that are left, in the order of the trace.
+  void emit_slice(uint32_t slice, bool needed_only = false) {
     for (node_id n = 0; n < graph_.nodes.size(); ++n)
-      if (slices_.slice_of[n] == slice && graph_.nodes[n].kind != op_kind::attention && !done_[n])
-        emit(n, slice);
+      if (slices_.slice_of[n] == slice && graph_.nodes[n].kind != op_kind::attention && !done_[n]
+          && (!needed_only || needed_[n]))
+        emit(n, slice, needed_only);
   }
 
-  void emit_with_ancestors(node_id node, uint32_t slice) {
-    if (done_[node]) return;
-    for (auto input : graph_.nodes[node].inputs)
-      emit_with_ancestors(graph_.tensors[input].producer, slice);
-    if (!done_[node]) emit(node, slice, /*alone=*/true);
+  void mark_ancestors(node_id node) {
+    if (done_[node] || needed_[node]) return;
+    needed_[node] = true;
+    for (auto input : graph_.nodes[node].inputs) mark_ancestors(graph_.tensors[input].producer);
   }
 
-  /// Appends one node; a product takes along the slice's other products of the same input, unless it
-  /// is on the way to Q and must not wait for them.
-  void emit(node_id node, uint32_t slice, bool alone = false) {
+  /// Appends one node; a product takes along the slice's other products of the same input. On the
+  /// way to Q only those that Q needs too: it must not wait for the rest.
+  void emit(node_id node, uint32_t slice, bool needed_only) {
     const auto& x = graph_.nodes[node];
     draft d{opcode_of(x.kind), x.layer, slice, x.inputs, {}, {}, x.heads};
     if (x.kind != op_kind::sample) d.outputs.push_back(x.output);
     if (x.weight != none) d.weights.push_back(x.weight);
     done_[node] = true;
-    if (x.kind == op_kind::matmul && !alone)
+    if (x.kind == op_kind::matmul)
       for (auto other : graph_.tensors[x.inputs[0]].consumers)
         if (!done_[other] && slices_.slice_of[other] == slice
-            && graph_.nodes[other].kind == op_kind::matmul) {
+            && graph_.nodes[other].kind == op_kind::matmul && (!needed_only || needed_[other])) {
           d.outputs.push_back(graph_.nodes[other].output);
           d.weights.push_back(graph_.nodes[other].weight);
           done_[other] = true;
@@ -104,6 +108,7 @@ private:
   const operator_graph& graph_;
   const model_slices& slices_;
   std::vector<bool> done_;
+  std::vector<bool> needed_; ///< by the slice's Q
   std::vector<draft> drafts_;
 };
 
