@@ -21,8 +21,9 @@ struct json_limits {
   size_t text_bytes = size_t{64} << 20;
   size_t depth = 32; ///< nested arrays and objects
   size_t string_bytes = size_t{16} << 20;
-  size_t object_members = 1024; ///< per object
-  size_t array_items = 262'144; ///< per array
+  size_t object_members = 1024;    ///< per object
+  size_t array_items = 262'144;    ///< per array
+  size_t values = size_t{1} << 20; ///< in the whole text; each costs some 40 bytes of memory
 };
 
 /// The text is not JSON, breaks a limit, or has a duplicate key.
