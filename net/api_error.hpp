@@ -34,7 +34,8 @@ api_error invalid_value(std::string param, std::string message);
 api_error unknown_parameter(std::string param);
 api_error unsupported_parameter(std::string param, std::string message);
 /// Names the prompt, the answer asked for, and the context of the model, all in tokens.
-api_error context_length_exceeded(uint64_t prompt_tokens, uint64_t max_tokens, uint64_t context);
+api_error context_length_exceeded(uint64_t prompt_tokens, uint64_t max_tokens, uint64_t context,
+                                  std::string param = "messages");
 /// Broken framing and the like.
 api_error bad_request(std::string message);
 // 401, 403

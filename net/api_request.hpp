@@ -29,13 +29,13 @@ struct api_limits {
 
 /// How one token is drawn.
 struct sampling_params {
-  double temperature = 1;        ///< 0..2; 0 is greedy
+  double temperature = 1;        ///< 0..2; 0 is greedy, and so is all below 1e-5
   double top_p = 1;              ///< 0..1; 0 keeps only the top token
   uint32_t top_k = 0;            ///< 0: off
   double min_p = 0;              ///< 0..1
   double presence_penalty = 0;   ///< -2..2, over generated tokens
   double frequency_penalty = 0;  ///< -2..2, over generated tokens
-  double repetition_penalty = 1; ///< > 0, up to 10, over prompt and output
+  double repetition_penalty = 1; ///< 0.01..100, over prompt and output
   std::optional<int64_t> seed;
   std::vector<std::pair<uint32_t, float>> logit_bias; ///< by ascending token id
 };
@@ -60,7 +60,7 @@ struct generation_params {
 
 struct chat_message {
   std::string role;    ///< system, developer, user, assistant or tool
-  std::string content; ///< text parts joined
+  std::string content; ///< text parts joined by line feeds
   std::string name;    ///< empty: none
 };
 
@@ -112,7 +112,8 @@ detokenize_request parse_detokenize_request(std::string_view body, const api_lim
 /// prompt and answer do not fit into `context`, and invalid_value when n x prompts x the result
 /// breaks limits.tokens_per_request or min_tokens exceeds the result.
 uint32_t resolve_max_tokens(const generation_params& params, uint64_t prompt_tokens,
-                            uint64_t context, size_t prompts, const api_limits& limits);
+                            uint64_t context, size_t prompts, const api_limits& limits,
+                            std::string_view prompt_field = "messages");
 
 /// 415 unless the header is missing or names JSON.
 void check_content_type(std::string_view content_type);

@@ -15,7 +15,7 @@
 namespace lamella::net {
 
 /// The match is the one that is complete first; of several that end at the same byte, the longest.
-/// Memory: 24 bytes per byte of stop strings and their edges; time: linear in the text.
+/// Memory: some 60 bytes per byte of stop strings; time: linear in the text.
 class stop_matcher {
 public:
   /// Empty strings are ignored.
