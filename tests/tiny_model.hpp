@@ -28,8 +28,8 @@ struct tiny_model_options {
   float rope_base = 10000;
   bool rope_factors = false;   ///< LLaMA-3's rope scaling: a tensor rope_freqs.weight
   bool tied_embeddings = true; ///< without: a tensor output.weight of its own
-  model::tensor_type weights = model::tensor_type::f32; ///< norms are always f32
-  std::optional<model::tensor_type> embedding_weights;  ///< of token_embd; default: `weights`
+  model::tensor_type weights = model::tensor_type::f32;  ///< norms are always f32
+  std::optional<model::tensor_type> embedding_weights{}; ///< of token_embd; default: `weights`
   std::string pre = "smollm";
   std::string chat_template =
       "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + "
