@@ -286,8 +286,10 @@ void check_places(const mapped_file& file, std::vector<tensor_entry>& entries, u
     entry.view.data = file.bytes().subspan(data_begin + entry.begin, entry.bytes);
     order.push_back(&entry);
   }
-  std::sort(order.begin(), order.end(),
-            [](const tensor_entry* a, const tensor_entry* b) { return a->begin < b->begin; });
+  // Of two that begin at the same place the later entry of the table is the one at fault.
+  std::stable_sort(order.begin(), order.end(), [](const tensor_entry* a, const tensor_entry* b) {
+    return a->begin < b->begin;
+  });
   for (size_t i = 1; i < order.size(); ++i)
     if (order[i]->begin < order[i - 1]->begin + order[i - 1]->bytes)
       throw file_error(file.path(), order[i]->begin_place,

@@ -161,10 +161,11 @@ void split_llama3(std::string_view text, std::vector<size_t>& ends) {
 }
 
 /// Further families are further lines.
-constexpr std::array<pre_tokenizer, 6> known{{
+constexpr std::array<pre_tokenizer, 7> known{{
     {"gpt-2", split_gpt2, false, false},
     {"default", split_gpt2, false, false},
     {"smollm", split_smollm, false, false},
+    {"starcoder", split_smollm, false, false},
     {"llama-bpe", split_llama3, true, true},
     {"llama3", split_llama3, true, true},
     {"llama-v3", split_llama3, true, true},
