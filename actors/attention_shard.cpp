@@ -46,7 +46,7 @@ void on_launch(shard_ptr self, const iteration_launch& x) {
   auto work = std::make_shared<gpu::attention_runner>(st.config.cache, *st.config.ops,
                                                       std::move(launch), stream.link.from,
                                                       stream.link.to, stream.workspace);
-  const iteration_failed failure{x.stream, x.iteration, x.attempt, {}};
+  iteration_failed failure{x.stream, x.iteration, x.attempt, {}};
   auto launcher = self->current_sender();
   self->request(st.executor, st.config.patience + std::chrono::seconds{5}, x.stream,
                 work_ptr{work}, st.config.patience)

@@ -1,5 +1,6 @@
 #include "actors/batch.hpp"
 
+#include "gpu/slice_runner.hpp"
 #include "scheduler/slot_pool.hpp"
 
 #include <spdlog/spdlog.h>
