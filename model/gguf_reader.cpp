@@ -1,13 +1,12 @@
 #include "model/gguf_reader.hpp"
 
-#include "model/file_error.hpp"
 #include "model/gguf.hpp"
+#include "model/gguf_cursor.hpp"
 #include "model/printable.hpp"
 
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstring>
 #include <optional>
 #include <set>
 
@@ -42,96 +41,32 @@ uint64_t value_bytes(gguf_type type) {
   return 0;
 }
 
-/// Reads one field after the other and never beyond the end of the file.
-class cursor {
-public:
-  explicit cursor(const mapped_file& file, uint64_t at = 0) : file_(file), at_(at) {}
-
-  uint64_t at() const { return at_; }
-  uint64_t left() const { return file_.bytes().size() - at_; }
-
-  [[noreturn]] void fail(uint64_t offset, const std::string& field, const std::string& why) const {
-    throw file_error(file_.path(), offset, field, why);
-  }
-
-  void need(uint64_t bytes, const std::string& field) const {
-    if (bytes > left())
-      fail(at_, field,
-           "needs " + std::to_string(bytes) + " bytes, the file has " + std::to_string(left())
-               + " left (is it cut off?)");
-  }
-
-  template <class T> T number(const std::string& field) {
-    need(sizeof(T), field);
-    T value;
-    std::memcpy(&value, file_.bytes().data() + at_, sizeof value);
-    at_ += sizeof value;
-    return value;
-  }
-
-  /// A count or length, at most `most`.
-  uint64_t count(const std::string& field, uint64_t most) {
-    const uint64_t offset = at_;
-    const auto value = number<uint64_t>(field);
-    if (value > most)
-      fail(offset, field,
-           "is " + std::to_string(value) + ", at most " + std::to_string(most) + " is read");
-    return value;
-  }
-
-  std::string text(const std::string& field, uint64_t bytes_max) {
-    const uint64_t bytes = count(field + " (length)", bytes_max);
-    need(bytes, field);
-    std::string value(reinterpret_cast<const char*>(file_.bytes().data()) + at_, bytes);
-    at_ += bytes;
-    return value;
-  }
-
-  gguf_type type(const std::string& field) {
-    const uint64_t offset = at_;
-    const auto value = number<uint32_t>(field);
-    if (value > static_cast<uint32_t>(gguf_type::f64))
-      fail(offset, field, "is " + std::to_string(value) + ", known value types are 0 to 12");
-    return static_cast<gguf_type>(value);
-  }
-
-  void skip(uint64_t bytes, const std::string& field) {
-    need(bytes, field);
-    at_ += bytes;
-  }
-
-private:
-  const mapped_file& file_;
-  uint64_t at_;
-};
-
-bool read_bool(cursor& in, const std::string& field) {
+bool read_bool(gguf_cursor& in, const std::string& field) {
   const uint64_t offset = in.at();
   const auto value = in.number<uint8_t>(field);
   if (value > 1) in.fail(offset, field, "is " + std::to_string(value) + ", a bool is 0 or 1");
   return value == 1;
 }
 
-gguf_array read_array(cursor& in, const std::string& field) {
+gguf_array read_array(gguf_cursor& in, const std::string& field) {
   gguf_array array;
   const uint64_t type_offset = in.at();
-  array.element = in.type(field + " (element type)");
+  array.element = in.type({field, " (element type)"});
   if (array.element == gguf_type::array)
-    in.fail(type_offset, field + " (element type)", "is array; arrays of arrays are not read");
-  array.count = in.count(field + " (elements)", gguf_limit::array_elements);
+    in.fail(type_offset, {field, " (element type)"}, "is array; arrays of arrays are not read");
+  array.count = in.count({field, " (elements)"}, gguf_limit::array_elements);
   array.offset = in.at();
   if (array.element == gguf_type::text) {
-    for (uint64_t i = 0; i < array.count; ++i)
-      in.skip(in.count(field + " (length of a text)", gguf_limit::string_bytes), field);
+    for (uint64_t i = 0; i < array.count; ++i) in.text({field, "", i}, gguf_limit::string_bytes);
   } else {
     in.skip(array.count * value_bytes(array.element), field); // at most 2^24 * 8
   }
   return array;
 }
 
-gguf_value read_value(cursor& in, const std::string& field) {
+gguf_value read_value(gguf_cursor& in, const std::string& field) {
   gguf_value value;
-  value.type = in.type(field + " (type)");
+  value.type = in.type({field, " (type)"});
   value.offset = in.at();
   switch (value.type) {
   case gguf_type::u8:
@@ -168,7 +103,7 @@ gguf_value read_value(cursor& in, const std::string& field) {
     value.content = read_bool(in, field);
     break;
   case gguf_type::text:
-    value.content = in.text(field, gguf_limit::string_bytes);
+    value.content = std::string(in.text(field, gguf_limit::string_bytes));
     break;
   case gguf_type::array:
     value.content = read_array(in, field);
@@ -213,7 +148,7 @@ struct tensor_entry {
   uint64_t bytes = 0;
 };
 
-tensor_entry read_tensor_entry(cursor& in, uint64_t index) {
+tensor_entry read_tensor_entry(gguf_cursor& in, uint64_t index) {
   tensor_entry entry;
   entry.place = in.at();
   entry.view.name =
@@ -306,7 +241,7 @@ std::string_view to_string(gguf_type type) {
 }
 
 gguf_header read_gguf_header(const mapped_file& file) {
-  cursor in(file);
+  gguf_cursor in(file);
   gguf_header header;
   if (in.number<uint32_t>("magic") != 0x46554747u) in.fail(0, "magic", "is not 'GGUF'");
   header.version = in.number<uint32_t>("version");
@@ -321,7 +256,7 @@ gguf_header read_gguf_header(const mapped_file& file) {
 
   for (uint64_t i = 0; i < keys; ++i) {
     const uint64_t offset = in.at();
-    std::string key = in.text("key " + std::to_string(i), gguf_limit::key_bytes);
+    std::string key(in.text("key " + std::to_string(i), gguf_limit::key_bytes));
     const std::string field = printable(key);
     if (key.empty()) in.fail(offset, "key " + std::to_string(i), "is empty");
     gguf_value value = read_value(in, field);
@@ -353,20 +288,19 @@ gguf_header read_gguf_header(const mapped_file& file) {
 
 std::vector<std::string> read_texts(const mapped_file& file, const gguf_array& array,
                                     const std::string& field, uint64_t bytes_max) {
-  cursor in(file, array.offset);
+  gguf_cursor in(file, array.offset);
   if (array.element != gguf_type::text)
     in.fail(array.offset, field,
             "has elements of type " + std::string(to_string(array.element)) + ", must have texts");
   std::vector<std::string> texts;
   texts.reserve(array.count);
-  for (uint64_t i = 0; i < array.count; ++i)
-    texts.push_back(in.text(field + "[" + std::to_string(i) + "]", bytes_max));
+  for (uint64_t i = 0; i < array.count; ++i) texts.emplace_back(in.text({field, "", i}, bytes_max));
   return texts;
 }
 
 std::vector<double> read_numbers(const mapped_file& file, const gguf_array& array,
                                  const std::string& field) {
-  cursor in(file, array.offset);
+  gguf_cursor in(file, array.offset);
   std::vector<double> numbers;
   numbers.reserve(array.count);
   for (uint64_t i = 0; i < array.count; ++i) {

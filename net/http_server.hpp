@@ -32,6 +32,8 @@ struct http_limits {
   milliseconds idle_time{60'000};         ///< between requests
   milliseconds stall_time{60'000};   ///< no byte taken by the socket while something is to write
   milliseconds answer_time{900'000}; ///< silence of the handler, before and inside an answer
+  milliseconds half_close_time{500}; ///< a client that closed its sending side may still get an
+                                     ///< answer for so long, then it counts as gone
   milliseconds linger_time{2'000};   ///< reading and dropping after a refusal, so that it arrives
   size_t linger_bytes = size_t{16} << 20;
   size_t stream_buffer_bytes = size_t{1}
