@@ -144,7 +144,7 @@ request_head parse_head(std::string_view text, const http_limits& limits) {
   boost::beast::error_code ec;
   parser.put(boost::asio::const_buffer(text.data(), text.size()), ec);
   if (ec || !parser.is_header_done())
-    throw bad_request("not an HTTP/1.1 request: " + (ec ? ec.message() : "incomplete head"));
+    throw bad_request("not a valid HTTP request: " + (ec ? ec.message() : "incomplete head"));
 
   request_head head;
   const auto& message = parser.get();

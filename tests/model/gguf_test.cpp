@@ -264,6 +264,14 @@ TEST_CASE("tensors lie aligned inside the data section and apart from each other
   });
   tests::scratch_folder folder;
   gguf_writer writer = tests::make_tiny_model();
+  writer.tensors.push_back({"last", {4}, 0, std::string(64, 'x'), {}});
+  writer.write(folder / "m.gguf");
+  CHECK_NOTHROW(model::open_checkpoint(folder / "m.gguf"));
+  writer.tensors.back().offset = writer.file().size() - writer.header().size() - 60;
+  writer.write(folder / "m.gguf");
+  CHECK_THROWS_WITH_AS(model::open_checkpoint(folder / "m.gguf"),
+                       doctest::Contains("must be a multiple of 32"), file_error);
+  writer.tensors.pop_back();
   writer.named("blk.1.ffn_up.weight").offset = 32;
   writer.write(folder / "m.gguf");
   CHECK_THROWS_WITH_AS(model::open_checkpoint(folder / "m.gguf"), doctest::Contains("overlaps"),
