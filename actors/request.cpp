@@ -517,7 +517,7 @@ request_actor::behavior_type request(request_actor::stateful_pointer<request_sta
     [self](drain_atom) { fail(self, net::draining()); },
     [self](const token& x) { on_token(self, x); },
     [self](const preempted& x) { on_preempted(self, x.sequence); },
-    [self](const service_ptr& server) { on_service(self, server); },
+    [self](const service_ptr& rebuilt) { on_service(self, rebuilt); },
     [self](const sequence_failed& x) { fail(self, net::internal_error(x.reason)); },
   };
 }
