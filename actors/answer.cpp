@@ -1,0 +1,208 @@
+#include "actors/answer.hpp"
+
+#include "net/sse.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace lamella::actors {
+
+namespace {
+
+net::finish_reason api_reason(finish reason) {
+  return reason == finish::length ? net::finish_reason::length : net::finish_reason::stop;
+}
+
+double milliseconds(std::chrono::steady_clock::duration d) {
+  return std::chrono::duration<double, std::milli>(d).count();
+}
+
+bool all_over(const request_state& st) {
+  return std::all_of(st.sequences.begin(), st.sequences.end(),
+                     [](const auto& s) { return s.text->over(); });
+}
+
+/// Which sequences become choices, and under which index: all of them, or of each prompt the best by
+/// mean log probability where more were drawn than asked for (best_of).
+std::vector<uint32_t> chosen(const request_state& st) {
+  std::vector<uint32_t> result;
+  for (size_t p = 0; p < st.prompts.size(); ++p) {
+    std::vector<uint32_t> of_prompt(st.choices);
+    std::iota(of_prompt.begin(), of_prompt.end(), static_cast<uint32_t>(p * st.choices));
+    if (st.choices > st.params.n) {
+      const auto mean = [&](uint32_t i) {
+        const auto& text = *st.sequences[i].text;
+        return text.sum_logprob() / std::max<double>(1, static_cast<double>(text.tokens().size()));
+      };
+      std::stable_sort(of_prompt.begin(), of_prompt.end(),
+                       [&](auto a, auto b) { return mean(a) > mean(b); });
+      of_prompt.resize(st.params.n);
+    }
+    result.insert(result.end(), of_prompt.begin(), of_prompt.end());
+  }
+  return result;
+}
+
+net::response_metrics metrics_of(const request_state& st,
+                                 std::chrono::steady_clock::time_point now) {
+  net::response_metrics m;
+  uint64_t tokens = 0;
+  for (const auto& s : st.sequences) tokens += s.text->tokens().size();
+  if (st.has_started) m.queue_time_ms = milliseconds(st.started - st.arrived);
+  if (st.has_first_token) {
+    m.time_to_first_token_ms = milliseconds(st.first_token - st.arrived);
+    m.generation_time_ms = milliseconds(now - st.first_token);
+    if (m.generation_time_ms > 0)
+      m.tokens_per_second = static_cast<double>(tokens) * 1000 / m.generation_time_ms;
+    if (tokens > st.sequences.size())
+      m.mean_itl_ms = m.generation_time_ms * static_cast<double>(st.sequences.size())
+                      / static_cast<double>(tokens - st.sequences.size());
+  }
+  return m;
+}
+
+net::http_headers json_headers(request_ptr self) {
+  net::http_headers headers{{"content-type", "application/json"}};
+  headers.add("openai-processing-ms",
+              std::to_string(static_cast<int64_t>(
+                milliseconds(self->clock().now() - self->state.arrived))));
+  return headers;
+}
+
+void respond_whole(request_ptr self) {
+  auto& st = self->state;
+  std::vector<net::response_choice> choices;
+  for (auto i : chosen(st)) {
+    auto& text = *st.sequences[i].text;
+    auto piece = text.take();
+    net::response_choice c;
+    c.index = static_cast<uint32_t>(choices.size());
+    if (st.echo) c.text = st.prompt_texts[i / st.choices];
+    c.text += piece.text;
+    c.reason = api_reason(text.reason());
+    c.stopped_by = text.stopped_by();
+    if (st.params.logprobs) c.logprobs = std::move(piece.logprobs);
+    choices.push_back(std::move(c));
+  }
+  const auto usage = usage_of(st);
+  const auto wants_metrics = st.exchange->request().headers.get("x-lamella-metrics") == "1";
+  const auto numbers = metrics_of(st, self->clock().now());
+  const auto* shown = wants_metrics ? &numbers : nullptr;
+  st.answered = true;
+  st.exchange->respond(200, json_headers(self),
+                       st.chat ? net::chat_body(st.head, choices, usage, shown)
+                               : net::completion_body(st.head, choices, usage, shown));
+}
+
+/// All events that can be sent now.
+std::string render_events(request_state& st) {
+  std::string out;
+  const auto running = st.params.continuous_usage ? usage_of(st) : net::usage_counts{};
+  for (uint32_t i = 0; i < st.sequences.size(); ++i) {
+    auto& s = st.sequences[i];
+    if (!s.said_first) {
+      s.said_first = true;
+      if (st.chat) out += net::sse_event(st.chunks->role(i, running));
+      if (st.echo && !st.prompt_texts[i / st.choices].empty())
+        out += net::sse_event(
+          st.chunks->text(i, st.prompt_texts[i / st.choices], nullptr, running));
+    }
+    if (s.text->has_text()) {
+      const auto piece = s.text->take();
+      out += net::sse_event(st.chunks->text(
+        i, piece.text, st.params.logprobs ? &piece.logprobs : nullptr, running));
+    }
+    if (s.text->over() && !s.said_last) {
+      s.said_last = true;
+      out += net::sse_event(
+        st.chunks->finish(i, api_reason(s.text->reason()), s.text->stopped_by(), running));
+    }
+  }
+  return out;
+}
+
+void send(request_ptr self, std::string bytes) {
+  auto& st = self->state;
+  st.writing = true;
+  st.last_written = self->clock().now();
+  st.exchange->write(std::move(bytes), [me = caf::actor_cast<request_actor>(self)](bool ok) {
+    if (ok)
+      caf::anon_send(me, written_atom_v);
+    else
+      caf::anon_send(me, cancel_atom_v);
+  });
+}
+
+} // namespace
+
+net::usage_counts usage_of(const request_state& st) {
+  net::usage_counts usage;
+  for (const auto& p : st.prompts) usage.prompt_tokens += p.size();
+  for (const auto& s : st.sequences) usage.completion_tokens += s.text->tokens().size();
+  return usage;
+}
+
+void open_stream(request_ptr self) {
+  auto& st = self->state;
+  if (st.streaming) return;
+  st.streaming = true;
+  st.exchange->start_stream(net::sse_headers());
+}
+
+void speak(request_ptr self) {
+  auto& st = self->state;
+  if (st.answered || st.writing) return;
+  if (!st.params.stream) {
+    if (all_over(st)) respond_whole(self);
+    return;
+  }
+  open_stream(self);
+  auto events = render_events(st);
+  if (all_over(st)) { // then every finish chunk has been rendered
+    if (st.params.include_usage) events += net::sse_event(st.chunks->usage(usage_of(st)));
+    events += net::sse_done;
+    st.answered = true;
+    st.writing = true;
+    st.exchange->write(std::move(events), [me = caf::actor_cast<request_actor>(self),
+                                           exchange = st.exchange](bool ok) {
+      if (ok) exchange->finish();
+      caf::anon_send(me, written_atom_v);
+    });
+    return;
+  }
+  if (!events.empty()) send(self, std::move(events));
+}
+
+void ping(request_ptr self) {
+  auto& st = self->state;
+  if (st.answered || !st.params.stream) return;
+  if (!st.streaming) {
+    speak(self); // headers and role: the client knows that it was accepted
+    return;
+  }
+  if (!st.writing && self->clock().now() - st.last_written >= st.server->ping)
+    send(self, std::string{net::sse_ping});
+}
+
+void refuse(request_ptr self, const net::api_error& error) {
+  auto& st = self->state;
+  if (st.answered) return;
+  st.answered = true;
+  if (!st.streaming) {
+    net::respond_error(*st.exchange, error);
+    return;
+  }
+  if (st.writing) { // a write is out; the connection cannot carry the event any more
+    st.exchange->abort();
+    return;
+  }
+  st.writing = true;
+  st.exchange->write(
+    net::sse_event(net::error_body(error, st.exchange->request().request_id)),
+    [me = caf::actor_cast<request_actor>(self), exchange = st.exchange](bool ok) {
+      if (ok) exchange->finish(true);
+      caf::anon_send(me, written_atom_v);
+    });
+}
+
+} // namespace lamella::actors

@@ -1,0 +1,61 @@
+/// The text of one choice while its tokens arrive: detokenised, searched for stop strings, released.
+#pragma once
+
+#include "actors/messages.hpp"
+#include "model/detokenizer.hpp"
+#include "net/api_request.hpp"
+#include "net/api_response.hpp"
+#include "net/stop_matcher.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lamella::actors {
+
+/// What a choice has to say that was not said yet.
+struct choice_piece {
+  std::string text;
+  std::vector<net::token_logprobs> logprobs; ///< of the tokens behind the text
+};
+
+/// A pure function of the tokens pushed so far: it can be rebuilt from them at any time.
+class choice {
+public:
+  /// `text` must outlive the choice.
+  choice(const model::tokenizer& text, const net::generation_params& params);
+
+  /// The next token; `reason` tells whether the batch ended it here. Ignored once over.
+  void push(const sampled_token& drawn, finish reason);
+
+  /// Ends it without a token (max_tokens 0).
+  void close(finish reason);
+
+  /// What can be sent now; empty text when there is nothing.
+  choice_piece take();
+
+  bool over() const { return reason_ != finish::none; }
+  finish reason() const { return reason_; }
+  const net::stop_reason& stopped_by() const { return stopped_by_; }
+
+  /// All tokens drawn, an end token included.
+  const std::vector<token_id>& tokens() const { return tokens_; }
+  bool has_text() const { return !pending_.text.empty(); }
+  double sum_logprob() const { return sum_logprob_; }
+
+private:
+  void release(std::string text);
+
+  const model::tokenizer* text_;
+  std::vector<std::string> stops_;
+  bool wants_logprobs_;
+  model::detokenizer detokenizer_;
+  net::stop_matcher matcher_;
+  std::vector<token_id> tokens_;
+  choice_piece pending_;
+  finish reason_ = finish::none;
+  net::stop_reason stopped_by_;
+  double sum_logprob_ = 0;
+};
+
+} // namespace lamella::actors

@@ -1,0 +1,246 @@
+#include "actors/gateway.hpp"
+
+#include "actors/status_text.hpp"
+#include "net/api_route.hpp"
+
+#include <spdlog/spdlog.h>
+
+namespace lamella::actors {
+
+namespace {
+
+using gateway_ptr = gateway_actor::stateful_pointer<gateway_state>;
+
+const net::http_headers json_type{{"content-type", "application/json"}};
+
+void count(gateway_ptr self, const exchange_ptr& exchange, net::api_route route, int status) {
+  const auto seconds = std::chrono::duration<double>(std::chrono::steady_clock::now()
+                                                     - exchange->request().arrived)
+                         .count();
+  self->state.config.numbers->http_request(net::route_name(route), exchange->request().method,
+                                           status, seconds);
+}
+
+/// Public routes want a key of the public list, admin routes one of the admin list.
+void check_key(const gateway_state& st, const net::http_request& request, net::api_route route) {
+  if (net::is_probe(route) || route == net::api_route::metrics) return;
+  const bool admin = route == net::api_route::admin;
+  if (admin && request.listener != "admin")
+    throw net::route_not_found(request.method, request.path);
+  const auto& keys = admin ? st.config.admin_keys : st.config.keys;
+  if (!keys.admits(request.headers)) throw net::invalid_api_key();
+}
+
+const service& serving(gateway_ptr self) {
+  const auto& st = self->state;
+  if (!st.server) {
+    const auto answer = st.config.health->ask(health_board::probe::ready, self->clock().now());
+    throw net::loading(answer.body);
+  }
+  return *st.server;
+}
+
+void start_request(gateway_ptr self, const exchange_ptr& exchange, bool chat) {
+  auto& st = self->state;
+  serving(self);
+  if (st.draining) throw net::draining();
+  const request_id id{++st.next_request};
+  auto child = self->spawn(request, st.server, exchange, id, chat);
+  self->monitor(child);
+  st.requests.emplace(caf::actor_cast<caf::actor_addr>(child), child);
+  self->send(child, begin_atom_v);
+}
+
+void answer_status(gateway_ptr self, const exchange_ptr& exchange) {
+  auto& st = self->state;
+  const auto server = st.server;
+  if (!server || !st.members) throw net::loading({});
+  const auto fail = [exchange, self](caf::error& reason) {
+    net::respond_error(*exchange, net::internal_error(self->system().render(reason)));
+  };
+  constexpr std::chrono::seconds soon{2};
+  self->request(st.members, soon, status_atom_v)
+    .then(
+      [=](system_status& status) {
+        self->request(server->allocator, soon, status_atom_v)
+          .then(
+            [=](const kv_usage& usage) mutable {
+              self->request(server->scheduler, soon, status_atom_v)
+                .then(
+                  [=](uint64_t running, uint64_t waiting) mutable {
+                    status.running = running;
+                    status.waiting = waiting;
+                    pool_info pool{self->state.config.pool_name, self->state.config.partition,
+                                   self->state.config.attention_members, 0, 0};
+                    for (auto n : usage.slots) pool.slots += n;
+                    for (auto n : usage.used) pool.used += n;
+                    status.pools.push_back(pool);
+                    exchange->respond(200, json_type, status_json(status));
+                  },
+                  fail);
+            },
+            fail);
+      },
+      fail);
+}
+
+void answer_admin(gateway_ptr self, const exchange_ptr& exchange, const std::string& what) {
+  const auto& request = exchange->request();
+  if (what == "status" && request.method == "GET") {
+    answer_status(self, exchange);
+  } else if (what == "drain" && request.method == "POST") {
+    exchange->respond(202, json_type, "{\"draining\":true}");
+    self->state.config.on_drain();
+  } else if (what == "status" || what == "drain") {
+    throw net::method_not_allowed(request.method, what == "drain" ? "POST" : "GET");
+  } else {
+    throw net::route_not_found(request.method, request.path);
+  }
+}
+
+net::model_entry entry_of(const service& s, const std::string& id) {
+  return {id, s.model_name, s.created, s.context_tokens, {}};
+}
+
+void answer_models(gateway_ptr self, const exchange_ptr& exchange, const std::string* id) {
+  const auto& s = serving(self);
+  if (id != nullptr) {
+    check_model(s, *id);
+    exchange->respond(200, json_type, net::model_body(entry_of(s, *id)));
+    return;
+  }
+  std::vector<net::model_entry> entries{entry_of(s, s.model_name)};
+  for (const auto& alias : s.aliases) entries.push_back(entry_of(s, alias));
+  exchange->respond(200, json_type, net::models_body(entries));
+}
+
+/// Long texts take long: an actor of its own, so that nobody waits behind them.
+void answer_aside(gateway_ptr self, const exchange_ptr& exchange, net::api_route where,
+                  std::string (*answer)(const service&, const std::string&)) {
+  serving(self);
+  self->spawn([server = self->state.server, numbers = self->state.config.numbers, exchange, where,
+               answer] {
+    int status = 200;
+    try {
+      net::check_content_type(exchange->request().headers.get("content-type"));
+      exchange->respond(200, json_type, answer(*server, exchange->request().body));
+    } catch (const net::api_error& error) {
+      status = error.status;
+      net::respond_error(*exchange, error);
+    }
+    const auto took = std::chrono::steady_clock::now() - exchange->request().arrived;
+    numbers->http_request(net::route_name(where), "POST", status,
+                          std::chrono::duration<double>(took).count());
+  });
+}
+
+/// Routes one request. Returns the status when it was answered here, 0 when an actor will answer.
+int route(gateway_ptr self, const exchange_ptr& exchange, const net::api_route_match& match) {
+  const auto& request = exchange->request();
+  switch (match.route) {
+    case net::api_route::chat_completions: start_request(self, exchange, true); return 0;
+    case net::api_route::completions: start_request(self, exchange, false); return 0;
+    case net::api_route::models: answer_models(self, exchange, nullptr); return 200;
+    case net::api_route::model: answer_models(self, exchange, &match.id); return 200;
+    case net::api_route::embeddings:
+      throw net::unsupported_endpoint("this model makes no embeddings");
+    case net::api_route::tokenize: answer_aside(self, exchange, match.route, tokenize); return 0;
+    case net::api_route::detokenize:
+      answer_aside(self, exchange, match.route, detokenize);
+      return 0;
+    case net::api_route::live:
+    case net::api_route::ready:
+    case net::api_route::health:
+      answer_probe(*self->state.config.health, exchange);
+      return 200;
+    case net::api_route::metrics: {
+      auto page = self->state.config.numbers->scrape(request.headers.get("accept"));
+      exchange->respond(200, {{"content-type", page.content_type}}, std::move(page.body));
+      return 200;
+    }
+    case net::api_route::version:
+      exchange->respond(200, json_type, net::version_body(self->state.config.version, "", ""));
+      return 200;
+    case net::api_route::admin: answer_admin(self, exchange, match.id); return 0;
+  }
+  return 0;
+}
+
+void on_exchange(gateway_ptr self, const exchange_ptr& exchange) {
+  const auto& request = exchange->request();
+  auto where = net::api_route::version;
+  try {
+    const auto match = net::find_route(request.method, request.path);
+    where = match.route;
+    check_key(self->state, request, match.route);
+    if (const auto status = route(self, exchange, match); status != 0)
+      count(self, exchange, where, status);
+  } catch (const net::api_error& error) {
+    net::respond_error(*exchange, error);
+    count(self, exchange, where, error.status);
+    if (error.code == "draining")
+      self->state.config.numbers->admission_rejected(net::rejection::draining);
+    if (error.code == "loading")
+      self->state.config.numbers->admission_rejected(net::rejection::loading);
+  } catch (const std::exception& error) {
+    spdlog::error("gateway path={} error=\"{}\"", request.path, error.what());
+    net::respond_error(*exchange, net::internal_error("internal error"));
+    count(self, exchange, where, 500);
+  }
+}
+
+void check_drained(gateway_ptr self) {
+  auto& st = self->state;
+  if (!st.draining || !st.requests.empty()) return;
+  for (auto& promise : std::exchange(st.drained, {})) promise.deliver(caf::unit);
+}
+
+} // namespace
+
+bool answer_probe(const health_board& health, const net::http_exchange_ptr& exchange) {
+  const auto& path = exchange->request().path;
+  const auto& method = exchange->request().method;
+  if (method != "GET" && method != "HEAD") return false;
+  auto kind = health_board::probe::live;
+  if (path == "/ready" || path == "/ready/" || path == "/v2/health/ready")
+    kind = health_board::probe::ready;
+  else if (path == "/health" || path == "/health/")
+    kind = health_board::probe::health;
+  else if (path != "/live" && path != "/live/" && path != "/v2/health/live")
+    return false;
+  auto answer = health.ask(kind, std::chrono::steady_clock::now());
+  exchange->respond(answer.status, json_type, std::move(answer.body));
+  return true;
+}
+
+gateway_actor::behavior_type gateway(gateway_actor::stateful_pointer<gateway_state> self,
+                                     gateway_config config) {
+  self->state.config = std::move(config);
+  self->set_down_handler([self](const caf::down_msg& down) {
+    if (down.reason)
+      spdlog::error("request actor ended reason=\"{}\"", self->system().render(down.reason));
+    self->state.requests.erase(down.source);
+    check_drained(self);
+  });
+  return {
+    [self](const exchange_ptr& exchange) { on_exchange(self, exchange); },
+    [self](const service_ptr& server) {
+      self->state.server = server;
+      for (auto& [addr, child] : self->state.requests) self->send(child, server);
+    },
+    [self](drain_atom) -> caf::result<caf::unit_t> {
+      self->state.draining = true;
+      auto promise = self->make_response_promise<caf::unit_t>();
+      self->state.drained.push_back(promise);
+      check_drained(self);
+      return promise;
+    },
+    [self](const membership_actor& members) { self->state.members = members; },
+    // The drain ran out of time: what is left ends now.
+    [self](wake_atom) {
+      for (auto& [addr, child] : self->state.requests) self->send(child, drain_atom_v);
+    },
+  };
+}
+
+} // namespace lamella::actors

@@ -1,0 +1,51 @@
+/// GATEWAY: HTTP in, answers out; parent of the requests.
+#pragma once
+
+#include "actors/health.hpp"
+#include "actors/membership.hpp"
+#include "actors/request.hpp"
+#include "net/api_keys.hpp"
+
+#include <map>
+#include <memory>
+#include <string>
+
+namespace lamella::actors {
+
+/// `exchange`: an HTTP request to route. A service: the model is there, or the pipeline was rebuilt.
+/// `drain`: take nothing new; answered when the last request has ended.
+using gateway_actor = caf::typed_actor<caf::reacts_to<exchange_ptr>, caf::reacts_to<service_ptr>,
+                                       caf::replies_to<drain_atom>::with<caf::unit_t>,
+                                       caf::reacts_to<membership_actor>,
+                                       caf::reacts_to<wake_atom>>;
+
+struct gateway_config {
+  std::shared_ptr<health_board> health;
+  std::shared_ptr<net::metrics> numbers;
+  net::api_keys keys;       ///< of the public listener
+  net::api_keys admin_keys; ///< of the admin listener, but for probes and metrics
+  std::string version;
+  std::string pool_name = "main", partition = "heads";
+  uint32_t attention_members = 1;
+  std::function<void()> on_drain; ///< an operator asked for it
+};
+
+struct gateway_state {
+  gateway_config config;
+  service_ptr server; ///< null while loading
+  membership_actor members;
+  std::map<caf::actor_addr, request_actor> requests;
+  uint64_t next_request = 0;
+  bool draining = false;
+  std::vector<caf::typed_response_promise<caf::unit_t>> drained;
+  const char* name = "gateway";
+};
+
+gateway_actor::behavior_type gateway(gateway_actor::stateful_pointer<gateway_state> self,
+                                     gateway_config config);
+
+/// Answers a probe at once on the calling I/O thread; false when the request is none.
+bool answer_probe(const health_board& health, const net::http_exchange_ptr& exchange);
+
+} // namespace lamella::actors
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::gateway_config)

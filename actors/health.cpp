@@ -1,0 +1,64 @@
+#include "actors/health.hpp"
+
+#include <fmt/format.h>
+
+namespace lamella::actors {
+
+void health_board::set_progress(const std::string& name, double ratio, double eta_seconds) {
+  std::lock_guard lock{mutex_};
+  progress_name_ = name;
+  progress_ratio_ = ratio;
+  progress_eta_ = eta_seconds;
+}
+
+void health_board::set_roles(std::vector<role> roles) {
+  std::lock_guard lock{mutex_};
+  roles_ = std::move(roles);
+}
+
+health_board::answer health_board::ask(probe kind,
+                                       std::chrono::steady_clock::time_point now) const {
+  const auto where = phase_.load();
+  const auto age = std::chrono::duration_cast<std::chrono::milliseconds>(beats.age(now));
+  const char* status = "ok";
+  std::string reason;
+  bool good = true;
+  const auto refuse = [&](const char* word, std::string why) {
+    status = word;
+    reason = std::move(why);
+    good = false;
+  };
+  if (where == phase::failed) {
+    refuse("unavailable", "the pipeline failed for good; the process ends");
+  } else if (kind != probe::live) {
+    if (where == phase::loading) {
+      refuse("loading", "the model is being loaded");
+    } else if (where == phase::draining) {
+      refuse("draining", "the service is shutting down");
+    } else if (where == phase::rebuilding) {
+      refuse("unavailable", "the pipeline is being rebuilt");
+    } else if (age > iteration_max_age_) {
+      refuse("unavailable", fmt::format("no iteration finished for {} ms", age.count()));
+    } else if (kind == probe::ready && queue_full_.load()) {
+      refuse("unavailable", "the queue is full");
+    }
+  }
+  std::string roles, progress = "null";
+  {
+    std::lock_guard lock{mutex_};
+    for (const auto& r : roles_)
+      roles += fmt::format("{}\"{}\":{{\"need\":{},\"up\":{}}}", roles.empty() ? "" : ",", r.name,
+                           r.need, r.up);
+    if (where == phase::loading)
+      progress = fmt::format(R"({{"phase":"{}","ratio":{:.3f},"eta_s":{:.1f}}})", progress_name_,
+                             progress_ratio_, progress_eta_);
+  }
+  const auto age_text = beats.count() == 0 ? std::string{"null"} : std::to_string(age.count());
+  return {good ? 200 : 503,
+          fmt::format(R"({{"status":"{}","progress":{},"roles":{{{}}},"last_iteration_age_ms":{},)"
+                      R"("reason":{}}})",
+                      status, progress, roles, age_text,
+                      reason.empty() ? "null" : "\"" + reason + "\"")};
+}
+
+} // namespace lamella::actors

@@ -1,0 +1,54 @@
+/// What probes are told: shared state that any thread may read without asking an actor.
+#pragma once
+
+#include "actors/pulse.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace lamella::actors {
+
+/// One per process. Written by the node and the gateway, read on I/O threads: probes answer in
+/// microseconds at any load (api-and-ops 6).
+class health_board {
+public:
+  enum class phase : uint8_t { loading, serving, rebuilding, draining, failed };
+
+  struct role {
+    std::string name;
+    uint32_t need = 0, up = 0;
+  };
+
+  explicit health_board(std::chrono::milliseconds iteration_max_age)
+    : iteration_max_age_{iteration_max_age} {}
+
+  void enter(phase x) { phase_.store(x); }
+  phase where() const { return phase_.load(); }
+  void set_progress(const std::string& name, double ratio, double eta_seconds);
+  void set_roles(std::vector<role> roles);
+  void set_queue_full(bool full) { queue_full_.store(full); }
+
+  enum class probe : uint8_t { live, ready, health };
+  struct answer {
+    int status = 200;
+    std::string body; ///< JSON
+  };
+  answer ask(probe kind, std::chrono::steady_clock::time_point now) const;
+
+  pulse beats;
+
+private:
+  std::chrono::milliseconds iteration_max_age_;
+  std::atomic<phase> phase_{phase::loading};
+  std::atomic<bool> queue_full_{false};
+  mutable std::mutex mutex_; ///< of the members below
+  std::string progress_name_ = "discover";
+  double progress_ratio_ = 0, progress_eta_ = 0;
+  std::vector<role> roles_;
+};
+
+} // namespace lamella::actors

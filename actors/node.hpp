@@ -1,0 +1,68 @@
+/// NODE: this process's tree, from settings to a served model; the only place that builds it.
+#pragma once
+
+#include "actors/pipeline.hpp"
+#include "config/settings.hpp"
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+namespace lamella::actors {
+
+/// The service cannot start; `exit_code` as in api-and-ops 13.
+struct start_error : std::runtime_error {
+  start_error(int code, const std::string& what, std::string advice = {})
+    : std::runtime_error{what}, exit_code{code}, hint{std::move(advice)} {}
+  int exit_code;
+  std::string hint;
+};
+
+/// Told while the model is loaded: phase, bytes done, bytes in all.
+using load_progress = std::function<void(const std::string&, uint64_t, uint64_t)>;
+
+class node {
+public:
+  explicit node(config::settings options);
+
+  /// Ends at once whatever still runs.
+  ~node();
+
+  node(const node&) = delete;
+  node& operator=(const node&) = delete;
+
+  /// Opens the model, listens, loads the weights, builds the pipeline, and returns when a first token
+  /// went through it. Probes answer from the second step on. Throws start_error.
+  void start(const load_progress& progress);
+
+  /// The bound ports; valid after start().
+  uint16_t http_port() const;
+  uint16_t admin_port() const;
+
+  /// What is served, in one line each, for the terminal.
+  std::string summary() const;
+
+  /// Refuses new requests, lets running ones finish for at most `limit`, ends the rest with 503 and
+  /// stops everything. True when all had finished. Call once.
+  bool drain(std::chrono::milliseconds limit);
+
+  /// Lets a drain that runs go on no longer.
+  void hurry();
+
+  /// Called once, on some thread, when the process must end: an operator's drain (false) or a
+  /// pipeline that cannot be kept alive (true). Set before start().
+  void on_end(std::function<void(bool failed)> callback);
+
+  /// The actor system and the service, for benchmarks and tests that skip HTTP.
+  caf::actor_system& system();
+  service_ptr server() const;
+  const pipeline_parts& parts() const;
+
+private:
+  struct impl;
+  std::unique_ptr<impl> impl_;
+};
+
+} // namespace lamella::actors

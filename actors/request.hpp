@@ -1,0 +1,77 @@
+/// REQUEST: owns prompt, parameters and tokens: the truth that survives devices.
+#pragma once
+
+#include "actors/choice.hpp"
+#include "actors/service.hpp"
+#include "net/api_error.hpp"
+#include "net/api_response.hpp"
+#include "net/http_exchange.hpp"
+
+#include <chrono>
+#include <optional>
+#include <vector>
+
+namespace lamella::actors {
+
+using exchange_ptr = net::http_exchange_ptr;
+
+using begin_atom = caf::atom_constant<caf::atom("begin")>;
+constexpr begin_atom begin_atom_v{};
+using cancel_atom = caf::atom_constant<caf::atom("cancel")>;
+constexpr cancel_atom cancel_atom_v{};
+using written_atom = caf::atom_constant<caf::atom("written")>;
+constexpr written_atom written_atom_v{};
+using expire_atom = caf::atom_constant<caf::atom("expire")>;
+constexpr expire_atom expire_atom_v{};
+
+/// `begin`: parse and ask to be admitted. `cancel`: the client is gone. `written`: the socket took
+/// what was sent. `tick`: open the stream or ping. `expire`: the deadline has passed. `drain`: the
+/// service ends before the request does. A service: the
+/// pipeline was rebuilt.
+using request_actor = caf::typed_actor<caf::reacts_to<begin_atom>, caf::reacts_to<cancel_atom>,
+                                       caf::reacts_to<written_atom>,
+                                       caf::reacts_to<caf::tick_atom>,
+                                       caf::reacts_to<expire_atom>, caf::reacts_to<drain_atom>,
+                                       caf::reacts_to<service_ptr>>::extend_with<
+  decode_client_actor>;
+
+/// One sequence and how far it is.
+struct request_sequence {
+  enum class phase : uint8_t { waiting, prefilling, decoding, done };
+  phase where = phase::waiting;
+  std::optional<choice> text;
+  uint64_t seed = 0;
+  bool said_first = false;  ///< the role chunk was sent
+  bool said_last = false;   ///< the finish chunk was sent
+  std::chrono::steady_clock::time_point last_token;
+};
+
+struct request_state {
+  service_ptr server;
+  exchange_ptr exchange;
+  request_id id{};
+  bool chat = true;
+  net::generation_params params;
+  uint32_t choices = 1; ///< per prompt; more than params.n where the best are picked
+  bool echo = false;
+  std::vector<std::vector<token_id>> prompts;
+  std::vector<std::string> prompt_texts; ///< for echo
+  uint32_t max_tokens = 0;
+  std::vector<request_sequence> sequences; ///< prompt-major
+  net::response_head head;
+  std::optional<net::stream_chunks> chunks;
+  bool streaming = false; ///< headers are out
+  bool writing = false;   ///< a piece is with the socket
+  bool answered = false;  ///< nothing more is to be said
+  uint32_t open_questions = 0; ///< to the scheduler and the prefill workers
+  std::chrono::steady_clock::time_point arrived, started, first_token, last_written;
+  bool has_started = false, has_first_token = false;
+  const char* name = "request";
+};
+
+request_actor::behavior_type request(request_actor::stateful_pointer<request_state> self,
+                                     service_ptr server, exchange_ptr exchange, request_id id,
+                                     bool chat);
+
+} // namespace lamella::actors
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::exchange_ptr)

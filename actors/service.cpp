@@ -1,0 +1,131 @@
+#include "actors/service.hpp"
+
+#include "net/api_error.hpp"
+#include "net/api_response.hpp"
+
+#include <algorithm>
+
+namespace lamella::actors {
+
+namespace {
+
+model::template_data as_template_data(const model::json_value& x) {
+  using model::json_value;
+  if (const auto* b = x.get_if<bool>()) return *b;
+  if (const auto* i = x.get_if<int64_t>()) return *i;
+  if (const auto* u = x.get_if<uint64_t>()) return static_cast<double>(*u);
+  if (const auto* d = x.get_if<double>()) return *d;
+  if (const auto* s = x.get_if<std::string>()) return *s;
+  if (const auto* a = x.get_if<json_value::array>()) {
+    model::template_data::list list;
+    for (const auto& item : *a) list.push_back(as_template_data(item));
+    return list;
+  }
+  if (const auto* o = x.get_if<json_value::object>()) {
+    model::template_data::object object;
+    for (const auto& [key, value] : *o) object.emplace_back(key, as_template_data(value));
+    return object;
+  }
+  return {};
+}
+
+std::string special_text(const service& s, std::optional<model::token_id> id) {
+  return id ? std::string{s.text->token_bytes(*id)} : std::string{};
+}
+
+model::template_input input_of(const service& s, const std::vector<net::chat_message>& messages,
+                               const model::json_value::object& more,
+                               bool add_generation_prompt) {
+  model::template_input input;
+  model::template_data::list list;
+  for (const auto& m : messages) {
+    const bool developer = m.role == "developer" && !s.chat_knows_developer;
+    model::template_data::object entry{{"role", developer ? std::string{"system"} : m.role},
+                                       {"content", m.content}};
+    if (!m.name.empty()) entry.emplace_back("name", m.name);
+    list.push_back(std::move(entry));
+  }
+  input.messages = std::move(list);
+  input.add_generation_prompt = add_generation_prompt;
+  input.bos_token = special_text(s, s.text->bos());
+  input.eos_token = special_text(s, s.text->eos());
+  for (const auto& [key, value] : more) input.more.emplace_back(key, as_template_data(value));
+  input.now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+  return input;
+}
+
+void add_bos(const service& s, std::vector<model::token_id>& ids) {
+  const auto bos = s.text->bos();
+  if (s.text->adds_bos() && bos && (ids.empty() || ids.front() != *bos))
+    ids.insert(ids.begin(), *bos);
+}
+
+} // namespace
+
+bool service::serves(const std::string& name) const {
+  return name == model_name || std::find(aliases.begin(), aliases.end(), name) != aliases.end();
+}
+
+void check_model(const service& s, const std::string& name) {
+  if (!name.empty() && !s.serves(name)) throw net::model_not_found(name);
+}
+
+std::vector<model::token_id> chat_tokens(const service& s,
+                                         const std::vector<net::chat_message>& messages,
+                                         const model::json_value::object& more,
+                                         bool add_generation_prompt) {
+  if (!s.chat)
+    throw net::invalid_value("messages", "the model has no chat template; use /v1/completions");
+  std::vector<model::text_segment> segments;
+  try {
+    for (auto& x : s.chat->render(input_of(s, messages, more, add_generation_prompt)))
+      segments.push_back({std::move(x.text), x.trusted});
+  } catch (const model::chat_template_error& e) {
+    throw net::invalid_value("messages", std::string{"the chat template refuses: "} + e.what());
+  }
+  auto ids = s.text->encode(segments);
+  add_bos(s, ids);
+  return ids;
+}
+
+std::vector<model::token_id> prompt_tokens(const service& s, const net::prompt_input& prompt,
+                                           bool add_special_tokens) {
+  if (const auto* ids = std::get_if<std::vector<uint32_t>>(&prompt)) {
+    for (auto id : *ids)
+      if (id >= s.text->vocabulary())
+        throw net::invalid_value("prompt", "token id " + std::to_string(id)
+                                             + " is outside the vocabulary of "
+                                             + std::to_string(s.text->vocabulary()));
+    return *ids;
+  }
+  auto ids = s.text->encode(std::get<std::string>(prompt), model::special::forbidden);
+  if (add_special_tokens) add_bos(s, ids);
+  return ids;
+}
+
+std::string tokenize(const service& s, const std::string& body) {
+  const auto request = net::parse_tokenize_request(body, s.limits);
+  check_model(s, request.model);
+  const auto ids = request.prompt
+                     ? prompt_tokens(s, *request.prompt, request.add_special_tokens)
+                     : chat_tokens(s, request.messages, request.template_kwargs,
+                                   request.add_generation_prompt);
+  std::vector<std::string> strings;
+  if (request.return_token_strs)
+    for (auto id : ids) strings.emplace_back(s.text->token_bytes(id));
+  return net::tokenize_body(ids, s.context_tokens,
+                            request.return_token_strs ? &strings : nullptr);
+}
+
+std::string detokenize(const service& s, const std::string& body) {
+  const auto request = net::parse_detokenize_request(body, s.limits);
+  check_model(s, request.model);
+  for (auto id : request.tokens)
+    if (id >= s.text->vocabulary())
+      throw net::invalid_value("tokens", "token id " + std::to_string(id)
+                                           + " is outside the vocabulary of "
+                                           + std::to_string(s.text->vocabulary()));
+  return net::detokenize_body(s.text->decode(request.tokens));
+}
+
+} // namespace lamella::actors

@@ -1,0 +1,68 @@
+/// What every request needs to know of the service it runs on. Immutable once it serves.
+#pragma once
+
+#include "actors/actors.hpp"
+#include "model/chat_template.hpp"
+#include "model/tokenizer.hpp"
+#include "net/api_request.hpp"
+#include "net/metrics.hpp"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lamella::actors {
+
+struct service {
+  // The model.
+  std::shared_ptr<const model::tokenizer> text;
+  std::optional<model::chat_template> chat; ///< nothing: the file has none
+  bool chat_knows_developer = false;        ///< else `developer` messages become `system`
+  std::string model_name;
+  std::vector<std::string> aliases;
+  std::string model_file;
+  int64_t created = 0; ///< when it was loaded, seconds since 1970
+  std::string fingerprint;
+  uint32_t context_tokens = 0;
+  std::vector<model::token_id> end_tokens; ///< all that end an answer
+
+  // The pipeline. Every rebuild of it makes a new service with the next epoch.
+  uint64_t epoch = 0;
+  global_scheduler_actor scheduler;
+  kv_allocator_actor allocator;
+  std::vector<prefill_worker_actor> prefill_workers;
+  std::vector<batch_actor> batches;
+  uint32_t slots = 0;        ///< of a slot table: no sequence can be longer
+  uint32_t window_slots = 0; ///< reserved beyond a prompt
+
+  // The rules.
+  net::api_limits limits;
+  std::chrono::milliseconds ping{15'000};
+  std::chrono::milliseconds deadline{600'000};
+  std::shared_ptr<net::metrics> numbers;
+
+  bool serves(const std::string& name) const;
+};
+
+using service_ptr = std::shared_ptr<const service>;
+
+/// The tokens of a conversation as the chat template lays it out. Throws net::api_error.
+std::vector<model::token_id> chat_tokens(const service& s,
+                                         const std::vector<net::chat_message>& messages,
+                                         const model::json_value::object& more,
+                                         bool add_generation_prompt);
+
+/// The tokens of a plain prompt, or the ids checked against the vocabulary. Throws net::api_error.
+std::vector<model::token_id> prompt_tokens(const service& s, const net::prompt_input& prompt,
+                                           bool add_special_tokens = true);
+
+/// The answers of /tokenize and /detokenize. Throw net::api_error.
+std::string tokenize(const service& s, const std::string& body);
+std::string detokenize(const service& s, const std::string& body);
+
+/// Throws model_not_found unless the service answers to that name.
+void check_model(const service& s, const std::string& name);
+
+} // namespace lamella::actors
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::service_ptr)

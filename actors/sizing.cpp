@@ -1,0 +1,65 @@
+#include "actors/sizing.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <limits>
+#include <string>
+
+#include <sched.h>
+#include <unistd.h>
+
+namespace lamella::actors {
+
+namespace {
+
+/// A number in a file; the largest one when there is no file or it says "max".
+uint64_t limit_in(const char* path) {
+  std::ifstream in{path};
+  uint64_t value = 0;
+  return in >> value && value > 0 ? value : std::numeric_limits<uint64_t>::max();
+}
+
+/// "quota period" of cgroup v2.
+double processors_in_quota() {
+  std::ifstream in{"/sys/fs/cgroup/cpu.max"};
+  double quota = 0, period = 0;
+  return in >> quota >> period && quota > 0 && period > 0 ? quota / period : 1e9;
+}
+
+} // namespace
+
+unsigned usable_processors() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  unsigned count = 1;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) count = static_cast<unsigned>(CPU_COUNT(&set));
+  return std::max(1u, static_cast<unsigned>(std::min<double>(count, processors_in_quota() + 0.5)));
+}
+
+uint64_t memory_limit() {
+  const auto machine = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES))
+                       * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  return std::min({machine, limit_in("/sys/fs/cgroup/memory.max"),
+                   limit_in("/sys/fs/cgroup/memory/memory.limit_in_bytes")});
+}
+
+uint64_t slot_bytes(const config::settings& options, const model::model_spec& spec) {
+  const uint32_t element = options.kv.dtype == config::number_type::f32 ? 4 : 2;
+  const auto whole = spec.kv_bytes_per_token(element);
+  const auto& pool = options.pools.attention;
+  return pool.partition == config::partition::heads ? whole / pool.members : whole;
+}
+
+uint32_t slots_for(const config::settings& options, const model::model_spec& spec) {
+  const auto& pool = options.pools.attention;
+  const auto given = pool.kv_bytes ? pool.kv_bytes : options.kv.bytes;
+  const auto bytes = given.value_or(memory_limit() / 4 / pool.members);
+  const auto seats = uint64_t{options.batching.max_batch}
+                     * options.batching.batches_for(options.pools.model.members);
+  const auto context = options.model.context_tokens.value_or(spec.context_tokens);
+  auto slots = bytes / slot_bytes(options, spec);
+  if (!given) slots = std::min(slots, seats * (uint64_t{context} + 64));
+  return static_cast<uint32_t>(std::min<uint64_t>(slots, 1u << 30));
+}
+
+} // namespace lamella::actors

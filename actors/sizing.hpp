@@ -1,0 +1,24 @@
+/// How much of the machine to use: processors and memory of this process's cgroup, KV slots.
+#pragma once
+
+#include "config/settings.hpp"
+#include "model/spec.hpp"
+
+#include <cstdint>
+
+namespace lamella::actors {
+
+/// Processors this process may run on.
+unsigned usable_processors();
+
+/// Bytes of memory this process may use: the smaller of the machine's and the cgroup's (v1, v2).
+uint64_t memory_limit();
+
+/// Slots of one slot table under these settings: what `kv.bytes` holds, or a quarter of the memory
+/// limit, but not more than all seats could ever fill. At least 0; the caller refuses too few.
+uint32_t slots_for(const config::settings& options, const model::model_spec& spec);
+
+/// Bytes that one member of the attention pool needs per slot.
+uint64_t slot_bytes(const config::settings& options, const model::model_spec& spec);
+
+} // namespace lamella::actors

@@ -1,0 +1,45 @@
+/// SUPERVISOR: restart or escalate. The policy is pure; the supervisor only obeys.
+#pragma once
+
+#include "scheduler/restart_policy.hpp"
+
+#include <caf/all.hpp>
+
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace lamella::actors {
+
+/// Children that share a fate, and how they are made.
+struct subtree {
+  std::string name;
+  /// Starts all children and returns them in the order of their start. Called again, with the next
+  /// number, after one of them has ended. May throw; that counts as an end.
+  std::function<std::vector<caf::strong_actor_ptr>(caf::event_based_actor*, uint64_t generation)>
+    start;
+  /// Something has ended and will be started again, or is given up.
+  std::function<void(bool given_up)> on_trouble;
+};
+
+struct supervisor_state {
+  subtree what;
+  std::optional<scheduler::restart_policy> policy;
+  std::vector<caf::strong_actor_ptr> children;
+  uint64_t generation = 0;
+  bool stopping = false;
+  bool waiting = false; ///< between an end and the restart
+  const char* name = "supervisor";
+};
+
+/// One for all: when a child ends, the others are ended and all are started anew, with a growing
+/// delay; more than the policy allows, and the supervisor ends itself with the reason. On an exit
+/// message the children go first. Keep a strong handle to it: CAF drops an actor nobody holds.
+caf::behavior supervisor(caf::stateful_actor<supervisor_state>* self, subtree what,
+                         scheduler::restart_policy policy);
+
+} // namespace lamella::actors
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::subtree)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::scheduler::restart_policy)

@@ -1,0 +1,217 @@
+#include "net/api_request.hpp"
+
+#include "net/api_error.hpp"
+#include "net/api_fields.hpp"
+
+#include <algorithm>
+
+namespace lamella::net {
+
+using model::json_index;
+using model::json_items;
+using model::json_object_reader;
+using model::json_value;
+
+namespace {
+
+/// Runs `read` on the top object and turns reader errors into API errors.
+template <class Read>
+auto parse_body(std::string_view body, const api_limits& limits, Read&& read) {
+  try {
+    const json_value value = model::parse_json(body, limits.json);
+    json_object_reader reader(value);
+    return read(reader);
+  } catch (const model::json_syntax_error& error) {
+    throw invalid_json(error.what());
+  } catch (const model::json_field_error& error) {
+    throw invalid_value(error.path, error.what());
+  }
+}
+
+/// Fields of this and other servers that would change the answer. Silence would be a lie.
+constexpr unsupported_field generation_unsupported[] = {
+    {"priority", "0"},
+    {"use_beam_search", "false"},
+    {"length_penalty", "1 1.0"},
+    {"early_stopping", "false"},
+    {"prompt_logprobs", "false"},
+    {"allowed_token_ids", "[]"},
+    {"bad_words", "[]"},
+    {"logits_processors", "[]"},
+    {"include_stop_str_in_output", "false"},
+    {"spaces_between_special_tokens", "true"},
+    {"truncate_prompt_tokens", ""},
+    {"structured_outputs", ""},
+    {"guided_json", ""},
+    {"guided_regex", ""},
+    {"guided_choice", ""},
+    {"guided_grammar", ""},
+    {"json_schema", ""},
+    {"grammar", ""},
+    {"regex", ""},
+    {"response_format", R"({"type":"text"})"},
+    {"return_token_ids", "false"},
+};
+
+constexpr unsupported_field chat_unsupported[] = {
+    {"tools", "[]"},
+    {"tool_choice", R"("none" "auto")"},
+    {"parallel_tool_calls", "true false"},
+    {"functions", "[]"},
+    {"function_call", R"("none" "auto")"},
+    {"modalities", R"(["text"])"},
+    {"audio", ""},
+    {"prediction", ""},
+    {"web_search_options", ""},
+    {"documents", "[]"},
+    {"chat_template", ""},
+    {"add_generation_prompt", "true"},
+    {"continue_final_message", "false"},
+    {"add_special_tokens", "false"},
+    {"echo", "false"},
+    {"best_of", "1"},
+    {"mm_processor_kwargs", "{}"},
+};
+
+constexpr unsupported_field completion_unsupported[] = {
+    {"suffix", R"("")"},
+    {"prompt_embeds", ""},
+    {"add_special_tokens", "true"},
+};
+
+std::vector<prompt_input> read_prompts(const json_value& value, const api_limits& limits) {
+  const size_t ids_max = limits.json.array_items;
+  if (const auto* text = value.get_if<std::string>()) return {*text};
+  if (!value.get_if<json_value::array>())
+    throw invalid_value("prompt", "prompt must be a string, an array of strings, an array of token "
+                                  "ids or an array of arrays of token ids, not "
+                                      + std::string(value.kind()));
+  const auto& items = json_items(value, "prompt", {1, ids_max});
+  const bool strings = items[0].get_if<std::string>();
+  const bool lists = items[0].get_if<json_value::array>();
+  if (!strings && !lists) return {read_token_ids(value, "prompt", limits, 1, ids_max)};
+  json_items(value, "prompt", {1, limits.prompts});
+  std::vector<prompt_input> prompts;
+  for (size_t i = 0; i < items.size(); ++i) {
+    const std::string path = json_index("prompt", i);
+    if (strings)
+      prompts.emplace_back(model::json_string(items[i], path));
+    else
+      prompts.emplace_back(read_token_ids(items[i], path, limits, 1, ids_max));
+  }
+  return prompts;
+}
+
+} // namespace
+
+chat_request parse_chat_request(std::string_view text, const api_limits& limits) {
+  return parse_body(text, limits, [&](json_object_reader& body) {
+    chat_request request;
+    request.model = body.required_string("model", {1, 256});
+    request.messages = read_messages(body, limits);
+    generation_params& p = request.params = read_generation(body, limits, 1);
+    if (const auto newer = body.optional<uint32_t>("max_completion_tokens", {1, INT32_MAX}))
+      p.max_tokens = newer;
+    const auto top = body.optional<uint32_t>("top_logprobs", {0, 20});
+    if (body.optional<bool>("logprobs").value_or(false))
+      p.logprobs = top.value_or(0);
+    else if (top)
+      throw invalid_value("top_logprobs", "top_logprobs is only allowed with logprobs: true");
+    request.template_kwargs = read_template_kwargs(body);
+    refuse_unsupported(body, generation_unsupported);
+    refuse_unsupported(body, chat_unsupported);
+    check_combinations(p, 1, limits);
+    request.unknown = take_unknown(body, limits);
+    return request;
+  });
+}
+
+completion_request parse_completion_request(std::string_view text, const api_limits& limits) {
+  return parse_body(text, limits, [&](json_object_reader& body) {
+    completion_request request;
+    request.model = body.required_string("model", {1, 256});
+    request.prompts = read_prompts(body.require("prompt"), limits);
+    generation_params& p = request.params = read_generation(body, limits, 0);
+    if (!p.max_tokens) p.max_tokens = std::max(16u, p.min_tokens);
+    p.logprobs = body.optional<uint32_t>("logprobs", {0, 20});
+    request.echo = body.optional<bool>("echo").value_or(false);
+    request.best_of = body.optional<uint32_t>("best_of", {0, 20}).value_or(p.n);
+    if (request.best_of == 0) request.best_of = p.n;
+    if (request.best_of < p.n)
+      throw invalid_value("best_of", "best_of is " + std::to_string(request.best_of)
+                                         + ", less than n, " + std::to_string(p.n));
+    if (request.best_of > p.n && p.stream)
+      throw invalid_value("best_of", "best_of greater than n is not allowed with stream: true");
+    refuse_unsupported(body, generation_unsupported);
+    refuse_unsupported(body, completion_unsupported);
+    check_combinations(p, request.prompts.size(), limits);
+    request.unknown = take_unknown(body, limits);
+    return request;
+  });
+}
+
+tokenize_request parse_tokenize_request(std::string_view text, const api_limits& limits) {
+  return parse_body(text, limits, [&](json_object_reader& body) {
+    tokenize_request request;
+    request.model = body.optional_string("model", {1, 256}).value_or("");
+    request.prompt = body.optional_string("prompt");
+    const bool chat = body.find("messages") != nullptr;
+    if (chat == request.prompt.has_value())
+      throw invalid_value("prompt", "give either prompt or messages");
+    if (chat) request.messages = read_messages(body, limits);
+    request.add_special_tokens = body.optional<bool>("add_special_tokens").value_or(true);
+    request.add_generation_prompt = body.optional<bool>("add_generation_prompt").value_or(true);
+    request.return_token_strs = body.optional<bool>("return_token_strs").value_or(false);
+    request.template_kwargs = read_template_kwargs(body);
+    constexpr unsupported_field fields[] = {
+        {"tools", "[]"}, {"chat_template", ""}, {"continue_final_message", "false"}};
+    refuse_unsupported(body, fields);
+    request.unknown = take_unknown(body, limits);
+    return request;
+  });
+}
+
+detokenize_request parse_detokenize_request(std::string_view text, const api_limits& limits) {
+  return parse_body(text, limits, [&](json_object_reader& body) {
+    detokenize_request request;
+    request.model = body.optional_string("model", {1, 256}).value_or("");
+    request.tokens =
+        read_token_ids(body.require("tokens"), "tokens", limits, 0, limits.json.array_items);
+    request.unknown = take_unknown(body, limits);
+    return request;
+  });
+}
+
+uint32_t resolve_max_tokens(const generation_params& params, uint64_t prompt_tokens,
+                            uint64_t context, size_t prompts, const api_limits& limits,
+                            std::string_view prompt_field) {
+  const uint64_t room = context > prompt_tokens ? context - prompt_tokens : 0;
+  const uint64_t least = std::max<uint64_t>(params.min_tokens, 1);
+  if (params.max_tokens ? *params.max_tokens > room : least > room)
+    throw context_length_exceeded(prompt_tokens, params.max_tokens.value_or(least), context,
+                                  std::string(prompt_field));
+  generation_params resolved = params;
+  if (!resolved.max_tokens) {
+    // What was not asked for must not be refused: the default also fits the request's own budget.
+    const uint64_t share = limits.tokens_per_request / (uint64_t{params.n} * prompts);
+    const uint64_t usual = std::max<uint64_t>(limits.default_max_tokens, params.min_tokens);
+    resolved.max_tokens =
+        static_cast<uint32_t>(std::max<uint64_t>(1, std::min({room, usual, share})));
+  }
+  check_combinations(resolved, prompts, limits);
+  return *resolved.max_tokens;
+}
+
+void check_content_type(std::string_view content_type) {
+  std::string_view type = content_type.substr(0, content_type.find(';'));
+  while (!type.empty() && (type.back() == ' ' || type.back() == '\t')) type.remove_suffix(1);
+  if (type.empty()) return;
+  std::string lower(type);
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  const bool json = lower == "application/json"
+                    || (lower.starts_with("application/") && lower.ends_with("+json"));
+  if (!json) throw unsupported_media_type(content_type);
+}
+
+} // namespace lamella::net

@@ -1,0 +1,125 @@
+#include "net/api_route.hpp"
+
+#include "net/api_error.hpp"
+
+#include <array>
+
+namespace lamella::net {
+
+namespace {
+
+enum class methods : unsigned char { get, post, any };
+
+struct row {
+  std::string_view path;
+  api_route route;
+  methods allowed;
+};
+
+constexpr std::array rows{
+    row{"/v1/chat/completions", api_route::chat_completions, methods::post},
+    row{"/v1/completions", api_route::completions, methods::post},
+    row{"/v1/models", api_route::models, methods::get},
+    row{"/v1/embeddings", api_route::embeddings, methods::post},
+    row{"/tokenize", api_route::tokenize, methods::post},
+    row{"/v1/tokenize", api_route::tokenize, methods::post},
+    row{"/detokenize", api_route::detokenize, methods::post},
+    row{"/v1/detokenize", api_route::detokenize, methods::post},
+    row{"/live", api_route::live, methods::get},
+    row{"/v2/health/live", api_route::live, methods::get},
+    row{"/ready", api_route::ready, methods::get},
+    row{"/v2/health/ready", api_route::ready, methods::get},
+    row{"/health", api_route::health, methods::get},
+    row{"/metrics", api_route::metrics, methods::get},
+    row{"/version", api_route::version, methods::get},
+};
+
+constexpr std::string_view model_prefix = "/v1/models/";
+constexpr std::string_view admin_prefix = "/admin/";
+
+void check_method(std::string_view method, methods allowed) {
+  if (method == "OPTIONS" || allowed == methods::any) return;
+  if (allowed == methods::post && method != "POST") throw method_not_allowed(method, "POST");
+  if (allowed == methods::get && method != "GET" && method != "HEAD")
+    throw method_not_allowed(method, "GET, HEAD");
+}
+
+int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+} // namespace
+
+bool is_probe(api_route route) {
+  return route == api_route::live || route == api_route::ready || route == api_route::health
+         || route == api_route::metrics || route == api_route::version;
+}
+
+api_route_match find_route(std::string_view method, std::string_view path) {
+  std::string_view canonical = path;
+  if (canonical.size() > 1 && canonical.ends_with('/')) canonical.remove_suffix(1);
+  for (const row& candidate : rows)
+    if (candidate.path == canonical) {
+      check_method(method, candidate.allowed);
+      return {candidate.route, {}};
+    }
+  if (canonical.starts_with(model_prefix)) {
+    auto id = percent_decode(canonical.substr(model_prefix.size()));
+    if (!id || id->empty()) throw route_not_found(method, path);
+    check_method(method, methods::get);
+    return {api_route::model, std::move(*id)};
+  }
+  if (canonical.starts_with(admin_prefix))
+    return {api_route::admin, std::string(canonical.substr(admin_prefix.size()))};
+  throw route_not_found(method, path);
+}
+
+std::string_view route_name(api_route route) {
+  switch (route) {
+  case api_route::model:
+    return "/v1/models/{id}";
+  case api_route::admin:
+    return "/admin";
+  default:
+    break;
+  }
+  for (const row& candidate : rows)
+    if (candidate.route == route) return candidate.path;
+  return "other";
+}
+
+std::optional<std::string> percent_decode(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      out += text[i];
+      continue;
+    }
+    if (i + 2 >= text.size()) return std::nullopt;
+    const int high = hex_digit(text[i + 1]);
+    const int low = hex_digit(text[i + 2]);
+    if (high < 0 || low < 0 || (high == 0 && low == 0)) return std::nullopt;
+    out += static_cast<char>(high * 16 + low);
+    i += 2;
+  }
+  return out;
+}
+
+std::optional<std::string> query_value(std::string_view query, std::string_view name) {
+  while (!query.empty()) {
+    const size_t end = query.find('&');
+    const std::string_view pair = query.substr(0, end);
+    query = end == std::string_view::npos ? std::string_view{} : query.substr(end + 1);
+    const size_t equals = pair.find('=');
+    if (pair.substr(0, equals) != name) continue;
+    if (equals == std::string_view::npos) return std::string{};
+    return percent_decode(pair.substr(equals + 1));
+  }
+  return std::nullopt;
+}
+
+} // namespace lamella::net

@@ -1,0 +1,76 @@
+/// A server on a free port of the loopback address, with a handler for tests.
+#pragma once
+
+#include "net/http_server.hpp"
+#include "tests/net/raw_client.hpp"
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+
+namespace lamella::test {
+
+/// Waits for things that happen on other threads, with a deadline instead of a sleep.
+template <class T> class inbox {
+public:
+  void put(T value) {
+    const std::lock_guard lock(mutex_);
+    values_.push_back(std::move(value));
+    changed_.notify_all();
+  }
+  T take() {
+    std::unique_lock lock(mutex_);
+    if (!changed_.wait_for(lock, std::chrono::seconds(20), [&] { return !values_.empty(); }))
+      throw std::runtime_error("inbox: nothing came before the deadline");
+    T value = std::move(values_.front());
+    values_.pop_front();
+    return value;
+  }
+  size_t size() const {
+    const std::lock_guard lock(mutex_);
+    return values_.size();
+  }
+
+private:
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<T> values_;
+};
+
+/// Answers every request with "METHOD path?query|body"; requests to /hold go to `held` instead.
+struct echo_server {
+  inbox<net::http_exchange_ptr> held;
+  net::http_server server;
+
+  explicit echo_server(net::http_limits limits = {}, unsigned threads = 1)
+      : server({limits, threads, "9.9"},
+               {{"public", "127.0.0.1", 0, [this](net::http_exchange_ptr e) {
+                   const net::http_request& r = e->request();
+                   if (r.path == "/hold") {
+                     held.put(std::move(e));
+                     return;
+                   }
+                   if (r.path == "/throw") throw std::runtime_error("x");
+                   if (r.path == "/drop") return;
+                   e->respond(200, {{"content-type", "text/plain"}},
+                              r.method + " " + r.path + "?" + r.query + "|" + r.body);
+                 }}}) {
+    server.start();
+  }
+
+  uint16_t port() const { return server.port("public"); }
+
+  /// Sends raw bytes on a connection of its own and returns all that comes back until it is closed.
+  std::string exchange(std::string_view bytes) const {
+    raw_client client(port());
+    client.send(bytes);
+    return client.read_all();
+  }
+};
+
+inline int status_of(const std::string& answer) {
+  if (answer.size() < 12 || !answer.starts_with("HTTP/1.1 ")) return 0;
+  return std::stoi(answer.substr(9, 3));
+}
+
+} // namespace lamella::test
