@@ -34,6 +34,9 @@ public:
 
   void* allocate_bytes(size_t bytes);
 
+  /// Everything handed out is free again.
+  void reset() { block_ = used_ = 0; }
+
   /// Bytes held, used or not.
   size_t capacity() const;
 

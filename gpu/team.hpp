@@ -20,7 +20,8 @@ public:
   unsigned size() const;
 
   /// Calls f(index) for each index in [0, count), in any order, on any thread; returns when all are
-  /// done. Indices are handed out one at a time, so make each worth some microseconds.
+  /// done. Indices are handed out one at a time, so make each worth some microseconds. f must not
+  /// throw: an exception ends the process, because other threads still use what it would unwind.
   template <class F>
   void for_each(size_t count, F&& f) {
     using function = std::remove_reference_t<F>;

@@ -22,7 +22,7 @@ enum class tensor_type : uint8_t { f32, f16, bf16, q8_0, q4_0, q4_1 };
 /// Elements per block: 1 for plain types.
 constexpr uint32_t block_elements(tensor_type type) {
   return type == tensor_type::q8_0 || type == tensor_type::q4_0 || type == tensor_type::q4_1 ? 32
-                                                                                              : 1;
+                                                                                             : 1;
 }
 
 /// Bytes per block.
@@ -41,7 +41,8 @@ constexpr std::string_view to_string(tensor_type type) {
   return names[static_cast<size_t>(type)];
 }
 
-/// A tensor as it lies in a file: rank 1 (`inner` elements, rows = 1) or 2 ([rows, inner], row-major).
+/// A tensor as it lies in a file: rank 1 (`inner` elements, rows = 1) or 2 ([rows, inner],
+/// row-major).
 struct tensor_view {
   std::string name;
   tensor_type type = tensor_type::f32;

@@ -11,11 +11,14 @@
 
 #include "gpu/arena.hpp"
 #include "gpu/team.hpp"
+#include "model/sampling.hpp"
+#include "model/spec.hpp"
 #include "model/tensor.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -76,11 +79,7 @@ struct matmul_args {
   std::span<const matmul_part> parts; ///< all with the same K
 };
 
-/// Which elements of a head are rotated together.
-enum class rope_pairing : uint8_t {
-  interleaved, ///< (2i, 2i + 1), as in LLaMA's GGUF files
-  halves,      ///< (i, i + D/2), as in Hugging Face files
-};
+using model::rope_pairing;
 
 /// Rotates each head of each row in place by position * frequency(i). The angle is computed in
 /// double precision and reduced before the kernel's own sin and cos, so that long contexts stay exact.
@@ -128,12 +127,7 @@ struct from_wire_args {
   uint32_t stride;
 };
 
-/// Changes a logit: l = (l > 0 ? l / scale : l * scale) + add. Penalties, biases, forbidden tokens.
-struct logit_edit {
-  uint32_t token;
-  float scale; ///< > 0; 1 leaves it
-  float add;   ///< may be -infinity
-};
+using model::logit_edit;
 
 /// How to draw one token from one row of logits.
 struct sample_record {

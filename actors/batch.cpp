@@ -1,0 +1,277 @@
+#include "actors/batch.hpp"
+
+#include "gpu/slice_runner.hpp"
+#include "scheduler/slot_pool.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+namespace lamella::actors {
+
+namespace {
+
+using batch_ptr = batch_actor::stateful_pointer<batch_state>;
+using seat = batch_state::seat;
+
+/// Slots are asked for when so few are left, so that the answer comes before they are needed.
+constexpr uint32_t grow_below = 8;
+
+void pump(batch_ptr self);
+
+void sit_down(batch_ptr self, batch_join&& x) {
+  auto& st = self->state;
+  const auto number = st.table.join(x.member, x.runs);
+  seat s;
+  s.capacity = scheduler::length_of(x.runs);
+  if (x.wanted.needs_history()) {
+    s.history.prompt(x.history_prompt);
+    for (auto t : x.history_output) s.history.generated(t);
+  }
+  s.member = std::move(x);
+  st.seat_of[s.member.sequence] = number;
+  st.seats.emplace(number, std::move(s));
+}
+
+/// Gives up the seats that no launch uses any more; their slots go back.
+void stand_up(batch_ptr self) {
+  auto& st = self->state;
+  kv_release back;
+  for (auto it = st.seats.begin(); it != st.seats.end();) {
+    auto& s = it->second;
+    if (!s.leaving || s.in_flight > 0 || s.growing) {
+      ++it;
+      continue;
+    }
+    back.holders.push_back(s.member.sequence);
+    st.table.leave(it->first);
+    st.seat_of.erase(s.member.sequence);
+    self->send(st.config.scheduler, retire{s.member.sequence});
+    if (s.evicted) self->send(s.member.client, preempted{s.member.sequence});
+    it = st.seats.erase(it);
+  }
+  if (!back.holders.empty()) self->send(st.config.target.allocator, back);
+}
+
+/// Slots ran out: the sequence that came last gives its own up and runs again later, with the same
+/// tokens (its request keeps them).
+void evict_youngest(batch_ptr self) {
+  auto& st = self->state;
+  seat* youngest = nullptr;
+  for (auto& [number, s] : st.seats) {
+    if (s.evicted) return; // one at a time: its slots are on their way back
+    if (!s.leaving && (youngest == nullptr || s.member.sequence > youngest->member.sequence))
+      youngest = &s;
+  }
+  if (youngest == nullptr) return;
+  youngest->leaving = youngest->evicted = true;
+  if (st.config.target.numbers) st.config.target.numbers->preempted();
+  spdlog::info("preempted sequence={} position={}",
+               static_cast<uint64_t>(youngest->member.sequence), youngest->member.position);
+}
+
+void on_slots(batch_ptr self, sequence_id sequence, caf::expected<kv_grant> answer) {
+  auto& st = self->state;
+  auto found = st.seat_of.find(sequence);
+  if (found == st.seat_of.end()) return;
+  auto& s = st.seats.at(found->second);
+  s.growing = false;
+  if (answer) {
+    const auto& runs = answer->holdings.front().runs;
+    s.capacity += scheduler::length_of(runs);
+    st.table.extend(found->second, runs);
+  } else if (!s.leaving && s.member.position + s.in_flight >= s.capacity) {
+    evict_youngest(self);
+  }
+  pump(self);
+}
+
+void grow(batch_ptr self, seat& s) {
+  s.growing = true;
+  const auto sequence = s.member.sequence;
+  self
+    ->request(self->state.config.target.allocator, std::chrono::seconds{30},
+              kv_reserve{{{sequence, self->state.config.window_slots, {}, 0}}, 0, false})
+    .then([=](kv_grant& grant) { on_slots(self, sequence, std::move(grant)); },
+          [=](caf::error& reason) { on_slots(self, sequence, std::move(reason)); });
+}
+
+/// Can the next iteration be launched before the newest one has answered?
+bool can_run_ahead(const batch_state& st) {
+  if (!st.joining.empty()) return false;
+  for (const auto& [number, s] : st.seats)
+    if (s.leaving || s.member.wanted.needs_history()
+        || s.member.generated + s.in_flight >= s.member.max_tokens
+        || s.member.position + s.in_flight >= s.capacity)
+      return false;
+  return true;
+}
+
+void add_row(iteration_launch& x, uint32_t number, const seat& s) {
+  const auto& m = s.member;
+  const auto row = static_cast<uint32_t>(x.tokens.size());
+  x.spans.push_back({number, m.position + s.in_flight, 1});
+  x.tokens.push_back(s.in_flight > 0 ? gpu::take_sampled : m.last);
+  x.selected.push_back(row);
+  const auto first_edit = static_cast<uint32_t>(x.edits.size());
+  if (m.wanted.needs_history() || !m.wanted.bias.empty()) {
+    auto edits = s.history.edits(m.wanted);
+    x.edits.insert(x.edits.end(), edits.begin(), edits.end());
+  }
+  x.samples.push_back(record_of(m.wanted, row, m.generated + s.in_flight, first_edit,
+                                static_cast<uint32_t>(x.edits.size()) - first_edit));
+  x.sample_seats.push_back(number);
+}
+
+/// The seats that run in the next iteration, grouped by attention member.
+std::vector<uint32_t> rows_of(batch_ptr self) {
+  auto& st = self->state;
+  std::vector<uint32_t> rows;
+  for (auto& [number, s] : st.seats) {
+    if (s.leaving) continue;
+    const auto next = s.member.position + s.in_flight;
+    if (next + grow_below >= s.capacity && !s.growing) grow(self, s);
+    if (next < s.capacity) rows.push_back(number);
+  }
+  std::stable_sort(rows.begin(), rows.end(), [&](auto a, auto b) {
+    return st.seats.at(a).member.member < st.seats.at(b).member.member;
+  });
+  return rows;
+}
+
+void on_sampled(batch_ptr self, uint64_t iteration, sampled answer);
+void on_failure(batch_ptr self, uint64_t iteration, const std::string& reason);
+
+void launch_iteration(batch_ptr self) {
+  auto& st = self->state;
+  auto rows = rows_of(self);
+  if (rows.empty()) return;
+  iteration_launch x;
+  x.stream = st.config.target.stream;
+  x.epoch = st.config.target.epoch;
+  x.iteration = ++st.iteration;
+  x.attempt = st.failures;
+  for (auto number : rows) {
+    auto& s = st.seats.at(number);
+    add_row(x, number, s);
+    ++s.in_flight;
+  }
+  std::tie(x.changes, x.table_version) = st.table.take_changes();
+  st.flights.push_back({x.iteration, std::move(rows)});
+  const auto iteration = x.iteration;
+  launch(
+    &*self, st.config.target, x,
+    [=](sampled& answer) { on_sampled(self, iteration, std::move(answer)); },
+    [=](caf::error& reason) { on_failure(self, iteration, self->system().render(reason)); });
+}
+
+/// One token of one sequence is final.
+void commit(batch_ptr self, seat& s, sampled_token&& drawn) {
+  --s.in_flight;
+  if (s.leaving) return;
+  auto& m = s.member;
+  if (!drawn.finite) {
+    s.leaving = true;
+    self->send(m.client, sequence_failed{m.sequence, "the logits are not finite"});
+    return;
+  }
+  ++m.position;
+  m.last = drawn.token;
+  if (m.wanted.needs_history()) s.history.generated(drawn.token);
+  const auto& ends = m.wanted.end_tokens;
+  token out{m.sequence, m.generated++, std::move(drawn), finish::none};
+  if (!m.ignore_end && std::find(ends.begin(), ends.end(), m.last) != ends.end())
+    out.reason = finish::stop;
+  else if (m.generated >= m.max_tokens)
+    out.reason = finish::length;
+  s.leaving = out.reason != finish::none;
+  self->send(m.client, std::move(out));
+}
+
+void on_sampled(batch_ptr self, uint64_t iteration, sampled answer) {
+  auto& st = self->state;
+  if (st.flights.empty() || st.flights.front().iteration != iteration) return; // given up before
+  auto flight = std::move(st.flights.front());
+  st.flights.pop_front();
+  st.failures = 0;
+  if (st.config.target.beats) st.config.target.beats->beat(self->clock().now());
+  if (st.config.target.numbers)
+    st.config.target.numbers->iteration(flight.rows.size(), flight.rows.size());
+  for (size_t i = 0; i < flight.rows.size(); ++i)
+    commit(self, st.seats.at(flight.rows[i]), std::move(answer.tokens.at(i)));
+  pump(self);
+}
+
+/// Nothing of a failed iteration counts: everything in flight is dropped and run again from the
+/// committed tokens; it writes the same slots with the same values.
+void on_failure(batch_ptr self, uint64_t iteration, const std::string& reason) {
+  auto& st = self->state;
+  const bool known = std::any_of(st.flights.begin(), st.flights.end(),
+                                 [&](const auto& f) { return f.iteration == iteration; });
+  if (!known) return;
+  st.flights.clear();
+  for (auto& [number, s] : st.seats) s.in_flight = 0;
+  spdlog::warn("decode iteration failed batch={} iteration={} failures={} reason=\"{}\"",
+               static_cast<uint32_t>(st.config.target.stream), iteration, st.failures + 1, reason);
+  if (++st.failures >= attempts_max) {
+    st.failures = 0;
+    for (auto& [number, s] : st.seats) {
+      if (s.leaving) continue;
+      s.leaving = true;
+      self->send(s.member.client, sequence_failed{s.member.sequence, reason});
+    }
+  }
+  pump(self);
+}
+
+/// Does whatever can be done now.
+void pump(batch_ptr self) {
+  auto& st = self->state;
+  stand_up(self);
+  if (st.flights.empty()) {
+    while (!st.joining.empty()) {
+      sit_down(self, std::move(st.joining.front()));
+      st.joining.pop_front();
+    }
+    launch_iteration(self);
+  }
+  if (st.flights.size() == 1 && can_run_ahead(st)) launch_iteration(self);
+  if (st.config.target.numbers)
+    st.config.target.numbers->set_batches_in_flight(st.flights.empty() ? 0 : 1);
+}
+
+void on_leave(batch_ptr self, sequence_id sequence) {
+  auto& st = self->state;
+  if (auto found = st.seat_of.find(sequence); found != st.seat_of.end()) {
+    st.seats.at(found->second).leaving = true;
+    st.seats.at(found->second).evicted = false;
+  } else if (auto waiting = std::find_if(
+               st.joining.begin(), st.joining.end(),
+               [&](const auto& x) { return x.sequence == sequence; });
+             waiting != st.joining.end()) {
+    sit_down(self, std::move(*waiting)); // so that it leaves in the one way there is
+    st.joining.erase(waiting);
+    st.seats.at(st.seat_of.at(sequence)).leaving = true;
+  }
+  pump(self);
+}
+
+} // namespace
+
+batch_actor::behavior_type batch(batch_actor::stateful_pointer<batch_state> self,
+                                 batch_config config) {
+  self->state.config = std::move(config);
+  return {
+    [self](const batch_join& x) {
+      self->state.joining.push_back(x);
+      pump(self);
+    },
+    [self](const batch_leave& x) { on_leave(self, x.sequence); },
+    [self](const iteration_failed& x) { on_failure(self, x.iteration, x.reason); },
+    [self](status_atom) -> caf::result<uint32_t> {
+      return static_cast<uint32_t>(self->state.seats.size() + self->state.joining.size());
+    },
+  };
+}
+
+} // namespace lamella::actors

@@ -1,0 +1,52 @@
+/// BATCH: continuous batching, one iteration after another (V-M14, V-M15).
+#pragma once
+
+#include "actors/iteration.hpp"
+#include "scheduler/seat_table.hpp"
+
+#include <deque>
+#include <map>
+
+namespace lamella::actors {
+
+struct batch_config {
+  iteration_target target;
+  global_scheduler_actor scheduler;
+  uint32_t window_slots = 32; ///< a sequence that runs short of slots gets this many more
+};
+
+struct batch_state {
+  /// One sequence in the batch. Positions and counts are those of the committed tokens.
+  struct seat {
+    batch_join member;
+    uint32_t capacity = 0;  ///< slots it has
+    uint32_t in_flight = 0; ///< launched iterations that include it
+    bool growing = false;   ///< has asked for slots
+    bool leaving = false;   ///< wants no more tokens
+    bool evicted = false;   ///< leaves because slots ran out
+    model::token_history history;
+  };
+  /// A launched iteration: the seats of its rows, in order.
+  struct flight {
+    uint64_t iteration;
+    std::vector<uint32_t> rows;
+  };
+  batch_config config;
+  scheduler::seat_table table;
+  std::map<uint32_t, seat> seats;          ///< by seat number
+  std::map<sequence_id, uint32_t> seat_of; ///< the same, by sequence
+  std::deque<batch_join> joining;          ///< seated before the next launch
+  std::deque<flight> flights;              ///< oldest first; at most two
+  uint64_t iteration = 0;
+  uint32_t failures = 0; ///< iterations failed in a row
+  const char* name = "batch";
+};
+
+/// Requests join and leave between iterations. While membership stands still and no row needs to know
+/// what was drawn before it, the next iteration is launched before this one has answered, so that the
+/// devices never wait for an actor (decision 20).
+batch_actor::behavior_type batch(batch_actor::stateful_pointer<batch_state> self,
+                                 batch_config config);
+
+} // namespace lamella::actors
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::batch_config)

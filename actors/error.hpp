@@ -1,0 +1,30 @@
+/// Every way to fail between actors.
+#pragma once
+
+#include <caf/all.hpp>
+
+#include <cstdint>
+
+namespace lamella::actors {
+
+/// Codes of the error category "lamella". 0 is "no error" and not used.
+enum class ec : uint8_t {
+  kv_exhausted = 1, ///< not enough free slots
+  queue_full,       ///< too many requests wait
+  queue_tokens,     ///< too many prompt tokens wait
+  draining,         ///< the service is shutting down
+  loading,          ///< the model is not there yet
+  cancelled,        ///< by the client or the requester
+  never_fits,       ///< more slots than the pool has
+  aborted,          ///< the iteration was ended from outside
+  deadline,         ///< a wait took too long
+  device_lost,      ///< a device failed
+  no_capacity,      ///< no replica, shard or batch to place it on
+};
+
+/// The text of a code, for people.
+const char* describe(ec code);
+
+} // namespace lamella::actors
+
+CAF_ERROR_CODE_ENUM(lamella::actors::ec, "lamella")

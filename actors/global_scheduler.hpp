@@ -1,0 +1,43 @@
+/// GLOBAL SCHEDULER: admission and placement.
+#pragma once
+
+#include "actors/actors.hpp"
+#include "net/metrics.hpp"
+#include "scheduler/admission.hpp"
+
+#include <map>
+#include <memory>
+#include <set>
+
+namespace lamella::actors {
+
+struct global_scheduler_config {
+  scheduler::admission_limits limits;
+  uint32_t batches = 1;
+  uint32_t seats_per_batch = 64;
+  uint32_t prefill_workers = 1;
+  uint32_t window_slots = 32; ///< reserved for each choice beyond its prompt
+  uint32_t slots = 0;         ///< of the largest table: what can ever fit
+  std::shared_ptr<net::metrics> numbers; ///< may be null
+};
+
+struct global_scheduler_state {
+  global_scheduler_config config;
+  kv_allocator_actor allocator;
+  std::optional<scheduler::admission> queue;
+  std::map<sequence_id, caf::typed_response_promise<admitted>> waiting; ///< by first sequence
+  std::map<sequence_id, uint32_t> seated;  ///< running sequences and their batches
+  std::vector<uint64_t> seats;             ///< taken seats by batch
+  uint32_t next_prefill = 0;
+  bool asking = false;  ///< a reservation for the head of the queue is under way
+  bool starved = false; ///< the head was refused; wait for kv_freed
+  bool draining = false;
+  const char* name = "global_scheduler";
+};
+
+global_scheduler_actor::behavior_type
+global_scheduler(global_scheduler_actor::stateful_pointer<global_scheduler_state> self,
+                 global_scheduler_config config, kv_allocator_actor allocator);
+
+} // namespace lamella::actors
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::global_scheduler_config)

@@ -1,0 +1,48 @@
+/// Launching iterations: what batches and prefill workers have in common.
+#pragma once
+
+#include "actors/actors.hpp"
+#include "actors/pulse.hpp"
+#include "net/metrics.hpp"
+
+#include <memory>
+#include <vector>
+
+namespace lamella::actors {
+
+/// Where a stream's iterations run.
+struct iteration_target {
+  stream_id stream{};
+  uint64_t epoch = 1;
+  model_replica_actor replica;
+  std::vector<attention_shard_actor> shards;
+  kv_allocator_actor allocator;
+  std::shared_ptr<net::metrics> numbers; ///< may be null
+  std::shared_ptr<pulse> beats;          ///< may be null
+  caf::timespan patience{std::chrono::seconds{90}}; ///< for the answer of an iteration
+};
+
+/// How often an iteration is tried before its sequences are failed.
+constexpr uint32_t attempts_max = 3;
+
+/// Hands one whole iteration to the devices, all of it at once; the order between replica and shards
+/// is kept by channels. `then` gets the tokens, `otherwise` the error.
+template <class Self, class Then, class Otherwise>
+void launch(Self* self, const iteration_target& target, const iteration_launch& x, Then then,
+            Otherwise otherwise) {
+  for (const auto& shard : target.shards) self->send(shard, x);
+  self->send(target.replica, x);
+  self
+    ->request(target.replica, target.patience, sampled_of{x.stream, x.iteration, x.attempt})
+    .then(std::move(then), std::move(otherwise));
+}
+
+/// The record that draws token number `draw` of a sequence from row `row` of the logits.
+inline sample_record record_of(const sampling& wanted, uint32_t row, uint32_t draw,
+                               uint32_t first_edit, uint32_t edit_count) {
+  return {row,          wanted.seed,  wanted.choice,   draw,       wanted.temperature, wanted.top_k,
+          wanted.top_p, wanted.min_p, wanted.logprobs, first_edit, edit_count};
+}
+
+} // namespace lamella::actors
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::iteration_target)

@@ -1,0 +1,51 @@
+/// KV ALLOCATOR: slot bookkeeping of one attention pool (V-M11, V-M12).
+#pragma once
+
+#include "actors/actors.hpp"
+#include "net/metrics.hpp"
+#include "scheduler/slot_pool.hpp"
+
+#include <map>
+#include <memory>
+#include <vector>
+
+namespace lamella::actors {
+
+struct kv_allocator_config {
+  std::vector<std::string> tables; ///< one name per slot table: one for a head-partitioned pool,
+                                   ///< else one per member
+  uint32_t slots = 0;              ///< per table
+  std::vector<attention_shard_actor> shards;
+  std::shared_ptr<net::metrics> numbers; ///< may be null
+};
+
+struct kv_allocator_state {
+  /// What a sequence holds.
+  struct holding {
+    uint32_t member = 0;
+    std::vector<slot_run> runs;
+  };
+  kv_allocator_config config;
+  std::vector<scheduler::slot_pool> pools; ///< by table
+  std::map<sequence_id, holding> holders;
+  std::vector<kv_waiter_actor> waiters; ///< to be told when slots come back
+  bool trimmed = true;      ///< no slot was used since memory was given back
+  uint64_t trim_ticket = 0; ///< of the newest delayed trim
+  uint32_t trimming = 0;    ///< shards that have not answered
+  struct late_question {
+    kv_reserve question;
+    caf::strong_actor_ptr asker;
+    caf::typed_response_promise<kv_grant> promise;
+  };
+  std::vector<late_question> waiting_for_trim;
+  const char* name = "kv_allocator";
+};
+
+/// Holders are sequences. A pool that stands empty for a second gives its memory back to the system;
+/// reservations of that moment wait for it.
+kv_allocator_actor::behavior_type
+kv_allocator(kv_allocator_actor::stateful_pointer<kv_allocator_state> self,
+             kv_allocator_config config);
+
+} // namespace lamella::actors
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::kv_allocator_config)

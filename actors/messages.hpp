@@ -1,0 +1,313 @@
+/// One struct per message, fields in the order of a sentence. The grammar of a name tells its kind:
+/// a question is a verb and its answer a participle, a launch is one-way, a fact is a past event.
+///
+/// Nothing here is a tensor: activations, K, V and weights never pass through a mailbox.
+#pragma once
+
+#include "gpu/device.hpp"
+#include "gpu/kernels/operators.hpp"
+#include "model/sampling.hpp"
+#include "scheduler/seat_table.hpp"
+#include "scheduler/types.hpp"
+
+#include <caf/all.hpp>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace lamella::scheduler {
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, slot_run& x) {
+  return f(caf::meta::type_name("slot_run"), x.first, x.length);
+}
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, seat_change& x) {
+  return f(caf::meta::type_name("seat_change"), x.what, x.seat, x.member, x.runs);
+}
+
+} // namespace lamella::scheduler
+
+namespace lamella::model {
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, logit_edit& x) {
+  return f(caf::meta::type_name("logit_edit"), x.token, x.scale, x.add);
+}
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, sampling& x) {
+  return f(caf::meta::type_name("sampling"), x.seed, x.choice, x.temperature, x.top_k, x.top_p,
+           x.min_p, x.presence_penalty, x.frequency_penalty, x.repetition_penalty, x.logprobs,
+           x.min_tokens, x.end_tokens, x.bias);
+}
+
+} // namespace lamella::model
+
+namespace lamella::gpu {
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, sample_record& x) {
+  return f(caf::meta::type_name("sample_record"), x.row, x.seed, x.choice, x.draw, x.temperature,
+           x.top_k, x.top_p, x.min_p, x.logprobs, x.first_edit, x.edit_count);
+}
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, token_logprob& x) {
+  return f(caf::meta::type_name("token_logprob"), x.token, x.logprob);
+}
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, sampled_token& x) {
+  return f(caf::meta::type_name("sampled_token"), x.token, x.logprob, x.finite, x.top);
+}
+
+} // namespace lamella::gpu
+
+namespace lamella::actors {
+
+using gpu::logit_edit;
+using gpu::sampled_token;
+using gpu::sample_record;
+using model::sampling;
+using model::token_id;
+using scheduler::request_id;
+using scheduler::seat_change;
+using scheduler::sequence_id;
+using scheduler::slot_run;
+using scheduler::stream_id;
+
+// --- iterations ----------------------------------------------------------------------------------
+
+/// Rows of one seat in an iteration: consecutive positions, one token each.
+struct row_span {
+  uint32_t seat = 0;
+  uint32_t position = 0;
+  uint32_t rows = 1;
+};
+
+/// One iteration of one stream, for a replica and each of its shards alike: all layers, one message.
+/// Spans are grouped by attention member.
+struct iteration_launch {
+  stream_id stream{};
+  uint64_t epoch = 0;
+  uint64_t iteration = 0;
+  uint32_t attempt = 0;
+  uint64_t table_version = 0;
+  std::vector<seat_change> changes;
+  std::vector<row_span> spans;
+  std::vector<token_id> tokens;        ///< one per row; gpu::take_sampled: what the seat drew last
+  std::vector<uint32_t> selected;      ///< rows that are sampled from, ascending
+  std::vector<sample_record> samples;  ///< record.row counts in `selected`
+  std::vector<uint32_t> sample_seats;  ///< the seat that keeps each sampled token
+  std::vector<logit_edit> edits;
+};
+
+/// Asks for the tokens of an iteration, answered when the tail slice has drawn them.
+struct sampled_of {
+  stream_id stream{};
+  uint64_t iteration = 0;
+  uint32_t attempt = 0;
+};
+
+struct sampled {
+  stream_id stream{};
+  uint64_t iteration = 0;
+  std::vector<sampled_token> tokens; ///< one per sample record
+};
+
+/// A shard or replica could not finish an iteration.
+struct iteration_failed {
+  stream_id stream{};
+  uint64_t iteration = 0;
+  uint32_t attempt = 0;
+  std::string reason;
+};
+
+// --- KV slots ------------------------------------------------------------------------------------
+
+/// What one holder wants: the first `share_tokens` slots of another holder, then `slots` of its own
+/// behind what it has.
+struct kv_need {
+  sequence_id holder{};
+  uint32_t slots = 0;
+  sequence_id share_from{};
+  uint32_t share_tokens = 0;
+};
+
+/// All of the needs or none; refused as well when fewer than `keep_free` slots would be left.
+struct kv_reserve {
+  std::vector<kv_need> needs;
+  uint32_t keep_free = 0;
+  bool tell = false; ///< send kv_freed to the asker when slots come back after a refusal
+};
+
+struct kv_holding {
+  sequence_id holder{};
+  uint32_t member = 0;        ///< request partition: where the slots are
+  std::vector<slot_run> runs; ///< what was added, shared slots first
+};
+
+struct kv_grant {
+  std::vector<kv_holding> holdings; ///< in the order of the needs
+};
+
+/// The holders give back all they hold. Not sent before the last launch that uses it has ended.
+struct kv_release {
+  std::vector<sequence_id> holders;
+};
+
+/// Slots became free after somebody was refused.
+struct kv_freed {
+  uint32_t free = 0;
+};
+
+/// Asks a shard to give unused memory back to the system; only while no slot is in use.
+struct kv_trim {};
+
+struct kv_usage {
+  std::vector<uint32_t> slots; ///< per member (one entry where one table serves all)
+  std::vector<uint32_t> used;
+};
+
+// --- requests ------------------------------------------------------------------------------------
+
+/// A prompt with its choices asks to run.
+struct admit {
+  sequence_id first{};
+  uint32_t choices = 1;
+  uint32_t prompt_tokens = 0;
+  bool resumed = false;
+};
+
+struct admitted {
+  stream_id batch{};
+  uint32_t prefill_worker = 0;
+  std::vector<kv_holding> holdings; ///< per choice: prompt and first window
+};
+
+/// The prompt is not wanted any more; only while `admit` is unanswered.
+struct withdraw {
+  sequence_id first{};
+};
+
+/// A choice has left its batch: its seat is free.
+struct retire {
+  sequence_id sequence{};
+};
+
+/// Asks for KV and first tokens of a prompt, one for each choice.
+struct prefill {
+  sequence_id first{};
+  std::vector<token_id> tokens;
+  uint32_t member = 0;
+  std::vector<slot_run> runs; ///< of the first choice; cover the tokens
+  std::vector<sampling> samplings;        ///< per choice
+  std::vector<uint32_t> draws;            ///< per choice: index of the token to be drawn
+  std::vector<std::vector<logit_edit>> edits; ///< per choice
+};
+
+struct prefilled {
+  std::vector<sampled_token> tokens; ///< per choice
+};
+
+/// Drops a prompt; its `prefill` is answered with ec::cancelled once no launch uses its slots.
+struct prefill_cancel {
+  sequence_id first{};
+};
+
+/// Why a choice is over.
+enum class finish : uint8_t { none, stop, length };
+
+/// A token of a sequence, committed.
+struct token {
+  sequence_id sequence{};
+  uint32_t index = 0; ///< of the generated token
+  sampled_token value;
+  finish reason = finish::none;
+};
+
+/// The sequence lost its seat and KV for lack of slots; it may ask to be admitted again.
+struct preempted {
+  sequence_id sequence{};
+};
+
+/// The batch cannot go on with this sequence.
+struct sequence_failed {
+  sequence_id sequence{};
+  std::string reason;
+};
+
+/// The sequence is wanted no more; its seat is freed after the iteration that runs.
+struct batch_leave {
+  sequence_id sequence{};
+};
+
+// --- status --------------------------------------------------------------------------------------
+
+/// One seat of a pool and who sits in it.
+struct worker_info {
+  std::string name, role, seat, state, device;
+  uint32_t incarnation = 0;
+};
+
+struct pool_info {
+  std::string name, partition;
+  uint32_t members = 0;
+  uint64_t slots = 0, used = 0;
+};
+
+struct system_status {
+  uint64_t epoch = 0;
+  std::vector<worker_info> workers;
+  std::vector<pool_info> pools;
+  uint64_t running = 0, waiting = 0;
+};
+
+// --- inspection ----------------------------------------------------------------------------------
+
+#define LAMELLA_INSPECT(type, ...)                                                                 \
+  template <class Inspector>                                                                       \
+  typename Inspector::result_type inspect(Inspector& f, type& x) {                                 \
+    return f(caf::meta::type_name("lamella::" #type), __VA_ARGS__);                                \
+  }
+
+LAMELLA_INSPECT(row_span, x.seat, x.position, x.rows)
+LAMELLA_INSPECT(iteration_launch, x.stream, x.epoch, x.iteration, x.attempt, x.table_version,
+                x.changes, x.spans, x.tokens, x.selected, x.samples, x.sample_seats, x.edits)
+LAMELLA_INSPECT(sampled_of, x.stream, x.iteration, x.attempt)
+LAMELLA_INSPECT(sampled, x.stream, x.iteration, x.tokens)
+LAMELLA_INSPECT(iteration_failed, x.stream, x.iteration, x.attempt, x.reason)
+LAMELLA_INSPECT(kv_need, x.holder, x.slots, x.share_from, x.share_tokens)
+LAMELLA_INSPECT(kv_reserve, x.needs, x.keep_free, x.tell)
+LAMELLA_INSPECT(kv_holding, x.holder, x.member, x.runs)
+LAMELLA_INSPECT(kv_grant, x.holdings)
+LAMELLA_INSPECT(kv_release, x.holders)
+LAMELLA_INSPECT(kv_freed, x.free)
+LAMELLA_INSPECT(kv_usage, x.slots, x.used)
+LAMELLA_INSPECT(admit, x.first, x.choices, x.prompt_tokens, x.resumed)
+LAMELLA_INSPECT(admitted, x.batch, x.prefill_worker, x.holdings)
+LAMELLA_INSPECT(withdraw, x.first)
+LAMELLA_INSPECT(retire, x.sequence)
+LAMELLA_INSPECT(prefill, x.first, x.tokens, x.member, x.runs, x.samplings, x.draws, x.edits)
+LAMELLA_INSPECT(prefilled, x.tokens)
+LAMELLA_INSPECT(prefill_cancel, x.first)
+LAMELLA_INSPECT(token, x.sequence, x.index, x.value, x.reason)
+LAMELLA_INSPECT(preempted, x.sequence)
+LAMELLA_INSPECT(sequence_failed, x.sequence, x.reason)
+LAMELLA_INSPECT(batch_leave, x.sequence)
+LAMELLA_INSPECT(worker_info, x.name, x.role, x.seat, x.state, x.device, x.incarnation)
+LAMELLA_INSPECT(pool_info, x.name, x.partition, x.members, x.slots, x.used)
+LAMELLA_INSPECT(system_status, x.epoch, x.workers, x.pools, x.running, x.waiting)
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, kv_trim&) {
+  return f(caf::meta::type_name("lamella::kv_trim"));
+}
+
+// --- only within one process ---------------------------------------------------------------------
+
+/// Work for a stream of an executor's device.
+using work_ptr = std::shared_ptr<gpu::work>;
+
+} // namespace lamella::actors
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::work_ptr)

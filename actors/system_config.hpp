@@ -1,0 +1,16 @@
+/// The CAF system: message types, scheduler, error texts.
+#pragma once
+
+#include <caf/all.hpp>
+
+namespace lamella::actors {
+
+/// Configuration of every actor system of ours. All messages are registered here: CAF loses an
+/// unregistered one silently when it must be serialised.
+class system_config : public caf::actor_system_config {
+public:
+  /// `threads`: workers of the cooperative scheduler. Actors only decide; a few are enough.
+  explicit system_config(size_t threads = 2);
+};
+
+} // namespace lamella::actors

@@ -1,0 +1,324 @@
+#include "config/option_table.hpp"
+
+namespace lamella::config {
+namespace {
+
+constexpr uint64_t kib = 1024;
+constexpr uint64_t mib = kib * 1024;
+constexpr uint64_t gib = mib * 1024;
+constexpr uint64_t tib = gib * 1024;
+constexpr uint64_t second = 1000; // durations are kept in milliseconds
+
+std::string check_device(const std::string& text) {
+  if (text == "auto" || text == "host") return {};
+  if (text.starts_with("cuda:") && text.size() > 5 && text.size() <= 8
+      && text.find_first_not_of("0123456789", 5) == std::string::npos)
+    return {};
+  return "is not a device: use auto, host or cuda:N";
+}
+
+std::string check_served_name(const std::string& text) {
+  if (text.size() > 256) return "is longer than 256 bytes";
+  for (const char c : text)
+    if (static_cast<unsigned char>(c) <= ' ' || c == 0x7f || c == '"' || c == '\\')
+      return "contains a space, quote, backslash or control character";
+  return {};
+}
+
+/// The options that pools of every kind have.
+template <class F>
+void add_pool(table& t, const std::string& pool, const std::string& what, uint64_t members_minimum,
+              F field) {
+  const auto key = [&](const char* name) { return "pools." + pool + "." + name; };
+  t.integer(
+      key("members"), reload::restart, members_minimum, 64,
+      "Number of " + what + ".", [field](settings & s) -> auto& { return field(s).members; });
+  t.choice<placement>(
+      key("placement"), reload::restart,
+      {{placement::in_process, "in_process"},
+       {placement::local, "local"},
+       {placement::remote, "remote"}},
+      "Where they run: in this process, as child processes, or on other hosts.",
+      [field](settings & s) -> auto& { return field(s).placement; });
+  auto& device = t.plain(
+      key("device"), option_kind::text, reload::restart,
+      "What they compute on: auto, host (processors of this machine) or cuda:N.",
+      [field](settings & s) -> auto& { return field(s).device; });
+  device.allowed = check_device;
+  device.pattern = "^(auto|host|cuda:[0-9]{1,3})$";
+  t.integer(
+      key("spares"), reload::restart, 0, 16,
+      "Members kept warm to take over a lost seat.", [field](settings & s) -> auto& {
+        return field(s).spares;
+      });
+  t.integer(
+      key("threads"), reload::restart, 1, 1024,
+      "Threads per member; auto shares the processors out.", [field](settings & s) -> auto& {
+        return field(s).threads;
+      });
+}
+
+void add_listeners(table& t) {
+  t.plain(
+      "http.listen", option_kind::address, reload::restart,
+      "Address of the public API; beyond loopback it needs http.api_keys_file.",
+      [](settings & s) -> auto& { return s.http.listen; });
+  t.plain(
+      "http.api_keys_file", option_kind::path, reload::live,
+      "File with the API keys, one per line; # starts a comment.",
+      [](settings & s) -> auto& { return s.http.api_keys_file; });
+  t.bytes(
+      "http.max_body_bytes", reload::restart, kib, gib, "Largest request body that is read.",
+      [](settings & s) -> auto& { return s.http.max_body_bytes; });
+  t.seconds(
+      "http.sse_ping_seconds", reload::restart, 0, 3600 * second,
+      "Silence on a stream after which a keep-alive comment is sent; 0 sends none.",
+      [](settings & s) -> auto& { return s.http.sse_ping; });
+  t.bytes(
+      "http.stream_buffer_bytes", reload::restart, 4 * kib, 64 * mib,
+      "Rendered text kept for a slow reader before its request pauses.",
+      [](settings & s) -> auto& { return s.http.stream_buffer_bytes; });
+  t.seconds(
+      "http.stream_stall_seconds", reload::restart, second, 3600 * second,
+      "Time without a byte read after which a stream is cancelled.",
+      [](settings & s) -> auto& { return s.http.stream_stall; });
+  t.integer(
+      "http.connections_max", reload::restart, 1, 1'000'000, "Open connections in total.",
+      [](settings & s) -> auto& { return s.http.connections_max; });
+  t.integer(
+      "http.connections_per_address_max", reload::restart, 1, 1'000'000,
+      "Open connections from one client address.",
+      [](settings & s) -> auto& { return s.http.connections_per_address_max; });
+  t.plain(
+      "http.probes", option_kind::boolean, reload::restart,
+      "Answers /live, /ready, /health and /metrics on the public listener too.",
+      [](settings & s) -> auto& { return s.http.probes; });
+  t.plain(
+      "admin.listen", option_kind::address, reload::restart,
+      "Address of the operators' listener; beyond loopback it needs admin.api_keys_file.",
+      [](settings & s) -> auto& { return s.admin.listen; });
+  t.plain(
+      "admin.api_keys_file", option_kind::path, reload::live,
+      "File with the keys of the operators' listener.",
+      [](settings & s) -> auto& { return s.admin.api_keys_file; });
+}
+
+void add_model(table& t) {
+  t.plain(
+      "model.path", option_kind::path, reload::restart,
+      "GGUF file; empty takes the default model that `lamella model fetch` keeps.",
+      [](settings & s) -> auto& { return s.model.path; });
+  auto& name = t.plain(
+      "model.name", option_kind::text, reload::restart,
+      "Name clients ask for; empty takes the name in the file.",
+      [](settings & s) -> auto& { return s.model.name; });
+  name.allowed = check_served_name;
+  name.maximum = 256;
+  auto& more = t.plain(
+      "model.aliases", option_kind::text_list, reload::restart,
+      "Further names clients may use for the model.",
+      [](settings & s) -> auto& { return s.model.aliases; });
+  more.allowed = check_served_name;
+  more.maximum = 64;
+  t.integer(
+      "model.context_tokens", reload::restart, 16, 16 * mib,
+      "Tokens of prompt and answer together; auto takes what the model was made for.",
+      [](settings & s) -> auto& { return s.model.context_tokens; });
+}
+
+void add_pools(table& t) {
+  add_pool(
+      t, "model", "model replicas, each with the whole weights", 1,
+      [](settings & s) -> auto& { return s.pools.model; });
+  t.integer(
+      "pools.model.tensor_parallel", reload::restart, 1, 64, "Devices that share one replica.",
+      [](settings & s) -> auto& { return s.pools.model.tensor_parallel; });
+  add_pool(
+      t, "attention", "attention shards, which hold the KV cache", 1,
+      [](settings & s) -> auto& { return s.pools.attention; });
+  t.choice<partition>(
+      "pools.attention.partition", reload::restart,
+      {{partition::heads, "heads"}, {partition::requests, "requests"}},
+      "What a shard holds: some KV heads of every request, or whole requests.",
+      [](settings & s) -> auto& { return s.pools.attention.partition; });
+  t.integer(
+      "pools.attention.parity", reload::restart, 0, 1,
+      "Parity members beside the data members; needs partition: heads.",
+      [](settings & s) -> auto& { return s.pools.attention.parity; });
+  t.bytes(
+      "pools.attention.kv_bytes", reload::restart, mib, 64 * tib,
+      "KV cache of one member; auto takes kv.bytes.",
+      [](settings & s) -> auto& { return s.pools.attention.kv_bytes; });
+  add_pool(
+      t, "prefill", "prefill workers; 0 leaves prompts to the model replicas", 0,
+      [](settings & s) -> auto& { return s.pools.prefill; });
+}
+
+void add_engine(table& t) {
+  t.bytes(
+      "kv.bytes", reload::restart, mib, 64 * tib,
+      "KV cache of one attention member; auto takes a share of the memory limit.",
+      [](settings & s) -> auto& { return s.kv.bytes; });
+  const words<number_type> types{{number_type::f16, "f16"}, {number_type::f32, "f32"}};
+  t.choice<number_type>(
+      "kv.dtype", reload::restart, types, "Element type of the KV cache.",
+      [](settings & s) -> auto& { return s.kv.dtype; });
+  t.choice<operator_set>(
+      "numerics.operators", reload::restart,
+      {{operator_set::automatic, "auto"},
+       {operator_set::reference, "reference"},
+       {operator_set::portable, "portable"},
+       {operator_set::avx2, "avx2"},
+       {operator_set::avx512, "avx512"}},
+      "Kernels of the host device; auto takes the best this processor can run.",
+      [](settings & s) -> auto& { return s.numerics.operators; });
+  t.choice<number_type>(
+      "numerics.wire", reload::restart, types,
+      "Type that Q, K, V and attention output are rounded to between devices.",
+      [](settings & s) -> auto& { return s.numerics.wire; });
+  t.choice<pipeline>(
+      "batching.pipeline", reload::restart,
+      {{pipeline::fixed, "fixed"}, {pipeline::rotational, "rotational"}},
+      "Whether a batch stays on its replica or moves on with every slice.",
+      [](settings & s) -> auto& { return s.batching.pipeline; });
+  t.integer(
+      "batching.batches", reload::restart, 1, 64,
+      "Batches that run at the same time; auto takes the number of replicas.",
+      [](settings & s) -> auto& { return s.batching.batches; });
+  t.integer(
+      "batching.max_batch", reload::restart, 1, 4096, "Requests in one batch.",
+      [](settings & s) -> auto& { return s.batching.max_batch; });
+  t.integer(
+      "batching.prefill_chunk_tokens", reload::restart, 16, 65'536,
+      "Prompt tokens computed in one piece, so that long prompts do not hold up the others.",
+      [](settings & s) -> auto& { return s.batching.prefill_chunk_tokens; });
+  t.choice<transport>(
+      "net.transport", reload::restart,
+      {{transport::automatic, "auto"},
+       {transport::in_process, "in_process"},
+       {transport::shm, "shm"},
+       {transport::tcp, "tcp"},
+       {transport::verbs_staged, "verbs_staged"},
+       {transport::verbs_gpudirect, "verbs_gpudirect"},
+       {transport::mlx5_proxy, "mlx5_proxy"},
+       {transport::fhbn, "fhbn"}},
+      "Data plane between replicas and shards; auto takes the fastest that works.",
+      [](settings & s) -> auto& { return s.net.transport; });
+}
+
+void add_limits(table& t) {
+  const auto count = [&](const char* name, uint64_t minimum, uint64_t maximum, const char* sentence,
+                         auto field) {
+    t.integer(std::string{"limits."} + name, reload::live, minimum, maximum, sentence, field);
+  };
+  count(
+      "max_n", 1, 128, "Choices (n) one request may ask for.",
+      [](settings & s) -> auto& { return s.limits.max_n; });
+  t.seconds(
+      "limits.request_deadline_seconds", reload::live, second, 86'400 * second,
+      "Time after which a request ends, finished or not.",
+      [](settings & s) -> auto& { return s.limits.request_deadline; });
+  count(
+      "queue_requests", 1, 1'000'000, "Requests that may wait; more are refused with 429.",
+      [](settings & s) -> auto& { return s.limits.queue_requests; });
+  count(
+      "queue_tokens", 1, 1'000'000'000, "Prompt tokens that may wait in total.",
+      [](settings & s) -> auto& { return s.limits.queue_tokens; });
+  count(
+      "prompt_tokens", 1, 16 * mib, "Longest prompt; auto takes the context less one.",
+      [](settings & s) -> auto& { return s.limits.prompt_tokens; });
+  count(
+      "default_output_tokens", 1, 16 * mib,
+      "Length of an answer when the request does not say, at most what fits in the context.",
+      [](settings & s) -> auto& { return s.limits.default_output_tokens; });
+  count(
+      "tokens_per_request", 1, 16 * mib, "Most of n x prompts x max_tokens.",
+      [](settings & s) -> auto& { return s.limits.tokens_per_request; });
+  count(
+      "messages_per_chat", 1, 65'536, "Messages in one chat request.",
+      [](settings & s) -> auto& { return s.limits.messages_per_chat; });
+  count(
+      "prompts_per_request", 1, 1024, "Prompts in one completion request.",
+      [](settings & s) -> auto& { return s.limits.prompts_per_request; });
+  count(
+      "best_of", 1, 128, "Most of best_of.",
+      [](settings & s) -> auto& { return s.limits.best_of; });
+  count(
+      "top_logprobs", 0, 20, "Most of logprobs and top_logprobs.",
+      [](settings & s) -> auto& { return s.limits.top_logprobs; });
+  count(
+      "logit_bias_entries", 0, 65'536, "Entries of logit_bias.",
+      [](settings & s) -> auto& { return s.limits.logit_bias_entries; });
+  count(
+      "stop_strings", 0, 16, "Stop strings of one request.",
+      [](settings & s) -> auto& { return s.limits.stop_strings; });
+  count(
+      "stop_string_bytes", 1, 4096, "Bytes of one stop string.",
+      [](settings & s) -> auto& { return s.limits.stop_string_bytes; });
+}
+
+void add_operations(table& t) {
+  t.seconds(
+      "shutdown.drain_seconds", reload::live, 0, 86'400 * second,
+      "Time running requests get to finish after TERM.",
+      [](settings & s) -> auto& { return s.shutdown.drain; });
+  t.seconds(
+      "health.iteration_max_age_seconds", reload::live, second / 10, 3600 * second,
+      "Age of the last iteration at which /ready turns to 503.",
+      [](settings & s) -> auto& { return s.health.iteration_max_age; });
+  t.seconds(
+      "recovery.max_pause_seconds", reload::live, second / 10, 3600 * second,
+      "Pause of a stream that raises an alarm; it never ends a request.",
+      [](settings & s) -> auto& { return s.recovery.max_pause; });
+  t.plain(
+      "chaos.enabled", option_kind::boolean, reload::restart,
+      "Allows `lamella chaos` to injure workers of this server.",
+      [](settings & s) -> auto& { return s.chaos.enabled; });
+  t.choice<log_level>(
+      "log.level", reload::live,
+      {{log_level::error, "error"},
+       {log_level::warn, "warn"},
+       {log_level::info, "info"},
+       {log_level::debug, "debug"},
+       {log_level::trace, "trace"}},
+      "Least severe lines that are logged.", [](settings & s) -> auto& { return s.log.level; });
+  t.choice<log_format>(
+      "log.format", reload::restart,
+      {{log_format::automatic, "auto"}, {log_format::text, "text"}, {log_format::json, "json"}},
+      "Form of log lines; auto is text on a terminal and json elsewhere.",
+      [](settings & s) -> auto& { return s.log.format; });
+  auto& compat = t.plain(
+      "metrics.compat", option_kind::text_list, reload::restart,
+      "Metric names of other servers to publish beside our own.",
+      [](settings & s) -> auto& { return s.metrics.compat; });
+  compat.choices = {"vllm"};
+  compat.maximum = 1;
+  t.plain(
+      "metrics.compat_deprecated", option_kind::boolean, reload::restart,
+      "Publishes names that the other servers have removed.",
+      [](settings & s) -> auto& { return s.metrics.compat_deprecated; });
+  t.plain(
+      "api.strict", option_kind::boolean, reload::live,
+      "Answers unknown request fields with 400 instead of counting them.",
+      [](settings & s) -> auto& { return s.api.strict; });
+}
+
+std::vector<option> make_table() {
+  table t;
+  add_listeners(t);
+  add_model(t);
+  add_pools(t);
+  add_engine(t);
+  add_limits(t);
+  add_operations(t);
+  return t.take();
+}
+
+} // namespace
+
+std::span<const option> options() {
+  static const auto all = make_table();
+  return all;
+}
+
+} // namespace lamella::config

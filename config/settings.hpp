@@ -1,0 +1,224 @@
+/// Every option of Lamella as plain values. The table in options.hpp gives each one its key,
+/// sentence, bounds and reload rule; the initialisers here are the defaults.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lamella::config {
+
+using std::chrono::milliseconds;
+
+/// Where the members of a pool live: actors of this process, child processes, other hosts.
+enum class placement : uint8_t { in_process, local, remote };
+
+/// How an attention pool is cut: KV heads of every request, or whole requests per member.
+enum class partition : uint8_t { heads, requests };
+
+/// Element type of KV rows, and of values that cross from replica to shard.
+enum class number_type : uint8_t { f16, f32 };
+
+/// Kernel set of the host device. `automatic` takes the best one this processor can run.
+enum class operator_set : uint8_t { automatic, reference, portable, avx2, avx512 };
+
+/// Which replica runs which batch: j mod r, or rotating with the slice.
+enum class pipeline : uint8_t { fixed, rotational };
+
+/// Data plane tier. `automatic` probes at connect time.
+enum class transport : uint8_t {
+  automatic,
+  in_process,
+  shm,
+  tcp,
+  verbs_staged,
+  verbs_gpudirect,
+  mlx5_proxy,
+  fhbn
+};
+
+enum class log_level : uint8_t { error, warn, info, debug, trace };
+
+/// `automatic` is text on a terminal and JSON elsewhere.
+enum class log_format : uint8_t { automatic, text, json };
+
+/// The public listener.
+struct http_settings {
+  std::string listen = "127.0.0.1:8000";
+  std::filesystem::path api_keys_file; ///< empty: no keys, loopback only
+  uint64_t max_body_bytes = 16 << 20;
+  milliseconds sse_ping{15'000}; ///< `sse_ping_seconds`; 0 turns it off
+  uint64_t stream_buffer_bytes = 1 << 20;
+  milliseconds stream_stall{60'000}; ///< `stream_stall_seconds`
+  uint32_t connections_max = 12'000;
+  uint32_t connections_per_address_max = 512;
+  bool probes = true; ///< /live /ready /health /metrics on the public listener too
+};
+
+/// The listener of operators: metrics, status, drain.
+struct admin_settings {
+  std::string listen = "127.0.0.1:8001";
+  std::filesystem::path api_keys_file;
+};
+
+struct model_settings {
+  std::filesystem::path path; ///< empty: the default model in the user's cache
+  std::string name;           ///< served name; empty: taken from the file
+  std::vector<std::string> aliases;
+  std::optional<uint32_t> context_tokens; ///< nothing: what the model file says
+};
+
+/// What all kinds of pools share.
+struct pool_settings {
+  uint32_t members = 1;
+  config::placement placement = placement::in_process;
+  std::string device = "auto"; ///< auto, host or cuda:N
+  uint32_t spares = 0;
+  std::optional<uint32_t> threads; ///< per member; nothing: the processors are shared out
+};
+
+struct model_pool_settings : pool_settings {
+  uint32_t tensor_parallel = 1; ///< devices per replica
+};
+
+struct attention_pool_settings : pool_settings {
+  config::partition partition = partition::heads;
+  uint32_t parity = 0;              ///< parity members beside the data members
+  std::optional<uint64_t> kv_bytes; ///< per member; nothing: `kv.bytes`
+};
+
+/// The attention pools. Each cell starts as a copy of the options beside it.
+struct attention_pools_settings : attention_pool_settings {
+  std::map<std::string, attention_pool_settings> cells; ///< as configured, may be empty
+
+  /// The pools to build: `cells`, or one named `main` where there are none.
+  std::map<std::string, attention_pool_settings> resolved() const;
+};
+
+struct pools_settings {
+  model_pool_settings model;
+  attention_pools_settings attention;
+  pool_settings prefill;
+};
+
+struct kv_settings {
+  std::optional<uint64_t> bytes; ///< per attention member; nothing: a share of the memory limit
+  number_type dtype = number_type::f16;
+};
+
+struct numerics_settings {
+  operator_set operators = operator_set::automatic;
+  number_type wire = number_type::f16;
+};
+
+struct batching_settings {
+  config::pipeline pipeline = pipeline::fixed;
+  std::optional<uint32_t> batches; ///< nothing: as many as replicas
+  uint32_t max_batch = 64;         ///< requests per batch
+  uint32_t prefill_chunk_tokens = 512;
+
+  /// Batches for this number of model replicas.
+  uint32_t batches_for(uint32_t replicas) const { return batches.value_or(replicas); }
+};
+
+struct net_settings {
+  config::transport transport = transport::automatic;
+};
+
+/// What one request may ask for, and how much may wait.
+struct limits_settings {
+  uint32_t max_n = 8;
+  milliseconds request_deadline{600'000}; ///< `request_deadline_seconds`
+  uint32_t queue_requests = 512;
+  uint64_t queue_tokens = 2'000'000;
+  std::optional<uint32_t> prompt_tokens; ///< nothing: context - 1
+  uint32_t default_output_tokens = 4096;
+  uint32_t tokens_per_request = 65'536; ///< n x prompts x max_tokens
+  uint32_t messages_per_chat = 2048;
+  uint32_t prompts_per_request = 16;
+  uint32_t best_of = 20;
+  uint32_t top_logprobs = 20;
+  uint32_t logit_bias_entries = 300;
+  uint32_t stop_strings = 4;
+  uint32_t stop_string_bytes = 256;
+};
+
+struct shutdown_settings {
+  milliseconds drain{45'000}; ///< `drain_seconds`
+};
+
+struct health_settings {
+  milliseconds iteration_max_age{5'000}; ///< `iteration_max_age_seconds`
+};
+
+struct recovery_settings {
+  milliseconds max_pause{
+      2'000}; ///< `max_pause_seconds`; beyond it an alarm, never an ended request
+};
+
+struct chaos_settings {
+  bool enabled = false;
+};
+
+struct log_settings {
+  log_level level = log_level::info;
+  log_format format = log_format::automatic;
+};
+
+struct metrics_settings {
+  std::vector<std::string> compat{"vllm"};
+  bool compat_deprecated = false;
+};
+
+struct api_settings {
+  bool strict = false; ///< unknown request fields are errors
+};
+
+/// All of them. A default-constructed value is a valid configuration.
+struct settings {
+  uint32_t version = 1;
+  http_settings http;
+  admin_settings admin;
+  model_settings model;
+  pools_settings pools;
+  kv_settings kv;
+  numerics_settings numerics;
+  batching_settings batching;
+  net_settings net;
+  limits_settings limits;
+  shutdown_settings shutdown;
+  health_settings health;
+  recovery_settings recovery;
+  chaos_settings chaos;
+  log_settings log;
+  metrics_settings metrics;
+  api_settings api;
+};
+
+/// A rule that spans keys and does not hold.
+struct rule_violation {
+  std::vector<std::string> keys; ///< the keys to look at, the one to change first
+  std::string message;           ///< what is wrong, in the words of the configuration file
+  std::string hint;              ///< what to do
+};
+
+/// Checks the rules between options (bounds of single options are checked while reading) and the
+/// parts of the configuration language that this version cannot run yet. Returns every violation.
+std::vector<rule_violation> check(const settings& x);
+
+/// host and port of a `host:port` address; the host is a name, an IPv4 address or an IPv6 address
+/// in brackets. Nothing when the text is none of these.
+struct host_and_port {
+  std::string host;
+  uint16_t port = 0;
+};
+std::optional<host_and_port> parse_address(const std::string& text);
+
+/// True for `localhost`, 127.0.0.0/8 and ::1: addresses that other hosts cannot reach.
+bool is_loopback(const std::string& host);
+
+} // namespace lamella::config

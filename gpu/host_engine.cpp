@@ -1,0 +1,283 @@
+#include "gpu/host_engine.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <new>
+#include <thread>
+#include <vector>
+
+#include <sys/mman.h>
+
+namespace lamella::gpu {
+
+std::string_view to_string(work_status status) {
+  constexpr std::array<std::string_view, 4> names{"done", "aborted", "deadline", "failed"};
+  return names[static_cast<size_t>(status)];
+}
+
+namespace {
+
+/// Anonymous pages: resident only once touched, huge where the system likes.
+class host_memory final : public memory {
+public:
+  explicit host_memory(size_t bytes) : size_{bytes} {
+    if (bytes == 0) return;
+    auto* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED) throw std::bad_alloc{};
+    data_ = static_cast<std::byte*>(p);
+    madvise(data_, size_, MADV_HUGEPAGE);
+  }
+  ~host_memory() override {
+    if (data_ != nullptr) munmap(data_, size_);
+  }
+  host_memory(const host_memory&) = delete;
+  host_memory& operator=(const host_memory&) = delete;
+
+  std::byte* data() override { return data_; }
+  size_t size() const override { return size_; }
+  void trim() override {
+    if (data_ != nullptr) madvise(data_, size_, MADV_DONTNEED);
+  }
+
+private:
+  std::byte* data_ = nullptr;
+  size_t size_;
+};
+
+struct job {
+  std::shared_ptr<work> what;
+  clock::time_point deadline;
+  stream::mark on_end;
+  bool aborted = false;
+};
+
+/// The engine's side of a stream. Jobs are guarded by the engine's mutex; `used` by the driver alone.
+struct stream_state {
+  std::string name;
+  std::deque<job> jobs;
+  clock::duration used{0};
+  bool blocked = false;
+};
+
+} // namespace
+
+struct host_engine::impl {
+  impl(unsigned threads, const operators& table) : workers{threads}, ops{table} {
+    driver = std::thread{[this] { drive(); }};
+  }
+
+  ~impl() {
+    {
+      std::lock_guard lock{mutex};
+      stopping = true;
+      for (auto& s : streams)
+        for (auto& j : s->jobs) j.aborted = true;
+    }
+    wake.notify_one();
+    driver.join();
+  }
+
+  void drive() {
+    std::unique_lock lock{mutex};
+    while (true) {
+      auto* next = pick();
+      if (next == nullptr) {
+        if (stopping) return;
+        wait(lock);
+        continue;
+      }
+      run_step(*next, lock);
+    }
+  }
+
+  /// The runnable stream that has used the least time, or null when all are idle or blocked.
+  stream_state* pick() {
+    stream_state* best = nullptr;
+    for (auto& s : streams)
+      if (!s->jobs.empty() && (!s->blocked || s->jobs.front().aborted)
+          && (best == nullptr || s->used < best->used))
+        best = s.get();
+    return best;
+  }
+
+  /// Nothing can advance: until something is launched, or the first deadline has passed.
+  void wait(std::unique_lock<std::mutex>& lock) {
+    auto until = clock::time_point::max();
+    for (auto& s : streams)
+      if (!s->jobs.empty()) until = std::min(until, s->jobs.front().deadline);
+    if (until == clock::time_point::max()) {
+      wake.wait(lock);
+    } else if (wake.wait_until(lock, until) == std::cv_status::timeout) {
+      expire(lock);
+    }
+    unblock();
+  }
+
+  void expire(std::unique_lock<std::mutex>& lock) {
+    const auto now = clock::now();
+    for (size_t i = 0; i < streams.size(); ++i)
+      if (!streams[i]->jobs.empty() && streams[i]->jobs.front().deadline <= now)
+        end_front(*streams[i], work_status::deadline, lock);
+  }
+
+  void unblock() {
+    for (auto& s : streams) s->blocked = false;
+  }
+
+  void run_step(stream_state& s, std::unique_lock<std::mutex>& lock) {
+    if (s.jobs.front().aborted) {
+      end_front(s, work_status::aborted, lock);
+      unblock();
+      return;
+    }
+    auto what = s.jobs.front().what;
+    busy = &s;
+    lock.unlock();
+    const auto began = clock::now();
+    auto outcome = work::progress::done;
+    bool failed = false;
+    try {
+      arena::scope scratch_scope{scratch};
+      outcome = what->advance({workers, scratch});
+    } catch (...) {
+      failed = true; // reported by the mark; the executor treats the device as lost
+    }
+    const auto took = clock::now() - began;
+    step_count.fetch_add(1, std::memory_order_relaxed);
+    lock.lock();
+    busy = nullptr;
+    s.used += took;
+    if (failed) {
+      end_front(s, work_status::failed, lock);
+    } else if (outcome == work::progress::blocked) {
+      s.blocked = true;
+      return;
+    } else if (outcome == work::progress::done) {
+      end_front(s, work_status::done, lock);
+    }
+    unblock(); // what this step sent may be what another stream waits for
+  }
+
+  void end_front(stream_state& s, work_status status, std::unique_lock<std::mutex>& lock) {
+    auto finished = std::move(s.jobs.front());
+    s.jobs.pop_front();
+    s.blocked = false;
+    busy = &s;
+    lock.unlock();
+    finished.on_end(status);
+    finished.what.reset();
+    lock.lock();
+    busy = nullptr;
+    left.notify_all();
+  }
+
+  /// A stream that was idle starts level with the busiest of the waiting, not with a credit of idle
+  /// time that would let it starve the others.
+  clock::duration fair_start() const {
+    auto least = clock::duration::max();
+    for (auto& s : streams)
+      if (!s->jobs.empty()) least = std::min(least, s->used);
+    return least == clock::duration::max() ? clock::duration{0} : least;
+  }
+
+  team workers;
+  const operators& ops;
+  arena scratch;
+  std::mutex mutex;
+  std::condition_variable wake, left;
+  std::vector<std::unique_ptr<stream_state>> streams;
+  stream_state* busy = nullptr; ///< the stream whose step or mark runs right now
+  bool stopping = false;
+  std::atomic<uint64_t> step_count{0};
+  std::thread driver;
+};
+
+namespace {
+
+class host_stream final : public stream {
+public:
+  host_stream(host_engine::impl& engine, std::string name) : engine_{engine} {
+    auto state = std::make_unique<stream_state>();
+    state->name = std::move(name);
+    state_ = state.get();
+    std::lock_guard lock{engine_.mutex};
+    engine_.streams.push_back(std::move(state));
+  }
+
+  /// Waits for the step that is running, if it is ours; all other work ends with `aborted`.
+  ~host_stream() override {
+    std::unique_lock lock{engine_.mutex};
+    for (auto& j : state_->jobs) j.aborted = true;
+    engine_.wake.notify_one();
+    if (std::this_thread::get_id() != engine_.driver.get_id())
+      engine_.left.wait(lock, [this] { return state_->jobs.empty() && engine_.busy != state_; });
+    std::erase_if(engine_.streams, [this](auto& s) { return s.get() == state_; });
+  }
+
+  void launch(std::shared_ptr<work> x, clock::time_point deadline, mark on_end) override {
+    {
+      std::lock_guard lock{engine_.mutex};
+      if (state_->jobs.empty()) state_->used = std::max(state_->used, engine_.fair_start());
+      state_->jobs.push_back({std::move(x), deadline, std::move(on_end), false});
+    }
+    engine_.wake.notify_one();
+  }
+
+  void abort() override {
+    {
+      std::lock_guard lock{engine_.mutex};
+      for (auto& j : state_->jobs) j.aborted = true;
+    }
+    engine_.wake.notify_one();
+  }
+
+private:
+  host_engine::impl& engine_;
+  stream_state* state_;
+};
+
+class host_device final : public device {
+public:
+  host_device(host_engine::impl& engine, std::string name)
+    : engine_{engine}, name_{std::move(name)} {}
+
+  std::string name() const override { return name_; }
+  const operators& ops() const override { return engine_.ops; }
+  team& workers() override { return engine_.workers; }
+  std::unique_ptr<stream> make_stream(std::string name) override {
+    return std::make_unique<host_stream>(engine_, name_ + "/" + name);
+  }
+  std::unique_ptr<memory> allocate(size_t bytes) override {
+    return std::make_unique<host_memory>(bytes);
+  }
+
+private:
+  host_engine::impl& engine_;
+  std::string name_;
+};
+
+} // namespace
+
+host_engine::host_engine(unsigned threads, const operators& ops)
+  : impl_{std::make_unique<impl>(threads, ops)} {}
+
+host_engine::~host_engine() = default;
+
+std::unique_ptr<device> host_engine::make_device(std::string name) {
+  return std::make_unique<host_device>(*impl_, std::move(name));
+}
+
+unsigned host_engine::threads() const { return impl_->workers.size(); }
+
+const operators& host_engine::ops() const { return impl_->ops; }
+
+uint64_t host_engine::steps() const {
+  return impl_->step_count.load(std::memory_order_relaxed);
+}
+
+} // namespace lamella::gpu

@@ -1,0 +1,185 @@
+#include "gpu/kernels/reference.hpp"
+#include "gpu/kernels/half.hpp"
+#include "gpu/kernels/scalar_math.hpp"
+#include "gpu/kernels/sets.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace lamella::gpu {
+
+namespace {
+
+using model::tensor_type;
+
+size_t packed_bytes(tensor_type type, uint32_t outputs, uint32_t inputs) {
+  return outputs * model::row_bytes(type, inputs);
+}
+
+void pack(tensor_type type, const std::byte* rows, uint32_t outputs, uint32_t inputs,
+          std::byte* out, team&) {
+  std::memcpy(out, rows, packed_bytes(type, outputs, inputs));
+}
+
+void dequantise_block(tensor_type type, const std::byte* block, float* out) {
+  auto d = from_half(load_as<uint16_t>(block));
+  if (type == tensor_type::q8_0) {
+    for (int i = 0; i < 32; ++i) out[i] = d * static_cast<float>(load_as<int8_t>(block + 2 + i));
+    return;
+  }
+  bool has_minimum = type == tensor_type::q4_1;
+  auto m = has_minimum ? from_half(load_as<uint16_t>(block + 2)) : -8.0f * d;
+  const auto* bytes = block + (has_minimum ? 4 : 2);
+  for (int i = 0; i < 16; ++i) {
+    auto byte = static_cast<unsigned>(bytes[i]);
+    out[i] = d * static_cast<float>(byte & 15u) + m;
+    out[i + 16] = d * static_cast<float>(byte >> 4) + m;
+  }
+}
+
+/// Row `n` of a matrix as fp32.
+void dequantise_row(const packed_matrix& weight, uint32_t n, float* out) {
+  const auto* row = weight.data + n * model::row_bytes(weight.type, weight.inputs);
+  auto elements = model::block_elements(weight.type);
+  for (uint32_t k = 0; k < weight.inputs; k += elements, row += model::block_bytes(weight.type)) {
+    switch (weight.type) {
+    case tensor_type::f32:
+      out[k] = load_as<float>(row);
+      break;
+    case tensor_type::f16:
+      out[k] = from_half(load_as<uint16_t>(row));
+      break;
+    case tensor_type::bf16:
+      out[k] = from_bf16(load_as<uint16_t>(row));
+      break;
+    default:
+      dequantise_block(weight.type, row, out + k);
+    }
+  }
+}
+
+/// Sum of products in double, in eight lanes so that it is not slower than it must be.
+float dot(const float* a, const float* b, uint32_t n) {
+  double lanes[8] = {};
+  uint32_t k = 0;
+  for (; k + 8 <= n; k += 8)
+    for (uint32_t j = 0; j < 8; ++j) lanes[j] += static_cast<double>(a[k + j]) * b[k + j];
+  for (; k < n; ++k) lanes[0] += static_cast<double>(a[k]) * b[k];
+  double sum = 0;
+  for (double lane : lanes) sum += lane;
+  return static_cast<float>(sum);
+}
+
+void embed(const embed_args& args, kernel_context) {
+  for (size_t m = 0; m < args.tokens.size(); ++m)
+    dequantise_row(args.table, args.tokens[m], args.out + m * args.table.inputs);
+}
+
+void matmul(const matmul_args& args, kernel_context context) {
+  constexpr uint32_t outputs_per_item = 64;
+  for (const auto& part : args.parts) {
+    const auto& w = part.weight;
+    arena::scope scope{context.scratch};
+    size_t items = (w.outputs + outputs_per_item - 1) / outputs_per_item;
+    auto* rows = context.scratch.allocate<float>(items * w.inputs);
+    context.workers.for_each(items, [&](size_t item) {
+      auto* row = rows + item * w.inputs;
+      auto first = static_cast<uint32_t>(item) * outputs_per_item;
+      for (auto n = first; n < std::min(first + outputs_per_item, w.outputs); ++n) {
+        dequantise_row(w, n, row);
+        for (uint32_t m = 0; m < args.rows; ++m)
+          part.out[size_t{m} * part.out_stride + n] =
+              dot(args.x + size_t{m} * w.inputs, row, w.inputs);
+      }
+    });
+  }
+}
+
+void rms_norm(const rms_norm_args& args, kernel_context) {
+  for (uint32_t m = 0; m < args.rows; ++m) {
+    const float* x = args.x + size_t{m} * args.width;
+    float* out = args.out + size_t{m} * args.width;
+    auto mean = static_cast<double>(dot(x, x, args.width)) / args.width;
+    auto factor = static_cast<float>(1.0 / std::sqrt(mean + args.epsilon));
+    for (uint32_t j = 0; j < args.width; ++j) out[j] = x[j] * factor * args.weight[j];
+  }
+}
+
+void rope(const rope_args& args, kernel_context) {
+  auto pairs = args.frequencies.size();
+  for (uint32_t m = 0; m < args.rows; ++m) {
+    for (size_t i = 0; i < pairs; ++i) {
+      double sine, cosine;
+      sin_cos_double(args.positions[m] * args.frequencies[i], &sine, &cosine);
+      bool halves = args.pairing == rope_pairing::halves;
+      auto first = halves ? i : 2 * i;
+      auto second = halves ? i + pairs : 2 * i + 1;
+      for (uint32_t h = 0; h < args.heads; ++h) {
+        float* head = args.x + size_t{m} * args.stride + size_t{h} * args.dim;
+        double a = head[first], b = head[second];
+        head[first] = static_cast<float>(a * cosine - b * sine);
+        head[second] = static_cast<float>(b * cosine + a * sine);
+      }
+    }
+  }
+}
+
+void silu_mul(const silu_mul_args& args, kernel_context) {
+  size_t count = size_t{args.rows} * args.width;
+  for (size_t i = 0; i < count; ++i) {
+    double g = args.gate[i];
+    args.out[i] = static_cast<float>(g / (1 + exp_double(-g)) * args.up[i]);
+  }
+}
+
+void add(const add_args& args, kernel_context) {
+  size_t count = size_t{args.rows} * args.width;
+  for (size_t i = 0; i < count; ++i) args.out[i] = args.a[i] + args.b[i];
+}
+
+void to_wire(const to_wire_args& args, kernel_context) {
+  auto* out = args.out;
+  for (uint32_t h = 0; h < args.head_count; ++h)
+    for (auto row : args.row_index) {
+      const float* x =
+          args.x + size_t{row} * args.stride + size_t{args.first_head + h} * args.width;
+      for (uint32_t j = 0; j < args.width; ++j, out += bytes_of(args.wire))
+        store_rounded(args.wire, x[j], out);
+    }
+}
+
+void from_wire(const from_wire_args& args, kernel_context) {
+  const auto* in = args.in;
+  for (uint32_t h = 0; h < args.head_count; ++h)
+    for (auto row : args.row_index) {
+      float* out = args.out + size_t{row} * args.stride + size_t{args.first_head + h} * args.width;
+      for (uint32_t j = 0; j < args.width; ++j, in += bytes_of(args.wire))
+        out[j] = load_widened(args.wire, in);
+    }
+}
+
+} // namespace
+
+const operators& reference_operators() {
+  static constexpr operators table{
+      .name = "reference",
+      .packed_bytes = packed_bytes,
+      .pack = pack,
+      .embed = embed,
+      .rms_norm = rms_norm,
+      .matmul = matmul,
+      .rope = rope,
+      .silu_mul = silu_mul,
+      .add = add,
+      .to_wire = to_wire,
+      .from_wire = from_wire,
+      .sample = sample_rows,
+      .attend_previous = reference_attend_previous,
+      .append_kv = reference_append_kv,
+      .attend_new = reference_attend_new,
+  };
+  return table;
+}
+
+} // namespace lamella::gpu

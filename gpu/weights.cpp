@@ -1,0 +1,83 @@
+#include "gpu/weights.hpp"
+
+#include <cstring>
+#include <stdexcept>
+
+namespace lamella::gpu {
+
+namespace {
+
+size_t padded(size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+float from_f16(uint16_t bits) {
+  const uint32_t sign = static_cast<uint32_t>(bits & 0x8000) << 16;
+  const uint32_t magnitude = bits & 0x7fff;
+  uint32_t wide = 0;
+  if (magnitude >= 0x7c00) {
+    wide = 0x7f800000 | ((magnitude & 0x3ff) << 13);
+  } else if (magnitude >= 0x400) {
+    wide = (magnitude << 13) + 0x38000000;
+  } else {
+    const float tiny = static_cast<float>(magnitude) * 0x1p-24f;
+    std::memcpy(&wide, &tiny, sizeof wide);
+  }
+  wide |= sign;
+  float value = 0;
+  std::memcpy(&value, &wide, sizeof value);
+  return value;
+}
+
+std::vector<float> as_floats(const model::tensor_view& view) {
+  std::vector<float> out(view.inner);
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (view.type == model::tensor_type::f32) {
+      std::memcpy(&out[i], view.data.data() + 4 * i, 4);
+      continue;
+    }
+    uint16_t bits = 0;
+    std::memcpy(&bits, view.data.data() + 2 * i, 2);
+    if (view.type == model::tensor_type::f16) {
+      out[i] = from_f16(bits);
+    } else if (view.type == model::tensor_type::bf16) {
+      const auto wide = static_cast<uint32_t>(bits) << 16;
+      std::memcpy(&out[i], &wide, 4);
+    } else {
+      throw std::runtime_error(view.name + ": a vector of type "
+                               + std::string{model::to_string(view.type)}
+                               + " is not supported; use f32, f16 or bf16");
+    }
+  }
+  return out;
+}
+
+} // namespace
+
+packed_weights::packed_weights(const model::model_program& program, const weight_source& source,
+                               device& where,
+                               const std::function<void(uint64_t, uint64_t)>& progress) {
+  const auto& uses = program.graph.weights;
+  const auto& ops = where.ops();
+  matrices_.resize(uses.size());
+  vectors_.resize(uses.size());
+  size_t total = 0;
+  for (const auto& use : uses)
+    if (use.outputs > 1)
+      total += padded(ops.packed_bytes(source(use).type, use.outputs, use.inputs));
+  memory_ = where.allocate(total);
+  size_t offset = 0;
+  for (model::weight_id id = 0; id < uses.size(); ++id) {
+    const auto& use = uses[id];
+    const auto& view = source(use);
+    if (use.outputs == 1) {
+      vectors_[id] = as_floats(view);
+      continue;
+    }
+    auto* to = memory_->data() + offset;
+    ops.pack(view.type, view.data.data(), use.outputs, use.inputs, to, where.workers());
+    matrices_[id] = {view.type, use.outputs, use.inputs, to};
+    offset += padded(ops.packed_bytes(view.type, use.outputs, use.inputs));
+    progress(offset, total);
+  }
+}
+
+} // namespace lamella::gpu

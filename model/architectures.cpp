@@ -1,0 +1,26 @@
+#include "model/architectures.hpp"
+
+#include <array>
+
+namespace lamella::model {
+
+namespace {
+const std::array<const architecture*, 1>& all() {
+  static const std::array<const architecture*, 1> list{&llama_architecture()};
+  return list;
+}
+} // namespace
+
+const architecture* find_architecture(std::string_view name) {
+  for (const auto* x : all())
+    if (x->name == name) return x;
+  return nullptr;
+}
+
+std::string architecture_names() {
+  std::string names;
+  for (const auto* x : all()) names += (names.empty() ? "" : ", ") + std::string{x->name};
+  return names;
+}
+
+} // namespace lamella::model

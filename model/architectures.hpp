@@ -1,0 +1,31 @@
+/// The architectures Lamella knows. Another one is a file beside llama.cpp and a line in the list.
+#pragma once
+
+#include "model/graph.hpp"
+#include "model/spec.hpp"
+
+#include <string_view>
+
+namespace lamella::model {
+
+class checkpoint;
+
+struct architecture {
+  std::string_view name;
+  /// Shapes from the file's hyperparameters. Throws file_error naming the field that is missing, out
+  /// of range or inconsistent with the tensors.
+  model_spec (*read_spec)(const checkpoint&);
+  /// Runs the definition on symbols.
+  operator_graph (*trace)(const model_spec&);
+};
+
+/// Null when unknown.
+const architecture* find_architecture(std::string_view name);
+
+/// "llama, ..."
+std::string architecture_names();
+
+/// LLaMA, LLaMA-2, LLaMA-3 (GQA, rope scaling), SmolLM2 and others of their shape.
+const architecture& llama_architecture();
+
+} // namespace lamella::model

@@ -1,0 +1,32 @@
+#include "model/detokenizer.hpp"
+
+#include "model/utf8.hpp"
+
+namespace lamella::model {
+
+std::string detokenizer::push(token_id token) {
+  if (policy_ == specials::skipped && tokens_->is_special(token)) return {};
+  held_ += tokens_->token_bytes(token);
+  std::string text;
+  size_t at = 0;
+  while (at < held_.size()) {
+    const utf8_unit unit = decode_utf8(held_, at);
+    if (unit.kind == utf8_unit::state::unfinished) break;
+    if (unit.kind == utf8_unit::state::valid)
+      text.append(held_, at, unit.bytes);
+    else
+      append_utf8(text, 0xFFFD);
+    at += unit.bytes;
+  }
+  held_.erase(0, at);
+  return text;
+}
+
+std::string detokenizer::finish() {
+  std::string text;
+  if (!held_.empty()) append_utf8(text, 0xFFFD);
+  held_.clear();
+  return text;
+}
+
+} // namespace lamella::model

@@ -1,0 +1,91 @@
+#include "model/graph.hpp"
+
+#include <array>
+#include <stdexcept>
+
+namespace lamella::model {
+
+std::string_view to_string(op_kind kind) {
+  constexpr std::array<std::string_view, 9> names{
+    "embed", "rms_norm", "matmul", "rope", "attention", "silu_mul", "add", "select", "sample"};
+  return names[static_cast<size_t>(kind)];
+}
+
+namespace {
+
+void require_width(uint32_t actual, uint32_t expected, const std::string& what) {
+  if (actual != expected)
+    throw std::logic_error("model definition: " + what + " is " + std::to_string(actual)
+                           + " wide, expected " + std::to_string(expected));
+}
+
+} // namespace
+
+weight_id tracer::use(const weight_use& weight) {
+  for (weight_id id = 0; id < graph_.weights.size(); ++id) {
+    const auto& known = graph_.weights[id];
+    if (known.name != weight.name) continue;
+    if (known.outputs != weight.outputs || known.inputs != weight.inputs)
+      throw std::logic_error("model definition: " + weight.name + " is used with two shapes");
+    return id;
+  }
+  graph_.weights.push_back(weight);
+  return static_cast<weight_id>(graph_.weights.size() - 1);
+}
+
+tracer::symbol tracer::append(op_kind kind, std::vector<tensor_id> inputs, uint32_t width,
+                              std::string name, weight_id weight, uint32_t heads) {
+  const auto node = static_cast<node_id>(graph_.nodes.size());
+  const auto output = static_cast<tensor_id>(graph_.tensors.size());
+  for (auto input : inputs) {
+    auto& consumers = graph_.tensors[input].consumers;
+    if (consumers.empty() || consumers.back() != node) consumers.push_back(node);
+  }
+  graph_.nodes.push_back({kind, std::move(inputs), output, weight, heads, layer_});
+  graph_.tensors.push_back(
+    {std::to_string(layer_) + "." + std::move(name), width, node, {}});
+  return {output};
+}
+
+tracer::symbol tracer::embed(const weight_use& table) {
+  return append(op_kind::embed, {}, table.inputs, "embed", use(table));
+}
+
+tracer::symbol tracer::rms_norm(symbol x, const std::string& weight) {
+  return append(op_kind::rms_norm, {x.id}, width_of(x), "norm", use({weight, 1, width_of(x)}));
+}
+
+tracer::symbol tracer::matmul(symbol x, const weight_use& weight) {
+  require_width(width_of(x), weight.inputs, "the input of " + weight.name);
+  return append(op_kind::matmul, {x.id}, weight.outputs, weight.name, use(weight));
+}
+
+tracer::symbol tracer::rope(symbol x, uint32_t heads) {
+  return append(op_kind::rope, {x.id}, width_of(x), "rope", none, heads);
+}
+
+tracer::symbol tracer::attention(symbol q, symbol k, symbol v) {
+  require_width(width_of(v), width_of(k), "v");
+  graph_.attentions.push_back(static_cast<node_id>(graph_.nodes.size()));
+  return append(op_kind::attention, {q.id, k.id, v.id}, width_of(q), "attention");
+}
+
+tracer::symbol tracer::silu_mul(symbol gate, symbol up) {
+  require_width(width_of(up), width_of(gate), "up");
+  return append(op_kind::silu_mul, {gate.id, up.id}, width_of(gate), "silu_mul");
+}
+
+tracer::symbol tracer::add(symbol a, symbol b) {
+  require_width(width_of(b), width_of(a), "the second addend");
+  return append(op_kind::add, {a.id, b.id}, width_of(a), "add");
+}
+
+tracer::symbol tracer::select(symbol x) {
+  return append(op_kind::select, {x.id}, width_of(x), "select");
+}
+
+void tracer::sample(symbol logits) {
+  append(op_kind::sample, {logits.id}, 0, "sample");
+}
+
+} // namespace lamella::model

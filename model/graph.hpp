@@ -1,0 +1,96 @@
+/// A model as a graph of operators whose edges are weighted with the bytes they carry (L-M12).
+///
+/// The graph is made by running the model's definition once on symbols instead of numbers (tracer).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace lamella::model {
+
+enum class op_kind : uint8_t { embed, rms_norm, matmul, rope, attention, silu_mul, add, select, sample };
+
+std::string_view to_string(op_kind kind);
+
+using tensor_id = uint32_t;
+using node_id = uint32_t;
+using weight_id = uint32_t;
+
+constexpr uint32_t none = ~uint32_t{0};
+
+/// A weight the model uses, by its name in the file. Vectors have one row.
+struct weight_use {
+  std::string name;
+  uint32_t outputs = 1; ///< rows of the matrix
+  uint32_t inputs = 0;  ///< elements per row
+};
+
+/// One operator. Inputs that come with every launch (token ids, positions) are not edges: each
+/// replica has them, so they cost nothing to cut.
+struct graph_node {
+  op_kind kind;
+  std::vector<tensor_id> inputs; ///< attention: q, k, v
+  tensor_id output;              ///< none for sample
+  weight_id weight = none;
+  uint32_t heads = 0; ///< rope: heads in the row
+  uint32_t layer = 0;
+};
+
+/// A value between operators: `width` fp32 elements for each row.
+struct graph_tensor {
+  std::string name;
+  uint32_t width;
+  node_id producer;
+  std::vector<node_id> consumers;
+  uint64_t bytes_per_row() const { return uint64_t{width} * sizeof(float); }
+};
+
+struct operator_graph {
+  std::vector<graph_node> nodes; ///< in a topological order: the order of the trace
+  std::vector<graph_tensor> tensors;
+  std::vector<weight_use> weights;
+  std::vector<node_id> attentions; ///< in order of layers
+};
+
+/// What a model definition is written against: every call appends one operator and returns the
+/// symbol of its result. Widths are checked; a mismatch throws std::logic_error, since it is a bug
+/// of the definition.
+class tracer {
+public:
+  struct symbol {
+    tensor_id id;
+  };
+
+  /// Rows of the table, chosen by the launch's token ids.
+  symbol embed(const weight_use& table);
+  symbol rms_norm(symbol x, const std::string& weight);
+  symbol matmul(symbol x, const weight_use& weight);
+  /// Rotary embedding by the launch's positions.
+  symbol rope(symbol x, uint32_t heads);
+  /// Attention of q over the cache and k, v; this is where the model is cut.
+  symbol attention(symbol q, symbol k, symbol v);
+  symbol silu_mul(symbol gate, symbol up);
+  symbol add(symbol a, symbol b);
+  /// The rows of x that are sampled from.
+  symbol select(symbol x);
+  /// Draws the next tokens from the logits.
+  void sample(symbol logits);
+
+  /// The layer that the following operators belong to; names and messages only.
+  void enter_layer(uint32_t layer) { layer_ = layer; }
+
+  /// The finished graph.
+  operator_graph take() { return std::move(graph_); }
+
+private:
+  weight_id use(const weight_use& weight);
+  symbol append(op_kind kind, std::vector<tensor_id> inputs, uint32_t width, std::string name,
+                weight_id weight = none, uint32_t heads = 0);
+  uint32_t width_of(symbol x) const { return graph_.tensors[x.id].width; }
+
+  operator_graph graph_;
+  uint32_t layer_ = 0;
+};
+
+} // namespace lamella::model

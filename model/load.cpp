@@ -1,0 +1,45 @@
+#include "model/load.hpp"
+
+#include "model/architectures.hpp"
+#include "model/splitter.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace lamella::model {
+
+const tensor_view& loaded_model::tensor(const weight_use& weight) const {
+  return file->tensor(weight.name, weight.outputs, weight.inputs);
+}
+
+loaded_model load_model(const std::filesystem::path& path) {
+  loaded_model result;
+  result.file = open_checkpoint(path);
+  const auto* known = find_architecture(result.file->architecture());
+  if (known == nullptr)
+    throw file_error{result.file->path(), {}, "general.architecture",
+                     "'" + result.file->architecture() + "' is not supported; known are "
+                       + architecture_names()};
+  const auto spec = known->read_spec(*result.file);
+  auto graph = known->trace(spec);
+  const auto slices = split(graph);
+  result.program = std::make_shared<model_program>(make_program(spec, std::move(graph), slices));
+  for (const auto& weight : result.program->graph.weights) result.tensor(weight);
+  std::vector<std::string_view> expected{"rope_freqs.weight"};
+  for (const auto& weight : result.program->graph.weights) expected.push_back(weight.name);
+  std::sort(expected.begin(), expected.end());
+  result.file->refuse_others(expected);
+  result.text = make_tokenizer(result.file->tokenizer());
+  return result;
+}
+
+std::filesystem::path default_model_path() {
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  const char* home = std::getenv("HOME");
+  const auto base = cache != nullptr && *cache != 0
+                      ? std::filesystem::path{cache}
+                      : std::filesystem::path{home != nullptr ? home : "/root"} / ".cache";
+  return base / "lamella" / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf";
+}
+
+} // namespace lamella::model

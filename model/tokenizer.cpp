@@ -1,0 +1,29 @@
+#include "model/tokenizer.hpp"
+
+#include "model/byte_level.hpp"
+#include "model/file_error.hpp"
+#include "model/printable.hpp"
+
+namespace lamella::model {
+
+std::vector<token_id> tokenizer::encode(std::string_view text, special policy) const {
+  const text_segment whole{std::string(text), policy == special::allowed};
+  return encode(std::span(&whole, 1));
+}
+
+std::string tokenizer::decode(std::span<const token_id> tokens) const {
+  std::string text;
+  for (const token_id token : tokens) text += token_bytes(token);
+  return text;
+}
+
+std::unique_ptr<tokenizer> make_tokenizer(const tokenizer_source& source) {
+  // Further kinds are further lines; each lives in a file of its own.
+  if (source.kind == "gpt2") return make_byte_level(source);
+  throw file_error(source.file, {}, "tokenizer.ggml.model",
+                   (source.kind.empty() ? std::string("is missing")
+                                        : "'" + printable(source.kind) + "' is not read")
+                       + "; known is gpt2 (byte-level BPE)");
+}
+
+} // namespace lamella::model

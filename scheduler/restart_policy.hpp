@@ -1,0 +1,50 @@
+/// Restart or escalate: how often a child may fail before its supervisor gives up (reliability A8).
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+
+namespace lamella::scheduler {
+
+enum class restart_verdict : uint8_t { restart, escalate };
+
+/// At most `restarts` within `window`; the delay before a restart doubles from 10 ms to 5 s and
+/// starts over after 60 s of health. Time is any steady clock's.
+class restart_policy {
+public:
+  using time_point = std::chrono::steady_clock::time_point;
+  using milliseconds = std::chrono::milliseconds;
+
+  restart_policy(uint32_t restarts, std::chrono::seconds window)
+    : restarts_{restarts}, window_{window} {}
+
+  /// A child ended by its own fault.
+  restart_verdict on_exit(time_point now) {
+    while (!exits_.empty() && now - exits_.front() > window_) exits_.pop_front();
+    if (!exits_.empty() && now - exits_.back() > healthy_after) delay_ = shortest_delay;
+    if (exits_.size() >= restarts_) return restart_verdict::escalate;
+    exits_.push_back(now);
+    return restart_verdict::restart;
+  }
+
+  /// How long to wait before the restart just granted. `jitter` in [0, 1) spreads it by 20 % each way.
+  milliseconds next_delay(double jitter) {
+    const auto delay = delay_;
+    delay_ = std::min(delay_ * 2, longest_delay);
+    return milliseconds{
+      static_cast<int64_t>(static_cast<double>(delay.count()) * (0.8 + 0.4 * jitter))};
+  }
+
+private:
+  static constexpr milliseconds shortest_delay{10}, longest_delay{5000};
+  static constexpr std::chrono::seconds healthy_after{60};
+
+  uint32_t restarts_;
+  std::chrono::seconds window_;
+  std::deque<time_point> exits_;
+  milliseconds delay_{shortest_delay};
+};
+
+} // namespace lamella::scheduler

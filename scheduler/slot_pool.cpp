@@ -1,0 +1,136 @@
+#include "scheduler/slot_pool.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+#include <unordered_set>
+
+namespace lamella::scheduler {
+
+slot_pool::slot_pool(uint32_t slots) : references_(slots, 0) {
+  if (slots > 0) put_free(0, slots);
+}
+
+std::optional<std::vector<slot_run>> slot_pool::take(uint32_t slots,
+                                                     std::optional<uint32_t> after) {
+  if (slots > free_) return std::nullopt;
+  std::vector<slot_run> taken;
+  const auto keep = [&](slot_run run) {
+    slots -= run.length;
+    append(taken, {{run}});
+  };
+  if (slots > 0 && after && free_runs_.contains(*after)) keep(take_front(*after, slots));
+  // Whole runs first; splinters only when nothing longer is left.
+  for (auto wanted = std::min(slots, run_slots); slots > 0; wanted = std::min(slots, wanted)) {
+    if (auto first = newest(wanted)) {
+      keep(take_front(*first, slots));
+    } else {
+      wanted = std::max(wanted / 2, 1u);
+    }
+  }
+  return taken;
+}
+
+void slot_pool::share(std::span<const slot_run> runs) {
+  for (const auto& run : runs)
+    for (uint32_t i = 0; i < run.length; ++i) {
+      auto& count = references_.at(run.first + i);
+      if (count == 0 || count == std::numeric_limits<uint16_t>::max())
+        throw std::logic_error("a slot without references, or with too many, cannot be shared");
+      ++count;
+    }
+}
+
+void slot_pool::give_back(std::span<const slot_run> runs) {
+  for (const auto& run : runs) {
+    uint32_t first = run.first;
+    const uint32_t end = run.first + run.length;
+    for (uint32_t slot = run.first; slot < end; ++slot) {
+      auto& count = references_.at(slot);
+      if (count == 0) throw std::logic_error("a free slot was given back");
+      if (--count > 0) {
+        if (first < slot) put_free(first, slot - first);
+        first = slot + 1;
+      }
+    }
+    if (first < end) put_free(first, end - first);
+  }
+}
+
+void slot_pool::put_free(uint32_t first, uint32_t length) {
+  free_ += length;
+  auto next = free_runs_.lower_bound(first);
+  if (next != free_runs_.end() && next->first == first + length) {
+    length += next->second;
+    next = free_runs_.erase(next);
+  }
+  if (next != free_runs_.begin()) {
+    auto previous = std::prev(next);
+    if (previous->first + previous->second == first) {
+      first = previous->first;
+      length += previous->second;
+      free_runs_.erase(previous);
+    }
+  }
+  free_runs_[first] = length;
+  stack_.push_back(first);
+  if (stack_.size() > 2 * free_runs_.size() + 64) { // drop the stale entries, keep the order
+    std::erase_if(stack_, [this](uint32_t x) { return !free_runs_.contains(x); });
+    std::unordered_set<uint32_t> seen;
+    std::vector<uint32_t> unique;
+    for (auto it = stack_.rbegin(); it != stack_.rend(); ++it)
+      if (seen.insert(*it).second) unique.push_back(*it);
+    stack_.assign(unique.rbegin(), unique.rend());
+  }
+}
+
+slot_run slot_pool::take_front(uint32_t first, uint32_t slots) {
+  auto node = free_runs_.find(first);
+  const auto length = std::min(slots, node->second);
+  const auto rest = node->second - length;
+  free_runs_.erase(node);
+  free_ -= length;
+  for (uint32_t i = 0; i < length; ++i) references_[first + i] = 1;
+  if (rest > 0) {
+    free_runs_[first + length] = rest;
+    stack_.push_back(first + length);
+  }
+  return {first, length};
+}
+
+/// The free run given back last that has at least `length` slots.
+std::optional<uint32_t> slot_pool::newest(uint32_t length) {
+  while (!stack_.empty() && !free_runs_.contains(stack_.back())) stack_.pop_back();
+  for (auto it = stack_.rbegin(); it != stack_.rend(); ++it)
+    if (auto node = free_runs_.find(*it); node != free_runs_.end() && node->second >= length)
+      return *it;
+  return std::nullopt;
+}
+
+std::vector<slot_run> prefix(std::span<const slot_run> runs, uint32_t slots) {
+  std::vector<slot_run> result;
+  for (const auto& run : runs) {
+    if (slots == 0) break;
+    const auto length = std::min(slots, run.length);
+    result.push_back({run.first, length});
+    slots -= length;
+  }
+  return result;
+}
+
+void append(std::vector<slot_run>& to, std::span<const slot_run> runs) {
+  for (const auto& run : runs) {
+    if (!to.empty() && to.back().first + to.back().length == run.first)
+      to.back().length += run.length;
+    else
+      to.push_back(run);
+  }
+}
+
+uint32_t length_of(std::span<const slot_run> runs) {
+  uint32_t total = 0;
+  for (const auto& run : runs) total += run.length;
+  return total;
+}
+
+} // namespace lamella::scheduler

@@ -1,0 +1,60 @@
+/// Token slots of one attention pool (V-M11, V-M12; Lamina v1 5.4).
+///
+/// The unit is the room of one token. Slots are handed out in runs, so that the tokens of a sequence
+/// mostly lie together, and counted one by one, so that any prefix can be shared.
+#pragma once
+
+#include "scheduler/types.hpp"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace lamella::scheduler {
+
+class slot_pool {
+public:
+  /// New runs have at least this many slots, as long as such runs are free.
+  static constexpr uint32_t run_slots = 16;
+
+  explicit slot_pool(uint32_t slots);
+
+  /// Takes `slots` slots, each with one reference, or nothing when fewer are free. Continues behind
+  /// `after` (the end of the sequence's last run) where it can, then takes the run that was given
+  /// back last (LIFO: its memory is warm). Cost: O(runs * log free runs).
+  std::optional<std::vector<slot_run>> take(uint32_t slots, std::optional<uint32_t> after = {});
+
+  /// One more reference for each slot of the runs.
+  void share(std::span<const slot_run> runs);
+
+  /// One reference less; slots without any are free again.
+  void give_back(std::span<const slot_run> runs);
+
+  uint32_t slots() const { return static_cast<uint32_t>(references_.size()); }
+  uint32_t free() const { return free_; }
+  uint32_t used() const { return slots() - free_; }
+  uint32_t references(uint32_t slot) const { return references_[slot]; }
+
+private:
+  void put_free(uint32_t first, uint32_t length);
+  slot_run take_front(uint32_t first, uint32_t slots);
+  std::optional<uint32_t> newest(uint32_t length);
+
+  std::vector<uint16_t> references_;
+  std::map<uint32_t, uint32_t> free_runs_; ///< first slot to length, never adjacent
+  std::vector<uint32_t> stack_; ///< first slots of free runs, newest last; may hold stale entries
+  uint32_t free_ = 0;
+};
+
+/// The first `slots` slots of a list of runs.
+std::vector<slot_run> prefix(std::span<const slot_run> runs, uint32_t slots);
+
+/// Appends runs, joining those that continue the last one.
+void append(std::vector<slot_run>& to, std::span<const slot_run> runs);
+
+/// Slots in a list of runs.
+uint32_t length_of(std::span<const slot_run> runs);
+
+} // namespace lamella::scheduler

@@ -1,0 +1,149 @@
+/// A replica and its shards without actors: programs, channels and streams on one host engine.
+#pragma once
+
+#include "gpu/attention_runner.hpp"
+#include "gpu/host_engine.hpp"
+#include "gpu/slice_runner.hpp"
+#include "model/load.hpp"
+#include "net/in_process_channel.hpp"
+
+#include <doctest/doctest.h>
+
+#include <future>
+
+namespace lamella::test {
+
+/// How the KV heads or the sequences are spread over shards.
+struct pipeline_options {
+  const gpu::operators* ops = &gpu::reference_operators();
+  unsigned threads = 2;
+  uint32_t shards = 1;
+  gpu::half_type wire = gpu::half_type::f16;
+  gpu::half_type kv = gpu::half_type::f16;
+  uint32_t slots = 2048; ///< per shard
+};
+
+/// One sequence's part of an iteration: `tokens` at positions from `position` on.
+struct pipeline_rows {
+  std::vector<uint32_t> tokens;
+  uint32_t position = 0;
+  std::vector<gpu::slot_run> runs; ///< cover position + tokens.size() slots
+  bool every_row = false;          ///< logits of all rows, not of the last only
+};
+
+class pipeline {
+public:
+  using options = pipeline_options;
+  using rows = pipeline_rows;
+
+  pipeline(const model::loaded_model& m, options o)
+    : options_{o}, program_{m.program}, engine_{o.threads, *o.ops} {
+    replica_ = engine_.make_device("replica");
+    stream_ = replica_->make_stream("batch");
+    weights_ = std::make_shared<gpu::packed_weights>(
+      *program_, [&](const model::weight_use& w) -> const model::tensor_view& { return m.tensor(w); },
+      *replica_, [](uint64_t, uint64_t) {});
+    const auto& spec = program_->spec;
+    const auto heads = spec.kv_heads / o.shards;
+    for (uint32_t i = 0; i < o.shards; ++i) {
+      shard s;
+      s.device = engine_.make_device("shard " + std::to_string(i));
+      s.stream = s.device->make_stream("batch");
+      s.cache = std::make_shared<gpu::kv_cache>(*s.device, spec.layers, o.slots, heads,
+                                                spec.head_dim, o.kv);
+      const size_t slot = size_t{1024} * heads * std::max(spec.group(), 2u) * spec.head_dim * 4;
+      s.forth = net::make_in_process_channel(4, slot);
+      s.back = net::make_in_process_channel(4, slot);
+      s.workspace = std::make_shared<gpu::arena>();
+      shards_.push_back(std::move(s));
+    }
+  }
+
+  /// Runs one iteration and returns the logits of the wanted rows, in order.
+  std::vector<std::vector<float>> run(const std::vector<rows>& batch,
+                                      std::vector<gpu::sample_record> samples = {}) {
+    const auto& spec = program_->spec;
+    gpu::slice_launch launch;
+    launch.tag.iteration = ++iteration_;
+    launch.wire = options_.wire;
+    std::vector<gpu::attention_span> spans;
+    std::vector<gpu::slot_run> runs;
+    for (const auto& x : batch) {
+      const auto first_row = static_cast<uint32_t>(launch.tokens.size());
+      const auto count = static_cast<uint32_t>(x.tokens.size());
+      spans.push_back({first_row, count, x.position, static_cast<uint32_t>(runs.size()),
+                       static_cast<uint32_t>(x.runs.size())});
+      runs.insert(runs.end(), x.runs.begin(), x.runs.end());
+      for (uint32_t i = 0; i < count; ++i) {
+        if (x.every_row || i + 1 == count) launch.selected.push_back(first_row + i);
+        launch.tokens.push_back(x.tokens[i]);
+        launch.positions.push_back(x.position + i);
+        launch.seats.push_back(0);
+      }
+    }
+    launch.samples = std::move(samples);
+    launch.sample_seats.assign(launch.samples.size(), 0);
+    const auto m = static_cast<uint32_t>(launch.tokens.size());
+    std::vector<uint32_t> all(m);
+    for (uint32_t i = 0; i < m; ++i) all[i] = i;
+    const auto heads = spec.kv_heads / options_.shards;
+    std::vector<std::future<gpu::work_status>> ends;
+    const auto deadline = gpu::clock::now() + std::chrono::minutes{2};
+    for (uint32_t i = 0; i < shards_.size(); ++i) {
+      auto& s = shards_[i];
+      launch.shares.push_back({s.forth.to, s.back.from, all, i * heads, heads});
+      gpu::attention_launch a{launch.tag, m, spec.group(), spec.attention_scale(),
+                              options_.wire, spans, runs};
+      ends.push_back(start(*s.stream,
+                           std::make_shared<gpu::attention_runner>(
+                             s.cache, *options_.ops, a, s.forth.from, s.back.to, s.workspace),
+                           deadline));
+    }
+    auto runner = std::make_shared<gpu::slice_runner>(program_, weights_, *options_.ops, launch,
+                                                      state_);
+    ends.push_back(start(*stream_, runner, deadline));
+    for (auto& e : ends) REQUIRE(e.get() == gpu::work_status::done);
+    bytes_ = runner->bytes_sent();
+    sampled_ = runner->sampled();
+    std::vector<std::vector<float>> result;
+    for (size_t i = 0; i < launch.selected.size(); ++i)
+      result.emplace_back(runner->logits() + i * spec.vocabulary,
+                          runner->logits() + (i + 1) * spec.vocabulary);
+    return result;
+  }
+
+  const std::vector<gpu::sampled_token>& sampled() const { return sampled_; }
+  uint64_t bytes_sent() const { return bytes_; }
+  const model::model_spec& spec() const { return program_->spec; }
+
+private:
+  struct shard {
+    std::unique_ptr<gpu::device> device;
+    std::unique_ptr<gpu::stream> stream;
+    std::shared_ptr<gpu::kv_cache> cache;
+    net::channel_ends forth, back;
+    std::shared_ptr<gpu::arena> workspace;
+  };
+
+  static std::future<gpu::work_status> start(gpu::stream& on, std::shared_ptr<gpu::work> x,
+                                             gpu::clock::time_point deadline) {
+    auto end = std::make_shared<std::promise<gpu::work_status>>();
+    auto result = end->get_future();
+    on.launch(std::move(x), deadline, [end](gpu::work_status status) { end->set_value(status); });
+    return result;
+  }
+
+  options options_;
+  std::shared_ptr<const model::model_program> program_;
+  gpu::host_engine engine_;
+  std::unique_ptr<gpu::device> replica_;
+  std::unique_ptr<gpu::stream> stream_;
+  std::shared_ptr<gpu::packed_weights> weights_;
+  std::shared_ptr<gpu::slice_stream_state> state_ = std::make_shared<gpu::slice_stream_state>();
+  std::vector<shard> shards_;
+  uint64_t iteration_ = 0;
+  uint64_t bytes_ = 0;
+  std::vector<gpu::sampled_token> sampled_;
+};
+
+} // namespace lamella::test

@@ -1,0 +1,166 @@
+/// Complete models of a few hundred kilobytes, with random weights, for end-to-end tests.
+#pragma once
+
+#include "model/tensor.hpp"
+#include "tests/gguf_writer.hpp"
+#include "tests/random.hpp"
+
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace lamella::tests {
+
+/// Shape and content of a tiny LLaMA-family model. In quantised types `embedding`, `feed_forward`
+/// and heads * head_dim must be multiples of 32.
+struct tiny_model_options {
+  uint32_t layers = 3;
+  uint32_t embedding = 96;
+  uint32_t heads = 6;
+  uint32_t kv_heads = 3;
+  uint32_t head_dim = 16;
+  uint32_t feed_forward = 160;
+  uint32_t context = 512;
+  float rope_base = 10000;
+  bool rope_factors = false;   ///< LLaMA-3's rope scaling: a tensor rope_freqs.weight
+  bool tied_embeddings = true; ///< without: a tensor output.weight of its own
+  model::tensor_type weights = model::tensor_type::f32;  ///< norms are always f32
+  std::optional<model::tensor_type> embedding_weights{}; ///< of token_embd; default: `weights`
+  std::string pre = "smollm";
+  std::string chat_template =
+      "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + "
+      "message['content'] + '<|im_end|>' + '\\n' }}{% endfor %}"
+      "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}";
+  uint64_t seed = 1;
+};
+
+/// Tokens of the tiny vocabulary: 0 <|endoftext|>, 1 <|im_start|>, 2 <|im_end|>, then the 256 bytes
+/// (id 3 + byte), then the results of the merges.
+struct tiny_vocabulary {
+  std::vector<std::string> tokens;
+  std::vector<int32_t> types;
+  std::vector<std::string> merges;
+};
+
+/// The character that stands for a byte in byte-level vocabularies, as UTF-8.
+inline std::string byte_character(unsigned byte) {
+  const auto plain = [](unsigned b) {
+    return (b >= 0x21 && b <= 0x7E) || (b >= 0xA1 && b <= 0xAC) || b >= 0xAE;
+  };
+  unsigned code = byte;
+  if (!plain(byte)) {
+    code = 0x100;
+    for (unsigned b = 0; b < byte; ++b) code += plain(b) ? 0 : 1;
+  }
+  if (code < 0x80) return std::string(1, static_cast<char>(code));
+  return {static_cast<char>(0xC0 | code >> 6), static_cast<char>(0x80 | (code & 0x3F))};
+}
+
+inline tiny_vocabulary make_tiny_vocabulary() {
+  tiny_vocabulary made;
+  for (const char* control : {"<|endoftext|>", "<|im_start|>", "<|im_end|>"}) {
+    made.tokens.emplace_back(control);
+    made.types.push_back(3);
+  }
+  for (unsigned byte = 0; byte < 256; ++byte) made.tokens.push_back(byte_character(byte));
+  const std::string space = byte_character(' ');
+  const std::pair<std::string, std::string> merges[]{
+      {space, "t"}, {"h", "e"},          {"i", "n"},         {"r", "e"},         {space, "a"},
+      {"o", "n"},   {space + "t", "he"}, {"e", "r"},         {"a", "t"},         {space, "s"},
+      {"e", "n"},   {"in", "g"},         {space + "a", "n"}, {"o", "r"},         {"l", "l"},
+      {"e", "ll"},  {"ell", "o"},        {space, space},     {space + "an", "d"}};
+  for (const auto& [left, right] : merges) {
+    made.merges.push_back(left + " " + right);
+    made.tokens.push_back(left + right);
+  }
+  made.types.resize(made.tokens.size(), 1);
+  return made;
+}
+
+/// The model as a writer, so that tests can break it before it is written.
+inline gguf_writer make_tiny_model(const tiny_model_options& options = {}) {
+  gguf_writer out;
+  const tiny_vocabulary words = make_tiny_vocabulary();
+  const auto vocabulary = static_cast<uint32_t>(words.tokens.size());
+  out.set_text("general.architecture", "llama");
+  out.set_text("general.name", "Tiny");
+  out.set_u32("general.alignment", 32);
+  out.set_u32("llama.block_count", options.layers);
+  out.set_u32("llama.context_length", options.context);
+  out.set_u32("llama.embedding_length", options.embedding);
+  out.set_u32("llama.feed_forward_length", options.feed_forward);
+  out.set_u32("llama.attention.head_count", options.heads);
+  out.set_u32("llama.attention.head_count_kv", options.kv_heads);
+  if (options.head_dim * options.heads != options.embedding) {
+    out.set_u32("llama.attention.key_length", options.head_dim);
+    out.set_u32("llama.attention.value_length", options.head_dim);
+  }
+  out.set_f32("llama.attention.layer_norm_rms_epsilon", 1e-5f);
+  out.set_f32("llama.rope.freq_base", options.rope_base);
+  out.set_u32("llama.rope.dimension_count", options.head_dim);
+  out.set_u32("llama.vocab_size", vocabulary);
+  out.set_text("tokenizer.ggml.model", "gpt2");
+  out.set_text("tokenizer.ggml.pre", options.pre);
+  out.set_texts("tokenizer.ggml.tokens", words.tokens);
+  out.set_i32s("tokenizer.ggml.token_type", words.types);
+  out.set_texts("tokenizer.ggml.merges", words.merges);
+  out.set_u32("tokenizer.ggml.bos_token_id", 1);
+  out.set_u32("tokenizer.ggml.eos_token_id", 2);
+  out.set_u32("tokenizer.ggml.unknown_token_id", 0);
+  out.set_bool("tokenizer.ggml.add_bos_token", false);
+  out.set_text("tokenizer.chat_template", options.chat_template);
+
+  splitmix random(options.seed);
+  std::vector<float> values;
+  const auto norm = [&](const std::string& name) {
+    values.resize(options.embedding);
+    for (float& value : values) value = 1 + 0.1f * random.normal();
+    out.add_tensor(name, model::tensor_type::f32, options.embedding, 1, values);
+  };
+  const auto matrix = [&](const std::string& name, model::tensor_type type, uint32_t inner,
+                          uint32_t rows, float deviation) {
+    values.resize(size_t{inner} * rows);
+    for (float& value : values) value = deviation * random.normal();
+    out.add_tensor(name, type, inner, rows, values);
+  };
+  const auto linear = [&](const std::string& name, uint32_t inner, uint32_t rows) {
+    matrix(name, options.weights, inner, rows, 1 / std::sqrt(static_cast<float>(inner)));
+  };
+  const model::tensor_type table = options.embedding_weights.value_or(options.weights);
+  // Deviation 0.3 keeps logits within a few units: neither one token always wins nor are all equal.
+  matrix("token_embd.weight", table, options.embedding, vocabulary, 0.3f);
+  if (options.rope_factors) {
+    values.resize(options.head_dim / 2);
+    for (size_t i = 0; i < values.size(); ++i) values[i] = i < values.size() / 2 ? 1.f : 8.f;
+    out.add_tensor("rope_freqs.weight", model::tensor_type::f32, values.size(), 1, values);
+  }
+  const uint32_t attention = options.heads * options.head_dim;
+  const uint32_t kv = options.kv_heads * options.head_dim;
+  for (uint32_t layer = 0; layer < options.layers; ++layer) {
+    const std::string prefix = "blk." + std::to_string(layer) + ".";
+    norm(prefix + "attn_norm.weight");
+    linear(prefix + "attn_q.weight", options.embedding, attention);
+    linear(prefix + "attn_k.weight", options.embedding, kv);
+    linear(prefix + "attn_v.weight", options.embedding, kv);
+    linear(prefix + "attn_output.weight", attention, options.embedding);
+    norm(prefix + "ffn_norm.weight");
+    linear(prefix + "ffn_gate.weight", options.embedding, options.feed_forward);
+    linear(prefix + "ffn_up.weight", options.embedding, options.feed_forward);
+    linear(prefix + "ffn_down.weight", options.feed_forward, options.embedding);
+  }
+  norm("output_norm.weight");
+  if (!options.tied_embeddings) linear("output.weight", options.embedding, vocabulary);
+  return out;
+}
+
+/// Writes the model as a GGUF file. Same options, same bytes.
+inline void write_tiny_model(const std::filesystem::path& path,
+                             const tiny_model_options& options = {}) {
+  make_tiny_model(options).write(path);
+}
+
+} // namespace lamella::tests
