@@ -70,8 +70,8 @@ net::api_keys keys_from(const std::filesystem::path& file) {
 } // namespace
 
 struct node::impl {
-  explicit impl(config::settings x)
-    : options{std::move(x)}, health{std::make_shared<health_board>(options.health.iteration_max_age)},
+  impl(config::settings x, bool with_http)
+    : options{std::move(x)}, listens{with_http}, health{std::make_shared<health_board>(options.health.iteration_max_age)},
       system_options{2}, system{system_options} {}
 
   void open_model(const load_progress& progress);
@@ -84,6 +84,7 @@ struct node::impl {
   void set_roles(bool up);
 
   config::settings options;
+  bool listens;
   std::shared_ptr<health_board> health;
   system_config system_options;
   caf::actor_system system;
@@ -280,8 +281,10 @@ void node::impl::build() {
   tree.name = "pipeline";
   tree.start = [this](caf::event_based_actor* self, uint64_t generation) {
     auto built = build_pipeline(self, *parts, generation);
-    caf::anon_send(front, built.members);
-    caf::anon_send(front, built.server);
+    if (front) {
+      caf::anon_send(front, built.members);
+      caf::anon_send(front, built.server);
+    }
     {
       std::lock_guard lock{server_mutex};
       server = built.server;
@@ -305,14 +308,15 @@ void node::impl::build() {
                       scheduler::restart_policy{restarts_max, restart_window});
 }
 
-node::node(config::settings options) : impl_{std::make_unique<impl>(std::move(options))} {}
+node::node(config::settings options, bool listens)
+  : impl_{std::make_unique<impl>(std::move(options), listens)} {}
 
 void node::start(const load_progress& progress) {
   impl_->open_model(progress);
   impl_->choose_kernels();
   impl_->size_cache();
   impl_->describe_service();
-  impl_->listen();
+  if (impl_->listens) impl_->listen();
   impl_->load_weights(progress);
   impl_->build();
   progress("warm", 0, 1);
