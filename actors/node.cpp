@@ -191,8 +191,13 @@ void node::impl::describe_service() {
   m.simd = std::string{parts->engine->ops().name};
   const bool by_request = options.pools.attention.partition == config::partition::requests;
   const auto tables = by_request ? options.pools.attention.members : 1;
-  for (uint32_t i = 0; i < tables; ++i)
-    m.attention_workers.push_back("attention-" + std::to_string(i));
+  const auto name = [&](const char* role, uint32_t count) {
+    for (uint32_t i = 0; i < count; ++i)
+      m.workers.push_back({role, std::string{role} + "-" + std::to_string(i)});
+  };
+  name("model", options.pools.model.members);
+  name("attention", options.pools.attention.members);
+  name("prefill", options.pools.prefill.members);
   m.slot_count = uint64_t{parts->slots} * tables;
   numbers = std::make_shared<net::metrics>(m);
   base.numbers = parts->numbers = numbers;
@@ -360,7 +365,7 @@ bool node::drain(std::chrono::milliseconds limit) {
     auto waits = finished->get_future();
     x.system.spawn([front = x.front, finished](caf::event_based_actor* asker) {
       asker->request(front, std::chrono::seconds{86400}, drain_atom_v)
-        .then([finished](caf::unit_t) { finished->set_value(); },
+        .then([finished](bool) { finished->set_value(); },
               [finished](caf::error&) { finished->set_value(); });
     });
     while (waits.wait_for(std::chrono::milliseconds{20}) != std::future_status::ready) {
