@@ -73,8 +73,8 @@ public:
   http_client_loop(const http_client_loop&) = delete;
   http_client_loop& operator=(const http_client_loop&) = delete;
 
-  /// Starts a call on a connection of its own, which ends with it. From the loop's thread, or before
-  /// run().
+  /// Starts a call on a connection of its own, which ends with it. From the loop's thread, or
+  /// before run().
   std::shared_ptr<http_call> call(const http_url& url, http_call_request request,
                                   http_call_events events);
 
