@@ -191,7 +191,7 @@ SNIPPETS = r"""
 {{ loop }}|{{ loop is defined }}
 {{ loop.index }}
 {{ words|join(',', 'name', 3) }}
-{{ words|nope() if no else 'ok' }} {{ name is nope if no else 2 }}
+{{ words|nope() if no else 'ok' }} {{ (name is nope) if no else 2 }}
 {{ [words|nope] if no else 'ok' }}
 {{ words|nope if yes }}
 {{ ['{{', '}}', {'}}': '%}'}] }}
