@@ -17,9 +17,9 @@ uint64_t copy_header(const std::filesystem::path& copy) {
     MESSAGE("skipped: no default model (set LAMELLA_TEST_MODEL or run deploy/quickstart)");
     return 0;
   }
+  const auto opened = model::open_checkpoint(*file);
   uint64_t data_bytes = 0;
-  for (const auto& tensor : model::open_checkpoint(*file)->tensors())
-    data_bytes += tensor.data.size();
+  for (const auto& tensor : opened->tensors()) data_bytes += tensor.data.size();
   const uint64_t file_bytes = std::filesystem::file_size(*file);
   const uint64_t header_bytes = file_bytes - data_bytes; // paddings between tensors included
   std::string header(header_bytes, '\0');
