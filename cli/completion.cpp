@@ -41,7 +41,7 @@ void collect(const CLI::App& app, const std::string& path, std::vector<level>& l
 }
 
 /// A word in single quotes for all three shells.
-std::string quoted(const std::string& text) {
+std::string shell_word(const std::string& text) {
   std::string out = "'";
   for (const char c : text) out += c == '\'' ? std::string{"'\\''"} : std::string(1, c);
   return out + "'";
@@ -71,14 +71,14 @@ std::string bash_script(const std::vector<level>& levels) {
   // After a flag with a value comes the value: a file name, or nothing we know.
   for (const auto& x : levels)
     for (const auto& f : x.flags)
-      if (f.takes_value) out += "    " + quoted(x.path + " " + f.name) + ") return ;;\n";
+      if (f.takes_value) out += "    " + shell_word(x.path + " " + f.name) + ") return ;;\n";
   out += "  esac\n  case \"$at\" in\n";
   for (const auto& x : levels) {
     std::string words;
     for (const auto& [name, description] : x.commands) words += name + " ";
     for (const auto& f : x.flags) words += f.name + " ";
     if (!words.empty()) words.pop_back();
-    out += "    " + quoted(x.path) + ") words=" + quoted(words) + " ;;\n";
+    out += "    " + shell_word(x.path) + ") words=" + shell_word(words) + " ;;\n";
   }
   return out
          + "  esac\n"
@@ -89,7 +89,7 @@ std::string bash_script(const std::vector<level>& levels) {
 
 /// In lists of `word:description` a colon ends the word.
 std::string zsh_entry(const std::string& word, const std::string& description) {
-  return quoted(word + ":" + description);
+  return shell_word(word + ":" + description);
 }
 
 std::string zsh_script(const std::vector<level>& levels) {
@@ -109,11 +109,11 @@ std::string zsh_script(const std::vector<level>& levels) {
   for (const auto& x : levels)
     for (const auto& f : x.flags)
       if (f.takes_value)
-        out += "    (" + quoted(x.path + " " + f.name) + ") " + (f.takes_file ? "_files; " : "")
+        out += "    (" + shell_word(x.path + " " + f.name) + ") " + (f.takes_file ? "_files; " : "")
                + "return ;;\n";
   out += "  esac\n  case \"$at\" in\n";
   for (const auto& x : levels) {
-    out += "    (" + quoted(x.path) + ")\n      commands=(";
+    out += "    (" + shell_word(x.path) + ")\n      commands=(";
     for (const auto& [name, description] : x.commands) out += zsh_entry(name, description) + " ";
     out += ")\n      flags=(";
     for (const auto& f : x.flags) out += zsh_entry(f.name, f.description) + " ";
@@ -129,7 +129,7 @@ std::string zsh_script(const std::vector<level>& levels) {
            "lamella; fi\n";
 }
 
-std::string fish_quoted(const std::string& text) {
+std::string fish_word(const std::string& text) {
   std::string out = "'";
   for (const char c : text)
     out += c == '\'' || c == '\\' ? std::string{"\\"} + c : std::string(1, c);
@@ -156,9 +156,9 @@ std::string fish_script(const std::vector<level>& levels) {
   for (const auto& x : levels) {
     const auto begin = "complete -c lamella -n \"__lamella_at '" + x.path + "'\" ";
     for (const auto& [name, description] : x.commands)
-      out += begin + "-f -a " + name + " -d " + fish_quoted(description) + "\n";
+      out += begin + "-f -a " + name + " -d " + fish_word(description) + "\n";
     for (const auto& f : x.flags)
-      out += begin + "-l " + f.name.substr(2) + " -d " + fish_quoted(f.description)
+      out += begin + "-l " + f.name.substr(2) + " -d " + fish_word(f.description)
              + (f.takes_file    ? " -r -F"
                 : f.takes_value ? " -x"
                                 : "")
