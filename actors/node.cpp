@@ -86,10 +86,11 @@ struct node::impl {
   config::settings options;
   bool listens;
   std::shared_ptr<health_board> health;
-  system_config system_options;
-  caf::actor_system system;
   model::loaded_model model;
   std::shared_ptr<pipeline_parts> parts = std::make_shared<pipeline_parts>();
+  // Everything above outlives the actors, everything below may hold handles to them.
+  system_config system_options;
+  caf::actor_system system;
   std::shared_ptr<net::metrics> numbers;
   gateway_actor front;
   caf::actor root;

@@ -3,6 +3,7 @@
 /// gpu/ says what it needs; net/ fills it for each transport.
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -18,7 +19,7 @@ struct frame_tag {
   uint32_t attempt = 0;
   uint32_t layer = 0;
   frame_kind kind = frame_kind::q;
-  friend bool operator==(const frame_tag&, const frame_tag&) = default;
+  friend auto operator<=>(const frame_tag&, const frame_tag&) = default; ///< in order of sending
 };
 
 struct frame {
@@ -54,13 +55,14 @@ public:
   virtual void release() = 0;
 };
 
-/// The frame `ahead` places behind the oldest, if it is the expected one. Frames that belong to
-/// another epoch, iteration or attempt are left-overs of aborted work: they are dropped. Only the
-/// front is cleaned, so ask for `ahead` = 0 first.
+/// The frame `ahead` places behind the oldest, if it is the expected one. Older frames are left-overs
+/// of aborted work: they are dropped. Newer ones stay: then it is the receiver whose work is about to
+/// be aborted, and the frame is for what it runs next. Only the front is cleaned, so ask for `ahead`
+/// = 0 first.
 inline const frame* receive(channel_receiver& from, const frame_tag& expected, size_t ahead = 0) {
   while (const auto* next = from.peek(ahead)) {
     if (next->tag == expected) return next;
-    if (ahead != 0) return nullptr;
+    if (ahead != 0 || next->tag > expected) return nullptr;
     from.release();
   }
   return nullptr;

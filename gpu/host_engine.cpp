@@ -8,6 +8,7 @@
 #include <mutex>
 #include <new>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <sys/mman.h>
@@ -62,6 +63,7 @@ struct stream_state {
   std::deque<job> jobs;
   clock::duration used{0};
   bool blocked = false;
+  bool gone = false; ///< destroyed by its own step or mark
 };
 
 } // namespace
@@ -85,7 +87,7 @@ struct host_engine::impl {
   void drive() {
     std::unique_lock lock{mutex};
     while (true) {
-      auto* next = pick();
+      const auto next = pick();
       if (next == nullptr) {
         if (stopping) return;
         wait(lock);
@@ -96,12 +98,13 @@ struct host_engine::impl {
   }
 
   /// The runnable stream that has used the least time, or null when all are idle or blocked.
-  stream_state* pick() {
-    stream_state* best = nullptr;
+  std::shared_ptr<stream_state> pick() {
+    std::shared_ptr<stream_state> best;
     for (auto& s : streams)
       if (!s->jobs.empty() && (!s->blocked || s->jobs.front().aborted)
           && (best == nullptr || s->used < best->used))
-        best = s.get();
+        best = s;
+    if (best != nullptr) level = std::max(level, best->used);
     return best;
   }
 
@@ -120,9 +123,10 @@ struct host_engine::impl {
 
   void expire(std::unique_lock<std::mutex>& lock) {
     const auto now = clock::now();
-    for (size_t i = 0; i < streams.size(); ++i)
-      if (!streams[i]->jobs.empty() && streams[i]->jobs.front().deadline <= now)
-        end_front(*streams[i], work_status::deadline, lock);
+    const auto waiting = streams; // a mark may destroy a stream
+    for (const auto& s : waiting)
+      if (!s->jobs.empty() && s->jobs.front().deadline <= now)
+        end_front(*s, work_status::deadline, lock);
   }
 
   void unblock() {
@@ -147,15 +151,19 @@ struct host_engine::impl {
     } catch (...) {
       failed = true; // reported by the mark; the executor treats the device as lost
     }
-    const auto took = clock::now() - began;
+    what.reset(); // if this was the last owner, its destructor must not find the mutex taken
+    const auto ended = clock::now();
     step_count.fetch_add(1, std::memory_order_relaxed);
     lock.lock();
     busy = nullptr;
-    s.used += took;
+    if (s.gone) return;
+    s.used += ended - began;
     if (failed) {
       end_front(s, work_status::failed, lock);
     } else if (outcome == work::progress::blocked) {
       s.blocked = true;
+      // The engine may never come to wait() while other streams have something to do.
+      if (s.jobs.front().deadline <= ended) end_front(s, work_status::deadline, lock);
       return;
     } else if (outcome == work::progress::done) {
       end_front(s, work_status::done, lock);
@@ -176,21 +184,15 @@ struct host_engine::impl {
     left.notify_all();
   }
 
-  /// A stream that was idle starts level with the busiest of the waiting, not with a credit of idle
-  /// time that would let it starve the others.
-  clock::duration fair_start() const {
-    auto least = clock::duration::max();
-    for (auto& s : streams)
-      if (!s->jobs.empty()) least = std::min(least, s->used);
-    return least == clock::duration::max() ? clock::duration{0} : least;
-  }
-
   team workers;
   const operators& ops;
   arena scratch;
   std::mutex mutex;
   std::condition_variable wake, left;
-  std::vector<std::unique_ptr<stream_state>> streams;
+  std::vector<std::shared_ptr<stream_state>> streams;
+  /// The highest use a stream has been picked with. A stream that was idle starts here, not with a
+  /// credit of idle time that would let it starve the others, even those between two launches.
+  clock::duration level{0};
   stream_state* busy = nullptr; ///< the stream whose step or mark runs right now
   bool stopping = false;
   std::atomic<uint64_t> step_count{0};
@@ -201,28 +203,36 @@ namespace {
 
 class host_stream final : public stream {
 public:
-  host_stream(host_engine::impl& engine, std::string name) : engine_{engine} {
-    auto state = std::make_unique<stream_state>();
-    state->name = std::move(name);
-    state_ = state.get();
+  host_stream(host_engine::impl& engine, std::string name)
+    : engine_{engine}, state_{std::make_shared<stream_state>()} {
+    state_->name = std::move(name);
     std::lock_guard lock{engine_.mutex};
-    engine_.streams.push_back(std::move(state));
+    engine_.streams.push_back(state_);
   }
 
   /// Waits for the step that is running, if it is ours; all other work ends with `aborted`.
   ~host_stream() override {
     std::unique_lock lock{engine_.mutex};
-    for (auto& j : state_->jobs) j.aborted = true;
-    engine_.wake.notify_one();
-    if (std::this_thread::get_id() != engine_.driver.get_id())
-      engine_.left.wait(lock, [this] { return state_->jobs.empty() && engine_.busy != state_; });
-    std::erase_if(engine_.streams, [this](auto& s) { return s.get() == state_; });
+    std::deque<job> rest; // ends when the mutex is free
+    if (std::this_thread::get_id() == engine_.driver.get_id()) {
+      // In a step or a mark: the driver cannot wait for itself.
+      rest = std::exchange(state_->jobs, {});
+      state_->gone = true;
+    } else {
+      for (auto& j : state_->jobs) j.aborted = true;
+      engine_.wake.notify_one();
+      engine_.left.wait(lock,
+                        [this] { return state_->jobs.empty() && engine_.busy != state_.get(); });
+    }
+    std::erase(engine_.streams, state_);
+    lock.unlock();
+    for (auto& j : rest) j.on_end(work_status::aborted);
   }
 
   void launch(std::shared_ptr<work> x, clock::time_point deadline, mark on_end) override {
     {
       std::lock_guard lock{engine_.mutex};
-      if (state_->jobs.empty()) state_->used = std::max(state_->used, engine_.fair_start());
+      if (state_->jobs.empty()) state_->used = std::max(state_->used, engine_.level);
       state_->jobs.push_back({std::move(x), deadline, std::move(on_end), false});
     }
     engine_.wake.notify_one();
@@ -238,7 +248,7 @@ public:
 
 private:
   host_engine::impl& engine_;
-  stream_state* state_;
+  std::shared_ptr<stream_state> state_;
 };
 
 class host_device final : public device {

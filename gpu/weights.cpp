@@ -59,16 +59,20 @@ packed_weights::packed_weights(const model::model_program& program, const weight
   const auto& ops = where.ops();
   matrices_.resize(uses.size());
   vectors_.resize(uses.size());
+  // A matrix may have a single row, so the shape does not tell the two apart.
+  std::vector<bool> is_vector(uses.size(), false);
+  for (const auto& node : program.graph.nodes)
+    if (node.kind == model::op_kind::rms_norm) is_vector[node.weight] = true;
   size_t total = 0;
-  for (const auto& use : uses)
-    if (use.outputs > 1)
-      total += padded(ops.packed_bytes(source(use).type, use.outputs, use.inputs));
+  for (model::weight_id id = 0; id < uses.size(); ++id)
+    if (!is_vector[id])
+      total += padded(ops.packed_bytes(source(uses[id]).type, uses[id].outputs, uses[id].inputs));
   memory_ = where.allocate(total);
   size_t offset = 0;
   for (model::weight_id id = 0; id < uses.size(); ++id) {
     const auto& use = uses[id];
     const auto& view = source(use);
-    if (use.outputs == 1) {
+    if (is_vector[id]) {
       vectors_[id] = as_floats(view);
       continue;
     }

@@ -22,28 +22,35 @@ void require_width(uint32_t actual, uint32_t expected, const std::string& what) 
 } // namespace
 
 weight_id tracer::use(const weight_use& weight) {
-  for (weight_id id = 0; id < graph_.weights.size(); ++id) {
-    const auto& known = graph_.weights[id];
-    if (known.name != weight.name) continue;
+  const auto [place, fresh]
+    = weight_of_.try_emplace(weight.name, static_cast<weight_id>(graph_.weights.size()));
+  if (fresh) {
+    graph_.weights.push_back(weight);
+  } else {
+    const auto& known = graph_.weights[place->second];
     if (known.outputs != weight.outputs || known.inputs != weight.inputs)
       throw std::logic_error("model definition: " + weight.name + " is used with two shapes");
-    return id;
   }
-  graph_.weights.push_back(weight);
-  return static_cast<weight_id>(graph_.weights.size() - 1);
+  return place->second;
 }
 
 tracer::symbol tracer::append(op_kind kind, std::vector<tensor_id> inputs, uint32_t width,
                               std::string name, weight_id weight, uint32_t heads) {
   const auto node = static_cast<node_id>(graph_.nodes.size());
   const auto output = static_cast<tensor_id>(graph_.tensors.size());
+  bool selected = kind == op_kind::select;
   for (auto input : inputs) {
+    if (kind != op_kind::select && selected_[input] != selected_[inputs[0]])
+      throw std::logic_error("model definition: " + std::string{to_string(kind)}
+                             + " mixes selected rows with all rows");
+    selected = selected || selected_[input];
     auto& consumers = graph_.tensors[input].consumers;
     if (consumers.empty() || consumers.back() != node) consumers.push_back(node);
   }
   graph_.nodes.push_back({kind, std::move(inputs), output, weight, heads, layer_});
   graph_.tensors.push_back(
     {std::to_string(layer_) + "." + std::move(name), width, node, {}});
+  selected_.push_back(selected);
   return {output};
 }
 
@@ -66,6 +73,9 @@ tracer::symbol tracer::rope(symbol x, uint32_t heads) {
 
 tracer::symbol tracer::attention(symbol q, symbol k, symbol v) {
   require_width(width_of(v), width_of(k), "v");
+  if (width_of(k) == 0 || width_of(q) % width_of(k) != 0)
+    throw std::logic_error("model definition: q is " + std::to_string(width_of(q))
+                           + " wide, no multiple of k, which is " + std::to_string(width_of(k)));
   graph_.attentions.push_back(static_cast<node_id>(graph_.nodes.size()));
   return append(op_kind::attention, {q.id, k.id, v.id}, width_of(q), "attention");
 }

@@ -5,6 +5,9 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace lamella::model {
@@ -54,8 +57,8 @@ struct operator_graph {
 };
 
 /// What a model definition is written against: every call appends one operator and returns the
-/// symbol of its result. Widths are checked; a mismatch throws std::logic_error, since it is a bug
-/// of the definition.
+/// symbol of its result. Widths and row counts are checked; a mismatch throws std::logic_error, since
+/// it is a bug of the definition.
 class tracer {
 public:
   struct symbol {
@@ -90,6 +93,8 @@ private:
   uint32_t width_of(symbol x) const { return graph_.tensors[x.id].width; }
 
   operator_graph graph_;
+  std::unordered_map<std::string, weight_id> weight_of_; ///< by name
+  std::vector<bool> selected_; ///< by tensor: its rows are those sampled from
   uint32_t layer_ = 0;
 };
 

@@ -68,6 +68,10 @@ model_spec read_llama(const checkpoint& file) {
                      std::to_string(spec.hidden) + " is no multiple of the "
                        + std::to_string(spec.heads) + " heads"};
   spec.head_dim = file.u32("attention.key_length", 1, dim_max, spec.hidden / spec.heads);
+  if (spec.head_dim > dim_max)
+    throw file_error{file.path(), {}, "attention.head_count",
+                     std::to_string(spec.heads) + " heads of " + std::to_string(spec.head_dim)
+                       + " elements each; at most " + std::to_string(dim_max)};
   if (file.u32("attention.value_length", 1, dim_max, spec.head_dim) != spec.head_dim)
     throw file_error{file.path(), {}, "attention.value_length", "differs from key_length"};
   if (file.u32("expert_count", 0, 1u << 16, 0) > 0)

@@ -22,9 +22,10 @@ loaded_model load_model(const std::filesystem::path& path) {
                        + architecture_names()};
   const auto spec = known->read_spec(*result.file);
   auto graph = known->trace(spec);
+  // Tensors first: a file that claims a thousand layers and has none is not worth cutting.
+  for (const auto& weight : graph.weights) result.tensor(weight);
   const auto slices = split(graph);
   result.program = std::make_shared<model_program>(make_program(spec, std::move(graph), slices));
-  for (const auto& weight : result.program->graph.weights) result.tensor(weight);
   std::vector<std::string_view> expected{"rope_freqs.weight"};
   for (const auto& weight : result.program->graph.weights) expected.push_back(weight.name);
   std::sort(expected.begin(), expected.end());

@@ -8,39 +8,77 @@ namespace lamella::model {
 
 namespace {
 
-/// The flow network of one cut. Vertices: one per node, one per tensor (so that a tensor with several
-/// readers is paid for once), source and sink. Data may only flow from the source's side to the
-/// sink's: every dependency also has an edge back that cannot be cut.
+/// Where a node may run, as seen from one attention operator.
+enum class side : uint8_t { free, before, after };
+
+/// What the operator needs, and what ran before earlier ones, comes before the cut; what needs it
+/// comes after, and so do later attention operators, which have a slice boundary of their own to wait
+/// at, with all that needs them. Little is left free: the cut is found in a small network.
+std::vector<side> sides_of(const operator_graph& graph, uint32_t k, const std::vector<bool>& ran) {
+  const auto attention = graph.attentions[k];
+  std::vector<side> sides(graph.nodes.size(), side::free);
+  for (auto later = k + 1; later < graph.attentions.size(); ++later)
+    sides[graph.attentions[later]] = side::after;
+  for (node_id n = 0; n < graph.nodes.size(); ++n)
+    for (auto input : graph.nodes[n].inputs) {
+      const auto producer = graph.tensors[input].producer;
+      if (producer == attention || sides[producer] == side::after) sides[n] = side::after;
+    }
+  const auto put_before = [&](node_id n) {
+    if (sides[n] == side::after)
+      throw std::logic_error("model definition: attention operator " + std::to_string(k)
+                             + " cannot be cut out: its output flows into its own inputs");
+    sides[n] = side::before;
+  };
+  for (auto input : graph.nodes[attention].inputs) put_before(graph.tensors[input].producer);
+  for (auto n = static_cast<node_id>(graph.nodes.size()); n-- > 0;) {
+    if (ran[n]) put_before(n);
+    if (sides[n] != side::before) continue;
+    for (auto input : graph.nodes[n].inputs) put_before(graph.tensors[input].producer);
+  }
+  return sides;
+}
+
+/// The flow network of one cut. Vertices: source (all that comes before), sink (all that comes after),
+/// one per free node, and one per tensor that may be cut, so that a tensor with several readers is
+/// paid for once. Data may only flow from the source's side to the sink's: every dependency also has
+/// an edge back that cannot be cut.
 class cut_network {
 public:
-  cut_network(const operator_graph& graph, node_id attention)
-    : graph_{graph},
-      source_{static_cast<uint32_t>(graph.nodes.size() + graph.tensors.size())} {
-    for (tensor_id t = 0; t < graph.tensors.size(); ++t) {
-      const auto& tensor = graph.tensors[t];
-      if (tensor.producer == attention) continue;
-      edges_.push_back({tensor.producer, vertex_of(t), tensor.bytes_per_row()});
+  cut_network(const operator_graph& graph, node_id attention, const std::vector<side>& sides)
+    : vertex_of_(graph.nodes.size(), source) {
+    for (node_id n = 0; n < graph.nodes.size(); ++n)
+      if (sides[n] != side::before)
+        vertex_of_[n] = sides[n] == side::after ? sink : vertices_++;
+    vertex_of_[attention] = sink;
+    for (const auto& tensor : graph.tensors) {
+      const auto from = vertex_of_[tensor.producer];
+      if (from == sink) continue;
+      auto vertex = none;
       for (auto reader : tensor.consumers) {
-        if (reader == attention) continue;
-        edges_.push_back({vertex_of(t), reader, uncuttable});
-        edges_.push_back({reader, tensor.producer, uncuttable});
+        const auto to = vertex_of_[reader];
+        if (reader == attention || to == source) continue;
+        if (vertex == none) {
+          vertex = vertices_++;
+          edges_.push_back({from, vertex, tensor.bytes_per_row()});
+        }
+        edges_.push_back({vertex, to, uncuttable});
+        if (from != source && to != sink) edges_.push_back({to, from, uncuttable});
       }
     }
   }
 
-  void put_before(node_id node) { edges_.push_back({source_, node, uncuttable}); }
-  void put_after(node_id node) { edges_.push_back({node, source_ + 1, uncuttable}); }
-
-  cut solve() const { return min_cut(source_ + 2, edges_, source_, source_ + 1); }
+  void solve() { found_ = min_cut(vertices_, edges_, source, sink); }
+  uint64_t weight() const { return found_.weight; }
+  bool is_before(node_id n) const { return found_.source_side[vertex_of_[n]]; }
 
 private:
-  uint32_t vertex_of(tensor_id t) const {
-    return static_cast<uint32_t>(graph_.nodes.size()) + t;
-  }
+  static constexpr uint32_t source = 0, sink = 1;
 
-  const operator_graph& graph_;
-  uint32_t source_;
+  uint32_t vertices_ = 2;
+  std::vector<uint32_t> vertex_of_; ///< by node
   std::vector<cut_edge> edges_;
+  cut found_;
 };
 
 } // namespace
@@ -48,37 +86,28 @@ private:
 model_slices split(const operator_graph& graph) {
   model_slices result;
   result.slice_of.assign(graph.nodes.size(), 0);
-  std::vector<bool> before(graph.nodes.size(), false); // the source's side of the last cut
+  // Slices are cut one after another: what an earlier slice runs stays before every later cut.
+  std::vector<bool> before(graph.nodes.size(), false);
 
   for (uint32_t k = 0; k < graph.attentions.size(); ++k) {
     const auto attention = graph.attentions[k];
-    cut_network network{graph, attention};
-    for (auto input : graph.nodes[attention].inputs)
-      network.put_before(graph.tensors[input].producer);
-    for (auto reader : graph.tensors[graph.nodes[attention].output].consumers)
-      network.put_after(reader);
-    // Slices are cut one after another: what an earlier slice runs stays before every later cut.
-    for (node_id n = 0; n < graph.nodes.size(); ++n)
-      if (before[n]) network.put_before(n);
-    const auto found = network.solve();
-    if (found.weight >= uncuttable)
-      throw std::logic_error("model definition: attention operator " + std::to_string(k)
-                             + " cannot be cut out: its output flows into its own inputs");
+    cut_network network{graph, attention, sides_of(graph, k, before)};
+    network.solve();
 
     std::vector<tensor_id> context;
     for (tensor_id t = 0; t < graph.tensors.size(); ++t) {
       const auto& tensor = graph.tensors[t];
-      if (tensor.producer == attention || !found.source_side[tensor.producer]) continue;
+      if (tensor.producer == attention || !network.is_before(tensor.producer)) continue;
       for (auto reader : tensor.consumers)
-        if (reader != attention && !found.source_side[reader]) {
+        if (reader != attention && !network.is_before(reader)) {
           context.push_back(t);
           break;
         }
     }
     result.context.push_back(std::move(context));
-    result.context_bytes.push_back(found.weight);
+    result.context_bytes.push_back(network.weight());
     for (node_id n = 0; n < graph.nodes.size(); ++n) {
-      before[n] = found.source_side[n] || n == attention;
+      before[n] = network.is_before(n) || n == attention;
       if (!before[n]) result.slice_of[n] = k + 1;
     }
   }

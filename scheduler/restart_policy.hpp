@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <optional>
 
 namespace lamella::scheduler {
 
@@ -23,7 +24,9 @@ public:
   /// A child ended by its own fault.
   restart_verdict on_exit(time_point now) {
     while (!exits_.empty() && now - exits_.front() > window_) exits_.pop_front();
-    if (!exits_.empty() && now - exits_.back() > healthy_after) delay_ = shortest_delay;
+    // The window may be shorter than a healthy time, so the newest exit is remembered apart.
+    if (newest_exit_ && now - *newest_exit_ > healthy_after) delay_ = shortest_delay;
+    newest_exit_ = now;
     if (exits_.size() >= restarts_) return restart_verdict::escalate;
     exits_.push_back(now);
     return restart_verdict::restart;
@@ -43,7 +46,8 @@ private:
 
   uint32_t restarts_;
   std::chrono::seconds window_;
-  std::deque<time_point> exits_;
+  std::deque<time_point> exits_; ///< within the window
+  std::optional<time_point> newest_exit_;
   milliseconds delay_{shortest_delay};
 };
 

@@ -2,6 +2,7 @@
 /// follow by numbered changes.
 #pragma once
 
+#include "scheduler/slot_pool.hpp"
 #include "scheduler/types.hpp"
 
 #include <cstdint>
@@ -78,8 +79,7 @@ public:
       } else if (x.what == seat_change::kind::leave) {
         seats_.erase(x.seat);
       } else {
-        auto& runs = seats_.at(x.seat).runs;
-        runs.insert(runs.end(), x.runs.begin(), x.runs.end());
+        append(seats_.at(x.seat).runs, x.runs); // long sequences stay few runs
       }
     }
   }
