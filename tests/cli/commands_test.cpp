@@ -116,7 +116,7 @@ TEST_CASE("config show and diff tell values and where they come from") {
   CHECK(got.code == 0);
   CHECK(got.out
         == "version: 1\nkv:\n  dtype: f32  # LAMELLA_KV__DTYPE\nlimits:\n  max_n: 3  # "
-           "./lamella.yaml:2\napi:\n  strict: "
+           "lamella.yaml:2\napi:\n  strict: "
            "true  # --set\n");
   got = run_shell(folder / ".", "lamella config show --effective --origin");
   CHECK(has(got.out, "  listen: \"127.0.0.1:8000\"  # built-in\n"));
