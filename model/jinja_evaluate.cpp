@@ -208,7 +208,13 @@ value interpreter::call_macro(const function_object& macro, arguments& args) {
     heap_.charge(64);
     inner->names[x.words[i]] = given;
   }
-  if (const auto caller = args.take("caller")) inner->names["caller"] = *caller;
+  // Only by name: a positional argument left over is one too many.
+  for (auto given = args.named.begin(); given != args.named.end(); ++given)
+    if (given->first == "caller") {
+      inner->names["caller"] = given->second;
+      args.named.erase(given);
+      break;
+    }
   args.done();
   flow end = flow::next;
   const auto* made = heap_.make_text(captured(*x.items[0], *inner, end));

@@ -233,7 +233,6 @@ value filter_tojson(environment& e, const value& x, arguments& args) {
     if (both.size() != 2) e.memory.fail("separators of tojson are two texts");
     style.item_separator = to_text(e.memory, both[0]).bytes();
     style.key_separator = to_text(e.memory, both[1]).bytes();
-    if (style.indent >= 0 && style.item_separator == ", ") style.item_separator = ",  ";
   }
   style.sort_keys = args.take_truth("sort_keys", false);
   text out;

@@ -6,9 +6,14 @@
 namespace lamella::model::jinja {
 namespace {
 
-/// The member a dotted path names, such as `function.name`; numbers are indices.
-value follow(heap& h, const value& x, const value& path) {
-  if (const auto n = as_whole(path)) return get_item(h, x, *n);
+/// The member a dotted path names, such as `function.name`; numbers are indices. `otherwise` stands
+/// in for what is not there, at every step of the path.
+value follow(heap& h, const value& x, const value& path,
+             const std::optional<value>& otherwise = {}) {
+  const auto present = [&](const value& found) {
+    return otherwise && std::holds_alternative<undefined>(found) ? *otherwise : found;
+  };
+  if (const auto n = as_whole(path)) return present(get_item(h, x, *n));
   const auto* dotted = std::get_if<const text*>(&path);
   if (dotted == nullptr) h.fail("an attribute is named by a text");
   value at = x;
@@ -19,8 +24,8 @@ value follow(heap& h, const value& x, const value& path) {
     const auto name = bytes.substr(from, to - from);
     const bool is_number = !name.empty() && name.size() < 10
                            && name.find_first_not_of("0123456789") == std::string::npos;
-    at = is_number ? get_item(h, at, static_cast<int64_t>(std::stoll(name)))
-                   : get_item(h, at, h.make_text(name));
+    at = present(is_number ? get_item(h, at, static_cast<int64_t>(std::stoll(name)))
+                           : get_item(h, at, h.make_text(name)));
     from = to + 1;
   }
   return at;
@@ -228,10 +233,7 @@ value filter_map(environment& e, const value& x, arguments& args) {
   if (args.positional.empty()) {
     const auto attribute = args.need("attribute");
     const auto otherwise = args.take("default");
-    for (const auto& item : elements(h, x)) {
-      const auto found = follow(h, item, attribute);
-      made.push_back(otherwise && std::holds_alternative<undefined>(found) ? *otherwise : found);
-    }
+    for (const auto& item : elements(h, x)) made.push_back(follow(h, item, attribute, otherwise));
     return h.make_list(std::move(made));
   }
   const auto name = args.need_text("filter")->bytes();

@@ -66,8 +66,7 @@ std::vector<value> split(heap& h, const text& x, const text* separator, int64_t 
       to = strip(std::string_view{bytes}.substr(0, to), false, true).to;
       if (to == 0) break;
       if (parts.size() >= limit) {
-        const auto rest = strip(std::string_view{bytes}.substr(0, to), true, false);
-        parts.push_back({rest.from, to});
+        parts.push_back({0, to});
         break;
       }
       size_t from = to;
@@ -88,7 +87,7 @@ std::vector<value> split(heap& h, const text& x, const text* separator, int64_t 
       if (at >= bytes.size()) break;
       size_t to = at;
       if (parts.size() >= limit) {
-        to = strip(bytes, false, true).to;
+        to = bytes.size();
       } else {
         while (to < bytes.size() && !is_space(character_at(bytes, to)))
           to += character_bytes(bytes, to);

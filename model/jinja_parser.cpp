@@ -16,6 +16,9 @@ public:
   const node* whole_template() {
     const auto* root = body({});
     if (current().kind != token_kind::end) fail("unexpected end of a block");
+    if (!unknown_.empty())
+      throw chat_template_error{chat_template_error::kind::syntax, unknown_.front().first,
+                                unknown_.front().second};
     return root;
   }
 

@@ -66,6 +66,8 @@ protected:
   size_t at_ = 0;
   int depth_ = 0;
   int guarded_ = 0; ///< inside of so many conditions
+  /// Filters and tests that do not exist, unless a condition that follows guards them.
+  std::vector<std::pair<uint32_t, std::string>> unknown_;
 
 private:
   const node* logical_or();

@@ -164,9 +164,7 @@ void write_json(heap& h, text& out, const value& x, const json_style& style, int
         s.mapped([&](std::string_view part) { return json_escaped(part, style.ensure_ascii); }));
     out.append("\"", true);
   };
-  // With indentation the space after a comma goes, as json.dumps does.
-  const std::string separator =
-      style.indent >= 0 && style.item_separator == ", " ? "," : style.item_separator;
+  const std::string separator = style.item_separator.value_or(style.indent >= 0 ? "," : ", ");
   if (const auto* s = std::get_if<const text*>(&x)) {
     write_text(**s);
   } else if (std::holds_alternative<none>(x)) {

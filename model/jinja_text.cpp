@@ -185,8 +185,7 @@ std::string to_title(std::string_view bytes) {
   for (size_t at = 0; at < bytes.size(); at += character_bytes(bytes, at)) {
     const auto c = static_cast<UChar32>(character_at(bytes, at));
     const auto one = bytes.substr(at, character_bytes(bytes, at));
-    const bool cased =
-        u_isUAlphabetic(c) && (u_toupper(c) != c || u_tolower(c) != c || u_totitle(c) != c);
+    const bool cased = u_hasBinaryProperty(c, UCHAR_CASED);
     if (cased)
       out += in_word ? to_lower(one) : title_of(static_cast<char32_t>(c));
     else

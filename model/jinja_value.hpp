@@ -149,7 +149,7 @@ struct json_style {
   int indent = -1;
   bool sort_keys = false;
   bool ensure_ascii = false;
-  std::string item_separator = ", ";
+  std::optional<std::string> item_separator; ///< nothing: ", ", or "," at the end of a line
   std::string key_separator = ": ";
 };
 void write_json(heap& h, text& out, const value& x, const json_style& style, int depth = 0);
