@@ -31,14 +31,14 @@ using kv_waiter_actor = caf::typed_actor<caf::reacts_to<kv_freed>>;
 /// it has ended well; ends it with an error when it is aborted, outlives its deadline or fails.
 /// `wake` is internal: a mark has been reached.
 using gpu_executor_actor = caf::typed_actor<
-  caf::replies_to<stream_id, work_ptr, caf::timespan>::with<caf::unit_t>,
+  caf::replies_to<stream_id, work_ptr, caf::timespan>::with<bool>,
   caf::reacts_to<abort_atom, stream_id>,
   caf::reacts_to<wake_atom, uint64_t, uint8_t>>;
 
 /// ATTENTION SHARD: some KV heads of every request, or all heads of some requests.
 using attention_shard_actor
   = caf::typed_actor<caf::reacts_to<iteration_launch>,
-                     caf::replies_to<kv_trim>::with<caf::unit_t>>;
+                     caf::replies_to<kv_trim>::with<bool>>;
 
 /// KV ALLOCATOR: the slot tables of one pool. Not linked to a shard.
 using kv_allocator_actor

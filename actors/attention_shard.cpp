@@ -51,7 +51,7 @@ void on_launch(shard_ptr self, const iteration_launch& x) {
   self->request(st.executor, st.config.patience + std::chrono::seconds{5}, x.stream,
                 work_ptr{work}, st.config.patience)
     .then(
-      [self, work](caf::unit_t) {
+      [self, work](bool) {
         if (self->state.config.numbers)
           self->state.config.numbers->link_bytes("model", "in_process", work->bytes_sent());
       },
@@ -74,9 +74,9 @@ attention_shard(attention_shard_actor::stateful_pointer<attention_shard_state> s
   self->link_to(self->state.executor);
   return {
     [self](const iteration_launch& x) { on_launch(self, x); },
-    [self](kv_trim) -> caf::result<caf::unit_t> {
+    [self](kv_trim) -> caf::result<bool> {
       self->state.config.cache->trim();
-      return caf::unit;
+      return true;
     },
   };
 }

@@ -192,7 +192,7 @@ void on_exchange(gateway_ptr self, const exchange_ptr& exchange) {
 void check_drained(gateway_ptr self) {
   auto& st = self->state;
   if (!st.draining || !st.requests.empty()) return;
-  for (auto& promise : std::exchange(st.drained, {})) promise.deliver(caf::unit);
+  for (auto& promise : std::exchange(st.drained, {})) promise.deliver(true);
 }
 
 } // namespace
@@ -228,9 +228,9 @@ gateway_actor::behavior_type gateway(gateway_actor::stateful_pointer<gateway_sta
       self->state.server = server;
       for (auto& [addr, child] : self->state.requests) self->send(child, server);
     },
-    [self](drain_atom) -> caf::result<caf::unit_t> {
+    [self](drain_atom) -> caf::result<bool> {
       self->state.draining = true;
-      auto promise = self->make_response_promise<caf::unit_t>();
+      auto promise = self->make_response_promise<bool>();
       self->state.drained.push_back(promise);
       check_drained(self);
       return promise;

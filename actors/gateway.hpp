@@ -15,7 +15,7 @@ namespace lamella::actors {
 /// `exchange`: an HTTP request to route. A service: the model is there, or the pipeline was rebuilt.
 /// `drain`: take nothing new; answered when the last request has ended.
 using gateway_actor = caf::typed_actor<caf::reacts_to<exchange_ptr>, caf::reacts_to<service_ptr>,
-                                       caf::replies_to<drain_atom>::with<caf::unit_t>,
+                                       caf::replies_to<drain_atom>::with<bool>,
                                        caf::reacts_to<membership_actor>,
                                        caf::reacts_to<wake_atom>>;
 
@@ -37,7 +37,7 @@ struct gateway_state {
   std::map<caf::actor_addr, request_actor> requests;
   uint64_t next_request = 0;
   bool draining = false;
-  std::vector<caf::typed_response_promise<caf::unit_t>> drained;
+  std::vector<caf::typed_response_promise<bool>> drained;
   const char* name = "gateway";
 };
 

@@ -13,9 +13,9 @@ gpu::stream& stream_of(executor_ptr self, stream_id id) {
   return *slot;
 }
 
-caf::result<caf::unit_t> run(executor_ptr self, stream_id id, const work_ptr& work,
+caf::result<bool> run(executor_ptr self, stream_id id, const work_ptr& work,
                              caf::timespan patience) {
-  auto promise = self->make_response_promise<caf::unit_t>();
+  auto promise = self->make_response_promise<bool>();
   const auto ticket = ++self->state.tickets;
   self->state.pending.emplace(ticket, promise);
   const auto deadline
@@ -34,7 +34,7 @@ void on_mark(executor_ptr self, uint64_t ticket, gpu::work_status status) {
   if (!node) return;
   auto& promise = node.mapped();
   switch (status) {
-    case gpu::work_status::done: promise.deliver(caf::unit); return;
+    case gpu::work_status::done: promise.deliver(true); return;
     case gpu::work_status::aborted: promise.deliver(caf::make_error(ec::aborted)); return;
     case gpu::work_status::deadline: promise.deliver(caf::make_error(ec::deadline)); return;
     case gpu::work_status::failed: promise.deliver(caf::make_error(ec::device_lost)); return;

@@ -12,7 +12,7 @@ namespace lamella::actors {
 struct gpu_executor_state {
   std::shared_ptr<gpu::device> device;
   std::map<stream_id, std::unique_ptr<gpu::stream>> streams;
-  std::map<uint64_t, caf::typed_response_promise<caf::unit_t>> pending; ///< by ticket
+  std::map<uint64_t, caf::typed_response_promise<bool>> pending; ///< by ticket
   uint64_t tickets = 0;
   const char* name = "gpu_executor";
 };

@@ -123,7 +123,7 @@ void trim(allocator_ptr self) {
   };
   for (auto& shard : st.config.shards)
     self->request(shard, std::chrono::seconds{10}, kv_trim{})
-      .then([done](caf::unit_t) { done(); }, [done](caf::error&) { done(); });
+      .then([done](bool) { done(); }, [done](caf::error&) { done(); });
 }
 
 } // namespace

@@ -106,7 +106,7 @@ void on_launch(replica_ptr self, const iteration_launch& x) {
   self->request(st.executor, st.config.patience + std::chrono::seconds{5}, x.stream,
                 work_ptr{work}, st.config.patience)
     .then(
-      [=](caf::unit_t) {
+      [=](bool) {
         if (self->state.config.numbers)
           self->state.config.numbers->link_bytes("attention", "in_process", work->bytes_sent());
         finish(self, id, iteration, attempt, sampled{id, iteration, work->sampled()});

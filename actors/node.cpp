@@ -70,8 +70,8 @@ net::api_keys keys_from(const std::filesystem::path& file) {
 } // namespace
 
 struct node::impl {
-  explicit impl(config::settings x)
-    : options{std::move(x)}, health{std::make_shared<health_board>(options.health.iteration_max_age)},
+  impl(config::settings x, bool with_http)
+    : options{std::move(x)}, listens{with_http}, health{std::make_shared<health_board>(options.health.iteration_max_age)},
       system_options{2}, system{system_options} {}
 
   void open_model(const load_progress& progress);
@@ -84,11 +84,13 @@ struct node::impl {
   void set_roles(bool up);
 
   config::settings options;
+  bool listens;
   std::shared_ptr<health_board> health;
-  system_config system_options;
-  caf::actor_system system;
   model::loaded_model model;
   std::shared_ptr<pipeline_parts> parts = std::make_shared<pipeline_parts>();
+  // Everything above outlives the actors, everything below may hold handles to them.
+  system_config system_options;
+  caf::actor_system system;
   std::shared_ptr<net::metrics> numbers;
   gateway_actor front;
   caf::actor root;
@@ -190,8 +192,13 @@ void node::impl::describe_service() {
   m.simd = std::string{parts->engine->ops().name};
   const bool by_request = options.pools.attention.partition == config::partition::requests;
   const auto tables = by_request ? options.pools.attention.members : 1;
-  for (uint32_t i = 0; i < tables; ++i)
-    m.attention_workers.push_back("attention-" + std::to_string(i));
+  const auto name = [&](const char* role, uint32_t count) {
+    for (uint32_t i = 0; i < count; ++i)
+      m.workers.push_back({role, std::string{role} + "-" + std::to_string(i)});
+  };
+  name("model", options.pools.model.members);
+  name("attention", options.pools.attention.members);
+  name("prefill", options.pools.prefill.members);
   m.slot_count = uint64_t{parts->slots} * tables;
   numbers = std::make_shared<net::metrics>(m);
   base.numbers = parts->numbers = numbers;
@@ -280,8 +287,10 @@ void node::impl::build() {
   tree.name = "pipeline";
   tree.start = [this](caf::event_based_actor* self, uint64_t generation) {
     auto built = build_pipeline(self, *parts, generation);
-    caf::anon_send(front, built.members);
-    caf::anon_send(front, built.server);
+    if (front) {
+      caf::anon_send(front, built.members);
+      caf::anon_send(front, built.server);
+    }
     {
       std::lock_guard lock{server_mutex};
       server = built.server;
@@ -305,14 +314,15 @@ void node::impl::build() {
                       scheduler::restart_policy{restarts_max, restart_window});
 }
 
-node::node(config::settings options) : impl_{std::make_unique<impl>(std::move(options))} {}
+node::node(config::settings options, bool listens)
+  : impl_{std::make_unique<impl>(std::move(options), listens)} {}
 
 void node::start(const load_progress& progress) {
   impl_->open_model(progress);
   impl_->choose_kernels();
   impl_->size_cache();
   impl_->describe_service();
-  impl_->listen();
+  if (impl_->listens) impl_->listen();
   impl_->load_weights(progress);
   impl_->build();
   progress("warm", 0, 1);
@@ -356,7 +366,7 @@ bool node::drain(std::chrono::milliseconds limit) {
     auto waits = finished->get_future();
     x.system.spawn([front = x.front, finished](caf::event_based_actor* asker) {
       asker->request(front, std::chrono::seconds{86400}, drain_atom_v)
-        .then([finished](caf::unit_t) { finished->set_value(); },
+        .then([finished](bool) { finished->set_value(); },
               [finished](caf::error&) { finished->set_value(); });
     });
     while (waits.wait_for(std::chrono::milliseconds{20}) != std::future_status::ready) {

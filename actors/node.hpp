@@ -25,7 +25,8 @@ using load_progress = std::function<void(const std::string&, uint64_t, uint64_t)
 
 class node {
 public:
-  explicit node(config::settings options);
+  /// Without `listens` there is no HTTP: for benchmarks that talk to the pipeline itself.
+  explicit node(config::settings options, bool listens = true);
 
   /// Ends at once whatever still runs.
   ~node();

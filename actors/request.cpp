@@ -45,7 +45,6 @@ void report(request_ptr self, net::request_outcome outcome, int status, const st
   times.e2e = seconds(now - st.arrived);
   times.queue = st.has_started ? seconds(st.started - st.arrived) : times.e2e;
   if (st.has_first_token) {
-    times.first_token = seconds(st.first_token - st.arrived);
     times.prefill = seconds(st.first_token - st.started);
     times.decode = seconds(now - st.first_token);
   }
@@ -67,7 +66,7 @@ void report(request_ptr self, net::request_outcome outcome, int status, const st
                st.exchange->request().request_id, static_cast<uint64_t>(st.id),
                names[static_cast<size_t>(outcome)], code.empty() ? "-" : code,
                times.prompt_tokens, times.generated_tokens, st.sequences.size(),
-               times.queue * 1e3, times.first_token.value_or(0) * 1e3, times.e2e * 1e3);
+               times.queue * 1e3, (st.has_first_token ? seconds(st.first_token - st.arrived) : 0) * 1e3, times.e2e * 1e3);
 }
 
 /// Quits when nothing is owed to anybody: all sequences over and all questions answered.

@@ -73,11 +73,12 @@ public:
   http_client_loop(const http_client_loop&) = delete;
   http_client_loop& operator=(const http_client_loop&) = delete;
 
-  /// Starts a call on a connection of its own or an idle one kept from an earlier call.
+  /// Starts a call on a connection of its own, which ends with it. From the loop's thread, or
+  /// before run().
   std::shared_ptr<http_call> call(const http_url& url, http_call_request request,
                                   http_call_events events);
 
-  /// Calls f on the loop's thread at that time.
+  /// Calls f on the loop's thread at that time. From the loop's thread, or before run().
   void at(std::chrono::steady_clock::time_point time, std::function<void()> f);
 
   /// Runs until no call and no timer is left, or stop().

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,13 +16,13 @@ enum class request_outcome : uint8_t { done, error, cancelled, rejected };
 /// Why a choice or request ended, for `vllm:request_success_total{finished_reason}`.
 enum class request_end : uint8_t { stop, length, abort };
 
-/// A finished request. Times in seconds from one clock.
+/// A finished request. Times in seconds from one clock. Time to first token and token counts are
+/// told when they happen, by first_token(), tokens_prompted() and tokens_generated().
 struct request_times {
-  double e2e = 0;                    ///< arrival to last byte handed over
-  double queue = 0;                  ///< arrival to first scheduled
-  double prefill = 0;                ///< first scheduled to first token
-  double decode = 0;                 ///< first to last token
-  std::optional<double> first_token; ///< arrival to first token; none: it never came
+  double e2e = 0;     ///< arrival to last byte handed over
+  double queue = 0;   ///< arrival to first scheduled
+  double prefill = 0; ///< first scheduled to first token
+  double decode = 0;  ///< first to last token
   uint64_t prompt_tokens = 0;
   uint64_t generated_tokens = 0; ///< over all choices
   uint32_t max_tokens = 0;
@@ -44,6 +43,11 @@ enum class iteration_stage : uint8_t { slice, attention, combine, send, wait };
 /// never block on a scrape for longer than the copy of one number.
 class metrics {
 public:
+  /// A worker by role (model, attention, prefill) and stable name.
+  struct worker_name {
+    std::string role;
+    std::string name;
+  };
   struct settings {
     std::string model_name;
     uint64_t context_tokens = 8192; ///< upper end of the token count buckets
@@ -51,9 +55,9 @@ public:
     std::string commit;
     std::string caf;
     std::string simd;
-    uint64_t slot_count = 0;                    ///< of the KV pool, for vllm:cache_config_info
-    uint32_t slot_block = 16;                   ///< slots per allocation run, its block_size
-    std::vector<std::string> attention_workers; ///< stable names, for the slot gauges
+    uint64_t slot_count = 0;          ///< of the KV pool, for vllm:cache_config_info
+    uint32_t slot_block = 16;         ///< slots per allocation run, its block_size
+    std::vector<worker_name> workers; ///< who is there at the start; their series begin at 0
   };
   explicit metrics(settings);
   ~metrics();
@@ -88,6 +92,7 @@ public:
   // KV slots of one attention worker; vllm:kv_cache_usage_perc follows as the highest ratio.
   void set_kv_slots(std::string_view worker, slot_state state, uint64_t slots);
   void set_kv_usage(std::string_view worker, double ratio);
+  /// Replaces the numbers of vllm:cache_config_info.
   void set_cache_config(uint64_t block_slots, uint64_t blocks);
 
   // The cluster.

@@ -66,8 +66,9 @@ public:
 
   /// Reads until the text has come (it stays in the result) or the connection ends.
   std::string read_until(std::string_view text) {
-    for (;;) {
-      const size_t at = seen_.find(text);
+    for (size_t from = 0;;) {
+      const size_t at = seen_.find(text, from);
+      from = seen_.size() < text.size() ? 0 : seen_.size() - text.size() + 1;
       if (at != std::string::npos) {
         std::string result = seen_.substr(0, at + text.size());
         seen_.erase(0, result.size());

@@ -1,0 +1,180 @@
+/// `lamella config check`: what serve would refuse, without serving.
+#include "actors/sizing.hpp"
+#include "cli/app.hpp"
+#include "cli/commands.hpp"
+#include "cli/configuration.hpp"
+#include "model/gguf.hpp"
+#include "model/json_writer.hpp"
+#include "model/load.hpp"
+
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+
+#include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace lamella::cli {
+namespace {
+
+using problems = std::vector<command_error::problem>;
+
+/// Empty, or why nothing can listen there now.
+std::string why_not_listen(const std::string& where) {
+  const auto address = config::parse_address(where);
+  if (!address) return "is not an address";
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  const auto port = std::to_string(address->port);
+  if (const int failure = getaddrinfo(address->host.c_str(), port.c_str(), &hints, &found);
+      failure != 0)
+    return gai_strerror(failure);
+  std::string why = "has no address";
+  for (const auto* each = found; each != nullptr; each = each->ai_next) {
+    const int fd = socket(each->ai_family, each->ai_socktype | SOCK_CLOEXEC, each->ai_protocol);
+    const int on = 1;
+    if (fd >= 0) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    const bool bound =
+        fd >= 0 && bind(fd, each->ai_addr, each->ai_addrlen) == 0 && ::listen(fd, 1) == 0;
+    why = bound ? "" : std::strerror(errno);
+    if (fd >= 0) close(fd);
+    if (bound) break;
+  }
+  freeaddrinfo(found);
+  return why;
+}
+
+void check_keys(const std::string& key, const std::filesystem::path& file, problems& found) {
+  if (file.empty()) return;
+  std::ifstream in{file};
+  size_t keys = 0;
+  for (std::string line; std::getline(in, line);) {
+    const auto first = line.find_first_not_of(" \t\r");
+    keys += first != std::string::npos && line[first] != '#' ? 1 : 0;
+  }
+  if (!std::filesystem::is_regular_file(file))
+    found.push_back(
+        {key + ": " + file.string() + " does not exist", "write one key per line into it"});
+  else if (keys == 0)
+    found.push_back({key + ": " + file.string() + " has no keys or cannot be read",
+                     "write one key per line into it; # starts a comment"});
+}
+
+struct plan {
+  std::string model_file;
+  std::string architecture;
+  uint64_t weight_bytes = 0;
+  uint64_t slot_bytes = 0; ///< of one member
+  uint32_t slots = 0;      ///< of one slot table
+  uint64_t memory_limit = 0;
+};
+
+plan make_plan(const config::settings& s, problems& found) {
+  plan made;
+  const auto path = s.model.path.empty() ? model::default_model_path() : s.model.path;
+  made.model_file = path.string();
+  made.memory_limit = actors::memory_limit();
+  if (!std::filesystem::exists(path)) {
+    found.push_back({"model.path: " + path.string() + " does not exist",
+                     s.model.path.empty() ? "run 'lamella model fetch'" : "check the path"});
+    return made;
+  }
+  try {
+    const auto opened = model::load_model(path);
+    const auto& spec = opened.program->spec;
+    made.architecture = spec.architecture;
+    made.weight_bytes = std::filesystem::file_size(path);
+    made.slot_bytes = actors::slot_bytes(s, spec);
+    made.slots = actors::slots_for(s, spec);
+  } catch (const std::exception& e) {
+    found.push_back({"model.path: " + std::string{e.what()}, "get the file again"});
+    return made;
+  }
+  const auto kv = made.slot_bytes * made.slots * s.pools.attention.members;
+  if (made.weight_bytes + kv > made.memory_limit)
+    found.push_back({"kv.bytes: the weights (" + std::to_string(made.weight_bytes)
+                         + " bytes) and the KV cache (" + std::to_string(kv)
+                         + " bytes) are more than the memory limit of "
+                         + std::to_string(made.memory_limit) + " bytes",
+                     "lower kv.bytes or set it to auto"});
+  return made;
+}
+
+std::string megabytes(uint64_t bytes) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f MB", static_cast<double>(bytes) / 1e6);
+  return text;
+}
+
+void print_plan(const config::loaded& from, const plan& x) {
+  const auto& s = from.value;
+  for (const auto& file : from.files) std::printf("read      %s\n", file.c_str());
+  std::printf("API       %s\nadmin     %s\n", s.http.listen.c_str(), s.admin.listen.c_str());
+  std::printf("model     %s (%s, %s)\n", x.model_file.c_str(), x.architecture.c_str(),
+              megabytes(x.weight_bytes).c_str());
+  std::printf("replicas  %u, batches %u of up to %u requests\n", s.pools.model.members,
+              s.batching.batches_for(s.pools.model.members), s.batching.max_batch);
+  for (const auto& [name, pool] : s.pools.attention.resolved())
+    std::printf("attention %s: %u members by %s, %u slots, %s of KV each\n", name.c_str(),
+                pool.members, pool.partition == config::partition::heads ? "heads" : "requests",
+                x.slots, megabytes(x.slot_bytes * x.slots).c_str());
+  std::printf("prefill   %u workers\n", s.pools.prefill.members);
+  std::printf(
+      "memory    %s of %s\nok\n",
+      megabytes(x.weight_bytes + x.slot_bytes * x.slots * s.pools.attention.members).c_str(),
+      megabytes(x.memory_limit).c_str());
+}
+
+void print_json(const config::loaded& from, const plan& x) {
+  model::json_writer out;
+  out.begin_object().member("version", 1).member("ok", true).key("files").begin_array();
+  for (const auto& file : from.files) out.value(file.string());
+  out.end_array().member("model", x.model_file).member("architecture", x.architecture);
+  out.member("weight_bytes", x.weight_bytes)
+      .member("slots", x.slots)
+      .member("slot_bytes", x.slot_bytes);
+  out.member("memory_limit_bytes", x.memory_limit).key("pools").begin_array();
+  const auto pool = [&](const char* role, const std::string& name, uint32_t members) {
+    out.begin_object()
+        .member("role", role)
+        .member("name", name)
+        .member("members", members)
+        .end_object();
+  };
+  pool("model", "main", from.value.pools.model.members);
+  for (const auto& [name, each] : from.value.pools.attention.resolved())
+    pool("attention", name, each.members);
+  pool("prefill", "main", from.value.pools.prefill.members);
+  std::printf("%s\n", out.end_array().end_object().text().c_str());
+}
+
+} // namespace
+
+run_function setup_config_check(CLI::App& app) {
+  auto flags = add_configuration_flags(app);
+  auto json = std::make_shared<bool>(false);
+  app.add_flag("--json", *json, "Write the plan as JSON");
+  return [flags, json] {
+    const auto made = load_configuration(*flags);
+    problems found;
+    check_keys("http.api_keys_file", made.value.http.api_keys_file, found);
+    check_keys("admin.api_keys_file", made.value.admin.api_keys_file, found);
+    for (const auto& [key, listen] : {std::pair{"http.listen", made.value.http.listen},
+                                      std::pair{"admin.listen", made.value.admin.listen}})
+      if (const auto why = why_not_listen(listen); !why.empty())
+        found.push_back({std::string{key} + ": cannot listen on " + listen + ": " + why,
+                         "end what listens there, or choose another address"});
+    const auto x = make_plan(made.value, found);
+    if (!found.empty()) throw command_error{exit_configuration, std::move(found)};
+    if (*json)
+      print_json(made, x);
+    else
+      print_plan(made, x);
+    return int{exit_success};
+  };
+}
+
+} // namespace lamella::cli

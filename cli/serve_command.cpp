@@ -1,0 +1,16 @@
+/// The flags of `lamella serve`.
+#include "cli/app.hpp"
+#include "cli/commands.hpp"
+#include "cli/configuration.hpp"
+#include "cli/serve.hpp"
+
+namespace lamella::cli {
+
+run_function setup_serve(CLI::App& app) {
+  auto flags = add_configuration_flags(app);
+  add_key_flag(app, *flags, "--model", "model.path", "FILE");
+  add_key_flag(app, *flags, "--listen", "http.listen", "HOST:PORT");
+  return [flags] { return serve(load_configuration(*flags).value); };
+}
+
+} // namespace lamella::cli

@@ -1,0 +1,326 @@
+/// The three steps of attention in the vectorised sets. Included after `lanes`.
+///
+/// Spans of one row are cut along the context, so that one long sequence keeps every thread busy:
+/// an item is some chunks of a span, with all heads, because a slot's row holds all heads side by
+/// side. Spans of several rows are cut into blocks of rows and heads, which share each widened
+/// tile.
+#pragma once
+
+#include "gpu/kernels/attention_parts.hpp"
+
+#include <new>
+
+namespace lamella::gpu {
+namespace {
+
+constexpr uint32_t chunks_per_item = 4;
+constexpr uint32_t rows_per_item = 16;
+
+/// Some consecutive chunks of a span of one row.
+struct context_item {
+  const attention_span* span;
+  slot_cursor slots;    ///< at the first position
+  uint32_t first, last; ///< positions
+  float* states;        ///< [chunks, H, G, state_stride]
+};
+
+constexpr uint32_t chunks_of(uint32_t positions) {
+  return (positions + chunk_positions - 1) / chunk_positions;
+}
+
+template <half_type type, int vectors>
+void attend_context(const attention_args& args, const attention_shape& shape,
+                    const context_item& item, float* room) {
+  constexpr uint32_t most = chunks_per_item * chunk_positions;
+  const std::byte* rows[most + tile_positions];
+  auto count = item.last - item.first;
+  {
+    std::byte* taken[most];
+    auto slots = item.slots;
+    slots.take(count, taken);
+    for (uint32_t i = 0; i < count; ++i) rows[i] = taken[i];
+    for (uint32_t i = 0; i < tile_positions; ++i) rows[count + i] = taken[count - 1];
+  }
+  auto queries = shape.heads * shape.group;
+  float* q = room;
+  for (uint32_t h = 0; h < shape.heads; ++h)
+    load_queries(args, shape, h, item.span->first_row, shape.group,
+                 q + size_t{h} * shape.group * shape.padded_dim);
+  [[maybe_unused]] widened_tile copy{room + size_t{queries} * shape.padded_dim, {}};
+  bool exact = shape.dim == shape.padded_dim;
+
+  // Units of work are (tile, head); memory is asked for some units ahead.
+  auto head_bytes = static_cast<uint32_t>(shape.dim * shape.element);
+  uint32_t ahead = lanes::prefetch_bytes / (head_bytes * 2 * tile_positions);
+  if (ahead == 0) ahead = 1;
+
+  for (uint32_t chunk = 0; chunk * chunk_positions < count; ++chunk) {
+    float* states = item.states + size_t{chunk} * queries * shape.state_stride;
+    for (uint32_t i = 0; i < queries; ++i)
+      clear_state(states + i * shape.state_stride, shape.padded_dim);
+    auto end = (chunk + 1) * chunk_positions < count ? (chunk + 1) * chunk_positions : count;
+    for (auto at = chunk * chunk_positions; at < end; at += tile_positions) {
+      auto n = end - at < tile_positions ? end - at : tile_positions;
+      for (uint32_t h = 0; h < shape.heads; ++h) {
+        query_block block{q + size_t{h} * shape.group * shape.padded_dim,
+                          states + size_t{h} * shape.group * shape.state_stride, shape.padded_dim,
+                          shape.state_stride, shape.padded_dim};
+        auto next_head = (h + ahead) % shape.heads;
+        auto next_at = at + (h + ahead) / shape.heads * tile_positions;
+        tile_prefetch next{rows + (next_at < count ? next_at : at), shape.k_offset(next_head),
+                           shape.v_offset(next_head), next_at < count ? head_bytes : 0};
+        if (exact) {
+          tile_source source{rows + at, shape.k_offset(h), shape.v_offset(h)};
+          attend_tile_all<type, vectors>(block, 0, shape.group, source, n, next);
+        } else {
+          next.bytes = 0;
+          auto source = copy.fill(args, shape, rows + at, n, h);
+          attend_tile_all<half_type::f32, vectors>(block, 0, shape.group, source, n, next);
+        }
+      }
+    }
+  }
+}
+
+/// Cuts the contexts of all spans of one row into items.
+struct context_plan {
+  context_item* items;
+  size_t count = 0;
+
+  context_plan(const attention_args& args, const attention_shape& shape, kernel_context context) {
+    size_t chunks = 0;
+    for (const auto& span : args.spans)
+      if (span.rows == 1) chunks += chunks_of(span.first_position);
+    auto per_item = chunks / (size_t{context.workers.size()} * 8);
+    auto step = static_cast<uint32_t>(per_item < 1                 ? 1
+                                      : per_item > chunks_per_item ? chunks_per_item
+                                                                   : per_item);
+    items = static_cast<context_item*>(context.scratch.allocate_bytes(chunks * sizeof *items));
+    auto floats = size_t{shape.heads} * shape.group * shape.state_stride;
+    auto* states = context.scratch.allocate<float>(chunks * floats);
+    for (const auto& span : args.spans) {
+      if (span.rows != 1) continue;
+      slot_cursor slots{args, span};
+      for (uint32_t at = 0; at < span.first_position; at += step * chunk_positions) {
+        auto left = span.first_position - at;
+        auto length = left < step * chunk_positions ? left : step * chunk_positions;
+        new (items + count++) context_item{&span, slots, at, at + length, states};
+        states += chunks_of(length) * floats;
+        if (length < left) slots.skip(length);
+      }
+    }
+  }
+};
+
+/// Merges the chunks of one span, which follow each other, for all its queries.
+void merge_context(const attention_args& args, const attention_shape& shape,
+                   const attention_span& span, float* states) {
+  auto queries = shape.heads * shape.group;
+  auto* kept = kept_state(args, shape, span.first_row, 0, 0);
+  for (uint32_t i = 0; i < queries; ++i, kept += shape.dim + 2) {
+    auto* first = states + i * shape.state_stride;
+    for (uint32_t c = 1; c < chunks_of(span.first_position); ++c)
+      merge_state(first, first + size_t{c} * queries * shape.state_stride, shape.padded_dim);
+    keep_state(shape, first, kept);
+  }
+}
+
+/// State of a query without earlier positions.
+void keep_empty(const attention_args& args, const attention_shape& shape, uint32_t row) {
+  auto* kept = kept_state(args, shape, row, 0, 0);
+  for (uint32_t i = 0; i < shape.heads * shape.group; ++i, kept += shape.dim + 2) {
+    for (uint32_t j = 0; j < shape.dim; ++j) kept[j] = 0;
+    kept[shape.dim] = no_score;
+    kept[shape.dim + 1] = 0;
+  }
+}
+
+void attend_previous(const attention_args& args, kernel_context context) {
+  arena::scope scope{context.scratch};
+  attention_shape shape{args};
+  context_plan plan{args, shape, context};
+  auto room = size_t{shape.heads} * shape.group * shape.padded_dim + widened_tile::floats(shape);
+  with_shape(args.kv.type, shape.dim, [&]<half_type type, int vectors>() {
+    for_each_with_room(context, plan.count, room, [&](size_t i, float* own) {
+      attend_context<type, vectors>(args, shape, plan.items[i], own);
+    });
+  });
+  for_pieces(context, plan.count, 4, [&](size_t first, size_t last) {
+    for (auto i = first; i < last; ++i)
+      if (const auto& item = plan.items[i]; item.first == 0)
+        merge_context(args, shape, *item.span, item.states);
+  });
+  for (const auto& span : args.spans)
+    if (span.rows == 1 && span.first_position == 0) keep_empty(args, shape, span.first_row);
+}
+
+void append_kv(const attention_args& args, kernel_context context) {
+  attention_shape shape{args};
+  context.workers.for_each(args.spans.size(), [&](size_t s) {
+    const auto& span = args.spans[s];
+    slot_cursor slots{args, span};
+    slots.skip(span.first_position);
+    auto head_bytes = shape.dim * shape.element;
+    auto wire_bytes = size_t{shape.dim} * bytes_of(args.wire);
+    for (uint32_t i = 0; i < span.rows; ++i) {
+      std::byte* row;
+      slots.take(1, &row);
+      for (const auto* source : {args.k_new, args.v_new})
+        for (uint32_t h = 0; h < shape.heads; ++h, row += head_bytes) {
+          const auto* from = source + (size_t{h} * args.rows + span.first_row + i) * wire_bytes;
+          if (args.wire == args.kv.type)
+            __builtin_memcpy(row, from, head_bytes);
+          else if (args.wire == half_type::f32)
+            narrow(reinterpret_cast<const float*>(from), shape.dim, args.kv.type, row);
+          else
+            widen(from, shape.dim, args.wire, reinterpret_cast<float*>(row));
+        }
+    }
+  });
+}
+
+/// A block of rows of one span, for one head.
+struct row_item {
+  const attention_span* span;
+  uint32_t first_row, rows; ///< within the span
+  uint32_t head;
+};
+
+/// Queries of consecutive rows over one tile: those of later rows see all of it, one row may see a
+/// part, earlier rows nothing.
+template <int vectors>
+void attend_rows_tile(const attention_shape& shape, const row_item& item, const query_block& block,
+                      const tile_source& source, uint32_t position, uint32_t available) {
+  for (uint32_t i = 0; i < item.rows; ++i) {
+    auto own = item.span->first_position + item.first_row + i;
+    if (own <= position) continue;
+    auto first = size_t{i} * shape.group;
+    if (own - position >= available) {
+      auto last = size_t{item.rows} * shape.group;
+      return attend_tile_all<half_type::f32, vectors>(block, first, last, source, available, {});
+    }
+    attend_tile_all<half_type::f32, vectors>(block, first, first + shape.group, source,
+                                             own - position, {});
+  }
+}
+
+template <int vectors>
+void attend_rows(const attention_args& args, const attention_shape& shape, const row_item& item,
+                 float* room) {
+  auto queries = item.rows * shape.group;
+  auto first_position = item.span->first_position + item.first_row;
+  auto end = first_position + item.rows - 1; // the last row's own position is not an earlier one
+  float* q = room;
+  float* partial = q + size_t{queries} * shape.padded_dim;
+  float* merged = partial + queries * shape.state_stride;
+  widened_tile tile{merged + queries * shape.state_stride, {}};
+  load_queries(args, shape, item.head, item.span->first_row + item.first_row, queries, q);
+  for (uint32_t i = 0; i < queries; ++i)
+    clear_state(merged + i * shape.state_stride, shape.padded_dim);
+
+  slot_cursor slots{args, *item.span};
+  query_block block{q, partial, shape.padded_dim, shape.state_stride, shape.padded_dim};
+  for (uint32_t chunk = 0; chunk < end; chunk += chunk_positions) {
+    for (uint32_t i = 0; i < queries; ++i)
+      clear_state(partial + i * shape.state_stride, shape.padded_dim);
+    auto chunk_end = end - chunk < chunk_positions ? end : chunk + chunk_positions;
+    for (auto at = chunk; at < chunk_end; at += tile_positions) {
+      auto n = chunk_end - at < tile_positions ? chunk_end - at : tile_positions;
+      std::byte* rows[tile_positions];
+      slots.take(n, rows);
+      auto source = tile.fill(args, shape, rows, n, item.head);
+      attend_rows_tile<vectors>(shape, item, block, source, at, n);
+    }
+    for (uint32_t i = 0; i < queries; ++i) {
+      if (first_position + i / shape.group <= chunk) continue; // nothing seen in this chunk
+      auto* from = partial + i * shape.state_stride;
+      auto* into = merged + i * shape.state_stride;
+      if (chunk == 0)
+        __builtin_memcpy(into, from, shape.state_stride * 4);
+      else
+        merge_state(into, from, shape.padded_dim);
+    }
+  }
+  for (uint32_t i = 0; i < queries; ++i)
+    keep_state(shape, merged + i * shape.state_stride,
+               kept_state(args, shape, item.span->first_row + item.first_row + i / shape.group,
+                          item.head, i % shape.group));
+}
+
+/// Merges the own position of one row and head, a part of its own with weight 1, and rounds to the
+/// wire.
+void finish_row(const attention_args& args, const attention_shape& shape, uint32_t row,
+                uint32_t head, float* room) {
+  auto wire_bytes = size_t{shape.dim} * bytes_of(args.wire);
+  float* q = room;
+  float* k = q + size_t{shape.group} * shape.padded_dim;
+  float* v = k + shape.padded_dim;
+  float* result = v + shape.padded_dim;
+  load_queries(args, shape, head, row, shape.group, q);
+  auto at = (size_t{head} * args.rows + row) * wire_bytes;
+  auto as_cached = [&](const std::byte* from, float* to) {
+    widen(from, shape.dim, args.wire, to);
+    if (args.wire == half_type::f32 && args.kv.type == half_type::f16) {
+      auto* rounded = reinterpret_cast<std::byte*>(result);
+      narrow(to, shape.dim, half_type::f16, rounded);
+      widen(rounded, shape.dim, half_type::f16, to);
+    }
+    for (auto j = shape.dim; j < shape.padded_dim; ++j) to[j] = 0;
+  };
+  as_cached(args.k_new + at, k);
+  as_cached(args.v_new + at, v);
+  for (uint32_t g = 0; g < shape.group; ++g) {
+    vec sum = lanes::zero();
+    for (uint32_t j = 0; j < shape.padded_dim; j += 16)
+      sum = lanes::fma(lanes::load(k + j), lanes::load(q + g * shape.padded_dim + j), sum);
+    float score = lanes::sum(sum);
+    const float* kept = kept_state(args, shape, row, head, g);
+    float earlier = kept[shape.dim];
+    float highest = earlier > score ? earlier : score;
+    float keep = exp_one(earlier - highest), own = exp_one(score - highest);
+    auto inverse = lanes::set(1.0f / (kept[shape.dim + 1] * keep + own));
+    for (uint32_t j = 0; j < shape.dim; j += 16) {
+      auto n = shape.dim - j < 16 ? shape.dim - j : 16;
+      auto total = lanes::fma(lanes::load(v + j), lanes::set(own),
+                              lanes::mul(lanes::load_first(kept + j, n), lanes::set(keep)));
+      lanes::store(result + j, lanes::mul(total, inverse));
+    }
+    narrow(result, shape.dim, args.wire, args.out + at * shape.group + g * wire_bytes);
+  }
+}
+
+void attend_new(const attention_args& args, kernel_context context) {
+  arena::scope scope{context.scratch};
+  attention_shape shape{args};
+  size_t blocks = 0;
+  for (const auto& span : args.spans)
+    if (span.rows > 1) blocks += (span.rows + rows_per_item - 1) / rows_per_item;
+  auto* items = context.scratch.allocate<row_item>(blocks * shape.heads);
+  size_t count = 0;
+  for (const auto& span : args.spans)
+    if (span.rows > 1)
+      for (uint32_t row = 0; row < span.rows; row += rows_per_item)
+        for (uint32_t h = 0; h < shape.heads; ++h)
+          items[count++] = {&span, row,
+                            span.rows - row < rows_per_item ? span.rows - row : rows_per_item, h};
+  auto queries = size_t{rows_per_item} * shape.group;
+  auto room = queries * (shape.padded_dim + 2 * shape.state_stride) + widened_tile::floats(shape);
+  with_shape(half_type::f32, shape.dim, [&]<half_type, int vectors>() {
+    for_each_with_room(context, count, room, [&](size_t i, float* own) {
+      attend_rows<vectors>(args, shape, items[i], own);
+    });
+  });
+
+  constexpr size_t rows_per_finish = 16;
+  auto pieces = (size_t{args.rows} * shape.heads + rows_per_finish - 1) / rows_per_finish;
+  auto finish_room = size_t{shape.group + 3} * shape.padded_dim;
+  for_each_with_room(context, pieces, finish_room, [&](size_t piece, float* own) {
+    auto end = (piece + 1) * rows_per_finish;
+    for (auto i = piece * rows_per_finish; i < end && i < size_t{args.rows} * shape.heads; ++i)
+      finish_row(args, shape, static_cast<uint32_t>(i / shape.heads),
+                 static_cast<uint32_t>(i % shape.heads), own);
+  });
+}
+
+} // namespace
+} // namespace lamella::gpu

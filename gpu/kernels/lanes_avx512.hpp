@@ -1,0 +1,144 @@
+/// Sixteen fp32 lanes in AVX-512, and byte products with VNNI.
+///
+/// Every kernel set defines `lanes` (this file, lanes_avx2.hpp, lanes_portable.hpp) with the same
+/// members; the operators are written once over it. All of it has internal linkage (see half.hpp).
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace lamella::gpu {
+namespace {
+
+struct lanes {
+  using vec = __m512;
+
+  // Rows x panels of the tiles of a product: as many sums as the registers hold.
+  static constexpr int quantised_rows = 6, quantised_panels = 2, single_row_panels = 4;
+  static constexpr int plain_rows = 8, plain_panels = 2;
+  // Queries that share a tile of K, and vectors of V taken at once.
+  static constexpr int queries = 4, value_vectors = 4;
+  /// How far ahead of its use the cache is fetched.
+  static constexpr uint32_t prefetch_bytes = 12288;
+
+  static vec zero() { return _mm512_setzero_ps(); }
+  static vec set(float x) { return _mm512_set1_ps(x); }
+  static vec load(const float* p) { return _mm512_loadu_ps(p); }
+  static vec load_f16(const void* p) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256(static_cast<const __m256i*>(p)));
+  }
+  static vec load_bf16(const void* p) {
+    auto v = _mm256_loadu_si256(static_cast<const __m256i*>(p));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(v), 16));
+  }
+  static void store(float* p, vec v) { _mm512_storeu_ps(p, v); }
+  static void store_f16(void* p, vec v) {
+    _mm256_storeu_si256(static_cast<__m256i*>(p),
+                        _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+  }
+  static vec load_first(const float* p, uint32_t n) { return _mm512_maskz_loadu_ps(first(n), p); }
+  static void store_first(float* p, vec v, uint32_t n) { _mm512_mask_storeu_ps(p, first(n), v); }
+
+  static vec add(vec a, vec b) { return _mm512_add_ps(a, b); }
+  static vec sub(vec a, vec b) { return _mm512_sub_ps(a, b); }
+  static vec mul(vec a, vec b) { return _mm512_mul_ps(a, b); }
+  static vec div(vec a, vec b) { return _mm512_div_ps(a, b); }
+  /// b where either is NaN.
+  static vec max(vec a, vec b) { return _mm512_max_ps(a, b); }
+  static vec min(vec a, vec b) { return _mm512_min_ps(a, b); }
+  /// a * b + c, fused where the instruction set can.
+  static vec fma(vec a, vec b, vec c) { return _mm512_fmadd_ps(a, b, c); }
+  static vec round(vec v) {
+    return _mm512_roundscale_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  }
+  /// v * 2^n for whole n in [-126, 127] and normal results.
+  static vec times_power_of_two(vec v, vec n) { return _mm512_scalef_ps(v, n); }
+  /// v, but 0 where x < limit.
+  static vec zero_below(vec v, vec x, float limit) {
+    return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, set(limit), _CMP_NLT_UQ), v);
+  }
+  /// The first n lanes of v, `other` in the rest.
+  static vec keep_first(vec v, uint32_t n, float other) {
+    return _mm512_mask_mov_ps(set(other), first(n), v);
+  }
+
+  /// Sum and maximum of the lanes, always in the same order.
+  static float sum(vec v) {
+    auto half = _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
+    auto quarter = _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
+    auto pair = _mm_add_ps(quarter, _mm_movehl_ps(quarter, quarter));
+    return _mm_cvtss_f32(_mm_add_ss(pair, _mm_movehdup_ps(pair)));
+  }
+  static float maximum(vec v) {
+    auto half = _mm256_max_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
+    auto quarter = _mm_max_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
+    auto pair = _mm_max_ps(quarter, _mm_movehl_ps(quarter, quarter));
+    return _mm_cvtss_f32(_mm_max_ss(pair, _mm_movehdup_ps(pair)));
+  }
+
+  /// Sums of four vectors at once, to be completed by `sums`.
+  using partial = __m512;
+  static partial partial_sums(vec a, vec b, vec c, vec d) {
+    auto ab = _mm512_castps_pd(add(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b)));
+    auto cd = _mm512_castps_pd(add(_mm512_unpacklo_ps(c, d), _mm512_unpackhi_ps(c, d)));
+    return add(_mm512_castpd_ps(_mm512_unpacklo_pd(ab, cd)),
+               _mm512_castpd_ps(_mm512_unpackhi_pd(ab, cd)));
+  }
+  /// Lane 4 i + j is the sum of vector j of the i-th call of partial_sums.
+  static vec sums(partial p0, partial p1, partial p2, partial p3) {
+    auto a = add(_mm512_shuffle_f32x4(p0, p1, 0x88), _mm512_shuffle_f32x4(p0, p1, 0xdd));
+    auto b = add(_mm512_shuffle_f32x4(p2, p3, 0x88), _mm512_shuffle_f32x4(p2, p3, 0xdd));
+    return add(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd));
+  }
+
+  // --- products of bytes ---
+
+  /// 8-bit weights are multiplied as they are packed, raised by 128.
+  static constexpr bool raised_bytes = true;
+  using values = __m512i;      ///< four elements of 16 outputs
+  using activations = __m512i; ///< the same four in each lane
+  template <bool nibbles> using block_sums = __m512i;
+
+  static values load_values(const std::byte* p) { return _mm512_loadu_si512(p); }
+  static __m512i load_nibbles(const std::byte* p) { return _mm512_loadu_si512(p); }
+  static values low_nibbles(__m512i v) { return _mm512_and_si512(v, _mm512_set1_epi8(15)); }
+  static values high_nibbles(__m512i v) {
+    return _mm512_and_si512(_mm512_srli_epi16(v, 4), _mm512_set1_epi8(15));
+  }
+  static activations broadcast(const int8_t* p) {
+    int four;
+    __builtin_memcpy(&four, p, sizeof four);
+    return _mm512_set1_epi32(four);
+  }
+  /// Sums of a block begin at `bias`; products are added exactly; `finish` makes them fp32.
+  template <bool nibbles> static __m512i start(int32_t bias) { return _mm512_set1_epi32(bias); }
+  template <bool nibbles> static __m512i accumulate(__m512i sums, values w, activations a) {
+    return _mm512_dpbusd_epi32(sums, w, a);
+  }
+  template <bool nibbles> static vec finish(__m512i sums, int32_t) {
+    return _mm512_cvtepi32_ps(sums);
+  }
+
+  /// Bits of the largest |x| of 32, as an integer: larger than those of infinity for a NaN.
+  static uint32_t absolute_maximum_bits(const float* x) {
+    auto low = _mm512_and_si512(_mm512_castps_si512(load(x)), _mm512_set1_epi32(0x7fffffff));
+    auto high = _mm512_and_si512(_mm512_castps_si512(load(x + 16)), _mm512_set1_epi32(0x7fffffff));
+    return _mm512_reduce_max_epu32(_mm512_max_epu32(low, high));
+  }
+  /// q = round(x * factor) of 32 elements; returns their sum.
+  static int32_t quantise(const float* x, float factor, int8_t* q) {
+    auto low = _mm512_cvtps_epi32(mul(load(x), set(factor)));
+    auto high = _mm512_cvtps_epi32(mul(load(x + 16), set(factor)));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(q), _mm512_cvtepi32_epi8(low));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(q + 16), _mm512_cvtepi32_epi8(high));
+    return _mm512_reduce_add_epi32(_mm512_add_epi32(low, high));
+  }
+
+private:
+  static __mmask16 first(uint32_t n) { return static_cast<__mmask16>((1u << n) - 1); }
+};
+
+} // namespace
+} // namespace lamella::gpu

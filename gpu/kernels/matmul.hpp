@@ -1,0 +1,167 @@
+/// matmul of the vectorised sets: quantises the input once, then deals out tiles of all products.
+/// Included after `lanes`.
+#pragma once
+
+#include "gpu/kernels/matmul_tiles.hpp"
+
+#include <bit>
+#include <limits>
+
+namespace lamella::gpu {
+namespace {
+
+/// One matmul while it runs.
+struct product {
+  const matmul_args& args;
+  quantised_rows quantised; ///< null where no part needs it
+  uint32_t row_block;       ///< rows of an item
+  uint32_t panel_block;     ///< panels of an item
+};
+
+/// Rows of `type` x one group of panels, tile by tile.
+template <tensor_type type, int tile_rows, int panels>
+void panel_group(const product& call, const matmul_part& part, uint32_t first_row, uint32_t rows,
+                 uint32_t first_panel) {
+  const auto inputs = part.weight.inputs;
+  const auto* panel = part.weight.data + first_panel * panel_bytes(type, inputs);
+  auto first_output = first_panel * panel_outputs;
+  auto last_columns = part.weight.outputs - first_output - (panels - 1) * panel_outputs;
+  auto tile = [&](auto count, uint32_t row) {
+    constexpr int n = decltype(count)::value;
+    tile_output output{part.out + size_t{row} * part.out_stride + first_output, part.out_stride,
+                       last_columns < panel_outputs ? last_columns : panel_outputs};
+    if constexpr (is_plain(type)) {
+      plain_tile<type, n, panels>(call.args.x + size_t{row} * inputs, inputs, panel, output);
+    } else {
+      auto x = call.quantised;
+      x.q += size_t{row} * inputs;
+      x.scale += size_t{row} * (inputs / 32);
+      quantised_tile<type, n, panels>(x, panel, output);
+    }
+  };
+  uint32_t done = 0;
+  for (; done + tile_rows <= rows; done += tile_rows)
+    tile(std::integral_constant<int, tile_rows>{}, first_row + done);
+  if constexpr (tile_rows > 1)
+    with_constant<tile_rows - 1>(static_cast<int>(rows - done),
+                                 [&](auto rest) { tile(rest, first_row + done); });
+}
+
+template <tensor_type type>
+void item_of(const product& call, const matmul_part& part, uint32_t first_row, uint32_t rows,
+             uint32_t first_panel, uint32_t panels) {
+  constexpr int tile_rows = is_plain(type) ? lanes::plain_rows : lanes::quantised_rows;
+  constexpr int tile_panels = is_plain(type) ? lanes::plain_panels : lanes::quantised_panels;
+  auto last = first_panel + panels;
+  auto panel = first_panel;
+  if constexpr (lanes::single_row_panels > tile_panels) {
+    constexpr uint32_t many = lanes::single_row_panels; // one row needs few registers
+    if (rows == 1)
+      for (; panel + many <= last; panel += many)
+        panel_group<type, 1, many>(call, part, first_row, rows, panel);
+  }
+  for (; panel + tile_panels <= last; panel += tile_panels)
+    panel_group<type, tile_rows, tile_panels>(call, part, first_row, rows, panel);
+  if constexpr (tile_panels > 1)
+    for (; panel < last; ++panel)
+      panel_group<type, tile_rows, 1>(call, part, first_row, rows, panel);
+}
+
+void run_item(const product& call, const matmul_part& part, size_t item) {
+  auto row_blocks = (call.args.rows + call.row_block - 1) / call.row_block;
+  auto first_row = static_cast<uint32_t>(item % row_blocks) * call.row_block;
+  auto first_panel = static_cast<uint32_t>(item / row_blocks) * call.panel_block;
+  auto rows = call.args.rows - first_row;
+  auto panels = panel_count(part.weight.outputs) - first_panel;
+  if (rows > call.row_block) rows = call.row_block;
+  if (panels > call.panel_block) panels = call.panel_block;
+  auto run = [&]<tensor_type type>() {
+    item_of<type>(call, part, first_row, rows, first_panel, panels);
+  };
+  switch (part.weight.type) {
+  case tensor_type::f32:
+    return run.template operator()<tensor_type::f32>();
+  case tensor_type::f16:
+    return run.template operator()<tensor_type::f16>();
+  case tensor_type::bf16:
+    return run.template operator()<tensor_type::bf16>();
+  case tensor_type::q8_0:
+    return run.template operator()<tensor_type::q8_0>();
+  case tensor_type::q4_0:
+    return run.template operator()<tensor_type::q4_0>();
+  case tensor_type::q4_1:
+    return run.template operator()<tensor_type::q4_1>();
+  }
+}
+
+/// One row to int8. A block with NaN or infinity gets a scale that is none, so that it stays
+/// visible.
+void quantise_row(const float* x, uint32_t inputs, int8_t* q, block_scale* scale) {
+  for (uint32_t b = 0; b < inputs / 32; ++b, x += 32, q += 32) {
+    auto highest = std::bit_cast<float>(lanes::absolute_maximum_bits(x));
+    if (!(highest < std::numeric_limits<float>::infinity())) {
+      constexpr float none = std::numeric_limits<float>::quiet_NaN();
+      __builtin_memset(q, 0, 32);
+      scale[b] = {none, none, 0, 0};
+      continue;
+    }
+    // Below this 127 / highest would overflow; such a block is zero.
+    bool tiny = highest < 1e-30f;
+    auto sum = lanes::quantise(x, tiny ? 0.0f : 127.0f / highest, q);
+    float d = tiny ? 0.0f : highest / 127.0f;
+    scale[b] = {d, d * static_cast<float>(sum), -8 * sum, -128 * sum};
+  }
+}
+
+quantised_rows quantise(const matmul_args& args, uint32_t inputs, kernel_context context) {
+  constexpr uint32_t rows_per_piece = 8;
+  auto blocks = inputs / 32;
+  auto* q = context.scratch.allocate<int8_t>(size_t{args.rows} * inputs);
+  auto* scale = context.scratch.allocate<block_scale>(size_t{args.rows} * blocks);
+  auto items = (args.rows + rows_per_piece - 1) / rows_per_piece;
+  context.workers.for_each(items, [&](size_t item) {
+    auto first = static_cast<uint32_t>(item) * rows_per_piece;
+    for (auto m = first; m < args.rows && m < first + rows_per_piece; ++m)
+      quantise_row(args.x + size_t{m} * inputs, inputs, q + size_t{m} * inputs,
+                   scale + size_t{m} * blocks);
+  });
+  return {q, scale, inputs};
+}
+
+void matmul(const matmul_args& args, kernel_context context) {
+  if (args.rows == 0 || args.parts.empty()) return;
+  arena::scope scope{context.scratch};
+  product call{args, {}, args.rows, 0};
+  size_t panels = 0;
+  bool quantised = false;
+  for (const auto& part : args.parts) {
+    panels += panel_count(part.weight.outputs);
+    quantised = quantised || !is_plain(part.weight.type);
+  }
+  if (quantised) call.quantised = quantise(args, args.parts[0].weight.inputs, context);
+
+  // Rows of an item stay in L2 while its panels pass. A few items per thread even out their pace.
+  constexpr uint32_t rows_in_cache = 120;
+  if (call.row_block > rows_in_cache) call.row_block = rows_in_cache;
+  auto row_blocks = (args.rows + call.row_block - 1) / call.row_block;
+  auto wanted = size_t{context.workers.size()} * 4;
+  auto block = panels * row_blocks / wanted / 4 * 4;
+  call.panel_block = static_cast<uint32_t>(block < 4 ? 4 : block > 64 ? 64 : block);
+
+  size_t items = 0;
+  auto items_of = [&](const matmul_part& part) {
+    auto count = panel_count(part.weight.outputs);
+    return size_t{(count + call.panel_block - 1) / call.panel_block} * row_blocks;
+  };
+  for (const auto& part : args.parts) items += items_of(part);
+  context.workers.for_each(items, [&](size_t item) {
+    for (const auto& part : args.parts) {
+      auto count = items_of(part);
+      if (item < count) return run_item(call, part, item);
+      item -= count;
+    }
+  });
+}
+
+} // namespace
+} // namespace lamella::gpu

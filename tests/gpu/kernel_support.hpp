@@ -1,0 +1,148 @@
+/// What the kernel tests share: random inputs, packed weights, memory that must not be read.
+#pragma once
+
+#include "gpu/kernels/operators.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace lamella::gpu::test {
+
+/// Every set this CPU can run; `with_reference` adds the oracle itself.
+inline std::vector<const operators*> sets(bool with_reference) {
+  std::vector<const operators*> result;
+  if (with_reference) result.push_back(&reference_operators());
+  for (auto name : {"portable", "avx2", "avx512"}) {
+    std::string reason;
+    if (const auto* set = find_operators(name, &reason); set != nullptr)
+      result.push_back(set);
+    else
+      MESSAGE("not tested here: " << reason);
+  }
+  return result;
+}
+
+/// Random numbers of a test: the seed is printed with a failure.
+class randomness {
+public:
+  explicit randomness(uint64_t seed) : engine_{seed} {}
+
+  float normal() { return normal_(engine_); }
+  uint32_t below(uint32_t bound) {
+    return std::uniform_int_distribution<uint32_t>{0, bound - 1}(engine_);
+  }
+  std::vector<float> normals(size_t count) {
+    std::vector<float> result(count);
+    for (auto& x : result) x = normal();
+    return result;
+  }
+  std::mt19937_64& engine() { return engine_; }
+
+private:
+  std::mt19937_64 engine_;
+  std::normal_distribution<float> normal_{0, 1};
+};
+
+/// Not-a-number in every float and in every pair of bytes: what nobody may read.
+inline std::vector<float> poisoned(size_t count) {
+  return std::vector<float>(count, std::numeric_limits<float>::quiet_NaN());
+}
+
+/// Threads and scratch; the scratch is poisoned so that reading it unwritten shows.
+struct machine {
+  explicit machine(unsigned threads) : workers{threads} {
+    arena::scope scope{scratch};
+    constexpr size_t count = 1 << 20;
+    auto* p = scratch.allocate<float>(count);
+    std::fill_n(p, count, std::numeric_limits<float>::quiet_NaN());
+  }
+  kernel_context context() { return {workers, scratch}; }
+
+  team workers;
+  arena scratch;
+};
+
+/// 16-bit floats by the definition, for making inputs.
+inline uint16_t half_of(float value) {
+  auto magnitude = std::fabs(value);
+  uint16_t sign = std::signbit(value) ? 0x8000 : 0;
+  if (magnitude == 0) return sign;
+  int exponent = std::max(std::ilogb(magnitude), -14);
+  auto steps = std::nearbyint(std::ldexp(magnitude, 10 - exponent)); // round half to even
+  auto bits = static_cast<int>(steps) + (exponent + 14) * 1024;
+  return static_cast<uint16_t>(sign | bits);
+}
+
+/// A matrix in the form of the file, and packed for a set.
+struct weights {
+  weights(model::tensor_type stored_as, uint32_t n, uint32_t k, randomness& random)
+      : type{stored_as}, outputs{n}, inputs{k}, file(n * model::row_bytes(stored_as, k)) {
+    using model::tensor_type;
+    auto* p = file.data();
+    auto put = [&](auto value) {
+      std::memcpy(p, &value, sizeof value);
+      p += sizeof value;
+    };
+    size_t blocks = size_t{outputs} * inputs / model::block_elements(type);
+    for (size_t b = 0; b < blocks; ++b) {
+      auto x = random.normal();
+      switch (type) {
+      case tensor_type::f32:
+        put(x);
+        break;
+      case tensor_type::f16:
+        put(half_of(x));
+        break;
+      case tensor_type::bf16:
+        put(static_cast<uint16_t>(std::bit_cast<uint32_t>(x) >> 16));
+        break;
+      default:
+        put(half_of(std::fabs(x) / 10 + 0.01f));
+        if (type == tensor_type::q4_1) put(half_of(-0.5f + x / 10));
+        for (auto i = type == tensor_type::q8_0 ? 32 : 16; i > 0; --i)
+          put(static_cast<uint8_t>(random.below(256)));
+      }
+    }
+  }
+
+  /// 64-byte aligned; lives as long as this.
+  packed_matrix packed(const operators& set, team& workers) {
+    auto bytes = set.packed_bytes(type, outputs, inputs);
+    storage.emplace_back(new std::byte[bytes + 128]);
+    auto address = reinterpret_cast<uintptr_t>(storage.back().get());
+    auto* data = storage.back().get() + (64 - address % 64);
+    std::memset(storage.back().get(), 0xee, bytes + 128);
+    set.pack(type, file.data(), outputs, inputs, data, workers);
+    CHECK(data[bytes] == std::byte{0xee}); // packing stays within its bytes
+    return {type, outputs, inputs, data};
+  }
+
+  model::tensor_type type;
+  uint32_t outputs, inputs;
+  std::vector<std::byte> file;
+  std::vector<std::unique_ptr<std::byte[]>> storage;
+};
+
+/// Root mean square of the difference, relative to that of `expected`.
+inline double relative_rms(std::span<const float> actual, std::span<const float> expected) {
+  REQUIRE(actual.size() == expected.size());
+  double difference = 0, size = 0;
+  for (size_t i = 0; i < actual.size(); ++i) {
+    difference += std::pow(double{actual[i]} - expected[i], 2);
+    size += std::pow(double{expected[i]}, 2);
+  }
+  return std::sqrt(difference / std::max(size, 1e-300));
+}
+
+template <class T> bool same_bytes(std::span<const T> a, std::span<const T> b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
+}
+
+} // namespace lamella::gpu::test

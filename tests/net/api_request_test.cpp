@@ -1,0 +1,485 @@
+// Request bodies: what is taken, what is refused, with which code and which field.
+#include "net/api_error.hpp"
+#include "net/api_request.hpp"
+
+#include <doctest/doctest.h>
+
+#include <random>
+
+using namespace lamella::net;
+
+namespace {
+
+/// A chat body with more members.
+std::string chat(const std::string& more = "") {
+  return R"({"model":"m","messages":[{"role":"user","content":"hi"}])"
+         + std::string(more.empty() ? "" : ",") + more + "}";
+}
+std::string legacy(const std::string& more = "") {
+  return R"({"model":"m","prompt":"hi")" + std::string(more.empty() ? "" : ",") + more + "}";
+}
+
+struct failure {
+  int status = 0;
+  std::string code, param, message;
+};
+
+template <class F> failure failure_of(F&& f) {
+  try {
+    f();
+  } catch (const api_error& error) {
+    return {error.status, error.code, error.param, error.message};
+  }
+  return {};
+}
+
+failure chat_failure(const std::string& body, const api_limits& limits = {}) {
+  return failure_of([&] { parse_chat_request(body, limits); });
+}
+failure legacy_failure(const std::string& body, const api_limits& limits = {}) {
+  return failure_of([&] { parse_completion_request(body, limits); });
+}
+
+std::string repeat(std::string_view text, size_t times) {
+  std::string out;
+  for (size_t i = 0; i < times; ++i) out += text;
+  return out;
+}
+
+} // namespace
+
+TEST_CASE("a chat with nothing but the needed fields has the published defaults") {
+  const chat_request r = parse_chat_request(chat(), {});
+  CHECK(r.model == "m");
+  REQUIRE(r.messages.size() == 1);
+  CHECK(r.messages[0].role == "user");
+  CHECK(r.messages[0].content == "hi");
+  const generation_params& p = r.params;
+  CHECK(p.sampling.temperature == 1);
+  CHECK(p.sampling.top_p == 1);
+  CHECK(p.sampling.top_k == 0);
+  CHECK(p.sampling.min_p == 0);
+  CHECK(p.sampling.repetition_penalty == 1);
+  CHECK(!p.sampling.seed);
+  CHECK(p.n == 1);
+  CHECK(!p.max_tokens);
+  CHECK(!p.logprobs);
+  CHECK(p.skip_special_tokens);
+  CHECK_FALSE(p.stream);
+  CHECK_FALSE(p.ignore_eos);
+  CHECK(r.unknown.empty());
+}
+
+TEST_CASE("every field of a chat arrives") {
+  const chat_request r = parse_chat_request(
+      chat(R"("temperature":0.5,"top_p":0.0,"top_k":-1,"min_p":0.1,"presence_penalty":-2,
+        "frequency_penalty":2,"repetition_penalty":1.1,"seed":-9223372036854775808,"n":8,
+        "max_tokens":5,"max_completion_tokens":7.0,"min_tokens":3,"stop":["a","é"],
+        "stop_token_ids":[5,2],"ignore_eos":true,"skip_special_tokens":false,"logprobs":true,
+        "top_logprobs":20,"logit_bias":{"7":-100,"3":1.5},"stream":true,
+        "stream_options":{"include_usage":true,"include_obfuscation":false,
+        "continuous_usage_stats":true},"user":"u","metadata":{"a":"b"},"store":false,
+        "service_tier":"auto","reasoning_effort":"low","verbosity":"low","request_id":"id-1",
+        "response_format":{"type":"text"},"tools":[],"tool_choice":"none","prompt_cache_key":"k",
+        "chat_template_kwargs":{"enable_thinking":false},"new_field":1,"other":null)"),
+      {});
+  const generation_params& p = r.params;
+  CHECK(p.sampling.temperature == 0.5);
+  CHECK(p.sampling.top_p == 0);
+  CHECK(p.sampling.top_k == 0);
+  CHECK(p.sampling.min_p == 0.1);
+  CHECK(p.sampling.presence_penalty == -2);
+  CHECK(p.sampling.frequency_penalty == 2);
+  CHECK(p.sampling.repetition_penalty == 1.1);
+  CHECK(p.sampling.seed == INT64_MIN);
+  CHECK(p.sampling.logit_bias == std::vector<std::pair<uint32_t, float>>{{3, 1.5f}, {7, -100.f}});
+  CHECK(p.n == 8);
+  CHECK(p.max_tokens == 7u); // the newer name wins
+  CHECK(p.min_tokens == 3);
+  CHECK(p.stop == std::vector<std::string>{"a", "é"});
+  CHECK(p.stop_token_ids == std::vector<uint32_t>{5, 2});
+  CHECK(p.ignore_eos);
+  CHECK_FALSE(p.skip_special_tokens);
+  CHECK(p.logprobs == 20u);
+  CHECK(p.stream);
+  CHECK(p.include_usage);
+  CHECK(p.continuous_usage);
+  CHECK(p.echo_service_tier);
+  CHECK(p.request_id == "id-1");
+  CHECK(r.template_kwargs.size() == 1);
+  CHECK(r.unknown == std::vector<std::string>{"new_field", "other"});
+}
+
+TEST_CASE("null means absent everywhere") {
+  const chat_request r = parse_chat_request(
+      chat(R"("temperature":null,"top_p":null,"n":null,"stop":null,"max_tokens":null,"seed":null,
+        "logprobs":null,"top_logprobs":null,"logit_bias":null,"stream":null,"stream_options":null,
+        "tools":null,"response_format":null,"tool_choice":null,"functions":null,"priority":null)"),
+      {});
+  CHECK(r.params.sampling.temperature == 1);
+  CHECK(!r.params.max_tokens);
+  CHECK(r.unknown.empty());
+}
+
+TEST_CASE("values out of range or of the wrong type are 400 and name the field") {
+  const std::pair<const char*, const char*> table[] = {
+      {R"("temperature":2.1)", "temperature"},
+      {R"("temperature":-0.1)", "temperature"},
+      {R"("temperature":"1")", "temperature"},
+      {R"("temperature":true)", "temperature"},
+      {R"("temperature":[1])", "temperature"},
+      {R"("top_p":1.1)", "top_p"},
+      {R"("top_p":-1)", "top_p"},
+      {R"("top_k":-2)", "top_k"},
+      {R"("top_k":1.5)", "top_k"},
+      {R"("top_k":2147483648)", "top_k"},
+      {R"("min_p":2)", "min_p"},
+      {R"("presence_penalty":2.5)", "presence_penalty"},
+      {R"("frequency_penalty":-2.5)", "frequency_penalty"},
+      {R"("repetition_penalty":0)", "repetition_penalty"},
+      {R"("repetition_penalty":-1)", "repetition_penalty"},
+      {R"("seed":1.5)", "seed"},
+      {R"("seed":9223372036854775808)", "seed"},
+      {R"("seed":1e40)", "seed"},
+      {R"("n":0)", "n"},
+      {R"("n":9)", "n"},
+      {R"("n":-1)", "n"},
+      {R"("max_tokens":0)", "max_tokens"},
+      {R"("max_tokens":-5)", "max_tokens"},
+      {R"("max_tokens":1.5)", "max_tokens"},
+      {R"("max_tokens":4294967297)", "max_tokens"},
+      {R"("max_tokens":65537)", "max_tokens"},
+      {R"("max_tokens":40000,"n":2)", "max_tokens"},
+      {R"("max_completion_tokens":0)", "max_completion_tokens"},
+      {R"("min_tokens":-1)", "min_tokens"},
+      {R"("min_tokens":6,"max_tokens":5)", "min_tokens"},
+      {R"("stop":1)", "stop"},
+      {R"("stop":"")", "stop"},
+      {R"("stop":["a",""])", "stop[1]"},
+      {R"("stop":["a",null])", "stop[1]"},
+      {R"("stop":["a","b","c","d","e"])", "stop"},
+      {R"("stop_token_ids":[-1])", "stop_token_ids[0]"},
+      {R"("stop_token_ids":5)", "stop_token_ids"},
+      {R"("logprobs":1)", "logprobs"},
+      {R"("top_logprobs":3)", "top_logprobs"},
+      {R"("logprobs":false,"top_logprobs":3)", "top_logprobs"},
+      {R"("logprobs":true,"top_logprobs":21)", "top_logprobs"},
+      {R"("logit_bias":[])", "logit_bias"},
+      {R"("logit_bias":{"a":1})", "logit_bias"},
+      {R"("logit_bias":{"-1":1})", "logit_bias"},
+      {R"("logit_bias":{"01":1})", "logit_bias"},
+      {R"("logit_bias":{"":1})", "logit_bias"},
+      {R"("logit_bias":{"4294967296":1})", "logit_bias"},
+      {R"("logit_bias":{"5":101})", "logit_bias.5"},
+      {R"("stream":"yes")", "stream"},
+      {R"("stream_options":{"include_usage":true})", "stream_options"},
+      {R"("stream":true,"stream_options":3)", "stream_options"},
+      {R"("stream":true,"stream_options":{"include_usage":1})", "stream_options.include_usage"},
+      {R"("ignore_eos":1)", "ignore_eos"},
+      {R"("request_id":"a b")", "request_id"},
+      {R"("request_id":"")", "request_id"},
+      {R"("chat_template_kwargs":[])", "chat_template_kwargs"},
+      {R"("chat_template_kwargs":{"messages":[]})", "chat_template_kwargs"},
+      {R"("chat_template_kwargs":{"tokenize":true})", "chat_template_kwargs"},
+      {R"("chat_template_kwargs":{"a-b":1})", "chat_template_kwargs"},
+      {R"("chat_template_kwargs":{"a":{"b":{"c":1}}})", "chat_template_kwargs.a"},
+  };
+  for (const auto& [fields, param] : table) {
+    CAPTURE(fields);
+    const failure f = chat_failure(chat(fields));
+    CHECK(f.status == 400);
+    CHECK(f.code == "invalid_value");
+    CHECK(f.param == param);
+    CHECK(f.message.find(std::string(param).substr(0, 4)) != std::string::npos);
+  }
+}
+
+TEST_CASE("JSON that is broken or ambiguous is 400 invalid_json") {
+  for (const std::string& body :
+       {std::string(), std::string("{"), chat(R"("n":1,"n":2)"), chat(R"("temperature":1e400)"),
+        chat(R"("temperature":NaN)"), chat(R"("temperature":-Infinity)"),
+        chat(R"("user":"\ud800")"), chat("\"user\":\"\xFF\""), chat() + "x",
+        "{\"a\":" + repeat("[", 40) + repeat("]", 40) + "}",
+        "{\"a\":[" + repeat("1,", 262'144) + "1]}"}) {
+    CAPTURE(body.substr(0, 100));
+    const failure f = chat_failure(body);
+    CHECK(f.status == 400);
+    CHECK(f.code == "invalid_json");
+  }
+  CHECK(chat_failure("[]").code == "invalid_value");
+  CHECK(chat_failure("null").status == 400);
+}
+
+TEST_CASE("fields that are known but not honoured are refused unless they ask for nothing") {
+  for (const char* field :
+       {R"("tools":[{"type":"function","function":{"name":"f"}}])", R"("tool_choice":"required")",
+        R"("response_format":{"type":"json_object"})", R"("guided_json":{})", R"("priority":1)",
+        R"("functions":[{}])", R"("best_of":2)", R"("echo":true)", R"("prompt_logprobs":0)",
+        R"("use_beam_search":true)", R"("modalities":["audio"])", R"("audio":{})",
+        R"("continue_final_message":true)", R"("add_generation_prompt":false)", R"("_internal":1)",
+        R"("kv_transfer_params":{})"}) {
+    CAPTURE(field);
+    const failure f = chat_failure(chat(field));
+    CHECK(f.status == 400);
+    CHECK(f.code == "unsupported_parameter");
+    const std::string name = std::string(field).substr(1, std::string(field).find('"', 1) - 1);
+    CHECK(f.param == name);
+  }
+  for (const char* field :
+       {R"("tools":[])", R"("tool_choice":"auto")", R"("response_format":{"type":"text"})",
+        R"("priority":0)", R"("use_beam_search":false)", R"("parallel_tool_calls":true)",
+        R"("modalities":["text"])", R"("length_penalty":1.0)"}) {
+    CAPTURE(field);
+    CHECK(chat_failure(chat(field)).status == 0);
+  }
+  CHECK(legacy_failure(legacy(R"("suffix":"x")")).code == "unsupported_parameter");
+  CHECK(legacy_failure(legacy(R"("suffix":"")")).status == 0);
+}
+
+TEST_CASE("unknown fields are errors only when strict") {
+  api_limits strict;
+  strict.strict = true;
+  const failure f = chat_failure(chat(R"("tempratur":1)"), strict);
+  CHECK(f.status == 400);
+  CHECK(f.code == "unknown_parameter");
+  CHECK(f.param == "tempratur");
+  CHECK(parse_chat_request(chat(R"("tempratur":1)"), {}).unknown
+        == std::vector<std::string>{"tempratur"});
+  CHECK(chat_failure(chat(R"("user":"u","store":true)"), strict).status == 0);
+}
+
+TEST_CASE("messages may be strings or text parts and are checked one by one") {
+  const auto body = [](const std::string& messages) {
+    return R"({"model":"m","messages":)" + messages + "}";
+  };
+  const chat_request r =
+      parse_chat_request(body(R"([{"role":"system","content":"s"},{"role":"developer","content":""},
+        {"role":"user","name":"bob","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},
+        {"role":"assistant","content":"c","tool_calls":null,"refusal":null},
+        {"role":"tool","content":"d","tool_call_id":"1"}])"),
+                         {});
+  REQUIRE(r.messages.size() == 5);
+  CHECK(r.messages[2].content == "a\nb");
+  CHECK(r.messages[2].name == "bob");
+
+  const std::tuple<const char*, const char*, const char*> table[] = {
+      {R"([])", "messages", "invalid_value"},
+      {R"({})", "messages", "invalid_value"},
+      {R"("hi")", "messages", "invalid_value"},
+      {R"(null)", "messages", "invalid_value"},
+      {R"(["hi"])", "messages[0]", "invalid_value"},
+      {R"([{"role":"user"}])", "messages[0].content", "invalid_value"},
+      {R"([{"role":"user","content":null}])", "messages[0].content", "invalid_value"},
+      {R"([{"content":"x"}])", "messages[0].role", "invalid_value"},
+      {R"([{"role":"user","content":"x"},{"role":"robot","content":"x"}])", "messages[1].role",
+       "invalid_value"},
+      {R"([{"role":1,"content":"x"}])", "messages[0].role", "invalid_value"},
+      {R"([{"role":"user","content":5}])", "messages[0].content", "invalid_value"},
+      {R"([{"role":"user","content":[]}])", "messages[0].content", "invalid_value"},
+      {R"([{"role":"user","content":["x"]}])", "messages[0].content[0]", "invalid_value"},
+      {R"([{"role":"user","content":[{"type":"image_url","image_url":{}}]}])",
+       "messages[0].content[0].type", "unsupported_parameter"},
+      {R"([{"role":"user","content":[{"type":"text"}]}])", "messages[0].content[0].text",
+       "invalid_value"},
+      {R"([{"role":"assistant","content":null,"tool_calls":[{"id":"x"}]}])",
+       "messages[0].tool_calls", "unsupported_parameter"},
+  };
+  for (const auto& [messages, param, code] : table) {
+    CAPTURE(messages);
+    const failure f = chat_failure(body(messages));
+    CHECK(f.status == 400);
+    CHECK(f.param == param);
+    CHECK(f.code == code);
+  }
+  const std::string one = R"({"role":"user","content":"x"})";
+  CHECK(chat_failure(body("[" + repeat(one + ",", 2047) + one + "]")).status == 0);
+  CHECK(chat_failure(body("[" + repeat(one + ",", 2048) + one + "]")).param == "messages");
+  CHECK(chat_failure(R"({"messages":[{"role":"user","content":"x"}]})").param == "model");
+  CHECK(chat_failure(R"({"model":"","messages":[{"role":"user","content":"x"}]})").param
+        == "model");
+}
+
+TEST_CASE("legacy prompts come in four shapes") {
+  using ids = std::vector<uint32_t>;
+  const auto prompts = [](const std::string& prompt) {
+    return parse_completion_request(R"({"model":"m","prompt":)" + prompt + "}", {}).prompts;
+  };
+  CHECK(prompts(R"("a")") == std::vector<prompt_input>{"a"});
+  CHECK(prompts(R"(["a","b"])") == std::vector<prompt_input>{"a", "b"});
+  CHECK(prompts("[1,2.0,3]") == std::vector<prompt_input>{ids{1, 2, 3}});
+  CHECK(prompts("[[1,2],[3]]") == std::vector<prompt_input>{ids{1, 2}, ids{3}});
+  const std::pair<const char*, const char*> table[] = {
+      {"null", "prompt"},         {"5", "prompt"},
+      {"[]", "prompt"},           {"[[]]", "prompt[0]"},
+      {"[1,\"a\"]", "prompt[1]"}, {"[\"a\",1]", "prompt[1]"},
+      {"[[1],2]", "prompt[1]"},   {"[[1],[-1]]", "prompt[1][0]"},
+      {"[1.5]", "prompt[0]"},     {"{}", "prompt"},
+      {"[null]", "prompt[0]"},
+  };
+  for (const auto& [prompt, param] : table) {
+    CAPTURE(prompt);
+    const failure f = legacy_failure(R"({"model":"m","prompt":)" + std::string(prompt) + "}");
+    CHECK(f.status == 400);
+    CHECK(f.param == param);
+  }
+  CHECK(legacy_failure(R"({"model":"m","prompt":[)" + repeat("\"a\",", 16) + "\"a\"]}").param
+        == "prompt");
+  api_limits limits;
+  limits.vocabulary = 10;
+  CHECK(legacy_failure(R"({"model":"m","prompt":[9]})", limits).status == 0);
+  CHECK(legacy_failure(R"({"model":"m","prompt":[10]})", limits).param == "prompt[0]");
+  CHECK(legacy_failure(legacy(R"("logit_bias":{"10":1})"), limits).param == "logit_bias");
+  CHECK(legacy_failure(legacy(R"("stop_token_ids":[10])"), limits).param == "stop_token_ids[0]");
+}
+
+TEST_CASE("legacy fields differ from those of a chat") {
+  const completion_request plain = parse_completion_request(legacy(), {});
+  CHECK(plain.params.max_tokens == 16u);
+  CHECK(plain.best_of == 1);
+  CHECK_FALSE(plain.echo);
+  const completion_request r = parse_completion_request(
+      legacy(R"("max_tokens":0,"logprobs":0,"echo":true,"n":2,"best_of":3)"), {});
+  CHECK(r.params.max_tokens == 0u);
+  CHECK(r.params.logprobs == 0u);
+  CHECK(r.echo);
+  CHECK(r.best_of == 3);
+  CHECK(legacy_failure(legacy(R"("n":3,"best_of":2)")).param == "best_of");
+  CHECK(legacy_failure(legacy(R"("best_of":2,"stream":true)")).param == "best_of");
+  CHECK(legacy_failure(legacy(R"("best_of":21)")).param == "best_of");
+  CHECK(legacy_failure(legacy(R"("logprobs":21)")).param == "logprobs");
+  CHECK(legacy_failure(legacy(R"("logprobs":true)")).param == "logprobs");
+  CHECK(legacy_failure(legacy(R"("max_tokens":-1)")).param == "max_tokens");
+}
+
+TEST_CASE("the length of an answer follows from prompt, context and limits") {
+  api_limits limits;
+  limits.default_max_tokens = 100;
+  generation_params p;
+  CHECK(resolve_max_tokens(p, 10, 1000, 1, limits) == 100);
+  CHECK(resolve_max_tokens(p, 950, 1000, 1, limits) == 50);
+  CHECK(resolve_max_tokens(p, 999, 1000, 1, limits) == 1);
+  const failure full = failure_of([&] { resolve_max_tokens(p, 1000, 1000, 1, limits); });
+  CHECK(full.code == "context_length_exceeded");
+  CHECK(full.message.find("1000 tokens, but the prompt has 1000") != std::string::npos);
+  p.max_tokens = 51;
+  const failure f = failure_of([&] { resolve_max_tokens(p, 950, 1000, 1, limits, "prompt"); });
+  CHECK(f.status == 400);
+  CHECK(f.code == "context_length_exceeded");
+  CHECK(f.param == "prompt");
+  CHECK(f.message.find("51 more") != std::string::npos);
+  p.max_tokens = 50;
+  CHECK(resolve_max_tokens(p, 950, 1000, 1, limits) == 50);
+  p.max_tokens = 0;
+  CHECK(resolve_max_tokens(p, 950, 1000, 1, limits) == 0);
+  p.max_tokens.reset();
+  p.min_tokens = 200;
+  CHECK(resolve_max_tokens(p, 10, 1000, 1, limits) == 200);
+  p.n = 8;
+  limits.tokens_per_request = 100;
+  CHECK(failure_of([&] { resolve_max_tokens(p, 10, 1000, 1, limits); }).param == "min_tokens");
+  p.min_tokens = 0;
+  CHECK(resolve_max_tokens(p, 10, 1000, 2, limits) == 6); // 100 / (8 x 2)
+}
+
+TEST_CASE("tokenize takes a prompt or messages, detokenize ids") {
+  CHECK(parse_tokenize_request(R"({"prompt":""})", {}).prompt == "");
+  const tokenize_request r = parse_tokenize_request(
+      R"({"model":"m","messages":[{"role":"user","content":"x"}],"add_generation_prompt":false,
+          "return_token_strs":true})",
+      {});
+  CHECK(r.messages.size() == 1);
+  CHECK_FALSE(r.add_generation_prompt);
+  CHECK(r.return_token_strs);
+  CHECK(failure_of([] { parse_tokenize_request("{}", {}); }).param == "prompt");
+  CHECK(failure_of([] {
+          parse_tokenize_request(R"({"prompt":"x","messages":[{"role":"user","content":"x"}]})",
+                                 {});
+        }).param
+        == "prompt");
+  CHECK(parse_detokenize_request(R"({"tokens":[]})", {}).tokens.empty());
+  CHECK(parse_detokenize_request(R"({"tokens":[1,2]})", {}).tokens == std::vector<uint32_t>{1, 2});
+  CHECK(failure_of([] { parse_detokenize_request(R"({"tokens":"1"})", {}); }).param == "tokens");
+}
+
+TEST_CASE("content types other than JSON are refused") {
+  for (const char* good : {"", "application/json", "application/json; charset=utf-8",
+                           "Application/JSON ;x", "application/vnd.api+json"})
+    CHECK_NOTHROW(check_content_type(good));
+  for (const char* bad :
+       {"text/plain", "application/x-www-form-urlencoded", "json", "application/jsonp"})
+    CHECK(failure_of([&] { check_content_type(bad); }).status == 415);
+}
+
+// Any two fields together, each valid or not, give a value or a 400 that names one of the two.
+TEST_CASE("pairs of fields never fail in any other way than 400") {
+  const std::pair<const char*, const char*> fields[] = {{"temperature", "0"},
+                                                        {"temperature", "3"},
+                                                        {"top_p", "0.5"},
+                                                        {"top_k", "-1"},
+                                                        {"n", "8"},
+                                                        {"n", "0"},
+                                                        {"max_tokens", "65536"},
+                                                        {"max_tokens", "1"},
+                                                        {"min_tokens", "2"},
+                                                        {"stop", "\"x\""},
+                                                        {"stop", "[]"},
+                                                        {"stop", "{}"},
+                                                        {"logprobs", "true"},
+                                                        {"top_logprobs", "5"},
+                                                        {"stream", "true"},
+                                                        {"stream_options", "{}"},
+                                                        {"logit_bias", "{}"},
+                                                        {"seed", "1e3"},
+                                                        {"ignore_eos", "true"},
+                                                        {"tools", "[]"},
+                                                        {"tools", "[1]"},
+                                                        {"max_completion_tokens", "3"},
+                                                        {"_x", "1"},
+                                                        {"zzz", "[]"}};
+  size_t accepted = 0;
+  for (const auto& [a, x] : fields)
+    for (const auto& [b, y] : fields) {
+      const std::string pair =
+          "\"" + std::string(a) + "\":" + x + ",\"" + std::string(b) + "\":" + y;
+      CAPTURE(pair);
+      const failure f = chat_failure(chat(pair));
+      if (f.status == 0) {
+        ++accepted;
+        continue;
+      }
+      CHECK(f.status == 400);
+      if (std::string(a) == b)
+        CHECK(f.code == "invalid_json");
+      else
+        CHECK((f.param == a || f.param == b));
+    }
+  CHECK(accepted > 100);
+}
+
+TEST_CASE("damaged bodies give a value or a 400, never anything else") {
+  const std::string good =
+      chat(R"("temperature":0.5,"stop":["a"],"logit_bias":{"5":1},"n":2,"seed":5,"max_tokens":10)");
+  std::mt19937 random(29);
+  size_t accepted = 0;
+  for (int round = 0; round < 20'000; ++round) {
+    std::string body = good;
+    for (unsigned n = 1 + random() % 3; n; --n) {
+      const size_t at = random() % body.size();
+      switch (random() % 3) {
+      case 0:
+        body[at] = static_cast<char>(random());
+        break;
+      case 1:
+        body.erase(at, 1 + random() % 5);
+        break;
+      default:
+        body.insert(at, 1, "{}[]\",:-e9"[random() % 10]);
+        break;
+      }
+    }
+    const failure f = chat_failure(body);
+    CHECK((f.status == 0 || f.status == 400));
+    accepted += f.status == 0;
+  }
+  CHECK(accepted > 100);
+}

@@ -1,0 +1,108 @@
+// Routes and keys: who may ask what.
+#include "net/api_error.hpp"
+#include "net/api_keys.hpp"
+#include "net/api_route.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <unistd.h>
+
+using namespace lamella::net;
+
+namespace {
+
+int status_for(std::string_view method, std::string_view path) {
+  try {
+    find_route(method, path);
+  } catch (const api_error& error) {
+    return error.status;
+  }
+  return 200;
+}
+
+std::string error_of(std::string_view keys) {
+  try {
+    api_keys::from_text(keys, "keys.txt");
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+} // namespace
+
+TEST_CASE("routes are found with and without trailing slash and by their aliases") {
+  CHECK(find_route("POST", "/v1/chat/completions").route == api_route::chat_completions);
+  CHECK(find_route("POST", "/v1/chat/completions/").route == api_route::chat_completions);
+  CHECK(find_route("GET", "/v1/models/").route == api_route::models);
+  CHECK(find_route("GET", "/v1/models/a/b").id == "a/b");
+  CHECK(find_route("GET", "/v1/models/a%2Fb").id == "a/b");
+  CHECK(find_route("POST", "/v1/tokenize").route == api_route::tokenize);
+  CHECK(find_route("HEAD", "/v2/health/ready").route == api_route::ready);
+  CHECK(find_route("DELETE", "/admin/workers/3").id == "workers/3");
+  CHECK(find_route("OPTIONS", "/v1/completions").route == api_route::completions);
+  CHECK(route_name(api_route::tokenize) == "/tokenize");
+  CHECK(route_name(api_route::model) == "/v1/models/{id}");
+}
+
+TEST_CASE("unknown routes are 404 and wrong methods 405 with what is allowed") {
+  for (const char* path : {"/", "/v1", "/v1/chat", "/v1/chat/completions/x", "//v1/models",
+                           "/v1/models/%", "/v1/models/%00", "/V1/models", "*"})
+    CHECK(status_for("GET", path) == 404);
+  CHECK(status_for("GET", "/v1/completions") == 405);
+  CHECK(status_for("POST", "/v1/models") == 405);
+  CHECK(status_for("PUT", "/health") == 405);
+  try {
+    find_route("POST", "/metrics");
+    FAIL("accepted");
+  } catch (const api_error& error) {
+    CHECK(error.allow == "GET, HEAD");
+  }
+}
+
+TEST_CASE("percent escapes and query values are decoded strictly") {
+  CHECK(percent_decode("a%20%c3%A9") == "a é");
+  for (const char* bad : {"%", "%4", "%zz", "a%0", "%00"}) CHECK(!percent_decode(bad));
+  CHECK(query_value("verbose=1&x=a%26b&y", "x") == "a&b");
+  CHECK(query_value("verbose=1&x=a%26b&y", "y") == "");
+  CHECK(!query_value("verbose=1", "v"));
+  CHECK(!query_value("", "v"));
+}
+
+TEST_CASE("keys come from a file with comments and are found by all three headers") {
+  const auto keys = api_keys::from_text("# team a\nlam_0123456789\r\n\n  lam_abcdefghij  \n", "k");
+  CHECK(keys.size() == 2);
+  CHECK(keys.contains("lam_0123456789"));
+  CHECK(keys.contains("lam_abcdefghij"));
+  CHECK_FALSE(keys.contains("lam_0123456788"));
+  CHECK_FALSE(keys.contains(""));
+  CHECK_FALSE(keys.contains(std::string(10'000, 'x')));
+  CHECK(keys.admits({{"Authorization", "Bearer lam_0123456789"}}));
+  CHECK(keys.admits({{"authorization", "bearer  lam_0123456789"}}));
+  CHECK(keys.admits({{"api-key", "lam_abcdefghij"}}));
+  CHECK(keys.admits({{"authorization", "Bearer none"}, {"X-Api-Key", "lam_abcdefghij"}}));
+  CHECK_FALSE(keys.admits({}));
+  CHECK_FALSE(keys.admits({{"authorization", "Bearer"}}));
+  CHECK_FALSE(keys.admits({{"authorization", "lam_0123456789"}}));
+  CHECK_FALSE(keys.admits({{"authorization", "Basic lam_0123456789"}}));
+  CHECK(api_keys().admits({}));
+  CHECK(api_keys().admits({{"authorization", "Bearer EMPTY"}}));
+}
+
+TEST_CASE("bad key files are refused with file and line and without the key") {
+  CHECK(error_of("") == "keys.txt: no API key in it (one per line, # starts a comment)");
+  CHECK(error_of("# only a comment\n").find("no API key") != std::string::npos);
+  CHECK(error_of("lam_0123456789\nshort\n")
+        == "keys.txt:2: an API key has 8 to 256 characters, this one 5");
+  const std::string spaced = error_of("secret value\n");
+  CHECK(spaced == "keys.txt:1: an API key consists of visible ASCII characters only");
+  CHECK_THROWS_AS(api_keys::from_file("/nonexistent/keys"), std::runtime_error);
+  const auto file =
+      std::filesystem::temp_directory_path() / ("lamella-keys-" + std::to_string(::getpid()));
+  std::ofstream(file) << "lam_0123456789\n";
+  CHECK(api_keys::from_file(file).contains("lam_0123456789"));
+  std::filesystem::remove(file);
+}
