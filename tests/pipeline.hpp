@@ -85,6 +85,7 @@ public:
     launch.sample_seats.assign(launch.samples.size(), 0);
     const auto heads = options_.by_request ? spec.kv_heads : spec.kv_heads / options_.shards;
     std::vector<std::future<gpu::work_status>> ends;
+    std::vector<std::shared_ptr<gpu::attention_runner>> attentions;
     const auto deadline = gpu::clock::now() + std::chrono::minutes{2};
     for (uint32_t i = 0; i < shards_.size(); ++i) {
       auto& s = shards_[i];
@@ -94,16 +95,16 @@ public:
       launch.shares.push_back({s.forth.to, s.back.from, part.rows, first_head, heads});
       gpu::attention_launch a{launch.tag, static_cast<uint32_t>(part.rows.size()), spec.group(),
                               spec.attention_scale(), options_.wire, part.spans, part.runs};
-      ends.push_back(start(*s.stream,
-                           std::make_shared<gpu::attention_runner>(
-                             s.cache, *options_.ops, a, s.forth.from, s.back.to, s.workspace),
-                           deadline));
+      attentions.push_back(std::make_shared<gpu::attention_runner>(
+        s.cache, *options_.ops, a, s.forth.from, s.back.to, s.workspace));
+      ends.push_back(start(*s.stream, attentions.back(), deadline));
     }
     auto runner = std::make_shared<gpu::slice_runner>(program_, weights_, *options_.ops, launch,
                                                       state_);
     ends.push_back(start(*stream_, runner, deadline));
     for (auto& e : ends) REQUIRE(e.get() == gpu::work_status::done);
     bytes_ = runner->bytes_sent();
+    for (const auto& a : attentions) bytes_ += a->bytes_sent();
     sampled_ = runner->sampled();
     std::vector<std::vector<float>> result;
     for (size_t i = 0; i < launch.selected.size(); ++i)
@@ -113,6 +114,7 @@ public:
   }
 
   const std::vector<gpu::sampled_token>& sampled() const { return sampled_; }
+  /// Of the last iteration, both ways.
   uint64_t bytes_sent() const { return bytes_; }
   const model::model_spec& spec() const { return program_->spec; }
 
