@@ -69,7 +69,8 @@ void pump(scheduler_ptr self) {
         auto& state = self->state;
         state.asking = false;
         if (state.waiting.contains(entry.first)) {
-          state.queue->started();
+          // Not the head any more if a resumed one came meanwhile.
+          state.queue->withdraw(entry.first);
           start(self, entry, batch, grant);
         } else { // withdrawn meanwhile
           kv_release back;
