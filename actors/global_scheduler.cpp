@@ -113,6 +113,9 @@ void on_retire(scheduler_ptr self, sequence_id sequence) {
   auto node = self->state.seated.extract(sequence);
   if (!node) return;
   --self->state.seats[node.mapped()];
+  // Now nothing has to be kept free for those that run: a refusal may no longer hold, and no slot
+  // may ever come back to say so.
+  if (self->state.seated.empty()) self->state.starved = false;
   pump(self);
 }
 
