@@ -364,11 +364,10 @@ void read_body(request_state& st) {
   uint64_t longest = 0;
   for (const auto& p : st.prompts) longest = std::max<uint64_t>(longest, p.size());
   const auto& server = *st.server;
-  st.max_tokens = net::resolve_max_tokens(st.params, longest, server.context_tokens,
-                                          st.prompts.size(), server.limits, field);
   const auto room = server.slots > server.window_slots ? server.slots - server.window_slots : 0;
-  if (longest + st.max_tokens > room)
-    throw net::context_length_exceeded(longest, st.max_tokens, room);
+  st.max_tokens
+    = net::resolve_max_tokens(st.params, longest, std::min(server.context_tokens, room),
+                              st.prompts.size(), server.limits, field);
 }
 
 void prepare(request_state& st) {
