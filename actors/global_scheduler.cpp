@@ -16,6 +16,10 @@ void publish(scheduler_ptr self) {
   const auto& st = self->state;
   if (st.config.numbers)
     st.config.numbers->set_requests(st.seated.size(), st.queue->waiting());
+  if (st.config.health)
+    st.config.health->set_queue_full(
+      st.queue->waiting() >= st.config.limits.queue_requests
+      || st.queue->waiting_tokens() >= st.config.limits.queue_tokens);
 }
 
 void answer(scheduler_ptr self, sequence_id first, caf::error reason) {
