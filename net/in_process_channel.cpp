@@ -16,7 +16,7 @@ namespace {
 class ring {
 public:
   ring(size_t slots, size_t slot_bytes)
-    : slots_{slots}, slot_bytes_{(slot_bytes + 63) / 64 * 64}, frames_(slots) {
+      : slots_{slots}, slot_bytes_{(slot_bytes + 63) / 64 * 64}, frames_(slots) {
     auto* p = mmap(nullptr, slots_ * slot_bytes_, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED) throw std::bad_alloc{};

@@ -3,7 +3,8 @@
 #if defined(__AVX512VNNI__)
 
 #if defined(__GNUC__) && !defined(__clang__)
-// GCC 12's own headers leave "undefined" vectors uninitialised, and it warns where they are inlined.
+// GCC 12's own headers leave "undefined" vectors uninitialised, and it warns where they are
+// inlined.
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif

@@ -54,9 +54,12 @@ void item_of(const product& call, const matmul_part& part, uint32_t first_row, u
   constexpr int tile_panels = is_plain(type) ? lanes::plain_panels : lanes::quantised_panels;
   auto last = first_panel + panels;
   auto panel = first_panel;
-  if (rows == 1) // more panels at once: only the memory's pace matters
-    for (; panel + 4 <= last; panel += 4)
-      panel_group<type, 1, 4>(call, part, first_row, rows, panel);
+  if constexpr (lanes::single_row_panels > tile_panels) {
+    constexpr uint32_t many = lanes::single_row_panels; // one row needs few registers
+    if (rows == 1)
+      for (; panel + many <= last; panel += many)
+        panel_group<type, 1, many>(call, part, first_row, rows, panel);
+  }
   for (; panel + tile_panels <= last; panel += tile_panels)
     panel_group<type, tile_rows, tile_panels>(call, part, first_row, rows, panel);
   if constexpr (tile_panels > 1)
@@ -91,14 +94,20 @@ void run_item(const product& call, const matmul_part& part, size_t item) {
   }
 }
 
-/// One row to int8. A row with NaN or infinity gets such scales, so that it stays visible.
+/// One row to int8. A block with NaN or infinity gets a scale that is none, so that it stays
+/// visible.
 void quantise_row(const float* x, uint32_t inputs, int8_t* q, block_scale* scale) {
   for (uint32_t b = 0; b < inputs / 32; ++b, x += 32, q += 32) {
     auto highest = std::bit_cast<float>(lanes::absolute_maximum_bits(x));
+    if (!(highest < std::numeric_limits<float>::infinity())) {
+      constexpr float none = std::numeric_limits<float>::quiet_NaN();
+      __builtin_memset(q, 0, 32);
+      scale[b] = {none, none, 0, 0};
+      continue;
+    }
     // Below this 127 / highest would overflow; such a block is zero.
     bool tiny = highest < 1e-30f;
     auto sum = lanes::quantise(x, tiny ? 0.0f : 127.0f / highest, q);
-    if (!(highest < std::numeric_limits<float>::infinity())) sum = 0; // it means nothing
     float d = tiny ? 0.0f : highest / 127.0f;
     scale[b] = {d, d * static_cast<float>(sum), -8 * sum, -128 * sum};
   }

@@ -1,0 +1,211 @@
+/// Sixteen fp32 lanes as two AVX2 registers; see lanes_avx512.hpp.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace lamella::gpu {
+namespace {
+
+struct lanes {
+  struct vec {
+    __m256 a, b;
+  };
+
+  // Sixteen registers hold few sums; a second row still halves the loads of weights.
+  static constexpr int quantised_rows = 2, quantised_panels = 1, single_row_panels = 2;
+  static constexpr int plain_rows = 4, plain_panels = 1;
+  static constexpr int queries = 1, value_vectors = 4;
+  static constexpr uint32_t prefetch_bytes = 12288;
+
+  static vec zero() { return {_mm256_setzero_ps(), _mm256_setzero_ps()}; }
+  static vec set(float x) { return {_mm256_set1_ps(x), _mm256_set1_ps(x)}; }
+  static vec load(const float* p) { return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)}; }
+  static vec load_f16(const void* p) {
+    const auto* halves = static_cast<const __m128i*>(p);
+    return {_mm256_cvtph_ps(_mm_loadu_si128(halves)), _mm256_cvtph_ps(_mm_loadu_si128(halves + 1))};
+  }
+  static vec load_bf16(const void* p) {
+    const auto* halves = static_cast<const __m128i*>(p);
+    return {widen_bf16(_mm_loadu_si128(halves)), widen_bf16(_mm_loadu_si128(halves + 1))};
+  }
+  static void store(float* p, vec v) {
+    _mm256_storeu_ps(p, v.a);
+    _mm256_storeu_ps(p + 8, v.b);
+  }
+  static void store_f16(void* p, vec v) {
+    constexpr int nearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+    auto* halves = static_cast<__m128i*>(p);
+    _mm_storeu_si128(halves, _mm256_cvtps_ph(v.a, nearest));
+    _mm_storeu_si128(halves + 1, _mm256_cvtps_ph(v.b, nearest));
+  }
+  static vec load_first(const float* p, uint32_t n) {
+    return {_mm256_maskload_ps(p, first(n, 0)),
+            n > 8 ? _mm256_maskload_ps(p + 8, first(n, 8)) : _mm256_setzero_ps()};
+  }
+  static void store_first(float* p, vec v, uint32_t n) {
+    _mm256_maskstore_ps(p, first(n, 0), v.a);
+    if (n > 8) _mm256_maskstore_ps(p + 8, first(n, 8), v.b);
+  }
+
+  static vec add(vec x, vec y) { return {_mm256_add_ps(x.a, y.a), _mm256_add_ps(x.b, y.b)}; }
+  static vec sub(vec x, vec y) { return {_mm256_sub_ps(x.a, y.a), _mm256_sub_ps(x.b, y.b)}; }
+  static vec mul(vec x, vec y) { return {_mm256_mul_ps(x.a, y.a), _mm256_mul_ps(x.b, y.b)}; }
+  static vec div(vec x, vec y) { return {_mm256_div_ps(x.a, y.a), _mm256_div_ps(x.b, y.b)}; }
+  static vec max(vec x, vec y) { return {_mm256_max_ps(x.a, y.a), _mm256_max_ps(x.b, y.b)}; }
+  static vec min(vec x, vec y) { return {_mm256_min_ps(x.a, y.a), _mm256_min_ps(x.b, y.b)}; }
+  static vec fma(vec x, vec y, vec z) {
+    return {_mm256_fmadd_ps(x.a, y.a, z.a), _mm256_fmadd_ps(x.b, y.b, z.b)};
+  }
+  static vec round(vec v) {
+    constexpr int nearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+    return {_mm256_round_ps(v.a, nearest), _mm256_round_ps(v.b, nearest)};
+  }
+  static vec times_power_of_two(vec v, vec n) {
+    return {_mm256_mul_ps(v.a, power(n.a)), _mm256_mul_ps(v.b, power(n.b))};
+  }
+  static vec zero_below(vec v, vec x, float limit) {
+    auto l = _mm256_set1_ps(limit);
+    return {_mm256_and_ps(v.a, _mm256_cmp_ps(x.a, l, _CMP_NLT_UQ)),
+            _mm256_and_ps(v.b, _mm256_cmp_ps(x.b, l, _CMP_NLT_UQ))};
+  }
+  static vec keep_first(vec v, uint32_t n, float other) {
+    auto o = _mm256_set1_ps(other);
+    return {_mm256_blendv_ps(o, v.a, _mm256_castsi256_ps(first(n, 0))),
+            _mm256_blendv_ps(o, v.b, _mm256_castsi256_ps(first(n, 8)))};
+  }
+
+  static float sum(vec v) {
+    auto half = _mm256_add_ps(v.a, v.b);
+    auto quarter = _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
+    auto pair = _mm_add_ps(quarter, _mm_movehl_ps(quarter, quarter));
+    return _mm_cvtss_f32(_mm_add_ss(pair, _mm_movehdup_ps(pair)));
+  }
+  static float maximum(vec v) {
+    auto half = _mm256_max_ps(v.a, v.b);
+    auto quarter = _mm_max_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
+    auto pair = _mm_max_ps(quarter, _mm_movehl_ps(quarter, quarter));
+    return _mm_cvtss_f32(_mm_max_ss(pair, _mm_movehdup_ps(pair)));
+  }
+
+  using partial = __m256;
+  static partial partial_sums(vec a, vec b, vec c, vec d) {
+    auto ab = _mm256_castps_pd(interleaved_sum(_mm256_add_ps(a.a, a.b), _mm256_add_ps(b.a, b.b)));
+    auto cd = _mm256_castps_pd(interleaved_sum(_mm256_add_ps(c.a, c.b), _mm256_add_ps(d.a, d.b)));
+    return _mm256_add_ps(_mm256_castpd_ps(_mm256_unpacklo_pd(ab, cd)),
+                         _mm256_castpd_ps(_mm256_unpackhi_pd(ab, cd)));
+  }
+  static vec sums(partial p0, partial p1, partial p2, partial p3) {
+    return {
+        _mm256_add_ps(_mm256_permute2f128_ps(p0, p1, 0x20), _mm256_permute2f128_ps(p0, p1, 0x31)),
+        _mm256_add_ps(_mm256_permute2f128_ps(p2, p3, 0x20), _mm256_permute2f128_ps(p2, p3, 0x31))};
+  }
+
+  // --- products of bytes ---
+  // maddubs adds pairs of u8 x s8 in 16 bits and saturates. Nibbles: eight such pairs stay below
+  // 8 * 2 * 15 * 127 = 30480, so a block is summed in 16 bits. Bytes: |w| x (a with the sign of w)
+  // stays below 2 * 128 * 127 = 32512 for a pair, which is widened at once.
+
+  static constexpr bool raised_bytes = false;
+  struct values {
+    __m256i a, b; ///< outputs 0-7 and 8-15
+  };
+  using activations = __m256i;
+  template <bool nibbles> using block_sums = values;
+
+  static values load_values(const std::byte* p) {
+    auto raised = load_nibbles(p);
+    auto flip = _mm256_set1_epi8(-128);
+    return {_mm256_xor_si256(raised.a, flip), _mm256_xor_si256(raised.b, flip)};
+  }
+  static values load_nibbles(const std::byte* p) {
+    const auto* v = reinterpret_cast<const __m256i*>(p);
+    return {_mm256_loadu_si256(v), _mm256_loadu_si256(v + 1)};
+  }
+  static values low_nibbles(values v) {
+    auto mask = _mm256_set1_epi8(15);
+    return {_mm256_and_si256(v.a, mask), _mm256_and_si256(v.b, mask)};
+  }
+  static values high_nibbles(values v) {
+    return low_nibbles({_mm256_srli_epi16(v.a, 4), _mm256_srli_epi16(v.b, 4)});
+  }
+  static activations broadcast(const int8_t* p) {
+    int four;
+    __builtin_memcpy(&four, p, sizeof four);
+    return _mm256_set1_epi32(four);
+  }
+  template <bool nibbles> static values start(int32_t) {
+    return {_mm256_setzero_si256(), _mm256_setzero_si256()};
+  }
+  template <bool nibbles> static values accumulate(values sums, values w, activations x) {
+    if constexpr (nibbles)
+      return {_mm256_add_epi16(sums.a, _mm256_maddubs_epi16(w.a, x)),
+              _mm256_add_epi16(sums.b, _mm256_maddubs_epi16(w.b, x))};
+    else
+      return {_mm256_add_epi32(sums.a, signed_products(w.a, x)),
+              _mm256_add_epi32(sums.b, signed_products(w.b, x))};
+  }
+  template <bool nibbles> static vec finish(values sums, int32_t bias) {
+    if constexpr (nibbles) {
+      auto ones = _mm256_set1_epi16(1);
+      auto b = _mm256_set1_epi32(bias);
+      sums = {_mm256_add_epi32(_mm256_madd_epi16(sums.a, ones), b),
+              _mm256_add_epi32(_mm256_madd_epi16(sums.b, ones), b)};
+    }
+    return {_mm256_cvtepi32_ps(sums.a), _mm256_cvtepi32_ps(sums.b)};
+  }
+
+  static uint32_t absolute_maximum_bits(const float* x) {
+    auto mask = _mm256_set1_epi32(0x7fffffff);
+    auto most = _mm256_setzero_si256();
+    for (int i = 0; i < 32; i += 8)
+      most = _mm256_max_epu32(most,
+                              _mm256_and_si256(_mm256_castps_si256(_mm256_loadu_ps(x + i)), mask));
+    auto half = _mm_max_epu32(_mm256_castsi256_si128(most), _mm256_extracti128_si256(most, 1));
+    half = _mm_max_epu32(half, _mm_shuffle_epi32(half, 0x4e));
+    half = _mm_max_epu32(half, _mm_shuffle_epi32(half, 0xb1));
+    return static_cast<uint32_t>(_mm_cvtsi128_si32(half));
+  }
+  static int32_t quantise(const float* x, float factor, int8_t* q) {
+    auto f = _mm256_set1_ps(factor);
+    __m256i v[4];
+    for (int i = 0; i < 4; ++i)
+      v[i] = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + 8 * i), f));
+    // Packing works within halves of a register; the permutation puts its words back in order.
+    auto words = _mm256_packs_epi16(_mm256_packs_epi32(v[0], v[1]), _mm256_packs_epi32(v[2], v[3]));
+    words = _mm256_permutevar8x32_epi32(words, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(q), words);
+    auto sum = _mm256_add_epi32(_mm256_add_epi32(v[0], v[1]), _mm256_add_epi32(v[2], v[3]));
+    auto half = _mm_add_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
+    half = _mm_add_epi32(half, _mm_shuffle_epi32(half, 0x4e));
+    half = _mm_add_epi32(half, _mm_shuffle_epi32(half, 0xb1));
+    return _mm_cvtsi128_si32(half);
+  }
+
+private:
+  /// All bits set in lanes begin + i < n.
+  static __m256i first(uint32_t n, int begin) {
+    auto index =
+        _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(begin));
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)), index);
+  }
+  static __m256 widen_bf16(__m128i v) {
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(v), 16));
+  }
+  static __m256 power(__m256 n) {
+    auto exponent = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(exponent, 23));
+  }
+  static __m256 interleaved_sum(__m256 x, __m256 y) {
+    return _mm256_add_ps(_mm256_unpacklo_ps(x, y), _mm256_unpackhi_ps(x, y));
+  }
+  static __m256i signed_products(__m256i w, __m256i x) {
+    auto pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w));
+    return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+  }
+};
+
+} // namespace
+} // namespace lamella::gpu
