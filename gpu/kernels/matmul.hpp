@@ -23,11 +23,11 @@ struct product {
 template <tensor_type type, int tile_rows, int panels>
 void panel_group(const product& call, const matmul_part& part, uint32_t first_row, uint32_t rows,
                  uint32_t first_panel) {
-  constexpr size_t fits_level_one = 24 << 10;
+  constexpr size_t fits_cache = 256 << 10; // of the second level
   const auto inputs = part.weight.inputs;
   const auto stride = panel_bytes(type, inputs);
   const auto* panel = part.weight.data + first_panel * stride;
-  auto fetch = panels * stride <= fits_level_one ? panels * stride : size_t{2048};
+  auto fetch = panels * stride <= fits_cache ? panels * stride : size_t{4096};
   auto first_output = first_panel * panel_outputs;
   auto last_columns = part.weight.outputs - first_output - (panels - 1) * panel_outputs;
   auto tiles = (rows + tile_rows - 1) / tile_rows;

@@ -1,9 +1,11 @@
 #include "gpu/kernels/philox.hpp"
 #include "gpu/kernels/scalar_math.hpp"
 #include "gpu/kernels/sets.hpp"
+#include "gpu/kernels/truncation.hpp"
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -15,22 +17,13 @@ constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
 
 /// Tokens more than this below the best one (after temperature) are never drawn: together they
 /// weigh less than 2^-40 of the best, whatever the vocabulary.
-constexpr double weightless = -40;
-
-struct candidate {
-  double score; ///< (logit - highest) / temperature, <= 0
-  uint32_t token;
-};
-
-/// The order of every choice: higher first, lower id on ties.
-bool before(const candidate& a, const candidate& b) {
-  return a.score > b.score || (a.score == b.score && a.token < b.token);
-}
+constexpr float weightless = -40;
 
 /// Room of one thread.
 struct workspace {
-  float* edited;         ///< [vocabulary]
-  candidate* candidates; ///< [vocabulary]
+  float* edited;    ///< [vocabulary]
+  float* weights;   ///< [vocabulary]
+  uint32_t* tokens; ///< [vocabulary]
 };
 
 struct scan_result {
@@ -94,43 +87,113 @@ void top_logprobs(const float* x, uint32_t n, uint32_t count, double normaliser,
   for (auto& t : out) t.logprob = static_cast<float>(t.logprob - normaliser);
 }
 
-/// Truncates the candidates and draws one of them.
-uint32_t draw(const sample_record& how, candidate* first, candidate* last) {
-  if (how.top_k != 0 && how.top_k < last - first) {
-    std::nth_element(first, first + how.top_k, last, before);
-    last = first + how.top_k;
-    // Which order nth_element leaves is the library's affair; the draw needs one of its own.
-    std::sort(first, last, [](const auto& a, const auto& b) { return a.token < b.token; });
-  }
-  for (auto* c = first; c != last; ++c) c->score = exp_double(c->score);
+/// e^x for x <= 0, 0 below `weightless`; relative error 2e-7. Exactly 1 at 0, never more. Without
+/// branches, so that the loop over a vocabulary is vectorised.
+inline float weight_of(float x) {
+  constexpr float magic = 0x1.8p23f; // adding and taking it away rounds to an integer
+  float limited = x < weightless ? weightless : x;
+  float shifted = limited * 0x1.715476p+0f + magic;
+  float n = shifted - magic;
+  float r = limited - n * 0x1.62ep-1f - n * 0x1.0bfbe8p-15f;
+  float p = 1.0f / 720;
+  p = p * r + 1.0f / 120;
+  p = p * r + 1.0f / 24;
+  p = p * r + 1.0f / 6;
+  p = p * r + 0.5f;
+  p = p * r + 1.0f;
+  p = p * r + 1.0f;
+  auto power = std::bit_cast<float>((std::bit_cast<uint32_t>(shifted) + 127) << 23);
+  float weight = p * power;
+  weight = weight > 1.0f ? 1.0f : weight;
+  return x < weightless ? 0.0f : weight;
+}
+
+constexpr uint32_t block_tokens = 64;
+
+/// Sum of up to 64 weights in eight lanes, always in the same order.
+double block_sum(const float* weights, uint32_t count) {
+  double lanes[8] = {};
+  for (uint32_t i = 0; i + 8 <= count; i += 8)
+    for (uint32_t j = 0; j < 8; ++j) lanes[j] += weights[i + j];
+  for (uint32_t i = count / 8 * 8; i < count; ++i) lanes[0] += weights[i];
+  return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3]))
+         + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
+}
+
+/// Draws from a whole vocabulary by weight: first the block, then the token in it.
+uint32_t draw_from_all(const float* weights, uint32_t n, double uniform) {
   double total = 0;
-  for (auto* c = first; c != last; ++c) total += c->score;
-  if (how.top_p < 1) {
-    // Popping a heap sorts just as far as needed. The kept ones gather at the end, lowest first.
-    auto after = [](const auto& a, const auto& b) { return before(b, a); };
-    std::make_heap(first, last, after);
-    auto* heap_end = last;
-    double kept = 0;
-    do {
-      std::pop_heap(first, heap_end, after);
-      kept += (--heap_end)->score;
-    } while (heap_end != first && kept < how.top_p * total);
-    first = heap_end;
-    total = kept;
+  for (uint32_t at = 0; at < n; at += block_tokens)
+    total += block_sum(weights + at, std::min(block_tokens, n - at));
+  double target = uniform * total;
+  uint32_t last = 0;
+  for (uint32_t at = 0; at < n; at += block_tokens) {
+    auto count = std::min(block_tokens, n - at);
+    auto sum = block_sum(weights + at, count);
+    if (target >= sum) {
+      target -= sum;
+      if (sum > 0) last = at;
+      continue;
+    }
+    last = at;
+    for (uint32_t i = at; i < at + count; ++i) {
+      target -= weights[i];
+      if (target < 0) return i;
+    }
+    break; // the block's sum was rounded up: its last token is meant
   }
-  if (how.min_p > 0) {
-    // The best token's weight is e^0 = 1 and it survived everything above.
-    double least = how.min_p < 1 ? how.min_p : 1;
-    last = std::remove_if(first, last, [&](const auto& c) { return c.score < least; });
-    total = 0;
-    for (auto* c = first; c != last; ++c) total += c->score;
+  auto end = std::min(last + block_tokens, n);
+  while (end - 1 > last && weights[end - 1] == 0) --end;
+  return end - 1;
+}
+
+/// Draws from some tokens, in their order.
+uint32_t draw_from(const float* weights, const uint32_t* tokens, size_t count, double uniform) {
+  double total = 0;
+  for (size_t i = 0; i < count; ++i) total += weights[tokens[i]];
+  double target = uniform * total;
+  for (size_t i = 0; i + 1 < count; ++i) {
+    target -= weights[tokens[i]];
+    if (target < 0) return tokens[i];
   }
-  double target = philox_uniform(how.seed, how.choice, how.draw) * total;
-  for (auto* c = first; c != last - 1; ++c) {
-    target -= c->score;
-    if (target < 0) return c->token;
+  return tokens[count - 1];
+}
+
+/// Truncates and draws; x are logits after edits.
+uint32_t draw(const sample_record& how, const float* x, uint32_t n, float highest,
+              const workspace& room) {
+  float scale = std::min(1.0f / how.temperature, 1e30f);
+  for (uint32_t i = 0; i < n; ++i) room.weights[i] = weight_of((x[i] - highest) * scale);
+  auto uniform = philox_uniform(how.seed, how.choice, how.draw);
+  // The best token's weight is exactly 1: what min_p leaves does not depend on what came before it.
+  float least = std::min(how.min_p, 1.0f);
+  bool by_count = how.top_k != 0 && how.top_k < n, by_share = how.top_p < 1;
+  if (!by_count && !by_share) {
+    if (least > 0)
+      for (uint32_t i = 0; i < n; ++i)
+        room.weights[i] = room.weights[i] < least ? 0.0f : room.weights[i];
+    return draw_from_all(room.weights, n, uniform);
   }
-  return (last - 1)->token;
+  truncation choose{x, room.weights, n};
+  size_t kept;
+  if (by_count) {
+    kept = choose.highest(how.top_k, room.tokens);
+    if (by_share) {
+      std::sort(room.tokens, room.tokens + kept,
+                [&](uint32_t a, uint32_t b) { return choose.before(a, b); });
+      double total = 0, share = 0;
+      for (size_t i = 0; i < kept; ++i) total += room.weights[room.tokens[i]];
+      size_t enough = 0;
+      do share += room.weights[room.tokens[enough++]];
+      while (enough < kept && share < how.top_p * total);
+      kept = enough;
+    }
+  } else {
+    kept = choose.heaviest(how.top_p, room.tokens);
+  }
+  auto* end = std::remove_if(room.tokens, room.tokens + kept,
+                             [&](uint32_t token) { return room.weights[token] < least; });
+  return draw_from(room.weights, room.tokens, static_cast<size_t>(end - room.tokens), uniform);
 }
 
 void sample_row(const sample_args& args, const sample_record& how, const workspace& room,
@@ -163,14 +226,7 @@ void sample_row(const sample_args& args, const sample_record& how, const workspa
   if (!(how.temperature > 0)) {
     out.token = first_equal(x, n, highest);
   } else {
-    double scale = 1.0 / how.temperature;
-    auto* last = room.candidates;
-    for (uint32_t i = 0; i < n; ++i) {
-      double score = (static_cast<double>(x[i]) - highest) * scale;
-      *last = {score, i};
-      last += score > weightless; // false for -infinity and NaN too
-    }
-    out.token = draw(how, room.candidates, last);
+    out.token = draw(how, x, n, highest, room);
   }
   if (how.logprobs != 0) {
     auto normaliser = log_sum_exp(row, n, raw.highest);
@@ -184,13 +240,13 @@ void sample_row(const sample_args& args, const sample_record& how, const workspa
 void sample_rows(const sample_args& args, kernel_context context) {
   arena::scope scope{context.scratch};
   auto threads = std::min<size_t>(context.workers.size(), args.records.size());
-  // One element of slack: a candidate is written before it is known to count.
-  size_t n = size_t{args.vocabulary} + 1;
+  size_t n = args.vocabulary;
   auto* edited = context.scratch.allocate<float>(threads * n);
-  auto* candidates = context.scratch.allocate<candidate>(threads * n);
+  auto* weights = context.scratch.allocate<float>(threads * n);
+  auto* tokens = context.scratch.allocate<uint32_t>(threads * n);
   std::atomic<size_t> next{0};
   context.workers.for_each(threads, [&](size_t thread) {
-    workspace room{edited + thread * n, candidates + thread * n};
+    workspace room{edited + thread * n, weights + thread * n, tokens + thread * n};
     for (size_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < args.records.size();)
       sample_row(args, args.records[i], room, args.out[i]);
   });

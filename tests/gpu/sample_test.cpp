@@ -141,6 +141,42 @@ TEST_CASE("top_k, top_p and min_p keep exactly the tokens they should") {
   CHECK(kept([](auto& h) { h.top_k = 3, h.min_p = 0.6f; }) == list{1, 3});
 }
 
+TEST_CASE("truncation keeps what a full sort would keep") {
+  randomness random{8};
+  constexpr uint32_t vocabulary = 2000;
+  for (float spread : {0.5f, 3.0f, 20.0f})
+    for (uint32_t top_k : {0u, 1u, 5u, 40u, 500u})
+      for (float top_p : {0.1f, 0.5f, 0.9f, 0.999f, 1.0f})
+        for (float min_p : {0.0f, 0.05f}) {
+          CAPTURE(spread);
+          CAPTURE(top_k);
+          CAPTURE(top_p);
+          CAPTURE(min_p);
+          auto logits = random.normals(vocabulary);
+          for (auto& l : logits) l *= spread;
+          std::vector<uint32_t> order(vocabulary);
+          for (uint32_t i = 0; i < vocabulary; ++i) order[i] = i;
+          std::sort(order.begin(), order.end(),
+                    [&](uint32_t a, uint32_t b) { return logits[a] > logits[b]; });
+          if (top_k != 0) order.resize(top_k);
+          auto weight = [&](uint32_t t) { return std::exp(double{logits[t]} - logits[order[0]]); };
+          double total = 0, share = 0;
+          for (auto t : order) total += weight(t);
+          size_t kept = 0;
+          // A border within rounding of the weights may fall on either side.
+          while (kept < order.size() && share < (top_p + 1e-5) * total)
+            share += weight(order[kept++]);
+          auto how = drawing(0);
+          how.top_k = top_k;
+          how.top_p = top_p;
+          how.min_p = min_p;
+          auto seen = histogram(logits, how, 300);
+          std::vector<bool> allowed(vocabulary);
+          for (size_t i = 0; i < kept; ++i) allowed[order[i]] = weight(order[i]) >= min_p - 1e-5;
+          for (uint32_t t = 0; t < vocabulary; ++t) REQUIRE((seen[t] == 0 || allowed[t]));
+        }
+}
+
 TEST_CASE("ties at the edge of top_k and top_p go to the lowest ids") {
   std::vector<float> logits(50, 1.0f);
   auto how = drawing(0);
