@@ -24,6 +24,14 @@ loaded_model load_model(const std::filesystem::path& path) {
   auto graph = known->trace(spec);
   // Tensors first: a file that claims a thousand layers and has none is not worth cutting.
   for (const auto& weight : graph.weights) result.tensor(weight);
+  for (const auto& node : graph.nodes) {
+    if (node.kind != op_kind::rms_norm) continue;
+    const auto& norm = result.tensor(graph.weights[node.weight]);
+    if (block_elements(norm.type) != 1)
+      throw file_error{result.file->path(), {}, norm.name,
+                       "is a norm of type " + std::string{to_string(norm.type)}
+                         + "; norms must be f32, f16 or bf16"};
+  }
   const auto slices = split(graph);
   result.program = std::make_shared<model_program>(make_program(spec, std::move(graph), slices));
   std::vector<std::string_view> expected{"rope_freqs.weight"};

@@ -1,0 +1,288 @@
+// What keeps the house in order: who may include whom, how long a file may be, which words it may
+// not leave behind. The scanner is a few lines by hand; it reads #include lines and nothing else.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fs = std::filesystem;
+
+namespace {
+
+const fs::path root{LAMELLA_SOURCE_DIR};
+
+const std::map<std::string, std::set<std::string>> may_include{
+    {"model", {}},
+    {"scheduler", {"model"}},
+    {"config", {"model", "scheduler"}},
+    {"gpu", {"model"}},
+    {"net", {"gpu", "model"}},
+    {"actors", {"model", "scheduler", "config", "gpu", "net"}},
+    {"cli", {"model", "scheduler", "config", "gpu", "net", "actors"}},
+};
+
+/// Folders of headers that are not the standard library's or the system's, and who may use them.
+/// `sources_only`: not in headers, so that users of the folder compile without them.
+struct library {
+  std::set<std::string> folders;
+  bool sources_only;
+};
+const std::map<std::string, library> libraries{
+    {"boost/graph", {{"model"}, true}},
+    {"boost/json", {{"model"}, true}},
+    {"unicode", {{"model"}, true}},
+    {"sentencepiece", {{"model"}, true}},
+    {"yaml-cpp", {{"config"}, true}},
+    {"boost/asio", {{"net", "actors"}, false}},
+    {"boost/beast", {{"net"}, false}},
+    {"openssl", {{"net"}, true}},
+    {"prometheus", {{"net"}, false}},
+    {"zlib", {{"cli"}, true}},
+    {"boost/iostreams", {{"cli"}, true}},
+    {"caf", {{"actors", "cli"}, false}},
+    {"spdlog", {{"actors", "cli"}, false}},
+    {"fmt", {{"actors", "cli"}, false}},
+    {"CLI", {{"cli"}, false}},
+};
+
+/// Sources longer than 400 lines, with the reason. Headers have no excuse.
+const std::map<std::string, std::string> long_files{
+    {"net/http_session.cpp", "one state machine of a connection"},
+    {"actors/request.cpp", "one request from its prompt to its last token"},
+    {"actors/node.cpp", "the one place that builds the tree"},
+};
+
+struct include_line {
+  std::string path;
+  bool quoted; ///< "…" rather than <…>
+};
+
+/// The file that a line includes, if it is an #include line: `#`, `include`, and the name, with
+/// blanks between them.
+bool read_include(std::string_view line, include_line& out) {
+  const auto skip = [&] {
+    const auto at = line.find_first_not_of(" \t");
+    line.remove_prefix(at == std::string_view::npos ? line.size() : at);
+  };
+  skip();
+  if (!line.starts_with('#')) return false;
+  line.remove_prefix(1);
+  skip();
+  constexpr std::string_view word = "include";
+  if (!line.starts_with(word)) return false;
+  line.remove_prefix(word.size());
+  skip();
+  if (line.empty() || (line[0] != '"' && line[0] != '<')) return false;
+  out.quoted = line[0] == '"';
+  const auto end = line.find(out.quoted ? '"' : '>', 1);
+  if (end == std::string_view::npos) return false;
+  out.path = std::string{line.substr(1, end - 1)};
+  return true;
+}
+
+std::vector<std::string> lines_of(const fs::path& file) {
+  std::ifstream in{file};
+  REQUIRE_MESSAGE(in.good(), file);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+bool is_code(const fs::path& file) {
+  const auto extension = file.extension();
+  return extension == ".hpp" || extension == ".cpp" || extension == ".cu";
+}
+
+/// All code of a folder, in a fixed order.
+std::vector<fs::path> code_of(const std::string& folder) {
+  std::vector<fs::path> files;
+  if (!fs::exists(root / folder)) return files;
+  for (const auto& entry : fs::recursive_directory_iterator(root / folder))
+    if (entry.is_regular_file() && is_code(entry.path())) files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+std::string name_of(const fs::path& file) { return fs::relative(file, root).generic_string(); }
+
+/// Calls `f(file, include)` for every #include line of the folder.
+template <class F> size_t for_each_include(const std::string& folder, F f) {
+  size_t count = 0;
+  for (const auto& file : code_of(folder))
+    for (const auto& line : lines_of(file)) {
+      include_line found;
+      if (!read_include(line, found)) continue;
+      ++count;
+      INFO(name_of(file) << ": " << line);
+      f(file, found);
+    }
+  return count;
+}
+
+} // namespace
+
+TEST_CASE("the scanner reads include lines and nothing else") {
+  include_line x;
+  CHECK(read_include("#include \"model/json.hpp\"", x));
+  CHECK((x.path == "model/json.hpp" && x.quoted));
+  CHECK(read_include("  #\tinclude <caf/all.hpp> // actors", x));
+  CHECK((x.path == "caf/all.hpp" && !x.quoted));
+  for (const char* no : {"", "// #include \"a/b.hpp\"", "#define include", "#include",
+                         "include <a>", "#include MACRO", "#include <unfinished"})
+    CHECK_FALSE(read_include(no, x));
+}
+
+TEST_CASE("includes only point down") {
+  size_t seen = 0;
+  for (const auto& [name, allowed] : may_include) {
+    const auto& folder = name;
+    const auto& below = allowed;
+    seen += for_each_include(folder, [&](const fs::path&, const include_line& x) {
+      if (!x.quoted) return;
+      const auto slash = x.path.find('/');
+      REQUIRE_MESSAGE(slash != std::string::npos, "paths are written from the root");
+      const auto target = x.path.substr(0, slash);
+      CHECK((target == folder || below.contains(target)));
+      CHECK(fs::exists(root / x.path));
+    });
+  }
+  CHECK(seen > 100);
+}
+
+TEST_CASE("a folder of ours is included by a path from the root, in quotes") {
+  for (const auto& [folder, allowed] : may_include)
+    for_each_include(folder, [](const fs::path&, const include_line& x) {
+      const auto first = x.path.substr(0, x.path.find('/'));
+      if (may_include.contains(first) && x.path.find('/') != std::string::npos) CHECK(x.quoted);
+    });
+}
+
+TEST_CASE("outside libraries stay in the folders that may use them") {
+  size_t used = 0;
+  for (const auto& [name, allowed] : may_include) {
+    const auto& folder = name;
+    for_each_include(folder, [&](const fs::path& file, const include_line& x) {
+      if (x.quoted || x.path.find('/') == std::string::npos) return;
+      if (x.path.starts_with("sys/") || x.path.starts_with("netinet/")
+          || x.path.starts_with("arpa/") || x.path.starts_with("linux/"))
+        return;
+      const auto known = std::find_if(libraries.begin(), libraries.end(), [&](const auto& entry) {
+        return x.path.starts_with(entry.first + "/");
+      });
+      REQUIRE_MESSAGE(known != libraries.end(), "a library that the house does not know");
+      ++used;
+      CHECK(known->second.folders.contains(folder));
+      if (known->second.sources_only) CHECK(file.extension() == ".cpp");
+    });
+  }
+  CHECK(used > 10);
+}
+
+TEST_CASE("headers of model and scheduler need the standard library alone") {
+  for (const char* folder : {"model", "scheduler"})
+    for_each_include(folder, [](const fs::path& file, const include_line& x) {
+      // Names of the standard library have neither a folder nor an ending.
+      if (file.extension() == ".hpp" && !x.quoted)
+        CHECK(x.path.find_first_of("/.") == std::string::npos);
+    });
+}
+
+TEST_CASE("pure folders and actors ask no clock, start no thread and never sleep") {
+  // Words put together here so that this file does not hold them.
+  const std::string std_name = "std::";
+  const std::vector<std::string> words{std_name + "thread", std_name + "jthread",
+                                       std_name + "this_" + "thread", "clock::now",
+                                       std_name + "regex"};
+  for (const char* folder : {"scheduler", "actors"})
+    for (const auto& file : code_of(folder))
+      for (const auto& line : lines_of(file))
+        for (const auto& word : words) {
+          // Deadlines of devices are told by the executor and start-up, in the device's own time.
+          if (word == "clock::now" && std::string_view{folder} == "actors") continue;
+          // Runs on the thread that starts the node, before there is anything to serve.
+          if (word == words[2] && name_of(file) == "actors/node.cpp") continue;
+          INFO(name_of(file) << ": " << line);
+          CHECK(line.find(word) == std::string::npos);
+        }
+  for (const auto& [folder, allowed] : may_include)
+    for (const auto& file : code_of(folder))
+      for (const auto& line : lines_of(file)) {
+        INFO(name_of(file) << ": " << line);
+        CHECK(line.find(words.back()) == std::string::npos);
+      }
+}
+
+TEST_CASE("no file is longer than 400 lines but those with a reason, which are still that long") {
+  for (const auto& [folder, allowed] : may_include)
+    for (const auto& file : code_of(folder)) {
+      const auto lines = lines_of(file).size();
+      INFO(name_of(file) << " has " << lines << " lines");
+      if (!long_files.contains(name_of(file))) CHECK(lines <= 400);
+    }
+  for (const auto& [name, reason] : long_files) {
+    INFO(name << ": " << reason);
+    CHECK(fs::exists(root / name));
+    CHECK(lines_of(root / name).size() > 400); // else it needs no exception any more
+  }
+}
+
+TEST_CASE("headers say what they are for, and are included once") {
+  for (const auto& [folder, allowed] : may_include)
+    for (const auto& file : code_of(folder)) {
+      if (file.extension() != ".hpp") continue;
+      const auto lines = lines_of(file);
+      INFO(name_of(file));
+      CHECK(lines.at(0).starts_with("///"));
+      CHECK(std::count(lines.begin(), lines.end(), "#pragma once") == 1);
+      for (const auto& line : lines) CHECK_FALSE(line.starts_with("using namespace"));
+    }
+}
+
+TEST_CASE("nothing is left for later in the code") {
+  // Put together here so that this file does not hold the words.
+  const std::vector<std::string> words{std::string{"TO"} + "DO", std::string{"FIX"} + "ME",
+                                       std::string{"place"} + "holder"};
+  std::vector<std::string> folders{"tests", "deploy", "cmake"};
+  for (const auto& [folder, allowed] : may_include) folders.push_back(folder);
+  for (const auto& folder : folders)
+    for (const auto& file : code_of(folder))
+      for (const auto& line : lines_of(file))
+        for (const auto& word : words) {
+          INFO(name_of(file) << ": " << line);
+          CHECK(line.find(word) == std::string::npos);
+        }
+}
+
+TEST_CASE("the folder map of the README names what exists") {
+  const auto readme = root / "README.md";
+  if (!fs::exists(readme)) {
+    MESSAGE("skipped: there is no README.md yet");
+    return;
+  }
+  // Names in back quotes that begin with a folder of ours: `model/`, `actors/batch.cpp`.
+  size_t seen = 0;
+  for (const auto& line : lines_of(readme)) {
+    size_t at = 0;
+    while ((at = line.find('`', at)) != std::string::npos) {
+      const auto end = line.find('`', at + 1);
+      if (end == std::string::npos) break;
+      const auto name = line.substr(at + 1, end - at - 1);
+      at = end + 1;
+      const auto slash = name.find('/');
+      if (slash == std::string::npos || !may_include.contains(name.substr(0, slash))) continue;
+      if (name.find_first_of(" *{…<") != std::string::npos) continue;
+      ++seen;
+      INFO(line);
+      const bool there = fs::exists(root / name) || fs::exists(root / (name + ".hpp"))
+                         || fs::exists(root / (name + ".cpp"));
+      CHECK(there);
+    }
+  }
+  CHECK(seen > 0);
+}

@@ -1,0 +1,291 @@
+// A whole tiny model through slices, channels and shards, without actors: what one request gets
+// does not depend on how the work was cut.
+#include "tests/pipeline.hpp"
+#include "tests/random.hpp"
+#include "tests/scratch_folder.hpp"
+#include "tests/tiny_model.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstring>
+
+using namespace lamella;
+using test::pipeline;
+using rows = test::pipeline_rows;
+
+namespace {
+
+using logits = std::vector<std::vector<float>>;
+
+struct models {
+  tests::scratch_folder folder;
+  model::loaded_model load(const tests::tiny_model_options& options = {}) {
+    tests::write_tiny_model(folder / "tiny.gguf", options);
+    return model::load_model(folder / "tiny.gguf");
+  }
+};
+
+std::vector<uint32_t> random_tokens(size_t count, uint64_t seed) {
+  tests::splitmix random{seed};
+  std::vector<uint32_t> tokens(count);
+  for (auto& t : tokens) t = static_cast<uint32_t>(random.below(270));
+  return tokens;
+}
+
+std::vector<uint32_t> part(const std::vector<uint32_t>& tokens, size_t first, size_t count) {
+  const auto begin = tokens.begin() + static_cast<ptrdiff_t>(first);
+  return {begin, begin + static_cast<ptrdiff_t>(count)};
+}
+
+/// Runs for positions [0, length), cut into pieces of `piece` slots that lie apart and out of
+/// order.
+std::vector<gpu::slot_run> scattered(uint32_t base, uint32_t length, uint32_t piece) {
+  std::vector<gpu::slot_run> runs;
+  const auto pieces = (length + piece - 1) / piece;
+  for (uint32_t i = 0; i < pieces; ++i)
+    runs.push_back({base + (pieces - 1 - i) * (piece + 1), std::min(piece, length - i * piece)});
+  return runs;
+}
+
+/// The logits of every position, prefilled in chunks of `chunk` tokens; `chunk` = 1 is decoding.
+logits run_chunked(pipeline& p, const std::vector<uint32_t>& tokens, uint32_t chunk,
+                   const std::vector<gpu::slot_run>& runs) {
+  logits result;
+  for (uint32_t at = 0; at < tokens.size(); at += chunk) {
+    const auto count = std::min<size_t>(chunk, tokens.size() - at);
+    for (auto& row : p.run({rows{part(tokens, at, count), at, runs, true}}))
+      result.push_back(std::move(row));
+  }
+  return result;
+}
+
+bool same_bytes(const logits& a, const logits& b) {
+  if (a.size() != b.size()) return false;
+  for (size_t i = 0; i < a.size(); ++i)
+    if (a[i].size() != b[i].size()
+        || std::memcmp(a[i].data(), b[i].data(), a[i].size() * sizeof(float)) != 0)
+      return false;
+  return true;
+}
+
+/// max |a - b| / max |b|
+double difference(const logits& a, const logits& b) {
+  double largest = 0, scale = 0;
+  REQUIRE(a.size() == b.size());
+  for (size_t i = 0; i < a.size(); ++i)
+    for (size_t j = 0; j < a[i].size(); ++j) {
+      largest = std::max(largest, std::abs(double{a[i][j]} - b[i][j]));
+      scale = std::max(scale, std::abs(double{b[i][j]}));
+    }
+  return largest / scale;
+}
+
+std::vector<gpu::slot_run> whole(uint32_t length, uint32_t first = 0) { return {{first, length}}; }
+
+constexpr uint32_t length = 54;
+
+} // namespace
+
+TEST_CASE_FIXTURE(models, "L-M14 L-M15 decoding gives the same bytes as prefill, with any chunk") {
+  const auto model = load();
+  const auto tokens = random_tokens(length, 1);
+  for (const char* set : {"reference", "portable", "auto"}) {
+    std::string reason;
+    const auto* ops = gpu::find_operators(set, &reason);
+    if (ops == nullptr) {
+      MESSAGE("skipped: kernel set " << std::string{set} << ": " << reason);
+      continue;
+    }
+    pipeline p{model, {.ops = ops}};
+    const auto expected = run_chunked(p, tokens, length, whole(length));
+    for (uint32_t chunk : {1u, 7u, 16u, 17u, 53u}) {
+      CAPTURE(chunk);
+      CHECK(same_bytes(run_chunked(p, tokens, chunk, whole(length, 100 * chunk % 900)), expected));
+    }
+  }
+}
+
+TEST_CASE_FIXTURE(models, "L-M23 one, two or three shards by head give the same bytes") {
+  for (uint32_t kv_heads : {2u, 3u, 6u}) {
+    tests::tiny_model_options options;
+    options.kv_heads = kv_heads;
+    const auto model = load(options);
+    const auto tokens = random_tokens(length, kv_heads);
+    pipeline alone{model, {}};
+    const auto expected = run_chunked(alone, tokens, 17, whole(length));
+    for (uint32_t shards : {2u, 3u, 6u}) {
+      if (kv_heads % shards != 0) continue;
+      CAPTURE(kv_heads);
+      CAPTURE(shards);
+      pipeline p{model, {.shards = shards}};
+      CHECK(same_bytes(run_chunked(p, tokens, 17, whole(length)), expected));
+    }
+  }
+}
+
+TEST_CASE_FIXTURE(models,
+                  "V-M14 a request among others, of any lengths, gets the bytes it gets alone") {
+  const auto model = load();
+  pipeline p{model, {.shards = 3, .slots = 4096}};
+  const std::vector<uint32_t> lengths{1, 7, 17, 54, 30, 16, 2, 33};
+  std::vector<std::vector<uint32_t>> prompts;
+  logits alone;
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    prompts.push_back(random_tokens(lengths[i], 100 + i));
+    alone.push_back(p.run({rows{prompts[i], 0, whole(lengths[i], 3000)}})[0]);
+  }
+  // All prefilled at once, then one more token each, decoded at once and alone.
+  std::vector<rows> batch, next;
+  uint32_t slot = 0;
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    batch.push_back({prompts[i], 0, whole(lengths[i] + 1, slot)});
+    next.push_back({{static_cast<uint32_t>(i)}, lengths[i], whole(lengths[i] + 1, slot)});
+    slot += lengths[i] + 1;
+  }
+  CHECK(same_bytes(p.run(batch), alone));
+  const auto together = p.run(next);
+  for (size_t i = 0; i < next.size(); ++i) CHECK(same_bytes(p.run({next[i]}), {together[i]}));
+}
+
+TEST_CASE_FIXTURE(models, "V-M11 where the slots lie changes no byte") {
+  const auto model = load();
+  pipeline p{model, {}};
+  const auto tokens = random_tokens(length, 3);
+  const auto expected = run_chunked(p, tokens, 7, whole(length));
+  for (uint32_t piece : {1u, 7u, 15u, 16u, 17u}) {
+    CAPTURE(piece);
+    CHECK(same_bytes(run_chunked(p, tokens, 7, scattered(200, length, piece)), expected));
+  }
+}
+
+TEST_CASE_FIXTURE(models,
+                  "V-M12 two sequences that share the slots of a prefix read the same values") {
+  const auto model = load();
+  pipeline p{model, {}};
+  const auto prefix = random_tokens(17, 4);
+  const auto expected = run_chunked(p, prefix, 17, whole(17));
+  logits split, copied;
+  for (uint32_t choice : {0u, 1u}) {
+    const uint32_t token = 30 + choice;
+    const std::vector<gpu::slot_run> shared{{0, 17}, {100 + choice * 7, 1}};
+    split.push_back(p.run({rows{{token}, 17, shared}})[0]);
+    auto all = prefix;
+    all.push_back(token);
+    copied.push_back(p.run({rows{all, 0, whole(18, 500)}})[0]);
+  }
+  CHECK(same_bytes(split, copied));
+  CHECK_FALSE(same_bytes({split[0]}, {split[1]}));
+}
+
+TEST_CASE_FIXTURE(models, "running an iteration again, on the same slots, gives the same bytes") {
+  const auto model = load();
+  pipeline p{model, {}};
+  const auto tokens = random_tokens(length, 5);
+  const auto first = run_chunked(p, tokens, 16, whole(length));
+  CHECK(same_bytes(run_chunked(p, tokens, 16, whole(length)), first));
+  const rows last{{tokens.back()}, length - 1, whole(length)};
+  CHECK(same_bytes(p.run({last}), {first.back()}));
+}
+
+TEST_CASE_FIXTURE(models, "the number of threads changes no byte") {
+  const auto model = load();
+  const auto tokens = random_tokens(length, 6);
+  pipeline one{model, {.threads = 1}}, three{model, {.threads = 3}};
+  CHECK(same_bytes(run_chunked(three, tokens, 17, whole(length)),
+                   run_chunked(one, tokens, 17, whole(length))));
+}
+
+TEST_CASE_FIXTURE(models,
+                  "L-M05 an iteration moves (2 + 2/G) e d L bytes per row, however many shards") {
+  for (uint32_t kv_heads : {1u, 3u, 6u}) {
+    tests::tiny_model_options options;
+    options.kv_heads = kv_heads;
+    options.layers = 7;
+    const auto model = load(options);
+    for (auto wire : {gpu::half_type::f16, gpu::half_type::f32})
+      for (uint32_t shards : {1u, 3u}) {
+        if (kv_heads % shards != 0) continue;
+        for (uint32_t count : {1u, 17u}) {
+          pipeline p{model, {.shards = shards, .wire = wire}};
+          p.run({rows{random_tokens(count, 7), 0, whole(count)}});
+          const auto element = static_cast<uint32_t>(gpu::bytes_of(wire));
+          CHECK(p.bytes_sent() == count * p.spec().wire_bytes_per_row(element));
+        }
+      }
+  }
+}
+
+TEST_CASE_FIXTURE(models,
+                  "weights of all six types load, and the fast sets agree with the reference") {
+  const auto tokens = random_tokens(17, 8);
+  for (auto type : {model::tensor_type::f32, model::tensor_type::f16, model::tensor_type::bf16,
+                    model::tensor_type::q8_0, model::tensor_type::q4_0, model::tensor_type::q4_1}) {
+    CAPTURE(static_cast<int>(type));
+    tests::tiny_model_options options;
+    options.weights = type;
+    const auto model = load(options);
+    pipeline reference{model, {.wire = gpu::half_type::f32, .kv = gpu::half_type::f32}};
+    const auto expected = run_chunked(reference, tokens, 17, whole(17));
+    for (const auto& row : expected)
+      for (float x : row) REQUIRE(std::isfinite(x));
+    for (const char* set : {"portable", "avx2", "avx512"}) {
+      std::string reason;
+      const auto* ops = gpu::find_operators(set, &reason);
+      if (ops == nullptr) continue; // told by the test above
+      INFO(std::string{set});
+      pipeline p{model, {.ops = ops, .wire = gpu::half_type::f32, .kv = gpu::half_type::f32}};
+      const auto got = run_chunked(p, tokens, 17, whole(17));
+      // Plain types differ by the order of fp32 sums only. Quantised ones also round activations to
+      // 8 bits per 32 inputs, about 0.4 % of the block's largest, in each of some twenty products.
+      const bool plain = model::block_elements(type) == 1;
+      CHECK(difference(got, expected) < (plain ? 1e-4 : 0.08));
+    }
+  }
+}
+
+TEST_CASE_FIXTURE(models, "rounding to 16 bits on the wire and in the cache changes little") {
+  const auto model = load();
+  const auto tokens = random_tokens(length, 9);
+  pipeline exact{model, {.wire = gpu::half_type::f32, .kv = gpu::half_type::f32}}, half{model, {}};
+  const auto expected = run_chunked(exact, tokens, length, whole(length));
+  const auto got = run_chunked(half, tokens, length, whole(length));
+  // 11 bits of mantissa: 5e-4 for each rounding, three layers of them.
+  CHECK(difference(got, expected) < 1e-2);
+  CHECK_FALSE(same_bytes(got, expected)); // the roundings do happen
+}
+
+TEST_CASE_FIXTURE(models, "matrices of a single row are matrices") {
+  tests::tiny_model_options options;
+  options.feed_forward = 1;
+  const auto model = load(options);
+  pipeline p{model, {}};
+  const auto tokens = random_tokens(7, 10);
+  const auto got = run_chunked(p, tokens, 7, whole(7));
+  CHECK(same_bytes(run_chunked(p, tokens, 1, whole(7)), got));
+  for (const auto& row : got)
+    for (float x : row) REQUIRE(std::isfinite(x));
+}
+
+TEST_CASE_FIXTURE(
+    models, "what is sampled greedily is the highest of the logits, and feeds the next iteration") {
+  const auto model = load();
+  pipeline p{model, {}};
+  auto tokens = random_tokens(7, 11);
+  for (int step = 0; step < 17; ++step) {
+    gpu::sample_record record{};
+    record.top_p = 1;
+    const auto at = static_cast<uint32_t>(step == 0 ? 0 : tokens.size() - 1);
+    const auto row =
+        p.run({rows{part(tokens, at, tokens.size() - at), at, whole(64)}}, {record})[0];
+    REQUIRE(p.sampled().size() == 1);
+    const auto best = std::max_element(row.begin(), row.end()) - row.begin();
+    CHECK(p.sampled()[0].token == static_cast<uint32_t>(best));
+    tokens.push_back(p.sampled()[0].token);
+  }
+  // The same text at once: every token was the best after those before it.
+  const auto all = run_chunked(p, tokens, 64, whole(64, 500));
+  for (size_t i = 6; i + 1 < tokens.size(); ++i)
+    CHECK(std::max_element(all[i].begin(), all[i].end()) - all[i].begin()
+          == static_cast<ptrdiff_t>(tokens[i + 1]));
+}

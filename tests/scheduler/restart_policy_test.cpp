@@ -1,0 +1,69 @@
+#include "scheduler/restart_policy.hpp"
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+using namespace lamella::scheduler;
+using namespace std::chrono_literals;
+
+namespace {
+/// Virtual time: nothing here reads a clock.
+constexpr restart_policy::time_point start{};
+} // namespace
+
+TEST_CASE("as many restarts as allowed within the window, then the supervisor gives up") {
+  for (uint32_t allowed : {0u, 1u, 7u}) {
+    restart_policy policy{allowed, 30s};
+    for (uint32_t i = 0; i < allowed; ++i)
+      CHECK(policy.on_exit(start + i * 1s) == restart_verdict::restart);
+    CHECK(policy.on_exit(start + 8s) == restart_verdict::escalate);
+  }
+}
+
+TEST_CASE("ends that are further apart than the window are never too many") {
+  restart_policy policy{2, 30s};
+  for (int i = 0; i < 54; ++i)
+    CHECK(policy.on_exit(start + i * 15001ms) == restart_verdict::restart);
+  restart_policy tight{2, 30s};
+  CHECK(tight.on_exit(start) == restart_verdict::restart);
+  CHECK(tight.on_exit(start + 15s) == restart_verdict::restart);
+  CHECK(tight.on_exit(start + 30s) == restart_verdict::escalate); // the first still counts
+}
+
+TEST_CASE("the delay doubles from 10 ms to 5 s and stays there") {
+  restart_policy policy{100, 3600s};
+  std::vector<int64_t> delays;
+  for (int i = 0; i < 12; ++i) {
+    policy.on_exit(start + i * 1s);
+    delays.push_back(policy.next_delay(0.5).count());
+  }
+  CHECK(delays
+        == std::vector<int64_t>{10, 20, 40, 80, 160, 320, 640, 1280, 2560, 5000, 5000, 5000});
+}
+
+TEST_CASE("jitter spreads a delay by a fifth to each side") {
+  for (double jitter : {0.0, 0.25, 0.5, 0.999}) {
+    restart_policy policy{100, 3600s};
+    for (int i = 0; i < 7; ++i) policy.next_delay(0);
+    const auto delay = static_cast<double>(policy.next_delay(jitter).count());
+    CHECK(delay == doctest::Approx(1280 * (0.8 + 0.4 * jitter)).epsilon(0.001)); // whole ms
+  }
+}
+
+TEST_CASE("after 60 s without an end the delay starts over, whatever the window") {
+  for (auto window : {10s, 30s, 3600s}) {
+    CAPTURE(window.count());
+    restart_policy policy{100, window};
+    auto now = start;
+    for (int i = 0; i < 7; ++i) {
+      policy.on_exit(now);
+      policy.next_delay(0.5);
+      now += 59s; // not healthy long enough
+    }
+    policy.on_exit(now);
+    CHECK(policy.next_delay(0.5) == 1280ms);
+    policy.on_exit(now + 61s);
+    CHECK(policy.next_delay(0.5) == 10ms);
+  }
+}
