@@ -2,6 +2,7 @@
 
 #include "model/json_writer.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <sstream>
@@ -118,25 +119,30 @@ prompt_source prompt_source::synthetic(net::http_client& server, const std::stri
   const auto count = [&](const std::string& text) {
     return count_tokens(server, model, endpoint, text);
   };
+  made.starts_ = made.texts_;
   const auto all = count(joined(made.texts_));
   if (!all) return made; // no /tokenize: a word is about a token
-  // What every prompt gets added: begin tokens, the chat template.
-  const auto two = *count(made.texts_[0] + " " + made.texts_[1]);
-  const uint64_t added = two - std::min<uint64_t>(two, 2);
-  if (*all != added + made.texts_.size()) {
+  // The first word has no space before it, and begin tokens or a chat template around it.
+  std::vector<uint64_t> alone;
+  for (const auto& word : made.texts_) alone.push_back(*count(word));
+  const auto least = *std::min_element(alone.begin(), alone.end());
+  made.starts_.clear();
+  for (size_t i = 0; i < alone.size(); ++i)
+    if (alone[i] == least) made.starts_.push_back(made.texts_[i]);
+  if (*all != alone.front() + made.texts_.size() - 1) {
     // Another vocabulary: keep the words that it has whole.
     std::vector<std::string> whole;
     for (const auto& word : made.texts_)
-      if (*count(made.texts_[0] + " " + word) == added + 2) whole.push_back(word);
+      if (*count(made.starts_.front() + " " + word) == least + 1) whole.push_back(word);
     made.texts_ = std::move(whole);
   }
-  if (tokens <= added)
+  if (tokens < least)
     throw command_error{exit_usage,
                         "--input-tokens " + std::to_string(tokens)
-                            + " is too small: each prompt gets " + std::to_string(added)
-                            + " tokens added",
-                        "use at least " + std::to_string(added + 1)};
-  made.words_ = tokens - static_cast<uint32_t>(added);
+                            + " is too small: with all that is added to it, a word has "
+                            + std::to_string(least) + " tokens",
+                        "use at least " + std::to_string(least)};
+  made.words_ = tokens - static_cast<uint32_t>(least) + 1;
   const auto got = made.texts_.size() < 2 ? 0 : *count(made.prompt(0));
   if (got != tokens)
     throw command_error{exit_failure,
@@ -153,7 +159,7 @@ std::string prompt_source::prompt(uint64_t index) const {
   std::mt19937_64 random{mixed(seed_, index)};
   std::string out;
   for (uint32_t i = 0; i < words_; ++i)
-    out += (i == 0 ? "" : " ") + texts_[random() % texts_.size()];
+    out += i == 0 ? starts_[random() % starts_.size()] : " " + texts_[random() % texts_.size()];
   return out;
 }
 

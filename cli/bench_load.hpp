@@ -48,7 +48,8 @@ public:
   bool counted() const { return counted_; }
 
 private:
-  std::vector<std::string> texts_; ///< of a file; else words
+  std::vector<std::string> texts_;  ///< of a file; else words
+  std::vector<std::string> starts_; ///< words to begin with
   bool from_file_ = false, counted_ = false;
   uint32_t words_ = 0; ///< per synthetic prompt
   uint64_t seed_ = 0;

@@ -4,11 +4,11 @@ set -uo pipefail
 admin=${ADMIN_URL#http://}
 
 answer=$("$LAMELLA" chat --url "$API_URL" --temperature 0 --max-tokens 24 \
-  --once "What is the capital of France?")
+  --once "What is the capital of France? Answer in one sentence.")
 expect "chat --once ends with 0" 0 $?
 contains "chat --once answers" Paris "$answer"
 expect "chat takes a URL that ends in /v1" "$answer" "$("$LAMELLA" chat --url "$API_URL/v1" \
-  --temperature 0 --max-tokens 24 --once "What is the capital of France?")"
+  --temperature 0 --max-tokens 24 --once "What is the capital of France? Answer in one sentence.")"
 two=$(printf 'My name is Ada.\n\nWhat is my name?' \
   | "$LAMELLA" chat --url "$API_URL" --temperature 0 --max-tokens 60 --system "Be brief.")
 first=$(printf 'My name is Ada.\n' \

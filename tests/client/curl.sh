@@ -3,7 +3,7 @@ set -uo pipefail
 . "$(dirname "$0")/check.sh"
 
 name=$(curl -sS "$API_URL/v1/models" | json 'x["data"][0]["id"]')
-question="{\"model\":\"$name\",\"temperature\":0,\"max_tokens\":24,\"messages\":[{\"role\":\"user\",\"content\":\"What is the capital of France?\"}]"
+question="{\"model\":\"$name\",\"temperature\":0,\"max_tokens\":24,\"messages\":[{\"role\":\"user\",\"content\":\"What is the capital of France? Answer in one sentence.\"}]"
 post() { curl -sS -H 'content-type: application/json' "$@" -w '\n%{http_code}' "$API_URL/v1/chat/completions"; }
 status() { tail -n 1 <<<"$1"; }
 body() { sed '$d' <<<"$1"; }

@@ -19,7 +19,7 @@ api_url, admin_url = os.environ["API_URL"] + "/v1", os.environ["ADMIN_URL"]
 server_pid = int(os.environ["SERVER_PID"])
 client = openai.OpenAI(base_url=api_url, api_key="none", max_retries=0, timeout=120)
 model = client.models.list().data[0].id
-question = [{"role": "user", "content": "What is the capital of France?"}]
+question = [{"role": "user", "content": "What is the capital of France? Answer in one sentence."}]
 seed = int(os.environ.get("LAMELLA_SEED") or random.randrange(2**32))
 rng = random.Random(seed)
 
