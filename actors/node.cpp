@@ -101,6 +101,7 @@ struct node::impl {
   bool stopped = false;
   std::mutex server_mutex;
   service_ptr server; ///< of the newest pipeline
+  std::vector<caf::actor_addr> members; ///< of the newest pipeline; weak, so that they may end
 };
 
 void node::impl::open_model(const load_progress& progress) {
@@ -294,6 +295,8 @@ void node::impl::build() {
     {
       std::lock_guard lock{server_mutex};
       server = built.server;
+      members.clear();
+      for (const auto& x : built.actors) members.push_back(caf::actor_cast<caf::actor_addr>(x));
     }
     set_roles(true);
     if (health->where() == health_board::phase::rebuilding)
@@ -392,6 +395,14 @@ caf::actor_system& node::system() { return impl_->system; }
 service_ptr node::server() const {
   std::lock_guard lock{impl_->server_mutex};
   return impl_->server;
+}
+
+std::vector<caf::strong_actor_ptr> node::pipeline_actors() const {
+  std::lock_guard lock{impl_->server_mutex};
+  std::vector<caf::strong_actor_ptr> result;
+  for (const auto& x : impl_->members)
+    if (auto alive = caf::actor_cast<caf::strong_actor_ptr>(x)) result.push_back(std::move(alive));
+  return result;
 }
 
 const pipeline_parts& node::parts() const { return *impl_->parts; }

@@ -9,6 +9,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace lamella::actors {
 
@@ -59,6 +60,8 @@ public:
   /// The actor system and the service, for benchmarks and tests that skip HTTP.
   caf::actor_system& system();
   service_ptr server() const;
+  /// The actors of the newest pipeline, in the order of their start: for tests that end one.
+  std::vector<caf::strong_actor_ptr> pipeline_actors() const;
   const pipeline_parts& parts() const;
 
 private:

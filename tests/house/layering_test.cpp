@@ -41,7 +41,8 @@ const std::map<std::string, library> libraries{
     {"yaml-cpp", {{"config"}, true}},
     {"boost/asio", {{"net", "actors"}, false}},
     {"boost/beast", {{"net"}, false}},
-    {"openssl", {{"net"}, true}},
+    {"boost/version.hpp", {{"cli"}, true}},
+    {"openssl", {{"net", "cli"}, true}},
     {"prometheus", {{"net"}, false}},
     {"zlib", {{"cli"}, true}},
     {"boost/iostreams", {{"cli"}, true}},
@@ -53,7 +54,6 @@ const std::map<std::string, library> libraries{
 
 /// Sources longer than 400 lines, with the reason. Headers have no excuse.
 const std::map<std::string, std::string> long_files{
-    {"net/http_session.cpp", "one state machine of a connection"},
     {"actors/request.cpp", "one request from its prompt to its last token"},
     {"actors/node.cpp", "the one place that builds the tree"},
 };
@@ -173,7 +173,7 @@ TEST_CASE("outside libraries stay in the folders that may use them") {
           || x.path.starts_with("arpa/") || x.path.starts_with("linux/"))
         return;
       const auto known = std::find_if(libraries.begin(), libraries.end(), [&](const auto& entry) {
-        return x.path.starts_with(entry.first + "/");
+        return x.path == entry.first || x.path.starts_with(entry.first + "/");
       });
       REQUIRE_MESSAGE(known != libraries.end(), "a library that the house does not know");
       ++used;

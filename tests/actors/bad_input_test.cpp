@@ -1,0 +1,182 @@
+// What strangers send: a clear error, never a 5xx, and the service answers afterwards (issue 2,
+// "Bad input gets").
+#include "tests/actors/served.hpp"
+#include "tests/net/raw_client.hpp"
+
+namespace lamella::actors::test {
+using lamella::test::raw_client;
+
+namespace {
+
+void check_alive(served& s) {
+  const auto x = s.post("/v1/completions",
+                        R"({"model":"tiny","prompt":"hello","max_tokens":2,"ignore_eos":true})");
+  CHECK_MESSAGE(x.status == 200, x.body);
+}
+
+} // namespace
+
+TEST_CASE("Bodies that are wrong get 4xx with a message, and nothing else breaks") {
+  served s;
+  const std::string chat = R"({"model":"tiny","messages":[{"role":"user","content":"x"}])";
+  const std::string text = R"({"model":"tiny","prompt":"x")";
+  struct row {
+    std::string body;
+    int status;
+    std::string code;
+  };
+  const std::vector<row> rows{
+      {"", 400, "invalid_json"},
+      {"{", 400, "invalid_json"},
+      {"[]", 400, ""},
+      {"null", 400, ""},
+      {text + R"(,"temperature":NaN})", 400, "invalid_json"},
+      {text + R"(,"temperature":Infinity})", 400, "invalid_json"},
+      {text + R"(,"temperature":1e400})", 400, "invalid_json"},
+      {text + R"(,"temperature":-1})", 400, "invalid_value"},
+      {text + R"(,"temperature":"1"})", 400, "invalid_value"},
+      {text + R"(,"top_p":2})", 400, "invalid_value"},
+      {text + R"(,"n":0})", 400, "invalid_value"},
+      {text + R"(,"n":100000})", 400, "invalid_value"},
+      {text + R"(,"max_tokens":-5})", 400, "invalid_value"},
+      {text + R"(,"max_tokens":99999999999999999999})", 400, ""},
+      {text + R"(,"max_tokens":1,"max_tokens":2})", 400, "invalid_json"},
+      {text + R"(,"stop":["a","b","c","d","e"]})", 400, "invalid_value"},
+      {text + R"(,"stop":""})", 400, "invalid_value"},
+      {text + R"(,"logit_bias":{"999999":1}})", 400, "invalid_value"},
+      {text + R"(,"seed":1.5})", 400, "invalid_value"},
+      {text + R"(,"guided_regex":"a+"})", 400, "unsupported_parameter"},
+      {text + R"(,"echo":true,"logprobs":1})", 400, "unsupported_parameter"},
+      {text + R"(,"user":"\ud800"})", 400, "invalid_json"},
+      {text + ",\"user\":\"\xff\"}", 400, "invalid_json"},
+      {R"({"model":"tiny","prompt":[]})", 400, "invalid_value"},
+      {R"({"model":"tiny","prompt":""})", 400, "invalid_value"},
+      {R"({"model":"tiny","prompt":[100000]})", 400, "invalid_value"},
+      {R"({"model":"tiny","prompt":[-1]})", 400, "invalid_value"},
+      {R"({"model":"tiny"})", 400, ""},
+      {R"({"model":"other","prompt":"x"})", 404, "model_not_found"},
+      {R"({"prompt":"x"})", 400, ""},
+      {R"({"model":"tiny","prompt":)" + token_list(600, 1) + "}", 400, "context_length_exceeded"},
+      {text + R"(,"max_tokens":600})", 400, "context_length_exceeded"},
+      {text + ",\"user\":" + std::string(100, '[') + std::string(100, ']') + "}", 400,
+       "invalid_json"},
+  };
+  for (const auto& row : rows) {
+    CAPTURE(row.body.substr(0, 120));
+    const auto x = s.post("/v1/completions", row.body);
+    CHECK(x.status == row.status);
+    CHECK(text_at(x.json, "error.message").size() > 10);
+    if (!row.code.empty()) CHECK(text_at(x.json, "error.code") == row.code);
+  }
+  const std::vector<row> chats{
+      {R"({"model":"tiny","messages":[]})", 400, "invalid_value"},
+      {R"({"model":"tiny","messages":[{"role":"king","content":"x"}]})", 400, "invalid_value"},
+      {R"({"model":"tiny","messages":"x"})", 400, "invalid_value"},
+      {chat + R"(,"tools":[{"type":"function"}]})", 400, "unsupported_parameter"},
+      {chat + R"(,"top_logprobs":5})", 400, "invalid_value"},
+      {chat + R"(,"stream_options":{"include_usage":true}})", 400, "invalid_value"},
+  };
+  for (const auto& row : chats) {
+    CAPTURE(row.body);
+    const auto x = s.post("/v1/chat/completions", row.body);
+    CHECK(x.status == row.status);
+    CHECK(text_at(x.json, "error.code") == row.code);
+  }
+  check_alive(s);
+  CHECK(eventually([&] { return s.idle(); }));
+}
+
+TEST_CASE("A prompt over the context names both numbers") {
+  served s;
+  const auto x = s.post("/v1/completions", R"({"model":"tiny","prompt":)" + token_list(500, 1)
+                                               + R"(,"max_tokens":33})");
+  CHECK(x.status == 400);
+  const auto message = text_at(x.json, "error.message");
+  CHECK(message.find("500") != std::string::npos);
+  CHECK(message.find("33") != std::string::npos);
+  CHECK(message.find("512") != std::string::npos);
+}
+
+TEST_CASE("Routes, methods and types that do not exist are named") {
+  served s;
+  CHECK(s.get("/v1/nothing").status == 404);
+  CHECK(s.get("/v1/chat/completions").status == 405);
+  CHECK(s.post("/v1/embeddings", R"({"model":"tiny","input":"x"})").status == 501);
+  CHECK(s.post("/v1/completions", "a=b", {{"content-type", "application/x-www-form-urlencoded"}})
+            .status
+        == 415);
+  CHECK(s.get("/v1/models/other").status == 404);
+  CHECK(s.get("/v1/models/tiny").status == 200);
+  CHECK(s.post("/detokenize", R"({"model":"tiny","tokens":[99999999]})").status == 400);
+  check_alive(s);
+}
+
+TEST_CASE("Half requests, huge headers, huge bodies and noise end with their connection") {
+  auto settings = tiny_settings();
+  settings.http.max_body_bytes = 1 << 16;
+  served s{settings};
+  const auto port = s.node().http_port();
+  {
+    raw_client half{port};
+    half.send("POST /v1/completions HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{\"model\"");
+    half.reset();
+  }
+  {
+    raw_client big{port};
+    big.send("GET /v1/models HTTP/1.1\r\nhost: x\r\n");
+    bool open = true;
+    const std::string field = "x-filler: " + std::string(8000, 'a') + "\r\n";
+    for (int i = 0; i < 640 && open; ++i) open = big.send(field); // 5 MB, unless it says no before
+    const auto said = big.read_all();
+    CHECK((said.empty() || said.find(" 431 ") != std::string::npos
+           || said.find(" 400 ") != std::string::npos));
+  }
+  {
+    raw_client large{port};
+    large.send("POST /v1/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+               "content-length: 100000000\r\n\r\n");
+    CHECK(large.read_answer().find(" 413 ") != std::string::npos);
+  }
+  {
+    raw_client noise{port};
+    std::string bytes;
+    tests::splitmix random{42};
+    for (int i = 0; i < 4000; ++i) bytes += static_cast<char>(random.next());
+    noise.send(bytes);
+    noise.half_close();
+    CHECK(noise.read_all().find(" 5") == std::string::npos);
+  }
+  check_alive(s);
+  CHECK(eventually([&] { return s.idle(); }));
+}
+
+TEST_CASE("A node that cannot start says why, with the exit code of the reason") {
+  const auto refuse = [](config::settings x, int code, const std::string& words) {
+    CAPTURE(words);
+    try {
+      served s{x};
+      FAIL_CHECK("it started");
+    } catch (const actors::start_error& e) {
+      CHECK(e.exit_code == code);
+      CHECK_MESSAGE(std::string{e.what()}.find(words) != std::string::npos, e.what());
+    }
+  };
+  auto missing = tiny_settings();
+  missing.model.path = "/nowhere/model.gguf";
+  refuse(missing, 66, "/nowhere/model.gguf");
+  auto small = tiny_settings();
+  small.kv.bytes = 576 * 100;
+  refuse(small, 78, "kv.bytes");
+  auto uneven = tiny_settings();
+  uneven.pools.attention.members = 2;
+  refuse(uneven, 78, "pools.attention.members");
+  auto longer = tiny_settings();
+  longer.model.context_tokens = 100000;
+  refuse(longer, 78, "model.context_tokens");
+  served first;
+  auto taken = tiny_settings();
+  taken.http.listen = "127.0.0.1:" + std::to_string(first.node().http_port());
+  refuse(taken, 69, std::to_string(first.node().http_port()));
+}
+
+} // namespace lamella::actors::test

@@ -1,0 +1,160 @@
+#include "actors/kv_allocator.hpp"
+#include "tests/actors/stand_ins.hpp"
+
+namespace lamella::actors::test {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+struct world : stage {
+  std::shared_ptr<shard_book> shard = std::make_shared<shard_book>();
+  kv_allocator_actor allocator;
+
+  explicit world(uint32_t slots = 100, uint32_t tables = 1) {
+    kv_allocator_config c;
+    for (uint32_t i = 0; i < tables; ++i) c.tables.push_back("attention-" + std::to_string(i));
+    c.slots = slots;
+    c.shards = {spawn(stand_in_shard(shard)), spawn(stand_in_shard(shard))};
+    allocator = spawn(kv_allocator, std::move(c));
+  }
+
+  std::shared_ptr<reply<kv_grant>> reserve(std::vector<kv_need> needs, uint32_t keep_free = 0,
+                                           bool tell = false) {
+    auto answer = ask<kv_grant>(allocator, kv_reserve{std::move(needs), keep_free, tell});
+    settle();
+    return answer;
+  }
+  void release(std::vector<sequence_id> holders) {
+    caf::anon_send(allocator, kv_release{std::move(holders)});
+    settle();
+  }
+  std::vector<uint32_t> used() {
+    auto answer = ask<kv_usage>(allocator, status_atom_v);
+    settle();
+    return answer->value.used;
+  }
+};
+
+} // namespace
+
+TEST_CASE("V-M11 the allocator grants all of the needs or none") {
+  world w;
+  REQUIRE_FALSE(w.reserve({{seq(1), 60, {}, 0}})->error);
+  const auto refused = w.reserve({{seq(2), 30, {}, 0}, {seq(3), 30, {}, 0}});
+  CHECK(refused->error == ec::kv_exhausted);
+  CHECK(w.used() == std::vector<uint32_t>{60});
+  // What was tried left no trace: the same holders can have all that is there.
+  const auto granted = w.reserve({{seq(2), 20, {}, 0}, {seq(3), 20, {}, 0}});
+  REQUIRE_FALSE(granted->error);
+  CHECK(granted->value.holdings.size() == 2);
+  CHECK(w.used() == std::vector<uint32_t>{100});
+}
+
+TEST_CASE("V-M11 a refused growth keeps what the holder had") {
+  world w;
+  w.reserve({{seq(1), 50, {}, 0}, {seq(2), 40, {}, 0}});
+  const auto refused = w.reserve({{seq(1), 5, {}, 0}, {seq(2), 6, {}, 0}});
+  CHECK(refused->error == ec::kv_exhausted);
+  CHECK(w.used() == std::vector<uint32_t>{90});
+  w.release({seq(1)});
+  CHECK(w.used() == std::vector<uint32_t>{40});
+  w.release({seq(2)});
+  CHECK(w.used() == std::vector<uint32_t>{0});
+}
+
+TEST_CASE("V-M12 choices share the slots of their prompt until the last one lets go") {
+  world w;
+  const auto granted = w.reserve(
+      {{seq(1, 0), 40, {}, 0}, {seq(1, 1), 5, seq(1, 0), 30}, {seq(1, 2), 5, seq(1, 0), 30}});
+  REQUIRE_FALSE(granted->error);
+  CHECK(w.used() == std::vector<uint32_t>{50});
+  const auto& first = granted->value.holdings[0].runs;
+  const auto& second = granted->value.holdings[1].runs;
+  CHECK(scheduler::prefix(first, 30) == scheduler::prefix(second, 30));
+  CHECK(scheduler::length_of(second) == 35);
+  w.release({seq(1, 0)});
+  CHECK(w.used() == std::vector<uint32_t>{40});
+  w.release({seq(1, 2), seq(1, 1)});
+  CHECK(w.used() == std::vector<uint32_t>{0});
+}
+
+TEST_CASE("V-M12 a share of nobody is refused; releasing strangers changes nothing") {
+  world w;
+  CHECK(w.reserve({{seq(1), 5, seq(9), 10}})->error == ec::kv_exhausted);
+  w.release({seq(7)});
+  CHECK(w.used() == std::vector<uint32_t>{0});
+}
+
+TEST_CASE("V-M11 slots are kept free when asked for") {
+  world w;
+  CHECK(w.reserve({{seq(1), 91, {}, 0}}, 10)->error == ec::kv_exhausted);
+  CHECK_FALSE(w.reserve({{seq(1), 90, {}, 0}}, 10)->error);
+}
+
+TEST_CASE("V-M11 request partition places holders on the emptiest table and keeps them there") {
+  world w{100, 2};
+  const auto a = w.reserve({{seq(1), 30, {}, 0}});
+  const auto b = w.reserve({{seq(2), 50, {}, 0}});
+  CHECK(a->value.holdings[0].member != b->value.holdings[0].member);
+  const auto c = w.reserve({{seq(1), 60, {}, 0}});
+  CHECK(c->value.holdings[0].member == a->value.holdings[0].member);
+  const auto d = w.reserve({{seq(3), 1, seq(2), 40}});
+  CHECK(d->value.holdings[0].member == b->value.holdings[0].member);
+  CHECK(w.reserve({{seq(1), 11, {}, 0}})->error == ec::kv_exhausted); // though the other has room
+}
+
+TEST_CASE("V-M11 freed slots are told to those who were refused and asked to be told, once") {
+  world w;
+  w.reserve({{seq(1), 100, {}, 0}});
+  const auto told = w.reserve({{seq(2), 10, {}, 0}}, 0, true);
+  const auto silent = w.reserve({{seq(3), 10, {}, 0}}, 0, false);
+  CHECK(told->freed == 0);
+  w.release({seq(1)});
+  CHECK(told->freed == 1);
+  CHECK(silent->freed == 0);
+  w.reserve({{seq(2), 10, {}, 0}});
+  w.release({seq(2)});
+  CHECK(told->freed == 1);
+}
+
+TEST_CASE("An empty pool is trimmed after a second, and reservations wait for the trim") {
+  world w;
+  w.shard->holds_trims = true;
+  w.reserve({{seq(1), 10, {}, 0}});
+  w.release({seq(1)});
+  w.advance(990ms, 10ms);
+  CHECK(w.shard->trims == 0);
+  w.advance(20ms, 10ms);
+  REQUIRE(w.shard->trims == 2);
+  const auto waiting = w.reserve({{seq(2), 10, {}, 0}});
+  CHECK_FALSE(waiting->came);
+  w.shard->trimming[0].deliver(true);
+  w.settle();
+  CHECK_FALSE(waiting->came); // the other shard still trims
+  w.shard->trimming[1].deliver(true);
+  w.settle();
+  REQUIRE(waiting->came);
+  CHECK_FALSE(waiting->error);
+  CHECK(w.used() == std::vector<uint32_t>{10});
+}
+
+TEST_CASE("A pool in use is not trimmed, and a shard that does not answer holds nobody for ever") {
+  world w;
+  w.shard->holds_trims = true;
+  w.reserve({{seq(1), 10, {}, 0}});
+  w.release({seq(1)});
+  w.advance(500ms, 10ms);
+  w.reserve({{seq(2), 10, {}, 0}});
+  w.advance(2s, 10ms);
+  CHECK(w.shard->trims == 0);
+  w.release({seq(2)});
+  w.advance(1010ms, 10ms);
+  REQUIRE(w.shard->trims == 2);
+  const auto waiting = w.reserve({{seq(3), 10, {}, 0}}, 0, true);
+  w.advance(11s, 100ms);
+  CHECK(waiting->came);
+  CHECK_FALSE(waiting->error);
+}
+
+} // namespace lamella::actors::test

@@ -1,0 +1,146 @@
+// Every message survives a serialiser: what is not registered or not inspected whole would be lost
+// between processes without a word.
+#include "tests/actors/stand_ins.hpp"
+
+namespace lamella::actors::test {
+namespace {
+
+struct world : stage {
+  template <class T> void check(const T& x) {
+    const auto original = caf::make_message(x);
+    const auto text = caf::to_string(original);
+    CAPTURE(text);
+    const auto bytes = bytes_of(original);
+    caf::message back;
+    caf::binary_deserializer source{system, bytes};
+    const auto error = source(back);
+    CHECK_MESSAGE(!error, system.render(error));
+    REQUIRE(back.match_elements<T>());
+    CHECK(caf::to_string(back) == text);
+    CHECK(bytes_of(back) == bytes);
+    // Not vacuous: another value has other bytes.
+    if constexpr (!std::is_empty_v<T>) CHECK(bytes != bytes_of(caf::make_message(T{})));
+  }
+
+  std::vector<char> bytes_of(const caf::message& x) {
+    std::vector<char> buffer;
+    caf::binary_serializer sink{system, buffer};
+    auto copy = x;
+    const auto error = sink(copy);
+    CHECK_MESSAGE(!error, system.render(error));
+    return buffer;
+  }
+};
+
+sampling some_sampling() {
+  sampling x;
+  x.seed = uint64_t{1} << 63 | 5;
+  x.choice = 2;
+  x.temperature = 0.7f;
+  x.top_k = 40;
+  x.top_p = 0.9f;
+  x.min_p = 0.1f;
+  x.presence_penalty = -1.5f;
+  x.frequency_penalty = 0.25f;
+  x.repetition_penalty = 1.1f;
+  x.logprobs = 21;
+  x.min_tokens = 3;
+  x.end_tokens = {2, 0};
+  x.bias = {{7, -100.f}, {9, 5.f}};
+  return x;
+}
+
+sampled_token some_token() {
+  sampled_token x;
+  x.token = 99;
+  x.logprob = -2.5f;
+  x.finite = false;
+  x.top = {{99, -0.5f}, {3, -7.25f}};
+  return x;
+}
+
+iteration_launch some_launch() {
+  iteration_launch x;
+  x.stream = stream_id{65537};
+  x.epoch = 3;
+  x.iteration = uint64_t{1} << 40;
+  x.attempt = 2;
+  x.table_version = 17;
+  x.changes = {{seat_change::kind::join, 4, 1, {{10, 20}, {50, 1}}},
+               {seat_change::kind::leave, 2, 0, {}}};
+  x.spans = {{4, 100, 7}, {5, 0, 1}};
+  x.tokens = {1, 2, 3};
+  x.selected = {2};
+  x.samples = {{0, 9, 1, 5, 0.5f, 3, 0.8f, 0.1f, 4, 0, 1}};
+  x.sample_seats = {4};
+  x.edits = {{8, 1.5f, -0.25f}};
+  return x;
+}
+
+} // namespace
+
+TEST_CASE_FIXTURE(world, "Every message is the same after a trip through the serialiser") {
+  const auto launch = some_launch();
+  check(launch.spans[0]);
+  check(launch);
+  check(sampled_of{stream_id{2}, 7, 1});
+  check(sampled{stream_id{2}, 7, {some_token()}});
+  check(iteration_failed{stream_id{2}, 7, 1, "no frame came"});
+  check(kv_reserve{{{seq(3, 1), 16, seq(3), 40}}, 5, true});
+  check(kv_grant{{{seq(3), 1, {{5, 6}}}}});
+  check(kv_release{{seq(3), seq(4)}});
+  check(kv_freed{12});
+  check(kv_trim{});
+  check(kv_usage{{10, 20}, {1, 2}});
+  check(admit{seq(3), 2, 100, true});
+  check(admitted{stream_id{1}, 2, {{seq(3), 1, {{5, 6}}}}});
+  check(withdraw{seq(3)});
+  check(retire{seq(3)});
+  prefill p;
+  p.first = seq(3);
+  p.tokens = {1, 2, 3};
+  p.member = 1;
+  p.runs = {{7, 3}};
+  p.samplings = {some_sampling()};
+  p.draws = {4};
+  p.edits = {{{8, 1.5f, -0.25f}}};
+  check(p);
+  check(prefilled{{some_token()}});
+  check(prefill_cancel{seq(3)});
+  check(token{seq(3), 5, some_token(), finish::length});
+  check(preempted{seq(3)});
+  check(sequence_failed{seq(3), "why"});
+  check(batch_leave{seq(3)});
+  check(worker_info{"model-0", "model", "model/0", "live", "host", 3});
+  system_status status;
+  status.epoch = 4;
+  status.workers = {{"model-0", "model", "model/0", "live", "host", 3}};
+  status.pools = {{"main", "heads", 3, 100, 40}};
+  status.running = 5;
+  status.waiting = 6;
+  check(status);
+  batch_join join;
+  join.sequence = seq(3);
+  join.client = spawn(stand_in_client(std::make_shared<client_book>()));
+  join.member = 1;
+  join.runs = {{7, 3}};
+  join.position = 9;
+  join.last = 11;
+  join.generated = 2;
+  join.max_tokens = 50;
+  join.wanted = some_sampling();
+  join.ignore_end = true;
+  join.history_prompt = {1, 2};
+  join.history_output = {3};
+  check(join);
+}
+
+TEST_CASE_FIXTURE(stage, "Errors render in words, with their context") {
+  CHECK(system.render(caf::make_error(ec::kv_exhausted)).find("slots") != std::string::npos);
+  CHECK(system.render(caf::make_error(ec::never_fits, "17 wanted")).find("17 wanted")
+        != std::string::npos);
+  for (uint8_t code = 1; code <= static_cast<uint8_t>(ec::no_capacity); ++code)
+    CHECK(std::string{describe(static_cast<ec>(code))} != "unknown error");
+}
+
+} // namespace lamella::actors::test

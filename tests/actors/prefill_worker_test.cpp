@@ -1,0 +1,175 @@
+#include "actors/prefill_worker.hpp"
+#include "tests/actors/stand_ins.hpp"
+
+namespace lamella::actors::test {
+namespace {
+
+struct world : stage {
+  std::shared_ptr<replica_book> replica = std::make_shared<replica_book>();
+  std::shared_ptr<shard_book> shard = std::make_shared<shard_book>();
+  std::shared_ptr<allocator_book> kv = std::make_shared<allocator_book>();
+  prefill_worker_actor worker;
+
+  explicit world(uint32_t chunk = 8) {
+    prefill_worker_config c;
+    c.target.stream = stream_id{0};
+    c.target.replica = spawn(stand_in_replica(replica));
+    c.target.shards = {spawn(stand_in_shard(shard))};
+    c.target.allocator = spawn(stand_in_allocator(kv));
+    c.chunk_tokens = chunk;
+    worker = spawn(prefill_worker, std::move(c));
+    settle();
+  }
+  static prefill prompt(uint64_t request, uint32_t tokens, uint32_t choices = 1) {
+    prefill x;
+    x.first = seq(request);
+    for (uint32_t i = 0; i < tokens; ++i)
+      x.tokens.push_back(static_cast<token_id>(request * 100 + i));
+    x.runs = {{static_cast<uint32_t>(request) * 1000, tokens}};
+    x.samplings.resize(choices);
+    for (uint32_t k = 0; k < choices; ++k) {
+      x.samplings[k].seed = request;
+      x.samplings[k].choice = k;
+    }
+    x.draws.assign(choices, 0);
+    x.edits.resize(choices);
+    return x;
+  }
+  std::shared_ptr<reply<prefilled>> offer(prefill x) {
+    auto answer = ask<prefilled>(worker, std::move(x));
+    settle();
+    return answer;
+  }
+  void answer(uint64_t iteration) {
+    REQUIRE(replica->waits_for(iteration));
+    replica->answer(iteration);
+    settle();
+  }
+};
+
+} // namespace
+
+TEST_CASE(
+    "S-M10 prompts are cut into chunks; the last row of a prompt is drawn from once per choice") {
+  world w;
+  const auto answer = w.offer(world::prompt(1, 19, 3));
+  for (uint64_t i = 1; i <= 3; ++i) {
+    CHECK_FALSE(answer->came);
+    const auto& x = w.replica->launch_of(i);
+    CHECK(x.tokens.size() == (i < 3 ? 8 : 3));
+    CHECK(x.spans.at(0).position == (i - 1) * 8);
+    CHECK(x.samples.size() == (i < 3 ? 0 : 3));
+    w.answer(i);
+  }
+  REQUIRE(answer->came);
+  REQUIRE(answer->value.tokens.size() == 3);
+  for (uint32_t k = 0; k < 3; ++k) CHECK(answer->value.tokens[k].token == token_for(1, k, 0));
+}
+
+TEST_CASE("S-M10 short prompts share an iteration, in the order they came") {
+  world w{16};
+  const auto first = w.offer(world::prompt(1, 2));
+  const auto a = w.offer(world::prompt(2, 5)), b = w.offer(world::prompt(3, 6)),
+             c = w.offer(world::prompt(4, 9));
+  w.answer(1);
+  CHECK(first->came);
+  const auto& x = w.replica->launch_of(2);
+  REQUIRE(x.spans.size() == 3);
+  CHECK(x.tokens.size() == 16);
+  w.answer(2);
+  CHECK(a->value.tokens.at(0).token == token_for(2, 0, 0));
+  CHECK(b->value.tokens.at(0).token == token_for(3, 0, 0));
+  CHECK_FALSE(c->came);
+  w.answer(3);
+  CHECK(c->value.tokens.at(0).token == token_for(4, 0, 0));
+}
+
+TEST_CASE("A queued prompt is cancelled at once, a running one when its iteration has ended") {
+  world w;
+  const auto running = w.offer(world::prompt(1, 20));
+  const auto queued = w.offer(world::prompt(2, 4));
+  caf::anon_send(w.worker, prefill_cancel{seq(2)});
+  w.settle();
+  CHECK(queued->error == ec::cancelled);
+  caf::anon_send(w.worker, prefill_cancel{seq(1)});
+  w.settle();
+  CHECK_FALSE(running->came); // its slots are being written
+  w.answer(1);
+  CHECK(running->error == ec::cancelled);
+  CHECK(w.replica->launches.size() == 1);           // the rest of it is not run
+  caf::anon_send(w.worker, prefill_cancel{seq(1)}); // of nobody
+  const auto next = w.offer(world::prompt(3, 4));
+  w.answer(2);
+  CHECK_FALSE(next->error);
+}
+
+TEST_CASE("A failed prefill iteration is run again, and given up after the third failure") {
+  world w;
+  const auto answer = w.offer(world::prompt(1, 4));
+  w.replica->fail(1);
+  w.settle();
+  REQUIRE(w.replica->launches.size() == 2);
+  CHECK(w.replica->launches[1].attempt == 1);
+  CHECK(w.replica->launches[1].changes.empty()); // seats were taken with the first attempt
+  w.answer(1);
+  REQUIRE(answer->came);
+  CHECK(answer->value.tokens.at(0).token == token_for(1, 0, 0));
+
+  const auto hopeless = w.offer(world::prompt(2, 4)), patient = w.offer(world::prompt(3, 4));
+  for (int i = 0; i < 3; ++i) {
+    CHECK_FALSE(hopeless->came);
+    w.replica->fail(2);
+    w.settle();
+  }
+  CHECK(hopeless->error == ec::device_lost);
+  CHECK(w.replica->launches.back().attempt > 0); // clears what the failed one left
+  w.answer(3);
+  CHECK_FALSE(patient->error);
+}
+
+TEST_CASE("A malformed prefill is refused") {
+  world w;
+  CHECK(w.offer(prefill{})->error);
+  auto x = world::prompt(1, 4);
+  x.draws.clear();
+  CHECK(w.offer(x)->error);
+  const auto once = w.offer(world::prompt(2, 4)), twice = w.offer(world::prompt(2, 4));
+  CHECK(twice->error);
+  CHECK_FALSE(once->came);
+}
+
+TEST_CASE("Any order of delivery answers every prompt once, with its own tokens") {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    CAPTURE(seed);
+    tests::splitmix random{seed};
+    world w{static_cast<uint32_t>(1 + random.below(20))};
+    w.replica->at_once = true;
+    w.replica->random = tests::splitmix{seed + 1000};
+    w.replica->fail_per_mille = 30;
+    std::vector<std::shared_ptr<reply<prefilled>>> answers;
+    std::set<uint64_t> cancelled;
+    for (uint64_t r = 1; r <= 10; ++r) {
+      answers.push_back(w.ask<prefilled>(
+          w.worker, world::prompt(r, static_cast<uint32_t>(1 + random.below(40)), 1 + r % 3)));
+      for (auto n = random.below(10); n > 0 && w.sched.has_job(); --n) w.step(random);
+      if (random.below(4) == 0) {
+        cancelled.insert(r);
+        caf::anon_send(w.worker, prefill_cancel{seq(r)});
+      }
+    }
+    w.settle(random);
+    for (uint64_t r = 1; r <= 10; ++r) {
+      CAPTURE(r);
+      const auto& x = *answers[r - 1];
+      REQUIRE(x.came);
+      if (x.error) {
+        CHECK((x.error == ec::device_lost || (x.error == ec::cancelled && cancelled.contains(r))));
+        continue;
+      }
+      for (uint32_t k = 0; k < 1 + r % 3; ++k)
+        CHECK(x.value.tokens.at(k).token == token_for(r, k, 0));
+    }
+  }
+}
+
+} // namespace lamella::actors::test

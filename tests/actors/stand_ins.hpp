@@ -1,0 +1,194 @@
+/// Actors of our interfaces that do what the test says, and write down what they were told.
+#pragma once
+
+#include "tests/actors/stage.hpp"
+
+#include <deque>
+#include <map>
+#include <set>
+
+namespace lamella::actors::test {
+
+constexpr sequence_id seq(uint64_t request, uint32_t k = 0) {
+  return scheduler::sequence_of(request_id{request}, k);
+}
+
+/// The token that stand-in replicas draw: printable, and a function of what the sampler may depend
+/// on alone.
+inline token_id token_for(uint64_t seed, uint32_t choice, uint32_t draw) {
+  tests::splitmix random{seed * 1'000'003 + choice * 10'007 + draw};
+  return static_cast<token_id>(3 + 'a' + random.below(26));
+}
+
+inline sampled_token draw(const sample_record& x) {
+  sampled_token result;
+  result.token = token_for(x.seed, x.choice, x.draw);
+  result.logprob = -1;
+  return result;
+}
+
+/// A replica: keeps launches and answers them on command, or at once.
+struct replica_book {
+  std::vector<iteration_launch> launches;
+  std::map<std::pair<uint32_t, uint64_t>, caf::typed_response_promise<sampled>> asked;
+  bool at_once = false;
+  uint32_t fail_per_mille = 0; ///< with `random`
+  tests::splitmix random{0};
+
+  static sampled answer_to(const iteration_launch& x) {
+    sampled result{x.stream, x.iteration, {}};
+    for (const auto& s : x.samples) result.tokens.push_back(draw(s));
+    return result;
+  }
+  const iteration_launch& launch_of(uint64_t iteration) const {
+    for (auto it = launches.rbegin(); it != launches.rend(); ++it)
+      if (it->iteration == iteration) return *it;
+    throw std::logic_error("no such iteration was launched");
+  }
+  bool waits_for(uint64_t iteration, uint32_t stream = 0) const {
+    return asked.contains({stream, iteration});
+  }
+  void answer(uint64_t iteration, uint32_t stream = 0) {
+    asked.extract({stream, iteration}).mapped().deliver(answer_to(launch_of(iteration)));
+  }
+  void fail(uint64_t iteration, uint32_t stream = 0) {
+    asked.extract({stream, iteration}).mapped().deliver(caf::make_error(ec::aborted));
+  }
+};
+
+inline auto stand_in_replica(std::shared_ptr<replica_book> book) {
+  return [book](model_replica_actor::pointer self) -> model_replica_actor::behavior_type {
+    return {
+        [book](const iteration_launch& x) { book->launches.push_back(x); },
+        [book, self](const sampled_of& x) -> caf::result<sampled> {
+          if (book->at_once) {
+            for (auto it = book->launches.rbegin(); it != book->launches.rend(); ++it)
+              if (it->stream == x.stream && it->iteration == x.iteration) {
+                if (book->random.below(1000) < book->fail_per_mille)
+                  return caf::make_error(ec::aborted);
+                return replica_book::answer_to(*it);
+              }
+            return caf::make_error(caf::sec::runtime_error, "asked before it was launched");
+          }
+          auto promise = self->make_response_promise<sampled>();
+          book->asked.emplace(std::make_pair(static_cast<uint32_t>(x.stream), x.iteration),
+                              promise);
+          return promise;
+        },
+    };
+  };
+}
+
+/// A shard: counts launches; trims at once, or when told.
+struct shard_book {
+  uint32_t launches = 0, trims = 0;
+  bool holds_trims = false;
+  std::vector<caf::typed_response_promise<bool>> trimming;
+};
+
+inline auto stand_in_shard(std::shared_ptr<shard_book> book) {
+  return [book](attention_shard_actor::pointer self) -> attention_shard_actor::behavior_type {
+    return {
+        [book](const iteration_launch&) { ++book->launches; },
+        [book, self](kv_trim) -> caf::result<bool> {
+          ++book->trims;
+          if (!book->holds_trims) return true;
+          auto promise = self->make_response_promise<bool>();
+          book->trimming.push_back(promise);
+          return promise;
+        },
+    };
+  };
+}
+
+/// An allocator that answers on command, or grants (refuses) at once.
+struct allocator_book {
+  enum class mode : uint8_t { grants, refuses, holds };
+  mode does = mode::grants;
+  uint32_t next_slot = 1000;
+  std::vector<kv_reserve> questions;
+  std::deque<caf::typed_response_promise<kv_grant>> asked;
+  std::vector<sequence_id> released;
+
+  kv_grant grant_for(const kv_reserve& x) {
+    kv_grant result;
+    for (const auto& need : x.needs) {
+      result.holdings.push_back({need.holder, 0, {{next_slot, need.slots + need.share_tokens}}});
+      next_slot += need.slots + need.share_tokens;
+    }
+    return result;
+  }
+  void grant() {
+    asked.front().deliver(grant_for(questions.at(questions.size() - asked.size())));
+    asked.pop_front();
+  }
+  void refuse() {
+    asked.front().deliver(caf::make_error(ec::kv_exhausted));
+    asked.pop_front();
+  }
+};
+
+inline auto stand_in_allocator(std::shared_ptr<allocator_book> book) {
+  return [book](kv_allocator_actor::pointer self) -> kv_allocator_actor::behavior_type {
+    return {
+        [book, self](const kv_reserve& x) -> caf::result<kv_grant> {
+          book->questions.push_back(x);
+          if (book->does == allocator_book::mode::grants) return book->grant_for(x);
+          if (book->does == allocator_book::mode::refuses) return caf::make_error(ec::kv_exhausted);
+          auto promise = self->make_response_promise<kv_grant>();
+          book->asked.push_back(promise);
+          return promise;
+        },
+        [book](const kv_release& x) {
+          book->released.insert(book->released.end(), x.holders.begin(), x.holders.end());
+        },
+        [](status_atom) -> caf::result<kv_usage> { return kv_usage{}; },
+        [](wake_atom) {},
+    };
+  };
+}
+
+/// A scheduler that only listens.
+struct scheduler_book {
+  std::vector<admit> asked;
+  std::deque<caf::typed_response_promise<admitted>> promises;
+  std::vector<sequence_id> retired, withdrawn;
+};
+
+inline auto stand_in_scheduler(std::shared_ptr<scheduler_book> book) {
+  return [book](global_scheduler_actor::pointer self) -> global_scheduler_actor::behavior_type {
+    return {
+        [book, self](const admit& x) -> caf::result<admitted> {
+          book->asked.push_back(x);
+          auto promise = self->make_response_promise<admitted>();
+          book->promises.push_back(promise);
+          return promise;
+        },
+        [book](const withdraw& x) { book->withdrawn.push_back(x.first); },
+        [book](const retire& x) { book->retired.push_back(x.sequence); },
+        [](const kv_freed&) {},
+        [](drain_atom) {},
+        [](status_atom) -> caf::result<uint64_t, uint64_t> {
+          return {uint64_t{0}, uint64_t{0}};
+        },
+    };
+  };
+}
+
+/// A client of a batch.
+struct client_book {
+  std::map<sequence_id, std::vector<token>> tokens;
+  std::vector<sequence_id> preempted, failed;
+};
+
+inline auto stand_in_client(std::shared_ptr<client_book> book) {
+  return [book](decode_client_actor::pointer) -> decode_client_actor::behavior_type {
+    return {
+        [book](const token& x) { book->tokens[x.sequence].push_back(x); },
+        [book](const actors::preempted& x) { book->preempted.push_back(x.sequence); },
+        [book](const sequence_failed& x) { book->failed.push_back(x.sequence); },
+    };
+  };
+}
+
+} // namespace lamella::actors::test

@@ -1,0 +1,129 @@
+#include "actors/supervisor.hpp"
+#include "tests/actors/stage.hpp"
+
+namespace lamella::actors::test {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+struct world : stage {
+  std::vector<uint64_t> generations;
+  std::vector<bool> troubles;
+  std::vector<caf::strong_actor_ptr> children; ///< of the newest generation
+  std::vector<uint32_t> ended;                 ///< number of the child, in the order of the ends
+  bool throws = false;
+  caf::actor root;
+
+  explicit world(uint32_t restarts = 3) {
+    actors::subtree tree;
+    tree.name = "tree";
+    tree.start = [this](caf::event_based_actor* self, uint64_t generation) {
+      generations.push_back(generation);
+      if (throws) throw std::runtime_error("no memory");
+      children.clear();
+      for (uint32_t i = 0; i < 3; ++i) {
+        auto child = self->spawn([this, i](caf::event_based_actor* me) -> caf::behavior {
+          me->attach_functor([this, i](const caf::error&) { ended.push_back(i); });
+          return {[](int) {}};
+        });
+        children.push_back(caf::actor_cast<caf::strong_actor_ptr>(child));
+      }
+      return children;
+    };
+    tree.on_trouble = [this](bool given_up) { troubles.push_back(given_up); };
+    root = spawn(actors::supervisor, std::move(tree), scheduler::restart_policy{restarts, 30s});
+    settle();
+  }
+  void kill(size_t child, caf::exit_reason why = caf::exit_reason::kill) {
+    auto victim = children.at(child);
+    caf::anon_send_exit(victim, why);
+    settle();
+  }
+  bool root_ended = false;
+  void watch() {
+    root->attach_functor([this](const caf::error&) { root_ended = true; });
+  }
+};
+
+} // namespace
+
+TEST_CASE("When one child ends, all are ended and started anew after a delay") {
+  world w;
+  REQUIRE(w.generations == std::vector<uint64_t>{1});
+  const auto before = w.children;
+  w.kill(1);
+  CHECK(w.troubles == std::vector<bool>{false});
+  CHECK(w.ended.size() == 3);
+  CHECK(w.generations.size() == 1); // not at once
+  w.advance(13ms);                  // 10 ms and a spread of 20 %
+  REQUIRE(w.generations == std::vector<uint64_t>{1, 2});
+  for (size_t i = 0; i < 3; ++i) CHECK(w.children[i] != before[i]);
+  w.advance(10s, 100ms);
+  CHECK(w.generations.size() == 2); // the ends of the old ones are no new trouble
+}
+
+TEST_CASE("A child that ends normally is missed like any other") {
+  world w;
+  w.kill(0, caf::exit_reason::user_shutdown);
+  w.advance(20ms);
+  CHECK(w.generations.size() == 2);
+}
+
+TEST_CASE("The delay doubles, and more ends than the policy allows end the supervisor") {
+  world w{3};
+  w.watch();
+  const caf::timespan delays[]{13ms, 25ms, 49ms};
+  for (const auto delay : delays) {
+    const auto count = w.generations.size();
+    w.kill(2);
+    w.advance(delay / 2);
+    CHECK(w.generations.size() == count);
+    w.advance(delay / 2 + caf::timespan{1ms});
+    CHECK(w.generations.size() == count + 1);
+  }
+  w.kill(0);
+  CHECK(w.troubles == std::vector<bool>{false, false, false, true});
+  CHECK(w.root_ended);
+  CHECK(w.ended.size() == 12); // nobody is left
+  w.advance(10s, 100ms);
+  CHECK(w.generations.size() == 4);
+}
+
+TEST_CASE("Ends further apart than the window never add up") {
+  world w{2};
+  w.watch();
+  for (int i = 0; i < 6; ++i) {
+    w.kill(0);
+    w.advance(31s, 100ms);
+  }
+  CHECK(w.generations.size() == 7);
+  CHECK_FALSE(w.root_ended);
+}
+
+TEST_CASE("A start that throws counts as an end and is tried again") {
+  world w{3};
+  w.throws = true;
+  w.kill(0);
+  w.advance(20ms);
+  CHECK(w.generations.size() == 2);
+  w.throws = false;
+  w.advance(30ms);
+  REQUIRE(w.generations.size() == 3);
+  CHECK(w.children.size() == 3);
+  CHECK(w.troubles == std::vector<bool>{false, false});
+}
+
+TEST_CASE("On exit the children go first, and none is started again") {
+  world w;
+  w.watch();
+  caf::anon_send_exit(w.root, caf::exit_reason::user_shutdown);
+  w.settle();
+  CHECK(w.root_ended);
+  CHECK(w.ended.size() == 3);
+  CHECK(w.troubles.empty());
+  w.advance(1s, 10ms);
+  CHECK(w.generations.size() == 1);
+}
+
+} // namespace lamella::actors::test
