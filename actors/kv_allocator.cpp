@@ -10,6 +10,9 @@ using allocator_ptr = kv_allocator_actor::stateful_pointer<kv_allocator_state>;
 
 /// How long a pool stands empty before its memory goes back to the system.
 constexpr std::chrono::seconds trim_after{1};
+/// So few slots are not worth it: the canary of an idle service uses one every few seconds, and the
+/// system would clear a huge page per layer for it each time.
+constexpr uint32_t worth_trimming = 64;
 
 void publish(allocator_ptr self) {
   const auto& st = self->state;
@@ -87,7 +90,7 @@ caf::expected<kv_grant> reserve(allocator_ptr self, const kv_reserve& x,
     }
     result.holdings.push_back(std::move(*holding));
   }
-  st.trimmed = false;
+  if (used(st) >= worth_trimming) st.trimmed = false;
   publish(self);
   return result;
 }

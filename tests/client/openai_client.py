@@ -195,13 +195,23 @@ def lets_go_when_the_client_leaves():
     assert wait_until(lambda: slots_used() == 0, 10), slots_used()
 
 
-async def one_stream(many, index):
+def settled_bytes():
+    """The least resident memory within four seconds: an idle pool is trimmed after one, and the
+    canary that keeps /ready honest touches it again every few."""
+    seen = []
+    for _ in range(20):
+        seen.append(resident_bytes())
+        time.sleep(0.2)
+    return min(seen)
+
+
+async def one_stream(many, index, tokens):
     """Text, token count and finish reason of the index-th of the 64 requests."""
     words = random.Random(index).sample(
         "river stone clock garden winter letter music bridge forest island".split(), 4)
     stream = await many.chat.completions.create(
         model=model, messages=[{"role": "user", "content": f"Write about {', '.join(words)}."}],
-        temperature=0.8, seed=index, max_tokens=256, stream=True,
+        temperature=0.8, seed=index, max_tokens=tokens, stream=True,
         stream_options={"include_usage": True}, extra_body={"ignore_eos": True})
     text, finish, count = "", None, 0
     async for chunk in stream:
@@ -213,20 +223,21 @@ async def one_stream(many, index):
     return text, count, finish
 
 
-async def all_streams(indices, together):
+async def all_streams(indices, together, tokens=256):
     async with openai.AsyncOpenAI(base_url=api_url, api_key="none", max_retries=0,
                                   timeout=300) as many:
         if together:
-            return await asyncio.gather(*(one_stream(many, i) for i in indices))
-        return [await one_stream(many, i) for i in indices]
+            return await asyncio.gather(*(one_stream(many, i, tokens) for i in indices))
+        return [await one_stream(many, i, tokens) for i in indices]
 
 
 def serves_64_streams_as_if_each_were_alone():
     alone = range(64) if os.environ.get("LAMELLA_ALL_ALONE") else rng.sample(range(64), 6)
     expected = dict(zip(alone, asyncio.run(all_streams(alone, together=False))))
+    # Buffers of a full batch are touched when the first one comes: that is no leak.
+    asyncio.run(all_streams(range(64), together=True, tokens=16))
     assert wait_until(lambda: slots_used() == 0, 10), slots_used()
-    time.sleep(2)  # an idle pool is trimmed after a second
-    before = resident_bytes()
+    before = settled_bytes()
     began = time.monotonic()
     got = asyncio.run(all_streams(range(64), together=True))
     seconds = time.monotonic() - began
@@ -235,11 +246,11 @@ def serves_64_streams_as_if_each_were_alone():
     for index, wanted in expected.items():
         assert got[index] == wanted, (index, wanted, got[index])
     assert wait_until(lambda: slots_used() == 0, 10), slots_used()
-    settled = wait_until(lambda: resident_bytes() <= before * 1.05, 15)
+    after = settled_bytes()
     print(f"     64 x 256 tokens in {seconds:.1f} s ({64 * 256 / seconds:.0f}/s); resident before "
           f"{before / 1e6:.1f} MB, at the end {peak / 1e6:.1f} MB, after "
-          f"{resident_bytes() / 1e6:.1f} MB; {len(expected)} compared with a run alone")
-    assert settled, "memory did not come back to within 5 %"
+          f"{after / 1e6:.1f} MB; {len(expected)} compared with a run alone")
+    assert after <= before * 1.05, "memory did not come back to within 5 %"
 
 
 def main():
