@@ -115,6 +115,7 @@ fails "status without a server" 69 "127.0.0.1:1" -- status --admin 127.0.0.1:1
 fails "bench without a server" 69 "127.0.0.1:1" -- bench serve --url http://127.0.0.1:1
 
 # Two servers on one port.
+: >log
 "$lamella" serve --listen 127.0.0.1:0 --set admin.listen=127.0.0.1:0 2>log &
 server=$!
 for _ in $(seq 300); do
