@@ -49,11 +49,11 @@ const std::map<std::string, library> libraries{
     {"spdlog", {{"actors", "cli"}, false}},
     {"fmt", {{"actors", "cli"}, false}},
     {"CLI", {{"cli"}, false}},
+    {"boost/version.hpp", {{"cli"}, true}},
 };
 
 /// Sources longer than 400 lines, with the reason. Headers have no excuse.
 const std::map<std::string, std::string> long_files{
-    {"net/http_session.cpp", "one state machine of a connection"},
     {"actors/request.cpp", "one request from its prompt to its last token"},
     {"actors/node.cpp", "the one place that builds the tree"},
 };
@@ -173,7 +173,7 @@ TEST_CASE("outside libraries stay in the folders that may use them") {
           || x.path.starts_with("arpa/") || x.path.starts_with("linux/"))
         return;
       const auto known = std::find_if(libraries.begin(), libraries.end(), [&](const auto& entry) {
-        return x.path.starts_with(entry.first + "/");
+        return x.path == entry.first || x.path.starts_with(entry.first + "/");
       });
       REQUIRE_MESSAGE(known != libraries.end(), "a library that the house does not know");
       ++used;
