@@ -52,8 +52,11 @@ void on_launch(shard_ptr self, const iteration_launch& x) {
                 work_ptr{work}, st.config.patience)
     .then(
       [self, work](bool) {
-        if (self->state.config.numbers)
-          self->state.config.numbers->link_bytes("model", "in_process", work->bytes_sent());
+        if (auto& numbers = self->state.config.numbers) {
+          numbers->link_bytes("model", "in_process", work->bytes_sent());
+          numbers->iteration_time(net::iteration_stage::attention,
+                                  std::chrono::duration<double>(work->busy()).count());
+        }
       },
       [self, failure, launcher](caf::error& reason) mutable {
         failure.reason = self->system().render(reason);

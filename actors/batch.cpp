@@ -213,8 +213,9 @@ void on_failure(batch_ptr self, uint64_t iteration, const std::string& reason) {
   for (auto& [number, s] : st.seats) s.in_flight = 0;
   spdlog::warn("decode iteration failed batch={} iteration={} failures={} reason=\"{}\"",
                static_cast<uint32_t>(st.config.target.stream), iteration, st.failures + 1, reason);
-  if (++st.failures >= attempts_max) {
-    st.failures = 0;
+  // The count goes on until an iteration succeeds: the next attempt must still clear the streams of
+  // what the failed one left there.
+  if (++st.failures % attempts_max == 0) {
     for (auto& [number, s] : st.seats) {
       if (s.leaving) continue;
       s.leaving = true;

@@ -57,7 +57,7 @@ void choice::close(finish reason) {
 }
 
 choice_piece choice::take() {
-  if (pending_.text.empty()) return {};
+  if (!has_text()) return {};
   return std::exchange(pending_, {});
 }
 

@@ -31,7 +31,7 @@ public:
   /// Ends it without a token (max_tokens 0).
   void close(finish reason);
 
-  /// What can be sent now; empty text when there is nothing.
+  /// What can be sent now; nothing unless has_text().
   choice_piece take();
 
   bool over() const { return reason_ != finish::none; }
@@ -40,7 +40,11 @@ public:
 
   /// All tokens drawn, an end token included.
   const std::vector<token_id>& tokens() const { return tokens_; }
-  bool has_text() const { return !pending_.text.empty(); }
+
+  /// Something can be said: text, or at the end the log probabilities of tokens without text.
+  bool has_text() const {
+    return !pending_.text.empty() || (over() && !pending_.logprobs.empty());
+  }
   double sum_logprob() const { return sum_logprob_; }
 
 private:

@@ -16,6 +16,10 @@ void publish(scheduler_ptr self) {
   const auto& st = self->state;
   if (st.config.numbers)
     st.config.numbers->set_requests(st.seated.size(), st.queue->waiting());
+  if (st.config.health)
+    st.config.health->set_queue_full(
+      st.queue->waiting() >= st.config.limits.queue_requests
+      || st.queue->waiting_tokens() >= st.config.limits.queue_tokens);
 }
 
 void answer(scheduler_ptr self, sequence_id first, caf::error reason) {
@@ -69,7 +73,8 @@ void pump(scheduler_ptr self) {
         auto& state = self->state;
         state.asking = false;
         if (state.waiting.contains(entry.first)) {
-          state.queue->started();
+          // Not the head any more if a resumed one came meanwhile.
+          state.queue->withdraw(entry.first);
           start(self, entry, batch, grant);
         } else { // withdrawn meanwhile
           kv_release back;
@@ -112,6 +117,9 @@ void on_retire(scheduler_ptr self, sequence_id sequence) {
   auto node = self->state.seated.extract(sequence);
   if (!node) return;
   --self->state.seats[node.mapped()];
+  // Now nothing has to be kept free for those that run: a refusal may no longer hold, and no slot
+  // may ever come back to say so.
+  if (self->state.seated.empty()) self->state.starved = false;
   pump(self);
 }
 

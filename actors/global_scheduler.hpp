@@ -2,6 +2,7 @@
 #pragma once
 
 #include "actors/actors.hpp"
+#include "actors/health.hpp"
 #include "net/metrics.hpp"
 #include "scheduler/admission.hpp"
 
@@ -19,6 +20,7 @@ struct global_scheduler_config {
   uint32_t window_slots = 32; ///< reserved for each choice beyond its prompt
   uint32_t slots = 0;         ///< of the largest table: what can ever fit
   std::shared_ptr<net::metrics> numbers; ///< may be null
+  std::shared_ptr<health_board> health;  ///< may be null; told when the queue is full
 };
 
 struct global_scheduler_state {

@@ -107,8 +107,11 @@ void on_launch(replica_ptr self, const iteration_launch& x) {
                 work_ptr{work}, st.config.patience)
     .then(
       [=](bool) {
-        if (self->state.config.numbers)
-          self->state.config.numbers->link_bytes("attention", "in_process", work->bytes_sent());
+        if (auto& numbers = self->state.config.numbers) {
+          numbers->link_bytes("attention", "in_process", work->bytes_sent());
+          numbers->iteration_time(net::iteration_stage::slice,
+                                  std::chrono::duration<double>(work->busy()).count());
+        }
         finish(self, id, iteration, attempt, sampled{id, iteration, work->sampled()});
       },
       [=](caf::error& reason) { finish(self, id, iteration, attempt, std::move(reason)); });

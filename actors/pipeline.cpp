@@ -150,6 +150,7 @@ private:
     c.window_slots = window_slots;
     c.slots = parts_.slots;
     c.numbers = parts_.numbers;
+    c.health = parts_.health;
     scheduler_ = keep(parent_->spawn(global_scheduler, std::move(c), allocator_));
   }
 

@@ -36,6 +36,7 @@ iteration_launch compose(worker_ptr self, const std::vector<scheduler::prefill_p
   x.stream = st.config.target.stream;
   x.epoch = st.config.target.epoch;
   x.iteration = ++st.iteration;
+  x.attempt = st.failures; // clears what an iteration that was given up left on the streams
   for (const auto& piece : pieces) {
     auto& j = st.jobs.at(piece.sequence);
     if (!j.seat) j.seat = st.seats.join(j.what.member, j.what.runs);
@@ -58,6 +59,7 @@ void on_sampled(worker_ptr self, sampled answer) {
   auto& st = self->state;
   auto flight = std::move(*st.current);
   st.current.reset();
+  st.failures = 0;
   if (st.config.target.beats) st.config.target.beats->beat(self->clock().now());
   if (st.config.target.numbers)
     st.config.target.numbers->iteration(flight.launch.tokens.size(), flight.pieces.size());
@@ -110,8 +112,8 @@ void on_failure(worker_ptr self, const iteration_failed& x) {
     return;
   spdlog::warn("prefill iteration failed iteration={} attempt={} reason=\"{}\"", x.iteration,
                x.attempt, x.reason);
-  if (x.attempt + 1 < attempts_max) {
-    st.current->launch.attempt = x.attempt + 1;
+  if (++st.failures % attempts_max != 0) {
+    st.current->launch.attempt = st.failures;
     st.current->launch.changes.clear(); // they were applied with the first attempt
     start(self);
     return;

@@ -32,6 +32,7 @@ struct prefill_worker_state {
   };
   std::optional<flight> current;
   uint64_t iteration = 0;
+  uint32_t failures = 0; ///< in a row
   const char* name = "prefill_worker";
 };
 

@@ -364,11 +364,10 @@ void read_body(request_state& st) {
   uint64_t longest = 0;
   for (const auto& p : st.prompts) longest = std::max<uint64_t>(longest, p.size());
   const auto& server = *st.server;
-  st.max_tokens = net::resolve_max_tokens(st.params, longest, server.context_tokens,
-                                          st.prompts.size(), server.limits, field);
   const auto room = server.slots > server.window_slots ? server.slots - server.window_slots : 0;
-  if (longest + st.max_tokens > room)
-    throw net::context_length_exceeded(longest, st.max_tokens, room);
+  st.max_tokens
+    = net::resolve_max_tokens(st.params, longest, std::min(server.context_tokens, room),
+                              st.prompts.size(), server.limits, field);
 }
 
 void prepare(request_state& st) {
@@ -436,6 +435,8 @@ void on_token(request_ptr self, const token& x) {
   const auto index = scheduler::index_of(x.sequence);
   if (st.answered || index >= st.sequences.size()) return;
   auto& s = st.sequences[index];
+  // A batch that ended may have spoken a last time; what it said is computed again.
+  if (s.where != phase::decoding) return;
   // A position is committed once; a repeated one is the same token again (reliability A4).
   if (x.index != s.text->tokens().size()) return;
   accept_token(self, index, x.value, x.reason);
@@ -447,10 +448,19 @@ void on_token(request_ptr self, const token& x) {
   speak_and_finish(self);
 }
 
+void on_sequence_failed(request_ptr self, const sequence_failed& x) {
+  const auto& st = self->state;
+  const auto index = scheduler::index_of(x.sequence);
+  if (index < st.sequences.size() && st.sequences[index].where == phase::decoding)
+    fail(self, net::internal_error(x.reason));
+}
+
 void on_preempted(request_ptr self, sequence_id sequence) {
   auto& st = self->state;
   const auto index = scheduler::index_of(sequence);
-  if (st.answered || index >= st.sequences.size() || st.sequences[index].text->over()) return;
+  if (st.answered || index >= st.sequences.size()
+      || st.sequences[index].where != phase::decoding)
+    return;
   ask_admission(self, index, 1, true);
 }
 
@@ -517,7 +527,7 @@ request_actor::behavior_type request(request_actor::stateful_pointer<request_sta
     [self](const token& x) { on_token(self, x); },
     [self](const preempted& x) { on_preempted(self, x.sequence); },
     [self](const service_ptr& rebuilt) { on_service(self, rebuilt); },
-    [self](const sequence_failed& x) { fail(self, net::internal_error(x.reason)); },
+    [self](const sequence_failed& x) { on_sequence_failed(self, x); },
   };
 }
 

@@ -7,7 +7,6 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <map>
 
 #include <unistd.h>
 
@@ -40,7 +39,14 @@ int finish_parse(const CLI::App& app, const CLI::ParseError& e,
     at = subcommands.front();
     path += " " + word;
   }
-  print_error(e.what(), "'" + path + " --help' shows how it is used");
+  // A group without its command: say which there are.
+  std::string below;
+  for (const auto* each : at->get_subcommands([](const CLI::App*) { return true; }))
+    below += (below.empty() ? "" : ", ") + each->get_name();
+  if (!below.empty())
+    print_error(path + " needs a command: " + below, "'" + path + " --help' shows what they do");
+  else
+    print_error(e.what(), "'" + path + " --help' shows how it is used");
   return exit_usage;
 }
 

@@ -70,8 +70,13 @@ std::span<const command> commands();
 std::string group_summary(const std::string& group);
 
 run_function setup_serve(CLI::App& app);
+run_function setup_chat(CLI::App& app);
+run_function setup_status(CLI::App& app);
+run_function setup_bench_serve(CLI::App& app);
 run_function setup_bench_decode(CLI::App& app);
 run_function setup_model_fetch(CLI::App& app);
+run_function setup_model_inspect(CLI::App& app);
+run_function setup_model_slices(CLI::App& app);
 run_function setup_config_check(CLI::App& app);
 run_function setup_config_show(CLI::App& app);
 run_function setup_config_schema(CLI::App& app);

@@ -3,9 +3,9 @@
 #include "cli/app.hpp"
 #include "cli/commands.hpp"
 #include "cli/configuration.hpp"
-#include "model/gguf.hpp"
 #include "model/json_writer.hpp"
 #include "model/load.hpp"
+#include "scheduler/head_partition.hpp"
 
 #include <cstdio>
 #include <cstring>
@@ -85,6 +85,17 @@ plan make_plan(const config::settings& s, problems& found) {
   try {
     const auto opened = model::load_model(path);
     const auto& spec = opened.program->spec;
+    for (const auto& [name, pool] : s.pools.attention.resolved())
+      if (const auto why = pool.partition == config::partition::heads
+                               ? scheduler::refuse_partition(spec.kv_heads, pool.members)
+                               : std::nullopt)
+        found.push_back({"pools.attention.members (" + name + "): " + *why,
+                         "choose a number that divides the KV heads, or partition: requests"});
+    if (s.model.context_tokens && *s.model.context_tokens > spec.context_tokens)
+      found.push_back({"model.context_tokens: " + std::to_string(*s.model.context_tokens)
+                           + " is more than the " + std::to_string(spec.context_tokens)
+                           + " the model was trained for",
+                       "lower it or set it to auto"});
     made.architecture = spec.architecture;
     made.weight_bytes = std::filesystem::file_size(path);
     made.slot_bytes = actors::slot_bytes(s, spec);

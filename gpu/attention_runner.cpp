@@ -33,6 +33,13 @@ attention_args attention_runner::args() const {
 }
 
 work::progress attention_runner::advance(kernel_context context) {
+  const auto began = clock::now();
+  const auto outcome = step(context);
+  busy_ += clock::now() - began;
+  return outcome;
+}
+
+work::progress attention_runner::step(kernel_context context) {
   return phase_ == phase::queries ? on_queries(context) : on_keys_values(context);
 }
 

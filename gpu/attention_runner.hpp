@@ -33,10 +33,14 @@ public:
 
   progress advance(kernel_context context) override;
 
+  /// Time spent in steps so far, waiting not counted.
+  clock::duration busy() const { return busy_; }
+
   /// Payload bytes sent so far.
   uint64_t bytes_sent() const { return bytes_sent_; }
 
 private:
+  progress step(kernel_context context);
   enum class phase : uint8_t { queries, keys_values };
 
   progress on_queries(kernel_context context);
@@ -54,6 +58,7 @@ private:
   phase phase_ = phase::queries;
   const std::byte* q_ = nullptr;
   uint64_t bytes_sent_ = 0;
+  clock::duration busy_{0};
 };
 
 } // namespace lamella::gpu

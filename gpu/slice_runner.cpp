@@ -35,6 +35,13 @@ void slice_runner::begin() {
 }
 
 work::progress slice_runner::advance(kernel_context context) {
+  const auto began = clock::now();
+  const auto outcome = step(context);
+  busy_ += clock::now() - began;
+  return outcome;
+}
+
+work::progress slice_runner::step(kernel_context context) {
   if (!begun_) begin();
   const auto& slice = program_->slices[slice_];
   const auto outcome = execute(slice.instructions[instruction_], context);

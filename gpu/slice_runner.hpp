@@ -57,10 +57,14 @@ public:
   /// Logits of the selected rows, [S, vocabulary]; valid when done and until the next launch.
   const float* logits() const { return logits_; }
 
+  /// Time spent in steps so far, waiting not counted.
+  clock::duration busy() const { return busy_; }
+
   /// Payload bytes sent so far, over all shares.
   uint64_t bytes_sent() const { return bytes_sent_; }
 
 private:
+  progress step(kernel_context context);
   void begin();
   uint32_t rows_of(model::buffer_id buffer) const;
   progress execute(const model::instruction& x, kernel_context context);
@@ -80,6 +84,7 @@ private:
   const float* logits_ = nullptr;
   size_t slice_ = 0, instruction_ = 0, share_ = 0; ///< where it stands
   uint64_t bytes_sent_ = 0;
+  clock::duration busy_{0};
   bool begun_ = false;
 };
 

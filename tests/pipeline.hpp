@@ -18,6 +18,7 @@ struct pipeline_options {
   const gpu::operators* ops = &gpu::reference_operators();
   unsigned threads = 2;
   uint32_t shards = 1;
+  bool by_request = false; ///< shards hold all KV heads of some sequences, not some of all
   gpu::half_type wire = gpu::half_type::f16;
   gpu::half_type kv = gpu::half_type::f16;
   uint32_t slots = 2048; ///< per shard
@@ -29,6 +30,7 @@ struct pipeline_rows {
   uint32_t position = 0;
   std::vector<gpu::slot_run> runs; ///< cover position + tokens.size() slots
   bool every_row = false;          ///< logits of all rows, not of the last only
+  uint32_t member = 0;             ///< by request: the shard that holds the sequence
 };
 
 class pipeline {
@@ -44,7 +46,7 @@ public:
       *program_, [&](const model::weight_use& w) -> const model::tensor_view& { return m.tensor(w); },
       *replica_, [](uint64_t, uint64_t) {});
     const auto& spec = program_->spec;
-    const auto heads = spec.kv_heads / o.shards;
+    const auto heads = o.by_request ? spec.kv_heads : spec.kv_heads / o.shards;
     for (uint32_t i = 0; i < o.shards; ++i) {
       shard s;
       s.device = engine_.make_device("shard " + std::to_string(i));
@@ -66,14 +68,12 @@ public:
     gpu::slice_launch launch;
     launch.tag.iteration = ++iteration_;
     launch.wire = options_.wire;
-    std::vector<gpu::attention_span> spans;
-    std::vector<gpu::slot_run> runs;
+    std::vector<shard_part> parts(shards_.size());
     for (const auto& x : batch) {
       const auto first_row = static_cast<uint32_t>(launch.tokens.size());
       const auto count = static_cast<uint32_t>(x.tokens.size());
-      spans.push_back({first_row, count, x.position, static_cast<uint32_t>(runs.size()),
-                       static_cast<uint32_t>(x.runs.size())});
-      runs.insert(runs.end(), x.runs.begin(), x.runs.end());
+      for (uint32_t i = 0; i < parts.size(); ++i)
+        if (!options_.by_request || i == x.member) parts[i].add(x, first_row);
       for (uint32_t i = 0; i < count; ++i) {
         if (x.every_row || i + 1 == count) launch.selected.push_back(first_row + i);
         launch.tokens.push_back(x.tokens[i]);
@@ -83,18 +83,18 @@ public:
     }
     launch.samples = std::move(samples);
     launch.sample_seats.assign(launch.samples.size(), 0);
-    const auto m = static_cast<uint32_t>(launch.tokens.size());
-    std::vector<uint32_t> all(m);
-    for (uint32_t i = 0; i < m; ++i) all[i] = i;
-    const auto heads = spec.kv_heads / options_.shards;
+    const auto heads = options_.by_request ? spec.kv_heads : spec.kv_heads / options_.shards;
     std::vector<std::future<gpu::work_status>> ends;
     std::vector<std::shared_ptr<gpu::attention_runner>> attentions;
     const auto deadline = gpu::clock::now() + std::chrono::minutes{2};
     for (uint32_t i = 0; i < shards_.size(); ++i) {
       auto& s = shards_[i];
-      launch.shares.push_back({s.forth.to, s.back.from, all, i * heads, heads});
-      gpu::attention_launch a{launch.tag, m, spec.group(), spec.attention_scale(),
-                              options_.wire, spans, runs};
+      auto& part = parts[i];
+      if (part.rows.empty()) continue;
+      const auto first_head = options_.by_request ? 0 : i * heads;
+      launch.shares.push_back({s.forth.to, s.back.from, part.rows, first_head, heads});
+      gpu::attention_launch a{launch.tag, static_cast<uint32_t>(part.rows.size()), spec.group(),
+                              spec.attention_scale(), options_.wire, part.spans, part.runs};
       attentions.push_back(std::make_shared<gpu::attention_runner>(
         s.cache, *options_.ops, a, s.forth.from, s.back.to, s.workspace));
       ends.push_back(start(*s.stream, attentions.back(), deadline));
@@ -125,6 +125,21 @@ private:
     std::shared_ptr<gpu::kv_cache> cache;
     net::channel_ends forth, back;
     std::shared_ptr<gpu::arena> workspace;
+  };
+
+  /// What one shard sees of an iteration.
+  struct shard_part {
+    std::vector<uint32_t> rows; ///< of the launch, ascending
+    std::vector<gpu::attention_span> spans;
+    std::vector<gpu::slot_run> runs;
+
+    void add(const pipeline_rows& x, uint32_t first_row) {
+      spans.push_back({static_cast<uint32_t>(rows.size()), static_cast<uint32_t>(x.tokens.size()),
+                       x.position, static_cast<uint32_t>(runs.size()),
+                       static_cast<uint32_t>(x.runs.size())});
+      runs.insert(runs.end(), x.runs.begin(), x.runs.end());
+      for (uint32_t i = 0; i < x.tokens.size(); ++i) rows.push_back(first_row + i);
+    }
   };
 
   static std::future<gpu::work_status> start(gpu::stream& on, std::shared_ptr<gpu::work> x,

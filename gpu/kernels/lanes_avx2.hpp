@@ -16,6 +16,7 @@ struct lanes {
 
   // Sixteen registers hold few sums; a second row still halves the loads of weights.
   static constexpr int quantised_rows = 2, quantised_panels = 1, single_row_panels = 2;
+  static constexpr int tall_rows = 0;
   static constexpr int plain_rows = 4, plain_panels = 1;
   static constexpr int queries = 1, value_vectors = 4;
   static constexpr uint32_t prefetch_bytes = 12288;

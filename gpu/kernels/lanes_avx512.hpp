@@ -17,6 +17,7 @@ struct lanes {
 
   // Rows x panels of the tiles of a product: as many sums as the registers hold.
   static constexpr int quantised_rows = 6, quantised_panels = 2, single_row_panels = 4;
+  static constexpr int tall_rows = 8; ///< of one panel
   static constexpr int plain_rows = 8, plain_panels = 2;
   // Queries that share a tile of K, and vectors of V taken at once.
   static constexpr int queries = 4, value_vectors = 4;

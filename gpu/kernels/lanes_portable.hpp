@@ -30,6 +30,7 @@ struct lanes {
   };
 
   static constexpr int quantised_rows = 2, quantised_panels = 1, single_row_panels = 1;
+  static constexpr int tall_rows = 0;
   static constexpr int plain_rows = 2, plain_panels = 1;
   static constexpr int queries = 1, value_vectors = 2;
   static constexpr uint32_t prefetch_bytes = 12288;

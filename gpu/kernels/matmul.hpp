@@ -18,53 +18,64 @@ struct product {
   uint32_t panel_block;     ///< panels of an item
 };
 
-/// Rows of `type` x one group of panels, tile by tile.
+/// Rows of `type` x one group of panels, in tiles of nearly equal height. The first one asks for
+/// the next group, so that memory works while the others compute.
 template <tensor_type type, int tile_rows, int panels>
 void panel_group(const product& call, const matmul_part& part, uint32_t first_row, uint32_t rows,
                  uint32_t first_panel) {
+  constexpr size_t fits_level_one = 24 << 10;
   const auto inputs = part.weight.inputs;
-  const auto* panel = part.weight.data + first_panel * panel_bytes(type, inputs);
+  const auto stride = panel_bytes(type, inputs);
+  const auto* panel = part.weight.data + first_panel * stride;
+  auto fetch = panels * stride <= fits_level_one ? panels * stride : size_t{2048};
   auto first_output = first_panel * panel_outputs;
   auto last_columns = part.weight.outputs - first_output - (panels - 1) * panel_outputs;
-  auto tile = [&](auto count, uint32_t row) {
-    constexpr int n = decltype(count)::value;
-    tile_output output{part.out + size_t{row} * part.out_stride + first_output, part.out_stride,
+  auto tiles = (rows + tile_rows - 1) / tile_rows;
+  for (uint32_t t = 0; t < tiles; ++t) {
+    auto count = rows / tiles + (t < rows % tiles ? 1 : 0);
+    tile_output output{part.out + size_t{first_row} * part.out_stride + first_output,
+                       part.out_stride,
                        last_columns < panel_outputs ? last_columns : panel_outputs};
-    if constexpr (is_plain(type)) {
-      plain_tile<type, n, panels>(call.args.x + size_t{row} * inputs, inputs, panel, output);
-    } else {
-      auto x = call.quantised;
-      x.q += size_t{row} * inputs;
-      x.scale += size_t{row} * (inputs / 32);
-      quantised_tile<type, n, panels>(x, panel, output);
-    }
-  };
-  uint32_t done = 0;
-  for (; done + tile_rows <= rows; done += tile_rows)
-    tile(std::integral_constant<int, tile_rows>{}, first_row + done);
-  if constexpr (tile_rows > 1)
-    with_constant<tile_rows - 1>(static_cast<int>(rows - done),
-                                 [&](auto rest) { tile(rest, first_row + done); });
+    with_constant<tile_rows>(static_cast<int>(count), [&](auto constant) {
+      constexpr int n = decltype(constant)::value;
+      if constexpr (is_plain(type)) {
+        plain_tile<type, n, panels>(call.args.x + size_t{first_row} * inputs, inputs, panel, fetch,
+                                    output);
+      } else {
+        auto x = call.quantised;
+        x.q += size_t{first_row} * inputs;
+        x.scale += size_t{first_row} * (inputs / 32);
+        quantised_tile<type, n, panels>(x, panel, fetch, output);
+      }
+    });
+    first_row += count;
+    fetch = 0;
+  }
+}
+
+/// Groups of `panels` panels while they last.
+template <tensor_type type, int tile_rows, int panels>
+void panel_groups(const product& call, const matmul_part& part, uint32_t first_row, uint32_t rows,
+                  uint32_t& panel, uint32_t last) {
+  for (; panel + panels <= last; panel += panels)
+    panel_group<type, tile_rows, panels>(call, part, first_row, rows, panel);
 }
 
 template <tensor_type type>
 void item_of(const product& call, const matmul_part& part, uint32_t first_row, uint32_t rows,
-             uint32_t first_panel, uint32_t panels) {
+             uint32_t panel, uint32_t panels) {
   constexpr int tile_rows = is_plain(type) ? lanes::plain_rows : lanes::quantised_rows;
   constexpr int tile_panels = is_plain(type) ? lanes::plain_panels : lanes::quantised_panels;
-  auto last = first_panel + panels;
-  auto panel = first_panel;
-  if constexpr (lanes::single_row_panels > tile_panels) {
-    constexpr uint32_t many = lanes::single_row_panels; // one row needs few registers
-    if (rows == 1)
-      for (; panel + many <= last; panel += many)
-        panel_group<type, 1, many>(call, part, first_row, rows, panel);
-  }
-  for (; panel + tile_panels <= last; panel += tile_panels)
-    panel_group<type, tile_rows, tile_panels>(call, part, first_row, rows, panel);
+  auto last = panel + panels;
+  if constexpr (lanes::single_row_panels > tile_panels)
+    if (rows == 1) // few registers are needed: more panels at once
+      panel_groups<type, 1, lanes::single_row_panels>(call, part, first_row, rows, panel, last);
+  if constexpr (!is_plain(type) && lanes::tall_rows > tile_rows)
+    if (rows > tile_rows && rows <= lanes::tall_rows) // one tile instead of two
+      panel_groups<type, lanes::tall_rows, 1>(call, part, first_row, rows, panel, last);
+  panel_groups<type, tile_rows, tile_panels>(call, part, first_row, rows, panel, last);
   if constexpr (tile_panels > 1)
-    for (; panel < last; ++panel)
-      panel_group<type, tile_rows, 1>(call, part, first_row, rows, panel);
+    panel_groups<type, tile_rows, 1>(call, part, first_row, rows, panel, last);
 }
 
 void run_item(const product& call, const matmul_part& part, size_t item) {

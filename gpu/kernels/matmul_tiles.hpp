@@ -28,9 +28,6 @@ struct quantised_rows {
   uint32_t inputs;
 };
 
-/// Memory reads run this far ahead of a tile that is bound by them.
-constexpr size_t prefetch_bytes = 1536;
-
 /// Where a tile puts its results.
 struct tile_output {
   float* out;
@@ -46,19 +43,31 @@ struct tile_output {
   }
 };
 
+/// Asks for a block of a later group of panels, its scales included.
+template <tensor_type type, int panels>
+[[gnu::always_inline]] inline void fetch_block(const std::byte* values, size_t panel_stride) {
+  unroll<panels>(LAMELLA_UNROLLED(p) {
+    // The 64 bytes before the values are scales (or the end of the block before).
+    for (size_t at = 0; at < block_value_bytes(type) + 64; at += 64)
+      __builtin_prefetch(values + p * panel_stride + at - 64);
+  });
+}
+
+/// `fetch`: distance to the weights to be asked for meanwhile, 0 for none.
 template <tensor_type type, int rows, int panels>
-void quantised_tile(const quantised_rows& x, const std::byte* panel, const tile_output& output) {
+void quantised_tile(const quantised_rows& x, const std::byte* panel, size_t fetch,
+                    const tile_output& output) {
   constexpr bool nibbles = has_nibbles(type);
-  constexpr auto value_bytes = block_value_bytes(type), scale_bytes = block_scale_bytes(type);
   const auto blocks = x.inputs / 32;
   const auto panel_stride = panel_bytes(type, x.inputs);
-  const auto scale_offset = panel_scale_offset(type, x.inputs);
   vec total[rows][panels];
   unroll<rows>(LAMELLA_UNROLLED(m) {
     unroll<panels>(LAMELLA_UNROLLED(p) { total[m][p] = lanes::zero(); });
   });
   for (uint32_t b = 0; b < blocks; ++b) {
-    const auto* values = panel + b * value_bytes;
+    const auto* values = panel + value_offset(type, b);
+    const auto* scales = panel + scale_offset(type, b);
+    if (fetch != 0) fetch_block<type, panels>(values + fetch, panel_stride);
     lanes::block_sums<nibbles> sums[rows][panels];
     unroll<rows>(LAMELLA_UNROLLED(m) {
       const auto& s = x.scale[m * blocks + b];
@@ -75,14 +84,9 @@ void quantised_tile(const quantised_rows& x, const std::byte* panel, const tile_
           auto both = lanes::load_nibbles(v + j * 64);
           low[p] = lanes::low_nibbles(both);
           high[p] = lanes::high_nibbles(both);
-          if constexpr (rows <= 4) __builtin_prefetch(v + prefetch_bytes + j * 64);
         } else {
           low[p] = lanes::load_values(v + j * 128);
           high[p] = lanes::load_values(v + j * 128 + 64);
-          if constexpr (rows <= 4) {
-            __builtin_prefetch(v + prefetch_bytes + j * 128);
-            __builtin_prefetch(v + prefetch_bytes + j * 128 + 64);
-          }
         }
       });
       unroll<rows>(LAMELLA_UNROLLED(m) {
@@ -95,11 +99,10 @@ void quantised_tile(const quantised_rows& x, const std::byte* panel, const tile_
       });
     });
     unroll<panels>(LAMELLA_UNROLLED(p) {
-      const auto* scale = panel + p * panel_stride + scale_offset + b * scale_bytes;
+      const auto* scale = scales + p * panel_stride;
       auto d = lanes::load_f16(scale);
       [[maybe_unused]] vec minimum;
       if constexpr (type == tensor_type::q4_1) minimum = lanes::load_f16(scale + 32);
-      if constexpr (rows <= 4) __builtin_prefetch(scale + 256);
       unroll<rows>(LAMELLA_UNROLLED(m) {
         const auto& s = x.scale[m * blocks + b];
         auto bias = type == tensor_type::q4_0 ? s.minus_8_sum : 0;
@@ -125,7 +128,7 @@ template <tensor_type type> [[gnu::always_inline]] inline vec load_weights(const
 }
 
 template <tensor_type type, int rows, int panels>
-void plain_tile(const float* x, uint32_t inputs, const std::byte* panel,
+void plain_tile(const float* x, uint32_t inputs, const std::byte* panel, size_t fetch,
                 const tile_output& output) {
   constexpr size_t step = panel_outputs * model::block_bytes(type);
   const auto panel_stride = panel_bytes(type, inputs);
@@ -138,7 +141,7 @@ void plain_tile(const float* x, uint32_t inputs, const std::byte* panel,
     unroll<panels>(LAMELLA_UNROLLED(p) {
       const auto* v = panel + p * panel_stride + k * step;
       w[p] = load_weights<type>(v);
-      if constexpr (rows <= 4) __builtin_prefetch(v + prefetch_bytes);
+      if (fetch != 0) __builtin_prefetch(v + fetch);
     });
     unroll<rows>(LAMELLA_UNROLLED(m) {
       auto a = lanes::set(x[size_t{m} * inputs + k]);

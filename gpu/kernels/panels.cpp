@@ -19,8 +19,9 @@ struct value_place {
 
 value_place place_of(tensor_type type, uint32_t k, uint32_t n) {
   auto block = k / 32, group = k % 32 / 4, i = k % 4;
-  if (has_nibbles(type)) return {block * 256 + group / 2 * 64 + n * 4 + i, group % 2 != 0};
-  return {block * 512 + group * 64 + n * 4 + i, false};
+  if (has_nibbles(type))
+    return {value_offset(type, block) + group / 2 * 64 + n * 4 + i, group % 2 != 0};
+  return {value_offset(type, block) + group * 64 + n * 4 + i, false};
 }
 
 void pack_plain(tensor_type type, const std::byte* row, uint32_t inputs, uint32_t n,
@@ -33,9 +34,8 @@ void pack_plain(tensor_type type, const std::byte* row, uint32_t inputs, uint32_
 void pack_quantised(tensor_type type, const std::byte* row, uint32_t inputs, uint32_t n,
                     std::byte* panel) {
   auto header = type == tensor_type::q4_1 ? 4u : 2u;
-  auto* scales = panel + panel_scale_offset(type, inputs);
   for (uint32_t b = 0; b < inputs / 32; ++b, row += model::block_bytes(type)) {
-    auto* block_scales = scales + b * block_scale_bytes(type) + size_t{n} * 2;
+    auto* block_scales = panel + scale_offset(type, b) + size_t{n} * 2;
     std::memcpy(block_scales, row, 2);
     if (type == tensor_type::q4_1) std::memcpy(block_scales + 32, row + 2, 2);
     for (uint32_t i = 0; i < 32; ++i) {
@@ -63,8 +63,8 @@ void unpack_row(const packed_matrix& table, uint32_t n, float* out) {
     }
     return;
   }
-  const auto* scales = panel + panel_scale_offset(type, table.inputs) + size_t{n} * 2;
-  for (uint32_t b = 0; b < table.inputs / 32; ++b, scales += block_scale_bytes(type)) {
+  for (uint32_t b = 0; b < table.inputs / 32; ++b) {
+    const auto* scales = panel + scale_offset(type, b) + size_t{n} * 2;
     auto d = from_half(load_as<uint16_t>(scales));
     auto m = type == tensor_type::q4_1   ? from_half(load_as<uint16_t>(scales + 32))
              : type == tensor_type::q4_0 ? -8.0f * d

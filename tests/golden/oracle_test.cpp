@@ -24,11 +24,12 @@ double log_sum_exp(const std::vector<float>& logits) {
   return peak + std::log(sum);
 }
 
-/// Divergence of `ours` from the oracle, KL(oracle || ours) in nats, over the partition of the
-/// vocabulary into the kept tokens, one by one, and all others as one outcome. By the log-sum
-/// inequality this is never more than the divergence over single tokens. What it misses is the
-/// spread within the others, which carry a few per cent of the probability: see
-/// model_second_opinion.txt, where both figures stand side by side.
+/// Divergence of `ours` from the oracle, KL(oracle || ours) in nats, with all tokens that were not
+/// kept taken as one outcome. By the log-sum inequality this is at most the divergence over single
+/// tokens. What it misses is the spread within the others: model_second_opinion.txt has both
+/// figures for llama.cpp, where it finds 85 %. `whole_to_kept` is the factor of the checks, with a
+/// reserve.
+constexpr double whole_to_kept = 1.25;
 double divergence(const tests::forced_row& oracle, const std::vector<float>& ours) {
   const double total = log_sum_exp(ours);
   double sum = 0, kept = 0;
@@ -229,15 +230,25 @@ TEST_CASE("the fast operators stay close to the oracle on a text") {
   const auto text = tests::read_forced();
   const auto model = tests::oracle_model(text.file_bytes);
   if (!model) return;
-  const auto options = fast_options();
-  pipeline on(*model, options);
-  const auto result = compare(on, text, static_cast<uint32_t>(text.rows.size()));
-  MESSAGE(options.ops->name << ", f16: " << describe(result));
-  CHECK(result.rows >= 600);
-  CHECK(result.mean_divergence() <= 0.01);
-  CHECK(result.share_best() >= 0.96);
-  CHECK(result.share_clear() >= 0.995);
-  CHECK(std::abs(result.perplexity_ratio() - 1) <= 0.01);
+  // Every set that this machine can run, not the one that it would choose only.
+  for (const std::string name : {"avx512", "avx2", "portable"}) {
+    auto options = fast_options();
+    std::string reason;
+    options.ops = gpu::find_operators(name, &reason);
+    if (options.ops == nullptr) {
+      MESSAGE(name << " left out: " << reason);
+      continue;
+    }
+    CAPTURE(name);
+    pipeline on(*model, options);
+    const auto result = compare(on, text, static_cast<uint32_t>(text.rows.size()));
+    MESSAGE(name << ", f16: " << describe(result));
+    CHECK(result.rows >= 600);
+    CHECK(whole_to_kept * result.mean_divergence() <= 0.01);
+    CHECK(result.share_best() >= 0.96);
+    CHECK(result.share_clear() >= 0.995);
+    CHECK(std::abs(result.perplexity_ratio() - 1) <= 0.01);
+  }
 }
 
 TEST_CASE("the fast operators give the oracle's greedy tokens where its choice is clear") {

@@ -1,5 +1,6 @@
 // Bits on the default model: what a request computes depends on its own tokens alone. Logits are
-// compared byte for byte with a run of the request alone, in one prefill, on one shard.
+// compared byte for byte with a run of the request alone, on one shard. A request that was preempted
+// and replayed computes the same positions in chunks, so it is covered by "any chunks".
 #include "tests/golden/real_model.hpp"
 
 using namespace lamella;
@@ -44,6 +45,7 @@ all_logits run_alone(pipeline& on, const std::vector<uint32_t>& tokens, uint32_t
 
 /// The same with 31 other requests of 3 to 33 tokens in its iterations, 12 before it and 19 after
 /// it. The others end at different times and are replaced by new ones; the prompt comes in chunks.
+/// Where shards hold sequences, three shards take turns.
 all_logits run_among_others(pipeline& on, const tests::forced_text& text,
                             const std::vector<uint32_t>& tokens, uint32_t chunk) {
   constexpr size_t others = 31, place = 12;
@@ -69,6 +71,7 @@ all_logits run_among_others(pipeline& on, const tests::forced_text& text,
                         : i == place ? std::min(chunk, left)
                                      : static_cast<uint32_t>(1 + random.below(9));
       batch.push_back(all[i].next(rows, slots, i == place));
+      batch.back().member = static_cast<uint32_t>(i % 3);
       if (i < place) ++before; // of the others the last row only is selected
       if (i == place) mine = batch.back().tokens.size();
     }
@@ -131,5 +134,21 @@ TEST_CASE("L-M23 a real request's logits have the same bytes with one shard and 
   }
   pipeline three(*model, options(3));
   CHECK(different(run_alone(three, tokens, 64, 5), expected).empty());
+  CHECK(different(run_among_others(three, text, tokens, 37), expected).empty());
+}
+
+TEST_CASE("V-M07 a real request's logits have the same bytes with shards that hold sequences") {
+  const auto text = tests::read_forced();
+  const auto model = tests::oracle_model(text.file_bytes);
+  if (!model) return;
+  const auto tokens = watched_tokens(text);
+  all_logits expected;
+  {
+    pipeline one(*model, options(1));
+    expected = run_alone(one, tokens, prompt_tokens, 1);
+  }
+  auto by_request = options(3);
+  by_request.by_request = true;
+  pipeline three(*model, by_request);
   CHECK(different(run_among_others(three, text, tokens, 37), expected).empty());
 }

