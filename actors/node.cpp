@@ -184,6 +184,7 @@ void node::impl::describe_service() {
   base.limits.vocabulary = model.text->vocabulary();
   base.limits.strict = options.api.strict;
   base.ping = options.http.sse_ping;
+  base.piece_bytes = std::min<size_t>(base.piece_bytes, options.http.stream_buffer_bytes);
   base.deadline = options.limits.request_deadline;
   net::metrics::settings m;
   m.model_name = base.model_name;
