@@ -69,6 +69,10 @@ void reader::complain_about_unknown(const position& at, const std::string& prefi
   if (near) {
     meant = prefix.empty() ? *near : prefix + "." + *near;
   } else {
+    // A whole key, as --set has it, misspelt in the middle.
+    std::vector<std::string> keys;
+    for (const auto& x : options()) keys.emplace_back(x.key);
+    meant = nearest(key, keys).value_or("");
     // Perhaps the word is right and stands in the wrong place.
     const auto last = "." + name.substr(name.rfind('.') + 1);
     for (const auto& x : options())

@@ -16,6 +16,7 @@ for _ in $(seq 300); do
   sleep 0.1
 done
 kill -TERM "$SERVER_PID"
+touch "$WORK/terminated"
 late=
 for _ in $(seq 50); do
   late=$(curl -sS -o "$WORK/late" -w '%{http_code}' -H 'content-type: application/json' \

@@ -135,6 +135,9 @@ TEST_CASE("a key in the wrong section is told where it belongs") {
   const scratch_folder folder;
   CHECK(says(load_text(folder, "version: 1\nhttp: {max_n: 2}\n"), "did you mean limits.max_n?"));
   CHECK(says(load_text(folder, "version: 1\nbatch: {max_batch: 2}\n"), "did you mean batching?"));
+  auto from = folder.nothing();
+  from.set = {"pools.atention.members=2"};
+  CHECK(says(load(from), "did you mean pools.attention.members?"));
   CHECK(says(load_text(folder, "version: 1\nchaos: {zzzzzzzzz: 2}\n"), "known here: enabled"));
 }
 
