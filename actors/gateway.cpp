@@ -233,6 +233,7 @@ gateway_actor::behavior_type gateway(gateway_actor::stateful_pointer<gateway_sta
     [self](const exchange_ptr& exchange) { on_exchange(self, exchange); },
     [self](const service_ptr& server) {
       self->state.server = server;
+      self->state.config.health->set_served();
       for (auto& [addr, child] : self->state.requests) self->send(child, server);
     },
     [self](drain_atom) -> caf::result<bool> {
