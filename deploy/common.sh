@@ -34,10 +34,10 @@ build_jobs() {
   if [ "$cores" -lt "$memory" ]; then echo "$cores"; else echo "$memory"; fi
 }
 
-# build PRESET [CMake options]: configures and builds into build/PRESET.
+# build PRESET [CMake options]: configures and builds into build/PRESET; $target, or everything.
 build() {
   local preset=$1; shift
   say "building build/$preset with $(build_jobs) jobs (a first build takes some minutes)"
   cmake --preset "$preset" "$@" >/dev/null
-  cmake --build "build/$preset" -j "$(build_jobs)"
+  cmake --build "build/$preset" -j "$(build_jobs)" ${target:+--target "$target"}
 }
