@@ -121,12 +121,23 @@ std::string render_events(request_state& st) {
   return out;
 }
 
-void send(request_ptr self, std::string bytes) {
+/// Gives the socket its next piece. What waits for a slow reader may be larger than one.
+void send(request_ptr self) {
   auto& st = self->state;
   st.writing = true;
   st.last_written = self->clock().now();
-  st.exchange->write(std::move(bytes), [me = caf::actor_cast<request_actor>(self)](bool ok) {
-    if (ok)
+  auto piece = st.unsent.substr(st.unsent_from, st.server->piece_bytes);
+  st.unsent_from += piece.size();
+  if (st.unsent_from == st.unsent.size()) {
+    st.unsent.clear();
+    st.unsent_from = 0;
+  }
+  const bool last = st.closing && st.unsent.empty();
+  if (last) st.answered = true;
+  st.exchange->write(std::move(piece), [me = caf::actor_cast<request_actor>(self),
+                                        exchange = st.exchange, last](bool ok) {
+    if (ok && last) exchange->finish();
+    if (ok || last)
       caf::anon_send(me, written_atom_v);
     else
       caf::anon_send(me, cancel_atom_v);
@@ -157,20 +168,15 @@ void speak(request_ptr self) {
     return;
   }
   open_stream(self);
-  auto events = render_events(st);
-  if (all_over(st)) { // then every finish chunk has been rendered
-    if (st.params.include_usage) events += net::sse_event(st.chunks->usage(usage_of(st)));
-    events += net::sse_done;
-    st.answered = true;
-    st.writing = true;
-    st.exchange->write(std::move(events), [me = caf::actor_cast<request_actor>(self),
-                                           exchange = st.exchange](bool ok) {
-      if (ok) exchange->finish();
-      caf::anon_send(me, written_atom_v);
-    });
-    return;
+  if (st.unsent.empty()) { // else the reader is behind: tokens wait as tokens
+    st.unsent = render_events(st);
+    if (all_over(st)) { // then every finish chunk has been rendered
+      if (st.params.include_usage) st.unsent += net::sse_event(st.chunks->usage(usage_of(st)));
+      st.unsent += net::sse_done;
+      st.closing = true;
+    }
   }
-  if (!events.empty()) send(self, std::move(events));
+  if (!st.unsent.empty()) send(self);
 }
 
 void ping(request_ptr self) {
@@ -180,8 +186,10 @@ void ping(request_ptr self) {
     speak(self); // headers and role: the client knows that it was accepted
     return;
   }
-  if (!st.writing && self->clock().now() - st.last_written >= st.server->ping)
-    send(self, std::string{net::sse_ping});
+  if (!st.writing && self->clock().now() - st.last_written >= st.server->ping) {
+    st.unsent = net::sse_ping;
+    send(self);
+  }
 }
 
 void refuse(request_ptr self, const net::api_error& error) {
@@ -192,7 +200,7 @@ void refuse(request_ptr self, const net::api_error& error) {
     net::respond_error(*st.exchange, error);
     return;
   }
-  if (st.writing) { // a write is out; the connection cannot carry the event any more
+  if (st.writing || !st.unsent.empty()) { // half an event may be out; the connection cannot carry the event any more
     st.exchange->abort();
     return;
   }

@@ -93,7 +93,12 @@ void grow(batch_ptr self, seat& s) {
     ->request(self->state.config.target.allocator, std::chrono::seconds{30},
               kv_reserve{{{sequence, self->state.config.window_slots, {}, 0}}, 0, false})
     .then([=](kv_grant& grant) { on_slots(self, sequence, std::move(grant)); },
-          [=](caf::error& reason) { on_slots(self, sequence, std::move(reason)); });
+          [=](caf::error& reason) {
+            if (peer_lost(reason))
+              self->quit(std::move(reason));
+            else
+              on_slots(self, sequence, std::move(reason));
+          });
 }
 
 /// Can the next iteration be launched before the newest one has answered?
@@ -162,7 +167,12 @@ void launch_iteration(batch_ptr self) {
   launch(
     &*self, st.config.target, x,
     [=](sampled& answer) { on_sampled(self, iteration, std::move(answer)); },
-    [=](caf::error& reason) { on_failure(self, iteration, self->system().render(reason)); });
+    [=](caf::error& reason) {
+      if (peer_lost(reason))
+        self->quit(std::move(reason));
+      else
+        on_failure(self, iteration, self->system().render(reason));
+    });
 }
 
 /// One token of one sequence is final.

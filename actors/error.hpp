@@ -25,6 +25,12 @@ enum class ec : uint8_t {
 /// The text of a code, for people.
 const char* describe(ec code);
 
+/// The actor asked has ended: no attempt can succeed before the pipeline is rebuilt. Who launches
+/// iterations then ends as well; requests wait for the new pipeline.
+inline bool peer_lost(const caf::error& reason) {
+  return reason == caf::sec::request_receiver_down || reason == caf::sec::runtime_error;
+}
+
 } // namespace lamella::actors
 
 CAF_ERROR_CODE_ENUM(lamella::actors::ec, "lamella")

@@ -43,7 +43,9 @@ const service& serving(gateway_ptr self) {
 void start_request(gateway_ptr self, const exchange_ptr& exchange, bool chat) {
   auto& st = self->state;
   serving(self);
-  if (st.draining) throw net::draining();
+  // The board knows first: what asks after /ready said no is refused.
+  if (st.draining || st.config.health->where() == health_board::phase::draining)
+    throw net::draining();
   const request_id id{++st.next_request};
   auto child = self->spawn(request, st.server, exchange, id, chat);
   self->monitor(child);
@@ -216,6 +218,11 @@ bool answer_probe(const health_board& health, const net::http_exchange_ptr& exch
 gateway_actor::behavior_type gateway(gateway_actor::stateful_pointer<gateway_state> self,
                                      gateway_config config) {
   self->state.config = std::move(config);
+  self->set_exit_handler([self](const caf::exit_msg& x) {
+    // Requests may wait for answers that nobody owes them any more.
+    for (auto& [addr, child] : self->state.requests) self->send_exit(child, x.reason);
+    self->quit(x.reason);
+  });
   self->set_down_handler([self](const caf::down_msg& down) {
     if (down.reason)
       spdlog::error("request actor ended reason=\"{}\"", self->system().render(down.reason));
@@ -226,6 +233,7 @@ gateway_actor::behavior_type gateway(gateway_actor::stateful_pointer<gateway_sta
     [self](const exchange_ptr& exchange) { on_exchange(self, exchange); },
     [self](const service_ptr& server) {
       self->state.server = server;
+      self->state.config.health->set_served();
       for (auto& [addr, child] : self->state.requests) self->send(child, server);
     },
     [self](drain_atom) -> caf::result<bool> {

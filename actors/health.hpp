@@ -30,6 +30,9 @@ public:
   phase where() const { return phase_.load(); }
   void set_progress(const std::string& name, double ratio, double eta_seconds);
   void set_roles(std::vector<role> roles);
+  /// The gateway has a pipeline to hand requests to.
+  void set_served() { served_.store(true); }
+  bool served() const { return served_.load(); }
   void set_queue_full(bool full) { queue_full_.store(full); }
 
   enum class probe : uint8_t { live, ready, health };
@@ -44,7 +47,7 @@ public:
 private:
   std::chrono::milliseconds iteration_max_age_;
   std::atomic<phase> phase_{phase::loading};
-  std::atomic<bool> queue_full_{false};
+  std::atomic<bool> queue_full_{false}, served_{false};
   mutable std::mutex mutex_; ///< of the members below
   std::string progress_name_ = "discover";
   double progress_ratio_ = 0, progress_eta_ = 0;

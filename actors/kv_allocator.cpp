@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <malloc.h>
+
 namespace lamella::actors {
 
 namespace {
@@ -116,6 +118,7 @@ void trim(allocator_ptr self) {
   st.trimming = static_cast<uint32_t>(st.config.shards.size());
   const auto done = [self] {
     if (--self->state.trimming > 0) return;
+    malloc_trim(0); // what requests have freed goes back as well
     for (auto& x : std::exchange(self->state.waiting_for_trim, {})) {
       auto answer = reserve(self, x.question, x.asker);
       if (answer)

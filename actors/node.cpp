@@ -184,6 +184,7 @@ void node::impl::describe_service() {
   base.limits.vocabulary = model.text->vocabulary();
   base.limits.strict = options.api.strict;
   base.ping = options.http.sse_ping;
+  base.piece_bytes = std::min<size_t>(base.piece_bytes, options.http.stream_buffer_bytes);
   base.deadline = options.limits.request_deadline;
   net::metrics::settings m;
   m.model_name = base.model_name;
@@ -331,7 +332,7 @@ void node::start(const load_progress& progress) {
   progress("warm", 0, 1);
   // The canary of the new pipeline beats; polled because a probe's shared state has no subscribers.
   const auto until = std::chrono::steady_clock::now() + first_token_patience;
-  while (impl_->health->beats.count() == 0) {
+  while (impl_->health->beats.count() == 0 || (impl_->front && !impl_->health->served())) {
     if (std::chrono::steady_clock::now() > until || impl_->drained)
       throw start_error{70, "no token came through the pipeline"};
     std::this_thread::sleep_for(std::chrono::milliseconds{1});

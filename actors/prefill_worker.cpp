@@ -99,7 +99,9 @@ void start(worker_ptr self) {
       if (is_current()) on_sampled(self, std::move(answer));
     },
     [=](caf::error& reason) {
-      if (is_current())
+      if (peer_lost(reason))
+        self->quit(std::move(reason));
+      else if (is_current())
         self->send(self, iteration_failed{self->state.config.target.stream, iteration, attempt,
                                           self->system().render(reason)});
     });

@@ -113,11 +113,6 @@ net::api_error api_error_of(const caf::error& reason, caf::actor_system& system)
   return net::internal_error(system.render(reason));
 }
 
-/// The actor asked is gone, not unwilling: the request waits for the rebuilt pipeline.
-bool lost(const caf::error& reason) {
-  return reason == caf::sec::request_receiver_down || reason == caf::sec::runtime_error;
-}
-
 void give_back(request_ptr self, size_t index) {
   auto& st = self->state;
   st.sequences[index].where = phase::done;
@@ -282,7 +277,7 @@ void on_admitted(request_ptr self, size_t first, uint32_t choices, const admitte
       [=](caf::error& reason) {
         if (self->state.server->epoch != epoch) return;
         --self->state.open_questions;
-        if (lost(reason)) return;
+        if (peer_lost(reason)) return quit_if_idle(self);
         for (uint32_t k = 0; k < choices; ++k) give_back(self, first + k);
         fail(self, api_error_of(reason, self->system()));
         quit_if_idle(self);
@@ -309,7 +304,7 @@ void ask_admission(request_ptr self, size_t first, uint32_t choices, bool resume
         auto& state = self->state;
         if (state.server->epoch != epoch) return;
         --state.open_questions;
-        if (lost(reason)) return;
+        if (peer_lost(reason)) return quit_if_idle(self);
         for (uint32_t k = 0; k < choices; ++k) state.sequences[first + k].where = phase::done;
         const bool full = reason == ec::queue_full || reason == ec::queue_tokens;
         if (full && !state.answered)

@@ -62,6 +62,9 @@ struct request_state {
   std::optional<net::stream_chunks> chunks;
   bool streaming = false; ///< headers are out
   bool writing = false;   ///< a piece is with the socket
+  std::string unsent;     ///< rendered events that the socket has not taken,
+  size_t unsent_from = 0; ///< from here on
+  bool closing = false;   ///< `unsent` is the rest of the stream
   bool answered = false;  ///< nothing more is to be said
   uint32_t open_questions = 0; ///< to the scheduler and the prefill workers
   std::chrono::steady_clock::time_point arrived, started, first_token, last_written;

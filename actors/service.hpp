@@ -39,6 +39,7 @@ struct service {
   // The rules.
   net::api_limits limits;
   std::chrono::milliseconds ping{15'000};
+  size_t piece_bytes = 65'536; ///< of a stream, given to the socket at once
   std::chrono::milliseconds deadline{600'000};
   std::shared_ptr<net::metrics> numbers;
 

@@ -1,7 +1,9 @@
+#include "gpu/kernels/lanes_portable.hpp"
 #include "gpu/kernels/philox.hpp"
 #include "gpu/kernels/scalar_math.hpp"
 #include "gpu/kernels/sets.hpp"
 #include "gpu/kernels/truncation.hpp"
+#include "gpu/kernels/vector_math.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -87,25 +89,15 @@ void top_logprobs(const float* x, uint32_t n, uint32_t count, double normaliser,
   for (auto& t : out) t.logprob = static_cast<float>(t.logprob - normaliser);
 }
 
-/// e^x for x <= 0, 0 below `weightless`; relative error 2e-7. Exactly 1 at 0, never more. Without
-/// branches, so that the loop over a vocabulary is vectorised.
-inline float weight_of(float x) {
-  constexpr float magic = 0x1.8p23f; // adding and taking it away rounds to an integer
-  float limited = x < weightless ? weightless : x;
-  float shifted = limited * 0x1.715476p+0f + magic;
-  float n = shifted - magic;
-  float r = limited - n * 0x1.62ep-1f - n * 0x1.0bfbe8p-15f;
-  float p = 1.0f / 720;
-  p = p * r + 1.0f / 120;
-  p = p * r + 1.0f / 24;
-  p = p * r + 1.0f / 6;
-  p = p * r + 0.5f;
-  p = p * r + 1.0f;
-  p = p * r + 1.0f;
-  auto power = std::bit_cast<float>((std::bit_cast<uint32_t>(shifted) + 127) << 23);
-  float weight = p * power;
-  weight = weight > 1.0f ? 1.0f : weight;
-  return x < weightless ? 0.0f : weight;
+/// weights = e^((x - highest) * scale), exactly 1 for the highest and 0 below `weightless`.
+void fill_weights(const float* x, uint32_t n, float highest, float scale, float* weights) {
+  auto sixteen = [&](lanes::vec v) {
+    auto score = lanes::mul(lanes::sub(v, lanes::set(highest)), lanes::set(scale));
+    return lanes::zero_below(exp_lanes(score), score, weightless);
+  };
+  uint32_t i = 0;
+  for (; i + 16 <= n; i += 16) lanes::store(weights + i, sixteen(lanes::load(x + i)));
+  if (i < n) lanes::store_first(weights + i, sixteen(lanes::load_first(x + i, n - i)), n - i);
 }
 
 constexpr uint32_t block_tokens = 64;
@@ -163,7 +155,7 @@ uint32_t draw_from(const float* weights, const uint32_t* tokens, size_t count, d
 uint32_t draw(const sample_record& how, const float* x, uint32_t n, float highest,
               const workspace& room) {
   float scale = std::min(1.0f / how.temperature, 1e30f);
-  for (uint32_t i = 0; i < n; ++i) room.weights[i] = weight_of((x[i] - highest) * scale);
+  fill_weights(x, n, highest, scale, room.weights);
   auto uniform = philox_uniform(how.seed, how.choice, how.draw);
   // The best token's weight is exactly 1: what min_p leaves does not depend on what came before it.
   float least = std::min(how.min_p, 1.0f);

@@ -121,7 +121,7 @@ TEST_CASE("V-M11 freed slots are told to those who were refused and asked to be 
 TEST_CASE("An empty pool is trimmed after a second, and reservations wait for the trim") {
   world w;
   w.shard->holds_trims = true;
-  w.reserve({{seq(1), 10, {}, 0}});
+  w.reserve({{seq(1), 64, {}, 0}});
   w.release({seq(1)});
   w.advance(990ms, 10ms);
   CHECK(w.shard->trims == 0);
@@ -139,13 +139,21 @@ TEST_CASE("An empty pool is trimmed after a second, and reservations wait for th
   CHECK(w.used() == std::vector<uint32_t>{10});
 }
 
+TEST_CASE("What a canary used is not worth a trim") {
+  world w;
+  w.reserve({{seq(1), 33, {}, 0}});
+  w.release({seq(1)});
+  w.advance(5s, 100ms);
+  CHECK(w.shard->trims == 0);
+}
+
 TEST_CASE("A pool in use is not trimmed, and a shard that does not answer holds nobody for ever") {
   world w;
   w.shard->holds_trims = true;
-  w.reserve({{seq(1), 10, {}, 0}});
+  w.reserve({{seq(1), 64, {}, 0}});
   w.release({seq(1)});
   w.advance(500ms, 10ms);
-  w.reserve({{seq(2), 10, {}, 0}});
+  w.reserve({{seq(2), 64, {}, 0}});
   w.advance(2s, 10ms);
   CHECK(w.shard->trims == 0);
   w.release({seq(2)});

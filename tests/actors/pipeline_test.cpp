@@ -73,12 +73,7 @@ struct stepped_pipeline : stage {
     server->batches = {spawn(batch, batch_config{target, server->scheduler, server->window_slots})};
     play();
   }
-  ~stepped_pipeline() {
-    // Executors end before their devices do.
-    for (auto& p : owned) caf::anon_send_exit(p, caf::exit_reason::kill);
-    owned.clear();
-    settle();
-  }
+  ~stepped_pipeline() { end_all(); } // executors end before their devices do
 
   /// Delivers and steps until nothing can happen any more.
   void play() {

@@ -9,7 +9,7 @@ namespace {
 
 struct prefill_book {
   std::vector<prefill> asked;
-  std::deque<caf::typed_response_promise<prefilled>> promises;
+  std::deque<owed<prefilled>> promises;
   std::vector<sequence_id> cancelled;
 };
 
@@ -41,6 +41,8 @@ struct world : stage {
     settle();
   }
 
+  ~world() { end_all(); }
+
   actors::service_ptr service() {
     auto s = std::make_shared<actors::service>(tiny_service());
     s->epoch = ++epoch;
@@ -52,7 +54,7 @@ struct world : stage {
           [book, self](const prefill& x) -> caf::result<prefilled> {
             book->asked.push_back(x);
             auto promise = self->make_response_promise<prefilled>();
-            book->promises.push_back(promise);
+            book->promises.push_back({promise, self});
             return promise;
           },
           [book](const prefill_cancel& x) { book->cancelled.push_back(x.first); },

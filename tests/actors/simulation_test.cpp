@@ -57,6 +57,8 @@ struct cluster : stage {
     settle();
   }
 
+  ~cluster() { end_all(); }
+
   void begin(std::shared_ptr<fake_exchange> exchange, uint64_t id) {
     auto handle = system.spawn(request, actors::service_ptr{server}, exchange_ptr{exchange},
                                request_id{id}, false);

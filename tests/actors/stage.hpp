@@ -44,12 +44,17 @@ struct stage {
   }
 
   ~stage() {
-    for (auto& p : owned) caf::anon_send_exit(p, caf::exit_reason::kill);
-    owned.clear();
-    sched.run();
+    end_all();
     sched.clock().cancel_all();
     sched.run();
     system.await_actors_before_shutdown(false);
+  }
+
+  /// Ends every actor. To be called by the destructors of derived classes whose members actors use.
+  void end_all() {
+    for (auto& p : owned) caf::anon_send_exit(p, caf::exit_reason::kill);
+    owned.clear();
+    sched.run();
   }
 
   template <class F, class... Ts> auto spawn(F f, Ts&&... xs) {

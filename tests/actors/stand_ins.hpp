@@ -27,10 +27,20 @@ inline sampled_token draw(const sample_record& x) {
   return result;
 }
 
+/// An answer that the test gives later, from outside of the actor that owes it.
+template <class T> struct owed {
+  caf::typed_response_promise<T> promise;
+  caf::local_actor* debtor;
+  template <class X> void deliver(X&& x) {
+    debtor->context(nullptr); // it is not running: CAF would use the unit it last ran on
+    promise.deliver(std::forward<X>(x));
+  }
+};
+
 /// A replica: keeps launches and answers them on command, or at once.
 struct replica_book {
   std::vector<iteration_launch> launches;
-  std::map<std::pair<uint32_t, uint64_t>, caf::typed_response_promise<sampled>> asked;
+  std::map<std::pair<uint32_t, uint64_t>, owed<sampled>> asked;
   bool at_once = false;
   uint32_t fail_per_mille = 0; ///< with `random`
   tests::splitmix random{0};
@@ -72,7 +82,7 @@ inline auto stand_in_replica(std::shared_ptr<replica_book> book) {
           }
           auto promise = self->make_response_promise<sampled>();
           book->asked.emplace(std::make_pair(static_cast<uint32_t>(x.stream), x.iteration),
-                              promise);
+                              owed<sampled>{promise, self});
           return promise;
         },
     };
@@ -83,7 +93,7 @@ inline auto stand_in_replica(std::shared_ptr<replica_book> book) {
 struct shard_book {
   uint32_t launches = 0, trims = 0;
   bool holds_trims = false;
-  std::vector<caf::typed_response_promise<bool>> trimming;
+  std::vector<owed<bool>> trimming;
 };
 
 inline auto stand_in_shard(std::shared_ptr<shard_book> book) {
@@ -94,7 +104,7 @@ inline auto stand_in_shard(std::shared_ptr<shard_book> book) {
           ++book->trims;
           if (!book->holds_trims) return true;
           auto promise = self->make_response_promise<bool>();
-          book->trimming.push_back(promise);
+          book->trimming.push_back({promise, self});
           return promise;
         },
     };
@@ -107,7 +117,7 @@ struct allocator_book {
   mode does = mode::grants;
   uint32_t next_slot = 1000;
   std::vector<kv_reserve> questions;
-  std::deque<caf::typed_response_promise<kv_grant>> asked;
+  std::deque<owed<kv_grant>> asked;
   std::vector<sequence_id> released;
 
   kv_grant grant_for(const kv_reserve& x) {
@@ -136,7 +146,7 @@ inline auto stand_in_allocator(std::shared_ptr<allocator_book> book) {
           if (book->does == allocator_book::mode::grants) return book->grant_for(x);
           if (book->does == allocator_book::mode::refuses) return caf::make_error(ec::kv_exhausted);
           auto promise = self->make_response_promise<kv_grant>();
-          book->asked.push_back(promise);
+          book->asked.push_back({promise, self});
           return promise;
         },
         [book](const kv_release& x) {
@@ -151,7 +161,7 @@ inline auto stand_in_allocator(std::shared_ptr<allocator_book> book) {
 /// A scheduler that only listens.
 struct scheduler_book {
   std::vector<admit> asked;
-  std::deque<caf::typed_response_promise<admitted>> promises;
+  std::deque<owed<admitted>> promises;
   std::vector<sequence_id> retired, withdrawn;
 };
 
@@ -161,7 +171,7 @@ inline auto stand_in_scheduler(std::shared_ptr<scheduler_book> book) {
         [book, self](const admit& x) -> caf::result<admitted> {
           book->asked.push_back(x);
           auto promise = self->make_response_promise<admitted>();
-          book->promises.push_back(promise);
+          book->promises.push_back({promise, self});
           return promise;
         },
         [book](const withdraw& x) { book->withdrawn.push_back(x.first); },

@@ -35,6 +35,12 @@ struct world : stage {
     root = spawn(actors::supervisor, std::move(tree), scheduler::restart_policy{restarts, 30s});
     settle();
   }
+  ~world() {
+    if (root)
+      caf::anon_send_exit(root, caf::exit_reason::user_shutdown); // takes its children along
+    settle();
+    end_all();
+  }
   void kill(size_t child, caf::exit_reason why = caf::exit_reason::kill) {
     auto victim = children.at(child);
     caf::anon_send_exit(victim, why);

@@ -50,6 +50,7 @@ const std::map<std::string, library> libraries{
     {"spdlog", {{"actors", "cli"}, false}},
     {"fmt", {{"actors", "cli"}, false}},
     {"CLI", {{"cli"}, false}},
+    {"boost/version.hpp", {{"cli"}, true}},
 };
 
 /// Sources longer than 400 lines, with the reason. Headers have no excuse.
