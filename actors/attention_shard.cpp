@@ -45,7 +45,7 @@ void on_launch(shard_ptr self, const iteration_launch& x) {
   if (x.attempt > 0) self->send(st.executor, abort_atom_v, x.stream);
   auto work = std::make_shared<gpu::attention_runner>(st.config.cache, *st.config.ops,
                                                       std::move(launch), stream.link.from,
-                                                      stream.link.to, stream.workspace);
+                                                      stream.link.to);
   iteration_failed failure{x.stream, x.iteration, x.attempt, {}};
   auto launcher = self->current_sender();
   self->request(st.executor, st.config.patience + std::chrono::seconds{5}, x.stream,

@@ -34,7 +34,6 @@ struct attention_shard_state {
   /// What an iteration of a stream needs from the one before.
   struct stream_state {
     scheduler::seat_copy seats;
-    std::shared_ptr<gpu::arena> workspace = std::make_shared<gpu::arena>();
     net::link_end link;
     uint64_t epoch = 0;
   };

@@ -37,6 +37,12 @@ public:
   /// Everything handed out is free again.
   void reset() { block_ = used_ = 0; }
 
+  /// Gives all memory back to the system; nothing handed out may be in use.
+  void release() {
+    reset();
+    blocks_.clear();
+  }
+
   /// Bytes held, used or not.
   size_t capacity() const;
 

@@ -21,15 +21,14 @@ const std::byte* payload_of(channel_receiver& from, const frame_tag& tag, size_t
 
 attention_runner::attention_runner(std::shared_ptr<const kv_cache> cache, const operators& ops,
                                    attention_launch launch, std::shared_ptr<channel_receiver> from,
-                                   std::shared_ptr<channel_sender> to,
-                                   std::shared_ptr<arena> workspace)
-  : cache_{std::move(cache)}, ops_{ops}, launch_{std::move(launch)}, from_{std::move(from)},
-    to_{std::move(to)}, workspace_{std::move(workspace)} {}
+                                   std::shared_ptr<channel_sender> to)
+    : cache_{std::move(cache)}, ops_{ops}, launch_{std::move(launch)}, from_{std::move(from)},
+      to_{std::move(to)} {}
 
 attention_args attention_runner::args() const {
-  return {cache_->layer(layer_), launch_.rows, launch_.group, launch_.scale, launch_.wire,
-          q_,                   nullptr,      nullptr,       launch_.spans, launch_.runs,
-          state_,               nullptr};
+  return {cache_->layer(layer_), launch_.rows, launch_.group, launch_.scale,
+          launch_.wire,          q_,           nullptr,       nullptr,
+          launch_.spans,         launch_.runs, state_,        nullptr};
 }
 
 work::progress attention_runner::advance(kernel_context context) {
@@ -50,12 +49,13 @@ work::progress attention_runner::on_queries(kernel_context context) {
   auto tag = launch_.tag;
   tag.layer = layer_;
   tag.kind = frame_kind::q;
-  q_ = payload_of(*from_, tag, heads * launch_.rows * launch_.group * kv.dim * bytes_of(launch_.wire),
-                  0);
+  q_ = payload_of(*from_, tag,
+                  heads * launch_.rows * launch_.group * kv.dim * bytes_of(launch_.wire), 0);
   if (q_ == nullptr) return progress::blocked;
   if (state_ == nullptr) {
-    workspace_->reset();
-    state_ = workspace_->allocate<float>(launch_.rows * heads * launch_.group * (kv.dim + 2));
+    context.workspace->reset();
+    state_ =
+        context.workspace->allocate<float>(launch_.rows * heads * launch_.group * (kv.dim + 2));
   }
   ops_.attend_previous(args(), context);
   phase_ = phase::keys_values;

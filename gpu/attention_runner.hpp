@@ -26,10 +26,9 @@ struct attention_launch {
 /// the channel's slot.
 class attention_runner final : public work {
 public:
-  /// `workspace` is the stream's own and must not be used by other work of the same time.
   attention_runner(std::shared_ptr<const kv_cache> cache, const operators& ops,
                    attention_launch launch, std::shared_ptr<channel_receiver> from,
-                   std::shared_ptr<channel_sender> to, std::shared_ptr<arena> workspace);
+                   std::shared_ptr<channel_sender> to);
 
   progress advance(kernel_context context) override;
 
@@ -52,7 +51,6 @@ private:
   attention_launch launch_;
   std::shared_ptr<channel_receiver> from_;
   std::shared_ptr<channel_sender> to_;
-  std::shared_ptr<arena> workspace_;
   float* state_ = nullptr;
   uint32_t layer_ = 0;
   phase phase_ = phase::queries;

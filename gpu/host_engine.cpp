@@ -22,6 +22,9 @@ std::string_view to_string(work_status status) {
 
 namespace {
 
+/// An engine that has had nothing to do for so long gives its scratch memory back.
+constexpr std::chrono::seconds idle_before_release{2};
+
 /// Anonymous pages: resident only once touched, huge where the system likes.
 class host_memory final : public memory {
 public:
@@ -60,6 +63,7 @@ struct job {
 /// The engine's side of a stream. Jobs are guarded by the engine's mutex; `used` by the driver alone.
 struct stream_state {
   std::string name;
+  arena workspace; ///< of the driver alone
   std::deque<job> jobs;
   clock::duration used{0};
   bool blocked = false;
@@ -114,11 +118,23 @@ struct host_engine::impl {
     for (auto& s : streams)
       if (!s->jobs.empty()) until = std::min(until, s->jobs.front().deadline);
     if (until == clock::time_point::max()) {
-      wake.wait(lock);
+      if (holds_memory && wake.wait_for(lock, idle_before_release) == std::cv_status::timeout)
+        release_memory();
+      else if (!holds_memory)
+        wake.wait(lock);
     } else if (wake.wait_until(lock, until) == std::cv_status::timeout) {
       expire(lock);
     }
     unblock();
+  }
+
+  /// An idle engine keeps nothing: the next launch allocates again.
+  void release_memory() {
+    for (auto& s : streams)
+      if (!s->jobs.empty()) return; // launched in the last moment
+    scratch.release();
+    for (auto& s : streams) s->workspace.release();
+    holds_memory = false;
   }
 
   void expire(std::unique_lock<std::mutex>& lock) {
@@ -147,7 +163,8 @@ struct host_engine::impl {
     bool failed = false;
     try {
       arena::scope scratch_scope{scratch};
-      outcome = what->advance({workers, scratch});
+      holds_memory = true;
+      outcome = what->advance({workers, scratch, &s.workspace});
     } catch (...) {
       failed = true; // reported by the mark; the executor treats the device as lost
     }
@@ -187,6 +204,7 @@ struct host_engine::impl {
   team workers;
   const operators& ops;
   arena scratch;
+  bool holds_memory = false; ///< used by the driver alone
   std::mutex mutex;
   std::condition_variable wake, left;
   std::vector<std::shared_ptr<stream_state>> streams;

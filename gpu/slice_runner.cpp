@@ -10,21 +10,20 @@ using model::opcode;
 slice_runner::slice_runner(std::shared_ptr<const model::model_program> program,
                            std::shared_ptr<const packed_weights> weights, const operators& ops,
                            slice_launch launch, std::shared_ptr<slice_stream_state> state)
-  : program_{std::move(program)}, weights_{std::move(weights)}, ops_{ops},
-    launch_{std::move(launch)}, state_{std::move(state)} {}
+    : program_{std::move(program)}, weights_{std::move(weights)}, ops_{ops},
+      launch_{std::move(launch)}, state_{std::move(state)} {}
 
 uint32_t slice_runner::rows_of(model::buffer_id buffer) const {
   return static_cast<uint32_t>(program_->buffer_selected[buffer] ? launch_.selected.size()
-                                                                : launch_.tokens.size());
+                                                                 : launch_.tokens.size());
 }
 
 /// Runs on the stream, after the launch before it: sampled tokens are known and the workspace free.
-void slice_runner::begin() {
+void slice_runner::begin(arena& room) {
   begun_ = true;
-  state_->workspace.reset();
+  room.reset();
   for (model::buffer_id b = 0; b < program_->buffer_width.size(); ++b)
-    buffers_.push_back(
-      state_->workspace.allocate<float>(size_t{rows_of(b)} * program_->buffer_width[b]));
+    buffers_.push_back(room.allocate<float>(size_t{rows_of(b)} * program_->buffer_width[b]));
   token_ids_ = launch_.tokens;
   for (size_t i = 0; i < token_ids_.size(); ++i) {
     if (token_ids_[i] == take_sampled) token_ids_[i] = state_->last_sampled.at(launch_.seats[i]);
@@ -42,7 +41,7 @@ work::progress slice_runner::advance(kernel_context context) {
 }
 
 work::progress slice_runner::step(kernel_context context) {
-  if (!begun_) begin();
+  if (!begun_) begin(*context.workspace);
   const auto& slice = program_->slices[slice_];
   const auto outcome = execute(slice.instructions[instruction_], context);
   if (outcome == progress::blocked) return outcome;
@@ -59,33 +58,43 @@ work::progress slice_runner::execute(const model::instruction& x, kernel_context
   const auto rows = rows_of(shaped);
   const auto width = program_->buffer_width[shaped];
   switch (x.code) {
-    case opcode::embed:
-      ops_.embed({weights_->matrix(x.weights[0]), token_ids_, out}, context);
-      break;
-    case opcode::rms_norm:
-      if (rows > 0)
-        ops_.rms_norm({in(0), weights_->vector(x.weights[0]), program_->spec.norm_epsilon, rows,
-                       width, out},
-                      context);
-      break;
-    case opcode::matmul: matmul(x, context); break;
-    case opcode::rope:
-      if (out != in(0)) std::memcpy(out, in(0), size_t{rows} * width * sizeof(float));
-      ops_.rope({out, rows, x.heads, program_->spec.head_dim, width, program_->spec.pairing,
-                 launch_.positions, program_->spec.rope_frequencies},
-                context);
-      break;
-    case opcode::silu_mul: ops_.silu_mul({in(0), in(1), rows, width, out}, context); break;
-    case opcode::add: ops_.add({in(0), in(1), rows, width, out}, context); break;
-    case opcode::select:
-      for (size_t i = 0; i < launch_.selected.size(); ++i)
-        std::memcpy(out + i * width, in(0) + size_t{launch_.selected[i]} * width,
-                    width * sizeof(float));
-      break;
-    case opcode::sample: sample(x, context); break;
-    case opcode::send_q:
-    case opcode::send_kv: return send(x, context);
-    case opcode::recv_attention: return receive_attention(x, context);
+  case opcode::embed:
+    ops_.embed({weights_->matrix(x.weights[0]), token_ids_, out}, context);
+    break;
+  case opcode::rms_norm:
+    if (rows > 0)
+      ops_.rms_norm(
+          {in(0), weights_->vector(x.weights[0]), program_->spec.norm_epsilon, rows, width, out},
+          context);
+    break;
+  case opcode::matmul:
+    matmul(x, context);
+    break;
+  case opcode::rope:
+    if (out != in(0)) std::memcpy(out, in(0), size_t{rows} * width * sizeof(float));
+    ops_.rope({out, rows, x.heads, program_->spec.head_dim, width, program_->spec.pairing,
+               launch_.positions, program_->spec.rope_frequencies},
+              context);
+    break;
+  case opcode::silu_mul:
+    ops_.silu_mul({in(0), in(1), rows, width, out}, context);
+    break;
+  case opcode::add:
+    ops_.add({in(0), in(1), rows, width, out}, context);
+    break;
+  case opcode::select:
+    for (size_t i = 0; i < launch_.selected.size(); ++i)
+      std::memcpy(out + i * width, in(0) + size_t{launch_.selected[i]} * width,
+                  width * sizeof(float));
+    break;
+  case opcode::sample:
+    sample(x, context);
+    break;
+  case opcode::send_q:
+  case opcode::send_kv:
+    return send(x, context);
+  case opcode::recv_attention:
+    return receive_attention(x, context);
   }
   return progress::advanced;
 }
@@ -101,7 +110,8 @@ void slice_runner::matmul(const model::instruction& x, kernel_context context) {
   ops_.matmul({buffers_[x.inputs[0]], rows, parts}, context);
 }
 
-/// Rounds the rows and heads of each share into its channel; continues where a full ring stopped it.
+/// Rounds the rows and heads of each share into its channel; continues where a full ring stopped
+/// it.
 work::progress slice_runner::send(const model::instruction& x, kernel_context context) {
   const auto& spec = program_->spec;
   const bool queries = x.code == opcode::send_q;
@@ -138,7 +148,8 @@ work::progress slice_runner::receive_attention(const model::instruction& x,
     const auto* arrived = receive(*share.from, tag);
     if (arrived == nullptr) return progress::blocked;
     const auto width = spec.group() * spec.head_dim;
-    const auto bytes = size_t{share.head_count} * share.rows.size() * width * bytes_of(launch_.wire);
+    const auto bytes =
+        size_t{share.head_count} * share.rows.size() * width * bytes_of(launch_.wire);
     if (arrived->payload.size() != bytes)
       throw std::runtime_error("attention frame of " + std::to_string(arrived->payload.size())
                                + " bytes, expected " + std::to_string(bytes));

@@ -37,7 +37,6 @@ struct slice_launch {
 
 /// What outlives a launch: one per replica and batch.
 struct slice_stream_state {
-  arena workspace;                    ///< buffers of the launch that runs
   std::vector<uint32_t> last_sampled; ///< by seat
 };
 
@@ -54,7 +53,8 @@ public:
   /// One per sample record, valid when done.
   const std::vector<sampled_token>& sampled() const { return sampled_; }
 
-  /// Logits of the selected rows, [S, vocabulary]; valid when done and until the next launch.
+  /// Logits of the selected rows, [S, vocabulary]; valid when done, until the stream's next launch or
+  /// until the engine has been idle for two seconds.
   const float* logits() const { return logits_; }
 
   /// Time spent in steps so far, waiting not counted.
@@ -65,7 +65,7 @@ public:
 
 private:
   progress step(kernel_context context);
-  void begin();
+  void begin(arena& room);
   uint32_t rows_of(model::buffer_id buffer) const;
   progress execute(const model::instruction& x, kernel_context context);
   void matmul(const model::instruction& x, kernel_context context);

@@ -56,7 +56,6 @@ public:
       const size_t slot = size_t{1024} * heads * std::max(spec.group(), 2u) * spec.head_dim * 4;
       s.forth = net::make_in_process_channel(4, slot);
       s.back = net::make_in_process_channel(4, slot);
-      s.workspace = std::make_shared<gpu::arena>();
       shards_.push_back(std::move(s));
     }
   }
@@ -96,7 +95,7 @@ public:
       gpu::attention_launch a{launch.tag, static_cast<uint32_t>(part.rows.size()), spec.group(),
                               spec.attention_scale(), options_.wire, part.spans, part.runs};
       attentions.push_back(std::make_shared<gpu::attention_runner>(
-        s.cache, *options_.ops, a, s.forth.from, s.back.to, s.workspace));
+        s.cache, *options_.ops, a, s.forth.from, s.back.to));
       ends.push_back(start(*s.stream, attentions.back(), deadline));
     }
     auto runner = std::make_shared<gpu::slice_runner>(program_, weights_, *options_.ops, launch,
@@ -124,7 +123,6 @@ private:
     std::unique_ptr<gpu::stream> stream;
     std::shared_ptr<gpu::kv_cache> cache;
     net::channel_ends forth, back;
-    std::shared_ptr<gpu::arena> workspace;
   };
 
   /// What one shard sees of an iteration.

@@ -33,6 +33,7 @@ constexpr size_t bytes_of(half_type type) { return type == half_type::f32 ? 4 : 
 struct kernel_context {
   team& workers;
   arena& scratch;
+  arena* workspace = nullptr; ///< the stream's own: what a launch keeps between its steps
 };
 
 /// A weight matrix [N outputs, K inputs] in the private layout of one kernel set. Not owning.
