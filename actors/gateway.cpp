@@ -221,6 +221,8 @@ gateway_actor::behavior_type gateway(gateway_actor::stateful_pointer<gateway_sta
   self->set_exit_handler([self](const caf::exit_msg& x) {
     // Requests may wait for answers that nobody owes them any more.
     for (auto& [addr, child] : self->state.requests) self->send_exit(child, x.reason);
+    // CAF answers nothing for a promise that is dropped, and who drains would wait for ever.
+    for (auto& promise : std::exchange(self->state.drained, {})) promise.deliver(false);
     self->quit(x.reason);
   });
   self->set_down_handler([self](const caf::down_msg& down) {

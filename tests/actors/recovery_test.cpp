@@ -61,7 +61,8 @@ TEST_CASE("Whatever actor of the pipeline ends, running requests end with their 
     CHECK(s.load().first > 0); // still running
     kill(s.node(), victim);
     client.join();
-    CHECK(s.node().server()->epoch == ++epoch);
+    ++epoch;
+    CHECK(eventually([&] { return s.node().server()->epoch == epoch; }));
     for (size_t i = 0; i < answers.size(); ++i) {
       CAPTURE(i);
       CHECK_MESSAGE(answers[i].status == 200, answers[i].body);

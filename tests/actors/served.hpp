@@ -176,7 +176,7 @@ public:
     return answers;
   }
 
-  /// KV slots in use, over all tables.
+  /// KV slots in use, over all tables. While the pipeline is being rebuilt: more than there are.
   uint64_t slots_used() {
     caf::scoped_actor self{node_.system()};
     uint64_t used = 0;
@@ -185,20 +185,20 @@ public:
             [&](const actors::kv_usage& x) {
               for (auto n : x.used) used += n;
             },
-            [&](caf::error& e) { FAIL(node_.system().render(e)); });
+            [&](caf::error&) { used = ~uint64_t{0}; });
     return used;
   }
 
   /// Sequences that run and prompts that wait.
   std::pair<uint64_t, uint64_t> load() {
     caf::scoped_actor self{node_.system()};
-    std::pair<uint64_t, uint64_t> result;
+    std::pair<uint64_t, uint64_t> result{0, ~uint64_t{0}}; // while there is no scheduler
     self->request(node_.server()->scheduler, deadline, actors::status_atom_v)
         .receive(
             [&](uint64_t running, uint64_t waiting) {
               result = {running, waiting};
             },
-            [&](caf::error& e) { FAIL(node_.system().render(e)); });
+            [](caf::error&) {});
     return result;
   }
 
