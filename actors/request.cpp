@@ -13,6 +13,9 @@ namespace {
 
 using phase = request_sequence::phase;
 
+/// The longest time between two looks at the deadline.
+constexpr caf::timespan deadline_check{std::chrono::seconds{5}};
+
 /// How long a request waits for its admission before a stream is opened for it.
 constexpr std::chrono::milliseconds open_after{250};
 
@@ -388,6 +391,15 @@ void prepare(request_state& st) {
   spdlog::debug("request={} seed={}", static_cast<uint64_t>(st.id), seed);
 }
 
+/// Looks again every few seconds: a timer cannot be taken back, and one that runs to the deadline
+/// would keep what is left of each finished request for as long.
+void watch_deadline(request_ptr self) {
+  const auto& st = self->state;
+  const auto rest = st.arrived + st.server->deadline - self->clock().now();
+  self->delayed_send(self, std::clamp<caf::timespan>(rest, caf::timespan{0}, deadline_check),
+                     expire_atom_v);
+}
+
 void begin(request_ptr self) {
   auto& st = self->state;
   try {
@@ -408,7 +420,7 @@ void begin(request_ptr self) {
     speak_and_finish(self);
     return;
   }
-  self->delayed_send(self, st.server->deadline, expire_atom_v);
+  watch_deadline(self);
   if (st.params.stream) self->delayed_send(self, open_after, caf::tick_atom_v);
   for (size_t p = 0; p < st.prompts.size(); ++p)
     ask_admission(self, p * st.choices, st.choices, false);
@@ -514,6 +526,9 @@ request_actor::behavior_type request(request_actor::stateful_pointer<request_sta
                            caf::tick_atom_v);
     },
     [self](expire_atom) {
+      const auto& now = self->state;
+      if (now.answered) return;
+      if (self->clock().now() - now.arrived < now.server->deadline) return watch_deadline(self);
       fail(self, net::deadline_exceeded("the request did not finish within "
                                         + std::to_string(self->state.server->deadline.count())
                                         + " ms"));

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include <malloc.h>
 #include <sys/mman.h>
 
 namespace lamella::gpu {
@@ -134,6 +135,7 @@ struct host_engine::impl {
       if (!s->jobs.empty()) return; // launched in the last moment
     scratch.release();
     for (auto& s : streams) s->workspace.release();
+    malloc_trim(0); // the allocator keeps large blocks otherwise
     holds_memory = false;
   }
 

@@ -22,6 +22,7 @@ public:
   };
   struct queue {
     std::deque<job> jobs;
+    gpu::arena workspace;
   };
 
   /// One step of each stream that can go on; false when none could.
@@ -33,7 +34,7 @@ public:
       gpu::arena::scope scope{scratch};
       const auto outcome = q->jobs.front().aborted
                                ? gpu::work::progress::done
-                               : q->jobs.front().what->advance({workers, scratch});
+                               : q->jobs.front().what->advance({workers, scratch, &q->workspace});
       moved |= outcome != gpu::work::progress::blocked;
       if (outcome != gpu::work::progress::done) continue;
       auto finished = std::move(q->jobs.front());
