@@ -319,7 +319,11 @@ void node::impl::build() {
 }
 
 node::node(config::settings options, bool listens)
-  : impl_{std::make_unique<impl>(std::move(options), listens)} {}
+  : impl_{std::make_unique<impl>(std::move(options), listens)} {
+  // Prompts run on the replicas in this process: one worker cuts them even where none is asked for.
+  auto& prefill = impl_->options.pools.prefill.members;
+  prefill = std::max(1u, prefill);
+}
 
 void node::start(const load_progress& progress) {
   impl_->open_model(progress);

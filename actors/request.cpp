@@ -14,7 +14,7 @@ namespace {
 using phase = request_sequence::phase;
 
 /// The longest time between two looks at the deadline.
-constexpr caf::timespan deadline_check{std::chrono::seconds{5}};
+constexpr caf::timespan deadline_check{std::chrono::seconds{1}};
 
 /// How long a request waits for its admission before a stream is opened for it.
 constexpr std::chrono::milliseconds open_after{250};

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <thread>
 
+#include <malloc.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
@@ -73,6 +74,9 @@ void announce(const actors::node& n, const config::settings& options, double sec
 } // namespace
 
 int serve(const config::settings& options) {
+  // One heap: with one per thread, what requests leave behind is spread over all of them and never
+  // goes back to the system. Nothing on the way of a token allocates enough to contend for it.
+  mallopt(M_ARENA_MAX, 1);
   const descriptor signals{block_signals()};
   const descriptor end{eventfd(0, EFD_CLOEXEC)};
   std::atomic<bool> failed{false};
