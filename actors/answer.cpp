@@ -22,8 +22,8 @@ bool all_over(const request_state& st) {
                      [](const auto& s) { return s.text->over(); });
 }
 
-/// Which sequences become choices, and under which index: all of them, or of each prompt the best by
-/// mean log probability where more were drawn than asked for (best_of).
+/// Which sequences become choices, and under which index: all of them, or of each prompt the best
+/// by mean log probability where more were drawn than asked for (best_of).
 std::vector<uint32_t> chosen(const request_state& st) {
   std::vector<uint32_t> result;
   for (size_t p = 0; p < st.prompts.size(); ++p) {
@@ -63,9 +63,8 @@ net::response_metrics metrics_of(const request_state& st,
 
 net::http_headers json_headers(request_ptr self) {
   net::http_headers headers{{"content-type", "application/json"}};
-  headers.add("openai-processing-ms",
-              std::to_string(static_cast<int64_t>(
-                milliseconds(self->clock().now() - self->state.arrived))));
+  headers.add("openai-processing-ms", std::to_string(static_cast<int64_t>(milliseconds(
+                                          self->clock().now() - self->state.arrived))));
   return headers;
 }
 
@@ -104,18 +103,18 @@ std::string render_events(request_state& st) {
       s.said_first = true;
       if (st.chat) out += net::sse_event(st.chunks->role(i, running));
       if (st.echo && !st.prompt_texts[i / st.choices].empty())
-        out += net::sse_event(
-          st.chunks->text(i, st.prompt_texts[i / st.choices], nullptr, running));
+        out +=
+            net::sse_event(st.chunks->text(i, st.prompt_texts[i / st.choices], nullptr, running));
     }
     if (s.text->has_text()) {
       const auto piece = s.text->take();
-      out += net::sse_event(st.chunks->text(
-        i, piece.text, st.params.logprobs ? &piece.logprobs : nullptr, running));
+      out += net::sse_event(
+          st.chunks->text(i, piece.text, st.params.logprobs ? &piece.logprobs : nullptr, running));
     }
     if (s.text->over() && !s.said_last) {
       s.said_last = true;
       out += net::sse_event(
-        st.chunks->finish(i, api_reason(s.text->reason()), s.text->stopped_by(), running));
+          st.chunks->finish(i, api_reason(s.text->reason()), s.text->stopped_by(), running));
     }
   }
   return out;
@@ -200,17 +199,17 @@ void refuse(request_ptr self, const net::api_error& error) {
     net::respond_error(*st.exchange, error);
     return;
   }
-  if (st.writing || !st.unsent.empty()) { // half an event may be out; the connection cannot carry the event any more
+  if (st.writing || !st.unsent.empty()) { // half an event may be out; the connection cannot carry
+                                          // the event any more
     st.exchange->abort();
     return;
   }
   st.writing = true;
-  st.exchange->write(
-    net::sse_event(net::error_body(error, st.exchange->request().request_id)),
-    [me = caf::actor_cast<request_actor>(self), exchange = st.exchange](bool ok) {
-      if (ok) exchange->finish(true);
-      caf::anon_send(me, written_atom_v);
-    });
+  st.exchange->write(net::sse_event(net::error_body(error, st.exchange->request().request_id)),
+                     [me = caf::actor_cast<request_actor>(self), exchange = st.exchange](bool ok) {
+                       if (ok) exchange->finish(true);
+                       caf::anon_send(me, written_atom_v);
+                     });
 }
 
 } // namespace lamella::actors

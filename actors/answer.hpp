@@ -1,4 +1,5 @@
-/// How a request speaks to its client: one body, or a stream that is rendered when the socket is ready.
+/// How a request speaks to its client: one body, or a stream that is rendered when the socket is
+/// ready.
 #pragma once
 
 #include "actors/request.hpp"

@@ -15,7 +15,7 @@ namespace lamella::actors {
 
 /// What a shard is made of; fixed while it lives.
 struct shard_config {
-  uint32_t seat = 0;      ///< member of its pool
+  uint32_t seat = 0;           ///< member of its pool
   bool whole_requests = false; ///< request partition: only spans of this member are ours
   uint32_t group = 1;
   float scale = 1;

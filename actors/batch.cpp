@@ -89,16 +89,15 @@ void on_slots(batch_ptr self, sequence_id sequence, caf::expected<kv_grant> answ
 void grow(batch_ptr self, seat& s) {
   s.growing = true;
   const auto sequence = s.member.sequence;
-  self
-    ->request(self->state.config.target.allocator, std::chrono::seconds{30},
-              kv_reserve{{{sequence, self->state.config.window_slots, {}, 0}}, 0, false})
-    .then([=](kv_grant& grant) { on_slots(self, sequence, std::move(grant)); },
-          [=](caf::error& reason) {
-            if (peer_lost(reason))
-              self->quit(std::move(reason));
-            else
-              on_slots(self, sequence, std::move(reason));
-          });
+  self->request(self->state.config.target.allocator, std::chrono::seconds{30},
+                kv_reserve{{{sequence, self->state.config.window_slots, {}, 0}}, 0, false})
+      .then([=](kv_grant& grant) { on_slots(self, sequence, std::move(grant)); },
+            [=](caf::error& reason) {
+              if (peer_lost(reason))
+                self->quit(std::move(reason));
+              else
+                on_slots(self, sequence, std::move(reason));
+            });
 }
 
 /// Can the next iteration be launched before the newest one has answered?
@@ -165,14 +164,14 @@ void launch_iteration(batch_ptr self) {
   st.flights.push_back({x.iteration, std::move(rows)});
   const auto iteration = x.iteration;
   launch(
-    &*self, st.config.target, x,
-    [=](sampled& answer) { on_sampled(self, iteration, std::move(answer)); },
-    [=](caf::error& reason) {
-      if (peer_lost(reason))
-        self->quit(std::move(reason));
-      else
-        on_failure(self, iteration, self->system().render(reason));
-    });
+      &*self, st.config.target, x,
+      [=](sampled& answer) { on_sampled(self, iteration, std::move(answer)); },
+      [=](caf::error& reason) {
+        if (peer_lost(reason))
+          self->quit(std::move(reason));
+        else
+          on_failure(self, iteration, self->system().render(reason));
+      });
 }
 
 /// One token of one sequence is final.
@@ -256,9 +255,8 @@ void on_leave(batch_ptr self, sequence_id sequence) {
   if (auto found = st.seat_of.find(sequence); found != st.seat_of.end()) {
     st.seats.at(found->second).leaving = true;
     st.seats.at(found->second).evicted = false;
-  } else if (auto waiting = std::find_if(
-               st.joining.begin(), st.joining.end(),
-               [&](const auto& x) { return x.sequence == sequence; });
+  } else if (auto waiting = std::find_if(st.joining.begin(), st.joining.end(),
+                                         [&](const auto& x) { return x.sequence == sequence; });
              waiting != st.joining.end()) {
     sit_down(self, std::move(*waiting)); // so that it leaves in the one way there is
     st.joining.erase(waiting);
@@ -273,15 +271,15 @@ batch_actor::behavior_type batch(batch_actor::stateful_pointer<batch_state> self
                                  batch_config config) {
   self->state.config = std::move(config);
   return {
-    [self](const batch_join& x) {
-      self->state.joining.push_back(x);
-      pump(self);
-    },
-    [self](const batch_leave& x) { on_leave(self, x.sequence); },
-    [self](const iteration_failed& x) { on_failure(self, x.iteration, x.reason); },
-    [self](status_atom) -> caf::result<uint32_t> {
-      return static_cast<uint32_t>(self->state.seats.size() + self->state.joining.size());
-    },
+      [self](const batch_join& x) {
+        self->state.joining.push_back(x);
+        pump(self);
+      },
+      [self](const batch_leave& x) { on_leave(self, x.sequence); },
+      [self](const iteration_failed& x) { on_failure(self, x.iteration, x.reason); },
+      [self](status_atom) -> caf::result<uint32_t> {
+        return static_cast<uint32_t>(self->state.seats.size() + self->state.joining.size());
+      },
   };
 }
 

@@ -42,9 +42,9 @@ struct batch_state {
   const char* name = "batch";
 };
 
-/// Requests join and leave between iterations. While membership stands still and no row needs to know
-/// what was drawn before it, the next iteration is launched before this one has answered, so that the
-/// devices never wait for an actor (decision 20).
+/// Requests join and leave between iterations. While membership stands still and no row needs to
+/// know what was drawn before it, the next iteration is launched before this one has answered, so
+/// that the devices never wait for an actor (decision 20).
 batch_actor::behavior_type batch(batch_actor::stateful_pointer<batch_state> self,
                                  batch_config config);
 

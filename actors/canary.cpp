@@ -19,26 +19,26 @@ void run(canary_ptr self) {
   auto& st = self->state;
   st.running = true;
   self->request(st.server->scheduler, patience, admit{st.sequence, 1, 1, true})
-    .then(
-      [self](const admitted& place) {
-        auto& state = self->state;
-        prefill x;
-        x.first = state.sequence;
-        x.tokens = {state.server->end_tokens.empty() ? 0 : state.server->end_tokens.front()};
-        x.member = place.holdings.front().member;
-        x.runs = place.holdings.front().runs;
-        x.samplings.resize(1);
-        x.samplings.front().temperature = 0;
-        x.draws = {0};
-        x.edits.resize(1);
-        self->request(state.server->prefill_workers.at(place.prefill_worker), patience, x)
-          .then([self](const prefilled&) { give_back(self); },
-                [self](caf::error&) { give_back(self); });
-      },
-      [self](caf::error&) {
-        self->send(self->state.server->scheduler, withdraw{self->state.sequence});
-        self->state.running = false;
-      });
+      .then(
+          [self](const admitted& place) {
+            auto& state = self->state;
+            prefill x;
+            x.first = state.sequence;
+            x.tokens = {state.server->end_tokens.empty() ? 0 : state.server->end_tokens.front()};
+            x.member = place.holdings.front().member;
+            x.runs = place.holdings.front().runs;
+            x.samplings.resize(1);
+            x.samplings.front().temperature = 0;
+            x.draws = {0};
+            x.edits.resize(1);
+            self->request(state.server->prefill_workers.at(place.prefill_worker), patience, x)
+                .then([self](const prefilled&) { give_back(self); },
+                      [self](caf::error&) { give_back(self); });
+          },
+          [self](caf::error&) {
+            self->send(self->state.server->scheduler, withdraw{self->state.sequence});
+            self->state.running = false;
+          });
 }
 
 } // namespace
@@ -52,12 +52,13 @@ canary_actor::behavior_type canary(canary_actor::stateful_pointer<canary_state> 
   self->state.sequence = sequence;
   self->send(self, caf::tick_atom_v);
   return {
-    [self](caf::tick_atom) {
-      auto& st = self->state;
-      const bool quiet = st.beats->count() == 0 || st.beats->age(self->clock().now()) >= st.interval;
-      if (!st.running && quiet) run(self);
-      self->delayed_send(self, caf::timespan{st.interval} / 2, caf::tick_atom_v);
-    },
+      [self](caf::tick_atom) {
+        auto& st = self->state;
+        const bool quiet =
+            st.beats->count() == 0 || st.beats->age(self->clock().now()) >= st.interval;
+        if (!st.running && quiet) run(self);
+        self->delayed_send(self, caf::timespan{st.interval} / 2, caf::tick_atom_v);
+      },
   };
 }
 

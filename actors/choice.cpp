@@ -21,10 +21,10 @@ net::token_logprobs describe(const model::tokenizer& text, const sampled_token& 
 } // namespace
 
 choice::choice(const model::tokenizer& text, const net::generation_params& params)
-  : text_{&text}, stops_{params.stop}, wants_logprobs_{params.logprobs.has_value()},
-    detokenizer_{text, params.skip_special_tokens ? model::detokenizer::specials::skipped
-                                                  : model::detokenizer::specials::shown},
-    matcher_{params.stop} {}
+    : text_{&text}, stops_{params.stop}, wants_logprobs_{params.logprobs.has_value()},
+      detokenizer_{text, params.skip_special_tokens ? model::detokenizer::specials::skipped
+                                                    : model::detokenizer::specials::shown},
+      matcher_{params.stop} {}
 
 void choice::release(std::string text) {
   pending_.text += matcher_.feed(text);

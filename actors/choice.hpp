@@ -1,4 +1,5 @@
-/// The text of one choice while its tokens arrive: detokenised, searched for stop strings, released.
+/// The text of one choice while its tokens arrive: detokenised, searched for stop strings,
+/// released.
 #pragma once
 
 #include "actors/messages.hpp"
@@ -42,9 +43,7 @@ public:
   const std::vector<token_id>& tokens() const { return tokens_; }
 
   /// Something can be said: text, or at the end the log probabilities of tokens without text.
-  bool has_text() const {
-    return !pending_.text.empty() || (over() && !pending_.logprobs.empty());
-  }
+  bool has_text() const { return !pending_.text.empty() || (over() && !pending_.logprobs.empty()); }
   double sum_logprob() const { return sum_logprob_; }
 
 private:

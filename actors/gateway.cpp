@@ -14,9 +14,9 @@ using gateway_ptr = gateway_actor::stateful_pointer<gateway_state>;
 const net::http_headers json_type{{"content-type", "application/json"}};
 
 void count(gateway_ptr self, const exchange_ptr& exchange, net::api_route route, int status) {
-  const auto seconds = std::chrono::duration<double>(std::chrono::steady_clock::now()
-                                                     - exchange->request().arrived)
-                         .count();
+  const auto seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - exchange->request().arrived)
+          .count();
   self->state.config.numbers->http_request(net::route_name(route), exchange->request().method,
                                            status, seconds);
 }
@@ -62,28 +62,29 @@ void answer_status(gateway_ptr self, const exchange_ptr& exchange) {
   };
   constexpr std::chrono::seconds soon{2};
   self->request(st.members, soon, status_atom_v)
-    .then(
-      [=](system_status& status) {
-        self->request(server->allocator, soon, status_atom_v)
-          .then(
-            [=](const kv_usage& usage) mutable {
-              self->request(server->scheduler, soon, status_atom_v)
+      .then(
+          [=](system_status& status) {
+            self->request(server->allocator, soon, status_atom_v)
                 .then(
-                  [=](uint64_t running, uint64_t waiting) mutable {
-                    status.running = running;
-                    status.waiting = waiting;
-                    pool_info pool{self->state.config.pool_name, self->state.config.partition,
-                                   self->state.config.attention_members, 0, 0};
-                    for (auto n : usage.slots) pool.slots += n;
-                    for (auto n : usage.used) pool.used += n;
-                    status.pools.push_back(pool);
-                    exchange->respond(200, json_type, status_json(status));
-                  },
-                  fail);
-            },
-            fail);
-      },
-      fail);
+                    [=](const kv_usage& usage) mutable {
+                      self->request(server->scheduler, soon, status_atom_v)
+                          .then(
+                              [=](uint64_t running, uint64_t waiting) mutable {
+                                status.running = running;
+                                status.waiting = waiting;
+                                pool_info pool{self->state.config.pool_name,
+                                               self->state.config.partition,
+                                               self->state.config.attention_members, 0, 0};
+                                for (auto n : usage.slots) pool.slots += n;
+                                for (auto n : usage.used) pool.used += n;
+                                status.pools.push_back(pool);
+                                exchange->respond(200, json_type, status_json(status));
+                              },
+                              fail);
+                    },
+                    fail);
+          },
+          fail);
 }
 
 void answer_admin(gateway_ptr self, const exchange_ptr& exchange, const std::string& what) {
@@ -120,50 +121,62 @@ void answer_models(gateway_ptr self, const exchange_ptr& exchange, const std::st
 void answer_aside(gateway_ptr self, const exchange_ptr& exchange, net::api_route where,
                   std::string (*answer)(const service&, const std::string&)) {
   serving(self);
-  self->spawn([server = self->state.server, numbers = self->state.config.numbers, exchange, where,
-               answer] {
-    int status = 200;
-    try {
-      net::check_content_type(exchange->request().headers.get("content-type"));
-      exchange->respond(200, json_type, answer(*server, exchange->request().body));
-    } catch (const net::api_error& error) {
-      status = error.status;
-      net::respond_error(*exchange, error);
-    }
-    const auto took = std::chrono::steady_clock::now() - exchange->request().arrived;
-    numbers->http_request(net::route_name(where), "POST", status,
-                          std::chrono::duration<double>(took).count());
-  });
+  self->spawn(
+      [server = self->state.server, numbers = self->state.config.numbers, exchange, where, answer] {
+        int status = 200;
+        try {
+          net::check_content_type(exchange->request().headers.get("content-type"));
+          exchange->respond(200, json_type, answer(*server, exchange->request().body));
+        } catch (const net::api_error& error) {
+          status = error.status;
+          net::respond_error(*exchange, error);
+        }
+        const auto took = std::chrono::steady_clock::now() - exchange->request().arrived;
+        numbers->http_request(net::route_name(where), "POST", status,
+                              std::chrono::duration<double>(took).count());
+      });
 }
 
 /// Routes one request. Returns the status when it was answered here, 0 when an actor will answer.
 int route(gateway_ptr self, const exchange_ptr& exchange, const net::api_route_match& match) {
   const auto& request = exchange->request();
   switch (match.route) {
-    case net::api_route::chat_completions: start_request(self, exchange, true); return 0;
-    case net::api_route::completions: start_request(self, exchange, false); return 0;
-    case net::api_route::models: answer_models(self, exchange, nullptr); return 200;
-    case net::api_route::model: answer_models(self, exchange, &match.id); return 200;
-    case net::api_route::embeddings:
-      throw net::unsupported_endpoint("this model makes no embeddings");
-    case net::api_route::tokenize: answer_aside(self, exchange, match.route, tokenize); return 0;
-    case net::api_route::detokenize:
-      answer_aside(self, exchange, match.route, detokenize);
-      return 0;
-    case net::api_route::live:
-    case net::api_route::ready:
-    case net::api_route::health:
-      answer_probe(*self->state.config.health, exchange);
-      return 200;
-    case net::api_route::metrics: {
-      auto page = self->state.config.numbers->scrape(request.headers.get("accept"));
-      exchange->respond(200, {{"content-type", page.content_type}}, std::move(page.body));
-      return 200;
-    }
-    case net::api_route::version:
-      exchange->respond(200, json_type, net::version_body(self->state.config.version, "", ""));
-      return 200;
-    case net::api_route::admin: answer_admin(self, exchange, match.id); return 0;
+  case net::api_route::chat_completions:
+    start_request(self, exchange, true);
+    return 0;
+  case net::api_route::completions:
+    start_request(self, exchange, false);
+    return 0;
+  case net::api_route::models:
+    answer_models(self, exchange, nullptr);
+    return 200;
+  case net::api_route::model:
+    answer_models(self, exchange, &match.id);
+    return 200;
+  case net::api_route::embeddings:
+    throw net::unsupported_endpoint("this model makes no embeddings");
+  case net::api_route::tokenize:
+    answer_aside(self, exchange, match.route, tokenize);
+    return 0;
+  case net::api_route::detokenize:
+    answer_aside(self, exchange, match.route, detokenize);
+    return 0;
+  case net::api_route::live:
+  case net::api_route::ready:
+  case net::api_route::health:
+    answer_probe(*self->state.config.health, exchange);
+    return 200;
+  case net::api_route::metrics: {
+    auto page = self->state.config.numbers->scrape(request.headers.get("accept"));
+    exchange->respond(200, {{"content-type", page.content_type}}, std::move(page.body));
+    return 200;
+  }
+  case net::api_route::version:
+    exchange->respond(200, json_type, net::version_body(self->state.config.version, "", ""));
+    return 200;
+  case net::api_route::admin:
+    answer_admin(self, exchange, match.id);
+    return 0;
   }
   return 0;
 }
@@ -232,24 +245,24 @@ gateway_actor::behavior_type gateway(gateway_actor::stateful_pointer<gateway_sta
     check_drained(self);
   });
   return {
-    [self](const exchange_ptr& exchange) { on_exchange(self, exchange); },
-    [self](const service_ptr& server) {
-      self->state.server = server;
-      self->state.config.health->set_served();
-      for (auto& [addr, child] : self->state.requests) self->send(child, server);
-    },
-    [self](drain_atom) -> caf::result<bool> {
-      self->state.draining = true;
-      auto promise = self->make_response_promise<bool>();
-      self->state.drained.push_back(promise);
-      check_drained(self);
-      return promise;
-    },
-    [self](const membership_actor& members) { self->state.members = members; },
-    // The drain ran out of time: what is left ends now.
-    [self](wake_atom) {
-      for (auto& [addr, child] : self->state.requests) self->send(child, drain_atom_v);
-    },
+      [self](const exchange_ptr& exchange) { on_exchange(self, exchange); },
+      [self](const service_ptr& server) {
+        self->state.server = server;
+        self->state.config.health->set_served();
+        for (auto& [addr, child] : self->state.requests) self->send(child, server);
+      },
+      [self](drain_atom) -> caf::result<bool> {
+        self->state.draining = true;
+        auto promise = self->make_response_promise<bool>();
+        self->state.drained.push_back(promise);
+        check_drained(self);
+        return promise;
+      },
+      [self](const membership_actor& members) { self->state.members = members; },
+      // The drain ran out of time: what is left ends now.
+      [self](wake_atom) {
+        for (auto& [addr, child] : self->state.requests) self->send(child, drain_atom_v);
+      },
   };
 }
 

@@ -12,12 +12,11 @@
 
 namespace lamella::actors {
 
-/// `exchange`: an HTTP request to route. A service: the model is there, or the pipeline was rebuilt.
-/// `drain`: take nothing new; answered when the last request has ended.
+/// `exchange`: an HTTP request to route. A service: the model is there, or the pipeline was
+/// rebuilt. `drain`: take nothing new; answered when the last request has ended.
 using gateway_actor = caf::typed_actor<caf::reacts_to<exchange_ptr>, caf::reacts_to<service_ptr>,
                                        caf::replies_to<drain_atom>::with<bool>,
-                                       caf::reacts_to<membership_actor>,
-                                       caf::reacts_to<wake_atom>>;
+                                       caf::reacts_to<membership_actor>, caf::reacts_to<wake_atom>>;
 
 struct gateway_config {
   std::shared_ptr<health_board> health;

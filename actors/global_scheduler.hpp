@@ -17,8 +17,8 @@ struct global_scheduler_config {
   uint32_t batches = 1;
   uint32_t seats_per_batch = 64;
   uint32_t prefill_workers = 1;
-  uint32_t window_slots = 32; ///< reserved for each choice beyond its prompt
-  uint32_t slots = 0;         ///< of the largest table: what can ever fit
+  uint32_t window_slots = 32;            ///< reserved for each choice beyond its prompt
+  uint32_t slots = 0;                    ///< of the largest table: what can ever fit
   std::shared_ptr<net::metrics> numbers; ///< may be null
   std::shared_ptr<health_board> health;  ///< may be null; told when the queue is full
 };
@@ -28,8 +28,8 @@ struct global_scheduler_state {
   kv_allocator_actor allocator;
   std::optional<scheduler::admission> queue;
   std::map<sequence_id, caf::typed_response_promise<admitted>> waiting; ///< by first sequence
-  std::map<sequence_id, uint32_t> seated;  ///< running sequences and their batches
-  std::vector<uint64_t> seats;             ///< taken seats by batch
+  std::map<sequence_id, uint32_t> seated; ///< running sequences and their batches
+  std::vector<uint64_t> seats;            ///< taken seats by batch
   uint32_t next_prefill = 0;
   bool asking = false;  ///< a reservation for the head of the queue is under way
   bool starved = false; ///< the head was refused; wait for kv_freed

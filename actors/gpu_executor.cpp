@@ -8,24 +8,23 @@ using executor_ptr = gpu_executor_actor::stateful_pointer<gpu_executor_state>;
 
 gpu::stream& stream_of(executor_ptr self, stream_id id) {
   auto& slot = self->state.streams[id];
-  if (!slot)
-    slot = self->state.device->make_stream(std::to_string(static_cast<uint32_t>(id)));
+  if (!slot) slot = self->state.device->make_stream(std::to_string(static_cast<uint32_t>(id)));
   return *slot;
 }
 
 caf::result<bool> run(executor_ptr self, stream_id id, const work_ptr& work,
-                             caf::timespan patience) {
+                      caf::timespan patience) {
   auto promise = self->make_response_promise<bool>();
   const auto ticket = ++self->state.tickets;
   self->state.pending.emplace(ticket, promise);
-  const auto deadline
-    = gpu::clock::now() + std::chrono::duration_cast<gpu::clock::duration>(patience);
+  const auto deadline =
+      gpu::clock::now() + std::chrono::duration_cast<gpu::clock::duration>(patience);
   // Runs on the device's driver thread, so it may only post a message.
   stream_of(self, id).launch(
-    work, deadline,
-    [me = caf::actor_cast<gpu_executor_actor>(self), ticket](gpu::work_status status) {
-      caf::anon_send(me, wake_atom_v, ticket, static_cast<uint8_t>(status));
-    });
+      work, deadline,
+      [me = caf::actor_cast<gpu_executor_actor>(self), ticket](gpu::work_status status) {
+        caf::anon_send(me, wake_atom_v, ticket, static_cast<uint8_t>(status));
+      });
   return promise;
 }
 
@@ -34,10 +33,18 @@ void on_mark(executor_ptr self, uint64_t ticket, gpu::work_status status) {
   if (!node) return;
   auto& promise = node.mapped();
   switch (status) {
-    case gpu::work_status::done: promise.deliver(true); return;
-    case gpu::work_status::aborted: promise.deliver(caf::make_error(ec::aborted)); return;
-    case gpu::work_status::deadline: promise.deliver(caf::make_error(ec::deadline)); return;
-    case gpu::work_status::failed: promise.deliver(caf::make_error(ec::device_lost)); return;
+  case gpu::work_status::done:
+    promise.deliver(true);
+    return;
+  case gpu::work_status::aborted:
+    promise.deliver(caf::make_error(ec::aborted));
+    return;
+  case gpu::work_status::deadline:
+    promise.deliver(caf::make_error(ec::deadline));
+    return;
+  case gpu::work_status::failed:
+    promise.deliver(caf::make_error(ec::device_lost));
+    return;
   }
 }
 
@@ -48,13 +55,13 @@ gpu_executor(gpu_executor_actor::stateful_pointer<gpu_executor_state> self,
              std::shared_ptr<gpu::device> device) {
   self->state.device = std::move(device);
   return {
-    [self](stream_id id, const work_ptr& work, caf::timespan patience) {
-      return run(self, id, work, patience);
-    },
-    [self](abort_atom, stream_id id) { stream_of(self, id).abort(); },
-    [self](wake_atom, uint64_t ticket, uint8_t status) {
-      on_mark(self, ticket, static_cast<gpu::work_status>(status));
-    },
+      [self](stream_id id, const work_ptr& work, caf::timespan patience) {
+        return run(self, id, work, patience);
+      },
+      [self](abort_atom, stream_id id) { stream_of(self, id).abort(); },
+      [self](wake_atom, uint64_t ticket, uint8_t status) {
+        on_mark(self, ticket, static_cast<gpu::work_status>(status));
+      },
   };
 }
 

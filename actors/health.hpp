@@ -24,7 +24,7 @@ public:
   };
 
   explicit health_board(std::chrono::milliseconds iteration_max_age)
-    : iteration_max_age_{iteration_max_age} {}
+      : iteration_max_age_{iteration_max_age} {}
 
   void enter(phase x) { phase_.store(x); }
   phase where() const { return phase_.load(); }

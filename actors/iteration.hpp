@@ -17,24 +17,23 @@ struct iteration_target {
   model_replica_actor replica;
   std::vector<attention_shard_actor> shards;
   kv_allocator_actor allocator;
-  std::shared_ptr<net::metrics> numbers; ///< may be null
-  std::shared_ptr<pulse> beats;          ///< may be null
+  std::shared_ptr<net::metrics> numbers;            ///< may be null
+  std::shared_ptr<pulse> beats;                     ///< may be null
   caf::timespan patience{std::chrono::seconds{90}}; ///< for the answer of an iteration
 };
 
 /// How often an iteration is tried before its sequences are failed.
 constexpr uint32_t attempts_max = 3;
 
-/// Hands one whole iteration to the devices, all of it at once; the order between replica and shards
-/// is kept by channels. `then` gets the tokens, `otherwise` the error.
+/// Hands one whole iteration to the devices, all of it at once; the order between replica and
+/// shards is kept by channels. `then` gets the tokens, `otherwise` the error.
 template <class Self, class Then, class Otherwise>
 void launch(Self* self, const iteration_target& target, const iteration_launch& x, Then then,
             Otherwise otherwise) {
   for (const auto& shard : target.shards) self->send(shard, x);
   self->send(target.replica, x);
-  self
-    ->request(target.replica, target.patience, sampled_of{x.stream, x.iteration, x.attempt})
-    .then(std::move(then), std::move(otherwise));
+  self->request(target.replica, target.patience, sampled_of{x.stream, x.iteration, x.attempt})
+      .then(std::move(then), std::move(otherwise));
 }
 
 /// The record that draws token number `draw` of a sequence from row `row` of the logits.

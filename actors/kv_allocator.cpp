@@ -38,9 +38,8 @@ uint32_t place(const kv_allocator_state& st, const kv_need& need) {
   if (auto source = st.holders.find(need.share_from);
       need.share_tokens > 0 && source != st.holders.end())
     return source->second.member;
-  const auto best = std::max_element(st.pools.begin(), st.pools.end(), [](auto& a, auto& b) {
-    return a.free() < b.free();
-  });
+  const auto best = std::max_element(st.pools.begin(), st.pools.end(),
+                                     [](auto& a, auto& b) { return a.free() < b.free(); });
   return static_cast<uint32_t>(best - st.pools.begin());
 }
 
@@ -129,7 +128,7 @@ void trim(allocator_ptr self) {
   };
   for (auto& shard : st.config.shards)
     self->request(shard, std::chrono::seconds{10}, kv_trim{})
-      .then([done](bool) { done(); }, [done](caf::error&) { done(); });
+        .then([done](bool) { done(); }, [done](caf::error&) { done(); });
 }
 
 } // namespace
@@ -139,31 +138,30 @@ kv_allocator(kv_allocator_actor::stateful_pointer<kv_allocator_state> self,
              kv_allocator_config config) {
   auto& st = self->state;
   st.config = std::move(config);
-  for (size_t i = 0; i < st.config.tables.size(); ++i)
-    st.pools.emplace_back(st.config.slots);
+  for (size_t i = 0; i < st.config.tables.size(); ++i) st.pools.emplace_back(st.config.slots);
   publish(self);
   return {
-    [self](const kv_reserve& x) -> caf::result<kv_grant> {
-      const auto& asker = self->current_sender();
-      if (self->state.trimming == 0) {
-        auto answer = reserve(self, x, asker);
-        if (answer) return std::move(*answer);
-        return std::move(answer.error());
-      }
-      auto promise = self->make_response_promise<kv_grant>();
-      self->state.waiting_for_trim.push_back({x, asker, promise});
-      return promise;
-    },
-    [self](const kv_release& x) { on_release(self, x); },
-    [self](status_atom) -> caf::result<kv_usage> {
-      kv_usage usage;
-      for (const auto& pool : self->state.pools) {
-        usage.slots.push_back(pool.slots());
-        usage.used.push_back(pool.used());
-      }
-      return usage;
-    },
-    [self](wake_atom) { trim(self); },
+      [self](const kv_reserve& x) -> caf::result<kv_grant> {
+        const auto& asker = self->current_sender();
+        if (self->state.trimming == 0) {
+          auto answer = reserve(self, x, asker);
+          if (answer) return std::move(*answer);
+          return std::move(answer.error());
+        }
+        auto promise = self->make_response_promise<kv_grant>();
+        self->state.waiting_for_trim.push_back({x, asker, promise});
+        return promise;
+      },
+      [self](const kv_release& x) { on_release(self, x); },
+      [self](status_atom) -> caf::result<kv_usage> {
+        kv_usage usage;
+        for (const auto& pool : self->state.pools) {
+          usage.slots.push_back(pool.slots());
+          usage.used.push_back(pool.used());
+        }
+        return usage;
+      },
+      [self](wake_atom) { trim(self); },
   };
 }
 

@@ -29,9 +29,9 @@ struct kv_allocator_state {
   std::vector<scheduler::slot_pool> pools; ///< by table
   std::map<sequence_id, holding> holders;
   std::vector<kv_waiter_actor> waiters; ///< to be told when slots come back
-  bool trimmed = true;      ///< no slot was used since memory was given back
-  uint64_t trim_ticket = 0; ///< of the newest delayed trim
-  uint32_t trimming = 0;    ///< shards that have not answered
+  bool trimmed = true;                  ///< no slot was used since memory was given back
+  uint64_t trim_ticket = 0;             ///< of the newest delayed trim
+  uint32_t trimming = 0;                ///< shards that have not answered
   struct late_question {
     kv_reserve question;
     caf::strong_actor_ptr asker;
@@ -41,8 +41,8 @@ struct kv_allocator_state {
   const char* name = "kv_allocator";
 };
 
-/// Holders are sequences. A pool that stands empty for a second gives its memory back to the system;
-/// reservations of that moment wait for it.
+/// Holders are sequences. A pool that stands empty for a second gives its memory back to the
+/// system; reservations of that moment wait for it.
 kv_allocator_actor::behavior_type
 kv_allocator(kv_allocator_actor::stateful_pointer<kv_allocator_state> self,
              kv_allocator_config config);

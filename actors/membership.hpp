@@ -13,8 +13,8 @@ struct membership_state {
   const char* name = "membership";
 };
 
-/// A worker that takes a seat gets the next incarnation of it; every change of a seat that was taken
-/// before raises the epoch.
+/// A worker that takes a seat gets the next incarnation of it; every change of a seat that was
+/// taken before raises the epoch.
 membership_actor::behavior_type
 membership(membership_actor::stateful_pointer<membership_state> self, uint64_t epoch);
 

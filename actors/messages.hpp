@@ -18,12 +18,10 @@
 
 namespace lamella::scheduler {
 
-template <class Inspector>
-typename Inspector::result_type inspect(Inspector& f, slot_run& x) {
+template <class Inspector> typename Inspector::result_type inspect(Inspector& f, slot_run& x) {
   return f(caf::meta::type_name("slot_run"), x.first, x.length);
 }
-template <class Inspector>
-typename Inspector::result_type inspect(Inspector& f, seat_change& x) {
+template <class Inspector> typename Inspector::result_type inspect(Inspector& f, seat_change& x) {
   return f(caf::meta::type_name("seat_change"), x.what, x.seat, x.member, x.runs);
 }
 
@@ -31,12 +29,10 @@ typename Inspector::result_type inspect(Inspector& f, seat_change& x) {
 
 namespace lamella::model {
 
-template <class Inspector>
-typename Inspector::result_type inspect(Inspector& f, logit_edit& x) {
+template <class Inspector> typename Inspector::result_type inspect(Inspector& f, logit_edit& x) {
   return f(caf::meta::type_name("logit_edit"), x.token, x.scale, x.add);
 }
-template <class Inspector>
-typename Inspector::result_type inspect(Inspector& f, sampling& x) {
+template <class Inspector> typename Inspector::result_type inspect(Inspector& f, sampling& x) {
   return f(caf::meta::type_name("sampling"), x.seed, x.choice, x.temperature, x.top_k, x.top_p,
            x.min_p, x.presence_penalty, x.frequency_penalty, x.repetition_penalty, x.logprobs,
            x.min_tokens, x.end_tokens, x.bias);
@@ -46,17 +42,14 @@ typename Inspector::result_type inspect(Inspector& f, sampling& x) {
 
 namespace lamella::gpu {
 
-template <class Inspector>
-typename Inspector::result_type inspect(Inspector& f, sample_record& x) {
+template <class Inspector> typename Inspector::result_type inspect(Inspector& f, sample_record& x) {
   return f(caf::meta::type_name("sample_record"), x.row, x.seed, x.choice, x.draw, x.temperature,
            x.top_k, x.top_p, x.min_p, x.logprobs, x.first_edit, x.edit_count);
 }
-template <class Inspector>
-typename Inspector::result_type inspect(Inspector& f, token_logprob& x) {
+template <class Inspector> typename Inspector::result_type inspect(Inspector& f, token_logprob& x) {
   return f(caf::meta::type_name("token_logprob"), x.token, x.logprob);
 }
-template <class Inspector>
-typename Inspector::result_type inspect(Inspector& f, sampled_token& x) {
+template <class Inspector> typename Inspector::result_type inspect(Inspector& f, sampled_token& x) {
   return f(caf::meta::type_name("sampled_token"), x.token, x.logprob, x.finite, x.top);
 }
 
@@ -65,8 +58,8 @@ typename Inspector::result_type inspect(Inspector& f, sampled_token& x) {
 namespace lamella::actors {
 
 using gpu::logit_edit;
-using gpu::sampled_token;
 using gpu::sample_record;
+using gpu::sampled_token;
 using model::sampling;
 using model::token_id;
 using scheduler::request_id;
@@ -84,8 +77,8 @@ struct row_span {
   uint32_t rows = 1;
 };
 
-/// One iteration of one stream, for a replica and each of its shards alike: all layers, one message.
-/// Spans are grouped by attention member.
+/// One iteration of one stream, for a replica and each of its shards alike: all layers, one
+/// message. Spans are grouped by attention member.
 struct iteration_launch {
   stream_id stream{};
   uint64_t epoch = 0;
@@ -94,10 +87,10 @@ struct iteration_launch {
   uint64_t table_version = 0;
   std::vector<seat_change> changes;
   std::vector<row_span> spans;
-  std::vector<token_id> tokens;        ///< one per row; gpu::take_sampled: what the seat drew last
-  std::vector<uint32_t> selected;      ///< rows that are sampled from, ascending
-  std::vector<sample_record> samples;  ///< record.row counts in `selected`
-  std::vector<uint32_t> sample_seats;  ///< the seat that keeps each sampled token
+  std::vector<token_id> tokens;       ///< one per row; gpu::take_sampled: what the seat drew last
+  std::vector<uint32_t> selected;     ///< rows that are sampled from, ascending
+  std::vector<sample_record> samples; ///< record.row counts in `selected`
+  std::vector<uint32_t> sample_seats; ///< the seat that keeps each sampled token
   std::vector<logit_edit> edits;
 };
 
@@ -199,9 +192,9 @@ struct prefill {
   sequence_id first{};
   std::vector<token_id> tokens;
   uint32_t member = 0;
-  std::vector<slot_run> runs; ///< of the first choice; cover the tokens
-  std::vector<sampling> samplings;        ///< per choice
-  std::vector<uint32_t> draws;            ///< per choice: index of the token to be drawn
+  std::vector<slot_run> runs;                 ///< of the first choice; cover the tokens
+  std::vector<sampling> samplings;            ///< per choice
+  std::vector<uint32_t> draws;                ///< per choice: index of the token to be drawn
   std::vector<std::vector<logit_edit>> edits; ///< per choice
 };
 
@@ -265,8 +258,7 @@ struct system_status {
 // --- inspection ----------------------------------------------------------------------------------
 
 #define LAMELLA_INSPECT(type, ...)                                                                 \
-  template <class Inspector>                                                                       \
-  typename Inspector::result_type inspect(Inspector& f, type& x) {                                 \
+  template <class Inspector> typename Inspector::result_type inspect(Inspector& f, type& x) {      \
     return f(caf::meta::type_name("lamella::" #type), __VA_ARGS__);                                \
   }
 
@@ -298,8 +290,7 @@ LAMELLA_INSPECT(worker_info, x.name, x.role, x.seat, x.state, x.device, x.incarn
 LAMELLA_INSPECT(pool_info, x.name, x.partition, x.members, x.slots, x.used)
 LAMELLA_INSPECT(system_status, x.epoch, x.workers, x.pools, x.running, x.waiting)
 
-template <class Inspector>
-typename Inspector::result_type inspect(Inspector& f, kv_trim&) {
+template <class Inspector> typename Inspector::result_type inspect(Inspector& f, kv_trim&) {
   return f(caf::meta::type_name("lamella::kv_trim"));
 }
 

@@ -60,8 +60,8 @@ void connect(const replica_config& config, stream_state& stream, const iteration
   if (!stream.links.empty() && stream.epoch == x.epoch) return;
   stream.links.clear();
   for (uint32_t i = 0; i < config.shards; ++i)
-    stream.links.push_back(config.links->replica_end(
-      {x.epoch, static_cast<uint32_t>(x.stream), config.seat, i}));
+    stream.links.push_back(
+        config.links->replica_end({x.epoch, static_cast<uint32_t>(x.stream), config.seat, i}));
   stream.epoch = x.epoch;
 }
 
@@ -96,25 +96,25 @@ void on_launch(replica_ptr self, const iteration_launch& x) {
   stream.seats.apply(x.changes, x.table_version);
   connect(st.config, stream, x);
   if (x.attempt > 0) self->send(st.executor, abort_atom_v, x.stream);
-  auto work = std::make_shared<gpu::slice_runner>(st.config.program, st.config.weights,
-                                                  *st.config.ops, prepare(st.config, stream, x),
-                                                  stream.device);
+  auto work =
+      std::make_shared<gpu::slice_runner>(st.config.program, st.config.weights, *st.config.ops,
+                                          prepare(st.config, stream, x), stream.device);
   iteration_of(stream, x.iteration, x.attempt);
   const auto id = x.stream;
   const auto iteration = x.iteration;
   const auto attempt = x.attempt;
-  self->request(st.executor, st.config.patience + std::chrono::seconds{5}, x.stream,
-                work_ptr{work}, st.config.patience)
-    .then(
-      [=](bool) {
-        if (auto& numbers = self->state.config.numbers) {
-          numbers->link_bytes("attention", "in_process", work->bytes_sent());
-          numbers->iteration_time(net::iteration_stage::slice,
-                                  std::chrono::duration<double>(work->busy()).count());
-        }
-        finish(self, id, iteration, attempt, sampled{id, iteration, work->sampled()});
-      },
-      [=](caf::error& reason) { finish(self, id, iteration, attempt, std::move(reason)); });
+  self->request(st.executor, st.config.patience + std::chrono::seconds{5}, x.stream, work_ptr{work},
+                st.config.patience)
+      .then(
+          [=](bool) {
+            if (auto& numbers = self->state.config.numbers) {
+              numbers->link_bytes("attention", "in_process", work->bytes_sent());
+              numbers->iteration_time(net::iteration_stage::slice,
+                                      std::chrono::duration<double>(work->busy()).count());
+            }
+            finish(self, id, iteration, attempt, sampled{id, iteration, work->sampled()});
+          },
+          [=](caf::error& reason) { finish(self, id, iteration, attempt, std::move(reason)); });
 }
 
 caf::result<sampled> on_question(replica_ptr self, const sampled_of& x) {
@@ -138,8 +138,8 @@ model_replica(model_replica_actor::stateful_pointer<model_replica_state> self,
   self->state.executor = std::move(executor);
   self->link_to(self->state.executor);
   return {
-    [self](const iteration_launch& x) { on_launch(self, x); },
-    [self](const sampled_of& x) { return on_question(self, x); },
+      [self](const iteration_launch& x) { on_launch(self, x); },
+      [self](const sampled_of& x) { return on_question(self, x); },
   };
 }
 

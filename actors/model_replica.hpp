@@ -22,7 +22,7 @@ struct replica_config {
   std::shared_ptr<const model::model_program> program;
   std::shared_ptr<const gpu::packed_weights> weights;
   std::shared_ptr<net::fabric> links;
-  std::shared_ptr<net::metrics> numbers; ///< may be null
+  std::shared_ptr<net::metrics> numbers;            ///< may be null
   caf::timespan patience{std::chrono::seconds{60}}; ///< deadline of an iteration
 };
 
@@ -38,8 +38,7 @@ struct model_replica_state {
   };
   struct stream_state {
     scheduler::seat_copy seats;
-    std::shared_ptr<gpu::slice_stream_state> device
-      = std::make_shared<gpu::slice_stream_state>();
+    std::shared_ptr<gpu::slice_stream_state> device = std::make_shared<gpu::slice_stream_state>();
     std::vector<net::link_end> links; ///< by shard
     uint64_t epoch = 0;
     std::vector<iteration_state> iterations; ///< at most two: one runs, one is queued behind it

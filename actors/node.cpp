@@ -49,11 +49,16 @@ std::string fingerprint_of(const config::settings& options, const gpu::operators
 
 const char* name_of(config::operator_set set) {
   switch (set) {
-    case config::operator_set::automatic: return "auto";
-    case config::operator_set::reference: return "reference";
-    case config::operator_set::portable: return "portable";
-    case config::operator_set::avx2: return "avx2";
-    case config::operator_set::avx512: return "avx512";
+  case config::operator_set::automatic:
+    return "auto";
+  case config::operator_set::reference:
+    return "reference";
+  case config::operator_set::portable:
+    return "portable";
+  case config::operator_set::avx2:
+    return "avx2";
+  case config::operator_set::avx512:
+    return "avx512";
   }
   return "auto";
 }
@@ -71,8 +76,9 @@ net::api_keys keys_from(const std::filesystem::path& file) {
 
 struct node::impl {
   impl(config::settings x, bool with_http)
-    : options{std::move(x)}, listens{with_http}, health{std::make_shared<health_board>(options.health.iteration_max_age)},
-      system_options{2}, system{system_options} {}
+      : options{std::move(x)}, listens{with_http}, health{std::make_shared<health_board>(
+                                                       options.health.iteration_max_age)},
+        system_options{2}, system{system_options} {}
 
   void open_model(const load_progress& progress);
   void choose_kernels();
@@ -100,7 +106,7 @@ struct node::impl {
   std::atomic<bool> drained{false};
   bool stopped = false;
   std::mutex server_mutex;
-  service_ptr server; ///< of the newest pipeline
+  service_ptr server;                   ///< of the newest pipeline
   std::vector<caf::actor_addr> members; ///< of the newest pipeline; weak, so that they may end
 };
 
@@ -144,10 +150,10 @@ void node::impl::size_cache() {
   const auto& spec = model.program->spec;
   parts->slots = slots_for(options, spec);
   if (parts->slots < slots_min)
-    throw start_error{78, fmt::format("kv.bytes: room for {} tokens, too small for one request; at "
-                                      "least {} bytes ({} tokens) are needed",
-                                      parts->slots, slots_min * slot_bytes(options, spec),
-                                      slots_min)};
+    throw start_error{78,
+                      fmt::format("kv.bytes: room for {} tokens, too small for one request; at "
+                                  "least {} bytes ({} tokens) are needed",
+                                  parts->slots, slots_min * slot_bytes(options, spec), slots_min)};
 }
 
 void node::impl::describe_service() {
@@ -164,12 +170,12 @@ void node::impl::describe_service() {
     base.chat_knows_developer = source.find("developer") != std::string::npos;
   }
   base.model_file = model.file->path().string();
-  base.model_name = options.model.name.empty() ? model.file->path().stem().string()
-                                               : options.model.name;
+  base.model_name =
+      options.model.name.empty() ? model.file->path().stem().string() : options.model.name;
   base.aliases = options.model.aliases;
   base.created = std::chrono::duration_cast<std::chrono::seconds>(
-                   std::chrono::system_clock::now().time_since_epoch())
-                   .count();
+                     std::chrono::system_clock::now().time_since_epoch())
+                     .count();
   base.context_tokens = options.model.context_tokens.value_or(spec.context_tokens);
   base.fingerprint = fingerprint_of(options, parts->engine->ops(), model.file->digest());
   for (model::token_id t = 0; t < model.text->vocabulary(); ++t)
@@ -216,8 +222,8 @@ void node::impl::listen() {
   c.keys = keys_from(options.http.api_keys_file);
   c.admin_keys = keys_from(options.admin.api_keys_file);
   c.version = LAMELLA_VERSION;
-  c.partition
-    = options.pools.attention.partition == config::partition::requests ? "requests" : "heads";
+  c.partition =
+      options.pools.attention.partition == config::partition::requests ? "requests" : "heads";
   c.attention_members = options.pools.attention.members;
   c.on_drain = [this] {
     if (!drained.exchange(true)) end_callback(false);
@@ -235,11 +241,11 @@ void node::impl::listen() {
   const auto add = [&](const char* name, const std::string& address, bool probes) {
     const auto where = config::parse_address(address);
     if (!where) throw start_error{78, std::string{name} + ": bad address " + address};
-    listeners.push_back({name, where->host, where->port,
-                         [this, probes](net::http_exchange_ptr exchange) {
-                           if (probes && answer_probe(*health, exchange)) return;
-                           caf::anon_send(front, std::move(exchange));
-                         }});
+    listeners.push_back(
+        {name, where->host, where->port, [this, probes](net::http_exchange_ptr exchange) {
+           if (probes && answer_probe(*health, exchange)) return;
+           caf::anon_send(front, std::move(exchange));
+         }});
   };
   add("public", options.http.listen, options.http.probes);
   add("admin", options.admin.listen, true);
@@ -256,16 +262,18 @@ void node::impl::load_weights(const load_progress& progress) {
   const auto began = std::chrono::steady_clock::now();
   try {
     parts->weights = std::make_shared<gpu::packed_weights>(
-      *model.program,
-      [this](const model::weight_use& w) -> const model::tensor_view& { return model.tensor(w); },
-      *loader, [&](uint64_t done, uint64_t total) {
-        const auto ratio = total == 0 ? 1.0 : static_cast<double>(done) / static_cast<double>(total);
-        const auto spent
-          = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-        health->set_progress("weights", ratio, ratio > 0 ? spent / ratio * (1 - ratio) : 0);
-        numbers->set_load_progress("weights", ratio);
-        progress("weights", done, total);
-      });
+        *model.program,
+        [this](const model::weight_use& w) -> const model::tensor_view& { return model.tensor(w); },
+        *loader,
+        [&](uint64_t done, uint64_t total) {
+          const auto ratio =
+              total == 0 ? 1.0 : static_cast<double>(done) / static_cast<double>(total);
+          const auto spent =
+              std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+          health->set_progress("weights", ratio, ratio > 0 ? spent / ratio * (1 - ratio) : 0);
+          numbers->set_load_progress("weights", ratio);
+          progress("weights", done, total);
+        });
     model.file->check_intact();
   } catch (const model::file_error& e) {
     throw start_error{65, e.what()};
@@ -319,7 +327,7 @@ void node::impl::build() {
 }
 
 node::node(config::settings options, bool listens)
-  : impl_{std::make_unique<impl>(std::move(options), listens)} {
+    : impl_{std::make_unique<impl>(std::move(options), listens)} {
   // Prompts run on the replicas in this process: one worker cuts them even where none is asked for.
   auto& prefill = impl_->options.pools.prefill.members;
   prefill = std::max(1u, prefill);
@@ -352,13 +360,13 @@ std::string node::summary() const {
   const auto& x = *impl_;
   const auto& spec = x.model.program->spec;
   return fmt::format(
-    "model {} ({} layers, {} slices), {} replica(s), {} attention shard(s) by {}, {} KV slots\n"
-    "kernels {} on {} thread(s), fingerprint {}",
-    x.parts->base.model_name, spec.layers, x.model.program->slices.size(),
-    x.options.pools.model.members, x.options.pools.attention.members,
-    x.options.pools.attention.partition == config::partition::requests ? "request" : "head",
-    x.parts->slots, x.parts->engine->ops().name, x.parts->engine->threads(),
-    x.parts->base.fingerprint);
+      "model {} ({} layers, {} slices), {} replica(s), {} attention shard(s) by {}, {} KV slots\n"
+      "kernels {} on {} thread(s), fingerprint {}",
+      x.parts->base.model_name, spec.layers, x.model.program->slices.size(),
+      x.options.pools.model.members, x.options.pools.attention.members,
+      x.options.pools.attention.partition == config::partition::requests ? "request" : "head",
+      x.parts->slots, x.parts->engine->ops().name, x.parts->engine->threads(),
+      x.parts->base.fingerprint);
 }
 
 bool node::drain(std::chrono::milliseconds limit) {
@@ -374,8 +382,8 @@ bool node::drain(std::chrono::milliseconds limit) {
     auto waits = finished->get_future();
     x.system.spawn([front = x.front, finished](caf::event_based_actor* asker) {
       asker->request(front, std::chrono::seconds{86400}, drain_atom_v)
-        .then([finished](bool) { finished->set_value(); },
-              [finished](caf::error&) { finished->set_value(); });
+          .then([finished](bool) { finished->set_value(); },
+                [finished](caf::error&) { finished->set_value(); });
     });
     while (waits.wait_for(std::chrono::milliseconds{20}) != std::future_status::ready) {
       if (std::chrono::steady_clock::now() < until && !x.hurried) continue;
@@ -391,9 +399,7 @@ bool node::drain(std::chrono::milliseconds limit) {
 
 void node::hurry() { impl_->hurried = true; }
 
-void node::on_end(std::function<void(bool)> callback) {
-  impl_->end_callback = std::move(callback);
-}
+void node::on_end(std::function<void(bool)> callback) { impl_->end_callback = std::move(callback); }
 
 caf::actor_system& node::system() { return impl_->system; }
 

@@ -16,7 +16,7 @@ namespace lamella::actors {
 /// The service cannot start; `exit_code` as in api-and-ops 13.
 struct start_error : std::runtime_error {
   start_error(int code, const std::string& what, std::string advice = {})
-    : std::runtime_error{what}, exit_code{code}, hint{std::move(advice)} {}
+      : std::runtime_error{what}, exit_code{code}, hint{std::move(advice)} {}
   int exit_code;
   std::string hint;
 };
@@ -35,8 +35,8 @@ public:
   node(const node&) = delete;
   node& operator=(const node&) = delete;
 
-  /// Opens the model, listens, loads the weights, builds the pipeline, and returns when a first token
-  /// went through it. Probes answer from the second step on. Throws start_error.
+  /// Opens the model, listens, loads the weights, builds the pipeline, and returns when a first
+  /// token went through it. Probes answer from the second step on. Throws start_error.
   void start(const load_progress& progress);
 
   /// The bound ports; valid after start().

@@ -28,12 +28,11 @@ gpu::half_type type_of(config::number_type x) {
 class builder {
 public:
   builder(caf::event_based_actor* parent, const pipeline_parts& parts, uint64_t epoch)
-    : parent_{parent}, parts_{parts}, options_{parts.options},
-      spec_{parts.program->spec}, epoch_{epoch},
-      shards_count_{options_.pools.attention.members},
-      replicas_count_{options_.pools.model.members},
-      batches_count_{options_.batching.batches_for(replicas_count_)},
-      by_request_{options_.pools.attention.partition == config::partition::requests} {}
+      : parent_{parent}, parts_{parts}, options_{parts.options}, spec_{parts.program->spec},
+        epoch_{epoch}, shards_count_{options_.pools.attention.members},
+        replicas_count_{options_.pools.model.members}, batches_count_{options_.batching.batches_for(
+                                                           replicas_count_)},
+        by_request_{options_.pools.attention.partition == config::partition::requests} {}
 
   pipeline run() {
     result_.members = keep(parent_->spawn(membership, epoch_));
@@ -49,23 +48,21 @@ public:
   }
 
 private:
-  template <class Handle>
-  Handle keep(Handle x) {
+  template <class Handle> Handle keep(Handle x) {
     result_.actors.push_back(caf::actor_cast<caf::strong_actor_ptr>(x));
     return x;
   }
 
   void announce(const std::string& role, uint32_t index, const std::string& device) {
     const auto name = role + "-" + std::to_string(index);
-    parent_->send(result_.members,
-                  worker_info{name, role, role + "/" + std::to_string(index), "live", device,
-                              static_cast<uint32_t>(epoch_)});
+    parent_->send(result_.members, worker_info{name, role, role + "/" + std::to_string(index),
+                                               "live", device, static_cast<uint32_t>(epoch_)});
     parts_.numbers->set_worker_up(role, name, true);
   }
 
   gpu_executor_actor executor(const std::string& device) {
-    return keep(parent_->spawn(
-      gpu_executor, std::shared_ptr<gpu::device>{parts_.engine->make_device(device)}));
+    return keep(parent_->spawn(gpu_executor,
+                               std::shared_ptr<gpu::device>{parts_.engine->make_device(device)}));
   }
 
   /// Frames are as large as the stream's largest iteration.
@@ -96,9 +93,8 @@ private:
       c.scale = spec_.attention_scale();
       c.wire = type_of(options_.numerics.wire);
       c.ops = &parts_.engine->ops();
-      const auto heads
-        = by_request_ ? spec_.kv_heads
-                      : scheduler::heads_of(spec_.kv_heads, shards_count_, i).count;
+      const auto heads = by_request_ ? spec_.kv_heads
+                                     : scheduler::heads_of(spec_.kv_heads, shards_count_, i).count;
       c.cache = std::make_shared<gpu::kv_cache>(*device, spec_.layers, parts_.slots, heads,
                                                 spec_.head_dim, type_of(options_.kv.dtype));
       c.links = links_;
@@ -178,7 +174,7 @@ private:
   void make_batches() {
     for (uint32_t j = 0; j < batches_count_; ++j)
       batches_.push_back(
-        keep(parent_->spawn(batch, batch_config{target_of(j), scheduler_, window_slots})));
+          keep(parent_->spawn(batch, batch_config{target_of(j), scheduler_, window_slots})));
   }
 
   void publish() {

@@ -34,8 +34,9 @@ struct pipeline {
   membership_actor members;
 };
 
-/// Spawns executors, shards, allocator, replicas, scheduler, prefill workers, batches, membership and
-/// canary, wired to each other. KV starts empty. Throws std::bad_alloc when the cache does not fit.
+/// Spawns executors, shards, allocator, replicas, scheduler, prefill workers, batches, membership
+/// and canary, wired to each other. KV starts empty. Throws std::bad_alloc when the cache does not
+/// fit.
 pipeline build_pipeline(caf::event_based_actor* parent, const pipeline_parts& parts,
                         uint64_t epoch);
 

@@ -90,21 +90,20 @@ void start(worker_ptr self) {
   const auto attempt = st.current->launch.attempt;
   const auto is_current = [self, iteration, attempt] {
     const auto& current = self->state.current;
-    return current && current->launch.iteration == iteration
-           && current->launch.attempt == attempt;
+    return current && current->launch.iteration == iteration && current->launch.attempt == attempt;
   };
   launch(
-    &*self, st.config.target, st.current->launch,
-    [=](sampled& answer) {
-      if (is_current()) on_sampled(self, std::move(answer));
-    },
-    [=](caf::error& reason) {
-      if (peer_lost(reason))
-        self->quit(std::move(reason));
-      else if (is_current())
-        self->send(self, iteration_failed{self->state.config.target.stream, iteration, attempt,
-                                          self->system().render(reason)});
-    });
+      &*self, st.config.target, st.current->launch,
+      [=](sampled& answer) {
+        if (is_current()) on_sampled(self, std::move(answer));
+      },
+      [=](caf::error& reason) {
+        if (peer_lost(reason))
+          self->quit(std::move(reason));
+        else if (is_current())
+          self->send(self, iteration_failed{self->state.config.target.stream, iteration, attempt,
+                                            self->system().render(reason)});
+      });
 }
 
 void on_failure(worker_ptr self, const iteration_failed& x) {
@@ -179,9 +178,9 @@ prefill_worker(prefill_worker_actor::stateful_pointer<prefill_worker_state> self
   self->state.config = std::move(config);
   self->state.plan.emplace(self->state.config.chunk_tokens);
   return {
-    [self](const prefill& x) { return on_prefill(self, x); },
-    [self](const prefill_cancel& x) { on_cancel(self, x.first); },
-    [self](const iteration_failed& x) { on_failure(self, x); },
+      [self](const prefill& x) { return on_prefill(self, x); },
+      [self](const prefill_cancel& x) { on_cancel(self, x.first); },
+      [self](const iteration_failed& x) { on_failure(self, x); },
   };
 }
 

@@ -67,9 +67,10 @@ void report(request_ptr self, net::request_outcome outcome, int status, const st
   spdlog::info("request_id={} request={} outcome={} code={} prompt_tokens={} generated_tokens={} "
                "choices={} queue_ms={:.1f} ttft_ms={:.1f} e2e_ms={:.1f}",
                st.exchange->request().request_id, static_cast<uint64_t>(st.id),
-               names[static_cast<size_t>(outcome)], code.empty() ? "-" : code,
-               times.prompt_tokens, times.generated_tokens, st.sequences.size(),
-               times.queue * 1e3, (st.has_first_token ? seconds(st.first_token - st.arrived) : 0) * 1e3, times.e2e * 1e3);
+               names[static_cast<size_t>(outcome)], code.empty() ? "-" : code, times.prompt_tokens,
+               times.generated_tokens, st.sequences.size(), times.queue * 1e3,
+               (st.has_first_token ? seconds(st.first_token - st.arrived) : 0) * 1e3,
+               times.e2e * 1e3);
 }
 
 /// Quits when nothing is owed to anybody: all sequences over and all questions answered.
@@ -78,8 +79,8 @@ void quit_if_idle(request_ptr self) {
   if (st.answered && !st.writing && st.open_questions == 0) self->quit();
 }
 
-/// Stops everything that still runs for this request. Slots held by a prefill are given back when it
-/// has answered; a batch gives back by itself.
+/// Stops everything that still runs for this request. Slots held by a prefill are given back when
+/// it has answered; a batch gives back by itself.
 void stop_work(request_ptr self) {
   auto& st = self->state;
   for (size_t i = 0; i < st.sequences.size(); ++i) {
@@ -270,21 +271,21 @@ void on_admitted(request_ptr self, size_t first, uint32_t choices, const admitte
   auto wanted = x.samplings;
   const auto epoch = st.server->epoch;
   self->request(st.server->prefill_workers.at(place.prefill_worker), patience(self), std::move(x))
-    .then(
-      [=](const prefilled& answer) {
-        if (self->state.server->epoch != epoch) return;
-        --self->state.open_questions;
-        on_prefilled(self, first, place, wanted, answer);
-        quit_if_idle(self);
-      },
-      [=](caf::error& reason) {
-        if (self->state.server->epoch != epoch) return;
-        --self->state.open_questions;
-        if (peer_lost(reason)) return quit_if_idle(self);
-        for (uint32_t k = 0; k < choices; ++k) give_back(self, first + k);
-        fail(self, api_error_of(reason, self->system()));
-        quit_if_idle(self);
-      });
+      .then(
+          [=](const prefilled& answer) {
+            if (self->state.server->epoch != epoch) return;
+            --self->state.open_questions;
+            on_prefilled(self, first, place, wanted, answer);
+            quit_if_idle(self);
+          },
+          [=](caf::error& reason) {
+            if (self->state.server->epoch != epoch) return;
+            --self->state.open_questions;
+            if (peer_lost(reason)) return quit_if_idle(self);
+            for (uint32_t k = 0; k < choices; ++k) give_back(self, first + k);
+            fail(self, api_error_of(reason, self->system()));
+            quit_if_idle(self);
+          });
 }
 
 void ask_admission(request_ptr self, size_t first, uint32_t choices, bool resumed) {
@@ -293,32 +294,31 @@ void ask_admission(request_ptr self, size_t first, uint32_t choices, bool resume
   const auto tokens = static_cast<uint32_t>(tokens_of(st, first).size());
   ++st.open_questions;
   const auto epoch = st.server->epoch;
-  self
-    ->request(st.server->scheduler, patience(self),
-              admit{id_of(st, first), choices, tokens, resumed})
-    .then(
-      [=](const admitted& place) {
-        if (self->state.server->epoch != epoch) return;
-        --self->state.open_questions;
-        on_admitted(self, first, choices, place);
-        quit_if_idle(self);
-      },
-      [=](caf::error& reason) {
-        auto& state = self->state;
-        if (state.server->epoch != epoch) return;
-        --state.open_questions;
-        if (peer_lost(reason)) return quit_if_idle(self);
-        for (uint32_t k = 0; k < choices; ++k) state.sequences[first + k].where = phase::done;
-        const bool full = reason == ec::queue_full || reason == ec::queue_tokens;
-        if (full && !state.answered)
-          state.server->numbers->admission_rejected(reason == ec::queue_full
-                                                      ? net::rejection::queue_requests
-                                                      : net::rejection::queue_tokens);
-        if (reason == ec::draining && !state.answered)
-          state.server->numbers->admission_rejected(net::rejection::draining);
-        fail(self, api_error_of(reason, self->system()), net::request_outcome::rejected);
-        quit_if_idle(self);
-      });
+  self->request(st.server->scheduler, patience(self),
+                admit{id_of(st, first), choices, tokens, resumed})
+      .then(
+          [=](const admitted& place) {
+            if (self->state.server->epoch != epoch) return;
+            --self->state.open_questions;
+            on_admitted(self, first, choices, place);
+            quit_if_idle(self);
+          },
+          [=](caf::error& reason) {
+            auto& state = self->state;
+            if (state.server->epoch != epoch) return;
+            --state.open_questions;
+            if (peer_lost(reason)) return quit_if_idle(self);
+            for (uint32_t k = 0; k < choices; ++k) state.sequences[first + k].where = phase::done;
+            const bool full = reason == ec::queue_full || reason == ec::queue_tokens;
+            if (full && !state.answered)
+              state.server->numbers->admission_rejected(reason == ec::queue_full
+                                                            ? net::rejection::queue_requests
+                                                            : net::rejection::queue_tokens);
+            if (reason == ec::draining && !state.answered)
+              state.server->numbers->admission_rejected(net::rejection::draining);
+            fail(self, api_error_of(reason, self->system()), net::request_outcome::rejected);
+            quit_if_idle(self);
+          });
 }
 
 // --- parsing -------------------------------------------------------------------------------------
@@ -347,8 +347,8 @@ void read_completion(request_state& st) {
       throw net::invalid_value("prompt", "the prompt is empty; give at least one token");
     if (st.echo)
       st.prompt_texts.push_back(std::holds_alternative<std::string>(prompt)
-                                  ? std::get<std::string>(prompt)
-                                  : st.server->text->decode(st.prompts.back()));
+                                    ? std::get<std::string>(prompt)
+                                    : st.server->text->decode(st.prompts.back()));
   }
   st.head.model = body.model;
   for (const auto& name : body.unknown) st.server->numbers->unknown_param(name);
@@ -363,9 +363,8 @@ void read_body(request_state& st) {
   for (const auto& p : st.prompts) longest = std::max<uint64_t>(longest, p.size());
   const auto& server = *st.server;
   const auto room = server.slots > server.window_slots ? server.slots - server.window_slots : 0;
-  st.max_tokens
-    = net::resolve_max_tokens(st.params, longest, std::min(server.context_tokens, room),
-                              st.prompts.size(), server.limits, field);
+  st.max_tokens = net::resolve_max_tokens(st.params, longest, std::min(server.context_tokens, room),
+                                          st.prompts.size(), server.limits, field);
 }
 
 void prepare(request_state& st) {
@@ -378,8 +377,8 @@ void prepare(request_state& st) {
   }
   st.head.id = net::make_response_id(st.chat ? "chatcmpl-" : "cmpl-", draw_seed(), draw_seed());
   st.head.created = std::chrono::duration_cast<std::chrono::seconds>(
-                      std::chrono::system_clock::now().time_since_epoch())
-                      .count();
+                        std::chrono::system_clock::now().time_since_epoch())
+                        .count();
   st.head.fingerprint = st.server->fingerprint;
   st.head.service_tier = st.params.echo_service_tier;
   st.chunks.emplace(st.chat ? net::stream_chunks::style::chat
@@ -465,14 +464,13 @@ void on_sequence_failed(request_ptr self, const sequence_failed& x) {
 void on_preempted(request_ptr self, sequence_id sequence) {
   auto& st = self->state;
   const auto index = scheduler::index_of(sequence);
-  if (st.answered || index >= st.sequences.size()
-      || st.sequences[index].where != phase::decoding)
+  if (st.answered || index >= st.sequences.size() || st.sequences[index].where != phase::decoding)
     return;
   ask_admission(self, index, 1, true);
 }
 
-/// The pipeline was rebuilt: what ran on the old one runs again, from the tokens it has. Questions to
-/// the old one are never answered.
+/// The pipeline was rebuilt: what ran on the old one runs again, from the tokens it has. Questions
+/// to the old one are never answered.
 void on_service(request_ptr self, const service_ptr& server) {
   auto& st = self->state;
   if (server->epoch <= st.server->epoch) return;
@@ -484,9 +482,8 @@ void on_service(request_ptr self, const service_ptr& server) {
   }
   for (size_t first = 0; first < st.sequences.size(); first += st.choices) {
     const auto begin = st.sequences.begin() + static_cast<ptrdiff_t>(first);
-    const bool prefilled_before = std::any_of(begin, begin + st.choices, [](const auto& s) {
-      return !s.text->tokens().empty();
-    });
+    const bool prefilled_before = std::any_of(
+        begin, begin + st.choices, [](const auto& s) { return !s.text->tokens().empty(); });
     if (!prefilled_before) {
       ask_admission(self, first, st.choices, true);
       continue;
@@ -507,37 +504,36 @@ request_actor::behavior_type request(request_actor::stateful_pointer<request_sta
   st.id = id;
   st.chat = chat;
   st.arrived = st.last_written = self->clock().now();
-  st.exchange->on_closed([me = caf::actor_cast<request_actor>(self)] {
-    caf::anon_send(me, cancel_atom_v);
-  });
+  st.exchange->on_closed(
+      [me = caf::actor_cast<request_actor>(self)] { caf::anon_send(me, cancel_atom_v); });
   return {
-    [self](begin_atom) { begin(self); },
-    [self](cancel_atom) { on_cancel(self); },
-    [self](written_atom) {
-      self->state.writing = false;
-      speak_and_finish(self);
-      quit_if_idle(self);
-    },
-    [self](caf::tick_atom) {
-      ping(self);
-      const auto& server_ping = self->state.server->ping;
-      if (!self->state.answered && server_ping.count() > 0)
-        self->delayed_send(self, std::max<caf::timespan>(server_ping / 4, open_after),
-                           caf::tick_atom_v);
-    },
-    [self](expire_atom) {
-      const auto& now = self->state;
-      if (now.answered) return;
-      if (self->clock().now() - now.arrived < now.server->deadline) return watch_deadline(self);
-      fail(self, net::deadline_exceeded("the request did not finish within "
-                                        + std::to_string(self->state.server->deadline.count())
-                                        + " ms"));
-    },
-    [self](drain_atom) { fail(self, net::draining()); },
-    [self](const token& x) { on_token(self, x); },
-    [self](const preempted& x) { on_preempted(self, x.sequence); },
-    [self](const service_ptr& rebuilt) { on_service(self, rebuilt); },
-    [self](const sequence_failed& x) { on_sequence_failed(self, x); },
+      [self](begin_atom) { begin(self); },
+      [self](cancel_atom) { on_cancel(self); },
+      [self](written_atom) {
+        self->state.writing = false;
+        speak_and_finish(self);
+        quit_if_idle(self);
+      },
+      [self](caf::tick_atom) {
+        ping(self);
+        const auto& server_ping = self->state.server->ping;
+        if (!self->state.answered && server_ping.count() > 0)
+          self->delayed_send(self, std::max<caf::timespan>(server_ping / 4, open_after),
+                             caf::tick_atom_v);
+      },
+      [self](expire_atom) {
+        const auto& now = self->state;
+        if (now.answered) return;
+        if (self->clock().now() - now.arrived < now.server->deadline) return watch_deadline(self);
+        fail(self, net::deadline_exceeded("the request did not finish within "
+                                          + std::to_string(self->state.server->deadline.count())
+                                          + " ms"));
+      },
+      [self](drain_atom) { fail(self, net::draining()); },
+      [self](const token& x) { on_token(self, x); },
+      [self](const preempted& x) { on_preempted(self, x.sequence); },
+      [self](const service_ptr& rebuilt) { on_service(self, rebuilt); },
+      [self](const sequence_failed& x) { on_sequence_failed(self, x); },
   };
 }
 

@@ -28,12 +28,11 @@ constexpr expire_atom expire_atom_v{};
 /// what was sent. `tick`: open the stream or ping. `expire`: the deadline has passed. `drain`: the
 /// service ends before the request does. A service: the
 /// pipeline was rebuilt.
-using request_actor = caf::typed_actor<caf::reacts_to<begin_atom>, caf::reacts_to<cancel_atom>,
-                                       caf::reacts_to<written_atom>,
-                                       caf::reacts_to<caf::tick_atom>,
-                                       caf::reacts_to<expire_atom>, caf::reacts_to<drain_atom>,
-                                       caf::reacts_to<service_ptr>>::extend_with<
-  decode_client_actor>;
+using request_actor =
+    caf::typed_actor<caf::reacts_to<begin_atom>, caf::reacts_to<cancel_atom>,
+                     caf::reacts_to<written_atom>, caf::reacts_to<caf::tick_atom>,
+                     caf::reacts_to<expire_atom>, caf::reacts_to<drain_atom>,
+                     caf::reacts_to<service_ptr>>::extend_with<decode_client_actor>;
 
 /// One sequence and how far it is.
 struct request_sequence {
@@ -41,8 +40,8 @@ struct request_sequence {
   phase where = phase::waiting;
   std::optional<choice> text;
   uint64_t seed = 0;
-  bool said_first = false;  ///< the role chunk was sent
-  bool said_last = false;   ///< the finish chunk was sent
+  bool said_first = false; ///< the role chunk was sent
+  bool said_last = false;  ///< the finish chunk was sent
   std::chrono::steady_clock::time_point last_token;
 };
 
@@ -60,12 +59,12 @@ struct request_state {
   std::vector<request_sequence> sequences; ///< prompt-major
   net::response_head head;
   std::optional<net::stream_chunks> chunks;
-  bool streaming = false; ///< headers are out
-  bool writing = false;   ///< a piece is with the socket
-  std::string unsent;     ///< rendered events that the socket has not taken,
-  size_t unsent_from = 0; ///< from here on
-  bool closing = false;   ///< `unsent` is the rest of the stream
-  bool answered = false;  ///< nothing more is to be said
+  bool streaming = false;      ///< headers are out
+  bool writing = false;        ///< a piece is with the socket
+  std::string unsent;          ///< rendered events that the socket has not taken,
+  size_t unsent_from = 0;      ///< from here on
+  bool closing = false;        ///< `unsent` is the rest of the stream
+  bool answered = false;       ///< nothing more is to be said
   uint32_t open_questions = 0; ///< to the scheduler and the prefill workers
   std::chrono::steady_clock::time_point arrived, started, first_token, last_written;
   bool has_started = false, has_first_token = false;

@@ -34,8 +34,7 @@ std::string special_text(const service& s, std::optional<model::token_id> id) {
 }
 
 model::template_input input_of(const service& s, const std::vector<net::chat_message>& messages,
-                               const model::json_value::object& more,
-                               bool add_generation_prompt) {
+                               const model::json_value::object& more, bool add_generation_prompt) {
   model::template_input input;
   model::template_data::list list;
   for (const auto& m : messages) {
@@ -94,8 +93,8 @@ std::vector<model::token_id> prompt_tokens(const service& s, const net::prompt_i
     for (auto id : *ids)
       if (id >= s.text->vocabulary())
         throw net::invalid_value("prompt", "token id " + std::to_string(id)
-                                             + " is outside the vocabulary of "
-                                             + std::to_string(s.text->vocabulary()));
+                                               + " is outside the vocabulary of "
+                                               + std::to_string(s.text->vocabulary()));
     return *ids;
   }
   auto ids = s.text->encode(std::get<std::string>(prompt), model::special::forbidden);
@@ -106,15 +105,13 @@ std::vector<model::token_id> prompt_tokens(const service& s, const net::prompt_i
 std::string tokenize(const service& s, const std::string& body) {
   const auto request = net::parse_tokenize_request(body, s.limits);
   check_model(s, request.model);
-  const auto ids = request.prompt
-                     ? prompt_tokens(s, *request.prompt, request.add_special_tokens)
-                     : chat_tokens(s, request.messages, request.template_kwargs,
-                                   request.add_generation_prompt);
+  const auto ids = request.prompt ? prompt_tokens(s, *request.prompt, request.add_special_tokens)
+                                  : chat_tokens(s, request.messages, request.template_kwargs,
+                                                request.add_generation_prompt);
   std::vector<std::string> strings;
   if (request.return_token_strs)
     for (auto id : ids) strings.emplace_back(s.text->token_bytes(id));
-  return net::tokenize_body(ids, s.context_tokens,
-                            request.return_token_strs ? &strings : nullptr);
+  return net::tokenize_body(ids, s.context_tokens, request.return_token_strs ? &strings : nullptr);
 }
 
 std::string detokenize(const service& s, const std::string& body) {
@@ -123,8 +120,8 @@ std::string detokenize(const service& s, const std::string& body) {
   for (auto id : request.tokens)
     if (id >= s.text->vocabulary())
       throw net::invalid_value("tokens", "token id " + std::to_string(id)
-                                           + " is outside the vocabulary of "
-                                           + std::to_string(s.text->vocabulary()));
+                                             + " is outside the vocabulary of "
+                                             + std::to_string(s.text->vocabulary()));
   return net::detokenize_body(s.text->decode(request.tokens));
 }
 

@@ -37,8 +37,8 @@ unsigned usable_processors() {
 }
 
 uint64_t memory_limit() {
-  const auto machine = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES))
-                       * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  const auto machine =
+      static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   return std::min({machine, limit_in("/sys/fs/cgroup/memory.max"),
                    limit_in("/sys/fs/cgroup/memory/memory.limit_in_bytes")});
 }

@@ -73,9 +73,9 @@ caf::behavior supervisor(caf::stateful_actor<supervisor_state>* self, subtree wh
   });
   start(self);
   return {
-    [self](restart_atom) {
-      if (!self->state.stopping) start(self);
-    },
+      [self](restart_atom) {
+        if (!self->state.stopping) start(self);
+      },
   };
 }
 

@@ -19,7 +19,7 @@ struct subtree {
   /// Starts all children and returns them in the order of their start. Called again, with the next
   /// number, after one of them has ended. May throw; that counts as an end.
   std::function<std::vector<caf::strong_actor_ptr>(caf::event_based_actor*, uint64_t generation)>
-    start;
+      start;
   /// Something has ended and will be started again, or is given up.
   std::function<void(bool given_up)> on_trouble;
 };

@@ -29,9 +29,9 @@ double median(std::vector<double> x) {
 }
 
 /// Counts tokens as they come and answers when `wanted` iterations of all sequences are there.
-using collector_actor = caf::typed_actor<
-  caf::replies_to<caf::get_atom, uint32_t, uint32_t>::with<std::vector<double>>,
-  caf::reacts_to<caf::reset_atom>>::extend_with<actors::decode_client_actor>;
+using collector_actor =
+    caf::typed_actor<caf::replies_to<caf::get_atom, uint32_t, uint32_t>::with<std::vector<double>>,
+                     caf::reacts_to<caf::reset_atom>>::extend_with<actors::decode_client_actor>;
 
 struct collector_state {
   std::map<uint64_t, uint32_t> counts; ///< tokens by sequence since the last reset
@@ -42,8 +42,7 @@ struct collector_state {
   const char* name = "collector";
 };
 
-collector_actor::behavior_type
-collector(collector_actor::stateful_pointer<collector_state> self) {
+collector_actor::behavior_type collector(collector_actor::stateful_pointer<collector_state> self) {
   const auto check = [self] {
     auto& st = self->state;
     if (st.asked && st.times.size() >= st.iterations) {
@@ -52,31 +51,31 @@ collector(collector_actor::stateful_pointer<collector_state> self) {
     }
   };
   return {
-    [self, check](caf::get_atom, uint32_t sequences,
-                  uint32_t iterations) -> caf::result<std::vector<double>> {
-      self->state.sequences = sequences;
-      self->state.iterations = iterations;
-      self->state.asked = self->make_response_promise<std::vector<double>>();
-      auto promise = *self->state.asked;
-      check();
-      return promise;
-    },
-    [self](caf::reset_atom) {
-      self->state.counts.clear();
-      self->state.times.clear();
-      self->state.complete.clear();
-    },
-    [self, check](const actors::token& x) {
-      auto& st = self->state;
-      const auto k = st.counts[static_cast<uint64_t>(x.sequence)]++;
-      if (st.complete.size() <= k) st.complete.resize(k + 1, 0);
-      if (++st.complete[k] == st.sequences) {
-        st.times.push_back(seconds(clock::now().time_since_epoch()));
+      [self, check](caf::get_atom, uint32_t sequences,
+                    uint32_t iterations) -> caf::result<std::vector<double>> {
+        self->state.sequences = sequences;
+        self->state.iterations = iterations;
+        self->state.asked = self->make_response_promise<std::vector<double>>();
+        auto promise = *self->state.asked;
         check();
-      }
-    },
-    [](const actors::preempted&) {},
-    [](const actors::sequence_failed&) {},
+        return promise;
+      },
+      [self](caf::reset_atom) {
+        self->state.counts.clear();
+        self->state.times.clear();
+        self->state.complete.clear();
+      },
+      [self, check](const actors::token& x) {
+        auto& st = self->state;
+        const auto k = st.counts[static_cast<uint64_t>(x.sequence)]++;
+        if (st.complete.size() <= k) st.complete.resize(k + 1, 0);
+        if (++st.complete[k] == st.sequences) {
+          st.times.push_back(seconds(clock::now().time_since_epoch()));
+          check();
+        }
+      },
+      [](const actors::preempted&) {},
+      [](const actors::sequence_failed&) {},
   };
 }
 
@@ -84,8 +83,7 @@ collector(collector_actor::stateful_pointer<collector_state> self) {
 class driver {
 public:
   explicit driver(actors::node& n)
-    : node_{n}, server_{n.server()}, self_{n.system()},
-      collector_{n.system().spawn(collector)} {}
+      : node_{n}, server_{n.server()}, self_{n.system()}, collector_{n.system().spawn(collector)} {}
   ~driver() {
     leave(0);
     caf::anon_send_exit(collector_, caf::exit_reason::user_shutdown);
@@ -94,8 +92,8 @@ public:
   /// Prefills a prompt of random tokens; returns the seconds it took.
   double prefill(uint32_t tokens, bool keep) {
     const auto sequence = scheduler::sequence_of(actors::request_id{++last_request_}, 0);
-    auto place = ask<actors::admitted>(server_->scheduler,
-                                       actors::admit{sequence, 1, tokens, false});
+    auto place =
+        ask<actors::admitted>(server_->scheduler, actors::admit{sequence, 1, tokens, false});
     actors::prefill x;
     x.first = sequence;
     for (uint32_t i = 0; i < tokens; ++i)
@@ -146,8 +144,7 @@ public:
   std::vector<double> measure(uint32_t iterations) {
     const auto count = static_cast<uint32_t>(running_.size());
     self_->send(collector_, caf::reset_atom_v);
-    auto times = ask<std::vector<double>>(collector_, caf::get_atom_v, count,
-                                          iterations + warm_up);
+    auto times = ask<std::vector<double>>(collector_, caf::get_atom_v, count, iterations + warm_up);
     std::vector<double> gaps;
     for (size_t i = warm_up; i < times.size(); ++i) gaps.push_back(times[i] - times[i - 1]);
     return gaps;
@@ -158,10 +155,9 @@ private:
   Answer ask(const Handle& whom, Question&&... question) {
     Answer answer;
     self_->request(whom, patience, std::forward<Question>(question)...)
-      .receive([&](Answer& x) { answer = std::move(x); },
-               [&](caf::error& reason) {
-                 throw std::runtime_error(node_.system().render(reason));
-               });
+        .receive(
+            [&](Answer& x) { answer = std::move(x); },
+            [&](caf::error& reason) { throw std::runtime_error(node_.system().render(reason)); });
     return answer;
   }
 
@@ -217,12 +213,12 @@ std::string as_json(const actors::node& n, const std::vector<row>& rows, double 
   out.key("rows").begin_array();
   for (const auto& r : rows)
     out.begin_object()
-      .member("test", r.what)
-      .member("batch", r.batch)
-      .member("context", r.context)
-      .member("tokens_per_s_best", r.best)
-      .member("tokens_per_s_median", r.median)
-      .end_object();
+        .member("test", r.what)
+        .member("batch", r.batch)
+        .member("context", r.context)
+        .member("tokens_per_s_best", r.best)
+        .member("tokens_per_s_median", r.median)
+        .end_object();
   out.end_array().end_object();
   return out.take();
 }
@@ -232,8 +228,8 @@ std::string as_json(const actors::node& n, const std::vector<row>& rows, double 
 int bench_decode(config::settings settings, const bench_options& options) {
   configure_log(settings.log, true);
   const auto largest = options.batches.empty()
-                         ? 1
-                         : *std::max_element(options.batches.begin(), options.batches.end());
+                           ? 1
+                           : *std::max_element(options.batches.begin(), options.batches.end());
   settings.batching.max_batch = std::max(settings.batching.max_batch, largest);
   actors::node n{settings, false};
   n.start([](const std::string&, uint64_t, uint64_t) {});
@@ -270,8 +266,7 @@ int bench_decode(config::settings settings, const bench_options& options) {
   if (options.json)
     std::printf("%s\n", as_json(n, rows, read).c_str());
   else
-    std::printf("read bandwidth of this machine, %u threads, same run: %.1f GB/s\n", threads,
-                read);
+    std::printf("read bandwidth of this machine, %u threads, same run: %.1f GB/s\n", threads, read);
   return 0;
 }
 

@@ -17,11 +17,16 @@ namespace {
 
 spdlog::level::level_enum level_of(config::log_level level) {
   switch (level) {
-    case config::log_level::error: return spdlog::level::err;
-    case config::log_level::warn: return spdlog::level::warn;
-    case config::log_level::info: return spdlog::level::info;
-    case config::log_level::debug: return spdlog::level::debug;
-    case config::log_level::trace: return spdlog::level::trace;
+  case config::log_level::error:
+    return spdlog::level::err;
+  case config::log_level::warn:
+    return spdlog::level::warn;
+  case config::log_level::info:
+    return spdlog::level::info;
+  case config::log_level::debug:
+    return spdlog::level::debug;
+  case config::log_level::trace:
+    return spdlog::level::trace;
   }
   return spdlog::level::info;
 }
@@ -51,7 +56,7 @@ public:
 
 private:
   std::unique_ptr<spdlog::pattern_formatter> frame_ = std::make_unique<spdlog::pattern_formatter>(
-    R"({"ts":"%Y-%m-%dT%H:%M:%S.%fZ","level":"%l","msg":")", spdlog::pattern_time_type::utc, "");
+      R"({"ts":"%Y-%m-%dT%H:%M:%S.%fZ","level":"%l","msg":")", spdlog::pattern_time_type::utc, "");
 };
 
 } // namespace

@@ -1,4 +1,5 @@
-/// `lamella model slices` and `lamella model inspect`: what a model file becomes, without running it.
+/// `lamella model slices` and `lamella model inspect`: what a model file becomes, without running
+/// it.
 #include "cli/app.hpp"
 #include "cli/commands.hpp"
 #include "model/json_writer.hpp"
@@ -26,8 +27,7 @@ std::filesystem::path path_of(const model_choice& x) {
 }
 
 /// Opens what is asked for; a damaged file is exit code 65.
-template <class F>
-int with_file(const model_choice& x, F&& f) {
+template <class F> int with_file(const model_choice& x, F&& f) {
   const auto path = path_of(x);
   try {
     return f(path);
@@ -39,7 +39,7 @@ int with_file(const model_choice& x, F&& f) {
 std::shared_ptr<model_choice> add_model_flags(CLI::App& app) {
   auto choice = std::make_shared<model_choice>();
   app.add_option("--model", choice->path, "The model file (default: the default model)")
-    ->type_name("FILE");
+      ->type_name("FILE");
   app.add_flag("--json", choice->json, "Write JSON");
   return choice;
 }
@@ -65,11 +65,11 @@ std::string inspection_json(const model::checkpoint& file) {
   out.end_object().key("tensors").begin_array();
   for (const auto& t : file.tensors())
     out.begin_object()
-      .member("name", t.name)
-      .member("type", model::to_string(t.type))
-      .member("rows", t.rows)
-      .member("inner", t.inner)
-      .end_object();
+        .member("name", t.name)
+        .member("type", model::to_string(t.type))
+        .member("rows", t.rows)
+        .member("inner", t.inner)
+        .end_object();
   out.end_array().end_object();
   return out.take();
 }
@@ -83,8 +83,7 @@ void print_inspection(const model::checkpoint& file) {
   for (const auto& t : file.tensors())
     std::printf("  %-44s %-5s [%llu, %llu]\n", t.name.c_str(),
                 std::string{model::to_string(t.type)}.c_str(),
-                static_cast<unsigned long long>(t.rows),
-                static_cast<unsigned long long>(t.inner));
+                static_cast<unsigned long long>(t.rows), static_cast<unsigned long long>(t.inner));
 }
 
 int inspect(const model_choice& x) {

@@ -5,9 +5,9 @@
 
 namespace lamella::cli {
 
-/// Serves until SIGTERM or SIGINT (drains; a second one hurries), until an operator drains it through
-/// the admin listener, or until the pipeline cannot be kept alive. Returns the exit code. Throws
-/// actors::start_error.
+/// Serves until SIGTERM or SIGINT (drains; a second one hurries), until an operator drains it
+/// through the admin listener, or until the pipeline cannot be kept alive. Returns the exit code.
+/// Throws actors::start_error.
 int serve(const config::settings& options);
 
 } // namespace lamella::cli

@@ -26,8 +26,8 @@ std::string megabytes(uint64_t bytes) {
 bool is_terminal(int descriptor) { return isatty(descriptor) == 1; }
 
 progress_bar::progress_bar()
-  : terminal_{is_terminal(STDERR_FILENO)}, began_{std::chrono::steady_clock::now()},
-    drawn_{began_} {}
+    : terminal_{is_terminal(STDERR_FILENO)}, began_{std::chrono::steady_clock::now()},
+      drawn_{began_} {}
 
 progress_bar::~progress_bar() {
   if (open_) std::fputs("\n", stderr);

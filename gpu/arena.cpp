@@ -26,7 +26,7 @@ void* arena::allocate_bytes(size_t bytes) {
   }
   auto size = std::max({bytes, smallest_block, capacity()});
   blocks_.push_back({std::unique_ptr<std::byte, aligned_delete>{
-                       static_cast<std::byte*>(::operator new(size, alignment))},
+                         static_cast<std::byte*>(::operator new(size, alignment))},
                      size});
   block_ = blocks_.size() - 1;
   used_ = bytes;

@@ -27,8 +27,7 @@ public:
   };
 
   /// Uninitialised memory for `count` elements.
-  template <class T>
-  T* allocate(size_t count) {
+  template <class T> T* allocate(size_t count) {
     return static_cast<T*>(allocate_bytes(count * sizeof(T)));
   }
 

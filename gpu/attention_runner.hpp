@@ -22,8 +22,8 @@ struct attention_launch {
 };
 
 /// Per layer: Q arrives, the old slots are attended to; K and V arrive, they are appended, the new
-/// positions are merged and the output goes back (L-M14, L-M15). The output is written straight into
-/// the channel's slot.
+/// positions are merged and the output goes back (L-M14, L-M15). The output is written straight
+/// into the channel's slot.
 class attention_runner final : public work {
 public:
   attention_runner(std::shared_ptr<const kv_cache> cache, const operators& ops,

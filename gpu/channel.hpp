@@ -55,10 +55,10 @@ public:
   virtual void release() = 0;
 };
 
-/// The frame `ahead` places behind the oldest, if it is the expected one. Older frames are left-overs
-/// of aborted work: they are dropped. Newer ones stay: then it is the receiver whose work is about to
-/// be aborted, and the frame is for what it runs next. Only the front is cleaned, so ask for `ahead`
-/// = 0 first.
+/// The frame `ahead` places behind the oldest, if it is the expected one. Older frames are
+/// left-overs of aborted work: they are dropped. Newer ones stay: then it is the receiver whose
+/// work is about to be aborted, and the frame is for what it runs next. Only the front is cleaned,
+/// so ask for `ahead` = 0 first.
 inline const frame* receive(channel_receiver& from, const frame_tag& expected, size_t ahead = 0) {
   while (const auto* next = from.peek(ahead)) {
     if (next->tag == expected) return next;

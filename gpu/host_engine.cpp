@@ -61,7 +61,8 @@ struct job {
   bool aborted = false;
 };
 
-/// The engine's side of a stream. Jobs are guarded by the engine's mutex; `used` by the driver alone.
+/// The engine's side of a stream. Jobs are guarded by the engine's mutex; `used` by the driver
+/// alone.
 struct stream_state {
   std::string name;
   arena workspace; ///< of the driver alone
@@ -224,7 +225,7 @@ namespace {
 class host_stream final : public stream {
 public:
   host_stream(host_engine::impl& engine, std::string name)
-    : engine_{engine}, state_{std::make_shared<stream_state>()} {
+      : engine_{engine}, state_{std::make_shared<stream_state>()} {
     state_->name = std::move(name);
     std::lock_guard lock{engine_.mutex};
     engine_.streams.push_back(state_);
@@ -274,7 +275,7 @@ private:
 class host_device final : public device {
 public:
   host_device(host_engine::impl& engine, std::string name)
-    : engine_{engine}, name_{std::move(name)} {}
+      : engine_{engine}, name_{std::move(name)} {}
 
   std::string name() const override { return name_; }
   const operators& ops() const override { return engine_.ops; }
@@ -294,7 +295,7 @@ private:
 } // namespace
 
 host_engine::host_engine(unsigned threads, const operators& ops)
-  : impl_{std::make_unique<impl>(threads, ops)} {}
+    : impl_{std::make_unique<impl>(threads, ops)} {}
 
 host_engine::~host_engine() = default;
 
@@ -306,8 +307,6 @@ unsigned host_engine::threads() const { return impl_->workers.size(); }
 
 const operators& host_engine::ops() const { return impl_->ops; }
 
-uint64_t host_engine::steps() const {
-  return impl_->step_count.load(std::memory_order_relaxed);
-}
+uint64_t host_engine::steps() const { return impl_->step_count.load(std::memory_order_relaxed); }
 
 } // namespace lamella::gpu

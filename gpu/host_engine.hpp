@@ -8,9 +8,9 @@
 namespace lamella::gpu {
 
 /// One driver thread advances the streams a step at a time and runs every kernel on the whole team.
-/// When a replica waits for its shards, the same cores run the shards: there is no hand-over between
-/// threads within an iteration. Among streams that can go on, the one that has used the least time
-/// goes next, so a long prompt delays the decoding of others by a step at most.
+/// When a replica waits for its shards, the same cores run the shards: there is no hand-over
+/// between threads within an iteration. Among streams that can go on, the one that has used the
+/// least time goes next, so a long prompt delays the decoding of others by a step at most.
 class host_engine {
 public:
   /// `threads`: the size of the team; `ops`: its kernel set.

@@ -14,8 +14,8 @@ class kv_cache {
 public:
   kv_cache(device& where, uint32_t layers, uint32_t slots, uint32_t kv_heads, uint32_t dim,
            half_type type)
-    : slots_{slots}, layers_{layers}, row_{nullptr, type, kv_heads, dim},
-      memory_{where.allocate(size_t{layers} * slots * row_.row_bytes())} {}
+      : slots_{slots}, layers_{layers}, row_{nullptr, type, kv_heads, dim},
+        memory_{where.allocate(size_t{layers} * slots * row_.row_bytes())} {}
 
   kv_layer layer(uint32_t index) const {
     auto result = row_;

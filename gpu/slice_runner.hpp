@@ -25,10 +25,10 @@ constexpr uint32_t take_sampled = ~uint32_t{0};
 struct slice_launch {
   frame_tag tag; ///< epoch, iteration, attempt
   half_type wire = half_type::f16;
-  std::vector<uint32_t> tokens;    ///< [M], or take_sampled
-  std::vector<uint32_t> seats;     ///< [M]: whose sampled token take_sampled means
-  std::vector<uint32_t> positions; ///< [M]
-  std::vector<uint32_t> selected;  ///< [S]: rows that are sampled from, ascending
+  std::vector<uint32_t> tokens;       ///< [M], or take_sampled
+  std::vector<uint32_t> seats;        ///< [M]: whose sampled token take_sampled means
+  std::vector<uint32_t> positions;    ///< [M]
+  std::vector<uint32_t> selected;     ///< [S]: rows that are sampled from, ascending
   std::vector<sample_record> samples; ///< record.row counts in `selected`
   std::vector<uint32_t> sample_seats; ///< [samples]: the seat that keeps the token
   std::vector<logit_edit> edits;
@@ -40,8 +40,8 @@ struct slice_stream_state {
   std::vector<uint32_t> last_sampled; ///< by seat
 };
 
-/// Executes the program's slices 0 to L in order; `recv_attention` is where it may block. Tail slice
-/// and next head slice lie in one work only when launches follow each other on the stream.
+/// Executes the program's slices 0 to L in order; `recv_attention` is where it may block. Tail
+/// slice and next head slice lie in one work only when launches follow each other on the stream.
 class slice_runner final : public work {
 public:
   slice_runner(std::shared_ptr<const model::model_program> program,
@@ -53,8 +53,8 @@ public:
   /// One per sample record, valid when done.
   const std::vector<sampled_token>& sampled() const { return sampled_; }
 
-  /// Logits of the selected rows, [S, vocabulary]; valid when done, until the stream's next launch or
-  /// until the engine has been idle for two seconds.
+  /// Logits of the selected rows, [S, vocabulary]; valid when done, until the stream's next launch
+  /// or until the engine has been idle for two seconds.
   const float* logits() const { return logits_; }
 
   /// Time spent in steps so far, waiting not counted.

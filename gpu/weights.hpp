@@ -32,8 +32,8 @@ public:
 
 private:
   std::unique_ptr<memory> memory_;
-  std::vector<packed_matrix> matrices_;       ///< by weight_id; empty for vectors
-  std::vector<std::vector<float>> vectors_;   ///< by weight_id; empty for matrices
+  std::vector<packed_matrix> matrices_;     ///< by weight_id; empty for vectors
+  std::vector<std::vector<float>> vectors_; ///< by weight_id; empty for matrices
 };
 
 } // namespace lamella::gpu

@@ -12,8 +12,8 @@ class checkpoint;
 
 struct architecture {
   std::string_view name;
-  /// Shapes from the file's hyperparameters. Throws file_error naming the field that is missing, out
-  /// of range or inconsistent with the tensors.
+  /// Shapes from the file's hyperparameters. Throws file_error naming the field that is missing,
+  /// out of range or inconsistent with the tensors.
   model_spec (*read_spec)(const checkpoint&);
   /// Runs the definition on symbols.
   operator_graph (*trace)(const model_spec&);

@@ -7,7 +7,7 @@ namespace lamella::model {
 
 std::string_view to_string(op_kind kind) {
   constexpr std::array<std::string_view, 9> names{
-    "embed", "rms_norm", "matmul", "rope", "attention", "silu_mul", "add", "select", "sample"};
+      "embed", "rms_norm", "matmul", "rope", "attention", "silu_mul", "add", "select", "sample"};
   return names[static_cast<size_t>(kind)];
 }
 
@@ -22,8 +22,8 @@ void require_width(uint32_t actual, uint32_t expected, const std::string& what) 
 } // namespace
 
 weight_id tracer::use(const weight_use& weight) {
-  const auto [place, fresh]
-    = weight_of_.try_emplace(weight.name, static_cast<weight_id>(graph_.weights.size()));
+  const auto [place, fresh] =
+      weight_of_.try_emplace(weight.name, static_cast<weight_id>(graph_.weights.size()));
   if (fresh) {
     graph_.weights.push_back(weight);
   } else {
@@ -48,8 +48,7 @@ tracer::symbol tracer::append(op_kind kind, std::vector<tensor_id> inputs, uint3
     if (consumers.empty() || consumers.back() != node) consumers.push_back(node);
   }
   graph_.nodes.push_back({kind, std::move(inputs), output, weight, heads, layer_});
-  graph_.tensors.push_back(
-    {std::to_string(layer_) + "." + std::move(name), width, node, {}});
+  graph_.tensors.push_back({std::to_string(layer_) + "." + std::move(name), width, node, {}});
   selected_.push_back(selected);
   return {output};
 }
@@ -94,8 +93,6 @@ tracer::symbol tracer::select(symbol x) {
   return append(op_kind::select, {x.id}, width_of(x), "select");
 }
 
-void tracer::sample(symbol logits) {
-  append(op_kind::sample, {logits.id}, 0, "sample");
-}
+void tracer::sample(symbol logits) { append(op_kind::sample, {logits.id}, 0, "sample"); }
 
 } // namespace lamella::model

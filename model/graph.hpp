@@ -12,7 +12,17 @@
 
 namespace lamella::model {
 
-enum class op_kind : uint8_t { embed, rms_norm, matmul, rope, attention, silu_mul, add, select, sample };
+enum class op_kind : uint8_t {
+  embed,
+  rms_norm,
+  matmul,
+  rope,
+  attention,
+  silu_mul,
+  add,
+  select,
+  sample
+};
 
 std::string_view to_string(op_kind kind);
 
@@ -57,8 +67,8 @@ struct operator_graph {
 };
 
 /// What a model definition is written against: every call appends one operator and returns the
-/// symbol of its result. Widths and row counts are checked; a mismatch throws std::logic_error, since
-/// it is a bug of the definition.
+/// symbol of its result. Widths and row counts are checked; a mismatch throws std::logic_error,
+/// since it is a bug of the definition.
 class tracer {
 public:
   struct symbol {

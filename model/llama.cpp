@@ -33,7 +33,9 @@ void apply_frequency_factors(const checkpoint& file, std::vector<double>& freque
 std::vector<double> rope_frequencies(const checkpoint& file, uint32_t head_dim) {
   const auto rotated = file.u32("rope.dimension_count", 2, head_dim, head_dim);
   if (rotated % 2 != 0)
-    throw file_error{file.path(), {}, "rope.dimension_count",
+    throw file_error{file.path(),
+                     {},
+                     "rope.dimension_count",
                      std::to_string(rotated) + " is odd; pairs of elements are rotated"};
   const double base = file.f32("rope.freq_base", 1.f, 1e12f, 10000.f);
   std::vector<double> frequencies(rotated / 2);
@@ -44,7 +46,9 @@ std::vector<double> rope_frequencies(const checkpoint& file, uint32_t head_dim) 
     const double factor = file.f32("rope.scaling.factor", 1e-3f, 1e6f);
     for (auto& f : frequencies) f /= factor;
   } else if (scaling != "none" && scaling != "llama3") {
-    throw file_error{file.path(), {}, "rope.scaling.type",
+    throw file_error{file.path(),
+                     {},
+                     "rope.scaling.type",
                      "'" + scaling + "' is not supported; known are none, linear, llama3"};
   }
   apply_frequency_factors(file, frequencies);
@@ -60,37 +64,48 @@ model_spec read_llama(const checkpoint& file) {
   spec.heads = file.u32("attention.head_count", 1, heads_max);
   spec.kv_heads = file.u32("attention.head_count_kv", 1, heads_max, spec.heads);
   if (spec.heads % spec.kv_heads != 0)
-    throw file_error{file.path(), {}, "attention.head_count_kv",
+    throw file_error{file.path(),
+                     {},
+                     "attention.head_count_kv",
                      std::to_string(spec.kv_heads) + " does not divide the "
-                       + std::to_string(spec.heads) + " query heads"};
+                         + std::to_string(spec.heads) + " query heads"};
   if (spec.hidden % spec.heads != 0 && !file.find_u64("attention.key_length"))
-    throw file_error{file.path(), {}, "embedding_length",
+    throw file_error{file.path(),
+                     {},
+                     "embedding_length",
                      std::to_string(spec.hidden) + " is no multiple of the "
-                       + std::to_string(spec.heads) + " heads"};
+                         + std::to_string(spec.heads) + " heads"};
   spec.head_dim = file.u32("attention.key_length", 1, dim_max, spec.hidden / spec.heads);
   if (spec.head_dim > dim_max)
-    throw file_error{file.path(), {}, "attention.head_count",
+    throw file_error{file.path(),
+                     {},
+                     "attention.head_count",
                      std::to_string(spec.heads) + " heads of " + std::to_string(spec.head_dim)
-                       + " elements each; at most " + std::to_string(dim_max)};
+                         + " elements each; at most " + std::to_string(dim_max)};
   if (file.u32("attention.value_length", 1, dim_max, spec.head_dim) != spec.head_dim)
     throw file_error{file.path(), {}, "attention.value_length", "differs from key_length"};
   if (file.u32("expert_count", 0, 1u << 16, 0) > 0)
-    throw file_error{file.path(), {}, "expert_count", "mixture-of-experts models are not supported"};
+    throw file_error{
+        file.path(), {}, "expert_count", "mixture-of-experts models are not supported"};
   spec.context_tokens = file.u32("context_length", 1, context_max);
   spec.norm_epsilon = file.f32("attention.layer_norm_rms_epsilon", 1e-12f, 1.f);
   spec.pairing = rope_pairing::interleaved;
   const auto* embedding = file.find("token_embd.weight");
   if (embedding == nullptr)
-    throw file_error{file.path(), {}, "token_embd.weight",
+    throw file_error{file.path(),
+                     {},
+                     "token_embd.weight",
                      "the tensor is missing; does the file carry a vocabulary only?"};
   if (embedding->rows < 1 || embedding->rows > width_max * 4)
     throw file_error{file.path(), {}, "token_embd.weight", "vocabulary out of range"};
   spec.vocabulary = static_cast<uint32_t>(embedding->rows);
   const auto listed = file.tokenizer().tokens.size();
   if (listed > spec.vocabulary)
-    throw file_error{file.path(), {}, "tokenizer.ggml.tokens",
-                     std::to_string(listed) + " tokens but only "
-                       + std::to_string(spec.vocabulary) + " embedding rows"};
+    throw file_error{file.path(),
+                     {},
+                     "tokenizer.ggml.tokens",
+                     std::to_string(listed) + " tokens but only " + std::to_string(spec.vocabulary)
+                         + " embedding rows"};
   spec.tied_output = file.find("output.weight") == nullptr;
   spec.rope_frequencies = rope_frequencies(file, spec.head_dim);
   return spec;

@@ -17,9 +17,11 @@ loaded_model load_model(const std::filesystem::path& path) {
   result.file = open_checkpoint(path);
   const auto* known = find_architecture(result.file->architecture());
   if (known == nullptr)
-    throw file_error{result.file->path(), {}, "general.architecture",
+    throw file_error{result.file->path(),
+                     {},
+                     "general.architecture",
                      "'" + result.file->architecture() + "' is not supported; known are "
-                       + architecture_names()};
+                         + architecture_names()};
   const auto spec = known->read_spec(*result.file);
   auto graph = known->trace(spec);
   // Tensors first: a file that claims a thousand layers and has none is not worth cutting.
@@ -28,9 +30,11 @@ loaded_model load_model(const std::filesystem::path& path) {
     if (node.kind != op_kind::rms_norm) continue;
     const auto& norm = result.tensor(graph.weights[node.weight]);
     if (block_elements(norm.type) != 1)
-      throw file_error{result.file->path(), {}, norm.name,
+      throw file_error{result.file->path(),
+                       {},
+                       norm.name,
                        "is a norm of type " + std::string{to_string(norm.type)}
-                         + "; norms must be f32, f16 or bf16"};
+                           + "; norms must be f32, f16 or bf16"};
   }
   const auto slices = split(graph);
   result.program = std::make_shared<model_program>(make_program(spec, std::move(graph), slices));
@@ -46,8 +50,8 @@ std::filesystem::path default_model_path() {
   const char* cache = std::getenv("XDG_CACHE_HOME");
   const char* home = std::getenv("HOME");
   const auto base = cache != nullptr && *cache != 0
-                      ? std::filesystem::path{cache}
-                      : std::filesystem::path{home != nullptr ? home : "/root"} / ".cache";
+                        ? std::filesystem::path{cache}
+                        : std::filesystem::path{home != nullptr ? home : "/root"} / ".cache";
   return base / "lamella" / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf";
 }
 

@@ -9,11 +9,11 @@ namespace {
 
 using traits = boost::adjacency_list_traits<boost::vecS, boost::vecS, boost::directedS>;
 using flow_graph = boost::adjacency_list<
-  boost::vecS, boost::vecS, boost::directedS, boost::no_property,
-  boost::property<
-    boost::edge_capacity_t, int64_t,
-    boost::property<boost::edge_residual_capacity_t, int64_t,
-                    boost::property<boost::edge_reverse_t, traits::edge_descriptor>>>>;
+    boost::vecS, boost::vecS, boost::directedS, boost::no_property,
+    boost::property<
+        boost::edge_capacity_t, int64_t,
+        boost::property<boost::edge_residual_capacity_t, int64_t,
+                        boost::property<boost::edge_reverse_t, traits::edge_descriptor>>>>;
 
 } // namespace
 

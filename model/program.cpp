@@ -7,8 +7,8 @@ namespace lamella::model {
 
 std::string_view to_string(opcode code) {
   constexpr std::array<std::string_view, 11> names{
-    "embed", "rms_norm", "matmul", "rope",   "silu_mul",      "add",
-    "select", "sample",  "send_q", "send_kv", "recv_attention"};
+      "embed",  "rms_norm", "matmul", "rope",    "silu_mul",      "add",
+      "select", "sample",   "send_q", "send_kv", "recv_attention"};
   return names[static_cast<size_t>(code)];
 }
 
@@ -16,15 +16,24 @@ namespace {
 
 opcode opcode_of(op_kind kind) {
   switch (kind) {
-    case op_kind::embed: return opcode::embed;
-    case op_kind::rms_norm: return opcode::rms_norm;
-    case op_kind::matmul: return opcode::matmul;
-    case op_kind::rope: return opcode::rope;
-    case op_kind::silu_mul: return opcode::silu_mul;
-    case op_kind::add: return opcode::add;
-    case op_kind::select: return opcode::select;
-    case op_kind::sample: return opcode::sample;
-    case op_kind::attention: break;
+  case op_kind::embed:
+    return opcode::embed;
+  case op_kind::rms_norm:
+    return opcode::rms_norm;
+  case op_kind::matmul:
+    return opcode::matmul;
+  case op_kind::rope:
+    return opcode::rope;
+  case op_kind::silu_mul:
+    return opcode::silu_mul;
+  case op_kind::add:
+    return opcode::add;
+  case op_kind::select:
+    return opcode::select;
+  case op_kind::sample:
+    return opcode::sample;
+  case op_kind::attention:
+    break;
   }
   return opcode::recv_attention;
 }
@@ -43,7 +52,7 @@ struct draft {
 class drafter {
 public:
   drafter(const operator_graph& graph, const model_slices& slices)
-    : graph_{graph}, slices_{slices}, done_(graph.nodes.size(), false) {}
+      : graph_{graph}, slices_{slices}, done_(graph.nodes.size(), false) {}
 
   std::vector<draft> run() {
     for (uint32_t k = 0; k < slices_.count(); ++k) {
@@ -57,7 +66,7 @@ public:
         drafts_.push_back({opcode::send_q, k, k, {attention.inputs[0]}, {}, {}});
         emit_slice(k);
         drafts_.push_back(
-          {opcode::send_kv, k, k, {attention.inputs[1], attention.inputs[2]}, {}, {}});
+            {opcode::send_kv, k, k, {attention.inputs[1], attention.inputs[2]}, {}, {}});
         done_[graph_.attentions[k]] = true;
       } else {
         emit_slice(k);
@@ -117,8 +126,8 @@ private:
 class buffer_plan {
 public:
   buffer_plan(const operator_graph& graph, const std::vector<draft>& drafts)
-    : graph_{graph}, last_use_(graph.tensors.size(), 0), buffer_of_(graph.tensors.size(), none),
-      selected_(graph.tensors.size(), false) {
+      : graph_{graph}, last_use_(graph.tensors.size(), 0), buffer_of_(graph.tensors.size(), none),
+        selected_(graph.tensors.size(), false) {
     for (uint32_t i = 0; i < drafts.size(); ++i)
       for (auto t : drafts[i].inputs) last_use_[t] = i;
   }
@@ -129,8 +138,8 @@ public:
       selected_[t] = d.code == opcode::select;
       for (auto input : d.inputs) selected_[t] = selected_[t] || selected_[input];
     }
-    const bool elementwise = d.code == opcode::rope || d.code == opcode::silu_mul
-                             || d.code == opcode::add;
+    const bool elementwise =
+        d.code == opcode::rope || d.code == opcode::silu_mul || d.code == opcode::add;
     std::vector<tensor_id> ending;
     for (auto t : d.inputs)
       if (last_use_[t] == index && std::find(ending.begin(), ending.end(), t) == ending.end())
@@ -189,7 +198,7 @@ model_program make_program(const model_spec& spec, operator_graph graph,
   for (uint32_t k = 0; k + 1 < slices.count(); ++k)
     for (auto t : slices.context[k])
       result.slices[k].context.push_back(
-        {t, plan.buffer_of(t), result.graph.tensors[t].bytes_per_row()});
+          {t, plan.buffer_of(t), result.graph.tensors[t].bytes_per_row()});
   result.buffer_width = plan.widths();
   result.buffer_selected = plan.selected();
   return result;

@@ -1,5 +1,5 @@
-// The printed forms of a program. No JSON library: names come from the model definition, and the few
-// characters that need escaping are escaped here.
+// The printed forms of a program. No JSON library: names come from the model definition, and the
+// few characters that need escaping are escaped here.
 #include "model/program.hpp"
 
 #include <sstream>
@@ -48,8 +48,8 @@ std::string to_json(const model_program& program) {
     out << R"(],"context":[)";
     for (size_t i = 0; i < slice.context.size(); ++i)
       out << (i ? "," : "") << R"({"tensor":)"
-          << quoted(program.graph.tensors[slice.context[i].tensor].name)
-          << R"(,"bytes_per_row":)" << slice.context[i].bytes_per_row << "}";
+          << quoted(program.graph.tensors[slice.context[i].tensor].name) << R"(,"bytes_per_row":)"
+          << slice.context[i].bytes_per_row << "}";
     out << "]}";
   }
   out << "]}";

@@ -21,11 +21,11 @@ struct logit_edit {
 /// The sampling parameters of one sequence; they never change while it lives.
 struct sampling {
   uint64_t seed = 0;
-  uint32_t choice = 0;    ///< k: which of the request's choices
-  float temperature = 1;  ///< 0: greedy
-  uint32_t top_k = 0;     ///< 0: off
-  float top_p = 1;        ///< 1: off
-  float min_p = 0;        ///< 0: off
+  uint32_t choice = 0;          ///< k: which of the request's choices
+  float temperature = 1;        ///< 0: greedy
+  uint32_t top_k = 0;           ///< 0: off
+  float top_p = 1;              ///< 1: off
+  float min_p = 0;              ///< 0: off
   float presence_penalty = 0;   ///< once for each token generated before
   float frequency_penalty = 0;  ///< for each time it was generated
   float repetition_penalty = 1; ///< for tokens of the prompt or generated before

@@ -27,7 +27,7 @@ struct model_spec {
   float norm_epsilon = 1e-5f;
   rope_pairing pairing = rope_pairing::interleaved;
   std::vector<double> rope_frequencies; ///< radians per position, one per rotated pair
-  bool tied_output = false; ///< the output head is the embedding table
+  bool tied_output = false;             ///< the output head is the embedding table
 
   /// G: query heads that share one kv head.
   uint32_t group() const { return heads / kv_heads; }

@@ -12,8 +12,8 @@ namespace {
 enum class side : uint8_t { free, before, after };
 
 /// What the operator needs, and what ran before earlier ones, comes before the cut; what needs it
-/// comes after, and so do later attention operators, which have a slice boundary of their own to wait
-/// at, with all that needs them. Little is left free: the cut is found in a small network.
+/// comes after, and so do later attention operators, which have a slice boundary of their own to
+/// wait at, with all that needs them. Little is left free: the cut is found in a small network.
 std::vector<side> sides_of(const operator_graph& graph, uint32_t k, const std::vector<bool>& ran) {
   const auto attention = graph.attentions[k];
   std::vector<side> sides(graph.nodes.size(), side::free);
@@ -39,17 +39,16 @@ std::vector<side> sides_of(const operator_graph& graph, uint32_t k, const std::v
   return sides;
 }
 
-/// The flow network of one cut. Vertices: source (all that comes before), sink (all that comes after),
-/// one per free node, and one per tensor that may be cut, so that a tensor with several readers is
-/// paid for once. Data may only flow from the source's side to the sink's: every dependency also has
-/// an edge back that cannot be cut.
+/// The flow network of one cut. Vertices: source (all that comes before), sink (all that comes
+/// after), one per free node, and one per tensor that may be cut, so that a tensor with several
+/// readers is paid for once. Data may only flow from the source's side to the sink's: every
+/// dependency also has an edge back that cannot be cut.
 class cut_network {
 public:
   cut_network(const operator_graph& graph, node_id attention, const std::vector<side>& sides)
-    : vertex_of_(graph.nodes.size(), source) {
+      : vertex_of_(graph.nodes.size(), source) {
     for (node_id n = 0; n < graph.nodes.size(); ++n)
-      if (sides[n] != side::before)
-        vertex_of_[n] = sides[n] == side::after ? sink : vertices_++;
+      if (sides[n] != side::before) vertex_of_[n] = sides[n] == side::after ? sink : vertices_++;
     vertex_of_[attention] = sink;
     for (const auto& tensor : graph.tensors) {
       const auto from = vertex_of_[tensor.producer];

@@ -7,8 +7,8 @@ namespace lamella::scheduler {
 admission_verdict admission::offer(const admission_entry& entry) {
   if (entry.resumed) {
     // Behind the other resumed ones, before everybody else.
-    auto place = std::find_if(queue_.begin(), queue_.end(),
-                              [](const auto& x) { return !x.resumed; });
+    auto place =
+        std::find_if(queue_.begin(), queue_.end(), [](const auto& x) { return !x.resumed; });
     queue_.insert(place, entry);
   } else {
     if (queue_.size() >= limits_.queue_requests) return admission_verdict::queue_requests;
@@ -33,8 +33,8 @@ void admission::started() {
 }
 
 bool admission::withdraw(sequence_id first) {
-  auto found = std::find_if(queue_.begin(), queue_.end(),
-                            [&](const auto& x) { return x.first == first; });
+  auto found =
+      std::find_if(queue_.begin(), queue_.end(), [&](const auto& x) { return x.first == first; });
   if (found == queue_.end()) return false;
   tokens_ -= found->prompt_tokens;
   queue_.erase(found);

@@ -10,7 +10,7 @@
 namespace lamella::scheduler {
 
 struct admission_limits {
-  uint32_t queue_requests = 512;    ///< waiting entries
+  uint32_t queue_requests = 512;     ///< waiting entries
   uint64_t queue_tokens = 2'000'000; ///< prompt tokens of the waiting
 };
 

@@ -19,7 +19,7 @@ public:
   using milliseconds = std::chrono::milliseconds;
 
   restart_policy(uint32_t restarts, std::chrono::seconds window)
-    : restarts_{restarts}, window_{window} {}
+      : restarts_{restarts}, window_{window} {}
 
   /// A child ended by its own fault.
   restart_verdict on_exit(time_point now) {
@@ -32,12 +32,13 @@ public:
     return restart_verdict::restart;
   }
 
-  /// How long to wait before the restart just granted. `jitter` in [0, 1) spreads it by 20 % each way.
+  /// How long to wait before the restart just granted. `jitter` in [0, 1) spreads it by 20 % each
+  /// way.
   milliseconds next_delay(double jitter) {
     const auto delay = delay_;
     delay_ = std::min(delay_ * 2, longest_delay);
     return milliseconds{
-      static_cast<int64_t>(static_cast<double>(delay.count()) * (0.8 + 0.4 * jitter))};
+        static_cast<int64_t>(static_cast<double>(delay.count()) * (0.8 + 0.4 * jitter))};
   }
 
 private:

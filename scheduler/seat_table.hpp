@@ -1,5 +1,5 @@
-/// Who sits where in a batch (V-M14). The batch owns the table; replicas and shards keep copies that
-/// follow by numbered changes.
+/// Who sits where in a batch (V-M14). The batch owns the table; replicas and shards keep copies
+/// that follow by numbered changes.
 #pragma once
 
 #include "scheduler/slot_pool.hpp"

@@ -1,7 +1,7 @@
 /// Token slots of one attention pool (V-M11, V-M12; Lamina v1 5.4).
 ///
-/// The unit is the room of one token. Slots are handed out in runs, so that the tokens of a sequence
-/// mostly lie together, and counted one by one, so that any prefix can be shared.
+/// The unit is the room of one token. Slots are handed out in runs, so that the tokens of a
+/// sequence mostly lie together, and counted one by one, so that any prefix can be shared.
 #pragma once
 
 #include "scheduler/types.hpp"

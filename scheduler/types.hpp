@@ -11,7 +11,8 @@ enum class request_id : uint64_t {};
 /// One sequence of a request: a choice of one of its prompts. Holds KV slots (a *holder*).
 enum class sequence_id : uint64_t {};
 
-/// A stream of iterations: a decode batch (0 .. n - 1) or a prefill worker (from prefill_streams on).
+/// A stream of iterations: a decode batch (0 .. n - 1) or a prefill worker (from prefill_streams
+/// on).
 enum class stream_id : uint32_t {};
 
 constexpr uint32_t prefill_streams = 1u << 16;

@@ -39,12 +39,13 @@ public:
   using rows = pipeline_rows;
 
   pipeline(const model::loaded_model& m, options o)
-    : options_{o}, program_{m.program}, engine_{o.threads, *o.ops} {
+      : options_{o}, program_{m.program}, engine_{o.threads, *o.ops} {
     replica_ = engine_.make_device("replica");
     stream_ = replica_->make_stream("batch");
     weights_ = std::make_shared<gpu::packed_weights>(
-      *program_, [&](const model::weight_use& w) -> const model::tensor_view& { return m.tensor(w); },
-      *replica_, [](uint64_t, uint64_t) {});
+        *program_,
+        [&](const model::weight_use& w) -> const model::tensor_view& { return m.tensor(w); },
+        *replica_, [](uint64_t, uint64_t) {});
     const auto& spec = program_->spec;
     const auto heads = o.by_request ? spec.kv_heads : spec.kv_heads / o.shards;
     for (uint32_t i = 0; i < o.shards; ++i) {
@@ -92,14 +93,16 @@ public:
       if (part.rows.empty()) continue;
       const auto first_head = options_.by_request ? 0 : i * heads;
       launch.shares.push_back({s.forth.to, s.back.from, part.rows, first_head, heads});
-      gpu::attention_launch a{launch.tag, static_cast<uint32_t>(part.rows.size()), spec.group(),
-                              spec.attention_scale(), options_.wire, part.spans, part.runs};
-      attentions.push_back(std::make_shared<gpu::attention_runner>(
-        s.cache, *options_.ops, a, s.forth.from, s.back.to));
+      gpu::attention_launch a{launch.tag,    static_cast<uint32_t>(part.rows.size()),
+                              spec.group(),  spec.attention_scale(),
+                              options_.wire, part.spans,
+                              part.runs};
+      attentions.push_back(std::make_shared<gpu::attention_runner>(s.cache, *options_.ops, a,
+                                                                   s.forth.from, s.back.to));
       ends.push_back(start(*s.stream, attentions.back(), deadline));
     }
-    auto runner = std::make_shared<gpu::slice_runner>(program_, weights_, *options_.ops, launch,
-                                                      state_);
+    auto runner =
+        std::make_shared<gpu::slice_runner>(program_, weights_, *options_.ops, launch, state_);
     ends.push_back(start(*stream_, runner, deadline));
     for (auto& e : ends) REQUIRE(e.get() == gpu::work_status::done);
     bytes_ = runner->bytes_sent();

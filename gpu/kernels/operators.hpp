@@ -1,12 +1,13 @@
-/// Every operator a device can run: shapes, layout, what bounds it. A kernel set is one table of them.
+/// Every operator a device can run: shapes, layout, what bounds it. A kernel set is one table of
+/// them.
 ///
 /// Letters: M rows of the call, N outputs, K inputs, H kv heads of a shard, G query heads per kv
 /// head, D elements per head. All activations are fp32, row-major.
 ///
 /// **Row-invariant.** What an operator computes for one row depends on that row alone: not on M, on
-/// the other rows, on the order of rows, on how slots are cut into runs, or on the number of threads.
-/// K is never split over threads. Results are bit-identical within one kernel set; tests compare
-/// bytes. Nothing here uses libm for exp, sin, cos: each kernel set has its own.
+/// the other rows, on the order of rows, on how slots are cut into runs, or on the number of
+/// threads. K is never split over threads. Results are bit-identical within one kernel set; tests
+/// compare bytes. Nothing here uses libm for exp, sin, cos: each kernel set has its own.
 #pragma once
 
 #include "gpu/arena.hpp"
@@ -39,8 +40,8 @@ struct kernel_context {
 /// A weight matrix [N outputs, K inputs] in the private layout of one kernel set. Not owning.
 struct packed_matrix {
   model::tensor_type type = model::tensor_type::f32;
-  uint32_t outputs = 0; ///< N, any number
-  uint32_t inputs = 0;  ///< K, a multiple of block_elements(type)
+  uint32_t outputs = 0;            ///< N, any number
+  uint32_t inputs = 0;             ///< K, a multiple of block_elements(type)
   const std::byte* data = nullptr; ///< 64-byte aligned, packed_bytes(...) long
 };
 
@@ -70,10 +71,10 @@ struct matmul_part {
 };
 
 /// Several products of one input (gate and up; K and V), which is quantised once.
-/// Quantised weights: activations become int8 per 32 inputs with one scale (d = max|x| / 127), exact
-/// integer sums per block, fp32 across blocks in ascending order. Plain weights: fp32 FMA over
-/// ascending k, activations not rounded. Reads every weight once per tile of rows: memory-bound for
-/// M < 8, then bound by int8 (fp32) arithmetic. 2 * M * N * K operations.
+/// Quantised weights: activations become int8 per 32 inputs with one scale (d = max|x| / 127),
+/// exact integer sums per block, fp32 across blocks in ascending order. Plain weights: fp32 FMA
+/// over ascending k, activations not rounded. Reads every weight once per tile of rows:
+/// memory-bound for M < 8, then bound by int8 (fp32) arithmetic. 2 * M * N * K operations.
 struct matmul_args {
   const float* x; ///< [M, K]
   uint32_t rows;
@@ -83,7 +84,8 @@ struct matmul_args {
 using model::rope_pairing;
 
 /// Rotates each head of each row in place by position * frequency(i). The angle is computed in
-/// double precision and reduced before the kernel's own sin and cos, so that long contexts stay exact.
+/// double precision and reduced before the kernel's own sin and cos, so that long contexts stay
+/// exact.
 struct rope_args {
   float* x; ///< [M, heads, D], row stride `stride`
   uint32_t rows, heads, dim, stride;
@@ -107,8 +109,8 @@ struct add_args {
 };
 
 /// Rounds rows of heads to the wire and lays them out kv-head-major, for the kv heads
-/// [first_head, first_head + head_count): out[h][m][j] = x[row_index[m]][(first_head + h) * width + j].
-/// `width` is G * D for queries and D for keys and values.
+/// [first_head, first_head + head_count): out[h][m][j] = x[row_index[m]][(first_head + h) * width +
+/// j]. `width` is G * D for queries and D for keys and values.
 struct to_wire_args {
   const float* x; ///< [.., stride]
   uint32_t stride;
@@ -132,15 +134,15 @@ using model::logit_edit;
 
 /// How to draw one token from one row of logits.
 struct sample_record {
-  uint32_t row;       ///< row of logits
-  uint64_t seed;      ///< of the request
-  uint32_t choice;    ///< k
-  uint32_t draw;      ///< i: index of the generated token within the choice
-  float temperature;  ///< 0: the highest logit, lowest id on ties
-  uint32_t top_k;     ///< 0: off
-  float top_p;        ///< 1: off; 0 keeps the top token
-  float min_p;        ///< 0: off
-  uint32_t logprobs;  ///< 0: none; else 1 + number of top tokens wanted (<= 21)
+  uint32_t row;                    ///< row of logits
+  uint64_t seed;                   ///< of the request
+  uint32_t choice;                 ///< k
+  uint32_t draw;                   ///< i: index of the generated token within the choice
+  float temperature;               ///< 0: the highest logit, lowest id on ties
+  uint32_t top_k;                  ///< 0: off
+  float top_p;                     ///< 1: off; 0 keeps the top token
+  float min_p;                     ///< 0: off
+  uint32_t logprobs;               ///< 0: none; else 1 + number of top tokens wanted (<= 21)
   uint32_t first_edit, edit_count; ///< into sample_args::edits
 };
 
@@ -151,13 +153,14 @@ struct token_logprob {
 
 struct sampled_token {
   uint32_t token;
-  float logprob = 0; ///< natural log of the distribution before edits, temperature and truncation
+  float logprob = 0;  ///< natural log of the distribution before edits, temperature and truncation
   bool finite = true; ///< false: the row held NaN or infinity; `token` is 0 and must not be used
   std::vector<token_logprob> top; ///< highest first
 };
 
-/// Draws one token per record: edits, temperature, top_k, top_p, min_p (each over what the one before
-/// left), then the draw. The draw is a pure function of (seed, choice, draw): counter-based, 53 bits.
+/// Draws one token per record: edits, temperature, top_k, top_p, min_p (each over what the one
+/// before left), then the draw. The draw is a pure function of (seed, choice, draw): counter-based,
+/// 53 bits.
 struct sample_args {
   const float* logits; ///< [rows, vocabulary]
   uint32_t rows, vocabulary;
@@ -192,17 +195,18 @@ struct attention_span {
                                  ///< [0, first_position + rows) in order
 };
 
-/// Attention of a batch at one layer of one shard, in three steps on one stream, so that work starts
-/// when Q arrives (L-M14, L-M15; Lamina 4.2.2):
+/// Attention of a batch at one layer of one shard, in three steps on one stream, so that work
+/// starts when Q arrives (L-M14, L-M15; Lamina 4.2.2):
 ///   attend_previous   when Q is there: spans of one row attend to all earlier positions
 ///   append_kv         when K and V are there: rows of the cache are written at their slots
-///   attend_new        spans of several rows attend to their earlier positions; then every row's own
+///   attend_new        spans of several rows attend to their earlier positions; then every row's
+///   own
 ///                     position is merged last, and the output is rounded to the wire
 ///
-/// The arithmetic of a row is fixed: positions in chunks of 256 aligned to position 0, each chunk in
-/// tiles of 16 positions aligned to position 0 with a running maximum, chunks merged in ascending
-/// order, the own position merged last as a part of its own. Both kinds of span give the same bytes.
-/// The own K and V enter as rounded to the wire and then to the cache type.
+/// The arithmetic of a row is fixed: positions in chunks of 256 aligned to position 0, each chunk
+/// in tiles of 16 positions aligned to position 0 with a running maximum, chunks merged in
+/// ascending order, the own position merged last as a part of its own. Both kinds of span give the
+/// same bytes. The own K and V enter as rounded to the wire and then to the cache type.
 ///
 /// Memory-bound for spans of one row: reads (position) * row_bytes per row, once, whatever G is.
 struct attention_args {
@@ -211,9 +215,9 @@ struct attention_args {
   uint32_t group; ///< G
   float scale;    ///< of the scores, usually 1 / sqrt(D); applied to q in fp32
   half_type wire;
-  const std::byte* q;    ///< [H, M, G, D] of wire
-  const std::byte* k_new; ///< [H, M, D] of wire; null in attend_previous
-  const std::byte* v_new; ///< [H, M, D] of wire; null in attend_previous
+  const std::byte* q;                    ///< [H, M, G, D] of wire
+  const std::byte* k_new;                ///< [H, M, D] of wire; null in attend_previous
+  const std::byte* v_new;                ///< [H, M, D] of wire; null in attend_previous
   std::span<const attention_span> spans; ///< cover rows [0, M) in order
   std::span<const slot_run> runs;
   float* state;   ///< [M, H, G, D + 2]: running sum, maximum and weight between the steps

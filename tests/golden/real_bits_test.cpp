@@ -1,6 +1,6 @@
 // Bits on the default model: what a request computes depends on its own tokens alone. Logits are
-// compared byte for byte with a run of the request alone, on one shard. A request that was preempted
-// and replayed computes the same positions in chunks, so it is covered by "any chunks".
+// compared byte for byte with a run of the request alone, on one shard. A request that was
+// preempted and replayed computes the same positions in chunks, so it is covered by "any chunks".
 #include "tests/golden/real_model.hpp"
 
 using namespace lamella;
