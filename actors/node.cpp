@@ -127,6 +127,9 @@ void node::impl::open_model(const load_progress& progress) {
   progress("map", 1, 1);
   const auto& spec = model.program->spec;
   const auto& pool = options.pools.attention;
+  if (!pool.cells.empty())
+    throw start_error{78, "pools.attention.cells: several pools are not available in this version",
+                      "give the options of the one pool under pools.attention"};
   if (pool.partition == config::partition::heads)
     if (auto why = scheduler::refuse_partition(spec.kv_heads, pool.members))
       throw start_error{78, "pools.attention.members: " + *why};
