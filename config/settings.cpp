@@ -43,9 +43,8 @@ void check_availability(const settings& x, std::vector<rule_violation>& found) {
          std::to_string(x.pools.model.tensor_parallel) + " is not available in this version",
          "use 1"});
   if (x.batching.pipeline != pipeline::fixed)
-    found.push_back({{"batching.pipeline"},
-                     "rotational is not available in this version",
-                     "use fixed"});
+    found.push_back(
+        {{"batching.pipeline"}, "rotational is not available in this version", "use fixed"});
   if (x.net.transport != transport::automatic && x.net.transport != transport::in_process)
     found.push_back(
         {{"net.transport"}, "only auto and in_process are available in this version", "use auto"});
