@@ -6,6 +6,7 @@
 
 #include "actors/error.hpp"
 #include "actors/messages.hpp"
+#include "actors/worker_messages.hpp"
 
 namespace lamella::actors {
 
@@ -36,14 +37,32 @@ using gpu_executor_actor =
                      caf::reacts_to<abort_atom, stream_id>,
                      caf::reacts_to<wake_atom, uint64_t, uint8_t>>;
 
-/// ATTENTION SHARD: some KV heads of every request, or all heads of some requests.
+/// ATTENTION SHARD: some KV heads of every request, all heads of some requests, or the parity of
+/// the other shards' heads. Offers are for members of its own pool.
 using attention_shard_actor =
-    caf::typed_actor<caf::reacts_to<iteration_launch>, caf::replies_to<kv_trim>::with<bool>>;
+    caf::typed_actor<caf::reacts_to<iteration_launch>, caf::replies_to<kv_trim>::with<bool>,
+                     caf::replies_to<kv_pull>::with<kv_moved>, caf::reacts_to<kv_pull_cancel>,
+                     caf::replies_to<kv_offer>::with<kv_moved>>;
 
-/// KV ALLOCATOR: the slot tables of one pool. Not linked to a shard.
+/// KV SOURCE: the KV of a prefill worker, for shards to pull.
+using kv_source_actor =
+    caf::typed_actor<caf::replies_to<kv_offer>::with<kv_moved>, caf::reacts_to<kv_pull_cancel>>;
+
+/// A new epoch of the pool. What the shards in `empty` held is lost; other holders keep what they
+/// have, if they come for it soon (L-M25).
+struct kv_adopt {
+  uint64_t epoch = 0;
+  std::vector<attention_shard_actor> shards;
+  std::vector<uint32_t> empty; ///< members without the KV of the epoch before
+};
+LAMELLA_INSPECT(kv_adopt, x.epoch, x.shards, x.empty)
+
+/// KV ALLOCATOR: the slot tables of one pool. Not linked to a shard; outlives pipelines.
 using kv_allocator_actor =
     caf::typed_actor<caf::replies_to<kv_reserve>::with<kv_grant>, caf::reacts_to<kv_release>,
-                     caf::replies_to<status_atom>::with<kv_usage>, caf::reacts_to<wake_atom>>;
+                     caf::reacts_to<kv_adopt>, caf::replies_to<status_atom>::with<kv_usage>,
+                     caf::replies_to<kv_inventory_ask>::with<kv_inventory>,
+                     caf::reacts_to<wake_atom>, caf::reacts_to<wake_atom, uint64_t>>;
 
 /// MODEL REPLICA: weights and slice programs.
 using model_replica_actor =
@@ -77,14 +96,78 @@ using batch_actor = caf::typed_actor<caf::reacts_to<batch_join>, caf::reacts_to<
                                      caf::reacts_to<iteration_failed>,
                                      caf::replies_to<status_atom>::with<uint32_t>>;
 
-/// GLOBAL SCHEDULER: who may start, and where.
+/// The batch of that stream is there (to the global scheduler).
+struct batch_ready {
+  stream_id stream{};
+  batch_actor handle;
+};
+LAMELLA_INSPECT(batch_ready, x.stream, x.handle)
+
+/// GLOBAL SCHEDULER: who may start, and where. `wake`: who may run has changed.
 using global_scheduler_actor =
     caf::typed_actor<caf::replies_to<admit>::with<admitted>, caf::reacts_to<withdraw>,
                      caf::reacts_to<retire>, caf::reacts_to<kv_freed>, caf::reacts_to<drain_atom>,
+                     caf::reacts_to<batch_ready>, caf::reacts_to<wake_atom>,
                      caf::replies_to<status_atom>::with<uint64_t, uint64_t>>;
 
-/// MEMBERSHIP: seats, incarnations and epochs; their only writer.
-using membership_actor = caf::typed_actor<caf::reacts_to<worker_info>,
-                                          caf::replies_to<status_atom>::with<system_status>>;
+/// What a worker process has made of an epoch: one of the two, by its role.
+struct epoch_ready {
+  model_replica_actor replica;
+  attention_shard_actor shard;
+  bool kept = false;      ///< the shard has the KV of the epochs before
+  kv_source_actor source; ///< of a prefill worker with KV of its own; the shard is its own, too
+};
+LAMELLA_INSPECT(epoch_ready, x.replica, x.shard, x.kept, x.source)
+
+/// The KV of a prefill worker; empty handles where it has none of its own.
+struct prefill_kv {
+  attention_shard_actor shard; ///< attends to its prompts
+  kv_source_actor source;
+};
+LAMELLA_INSPECT(prefill_kv, x.shard, x.source)
+
+/// WORKER: one seat in a process of its own; makes its replica or shard anew for every epoch.
+using worker_actor =
+    caf::typed_actor<caf::replies_to<epoch_open>::with<epoch_ready>, caf::reacts_to<epoch_close>,
+                     caf::reacts_to<worker_leave>, caf::reacts_to<worker_injury>,
+                     caf::reacts_to<wake_atom>, caf::replies_to<status_atom>::with<worker_peers>>;
+
+/// What a worker has, once its model is loaded; the last word of a join.
+struct worker_facts {
+  worker_actor handle;
+  std::string version, kernels, shapes;
+  uint64_t model_digest = 0;
+  std::string address; ///< of its end of the data plane
+  std::string device;
+};
+LAMELLA_INSPECT(worker_facts, x.handle, x.version, x.kernels, x.shapes, x.model_digest, x.address,
+                x.device)
+
+/// DOOR: where workers knock. Answers nobody who does not know the secret.
+using door_actor = caf::typed_actor<caf::replies_to<join_ask>::with<join_challenge>,
+                                    caf::replies_to<join_proof>::with<join_grant>,
+                                    caf::replies_to<worker_facts>::with<bool>>;
+
+/// The replicas and shards of an epoch, by number; replicas of the prefill pool come last.
+struct epoch_members {
+  uint64_t epoch = 0;
+  std::vector<model_replica_actor> replicas;
+  std::vector<attention_shard_actor> shards;
+  std::vector<uint32_t> empty; ///< shards that do not have the KV of the epoch before
+  std::vector<stream_place> streams;
+  std::vector<prefill_kv> own_kv; ///< by replica
+};
+LAMELLA_INSPECT(epoch_members, x.epoch, x.replicas, x.shards, x.empty, x.streams, x.own_kv)
+
+/// MEMBERSHIP: seats, incarnations and epochs; their only writer (decision 21). `open` is answered
+/// when all workers of the next epoch have made their part of it; it says which epoch the asker has
+/// built its newest pipeline of, 0 for none: what it was told of others it may never have heard.
+using membership_actor =
+    caf::typed_actor<caf::reacts_to<worker_info>, caf::replies_to<seat_ask>::with<join_grant>,
+                     caf::replies_to<worker_facts>::with<bool>,
+                     caf::replies_to<caf::open_atom, uint64_t>::with<epoch_members>,
+                     caf::reacts_to<wake_atom, std::string, uint32_t>,
+                     caf::replies_to<injure>::with<std::string>,
+                     caf::replies_to<status_atom>::with<system_status>>;
 
 } // namespace lamella::actors

@@ -6,8 +6,6 @@
 
 namespace lamella::actors {
 
-using request_ptr = request_actor::stateful_pointer<request_state>;
-
 /// Sends what there is to send, if the socket can take it: starts the stream, then all choices'
 /// pieces, at the end usage and the end mark; without `stream`, the whole body once all choices are
 /// over. Everything a slow reader costs is its tokens (reliability B6).

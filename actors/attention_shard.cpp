@@ -1,12 +1,15 @@
 #include "actors/attention_shard.hpp"
 
+#include "actors/iteration.hpp"
+#include "actors/shard_pull.hpp"
+#include "gpu/parity_runner.hpp"
+#include "net/failpoint.hpp"
+
 #include <spdlog/spdlog.h>
 
 namespace lamella::actors {
 
 namespace {
-
-using shard_ptr = attention_shard_actor::stateful_pointer<attention_shard_state>;
 
 /// The shard's part of a launch: its spans with their slots. Slots come from the shard's copy of
 /// the seat table, positions from the launch.
@@ -30,48 +33,83 @@ gpu::attention_launch prepare(const shard_config& config, const scheduler::seat_
   return out;
 }
 
+/// What the device runs, and how many payload bytes it has sent.
+struct shard_work {
+  work_ptr work;
+  std::function<uint64_t()> bytes_sent;
+};
+
+shard_work work_of(const shard_config& config, gpu::attention_launch launch,
+                   const net::link_end& link) {
+  if (config.parity)
+    return {std::make_shared<gpu::parity_runner>(config.cache, config.device->ops(),
+                                                 std::move(launch), config.parity_frame_bytes,
+                                                 link.from, link.to),
+            [] { return uint64_t{0}; }};
+  auto work = std::make_shared<gpu::attention_runner>(config.cache, config.device->ops(),
+                                                      std::move(launch), link.from, link.to);
+  return {work, [work] { return work->bytes_sent(); }};
+}
+
 void on_launch(shard_ptr self, const iteration_launch& x) {
+  net::failpoint_or_throw(net::failpoint::shard_launch);
+  net::failpoint_or_throw(net::failpoint::shard_token, x.tokens);
   auto& st = self->state;
-  auto& stream = st.streams[x.stream];
+  auto& stream = stream_of(self, x.stream, x.epoch);
   stream.seats.apply(x.changes, x.table_version);
-  if (!stream.link.to || stream.epoch != x.epoch) {
-    stream.link = st.config.links->shard_end(
-        {x.epoch, static_cast<uint32_t>(x.stream), st.config.replica_of(x.stream), st.config.seat});
-    stream.epoch = x.epoch;
-  }
   auto launch = prepare(st.config, stream.seats, x);
   if (launch.rows == 0) return;
+  launch.watch = st.watch;
+  launch.hand_over = st.config.hand_over;
+  launch.fences = x.fences;
   if (x.attempt > 0) self->send(st.executor, abort_atom_v, x.stream);
-  auto work = std::make_shared<gpu::attention_runner>(
-      st.config.cache, *st.config.ops, std::move(launch), stream.link.from, stream.link.to);
-  iteration_failed failure{x.stream, x.iteration, x.attempt, {}};
+  const auto work = work_of(st.config, std::move(launch), stream.link);
+  iteration_failed failure{x.stream, x.iteration, x.attempt, false, {}};
   auto launcher = self->current_sender();
-  self->request(st.executor, st.config.patience + std::chrono::seconds{5}, x.stream, work_ptr{work},
-                st.config.patience)
+  const caf::timespan patience = std::chrono::milliseconds{x.patience_ms};
+  self->request(st.executor, patience + answer_patience, x.stream, work.work, patience)
       .then(
           [self, work](bool) {
             if (auto& numbers = self->state.config.numbers) {
-              numbers->link_bytes("model", "in_process", work->bytes_sent());
+              numbers->link_bytes("model", "in_process", work.bytes_sent());
               numbers->iteration_time(net::iteration_stage::attention,
-                                      std::chrono::duration<double>(work->busy()).count());
+                                      std::chrono::duration<double>(work.work->busy()).count());
             }
           },
           [self, failure, launcher](caf::error& reason) mutable {
             failure.reason = self->system().render(reason);
+            failure.silent = is_silence(reason);
             spdlog::warn("attention iteration failed shard={} stream={} iteration={} reason=\"{}\"",
                          self->state.config.seat, static_cast<uint32_t>(failure.stream),
                          failure.iteration, failure.reason);
-            if (launcher) self->send(caf::actor_cast<launcher_actor>(launcher), failure);
+            // Of a cut link the replica tells, and whoever watches the workers.
+            if (launcher && reason != ec::link_cut)
+              self->send(caf::actor_cast<launcher_actor>(launcher), failure);
           });
 }
 
 } // namespace
+
+attention_shard_state::stream_state& stream_of(shard_ptr self, stream_id id, uint64_t epoch) {
+  auto& st = self->state;
+  auto& stream = st.streams[id];
+  if (stream.link.to && stream.epoch == epoch) return stream;
+  const auto number = static_cast<uint32_t>(id);
+  if (number >= scheduler::member_streams)
+    stream.link =
+        st.config.member_links({epoch, number, number - scheduler::member_streams, st.config.seat});
+  else
+    stream.link = st.config.links({epoch, number, st.config.replica_of(id), st.config.seat});
+  stream.epoch = epoch;
+  return stream;
+}
 
 attention_shard_actor::behavior_type
 attention_shard(attention_shard_actor::stateful_pointer<attention_shard_state> self,
                 shard_config config, gpu_executor_actor executor) {
   self->state.config = std::move(config);
   self->state.executor = std::move(executor);
+  if (self->state.config.device->on_host()) self->state.watch = std::make_shared<gpu::qkv_watch>();
   self->link_to(self->state.executor);
   return {
       [self](const iteration_launch& x) { on_launch(self, x); },
@@ -79,6 +117,9 @@ attention_shard(attention_shard_actor::stateful_pointer<attention_shard_state> s
         self->state.config.cache->trim();
         return true;
       },
+      [self](const kv_pull& x) { return pull(self, x); },
+      [self](const kv_pull_cancel& x) { self->send(self->state.executor, abort_atom_v, x.stream); },
+      [self](const kv_offer& x) { return lend(self, x); },
   };
 }
 

@@ -6,6 +6,7 @@
 #include "gpu/kv_cache.hpp"
 #include "net/fabric.hpp"
 #include "net/metrics.hpp"
+#include "scheduler/pull_plan.hpp"
 #include "scheduler/seat_table.hpp"
 
 #include <map>
@@ -15,17 +16,20 @@ namespace lamella::actors {
 
 /// What a shard is made of; fixed while it lives.
 struct shard_config {
-  uint32_t seat = 0;           ///< member of its pool
+  uint32_t seat = 0;           ///< member of its pool; the one of the parity comes last
+  bool parity = false;         ///< holds the parity of the others (decision 23)
   bool whole_requests = false; ///< request partition: only spans of this member are ours
   uint32_t group = 1;
   float scale = 1;
   gpu::half_type wire = gpu::half_type::f16;
-  const gpu::operators* ops = nullptr;
+  std::shared_ptr<gpu::device> device;
   std::shared_ptr<gpu::kv_cache> cache;
-  std::shared_ptr<net::fabric> links;
+  net::link_source links;                ///< this seat's end of a link, connected
+  net::link_source member_links;         ///< the same of links to other members, once; may be null
+  uint64_t parity_frame_bytes = 0;       ///< what the links of the parity carry at most
   std::shared_ptr<net::metrics> numbers; ///< may be null
   std::function<uint32_t(stream_id)> replica_of;
-  caf::timespan patience{std::chrono::seconds{60}}; ///< deadline of an iteration
+  std::shared_ptr<gpu::kv_hand_over> hand_over; ///< of a prefill worker's own shard
 };
 
 struct attention_shard_state {
@@ -36,10 +40,17 @@ struct attention_shard_state {
     scheduler::seat_copy seats;
     net::link_end link;
     uint64_t epoch = 0;
+    std::shared_ptr<scheduler::pull_pacer> pacer; ///< of the pulls of a prefill worker's stream
   };
   std::map<stream_id, stream_state> streams;
+  std::shared_ptr<gpu::qkv_watch> watch; ///< null where the host does not run the streams
   const char* name = "attention_shard";
 };
+
+using shard_ptr = attention_shard_actor::stateful_pointer<attention_shard_state>;
+
+/// What is kept of a stream, connected for that epoch.
+attention_shard_state::stream_state& stream_of(shard_ptr self, stream_id id, uint64_t epoch);
 
 attention_shard_actor::behavior_type
 attention_shard(attention_shard_actor::stateful_pointer<attention_shard_state> self,

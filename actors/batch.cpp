@@ -1,6 +1,7 @@
 #include "actors/batch.hpp"
 
 #include "gpu/slice_runner.hpp"
+#include "net/failpoint.hpp"
 #include "scheduler/slot_pool.hpp"
 
 #include <spdlog/spdlog.h>
@@ -37,17 +38,19 @@ void sit_down(batch_ptr self, batch_join&& x) {
 void stand_up(batch_ptr self) {
   auto& st = self->state;
   kv_release back;
+  back.epoch = st.config.target.epoch;
   for (auto it = st.seats.begin(); it != st.seats.end();) {
     auto& s = it->second;
     if (!s.leaving || s.in_flight > 0 || s.growing) {
       ++it;
       continue;
     }
-    back.holders.push_back(s.member.sequence);
+    if (!s.steps_back) back.holders.push_back(s.member.sequence);
     st.table.leave(it->first);
     st.seat_of.erase(s.member.sequence);
     self->send(st.config.scheduler, retire{s.member.sequence});
-    if (s.evicted) self->send(s.member.client, preempted{s.member.sequence});
+    if (s.evicted || s.steps_back)
+      self->send(s.member.client, preempted{s.member.sequence, s.steps_back});
     it = st.seats.erase(it);
   }
   if (!back.holders.empty()) self->send(st.config.target.allocator, back);
@@ -90,7 +93,10 @@ void grow(batch_ptr self, seat& s) {
   s.growing = true;
   const auto sequence = s.member.sequence;
   self->request(self->state.config.target.allocator, std::chrono::seconds{30},
-                kv_reserve{{{sequence, self->state.config.window_slots, {}, 0}}, 0, false})
+                kv_reserve{{{sequence, self->state.config.window_slots, {}, 0}},
+                           0,
+                           false,
+                           self->state.config.target.epoch})
       .then([=](kv_grant& grant) { on_slots(self, sequence, std::move(grant)); },
             [=](caf::error& reason) {
               if (peer_lost(reason))
@@ -102,7 +108,8 @@ void grow(batch_ptr self, seat& s) {
 
 /// Can the next iteration be launched before the newest one has answered?
 bool can_run_ahead(const batch_state& st) {
-  if (!st.joining.empty()) return false;
+  // An attempt clears the streams before it: the one that runs must not be cleared.
+  if (!st.joining.empty() || st.failures > 0) return false;
   for (const auto& [number, s] : st.seats)
     if (s.leaving || s.member.wanted.needs_history()
         || s.member.generated + s.in_flight >= s.member.max_tokens
@@ -144,7 +151,7 @@ std::vector<uint32_t> rows_of(batch_ptr self) {
 }
 
 void on_sampled(batch_ptr self, uint64_t iteration, sampled answer);
-void on_failure(batch_ptr self, uint64_t iteration, const std::string& reason);
+void on_failure(batch_ptr self, const iteration_failed& x);
 
 void launch_iteration(batch_ptr self) {
   auto& st = self->state;
@@ -155,22 +162,29 @@ void launch_iteration(batch_ptr self) {
   x.epoch = st.config.target.epoch;
   x.iteration = ++st.iteration;
   x.attempt = st.failures;
+  x.patience_ms = static_cast<uint32_t>(st.deadline.next(st.failures).count());
   for (auto number : rows) {
     auto& s = st.seats.at(number);
     add_row(x, number, s);
     ++s.in_flight;
   }
   std::tie(x.changes, x.table_version) = st.table.take_changes();
-  st.flights.push_back({x.iteration, std::move(rows)});
+  st.flights.push_back({x.iteration, std::move(rows), self->clock().now()});
   const auto iteration = x.iteration;
+  const auto attempt = x.attempt;
   launch(
       &*self, st.config.target, x,
       [=](sampled& answer) { on_sampled(self, iteration, std::move(answer)); },
       [=](caf::error& reason) {
         if (peer_lost(reason))
           self->quit(std::move(reason));
+        else if (reason == ec::link_cut)
+          self->delayed_send(self, cut_patience,
+                             iteration_failed{self->state.config.target.stream, iteration, attempt,
+                                              true, cut_reason});
         else
-          on_failure(self, iteration, self->system().render(reason));
+          on_failure(self, {self->state.config.target.stream, iteration, attempt,
+                            is_silence(reason), self->system().render(reason)});
       });
 }
 
@@ -200,9 +214,15 @@ void commit(batch_ptr self, seat& s, sampled_token&& drawn) {
 void on_sampled(batch_ptr self, uint64_t iteration, sampled answer) {
   auto& st = self->state;
   if (st.flights.empty() || st.flights.front().iteration != iteration) return; // given up before
+  if (net::failpoint_hit(net::failpoint::batch_commit)) {
+    on_failure(self, {st.config.target.stream, iteration, st.failures, false, "failpoint"});
+    return;
+  }
   auto flight = std::move(st.flights.front());
   st.flights.pop_front();
   st.failures = 0;
+  st.silence = false;
+  st.deadline.add(self->clock().now() - flight.launched);
   if (st.config.target.beats) st.config.target.beats->beat(self->clock().now());
   if (st.config.target.numbers)
     st.config.target.numbers->iteration(flight.rows.size(), flight.rows.size());
@@ -213,22 +233,29 @@ void on_sampled(batch_ptr self, uint64_t iteration, sampled answer) {
 
 /// Nothing of a failed iteration counts: everything in flight is dropped and run again from the
 /// committed tokens; it writes the same slots with the same values.
-void on_failure(batch_ptr self, uint64_t iteration, const std::string& reason) {
+void on_failure(batch_ptr self, const iteration_failed& x) {
   auto& st = self->state;
   const bool known = std::any_of(st.flights.begin(), st.flights.end(),
-                                 [&](const auto& f) { return f.iteration == iteration; });
+                                 [&](const auto& f) { return f.iteration == x.iteration; });
   if (!known) return;
+  const bool last_attempt = st.failures % attempts_max == attempts_max - 1;
+  st.silence |= x.silent;
+  if (x.reason == cut_reason || (st.silence && last_attempt)) {
+    self->quit(caf::make_error(ec::link_cut, x.reason));
+    return;
+  }
   st.flights.clear();
   for (auto& [number, s] : st.seats) s.in_flight = 0;
   spdlog::warn("decode iteration failed batch={} iteration={} failures={} reason=\"{}\"",
-               static_cast<uint32_t>(st.config.target.stream), iteration, st.failures + 1, reason);
+               static_cast<uint32_t>(st.config.target.stream), x.iteration, st.failures + 1,
+               x.reason);
   // The count goes on until an iteration succeeds: the next attempt must still clear the streams of
   // what the failed one left there.
   if (++st.failures % attempts_max == 0) {
     for (auto& [number, s] : st.seats) {
       if (s.leaving) continue;
       s.leaving = true;
-      self->send(s.member.client, sequence_failed{s.member.sequence, reason});
+      self->send(s.member.client, sequence_failed{s.member.sequence, x.reason});
     }
   }
   pump(self);
@@ -250,17 +277,23 @@ void pump(batch_ptr self) {
     st.config.target.numbers->set_batches_in_flight(st.flights.empty() ? 0 : 1);
 }
 
-void on_leave(batch_ptr self, sequence_id sequence) {
+void on_leave(batch_ptr self, const batch_leave& x) {
   auto& st = self->state;
+  const auto sequence = x.sequence;
   if (auto found = st.seat_of.find(sequence); found != st.seat_of.end()) {
-    st.seats.at(found->second).leaving = true;
-    st.seats.at(found->second).evicted = false;
+    auto& s = st.seats.at(found->second);
+    if (s.leaving && x.tell) return; // it ends anyway
+    s.leaving = true;
+    s.evicted = false;
+    s.steps_back = x.tell;
   } else if (auto waiting = std::find_if(st.joining.begin(), st.joining.end(),
-                                         [&](const auto& x) { return x.sequence == sequence; });
+                                         [&](const auto& j) { return j.sequence == sequence; });
              waiting != st.joining.end()) {
     sit_down(self, std::move(*waiting)); // so that it leaves in the one way there is
     st.joining.erase(waiting);
-    st.seats.at(st.seat_of.at(sequence)).leaving = true;
+    auto& s = st.seats.at(st.seat_of.at(sequence));
+    s.leaving = true;
+    s.steps_back = x.tell;
   }
   pump(self);
 }
@@ -275,8 +308,8 @@ batch_actor::behavior_type batch(batch_actor::stateful_pointer<batch_state> self
         self->state.joining.push_back(x);
         pump(self);
       },
-      [self](const batch_leave& x) { on_leave(self, x.sequence); },
-      [self](const iteration_failed& x) { on_failure(self, x.iteration, x.reason); },
+      [self](const batch_leave& x) { on_leave(self, x); },
+      [self](const iteration_failed& x) { on_failure(self, x); },
       [self](status_atom) -> caf::result<uint32_t> {
         return static_cast<uint32_t>(self->state.seats.size() + self->state.joining.size());
       },

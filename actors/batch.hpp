@@ -2,6 +2,7 @@
 #pragma once
 
 #include "actors/iteration.hpp"
+#include "scheduler/iteration_deadline.hpp"
 #include "scheduler/seat_table.hpp"
 
 #include <deque>
@@ -19,17 +20,19 @@ struct batch_state {
   /// One sequence in the batch. Positions and counts are those of the committed tokens.
   struct seat {
     batch_join member;
-    uint32_t capacity = 0;  ///< slots it has
-    uint32_t in_flight = 0; ///< launched iterations that include it
-    bool growing = false;   ///< has asked for slots
-    bool leaving = false;   ///< wants no more tokens
-    bool evicted = false;   ///< leaves because slots ran out
+    uint32_t capacity = 0;   ///< slots it has
+    uint32_t in_flight = 0;  ///< launched iterations that include it
+    bool growing = false;    ///< has asked for slots
+    bool leaving = false;    ///< wants no more tokens
+    bool evicted = false;    ///< leaves because slots ran out
+    bool steps_back = false; ///< leaves with its slots, and will come back
     model::token_history history;
   };
   /// A launched iteration: the seats of its rows, in order.
   struct flight {
     uint64_t iteration;
     std::vector<uint32_t> rows;
+    caf::actor_clock::time_point launched;
   };
   batch_config config;
   scheduler::seat_table table;
@@ -39,6 +42,8 @@ struct batch_state {
   std::deque<flight> flights;              ///< oldest first; at most two
   uint64_t iteration = 0;
   uint32_t failures = 0; ///< iterations failed in a row
+  bool silence = false;  ///< of one of these nobody has said why
+  scheduler::iteration_deadline deadline;
   const char* name = "batch";
 };
 

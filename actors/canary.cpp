@@ -11,7 +11,7 @@ constexpr std::chrono::seconds patience{600};
 void give_back(canary_ptr self) {
   auto& st = self->state;
   st.running = false;
-  self->send(st.server->allocator, kv_release{{st.sequence}});
+  self->send(st.server->allocator, kv_release{{st.sequence}, st.server->epoch});
   self->send(st.server->scheduler, retire{st.sequence});
 }
 

@@ -26,6 +26,18 @@ const char* describe(ec code) {
     return "a device was lost";
   case ec::no_capacity:
     return "no capacity";
+  case ec::join_denied:
+    return "the proof of the shared secret is wrong";
+  case ec::join_refused:
+    return "the worker is refused";
+  case ec::links_failed:
+    return "the data plane could not be connected";
+  case ec::nobody_there:
+    return "nobody sits there";
+  case ec::request_poisoned:
+    return "the request ends the workers that serve it";
+  case ec::link_cut:
+    return "a link to another device was cut";
   }
   return "unknown error";
 }

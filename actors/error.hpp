@@ -20,6 +20,12 @@ enum class ec : uint8_t {
   deadline,         ///< a wait took too long
   device_lost,      ///< a device failed
   no_capacity,      ///< no replica, shard or batch to place it on
+  join_denied,      ///< the worker does not know the secret
+  join_refused,     ///< the worker is not the right one, or comes too late
+  links_failed,     ///< the data plane could not be connected
+  nobody_there,     ///< no worker sits in the seat that was named
+  link_cut,         ///< a link ended: the process at its other end is gone or out of reach
+  request_poisoned, ///< the request ends the workers that serve it
 };
 
 /// The text of a code, for people.
@@ -34,3 +40,13 @@ inline bool peer_lost(const caf::error& reason) {
 } // namespace lamella::actors
 
 CAF_ERROR_CODE_ENUM(lamella::actors::ec, "lamella")
+
+namespace lamella::actors {
+
+/// An iteration was given up and no device has said that it failed: the other end may be slow, or
+/// hang, or a frame was lost.
+inline bool is_silence(const caf::error& reason) {
+  return reason == ec::deadline || reason == ec::aborted;
+}
+
+} // namespace lamella::actors

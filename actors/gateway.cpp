@@ -1,5 +1,6 @@
 #include "actors/gateway.hpp"
 
+#include "actors/injury.hpp"
 #include "actors/status_text.hpp"
 #include "net/api_route.hpp"
 
@@ -10,6 +11,9 @@ namespace lamella::actors {
 namespace {
 
 using gateway_ptr = gateway_actor::stateful_pointer<gateway_state>;
+
+/// For all workers together to say how they are.
+constexpr std::chrono::seconds workers_patience{2};
 
 const net::http_headers json_type{{"content-type", "application/json"}};
 
@@ -56,35 +60,85 @@ void start_request(gateway_ptr self, const exchange_ptr& exchange, bool chat) {
 void answer_status(gateway_ptr self, const exchange_ptr& exchange) {
   auto& st = self->state;
   const auto server = st.server;
-  if (!server || !st.members) throw net::loading({});
+  if (!st.members) throw net::loading({});
   const auto fail = [exchange, self](caf::error& reason) {
     net::respond_error(*exchange, net::internal_error(self->system().render(reason)));
   };
-  constexpr std::chrono::seconds soon{2};
+  constexpr auto soon = workers_patience;
   self->request(st.members, soon, status_atom_v)
       .then(
           [=](system_status& status) {
+            status.requests = self->state.requests.size();
+            if (server) status.restarts = server->restarts;
+            if (!server) { // workers are still being waited for
+              exchange->respond(200, json_type, status_json(status));
+              return;
+            }
+            // While a pipeline is being rebuilt its actors are gone: the workers are told anyway.
+            const auto without_pool = [=](caf::error&) {
+              exchange->respond(200, json_type, status_json(status));
+            };
             self->request(server->allocator, soon, status_atom_v)
                 .then(
                     [=](const kv_usage& usage) mutable {
+                      pool_info pool{self->state.config.pool_name, self->state.config.partition,
+                                     self->state.config.attention_members, 0, 0};
+                      for (auto n : usage.slots) pool.slots += n;
+                      for (auto n : usage.used) pool.used += n;
+                      status.pools.push_back(pool);
                       self->request(server->scheduler, soon, status_atom_v)
                           .then(
                               [=](uint64_t running, uint64_t waiting) mutable {
                                 status.running = running;
                                 status.waiting = waiting;
-                                pool_info pool{self->state.config.pool_name,
-                                               self->state.config.partition,
-                                               self->state.config.attention_members, 0, 0};
-                                for (auto n : usage.slots) pool.slots += n;
-                                for (auto n : usage.used) pool.used += n;
-                                status.pools.push_back(pool);
                                 exchange->respond(200, json_type, status_json(status));
                               },
-                              fail);
+                              without_pool);
                     },
-                    fail);
+                    without_pool);
           },
           fail);
+}
+
+/// `{"action":"kill","target":"model/0","duration_ms":500}`: harm for a worker, in tests.
+void answer_chaos(gateway_ptr self, const exchange_ptr& exchange) {
+  const auto& st = self->state;
+  if (!st.config.chaos)
+    throw net::insufficient_permissions(
+        "chaos is not enabled; start the service with chaos.enabled: true");
+  const auto body = net::parse_chaos_request(exchange->request().body);
+  if (!injury_named(body.action))
+    throw net::invalid_value("action", "unknown action '" + body.action
+                                           + "'; known are kill, stop, "
+                                             "pause, slow, partition, corrupt, drop and oom");
+  self->request(st.members, std::chrono::seconds{2},
+                injure{body.target, {body.action, body.duration_ms}, st.config.world.chance()})
+      .then(
+          [exchange](const std::string& seat) {
+            exchange->respond(202, json_type, "{\"injured\":\"" + seat + "\"}");
+          },
+          [self, exchange](caf::error& reason) {
+            auto error = net::invalid_value("target", self->system().render(reason));
+            error.status = 409;
+            net::respond_error(*exchange, error);
+          });
+}
+
+/// Workers are asked what they have sent; those that do not answer in time have sent nothing new.
+void answer_metrics(gateway_ptr self, const exchange_ptr& exchange) {
+  const auto scrape = [self, exchange] {
+    auto page = self->state.config.numbers->scrape(exchange->request().headers.get("accept"));
+    exchange->respond(200, {{"content-type", page.content_type}}, std::move(page.body));
+    count(self, exchange, net::api_route::metrics, 200);
+  };
+  if (!self->state.members) return scrape();
+  self->request(self->state.members, workers_patience, status_atom_v)
+      .then(
+          [self, scrape](const system_status& status) {
+            self->state.traffic.note(status, *self->state.config.numbers);
+            scrape();
+          },
+          [scrape](caf::error&) { scrape(); });
 }
 
 void answer_admin(gateway_ptr self, const exchange_ptr& exchange, const std::string& what) {
@@ -94,8 +148,10 @@ void answer_admin(gateway_ptr self, const exchange_ptr& exchange, const std::str
   } else if (what == "drain" && request.method == "POST") {
     exchange->respond(202, json_type, "{\"draining\":true}");
     self->state.config.on_drain();
-  } else if (what == "status" || what == "drain") {
-    throw net::method_not_allowed(request.method, what == "drain" ? "POST" : "GET");
+  } else if (what == "chaos" && request.method == "POST") {
+    answer_chaos(self, exchange);
+  } else if (what == "status" || what == "drain" || what == "chaos") {
+    throw net::method_not_allowed(request.method, what == "status" ? "GET" : "POST");
   } else {
     throw net::route_not_found(request.method, request.path);
   }
@@ -139,7 +195,6 @@ void answer_aside(gateway_ptr self, const exchange_ptr& exchange, net::api_route
 
 /// Routes one request. Returns the status when it was answered here, 0 when an actor will answer.
 int route(gateway_ptr self, const exchange_ptr& exchange, const net::api_route_match& match) {
-  const auto& request = exchange->request();
   switch (match.route) {
   case net::api_route::chat_completions:
     start_request(self, exchange, true);
@@ -166,11 +221,9 @@ int route(gateway_ptr self, const exchange_ptr& exchange, const net::api_route_m
   case net::api_route::health:
     answer_probe(*self->state.config.health, exchange);
     return 200;
-  case net::api_route::metrics: {
-    auto page = self->state.config.numbers->scrape(request.headers.get("accept"));
-    exchange->respond(200, {{"content-type", page.content_type}}, std::move(page.body));
-    return 200;
-  }
+  case net::api_route::metrics:
+    answer_metrics(self, exchange);
+    return 0;
   case net::api_route::version:
     exchange->respond(200, json_type, net::version_body(self->state.config.version, "", ""));
     return 200;

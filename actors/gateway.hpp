@@ -2,6 +2,7 @@
 #pragma once
 
 #include "actors/health.hpp"
+#include "actors/link_traffic.hpp"
 #include "actors/membership.hpp"
 #include "actors/request.hpp"
 #include "net/api_keys.hpp"
@@ -27,12 +28,15 @@ struct gateway_config {
   std::string pool_name = "main", partition = "heads";
   uint32_t attention_members = 1;
   std::function<void()> on_drain; ///< an operator asked for it
+  bool chaos = false;             ///< workers may be injured
+  net::outside_world world;
 };
 
 struct gateway_state {
   gateway_config config;
   service_ptr server; ///< null while loading
   membership_actor members;
+  link_traffic traffic;
   std::map<caf::actor_addr, request_actor> requests;
   uint64_t next_request = 0;
   bool draining = false;

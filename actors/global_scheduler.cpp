@@ -1,12 +1,14 @@
 #include "actors/global_scheduler.hpp"
 
+#include "actors/quarantine.hpp"
 #include "scheduler/placement.hpp"
 
 namespace lamella::actors {
 
 namespace {
 
-using scheduler_ptr = global_scheduler_actor::stateful_pointer<global_scheduler_state>;
+/// Until those who were told to step back are told again.
+constexpr caf::timespan step_back_patience = std::chrono::milliseconds{50};
 
 sequence_id nth(sequence_id first, uint32_t k) {
   return sequence_id{static_cast<uint64_t>(first) + k};
@@ -14,7 +16,8 @@ sequence_id nth(sequence_id first, uint32_t k) {
 
 void publish(scheduler_ptr self) {
   const auto& st = self->state;
-  if (st.config.numbers) st.config.numbers->set_requests(st.seated.size(), st.queue->waiting());
+  if (st.config.numbers)
+    st.config.numbers->set_requests(st.seated.size(), st.queue->waiting() + st.held.size());
   if (st.config.health)
     st.config.health->set_queue_full(st.queue->waiting() >= st.config.limits.queue_requests
                                      || st.queue->waiting_tokens()
@@ -36,19 +39,21 @@ void start(scheduler_ptr self, const scheduler::admission_entry& entry, uint32_t
   for (uint32_t k = 0; k < entry.choices; ++k) st.seated[nth(entry.first, k)] = batch;
   auto node = st.waiting.extract(entry.first);
   node.mapped().deliver(
-      admitted{stream_id{batch}, st.next_prefill++ % st.config.prefill_workers, grant.holdings});
+      admitted{stream_id{batch}, prefill_worker_for(st, entry.first), grant.holdings});
 }
 
 kv_reserve needs_of(const global_scheduler_config& config,
                     const scheduler::admission_entry& entry) {
   kv_reserve result;
   result.tell = true;
+  result.epoch = config.epoch;
+  const auto wish = entry.has_kv ? kv_wish::go_on : kv_wish::begin;
   for (uint32_t k = 0; k < entry.choices; ++k) {
     const auto holder = nth(entry.first, k);
     if (k == 0)
-      result.needs.push_back({holder, entry.prompt_tokens + config.window_slots, {}, 0});
+      result.needs.push_back({holder, entry.prompt_tokens + config.window_slots, {}, 0, wish});
     else
-      result.needs.push_back({holder, config.window_slots, entry.first, entry.prompt_tokens});
+      result.needs.push_back({holder, config.window_slots, entry.first, entry.prompt_tokens, wish});
   }
   return result;
 }
@@ -60,7 +65,9 @@ void pump(scheduler_ptr self) {
   if (st.asking || st.starved) return;
   auto entry = st.queue->next(st.config.seats_per_batch, st.config.slots);
   if (!entry) return;
-  const auto batch = scheduler::least_loaded(st.seats, st.config.seats_per_batch, entry->choices);
+  const auto load = load_for(st, entry->first);
+  if (!load) return;
+  const auto batch = scheduler::least_loaded(*load, st.config.seats_per_batch, entry->choices);
   if (!batch) return;
   st.asking = true;
   auto needs = needs_of(st.config, *entry);
@@ -71,12 +78,18 @@ void pump(scheduler_ptr self) {
           [self, entry = *entry, batch = *batch](const kv_grant& grant) {
             auto& state = self->state;
             state.asking = false;
-            if (state.waiting.contains(entry.first)) {
+            if (state.waiting.contains(entry.first) && !state.held.contains(entry.first)) {
               // Not the head any more if a resumed one came meanwhile.
               state.queue->withdraw(entry.first);
               start(self, entry, batch, grant);
-            } else { // withdrawn meanwhile
+              // Its place was chosen before the question.
+              if (state.config.blame && state.config.blame->hunting())
+                self->send(self, wake_atom_v);
+            } else { // withdrawn or held meanwhile
+              if (auto held = state.held.find(entry.first); held != state.held.end())
+                held->second.has_kv = false;
               kv_release back;
+              back.epoch = state.config.epoch;
               for (const auto& x : grant.holdings) back.holders.push_back(x.holder);
               self->send(state.allocator, back);
             }
@@ -85,6 +98,7 @@ void pump(scheduler_ptr self) {
           [self](caf::error&) {
             self->state.asking = false;
             self->state.starved = true;
+            take_kv_of_held(self);
             publish(self);
           });
 }
@@ -92,14 +106,25 @@ void pump(scheduler_ptr self) {
 caf::result<admitted> on_admit(scheduler_ptr self, const admit& x) {
   auto& st = self->state;
   if (st.draining && !x.resumed) return caf::make_error(ec::draining);
-  const scheduler::admission_entry entry{x.first, x.choices, x.prompt_tokens,
-                                         x.prompt_tokens + x.choices * st.config.window_slots,
-                                         x.resumed};
+  const scheduler::admission_entry entry{
+      x.first,         x.choices,
+      x.prompt_tokens, x.prompt_tokens + x.choices * st.config.window_slots,
+      x.resumed,       x.resumed && x.has_kv};
   if (entry.slots > st.config.slots || x.choices > st.config.seats_per_batch)
     return caf::make_error(ec::never_fits,
                            std::to_string(entry.slots) + " slots and " + std::to_string(x.choices)
                                + " seats wanted, " + std::to_string(st.config.slots) + " and "
                                + std::to_string(st.config.seats_per_batch) + " there");
+  if (is_poisonous(st, x.first)) return caf::make_error(ec::request_poisoned);
+  if (must_wait(st, x.first)) {
+    if (!x.resumed && st.queue->waiting() + st.held.size() >= st.config.limits.queue_requests)
+      return caf::make_error(ec::queue_full);
+    auto promise = self->make_response_promise<admitted>();
+    st.held.emplace(x.first, entry);
+    st.waiting.emplace(x.first, promise);
+    publish(self);
+    return promise;
+  }
   switch (st.queue->offer(entry)) {
   case scheduler::admission_verdict::queue_requests:
     return caf::make_error(ec::queue_full);
@@ -112,6 +137,32 @@ caf::result<admitted> on_admit(scheduler_ptr self, const admit& x) {
   st.waiting.emplace(x.first, promise);
   pump(self);
   return promise;
+}
+
+/// Who may run has changed: some are held from now on, some go on, some must leave.
+void sort_out(scheduler_ptr self) {
+  auto& st = self->state;
+  std::vector<sequence_id> waiting;
+  for (const auto& [first, promise] : st.waiting) waiting.push_back(first);
+  for (auto first : waiting) {
+    auto held = st.held.find(first);
+    if (is_poisonous(st, first)) {
+      if (held != st.held.end()) st.held.erase(held);
+      st.queue->withdraw(first);
+      answer(self, first, caf::make_error(ec::request_poisoned));
+    } else if (held != st.held.end() && !must_wait(st, first)) {
+      auto entry = held->second;
+      entry.resumed = true; // it was accepted: it is not refused again
+      st.held.erase(held);
+      st.queue->offer(entry);
+    } else if (held == st.held.end() && must_wait(st, first)) {
+      if (auto entry = st.queue->take(first)) st.held.emplace(first, *entry);
+    }
+  }
+  if (make_room(self) && !std::exchange(st.clearing, true))
+    self->delayed_send(self, step_back_patience, wake_atom_v);
+  st.starved = false;
+  pump(self);
 }
 
 void on_retire(scheduler_ptr self, sequence_id sequence) {
@@ -134,11 +185,21 @@ global_scheduler(global_scheduler_actor::stateful_pointer<global_scheduler_state
   st.allocator = std::move(allocator);
   st.queue.emplace(st.config.limits);
   st.seats.assign(st.config.batches, 0);
+  if (st.config.blame)
+    st.config.blame->on_change([me = caf::actor_cast<caf::actor_addr>(self)] {
+      if (const auto lives = caf::actor_cast<caf::actor>(me)) caf::anon_send(lives, wake_atom_v);
+    });
+  // Without it there is nothing to schedule: whoever watches this actor starts both anew.
+  self->monitor(st.allocator);
+  self->set_down_handler([self](const caf::down_msg& down) {
+    self->quit(down.reason ? down.reason : caf::make_error(caf::sec::runtime_error));
+  });
   return {
       [self](const admit& x) { return on_admit(self, x); },
       [self](const withdraw& x) {
         // A reservation under way finds nobody waiting and gives its slots back.
         self->state.queue->withdraw(x.first);
+        self->state.held.erase(x.first);
         answer(self, x.first, caf::make_error(ec::cancelled));
         self->state.starved = false;
         pump(self);
@@ -149,8 +210,16 @@ global_scheduler(global_scheduler_actor::stateful_pointer<global_scheduler_state
         pump(self);
       },
       [self](drain_atom) { self->state.draining = true; },
+      [self](const batch_ready& x) {
+        self->state.batches[static_cast<uint32_t>(x.stream)] = x.handle;
+      },
+      [self](wake_atom) {
+        self->state.clearing = false;
+        sort_out(self);
+      },
       [self](status_atom) -> caf::result<uint64_t, uint64_t> {
-        return {uint64_t{self->state.seated.size()}, uint64_t{self->state.queue->waiting()}};
+        const auto& now = self->state;
+        return {uint64_t{now.seated.size()}, uint64_t{now.queue->waiting() + now.held.size()}};
       },
   };
 }

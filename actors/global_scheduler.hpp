@@ -3,6 +3,7 @@
 
 #include "actors/actors.hpp"
 #include "actors/health.hpp"
+#include "actors/suspect_board.hpp"
 #include "net/metrics.hpp"
 #include "scheduler/admission.hpp"
 
@@ -17,10 +18,14 @@ struct global_scheduler_config {
   uint32_t batches = 1;
   uint32_t seats_per_batch = 64;
   uint32_t prefill_workers = 1;
-  uint32_t window_slots = 32;            ///< reserved for each choice beyond its prompt
-  uint32_t slots = 0;                    ///< of the largest table: what can ever fit
+  uint32_t window_slots = 32; ///< reserved for each choice beyond its prompt
+  uint32_t slots = 0;         ///< of the largest table: what can ever fit
+  uint64_t epoch = 0;
   std::shared_ptr<net::metrics> numbers; ///< may be null
   std::shared_ptr<health_board> health;  ///< may be null; told when the queue is full
+  std::shared_ptr<suspect_board> blame;  ///< may be null; who runs apart, and who not at all
+  /// Where batches and prefill workers run; empty: unknown, and nobody can run apart.
+  std::vector<uint32_t> replica_of_batch, replica_of_prefill;
 };
 
 struct global_scheduler_state {
@@ -31,8 +36,12 @@ struct global_scheduler_state {
   std::map<sequence_id, uint32_t> seated; ///< running sequences and their batches
   std::vector<uint64_t> seats;            ///< taken seats by batch
   uint32_t next_prefill = 0;
-  bool asking = false;  ///< a reservation for the head of the queue is under way
-  bool starved = false; ///< the head was refused; wait for kv_freed
+  std::map<sequence_id, scheduler::admission_entry>
+      held;                                ///< waiting, but not in the queue: by first
+  std::map<uint32_t, batch_actor> batches; ///< by number
+  bool clearing = false; ///< some are where they may not be, and have been told to step back
+  bool asking = false;   ///< a reservation for the head of the queue is under way
+  bool starved = false;  ///< the head was refused; wait for kv_freed
   bool draining = false;
   const char* name = "global_scheduler";
 };

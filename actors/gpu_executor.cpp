@@ -18,7 +18,7 @@ caf::result<bool> run(executor_ptr self, stream_id id, const work_ptr& work,
   const auto ticket = ++self->state.tickets;
   self->state.pending.emplace(ticket, promise);
   const auto deadline =
-      gpu::clock::now() + std::chrono::duration_cast<gpu::clock::duration>(patience);
+      self->clock().now() + std::chrono::duration_cast<gpu::clock::duration>(patience);
   // Runs on the device's driver thread, so it may only post a message.
   stream_of(self, id).launch(
       work, deadline,
@@ -38,6 +38,9 @@ void on_mark(executor_ptr self, uint64_t ticket, gpu::work_status status) {
     return;
   case gpu::work_status::aborted:
     promise.deliver(caf::make_error(ec::aborted));
+    return;
+  case gpu::work_status::cut: // the device is well; the other end is not
+    promise.deliver(caf::make_error(ec::link_cut));
     return;
   case gpu::work_status::deadline:
     promise.deliver(caf::make_error(ec::deadline));

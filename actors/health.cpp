@@ -16,12 +16,37 @@ void health_board::set_roles(std::vector<role> roles) {
   roles_ = std::move(roles);
 }
 
+void health_board::set_missing(std::string seats) {
+  std::lock_guard lock{mutex_};
+  missing_ = std::move(seats);
+}
+
+void health_board::set_served() {
+  std::lock_guard lock{mutex_};
+  served_ = true;
+  served_now_.notify_all();
+}
+
+bool health_board::wait_served(std::chrono::milliseconds limit) {
+  std::unique_lock lock{mutex_};
+  return served_now_.wait_for(lock, limit, [this] { return served_; });
+}
+
 health_board::answer health_board::ask(probe kind,
                                        std::chrono::steady_clock::time_point now) const {
   const auto where = phase_.load();
   const auto age = std::chrono::duration_cast<std::chrono::milliseconds>(beats.age(now));
   const char* status = "ok";
-  std::string reason;
+  std::string reason, missing;
+  bool lost = false, served = true;
+  {
+    std::lock_guard lock{mutex_};
+    if (!missing_.empty()) missing = ", waiting for workers: " + missing_;
+    for (const auto& r : roles_) {
+      lost = lost || r.up < r.need;
+      served = served && r.up > 0;
+    }
+  }
   bool good = true;
   const auto refuse = [&](const char* word, std::string why) {
     status = word;
@@ -32,16 +57,20 @@ health_board::answer health_board::ask(probe kind,
     refuse("unavailable", "the pipeline failed for good; the process ends");
   } else if (kind != probe::live) {
     if (where == phase::loading) {
-      refuse("loading", "the model is being loaded");
+      refuse("loading", "the model is being loaded" + missing);
     } else if (where == phase::draining) {
       refuse("draining", "the service is shutting down");
-    } else if (where == phase::rebuilding) {
-      refuse("unavailable", "the pipeline is being rebuilt");
+    } else if (where == phase::rebuilding && !served) {
+      refuse("unavailable", "the pipeline is being rebuilt" + missing);
     } else if (age > iteration_max_age_) {
       refuse("unavailable", fmt::format("no iteration finished for {} ms", age.count()));
     } else if (kind == probe::ready && queue_full_.load()) {
       refuse("unavailable", "the queue is full");
     }
+  }
+  if (good && where != phase::loading && lost) {
+    status = "degraded";
+    reason = "a worker is lost" + missing;
   }
   std::string roles, progress = "null";
   {

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <mutex>
 #include <string>
@@ -30,9 +31,12 @@ public:
   phase where() const { return phase_.load(); }
   void set_progress(const std::string& name, double ratio, double eta_seconds);
   void set_roles(std::vector<role> roles);
-  /// The gateway has a pipeline to hand requests to.
-  void set_served() { served_.store(true); }
-  bool served() const { return served_.load(); }
+  /// Seats that nobody sits in, in words; empty when there are none.
+  void set_missing(std::string seats);
+  /// There is a pipeline to hand requests to.
+  void set_served();
+  /// Blocks until it has one, at most for `limit`; says whether it has.
+  bool wait_served(std::chrono::milliseconds limit);
   void set_queue_full(bool full) { queue_full_.store(full); }
 
   enum class probe : uint8_t { live, ready, health };
@@ -47,11 +51,14 @@ public:
 private:
   std::chrono::milliseconds iteration_max_age_;
   std::atomic<phase> phase_{phase::loading};
-  std::atomic<bool> queue_full_{false}, served_{false};
+  std::atomic<bool> queue_full_{false};
   mutable std::mutex mutex_; ///< of the members below
   std::string progress_name_ = "discover";
   double progress_ratio_ = 0, progress_eta_ = 0;
   std::vector<role> roles_;
+  std::string missing_;
+  bool served_ = false;
+  std::condition_variable served_now_;
 };
 
 } // namespace lamella::actors

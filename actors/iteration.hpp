@@ -22,8 +22,18 @@ struct iteration_target {
   caf::timespan patience{std::chrono::seconds{90}}; ///< for the answer of an iteration
 };
 
-/// How often an iteration is tried before its sequences are failed.
+/// How often an iteration is tried before its sequences are failed, or, where nobody has said that
+/// it failed, the pipeline is connected anew.
 constexpr uint32_t attempts_max = 3;
+
+/// What the answer of a device may take longer than the device itself.
+constexpr caf::timespan answer_patience = std::chrono::seconds{5};
+
+/// A cut link means that a worker is gone. Whoever watches the workers ends the pipeline for it; an
+/// iteration is not tried again on links that are dead. When nothing has happened after this time,
+/// the link alone was lost, and its launcher ends so that the pipeline is connected anew.
+constexpr caf::timespan cut_patience = std::chrono::milliseconds{300};
+constexpr const char* cut_reason = "a link was cut and nobody was missed";
 
 /// Hands one whole iteration to the devices, all of it at once; the order between replica and
 /// shards is kept by channels. `then` gets the tokens, `otherwise` the error.

@@ -1,5 +1,7 @@
 #include "actors/kv_allocator.hpp"
 
+#include "net/failpoint.hpp"
+
 #include <algorithm>
 
 #include <malloc.h>
@@ -19,11 +21,16 @@ constexpr uint32_t worth_trimming = 64;
 void publish(allocator_ptr self) {
   const auto& st = self->state;
   if (!st.config.numbers) return;
-  for (size_t i = 0; i < st.pools.size(); ++i) {
-    const auto& pool = st.pools[i];
-    st.config.numbers->set_kv_slots(st.config.tables[i], net::slot_state::free, pool.free());
-    st.config.numbers->set_kv_slots(st.config.tables[i], net::slot_state::used, pool.used());
-  }
+  const auto tell = [&](const std::string& worker, const scheduler::slot_pool& pool) {
+    st.config.numbers->set_kv_slots(worker, net::slot_state::free, pool.free());
+    st.config.numbers->set_kv_slots(worker, net::slot_state::used, pool.used());
+  };
+  for (size_t i = 0; i < st.pools.size(); ++i) tell(st.config.tables[i], st.pools[i]);
+  for (const auto& worker : st.config.sharers) tell(worker, st.pools.front());
+  if (st.config.parity.empty()) return;
+  st.config.numbers->set_kv_slots(st.config.parity, net::slot_state::free, st.pools.front().free());
+  st.config.numbers->set_kv_slots(st.config.parity, net::slot_state::parity,
+                                  st.pools.front().used());
 }
 
 uint32_t used(const kv_allocator_state& st) {
@@ -43,12 +50,25 @@ uint32_t place(const kv_allocator_state& st, const kv_need& need) {
   return static_cast<uint32_t>(best - st.pools.begin());
 }
 
-/// Grants one need or changes nothing.
+void release(kv_allocator_state& st, sequence_id holder) {
+  auto node = st.holders.extract(holder);
+  if (node) st.pools[node.mapped().member].give_back(node.mapped().runs);
+}
+
+/// Grants one need or changes nothing, but that a beginning always gives back what was there.
 std::optional<kv_holding> grant(kv_allocator_state& st, const kv_need& need, uint32_t keep_free) {
+  if (need.wish == kv_wish::begin) release(st, need.holder);
   const auto member = place(st, need);
   auto& pool = st.pools[member];
-  if (pool.free() < uint64_t{need.slots} + keep_free) return std::nullopt;
   kv_holding result{need.holder, member, {}};
+  auto slots = need.slots;
+  if (auto own = st.holders.find(need.holder);
+      need.wish == kv_wish::go_on && own != st.holders.end()) {
+    result.kept = true;
+    const auto there = scheduler::length_of(own->second.runs);
+    slots = there < slots ? slots - there : 0;
+  }
+  if (slots > 0 && pool.free() < uint64_t{slots} + keep_free) return std::nullopt;
   if (need.share_tokens > 0) {
     const auto source = st.holders.find(need.share_from);
     if (source == st.holders.end()) return std::nullopt;
@@ -57,22 +77,21 @@ std::optional<kv_holding> grant(kv_allocator_state& st, const kv_need& need, uin
   }
   auto& held = st.holders[need.holder];
   held.member = member;
+  held.epoch = st.epoch;
   std::optional<uint32_t> after;
   if (!held.runs.empty()) after = held.runs.back().first + held.runs.back().length;
-  const auto taken = pool.take(need.slots, after);
+  const auto taken = pool.take(slots, after);
   result.runs.insert(result.runs.end(), taken->begin(), taken->end());
   scheduler::append(held.runs, result.runs);
+  if (result.kept) result.runs = held.runs;
   return result;
-}
-
-void release(kv_allocator_state& st, sequence_id holder) {
-  auto node = st.holders.extract(holder);
-  if (node) st.pools[node.mapped().member].give_back(node.mapped().runs);
 }
 
 caf::expected<kv_grant> reserve(allocator_ptr self, const kv_reserve& x,
                                 const caf::strong_actor_ptr& asker) {
   auto& st = self->state;
+  if (x.epoch != st.epoch)
+    return caf::make_error(ec::aborted, "of epoch " + std::to_string(x.epoch));
   kv_grant result;
   for (const auto& need : x.needs) {
     // A need that follows another one of the same holder is not used by anybody, so taking back is
@@ -96,9 +115,9 @@ caf::expected<kv_grant> reserve(allocator_ptr self, const kv_reserve& x,
   return result;
 }
 
-void on_release(allocator_ptr self, const kv_release& x) {
+void give_back(allocator_ptr self, const std::vector<sequence_id>& holders) {
   auto& st = self->state;
-  for (auto holder : x.holders) release(st, holder);
+  for (auto holder : holders) release(st, holder);
   uint32_t free = 0;
   for (const auto& pool : st.pools) free += pool.free();
   for (auto& waiter : std::exchange(st.waiters, {})) self->send(waiter, kv_freed{free});
@@ -109,14 +128,40 @@ void on_release(allocator_ptr self, const kv_release& x) {
   publish(self);
 }
 
+/// Gives back what the holders have that `lost` says yes to.
+template <class Predicate> void drop(allocator_ptr self, Predicate lost) {
+  std::vector<sequence_id> gone;
+  for (const auto& [holder, held] : self->state.holders)
+    if (lost(held)) gone.push_back(holder);
+  if (!gone.empty()) give_back(self, gone);
+}
+
+/// Whoever asked in the epoch before is gone; the holders themselves ask again.
+void adopt(allocator_ptr self, const kv_adopt& x) {
+  auto& st = self->state;
+  st.epoch = x.epoch;
+  st.shards = x.shards;
+  st.waiters.clear();
+  st.trimming = 0;
+  for (auto& late : std::exchange(st.waiting_for_trim, {}))
+    late.promise.deliver(caf::make_error(ec::aborted));
+  drop(self, [&](const kv_allocator_state::holding& held) {
+    return st.config.whole_requests
+               ? std::find(x.empty.begin(), x.empty.end(), held.member) != x.empty.end()
+               : !x.empty.empty();
+  });
+  if (!st.holders.empty()) self->delayed_send(self, st.config.patience, wake_atom_v, st.epoch);
+  publish(self);
+}
+
 /// A second has passed since some moment at which the pool was empty.
 void trim(allocator_ptr self) {
   auto& st = self->state;
   if (--st.trim_ticket > 0 || used(st) > 0 || st.trimmed || st.trimming > 0) return;
   st.trimmed = true;
-  st.trimming = static_cast<uint32_t>(st.config.shards.size());
-  const auto done = [self] {
-    if (--self->state.trimming > 0) return;
+  st.trimming = static_cast<uint32_t>(st.shards.size());
+  const auto done = [self, epoch = st.epoch] {
+    if (self->state.epoch != epoch || --self->state.trimming > 0) return;
     malloc_trim(0); // what requests have freed goes back as well
     for (auto& x : std::exchange(self->state.waiting_for_trim, {})) {
       auto answer = reserve(self, x.question, x.asker);
@@ -126,7 +171,7 @@ void trim(allocator_ptr self) {
         x.promise.deliver(std::move(answer.error()));
     }
   };
-  for (auto& shard : st.config.shards)
+  for (auto& shard : st.shards)
     self->request(shard, std::chrono::seconds{10}, kv_trim{})
         .then([done](bool) { done(); }, [done](caf::error&) { done(); });
 }
@@ -142,6 +187,7 @@ kv_allocator(kv_allocator_actor::stateful_pointer<kv_allocator_state> self,
   publish(self);
   return {
       [self](const kv_reserve& x) -> caf::result<kv_grant> {
+        net::failpoint_or_throw(net::failpoint::allocator_reserve);
         const auto& asker = self->current_sender();
         if (self->state.trimming == 0) {
           auto answer = reserve(self, x, asker);
@@ -152,7 +198,10 @@ kv_allocator(kv_allocator_actor::stateful_pointer<kv_allocator_state> self,
         self->state.waiting_for_trim.push_back({x, asker, promise});
         return promise;
       },
-      [self](const kv_release& x) { on_release(self, x); },
+      [self](const kv_release& x) {
+        if (x.epoch == self->state.epoch) give_back(self, x.holders);
+      },
+      [self](const kv_adopt& x) { adopt(self, x); },
       [self](status_atom) -> caf::result<kv_usage> {
         kv_usage usage;
         for (const auto& pool : self->state.pools) {
@@ -161,7 +210,14 @@ kv_allocator(kv_allocator_actor::stateful_pointer<kv_allocator_state> self,
         }
         return usage;
       },
+      [self](const kv_inventory_ask&) -> caf::result<kv_inventory> {
+        return kv_inventory{self->state.pools.front().used_runs()};
+      },
       [self](wake_atom) { trim(self); },
+      [self](wake_atom, uint64_t epoch) {
+        if (self->state.epoch == epoch)
+          drop(self, [&](const auto& held) { return held.epoch < epoch; });
+      },
   };
 }
 

@@ -12,10 +12,14 @@
 namespace lamella::actors {
 
 struct kv_allocator_config {
-  std::vector<std::string> tables; ///< one name per slot table: one for a head-partitioned pool,
-                                   ///< else one per member
-  uint32_t slots = 0;              ///< per table
-  std::vector<attention_shard_actor> shards;
+  std::vector<std::string> tables;  ///< one name per slot table: one for a head-partitioned pool,
+                                    ///< else one per member
+  std::vector<std::string> sharers; ///< other workers that hold the slots of the first table
+  std::string parity;               ///< the one that holds their parity; empty: none
+  uint32_t slots = 0;               ///< per table
+  bool whole_requests = false;      ///< request partition: the members have a table each
+  /// How long what an earlier epoch left is kept for its holders.
+  caf::timespan patience{std::chrono::seconds{5}};
   std::shared_ptr<net::metrics> numbers; ///< may be null
 };
 
@@ -24,9 +28,12 @@ struct kv_allocator_state {
   struct holding {
     uint32_t member = 0;
     std::vector<slot_run> runs;
+    uint64_t epoch = 0; ///< in which its holder last said something
   };
   kv_allocator_config config;
-  std::vector<scheduler::slot_pool> pools; ///< by table
+  uint64_t epoch = 0;
+  std::vector<attention_shard_actor> shards; ///< of the epoch
+  std::vector<scheduler::slot_pool> pools;   ///< by table
   std::map<sequence_id, holding> holders;
   std::vector<kv_waiter_actor> waiters; ///< to be told when slots come back
   bool trimmed = true;                  ///< no slot was used since memory was given back
@@ -42,7 +49,7 @@ struct kv_allocator_state {
 };
 
 /// Holders are sequences. A pool that stands empty for a second gives its memory back to the
-/// system; reservations of that moment wait for it.
+/// system; reservations of that moment wait for it. Serves nobody before the first `kv_adopt`.
 kv_allocator_actor::behavior_type
 kv_allocator(kv_allocator_actor::stateful_pointer<kv_allocator_state> self,
              kv_allocator_config config);

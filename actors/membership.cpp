@@ -1,25 +1,355 @@
 #include "actors/membership.hpp"
 
+#include "actors/sizing.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+#include <unistd.h>
+
 namespace lamella::actors {
 
+namespace {
+
+using membership_ptr = membership_actor::stateful_pointer<membership_state>;
+using member = membership_state::member;
+using scheduler::seat;
+using scheduler::worker_role;
+
+constexpr caf::timespan status_patience = std::chrono::seconds{1};
+
+void changed(membership_ptr self) {
+  const auto& st = self->state;
+  if (st.config.on_change) st.config.on_change(st.config.seats);
+}
+
+/// Those that have loaded what they need.
+std::set<seat> ready_seats(const membership_state& st) {
+  std::set<seat> ready;
+  for (const auto& [where, m] : st.members)
+    if (m.handle) ready.insert(where);
+  return ready;
+}
+
+bool has_part(const scheduler::epoch_plan& plan, const seat& where) {
+  const auto& list = where.role == worker_role::attention ? plan.shards : plan.replicas;
+  return std::find(list.begin(), list.end(), where) != list.end();
+}
+
+/// The streams that a worker with a part in an epoch serves: a shard all, a replica its own.
+std::vector<scheduler::stream_id> streams_of(const scheduler::epoch_plan& plan, const seat& where) {
+  const auto found = std::find(plan.replicas.begin(), plan.replicas.end(), where);
+  std::vector<scheduler::stream_id> streams;
+  for (const auto& x : plan.streams)
+    if (found == plan.replicas.end() || x.replica == found - plan.replicas.begin())
+      streams.push_back(x.stream);
+  return streams;
+}
+
+void lose(membership_ptr self, const seat& where, const std::string& reason);
+
+/// The epoch is whole: the supervisor gets it. A shard has the KV only if its cache is the one that
+/// the newest pipeline wrote to: what was begun for an epoch that nobody got is empty, although its
+/// worker has kept it since.
+void hand_out(membership_ptr self) {
+  auto& st = self->state;
+  auto& result = st.current->result;
+  st.handed_epoch = st.epoch;
+  st.handed_caches.clear();
+  for (uint32_t i = 0; i < st.plan.shards.size(); ++i) {
+    const auto& where = st.plan.shards[i];
+    const auto mine = std::pair{where, st.members.at(where).info.incarnation};
+    st.handed_caches.emplace(i, mine);
+    const auto before = st.caches.find(i);
+    if (before == st.caches.end() || before->second != mine) result.empty.push_back(i);
+  }
+  spdlog::info("epoch open epoch={} replicas={} of {} shards={} empty={}", st.epoch,
+               st.plan.decoding, st.config.shape.replicas, st.plan.shards.size(),
+               result.empty.size());
+  st.open = st.was_open = true;
+  st.asked->deliver(std::move(result));
+  st.asked.reset();
+  st.current.reset();
+}
+
+void on_ready(membership_ptr self, uint64_t epoch, const seat& where, uint32_t number,
+              epoch_ready& answer) {
+  auto& st = self->state;
+  const bool attends = where.role == worker_role::attention;
+  // Also where the epoch was given up: the next answer will be that it has kept what it began here.
+  if (attends && !answer.kept)
+    std::erase_if(st.caches, [&](const auto& x) { return x.second.first == where; });
+  if (!st.current || st.current->result.epoch != epoch) return; // of an epoch that was given up
+  if (attends ? !answer.shard : !answer.replica) {
+    lose(self, where, "it opened the epoch without its part of it");
+    return;
+  }
+  auto& result = st.current->result;
+  if (attends) {
+    result.shards[number] = std::move(answer.shard);
+  } else {
+    result.replicas[number] = std::move(answer.replica);
+    result.own_kv[number] = {std::move(answer.shard), std::move(answer.source)};
+  }
+  st.current->left.erase(where);
+  if (st.current->left.empty()) hand_out(self);
+}
+
+void send_order(membership_ptr self, const seat& where, const epoch_open& order) {
+  auto& st = self->state;
+  st.current->left.insert(where);
+  self->request(st.members.at(where).handle, st.config.epoch_patience, order)
+      .then([self, epoch = order.epoch, number = order.number,
+             where](epoch_ready& answer) { on_ready(self, epoch, where, number, answer); },
+            [self, epoch = order.epoch, where](caf::error& reason) {
+              if (self->state.current && self->state.current->result.epoch == epoch)
+                lose(self, where, self->system().render(reason));
+            });
+}
+
+/// Opens the next epoch when somebody has asked for it and enough workers are there.
+void try_open(membership_ptr self) {
+  auto& st = self->state;
+  if (!st.asked || st.current) return;
+  auto plan = scheduler::plan_epoch(st.config.shape, ready_seats(st), st.held, !st.was_open);
+  if (!plan) return;
+  st.plan = std::move(*plan);
+  st.held = st.plan.shards;
+  epoch_open order;
+  order.epoch = ++st.epoch;
+  order.streams = st.plan.streams;
+  const auto peer_of = [&](const seat& where) {
+    return epoch_peer{scheduler::to_string(where), st.members.at(where).address};
+  };
+  for (const auto& where : st.plan.replicas) order.replicas.push_back(peer_of(where));
+  for (const auto& where : st.plan.shards) order.shards.push_back(peer_of(where));
+  auto& result = st.current.emplace().result;
+  result.epoch = order.epoch;
+  result.streams = order.streams;
+  result.replicas.resize(order.replicas.size());
+  result.own_kv.resize(order.replicas.size());
+  result.shards.resize(order.shards.size());
+  for (const auto* list : {&st.plan.replicas, &st.plan.shards})
+    for (order.number = 0; order.number < list->size(); ++order.number)
+      send_order(self, (*list)[order.number], order);
+}
+
+/// Ends the newest epoch; the supervisor will ask for another one.
+void close_epoch(membership_ptr self, bool grown, const worker_info& who, const std::string& what) {
+  auto& st = self->state;
+  if (!st.open && !st.current) return;
+  for (const auto& [where, m] : st.members)
+    if (m.handle && has_part(st.plan, where)) self->send(m.handle, epoch_close{st.epoch});
+  st.current.reset();
+  if (!std::exchange(st.open, false)) return;
+  if (auto owner = caf::actor_cast<caf::actor>(st.owner))
+    caf::anon_send(owner, epoch_lost{st.epoch, grown, who.role, who.seat + what});
+}
+
+/// A worker is gone or must go: its seat is free and the epoch it was part of is over.
+void lose(membership_ptr self, const seat& where, const std::string& reason) {
+  auto& st = self->state;
+  auto node = st.members.extract(where);
+  if (!node) return;
+  auto& gone = node.mapped();
+  st.config.seats.give_back(where, gone.info.incarnation);
+  spdlog::warn("worker lost seat={} incarnation={} worker={} pid={} reason=\"{}\"", gone.info.seat,
+               gone.info.incarnation, gone.info.name, gone.info.pid, reason);
+  if (gone.handle) self->send(gone.handle, worker_leave{reason});
+  if (st.config.on_part_lost && has_part(st.plan, where))
+    st.config.on_part_lost(gone.info, st.epoch, streams_of(st.plan, where));
+  if (st.config.on_worker) st.config.on_worker(gone.info, true);
+  // Without a part in it, a spare does not end an epoch.
+  if (has_part(st.plan, where)) {
+    close_epoch(self, false, gone.info, " lost: " + reason);
+    try_open(self); // a handed-out one is asked for again, one under way is not
+  }
+  changed(self);
+}
+
+void on_down(membership_ptr self, const caf::down_msg& down) {
+  auto& st = self->state;
+  auto node = st.who.extract(down.source);
+  if (!node) return;
+  const auto [where, incarnation] = node.mapped();
+  const auto found = st.members.find(where);
+  if (found == st.members.end() || found->second.info.incarnation != incarnation) return;
+  lose(self, where, down.reason ? self->system().render(down.reason) : "it left");
+}
+
+void watch(membership_ptr self, const caf::strong_actor_ptr& x, const member& m) {
+  self->state.who[caf::actor_cast<caf::actor_addr>(x)] = {m.where, m.info.incarnation};
+  self->monitor(caf::actor_cast<caf::actor_addr>(x));
+}
+
+caf::result<join_grant> on_seat(membership_ptr self, const seat_ask& x) {
+  auto& st = self->state;
+  const auto role = scheduler::role_named(x.role);
+  const auto refuse = [&](const std::string& why) {
+    spdlog::warn("worker refused worker={} host={} pid={} reason=\"{}\"", x.name, x.host, x.pid,
+                 why);
+    return caf::make_error(ec::join_refused, why);
+  };
+  if (!role || st.config.seats.members(*role) == 0)
+    return refuse("this service takes no worker processes for the pool '" + x.role + "'");
+  const auto wish = x.wish == any_seat ? std::nullopt : std::optional<uint32_t>{x.wish};
+  const auto taken = st.config.seats.take(*role, wish);
+  if (!taken)
+    return refuse("the pool '" + x.role
+                  + "' is full: " + std::to_string(st.config.seats.members(*role)) + " of "
+                  + std::to_string(st.config.seats.members(*role)) + " seats are taken");
+  member m;
+  m.where = taken->where;
+  m.info.name = x.name;
+  m.info.role = x.role;
+  m.info.seat = scheduler::to_string(taken->where);
+  m.info.state = "loading";
+  m.info.incarnation = taken->incarnation;
+  m.info.host = x.host;
+  m.info.pid = x.pid;
+  watch(self, self->current_sender(), m);
+  // Whoever takes a seat and never loads must not keep it.
+  self->delayed_send(self, st.config.load_patience, wake_atom_v, m.info.seat, m.info.incarnation);
+  spdlog::info("worker joined seat={} incarnation={} worker={} host={} pid={}", m.info.seat,
+               m.info.incarnation, x.name, x.host, x.pid);
+  join_grant grant{x.proof,           x.role,
+                   m.where.index,     m.info.incarnation,
+                   self->state.epoch, st.config.terms_of(m.where)};
+  if (st.config.on_worker) st.config.on_worker(m.info, false);
+  st.members.emplace(m.where, std::move(m));
+  changed(self);
+  return grant;
+}
+
+caf::result<bool> on_facts(membership_ptr self, const worker_facts& x) {
+  auto& st = self->state;
+  const auto known = st.who.find(caf::actor_cast<caf::actor_addr>(self->current_sender()));
+  const auto found =
+      known == st.who.end() ? st.members.end() : st.members.find(known->second.first);
+  if (found == st.members.end() || found->second.info.incarnation != known->second.second
+      || found->second.handle || !x.handle)
+    return caf::make_error(ec::join_refused, "the seat is not (or no longer) granted");
+  auto& m = found->second;
+  scheduler::identity theirs{x.version, x.kernels, x.shapes, x.model_digest,
+                             m.where.role != worker_role::attention};
+  if (const auto why = scheduler::refuse_worker(st.config.wanted, theirs)) {
+    lose(self, m.where, *why);
+    return caf::make_error(ec::join_refused, *why);
+  }
+  // From here on it is the worker itself that must live; who joined for it may go.
+  self->demonitor(known->first);
+  st.who.erase(known);
+  m.handle = x.handle;
+  m.address = x.address;
+  m.info.device = x.device;
+  m.info.state = "live";
+  watch(self, caf::actor_cast<caf::strong_actor_ptr>(x.handle), m);
+  changed(self);
+  if (const auto missing = st.config.seats.missing(); !missing.empty())
+    spdlog::info("waiting for workers missing=\"{}\"", missing);
+  if (st.open && scheduler::could_grow(st.config.shape, st.plan, ready_seats(st)))
+    close_epoch(self, true, m.info, " has joined");
+  try_open(self);
+  return true;
+}
+
+caf::result<std::string> on_injure(membership_ptr self, const injure& x) {
+  const auto& st = self->state;
+  std::vector<const member*> candidates;
+  const auto own = static_cast<uint32_t>(getpid()); // seats of this process are no worker processes
+  for (const auto& [where, m] : st.members)
+    if (m.handle && !(m.info.pid == own && m.info.host == host_name())
+        && (x.target.empty() || x.target == m.info.seat || x.target == m.info.role
+            || x.target == m.info.role + "/" + m.info.name))
+      candidates.push_back(&m);
+  if (candidates.empty())
+    return caf::make_error(ec::nobody_there, "no worker process for '" + x.target + "'");
+  const auto& victim = *candidates[x.chance % candidates.size()];
+  spdlog::warn("injury what={} duration_ms={} seat={} worker={} pid={}", x.injury.what,
+               x.injury.duration_ms, victim.info.seat, victim.info.name, victim.info.pid);
+  self->send(victim.handle, x.injury);
+  return victim.info.seat;
+}
+
+system_status status_of(const membership_state& st) {
+  system_status answer;
+  answer.epoch = st.epoch;
+  for (const auto& [name, info] : st.in_process) answer.workers.push_back(info);
+  for (const auto& [where, m] : st.members) answer.workers.push_back(m.info);
+  for (const auto& x : st.config.seats.free_seats()) {
+    worker_info gone;
+    gone.role = scheduler::to_string(x.where.role);
+    gone.seat = scheduler::to_string(x.where);
+    gone.incarnation = x.incarnation;
+    answer.missing.push_back(std::move(gone));
+  }
+  return answer;
+}
+
+/// Asks the workers whom they talk to; those that do not answer in time are told of as before.
+caf::result<system_status> on_status(membership_ptr self) {
+  auto& st = self->state;
+  auto left = std::make_shared<size_t>(1); // one for this function
+  auto promise = self->make_response_promise<system_status>();
+  auto one_less = [self, left, promise]() mutable {
+    if (--*left == 0) promise.deliver(status_of(self->state));
+  };
+  for (const auto& [where, m] : st.members) {
+    if (!m.handle) continue;
+    ++*left;
+    self->request(m.handle, status_patience, status_atom_v)
+        .then(
+            [self, one_less, where = where](worker_peers& x) mutable {
+              if (auto found = self->state.members.find(where); found != self->state.members.end())
+                found->second.info.peers = std::move(x.peers);
+              one_less();
+            },
+            [one_less](caf::error&) mutable { one_less(); });
+  }
+  auto mine = one_less;
+  mine();
+  return promise;
+}
+
+} // namespace
+
 membership_actor::behavior_type
-membership(membership_actor::stateful_pointer<membership_state> self, uint64_t epoch) {
-  self->state.epoch = epoch;
+membership(membership_actor::stateful_pointer<membership_state> self, membership_config config) {
+  self->state.config = std::move(config);
+  // From the start everybody knows who is missing.
+  if (self->state.config.seats.free_count() > 0) changed(self);
+  self->set_down_handler([self](const caf::down_msg& down) { on_down(self, down); });
+  self->set_exit_handler([self](const caf::exit_msg& x) {
+    for (const auto& [where, m] : self->state.members)
+      if (m.handle) self->send(m.handle, worker_leave{"the service ends"});
+    self->quit(x.reason);
+  });
   return {
-      [self](const worker_info& joined) {
+      [self](const worker_info& x) {
         auto& st = self->state;
-        auto& seat = st.seats[joined.seat];
-        const auto incarnation = seat.incarnation;
-        if (incarnation > 0) ++st.epoch;
-        seat = joined;
-        seat.incarnation = std::max(incarnation + 1, joined.incarnation);
+        st.in_process[x.seat] = x;
+        st.epoch = std::max<uint64_t>(st.epoch, x.incarnation);
       },
-      [self](status_atom) -> caf::result<system_status> {
-        system_status answer;
-        answer.epoch = self->state.epoch;
-        for (const auto& [name, seat] : self->state.seats) answer.workers.push_back(seat);
-        return answer;
+      [self](const seat_ask& x) { return on_seat(self, x); },
+      [self](const worker_facts& x) { return on_facts(self, x); },
+      [self](caf::open_atom, uint64_t built) -> caf::result<epoch_members> {
+        auto& st = self->state;
+        if (built != 0 && built == st.handed_epoch) st.caches = st.handed_caches;
+        st.owner = caf::actor_cast<caf::actor_addr>(self->current_sender());
+        st.asked = self->make_response_promise<epoch_members>();
+        try_open(self);
+        return *st.asked;
       },
+      [self](wake_atom, const std::string& seat_name, uint32_t incarnation) {
+        for (const auto& [where, m] : self->state.members)
+          if (m.info.seat == seat_name && m.info.incarnation == incarnation && !m.handle) {
+            lose(self, where, "it took too long to load");
+            return;
+          }
+      },
+      [self](const injure& x) { return on_injure(self, x); },
+      [self](status_atom) -> caf::result<system_status> { return on_status(self); },
   };
 }
 

@@ -2,20 +2,76 @@
 #pragma once
 
 #include "actors/actors.hpp"
+#include "scheduler/compatibility.hpp"
+#include "scheduler/epoch_plan.hpp"
+#include "scheduler/seats.hpp"
 
+#include <functional>
 #include <map>
+#include <memory>
+#include <optional>
+#include <set>
 
 namespace lamella::actors {
 
+struct membership_config {
+  scheduler::seat_plan seats;   ///< of worker processes; none when all pools are in process
+  scheduler::identity wanted;   ///< of workers
+  scheduler::epoch_shape shape; ///< of an epoch in which nobody is missing
+  std::function<worker_terms(const scheduler::seat&)> terms_of;
+  /// Told whenever a seat is taken or lost; called on the actor's thread.
+  std::function<void(const scheduler::seat_plan&)> on_change;
+  /// Told of a worker that takes a seat or loses it; called on the actor's thread. May be empty.
+  std::function<void(const worker_info&, bool lost)> on_worker;
+  /// Told, before that, of a worker with a part in an epoch that is open or being opened. May be
+  /// empty.
+  std::function<void(const worker_info&, uint64_t epoch, std::vector<scheduler::stream_id> served)>
+      on_part_lost;
+  caf::timespan load_patience{std::chrono::minutes{10}};  ///< from a seat to the facts
+  caf::timespan epoch_patience{std::chrono::seconds{30}}; ///< for a worker to open an epoch
+};
+
 struct membership_state {
-  std::map<std::string, worker_info> seats; ///< by seat name
+  /// A worker in its seat.
+  struct member {
+    scheduler::seat where;
+    worker_info info;
+    worker_actor handle; ///< null until its model is loaded
+    std::string address; ///< of its data plane
+  };
+  /// An epoch that is being opened.
+  struct opening {
+    epoch_members result;
+    std::set<scheduler::seat> left; ///< workers that have not answered
+  };
+  membership_config config;
+  std::map<std::string, worker_info> in_process; ///< seats of actors of this process, by seat
+  std::map<scheduler::seat, member> members;
+  std::map<caf::actor_addr, std::pair<scheduler::seat, uint32_t>> who; ///< and its incarnation
   uint64_t epoch = 0;
+  std::optional<caf::typed_response_promise<epoch_members>> asked; ///< by the supervisor
+  caf::actor_addr owner;                                           ///< who asked last
+  std::optional<opening> current;
+  scheduler::epoch_plan plan;        ///< of the newest epoch
+  std::vector<scheduler::seat> held; ///< who has the KV of each shard, by number
+  /// Whose caches the KV lies in, by shard.
+  using cache_places = std::map<uint32_t, std::pair<scheduler::seat, uint32_t>>; ///< incarnation
+  cache_places caches;        ///< of the newest epoch that a pipeline was built of
+  uint64_t handed_epoch = 0;  ///< the newest that was handed out; it may never be built
+  cache_places handed_caches; ///< of that one
+  bool open = false;          ///< the newest epoch has been handed out and is whole
+  bool was_open = false;      ///< some epoch has been
   const char* name = "membership";
 };
 
-/// A worker that takes a seat gets the next incarnation of it; every change of a seat that was
-/// taken before raises the epoch.
+/// A worker takes a seat (`seat_ask`), loads, and says what it has (`worker_facts`); whoever
+/// differs from `wanted` is sent away. The first epoch is opened when nobody is missing and the
+/// supervisor has asked; spares are not waited for. The loss of a worker that has a part in it
+/// closes an epoch and is told to the supervisor, which asks again: the next one is opened as soon
+/// as it could decode, with fewer replicas if need be, and once more when those are back.
+/// `worker_info` is for the seats of actors of this process.
 membership_actor::behavior_type
-membership(membership_actor::stateful_pointer<membership_state> self, uint64_t epoch);
+membership(membership_actor::stateful_pointer<membership_state> self, membership_config config);
 
 } // namespace lamella::actors
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::membership_config)

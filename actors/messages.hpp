@@ -84,6 +84,7 @@ struct iteration_launch {
   uint64_t epoch = 0;
   uint64_t iteration = 0;
   uint32_t attempt = 0;
+  uint32_t patience_ms = 60'000; ///< from its begin on a device to its end there
   uint64_t table_version = 0;
   std::vector<seat_change> changes;
   std::vector<row_span> spans;
@@ -92,6 +93,7 @@ struct iteration_launch {
   std::vector<sample_record> samples; ///< record.row counts in `selected`
   std::vector<uint32_t> sample_seats; ///< the seat that keeps each sampled token
   std::vector<logit_edit> edits;
+  std::vector<uint64_t> fences; ///< prefill worker's own KV: by shard, see gpu::attention_launch
 };
 
 /// Asks for the tokens of an iteration, answered when the tail slice has drawn them.
@@ -112,40 +114,52 @@ struct iteration_failed {
   stream_id stream{};
   uint64_t iteration = 0;
   uint32_t attempt = 0;
+  bool silent = false; ///< nothing came in time; no device said that it failed
   std::string reason;
 };
 
 // --- KV slots ------------------------------------------------------------------------------------
 
-/// What one holder wants: the first `share_tokens` slots of another holder, then `slots` of its own
-/// behind what it has.
+/// What a need is to the holder: more slots behind those it has; a beginning, for which it gives
+/// back what it still holds of an earlier epoch; or going on with that, if it is still there, and
+/// else a beginning.
+enum class kv_wish : uint8_t { more, begin, go_on };
+
+/// What one holder wants: the first `share_tokens` slots of another holder, then `slots` of its
+/// own.
 struct kv_need {
   sequence_id holder{};
-  uint32_t slots = 0;
+  uint32_t slots = 0; ///< go_on: all it will have
   sequence_id share_from{};
   uint32_t share_tokens = 0;
+  kv_wish wish = kv_wish::more;
 };
 
-/// All of the needs or none; refused as well when fewer than `keep_free` slots would be left.
+/// All of the needs or none; refused as well when fewer than `keep_free` slots would be left, and
+/// in any other epoch than the allocator's.
 struct kv_reserve {
   std::vector<kv_need> needs;
   uint32_t keep_free = 0;
   bool tell = false; ///< send kv_freed to the asker when slots come back after a refusal
+  uint64_t epoch = 0;
 };
 
 struct kv_holding {
   sequence_id holder{};
   uint32_t member = 0;        ///< request partition: where the slots are
-  std::vector<slot_run> runs; ///< what was added, shared slots first
+  std::vector<slot_run> runs; ///< what was added, shared slots first; go_on: all
+  bool kept = false;          ///< go_on: what it held before is still there
 };
 
 struct kv_grant {
   std::vector<kv_holding> holdings; ///< in the order of the needs
 };
 
-/// The holders give back all they hold. Not sent before the last launch that uses it has ended.
+/// The holders give back all they hold. Not sent before the last launch that uses it has ended;
+/// of another epoch than the allocator's it means nothing.
 struct kv_release {
   std::vector<sequence_id> holders;
+  uint64_t epoch = 0;
 };
 
 /// Slots became free after somebody was refused.
@@ -161,6 +175,48 @@ struct kv_usage {
   std::vector<uint32_t> used;
 };
 
+/// Asks an allocator which slots of its first table are in use, by whomever.
+struct kv_inventory_ask {};
+
+struct kv_inventory {
+  std::vector<slot_run> runs; ///< ascending
+};
+
+// --- pulls of KV ---------------------------------------------------------------------------------
+
+/// Tells a shard to pull K and V of some rows, all layers, from the prefill worker of that stream
+/// into slots of its own (decision 27), or from the member of its pool that has lent them to that
+/// stream (reliability A6). Answered with kv_moved when the last layer is there.
+struct kv_pull {
+  stream_id stream{};
+  uint64_t epoch = 0;
+  uint64_t number = 0; ///< grows from pull to pull of the stream
+  std::vector<slot_run> runs;
+  bool add = false; ///< XOR the rows into what the slots hold
+};
+
+/// Tells the other side of the same pull which rows these are.
+struct kv_offer {
+  stream_id stream{};
+  uint64_t epoch = 0;
+  uint64_t number = 0;
+  uint32_t shard = 0;
+  std::vector<slot_run> runs; ///< of this side
+  uint64_t iteration = 0;     ///< that writes the rows layer by layer; 0: they are there
+};
+
+/// What one side of a pull has moved; the rows are complete when both say the same.
+struct kv_moved {
+  uint64_t number = 0;
+  uint64_t digest = 0;
+  uint64_t bytes = 0;
+};
+
+/// Ends all pulls of that stream that are under way; each is then answered with an error.
+struct kv_pull_cancel {
+  stream_id stream{};
+};
+
 // --- requests ------------------------------------------------------------------------------------
 
 /// A prompt with its choices asks to run.
@@ -169,6 +225,7 @@ struct admit {
   uint32_t choices = 1;
   uint32_t prompt_tokens = 0;
   bool resumed = false;
+  bool has_kv = false; ///< its KV was complete in an earlier epoch
 };
 
 struct admitted {
@@ -218,9 +275,11 @@ struct token {
   finish reason = finish::none;
 };
 
-/// The sequence lost its seat and KV for lack of slots; it may ask to be admitted again.
+/// The sequence has no seat any more; it may ask to be admitted again. Its KV is gone for lack of
+/// slots, or `kept` because it stepped back by itself.
 struct preempted {
   sequence_id sequence{};
+  bool kept = false;
 };
 
 /// The batch cannot go on with this sequence.
@@ -229,17 +288,29 @@ struct sequence_failed {
   std::string reason;
 };
 
-/// The sequence is wanted no more; its seat is freed after the iteration that runs.
+/// The sequence is wanted no more; its seat is freed after the iteration that runs. With `tell` it
+/// only steps back and keeps its slots: `preempted` comes when its seat is free.
 struct batch_leave {
   sequence_id sequence{};
+  bool tell = false;
 };
 
 // --- status --------------------------------------------------------------------------------------
+
+/// The links of a worker to another seat.
+struct peer_info {
+  std::string seat, transport; ///< no transport: the two sides have not met
+  double rtt_us = 0;           ///< of the quickest link, at its handshake
+  uint64_t bytes = 0;          ///< payload that the worker has sent there since it took its seat
+};
 
 /// One seat of a pool and who sits in it.
 struct worker_info {
   std::string name, role, seat, state, device;
   uint32_t incarnation = 0;
+  std::string host;
+  uint32_t pid = 0;
+  std::vector<peer_info> peers;
 };
 
 struct pool_info {
@@ -251,8 +322,11 @@ struct pool_info {
 struct system_status {
   uint64_t epoch = 0;
   std::vector<worker_info> workers;
+  std::vector<worker_info> missing; ///< seats of processes that nobody has; the last incarnation
   std::vector<pool_info> pools;
-  uint64_t running = 0, waiting = 0;
+  uint64_t running = 0, waiting = 0; ///< sequences
+  uint64_t requests = 0;             ///< of the gateway
+  uint64_t restarts = 0;             ///< of the pipeline
 };
 
 // --- inspection ----------------------------------------------------------------------------------
@@ -263,19 +337,24 @@ struct system_status {
   }
 
 LAMELLA_INSPECT(row_span, x.seat, x.position, x.rows)
-LAMELLA_INSPECT(iteration_launch, x.stream, x.epoch, x.iteration, x.attempt, x.table_version,
-                x.changes, x.spans, x.tokens, x.selected, x.samples, x.sample_seats, x.edits)
+LAMELLA_INSPECT(iteration_launch, x.stream, x.epoch, x.iteration, x.attempt, x.patience_ms,
+                x.table_version, x.changes, x.spans, x.tokens, x.selected, x.samples,
+                x.sample_seats, x.edits, x.fences)
 LAMELLA_INSPECT(sampled_of, x.stream, x.iteration, x.attempt)
 LAMELLA_INSPECT(sampled, x.stream, x.iteration, x.tokens)
-LAMELLA_INSPECT(iteration_failed, x.stream, x.iteration, x.attempt, x.reason)
-LAMELLA_INSPECT(kv_need, x.holder, x.slots, x.share_from, x.share_tokens)
-LAMELLA_INSPECT(kv_reserve, x.needs, x.keep_free, x.tell)
-LAMELLA_INSPECT(kv_holding, x.holder, x.member, x.runs)
+LAMELLA_INSPECT(iteration_failed, x.stream, x.iteration, x.attempt, x.silent, x.reason)
+LAMELLA_INSPECT(kv_need, x.holder, x.slots, x.share_from, x.share_tokens, x.wish)
+LAMELLA_INSPECT(kv_reserve, x.needs, x.keep_free, x.tell, x.epoch)
+LAMELLA_INSPECT(kv_holding, x.holder, x.member, x.runs, x.kept)
 LAMELLA_INSPECT(kv_grant, x.holdings)
-LAMELLA_INSPECT(kv_release, x.holders)
+LAMELLA_INSPECT(kv_release, x.holders, x.epoch)
 LAMELLA_INSPECT(kv_freed, x.free)
 LAMELLA_INSPECT(kv_usage, x.slots, x.used)
-LAMELLA_INSPECT(admit, x.first, x.choices, x.prompt_tokens, x.resumed)
+LAMELLA_INSPECT(kv_pull, x.stream, x.epoch, x.number, x.runs, x.add)
+LAMELLA_INSPECT(kv_offer, x.stream, x.epoch, x.number, x.shard, x.runs, x.iteration)
+LAMELLA_INSPECT(kv_moved, x.number, x.digest, x.bytes)
+LAMELLA_INSPECT(kv_pull_cancel, x.stream)
+LAMELLA_INSPECT(admit, x.first, x.choices, x.prompt_tokens, x.resumed, x.has_kv)
 LAMELLA_INSPECT(admitted, x.batch, x.prefill_worker, x.holdings)
 LAMELLA_INSPECT(withdraw, x.first)
 LAMELLA_INSPECT(retire, x.sequence)
@@ -283,13 +362,21 @@ LAMELLA_INSPECT(prefill, x.first, x.tokens, x.member, x.runs, x.samplings, x.dra
 LAMELLA_INSPECT(prefilled, x.tokens)
 LAMELLA_INSPECT(prefill_cancel, x.first)
 LAMELLA_INSPECT(token, x.sequence, x.index, x.value, x.reason)
-LAMELLA_INSPECT(preempted, x.sequence)
+LAMELLA_INSPECT(preempted, x.sequence, x.kept)
 LAMELLA_INSPECT(sequence_failed, x.sequence, x.reason)
-LAMELLA_INSPECT(batch_leave, x.sequence)
-LAMELLA_INSPECT(worker_info, x.name, x.role, x.seat, x.state, x.device, x.incarnation)
+LAMELLA_INSPECT(batch_leave, x.sequence, x.tell)
+LAMELLA_INSPECT(peer_info, x.seat, x.transport, x.rtt_us, x.bytes)
+LAMELLA_INSPECT(worker_info, x.name, x.role, x.seat, x.state, x.device, x.incarnation, x.host,
+                x.pid, x.peers)
 LAMELLA_INSPECT(pool_info, x.name, x.partition, x.members, x.slots, x.used)
-LAMELLA_INSPECT(system_status, x.epoch, x.workers, x.pools, x.running, x.waiting)
+LAMELLA_INSPECT(system_status, x.epoch, x.workers, x.missing, x.pools, x.running, x.waiting,
+                x.requests, x.restarts)
 
+LAMELLA_INSPECT(kv_inventory, x.runs)
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, kv_inventory_ask&) {
+  return f(caf::meta::type_name("lamella::kv_inventory_ask"));
+}
 template <class Inspector> typename Inspector::result_type inspect(Inspector& f, kv_trim&) {
   return f(caf::meta::type_name("lamella::kv_trim"));
 }

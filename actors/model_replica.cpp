@@ -1,5 +1,8 @@
 #include "actors/model_replica.hpp"
 
+#include "actors/iteration.hpp"
+
+#include "net/failpoint.hpp"
 #include "scheduler/head_partition.hpp"
 
 #include <algorithm>
@@ -53,15 +56,19 @@ gpu::slice_launch prepare(const replica_config& config, const stream_state& stre
       out.positions.push_back(span.position + i);
     }
   out.shares = shares_of(config, stream, x);
+  if (config.parity_frame_bytes > 0)
+    out.parity = gpu::parity_share{stream.links.back().to, stream.links.back().from,
+                                   out.shares.front().head_count, config.parity_frame_bytes};
   return out;
 }
 
 void connect(const replica_config& config, stream_state& stream, const iteration_launch& x) {
   if (!stream.links.empty() && stream.epoch == x.epoch) return;
   stream.links.clear();
-  for (uint32_t i = 0; i < config.shards; ++i)
+  const auto members = config.shards + (config.parity_frame_bytes > 0 ? 1 : 0);
+  for (uint32_t i = 0; i < members; ++i)
     stream.links.push_back(
-        config.links->replica_end({x.epoch, static_cast<uint32_t>(x.stream), config.seat, i}));
+        config.links({x.epoch, static_cast<uint32_t>(x.stream), config.seat, i}));
   stream.epoch = x.epoch;
 }
 
@@ -91,20 +98,23 @@ void finish(replica_ptr self, stream_id id, uint64_t iteration, uint32_t attempt
 }
 
 void on_launch(replica_ptr self, const iteration_launch& x) {
+  net::failpoint_or_throw(net::failpoint::worker_launch);
+  net::failpoint_or_throw(net::failpoint::worker_token, x.tokens);
   auto& st = self->state;
   auto& stream = st.streams[x.stream];
+  if (!stream.device) stream.device = std::make_shared<gpu::slice_stream_state>(*st.config.device);
   stream.seats.apply(x.changes, x.table_version);
   connect(st.config, stream, x);
   if (x.attempt > 0) self->send(st.executor, abort_atom_v, x.stream);
-  auto work =
-      std::make_shared<gpu::slice_runner>(st.config.program, st.config.weights, *st.config.ops,
-                                          prepare(st.config, stream, x), stream.device);
+  auto work = std::make_shared<gpu::slice_runner>(st.config.program, st.config.weights,
+                                                  st.config.device->ops(),
+                                                  prepare(st.config, stream, x), stream.device);
   iteration_of(stream, x.iteration, x.attempt);
   const auto id = x.stream;
   const auto iteration = x.iteration;
   const auto attempt = x.attempt;
-  self->request(st.executor, st.config.patience + std::chrono::seconds{5}, x.stream, work_ptr{work},
-                st.config.patience)
+  const caf::timespan patience = std::chrono::milliseconds{x.patience_ms};
+  self->request(st.executor, patience + answer_patience, x.stream, work_ptr{work}, patience)
       .then(
           [=](bool) {
             if (auto& numbers = self->state.config.numbers) {
@@ -112,6 +122,10 @@ void on_launch(replica_ptr self, const iteration_launch& x) {
               numbers->iteration_time(net::iteration_stage::slice,
                                       std::chrono::duration<double>(work->busy()).count());
             }
+            // Of a launch ahead the rows' tokens are not known before this.
+            if (net::failpoint_armed(net::failpoint::worker_token))
+              for (const auto& drawn : work->sampled())
+                net::failpoint_or_throw(net::failpoint::worker_token, {&drawn.token, 1});
             finish(self, id, iteration, attempt, sampled{id, iteration, work->sampled()});
           },
           [=](caf::error& reason) { finish(self, id, iteration, attempt, std::move(reason)); });

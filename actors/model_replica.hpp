@@ -17,13 +17,15 @@ struct replica_config {
   uint32_t seat = 0;
   uint32_t shards = 1;         ///< members of the attention pool
   bool whole_requests = false; ///< the pool is partitioned by request
+  /// Largest frame for the shard behind them, which holds their parity (decision 23); 0: none is
+  /// there.
+  uint64_t parity_frame_bytes = 0;
   gpu::half_type wire = gpu::half_type::f16;
-  const gpu::operators* ops = nullptr;
+  std::shared_ptr<gpu::device> device;
   std::shared_ptr<const model::model_program> program;
   std::shared_ptr<const gpu::packed_weights> weights;
-  std::shared_ptr<net::fabric> links;
-  std::shared_ptr<net::metrics> numbers;            ///< may be null
-  caf::timespan patience{std::chrono::seconds{60}}; ///< deadline of an iteration
+  net::link_source links;                ///< this seat's end of a link, connected
+  std::shared_ptr<net::metrics> numbers; ///< may be null
 };
 
 struct model_replica_state {
@@ -38,8 +40,8 @@ struct model_replica_state {
   };
   struct stream_state {
     scheduler::seat_copy seats;
-    std::shared_ptr<gpu::slice_stream_state> device = std::make_shared<gpu::slice_stream_state>();
-    std::vector<net::link_end> links; ///< by shard
+    std::shared_ptr<gpu::slice_stream_state> device; ///< from the first launch on
+    std::vector<net::link_end> links;                ///< by shard
     uint64_t epoch = 0;
     std::vector<iteration_state> iterations; ///< at most two: one runs, one is queued behind it
   };

@@ -1,6 +1,7 @@
 /// NODE: this process's tree, from settings to a served model; the only place that builds it.
 #pragma once
 
+#include "actors/link_port.hpp"
 #include "actors/pipeline.hpp"
 #include "config/settings.hpp"
 
@@ -29,6 +30,9 @@ public:
   /// Without `listens` there is no HTTP: for benchmarks that talk to the pipeline itself.
   explicit node(config::settings options, bool listens = true);
 
+  /// How this process connects links to workers, and the program they run; before start().
+  void connect_with(link_port_maker links, std::string worker_program = {});
+
   /// Ends at once whatever still runs.
   ~node();
 
@@ -36,12 +40,15 @@ public:
   node& operator=(const node&) = delete;
 
   /// Opens the model, listens, loads the weights, builds the pipeline, and returns when a first
-  /// token went through it. Probes answer from the second step on. Throws start_error.
-  void start(const load_progress& progress);
+  /// token went through it. Probes answer from the second step on. Where workers are processes it
+  /// waits for them as long as it takes, or until `interrupted` says yes (then it returns false).
+  /// Throws start_error.
+  bool start(const load_progress& progress, const std::function<bool()>& interrupted = {});
 
   /// The bound ports; valid after start().
   uint16_t http_port() const;
   uint16_t admin_port() const;
+  uint16_t control_port() const; ///< where workers join; 0 where there are none
 
   /// What is served, in one line each, for the terminal.
   std::string summary() const;

@@ -7,8 +7,16 @@
 #include "actors/gpu_executor.hpp"
 #include "actors/kv_allocator.hpp"
 #include "actors/model_replica.hpp"
+#include "actors/prefill_seat.hpp"
 #include "actors/prefill_worker.hpp"
+#include "actors/shard_pull.hpp"
+#include "actors/sizing.hpp"
+#include "gpu/parity_frames.hpp"
 #include "scheduler/head_partition.hpp"
+
+#include <map>
+
+#include <unistd.h>
 
 namespace lamella::actors {
 
@@ -24,6 +32,12 @@ gpu::half_type type_of(config::number_type x) {
   return x == config::number_type::f32 ? gpu::half_type::f32 : gpu::half_type::f16;
 }
 
+/// Q, or K and V, of one row and all heads, whichever is larger.
+uint64_t qkv_row_bytes(const config::settings& options, const model::model_spec& spec) {
+  return uint64_t{std::max(spec.heads, 2 * spec.kv_heads)} * spec.head_dim
+         * gpu::bytes_of(type_of(options.numerics.wire));
+}
+
 /// Builds one pipeline; a class only so that its steps can share what they make.
 class builder {
 public:
@@ -32,13 +46,27 @@ public:
         epoch_{epoch}, shards_count_{options_.pools.attention.members},
         replicas_count_{options_.pools.model.members}, batches_count_{options_.batching.batches_for(
                                                            replicas_count_)},
-        by_request_{options_.pools.attention.partition == config::partition::requests} {}
+        by_request_{options_.pools.attention.partition == config::partition::requests} {
+    const auto shape = shape_of(options_);
+    for (const auto& x : parts_.workers
+                             ? parts_.workers->streams
+                             : scheduler::place_streams(shape, shape.replicas, shape.prefill_seats))
+      places_[x.stream] = x.replica;
+  }
 
   pipeline run() {
-    result_.members = keep(parent_->spawn(membership, epoch_));
-    make_links();
-    make_shards();
-    make_replicas();
+    if (parts_.workers) {
+      epoch_ = parts_.workers->epoch;
+      replicas_ = parts_.workers->replicas;
+      shards_ = parts_.workers->shards;
+      empty_ = parts_.workers->empty;
+      own_kv_ = parts_.workers->own_kv;
+    } else {
+      make_links();
+      make_shards();
+      make_replicas();
+      if (options_.pools.prefill_owns_kv()) make_prefill_seats();
+    }
     make_allocator();
     make_scheduler();
     make_prefill_workers();
@@ -55,55 +83,49 @@ private:
 
   void announce(const std::string& role, uint32_t index, const std::string& device) {
     const auto name = role + "-" + std::to_string(index);
-    parent_->send(result_.members, worker_info{name, role, role + "/" + std::to_string(index),
-                                               "live", device, static_cast<uint32_t>(epoch_)});
+    worker_info info;
+    info.name = name;
+    info.role = role;
+    info.seat = role + "/" + std::to_string(index);
+    info.state = "live";
+    info.device = device;
+    info.incarnation = static_cast<uint32_t>(epoch_);
+    info.host = host_name();
+    info.pid = static_cast<uint32_t>(getpid());
+    parent_->send(parts_.members, info);
     parts_.numbers->set_worker_up(role, name, true);
   }
 
-  gpu_executor_actor executor(const std::string& device) {
-    return keep(parent_->spawn(gpu_executor,
-                               std::shared_ptr<gpu::device>{parts_.engine->make_device(device)}));
-  }
-
-  /// Frames are as large as the stream's largest iteration.
   void make_links() {
-    const auto chunk = options_.batching.prefill_chunk_tokens;
-    const auto seats = options_.batching.max_batch;
-    const auto row = size_t{std::max(spec_.heads, 2 * spec_.kv_heads)} * spec_.head_dim
-                     * gpu::bytes_of(type_of(options_.numerics.wire))
-                     / (by_request_ ? 1 : shards_count_);
-    links_ = std::make_shared<net::fabric>([=](uint32_t stream) {
-      return row * (stream >= scheduler::prefill_streams ? chunk : seats);
-    });
-  }
-
-  uint32_t replica_of(uint32_t stream) const {
-    return (stream >= scheduler::prefill_streams ? stream - scheduler::prefill_streams : stream)
-           % replicas_count_;
+    const auto decode = frame_bytes(options_, spec_, 0);
+    const auto prefill = frame_bytes(options_, spec_, scheduler::prefill_streams);
+    links_ = std::make_shared<net::fabric>(
+        [=](uint32_t stream) { return stream >= scheduler::prefill_streams ? prefill : decode; },
+        [own = model_devices_](uint32_t seat) -> gpu::device& { return *own->at(seat); },
+        [own = attention_devices_](uint32_t seat) -> gpu::device& { return *own->at(seat); });
   }
 
   void make_shards() {
     for (uint32_t i = 0; i < shards_count_; ++i) {
-      const auto name = "host/attention-" + std::to_string(i);
-      auto device = std::shared_ptr<gpu::device>{parts_.engine->make_device(name)};
       shard_config c;
+      c.device = parts_.devices->get(options_.pools.attention.device,
+                                     "host/attention-" + std::to_string(i));
+      attention_devices_->push_back(c.device);
       c.seat = i;
       c.whole_requests = by_request_;
       c.group = spec_.group();
       c.scale = spec_.attention_scale();
       c.wire = type_of(options_.numerics.wire);
-      c.ops = &parts_.engine->ops();
       const auto heads = by_request_ ? spec_.kv_heads
                                      : scheduler::heads_of(spec_.kv_heads, shards_count_, i).count;
-      c.cache = std::make_shared<gpu::kv_cache>(*device, spec_.layers, parts_.slots, heads,
+      c.cache = std::make_shared<gpu::kv_cache>(*c.device, spec_.layers, parts_.slots, heads,
                                                 spec_.head_dim, type_of(options_.kv.dtype));
-      c.links = links_;
+      c.links = [links = links_](const net::link_key& key) { return links->shard_end(key); };
       c.numbers = parts_.numbers;
-      c.replica_of = [replicas = replicas_count_](stream_id id) {
-        const auto s = static_cast<uint32_t>(id);
-        return (s >= scheduler::prefill_streams ? s - scheduler::prefill_streams : s) % replicas;
-      };
-      auto runs = keep(parent_->spawn(gpu_executor, std::move(device)));
+      c.replica_of = [places = places_](stream_id id) { return places.at(id); };
+      const auto name = c.device->name();
+      empty_.push_back(i);
+      auto runs = keep(parent_->spawn(gpu_executor, c.device));
       shards_.push_back(keep(parent_->spawn(attention_shard, std::move(c), runs)));
       announce("attention", i, name);
     }
@@ -111,30 +133,79 @@ private:
 
   void make_replicas() {
     for (uint32_t i = 0; i < replicas_count_; ++i) {
-      const auto name = "host/model-" + std::to_string(i);
       replica_config c;
       c.seat = i;
       c.shards = shards_count_;
       c.whole_requests = by_request_;
       c.wire = type_of(options_.numerics.wire);
-      c.ops = &parts_.engine->ops();
+      c.device =
+          parts_.devices->get(options_.pools.model.device, "host/model-" + std::to_string(i));
+      model_devices_->push_back(c.device);
       c.program = parts_.program;
       c.weights = parts_.weights;
-      c.links = links_;
+      c.links = [links = links_](const net::link_key& key) { return links->replica_end(key); };
       c.numbers = parts_.numbers;
-      replicas_.push_back(keep(parent_->spawn(model_replica, std::move(c), executor(name))));
+      const auto name = c.device->name();
+      auto runs = keep(parent_->spawn(gpu_executor, c.device));
+      replicas_.push_back(keep(parent_->spawn(model_replica, std::move(c), runs)));
       announce("model", i, name);
     }
   }
 
+  /// Prefill workers with KV of their own: seats behind the model replicas, linked to the shards by
+  /// the device of their KV.
+  void make_prefill_seats() {
+    own_kv_.resize(replicas_count_);
+    for (uint32_t i = 0; i < options_.pools.prefill.members; ++i) {
+      prefill_seat_config c;
+      c.seat = replicas_count_ + i;
+      c.shards = shards_count_;
+      c.whole_requests = by_request_;
+      c.wire = type_of(options_.numerics.wire);
+      c.kv = type_of(options_.kv.dtype);
+      c.slots = prefill_slots(options_, spec_, parts_.slots);
+      c.frame_bytes = own_frame_bytes(options_, spec_);
+      const auto name = "host/prefill-" + std::to_string(i);
+      c.compute = parts_.devices->get(options_.pools.model.device, name);
+      c.memory = parts_.devices->get(options_.pools.model.device, name + "-kv");
+      c.program = parts_.program;
+      c.weights = parts_.weights;
+      c.links = [links = links_](const net::link_key& key) { return links->replica_end(key); };
+      model_devices_->push_back(c.memory);
+      auto seat = make_prefill_seat(parent_, c);
+      for (const auto& x : seat.executors) keep(x);
+      replicas_.push_back(keep(seat.replica));
+      own_kv_.push_back({keep(seat.kv.shard), keep(seat.kv.source)});
+    }
+  }
+
+  /// Of a replica in another process only its seat is known here.
+  std::string device_of_replica(uint32_t seat) const {
+    return seat < model_devices_->size() ? model_devices_->at(seat)->name()
+                                         : "model/" + std::to_string(seat);
+  }
+
   void make_allocator() {
+    auto& kept = *parts_.kept;
+    if (!*kept.lives) spawn_allocator(kept);
+    allocator_ = kept.handle;
+    parent_->send(allocator_, kv_adopt{epoch_, shards_, empty_});
+  }
+
+  void spawn_allocator(kept_allocator& kept) {
     kv_allocator_config c;
     const auto tables = by_request_ ? shards_count_ : 1;
-    for (uint32_t i = 0; i < tables; ++i) c.tables.push_back("attention-" + std::to_string(i));
+    for (uint32_t i = 0; i < shards_count_; ++i)
+      (i < tables ? c.tables : c.sharers).push_back("attention-" + std::to_string(i));
+    if (options_.pools.attention.parity) c.parity = "attention-" + std::to_string(shards_count_);
     c.slots = parts_.slots;
-    c.shards = shards_;
+    c.whole_requests = by_request_;
     c.numbers = parts_.numbers;
-    allocator_ = keep(parent_->spawn(kv_allocator, std::move(c)));
+    kept.handle = parent_->spawn(kv_allocator, std::move(c));
+    *kept.lives = true;
+    caf::actor_cast<caf::actor>(kept.handle)->attach_functor([lives = kept.lives] {
+      *lives = false;
+    });
   }
 
   void make_scheduler() {
@@ -145,8 +216,14 @@ private:
     c.prefill_workers = options_.pools.prefill.members;
     c.window_slots = window_slots;
     c.slots = parts_.slots;
+    c.epoch = epoch_;
     c.numbers = parts_.numbers;
     c.health = parts_.health;
+    c.blame = parts_.blame;
+    for (uint32_t j = 0; j < batches_count_; ++j)
+      c.replica_of_batch.push_back(places_.at(stream_id{j}));
+    for (uint32_t i = 0; i < options_.pools.prefill.members; ++i)
+      c.replica_of_prefill.push_back(places_.at(stream_id{scheduler::prefill_streams + i}));
     scheduler_ = keep(parent_->spawn(global_scheduler, std::move(c), allocator_));
   }
 
@@ -154,7 +231,7 @@ private:
     iteration_target t;
     t.stream = stream_id{stream};
     t.epoch = epoch_;
-    t.replica = replicas_[replica_of(stream)];
+    t.replica = replicas_.at(places_.at(t.stream));
     t.shards = shards_;
     t.allocator = allocator_;
     t.numbers = parts_.numbers;
@@ -163,18 +240,33 @@ private:
   }
 
   void make_prefill_workers() {
-    for (uint32_t i = 0; i < options_.pools.prefill.members; ++i) {
+    const auto& pool = options_.pools.prefill;
+    std::map<uint32_t, prefill_worker_actor> owners; // by replica: its KV has one
+    for (uint32_t i = 0; i < pool.members; ++i) {
       prefill_worker_config c{target_of(scheduler::prefill_streams + i),
                               options_.batching.prefill_chunk_tokens};
-      prefill_workers_.push_back(keep(parent_->spawn(prefill_worker, std::move(c))));
-      announce("prefill", i, "host/model-" + std::to_string(i % replicas_count_));
+      const auto replica = places_.at(c.target.stream);
+      const auto own = replica < own_kv_.size() ? own_kv_[replica] : prefill_kv{};
+      if (own.source) {
+        c.target.shards = {own.shard};
+        c.own = prefill_own_kv{own.source, shards_, by_request_,
+                               prefill_slots(options_, spec_, parts_.slots),
+                               pool.serialize_below_tokens};
+      }
+      auto& owner = owners[replica];
+      if (!owner || !own.source) owner = keep(parent_->spawn(prefill_worker, std::move(c)));
+      prefill_workers_.push_back(owner);
+      if (pool.placement == config::placement::in_process && !(parts_.workers && pool.has_seats()))
+        announce("prefill", i, device_of_replica(replica));
     }
   }
 
   void make_batches() {
-    for (uint32_t j = 0; j < batches_count_; ++j)
+    for (uint32_t j = 0; j < batches_count_; ++j) {
       batches_.push_back(
           keep(parent_->spawn(batch, batch_config{target_of(j), scheduler_, window_slots})));
+      parent_->send(scheduler_, batch_ready{stream_id{j}, batches_.back()});
+    }
   }
 
   void publish() {
@@ -199,9 +291,16 @@ private:
   uint64_t epoch_;
   uint32_t shards_count_, replicas_count_, batches_count_;
   bool by_request_;
+  std::map<stream_id, uint32_t> places_; ///< replica of a stream
   std::shared_ptr<net::fabric> links_;
+  /// By seat; shared with the links.
+  using devices_of_pool = std::vector<std::shared_ptr<gpu::device>>;
+  std::shared_ptr<devices_of_pool> model_devices_ = std::make_shared<devices_of_pool>();
+  std::shared_ptr<devices_of_pool> attention_devices_ = std::make_shared<devices_of_pool>();
   std::vector<attention_shard_actor> shards_;
+  std::vector<uint32_t> empty_; ///< shards without the KV of the epoch before
   std::vector<model_replica_actor> replicas_;
+  std::vector<prefill_kv> own_kv_; ///< by replica; may be shorter
   kv_allocator_actor allocator_;
   global_scheduler_actor scheduler_;
   std::vector<prefill_worker_actor> prefill_workers_;
@@ -210,6 +309,46 @@ private:
 };
 
 } // namespace
+
+uint64_t frame_bytes(const config::settings& options, const model::model_spec& spec,
+                     uint32_t stream) {
+  const auto& pool = options.pools.attention;
+  const bool prefills = stream >= scheduler::prefill_streams;
+  const auto rows = prefills ? options.batching.prefill_chunk_tokens : options.batching.max_batch;
+  const auto row = qkv_row_bytes(options, spec);
+  const auto qkv =
+      rows * (pool.partition == config::partition::requests ? row : row / pool.members);
+  if (!prefills || !options.pools.prefill_owns_kv()) return qkv;
+  // Without prefill workers left, prompts run on the model replicas.
+  return std::max(qkv, pull_frame_bytes(slot_bytes(options, spec) / spec.layers));
+}
+
+uint64_t own_frame_bytes(const config::settings& options, const model::model_spec& spec) {
+  return options.batching.prefill_chunk_tokens * qkv_row_bytes(options, spec);
+}
+
+uint64_t member_frame_bytes(const config::settings& options, const model::model_spec& spec) {
+  if (!options.pools.attention.parity) return 0;
+  return pull_frame_bytes(slot_bytes(options, spec) / spec.layers);
+}
+
+uint64_t parity_frame_bytes(const config::settings& options, const model::model_spec& spec) {
+  if (!options.pools.attention.parity) return 0;
+  const auto rows = std::max(options.batching.max_batch, options.batching.prefill_chunk_tokens);
+  return gpu::parity_frame_bytes(rows, slot_bytes(options, spec) / spec.layers);
+}
+
+scheduler::epoch_shape shape_of(const config::settings& options) {
+  const auto& pools = options.pools;
+  scheduler::epoch_shape shape;
+  shape.replicas = pools.model.members;
+  shape.shards = pools.attention.members;
+  shape.parity = pools.attention.parity;
+  if (pools.prefill.has_seats()) shape.prefill_seats = pools.prefill.members;
+  shape.batches = options.batching.batches_for(pools.model.members);
+  shape.prefill_streams = pools.prefill.members;
+  return shape;
+}
 
 pipeline build_pipeline(caf::event_based_actor* parent, const pipeline_parts& parts,
                         uint64_t epoch) {

@@ -1,29 +1,46 @@
 /// The decode pipeline: every actor between a request and the devices, built and rebuilt as one.
 #pragma once
 
+#include "actors/devices.hpp"
 #include "actors/health.hpp"
 #include "actors/membership.hpp"
 #include "actors/service.hpp"
+#include "actors/suspect_board.hpp"
 #include "config/settings.hpp"
 #include "gpu/host_engine.hpp"
 #include "gpu/weights.hpp"
 #include "model/load.hpp"
+#include "scheduler/parity_ledger.hpp"
 
 #include <caf/all.hpp>
 
+#include <atomic>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace lamella::actors {
+
+/// The allocator, which goes on from one pipeline to the next: it knows where the KV is.
+struct kept_allocator {
+  kv_allocator_actor handle;
+  std::shared_ptr<std::atomic<bool>> lives = std::make_shared<std::atomic<bool>>(false);
+};
 
 /// What outlives a rebuild: settings, model, packed weights (one copy per process), the engine.
 struct pipeline_parts {
   config::settings options;
   std::shared_ptr<gpu::host_engine> engine;
+  std::shared_ptr<device_set> devices; ///< of the engine, and CUDA devices
   std::shared_ptr<const model::model_program> program;
   std::shared_ptr<const gpu::packed_weights> weights;
-  uint32_t slots = 0; ///< per slot table
-  service base;       ///< all but the handles and the epoch
+  uint32_t slots = 0;       ///< per slot table
+  membership_actor members; ///< outlives the pipelines
+  std::shared_ptr<kept_allocator> kept = std::make_shared<kept_allocator>();
+  std::optional<epoch_members> workers; ///< of the epoch to build; nothing: all in this process
+  std::optional<scheduler::parity_ledger> parity; ///< where a pool has parity
+  service base;                                   ///< all but the handles and the epoch
+  std::shared_ptr<suspect_board> blame = std::make_shared<suspect_board>();
   std::shared_ptr<health_board> health;
   std::shared_ptr<net::metrics> numbers;
 };
@@ -31,12 +48,29 @@ struct pipeline_parts {
 struct pipeline {
   std::vector<caf::strong_actor_ptr> actors; ///< in the order of their start
   service_ptr server;
-  membership_actor members;
 };
 
-/// Spawns executors, shards, allocator, replicas, scheduler, prefill workers, batches, membership
-/// and canary, wired to each other. KV starts empty. Throws std::bad_alloc when the cache does not
-/// fit.
+/// Largest frame of a stream, in bytes: Q or K and V of its largest iteration.
+uint64_t frame_bytes(const config::settings& options, const model::model_spec& spec,
+                     uint32_t stream);
+
+/// Largest frame between the replica and the shard of a prefill worker with KV of its own, in
+/// bytes.
+uint64_t own_frame_bytes(const config::settings& options, const model::model_spec& spec);
+
+/// Largest frames where a pool has parity, in bytes: to the shard that holds it, and between its
+/// members. 0 without.
+uint64_t parity_frame_bytes(const config::settings& options, const model::model_spec& spec);
+uint64_t member_frame_bytes(const config::settings& options, const model::model_spec& spec);
+
+/// What the service wants of an epoch. Prefill workers without seats of their own use the model
+/// replicas.
+scheduler::epoch_shape shape_of(const config::settings& options);
+
+/// Spawns executors, shards, allocator, replicas, scheduler, prefill workers, batches and canary,
+/// wired to each other; replicas and shards of worker processes are taken as they are, and so is
+/// the allocator where there is one. Shards of this process start with an empty cache. Throws
+/// std::bad_alloc when that does not fit.
 pipeline build_pipeline(caf::event_based_actor* parent, const pipeline_parts& parts,
                         uint64_t epoch);
 

@@ -1,5 +1,8 @@
 #include "actors/prefill_worker.hpp"
 
+#include "actors/prefill_pulls.hpp"
+#include "net/failpoint.hpp"
+
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -8,13 +11,12 @@ namespace lamella::actors {
 
 namespace {
 
-using worker_ptr = prefill_worker_actor::stateful_pointer<prefill_worker_state>;
 using job = prefill_worker_state::job;
 
 /// Prompts in one iteration: bounds the spans of a launch.
 constexpr uint32_t prompts_per_iteration = 64;
 
-void pump(worker_ptr self);
+void pump(prefill_ptr self);
 
 /// The last row of a prompt is drawn from once per choice.
 void add_samples(iteration_launch& x, const job& j, uint32_t row) {
@@ -30,7 +32,7 @@ void add_samples(iteration_launch& x, const job& j, uint32_t row) {
   }
 }
 
-iteration_launch compose(worker_ptr self, const std::vector<scheduler::prefill_piece>& pieces) {
+iteration_launch compose(prefill_ptr self, const std::vector<scheduler::prefill_piece>& pieces) {
   auto& st = self->state;
   iteration_launch x;
   x.stream = st.config.target.stream;
@@ -39,52 +41,120 @@ iteration_launch compose(worker_ptr self, const std::vector<scheduler::prefill_p
   x.attempt = st.failures; // clears what an iteration that was given up left on the streams
   for (const auto& piece : pieces) {
     auto& j = st.jobs.at(piece.sequence);
-    if (!j.seat) j.seat = st.seats.join(j.what.member, j.what.runs);
+    if (!j.seat)
+      j.seat =
+          st.config.own ? st.seats.join(0, j.slots) : st.seats.join(j.what.member, j.what.runs);
     x.spans.push_back({*j.seat, piece.position, piece.tokens});
     const auto begin = j.what.tokens.begin() + piece.position;
     x.tokens.insert(x.tokens.end(), begin, begin + piece.tokens);
     if (piece.last) add_samples(x, j, static_cast<uint32_t>(x.tokens.size()) - 1);
   }
   std::tie(x.changes, x.table_version) = st.seats.take_changes();
+  x.fences = st.fences;
   return x;
 }
 
-/// The job is over: its seat is free from the next launch on.
-void end(worker_ptr self, sequence_id first) {
-  auto node = self->state.jobs.extract(first);
-  if (node && node.mapped().seat) self->state.seats.leave(*node.mapped().seat);
+/// It computes no more: its seat is free from the next launch on.
+void withdraw(prefill_ptr self, sequence_id first) {
+  auto& st = self->state;
+  auto& j = st.jobs.at(first);
+  st.plan->remove(first);
+  if (j.seat) st.seats.leave(*j.seat);
+  j.seat.reset();
+  std::erase(st.waiting, first);
+  free_slots(st, j);
 }
 
-void on_sampled(worker_ptr self, sampled answer) {
+bool runs(const prefill_worker_state& st, sequence_id first) {
+  return st.current
+         && std::any_of(st.current->pieces.begin(), st.current->pieces.end(),
+                        [&](const auto& p) { return p.sequence == first; });
+}
+
+/// Takes the job on where it stands, unless devices still work on it: a cancelled one is over, a
+/// failed one runs again with the same tokens, one whose rows are where they belong is told.
+void settle(prefill_ptr self, sequence_id first) {
+  auto& st = self->state;
+  auto& j = st.jobs.at(first);
+  if (runs(st, first)) return;
+  const bool failed = j.failure || j.cancelled;
+  if (failed) withdraw(self, first);
+  if (j.pulls > 0 || (!failed && !j.result)) return;
+  if (j.failure && !j.cancelled && ++j.failures < attempts_max) {
+    spdlog::warn("prompt runs again sequence={} failures={} reason=\"{}\"",
+                 static_cast<uint64_t>(first), j.failures, self->system().render(j.failure));
+    j.failure = caf::error{};
+    j.result.reset();
+    st.waiting.push_front(first);
+    return;
+  }
+  if (!j.cancelled && j.failure && is_silence(j.failure)) {
+    // Nobody has said that a device failed: the links are made anew, and the request asks again.
+    self->quit(caf::make_error(ec::link_cut, self->system().render(j.failure)));
+    return;
+  }
+  auto node = st.jobs.extract(first);
+  auto& over = node.mapped();
+  if (over.cancelled)
+    over.promise.deliver(caf::make_error(ec::cancelled));
+  else if (over.failure)
+    over.promise.deliver(caf::make_error(ec::device_lost, self->system().render(over.failure)));
+  else
+    over.promise.deliver(std::move(*over.result));
+}
+
+void on_pulls_ended(prefill_ptr self, sequence_id first) {
+  settle(self, first);
+  pump(self);
+}
+
+/// Rows of the iteration's prompts that are pulled while it runs.
+void begin_layered(prefill_ptr self) {
+  auto& st = self->state;
+  std::vector<prompt_rows> rows;
+  for (const auto& x : st.current->pieces)
+    if (st.jobs.at(x.sequence).mode == scheduler::pull_mode::layered)
+      rows.push_back({x.sequence, x.position, x.tokens});
+  begin_pulls(self, rows, st.current->launch.iteration, on_pulls_ended);
+}
+
+/// The prompts that are computed and were not pulled meanwhile.
+void begin_serialized(prefill_ptr self, const std::vector<scheduler::prefill_piece>& pieces) {
+  std::vector<prompt_rows> rows;
+  for (const auto& x : pieces)
+    if (const auto& j = self->state.jobs.at(x.sequence);
+        j.result && !j.cancelled && j.mode == scheduler::pull_mode::serialized)
+      rows.push_back({x.sequence, 0, x.position + x.tokens});
+  begin_pulls(self, rows, 0, on_pulls_ended);
+}
+
+void on_sampled(prefill_ptr self, sampled answer) {
   auto& st = self->state;
   auto flight = std::move(*st.current);
   st.current.reset();
   st.failures = 0;
+  st.silence = false;
   if (st.config.target.beats) st.config.target.beats->beat(self->clock().now());
   if (st.config.target.numbers)
     st.config.target.numbers->iteration(flight.launch.tokens.size(), flight.pieces.size());
   size_t next = 0;
   for (const auto& piece : flight.pieces) {
+    if (!piece.last) continue;
     auto& j = st.jobs.at(piece.sequence);
-    const auto choices = piece.last ? j.what.samplings.size() : 0;
-    if (j.cancelled) {
-      j.promise.deliver(caf::make_error(ec::cancelled));
-    } else if (piece.last) {
-      prefilled result;
-      for (size_t k = 0; k < choices; ++k)
-        result.tokens.push_back(std::move(answer.tokens.at(next + k)));
-      j.promise.deliver(std::move(result));
-    }
-    next += choices;
-    if (j.cancelled || piece.last) {
-      st.plan->remove(piece.sequence);
-      end(self, piece.sequence);
-    }
+    auto& result = j.result.emplace();
+    for (size_t k = 0; k < j.what.samplings.size(); ++k)
+      result.tokens.push_back(std::move(answer.tokens.at(next++)));
+  }
+  if (st.config.own) begin_serialized(self, flight.pieces);
+  for (const auto& piece : flight.pieces) {
+    if (piece.last) withdraw(self, piece.sequence);
+    settle(self, piece.sequence);
   }
   pump(self);
 }
 
-void start(worker_ptr self) {
+void start(prefill_ptr self) {
+  net::failpoint_or_throw(net::failpoint::prefill_chunk);
   auto& st = self->state;
   const auto iteration = st.current->launch.iteration;
   const auto attempt = st.current->launch.attempt;
@@ -100,17 +170,31 @@ void start(worker_ptr self) {
       [=](caf::error& reason) {
         if (peer_lost(reason))
           self->quit(std::move(reason));
+        else if (reason == ec::link_cut)
+          self->delayed_send(self, cut_patience,
+                             iteration_failed{self->state.config.target.stream, iteration, attempt,
+                                              true, cut_reason});
         else if (is_current())
           self->send(self, iteration_failed{self->state.config.target.stream, iteration, attempt,
-                                            self->system().render(reason)});
+                                            is_silence(reason), self->system().render(reason)});
       });
 }
 
-void on_failure(worker_ptr self, const iteration_failed& x) {
+void on_failure(prefill_ptr self, const iteration_failed& x) {
   auto& st = self->state;
+  if (x.attempt == attempt_of_pulls) {
+    self->quit(caf::make_error(ec::link_cut));
+    return;
+  }
   if (!st.current || st.current->launch.iteration != x.iteration
       || st.current->launch.attempt != x.attempt)
     return;
+  const bool last_attempt = st.failures % attempts_max == attempts_max - 1;
+  st.silence |= x.silent;
+  if (x.reason == cut_reason || (st.silence && last_attempt)) {
+    self->quit(caf::make_error(ec::link_cut, x.reason));
+    return;
+  }
   spdlog::warn("prefill iteration failed iteration={} attempt={} reason=\"{}\"", x.iteration,
                x.attempt, x.reason);
   if (++st.failures % attempts_max != 0) {
@@ -122,61 +206,86 @@ void on_failure(worker_ptr self, const iteration_failed& x) {
   auto flight = std::move(*st.current);
   st.current.reset();
   for (const auto& piece : flight.pieces) {
-    st.jobs.at(piece.sequence).promise.deliver(caf::make_error(ec::device_lost, x.reason));
-    st.plan->remove(piece.sequence);
-    end(self, piece.sequence);
+    auto& j = st.jobs.at(piece.sequence);
+    j.failure = caf::make_error(ec::device_lost, x.reason);
+    j.failures = attempts_max; // it had its attempts
   }
+  cancel_pulls(self); // they may wait for layers that never come
+  for (const auto& piece : flight.pieces) settle(self, piece.sequence);
   pump(self);
 }
 
-void pump(worker_ptr self) {
+/// Gives waiting prompts slots of our own, in the order they came.
+void take_slots(prefill_worker_state& st) {
+  while (!st.waiting.empty()) {
+    auto& j = st.jobs.at(st.waiting.front());
+    const auto tokens = static_cast<uint32_t>(j.what.tokens.size());
+    auto taken = st.slots->take(tokens);
+    if (!taken) return;
+    j.slots = std::move(*taken);
+    st.plan->add(st.waiting.front(), tokens);
+    st.waiting.pop_front();
+  }
+}
+
+void pump(prefill_ptr self) {
   auto& st = self->state;
-  if (st.current) return;
+  if (st.current || st.cut) return;
+  if (st.config.own) take_slots(st);
   auto pieces = st.plan->next(prompts_per_iteration);
   if (pieces.empty()) return;
-  std::stable_sort(pieces.begin(), pieces.end(), [&](const auto& a, const auto& b) {
-    return st.jobs.at(a.sequence).what.member < st.jobs.at(b.sequence).what.member;
-  });
+  if (!st.config.own)
+    std::stable_sort(pieces.begin(), pieces.end(), [&](const auto& a, const auto& b) {
+      return st.jobs.at(a.sequence).what.member < st.jobs.at(b.sequence).what.member;
+    });
   auto x = compose(self, pieces);
   st.current.emplace(prefill_worker_state::flight{std::move(x), std::move(pieces)});
   start(self);
+  if (st.config.own) begin_layered(self);
 }
 
-caf::result<prefilled> on_prefill(worker_ptr self, const prefill& x) {
+caf::result<prefilled> on_prefill(prefill_ptr self, const prefill& x) {
   auto& st = self->state;
   if (x.tokens.empty() || x.samplings.empty() || x.draws.size() != x.samplings.size()
       || x.edits.size() != x.samplings.size() || st.jobs.contains(x.first))
     return caf::make_error(caf::sec::invalid_argument, "malformed prefill");
+  const auto tokens = static_cast<uint32_t>(x.tokens.size());
+  if (st.slots && tokens > st.slots->slots())
+    return caf::make_error(ec::never_fits, std::to_string(tokens) + " tokens, a prefill worker has "
+                                               + std::to_string(st.slots->slots()) + " slots");
   auto promise = self->make_response_promise<prefilled>();
-  st.plan->add(x.first, static_cast<uint32_t>(x.tokens.size()));
-  st.jobs.emplace(x.first, job{x, promise, std::nullopt, false});
+  auto& j = st.jobs[x.first];
+  j.what = x;
+  j.promise = promise;
+  if (st.config.own) {
+    j.mode = scheduler::pull_mode_of(tokens, st.config.own->serialize_below);
+    st.waiting.push_back(x.first);
+  } else {
+    st.plan->add(x.first, tokens);
+  }
   pump(self);
   return promise;
 }
 
-void on_cancel(worker_ptr self, sequence_id first) {
+void on_cancel(prefill_ptr self, sequence_id first) {
   auto& st = self->state;
   auto found = st.jobs.find(first);
   if (found == st.jobs.end()) return;
-  const bool running = st.current
-                       && std::any_of(st.current->pieces.begin(), st.current->pieces.end(),
-                                      [&](const auto& p) { return p.sequence == first; });
-  if (running) {
-    found->second.cancelled = true;
-    return;
-  }
-  st.plan->remove(first);
-  found->second.promise.deliver(caf::make_error(ec::cancelled));
-  end(self, first);
+  found->second.cancelled = true;
+  settle(self, first);
+  pump(self);
 }
 
 } // namespace
 
-prefill_worker_actor::behavior_type
-prefill_worker(prefill_worker_actor::stateful_pointer<prefill_worker_state> self,
-               prefill_worker_config config) {
-  self->state.config = std::move(config);
-  self->state.plan.emplace(self->state.config.chunk_tokens);
+prefill_worker_actor::behavior_type prefill_worker(prefill_ptr self, prefill_worker_config config) {
+  auto& st = self->state;
+  st.config = std::move(config);
+  st.plan.emplace(st.config.chunk_tokens);
+  if (st.config.own) {
+    st.slots.emplace(st.config.own->slots);
+    st.fences.resize(st.config.own->shards.size());
+  }
   return {
       [self](const prefill& x) { return on_prefill(self, x); },
       [self](const prefill_cancel& x) { on_cancel(self, x.first); },

@@ -3,15 +3,27 @@
 
 #include "actors/iteration.hpp"
 #include "scheduler/prefill_plan.hpp"
+#include "scheduler/pull_plan.hpp"
 #include "scheduler/seat_table.hpp"
 
+#include <deque>
 #include <map>
 
 namespace lamella::actors {
 
+/// The KV of a prefill worker that has its own, and who pulls from it.
+struct prefill_own_kv {
+  kv_source_actor source;
+  std::vector<attention_shard_actor> shards; ///< of the pool; the target's shard is its own
+  bool whole_requests = false;               ///< the pool is partitioned by request
+  uint32_t slots = 0;                        ///< of its own KV
+  uint32_t serialize_below = 512;            ///< prompt tokens (S-M15)
+};
+
 struct prefill_worker_config {
   iteration_target target;
   uint32_t chunk_tokens = 512; ///< per iteration, over all prompts in it
+  std::optional<prefill_own_kv> own = std::nullopt;
 };
 
 struct prefill_worker_state {
@@ -20,11 +32,34 @@ struct prefill_worker_state {
     caf::typed_response_promise<prefilled> promise;
     std::optional<uint32_t> seat;
     bool cancelled = false;
+    // Own KV alone:
+    scheduler::pull_mode mode = scheduler::pull_mode::serialized;
+    std::vector<slot_run> slots;         ///< of the worker, while it computes
+    std::map<uint32_t, uint64_t> newest; ///< pull of each shard
+    uint32_t pulls = 0;                  ///< under way
+    std::optional<prefilled> result;     ///< computed; told when the shards have it
+    caf::error failure;
+    uint32_t failures = 0; ///< runs from the start
+  };
+  /// Rows of some prompts on their way to one shard.
+  struct pull_state {
+    uint32_t shard = 0;
+    std::vector<sequence_id> jobs;
+    std::optional<kv_moved> first; ///< what the side that ended first has moved
+    uint32_t answers = 0;
+    caf::error failure;
+    caf::actor_clock::time_point began;
   };
   prefill_worker_config config;
   std::optional<scheduler::prefill_plan> plan;
   scheduler::seat_table seats;
   std::map<sequence_id, job> jobs;
+  std::deque<sequence_id> waiting;           ///< for slots of our own
+  std::optional<scheduler::slot_pool> slots; ///< of our own KV
+  std::vector<uint64_t> fences;              ///< by shard: pulls whose slots may be in use again
+  std::map<uint64_t, pull_state> pulls;      ///< under way, by number
+  uint64_t pull_number = 0, pulls_cancelled = 0; ///< newest numbers
+  bool cut = false; ///< a link is: nothing begins any more, the pipeline is about to be rebuilt
   /// The iteration that runs, if one does.
   struct flight {
     iteration_launch launch;
@@ -33,14 +68,16 @@ struct prefill_worker_state {
   std::optional<flight> current;
   uint64_t iteration = 0;
   uint32_t failures = 0; ///< in a row
+  bool silence = false;  ///< of one of these nobody has said why
   const char* name = "prefill_worker";
 };
 
-/// Cuts prompts into chunks and runs them on its own stream of a replica and its shards: attention
-/// stays where the KV is (decision 26, the remote binding).
-prefill_worker_actor::behavior_type
-prefill_worker(prefill_worker_actor::stateful_pointer<prefill_worker_state> self,
-               prefill_worker_config config);
+using prefill_ptr = prefill_worker_actor::stateful_pointer<prefill_worker_state>;
+
+/// Cuts prompts into chunks and runs them on its own stream of a replica and its shards. Without KV
+/// of its own the shards are the pool's, and K and V go straight there; with it the shard is its
+/// own, and the pool's shards pull (decision 26).
+prefill_worker_actor::behavior_type prefill_worker(prefill_ptr self, prefill_worker_config config);
 
 } // namespace lamella::actors
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::prefill_worker_config)

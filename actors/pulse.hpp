@@ -3,16 +3,28 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
+#include <mutex>
 
 namespace lamella::actors {
 
-/// Shared by all that run iterations and the probes that ask. Lock-free.
+/// Shared by all that run iterations and the probes that ask. Lock-free but for the first beat,
+/// which the start of the service waits for.
 class pulse {
 public:
   void beat(std::chrono::steady_clock::time_point now) {
     last_.store(now.time_since_epoch().count(), std::memory_order_relaxed);
-    count_.fetch_add(1, std::memory_order_relaxed);
+    if (count_.fetch_add(1, std::memory_order_relaxed) > 0) return;
+    // Under the lock, or the news could fall between a waiter's look and its sleep.
+    std::lock_guard lock{mutex_};
+    first_.notify_all();
+  }
+
+  /// Blocks until there was a beat, at most for `limit`; says whether there was.
+  bool wait_first(std::chrono::milliseconds limit) {
+    std::unique_lock lock{mutex_};
+    return first_.wait_for(lock, limit, [this] { return count() > 0; });
   }
 
   /// Since the last beat; since the clock's start when there was none.
@@ -26,6 +38,8 @@ public:
 private:
   std::atomic<int64_t> last_{0};
   std::atomic<uint64_t> count_{0};
+  std::mutex mutex_; ///< of `first_`
+  std::condition_variable first_;
 };
 
 } // namespace lamella::actors

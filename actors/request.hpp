@@ -40,8 +40,11 @@ struct request_sequence {
   phase where = phase::waiting;
   std::optional<choice> text;
   uint64_t seed = 0;
-  bool said_first = false; ///< the role chunk was sent
-  bool said_last = false;  ///< the finish chunk was sent
+  bool has_kv = false;            ///< of all its tokens but the newest, in the shards it ran on
+  bool yielded = false;           ///< waits for its reader, without a seat
+  const char* recovery = nullptr; ///< how it goes on after a loss, until its next token
+  bool said_first = false;        ///< the role chunk was sent
+  bool said_last = false;         ///< the finish chunk was sent
   std::chrono::steady_clock::time_point last_token;
 };
 
@@ -61,6 +64,7 @@ struct request_state {
   std::optional<net::stream_chunks> chunks;
   bool streaming = false;      ///< headers are out
   bool writing = false;        ///< a piece is with the socket
+  bool stalled = false;        ///< and has been for long: the sequences have given up their seats
   std::string unsent;          ///< rendered events that the socket has not taken,
   size_t unsent_from = 0;      ///< from here on
   bool closing = false;        ///< `unsent` is the rest of the stream
@@ -69,11 +73,16 @@ struct request_state {
   std::chrono::steady_clock::time_point arrived, started, first_token, last_written;
   bool has_started = false, has_first_token = false;
   const char* name = "request";
+
+  sequence_id sequence(size_t index) const {
+    return scheduler::sequence_of(id, static_cast<uint32_t>(index));
+  }
 };
 
-request_actor::behavior_type request(request_actor::stateful_pointer<request_state> self,
-                                     service_ptr server, exchange_ptr exchange, request_id id,
-                                     bool chat);
+using request_ptr = request_actor::stateful_pointer<request_state>;
+
+request_actor::behavior_type request(request_ptr self, service_ptr server, exchange_ptr exchange,
+                                     request_id id, bool chat);
 
 } // namespace lamella::actors
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::exchange_ptr)

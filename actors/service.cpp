@@ -49,7 +49,7 @@ model::template_input input_of(const service& s, const std::vector<net::chat_mes
   input.bos_token = special_text(s, s.text->bos());
   input.eos_token = special_text(s, s.text->eos());
   for (const auto& [key, value] : more) input.more.emplace_back(key, as_template_data(value));
-  input.now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+  input.now = std::chrono::floor<std::chrono::seconds>(s.world.date());
   return input;
 }
 

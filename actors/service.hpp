@@ -2,10 +2,12 @@
 #pragma once
 
 #include "actors/actors.hpp"
+#include "actors/suspect_board.hpp"
 #include "model/chat_template.hpp"
 #include "model/tokenizer.hpp"
 #include "net/api_request.hpp"
 #include "net/metrics.hpp"
+#include "net/outside_world.hpp"
 
 #include <memory>
 #include <optional>
@@ -33,6 +35,9 @@ struct service {
   kv_allocator_actor allocator;
   std::vector<prefill_worker_actor> prefill_workers;
   std::vector<batch_actor> batches;
+  uint64_t restarts = 0;     ///< of the pipeline before this one
+  std::string lost_role;     ///< whose loss made the epoch; empty: none
+  bool by_parity = false;    ///< the KV that it took was rebuilt from the other shards
   uint32_t slots = 0;        ///< of a slot table: no sequence can be longer
   uint32_t window_slots = 0; ///< reserved beyond a prompt
 
@@ -42,6 +47,8 @@ struct service {
   size_t piece_bytes = 65'536; ///< of a stream, given to the socket at once
   std::chrono::milliseconds deadline{600'000};
   std::shared_ptr<net::metrics> numbers;
+  std::shared_ptr<suspect_board> blame; ///< may be null
+  net::outside_world world;
 
   bool serves(const std::string& name) const;
 };

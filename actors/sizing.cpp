@@ -28,6 +28,12 @@ double processors_in_quota() {
 
 } // namespace
 
+std::string host_name() {
+  char host[256] = {};
+  gethostname(host, sizeof host - 1);
+  return host;
+}
+
 unsigned usable_processors() {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -50,16 +56,29 @@ uint64_t slot_bytes(const config::settings& options, const model::model_spec& sp
   return pool.partition == config::partition::heads ? whole / pool.members : whole;
 }
 
-uint32_t slots_for(const config::settings& options, const model::model_spec& spec) {
+uint32_t slots_for(const config::settings& options, const model::model_spec& spec,
+                   uint64_t available) {
   const auto& pool = options.pools.attention;
   const auto given = pool.kv_bytes ? pool.kv_bytes : options.kv.bytes;
-  const auto bytes = given.value_or(memory_limit() / 4 / pool.members);
+  const auto bytes = given.value_or(available / (pool.members + (pool.parity ? 1 : 0)));
   const auto seats = uint64_t{options.batching.max_batch}
                      * options.batching.batches_for(options.pools.model.members);
   const auto context = options.model.context_tokens.value_or(spec.context_tokens);
   auto slots = bytes / slot_bytes(options, spec);
   if (!given) slots = std::min(slots, seats * (uint64_t{context} + 64));
   return static_cast<uint32_t>(std::min<uint64_t>(slots, 1u << 30));
+}
+
+uint32_t prefill_slots(const config::settings& options, const model::model_spec& spec,
+                       uint32_t pool_slots) {
+  const auto& pool = options.pools.attention;
+  const uint32_t element = options.kv.dtype == config::number_type::f32 ? 4 : 2;
+  const auto context = options.model.context_tokens.value_or(spec.context_tokens);
+  const auto tables = pool.partition == config::partition::requests ? pool.members : 1;
+  const auto wanted = options.pools.prefill.kv_bytes
+                          ? *options.pools.prefill.kv_bytes / spec.kv_bytes_per_token(element)
+                          : context + uint64_t{8} * options.batching.prefill_chunk_tokens;
+  return static_cast<uint32_t>(std::min(wanted, uint64_t{pool_slots} * tables));
 }
 
 } // namespace lamella::actors

@@ -5,8 +5,12 @@
 #include "model/spec.hpp"
 
 #include <cstdint>
+#include <string>
 
 namespace lamella::actors {
+
+/// Name of this machine.
+std::string host_name();
 
 /// Processors this process may run on.
 unsigned usable_processors();
@@ -14,9 +18,16 @@ unsigned usable_processors();
 /// Bytes of memory this process may use: the smaller of the machine's and the cgroup's (v1, v2).
 uint64_t memory_limit();
 
-/// Slots of one slot table under these settings: what `kv.bytes` holds, or a quarter of the memory
-/// limit, but not more than all seats could ever fill. At least 0; the caller refuses too few.
-uint32_t slots_for(const config::settings& options, const model::model_spec& spec);
+/// Slots of one slot table under these settings: what `kv.bytes` holds, or an equal share of
+/// `available` bytes for all members of the pool, but not more than all seats could ever fill. At
+/// least 0; the caller refuses too few.
+uint32_t slots_for(const config::settings& options, const model::model_spec& spec,
+                   uint64_t available);
+
+/// Slots of a prefill worker's own KV: what `pools.prefill.kv_bytes` holds, or one prompt of the
+/// longest kind and eight chunks; not more than there are in the pool of `pool_slots` per table.
+uint32_t prefill_slots(const config::settings& options, const model::model_spec& spec,
+                       uint32_t pool_slots);
 
 /// Bytes that one member of the attention pool needs per slot.
 uint64_t slot_bytes(const config::settings& options, const model::model_spec& spec);

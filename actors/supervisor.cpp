@@ -1,5 +1,8 @@
 #include "actors/supervisor.hpp"
 
+#include "actors/error.hpp"
+#include "actors/worker_messages.hpp"
+
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -18,7 +21,7 @@ void end_children(supervisor_ptr self) {
     self->send_exit(*it, caf::exit_reason::user_shutdown);
 }
 
-void on_end(supervisor_ptr self, const std::string& reason);
+void on_end(supervisor_ptr self, const std::string& reason, bool killed);
 
 void start(supervisor_ptr self) {
   auto& st = self->state;
@@ -26,20 +29,76 @@ void start(supervisor_ptr self) {
   try {
     st.children = st.what.start(self, ++st.generation);
   } catch (const std::exception& error) {
-    on_end(self, error.what());
+    on_end(self, error.what(), false);
     return;
   }
   for (auto& child : st.children) self->monitor(caf::actor_cast<caf::actor_addr>(child));
 }
 
-void on_end(supervisor_ptr self, const std::string& reason) {
+void begin(supervisor_ptr self) {
+  auto& st = self->state;
+  ++st.restart; // one that was put off has been overtaken: it would start a second generation
+  if (!st.what.prepare) {
+    start(self);
+    return;
+  }
+  st.waiting = true;
+  st.what.prepare(self, [self, mine = ++st.preparation](std::optional<std::string> why) {
+    auto& now = self->state;
+    if (now.stopping || mine != now.preparation) return;
+    if (!why) {
+      start(self);
+      return;
+    }
+    spdlog::warn("supervisor waits subtree={} reason=\"{}\"", now.what.name, *why);
+    self->delayed_send(self, now.policy->next_delay(0.5), restart_atom_v, ++now.restart);
+  });
+}
+
+/// What the children need is gone, by no fault of theirs.
+void on_lost(supervisor_ptr self, const epoch_lost& x) {
+  auto& st = self->state;
+  if (st.stopping) return;
+  end_children(self);
+  if (!x.grown) {
+    st.policy->on_loss(self->clock().now());
+    st.what.on_trouble(false, x.role);
+  }
+  spdlog::warn("supervisor starts anew subtree={} reason=\"{}\"", st.what.name, x.reason);
+  begin(self);
+}
+
+/// The links are to be made anew: no fault of the children either, but it may happen again at once.
+void on_cut(supervisor_ptr self, const std::string& reason) {
   auto& st = self->state;
   end_children(self);
-  const auto verdict = st.policy->on_exit(self->clock().now());
+  st.policy->on_loss(self->clock().now());
+  st.what.on_trouble(false, {});
+  const auto delay = st.policy->next_delay(0.5);
+  spdlog::warn("supervisor connects anew subtree={} delay_ms={} reason=\"{}\"", st.what.name,
+               delay.count(), reason);
+  st.waiting = true;
+  self->delayed_send(self, delay, restart_atom_v, ++st.restart);
+}
+
+/// `killed`: from outside; no request is the reason for that.
+void on_end(supervisor_ptr self, const std::string& reason, bool killed) {
+  auto& st = self->state;
+  end_children(self);
+  const auto now = self->clock().now();
+  const auto budget =
+      st.what.on_fault && !killed ? st.what.on_fault() : suspect_board::budget::counts;
+  if (budget == suspect_board::budget::explained) st.policy->forgive();
+  auto verdict = scheduler::restart_verdict::restart;
+  if (budget == suspect_board::budget::counts)
+    verdict = st.policy->on_exit(now);
+  else
+    st.policy->on_loss(now);
   const bool given_up = verdict == scheduler::restart_verdict::escalate;
-  st.what.on_trouble(given_up);
+  st.what.on_trouble(given_up, {});
   if (given_up) {
     spdlog::critical("supervisor gives up subtree={} reason=\"{}\"", st.what.name, reason);
+    if (st.what.on_stop) st.what.on_stop();
     self->quit(caf::make_error(caf::sec::runtime_error, st.what.name + ": " + reason));
     return;
   }
@@ -49,7 +108,7 @@ void on_end(supervisor_ptr self, const std::string& reason) {
   spdlog::error("supervisor restarts subtree={} delay_ms={} reason=\"{}\"", st.what.name,
                 delay.count(), reason);
   st.waiting = true;
-  self->delayed_send(self, delay, restart_atom_v);
+  self->delayed_send(self, delay, restart_atom_v, ++st.restart);
 }
 
 } // namespace
@@ -64,18 +123,23 @@ caf::behavior supervisor(caf::stateful_actor<supervisor_state>* self, subtree wh
       return caf::actor_cast<caf::actor_addr>(child) == down.source;
     });
     if (st.stopping || st.waiting || !ours) return;
-    on_end(self, self->system().render(down.reason));
+    if (down.reason == ec::link_cut)
+      on_cut(self, self->system().render(down.reason));
+    else
+      on_end(self, self->system().render(down.reason), down.reason == caf::exit_reason::kill);
   });
   self->set_exit_handler([self](const caf::exit_msg& x) {
     self->state.stopping = true;
     end_children(self);
+    if (self->state.what.on_stop) self->state.what.on_stop();
     self->quit(x.reason);
   });
-  start(self);
+  begin(self);
   return {
-      [self](restart_atom) {
-        if (!self->state.stopping) start(self);
+      [self](restart_atom, uint64_t which) {
+        if (!self->state.stopping && which == self->state.restart) begin(self);
       },
+      [self](const epoch_lost& x) { on_lost(self, x); },
   };
 }
 

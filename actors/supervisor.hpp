@@ -1,6 +1,7 @@
 /// SUPERVISOR: restart or escalate. The policy is pure; the supervisor only obeys.
 #pragma once
 
+#include "actors/suspect_board.hpp"
 #include "scheduler/restart_policy.hpp"
 
 #include <caf/all.hpp>
@@ -16,12 +17,24 @@ namespace lamella::actors {
 /// Children that share a fate, and how they are made.
 struct subtree {
   std::string name;
+  /// Gets ready what `start` needs, then calls `ready` on the supervisor's thread: with nothing, or
+  /// with why it cannot be had now (it is tried again after a delay and counts for nothing). May be
+  /// empty.
+  std::function<void(caf::event_based_actor*,
+                     std::function<void(std::optional<std::string>)> ready)>
+      prepare;
   /// Starts all children and returns them in the order of their start. Called again, with the next
   /// number, after one of them has ended. May throw; that counts as an end.
   std::function<std::vector<caf::strong_actor_ptr>(caf::event_based_actor*, uint64_t generation)>
       start;
-  /// Something has ended and will be started again, or is given up.
-  std::function<void(bool given_up)> on_trouble;
+  /// Something has ended and will be started again, or is given up. `role`: of the worker that was
+  /// lost; empty when a child ended.
+  std::function<void(bool given_up, const std::string& role)> on_trouble;
+  /// What an end of a child by its own fault means for the restarts that are allowed. May be empty:
+  /// each one counts.
+  std::function<suspect_board::budget()> on_fault;
+  /// The supervisor ends: so must what outlives its children. May be empty.
+  std::function<void()> on_stop;
 };
 
 struct supervisor_state {
@@ -29,13 +42,16 @@ struct supervisor_state {
   std::optional<scheduler::restart_policy> policy;
   std::vector<caf::strong_actor_ptr> children;
   uint64_t generation = 0;
+  uint64_t preparation = 0; ///< the newest one; answers to older ones are ignored
+  uint64_t restart = 0;     ///< the newest one that was put off; older ones are ignored
   bool stopping = false;
   bool waiting = false; ///< between an end and the restart
   const char* name = "supervisor";
 };
 
 /// One for all: when a child ends, the others are ended and all are started anew, with a growing
-/// delay; more than the policy allows, and the supervisor ends itself with the reason. On an exit
+/// delay; more than the policy allows, and the supervisor ends itself with the reason. `epoch_lost`
+/// starts all anew as well, at once, and counts for nothing (decision 30). On an exit
 /// message the children go first. Keep a strong handle to it: CAF drops an actor nobody holds.
 caf::behavior supervisor(caf::stateful_actor<supervisor_state>* self, subtree what,
                          scheduler::restart_policy policy);

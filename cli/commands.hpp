@@ -70,10 +70,17 @@ std::span<const command> commands();
 std::string group_summary(const std::string& group);
 
 run_function setup_serve(CLI::App& app);
+run_function setup_worker(CLI::App& app);
 run_function setup_chat(CLI::App& app);
 run_function setup_status(CLI::App& app);
 run_function setup_bench_serve(CLI::App& app);
+run_function setup_chaos(CLI::App& app);
 run_function setup_bench_decode(CLI::App& app);
+run_function setup_bench_agreement(CLI::App& app);
+run_function setup_doctor(CLI::App& app);
+run_function setup_simulate(CLI::App& app);
+run_function setup_plan(CLI::App& app);
+run_function setup_bench_channel(CLI::App& app);
 run_function setup_model_fetch(CLI::App& app);
 run_function setup_model_inspect(CLI::App& app);
 run_function setup_model_slices(CLI::App& app);

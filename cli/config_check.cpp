@@ -99,7 +99,7 @@ plan make_plan(const config::settings& s, problems& found) {
     made.architecture = spec.architecture;
     made.weight_bytes = std::filesystem::file_size(path);
     made.slot_bytes = actors::slot_bytes(s, spec);
-    made.slots = actors::slots_for(s, spec);
+    made.slots = actors::slots_for(s, spec, actors::memory_limit() / 4);
   } catch (const std::exception& e) {
     found.push_back({"model.path: " + std::string{e.what()}, "get the file again"});
     return made;

@@ -3,6 +3,7 @@
 #include "cli/app.hpp"
 #include "cli/commands.hpp"
 #include "config/options.hpp"
+#include "net/failpoint.hpp"
 
 namespace lamella::cli {
 
@@ -33,6 +34,26 @@ void add_key_flag(CLI::App& app, configuration_flags& flags, const std::string& 
   const auto* option = config::find_option(key);
   app.add_option(flag, value.second, (option ? option->sentence + " " : "") + "(" + key + ")")
       ->type_name(value_name);
+}
+
+std::shared_ptr<std::vector<std::string>> add_failpoint_flag(CLI::App& app) {
+  auto texts = std::make_shared<std::vector<std::string>>();
+  app.add_option("--failpoint", *texts,
+                 "For tests: fail at a place, such as worker.launch=0.01:crash or "
+                 "link.send=1:delay:20; may be repeated")
+      ->type_name("NAME=PROBABILITY:ACTION[:ARGUMENT]")
+      ->allow_extra_args(false);
+  return texts;
+}
+
+void arm_failpoints(const std::vector<std::string>& texts) {
+  for (const auto& text : texts) try {
+      net::arm_failpoint(text);
+    } catch (const std::invalid_argument& e) {
+      throw command_error{exit_usage, std::string{"--failpoint: "} + e.what(),
+                          "write it as NAME=PROBABILITY:ACTION[:ARGUMENT]; there are "
+                              + net::failpoint_names()};
+    }
 }
 
 config::loaded load_configuration(const config::inputs& from) {

@@ -31,6 +31,12 @@ std::shared_ptr<configuration_flags> add_configuration_flags(CLI::App& app);
 void add_key_flag(CLI::App& app, configuration_flags& flags, const std::string& flag,
                   const std::string& key, const std::string& value_name);
 
+/// Adds `--failpoint`; what it was given comes with parsing.
+std::shared_ptr<std::vector<std::string>> add_failpoint_flag(CLI::App& app);
+
+/// Arms them, for this process and those that it starts. Throws command_error (2).
+void arm_failpoints(const std::vector<std::string>& texts);
+
 /// Reads everything; prints warnings. Throws command_error with all problems (66 when a file is
 /// missing, else 78).
 config::loaded load_configuration(const configuration_flags& flags);

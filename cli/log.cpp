@@ -34,6 +34,12 @@ spdlog::level::level_enum level_of(config::log_level level) {
 /// The message as the inside of a JSON string: spdlog's pattern cannot escape it.
 class json_formatter final : public spdlog::formatter {
 public:
+  explicit json_formatter(const std::string& name)
+      : name_{name}, frame_{std::make_unique<spdlog::pattern_formatter>(
+                         R"({"ts":"%Y-%m-%dT%H:%M:%S.%fZ","level":"%l",)"
+                             + (name.empty() ? std::string{} : R"("worker":")" + name + R"(",)")
+                             + R"("msg":")",
+                         spdlog::pattern_time_type::utc, "")} {}
   void format(const spdlog::details::log_msg& x, spdlog::memory_buf_t& out) override {
     frame_->format(x, out);
     for (char c : x.payload) {
@@ -51,17 +57,17 @@ public:
     out.append(end.data(), end.data() + end.size());
   }
   std::unique_ptr<spdlog::formatter> clone() const override {
-    return std::make_unique<json_formatter>();
+    return std::make_unique<json_formatter>(name_);
   }
 
 private:
-  std::unique_ptr<spdlog::pattern_formatter> frame_ = std::make_unique<spdlog::pattern_formatter>(
-      R"({"ts":"%Y-%m-%dT%H:%M:%S.%fZ","level":"%l","msg":")", spdlog::pattern_time_type::utc, "");
+  std::string name_;
+  std::unique_ptr<spdlog::pattern_formatter> frame_;
 };
 
 } // namespace
 
-void configure_log(const config::log_settings& settings, bool quiet) {
+void configure_log(const config::log_settings& settings, bool quiet, const std::string& name) {
   const bool terminal = is_terminal(STDERR_FILENO);
   const bool json = settings.format == config::log_format::json
                     || (settings.format == config::log_format::automatic && !terminal);
@@ -73,9 +79,9 @@ void configure_log(const config::log_settings& settings, bool quiet) {
     sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
   auto logger = std::make_shared<spdlog::logger>("lamella", std::move(sink));
   if (json)
-    logger->set_formatter(std::make_unique<json_formatter>());
+    logger->set_formatter(std::make_unique<json_formatter>(name));
   else
-    logger->set_pattern("%H:%M:%S.%e %^%-5l%$ %v");
+    logger->set_pattern("%H:%M:%S.%e %^%-5l%$ " + (name.empty() ? name : name + " ") + "%v");
   logger->set_level(quiet ? spdlog::level::warn : level_of(settings.level));
   logger->flush_on(spdlog::level::info);
   spdlog::set_default_logger(std::move(logger));

@@ -3,10 +3,14 @@
 
 #include "config/settings.hpp"
 
+#include <string>
+
 namespace lamella::cli {
 
 /// Lines to standard error: text on a terminal, JSON elsewhere, unless the settings say otherwise.
-/// `quiet` keeps warnings and errors only (for commands that print results).
-void configure_log(const config::log_settings& settings, bool quiet = false);
+/// `quiet` keeps warnings and errors only (for commands that print results). `name` stands in every
+/// line: processes that share a terminal are told apart by it; empty for none. Visible ASCII only.
+void configure_log(const config::log_settings& settings, bool quiet = false,
+                   const std::string& name = {});
 
 } // namespace lamella::cli

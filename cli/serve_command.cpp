@@ -10,7 +10,11 @@ run_function setup_serve(CLI::App& app) {
   auto flags = add_configuration_flags(app);
   add_key_flag(app, *flags, "--model", "model.path", "FILE");
   add_key_flag(app, *flags, "--listen", "http.listen", "HOST:PORT");
-  return [flags] { return serve(load_configuration(*flags).value); };
+  auto failpoints = add_failpoint_flag(app);
+  return [flags, failpoints] {
+    arm_failpoints(*failpoints);
+    return serve(load_configuration(*flags).value);
+  };
 }
 
 } // namespace lamella::cli

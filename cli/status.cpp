@@ -1,6 +1,7 @@
 /// `lamella status`: what a running server is doing, from its admin listener.
 #include "cli/app.hpp"
 #include "cli/client.hpp"
+#include "cli/status_tree.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -21,6 +22,7 @@ struct status_options {
   std::string admin = "127.0.0.1:8001";
   std::string api_key_file;
   bool json = false;
+  bool tree = false;
   double wait_seconds = 0;
 };
 
@@ -29,6 +31,7 @@ class table {
 public:
   explicit table(std::vector<std::string> head) { rows_.push_back(std::move(head)); }
   void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  bool empty() const { return rows_.size() == 1; }
   void print() const {
     std::vector<size_t> widths(rows_.front().size(), 0);
     for (const auto& row : rows_)
@@ -68,6 +71,13 @@ void print_status(const json_value& status) {
                  count_of(w, {"incarnation"}), count_of(w, {"pid"}),
                  text_or(w.find("device"), "-")});
   workers.print();
+  table links{{"FROM", "TO", "TIER", "RTT_US", "BYTES"}};
+  for (const auto& w : items_of(status, "workers"))
+    for (const auto& p : items_of(w, "peers"))
+      links.add({text_or(w.find("seat"), "-"), text_or(p.find("seat"), "-"),
+                 text_or(p.find("transport"), "-"), count_of(p, {"rtt_us"}),
+                 count_of(p, {"bytes"})});
+  if (!links.empty()) links.print();
   table pools{{"POOL", "EPOCH", "MEMBERS", "PARTITION", "FREE", "USED", "CACHED"}};
   for (const auto& p : items_of(status, "pools")) {
     const auto name = text_or(p.find("name"), "-");
@@ -144,6 +154,8 @@ int status(const status_options& options) {
   if (options.json) {
     std::fwrite(reply.body.data(), 1, reply.body.size(), stdout);
     if (!reply.body.ends_with('\n')) std::fputs("\n", stdout);
+  } else if (reply.status == ok && options.tree) {
+    std::fputs(status_tree(parse_answer(reply.body)).c_str(), stdout);
   } else if (reply.status == ok) {
     print_status(parse_answer(reply.body));
   }
@@ -164,7 +176,9 @@ run_function setup_status(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--api-key-file", options->api_key_file, "Send the first key of this file")
       ->type_name("FILE");
-  app.add_flag("--json", options->json, "Write the server's JSON as it is");
+  auto* json = app.add_flag("--json", options->json, "Write the server's JSON as it is");
+  app.add_flag("--tree", options->tree, "Draw who supervises whom, with seats and restarts")
+      ->excludes(json);
   constexpr double day = 86'400;
   app.add_option("--wait", options->wait_seconds, "Wait so long for the server to be ready")
       ->type_name("SECONDS")

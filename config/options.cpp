@@ -141,9 +141,10 @@ void add_pools(table& t) {
       {{partition::heads, "heads"}, {partition::requests, "requests"}},
       "What a shard holds: some KV heads of every request, or whole requests.",
       [](settings & s) -> auto& { return s.pools.attention.partition; });
-  t.integer(
-      "pools.attention.parity", reload::restart, 0, 1,
-      "Parity members beside the data members; needs partition: heads.",
+  t.plain(
+      "pools.attention.parity", option_kind::boolean, reload::restart,
+      "One more member holds the parity of the others, so that the KV of a lost one need not be "
+      "computed again; needs partition: heads and workers as processes.",
       [](settings & s) -> auto& { return s.pools.attention.parity; });
   t.bytes(
       "pools.attention.kv_bytes", reload::restart, mib, 64 * tib,
@@ -152,6 +153,23 @@ void add_pools(table& t) {
   add_pool(
       t, "prefill", "prefill workers; 0 leaves prompts to the model replicas", 0,
       [](settings & s) -> auto& { return s.pools.prefill; });
+  t.choice<prefill_attention>(
+      "pools.prefill.attention", reload::restart,
+      {{prefill_attention::automatic, "auto"},
+       {prefill_attention::own, "own"},
+       {prefill_attention::shards, "shards"}},
+      "Who attends to prompts: a prefill worker with KV of its own, which the shards then pull, or "
+      "the shards; auto takes its own where prefill workers are processes.",
+      [](settings & s) -> auto& { return s.pools.prefill.attention; });
+  t.bytes(
+      "pools.prefill.kv_bytes", reload::restart, mib, 64 * tib,
+      "KV of a prefill worker of its own; auto takes room for the longest prompt and some chunks.",
+      [](settings & s) -> auto& { return s.pools.prefill.kv_bytes; });
+  t.integer(
+      "pools.prefill.serialize_below_tokens", reload::restart, 0, 16 * mib,
+      "Prompts shorter than this are pulled when they are computed, others layer by layer "
+      "meanwhile.",
+      [](settings & s) -> auto& { return s.pools.prefill.serialize_below_tokens; });
 }
 
 void add_engine(table& t) {
@@ -202,8 +220,44 @@ void add_engine(table& t) {
        {transport::verbs_gpudirect, "verbs_gpudirect"},
        {transport::mlx5_proxy, "mlx5_proxy"},
        {transport::fhbn, "fhbn"}},
-      "Data plane between replicas and shards; auto takes the fastest that works.",
+      "Data plane between replicas and shards; auto takes the fastest that works: shared memory "
+      "on one host, RDMA adapters that reach each other, TCP.",
       [](settings & s) -> auto& { return s.net.transport; });
+  t.plain(
+      "net.listen", option_kind::address, reload::restart,
+      "Data plane of this process's own replicas and shards, for workers of other hosts.",
+      [](settings & s) -> auto& { return s.net.listen; });
+}
+
+void add_control(table& t) {
+  t.plain(
+      "control.listen", option_kind::address, reload::restart,
+      "Where worker processes join; beyond loopback it needs mutual TLS.",
+      [](settings & s) -> auto& { return s.control.listen; });
+  t.plain(
+      "control.secret_file", option_kind::path, reload::restart,
+      "File with the secret that workers must know; one per line, two while it is replaced.",
+      [](settings & s) -> auto& { return s.control.secret_file; });
+  t.plain(
+      "control.tls_certificate", option_kind::path, reload::restart,
+      "Certificate (PEM) shown to workers.",
+      [](settings & s) -> auto& { return s.control.tls_certificate; });
+  t.plain(
+      "control.tls_key", option_kind::path, reload::restart,
+      "Private key (PEM) of the certificate.",
+      [](settings & s) -> auto& { return s.control.tls_key; });
+  t.plain(
+      "control.tls_ca", option_kind::path, reload::restart,
+      "Certificate authority (PEM) that must have signed the workers' certificates.",
+      [](settings & s) -> auto& { return s.control.tls_ca; });
+  t.seconds(
+      "control.heartbeat_seconds", reload::restart, 10, 60 * second,
+      "Time between heartbeats, the same for all processes.",
+      [](settings & s) -> auto& { return s.control.heartbeat; });
+  t.seconds(
+      "control.dead_seconds", reload::restart, second / 10, 600 * second,
+      "Silence after which a process is taken for dead.",
+      [](settings & s) -> auto& { return s.control.dead; });
 }
 
 void add_limits(table& t) {
@@ -309,6 +363,7 @@ std::vector<option> make_table() {
   add_model(t);
   add_pools(t);
   add_engine(t);
+  add_control(t);
   add_limits(t);
   add_operations(t);
   return t.take();

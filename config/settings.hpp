@@ -20,6 +20,10 @@ enum class placement : uint8_t { in_process, local, remote };
 /// How an attention pool is cut: KV heads of every request, or whole requests per member.
 enum class partition : uint8_t { heads, requests };
 
+/// Where prompts are attended to: in the prefill worker's own KV, from which the shards pull, or in
+/// the shards. `automatic`: its own where prefill workers are processes.
+enum class prefill_attention : uint8_t { automatic, own, shards };
+
 /// Element type of KV rows, and of values that cross from replica to shard.
 enum class number_type : uint8_t { f16, f32 };
 
@@ -85,9 +89,20 @@ struct model_pool_settings : pool_settings {
   uint32_t tensor_parallel = 1; ///< devices per replica
 };
 
+struct prefill_pool_settings : pool_settings {
+  prefill_attention attention = prefill_attention::automatic;
+  std::optional<uint64_t> kv_bytes;      ///< of a worker's own KV; nothing: room for a few prompts
+  uint32_t serialize_below_tokens = 512; ///< shorter prompts are pulled when they are done
+
+  /// Whether prompts run on seats of their own; else on the model replicas.
+  bool has_seats() const {
+    return attention == prefill_attention::own || placement != placement::in_process;
+  }
+};
+
 struct attention_pool_settings : pool_settings {
   config::partition partition = partition::heads;
-  uint32_t parity = 0;              ///< parity members beside the data members
+  bool parity = false;              ///< one more member holds the parity of the others
   std::optional<uint64_t> kv_bytes; ///< per member; nothing: `kv.bytes`
 };
 
@@ -102,7 +117,22 @@ struct attention_pools_settings : attention_pool_settings {
 struct pools_settings {
   model_pool_settings model;
   attention_pools_settings attention;
-  pool_settings prefill;
+  prefill_pool_settings prefill;
+
+  /// Whether prefill workers attend with KV of their own, which the shards pull. Not where a pool
+  /// has parity, which is made of what is sent to the shards.
+  bool prefill_owns_kv() const {
+    return prefill.attention == prefill_attention::own
+           || (prefill.attention == prefill_attention::automatic
+               && prefill.placement != placement::in_process && !attention.parity);
+  }
+
+  /// Does any pool live there?
+  bool any(config::placement where) const {
+    return model.placement == where || attention.placement == where || prefill.placement == where;
+  }
+  /// Is there anything but this process?
+  bool distributed() const { return any(placement::local) || any(placement::remote); }
 };
 
 struct kv_settings {
@@ -125,8 +155,20 @@ struct batching_settings {
   uint32_t batches_for(uint32_t replicas) const { return batches.value_or(replicas); }
 };
 
+/// Where worker processes join, and what both sides must agree on.
+struct control_settings {
+  std::string listen = "127.0.0.1:0"; ///< port 0: any; only local children can know it
+  std::filesystem::path secret_file;  ///< empty: a fresh secret, for local children alone
+  std::filesystem::path tls_certificate, tls_key, tls_ca;
+  milliseconds heartbeat{100}; ///< `heartbeat_seconds`
+  milliseconds dead{1000};     ///< `dead_seconds`: silence that means death
+
+  bool tls() const { return !tls_certificate.empty() && !tls_key.empty() && !tls_ca.empty(); }
+};
+
 struct net_settings {
   config::transport transport = transport::automatic;
+  std::string listen = "127.0.0.1:0"; ///< of this process's own seats, for workers of other hosts
 };
 
 /// What one request may ask for, and how much may wait.
@@ -188,6 +230,7 @@ struct settings {
   kv_settings kv;
   numerics_settings numerics;
   batching_settings batching;
+  control_settings control;
   net_settings net;
   limits_settings limits;
   shutdown_settings shutdown;

@@ -10,7 +10,11 @@ constexpr std::align_val_t alignment{64};
 constexpr size_t smallest_block = size_t{1} << 20;
 } // namespace
 
-void arena::aligned_delete::operator()(std::byte* p) const { ::operator delete(p, alignment); }
+arena::arena()
+    : arena{[](size_t bytes) {
+        return std::shared_ptr<std::byte>{static_cast<std::byte*>(::operator new(bytes, alignment)),
+                                          [](std::byte* p) { ::operator delete(p, alignment); }};
+      }} {}
 
 void* arena::allocate_bytes(size_t bytes) {
   bytes = (bytes + 63) / 64 * 64;
@@ -25,9 +29,7 @@ void* arena::allocate_bytes(size_t bytes) {
     used_ = 0;
   }
   auto size = std::max({bytes, smallest_block, capacity()});
-  blocks_.push_back({std::unique_ptr<std::byte, aligned_delete>{
-                         static_cast<std::byte*>(::operator new(size, alignment))},
-                     size});
+  blocks_.push_back({source_(size), size});
   block_ = blocks_.size() - 1;
   used_ = bytes;
   return blocks_.back().data.get();

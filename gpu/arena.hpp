@@ -2,14 +2,22 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <vector>
 
 namespace lamella::gpu {
 
-/// Hands out 64-byte aligned memory by bumping a pointer. Not thread-safe: allocate before forking.
+/// Hands out memory by bumping a pointer. Not thread-safe: allocate before forking.
 class arena {
 public:
+  /// Where blocks come from: at least so many bytes, 64-byte aligned. Throws std::bad_alloc.
+  using block_source = std::function<std::shared_ptr<std::byte>(size_t bytes)>;
+
+  /// Blocks of the heap.
+  arena();
+  explicit arena(block_source source) : source_{std::move(source)} {}
+
   /// Takes back everything allocated after its construction.
   class scope {
   public:
@@ -46,13 +54,11 @@ public:
   size_t capacity() const;
 
 private:
-  struct aligned_delete {
-    void operator()(std::byte* p) const;
-  };
   struct block {
-    std::unique_ptr<std::byte, aligned_delete> data;
+    std::shared_ptr<std::byte> data;
     size_t size;
   };
+  block_source source_;
   std::vector<block> blocks_;
   size_t block_ = 0; ///< index of the block in use
   size_t used_ = 0;  ///< bytes used of it

@@ -4,6 +4,8 @@
 #include "gpu/channel.hpp"
 #include "gpu/device.hpp"
 #include "gpu/kv_cache.hpp"
+#include "gpu/kv_hand_over.hpp"
+#include "gpu/qkv_watch.hpp"
 
 #include <memory>
 #include <vector>
@@ -19,6 +21,11 @@ struct attention_launch {
   half_type wire = half_type::f16;
   std::vector<attention_span> spans;
   std::vector<slot_run> runs;
+  std::shared_ptr<qkv_watch> watch{}; ///< of the shard; null: nobody asks
+  /// Of a prefill worker's own shard: whom it tells what is written, and, by shard, the newest pull
+  /// (0: none) whose offer must have read a layer before it is written again.
+  std::shared_ptr<kv_hand_over> hand_over{};
+  std::vector<uint64_t> fences{};
 };
 
 /// Per layer: Q arrives, the old slots are attended to; K and V arrive, they are appended, the new
@@ -32,18 +39,15 @@ public:
 
   progress advance(kernel_context context) override;
 
-  /// Time spent in steps so far, waiting not counted.
-  clock::duration busy() const { return busy_; }
-
   /// Payload bytes sent so far.
   uint64_t bytes_sent() const { return bytes_sent_; }
 
 private:
-  progress step(kernel_context context);
   enum class phase : uint8_t { queries, keys_values };
 
   progress on_queries(kernel_context context);
   progress on_keys_values(kernel_context context);
+  bool may_write() const;
   attention_args args() const;
 
   std::shared_ptr<const kv_cache> cache_;
@@ -51,12 +55,12 @@ private:
   attention_launch launch_;
   std::shared_ptr<channel_receiver> from_;
   std::shared_ptr<channel_sender> to_;
+  qkv_watch::presence presence_;
   float* state_ = nullptr;
   uint32_t layer_ = 0;
   phase phase_ = phase::queries;
   const std::byte* q_ = nullptr;
   uint64_t bytes_sent_ = 0;
-  clock::duration busy_{0};
 };
 
 } // namespace lamella::gpu

@@ -5,8 +5,10 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 
 namespace lamella::gpu {
@@ -18,6 +20,7 @@ enum class work_status : uint8_t {
   done,
   aborted,  ///< stream::abort, or the stream was destroyed
   deadline, ///< a wait inside it outlived the deadline
+  cut,      ///< a channel it waits for has ended (channel_ended)
   failed,   ///< an exception; the device is to be treated as lost
 };
 
@@ -33,6 +36,14 @@ public:
 
   /// Runs the next step. `blocked`: nothing was done, the peer has not spoken yet.
   virtual progress advance(kernel_context context) = 0;
+
+  /// Time of the device spent so far; final when the mark fires. On the host waiting is not
+  /// counted; on a device with queues it is the time from the first kernel to the last.
+  clock::duration busy() const { return busy_; }
+  void add_busy(clock::duration x) { busy_ += x; } ///< for the device's stream alone
+
+private:
+  clock::duration busy_{0};
 };
 
 /// Work in order. Thread-safe.
@@ -59,6 +70,28 @@ public:
   virtual void trim() = 0;
 };
 
+/// A number that only grows: streams of one device raise it and wait for it, as often as they like.
+class counter {
+public:
+  virtual ~counter() = default;
+
+  /// A step of a stream: at least `value`, once everything before it in the stream is done.
+  virtual void raise(uint64_t value) = 0;
+
+  /// A step of a stream: whether it is at least `value`. A device with queues says yes and puts the
+  /// wait into the stream's queue.
+  virtual bool reached(uint64_t value) = 0;
+
+  /// From outside of streams, for work that will not raise it any more: at least `value`.
+  virtual void skip(uint64_t value) = 0;
+};
+
+struct ring_place;
+struct ring_identity;
+class channel_sender;
+class channel_receiver;
+class doorbell;
+
 class device {
 public:
   virtual ~device() = default;
@@ -68,6 +101,30 @@ public:
   virtual std::unique_ptr<stream> make_stream(std::string name) = 0;
   /// Throws std::bad_alloc.
   virtual std::unique_ptr<memory> allocate(size_t bytes) = 0;
+
+  /// Bytes that allocate() could still give; of the host all that the machine has.
+  virtual uint64_t free_bytes() const = 0;
+
+  /// Copies host memory to memory of this device, and back; waits until it is done.
+  virtual void write(std::byte* to, std::span<const std::byte> from) = 0;
+  virtual void read(std::span<std::byte> to, const std::byte* from) = 0;
+
+  /// Whether its streams are run by threads of the host, on the host's memory.
+  virtual bool on_host() const = 0;
+
+  /// Zeroed memory for a ring (gpu/ring.hpp) between a stream of this device and one of `peer`.
+  virtual std::shared_ptr<std::byte> ring_memory(size_t bytes, const device& peer) = 0;
+
+  /// The ends of such a ring as streams of this device use them.
+  virtual std::shared_ptr<channel_sender> make_sender(ring_place place, ring_identity self) = 0;
+  virtual std::shared_ptr<channel_receiver> make_receiver(ring_place place) = 0;
+
+  /// From 0; values stay below 2^48.
+  virtual std::shared_ptr<counter> make_counter() = 0;
+
+  /// What others ring when they have something for a stream of this device; null where no thread
+  /// sleeps for it.
+  virtual std::shared_ptr<doorbell> bell() = 0;
 };
 
 } // namespace lamella::gpu

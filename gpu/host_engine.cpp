@@ -1,9 +1,15 @@
 #include "gpu/host_engine.hpp"
 
+#include "gpu/host_memory_device.hpp"
+
+#include "gpu/channel.hpp"
+#include "gpu/poll_patience.hpp"
+
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <condition_variable>
+#include <cstring>
 #include <deque>
 #include <mutex>
 #include <new>
@@ -17,7 +23,7 @@
 namespace lamella::gpu {
 
 std::string_view to_string(work_status status) {
-  constexpr std::array<std::string_view, 4> names{"done", "aborted", "deadline", "failed"};
+  constexpr std::array<std::string_view, 5> names{"done", "aborted", "deadline", "cut", "failed"};
   return names[static_cast<size_t>(status)];
 }
 
@@ -25,6 +31,10 @@ namespace {
 
 /// An engine that has had nothing to do for so long gives its scratch memory back.
 constexpr std::chrono::seconds idle_before_release{2};
+
+/// Somebody outside could take the bell's flag away without ringing: no job waits longer than this
+/// without another look.
+constexpr std::chrono::milliseconds longest_sleep{100};
 
 /// Anonymous pages: resident only once touched, huge where the system likes.
 class host_memory final : public memory {
@@ -86,7 +96,7 @@ struct host_engine::impl {
       for (auto& s : streams)
         for (auto& j : s->jobs) j.aborted = true;
     }
-    wake.notify_one();
+    bell->ring();
     driver.join();
   }
 
@@ -114,18 +124,34 @@ struct host_engine::impl {
     return best;
   }
 
-  /// Nothing can advance: until something is launched, or the first deadline has passed.
+  /// Nothing can advance: polls for a while if a channel from outside may speak, then sleeps until
+  /// the bell rings or the first deadline has passed. The mutex is free meanwhile.
   void wait(std::unique_lock<std::mutex>& lock) {
     auto until = clock::time_point::max();
+    bool idle = true;
     for (auto& s : streams)
-      if (!s->jobs.empty()) until = std::min(until, s->jobs.front().deadline);
-    if (until == clock::time_point::max()) {
-      if (holds_memory && wake.wait_for(lock, idle_before_release) == std::cv_status::timeout)
-        release_memory();
-      else if (!holds_memory)
-        wake.wait(lock);
-    } else if (wake.wait_until(lock, until) == std::cv_status::timeout) {
-      expire(lock);
+      if (!s->jobs.empty()) {
+        until = std::min(until, s->jobs.front().deadline);
+        idle = false;
+      }
+    const bool outside = bell->outside.load(std::memory_order_relaxed) != 0;
+    if (!idle && outside && patience.poll()) {
+      lock.unlock();
+      patience.pause();
+      lock.lock();
+    } else if (!armed) {
+      seen = bell->arm();
+      armed = true; // and look once more: what came before this may not have rung
+    } else {
+      if (idle && holds_memory) until = clock::now() + idle_before_release;
+      if (!idle && outside) until = std::min(until, clock::now() + longest_sleep);
+      if (!idle && bell->silent.load(std::memory_order_relaxed) != 0)
+        until = std::min(until, clock::now() + doorbell::nap);
+      lock.unlock();
+      bell->wait(seen, until);
+      lock.lock();
+      armed = false;
+      if (clock::now() >= until) idle ? release_memory() : expire(lock);
     }
     unblock();
   }
@@ -163,23 +189,28 @@ struct host_engine::impl {
     lock.unlock();
     const auto began = clock::now();
     auto outcome = work::progress::done;
-    bool failed = false;
+    auto ended_badly = work_status::done;
     try {
       arena::scope scratch_scope{scratch};
       holds_memory = true;
       outcome = what->advance({workers, scratch, &s.workspace});
+    } catch (const channel_ended&) {
+      ended_badly = work_status::cut;
     } catch (...) {
-      failed = true; // reported by the mark; the executor treats the device as lost
+      ended_badly = work_status::failed; // the executor treats the device as lost
     }
-    what.reset(); // if this was the last owner, its destructor must not find the mutex taken
+    if (const auto delay = extra_us.load(std::memory_order_relaxed); delay != 0)
+      std::this_thread::sleep_for(std::chrono::microseconds{delay});
     const auto ended = clock::now();
+    what->add_busy(ended - began);
+    what.reset(); // if this was the last owner, its destructor must not find the mutex taken
     step_count.fetch_add(1, std::memory_order_relaxed);
     lock.lock();
     busy = nullptr;
     if (s.gone) return;
     s.used += ended - began;
-    if (failed) {
-      end_front(s, work_status::failed, lock);
+    if (ended_badly != work_status::done) {
+      end_front(s, ended_badly, lock);
     } else if (outcome == work::progress::blocked) {
       s.blocked = true;
       // The engine may never come to wait() while other streams have something to do.
@@ -188,6 +219,7 @@ struct host_engine::impl {
     } else if (outcome == work::progress::done) {
       end_front(s, work_status::done, lock);
     }
+    patience.rewarded();
     unblock(); // what this step sent may be what another stream waits for
   }
 
@@ -209,14 +241,19 @@ struct host_engine::impl {
   arena scratch;
   bool holds_memory = false; ///< used by the driver alone
   std::mutex mutex;
-  std::condition_variable wake, left;
+  std::condition_variable left;
+  std::shared_ptr<doorbell> bell = std::make_shared<doorbell>();
   std::vector<std::shared_ptr<stream_state>> streams;
   /// The highest use a stream has been picked with. A stream that was idle starts here, not with a
   /// credit of idle time that would let it starve the others, even those between two launches.
   clock::duration level{0};
+  poll_patience patience; ///< this and the next two are used by the driver alone
+  bool armed = false;
+  uint32_t seen = 0;
   stream_state* busy = nullptr; ///< the stream whose step or mark runs right now
   bool stopping = false;
   std::atomic<uint64_t> step_count{0};
+  std::atomic<int64_t> extra_us{0};
   std::thread driver;
 };
 
@@ -241,7 +278,7 @@ public:
       state_->gone = true;
     } else {
       for (auto& j : state_->jobs) j.aborted = true;
-      engine_.wake.notify_one();
+      engine_.bell->ring();
       engine_.left.wait(lock,
                         [this] { return state_->jobs.empty() && engine_.busy != state_.get(); });
     }
@@ -256,7 +293,7 @@ public:
       if (state_->jobs.empty()) state_->used = std::max(state_->used, engine_.level);
       state_->jobs.push_back({std::move(x), deadline, std::move(on_end), false});
     }
-    engine_.wake.notify_one();
+    engine_.bell->ring();
   }
 
   void abort() override {
@@ -264,7 +301,7 @@ public:
       std::lock_guard lock{engine_.mutex};
       for (auto& j : state_->jobs) j.aborted = true;
     }
-    engine_.wake.notify_one();
+    engine_.bell->ring();
   }
 
 private:
@@ -272,7 +309,7 @@ private:
   std::shared_ptr<stream_state> state_;
 };
 
-class host_device final : public device {
+class host_device final : public host_memory_device {
 public:
   host_device(host_engine::impl& engine, std::string name)
       : engine_{engine}, name_{std::move(name)} {}
@@ -286,6 +323,7 @@ public:
   std::unique_ptr<memory> allocate(size_t bytes) override {
     return std::make_unique<host_memory>(bytes);
   }
+  std::shared_ptr<doorbell> bell() override { return engine_.bell; }
 
 private:
   host_engine::impl& engine_;
@@ -303,9 +341,15 @@ std::unique_ptr<device> host_engine::make_device(std::string name) {
   return std::make_unique<host_device>(*impl_, std::move(name));
 }
 
+std::shared_ptr<doorbell> host_engine::bell() const { return impl_->bell; }
+
 unsigned host_engine::threads() const { return impl_->workers.size(); }
 
 const operators& host_engine::ops() const { return impl_->ops; }
+
+void host_engine::slow_down(std::chrono::microseconds per_step) {
+  impl_->extra_us.store(per_step.count(), std::memory_order_relaxed);
+}
 
 uint64_t host_engine::steps() const { return impl_->step_count.load(std::memory_order_relaxed); }
 

@@ -2,7 +2,9 @@
 #pragma once
 
 #include "gpu/device.hpp"
+#include "gpu/doorbell.hpp"
 
+#include <chrono>
 #include <memory>
 
 namespace lamella::gpu {
@@ -25,11 +27,19 @@ public:
   /// A device of this engine; must not outlive it.
   std::unique_ptr<device> make_device(std::string name);
 
+  /// To be rung when something happens that streams may wait for and that no stream of this engine
+  /// did: the channels of other processes and threads do. Lives as long as it is held.
+  std::shared_ptr<doorbell> bell() const;
+
   unsigned threads() const;
   const operators& ops() const;
 
   /// Steps taken since the start: a heartbeat that stands still when the engine hangs.
   uint64_t steps() const;
+
+  /// Every step takes so much longer from now on; 0: as long as it takes. For chaos and tests. Any
+  /// thread.
+  void slow_down(std::chrono::microseconds per_step);
 
   struct impl;
 

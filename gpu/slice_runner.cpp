@@ -1,6 +1,7 @@
 #include "gpu/slice_runner.hpp"
 
-#include <cstring>
+#include "gpu/parity_frames.hpp"
+
 #include <stdexcept>
 
 namespace lamella::gpu {
@@ -21,34 +22,39 @@ uint32_t slice_runner::rows_of(model::buffer_id buffer) const {
 /// Runs on the stream, after the launch before it: sampled tokens are known and the workspace free.
 void slice_runner::begin(arena& room) {
   begun_ = true;
+  check_launch();
   room.reset();
   for (model::buffer_id b = 0; b < program_->buffer_width.size(); ++b)
     buffers_.push_back(room.allocate<float>(size_t{rows_of(b)} * program_->buffer_width[b]));
-  token_ids_ = launch_.tokens;
-  for (size_t i = 0; i < token_ids_.size(); ++i) {
-    if (token_ids_[i] == take_sampled) token_ids_[i] = state_->last_sampled.at(launch_.seats[i]);
-    if (token_ids_[i] >= program_->spec.vocabulary)
-      throw std::runtime_error("token id " + std::to_string(token_ids_[i])
-                               + " is outside the vocabulary");
-  }
+}
+
+/// What a kernel would follow outside its memory.
+void slice_runner::check_launch() const {
+  for (auto token : launch_.tokens)
+    if (token != take_sampled && token >= program_->spec.vocabulary)
+      throw std::runtime_error("token id " + std::to_string(token) + " is outside the vocabulary");
+  for (const auto* seats : {&launch_.seats, &launch_.sample_seats})
+    for (auto seat : *seats)
+      if (seat >= seats_max)
+        throw std::runtime_error("seat " + std::to_string(seat) + ", at most "
+                                 + std::to_string(seats_max - 1) + " are possible");
+  for (auto row : launch_.selected)
+    if (row >= launch_.tokens.size())
+      throw std::runtime_error("selected row " + std::to_string(row) + " of "
+                               + std::to_string(launch_.tokens.size()));
 }
 
 work::progress slice_runner::advance(kernel_context context) {
-  const auto began = clock::now();
-  const auto outcome = step(context);
-  busy_ += clock::now() - began;
-  return outcome;
-}
-
-work::progress slice_runner::step(kernel_context context) {
   if (!begun_) begin(*context.workspace);
+  if (slice_ == program_->slices.size()) return end_with_parity();
   const auto& slice = program_->slices[slice_];
   const auto outcome = execute(slice.instructions[instruction_], context);
   if (outcome == progress::blocked) return outcome;
   share_ = 0;
   if (++instruction_ < slice.instructions.size()) return progress::advanced;
   instruction_ = 0;
-  return ++slice_ == program_->slices.size() ? progress::done : progress::advanced;
+  if (++slice_ < program_->slices.size()) return progress::advanced;
+  return end_with_parity();
 }
 
 work::progress slice_runner::execute(const model::instruction& x, kernel_context context) {
@@ -59,7 +65,9 @@ work::progress slice_runner::execute(const model::instruction& x, kernel_context
   const auto width = program_->buffer_width[shaped];
   switch (x.code) {
   case opcode::embed:
-    ops_.embed({weights_->matrix(x.weights[0]), token_ids_, out}, context);
+    ops_.embed({weights_->matrix(x.weights[0]), launch_.tokens, launch_.seats,
+                state_->last_sampled(), out},
+               context);
     break;
   case opcode::rms_norm:
     if (rows > 0)
@@ -71,8 +79,7 @@ work::progress slice_runner::execute(const model::instruction& x, kernel_context
     matmul(x, context);
     break;
   case opcode::rope:
-    if (out != in(0)) std::memcpy(out, in(0), size_t{rows} * width * sizeof(float));
-    ops_.rope({out, rows, x.heads, program_->spec.head_dim, width, program_->spec.pairing,
+    ops_.rope({in(0), out, rows, x.heads, program_->spec.head_dim, width, program_->spec.pairing,
                launch_.positions, program_->spec.rope_frequencies},
               context);
     break;
@@ -83,9 +90,7 @@ work::progress slice_runner::execute(const model::instruction& x, kernel_context
     ops_.add({in(0), in(1), rows, width, out}, context);
     break;
   case opcode::select:
-    for (size_t i = 0; i < launch_.selected.size(); ++i)
-      std::memcpy(out + i * width, in(0) + size_t{launch_.selected[i]} * width,
-                  width * sizeof(float));
+    ops_.gather_rows({in(0), launch_.selected, width, out}, context);
     break;
   case opcode::sample:
     sample(x, context);
@@ -124,7 +129,7 @@ work::progress slice_runner::send(const model::instruction& x, kernel_context co
     const auto width = queries ? spec.group() * spec.head_dim : spec.head_dim;
     const auto part = size_t{share.head_count} * share.rows.size() * width * bytes_of(launch_.wire);
     const auto bytes = part * x.inputs.size();
-    auto* to = share.to->reserve(bytes);
+    auto* to = reserve(*share.to, bytes);
     if (to == nullptr) return progress::blocked;
     for (size_t i = 0; i < x.inputs.size(); ++i)
       ops_.to_wire({buffers_[x.inputs[i]], program_->buffer_width[x.inputs[i]], share.rows,
@@ -133,7 +138,42 @@ work::progress slice_runner::send(const model::instruction& x, kernel_context co
     share.to->commit(tag);
     bytes_sent_ += bytes;
   }
+  return launch_.parity && !queries ? send_parity(x, context) : progress::advanced;
+}
+
+/// Adds this layer's parity to the frame that waits for it; continues where a full ring stopped it.
+work::progress slice_runner::send_parity(const model::instruction& x, kernel_context context) {
+  const auto& spec = program_->spec;
+  const auto& parity = *launch_.parity;
+  const parity_frames frames{parity.frame_bytes, spec.layers,
+                             launch_.tokens.size() * parity.head_count * spec.head_dim
+                                 * bytes_of(launch_.wire)};
+  const auto bytes = frames.bytes_of_frame(x.layer);
+  auto* to = reserve(*parity.to, bytes); // the same memory for all layers of a frame
+  if (to == nullptr) return progress::blocked;
+  for (size_t i = 0; i < x.inputs.size(); ++i)
+    ops_.parity_to_wire({buffers_[x.inputs[i]], program_->buffer_width[x.inputs[i]],
+                         launch_.shares.front().rows, static_cast<uint32_t>(launch_.shares.size()),
+                         parity.head_count, spec.head_dim, launch_.wire,
+                         to + frames.place(x.layer) + i * frames.half()},
+                        context);
+  if (!frames.ends_with(x.layer)) return progress::advanced;
+  auto tag = launch_.tag;
+  tag.layer = x.layer;
+  tag.kind = frame_kind::parity;
+  parity.to->commit(tag);
+  bytes_sent_ += bytes;
   return progress::advanced;
+}
+
+work::progress slice_runner::end_with_parity() {
+  if (!launch_.parity || launch_.tokens.empty()) return progress::done;
+  auto tag = launch_.tag;
+  tag.layer = program_->spec.layers - 1;
+  tag.kind = frame_kind::stored;
+  if (launch_.parity->from->receive(tag, 0) == nullptr) return progress::blocked;
+  launch_.parity->from->release();
+  return progress::done;
 }
 
 work::progress slice_runner::receive_attention(const model::instruction& x,
@@ -145,14 +185,11 @@ work::progress slice_runner::receive_attention(const model::instruction& x,
   for (; share_ < launch_.shares.size(); ++share_) {
     const auto& share = launch_.shares[share_];
     if (share.rows.empty()) continue;
-    const auto* arrived = receive(*share.from, tag);
-    if (arrived == nullptr) return progress::blocked;
     const auto width = spec.group() * spec.head_dim;
     const auto bytes =
         size_t{share.head_count} * share.rows.size() * width * bytes_of(launch_.wire);
-    if (arrived->payload.size() != bytes)
-      throw std::runtime_error("attention frame of " + std::to_string(arrived->payload.size())
-                               + " bytes, expected " + std::to_string(bytes));
+    const auto* arrived = share.from->receive(tag, bytes, 0);
+    if (arrived == nullptr) return progress::blocked;
     ops_.from_wire({arrived->payload.data(), share.rows, share.first_head, share.head_count, width,
                     launch_.wire, buffers_[x.outputs[0]], program_->buffer_width[x.outputs[0]]},
                    context);
@@ -166,13 +203,9 @@ void slice_runner::sample(const model::instruction& x, kernel_context context) {
   if (launch_.samples.empty()) return;
   sampled_.resize(launch_.samples.size());
   ops_.sample({logits_, static_cast<uint32_t>(launch_.selected.size()), program_->spec.vocabulary,
-               launch_.samples, launch_.edits, sampled_},
+               launch_.samples, launch_.edits, launch_.sample_seats, state_->last_sampled(),
+               sampled_},
               context);
-  for (size_t i = 0; i < sampled_.size(); ++i) {
-    const auto seat = launch_.sample_seats[i];
-    if (state_->last_sampled.size() <= seat) state_->last_sampled.resize(seat + 1, 0);
-    state_->last_sampled[seat] = sampled_[i].token;
-  }
 }
 
 } // namespace lamella::gpu

@@ -6,6 +6,7 @@
 #include "gpu/weights.hpp"
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace lamella::gpu {
@@ -18,30 +19,47 @@ struct shard_share {
   uint32_t first_head = 0, head_count = 0;
 };
 
-/// A token id that stands for "what this seat sampled last", which is still in device memory.
-constexpr uint32_t take_sampled = ~uint32_t{0};
+/// The part that goes to the shard that holds the parity of the others (decision 23).
+struct parity_share {
+  std::shared_ptr<channel_sender> to;
+  std::shared_ptr<channel_receiver> from;
+  uint32_t head_count = 0; ///< of each shard
+  size_t frame_bytes = 0;  ///< what the link carries at most
+};
 
 /// What one iteration asks of one replica. Rows are tokens at positions.
 struct slice_launch {
   frame_tag tag; ///< epoch, iteration, attempt
   half_type wire = half_type::f16;
   std::vector<uint32_t> tokens;       ///< [M], or take_sampled
-  std::vector<uint32_t> seats;        ///< [M]: whose sampled token take_sampled means
+  std::vector<uint32_t> seats;        ///< [M], < seats_max: whose token take_sampled means
   std::vector<uint32_t> positions;    ///< [M]
   std::vector<uint32_t> selected;     ///< [S]: rows that are sampled from, ascending
   std::vector<sample_record> samples; ///< record.row counts in `selected`
   std::vector<uint32_t> sample_seats; ///< [samples]: the seat that keeps the token
   std::vector<logit_edit> edits;
   std::vector<shard_share> shares;
+  std::optional<parity_share> parity; ///< then each of the shares has all rows
 };
 
 /// What outlives a launch: one per replica and batch.
-struct slice_stream_state {
-  std::vector<uint32_t> last_sampled; ///< by seat
+class slice_stream_state {
+public:
+  explicit slice_stream_state(device& where)
+      : last_sampled_{where.allocate(seats_max * sizeof(uint32_t))} {}
+
+  /// [seats_max], in device memory.
+  uint32_t* last_sampled() { return reinterpret_cast<uint32_t*>(last_sampled_->data()); }
+
+private:
+  std::unique_ptr<memory> last_sampled_;
 };
 
 /// Executes the program's slices 0 to L in order; `recv_attention` is where it may block. Tail
 /// slice and next head slice lie in one work only when launches follow each other on the stream.
+///
+/// With parity an iteration has ended only when its parity is stored: a token that is told to
+/// anybody has its K and V in as many places as one shard may be lost (reliability A6).
 class slice_runner final : public work {
 public:
   slice_runner(std::shared_ptr<const model::model_program> program,
@@ -53,23 +71,22 @@ public:
   /// One per sample record, valid when done.
   const std::vector<sampled_token>& sampled() const { return sampled_; }
 
-  /// Logits of the selected rows, [S, vocabulary]; valid when done, until the stream's next launch
-  /// or until the engine has been idle for two seconds.
+  /// Logits of the selected rows, [S, vocabulary], in device memory; valid when done, until the
+  /// stream's next launch or until the engine has been idle for two seconds.
   const float* logits() const { return logits_; }
-
-  /// Time spent in steps so far, waiting not counted.
-  clock::duration busy() const { return busy_; }
 
   /// Payload bytes sent so far, over all shares.
   uint64_t bytes_sent() const { return bytes_sent_; }
 
 private:
-  progress step(kernel_context context);
   void begin(arena& room);
+  void check_launch() const;
   uint32_t rows_of(model::buffer_id buffer) const;
   progress execute(const model::instruction& x, kernel_context context);
   void matmul(const model::instruction& x, kernel_context context);
   progress send(const model::instruction& x, kernel_context context);
+  progress send_parity(const model::instruction& x, kernel_context context);
+  progress end_with_parity();
   progress receive_attention(const model::instruction& x, kernel_context context);
   void sample(const model::instruction& x, kernel_context context);
 
@@ -79,12 +96,10 @@ private:
   slice_launch launch_;
   std::shared_ptr<slice_stream_state> state_;
   std::vector<float*> buffers_;
-  std::vector<uint32_t> token_ids_;
   std::vector<sampled_token> sampled_;
   const float* logits_ = nullptr;
   size_t slice_ = 0, instruction_ = 0, share_ = 0; ///< where it stands
   uint64_t bytes_sent_ = 0;
-  clock::duration busy_{0};
   bool begun_ = false;
 };
 

@@ -63,23 +63,28 @@ packed_weights::packed_weights(const model::model_program& program, const weight
   std::vector<bool> is_vector(uses.size(), false);
   for (const auto& node : program.graph.nodes)
     if (node.kind == model::op_kind::rms_norm) is_vector[node.weight] = true;
+  const auto bytes_of_weight = [&](model::weight_id id) {
+    const auto& use = uses[id];
+    return padded(is_vector[id] ? size_t{source(use).inner} * sizeof(float)
+                                : ops.packed_bytes(source(use).type, use.outputs, use.inputs));
+  };
   size_t total = 0;
-  for (model::weight_id id = 0; id < uses.size(); ++id)
-    if (!is_vector[id])
-      total += padded(ops.packed_bytes(source(uses[id]).type, uses[id].outputs, uses[id].inputs));
+  for (model::weight_id id = 0; id < uses.size(); ++id) total += bytes_of_weight(id);
   memory_ = where.allocate(total);
   size_t offset = 0;
   for (model::weight_id id = 0; id < uses.size(); ++id) {
     const auto& use = uses[id];
     const auto& view = source(use);
-    if (is_vector[id]) {
-      vectors_[id] = as_floats(view);
-      continue;
-    }
     auto* to = memory_->data() + offset;
-    ops.pack(view.type, view.data.data(), use.outputs, use.inputs, to, where.workers());
-    matrices_[id] = {view.type, use.outputs, use.inputs, to};
-    offset += padded(ops.packed_bytes(view.type, use.outputs, use.inputs));
+    if (is_vector[id]) {
+      const auto values = as_floats(view);
+      where.write(to, std::as_bytes(std::span{values}));
+      vectors_[id] = reinterpret_cast<const float*>(to);
+    } else {
+      ops.pack(view.type, view.data.data(), use.outputs, use.inputs, to, where.workers());
+      matrices_[id] = {view.type, use.outputs, use.inputs, to};
+    }
+    offset += bytes_of_weight(id);
     progress(offset, total);
   }
 }

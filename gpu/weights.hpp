@@ -25,15 +25,15 @@ public:
 
   const packed_matrix& matrix(model::weight_id id) const { return matrices_[id]; }
 
-  /// A weight of one row as fp32.
-  const float* vector(model::weight_id id) const { return vectors_[id].data(); }
+  /// A weight of one row as fp32, in device memory.
+  const float* vector(model::weight_id id) const { return vectors_[id]; }
 
   uint64_t bytes() const { return memory_->size(); }
 
 private:
   std::unique_ptr<memory> memory_;
-  std::vector<packed_matrix> matrices_;     ///< by weight_id; empty for vectors
-  std::vector<std::vector<float>> vectors_; ///< by weight_id; empty for matrices
+  std::vector<packed_matrix> matrices_; ///< by weight_id; empty for vectors
+  std::vector<const float*> vectors_;   ///< by weight_id; null for matrices
 };
 
 } // namespace lamella::gpu

@@ -129,6 +129,14 @@ api_error internal_error(std::string message) {
   return make(500, "server_error", "internal_error", std::move(message));
 }
 
+api_error request_poisoned() {
+  api_error error = internal_error("this request makes the workers that serve it fail: do not send "
+                                   "it again, and tell the operator its request id");
+  error.should_retry = false;
+  error.detail = R"({"reason":"request_poisoned"})";
+  return error;
+}
+
 api_error unsupported_endpoint(std::string message) {
   return make(501, "not_implemented_error", "unsupported_endpoint", std::move(message));
 }

@@ -54,6 +54,8 @@ api_error queue_full(uint32_t retry_after_ms);
 api_error rate_limit_exceeded(uint32_t retry_after_ms);
 // 500, 501
 api_error internal_error(std::string message);
+/// The request makes workers end: an internal_error that nobody should try again.
+api_error request_poisoned();
 api_error unsupported_endpoint(std::string message);
 // 503
 /// `detail` is JSON with the load progress, or empty.

@@ -182,6 +182,20 @@ detokenize_request parse_detokenize_request(std::string_view text, const api_lim
   });
 }
 
+chaos_request parse_chaos_request(std::string_view text) {
+  api_limits limits;
+  limits.strict = true; // a misspelt target must not become another one
+  return parse_body(text, limits, [&](json_object_reader& body) {
+    chaos_request request;
+    request.action = model::json_string(body.require("action"), "action", {1, 32});
+    request.target = body.optional_string("target", {0, 80}).value_or("");
+    request.duration_ms =
+        body.optional<uint32_t>("duration_ms", {1, 600'000}).value_or(request.duration_ms);
+    take_unknown(body, limits);
+    return request;
+  });
+}
+
 uint32_t resolve_max_tokens(const generation_params& params, uint64_t prompt_tokens,
                             uint64_t context, size_t prompts, const api_limits& limits,
                             std::string_view prompt_field) {

@@ -101,11 +101,19 @@ struct detokenize_request {
   std::vector<std::string> unknown;
 };
 
+/// Harm for a worker, asked for on the admin listener.
+struct chaos_request {
+  std::string action;
+  std::string target;         ///< a seat, a role, or empty: any worker
+  uint32_t duration_ms = 500; ///< of actions that pass by; at most ten minutes
+};
+
 /// All throw api_error (400, with param and code).
 chat_request parse_chat_request(std::string_view body, const api_limits& limits);
 completion_request parse_completion_request(std::string_view body, const api_limits& limits);
 tokenize_request parse_tokenize_request(std::string_view body, const api_limits& limits);
 detokenize_request parse_detokenize_request(std::string_view body, const api_limits& limits);
+chaos_request parse_chaos_request(std::string_view body);
 
 /// The number of tokens each choice may generate, once the prompt has been counted: what was asked
 /// for, else what fits, at most limits.default_max_tokens. Throws context_length_exceeded when

@@ -1,37 +1,26 @@
 /// The channels between replicas and shards of one process.
 #pragma once
 
-#include "gpu/channel.hpp"
+#include "gpu/device.hpp"
+#include "net/link.hpp"
 
-#include <cstdint>
 #include <functional>
 #include <map>
-#include <memory>
 #include <mutex>
-#include <tuple>
 
 namespace lamella::net {
 
-/// What one device needs to talk to another: a sender and a receiver.
-struct link_end {
-  std::shared_ptr<gpu::channel_sender> to;
-  std::shared_ptr<gpu::channel_receiver> from;
-};
-
-/// Which link: an epoch's channels are never used in another one (reliability A3).
-struct link_key {
-  uint64_t epoch = 0;
-  uint32_t stream = 0;
-  uint32_t replica = 0;
-  uint32_t shard = 0;
-  auto operator<=>(const link_key&) const = default;
-};
+/// Gives one side's end of a link: whoever runs on it need not know what it is made of.
+using link_source = std::function<link_end(const link_key&)>;
 
 /// Makes a link when its first end is asked for. Thread-safe.
 class fabric {
 public:
+  /// A device by the number of its seat. It must outlive the links.
+  using device_of_seat = std::function<gpu::device&(uint32_t)>;
+
   /// `slot_bytes(stream)`: the largest frame of a stream, in bytes.
-  explicit fabric(std::function<size_t(uint32_t)> slot_bytes);
+  fabric(std::function<size_t(uint32_t)> slot_bytes, device_of_seat replica, device_of_seat shard);
 
   link_end replica_end(const link_key& key);
   link_end shard_end(const link_key& key);
@@ -43,6 +32,7 @@ private:
   link& find(const link_key& key);
 
   std::function<size_t(uint32_t)> slot_bytes_;
+  device_of_seat replica_, shard_;
   std::mutex mutex_;
   std::map<link_key, link> links_;
 };

@@ -1,8 +1,7 @@
 #include "net/http_core.hpp"
 
 #include "net/api_response.hpp"
-
-#include <random>
+#include "net/outside_world.hpp"
 
 namespace lamella::net {
 
@@ -18,15 +17,11 @@ uint64_t mixed(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-uint64_t random_start() {
-  std::random_device device;
-  return (uint64_t{device()} << 32) | device();
-}
-
 } // namespace
 
 http_core::http_core(http_server::settings settings)
-    : limits(settings.limits), version(std::move(settings.version)), next_id_(random_start()) {}
+    : limits(settings.limits), version(std::move(settings.version)), next_id_(chance_of_machine()) {
+}
 
 http_core::verdict http_core::enter(const std::shared_ptr<http_session>& session,
                                     const std::string& address) {

@@ -89,6 +89,9 @@ public:
   void iteration_time(iteration_stage stage, double seconds);
   void set_batches_in_flight(uint64_t batches);
 
+  /// K and V that a shard has pulled from a prefill worker, and how long that took.
+  void kv_pulled(uint64_t bytes, double seconds);
+
   // KV slots of one attention worker; vllm:kv_cache_usage_perc follows as the highest ratio.
   void set_kv_slots(std::string_view worker, slot_state state, uint64_t slots);
   void set_kv_usage(std::string_view worker, double ratio);
@@ -102,6 +105,7 @@ public:
   void failover(std::string_view role, std::string_view cause);
   void request_lost(std::string_view role);
   void request_recovered(std::string_view method);
+  void request_poisoned();
   void recovery_pause(std::string_view role, std::string_view method, double seconds);
   void link_bytes(std::string_view peer_role, std::string_view transport, uint64_t bytes);
   void set_mailbox_depth(std::string_view actor_class, uint64_t depth);

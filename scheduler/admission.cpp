@@ -32,13 +32,14 @@ void admission::started() {
   queue_.pop_front();
 }
 
-bool admission::withdraw(sequence_id first) {
+std::optional<admission_entry> admission::take(sequence_id first) {
   auto found =
       std::find_if(queue_.begin(), queue_.end(), [&](const auto& x) { return x.first == first; });
-  if (found == queue_.end()) return false;
-  tokens_ -= found->prompt_tokens;
+  if (found == queue_.end()) return std::nullopt;
+  const auto entry = *found;
+  tokens_ -= entry.prompt_tokens;
   queue_.erase(found);
-  return true;
+  return entry;
 }
 
 } // namespace lamella::scheduler

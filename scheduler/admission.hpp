@@ -21,6 +21,7 @@ struct admission_entry {
   uint32_t prompt_tokens = 0; ///< to be prefilled
   uint32_t slots = 0;         ///< it needs now: prompt and a first window for each choice
   bool resumed = false;       ///< was running before: its tokens are kept, it goes first
+  bool has_kv = false;        ///< and its KV, if that is still there
 };
 
 enum class admission_verdict : uint8_t { queued, queue_requests, queue_tokens };
@@ -42,7 +43,10 @@ public:
   void started();
 
   /// The entry is not wanted any more; false when it does not wait.
-  bool withdraw(sequence_id first);
+  bool withdraw(sequence_id first) { return take(first).has_value(); }
+
+  /// Takes an entry out; nothing when it does not wait.
+  std::optional<admission_entry> take(sequence_id first);
 
   size_t waiting() const { return queue_.size(); }
   uint64_t waiting_tokens() const { return tokens_; }

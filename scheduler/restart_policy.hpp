@@ -24,12 +24,24 @@ public:
   /// A child ended by its own fault.
   restart_verdict on_exit(time_point now) {
     while (!exits_.empty() && now - exits_.front() > window_) exits_.pop_front();
-    // The window may be shorter than a healthy time, so the newest exit is remembered apart.
-    if (newest_exit_ && now - *newest_exit_ > healthy_after) delay_ = shortest_delay;
-    newest_exit_ = now;
+    on_loss(now);
     if (exits_.size() >= restarts_) return restart_verdict::escalate;
     exits_.push_back(now);
     return restart_verdict::restart;
+  }
+
+  /// A child was ended from outside (killed, its host lost): it costs a delay and counts for
+  /// nothing (decision 30).
+  void on_loss(time_point now) {
+    // The window may be shorter than a healthy time, so the newest exit is remembered apart.
+    if (newest_exit_ && now - *newest_exit_ > healthy_after) delay_ = shortest_delay;
+    newest_exit_ = now;
+  }
+
+  /// The exits so far had a reason that is gone: they count no more, and delay nothing.
+  void forgive() {
+    exits_.clear();
+    delay_ = shortest_delay;
   }
 
   /// How long to wait before the restart just granted. `jitter` in [0, 1) spreads it by 20 % each

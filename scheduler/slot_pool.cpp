@@ -57,6 +57,18 @@ void slot_pool::give_back(std::span<const slot_run> runs) {
   }
 }
 
+std::vector<slot_run> slot_pool::used_runs() const {
+  std::vector<slot_run> runs;
+  for (uint32_t slot = 0; slot < slots(); ++slot) {
+    if (references_[slot] == 0) continue;
+    if (!runs.empty() && runs.back().first + runs.back().length == slot)
+      ++runs.back().length;
+    else
+      runs.push_back({slot, 1});
+  }
+  return runs;
+}
+
 void slot_pool::put_free(uint32_t first, uint32_t length) {
   free_ += length;
   auto next = free_runs_.lower_bound(first);

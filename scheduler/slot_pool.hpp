@@ -35,6 +35,8 @@ public:
   uint32_t slots() const { return static_cast<uint32_t>(references_.size()); }
   uint32_t free() const { return free_; }
   uint32_t used() const { return slots() - free_; }
+  /// Slots with a reference, in order and joined. Cost: O(slots).
+  std::vector<slot_run> used_runs() const;
   uint32_t references(uint32_t slot) const { return references_[slot]; }
 
 private:

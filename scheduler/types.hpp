@@ -17,6 +17,13 @@ enum class stream_id : uint32_t {};
 
 constexpr uint32_t prefill_streams = 1u << 16;
 
+/// Streams of a prefill worker's device that offer KV, one per shard: offer_streams + its number.
+constexpr uint32_t offer_streams = 1u << 17;
+
+/// Streams between two members of an attention pool, by the one that lends its KV: member_streams +
+/// its number.
+constexpr uint32_t member_streams = 3u << 16;
+
 /// A request's k-th sequence. At most 2^16 sequences per request.
 constexpr sequence_id sequence_of(request_id request, uint32_t k) {
   return sequence_id{static_cast<uint64_t>(request) << 16 | k};

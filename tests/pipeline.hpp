@@ -1,11 +1,12 @@
-/// A replica and its shards without actors: programs, channels and streams on one host engine.
+/// A replica and its shards without actors: programs, channels and streams on devices of any kind.
 #pragma once
 
 #include "gpu/attention_runner.hpp"
+#include "gpu/device_ring.hpp"
 #include "gpu/host_engine.hpp"
+#include "gpu/parity_runner.hpp"
 #include "gpu/slice_runner.hpp"
 #include "model/load.hpp"
-#include "net/in_process_channel.hpp"
 
 #include <doctest/doctest.h>
 
@@ -21,7 +22,10 @@ struct pipeline_options {
   bool by_request = false; ///< shards hold all KV heads of some sequences, not some of all
   gpu::half_type wire = gpu::half_type::f16;
   gpu::half_type kv = gpu::half_type::f16;
-  uint32_t slots = 2048; ///< per shard
+  uint32_t slots = 2048;         ///< per shard
+  size_t parity_frame_bytes = 0; ///< of one more shard with the parity of the others; 0: none
+  /// Devices to use instead of the host's; empty: the host engine's.
+  std::function<std::unique_ptr<gpu::device>()> replica_device{}, shard_device{};
 };
 
 /// One sequence's part of an iteration: `tokens` at positions from `position` on.
@@ -40,7 +44,8 @@ public:
 
   pipeline(const model::loaded_model& m, options o)
       : options_{o}, program_{m.program}, engine_{o.threads, *o.ops} {
-    replica_ = engine_.make_device("replica");
+    replica_ = o.replica_device ? o.replica_device() : engine_.make_device("replica");
+    state_ = std::make_shared<gpu::slice_stream_state>(*replica_);
     stream_ = replica_->make_stream("batch");
     weights_ = std::make_shared<gpu::packed_weights>(
         *program_,
@@ -48,15 +53,20 @@ public:
         *replica_, [](uint64_t, uint64_t) {});
     const auto& spec = program_->spec;
     const auto heads = o.by_request ? spec.kv_heads : spec.kv_heads / o.shards;
-    for (uint32_t i = 0; i < o.shards; ++i) {
+    for (uint32_t i = 0; i < o.shards + (o.parity_frame_bytes > 0 ? 1 : 0); ++i) {
       shard s;
-      s.device = engine_.make_device("shard " + std::to_string(i));
+      s.device =
+          o.shard_device ? o.shard_device() : engine_.make_device("shard " + std::to_string(i));
       s.stream = s.device->make_stream("batch");
       s.cache = std::make_shared<gpu::kv_cache>(*s.device, spec.layers, o.slots, heads,
                                                 spec.head_dim, o.kv);
-      const size_t slot = size_t{1024} * heads * std::max(spec.group(), 2u) * spec.head_dim * 4;
-      s.forth = net::make_in_process_channel(4, slot);
-      s.back = net::make_in_process_channel(4, slot);
+      const size_t slot =
+          std::max(size_t{1024} * heads * std::max(spec.group(), 2u) * spec.head_dim * 4,
+                   o.parity_frame_bytes);
+      gpu::ring_terms terms;
+      terms.slot_bytes = gpu::slot_room(slot);
+      s.forth = gpu::make_device_ring(*replica_, *s.device, terms);
+      s.back = gpu::make_device_ring(*s.device, *replica_, terms);
       shards_.push_back(std::move(s));
     }
   }
@@ -92,32 +102,45 @@ public:
       auto& part = parts[i];
       if (part.rows.empty()) continue;
       const auto first_head = options_.by_request ? 0 : i * heads;
-      launch.shares.push_back({s.forth.to, s.back.from, part.rows, first_head, heads});
       gpu::attention_launch a{launch.tag,    static_cast<uint32_t>(part.rows.size()),
                               spec.group(),  spec.attention_scale(),
                               options_.wire, part.spans,
                               part.runs};
-      attentions.push_back(std::make_shared<gpu::attention_runner>(s.cache, *options_.ops, a,
+      if (i == options_.shards) {
+        launch.parity =
+            gpu::parity_share{s.forth.to, s.back.from, heads, options_.parity_frame_bytes};
+        ends.push_back(start(*s.stream,
+                             std::make_shared<gpu::parity_runner>(s.cache, s.device->ops(), a,
+                                                                  options_.parity_frame_bytes,
+                                                                  s.forth.from, s.back.to),
+                             deadline));
+        continue;
+      }
+      launch.shares.push_back({s.forth.to, s.back.from, part.rows, first_head, heads});
+      attentions.push_back(std::make_shared<gpu::attention_runner>(s.cache, s.device->ops(), a,
                                                                    s.forth.from, s.back.to));
       ends.push_back(start(*s.stream, attentions.back(), deadline));
     }
     auto runner =
-        std::make_shared<gpu::slice_runner>(program_, weights_, *options_.ops, launch, state_);
+        std::make_shared<gpu::slice_runner>(program_, weights_, replica_->ops(), launch, state_);
     ends.push_back(start(*stream_, runner, deadline));
     for (auto& e : ends) REQUIRE(e.get() == gpu::work_status::done);
     bytes_ = runner->bytes_sent();
     for (const auto& a : attentions) bytes_ += a->bytes_sent();
     sampled_ = runner->sampled();
     std::vector<std::vector<float>> result;
-    for (size_t i = 0; i < launch.selected.size(); ++i)
-      result.emplace_back(runner->logits() + i * spec.vocabulary,
-                          runner->logits() + (i + 1) * spec.vocabulary);
+    for (size_t i = 0; i < launch.selected.size(); ++i) {
+      auto& row = result.emplace_back(spec.vocabulary);
+      replica_->read(std::as_writable_bytes(std::span{row}),
+                     reinterpret_cast<const std::byte*>(runner->logits() + i * spec.vocabulary));
+    }
     return result;
   }
 
   const std::vector<gpu::sampled_token>& sampled() const { return sampled_; }
   /// Of the last iteration, both ways.
   uint64_t bytes_sent() const { return bytes_; }
+  const gpu::kv_cache& cache(uint32_t seat) const { return *shards_[seat].cache; }
   const model::model_spec& spec() const { return program_->spec; }
 
 private:
@@ -125,7 +148,7 @@ private:
     std::unique_ptr<gpu::device> device;
     std::unique_ptr<gpu::stream> stream;
     std::shared_ptr<gpu::kv_cache> cache;
-    net::channel_ends forth, back;
+    gpu::device_ring forth, back;
   };
 
   /// What one shard sees of an iteration.
@@ -157,7 +180,7 @@ private:
   std::unique_ptr<gpu::device> replica_;
   std::unique_ptr<gpu::stream> stream_;
   std::shared_ptr<gpu::packed_weights> weights_;
-  std::shared_ptr<gpu::slice_stream_state> state_ = std::make_shared<gpu::slice_stream_state>();
+  std::shared_ptr<gpu::slice_stream_state> state_;
   std::vector<shard> shards_;
   uint64_t iteration_ = 0;
   uint64_t bytes_ = 0;

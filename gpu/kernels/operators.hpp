@@ -8,6 +8,9 @@
 /// the other rows, on the order of rows, on how slots are cut into runs, or on the number of
 /// threads. K is never split over threads. Results are bit-identical within one kernel set; tests
 /// compare bytes. Nothing here uses libm for exp, sin, cos: each kernel set has its own.
+///
+/// **Where arguments live.** Pointers are memory of the device. Spans are host memory and must stay
+/// unchanged until the work ends: a device with queues copies each of them once per work.
 #pragma once
 
 #include "gpu/arena.hpp"
@@ -31,6 +34,8 @@ enum class half_type : uint8_t { f32, f16 };
 constexpr size_t bytes_of(half_type type) { return type == half_type::f32 ? 4 : 2; }
 
 /// What a kernel may use while it runs: threads, and memory that is free again when it returns.
+/// A device with queues of its own (CUDA) runs nothing here: its operators put kernels into the
+/// stream's queue, and the arenas hand out device memory.
 struct kernel_context {
   team& workers;
   arena& scratch;
@@ -47,10 +52,18 @@ struct packed_matrix {
 
 // --- model side --------------------------------------------------------------------------------
 
+/// A token id that stands for "what this seat sampled last", which is still in device memory.
+constexpr uint32_t take_sampled = ~uint32_t{0};
+
+/// Seats of a stream: sampled tokens are kept for so many.
+constexpr uint32_t seats_max = 4096;
+
 /// out[m] = row tokens[m] of the table, as fp32. Reads M rows of the table.
 struct embed_args {
   packed_matrix table;
-  std::span<const uint32_t> tokens; ///< [M], each < table.outputs
+  std::span<const uint32_t> tokens; ///< [M], each < table.outputs, or take_sampled
+  std::span<const uint32_t> seats;  ///< [M], each < seats_max: whose token take_sampled means
+  const uint32_t* last_sampled;     ///< [seats_max]; may be null where nothing is taken
   float* out;                       ///< [M, K]
 };
 
@@ -83,11 +96,12 @@ struct matmul_args {
 
 using model::rope_pairing;
 
-/// Rotates each head of each row in place by position * frequency(i). The angle is computed in
+/// Rotates each head of each row by position * frequency(i). The angle is computed in
 /// double precision and reduced before the kernel's own sin and cos, so that long contexts stay
 /// exact.
 struct rope_args {
-  float* x; ///< [M, heads, D], row stride `stride`
+  const float* x; ///< [M, heads, D], row stride `stride`
+  float* out;     ///< like x; may be x
   uint32_t rows, heads, dim, stride;
   rope_pairing pairing;
   std::span<const uint32_t> positions; ///< [M]
@@ -108,6 +122,14 @@ struct add_args {
   float* out; ///< [M, width]; may be a or b
 };
 
+/// out[i] = x[row_index[i]]
+struct gather_rows_args {
+  const float* x; ///< [.., width]
+  std::span<const uint32_t> row_index;
+  uint32_t width;
+  float* out; ///< [row_index.size(), width]
+};
+
 /// Rounds rows of heads to the wire and lays them out kv-head-major, for the kv heads
 /// [first_head, first_head + head_count): out[h][m][j] = x[row_index[m]][(first_head + h) * width +
 /// j]. `width` is G * D for queries and D for keys and values.
@@ -116,6 +138,17 @@ struct to_wire_args {
   uint32_t stride;
   std::span<const uint32_t> row_index; ///< [M], rows of x to take, in order
   uint32_t first_head, head_count, width;
+  half_type wire;
+  std::byte* out; ///< [head_count, M, width] of wire
+};
+
+/// What a parity shard keeps of several shards' heads (reliability A6): out[h][m][j] is the XOR
+/// over the shards s of the bits of x[row_index[m]][(s * head_count + h) * width + j] on the wire.
+struct parity_to_wire_args {
+  const float* x; ///< [.., stride]
+  uint32_t stride;
+  std::span<const uint32_t> row_index; ///< [M], rows of x to take, in order
+  uint32_t shards, head_count, width;  ///< heads of each shard
   half_type wire;
   std::byte* out; ///< [head_count, M, width] of wire
 };
@@ -160,13 +193,15 @@ struct sampled_token {
 
 /// Draws one token per record: edits, temperature, top_k, top_p, min_p (each over what the one
 /// before left), then the draw. The draw is a pure function of (seed, choice, draw): counter-based,
-/// 53 bits.
+/// 53 bits. The token also goes to last_sampled[seats[i]], for the next launch of the stream.
 struct sample_args {
   const float* logits; ///< [rows, vocabulary]
   uint32_t rows, vocabulary;
   std::span<const sample_record> records;
   std::span<const logit_edit> edits;
-  std::span<sampled_token> out; ///< one per record
+  std::span<const uint32_t> seats; ///< [records], each < seats_max; empty: not kept
+  uint32_t* last_sampled;          ///< [seats_max]; null where seats is empty
+  std::span<sampled_token> out;    ///< one per record; valid when the work has ended
 };
 
 // --- attention side ----------------------------------------------------------------------------
@@ -220,9 +255,27 @@ struct attention_args {
   const std::byte* v_new;                ///< [H, M, D] of wire; null in attend_previous
   std::span<const attention_span> spans; ///< cover rows [0, M) in order
   std::span<const slot_run> runs;
-  float* state;   ///< [M, H, G, D + 2]: running sum, maximum and weight between the steps
+  float* state;   ///< attention_state_floats of them: what one step leaves for the next
   std::byte* out; ///< [H, M, G, D] of wire; written by attend_new
 };
+
+/// Rows of a cache, of some of its heads, on their way to or from another cache: gather_kv packs
+/// them, scatter_kv writes them to their slots. Both count what they moved in a digest, so that the
+/// two sides of a pull can compare: the sum over the moved 32-bit words w, in the order of
+/// `packed`, of w * ((index * digest_factor) | 1), modulo 2^64. Any change of one word changes it.
+/// Memory-bound: reads and writes every byte once.
+struct copy_kv_args {
+  kv_layer kv;
+  uint32_t first_head, head_count; ///< of the heads in `kv`
+  std::span<const slot_run> runs;  ///< the rows, in order
+  std::byte* packed;   ///< [rows, 2, head_count, D] of kv.type: K, then V; 4-byte aligned
+  uint64_t first_word; ///< index of the first word of `packed` in the digest
+  uint64_t* digest;    ///< host memory; added to by the time the work ends
+  bool add = false;    ///< scatter_kv: XOR them into what the slots hold (reliability A6)
+  size_t packed_row_bytes() const { return size_t{2} * head_count * kv.dim * bytes_of(kv.type); }
+};
+
+constexpr uint64_t digest_factor = 0x9e3779b97f4a7c15;
 
 // --- the table ---------------------------------------------------------------------------------
 
@@ -241,13 +294,22 @@ struct operators {
   void (*rope)(const rope_args&, kernel_context);
   void (*silu_mul)(const silu_mul_args&, kernel_context);
   void (*add)(const add_args&, kernel_context);
+  void (*gather_rows)(const gather_rows_args&, kernel_context);
   void (*to_wire)(const to_wire_args&, kernel_context);
   void (*from_wire)(const from_wire_args&, kernel_context);
+  void (*parity_to_wire)(const parity_to_wire_args&, kernel_context);
   void (*sample)(const sample_args&, kernel_context);
 
+  /// Why the set cannot do attention of these types and shapes (kv, group, wire); null when it can.
+  const char* (*attention_unsupported)(const attention_args&);
+  /// Room the three steps share for a call with these shapes, spans and runs.
+  size_t (*attention_state_floats)(const attention_args&);
   void (*attend_previous)(const attention_args&, kernel_context);
   void (*append_kv)(const attention_args&, kernel_context);
   void (*attend_new)(const attention_args&, kernel_context);
+
+  void (*gather_kv)(const copy_kv_args&, kernel_context);
+  void (*scatter_kv)(const copy_kv_args&, kernel_context);
 };
 
 /// Plain loops in fp32 over dequantised weights: the oracle. Slow.

@@ -1,5 +1,7 @@
 #include "gpu/kernels/panels.hpp"
 
+#include "gpu/kernels/sets.hpp"
+
 #include "gpu/kernels/half.hpp"
 
 #include <algorithm>
@@ -105,7 +107,7 @@ void panels_embed(const embed_args& args, kernel_context context) {
   auto rows = args.tokens.size();
   context.workers.for_each((rows + rows_per_item - 1) / rows_per_item, [&](size_t item) {
     for (auto m = item * rows_per_item; m < std::min(rows, (item + 1) * rows_per_item); ++m)
-      unpack_row(args.table, args.tokens[m], args.out + m * args.table.inputs);
+      unpack_row(args.table, token_of(args, m), args.out + m * args.table.inputs);
   });
 }
 

@@ -73,7 +73,7 @@ float dot(const float* a, const float* b, uint32_t n) {
 
 void embed(const embed_args& args, kernel_context) {
   for (size_t m = 0; m < args.tokens.size(); ++m)
-    dequantise_row(args.table, args.tokens[m], args.out + m * args.table.inputs);
+    dequantise_row(args.table, token_of(args, m), args.out + m * args.table.inputs);
 }
 
 void matmul(const matmul_args& args, kernel_context context) {
@@ -108,6 +108,7 @@ void rms_norm(const rms_norm_args& args, kernel_context) {
 
 void rope(const rope_args& args, kernel_context) {
   auto pairs = args.frequencies.size();
+  copy_for_rope(args);
   for (uint32_t m = 0; m < args.rows; ++m) {
     for (size_t i = 0; i < pairs; ++i) {
       double sine, cosine;
@@ -116,7 +117,7 @@ void rope(const rope_args& args, kernel_context) {
       auto first = halves ? i : 2 * i;
       auto second = halves ? i + pairs : 2 * i + 1;
       for (uint32_t h = 0; h < args.heads; ++h) {
-        float* head = args.x + size_t{m} * args.stride + size_t{h} * args.dim;
+        float* head = args.out + size_t{m} * args.stride + size_t{h} * args.dim;
         double a = head[first], b = head[second];
         head[first] = static_cast<float>(a * cosine - b * sine);
         head[second] = static_cast<float>(b * cosine + a * sine);
@@ -159,6 +160,22 @@ void from_wire(const from_wire_args& args, kernel_context) {
     }
 }
 
+void parity_to_wire(const parity_to_wire_args& args, kernel_context) {
+  auto* out = args.out;
+  const auto bytes = bytes_of(args.wire);
+  for (uint32_t h = 0; h < args.head_count; ++h)
+    for (auto row : args.row_index)
+      for (uint32_t j = 0; j < args.width; ++j, out += bytes)
+        for (uint32_t s = 0; s < args.shards; ++s) {
+          std::byte one[4];
+          store_rounded(
+              args.wire,
+              args.x[size_t{row} * args.stride + size_t{s * args.head_count + h} * args.width + j],
+              one);
+          for (size_t b = 0; b < bytes; ++b) out[b] = s == 0 ? one[b] : out[b] ^ one[b];
+        }
+}
+
 } // namespace
 
 const operators& reference_operators() {
@@ -172,12 +189,18 @@ const operators& reference_operators() {
       .rope = rope,
       .silu_mul = silu_mul,
       .add = add,
+      .gather_rows = gather_rows_of,
       .to_wire = to_wire,
       .from_wire = from_wire,
+      .parity_to_wire = parity_to_wire,
       .sample = sample_rows,
+      .attention_unsupported = attention_unsupported_of,
+      .attention_state_floats = attention_state_floats_of,
       .attend_previous = reference_attend_previous,
       .append_kv = reference_append_kv,
       .attend_new = reference_attend_new,
+      .gather_kv = gather_kv_of,
+      .scatter_kv = scatter_kv_of,
   };
   return table;
 }

@@ -5,6 +5,7 @@
 #include "gpu/kernels/half.hpp"
 #include "gpu/kernels/operators.hpp"
 #include "gpu/kernels/scalar_math.hpp"
+#include "gpu/kernels/sets.hpp"
 #include "gpu/kernels/vector_math.hpp"
 
 #include <cmath>
@@ -80,6 +81,7 @@ void rotate(float* __restrict x, uint32_t heads, uint32_t dim, rope_pairing pair
 
 void rope(const rope_args& args, kernel_context context) {
   arena::scope scope{context.scratch};
+  copy_for_rope(args);
   auto pairs = args.frequencies.size();
   const double* frequencies = args.frequencies.data();
   auto* tables = context.scratch.allocate<float>(args.rows * pairs * 2);
@@ -94,7 +96,7 @@ void rope(const rope_args& args, kernel_context context) {
         sine[i] = static_cast<float>(s);
         cosine[i] = static_cast<float>(c);
       }
-      rotate(args.x + m * args.stride, args.heads, args.dim, args.pairing, pairs, sine, cosine);
+      rotate(args.out + m * args.stride, args.heads, args.dim, args.pairing, pairs, sine, cosine);
     }
   });
 }
@@ -166,6 +168,26 @@ void to_wire(const to_wire_args& args, kernel_context context) {
       auto head = args.first_head + i / rows;
       narrow(args.x + size_t{row_index[i % rows]} * args.stride + head * args.width, args.width,
              args.wire, args.out + i * bytes);
+    }
+  });
+}
+
+void parity_to_wire(const parity_to_wire_args& args, kernel_context context) {
+  const auto rows = args.row_index.size();
+  const auto bytes = args.width * bytes_of(args.wire);
+  const auto pieces = (rows * args.head_count + heads_per_piece - 1) / heads_per_piece;
+  auto* rounded = context.scratch.allocate<std::byte>(pieces * bytes);
+  for_pieces(context, rows * args.head_count, heads_per_piece, [&](size_t first, size_t last) {
+    auto* one = rounded + first / heads_per_piece * bytes;
+    for (auto i = first; i < last; ++i) {
+      const auto* x =
+          args.x + size_t{args.row_index[i % rows]} * args.stride + i / rows * args.width;
+      auto* out = args.out + i * bytes;
+      narrow(x, args.width, args.wire, out);
+      for (uint32_t s = 1; s < args.shards; ++s) {
+        narrow(x + size_t{s} * args.head_count * args.width, args.width, args.wire, one);
+        for (size_t b = 0; b < bytes; ++b) out[b] ^= one[b];
+      }
     }
   });
 }

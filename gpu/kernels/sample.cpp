@@ -242,6 +242,8 @@ void sample_rows(const sample_args& args, kernel_context context) {
     for (size_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < args.records.size();)
       sample_row(args, args.records[i], room, args.out[i]);
   });
+  for (size_t i = 0; i < args.seats.size(); ++i)
+    args.last_sampled[args.seats[i]] = args.out[i].token;
 }
 
 } // namespace lamella::gpu

@@ -1,5 +1,6 @@
 /// exp, log, sine and cosine in double precision without libm, so that bits do not depend on the
-/// machine's library. Internal linkage, for the reason given in half.hpp.
+/// machine's library. Internal linkage, for the reason given in half.hpp; constexpr, so that device
+/// code calls the same lines.
 #pragma once
 
 #include <bit>
@@ -12,7 +13,7 @@ constexpr double round_magic = 0x1.8p52; ///< adding and taking it away rounds t
 
 /// e^x for any finite x <= 700; 0 below -700. Relative error below 1e-15. Without branches, so that
 /// loops over it are vectorised.
-inline double exp_double(double x) {
+constexpr double exp_double(double x) {
   double limited = x < -700.0 ? -700.0 : x > 700.0 ? 700.0 : x;
   double shifted = limited * 0x1.71547652b82fep+0 + round_magic;
   double n = shifted - round_magic;
@@ -37,7 +38,7 @@ inline double exp_double(double x) {
 }
 
 /// Natural logarithm of a positive normal number; relative error below 1e-14.
-inline double log_double(double x) {
+constexpr double log_double(double x) {
   auto bits = std::bit_cast<uint64_t>(x);
   auto exponent = static_cast<int>(bits >> 52) - 1023;
   auto mantissa = std::bit_cast<double>((bits & 0xfffffffffffffull) | 0x3ff0000000000000ull);
@@ -55,7 +56,7 @@ inline double log_double(double x) {
 
 /// Sine and cosine of an angle in radians, |angle| < 1e9. Reduced to [-pi/4, pi/4] in double
 /// precision; absolute error below 1e-10 for angles up to 1e6. Without branches.
-inline void sin_cos_double(double angle, double* sine, double* cosine) {
+constexpr void sin_cos_double(double angle, double* sine, double* cosine) {
   double shifted = angle * 0x1.45f306dc9c883p-1 + round_magic;
   double n = shifted - round_magic;
   // pi/2 in three parts of at most 33 bits: the products with n are exact.

@@ -11,5 +11,25 @@ const operators* avx512_operators();
 
 /// The one sampler, shared by all sets (sample.cpp).
 void sample_rows(const sample_args& args, kernel_context context);
+void gather_rows_of(const gather_rows_args& args, kernel_context context);
+void gather_kv_of(const copy_kv_args& args, kernel_context context);
+void scatter_kv_of(const copy_kv_args& args, kernel_context context);
+
+/// The host's sets do any shape and type.
+inline const char* attention_unsupported_of(const attention_args&) { return nullptr; }
+
+/// [M, H, G, D + 2]: running sum, maximum and weight of each query.
+inline size_t attention_state_floats_of(const attention_args& args) {
+  return size_t{args.rows} * args.kv.kv_heads * args.group * (args.kv.dim + 2);
+}
+
+/// The token of row m: given, or what its seat sampled last.
+inline uint32_t token_of(const embed_args& args, size_t m) {
+  const auto token = args.tokens[m];
+  return token == take_sampled ? args.last_sampled[args.seats[m]] : token;
+}
+
+/// out = x, where they differ: then the rotation is in place.
+void copy_for_rope(const rope_args& args);
 
 } // namespace lamella::gpu

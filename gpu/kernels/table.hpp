@@ -20,12 +20,18 @@ constexpr operators make_table(std::string_view name) {
       .rope = rope,
       .silu_mul = silu_mul,
       .add = add,
+      .gather_rows = gather_rows_of,
       .to_wire = to_wire,
       .from_wire = from_wire,
+      .parity_to_wire = parity_to_wire,
       .sample = sample_rows,
+      .attention_unsupported = attention_unsupported_of,
+      .attention_state_floats = attention_state_floats_of,
       .attend_previous = attend_previous,
       .append_kv = append_kv,
       .attend_new = attend_new,
+      .gather_kv = gather_kv_of,
+      .scatter_kv = scatter_kv_of,
   };
 }
 

@@ -114,6 +114,18 @@ TEST_CASE("A sequence may leave before it ever sat") {
   CHECK(w.tokens(2) == 0);
 }
 
+TEST_CASE("A sequence that steps back keeps its slots, and is told when its seat is free") {
+  world w;
+  w.join(w.joining(1));
+  caf::anon_send(w.batch_, batch_leave{seq(1), true});
+  w.settle();
+  CHECK(w.client->preempted.empty()); // an iteration still uses its slots
+  w.play(4);
+  CHECK(w.client->preempted == std::vector<sequence_id>{seq(1)});
+  CHECK(w.kv->released.empty());
+  CHECK(w.scheduler->retired == std::vector<sequence_id>{seq(1)});
+}
+
 TEST_CASE("V-M14 it ends with the length or with an end token, exactly there") {
   world w;
   w.join(w.joining(1, 5));
@@ -214,8 +226,8 @@ TEST_CASE("A failed iteration is launched again from the committed tokens") {
 TEST_CASE("A shard's failure counts like the replica's, and only once") {
   world w;
   w.join(w.joining(1));
-  caf::anon_send(w.batch_, iteration_failed{stream_id{0}, 1, 0, "shard 0"});
-  caf::anon_send(w.batch_, iteration_failed{stream_id{0}, 1, 0, "shard 1"});
+  caf::anon_send(w.batch_, iteration_failed{stream_id{0}, 1, 0, false, "shard 0"});
+  caf::anon_send(w.batch_, iteration_failed{stream_id{0}, 1, 0, false, "shard 1"});
   w.settle();
   CHECK(w.launched(3).attempt == 1);
   w.replica->fail(1);
@@ -229,8 +241,7 @@ TEST_CASE(
   world w;
   w.join(w.joining(1));
   for (int i = 0; i < 3; ++i) {
-    const auto front = w.replica->launches[w.replica->launches.size() - 2].iteration;
-    w.replica->fail(front);
+    w.replica->fail(i == 0 ? 1 : w.replica->launches.back().iteration);
     w.settle();
   }
   CHECK(w.client->failed == std::vector<sequence_id>{seq(1)});
@@ -242,6 +253,41 @@ TEST_CASE(
   CHECK(w.replica->launches[launches].attempt > 0);
   w.answer(w.replica->launches[launches].iteration);
   CHECK(w.tokens(2) == 1);
+}
+
+// Found by `lamella chaos drop`: the launch behind an attempt cleared the streams of the attempt.
+TEST_CASE("reliability A4: nothing is launched behind an attempt that could clear it") {
+  world w;
+  w.join(w.joining(1));
+  w.replica->fail(1);
+  w.settle();
+  const auto attempt = w.replica->launches.back().iteration;
+  CHECK(w.launched(attempt).attempt == 1);
+  CHECK(w.launched(attempt).patience_ms >= w.launched(1).patience_ms);
+  CHECK(w.replica->asked.size() == 2); // the one given up, and the attempt
+  w.answer(attempt);
+  CHECK(w.tokens(1) == 1);
+  CHECK(w.replica->launches.back().attempt == 0);
+  CHECK(w.replica->launches.size() == attempt + 2); // it runs ahead again
+}
+
+TEST_CASE("reliability A1: when nobody answers in time, again and again, the links are made anew") {
+  world w;
+  w.join(w.joining(1));
+  caf::error reason;
+  w.batch_->attach_functor([&](const caf::error& e) { reason = e; });
+  // Found by simulated seed 40473: two silent ones, and then a device that says that it has failed.
+  auto last = ec::deadline;
+  SUBCASE("silence alone") {}
+  SUBCASE("the last one says why") { last = ec::device_lost; }
+  for (uint32_t i = 0; i < attempts_max; ++i) {
+    CHECK(reason == caf::none);
+    w.replica->fail(i == 0 ? 1 : w.replica->launches.back().iteration,
+                    i + 1 == attempts_max ? last : ec::deadline);
+    w.settle();
+  }
+  CHECK(reason == ec::link_cut);
+  CHECK(w.client->failed.empty()); // the sequences go on in the next epoch
 }
 
 TEST_CASE("Logits that are not finite end one sequence, not its neighbours") {

@@ -9,24 +9,34 @@ namespace {
 
 struct world : stage {
   std::shared_ptr<shard_book> shard = std::make_shared<shard_book>();
+  std::vector<attention_shard_actor> shards;
   kv_allocator_actor allocator;
+  uint64_t epoch = 0;
 
   explicit world(uint32_t slots = 100, uint32_t tables = 1) {
     kv_allocator_config c;
     for (uint32_t i = 0; i < tables; ++i) c.tables.push_back("attention-" + std::to_string(i));
     c.slots = slots;
-    c.shards = {spawn(stand_in_shard(shard)), spawn(stand_in_shard(shard))};
+    c.whole_requests = tables > 1;
+    shards = {spawn(stand_in_shard(shard)), spawn(stand_in_shard(shard))};
     allocator = spawn(kv_allocator, std::move(c));
+    adopt({0, 1});
+  }
+
+  /// The next epoch, in which some shards have lost what they held.
+  void adopt(std::vector<uint32_t> empty) {
+    caf::anon_send(allocator, kv_adopt{++epoch, shards, std::move(empty)});
+    settle();
   }
 
   std::shared_ptr<reply<kv_grant>> reserve(std::vector<kv_need> needs, uint32_t keep_free = 0,
                                            bool tell = false) {
-    auto answer = ask<kv_grant>(allocator, kv_reserve{std::move(needs), keep_free, tell});
+    auto answer = ask<kv_grant>(allocator, kv_reserve{std::move(needs), keep_free, tell, epoch});
     settle();
     return answer;
   }
   void release(std::vector<sequence_id> holders) {
-    caf::anon_send(allocator, kv_release{std::move(holders)});
+    caf::anon_send(allocator, kv_release{std::move(holders), epoch});
     settle();
   }
   std::vector<uint32_t> used() {
@@ -163,6 +173,98 @@ TEST_CASE("A pool in use is not trimmed, and a shard that does not answer holds 
   w.advance(11s, 100ms);
   CHECK(waiting->came);
   CHECK_FALSE(waiting->error);
+}
+
+TEST_CASE("L-M25 what no shard has lost goes on in the next epoch, grown to what is needed now") {
+  world w;
+  const auto before = w.reserve({{seq(1), 20, {}, 0}, {seq(2), 20, {}, 0}});
+  REQUIRE_FALSE(before->error);
+  w.adopt({});
+  CHECK(w.used() == std::vector<uint32_t>{40});
+  const auto on = w.reserve({{seq(1), 30, {}, 0, kv_wish::go_on}});
+  REQUIRE_FALSE(on->error);
+  const auto& holding = on->value.holdings.at(0);
+  CHECK(holding.kept);
+  CHECK(scheduler::length_of(holding.runs) == 30);
+  CHECK(holding.runs.front().first == before->value.holdings.at(0).runs.front().first);
+  // One that needs no more than it has gets it even where nothing is free.
+  REQUIRE_FALSE(w.reserve({{seq(3), 50, {}, 0, kv_wish::begin}})->error);
+  const auto full = w.reserve({{seq(2), 10, {}, 0, kv_wish::go_on}}, 30);
+  REQUIRE_FALSE(full->error);
+  CHECK(full->value.holdings.at(0).kept);
+  CHECK(scheduler::length_of(full->value.holdings.at(0).runs) == 20);
+}
+
+TEST_CASE("L-M26 a lost shard takes the KV of the whole pool with it, or that of its requests") {
+  for (uint32_t tables : {1u, 2u}) {
+    CAPTURE(tables);
+    world w{100, tables};
+    w.reserve({{seq(1), 20, {}, 0}});
+    w.reserve({{seq(2), 30, {}, 0}}); // by request: in the other table, which has more room
+    w.adopt({1});
+    CHECK(w.used() == (tables == 1 ? std::vector<uint32_t>{0} : std::vector<uint32_t>{20, 0}));
+    const auto first = w.reserve({{seq(1), 20, {}, 0, kv_wish::go_on}});
+    const auto second = w.reserve({{seq(2), 30, {}, 0, kv_wish::go_on}});
+    REQUIRE_FALSE(first->error);
+    REQUIRE_FALSE(second->error);
+    CHECK(first->value.holdings.at(0).kept == (tables == 2));
+    CHECK_FALSE(second->value.holdings.at(0).kept);
+    CHECK(scheduler::length_of(second->value.holdings.at(0).runs) == 30);
+  }
+}
+
+TEST_CASE("L-M25 who does not come for its KV loses it, and who begins anew gets other slots") {
+  world w;
+  w.reserve({{seq(1), 20, {}, 0}, {seq(2), 20, {}, 0}, {seq(3), 20, {}, 0}});
+  w.adopt({});
+  w.reserve({{seq(1), 20, {}, 0, kv_wish::go_on}});
+  const auto fresh = w.reserve({{seq(2), 10, {}, 0, kv_wish::begin}});
+  REQUIRE_FALSE(fresh->error);
+  CHECK_FALSE(fresh->value.holdings.at(0).kept);
+  CHECK(w.used() == std::vector<uint32_t>{50});
+  const auto waiting = w.reserve({{seq(4), 60, {}, 0}}, 0, true);
+  CHECK(waiting->error == ec::kv_exhausted);
+  w.advance(6s, 1s);
+  CHECK(w.used() == std::vector<uint32_t>{30});
+  CHECK_FALSE(w.reserve({{seq(4), 60, {}, 0}})->error);
+}
+
+TEST_CASE("reliability A3: an epoch that is over can neither take nor give back slots") {
+  world w;
+  w.reserve({{seq(1), 20, {}, 0}});
+  w.adopt({});
+  w.reserve({{seq(1), 20, {}, 0, kv_wish::go_on}});
+  const auto late = w.ask<kv_grant>(w.allocator, kv_reserve{{{seq(1), 5, {}, 0}}, 0, false, 1});
+  caf::anon_send(w.allocator, kv_release{{seq(1)}, 1});
+  w.settle();
+  CHECK(late->error == ec::aborted);
+  CHECK(w.used() == std::vector<uint32_t>{20});
+}
+
+TEST_CASE("V-M11 every shard of a pool by heads is told of with the slots of the one table") {
+  stage s;
+  net::metrics::settings options;
+  options.workers = {{"attention", "attention-0"}, {"attention", "attention-1"}};
+  kv_allocator_config c;
+  c.tables = {"attention-0"};
+  c.sharers = {"attention-1"};
+  c.slots = 54;
+  c.numbers = std::make_shared<net::metrics>(options);
+  auto allocator = s.spawn(kv_allocator, c);
+  auto granted = s.ask<kv_grant>(allocator, kv_reserve{{{seq(1), 17, {}, 0}}, 0, false});
+  s.settle();
+  REQUIRE(granted->came);
+  const auto page = c.numbers->scrape().body;
+  for (const char* worker : {"attention-0", "attention-1"}) {
+    CAPTURE(worker);
+    const auto line = [&](const char* state) {
+      const auto at = page.find(std::string{"lamella_kv_slots{role=\"attention\",state=\""} + state
+                                + "\",worker=\"" + worker);
+      return at == std::string::npos ? std::string{} : page.substr(at, page.find('\n', at) - at);
+    };
+    CHECK(line("free").ends_with(" 37"));
+    CHECK(line("used").ends_with(" 17"));
+  }
 }
 
 } // namespace lamella::actors::test

@@ -74,6 +74,7 @@ iteration_launch some_launch() {
   x.samples = {{0, 9, 1, 5, 0.5f, 3, 0.8f, 0.1f, 4, 0, 1}};
   x.sample_seats = {4};
   x.edits = {{8, 1.5f, -0.25f}};
+  x.fences = {0, 7};
   return x;
 }
 
@@ -85,12 +86,14 @@ TEST_CASE_FIXTURE(world, "Every message is the same after a trip through the ser
   check(launch);
   check(sampled_of{stream_id{2}, 7, 1});
   check(sampled{stream_id{2}, 7, {some_token()}});
-  check(iteration_failed{stream_id{2}, 7, 1, "no frame came"});
-  check(kv_reserve{{{seq(3, 1), 16, seq(3), 40}}, 5, true});
+  check(iteration_failed{stream_id{2}, 7, 1, true, "no frame came"});
+  check(kv_reserve{{{seq(3, 1), 16, seq(3), 40, kv_wish::go_on}}, 5, true, 7});
   check(kv_grant{{{seq(3), 1, {{5, 6}}}}});
-  check(kv_release{{seq(3), seq(4)}});
+  check(kv_release{{seq(3), seq(4)}, 7});
   check(kv_freed{12});
   check(kv_trim{});
+  check(kv_inventory_ask{});
+  check(kv_inventory{{{5, 6}, {20, 1}}});
   check(kv_usage{{10, 20}, {1, 2}});
   check(admit{seq(3), 2, 100, true});
   check(admitted{stream_id{1}, 2, {{seq(3), 1, {{5, 6}}}}});
@@ -106,15 +109,22 @@ TEST_CASE_FIXTURE(world, "Every message is the same after a trip through the ser
   p.edits = {{{8, 1.5f, -0.25f}}};
   check(p);
   check(prefilled{{some_token()}});
+  check(kv_pull{stream_id{65536}, 3, 9, {{5, 6}}, true});
+  check(kv_offer{stream_id{65536}, 3, 9, 1, {{5, 6}}, 12});
+  check(kv_moved{9, uint64_t{1} << 63, 4096});
+  check(kv_pull_cancel{stream_id{65536}});
   check(prefill_cancel{seq(3)});
   check(token{seq(3), 5, some_token(), finish::length});
-  check(preempted{seq(3)});
+  check(preempted{seq(3), true});
   check(sequence_failed{seq(3), "why"});
-  check(batch_leave{seq(3)});
-  check(worker_info{"model-0", "model", "model/0", "live", "host", 3});
+  check(batch_leave{seq(3), true});
+  const peer_info peer{"attention/1", "shm", 12.5, 4096};
+  const worker_info worker{"model-0", "model",   "model/0", "live", "host",
+                           3,         "machine", 4711,      {peer}};
+  check(worker);
   system_status status;
   status.epoch = 4;
-  status.workers = {{"model-0", "model", "model/0", "live", "host", 3}};
+  status.workers = {worker};
   status.pools = {{"main", "heads", 3, 100, 40}};
   status.running = 5;
   status.waiting = 6;
@@ -135,11 +145,70 @@ TEST_CASE_FIXTURE(world, "Every message is the same after a trip through the ser
   check(join);
 }
 
+TEST_CASE_FIXTURE(world, "So are the messages between processes, handles of actors included") {
+  check(join_ask{1, "model", "m0", "0.1", "machine", 7, 2, 100, 1000, std::string(32, 'n')});
+  check(join_challenge{"cluster", std::string(32, '\0')});
+  check(join_proof{std::string(32, 'n'), std::string(32, 'p')});
+  worker_terms terms;
+  terms.model_path = "/m.gguf";
+  terms.model_digest = uint64_t{1} << 63;
+  terms.version = "0.1";
+  terms.kernels = "avx512";
+  terms.shapes = "30 layers";
+  terms.threads = 3;
+  terms.wire = gpu::half_type::f32;
+  terms.kv = gpu::half_type::f32;
+  terms.layers = 30;
+  terms.kv_heads = 3;
+  terms.group = 4;
+  terms.head_dim = 64;
+  terms.scale = 0.125f;
+  terms.shards = 3;
+  terms.whole_requests = true;
+  terms.slots = 1000;
+  terms.prefill_owns_kv = true;
+  terms.own_frame_bytes = 21;
+  terms.transport = "shm";
+  terms.link_secret = std::string(32, '\1');
+  terms.link_cluster = 17;
+  terms.link_folder = "/tmp/x";
+  terms.decode_frame_bytes = 18;
+  terms.prefill_frame_bytes = 19;
+  terms.link_patience_ms = 20;
+  check(join_grant{std::string(32, 'p'), "attention", 2, 9, 4, terms});
+  check(epoch_open{
+      5, {{stream_id{65536}, 2}}, {{"model/1", "a"}, {"model/2", "b"}}, {{"attention/3", "c"}}, 1});
+  check(epoch_close{5});
+  check(worker_leave{"go"});
+  check(worker_injury{"pause", 300});
+  const auto shard = spawn([](attention_shard_actor::pointer) {
+    return attention_shard_actor::behavior_type{
+        [](const iteration_launch&) {}, [](kv_trim) { return true; },
+        [](const kv_pull&) { return kv_moved{}; }, [](kv_pull_cancel) {},
+        [](const kv_offer&) { return kv_moved{}; }};
+  });
+  const auto source = spawn([](kv_source_actor::pointer) {
+    return kv_source_actor::behavior_type{[](const kv_offer&) { return kv_moved{}; },
+                                          [](kv_pull_cancel) {}};
+  });
+  check(epoch_ready{model_replica_actor{}, shard, true, source});
+  check(worker_peers{{{"model/0", "tcp", 0.5, 1}}});
+  const auto worker = spawn([](worker_actor::pointer) {
+    return worker_actor::behavior_type{[](const epoch_open&) { return epoch_ready{}; },
+                                       [](const epoch_close&) {},
+                                       [](const worker_injury&) {},
+                                       [](wake_atom) {},
+                                       [](const worker_leave&) {},
+                                       [](status_atom) { return worker_peers{}; }};
+  });
+  check(worker_facts{worker, "0.1", "avx512", "30 layers", 5, "address", "host"});
+}
+
 TEST_CASE_FIXTURE(stage, "Errors render in words, with their context") {
   CHECK(system.render(caf::make_error(ec::kv_exhausted)).find("slots") != std::string::npos);
   CHECK(system.render(caf::make_error(ec::never_fits, "17 wanted")).find("17 wanted")
         != std::string::npos);
-  for (uint8_t code = 1; code <= static_cast<uint8_t>(ec::no_capacity); ++code)
+  for (uint8_t code = 1; code <= static_cast<uint8_t>(ec::link_cut); ++code)
     CHECK(std::string{describe(static_cast<ec>(code))} != "unknown error");
 }
 

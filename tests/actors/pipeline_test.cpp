@@ -6,6 +6,7 @@
 #include "actors/gpu_executor.hpp"
 #include "actors/kv_allocator.hpp"
 #include "actors/model_replica.hpp"
+#include "actors/prefill_seat.hpp"
 #include "actors/prefill_worker.hpp"
 #include "tests/actors/fake_exchange.hpp"
 #include "tests/actors/served.hpp"
@@ -18,11 +19,14 @@ namespace {
 /// Every actor between a request and the devices, wired as actors/pipeline.cpp does it.
 struct stepped_pipeline : stage {
   stepped_engine engine;
+  std::unique_ptr<gpu::device> any_device = engine.make_device("any");
   model::loaded_model model;
   std::shared_ptr<service> server = std::make_shared<service>(tiny_service());
   uint64_t messages = 0;
 
-  stepped_pipeline(uint32_t layers, uint32_t shards) {
+  /// `serialize_below`: the prefill worker has KV of its own, and pulls shorter prompts when done.
+  stepped_pipeline(uint32_t layers, uint32_t shards,
+                   std::optional<uint32_t> serialize_below = std::nullopt) {
     tests::tiny_model_options options;
     options.layers = layers;
     model = model::load_model(tiny_model(options));
@@ -33,47 +37,76 @@ struct stepped_pipeline : stage {
         [&](const model::weight_use& w) -> const model::tensor_view& { return model.tensor(w); },
         *loader, [](uint64_t, uint64_t) {});
     auto links = std::make_shared<net::fabric>(
-        [&spec](uint32_t) { return size_t{64} * spec.heads * 2 * spec.head_dim * 4; });
+        [&spec](uint32_t) {
+          return std::max<size_t>(size_t{64} * spec.heads * 2 * spec.head_dim * 4,
+                                  scheduler::pull_piece_bytes);
+        },
+        [this](uint32_t) -> gpu::device& { return *any_device; },
+        [this](uint32_t) -> gpu::device& { return *any_device; });
     iteration_target target;
     kv_allocator_config k;
+    const auto own_kv = serialize_below.has_value();
     for (uint32_t i = 0; i < shards; ++i) {
-      auto device = std::shared_ptr<gpu::device>{engine.make_device("attention")};
       shard_config c;
+      c.device = engine.make_device("attention");
       c.seat = i;
       c.group = spec.group();
       c.scale = spec.attention_scale();
-      c.ops = &device->ops();
-      c.cache = std::make_shared<gpu::kv_cache>(*device, layers, 512, spec.kv_heads / shards,
+      c.cache = std::make_shared<gpu::kv_cache>(*c.device, layers, 512, spec.kv_heads / shards,
                                                 spec.head_dim, gpu::half_type::f16);
-      c.links = links;
-      c.replica_of = [](stream_id) { return 0u; };
-      target.shards.push_back(
-          spawn(attention_shard, std::move(c), spawn(gpu_executor, std::move(device))));
+      c.links = [links](const net::link_key& key) { return links->shard_end(key); };
+      c.replica_of = [own_kv](stream_id id) { return own_kv && id != stream_id{0} ? 1u : 0u; };
+      auto runs = spawn(gpu_executor, c.device);
+      target.shards.push_back(spawn(attention_shard, std::move(c), runs));
     }
     replica_config r;
     r.shards = shards;
-    r.ops = &gpu::reference_operators();
+    r.device = engine.make_device("model");
     r.program = model.program;
     r.weights = weights;
-    r.links = links;
-    target.replica =
-        spawn(model_replica, std::move(r),
-              spawn(gpu_executor, std::shared_ptr<gpu::device>{engine.make_device("model")}));
+    r.links = [links](const net::link_key& key) { return links->replica_end(key); };
+    auto runs = spawn(gpu_executor, r.device);
+    target.replica = spawn(model_replica, std::move(r), runs);
     k.tables = {"attention-0"};
     k.slots = 512;
-    k.shards = target.shards;
     server->allocator = target.allocator = spawn(kv_allocator, std::move(k));
+    caf::anon_send(target.allocator, kv_adopt{target.epoch, target.shards, {}});
     global_scheduler_config g;
     g.window_slots = server->window_slots;
+    g.epoch = target.epoch;
     g.slots = 512;
     server->scheduler = spawn(global_scheduler, std::move(g), server->allocator);
     target.stream = stream_id{scheduler::prefill_streams};
-    server->prefill_workers = {spawn(prefill_worker, prefill_worker_config{target, 16})};
+    prefill_worker_config p{target, 16};
+    if (own_kv) give_own_kv(p, shards, *serialize_below, weights, links);
+    server->prefill_workers = {spawn(prefill_worker, std::move(p))};
     target.stream = stream_id{0};
     server->batches = {spawn(batch, batch_config{target, server->scheduler, server->window_slots})};
     play();
   }
   ~stepped_pipeline() { end_all(); } // executors end before their devices do
+
+  void give_own_kv(prefill_worker_config& to, uint32_t shards, uint32_t serialize_below,
+                   std::shared_ptr<gpu::packed_weights> weights,
+                   std::shared_ptr<net::fabric> links) {
+    prefill_seat_config c;
+    c.seat = 1;
+    c.shards = shards;
+    c.slots = 128;
+    c.frame_bytes = 64 << 10;
+    c.compute = engine.make_device("prefill");
+    c.memory = engine.make_device("prefill-kv");
+    c.program = model.program;
+    c.weights = std::move(weights);
+    c.links = [links](const net::link_key& key) { return links->replica_end(key); };
+    caf::scoped_actor self{system};
+    const auto seat = make_prefill_seat(self.ptr(), c);
+    for (const auto& x : seat.executors)
+      owned.push_back(caf::actor_cast<caf::strong_actor_ptr>(x)); // the others are linked to them
+    to.own = prefill_own_kv{seat.kv.source, to.target.shards, false, c.slots, serialize_below};
+    to.target.replica = seat.replica;
+    to.target.shards = {seat.kv.shard};
+  }
 
   /// Delivers and steps until nothing can happen any more.
   void play() {
@@ -92,8 +125,9 @@ struct stepped_pipeline : stage {
 };
 
 /// Messages of all actors for one request, from its arrival to its answer.
-uint64_t messages_for(uint32_t layers, uint32_t shards, uint32_t tokens) {
-  stepped_pipeline p{layers, shards};
+uint64_t messages_for(uint32_t layers, uint32_t shards, uint32_t tokens,
+                      std::optional<uint32_t> serialize_below = std::nullopt) {
+  stepped_pipeline p{layers, shards, serialize_below};
   p.messages = 0;
   const auto steps = p.engine.steps;
   const auto exchange = p.begin(completion_body(20, tokens, 1, ",\"ignore_eos\":true"), 1);
@@ -113,6 +147,34 @@ TEST_CASE("L-M08 the number of messages does not depend on the number of layers"
   const auto longer = messages_for(2, 3, 60);
   CHECK(longer - two <= 30 * (4 * 4 + 3 + 1));
   CHECK(messages_for(2, 1, 30) < two);
+}
+
+TEST_CASE("L-M08 L-M27 neither do those of a pull, serialized or layer by layer") {
+  for (const uint32_t serialize_below : {0u, 1000u}) {
+    CAPTURE(serialize_below);
+    const auto two = messages_for(2, 3, 30, serialize_below);
+    CHECK(messages_for(6, 3, 30, serialize_below) == two);
+    CHECK(two > messages_for(2, 3, 30));
+  }
+}
+
+TEST_CASE("L-M27 S-M15 on virtual time, pulled prompts give the bits of others") {
+  std::vector<std::string> answers[3];
+  const std::optional<uint32_t> modes[] = {std::nullopt, 0, 1000};
+  for (size_t mode = 0; mode < 3; ++mode) {
+    stepped_pipeline p{3, 3, modes[mode]};
+    std::vector<std::shared_ptr<fake_exchange>> all;
+    for (uint32_t i = 1; i <= 6; ++i)
+      all.push_back(
+          p.begin(completion_body(9 * i, 12, i, R"(,"ignore_eos":true,"logprobs":3,"n":2)"), i));
+    p.play();
+    for (const auto& x : all) {
+      REQUIRE(x->status == 200);
+      answers[mode].push_back(x->body.substr(x->body.find("\"choices\"")));
+    }
+  }
+  CHECK(answers[1] == answers[0]);
+  CHECK(answers[2] == answers[0]);
 }
 
 TEST_CASE("L-M23 on virtual time, three shards give the bits of one") {
@@ -209,6 +271,7 @@ TEST_CASE("V-M12 n choices equal their own single runs and store their prompt on
       .receive([](const admitted&) {}, [&](caf::error& e) { FAIL(s.node().system().render(e)); });
   CHECK(s.slots_used() == prompt_tokens + 3 * s.node().server()->window_slots);
   kv_release back;
+  back.epoch = s.node().server()->epoch;
   for (uint32_t k = 0; k < 3; ++k) {
     back.holders.push_back(scheduler::sequence_of(request_id{77}, k));
     self->send(s.node().server()->scheduler, retire{back.holders.back()});

@@ -32,9 +32,13 @@ struct world : stage {
   request_actor request_;
   bool over = false;
   uint64_t epoch = 0;
+  net::outside_world outside;
 
-  explicit world(const std::string& more = {}, uint32_t max_tokens = 6) {
-    exchange = std::make_shared<fake_exchange>(completion_body(10, max_tokens, 5, more));
+  explicit world(const std::string& more = {}, uint32_t max_tokens = 6)
+      : world{completion_body(10, max_tokens, 5, more), net::outside_world{}} {}
+
+  world(const std::string& body, net::outside_world from) : outside{std::move(from)} {
+    exchange = std::make_shared<fake_exchange>(body);
     request_ = spawn(request, service(), exchange_ptr{exchange}, request_id{1}, false);
     request_->attach_functor([this](const caf::error&) { over = true; });
     caf::anon_send(request_, begin_atom_v);
@@ -46,6 +50,7 @@ struct world : stage {
   actors::service_ptr service() {
     auto s = std::make_shared<actors::service>(tiny_service());
     s->epoch = ++epoch;
+    s->world = outside;
     s->scheduler = spawn(stand_in_scheduler(books.scheduler));
     s->allocator = spawn(stand_in_allocator(books.kv));
     s->prefill_workers.push_back(spawn([book = books.prefills](prefill_worker_actor::pointer self)
@@ -144,6 +149,30 @@ TEST_CASE("A request goes from admission to prefill to its batch, and answers on
   CHECK(w.over);
   CHECK(w.exchange->answers == 1);
   CHECK(w.books.kv->released.empty()); // the batch gives back
+}
+
+TEST_CASE(
+    "Seed, id and date of an answer come from outside, and the seed only where none is given") {
+  for (const bool seeded : {true, false}) {
+    CAPTURE(seeded);
+    net::outside_world fixed;
+    fixed.date = [] { return std::chrono::system_clock::time_point{1'700'000'000s}; };
+    fixed.chance = [drawn = uint64_t{100}]() mutable { return ++drawn; };
+    auto body = completion_body(10, 6, 5);
+    const std::string seed = ",\"seed\":5";
+    if (!seeded) body.erase(body.find(seed), seed.size());
+    world w{body, fixed};
+    w.admit_all();
+    REQUIRE(w.books.prefills->asked.size() == 1);
+    CHECK(w.books.prefills->asked[0].samplings.at(0).seed == (seeded ? 5 : 101));
+    w.prefill_all();
+    for (uint32_t i = 1; i < 6; ++i) w.say(i, i == 5 ? finish::length : finish::none);
+    const auto answer = model::parse_json(w.exchange->body);
+    const uint64_t first = seeded ? 101 : 102;
+    CHECK(*answer.find("id")->get_if<std::string>()
+          == net::make_response_id("cmpl-", first, first + 1));
+    CHECK(*answer.find("created")->get_if<int64_t>() == 1'700'000'000);
+  }
 }
 
 TEST_CASE("Tokens that come twice, late or of another count once") {
@@ -295,6 +324,42 @@ TEST_CASE(
   w.settle();
   CHECK(w.exchange->streamed.size() > before);
   CHECK(w.exchange->text() == w.text(30));
+}
+
+TEST_CASE("A reader that stops gives its seat to others and keeps its KV until it reads again") {
+  world w{",\"stream\":true", 40};
+  w.exchange->takes = false;
+  w.admit_all();
+  w.prefill_all();
+  w.say(1);
+  w.advance(4s, 250ms);
+  CHECK(w.books.batches->left.empty());
+  w.advance(6s, 250ms);
+  CHECK(w.books.batches->left == std::vector<sequence_id>{seq(1)});
+  w.tell(preempted{seq(1), true});
+  w.advance(10s, 250ms);
+  CHECK(w.books.batches->left.size() == 1); // asked for once
+  CHECK(w.books.scheduler->asked.size() == 1);
+  SUBCASE("it reads again") {
+    w.exchange->drain();
+    w.settle();
+    REQUIRE(w.books.scheduler->asked.size() == 2);
+    CHECK(w.books.scheduler->asked.back().has_kv);
+    admitted place;
+    place.holdings.push_back({seq(1), 0, {{0, 40}}, true});
+    w.books.scheduler->promises.front().deliver(place);
+    w.settle();
+    CHECK(w.books.prefills->asked.size() == 1); // nothing is computed again
+    REQUIRE(w.books.batches->joined.size() == 2);
+    CHECK(w.books.batches->joined.back().generated == 2);
+    CHECK(w.books.kv->released.empty());
+  }
+  SUBCASE("it leaves") {
+    w.exchange->disconnect();
+    w.settle();
+    CHECK(w.books.kv->released == std::vector<sequence_id>{seq(1)});
+    CHECK(w.books.scheduler->asked.size() == 1);
+  }
 }
 
 TEST_CASE("The deadline and refusals become the API's errors") {

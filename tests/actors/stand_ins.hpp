@@ -61,8 +61,8 @@ struct replica_book {
   void answer(uint64_t iteration, uint32_t stream = 0) {
     asked.extract({stream, iteration}).mapped().deliver(answer_to(launch_of(iteration)));
   }
-  void fail(uint64_t iteration, uint32_t stream = 0) {
-    asked.extract({stream, iteration}).mapped().deliver(caf::make_error(ec::aborted));
+  void fail(uint64_t iteration, ec why = ec::device_lost, uint32_t stream = 0) {
+    asked.extract({stream, iteration}).mapped().deliver(caf::make_error(why));
   }
 };
 
@@ -94,6 +94,9 @@ struct shard_book {
   uint32_t launches = 0, trims = 0;
   bool holds_trims = false;
   std::vector<owed<bool>> trimming;
+  std::vector<kv_pull> pulled;
+  std::map<uint64_t, owed<kv_moved>> pulling; ///< by number, not answered
+  uint32_t cancels = 0;
 };
 
 inline auto stand_in_shard(std::shared_ptr<shard_book> book) {
@@ -106,6 +109,16 @@ inline auto stand_in_shard(std::shared_ptr<shard_book> book) {
           auto promise = self->make_response_promise<bool>();
           book->trimming.push_back({promise, self});
           return promise;
+        },
+        [book, self](const kv_pull& x) -> caf::result<kv_moved> {
+          book->pulled.push_back(x);
+          auto promise = self->make_response_promise<kv_moved>();
+          book->pulling.emplace(x.number, owed<kv_moved>{promise, self});
+          return promise;
+        },
+        [book](kv_pull_cancel) { ++book->cancels; },
+        [](const kv_offer& x) {
+          return kv_moved{x.number, 0, 0};
         },
     };
   };
@@ -152,8 +165,11 @@ inline auto stand_in_allocator(std::shared_ptr<allocator_book> book) {
         [book](const kv_release& x) {
           book->released.insert(book->released.end(), x.holders.begin(), x.holders.end());
         },
+        [](const kv_adopt&) {},
+        [](const kv_inventory_ask&) { return kv_inventory{}; },
         [](status_atom) -> caf::result<kv_usage> { return kv_usage{}; },
         [](wake_atom) {},
+        [](wake_atom, uint64_t) {},
     };
   };
 }
@@ -178,6 +194,8 @@ inline auto stand_in_scheduler(std::shared_ptr<scheduler_book> book) {
         [book](const retire& x) { book->retired.push_back(x.sequence); },
         [](const kv_freed&) {},
         [](drain_atom) {},
+        [](const batch_ready&) {},
+        [](wake_atom) {},
         [](status_atom) -> caf::result<uint64_t, uint64_t> {
           return {uint64_t{0}, uint64_t{0}};
         },

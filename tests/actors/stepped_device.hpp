@@ -2,7 +2,7 @@
 /// whole pipeline, kernels included, runs on virtual time.
 #pragma once
 
-#include "gpu/device.hpp"
+#include "gpu/host_memory_device.hpp"
 #include "gpu/team.hpp"
 
 #include <algorithm>
@@ -86,7 +86,7 @@ private:
   size_t size_;
 };
 
-class stepped_device final : public gpu::device {
+class stepped_device final : public gpu::host_memory_device {
 public:
   stepped_device(stepped_engine& engine, std::string name)
       : engine_{engine}, name_{std::move(name)} {}

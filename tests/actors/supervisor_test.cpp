@@ -1,4 +1,5 @@
 #include "actors/supervisor.hpp"
+#include "actors/worker_messages.hpp"
 #include "tests/actors/stage.hpp"
 
 namespace lamella::actors::test {
@@ -31,7 +32,7 @@ struct world : stage {
       }
       return children;
     };
-    tree.on_trouble = [this](bool given_up) { troubles.push_back(given_up); };
+    tree.on_trouble = [this](bool given_up, const std::string&) { troubles.push_back(given_up); };
     root = spawn(actors::supervisor, std::move(tree), scheduler::restart_policy{restarts, 30s});
     settle();
   }
@@ -74,6 +75,34 @@ TEST_CASE("A child that ends normally is missed like any other") {
   w.kill(0, caf::exit_reason::user_shutdown);
   w.advance(20ms);
   CHECK(w.generations.size() == 2);
+}
+
+TEST_CASE("Links to be made anew count for nothing, but take their time") {
+  world w{1};
+  for (uint32_t i = 0; i < 6; ++i) {
+    const auto victim = caf::actor_cast<caf::actor>(w.children.at(0));
+    caf::anon_send(victim, caf::exit_msg{victim->address(), caf::make_error(ec::link_cut)});
+    w.settle();
+    CHECK(w.generations.size() == i + 1);
+    w.advance(1s, 10ms);
+    CHECK(w.generations.size() == i + 2);
+  }
+  CHECK(w.troubles == std::vector<bool>(6, false));
+}
+
+// Found by reading: a restart that was put off ran after a loss had already started everything
+// anew, and nobody ever ended the generation in between.
+TEST_CASE("A restart that was overtaken by a loss does not start a second generation") {
+  world w;
+  w.kill(1);
+  CHECK(w.generations.size() == 1);
+  caf::anon_send(w.root, epoch_lost{1, false, "model", "model/0 lost"});
+  w.settle();
+  REQUIRE(w.generations == std::vector<uint64_t>{1, 2});
+  w.ended.clear();
+  w.advance(10s, 100ms);
+  CHECK(w.generations == std::vector<uint64_t>{1, 2});
+  CHECK(w.ended.empty());
 }
 
 TEST_CASE("The delay doubles, and more ends than the policy allows end the supervisor") {

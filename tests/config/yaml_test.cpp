@@ -1,35 +1,10 @@
-#include "config/yaml.hpp"
-#include "tests/config/scratch.hpp"
+// Configuration files: where values come from and what is refused.
+#include "tests/config/loading.hpp"
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
-
 using namespace lamella::config;
-using lamella::tests::scratch_folder;
-
-namespace {
-
-loaded load_text(const scratch_folder& folder, const std::string& text) {
-  auto from = folder.nothing();
-  from.file = folder.write("lamella.yaml", text);
-  return load(from);
-}
-
-/// True when some problem's text and hint together contain `part`.
-bool says(const loaded& got, const std::string& part) {
-  return std::ranges::any_of(got.problems, [&](const problem& x) {
-    return (x.text() + " | " + x.hint).find(part) != std::string::npos;
-  });
-}
-
-std::string all_of(const loaded& got) {
-  std::string text;
-  for (const auto& x : got.problems) text += x.text() + " | " + x.hint + "\n";
-  return text;
-}
-
-} // namespace
+using namespace lamella::config::test;
 
 TEST_CASE("bad values are refused with their position, value and allowed range") {
   struct row {
@@ -113,7 +88,8 @@ TEST_CASE("all problems are told at once, each with line and column") {
                                      "pools:\n"
                                      "  attention:\n"
                                      "    partition: requests\n"
-                                     "    parity: 1\n");
+                                     "    placement: local\n"
+                                     "    parity: true\n");
   const std::string file = (folder.path() / "lamella.yaml").string();
   std::vector<std::string> texts;
   for (const auto& x : got.problems) texts.push_back(x.text() + " | " + x.hint);
@@ -123,10 +99,10 @@ TEST_CASE("all problems are told at once, each with line and column") {
       file + ":5:1: logs: is not a known key | did you mean log?",
       file + ":8:10: limits.max_n: 'many' is not a whole number (allowed: 1 to 128) | ",
       file
-          + ":12:5: pools.attention.parity, pools.attention.partition: parity needs partition: "
+          + ":13:5: pools.attention.parity, pools.attention.partition: parity needs partition: "
             "heads, where "
             "all members write the same slot; here it is requests | set partition: heads or "
-            "parity: 0",
+            "parity: false",
   };
   CHECK(texts == expected);
 }
@@ -315,81 +291,6 @@ TEST_CASE("a relative path in a file is relative to that file") {
   CHECK(load(from).value.model.path == "here.gguf");
 }
 
-TEST_CASE("cells inherit what they do not say") {
-  const scratch_folder folder;
-  const auto got = load_text(folder, "version: 1\n"
-                                     "pools:\n"
-                                     "  attention:\n"
-                                     "    cells:\n"
-                                     "      east: {members: 3}\n"
-                                     "      west:\n"
-                                     "    partition: requests\n"
-                                     "    kv_bytes: 2GiB\n");
-  CHECK(all_of(got).empty());
-  const auto pools = got.value.pools.attention.resolved();
-  REQUIRE(pools.size() == 2);
-  CHECK(pools.at("east").members == 3);
-  CHECK(pools.at("west").members == 1);
-  for (const auto& [name, pool] : pools) {
-    CHECK(pool.partition == partition::requests);
-    CHECK(pool.kv_bytes == uint64_t{2} << 30);
-  }
-  const auto plain = settings{}.pools.attention.resolved();
-  REQUIRE(plain.size() == 1);
-  CHECK(plain.contains("main"));
-}
-
-TEST_CASE("replicas is another word for members of the model pool") {
-  const scratch_folder folder;
-  const auto got = load_text(folder, "version: 1\npools: {model: {replicas: 3}}\n");
-  CHECK(all_of(got).empty());
-  CHECK(got.value.pools.model.members == 3);
-  CHECK(got.value.batching.batches_for(got.value.pools.model.members) == 3);
-}
-
-TEST_CASE("rules between keys name all of them") {
-  const scratch_folder folder;
-  const auto cell = load_text(folder, "version: 1\npools: {attention: {partition: requests, cells: "
-                                      "{a: {parity: 1}}}}\n");
-  CHECK(says(cell, "pools.attention.cells.a.parity, pools.attention.cells.a.partition"));
-  const auto open = load_text(folder, "version: 1\nhttp: {listen: \"0.0.0.0:80\"}\nadmin: {listen: "
-                                      "\"[::]:81\"}\n");
-  CHECK(says(open,
-             "2:8: http.listen, http.api_keys_file: 0.0.0.0:80 can be reached from other hosts"));
-  CHECK(says(open, "3:9: admin.listen, admin.api_keys_file"));
-  CHECK(load_text(folder, "version: 1\nhttp: {listen: \"0.0.0.0:80\", api_keys_file: k}\n")
-            .problems.empty());
-  CHECK(says(load_text(folder, "version: 1\nhttp: {listen: \"127.0.0.1:8001\"}\n"),
-             "both listeners"));
-  CHECK(says(load_text(folder, "version: 1\nhttp: {connections_max: 5}\n"),
-             "512 connections per address"));
-}
-
-TEST_CASE("what this version cannot run is refused, not ignored") {
-  const scratch_folder folder;
-  const char* rows[] = {"pools: {model: {placement: local}}",
-                        "pools: {attention: {placement: remote}}",
-                        "pools: {attention: {cells: {a: {placement: remote}}}}",
-                        "pools: {prefill: {device: \"cuda:0\"}}",
-                        "pools: {model: {spares: 1}}",
-                        "pools: {model: {tensor_parallel: 2}}",
-                        "pools: {attention: {parity: 1}}",
-                        "net: {transport: tcp}"};
-  for (const char* row : rows) {
-    CAPTURE(row);
-    const auto got = load_text(folder, std::string{"version: 1\n"} + row + "\n");
-    REQUIRE(got.problems.size() == 1);
-    CHECK(got.problems[0].message.find("available in this version") != std::string::npos);
-    CHECK(got.problems[0].hint.starts_with("use "));
-    CHECK(got.problems[0].at.line == 2);
-  }
-  const auto inherited = load_text(
-      folder, "version: 1\npools: {attention: {placement: local, cells: {a: {}, b: {}}}}\n");
-  CHECK(inherited.problems.size() == 1);
-  CHECK(load_text(folder, "version: 1\nnet: {transport: in_process}\n").problems.empty());
-}
-
-// Any bytes end in settings or in problems, never in a crash or an exception.
 TEST_CASE("random edits of a good file never crash the reader") {
   const scratch_folder folder;
   const std::string good =

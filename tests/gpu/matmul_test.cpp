@@ -31,8 +31,8 @@ std::vector<double> row_norms(weights& w, machine& on) {
   std::vector<uint32_t> all(w.outputs);
   for (uint32_t n = 0; n < w.outputs; ++n) all[n] = n;
   std::vector<float> rows(size_t{w.outputs} * w.inputs);
-  reference_operators().embed({w.packed(reference_operators(), on.workers), all, rows.data()},
-                              on.context());
+  reference_operators().embed(
+      {w.packed(reference_operators(), on.workers), all, {}, nullptr, rows.data()}, on.context());
   std::vector<double> result;
   for (uint32_t n = 0; n < w.outputs; ++n)
     result.push_back(norm({rows.data() + size_t{n} * w.inputs, w.inputs}));
@@ -218,9 +218,10 @@ TEST_CASE("rows of an embedding are the rows of the file") {
       weights w{type, outputs, inputs, random};
       std::vector<uint32_t> tokens{0, 52, 16, 15, 52, 31, 32, 7, 48};
       auto actual = poisoned(tokens.size() * inputs), expected = actual;
-      set->embed({w.packed(*set, two.workers), tokens, actual.data()}, two.context());
+      set->embed({w.packed(*set, two.workers), tokens, {}, nullptr, actual.data()}, two.context());
       reference_operators().embed(
-          {w.packed(reference_operators(), two.workers), tokens, expected.data()}, two.context());
+          {w.packed(reference_operators(), two.workers), tokens, {}, nullptr, expected.data()},
+          two.context());
       // d * (q - 8) against d * q - 8 * d: the last bit may differ.
       for (size_t i = 0; i < actual.size(); ++i)
         REQUIRE(actual[i] == doctest::Approx(expected[i]).epsilon(1e-5));

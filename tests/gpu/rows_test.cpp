@@ -124,8 +124,9 @@ TEST_CASE("rotation equals the reference, keeps what it should and does not depe
         auto x = random.normals(rows * stride);
         auto run = [&](const operators& ops, machine& on) {
           auto out = x;
-          ops.rope({out.data(), rows, heads, dim, stride, pairing, positions, frequencies},
-                   on.context());
+          ops.rope(
+              {out.data(), out.data(), rows, heads, dim, stride, pairing, positions, frequencies},
+              on.context());
           return out;
         };
         auto actual = run(*set, three);
@@ -145,7 +146,15 @@ TEST_CASE("rotation equals the reference, keeps what it should and does not depe
         REQUIRE(same_bytes<float>(run(*set, one), actual));
         for (uint32_t m = 0; m < rows; ++m) {
           std::vector<float> row(x.begin() + m * stride, x.begin() + (m + 1) * stride);
-          set->rope({row.data(), 1, heads, dim, stride, pairing, {&positions[m], 1}, frequencies},
+          set->rope({row.data(),
+                     row.data(),
+                     1,
+                     heads,
+                     dim,
+                     stride,
+                     pairing,
+                     {&positions[m], 1},
+                     frequencies},
                     one.context());
           REQUIRE(same_bytes<float>(row, {actual.data() + m * stride, stride}));
         }

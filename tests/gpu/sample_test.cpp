@@ -21,8 +21,14 @@ std::vector<sampled_token> sample(const std::vector<float>& logits, uint32_t voc
                                   const std::vector<logit_edit>& edits = {}, unsigned threads = 2) {
   machine on{threads};
   std::vector<sampled_token> out(records.size());
-  reference_operators().sample({logits.data(), static_cast<uint32_t>(logits.size() / vocabulary),
-                                vocabulary, records, edits, out},
+  reference_operators().sample({logits.data(),
+                                static_cast<uint32_t>(logits.size() / vocabulary),
+                                vocabulary,
+                                records,
+                                edits,
+                                {},
+                                nullptr,
+                                out},
                                on.context());
   return out;
 }

@@ -1,4 +1,5 @@
 // The in-process channel and how receivers read it. What is true here is true of every transport.
+#include "gpu/host_engine.hpp"
 #include "net/fabric.hpp"
 #include "net/in_process_channel.hpp"
 
@@ -9,7 +10,7 @@
 #include <thread>
 
 using namespace lamella;
-using gpu::frame_kind, gpu::frame_tag, gpu::receive;
+using gpu::frame_kind, gpu::frame_tag;
 
 namespace {
 
@@ -25,6 +26,11 @@ bool send(gpu::channel_sender& to, const frame_tag& t, size_t bytes = 7) {
   std::memset(p, static_cast<int>(t.iteration & 0xff), bytes);
   to.commit(t);
   return true;
+}
+
+const gpu::frame* receive(gpu::channel_receiver& from, const frame_tag& t, size_t ahead = 0,
+                          size_t bytes = 7) {
+  return from.receive(t, bytes, ahead);
 }
 
 } // namespace
@@ -115,6 +121,13 @@ TEST_CASE("a frame of newer work waits for the receiver to be told of it") {
   CHECK(receive(*c.from, tag(7, 0, frame_kind::q, 1)) != nullptr);
 }
 
+TEST_CASE("a frame that is not as long as its work says is refused") {
+  auto c = net::make_in_process_channel(8, 54);
+  send(*c.to, tag(7), 17);
+  CHECK_THROWS_WITH_AS(receive(*c.from, tag(7)), "frame of 17 bytes, expected 7",
+                       std::runtime_error);
+}
+
 TEST_CASE("looking ahead drops nothing") {
   auto c = net::make_in_process_channel(8, 54);
   send(*c.to, tag(7));
@@ -142,7 +155,7 @@ TEST_CASE("two threads see each other's frames whole") {
   }};
   uint64_t wrong = 0;
   for (uint64_t n = 1; n <= count;) {
-    const auto* f = receive(*c.from, tag(n));
+    const auto* f = receive(*c.from, tag(n), 0, n % 54 * 8);
     if (f == nullptr) {
       std::this_thread::yield();
       continue;
@@ -157,8 +170,21 @@ TEST_CASE("two threads see each other's frames whole") {
   CHECK(wrong == 0);
 }
 
-TEST_CASE("a link has two directions, and both ends are made by whoever asks first") {
-  net::fabric links{[](uint32_t stream) { return size_t{64} << stream; }};
+namespace {
+
+/// Links between devices of one engine.
+struct host_links {
+  gpu::host_engine engine{1, gpu::reference_operators()};
+  std::unique_ptr<gpu::device> device = engine.make_device("any");
+  net::fabric links{[](uint32_t stream) { return size_t{64} << stream; },
+                    [this](uint32_t) -> gpu::device& { return *device; },
+                    [this](uint32_t) -> gpu::device& { return *device; }};
+};
+
+} // namespace
+
+TEST_CASE_FIXTURE(host_links,
+                  "a link has two directions, and both ends are made by whoever asks first") {
   const net::link_key key{1, 2, 0, 0};
   auto shard = links.shard_end(key);
   auto replica = links.replica_end(key);
@@ -169,8 +195,8 @@ TEST_CASE("a link has two directions, and both ends are made by whoever asks fir
   CHECK(replica.from->peek(0)->tag == tag(2));
 }
 
-TEST_CASE("links of other epochs, streams, replicas and shards are other links") {
-  net::fabric links{[](uint32_t) { return size_t{64}; }};
+TEST_CASE_FIXTURE(host_links,
+                  "links of other epochs, streams, replicas and shards are other links") {
   send(*links.replica_end({1, 2, 3, 4}).to, tag(1));
   for (const net::link_key& other : {net::link_key{2, 2, 3, 4}, net::link_key{1, 3, 3, 4},
                                      net::link_key{1, 2, 4, 4}, net::link_key{1, 2, 3, 5}})

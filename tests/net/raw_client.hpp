@@ -80,6 +80,18 @@ public:
     }
   }
 
+  /// So many bytes, or fewer where the connection ends.
+  std::string read_bytes(size_t length) {
+    while (seen_.size() < length) {
+      const std::string more = read_some();
+      if (more.empty()) break;
+      seen_ += more;
+    }
+    std::string result = seen_.substr(0, std::min(length, seen_.size()));
+    seen_.erase(0, result.size());
+    return result;
+  }
+
   /// Everything up to the end of the connection.
   std::string read_all() {
     for (;;) {
@@ -94,16 +106,21 @@ public:
     std::string answer = read_until("\r\n\r\n");
     const size_t field = answer.find("content-length: ");
     if (field == std::string::npos) return answer;
-    const size_t length = std::stoul(answer.substr(field + 16));
-    while (seen_.size() < length) {
-      const std::string more = read_some();
-      if (more.empty()) break;
-      seen_ += more;
+    return answer + read_bytes(std::stoul(answer.substr(field + 16)));
+  }
+
+  /// What is left of a body in chunks, put together: a chunk may end within any word. Reads to its
+  /// last chunk or to the end of the connection.
+  std::string read_chunks() {
+    std::string body;
+    for (;;) {
+      const std::string size = read_until("\r\n");
+      if (size.empty()) return body;
+      const size_t length = std::stoul(size, nullptr, 16);
+      body += read_bytes(length);
+      read_bytes(2); // the end of its line
+      if (length == 0) return body;
     }
-    const size_t take = std::min(length, seen_.size());
-    answer += seen_.substr(0, take);
-    seen_.erase(0, take);
-    return answer;
   }
 
   /// Ends the sending side only.

@@ -42,6 +42,8 @@ fails "a value out of range" 2 "--temperature" -- chat --temperature 3 --once x
 fails "not a number" 2 "--requests" -- bench serve --requests many
 fails "two loads at once" 2 "--rate" "--concurrency" -- bench serve --rate 1 --concurrency 2
 fails "an unknown goodput" 2 "ttft:MS" -- bench serve --goodput speed:1
+fails "an unknown failpoint" 2 "no failpoint 'batch.comit'" "worker.launch, worker.token" -- serve --failpoint batch.comit=1:crash
+fails "a failpoint without an action" 2 "the action must be" -- worker --role model --join 127.0.0.1:1 --secret-file x --failpoint batch.commit=1
 fails "https" 2 "--url" -- chat --url https://127.0.0.1:1 --once x
 fails "not an address" 2 "--admin" -- status --admin 127.0.0.1:http
 
@@ -55,10 +57,12 @@ while read -r words; do
   contains "$words --help has an example" "  lamella $words" "${help##*Example:}"
 done <<'COMMANDS'
 serve
+worker
 chat
 status
 bench serve
 bench decode
+bench agreement
 model fetch
 model inspect
 model slices

@@ -67,3 +67,32 @@ TEST_CASE("after 60 s without an end the delay starts over, whatever the window"
     CHECK(policy.next_delay(0.5) == 10ms);
   }
 }
+
+TEST_CASE("ends from outside never escalate, but the delay grows with them") {
+  restart_policy policy{1, 30s};
+  auto longest = 0ms;
+  for (int i = 0; i < 54; ++i) {
+    policy.on_loss(start + i * 1s);
+    const auto delay = policy.next_delay(0.5);
+    CHECK(delay >= longest);
+    longest = std::max(longest, delay);
+  }
+  CHECK(longest == 5000ms);
+  CHECK(policy.on_exit(start + 54s) == restart_verdict::restart);
+  CHECK(policy.on_exit(start + 55s) == restart_verdict::escalate);
+  policy.on_loss(start + 200s);
+  CHECK(policy.next_delay(0.5) == 10ms);
+}
+
+TEST_CASE("ends that are forgiven count no more, and delay nothing") {
+  restart_policy policy{2, 30s};
+  for (int i = 0; i < 2; ++i) {
+    CHECK(policy.on_exit(start + i * 1s) == restart_verdict::restart);
+    policy.next_delay(0.5);
+  }
+  policy.forgive();
+  CHECK(policy.on_exit(start + 2s) == restart_verdict::restart);
+  CHECK(policy.next_delay(0.5) == 10ms);
+  CHECK(policy.on_exit(start + 3s) == restart_verdict::restart);
+  CHECK(policy.on_exit(start + 4s) == restart_verdict::escalate);
+}

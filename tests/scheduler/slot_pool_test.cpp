@@ -241,3 +241,21 @@ TEST_CASE("appending joins runs that continue each other and keeps the order of 
   CHECK(length_of(runs) == 29);
   CHECK(prefix(runs, 11) == std::vector<slot_run>{{7, 10}, {54, 1}});
 }
+
+TEST_CASE("the runs in use are those with references, joined") {
+  slot_pool pool{64};
+  CHECK(pool.used_runs().empty());
+  const auto first = *pool.take(10), second = *pool.take(20), third = *pool.take(3);
+  pool.share(first);
+  pool.give_back(first);
+  pool.give_back(second);
+  std::vector<bool> used(64);
+  for (const auto* runs : {&first, &third})
+    for (const auto& run : *runs)
+      for (uint32_t i = 0; i < run.length; ++i) used[run.first + i] = true;
+  std::vector<slot_run> wanted;
+  for (uint32_t slot = 0; slot < 64; ++slot)
+    if (used[slot]) append(wanted, {{slot_run{slot, 1}}});
+  CHECK(pool.used_runs() == wanted);
+  CHECK(length_of(pool.used_runs()) == 13);
+}

@@ -1,0 +1,336 @@
+#include "actors/control_plane.hpp"
+
+#include "actors/control_link.hpp"
+#include "actors/model_store.hpp"
+#include "actors/sizing.hpp"
+#include "actors/worker.hpp"
+#include "net/failpoint.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+
+#include <unistd.h>
+
+namespace lamella::actors {
+
+namespace {
+
+using config::placement;
+using scheduler::worker_role;
+
+constexpr caf::timespan seat_patience = std::chrono::seconds{10};
+
+constexpr worker_role all_roles[] = {worker_role::model, worker_role::attention,
+                                     worker_role::prefill};
+
+/// Spares are seats like others; nobody waits for them, and they have no part until one is free.
+uint32_t seats_in(const config::settings& options, worker_role role) {
+  return members_needed(options, role) + pool_of(options, role).spares;
+}
+
+/// Seats of processes and, beside them, of this one.
+scheduler::seat_plan seats_of(const config::settings& options) {
+  scheduler::seat_plan plan;
+  if (!options.pools.distributed()) return plan;
+  for (auto role : all_roles)
+    if (role != worker_role::prefill || options.pools.prefill.has_seats())
+      plan.add(role, seats_in(options, role));
+  return plan;
+}
+
+gpu::half_type type_of(config::number_type x) {
+  return x == config::number_type::f32 ? gpu::half_type::f32 : gpu::half_type::f16;
+}
+
+const char* word_of(config::number_type x) { return x == config::number_type::f32 ? "f32" : "f16"; }
+
+const char* word_of(config::transport x) {
+  switch (x) {
+  case config::transport::shm:
+    return "shm";
+  case config::transport::tcp:
+    return "tcp";
+  case config::transport::verbs_staged:
+    return "verbs_staged";
+  default:
+    return "auto";
+  }
+}
+
+const char* word_of(config::log_level x) {
+  switch (x) {
+  case config::log_level::error:
+    return "error";
+  case config::log_level::warn:
+    return "warn";
+  case config::log_level::info:
+    return "info";
+  case config::log_level::debug:
+    return "debug";
+  case config::log_level::trace:
+    return "trace";
+  }
+  return "info";
+}
+
+/// Where a child of this host reaches a listener.
+std::string reachable(const std::string& host) {
+  if (host == "0.0.0.0") return "127.0.0.1";
+  if (host == "[::]") return "[::1]";
+  return host;
+}
+
+} // namespace
+
+const config::pool_settings& pool_of(const config::settings& options, worker_role role) {
+  switch (role) {
+  case worker_role::attention:
+    return options.pools.attention;
+  case worker_role::prefill:
+    return options.pools.prefill;
+  case worker_role::model:
+    break;
+  }
+  return options.pools.model;
+}
+
+uint32_t members_needed(const config::settings& options, worker_role role) {
+  const bool parity = role == worker_role::attention && options.pools.attention.parity;
+  return pool_of(options, role).members + (parity ? 1 : 0);
+}
+
+scheduler::identity identity_of(const pipeline_parts& parts, uint64_t model_digest) {
+  return {LAMELLA_VERSION, std::string{parts.engine->ops().name},
+          shapes_text(parts.program->spec, word_of(parts.options.numerics.wire),
+                      word_of(parts.options.kv.dtype)),
+          model_digest, true};
+}
+
+control_plane::control_plane(caf::actor_system& system, control_plane_config config)
+    : system_{system}, config_{std::move(config)} {
+  const auto& options = config_.parts->options;
+  membership_config m;
+  m.seats = seats_of(options);
+  m.wanted = identity_of(*config_.parts, config_.model_digest);
+  m.shape = shape_of(options);
+  m.terms_of = [this](const scheduler::seat& where) { return terms_of(where); };
+  m.on_change = config_.on_change;
+  const auto blame = config_.parts->blame;
+  m.on_part_lost = [blame](const worker_info& x, uint64_t epoch,
+                           std::vector<scheduler::stream_id> served) {
+    if (x.host == host_name()) blame->lost({x.pid, epoch, std::move(served)});
+  };
+  m.on_worker = [told = told_, blame](const worker_info& x, bool lost) {
+    if (x.host == host_name() && !told->tell(x.pid, lost)) blame->ended(x.pid, false);
+  };
+  members_ = system_.spawn(membership, std::move(m));
+}
+
+control_plane::~control_plane() { stop(); }
+
+bool control_plane::distributed() const { return config_.parts->options.pools.distributed(); }
+
+worker_terms control_plane::terms_of(const scheduler::seat& where) const {
+  const auto& parts = *config_.parts;
+  const auto& options = parts.options;
+  const auto& spec = parts.program->spec;
+  const auto wanted = identity_of(parts, config_.model_digest);
+  const auto& pool = pool_of(options, where.role);
+  worker_terms t;
+  t.model_path = config_.model_path;
+  t.model_digest = wanted.model_digest;
+  t.version = wanted.version;
+  t.kernels = wanted.kernels;
+  t.shapes = wanted.shapes;
+  // Children share this machine; a worker of another host has its own.
+  t.threads =
+      pool.threads.value_or(pool.placement == placement::remote
+                                ? 0
+                                : std::max(1u, usable_processors() / std::max(1u, pool.members)));
+  t.wire = type_of(options.numerics.wire);
+  t.kv = type_of(options.kv.dtype);
+  t.layers = spec.layers;
+  t.kv_heads = spec.kv_heads;
+  t.group = spec.group();
+  t.head_dim = spec.head_dim;
+  t.scale = spec.attention_scale();
+  t.shards = options.pools.attention.members;
+  t.whole_requests = options.pools.attention.partition == config::partition::requests;
+  t.prefill_owns_kv = options.pools.prefill_owns_kv();
+  t.slots =
+      where.role == worker_role::prefill ? prefill_slots(options, spec, parts.slots) : parts.slots;
+  t.transport = word_of(options.net.transport);
+  t.link_secret = link_secret_;
+  t.link_cluster = link_cluster_;
+  t.chaos = options.chaos.enabled;
+  if (pool.placement == placement::local) t.link_folder = folder_.string();
+  t.decode_frame_bytes = frame_bytes(options, spec, 0);
+  t.prefill_frame_bytes = frame_bytes(options, spec, scheduler::prefill_streams);
+  t.own_frame_bytes = own_frame_bytes(options, spec);
+  t.parity_frame_bytes = parity_frame_bytes(options, spec);
+  t.member_frame_bytes = member_frame_bytes(options, spec);
+  return t;
+}
+
+std::vector<child_command> control_plane::children() const {
+  const auto& options = config_.parts->options;
+  const auto& control = options.control;
+  std::error_code ignored;
+  const auto program = config_.program.empty()
+                           ? std::filesystem::read_symlink("/proc/self/exe", ignored).string()
+                           : config_.program;
+  const auto listen = config::parse_address(control.listen);
+  const auto join = fmt::format("{}:{}", reachable(listen->host), port_);
+  std::vector<child_command> result;
+  for (auto role : all_roles) {
+    const auto& pool = pool_of(options, role);
+    if (pool.placement != placement::local) continue;
+    for (uint32_t i = 0; i < seats_in(options, role); ++i) {
+      const auto name = fmt::format("{}-{}", scheduler::to_string(role), i);
+      child_command x{name,
+                      {program,
+                       "worker",
+                       "--role",
+                       std::string{scheduler::to_string(role)},
+                       "--name",
+                       name,
+                       "--seat",
+                       std::to_string(i),
+                       "--join",
+                       join,
+                       "--secret-file",
+                       "/dev/fd/3",
+                       "--parent",
+                       std::to_string(getpid()),
+                       "--heartbeat-seconds",
+                       fmt::format("{}", control.heartbeat.count() / 1e3),
+                       "--dead-seconds",
+                       fmt::format("{}", control.dead.count() / 1e3),
+                       "--log-level",
+                       word_of(options.log.level)}};
+      if (control.tls())
+        x.words.insert(x.words.end(),
+                       {"--tls-certificate", control.tls_certificate.string(), "--tls-key",
+                        control.tls_key.string(), "--tls-ca", control.tls_ca.string()});
+      for (const auto& text : net::armed_failpoints())
+        x.words.insert(x.words.end(), {"--failpoint", text});
+      result.push_back(std::move(x));
+    }
+  }
+  return result;
+}
+
+void control_plane::start() {
+  if (!distributed()) return;
+  const auto& options = config_.parts->options;
+  secret_ = options.control.secret_file.empty()
+                ? net::shared_secret::random()
+                : net::shared_secret::from_file(options.control.secret_file);
+  link_secret_ = net::random_bytes(32);
+  const auto tag = net::random_bytes(sizeof link_cluster_);
+  std::memcpy(&link_cluster_, tag.data(), tag.size());
+  auto pattern = (std::filesystem::temp_directory_path() / "lamella-XXXXXX").string();
+  if (mkdtemp(pattern.data()) == nullptr)
+    throw link_error{"cannot make the folder " + pattern + ": " + std::strerror(errno)};
+  folder_ = pattern;
+  door_config d{*secret_,
+                net::hex_of(net::random_bytes(16)),
+                LAMELLA_VERSION,
+                static_cast<uint32_t>(options.control.heartbeat.count()),
+                static_cast<uint32_t>(options.control.dead.count()),
+                members_,
+                [] { return net::random_bytes(nonce_bytes); }};
+  door_ = system_.spawn(door, std::move(d));
+  port_ = publish_door(system_, door_, options.control);
+  spdlog::info("control listens address={} port={} tls={}", options.control.listen, port_,
+               options.control.tls());
+  if (auto list = children(); !list.empty()) {
+    child_keeper_config k;
+    k.children = std::move(list);
+    k.secret_text = secret_->file_text();
+    k.on_give_up = config_.on_give_up;
+    k.blame = config_.parts->blame;
+    keeper_ = system_.spawn<caf::detached>(child_keeper, std::move(k));
+    told_->keep(keeper_);
+  }
+  take_own_seats();
+}
+
+void control_plane::take_own_seats() {
+  const auto& parts = *config_.parts;
+  caf::scoped_actor self{system_};
+  std::optional<link_port> port; // one for all seats of this process
+  for (auto role : all_roles) {
+    const auto& pool = pool_of(parts.options, role);
+    if (pool.placement != placement::in_process) continue;
+    if (role == worker_role::prefill && !parts.options.pools.prefill.has_seats()) continue;
+    for (uint32_t i = 0; i < pool.members; ++i) {
+      if (!port)
+        port = config_.links({link_secret_, link_cluster_, word_of(parts.options.net.transport),
+                              folder_.string(), parts.engine->bell()});
+      const auto name = fmt::format("{}-{}", scheduler::to_string(role), i);
+      const auto refused = [&](const caf::error& e) {
+        throw link_error{"own seat " + name + ": " + system_.render(e)};
+      };
+      join_grant grant;
+      self->request(members_, caf::duration{seat_patience},
+                    seat_ask{std::string{scheduler::to_string(role)},
+                             name,
+                             host_name(),
+                             static_cast<uint32_t>(getpid()),
+                             i,
+                             {}})
+          .receive([&](join_grant& x) { grant = std::move(x); }, refused);
+      worker_config w;
+      w.where = {role, grant.index};
+      w.incarnation = grant.incarnation;
+      w.terms = grant.terms;
+      w.engine = parts.engine;
+      w.program = parts.program;
+      w.weights = parts.weights;
+      w.port = *port;
+      // Nobody else can take a seat of this process: without it there is no service.
+      w.on_end = [name, give_up = config_.on_give_up,
+                  stopping = stopping_](const std::string& reason, bool) {
+        if (*stopping) return;
+        spdlog::critical("own seat lost name={} reason=\"{}\"", name, reason);
+        give_up(name);
+      };
+      worker_facts facts{system_.spawn(worker, std::move(w)),
+                         LAMELLA_VERSION,
+                         grant.terms.kernels,
+                         grant.terms.shapes,
+                         grant.terms.model_digest,
+                         port->address,
+                         "host"};
+      self->request(members_, caf::duration{seat_patience}, facts).receive([](bool) {}, refused);
+    }
+  }
+}
+
+void control_plane::stop() {
+  *stopping_ = true;
+  caf::scoped_actor self{system_};
+  if (members_) self->send_exit(members_, caf::exit_reason::user_shutdown);
+  if (keeper_)
+    self->request(keeper_, caf::duration{caf::timespan{std::chrono::seconds{30}}},
+                  caf::close_atom_v)
+        .receive([](uint32_t) {}, [](caf::error&) {});
+  if (keeper_) self->send_exit(keeper_, caf::exit_reason::user_shutdown);
+  if (door_) self->send_exit(door_, caf::exit_reason::user_shutdown);
+  // Sockets of children that were killed lie there still.
+  std::error_code ignored;
+  if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
+  folder_.clear();
+  members_ = nullptr;
+  keeper_ = nullptr;
+  told_->keep({});
+  door_ = nullptr;
+}
+
+} // namespace lamella::actors

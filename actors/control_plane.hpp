@@ -1,0 +1,106 @@
+/// What a service has beyond one process: the door, membership, child processes, and this process's
+/// own seats beside those of workers.
+#pragma once
+
+#include "actors/child_keeper.hpp"
+#include "actors/door.hpp"
+#include "actors/link_port.hpp"
+#include "actors/pipeline.hpp"
+#include "net/shared_secret.hpp"
+#include "scheduler/compatibility.hpp"
+#include "scheduler/seats.hpp"
+
+#include <atomic>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+namespace lamella::actors {
+
+struct control_plane_config {
+  std::shared_ptr<pipeline_parts> parts; ///< weights only where this process has compute seats
+  std::string model_path;
+  uint64_t model_digest = 0;
+  link_port_maker links;
+  std::string program; ///< of child processes; empty: this one
+  std::function<void(const scheduler::seat_plan&)> on_change;
+  /// A child process cannot be kept alive; called once.
+  std::function<void(const std::string& name)> on_give_up;
+};
+
+/// From the membership to the keeper of child processes, which starts later and ends earlier.
+class keeper_line {
+public:
+  void keep(child_keeper_actor x) {
+    std::lock_guard lock{mutex_};
+    keeper_ = std::move(x);
+  }
+  /// False when there is none.
+  bool tell(uint32_t pid, bool lost) {
+    std::lock_guard lock{mutex_};
+    if (!keeper_) return false;
+    caf::anon_send(keeper_, pid, lost);
+    return true;
+  }
+
+private:
+  std::mutex mutex_;
+  child_keeper_actor keeper_;
+};
+
+/// Started and stopped by the node; between the two only its actors work.
+class control_plane {
+public:
+  /// Spawns MEMBERSHIP.
+  control_plane(caf::actor_system& system, control_plane_config config);
+
+  /// stop().
+  ~control_plane();
+
+  control_plane(const control_plane&) = delete;
+  control_plane& operator=(const control_plane&) = delete;
+
+  const membership_actor& members() const { return members_; }
+
+  /// Publishes the door, starts the child processes and takes this process's own seats. Throws
+  /// link_error, std::runtime_error (secret file).
+  void start();
+
+  /// Sends workers away, ends child processes and closes the door. Blocks for some seconds at most.
+  void stop();
+
+  uint16_t port() const { return port_; } ///< of the door
+
+private:
+  bool distributed() const;
+  worker_terms terms_of(const scheduler::seat& where) const;
+  std::vector<child_command> children() const;
+  void take_own_seats();
+
+  caf::actor_system& system_;
+  control_plane_config config_;
+  std::optional<net::shared_secret> secret_;
+  std::string link_secret_;
+  uint32_t link_cluster_ = 0;
+  std::filesystem::path folder_; ///< of the sockets of this process and its children
+  membership_actor members_;
+  door_actor door_;
+  child_keeper_actor keeper_;
+  std::shared_ptr<keeper_line> told_ = std::make_shared<keeper_line>();
+  uint16_t port_ = 0;
+  std::shared_ptr<std::atomic<bool>> stopping_ = std::make_shared<std::atomic<bool>>(false);
+};
+
+/// The settings of the pool a role belongs to.
+/// Members without which a pool is not whole: the one with the parity included.
+uint32_t members_needed(const config::settings& options, scheduler::worker_role role);
+
+const config::pool_settings& pool_of(const config::settings& options, scheduler::worker_role role);
+
+/// What all workers must be like.
+scheduler::identity identity_of(const pipeline_parts& parts, uint64_t model_digest);
+
+} // namespace lamella::actors

@@ -1,0 +1,60 @@
+/// What the control plane needs of the data plane: an address to publish, and connected ends.
+#pragma once
+
+#include "gpu/doorbell.hpp"
+#include "gpu/ring_end.hpp"
+#include "net/fabric.hpp"
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace lamella::actors {
+
+/// Which side of a link this process is.
+enum class link_side : uint8_t { replica, shard };
+
+/// One end of a link, as it is asked for.
+struct link_order {
+  link_side side = link_side::replica;
+  net::link_key key;
+  std::string peer; ///< address of the process at the other end
+  uint64_t frame_bytes = 0;
+  gpu::ring_identity self;
+  std::chrono::milliseconds patience{10'000};
+};
+
+/// What is known of a link; empty while the two sides have not met.
+struct link_report {
+  std::string transport; ///< its tier, named as in `net.transport`
+  double rtt_us = 0;     ///< as net::link_event tells
+};
+
+/// The data plane as workers see it. Addresses are opaque: they are told at the join and handed on.
+struct link_port {
+  std::string address; ///< where others reach this process
+
+  /// One end of a link to the process behind `peer`. Returns at once: streams wait until the two
+  /// sides have met. Throws std::exception with the reason when it cannot be had.
+  std::function<net::link_end(const link_order&)> open;
+
+  std::function<link_report(const net::link_key&)> report;
+
+  /// Forgets whatever belongs to that epoch; wakes who waits in `open` for it.
+  std::function<void(uint64_t epoch)> close;
+};
+
+/// What a process must know before it can have links.
+struct link_setup {
+  std::string secret;                  ///< told at the join
+  uint32_t cluster = 0;                ///< tag of all frames of this service
+  std::string transport;               ///< auto, shm, verbs_staged or tcp
+  std::string folder;                  ///< for sockets; empty: the temporary folder of the system
+  std::shared_ptr<gpu::doorbell> bell; ///< of the engine whose streams wait for the links
+};
+
+/// Makes the port of a process. Throws std::runtime_error with the reason when it cannot listen.
+using link_port_maker = std::function<link_port(const link_setup&)>;
+
+} // namespace lamella::actors

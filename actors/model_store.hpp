@@ -1,0 +1,26 @@
+/// A model in this process: opened, checked and, where a replica needs them, its weights packed.
+#pragma once
+
+#include "gpu/device.hpp"
+#include "gpu/weights.hpp"
+#include "model/load.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace lamella::actors {
+
+/// Packs the weights for the device's kernels, in its memory, and gives the file's pages back.
+/// `progress` may throw to give up. Throws model::file_error, std::bad_alloc.
+std::shared_ptr<const gpu::packed_weights>
+pack_weights(const model::loaded_model& model, gpu::device& where,
+             const std::function<void(uint64_t done, uint64_t total)>& progress);
+
+/// Everything about a model that decides about bits beside its weights, in words for people: two
+/// processes with different texts cannot work together.
+std::string shapes_text(const model::model_spec& spec, const std::string& wire,
+                        const std::string& kv);
+
+} // namespace lamella::actors

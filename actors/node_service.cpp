@@ -1,0 +1,150 @@
+#include "actors/node_impl.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <fmt/format.h>
+
+namespace lamella::actors {
+
+namespace {
+
+uint64_t hash_of(std::string_view text, uint64_t seed) {
+  uint64_t h = 0xcbf29ce484222325 ^ seed;
+  for (unsigned char c : text) h = (h ^ c) * 0x100000001b3;
+  return h;
+}
+
+/// version + numerics_id: two answers with one fingerprint came from the same arithmetic
+/// (decision 29).
+std::string fingerprint_of(const config::settings& options, const std::string& kernels,
+                           uint64_t digest) {
+  const auto wire = options.numerics.wire == config::number_type::f32 ? "f32" : "f16";
+  const auto kv = options.kv.dtype == config::number_type::f32 ? "f32" : "f16";
+  const auto id = hash_of(fmt::format("{} wire={} kv={} chunk=256", kernels, wire, kv), digest);
+  return fmt::format("lamella-{}-{:08x}", LAMELLA_VERSION, static_cast<uint32_t>(id ^ id >> 32));
+}
+
+net::api_limits limits_of(const config::settings& options, uint32_t vocabulary) {
+  net::api_limits x;
+  x.messages = options.limits.messages_per_chat;
+  x.prompts = options.limits.prompts_per_request;
+  x.max_n = std::min(options.limits.max_n, options.batching.max_batch);
+  x.logit_bias = options.limits.logit_bias_entries;
+  x.stop_strings = options.limits.stop_strings;
+  x.tokens_per_request = options.limits.tokens_per_request;
+  x.default_max_tokens = options.limits.default_output_tokens;
+  x.vocabulary = vocabulary;
+  x.strict = options.api.strict;
+  return x;
+}
+
+net::api_keys keys_from(const std::filesystem::path& file) {
+  if (file.empty()) return {};
+  try {
+    return net::api_keys::from_file(file);
+  } catch (const std::exception& e) {
+    throw start_error{78, e.what()};
+  }
+}
+
+} // namespace
+
+void node::impl::describe_service() {
+  const auto& spec = model.program->spec;
+  auto& base = parts->base;
+  base.text = model.text;
+  if (const auto& source = model.file->chat_template(); !source.empty()) {
+    try {
+      base.chat = model::chat_template::compile(source);
+    } catch (const model::chat_template_error& e) {
+      spdlog::warn("the model's chat template cannot be used line={} reason=\"{}\"", e.line(),
+                   e.what());
+    }
+    base.chat_knows_developer = source.find("developer") != std::string::npos;
+  }
+  base.model_file = model.file->path().string();
+  base.model_name =
+      options.model.name.empty() ? model.file->path().stem().string() : options.model.name;
+  base.aliases = options.model.aliases;
+  base.created = base.world.seconds_since_1970();
+  base.context_tokens = options.model.context_tokens.value_or(spec.context_tokens);
+  base.fingerprint = fingerprint_of(options, kernels(), model.file->digest());
+  for (model::token_id t = 0; t < model.text->vocabulary(); ++t)
+    if (model.text->is_end(t)) base.end_tokens.push_back(t);
+  base.limits = limits_of(options, model.text->vocabulary());
+  base.ping = options.http.sse_ping;
+  base.piece_bytes = std::min<size_t>(base.piece_bytes, options.http.stream_buffer_bytes);
+  base.deadline = options.limits.request_deadline;
+  numbers = make_numbers();
+  base.numbers = parts->numbers = numbers;
+  base.blame = parts->blame;
+  parts->health = health;
+  parts->options = options;
+  parts->program = model.program;
+}
+
+std::shared_ptr<net::metrics> node::impl::make_numbers() const {
+  net::metrics::settings m;
+  m.model_name = parts->base.model_name;
+  m.context_tokens = parts->base.context_tokens;
+  m.version = LAMELLA_VERSION;
+  m.caf = "0.17.6";
+  m.simd = kernels();
+  const bool by_request = options.pools.attention.partition == config::partition::requests;
+  const auto tables = by_request ? options.pools.attention.members : 1;
+  using scheduler::worker_role;
+  for (auto role : {worker_role::model, worker_role::attention, worker_role::prefill}) {
+    const std::string name{scheduler::to_string(role)};
+    const auto seats = members_needed(options, role) + pool_of(options, role).spares;
+    for (uint32_t i = 0; i < seats; ++i)
+      m.workers.push_back({name, name + "-" + std::to_string(i)});
+  }
+  m.slot_count = uint64_t{parts->slots} * tables;
+  return std::make_shared<net::metrics>(m);
+}
+
+void node::impl::listen() {
+  gateway_config c;
+  c.health = health;
+  c.numbers = numbers;
+  c.keys = keys_from(options.http.api_keys_file);
+  c.admin_keys = keys_from(options.admin.api_keys_file);
+  c.version = LAMELLA_VERSION;
+  c.partition =
+      options.pools.attention.partition == config::partition::requests ? "requests" : "heads";
+  c.attention_members = options.pools.attention.members;
+  c.chaos = options.chaos.enabled;
+  c.world = parts->base.world;
+  c.on_drain = [this] {
+    if (!drained.exchange(true)) end_callback(false);
+  };
+  front = system.spawn(gateway, std::move(c));
+  net::http_server::settings s;
+  s.version = LAMELLA_VERSION;
+  s.limits.connections = options.http.connections_max;
+  s.limits.connections_per_address = options.http.connections_per_address_max;
+  s.limits.body_bytes = options.http.max_body_bytes;
+  s.limits.stall_time = options.http.stream_stall;
+  s.limits.stream_buffer_bytes = options.http.stream_buffer_bytes;
+  s.limits.answer_time = options.limits.request_deadline + std::chrono::minutes{1};
+  std::vector<net::http_listener> listeners;
+  const auto add = [&](const char* name, const std::string& address, bool probes) {
+    const auto where = config::parse_address(address);
+    if (!where) throw start_error{78, std::string{name} + ": bad address " + address};
+    listeners.push_back(
+        {name, where->host, where->port, [this, probes](net::http_exchange_ptr exchange) {
+           if (probes && answer_probe(*health, exchange)) return;
+           caf::anon_send(front, std::move(exchange));
+         }});
+  };
+  add("public", options.http.listen, options.http.probes);
+  add("admin", options.admin.listen, true);
+  http = std::make_unique<net::http_server>(s, std::move(listeners));
+  try {
+    http->start();
+  } catch (const net::http_listen_error& e) {
+    throw start_error{69, e.what(), "choose another address with http.listen or admin.listen"};
+  }
+}
+
+} // namespace lamella::actors

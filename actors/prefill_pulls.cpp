@@ -1,0 +1,135 @@
+#include "actors/prefill_pulls.hpp"
+
+#include "actors/shard_pull.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+namespace lamella::actors {
+
+namespace {
+
+using pull_state = prefill_worker_state::pull_state;
+
+/// Both sides end by their own deadlines; this only outlives them.
+constexpr caf::timespan pull_patience = pull_deadline + 2 * answer_patience;
+
+/// The last answer has come: the rows are complete, or their prompts must run again.
+void end(prefill_ptr self, uint64_t number, pulls_ended then) {
+  auto& st = self->state;
+  const auto x = std::move(st.pulls.extract(number).mapped());
+  if (!x.failure && st.config.target.numbers)
+    st.config.target.numbers->kv_pulled(
+        x.first->bytes, std::chrono::duration<double>(self->clock().now() - x.began).count());
+  for (const auto sequence : x.jobs) {
+    auto& j = st.jobs.at(sequence);
+    --j.pulls;
+    if (x.failure && !j.failure) j.failure = x.failure;
+  }
+  for (const auto sequence : x.jobs)
+    if (const auto found = st.jobs.find(sequence);
+        found != st.jobs.end() && found->second.pulls == 0)
+      then(self, sequence);
+}
+
+void on_moved(prefill_ptr self, uint64_t number, const kv_moved& answer, pulls_ended then) {
+  if (self->state.cut) return;
+  auto& x = self->state.pulls.at(number);
+  if (!x.first) {
+    x.first = answer;
+  } else if (x.first->digest != answer.digest || x.first->bytes != answer.bytes) {
+    spdlog::warn("pulled rows differ pull={} shard={} bytes={}/{}", number, x.shard, x.first->bytes,
+                 answer.bytes);
+    x.failure = caf::make_error(ec::device_lost, "pulled rows differ from those offered");
+  }
+  if (++x.answers == 2) end(self, number, then);
+}
+
+void on_error(prefill_ptr self, uint64_t number, caf::error& reason, pulls_ended then) {
+  if (peer_lost(reason)) {
+    self->quit(std::move(reason));
+    return;
+  }
+  auto& st = self->state;
+  if (st.cut) return;
+  if (reason == ec::link_cut) {
+    st.cut = true;
+    self->delayed_send(
+        self, cut_patience,
+        iteration_failed{st.config.target.stream, number, attempt_of_pulls, true, cut_reason});
+    return;
+  }
+  auto& x = st.pulls.at(number);
+  if (!x.failure) {
+    spdlog::warn("pull given up pull={} shard={} reason=\"{}\"", number, x.shard,
+                 self->system().render(reason));
+    x.failure = std::move(reason);
+    if (number > st.pulls_cancelled) cancel_pulls(self); // or the other side waits for long
+  }
+  if (++x.answers == 2) end(self, number, then);
+}
+
+void begin_pull(prefill_ptr self, kv_offer offer, kv_pull pull, std::vector<sequence_id> jobs,
+                pulls_ended then) {
+  auto& st = self->state;
+  const auto& own = *st.config.own;
+  const auto number = offer.number = pull.number = ++st.pull_number;
+  const auto shard = offer.shard;
+  offer.stream = pull.stream = st.config.target.stream;
+  offer.epoch = pull.epoch = st.config.target.epoch;
+  for (const auto sequence : jobs) {
+    auto& j = st.jobs.at(sequence);
+    ++j.pulls;
+    j.newest[shard] = number;
+  }
+  st.pulls.emplace(number,
+                   pull_state{shard, std::move(jobs), std::nullopt, 0, {}, self->clock().now()});
+  const auto moved = [=](const kv_moved& answer) { on_moved(self, number, answer, then); };
+  const auto failed = [=](caf::error& reason) { on_error(self, number, reason, then); };
+  self->request(own.source, pull_patience, std::move(offer)).then(moved, failed);
+  self->request(own.shards[shard], pull_patience, std::move(pull)).then(moved, failed);
+}
+
+} // namespace
+
+void begin_pulls(prefill_ptr self, std::span<const prompt_rows> rows, uint64_t iteration,
+                 pulls_ended then) {
+  auto& st = self->state;
+  const auto& own = *st.config.own;
+  for (uint32_t shard = 0; shard < own.shards.size(); ++shard) {
+    kv_offer offer;
+    kv_pull pull;
+    std::vector<sequence_id> jobs;
+    for (const auto& x : rows) {
+      const auto& j = st.jobs.at(x.sequence);
+      if (x.count == 0 || (own.whole_requests && j.what.member != shard)) continue;
+      scheduler::append_positions(offer.runs, j.slots, x.first, x.count);
+      scheduler::append_positions(pull.runs, j.what.runs, x.first, x.count);
+      jobs.push_back(x.sequence);
+    }
+    if (jobs.empty()) continue;
+    offer.shard = shard;
+    offer.iteration = iteration;
+    begin_pull(self, std::move(offer), std::move(pull), std::move(jobs), then);
+  }
+}
+
+void cancel_pulls(prefill_ptr self) {
+  auto& st = self->state;
+  if (st.pulls.empty()) return;
+  st.pulls_cancelled = st.pull_number;
+  const kv_pull_cancel order{st.config.target.stream};
+  self->send(st.config.own->source, order);
+  for (const auto& shard : st.config.own->shards) self->send(shard, order);
+}
+
+void free_slots(prefill_worker_state& st, prefill_worker_state::job& j) {
+  if (j.slots.empty()) return;
+  st.slots->give_back(j.slots);
+  j.slots.clear();
+  for (const auto& [shard, number] : j.newest)
+    st.fences[shard] = std::max(st.fences[shard], number);
+}
+
+} // namespace lamella::actors

@@ -1,0 +1,79 @@
+#include "actors/request_body.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+namespace lamella::actors {
+
+namespace {
+
+void read_chat(request_state& st) {
+  auto body = net::parse_chat_request(st.exchange->request().body, st.server->limits);
+  check_model(*st.server, body.model);
+  st.params = std::move(body.params);
+  st.choices = st.params.n;
+  st.prompts.push_back(chat_tokens(*st.server, body.messages, body.template_kwargs, true));
+  st.head.model = body.model;
+  for (const auto& name : body.unknown) st.server->numbers->unknown_param(name);
+}
+
+void read_completion(request_state& st) {
+  auto body = net::parse_completion_request(st.exchange->request().body, st.server->limits);
+  check_model(*st.server, body.model);
+  st.params = std::move(body.params);
+  st.choices = std::max(st.params.n, body.best_of);
+  st.echo = body.echo;
+  if (st.echo && st.params.logprobs)
+    throw net::unsupported_parameter("echo", "echo together with logprobs is not supported");
+  for (const auto& prompt : body.prompts) {
+    st.prompts.push_back(prompt_tokens(*st.server, prompt));
+    if (st.prompts.back().empty())
+      throw net::invalid_value("prompt", "the prompt is empty; give at least one token");
+    if (st.echo)
+      st.prompt_texts.push_back(std::holds_alternative<std::string>(prompt)
+                                    ? std::get<std::string>(prompt)
+                                    : st.server->text->decode(st.prompts.back()));
+  }
+  st.head.model = body.model;
+  for (const auto& name : body.unknown) st.server->numbers->unknown_param(name);
+}
+
+} // namespace
+
+void read_body(request_state& st) {
+  net::check_content_type(st.exchange->request().headers.get("content-type"));
+  const char* field = st.chat ? "messages" : "prompt";
+  st.chat ? read_chat(st) : read_completion(st);
+  uint64_t longest = 0;
+  for (const auto& p : st.prompts) longest = std::max<uint64_t>(longest, p.size());
+  const auto& server = *st.server;
+  const auto room = server.slots > server.window_slots ? server.slots - server.window_slots : 0;
+  st.max_tokens = net::resolve_max_tokens(st.params, longest, std::min(server.context_tokens, room),
+                                          st.prompts.size(), server.limits, field);
+}
+
+void prepare(request_state& st) {
+  const auto& world = st.server->world;
+  const auto seed =
+      st.params.sampling.seed ? static_cast<uint64_t>(*st.params.sampling.seed) : world.chance();
+  st.sequences.resize(st.prompts.size() * st.choices);
+  for (auto& s : st.sequences) {
+    s.seed = seed;
+    s.text.emplace(*st.server->text, st.params);
+  }
+  const auto high = world.chance(), low = world.chance();
+  st.head.id = net::make_response_id(st.chat ? "chatcmpl-" : "cmpl-", high, low);
+  st.head.created = world.seconds_since_1970();
+  st.head.fingerprint = st.server->fingerprint;
+  st.head.service_tier = st.params.echo_service_tier;
+  st.chunks.emplace(st.chat ? net::stream_chunks::style::chat
+                            : net::stream_chunks::style::completion,
+                    st.head, st.params.include_usage, st.params.continuous_usage);
+  uint64_t prompt_tokens = 0;
+  for (const auto& p : st.prompts) prompt_tokens += p.size();
+  st.server->numbers->tokens_prompted(prompt_tokens);
+  spdlog::debug("request={} seed={}", static_cast<uint64_t>(st.id), seed);
+}
+
+} // namespace lamella::actors

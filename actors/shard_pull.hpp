@@ -1,0 +1,30 @@
+/// An attention shard's side of a pull.
+#pragma once
+
+#include "actors/attention_shard.hpp"
+#include "gpu/kv_transfer.hpp"
+
+namespace lamella::actors {
+
+/// For one side of a pull on its device, from its launch on; those before it on the stream
+/// included. Between members of a pool it is all of their KV that moves.
+constexpr caf::timespan pull_deadline = std::chrono::seconds{20};
+constexpr caf::timespan lend_deadline = std::chrono::minutes{10};
+
+/// Puts the pull onto the stream of its prefill worker; answered when the device has run it.
+caf::result<kv_moved> pull(shard_ptr self, const kv_pull& x);
+
+/// The side of a member of the pool that lends its KV to another one (reliability A6).
+caf::result<kv_moved> lend(shard_ptr self, const kv_offer& x);
+
+/// What one side of a pull makes of its slots: `head_count` heads from `first_head` on of a row of
+/// `row_bytes` bytes. The two sides agree because the bytes of a row do.
+gpu::transfer_launch transfer_of(uint64_t epoch, uint64_t number, const std::vector<slot_run>& runs,
+                                 uint32_t first_head, uint32_t head_count, uint64_t row_bytes);
+
+/// Largest frame of a pull's link, in bytes, for rows of so many bytes.
+constexpr uint64_t pull_frame_bytes(uint64_t row_bytes) {
+  return scheduler::piece_rows(row_bytes, scheduler::pull_piece_bytes) * row_bytes;
+}
+
+} // namespace lamella::actors

@@ -1,0 +1,334 @@
+#include "actors/worker.hpp"
+
+#include "actors/attention_shard.hpp"
+#include "actors/gpu_executor.hpp"
+#include "actors/injury.hpp"
+#include "actors/model_replica.hpp"
+#include "actors/prefill_seat.hpp"
+#include "net/failpoint.hpp"
+#include "scheduler/head_partition.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <set>
+
+namespace lamella::actors {
+
+namespace {
+
+using worker_ptr = worker_actor::stateful_pointer<worker_state>;
+using scheduler::worker_role;
+
+/// What a step of a slowed device takes longer.
+constexpr std::chrono::microseconds slow_step{500};
+
+std::shared_ptr<gpu::device> make_device(const worker_config& config, const std::string& name) {
+  return config.make_device ? config.make_device(name) : config.engine->make_device(name);
+}
+
+/// A number for each seat of the service, for the frames' headers.
+uint16_t seat_number(const scheduler::seat& where) {
+  constexpr uint16_t seats_of_role = 0x4000;
+  return static_cast<uint16_t>(static_cast<uint16_t>(where.role) * seats_of_role + where.index);
+}
+
+/// The links of this seat in that epoch, and the address of the other side of each.
+std::map<net::link_key, std::string> links_of(const scheduler::seat& where, const epoch_open& x) {
+  std::map<net::link_key, std::string> links;
+  for (const auto& place : x.streams) {
+    const auto stream = static_cast<uint32_t>(place.stream);
+    if (where.role == worker_role::attention)
+      links[{x.epoch, stream, place.replica, x.number}] = x.replicas.at(place.replica).address;
+    else if (place.replica == x.number)
+      for (uint32_t s = 0; s < x.shards.size(); ++s)
+        links[{x.epoch, stream, x.number, s}] = x.shards[s].address;
+  }
+  return links;
+}
+
+/// The seat at the other end of a link of ours.
+const std::string& other_seat(const worker_state& st, const net::link_key& key) {
+  const bool attends = st.config.where.role == worker_role::attention;
+  return attends ? st.open.replicas.at(key.replica).seat : st.open.shards.at(key.shard).seat;
+}
+
+uint64_t sent_over(const net::link_end& end) { return end.sent ? end.sent->load() : 0; }
+
+/// Every seat this one talks to, and how.
+worker_peers peers_of(const worker_state& st) {
+  std::map<std::string, peer_info> peers;
+  for (const auto& [key, end] : st.links) {
+    const auto& name = other_seat(st, key);
+    auto& peer = peers[name];
+    const auto link = st.config.port.report(key);
+    peer.seat = name;
+    if (link.rtt_us > 0 && (peer.rtt_us == 0 || link.rtt_us < peer.rtt_us))
+      peer.rtt_us = link.rtt_us;
+    peer.transport = link.transport;
+    peer.bytes += sent_over(end);
+  }
+  worker_peers result;
+  for (auto& [name, peer] : peers) {
+    if (const auto before = st.sent.find(name); before != st.sent.end())
+      peer.bytes += before->second;
+    result.peers.push_back(std::move(peer));
+  }
+  return result;
+}
+
+/// Ends what was made for the epoch; what still runs ends soon, and is told of by its executor.
+void end_epoch(worker_ptr self) {
+  auto& st = self->state;
+  for (const auto& [key, end] : st.links) st.sent[other_seat(st, key)] += sent_over(end);
+  st.links.clear();
+  const auto epoch = std::exchange(st.open, {}).epoch;
+  for (const auto& part : std::exchange(st.parts, {})) {
+    self->demonitor(caf::actor_cast<caf::actor_addr>(part));
+    self->send_exit(part, caf::exit_reason::user_shutdown);
+  }
+  for (const auto& executor : std::exchange(st.executors, {})) {
+    const auto address = caf::actor_cast<caf::actor_addr>(executor);
+    self->monitor(address);
+    st.ending.insert(address);
+    self->send_exit(executor, caf::exit_reason::user_shutdown);
+  }
+  if (epoch != 0) st.config.port.close(epoch);
+}
+
+/// Asks for all links of the epoch.
+void connect(worker_ptr self, const epoch_open& x) {
+  auto& st = self->state;
+  const auto& terms = st.config.terms;
+  const bool attends = st.config.where.role == worker_role::attention;
+  link_order order;
+  order.side = attends ? link_side::shard : link_side::replica;
+  order.self = {seat_number(st.config.where), st.config.incarnation};
+  order.patience = std::chrono::milliseconds{terms.link_patience_ms};
+  for (const auto& [key, address] : links_of(st.config.where, x)) {
+    order.key = key;
+    order.peer = address;
+    order.frame_bytes = key.shard == terms.shards                  ? terms.parity_frame_bytes
+                        : key.stream >= scheduler::prefill_streams ? terms.prefill_frame_bytes
+                                                                   : terms.decode_frame_bytes;
+    auto& end = st.links[key] = st.config.port.open(order);
+    if (terms.chaos || net::failpoint_armed(net::failpoint::link_send))
+      end.to = std::make_shared<net::flawed_sender>(std::move(end.to), st.flaws);
+  }
+}
+
+net::link_source source_of(worker_ptr self) {
+  return [links = self->state.links](const net::link_key& key) { return links.at(key); };
+}
+
+/// Makes the links of this shard to other members of its pool. The one that lends connects.
+net::link_source member_links_of(const worker_state& st) {
+  link_order order;
+  order.self = {seat_number(st.config.where), st.config.incarnation};
+  order.patience = std::chrono::milliseconds{st.config.terms.link_patience_ms};
+  order.frame_bytes = st.config.terms.member_frame_bytes;
+  return [order, open = st.config.port.open, members = st.open.shards,
+          self = st.open.number](const net::link_key& key) mutable {
+    order.key = key;
+    order.side = key.replica == self ? link_side::replica : link_side::shard;
+    order.peer = members.at(key.replica == self ? key.shard : key.replica).address;
+    return open(order);
+  };
+}
+
+/// Is there a cache of that part? Else there is an empty one afterwards.
+bool keep_cache(worker_state& st, uint32_t number) {
+  if (st.cache && st.cache_number == number) return true;
+  const auto& terms = st.config.terms;
+  const auto heads = terms.whole_requests
+                         ? terms.kv_heads
+                         : scheduler::heads_of(terms.kv_heads, terms.shards, 0).count;
+  st.cache.reset(); // before the next one takes its memory
+  st.cache = std::make_shared<gpu::kv_cache>(*st.device, terms.layers, terms.slots, heads,
+                                             terms.head_dim, terms.kv);
+  st.cache_number = number;
+  return false;
+}
+
+/// Remembers a part of the epoch.
+template <class Handle> Handle keep(worker_state& st, Handle x) {
+  st.parts.push_back(caf::actor_cast<caf::strong_actor_ptr>(x));
+  return x;
+}
+
+attention_shard_actor make_shard(worker_ptr self) {
+  auto& st = self->state;
+  const auto& terms = st.config.terms;
+  shard_config c;
+  c.seat = st.open.number;
+  c.whole_requests = terms.whole_requests;
+  c.parity = st.open.number == terms.shards;
+  c.parity_frame_bytes = terms.parity_frame_bytes;
+  if (terms.member_frame_bytes > 0) c.member_links = member_links_of(st);
+  c.group = terms.group;
+  c.scale = terms.scale;
+  c.wire = terms.wire;
+  c.device = st.device;
+  c.cache = st.cache;
+  c.links = source_of(self);
+  c.numbers = st.config.numbers;
+  std::map<stream_id, uint32_t> places;
+  for (const auto& place : st.open.streams) places[place.stream] = place.replica;
+  c.replica_of = [places](stream_id id) { return places.at(id); };
+  st.executors.push_back(self->spawn(gpu_executor, st.device));
+  return keep(st, self->spawn(attention_shard, std::move(c), st.executors.back()));
+}
+
+model_replica_actor make_replica(worker_ptr self) {
+  auto& st = self->state;
+  replica_config c;
+  c.seat = st.open.number;
+  c.shards = st.config.terms.shards;
+  c.whole_requests = st.config.terms.whole_requests;
+  if (st.open.shards.size() > c.shards) c.parity_frame_bytes = st.config.terms.parity_frame_bytes;
+  c.wire = st.config.terms.wire;
+  c.device = st.device;
+  c.program = st.config.program;
+  c.weights = st.config.weights;
+  c.links = source_of(self);
+  c.numbers = st.config.numbers;
+  st.executors.push_back(self->spawn(gpu_executor, st.device));
+  return keep(st, self->spawn(model_replica, std::move(c), st.executors.back()));
+}
+
+/// A prefill worker with KV of its own, which starts empty.
+void make_seat(worker_ptr self, epoch_ready& answer) {
+  auto& st = self->state;
+  const auto& terms = st.config.terms;
+  prefill_seat_config c;
+  c.seat = st.open.number;
+  c.shards = terms.shards;
+  c.whole_requests = terms.whole_requests;
+  c.wire = terms.wire;
+  c.kv = terms.kv;
+  c.slots = terms.slots;
+  c.frame_bytes = terms.own_frame_bytes;
+  c.compute = st.device;
+  c.memory = make_device(st.config, st.device->name() + "-kv");
+  c.program = st.config.program;
+  c.weights = st.config.weights;
+  c.links = source_of(self);
+  auto seat = make_prefill_seat(&*self, c);
+  st.executors = std::move(seat.executors);
+  answer.replica = keep(st, seat.replica);
+  answer.shard = keep(st, seat.kv.shard);
+  answer.source = keep(st, seat.kv.source);
+}
+
+/// Nothing of the epoch before runs any more.
+void open_epoch(worker_ptr self) {
+  auto& st = self->state;
+  auto next = std::move(*st.next);
+  st.next.reset();
+  const auto name = scheduler::to_string(st.config.where);
+  try {
+    net::failpoint_or_throw(net::failpoint::worker_epoch_open);
+    st.open = next.order;
+    epoch_ready answer;
+    connect(self, next.order);
+    if (!st.device) st.device = make_device(st.config, "host/" + name);
+    const auto role = st.config.where.role;
+    if (role == worker_role::attention) {
+      answer.kept = keep_cache(st, st.open.number);
+      answer.shard = make_shard(self);
+    } else if (role == worker_role::prefill && st.config.terms.prefill_owns_kv) {
+      make_seat(self, answer);
+    } else {
+      answer.replica = make_replica(self);
+    }
+    for (const auto& part : st.parts) self->monitor(caf::actor_cast<caf::actor_addr>(part));
+    spdlog::info("epoch open seat={} epoch={} number={} links={} kept={}", name, st.open.epoch,
+                 st.open.number, st.links.size(), answer.kept);
+    next.promise.deliver(std::move(answer));
+  } catch (const std::exception& e) {
+    spdlog::error("epoch cannot be opened seat={} epoch={} reason=\"{}\"", name, next.order.epoch,
+                  e.what());
+    end_epoch(self);
+    next.promise.deliver(caf::make_error(ec::links_failed, std::string{e.what()}));
+  }
+}
+
+caf::result<epoch_ready> on_open(worker_ptr self, const epoch_open& x) {
+  auto& st = self->state;
+  end_epoch(self);
+  if (st.next) st.next->promise.deliver(caf::make_error(ec::aborted));
+  auto promise = self->make_response_promise<epoch_ready>();
+  st.next.emplace(worker_state::opening{x, promise});
+  if (st.ending.empty()) open_epoch(self);
+  return promise;
+}
+
+void on_injury(worker_ptr self, const worker_injury& x) {
+  auto& st = self->state;
+  const auto what = injury_named(x.what);
+  if (!st.config.terms.chaos || !what) return;
+  const std::chrono::milliseconds duration{x.duration_ms};
+  spdlog::warn("injured what={} duration_ms={}", x.what, x.duration_ms);
+  switch (*what) {
+  case injury::slow:
+    st.config.engine->slow_down(slow_step);
+    self->delayed_send(self, duration, wake_atom_v);
+    return;
+  case injury::partition:
+    if (st.open.epoch != 0) st.config.port.close(st.open.epoch);
+    return;
+  case injury::corrupt:
+    st.flaws->corrupt = true;
+    return;
+  case injury::drop:
+    st.flaws->drop = true;
+    return;
+  default:
+    injure_process(*what, duration);
+  }
+}
+
+void end(worker_ptr self, const std::string& reason, bool failed) {
+  end_epoch(self);
+  if (auto told = std::exchange(self->state.config.on_end, nullptr)) told(reason, failed);
+  self->quit();
+}
+
+} // namespace
+
+worker_actor::behavior_type worker(worker_actor::stateful_pointer<worker_state> self,
+                                   worker_config config) {
+  self->state.config = std::move(config);
+  self->set_down_handler([self](const caf::down_msg& down) {
+    auto& st = self->state;
+    if (st.ending.erase(down.source) > 0) {
+      if (st.ending.empty() && st.next) open_epoch(self);
+      return;
+    }
+    if (std::none_of(st.parts.begin(), st.parts.end(), [&](const auto& part) {
+          return caf::actor_cast<caf::actor_addr>(part) == down.source;
+        }))
+      return;
+    end(self, "its part of the pipeline ended: " + self->system().render(down.reason), true);
+  });
+  self->set_exit_handler([self](const caf::exit_msg& x) {
+    end(self, "ended: " + self->system().render(x.reason), false);
+  });
+  return {
+      [self](const epoch_open& x) { return on_open(self, x); },
+      [self](const epoch_close& x) {
+        auto& st = self->state;
+        if (st.open.epoch == x.epoch) end_epoch(self);
+        if (st.next && st.next->order.epoch == x.epoch) {
+          st.next->promise.deliver(caf::make_error(ec::aborted));
+          st.next.reset();
+        }
+      },
+      [self](const worker_leave& x) { end(self, x.reason, false); },
+      [self](const worker_injury& x) { on_injury(self, x); },
+      [self](wake_atom) { self->state.config.engine->slow_down({}); },
+      [self](status_atom) -> caf::result<worker_peers> { return peers_of(self->state); },
+  };
+}
+
+} // namespace lamella::actors

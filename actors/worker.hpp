@@ -1,0 +1,68 @@
+/// WORKER: one seat in a process of its own; makes its replica or shard anew for every epoch.
+#pragma once
+
+#include "actors/actors.hpp"
+#include "actors/link_port.hpp"
+#include "gpu/host_engine.hpp"
+#include "gpu/kv_cache.hpp"
+#include "gpu/weights.hpp"
+#include "model/program.hpp"
+#include "net/flawed_sender.hpp"
+#include "net/metrics.hpp"
+#include "scheduler/seats.hpp"
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <vector>
+
+namespace lamella::actors {
+
+/// What a worker is made of; fixed while it sits.
+struct worker_config {
+  scheduler::seat where;
+  uint32_t incarnation = 0;
+  worker_terms terms;
+  std::shared_ptr<gpu::host_engine> engine;
+  /// Makes its devices; empty: the engine does.
+  std::function<std::unique_ptr<gpu::device>(const std::string& name)> make_device;
+  std::shared_ptr<const model::model_program> program; ///< null for an attention seat
+  std::shared_ptr<const gpu::packed_weights> weights;  ///< null for an attention seat
+  link_port port;
+  std::shared_ptr<net::metrics> numbers; ///< null outside the control process
+  /// Told once why it ended: the control process's word, or a device that failed.
+  std::function<void(const std::string& reason, bool failed)> on_end;
+};
+
+struct worker_state {
+  /// An epoch to open once the work of the one before has ended.
+  struct opening {
+    epoch_open order;
+    caf::typed_response_promise<epoch_ready> promise;
+  };
+  worker_config config;
+  epoch_open open; ///< the open epoch; its number is 0: none
+  std::optional<opening> next;
+  std::set<caf::actor_addr> ending; ///< executors of epochs that are over
+  /// Of an attention seat: its KV outlives the epochs (L-M25), and is that of part `cache_number`.
+  std::shared_ptr<gpu::device> device;
+  std::shared_ptr<gpu::kv_cache> cache;
+  uint32_t cache_number = 0;
+  std::map<net::link_key, net::link_end> links;
+  std::map<std::string, uint64_t> sent; ///< to each peer's seat in the epochs that are over, bytes
+  std::shared_ptr<net::flaws> flaws = std::make_shared<net::flaws>(); ///< of its links
+  std::vector<caf::strong_actor_ptr> parts; ///< of the epoch: a replica, a shard, or more
+  std::vector<gpu_executor_actor> executors;
+  const char* name = "worker";
+};
+
+/// Ends when its replica or shard ends by itself (a device that failed is not to be trusted), and
+/// when told to leave. An epoch is opened when nothing of the one before runs any more: what that
+/// would still write into a cache that is kept could be another sequence's by now.
+worker_actor::behavior_type worker(worker_actor::stateful_pointer<worker_state> self,
+                                   worker_config config);
+
+} // namespace lamella::actors
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::worker_config)

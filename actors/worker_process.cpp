@@ -1,0 +1,181 @@
+#include "actors/worker_process.hpp"
+
+#include "actors/control_link.hpp"
+#include "actors/door.hpp"
+#include "actors/model_store.hpp"
+#include "actors/sizing.hpp"
+#include "actors/system_config.hpp"
+#include "actors/worker.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <atomic>
+
+#include <unistd.h>
+
+namespace lamella::actors {
+
+namespace {
+
+constexpr caf::timespan answer_patience = std::chrono::seconds{5};
+constexpr std::chrono::milliseconds look_around{100};
+
+const char* name_of(gpu::half_type type) { return type == gpu::half_type::f32 ? "f32" : "f16"; }
+
+/// A step of the join that the other side did not answer, or answered with no.
+struct join_failure {
+  caf::error reason;
+};
+
+template <class Answer, class... Question>
+Answer ask(caf::scoped_actor& self, const door_actor& door, const Question&... x) {
+  Answer answer;
+  caf::error reason;
+  self->request(door, caf::duration{answer_patience}, x...)
+      .receive([&](Answer& y) { answer = std::move(y); }, [&](caf::error& e) { reason = e; });
+  if (reason) throw join_failure{std::move(reason)};
+  return answer;
+}
+
+session_end meaning_of(caf::actor_system& system, const caf::error& reason) {
+  spdlog::error("not joined reason=\"{}\"", system.render(reason));
+  if (reason == ec::join_denied) return session_end::denied;
+  if (reason == ec::join_refused) return session_end::refused;
+  return session_end::lost;
+}
+
+} // namespace
+
+worker_process::worker_process(worker_options options, net::shared_secret secret,
+                               link_port_maker links)
+    : options_{std::move(options)}, secret_{std::move(secret)}, links_{std::move(links)} {}
+
+void worker_process::load(const worker_terms& terms, const std::function<bool()>& stop) {
+  if (!engine_) {
+    const auto* ops = gpu::find_operators(terms.kernels.c_str(), &no_engine_);
+    if (ops == nullptr) {
+      spdlog::error("kernels wanted={} reason=\"{}\"", terms.kernels, no_engine_);
+      return; // the control process says no to a worker without them
+    }
+    engine_ = std::make_shared<gpu::host_engine>(
+        terms.threads == 0 ? usable_processors() : terms.threads, *ops);
+  }
+  if (options_.role == scheduler::worker_role::attention) {
+    shapes_ = terms.shapes; // a shard has no model: it takes the shape it is given
+    return;
+  }
+  if (weights_ && digest_ == terms.model_digest) return;
+  const auto path =
+      options_.model.empty() ? std::filesystem::path{terms.model_path} : options_.model;
+  const auto opened = model::load_model(path);
+  digest_ = opened.file->digest();
+  shapes_ = shapes_text(opened.program->spec, name_of(terms.wire), name_of(terms.kv));
+  if (digest_ != terms.model_digest) return; // it will be refused; no use in loading it
+  program_ = opened.program;
+  weights_ = pack_weights(opened, *engine_->make_device("host/loader"), [&](uint64_t, uint64_t) {
+    if (stop()) throw stopped_here{};
+  });
+  spdlog::info("weights loaded path={} bytes={}", path.string(), weights_->bytes());
+}
+
+worker_facts worker_process::facts(const worker_terms&) const {
+  worker_facts x;
+  x.version = LAMELLA_VERSION;
+  if (engine_) x.kernels = std::string{engine_->ops().name};
+  x.shapes = shapes_;
+  x.model_digest = digest_;
+  x.device = "host";
+  return x;
+}
+
+session_end worker_process::run(const std::function<bool()>& stop) try {
+  system_config configuration{2, options_.control};
+  caf::actor_system system{configuration};
+  caf::scoped_actor self{system};
+  const auto door = reach_door(system, options_.join, options_.control);
+  self->monitor(door);
+  join_ask question{join_protocol,
+                    std::string{scheduler::to_string(options_.role)},
+                    options_.name,
+                    LAMELLA_VERSION,
+                    host_name(),
+                    static_cast<uint32_t>(getpid()),
+                    options_.wish,
+                    static_cast<uint32_t>(options_.control.heartbeat.count()),
+                    static_cast<uint32_t>(options_.control.dead.count()),
+                    net::random_bytes(nonce_bytes)};
+  join_grant grant;
+  worker_facts have;
+  // What the WORKER says at its end; it may outlive this frame's wait, so it has its own place.
+  struct outcome {
+    std::atomic<int> state{0}; ///< 1: sent away, 2: failed
+  };
+  auto ended = std::make_shared<outcome>();
+  try {
+    const auto challenge = ask<join_challenge>(self, door, question);
+    grant = ask<join_grant>(
+        self, door, join_proof{challenge.nonce, worker_proof(secret_, question, challenge)});
+    if (!proves_control(secret_, grant.proof, question, challenge)) {
+      spdlog::error("not joined reason=\"the control process does not know our secret\"");
+      return session_end::denied;
+    }
+    spdlog::info("joined seat={}/{} incarnation={}", grant.role, grant.index, grant.incarnation);
+    load(grant.terms, stop);
+    have = facts(grant.terms);
+    if (engine_) {
+      const auto& terms = grant.terms;
+      auto port = links_({terms.link_secret, terms.link_cluster, terms.transport, terms.link_folder,
+                          engine_->bell()});
+      have.address = port.address;
+      worker_config config;
+      config.where = {options_.role, grant.index};
+      config.incarnation = grant.incarnation;
+      config.terms = grant.terms;
+      config.engine = engine_;
+      config.program = program_;
+      config.weights = weights_;
+      config.port = std::move(port);
+      config.on_end = [ended](const std::string& reason, bool failed) {
+        spdlog::info("worker ends failed={} reason=\"{}\"", failed, reason);
+        ended->state = failed ? 2 : 1;
+      };
+      have.handle = system.spawn(worker, std::move(config));
+    }
+    ask<bool>(self, door, have);
+  } catch (const join_failure& failure) {
+    if (have.handle) self->send_exit(have.handle, caf::exit_reason::user_shutdown);
+    return meaning_of(system, failure.reason);
+  } catch (const stopped_here&) {
+    return session_end::stopped;
+  }
+  spdlog::info("serving seat={}/{}", grant.role, grant.index);
+  auto result = session_end::stopped;
+  bool over = false;
+  while (!over && !stop()) {
+    self->receive(
+        [&](const caf::down_msg& down) {
+          spdlog::warn("control process lost reason=\"{}\"", system.render(down.reason));
+          result = session_end::lost;
+          over = true;
+        },
+        caf::after(look_around) >>
+            [&] {
+              if (ended->state == 0) return;
+              result = ended->state == 2 ? session_end::failed : session_end::lost;
+              over = true;
+            });
+  }
+  self->send_exit(have.handle, caf::exit_reason::user_shutdown);
+  return result;
+} catch (const link_error& e) {
+  spdlog::warn("{}", e.what());
+  return session_end::unreachable;
+} catch (const model::file_error& e) {
+  spdlog::error("not joined reason=\"{}\"", e.what());
+  return session_end::refused;
+} catch (const std::bad_alloc&) {
+  spdlog::error("not joined reason=\"not enough memory for the model's weights\"");
+  return session_end::failed;
+}
+
+} // namespace lamella::actors

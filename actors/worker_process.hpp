@@ -1,0 +1,65 @@
+/// A worker process from its flags to its end: joins, loads what its seat needs, serves it.
+#pragma once
+
+#include "actors/actors.hpp"
+#include "actors/link_port.hpp"
+#include "config/settings.hpp"
+#include "gpu/host_engine.hpp"
+#include "gpu/weights.hpp"
+#include "model/program.hpp"
+#include "net/shared_secret.hpp"
+#include "scheduler/seats.hpp"
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace lamella::actors {
+
+struct worker_options {
+  scheduler::worker_role role = scheduler::worker_role::model;
+  std::string name; ///< in logs and status
+  uint32_t wish = any_seat;
+  config::host_and_port join;
+  config::control_settings control; ///< heartbeats and TLS; `listen` is not used
+  std::filesystem::path model;      ///< empty: where the control process says
+};
+
+/// Why a session is over.
+enum class session_end {
+  stopped,     ///< we were told to, by a signal
+  unreachable, ///< no control process there, or not one that we may talk to; it may come
+  lost,        ///< the control process went away or sent us away; joining again may help
+  denied,      ///< wrong secret
+  refused,     ///< we are not the worker it wants
+  failed       ///< our device failed
+};
+
+/// Keeps engine and weights between sessions: who joins again need not load again.
+class worker_process {
+public:
+  worker_process(worker_options options, net::shared_secret secret, link_port_maker links);
+
+  /// One session with the control process, until it ends for one of the reasons above; says why in
+  /// one line of the log. `stop` is asked at least ten times a second, also while loading.
+  session_end run(const std::function<bool()>& stop);
+
+private:
+  struct stopped_here {};
+  void load(const worker_terms& terms, const std::function<bool()>& stop);
+  worker_facts facts(const worker_terms& terms) const;
+
+  worker_options options_;
+  net::shared_secret secret_;
+  link_port_maker links_;
+  // What was loaded, and for which terms.
+  std::shared_ptr<gpu::host_engine> engine_;
+  std::string no_engine_; ///< why there is none
+  std::shared_ptr<const model::model_program> program_;
+  std::shared_ptr<const gpu::packed_weights> weights_;
+  uint64_t digest_ = 0;
+  std::string shapes_;
+};
+
+} // namespace lamella::actors

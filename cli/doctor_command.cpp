@@ -1,0 +1,108 @@
+/// `lamella doctor`: what the probes of this machine say.
+#include "cli/app.hpp"
+#include "cli/commands.hpp"
+#include "gpu/cuda_module.hpp"
+#include "gpu/doorbell.hpp"
+#include "model/json_writer.hpp"
+#include "net/data_plane.hpp"
+#include "net/fhbn_probe.hpp"
+#include "net/shm_segment.hpp"
+#include "net/verbs.hpp"
+
+#include <cstdio>
+
+namespace lamella::cli {
+namespace {
+
+/// One thing that was tried.
+struct finding {
+  std::string part; ///< shm, tcp, verbs, fhbn or cuda
+  std::string name;
+  bool passed = false;
+  std::string reason; ///< what was found, or what is missing and what would help
+};
+
+/// Whether something works that throws when it does not.
+template <class Try> finding attempt(std::string part, std::string name, std::string well, Try f) {
+  try {
+    f();
+    return {std::move(part), std::move(name), true, std::move(well)};
+  } catch (const std::exception& e) {
+    return {std::move(part), std::move(name), false, e.what()};
+  }
+}
+
+void add_verbs(std::vector<finding>& all) {
+  const auto seen = net::look_for_verbs();
+  if (!seen.trouble.empty()) all.push_back({"verbs", "adapter", false, seen.trouble});
+  for (const auto& port : seen.ports)
+    all.push_back(
+        {"verbs", port.device, port.trouble.empty(),
+         port.trouble.empty() ? "links to other hosts use the first such port" : port.trouble});
+}
+
+void add_fhbn(std::vector<finding>& all) {
+  const auto report = net::probe_rdma(net::load_fhbn_library());
+  for (const auto& step : report.steps)
+    all.push_back({"fhbn", step.name, step.passed, step.reason});
+  all.push_back({"fhbn", "highest tier its parts would allow", report.tier != net::rdma_tier::none,
+                 std::string{net::name_of(report.tier)}});
+}
+
+void add_cuda(std::vector<finding>& all) {
+  std::string reason;
+  const auto* module = gpu::find_cuda_module(&reason);
+  all.push_back({"cuda", "GPU part of the program", module != nullptr,
+                 module != nullptr ? "loaded" : reason});
+  if (module == nullptr) return;
+  const auto count = module->count(&reason);
+  all.push_back(
+      {"cuda", "devices", count > 0, count > 0 ? std::to_string(count) + " found" : reason});
+}
+
+std::vector<finding> examine() {
+  std::vector<finding> all;
+  all.push_back(attempt("shm", "shared memory", "sealed segments and futexes", [] {
+    const net::shm_segment segment{gpu::ring_terms{}};
+    const gpu::doorbell bell;
+  }));
+  all.push_back(attempt("tcp", "loopback", "a port can be listened on",
+                        [] { net::data_plane::try_listen("127.0.0.1:0"); }));
+  add_verbs(all);
+  add_fhbn(all);
+  add_cuda(all);
+  return all;
+}
+
+std::string as_json(const std::vector<finding>& all) {
+  model::json_writer out;
+  out.begin_object().member("version", 1).key("findings").begin_array();
+  for (const auto& x : all)
+    out.begin_object()
+        .member("part", x.part)
+        .member("name", x.name)
+        .member("passed", x.passed)
+        .member("reason", x.reason)
+        .end_object();
+  return out.end_array().end_object().take();
+}
+
+} // namespace
+
+run_function setup_doctor(CLI::App& app) {
+  auto json = std::make_shared<bool>(false);
+  app.add_flag("--json", *json, "Write JSON");
+  return [json] {
+    const auto all = examine();
+    if (*json) {
+      std::printf("%s\n", as_json(all).c_str());
+      return int{exit_success};
+    }
+    for (const auto& x : all)
+      std::printf("%-6s %-8s %s: %s\n", x.part.c_str(), x.passed ? "ok" : "missing", x.name.c_str(),
+                  x.reason.c_str());
+    return int{exit_success};
+  };
+}
+
+} // namespace lamella::cli

@@ -1,0 +1,124 @@
+/// The flags of `simulate` (and `plan`, in part) and what they mean.
+#pragma once
+
+#include "cli/data_files.hpp"
+#include "scheduler/served_profile.hpp"
+#include "scheduler/simulator.hpp"
+#include "scheduler/splitwise.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace lamella::cli {
+
+struct simulate_options {
+  std::string design = "lamina";
+  std::string compute = "2xH100-SXM", memory = "4xH20", devices = "4xH100-SXM";
+  std::string prompt = "25xDGX-H100", token = "15xDGX-H100"; ///< splitwise
+  std::string decode_key = "batch", transfer = "layers";     ///< splitwise
+  double repurpose_s = 0, report_s = 0;                      ///< splitwise
+  bool checkpoint = false;                                   ///< splitwise
+  std::string gpu = "1xA10G", cpu = "x86-8ch-generic", offload = "neo";
+  std::string model, trace = "azure_conv_2023"; ///< model: empty is the design's default
+  uint32_t replicas = 0, tensor_parallel = 0;
+  std::string batches = "2"; ///< or auto
+  std::string pipeline = "rotational", partition = "heads", network = "fhbn", overlap = "on";
+  std::string kv = "paged", host_overhead = "equal", load = "saturated", reproduce;
+  std::string profile; ///< served
+  std::string hardware, models, json_file, csv, timeline, markdown, svg;
+  uint64_t seed = 1;
+  std::vector<std::string> constants; ///< NAME=VALUE
+  std::vector<std::string> failures;  ///< WHAT@SECONDS[+SECONDS]
+  bool json = false;
+};
+
+/// "4xH20" with the device looked up. Throws command_error 2.
+scheduler::device_group group_of(const std::string& text, const char* flag,
+                                 const std::vector<scheduler::device>& all);
+
+/// The constants, some of them overridden by NAME=VALUE. Throws command_error 2.
+scheduler::constants constants_of(const std::vector<std::string>& overrides);
+
+/// published, equal or MS,US. `baseline`: published overhead is for the baseline alone.
+scheduler::host_overhead overhead_of(const std::string& text, bool baseline,
+                                     const scheduler::constants& c);
+
+/// Arrivals as asked for: saturated (they do not matter), trace (its own), or Poisson at a rate per
+/// second. Throws command_error 2.
+scheduler::request_trace with_load(scheduler::request_trace trace, const std::string& load,
+                                   uint64_t seed);
+
+/// "memory@60", "compute@60+20": a device that dies, and after how long its spare is there. Throws
+/// command_error 2; `memory` is refused where a design has no memory devices.
+scheduler::failure_event failure_of(const std::string& text, bool disaggregated);
+
+/// "3@60+20": a machine of a splitwise design. Throws command_error 2.
+scheduler::machine_failure machine_failure_of(const std::string& text, uint32_t machines);
+
+/// A seed draws Poisson arrivals and nothing else. Throws command_error 2 where there are none.
+void refuse_unused_seed(const std::string& load);
+
+/// The design of a lamina or homogeneous simulation.
+scheduler::decode_design design_of(const simulate_options& o, const scheduler::constants& c);
+
+/// What a result is shown with.
+struct shown_design {
+  std::string text;
+  double usd_per_hour = 0, watts = 0;
+  std::string ttft_note; ///< what TTFT does and does not contain
+  std::string balance{}; ///< where model and attention take the same time; may be empty
+  std::vector<std::pair<const char*, double>> measured{}; ///< of a run by a profile, for JSON
+};
+
+/// The JSON of the conventions (version 1).
+std::string simulation_json(const shown_design& design, const scheduler::simulation_result& result,
+                            const simulate_options& o, const scheduler::constants& c);
+/// A few lines for a terminal.
+std::string simulation_table(const shown_design& design, const scheduler::simulation_result& result,
+                             const simulate_options& o);
+
+/// The service of a profile, in a line.
+std::string describe(const scheduler::served_profile& p);
+
+/// The other kinds of design, each with its own simulator; what they do not know stays 0.
+struct other_run {
+  shown_design design;
+  scheduler::simulation_result result;
+};
+other_run run_splitwise(const simulate_options& o, const scheduler::constants& c,
+                        const scheduler::request_trace& trace);
+/// Sets o.model to what was measured.
+other_run run_served(simulate_options& o, const scheduler::request_trace& trace,
+                     const std::function<void(const scheduler::iteration_span&)>& on_iteration);
+other_run run_neo(const simulate_options& o, const scheduler::constants& c,
+                  const scheduler::request_trace& trace);
+
+/// The model of the table that a kind of design is simulated with unless told otherwise: one that
+/// its default devices hold and its measurements know.
+std::string default_model(const std::string& design);
+
+/// What --csv and --timeline write, iteration by iteration.
+class iteration_files {
+public:
+  explicit iteration_files(const simulate_options& o) : options_{o} {}
+  /// Empty where neither is wanted. Must not outlive this object.
+  std::function<void(const scheduler::iteration_span&)> sink();
+  /// Writes both. Throws command_error 1.
+  void save();
+
+private:
+  void add(const scheduler::iteration_span& x);
+  const simulate_options& options_;
+  std::string csv_ = "start_s,duration_s,batch,requests,context_tokens\n";
+  std::string events_;
+};
+
+/// Writes a file whole. Throws command_error 1, with the flag that asked for it.
+void save_file(const std::string& path, const char* flag, const std::string& text);
+
+int simulate_command(simulate_options o);
+
+} // namespace lamella::cli

@@ -1,0 +1,181 @@
+/// From words on the command line to a design.
+#include "cli/commands.hpp"
+#include "cli/simulate.hpp"
+#include "config/nearest.hpp"
+#include "scheduler/reproduction.hpp"
+
+#include <charconv>
+#include <cmath>
+#include <optional>
+
+namespace lamella::cli {
+
+namespace {
+
+double positive(const std::string& text, const std::string& flag, double most) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || !(value >= 0 && value <= most))
+    throw command_error{exit_usage, flag + ": '" + text + "' is not a number within 0 to "
+                                        + std::to_string(static_cast<long long>(most))};
+  return value;
+}
+
+} // namespace
+
+scheduler::device_group group_of(const std::string& text, const char* flag,
+                                 const std::vector<scheduler::device>& all) {
+  const auto cross = text.find('x');
+  uint32_t count = 0;
+  const auto [end, error] =
+      std::from_chars(text.data(), text.data() + std::min(cross, text.size()), count);
+  if (cross == std::string::npos || error != std::errc{} || end != text.data() + cross || count == 0
+      || count > 4096)
+    throw command_error{exit_usage, std::string{flag} + ": '" + text + "' is not COUNTxDEVICE",
+                        "write it like 4xH20, with a count from 1 to 4096"};
+  return {device_named(all, text.substr(cross + 1), flag), count};
+}
+
+scheduler::constants constants_of(const std::vector<std::string>& overrides) {
+  scheduler::constants c;
+  for (const auto& word : overrides) {
+    const auto equals = word.find('=');
+    const auto name = word.substr(0, equals);
+    const scheduler::constant_row* found = nullptr;
+    std::vector<std::string> known;
+    for (const auto& row : scheduler::constant_rows) {
+      known.emplace_back(row.name);
+      if (row.name == name) found = &row;
+    }
+    if (found == nullptr || equals == std::string::npos) {
+      const auto near = config::nearest(name, known);
+      throw command_error{exit_usage, "--constant: '" + word + "' is not NAME=VALUE of a constant",
+                          near ? "did you mean " + *near + "?"
+                               : "lamella simulate --reproduce lamina prints them all"};
+    }
+    c.*found->field = positive(word.substr(equals + 1), "--constant " + name, 1e6);
+  }
+  return c;
+}
+
+scheduler::host_overhead overhead_of(const std::string& text, bool baseline,
+                                     const scheduler::constants& c) {
+  if (text == "equal") return scheduler::published_overhead(c);
+  if (text == "published")
+    return baseline ? scheduler::published_overhead(c) : scheduler::host_overhead{};
+  const auto comma = text.find(',');
+  if (comma == std::string::npos)
+    throw command_error{exit_usage, "--host-overhead: '" + text + "' is not an overhead",
+                        "write published, equal, or MS,US: ms per iteration, us per request"};
+  return {positive(text.substr(0, comma), "--host-overhead", 1e6) * 1e-3,
+          positive(text.substr(comma + 1), "--host-overhead", 1e6) * 1e-6};
+}
+
+scheduler::request_trace with_load(scheduler::request_trace trace, const std::string& load,
+                                   uint64_t seed) {
+  if (load == "saturated" || load == "trace") return trace;
+  double rate = 0;
+  const auto [end, error] = std::from_chars(load.data(), load.data() + load.size(), rate);
+  if (error != std::errc{} || end != load.data() + load.size() || !(rate > 0 && rate <= 1e6))
+    throw command_error{exit_usage, "--load: '" + load + "' is not a load",
+                        "write saturated, trace, or a rate in requests per second"};
+  return scheduler::with_arrivals(std::move(trace), rate, seed);
+}
+
+namespace {
+
+/// "WHAT@SECONDS" with "+SECONDS" until it is repaired.
+struct failure_words {
+  std::string what;
+  double at_s = 0, repair_s = 10;
+};
+std::optional<failure_words> words_of(const std::string& text) {
+  constexpr double longest_s = 1e8;
+  const auto at = text.find('@');
+  if (at == std::string::npos || at == 0) return std::nullopt;
+  const auto plus = text.find('+', at);
+  const auto seconds = text.substr(at + 1, plus == std::string::npos ? plus : plus - at - 1);
+  failure_words x{text.substr(0, at), positive(seconds, "--failure", longest_s)};
+  if (plus != std::string::npos)
+    x.repair_s = positive(text.substr(plus + 1), "--failure", longest_s);
+  return x;
+}
+
+} // namespace
+
+scheduler::failure_event failure_of(const std::string& text, bool disaggregated) {
+  const auto x = words_of(text);
+  if (!x || (x->what != "memory" && x->what != "compute"))
+    throw command_error{exit_usage, "--failure: '" + text + "' is not a failure",
+                        "write memory@SECONDS or compute@SECONDS, and +SECONDS until the spare is "
+                        "there (10)"};
+  const bool memory = x->what == "memory";
+  if (memory && !disaggregated)
+    throw command_error{exit_usage, "--failure: '" + text + "': this design has no memory devices",
+                        "its devices are compute devices, which hold the KV cache, too"};
+  return {x->at_s, memory, x->repair_s};
+}
+
+scheduler::machine_failure machine_failure_of(const std::string& text, uint32_t machines) {
+  const auto x = words_of(text);
+  const command_error wrong{exit_usage, "--failure: '" + text + "' is not a failure",
+                            "write MACHINE@SECONDS, a machine from 0 to "
+                                + std::to_string(machines - 1)
+                                + " (those for prompts first), and +SECONDS until it is back (10)"};
+  if (!x) throw wrong;
+  uint32_t machine = 0;
+  const auto* last = x->what.data() + x->what.size();
+  const auto [end, error] = std::from_chars(x->what.data(), last, machine);
+  if (error != std::errc{} || end != last || machine >= machines) throw wrong;
+  return {machine, x->at_s, x->repair_s};
+}
+
+void refuse_unused_seed(const std::string& load) {
+  if (load != "saturated" && load != "trace") return;
+  throw command_error{exit_usage, "--seed: means nothing to --load " + load,
+                      "it draws the arrivals of a load in requests per second, such as --load 2"};
+}
+
+scheduler::decode_design design_of(const simulate_options& o, const scheduler::constants& c) {
+  using namespace scheduler;
+  const auto all = load_devices(o.hardware);
+  const auto split = [&](device_group group, uint32_t parts, const char* flag) {
+    if (parts == 0 || group.count % parts != 0)
+      throw command_error{exit_usage, std::string{flag} + ": " + std::to_string(group.count)
+                                          + " devices cannot be divided evenly over "
+                                          + std::to_string(parts) + " replicas"};
+    group.count /= parts;
+    return group;
+  };
+  if (o.design == "homogeneous") {
+    const auto group = group_of(o.devices, "--devices", all);
+    const auto tp = o.tensor_parallel ? o.tensor_parallel : group.count;
+    if (group.count % tp != 0)
+      throw command_error{exit_usage, "--tensor-parallel: " + std::to_string(tp)
+                                          + " does not divide " + std::to_string(group.count)
+                                          + " devices"};
+    auto d = baseline_design(split(group, group.count / tp, "--devices"), c);
+    d.replicas = group.count / tp;
+    if (o.kv == "token") d.block_slots = 1;
+    d.host = overhead_of(o.host_overhead, true, c);
+    return d;
+  }
+  decode_design d;
+  const bool chosen = o.batches == "auto"; // later, when the trace is known
+  d.batches = chosen ? 2 : static_cast<uint32_t>(positive(o.batches, "--batches", 256));
+  if (d.batches == 0 || (!chosen && std::to_string(d.batches) != o.batches))
+    throw command_error{exit_usage,
+                        "--batches: '" + o.batches + "' is not a whole number from 1 to 256",
+                        "or auto"};
+  d.replicas = o.replicas ? o.replicas : std::max(1u, d.batches - 1);
+  d.compute = split(group_of(o.compute, "--compute", all), d.replicas, "--compute");
+  d.memory = group_of(o.memory, "--memory", all);
+  d.pipeline = o.pipeline == "fixed" ? pipeline_kind::fixed : pipeline_kind::rotational;
+  d.partition = o.partition == "requests" ? partition_kind::requests : partition_kind::heads;
+  d.network = o.network == "host" ? network_kind::host : network_kind::fhbn;
+  d.overlap = o.overlap == "on";
+  d.host = overhead_of(o.host_overhead, false, c);
+  return d;
+}
+
+} // namespace lamella::cli

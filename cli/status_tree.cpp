@@ -1,0 +1,111 @@
+#include "cli/status_tree.hpp"
+
+#include "cli/client.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace lamella::cli {
+
+namespace {
+
+using model::json_value;
+
+struct branch {
+  std::string text;
+  std::vector<branch> below;
+};
+
+void draw(const branch& x, const std::string& before, std::string& out) {
+  out += x.text + "\n";
+  for (size_t i = 0; i < x.below.size(); ++i) {
+    const bool last = i + 1 == x.below.size();
+    out += before + (last ? "└─ " : "├─ ");
+    draw(x.below[i], before + (last ? "   " : "│  "), out);
+  }
+}
+
+int64_t count_at(const json_value& from, std::initializer_list<std::string_view> path) {
+  return static_cast<int64_t>(number_or(find_path(from, path), 0));
+}
+
+/// "1 restart", "2 restarts"
+std::string counted(int64_t n, std::string_view what) {
+  return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
+}
+
+const json_value::array& items_of(const json_value& from, std::string_view name) {
+  static const json_value::array none;
+  const auto* found = from.find(name);
+  const auto* items = found == nullptr ? nullptr : found->get_if<json_value::array>();
+  return items == nullptr ? none : *items;
+}
+
+/// Who sits there, or that nobody does.
+branch seat_of(const json_value& x, size_t width) {
+  const auto incarnation = count_at(x, {"incarnation"});
+  auto text = fmt::format("{:<{}}  {:<8} incarnation {}, {}", text_or(x.find("seat"), "-"), width,
+                          text_or(x.find("state"), "missing"), incarnation,
+                          counted(std::max<int64_t>(incarnation - 1, 0), "restart"));
+  if (x.find("pid") != nullptr)
+    text += fmt::format(", pid {} on {}", count_at(x, {"pid"}), text_or(x.find("host"), "-"));
+  if (const auto device = text_or(x.find("device"), ""); !device.empty())
+    text += ", device " + device;
+  return {text, {}};
+}
+
+/// A role's seats, in their order; those that are missing among them.
+branch pool_of(const json_value& status, const std::string& role) {
+  std::vector<const json_value*> seats;
+  for (const char* list : {"workers", "missing"})
+    for (const auto& x : items_of(status, list))
+      if (text_or(x.find("role"), "") == role) seats.push_back(&x);
+  const auto name_of = [](const json_value* x) { return text_or(x->find("seat"), "-"); };
+  std::stable_sort(seats.begin(), seats.end(), [&](auto a, auto b) {
+    const auto x = name_of(a), y = name_of(b);
+    return x.size() != y.size() ? x.size() < y.size() : x < y; // model/2 before model/10
+  });
+  branch pool{"pool " + role, {}};
+  if (role == "attention")
+    for (const auto& p : items_of(status, "pools"))
+      pool.text += fmt::format("/{} by {}, {} slots used, {} free", text_or(p.find("name"), "-"),
+                               text_or(p.find("partition"), "-"), count_at(p, {"slots", "used"}),
+                               count_at(p, {"slots", "free"}));
+  size_t width = 0;
+  for (const auto* x : seats) width = std::max(width, name_of(x).size());
+  for (const auto* x : seats) pool.below.push_back(seat_of(*x, width));
+  return pool;
+}
+
+} // namespace
+
+std::string status_tree(const json_value& status) {
+  const auto seats = items_of(status, "workers").size();
+  const auto missing = items_of(status, "missing").size();
+  int64_t epoch = 0;
+  for (const auto& p : items_of(status, "pools"))
+    epoch =
+        std::max(epoch, count_at(status, {"epochs", "attention/" + text_or(p.find("name"), "-")}));
+  branch node{"node", {}};
+  auto requests = count_at(status, {"gateway", "requests"});
+  node.below.push_back({"gateway  " + counted(requests, "request"), {}});
+  node.below.push_back(
+      {fmt::format("membership  epoch {}, {} of {} seats taken", epoch, seats, seats + missing),
+       {}});
+  branch pipeline{fmt::format("pipeline  {}, sequences: {} running, {} waiting",
+                              counted(count_at(status, {"pipeline", "restarts"}), "restart"),
+                              count_at(status, {"requests", "running"}),
+                              count_at(status, {"requests", "waiting"})),
+                  {}};
+  for (const char* role : {"model", "attention", "prefill"})
+    if (auto pool = pool_of(status, role); !pool.below.empty())
+      pipeline.below.push_back(std::move(pool));
+  node.below.push_back(std::move(pipeline));
+  std::string out;
+  draw(node, "", out);
+  return out;
+}
+
+} // namespace lamella::cli

@@ -1,0 +1,73 @@
+# The GPU part: liblamella_cuda.so and its tests. AUTO builds it where nvcc is found.
+set(LAMELLA_CUDA AUTO CACHE STRING "AUTO, ON or OFF: build the GPU part (needs nvcc)")
+set_property(CACHE LAMELLA_CUDA PROPERTY STRINGS AUTO ON OFF)
+set(LAMELLA_CUDA_FOUND FALSE)
+if(NOT LAMELLA_CUDA STREQUAL "OFF" AND NOT LAMELLA_SANITIZE)
+  include(CheckLanguage)
+  if(NOT CMAKE_CUDA_COMPILER AND EXISTS /usr/local/cuda/bin/nvcc)
+    set(CMAKE_CUDA_COMPILER /usr/local/cuda/bin/nvcc)
+  endif()
+  check_language(CUDA)
+  if(CMAKE_CUDA_COMPILER)
+    set(CMAKE_CUDA_ARCHITECTURES 80-real 90-real 90-virtual)
+    set(CMAKE_CUDA_FLAGS_RELEASE "-O3")
+    enable_language(CUDA)
+    if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION) # CMake 3.25 does not know it of newer compilers
+      set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
+      set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
+    endif()
+    find_package(CUDAToolkit 12.0 REQUIRED)
+    set(LAMELLA_CUDA_FOUND TRUE)
+  elseif(LAMELLA_CUDA STREQUAL "ON")
+    message(FATAL_ERROR "LAMELLA_CUDA=ON, but nvcc was not found; install the CUDA toolkit or set "
+      "CMAKE_CUDA_COMPILER")
+  endif()
+endif()
+if(NOT LAMELLA_CUDA_FOUND)
+  message(STATUS "GPU part: not built (LAMELLA_CUDA=${LAMELLA_CUDA}, nvcc ${CMAKE_CUDA_COMPILER})")
+  return()
+endif()
+
+file(GLOB cuda_sources CONFIGURE_DEPENDS gpu/cuda/*.cpp gpu/cuda/*.cu)
+list(APPEND cuda_sources net/fhbn_device.cu) # kernels that post into a network adapter's queue
+list(FILTER cuda_sources EXCLUDE REGEX "/(attention_plan\\.cpp|wgmma_gemm\\.cu)$")
+# wgmma exists on sm_90a alone: a unit of its own, for that target only.
+add_library(lamella_wgmma OBJECT gpu/cuda/wgmma_gemm.cu)
+set_target_properties(lamella_wgmma PROPERTIES CUDA_ARCHITECTURES OFF)
+target_compile_options(lamella_wgmma PRIVATE
+  "$<$<COMPILE_LANGUAGE:CUDA>:--generate-code=arch=compute_90a,code=[sm_90a]>")
+add_library(lamella_cuda SHARED ${cuda_sources} $<TARGET_OBJECTS:lamella_wgmma>)
+target_link_libraries(lamella_cuda PRIVATE lamella_gpu CUDA::cudart_static CUDA::cublasLt)
+target_compile_definitions(lamella_cuda PRIVATE LAMELLA_VERSION="${PROJECT_VERSION}")
+set_target_properties(lamella_cuda PROPERTIES
+  CUDA_RUNTIME_LIBRARY Static
+  LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}")
+foreach(part lamella_cuda lamella_wgmma)
+  target_include_directories(${part} PRIVATE "${CMAKE_SOURCE_DIR}")
+  # Nothing is contracted or approximated unless a kernel says so.
+  target_compile_options(${part} PRIVATE
+    "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;-fmad=false;-Xcompiler=-Wall,-Wextra,-Werror>")
+endforeach()
+
+# What the assembler says of the kernels that live in registers is kept beside their objects, for
+# tests/gpu/cuda/spills_test.sh.
+set_source_files_properties(gpu/cuda/attention_previous.cu gpu/cuda/attention_rows.cu
+  gpu/cuda/attention_finish.cu gpu/cuda/mma_gemm.cu gpu/cuda/wgmma_gemm.cu
+  PROPERTIES COMPILE_OPTIONS "-Xptxas=-v")
+set_target_properties(lamella_cuda lamella_wgmma PROPERTIES
+  RULE_LAUNCH_COMPILE "${CMAKE_SOURCE_DIR}/cmake/keep_ptxas_report <OBJECT>")
+
+# Benchmarks, not built by default: deploy/gpu-check and `ninja gpu_benchmarks`.
+add_custom_target(gpu_benchmarks)
+function(lamella_gpu_benchmark name source)
+  add_executable(${name} EXCLUDE_FROM_ALL ${source})
+  target_link_libraries(${name} PRIVATE ${ARGN} lamella_cuda CUDA::cudart_static)
+  target_compile_options(${name} PRIVATE
+    "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;-Xcompiler=-Wall,-Wextra>")
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}")
+  add_dependencies(gpu_benchmarks ${name})
+endfunction()
+lamella_gpu_benchmark(attention_bench gpu/cuda/bench/attention_bench.cu lamella_gpu)
+lamella_gpu_benchmark(gemm_bench gpu/cuda/bench/gemm_bench.cu lamella_gpu CUDA::cublasLt)
+lamella_gpu_benchmark(fhbn_bench net/fhbn_bench.cu lamella_net)
+lamella_gpu_benchmark(step_bench gpu/cuda/bench/step_bench.cpp lamella_gpu)

@@ -1,0 +1,137 @@
+#include "gpu/cuda/device.hpp"
+
+#include "gpu/cuda/counter.hpp"
+#include "gpu/cuda/driver.hpp"
+#include "gpu/cuda/operators.hpp"
+#include "gpu/cuda/products.hpp"
+#include "gpu/cuda/ring_ends.hpp"
+
+#include <cstring>
+
+namespace lamella::gpu::cuda {
+
+namespace {
+
+class cuda_memory final : public memory {
+public:
+  cuda_memory(int device, size_t bytes) : device_{device}, size_{bytes} {
+    check(cudaSetDevice(device_), "cudaSetDevice");
+    data_ = device_memory(bytes);
+    trim();
+  }
+  std::byte* data() override { return data_.get(); }
+  size_t size() const override { return size_; }
+  void trim() override {
+    check(cudaSetDevice(device_), "cudaSetDevice");
+    check(cudaMemset(data_.get(), 0, size_), "cudaMemset");
+    check(cudaStreamSynchronize(nullptr), "cudaMemset");
+  }
+
+private:
+  int device_;
+  size_t size_;
+  std::shared_ptr<std::byte> data_;
+};
+
+class cuda_stream final : public stream {
+public:
+  explicit cuda_stream(std::shared_ptr<driver> on)
+      : driver_{std::move(on)}, line_{driver_->open()} {}
+  ~cuda_stream() override { driver_->close(line_); }
+  void launch(std::shared_ptr<work> x, clock::time_point deadline, mark on_end) override {
+    driver_->launch(line_, {std::move(x), deadline, std::move(on_end)});
+  }
+  void abort() override { driver_->abort(line_); }
+
+private:
+  std::shared_ptr<driver> driver_;
+  std::shared_ptr<driver::line> line_;
+};
+
+class cuda_device final : public device {
+public:
+  explicit cuda_device(unsigned index) : index_{static_cast<int>(index)} {
+    check(cudaSetDevice(index_), "cudaSetDevice");
+    cudaDeviceProp properties{};
+    check(cudaGetDeviceProperties(&properties, index_), "cudaGetDeviceProperties");
+    name_ = "cuda:" + std::to_string(index) + " " + properties.name;
+    keep_pool();
+    products::of(index_); // opens the library now, and tells here when it cannot
+    driver_ = std::make_shared<driver>(index_);
+  }
+
+  std::string name() const override { return name_; }
+  const operators& ops() const override { return cuda_operators(); }
+  team& workers() override { return driver_->workers(); }
+  std::unique_ptr<stream> make_stream(std::string) override {
+    return std::make_unique<cuda_stream>(driver_);
+  }
+  std::unique_ptr<memory> allocate(size_t bytes) override {
+    return std::make_unique<cuda_memory>(index_, bytes);
+  }
+  uint64_t free_bytes() const override {
+    size_t free = 0, all = 0;
+    check(cudaSetDevice(index_), "cudaSetDevice");
+    check(cudaMemGetInfo(&free, &all), "cudaMemGetInfo");
+    return free;
+  }
+  void write(std::byte* to, std::span<const std::byte> from) override {
+    copy(to, from.data(), from.size(), cudaMemcpyHostToDevice);
+  }
+  void read(std::span<std::byte> to, const std::byte* from) override {
+    copy(to.data(), from, to.size(), cudaMemcpyDeviceToHost);
+  }
+  bool on_host() const override { return false; }
+
+  /// In this device's memory when the peer is this device too; else in host memory that both map.
+  std::shared_ptr<std::byte> ring_memory(size_t bytes, const device& peer) override {
+    check(cudaSetDevice(index_), "cudaSetDevice");
+    const auto* same = dynamic_cast<const cuda_device*>(&peer);
+    const bool ours = same != nullptr && same->index_ == index_;
+    auto memory = ours ? device_memory(bytes) : pinned_memory(bytes);
+    check(cudaMemset(memory.get(), 0, bytes), "cudaMemset");
+    check(cudaStreamSynchronize(nullptr), "cudaMemset");
+    return memory;
+  }
+  std::shared_ptr<channel_sender> make_sender(ring_place place, ring_identity self) override {
+    const bool host = is_host_memory(place.base);
+    return make_ring_sender(std::move(place), self, host);
+  }
+  std::shared_ptr<channel_receiver> make_receiver(ring_place place) override {
+    const bool host = is_host_memory(place.base);
+    return make_ring_receiver(std::move(place), host);
+  }
+  std::shared_ptr<counter> make_counter() override {
+    check(cudaSetDevice(index_), "cudaSetDevice");
+    return make_device_counter();
+  }
+  std::shared_ptr<doorbell> bell() override { return nullptr; }
+
+private:
+  /// What streams give back stays in the pool for the next work.
+  void keep_pool() const {
+    cudaMemPool_t pool = nullptr;
+    check(cudaDeviceGetDefaultMemPool(&pool, index_), "memory pool");
+    uint64_t all = ~uint64_t{0};
+    check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &all), "memory pool");
+  }
+  static bool is_host_memory(const void* p) {
+    cudaPointerAttributes place{};
+    check(cudaPointerGetAttributes(&place, p), "memory of a ring");
+    return place.type == cudaMemoryTypeHost;
+  }
+  void copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) const {
+    check(cudaSetDevice(index_), "cudaSetDevice");
+    check(cudaMemcpy(to, from, bytes, kind), "cudaMemcpy");
+  }
+
+  int index_;
+  std::string name_;
+  std::shared_ptr<driver> driver_;
+};
+
+} // namespace
+
+std::unique_ptr<device> open_device(unsigned index) { return std::make_unique<cuda_device>(index); }
+
+} // namespace lamella::gpu::cuda

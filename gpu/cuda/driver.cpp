@@ -1,0 +1,369 @@
+#include "gpu/cuda/driver.hpp"
+
+#include "gpu/cuda/launch_count.hpp"
+#include "gpu/cuda/words.cuh"
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+namespace lamella::gpu::cuda {
+
+namespace {
+
+/// Works of one stream on the device at once: the one that runs and the one behind it.
+constexpr size_t ahead = 2;
+
+/// Steps put into one stream before the others get their turn.
+constexpr int steps_per_turn = 64;
+
+/// Lines made ready when the device is opened, while nothing runs: making one pins memory, which
+/// may wait for kernels that wait for each other. Lines that were closed are used again.
+constexpr size_t spare_lines = 8;
+
+/// Threads that read weights from their file.
+constexpr unsigned loading_threads = 8;
+
+/// Turns without news in which the driver spins; then it naps, so that an idle core stays idle.
+constexpr uint32_t spinning_turns = 20'000;
+constexpr std::chrono::microseconds nap{50};
+
+/// Turns between two looks for an error that no word tells.
+constexpr uint32_t turns_between_checks = 4'096;
+
+uint32_t load(uint32_t& word) { return std::atomic_ref{word}.load(std::memory_order_acquire); }
+
+struct event {
+  event() { check(cudaEventCreate(&handle), "cudaEventCreate"); }
+  ~event() { cudaEventDestroy(handle); }
+  event(const event&) = delete;
+  event& operator=(const event&) = delete;
+  cudaEvent_t handle = nullptr;
+};
+
+/// What one work needs on its way; made when the stream is opened, because making it may wait for
+/// the device.
+struct passage {
+  explicit passage(const queue& q) : arguments{q.handle(), q.before_growth} {}
+  staging arguments;
+  event first, last;
+};
+
+/// A job that has been put into the stream, in whole or in part.
+struct running {
+  driver::job job;
+  std::unique_ptr<passage> way;
+  std::vector<std::function<void()>> at_end;
+  bool complete = false;                   ///< all its kernels are in the stream
+  work_status verdict = work_status::done; ///< what the driver itself knows against it
+};
+
+work_status status_of(uint32_t word) {
+  switch (static_cast<channel_status>(word)) {
+  case channel_status::ok:
+    return work_status::done;
+  case channel_status::timeout:
+    return work_status::deadline;
+  case channel_status::aborted:
+    return work_status::aborted;
+  default:
+    return work_status::cut;
+  }
+}
+
+/// While it lives, launches of this thread are the work's of which `log` is told.
+struct log_scope {
+  explicit log_scope(replay& log) { launch_signature = &log.signature; }
+  ~log_scope() { launch_signature = nullptr; }
+  log_scope(const log_scope&) = delete;
+  log_scope& operator=(const log_scope&) = delete;
+};
+
+} // namespace
+
+struct driver::line {
+  explicit line(int device) : kernels{device} {
+    kernels.before_growth = [this] { graph.stop(kernels.handle()); };
+    while (free_passages.size() < ahead)
+      free_passages.push_back(std::make_unique<passage>(kernels));
+  }
+
+  queue kernels;
+  replay graph; ///< of the driver thread
+  // Guarded by the driver's mutex.
+  std::deque<job> waiting;
+  bool abort_wanted = false, closing = false;
+  // Of the driver thread.
+  std::deque<std::unique_ptr<running>> on_device;
+  std::vector<std::unique_ptr<passage>> free_passages; ///< `ahead` of them, less those under way
+  bool aborting = false;                               ///< the abort word is up
+  bool draining = false; ///< a work has failed: those behind it must leave before others start
+};
+
+driver::driver(int device, bool replays)
+    : device_{device}, replays_{replays}, workers_{std::clamp(std::thread::hardware_concurrency(),
+                                                              1u, loading_threads)} {
+  while (spare_.size() < spare_lines) spare_.push_back(std::make_shared<line>(device_));
+  thread_ = std::thread{[this] { run(); }};
+}
+
+driver::~driver() {
+  {
+    std::lock_guard lock{mutex_};
+    stopping_ = true;
+    for (auto& x : lines_) x->abort_wanted = true;
+  }
+  wake_.notify_one();
+  thread_.join();
+}
+
+std::shared_ptr<driver::line> driver::open() {
+  std::shared_ptr<line> x;
+  {
+    std::lock_guard lock{mutex_};
+    if (!spare_.empty()) {
+      x = std::move(spare_.back());
+      spare_.pop_back();
+    }
+  }
+  check(cudaSetDevice(device_), "cudaSetDevice");
+  if (!x) x = std::make_shared<line>(device_);
+  std::lock_guard lock{mutex_};
+  lines_.push_back(x);
+  return x;
+}
+
+void driver::close(const std::shared_ptr<line>& x) {
+  std::unique_lock lock{mutex_};
+  x->abort_wanted = x->closing = true;
+  wake_.notify_one();
+  if (std::this_thread::get_id() == thread_.get_id())
+    return; // in a mark: it cannot wait for itself
+  left_.wait(lock, [&] { return std::find(lines_.begin(), lines_.end(), x) == lines_.end(); });
+}
+
+void driver::launch(const std::shared_ptr<line>& x, job j) {
+  {
+    std::lock_guard lock{mutex_};
+    x->waiting.push_back(std::move(j));
+  }
+  wake_.notify_one();
+}
+
+void driver::abort(const std::shared_ptr<line>& x) {
+  {
+    std::lock_guard lock{mutex_};
+    x->abort_wanted = true;
+  }
+  wake_.notify_one();
+}
+
+void driver::run() {
+  cudaSetDevice(device_);
+  while (true) {
+    std::vector<std::shared_ptr<line>> lines;
+    bool stop = false;
+    {
+      std::lock_guard lock{mutex_};
+      lines = lines_;
+      stop = stopping_;
+    }
+    bool news = false, busy = false;
+    for (auto& x : lines) {
+      news = turn(*x) || news;
+      busy = busy || !x->on_device.empty();
+    }
+    if (news) {
+      idle_turns_ = 0;
+      continue;
+    }
+    if (stop && !busy) return;
+    if (busy) {
+      watch();
+      continue;
+    }
+    std::unique_lock lock{mutex_};
+    wake_.wait(lock, [this] {
+      return stopping_ || std::any_of(lines_.begin(), lines_.end(), [](const auto& x) {
+               return x->abort_wanted || x->closing || !x->waiting.empty();
+             });
+    });
+  }
+}
+
+/// The device works: spin a while, then look now and then.
+void driver::watch() {
+  if (++idle_turns_ < spinning_turns) {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+    return;
+  }
+  std::unique_lock lock{mutex_};
+  wake_.wait_for(lock, nap);
+}
+
+/// Whatever can be done for one stream without waiting; false when there is nothing.
+bool driver::turn(line& x) {
+  bool news = obey(x);
+  if ((x.aborting || x.draining) && !x.on_device.empty() && !x.on_device.back()->complete)
+    complete(x, work_status::aborted);
+  x.kernels.tell_sleepers();
+  news = collect(x) || news;
+  if (x.on_device.empty() && (x.aborting || x.draining) && !lost_) {
+    x.kernels.recover();
+    x.aborting = x.draining = false;
+  }
+  if (!x.aborting && !x.draining) news = put(x) || start(x) || news;
+  return news;
+}
+
+/// What was asked of the stream since the last turn: abort, close. On a lost device nothing waits.
+bool driver::obey(line& x) {
+  std::deque<job> refused;
+  bool abort = false;
+  {
+    std::lock_guard lock{mutex_};
+    abort = std::exchange(x.abort_wanted, false);
+    if (abort || lost_) refused.swap(x.waiting);
+    if (x.closing && x.on_device.empty() && refused.empty()) {
+      const auto at =
+          std::find_if(lines_.begin(), lines_.end(), [&](const auto& l) { return l.get() == &x; });
+      x.closing = false;
+      x.kernels.forget_sleepers();
+      spare_.push_back(std::move(*at));
+      lines_.erase(at);
+      left_.notify_all();
+    }
+  }
+  if (abort && !x.on_device.empty()) {
+    std::atomic_ref{x.kernels.control().abort}.store(1, std::memory_order_release);
+    for (auto& r : x.on_device) r->verdict = work_status::aborted;
+    x.aborting = true;
+  }
+  for (auto& j : refused) j.on_end(lost_ ? work_status::failed : work_status::aborted);
+  return abort || !refused.empty();
+}
+
+/// Tells the marks of works the device has finished.
+bool driver::collect(line& x) {
+  bool news = false;
+  while (!x.on_device.empty()) {
+    auto& r = *x.on_device.front();
+    const bool look = idle_turns_ % turns_between_checks == 1 && !x.graph.capturing();
+    const bool failed = lost_ || (look && device_failed(x));
+    if (!failed && !(r.complete && load(*r.way->arguments.ended_word()) != 0)) return news;
+    auto status = failed ? work_status::failed : r.verdict;
+    if (status == work_status::done) status = status_of(load(x.kernels.control().status));
+    end_front(x, status);
+    news = true;
+  }
+  return news;
+}
+
+/// An error that no kernel could tell, such as a bad address.
+bool driver::device_failed(line& x) {
+  const auto code = cudaStreamQuery(x.kernels.handle());
+  lost_ = lost_ || (code != cudaSuccess && code != cudaErrorNotReady);
+  return lost_;
+}
+
+void driver::end_front(line& x, work_status status) {
+  auto r = std::move(x.on_device.front());
+  x.on_device.pop_front();
+  if (!lost_) {
+    float milliseconds = 0;
+    if (cudaEventElapsedTime(&milliseconds, r->way->first.handle, r->way->last.handle)
+        == cudaSuccess)
+      r->job.what->add_busy(std::chrono::duration_cast<clock::duration>(
+          std::chrono::duration<float, std::milli>{milliseconds}));
+  }
+  if (status == work_status::done)
+    for (auto& f : r->at_end) f();
+  else
+    x.draining = true;
+  r->job.on_end(status);
+  r->job.what.reset();
+  r->way->arguments.reset();
+  x.free_passages.push_back(std::move(r->way));
+}
+
+/// Takes the next work when the one before is in the stream as a whole.
+bool driver::start(line& x) {
+  if (x.on_device.size() >= ahead || (!x.on_device.empty() && !x.on_device.back()->complete))
+    return false;
+  auto r = std::make_unique<running>();
+  {
+    std::lock_guard lock{mutex_};
+    if (x.waiting.empty()) return false;
+    r->job = std::move(x.waiting.front());
+    x.waiting.pop_front();
+  }
+  r->way = std::move(x.free_passages.back());
+  x.free_passages.pop_back();
+  cudaEventRecord(r->way->first.handle, x.kernels.handle());
+  x.on_device.push_back(std::move(r));
+  try {
+    if (replays_ && !tracing) x.graph.begin(x.kernels.handle());
+  } catch (const cuda_error&) {
+    lost_ = true;
+  }
+  put(x);
+  return true;
+}
+
+/// Puts steps of the newest work into the stream.
+bool driver::put(line& x) {
+  if (x.on_device.empty() || x.on_device.back()->complete) return false;
+  auto& r = *x.on_device.back();
+  const auto left = r.job.deadline - clock::now();
+  if (left <= clock::duration::zero()) {
+    complete(x, work_status::deadline);
+    return true;
+  }
+  x.kernels.patience_ns =
+      static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(left).count());
+  try {
+    queue::step scope{x.kernels, r.way->arguments};
+    log_scope log{x.graph};
+    // A kernel left open may hold what another stream waits for: it is not kept for another turn.
+    for (int i = 0; i < steps_per_turn || x.kernels.has_open(); ++i) {
+      arena::scope scratch{x.kernels.scratch};
+      const auto outcome = r.job.what->advance({workers_, x.kernels.scratch, &x.kernels.workspace});
+      if (outcome == work::progress::blocked) {
+        x.kernels.close();
+        x.graph.stop(x.kernels.handle());
+        return i > 0;
+      }
+      if (outcome == work::progress::advanced) continue;
+      r.at_end = x.kernels.take_at_end();
+      complete(x, work_status::done);
+      break;
+    }
+  } catch (const cuda_error&) {
+    lost_ = true;
+  } catch (...) {
+    complete(x, work_status::failed); // a launch that asks for what cannot be; the device lives
+  }
+  return true;
+}
+
+/// No more kernels of the newest work: its end follows what is already in the stream.
+void driver::complete(line& x, work_status status) {
+  auto& r = *x.on_device.back();
+  if (r.verdict == work_status::done) r.verdict = status;
+  r.complete = true;
+  x.kernels.take_at_end();
+  try {
+    queue::step scope{x.kernels, r.way->arguments};
+    log_scope log{x.graph};
+    const auto stream = x.kernels.stream("end of a work");
+    x.graph.end(stream);
+    check(cudaEventRecord(r.way->last.handle, stream), "end of a work");
+    check(launch_raise(r.way->arguments.ended_word(), stream), "end of a work");
+  } catch (const cuda_error&) {
+    lost_ = true;
+  }
+}
+
+} // namespace lamella::gpu::cuda

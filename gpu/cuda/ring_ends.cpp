@@ -1,0 +1,193 @@
+#include "gpu/cuda/ring_ends.hpp"
+
+#include "gpu/cuda/channel_port.hpp"
+#include "gpu/cuda/queue.hpp"
+#include "gpu/cuda/ring_kernels.cuh"
+
+#include <atomic>
+#include <stdexcept>
+#include <string>
+
+namespace lamella::gpu::cuda {
+
+namespace {
+
+std::string_view waits_for(frame_kind kind) {
+  switch (kind) {
+  case frame_kind::q:
+    return "wait for q";
+  case frame_kind::kv:
+    return "wait for k and v";
+  default:
+    return "wait for attention";
+  }
+}
+
+/// What both kinds of end know of their ring.
+class device_end {
+public:
+  device_end(ring_place place, bool host_memory)
+      : place_{std::move(place)}, host_memory_{host_memory} {}
+
+  channel_state state() const {
+    if (const auto own = ended_.load(std::memory_order_acquire); own != channel_state::open)
+      return own;
+    if (!host_memory_) return channel_state::open;
+    const auto word = std::atomic_ref{control()->ended.value}.load(std::memory_order_acquire);
+    return word <= static_cast<uint64_t>(channel_state::unread) ? static_cast<channel_state>(word)
+                                                                : channel_state::torn;
+  }
+
+  /// Rings in device memory are known to this process alone: its flag says it all.
+  void end(channel_state why) {
+    auto open = channel_state::open;
+    ended_.compare_exchange_strong(open, why, std::memory_order_acq_rel);
+    if (host_memory_) {
+      uint64_t nothing = 0;
+      std::atomic_ref{control()->ended.value}.compare_exchange_strong(
+          nothing, static_cast<uint64_t>(why), std::memory_order_acq_rel);
+    }
+    if (place_.theirs) place_.theirs->ring();
+  }
+
+protected:
+  ring_control* control() const { return reinterpret_cast<ring_control*>(place_.base); }
+  std::byte* slot(uint32_t index) const {
+    return place_.base + slot_offset(place_.terms.slot_bytes, index);
+  }
+  void check_open() const {
+    if (const auto now = state(); now != channel_state::open) throw channel_ended{now};
+  }
+  /// The other side may sleep and a kernel cannot wake it: the driver does when the word moves.
+  void watch(queue& q, uint64_t* word) const {
+    if (host_memory_ && place_.theirs) q.watch({word, place_.memory, place_.theirs});
+  }
+
+  ring_place place_;
+
+private:
+  bool host_memory_;
+  std::atomic<channel_state> ended_{channel_state::open};
+};
+
+class device_sender final : public channel_sender, private device_end {
+public:
+  device_sender(ring_place place, ring_identity self, bool host_memory)
+      : device_end{std::move(place), host_memory}, self_{self}, sent_{place_.terms.first()},
+        credit_{sent_} {}
+
+  /// Puts a wait for half the ring into the stream when all of it may be in use, so that only every
+  /// few frames have one.
+  std::byte* reserve(size_t bytes) override {
+    const auto& terms = place_.terms;
+    if (bytes > terms.slot_bytes)
+      throw std::length_error("frame of " + std::to_string(bytes) + " bytes in slots of "
+                              + std::to_string(terms.slot_bytes));
+    check_open();
+    auto& q = queue::current();
+    if (frames_between(credit_, sent_) >= terms.slots) {
+      credit_ = after(sent_, 0) - terms.slots / 2;
+      check(enqueue_wait(q.stream_for_wait("wait for credit"), &control()->released.value,
+                         {credit_, nullptr}, q.port()),
+            "wait for credit");
+    }
+    reserved_bytes_ = static_cast<uint32_t>(bytes);
+    return slot(index_) + sizeof(frame_header);
+  }
+
+  void commit(const frame_tag& tag) override {
+    auto& q = queue::current();
+    auto header = make_header(tag, reserved_bytes_, place_.terms, self_);
+    seal(header);
+    sent_ = after(sent_);
+    auto* place = reinterpret_cast<frame_header*>(slot(index_));
+    if (auto* tail = q.tail(); tail != nullptr && !tail->posts()) {
+      tail->header = header;
+      tail->slot = place;
+      tail->sent = &control()->sent.value;
+      tail->sent_value = sent_;
+    } else {
+      check(launch_send_frame(header, slot(index_), &control()->sent.value, sent_, q.port(),
+                              q.stream("send of a frame")),
+            "send of a frame");
+    }
+    index_ = index_ + 1 == place_.terms.slots ? 0 : index_ + 1;
+    watch(q, &control()->sent.value);
+  }
+
+  size_t slot_bytes() const override { return place_.terms.slot_bytes; }
+  channel_state state() const override { return device_end::state(); }
+  void end(channel_state why) override { device_end::end(why); }
+
+private:
+  ring_identity self_;
+  seqno sent_;
+  seqno credit_; ///< what the waits in the stream say of `released`
+  uint32_t index_ = 0, reserved_bytes_ = 0;
+};
+
+class device_receiver final : public channel_receiver, private device_end {
+public:
+  device_receiver(ring_place place, bool host_memory)
+      : device_end{std::move(place), host_memory},
+        frames_(place_.terms.slots), released_{place_.terms.first()}, awaited_{released_} {}
+
+  /// A host cannot look into a queue that has not run yet.
+  const frame* peek(size_t) override {
+    throw std::logic_error("frames of a device's ring are received, not looked at");
+  }
+
+  const frame* receive(const frame_tag& expected, size_t bytes, size_t ahead) override {
+    check_open();
+    auto& q = queue::current();
+    const auto wanted = after(released_, ahead + 1);
+    const auto at = static_cast<uint32_t>((index_ + ahead) % place_.terms.slots);
+    if (frames_between(awaited_, wanted) == 1) {
+      const auto header = make_header(expected, static_cast<uint32_t>(bytes), place_.terms, {});
+      check(launch_receive_frame(header, slot(at), &control()->sent.value, wanted, q.port(),
+                                 q.stream(waits_for(expected.kind))),
+            "wait for a frame");
+      awaited_ = wanted;
+      frames_[at] = {expected, {slot(at) + sizeof(frame_header), bytes}};
+    }
+    return &frames_[at];
+  }
+
+  void release() override {
+    auto& q = queue::current();
+    released_ = after(released_);
+    index_ = index_ + 1 == place_.terms.slots ? 0 : index_ + 1;
+    auto* word = &control()->released.value;
+    auto* tail = q.tail();
+    if (tail != nullptr && (tail->released == nullptr || tail->released == word)) {
+      tail->released = word;
+      tail->released_value = released_;
+    } else {
+      check(enqueue_post(q.stream("release of a frame"), word, {released_, nullptr}, q.port()),
+            "release of a frame");
+    }
+    watch(q, word);
+  }
+
+  channel_state state() const override { return device_end::state(); }
+  void end(channel_state why) override { device_end::end(why); }
+
+private:
+  std::vector<frame> frames_; ///< by slot
+  seqno released_;
+  seqno awaited_; ///< the newest frame whose wait is in the stream
+  uint32_t index_ = 0;
+};
+
+} // namespace
+
+std::shared_ptr<channel_sender> make_ring_sender(ring_place place, ring_identity self,
+                                                 bool host_memory) {
+  return std::make_shared<device_sender>(std::move(place), self, host_memory);
+}
+
+std::shared_ptr<channel_receiver> make_ring_receiver(ring_place place, bool host_memory) {
+  return std::make_shared<device_receiver>(std::move(place), host_memory);
+}
+
+} // namespace lamella::gpu::cuda

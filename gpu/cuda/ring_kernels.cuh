@@ -1,0 +1,26 @@
+/// A frame's way into and out of a ring, as kernels of a stream. Credits are plain posts and waits
+/// (channel_port.hpp).
+#pragma once
+
+#include "gpu/frame.hpp"
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+namespace lamella::gpu::cuda {
+
+struct channel_port;
+
+/// Writes a finished header and raises `sent`, unless a wait of the stream has failed. The payload
+/// was written by earlier kernels. One thread; some 2 us of the stream.
+cudaError_t launch_send_frame(const frame_header& header, std::byte* slot, uint64_t* sent,
+                              uint64_t value, const channel_port& port, cudaStream_t stream);
+
+/// Waits until `sent` has reached `value`, then compares the header with the expected one: all but
+/// who sent it and the checksums. The next kernels read the payload.
+cudaError_t launch_receive_frame(const frame_header& expected, const std::byte* slot,
+                                 const uint64_t* sent, uint64_t value, const channel_port& port,
+                                 cudaStream_t stream);
+
+} // namespace lamella::gpu::cuda

@@ -1,0 +1,81 @@
+/// What a driver sleeps on, and what others ring when they have something for it: threads of the
+/// process, and other processes that map its word.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+
+namespace lamella::gpu {
+
+/// Told that something has changed which it may wait for.
+class listener {
+public:
+  virtual ~listener() = default;
+  virtual void ring() = 0; ///< thread-safe, cheap, never blocks
+};
+
+/// A word in shared memory and a futex on it. One waiter; any number of ringers. While the waiter
+/// is awake a ring costs a fence and a load.
+///
+///   const auto seen = bell.arm();
+///   if (nothing to do, looked at once more) bell.wait(seen, until); else bell.disarm();
+class doorbell final : public listener {
+public:
+  /// A word of our own. Throws std::system_error.
+  doorbell();
+
+  /// The word of another process, from its descriptor, which stays the caller's. Throws
+  /// std::system_error; std::runtime_error when it is not a sealed segment of one page.
+  explicit doorbell(int descriptor);
+
+  ~doorbell() override;
+  doorbell(const doorbell&) = delete;
+  doorbell& operator=(const doorbell&) = delete;
+
+  /// Wakes the waiter, if it sleeps or is about to. Thread-safe.
+  void ring() override;
+
+  /// From now on every ring counts. Look for work after this, not before.
+  uint32_t arm();
+  void disarm();
+
+  /// Sleeps until somebody has rung since arm(), or until the time. Disarms. Spurious wake-ups
+  /// happen.
+  void wait(uint32_t seen, std::chrono::steady_clock::time_point until);
+
+  /// To be given to another process.
+  int descriptor() const { return descriptor_; }
+
+  /// Channels whose memory others write to without a thread of ours in between. While there is one,
+  /// polling pays: the waiter does so for a while before it sleeps. Where a thread of ours brings
+  /// what comes (TCP), polling would only take the core from it.
+  std::atomic<uint32_t> outside{0};
+
+  /// Those of them whose other side cannot ring: an adapter writes into our memory and no more.
+  /// While there is one, a waiter with something to wait for sleeps for `nap` at most.
+  std::atomic<uint32_t> silent{0};
+  static constexpr std::chrono::microseconds nap{100};
+
+private:
+  struct words;
+  int descriptor_;
+  words* words_;
+};
+
+/// Counts as one channel from outside for as long as it lives.
+class outside_channel {
+public:
+  /// `rings`: whether the other side rings the bell.
+  explicit outside_channel(std::shared_ptr<doorbell> bell, bool rings = true);
+  ~outside_channel();
+  outside_channel(const outside_channel&) = delete;
+  outside_channel& operator=(const outside_channel&) = delete;
+
+private:
+  std::shared_ptr<doorbell> bell_;
+  bool rings_;
+};
+
+} // namespace lamella::gpu

@@ -1,0 +1,82 @@
+/// Where the links of a process begin: one per process, for all its devices.
+#pragma once
+
+#include "net/link.hpp"
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace lamella::net {
+
+class verbs_device;
+
+struct data_plane_options {
+  std::string unix_path; ///< socket for peers of this host; empty: none, and no shm
+  std::string listen;    ///< ADDRESS:PORT for peers of other hosts, port 0: any; empty: none
+  std::string advertise; ///< host name or address by which others reach `listen`; empty: the same
+  std::string secret;    ///< bytes that all members know; at least 16
+  uint32_t cluster = 0;  ///< tag in every frame; peers of another cluster are refused
+  /// What connect() may use: auto, in_process, shm, verbs_staged or tcp.
+  std::string transport = "auto";
+  /// Which links to other hosts may use; null: the first of this machine that has an active port.
+  std::shared_ptr<verbs_device> adapter;
+  std::shared_ptr<gpu::doorbell> bell;             ///< of this process's engine; may be null
+  std::function<void(const link_event&)> on_event; ///< on the plane's own thread; must not block
+  std::chrono::milliseconds handshake{5'000};      ///< for a stranger to prove itself
+  std::chrono::milliseconds early{30'000}; ///< for accept() to follow a peer that came first
+  std::chrono::milliseconds unread{5'000}; ///< a peer that reads nothing for so long is cut off
+  size_t strangers_max = 64;               ///< connections that have not proved themselves
+  size_t early_max = 1'024;                ///< links that have arrived before accept()
+};
+
+/// Makes links in both roles and ends them with their epoch. Thread-safe.
+///
+/// Both calls return at once with ends that can be used at once: a sender has no credit and a
+/// receiver no frame until the two sides have met, so that streams wait for streams and no actor
+/// waits for a socket. What fails ends the channels as `closed`, with the reason as an event.
+///
+/// Peers prove that they know the secret (HMAC-SHA256 over both sides' nonces) before anything of
+/// them is believed. Descriptors go only to processes of the same user (SO_PEERCRED).
+class data_plane {
+public:
+  /// Throws std::invalid_argument for options that make no sense, std::system_error when it cannot
+  /// listen.
+  explicit data_plane(data_plane_options options);
+
+  /// Ends all links.
+  ~data_plane();
+
+  data_plane(const data_plane&) = delete;
+  data_plane& operator=(const data_plane&) = delete;
+
+  /// To be told to peers, for their connect(). Names the process, its host and where it listens.
+  const std::string& address() const;
+
+  /// This side's end of a link to the process that published `address`, by the best way there is:
+  /// in the same process, through shared memory on the same host, through RDMA adapters where a
+  /// word from each side arrives at the other, through TCP. A link of the same key that this side
+  /// had before is ended. Throws std::invalid_argument for terms out of range or
+  /// an address that is none, gpu::channel_ended (revoked) when the epoch is over.
+  link_end connect(const std::string& address, const link_key& key, const link_terms& terms,
+                   std::chrono::milliseconds patience);
+
+  /// This side's end of a link that the other side connects, before or after. Throws like
+  /// connect().
+  link_end accept(const link_key& key, const link_terms& terms, std::chrono::milliseconds patience);
+
+  /// Whether an address can be listened on, before anything depends on it. Throws as the
+  /// constructor does.
+  static void try_listen(const std::string& address);
+
+  /// Revokes all links of this epoch and of those before it; later ones of them are refused.
+  void end_epoch(uint64_t epoch);
+
+  struct impl;
+
+private:
+  std::shared_ptr<impl> impl_;
+};
+
+} // namespace lamella::net

@@ -1,0 +1,188 @@
+/// The inside of data_plane: what its thread knows.
+#pragma once
+
+#include "net/data_plane.hpp"
+#include "net/handshake.hpp"
+#include "net/peer_address.hpp"
+#include "net/pending_link.hpp"
+#include "net/shm_segment.hpp"
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/read.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/write.hpp>
+
+#include <atomic>
+#include <map>
+#include <optional>
+#include <stdexcept>
+#include <thread>
+
+namespace lamella::net {
+
+namespace asio = boost::asio;
+class tcp_link;
+class verbs_link;
+
+/// All members are used by the plane's thread alone, except where marked.
+struct data_plane::impl : std::enable_shared_from_this<data_plane::impl> {
+  using tcp_socket = asio::ip::tcp::socket;
+  using unix_socket = asio::local::stream_protocol::socket;
+  using clock = std::chrono::steady_clock;
+  template <class T> using task = asio::awaitable<T>;
+
+  /// A side of a link: keys are the same on both, and both may be in this process.
+  struct side {
+    link_key key;
+    bool connecting = false;
+    auto operator<=>(const side&) const = default;
+  };
+
+  /// A link that has been asked for here.
+  struct record {
+    std::shared_ptr<pending_link> link;
+    link_terms terms;
+    link_transport transport = link_transport::in_process;
+    std::chrono::nanoseconds round_trip{0};
+    std::function<void()> hang_up;             ///< once it is up: closes its connection
+    std::shared_ptr<asio::steady_timer> limit; ///< of waiting for the other side
+  };
+  using record_ptr = std::shared_ptr<record>;
+
+  explicit impl(data_plane_options o);
+
+  void listen();
+  void start(); ///< after listen()
+  void stop();  ///< from outside
+
+  /// Makes the ends at once and leaves the rest to the thread. Thread-safe.
+  link_end open(const side& s, const link_terms& terms, std::chrono::milliseconds patience,
+                std::optional<peer_address> to);
+
+  void expect(const side& s, const record_ptr& r, std::chrono::milliseconds patience);
+  void end_epoch(uint64_t epoch);
+  void on_link_end(const side& s, const record_ptr& gone, gpu::channel_state why);
+  void report(const side& s, const record& r, link_event::kind what, std::string text);
+
+  /// Ends a link that cannot be had, with the reason.
+  void give_up(const side& s, const record_ptr& r, const std::string& text);
+
+  /// Makes a record's link the real one. False when it ended meanwhile.
+  bool bind(const side& s, const record_ptr& r, link_end real, link_transport transport,
+            std::string text, std::function<void()> hang_up);
+
+  gpu::ring_terms ring_terms_of(const link_key& key, const link_terms& terms) const;
+
+  // Connecting (data_plane_connect.cpp).
+  task<void> connect(side s, record_ptr r, std::chrono::milliseconds patience, peer_address to);
+  task<void> connect_in_process(side s, record_ptr r, std::chrono::milliseconds patience,
+                                std::string why);
+  task<void> connect_shm(side s, record_ptr r, std::chrono::milliseconds patience,
+                         const std::string& path, std::string why);
+  task<void> connect_tcp(side s, record_ptr r, std::chrono::milliseconds patience,
+                         const std::string& address, std::string why);
+  /// Throws other_way when the two cannot reach each other by RDMA, but perhaps otherwise.
+  task<void> connect_verbs(side s, record_ptr r, std::chrono::milliseconds patience,
+                           const std::string& address, std::string why);
+
+  // Accepting (data_plane_accept.cpp).
+  task<void> accept_unix();
+  task<void> accept_tcp();
+  template <class Socket> task<void> serve(std::shared_ptr<Socket> socket);
+  template <class Socket>
+  task<void> admit(hello h, std::shared_ptr<Socket> socket,
+                   std::vector<owned_descriptor> descriptors, std::chrono::nanoseconds round_trip,
+                   nonce mine);
+  task<void> admit_verbs(hello h, std::shared_ptr<tcp_socket> socket,
+                         std::chrono::nanoseconds round_trip, nonce mine);
+  /// The record that accept() has made or makes within `patience`. Throws std::runtime_error.
+  task<record_ptr> meet(link_key key, link_terms theirs, std::chrono::milliseconds patience);
+
+  // Both.
+  task<void> finish_shm(side s, record_ptr r, std::shared_ptr<unix_socket> socket,
+                        std::shared_ptr<shm_segment> segment,
+                        std::shared_ptr<gpu::doorbell> their_bell, std::string why);
+  void finish_tcp(const side& s, const record_ptr& r, tcp_socket socket, std::string why);
+  std::shared_ptr<verbs_link> make_verbs(const side& s, const record_ptr& r);
+  /// Writes a word into the peer's memory and waits until it is there.
+  task<void> greet(std::shared_ptr<verbs_link> link, uint64_t word);
+  void finish_verbs(const side& s, const record_ptr& r, std::shared_ptr<verbs_link> link,
+                    tcp_socket socket, const std::string& why);
+
+  const data_plane_options options;
+  const std::shared_ptr<gpu::doorbell> bell;
+  peer_address self;
+  std::string address;
+  std::atomic<uint64_t> first_epoch{0}; ///< those before are over; any thread
+  size_t strangers = 0;
+  bool stopping = false;
+  asio::io_context io{1};
+  std::optional<asio::ip::tcp::acceptor> tcp_acceptor;
+  std::optional<asio::local::stream_protocol::acceptor> unix_acceptor;
+  std::map<side, record_ptr> records;
+  std::map<link_key, std::shared_ptr<asio::steady_timer>> early; ///< wait for their accept()
+  std::vector<std::weak_ptr<tcp_link>> tcp_links;     ///< to be closed before the context goes
+  std::vector<std::weak_ptr<verbs_link>> verbs_links; ///< likewise
+  std::shared_ptr<verbs_device> verbs;                ///< null: `no_verbs` tells why
+  std::string no_verbs;
+  std::thread thread;
+};
+
+/// This way to the peer is none, but another one may be.
+struct other_way : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// The connecting side's proof, and what the other side's is made with.
+struct introduction {
+  answer proof;
+  nonce theirs;
+};
+
+/// Says hello and checks that the other side knows the secret; also how long its answer took.
+template <class Socket>
+asio::awaitable<introduction> introduce(Socket& socket, hello h, const std::string& secret,
+                                        std::chrono::nanoseconds& round_trip) {
+  const auto began = std::chrono::steady_clock::now();
+  co_await asio::async_write(socket, asio::buffer(&h, sizeof h), asio::use_awaitable);
+  challenge c;
+  co_await asio::async_read(socket, asio::buffer(&c, sizeof c), asio::use_awaitable);
+  round_trip = std::chrono::steady_clock::now() - began;
+  if (!equal(c.proof, prove(secret, "accepting", h, c.mine)))
+    throw std::runtime_error{"the peer does not know the secret"};
+  co_return introduction{{prove(secret, "connecting", h, c.mine)}, c.mine};
+}
+
+/// The first message of a link.
+hello hello_of(const link_key& key, const link_terms& terms, link_transport transport,
+               uint32_t cluster);
+
+/// Closes a socket when its time is over; a coroutine that waits for it then fails.
+template <class Socket> class time_limit {
+public:
+  time_limit(std::shared_ptr<Socket> socket, std::chrono::milliseconds patience)
+      : timer_{std::make_shared<asio::steady_timer>(socket->get_executor(), patience)} {
+    timer_->async_wait([socket = std::weak_ptr{socket}, timer = timer_, over = over_](auto ec) {
+      const auto still = socket.lock();
+      if (ec || !still) return;
+      *over = true;
+      boost::system::error_code ignored;
+      still->close(ignored);
+    });
+  }
+  ~time_limit() { cancel(); }
+  time_limit(const time_limit&) = delete;
+  time_limit& operator=(const time_limit&) = delete;
+  void cancel() { timer_->cancel(); }
+  bool over() const { return *over_; }
+
+private:
+  std::shared_ptr<bool> over_ = std::make_shared<bool>(false);
+  std::shared_ptr<asio::steady_timer> timer_;
+};
+
+} // namespace lamella::net

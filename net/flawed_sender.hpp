@@ -1,0 +1,42 @@
+/// A sender that can be told to lose or spoil a frame: for chaos, and tests of the receiver rule.
+#pragma once
+
+#include "gpu/channel.hpp"
+#include "net/failpoint.hpp"
+
+#include <atomic>
+#include <memory>
+#include <utility>
+
+namespace lamella::net {
+
+/// What shall go wrong next. Any thread.
+struct flaws {
+  std::atomic<bool> drop{false};    ///< the next frame is not sent
+  std::atomic<bool> corrupt{false}; ///< the next frame says it is of another layer
+};
+
+/// Passes everything on to another sender, but for its flaws.
+class flawed_sender final : public gpu::channel_sender {
+public:
+  flawed_sender(std::shared_ptr<gpu::channel_sender> inner, std::shared_ptr<flaws> what)
+      : inner_{std::move(inner)}, flaws_{std::move(what)} {}
+
+  gpu::channel_state state() const override { return inner_->state(); }
+  void end(gpu::channel_state why) override { inner_->end(why); }
+  std::byte* reserve(size_t bytes) override { return inner_->reserve(bytes); }
+  size_t slot_bytes() const override { return inner_->slot_bytes(); }
+  void commit(const gpu::frame_tag& tag) override {
+    // Its memory is given out again.
+    if (flaws_->drop.exchange(false) || failpoint_hit(failpoint::link_send)) return;
+    auto said = tag;
+    if (flaws_->corrupt.exchange(false)) said.layer ^= 1;
+    inner_->commit(said);
+  }
+
+private:
+  std::shared_ptr<gpu::channel_sender> inner_;
+  std::shared_ptr<flaws> flaws_;
+};
+
+} // namespace lamella::net

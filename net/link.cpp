@@ -1,0 +1,24 @@
+#include "net/link.hpp"
+
+namespace lamella::net {
+
+std::string to_string(const link_key& key) {
+  return "epoch " + std::to_string(key.epoch) + ", stream " + std::to_string(key.stream)
+         + ", replica " + std::to_string(key.replica) + ", shard " + std::to_string(key.shard);
+}
+
+std::string_view to_string(link_transport x) {
+  switch (x) {
+  case link_transport::in_process:
+    return "in_process";
+  case link_transport::shm:
+    return "shm";
+  case link_transport::tcp:
+    return "tcp";
+  case link_transport::verbs_staged:
+    return "verbs_staged";
+  }
+  return "unknown";
+}
+
+} // namespace lamella::net

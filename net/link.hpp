@@ -1,0 +1,62 @@
+/// Links between two devices: a channel each way, made for one epoch.
+#pragma once
+
+#include "gpu/ring_end.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <compare>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace lamella::net {
+
+/// What one device needs to talk to another: a sender and a receiver.
+struct link_end {
+  std::shared_ptr<gpu::channel_sender> to;
+  std::shared_ptr<gpu::channel_receiver> from;
+  /// Payload bytes of the frames committed so far; null where nobody counts. Any thread.
+  std::shared_ptr<const std::atomic<uint64_t>> sent{};
+};
+
+/// Which link: an epoch's channels are never used in another one (reliability A3).
+struct link_key {
+  uint64_t epoch = 0;
+  uint32_t stream = 0;
+  uint32_t replica = 0;
+  uint32_t shard = 0;
+  auto operator<=>(const link_key&) const = default;
+};
+
+/// For messages: "epoch 7, stream 0, replica 1, shard 2".
+std::string to_string(const link_key& key);
+
+/// What both sides of a link must agree on, and who this side is.
+struct link_terms {
+  uint32_t slots = 4;         ///< per direction; 1 .. 1024
+  uint64_t slot_bytes = 0;    ///< of payload; up to 1 GiB, rounded up to whole lines
+  uint64_t first_counter = 0; ///< of both directions; tests begin shortly before it wraps
+  gpu::ring_identity self;
+};
+
+/// How a link's bytes travel; named as in the option net.transport.
+enum class link_transport : uint8_t { in_process, shm, tcp, verbs_staged };
+
+std::string_view to_string(link_transport x);
+
+/// Something happened to a link. One line for a log.
+struct link_event {
+  enum class kind : uint8_t { up, refused, ended };
+  kind what = kind::up;
+  link_key key;
+  bool connecting = false; ///< the side that called connect()
+  link_transport transport = link_transport::in_process;
+  std::string text; ///< why this transport, why refused, why ended
+  /// Of the proofs before the first frame, over the link's socket, with the threads of both planes;
+  /// 0 within a process.
+  std::chrono::nanoseconds round_trip{0};
+};
+
+} // namespace lamella::net

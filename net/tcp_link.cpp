@@ -1,0 +1,274 @@
+#include "net/tcp_link.hpp"
+
+#include <boost/asio/post.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <new>
+
+#include <netinet/tcp.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+namespace lamella::net {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+using gpu::channel_state, gpu::frame_header;
+
+namespace {
+
+/// Bytes read beyond the payload that is being read: what follows it, mostly headers.
+constexpr size_t stage_bytes = 4096;
+/// Pieces in one call; a ring has few slots.
+constexpr size_t pieces_max = 32;
+
+} // namespace
+
+tcp_link::tcp_link(asio::ip::tcp::socket socket, terms t)
+    : executor_{socket.get_executor()}, socket_{std::move(socket)}, timer_{executor_},
+      terms_{std::move(t)}, wired_{terms_.rings.first()}, credited_{terms_.rings.first()},
+      arrived_{terms_.rings.first()}, stage_(stage_bytes) {
+  terms_.rings.crc_every = 1;
+  auto* p = mmap(nullptr, 2 * terms_.rings.bytes(), PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED) throw std::bad_alloc{};
+  memory_ = static_cast<std::byte*>(p);
+  gpu::make_ring(memory_, terms_.rings);
+  gpu::make_ring(memory_ + terms_.rings.bytes(), terms_.rings);
+  out_ = reinterpret_cast<gpu::ring_control*>(memory_);
+  in_ = reinterpret_cast<gpu::ring_control*>(memory_ + terms_.rings.bytes());
+  error_code ignored;
+  socket_->set_option(asio::ip::tcp::no_delay{true}, ignored);
+  const auto patience = static_cast<unsigned>(terms_.unread.count());
+  setsockopt(socket_->native_handle(), IPPROTO_TCP, TCP_USER_TIMEOUT, &patience, sizeof patience);
+  socket_->native_non_blocking(true, ignored);
+}
+
+tcp_link::~tcp_link() { munmap(memory_, 2 * terms_.rings.bytes()); }
+
+link_end tcp_link::start() {
+  wait_to_read();
+  auto self = shared_from_this();
+  const auto place = [&](gpu::ring_control* ring) {
+    return gpu::ring_place{reinterpret_cast<std::byte*>(ring), self, terms_.bell, self,
+                           terms_.rings};
+  };
+  return {std::make_shared<gpu::ring_sender>(place(out_), terms_.self),
+          std::make_shared<gpu::ring_receiver>(place(in_))};
+}
+
+void tcp_link::ring() {
+  const std::lock_guard lock{mutex_};
+  if (!blocked_ || std::max(gpu::state_of(*out_), gpu::state_of(*in_)) > channel_state::closed)
+    push();
+}
+
+/// Frames that wait, and the credit that is owed if it can ride along, is worth a message, or is
+/// all the other side may have.
+bool tcp_link::gather() {
+  const auto frames = gpu::frames_between(wired_, gpu::load(out_->sent));
+  const auto released = gpu::load(in_->released);
+  const auto owed = gpu::frames_between(credited_, released);
+  const auto& rings = terms_.rings;
+  pieces_.clear();
+  const bool starved = gpu::frames_between(credited_, gpu::load(in_->sent)) >= rings.slots;
+  if (owed > 0 && (frames > 0 || starved || 2 * owed >= rings.slots)) {
+    credit_ = gpu::make_header({rings.epoch, released, 0, 0, gpu::frame_kind::credit, 0}, 0, rings,
+                               terms_.self);
+    gpu::seal(credit_);
+    credited_ = released;
+    pieces_.push_back({reinterpret_cast<const std::byte*>(&credit_), sizeof credit_});
+  }
+  for (uint64_t i = 0; i < frames && pieces_.size() < pieces_max; ++i) {
+    const auto* slot = memory_ + gpu::slot_offset(rings.slot_bytes, out_index_);
+    const auto bytes = reinterpret_cast<const frame_header*>(slot)->payload_bytes;
+    pieces_.push_back({slot, sizeof(frame_header) + bytes});
+    wired_ = gpu::after(wired_);
+    out_index_ = out_index_ + 1 == rings.slots ? 0 : out_index_ + 1;
+  }
+  return !pieces_.empty();
+}
+
+/// Writes as much as the socket takes. With the mutex.
+void tcp_link::push() {
+  if (closed_ || shut_) return;
+  const auto ended = std::max(gpu::state_of(*out_), gpu::state_of(*in_));
+  // A proper end lets out what was sent before it; any other one is at once.
+  while (ended <= channel_state::closed) {
+    if (pieces_.empty() && !gather()) break;
+    std::array<iovec, pieces_max + 1> parts;
+    for (size_t i = 0; i < pieces_.size(); ++i)
+      parts[i] = {const_cast<std::byte*>(pieces_[i].data), pieces_[i].bytes};
+    msghdr message{};
+    message.msg_iov = parts.data();
+    message.msg_iovlen = pieces_.size();
+    const auto sent = sendmsg(socket_->native_handle(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0) {
+      if (errno == EINTR) continue;
+      blocked_ = errno == EAGAIN || errno == EWOULDBLOCK;
+      asio::post(executor_, [self = shared_from_this(), reason = errno] {
+        if (reason == EAGAIN || reason == EWOULDBLOCK)
+          self->wait_to_write();
+        else
+          self->close(channel_state::closed, std::string{"writing: "} + std::strerror(reason));
+      });
+      return;
+    }
+    auto left = static_cast<size_t>(sent);
+    auto at = pieces_.begin();
+    for (; at != pieces_.end() && left >= at->bytes; ++at) left -= at->bytes;
+    if (at != pieces_.end()) *at = {at->data + left, at->bytes - left};
+    pieces_.erase(pieces_.begin(), at);
+  }
+  if (ended == channel_state::open) return;
+  shut_ = true;
+  asio::post(executor_, [self = shared_from_this(), ended] {
+    if (ended != channel_state::closed) return self->close(ended, "ended here");
+    error_code ignored;
+    if (self->closed_) return;
+    self->socket_->shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+    self->timer_->expires_after(self->terms_.unread); // for the other side to end its half
+    self->timer_->async_wait([self](error_code ec) {
+      if (!ec) self->close(channel_state::closed, "ended here");
+    });
+  });
+}
+
+void tcp_link::wait_to_write() {
+  if (closed_) return;
+  timer_->expires_after(terms_.unread);
+  timer_->async_wait([self = shared_from_this()](error_code ec) {
+    if (!ec)
+      self->close(channel_state::unread, "the peer has read nothing for "
+                                             + std::to_string(self->terms_.unread.count()) + " ms");
+  });
+  socket_->async_wait(asio::ip::tcp::socket::wait_write,
+                      [self = shared_from_this()](error_code ec) {
+                        if (ec || self->closed_) return;
+                        self->timer_->cancel();
+                        const std::lock_guard lock{self->mutex_};
+                        self->blocked_ = false;
+                        self->push();
+                      });
+}
+
+void tcp_link::wait_to_read() {
+  if (closed_) return;
+  socket_->async_wait(asio::ip::tcp::socket::wait_read, [self = shared_from_this()](error_code ec) {
+    if (!ec && !self->closed_) self->read();
+  });
+}
+
+void tcp_link::read() {
+  const auto before = arrived_;
+  // Payload goes straight into its slot; what follows it into the stage.
+  while (true) {
+    const bool in_payload = header_bytes_ == sizeof header_;
+    const auto payload_left = in_payload ? header_.payload_bytes - payload_bytes_ : 0;
+    auto* slot = reinterpret_cast<std::byte*>(in_)
+                 + gpu::slot_offset(terms_.rings.slot_bytes, in_index_) + sizeof(frame_header);
+    std::array<iovec, 2> parts{
+        {{slot + payload_bytes_, payload_left}, {stage_.data(), stage_.size()}}};
+    msghdr message{};
+    message.msg_iov = payload_left > 0 ? &parts[0] : &parts[1];
+    message.msg_iovlen = payload_left > 0 ? 2 : 1;
+    const auto got = recvmsg(socket_->native_handle(), &message, MSG_DONTWAIT);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
+    if (got <= 0)
+      return close(channel_state::closed, got == 0
+                                              ? "the peer has ended it"
+                                              : std::string{"reading: "} + std::strerror(errno));
+    const auto direct = std::min(static_cast<size_t>(got), payload_left);
+    payload_bytes_ += direct;
+    if (in_payload && payload_bytes_ == header_.payload_bytes) deliver();
+    if (!take(stage_.data(), static_cast<size_t>(got) - direct)) return;
+    if (static_cast<size_t>(got) < payload_left + stage_.size()) break; // the socket is empty
+  }
+  if (std::exchange(news_, false) && terms_.bell) terms_.bell->ring();
+  if (arrived_ != before) ring(); // with these the other side may have used up its credit
+  wait_to_read();
+}
+
+/// Staged bytes: the rest of a header, payload that came with it, the next header …
+bool tcp_link::take(const std::byte* data, size_t bytes) {
+  while (bytes > 0) {
+    size_t taken = 0;
+    if (header_bytes_ < sizeof header_) {
+      taken = std::min(bytes, sizeof header_ - header_bytes_);
+      std::memcpy(reinterpret_cast<std::byte*>(&header_) + header_bytes_, data, taken);
+      header_bytes_ += taken;
+      if (header_bytes_ == sizeof header_ && !on_header()) return false;
+    } else {
+      taken = std::min(bytes, header_.payload_bytes - payload_bytes_);
+      std::memcpy(reinterpret_cast<std::byte*>(in_)
+                      + gpu::slot_offset(terms_.rings.slot_bytes, in_index_) + sizeof(frame_header)
+                      + payload_bytes_,
+                  data, taken);
+      payload_bytes_ += taken;
+      if (payload_bytes_ == header_.payload_bytes) deliver();
+    }
+    data += taken;
+    bytes -= taken;
+  }
+  return true;
+}
+
+bool tcp_link::on_header() {
+  if (gpu::check_header(header_, terms_.rings) != channel_state::open)
+    return refuse("a frame header that fails its checks");
+  if (header_.kind == static_cast<uint8_t>(gpu::frame_kind::credit)) return on_credit();
+  if (gpu::frames_between(gpu::load(in_->released), arrived_) >= terms_.rings.slots)
+    return refuse("a frame without credit");
+  payload_bytes_ = 0;
+  if (header_.payload_bytes == 0) deliver();
+  return true;
+}
+
+bool tcp_link::on_credit() {
+  header_bytes_ = 0;
+  const auto released = header_.iteration;
+  const auto before = gpu::load(out_->released);
+  const auto most = gpu::frames_between(before, gpu::load(out_->sent));
+  if (header_.payload_bytes != 0 || !gpu::same_epoch(released, before)
+      || gpu::frames_between(before, released) > most)
+    return refuse("a credit for frames that were never sent");
+  gpu::store(out_->released, released);
+  news_ = true;
+  return true;
+}
+
+void tcp_link::deliver() {
+  std::memcpy(reinterpret_cast<std::byte*>(in_)
+                  + gpu::slot_offset(terms_.rings.slot_bytes, in_index_),
+              &header_, sizeof header_);
+  arrived_ = gpu::after(arrived_);
+  gpu::store(in_->sent, arrived_);
+  in_index_ = in_index_ + 1 == terms_.rings.slots ? 0 : in_index_ + 1;
+  header_bytes_ = payload_bytes_ = 0;
+  news_ = true;
+}
+
+bool tcp_link::refuse(std::string text) {
+  close(channel_state::torn, std::move(text));
+  return false;
+}
+
+void tcp_link::close(channel_state why, std::string text) {
+  {
+    const std::lock_guard lock{mutex_};
+    if (std::exchange(closed_, true)) return;
+    socket_.reset(); // closes it
+
+    timer_.reset();
+  }
+  gpu::end_ring(*out_, why);
+  gpu::end_ring(*in_, why);
+  if (terms_.bell) terms_.bell->ring();
+  if (terms_.on_end) std::exchange(terms_.on_end, nullptr)(std::move(text));
+}
+
+} // namespace lamella::net

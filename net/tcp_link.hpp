@@ -1,0 +1,87 @@
+/// A link over a TCP connection that has already proved itself.
+#pragma once
+
+#include "net/link.hpp"
+
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+namespace lamella::net {
+
+/// Carries two rings of this process over a socket: frames go out of one as they lie there, header
+/// and payload, and are read into the other's slots. The sender's slots are given back by the
+/// receiver's credits, as if the memory were shared; so there is never more on the wire than the
+/// receiver has room for, and a socket that takes nothing means a peer that reads nothing.
+///
+/// Whoever commits a frame writes it, with everything else that waits, in one call; only what the
+/// socket does not take is left to the plane's thread. That thread does all the reading.
+class tcp_link final : public gpu::listener, public std::enable_shared_from_this<tcp_link> {
+public:
+  struct terms {
+    gpu::ring_terms rings; ///< of both; every payload gets a CRC
+    gpu::ring_identity self;
+    std::shared_ptr<gpu::listener> bell;     ///< of this side's receiver; may be null
+    std::chrono::milliseconds unread{0};     ///< cut off a peer that reads nothing for so long
+    std::function<void(std::string)> on_end; ///< once, on the plane's thread, with the reason
+  };
+
+  /// Throws std::bad_alloc.
+  tcp_link(boost::asio::ip::tcp::socket socket, terms t);
+  ~tcp_link() override;
+
+  /// Begins to read and gives this side's ends. Once, on the plane's thread.
+  link_end start();
+
+  /// A ring has changed: writes what can be written. Any thread.
+  void ring() override;
+
+  /// Ends both rings and closes the socket. On the plane's thread.
+  void close(gpu::channel_state why, std::string text);
+
+private:
+  struct piece {
+    const std::byte* data;
+    size_t bytes;
+  };
+
+  bool gather();
+  void push();
+  void wait_to_write();
+  void wait_to_read();
+  void read();
+  bool take(const std::byte* data, size_t bytes);
+  bool on_header();
+  bool on_credit();
+  void deliver();
+  bool refuse(std::string text);
+
+  boost::asio::any_io_executor executor_;
+  std::optional<boost::asio::ip::tcp::socket> socket_; ///< nothing once closed: the ends, which
+  std::optional<boost::asio::steady_timer> timer_;     ///< keep us alive, may outlive the plane
+  terms terms_;
+  std::byte* memory_ = nullptr;
+  gpu::ring_control *out_, *in_;
+  bool closed_ = false; ///< of the plane's thread, but written under the mutex
+
+  std::mutex mutex_;            ///< of writing
+  std::vector<piece> pieces_;   ///< being written
+  gpu::frame_header credit_{};  ///< one of them, at times
+  gpu::seqno wired_, credited_; ///< frames handed to the socket; slots given back so far
+  uint32_t out_index_ = 0;
+  bool blocked_ = false; ///< the plane's thread waits for room in the socket
+  bool shut_ = false;    ///< our end of the stream is over
+
+  gpu::frame_header header_{}; ///< being read; of the plane's thread, as is all below
+  size_t header_bytes_ = 0, payload_bytes_ = 0;
+  gpu::seqno arrived_;
+  uint32_t in_index_ = 0;
+  bool news_ = false;
+  std::vector<std::byte> stage_;
+};
+
+} // namespace lamella::net

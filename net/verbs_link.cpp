@@ -1,0 +1,255 @@
+#include "net/verbs_link.hpp"
+
+#include <boost/asio/post.hpp>
+
+#include <algorithm>
+#include <new>
+
+#include <sched.h>
+#include <sys/mman.h>
+
+namespace lamella::net {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+using gpu::channel_state, gpu::frame_header;
+using clock = std::chrono::steady_clock;
+
+namespace {
+
+/// Between two looks of the plane's thread: while the link is in use, and while it ends.
+constexpr std::chrono::milliseconds look_every{10}, settle_every{1};
+/// Beside a frame's own writes: its seqno, a credit, the end.
+constexpr uint32_t other_writes = 3;
+
+uint64_t writes_of_frame(const gpu::ring_terms& rings, uint64_t write_bytes_max) {
+  return (gpu::slot_stride(rings.slot_bytes) + write_bytes_max - 1) / write_bytes_max;
+}
+
+} // namespace
+
+/// At the beginning of the landing memory; then come the ring the peer fills, and the control words
+/// of the ring it empties. What is only read here lies behind.
+struct verbs_link::landing_words {
+  gpu::ring_word greeting;
+  gpu::ring_word ended; ///< a channel_state: why the peer has ended the link
+};
+
+verbs_link::verbs_link(asio::any_io_executor executor, verbs_device& device, terms t)
+    : executor_{std::move(executor)}, timer_{executor_}, terms_{std::move(t)},
+      looks_{terms_.bell, false}, wired_{terms_.rings.first()}, credited_{wired_} {
+  const auto ring = terms_.rings.bytes();
+  static_assert(sizeof(landing_words) == ring_offset);
+  const auto bytes = ring_offset + 2 * ring;
+  auto* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED) throw std::bad_alloc{};
+  memory_ = static_cast<std::byte*>(p);
+  auto* in = memory_ + ring_offset;
+  auto* out = in + ring;
+  in_ = reinterpret_cast<gpu::ring_control*>(in);
+  out_ = reinterpret_cast<gpu::ring_control*>(out);
+  gpu::make_ring(in, terms_.rings);
+  gpu::make_ring(out, terms_.rings);
+  const verbs_memory both{{memory_, ring_offset + ring + sizeof(gpu::ring_control)}, {out, ring}};
+  // Room for all frames there is credit for, twice over: some wait for a completion to be told.
+  constexpr uint64_t chunk = uint64_t{8} << 20; // what every adapter takes in one write
+  const auto depth = 2 * terms_.rings.slots * (writes_of_frame(terms_.rings, chunk) + other_writes);
+  try {
+    queue_ = device.make_queue(both, static_cast<uint32_t>(std::clamp<uint64_t>(depth, 64, 8192)));
+    if (2 * (writes_of_frame(terms_.rings, queue_->write_bytes_max()) + other_writes)
+        > queue_->room())
+      throw std::runtime_error{"the adapter's queues are too short for frames of "
+                               + std::to_string(terms_.rings.slot_bytes) + " bytes"};
+  } catch (...) {
+    queue_.reset();
+    munmap(memory_, bytes);
+    throw;
+  }
+}
+
+verbs_link::~verbs_link() {
+  queue_.reset(); // before its memory
+  munmap(memory_, ring_offset + 2 * terms_.rings.bytes());
+}
+
+verbs_link::landing_words& verbs_link::words() const {
+  return *reinterpret_cast<landing_words*>(memory_);
+}
+
+/// Where the like of our `at` lies in the peer's landing memory.
+uint64_t verbs_link::place_of(const void* at) const {
+  return static_cast<uint64_t>(static_cast<const std::byte*>(at) - memory_);
+}
+
+void verbs_link::connect(const verbs_end& peer) {
+  const auto ours = here().landing_bytes;
+  if (peer.landing_bytes != ours)
+    throw std::runtime_error{"the peer offers " + std::to_string(peer.landing_bytes)
+                             + " bytes, expected " + std::to_string(ours)};
+  queue_->connect(peer);
+}
+
+void verbs_link::greet(uint64_t word) {
+  const verbs_write w{reinterpret_cast<const std::byte*>(&word), sizeof word,
+                      place_of(&words().greeting.value), true};
+  queue_->post({&w, 1}, true);
+}
+
+bool verbs_link::arrived() {
+  if (auto failed = queue_->poll()) throw std::runtime_error{*failed};
+  return queue_->settled();
+}
+
+uint64_t verbs_link::greeting() const { return gpu::load(words().greeting); }
+
+link_end verbs_link::start(tcp_socket socket) {
+  socket_.emplace(std::move(socket));
+  auto self = shared_from_this();
+  socket_->async_wait(tcp_socket::wait_read, [self](error_code ec) {
+    // Nothing is said on it any more: it has ended, or somebody breaks the rules.
+    if (!ec && !self->closed_) self->close(channel_state::closed, "the peer has ended it");
+  });
+  look_again();
+  const auto place = [&](gpu::ring_control* ring) {
+    return gpu::ring_place{reinterpret_cast<std::byte*>(ring), self, terms_.bell, self,
+                           terms_.rings};
+  };
+  return {std::make_shared<gpu::ring_sender>(place(out_), terms_.self),
+          std::make_shared<gpu::ring_receiver>(place(in_))};
+}
+
+void verbs_link::ring() {
+  const std::lock_guard lock{mutex_};
+  push(false);
+}
+
+/// Frames that wait, as many as there is room for, and the credit that is owed if it can ride
+/// along, is worth a write, is all the other side may have, or waits for too long (`flush`).
+bool verbs_link::gather(bool flush) {
+  const auto& rings = terms_.rings;
+  const auto frames = gpu::frames_between(wired_, gpu::load(out_->sent));
+  const auto released = gpu::load(in_->released);
+  const auto owed = gpu::frames_between(credited_, released);
+  if (frames > rings.slots || owed > rings.slots) {
+    fail("somebody has written over the words of the ring");
+    return false;
+  }
+  writes_.clear();
+  const auto room = queue_->room();
+  const auto chunk = queue_->write_bytes_max();
+  const auto needed = writes_of_frame(rings, chunk) + other_writes;
+  for (uint64_t i = 0; i < frames && writes_.size() + needed <= room; ++i) {
+    const auto* slot =
+        reinterpret_cast<const std::byte*>(out_) + gpu::slot_offset(rings.slot_bytes, out_index_);
+    const auto to = place_of(reinterpret_cast<const std::byte*>(in_)
+                             + gpu::slot_offset(rings.slot_bytes, out_index_));
+    const uint64_t bytes =
+        sizeof(frame_header) + reinterpret_cast<const frame_header*>(slot)->payload_bytes;
+    for (uint64_t at = 0; at < bytes; at += chunk)
+      writes_.push_back({slot + at, static_cast<uint32_t>(std::min<uint64_t>(chunk, bytes - at)),
+                         to + at, false});
+    wired_ = gpu::after(wired_);
+    out_index_ = out_index_ + 1 == rings.slots ? 0 : out_index_ + 1;
+  }
+  const auto inlined = [](const gpu::seqno& from, uint64_t to) {
+    return verbs_write{reinterpret_cast<const std::byte*>(&from), sizeof from, to, true};
+  };
+  if (!writes_.empty()) writes_.push_back(inlined(wired_, place_of(&in_->sent.value)));
+  const bool starved = gpu::frames_between(credited_, gpu::load(in_->sent)) >= rings.slots;
+  if (owed > 0 && writes_.size() < room
+      && (!writes_.empty() || flush || starved || 2 * owed >= rings.slots)) {
+    credited_ = released;
+    writes_.push_back(inlined(credited_, place_of(&out_->released.value)));
+  }
+  return !writes_.empty();
+}
+
+/// Posts as much as the queue takes. With the mutex.
+void verbs_link::push(bool flush) {
+  if (closed_ || shut_ || !failed_.empty()) return;
+  const auto ended = std::max(gpu::state_of(*out_), gpu::state_of(*in_));
+  try {
+    if (auto failed = queue_->poll()) return fail(*failed);
+    // A proper end lets out what was sent before it; any other one is at once.
+    while (ended <= channel_state::closed && gather(flush)) queue_->post(writes_, false);
+    if (ended == channel_state::open || !failed_.empty()) return;
+    const bool frames_wait = wired_ != gpu::load(out_->sent);
+    if (queue_->room() == 0 || (ended == channel_state::closed && frames_wait)) return; // look()
+    say_end(ended);
+  } catch (const std::exception& e) {
+    fail(e.what());
+  }
+}
+
+void verbs_link::say_end(channel_state why) {
+  end_word_ = static_cast<uint64_t>(why);
+  const verbs_write w{reinterpret_cast<const std::byte*>(&end_word_), sizeof end_word_,
+                      place_of(&words().ended.value), true};
+  queue_->post({&w, 1}, true);
+  shut_ = true;
+  shut_at_ = clock::now();
+  asio::post(executor_, [self = shared_from_this()] { self->look(); });
+}
+
+/// With the mutex; the link ends on the plane's thread.
+void verbs_link::fail(std::string text) {
+  if (closed_ || !failed_.empty()) return;
+  failed_ = std::move(text);
+  asio::post(executor_, [self = shared_from_this()] { self->look(); });
+}
+
+/// What the plane's thread does at a look. Whether there is nothing more to wait for.
+bool verbs_link::work() {
+  const std::lock_guard lock{mutex_};
+  if (failed_.empty())
+    if (auto failed = queue_->poll()) failed_ = std::move(*failed);
+  if (!failed_.empty()) return true;
+  push(true);
+  return shut_ && (queue_->settled() || clock::now() > shut_at_ + terms_.linger);
+}
+
+void verbs_link::look() {
+  if (closed_) return;
+  if (gpu::load(words().ended) != 0) return close(channel_state::closed, "the peer has ended it");
+  if (work())
+    close(channel_state::closed, failed_.empty() ? std::string{"ended here"} : failed_);
+  else
+    look_again();
+}
+
+void verbs_link::look_again() {
+  const auto every = [this] {
+    const std::lock_guard lock{mutex_};
+    return shut_ ? settle_every : look_every;
+  }();
+  timer_->expires_after(every);
+  timer_->async_wait([self = shared_from_this()](error_code ec) {
+    if (!ec) self->look();
+  });
+}
+
+void verbs_link::close_when_settled(clock::time_point deadline) {
+  while (!closed_ && !work() && clock::now() < deadline) sched_yield();
+  close(channel_state::closed, "the process ends");
+}
+
+void verbs_link::close(channel_state why, std::string text) {
+  {
+    const std::lock_guard lock{mutex_};
+    if (std::exchange(closed_, true)) return;
+    queue_.reset(); // from here on the peer writes nothing
+    socket_.reset();
+    timer_.reset();
+  }
+  // What the peer has told wins over what its going looks like.
+  if (const auto told = gpu::load(words().ended); told != 0)
+    why = told <= static_cast<uint64_t>(channel_state::unread) ? static_cast<channel_state>(told)
+                                                               : channel_state::torn;
+  gpu::end_ring(*out_, why);
+  gpu::end_ring(*in_, why);
+  terms_.bell->ring();
+  if (terms_.on_end) std::exchange(terms_.on_end, nullptr)(std::move(text));
+}
+
+} // namespace lamella::net

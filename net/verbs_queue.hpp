@@ -1,0 +1,49 @@
+/// A queue pair of an adapter, as verbs_queue promises. For sources of the verbs tier.
+#pragma once
+
+#include "net/verbs.hpp"
+#include "net/verbs_port.hpp"
+
+#include <vector>
+
+namespace lamella::net {
+
+/// A reliable connected queue pair of which only the sending half is used, with a completion queue,
+/// a protection domain and two memory regions of its own.
+class queue_pair final : public verbs_queue {
+public:
+  /// Throws std::runtime_error.
+  queue_pair(std::shared_ptr<const verbs_port> port, const verbs_memory& memory, uint32_t depth);
+  ~queue_pair() override;
+  queue_pair(const queue_pair&) = delete;
+  queue_pair& operator=(const queue_pair&) = delete;
+
+  verbs_end here() const override;
+  void connect(const verbs_end& peer) override;
+  uint32_t room() const override { return depth_ - static_cast<uint32_t>(posted_ - retired_); }
+  uint32_t write_bytes_max() const override { return port_->attributes.max_msg_sz; }
+  void post(std::span<const verbs_write> writes, bool tell) override;
+  std::optional<std::string> poll() override;
+  bool settled() const override { return retired_ >= told_; }
+
+private:
+  void make(uint32_t depth);
+  void destroy();
+
+  std::shared_ptr<const verbs_port> port_;
+  verbs_memory memory_;
+  ibv_pd* domain_ = nullptr;
+  ibv_mr *landing_ = nullptr, *sending_ = nullptr;
+  ibv_cq* completions_ = nullptr;
+  ibv_qp* queue_ = nullptr;
+  verbs_end peer_{};
+  uint32_t depth_ = 0, first_packet_;
+  uint64_t posted_ = 0;    ///< writes; a signalled one carries the count up to and including itself
+  uint64_t retired_ = 0;   ///< the adapter has finished so many
+  uint64_t signalled_ = 0; ///< `posted_` at the last signalled one
+  uint64_t told_ = 0;      ///< `posted_` at the last one posted with `tell`
+  std::vector<ibv_send_wr> requests_; ///< room for one post
+  std::vector<ibv_sge> pieces_;
+};
+
+} // namespace lamella::net

@@ -1,0 +1,103 @@
+#include "scheduler/cost.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace lamella::scheduler {
+
+double cost_model::intensity(double rows) const {
+  const auto n = model_.parameters();
+  return 2 * n * rows / (model_.element_bytes * (n + 2 * rows * model_.hidden));
+}
+
+/// `weights` parameters read once and used for `rows` rows by one device.
+double cost_model::matmul_s(const device& kind, double weights, double rows) const {
+  const auto read = weights * model_.element_bytes / (kind.bandwidth * c_.weight_read_efficiency);
+  const auto compute = 2 * weights * rows / (kind.flops * c_.matmul_efficiency);
+  const auto p = c_.roofline_sharpness;
+  const auto longer = std::max(read, compute), shorter = std::min(read, compute);
+  return longer * std::pow(1 + std::pow(shorter / longer, p), 1 / p);
+}
+
+double cost_model::model_s(const device_group& group, double rows) const {
+  if (rows <= 0) return 0;
+  const double tp = group.count;
+  const auto passes = c_.elementwise_passes_whole + c_.elementwise_passes_split / tp;
+  const auto elementwise = passes * rows * model_.hidden * model_.element_bytes
+                           / (group.kind.bandwidth * c_.weight_read_efficiency);
+  const auto gaps = (c_.matmul_kernels + c_.elementwise_kernels) * c_.kernel_gap_us * 1e-6;
+  return matmul_s(group.kind, model_.parameters() / tp, rows)
+         + model_.layers * (elementwise + gaps);
+}
+
+double cost_model::all_reduce_s(const device_group& group, double rows) const {
+  if (group.count < 2 || rows <= 0) return 0;
+  const double w = group.count;
+  const auto bytes = rows * model_.hidden * model_.element_bytes;
+  const auto start = (c_.all_reduce_start_us + c_.all_reduce_step_us * std::log2(w)) * 1e-6;
+  const auto flow = 2 * (w - 1) / w * bytes / (group.kind.link_bandwidth * c_.link_efficiency);
+  return 2 * model_.layers * (start + flow);
+}
+
+double cost_model::attention_s(const device_group& group, double rows, double context) const {
+  if (rows <= 0) return 0;
+  const auto read =
+      context * model_.kv_bytes_per_token() / (group.bandwidth() * c_.attention_efficiency);
+  // Scores and weighted sums: 2 x 2 operations per head element, position and layer.
+  const auto compute = 4.0 * context * model_.heads * model_.head_dim * model_.layers
+                       / (group.kind.flops * group.count * c_.attention_flops_efficiency);
+  return std::max(read, compute) + model_.layers * c_.kernel_gap_us * 1e-6;
+}
+
+double cost_model::prefill_s(const device_group& group, double tokens) const {
+  if (tokens <= 0) return 0;
+  const auto attention = 2.0 * tokens * tokens * model_.heads * model_.head_dim * model_.layers
+                         / (group.kind.flops * group.count * c_.attention_flops_efficiency);
+  return model_s(group, tokens) + all_reduce_s(group, tokens) + attention;
+}
+
+double nic_of(const device& kind, const constants& c) {
+  return kind.nic_bandwidth > 0 ? kind.nic_bandwidth : c.host_link_gbs * 1e9;
+}
+
+network_path cost_model::path(network_kind kind, const device_group& one,
+                              const device_group& other) const {
+  const bool fhbn = kind == network_kind::fhbn;
+  const auto weaker =
+      std::min(nic_of(one.kind, c_) * one.count, nic_of(other.kind, c_) * other.count);
+  return {(fhbn ? c_.fhbn_round_trip_us : c_.host_network_round_trip_us) * 1e-6,
+          weaker * (fhbn ? c_.fhbn_efficiency : c_.host_network_efficiency)};
+}
+
+double cost_model::network_s(const network_path& path, double rows) const {
+  if (rows <= 0) return 0;
+  return model_.layers * path.round_trip_s + model_.wire_bytes_per_row() * rows / path.bandwidth;
+}
+
+double cost_model::slice_kernels_s() const {
+  return model_.layers * c_.slice_kernels * c_.kernel_gap_us * 1e-6;
+}
+
+double cost_model::overlap_s(const device_group& compute, const device_group& memory,
+                             const network_path& path, double rows, double context) const {
+  if (rows <= 0) return 0;
+  // Per iteration; every term is L equal parts, so the minimum of sums is the sum of minima.
+  const auto projection = matmul_s(compute.kind, model_.parameters() / compute.count, rows)
+                          * model_.kv_projection_share();
+  const auto kv_bytes = rows * model_.kv_bytes_per_token();
+  return std::min(projection + slice_kernels_s() + kv_bytes / path.bandwidth,
+                  attention_s(memory, rows, context));
+}
+
+double cost_model::bandwidth_needed(double rows, double model_s, double attention_s,
+                                    double alpha) const {
+  return model_.wire_bytes_per_row() * rows / (alpha * (model_s + attention_s));
+}
+
+double cost_model::kv_tokens(const device_group& group, double weight_bytes) const {
+  const auto workspace = weight_bytes > 0 ? c_.workspace_gb * 1e9 * group.count : 0;
+  const auto bytes = group.memory_bytes() * c_.memory_utilization - weight_bytes - workspace;
+  return std::max(0.0, std::floor(bytes / model_.kv_bytes_per_token()));
+}
+
+} // namespace lamella::scheduler

@@ -1,0 +1,94 @@
+#include "scheduler/decode_design.hpp"
+
+#include "scheduler/head_partition.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+namespace lamella::scheduler {
+
+namespace {
+
+std::string gigabytes(double bytes) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f GB", bytes / 1e9);
+  return text;
+}
+
+} // namespace
+
+double slots_per_pool(const decode_design& design, const cost_model& cost) {
+  double slots = 0;
+  if (!design.disaggregated())
+    slots = cost.kv_tokens(design.compute, cost.model().weight_bytes);
+  else
+    slots = cost.kv_tokens(design.memory, 0) / design.pools();
+  slots = std::floor(slots / design.block_slots) * design.block_slots;
+  return std::min(slots, 4e9); // slots are numbered with 32 bits
+}
+
+std::optional<std::string> refuse(const decode_design& design, const cost_model& cost) {
+  const auto& model = cost.model();
+  const auto devices = [](const device_group& g) {
+    return std::to_string(g.count) + " x " + g.kind.name;
+  };
+  if (design.compute.count == 0 || design.replicas == 0) return "there are no compute devices";
+  if (model.heads % design.compute.count != 0)
+    return "the model's " + std::to_string(model.heads) + " heads cannot be spread evenly over "
+           + std::to_string(design.compute.count) + " tensor-parallel devices";
+  if (design.disaggregated() && design.partition == partition_kind::heads)
+    if (auto why = refuse_partition(model.kv_heads, design.memory.count)) return why;
+  if (design.disaggregated() && design.batches < design.replicas)
+    return std::to_string(design.batches) + " batches leave some of the "
+           + std::to_string(design.replicas) + " replicas without work";
+  if (design.disaggregated() && design.pipeline == pipeline_kind::rotational && design.batches > 1
+      && design.batches != design.replicas + 1)
+    return "a rotation of " + std::to_string(design.batches) + " batches needs "
+           + std::to_string(design.batches - 1) + " replicas, not "
+           + std::to_string(design.replicas);
+  const auto usable = design.compute.memory_bytes() * cost.values().memory_utilization
+                      - cost.values().workspace_gb * 1e9 * design.compute.count;
+  if (model.weight_bytes > usable)
+    return model.name + " needs " + gigabytes(model.weight_bytes) + " for its weights, "
+           + devices(design.compute) + " have " + gigabytes(std::max(0.0, usable)) + " for them";
+  if (slots_per_pool(design, cost) < 2.0 * design.window_slots)
+    return "no room for the KV cache of even one request: "
+           + std::to_string(static_cast<long>(slots_per_pool(design, cost))) + " tokens";
+  return std::nullopt;
+}
+
+iteration_times times_of(const decode_design& design, const cost_model& cost, double rows,
+                         double context, double busiest_context) {
+  iteration_times t;
+  if (rows <= 0) return t;
+  const auto& group = design.compute;
+  t.model = cost.model_s(group, rows) + cost.all_reduce_s(group, rows);
+  t.host = design.host.of(rows);
+  if (!design.disaggregated()) {
+    // The same devices do both, one after the other.
+    t.model += cost.attention_s(group, rows, context);
+    return t;
+  }
+  t.model += cost.slice_kernels_s();
+  // All members work side by side: the fullest one decides.
+  const auto read = std::max(context, busiest_context * design.memory.count);
+  const auto path = cost.path(design.network, group, design.memory);
+  t.attention = cost.attention_s(design.memory, rows, read);
+  t.network = cost.network_s(path, rows);
+  if (design.overlap) t.hidden = cost.overlap_s(group, design.memory, path, rows, context);
+  return t;
+}
+
+std::string describe(const decode_design& design) {
+  const auto& c = design.compute;
+  if (!design.disaggregated())
+    return (design.replicas > 1 ? std::to_string(design.replicas) + " x (" : "")
+           + std::to_string(c.count) + " x " + c.kind.name + (design.replicas > 1 ? ")" : "");
+  return "DOP (" + std::to_string(c.count * design.replicas) + ","
+         + std::to_string(design.memory.count) + ") " + c.kind.name + " + "
+         + design.memory.kind.name + ", n = " + std::to_string(design.batches)
+         + (design.partition == partition_kind::requests ? ", by request" : "");
+}
+
+} // namespace lamella::scheduler

@@ -1,0 +1,58 @@
+/// A set of devices for decoding, and how they share the work.
+#pragma once
+
+#include "scheduler/cost.hpp"
+#include "scheduler/staggered.hpp"
+
+#include <optional>
+#include <string>
+
+namespace lamella::scheduler {
+
+/// Which part of the KV cache a memory device has: some heads of every request (L-M23), or all
+/// heads of some (V-M07).
+enum class partition_kind : uint8_t { heads, requests };
+
+/// With memory devices, model-attention disaggregation at DOP (a, b): every replica of the weights
+/// is `compute`, all batches share `memory`. Without (count 0), a homogeneous design: `replicas`
+/// independent servers of `compute` that hold their own KV, one batch each.
+struct decode_design {
+  device_group compute;
+  uint32_t replicas = 1;
+  device_group memory;
+  uint32_t batches = 2; ///< n
+  pipeline_kind pipeline = pipeline_kind::rotational;
+  partition_kind partition = partition_kind::heads;
+  network_kind network = network_kind::fhbn;
+  bool overlap = true;
+  host_overhead host;
+  uint32_t block_slots = 1;      ///< KV is handed out in multiples of this (16: paged)
+  uint32_t window_slots = 32;    ///< a request that runs short gets this many more
+  double kept_free_share = 0.05; ///< of the slots; admission leaves them to those that run
+
+  bool disaggregated() const { return memory.count > 0; }
+  /// Independent slot tables.
+  uint32_t pools() const {
+    if (!disaggregated()) return replicas;
+    return partition == partition_kind::heads ? 1 : memory.count;
+  }
+  uint32_t devices() const { return compute.count * replicas + memory.count; }
+  double usd_per_hour() const { return compute.usd_per_hour() * replicas + memory.usd_per_hour(); }
+  double watts() const { return compute.watts() * replicas + memory.watts(); }
+};
+
+/// Slots of each pool of the design.
+double slots_per_pool(const decode_design& design, const cost_model& cost);
+
+/// Why the design cannot run the model, in words with numbers; or nothing.
+std::optional<std::string> refuse(const decode_design& design, const cost_model& cost);
+
+/// What one iteration costs: `rows` requests with `context` tokens. With `partition: requests`,
+/// `busiest_context` is what the fullest member reads.
+iteration_times times_of(const decode_design& design, const cost_model& cost, double rows,
+                         double context, double busiest_context = 0);
+
+/// "DOP (2,4) H100-SXM + H20, n = 2" or "4 x H100-SXM".
+std::string describe(const decode_design& design);
+
+} // namespace lamella::scheduler

@@ -1,0 +1,52 @@
+/// The distribution of a time, from weighted samples, in bounded memory.
+#pragma once
+
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+namespace lamella::scheduler {
+
+/// Mean and maximum are exact; quantiles come from buckets that are 1 % wide, between 1 us and
+/// 10,000 hours; times outside fall into the first or last bucket.
+class distribution {
+public:
+  void add(double seconds, double weight = 1) {
+    weights_[bucket_of(seconds)] += weight;
+    total_ += weight;
+    sum_ += seconds * weight;
+    if (seconds > max_) max_ = seconds;
+  }
+
+  double count() const { return total_; }
+  double sum() const { return sum_; }
+  double mean() const { return total_ > 0 ? sum_ / total_ : 0; }
+  double max() const { return max_; }
+
+  /// The value that a share `q` of the samples does not exceed, within 1 %.
+  double quantile(double q) const {
+    double seen = 0;
+    for (size_t i = 0; i < buckets; ++i) {
+      seen += weights_[i];
+      if (total_ > 0 && seen >= q * total_)
+        return std::fmin(max_, least * std::exp((static_cast<double>(i) + 0.5) / steps));
+    }
+    return max_;
+  }
+
+private:
+  static constexpr double least = 1e-6, steps = 100; ///< buckets per factor of e
+  static constexpr size_t buckets = 3140;            ///< least * e^31.4 = 4.3e7 s
+
+  static size_t bucket_of(double seconds) {
+    if (!(seconds > least)) return 0;
+    const auto at = std::log(seconds / least) * steps;
+    return at < buckets - 1 ? static_cast<size_t>(at) : buckets - 1;
+  }
+
+  std::array<double, buckets> weights_{};
+  double total_ = 0, sum_ = 0, max_ = 0;
+};
+
+} // namespace lamella::scheduler

@@ -1,0 +1,50 @@
+/// How long an iteration may take before it is given up: learnt from those before it
+/// (reliability A1: an executor that hangs while its process is alive).
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+namespace lamella::scheduler {
+
+/// Sixteen times the median of the last 256 iterations, and never less than a second: machines are
+/// shared, and giving up too soon costs an iteration each time. Doubles with every failure in a
+/// row. Cost: O(256) each time a new median is taken, every 32 iterations.
+class iteration_deadline {
+public:
+  using milliseconds = std::chrono::milliseconds;
+  static constexpr milliseconds least{1000}, most{60'000};
+
+  void add(std::chrono::nanoseconds took) {
+    last_[count_++ % last_.size()] = took;
+    if (count_ % renewed_every == 0) renew();
+  }
+
+  /// For the next attempt after so many failures in a row.
+  milliseconds next(uint32_t failures) const {
+    auto limit = limit_;
+    for (uint32_t i = 0; i < failures && limit < most; ++i) limit *= 2;
+    return std::min(limit, most);
+  }
+
+private:
+  static constexpr size_t renewed_every = 32;
+  static constexpr int medians = 16;
+
+  void renew() {
+    auto known = last_;
+    const auto end = known.begin() + static_cast<ptrdiff_t>(std::min(count_, known.size()));
+    const auto middle = known.begin() + (end - known.begin()) / 2;
+    std::nth_element(known.begin(), middle, end);
+    limit_ = std::clamp(std::chrono::duration_cast<milliseconds>(*middle * medians), least, most);
+  }
+
+  std::array<std::chrono::nanoseconds, 256> last_{};
+  size_t count_ = 0;
+  milliseconds limit_{most}; ///< until enough is known
+};
+
+} // namespace lamella::scheduler

@@ -1,0 +1,165 @@
+/// Which designs there are, and what closed forms say of them.
+#include "scheduler/planner.hpp"
+
+#include "scheduler/report.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace lamella::scheduler {
+
+workload workload_of(const request_trace& trace) {
+  workload w;
+  double tokens = 0;
+  for (const auto& x : trace) {
+    w.context += x.output_tokens * (x.prompt_tokens + x.output_tokens / 2.0);
+    w.prompt += x.prompt_tokens;
+    tokens += x.output_tokens;
+  }
+  const auto n = static_cast<double>(trace.size());
+  w.context /= tokens;
+  w.prompt /= n;
+  w.output = tokens / n;
+  return w;
+}
+
+std::vector<decode_design> enumerate_designs(const plan_question& q, const cost_model& cost) {
+  std::vector<decode_design> all;
+  const auto keep = [&](const decode_design& d) {
+    if (d.devices() <= q.devices_max && !refuse(d, cost)) all.push_back(d);
+  };
+  for (const auto& compute : q.menu)
+    for (const uint32_t a : {1u, 2u, 4u, 8u}) {
+      decode_design same;
+      same.compute = {compute, a};
+      same.block_slots = same.window_slots = 16;
+      same.host = q.host;
+      keep(same);
+      for (const auto& memory : q.menu)
+        for (uint32_t n = 1; n <= q.batches_max; ++n)
+          for (uint32_t b = 1; b < q.devices_max; ++b)
+            for (const auto partition : {partition_kind::heads, partition_kind::requests}) {
+              // By request only where heads cannot be divided (C01).
+              if (partition == partition_kind::requests && cost.model().kv_heads % b == 0) continue;
+              decode_design d;
+              d.compute = {compute, a};
+              d.memory = {memory, b};
+              d.batches = n;
+              d.replicas = std::max(1u, n - 1);
+              d.partition = partition;
+              d.host = q.host;
+              keep(d);
+            }
+    }
+  return all;
+}
+
+namespace {
+
+/// Time of an iteration when `rows` requests are spread evenly over the batches.
+double tbt_of(const decode_design& d, const cost_model& cost, double rows, double context,
+              iteration_times* one = nullptr) {
+  const double batches = d.disaggregated() ? d.batches : d.replicas;
+  const auto t = times_of(d, cost, rows / batches, rows / batches * context);
+  if (one != nullptr) *one = t;
+  if (!d.disaggregated()) return t.alone();
+  const std::vector<iteration_times> all(d.batches, t);
+  return iteration_s(all, 0, d.replicas, d.pipeline);
+}
+
+double tbt_limit(const plan_question& q) {
+  double limit = 1e300;
+  for (const auto& x : q.limits)
+    if (x.metric == latency_metric::tbt) limit = std::min(limit, x.limit_s);
+  return limit;
+}
+
+std::string bound_of(const decode_design& d, const iteration_times& t, double tbt, bool by_tbt) {
+  std::string text = by_tbt ? "TBT limit" : "KV memory";
+  if (!d.disaggregated())
+    return text + "; model " + std::to_string(std::lround(100 * t.model / tbt)) + " %";
+  const auto model = t.model * d.batches / d.replicas / tbt,
+             attention = t.attention * d.batches / tbt;
+  if (model > 0.97) return text + "; compute devices full";
+  if (attention > 0.97) return text + "; memory devices full";
+  return text + "; " + (t.network > t.attention ? "network" : "one step after the other");
+}
+
+} // namespace
+
+plan_row estimate(const decode_design& design, const plan_question& q, const cost_model& cost,
+                  const workload& w) {
+  plan_row row;
+  row.design = design;
+  const double batches = design.disaggregated() ? design.batches : design.replicas;
+  const auto slots = slots_per_pool(design, cost) * design.pools() * (1 - design.kept_free_share);
+  // A request holds half a window more than it uses, on average.
+  const auto fits = std::floor(slots / (w.context + design.window_slots / 2.0));
+  const auto limit = tbt_limit(q);
+  double rows = std::max(1.0, fits);
+  const bool by_tbt = tbt_of(design, cost, rows, w.context) > limit;
+  if (by_tbt) {
+    double low = 1, high = rows;
+    while (high - low > 0.5) {
+      const auto middle = (low + high) / 2;
+      (tbt_of(design, cost, middle, w.context) <= limit ? low : high) = middle;
+    }
+    rows = std::floor(low);
+  }
+  iteration_times t;
+  const auto tbt = tbt_of(design, cost, rows, w.context, &t);
+  row.seats = by_tbt ? static_cast<uint32_t>(std::max(1.0, std::ceil(rows / batches))) : 65'536;
+  row.batch = rows;
+  row.tokens_per_s = rows / tbt;
+  row.tbt.add(tbt);
+  row.bound = bound_of(design, t, tbt, by_tbt);
+  if (fits < 1) {
+    row.misses = "one request of average length does not fit";
+    row.miss = INFINITY;
+  }
+  if (tbt > limit && row.ok()) row.miss = tbt / limit;
+  if (tbt > limit && row.ok())
+    row.misses =
+        "TBT " + brief(tbt * 1e3) + " ms even for one request, limit " + brief(limit * 1e3) + " ms";
+  if (q.rate > 0)
+    row.copies = static_cast<uint32_t>(
+        std::clamp(std::ceil(q.rate * w.output / row.tokens_per_s), 1.0, 1e6));
+  row.usd_per_mtok = design.usd_per_hour() / 3600 / row.tokens_per_s * 1e6;
+  row.joules_per_token = design.watts() / row.tokens_per_s;
+  if (q.rate > 0) { // what is paid for is what was asked for
+    const auto served = q.rate * w.output;
+    row.usd_per_mtok = row.usd_per_hour() / 3600 / served * 1e6;
+    row.joules_per_token = row.watts() / served;
+  }
+  check_budget(row, q);
+  return row;
+}
+
+std::vector<sensitivity> sensitivities(const plan_row& row, const plan_question& q,
+                                       const cost_model& cost, const workload& w) {
+  auto full = q;
+  full.rate = 0; // copies come in whole numbers and would hide the rest
+  const auto before = estimate(row.design, full, cost, w).usd_per_mtok;
+  std::vector<sensitivity> all;
+  for (const auto& x : constant_rows) {
+    if (x.kind == constant_kind::measured) continue;
+    auto changed = cost.values();
+    // A share of something cannot exceed all of it.
+    const bool share = x.unit.starts_with("share");
+    changed.*x.field = share ? std::min(1.0, changed.*x.field * 1.2) : changed.*x.field * 1.2;
+    auto question = full;
+    if (x.name == "host_iteration_ms") question.host.iteration_s *= 1.2;
+    if (x.name == "host_request_us") question.host.request_s *= 1.2;
+    auto design = row.design;
+    design.host = question.host;
+    const auto after =
+        estimate(design, question, cost_model{cost.model(), changed}, w).usd_per_mtok;
+    if (std::abs(after / before - 1) > 1e-4)
+      all.push_back({std::string{x.name}, 100 * (after / before - 1)});
+  }
+  std::sort(all.begin(), all.end(),
+            [](const auto& a, const auto& b) { return std::abs(a.percent) > std::abs(b.percent); });
+  return all;
+}
+
+} // namespace lamella::scheduler

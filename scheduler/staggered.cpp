@@ -1,0 +1,82 @@
+#include "scheduler/staggered.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace lamella::scheduler {
+
+namespace {
+
+uint32_t place_of(uint32_t batch, uint64_t slice, uint32_t replicas, pipeline_kind kind) {
+  if (kind == pipeline_kind::rotational) return rotation{replicas + 1}.replica_of(batch, slice);
+  return batch % replicas;
+}
+
+} // namespace
+
+double iteration_s(std::span<const iteration_times> all, uint32_t batch, uint32_t replicas,
+                   pipeline_kind kind) {
+  double model = 0, attention = 0;
+  for (uint32_t j = 0; j < all.size(); ++j) {
+    if (kind == pipeline_kind::rotational)
+      model += all[j].model / replicas;
+    else if (j % replicas == batch % replicas)
+      model += all[j].model;
+    attention += all[j].attention;
+  }
+  return std::max({all[batch].alone(), model, attention});
+}
+
+staggered_run play_staggered(std::span<const iteration_times> all, uint32_t replicas,
+                             pipeline_kind kind, uint32_t layers, uint32_t iterations) {
+  struct place {
+    double free = 0, busy = 0;
+    double serve(double ready, double work) {
+      free = std::max(free, ready) + work;
+      busy += work;
+      return free;
+    }
+  };
+  struct walk {
+    double ready = 0;
+    uint64_t slice = 0;
+    bool at_model = true;
+    bool done = false;
+  };
+  std::vector<place> models(replicas);
+  place attention;
+  std::vector<walk> walks(all.size());
+  // Replicas start one after the other, t_m / (n - 1) apart (L-M17).
+  for (uint32_t j = 0; j < all.size(); ++j)
+    walks[j].ready = all[j].model / layers * j / std::max<size_t>(1, all.size() - 1);
+  const uint64_t slices = uint64_t{layers} * iterations;
+  double end = 0;
+  for (;;) {
+    // Whoever is ready first is served first.
+    walk* next = nullptr;
+    for (auto& w : walks)
+      if (!w.done && (next == nullptr || w.ready < next->ready)) next = &w;
+    if (next == nullptr) break;
+    const auto j = static_cast<uint32_t>(next - walks.data());
+    const auto& t = all[j];
+    if (next->at_model) {
+      next->ready =
+          models[place_of(j, next->slice, replicas, kind)].serve(next->ready, t.model / layers)
+          + (t.network / 2 - t.hidden) / layers;
+    } else {
+      next->ready = attention.serve(next->ready, t.attention / layers) + t.network / 2 / layers;
+      ++next->slice;
+      if (next->slice % layers == 0) next->ready += t.host;
+      next->done = next->slice == slices;
+      end = std::max(end, next->ready);
+    }
+    next->at_model = !next->at_model;
+  }
+  staggered_run run;
+  run.iteration_s = end / iterations;
+  for (const auto& m : models) run.replica_busy += m.busy / end / replicas;
+  run.attention_busy = attention.busy / end;
+  return run;
+}
+
+} // namespace lamella::scheduler

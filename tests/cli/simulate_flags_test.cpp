@@ -1,0 +1,121 @@
+// The flags of `lamella simulate`, as its users give them: the real binary and its exit codes.
+#include "cli/commands.hpp"
+#include "tests/cli/program.hpp"
+#include "tests/scratch_folder.hpp"
+
+using namespace lamella;
+using tests::run_shell;
+using tests::scratch_folder;
+
+namespace {
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// A trace small enough for any design, so that only the words are looked at.
+constexpr const char* with_trace =
+    "printf \"arrival_s,prompt_tokens,output_tokens\\n0,100,20\\n0.1,200,30\\n0.2,50,10\\n\" "
+    "> t.csv && lamella simulate --trace t.csv ";
+
+} // namespace
+
+TEST_CASE("every kind of design runs with its own default model") {
+  const scratch_folder folder;
+  struct row {
+    const char *design, *model;
+  };
+  for (const auto& x : {row{"lamina", "LLaMA3-70B"},
+                        {"homogeneous", "LLaMA3-70B"},
+                        {"splitwise", "BLOOM-176B"},
+                        {"neo", "LLaMA3-8B"}}) {
+    CAPTURE(x.design);
+    const auto got =
+        run_shell(folder / ".", std::string{with_trace} + "--json --design " + x.design);
+    CHECK(got.code == 0);
+    CHECK(got.err.empty());
+    CHECK(has(got.out, "\"model\":\"" + std::string{x.model} + "\""));
+    CHECK(has(got.out, "\"requests\":3,"));
+  }
+}
+
+TEST_CASE("a model that a design cannot be simulated with names those it can") {
+  const scratch_folder folder;
+  const auto unmeasured =
+      run_shell(folder / ".", std::string{with_trace} + "--design splitwise --model LLaMA3-70B");
+  CHECK(unmeasured.code == cli::exit_usage);
+  CHECK(has(unmeasured.err, "LLaMA3-70B"));
+  CHECK(has(unmeasured.err, "hint: models they know: BLOOM-176B, LLaMA2-70B"));
+  const auto large =
+      run_shell(folder / ".", std::string{with_trace} + "--design neo --model LLaMA3-70B");
+  CHECK(large.code == cli::exit_configuration);
+  CHECK(has(large.err, "models of the table that fit: LLaMA-7B, LLaMA3-8B, SmolLM2-135M"));
+}
+
+TEST_CASE("a flag that means nothing to the design is refused, with those it is for") {
+  const scratch_folder folder;
+  struct row {
+    const char *words, *flag, *hint;
+  };
+  for (const auto& x :
+       {row{"--compute 2xH100-SXM --design homogeneous", "--compute", "--design lamina"},
+        {"--overlap off --design splitwise", "--overlap", "--design lamina"},
+        {"--devices 4xH20", "--devices", "--design homogeneous"},
+        {"--kv token --design neo", "--kv", "--design homogeneous"},
+        {"--token 4xDGX-A100", "--token", "--design splitwise"},
+        {"--cpu x86-8ch-generic --design homogeneous", "--cpu", "--design neo"},
+        {"--csv out.csv --design neo", "--csv", "--design lamina, homogeneous, served"},
+        {"--hardware x.csv --design splitwise", "--hardware", "--design lamina, homogeneous, neo"},
+        {"--svg x.svg", "--svg", "--reproduce"},
+        {"--reproduce neo --gpu 1xT4", "--gpu", "--design neo"},
+        {"--reproduce neo --json", "--json",
+         "--design lamina, homogeneous, splitwise, neo, served"}}) {
+    CAPTURE(x.words);
+    const auto got = run_shell(folder / ".", std::string{"lamella simulate "} + x.words);
+    CHECK(got.code == cli::exit_usage);
+    CHECK(got.out.empty());
+    CHECK(has(got.err, "error: " + std::string{x.flag} + ": means nothing to --"));
+    CHECK(has(got.err, "hint: it is for " + std::string{x.hint} + "\n"));
+  }
+  const auto both =
+      run_shell(folder / ".", "lamella simulate --design neo --memory 4xH20 --prompt none");
+  CHECK(both.code == cli::exit_usage);
+  CHECK(has(both.err, "--memory"));
+  CHECK(has(both.err, "--prompt"));
+}
+
+TEST_CASE("L-M25 L-M26 devices may die in a run, and what that costs is told") {
+  const scratch_folder folder;
+  const auto told = [&](const std::string& words) {
+    return run_shell(folder / ".", std::string{with_trace} + words);
+  };
+  const auto lost = told("--failure memory@0.1+2 --failure compute@0.2");
+  CHECK(lost.code == 0);
+  CHECK(has(lost.out, "failures    2, "));
+  CHECK(!has(lost.out, "failures    2, 0 tokens"));
+  const auto kept = told("--failure compute@0.1");
+  CHECK(kept.code == 0);
+  CHECK(has(kept.out, "failures    1, 0 tokens computed again"));
+  for (const char* bad : {"memory", "disk@3", "memory@", "memory@-1", "memory@1+", "memory@1+x",
+                          "memory@1e99", "@3"}) {
+    CAPTURE(bad);
+    const auto got = told(std::string{"--failure "} + bad);
+    CHECK(got.code == cli::exit_usage);
+    CHECK(has(got.err, "--failure"));
+  }
+  const auto machine = told("--design splitwise --prompt 1xDGX-H100 --token 1xDGX-H100 --failure "
+                            "1@0.5+3 --failure 0@0.01 --checkpoint --repurpose 60 --report 0.5");
+  CHECK(machine.code == 0);
+  CHECK(has(machine.out, "failures    2, "));
+  for (const char* bad : {"2@1", "memory@1", "-1@1", "1", "1x@1"}) {
+    CAPTURE(bad);
+    const auto got = told(std::string{"--design splitwise --prompt 1xDGX-H100 --token "
+                                      "1xDGX-H100 --failure "}
+                          + bad);
+    CHECK(got.code == cli::exit_usage);
+    CHECK(has(got.err, "a machine from 0 to 1"));
+  }
+  const auto no_memory = told("--design homogeneous --failure memory@1");
+  CHECK(no_memory.code == cli::exit_usage);
+  CHECK(has(no_memory.err, "no memory devices"));
+}

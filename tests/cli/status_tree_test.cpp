@@ -1,0 +1,44 @@
+// The supervisor tree of a running server as people see it.
+#include "cli/status_tree.hpp"
+
+#include <doctest/doctest.h>
+
+using lamella::cli::status_tree;
+using lamella::model::parse_json;
+
+TEST_CASE("The tree shows every seat under its pool, the missing ones among them") {
+  const auto status = parse_json(R"({
+    "version": 1, "epochs": {"attention/main": 9}, "gateway": {"requests": 3},
+    "pipeline": {"restarts": 8}, "requests": {"running": 4, "waiting": 1, "recovering": 0},
+    "workers": [
+      {"name": "attention-0", "role": "attention", "seat": "attention/0", "incarnation": 2,
+       "pid": 12, "host": "a", "state": "live", "device": "host", "peers": []},
+      {"name": "model-10", "role": "model", "seat": "model/10", "incarnation": 1, "pid": 13,
+       "host": "a", "state": "loading", "device": "", "peers": []},
+      {"name": "model-2", "role": "model", "seat": "model/2", "incarnation": 4, "pid": 14,
+       "host": "b", "state": "live", "device": "host", "peers": []}],
+    "missing": [{"role": "model", "seat": "model/3", "incarnation": 2},
+                {"role": "attention", "seat": "attention/1", "incarnation": 0}],
+    "pools": [{"name": "main", "members": 2, "partition": "heads",
+               "slots": {"free": 70, "used": 30}}]})");
+  CHECK(status_tree(status) == R"(node
+├─ gateway  3 requests
+├─ membership  epoch 9, 3 of 5 seats taken
+└─ pipeline  8 restarts, sequences: 4 running, 1 waiting
+   ├─ pool model
+   │  ├─ model/2   live     incarnation 4, 3 restarts, pid 14 on b, device host
+   │  ├─ model/3   missing  incarnation 2, 1 restart
+   │  └─ model/10  loading  incarnation 1, 0 restarts, pid 13 on a
+   └─ pool attention/main by heads, 30 slots used, 70 free
+      ├─ attention/0  live     incarnation 2, 1 restart, pid 12 on a, device host
+      └─ attention/1  missing  incarnation 0, 0 restarts
+)");
+}
+
+TEST_CASE("A server that says little has a small tree") {
+  CHECK(status_tree(parse_json("{}")) == R"(node
+├─ gateway  0 requests
+├─ membership  epoch 0, 0 of 0 seats taken
+└─ pipeline  0 restarts, sequences: 0 running, 0 waiting
+)");
+}

@@ -1,0 +1,279 @@
+// The driver thread and the ring ends of CUDA devices over a runtime made of threads: order, marks,
+// aborts, deadlines, lost devices, and that nothing waits for a device whose streams wait for each
+// other.
+#include "gpu/cuda/driver.hpp"
+#include "gpu/cuda/ring_ends.hpp"
+#include "gpu/cuda/words.cuh"
+#include "tests/gpu/fake_cuda/fake_cuda.hpp"
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <cstring>
+#include <functional>
+#include <future>
+#include <thread>
+#include <vector>
+
+using namespace lamella;
+using namespace lamella::gpu;
+namespace fake = lamella::test::fake_cuda;
+
+namespace {
+
+using namespace std::chrono_literals;
+
+/// A work of given steps; each puts what it likes into the current queue.
+class listed_work final : public work {
+public:
+  using step = std::function<progress(kernel_context)>;
+  explicit listed_work(std::vector<step> steps) : steps_{std::move(steps)} {}
+  progress advance(kernel_context context) override {
+    const auto outcome = steps_[next_](context);
+    if (outcome == progress::blocked) return outcome;
+    return ++next_ == steps_.size() ? progress::done : progress::advanced;
+  }
+
+private:
+  std::vector<step> steps_;
+  size_t next_ = 0;
+};
+
+work::progress on() { return work::progress::advanced; }
+
+frame_tag tag(uint64_t iteration, uint32_t layer = 0) {
+  return {0, iteration, 0, layer, frame_kind::q, 0};
+}
+
+/// A driver with two lines and a ring from the first to the second.
+struct bench {
+  bench() {
+    fake::reset();
+    ring_terms terms;
+    terms.slots = 4;
+    terms.slot_bytes = 64;
+    memory.assign(terms.bytes() + 64, std::byte{0});
+    auto* base = memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64);
+    make_ring(base, terms);
+    const ring_place place{base, nullptr, nullptr, nullptr, terms};
+    to = cuda::make_ring_sender(place, {}, true);
+    from = cuda::make_ring_receiver(place, true);
+    a = d.open();
+    b = d.open();
+  }
+  ~bench() {
+    fake::reset();
+    d.close(a);
+    d.close(b);
+  }
+
+  std::future<work_status> run(const std::shared_ptr<cuda::driver::line>& line,
+                               std::vector<listed_work::step> steps,
+                               std::chrono::milliseconds patience = 20s) {
+    auto end = std::make_shared<std::promise<work_status>>();
+    auto result = end->get_future();
+    d.launch(line, {std::make_shared<listed_work>(std::move(steps)), gpu::clock::now() + patience,
+                    [end](work_status s) { end->set_value(s); }});
+    return result;
+  }
+
+  listed_work::step send(uint64_t n) {
+    return [this, n](kernel_context) {
+      auto* place = reserve(*to, 64);
+      auto& q = cuda::queue::current();
+      const std::array<uint64_t, 2> payload{n, n * n};
+      q.copy(std::as_bytes(std::span{payload}), place);
+      to->commit(tag(n));
+      return on();
+    };
+  }
+  listed_work::step receive(uint64_t n, uint64_t* seen) {
+    return [this, n, seen](kernel_context) {
+      const auto* f = from->receive(tag(n), 64);
+      // The payload is read by a kernel behind the wait, as everything of a stream is.
+      auto& q = cuda::queue::current();
+      cuda::launch_fetch(f->payload.data(), 16, reinterpret_cast<std::byte*>(seen),
+                         q.stream("test"));
+      from->release();
+      return on();
+    };
+  }
+
+  std::vector<std::byte> memory;
+  std::shared_ptr<channel_sender> to;
+  std::shared_ptr<channel_receiver> from;
+  cuda::driver d{0};
+  std::shared_ptr<cuda::driver::line> a, b;
+};
+
+work_status end_of(std::future<work_status>& x) {
+  REQUIRE(x.wait_for(30s) == std::future_status::ready);
+  return x.get();
+}
+
+} // namespace
+
+TEST_CASE_FIXTURE(bench, "CUDA driver: works of a line end in order, with their results") {
+  std::vector<std::future<work_status>> ends;
+  std::vector<int> order;
+  std::array<uint32_t*, 17> results{};
+  for (int i = 0; i < 17; ++i)
+    ends.push_back(run(a, {[&, i](kernel_context) {
+                         auto& q = cuda::queue::current();
+                         results[static_cast<size_t>(i)] = q.results<uint32_t>(1);
+                         *results[static_cast<size_t>(i)] = 0;
+                         cuda::launch_raise(results[static_cast<size_t>(i)], q.stream("test"));
+                         q.at_end([&, i] {
+                           CHECK(*results[static_cast<size_t>(i)] == 1);
+                           order.push_back(i);
+                         });
+                         return on();
+                       }}));
+  for (auto& e : ends) CHECK(end_of(e) == work_status::done);
+  REQUIRE(order.size() == 17);
+  for (int i = 0; i < 17; ++i) CHECK(order[static_cast<size_t>(i)] == i);
+}
+
+TEST_CASE_FIXTURE(bench, "L-M08 L-M11 streams wait for each other, whichever is launched first") {
+  for (bool receiver_first : {true, false}) {
+    CAPTURE(receiver_first);
+    std::vector<std::future<work_status>> ends;
+    std::vector<std::array<uint64_t, 2>> seen(54);
+    const uint64_t base = receiver_first ? 1 : 1000;
+    for (uint64_t work = 0; work < 6; ++work) {
+      std::vector<listed_work::step> sends, receives;
+      for (uint64_t i = 0; i < 9; ++i) {
+        const auto n = work * 9 + i;
+        sends.push_back(send(base + n));
+        receives.push_back(receive(base + n, seen[n].data()));
+      }
+      if (receiver_first) ends.push_back(run(b, receives));
+      ends.push_back(run(a, sends));
+      if (!receiver_first) ends.push_back(run(b, receives));
+    }
+    for (auto& e : ends) REQUIRE(end_of(e) == work_status::done);
+    for (uint64_t n = 0; n < seen.size(); ++n) {
+      CHECK(seen[n][0] == base + n);
+      CHECK(seen[n][1] == (base + n) * (base + n));
+    }
+  }
+}
+
+TEST_CASE_FIXTURE(bench,
+                  "a stream that grows while another waits for it does not wait for the device") {
+  std::array<uint64_t, 2> seen{};
+  auto waits = run(b, {receive(7, seen.data())});
+  auto grows = run(a, {[](kernel_context context) {
+                         context.workspace->allocate<std::byte>(size_t{64} << 20);
+                         context.scratch.allocate<std::byte>(size_t{64} << 20);
+                         return on();
+                       },
+                       [](kernel_context) {
+                         const std::vector<uint32_t> many(200'000, 7);
+                         return cuda::queue::current().upload(std::span{many}) != nullptr
+                                    ? on()
+                                    : work::progress::blocked;
+                       },
+                       send(7)});
+  CHECK(end_of(grows) == work_status::done);
+  CHECK(end_of(waits) == work_status::done);
+  CHECK(seen[0] == 7);
+  CHECK(fake::calls_that_waited() == 0);
+}
+
+TEST_CASE_FIXTURE(bench, "an aborted wait ends its work and those behind it; later ones run") {
+  std::array<uint64_t, 2> seen{};
+  std::promise<void> put;
+  auto first = run(b, {receive(7, seen.data()), [&](kernel_context) {
+                         put.set_value();
+                         return on();
+                       }});
+  auto second = run(b, {[](kernel_context) { return on(); }});
+  auto third = run(b, {[](kernel_context) { return on(); }});
+  put.get_future().wait();
+  d.abort(b);
+  CHECK(end_of(first) == work_status::aborted);
+  CHECK(end_of(second) == work_status::aborted);
+  CHECK(end_of(third) == work_status::aborted);
+  auto later = run(b, {[](kernel_context) { return on(); }});
+  CHECK(end_of(later) == work_status::done);
+}
+
+TEST_CASE_FIXTURE(bench,
+                  "L-M09 a wait ends with its deadline, and what is behind it sends nothing") {
+  std::array<uint64_t, 2> seen{};
+  std::promise<void> put;
+  auto late = run(b, {receive(7, seen.data())}, 3s);
+  // On the device behind the wait before that ends: what it computes is garbage.
+  auto behind = run(b, {send(1), [&](kernel_context) {
+                          put.set_value();
+                          return on();
+                        }});
+  REQUIRE(put.get_future().wait_for(2s) == std::future_status::ready);
+  CHECK(end_of(late) == work_status::deadline);
+  CHECK(end_of(behind) != work_status::done);
+  auto nothing = run(a, {receive(1, seen.data())}, 50ms);
+  CHECK(end_of(nothing) == work_status::deadline);
+}
+
+TEST_CASE_FIXTURE(bench, "another frame than the expected one cuts the work") {
+  std::array<uint64_t, 2> seen{};
+  auto sends = run(a, {send(7)});
+  CHECK(end_of(sends) == work_status::done);
+  auto receives = run(b, {receive(8, seen.data())});
+  CHECK(end_of(receives) == work_status::cut);
+}
+
+TEST_CASE_FIXTURE(bench, "a work that throws fails alone") {
+  auto bad = run(a, {[](kernel_context) -> work::progress { throw std::runtime_error{"no"}; }});
+  CHECK(end_of(bad) == work_status::failed);
+  auto good = run(a, {[](kernel_context) { return on(); }});
+  CHECK(end_of(good) == work_status::done);
+}
+
+TEST_CASE_FIXTURE(bench, "a sticky error ends everything as failed, then and later") {
+  std::array<uint64_t, 2> seen{};
+  std::promise<void> put;
+  auto waits = run(b, {receive(7, seen.data()), [&](kernel_context) {
+                         put.set_value();
+                         return on();
+                       }});
+  put.get_future().wait();
+  fake::break_device();
+  auto later = run(a, {[](kernel_context) {
+                     cuda::check(cudaGetLastError(), "anything");
+                     return on();
+                   }});
+  CHECK(end_of(later) == work_status::failed);
+  const auto end = end_of(waits);
+  CHECK(end == work_status::failed);
+  auto much_later = run(a, {[](kernel_context) { return on(); }});
+  CHECK(end_of(much_later) == work_status::failed);
+  fake::reset();
+}
+
+TEST_CASE("closing a line in a mark and a driver with work under way leave nothing behind") {
+  fake::reset();
+  const auto before = fake::allocations();
+  {
+    bench x;
+    std::array<uint64_t, 2> seen{};
+    auto waits = x.run(x.b, {x.receive(7, seen.data())});
+    std::promise<void> closed;
+    auto c = x.d.open();
+    x.d.launch(c, {std::make_shared<listed_work>(
+                       std::vector<listed_work::step>{[](kernel_context) { return on(); }}),
+                   gpu::clock::now() + 20s, [&](work_status) {
+                     x.d.close(c);
+                     closed.set_value();
+                   }});
+    REQUIRE(closed.get_future().wait_for(30s) == std::future_status::ready);
+    x.d.close(x.b);
+    CHECK(end_of(waits) == work_status::aborted);
+    x.b = x.d.open();
+  }
+  // Memory is given back in the background.
+  const auto until = gpu::clock::now() + 20s;
+  while (fake::allocations() != before && gpu::clock::now() < until) std::this_thread::yield();
+  CHECK(fake::allocations() == before);
+}

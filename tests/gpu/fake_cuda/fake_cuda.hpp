@@ -1,0 +1,31 @@
+/// A CUDA runtime made of threads, for testing what the host does with one: every stream is a
+/// thread that runs closures in order, and calls that wait for the device on a real one wait here
+/// too. Memory of the device is memory of the host.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <functional>
+
+namespace lamella::test::fake_cuda {
+
+/// Calls so far that had to wait for a kernel that was running: each may stop streams that wait
+/// for each other.
+uint64_t calls_that_waited();
+
+/// Runs a kernel in the order of a stream.
+void put(cudaStream_t stream, std::function<void()> kernel);
+
+/// From now on every call tells a sticky error, as after a bad address in a kernel; until reset.
+void break_device();
+void reset();
+
+/// Allocations of device and pinned memory that have not been given back.
+int64_t allocations();
+
+/// Since the last reset.
+uint64_t graphs_made();
+uint64_t graphs_launched();
+
+} // namespace lamella::test::fake_cuda

@@ -1,0 +1,161 @@
+// The parity of an attention pool: what is sent for it, what is stored, and what comes back of it.
+#include "gpu/parity_frames.hpp"
+#include "tests/gpu/kernel_support.hpp"
+#include "tests/gpu/pull_runs.hpp"
+#include "tests/pipeline_runs.hpp"
+
+#include <cstring>
+
+using namespace lamella;
+using namespace lamella::test;
+
+namespace {
+
+/// K and V of a slot as bytes.
+std::vector<std::byte> row_of(const gpu::kv_cache& cache, uint32_t layer, uint32_t slot) {
+  const auto x = cache.layer(layer);
+  const auto* from = x.rows + slot * x.row_bytes();
+  return {from, from + x.row_bytes()};
+}
+
+/// Slots in which the XOR of the first `shards` caches is not the last one's content.
+uint32_t unprotected(const pipeline& p, uint32_t shards, uint32_t slots) {
+  uint32_t wrong = 0;
+  for (uint32_t layer = 0; layer < p.spec().layers; ++layer)
+    for (uint32_t slot = 0; slot < slots; ++slot) {
+      auto sum = row_of(p.cache(shards), layer, slot);
+      for (uint32_t s = 0; s < shards; ++s) {
+        const auto row = row_of(p.cache(s), layer, slot);
+        for (size_t i = 0; i < row.size(); ++i) sum[i] ^= row[i];
+      }
+      for (auto b : sum)
+        if (b != std::byte{0}) {
+          ++wrong;
+          break;
+        }
+    }
+  return wrong;
+}
+
+} // namespace
+
+TEST_CASE("L-M26 parity on the wire is the XOR of what the shards get") {
+  gpu::test::machine three{3};
+  for (const auto* set : gpu::test::sets(true))
+    for (auto wire : {gpu::half_type::f32, gpu::half_type::f16})
+      for (uint32_t width : {7u, 64u}) {
+        CAPTURE(set->name);
+        CAPTURE(width);
+        gpu::test::randomness random{81};
+        constexpr uint32_t shards = 3, heads = 2, all_rows = 20;
+        const auto stride = shards * heads * width + 3;
+        const auto x = random.normals(all_rows * stride);
+        const std::vector<uint32_t> index{19, 0, 7, 8, 3};
+        const auto bytes = heads * index.size() * width * gpu::bytes_of(wire);
+        std::vector<std::byte> wanted(bytes), one(bytes), got(bytes, std::byte{0x5a});
+        for (uint32_t s = 0; s < shards; ++s) {
+          set->to_wire({x.data(), stride, index, s * heads, heads, width, wire, one.data()},
+                       three.context());
+          for (size_t i = 0; i < bytes; ++i) wanted[i] ^= one[i];
+        }
+        set->parity_to_wire({x.data(), stride, index, shards, heads, width, wire, got.data()},
+                            three.context());
+        CHECK(got == wanted);
+      }
+}
+
+TEST_CASE("L-M26 as many layers of parity travel in a frame as fit") {
+  const gpu::parity_frames all{1 << 20, 30, 1000}, few{5000, 30, 1000}, tight{10, 3, 1000};
+  CHECK(all.last_of(0) == 29);
+  CHECK(all.bytes_of_frame(7) == 60'000);
+  CHECK(few.last_of(0) == 1); // two layers of two halves
+  CHECK(few.first_of(29) == 28);
+  CHECK(few.last_of(28) == 29);
+  CHECK(few.place(29) == 2000);
+  CHECK(few.ends_with(3));
+  CHECK_FALSE(few.ends_with(2));
+  CHECK(tight.ends_with(0));
+  const gpu::parity_frames uneven{6000, 7, 1000};
+  CHECK(uneven.last_of(6) == 6);
+  CHECK(uneven.bytes_of_frame(6) == 2000);
+  CHECK(gpu::parity_frame_bytes(512, 1 << 10) == 512 << 10);
+  CHECK(gpu::parity_frame_bytes(1, 256) == 256 << 10);
+}
+
+TEST_CASE("L-M26 every row of a shard is the XOR of the others' and the parity, in all frames") {
+  models files;
+  const auto model = files.load();
+  const auto tokens = random_tokens(40, 5);
+  const auto runs = scattered(3, 60, 7);
+  pipeline_options options;
+  options.shards = 3;
+  options.slots = 96;
+  pipeline plain{model, options};
+  const auto wanted = run_chunked(plain, tokens, 8, runs);
+  const auto row = size_t{2} * model.program->spec.head_dim * 2; // a layer's K and V of one head
+  for (size_t frame : {8 * row, 2 * 8 * row + row, size_t{1} << 20}) {
+    CAPTURE(frame);
+    options.parity_frame_bytes = frame;
+    pipeline p{model, options};
+    CHECK(same_bytes(run_chunked(p, tokens, 8, runs), wanted)); // parity changes no token
+    CHECK(unprotected(p, 3, options.slots) == 0);
+    // One row alone as well: a decode iteration.
+    p.run({pipeline_rows{{7}, 40, runs}});
+    CHECK(unprotected(p, 3, options.slots) == 0);
+  }
+}
+
+TEST_CASE("L-M26 a lost member of a pool is what the others lend it") {
+  models files;
+  const auto model = files.load();
+  pipeline_options options;
+  options.shards = 3;
+  options.slots = 96;
+  options.parity_frame_bytes = 1 << 16;
+  pipeline p{model, options};
+  const auto runs = scattered(3, 60, 7);
+  run_chunked(p, random_tokens(50, 6), 16, runs);
+  const auto& spec = model.program->spec;
+  gpu::host_engine engine{2, gpu::reference_operators()};
+  const auto from = engine.make_device("member"), to = engine.make_device("spare");
+  const auto borrowed = [](const gpu::kv_cache& x) { // the fixture keeps it
+    return std::shared_ptr<const gpu::kv_cache>{std::shared_ptr<void>{}, &x};
+  };
+  const gpu::pull_policy policy{
+      [](bool, uint64_t) { return true; },
+      [](uint64_t pieces, uint64_t taken) { return std::min<uint64_t>(pieces, taken + 4); }};
+  for (uint32_t lost = 0; lost <= 3; ++lost) { // the parity as well
+    CAPTURE(lost);
+    const auto spare = std::make_shared<gpu::kv_cache>(*to, spec.layers, options.slots, 1,
+                                                       spec.head_dim, gpu::half_type::f16);
+    std::memset(spare->layer(0).rows, 0x77, spare->bytes()); // the first one overwrites
+    bool is_first = true;
+    for (uint32_t source = 0; source <= 3; ++source) {
+      if (source == lost) continue;
+      gpu::ring_terms terms;
+      terms.slot_bytes = 16 << 10;
+      const auto forth = gpu::make_device_ring(*from, *to, terms);
+      const auto back = gpu::make_device_ring(*to, *from, terms);
+      gpu::transfer_launch x;
+      x.pull = 1;
+      x.head_count = 1;
+      x.runs = {{0, 90}};
+      x.pieces = {{90, 0, 1}};
+      const auto offers = from->make_stream("offers"), pulls = to->make_stream("pulls");
+      const auto offer = std::make_shared<gpu::offer_runner>(
+          borrowed(p.cache(source)), from->ops(), x, back.from, forth.to, gpu::offer_terms{});
+      x.add = !std::exchange(is_first, false);
+      const auto pull = std::make_shared<gpu::pull_runner>(spare, to->ops(), x, forth.from, back.to,
+                                                           policy, nullptr);
+      auto lent = gpu::test::start(*offers, offer), taken = gpu::test::start(*pulls, pull);
+      REQUIRE(lent.get() == gpu::work_status::done);
+      REQUIRE(taken.get() == gpu::work_status::done);
+      CHECK(offer->digest() == pull->digest());
+    }
+    uint32_t wrong = 0;
+    for (uint32_t layer = 0; layer < spec.layers; ++layer)
+      for (uint32_t slot = 0; slot < 90; ++slot)
+        wrong += row_of(*spare, layer, slot) == row_of(p.cache(lost), layer, slot) ? 0 : 1;
+    CHECK(wrong == 0);
+  }
+}

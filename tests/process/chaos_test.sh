@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# Workers of the real program are injured under load, in every way there is: each answer that was
+# accepted ends with the text it has without injuries.
+#
+# usage: tests/process/chaos_test.sh LAMELLA SOURCE   (exit code 77: skipped, no default model)
+set -uo pipefail
+. "$(dirname "$0")/service.sh" 2 "$@"
+
+guarded() { serve log --config "$source/config/two-pools.yaml" --set pools.attention.spares=1 "$@"; }
+
+guarded
+got=$("$lamella" chaos kill --count 1 --streams 1 --tokens 8 --url "http://127.0.0.1:$port" \
+  --admin "127.0.0.1:$admin" 2>&1)
+expect "without chaos.enabled: exit code" 1 $?
+contains "without chaos.enabled: it says what to set" "chaos.enabled: true" "$got"
+stop "without chaos.enabled"
+
+guarded --set chaos.enabled=true
+chaos "kill" 25 kill --random --every 800ms --count 25 --for 60s --seed 7
+for action in stop pause slow partition corrupt drop oom; do
+  chaos "$action" 2 "$action" --every 2s --count 2 --for 20s --tokens 192 --duration 400ms
+done
+# A replica is killed: the other one serves on, and /ready says that one is missing until it is back.
+python3 - "$port" "$admin" >ready.txt <<'PYTHON'
+import json, sys, time, urllib.request
+port, admin = sys.argv[1:]
+def ready():
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/ready", timeout=5) as reply:
+            return reply.status, json.load(reply)["status"]
+    except urllib.error.HTTPError as e:
+        return e.code, json.load(e)["status"]
+def wait_for(word, seconds):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        seen.append(ready())
+        if seen[-1][1] == word: return True
+    return False
+seen = []
+print(wait_for("ok", 30))
+body = json.dumps({"action": "kill", "target": "model/0"}).encode()
+urllib.request.urlopen(urllib.request.Request(f"http://127.0.0.1:{admin}/admin/chaos", body,
+                                              {"content-type": "application/json"})).read()
+print(wait_for("degraded", 5), wait_for("ok", 60), {code for code, _ in seen})
+PYTHON
+expect "/ready: degraded while a replica is missing, then ok, and never anything but 200" \
+  "True True True {200}" "$(tr '\n' ' ' <ready.txt | sed 's/ $//')"
+got=$(curl -sS -o reply -w '%{http_code}' -d '{"action":"tickle"}' -H 'content-type: application/json' \
+  "http://127.0.0.1:$admin/admin/chaos")
+expect "an unknown action: 400" 400 "$got"
+got=$(curl -sS -o reply -w '%{http_code}' -d '{"action":"kill","target":"model/9"}' \
+  -H 'content-type: application/json' "http://127.0.0.1:$admin/admin/chaos")
+expect "a seat that nobody sits in: 409" 409 "$got"
+stop "with processes alone"
+guarded --set chaos.enabled=true --set pools.model.placement=in_process \
+  --set pools.prefill.placement=in_process
+chaos "kill, with seats in the service's own process" 3 kill --every 1500ms --count 3 --for 30s \
+  --tokens 192
+none_in_use "afterwards"
+stop "at last"
+
+finish

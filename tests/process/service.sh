@@ -1,0 +1,116 @@
+# A service of the real program, its workers and questions to them. Sourced by the process tests:
+#   . "$(dirname "$0")/service.sh" WORDS-OF-THE-USAGE "$@"
+# Sets `lamella`, `source` (where given) and `work`, goes to `work`, and skips without the default model.
+. "$(dirname "$0")/../client/check.sh"
+[ $# = $(($1 + 1)) ] || { sed -n '2,/^set/p' "$0" | grep '^#' >&2; exit 2; }
+lamella=$2
+source=${3:-}
+
+work=$(mktemp -d)
+server=
+workers=() # started by the test itself
+cleanup() {
+  if [ -n "$server" ]; then kill -KILL "$server"; fi
+  for pid in "${workers[@]}"; do kill -KILL "$pid"; done
+  rm -rf "$work"
+} 2>/dev/null
+trap cleanup EXIT
+model=${XDG_CACHE_HOME:-$HOME/.cache}/lamella/models/SmolLM2-135M-Instruct.Q4_1.gguf
+[ -f "$model" ] || { echo "SKIPPED: the default model is missing; run '$lamella model fetch'"; exit 77; }
+for name in $(compgen -e LAMELLA_); do unset "$name"; done
+export XDG_CONFIG_HOME=$work/config
+cd "$work" || exit 1
+
+# serve LOG WORDS...: starts a server on free ports and waits until it is ready. Sets `port`, `admin`.
+serve() {
+  local log=$1
+  shift
+  : >"$log"
+  "$lamella" serve --listen 127.0.0.1:0 --set admin.listen=127.0.0.1:0 "$@" 2>"$log" &
+  server=$!
+  for _ in $(seq 1200); do
+    port=$(sed -n 's|^ *API *http://127.0.0.1:\([0-9]*\)/v1$|\1|p' "$log")
+    admin=$(sed -n 's|^ *admin *http://127.0.0.1:\([0-9]*\)/metrics$|\1|p' "$log")
+    [ -z "$port" ] || [ -z "$admin" ] || return 0
+    kill -0 "$server" 2>/dev/null || break
+    sleep 0.1
+  done
+  fail "the server becomes ready" "$(tail -n 30 "$log")"
+  finish
+}
+
+# stop NAME
+stop() {
+  kill -TERM "$server"
+  wait "$server"
+  expect "$1: SIGTERM ends it with 0" 0 $?
+  server=
+}
+
+# answers FILE N TOKENS [STEP LONGEST]: N requests at the same time; their choices in order. Prompt
+# i repeats two words i * STEP % LONGEST times.
+answers() {
+  python3 - "$port" "$2" "$3" "${4:-7}" "${5:-40}" >"$1" <<'PYTHON'
+import concurrent.futures, json, sys, urllib.request
+port, count, tokens, step, longest = map(int, sys.argv[1:])
+def ask(i):
+    body = {"model": "SmolLM2-135M-Instruct.Q4_1", "prompt": f"Once upon a time number {i} " + "went on " * (i * step % longest),
+            "max_tokens": tokens, "ignore_eos": True, "seed": i, "temperature": 0.8, "logprobs": 1}
+    request = urllib.request.Request(f"http://127.0.0.1:{port}/v1/completions", json.dumps(body).encode(),
+                                     {"content-type": "application/json"})
+    try:
+        with urllib.request.urlopen(request, timeout=180) as reply:
+            return json.load(reply)["choices"]
+    except urllib.error.HTTPError as e:
+        return f"{e.code} {e.read().decode()}"
+with concurrent.futures.ThreadPoolExecutor(count) as pool:
+    for choices in pool.map(ask, range(count)):
+        print(json.dumps(choices, sort_keys=True))
+PYTHON
+}
+
+status() { "$lamella" status --admin "127.0.0.1:$admin" --json; }
+# metric NAME [LABEL="VALUE"]: of all its series together, or of those with that label.
+metric() {
+  python3 - "$admin" "$1" "${2:-}" <<'PYTHON'
+import sys, urllib.request
+page = urllib.request.urlopen(f"http://127.0.0.1:{sys.argv[1]}/metrics", timeout=10).read().decode()
+print(int(sum(float(x.split()[-1]) for x in page.splitlines()
+              if x.split("{")[0].split()[0] == sys.argv[2] and sys.argv[3] in x)))
+PYTHON
+}
+# pid_of SEAT
+pid_of() { status | json "[w['pid'] for w in x['workers'] if w['seat'] == '$1'][0]"; }
+children() { cat "/proc/$server/task/"*/children | tr -s ' \n' ' '; }
+# gone PIDS...: none of them runs.
+gone() { for pid in "$@"; do [ ! -e "/proc/$pid" ] || return 1; done; }
+# sits_again SEAT INCARNATION: somebody does, as that incarnation or a later one.
+sits_again() {
+  for _ in $(seq 300); do
+    again=$(status | json "any(w['incarnation'] >= $2 and w['state'] == 'live' for w in x['workers'] if w['seat'] == '$1')")
+    [ "$again" != True ] || return 0
+    sleep 0.1
+  done
+  return 1
+}
+# none_in_use NAME: no slot stays in use; the canary holds one at times.
+none_in_use() {
+  for _ in $(seq 100); do
+    used=$(status | json 'sum(p["slots"]["used"] for p in x["pools"])')
+    [ "$used" != 0 ] || break
+    sleep 0.02
+  done
+  expect "$1: no slot stays in use" 0 "$used"
+}
+
+# chaos NAME INJURIES WORDS...: a run that must pass with at least so many injuries.
+chaos() {
+  local name=$1 least=$2 code
+  shift 2
+  "$lamella" chaos "$@" --url "http://127.0.0.1:$port" --admin "127.0.0.1:$admin" --streams 8 >page
+  code=$?
+  expect "$name: nothing is lost, wrong or said twice" 0 $code
+  [ $code = 0 ] || { cat page; grep -v request= log | tail -n 40; }
+  expect "$name: at least $least injuries" 1 "$(tail -n 1 page | json "int(x['injected'] >= $least)")"
+  tail -n 1 page
+}

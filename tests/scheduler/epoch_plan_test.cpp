@@ -1,0 +1,109 @@
+#include "scheduler/epoch_plan.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace lamella::scheduler;
+
+namespace {
+
+constexpr auto model = worker_role::model, attention = worker_role::attention,
+               prefill = worker_role::prefill;
+
+/// Two replicas, three shards, a prefill worker, five batches.
+const epoch_shape shape{2, 3, 1, 5, 1};
+const std::vector<seat> shards{{attention, 0}, {attention, 1}, {attention, 2}};
+const std::set<seat> everybody{{model, 0},     {model, 1},     {attention, 0},
+                               {attention, 1}, {attention, 2}, {prefill, 0}};
+
+std::set<seat> without(std::set<seat> list, const std::vector<seat>& gone) {
+  for (const auto& x : gone) list.erase(x);
+  return list;
+}
+
+} // namespace
+
+TEST_CASE("The first epoch waits for everybody but spares") {
+  const auto plan = plan_epoch(shape, everybody, {}, true);
+  REQUIRE(plan);
+  CHECK(plan->replicas == std::vector<seat>{{model, 0}, {model, 1}, {prefill, 0}});
+  CHECK(plan->shards == shards);
+  CHECK(plan->decoding == 2);
+  for (const auto& x : everybody) {
+    CAPTURE(to_string(x));
+    CHECK_FALSE(plan_epoch(shape, without(everybody, {x}), {}, true));
+  }
+}
+
+TEST_CASE("L-M25 the batches of a lost replica go to those that are left") {
+  const auto plan = plan_epoch(shape, without(everybody, {{model, 0}}), shards, false);
+  REQUIRE(plan);
+  CHECK(plan->replicas == std::vector<seat>{{model, 1}, {prefill, 0}});
+  REQUIRE(plan->streams.size() == 6);
+  for (uint32_t j = 0; j < 5; ++j) CHECK(plan->streams[j] == stream_place{stream_id{j}, 0});
+  CHECK(plan->streams[5] == stream_place{stream_id{prefill_streams}, 1});
+  CHECK(could_grow(shape, *plan, everybody));
+  CHECK_FALSE(could_grow(shape, *plan, without(everybody, {{model, 0}})));
+}
+
+TEST_CASE("L-M25 prompts of a lost prefill worker run on the replicas") {
+  const epoch_shape wide{2, 3, 2, 2, 4};
+  const auto plan = plan_epoch(wide, without(everybody, {{prefill, 0}}), shards, false);
+  REQUIRE(plan);
+  const std::vector<stream_place> wanted{{stream_id{0}, 0},
+                                         {stream_id{1}, 1},
+                                         {stream_id{prefill_streams}, 0},
+                                         {stream_id{prefill_streams + 1}, 1},
+                                         {stream_id{prefill_streams + 2}, 0},
+                                         {stream_id{prefill_streams + 3}, 1}};
+  CHECK(plan->streams == wanted);
+}
+
+TEST_CASE("L-M26 a spare takes the part of a lost shard, and keeps it when that seat is back") {
+  auto ready = everybody;
+  ready.insert({attention, 3});
+  ready.insert({model, 2});
+  const auto first = plan_epoch(shape, ready, {}, true);
+  REQUIRE(first);
+  CHECK(first->shards == shards); // the spare has no part
+  CHECK(first->decoding == 2);
+  CHECK_FALSE(could_grow(shape, *first, ready));
+  const auto second = plan_epoch(shape, without(ready, {{attention, 1}}), first->shards, false);
+  REQUIRE(second);
+  CHECK(second->shards == std::vector<seat>{{attention, 0}, {attention, 3}, {attention, 2}});
+  const auto third = plan_epoch(shape, ready, second->shards, false);
+  REQUIRE(third);
+  CHECK(third->shards == second->shards); // the KV is there
+  CHECK_FALSE(could_grow(shape, *second, ready));
+}
+
+TEST_CASE("L-M26 without a seat for every shard, or without any replica, there is no epoch") {
+  CHECK_FALSE(plan_epoch(shape, without(everybody, {{attention, 1}}), shards, false));
+  CHECK_FALSE(plan_epoch(shape, without(everybody, {{model, 0}, {model, 1}}), shards, false));
+}
+
+TEST_CASE("L-M26 the parity has a seat of its own, and an epoch may do without it") {
+  auto guarded = shape;
+  guarded.parity = true;
+  auto all = everybody;
+  CHECK_FALSE(plan_epoch(guarded, all, {}, true)); // the first epoch waits for it
+  all.insert({attention, 3});
+  const auto first = plan_epoch(guarded, all, {}, true);
+  REQUIRE(first);
+  CHECK(first->parity);
+  const std::vector<seat> four{{attention, 0}, {attention, 1}, {attention, 2}, {attention, 3}};
+  CHECK(first->shards == four);
+  const auto without_it = plan_epoch(guarded, without(all, {{attention, 3}}), four, false);
+  REQUIRE(without_it);
+  CHECK_FALSE(without_it->parity);
+  CHECK(without_it->shards == shards);
+  CHECK(could_grow(guarded, *without_it, all));
+  CHECK_FALSE(could_grow(guarded, *without_it, without(all, {{attention, 3}})));
+  // A lost shard does not take the seat with the parity, which is what it comes back from.
+  CHECK_FALSE(plan_epoch(guarded, without(all, {{attention, 1}}), four, false));
+  all.insert({attention, 4});
+  const auto spare = plan_epoch(guarded, without(all, {{attention, 1}}), four, false);
+  REQUIRE(spare);
+  CHECK(spare->shards
+        == std::vector<seat>{{attention, 0}, {attention, 4}, {attention, 2}, {attention, 3}});
+  CHECK(spare->parity);
+}

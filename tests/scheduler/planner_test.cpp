@@ -1,0 +1,149 @@
+#include "scheduler/planner.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+using namespace lamella::scheduler;
+
+namespace {
+
+plan_question question() {
+  plan_question q;
+  for (const char* name : {"H100-SXM", "H20"})
+    q.menu.push_back(*find_device(built_in_devices(), name));
+  q.host = {2e-3, 100e-6};
+  return q;
+}
+
+cost_model cost_of(const char* name) { return cost_model{*find_model(built_in_models(), name)}; }
+
+} // namespace
+
+TEST_CASE("L-M33 L-M24 the search knows homogeneous designs, and only legal ones") {
+  const auto cost = cost_of("LLaMA3-70B");
+  const auto q = question();
+  const auto all = enumerate_designs(q, cost);
+  CHECK(std::count_if(all.begin(), all.end(), [](auto& d) { return !d.disaggregated(); }) >= 4);
+  for (const auto& d : all) {
+    CHECK_FALSE(refuse(d, cost));
+    CHECK(d.devices() <= q.devices_max);
+    if (d.disaggregated() && d.partition == partition_kind::heads) CHECK(8 % d.memory.count == 0);
+  }
+}
+
+TEST_CASE("the estimate is within a tenth of the simulation where requests are alike") {
+  const auto cost = cost_of("LLaMA3-70B");
+  const auto q = question();
+  const auto trace = uniform_trace(4000, 1500, 150, 7);
+  const auto w = workload_of(trace);
+  int seen = 0;
+  for (const auto& d : enumerate_designs(q, cost)) {
+    if (d.devices() > 6 || d.compute.count < 2 || (d.disaggregated() && d.batches > 2)) continue;
+    const auto e = estimate(d, q, cost, w);
+    if (e.batch < 20) continue;
+    INFO(describe(d));
+    CHECK(simulate(d, cost, trace).tokens_per_s == doctest::Approx(e.tokens_per_s).epsilon(0.1));
+    ++seen;
+  }
+  CHECK(seen > 5);
+}
+
+TEST_CASE("a TBT limit is kept by taking fewer requests, and costs throughput") {
+  const auto cost = cost_of("LLaMA3-70B");
+  auto q = question();
+  const auto trace = uniform_trace(3000, 1200, 200, 7);
+  const auto w = workload_of(trace);
+  decode_design d;
+  d.compute = {q.menu[0], 2};
+  d.memory = {q.menu[1], 4};
+  d.host = q.host;
+  const auto free = evaluate(estimate(d, q, cost, w), q, cost, trace);
+  CHECK(free.ok());
+  q.limits = {{latency_metric::tbt, 0.99, 0.060}};
+  const auto bound = evaluate(estimate(d, q, cost, w), q, cost, trace);
+  CHECK(bound.ok());
+  CHECK(bound.tbt.quantile(0.99) <= 0.060);
+  CHECK(bound.tokens_per_s < free.tokens_per_s);
+  CHECK(bound.usd_per_mtok > free.usd_per_mtok);
+  CHECK(bound.bound.starts_with("TBT limit"));
+  q.limits = {{latency_metric::tbt, 0.99, 0.001}};
+  const auto never = evaluate(estimate(d, q, cost, w), q, cost, trace);
+  CHECK_FALSE(never.ok());
+  CHECK(never.misses.find("limit 1 ms") != std::string::npos);
+  // A limit is printed as it was given, however small.
+  q.limits = {{latency_metric::tbt, 0.99, 0.00001}};
+  CHECK(estimate(d, q, cost, w).misses.ends_with("limit 0.01 ms"));
+  CHECK(evaluate(estimate(d, q, cost, w), q, cost, trace).misses.ends_with("limit 0.01 ms"));
+}
+
+TEST_CASE("S-M20 a rate is served by as many copies as it needs, and TTFT is looked at") {
+  const auto cost = cost_of("LLaMA3-70B");
+  auto q = question();
+  q.rate = 60;
+  q.limits = {{latency_metric::ttft, 0.9, 2.0}};
+  const auto trace = uniform_trace(3000, 1200, 200, 7);
+  decode_design d;
+  d.compute = {q.menu[1], 4};
+  d.host = q.host;
+  const auto row = evaluate(estimate(d, q, cost, workload_of(trace)), q, cost, trace);
+  CHECK(row.ok());
+  CHECK(row.copies * row.tokens_per_s >= 60 * 200 * 0.97);
+  CHECK(row.copies >= 2);
+  CHECK(row.usd_per_hour() == doctest::Approx(row.copies * 4 * 4.63));
+  CHECK(row.usd_per_mtok
+        == doctest::Approx(row.usd_per_hour() / 3600 / (60 * workload_of(trace).output) * 1e6));
+}
+
+TEST_CASE("the ranking puts kept limits first, and the verdict says not to disaggregate") {
+  const auto q = question();
+  plan_row cheap, dear, broken;
+  cheap.design.compute = {q.menu[1], 4};
+  cheap.usd_per_mtok = 2;
+  dear.design.compute = {q.menu[0], 2};
+  dear.design.memory = {q.menu[1], 4};
+  dear.usd_per_mtok = 4;
+  broken.usd_per_mtok = 1;
+  broken.misses = "TBT";
+  std::vector<plan_row> rows{broken, dear, cheap};
+  rank(rows, q);
+  CHECK(rows[0].usd_per_mtok == 2);
+  CHECK(rows[2].usd_per_mtok == 1);
+  const auto says = verdict(rows, q);
+  CHECK(says.starts_with("Do not disaggregate: 4 x H20"));
+  CHECK(says.find("50 % less money") != std::string::npos);
+  rows = {dear, broken};
+  CHECK(verdict(rows, q).starts_with("Disaggregate"));
+  plan_row nearer = broken;
+  nearer.usd_per_mtok = 9;
+  nearer.miss = 1.5;
+  broken.miss = 3;
+  rows = {broken, nearer};
+  rank(rows, q);
+  CHECK(rows[0].miss == 1.5); // the nearest miss, though it costs more
+  rows = {broken};
+  CHECK(verdict(rows, q).find("nearest") != std::string::npos);
+  rows = {cheap};
+  CHECK(verdict(rows, q).ends_with("holds the model."));
+  auto limited = q;
+  limited.limits = {{latency_metric::tbt, 0.99, 0.1}};
+  CHECK(verdict(rows, limited).ends_with("keeps the limits."));
+}
+
+TEST_CASE(
+    "a budget is kept by the estimate and by the simulation, and says by how much it is missed") {
+  const auto cost = cost_of("LLaMA3-70B");
+  auto q = question();
+  q.usd_per_hour_max = 30;
+  const auto trace = uniform_trace(500, 1000, 100, 7);
+  const auto w = workload_of(trace);
+  decode_design d;
+  d.host = q.host;
+  d.compute = {q.menu[1], 4}; // $18.52
+  CHECK(evaluate(estimate(d, q, cost, w), q, cost, trace).ok());
+  d.compute = {q.menu[0], 4}; // $44.24
+  const auto row = estimate(d, q, cost, w);
+  CHECK(row.misses == "$44.24 per hour, limit $30.00");
+  CHECK(row.miss == doctest::Approx(44.24 / 30));
+  CHECK_FALSE(evaluate(row, q, cost, trace).ok());
+}

@@ -1,0 +1,272 @@
+/// A small Lamella in one thread: the real control plane and real workers, between them a simulated
+/// network, under them simulated devices.
+#pragma once
+
+#include "actors/gateway.hpp"
+#include "actors/pipeline.hpp"
+#include "actors/sizing.hpp"
+#include "actors/supervisor.hpp"
+#include "tests/actors/fake_exchange.hpp"
+#include "tests/actors/stage.hpp"
+#include "tests/simulation/worker_box.hpp"
+
+namespace lamella::simulation {
+
+/// What is built.
+struct cluster_shape {
+  uint32_t replicas = 2, shards = 2, spares = 1;
+  uint32_t prefill = 0;    ///< prefill workers with KV of their own; 0: prompts run on replicas
+  bool by_request = false; ///< partition of the pool
+  uint32_t slots = 400;    ///< per table
+  uint32_t max_batch = 4, chunk_tokens = 16;
+  duration slowest_step = 60us;   ///< of a device
+  duration slowest_message = 2ms; ///< between processes
+  uint32_t starved_per_mille = 0; ///< turns of actors that come late
+};
+
+class cluster : public actors::test::stage {
+public:
+  cluster(const cluster_shape& shape, uint64_t seed)
+      : time{sched, seed}, links{time}, world_{system,
+                                               time,
+                                               links,
+                                               actors::membership_actor{},
+                                               shape.slowest_step,
+                                               shape.slowest_message} {
+
+    time.starved_per_mille = shape.starved_per_mille;
+    set_options(shape);
+    make_parts(shape);
+    make_members();
+    make_front();
+    make_tree();
+    using scheduler::worker_role;
+    const auto add = [&](worker_role role, uint32_t count) {
+      for (uint32_t i = 0; i < count; ++i)
+        workers.push_back(std::make_unique<worker_box>(world_, role, i));
+    };
+    add(worker_role::model, shape.replicas);
+    add(worker_role::attention, shape.shards + shape.spares);
+    add(worker_role::prefill, shape.prefill);
+    for (auto& x : workers) x->start();
+  }
+
+  ~cluster() {
+    for (auto& x : workers) x->clear();
+    time.feed_all();
+    end_all();
+    workers.clear();
+    root_ = nullptr;
+    front_ = nullptr;
+    world_.members = nullptr;
+    parts_->members = nullptr;
+    parts_->workers.reset();
+    parts_->kept->handle = nullptr;
+    server.reset();
+    pipeline_.clear();
+  }
+
+  /// Lets things happen until `done`, or until that time; says whether it was `done`.
+  template <class Condition> bool run_until(Condition done, duration end) {
+    const auto last = time.now() + end;
+    for (uint64_t steps = 0; !done(); ++steps) {
+      if (steps > 5'000'000) return false;
+      if (!time.step(last)) return done();
+    }
+    return true;
+  }
+
+  void post(const std::shared_ptr<actors::test::fake_exchange>& x) {
+    caf::anon_send(front_, actors::exchange_ptr{x});
+  }
+
+  /// An actor of the pipeline dies as by a bug of its own; says whether there was one.
+  bool kill_actor() {
+    std::vector<caf::strong_actor_ptr> alive;
+    for (const auto& weak : pipeline_)
+      if (auto strong = caf::actor_cast<caf::strong_actor_ptr>(weak)) alive.push_back(strong);
+    if (*parts_->kept->lives)
+      alive.push_back(caf::actor_cast<caf::strong_actor_ptr>(parts_->kept->handle));
+    if (alive.empty()) return false;
+    time.note("kill actor");
+    caf::anon_send_exit(alive[time.dice().below(alive.size())], caf::exit_reason::kill);
+    return true;
+  }
+
+  /// So does a replica or a shard within its worker, which is not to be trusted then.
+  void kill_part() {
+    if (!parts_->workers) return;
+    std::vector<caf::strong_actor_ptr> all;
+    for (const auto& x : parts_->workers->replicas)
+      all.push_back(caf::actor_cast<caf::strong_actor_ptr>(x));
+    for (const auto& x : parts_->workers->shards)
+      all.push_back(caf::actor_cast<caf::strong_actor_ptr>(x));
+    time.note("kill part");
+    caf::anon_send_exit(all[time.dice().below(all.size())], caf::exit_reason::kill);
+  }
+
+  timeline time;
+  data_plane links;
+  std::vector<std::unique_ptr<worker_box>> workers;
+  actors::service_ptr server;   ///< of the newest pipeline; null before the first
+  std::vector<uint64_t> epochs; ///< of the pipelines, in order
+  uint32_t troubles = 0;        ///< ends of a pipeline
+  bool given_up = false;
+  std::vector<std::string> seat_errors; ///< two in one seat, an incarnation twice
+  const actors::gateway_actor& front() const { return front_; }
+
+private:
+  void set_options(const cluster_shape& shape) {
+    auto& o = options_;
+    o.pools.model.members = shape.replicas;
+    o.pools.attention.members = shape.shards;
+    o.pools.attention.spares = shape.spares;
+    o.pools.attention.partition =
+        shape.by_request ? config::partition::requests : config::partition::heads;
+    for (auto* pool : {static_cast<config::pool_settings*>(&o.pools.model),
+                       static_cast<config::pool_settings*>(&o.pools.attention)})
+      pool->placement = config::placement::remote;
+    o.pools.prefill.members = std::max(1u, shape.prefill);
+    if (shape.prefill > 0) {
+      o.pools.prefill.placement = config::placement::remote;
+      o.pools.prefill.attention = config::prefill_attention::own;
+      o.pools.prefill.serialize_below_tokens = shape.chunk_tokens;
+    } else {
+      o.pools.prefill.attention = config::prefill_attention::shards;
+    }
+    o.batching.max_batch = shape.max_batch;
+    o.batching.prefill_chunk_tokens = shape.chunk_tokens;
+    o.numerics.wire = config::number_type::f32;
+    o.kv.dtype = config::number_type::f32;
+  }
+
+  void make_parts(const cluster_shape& shape) {
+    const auto& loaded = the_model().loaded;
+    auto& p = *parts_;
+    p.options = options_;
+    p.program = loaded.program;
+    p.slots = shape.slots;
+    p.health = std::make_shared<actors::health_board>(options_.health.iteration_max_age);
+    static const auto numbers = std::make_shared<net::metrics>(net::metrics::settings{});
+    p.numbers = numbers;
+    auto& s = p.base;
+    s.text = loaded.text;
+    s.model_name = "integer";
+    s.context_tokens = 512;
+    s.end_tokens = {end_token};
+    s.limits.vocabulary = loaded.text->vocabulary();
+    s.numbers = numbers;
+  }
+
+  actors::worker_terms terms_of(const scheduler::seat& where) const {
+    const auto& spec = parts_->program->spec;
+    actors::worker_terms t;
+    t.version = t.kernels = t.shapes = "sim";
+    t.wire = t.kv = gpu::half_type::f32;
+    t.layers = spec.layers;
+    t.kv_heads = spec.kv_heads;
+    t.group = spec.group();
+    t.head_dim = spec.head_dim;
+    t.scale = spec.attention_scale();
+    t.shards = options_.pools.attention.members;
+    t.whole_requests = options_.pools.attention.partition == config::partition::requests;
+    t.prefill_owns_kv = options_.pools.prefill_owns_kv();
+    t.slots = where.role == scheduler::worker_role::prefill
+                  ? actors::prefill_slots(options_, spec, parts_->slots)
+                  : parts_->slots;
+    t.decode_frame_bytes = actors::frame_bytes(options_, spec, 0);
+    t.prefill_frame_bytes = actors::frame_bytes(options_, spec, scheduler::prefill_streams);
+    t.own_frame_bytes = actors::own_frame_bytes(options_, spec);
+    t.chaos = true;
+    return t;
+  }
+
+  void make_members() {
+    using scheduler::worker_role;
+    actors::membership_config m;
+    const auto& pools = options_.pools;
+    m.seats.add(worker_role::model, pools.model.members);
+    m.seats.add(worker_role::attention, pools.attention.members + pools.attention.spares);
+    if (pools.prefill.has_seats()) m.seats.add(worker_role::prefill, pools.prefill.members);
+    m.wanted = {"sim", "sim", "sim", 0, true};
+    m.shape = actors::shape_of(options_);
+    m.terms_of = [this](const scheduler::seat& where) { return terms_of(where); };
+    m.on_worker = [this](const actors::worker_info& x, bool lost) { watch_seat(x, lost); };
+    world_.members = parts_->members = spawn(actors::membership, std::move(m));
+  }
+
+  /// At most one in each seat, and never the same incarnation again.
+  void watch_seat(const actors::worker_info& x, bool lost) {
+    auto& seat = seats_[x.seat];
+    if (lost) {
+      if (!seat.taken || seat.incarnation != x.incarnation)
+        seat_errors.push_back(x.seat + ": lost, but it did not sit there");
+      seat.taken = false;
+    } else {
+      if (seat.taken) seat_errors.push_back(x.seat + ": taken twice");
+      if (x.incarnation <= seat.incarnation) seat_errors.push_back(x.seat + ": incarnation again");
+      seat = {true, x.incarnation};
+    }
+  }
+
+  void make_front() {
+    actors::gateway_config g;
+    g.health = parts_->health;
+    g.numbers = parts_->numbers;
+    front_ = spawn(actors::gateway, std::move(g));
+    caf::anon_send(front_, parts_->members);
+  }
+
+  /// As node_tree has it.
+  void make_tree() {
+    actors::subtree tree;
+    tree.name = "pipeline";
+    tree.prepare = [this](caf::event_based_actor* self, auto ready) {
+      self->request(parts_->members, 60s, caf::open_atom_v, server ? server->epoch : 0)
+          .then(
+              [this, ready](const actors::epoch_members& x) {
+                parts_->workers = x;
+                ready(std::nullopt);
+              },
+              [self, ready](const caf::error& e) { ready(self->system().render(e)); });
+    };
+    tree.start = [this](caf::event_based_actor* self, uint64_t generation) {
+      auto built = actors::build_pipeline(self, *parts_, generation);
+      parts_->base.lost_role.clear();
+      server = built.server;
+      epochs.push_back(server->epoch);
+      links.forget_before(server->epoch);
+      pipeline_.clear();
+      for (const auto& x : built.actors) pipeline_.push_back(caf::actor_cast<caf::actor_addr>(x));
+      time.note("epoch");
+      caf::anon_send(front_, built.server);
+      return built.actors;
+    };
+    tree.on_trouble = [this](bool over, const std::string& role) {
+      parts_->base.lost_role = role.empty() ? "model" : role;
+      ++troubles;
+      given_up |= over;
+    };
+    tree.on_stop = [kept = parts_->kept] {
+      if (kept->handle) caf::anon_send_exit(kept->handle, caf::exit_reason::user_shutdown);
+      kept->handle = nullptr;
+    };
+    root_ = spawn(actors::supervisor, std::move(tree),
+                  scheduler::restart_policy{5, std::chrono::seconds{30}});
+  }
+
+  struct seat_watch {
+    bool taken = false;
+    uint32_t incarnation = 0;
+  };
+
+  worker_world world_;
+  config::settings options_;
+  std::shared_ptr<actors::pipeline_parts> parts_ = std::make_shared<actors::pipeline_parts>();
+  actors::gateway_actor front_;
+  caf::actor root_;
+  std::vector<caf::actor_addr> pipeline_;
+  std::map<std::string, seat_watch> seats_;
+};
+
+} // namespace lamella::simulation

@@ -1,0 +1,140 @@
+/// What an answer must be: the integer model evaluated position by position over plain vectors,
+/// without slots, shards, channels, batches or retries. Shares the hash with the kernels and
+/// nothing with the product but the list of instructions.
+#pragma once
+
+#include "tests/simulation/integer_model.hpp"
+
+#include <map>
+#include <set>
+#include <string>
+
+namespace lamella::simulation {
+
+/// An answer's tokens; the last one is `end_token` where the model ended it.
+struct golden_answer {
+  std::vector<uint32_t> tokens;
+  /// The printable ones.
+  std::string text() const {
+    std::string out;
+    for (auto t : tokens)
+      if (t >= first_byte) out += static_cast<char>(t - first_byte);
+    return out;
+  }
+  bool stopped() const { return !tokens.empty() && tokens.back() == end_token; }
+};
+
+class golden_run {
+public:
+  explicit golden_run(const integer_model& x) : model_{x}, program_{*x.loaded.program} {}
+
+  /// The answer to a prompt. `presence`: the presence penalty; 0 is none.
+  golden_answer answer(const std::vector<uint32_t>& prompt, uint32_t max_tokens, uint64_t seed,
+                       uint32_t choice, float presence) {
+    past_.clear();
+    golden_answer result;
+    uint64_t logits = 0;
+    uint32_t position = 0;
+    for (auto token : prompt) logits = next(token, position++);
+    std::set<uint32_t> seen;
+    while (result.tokens.size() < max_tokens) {
+      uint64_t edits = 0;
+      if (presence != 0)
+        for (auto token : seen) edits += edited(token, 1, 0 - presence);
+      const auto token =
+          drawn(logits, seed, choice, static_cast<uint32_t>(result.tokens.size()), edits);
+      result.tokens.push_back(token);
+      if (token == end_token) break;
+      seen.insert(token);
+      logits = next(token, position++);
+    }
+    return result;
+  }
+
+private:
+  using lanes = std::vector<float>;
+
+  /// Runs one token at one position through all instructions; a hash of its logits.
+  uint64_t next(uint32_t token, uint32_t position) {
+    std::vector<lanes> buffers;
+    for (auto width : program_.buffer_width) buffers.emplace_back(width);
+    const auto& spec = program_.spec;
+    lanes query;
+    uint64_t logits = 0;
+    for (const auto& slice : program_.slices)
+      for (const auto& x : slice.instructions) {
+        const auto in = [&](size_t i) -> lanes& { return buffers[x.inputs.at(i)]; };
+        const auto out = [&]() -> lanes& { return buffers[x.outputs.at(0)]; };
+        switch (x.code) {
+        case model::opcode::embed:
+          for (size_t j = 0; j < out().size(); ++j) out()[j] = lane(mix(token, j));
+          break;
+        case model::opcode::rms_norm:
+        case model::opcode::select:
+          out() = in(0);
+          break;
+        case model::opcode::matmul: {
+          const auto row = fold(in(0).data(), in(0).size());
+          for (size_t part = 0; part < x.outputs.size(); ++part) {
+            const auto weight = mix(row, name_of(model_.weights->matrix(x.weights[part])));
+            auto& y = buffers[x.outputs[part]];
+            for (size_t n = 0; n < y.size(); ++n) y[n] = lane(mix(weight, n));
+          }
+          break;
+        }
+        case model::opcode::rope:
+          for (size_t j = 0; j < x.heads * spec.head_dim; ++j)
+            out()[j] = lane(mix(mix(number(in(0)[j]), position), j));
+          break;
+        case model::opcode::silu_mul:
+          for (size_t j = 0; j < out().size(); ++j)
+            out()[j] = lane(mix(number(in(0)[j]) + 1, number(in(1)[j])));
+          break;
+        case model::opcode::add:
+          for (size_t j = 0; j < out().size(); ++j)
+            out()[j] = lane(mix(number(in(0)[j]), number(in(1)[j])));
+          break;
+        case model::opcode::send_q:
+          query = in(0);
+          break;
+        case model::opcode::send_kv:
+          remember(x.layer, in(0), in(1));
+          break;
+        case model::opcode::recv_attention:
+          out() = attention(x.layer, query);
+          break;
+        case model::opcode::sample:
+          logits = fold(in(0).data(), in(0).size());
+          break;
+        }
+      }
+    return logits;
+  }
+
+  /// One number for K and V of each head of a position.
+  void remember(uint32_t layer, const lanes& keys, const lanes& values) {
+    const auto dim = program_.spec.head_dim;
+    auto& row = past_[layer].emplace_back();
+    for (uint32_t h = 0; h < program_.spec.kv_heads; ++h)
+      row.push_back(mix(fold(keys.data() + h * dim, dim), fold(values.data() + h * dim, dim)));
+  }
+
+  lanes attention(uint32_t layer, const lanes& query) {
+    const auto width = program_.spec.group() * program_.spec.head_dim;
+    const auto& rows = past_[layer];
+    lanes out;
+    for (uint32_t h = 0; h < program_.spec.kv_heads; ++h) {
+      const auto q = fold(query.data() + h * width, width);
+      uint64_t total = 0;
+      for (uint32_t p = 0; p < rows.size(); ++p) total += attended(q, p, rows[p][h]);
+      for (uint32_t j = 0; j < width; ++j) out.push_back(lane(mix(total, j)));
+    }
+    return out;
+  }
+
+  const integer_model& model_;
+  const model::model_program& program_;
+  std::map<uint32_t, std::vector<std::vector<uint64_t>>> past_; ///< by layer, position, head
+};
+
+} // namespace lamella::simulation

@@ -1,0 +1,201 @@
+/// What one seed means: a cluster, its clients, its troubles, and what must hold at the end.
+#pragma once
+
+#include "actors/iteration.hpp"
+#include "tests/simulation/workload.hpp"
+
+namespace lamella::simulation {
+
+/// What came of a run.
+struct outcome {
+  std::vector<std::string> wrong; ///< nothing: all is well
+  uint64_t log = 0;               ///< hash of all that happened
+  uint64_t events = 0, frames = 0;
+  uint32_t epochs = 0, troubles = 0;
+  uint32_t hits = 0; ///< troubles while a request ran
+  duration took{0};  ///< virtual
+};
+
+class scenario {
+public:
+  explicit scenario(uint64_t seed)
+      : dice_{mix(seed, 1)}, cluster_{draw_shape(dice_), mix(seed, 2)} {}
+
+  outcome run() {
+    auto& c = cluster_;
+    if (!c.run_until([&] { return c.server != nullptr; }, 60s)) {
+      wrong("the service does not start");
+      return result();
+    }
+    clients_.resize(2 + dice_.below(7));
+    const duration spread = dice_.below(2) == 0 ? 10ms : 250ms;
+    for (auto& x : clients_) {
+      x = draw_client(dice_);
+      c.time.in(dice_.below(5) == 0 ? some(0ms, 4s) : some(0ms, spread),
+                [this, &x] { begin(cluster_, x); });
+    }
+    plan_troubles();
+    const auto all_over = [&] {
+      return std::all_of(clients_.begin(), clients_.end(), [](auto& x) { return x.over(); });
+    };
+    if (!c.run_until(all_over, 601s)) wrong("a request outlives its deadline");
+    for (size_t i = 0; i < clients_.size(); ++i)
+      if (clients_[i].exchange)
+        if (const auto why = check(clients_[i]); !why.empty())
+          wrong("request " + std::to_string(i) + ": " + why);
+    if (result_.wrong.empty()) check_rest();
+    return result();
+  }
+
+  cluster& where() { return cluster_; }
+
+private:
+  /// A pipeline may end so often by its own fault before it is given up, and once less.
+  static constexpr uint32_t kills_max = 4;
+
+  static cluster_shape draw_shape(tests::splitmix& dice) {
+    cluster_shape s;
+    s.replicas = 1 + static_cast<uint32_t>(dice.below(3));
+    s.by_request = dice.below(3) == 0;
+    s.shards = 1 + static_cast<uint32_t>(dice.below(s.by_request ? 3 : 2));
+    s.spares = static_cast<uint32_t>(dice.below(2));
+    s.prefill = dice.below(3) == 0 ? 1 + static_cast<uint32_t>(dice.below(2)) : 0;
+    // The longest sequence fits, and often not much more.
+    s.slots = longest_sequence + static_cast<uint32_t>(dice.below(dice.below(2) == 0 ? 40 : 250));
+    s.max_batch = 2 + static_cast<uint32_t>(dice.below(3));
+    s.slowest_step = duration{20'000 + dice.below(400'000)};
+    s.slowest_message = duration{200'000 + dice.below(dice.below(4) == 0 ? 50'000'000 : 2'000'000)};
+    s.starved_per_mille = dice.below(2) == 0 ? static_cast<uint32_t>(dice.below(10)) : 0;
+    s.chunk_tokens = 3 + static_cast<uint32_t>(dice.below(30));
+    return s;
+  }
+
+  worker_box& anybody() {
+    auto& all = cluster_.workers;
+    return *all[dice_.below(all.size())];
+  }
+
+  void plan_troubles() {
+    // Often close together: what is being repaired breaks again.
+    auto when = some(0ms, 400ms);
+    for (auto n = dice_.below(dice_.below(4) == 0 ? 14 : 7); n > 0; --n) {
+      cluster_.time.in(when, [this] { trouble(); });
+      when += dice_.below(2) == 0 ? some(0ms, 20ms) : some(0ms, 300ms);
+    }
+  }
+
+  duration some(duration least, duration most) {
+    return least
+           + duration{
+               static_cast<int64_t>(dice_.below(static_cast<uint64_t>((most - least).count())))};
+  }
+
+  void trouble() {
+    ++result_.troubles;
+    result_.hits += std::any_of(clients_.begin(), clients_.end(),
+                                [](const auto& x) { return x.exchange && !x.over(); });
+    auto& who = anybody();
+    const auto kind = dice_.below(23);
+    // Three attempts in a row that all say that they fail end the answer as well.
+    if (kind == 18 && ++failed_ >= actors::attempts_max) return;
+    if (kind < 6)
+      who.crash(some(1ms, 500ms));
+    else if (kind < 9)
+      who.stop(dice_.below(2) == 0 ? some(1ms, 900ms) : some(1s, 4s));
+    else if (kind < 11)
+      who.partition(dice_.below(2) == 0 ? some(1ms, 900ms) : some(1s, 3s));
+    else if (kind < 13)
+      who.cut_link();
+    else if (kind < 14)
+      who.slow_down(2 + static_cast<uint32_t>(dice_.below(100)), some(1ms, 500ms));
+    else if (kind < 16)
+      who.injure("drop");
+    else if (kind < 17)
+      who.injure("corrupt");
+    else if (kind < 18)
+      who.injure("partition");
+    else if (kind < 19)
+      who.fail();
+    else if (kind < 20)
+      who.hang(dice_.below(10) == 0 ? some(1s, 200s) : some(1ms, 3s));
+    else if (kind < 21)
+      cluster_.kill_part();
+    else if (killed_ < kills_max && cluster_.kill_actor())
+      ++killed_;
+  }
+
+  /// After the last answer everything comes back to rest (I5, I6), and the log is in order (I7, I8,
+  /// I13).
+  void check_rest() {
+    auto& c = cluster_;
+    bool rest = false;
+    std::string busy;
+    for (int tries = 0; tries < 800 && !rest; ++tries) {
+      c.run_until([] { return false; }, 500ms);
+      busy = look();
+      rest = busy.empty();
+    }
+    if (!rest) wrong("no rest: " + busy);
+    if (c.given_up) wrong("the pipeline was given up");
+    for (const auto& x : c.seat_errors) wrong(x);
+    for (size_t i = 1; i < c.epochs.size(); ++i)
+      if (c.epochs[i] <= c.epochs[i - 1]) wrong("epochs do not grow");
+    if (c.links.strangers() > 0) wrong("frames of another epoch");
+    // Each trouble may cost an epoch, another one when who was lost is back, and some where links
+    // have to be made anew: more is a loop.
+    if (c.epochs.size() > 5 + 4 * result_.troubles)
+      wrong(std::to_string(c.epochs.size()) + " epochs after " + std::to_string(result_.troubles)
+            + " troubles");
+    const auto drained = c.ask<bool>(c.front(), actors::drain_atom_v);
+    if (!c.run_until([&] { return drained->came; }, 1s)) wrong("the gateway still has requests");
+  }
+
+  /// What is not at rest; empty: nothing.
+  std::string look() {
+    auto& c = cluster_;
+    const auto usage = c.ask<actors::kv_usage>(c.server->allocator, actors::status_atom_v);
+    auto running = std::make_shared<std::pair<uint64_t, uint64_t>>(9, 9);
+    c.spawn([&, running](caf::event_based_actor* self) {
+      self->request(c.server->scheduler, caf::infinite, actors::status_atom_v)
+          .then(
+              [running](uint64_t a, uint64_t b) {
+                *running = {a, b};
+              },
+              [](caf::error&) {});
+    });
+    c.run_until([&] { return usage->came && running->first != 9; }, 1ms);
+    std::string busy;
+    if (!usage->came) busy += "the allocator does not answer; ";
+    for (auto used : usage->value.used)
+      if (used > 0) busy += std::to_string(used) + " slots; ";
+    if (running->first + running->second > 0)
+      busy +=
+          std::to_string(running->first) + " run, " + std::to_string(running->second) + " wait; ";
+    for (const auto& w : c.workers) {
+      if (!w->alive()) busy += w->name() + " is missing; ";
+      if (!w->idle()) busy += w->name() + " works; ";
+    }
+    return busy;
+  }
+
+  void wrong(std::string what) { result_.wrong.push_back(std::move(what)); }
+
+  outcome result() {
+    auto& c = cluster_;
+    result_.log = c.time.log();
+    result_.events = c.time.noted();
+    result_.frames = c.links.frames();
+    result_.epochs = static_cast<uint32_t>(c.epochs.size());
+    result_.took = c.time.elapsed();
+    return result_;
+  }
+
+  tests::splitmix dice_;
+  std::vector<client> clients_;
+  outcome result_;
+  uint32_t killed_ = 0;
+  uint32_t failed_ = 0; ///< devices
+  cluster cluster_;     ///< the last: its actors use the others
+};
+
+} // namespace lamella::simulation

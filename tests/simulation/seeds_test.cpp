@@ -1,0 +1,119 @@
+// One seed is one small cluster, its clients and its troubles, on virtual time and in one thread.
+// It ends well when every client has got the tokens of an undisturbed run, exactly once, and all
+// has come to rest. A seed that fails prints itself and how to run it alone.
+#include "tests/simulation/scenario.hpp"
+
+#include <cstdlib>
+
+namespace lamella::simulation {
+
+namespace {
+
+const char* asked(const char* variable) { return std::getenv(variable); }
+
+uint64_t number_in(const char* text, uint64_t otherwise) {
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+/// All series of a metric, of all clusters so far.
+double metric(const cluster& c, const std::string& name) {
+  const auto page = c.server->numbers->scrape().body;
+  double sum = 0;
+  for (size_t at = 0; (at = page.find("\n" + name, at)) != std::string::npos; ++at) {
+    const auto line = page.substr(at + 1, page.find('\n', at + 1) - at - 1);
+    if (line[name.size()] == ' ' || line[name.size()] == '{')
+      sum += std::stod(line.substr(line.rfind(' ') + 1));
+  }
+  return sum;
+}
+
+struct totals {
+  uint64_t events = 0, frames = 0, epochs = 0, troubles = 0, hits = 0;
+  double preempted = 0, recovered = 0;
+};
+
+totals run_seeds(uint64_t first, uint64_t count) {
+  totals all;
+  for (auto seed = first; seed < first + count; ++seed) {
+    scenario one{seed};
+    if (asked("LAMELLA_SEED") != nullptr && count == 1) spdlog::set_level(spdlog::level::info);
+    const auto came = one.run();
+    all.events += came.events;
+    all.frames += came.frames;
+    all.epochs += came.epochs;
+    all.troubles += came.troubles;
+    all.hits += came.hits;
+    for (const auto& why : came.wrong)
+      FAIL_CHECK("seed " << seed << ": " << why << "; tests/run --seed " << seed
+                         << " runs it alone");
+    if (seed + 1 == first + count && one.where().server) {
+      all.preempted = metric(one.where(), "vllm:num_preemptions_total");
+      all.recovered = metric(one.where(), "lamella_requests_recovered_total");
+    }
+  }
+  MESSAGE(count << " seeds from " << first << ": " << all.troubles << " troubles, " << all.hits
+                << " of them while a request ran; " << all.epochs << " epochs, " << all.recovered
+                << " requests recovered, " << all.preempted << " preempted; " << all.events
+                << " events, " << all.frames << " frames");
+  return all;
+}
+
+/// Also that the seeds reach what they are for.
+void run_part(uint64_t first) {
+  constexpr uint64_t count = 500;
+  const auto all = run_seeds(first, count);
+  CHECK(all.hits > count);
+  CHECK(all.epochs > 2 * count);
+  CHECK(all.recovered > count / 2);
+  CHECK(all.preempted > count / 50);
+}
+
+} // namespace
+
+TEST_CASE("D3 V-M12 V-M14 V-M15 L-M25 L-M26 seeds 1 to 500 end well") { run_part(1); }
+TEST_CASE("D3 V-M12 V-M14 V-M15 L-M25 L-M26 seeds 501 to 1000 end well") { run_part(501); }
+TEST_CASE("D3 V-M12 V-M14 V-M15 L-M25 L-M26 seeds 1001 to 1500 end well") { run_part(1001); }
+TEST_CASE("D3 V-M12 V-M14 V-M15 L-M25 L-M26 seeds 1501 to 2000 end well") { run_part(1501); }
+
+TEST_CASE("The seeds asked for end well"
+          * doctest::skip(asked("LAMELLA_SEED") == nullptr && asked("LAMELLA_SEEDS") == nullptr)) {
+  run_seeds(number_in(asked("LAMELLA_SEED"), 1), number_in(asked("LAMELLA_SEEDS"), 1));
+}
+
+TEST_CASE("L-M26 seeds of fresh slots taken for KV that was there, unheard of, end well") {
+  for (uint64_t seed : {25476, 42995, 43453, 52074}) run_seeds(seed, 1);
+}
+
+TEST_CASE("The same seed is the same run, message by message") {
+  std::set<uint64_t> logs;
+  for (uint64_t seed = 1; seed <= 30; ++seed) {
+    CAPTURE(seed);
+    const auto once = scenario{seed}.run(), again = scenario{seed}.run();
+    CHECK(once.log == again.log);
+    CHECK(once.events == again.events);
+    logs.insert(once.log);
+  }
+  CHECK(logs.size() == 30);
+}
+
+TEST_CASE("The checker sees a cache that was wiped while it was in use") {
+  cluster c{{}, 5};
+  REQUIRE(c.run_until([&] { return c.server != nullptr; }, 10s));
+  client one;
+  one.prompt = {70, 71, 72, 73};
+  one.max_tokens = 40;
+  one.stream = true;
+  begin(c, one);
+  REQUIRE(c.run_until([&] { return one.exchange->text().size() > 3; }, 10s));
+  SUBCASE("wiped") {
+    for (auto& w : c.workers) w->wipe();
+    REQUIRE(c.run_until([&] { return one.over(); }, 10s));
+    CHECK(check(one).starts_with("choice 0"));
+  }
+  SUBCASE("left alone") {
+    REQUIRE(c.run_until([&] { return one.over(); }, 10s));
+    CHECK(check(one).empty());
+  }
+}
+
+} // namespace lamella::simulation
