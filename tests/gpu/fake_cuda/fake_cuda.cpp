@@ -346,6 +346,8 @@ void put(cudaStream_t stream, std::function<void()> kernel) { stream->put(std::m
 uint64_t calls_that_waited() { return waited; }
 void break_device() { broken = true; }
 void reset() {
+  // What a broken device was given is never run, not even by one that works again.
+  while (broken && !device_idle()) std::this_thread::yield();
   broken = false;
   waited = graphs = graph_launches = 0;
 }
