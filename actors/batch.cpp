@@ -34,26 +34,39 @@ void sit_down(batch_ptr self, batch_join&& x) {
   st.seats.emplace(number, std::move(s));
 }
 
+/// An iteration that was given up may still run on a shard, until the next attempt has cleared the
+/// streams. So a seat of it that leaves takes part in that attempt, and is given up after it.
+bool must_run_again(const batch_state& st, const seat& s) {
+  return s.exposed && st.failures % attempts_max != 0;
+}
+
 /// Gives up the seats that no launch uses any more; their slots go back.
 void stand_up(batch_ptr self) {
   auto& st = self->state;
-  kv_release back;
-  back.epoch = st.config.target.epoch;
+  std::vector<seat> gone;
   for (auto it = st.seats.begin(); it != st.seats.end();) {
     auto& s = it->second;
-    if (!s.leaving || s.in_flight > 0 || s.growing) {
+    if (!s.leaving || s.in_flight > 0 || s.growing || must_run_again(st, s)) {
       ++it;
       continue;
     }
-    if (!s.steps_back) back.holders.push_back(s.member.sequence);
     st.table.leave(it->first);
     st.seat_of.erase(s.member.sequence);
+    gone.push_back(std::move(s));
+    it = st.seats.erase(it);
+  }
+  kv_release back;
+  back.epoch = st.config.target.epoch;
+  for (const auto& s : gone)
+    if (!s.steps_back) back.holders.push_back(s.member.sequence);
+  // Before anybody hears of it: who was preempted asks for slots again at once, and a release that
+  // comes behind its question would take away what it has just been given.
+  if (!back.holders.empty()) self->send(st.config.target.allocator, back);
+  for (const auto& s : gone) {
     self->send(st.config.scheduler, retire{s.member.sequence});
     if (s.evicted || s.steps_back)
       self->send(s.member.client, preempted{s.member.sequence, s.steps_back});
-    it = st.seats.erase(it);
   }
-  if (!back.holders.empty()) self->send(st.config.target.allocator, back);
 }
 
 /// Slots ran out: the sequence that came last gives its own up and runs again later, with the same
@@ -139,9 +152,9 @@ std::vector<uint32_t> rows_of(batch_ptr self) {
   auto& st = self->state;
   std::vector<uint32_t> rows;
   for (auto& [number, s] : st.seats) {
-    if (s.leaving) continue;
+    if (s.leaving && !must_run_again(st, s)) continue;
     const auto next = s.member.position + s.in_flight;
-    if (next + grow_below >= s.capacity && !s.growing) grow(self, s);
+    if (next + grow_below >= s.capacity && !s.growing && !s.leaving) grow(self, s);
     if (next < s.capacity) rows.push_back(number);
   }
   std::stable_sort(rows.begin(), rows.end(), [&](auto a, auto b) {
@@ -191,6 +204,7 @@ void launch_iteration(batch_ptr self) {
 /// One token of one sequence is final.
 void commit(batch_ptr self, seat& s, sampled_token&& drawn) {
   --s.in_flight;
+  s.exposed = false;
   if (s.leaving) return;
   auto& m = s.member;
   if (!drawn.finite) {
@@ -245,7 +259,7 @@ void on_failure(batch_ptr self, const iteration_failed& x) {
     return;
   }
   st.flights.clear();
-  for (auto& [number, s] : st.seats) s.in_flight = 0;
+  for (auto& [number, s] : st.seats) s.exposed |= std::exchange(s.in_flight, 0) > 0;
   spdlog::warn("decode iteration failed batch={} iteration={} failures={} reason=\"{}\"",
                static_cast<uint32_t>(st.config.target.stream), x.iteration, st.failures + 1,
                x.reason);

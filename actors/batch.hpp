@@ -26,6 +26,7 @@ struct batch_state {
     bool leaving = false;    ///< wants no more tokens
     bool evicted = false;    ///< leaves because slots ran out
     bool steps_back = false; ///< leaves with its slots, and will come back
+    bool exposed = false;    ///< an iteration that was given up may still write its slots
     model::token_history history;
   };
   /// A launched iteration: the seats of its rows, in order.

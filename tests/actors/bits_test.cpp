@@ -21,6 +21,16 @@ std::vector<std::string> requests(uint32_t count, uint32_t max_tokens = 20) {
   return bodies;
 }
 
+/// What to look at when two answers differ.
+std::string shown(const json_value& choices) {
+  std::string out = text_at(choices, "0.text") + " |";
+  for (size_t i = 0; i < size_at(choices, "0.logprobs.token_logprobs"); ++i) {
+    const auto path = "0.logprobs.token_logprobs." + std::to_string(i);
+    out += " " + std::to_string(number_at(choices, path));
+  }
+  return out;
+}
+
 std::vector<json_value> choices_of(const std::vector<answer>& answers) {
   std::vector<json_value> result;
   for (const auto& x : answers) {
@@ -133,7 +143,7 @@ TEST_CASE("V-M12 preempted requests end with the tokens of an undisturbed run") 
     CHECK(s.metric("vllm:num_preemptions_total") > 0);
     for (size_t i = 0; i < got.size(); ++i) {
       CAPTURE(i);
-      CHECK(got[i] == undisturbed[i]);
+      CHECK_MESSAGE(got[i] == undisturbed[i], shown(got[i]), " instead of ", shown(undisturbed[i]));
     }
     CHECK(eventually([&] { return s.idle(); }));
   }
