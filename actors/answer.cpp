@@ -1,5 +1,6 @@
 #include "actors/answer.hpp"
 
+#include "actors/request_end.hpp"
 #include "net/sse.hpp"
 
 #include <algorithm>
@@ -87,10 +88,11 @@ void respond_whole(request_ptr self) {
   const auto wants_metrics = st.exchange->request().headers.get("x-lamella-metrics") == "1";
   const auto numbers = metrics_of(st, self->clock().now());
   const auto* shown = wants_metrics ? &numbers : nullptr;
+  auto body = st.chat ? net::chat_body(st.head, choices, usage, shown)
+                      : net::completion_body(st.head, choices, usage, shown);
   st.answered = true;
-  st.exchange->respond(200, json_headers(self),
-                       st.chat ? net::chat_body(st.head, choices, usage, shown)
-                               : net::completion_body(st.head, choices, usage, shown));
+  report(self, net::request_outcome::done, 200, {});
+  st.exchange->respond(200, json_headers(self), std::move(body));
 }
 
 /// All events that can be sent now.
@@ -132,7 +134,10 @@ void send(request_ptr self) {
     st.unsent_from = 0;
   }
   const bool last = st.closing && st.unsent.empty();
-  if (last) st.answered = true;
+  if (last) {
+    st.answered = true;
+    report(self, net::request_outcome::done, 200, {});
+  }
   st.exchange->write(std::move(piece), [me = caf::actor_cast<request_actor>(self),
                                         exchange = st.exchange, last](bool ok) {
     if (ok && last) exchange->finish();

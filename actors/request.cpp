@@ -3,6 +3,7 @@
 #include "actors/request_admission.hpp"
 #include "actors/request_body.hpp"
 #include "actors/request_end.hpp"
+#include "net/failpoint.hpp"
 
 #include <algorithm>
 
@@ -31,15 +32,12 @@ void watch_deadline(request_ptr self) {
                      expire_atom_v);
 }
 
-void begin(request_ptr self) {
+void on_begin(request_ptr self, begin_atom) {
   auto& st = self->state;
   try {
     read_body(st);
   } catch (const net::api_error& error) {
     fail(self, error, net::request_outcome::rejected);
-    return;
-  } catch (const std::exception& error) {
-    fail(self, net::internal_error(error.what()));
     return;
   }
   prepare(st);
@@ -57,7 +55,7 @@ void begin(request_ptr self) {
     ask_admission(self, p * st.choices, st.choices, false);
 }
 
-void on_cancel(request_ptr self) {
+void on_cancel(request_ptr self, cancel_atom) {
   auto& st = self->state;
   st.writing = false;
   if (!st.answered) {
@@ -69,6 +67,7 @@ void on_cancel(request_ptr self) {
 }
 
 void on_token(request_ptr self, const token& x) {
+  net::failpoint_or_throw(net::failpoint::request_token);
   auto& st = self->state;
   const auto index = scheduler::index_of(x.sequence);
   if (st.answered || index >= st.sequences.size()) return;
@@ -121,7 +120,7 @@ void yield_seats(request_ptr self) {
       for (const auto& b : st.server->batches) self->send(b, batch_leave{st.sequence(i), true});
 }
 
-void on_written(request_ptr self) {
+void on_written(request_ptr self, written_atom) {
   auto& st = self->state;
   st.writing = st.stalled = false;
   speak_and_finish(self);
@@ -130,6 +129,25 @@ void on_written(request_ptr self) {
       if (std::exchange(st.sequences[i].yielded, false)) ask_admission(self, i, 1, true);
   quit_if_idle(self);
 }
+
+void on_tick(request_ptr self, caf::tick_atom) {
+  ping(self);
+  yield_seats(self);
+  const auto& st = self->state;
+  if (!st.answered && st.server->ping.count() > 0)
+    self->delayed_send(self, std::max<caf::timespan>(st.server->ping / 4, open_after),
+                       caf::tick_atom_v);
+}
+
+void on_expire(request_ptr self, expire_atom) {
+  const auto& st = self->state;
+  if (st.answered) return;
+  if (self->clock().now() - st.arrived < st.server->deadline) return watch_deadline(self);
+  fail(self, net::deadline_exceeded("the request did not finish within "
+                                    + std::to_string(st.server->deadline.count()) + " ms"));
+}
+
+void on_drain(request_ptr self, drain_atom) { fail(self, net::draining()); }
 
 /// The pipeline was rebuilt: what ran on the old one goes on, from the tokens it has; with the KV
 /// it has, if no shard lost it. Questions to the old one are never answered.
@@ -163,6 +181,11 @@ void on_service(request_ptr self, const service_ptr& server) {
   }
 }
 
+/// A handler of one message, as a step of the request.
+template <class Message> auto handled_by(request_ptr self, void (*handle)(request_ptr, Message)) {
+  return [self, handle](Message x) { or_fail(self, [&] { handle(self, x); }); };
+}
+
 } // namespace
 
 request_actor::behavior_type request(request_ptr self, service_ptr server, exchange_ptr exchange,
@@ -177,30 +200,11 @@ request_actor::behavior_type request(request_ptr self, service_ptr server, excha
   st.exchange->on_closed(
       [me = caf::actor_cast<request_actor>(self)] { caf::anon_send(me, cancel_atom_v); });
   return {
-      [self](begin_atom) { begin(self); },
-      [self](cancel_atom) { on_cancel(self); },
-      [self](written_atom) { on_written(self); },
-      [self](caf::tick_atom) {
-        ping(self);
-        yield_seats(self);
-        const auto& server_ping = self->state.server->ping;
-        if (!self->state.answered && server_ping.count() > 0)
-          self->delayed_send(self, std::max<caf::timespan>(server_ping / 4, open_after),
-                             caf::tick_atom_v);
-      },
-      [self](expire_atom) {
-        const auto& now = self->state;
-        if (now.answered) return;
-        if (self->clock().now() - now.arrived < now.server->deadline) return watch_deadline(self);
-        fail(self, net::deadline_exceeded("the request did not finish within "
-                                          + std::to_string(self->state.server->deadline.count())
-                                          + " ms"));
-      },
-      [self](drain_atom) { fail(self, net::draining()); },
-      [self](const token& x) { on_token(self, x); },
-      [self](const preempted& x) { on_preempted(self, x); },
-      [self](const service_ptr& rebuilt) { on_service(self, rebuilt); },
-      [self](const sequence_failed& x) { on_sequence_failed(self, x); },
+      handled_by(self, on_begin),   handled_by(self, on_cancel),
+      handled_by(self, on_written), handled_by(self, on_tick),
+      handled_by(self, on_expire),  handled_by(self, on_drain),
+      handled_by(self, on_token),   handled_by(self, on_preempted),
+      handled_by(self, on_service), handled_by(self, on_sequence_failed),
   };
 }
 

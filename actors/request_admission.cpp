@@ -18,7 +18,7 @@ caf::timespan patience(request_ptr self) {
 net::api_error api_error_of(const caf::error& reason, caf::actor_system& system) {
   if (reason == ec::queue_full || reason == ec::queue_tokens) return net::queue_full(1000);
   if (reason == ec::draining) return net::draining();
-  if (reason == ec::never_fits) return net::no_capacity(system.render(reason));
+  if (reason == ec::never_fits) return net::never_fits(system.render(reason));
   if (reason == ec::device_lost || reason == ec::deadline)
     return net::recovery_failed(system.render(reason));
   return net::internal_error(system.render(reason));
@@ -169,7 +169,10 @@ void on_admitted(request_ptr self, size_t first, uint32_t choices, const admitte
           [=](const prefilled& answer) {
             if (self->state.server->epoch != epoch) return;
             --self->state.open_questions;
-            on_prefilled(self, first, place, wanted, answer);
+            or_fail(self, [&] { on_prefilled(self, first, place, wanted, answer); });
+            for (uint32_t k = 0; k < choices; ++k) // whose turn an error took
+              if (self->state.sequences[first + k].where == phase::prefilling)
+                give_back(self, first + k);
             quit_if_idle(self);
           },
           [=](caf::error& reason) {
@@ -222,7 +225,8 @@ void ask_admission(request_ptr self, size_t first, uint32_t choices, bool resume
           [=](const admitted& place) {
             if (self->state.server->epoch != epoch) return;
             --self->state.open_questions;
-            on_admitted(self, first, choices, place);
+            if (!or_fail(self, [&] { on_admitted(self, first, choices, place); }))
+              for (uint32_t k = 0; k < choices; ++k) give_back(self, first + k);
             quit_if_idle(self);
           },
           [=](caf::error& reason) {

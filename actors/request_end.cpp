@@ -70,8 +70,8 @@ void stop_work(request_ptr self) {
 void fail(request_ptr self, const net::api_error& error, net::request_outcome outcome) {
   auto& st = self->state;
   if (st.answered) return;
-  refuse(self, error);
   report(self, outcome, st.streaming ? 200 : error.status, error.code);
+  refuse(self, error);
   stop_work(self);
   quit_if_idle(self);
 }
@@ -99,10 +99,8 @@ void give_back(request_ptr self, size_t index) {
 }
 
 void speak_and_finish(request_ptr self) {
-  auto& st = self->state;
-  if (st.answered) return;
+  if (self->state.answered) return;
   speak(self);
-  if (st.answered) report(self, net::request_outcome::done, 200, {});
   quit_if_idle(self);
 }
 

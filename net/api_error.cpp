@@ -62,6 +62,10 @@ api_error context_length_exceeded(uint64_t prompt_tokens, uint64_t max_tokens, u
   return bad("context_length_exceeded", std::move(param), std::move(message));
 }
 
+api_error never_fits(std::string message) {
+  return bad("context_length_exceeded", "", std::move(message));
+}
+
 api_error bad_request(std::string message) { return bad("", "", std::move(message)); }
 
 api_error invalid_api_key() {

@@ -36,6 +36,8 @@ api_error unsupported_parameter(std::string param, std::string message);
 /// Names the prompt, the answer asked for, and the context of the model, all in tokens.
 api_error context_length_exceeded(uint64_t prompt_tokens, uint64_t max_tokens, uint64_t context,
                                   std::string param = "messages");
+/// More KV slots or places in a batch than there are when nothing else runs.
+api_error never_fits(std::string message);
 /// Broken framing and the like.
 api_error bad_request(std::string message);
 // 401, 403

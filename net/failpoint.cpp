@@ -19,15 +19,16 @@ struct place {
 };
 
 /// In the order of the enumeration.
-constexpr std::array<place, 9> places{{{"worker.launch", false},
-                                       {"worker.token", true},
-                                       {"worker.epoch_open", false},
-                                       {"shard.launch", false},
-                                       {"shard.token", true},
-                                       {"batch.commit", false},
-                                       {"prefill.chunk", false},
-                                       {"allocator.reserve", false},
-                                       {"link.send", false}}};
+constexpr std::array<place, 10> places{{{"worker.launch", false},
+                                        {"worker.token", true},
+                                        {"worker.epoch_open", false},
+                                        {"shard.launch", false},
+                                        {"shard.token", true},
+                                        {"batch.commit", false},
+                                        {"prefill.chunk", false},
+                                        {"allocator.reserve", false},
+                                        {"request.token", false},
+                                        {"link.send", false}}};
 
 enum class action : uint8_t { crash, hang, delay, error };
 constexpr std::array<std::string_view, 4> actions{"crash", "hang", "delay", "error"};

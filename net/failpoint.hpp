@@ -23,6 +23,7 @@ enum class failpoint : uint8_t {
   batch_commit,      ///< the tokens of an iteration are there; error: it has failed, and runs again
   prefill_chunk,     ///< a chunk of prompts is launched; error: the prefill worker ends
   allocator_reserve, ///< slots are asked for; error: the allocator ends
+  request_token,     ///< a token reaches its request; error: the request ends
   link_send,         ///< a frame leaves a worker process; error: it is lost
 };
 

@@ -1,5 +1,6 @@
 // What strangers send: a clear error, never a 5xx, and the service answers afterwards (issue 2,
 // "Bad input gets").
+#include "net/failpoint.hpp"
 #include "tests/actors/served.hpp"
 #include "tests/net/raw_client.hpp"
 
@@ -95,6 +96,52 @@ TEST_CASE("A prompt over the context names both numbers") {
   CHECK(message.find("500") != std::string::npos);
   CHECK(message.find("33") != std::string::npos);
   CHECK(message.find("512") != std::string::npos);
+}
+
+TEST_CASE("More choices than the pool has room for are refused for good, with the numbers") {
+  auto settings = tiny_settings();
+  settings.kv.bytes =
+      200 * 576; // 576 bytes: 3 layers, 3 KV heads, 16 dims, K and V of 2 bytes each
+  served s{settings};
+  REQUIRE(s.node().server()->slots == 200);
+  const auto ask = [&](const char* n) {
+    return s.post("/v1/completions", R"({"model":"tiny","prompt":")" + std::string(50, 'a')
+                                         + R"(","max_tokens":2,"n":)" + n + "}");
+  };
+  const auto x = ask("8");
+  CHECK(x.status == 400);
+  CHECK(text_at(x.json, "error.code") == "context_length_exceeded");
+  CHECK(text_at(x.json, "error.message").find("wanted, 200 and") != std::string::npos);
+  CHECK(ask("1").status == 200);
+}
+
+TEST_CASE("A2 request actor, crash: it alone gets an error, and all it held is given back") {
+  served s;
+  std::vector<std::string> wanted;
+  for (const auto* prompt : {"one", "and two", "three, in the end"})
+    wanted.push_back(R"({"model":"tiny","prompt":")" + std::string{prompt}
+                     + R"(","max_tokens":40,"ignore_eos":true,"seed":7})");
+  const auto undisturbed = s.post_all("/v1/completions", wanted);
+  {
+    net::arm_failpoint("request.token=0.025:error"); // the 40th of their 120 tokens alone
+    const auto answers = s.post_all("/v1/completions", wanted);
+    net::disarm_failpoints();
+    size_t failed = 0;
+    for (size_t i = 0; i < answers.size(); ++i) {
+      CAPTURE(i);
+      if (answers[i].status == 200) {
+        CHECK(at(answers[i].json, "choices") == at(undisturbed[i].json, "choices"));
+        continue;
+      }
+      ++failed;
+      CHECK(answers[i].status == 500);
+      CHECK(text_at(answers[i].json, "error.code") == "internal_error");
+    }
+    CHECK(failed == 1);
+  }
+  CHECK(eventually([&] { return s.idle(); }));
+  CHECK(s.metric("lamella_failovers_total") == 0);
+  check_alive(s);
 }
 
 TEST_CASE("Routes, methods and types that do not exist are named") {

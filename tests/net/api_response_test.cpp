@@ -148,6 +148,7 @@ TEST_CASE("every row of the error table has its status, type, code and headers")
       {unsupported_parameter("x", "y"), 400, "invalid_request_error", "unsupported_parameter", ""},
       {context_length_exceeded(1, 2, 3), 400, "invalid_request_error", "context_length_exceeded",
        ""},
+      {never_fits("x"), 400, "invalid_request_error", "context_length_exceeded", ""},
       {invalid_api_key(), 401, "authentication_error", "invalid_api_key",
        "www-authenticate: Bearer;"},
       {insufficient_permissions("x"), 403, "permission_error", "insufficient_permissions", ""},
