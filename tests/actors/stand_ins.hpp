@@ -4,7 +4,6 @@
 #include "tests/actors/stage.hpp"
 
 #include <deque>
-#include <functional>
 #include <map>
 #include <set>
 
@@ -131,7 +130,6 @@ struct allocator_book {
   mode does = mode::grants;
   uint32_t next_slot = 1000;
   std::vector<kv_reserve> questions;
-  std::vector<size_t> released_before; ///< each of them
   std::deque<owed<kv_grant>> asked;
   std::vector<sequence_id> released;
 
@@ -158,7 +156,6 @@ inline auto stand_in_allocator(std::shared_ptr<allocator_book> book) {
     return {
         [book, self](const kv_reserve& x) -> caf::result<kv_grant> {
           book->questions.push_back(x);
-          book->released_before.push_back(book->released.size());
           if (book->does == allocator_book::mode::grants) return book->grant_for(x);
           if (book->does == allocator_book::mode::refuses) return caf::make_error(ec::kv_exhausted);
           auto promise = self->make_response_promise<kv_grant>();
@@ -210,17 +207,13 @@ inline auto stand_in_scheduler(std::shared_ptr<scheduler_book> book) {
 struct client_book {
   std::map<sequence_id, std::vector<token>> tokens;
   std::vector<sequence_id> preempted, failed;
-  std::function<void(sequence_id)> on_preempted = [](sequence_id) {};
 };
 
 inline auto stand_in_client(std::shared_ptr<client_book> book) {
   return [book](decode_client_actor::pointer) -> decode_client_actor::behavior_type {
     return {
         [book](const token& x) { book->tokens[x.sequence].push_back(x); },
-        [book](const actors::preempted& x) {
-          book->preempted.push_back(x.sequence);
-          book->on_preempted(x.sequence);
-        },
+        [book](const actors::preempted& x) { book->preempted.push_back(x.sequence); },
         [book](const sequence_failed& x) { book->failed.push_back(x.sequence); },
     };
   };
