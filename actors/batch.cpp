@@ -65,7 +65,7 @@ void stand_up(batch_ptr self) {
   for (const auto& s : gone) {
     self->send(st.config.scheduler, retire{s.member.sequence});
     if (s.evicted || s.steps_back)
-      self->send(s.member.client, preempted{s.member.sequence, s.steps_back});
+      self->send(s.member.client, preempted{s.member.sequence, s.steps_back, back.epoch});
   }
 }
 
@@ -209,7 +209,8 @@ void commit(batch_ptr self, seat& s, sampled_token&& drawn) {
   auto& m = s.member;
   if (!drawn.finite) {
     s.leaving = true;
-    self->send(m.client, sequence_failed{m.sequence, "the logits are not finite"});
+    self->send(m.client, sequence_failed{m.sequence, "the logits are not finite",
+                                         self->state.config.target.epoch});
     return;
   }
   ++m.position;
@@ -269,7 +270,8 @@ void on_failure(batch_ptr self, const iteration_failed& x) {
     for (auto& [number, s] : st.seats) {
       if (s.leaving) continue;
       s.leaving = true;
-      self->send(s.member.client, sequence_failed{s.member.sequence, x.reason});
+      self->send(s.member.client,
+                 sequence_failed{s.member.sequence, x.reason, st.config.target.epoch});
     }
   }
   pump(self);

@@ -280,12 +280,14 @@ struct token {
 struct preempted {
   sequence_id sequence{};
   bool kept = false;
+  uint64_t epoch = 0; ///< of the batch; of an earlier one it is too late
 };
 
 /// The batch cannot go on with this sequence.
 struct sequence_failed {
   sequence_id sequence{};
   std::string reason;
+  uint64_t epoch = 0; ///< as above
 };
 
 /// The sequence is wanted no more; its seat is freed after the iteration that runs. With `tell` it
@@ -362,8 +364,8 @@ LAMELLA_INSPECT(prefill, x.first, x.tokens, x.member, x.runs, x.samplings, x.dra
 LAMELLA_INSPECT(prefilled, x.tokens)
 LAMELLA_INSPECT(prefill_cancel, x.first)
 LAMELLA_INSPECT(token, x.sequence, x.index, x.value, x.reason)
-LAMELLA_INSPECT(preempted, x.sequence, x.kept)
-LAMELLA_INSPECT(sequence_failed, x.sequence, x.reason)
+LAMELLA_INSPECT(preempted, x.sequence, x.kept, x.epoch)
+LAMELLA_INSPECT(sequence_failed, x.sequence, x.reason, x.epoch)
 LAMELLA_INSPECT(batch_leave, x.sequence, x.tell)
 LAMELLA_INSPECT(peer_info, x.seat, x.transport, x.rtt_us, x.bytes)
 LAMELLA_INSPECT(worker_info, x.name, x.role, x.seat, x.state, x.device, x.incarnation, x.host,

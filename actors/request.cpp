@@ -88,14 +88,16 @@ void on_token(request_ptr self, const token& x) {
 void on_sequence_failed(request_ptr self, const sequence_failed& x) {
   const auto& st = self->state;
   const auto index = scheduler::index_of(x.sequence);
-  if (index < st.sequences.size() && st.sequences[index].where == phase::decoding)
+  if (x.epoch == st.server->epoch && index < st.sequences.size()
+      && st.sequences[index].where == phase::decoding)
     fail(self, net::internal_error(x.reason));
 }
 
 void on_preempted(request_ptr self, const preempted& x) {
   auto& st = self->state;
   const auto index = scheduler::index_of(x.sequence);
-  if (st.answered || index >= st.sequences.size() || st.sequences[index].where != phase::decoding)
+  if (st.answered || x.epoch != st.server->epoch || index >= st.sequences.size()
+      || st.sequences[index].where != phase::decoding)
     return;
   if (const auto& blame = st.server->blame)
     blame->stopped(x.sequence, st.stalled && x.kept ? suspect_board::pause::reader

@@ -115,8 +115,8 @@ TEST_CASE_FIXTURE(world, "Every message is the same after a trip through the ser
   check(kv_pull_cancel{stream_id{65536}});
   check(prefill_cancel{seq(3)});
   check(token{seq(3), 5, some_token(), finish::length});
-  check(preempted{seq(3), true});
-  check(sequence_failed{seq(3), "why"});
+  check(preempted{seq(3), true, 7});
+  check(sequence_failed{seq(3), "why", 7});
   check(batch_leave{seq(3), true});
   const peer_info peer{"attention/1", "shm", 12.5, 4096};
   const worker_info worker{"model-0", "model",   "model/0", "live", "host",

@@ -198,7 +198,7 @@ TEST_CASE("A preempted sequence comes back with its tokens, and draws go on wher
   w.prefill_all();
   w.say(1);
   w.say(2);
-  w.tell(preempted{seq(1)});
+  w.tell(preempted{seq(1), false, w.epoch});
   REQUIRE(w.books.scheduler->asked.size() == 2);
   CHECK(w.books.scheduler->asked[1].resumed);
   CHECK(w.books.scheduler->asked[1].prompt_tokens == 13);
@@ -336,7 +336,7 @@ TEST_CASE("A reader that stops gives its seat to others and keeps its KV until i
   CHECK(w.books.batches->left.empty());
   w.advance(6s, 250ms);
   CHECK(w.books.batches->left == std::vector<sequence_id>{seq(1)});
-  w.tell(preempted{seq(1), true});
+  w.tell(preempted{seq(1), true, w.epoch});
   w.advance(10s, 250ms);
   CHECK(w.books.batches->left.size() == 1); // asked for once
   CHECK(w.books.scheduler->asked.size() == 1);
@@ -362,6 +362,24 @@ TEST_CASE("A reader that stops gives its seat to others and keeps its KV until i
   }
 }
 
+TEST_CASE("reliability A3: what a batch of an epoch before says last is not heard") {
+  world w;
+  w.admit_all();
+  w.prefill_all();
+  w.say(1);
+  w.rebuild();
+  w.admit_all();
+  w.prefill_all();
+  REQUIRE(w.books.batches->joined.size() == 1);
+  const auto asked = w.books.scheduler->asked.size();
+  w.tell(preempted{seq(1), false, w.epoch - 1});
+  w.tell(sequence_failed{seq(1), "a device that is gone", w.epoch - 1});
+  CHECK(w.books.scheduler->asked.size() == asked);
+  for (uint32_t i = 3; i < 6; ++i) w.say(i, i == 5 ? finish::length : finish::none);
+  CHECK(w.exchange->status == 200);
+  CHECK(w.exchange->text() == w.text(6));
+}
+
 TEST_CASE("The deadline and refusals become the API's errors") {
   {
     world w;
@@ -374,7 +392,7 @@ TEST_CASE("The deadline and refusals become the API's errors") {
     world w;
     w.admit_all();
     w.prefill_all();
-    w.tell(sequence_failed{seq(1), "the device is gone"});
+    w.tell(sequence_failed{seq(1), "the device is gone", w.epoch});
     CHECK(w.exchange->status == 500);
     CHECK(w.over);
   }
