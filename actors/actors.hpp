@@ -91,10 +91,19 @@ struct batch_join {
 LAMELLA_INSPECT(batch_join, x.sequence, x.client, x.member, x.runs, x.position, x.last, x.generated,
                 x.max_tokens, x.wanted, x.ignore_end, x.history_prompt, x.history_output)
 
-/// BATCH: who sits in it; runs iterations while somebody does.
-using batch_actor = caf::typed_actor<caf::reacts_to<batch_join>, caf::reacts_to<batch_leave>,
-                                     caf::reacts_to<iteration_failed>,
-                                     caf::replies_to<status_atom>::with<uint32_t>>;
+/// KV that was lost is being computed again on that prefill stream, or no more (to batches that
+/// share its processors).
+struct kv_rebuilding {
+  stream_id stream{};
+  bool some = false;
+};
+LAMELLA_INSPECT(kv_rebuilding, x.stream, x.some)
+
+/// BATCH: who sits in it; runs iterations while somebody does. `wake`: it has rested.
+using batch_actor =
+    caf::typed_actor<caf::reacts_to<batch_join>, caf::reacts_to<batch_leave>,
+                     caf::reacts_to<iteration_failed>, caf::reacts_to<kv_rebuilding>,
+                     caf::reacts_to<wake_atom>, caf::replies_to<status_atom>::with<uint32_t>>;
 
 /// The batch of that stream is there (to the global scheduler).
 struct batch_ready {

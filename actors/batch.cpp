@@ -122,7 +122,7 @@ void grow(batch_ptr self, seat& s) {
 /// Can the next iteration be launched before the newest one has answered?
 bool can_run_ahead(const batch_state& st) {
   // An attempt clears the streams before it: the one that runs must not be cleared.
-  if (!st.joining.empty() || st.failures > 0) return false;
+  if (!st.joining.empty() || st.failures > 0 || st.pace.bounded()) return false;
   for (const auto& [number, s] : st.seats)
     if (s.leaving || s.member.wanted.needs_history()
         || s.member.generated + s.in_flight >= s.member.max_tokens
@@ -237,8 +237,10 @@ void on_sampled(batch_ptr self, uint64_t iteration, sampled answer) {
   st.flights.pop_front();
   st.failures = 0;
   st.silence = false;
-  st.deadline.add(self->clock().now() - flight.launched);
-  if (st.config.target.beats) st.config.target.beats->beat(self->clock().now());
+  const auto now = self->clock().now();
+  st.deadline.add(now - flight.launched);
+  st.pace.ran(now.time_since_epoch(), now - flight.launched);
+  if (st.config.target.beats) st.config.target.beats->beat(now);
   if (st.config.target.numbers)
     st.config.target.numbers->iteration(flight.rows.size(), flight.rows.size());
   for (size_t i = 0; i < flight.rows.size(); ++i)
@@ -277,6 +279,15 @@ void on_failure(batch_ptr self, const iteration_failed& x) {
   pump(self);
 }
 
+/// Whether the next iteration has to wait for its time; then it is launched by a wake.
+bool rests(batch_ptr self) {
+  auto& st = self->state;
+  const auto rest = st.pace.rest(self->clock().now().time_since_epoch());
+  if (rest.count() <= 0) return false;
+  if (!std::exchange(st.resting, true)) self->delayed_send(self, caf::timespan{rest}, wake_atom_v);
+  return true;
+}
+
 /// Does whatever can be done now.
 void pump(batch_ptr self) {
   auto& st = self->state;
@@ -286,7 +297,7 @@ void pump(batch_ptr self) {
       sit_down(self, std::move(st.joining.front()));
       st.joining.pop_front();
     }
-    launch_iteration(self);
+    if (!rests(self)) launch_iteration(self);
   }
   if (st.flights.size() == 1 && can_run_ahead(st)) launch_iteration(self);
   if (st.config.target.numbers)
@@ -319,6 +330,7 @@ void on_leave(batch_ptr self, const batch_leave& x) {
 batch_actor::behavior_type batch(batch_actor::stateful_pointer<batch_state> self,
                                  batch_config config) {
   self->state.config = std::move(config);
+  self->state.pace = scheduler::decode_pace{self->state.config.rebuild_percent};
   return {
       [self](const batch_join& x) {
         self->state.joining.push_back(x);
@@ -326,6 +338,14 @@ batch_actor::behavior_type batch(batch_actor::stateful_pointer<batch_state> self
       },
       [self](const batch_leave& x) { on_leave(self, x); },
       [self](const iteration_failed& x) { on_failure(self, x); },
+      [self](const kv_rebuilding& x) {
+        self->state.pace.rebuilds(x.stream, x.some);
+        pump(self);
+      },
+      [self](wake_atom) {
+        self->state.resting = false;
+        pump(self);
+      },
       [self](status_atom) -> caf::result<uint32_t> {
         return static_cast<uint32_t>(self->state.seats.size() + self->state.joining.size());
       },

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "actors/iteration.hpp"
+#include "scheduler/decode_pace.hpp"
 #include "scheduler/iteration_deadline.hpp"
 #include "scheduler/seat_table.hpp"
 
@@ -14,6 +15,8 @@ struct batch_config {
   iteration_target target;
   global_scheduler_actor scheduler;
   uint32_t window_slots = 32; ///< a sequence that runs short of slots gets this many more
+  /// Of the time, while lost KV is computed again on processors that this batch uses; 100: all.
+  uint32_t rebuild_percent = 100;
 };
 
 struct batch_state {
@@ -45,12 +48,15 @@ struct batch_state {
   uint32_t failures = 0; ///< iterations failed in a row
   bool silence = false;  ///< of one of these nobody has said why
   scheduler::iteration_deadline deadline;
+  scheduler::decode_pace pace;
+  bool resting = false; ///< a wake is under way
   const char* name = "batch";
 };
 
 /// Requests join and leave between iterations. While membership stands still and no row needs to
 /// know what was drawn before it, the next iteration is launched before this one has answered, so
-/// that the devices never wait for an actor (decision 20).
+/// that the devices never wait for an actor (decision 20). While lost KV is computed again beside
+/// it, it rests between iterations.
 batch_actor::behavior_type batch(batch_actor::stateful_pointer<batch_state> self,
                                  batch_config config);
 

@@ -253,6 +253,8 @@ struct prefill {
   std::vector<sampling> samplings;            ///< per choice
   std::vector<uint32_t> draws;                ///< per choice: index of the token to be drawn
   std::vector<std::vector<logit_edit>> edits; ///< per choice
+  bool rebuild = false;                       ///< its KV was lost: it had answered with these
+  uint32_t slack_ms = ~0u;                    ///< of a rebuild: to the deadline of its request
 };
 
 struct prefilled {
@@ -360,7 +362,8 @@ LAMELLA_INSPECT(admit, x.first, x.choices, x.prompt_tokens, x.resumed, x.has_kv)
 LAMELLA_INSPECT(admitted, x.batch, x.prefill_worker, x.holdings)
 LAMELLA_INSPECT(withdraw, x.first)
 LAMELLA_INSPECT(retire, x.sequence)
-LAMELLA_INSPECT(prefill, x.first, x.tokens, x.member, x.runs, x.samplings, x.draws, x.edits)
+LAMELLA_INSPECT(prefill, x.first, x.tokens, x.member, x.runs, x.samplings, x.draws, x.edits,
+                x.rebuild, x.slack_ms)
 LAMELLA_INSPECT(prefilled, x.tokens)
 LAMELLA_INSPECT(prefill_cancel, x.first)
 LAMELLA_INSPECT(token, x.sequence, x.index, x.value, x.reason)

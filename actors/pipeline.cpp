@@ -69,8 +69,8 @@ public:
     }
     make_allocator();
     make_scheduler();
-    make_prefill_workers();
     make_batches();
+    make_prefill_workers();
     publish();
     return std::move(result_);
   }
@@ -245,6 +245,8 @@ private:
     for (uint32_t i = 0; i < pool.members; ++i) {
       prefill_worker_config c{target_of(scheduler::prefill_streams + i),
                               options_.batching.prefill_chunk_tokens};
+      c.rebuild_percent = options_.recovery.rebuild_percent;
+      if (bounds_decoding()) c.decode_beside = batches_;
       const auto replica = places_.at(c.target.stream);
       const auto own = replica < own_kv_.size() ? own_kv_[replica] : prefill_kv{};
       if (own.source) {
@@ -261,10 +263,18 @@ private:
     }
   }
 
+  /// Whether batches rest while lost KV is computed again: not where that costs them nothing, nor
+  /// where only some requests have lost theirs and the others go on.
+  bool bounds_decoding() const {
+    return options_.pools.prefill_beside_decode() && !by_request_
+           && options_.recovery.decode_percent < 100;
+  }
+
   void make_batches() {
+    const auto share = scheduler::share_of_batch(options_.recovery.decode_percent, batches_count_);
     for (uint32_t j = 0; j < batches_count_; ++j) {
       batches_.push_back(
-          keep(parent_->spawn(batch, batch_config{target_of(j), scheduler_, window_slots})));
+          keep(parent_->spawn(batch, batch_config{target_of(j), scheduler_, window_slots, share})));
       parent_->send(scheduler_, batch_ready{stream_id{j}, batches_.back()});
     }
   }

@@ -1,6 +1,7 @@
 #include "actors/prefill_worker.hpp"
 
 #include "actors/prefill_pulls.hpp"
+#include "actors/prefill_rebuilds.hpp"
 #include "net/failpoint.hpp"
 
 #include <spdlog/spdlog.h>
@@ -61,8 +62,20 @@ void withdraw(prefill_ptr self, sequence_id first) {
   st.plan->remove(first);
   if (j.seat) st.seats.leave(*j.seat);
   j.seat.reset();
-  std::erase(st.waiting, first);
   free_slots(st, j);
+}
+
+/// Puts a job where its turn is; `again`: it has had it and failed.
+void enqueue(prefill_ptr self, sequence_id first, bool again) {
+  auto& st = self->state;
+  const auto& j = st.jobs.at(first);
+  const auto tokens = static_cast<uint32_t>(j.what.tokens.size());
+  if (j.what.rebuild)
+    st.plan->add(scheduler::rebuild_entry{first, tokens, j.came, j.deadline});
+  else if (again)
+    st.plan->add_first(first, tokens);
+  else
+    st.plan->add(first, tokens);
 }
 
 bool runs(const prefill_worker_state& st, sequence_id first) {
@@ -85,7 +98,7 @@ void settle(prefill_ptr self, sequence_id first) {
                  static_cast<uint64_t>(first), j.failures, self->system().render(j.failure));
     j.failure = caf::error{};
     j.result.reset();
-    st.waiting.push_front(first);
+    enqueue(self, first, true);
     return;
   }
   if (!j.cancelled && j.failure && is_silence(j.failure)) {
@@ -95,6 +108,7 @@ void settle(prefill_ptr self, sequence_id first) {
   }
   auto node = st.jobs.extract(first);
   auto& over = node.mapped();
+  if (over.what.rebuild) rebuild_ended(self, over);
   if (over.cancelled)
     over.promise.deliver(caf::make_error(ec::cancelled));
   else if (over.failure)
@@ -134,7 +148,9 @@ void on_sampled(prefill_ptr self, sampled answer) {
   st.current.reset();
   st.failures = 0;
   st.silence = false;
-  if (st.config.target.beats) st.config.target.beats->beat(self->clock().now());
+  const auto now = self->clock().now();
+  if (st.config.target.beats) st.config.target.beats->beat(now);
+  announce_rebuild(st, flight.launch.tokens.size(), now - flight.launched);
   if (st.config.target.numbers)
     st.config.target.numbers->iteration(flight.launch.tokens.size(), flight.pieces.size());
   size_t next = 0;
@@ -215,31 +231,28 @@ void on_failure(prefill_ptr self, const iteration_failed& x) {
   pump(self);
 }
 
-/// Gives waiting prompts slots of our own, in the order they came.
-void take_slots(prefill_worker_state& st) {
-  while (!st.waiting.empty()) {
-    auto& j = st.jobs.at(st.waiting.front());
-    const auto tokens = static_cast<uint32_t>(j.what.tokens.size());
-    auto taken = st.slots->take(tokens);
-    if (!taken) return;
-    j.slots = std::move(*taken);
-    st.plan->add(st.waiting.front(), tokens);
-    st.waiting.pop_front();
-  }
+/// Gives a prompt slots of our own, all at once.
+bool take_slots(prefill_worker_state& st, sequence_id first, uint32_t tokens) {
+  auto taken = st.slots->take(tokens);
+  if (taken) st.jobs.at(first).slots = std::move(*taken);
+  return taken.has_value();
 }
 
 void pump(prefill_ptr self) {
   auto& st = self->state;
   if (st.current || st.cut) return;
-  if (st.config.own) take_slots(st);
-  auto pieces = st.plan->next(prompts_per_iteration);
+  const auto now = self->clock().now();
+  auto pieces = st.plan->next(prompts_per_iteration, now.time_since_epoch(),
+                              [&](sequence_id first, uint32_t tokens) {
+                                return !st.config.own || take_slots(st, first, tokens);
+                              });
   if (pieces.empty()) return;
   if (!st.config.own)
     std::stable_sort(pieces.begin(), pieces.end(), [&](const auto& a, const auto& b) {
       return st.jobs.at(a.sequence).what.member < st.jobs.at(b.sequence).what.member;
     });
   auto x = compose(self, pieces);
-  st.current.emplace(prefill_worker_state::flight{std::move(x), std::move(pieces)});
+  st.current.emplace(prefill_worker_state::flight{std::move(x), now, std::move(pieces)});
   start(self);
   if (st.config.own) begin_layered(self);
 }
@@ -257,12 +270,9 @@ caf::result<prefilled> on_prefill(prefill_ptr self, const prefill& x) {
   auto& j = st.jobs[x.first];
   j.what = x;
   j.promise = promise;
-  if (st.config.own) {
-    j.mode = scheduler::pull_mode_of(tokens, st.config.own->serialize_below);
-    st.waiting.push_back(x.first);
-  } else {
-    st.plan->add(x.first, tokens);
-  }
+  if (st.config.own) j.mode = scheduler::pull_mode_of(tokens, st.config.own->serialize_below);
+  if (x.rebuild) rebuild_began(self, j);
+  enqueue(self, x.first, false);
   pump(self);
   return promise;
 }
@@ -281,7 +291,7 @@ void on_cancel(prefill_ptr self, sequence_id first) {
 prefill_worker_actor::behavior_type prefill_worker(prefill_ptr self, prefill_worker_config config) {
   auto& st = self->state;
   st.config = std::move(config);
-  st.plan.emplace(st.config.chunk_tokens);
+  st.plan.emplace(st.config.chunk_tokens, st.config.rebuild_percent);
   if (st.config.own) {
     st.slots.emplace(st.config.own->slots);
     st.fences.resize(st.config.own->shards.size());

@@ -6,7 +6,6 @@
 #include "scheduler/pull_plan.hpp"
 #include "scheduler/seat_table.hpp"
 
-#include <deque>
 #include <map>
 
 namespace lamella::actors {
@@ -24,6 +23,8 @@ struct prefill_worker_config {
   iteration_target target;
   uint32_t chunk_tokens = 512; ///< per iteration, over all prompts in it
   std::optional<prefill_own_kv> own = std::nullopt;
+  uint32_t rebuild_percent = 70;            ///< of an iteration, while new prompts wait as well
+  std::vector<batch_actor> decode_beside{}; ///< batches that are to know of rebuilds
 };
 
 struct prefill_worker_state {
@@ -32,6 +33,7 @@ struct prefill_worker_state {
     caf::typed_response_promise<prefilled> promise;
     std::optional<uint32_t> seat;
     bool cancelled = false;
+    std::chrono::nanoseconds came{0}, deadline{0}; ///< of a rebuild, by the actors' clock
     // Own KV alone:
     scheduler::pull_mode mode = scheduler::pull_mode::serialized;
     std::vector<slot_run> slots;         ///< of the worker, while it computes
@@ -54,15 +56,22 @@ struct prefill_worker_state {
   std::optional<scheduler::prefill_plan> plan;
   scheduler::seat_table seats;
   std::map<sequence_id, job> jobs;
-  std::deque<sequence_id> waiting;           ///< for slots of our own
   std::optional<scheduler::slot_pool> slots; ///< of our own KV
   std::vector<uint64_t> fences;              ///< by shard: pulls whose slots may be in use again
   std::map<uint64_t, pull_state> pulls;      ///< under way, by number
   uint64_t pull_number = 0, pulls_cancelled = 0; ///< newest numbers
   bool cut = false; ///< a link is: nothing begins any more, the pipeline is about to be rebuilt
+  /// Lost KV that is computed again: since the first of them came, until none is left.
+  struct rebuild_watch {
+    uint32_t waiting = 0;             ///< sequences
+    uint64_t prompts = 0, tokens = 0; ///< told
+    bool announced = false;
+    caf::actor_clock::time_point since;
+  } rebuilds;
   /// The iteration that runs, if one does.
   struct flight {
     iteration_launch launch;
+    caf::actor_clock::time_point launched;
     std::vector<scheduler::prefill_piece> pieces; ///< in the order of the launch's spans
   };
   std::optional<flight> current;

@@ -1,6 +1,7 @@
 #include "actors/request_admission.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace lamella::actors {
 
@@ -12,6 +13,16 @@ using seconds = std::chrono::duration<double>;
 /// The requester's own patience is the deadline; questions only outlive it a little.
 caf::timespan patience(request_ptr self) {
   return self->state.server->deadline + std::chrono::seconds{30};
+}
+
+/// Milliseconds to the deadline.
+uint32_t slack_of(request_ptr self) {
+  using std::chrono::milliseconds;
+  const auto& st = self->state;
+  const auto rest = st.arrived + st.server->deadline - self->clock().now();
+  return static_cast<uint32_t>(
+      std::clamp<int64_t>(std::chrono::duration_cast<milliseconds>(rest).count(), 0,
+                          std::numeric_limits<uint32_t>::max()));
 }
 
 /// An error between actors in the words of the API.
@@ -149,6 +160,9 @@ void on_admitted(request_ptr self, size_t first, uint32_t choices, const admitte
   }
   for (uint32_t k = 0; k < choices; ++k) st.sequences[first + k].has_kv = false;
   prefill x;
+  x.rebuild =
+      st.sequences[first].recovery != nullptr && !st.sequences[first].text->tokens().empty();
+  if (x.rebuild) x.slack_ms = slack_of(self);
   x.first = st.sequence(first);
   x.tokens = tokens_of(st, first);
   x.member = place.holdings.front().member;

@@ -37,6 +37,7 @@ system_config::system_config(size_t threads) {
   add_message_type<prefill>("lamella::prefill");
   add_message_type<prefilled>("lamella::prefilled");
   add_message_type<prefill_cancel>("lamella::prefill_cancel");
+  add_message_type<kv_rebuilding>("lamella::kv_rebuilding");
   add_message_type<token>("lamella::token");
   add_message_type<preempted>("lamella::preempted");
   add_message_type<sequence_failed>("lamella::sequence_failed");

@@ -324,6 +324,16 @@ void add_operations(table& t) {
       "recovery.max_pause_seconds", reload::live, second / 10, 3600 * second,
       "Pause of a stream that raises an alarm; it never ends a request.",
       [](settings & s) -> auto& { return s.recovery.max_pause; });
+  t.integer(
+      "recovery.decode_percent", reload::restart, 1, 100,
+      "Share of the time in which requests that are back decode while the KV of others, lost with "
+      "a "
+      "shard, is computed again on the same processors; 100 lets both compete.",
+      [](settings & s) -> auto& { return s.recovery.decode_percent; });
+  t.integer(
+      "recovery.rebuild_percent", reload::restart, 1, 99,
+      "Share of a prefill iteration for KV that is computed again while new prompts wait.",
+      [](settings & s) -> auto& { return s.recovery.rebuild_percent; });
   t.plain(
       "chaos.enabled", option_kind::boolean, reload::restart,
       "Allows `lamella chaos` to injure workers of this server.",

@@ -127,6 +127,12 @@ struct pools_settings {
                && prefill.placement != placement::in_process && !attention.parity);
   }
 
+  /// Whether prompts run where batches do: on the model replicas, or on processors of one machine.
+  bool prefill_beside_decode() const {
+    return !prefill.has_seats()
+           || (prefill.placement != placement::remote && model.placement != placement::remote);
+  }
+
   /// Does any pool live there?
   bool any(config::placement where) const {
     return model.placement == where || attention.placement == where || prefill.placement == where;
@@ -199,7 +205,9 @@ struct health_settings {
 
 struct recovery_settings {
   milliseconds max_pause{
-      2'000}; ///< `max_pause_seconds`; beyond it an alarm, never an ended request
+      2'000};                   ///< `max_pause_seconds`; beyond it an alarm, never an ended request
+  uint32_t decode_percent = 20; ///< of the time, beside a rebuild on the same processors
+  uint32_t rebuild_percent = 70; ///< of a prefill iteration, beside new prompts
 };
 
 struct chaos_settings {

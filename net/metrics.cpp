@@ -175,6 +175,10 @@ void metrics::request_lost(std::string_view role) {
 
 void metrics::request_poisoned() { impl_->poisoned.Increment(); }
 
+void metrics::kv_rebuilt(uint64_t tokens) {
+  impl_->kv_rebuilt_tokens.Increment(static_cast<double>(tokens));
+}
+
 void metrics::request_recovered(std::string_view method) {
   impl_->recovered.Add({{"method", text(method)}}).Increment();
 }

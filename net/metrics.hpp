@@ -105,6 +105,8 @@ public:
   void failover(std::string_view role, std::string_view cause);
   void request_lost(std::string_view role);
   void request_recovered(std::string_view method);
+  /// Tokens of a sequence whose lost K and V were computed again.
+  void kv_rebuilt(uint64_t tokens);
   void request_poisoned();
   void recovery_pause(std::string_view role, std::string_view method, double seconds);
   void link_bytes(std::string_view peer_role, std::string_view transport, uint64_t bytes);

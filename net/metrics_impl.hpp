@@ -139,6 +139,10 @@ struct metrics::impl {
       histograms("lamella_recovery_pause_seconds", "Pause of a request caused by a loss.");
   Family<Gauge>& kv_usage = gauges("lamella_kv_usage_ratio", "Share of KV slots in use, 0 to 1.");
   Family<Gauge>& kv_slots = gauges("lamella_kv_slots", "KV slots by state.");
+  Counter& kv_rebuilt_tokens =
+      counters("lamella_kv_rebuilt_tokens_total",
+               "Tokens whose lost K and V were computed again by the model.")
+          .Add(Labels{});
   Counter& kv_pulled_bytes =
       counters("lamella_kv_pulled_bytes_total",
                "Bytes of K and V that shards have pulled from prefill workers.")

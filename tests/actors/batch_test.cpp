@@ -15,8 +15,9 @@ struct world : stage {
   decode_client_actor listener;
   batch_actor batch_;
 
-  world() {
+  explicit world(uint32_t rebuild_percent = 100) {
     auto& c = config;
+    c.rebuild_percent = rebuild_percent;
     c.target.stream = stream_id{0};
     c.target.replica = spawn(stand_in_replica(replica));
     c.target.shards = {spawn(stand_in_shard(shard)), spawn(stand_in_shard(shard))};
@@ -398,6 +399,52 @@ TEST_CASE("V-M14 any order of delivery gives each sequence its own tokens, gaple
       CHECK(std::count(w.scheduler->retired.begin(), w.scheduler->retired.end(), seq(r)) == 1);
     }
   }
+}
+
+TEST_CASE("L-M26 while lost KV is computed again, iterations take their share of the time alone") {
+  world w{20};
+  const auto order = [&](bool some) {
+    caf::anon_send(w.batch_, kv_rebuilding{stream_id{scheduler::prefill_streams}, some});
+    w.settle();
+  };
+  const auto pass = [&](int ms) { w.advance(std::chrono::milliseconds{ms}); };
+  order(true);
+  w.join(w.joining(1));
+  REQUIRE(w.replica->launches.size() == 1); // nothing is launched ahead
+  pass(10);
+  w.answer(1);
+  CHECK(w.tokens(1) == 1); // at once, for the client
+  w.join(w.joining(2));    // sits down during the rest
+  pass(39);
+  CHECK(w.replica->launches.size() == 1);
+  pass(1);
+  REQUIRE(w.replica->launches.size() == 2);
+  CHECK(w.launched(2).spans.size() == 2);
+  pass(30);
+  w.answer(2);
+  CHECK(w.replica->launches.size() == 2);
+  // Nothing is left to compute again: it goes on at once, and ahead; the wake finds nothing to do.
+  pass(5);
+  order(false);
+  CHECK(w.replica->launches.size() == 4);
+  pass(1000);
+  CHECK(w.replica->launches.size() == 4);
+  w.answer(3);
+  w.answer(4);
+  CHECK(w.replica->launches.size() == 6);
+}
+
+TEST_CASE("L-M26 a sequence leaves a batch that rests, and who waits for it is not kept waiting") {
+  world w{1};
+  caf::anon_send(w.batch_, kv_rebuilding{stream_id{scheduler::prefill_streams}, true});
+  w.join(w.joining(1));
+  w.advance(std::chrono::milliseconds{20});
+  w.answer(1);
+  w.leave(1);
+  CHECK(w.kv->released == std::vector<sequence_id>{seq(1)});
+  CHECK(w.scheduler->retired == std::vector<sequence_id>{seq(1)});
+  w.advance(scheduler::decode_pace::rest_max + std::chrono::milliseconds{1});
+  CHECK(w.replica->launches.size() == 1); // nobody is there
 }
 
 } // namespace lamella::actors::test

@@ -107,7 +107,10 @@ TEST_CASE_FIXTURE(world, "Every message is the same after a trip through the ser
   p.samplings = {some_sampling()};
   p.draws = {4};
   p.edits = {{{8, 1.5f, -0.25f}}};
+  p.rebuild = true;
+  p.slack_ms = 77;
   check(p);
+  check(kv_rebuilding{stream_id{65536}, true});
   check(prefilled{{some_token()}});
   check(kv_pull{stream_id{65536}, 3, 9, {{5, 6}}, true});
   check(kv_offer{stream_id{65536}, 3, 9, 1, {{5, 6}}, 12});

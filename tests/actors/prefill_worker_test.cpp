@@ -8,6 +8,7 @@ struct world : stage {
   std::shared_ptr<replica_book> replica = std::make_shared<replica_book>();
   std::shared_ptr<shard_book> shard = std::make_shared<shard_book>();
   std::shared_ptr<allocator_book> kv = std::make_shared<allocator_book>();
+  std::shared_ptr<std::vector<bool>> beside = std::make_shared<std::vector<bool>>();
   prefill_worker_actor worker;
 
   explicit world(uint32_t chunk = 8) {
@@ -17,6 +18,7 @@ struct world : stage {
     c.target.shards = {spawn(stand_in_shard(shard))};
     c.target.allocator = spawn(stand_in_allocator(kv));
     c.chunk_tokens = chunk;
+    c.decode_beside = {spawn(stand_in_batch(beside))};
     worker = spawn(prefill_worker, std::move(c));
     settle();
   }
@@ -170,6 +172,60 @@ TEST_CASE("Any order of delivery answers every prompt once, with its own tokens"
         CHECK(x.value.tokens.at(k).token == token_for(r, k, 0));
     }
   }
+}
+
+TEST_CASE(
+    "L-M26 what lost its KV is computed again, the shortest first, and batches know meanwhile") {
+  world w{16};
+  const auto fresh = w.offer(world::prompt(1, 30));
+  CHECK(w.beside->empty()); // a new prompt is none
+  const auto rebuild = [&](uint64_t request, uint32_t tokens) {
+    auto x = world::prompt(request, tokens);
+    x.rebuild = true;
+    return w.offer(std::move(x));
+  };
+  const auto a = rebuild(2, 40), b = rebuild(3, 5), c = rebuild(4, 6);
+  CHECK(*w.beside == std::vector<bool>{true});
+  w.answer(1);
+  // Seven tenths of an iteration, in the order of length; the rest is for the new prompt.
+  const auto& x = w.replica->launch_of(2);
+  CHECK(x.tokens.size() == 16);
+  REQUIRE(x.spans.size() == 4);
+  CHECK(x.tokens[0] == 300);
+  CHECK(x.tokens[5] == 400);
+  CHECK(x.tokens[11] == 200);
+  CHECK(x.tokens[12] == 116);
+  w.answer(2);
+  CHECK(b->value.tokens.at(0).token == token_for(3, 0, 0));
+  CHECK(c->value.tokens.at(0).token == token_for(4, 0, 0));
+  CHECK_FALSE(a->came);
+  CHECK(*w.beside == std::vector<bool>{true}); // one is left
+  for (uint64_t i = 3; !a->came; ++i) w.answer(i);
+  CHECK(a->value.tokens.at(0).token == token_for(2, 0, 0));
+  CHECK(*w.beside == std::vector<bool>{true, false});
+  CHECK(fresh->came); // it had its share
+  // Whoever is not wanted any more is waited for no longer.
+  const auto gone = rebuild(5, 40);
+  CHECK(*w.beside == std::vector<bool>{true, false, true});
+  caf::anon_send(w.worker, prefill_cancel{seq(5)});
+  w.settle();
+  w.answer(w.replica->launches.back().iteration);
+  CHECK(gone->error == ec::cancelled);
+  CHECK(*w.beside == std::vector<bool>{true, false, true, false});
+}
+
+TEST_CASE("L-M26 a rebuild that fails for good keeps no batch waiting") {
+  world w;
+  auto x = world::prompt(1, 4);
+  x.rebuild = true;
+  const auto answer = w.offer(std::move(x));
+  for (uint32_t i = 0; i < attempts_max; ++i) {
+    CHECK(*w.beside == std::vector<bool>{true});
+    w.replica->fail(1);
+    w.settle();
+  }
+  CHECK(answer->error == ec::device_lost);
+  CHECK(*w.beside == std::vector<bool>{true, false});
 }
 
 } // namespace lamella::actors::test

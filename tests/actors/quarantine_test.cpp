@@ -17,6 +17,8 @@ auto stand_in_batch(std::vector<sequence_id>* told_to_leave) {
           told_to_leave->push_back(x.sequence);
         },
         [](const iteration_failed&) {},
+        [](const kv_rebuilding&) {},
+        [](wake_atom) {},
         [](status_atom) -> caf::result<uint32_t> { return uint32_t{0}; },
     };
   };

@@ -32,6 +32,7 @@ struct world : stage {
   request_actor request_;
   bool over = false;
   uint64_t epoch = 0;
+  std::string lost_role; ///< of the next pipeline
   net::outside_world outside;
 
   explicit world(const std::string& more = {}, uint32_t max_tokens = 6)
@@ -51,6 +52,7 @@ struct world : stage {
     auto s = std::make_shared<actors::service>(tiny_service());
     s->epoch = ++epoch;
     s->world = outside;
+    s->lost_role = lost_role;
     s->scheduler = spawn(stand_in_scheduler(books.scheduler));
     s->allocator = spawn(stand_in_allocator(books.kv));
     s->prefill_workers.push_back(spawn([book = books.prefills](prefill_worker_actor::pointer self)
@@ -72,6 +74,8 @@ struct world : stage {
               [book](const batch_join& x) { book->joined.push_back(x); },
               [book](const batch_leave& x) { book->left.push_back(x.sequence); },
               [](const iteration_failed&) {},
+              [](const kv_rebuilding&) {},
+              [](wake_atom) {},
               [](status_atom) -> caf::result<uint32_t> { return uint32_t{0}; },
           };
         }));
@@ -244,6 +248,29 @@ TEST_CASE("A rebuilt pipeline runs the request again from its tokens, in every s
     CHECK(w.exchange->text() == w.text(6));
     CHECK(w.over);
   }
+}
+
+TEST_CASE(
+    "L-M26 lost KV of a sequence that has answered is a rebuild, whatever else runs again is not") {
+  world w;
+  w.lost_role = "attention";
+  w.admit_all();
+  CHECK_FALSE(w.books.prefills->asked.at(0).rebuild);
+  w.rebuild(); // it has no token yet: a new prompt like others
+  w.admit_all();
+  CHECK_FALSE(w.books.prefills->asked.at(0).rebuild);
+  w.prefill_all();
+  w.say(1);
+  w.tell(preempted{seq(1)});
+  w.admit_all();
+  CHECK_FALSE(w.books.prefills->asked.at(1).rebuild); // slots were short: others go on as they were
+  w.prefill_all();
+  w.advance(std::chrono::seconds{1});
+  w.rebuild();
+  w.admit_all();
+  const auto& again = w.books.prefills->asked.at(0);
+  CHECK(again.rebuild);
+  CHECK(again.slack_ms == tiny_service().deadline.count() - 1000);
 }
 
 TEST_CASE("A client that leaves gives back what was got, in every state") {

@@ -219,4 +219,18 @@ inline auto stand_in_client(std::shared_ptr<client_book> book) {
   };
 }
 
+/// A batch that writes down what it is told of rebuilds.
+inline auto stand_in_batch(std::shared_ptr<std::vector<bool>> told) {
+  return [told](batch_actor::pointer) -> batch_actor::behavior_type {
+    return {
+        [](const batch_join&) {},
+        [](const batch_leave&) {},
+        [](const iteration_failed&) {},
+        [told](const kv_rebuilding& x) { told->push_back(x.some); },
+        [](wake_atom) {},
+        [](status_atom) -> caf::result<uint32_t> { return uint32_t{0}; },
+    };
+  };
+}
+
 } // namespace lamella::actors::test

@@ -54,6 +54,7 @@ TEST_CASE("all families are there from the first scrape, with these names and ty
            "lamella_iteration_seconds histogram\n"
            "lamella_kv_pull_seconds histogram\n"
            "lamella_kv_pulled_bytes_total counter\n"
+           "lamella_kv_rebuilt_tokens_total counter\n"
            "lamella_kv_slots gauge\n"
            "lamella_kv_usage_ratio gauge\n"
            "lamella_link_bytes_total counter\n"

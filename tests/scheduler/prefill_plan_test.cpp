@@ -88,3 +88,149 @@ TEST_CASE("a prompt that was begun can be dropped too") {
   CHECK(plan.remove(id(1)));
   CHECK(plan.empty());
 }
+
+namespace {
+
+using std::chrono::nanoseconds;
+using std::chrono::seconds;
+
+/// The sequences of the next iterations, one prompt each, until nothing waits.
+std::vector<uint64_t> order_of(prefill_plan& plan, nanoseconds now = {}) {
+  std::vector<uint64_t> order;
+  while (!plan.empty()) {
+    const auto pieces = plan.next(1, now);
+    REQUIRE(pieces.size() == 1);
+    if (pieces[0].last) order.push_back(static_cast<uint64_t>(request_of(pieces[0].sequence)));
+  }
+  return order;
+}
+
+} // namespace
+
+TEST_CASE("L-M26 the shortest rebuild goes first, equal ones as they came") {
+  prefill_plan plan{10};
+  const uint32_t tokens[] = {30, 7, 30, 12, 7};
+  for (uint64_t i = 0; i < 5; ++i)
+    plan.add(rebuild_entry{id(i + 1), tokens[i], nanoseconds{static_cast<int64_t>(i)}});
+  CHECK(order_of(plan) == std::vector<uint64_t>{2, 5, 4, 1, 3});
+}
+
+TEST_CASE("L-M26 a near deadline goes before a short rebuild") {
+  prefill_plan plan{10};
+  plan.add(rebuild_entry{id(1), 5, {}, seconds{600}});
+  plan.add(rebuild_entry{id(2), 50, {}, seconds{30}});
+  plan.add(rebuild_entry{id(3), 70, {}, seconds{5}});
+  plan.add(rebuild_entry{id(4), 40, {}, seconds{59}});
+  CHECK(order_of(plan) == std::vector<uint64_t>{3, 4, 2, 1});
+}
+
+TEST_CASE("L-M26 a rebuild that has waited long enough is not overtaken by short ones") {
+  for (const bool long_enough : {false, true}) {
+    prefill_plan plan{10};
+    plan.add(rebuild_entry{id(1), 100, seconds{1}});
+    plan.add(rebuild_entry{id(2), 90, seconds{2}});
+    plan.add(rebuild_entry{id(3), 5, seconds{3}});
+    const auto now = seconds{2} + prefill_plan::patience - nanoseconds{long_enough ? 0 : 1};
+    CHECK(order_of(plan, now)
+          == (long_enough ? std::vector<uint64_t>{1, 2, 3} : std::vector<uint64_t>{1, 3, 2}));
+  }
+}
+
+TEST_CASE("L-M26 rebuilds and new prompts share an iteration; neither waits for all of the other") {
+  prefill_plan plan{100, 70};
+  for (uint64_t i = 1; i <= 4; ++i) plan.add(id(i), 40);
+  for (uint64_t i = 11; i <= 14; ++i) plan.add(rebuild_entry{id(i), 60, {}});
+  const auto tokens_of = [](const auto& pieces, bool rebuilds) {
+    uint32_t total = 0;
+    for (const auto& x : pieces)
+      if ((static_cast<uint64_t>(request_of(x.sequence)) > 10) == rebuilds) total += x.tokens;
+    return total;
+  };
+  for (int i = 0; i < 3; ++i) {
+    const auto pieces = plan.next(64);
+    CHECK(tokens_of(pieces, true) == 70);
+    CHECK(tokens_of(pieces, false) == 30);
+  }
+  CHECK(plan.rebuild_tokens() == 30);
+  CHECK(tokens_of(plan.next(64), false) == 70); // what rebuilds leave
+  // And the other way round; the number of prompts leaves room for both, too.
+  prefill_plan other{100, 70};
+  other.add(id(1), 10);
+  for (uint64_t i = 11; i <= 20; ++i) other.add(rebuild_entry{id(i), 20, {}});
+  const auto pieces = other.next(3);
+  CHECK(tokens_of(pieces, true) == 40);
+  CHECK(tokens_of(pieces, false) == 10);
+  CHECK(tokens_of(other.next(64), true) == 100);
+}
+
+TEST_CASE("L-M26 what may not begin holds back what comes after it, and what has begun goes on") {
+  prefill_plan plan{10};
+  uint32_t room = 100;
+  const auto begins = [&](sequence_id, uint32_t tokens) {
+    if (tokens > room) return false;
+    room -= tokens;
+    return true;
+  };
+  plan.add(id(1), 60);
+  plan.add(id(2), 50);
+  plan.add(id(3), 5);
+  CHECK(plan.next(7, {}, begins).size() == 1);
+  CHECK(room == 40); // asked once
+  plan.add(rebuild_entry{id(4), 45, {}});
+  for (int i = 0; i < 5; ++i) {
+    const auto pieces = plan.next(7, {}, begins);
+    REQUIRE(pieces.size() == 1);
+    CHECK(pieces[0].sequence == id(1)); // neither the rebuild nor the short one behind it
+  }
+  CHECK(plan.next(7, {}, begins).empty());
+  room = 100;
+  CHECK(plan.next(7, {}, begins).size() == 2);
+}
+
+TEST_CASE(
+    "L-M26 rebuilds and new prompts in any order: each token once, and nobody waits for ever") {
+  for (uint64_t seed = 1; seed <= 100; ++seed) {
+    CAPTURE(seed);
+    lamella::tests::splitmix random{seed};
+    const auto chunk = static_cast<uint32_t>(2 + random.below(60));
+    const auto prompts_max = static_cast<uint32_t>(2 + random.below(7));
+    prefill_plan plan{chunk, static_cast<uint32_t>(1 + random.below(99))};
+    uint32_t room = 200;
+    std::map<sequence_id, uint32_t> tokens, done;
+    uint64_t next = 1, left = 0, idle = 0;
+    nanoseconds now{0};
+    for (int step = 0; step < 200 || !plan.empty(); ++step, now += seconds{1}) {
+      if (step < 200 && random.below(2) == 0) {
+        const auto count = static_cast<uint32_t>(1 + random.below(170));
+        tokens[id(next)] = count;
+        left += count;
+        if (random.below(2) == 0)
+          plan.add(rebuild_entry{id(next), count, now, now + seconds{random.below(100)}});
+        else
+          plan.add(id(next), count);
+        ++next;
+      }
+      const auto pieces = plan.next(prompts_max, now, [&](sequence_id, uint32_t count) {
+        const bool fits = count <= room;
+        if (fits) room -= count;
+        return fits;
+      });
+      uint32_t total = 0;
+      for (const auto& x : pieces) {
+        CHECK(x.position == done[x.sequence]);
+        done[x.sequence] += x.tokens;
+        CHECK(x.last == (done[x.sequence] == tokens[x.sequence]));
+        if (x.last) room += tokens[x.sequence];
+        total += x.tokens;
+      }
+      CHECK(total <= chunk);
+      CHECK(pieces.size() <= prompts_max);
+      left -= total;
+      CHECK(plan.waiting_tokens() == left);
+      idle = total == 0 && left > 0 ? idle + 1 : 0;
+      REQUIRE(idle < 2); // something always goes on
+    }
+    CHECK(done == tokens);
+    CHECK(room == 200);
+  }
+}
