@@ -20,6 +20,7 @@ struct chaos_options {
   std::string target;            ///< a seat, a role, or empty: any worker
   double every_s = 5;            ///< between injuries
   double for_s = 30;             ///< no injury after this
+  std::optional<double> after_s; ///< before the first one; nothing: every_s, two seconds at most
   std::optional<uint32_t> count; ///< injuries at most
   double duration_s = 0.5;       ///< of pause and slow
   uint32_t streams = 16;         ///< answers asked for at the same time
@@ -35,6 +36,7 @@ struct chaos_injury {
   /// Longest silence of each of them that began before and ended after the injury, or began within
   /// the time to the next one, in milliseconds.
   std::vector<double> pauses_ms;
+  uint64_t rebuilt_tokens = 0; ///< whose KV was computed again, until the next injury
 };
 
 struct chaos_report {
@@ -46,13 +48,19 @@ struct chaos_report {
   uint64_t refused = 0;    ///< not accepted (429, 503): asked again
   double calm_gap_ms = 0;  ///< longest silence of a stream before the first injury
   std::map<std::string, uint64_t> recoveries; ///< of requests, by method, as the service counts
-  std::vector<std::string> errors;            ///< of what was lost, the first few
+  double prefill_rate = 0;         ///< tokens/s of the service alone; 0: no KV was computed again
+  std::vector<std::string> errors; ///< of what was lost, the first few
   bool interrupted = false;
   bool passed() const { return lost + wrong + duplicates == 0 && !injuries.empty(); }
 };
 
-/// Asks for each answer once without injuries, then again and again while it injures. Throws
-/// command_error, http_call_error.
+/// What the last of the streams may be silent for after its KV was lost: a second to see the loss
+/// and begin, and 1.3 times the tokens at the rate of prefill alone. In milliseconds.
+double rebuild_limit_ms(uint64_t tokens, double tokens_per_s);
+
+/// Asks for each answer once without injuries, then again and again while it injures. Where
+/// KV was computed again, prompts of that length are timed afterwards. Throws command_error,
+/// http_call_error.
 chaos_report run_chaos(const server_choice& server, const chaos_options& options,
                        interrupts& signals);
 

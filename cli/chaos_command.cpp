@@ -36,7 +36,7 @@ run_function setup_chaos(CLI::App& app) {
   auto server = add_server_flags(app);
   auto options = std::make_shared<chaos_options>();
   struct spans {
-    std::string every = "5s", how_long = "30s", duration = "500ms";
+    std::string every = "5s", how_long = "30s", duration = "500ms", after;
     bool any = false;
   };
   auto text = std::make_shared<spans>();
@@ -53,6 +53,9 @@ run_function setup_chaos(CLI::App& app) {
                      ->type_name("ROLE[/NAME]");
   app.add_flag("--random", text->any, "Any worker (default without --target)")->excludes(target);
   app.add_option("--every", text->every, "Between injuries (default: 5s)")->type_name("TIME");
+  app.add_option("--after", text->after,
+                 "To the first injury, once streams run (default: --every, 2s at most)")
+      ->type_name("TIME");
   app.add_option("--for", text->how_long, "No injury after this (default: 30s)")->type_name("TIME");
   app.add_option("--count", options->count, "So many injuries at most")
       ->type_name("N")
@@ -69,6 +72,7 @@ run_function setup_chaos(CLI::App& app) {
   return [server, options, text] {
     options->every_s = seconds_of("--every", text->every);
     options->for_s = seconds_of("--for", text->how_long);
+    if (!text->after.empty()) options->after_s = seconds_of("--after", text->after);
     options->duration_s = seconds_of("--duration", text->duration);
     interrupts signals;
     try {

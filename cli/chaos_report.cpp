@@ -20,7 +20,38 @@ std::vector<double> sorted(std::vector<double> x) {
   return x;
 }
 
+/// Longest of the pauses.
+double last_back_ms(const chaos_injury& x) {
+  return x.pauses_ms.empty() ? 0 : *std::max_element(x.pauses_ms.begin(), x.pauses_ms.end());
+}
+
+/// What was computed again after an injury, and how long the last stream waited for that.
+std::string rebuild_line(const chaos_injury& x, double rate) {
+  const auto limit = rebuild_limit_ms(x.rebuilt_tokens, rate);
+  return fmt::format("{:10} KV of {} tokens computed again; prefill alone {:.0f} tokens/s: 1 s + "
+                     "1.3 x {:.2f} s = {:.2f} s, last back after {:.2f} of that\n",
+                     "", x.rebuilt_tokens, rate, static_cast<double>(x.rebuilt_tokens) / rate,
+                     limit * 1e-3, last_back_ms(x) / limit);
+}
+
+void write_rebuilds(model::json_writer& out, const chaos_report& x) {
+  out.key("rebuild").begin_object().member("prefill_tokens_per_s", x.prefill_rate);
+  out.key("injuries").begin_array();
+  for (const auto& i : x.injuries)
+    if (i.rebuilt_tokens > 0)
+      out.begin_object()
+          .member("tokens", i.rebuilt_tokens)
+          .member("last_back_ms", last_back_ms(i))
+          .member("limit_ms", rebuild_limit_ms(i.rebuilt_tokens, x.prefill_rate))
+          .end_object();
+  out.end_array().end_object();
+}
+
 } // namespace
+
+double rebuild_limit_ms(uint64_t tokens, double tokens_per_s) {
+  return 1000 + 1.3 * 1000 * static_cast<double>(tokens) / tokens_per_s;
+}
 
 std::string chaos_page(const chaos_report& x, const chaos_options& options) {
   std::string page;
@@ -33,6 +64,7 @@ std::string chaos_page(const chaos_report& x, const chaos_options& options) {
                     "{:.0f}, last back {:.0f}\n",
                     static_cast<double>(i.at.count()) * 1e-9, options.action, i.seat, i.streams,
                     quantile(pauses, 0), quantile(pauses, 0.5), quantile(pauses, 1));
+    if (i.rebuilt_tokens > 0 && x.prefill_rate > 0) page += rebuild_line(i, x.prefill_rate);
   }
   all = sorted(std::move(all));
   page += fmt::format("\ninjuries {}, answers {} right, {} wrong, {} lost, {} with duplicates, "
@@ -60,7 +92,9 @@ std::string chaos_page(const chaos_report& x, const chaos_options& options) {
       .end_object();
   out.key("recoveries").begin_object();
   for (const auto& [method, count] : x.recoveries) out.member(method, count);
-  out.end_object().member("passed", x.passed());
+  out.end_object();
+  if (x.prefill_rate > 0) write_rebuilds(out, x);
+  out.member("passed", x.passed());
   return page + out.end_object().take() + "\n";
 }
 

@@ -17,10 +17,20 @@ using std::chrono::nanoseconds;
 constexpr int ok = 200, accepted = 202, conflict = 409, too_many = 429, unavailable = 503;
 constexpr std::chrono::milliseconds soon{100}; ///< before asking again
 constexpr size_t errors_kept = 5;
+constexpr size_t prompts_timed = 16;
 
 double milliseconds(nanoseconds x) { return static_cast<double>(x.count()) * 1e-6; }
 
 nanoseconds span_of(double seconds) { return nanoseconds{static_cast<int64_t>(seconds * 1e9)}; }
+
+/// The service's count of tokens computed again, on a page of its metrics.
+uint64_t rebuilt_tokens(const std::string& page) {
+  const std::string name = "\nlamella_kv_rebuilt_tokens_total ";
+  const auto at = page.find(name);
+  return at == std::string::npos
+             ? 0
+             : static_cast<uint64_t>(std::strtod(page.c_str() + at + name.size(), nullptr));
+}
 
 /// The service's counts of recovered requests, by method.
 std::map<std::string, double> recovered(net::http_client& admin) {
@@ -66,6 +76,7 @@ public:
             static_cast<uint64_t>(count - (had == before.end() ? 0 : had->second));
     for (size_t i = 0; i < report_.injuries.size(); ++i)
       for (const auto& [index, pause] : pauses_[i]) report_.injuries[i].pauses_ms.push_back(pause);
+    count_rebuilt(rebuilt_tokens(admin.get("/metrics", std::chrono::seconds{5}).body));
     return std::move(report_);
   }
 
@@ -83,6 +94,44 @@ private:
   };
 
   nanoseconds now() const { return clock::now() - begin_; }
+
+  /// Gives each injury its part of the tokens computed again, and times such prompts.
+  void count_rebuilt(uint64_t at_end) {
+    uint64_t all = 0;
+    for (size_t i = 0; i < report_.injuries.size(); ++i) {
+      const auto until = i + 1 < rebuilt_.size() ? rebuilt_[i + 1] : at_end;
+      all += report_.injuries[i].rebuilt_tokens = until - rebuilt_[i];
+    }
+    const auto found = report_.recoveries.find("recompute");
+    if (all > 0 && found != report_.recoveries.end() && !report_.interrupted)
+      time_prefill(std::max<uint64_t>(all / found->second, 1));
+  }
+
+  /// Prompts of so many tokens, one token asked of each, with nothing else to do for the service.
+  void time_prefill(uint64_t tokens) {
+    const auto begin = clock::now();
+    uint64_t done = 0;
+    for (size_t i = 0; i < std::min(streams_.size(), prompts_timed); ++i) {
+      model::json_writer out;
+      out.begin_object().member("model", model_).member("max_tokens", 1);
+      out.key("prompt").begin_array();
+      for (uint64_t k = 0; k < tokens; ++k) out.value(10 + (i + k) % 50);
+      out.end_array();
+      net::http_call_request request;
+      request.method = "POST";
+      request.path = "/v1/completions";
+      request.body = out.end_object().take();
+      if (!key_.empty()) request.headers.set("authorization", "Bearer " + key_);
+      net::http_call_events events;
+      events.on_done = [&](const net::http_reply& reply) {
+        if (reply.status == ok) done += tokens;
+      };
+      events.on_error = [](const net::http_call_error&) {};
+      loop_.call(url_, std::move(request), std::move(events));
+    }
+    loop_.run();
+    report_.prefill_rate = static_cast<double>(done) / (milliseconds(clock::now() - begin) * 1e-3);
+  }
 
   std::string body_of(size_t index) const {
     model::json_writer out;
@@ -202,8 +251,7 @@ private:
         return;
       until_ = now() + span_of(options_.for_s);
       for (size_t i = 0; i < streams_.size(); ++i) ask(i);
-      loop_.at(clock::now()
-                   + std::min(span_of(options_.every_s), nanoseconds{std::chrono::seconds{2}}),
+      loop_.at(clock::now() + span_of(options_.after_s.value_or(std::min(options_.every_s, 2.0))),
                [this] { injure(); });
       return;
     }
@@ -215,6 +263,21 @@ private:
       until_ = now(); // what runs may end
       return;
     }
+    net::http_call_request request;
+    request.path = "/metrics";
+    net::http_call_events events;
+    events.on_done = [this](const net::http_reply& reply) { injure(rebuilt_tokens(reply.body)); };
+    events.on_error = [this](const net::http_call_error& e) { on_admin_lost(e); };
+    loop_.call(admin_url_, std::move(request), std::move(events));
+  }
+
+  void on_admin_lost(const net::http_call_error& e) {
+    failure_ = std::string{"the admin listener does not answer: "} + e.what();
+    loop_.stop();
+  }
+
+  /// `rebuilt`: tokens until now.
+  void injure(uint64_t rebuilt) {
     model::json_writer body;
     body.begin_object().member("action", options_.action);
     if (!options_.target.empty()) body.member("target", options_.target);
@@ -226,15 +289,12 @@ private:
     if (!admin_key_.empty()) request.headers.set("authorization", "Bearer " + admin_key_);
     net::http_call_events events;
     const auto at = now();
-    events.on_done = [this, at](const net::http_reply& reply) { on_injured(at, reply); };
-    events.on_error = [this](const net::http_call_error& e) {
-      failure_ = std::string{"the admin listener does not answer: "} + e.what();
-      loop_.stop();
-    };
+    events.on_done = [=, this](const net::http_reply& reply) { on_injured(at, rebuilt, reply); };
+    events.on_error = [this](const net::http_call_error& e) { on_admin_lost(e); };
     loop_.call(admin_url_, std::move(request), std::move(events));
   }
 
-  void on_injured(nanoseconds at, const net::http_reply& reply) {
+  void on_injured(nanoseconds at, uint64_t rebuilt, const net::http_reply& reply) {
     auto wait = span_of(options_.every_s);
     if (reply.status == accepted) {
       chaos_injury x;
@@ -245,6 +305,7 @@ private:
         if (streams_[i].running && !streams_[i].complete) felt[i] = 0;
       x.streams = static_cast<uint32_t>(felt.size());
       report_.injuries.push_back(std::move(x));
+      rebuilt_.push_back(rebuilt);
     } else if (reply.status == conflict) { // it is being replaced
       wait = soon;
     } else {
@@ -263,6 +324,7 @@ private:
   std::string model_;
   std::vector<stream> streams_;
   std::vector<std::map<size_t, double>> pauses_; ///< by injury and stream
+  std::vector<uint64_t> rebuilt_;                ///< tokens computed again before each injury
   clock::time_point begin_;
   std::optional<nanoseconds> until_; ///< no injury after this; nothing: answers are not known yet
   std::optional<std::string> failure_;

@@ -1,0 +1,48 @@
+// What `lamella chaos` says of KV that was computed again.
+#include "cli/chaos.hpp"
+#include "model/json.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace lamella;
+
+namespace {
+
+/// An injury of two streams, the last of which was silent for so long.
+cli::chaos_injury injury(uint64_t rebuilt, double last_ms) {
+  cli::chaos_injury x;
+  x.seat = "attention/1";
+  x.streams = 2;
+  x.pauses_ms = {last_ms, last_ms / 2};
+  x.rebuilt_tokens = rebuilt;
+  return x;
+}
+
+} // namespace
+
+TEST_CASE("L-M26 the report tells the tokens computed again, and how near the last stream came") {
+  cli::chaos_report report;
+  report.injuries = {injury(20'000, 9'900), injury(0, 100)};
+  report.recoveries["recompute"] = 50;
+  report.prefill_rate = 2'000;
+  CHECK(cli::rebuild_limit_ms(20'000, 2'000) == doctest::Approx(14'000));
+  const auto page = cli::chaos_page(report, {});
+  CHECK(page.find("KV of 20000 tokens computed again; prefill alone 2000 tokens/s: 1 s + 1.3 x "
+                  "10.00 s = 14.00 s, last back after 0.71 of that\n")
+        != std::string::npos);
+  const auto begin = page.rfind('\n', page.size() - 2) + 1;
+  const auto json = model::parse_json(page.substr(begin));
+  const auto* rebuild = json.find("rebuild");
+  REQUIRE(rebuild != nullptr);
+  const auto* injuries = rebuild->find("injuries")->get_if<model::json_value::array>();
+  REQUIRE(injuries->size() == 1); // the other one cost nothing
+  CHECK(*injuries->front().find("limit_ms")->get_if<double>() == doctest::Approx(14'000));
+}
+
+TEST_CASE("L-M26 where nothing was computed again, the report says nothing of it") {
+  cli::chaos_report report;
+  report.injuries = {injury(0, 100)};
+  const auto page = cli::chaos_page(report, {});
+  CHECK(page.find("computed again") == std::string::npos);
+  CHECK(page.find("rebuild") == std::string::npos);
+}
