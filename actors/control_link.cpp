@@ -1,4 +1,5 @@
 #include "actors/control_link.hpp"
+#include "net/tls_errors.hpp"
 
 #include <caf/io/middleman.hpp>
 #include <caf/openssl/manager.hpp>
@@ -23,6 +24,7 @@ void check_safe(const std::string& host, const config::control_settings& control
   for (const auto& file : {control.tls_certificate, control.tls_key, control.tls_ca})
     if (std::ifstream in{file}; !in.good())
       throw link_error{"cannot read the TLS file " + file.string()};
+  net::keep_tls_errors_apart();
 }
 
 /// CAF takes numbers or names, IPv6 without its brackets.
