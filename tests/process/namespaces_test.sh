@@ -7,31 +7,19 @@
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../client/check.sh"
+. "$here/namespaces.sh"
 [ $# = 1 ] || { sed -n '2,6p' "$0" >&2; exit 2; }
 lamella=$(realpath "$1")
 export PATH=$PATH:/usr/sbin:/sbin
 
-skip() { echo "SKIPPED: $*"; exit 77; }
-
-# Namespaces without names and a process tree of its own: whatever ends this script, the kernel ends
-# every process in them, and with the last one go the namespaces and the files on their tmpfs.
 if [ "${LAMELLA_TEST_INSIDE:-}" != yes ]; then
   [ -f "${XDG_CACHE_HOME:-$HOME/.cache}/lamella/models/SmolLM2-135M-Instruct.Q4_1.gguf" ] ||
     skip "the default model is missing; run '$lamella model fetch'"
-  for tool in unshare ip openssl python3; do
-    command -v "$tool" >/dev/null || skip "$tool is missing (packages: util-linux iproute2 openssl)"
-  done
-  inside=(unshare --net --mount --pid --fork --kill-child --mount-proc)
-  [ "$(id -u)" = 0 ] || inside=("${inside[0]}" --user --map-root-user "${inside[@]:1}")
-  why=$("${inside[@]}" bash -c 'mount -t tmpfs tmpfs /run && ip netns add probe &&
-    ip link add wire type veth peer name eth0 netns probe && ip link add bridge0 type bridge' 2>&1) ||
-    skip "no namespaces for user $(id -un) here: $(echo "$why" | tail -n 1)"
-  LAMELLA_TEST_INSIDE=yes exec "${inside[@]}" "$0" "$lamella"
 fi
+enter_namespaces "$0" "$lamella"
 
 hosts=(gateway left right)
 gateway=10.77.0.1 left=10.77.0.2 right=10.77.0.3
-mount -t tmpfs tmpfs /run
 work=/run/lamella
 mkdir "$work"
 cd "$work" || exit 1
@@ -117,14 +105,7 @@ kill -TERM "$server"
 wait "$server"
 expect "a single process: SIGTERM ends it with 0" 0 $?
 
-# A throw-away authority, made as deploy/README.md tells.
-openssl req -x509 -newkey ed25519 -nodes -days 2 -subj /CN=lamella-ca -keyout ca.key -out ca.pem 2>/dev/null
-for host in "${hosts[@]}"; do
-  openssl req -newkey ed25519 -nodes -subj "/CN=$host" -keyout "$host.key" -out "$host.csr" 2>/dev/null
-  openssl x509 -req -in "$host.csr" -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -out "$host.pem" 2>/dev/null
-done
-openssl rand -hex 32 >secret
-chmod 0400 secret
+make_certificates "${hosts[@]}"
 
 # Machines that run tests stall for longer than a service would accept.
 dead=4
