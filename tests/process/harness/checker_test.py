@@ -1,0 +1,337 @@
+"""The checker holds a good run for good, and calls each kind of broken run broken, by the invariant it breaks."""
+import contextlib
+import io
+import json
+import pathlib
+import tempfile
+import unittest
+from datetime import datetime, timezone
+
+import checker
+from evidence import Evidence
+
+SECRET = "lam_0123456789"
+
+
+def log_line(at, message, level="info"):
+    stamp = datetime.fromtimestamp(1e9 + at, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%f") + "Z"
+    return json.dumps({"ts": stamp, "level": level, "msg": message}, separators=(",", ":"))
+
+
+def chunk(tokens, first, finish=None):
+    logprobs = {"tokens": tokens, "token_logprobs": [-1.0] * len(tokens),
+                "text_offset": list(range(first, first + len(tokens)))}
+    return {"choices": [{"index": 0, "text": "".join(tokens), "logprobs": logprobs if tokens else None,
+                         "finish_reason": finish}], "usage": None}
+
+
+def answer(identity, request, at, stream=False):
+    """What a client logs of one complete answer "abcd"."""
+    usage = {"prompt_tokens": 1, "completion_tokens": 4}
+    lines = [{"event": "send", "request": request, "via": "direct", "stream": stream, "cancel": None},
+             {"event": "connected", "port": 1000 + at},
+             {"event": "status", "status": 200, "headers": {"content-type": "text/event-stream" if stream else "json"}}]
+    if stream:
+        events = [chunk(["a"], 0), chunk(["b", "c"], 1), chunk(["d"], 3), chunk([], 4, "length"),
+                  {"choices": [], "usage": usage}]
+        lines += [{"event": "data", "data": json.dumps(x)} for x in events] + [{"event": "data", "data": "[DONE]"}]
+    else:
+        lines.append({"event": "body", "body": json.dumps(chunk(list("abcd"), 0, "length") | {"usage": usage})})
+    lines.append({"event": "end", "how": "finished", "detail": ""})
+    return [{"t": 1e9 + at + i * 0.01, "id": identity, **x} for i, x in enumerate(lines)]
+
+
+def good_run():
+    """File name -> list of objects, or of lines of text."""
+    idle = {"epochs": {"attention/main": 2}, "workers": [{"seat": "model/0"}], "gateway": {"requests": 0},
+            "requests": {"running": 0, "waiting": 0}, "pools": [{"name": "main", "slots": {"free": 10, "used": 0}}]}
+    busy = json.loads(json.dumps(idle))
+    busy["pools"][0]["slots"] = {"free": 7, "used": 3}
+    process = {"process": "gateway", "pid": 1, "rss_kib": 50000, "threads": 5, "descriptors": 20}
+    samples = [{"t": 1e9, "phase": "idle", "status": idle}, {"t": 1e9, "phase": "idle", **process},
+               {"t": 1e9 + 5, "phase": "load", "status": busy},
+               {"t": 1e9 + 5, "probe": "asked", "ready": 200, "answer": 200, "ready_after": 200, "seconds": 0.1},
+               {"t": 1e9 + 9, "phase": "drained", "status": idle}, {"t": 1e9 + 9, "phase": "drained", **process},
+               {"t": 1e9 + 9, "phase": "drained", "metrics": "lamella_batches_in_flight 0\nlamella_failovers_total 1\n"}]
+    request = {"path": "/v1/completions", "body": {"max_tokens": 4, "logprobs": 1}}
+    sits = "worker {} seat=model/0 incarnation={} worker=model-0 host=model-0 pid=7"
+    ended = "request_id={} request=1 outcome=done code=- e2e_ms=10.0"
+    return {
+        "requests.json": [{"index": 0, **request}, {"index": 1, **request}],
+        "golden.jsonl": answer("g0.0", 0, 0) + answer("g1.0", 1, 0),
+        "client.jsonl": answer("r0.0", 0, 4) + answer("r1.0", 1, 5, stream=True),
+        "gateway.log": [log_line(1, sits.format("joined", 1)), log_line(2, "epoch open epoch=1 replicas=1"),
+                        log_line(4.1, ended.format("r0.0")), log_line(5.1, ended.format("r1.0")),
+                        log_line(6, sits.format("lost", 1)), log_line(7, sits.format("joined", 2)),
+                        log_line(7.1, "epoch open epoch=2 replicas=1")],
+        "model-0.log": [log_line(1, "joined seat=model/0 incarnation=1")],
+        "samples.jsonl": samples,
+        "exits.jsonl": [{"t": 1e9 + 6, "name": "model-0", "pid": 7, "code": -9, "cause": "kill"},
+                        {"t": 1e9 + 10, "name": "gateway", "pid": 1, "code": 0, "cause": "end"}],
+        "nemesis.jsonl": [{"t": 1e9 + 5.9, "event": "begin", "number": 0, "kind": "kill", "targets": ["model-0"]},
+                          {"t": 1e9 + 8, "event": "effect", "number": 0, "kind": "kill", "targets": ["model-0"],
+                           "lost": True, "closed": None, "counted": 1, "whole": True, "seconds": 2},
+                          {"t": 1e9 + 8, "event": "healed", "whole": True, "seconds": 0}],
+        "proxy.jsonl": [],
+        "secrets.json": [SECRET],
+    }
+
+
+def broken_by(run):
+    """The invariants that the checker calls broken."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, content in run.items():
+            if name.endswith(".json"):
+                text = json.dumps(content)
+            else:
+                text = "".join((x if isinstance(x, str) else json.dumps(x)) + "\n" for x in content)
+            (pathlib.Path(folder) / name).write_text(text)
+        with contextlib.redirect_stdout(io.StringIO()) as page:
+            passed = checker.report(Evidence(folder))
+        last = json.loads(page.getvalue().splitlines()[-1])
+        assert passed == last["passed"] == (not last["broken"])
+        return set(last["broken"])
+
+
+class Checker(unittest.TestCase):
+    def setUp(self):
+        self.run_files = good_run()
+
+    def lines(self, identity, event):
+        return [x for x in self.run_files["client.jsonl"] if x["id"] == identity and x["event"] == event]
+
+    def change(self, identity, number, change):
+        """Changes the object in the data or body event with that number."""
+        line = (self.lines(identity, "data") + self.lines(identity, "body"))[number]
+        key = line["event"]
+        x = json.loads(line[key])
+        change(x)
+        line[key] = json.dumps(x)
+
+    def expect(self, *names):
+        self.assertEqual(set(names), broken_by(self.run_files))
+
+    def sample(self, phase, key):
+        return next(x for x in self.run_files["samples.jsonl"] if x.get("phase") == phase and key in x)
+
+    def test_a_good_run(self):
+        self.expect()
+
+    def test_i1_a_lost_request(self):
+        self.lines("r0.0", "end")[0].update(how="broken", detail="reset")
+        self.expect("i1")
+
+    def test_i1_a_request_without_an_end(self):
+        self.run_files["client.jsonl"].remove(self.lines("r1.0", "end")[0])
+        self.expect("i1")
+
+    def test_i1_a_request_that_failed(self):
+        self.lines("r0.0", "status")[0]["status"] = 500
+        self.lines("r0.0", "body")[0]["body"] = '{"error": {"message": "lost"}}'
+        self.expect("i1")
+
+    def test_i1_a_stream_that_ends_with_an_error(self):
+        self.lines("r1.0", "data")[-1]["data"] = '{"error": {"message": "lost"}}'
+        self.expect("i1")
+
+    def test_i1_an_end_told_twice(self):
+        log = self.run_files["gateway.log"]
+        log.insert(4, log[3])
+        self.expect("i1")
+
+    def test_i1_no_end_told(self):
+        del self.run_files["gateway.log"][3]
+        self.expect("i1")
+
+    def test_i1_a_connection_that_the_proxy_broke_is_no_loss(self):
+        self.lines("r0.0", "end")[0].update(how="broken")
+        self.lines("r0.0", "send")[0].update(via="proxy")
+        self.run_files["proxy.jsonl"] = [
+            {"t": 1, "event": "open", "name": "http", "connection": 3, "port": 1004},
+            {"t": 2, "event": "injured", "name": "http", "connection": 3, "kind": "reset", "way": "up"}]
+        self.expect()
+        self.run_files["proxy.jsonl"][1]["kind"] = "delay"
+        self.expect("i1")
+
+    def test_i2_a_position_said_twice(self):
+        client = self.run_files["client.jsonl"]
+        client.insert(client.index(self.lines("r1.0", "data")[2]), dict(self.lines("r1.0", "data")[1]))
+        self.expect("i2", "i3")
+
+    def test_i2_a_position_left_out(self):
+        self.run_files["client.jsonl"].remove(self.lines("r1.0", "data")[1])
+        self.expect("i2", "i3")
+
+    def test_i2_more_after_the_end(self):
+        client = self.run_files["client.jsonl"]
+        client.insert(client.index(self.lines("r1.0", "end")[0]), dict(self.lines("r1.0", "data")[4]))
+        self.expect("i2")
+
+    def test_i2_done_without_an_end(self):
+        self.run_files["client.jsonl"].remove(self.lines("r1.0", "data")[3])
+        self.expect("i2", "i3")
+
+    def test_i3_a_changed_token(self):
+        def change(x):
+            x["choices"][0]["logprobs"]["tokens"][1] = "X"
+        self.change("r1.0", 1, change)
+        self.expect("i3")
+
+    def test_i3_a_changed_probability(self):
+        def change(x):
+            x["choices"][0]["logprobs"]["token_logprobs"][0] = -1.0000001
+        self.change("r0.0", 0, change)
+        self.expect("i3")
+
+    def test_i3_a_changed_text(self):
+        self.change("r0.0", 0, lambda x: x["choices"][0].update(text="abcX"))
+        self.expect("i3")
+
+    def test_i3_a_wrong_part_of_a_cancelled_answer(self):
+        self.change("r1.0", 0, lambda x: x["choices"][0].update(text="X"))
+        for line in self.lines("r1.0", "data")[1:]:
+            self.run_files["client.jsonl"].remove(line)
+        self.lines("r1.0", "end")[0].update(how="cancelled")
+        self.expect("i3")
+
+    def test_i5_slots_that_leak(self):
+        for phase in ("drained",):
+            self.sample(phase, "status")["status"] = json.loads(json.dumps(self.sample("load", "status")["status"]))
+        self.expect("i5")
+
+    def test_i5_slots_that_vanish(self):
+        status = self.sample("load", "status")["status"]
+        status["pools"][0]["slots"]["free"] = 6
+        self.expect("i5")
+
+    def drained_status(self):
+        x = self.sample("drained", "status")
+        x["status"] = json.loads(json.dumps(x["status"]))
+        return x["status"]
+
+    def test_i6_a_request_left_over(self):
+        self.drained_status()["gateway"]["requests"] = 1
+        self.expect("i6")
+
+    def test_i6_descriptors_left_over(self):
+        self.sample("drained", "process")["descriptors"] = 60
+        self.expect("i6")
+
+    def test_i6_threads_left_over(self):
+        self.sample("drained", "process")["threads"] = 25
+        self.expect("i6")
+
+    def test_i6_a_batch_left_over(self):
+        self.sample("drained", "metrics")["metrics"] = "lamella_batches_in_flight 1\n"
+        self.expect("i6")
+
+    def test_i8_two_in_a_seat(self):
+        del self.run_files["gateway.log"][4]  # the loss
+        self.expect("i8", "injuries")
+
+    def test_i8_an_incarnation_twice(self):
+        log = self.run_files["gateway.log"]
+        log[5] = log[5].replace("incarnation=2", "incarnation=1")
+        self.expect("i8")
+
+    def test_i8_an_epoch_again(self):
+        self.run_files["gateway.log"][6] = log_line(7.1, "epoch open epoch=1 replicas=1")
+        self.expect("i8")
+
+    def test_i8_a_seat_taken_twice_in_the_status(self):
+        self.drained_status()["workers"] = [{"seat": "model/0"}, {"seat": "model/0"}]
+        self.expect("i8")
+
+    def test_i9_rows_that_differ(self):
+        self.run_files["gateway.log"].append(log_line(8, "pulled rows differ pull=1", "warning"))
+        self.expect("i9")
+
+    def test_i11_memory_that_stays(self):
+        self.sample("drained", "process")["rss_kib"] = 100000
+        self.expect("i11")
+
+    def test_i12_too_long_a_queue(self):
+        self.sample("load", "status")["status"]["requests"]["waiting"] = 513
+        self.expect("i12")
+
+    def test_i12_beyond_the_deadline(self):
+        log = self.run_files["gateway.log"]
+        log[3] = log[3].replace("e2e_ms=10.0", "e2e_ms=700000.0")
+        self.expect("i12")
+
+    def test_i13_a_restart_of_the_supervisor(self):
+        self.run_files["gateway.log"].append(log_line(8, "supervisor restarts subtree=pipeline", "error"))
+        self.expect("i13")
+
+    def test_i13_a_busy_loop(self):
+        log = self.run_files["gateway.log"]
+        for i in range(30):
+            for what, incarnation in (("lost", 2 + i), ("joined", 3 + i)):
+                log.append(log_line(8 + i * 0.1, f"worker {what} seat=model/0 incarnation={incarnation} worker=model-0"))
+        self.expect("i13")
+
+    def test_i14_ready_and_refuses(self):
+        lie = {"t": 1e9, "probe": "asked", "ready": 200, "answer": 503, "ready_after": 200, "seconds": 1}
+        self.run_files["samples.jsonl"] += [lie, lie]
+        self.expect()
+        self.run_files["samples.jsonl"] += [lie]
+        self.expect("i14")
+
+    def test_i15_a_crash(self):
+        self.run_files["exits.jsonl"][0].update(cause=None, code=-11)
+        self.expect("i15")
+
+    def test_i15_words_of_a_crash(self):
+        self.run_files["model-0.log"].append("terminate called after throwing an instance of 'std::bad_alloc'")
+        self.expect("i15")
+
+    def test_i15_a_gateway_that_ends_badly(self):
+        self.run_files["exits.jsonl"][1].update(code=75)
+        self.expect("i15")
+
+    def test_i16_a_key_in_a_log(self):
+        self.run_files["model-0.log"].append(log_line(8, f"key {SECRET} refused"))
+        self.expect("i16")
+
+    def test_i16_a_key_in_an_error(self):
+        self.lines("r0.0", "status")[0].update(status=503, headers={"retry-after": "1", "x-key": SECRET})
+        self.expect("i16")
+
+    def test_an_injury_without_effect(self):
+        log = self.run_files["gateway.log"]
+        del log[4:6]  # neither lost nor joined again
+        self.expect("injuries")
+
+    def test_an_injury_that_is_not_counted(self):
+        self.run_files["nemesis.jsonl"][1]["counted"] = 0
+        self.expect("injuries")
+
+    def test_a_link_that_stays_open(self):
+        for x in self.run_files["nemesis.jsonl"][:2]:
+            x.update(kind="flip")
+        self.run_files["nemesis.jsonl"][1]["closed"] = False
+        self.expect("injuries")
+
+    def test_not_whole_at_the_end(self):
+        self.run_files["nemesis.jsonl"][-1]["whole"] = False
+        self.expect("injuries")
+
+    def test_others_lost_as_well(self):
+        log, nemesis = self.run_files["gateway.log"], self.run_files["nemesis.jsonl"]
+        other = "worker {} seat=attention/{} incarnation={} worker=attention-{}"
+        log[0:0] = [log_line(0.5, other.format("joined", i, 1, i)) for i in range(3)]
+        sits = "worker {} seat=model/0 incarnation={} worker=model-0"
+        for n in range(1, 4):
+            at = 10.0 * n
+            nemesis.append(nemesis[0] | {"t": 1e9 + at, "number": n})
+            log.append(log_line(at + 0.01, sits.format("lost", n + 1)))
+            log += [log_line(at + 0.02, other.format("lost", i, n, i)) for i in range(3)]
+            log.append(log_line(at + 1, sits.format("joined", n + 2)))
+            log += [log_line(at + 1.1, other.format("joined", i, n + 1, i)) for i in range(3)]
+            if n == 2:
+                self.expect()
+        self.expect("others")
+
+
+if __name__ == "__main__":
+    unittest.main()

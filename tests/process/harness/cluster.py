@@ -1,0 +1,183 @@
+"""A service on hosts of its own: a gateway, and workers that join it over the network."""
+import json
+import os
+import secrets
+import signal
+import threading
+import time
+
+from service import Service
+
+DEAD_SECONDS = 2.0
+GATEWAY_PORTS = {"api": 8000, "admin": 8001, "control": 7000}
+FIRST_PROXY_PORT = 7100
+HTTP_PROXY_PORT = 8008
+# Those whose control link goes through the chaos proxy; the others' go straight.
+THROUGH_PROXY = ("model-1", "attention-2", "attention-4", "prefill-0")
+BACK_OFF = (0.1, 2.0)  # seconds before a worker that ended is started again: first, longest
+MODEL = "tiny"
+
+
+def workers_of(replicas=2, members=3, spares=1, prefill=1):
+    """Host name -> (role, seat); the attention pool has one more for the parity."""
+    made = {f"model-{i}": ("model", i) for i in range(replicas)}
+    made |= {f"attention-{i}": ("attention", i) for i in range(members + 1 + spares)}
+    return made | {f"prefill-{i}": ("prefill", i) for i in range(prefill)}
+
+
+class Worker:
+    """A worker's host and whoever runs there."""
+
+    def __init__(self, name, role, seat):
+        self.name, self.role, self.seat = name, role, seat
+        self.process = None
+        self.started = 0.0
+        self.delay = BACK_OFF[0]
+        self.due = None   # when it is started again
+        self.cause = None # what the harness did to this process, if it ended it
+
+
+class Cluster:
+    """Call prepare() with the certificates made, then start(); keep() runs in a thread of its own."""
+
+    def __init__(self, hosts, work, lamella, model):
+        self.hosts, self.work, self.lamella, self.model = hosts, work, lamella, model
+        self.workers = {name: Worker(name, *what) for name, what in workers_of().items()}
+        self.lock = threading.RLock()
+        self.ending = False
+        self.gateway = None
+        self.exits = open(work / "exits.jsonl", "a", buffering=1)
+        self.keys = {"key": "lam_" + secrets.token_hex(16), "admin_key": "lam_" + secrets.token_hex(16)}
+        hosts.add("gateway")
+        hosts.add("proxy")
+        for name in self.workers:
+            hosts.add(name)
+        for name, key in self.keys.items():
+            (work / name).write_text(key + "\n")
+            os.chmod(work / name, 0o400)
+        at = hosts.control("gateway")
+        self.address = {what: f"{at}:{port}" for what, port in GATEWAY_PORTS.items()}
+        self.http_proxy = f"{hosts.control('proxy')}:{HTTP_PROXY_PORT}"
+        self.service = Service(self.address["api"], self.address["admin"], **self.keys)
+
+    def joins(self, name):
+        """Where that worker believes the service to be."""
+        if name not in THROUGH_PROXY:
+            return self.address["control"]
+        return f"{self.hosts.control('proxy')}:{FIRST_PROXY_PORT + list(self.workers).index(name)}"
+
+    def common_words(self):
+        return ["serve", "--model", self.model, "--set", f"model.name={MODEL}",
+                "--set", "kv.bytes=16777216", "--set", "model.context_tokens=2048",
+                "--set", "shutdown.drain_seconds=60"]
+
+    def start_single(self):
+        """An undisturbed service in one process, for the golden run."""
+        words = [self.lamella, *self.common_words(), "--set", f"http.listen={self.address['api']}",
+                 "--set", "http.api_keys_file=key", "--set", f"admin.listen={self.address['admin']}",
+                 "--set", "admin.api_keys_file=admin_key"]
+        return self.hosts.start("gateway", words, self.work / "single.log")
+
+    def start(self):
+        words = [self.lamella, *self.common_words(), "--set", f"http.listen={self.address['api']}",
+                 "--set", "http.api_keys_file=key", "--set", f"admin.listen={self.address['admin']}",
+                 "--set", "admin.api_keys_file=admin_key", "--set", "chaos.enabled=true",
+                 "--set", f"control.listen={self.address['control']}", "--set", "control.secret_file=secret",
+                 "--set", f"control.dead_seconds={DEAD_SECONDS}",
+                 "--set", "control.tls_certificate=gateway.pem", "--set", "control.tls_key=gateway.key",
+                 "--set", "control.tls_ca=ca.pem", "--set", f"net.listen={self.hosts.data('gateway')}:0",
+                 "--set", "pools.model.replicas=2", "--set", "pools.attention.members=3",
+                 "--set", "pools.attention.parity=true", "--set", "pools.attention.spares=1",
+                 "--set", "pools.prefill.members=1"]
+        for pool in ("model", "attention", "prefill"):
+            words += ["--set", f"pools.{pool}.placement=remote", "--set", f"pools.{pool}.threads=1"]
+        self.gateway = self.hosts.start("gateway", words, self.work / "gateway.log")
+        for worker in self.workers.values():
+            self.start_worker(worker)
+        threading.Thread(target=self.keep, daemon=True).start()
+
+    def start_worker(self, worker):
+        name = worker.name
+        words = [self.lamella, "worker", "--role", worker.role, "--seat", worker.seat, "--name", name,
+                 "--join", self.joins(name), "--secret-file", "secret",
+                 "--listen", f"{self.hosts.data(name)}:0", "--dead-seconds", DEAD_SECONDS,
+                 "--tls-certificate", f"{name}.pem", "--tls-key", f"{name}.key", "--tls-ca", "ca.pem"]
+        worker.process = self.hosts.start(name, words, self.work / f"{name}.log")
+        worker.started, worker.due, worker.cause = time.monotonic(), None, None
+
+    def keep(self):
+        """Starts workers that end again, as a service manager would, and writes how they ended."""
+        while not self.ending:
+            with self.lock:
+                for worker in self.workers.values():
+                    self.look_after(worker, time.monotonic())
+            time.sleep(0.03)
+
+    def look_after(self, worker, now):
+        if worker.process is not None:
+            code = worker.process.poll()
+            if code is None:
+                return
+            self.tell_exit(worker, code)
+            worker.delay = BACK_OFF[0] if now - worker.started > 5 else min(2 * worker.delay, BACK_OFF[1])
+            worker.process, worker.due = None, now + worker.delay
+        elif worker.due is not None and now >= worker.due:
+            self.start_worker(worker)
+
+    def tell_exit(self, worker, code):
+        self.exits.write(json.dumps({"t": time.time(), "name": worker.name, "pid": worker.process.pid,
+                                     "code": code, "cause": worker.cause}) + "\n")
+
+    def signal(self, name, what, cause=None):
+        """To that worker's process; `cause` tells that it is meant to end of it. Whether there is one."""
+        with self.lock:
+            worker = self.workers[name]
+            if worker.process is None or worker.process.poll() is not None:
+                return False
+            worker.cause = cause or worker.cause
+            worker.process.send_signal(what)
+            return True
+
+    def stop(self):
+        """Ends everybody with SIGTERM, the gateway first, and writes how they ended."""
+        with self.lock:
+            self.ending = True
+        self.gateway.send_signal(signal.SIGTERM)
+        wait_or_kill(self.gateway, 90)
+        self.exits.write(json.dumps({"t": time.time(), "name": "gateway", "pid": self.gateway.pid,
+                                     "code": self.gateway.returncode, "cause": "end"}) + "\n")
+        running = [x for x in self.workers.values() if x.process is not None]
+        for worker in running:
+            worker.cause = worker.cause or "end"
+            worker.process.send_signal(signal.SIGTERM)
+        for worker in running:
+            wait_or_kill(worker.process, 20)
+            self.tell_exit(worker, worker.process.returncode)
+
+    def is_whole(self):
+        """Every seat is taken by a live worker, and the service says that all is well."""
+        try:
+            status = self.service.status()
+            live = [x for x in status["workers"] if x["state"] == "live" and x["host"] != "gateway"]
+            return (len(live) >= len(self.workers) and not status.get("missing")
+                    and self.service.ready() == (200, "ok"))
+        except (OSError, ValueError):
+            return False
+
+
+def wait_or_kill(process, seconds):
+    try:
+        process.wait(seconds)
+    except Exception:  # whoever does not end is killed: its exit code tells
+        process.kill()
+        process.wait()
+
+
+def until(seconds, condition, step=0.05):
+    """Whether the condition becomes true within that time."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(step)
+    return True

@@ -1,0 +1,131 @@
+"""Invariants of what is left over: I5, I6, I11, I12, I14, I16."""
+from evidence import series_of
+
+DEADLINE_SECONDS = 600      # limits.request_deadline_seconds
+WAITING_MAX = 512           # limits on waiting requests
+MEMORY_SLACK_KIB = 24 << 10 # of allocators, beyond the five in a hundred
+# Descriptors and threads that may come and go: a connection of a probe, one that is just being closed.
+DESCRIPTOR_SLACK, THREAD_SLACK = 6, 3
+
+
+def i5_slots_add_up(evidence):
+    """Free and used slots are the same sum at all times, and none is used when all is drained."""
+    problems = []
+    sums = {}
+    for status in evidence.statuses():
+        for pool in status["pools"]:
+            slots = pool["slots"]
+            total = slots["free"] + slots["used"]
+            if min(slots.values()) < 0 or sums.setdefault(pool["name"], total) != total:
+                problems.append(f"pool {pool['name']}: {slots}, {sums[pool['name']]} in all before")
+    # The service's own canary holds a slot now and then: no use in one of the looks is enough.
+    drained = evidence.statuses("drained")
+    if not drained:
+        problems.append("nobody looked at the drained service")
+    elif least := min(sum(p["slots"]["used"] for p in x["pools"]) for x in drained):
+        problems.append(f"{least} slots are in use after all requests have ended")
+    return problems
+
+
+def least(evidence, phase, name):
+    """The least sum of a metric's series on the pages of a phase; None where there is none."""
+    sums = [sum(v for _, v in found) for page in evidence.metrics(phase) if (found := series_of(page, name))]
+    return min(sums, default=None)
+
+
+def role_of(process):
+    return process.split("-")[0]
+
+
+def i6_nothing_leaks(evidence):
+    """Drained, no request, batch, descriptor or thread is left over beyond what was there when idle."""
+    problems = []
+    drained = evidence.statuses("drained")
+    if not drained:
+        return ["nobody looked at the drained service"]
+    if left := min(x["gateway"]["requests"] for x in drained):
+        problems.append(f"{left} requests are left at the gateway")
+    for what in ("running", "waiting"):
+        if left := min(x["requests"][what] for x in drained):
+            problems.append(f"{left} requests are still {what}")
+    if left := least(evidence, "drained", "lamella_batches_in_flight"):
+        problems.append(f"{left:g} batches are in flight")
+    # A worker may take another seat's part of its pool: the most that one of its role had is the measure.
+    most = {}
+    for x in evidence.processes("idle"):
+        for what in ("descriptors", "threads"):
+            key = role_of(x["process"]), what
+            most[key] = max(most.get(key, 0), x[what])
+    fewest = {}
+    for x in evidence.processes("drained"):
+        for what in ("descriptors", "threads"):
+            key = x["process"], what
+            fewest[key] = min(fewest.get(key, x[what]), x[what])
+    for (name, what), count in fewest.items():
+        slack = DESCRIPTOR_SLACK if what == "descriptors" else THREAD_SLACK
+        before = most.get((role_of(name), what))
+        if before is None:
+            problems.append(f"{name} was not looked at when idle")
+        elif count > before + slack:
+            problems.append(f"{name} has {count} {what}, {before} when idle")
+    return problems
+
+
+def i11_memory_comes_back(evidence):
+    """The gateway's memory is that of before the load, within five in a hundred and some slack."""
+    before = [x["rss_kib"] for x in evidence.processes("idle") if x["process"] == "gateway"]
+    after = [x["rss_kib"] for x in evidence.processes("drained") if x["process"] == "gateway"]
+    if not before or not after:
+        return ["the gateway's memory was not looked at"]
+    if min(after) > 1.05 * min(before) + MEMORY_SLACK_KIB:
+        return [f"the gateway has {min(after)} KiB, {min(before)} before the load"]
+    return []
+
+
+def i12_queues_and_waits_are_bounded(evidence):
+    """No more requests wait than may, and none lasts longer than its deadline and a second."""
+    problems = []
+    for status in evidence.statuses():
+        if status["requests"]["waiting"] > WAITING_MAX:
+            problems.append(f"{status['requests']['waiting']} requests wait, {WAITING_MAX} may")
+    for line in evidence.gateway_lines("request_id="):
+        words = line.words()
+        if float(words["e2e_ms"]) > 1e3 * (DEADLINE_SECONDS + 1):
+            problems.append(f"{words['request_id']} lasted {words['e2e_ms']} ms")
+    return problems
+
+
+def i14_ready_means_ready(evidence):
+    """Who says that it is ready before and after takes the request in between: three times in a row it did not
+    is a lie, fewer may be a worker that was lost in the middle."""
+    problems = []
+    row = longest = asked = 0
+    for x in evidence.samples:
+        if x.get("probe") == "asked":
+            asked += 1
+            row = row + 1 if x["ready"] == x["ready_after"] == 200 and x["answer"] != 200 else 0
+            longest = max(longest, row)
+    if longest >= 3:
+        problems.append(f"{longest} times in a row it was ready and refused a request")
+    if asked == 0:
+        problems.append("nobody asked whether it is ready")
+    return problems
+
+
+def i16_secrets_stay_secret(evidence):
+    """No key, secret or prompt is in a log, a metric, a status or an error."""
+    problems = []
+    texts = {f"{name}.log": "\n".join(x.text for x in lines) for name, lines in evidence.logs.items()}
+    for i, page in enumerate(evidence.metrics()):
+        texts[f"metrics page {i}"] = page
+    for i, status in enumerate(evidence.statuses()):
+        texts[f"status {i}"] = str(status)
+    for x in evidence.attempts.values():
+        texts[f"errors and headers of {x.identity}"] = f"{x.errors} {x.headers}"
+    if not evidence.secrets:
+        problems.append("no secrets to look for")
+    for number, secret in enumerate(evidence.secrets):
+        for name, text in texts.items():
+            if secret in text:
+                problems.append(f"secret {number} is in {name}")
+    return problems

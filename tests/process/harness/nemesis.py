@@ -1,0 +1,166 @@
+"""Does to a cluster what a schedule says, and writes what it did and what came of it."""
+import json
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from datetime import datetime
+
+from cluster import DEAD_SECONDS, FIRST_PROXY_PORT, HTTP_PROXY_PORT, THROUGH_PROXY, until
+from schedule import PROXY_KINDS
+from service import sum_of
+
+HEAL_SECONDS = 60   # for all workers to sit again
+# What ends a TLS connection for certain, both ends being honest.
+FATAL = ("flip", "truncate", "reset", "half_close")
+
+
+class Proxy:
+    """The chaos proxy, in a host of its own."""
+
+    def __init__(self, cluster, script):
+        self.log = cluster.work / "proxy.jsonl"
+        hosts = cluster.hosts
+        out = open(self.log, "ab")
+        errors = open(cluster.work / "proxy.err", "ab")
+        self.process = subprocess.Popen(["ip", "netns", "exec", "proxy", sys.executable, script],
+                                        stdin=subprocess.PIPE, stdout=out, stderr=errors)
+        at = hosts.control("proxy")
+        for i, name in enumerate(cluster.workers):
+            if name in THROUGH_PROXY:
+                self.do("listen", name=name, listen=f"{at}:{FIRST_PROXY_PORT + i}", to=cluster.address["control"])
+        self.do("listen", name="http", listen=f"{at}:{HTTP_PROXY_PORT}", to=cluster.address["api"])
+        if not until(10, lambda: len(self.events("listening")) == len(THROUGH_PROXY) + 1):
+            raise RuntimeError("the proxy does not listen")
+
+    def do(self, what, **words):
+        self.process.stdin.write((json.dumps({"do": what, **words}) + "\n").encode())
+        self.process.stdin.flush()
+
+    def events(self, *names, after=0.0):
+        lines = self.log.read_bytes().split(b"\n")[:-1]
+        return [x for x in map(json.loads, lines) if x["event"] in names and x["t"] >= after]
+
+    def stop(self):
+        self.process.stdin.close()
+        self.process.terminate()
+        self.process.wait()
+
+
+class Nemesis:
+    def __init__(self, cluster, proxy):
+        self.cluster, self.proxy = cluster, proxy
+        self.file = open(cluster.work / "nemesis.jsonl", "a", buffering=1)
+        self.later = []
+
+    def tell(self, **what):
+        self.file.write(json.dumps({"t": time.time(), **what}) + "\n")
+
+    def play(self, schedule):
+        for number, x in enumerate(schedule):
+            begin = time.time()
+            before = self.losses()
+            self.tell(event="begin", number=number, **x)
+            print(f"{begin - self.begin:6.2f} s  {json.dumps(x)}", flush=True)
+            done = self.perform(x)
+            self.tell(event="performed", number=number, done=done)
+            if x["gap"]:
+                time.sleep(x["gap"])
+            else:
+                self.wait_for(number, x, begin, before)
+        self.heal()
+
+    def run(self, schedule):
+        self.begin = time.time()
+        self.play(schedule)
+
+    def losses(self):
+        try:
+            return sum_of(self.cluster.service.metrics(), "lamella_failovers_total")
+        except OSError:
+            return None
+
+    def perform(self, x):
+        """Whether there was somebody to do it to."""
+        kind, targets = x["kind"], x["targets"]
+        cluster = self.cluster
+        if kind == "kill":
+            return all([cluster.signal(name, signal.SIGKILL, "kill") for name in targets])
+        if kind in ("pause", "stop"):
+            name, done = targets[0], cluster.signal(targets[0], signal.SIGSTOP)
+            if kind == "pause":
+                self.after(x["seconds"], cluster.signal, name, signal.SIGCONT)
+            else:  # a service manager's watchdog ends who no longer answers
+                self.after(DEAD_SECONDS + 1.5, cluster.signal, name, signal.SIGKILL, "kill")
+            return done
+        if kind.startswith(("cut", "mute")):
+            how = cluster.hosts.cable if kind.startswith("cut") else cluster.hosts.mute
+            planes = [kind.split("_")[1]] if "_" in kind else list(cluster.hosts.planes)
+            bad, good = (False, True) if how == cluster.hosts.cable else (True, False)
+            for plane in planes:
+                how(targets[0], plane, bad)
+                self.after(x["seconds"], how, targets[0], plane, good)
+            return True
+        if kind == "http":  # each kind once, for the connections to come, one after the other
+            chance = random.Random(x["seed"])
+            for each in chance.sample(PROXY_KINDS, len(PROXY_KINDS)):
+                self.proxy.do("injure", name="http", kind=each, way=chance.choice(("up", "down")), seconds=1.0,
+                              seed=chance.randrange(1 << 30), next=True)
+            return True
+        if kind in PROXY_KINDS:
+            self.proxy.do("injure", name=targets[0], kind=kind, way=x["way"], seconds=x["seconds"], seed=x["seed"])
+            return True
+        role, seat = cluster.workers[targets[0]].role, cluster.workers[targets[0]].seat
+        status, _ = cluster.service.injure(kind, f"{role}/{targets[0]}", int(x["seconds"] * 1000))
+        return status == 200
+
+    def after(self, seconds, what, *words):
+        timer = threading.Timer(seconds, what, words)
+        self.later.append(timer)
+        timer.start()
+
+    def wait_for(self, number, x, begin, before):
+        """Until what was done has had its effect, and all is well again."""
+        for timer in self.later:
+            timer.join()
+        self.later.clear()
+        lost = until(20, lambda: self.is_lost(x, begin)) if x["kind"] in ("kill", "stop") + FATAL else None
+        whole = until(HEAL_SECONDS, self.cluster.is_whole)
+        counted = None
+        if lost is not None and before is not None:
+            counted = (self.losses() or 0) - before
+        closed = None
+        if x["kind"] in FATAL:
+            closed = {e["name"] for e in self.proxy.events("closed", after=begin)} >= set(x["targets"])
+        self.tell(event="effect", number=number, kind=x["kind"], targets=x["targets"], lost=lost, closed=closed,
+                  counted=counted, whole=whole, seconds=round(time.time() - begin, 2))
+
+    def is_lost(self, x, begin):
+        """Whether the gateway has told that it lost all those workers, after `begin`."""
+        return all(name in self.lost_since(begin) for name in x["targets"])
+
+    def lost_since(self, begin):
+        return {x["msg"].split(" worker=")[1].split()[0]
+                for x in log_lines(self.cluster.work / "gateway.log", begin)
+                if x["msg"].startswith("worker lost seat=")}
+
+    def heal(self):
+        """Nobody is injured any more; whether all became well."""
+        for timer in self.later:
+            timer.join()
+        self.later.clear()
+        begin = time.time()
+        whole = until(HEAL_SECONDS, self.cluster.is_whole)
+        self.tell(event="healed", whole=whole, seconds=round(time.time() - begin, 2))
+        return whole
+
+
+def log_lines(file, after):
+    """Lines of a process's log from then on (seconds since 1970), oldest first."""
+    for line in open(file, errors="replace"):
+        if line.startswith('{"ts":"'):
+            x = json.loads(line)
+            if datetime.fromisoformat(x["ts"].replace("Z", "+00:00")).timestamp() >= after - 0.002:
+                yield x

@@ -1,0 +1,68 @@
+"""What is injured when: in turn, or drawn from a seed. A schedule is a list of JSON objects, and the same
+file can be played again."""
+import random
+
+PROXY_KINDS = ("delay", "dribble", "coalesce", "truncate", "flip", "reset", "half_close", "stall")
+
+
+def step(kind, *targets, seconds=0.0, way="up", gap=0.0, seed=0):
+    """`gap`: seconds until the next one begins, or 0: when all is well again."""
+    return {"kind": kind, "targets": list(targets), "seconds": seconds, "way": way, "gap": gap, "seed": seed}
+
+
+def targeted(seed, through_proxy):
+    """Each kind in turn, all well in between where it matters: about half a minute."""
+    chance = random.Random(seed)
+    proxied = [x for x in through_proxy if x != "attention-4"]  # who may be a spare, which nothing tells from
+    one = lambda: chance.choice(proxied)
+    data = lambda: chance.randrange(1 << 30)
+    return [
+        step("kill", "model-0"),
+        step("kill", f"attention-{chance.randrange(3)}"),
+        step("kill", "prefill-0", gap=0.3),
+        step("kill", "model-1", f"attention-{chance.randrange(5)}"),
+        step("pause", f"attention-{chance.randrange(4)}", seconds=0.05, gap=0.3),
+        step("pause", "model-0", seconds=round(chance.uniform(0.3, 1.0), 2), gap=0.2),
+        step("flip", "model-1", way="up", seed=data()),
+        step("flip", "prefill-0", way="down", seed=data()),
+        step("dribble", one(), seconds=0.5, gap=0.7),
+        step("delay", one(), way="down", seconds=0.7, gap=0.8),
+        step("coalesce", one(), seconds=0.5, gap=0.6),
+        step("stall", one(), way="down", seconds=0.6, gap=0.8),
+        step("truncate", "prefill-0", way="down"),
+        step("reset", "model-1", gap=0.5),
+        step("half_close", "attention-2"),
+        step("http", "http", way="down", gap=2.0, seed=data()),
+        step("mute_data", f"attention-{chance.randrange(3)}", seconds=1.0),
+        step("cut_data", f"model-{chance.randrange(2)}", seconds=1.0),
+        step("cut", f"attention-{chance.randrange(4)}", seconds=2.6),
+        step("stop", f"model-{chance.randrange(2)}"),
+    ]
+
+
+def drawn(seed, seconds, workers, through_proxy, mean=5.0):
+    """Random ones, Poisson with that mean between them, overlapping."""
+    chance = random.Random(seed)
+    made, left = [], seconds
+    while left > 0:
+        gap = min(max(chance.expovariate(1 / mean), 0.05), 4 * mean)
+        left -= gap
+        who = chance.choice(sorted(workers))
+        kind = chance.choice(("kill", "kill", "kill", "pair", "pause", "pause", "stop", "cut", "cut_control", "cut_data",
+                              "mute_control", "mute_data", "proxy", "proxy", "http", "corrupt", "drop", "slow"))
+        data = chance.randrange(1 << 30)
+        way = chance.choice(("up", "down"))
+        if kind == "pair":
+            made.append(step("kill", *chance.sample(sorted(workers), 2), gap=gap))
+        elif kind == "proxy":
+            made.append(step(chance.choice(PROXY_KINDS), chance.choice(through_proxy), way=way, gap=gap, seed=data,
+                             seconds=round(chance.uniform(0.2, 4), 2)))
+        elif kind == "http":
+            made.append(step("http", "http", way=way, gap=gap, seed=data))
+        elif kind == "pause":
+            made.append(step(kind, who, seconds=round(0.05 * 60 ** chance.random(), 3), gap=gap))
+        elif kind in ("kill", "stop"):
+            made.append(step(kind, who, gap=gap))
+        else:
+            made.append(step(kind, who, seconds=round(chance.uniform(0.2, 6), 2), gap=gap))
+    return made

@@ -1,0 +1,35 @@
+"""Schedules are what their seed says, hit only who is there, and can be written down and played again."""
+import json
+import unittest
+
+import schedule
+import workload
+from cluster import THROUGH_PROXY, workers_of
+
+
+class Schedule(unittest.TestCase):
+    def test_the_same_seed_gives_the_same(self):
+        for make in (lambda seed: schedule.targeted(seed, THROUGH_PROXY),
+                     lambda seed: schedule.drawn(seed, 300, workers_of(), THROUGH_PROXY),
+                     lambda seed: workload.make(seed, 40, "tiny", "canary")):
+            self.assertEqual(make(3), make(3))
+            self.assertNotEqual(make(3), make(4))
+            self.assertEqual(make(3), json.loads(json.dumps(make(3))))
+
+    def test_each_kind_is_there_and_hits_who_is_there(self):
+        workers = workers_of()
+        drawn = schedule.drawn(1, 5000, workers, THROUGH_PROXY)
+        kinds = {x["kind"] for x in drawn}
+        self.assertLessEqual({"kill", "pause", "stop", "cut", "cut_control", "cut_data", "mute_control", "mute_data",
+                              "http", "corrupt", "drop", "slow", *schedule.PROXY_KINDS}, kinds)
+        self.assertTrue(any(len(x["targets"]) == 2 for x in drawn))
+        for x in drawn + schedule.targeted(1, THROUGH_PROXY):
+            for name in x["targets"]:
+                self.assertIn(name, ["http"] if x["kind"] == "http" else workers)
+            if x["kind"] in schedule.PROXY_KINDS:
+                self.assertLessEqual(set(x["targets"]), set(THROUGH_PROXY))
+        self.assertLessEqual(set(schedule.PROXY_KINDS), {x["kind"] for x in schedule.targeted(1, THROUGH_PROXY)})
+
+
+if __name__ == "__main__":
+    unittest.main()

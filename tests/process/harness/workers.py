@@ -1,0 +1,159 @@
+"""Invariants of workers and their supervision: I8, I9, I13, I15, and that injuries did what they should."""
+import collections
+import re
+
+CRASH_WORDS = re.compile(r"Sanitizer|runtime error:|terminate called|[Aa]ssertion|core dumped|Segmentation|Aborted|"
+                         r"stack smashing|free\(\): |double free|corrupted size")
+JOINS_MAX, JOINS_SECONDS = 25, 10  # of one worker: more is a busy loop; joining again waits 0.1 s at least
+# What ends the connection between a worker and the service, and nothing else of it.
+FATAL = ("kill", "flip", "truncate", "reset", "half_close")
+BY_ITSELF = {69}  # a worker that finds its pool full ends with that: its seat is still thought to be taken
+
+
+def seat_events(evidence):
+    """(at, "joined" or "lost", words) in the gateway's order."""
+    for line in evidence.gateway_lines("worker "):
+        what = line.message.split()[1]
+        if what in ("joined", "lost") and "seat=" in line.message:
+            yield line.at, what, line.words()
+
+
+def i8_one_incarnation_sits_in_a_seat(evidence):
+    """A seat is taken by the next incarnation when the one before is lost, and epochs only grow."""
+    problems = []
+    sits, last = {}, collections.defaultdict(int)
+    for _, what, words in seat_events(evidence):
+        seat, incarnation = words["seat"], int(words["incarnation"])
+        if what == "joined":
+            if seat in sits:
+                problems.append(f"{seat}: {incarnation} joined while {sits[seat]} sits")
+            if incarnation <= last[seat]:
+                problems.append(f"{seat}: incarnation {incarnation} after {last[seat]}")
+            sits[seat] = last[seat] = incarnation
+        elif sits.pop(seat, None) != incarnation:
+            problems.append(f"{seat}: incarnation {incarnation} is lost and did not sit")
+    if not last:
+        problems.append("nobody has joined")
+    for name, lines in evidence.logs.items():
+        epoch = 0
+        for line in lines:
+            if line.message.startswith("epoch open "):
+                now = int(line.words()["epoch"])
+                if now <= epoch:
+                    problems.append(f"{name}: epoch {now} after {epoch}")
+                epoch = now
+    epoch = 0
+    for status in evidence.statuses():
+        now = max(status["epochs"].values(), default=epoch)  # none while it starts
+        if now < epoch:
+            problems.append(f"status: epoch {now} after {epoch}")
+        epoch = max(epoch, now)
+        seats = [x["seat"] for x in status["workers"]]
+        for seat in {x for x in seats if seats.count(x) > 1}:
+            problems.append(f"status: {seat} is taken twice")
+    return problems
+
+
+def i9_pulled_rows_are_the_same(evidence):
+    """Where both sides of a move of KV tell digests, they agree."""
+    return [x.text for x in evidence.gateway if x.message.startswith("pulled rows differ")]
+
+
+def i13_restarts_are_rare(evidence):
+    """Losses are no restarts of the supervisor's, which has none; and nobody joins in a busy loop."""
+    problems = [x.text for x in evidence.gateway
+                if x.message.startswith(("supervisor restarts", "supervisor gives up"))]
+    joins = collections.defaultdict(list)
+    for at, what, words in seat_events(evidence):
+        if what == "joined":
+            joins[words["worker"]].append(at)
+    for worker, times in joins.items():
+        for i, at in enumerate(times):
+            if i >= JOINS_MAX and at - times[i - JOINS_MAX] < JOINS_SECONDS:
+                problems.append(f"{worker} joined {JOINS_MAX} times within {JOINS_SECONDS} s")
+                break
+    return problems
+
+
+def i15_nobody_crashes(evidence):
+    """Processes end as they are told to, and no log tells of a crash."""
+    problems = []
+    for x in evidence.exits:
+        allowed = {"end": {0}, "kill": {-9} | BY_ITSELF, None: BY_ITSELF}[x["cause"]]
+        if x["code"] not in allowed:
+            problems.append(f"{x['name']} (pid {x['pid']}) ended with {x['code']}, cause {x['cause']}")
+    if not any(x["name"] == "gateway" for x in evidence.exits):
+        problems.append("nobody saw the gateway end")
+    for name, lines in evidence.logs.items():
+        for line in lines:
+            if line.level == "critical" or CRASH_WORDS.search(line.text):
+                problems.append(f"{name}.log: {line.text[:200]}")
+    return problems
+
+
+def history(evidence):
+    """Worker -> [(at, "joined" or "lost")]."""
+    found = collections.defaultdict(list)
+    for at, what, words in seat_events(evidence):
+        found[words["worker"]].append((at, what))
+    return found
+
+
+def injuries_have_their_effect(evidence):
+    """Who was killed or whose link was broken while it sat is lost, the link is closed, and the service counts it;
+    afterwards everybody sits again."""
+    problems, uncounted, countable = [], [], 0
+    events = history(evidence)
+    begins = {x["number"]: x["t"] for x in evidence.nemesis if x["event"] == "begin"}
+    for x in evidence.nemesis:
+        if x["event"] == "healed" and not x["whole"]:
+            problems.append(f"not whole {x['seconds']} s after the last injury")
+        if x["event"] != "effect":
+            continue
+        begin = begins[x["number"]]
+        who = f"injury {x['number']} ({x['kind']} {' '.join(x['targets'])})"
+        if not x["whole"]:
+            problems.append(f"{who}: not whole {x['seconds']} s later")
+        if x["kind"] not in FATAL + ("stop",):
+            continue
+        lost = {}
+        for name in x["targets"]:
+            before = [what for at, what in events[name] if at < begin]
+            after = [at for at, what in events[name] if what == "lost" and begin <= at <= x["t"]]
+            if before[-1:] == ["joined"] and not after:
+                problems.append(f"{who}: {name} sat and was not lost")
+            lost |= {name: min(after)} if after else {}
+        if x["kind"] in ("flip", "truncate", "reset", "half_close") and not x["closed"]:
+            problems.append(f"{who}: the link was not closed")
+        # A spare is lost without a failover, two at once may be one, and so may who is lost while an epoch opens: it
+        # is half of them that must be counted.
+        alone = not any(begin - 1 < at <= x["t"] for name, all_of in events.items() if name not in x["targets"]
+                        for at, what in all_of if what == "lost")
+        needed = lost and alone and not all(name.startswith("attention") for name in lost)
+        if needed and x["counted"] is not None:
+            countable += 1
+            if x["counted"] < 1:
+                uncounted.append(f"{who}: lost, and not counted in lamella_failovers_total")
+    if len(uncounted) * 2 > countable:
+        problems += uncounted
+    if not begins:
+        problems.append("nobody was injured")
+    return problems
+
+
+def others_keep_their_links(evidence):
+    """The end of one worker's link ends no others. Machines that stall lose some by themselves, so it takes three
+    injuries that each came with three others lost within a fifth of a second."""
+    events = history(evidence)
+    bad = []
+    for x in evidence.nemesis:
+        if x["event"] != "begin" or x["kind"] not in FATAL:
+            continue
+        lost = [at for name in x["targets"] for at, what in events[name] if what == "lost" and at >= x["t"]]
+        if not lost:
+            continue
+        others = {name for name, all_of in events.items() if name not in x["targets"]
+                  for at, what in all_of if what == "lost" and 0 <= at - min(lost) < 0.2}
+        if len(others) >= 3:
+            bad.append(f"injury {x['number']} ({x['kind']} {' '.join(x['targets'])}): also lost {sorted(others)}")
+    return bad if len(bad) >= 3 else []
