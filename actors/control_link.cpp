@@ -1,6 +1,7 @@
 #include "actors/control_link.hpp"
 #include "net/tls_errors.hpp"
 
+#include <caf/io/basp_broker.hpp>
 #include <caf/io/middleman.hpp>
 #include <caf/openssl/manager.hpp>
 #include <caf/openssl/publish.hpp>
@@ -30,6 +31,16 @@ void check_safe(const std::string& host, const config::control_settings& control
 /// CAF takes numbers or names, IPv6 without its brackets.
 std::string plain_host(const std::string& host) {
   return host.front() == '[' ? host.substr(1, host.size() - 2) : host;
+}
+
+/// CAF 0.17 counts the silence of a connection that it makes from the beginning of time until the
+/// first byte comes: with heartbeats on from the start, one of them ends every connection whose
+/// handshake takes longer than they are apart, again and again. So they begin here, with the
+/// message that CAF's broker sends itself where they are on.
+void start_heartbeats(caf::actor_system& system, const config::control_settings& control) {
+  const auto broker = system.middleman().named_broker<caf::io::basp_broker>(caf::atom("BASP"));
+  caf::anon_send(broker, caf::tick_atom::value, caf::actor_clock::clock_type::now(),
+                 caf::timespan{control.heartbeat}, caf::timespan{control.dead});
 }
 
 } // namespace
@@ -71,7 +82,10 @@ door_actor reach_door(caf::actor_system& system, const config::host_and_port& wh
               door = caf::actor_cast<door_actor>(found);
           },
           [&](caf::error& e) { failure = std::move(e); });
-  if (door) return door;
+  if (door) {
+    start_heartbeats(system, control);
+    return door;
+  }
   auto why = system.render(failure);
   if (failure == caf::sec::cannot_connect_to_node) why = "nobody listens there";
   if (failure == caf::sec::request_timeout) why = "it accepts connections and says nothing";

@@ -19,8 +19,8 @@ struct link_error : std::runtime_error {
 uint16_t publish_door(caf::actor_system& system, const door_actor& door,
                       const config::control_settings& control);
 
-/// Connects to a door. Blocks for some seconds at most. Throws link_error; the same rule for plain
-/// connections.
+/// Connects to a door, and starts the heartbeats of a system whose begin with a connection. Blocks
+/// for some seconds at most. Throws link_error; the same rule for plain connections.
 door_actor reach_door(caf::actor_system& system, const config::host_and_port& where,
                       const config::control_settings& control);
 

@@ -65,12 +65,14 @@ system_config::system_config(size_t threads) {
                      });
 }
 
-system_config::system_config(size_t threads, const config::control_settings& control)
+system_config::system_config(size_t threads, const config::control_settings& control,
+                             heartbeats begin)
     : system_config{threads} {
   if (control.heartbeat.count() <= 0 || control.dead < 4 * control.heartbeat)
     throw std::invalid_argument{"heartbeats between processes cannot be turned off"};
   load<caf::io::middleman>();
-  set("middleman.heartbeat-interval", caf::timespan{control.heartbeat});
+  set("middleman.heartbeat-interval",
+      begin == heartbeats::at_once ? caf::timespan{control.heartbeat} : caf::timespan{0});
   set("middleman.connection-timeout", caf::timespan{control.dead});
   set("middleman.enable-automatic-connections", false);
   if (!control.tls()) return;

@@ -14,9 +14,15 @@ public:
   /// `threads`: workers of the cooperative scheduler. Actors only decide; a few are enough.
   explicit system_config(size_t threads = 2);
 
+  /// When heartbeats begin, and with them the watch over who is silent.
+  enum class heartbeats {
+    at_once,
+    once_connected ///< reach_door() starts them
+  };
   /// A system that speaks with other processes: heartbeats both ways, mutual TLS where it is
   /// configured. Throws std::invalid_argument when heartbeats are off.
-  system_config(size_t threads, const config::control_settings& control);
+  system_config(size_t threads, const config::control_settings& control,
+                heartbeats begin = heartbeats::at_once);
 };
 
 } // namespace lamella::actors

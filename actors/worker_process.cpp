@@ -89,7 +89,7 @@ worker_facts worker_process::facts(const worker_terms&) const {
 }
 
 session_end worker_process::run(const std::function<bool()>& stop) try {
-  system_config configuration{2, options_.control};
+  system_config configuration{2, options_.control, system_config::heartbeats::once_connected};
   caf::actor_system system{configuration};
   caf::scoped_actor self{system};
   const auto door = reach_door(system, options_.join, options_.control);
