@@ -35,6 +35,7 @@ INVARIANTS = {
     "i15": workers.i15_nobody_crashes,
     "i16": leftovers.i16_secrets_stay_secret,
     "injuries": workers.injuries_have_their_effect,
+    "joins": workers.joins_wait_for_the_handshake,
     "others": workers.others_keep_their_links,
 }
 

@@ -312,6 +312,10 @@ class Checker(unittest.TestCase):
         self.run_files["nemesis.jsonl"][1]["closed"] = False
         self.expect("injuries")
 
+    def test_a_handshake_taken_for_silence(self):
+        self.run_files["model-0.log"].append(log_line(8, "cannot join 10.77.0.2:7101: system_error(connection_timeout)"))
+        self.expect("joins")
+
     def test_not_whole_at_the_end(self):
         self.run_files["nemesis.jsonl"][-1]["whole"] = False
         self.expect("injuries")

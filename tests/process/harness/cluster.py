@@ -8,7 +8,7 @@ import time
 
 from service import Service
 
-DEAD_SECONDS = 2.0
+DEAD_SECONDS = 3.0
 GATEWAY_PORTS = {"api": 8000, "admin": 8001, "control": 7000}
 FIRST_PROXY_PORT = 7100
 HTTP_PROXY_PORT = 8008

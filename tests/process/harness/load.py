@@ -18,7 +18,7 @@ import time
 
 from http_call import Broken, Call
 
-PATIENCE = 90   # seconds for one answer: far beyond every pause that an injury may cost
+PATIENCE = 200   # seconds for one answer: far beyond every pause that an injury may cost
 AGAIN_MAX = 40  # times that a refused request is asked again
 
 

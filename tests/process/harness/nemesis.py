@@ -12,7 +12,7 @@ from cluster import DEAD_SECONDS, FIRST_PROXY_PORT, HTTP_PROXY_PORT, THROUGH_PRO
 from schedule import PROXY_KINDS
 from service import sum_of
 
-HEAL_SECONDS = 60   # for all workers to sit again
+HEAL_SECONDS = 120  # for all workers to sit again
 # What ends a TLS connection for certain, both ends being honest.
 FATAL = ("flip", "truncate", "reset", "half_close")
 
@@ -88,6 +88,9 @@ class Nemesis:
         cluster = self.cluster
         if kind == "kill":
             return all([cluster.signal(name, signal.SIGKILL, "kill") for name in targets])
+        if kind == "slow_join":  # the new connection's first bytes take longer than heartbeats are apart
+            self.proxy.do("injure", name=targets[0], kind="stall", way="down", seconds=0.6, next=True)
+            return cluster.signal(targets[0], signal.SIGKILL, "kill")
         if kind in ("pause", "stop"):
             name, done = targets[0], cluster.signal(targets[0], signal.SIGSTOP)
             if kind == "pause":
@@ -126,7 +129,7 @@ class Nemesis:
         for timer in self.later:
             timer.join()
         self.later.clear()
-        lost = until(20, lambda: self.is_lost(x, begin)) if x["kind"] in ("kill", "stop") + FATAL else None
+        lost = until(20, lambda: self.is_lost(x, begin)) if x["kind"] in ("kill", "stop", "slow_join") + FATAL else None
         whole = until(HEAL_SECONDS, self.cluster.is_whole)
         counted = None
         if lost is not None and before is not None:

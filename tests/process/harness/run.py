@@ -84,7 +84,7 @@ def injured_run(work, cluster, options, plan):
         nemesis.run(plan)
         time.sleep(0.5)
         client.send_signal(signal.SIGTERM)
-        ended_well(client, "the load", 150)
+        ended_well(client, "the load", 250)
         sampler.stop()
         nemesis.heal()
         settle(cluster)

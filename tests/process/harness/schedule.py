@@ -32,10 +32,11 @@ def targeted(seed, through_proxy):
         step("truncate", "prefill-0", way="down"),
         step("reset", "model-1", gap=0.5),
         step("half_close", "attention-2"),
+        step("slow_join", one()),
         step("http", "http", way="down", gap=2.0, seed=data()),
         step("mute_data", f"attention-{chance.randrange(3)}", seconds=1.0),
         step("cut_data", f"model-{chance.randrange(2)}", seconds=1.0),
-        step("cut", f"attention-{chance.randrange(4)}", seconds=2.6),
+        step("cut", f"attention-{chance.randrange(4)}", seconds=3.6),
         step("stop", f"model-{chance.randrange(2)}"),
     ]
 
@@ -48,11 +49,13 @@ def drawn(seed, seconds, workers, through_proxy, mean=5.0):
         gap = min(max(chance.expovariate(1 / mean), 0.05), 4 * mean)
         left -= gap
         who = chance.choice(sorted(workers))
-        kind = chance.choice(("kill", "kill", "kill", "pair", "pause", "pause", "stop", "cut", "cut_control", "cut_data",
+        kind = chance.choice(("kill", "kill", "kill", "pair", "slow_join", "pause", "pause", "stop", "cut", "cut_control", "cut_data",
                               "mute_control", "mute_data", "proxy", "proxy", "http", "corrupt", "drop", "slow"))
         data = chance.randrange(1 << 30)
         way = chance.choice(("up", "down"))
-        if kind == "pair":
+        if kind == "slow_join":
+            made.append(step(kind, chance.choice(through_proxy), gap=gap))
+        elif kind == "pair":
             made.append(step("kill", *chance.sample(sorted(workers), 2), gap=gap))
         elif kind == "proxy":
             made.append(step(chance.choice(PROXY_KINDS), chance.choice(through_proxy), way=way, gap=gap, seed=data,

@@ -21,12 +21,12 @@ class Schedule(unittest.TestCase):
         drawn = schedule.drawn(1, 5000, workers, THROUGH_PROXY)
         kinds = {x["kind"] for x in drawn}
         self.assertLessEqual({"kill", "pause", "stop", "cut", "cut_control", "cut_data", "mute_control", "mute_data",
-                              "http", "corrupt", "drop", "slow", *schedule.PROXY_KINDS}, kinds)
+                              "http", "slow_join", "corrupt", "drop", "slow", *schedule.PROXY_KINDS}, kinds)
         self.assertTrue(any(len(x["targets"]) == 2 for x in drawn))
         for x in drawn + schedule.targeted(1, THROUGH_PROXY):
             for name in x["targets"]:
                 self.assertIn(name, ["http"] if x["kind"] == "http" else workers)
-            if x["kind"] in schedule.PROXY_KINDS:
+            if x["kind"] in (*schedule.PROXY_KINDS, "slow_join"):
                 self.assertLessEqual(set(x["targets"]), set(THROUGH_PROXY))
         self.assertLessEqual(set(schedule.PROXY_KINDS), {x["kind"] for x in schedule.targeted(1, THROUGH_PROXY)})
 

@@ -6,7 +6,7 @@ CRASH_WORDS = re.compile(r"Sanitizer|runtime error:|terminate called|[Aa]ssertio
                          r"stack smashing|free\(\): |double free|corrupted size")
 JOINS_MAX, JOINS_SECONDS = 25, 10  # of one worker: more is a busy loop; joining again waits 0.1 s at least
 # What ends the connection between a worker and the service, and nothing else of it.
-FATAL = ("kill", "flip", "truncate", "reset", "half_close")
+FATAL = ("kill", "slow_join", "flip", "truncate", "reset", "half_close")
 BY_ITSELF = {69}  # a worker that finds its pool full ends with that: its seat is still thought to be taken
 
 
@@ -97,6 +97,12 @@ def history(evidence):
     for at, what, words in seat_events(evidence):
         found[words["worker"]].append((at, what))
     return found
+
+
+def joins_wait_for_the_handshake(evidence):
+    """Nobody takes a handshake that is under way for the silence of a connection."""
+    return [f"{name}: {line.message}" for name, lines in evidence.logs.items() for line in lines
+            if line.message.startswith("cannot join") and "connection_timeout" in line.message]
 
 
 def injuries_have_their_effect(evidence):
