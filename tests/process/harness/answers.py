@@ -6,7 +6,10 @@ MAY_CHANGE = {"flip"}
 
 
 def injuries_of(evidence, attempt, ports):
-    return ports.get(attempt.port, set()) if attempt.via == "proxy" else set()
+    """What the proxy did to that connection; one that it reset at once has no port and no more than that."""
+    if attempt.via != "proxy":
+        return set()
+    return ports.get(attempt.port, set()) if attempt.port is not None else {"reset"}
 
 
 def i1_every_accepted_request_ends_once(evidence):

@@ -153,6 +153,15 @@ class Checker(unittest.TestCase):
         self.run_files["proxy.jsonl"][1]["kind"] = "delay"
         self.expect("i1")
 
+    def test_i1_a_direct_connection_that_is_refused(self):
+        client = self.run_files["client.jsonl"]
+        for event in ("connected", "status", "body"):
+            client.remove(self.lines("r0.0", event)[0])
+        self.lines("r0.0", "end")[0].update(how="broken", detail="ConnectionRefusedError")
+        self.expect("i1")
+        self.lines("r0.0", "send")[0].update(via="proxy")
+        self.expect()
+
     def test_i2_a_position_said_twice(self):
         client = self.run_files["client.jsonl"]
         client.insert(client.index(self.lines("r1.0", "data")[2]), dict(self.lines("r1.0", "data")[1]))
