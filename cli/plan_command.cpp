@@ -134,7 +134,7 @@ int plan_command(const plan_options& o) {
     return some;
   }();
   std::vector<scheduler::plan_row> close;
-  for (const auto& row : rows) // the homogeneous ones are few: all of them
+  for (const auto& row : scheduler::best_of_nics(rows)) // the homogeneous ones are few: all of them
     if (close.size() < 4 * size_t{o.top} || !row.design.disaggregated()) close.push_back(row);
   in_parallel("short traces", close.size(), threads,
               [&](size_t i) { close[i] = scheduler::evaluate(close[i], q, cost, sample); });

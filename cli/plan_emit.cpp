@@ -36,11 +36,19 @@ std::string max_batch_line(const scheduler::plan_row& row) {
   return "  max_batch: " + std::to_string(seats) + " # " + why + "\n";
 }
 
-/// placement and device of a pool, for the reader to fill in.
-std::string where_lines(const scheduler::device& kind) {
-  return "    # placement: remote # fill in: in_process (default), local or remote\n"
-         "    # device: cuda:0 # fill in: auto (default), host or cuda:N; planned for "
-         + kind.name + "\n";
+/// placement and device of a pool, for the reader to fill in; how many NICs were planned for
+/// `groups` such groups, which no key says: net.listen and routes decide which are used.
+std::string where_lines(const scheduler::device_group& group, uint32_t groups) {
+  const auto& kind = group.kind;
+  const auto nics = (group.nics > 0 ? group.nics : group.count) * groups;
+  std::string text = "    # placement: remote # fill in: in_process (default), local or remote\n"
+                     "    # device: cuda:0 # fill in: auto (default), host or cuda:N; planned for "
+                     + kind.name + "\n";
+  if (kind.nic_bandwidth > 0)
+    text += "    # planned: " + std::to_string(nics) + (nics == 1 ? " NIC" : " NICs") + " of "
+            + fixed(kind.nic_bandwidth * 8 / 1e9, 0) + " Gb/s for "
+            + std::to_string(group.count * groups) + " x " + kind.name + "\n";
+  return text;
 }
 
 std::string indented(const std::string& text, const std::string& by) {
@@ -74,11 +82,11 @@ std::string plan_yaml(const scheduler::plan_row& row, const plan_options& o) {
   if (d.compute.count > 1)
     y += "    # planned: tensor_parallel " + text(d.compute.count) + " (" + d.compute.kind.name
          + " that share one replica), which this version refuses\n";
-  y += where_lines(d.compute.kind) + "  attention:\n    members: " + text(members)
+  y += where_lines(d.compute, d.replicas) + "  attention:\n    members: " + text(members)
        + "\n    partition: "
        + (d.partition == scheduler::partition_kind::requests && d.disaggregated() ? "requests"
                                                                                   : "heads")
-       + "\n" + where_lines(d.disaggregated() ? d.memory.kind : d.compute.kind)
+       + "\n" + where_lines(d.disaggregated() ? d.memory : d.compute, 1)
        + "\nbatching:\n  batches: " + text(d.disaggregated() ? d.batches : 1)
        + "\n  pipeline: fixed"
        + (d.disaggregated() && d.batches > 1 ? " # rotational, which was planned, is refused" : "")

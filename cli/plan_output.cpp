@@ -90,6 +90,11 @@ std::string plan_json(const std::vector<scheduler::plan_row>& rows, const std::s
     out.begin_object().member("design", scheduler::describe(r.design));
     out.member("disaggregated", r.design.disaggregated()).member("copies", r.copies);
     out.member("tokens_per_s", r.tokens_per_s).member("mean_batch", r.batch);
+    const auto nics = [](const scheduler::device_group& g) {
+      return g.nics > 0 ? g.nics : g.count;
+    };
+    out.member("compute_nics", nics(r.design.compute) * r.design.replicas);
+    out.member("memory_nics", nics(r.design.memory));
     out.member("seats_per_batch", r.seats).member("simulated", r.simulated);
     out.key("tbt_ms").begin_object().member("mean", r.tbt.mean() * 1e3);
     out.member("p50", r.tbt.quantile(0.5) * 1e3).member("p90", r.tbt.quantile(0.9) * 1e3);

@@ -170,6 +170,21 @@ scheduler::decode_design design_of(const simulate_options& o, const scheduler::c
   d.replicas = o.replicas ? o.replicas : std::max(1u, d.batches - 1);
   d.compute = split(group_of(o.compute, "--compute", all), d.replicas, "--compute");
   d.memory = group_of(o.memory, "--memory", all);
+  const auto give_nics = [&c](device_group& group, uint32_t nics, uint32_t groups,
+                              const char* flag) {
+    if (nics == 0) return;
+    if (group.kind.nic_bandwidth <= 0)
+      throw command_error{exit_usage,
+                          std::string{flag} + ": the table knows no NIC of " + group.kind.name,
+                          "give it nic_gbps in a table of your own: --hardware FILE"};
+    if (nics % groups != 0)
+      throw command_error{exit_usage, std::string{flag} + ": " + std::to_string(nics)
+                                          + " NICs cannot be divided evenly over "
+                                          + std::to_string(groups) + " replicas"};
+    group = with_nics(group, nics / groups, c);
+  };
+  give_nics(d.compute, o.compute_nics, d.replicas, "--compute-nics");
+  give_nics(d.memory, o.memory_nics, 1, "--memory-nics");
   d.pipeline = o.pipeline == "fixed" ? pipeline_kind::fixed : pipeline_kind::rotational;
   d.partition = o.partition == "requests" ? partition_kind::requests : partition_kind::heads;
   d.network = o.network == "host" ? network_kind::host : network_kind::fhbn;

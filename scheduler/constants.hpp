@@ -46,6 +46,10 @@ enum class constant_kind : unsigned char { measured, stated, fitted };
   X(fhbn_efficiency, 0.914, "share of line rate", measured, "Lamina 6.3: 45.7 of 50 GB/s")         \
   X(host_network_round_trip_us, 66.6, "us", measured, "Lamina 6.3: NCCL with GPUDirect")           \
   X(host_network_efficiency, 0.71, "share of line rate", measured, "Lamina 6.3: 35.5 of 50 GB/s")  \
+  X(nic_price_share, 0.08, "of a device's price", stated,                                          \
+    "assumed: a 400 Gb/s adapter with its switch port and cable, some $3,000, beside a device of " \
+    "$36,500; what a NIC more costs and one that is shared saves")                                 \
+  X(nic_watts, 35.0, "W", stated, "assumed: adapter and both ends of its cable, 400 Gb/s")         \
   X(memory_utilization, 0.90, "share of device memory", stated, "vLLM's default, on all devices")  \
   X(workspace_gb, 2.0, "GB per device", fitted,                                                    \
     "activations, communication buffers and graphs beside the weights; engines report 1 to 4")     \
@@ -56,6 +60,7 @@ enum class constant_kind : unsigned char { measured, stated, fitted };
     "Splitwise table I; table V says 2.35 and 2.5 times an A100 machine instead of 2.16 (C19)")    \
   X(dgx_h100_power, 1.75, "times a DGX-A100", stated, "Splitwise table V")                         \
   X(dgx_h100_capped_power, 1.23, "times a DGX-A100", stated, "Splitwise table V, devices at half") \
+  X(dgx_h100_cap, 0.5, "share of the devices' power", stated, "Splitwise IV-D: HHcap")             \
   X(dgx_a100_transfer_ms, 8.0, "ms", measured, "Splitwise VI-A: visible part, layer by layer")     \
   X(dgx_h100_transfer_ms, 5.0, "ms", measured, "Splitwise VI-A: visible part, layer by layer")     \
   X(dgx_memory_utilization, 1.0, "share of device memory", stated,                                 \

@@ -60,18 +60,43 @@ double nic_of(const device& kind, const constants& c) {
   return kind.nic_bandwidth > 0 ? kind.nic_bandwidth : c.host_link_gbs * 1e9;
 }
 
+double nic_link(const device& kind, const constants& c) {
+  return std::max(c.host_link_gbs * 1e9, nic_of(kind, c)); // a NIC is never faster than its slot
+}
+
+device_group with_nics(device_group group, uint32_t nics, const constants& c) {
+  group.nics = nics == group.count ? 0 : nics;
+  group.nic_usd_per_hour = c.nic_price_share * group.kind.usd_per_hour;
+  group.nic_watts = c.nic_watts;
+  return group;
+}
+
+double nic_bandwidth(const device_group& group, const constants& c) {
+  const auto nics = group.nics > 0 ? group.nics : group.count;
+  return std::min(nic_of(group.kind, c) * nics, nic_link(group.kind, c) * group.count);
+}
+
 network_path cost_model::path(network_kind kind, const device_group& one,
                               const device_group& other) const {
   const bool fhbn = kind == network_kind::fhbn;
-  const auto weaker =
-      std::min(nic_of(one.kind, c_) * one.count, nic_of(other.kind, c_) * other.count);
-  return {(fhbn ? c_.fhbn_round_trip_us : c_.host_network_round_trip_us) * 1e-6,
-          weaker * (fhbn ? c_.fhbn_efficiency : c_.host_network_efficiency)};
+  const auto efficiency = fhbn ? c_.fhbn_efficiency : c_.host_network_efficiency;
+  network_path p;
+  p.round_trip_s = (fhbn ? c_.fhbn_round_trip_us : c_.host_network_round_trip_us) * 1e-6;
+  p.one = nic_bandwidth(one, c_) * efficiency;
+  p.other = nic_bandwidth(other, c_) * efficiency;
+  p.bandwidth = std::min(p.one, p.other);
+  return p;
 }
 
 double cost_model::network_s(const network_path& path, double rows) const {
   if (rows <= 0) return 0;
   return model_.layers * path.round_trip_s + model_.wire_bytes_per_row() * rows / path.bandwidth;
+}
+
+double cost_model::nic_busy_s(double bandwidth, double rows) const {
+  const auto to_memory =
+      (model_.heads + 2.0 * model_.kv_heads) / (2.0 * model_.heads + 2.0 * model_.kv_heads);
+  return model_.wire_bytes_per_row() * rows * to_memory / bandwidth;
 }
 
 double cost_model::slice_kernels_s() const {
@@ -92,6 +117,10 @@ double cost_model::overlap_s(const device_group& compute, const device_group& me
 double cost_model::bandwidth_needed(double rows, double model_s, double attention_s,
                                     double alpha) const {
   return model_.wire_bytes_per_row() * rows / (alpha * (model_s + attention_s));
+}
+
+double cost_model::bandwidth_no_slowdown(double rows, double model_s) const {
+  return 4 * model_.element_bytes * model_.hidden * rows * model_.layers / model_s;
 }
 
 double cost_model::kv_tokens(const device_group& group, double weight_bytes) const {

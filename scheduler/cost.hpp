@@ -15,12 +15,26 @@ namespace lamella::scheduler {
 struct device_group {
   device kind;
   uint32_t count = 0;
+  uint32_t nics = 0;           ///< of all of them together; 0: one each, as in the table of devices
+  double nic_usd_per_hour = 0; ///< of one NIC with its share of the switch
+  double nic_watts = 0;
 
+  /// NICs beyond those that the table's prices have in them; fewer than none where devices share.
+  double more_nics() const { return nics == 0 ? 0.0 : double(nics) - double(count); }
   double memory_bytes() const { return kind.memory_bytes * count; }
   double bandwidth() const { return kind.bandwidth * count; }
-  double usd_per_hour() const { return kind.usd_per_hour * count; }
-  double watts() const { return kind.watts * count; }
+  double usd_per_hour() const { return kind.usd_per_hour * count + more_nics() * nic_usd_per_hour; }
+  double watts() const { return kind.watts * count + more_nics() * nic_watts; }
 };
+
+/// The group with `nics` NICs, at the prices of `c` (L-M06).
+device_group with_nics(device_group group, uint32_t nics, const constants& c);
+
+/// Bytes per second that a device's link to its NICs takes, however many they are.
+double nic_link(const device& kind, const constants& c);
+
+/// Bytes per second of all NICs of the group; several NICs of a device share its link.
+double nic_bandwidth(const device_group& group, const constants& c);
 
 /// How two pools are connected: by the host (NCCL) or by devices that post their own sends (L-M07).
 enum class network_kind : uint8_t { fhbn, host };
@@ -28,7 +42,8 @@ enum class network_kind : uint8_t { fhbn, host };
 /// A connection of two pools: time of a round trip without payload, and of its bytes.
 struct network_path {
   double round_trip_s = 0;
-  double bandwidth = 0; ///< bytes per second, of the weaker side's NICs together (L-M06)
+  double bandwidth = 0;      ///< bytes per second, of the weaker side's NICs together (L-M06)
+  double one = 0, other = 0; ///< the same of either side
 };
 
 /// What happens on the host between two iterations of a batch.
@@ -70,6 +85,10 @@ public:
   /// (L-M05).
   double network_s(const network_path& path, double rows) const;
 
+  /// How long an iteration's bytes occupy NICs of that bandwidth: those of the fuller direction, Q,
+  /// K and V, as both directions flow at once.
+  double nic_busy_s(double bandwidth, double rows) const;
+
   /// What the model part of a disaggregated design takes more than model_s(): Q, K and V are
   /// projected one by one.
   double slice_kernels_s() const;
@@ -83,6 +102,10 @@ public:
   /// (L-M04, Lamina 3.1), all NICs together (C11).
   double bandwidth_needed(double rows, double model_s, double attention_s,
                           double alpha = 0.2) const;
+
+  /// Bandwidth at which the transfers of an iteration take no longer than its model part, which two
+  /// batches can hide one behind the other: 4 e d B L / t (V-M02); K and V as wide as Q (C05).
+  double bandwidth_no_slowdown(double rows, double model_s) const;
 
   /// Tokens whose KV fits beside `weight_bytes` on the group.
   double kv_tokens(const device_group& group, double weight_bytes) const;

@@ -76,19 +76,30 @@ iteration_times times_of(const decode_design& design, const cost_model& cost, do
   const auto path = cost.path(design.network, group, design.memory);
   t.attention = cost.attention_s(design.memory, rows, read);
   t.network = cost.network_s(path, rows);
+  t.compute_nics = cost.nic_busy_s(path.one, rows);
+  t.memory_nics = cost.nic_busy_s(path.other, rows);
   if (design.overlap) t.hidden = cost.overlap_s(group, design.memory, path, rows, context);
   return t;
 }
 
 std::string describe(const decode_design& design) {
   const auto& c = design.compute;
+  const auto nics_of = [](const device_group& g, uint32_t groups) {
+    return std::to_string((g.nics > 0 ? g.nics : g.count) * groups);
+  };
   if (!design.disaggregated())
     return (design.replicas > 1 ? std::to_string(design.replicas) + " x (" : "")
-           + std::to_string(c.count) + " x " + c.kind.name + (design.replicas > 1 ? ")" : "");
+           + std::to_string(c.count) + " x " + c.kind.name + (design.replicas > 1 ? ")" : "")
+           + (c.nics > 0 ? ", " + nics_of(c, design.replicas)
+                               + (c.nics * design.replicas == 1 ? " NIC" : " NICs")
+                         : "");
   return "DOP (" + std::to_string(c.count * design.replicas) + ","
          + std::to_string(design.memory.count) + ") " + c.kind.name + " + "
          + design.memory.kind.name + ", n = " + std::to_string(design.batches)
-         + (design.partition == partition_kind::requests ? ", by request" : "");
+         + (design.partition == partition_kind::requests ? ", by request" : "")
+         + (c.nics > 0 || design.memory.nics > 0
+                ? ", NICs " + nics_of(c, design.replicas) + " + " + nics_of(design.memory, 1)
+                : "");
 }
 
 } // namespace lamella::scheduler

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <stdexcept>
 #include <tuple>
 
@@ -91,6 +92,7 @@ plan_row evaluate(const plan_row& guess, const plan_question& q, const cost_mode
       row.copies += std::max(1u, row.copies / 10);
     }
   }
+  check_shared_nics(row, cost, w);
   row.usd_per_mtok = row.design.usd_per_hour() / 3600 / row.tokens_per_s * 1e6;
   row.joules_per_token = row.design.watts() / row.tokens_per_s;
   if (q.rate > 0) { // what is paid for is what was asked for
@@ -100,6 +102,17 @@ plan_row evaluate(const plan_row& guess, const plan_question& q, const cost_mode
   }
   check_budget(row, q);
   return row;
+}
+
+std::vector<plan_row> best_of_nics(const std::vector<plan_row>& ranked) {
+  std::vector<plan_row> best;
+  std::set<std::string> seen;
+  for (const auto& row : ranked) {
+    auto own = row.design;
+    own.compute.nics = own.memory.nics = 0;
+    if (seen.insert(describe(own)).second) best.push_back(row);
+  }
+  return best;
 }
 
 void rank(std::vector<plan_row>& rows, const plan_question& q) {

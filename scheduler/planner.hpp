@@ -70,7 +70,9 @@ struct plan_row {
 };
 
 /// All designs of the menu that can run the model at all: homogeneous ones with 1 to 8 devices, and
-/// disaggregated ones over devices x a x b x n x partition.
+/// disaggregated ones over devices x a x b x n x partition x NICs: one for each device, fewer that
+/// devices share, or more where a device's link takes more than its NIC (L-M06). Left out are those
+/// in which one side has more NICs than the other can ever feed.
 std::vector<decode_design> enumerate_designs(const plan_question& q, const cost_model& cost);
 
 /// Closed forms at the mean context: the largest batch that memory and TBT allow.
@@ -82,8 +84,15 @@ plan_row estimate(const decode_design& design, const plan_question& q, const cos
 plan_row evaluate(const plan_row& guess, const plan_question& q, const cost_model& cost,
                   const request_trace& trace);
 
+/// Marks a row whose devices share too few NICs for the KV of its prompts, which comes over those
+/// of the devices that keep it (L-M27).
+void check_shared_nics(plan_row& row, const cost_model& cost, const workload& w);
+
 /// Marks a row that costs more than the question allows.
 void check_budget(plan_row& row, const plan_question& q);
+
+/// Of the designs that differ in their NICs only, the first of `ranked`.
+std::vector<plan_row> best_of_nics(const std::vector<plan_row>& ranked);
 
 /// Best first: designs that keep all limits by the objective, then the others, nearest miss first.
 void rank(std::vector<plan_row>& rows, const plan_question& q);

@@ -23,10 +23,58 @@ workload workload_of(const request_trace& trace) {
   return w;
 }
 
+namespace {
+
+/// NICs that `count` devices may have together, fewest first.
+std::vector<uint32_t> nic_counts(const device& kind, uint32_t count, const constants& c) {
+  if (kind.nic_bandwidth <= 0) return {count}; // none of its own: nothing to share or to add
+  std::vector<uint32_t> all;
+  for (const uint32_t sharing : {4u, 2u})
+    if (count % sharing == 0) all.push_back(count / sharing);
+  all.push_back(count);
+  for (const uint32_t each : {2u, 4u})
+    if (kind.nic_bandwidth * each <= nic_link(kind, c)) all.push_back(count * each);
+  return all;
+}
+
+/// The design with every number of NICs that makes sense: its own first.
+std::vector<decode_design> with_all_nics(const decode_design& own, const constants& c) {
+  std::vector<decode_design> all{own};
+  const auto same = [](const decode_design& a, const decode_design& b) {
+    return a.compute.nics == b.compute.nics && a.memory.nics == b.memory.nics;
+  };
+  if (!own.disaggregated()) { // nothing between its devices passes a NIC, only the KV of prompts
+    auto one = own;
+    if (own.compute.kind.nic_bandwidth > 0) one.compute = with_nics(own.compute, 1, c);
+    if (!same(one, own)) all.push_back(one);
+    return all;
+  }
+  const auto a = nic_counts(own.compute.kind, own.compute.count, c),
+             b = nic_counts(own.memory.kind, own.memory.count, c);
+  const auto bandwidth = [&](const device_group& group, uint32_t nics) {
+    return nic_bandwidth(with_nics(group, nics, c), c);
+  };
+  for (size_t i = 0; i < a.size(); ++i)
+    for (size_t k = 0; k < b.size(); ++k) {
+      auto d = own;
+      d.compute = with_nics(own.compute, a[i], c);
+      d.memory = with_nics(own.memory, b[k], c);
+      // One NIC less on this side would still feed all that the other side has.
+      if (i > 0 && bandwidth(own.compute, a[i - 1]) >= bandwidth(own.memory, b[k])) continue;
+      if (k > 0 && bandwidth(own.memory, b[k - 1]) >= own.replicas * bandwidth(own.compute, a[i]))
+        continue;
+      if (!same(d, own)) all.push_back(d);
+    }
+  return all;
+}
+
+} // namespace
+
 std::vector<decode_design> enumerate_designs(const plan_question& q, const cost_model& cost) {
   std::vector<decode_design> all;
   const auto keep = [&](const decode_design& d) {
-    if (d.devices() <= q.devices_max && !refuse(d, cost)) all.push_back(d);
+    if (d.devices() > q.devices_max || refuse(d, cost)) return;
+    for (auto& x : with_all_nics(d, cost.values())) all.push_back(std::move(x));
   };
   for (const auto& compute : q.menu)
     for (const uint32_t a : {1u, 2u, 4u, 8u}) {
@@ -74,7 +122,8 @@ double tbt_limit(const plan_question& q) {
   return limit;
 }
 
-std::string bound_of(const decode_design& d, const iteration_times& t, double tbt, bool by_tbt) {
+std::string bound_of(const decode_design& d, const cost_model& cost, const iteration_times& t,
+                     double tbt, bool by_tbt) {
   std::string text = by_tbt ? "TBT limit" : "KV memory";
   if (!d.disaggregated())
     return text + "; model " + std::to_string(std::lround(100 * t.model / tbt)) + " %";
@@ -82,10 +131,33 @@ std::string bound_of(const decode_design& d, const iteration_times& t, double tb
              attention = t.attention * d.batches / tbt;
   if (model > 0.97) return text + "; compute devices full";
   if (attention > 0.97) return text + "; memory devices full";
-  return text + "; " + (t.network > t.attention ? "network" : "one step after the other");
+  const auto path = cost.path(d.network, d.compute, d.memory);
+  const bool compute_side = path.one < path.other;
+  const auto& g = compute_side ? d.compute : d.memory;
+  const auto nics = g.nics > 0 ? g.nics : g.count;
+  const auto named = "network, " + std::to_string(nics) + (nics == 1 ? " NIC" : " NICs") + " of "
+                     + std::to_string(g.count) + " x " + g.kind.name;
+  if (std::max(t.compute_nics / d.replicas, t.memory_nics) * d.batches / tbt > 0.97)
+    return text + "; " + named + " full";
+  if (t.network <= t.attention) return text + "; one step after the other";
+  const auto trips = cost.model().layers * path.round_trip_s;
+  return text + "; " + (trips > t.network / 2 ? "network, round trips" : named);
 }
 
 } // namespace
+
+void check_shared_nics(plan_row& row, const cost_model& cost, const workload& w) {
+  const auto& d = row.design;
+  const auto& keeps = d.disaggregated() ? d.memory : d.compute;
+  if (keeps.more_nics() >= 0 || !row.ok()) return;
+  const auto comes = row.tokens_per_s / w.output * w.prompt * cost.model().kv_bytes_per_token();
+  auto takes = nic_bandwidth(keeps, cost.values());
+  if (!d.disaggregated()) takes *= d.replicas;
+  if (comes <= takes) return;
+  row.misses = "the KV of prompts comes at " + brief(comes / 1e9) + " GB/s, its NICs take "
+               + brief(takes / 1e9) + " GB/s";
+  row.miss = comes / takes;
+}
 
 plan_row estimate(const decode_design& design, const plan_question& q, const cost_model& cost,
                   const workload& w) {
@@ -112,7 +184,7 @@ plan_row estimate(const decode_design& design, const plan_question& q, const cos
   row.batch = rows;
   row.tokens_per_s = rows / tbt;
   row.tbt.add(tbt);
-  row.bound = bound_of(design, t, tbt, by_tbt);
+  row.bound = bound_of(design, cost, t, tbt, by_tbt);
   if (fits < 1) {
     row.misses = "one request of average length does not fit";
     row.miss = INFINITY;
@@ -121,6 +193,7 @@ plan_row estimate(const decode_design& design, const plan_question& q, const cos
   if (tbt > limit && row.ok())
     row.misses =
         "TBT " + brief(tbt * 1e3) + " ms even for one request, limit " + brief(limit * 1e3) + " ms";
+  check_shared_nics(row, cost, w);
   if (q.rate > 0)
     row.copies = static_cast<uint32_t>(
         std::clamp(std::ceil(q.rate * w.output / row.tokens_per_s), 1.0, 1e6));
@@ -152,6 +225,8 @@ std::vector<sensitivity> sensitivities(const plan_row& row, const plan_question&
     if (x.name == "host_request_us") question.host.request_s *= 1.2;
     auto design = row.design;
     design.host = question.host;
+    for (auto* group : {&design.compute, &design.memory})
+      if (group->nics > 0) *group = with_nics(*group, group->nics, changed);
     const auto after =
         estimate(design, question, cost_model{cost.model(), changed}, w).usd_per_mtok;
     if (std::abs(after / before - 1) > 1e-4)

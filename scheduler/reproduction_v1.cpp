@@ -53,9 +53,8 @@ double measured_model_s(const cost_model& cost, const device_group& group,
 
 /// V-M02 with our own roofline.
 double no_slowdown_bandwidth(const cost_model& cost, const device_group& group, double rows) {
-  const auto& m = cost.model();
-  return 4 * m.element_bytes * m.hidden * rows * m.layers
-         / (cost.model_s(group, rows) + cost.all_reduce_s(group, rows));
+  return cost.bandwidth_no_slowdown(rows,
+                                    cost.model_s(group, rows) + cost.all_reduce_s(group, rows));
 }
 
 /// times_of() with the measured time for the model.

@@ -16,15 +16,18 @@ uint32_t place_of(uint32_t batch, uint64_t slice, uint32_t replicas, pipeline_ki
 
 double iteration_s(std::span<const iteration_times> all, uint32_t batch, uint32_t replicas,
                    pipeline_kind kind) {
-  double model = 0, attention = 0;
+  double model = 0, attention = 0, compute_nics = 0, memory_nics = 0;
   for (uint32_t j = 0; j < all.size(); ++j) {
-    if (kind == pipeline_kind::rotational)
-      model += all[j].model / replicas;
-    else if (j % replicas == batch % replicas)
-      model += all[j].model;
+    const bool rotates = kind == pipeline_kind::rotational;
+    if (rotates || j % replicas == batch % replicas) {
+      const auto part = rotates ? 1.0 / replicas : 1.0;
+      model += all[j].model * part;
+      compute_nics += all[j].compute_nics * part;
+    }
     attention += all[j].attention;
+    memory_nics += all[j].memory_nics;
   }
-  return std::max({all[batch].alone(), model, attention});
+  return std::max({all[batch].alone(), model, attention, compute_nics, memory_nics});
 }
 
 staggered_run play_staggered(std::span<const iteration_times> all, uint32_t replicas,
@@ -43,8 +46,8 @@ staggered_run play_staggered(std::span<const iteration_times> all, uint32_t repl
     bool at_model = true;
     bool done = false;
   };
-  std::vector<place> models(replicas);
-  place attention;
+  std::vector<place> models(replicas), compute_nics(replicas);
+  place attention, memory_nics;
   std::vector<walk> walks(all.size());
   // Replicas start one after the other, t_m / (n - 1) apart (L-M17).
   for (uint32_t j = 0; j < all.size(); ++j)
@@ -60,9 +63,11 @@ staggered_run play_staggered(std::span<const iteration_times> all, uint32_t repl
     const auto j = static_cast<uint32_t>(next - walks.data());
     const auto& t = all[j];
     if (next->at_model) {
-      next->ready =
-          models[place_of(j, next->slice, replicas, kind)].serve(next->ready, t.model / layers)
-          + (t.network / 2 - t.hidden) / layers;
+      const auto replica = place_of(j, next->slice, replicas, kind);
+      const auto sent = models[replica].serve(next->ready, t.model / layers);
+      next->ready = std::max({sent + (t.network / 2 - t.hidden) / layers,
+                              compute_nics[replica].serve(sent, t.compute_nics / layers),
+                              memory_nics.serve(sent, t.memory_nics / layers)});
     } else {
       next->ready = attention.serve(next->ready, t.attention / layers) + t.network / 2 / layers;
       ++next->slice;

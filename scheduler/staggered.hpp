@@ -10,19 +10,21 @@ namespace lamella::scheduler {
 
 /// What one iteration of one batch needs, in seconds, all layers together.
 struct iteration_times {
-  double model = 0;     ///< occupies a replica
-  double attention = 0; ///< occupies the attention devices
-  double network = 0;   ///< on the way between them
-  double hidden = 0;    ///< of model and network, behind attention (L-M15)
-  double host = 0;      ///< between two iterations; other batches run meanwhile
+  double model = 0;        ///< occupies a replica
+  double attention = 0;    ///< occupies the attention devices
+  double network = 0;      ///< on the way between them
+  double hidden = 0;       ///< of model and network, behind attention (L-M15)
+  double host = 0;         ///< between two iterations; other batches run meanwhile
+  double compute_nics = 0; ///< of network, occupies the NICs of a replica
+  double memory_nics = 0;  ///< of network, occupies those of the attention devices
 
   /// With nobody else around.
   double alone() const { return model + attention + network - hidden + host; }
 };
 
 /// The closed form: a batch cannot be faster than alone, nor than the replica it runs on (all of
-/// them, if the batches rotate) or the attention devices can serve everybody once. Exact for equal
-/// batches; `batch` is its index in `all`. O(n).
+/// them, if the batches rotate), the attention devices or the NICs of either can serve everybody
+/// once. Exact for equal batches; `batch` is its index in `all`. O(n).
 double iteration_s(std::span<const iteration_times> all, uint32_t batch, uint32_t replicas,
                    pipeline_kind kind);
 

@@ -66,6 +66,12 @@ TEST_CASE("the configuration of a planned design passes config check") {
     CHECK(got.code == 0);
     CHECK(has(got.out, "tiny.gguf"));
     CHECK(has(got.out, by_request ? "3 members by requests" : "4 members by heads"));
+    CHECK(has(text, "# planned: 2 NICs of 400 Gb/s for 2 x H100-SXM"));
+    row.design.memory = scheduler::with_nics(row.design.memory, 1, {});
+    std::ofstream{folder / "shared.yaml"} << cli::plan_yaml(row, o);
+    CHECK(has(cli::plan_yaml(row, o), by_request ? "# planned: 1 NIC of 400 Gb/s for 3 x H20"
+                                                 : "# planned: 1 NIC of 400 Gb/s for 4 x H20"));
+    CHECK(run_shell(folder / ".", check + "shared.yaml").code == 0);
     row.batch = 20'000; // memory of devices that are yet to come
     if (!by_request) CHECK(has(cli::plan_yaml(row, o), "max_batch: 4096 # the most that"));
     o.model_path.clear();

@@ -127,6 +127,28 @@ TEST_CASE("L-M06 L-M07 the weaker side's NICs decide, and the host-driven path i
   CHECK(cost.network_s(host, 1) > 2 * cost.network_s(fhbn, 1));
 }
 
+TEST_CASE("L-M06 devices may share NICs or have several, and pay for what they have") {
+  constants c;
+  const cost_model cost{shape("LLaMA-65B"), c};
+  const device_group two{gpu("H100-SXM"), 2}, four{gpu("H20"), 4};
+  const auto shared = with_nics(four, 1, c);
+  const auto path = cost.path(network_kind::fhbn, two, shared);
+  CHECK(path.bandwidth == doctest::Approx(45.7e9));
+  CHECK(path.one == doctest::Approx(2 * 45.7e9));
+  CHECK(cost.network_s(path, 100) > cost.network_s(cost.path(network_kind::fhbn, two, four), 100));
+  CHECK(shared.usd_per_hour() == doctest::Approx(4 * 4.63 - 3 * c.nic_price_share * 4.63));
+  CHECK(shared.watts() == doctest::Approx(4 * 400 - 3 * c.nic_watts));
+  // Its slot takes what one NIC of 400 Gb/s brings, and no more; eight of 25 Gb/s it takes.
+  CHECK(nic_bandwidth(with_nics(two, 4, c), c) == nic_bandwidth(two, c));
+  const device_group small{gpu("A10G"), 1};
+  CHECK(nic_bandwidth(with_nics(small, 4, c), c) == doctest::Approx(4 * nic_bandwidth(small, c)));
+  CHECK(nic_bandwidth(with_nics(small, 16, c), c) == doctest::Approx(25e9));
+  CHECK(with_nics(small, 4, c).watts() == doctest::Approx(150 + 3 * c.nic_watts));
+  // As many as the table has in its prices change neither price nor power.
+  CHECK(with_nics(four, 4, c).usd_per_hour() == four.usd_per_hour());
+  CHECK(with_nics(four, 4, c).watts() == four.watts());
+}
+
 TEST_CASE("L-Q38 L-Q39 sending Q early saves up to 13.2 % on 65B and 3.5 % on 70B, each within 2") {
   const auto best = [](const char* model, uint32_t memory) {
     const cost_model cost{shape(model)};

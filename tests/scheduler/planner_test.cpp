@@ -32,6 +32,78 @@ TEST_CASE("L-M33 L-M24 the search knows homogeneous designs, and only legal ones
   }
 }
 
+TEST_CASE(
+    "L-M06 the search knows NICs: one for each device, shared, or several where one is slow") {
+  const auto cost = cost_of("LLaMA3-70B");
+  const auto q = question();
+  const auto all = enumerate_designs(q, cost);
+  const auto with = [&](uint32_t compute, uint32_t memory) {
+    return std::find_if(all.begin(), all.end(), [&](const decode_design& d) {
+      return d.compute.kind.name == "H100-SXM" && d.compute.count == 2 && d.memory.count == 4
+             && d.memory.kind.name == "H20" && d.batches == 2 && d.compute.nics == compute
+             && d.memory.nics == memory;
+    });
+  };
+  REQUIRE(with(0, 0) != all.end()); // one each
+  REQUIRE(with(0, 2) != all.end()); // two that four devices share are as many as the others have
+  CHECK(with(1, 1) != all.end());
+  CHECK(with(1, 2) == all.end()); // the second could never be fed
+  CHECK(with(4, 0) == all.end()); // the slots take no more
+  // Where the other side has no more, sharing saves money and power and nothing gets slower.
+  const auto trace = uniform_trace(100, 1000, 100, 7);
+  const auto w = workload_of(trace);
+  const auto own = estimate(*with(0, 0), q, cost, w), shared = estimate(*with(0, 2), q, cost, w);
+  CHECK(shared.tokens_per_s == doctest::Approx(own.tokens_per_s));
+  CHECK(shared.usd_per_mtok < own.usd_per_mtok);
+  CHECK(shared.joules_per_token < own.joules_per_token);
+  CHECK(estimate(*with(1, 1), q, cost, w).tokens_per_s < 0.97 * own.tokens_per_s);
+  CHECK(describe(*with(0, 2)) == "DOP (2,4) H100-SXM + H20, n = 2, NICs 2 + 2");
+  // Devices behind slow NICs may have several.
+  auto slow = q;
+  slow.menu = {*find_device(built_in_devices(), "L40S"), *find_device(built_in_devices(), "A10G")};
+  const auto eight = enumerate_designs(slow, cost_of("LLaMA3-8B"));
+  CHECK(std::any_of(eight.begin(), eight.end(), [](const decode_design& d) {
+    return d.memory.kind.name == "A10G" && d.memory.nics == 4 * d.memory.count;
+  }));
+  // The best of all numbers of NICs goes on, and stands for the design.
+  std::vector<plan_row> rows;
+  for (const auto& d : all) rows.push_back(estimate(d, q, cost, w));
+  rank(rows, q);
+  const auto best = best_of_nics(rows);
+  CHECK(best.size() < rows.size() / 2);
+  CHECK(best.front().usd_per_mtok == rows.front().usd_per_mtok);
+}
+
+TEST_CASE("L-M06 a network that is too narrow is named with the NICs that make it so") {
+  const auto cost = cost_of("LLaMA-65B"); // every head has K and V of its own
+  auto q = question();
+  decode_design d;
+  d.batches = 1; // waits for every step
+  d.compute = {q.menu[0], 4};
+  d.memory = with_nics({q.menu[1], 8}, 2, cost.values());
+  const auto w = workload_of(uniform_trace(100, 200, 100, 7));
+  const auto row = estimate(d, q, cost, w);
+  INFO(row.bound);
+  CHECK(row.bound.ends_with("network, 2 NICs of 8 x H20"));
+  d.memory = {q.menu[1], 8};
+  CHECK(estimate(d, q, cost, w).tokens_per_s > row.tokens_per_s);
+}
+
+TEST_CASE("L-M27 NICs that are too few for the KV of prompts are no saving") {
+  const auto cost = cost_of("LLaMA-65B");
+  const auto q = question();
+  decode_design d;
+  d.compute = with_nics({q.menu[1], 8}, 1, cost.values());
+  d.host = q.host;
+  const auto row = estimate(d, q, cost, workload_of(uniform_trace(100, 4000, 4, 7)));
+  CHECK(row.misses.find("the KV of prompts comes at") != std::string::npos);
+  CHECK(row.miss > 1);
+  d.compute.nics = 0;
+  CHECK(estimate(d, q, cost, workload_of(uniform_trace(100, 4000, 4, 7))).ok());
+  d.compute.nics = 1;
+  CHECK(estimate(d, q, cost, workload_of(uniform_trace(100, 400, 200, 7))).ok());
+}
+
 TEST_CASE("the estimate is within a tenth of the simulation where requests are alike") {
   const auto cost = cost_of("LLaMA3-70B");
   const auto q = question();

@@ -37,7 +37,7 @@ std::vector<iteration_times> equal(uint32_t n, iteration_times t) {
 
 } // namespace
 
-TEST_CASE("L-M19 L-M20 with t_a = t_m / (n - 1) the rotation has no bubbles") {
+TEST_CASE("L-M17 L-M19 L-M20 with t_a = t_m / (n - 1) the rotation has no bubbles") {
   for (const uint32_t n : {2u, 3u, 5u}) {
     CAPTURE(n);
     iteration_times t;
@@ -48,6 +48,22 @@ TEST_CASE("L-M19 L-M20 with t_a = t_m / (n - 1) the rotation has no bubbles") {
     CHECK(played.replica_busy > 0.98);
     CHECK(played.attention_busy > 0.98);
     CHECK(played.iteration_s == doctest::Approx(t.model + t.attention).epsilon(0.02));
+  }
+}
+
+TEST_CASE("L-M06 batches that share NICs are never faster than these") {
+  for (const uint32_t n : {2u, 3u, 4u}) {
+    CAPTURE(n);
+    iteration_times t;
+    t.model = 0.010;
+    t.attention = 0.004;
+    t.network = 0.020;
+    t.memory_nics = 0.018;
+    const auto all = equal(n, t);
+    const auto closed = iteration_s(all, 0, n - 1, pipeline_kind::rotational);
+    CHECK(closed == doctest::Approx(std::max(0.034, n * 0.018)));
+    const auto played = play_staggered(all, n - 1, pipeline_kind::rotational, 80, 50);
+    CHECK(played.iteration_s == doctest::Approx(closed).epsilon(0.03));
   }
 }
 
