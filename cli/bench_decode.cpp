@@ -115,8 +115,12 @@ public:
       driver_.leave(0);
     }
     if (!profile_) return;
+    profile_->sharing = {{1, 1, 1}}; // unless something runs beside
+    if (sharing_.empty()) return;
+    // Contexts grew while the prompt ran: compared is with iterations alone that were as long.
+    const scheduler::served_cost alone{*profile_};
+    for (auto& x : sharing_) x.alone_s = alone.iteration_s(x.rows, x.rows * x.context);
     profile_->sharing = rates_of(sharing_);
-    if (profile_->sharing.empty()) profile_->sharing = {{1, 1, 1}}; // nothing ever runs beside
   }
 
   const std::vector<row>& rows() const { return rows_; }
@@ -141,16 +145,17 @@ private:
     if (!profile_) return;
     const auto middle = before + driver_.warm_up + options_.iterations / 2.0;
     profile_->decode.push_back({double(batch), middle, alone_s});
-    // The prompt needs a seat, too: no prompt ever runs beside a full batch. And contexts grow
-    // meanwhile, by more the smaller the batch: only where they are long anyway.
-    if (batch >= profile_->limits.seats || context != options_.contexts.back()) return;
+    // The prompt needs a seat, too: no prompt ever runs beside a full batch.
+    if (batch >= profile_->limits.seats) return;
     // A prompt of several chunks: its borders matter little.
     const auto long_enough = 4.0 * profile_->limits.chunk_tokens;
     auto prompt = profile_->prefill.front();
     for (const auto& x : profile_->prefill)
       if (prompt.tokens < long_enough && x.tokens > prompt.tokens) prompt = x;
     const auto beside = driver_.measure_beside(static_cast<uint32_t>(prompt.tokens));
-    sharing_.push_back({batch, alone_s, prompt.seconds, beside.seconds, beside.iterations});
+    const auto since = before + driver_.warm_up + options_.iterations;
+    sharing_.push_back({batch, since + beside.iterations / 2, alone_s, prompt.seconds,
+                        beside.seconds, beside.iterations});
   }
 
   pipeline_driver driver_;

@@ -36,9 +36,9 @@ std::vector<scheduler::sharing_point> rates_of(const std::vector<sharing_sample>
   struct sum {
     double decode = 0, prefill = 0, count = 0;
   };
-  std::map<uint32_t, sum> by_rows;
+  std::map<std::pair<uint32_t, double>, sum> by_batch;
   for (const auto& x : samples) {
-    auto& s = by_rows[x.rows];
+    auto& s = by_batch[{x.rows, x.context}];
     s.decode += x.iterations * x.alone_s / x.prompt_s;
     s.prefill += x.prompt_alone_s / x.prompt_s;
     s.count += 1;
@@ -46,8 +46,9 @@ std::vector<scheduler::sharing_point> rates_of(const std::vector<sharing_sample>
   // Noise may make something look quicker in company than alone.
   const auto rate = [](double sum, double count) { return std::clamp(sum / count, 1e-3, 1.0); };
   std::vector<scheduler::sharing_point> all;
-  for (const auto& [rows, s] : by_rows)
-    all.push_back({static_cast<double>(rows), rate(s.decode, s.count), rate(s.prefill, s.count)});
+  for (const auto& [at, s] : by_batch)
+    all.push_back({static_cast<double>(at.first), rate(s.decode, s.count), rate(s.prefill, s.count),
+                   at.second});
   return all;
 }
 

@@ -57,6 +57,12 @@ double rate_on(const line& points, double x) {
   return on_line(points, std::clamp(x, points.front().first, points.back().first));
 }
 
+double rate_on(const std::vector<std::pair<double, line>>& by_rows, double rows, double context) {
+  line at_context;
+  for (const auto& [at, points] : by_rows) at_context.emplace_back(at, rate_on(points, context));
+  return rate_on(at_context, rows);
+}
+
 } // namespace
 
 served_cost::served_cost(const served_profile& p) {
@@ -69,11 +75,16 @@ served_cost::served_cost(const served_profile& p) {
   const double chunk = p.limits.chunk_tokens;
   for (const auto& [tokens, seconds] : prompts)
     if (tokens <= chunk) chunk_.emplace_back(tokens, seconds);
-  std::map<double, std::pair<double, double>> rates;
-  for (const auto& x : p.sharing) rates[x.rows] = {x.decode_rate, x.prefill_rate};
-  for (const auto& [rows, x] : rates) {
-    decode_rate_.emplace_back(rows, x.first);
-    prefill_rate_.emplace_back(rows, x.second);
+  std::map<double, std::map<double, std::pair<double, double>>> rates;
+  for (const auto& x : p.sharing) rates[x.rows][x.context] = {x.decode_rate, x.prefill_rate};
+  for (const auto& [rows, by_context] : rates) {
+    line decode, prefill;
+    for (const auto& [context, x] : by_context) {
+      decode.emplace_back(context, x.first);
+      prefill.emplace_back(context, x.second);
+    }
+    decode_rate_.emplace_back(rows, std::move(decode));
+    prefill_rate_.emplace_back(rows, std::move(prefill));
   }
   if (decode_.empty() || rates.empty())
     throw table_error{"the profile has no times of decoding or no rates"};
@@ -117,8 +128,12 @@ double served_cost::chunk_s(std::span<const prefill_piece> pieces) const {
   return std::max(whole / 2, whole + pair_s_ * (pairs - tokens * tokens / 2));
 }
 
-double served_cost::decode_rate(double rows) const { return rate_on(decode_rate_, rows); }
-double served_cost::prefill_rate(double rows) const { return rate_on(prefill_rate_, rows); }
+double served_cost::decode_rate(double rows, double context) const {
+  return rate_on(decode_rate_, rows, context / std::max(1.0, rows));
+}
+double served_cost::prefill_rate(double rows, double context) const {
+  return rate_on(prefill_rate_, rows, context / std::max(1.0, rows));
+}
 
 bool served_cost::beyond(double rows, double context) const {
   if (rows <= 0) return false;

@@ -44,8 +44,8 @@ std::string quoted(const std::string& text) {
   return out + "\"";
 }
 
-/// The rates by rows, until both of a pair are known.
-using rate_table = std::map<double, std::pair<double, double>>;
+/// The rates by rows and context, until both of a pair are known.
+using rate_table = std::map<std::pair<double, double>, std::pair<double, double>>;
 
 void check_complete(const served_profile& p, const std::set<std::string>& seen) {
   for (const char* what :
@@ -78,7 +78,9 @@ served_profile read_served_profile(std::istream& in) {
     const bool by_rows = name == "decode_s" || name == "prefill_s" || name.ends_with("_rate");
     const auto at_rows =
         by_rows ? csv.number(rows, 1, name == "prefill_s" ? tokens_max : rows_max) : 0;
-    const auto at_context = name == "decode_s" ? csv.number(context, 0, tokens_max) : 0;
+    const bool by_context = name == "decode_s" || (name.ends_with("_rate") && !csv.empty(context));
+    const auto at_context = by_context ? csv.number(context, 0, tokens_max) : 0;
+    const std::pair key{at_rows, at_context};
     const auto limit = std::find_if(limit_fields.begin(), limit_fields.end(),
                                     [&](const auto& f) { return name == f.name; });
     if (name == "model")
@@ -94,16 +96,16 @@ served_profile read_served_profile(std::istream& in) {
     else if (name == "prefill_s")
       p.prefill.push_back({at_rows, csv.number(value, seconds_least, seconds_most)});
     else if (name == "decode_rate")
-      rates[at_rows].first = csv.number(value, rate_least, rate_most);
+      rates[key].first = csv.number(value, rate_least, rate_most);
     else if (name == "prefill_rate")
-      rates[at_rows].second = csv.number(value, rate_least, rate_most);
+      rates[key].second = csv.number(value, rate_least, rate_most);
     else
       throw table_error{csv.line(), "'" + name.substr(0, 40) + "' is nothing that a profile has"};
     if (!keys.emplace(name, at_rows, at_context).second)
       throw table_error{csv.line(), name + " is there twice"};
     seen.insert(name);
   }
-  for (const auto& [at, x] : rates) p.sharing.push_back({at, x.first, x.second});
+  for (const auto& [at, x] : rates) p.sharing.push_back({at.first, x.first, x.second, at.second});
   check_complete(p, seen);
   return p;
 }
@@ -117,9 +119,15 @@ void write_served_profile(std::ostream& out, const served_profile& p) {
   for (const auto& x : p.decode)
     out << "decode_s," << x.rows << "," << x.context << "," << x.seconds << "\n";
   for (const auto& x : p.prefill) out << "prefill_s," << x.tokens << ",," << x.seconds << "\n";
-  for (const auto& x : p.sharing)
-    out << "decode_rate," << x.rows << ",," << x.decode_rate << "\nprefill_rate," << x.rows << ",,"
-        << x.prefill_rate << "\n";
+  const auto rate = [&](const char* what, const sharing_point& x, double value) {
+    out << what << "," << x.rows << ",";
+    if (x.context > 0) out << x.context;
+    out << "," << value << "\n";
+  };
+  for (const auto& x : p.sharing) {
+    rate("decode_rate", x, x.decode_rate);
+    rate("prefill_rate", x, x.prefill_rate);
+  }
   out.precision(before);
 }
 

@@ -28,10 +28,14 @@ struct prefill_point {
   friend bool operator==(const prefill_point&, const prefill_point&) = default;
 };
 
-/// How fast both go while a prompt runs beside `rows` decoding requests, as shares of how fast they
-/// go alone. One engine that loses nothing makes the two add up to 1, two devices to 2.
+/// How fast both go while a prompt runs beside `rows` decoding requests with `context` tokens each,
+/// as shares of how fast they go alone. One engine that loses nothing makes the two add up to 1,
+/// two devices to 2. The shares depend on the context: streams of an engine take turns by the time
+/// they have used, and decoding has one for the model and one for attention. The more even its time
+/// is divided over the two, the more of the engine it gets beside a prompt.
 struct sharing_point {
   double rows = 0, decode_rate = 0, prefill_rate = 0;
+  double context = 0; ///< 0: not told, the same for all
   friend bool operator==(const sharing_point&, const sharing_point&) = default;
 };
 
@@ -60,7 +64,8 @@ constexpr uint32_t served_profile_version = 1;
 
 /// Reads the table `what,rows,context,value`, one fact a row: `version`, `model`, `kernels`,
 /// `threads`, the limits by their names, `decode_s` by rows and context, `prefill_s` by rows (the
-/// tokens of the prompt), `decode_rate` and `prefill_rate` by rows. Throws table_error, with the
+/// tokens of the prompt), `decode_rate` and `prefill_rate` by rows and, if it is there, context.
+/// Throws table_error, with the
 /// line where one is to blame: another version, an unknown or repeated fact, a number out of range,
 /// or something that is missing.
 served_profile read_served_profile(std::istream& in);
@@ -80,9 +85,9 @@ public:
   /// One prefill iteration, alone: by its tokens, and by the positions that they attend to.
   double chunk_s(std::span<const prefill_piece> pieces) const;
 
-  /// Shares of their own speed while both run.
-  double decode_rate(double rows) const;
-  double prefill_rate(double rows) const;
+  /// Shares of their own speed while both run; `context` tokens of all `rows` together.
+  double decode_rate(double rows, double context = 0) const;
+  double prefill_rate(double rows, double context = 0) const;
 
   /// Is an iteration outside of what was measured, so that its time is an extrapolation?
   bool beyond(double rows, double context) const;
@@ -92,7 +97,7 @@ private:
   std::vector<std::pair<double, line>> decode_; ///< by rows: seconds by context per row
   line chunk_;                                  ///< seconds of the first chunk by its tokens
   double pair_s_ = 0; ///< per pair of a token and an earlier position that it attends to
-  line decode_rate_, prefill_rate_;
+  std::vector<std::pair<double, line>> decode_rate_, prefill_rate_; ///< by rows: by context per row
 };
 
 } // namespace lamella::scheduler

@@ -41,8 +41,8 @@ public:
       offer();
       pump();
       const bool both = decode_.running && prefill_.running;
-      const auto decode_rate = both ? cost_.decode_rate(rows_) : 1;
-      const auto prefill_rate = both ? cost_.prefill_rate(rows_) : 1;
+      const auto decode_rate = both ? cost_.decode_rate(rows_, context_) : 1;
+      const auto prefill_rate = both ? cost_.prefill_rate(rows_, context_) : 1;
       auto step = 1e300;
       if (decode_.running) step = decode_.left / decode_rate;
       if (prefill_.running) step = std::min(step, prefill_.left / prefill_rate);

@@ -40,15 +40,20 @@ void write(const std::filesystem::path& path, const std::string& text) {
 
 TEST_CASE("rates are shares of the speed alone, the mean of all samples of a batch") {
   // Ten iterations of 20 ms and a prompt of 0.3 s took half a second together.
-  const auto rates =
-      cli::rates_of({{4, 0.02, 0.3, 0.5, 10}, {8, 0.02, 0.3, 0.5, 20}, {4, 0.02, 0.1, 0.5, 5}});
-  REQUIRE(rates.size() == 2);
+  const auto rates = cli::rates_of({{4, 100, 0.02, 0.3, 0.5, 10},
+                                    {8, 100, 0.02, 0.3, 0.5, 20},
+                                    {4, 100, 0.02, 0.1, 0.5, 5},
+                                    {8, 900, 0.02, 0.3, 0.5, 10}});
+  REQUIRE(rates.size() == 3);
   CHECK(rates[0].rows == 4);
   CHECK(rates[0].decode_rate == doctest::Approx(0.3));
   CHECK(rates[0].prefill_rate == doctest::Approx(0.4));
   CHECK(rates[1].decode_rate == doctest::Approx(0.8));
+  CHECK(rates[1].context == 100);
+  CHECK(rates[2].decode_rate == doctest::Approx(0.4)); // by context, too
+  CHECK(rates[2].context == 900);
   // Quicker in company than alone is noise; a profile knows no such rate.
-  CHECK(cli::rates_of({{1, 0.1, 0.6, 0.5, 10}})[0] == scheduler::sharing_point{1, 1, 1});
+  CHECK(cli::rates_of({{1, 0, 0.1, 0.6, 0.5, 10}})[0] == scheduler::sharing_point{1, 1, 1});
 }
 
 TEST_CASE("a profile covers all batches of the service, and prompts around its chunk") {
@@ -138,7 +143,7 @@ TEST_CASE("a service is measured, simulated, planned with and compared with its 
   CHECK(profile.limits.context_tokens == 512);
   CHECK(profile.decode.size() == 4);
   CHECK(profile.prefill.size() == 3);
-  CHECK(profile.sharing.size() == 2);
+  CHECK(profile.sharing.size() == 4); // two batches that leave a seat, at two contexts
   write(folder / "t.csv", "arrival_s,prompt_tokens,output_tokens\n3,40,20\n3.1,9,1\n3.2,100,30\n"
                           "3.3,60,12\n3.4,7,25\n3.5,600,10\n");
   // The whole tokens of the five that fit: no design of the tables is meant, and no model.

@@ -148,6 +148,24 @@ TEST_CASE("S-M10 a chunk costs what its tokens and the positions before them cos
   CHECK(cost.chunk_s({}) == 0);
 }
 
+TEST_CASE("S-M23 rates lie between measured contexts, too, where a profile tells of them") {
+  auto p = made();
+  p.sharing = {{1, 0.4, 0.6, 100}, {1, 0.6, 0.4, 1100}, {64, 0.5, 0.5, 100}, {64, 0.9, 0.1, 1100}};
+  std::istringstream in{text_of(p)};
+  CHECK(read_served_profile(in) == p);
+  const served_cost cost{p};
+  CHECK(cost.decode_rate(1, 100) == doctest::Approx(0.4));
+  CHECK(cost.decode_rate(1, 600) == doctest::Approx(0.5));
+  CHECK(cost.decode_rate(64, 64 * 600) == doctest::Approx(0.7));
+  CHECK(cost.decode_rate(32.5, 32.5 * 600) == doctest::Approx(0.6));
+  CHECK(cost.prefill_rate(64, 64 * 600) == doctest::Approx(0.3));
+  CHECK(cost.decode_rate(64, 64 * 5000) == doctest::Approx(0.9));
+  CHECK(cost.decode_rate(64, 64 * 5) == doctest::Approx(0.5));
+  // A profile of before, or of a service that was measured at one context, says the same of all.
+  const served_cost older{made()};
+  CHECK(older.decode_rate(1, 100) == older.decode_rate(1, 5000));
+}
+
 TEST_CASE("rates lie between measured batches and stay constant beyond them") {
   const served_cost cost{made()};
   CHECK(cost.decode_rate(1) == doctest::Approx(0.4));
