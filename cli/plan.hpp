@@ -12,10 +12,10 @@ namespace lamella::cli {
 struct plan_options {
   std::string model = "LLaMA3-70B", trace = "azure_conv_2023", menu = "H100-SXM,H20";
   std::string host_overhead = "equal", objective = "cost", hardware, models, svg, emit, model_path,
-              profile;
+              profile, prefill;
   std::vector<std::string> slo, constants;
   double rate = 0, budget = 0;
-  uint32_t devices_max = 16, batches_max = 4, top = 20, threads = 0;
+  uint32_t prefill_servers = 1, devices_max = 16, batches_max = 4, top = 20, threads = 0;
   bool json = false;
 };
 

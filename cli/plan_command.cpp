@@ -83,6 +83,11 @@ scheduler::plan_question question_of(const plan_options& o, const scheduler::con
   q.batches_max = o.batches_max;
   q.usd_per_hour_max = o.budget;
   q.host = overhead_of(o.host_overhead, true, c);
+  scheduler::decode_design prompts;
+  give_prefill(prompts, o.prefill, o.prefill_servers, all);
+  q.prefill = prompts.prefill;
+  q.prefill_servers = prompts.prefill_servers;
+  q.prefill_beside = prompts.prefill_beside;
   return q;
 }
 
@@ -156,10 +161,12 @@ int plan_command(const plan_options& o) {
   if (o.json) {
     std::fputs(plan_json(best, says, sensitive, measured, o).c_str(), stdout);
   } else {
-    std::printf(
-        "%zu designs for %s on %s; times are of decoding, prefill is a pool of its own.\n%s\n%s\n",
-        designs.size(), o.model.c_str(), o.trace.c_str(),
-        plan_table(best, o.top + 1, q.limited()).c_str(), says.c_str());
+    std::printf("%zu designs for %s on %s; %s.\n%s\n%s\n", designs.size(), o.model.c_str(),
+                o.trace.c_str(),
+                q.prefill_beside        ? "prompts are computed beside decoding"
+                : q.prefill_servers > 0 ? "every copy has its own servers for prompts"
+                                        : "times are of decoding, prefill is a pool of its own",
+                plan_table(best, o.top + 1, q.limited()).c_str(), says.c_str());
     std::puts("\nThe price of the best changes, with a constant a fifth larger, by");
     for (size_t i = 0; i < std::min<size_t>(4, sensitive.size()); ++i)
       std::printf("  %+.1f %%  %s\n", sensitive[i].percent, sensitive[i].constant.c_str());
@@ -207,6 +214,11 @@ run_function setup_plan(CLI::App& app) {
   app.add_option("--objective", o->objective, "What the best is best at")
       ->check(CLI::IsMember({"cost", "power", "throughput"}))
       ->capture_default_str();
+  word("--prefill", o->prefill,
+       "Devices that compute prompts for each copy, or beside (decoding); none: they come with KV",
+       "COUNTxDEVICE");
+  count("--prefill-servers", o->prefill_servers, "Servers that those devices are divided over",
+        4096);
   count("--devices-max", o->devices_max, "Devices of one copy of a design", 256);
   count("--batches-max", o->batches_max, "Concurrent batches of a design", 16);
   count("--top", o->top, "Designs that the whole trace is played through", 200);

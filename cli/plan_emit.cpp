@@ -51,6 +51,17 @@ std::string where_lines(const scheduler::device_group& group, uint32_t groups) {
   return text;
 }
 
+/// The servers for prompts, if there are any; else prompts run on the model replicas.
+std::string prefill_lines(const scheduler::decode_design& d) {
+  if (d.prefill_servers == 0) return "";
+  auto y = "  prefill:\n    members: " + std::to_string(d.prefill_servers)
+           + "\n    attention: own # KV of their own, which the shards pull\n";
+  if (d.prefill.count > 1)
+    y += "    # planned: tensor_parallel " + std::to_string(d.prefill.count)
+         + ", which this version refuses\n";
+  return y + where_lines(d.prefill, d.prefill_servers);
+}
+
 std::string indented(const std::string& text, const std::string& by) {
   std::string out;
   for (size_t at = 0, end; at < text.size(); at = end + 1) {
@@ -86,7 +97,7 @@ std::string plan_yaml(const scheduler::plan_row& row, const plan_options& o) {
        + "\n    partition: "
        + (d.partition == scheduler::partition_kind::requests && d.disaggregated() ? "requests"
                                                                                   : "heads")
-       + "\n" + where_lines(d.disaggregated() ? d.memory : d.compute, 1)
+       + "\n" + where_lines(d.disaggregated() ? d.memory : d.compute, 1) + prefill_lines(d)
        + "\nbatching:\n  batches: " + text(d.disaggregated() ? d.batches : 1)
        + "\n  pipeline: fixed"
        + (d.disaggregated() && d.batches > 1 ? " # rotational, which was planned, is refused" : "")

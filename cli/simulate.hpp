@@ -21,9 +21,10 @@ struct simulate_options {
   std::string decode_key = "batch", transfer = "layers";     ///< splitwise
   double repurpose_s = 0, report_s = 0;                      ///< splitwise
   bool checkpoint = false;                                   ///< splitwise
+  std::string batching = "mixed";                            ///< splitwise
   std::string gpu = "1xA10G", cpu = "x86-8ch-generic", offload = "neo";
   std::string model, trace = "azure_conv_2023"; ///< model: empty is the design's default
-  uint32_t replicas = 0, tensor_parallel = 0;
+  uint32_t replicas = 0, tensor_parallel = 0, compute_nics = 0, memory_nics = 0;
   std::string batches = "2"; ///< or auto
   std::string pipeline = "rotational", partition = "heads", network = "fhbn", overlap = "on";
   std::string kv = "paged", host_overhead = "equal", load = "saturated", reproduce;
@@ -32,6 +33,9 @@ struct simulate_options {
   uint64_t seed = 1;
   std::vector<std::string> constants; ///< NAME=VALUE
   std::vector<std::string> failures;  ///< WHAT@SECONDS[+SECONDS]
+  std::vector<std::string> scalings;  ///< WHAT@SECONDS=+N or -N
+  std::string prefill;                ///< COUNTxDEVICE, beside or none
+  uint32_t prefill_servers = 1;
   bool json = false;
 };
 
@@ -55,6 +59,15 @@ scheduler::request_trace with_load(scheduler::request_trace trace, const std::st
 /// command_error 2; `memory` is refused where a design has no memory devices.
 scheduler::failure_event failure_of(const std::string& text, bool disaggregated);
 
+/// "memory@60=+1", "compute@60=-1": devices that come or go (compute: whole replicas). Throws
+/// command_error 2.
+scheduler::scaling_event scaling_of(const std::string& text, bool disaggregated);
+
+/// Where prompts are computed: "2xH100-SXM" in so many `servers`, beside decoding, or nowhere.
+/// Throws command_error 2.
+void give_prefill(scheduler::decode_design& design, const std::string& text, uint32_t servers,
+                  const std::vector<scheduler::device>& all);
+
 /// "3@60+20": a machine of a splitwise design. Throws command_error 2.
 scheduler::machine_failure machine_failure_of(const std::string& text, uint32_t machines);
 
@@ -71,6 +84,8 @@ struct shown_design {
   std::string ttft_note; ///< what TTFT does and does not contain
   std::string balance{}; ///< where model and attention take the same time; may be empty
   std::vector<std::pair<const char*, double>> measured{}; ///< of a run by a profile, for JSON
+  std::string more{}; ///< lines of its own kind for the table; may be empty
+  std::vector<std::pair<const char*, double>> numbers{}; ///< the same for JSON
 };
 
 /// The JSON of the conventions (version 1).

@@ -3,6 +3,7 @@
 #include "cli/simulate.hpp"
 #include "scheduler/dop.hpp"
 #include "scheduler/planner.hpp"
+#include "scheduler/report.hpp"
 #include "scheduler/reproduction.hpp"
 
 #include <cstdio>
@@ -78,6 +79,8 @@ int simulate_command(simulate_options o) {
   if (o.design == "homogeneous") options.seats_per_batch = static_cast<uint32_t>(c.baseline_seats);
   for (const auto& text : o.failures)
     options.failures.push_back(failure_of(text, design.disaggregated()));
+  for (const auto& text : o.scalings)
+    options.scalings.push_back(scaling_of(text, design.disaggregated()));
   options.on_iteration = files.sink();
   scheduler::simulation_result result;
   try {
@@ -86,9 +89,23 @@ int simulate_command(simulate_options o) {
     throw command_error{exit_configuration, e.what()};
   }
   files.save();
-  return show({scheduler::describe(design), design.usd_per_hour(), design.watts(),
-               "waiting and first decoded token, no prefill", balance},
-              result);
+  shown_design shown{scheduler::describe(design), design.usd_per_hour(), design.watts(),
+                     design.prompts() ? "waiting and prefill included"
+                                      : "waiting and first decoded token, no prefill",
+                     balance};
+  if (design.prefill_servers > 0) {
+    shown.more += "prompts     servers for them work "
+                  + scheduler::fixed(100 * result.prefill_busy, 0) + " % of the time\n";
+    shown.numbers.emplace_back("prefill_busy", result.prefill_busy);
+  }
+  if (result.scalings > 0) {
+    shown.usd_per_hour = result.mean_usd_per_hour;
+    shown.more +=
+        "scaled      " + std::to_string(result.scalings)
+        + " times; dollars per hour are the mean of the run, power that of its beginning\n";
+    shown.numbers.emplace_back("scalings", static_cast<double>(result.scalings));
+  }
+  return show(shown, result);
 }
 
 } // namespace lamella::cli

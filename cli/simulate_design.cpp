@@ -6,6 +6,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <optional>
 
 namespace lamella::cli {
@@ -89,22 +90,21 @@ struct failure_words {
   std::string what;
   double at_s = 0, repair_s = 10;
 };
-std::optional<failure_words> words_of(const std::string& text) {
+std::optional<failure_words> words_of(const std::string& text, const char* flag) {
   constexpr double longest_s = 1e8;
   const auto at = text.find('@');
   if (at == std::string::npos || at == 0) return std::nullopt;
   const auto plus = text.find('+', at);
   const auto seconds = text.substr(at + 1, plus == std::string::npos ? plus : plus - at - 1);
-  failure_words x{text.substr(0, at), positive(seconds, "--failure", longest_s)};
-  if (plus != std::string::npos)
-    x.repair_s = positive(text.substr(plus + 1), "--failure", longest_s);
+  failure_words x{text.substr(0, at), positive(seconds, flag, longest_s)};
+  if (plus != std::string::npos) x.repair_s = positive(text.substr(plus + 1), flag, longest_s);
   return x;
 }
 
 } // namespace
 
 scheduler::failure_event failure_of(const std::string& text, bool disaggregated) {
-  const auto x = words_of(text);
+  const auto x = words_of(text, "--failure");
   if (!x || (x->what != "memory" && x->what != "compute"))
     throw command_error{exit_usage, "--failure: '" + text + "' is not a failure",
                         "write memory@SECONDS or compute@SECONDS, and +SECONDS until the spare is "
@@ -116,8 +116,47 @@ scheduler::failure_event failure_of(const std::string& text, bool disaggregated)
   return {x->at_s, memory, x->repair_s};
 }
 
+scheduler::scaling_event scaling_of(const std::string& text, bool disaggregated) {
+  constexpr int32_t most = 256;
+  const auto equals = text.find('=');
+  const auto x = words_of(text.substr(0, equals), "--scale");
+  int32_t change = 0;
+  bool read = false;
+  if (x && equals != std::string::npos && equals + 1 < text.size()) {
+    const auto* begin = text.data() + equals + 1 + (text[equals + 1] == '+' ? 1 : 0);
+    const auto* last = text.data() + text.size();
+    const auto [end, error] = std::from_chars(begin, last, change);
+    read = error == std::errc{} && end == last && change != 0 && std::abs(change) <= most
+           && text.find('+') >= equals;
+  }
+  if (!read || (x->what != "memory" && x->what != "compute"))
+    throw command_error{exit_usage, "--scale: '" + text + "' is not a change",
+                        "write memory@SECONDS=+N or compute@SECONDS=-N: devices, or replicas"};
+  const bool memory = x->what == "memory";
+  if (memory && !disaggregated)
+    throw command_error{exit_usage, "--scale: '" + text + "': this design has no memory devices",
+                        "compute@SECONDS=+N adds servers like the others"};
+  return {x->at_s, memory, change};
+}
+
+void give_prefill(scheduler::decode_design& design, const std::string& text, uint32_t servers,
+                  const std::vector<scheduler::device>& all) {
+  if (text.empty() || text == "none") return;
+  if (text == "beside") {
+    design.prefill_beside = true;
+    return;
+  }
+  design.prefill = group_of(text, "--prefill", all);
+  if (design.prefill.count % servers != 0)
+    throw command_error{exit_usage, "--prefill: " + std::to_string(design.prefill.count)
+                                        + " devices cannot be divided evenly over "
+                                        + std::to_string(servers) + " servers"};
+  design.prefill.count /= servers;
+  design.prefill_servers = servers;
+}
+
 scheduler::machine_failure machine_failure_of(const std::string& text, uint32_t machines) {
-  const auto x = words_of(text);
+  const auto x = words_of(text, "--failure");
   const command_error wrong{exit_usage, "--failure: '" + text + "' is not a failure",
                             "write MACHINE@SECONDS, a machine from 0 to "
                                 + std::to_string(machines - 1)
@@ -158,6 +197,7 @@ scheduler::decode_design design_of(const simulate_options& o, const scheduler::c
     d.replicas = group.count / tp;
     if (o.kv == "token") d.block_slots = 1;
     d.host = overhead_of(o.host_overhead, true, c);
+    give_prefill(d, o.prefill, o.prefill_servers, all);
     return d;
   }
   decode_design d;
@@ -190,6 +230,7 @@ scheduler::decode_design design_of(const simulate_options& o, const scheduler::c
   d.network = o.network == "host" ? network_kind::host : network_kind::fhbn;
   d.overlap = o.overlap == "on";
   d.host = overhead_of(o.host_overhead, false, c);
+  give_prefill(d, o.prefill, o.prefill_servers, all);
   return d;
 }
 

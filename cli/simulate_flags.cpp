@@ -23,6 +23,8 @@ constexpr bound_flag bound_flags[] = {
     {"--memory", "lamina "},
     {"--batches", "lamina "},
     {"--replicas", "lamina "},
+    {"--compute-nics", "lamina "},
+    {"--memory-nics", "lamina "},
     {"--pipeline", "lamina "},
     {"--partition", "lamina "},
     {"--network", "lamina "},
@@ -39,7 +41,11 @@ constexpr bound_flag bound_flags[] = {
     {"--offload", "neo "},
     {"--host-overhead", "lamina homogeneous "},
     {"--failure", "lamina homogeneous splitwise "},
+    {"--scale", "lamina homogeneous "},
+    {"--prefill", "lamina homogeneous "},
+    {"--prefill-servers", "lamina homogeneous "},
     {"--checkpoint", "splitwise "},
+    {"--batching", "splitwise "},
     {"--repurpose", "splitwise "},
     {"--report", "splitwise "},
     {"--profile", "served "},
@@ -103,6 +109,11 @@ run_function setup_simulate(CLI::App& app) {
   app.add_option("--replicas", o->replicas, "lamina: copies of the weights (batches - 1)")
       ->type_name("N")
       ->check(CLI::Range(1u, 256u));
+  const auto nics = [&](const char* flag, uint32_t& to, const char* what) {
+    app.add_option(flag, to, what)->type_name("N")->check(CLI::Range(1u, 65'536u));
+  };
+  nics("--compute-nics", o->compute_nics, "lamina: NICs of all compute devices (one each)");
+  nics("--memory-nics", o->memory_nics, "lamina: NICs of all memory devices (one each)");
   choice("--pipeline", o->pipeline, "lamina: which replica runs a slice", {"rotational", "fixed"});
   choice("--partition", o->partition, "lamina: what a memory device holds", {"heads", "requests"});
   choice("--network", o->network, "lamina: who posts the sends", {"fhbn", "host"});
@@ -133,7 +144,22 @@ run_function setup_simulate(CLI::App& app) {
                  "memory or compute (lamina), compute (homogeneous) or a machine's number "
                  "(splitwise) dies, and is back later; may be repeated")
       ->type_name("WHAT@SECONDS[+SECONDS]");
+  app.add_option("--scale", o->scalings,
+                 "memory devices (lamina) or replicas, or servers (homogeneous) come or go; may be "
+                 "repeated")
+      ->type_name("WHAT@SECONDS=+N");
+  word("--prefill", o->prefill,
+       "lamina, homogeneous: devices that compute prompts, or beside (decoding), or none",
+       "COUNTxDEVICE");
+  app.add_option("--prefill-servers", o->prefill_servers,
+                 "lamina, homogeneous: servers that those devices are divided over")
+      ->type_name("N")
+      ->check(CLI::Range(1u, 4096u))
+      ->capture_default_str();
   app.add_flag("--checkpoint", o->checkpoint, "splitwise: KV of prompts outlives machines");
+  choice("--batching", o->batching,
+         "splitwise: what runs together: all, prompts or tokens, or requests from begin to end",
+         {"mixed", "continuous", "request"});
   app.add_option("--repurpose", o->repurpose_s,
                  "splitwise: a machine that is mixed for so many seconds changes its pool (never)")
       ->type_name("SECONDS")

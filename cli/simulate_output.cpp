@@ -76,6 +76,7 @@ std::string simulation_json(const shown_design& design, const scheduler::simulat
   out.member("running", r.running_over_time).member("rate_times_stay", r.rate_times_stay);
   out.end_object();
   for (const auto& [name, value] : design.measured) out.member(name, value);
+  for (const auto& [name, value] : design.numbers) out.member(name, value);
   out.key("constants").begin_object();
   if (design.measured.empty()) // else nothing was computed from them
     for (const auto& row : scheduler::constant_rows) out.member(row.name, c.*row.field);
@@ -110,6 +111,7 @@ std::string simulation_table(const shown_design& design, const scheduler::simula
                 : "no price in the table, ";
     text += fixed(design.watts, 0) + " W\n";
   }
+  text += design.more;
   if (r.preemptions > 0) text += "preempted   " + std::to_string(r.preemptions) + " times\n";
   if (!o.failures.empty())
     text += "failures    " + std::to_string(o.failures.size()) + ", "

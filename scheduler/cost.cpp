@@ -49,11 +49,16 @@ double cost_model::attention_s(const device_group& group, double rows, double co
   return std::max(read, compute) + model_.layers * c_.kernel_gap_us * 1e-6;
 }
 
+double cost_model::prompt_attention_s(const device_group& group, double tokens,
+                                      double position) const {
+  return 4.0 * tokens * (position + tokens / 2) * model_.heads * model_.head_dim * model_.layers
+         / (group.kind.flops * group.count * c_.attention_flops_efficiency);
+}
+
 double cost_model::prefill_s(const device_group& group, double tokens) const {
   if (tokens <= 0) return 0;
-  const auto attention = 2.0 * tokens * tokens * model_.heads * model_.head_dim * model_.layers
-                         / (group.kind.flops * group.count * c_.attention_flops_efficiency);
-  return model_s(group, tokens) + all_reduce_s(group, tokens) + attention;
+  return model_s(group, tokens) + all_reduce_s(group, tokens)
+         + prompt_attention_s(group, tokens, 0);
 }
 
 double nic_of(const device& kind, const constants& c) {

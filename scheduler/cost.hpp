@@ -76,6 +76,9 @@ public:
   /// bound by reading their KV; linear in `context`, whoever owns it.
   double attention_s(const device_group& group, double rows, double context) const;
 
+  /// Attention of `tokens` of a prompt, behind `position` earlier ones, on `group`.
+  double prompt_attention_s(const device_group& group, double tokens, double position) const;
+
   /// A prompt of `tokens`, on `group` as one replica, its attention included.
   double prefill_s(const device_group& group, double tokens) const;
 

@@ -52,6 +52,17 @@ std::optional<std::string> refuse(const decode_design& design, const cost_model&
   if (model.weight_bytes > usable)
     return model.name + " needs " + gigabytes(model.weight_bytes) + " for its weights, "
            + devices(design.compute) + " have " + gigabytes(std::max(0.0, usable)) + " for them";
+  if (design.prefill_servers > 0) {
+    const auto& p = design.prefill;
+    const auto room = p.memory_bytes() * cost.values().memory_utilization
+                      - cost.values().workspace_gb * 1e9 * p.count;
+    if (p.count == 0 || model.heads % p.count != 0)
+      return "the model's " + std::to_string(model.heads) + " heads cannot be spread evenly over "
+             + std::to_string(p.count) + " devices for prompts";
+    if (model.weight_bytes > room)
+      return model.name + " needs " + gigabytes(model.weight_bytes) + " for its weights, "
+             + devices(p) + " for prompts have " + gigabytes(std::max(0.0, room)) + " for them";
+  }
   if (slots_per_pool(design, cost) < 2.0 * design.window_slots)
     return "no room for the KV cache of even one request: "
            + std::to_string(static_cast<long>(slots_per_pool(design, cost))) + " tokens";
@@ -82,6 +93,53 @@ iteration_times times_of(const decode_design& design, const cost_model& cost, do
   return t;
 }
 
+iteration_times times_with_prompts(const decode_design& design, const cost_model& cost, double rows,
+                                   double context, double busiest_context,
+                                   std::span<const prefill_piece> pieces) {
+  auto t = times_of(design, cost, rows, context, busiest_context);
+  if (pieces.empty()) return t;
+  const auto& group = design.compute;
+  const auto linear = [&](double x) {
+    return cost.model_s(group, x) + cost.all_reduce_s(group, x);
+  };
+  double tokens = 0, more = 0;
+  for (const auto& x : pieces) {
+    tokens += x.tokens;
+    more += cost.prompt_attention_s(group, x.tokens, x.position);
+  }
+  more += linear(rows + tokens) - linear(rows);
+  t.model += more;
+  t.host = design.host.of(rows + static_cast<double>(pieces.size()));
+  if (!design.disaggregated()) return t;
+  const auto path = cost.path(design.network, group, design.memory);
+  const auto bytes = tokens * cost.model().kv_bytes_per_token();
+  t.network += std::max(0.0, bytes / path.bandwidth - more);
+  t.compute_nics += bytes / path.one;
+  t.memory_nics += bytes / path.other;
+  return t;
+}
+
+double visible_transfer_s(const decode_design& design, const cost_model& cost, double tokens,
+                          double seconds) {
+  const auto& keeps = design.disaggregated() ? design.memory : design.compute;
+  const auto whole = tokens * cost.model().kv_bytes_per_token()
+                     / cost.path(design.network, design.prefill, keeps).bandwidth;
+  return std::max(whole - seconds, whole / cost.model().layers);
+}
+
+namespace {
+
+std::string describe_prompts(const decode_design& design) {
+  if (design.prefill_beside) return ", prompts beside decoding";
+  if (design.prefill_servers == 0) return "";
+  const auto one = std::to_string(design.prefill.count) + " x " + design.prefill.kind.name;
+  return ", prompts on "
+         + (design.prefill_servers > 1 ? std::to_string(design.prefill_servers) + " x (" + one + ")"
+                                       : one);
+}
+
+} // namespace
+
 std::string describe(const decode_design& design) {
   const auto& c = design.compute;
   const auto nics_of = [](const device_group& g, uint32_t groups) {
@@ -92,14 +150,16 @@ std::string describe(const decode_design& design) {
            + std::to_string(c.count) + " x " + c.kind.name + (design.replicas > 1 ? ")" : "")
            + (c.nics > 0 ? ", " + nics_of(c, design.replicas)
                                + (c.nics * design.replicas == 1 ? " NIC" : " NICs")
-                         : "");
+                         : "")
+           + describe_prompts(design);
   return "DOP (" + std::to_string(c.count * design.replicas) + ","
          + std::to_string(design.memory.count) + ") " + c.kind.name + " + "
          + design.memory.kind.name + ", n = " + std::to_string(design.batches)
          + (design.partition == partition_kind::requests ? ", by request" : "")
          + (c.nics > 0 || design.memory.nics > 0
                 ? ", NICs " + nics_of(c, design.replicas) + " + " + nics_of(design.memory, 1)
-                : "");
+                : "")
+         + describe_prompts(design);
 }
 
 } // namespace lamella::scheduler

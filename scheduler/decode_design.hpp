@@ -2,9 +2,11 @@
 #pragma once
 
 #include "scheduler/cost.hpp"
+#include "scheduler/prefill_plan.hpp"
 #include "scheduler/staggered.hpp"
 
 #include <optional>
+#include <span>
 #include <string>
 
 namespace lamella::scheduler {
@@ -30,15 +32,31 @@ struct decode_design {
   uint32_t window_slots = 32;    ///< a request that runs short gets this many more
   double kept_free_share = 0.05; ///< of the slots; admission leaves them to those that run
 
+  /// Where prompts are computed: nowhere (they come with their KV), on `prefill_servers` groups
+  /// like `prefill`, or beside decoding on the compute devices (V-M16), `chunk_tokens` of them in
+  /// an iteration.
+  device_group prefill;
+  uint32_t prefill_servers = 0;
+  bool prefill_beside = false;
+  uint32_t chunk_tokens = 512;
+
+  bool prompts() const { return prefill_servers > 0 || prefill_beside; }
   bool disaggregated() const { return memory.count > 0; }
   /// Independent slot tables.
   uint32_t pools() const {
     if (!disaggregated()) return replicas;
     return partition == partition_kind::heads ? 1 : memory.count;
   }
-  uint32_t devices() const { return compute.count * replicas + memory.count; }
-  double usd_per_hour() const { return compute.usd_per_hour() * replicas + memory.usd_per_hour(); }
-  double watts() const { return compute.watts() * replicas + memory.watts(); }
+  uint32_t devices() const {
+    return compute.count * replicas + memory.count + prefill.count * prefill_servers;
+  }
+  double usd_per_hour() const {
+    return compute.usd_per_hour() * replicas + memory.usd_per_hour()
+           + prefill.usd_per_hour() * prefill_servers;
+  }
+  double watts() const {
+    return compute.watts() * replicas + memory.watts() + prefill.watts() * prefill_servers;
+  }
 };
 
 /// Slots of each pool of the design.
@@ -51,6 +69,17 @@ std::optional<std::string> refuse(const decode_design& design, const cost_model&
 /// `busiest_context` is what the fullest member reads.
 iteration_times times_of(const decode_design& design, const cost_model& cost, double rows,
                          double context, double busiest_context = 0);
+
+/// The same with pieces of prompts in it, computed where the weights are; their KV goes to the
+/// memory devices layer by layer behind the next layer's computing (L-M27).
+iteration_times times_with_prompts(const decode_design& design, const cost_model& cost, double rows,
+                                   double context, double busiest_context,
+                                   std::span<const prefill_piece> pieces);
+
+/// What is seen of a prompt's KV on its way from a prefill server that computed for `seconds`:
+/// at least its last layer.
+double visible_transfer_s(const decode_design& design, const cost_model& cost, double tokens,
+                          double seconds);
 
 /// "DOP (2,4) H100-SXM + H20, n = 2" or "4 x H100-SXM".
 std::string describe(const decode_design& design);

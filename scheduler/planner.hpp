@@ -29,7 +29,10 @@ struct plan_question {
   uint32_t devices_max = 16;   ///< of one copy of a design
   double usd_per_hour_max = 0; ///< of all copies; 0: no limit
   uint32_t batches_max = 4;
-  host_overhead host; ///< of every design alike
+  host_overhead host;   ///< of every design alike
+  device_group prefill; ///< one of the servers that compute prompts for each copy
+  uint32_t prefill_servers = 0;
+  bool prefill_beside = false; ///< prompts are computed beside decoding
   /// Is there anything that a design could miss?
   bool limited() const { return !limits.empty() || usd_per_hour_max > 0; }
 };

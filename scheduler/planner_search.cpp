@@ -72,7 +72,10 @@ std::vector<decode_design> with_all_nics(const decode_design& own, const constan
 
 std::vector<decode_design> enumerate_designs(const plan_question& q, const cost_model& cost) {
   std::vector<decode_design> all;
-  const auto keep = [&](const decode_design& d) {
+  const auto keep = [&](decode_design d) {
+    d.prefill = q.prefill;
+    d.prefill_servers = q.prefill_servers;
+    d.prefill_beside = q.prefill_beside;
     if (d.devices() > q.devices_max || refuse(d, cost)) return;
     for (auto& x : with_all_nics(d, cost.values())) all.push_back(std::move(x));
   };
@@ -106,13 +109,30 @@ namespace {
 
 /// Time of an iteration when `rows` requests are spread evenly over the batches.
 double tbt_of(const decode_design& d, const cost_model& cost, double rows, double context,
-              iteration_times* one = nullptr) {
+              double prompt_share, iteration_times* one = nullptr) {
   const double batches = d.disaggregated() ? d.batches : d.replicas;
-  const auto t = times_of(d, cost, rows / batches, rows / batches * context);
+  auto t = times_of(d, cost, rows / batches, rows / batches * context);
+  if (d.prefill_beside && prompt_share > 0) {
+    // In each iteration as much of prompts as its requests need to be replaced by others.
+    const auto wanted =
+        std::clamp(rows / batches * prompt_share, 1.0, static_cast<double>(d.chunk_tokens));
+    const prefill_piece piece{{}, 0, static_cast<uint32_t>(wanted), false};
+    t = times_with_prompts(d, cost, rows / batches, rows / batches * context, 0, {&piece, 1});
+  }
   if (one != nullptr) *one = t;
   if (!d.disaggregated()) return t.alone();
   const std::vector<iteration_times> all(d.batches, t);
   return iteration_s(all, 0, d.replicas, d.pipeline);
+}
+
+/// Prompt tokens that the design can compute in a second; no limit where prompts come with KV.
+double prompt_tokens_per_s(const decode_design& d, const cost_model& cost, const workload& w,
+                           double tbt) {
+  if (d.prefill_servers > 0)
+    return d.prefill_servers * w.prompt / cost.prefill_s(d.prefill, w.prompt);
+  if (d.prefill_beside)
+    return static_cast<double>(d.chunk_tokens) * (d.disaggregated() ? d.batches : d.replicas) / tbt;
+  return INFINITY;
 }
 
 double tbt_limit(const plan_question& q) {
@@ -168,23 +188,27 @@ plan_row estimate(const decode_design& design, const plan_question& q, const cos
   // A request holds half a window more than it uses, on average.
   const auto fits = std::floor(slots / (w.context + design.window_slots / 2.0));
   const auto limit = tbt_limit(q);
+  const auto share = w.prompt / w.output;
   double rows = std::max(1.0, fits);
-  const bool by_tbt = tbt_of(design, cost, rows, w.context) > limit;
+  const bool by_tbt = tbt_of(design, cost, rows, w.context, share) > limit;
   if (by_tbt) {
     double low = 1, high = rows;
     while (high - low > 0.5) {
       const auto middle = (low + high) / 2;
-      (tbt_of(design, cost, middle, w.context) <= limit ? low : high) = middle;
+      (tbt_of(design, cost, middle, w.context, share) <= limit ? low : high) = middle;
     }
     rows = std::floor(low);
   }
   iteration_times t;
-  const auto tbt = tbt_of(design, cost, rows, w.context, &t);
+  const auto tbt = tbt_of(design, cost, rows, w.context, share, &t);
   row.seats = by_tbt ? static_cast<uint32_t>(std::max(1.0, std::ceil(rows / batches))) : 65'536;
   row.batch = rows;
   row.tokens_per_s = rows / tbt;
   row.tbt.add(tbt);
-  row.bound = bound_of(design, cost, t, tbt, by_tbt);
+  const auto prompts = prompt_tokens_per_s(design, cost, w, tbt);
+  const bool by_prompts = prompts < row.tokens_per_s * share;
+  if (by_prompts) row.tokens_per_s = prompts / share;
+  row.bound = by_prompts ? "prompts" : bound_of(design, cost, t, tbt, by_tbt);
   if (fits < 1) {
     row.misses = "one request of average length does not fit";
     row.miss = INFINITY;

@@ -24,6 +24,17 @@ struct failure_event {
   double repair_s = 10;
 };
 
+/// Devices come or go at `at_s`. Memory devices: that many more or fewer share the KV cache, whose
+/// shares move over their NICs while nothing decodes; what finds no room runs again later. Compute
+/// devices: that many replicas (or servers, of a homogeneous design) as large as the others; new
+/// ones are of use when they have read the weights, and bring a batch with them where batches
+/// rotate.
+struct scaling_event {
+  double at_s = 0;
+  bool memory_devices = false;
+  int32_t change = 0;
+};
+
 /// One iteration, for a timeline.
 struct iteration_span {
   double start_s = 0, duration_s = 0;
@@ -36,6 +47,7 @@ struct simulation_options {
   uint32_t seats_per_batch = 65'536;
   double requests_limit_s = 1e9; ///< simulated time after which the run is given up
   std::vector<failure_event> failures;
+  std::vector<scaling_event> scalings;
   std::function<void(const iteration_span&)> on_iteration; ///< may be empty
 };
 
@@ -47,10 +59,14 @@ struct simulation_result {
   double tokens_per_s = 0;
   double mean_batch = 0; ///< requests in all batches together, over time
   distribution tbt;      ///< per token
-  distribution ttft;     ///< arrival to first decoded token; a prefill pool adds its own time
+  distribution ttft;     ///< arrival to first token: decoded, or of the prompt where the design
+                         ///< computes prompts
   distribution e2e;      ///< arrival to last token
   uint64_t tokens = 0, requests = 0;
   uint64_t never_fit = 0; ///< requests longer than a pool; left out
+  uint64_t scalings = 0;
+  double mean_usd_per_hour = 0; ///< of the whole run, by the devices that there were
+  double prefill_busy = 0;      ///< share of the whole run that servers for prompts work, mean
   uint64_t preemptions = 0, iterations = 0, recomputed_tokens = 0;
   double model_busy = 0, attention_busy = 0; ///< shares of the measured time, mean of devices
   double wire_bytes_per_s = 0;               ///< mean of the measured time, all NICs together
@@ -62,8 +78,9 @@ struct simulation_result {
   }
 };
 
-/// Runs the whole trace. Throws std::invalid_argument when the design is refused or no request of
-/// the trace fits. Cost: O(iterations * batches + tokens / window * log requests).
+/// Runs the whole trace. Throws std::invalid_argument when the design, or what scaling makes of it,
+/// is refused or no request of the trace fits. Cost: O(iterations * batches + tokens / window * log
+/// requests).
 simulation_result simulate(const decode_design& design, const cost_model& cost,
                            const request_trace& trace, const simulation_options& options = {});
 

@@ -72,6 +72,13 @@ TEST_CASE("the configuration of a planned design passes config check") {
     CHECK(has(cli::plan_yaml(row, o), by_request ? "# planned: 1 NIC of 400 Gb/s for 3 x H20"
                                                  : "# planned: 1 NIC of 400 Gb/s for 4 x H20"));
     CHECK(run_shell(folder / ".", check + "shared.yaml").code == 0);
+    row.design.prefill = row.design.compute;
+    row.design.prefill_servers = 3;
+    std::ofstream{folder / "prompts.yaml"} << cli::plan_yaml(row, o);
+    CHECK(YAML::Load(cli::plan_yaml(row, o))["pools"]["prefill"]["members"].as<int>() == 3);
+    const auto prompts = run_shell(folder / ".", check + "prompts.yaml");
+    INFO(prompts.err);
+    CHECK(prompts.code == 0);
     row.batch = 20'000; // memory of devices that are yet to come
     if (!by_request) CHECK(has(cli::plan_yaml(row, o), "max_batch: 4096 # the most that"));
     o.model_path.clear();

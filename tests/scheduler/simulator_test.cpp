@@ -77,7 +77,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("one batch of requests that come together costs what the closed form says") {
+TEST_CASE("V-M23 one batch of requests that come together costs what the closed form says") {
   auto design = disaggregated(2, 4);
   design.batches = 1;
   const auto cost = cost_of("LLaMA3-70B");

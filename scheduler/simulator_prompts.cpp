@@ -1,0 +1,80 @@
+/// Prompts of a simulated run: on servers of their own, or in pieces beside decoding.
+#include "scheduler/simulator_run.hpp"
+
+#include <algorithm>
+
+namespace lamella::scheduler::decoding {
+
+/// Its slots are taken: what is to be computed is the prompt, and what a request that was preempted
+/// has generated.
+void run::begin_prompt(uint32_t index) {
+  auto& s = states_[index];
+  s.at = place::prompt;
+  if (s.generated > 0) result_.recomputed_tokens += tokens_of(index);
+  if (prompts_)
+    prompts_->add({index, s.stamp, tokens_of(index)});
+  else
+    batches_[s.batch].prompts.add(id_of(index), tokens_of(index));
+}
+
+double run::next_prompt() const {
+  const auto moved = moving_.empty() ? 1e300 : moving_.top().at_s;
+  return prompts_ ? std::min(prompts_->next_end(), moved) : moved;
+}
+
+bool run::prompts_under_way() const { return next_prompt() < 1e300; }
+
+void run::end_prompts() {
+  for (const auto& [prompt, seconds] : prompts_->finish(now_)) {
+    const auto& s = states_[prompt.index];
+    if (s.at != place::prompt || s.stamp != prompt.stamp) continue; // it lost its slots meanwhile
+    first_token(prompt.index, visible_transfer_s(design_, cost_, prompt.tokens, seconds));
+  }
+  while (!moving_.empty() && moving_.top().at_s <= now_) {
+    const auto x = moving_.top();
+    moving_.pop();
+    auto& s = states_[x.index];
+    if (s.at != place::moving || s.stamp != x.stamp) continue;
+    s.at = place::joining;
+    batches_[s.batch].joining.push_back(x.index);
+  }
+}
+
+void run::end_pieces(batch_run& b) {
+  for (const auto& x : b.pieces)
+    if (x.last) first_token(index_of_id(x.sequence), 0);
+  b.pieces.clear();
+}
+
+/// A prompt's own token is there; the others follow when its KV has arrived.
+void run::first_token(uint32_t index, double transfer_s) {
+  auto& s = states_[index];
+  ++s.generated;
+  ++result_.tokens;
+  if (measuring_) measured_tokens_ += 1;
+  s.token_s = now_;
+  if (!s.answered) result_.ttft.add(now_ - arrival_of(index));
+  s.answered = true;
+  if (s.generated >= trace_[index].output_tokens) {
+    ++s.stamp;
+    give_back(index);
+    ++result_.requests;
+    result_.e2e.add(now_ - arrival_of(index));
+  } else if (transfer_s > 0) {
+    s.at = place::moving;
+    moving_.push({now_ + transfer_s, index, s.stamp});
+  } else {
+    s.at = place::joining;
+    batches_[s.batch].joining.push_back(index);
+  }
+}
+
+void run::give_back(uint32_t index) {
+  auto& s = states_[index];
+  --seats_[s.batch];
+  pools_[s.pool].give_back(s.runs);
+  s.runs.clear();
+  s.at = place::outside;
+}
+
+} // namespace lamella::scheduler::decoding
