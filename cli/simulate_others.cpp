@@ -2,6 +2,7 @@
 #include "cli/commands.hpp"
 #include "cli/simulate.hpp"
 #include "scheduler/neo.hpp"
+#include "scheduler/report.hpp"
 #include "scheduler/reproduction.hpp"
 
 #include <map>
@@ -93,6 +94,9 @@ other_run run_splitwise(const simulate_options& o, const scheduler::constants& c
   options.repurpose_s = o.repurpose_s;
   options.report_s = o.report_s;
   options.checkpoint = o.checkpoint;
+  options.batching = o.batching == "request"      ? scheduler::batching_mode::request
+                     : o.batching == "continuous" ? scheduler::batching_mode::continuous
+                                                  : scheduler::batching_mode::mixed;
   for (const auto& text : o.failures)
     options.failures.push_back(machine_failure_of(text, prompts + tokens));
   const auto r = scheduler::simulate_splitwise(design, machine("DGX-A100"), trace, options);
@@ -105,6 +109,14 @@ other_run run_splitwise(const simulate_options& o, const scheduler::constants& c
           + std::to_string(tokens) + " x " + token_name + (prompts ? " for tokens" : " for both"),
       design.usd_per_hour(), design.watts() * (a100 ? 8 * a100->watts : 0),
       std::string{"prompt included; the nine SLOs are "} + (r.meets_slo() ? "kept" : "missed")};
+  const auto wh = r.requests > 0 ? r.joules / 3600 / static_cast<double>(r.requests) : 0;
+  run.design.numbers = {{"requests_per_s", r.requests_per_s()},
+                        {"requests_per_usd", r.requests_per_usd(design)},
+                        {"device_wh_per_request", wh}};
+  run.design.more = "batch job   " + scheduler::fixed(r.requests_per_s(), 2) + " requests/s, "
+                    + scheduler::fixed(r.requests_per_usd(design), 3)
+                    + " for a dollar per hour; devices used " + scheduler::fixed(wh, 2)
+                    + " Wh per request while they worked\n";
   fill(run.result, r.seconds, r.requests, r.tokens, r.tbt);
   run.result.tbt = r.tbt;
   run.result.ttft = r.ttft;

@@ -33,13 +33,20 @@ std::vector<profile_row> read_profile_rows(std::istream& in) {
              prompt = csv.column("prompt_size"), batch = csv.column("batch_size"),
              parallel = csv.column("tensor_parallel"), prompt_ms = csv.column("prompt_time"),
              token_ms = csv.column("token_time");
+  const auto whole_ms = csv.find("e2e_time"), peak = csv.find("peak_power"),
+             average = csv.find("average_power");
   std::vector<profile_row> rows;
-  while (csv.next())
+  while (csv.next()) {
+    const auto optional = [&](const std::optional<size_t>& column, double most) {
+      return column && !csv.empty(*column) ? csv.number(*column, 0, most) : 0.0;
+    };
     rows.push_back({csv.text(model), csv.text(hardware),
                     static_cast<uint32_t>(csv.whole(prompt, 1, 10'000'000)),
                     static_cast<uint32_t>(csv.whole(batch, 1, 1'000'000)),
                     static_cast<uint32_t>(csv.whole(parallel, 1, 4096)),
-                    csv.number(prompt_ms, 0, 1e9) / 1e3, csv.number(token_ms, 0, 1e9) / 1e3});
+                    csv.number(prompt_ms, 0, 1e9) / 1e3, csv.number(token_ms, 0, 1e9) / 1e3,
+                    optional(whole_ms, 1e9) / 1e3, optional(peak, 2), optional(average, 2)});
+  }
   if (rows.empty()) throw table_error{"the profile has no rows"};
   return rows;
 }
@@ -47,14 +54,23 @@ std::vector<profile_row> read_profile_rows(std::istream& in) {
 namespace {
 
 machine_profile profile_from(const std::vector<const profile_row*>& rows) {
-  std::vector<std::pair<double, double>> prompt, released, batch;
+  // The peak of a run is in its prompt. The mean is that of decoding where the prompt is short.
+  constexpr double short_prompt = 0.1;
+  std::vector<std::pair<double, double>> prompt, released, batch, prompt_power, token_power;
   for (const auto* r : rows) {
     const double tokens = static_cast<double>(r->prompt_tokens) * r->batch;
     prompt.emplace_back(tokens, r->prompt_s);
     released.emplace_back(tokens, r->token_s);
     batch.emplace_back(r->batch, r->token_s);
+    if (r->peak_power > 0) prompt_power.emplace_back(tokens, r->peak_power);
+    if (r->average_power > 0 && r->prompt_s < short_prompt * r->whole_s)
+      token_power.emplace_back(r->batch, r->average_power);
   }
-  return {piecewise_linear{prompt}, piecewise_linear{released}, piecewise_linear{batch}};
+  machine_profile p{
+      piecewise_linear{prompt}, {}, {}, piecewise_linear{released}, piecewise_linear{batch}};
+  if (!prompt_power.empty()) p.prompt_power = piecewise_linear{prompt_power};
+  if (!token_power.empty()) p.token_power = piecewise_linear{token_power};
+  return p;
 }
 
 } // namespace

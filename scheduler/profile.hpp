@@ -32,6 +32,9 @@ enum class decode_key : uint8_t { released, batch };
 /// One machine type running one model.
 struct machine_profile {
   piecewise_linear prompt_s; ///< by prompt tokens in the batch
+  /// Power as a share of what the devices may draw, where it was measured (S-M28): of prompts by
+  /// their tokens, of decoding by requests.
+  piecewise_linear prompt_power, token_power;
   piecewise_linear token_released_s, token_batch_s;
   double token_s(double requests, decode_key key) const {
     return key == decode_key::released ? token_released_s(requests) : token_batch_s(requests);
@@ -43,6 +46,8 @@ struct profile_row {
   std::string model, hardware;
   uint32_t prompt_tokens = 0, batch = 0, tensor_parallel = 0;
   double prompt_s = 0, token_s = 0;
+  double whole_s = 0;                       ///< prompt and all tokens; 0 where it was not measured
+  double peak_power = 0, average_power = 0; ///< shares of the devices' limit; 0: not measured
 };
 
 std::vector<profile_row> read_profile_rows(std::istream& in);

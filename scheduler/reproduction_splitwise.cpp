@@ -62,6 +62,14 @@ machine_kind dgx_machine(const constants& c, const std::vector<profile_row>& pro
   k.nic_bandwidth = 8 * gpu->nic_bandwidth;
   k.visible_transfer_s = (a100 ? c.dgx_a100_transfer_ms : c.dgx_h100_transfer_ms) * 1e-3;
   k.usd_per_hour = a100 ? c.dgx_a100_usd : c.dgx_h100_usd;
+  // Power was measured on A100 devices only; others are taken to draw the same share of theirs.
+  if (k.times.prompt_power.points() == 0) {
+    const auto measured = profile_of(profile, model, "a100-80gb");
+    k.times.prompt_power = measured.prompt_power;
+    k.times.token_power = measured.token_power;
+  }
+  k.device_watts = 8 * gpu->watts;
+  k.power_cap = capped ? c.dgx_h100_cap : 1;
   k.watts = a100 ? 1 : capped ? c.dgx_h100_capped_power : c.dgx_h100_power;
   return k;
 }

@@ -172,7 +172,10 @@ private:
     auto& m = machines_[i];
     if (m.running || m.down) return;
     repurpose(m);
-    while (!m.waiting.empty()
+    const bool whole_batches = o_.batching == batching_mode::request;
+    // A batch of requests is closed once it has begun; on a machine for tokens, once it decodes.
+    const bool closed = whole_batches && !m.decoding.empty() && m.begun == 0;
+    while (!closed && !m.waiting.empty()
            && (m.used == 0 || m.used + kv_of(m.waiting.front()) <= m.kind->kv_tokens)) {
       m.used += kv_of(m.waiting.front());
       m.decoding.push_back(m.waiting.front());
@@ -191,17 +194,22 @@ private:
     for (const auto q : m.decoding)
       if (states_[q].preemptions >= o_.preemptions) take(q);
     double prompt_tokens = 0;
-    while (!m.prompts.empty()) {
+    const bool prompts_wait = (o_.batching == batching_mode::continuous && !m.batch_tokens.empty())
+                              || (whole_batches && m.begun > 0);
+    while (!prompts_wait && !m.prompts.empty()) {
       const auto q = m.prompts.front();
       if (!m.batch_prompts.empty() && tokens + trace_[q].prompt_tokens > o_.batch_tokens) break;
       tokens += trace_[q].prompt_tokens;
       prompt_tokens += trace_[q].prompt_tokens;
       m.batch_prompts.push_back(q);
       m.prompts.pop_front();
+      if (states_[q].token_machine == i) ++m.begun;
     }
+    // Either prompts or tokens, unless they may be mixed.
+    const bool alone = o_.batching != batching_mode::mixed && !m.batch_prompts.empty();
     for (const auto q : m.decoding) {
       auto& s = states_[q];
-      if (s.preemptions >= o_.preemptions || take(q)) continue;
+      if (s.preemptions >= o_.preemptions || (!alone && take(q))) continue;
       ++s.preemptions;
       ++r_.preempted;
       r_.preempted_most = std::max<uint64_t>(r_.preempted_most, s.preemptions);
@@ -213,6 +221,7 @@ private:
       time = m.kind->times.token_s(rows, o_.key);
     else
       time = m.kind->times.prompt_s(prompt_tokens + rows) * (rows > 0 ? o_.mixed_slowdown : 1);
+    r_.joules += time * m.kind->watts_of(prompt_tokens, rows);
     m.running = true;
     events_.push({now_ + time, order_++, event::iteration, i, m.stamp});
   }
@@ -280,6 +289,7 @@ private:
     auto& m = machines_[states_[q].token_machine];
     m.load.pending -= 1;
     m.load.promised -= kv_of(q);
+    if (states_[q].prompt_machine == states_[q].token_machine && m.begun > 0) --m.begun;
     states_[q].now = phase::done;
     ++r_.requests;
     const auto whole = now_ - x.arrival_s;
@@ -304,6 +314,7 @@ private:
     ++m.stamp;
     m.load = m.known = {};
     m.used = 0;
+    m.begun = 0;
     for (auto* list : {&m.prompts, &m.waiting}) list->clear();
     for (auto* list : {&m.decoding, &m.batch_prompts, &m.batch_tokens}) list->clear();
     events_.push({now_ + x.repair_s, order_++, event::repair, x.machine});
@@ -379,6 +390,14 @@ private:
 };
 
 } // namespace
+
+double machine_kind::watts_of(double prompt_tokens, double requests) const {
+  const bool prompts = prompt_tokens > 0;
+  const auto& power = prompts ? times.prompt_power : times.token_power;
+  if (power.points() == 0) return 0;
+  const auto share = power(prompts ? prompt_tokens + requests : requests);
+  return device_watts * std::clamp(share, 0.0, power_cap);
+}
 
 splitwise_result simulate_splitwise(const splitwise_design& design, const machine_kind& reference,
                                     const request_trace& trace, const splitwise_options& options) {

@@ -21,12 +21,26 @@ struct machine_kind {
   double nic_bandwidth = 0;      ///< bytes per second to other machines
   double visible_transfer_s = 0; ///< of a layer-wise transfer (S-Q21)
   double usd_per_hour = 0, watts = 0;
+  double device_watts = 0; ///< most that all its devices may draw by themselves
+  double power_cap = 1;    ///< share of that which they are limited to (S-M19)
+
+  /// What its devices draw while `prompt_tokens` run, or `requests` decode (S-M28): prompts draw
+  /// more the more they are, up to the cap; decoding draws the same whatever the batch. 0 where no
+  /// power was measured.
+  double watts_of(double prompt_tokens, double requests) const;
 };
 
 /// A machine dies; after `repair_s` it is back, empty.
 struct machine_failure {
   uint32_t machine = 0; ///< prompt machines first
   double at_s = 0, repair_s = 10;
+};
+
+/// What runs together on a machine that has prompts and tokens (S-M02).
+enum class batching_mode : uint8_t {
+  mixed,      ///< both in one iteration
+  continuous, ///< prompts or tokens; prompts go first, as long as tokens stand for that
+  request     ///< a batch of requests from its prompts to its last token; others wait for all of it
 };
 
 struct splitwise_options {
@@ -42,6 +56,7 @@ struct splitwise_options {
   double report_s = 0; ///< machines tell their load so often; 0: it is always known (S-M06)
   std::vector<machine_failure> failures;
   bool checkpoint = false; ///< KV of ended prompts outlives machines (S-M27)
+  batching_mode batching = batching_mode::mixed;
 };
 
 struct splitwise_design {
@@ -64,6 +79,13 @@ struct splitwise_result {
   uint64_t restarted = 0, lost_tokens = 0; ///< by failures (S-M27)
   double seconds = 0;
   double transfer_s = 0; ///< visible, mean per transfer
+  double joules = 0;     ///< of all devices while they worked, where power was measured
+  double requests_per_s() const { return seconds > 0 ? double(requests) / seconds : 0; }
+  /// Of a batch job, whose end is all that counts: requests per second for a dollar per hour
+  /// (S-M30).
+  double requests_per_usd(const splitwise_design& design) const {
+    return design.usd_per_hour() > 0 ? requests_per_s() / design.usd_per_hour() : 0;
+  }
 
   /// TTFT, TBT, E2E by P50, P90, P99 (S-M24, table VI).
   bool meets_slo() const;

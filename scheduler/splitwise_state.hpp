@@ -44,6 +44,7 @@ struct machine {
   machine_load known; ///< as the scheduler thinks: the last report, and what it sent since
   double used = 0;    ///< KV tokens taken
   bool running = false, down = false;
+  uint32_t begun = 0; ///< requests of its own whose prompts have started and that have not ended
   uint32_t stamp = 0; ///< iterations of before a failure never end
   double mixed_since = 0;
 };

@@ -84,6 +84,51 @@ TEST_CASE("a flag that means nothing to the design is refused, with those it is 
   CHECK(has(both.err, "--prompt"));
 }
 
+TEST_CASE(
+    "L-M03 devices may come and go in a run, and the price is that of those that were there") {
+  const scratch_folder folder;
+  const auto told = [&](const std::string& words) {
+    return run_shell(folder / ".", std::string{with_trace} + words);
+  };
+  const auto more = told("--scale memory@0.1=+4 --scale memory@0.2=-4");
+  INFO(more.err);
+  CHECK(more.code == 0);
+  CHECK(has(more.out, "scaled      2 times"));
+  CHECK(told("--design homogeneous --scale compute@0.1=+1").code == 0);
+  for (const char* bad : {"memory@1", "memory@1=", "memory@1=0", "memory@1=x", "disk@1=+1",
+                          "memory=+1", "memory@1+2=+1", "memory@1=+1x", "memory@1=+999"}) {
+    CAPTURE(bad);
+    const auto got = told(std::string{"--scale "} + bad);
+    CHECK(got.code == cli::exit_usage);
+    CHECK(has(got.err, "--scale"));
+  }
+  CHECK(has(told("--design homogeneous --scale memory@1=+1").err, "no memory devices"));
+  // Three members cannot share eight KV heads.
+  const auto uneven = told("--scale memory@0=-1");
+  CHECK(uneven.code == cli::exit_configuration);
+  CHECK(has(uneven.err, "scaling after 0 s"));
+}
+
+TEST_CASE("L-M27 V-M16 prompts may be computed by servers of their own, or beside decoding") {
+  const scratch_folder folder;
+  const auto told = [&](const std::string& words) {
+    return run_shell(folder / ".", std::string{with_trace} + words);
+  };
+  const auto pool = told("--prefill 4xH100-SXM --prefill-servers 2");
+  INFO(pool.err);
+  CHECK(pool.code == 0);
+  CHECK(has(pool.out, "prompts on 2 x (2 x H100-SXM)"));
+  CHECK(has(pool.out, "waiting and prefill included"));
+  const auto beside = told("--design homogeneous --prefill beside");
+  CHECK(beside.code == 0);
+  CHECK(has(beside.out, "prompts beside decoding"));
+  CHECK(has(told("").out, "no prefill"));
+  CHECK(told("--prefill 3xH100-SXM --prefill-servers 2").code == cli::exit_usage);
+  const auto small = told("--prefill 1xH100-SXM");
+  CHECK(small.code == cli::exit_configuration);
+  CHECK(has(small.err, "for prompts"));
+}
+
 TEST_CASE("L-M25 L-M26 devices may die in a run, and what that costs is told") {
   const scratch_folder folder;
   const auto told = [&](const std::string& words) {
@@ -115,6 +160,11 @@ TEST_CASE("L-M25 L-M26 devices may die in a run, and what that costs is told") {
     CHECK(got.code == cli::exit_usage);
     CHECK(has(got.err, "a machine from 0 to 1"));
   }
+  const auto job = told("--design splitwise --prompt none --token 2xDGX-A100 --batching request "
+                        "--json");
+  CHECK(job.code == 0);
+  for (const char* name : {"requests_per_s", "requests_per_usd", "device_wh_per_request"})
+    CHECK(has(job.out, name));
   const auto no_memory = told("--design homogeneous --failure memory@1");
   CHECK(no_memory.code == cli::exit_usage);
   CHECK(has(no_memory.err, "no memory devices"));

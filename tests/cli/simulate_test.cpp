@@ -93,6 +93,36 @@ TEST_CASE("S-Q43 the profile predicts a fifth of its rows from the others within
   }
 }
 
+TEST_CASE("S-M18 S-M19 S-M28 the machines cost and draw what table V says, the capped ones less") {
+  const auto rows = cli::load_profile();
+  const auto of = [&](const char* hardware) {
+    return scheduler::dgx_machine({}, rows, "bloom-176b", hardware);
+  };
+  const auto a = of("a100-80gb"), h = of("h100-80gb"), capped = of("h100-80gb-pcap");
+  CHECK(h.watts / a.watts == doctest::Approx(1.75));
+  CHECK(capped.watts / h.watts == doctest::Approx(0.70).epsilon(0.01));
+  CHECK(capped.usd_per_hour == h.usd_per_hour);
+  CHECK(h.usd_per_hour / a.usd_per_hour == doctest::Approx(38 / 17.6));
+  // The cap costs prompts a third and tokens nothing.
+  CHECK(capped.times.prompt_s(2000) == doctest::Approx(1.3 * h.times.prompt_s(2000)).epsilon(0.01));
+  for (const double batch : {1.0, 17.0, 64.0})
+    CHECK(capped.times.token_batch_s(batch) == h.times.token_batch_s(batch));
+  // As measured: prompts draw more with their tokens, up to all of it; decoding the same.
+  CHECK(a.device_watts == 3200);
+  CHECK(a.watts_of(128, 0) < 0.8 * a.device_watts);
+  CHECK(a.watts_of(512, 0) > a.watts_of(128, 0));
+  CHECK(a.watts_of(2048, 0) == doctest::Approx(a.device_watts));
+  CHECK(a.watts_of(0, 16) == doctest::Approx(a.watts_of(0, 1)).epsilon(0.05));
+  CHECK(capped.watts_of(2048, 0) == doctest::Approx(capped.device_watts / 2));
+}
+
+TEST_CASE("V-M18 a memory device costs what consumer devices ask for its capacity or bandwidth") {
+  const auto r = scheduler::reproduce_lamina_v1({});
+  REQUIRE(r.notes.size() == 1);
+  // 1600 for 24 GB and 936.2 GB/s; an A100-40G has 40 GB and 1555 GB/s.
+  CHECK(r.notes[0].find("($2667)") != std::string::npos);
+}
+
 TEST_CASE("C02 C20 bad words on the command line end with the codes of the conventions") {
   const auto& all = scheduler::built_in_devices();
   CHECK(cli::group_of("4xH20", "--memory", all).count == 4);

@@ -124,3 +124,12 @@ TEST_CASE("L-M22 more batches shorten the iteration when attention is what it wa
     last = s;
   }
 }
+
+TEST_CASE("L-M21 with one replica nothing ever moves; with more, every slice is on another one") {
+  for (const uint32_t n : {2u, 3u, 4u, 7u})
+    for (uint32_t batch = 0; batch < n; ++batch)
+      for (uint64_t slice = 0; slice < 200; ++slice) {
+        const rotation r{n};
+        CHECK((r.replica_of(batch, slice) != r.replica_of(batch, slice + 1)) == (n > 2));
+      }
+}

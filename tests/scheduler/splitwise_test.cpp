@@ -52,7 +52,8 @@ TEST_CASE("S-M14 S-M15 a request alone: prompt, visible transfer, then token by 
         == doctest::Approx(0.02));
 }
 
-TEST_CASE("S-M25 without prompt machines nothing is transferred, and prompts disturb tokens") {
+TEST_CASE(
+    "S-M25 S-M26 without prompt machines nothing is transferred, and prompts disturb tokens") {
   const auto m = machine_of(20);
   const auto trace = with_arrivals(uniform_trace(500, 1000, 100, 7), 4, 7);
   const auto split = simulate_splitwise({m, m, 4, 4}, m, trace, {});
@@ -73,7 +74,7 @@ TEST_CASE("S-M10 short prompts share an iteration up to 2048 tokens") {
   CHECK(r.seconds == doctest::Approx(0.07 + 2 * (0.01 + 1800e-4)));
 }
 
-TEST_CASE("S-M07 S-M08 overflowing prompts borrow token machines, which go back afterwards") {
+TEST_CASE("S-M03 S-M07 S-M08 overflowing prompts borrow token machines, which go back afterwards") {
   const auto m = machine_of(20);
   request_trace burst(60, {0, 2000, 10, {}});
   burst.push_back({100, 100, 10, {}});

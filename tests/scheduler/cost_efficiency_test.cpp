@@ -1,0 +1,147 @@
+// Lamina v1: what cheap memory devices are worth, and what a model costs on several devices.
+#include "scheduler/planner.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+using namespace lamella::scheduler;
+
+namespace {
+
+device gpu(const char* name) { return *find_device(built_in_devices(), name); }
+cost_model cost_of(const char* name) { return cost_model{*find_model(built_in_models(), name)}; }
+
+/// Best throughput per cost of all ratios of memory to computing devices, over that of the best
+/// homogeneous design, when a dollar buys `alpha` times the memory in a memory device.
+double best_gain(const cost_model& cost, double alpha, double context) {
+  plan_question q;
+  auto compute = gpu("A100-40G-SXM"), memory = compute;
+  compute.usd_per_hour = 1;
+  memory.name = "cheap memory";
+  memory.flops /= 8; // V-M03: it only attends
+  memory.usd_per_hour = 1 / alpha;
+  q.menu = {compute, memory};
+  workload w;
+  w.context = w.prompt = context;
+  w.output = 100;
+  double same = 0, split = 0;
+  for (const auto& d : enumerate_designs(q, cost)) {
+    const bool swapped = d.compute.kind.name == memory.name;
+    if (swapped || (d.disaggregated() && d.memory.kind.name != memory.name)) continue;
+    const auto row = estimate(d, q, cost, w);
+    if (row.ok()) {
+      auto& best = d.disaggregated() ? split : same;
+      best = std::max(best, 1 / row.usd_per_mtok);
+    }
+  }
+  return split / same;
+}
+
+} // namespace
+
+TEST_CASE("V-M01 V-M20 memory devices pay the more the cheaper their memory is") {
+  const auto cost = cost_of("LLaMA-13B");
+  const auto even = best_gain(cost, 1, 512), rtx = best_gain(cost, 3.27, 512),
+             intel = best_gain(cost, 17.3, 512);
+  MESSAGE("gain at alpha 1, 3.27, 17.3: ", even, " ", rtx, " ", intel);
+  CHECK(even < rtx);
+  CHECK(rtx < intel);
+  CHECK(rtx > 1);
+  CHECK(best_gain(cost, 0.2, 512) < 1); // dear memory never does
+}
+
+TEST_CASE(
+    "V-M02 C05 what slows nothing down is 2 e d L MFU / N of the compute, and the stricter rule") {
+  const auto cost = cost_of("LLaMA-65B");
+  const auto& m = cost.model();
+  const device_group four{gpu("A100-80G-SXM"), 4};
+  for (const double rows : {1.0, 7.0, 128.0, 1024.0}) {
+    const auto t = cost.model_s(four, rows) + cost.all_reduce_s(four, rows);
+    const auto flops = 2 * m.parameters() * rows / t; // MFU times the peak
+    CHECK(cost.bandwidth_no_slowdown(rows, t)
+          == doctest::Approx(2 * m.element_bytes * m.hidden * m.layers * flops / m.parameters()));
+    // Without groups both papers send as much: with alpha = 1 and no attention they agree.
+    CHECK(cost.bandwidth_needed(rows, t, 0, 1)
+          == doctest::Approx(cost.bandwidth_no_slowdown(rows, t)));
+  }
+}
+
+TEST_CASE(
+    "V-M03 L-M03 memory devices have the KV, computing devices the weights; each on its own") {
+  const auto cost = cost_of("LLaMA3-70B");
+  for (const uint32_t a : {2u, 4u, 8u})
+    for (const uint32_t b : {1u, 2u, 4u, 8u}) {
+      decode_design d;
+      d.compute = {gpu("H100-SXM"), a};
+      d.memory = {gpu("H20"), b};
+      CHECK_FALSE(refuse(d, cost));
+      decode_design one = d;
+      one.compute.count = 2;
+      one.memory.count = 1;
+      CHECK(slots_per_pool(d, cost)
+            == doctest::Approx(b * slots_per_pool(one, cost)).epsilon(1e-4));
+      // One side changes only its own time.
+      auto few_memory = d, few_compute = d;
+      few_memory.memory.count = 1;
+      few_compute.compute.count = 2;
+      CHECK(times_of(d, cost, 17, 17'000).model == times_of(few_memory, cost, 17, 17'000).model);
+      CHECK(times_of(d, cost, 17, 17'000).attention
+            == times_of(few_compute, cost, 17, 17'000).attention);
+    }
+}
+
+TEST_CASE("L-M18 L-M23 all memory devices serve one batch together: twice as many, half the time") {
+  const auto cost = cost_of("LLaMA-65B");
+  const auto gaps = cost.model().layers * cost.values().kernel_gap_us * 1e-6;
+  const device_group two{gpu("H20"), 2}, four{gpu("H20"), 4};
+  CHECK(cost.attention_s(two, 7, 70'000) - gaps
+        == doctest::Approx(2 * (cost.attention_s(four, 7, 70'000) - gaps)));
+}
+
+TEST_CASE(
+    "V-M21 V-M22 L-M31 sizes are of 16-bit weights and KV, for models with and without groups") {
+  for (const auto& m : built_in_models()) {
+    CHECK(m.element_bytes == 2);
+    CHECK(m.heads % m.kv_heads == 0);
+  }
+  CHECK(cost_of("LLaMA-13B").model().kv_bytes_per_token() == 2 * 2 * 5120 * 40);
+  CHECK(cost_of("LLaMA2-70B").model().group() == 8);
+  CHECK(cost_of("LLaMA3-8B").model().group() == 4);
+  CHECK(cost_of("BLOOM-176B").model().group() == 1);
+}
+
+TEST_CASE("V-M24 under arrivals throughput follows the rate, and latency grows with it") {
+  const auto cost = cost_of("LLaMA-33B");
+  decode_design d;
+  d.compute = {gpu("A100-80G-SXM"), 2};
+  d.memory = {gpu("A100-40G-SXM"), 4};
+  double before = 0;
+  for (const double rate : {0.5, 2.0, 8.0}) {
+    simulation_options o;
+    o.load = load_kind::arrivals;
+    const auto r = simulate(d, cost, with_arrivals(uniform_trace(400, 200, 170, 7), rate, 7), o);
+    CHECK(r.e2e.mean() > before);
+    before = r.e2e.mean();
+    CHECK(r.tokens_per_s <= rate * 170 * 1.15);
+    if (rate < 1) CHECK(r.tokens_per_s > rate * 170 * 0.85);
+  }
+}
+
+TEST_CASE("S-M21 cost, power and throughput each have a best of their own") {
+  plan_question q;
+  q.menu = {gpu("H100-SXM"), gpu("H20")};
+  plan_row cheap, frugal, fast;
+  cheap.usd_per_mtok = 1, cheap.joules_per_token = 9, cheap.tokens_per_s = 100;
+  frugal.usd_per_mtok = 2, frugal.joules_per_token = 3, frugal.tokens_per_s = 100;
+  fast.usd_per_mtok = 3, fast.joules_per_token = 8, fast.tokens_per_s = 900;
+  const auto best = [&](plan_objective objective) {
+    q.objective = objective;
+    std::vector<plan_row> rows{fast, cheap, frugal};
+    rank(rows, q);
+    return rows.front().usd_per_mtok;
+  };
+  CHECK(best(plan_objective::cost) == 1);
+  CHECK(best(plan_objective::power) == 2);
+  CHECK(best(plan_objective::throughput) == 3);
+}
