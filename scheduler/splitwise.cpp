@@ -173,7 +173,6 @@ private:
     if (m.running || m.down) return;
     repurpose(m);
     const bool whole_batches = o_.batching == batching_mode::request;
-    // A batch of requests is closed once it has begun; on a machine for tokens, once it decodes.
     const bool closed = whole_batches && !m.decoding.empty() && m.begun == 0;
     while (!closed && !m.waiting.empty()
            && (m.used == 0 || m.used + kv_of(m.waiting.front()) <= m.kind->kv_tokens)) {
@@ -205,7 +204,6 @@ private:
       m.prompts.pop_front();
       if (states_[q].token_machine == i) ++m.begun;
     }
-    // Either prompts or tokens, unless they may be mixed.
     const bool alone = o_.batching != batching_mode::mixed && !m.batch_prompts.empty();
     for (const auto q : m.decoding) {
       auto& s = states_[q];
@@ -390,14 +388,6 @@ private:
 };
 
 } // namespace
-
-double machine_kind::watts_of(double prompt_tokens, double requests) const {
-  const bool prompts = prompt_tokens > 0;
-  const auto& power = prompts ? times.prompt_power : times.token_power;
-  if (power.points() == 0) return 0;
-  const auto share = power(prompts ? prompt_tokens + requests : requests);
-  return device_watts * std::clamp(share, 0.0, power_cap);
-}
 
 splitwise_result simulate_splitwise(const splitwise_design& design, const machine_kind& reference,
                                     const request_trace& trace, const splitwise_options& options) {

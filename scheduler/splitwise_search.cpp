@@ -1,6 +1,8 @@
 /// SLOs of a cluster, and the load that it keeps them under.
 #include "scheduler/splitwise.hpp"
 
+#include <algorithm>
+
 namespace lamella::scheduler {
 
 bool splitwise_result::meets_slo() const {
@@ -37,6 +39,14 @@ double highest_rate(const splitwise_design& design, const machine_kind& referenc
     (meets(middle) ? low : high) = middle;
   }
   return low;
+}
+
+double machine_kind::watts_of(double prompt_tokens, double requests) const {
+  const bool prompts = prompt_tokens > 0;
+  const auto& power = prompts ? times.prompt_power : times.token_power;
+  if (power.points() == 0) return 0;
+  const auto share = power(prompts ? prompt_tokens + requests : requests);
+  return device_watts * std::clamp(share, 0.0, power_cap);
 }
 
 } // namespace lamella::scheduler
