@@ -176,7 +176,7 @@ using membership_actor =
                      caf::replies_to<worker_facts>::with<bool>,
                      caf::replies_to<caf::open_atom, uint64_t>::with<epoch_members>,
                      caf::reacts_to<wake_atom, std::string, uint32_t>,
-                     caf::replies_to<injure>::with<std::string>,
+                     caf::reacts_to<caf::tick_atom>, caf::replies_to<injure>::with<std::string>,
                      caf::replies_to<status_atom>::with<system_status>>;
 
 } // namespace lamella::actors

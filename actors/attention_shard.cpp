@@ -33,6 +33,14 @@ gpu::attention_launch prepare(const shard_config& config, const scheduler::seat_
   return out;
 }
 
+/// Positions that the rows of a launch attend to, their own among them.
+uint64_t positions_of(const gpu::attention_launch& x) {
+  uint64_t sum = 0;
+  for (const auto& span : x.spans)
+    sum += uint64_t{span.rows} * span.first_position + uint64_t{span.rows} * (span.rows + 1) / 2;
+  return sum;
+}
+
 /// What the device runs, and how many payload bytes it has sent.
 struct shard_work {
   work_ptr work;
@@ -63,13 +71,17 @@ void on_launch(shard_ptr self, const iteration_launch& x) {
   launch.hand_over = st.config.hand_over;
   launch.fences = x.fences;
   if (x.attempt > 0) self->send(st.executor, abort_atom_v, x.stream);
+  // The one with the parity has other work than those it could be held against.
+  const auto meter = st.config.parity ? nullptr : st.config.meter;
+  const auto positions = positions_of(launch);
   const auto work = work_of(st.config, std::move(launch), stream.link);
   iteration_failed failure{x.stream, x.iteration, x.attempt, false, {}};
   auto launcher = self->current_sender();
   const caf::timespan patience = std::chrono::milliseconds{x.patience_ms};
   self->request(st.executor, patience + answer_patience, x.stream, work.work, patience)
       .then(
-          [self, work](bool) {
+          [self, work, meter, positions](bool) {
+            if (meter) meter->add(work.work->busy(), positions);
             if (auto& numbers = self->state.config.numbers) {
               numbers->link_bytes("model", "in_process", work.bytes_sent());
               numbers->iteration_time(net::iteration_stage::attention,

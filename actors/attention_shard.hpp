@@ -2,6 +2,7 @@
 #pragma once
 
 #include "actors/actors.hpp"
+#include "actors/work_meter.hpp"
 #include "gpu/attention_runner.hpp"
 #include "gpu/kv_cache.hpp"
 #include "net/fabric.hpp"
@@ -28,6 +29,7 @@ struct shard_config {
   net::link_source member_links;         ///< the same of links to other members, once; may be null
   uint64_t parity_frame_bytes = 0;       ///< what the links of the parity carry at most
   std::shared_ptr<net::metrics> numbers; ///< may be null
+  std::shared_ptr<work_meter> meter;     ///< counts attended positions; may be null
   std::function<uint32_t(stream_id)> replica_of;
   std::shared_ptr<gpu::kv_hand_over> hand_over; ///< of a prefill worker's own shard
 };

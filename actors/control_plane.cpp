@@ -25,6 +25,9 @@ using scheduler::worker_role;
 
 constexpr caf::timespan seat_patience = std::chrono::seconds{10};
 
+/// Between two looks at how long workers take for their work.
+constexpr caf::timespan pace_look = std::chrono::seconds{1};
+
 constexpr worker_role all_roles[] = {worker_role::model, worker_role::attention,
                                      worker_role::prefill};
 
@@ -120,6 +123,7 @@ control_plane::control_plane(caf::actor_system& system, control_plane_config con
   m.shape = shape_of(options);
   m.terms_of = [this](const scheduler::seat& where) { return terms_of(where); };
   m.on_change = config_.on_change;
+  if (options.pools.distributed()) m.look_every = pace_look;
   const auto blame = config_.parts->blame;
   m.on_part_lost = [blame](const worker_info& x, uint64_t epoch,
                            std::vector<scheduler::stream_id> served) {
@@ -192,27 +196,30 @@ std::vector<child_command> control_plane::children() const {
     if (pool.placement != placement::local) continue;
     for (uint32_t i = 0; i < seats_in(options, role); ++i) {
       const auto name = fmt::format("{}-{}", scheduler::to_string(role), i);
-      child_command x{name,
-                      {program,
-                       "worker",
-                       "--role",
-                       std::string{scheduler::to_string(role)},
-                       "--name",
-                       name,
-                       "--seat",
-                       std::to_string(i),
-                       "--join",
-                       join,
-                       "--secret-file",
-                       "/dev/fd/3",
-                       "--parent",
-                       std::to_string(getpid()),
-                       "--heartbeat-seconds",
-                       fmt::format("{}", control.heartbeat.count() / 1e3),
-                       "--dead-seconds",
-                       fmt::format("{}", control.dead.count() / 1e3),
-                       "--log-level",
-                       word_of(options.log.level)}};
+      child_command x{
+          name,
+          {program,
+           "worker",
+           "--role",
+           std::string{scheduler::to_string(role)},
+           "--name",
+           name,
+           "--seat",
+           std::to_string(i),
+           "--join",
+           join,
+           "--secret-file",
+           "/dev/fd/3",
+           "--parent",
+           std::to_string(getpid()),
+           "--heartbeat-seconds",
+           fmt::format("{}", control.heartbeat.count() / 1e3),
+           "--dead-seconds",
+           fmt::format("{}", control.dead.count() / 1e3),
+           "--rejoin-seconds", // it ends with this process, however long that stands still
+           "0",
+           "--log-level",
+           word_of(options.log.level)}};
       if (control.tls())
         x.words.insert(x.words.end(),
                        {"--tls-certificate", control.tls_certificate.string(), "--tls-key",
@@ -259,6 +266,13 @@ void control_plane::start() {
     told_->keep(keeper_);
   }
   take_own_seats();
+}
+
+std::vector<vital_actor> control_plane::vital() const {
+  std::vector<vital_actor> result{{"membership", caf::actor_cast<caf::strong_actor_ptr>(members_)}};
+  if (door_) result.push_back({"door", caf::actor_cast<caf::strong_actor_ptr>(door_)});
+  if (keeper_) result.push_back({"child_keeper", caf::actor_cast<caf::strong_actor_ptr>(keeper_)});
+  return result;
 }
 
 void control_plane::take_own_seats() {

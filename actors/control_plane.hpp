@@ -6,6 +6,7 @@
 #include "actors/door.hpp"
 #include "actors/link_port.hpp"
 #include "actors/pipeline.hpp"
+#include "actors/warden.hpp"
 #include "net/shared_secret.hpp"
 #include "scheduler/compatibility.hpp"
 #include "scheduler/seats.hpp"
@@ -26,7 +27,7 @@ struct control_plane_config {
   uint64_t model_digest = 0;
   link_port_maker links;
   std::string program; ///< of child processes; empty: this one
-  std::function<void(const scheduler::seat_plan&)> on_change;
+  std::function<void(const seat_news&)> on_change;
   /// A child process cannot be kept alive; called once.
   std::function<void(const std::string& name)> on_give_up;
 };
@@ -74,6 +75,9 @@ public:
 
   uint16_t port() const { return port_; } ///< of the door
 
+  /// Its actors that nobody starts again; after start().
+  std::vector<vital_actor> vital() const;
+
 private:
   bool distributed() const;
   worker_terms terms_of(const scheduler::seat& where) const;
@@ -94,10 +98,10 @@ private:
   std::shared_ptr<std::atomic<bool>> stopping_ = std::make_shared<std::atomic<bool>>(false);
 };
 
-/// The settings of the pool a role belongs to.
 /// Members without which a pool is not whole: the one with the parity included.
 uint32_t members_needed(const config::settings& options, scheduler::worker_role role);
 
+/// The settings of the pool a role belongs to.
 const config::pool_settings& pool_of(const config::settings& options, scheduler::worker_role role);
 
 /// What all workers must be like.

@@ -21,6 +21,11 @@ void health_board::set_missing(std::string seats) {
   missing_ = std::move(seats);
 }
 
+void health_board::set_slow(std::string seats) {
+  std::lock_guard lock{mutex_};
+  slow_ = std::move(seats);
+}
+
 void health_board::set_served() {
   std::lock_guard lock{mutex_};
   served_ = true;
@@ -37,14 +42,16 @@ health_board::answer health_board::ask(probe kind,
   const auto where = phase_.load();
   const auto age = std::chrono::duration_cast<std::chrono::milliseconds>(beats.age(now));
   const char* status = "ok";
-  std::string reason, missing;
-  bool lost = false, served = true;
+  std::string reason, missing, slow;
+  std::string lacking; ///< a role that cannot serve
+  bool lost = false;
   {
     std::lock_guard lock{mutex_};
     if (!missing_.empty()) missing = ", waiting for workers: " + missing_;
+    slow = slow_;
     for (const auto& r : roles_) {
-      lost = lost || r.up < r.need;
-      served = served && r.up > 0;
+      lost = lost || r.up < r.need || r.spares_up < r.spares;
+      if (!r.serves) lacking = r.name;
     }
   }
   bool good = true;
@@ -60,8 +67,8 @@ health_board::answer health_board::ask(probe kind,
       refuse("loading", "the model is being loaded" + missing);
     } else if (where == phase::draining) {
       refuse("draining", "the service is shutting down");
-    } else if (where == phase::rebuilding && !served) {
-      refuse("unavailable", "the pipeline is being rebuilt" + missing);
+    } else if (!lacking.empty()) {
+      refuse("unavailable", "role " + lacking + " has neither member nor spare" + missing);
     } else if (age > iteration_max_age_) {
       refuse("unavailable", fmt::format("no iteration finished for {} ms", age.count()));
     } else if (kind == probe::ready && queue_full_.load()) {
@@ -71,13 +78,24 @@ health_board::answer health_board::ask(probe kind,
   if (good && where != phase::loading && lost) {
     status = "degraded";
     reason = "a worker is lost" + missing;
+  } else if (good && where == phase::rebuilding) {
+    status = "degraded";
+    reason = "the pipeline is being rebuilt";
+  } else if (good && kind == probe::health && !slow.empty()) {
+    // Nothing that a load balancer should act on: all is served, later.
+    status = "degraded";
+    reason = "slow workers: " + slow;
   }
   std::string roles, progress = "null";
   {
     std::lock_guard lock{mutex_};
-    for (const auto& r : roles_)
-      roles += fmt::format("{}\"{}\":{{\"need\":{},\"up\":{}}}", roles.empty() ? "" : ",", r.name,
+    for (const auto& r : roles_) {
+      roles += fmt::format(R"({}"{}":{{"need":{},"up":{})", roles.empty() ? "" : ",", r.name,
                            r.need, r.up);
+      if (r.spares > 0)
+        roles += fmt::format(R"(,"spares":{},"spares_up":{})", r.spares, r.spares_up);
+      roles += "}";
+    }
     if (where == phase::loading)
       progress = fmt::format(R"({{"phase":"{}","ratio":{:.3f},"eta_s":{:.1f}}})", progress_name_,
                              progress_ratio_, progress_eta_);

@@ -19,9 +19,13 @@ class health_board {
 public:
   enum class phase : uint8_t { loading, serving, rebuilding, draining, failed };
 
+  /// A role's workers: `up` of the `need` it wants have loaded what they need. Spares have no part
+  /// as long as nobody is lost.
   struct role {
     std::string name;
     uint32_t need = 0, up = 0;
+    uint32_t spares = 0, spares_up = 0;
+    bool serves = true; ///< nothing that it is needed for lacks both a member and a spare
   };
 
   explicit health_board(std::chrono::milliseconds iteration_max_age)
@@ -33,6 +37,8 @@ public:
   void set_roles(std::vector<role> roles);
   /// Seats that nobody sits in, in words; empty when there are none.
   void set_missing(std::string seats);
+  /// Seats whose workers are late but correct, in words; empty when there are none.
+  void set_slow(std::string seats);
   /// There is a pipeline to hand requests to.
   void set_served();
   /// Blocks until it has one, at most for `limit`; says whether it has.
@@ -56,7 +62,7 @@ private:
   std::string progress_name_ = "discover";
   double progress_ratio_ = 0, progress_eta_ = 0;
   std::vector<role> roles_;
-  std::string missing_;
+  std::string missing_, slow_;
   bool served_ = false;
   std::condition_variable served_now_;
 };

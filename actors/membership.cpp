@@ -1,5 +1,6 @@
 #include "actors/membership.hpp"
 
+#include "actors/membership_pace.hpp"
 #include "actors/sizing.hpp"
 
 #include <spdlog/spdlog.h>
@@ -19,17 +20,23 @@ using scheduler::worker_role;
 
 constexpr caf::timespan status_patience = std::chrono::seconds{1};
 
-void changed(membership_ptr self) {
-  const auto& st = self->state;
-  if (st.config.on_change) st.config.on_change(st.config.seats);
-}
-
 /// Those that have loaded what they need.
 std::set<seat> ready_seats(const membership_state& st) {
   std::set<seat> ready;
   for (const auto& [where, m] : st.members)
     if (m.handle) ready.insert(where);
   return ready;
+}
+
+void changed(membership_ptr self) {
+  const auto& st = self->state;
+  if (!st.config.on_change) return;
+  const auto ready = ready_seats(st);
+  std::set<seat> slow;
+  for (const auto& [where, m] : st.members)
+    if (m.info.slow) slow.insert(where);
+  st.config.on_change(
+      {st.config.seats, ready, scheduler::lacking_roles(st.config.shape, ready, st.held), slow});
 }
 
 bool has_part(const scheduler::epoch_plan& plan, const seat& where) {
@@ -112,7 +119,7 @@ void send_order(membership_ptr self, const seat& where, const epoch_open& order)
 void try_open(membership_ptr self) {
   auto& st = self->state;
   if (!st.asked || st.current) return;
-  auto plan = scheduler::plan_epoch(st.config.shape, ready_seats(st), st.held, !st.was_open);
+  auto plan = next_plan(st);
   if (!plan) return;
   st.plan = std::move(*plan);
   st.held = st.plan.shards;
@@ -154,6 +161,7 @@ void lose(membership_ptr self, const seat& where, const std::string& reason) {
   if (!node) return;
   auto& gone = node.mapped();
   st.config.seats.give_back(where, gone.info.incarnation);
+  st.pace.forget(where);
   spdlog::warn("worker lost seat={} incarnation={} worker={} pid={} reason=\"{}\"", gone.info.seat,
                gone.info.incarnation, gone.info.name, gone.info.pid, reason);
   if (gone.handle) self->send(gone.handle, worker_leave{reason});
@@ -208,6 +216,7 @@ caf::result<join_grant> on_seat(membership_ptr self, const seat_ask& x) {
   m.info.incarnation = taken->incarnation;
   m.info.host = x.host;
   m.info.pid = x.pid;
+  m.info.slow = st.shunned.contains({x.host, x.pid});
   watch(self, self->current_sender(), m);
   // Whoever takes a seat and never loads must not keep it.
   self->delayed_send(self, st.config.load_patience, wake_atom_v, m.info.seat, m.info.incarnation);
@@ -254,12 +263,38 @@ caf::result<bool> on_facts(membership_ptr self, const worker_facts& x) {
   return true;
 }
 
+/// Such a seat is no worker process of its own.
+bool is_of_this_process(const member& m) {
+  return m.info.pid == static_cast<uint32_t>(getpid()) && m.info.host == host_name();
+}
+
+/// A worker has become slow, or is well again.
+void on_pace(membership_ptr self, const scheduler::slow_workers::change& x) {
+  auto& st = self->state;
+  const auto found = st.members.find(x.who);
+  if (found == st.members.end()) return;
+  auto& m = found->second;
+  m.info.slow = x.slow;
+  spdlog::warn("worker {} seat={} worker={} host={} pid={} times_its_peers={:.1f}",
+               x.slow ? "slow" : "well again", m.info.seat, m.info.name, m.info.host, m.info.pid,
+               x.times);
+  const auto now = self->clock().now();
+  const bool soon = st.replaced_at && now - *st.replaced_at < st.config.replace_every;
+  if (x.slow && st.open && !soon && has_part(st.plan, x.who) && !is_of_this_process(m)
+      && has_substitute(st, x.who)) {
+    st.replaced_at = now;
+    st.shunned.emplace(m.info.host, m.info.pid);
+    lose(self, x.who, "it is slow, and a spare is not"); // and tells of the change
+  } else {
+    changed(self);
+  }
+}
+
 caf::result<std::string> on_injure(membership_ptr self, const injure& x) {
   const auto& st = self->state;
   std::vector<const member*> candidates;
-  const auto own = static_cast<uint32_t>(getpid()); // seats of this process are no worker processes
   for (const auto& [where, m] : st.members)
-    if (m.handle && !(m.info.pid == own && m.info.host == host_name())
+    if (m.handle && !is_of_this_process(m)
         && (x.target.empty() || x.target == m.info.seat || x.target == m.info.role
             || x.target == m.info.role + "/" + m.info.name))
       candidates.push_back(&m);
@@ -319,6 +354,8 @@ membership(membership_actor::stateful_pointer<membership_state> self, membership
   self->state.config = std::move(config);
   // From the start everybody knows who is missing.
   if (self->state.config.seats.free_count() > 0) changed(self);
+  const auto look_every = self->state.config.look_every;
+  if (look_every.count() > 0) self->delayed_send(self, look_every, caf::tick_atom_v);
   self->set_down_handler([self](const caf::down_msg& down) { on_down(self, down); });
   self->set_exit_handler([self](const caf::exit_msg& x) {
     for (const auto& [where, m] : self->state.members)
@@ -347,6 +384,10 @@ membership(membership_actor::stateful_pointer<membership_state> self, membership
             lose(self, where, "it took too long to load");
             return;
           }
+      },
+      [self](caf::tick_atom) {
+        look_at_pace(self, [self](const auto& x) { on_pace(self, x); });
+        self->delayed_send(self, self->state.config.look_every, caf::tick_atom_v);
       },
       [self](const injure& x) { return on_injure(self, x); },
       [self](status_atom) -> caf::result<system_status> { return on_status(self); },

@@ -5,6 +5,7 @@
 #include "scheduler/compatibility.hpp"
 #include "scheduler/epoch_plan.hpp"
 #include "scheduler/seats.hpp"
+#include "scheduler/slow_workers.hpp"
 
 #include <functional>
 #include <map>
@@ -14,13 +15,21 @@
 
 namespace lamella::actors {
 
+/// Who is there.
+struct seat_news {
+  const scheduler::seat_plan& seats;
+  const std::set<scheduler::seat>& ready;            ///< their workers have loaded what they need
+  const std::vector<scheduler::worker_role> lacking; ///< for want of them nothing can be decoded
+  const std::set<scheduler::seat> slow;              ///< late but correct
+};
+
 struct membership_config {
   scheduler::seat_plan seats;   ///< of worker processes; none when all pools are in process
   scheduler::identity wanted;   ///< of workers
   scheduler::epoch_shape shape; ///< of an epoch in which nobody is missing
   std::function<worker_terms(const scheduler::seat&)> terms_of;
-  /// Told whenever a seat is taken or lost; called on the actor's thread.
-  std::function<void(const scheduler::seat_plan&)> on_change;
+  /// Told whenever a seat is taken or lost, or its worker is ready; called on the actor's thread.
+  std::function<void(const seat_news&)> on_change;
   /// Told of a worker that takes a seat or loses it; called on the actor's thread. May be empty.
   std::function<void(const worker_info&, bool lost)> on_worker;
   /// Told, before that, of a worker with a part in an epoch that is open or being opened. May be
@@ -29,6 +38,9 @@ struct membership_config {
       on_part_lost;
   caf::timespan load_patience{std::chrono::minutes{10}};  ///< from a seat to the facts
   caf::timespan epoch_patience{std::chrono::seconds{30}}; ///< for a worker to open an epoch
+  caf::timespan look_every{0}; ///< at what workers have done, to find slow ones; 0: never
+  /// Between two workers that are replaced because they are slow.
+  caf::timespan replace_every{std::chrono::minutes{1}};
 };
 
 struct membership_state {
@@ -59,8 +71,13 @@ struct membership_state {
   cache_places caches;        ///< of the newest epoch that a pipeline was built of
   uint64_t handed_epoch = 0;  ///< the newest that was handed out; it may never be built
   cache_places handed_caches; ///< of that one
-  bool open = false;          ///< the newest epoch has been handed out and is whole
-  bool was_open = false;      ///< some epoch has been
+  scheduler::slow_workers pace;
+  std::map<scheduler::seat, std::pair<uint32_t, work_done>> done; ///< at the last look, by whom
+  /// Host and process id of those that were slow: whatever seat they take, they are known.
+  std::set<std::pair<std::string, uint32_t>> shunned;
+  std::optional<caf::actor_clock::time_point> replaced_at; ///< the newest slow one
+  bool open = false;     ///< the newest epoch has been handed out and is whole
+  bool was_open = false; ///< some epoch has been
   const char* name = "membership";
 };
 
@@ -69,6 +86,8 @@ struct membership_state {
 /// supervisor has asked; spares are not waited for. The loss of a worker that has a part in it
 /// closes an epoch and is told to the supervisor, which asks again: the next one is opened as soon
 /// as it could decode, with fewer replicas if need be, and once more when those are back.
+/// A worker that is slow (`scheduler/slow_workers`) is told of; where somebody can do its part at
+/// once and without computing, it loses it and joins again, as a spare that is taken last.
 /// `worker_info` is for the seats of actors of this process.
 membership_actor::behavior_type
 membership(membership_actor::stateful_pointer<membership_state> self, membership_config config);

@@ -315,6 +315,7 @@ struct worker_info {
   std::string host;
   uint32_t pid = 0;
   std::vector<peer_info> peers;
+  bool slow = false; ///< late but correct, held against its peers
 };
 
 struct pool_info {
@@ -372,7 +373,7 @@ LAMELLA_INSPECT(sequence_failed, x.sequence, x.reason, x.epoch)
 LAMELLA_INSPECT(batch_leave, x.sequence, x.tell)
 LAMELLA_INSPECT(peer_info, x.seat, x.transport, x.rtt_us, x.bytes)
 LAMELLA_INSPECT(worker_info, x.name, x.role, x.seat, x.state, x.device, x.incarnation, x.host,
-                x.pid, x.peers)
+                x.pid, x.peers, x.slow)
 LAMELLA_INSPECT(pool_info, x.name, x.partition, x.members, x.slots, x.used)
 LAMELLA_INSPECT(system_status, x.epoch, x.workers, x.missing, x.pools, x.running, x.waiting,
                 x.requests, x.restarts)

@@ -116,7 +116,8 @@ void on_launch(replica_ptr self, const iteration_launch& x) {
   const caf::timespan patience = std::chrono::milliseconds{x.patience_ms};
   self->request(st.executor, patience + answer_patience, x.stream, work_ptr{work}, patience)
       .then(
-          [=](bool) {
+          [=, rows = x.tokens.size()](bool) {
+            if (auto& meter = self->state.config.meter) meter->add(work->busy(), rows);
             if (auto& numbers = self->state.config.numbers) {
               numbers->link_bytes("attention", "in_process", work->bytes_sent());
               numbers->iteration_time(net::iteration_stage::slice,

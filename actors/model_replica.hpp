@@ -2,6 +2,7 @@
 #pragma once
 
 #include "actors/actors.hpp"
+#include "actors/work_meter.hpp"
 #include "gpu/slice_runner.hpp"
 #include "net/fabric.hpp"
 #include "net/metrics.hpp"
@@ -26,6 +27,7 @@ struct replica_config {
   std::shared_ptr<const gpu::packed_weights> weights;
   net::link_source links;                ///< this seat's end of a link, connected
   std::shared_ptr<net::metrics> numbers; ///< may be null
+  std::shared_ptr<work_meter> meter;     ///< counts rows; may be null
 };
 
 struct model_replica_state {

@@ -50,6 +50,7 @@ bool node::start(const load_progress& progress, const std::function<bool()>& int
   impl_->load_weights(progress);
   impl_->join_workers();
   impl_->build();
+  impl_->watch_vital_actors();
   progress("warm", 0, 1);
   const bool waits_for_others = impl_->options.pools.distributed();
   const auto until = std::chrono::steady_clock::now() + first_token_patience;
@@ -126,12 +127,16 @@ std::vector<caf::strong_actor_ptr> node::pipeline_actors() const {
   return result;
 }
 
+std::vector<vital_actor> node::vital_actors() const { return impl_->vital(); }
+
 const pipeline_parts& node::parts() const { return *impl_->parts; }
 
 node::~node() {
   auto& x = *impl_;
   if (!x.stopped) drain(std::chrono::milliseconds{0});
   x.http.reset();
+  if (x.watch) caf::anon_send_exit(x.watch, caf::exit_reason::user_shutdown);
+  x.watch = nullptr;
   if (x.root) caf::anon_send_exit(x.root, caf::exit_reason::user_shutdown);
   if (x.front) caf::anon_send_exit(x.front, caf::exit_reason::user_shutdown);
   x.root = nullptr;

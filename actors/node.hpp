@@ -3,6 +3,7 @@
 
 #include "actors/link_port.hpp"
 #include "actors/pipeline.hpp"
+#include "actors/warden.hpp"
 #include "config/settings.hpp"
 
 #include <chrono>
@@ -69,6 +70,8 @@ public:
   service_ptr server() const;
   /// The actors of the newest pipeline, in the order of their start: for tests that end one.
   std::vector<caf::strong_actor_ptr> pipeline_actors() const;
+  /// Those that nobody starts again, by name: for tests that end one.
+  std::vector<vital_actor> vital_actors() const;
   const pipeline_parts& parts() const;
 
 private:

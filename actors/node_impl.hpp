@@ -33,7 +33,11 @@ struct node::impl {
   void listen();
   void load_weights(const load_progress& progress);
   void join_workers();
+  void tell_who_is_there(const seat_news& x);
   void build();
+  void watch_vital_actors();
+  void give_up();
+  std::vector<vital_actor> vital() const;
   void set_roles(bool up);
   bool wait_first_token(std::chrono::milliseconds limit);
   /// Does any pool of compute seats live in this process?
@@ -58,7 +62,7 @@ struct node::impl {
   std::string worker_program;
   std::unique_ptr<control_plane> control;
   gateway_actor front;
-  caf::actor root;
+  caf::actor root, watch; ///< the supervisor and, for those without one, the warden
   std::unique_ptr<net::http_server> http;
   std::function<void(bool)> end_callback = [](bool) {};
   std::atomic<bool> hurried{false};

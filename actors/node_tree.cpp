@@ -6,6 +6,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <filesystem>
 
 namespace lamella::actors {
@@ -21,6 +22,33 @@ constexpr caf::timespan workers_patience = std::chrono::minutes{1};
 
 } // namespace
 
+void node::impl::tell_who_is_there(const seat_news& x) {
+  using scheduler::worker_role;
+  std::vector<health_board::role> roles;
+  for (auto role : {worker_role::model, worker_role::attention, worker_role::prefill}) {
+    const auto places = x.seats.members(role);
+    if (places == 0) continue;
+    const std::string name{scheduler::to_string(role)};
+    uint32_t ready = 0;
+    for (uint32_t i = 0; i < places; ++i) {
+      const auto worker = name + "-" + std::to_string(i);
+      numbers->set_worker_up(name, worker, x.seats.occupied({role, i}));
+      numbers->set_worker_slow(name, worker, x.slow.contains({role, i}));
+      ready += x.ready.contains({role, i}) ? 1 : 0;
+    }
+    // Whoever is above the need is a spare, wherever it sits.
+    const auto need = members_needed(options, role);
+    const auto up = std::min(need, ready);
+    roles.push_back({name, need, up, places - need, ready - up,
+                     std::ranges::find(x.lacking, role) == x.lacking.end()});
+  }
+  health->set_roles(std::move(roles));
+  health->set_missing(x.seats.missing());
+  std::string slow;
+  for (const auto& who : x.slow) slow += (slow.empty() ? "" : ", ") + scheduler::to_string(who);
+  health->set_slow(std::move(slow));
+}
+
 void node::impl::join_workers() {
   if (options.pools.attention.parity) parts->parity.emplace(options.pools.attention.members);
   control_plane_config c;
@@ -29,25 +57,10 @@ void node::impl::join_workers() {
   c.model_digest = model.file->digest();
   c.links = links;
   c.program = worker_program;
-  c.on_change = [this](const scheduler::seat_plan& seats) {
-    using scheduler::worker_role;
-    std::vector<health_board::role> roles;
-    for (auto role : {worker_role::model, worker_role::attention, worker_role::prefill}) {
-      const auto places = seats.members(role);
-      if (places == 0) continue;
-      const std::string name{scheduler::to_string(role)};
-      const auto need = members_needed(options, role); // the others are spares
-      roles.push_back({name, need, std::min(need, seats.taken_count(role))});
-      for (uint32_t i = 0; i < places; ++i)
-        numbers->set_worker_up(name, name + "-" + std::to_string(i), seats.occupied({role, i}));
-    }
-    health->set_roles(std::move(roles));
-    health->set_missing(seats.missing());
-  };
+  c.on_change = [this](const seat_news& x) { tell_who_is_there(x); };
   c.on_give_up = [this](const std::string& name) {
     spdlog::critical("a worker cannot be kept alive worker={}", name);
-    health->enter(health_board::phase::failed);
-    if (!drained.exchange(true)) end_callback(true);
+    give_up();
   };
   control = std::make_unique<control_plane>(system, std::move(c));
   parts->members = control->members();
@@ -65,9 +78,11 @@ void node::impl::set_roles(bool up) {
   if (options.pools.distributed()) return; // membership says who is there
   const auto count = [&](uint32_t n) { return up ? n : 0; };
   const auto& pools = options.pools;
-  health->set_roles({{"model", pools.model.members, count(pools.model.members)},
-                     {"attention", pools.attention.members, count(pools.attention.members)},
-                     {"prefill", pools.prefill.members, count(pools.prefill.members)}});
+  const auto role = [&](const char* name, uint32_t wanted) {
+    return health_board::role{name, wanted, count(wanted), 0, 0, up};
+  };
+  health->set_roles({role("model", pools.model.members), role("attention", pools.attention.members),
+                     role("prefill", pools.prefill.members)});
 }
 
 void node::impl::build() {
@@ -118,8 +133,7 @@ void node::impl::build() {
     parts->base.lost_role = role.empty() ? "model" : role; // whoever ended ran on replicas
     numbers->failover(parts->base.lost_role, "exit");
     if (given_up) {
-      health->enter(health_board::phase::failed);
-      if (!drained.exchange(true)) end_callback(true);
+      give_up();
     } else if (health->where() == health_board::phase::serving) {
       health->enter(health_board::phase::rebuilding);
     }
@@ -133,6 +147,22 @@ void node::impl::build() {
   };
   root = system.spawn(supervisor, std::move(tree),
                       scheduler::restart_policy{restarts_max, restart_window});
+}
+
+void node::impl::give_up() {
+  health->enter(health_board::phase::failed);
+  if (!drained.exchange(true)) end_callback(true);
+}
+
+std::vector<vital_actor> node::impl::vital() const {
+  auto result = control->vital();
+  if (front) result.push_back({"gateway", caf::actor_cast<caf::strong_actor_ptr>(front)});
+  if (root) result.push_back({"supervisor", caf::actor_cast<caf::strong_actor_ptr>(root)});
+  return result;
+}
+
+void node::impl::watch_vital_actors() {
+  watch = system.spawn(warden, warden_config{vital(), [this](const std::string&) { give_up(); }});
 }
 
 } // namespace lamella::actors

@@ -15,6 +15,7 @@ replica_config replica_of(const prefill_seat_config& config,
   c.device = config.compute;
   c.program = config.program;
   c.weights = config.weights;
+  c.meter = config.meter;
   c.links = [inside](const net::link_key& key) { return inside->replica_end(key); };
   return c;
 }

@@ -19,6 +19,7 @@ struct prefill_seat_config {
   std::shared_ptr<const model::model_program> program;
   std::shared_ptr<const gpu::packed_weights> weights;
   net::link_source links; ///< this seat's ends of the links to the pool's shards, connected
+  std::shared_ptr<work_meter> meter; ///< of its replica; may be null
 };
 
 struct prefill_seat {

@@ -18,7 +18,8 @@ std::string status_json(const system_status& x) {
         .member("pid", w.pid)
         .member("host", w.host)
         .member("state", w.state)
-        .member("device", w.device);
+        .member("device", w.device)
+        .member("slow", w.slow);
     out.key("peers").begin_array();
     for (const auto& peer : w.peers)
       out.begin_object()

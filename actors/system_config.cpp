@@ -53,6 +53,7 @@ system_config::system_config(size_t threads) {
   add_message_type<epoch_open>("lamella::epoch_open");
   add_message_type<epoch_ready>("lamella::epoch_ready");
   add_message_type<epoch_close>("lamella::epoch_close");
+  add_message_type<work_done>("lamella::work_done");
   add_message_type<worker_peers>("lamella::worker_peers");
   add_message_type<worker_leave>("lamella::worker_leave");
   add_message_type<worker_injury>("lamella::worker_injury");

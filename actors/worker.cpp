@@ -55,7 +55,7 @@ const std::string& other_seat(const worker_state& st, const net::link_key& key) 
 
 uint64_t sent_over(const net::link_end& end) { return end.sent ? end.sent->load() : 0; }
 
-/// Every seat this one talks to, and how.
+/// Every seat this one talks to, and how; and what its device has done.
 worker_peers peers_of(const worker_state& st) {
   std::map<std::string, peer_info> peers;
   for (const auto& [key, end] : st.links) {
@@ -74,6 +74,7 @@ worker_peers peers_of(const worker_state& st) {
       peer.bytes += before->second;
     result.peers.push_back(std::move(peer));
   }
+  result.work = {st.meter->iterations(), st.meter->units(), st.meter->busy_ns()};
   return result;
 }
 
@@ -172,6 +173,7 @@ attention_shard_actor make_shard(worker_ptr self) {
   c.cache = st.cache;
   c.links = source_of(self);
   c.numbers = st.config.numbers;
+  c.meter = st.meter;
   std::map<stream_id, uint32_t> places;
   for (const auto& place : st.open.streams) places[place.stream] = place.replica;
   c.replica_of = [places](stream_id id) { return places.at(id); };
@@ -192,6 +194,7 @@ model_replica_actor make_replica(worker_ptr self) {
   c.weights = st.config.weights;
   c.links = source_of(self);
   c.numbers = st.config.numbers;
+  c.meter = st.meter;
   st.executors.push_back(self->spawn(gpu_executor, st.device));
   return keep(st, self->spawn(model_replica, std::move(c), st.executors.back()));
 }
@@ -213,6 +216,7 @@ void make_seat(worker_ptr self, epoch_ready& answer) {
   c.program = st.config.program;
   c.weights = st.config.weights;
   c.links = source_of(self);
+  c.meter = st.meter;
   auto seat = make_prefill_seat(&*self, c);
   st.executors = std::move(seat.executors);
   answer.replica = keep(st, seat.replica);

@@ -3,6 +3,7 @@
 
 #include "actors/actors.hpp"
 #include "actors/link_port.hpp"
+#include "actors/work_meter.hpp"
 #include "gpu/host_engine.hpp"
 #include "gpu/kv_cache.hpp"
 #include "gpu/weights.hpp"
@@ -52,6 +53,7 @@ struct worker_state {
   uint32_t cache_number = 0;
   std::map<net::link_key, net::link_end> links;
   std::map<std::string, uint64_t> sent; ///< to each peer's seat in the epochs that are over, bytes
+  std::shared_ptr<work_meter> meter = std::make_shared<work_meter>();
   std::shared_ptr<net::flaws> flaws = std::make_shared<net::flaws>(); ///< of its links
   std::vector<caf::strong_actor_ptr> parts; ///< of the epoch: a replica, a shard, or more
   std::vector<gpu_executor_actor> executors;

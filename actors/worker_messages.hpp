@@ -139,12 +139,21 @@ struct worker_leave {
   std::string reason;
 };
 
-/// Whom a worker talks to in the open epoch.
-struct worker_peers {
-  std::vector<peer_info> peers;
+/// What the device of a worker has done since it took its seat.
+struct work_done {
+  uint64_t iterations = 0;
+  uint64_t units = 0; ///< rows of a replica, attended positions of a shard
+  uint64_t busy_ns = 0;
 };
 
-LAMELLA_INSPECT(worker_peers, x.peers)
+/// Whom a worker talks to in the open epoch, and what it has done.
+struct worker_peers {
+  std::vector<peer_info> peers;
+  work_done work{};
+};
+
+LAMELLA_INSPECT(work_done, x.iterations, x.units, x.busy_ns)
+LAMELLA_INSPECT(worker_peers, x.peers, x.work)
 LAMELLA_INSPECT(join_ask, x.protocol, x.role, x.name, x.version, x.host, x.pid, x.wish,
                 x.heartbeat_ms, x.dead_ms, x.nonce)
 LAMELLA_INSPECT(join_challenge, x.cluster, x.nonce)

@@ -89,6 +89,7 @@ worker_facts worker_process::facts(const worker_terms&) const {
 }
 
 session_end worker_process::run(const std::function<bool()>& stop) try {
+  served_ = false;
   system_config configuration{2, options_.control, system_config::heartbeats::once_connected};
   caf::actor_system system{configuration};
   caf::scoped_actor self{system};
@@ -140,6 +141,7 @@ session_end worker_process::run(const std::function<bool()>& stop) try {
         ended->state = failed ? 2 : 1;
       };
       have.handle = system.spawn(worker, std::move(config));
+      self->monitor(have.handle);
     }
     ask<bool>(self, door, have);
   } catch (const join_failure& failure) {
@@ -149,21 +151,24 @@ session_end worker_process::run(const std::function<bool()>& stop) try {
     return session_end::stopped;
   }
   spdlog::info("serving seat={}/{}", grant.role, grant.index);
+  served_ = true;
   auto result = session_end::stopped;
   bool over = false;
   while (!over && !stop()) {
     self->receive(
         [&](const caf::down_msg& down) {
-          spdlog::warn("control process lost reason=\"{}\"", system.render(down.reason));
-          result = session_end::lost;
           over = true;
+          if (down.source == caf::actor_cast<caf::actor_addr>(door)) {
+            spdlog::warn("control process lost reason=\"{}\"", system.render(down.reason));
+            result = session_end::lost;
+            return;
+          }
+          // A WORKER that was not sent away has ended by a fault, with a word or without.
+          result = ended->state == 1 ? session_end::lost : session_end::failed;
+          if (ended->state == 0)
+            spdlog::critical("worker ended reason=\"{}\"", system.render(down.reason));
         },
-        caf::after(look_around) >>
-            [&] {
-              if (ended->state == 0) return;
-              result = ended->state == 2 ? session_end::failed : session_end::lost;
-              over = true;
-            });
+        caf::after(look_around) >> [] {});
   }
   self->send_exit(have.handle, caf::exit_reason::user_shutdown);
   return result;

@@ -45,6 +45,9 @@ public:
   /// one line of the log. `stop` is asked at least ten times a second, also while loading.
   session_end run(const std::function<bool()>& stop);
 
+  /// Has the last session got as far as to serve?
+  bool served() const { return served_; }
+
 private:
   struct stopped_here {};
   void load(const worker_terms& terms, const std::function<bool()>& stop);
@@ -60,6 +63,7 @@ private:
   std::shared_ptr<const gpu::packed_weights> weights_;
   uint64_t digest_ = 0;
   std::string shapes_;
+  bool served_ = false;
 };
 
 } // namespace lamella::actors

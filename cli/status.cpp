@@ -63,11 +63,18 @@ const json_value::array& items_of(const json_value& from, std::string_view name)
   return items == nullptr ? none : *items;
 }
 
+/// "live", or "live, slow".
+std::string state_of(const json_value& worker) {
+  const auto* slow = worker.find("slow");
+  const auto* yes = slow == nullptr ? nullptr : slow->get_if<bool>();
+  return text_or(worker.find("state"), "-") + (yes != nullptr && *yes ? ", slow" : "");
+}
+
 void print_status(const json_value& status) {
   table workers{{"WORKER", "ROLE", "SEAT", "STATE", "INCARNATION", "PID", "DEVICE"}};
   for (const auto& w : items_of(status, "workers"))
     workers.add({text_or(w.find("name"), "-"), text_or(w.find("role"), "-"),
-                 text_or(w.find("seat"), count_of(w, {"seat"})), text_or(w.find("state"), "-"),
+                 text_or(w.find("seat"), count_of(w, {"seat"})), state_of(w),
                  count_of(w, {"incarnation"}), count_of(w, {"pid"}),
                  text_or(w.find("device"), "-")});
   workers.print();

@@ -53,6 +53,9 @@ branch seat_of(const json_value& x, size_t width) {
     text += fmt::format(", pid {} on {}", count_at(x, {"pid"}), text_or(x.find("host"), "-"));
   if (const auto device = text_or(x.find("device"), ""); !device.empty())
     text += ", device " + device;
+  const auto* slow = x.find("slow");
+  const auto* is_slow = slow == nullptr ? nullptr : slow->get_if<bool>();
+  if (is_slow != nullptr && *is_slow) text += ", slow";
   return {text, {}};
 }
 

@@ -11,9 +11,12 @@
 
 #include <spdlog/spdlog.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <csignal>
 #include <map>
+#include <optional>
 
 #include <malloc.h>
 #include <sys/prctl.h>
@@ -26,7 +29,7 @@ struct worker_flags {
   std::string role, join, name, secret_file, model, log_level = "info";
   std::string device = "auto", listen = "127.0.0.1:0";
   uint32_t seat = actors::any_seat;
-  double heartbeat = 0.1, dead = 1.0;
+  double heartbeat = 0.1, dead = 1.0, rejoin = 8.0;
   std::string tls_certificate, tls_key, tls_ca;
   int64_t parent = 0;
 };
@@ -73,6 +76,28 @@ actors::worker_options options_of(const worker_flags& flags) {
   return x;
 }
 
+/// How long a worker that has served is to look for a service that takes it again.
+class rejoin_limit {
+public:
+  using clock = std::chrono::steady_clock;
+
+  explicit rejoin_limit(double seconds)
+      : limit_{std::chrono::milliseconds{static_cast<int64_t>(seconds * 1e3)}} {}
+
+  /// A session has ended.
+  void ended(bool served, clock::time_point now) {
+    if (served) since_ = now;
+  }
+  /// Is it over at that time? Never for one that has not served yet: its service may come.
+  bool over(clock::time_point now) const {
+    return since_ && limit_.count() > 0 && now - *since_ > limit_;
+  }
+
+private:
+  std::chrono::milliseconds limit_;
+  std::optional<clock::time_point> since_;
+};
+
 /// Joins again and again until there is a reason not to. Returns the exit code.
 int work(const worker_flags& flags) {
   mallopt(M_ARENA_MAX, 1);
@@ -100,6 +125,7 @@ int work(const worker_flags& flags) {
   const auto stop = [&] { return signals.terminate_asked(); };
   std::chrono::milliseconds delay{100};
   constexpr std::chrono::milliseconds longest{5000};
+  rejoin_limit limit{flags.rejoin};
   while (!stop()) {
     const auto began = std::chrono::steady_clock::now();
     switch (process.run(stop)) {
@@ -119,8 +145,16 @@ int work(const worker_flags& flags) {
     case actors::session_end::lost:
       break;
     }
-    if (std::chrono::steady_clock::now() - began > std::chrono::minutes{1})
-      delay = std::chrono::milliseconds{100};
+    const auto now = std::chrono::steady_clock::now();
+    if (now - began > std::chrono::minutes{1}) delay = std::chrono::milliseconds{100};
+    limit.ended(process.served(), now);
+    // A process that can serve nobody is somebody else's to start again (reliability A8).
+    if (limit.over(now + delay)) {
+      print_error(fmt::format("the service at {} has not taken this worker again for {} s",
+                              flags.join, flags.rejoin),
+                  "start the worker again with the service; --rejoin-seconds 0 waits for ever");
+      return exit_unavailable;
+    }
     spdlog::info("joining again in_ms={}", delay.count());
     if (signals.terminate_within(delay)) return exit_success;
     delay = std::min(2 * delay, longest);
@@ -166,6 +200,11 @@ run_function setup_worker(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--dead-seconds", flags->dead, "As control.dead_seconds")
       ->check(CLI::Range(0.1, 600.0))
+      ->capture_default_str();
+  app.add_option("--rejoin-seconds", flags->rejoin,
+                 "Having lost the service, end with 69 when it does not take this worker again for "
+                 "so long; 0: never")
+      ->check(CLI::Range(0.0, 86400.0))
       ->capture_default_str();
   app.add_option("--tls-certificate", flags->tls_certificate, "Certificate (PEM) of this worker")
       ->type_name("FILE");

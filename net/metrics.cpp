@@ -13,6 +13,7 @@ metrics::metrics(settings s) : impl_(std::make_unique<impl>(std::move(s))) {
   set_cache_config(block, configured.slot_count / block);
   for (const auto& [role, name] : configured.workers) {
     set_worker_up(role, name, false);
+    set_worker_slow(role, name, false);
     if (role != "attention") continue;
     for (size_t state = 0; state < std::size(slot_states); ++state)
       set_kv_slots(name, static_cast<slot_state>(state), 0);
@@ -151,9 +152,13 @@ void metrics::set_worker_up(std::string_view role, std::string_view worker, bool
   impl_->worker_up.Add({{"role", text(role)}, {"worker", text(worker)}}).Set(up ? 1 : 0);
 }
 
+void metrics::set_worker_slow(std::string_view role, std::string_view worker, bool slow) {
+  impl_->worker_slow.Add({{"role", text(role)}, {"worker", text(worker)}}).Set(slow ? 1 : 0);
+}
+
 void metrics::remove_worker(std::string_view role, std::string_view worker) {
-  Family<Gauge>& up = impl_->worker_up;
-  up.Remove(&up.Add({{"role", text(role)}, {"worker", text(worker)}}));
+  for (Family<Gauge>* gauges : {&impl_->worker_up, &impl_->worker_slow})
+    gauges->Remove(&gauges->Add({{"role", text(role)}, {"worker", text(worker)}}));
   if (role != "attention") return;
   Family<Gauge>& usage = impl_->kv_usage;
   usage.Remove(&usage.Add({{"role", text(role)}, {"worker", text(worker)}}));

@@ -100,6 +100,7 @@ public:
 
   // The cluster.
   void set_worker_up(std::string_view role, std::string_view worker, bool up);
+  void set_worker_slow(std::string_view role, std::string_view worker, bool slow);
   /// Removes the series of a worker that left for good.
   void remove_worker(std::string_view role, std::string_view worker);
   void failover(std::string_view role, std::string_view cause);

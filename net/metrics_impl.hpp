@@ -131,6 +131,8 @@ struct metrics::impl {
   Family<Counter>& rejected =
       counters("lamella_admission_rejected_total", "Requests that admission refused, by reason.");
   Family<Gauge>& worker_up = gauges("lamella_worker_up", "1 while the worker serves.");
+  Family<Gauge>& worker_slow = gauges(
+      "lamella_worker_slow", "1 while the worker takes much longer than its peers for its work.");
   Family<Counter>& failovers =
       counters("lamella_failovers_total", "Workers replaced, by role and cause.");
   Family<Counter>& recovered =

@@ -64,6 +64,15 @@ std::optional<epoch_plan> plan_epoch(const epoch_shape& shape, const std::set<se
   return plan;
 }
 
+std::vector<worker_role> lacking_roles(const epoch_shape& shape, const std::set<seat>& ready,
+                                       const std::vector<seat>& held) {
+  std::vector<worker_role> roles;
+  if (first_of(ready, worker_role::model, 1).empty()) roles.push_back(worker_role::model);
+  if (seats_of_shards(shape, ready, held).size() < shape.shards)
+    roles.push_back(worker_role::attention);
+  return roles;
+}
+
 bool could_grow(const epoch_shape& shape, const epoch_plan& now, const std::set<seat>& ready) {
   const auto decoding = first_of(ready, worker_role::model, shape.replicas).size();
   const auto prompts = first_of(ready, worker_role::prefill, shape.prefill_seats).size();

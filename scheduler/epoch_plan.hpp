@@ -51,6 +51,11 @@ std::vector<stream_place> place_streams(const epoch_shape& shape, uint32_t decod
 std::optional<epoch_plan> plan_epoch(const epoch_shape& shape, const std::set<seat>& ready,
                                      const std::vector<seat>& held, bool whole);
 
+/// The roles for want of which there is no epoch that could decode: a part of theirs has neither a
+/// member nor a spare. Prompts run on replicas when there are no others, so prefill is never one.
+std::vector<worker_role> lacking_roles(const epoch_shape& shape, const std::set<seat>& ready,
+                                       const std::vector<seat>& held);
+
 /// Would an epoch with the workers in `ready` have more replicas than this one, or a parity that
 /// this one lacks?
 bool could_grow(const epoch_shape& shape, const epoch_plan& now, const std::set<seat>& ready);

@@ -1,5 +1,5 @@
 // What a start waits for: woken, not found at the next look. A wake that is lost would last longer
-// than a test may.
+// than a test may. And what probes are told.
 #include "actors/health.hpp"
 
 #include <doctest/doctest.h>
@@ -28,6 +28,62 @@ TEST_CASE("Who waits for the gateway is woken when it has a pipeline, and not be
   board.set_served();
   CHECK(waits.get());
   CHECK(board.wait_served(0ms));
+}
+
+TEST_CASE("/ready: 200 as long as each role can serve, degraded where a worker is lost, else 503") {
+  using probe = health_board::probe;
+  using phase = health_board::phase;
+  const auto begin = std::chrono::steady_clock::now();
+  health_board board{5s};
+  const auto told = [&](probe kind, std::chrono::milliseconds later = 0ms) {
+    const auto x = board.ask(kind, begin + later);
+    const auto from = x.body.find("\"status\":\"") + 10;
+    return std::to_string(x.status) + " " + x.body.substr(from, x.body.find('"', from) - from);
+  };
+  const auto roles = [&](uint32_t up, uint32_t spares_up, bool serves) {
+    board.set_roles({{"model", 2, 2, 0, 0, true}, {"attention", 3, up, 1, spares_up, serves}});
+  };
+  roles(3, 1, true);
+  CHECK(told(probe::ready) == "503 loading");
+  CHECK(told(probe::live) == "200 ok");
+  board.enter(phase::serving);
+  board.beats.beat(begin);
+  CHECK(told(probe::ready) == "200 ok");
+  CHECK(told(probe::ready, 4999ms) == "200 ok");
+  CHECK(told(probe::ready, 5001ms) == "503 unavailable");
+  CHECK(told(probe::health, 5001ms) == "503 unavailable");
+  CHECK(told(probe::live, 5001ms) == "200 ok");
+  for (const auto where : {phase::serving, phase::rebuilding}) {
+    board.enter(where);
+    roles(3, 0, true); // its part is another's now, and nobody could take the next one
+    CHECK(told(probe::ready) == "200 degraded");
+    roles(2, 0, true);
+    CHECK(told(probe::ready) == "200 degraded");
+    roles(2, 0, false);
+    CHECK(told(probe::ready) == "503 unavailable");
+    CHECK(told(probe::health) == "503 unavailable");
+    CHECK(told(probe::live) == "200 degraded");
+    CHECK(board.ask(probe::ready, begin).body.find("role attention has neither member nor spare")
+          != std::string::npos);
+    roles(0, 0, false);
+    CHECK(told(probe::ready) == "503 unavailable");
+  }
+  roles(3, 1, true);
+  CHECK(told(probe::ready) == "200 degraded"); // everybody is there, and not yet at work
+  board.enter(phase::draining);
+  CHECK(told(probe::ready) == "503 draining");
+  board.enter(phase::failed);
+  CHECK(told(probe::live) == "503 unavailable");
+  board.enter(phase::serving);
+  CHECK(told(probe::ready) == "200 ok");
+  board.set_slow("model/1");
+  CHECK(told(probe::ready) == "200 ok"); // nothing to take it out of service for
+  CHECK(told(probe::health) == "200 degraded");
+  CHECK(board.ask(probe::health, begin).body.find("slow workers: model/1") != std::string::npos);
+  board.set_slow("");
+  board.set_queue_full(true);
+  CHECK(told(probe::ready) == "503 unavailable");
+  CHECK(told(probe::health) == "200 ok");
 }
 
 } // namespace lamella::actors::test

@@ -19,6 +19,7 @@ struct worker_book {
   uint64_t number = 99; ///< of its part in the epoch it opened last
   bool silent = false;  ///< never answers
   bool late = false;    ///< does the next order and its answer never comes
+  work_done work{};     ///< of its device
 };
 
 struct world : stage {
@@ -27,13 +28,16 @@ struct world : stage {
   bool next_is_late = false; ///< who joins next
   scheduler::identity wanted{"1", "avx512", "3 layers", 77, true};
   std::vector<std::string> missing; ///< after every change
+  size_t ready = 0;                 ///< workers, at the last change
+  std::vector<worker_role> lacking; ///< at the last change
+  std::set<scheduler::seat> slow;   ///< at the last change
   membership_actor members;
   door_actor gate;
   std::vector<std::pair<uint64_t, std::string>> lost; ///< told to the supervisor
   caf::actor supervisor_stand_in;
   std::vector<epoch_members> opened; ///< handed to the supervisor
 
-  world() {
+  explicit world(const std::function<void(membership_config&)>& change = {}) {
     membership_config m;
     m.seats.add(worker_role::model, 1);
     m.seats.add(worker_role::attention, 2);
@@ -46,7 +50,13 @@ struct world : stage {
       t.slots = x.index;
       return t;
     };
-    m.on_change = [this](const scheduler::seat_plan& x) { missing.push_back(x.missing()); };
+    m.on_change = [this](const seat_news& x) {
+      missing.push_back(x.seats.missing());
+      ready = x.ready.size();
+      lacking = x.lacking;
+      slow = x.slow;
+    };
+    if (change) change(m);
     members = spawn(actors::membership, std::move(m));
     gate = spawn(actors::door, door_config{secret, "cluster", "1", 100, 1000, members, [this] {
                                              auto n = std::to_string(++nonces);
@@ -56,12 +66,11 @@ struct world : stage {
   }
   ~world() { end_all(); }
 
+  uint32_t pid = 7; ///< of who joins next
+
   join_ask question(const std::string& role = "model") const {
-    return {join_protocol, role,
-            "w",           "1",
-            "host",        7,
-            any_seat,      100,
-            1000,          std::string(nonce_bytes, 'w')};
+    return {join_protocol, role,     "w", "1",  "host",
+            pid,           any_seat, 100, 1000, std::string(nonce_bytes, 'w')};
   }
 
   /// The supervisor asks for an epoch; it has built pipelines of all it has got, but for `unbuilt`.
@@ -119,8 +128,8 @@ struct world : stage {
               },
               [book](const worker_injury& x) { book->injuries.push_back(x.what); },
               [](wake_atom) {},
-              [](status_atom) {
-                return worker_peers{{{"somebody", "shm"}}};
+              [book](status_atom) {
+                return worker_peers{{{"somebody", "shm"}}, book->work};
               }};
     });
   }
@@ -338,6 +347,30 @@ TEST_CASE_FIXTURE(world,
   CHECK(a1.book->opened == std::vector<uint64_t>{1, 2, 3});
 }
 
+TEST_CASE_FIXTURE(world, "Who sits is not yet ready, and what is lacking is told with the loss") {
+  using roles = std::vector<worker_role>;
+  CHECK(lacking == roles{worker_role::model, worker_role::attention});
+  want_epoch();
+  auto m = join("model");
+  auto a0 = join("attention");
+  auto loads = join("attention", 77, false);
+  CHECK(missing.back() == "prefill/0"); // it sits
+  CHECK(ready == 2);
+  CHECK(lacking == roles{worker_role::attention});
+  end(loads.joiner);
+  auto a1 = join("attention");
+  auto p = join("prefill");
+  CHECK(ready == 4);
+  CHECK(lacking.empty());
+  end(p.worker); // prompts run on the replica
+  CHECK(ready == 3);
+  CHECK(lacking.empty());
+  end(m.worker);
+  CHECK(lacking == roles{worker_role::model});
+  auto again = join("model", 77, false);
+  CHECK(lacking == roles{worker_role::model}); // it loads
+}
+
 TEST_CASE_FIXTURE(world, "L-M26 KV that was lost in an epoch nobody got is still told of") {
   want_epoch();
   auto m = join("model");
@@ -430,6 +463,116 @@ TEST_CASE_FIXTURE(world, "Who takes a seat and dies or never loads does not keep
   advance(11min, 1min);
   CHECK(says(missing.back(), "model/0"));
   CHECK(*join("model").result == "in");
+}
+
+namespace {
+
+constexpr scheduler::seat model_0{worker_role::model, 0}, shard_1{worker_role::attention, 1};
+
+/// For two looks, those have taken `times` as long as the others, for 30 iterations of 8 rows each.
+void work(world& w, const std::vector<world::process*>& all, const world::process* late,
+          uint64_t times) {
+  for (int look = 0; look < 2; ++look) {
+    for (auto* x : all) {
+      x->book->work.iterations += 30;
+      x->book->work.units += 30 * 8;
+      x->book->work.busy_ns += 30 * 1'000'000 * (x == late ? times : 1);
+    }
+    w.advance(1s, 100ms);
+  }
+}
+
+} // namespace
+
+TEST_CASE("A2 model replica, slow: DRAIN, a spare takes its part, and it comes back as the spare") {
+  world w{[](membership_config& m) {
+    m.seats = {};
+    m.seats.add(worker_role::model, 3);
+    m.seats.add(worker_role::attention, 2);
+    m.shape.replicas = 2;
+    m.shape.prefill_seats = 0;
+    m.look_every = 1s;
+  }};
+  w.want_epoch();
+  std::vector<world::process> models(3);
+  std::vector<world::process*> all;
+  uint32_t pid = 40;
+  for (auto& x : models) {
+    w.pid = ++pid;
+    x = w.join("model");
+    all.push_back(&x);
+  }
+  auto a0 = w.join("attention"), a1 = w.join("attention");
+  REQUIRE(w.opened.size() == 1);
+  CHECK(w.opened[0].replicas.size() == 2);
+  work(w, all, all[0], 2); // late, and not that late
+  CHECK(w.slow.empty());
+  CHECK(w.lost.empty());
+  all.pop_back(); // the spare has nothing to do
+  work(w, all, all[0], 5);
+  REQUIRE(w.lost.size() == 1);
+  CHECK(says(w.lost[0].second, "model/0 lost: it is slow, and a spare is not"));
+  CHECK(models[0].book->left.size() == 1);
+  w.want_epoch();
+  REQUIRE(w.opened.size() == 2);
+  CHECK(models[1].book->opened == std::vector<uint64_t>{1, 2});
+  CHECK(models[2].book->opened == std::vector<uint64_t>{2});
+  // The same process again: it sits, and has no part as long as there are others.
+  w.pid = 41;
+  auto again = w.join("model");
+  CHECK(again.grant->index == 0);
+  CHECK(w.slow == std::set<scheduler::seat>{model_0});
+  CHECK(w.lost.size() == 1);
+  w.pid = 50;
+  w.end(a0.worker);
+  w.want_epoch();
+  w.join("attention");
+  REQUIRE(w.opened.size() == 3);
+  CHECK(again.book->opened.empty());
+  // Better a slow one than none.
+  w.end(models[1].worker);
+  w.want_epoch();
+  REQUIRE(w.opened.size() == 4);
+  CHECK(w.opened[3].replicas.size() == 2);
+  CHECK(again.book->opened == std::vector<uint64_t>{4});
+}
+
+TEST_CASE(
+    "A2 attention worker, slow: told, and kept where its KV would have to be computed again") {
+  for (const bool parity : {false, true}) {
+    CAPTURE(parity);
+    world w{[=](membership_config& m) {
+      m.seats = {};
+      m.seats.add(worker_role::model, 1);
+      m.seats.add(worker_role::attention, 4); // a spare, and a parity or another spare
+      m.shape.prefill_seats = 0;
+      m.shape.parity = parity;
+      m.look_every = 1s;
+    }};
+    w.want_epoch();
+    auto m = w.join("model");
+    std::vector<world::process> shards(4);
+    std::vector<world::process*> all;
+    for (auto& x : shards) {
+      x = w.join("attention");
+      all.push_back(&x);
+    }
+    REQUIRE(w.opened.size() == 1);
+    all.resize(2);
+    work(w, all, all[1], 10);
+    if (parity) {
+      REQUIRE(w.lost.size() == 1);
+      CHECK(says(w.lost[0].second, "attention/1 lost: it is slow, and a spare is not"));
+      continue;
+    }
+    CHECK(w.lost.empty());
+    CHECK(w.slow == std::set<scheduler::seat>{shard_1});
+    const auto status = w.ask<system_status>(w.members, status_atom_v);
+    w.settle();
+    for (const auto& x : status->value.workers) CHECK(x.slow == (x.seat == "attention/1"));
+    work(w, all, nullptr, 1);
+    CHECK(w.slow.empty());
+  }
 }
 
 TEST_CASE_FIXTURE(world, "A worker that cannot open an epoch, or does not answer, is sent away") {

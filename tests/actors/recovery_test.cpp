@@ -99,4 +99,28 @@ TEST_CASE("A pipeline that ends again and again ends the process, and nobody wai
   CHECK((status == 503 || status == 200));
 }
 
+TEST_CASE("A2 membership, gateway, supervisor, crash: the process ends, it cannot serve any more") {
+  for (const char* victim : {"membership", "gateway", "supervisor"}) {
+    CAPTURE(victim);
+    std::atomic<int> ends{0};
+    actors::node n{tiny_settings()};
+    n.on_end([&](bool failed) { ends += failed ? 100 : 1; });
+    n.start([](const std::string&, uint64_t, uint64_t) {});
+    net::http_client c{{"127.0.0.1", n.http_port(), ""}};
+    CHECK(c.get("/live", deadline).status == 200);
+    size_t found = 0;
+    for (const auto& x : n.vital_actors())
+      if (x.name == victim) {
+        ++found;
+        caf::anon_send_exit(x.handle, caf::exit_reason::kill);
+      }
+    CHECK(found == 1);
+    CHECK(eventually([&] { return ends == 100; }));
+    CHECK(c.get("/live", deadline).status == 503);
+    CHECK(c.get("/ready", deadline).status == 503);
+    n.drain(0ms);
+    CHECK(ends == 100); // told once
+  }
+}
+
 } // namespace lamella::actors::test

@@ -166,7 +166,7 @@ TEST_CASE("A reader that never reads delays nobody else") {
   CHECK(mute.front()->read_chunks().ends_with("data: [DONE]\n\n"));
 }
 
-TEST_CASE("A full queue answers 429 with retry-after, and /ready says why") {
+TEST_CASE("A2 gateway, slow: a full queue answers 429 with retry-after, and /ready says why") {
   served s{narrow_settings()};
   std::vector<std::unique_ptr<raw_client>> clients;
   for (uint32_t i = 0; i < 4; ++i) { // two run, two wait

@@ -16,7 +16,7 @@ TEST_CASE("The tree shows every seat under its pool, the missing ones among them
       {"name": "model-10", "role": "model", "seat": "model/10", "incarnation": 1, "pid": 13,
        "host": "a", "state": "loading", "device": "", "peers": []},
       {"name": "model-2", "role": "model", "seat": "model/2", "incarnation": 4, "pid": 14,
-       "host": "b", "state": "live", "device": "host", "peers": []}],
+       "host": "b", "state": "live", "device": "host", "slow": true, "peers": []}],
     "missing": [{"role": "model", "seat": "model/3", "incarnation": 2},
                 {"role": "attention", "seat": "attention/1", "incarnation": 0}],
     "pools": [{"name": "main", "members": 2, "partition": "heads",
@@ -26,7 +26,7 @@ TEST_CASE("The tree shows every seat under its pool, the missing ones among them
 ├─ membership  epoch 9, 3 of 5 seats taken
 └─ pipeline  8 restarts, sequences: 4 running, 1 waiting
    ├─ pool model
-   │  ├─ model/2   live     incarnation 4, 3 restarts, pid 14 on b, device host
+   │  ├─ model/2   live     incarnation 4, 3 restarts, pid 14 on b, device host, slow
    │  ├─ model/3   missing  incarnation 2, 1 restart
    │  └─ model/10  loading  incarnation 1, 0 restarts, pid 13 on a
    └─ pool attention/main by heads, 30 slots used, 70 free

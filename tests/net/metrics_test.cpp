@@ -66,6 +66,7 @@ TEST_CASE("all families are there from the first scrape, with these names and ty
            "lamella_requests_recovered_total counter\n"
            "lamella_requests_total counter\n"
            "lamella_unknown_params_total counter\n"
+           "lamella_worker_slow gauge\n"
            "lamella_worker_up gauge\n"
            "process_cpu_seconds_total counter\n"
            "process_max_fds gauge\n"
@@ -118,6 +119,7 @@ TEST_CASE("series begin at 0 with the labels that dashboards select by") {
         R"(lamella_failovers_total{cause="exit",role="model"})",
         R"(lamella_kv_slots{role="attention",state="orphan",worker="attention-1"})",
         R"(lamella_kv_usage_ratio{role="attention",worker="attention-0"})",
+        R"(lamella_worker_slow{role="attention",worker="attention-1"})",
         R"(lamella_worker_up{role="model",worker="model-0"})",
         R"(lamella_iteration_seconds_count{stage="combine"})",
         R"(lamella_load_progress_ratio{phase="weights"})",
@@ -169,6 +171,7 @@ TEST_CASE("what happens is counted where it belongs") {
   m.iteration_time(iteration_stage::attention, 0.003);
   m.link_bytes("attention", "shm", 4096);
   m.set_worker_up("model", "model-0", true);
+  m.set_worker_slow("attention", "attention-0", true);
   m.set_cache_config(16, 50);
   const std::string page = m.scrape().body;
   const std::string labels = R"({engine="0",model_name="m"})";
@@ -205,6 +208,7 @@ TEST_CASE("what happens is counted where it belongs") {
   CHECK(value(page, R"(lamella_iteration_seconds_count{stage="attention"})") == 1);
   CHECK(value(page, R"(lamella_link_bytes_total{peer_role="attention",transport="shm"})") == 4096);
   CHECK(value(page, R"(lamella_worker_up{role="model",worker="model-0"})") == 1);
+  CHECK(value(page, R"(lamella_worker_slow{role="attention",worker="attention-0"})") == 1);
   CHECK(
       value(
           page,

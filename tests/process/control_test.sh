@@ -119,7 +119,7 @@ kill -0 "$server"
 expect "and does not end the service" 0 $?
 
 for role in model attention; do
-  "$lamella" worker --role "$role" --join "$join" --secret-file secret 2>>workers.log &
+  "$lamella" worker --role "$role" --join "$join" --secret-file secret --rejoin-seconds 0 2>>workers.log &
   workers+=($!)
 done
 ready server.log

@@ -121,7 +121,7 @@ until_true 30 grep -q 'control listens' service.log ||
 workers=()
 work() {
   start "$1" "$1-$2-$3.log" "$lamella" worker --role "$2" --seat "$3" --join "$gateway:7000" \
-    --dead-seconds $dead --secret-file secret --listen "${!1}:0" --tls-certificate "$1.pem" --tls-key "$1.key" --tls-ca ca.pem
+    --dead-seconds $dead --rejoin-seconds 0 --secret-file secret --listen "${!1}:0" --tls-certificate "$1.pem" --tls-key "$1.key" --tls-ca ca.pem
   workers+=("$pid")
 }
 # Each host has seats of both roles: some links stay on a host, others cross the bridge.

@@ -107,3 +107,33 @@ TEST_CASE("L-M26 the parity has a seat of its own, and an epoch may do without i
         == std::vector<seat>{{attention, 0}, {attention, 4}, {attention, 2}, {attention, 3}});
   CHECK(spare->parity);
 }
+
+TEST_CASE("A role is lacking when a part of it has neither a member nor a spare") {
+  using roles = std::vector<worker_role>;
+  const auto lacking = [](std::set<seat> ready) { return lacking_roles(shape, ready, shards); };
+  CHECK(lacking(everybody).empty());
+  CHECK(lacking(without(everybody, {{model, 1}, {prefill, 0}})).empty());
+  CHECK(lacking(without(everybody, {{model, 0}, {model, 1}})) == roles{model});
+  CHECK(lacking(without(everybody, {{attention, 2}})) == roles{attention});
+  auto spare = without(everybody, {{attention, 2}});
+  spare.insert({attention, 3});
+  CHECK(lacking(spare).empty());
+  CHECK(lacking({}) == roles{model, attention});
+  // Whoever holds the parity does not take a part: the XOR of the rest would be lost with it.
+  auto guarded = shape;
+  guarded.parity = true;
+  const std::vector<seat> four{{attention, 0}, {attention, 1}, {attention, 2}, {attention, 3}};
+  CHECK(lacking_roles(guarded, spare, four) == roles{attention});
+  CHECK(lacking_roles(guarded, everybody, four).empty());
+  // And just then there is no epoch.
+  for (uint32_t some = 0; some < 1u << 7; ++some) {
+    auto ready = everybody;
+    ready.insert({attention, 3});
+    uint32_t bit = 0;
+    for (auto it = ready.begin(); it != ready.end();)
+      it = (some >> bit++ & 1) != 0 ? ready.erase(it) : std::next(it);
+    CAPTURE(some);
+    for (const auto& x : {shape, guarded})
+      CHECK(plan_epoch(x, ready, four, false).has_value() == lacking_roles(x, ready, four).empty());
+  }
+}

@@ -1,0 +1,19 @@
+/// How MEMBERSHIP learns who is late but correct: it asks its workers what their devices have done.
+#pragma once
+
+#include "actors/membership.hpp"
+
+namespace lamella::actors {
+
+/// Asks all workers. When each has answered, or has not in time, `tell` gets those that have become
+/// slow or well again since the look before.
+void look_at_pace(membership_actor::stateful_pointer<membership_state> self,
+                  std::function<void(const scheduler::slow_workers::change&)> tell);
+
+/// Could somebody who is not slow do the part of that seat, at once and with no KV computed again?
+bool has_substitute(const membership_state& st, const scheduler::seat& who);
+
+/// The next epoch of the workers that are ready, with slow ones only where it needs them.
+std::optional<scheduler::epoch_plan> next_plan(const membership_state& st);
+
+} // namespace lamella::actors

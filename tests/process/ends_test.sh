@@ -1,0 +1,116 @@
+#!/usr/bin/env bash
+# A process that can serve no longer ends by itself, with an exit code that says so, within ten
+# seconds; one that can go on does. Workers without their service, a service whose workers cannot be
+# started again, a service that was stopped, a log that takes no more lines.
+#
+# usage: tests/process/ends_test.sh LAMELLA SOURCE   (exit code 77: skipped, no default model)
+set -uo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/service.sh" 2 "$@"
+
+now_ms() { date +%s%3N; }
+# runs PID: it has not ended; a child that was not waited for yet has.
+runs() { [ -e "/proc/$1/stat" ] && ! grep -qs ') Z' "/proc/$1/stat"; }
+# ends NAME CODE BEGAN PID: it ends with that code, and a line says after how long. The promise is ten
+# seconds; a machine that runs tests is given five times that.
+ends() {
+  local code took
+  while runs "$4" && [ $(($(now_ms) - $3)) -lt 50000 ]; do sleep 0.05; done
+  took=${5:-$(($(now_ms) - $3))}
+  runs "$4"
+  expect "$1: it ends within five times ten seconds" 1 $?
+  runs "$4" && kill -KILL "$4"
+  wait "$4"
+  code=$?
+  echo "ended $1: after $took ms with $code"
+  expect "$1: exit code" "$2" "$code"
+}
+asks() {
+  curl -sS -o reply -w '%{http_code}' --max-time 60 -H 'content-type: application/json' \
+    -d '{"model":"SmolLM2-135M-Instruct.Q4_1","prompt":"x","max_tokens":3}' "http://127.0.0.1:$port/v1/completions"
+}
+free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
+
+# Workers of another host (as they are to the service): the one that is silent is missed in time.
+openssl rand -hex 32 >secret
+chmod 0400 secret
+join=127.0.0.1:$(free_port)
+for role in model attention; do
+  "$lamella" worker --role "$role" --join "$join" --secret-file secret 2>"worker-$role.log" &
+  workers+=($!)
+done
+serve remote.log --set control.listen="$join" --set control.secret_file=secret \
+  --set pools.model.placement=remote --set pools.attention.placement=remote \
+  --set pools.model.threads=1 --set pools.attention.threads=1
+for role in model attention; do
+  python3 "$here/ready_watch.py" "$port" STOP "$(pid_of $role/0)" continue >watch.json
+  of() { json "$1" <watch.json; }
+  echo "told A2 $role worker of another host, STOP: $(of 'x["told_ms"]') ms; ok again after $(of 'x["back_ms"]') ms"
+  expect "A2 $role worker of another host, STOP: what is told" "503 unavailable" "$(of 'x["told"]')"
+  expect "A2 $role worker of another host, STOP: within five times 1100 ms" True "$(of 'x["told_ms"] <= 5500')"
+  expect "A2 $role worker of another host, STOP: it wakes up and joins again" True "$(of 'x["back_ms"] is not None')"
+done
+
+# The service is killed: the workers look for it for a while, and end. Meanwhile the next part runs.
+orphaned=$(now_ms)
+kill -KILL "$server"
+wait "$server" 2>/dev/null
+server=
+for i in 0 1; do
+  (while runs "${workers[$i]}"; do sleep 0.05; done; now_ms >"orphan-$i.end") &
+done
+
+# Child processes that cannot start again: the model is gone, or cut.
+for change in rm truncate; do
+  cp "$model" model.gguf
+  serve "local.log" --config "$source/config/one-node.yaml" --model model.gguf
+  pids=$(children)
+  victim=$(pid_of model/0)
+  case $change in # never cut what somebody has mapped
+    rm) rm model.gguf ;;
+    truncate) head -c 1000000 "$model" >new.gguf && mv new.gguf model.gguf ;;
+  esac
+  began=$(now_ms)
+  kill -KILL "$victim"
+  ends "A8 no worker can be started again ($change)" 70 "$began" "$server"
+  server=
+  contains "A8 no worker can be started again ($change): it says which" \
+    'worker process given up worker=model-0' "$(cat local.log)"
+  gone $pids
+  expect "A8 no worker can be started again ($change): none is left" 0 $?
+done
+
+# The service is stopped until its workers give it up, and goes on: they join again.
+serve stopped.log --config "$source/config/one-node.yaml"
+kill -STOP "$server"
+for _ in $(seq 600); do
+  [ "$(grep -c 'control process lost' stopped.log)" -lt 2 ] || break
+  sleep 0.1
+done
+expect "A2 gateway, STOP: both workers give it up" 2 "$(grep -c 'control process lost' stopped.log)"
+kill -CONT "$server"
+expect "A2 gateway, STOP: it answers again" 200 "$(asks)"
+stop "A2 gateway, STOP"
+
+for i in 0 1; do
+  while runs "${workers[$i]}" && [ $(($(now_ms) - orphaned)) -lt 50000 ]; do sleep 0.05; done
+  for _ in $(seq 100); do [ -s "orphan-$i.end" ] && break; sleep 0.05; done
+  ends "A8 a worker whose service was killed" 69 "$orphaned" "${workers[$i]}" \
+    "$(($(cat "orphan-$i.end") - orphaned))"
+done
+workers=()
+contains "A8 a worker whose service was killed: it says so" "has not taken this worker again" \
+  "$(cat worker-model.log)"
+
+# A log on a full disk costs the lines, and nothing else.
+port=$(free_port)
+"$lamella" serve --listen "127.0.0.1:$port" --set admin.listen=127.0.0.1:0 2>/dev/full &
+server=$!
+for _ in $(seq 600); do
+  [ "$(curl -s -o reply -w '%{http_code}' "http://127.0.0.1:$port/ready")" != 200 ] || break
+  sleep 0.1
+done
+expect "A2 gateway, disk full: it serves" 200 "$(asks)"
+stop "A2 gateway, disk full"
+
+finish
