@@ -93,6 +93,22 @@ public:
     return true;
   }
 
+  /// The first one of that name dies; says whether there was one.
+  bool kill_actor(const std::string& name) {
+    auto all = pipeline_;
+    if (*parts_->kept->lives) all.push_back(caf::actor_cast<caf::actor_addr>(parts_->kept->handle));
+    for (const auto& weak : all) {
+      const auto strong = caf::actor_cast<caf::strong_actor_ptr>(weak);
+      if (!strong) continue;
+      const auto* actor = caf::actor_cast<caf::abstract_actor*>(strong);
+      if (name != static_cast<const caf::local_actor*>(actor)->name()) continue;
+      time.note("kill " + name);
+      caf::anon_send_exit(strong, caf::exit_reason::kill);
+      return true;
+    }
+    return false;
+  }
+
   /// So does a replica or a shard within its worker, which is not to be trusted then.
   void kill_part() {
     if (!parts_->workers) return;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "actors/iteration.hpp"
+#include "tests/simulation/rest.hpp"
 #include "tests/simulation/workload.hpp"
 
 namespace lamella::simulation {
@@ -128,14 +129,7 @@ private:
   /// I13).
   void check_rest() {
     auto& c = cluster_;
-    bool rest = false;
-    std::string busy;
-    for (int tries = 0; tries < 800 && !rest; ++tries) {
-      c.run_until([] { return false; }, 500ms);
-      busy = look();
-      rest = busy.empty();
-    }
-    if (!rest) wrong("no rest: " + busy);
+    if (const auto busy = comes_to_rest(c); !busy.empty()) wrong("no rest: " + busy);
     if (c.given_up) wrong("the pipeline was given up");
     for (const auto& x : c.seat_errors) wrong(x);
     for (size_t i = 1; i < c.epochs.size(); ++i)
@@ -148,34 +142,6 @@ private:
             + " troubles");
     const auto drained = c.ask<bool>(c.front(), actors::drain_atom_v);
     if (!c.run_until([&] { return drained->came; }, 1s)) wrong("the gateway still has requests");
-  }
-
-  /// What is not at rest; empty: nothing.
-  std::string look() {
-    auto& c = cluster_;
-    const auto usage = c.ask<actors::kv_usage>(c.server->allocator, actors::status_atom_v);
-    auto running = std::make_shared<std::pair<uint64_t, uint64_t>>(9, 9);
-    c.spawn([&, running](caf::event_based_actor* self) {
-      self->request(c.server->scheduler, caf::infinite, actors::status_atom_v)
-          .then(
-              [running](uint64_t a, uint64_t b) {
-                *running = {a, b};
-              },
-              [](caf::error&) {});
-    });
-    c.run_until([&] { return usage->came && running->first != 9; }, 1ms);
-    std::string busy;
-    if (!usage->came) busy += "the allocator does not answer; ";
-    for (auto used : usage->value.used)
-      if (used > 0) busy += std::to_string(used) + " slots; ";
-    if (running->first + running->second > 0)
-      busy +=
-          std::to_string(running->first) + " run, " + std::to_string(running->second) + " wait; ";
-    for (const auto& w : c.workers) {
-      if (!w->alive()) busy += w->name() + " is missing; ";
-      if (!w->idle()) busy += w->name() + " works; ";
-    }
-    return busy;
   }
 
   void wrong(std::string what) { result_.wrong.push_back(std::move(what)); }

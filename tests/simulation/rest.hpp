@@ -1,0 +1,44 @@
+/// What a simulated cluster still does when nobody wants anything of it any more.
+#pragma once
+
+#include "tests/simulation/cluster.hpp"
+
+namespace lamella::simulation {
+
+/// What is not at rest, in words; empty: nothing (I5, I6). Takes a millisecond of virtual time.
+inline std::string busy_with(cluster& c) {
+  const auto usage = c.ask<actors::kv_usage>(c.server->allocator, actors::status_atom_v);
+  auto running = std::make_shared<std::pair<uint64_t, uint64_t>>(9, 9);
+  c.spawn([&, running](caf::event_based_actor* self) {
+    self->request(c.server->scheduler, caf::infinite, actors::status_atom_v)
+        .then(
+            [running](uint64_t a, uint64_t b) {
+              *running = {a, b};
+            },
+            [](caf::error&) {});
+  });
+  c.run_until([&] { return usage->came && running->first != 9; }, 1ms);
+  std::string busy;
+  if (!usage->came) busy += "the allocator does not answer; ";
+  for (auto used : usage->value.used)
+    if (used > 0) busy += std::to_string(used) + " slots; ";
+  if (running->first + running->second > 0)
+    busy += std::to_string(running->first) + " run, " + std::to_string(running->second) + " wait; ";
+  for (const auto& w : c.workers) {
+    if (!w->alive()) busy += w->name() + " is missing; ";
+    if (!w->idle()) busy += w->name() + " works; ";
+  }
+  return busy;
+}
+
+/// Waits until nothing is left, for minutes of virtual time; what is left then.
+inline std::string comes_to_rest(cluster& c) {
+  std::string busy = "nobody has looked";
+  for (int tries = 0; tries < 800 && !busy.empty(); ++tries) {
+    c.run_until([] { return false; }, 500ms);
+    busy = busy_with(c);
+  }
+  return busy;
+}
+
+} // namespace lamella::simulation
