@@ -261,7 +261,7 @@ TEST_CASE(
   CHECK_FALSE(w.books.prefills->asked.at(0).rebuild);
   w.prefill_all();
   w.say(1);
-  w.tell(preempted{seq(1)});
+  w.tell(preempted{seq(1), false, w.epoch});
   w.admit_all();
   CHECK_FALSE(w.books.prefills->asked.at(1).rebuild); // slots were short: others go on as they were
   w.prefill_all();

@@ -100,7 +100,7 @@ class Cluster:
         name = worker.name
         words = [self.lamella, "worker", "--role", worker.role, "--seat", worker.seat, "--name", name,
                  "--join", self.joins(name), "--secret-file", "secret",
-                 "--listen", f"{self.hosts.data(name)}:0", "--dead-seconds", DEAD_SECONDS,
+                 "--listen", f"{self.hosts.data(name)}:0", "--dead-seconds", DEAD_SECONDS, "--rejoin-seconds", "0",
                  "--tls-certificate", f"{name}.pem", "--tls-key", f"{name}.key", "--tls-ca", "ca.pem"]
         worker.process = self.hosts.start(name, words, self.work / f"{name}.log")
         worker.started, worker.due, worker.cause = time.monotonic(), None, None
