@@ -108,7 +108,8 @@ void check_no_local_memory(const compiled& c) {
 
 } // namespace
 
-TEST_CASE("fhbn: a wait polls with plain system loads and fences once, behind the loop") {
+TEST_CASE(
+    "fhbn: L-M08 V-M09 a wait polls with plain system loads and fences once, behind the loop") {
   const auto c = compile("gpu/cuda/channel.cu");
   if (c.ptx.empty()) return;
   const auto wait = part_of(c.ptx, ".entry", "channel_wait");
@@ -136,7 +137,8 @@ TEST_CASE("fhbn: a post is one release at system scope") {
               {"MEMBAR.ALL.SYS", "STG.E.64.STRONG.SYS"});
 }
 
-TEST_CASE("fhbn: a send writes entries, fences, record, fences, and rings with one MMIO store") {
+TEST_CASE(
+    "fhbn: L-M10 a send writes entries, fences, record, fences, and rings with one MMIO store") {
   const auto c = compile("net/fhbn_device.cu");
   if (c.ptx.empty()) return;
   const auto send = part_of(c.ptx, ".entry", "9fhbn_sendE");
@@ -154,7 +156,7 @@ TEST_CASE("fhbn: a send writes entries, fences, record, fences, and rings with o
                      "STG.E.64.MMIO.SYS"});
 }
 
-TEST_CASE("fhbn: a push leaves the GPU as one store of 64 bytes, behind ring and record") {
+TEST_CASE("fhbn: L-M11 a push leaves the GPU as one store of 64 bytes, behind ring and record") {
   const auto c = compile("net/fhbn_device.cu");
   if (c.ptx.empty()) return;
   const auto push = part_of(c.ptx, ".entry", "9fhbn_pushE");

@@ -105,7 +105,7 @@ TEST_CASE("mlx5: indices of completions are read where the vendor's structure ha
 
 #else
 
-TEST_CASE("mlx5: work requests equal the vendor's") {
+TEST_CASE("mlx5: L-M10 work requests equal the vendor's") {
   MESSAGE("skipped: infiniband/mlx5dv.h is missing (package libibverbs-dev)");
 }
 

@@ -94,7 +94,7 @@ bool survives(uint64_t seed, way how, bool with_fences, int messages) {
 
 } // namespace
 
-TEST_CASE("mlx5: every order of stores that the fences allow delivers every message whole") {
+TEST_CASE("mlx5: L-M09 every order of stores that the fences allow delivers every message whole") {
   for (const auto how : {way::doorbell, way::push})
     for (uint64_t seed = 1; seed <= 1500; ++seed) {
       CAPTURE(seed);

@@ -89,7 +89,7 @@ struct traffic {
 
 } // namespace
 
-TEST_CASE("mlx5: messages arrive whole while the 16-bit index wraps") {
+TEST_CASE("mlx5: L-M10 messages arrive whole while the 16-bit index wraps") {
   // Two blocks per message: 34000 rounds pass 65536.
   traffic t{test_pair{{}, 32}, way::doorbell, 34000, 64};
   t.run();
@@ -97,7 +97,7 @@ TEST_CASE("mlx5: messages arrive whole while the 16-bit index wraps") {
   CHECK(t.pair.hca.report(t.pair.a->place).executed == 68000);
 }
 
-TEST_CASE("mlx5: pushed messages arrive whole, whatever the adapter ignores") {
+TEST_CASE("mlx5: L-M11 pushed messages arrive whole, whatever the adapter ignores") {
   hca_faults faults;
   SUBCASE("all pushes are taken") {}
   SUBCASE("every third push is missed") { faults.miss_push_every = 3; }
@@ -113,12 +113,12 @@ TEST_CASE("mlx5: pushed messages arrive whole, whatever the adapter ignores") {
   if (faults.miss_push_every || faults.tear_push_every) CHECK(report.pushes_ignored >= 1000);
 }
 
-TEST_CASE("mlx5: payload that is written piece by piece is whole when the seqno is seen") {
+TEST_CASE("mlx5: L-M09 payload that is written piece by piece is whole when the seqno is seen") {
   traffic t{test_pair{{.write_chunk = 256}}, way::doorbell, 500, 16384};
   t.run();
 }
 
-TEST_CASE("mlx5: doorbells that are seen late coalesce and lose nothing") {
+TEST_CASE("mlx5: L-M10 doorbells that are seen late coalesce and lose nothing") {
   traffic t{test_pair{{.late_passes = 50}}, way::doorbell, 1000, 512};
   t.run();
 }

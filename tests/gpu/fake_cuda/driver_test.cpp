@@ -134,7 +134,7 @@ TEST_CASE_FIXTURE(bench, "CUDA driver: works of a line end in order, with their 
   for (int i = 0; i < 17; ++i) CHECK(order[static_cast<size_t>(i)] == i);
 }
 
-TEST_CASE_FIXTURE(bench, "L-M08 L-M11 streams wait for each other, whichever is launched first") {
+TEST_CASE_FIXTURE(bench, "L-M08 V-M09 streams wait for each other, whichever is launched first") {
   for (bool receiver_first : {true, false}) {
     CAPTURE(receiver_first);
     std::vector<std::future<work_status>> ends;
