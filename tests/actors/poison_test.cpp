@@ -100,7 +100,8 @@ TEST_CASE("A request that kills when it has drawn a token is failed alone") {
   const armed one{where + "=1:error:" + std::to_string(token)};
   check_others(s.post_all("/v1/chat/completions", bodies()), undisturbed, poisoned);
   CHECK(s.metric("lamella_requests_poisoned_total") == 1);
-  CHECK(s.metric("lamella_failovers_total") > 3); // two ends make a suspect, two more a culprit
+  // Two ends alone make a culprit; where others ran with it, two ends before made it a suspect.
+  CHECK(s.metric("lamella_failovers_total") >= 2);
   CHECK(ends == 0);
   CHECK(eventually([&] { return s.idle(); }));
   // And again at once: what it costs is not held against the pipeline.
