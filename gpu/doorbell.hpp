@@ -2,6 +2,9 @@
 /// process, and other processes that map its word.
 #pragma once
 
+#include "gpu/descriptor_watch.hpp"
+
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -21,14 +24,18 @@ public:
 ///
 ///   const auto seen = bell.arm();
 ///   if (nothing to do, looked at once more) bell.wait(seen, until); else bell.disarm();
+///
+/// A waiter that attends to sockets also calls look() between two pieces of work; while there are
+/// any, it sleeps on them and on an eventfd in place of the futex.
 class doorbell final : public listener {
 public:
   /// A word of our own. Throws std::system_error.
   doorbell();
 
-  /// The word of another process, from its descriptor, which stays the caller's. Throws
-  /// std::system_error; std::runtime_error when it is not a sealed segment of one page.
-  explicit doorbell(int descriptor);
+  /// The bell of another process, from its descriptors, which stay the caller's. It can be rung.
+  /// Throws std::system_error; std::runtime_error when the first is not a sealed segment of one
+  /// page.
+  explicit doorbell(std::array<int, 2> descriptors);
 
   ~doorbell() override;
   doorbell(const doorbell&) = delete;
@@ -46,11 +53,26 @@ public:
   void wait(uint32_t seen, std::chrono::steady_clock::time_point until);
 
   /// To be given to another process.
-  int descriptor() const { return descriptor_; }
+  std::array<int, 2> descriptors() const { return {word_, waker_}; }
 
-  /// Channels whose memory others write to without a thread of ours in between. While there is one,
-  /// polling pays: the waiter does so for a while before it sleeps. Where a thread of ours brings
-  /// what comes (TCP), polling would only take the core from it.
+  /// The waiter says, before anybody else has the bell, that it reads sockets itself.
+  void attend() { attended_ = true; }
+  bool attended() const { return attended_; }
+
+  /// Sockets whose arrivals the waiter waits for. Where it does not attend to them, somebody else
+  /// has to look, who then rings. Of this process's own bell only.
+  void watch(int descriptor, std::weak_ptr<listener> readable);
+  void unwatch(int descriptor) { watch_->remove(descriptor); }
+  descriptor_watch& watched() { return *watch_; }
+
+  /// Takes what has come over sockets that the waiter attends to. Almost free without any.
+  void look() {
+    if (attended_) watch_->look();
+  }
+
+  /// Channels that bring something without a thread of ours in between. While there is one, polling
+  /// pays: the waiter does so for a while before it sleeps. Where a thread of ours brings what
+  /// comes (TCP that the waiter does not attend to), polling would only take the core from it.
   std::atomic<uint32_t> outside{0};
 
   /// Those of them whose other side cannot ring: an adapter writes into our memory and no more.
@@ -60,8 +82,16 @@ public:
 
 private:
   struct words;
-  int descriptor_;
-  words* words_;
+  /// What the armed word says: how the waiter sleeps.
+  enum sleep : uint32_t { awake, on_word, on_descriptors };
+
+  static words* map(int word);
+
+  int word_ = -1, waker_ = -1;
+  words* words_ = nullptr;
+  std::unique_ptr<descriptor_watch> watch_; ///< null in other processes
+  bool attended_ = false;
+  sleep sleeps_ = awake; ///< since arm(); the waiter's
 };
 
 /// Counts as one channel from outside for as long as it lives.

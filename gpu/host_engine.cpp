@@ -86,6 +86,7 @@ struct stream_state {
 
 struct host_engine::impl {
   impl(unsigned threads, const operators& table) : workers{threads}, ops{table} {
+    bell->attend();
     driver = std::thread{[this] { drive(); }};
   }
 
@@ -138,6 +139,7 @@ struct host_engine::impl {
     if (!idle && outside && patience.poll()) {
       lock.unlock();
       patience.pause();
+      bell->look();
       lock.lock();
     } else if (!armed) {
       seen = bell->arm();
@@ -204,6 +206,7 @@ struct host_engine::impl {
     const auto ended = clock::now();
     what->add_busy(ended - began);
     what.reset(); // if this was the last owner, its destructor must not find the mutex taken
+    bell->look(); // other streams may have work for as long as anybody waits for a socket
     step_count.fetch_add(1, std::memory_order_relaxed);
     lock.lock();
     busy = nullptr;

@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <system_error>
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -103,10 +104,21 @@ void data_plane::impl::listen() {
 void data_plane::impl::start() {
   if (unix_acceptor) asio::co_spawn(io, accept_unix(), asio::detached);
   if (tcp_acceptor) asio::co_spawn(io, accept_tcp(), asio::detached);
+  if (!bell->attended()) asio::co_spawn(io, attend(), asio::detached);
   thread = std::thread{[this] {
     const auto work = asio::make_work_guard(io);
     io.run();
   }};
+}
+
+/// Reads sockets for a waiter that does not.
+asio::awaitable<void> data_plane::impl::attend() {
+  asio::posix::stream_descriptor watched{io,
+                                         fcntl(bell->watched().descriptor(), F_DUPFD_CLOEXEC, 0)};
+  while (true) {
+    co_await watched.async_wait(asio::posix::stream_descriptor::wait_read, asio::use_awaitable);
+    bell->watched().look();
+  }
 }
 
 void data_plane::impl::stop() {

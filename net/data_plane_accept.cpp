@@ -124,19 +124,20 @@ asio::awaitable<void> data_plane::impl::admit(hello h, std::shared_ptr<Socket> s
     r = co_await meet(s.key, theirs, options.early);
     r->round_trip = round_trip;
     if constexpr (shared) {
-      if (descriptors.size() != 2) throw std::runtime_error{"no segment and bell came along"};
+      if (descriptors.size() != 3) throw std::runtime_error{"no segment and bell came along"};
       segment =
           std::make_shared<shm_segment>(std::move(descriptors[0]), ring_terms_of(s.key, theirs));
-      their_bell = std::make_shared<gpu::doorbell>(descriptors[1].get());
+      their_bell =
+          std::make_shared<gpu::doorbell>(std::array{descriptors[1].get(), descriptors[2].get()});
     }
   } catch (const std::exception& e) {
     v = refusal(e.what());
   }
   if constexpr (shared) {
-    const int our_bell = bell->descriptor();
+    const auto our_bell = bell->descriptors();
     co_await socket->async_wait(Socket::wait_write, use_awaitable);
     send_descriptors(socket->native_handle(), bytes_of(v),
-                     std::span{&our_bell, v.refused != 0 ? size_t{0} : size_t{1}});
+                     std::span{our_bell}.first(v.refused != 0 ? 0 : our_bell.size()));
     if (v.refused != 0) throw std::runtime_error{text_of(v)};
     co_await finish_shm(s, r, socket, segment, their_bell, why);
   } else {

@@ -118,14 +118,15 @@ asio::awaitable<void> data_plane::impl::connect_shm(side s, record_ptr r,
     auto segment = std::make_shared<shm_segment>(ring_terms_of(s.key, r->terms));
     auto met = co_await introduce(*socket, h, options.secret, r->round_trip);
     co_await socket->async_wait(unix_socket::wait_write, use_awaitable);
-    const std::array<int, 2> descriptors{segment->descriptor(), bell->descriptor()};
+    const auto [word, waker] = bell->descriptors();
+    const std::array<int, 3> descriptors{segment->descriptor(), word, waker};
     send_descriptors(socket->native_handle(), bytes_of(met.proof), descriptors);
     co_await socket->async_wait(unix_socket::wait_read, use_awaitable);
     verdict v;
     const auto got = receive_descriptors(socket->native_handle(), bytes_of(v));
     if (v.refused != 0) throw std::runtime_error{"the peer refuses: " + text_of(v)};
-    if (got.size() != 1) throw std::runtime_error{"the peer has sent no bell"};
-    auto their_bell = std::make_shared<gpu::doorbell>(got[0].get());
+    if (got.size() != 2) throw std::runtime_error{"the peer has sent no bell"};
+    auto their_bell = std::make_shared<gpu::doorbell>(std::array{got[0].get(), got[1].get()});
     limit.cancel();
     co_await finish_shm(s, r, socket, segment, their_bell, why);
   } catch (const boost::system::system_error&) {

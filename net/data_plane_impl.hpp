@@ -11,6 +11,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/read.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -76,6 +77,8 @@ struct data_plane::impl : std::enable_shared_from_this<data_plane::impl> {
             std::string text, std::function<void()> hang_up);
 
   gpu::ring_terms ring_terms_of(const link_key& key, const link_terms& terms) const;
+
+  task<void> attend();
 
   // Connecting (data_plane_connect.cpp).
   task<void> connect(side s, record_ptr r, std::chrono::milliseconds patience, peer_address to);

@@ -30,7 +30,7 @@ using nonce = std::array<std::byte, 32>;
 using proof_code = std::array<std::byte, 32>; ///< HMAC-SHA256
 
 constexpr uint32_t handshake_magic = 0x4c4d4450;
-constexpr uint16_t handshake_version = 1;
+constexpr uint16_t handshake_version = 2;
 
 struct hello {
   uint32_t magic = handshake_magic;

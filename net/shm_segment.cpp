@@ -17,7 +17,7 @@ namespace lamella::net {
 
 namespace {
 
-constexpr size_t descriptors_max = 2;
+constexpr size_t descriptors_max = 3;
 constexpr int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 [[noreturn]] void fail(const char* what) {

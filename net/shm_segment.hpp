@@ -55,7 +55,7 @@ private:
 void send_descriptors(int socket, std::span<const std::byte> bytes,
                       std::span<const int> descriptors);
 
-/// Receives exactly `bytes.size()` bytes and up to two descriptors in one message from a socket
+/// Receives exactly `bytes.size()` bytes and up to three descriptors in one message from a socket
 /// that is readable; descriptors beyond are closed. Throws std::system_error, std::runtime_error
 /// when fewer bytes came.
 std::vector<owned_descriptor> receive_descriptors(int socket, std::span<std::byte> bytes);

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <new>
 
+#include <fcntl.h>
 #include <netinet/tcp.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -28,9 +29,14 @@ constexpr size_t pieces_max = 32;
 } // namespace
 
 tcp_link::tcp_link(asio::ip::tcp::socket socket, terms t)
-    : executor_{socket.get_executor()}, socket_{std::move(socket)}, timer_{executor_},
-      terms_{std::move(t)}, wired_{terms_.rings.first()}, credited_{terms_.rings.first()},
-      arrived_{terms_.rings.first()}, stage_(stage_bytes) {
+    : executor_{socket.get_executor()}, timer_{executor_}, terms_{std::move(t)},
+      wired_{terms_.rings.first()}, credited_{terms_.rings.first()}, arrived_{terms_.rings.first()},
+      stage_(stage_bytes) {
+  error_code ignored;
+  socket.set_option(asio::ip::tcp::no_delay{true}, ignored);
+  socket_ = owned_descriptor{socket.release()};
+  const auto patience = static_cast<unsigned>(terms_.unread.count());
+  setsockopt(socket_.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, &patience, sizeof patience);
   terms_.rings.crc_every = 1;
   auto* p = mmap(nullptr, 2 * terms_.rings.bytes(), PROT_READ | PROT_WRITE,
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -40,18 +46,17 @@ tcp_link::tcp_link(asio::ip::tcp::socket socket, terms t)
   gpu::make_ring(memory_ + terms_.rings.bytes(), terms_.rings);
   out_ = reinterpret_cast<gpu::ring_control*>(memory_);
   in_ = reinterpret_cast<gpu::ring_control*>(memory_ + terms_.rings.bytes());
-  error_code ignored;
-  socket_->set_option(asio::ip::tcp::no_delay{true}, ignored);
-  const auto patience = static_cast<unsigned>(terms_.unread.count());
-  setsockopt(socket_->native_handle(), IPPROTO_TCP, TCP_USER_TIMEOUT, &patience, sizeof patience);
-  socket_->native_non_blocking(true, ignored);
+  if (terms_.bell->attended()) polled_.emplace(terms_.bell);
 }
 
-tcp_link::~tcp_link() { munmap(memory_, 2 * terms_.rings.bytes()); }
+tcp_link::~tcp_link() {
+  if (socket_.get() >= 0) terms_.bell->unwatch(socket_.get());
+  munmap(memory_, 2 * terms_.rings.bytes());
+}
 
 link_end tcp_link::start() {
-  wait_to_read();
   auto self = shared_from_this();
+  terms_.bell->watch(socket_.get(), std::shared_ptr<gpu::listener>{self, &arrivals_});
   const auto place = [&](gpu::ring_control* ring) {
     return gpu::ring_place{reinterpret_cast<std::byte*>(ring), self, terms_.bell, self,
                            terms_.rings};
@@ -105,7 +110,7 @@ void tcp_link::push() {
     msghdr message{};
     message.msg_iov = parts.data();
     message.msg_iovlen = pieces_.size();
-    const auto sent = sendmsg(socket_->native_handle(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const auto sent = sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0) {
       if (errno == EINTR) continue;
       blocked_ = errno == EAGAIN || errno == EWOULDBLOCK;
@@ -127,9 +132,8 @@ void tcp_link::push() {
   shut_ = true;
   asio::post(executor_, [self = shared_from_this(), ended] {
     if (ended != channel_state::closed) return self->close(ended, "ended here");
-    error_code ignored;
     if (self->closed_) return;
-    self->socket_->shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+    shutdown(self->socket_.get(), SHUT_WR);
     self->timer_->expires_after(self->terms_.unread); // for the other side to end its half
     self->timer_->async_wait([self](error_code ec) {
       if (!ec) self->close(channel_state::closed, "ended here");
@@ -139,30 +143,33 @@ void tcp_link::push() {
 
 void tcp_link::wait_to_write() {
   if (closed_) return;
+  const int again = fcntl(socket_.get(), F_DUPFD_CLOEXEC, 0);
+  if (again < 0)
+    return close(channel_state::closed, std::string{"waiting to write: "} + std::strerror(errno));
+  room_.emplace(executor_, again);
   timer_->expires_after(terms_.unread);
   timer_->async_wait([self = shared_from_this()](error_code ec) {
     if (!ec)
       self->close(channel_state::unread, "the peer has read nothing for "
                                              + std::to_string(self->terms_.unread.count()) + " ms");
   });
-  socket_->async_wait(asio::ip::tcp::socket::wait_write,
-                      [self = shared_from_this()](error_code ec) {
-                        if (ec || self->closed_) return;
-                        self->timer_->cancel();
-                        const std::lock_guard lock{self->mutex_};
-                        self->blocked_ = false;
-                        self->push();
-                      });
-}
-
-void tcp_link::wait_to_read() {
-  if (closed_) return;
-  socket_->async_wait(asio::ip::tcp::socket::wait_read, [self = shared_from_this()](error_code ec) {
-    if (!ec && !self->closed_) self->read();
-  });
+  room_->async_wait(asio::posix::stream_descriptor::wait_write,
+                    [self = shared_from_this()](error_code ec) {
+                      if (ec || self->closed_) return;
+                      self->timer_->cancel();
+                      self->room_.reset();
+                      const std::lock_guard lock{self->mutex_};
+                      self->blocked_ = false;
+                      self->push();
+                    });
 }
 
 void tcp_link::read() {
+  const std::lock_guard lock{reading_};
+  if (!deaf_) receive();
+}
+
+void tcp_link::receive() {
   const auto before = arrived_;
   // Payload goes straight into its slot; what follows it into the stage.
   while (true) {
@@ -175,22 +182,22 @@ void tcp_link::read() {
     msghdr message{};
     message.msg_iov = payload_left > 0 ? &parts[0] : &parts[1];
     message.msg_iovlen = payload_left > 0 ? 2 : 1;
-    const auto got = recvmsg(socket_->native_handle(), &message, MSG_DONTWAIT);
+    const auto got = recvmsg(socket_.get(), &message, MSG_DONTWAIT);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
-    if (got <= 0)
-      return close(channel_state::closed, got == 0
-                                              ? "the peer has ended it"
-                                              : std::string{"reading: "} + std::strerror(errno));
+    if (got <= 0) {
+      refuse(channel_state::closed,
+             got == 0 ? "the peer has ended it" : std::string{"reading: "} + std::strerror(errno));
+      break;
+    }
     const auto direct = std::min(static_cast<size_t>(got), payload_left);
     payload_bytes_ += direct;
     if (in_payload && payload_bytes_ == header_.payload_bytes) deliver();
-    if (!take(stage_.data(), static_cast<size_t>(got) - direct)) return;
+    if (!take(stage_.data(), static_cast<size_t>(got) - direct)) break;
     if (static_cast<size_t>(got) < payload_left + stage_.size()) break; // the socket is empty
   }
-  if (std::exchange(news_, false) && terms_.bell) terms_.bell->ring();
+  if (std::exchange(news_, false)) terms_.bell->ring();
   if (arrived_ != before) ring(); // with these the other side may have used up its credit
-  wait_to_read();
 }
 
 /// Staged bytes: the rest of a header, payload that came with it, the next header …
@@ -219,10 +226,10 @@ bool tcp_link::take(const std::byte* data, size_t bytes) {
 
 bool tcp_link::on_header() {
   if (gpu::check_header(header_, terms_.rings) != channel_state::open)
-    return refuse("a frame header that fails its checks");
+    return refuse(channel_state::torn, "a frame header that fails its checks");
   if (header_.kind == static_cast<uint8_t>(gpu::frame_kind::credit)) return on_credit();
   if (gpu::frames_between(gpu::load(in_->released), arrived_) >= terms_.rings.slots)
-    return refuse("a frame without credit");
+    return refuse(channel_state::torn, "a frame without credit");
   payload_bytes_ = 0;
   if (header_.payload_bytes == 0) deliver();
   return true;
@@ -235,7 +242,7 @@ bool tcp_link::on_credit() {
   const auto most = gpu::frames_between(before, gpu::load(out_->sent));
   if (header_.payload_bytes != 0 || !gpu::same_epoch(released, before)
       || gpu::frames_between(before, released) > most)
-    return refuse("a credit for frames that were never sent");
+    return refuse(channel_state::torn, "a credit for frames that were never sent");
   gpu::store(out_->released, released);
   news_ = true;
   return true;
@@ -252,22 +259,30 @@ void tcp_link::deliver() {
   news_ = true;
 }
 
-bool tcp_link::refuse(std::string text) {
-  close(channel_state::torn, std::move(text));
+/// Reads nothing more. What has arrived whole can still be taken before the plane's thread closes.
+bool tcp_link::refuse(channel_state why, std::string text) {
+  deaf_ = true;
+  terms_.bell->unwatch(socket_.get());
+  asio::post(executor_, [self = shared_from_this(), why, text = std::move(text)]() mutable {
+    self->close(why, std::move(text));
+  });
   return false;
 }
 
 void tcp_link::close(channel_state why, std::string text) {
   {
-    const std::lock_guard lock{mutex_};
+    const std::scoped_lock lock{reading_, mutex_};
     if (std::exchange(closed_, true)) return;
-    socket_.reset(); // closes it
-
+    deaf_ = true;
+    terms_.bell->unwatch(socket_.get());
+    socket_ = owned_descriptor{};
+    room_.reset();
     timer_.reset();
+    polled_.reset();
   }
   gpu::end_ring(*out_, why);
   gpu::end_ring(*in_, why);
-  if (terms_.bell) terms_.bell->ring();
+  terms_.bell->ring();
   if (terms_.on_end) std::exchange(terms_.on_end, nullptr)(std::move(text));
 }
 

@@ -2,8 +2,10 @@
 #pragma once
 
 #include "net/link.hpp"
+#include "net/shm_segment.hpp"
 
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 
 #include <functional>
@@ -19,22 +21,24 @@ namespace lamella::net {
 /// receiver has room for, and a socket that takes nothing means a peer that reads nothing.
 ///
 /// Whoever commits a frame writes it, with everything else that waits, in one call; only what the
-/// socket does not take is left to the plane's thread. That thread does all the reading.
+/// socket does not take is left to the plane's thread. Whoever attends to the bell reads: the
+/// engine that waits for the frames, so that a frame wakes one thread and no second one.
 class tcp_link final : public gpu::listener, public std::enable_shared_from_this<tcp_link> {
 public:
   struct terms {
     gpu::ring_terms rings; ///< of both; every payload gets a CRC
     gpu::ring_identity self;
-    std::shared_ptr<gpu::listener> bell;     ///< of this side's receiver; may be null
+    std::shared_ptr<gpu::doorbell> bell;     ///< of this side's receiver
     std::chrono::milliseconds unread{0};     ///< cut off a peer that reads nothing for so long
     std::function<void(std::string)> on_end; ///< once, on the plane's thread, with the reason
   };
 
-  /// Throws std::bad_alloc.
+  /// Throws std::bad_alloc, std::system_error.
   tcp_link(boost::asio::ip::tcp::socket socket, terms t);
   ~tcp_link() override;
 
-  /// Begins to read and gives this side's ends. Once, on the plane's thread.
+  /// Lets the bell's waiter read, and gives this side's ends. Once, on the plane's thread. Throws
+  /// std::system_error.
   link_end start();
 
   /// A ring has changed: writes what can be written. Any thread.
@@ -48,27 +52,37 @@ private:
     const std::byte* data;
     size_t bytes;
   };
+  /// Told when the socket has something to read.
+  struct arrivals final : gpu::listener {
+    explicit arrivals(tcp_link& x) : link{x} {}
+    void ring() override { link.read(); }
+    tcp_link& link;
+  };
 
   bool gather();
   void push();
   void wait_to_write();
-  void wait_to_read();
   void read();
+  void receive();
   bool take(const std::byte* data, size_t bytes);
   bool on_header();
   bool on_credit();
   void deliver();
-  bool refuse(std::string text);
+  bool refuse(gpu::channel_state why, std::string text);
 
   boost::asio::any_io_executor executor_;
-  std::optional<boost::asio::ip::tcp::socket> socket_; ///< nothing once closed: the ends, which
-  std::optional<boost::asio::steady_timer> timer_;     ///< keep us alive, may outlive the plane
+  owned_descriptor socket_; ///< not known to the plane's thread, which would wake for every frame
+  /// The plane's thread's; nothing once closed: the ends, which keep us alive, may outlive the
+  /// plane.
+  std::optional<boost::asio::posix::stream_descriptor> room_; ///< while it waits to write
+  std::optional<boost::asio::steady_timer> timer_;
   terms terms_;
+  std::optional<gpu::outside_channel> polled_; ///< where the waiter reads
   std::byte* memory_ = nullptr;
   gpu::ring_control *out_, *in_;
-  bool closed_ = false; ///< of the plane's thread, but written under the mutex
+  bool closed_ = false; ///< of the plane's thread, but written under both mutexes
 
-  std::mutex mutex_;            ///< of writing
+  std::mutex mutex_;            ///< of writing; taken after the other one
   std::vector<piece> pieces_;   ///< being written
   gpu::frame_header credit_{};  ///< one of them, at times
   gpu::seqno wired_, credited_; ///< frames handed to the socket; slots given back so far
@@ -76,7 +90,10 @@ private:
   bool blocked_ = false; ///< the plane's thread waits for room in the socket
   bool shut_ = false;    ///< our end of the stream is over
 
-  gpu::frame_header header_{}; ///< being read; of the plane's thread, as is all below
+  std::mutex reading_; ///< of all below
+  arrivals arrivals_{*this};
+  bool deaf_ = false;          ///< nothing more will be read
+  gpu::frame_header header_{}; ///< being read
   size_t header_bytes_ = 0, payload_bytes_ = 0;
   gpu::seqno arrived_;
   uint32_t in_index_ = 0;

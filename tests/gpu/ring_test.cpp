@@ -199,7 +199,7 @@ TEST_CASE("the first reason to end stays, and a closed ring gives what it still 
 
 TEST_CASE("a bell wakes who sleeps on it, whoever rings, and never loses a ring") {
   auto bell = std::make_shared<doorbell>();
-  const auto other = std::make_shared<doorbell>(bell->descriptor()); // as another process maps it
+  const auto other = std::make_shared<doorbell>(bell->descriptors()); // as another process maps it
   constexpr int rounds = 20'000;
   std::atomic<int> sent{0}, taken{0};
   std::thread ringer{[&] {
@@ -237,11 +237,11 @@ TEST_CASE("a bell that nobody rings lets its sleeper go at the time given") {
 TEST_CASE("a descriptor that is no bell is refused") {
   const int plain = memfd_create("plain", MFD_CLOEXEC);
   REQUIRE(ftruncate(plain, 4096) == 0);
-  CHECK_THROWS_AS(doorbell{plain}, std::runtime_error);
+  CHECK_THROWS_AS(doorbell(std::array{plain, plain}), std::runtime_error);
   close(plain);
   const int short_one = memfd_create("short", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   REQUIRE(fcntl(short_one, F_ADD_SEALS, F_SEAL_SHRINK) == 0);
-  CHECK_THROWS_AS(doorbell{short_one}, std::runtime_error);
+  CHECK_THROWS_AS(doorbell(std::array{short_one, short_one}), std::runtime_error);
   close(short_one);
-  CHECK_THROWS_AS(doorbell{-1}, std::exception);
+  CHECK_THROWS_AS(doorbell(std::array{-1, -1}), std::exception);
 }
