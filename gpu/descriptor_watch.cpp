@@ -26,18 +26,18 @@ constexpr hours longest{1};
   throw std::system_error{errno, std::generic_category(), what};
 }
 
-int watch(int set, int descriptor) {
+int watch(int set, int how, int descriptor, uint32_t events) {
   epoll_event event{};
-  event.events = EPOLLIN;
+  event.events = events;
   event.data.fd = descriptor;
-  return epoll_ctl(set, EPOLL_CTL_ADD, descriptor, &event);
+  return epoll_ctl(set, how, descriptor, &event);
 }
 
 } // namespace
 
 descriptor_watch::descriptor_watch()
     : set_{epoll_create1(EPOLL_CLOEXEC)}, waker_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)} {
-  if (set_ >= 0 && waker_ >= 0 && watch(set_, waker_) == 0) return;
+  if (set_ >= 0 && waker_ >= 0 && watch(set_, EPOLL_CTL_ADD, waker_, EPOLLIN) == 0) return;
   const auto reason = errno;
   close(set_);
   close(waker_);
@@ -50,18 +50,22 @@ descriptor_watch::~descriptor_watch() {
   close(waker_);
 }
 
-void descriptor_watch::add(int descriptor, std::weak_ptr<listener> readable) {
+void descriptor_watch::add(int descriptor, std::weak_ptr<listener> ready) {
   const std::lock_guard lock{mutex_};
-  if (watch(set_, descriptor) != 0) fail("epoll_ctl");
-  readable_[descriptor] = std::move(readable);
-  count_.store(readable_.size(), std::memory_order_relaxed);
+  if (watch(set_, EPOLL_CTL_ADD, descriptor, EPOLLIN) != 0) fail("epoll_ctl");
+  ready_[descriptor] = std::move(ready);
+  count_.store(ready_.size(), std::memory_order_relaxed);
+}
+
+void descriptor_watch::want_room(int descriptor, bool wanted) {
+  watch(set_, EPOLL_CTL_MOD, descriptor, wanted ? EPOLLIN | EPOLLOUT : EPOLLIN);
 }
 
 void descriptor_watch::remove(int descriptor) {
   const std::lock_guard lock{mutex_};
-  if (readable_.erase(descriptor) == 0) return;
+  if (ready_.erase(descriptor) == 0) return;
   epoll_ctl(set_, EPOLL_CTL_DEL, descriptor, nullptr);
-  count_.store(readable_.size(), std::memory_order_relaxed);
+  count_.store(ready_.size(), std::memory_order_relaxed);
 }
 
 bool descriptor_watch::look() { return !empty() && serve(nanoseconds{0}); }
@@ -101,8 +105,8 @@ void descriptor_watch::ring(int descriptor) {
   std::shared_ptr<listener> who;
   {
     const std::lock_guard lock{mutex_};
-    const auto found = readable_.find(descriptor);
-    if (found != readable_.end()) who = found->second.lock();
+    const auto found = ready_.find(descriptor);
+    if (found != ready_.end()) who = found->second.lock();
   }
   if (who) who->ring();
 }

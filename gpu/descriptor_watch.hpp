@@ -11,9 +11,9 @@ namespace lamella::gpu {
 
 class listener;
 
-/// Descriptors, and who is told when one of them has something to read. Whoever waits looks at them
-/// while awake and sleeps on all of them at once. look() and sleep() are one thread's at a time;
-/// the others are thread-safe.
+/// Descriptors, and who is told when one of them has something to read or room to write. Whoever
+/// waits looks at them while awake and sleeps on all of them at once. look() and sleep() are one
+/// thread's at a time; the others are thread-safe.
 class descriptor_watch {
 public:
   /// Throws std::system_error.
@@ -22,9 +22,13 @@ public:
   descriptor_watch(const descriptor_watch&) = delete;
   descriptor_watch& operator=(const descriptor_watch&) = delete;
 
-  /// `readable` is rung, by look() or sleep(), as long as there is something to read or the other
+  /// `ready` is rung, by look() or sleep(), as long as there is something to read or the other
   /// side has gone. Throws std::system_error.
-  void add(int descriptor, std::weak_ptr<listener> readable);
+  void add(int descriptor, std::weak_ptr<listener> ready);
+
+  /// Whether the listener is also to be told when there is room to write. The descriptor is
+  /// watched.
+  void want_room(int descriptor, bool wanted);
 
   /// Before the descriptor is closed. Its listener may be told once more, by a look under way.
   void remove(int descriptor);
@@ -53,7 +57,7 @@ private:
   int set_, waker_;
   std::atomic<size_t> count_{0};
   std::mutex mutex_; ///< of the next
-  std::map<int, std::weak_ptr<listener>> readable_;
+  std::map<int, std::weak_ptr<listener>> ready_;
 };
 
 } // namespace lamella::gpu

@@ -124,8 +124,8 @@ void doorbell::wait(uint32_t seen, std::chrono::steady_clock::time_point until) 
   disarm();
 }
 
-void doorbell::watch(int descriptor, std::weak_ptr<listener> readable) {
-  watch_->add(descriptor, std::move(readable));
+void doorbell::watch(int descriptor, std::weak_ptr<listener> ready) {
+  watch_->add(descriptor, std::move(ready));
   if (attended_) ring(); // one who sleeps on the word must not go on doing so
 }
 

@@ -59,9 +59,9 @@ public:
   void attend() { attended_ = true; }
   bool attended() const { return attended_; }
 
-  /// Sockets whose arrivals the waiter waits for. Where it does not attend to them, somebody else
+  /// Sockets that the waiter waits for. Where it does not attend to them, somebody else
   /// has to look, who then rings. Of this process's own bell only.
-  void watch(int descriptor, std::weak_ptr<listener> readable);
+  void watch(int descriptor, std::weak_ptr<listener> ready);
   void unwatch(int descriptor) { watch_->remove(descriptor); }
   descriptor_watch& watched() { return *watch_; }
 

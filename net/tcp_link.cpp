@@ -8,7 +8,6 @@
 #include <cstring>
 #include <new>
 
-#include <fcntl.h>
 #include <netinet/tcp.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -17,6 +16,7 @@ namespace lamella::net {
 
 namespace asio = boost::asio;
 using boost::system::error_code;
+using clock = std::chrono::steady_clock;
 using gpu::channel_state, gpu::frame_header;
 
 namespace {
@@ -56,7 +56,8 @@ tcp_link::~tcp_link() {
 
 link_end tcp_link::start() {
   auto self = shared_from_this();
-  terms_.bell->watch(socket_.get(), std::shared_ptr<gpu::listener>{self, &arrivals_});
+  terms_.bell->watch(socket_.get(), std::shared_ptr<gpu::listener>{self, &readiness_});
+  check_blocked();
   const auto place = [&](gpu::ring_control* ring) {
     return gpu::ring_place{reinterpret_cast<std::byte*>(ring), self, terms_.bell, self,
                            terms_.rings};
@@ -113,15 +114,19 @@ void tcp_link::push() {
     const auto sent = sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0) {
       if (errno == EINTR) continue;
-      blocked_ = errno == EAGAIN || errno == EWOULDBLOCK;
-      asio::post(executor_, [self = shared_from_this(), reason = errno] {
-        if (reason == EAGAIN || reason == EWOULDBLOCK)
-          self->wait_to_write();
-        else
+      if (errno == EAGAIN || errno == EWOULDBLOCK) {
+        if (!blocked_) {
+          blocked_ = clock::now();
+          terms_.bell->watched().want_room(socket_.get(), true);
+        }
+      } else {
+        asio::post(executor_, [self = shared_from_this(), reason = errno] {
           self->close(channel_state::closed, std::string{"writing: "} + std::strerror(reason));
-      });
+        });
+      }
       return;
     }
+    if (std::exchange(blocked_, {})) terms_.bell->watched().want_room(socket_.get(), false);
     auto left = static_cast<size_t>(sent);
     auto at = pieces_.begin();
     for (; at != pieces_.end() && left >= at->bytes; ++at) left -= at->bytes;
@@ -141,35 +146,33 @@ void tcp_link::push() {
   });
 }
 
-void tcp_link::wait_to_write() {
-  if (closed_) return;
-  const int again = fcntl(socket_.get(), F_DUPFD_CLOEXEC, 0);
-  if (again < 0)
-    return close(channel_state::closed, std::string{"waiting to write: "} + std::strerror(errno));
-  room_.emplace(executor_, again);
-  timer_->expires_after(terms_.unread);
+/// Now and then, on the plane's thread: whether the peer reads at all.
+void tcp_link::check_blocked() {
+  timer_->expires_after(terms_.unread / 4);
   timer_->async_wait([self = shared_from_this()](error_code ec) {
-    if (!ec)
+    if (ec || self->closed_) return;
+    const auto blocked = [&] {
+      const std::lock_guard lock{self->mutex_};
+      return self->blocked_;
+    }();
+    if (blocked && clock::now() - *blocked >= self->terms_.unread)
       self->close(channel_state::unread, "the peer has read nothing for "
                                              + std::to_string(self->terms_.unread.count()) + " ms");
+    else
+      self->check_blocked();
   });
-  room_->async_wait(asio::posix::stream_descriptor::wait_write,
-                    [self = shared_from_this()](error_code ec) {
-                      if (ec || self->closed_) return;
-                      self->timer_->cancel();
-                      self->room_.reset();
-                      const std::lock_guard lock{self->mutex_};
-                      self->blocked_ = false;
-                      self->push();
-                    });
+}
+
+void tcp_link::on_ready() {
+  {
+    const std::lock_guard lock{reading_};
+    if (!deaf_) read();
+  }
+  const std::lock_guard lock{mutex_};
+  if (blocked_) push();
 }
 
 void tcp_link::read() {
-  const std::lock_guard lock{reading_};
-  if (!deaf_) receive();
-}
-
-void tcp_link::receive() {
   const auto before = arrived_;
   // Payload goes straight into its slot; what follows it into the stage.
   while (true) {
@@ -276,7 +279,6 @@ void tcp_link::close(channel_state why, std::string text) {
     deaf_ = true;
     terms_.bell->unwatch(socket_.get());
     socket_ = owned_descriptor{};
-    room_.reset();
     timer_.reset();
     polled_.reset();
   }

@@ -5,7 +5,6 @@
 #include "net/shm_segment.hpp"
 
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 
 #include <functional>
@@ -20,9 +19,9 @@ namespace lamella::net {
 /// receiver's credits, as if the memory were shared; so there is never more on the wire than the
 /// receiver has room for, and a socket that takes nothing means a peer that reads nothing.
 ///
-/// Whoever commits a frame writes it, with everything else that waits, in one call; only what the
-/// socket does not take is left to the plane's thread. Whoever attends to the bell reads: the
-/// engine that waits for the frames, so that a frame wakes one thread and no second one.
+/// Whoever commits a frame writes it, with everything else that waits, in one call. Whoever attends
+/// to the bell reads, and writes what the socket did not take at first: the engine that waits for
+/// the frames, so that a frame wakes one thread and no second one.
 class tcp_link final : public gpu::listener, public std::enable_shared_from_this<tcp_link> {
 public:
   struct terms {
@@ -52,18 +51,18 @@ private:
     const std::byte* data;
     size_t bytes;
   };
-  /// Told when the socket has something to read.
-  struct arrivals final : gpu::listener {
-    explicit arrivals(tcp_link& x) : link{x} {}
-    void ring() override { link.read(); }
+  /// Told when the socket has something to read, or room for what waits to be written.
+  struct readiness final : gpu::listener {
+    explicit readiness(tcp_link& x) : link{x} {}
+    void ring() override { link.on_ready(); }
     tcp_link& link;
   };
 
+  void on_ready();
   bool gather();
   void push();
-  void wait_to_write();
+  void check_blocked();
   void read();
-  void receive();
   bool take(const std::byte* data, size_t bytes);
   bool on_header();
   bool on_credit();
@@ -72,9 +71,7 @@ private:
 
   boost::asio::any_io_executor executor_;
   owned_descriptor socket_; ///< not known to the plane's thread, which would wake for every frame
-  /// The plane's thread's; nothing once closed: the ends, which keep us alive, may outlive the
-  /// plane.
-  std::optional<boost::asio::posix::stream_descriptor> room_; ///< while it waits to write
+  /// Nothing once closed: the ends, which keep us alive, may outlive the plane.
   std::optional<boost::asio::steady_timer> timer_;
   terms terms_;
   std::optional<gpu::outside_channel> polled_; ///< where the waiter reads
@@ -87,11 +84,12 @@ private:
   gpu::frame_header credit_{};  ///< one of them, at times
   gpu::seqno wired_, credited_; ///< frames handed to the socket; slots given back so far
   uint32_t out_index_ = 0;
-  bool blocked_ = false; ///< the plane's thread waits for room in the socket
-  bool shut_ = false;    ///< our end of the stream is over
+  /// The socket takes nothing more, since then.
+  std::optional<std::chrono::steady_clock::time_point> blocked_;
+  bool shut_ = false; ///< our end of the stream is over
 
   std::mutex reading_; ///< of all below
-  arrivals arrivals_{*this};
+  readiness readiness_{*this};
   bool deaf_ = false;          ///< nothing more will be read
   gpu::frame_header header_{}; ///< being read
   size_t header_bytes_ = 0, payload_bytes_ = 0;

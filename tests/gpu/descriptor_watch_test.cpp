@@ -5,6 +5,7 @@
 
 #include <array>
 #include <thread>
+#include <vector>
 
 #include <sys/socket.h>
 #include <unistd.h>
@@ -73,6 +74,26 @@ TEST_CASE("a look tells of what can be read for as long as it can, until it is u
   watch.remove(x.ends[0]);
   CHECK(!watch.look());
   CHECK(heard->taken == 2);
+}
+
+TEST_CASE("a look tells of room to write to who wants it") {
+  socket_pair x;
+  descriptor_watch watch;
+  const auto heard = std::make_shared<reader>(x.ends[0]);
+  watch.add(x.ends[0], heard);
+  CHECK(!watch.look());
+  watch.want_room(x.ends[0], true);
+  CHECK(watch.look());
+  const std::vector<char> much(1 << 16);
+  while (write(x.ends[0], much.data(), much.size()) > 0) {
+  }
+  CHECK(!watch.look()); // it is full
+  std::vector<char> taken(1 << 20);
+  while (read(x.ends[1], taken.data(), taken.size()) > 0) {
+  }
+  CHECK(watch.look());
+  watch.want_room(x.ends[0], false);
+  CHECK(!watch.look());
 }
 
 TEST_CASE("a listener that is gone is told nothing") {
