@@ -24,8 +24,6 @@ using gpu::channel_ended, gpu::channel_state;
 namespace {
 
 constexpr size_t secret_bytes_min = 16;
-/// For what adapters have still to write when the plane goes, on all links together.
-constexpr std::chrono::milliseconds last_writes{500};
 /// Of a payload that is not on a wire every so many frames are checked.
 constexpr uint32_t sampled_crc = 64;
 
@@ -129,7 +127,7 @@ void data_plane::impl::stop() {
     for (const auto& [s, r] : all) r->link->end(channel_state::closed);
     for (const auto& weak : tcp_links)
       if (const auto link = weak.lock()) link->close(channel_state::closed, "the process ends");
-    const auto deadline = clock::now() + last_writes;
+    const auto deadline = clock::now() + options.last_writes;
     for (const auto& weak : verbs_links)
       if (const auto link = weak.lock()) link->close_when_settled(deadline);
     ended.set_value();

@@ -27,8 +27,12 @@ struct data_plane_options {
   std::chrono::milliseconds handshake{5'000};      ///< for a stranger to prove itself
   std::chrono::milliseconds early{30'000}; ///< for accept() to follow a peer that came first
   std::chrono::milliseconds unread{5'000}; ///< a peer that reads nothing for so long is cut off
-  size_t strangers_max = 64;               ///< connections that have not proved themselves
-  size_t early_max = 1'024;                ///< links that have arrived before accept()
+  std::chrono::milliseconds greeting{
+      4'000}; ///< for a word through RDMA adapters: longer than they try
+  /// For what adapters have still to write when a link ends, or all of them with the plane.
+  std::chrono::milliseconds last_writes{1'000};
+  size_t strangers_max = 64; ///< connections that have not proved themselves
+  size_t early_max = 1'024;  ///< links that have arrived before accept()
 };
 
 /// Makes links in both roles and ends them with their epoch. Thread-safe.

@@ -13,8 +13,6 @@ using gpu::channel_state;
 
 namespace {
 
-/// For a word to arrive: longer than an adapter tries.
-constexpr std::chrono::milliseconds word_patience{4'000};
 constexpr std::chrono::milliseconds look_every{1};
 const std::string staged = "; frames lie in host memory, where the device's streams use them";
 
@@ -35,6 +33,7 @@ std::shared_ptr<verbs_link> data_plane::impl::make_verbs(const side& s, const re
   t.rings = ring_terms_of(s.key, r->terms);
   t.self = r->terms.self;
   t.bell = bell;
+  t.linger = options.last_writes;
   t.on_end = [this, s, r](const std::string& text) {
     if (r->hang_up) { // not by end() on this side
       r->hang_up = nullptr;
@@ -50,7 +49,7 @@ std::shared_ptr<verbs_link> data_plane::impl::make_verbs(const side& s, const re
 }
 
 asio::awaitable<void> data_plane::impl::greet(std::shared_ptr<verbs_link> link, uint64_t word) {
-  const auto until = clock::now() + word_patience;
+  const auto until = clock::now() + options.greeting;
   std::string failed;
   try {
     link->greet(word);

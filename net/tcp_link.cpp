@@ -120,6 +120,7 @@ void tcp_link::push() {
           terms_.bell->watched().want_room(socket_.get(), true);
         }
       } else {
+        timed_out_ |= errno == ETIMEDOUT;
         asio::post(executor_, [self = shared_from_this(), reason = errno] {
           self->close(channel_state::closed, std::string{"writing: "} + std::strerror(reason));
         });
@@ -156,8 +157,7 @@ void tcp_link::check_blocked() {
       return self->blocked_;
     }();
     if (blocked && clock::now() - *blocked >= self->terms_.unread)
-      self->close(channel_state::unread, "the peer has read nothing for "
-                                             + std::to_string(self->terms_.unread.count()) + " ms");
+      self->close(channel_state::unread, self->unread_text());
     else
       self->check_blocked();
   });
@@ -188,6 +188,10 @@ void tcp_link::read() {
     const auto got = recvmsg(socket_.get(), &message, MSG_DONTWAIT);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
+    if (got < 0 && errno == ETIMEDOUT) {
+      refuse(channel_state::unread, unread_text());
+      break;
+    }
     if (got <= 0) {
       refuse(channel_state::closed,
              got == 0 ? "the peer has ended it" : std::string{"reading: "} + std::strerror(errno));
@@ -272,10 +276,18 @@ bool tcp_link::refuse(channel_state why, std::string text) {
   return false;
 }
 
+std::string tcp_link::unread_text() const {
+  return "the peer has read nothing for " + std::to_string(terms_.unread.count()) + " ms";
+}
+
 void tcp_link::close(channel_state why, std::string text) {
   {
     const std::scoped_lock lock{reading_, mutex_};
     if (std::exchange(closed_, true)) return;
+    if (timed_out_ && why == channel_state::closed) { // known while writing, seen first by reading
+      why = channel_state::unread;
+      text = unread_text();
+    }
     deaf_ = true;
     terms_.bell->unwatch(socket_.get());
     socket_ = owned_descriptor{};

@@ -68,6 +68,7 @@ private:
   bool on_credit();
   void deliver();
   bool refuse(gpu::channel_state why, std::string text);
+  std::string unread_text() const;
 
   boost::asio::any_io_executor executor_;
   owned_descriptor socket_; ///< not known to the plane's thread, which would wake for every frame
@@ -86,7 +87,8 @@ private:
   uint32_t out_index_ = 0;
   /// The socket takes nothing more, since then.
   std::optional<std::chrono::steady_clock::time_point> blocked_;
-  bool shut_ = false; ///< our end of the stream is over
+  bool timed_out_ = false; ///< the kernel was first to give up a peer that reads nothing
+  bool shut_ = false;      ///< our end of the stream is over
 
   std::mutex reading_; ///< of all below
   readiness readiness_{*this};

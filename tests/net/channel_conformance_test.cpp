@@ -148,8 +148,8 @@ TEST_CASE_TEMPLATE("an epoch that ends revokes its links and those before, and n
   CHECK(old.to->reserve(1) == nullptr);
   CHECK(holds_soon([&] { return old_far.from->state() != channel_state::open; }));
   CHECK(take(*x.far.from, 1, 17));
-  CHECK_THROWS_AS(x.mine.plane->accept({1, 5, 0, 0}, x.terms, 20s), gpu::channel_ended);
-  CHECK_THROWS_AS(x.mine.plane->connect(x.other->address(), {1, 5, 0, 0}, x.terms, 20s),
+  CHECK_THROWS_AS(x.mine.plane->accept({1, 5, 0, 0}, x.terms, patience), gpu::channel_ended);
+  CHECK_THROWS_AS(x.mine.plane->connect(x.other->address(), {1, 5, 0, 0}, x.terms, patience),
                   gpu::channel_ended);
 }
 
@@ -157,7 +157,7 @@ TEST_CASE_TEMPLATE("a link of an epoch that is over on the other side is refused
                    TIERS_BETWEEN_PLANES) {
   link_rig<tier> x;
   x.other->end_epoch(5);
-  auto late = x.mine.plane->connect(x.other->address(), {4, 0, 0, 0}, x.terms, 20s);
+  auto late = x.mine.plane->connect(x.other->address(), {4, 0, 0, 0}, x.terms, patience);
   CHECK(holds_soon([&] { return late.to->state() == channel_state::closed; }));
   x.mine.log->wait_for(net::link_event::kind::refused, "epoch 4, stream 0, replica 0, shard 0");
 }
@@ -203,7 +203,7 @@ template <class Tier> struct engines {
                    }};
   net::link_terms terms{4, 64, 0, {}};
   net::link_end b = there->accept({1, 0, 0, 0}, terms);
-  net::link_end a = plane.plane->connect(there->address(), {1, 0, 0, 0}, terms, 20s);
+  net::link_end a = plane.plane->connect(there->address(), {1, 0, 0, 0}, terms, patience);
 };
 
 } // namespace

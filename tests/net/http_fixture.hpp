@@ -20,7 +20,7 @@ public:
   }
   T take() {
     std::unique_lock lock(mutex_);
-    if (!changed_.wait_for(lock, std::chrono::seconds(20), [&] { return !values_.empty(); }))
+    if (!changed_.wait_for(lock, std::chrono::minutes(5), [&] { return !values_.empty(); }))
       throw std::runtime_error("inbox: nothing came before the deadline");
     T value = std::move(values_.front());
     values_.pop_front();
@@ -37,12 +37,20 @@ private:
   std::deque<T> values_;
 };
 
+/// Times that only a broken client or server needs; a test that is about one of them sets it.
+struct patient_limits : net::http_limits {
+  patient_limits() {
+    header_time = body_time = body_rate_after = std::chrono::minutes(5);
+    idle_time = stall_time = half_close_time = linger_time = std::chrono::minutes(5);
+  }
+};
+
 /// Answers every request with "METHOD path?query|body"; requests to /hold go to `held` instead.
 struct echo_server {
   inbox<net::http_exchange_ptr> held;
   net::http_server server;
 
-  explicit echo_server(net::http_limits limits = {}, unsigned threads = 1)
+  explicit echo_server(net::http_limits limits = patient_limits(), unsigned threads = 1)
       : server({limits, threads, "9.9"},
                {{"public", "127.0.0.1", 0, [this](net::http_exchange_ptr e) {
                    const net::http_request& r = e->request();

@@ -64,7 +64,7 @@ template <class Tier> struct link_rig {
 
   void open(const net::link_key& key) {
     far = other->accept(key, terms);
-    near = mine.plane->connect(other->address(), key, terms, 20s);
+    near = mine.plane->connect(other->address(), key, terms, patience);
   }
 
   scratch_folder folder;

@@ -25,7 +25,7 @@ public:
     fd_ = ::socket(AF_INET, SOCK_STREAM, 0);
     if (receive_buffer)
       ::setsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &receive_buffer, sizeof receive_buffer);
-    const timeval time{20, 0};
+    const timeval time{300, 0}; // only a broken server is waited for so long
     ::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time);
     ::setsockopt(fd_, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time);
     const int on = 1;

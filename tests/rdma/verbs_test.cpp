@@ -208,7 +208,6 @@ TEST_CASE("a key that has been taken back writes nothing, and its queue ends") {
 TEST_CASE("a write that fails ends the link with the adapter's reason") {
   forged_link x;
   x.peer.queue.reset(); // its memory and queue are gone, its process and socket are not
-  const auto before = clock::now();
   REQUIRE(send(*x.near.to, 1, 1000));
   auto ended = x.ended.get_future();
   REQUIRE(ended.wait_for(patience) == std::future_status::ready);
@@ -216,7 +215,6 @@ TEST_CASE("a write that fails ends the link with the adapter's reason") {
         != std::string::npos);
   CHECK(x.near.to->state() == channel_state::closed);
   CHECK(x.near.to->reserve(1) == nullptr);
-  CHECK(clock::now() - before < 20s); // an adapter tries for a second; this one is emulated
 }
 
 TEST_CASE("the peer's reason to end comes along") {
@@ -258,7 +256,7 @@ TEST_CASE("adapters are preferred to TCP and not to shared memory, and the reaso
     remote_far far{rdma_address("RDMA_PEER"), far_transport};
     test_plane near{"auto", folder, "near", verbs_tier::change};
     const auto b = far.accept(key, terms);
-    const auto a = near.plane->connect(with(far.address(), change), key, terms, 20s);
+    const auto a = near.plane->connect(with(far.address(), change), key, terms, patience);
     REQUIRE(send(*a.to, 1, 17));
     CHECK(take(*b.from, 1, 17));
     near.log->wait_for(kind::up, reason);
