@@ -143,7 +143,7 @@ class Cluster:
         with self.lock:
             self.ending = True
         self.gateway.send_signal(signal.SIGTERM)
-        wait_or_kill(self.gateway, 90)
+        wait_or_kill(self.gateway, 180)
         self.exits.write(json.dumps({"t": time.time(), "name": "gateway", "pid": self.gateway.pid,
                                      "code": self.gateway.returncode, "cause": "end"}) + "\n")
         running = [x for x in self.workers.values() if x.process is not None]
@@ -151,7 +151,7 @@ class Cluster:
             worker.cause = worker.cause or "end"
             worker.process.send_signal(signal.SIGTERM)
         for worker in running:
-            wait_or_kill(worker.process, 20)
+            wait_or_kill(worker.process, 90)
             self.tell_exit(worker, worker.process.returncode)
 
     def is_whole(self):

@@ -32,7 +32,7 @@ class Proxy:
             if name in THROUGH_PROXY:
                 self.do("listen", name=name, listen=f"{at}:{FIRST_PROXY_PORT + i}", to=cluster.address["control"])
         self.do("listen", name="http", listen=f"{at}:{HTTP_PROXY_PORT}", to=cluster.address["api"])
-        if not until(10, lambda: len(self.events("listening")) == len(THROUGH_PROXY) + 1):
+        if not until(60, lambda: len(self.events("listening")) == len(THROUGH_PROXY) + 1):
             raise RuntimeError("the proxy does not listen")
 
     def do(self, what, **words):
@@ -129,7 +129,7 @@ class Nemesis:
         for timer in self.later:
             timer.join()
         self.later.clear()
-        lost = until(20, lambda: self.is_lost(x, begin)) if x["kind"] in ("kill", "stop", "slow_join") + FATAL else None
+        lost = until(60, lambda: self.is_lost(x, begin)) if x["kind"] in ("kill", "stop", "slow_join") + FATAL else None
         whole = until(HEAL_SECONDS, self.cluster.is_whole)
         counted = None
         if lost is not None and before is not None:

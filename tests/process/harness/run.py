@@ -49,12 +49,12 @@ def is_ready(cluster):
 def golden_run(work, cluster):
     """The answers of an undisturbed service of one process: what the others must be."""
     single = cluster.start_single()
-    if not until(60, lambda: is_ready(cluster)):
+    if not until(240, lambda: is_ready(cluster)):
         raise RuntimeError("the single process does not become ready")
     ended_well(load(work, cluster, "--once", "--count", len(json.load(open(work / "requests.json"))),
                     "--log", "golden.jsonl", "--prefix", "g"), "the golden load", 200)
     single.send_signal(signal.SIGTERM)
-    ended_well(single, "the single process", 30)
+    ended_well(single, "the single process", 120)
 
 
 def write_secrets(work, cluster):
@@ -70,7 +70,7 @@ def injured_run(work, cluster, options, plan):
     nemesis = Nemesis(cluster, proxy)
     sampler = Sampler(cluster, MODEL)
     try:
-        if not until(90, cluster.is_whole):
+        if not until(240, cluster.is_whole):
             raise RuntimeError("the workers do not join")
         # Warm: every request once, so that what is allocated once is there before anything is compared.
         ended_well(load(work, cluster, "--once", "--count", len(json.load(open(work / "requests.json"))),
@@ -104,7 +104,7 @@ def settle(cluster):
             return x["gateway"]["requests"] == 0 and all(p["slots"]["used"] == 0 for p in x["pools"])
         except (OSError, ValueError):
             return False
-    until(10, idle, 0.1)
+    until(60, idle, 0.1)
 
 
 def print_log(file, last=120):

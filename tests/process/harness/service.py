@@ -9,7 +9,7 @@ class Service:
     def __init__(self, api, admin, key, admin_key):
         self.api, self.admin, self.key, self.admin_key = api, admin, key, admin_key
 
-    def call(self, address, key, path, body=None, patience=10):
+    def call(self, address, key, path, body=None, patience=60):
         """Returns status and text; raises OSError or HTTPException."""
         connection = http.client.HTTPConnection(address, timeout=patience)
         try:
