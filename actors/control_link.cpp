@@ -15,8 +15,6 @@ namespace lamella::actors {
 
 namespace {
 
-constexpr caf::timespan connect_patience = std::chrono::seconds{5};
-
 void check_safe(const std::string& host, const config::control_settings& control) {
   if (!control.tls() && !config::is_loopback(host))
     throw link_error{host + " is not loopback, and mutual TLS is not configured"};
@@ -61,7 +59,7 @@ uint16_t publish_door(caf::actor_system& system, const door_actor& door,
 }
 
 door_actor reach_door(caf::actor_system& system, const config::host_and_port& where,
-                      const config::control_settings& control) {
+                      const config::control_settings& control, caf::timespan patience) {
   check_safe(where.host, control);
   const auto host = plain_host(where.host);
   // Not remote_actor(): it would wait for ever for a listener that accepts and says nothing.
@@ -70,7 +68,7 @@ door_actor reach_door(caf::actor_system& system, const config::host_and_port& wh
   door_actor door;
   caf::error failure;
   caf::scoped_actor self{system};
-  self->request(connector, caf::duration{connect_patience}, caf::connect_atom_v, host, where.port)
+  self->request(connector, caf::duration{patience}, caf::connect_atom_v, host, where.port)
       .receive(
           [&](const caf::node_id&, const caf::strong_actor_ptr& found,
               const std::set<std::string>& speaks) {

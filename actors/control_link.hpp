@@ -5,6 +5,7 @@
 #include "actors/actors.hpp"
 #include "config/settings.hpp"
 
+#include <chrono>
 #include <stdexcept>
 
 namespace lamella::actors {
@@ -20,8 +21,9 @@ uint16_t publish_door(caf::actor_system& system, const door_actor& door,
                       const config::control_settings& control);
 
 /// Connects to a door, and starts the heartbeats of a system whose begin with a connection. Blocks
-/// for some seconds at most. Throws link_error; the same rule for plain connections.
+/// for `patience` at most. Throws link_error; the same rule for plain connections.
 door_actor reach_door(caf::actor_system& system, const config::host_and_port& where,
-                      const config::control_settings& control);
+                      const config::control_settings& control,
+                      caf::timespan patience = std::chrono::seconds{5});
 
 } // namespace lamella::actors

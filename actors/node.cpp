@@ -17,8 +17,9 @@ constexpr std::chrono::seconds first_token_patience{60};
 /// The longest time until a start sees that it was interrupted.
 constexpr std::chrono::milliseconds interrupt_check{50};
 
-/// For actors that were told to end when a node goes.
-constexpr std::chrono::seconds last_patience{10};
+/// For actors that were told to end when a node goes: ten seconds, in looks, for a process that
+/// stood still has not given them any.
+constexpr int last_looks = 2000, last_look_ms = 5;
 
 } // namespace
 
@@ -150,9 +151,8 @@ node::~node() {
   x.parts->blame->on_change(nullptr);
   x.control.reset();
   // Actors end when told; one that does not must not keep the process.
-  const auto until = std::chrono::steady_clock::now() + last_patience;
-  while (x.system.registry().running() > 0 && std::chrono::steady_clock::now() < until)
-    poll(nullptr, 0, 5);
+  for (int look = 0; x.system.registry().running() > 0 && look < last_looks; ++look)
+    poll(nullptr, 0, last_look_ms);
   const auto left = x.system.registry().running();
   if (left > 0) spdlog::warn("actors did not end count={}", left);
   x.system.await_actors_before_shutdown(left == 0);

@@ -1,6 +1,5 @@
 // What strangers send: a clear error, never a 5xx, and the service answers afterwards (issue 2,
 // "Bad input gets").
-#include "net/failpoint.hpp"
 #include "tests/actors/served.hpp"
 #include "tests/net/raw_client.hpp"
 
@@ -123,9 +122,8 @@ TEST_CASE("A2 request actor, crash: it alone gets an error, and all it held is g
                      + R"(","max_tokens":40,"ignore_eos":true,"seed":7})");
   const auto undisturbed = s.post_all("/v1/completions", wanted);
   {
-    net::arm_failpoint("request.token=0.025:error"); // the 40th of their 120 tokens alone
+    const armed one{"request.token=0.025:error"}; // the 40th of their 120 tokens alone
     const auto answers = s.post_all("/v1/completions", wanted);
-    net::disarm_failpoints();
     size_t failed = 0;
     for (size_t i = 0; i < answers.size(); ++i) {
       CAPTURE(i);

@@ -2,6 +2,8 @@
 // or what went wrong on the way (issue 2, "Bits").
 #include "tests/actors/served.hpp"
 
+#include <future>
+
 namespace lamella::actors::test {
 namespace {
 
@@ -139,7 +141,14 @@ TEST_CASE("V-M12 preempted requests end with the tokens of an undisturbed run") 
     }
     served s{x};
     REQUIRE(s.node().server()->slots == 200);
-    const auto got = together(s, bodies);
+    std::optional<slow_tokens> slow{std::in_place};
+    auto answers = std::async(std::launch::async, [&] { return together(s, bodies); });
+    CHECK(eventually([&] {
+      const auto [running, waiting] = s.load();
+      return running + waiting == bodies.size();
+    }));
+    slow.reset();
+    const auto got = answers.get();
     CHECK(s.metric("vllm:num_preemptions_total") > 0);
     for (size_t i = 0; i < got.size(); ++i) {
       CAPTURE(i);

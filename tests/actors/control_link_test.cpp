@@ -19,6 +19,9 @@ using namespace lamella::actors;
 
 namespace {
 
+/// For a handshake on a busy machine.
+constexpr caf::timespan patience = std::chrono::minutes{2};
+
 sockaddr_in loopback(uint16_t port) {
   sockaddr_in a{};
   a.sin_family = AF_INET;
@@ -92,7 +95,7 @@ TEST_CASE("a handshake may take longer than heartbeats are apart") {
   config::control_settings control;
   control.listen = "127.0.0.1:0";
   control.heartbeat = std::chrono::milliseconds{20};
-  control.dead = std::chrono::seconds{20};
+  control.dead = std::chrono::minutes{2};
   system_config served{2, control};
   caf::actor_system service{served};
   const auto door = service.spawn(silent_door);
@@ -101,7 +104,7 @@ TEST_CASE("a handshake may take longer than heartbeats are apart") {
     long_way way{port, std::chrono::milliseconds{400}};
     system_config joining{2, control, system_config::heartbeats::once_connected};
     caf::actor_system worker{joining};
-    CHECK(reach_door(worker, {"127.0.0.1", way.port()}, control));
+    CHECK(reach_door(worker, {"127.0.0.1", way.port()}, control, patience));
   }
   caf::anon_send_exit(door, caf::exit_reason::user_shutdown);
 }
@@ -120,11 +123,11 @@ TEST_CASE("once connected, heartbeats find out who is silent") {
     system_config joining{2, control, system_config::heartbeats::once_connected};
     caf::actor_system worker{joining};
     caf::scoped_actor self{worker};
-    const auto reached = reach_door(worker, {"127.0.0.1", port}, control);
+    const auto reached = reach_door(worker, {"127.0.0.1", port}, control, patience);
     self->monitor(reached);
     bool lost = false;
     self->receive([&](const caf::down_msg&) { lost = true; },
-                  caf::after(std::chrono::seconds{60}) >> [] {});
+                  caf::after(std::chrono::minutes{5}) >> [] {});
     CHECK(lost);
   }
   caf::anon_send_exit(door, caf::exit_reason::user_shutdown);

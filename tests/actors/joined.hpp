@@ -57,8 +57,7 @@ struct joined {
     settings.control.secret_file = secret_file;
     settings.net.transport = tier;
     // Machines that run tests stall for longer than a service would accept.
-    settings.control.dead = std::chrono::seconds{20};
-    settings.limits.request_deadline = std::chrono::minutes{2};
+    settings.control.dead = std::chrono::seconds{120};
     node = std::make_unique<actors::node>(settings);
     node->connect_with(links);
   }
@@ -106,9 +105,25 @@ struct joined {
     x.method = method;
     x.path = path;
     x.body = std::move(body);
-    x.idle_timeout = deadline;
+    x.connect_timeout = x.idle_timeout = deadline;
     const auto port = admin ? node->admin_port() : node->http_port();
     return answer_of(net::http_client{{"127.0.0.1", port, ""}}.call(std::move(x)));
+  }
+
+  /// The service's status as soon as that holds of it; fails the test at the deadline. Workers that
+  /// do not answer within a second are shown without their peers.
+  json_value status_when(const std::function<bool(const json_value&)>& wanted) {
+    json_value status;
+    CHECK(eventually([&] {
+      const auto x = call("GET", "/admin/status", {}, true);
+      status = x.json;
+      return x.status == 200 && wanted(status);
+    }));
+    return status;
+  }
+  /// Waits until so many requests run.
+  void wait_for_running(int64_t least) {
+    status_when([=](const json_value& x) { return int_at(x, "requests.running") >= least; });
   }
 
   /// All at once; the choices of each, or null and a failed check.
@@ -120,7 +135,7 @@ struct joined {
       x.method = "POST";
       x.path = "/v1/completions";
       x.body = bodies[i];
-      x.idle_timeout = std::chrono::minutes{2};
+      x.connect_timeout = x.idle_timeout = deadline;
       net::http_call_events on;
       on.on_done = [&, i](const net::http_reply& reply) {
         CHECK_MESSAGE(reply.status == 200, reply.body);

@@ -1,6 +1,5 @@
 // A request that ends whatever serves it is found and failed alone; the others get their tokens,
 // and the restarts it costs do not end the process.
-#include "net/failpoint.hpp"
 #include "tests/actors/served.hpp"
 
 #include <atomic>
@@ -12,11 +11,6 @@ namespace lamella::actors::test {
 namespace {
 
 constexpr uint32_t requests = 8;
-
-struct armed {
-  explicit armed(const std::string& text) { net::arm_failpoint(text); }
-  ~armed() { net::disarm_failpoints(); }
-};
 
 std::vector<std::string> bodies() {
   std::vector<std::string> result;

@@ -54,12 +54,14 @@ TEST_CASE("Whatever actor of the pipeline ends, running requests end with their 
   for (const char* victim : {"attention_shard", "model_replica", "batch", "global_scheduler"}) {
     CAPTURE(victim);
     std::vector<answer> answers;
+    std::optional<slow_tokens> slow{100ms};
     std::thread client{[&] { answers = s.post_all("/v1/completions", wanted); }};
     const auto before = s.metric("vllm:iteration_tokens_total_count");
     CHECK(eventually([&] { return s.load().first > 12; }));
-    CHECK(eventually([&] { return s.metric("vllm:iteration_tokens_total_count") > before + 20; }));
+    CHECK(eventually([&] { return s.metric("vllm:iteration_tokens_total_count") > before + 15; }));
     CHECK(s.load().first > 0); // still running
     kill(s.node(), victim);
+    slow.reset();
     client.join();
     ++epoch;
     CHECK(eventually([&] { return s.node().server()->epoch == epoch; }));
@@ -82,9 +84,14 @@ TEST_CASE("A pipeline that ends again and again ends the process, and nobody wai
   std::atomic<int> status{0};
   std::thread client{[&] {
     net::http_client c{{"127.0.0.1", n.http_port(), ""}};
-    status = c.post("/v1/completions",
-                    R"({"model":"tiny","prompt":"x","max_tokens":500,"ignore_eos":true})", deadline)
-                 .status;
+    try {
+      status =
+          c.post("/v1/completions",
+                 R"({"model":"tiny","prompt":"x","max_tokens":500,"ignore_eos":true})", deadline)
+              .status;
+    } catch (const net::http_call_error& e) { // a drain of no time cuts whom it cannot answer
+      status = e.why == net::http_call_error::reason::cut ? 503 : -1;
+    }
   }};
   for (uint64_t epoch = 1; ends == 0 && epoch < 20; ++epoch) {
     CHECK(eventually([&] { return ends > 0 || n.server()->epoch == epoch; }));

@@ -3,6 +3,7 @@
 
 #include "actors/node.hpp"
 #include "model/json.hpp"
+#include "net/failpoint.hpp"
 #include "net/http_client.hpp"
 #include "tests/scratch_folder.hpp"
 #include "tests/tiny_model.hpp"
@@ -17,8 +18,8 @@ namespace lamella::actors::test {
 
 using model::json_value;
 
-/// Generous: only a broken program waits so long.
-constexpr std::chrono::seconds deadline{30};
+/// Generous: only a broken program waits so long. Machines that run tests stand still for seconds.
+constexpr std::chrono::seconds deadline{300};
 
 /// A model file that lives as long as the test program.
 inline std::filesystem::path tiny_model(const tests::tiny_model_options& options = {}) {
@@ -36,7 +37,7 @@ inline config::settings tiny_settings(uint32_t layers = 3) {
   x.http.listen = x.admin.listen = "127.0.0.1:0";
   x.model.path = tiny_model(model);
   x.model.name = "tiny";
-  x.shutdown.drain = std::chrono::seconds{5};
+  x.shutdown.drain = deadline;
   return x;
 }
 
@@ -50,6 +51,21 @@ template <class Condition> bool eventually(Condition holds) {
   }
   return true;
 }
+
+/// A failpoint, armed while this lives.
+struct armed {
+  explicit armed(const std::string& text) { net::arm_failpoint(text); }
+  ~armed() { net::disarm_failpoints(); }
+  armed(const armed&) = delete;
+  armed& operator=(const armed&) = delete;
+};
+
+/// While this lives every token of a batch takes so long: what runs is certain to run on until a
+/// test has done to it what it wants to do, however late the test is.
+struct slow_tokens : armed {
+  explicit slow_tokens(std::chrono::milliseconds each = std::chrono::milliseconds{500})
+      : armed{"batch.commit=1:delay:" + std::to_string(each.count())} {}
+};
 
 /// The value at a dotted path of names and indices; null when there is none.
 inline json_value at(const json_value& root, std::string_view path) {
@@ -167,6 +183,7 @@ public:
     for (size_t i = 0; i < bodies.size(); ++i) {
       auto x = request_of("POST", path);
       x.body = bodies[i];
+      x.connect_timeout = x.idle_timeout = deadline;
       net::http_call_events on;
       on.on_done = [&answers, i](const net::http_reply& reply) { answers[i] = answer_of(reply); };
       on.on_error = [&answers, i](const net::http_call_error& e) { answers[i].body = e.what(); };
@@ -227,11 +244,10 @@ private:
     net::http_call_request x;
     x.method = method;
     x.path = path;
-    x.idle_timeout = deadline;
     return x;
   }
   static answer call(net::http_url where, net::http_call_request x) {
-    x.idle_timeout = deadline;
+    x.connect_timeout = x.idle_timeout = deadline;
     return answer_of(net::http_client{std::move(where)}.call(std::move(x)));
   }
 
