@@ -10,6 +10,7 @@
 #include <future>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 #include <vector>
 
 using namespace lamella::gpu;
@@ -97,15 +98,14 @@ TEST_CASE_FIXTURE(engine_fixture,
                   "a deadline passes on time although another stream is never idle") {
   auto busy = where->make_stream("busy"), waiting = where->make_stream("waiting");
   std::atomic<bool> expired{false};
-  std::atomic<bool> begun{false};
+  bool begun = false;
   int steps_left = 2'000'000; // some seconds: long enough to tell, short enough to fail
   auto hog = start(*busy, make([&] {
-    begun = true;
+    if (!std::exchange(begun, true))
+      waiting->launch(make([] { return progress::blocked; }), clock::now(),
+                      [&](work_status status) { expired = status == work_status::deadline; });
     return expired || --steps_left == 0 ? progress::done : progress::advanced;
   }));
-  while (!begun) std::this_thread::yield();
-  waiting->launch(make([] { return progress::blocked; }), clock::now(),
-                  [&](work_status status) { expired = status == work_status::deadline; });
   CHECK(hog.get() == work_status::done);
   CHECK(steps_left > 0);
 }

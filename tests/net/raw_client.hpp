@@ -45,6 +45,7 @@ public:
   bool send(std::string_view bytes) {
     while (!bytes.empty()) {
       const ssize_t count = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      if (count < 0 && errno == EINTR) continue; // with a deadline also after SIGCONT
       if (count <= 0) return false;
       bytes.remove_prefix(static_cast<size_t>(count));
     }
@@ -54,7 +55,9 @@ public:
   /// One read; empty at the end of the connection (proper or not).
   std::string read_some() {
     char buffer[16384];
-    const ssize_t count = ::recv(fd_, buffer, sizeof buffer, 0);
+    ssize_t count = 0;
+    do count = ::recv(fd_, buffer, sizeof buffer, 0);
+    while (count < 0 && errno == EINTR);
     if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
       throw std::runtime_error("raw_client: nothing came before the deadline; so far: " + seen_);
     if (count <= 0) {
