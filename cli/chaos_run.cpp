@@ -16,6 +16,8 @@ using std::chrono::nanoseconds;
 
 constexpr int ok = 200, accepted = 202, conflict = 409, too_many = 429, unavailable = 503;
 constexpr std::chrono::milliseconds soon{100}; ///< before asking again
+/// For a page of a service that may stand still: a run of minutes is not given up for one.
+constexpr std::chrono::seconds patience{60};
 constexpr size_t errors_kept = 5;
 constexpr size_t prompts_timed = 16;
 
@@ -35,7 +37,7 @@ uint64_t rebuilt_tokens(const std::string& page) {
 /// The service's counts of recovered requests, by method.
 std::map<std::string, double> recovered(net::http_client& admin) {
   std::map<std::string, double> counts;
-  const auto page = admin.get("/metrics", std::chrono::seconds{5});
+  const auto page = admin.get("/metrics", patience);
   const std::string begin = "lamella_requests_recovered_total{method=\"";
   for (size_t at = page.body.find(begin); at != std::string::npos;
        at = page.body.find(begin, at + 1)) {
@@ -76,7 +78,7 @@ public:
             static_cast<uint64_t>(count - (had == before.end() ? 0 : had->second));
     for (size_t i = 0; i < report_.injuries.size(); ++i)
       for (const auto& [index, pause] : pauses_[i]) report_.injuries[i].pauses_ms.push_back(pause);
-    count_rebuilt(rebuilt_tokens(admin.get("/metrics", std::chrono::seconds{5}).body));
+    count_rebuilt(rebuilt_tokens(admin.get("/metrics", patience).body));
     return std::move(report_);
   }
 

@@ -25,7 +25,7 @@ fails() {
   shift 2
   while [ "$1" != -- ]; do parts+=("$1"); shift; done
   shift
-  got=$(timeout 30 "$lamella" "$@" 2>&1 >"$work/out" </dev/null)
+  got=$(timeout 300 "$lamella" "$@" 2>&1 >"$work/out" </dev/null)
   expect "$name: exit code" "$code" $?
   expect "$name: standard output is empty" "" "$(head -c 200 "$work/out")"
   for part in "${parts[@]}"; do contains "$name: says '$part'" "$part" "$got"; done
@@ -122,7 +122,7 @@ fails "bench without a server" 69 "127.0.0.1:1" -- bench serve --url http://127.
 : >log
 "$lamella" serve --listen 127.0.0.1:0 --set admin.listen=127.0.0.1:0 2>log &
 server=$!
-for _ in $(seq 300); do
+for _ in $(seq 3000); do
   port=$(sed -n 's|^ *API *http://127.0.0.1:\([0-9]*\)/v1$|\1|p' log)
   [ -z "$port" ] || break
   kill -0 "$server" || break

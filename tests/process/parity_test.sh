@@ -57,7 +57,7 @@ expect "L-M26 the parity is killed: no KV was lost" "0 0" "$parity $computed"
 killed "L-M26 a shard after the parity is back" attention/0
 expect "L-M26 a shard after the parity is back: nothing is computed again" "1 0" \
   "$((parity >= 20)) $computed"
-for _ in $(seq 100); do # the epoch with everybody in it
+for _ in $(seq 1200); do # the epoch with everybody in it
   ready=$(curl -s "http://127.0.0.1:$port/ready" | json 'x["status"]')
   [ "$ready" != ok ] || break
   sleep 0.1

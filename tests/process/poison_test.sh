@@ -21,7 +21,7 @@ def ask(i):
     request = urllib.request.Request(f"http://127.0.0.1:{port}/v1/completions", json.dumps(body).encode(),
                                      {"content-type": "application/json"})
     try:
-        with urllib.request.urlopen(request, timeout=180) as reply:
+        with urllib.request.urlopen(request, timeout=600) as reply:
             return json.dumps(json.load(reply)["choices"], sort_keys=True)
     except urllib.error.HTTPError as e:
         error = json.load(e)["error"]
@@ -48,11 +48,12 @@ kills() {
     expect "$name: the $round one is failed alone, the others have their tokens" 0 $?
     [ ! -s difference.txt ] || { cut -c 1-300 difference.txt; grep -v '"request_id' log | tail -n 40; }
   done
-  expect "$name: the workers ended by SIGSEGV" 1 $(($(grep -c 'how=\\"signal 11' log) >= 8))
+  # Two ends of a request that runs alone make a culprit; where others ran with it, it takes more.
+  expect "$name: the workers ended by SIGSEGV" 1 $(($(grep -c 'how=\\"signal 11' log) >= 4))
   expect "$name: each is counted" 2 "$(metric lamella_requests_poisoned_total)"
   expect "$name: each is told with a digest" 2 "$(grep -c 'request poisoned .*digest=' log)"
   lacks "$name: and without its tokens" "$poison, 253" "$(cat log)"
-  for _ in $(seq 300); do # the last one that ended is back
+  for _ in $(seq 1200); do # the last one that ended is back
     tree=$("$lamella" status --tree --admin "127.0.0.1:$admin")
     case $tree in *missing* | *loading*) sleep 0.1 ;; *) break ;; esac
   done

@@ -21,14 +21,18 @@ for name in $(compgen -e LAMELLA_); do unset "$name"; done
 export XDG_CONFIG_HOME=$work/config
 cd "$work" || exit 1
 
+# Machines that run tests stand still for longer than a service would accept: who is silent for some seconds is not
+# dead, and an old token no reason not to be ready, unless a test says so behind these.
+patient=(--set control.dead_seconds=20 --set health.iteration_max_age_seconds=120)
+
 # serve LOG WORDS...: starts a server on free ports and waits until it is ready. Sets `port`, `admin`.
 serve() {
   local log=$1
   shift
   : >"$log"
-  "$lamella" serve --listen 127.0.0.1:0 --set admin.listen=127.0.0.1:0 "$@" 2>"$log" &
+  "$lamella" serve --listen 127.0.0.1:0 --set admin.listen=127.0.0.1:0 "${patient[@]}" "$@" 2>"$log" &
   server=$!
-  for _ in $(seq 1200); do
+  for _ in $(seq 3000); do
     port=$(sed -n 's|^ *API *http://127.0.0.1:\([0-9]*\)/v1$|\1|p' "$log")
     admin=$(sed -n 's|^ *admin *http://127.0.0.1:\([0-9]*\)/metrics$|\1|p' "$log")
     [ -z "$port" ] || [ -z "$admin" ] || return 0
@@ -37,6 +41,21 @@ serve() {
   done
   fail "the server becomes ready" "$(tail -n 30 "$log")"
   finish
+}
+
+# free_port: one of those that the kernel gives to nobody who asks for any, so that none is taken meanwhile.
+free_port() {
+  python3 -c '
+import random, socket
+while True:
+    port = random.randrange(12000, 32000)
+    with socket.socket() as s:
+        try:
+            s.bind(("127.0.0.1", port))
+        except OSError:
+            continue
+    print(port)
+    break'
 }
 
 # stop NAME
@@ -59,7 +78,7 @@ def ask(i):
     request = urllib.request.Request(f"http://127.0.0.1:{port}/v1/completions", json.dumps(body).encode(),
                                      {"content-type": "application/json"})
     try:
-        with urllib.request.urlopen(request, timeout=180) as reply:
+        with urllib.request.urlopen(request, timeout=600) as reply:
             return json.load(reply)["choices"]
     except urllib.error.HTTPError as e:
         return f"{e.code} {e.read().decode()}"
@@ -69,12 +88,21 @@ with concurrent.futures.ThreadPoolExecutor(count) as pool:
 PYTHON
 }
 
-status() { "$lamella" status --admin "127.0.0.1:$admin" --json; }
+# status: as JSON; asked again where the service or a worker of it stood still for too long to answer.
+status() {
+  local page
+  for _ in $(seq 60); do
+    page=$("$lamella" status --admin "127.0.0.1:$admin" --json 2>/dev/null)
+    case $page in *'"workers"'*) break ;; esac
+    sleep 0.1
+  done
+  printf '%s\n' "$page"
+}
 # metric NAME [LABEL="VALUE"]: of all its series together, or of those with that label.
 metric() {
   python3 - "$admin" "$1" "${2:-}" <<'PYTHON'
 import sys, urllib.request
-page = urllib.request.urlopen(f"http://127.0.0.1:{sys.argv[1]}/metrics", timeout=10).read().decode()
+page = urllib.request.urlopen(f"http://127.0.0.1:{sys.argv[1]}/metrics", timeout=120).read().decode()
 print(int(sum(float(x.split()[-1]) for x in page.splitlines()
               if x.split("{")[0].split()[0] == sys.argv[2] and sys.argv[3] in x)))
 PYTHON
@@ -86,7 +114,7 @@ children() { cat "/proc/$server/task/"*/children | tr -s ' \n' ' '; }
 gone() { for pid in "$@"; do [ ! -e "/proc/$pid" ] || return 1; done; }
 # sits_again SEAT INCARNATION: somebody does, as that incarnation or a later one.
 sits_again() {
-  for _ in $(seq 300); do
+  for _ in $(seq 1200); do
     again=$(status | json "any(w['incarnation'] >= $2 and w['state'] == 'live' for w in x['workers'] if w['seat'] == '$1')")
     [ "$again" != True ] || return 0
     sleep 0.1
@@ -95,7 +123,7 @@ sits_again() {
 }
 # none_in_use NAME: no slot stays in use; the canary holds one at times.
 none_in_use() {
-  for _ in $(seq 100); do
+  for _ in $(seq 1000); do
     used=$(status | json 'sum(p["slots"]["used"] for p in x["pools"])')
     [ "$used" != 0 ] || break
     sleep 0.02
