@@ -37,13 +37,16 @@ for transport in shm tcp; do
   if [ "$transport" = shm ]; then
     # Each role in turn is killed while requests run.
     for seat in attention/1 model/0 prefill/0; do
-      answers lost.txt 32 24 &
-      client=$!
       victim=$(pid_of "$seat")
       running=0
-      for _ in $(seq 200); do
-        running=$(status | json 'x["requests"]["running"]')
+      for _ in 1 2 3 4 5; do # who stands still while they run asks them once more
+        answers lost.txt 32 24 &
+        client=$!
+        while [ "$running" -lt 16 ] && kill -0 "$client" 2>/dev/null; do
+          running=$(status | json 'x["requests"]["running"]')
+        done
         [ "$running" -lt 16 ] || break
+        wait "$client"
       done
       kill -KILL "$victim"
       wait "$client"
@@ -75,7 +78,7 @@ for transport in shm tcp; do
     # One that hangs answers nobody and does not end: it is killed, and another one sits there.
     victim=$(pid_of attention/2)
     kill -STOP "$victim"
-    for _ in $(seq 200); do
+    for _ in $(seq 1200); do
       again=$(status | json "([w['pid'] for w in x['workers'] if w['seat'] == 'attention/2' and w['state'] == 'live'] or [$victim])[0]")
       [ "$again" = "$victim" ] || break
       sleep 0.1
@@ -100,7 +103,7 @@ pids=$(children)
 kill -KILL "$server"
 wait "$server" 2>/dev/null
 server=
-for _ in $(seq 100); do gone $pids && break; sleep 0.1; done
+for _ in $(seq 1200); do gone $pids && break; sleep 0.1; done
 gone $pids
 expect "a killed gateway leaves no orphan" 0 $?
 
