@@ -179,10 +179,12 @@ void look(keeper_ptr self) {
 void on_worker(keeper_ptr self, uint32_t pid, bool lost) {
   auto& st = self->state;
   const auto ours = std::ranges::find(st.children, static_cast<pid_t>(pid), &child::pid);
-  if (ours != st.children.end() && lost)
+  if (ours != st.children.end() && lost) {
     ours->lost_at = self->clock().now();
-  else if (ours != st.children.end())
+  } else if (ours != st.children.end()) {
     ours->lost_at.reset();
+    ours->policy.on_serving();
+  }
   // How a process ended that is none of ours, or has not ended, nobody will ever tell.
   if (st.config.blame && (ours == st.children.end() || !lost)) st.config.blame->ended(pid, false);
   if (lost) look(self); // whoever was in flight there waits for it

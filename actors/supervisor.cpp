@@ -32,6 +32,7 @@ void start(supervisor_ptr self) {
     on_end(self, error.what(), false);
     return;
   }
+  st.policy->on_serving();
   for (auto& child : st.children) self->monitor(caf::actor_cast<caf::actor_addr>(child));
 }
 

@@ -6,13 +6,15 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <utility>
 
 namespace lamella::scheduler {
 
 enum class restart_verdict : uint8_t { restart, escalate };
 
-/// At most `restarts` within `window`; the delay before a restart doubles from 10 ms to 5 s and
-/// starts over after 60 s of health. Time is any steady clock's.
+/// At most `restarts` within `window`; ends without ever having served in between count however far
+/// apart they are, or a start that fails slowly would be tried for ever. The delay before a restart
+/// doubles from 10 ms to 5 s and starts over after 60 s of health. Time is any steady clock's.
 class restart_policy {
 public:
   using time_point = std::chrono::steady_clock::time_point;
@@ -23,12 +25,16 @@ public:
 
   /// A child ended by its own fault.
   restart_verdict on_exit(time_point now) {
-    while (!exits_.empty() && now - exits_.front() > window_) exits_.pop_front();
+    if (std::exchange(served_, false))
+      while (!exits_.empty() && now - exits_.front() > window_) exits_.pop_front();
     on_loss(now);
     if (exits_.size() >= restarts_) return restart_verdict::escalate;
     exits_.push_back(now);
     return restart_verdict::restart;
   }
+
+  /// The child does what it is there for.
+  void on_serving() { served_ = true; }
 
   /// A child was ended from outside (killed, its host lost): it costs a delay and counts for
   /// nothing (decision 30).
@@ -60,6 +66,7 @@ private:
   uint32_t restarts_;
   std::chrono::seconds window_;
   std::deque<time_point> exits_; ///< within the window
+  bool served_ = true;           ///< since the last of them
   std::optional<time_point> newest_exit_;
   milliseconds delay_{shortest_delay};
 };

@@ -23,12 +23,22 @@ TEST_CASE("as many restarts as allowed within the window, then the supervisor gi
 
 TEST_CASE("ends that are further apart than the window are never too many") {
   restart_policy policy{2, 30s};
-  for (int i = 0; i < 54; ++i)
+  for (int i = 0; i < 54; ++i) {
     CHECK(policy.on_exit(start + i * 15001ms) == restart_verdict::restart);
+    policy.on_serving();
+  }
   restart_policy tight{2, 30s};
   CHECK(tight.on_exit(start) == restart_verdict::restart);
+  tight.on_serving();
   CHECK(tight.on_exit(start + 15s) == restart_verdict::restart);
+  tight.on_serving();
   CHECK(tight.on_exit(start + 30s) == restart_verdict::escalate); // the first still counts
+}
+
+TEST_CASE("ends before it has served are too many at last, however far apart") {
+  restart_policy policy{3, 30s};
+  for (int i = 0; i < 3; ++i) CHECK(policy.on_exit(start + i * 100s) == restart_verdict::restart);
+  CHECK(policy.on_exit(start + 300s) == restart_verdict::escalate);
 }
 
 TEST_CASE("the delay doubles from 10 ms to 5 s and stays there") {
