@@ -42,9 +42,12 @@ def wait_for(word, seconds):
 seen = []
 print(wait_for("ok", 240))
 body = json.dumps({"action": "kill", "target": "model/0"}).encode()
-urllib.request.urlopen(urllib.request.Request(f"http://127.0.0.1:{admin}/admin/chaos", body,
-                                              {"content-type": "application/json"})).read()
-print(wait_for("degraded", 60), wait_for("ok", 240), {code for code, _ in seen})
+for _ in range(3): # it is degraded for a second or two: who stood still meanwhile has not seen it
+    urllib.request.urlopen(urllib.request.Request(f"http://127.0.0.1:{admin}/admin/chaos", body,
+                                                  {"content-type": "application/json"})).read()
+    degraded = wait_for("degraded", 20)
+    if degraded: break
+print(degraded, wait_for("ok", 240), {code for code, _ in seen})
 PYTHON
 expect "/ready: degraded while a replica is missing, then ok, and never anything but 200" \
   "True True True {200}" "$(tr '\n' ' ' <ready.txt | sed 's/ $//')"

@@ -6,6 +6,8 @@
 set -uo pipefail
 . "$(dirname "$0")/service.sh" 2 "$@"
 
+length=160 # tokens of an answer: so many that there is time to kill somebody between two of them
+
 recovered() { metric lamella_requests_recovered_total "method=\"$1\""; }
 
 # killed NAME SEATS...: 24 requests decode; those are killed at once. The tokens are those of a single
@@ -17,7 +19,7 @@ killed() {
   before_parity=$(recovered parity)
   before_computed=$(recovered recompute)
   tokens=$(metric vllm:generation_tokens_total)
-  answers killed.txt 24 96 &
+  answers killed.txt 24 "$length" &
   local client=$!
   for _ in $(seq 400); do # all of them have tokens, none has all of its tokens
     decoded=$(($(metric vllm:generation_tokens_total) - tokens))
@@ -25,7 +27,7 @@ killed() {
   done
   kill -KILL "${victims[@]}"
   wait "$client"
-  expect "$name: while requests decode" 1 $((decoded >= 24 * 24 && decoded < 24 * 90))
+  expect "$name: while requests decode" 1 $((decoded >= 24 * 24 && decoded < 24 * (length - 6)))
   cmp -s single.txt killed.txt
   expect "$name: the same tokens" 0 $?
   parity=$(($(recovered parity) - before_parity))
@@ -37,13 +39,13 @@ killed() {
 }
 
 serve single.log
-answers single.txt 24 96
+answers single.txt 24 "$length"
 stop "a single process"
 
 serve log --config "$source/config/parity.yaml"
 expect "three shards, their parity and a spare" "attention/0 attention/1 attention/2 attention/3 attention/4" \
   "$(status | json '" ".join(sorted(w["seat"] for w in x["workers"] if w["role"] == "attention"))')"
-answers guarded.txt 24 96
+answers guarded.txt 24 "$length"
 cmp -s single.txt guarded.txt
 expect "with parity: the tokens of a single process" 0 $?
 
