@@ -73,7 +73,8 @@ enum class constant_kind : unsigned char { measured, stated, fitted };
     "a sixth of an EPYC socket's 204.8; NEO 5.4: 2xlarge the same, 8xlarge twice, 16xlarge 4x")    \
   X(g5_16xlarge_host_gb, 120.0, "GB of KV", stated, "NEO's released setting; by cores (NEO 5.4)")  \
   X(g4dn_host_gbs, 47.0, "GB/s", stated, "8 of 24 cores of a socket with 140.8")                   \
-  X(hgx_numa_host_gbs, 153.0, "GB/s", stated, "one of four NUMA nodes of two sockets, NEO 5.1")    \
+  X(hgx_host_gbs, 614.0, "GB/s", stated, "two sockets, 8 channels of DDR5-4800 each; NEO 5.1")     \
+  X(hgx_host_gb, 800.0, "GB of KV", stated, "assumed, of 2 TB; never full")                        \
   X(t4_kv_tokens, 864.0, "tokens", stated, "NEO's released setting: 54 blocks of 16")              \
   X(t4_batch_tokens, 832.0, "tokens", stated, "NEO's released setting")                            \
   X(t4_host_gb, 20.0, "GB of KV", stated, "NEO's released setting")                                \

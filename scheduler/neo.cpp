@@ -17,25 +17,45 @@ std::vector<neo_sequence> take(std::vector<neo_sequence>& from,
   return taken;
 }
 
+/// The machine as that kind of offloading uses it.
+neo_machine machine_of(neo_machine m, const cost_model& cost, offload_kind kind) {
+  const auto& model = cost.model();
+  if (m.gpu.count == 0 || model.kv_heads % m.gpu.count != 0)
+    throw std::invalid_argument{
+        "the model's " + std::to_string(model.kv_heads) + " KV heads cannot be spread evenly over "
+        + std::to_string(m.gpu.count) + " GPUs and their parts of the host"};
+  // Released code: the host keeps as many tokens free as the GPU has, and the GPU one layer more
+  // than the model's, through which prompts for the host pass.
+  m.host_kept_tokens = m.gpu_kv_tokens;
+  if (kind == offload_kind::none)
+    m.host_kv_tokens = 0;
+  else if (kind == offload_kind::neo)
+    m.gpu_kv_tokens *= model.layers / (model.layers + 1.0);
+  else
+    m.gpu_kv_tokens = 0;
+  return m;
+}
+
 } // namespace
 
 neo_result simulate_neo(const neo_machine& machine, const cost_model& cost, offload_kind kind,
                         const request_trace& trace) {
-  auto m = machine;
-  if (kind == offload_kind::none) m.host_kv_tokens = 0;
-  if (kind == offload_kind::full) m.gpu_kv_tokens = 0;
+  const auto m = machine_of(machine, cost, kind);
+  const auto profile = profile_neo(m, cost);
   neo_result r;
   neo_state s;
-  double now = 0, host_tokens = 0, tokens = 0, from = 0, to = 0;
+  double now = 0, host_tokens = 0, tokens = 0;
+  struct {
+    double time = 0, tokens = 0;
+    uint64_t ended = 0;
+  } from, to;
   size_t next = 0;
   std::vector<double> first(trace.size(), 0); ///< when the first token came
   const auto low = trace.size() * 3 / 10, high = trace.size() * 7 / 10;
-  double window_tokens = 0;
   const auto grow = [&](neo_sequence& x) {
     ++x.context;
     --x.left;
     tokens += 1;
-    if (r.requests >= low && r.requests < high) window_tokens += 1;
   };
   const auto end_those = [&](std::vector<neo_sequence>& all) {
     std::erase_if(all, [&](const neo_sequence& x) {
@@ -45,8 +65,6 @@ neo_result simulate_neo(const neo_machine& machine, const cost_model& cost, offl
       r.e2e.add(now - t.arrival_s);
       if (t.output_tokens > 1) r.tbt.add((now - first[x.index]) / (t.output_tokens - 1));
       ++r.requests;
-      if (r.requests == low) from = now;
-      if (r.requests == high) to = now;
       return true;
     });
   };
@@ -56,13 +74,13 @@ neo_result simulate_neo(const neo_machine& machine, const cost_model& cost, offl
     // The planner looks at no more prompts than fit an iteration; a short list keeps it fast.
     for (; next < trace.size() && trace[next].arrival_s <= now && s.waiting.size() < 256; ++next) {
       const auto& t = trace[next];
-      if (static_cast<double>(t.prompt_tokens) + t.output_tokens + 1
+      if (m.paged(static_cast<double>(t.prompt_tokens) + t.output_tokens + 1)
           > std::max(m.gpu_kv_tokens, m.host_kv_tokens))
         throw std::invalid_argument{"request " + std::to_string(next) + " fits into no cache"};
       s.waiting.push_back({static_cast<uint32_t>(next), t.prompt_tokens, t.output_tokens});
     }
     double swapped = 0;
-    const auto plan = plan_iteration(s, m, cost, kind, swapped);
+    const auto plan = plan_iteration(s, m, profile, kind, swapped);
     if (!(plan.sequences > 0)) throw std::logic_error{"an iteration without work"};
     for (const auto i : plan.host_prefills)
       swapped += s.waiting[i].context; // layer by layer (N-M04)
@@ -91,11 +109,15 @@ neo_result simulate_neo(const neo_machine& machine, const cost_model& cost, offl
     }
     end_those(s.on_gpu);
     end_those(s.on_host);
+    // Many may end at once: the window is from the end of an iteration to the end of another.
+    if (from.ended < low) from = {now, tokens, r.requests};
+    if (to.ended < high) to = {now, tokens, r.requests};
   }
   r.token_latency_s /= static_cast<double>(std::max<uint64_t>(1, r.requests));
-  if (to > from) {
-    r.requests_per_s = static_cast<double>(high - low) / (to - from);
-    r.tokens_per_s = window_tokens / (to - from);
+  if (from.ended == to.ended) from = {}, to = {now, tokens, r.requests};
+  if (to.time > from.time) {
+    r.requests_per_s = static_cast<double>(to.ended - from.ended) / (to.time - from.time);
+    r.tokens_per_s = (to.tokens - from.tokens) / (to.time - from.time);
   }
   r.seconds = now;
   r.mean_running /= std::max(now, 1e-9);

@@ -1,7 +1,7 @@
 #include "scheduler/neo.hpp"
 
 #include <algorithm>
-#include <cmath>
+#include <limits>
 
 namespace lamella::scheduler {
 
@@ -10,63 +10,212 @@ namespace {
 /// Released code: requests come back to the GPU only while this share of its cache is enough.
 constexpr double swap_in_below = 0.95;
 
+/// Blocks, in tokens, that the requests have after one more token each.
+double next_tokens(const std::vector<neo_sequence>& all, const neo_machine& m) {
+  double sum = 0;
+  for (const auto& x : all) sum += m.paged(x.context + 1.0);
+  return sum;
+}
+
+/// What a sub-batch does in one iteration. Adding and taking away are O(1).
+struct sub_batch {
+  double tokens = 0;          ///< rows of its linear operators
+  double prompts_s = 0;       ///< attention of its prompts
+  double gpu_s = 0;           ///< attention of its requests on the GPU
+  double host_context = 0;    ///< tokens that host attention reads
+  std::vector<uint32_t> host; ///< positions of its host requests
+
+  double attention_s() const { return prompts_s + gpu_s; }
+};
+
 class planner {
 public:
-  planner(const neo_machine& machine, const cost_model& cost) : m_{machine}, cost_{cost} {}
+  planner(neo_state& s, const neo_machine& m, const neo_profile& p) : s_{s}, m_{m}, p_{p} {}
 
-  /// T_l of a sub-batch; an empty one would still read the weights if a request joined.
-  double linear(double tokens, double prompt_squares) const {
-    const auto rows = std::max(1.0, tokens);
-    const auto attention =
-        2.0 * prompt_squares * shape().heads * shape().head_dim * shape().layers
-        / (m_.gpu.kind.flops * m_.gpu.count * cost_.values().attention_flops_efficiency);
-    return cost_.model_s(m_.gpu, rows) + cost_.all_reduce_s(m_.gpu, rows) + attention;
+  /// Step 2: the GPU must have room for a token of each of its requests, and so must the host; the
+  /// last in goes out first. Nothing comes back in an iteration in which something leaves.
+  void swap(double& swapped) {
+    auto gpu = next_tokens(s_.on_gpu, m_), host = next_tokens(s_.on_host, m_);
+    bool out = false;
+    while (!s_.on_gpu.empty() && gpu > m_.gpu_kv_tokens) {
+      const auto victim = s_.on_gpu.back();
+      const auto size = m_.paged(victim.context + 1.0);
+      s_.on_gpu.pop_back();
+      gpu -= size;
+      out = true;
+      if (host + size <= m_.host_kv_tokens) {
+        host += size;
+        swapped += victim.context;
+        s_.on_host.insert(s_.on_host.begin(), victim);
+      } else {
+        compute_again(victim);
+      }
+    }
+    while (!s_.on_host.empty() && host > m_.host_kv_tokens) {
+      host -= m_.paged(s_.on_host.back().context + 1.0);
+      compute_again(s_.on_host.back());
+      s_.on_host.pop_back();
+    }
+    while (!out && !s_.on_host.empty()) {
+      const auto& first = s_.on_host.front();
+      gpu += m_.paged(first.context + 1.0);
+      if (gpu > swap_in_below * m_.gpu_kv_tokens) break;
+      swapped += first.context;
+      s_.on_gpu.push_back(first);
+      s_.on_host.erase(s_.on_host.begin());
+    }
+    zero_.tokens = static_cast<double>(s_.on_gpu.size());
+    if (!s_.on_gpu.empty()) zero_.gpu_s = p_.gpu_s(s_.gpu_tokens());
   }
-  double on_gpu(double rows, double context) const {
-    return cost_.attention_s(m_.gpu, rows, context);
+
+  /// Step 3: prompts into batch 0, first come first served. Once one goes to the host, later ones
+  /// do too. The host keeps some room for those that it has or gets from the GPU.
+  void take_prompts(bool offload) {
+    auto gpu = m_.gpu_kv_tokens - next_tokens(s_.on_gpu, m_),
+         host = m_.host_kv_tokens - next_tokens(s_.on_host, m_);
+    for (uint32_t i = 0; i < s_.waiting.size(); ++i) {
+      const double length = s_.waiting[i].context, size = m_.paged(length + 1);
+      const bool prompts = !gpu_prompts_.empty() || !host_prompts_.empty();
+      const bool alone = s_.on_host.empty() && host_prompts_.empty();
+      if (prompts && zero_.tokens + length > m_.batch_tokens_max) break;
+      if (host_prompts_.empty() && size <= gpu) {
+        gpu_prompts_.push_back(i);
+        gpu -= size;
+      } else if (offload && size + (alone ? 0 : m_.host_kept_tokens) <= host) {
+        host_prompts_.push_back(i);
+        host -= size;
+      } else {
+        break;
+      }
+      add_prompt(zero_, i);
+    }
   }
-  double on_host(double context) const {
-    return context * shape().kv_bytes_per_token() / m_.host_bandwidth;
+
+  /// Step 4: host requests into whichever batch has more time left for them (balancing), as long as
+  /// the GPU hides both (N-M07); none as long as one that was skipped. With `all`, none is skipped.
+  void take_host_requests(bool all) {
+    auto skipped = std::numeric_limits<double>::infinity();
+    bool to_one = true;
+    for (uint32_t i = 0; i < s_.on_host.size(); ++i) {
+      const double length = s_.on_host[i].context;
+      if (length >= skipped) continue;
+      auto& batch = to_one ? one_ : zero_;
+      batch.tokens += 1;
+      batch.host_context += length;
+      if (!all && !hidden()) {
+        batch.tokens -= 1;
+        batch.host_context -= length;
+        skipped = length;
+        continue;
+      }
+      batch.host.push_back(i);
+      to_one = left_1() > left_0();
+    }
   }
-  /// S*: tokens at which computing takes as long as reading the weights.
-  double saturation() const {
-    const auto& c = cost_.values();
-    return m_.gpu.kind.flops * c.matmul_efficiency * shape().element_bytes
-           / (2 * m_.gpu.kind.bandwidth * c.weight_read_efficiency);
+
+  /// Nothing hides them and nothing else can run: then one runs in the open.
+  void run_one_in_the_open() {
+    if (zero_.tokens + one_.tokens > 0 || s_.on_host.empty()) return;
+    zero_.tokens = 1;
+    zero_.host_context = s_.on_host[0].context;
+    zero_.host = {0};
+  }
+
+  /// Step 5: prompts for the host that hide nothing can wait, down to S*.
+  void drop_prompts() {
+    while (!host_prompts_.empty()) {
+      const auto last = host_prompts_.back();
+      remove_prompt(zero_, last);
+      if (zero_.tokens < p_.saturation || !hidden()) return add_prompt(zero_, last);
+      host_prompts_.pop_back();
+    }
+  }
+
+  /// Every other host request in batch 1, or none.
+  void divide_host_requests(bool in_two) {
+    for (uint32_t i = 0; i < s_.on_host.size(); ++i) {
+      auto& batch = in_two && i % 2 == 1 ? one_ : zero_;
+      batch.host.push_back(i);
+      batch.tokens += 1;
+      batch.host_context += s_.on_host[i].context;
+    }
+  }
+
+  bool has_prompts() const { return !gpu_prompts_.empty() || !host_prompts_.empty(); }
+
+  neo_iteration schedule() const {
+    neo_iteration it;
+    it.gpu_prefills = gpu_prompts_;
+    it.host_prefills = host_prompts_;
+    it.batch_0 = zero_.host;
+    it.batch_1 = one_.host;
+    it.linear_0 = linear(zero_);
+    it.linear_1 = linear(one_);
+    it.gpu_attention = zero_.attention_s();
+    it.host_0 = host(zero_);
+    it.host_1 = host(one_);
+    it.two_batches = !one_.host.empty();
+    it.seconds = it.time();
+    it.sequences = static_cast<double>(s_.on_gpu.size() + gpu_prompts_.size() + host_prompts_.size()
+                                       + zero_.host.size() + one_.host.size());
+    return it;
+  }
+
+  /// Batch 0 without host requests; of the prompts for the host those up to S*, which cost next to
+  /// nothing.
+  neo_iteration gpu_only() const {
+    sub_batch all;
+    all.tokens = static_cast<double>(s_.on_gpu.size());
+    all.gpu_s = zero_.gpu_s;
+    neo_iteration it;
+    it.gpu_prefills = gpu_prompts_;
+    for (const auto i : gpu_prompts_) add_prompt(all, i);
+    for (const auto i : host_prompts_) {
+      if (all.tokens >= p_.saturation) break;
+      it.host_prefills.push_back(i);
+      add_prompt(all, i);
+    }
+    it.linear_0 = linear(all);
+    it.gpu_attention = all.attention_s();
+    it.seconds = it.time();
+    it.sequences =
+        static_cast<double>(s_.on_gpu.size() + it.gpu_prefills.size() + it.host_prefills.size());
+    return it;
   }
 
 private:
-  const model_shape& shape() const { return cost_.model(); }
+  double linear(const sub_batch& b) const { return b.tokens > 0 ? p_.linear_s(b.tokens) : 0; }
+  double host(const sub_batch& b) const {
+    return b.host_context > 0 ? p_.host_s(b.host_context) : 0;
+  }
+  double left_0() const { return linear(one_) + zero_.attention_s() - host(zero_); }
+  double left_1() const { return linear(zero_) - host(one_); }
+  bool hidden() const { return left_0() >= 0 && left_1() >= 0; }
+
+  void add_prompt(sub_batch& b, uint32_t i) const {
+    b.tokens += s_.waiting[i].context;
+    b.prompts_s += p_.prompt_s(s_.waiting[i].context);
+  }
+  void remove_prompt(sub_batch& b, uint32_t i) const {
+    b.tokens -= s_.waiting[i].context;
+    b.prompts_s -= p_.prompt_s(s_.waiting[i].context);
+  }
+  /// There is no room for it anywhere: with what it has generated, it is a prompt again.
+  void compute_again(const neo_sequence& x) { s_.waiting.insert(s_.waiting.begin(), x); }
+
+  neo_state& s_;
   const neo_machine& m_;
-  const cost_model& cost_;
+  const neo_profile& p_;
+  sub_batch zero_, one_; // step 1: both begin empty
+  std::vector<uint32_t> gpu_prompts_, host_prompts_;
 };
 
-/// Step 2: the GPU must have room for a token of each of its requests; the last in goes out first.
-void swap(neo_state& s, const neo_machine& m, double& swapped) {
-  auto used = s.gpu_tokens();
-  auto host = s.host_tokens();
-  bool out = false;
-  while (!s.on_gpu.empty() && used + static_cast<double>(s.on_gpu.size()) > m.gpu_kv_tokens) {
-    auto victim = s.on_gpu.back();
-    s.on_gpu.pop_back();
-    used -= victim.context;
-    out = true;
-    if (host + victim.context + 1 <= m.host_kv_tokens) {
-      host += victim.context;
-      swapped += victim.context;
-      s.on_host.push_back(victim);
-    } else { // nowhere to go: it is computed again, with what it has generated
-      s.waiting.insert(s.waiting.begin(), victim);
-    }
-  }
-  while (!out && !s.on_host.empty()
-         && used + s.on_host.front().context + static_cast<double>(s.on_gpu.size()) + 1
-                <= swap_in_below * m.gpu_kv_tokens) {
-    used += s.on_host.front().context;
-    swapped += s.on_host.front().context;
-    s.on_gpu.push_back(s.on_host.front());
-    s.on_host.erase(s.on_host.begin());
-  }
+void first_five_steps(planner& p, double& swapped) {
+  p.swap(swapped);
+  p.take_prompts(true);
+  p.take_host_requests(false);
+  p.drop_prompts();
+  p.run_one_in_the_open();
 }
 
 } // namespace
@@ -88,117 +237,39 @@ double neo_iteration::time() const {
   return std::max(linear_0, host_1) + std::max(linear_1 + gpu_attention, host_0);
 }
 
-neo_iteration plan_iteration(neo_state& s, const neo_machine& m, const cost_model& cost,
-                             offload_kind kind, double& swapped) {
-  const planner p{m, cost};
-  const bool offload = kind != offload_kind::none;
-  swap(s, m, swapped);
-  neo_iteration it;
-  const double gpu_rows = static_cast<double>(s.on_gpu.size());
-  const auto gpu_context = s.gpu_tokens();
-  // Step 3: prompts, first come first served; once one goes to the host, later ones do too.
-  double tokens_0 = gpu_rows, squares = 0;
-  auto gpu_room = m.gpu_kv_tokens - gpu_context - gpu_rows;
-  auto host_room = m.host_kv_tokens - s.host_tokens() - static_cast<double>(s.on_host.size());
-  for (uint32_t i = 0; i < s.waiting.size(); ++i) {
-    const double need = s.waiting[i].context;
-    if (tokens_0 > gpu_rows && tokens_0 + need > m.batch_tokens_max) break;
-    if (it.host_prefills.empty() && need + 1 <= gpu_room) {
-      it.gpu_prefills.push_back(i);
-      gpu_room -= need + 1;
-    } else if (offload && need + 1 <= host_room) {
-      it.host_prefills.push_back(i);
-      host_room -= need + 1;
-    } else {
-      break;
-    }
-    tokens_0 += need;
-    squares += need * need;
+neo_iteration plan_two_batches(neo_state& state, const neo_machine& machine,
+                               const neo_profile& profile, double& swapped) {
+  planner p{state, machine, profile};
+  first_five_steps(p, swapped);
+  return p.schedule();
+}
+
+neo_iteration plan_iteration(neo_state& state, const neo_machine& machine,
+                             const neo_profile& profile, offload_kind kind, double& swapped) {
+  planner p{state, machine, profile};
+  switch (kind) {
+  case offload_kind::none:
+    p.swap(swapped);
+    p.take_prompts(false);
+    return p.schedule();
+  case offload_kind::simple:
+  case offload_kind::symmetric: // the host does nothing while prompts run
+    p.swap(swapped);
+    p.take_prompts(true);
+    if (!p.has_prompts()) p.divide_host_requests(kind == offload_kind::symmetric);
+    return p.schedule();
+  case offload_kind::full: // those on the host have nowhere else to go on
+    p.swap(swapped);
+    p.take_prompts(true);
+    p.take_host_requests(true);
+    return p.schedule();
+  case offload_kind::neo:
+    break;
   }
-  it.gpu_attention = p.on_gpu(gpu_rows, gpu_context);
-  const auto gpu_only = [&] {
-    neo_iteration one;
-    one.gpu_prefills = it.gpu_prefills;
-    double tokens = gpu_rows, q = 0;
-    for (const auto i : it.gpu_prefills) {
-      tokens += s.waiting[i].context;
-      q += std::pow(s.waiting[i].context, 2);
-    }
-    for (const auto i : it.host_prefills) { // up to S*, they cost next to nothing
-      if (tokens >= p.saturation()) break;
-      one.host_prefills.push_back(i);
-      tokens += s.waiting[i].context;
-      q += std::pow(s.waiting[i].context, 2);
-    }
-    one.linear_0 = p.linear(tokens, q);
-    one.gpu_attention = it.gpu_attention;
-    one.sequences =
-        gpu_rows + static_cast<double>(one.gpu_prefills.size() + one.host_prefills.size());
-    one.seconds = one.time();
-    return one;
-  };
-  if (!offload) return gpu_only();
-  double tokens_1 = 0, context_0 = 0, context_1 = 0;
-  const auto update = [&] {
-    it.linear_0 = p.linear(tokens_0, squares);
-    it.linear_1 = p.linear(tokens_1, 0);
-    it.host_0 = p.on_host(context_0);
-    it.host_1 = p.on_host(context_1);
-  };
-  if (kind == offload_kind::simple || kind == offload_kind::symmetric) {
-    for (uint32_t i = 0; i < s.on_host.size(); ++i) {
-      const bool second = kind == offload_kind::symmetric && i % 2 == 1;
-      (second ? it.batch_1 : it.batch_0).push_back(i);
-      (second ? context_1 : context_0) += s.on_host[i].context;
-      (second ? tokens_1 : tokens_0) += 1;
-    }
-    update();
-    it.two_batches = !it.batch_1.empty();
-  } else {
-    // Step 4: host requests wherever the GPU hides them (N-M07); none as long as a skipped one.
-    double skipped = 1e300;
-    for (uint32_t i = 0; i < s.on_host.size(); ++i) {
-      const double length = s.on_host[i].context;
-      if (length >= skipped) continue;
-      if (p.linear(tokens_0, squares) >= p.on_host(context_1 + length)) {
-        it.batch_1.push_back(i);
-        context_1 += length;
-        tokens_1 += 1;
-      } else if (p.linear(tokens_1, 0) + it.gpu_attention >= p.on_host(context_0 + length)) {
-        it.batch_0.push_back(i);
-        context_0 += length;
-        tokens_0 += 1;
-      } else {
-        skipped = length;
-      }
-    }
-    // Nothing hides it and nothing else can run: then it runs in the open.
-    if (gpu_rows == 0 && tokens_0 + tokens_1 == 0 && !s.on_host.empty()) {
-      it.batch_0.push_back(0);
-      context_0 = s.on_host[0].context;
-      tokens_0 = 1;
-    }
-    // Step 5: prompts for the host that hide nothing can wait, down to S*.
-    while (!it.host_prefills.empty()) {
-      const double length = s.waiting[it.host_prefills.back()].context;
-      if (tokens_0 - length < p.saturation()
-          || p.linear(tokens_0 - length, squares - length * length) < p.on_host(context_1))
-        break;
-      tokens_0 -= length;
-      squares -= length * length;
-      it.host_prefills.pop_back();
-    }
-    update();
-    it.two_batches = !it.batch_1.empty();
-  }
-  it.sequences = gpu_rows
-                 + static_cast<double>(it.gpu_prefills.size() + it.host_prefills.size()
-                                       + it.batch_0.size() + it.batch_1.size());
-  it.seconds = it.time();
-  if (kind != offload_kind::neo) return it;
+  first_five_steps(p, swapped);
+  const auto two = p.schedule(), one = p.gpu_only();
   // Step 6: whichever gives more tokens per second (x / T; the paper's T / x is a slip, C15).
-  auto one = gpu_only();
-  return one.sequences > 0 && one.sequences / one.seconds > it.sequences / it.seconds ? one : it;
+  return one.sequences > 0 && one.sequences / one.seconds > two.sequences / two.seconds ? one : two;
 }
 
 } // namespace lamella::scheduler

@@ -1,103 +1,167 @@
-// What NEO's two batches are made of, and the simpler ways to use the host that it is compared
-// with.
-#include "scheduler/neo.hpp"
+// What NEO gains over the GPU alone, and over the simpler ways to use the host.
+#include "tests/scheduler/neo_bench.hpp"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <stdexcept>
+#include <tuple>
 
 using namespace lamella::scheduler;
 
-namespace {
-
-struct bench {
-  cost_model cost{*find_model(built_in_models(), "LLaMA3-8B")};
-  neo_machine machine;
-  bench() {
-    machine.gpu = {*find_device(built_in_devices(), "A10G"), 1};
-    machine.gpu_kv_tokens = 26'400;
-    machine.host_kv_tokens = 200'000;
-    machine.host_bandwidth = 50e9;
-    machine.batch_tokens_max = 20'480;
+TEST_CASE("N-M01 N-Q10 partial offload helps where memory is short, and is never much worse") {
+  const neo_bench b;
+  for (const uint32_t output : {20u, 100u, 300u}) {
+    const auto trace = uniform_trace(1500, 1000, output, 3);
+    const auto none = b.play(trace, offload_kind::none), neo = b.play(trace, offload_kind::neo);
+    CAPTURE(output);
+    CHECK(neo.requests == 1500);
+    CHECK(neo.requests_per_s > 0.95 * none.requests_per_s);
+    if (output == 100) CHECK(neo.requests_per_s > 1.1 * none.requests_per_s);
   }
-  neo_iteration plan(neo_state s, offload_kind kind) const {
-    double swapped = 0;
-    return plan_iteration(s, machine, cost, kind, swapped);
-  }
-  neo_result play(const request_trace& trace, offload_kind kind) const {
-    return simulate_neo(machine, cost, kind, trace);
-  }
-};
-
-neo_state state_of(uint32_t gpu, uint32_t host, uint32_t waiting, uint32_t context) {
-  neo_state s;
-  uint32_t i = 0;
-  for (uint32_t k = 0; k < gpu; ++k) s.on_gpu.push_back({i++, context, 50});
-  for (uint32_t k = 0; k < host; ++k) s.on_host.push_back({i++, context, 50});
-  for (uint32_t k = 0; k < waiting; ++k) s.waiting.push_back({i++, context, 50});
-  return s;
 }
 
-} // namespace
+TEST_CASE("N-M13 N-M15 with room on the GPU nothing goes to the host, and nothing is lost") {
+  neo_bench b;
+  b.machine.gpu_kv_tokens = 1e6;
+  const auto trace = uniform_trace(300, 100, 20, 7);
+  const auto neo = b.play(trace, offload_kind::neo), none = b.play(trace, offload_kind::none);
+  CHECK(neo.host_share == 0);
+  CHECK(neo.requests_per_s == doctest::Approx(none.requests_per_s));
+  CHECK(neo.requests == 300);
+}
 
-TEST_CASE("N-M08 two batches begin empty: without requests there is nothing in them") {
-  const auto it = bench{}.plan({}, offload_kind::neo);
-  CHECK(it.batch_0.empty());
+TEST_CASE("N-M22 N-M23 N-M24 the simpler designs keep nothing on the GPU") {
+  const neo_bench b;
+  for (const auto kind : {offload_kind::simple, offload_kind::symmetric, offload_kind::full})
+    // All tokens are the host's but each request's first, which its prompt gives.
+    CHECK(b.play(uniform_trace(100, 1000, 60, 3), kind).host_share
+          == doctest::Approx(59.0 / 60).epsilon(0.02));
+}
+
+TEST_CASE("N-M22 simple offloading: the GPU waits for the host, which waits for the GPU") {
+  const neo_bench b;
+  auto s = neo_state_of(0, 24, 0, 1000);
+  auto m = b.machine;
+  m.gpu_kv_tokens = 0;
+  double swapped = 0;
+  const auto it = plan_iteration(s, m, b.profile(), offload_kind::simple, swapped);
+  CHECK(it.batch_0.size() == 24);
   CHECK(it.batch_1.empty());
-  CHECK(it.gpu_prefills.empty());
-  CHECK(it.host_prefills.empty());
-  CHECK(it.sequences == 0);
+  CHECK(it.linear_0 > 0);
+  CHECK(it.host_0 > 0);
+  CHECK(it.time() == doctest::Approx(it.linear_0 + it.host_0));
 }
 
-TEST_CASE(
-    "N-M04 prompts for the host leave layer by layer: only what PCIe cannot keep up with costs") {
-  bench b;
-  b.machine.gpu_kv_tokens = 0;
-  const auto trace = uniform_trace(60, 1000, 20, 7);
-  const auto wide = b.play(trace, offload_kind::full);
-  b.machine.pcie_bandwidth *= 2;
-  CHECK(b.play(trace, offload_kind::full).seconds == wide.seconds); // hidden already
-  b.machine.pcie_bandwidth = 1e8;
-  CHECK(b.play(trace, offload_kind::full).seconds > 1.5 * wide.seconds);
+TEST_CASE("N-M23 symmetric pipelining: two halves hide each other, prompts hide nothing") {
+  const neo_bench b;
+  auto m = b.machine;
+  m.gpu_kv_tokens = 0;
+  double swapped = 0;
+  auto s = neo_state_of(0, 24, 0, 1000);
+  const auto it = plan_iteration(s, m, b.profile(), offload_kind::symmetric, swapped);
+  CHECK(it.batch_0.size() == 12);
+  CHECK(it.batch_1.size() == 12);
+  CHECK(it.time()
+        == doctest::Approx(std::max(it.linear_0, it.host_1) + std::max(it.linear_1, it.host_0)));
+  s = neo_state_of(0, 24, 2, 1000);
+  const auto prompts = plan_iteration(s, m, b.profile(), offload_kind::symmetric, swapped);
+  CHECK(prompts.host_prefills.size() == 2);
+  CHECK(prompts.sequences == 2); // nobody decodes meanwhile
+  CHECK(prompts.host_0 + prompts.host_1 == 0);
 }
 
-TEST_CASE("N-M11 a request that cannot be hidden is skipped, and with it all that are as long") {
-  const bench b;
-  auto s = state_of(0, 0, 0, 0);
-  for (uint32_t i = 0; i < 12; ++i) s.on_host.push_back({i, i == 3 ? 150'000u : 700u, 50});
-  s.on_host.push_back({12, 150'000, 50});
-  s.on_gpu.push_back({13, 26'000, 50}); // the GPU has no room to take them back
-  const auto it = b.plan(s, offload_kind::full);
-  std::vector<uint32_t> taken = it.batch_0;
-  taken.insert(taken.end(), it.batch_1.begin(), it.batch_1.end());
-  CHECK(std::count(taken.begin(), taken.end(), 3) == 0);
-  CHECK(std::count(taken.begin(), taken.end(), 12) == 0);
-  CHECK(std::count(taken.begin(), taken.end(), 4) == 1); // shorter, behind the skipped one
+TEST_CASE("N-M24 FastDecode+ has NEO's batches and no choice: all KV is on the host, and runs") {
+  const neo_bench b;
+  auto m = b.machine;
+  m.gpu_kv_tokens = 0;
+  double swapped = 0;
+  auto s = neo_state_of(0, 150, 0, 1000); // without a prompt to hide them
+  const auto it = plan_iteration(s, m, b.profile(), offload_kind::full, swapped);
+  CHECK(it.batch_0.size() + it.batch_1.size() == 150);
+  CHECK(std::max(it.host_0, it.host_1) - std::min(it.host_0, it.host_1)
+        <= b.profile().host_s(2000)); // balanced
 }
 
-TEST_CASE("N-M22 N-M23 one batch waits for the host, two equal ones for whichever is longer") {
-  const bench b;
-  auto s = state_of(20, 24, 0, 1000);
-  s.on_gpu.push_back({99, 6'000, 50}); // no room to swap in
-  const auto simple = b.plan(s, offload_kind::simple), even = b.plan(s, offload_kind::symmetric);
-  CHECK(simple.batch_0.size() == 24);
-  CHECK(simple.batch_1.empty());
-  CHECK(simple.time() == doctest::Approx(simple.linear_0 + simple.gpu_attention + simple.host_0));
-  CHECK(even.batch_0.size() == 12);
-  CHECK(even.batch_1.size() == 12);
-  CHECK(even.time() < simple.time());
+// Nothing hides attention on the GPU, and FastDecode+ has none. Where prompts fill the GPU and the
+// host has time to spare, this is all there is between the two: NEO keeps requests on the GPU
+// (N-M01) and may be that much behind.
+TEST_CASE("N-M22 N-M23 N-M24 NEO never loses to its strawmen, nor do they change places") {
+  const neo_bench b;
+  const auto attention_s = b.profile().gpu_s(b.machine.gpu_kv_tokens); // of one iteration, at most
+  for (const auto& [requests, prompt, output] : {std::tuple{600u, 1000u, 60u},
+                                                 {1200u, 1000u, 20u},
+                                                 {1200u, 1000u, 60u},
+                                                 {1200u, 1000u, 200u},
+                                                 {1200u, 500u, 60u},
+                                                 {1200u, 2000u, 60u}}) {
+    CAPTURE(requests);
+    CAPTURE(prompt);
+    CAPTURE(output);
+    const auto trace = uniform_trace(requests, prompt, output, 3);
+    const auto rate = [&](offload_kind kind) { return b.play(trace, kind).requests_per_s; };
+    const auto neo = b.play(trace, offload_kind::neo);
+    const auto full = rate(offload_kind::full), symmetric = rate(offload_kind::symmetric),
+               simple = rate(offload_kind::simple);
+    const auto share = static_cast<double>(neo.iterations) * attention_s / neo.seconds;
+    CHECK(share < 0.1);
+    CHECK(neo.requests_per_s > (1 - share) * full);
+    if (output > 20 && prompt > 500) CHECK(neo.requests_per_s > full); // the host is short of time
+    CHECK(neo.requests_per_s > symmetric);
+    CHECK(full > symmetric);
+    CHECK(symmetric > simple);
+  }
 }
 
-TEST_CASE("N-M24 with everything on the host, no token comes from attention on the GPU") {
-  const bench b;
-  const auto r = b.play(uniform_trace(100, 1000, 60, 3), offload_kind::full);
-  // All but each request's first token, which its prompt gives.
-  CHECK(r.host_share == doctest::Approx(59.0 / 60).epsilon(0.02));
+TEST_CASE("N-M24 N-Q09 with long outputs FastDecode+ falls below the GPU alone, NEO does not") {
+  neo_bench b;
+  b.machine.host_bandwidth = 27e9; // a g5.4xlarge's
+  const auto trace = uniform_trace(600, 1000, 400, 3);
+  const auto none = b.play(trace, offload_kind::none).requests_per_s;
+  // The paper's 60 % are of two H100; the report has them.
+  CHECK(b.play(trace, offload_kind::full).requests_per_s < 0.7 * none);
+  CHECK(b.play(trace, offload_kind::neo).requests_per_s > none);
+}
+
+TEST_CASE("N-Q11 N-Q30 the gain grows with the host's bandwidth, and has its peak in the middle") {
+  neo_bench b;
+  const auto gain = [&](double bandwidth, uint32_t output) {
+    b.machine.host_bandwidth = bandwidth;
+    const auto trace = uniform_trace(2000, 1000, output, 3);
+    return b.play(trace, offload_kind::neo).requests_per_s
+           / b.play(trace, offload_kind::none).requests_per_s;
+  };
+  CHECK(gain(60e9, 200) > gain(20e9, 200));
+  CHECK(gain(20e9, 100) > gain(20e9, 20));
+  CHECK(gain(20e9, 100) > gain(20e9, 400));
+}
+
+TEST_CASE("N-Q25 the rate is of what ended between two iterations, however many end in one") {
+  const neo_bench b;
+  // Strawmen fill the host and end in bursts: the rate must not be that of a burst.
+  const auto r = b.play(uniform_trace(600, 500, 60, 3), offload_kind::symmetric);
+  CHECK(r.requests_per_s == doctest::Approx(r.requests / r.seconds).epsilon(0.35));
 }
 
 TEST_CASE("N-M26 the latency of a token is a request's latency over its tokens") {
-  const bench b;
+  const neo_bench b;
   const auto r = b.play({{0, 1000, 50, {}}}, offload_kind::none);
   CHECK(r.token_latency_s == doctest::Approx(r.e2e.mean() / 50));
   CHECK(r.e2e.mean() == doctest::Approx(r.seconds));
+}
+
+TEST_CASE("a request that fits nowhere is refused") {
+  const neo_bench b;
+  CHECK_THROWS_AS(b.play({{0, 9'000'000, 1, {}}}, offload_kind::neo), std::invalid_argument);
+}
+
+TEST_CASE("a host request that nothing can hide still ends") {
+  neo_bench b;
+  b.machine.gpu_kv_tokens = 0;
+  b.machine.host_bandwidth = 1e6; // hours for one token
+  for (const auto kind : {offload_kind::neo, offload_kind::full}) {
+    const auto r = b.play({{0, 1000, 3, {}}}, kind);
+    CHECK(r.requests == 1);
+    CHECK(r.tokens == 3);
+  }
 }
