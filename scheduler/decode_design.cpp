@@ -119,14 +119,6 @@ iteration_times times_with_prompts(const decode_design& design, const cost_model
   return t;
 }
 
-double visible_transfer_s(const decode_design& design, const cost_model& cost, double tokens,
-                          double seconds) {
-  const auto& keeps = design.disaggregated() ? design.memory : design.compute;
-  const auto whole = tokens * cost.model().kv_bytes_per_token()
-                     / cost.path(design.network, design.prefill, keeps).bandwidth;
-  return std::max(whole - seconds, whole / cost.model().layers);
-}
-
 namespace {
 
 std::string describe_prompts(const decode_design& design) {

@@ -76,11 +76,6 @@ iteration_times times_with_prompts(const decode_design& design, const cost_model
                                    double context, double busiest_context,
                                    std::span<const prefill_piece> pieces);
 
-/// What is seen of a prompt's KV on its way from a prefill server that computed for `seconds`:
-/// at least its last layer.
-double visible_transfer_s(const decode_design& design, const cost_model& cost, double tokens,
-                          double seconds);
-
 /// "DOP (2,4) H100-SXM + H20, n = 2" or "4 x H100-SXM".
 std::string describe(const decode_design& design);
 

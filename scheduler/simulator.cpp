@@ -27,7 +27,10 @@ run::run(const decode_design& design, const cost_model& cost, const request_trac
   for (uint32_t i = 0; i < design.pools(); ++i) pools_.emplace_back(slots);
   const auto batches = design.disaggregated() ? design.batches : design.replicas;
   for (uint32_t j = 0; j < batches; ++j) add_batch();
-  if (design.prefill_servers > 0) prompts_.emplace(cost, design.prefill, design.prefill_servers);
+  if (design.prefill_servers > 0) {
+    prompts_.emplace(cost, design.prefill, design.prefill_servers);
+    arrivals_.emplace(design, cost);
+  }
   for (const auto& x : trace) total_tokens_ += x.output_tokens;
   const auto earlier = [](const auto& a, const auto& b) { return a.at_s < b.at_s; };
   std::sort(failures_.begin(), failures_.end(), earlier);

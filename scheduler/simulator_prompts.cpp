@@ -28,7 +28,8 @@ void run::end_prompts() {
   for (const auto& [prompt, seconds] : prompts_->finish(now_)) {
     const auto& s = states_[prompt.index];
     if (s.at != place::prompt || s.stamp != prompt.stamp) continue; // it lost its slots meanwhile
-    first_token(prompt.index, visible_transfer_s(design_, cost_, prompt.tokens, seconds));
+    const auto there = arrivals_->arrival(prompt.tokens, now_ - seconds, now_, nic_share());
+    first_token(prompt.index, there - now_);
   }
   while (!moving_.empty() && moving_.top().at_s <= now_) {
     const auto x = moving_.top();
@@ -38,6 +39,14 @@ void run::end_prompts() {
     s.at = place::joining;
     batches_[s.batch].joining.push_back(x.index);
   }
+}
+
+/// How much of the time decoding occupies the NICs of those who keep the KV.
+double run::nic_share() const {
+  double share = 0;
+  for (const auto& b : batches_)
+    if (b.running && b.end > b.start) share += b.times.memory_nics / (b.end - b.start);
+  return share;
 }
 
 void run::end_pieces(batch_run& b) {

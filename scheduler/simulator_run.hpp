@@ -3,6 +3,7 @@
 #pragma once
 
 #include "scheduler/admission.hpp"
+#include "scheduler/kv_arrivals.hpp"
 #include "scheduler/prefill_pool.hpp"
 #include "scheduler/simulator.hpp"
 #include "scheduler/slot_pool.hpp"
@@ -108,6 +109,7 @@ private:
   double next_prompt() const;
   bool prompts_under_way() const;
   void end_prompts();
+  double nic_share() const;
   void end_pieces(batch_run& b);
   void first_token(uint32_t index, double transfer_s);
   void give_back(uint32_t index);
@@ -136,6 +138,7 @@ private:
   std::vector<uint64_t> seats_;
   std::vector<iteration_times> times_;
   std::optional<prefill_pool> prompts_;
+  std::optional<kv_arrivals> arrivals_; ///< of prompts_
   std::priority_queue<moving_prompt, std::vector<moving_prompt>, std::greater<>> moving_;
   std::vector<failure_event> failures_;
   std::vector<scaling_event> scalings_;

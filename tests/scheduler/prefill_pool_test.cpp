@@ -1,4 +1,5 @@
 // Prompts in simulated runs: on servers of their own, and beside decoding.
+#include "scheduler/kv_arrivals.hpp"
 #include "scheduler/planner.hpp"
 #include "scheduler/prefill_pool.hpp"
 
@@ -79,6 +80,39 @@ TEST_CASE("L-M27 a request alone: its prompt, the last layer of its KV, then tok
   CHECK(r.e2e.mean() == doctest::Approx(expected));
   CHECK(r.tokens == 11);
   CHECK(r.tbt.count() == 10);
+}
+
+TEST_CASE("L-M06 L-M28 KV of several prompts shares the keepers' NICs, behind decoding's QKV") {
+  const auto cost = cost_of("LLaMA-65B");
+  auto d = disaggregated();
+  d.memory = with_nics(d.memory, 1, cost.values());
+  const auto path = cost.path(d.network, d.prefill, d.memory);
+  REQUIRE(path.other < path.one);
+  const auto receiving = 4000 * cost.model().kv_bytes_per_token() / path.other;
+  kv_arrivals quiet{d, cost};
+  // Computed for longer than it takes to send: all but the last layer is there.
+  CHECK(quiet.arrival(4000, 0, 2 * receiving, 0)
+        == doctest::Approx(2 * receiving + receiving / cost.model().layers));
+  // Three servers end at once, when one's KV could have arrived.
+  kv_arrivals busy{d, cost};
+  for (int i = 1; i <= 3; ++i)
+    CHECK(busy.arrival(4000, 1, 1 + receiving / 2, 0) == doctest::Approx(1 + i * receiving));
+  // Decoding has the NIC for three quarters of the time.
+  kv_arrivals behind{d, cost};
+  CHECK(behind.arrival(4000, 0, receiving, 0.75) == doctest::Approx(4 * receiving));
+  CHECK(behind.arrival(4000, 1e6, 1e6, 1) < 1e6 + 21 * receiving); // never for ever
+}
+
+TEST_CASE("L-M06 prompts that come together wait for a NIC that they share, not for their token") {
+  const auto cost = cost_of("LLaMA-65B");
+  auto d = disaggregated();
+  d.prefill_servers = 4;
+  const request_trace four(4, {0, 4000, 20, {}});
+  const auto wide = simulate(d, cost, four, at_arrivals());
+  d.memory = with_nics(d.memory, 1, cost.values());
+  const auto narrow = simulate(d, cost, four, at_arrivals());
+  CHECK(narrow.ttft.max() == wide.ttft.max());
+  CHECK(narrow.e2e.max() > wide.e2e.max() + 0.3);
 }
 
 TEST_CASE("L-M27 V-M16 all requests end with all their tokens, with prompts here or there") {
