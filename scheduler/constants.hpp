@@ -75,6 +75,11 @@ enum class constant_kind : unsigned char { measured, stated, fitted };
   X(g4dn_host_gbs, 47.0, "GB/s", stated, "8 of 24 cores of a socket with 140.8")                   \
   X(hgx_host_gbs, 614.0, "GB/s", stated, "two sockets, 8 channels of DDR5-4800 each; NEO 5.1")     \
   X(hgx_host_gb, 800.0, "GB of KV", stated, "assumed, of 2 TB; never full")                        \
+  X(v1_mini_batches, 3.0, "pieces of a batch", fitted,                                             \
+    "Lamina v1 6.3: streaming hides up to 62.2 % of the network's time; their number is not "      \
+    "published")                                                                                   \
+  X(v1_pipelined_above, 128.0, "requests", stated,                                                 \
+    "Lamina v1 6.1: recommended for larger batches")                                               \
   X(t4_kv_tokens, 864.0, "tokens", stated, "NEO's released setting: 54 blocks of 16")              \
   X(t4_batch_tokens, 832.0, "tokens", stated, "NEO's released setting")                            \
   X(t4_host_gb, 20.0, "GB of KV", stated, "NEO's released setting")                                \

@@ -119,6 +119,14 @@ double cost_model::overlap_s(const device_group& compute, const device_group& me
                   attention_s(memory, rows, context));
 }
 
+double cost_model::streamed_s(const network_path& path, double rows, double attention_s,
+                              uint32_t pieces) const {
+  if (rows <= 0 || pieces < 2) return 0;
+  // Of p equal pieces in two stages, p - 1 times the shorter stage is beside the longer one.
+  const auto flow = model_.wire_bytes_per_row() * rows / path.bandwidth;
+  return std::min(flow, attention_s) * (pieces - 1) / pieces;
+}
+
 double cost_model::bandwidth_needed(double rows, double model_s, double attention_s,
                                     double alpha) const {
   return model_.wire_bytes_per_row() * rows / (alpha * (model_s + attention_s));

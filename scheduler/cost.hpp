@@ -101,6 +101,11 @@ public:
   double overlap_s(const device_group& compute, const device_group& memory,
                    const network_path& path, double rows, double context) const;
 
+  /// What sending a batch in `pieces` mini-batches hides of the network: attention over one piece
+  /// runs while the next is on its way (V-M08; Lamina v1 5.2.1). Round trips are not hidden.
+  double streamed_s(const network_path& path, double rows, double attention_s,
+                    uint32_t pieces) const;
+
   /// Bandwidth at which the network adds no more than `alpha` of model and attention time
   /// (L-M04, Lamina 3.1), all NICs together (C11).
   double bandwidth_needed(double rows, double model_s, double attention_s,

@@ -90,6 +90,8 @@ iteration_times times_of(const decode_design& design, const cost_model& cost, do
   t.compute_nics = cost.nic_busy_s(path.one, rows);
   t.memory_nics = cost.nic_busy_s(path.other, rows);
   if (design.overlap) t.hidden = cost.overlap_s(group, design.memory, path, rows, context);
+  // Both would hide more together (C06); the better one is what is certain.
+  t.hidden = std::max(t.hidden, cost.streamed_s(path, rows, t.attention, design.mini_batches));
   return t;
 }
 

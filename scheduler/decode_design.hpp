@@ -26,7 +26,8 @@ struct decode_design {
   pipeline_kind pipeline = pipeline_kind::rotational;
   partition_kind partition = partition_kind::heads;
   network_kind network = network_kind::fhbn;
-  bool overlap = true;
+  bool overlap = true;       ///< Q goes first (L-M15, L-M16)
+  uint32_t mini_batches = 1; ///< that a batch is streamed to attention in (V-M08)
   host_overhead host;
   uint32_t block_slots = 1;      ///< KV is handed out in multiples of this (16: paged)
   uint32_t window_slots = 32;    ///< a request that runs short gets this many more

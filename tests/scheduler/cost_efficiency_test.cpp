@@ -99,6 +99,61 @@ TEST_CASE("L-M18 L-M23 all memory devices serve one batch together: twice as man
         == doctest::Approx(2 * (cost.attention_s(four, 7, 70'000) - gaps)));
 }
 
+TEST_CASE("V-M08 C06 attention begins with the first mini-batch: only that one's way is seen") {
+  const auto cost = cost_of("LLaMA-13B");
+  decode_design d;
+  d.compute = {gpu("A100-40G-SXM"), 1};
+  d.memory = {gpu("A100-40G-SXM"), 3};
+  d.overlap = false;
+  for (const double rows : {1.0, 54.0, 255.0, 1029.0})
+    for (const uint32_t pieces : {1u, 2u, 3u, 7u}) {
+      CAPTURE(rows);
+      CAPTURE(pieces);
+      d.mini_batches = pieces;
+      const auto t = times_of(d, cost, rows, rows * 512);
+      const auto path = cost.path(d.network, d.compute, d.memory);
+      const auto trips = cost.model().layers * path.round_trip_s;
+      // Played piece by piece: each arrives after the one before, and waits for its attention.
+      double arrived = 0, attended = 0;
+      for (uint32_t i = 0; i < pieces; ++i) {
+        arrived += (t.network - trips) / pieces;
+        attended = std::max(attended, arrived) + t.attention / pieces;
+      }
+      CHECK(t.alone() == doctest::Approx(t.model + trips + attended));
+    }
+  // Together with Q first it is never less than either.
+  d.mini_batches = 3;
+  const auto streamed = times_of(d, cost, 255, 255 * 512).hidden;
+  d.overlap = true;
+  const auto both = times_of(d, cost, 255, 255 * 512).hidden;
+  d.mini_batches = 1;
+  CHECK(both == std::max(streamed, times_of(d, cost, 255, 255 * 512).hidden));
+}
+
+TEST_CASE("V-M19 tensor parallelism divides reading and computing, and adds two sums per layer") {
+  const auto cost = cost_of("LLaMA-65B");
+  const auto& c = cost.values();
+  const auto at = [&](uint32_t devices, double rows) {
+    return cost.model_s({gpu("A100-80G-SXM"), devices}, rows);
+  };
+  for (const double rows : {1.0, 4096.0}) { // bound by reading, by computing
+    CAPTURE(rows);
+    const auto fixed =
+        cost.model().layers * (c.matmul_kernels + c.elementwise_kernels) * c.kernel_gap_us * 1e-6;
+    CHECK(at(4, rows) - fixed < (at(1, rows) - fixed) / 3.2);
+    CHECK(at(4, rows) - fixed >= (at(1, rows) - fixed) / 4);
+  }
+  CHECK(cost.all_reduce_s({gpu("A100-80G-SXM"), 1}, 100) == 0);
+  const device_group two{gpu("A100-80G-SXM"), 2}, four{gpu("A100-80G-SXM"), 4};
+  // 2 (w - 1) / w of [rows, d], twice per layer, over each device's links.
+  const auto flow = [&](const device_group& g) {
+    return cost.all_reduce_s(g, 1'010'000) - cost.all_reduce_s(g, 10'000);
+  };
+  const auto bytes = 2.0 * cost.model().layers * cost.model().hidden * 2 * 1e6;
+  CHECK(flow(two) == doctest::Approx(bytes / (two.kind.link_bandwidth * c.link_efficiency)));
+  CHECK(flow(four) == doctest::Approx(1.5 * flow(two)));
+}
+
 TEST_CASE(
     "V-M21 V-M22 L-M31 sizes are of 16-bit weights and KV, for models with and without groups") {
   for (const auto& m : built_in_models()) {
