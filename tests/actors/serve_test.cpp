@@ -50,8 +50,9 @@ config::settings narrow_settings() {
 
 } // namespace
 
-TEST_CASE(
-    "64 concurrent streams complete with the tokens they get alone, and leave nothing behind") {
+// Through all roles: request, global scheduler, KV allocator, prefill worker, batch, model replica
+// and attention shard.
+TEST_CASE("L-M30 64 streams at once have the tokens they get alone, and leave nothing behind") {
   served s;
   const auto actors_idle = s.node().system().registry().running();
   std::vector<std::string> alone;

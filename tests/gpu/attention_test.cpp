@@ -159,7 +159,8 @@ const shape shapes[] = {
 
 } // namespace
 
-TEST_CASE("L-M14 L-M15 attention in chunks, previous and new, equals one plain softmax") {
+TEST_CASE(
+    "L-M14 L-M15 N-M16 N-M18 attention in chunks equals one plain softmax, in every kernel set") {
   machine one{1}, three{3};
   for (const auto* set : sets(false))
     for (const auto& s : shapes) {
@@ -244,7 +245,8 @@ TEST_CASE("L-M15 a prefilled row has the same bytes as a decoded one, however th
     }
 }
 
-TEST_CASE("L-M14 a row's attention does not depend on its batch, its place in it or the team") {
+TEST_CASE(
+    "L-M14 N-M17 a row's attention does not depend on its batch, its place in it or the team") {
   machine one{1}, two{2}, five{5};
   for (const auto* set : sets(true))
     for (const auto& s : {shapes[0], shapes[3]}) {

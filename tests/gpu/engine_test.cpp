@@ -80,6 +80,22 @@ TEST_CASE_FIXTURE(engine_fixture, "streams that wait for each other pass the tur
   CHECK(second.get() == work_status::done);
 }
 
+TEST_CASE_FIXTURE(engine_fixture, "N-M19 launches return while a kernel computes") {
+  auto one = where->make_stream("one"), two = where->make_stream("two");
+  std::promise<void> begun, launched;
+  auto kernel = start(*one, make([&] {
+    begun.set_value();
+    launched.get_future().wait();
+    return progress::done;
+  }));
+  begun.get_future().wait();
+  // If a launch waited for the kernel, this one would never return.
+  auto next = start(*two, make([] { return progress::done; }));
+  launched.set_value();
+  CHECK(kernel.get() == work_status::done);
+  CHECK(next.get() == work_status::done);
+}
+
 TEST_CASE_FIXTURE(engine_fixture, "blocked work does nothing to its deadline, then ends with it") {
   auto one = where->make_stream("one");
   int after = 0;

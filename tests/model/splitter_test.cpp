@@ -78,14 +78,14 @@ std::vector<std::string> context_names(const operator_graph& graph,
 
 } // namespace
 
-TEST_CASE("L-M13 L attention operators give L + 1 slices: 31 for SmolLM2") {
+TEST_CASE("L-M13 V-M10 L attention operators give L + 1 slices: 31 for SmolLM2") {
   const auto graph = model::llama_architecture().trace(tests::smollm2_spec());
   const auto slices = model::split(graph);
   CHECK(slices.count() == 31);
   for (uint32_t k = 0; k < 30; ++k) CHECK(slices.slice_of[graph.attentions[k]] == k);
 }
 
-TEST_CASE("L-M13 LLaMA is cut at its residual alone, the narrowest place of a layer") {
+TEST_CASE("L-M13 V-M10 LLaMA is cut at its residual alone, the narrowest place of a layer") {
   for (const auto& spec : {tests::smollm2_spec(), tests::llama3_70b_spec()}) {
     const auto graph = model::llama_architecture().trace(spec);
     const auto slices = model::split(graph);

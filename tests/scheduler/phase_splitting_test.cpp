@@ -114,6 +114,17 @@ TEST_CASE("S-M22 the highest rate is found within 1 %, and is the same for the s
   CHECK(highest_rate({m, m, 4, 4}, m, sizes, by_batch(), 7) > 1.5 * rate);
 }
 
+// The paper leaves a large cluster's scheduler open: what it needs is that parts lose little.
+TEST_CASE("S-M31 two clusters with a scheduler each serve nearly what one of both does") {
+  const auto m = machine();
+  const auto sizes = uniform_trace(500, 700, 54, 7);
+  const auto whole = highest_rate({m, m, 6, 6}, m, sizes, by_batch(), 7),
+             half = highest_rate({m, m, 3, 3}, m, sizes, by_batch(), 7);
+  MESSAGE("one scheduler ", whole, ", two ", 2 * half);
+  CHECK(2 * half > 0.85 * whole);
+  CHECK(2 * half < 1.02 * whole);
+}
+
 TEST_CASE("S-M28 prompts draw more the more they are, up to the cap; tokens draw the same") {
   auto m = machine();
   CHECK(m.watts_of(200, 0) == doctest::Approx(600));

@@ -37,7 +37,7 @@ std::vector<iteration_times> equal(uint32_t n, iteration_times t) {
 
 } // namespace
 
-TEST_CASE("L-M17 L-M19 L-M20 with t_a = t_m / (n - 1) the rotation has no bubbles") {
+TEST_CASE("L-M17 L-M19 L-M20 V-M05 with t_a = t_m / (n - 1) the rotation has no bubbles") {
   for (const uint32_t n : {2u, 3u, 5u}) {
     CAPTURE(n);
     iteration_times t;

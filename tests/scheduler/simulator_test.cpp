@@ -89,6 +89,23 @@ TEST_CASE("V-M23 one batch of requests that come together costs what the closed 
   CHECK(r.mean_batch == doctest::Approx(17));
 }
 
+TEST_CASE("L-M32 lengths are all that counts, and prompts come with their KV, in every design") {
+  const auto cost = cost_of("LLaMA3-70B");
+  for (auto d : {disaggregated(2, 4), homogeneous(4)}) {
+    INFO(describe(d));
+    d.batches = 1;
+    request_trace trace{{0, 5000, 54, {}}};
+    const auto r = simulate(d, cost, trace);
+    double decoding = 0;
+    for (int i = 0; i < 54; ++i) decoding += times_of(d, cost, 1, 5000.0 + i).alone();
+    CHECK(r.seconds == doctest::Approx(decoding).epsilon(1e-9));
+    trace[0].prefix_blocks = {7, 17, 54}; // what the prompt says
+    CHECK(simulate(d, cost, trace).seconds == r.seconds);
+    d.prefill_beside = true; // unless the design computes them
+    CHECK(simulate(d, cost, trace).seconds > r.seconds + 0.9 * cost.prefill_s(d.compute, 5000));
+  }
+}
+
 TEST_CASE("the same run twice is the same, and shuffling changes throughput by less than 3 %") {
   auto trace = uniform_trace(3000, 1000, 100, 7);
   for (size_t i = 0; i < trace.size(); i += 7) trace[i].prompt_tokens *= 5; // some are long
