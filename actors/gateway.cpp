@@ -85,6 +85,7 @@ void answer_status(gateway_ptr self, const exchange_ptr& exchange) {
                                      self->state.config.attention_members, 0, 0};
                       for (auto n : usage.slots) pool.slots += n;
                       for (auto n : usage.used) pool.used += n;
+                      pool.parity = usage.parity;
                       status.pools.push_back(pool);
                       self->request(server->scheduler, soon, status_atom_v)
                           .then(

@@ -18,6 +18,11 @@ constexpr std::chrono::seconds trim_after{1};
 /// system would clear a huge page per layer for it each time.
 constexpr uint32_t worth_trimming = 64;
 
+/// Slots in use whose parity the pool has.
+uint32_t with_parity(const kv_allocator_state& st) {
+  return st.has_parity ? st.pools.front().used() : 0;
+}
+
 void publish(allocator_ptr self) {
   const auto& st = self->state;
   if (!st.config.numbers) return;
@@ -29,8 +34,7 @@ void publish(allocator_ptr self) {
   for (const auto& worker : st.config.sharers) tell(worker, st.pools.front());
   if (st.config.parity.empty()) return;
   st.config.numbers->set_kv_slots(st.config.parity, net::slot_state::free, st.pools.front().free());
-  st.config.numbers->set_kv_slots(st.config.parity, net::slot_state::parity,
-                                  st.pools.front().used());
+  st.config.numbers->set_kv_slots(st.config.parity, net::slot_state::parity, with_parity(st));
 }
 
 uint32_t used(const kv_allocator_state& st) {
@@ -141,6 +145,8 @@ void adopt(allocator_ptr self, const kv_adopt& x) {
   auto& st = self->state;
   st.epoch = x.epoch;
   st.shards = x.shards;
+  st.has_parity = !st.config.parity.empty()
+                  && st.shards.size() > st.config.tables.size() + st.config.sharers.size();
   st.waiters.clear();
   st.trimming = 0;
   for (auto& late : std::exchange(st.waiting_for_trim, {}))
@@ -208,6 +214,7 @@ kv_allocator(kv_allocator_actor::stateful_pointer<kv_allocator_state> self,
           usage.slots.push_back(pool.slots());
           usage.used.push_back(pool.used());
         }
+        usage.parity = with_parity(self->state);
         return usage;
       },
       [self](const kv_inventory_ask&) -> caf::result<kv_inventory> {

@@ -33,6 +33,7 @@ struct kv_allocator_state {
   kv_allocator_config config;
   uint64_t epoch = 0;
   std::vector<attention_shard_actor> shards; ///< of the epoch
+  bool has_parity = false;                   ///< one of them holds the parity of the others
   std::vector<scheduler::slot_pool> pools;   ///< by table
   std::map<sequence_id, holding> holders;
   std::vector<kv_waiter_actor> waiters; ///< to be told when slots come back

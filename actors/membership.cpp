@@ -311,7 +311,10 @@ system_status status_of(const membership_state& st) {
   system_status answer;
   answer.epoch = st.epoch;
   for (const auto& [name, info] : st.in_process) answer.workers.push_back(info);
-  for (const auto& [where, m] : st.members) answer.workers.push_back(m.info);
+  for (const auto& [where, m] : st.members) {
+    answer.workers.push_back(m.info);
+    if (st.open && m.handle) answer.workers.back().part = scheduler::part_of(st.plan, where);
+  }
   for (const auto& x : st.config.seats.free_seats()) {
     worker_info gone;
     gone.role = scheduler::to_string(x.where.role);

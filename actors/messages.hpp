@@ -173,6 +173,7 @@ struct kv_trim {};
 struct kv_usage {
   std::vector<uint32_t> slots; ///< per member (one entry where one table serves all)
   std::vector<uint32_t> used;
+  uint32_t parity = 0; ///< of those in use, how many the epoch has the parity of
 };
 
 /// Asks an allocator which slots of its first table are in use, by whomever.
@@ -316,12 +317,14 @@ struct worker_info {
   uint32_t pid = 0;
   std::vector<peer_info> peers;
   bool slow = false; ///< late but correct, held against its peers
+  std::string part;  ///< in the open epoch: "replica 1", "shard 2", "parity", "spare"; empty: none
 };
 
 struct pool_info {
   std::string name, partition;
   uint32_t members = 0;
   uint64_t slots = 0, used = 0;
+  uint64_t parity = 0; ///< of those in use, how many have their parity in the pool
 };
 
 struct system_status {
@@ -354,7 +357,7 @@ LAMELLA_INSPECT(kv_holding, x.holder, x.member, x.runs, x.kept)
 LAMELLA_INSPECT(kv_grant, x.holdings)
 LAMELLA_INSPECT(kv_release, x.holders, x.epoch)
 LAMELLA_INSPECT(kv_freed, x.free)
-LAMELLA_INSPECT(kv_usage, x.slots, x.used)
+LAMELLA_INSPECT(kv_usage, x.slots, x.used, x.parity)
 LAMELLA_INSPECT(kv_pull, x.stream, x.epoch, x.number, x.runs, x.add)
 LAMELLA_INSPECT(kv_offer, x.stream, x.epoch, x.number, x.shard, x.runs, x.iteration)
 LAMELLA_INSPECT(kv_moved, x.number, x.digest, x.bytes)
@@ -373,8 +376,8 @@ LAMELLA_INSPECT(sequence_failed, x.sequence, x.reason, x.epoch)
 LAMELLA_INSPECT(batch_leave, x.sequence, x.tell)
 LAMELLA_INSPECT(peer_info, x.seat, x.transport, x.rtt_us, x.bytes)
 LAMELLA_INSPECT(worker_info, x.name, x.role, x.seat, x.state, x.device, x.incarnation, x.host,
-                x.pid, x.peers, x.slow)
-LAMELLA_INSPECT(pool_info, x.name, x.partition, x.members, x.slots, x.used)
+                x.pid, x.peers, x.slow, x.part)
+LAMELLA_INSPECT(pool_info, x.name, x.partition, x.members, x.slots, x.used, x.parity)
 LAMELLA_INSPECT(system_status, x.epoch, x.workers, x.missing, x.pools, x.running, x.waiting,
                 x.requests, x.restarts)
 

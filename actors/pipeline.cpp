@@ -88,6 +88,8 @@ private:
     info.role = role;
     info.seat = role + "/" + std::to_string(index);
     info.state = "live";
+    if (role != "prefill")
+      info.part = (role == "model" ? "replica " : "shard ") + std::to_string(index);
     info.device = device;
     info.incarnation = static_cast<uint32_t>(epoch_);
     info.host = host_name();

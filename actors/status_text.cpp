@@ -19,7 +19,8 @@ std::string status_json(const system_status& x) {
         .member("host", w.host)
         .member("state", w.state)
         .member("device", w.device)
-        .member("slow", w.slow);
+        .member("slow", w.slow)
+        .member("part", w.part);
     out.key("peers").begin_array();
     for (const auto& peer : w.peers)
       out.begin_object()
@@ -48,7 +49,7 @@ std::string status_json(const system_status& x) {
         .member("free", pool.slots - pool.used)
         .member("used", pool.used)
         .member("cached", 0)
-        .member("parity", 0)
+        .member("parity", pool.parity)
         .member("orphan", 0)
         .end_object()
         .end_object();

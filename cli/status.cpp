@@ -70,11 +70,17 @@ std::string state_of(const json_value& worker) {
   return text_or(worker.find("state"), "-") + (yes != nullptr && *yes ? ", slow" : "");
 }
 
+/// "shard 2"; "-" where it has none.
+std::string part_of(const json_value& worker) {
+  const auto part = text_or(worker.find("part"), "");
+  return part.empty() ? "-" : part;
+}
+
 void print_status(const json_value& status) {
-  table workers{{"WORKER", "ROLE", "SEAT", "STATE", "INCARNATION", "PID", "DEVICE"}};
+  table workers{{"WORKER", "ROLE", "SEAT", "PART", "STATE", "INCARNATION", "PID", "DEVICE"}};
   for (const auto& w : items_of(status, "workers"))
     workers.add({text_or(w.find("name"), "-"), text_or(w.find("role"), "-"),
-                 text_or(w.find("seat"), count_of(w, {"seat"})), state_of(w),
+                 text_or(w.find("seat"), count_of(w, {"seat"})), part_of(w), state_of(w),
                  count_of(w, {"incarnation"}), count_of(w, {"pid"}),
                  text_or(w.find("device"), "-")});
   workers.print();
@@ -85,12 +91,13 @@ void print_status(const json_value& status) {
                  text_or(p.find("transport"), "-"), count_of(p, {"rtt_us"}),
                  count_of(p, {"bytes"})});
   if (!links.empty()) links.print();
-  table pools{{"POOL", "EPOCH", "MEMBERS", "PARTITION", "FREE", "USED", "CACHED"}};
+  table pools{{"POOL", "EPOCH", "MEMBERS", "PARTITION", "FREE", "USED", "CACHED", "PARITY"}};
   for (const auto& p : items_of(status, "pools")) {
     const auto name = text_or(p.find("name"), "-");
     pools.add({name, count_of(status, {"epochs", "attention/" + name}), count_of(p, {"members"}),
                text_or(p.find("partition"), "-"), count_of(p, {"slots", "free"}),
-               count_of(p, {"slots", "used"}), count_of(p, {"slots", "cached"})});
+               count_of(p, {"slots", "used"}), count_of(p, {"slots", "cached"}),
+               count_of(p, {"slots", "parity"})});
   }
   pools.print();
   std::printf("requests: %s running, %s waiting, %s recovering\n",

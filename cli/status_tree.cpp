@@ -49,6 +49,7 @@ branch seat_of(const json_value& x, size_t width) {
   auto text = fmt::format("{:<{}}  {:<8} incarnation {}, {}", text_or(x.find("seat"), "-"), width,
                           text_or(x.find("state"), "missing"), incarnation,
                           counted(std::max<int64_t>(incarnation - 1, 0), "restart"));
+  if (const auto part = text_or(x.find("part"), ""); !part.empty()) text += ", " + part;
   if (x.find("pid") != nullptr)
     text += fmt::format(", pid {} on {}", count_at(x, {"pid"}), text_or(x.find("host"), "-"));
   if (const auto device = text_or(x.find("device"), ""); !device.empty())
@@ -57,6 +58,14 @@ branch seat_of(const json_value& x, size_t width) {
   const auto* is_slow = slow == nullptr ? nullptr : slow->get_if<bool>();
   if (is_slow != nullptr && *is_slow) text += ", slow";
   return {text, {}};
+}
+
+/// ", 30 with parity" where a seat holds it.
+std::string with_parity(const json_value& status, const json_value& pool) {
+  for (const auto& x : items_of(status, "workers"))
+    if (text_or(x.find("part"), "") == "parity")
+      return fmt::format(", {} with parity", count_at(pool, {"slots", "parity"}));
+  return {};
 }
 
 /// A role's seats, in their order; those that are missing among them.
@@ -75,7 +84,8 @@ branch pool_of(const json_value& status, const std::string& role) {
     for (const auto& p : items_of(status, "pools"))
       pool.text += fmt::format("/{} by {}, {} slots used, {} free", text_or(p.find("name"), "-"),
                                text_or(p.find("partition"), "-"), count_at(p, {"slots", "used"}),
-                               count_at(p, {"slots", "free"}));
+                               count_at(p, {"slots", "free"}))
+                   + with_parity(status, p);
   size_t width = 0;
   for (const auto* x : seats) width = std::max(width, name_of(x).size());
   for (const auto* x : seats) pool.below.push_back(seat_of(*x, width));

@@ -73,6 +73,15 @@ std::vector<worker_role> lacking_roles(const epoch_shape& shape, const std::set<
   return roles;
 }
 
+std::string part_of(const epoch_plan& plan, const seat& where) {
+  const bool attends = where.role == worker_role::attention;
+  const auto& list = attends ? plan.shards : plan.replicas;
+  const auto found = std::find(list.begin(), list.end(), where);
+  if (found == list.end()) return "spare";
+  if (attends && plan.parity && found + 1 == list.end()) return "parity";
+  return (attends ? "shard " : "replica ") + std::to_string(found - list.begin());
+}
+
 bool could_grow(const epoch_shape& shape, const epoch_plan& now, const std::set<seat>& ready) {
   const auto decoding = first_of(ready, worker_role::model, shape.replicas).size();
   const auto prompts = first_of(ready, worker_role::prefill, shape.prefill_seats).size();

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 namespace lamella::scheduler {
@@ -55,6 +56,9 @@ std::optional<epoch_plan> plan_epoch(const epoch_shape& shape, const std::set<se
 /// member nor a spare. Prompts run on replicas when there are no others, so prefill is never one.
 std::vector<worker_role> lacking_roles(const epoch_shape& shape, const std::set<seat>& ready,
                                        const std::vector<seat>& held);
+
+/// What that seat does in an epoch, in words: "replica 1", "shard 2", "parity" or "spare".
+std::string part_of(const epoch_plan& plan, const seat& where);
 
 /// Would an epoch with the workers in `ready` have more replicas than this one, or a parity that
 /// this one lacks?

@@ -13,12 +13,15 @@ struct world : stage {
   kv_allocator_actor allocator;
   uint64_t epoch = 0;
 
-  explicit world(uint32_t slots = 100, uint32_t tables = 1) {
+  explicit world(uint32_t slots = 100, uint32_t tables = 1, bool parity = false) {
     kv_allocator_config c;
+    if (parity) c.parity = "attention-2";
+    if (parity) c.sharers = {"attention-1"};
     for (uint32_t i = 0; i < tables; ++i) c.tables.push_back("attention-" + std::to_string(i));
     c.slots = slots;
     c.whole_requests = tables > 1;
     shards = {spawn(stand_in_shard(shard)), spawn(stand_in_shard(shard))};
+    if (parity) shards.push_back(spawn(stand_in_shard(shard)));
     allocator = spawn(kv_allocator, std::move(c));
     adopt({0, 1});
   }
@@ -38,6 +41,11 @@ struct world : stage {
   void release(std::vector<sequence_id> holders) {
     caf::anon_send(allocator, kv_release{std::move(holders), epoch});
     settle();
+  }
+  uint32_t with_parity() {
+    auto answer = ask<kv_usage>(allocator, status_atom_v);
+    settle();
+    return answer->value.parity;
   }
   std::vector<uint32_t> used() {
     auto answer = ask<kv_usage>(allocator, status_atom_v);
@@ -112,6 +120,20 @@ TEST_CASE("V-M11 request partition places holders on the emptiest table and keep
   const auto d = w.reserve({{seq(3), 1, seq(2), 40}});
   CHECK(d->value.holdings[0].member == b->value.holdings[0].member);
   CHECK(w.reserve({{seq(1), 11, {}, 0}})->error == ec::kv_exhausted); // though the other has room
+}
+
+TEST_CASE("L-M26 the usage says how many slots have a parity, and none where nobody holds it") {
+  world w{100, 1, true};
+  CHECK(w.with_parity() == 0);
+  w.reserve({{seq(1), 60, {}, 0}});
+  CHECK(w.with_parity() == 60);
+  w.shards.pop_back();
+  w.adopt({});
+  CHECK(w.used() == std::vector<uint32_t>{60});
+  CHECK(w.with_parity() == 0);
+  world without;
+  without.reserve({{seq(1), 60, {}, 0}});
+  CHECK(without.with_parity() == 0);
 }
 
 TEST_CASE("V-M11 freed slots are told to those who were refused and asked to be told, once") {

@@ -558,6 +558,13 @@ TEST_CASE(
       all.push_back(&x);
     }
     REQUIRE(w.opened.size() == 1);
+    const auto seats = w.ask<system_status>(w.members, status_atom_v);
+    w.settle();
+    std::vector<std::string> parts;
+    for (const auto& x : seats->value.workers) parts.push_back(x.part);
+    CHECK(parts
+          == std::vector<std::string>{"replica 0", "shard 0", "shard 1",
+                                      parity ? "parity" : "spare", "spare"});
     all.resize(2);
     work(w, all, all[1], 10);
     if (parity) {

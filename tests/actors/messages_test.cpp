@@ -94,7 +94,7 @@ TEST_CASE_FIXTURE(world, "Every message is the same after a trip through the ser
   check(kv_trim{});
   check(kv_inventory_ask{});
   check(kv_inventory{{{5, 6}, {20, 1}}});
-  check(kv_usage{{10, 20}, {1, 2}});
+  check(kv_usage{{10, 20}, {1, 2}, 3});
   check(admit{seq(3), 2, 100, true});
   check(admitted{stream_id{1}, 2, {{seq(3), 1, {{5, 6}}}}});
   check(withdraw{seq(3)});
@@ -122,13 +122,13 @@ TEST_CASE_FIXTURE(world, "Every message is the same after a trip through the ser
   check(sequence_failed{seq(3), "why", 7});
   check(batch_leave{seq(3), true});
   const peer_info peer{"attention/1", "shm", 12.5, 4096};
-  const worker_info worker{"model-0", "model",   "model/0", "live", "host",
-                           3,         "machine", 4711,      {peer}};
+  const worker_info worker{"model-0", "model", "model/0", "live", "host",     3,
+                           "machine", 4711,    {peer},    true,   "replica 0"};
   check(worker);
   system_status status;
   status.epoch = 4;
   status.workers = {worker};
-  status.pools = {{"main", "heads", 3, 100, 40}};
+  status.pools = {{"main", "heads", 3, 100, 40, 30}};
   status.running = 5;
   status.waiting = 6;
   check(status);

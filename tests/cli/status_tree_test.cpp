@@ -35,6 +35,25 @@ TEST_CASE("The tree shows every seat under its pool, the missing ones among them
 )");
 }
 
+TEST_CASE("L-M26 The tree says which seat holds the parity, and of how many slots") {
+  const auto status = parse_json(R"({
+    "workers": [
+      {"role": "attention", "seat": "attention/0", "incarnation": 1, "state": "live",
+       "part": "spare"},
+      {"role": "attention", "seat": "attention/1", "incarnation": 1, "state": "live",
+       "part": "shard 0"},
+      {"role": "attention", "seat": "attention/2", "incarnation": 2, "state": "live",
+       "part": "parity"}],
+    "pools": [{"name": "main", "members": 1, "partition": "heads",
+               "slots": {"free": 70, "used": 30, "parity": 20}}]})");
+  const auto tree = status_tree(status);
+  CHECK(tree.find(R"(pool attention/main by heads, 30 slots used, 70 free, 20 with parity
+      ├─ attention/0  live     incarnation 1, 0 restarts, spare
+      ├─ attention/1  live     incarnation 1, 0 restarts, shard 0
+      └─ attention/2  live     incarnation 2, 1 restart, parity
+)") != std::string::npos);
+}
+
 TEST_CASE("A server that says little has a small tree") {
   CHECK(status_tree(parse_json("{}")) == R"(node
 ├─ gateway  0 requests

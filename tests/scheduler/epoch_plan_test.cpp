@@ -92,10 +92,15 @@ TEST_CASE("L-M26 the parity has a seat of its own, and an epoch may do without i
   CHECK(first->parity);
   const std::vector<seat> four{{attention, 0}, {attention, 1}, {attention, 2}, {attention, 3}};
   CHECK(first->shards == four);
+  CHECK(part_of(*first, {attention, 3}) == "parity");
+  CHECK(part_of(*first, {attention, 2}) == "shard 2");
+  CHECK(part_of(*first, {attention, 4}) == "spare");
+  CHECK(part_of(*first, {model, 1}) == "replica 1");
   const auto without_it = plan_epoch(guarded, without(all, {{attention, 3}}), four, false);
   REQUIRE(without_it);
   CHECK_FALSE(without_it->parity);
   CHECK(without_it->shards == shards);
+  CHECK(part_of(*without_it, {attention, 2}) == "shard 2"); // the last, but not the parity
   CHECK(could_grow(guarded, *without_it, all));
   CHECK_FALSE(could_grow(guarded, *without_it, without(all, {{attention, 3}})));
   // A lost shard does not take the seat with the parity, which is what it comes back from.
@@ -106,6 +111,7 @@ TEST_CASE("L-M26 the parity has a seat of its own, and an epoch may do without i
   CHECK(spare->shards
         == std::vector<seat>{{attention, 0}, {attention, 4}, {attention, 2}, {attention, 3}});
   CHECK(spare->parity);
+  CHECK(part_of(*spare, {attention, 4}) == "shard 1"); // named by the part, not by the seat
 }
 
 TEST_CASE("A role is lacking when a part of it has neither a member nor a spare") {
