@@ -6,6 +6,7 @@
 
 #include "actors/error.hpp"
 #include "actors/messages.hpp"
+#include "actors/parity_messages.hpp"
 #include "actors/worker_messages.hpp"
 
 namespace lamella::actors {
@@ -42,7 +43,8 @@ using gpu_executor_actor =
 using attention_shard_actor =
     caf::typed_actor<caf::reacts_to<iteration_launch>, caf::replies_to<kv_trim>::with<bool>,
                      caf::replies_to<kv_pull>::with<kv_moved>, caf::reacts_to<kv_pull_cancel>,
-                     caf::replies_to<kv_offer>::with<kv_moved>>;
+                     caf::replies_to<kv_offer>::with<kv_moved>,
+                     caf::replies_to<kv_check>::with<kv_checked>>;
 
 /// KV SOURCE: the KV of a prefill worker, for shards to pull.
 using kv_source_actor =
@@ -54,15 +56,19 @@ struct kv_adopt {
   uint64_t epoch = 0;
   std::vector<attention_shard_actor> shards;
   std::vector<uint32_t> empty; ///< members without the KV of the epoch before
+  bool rebuilt = false; ///< a shard has its KV of the others: where no parity was, it has none
+  bool parity_is_new = false; ///< what is in use has no parity
 };
-LAMELLA_INSPECT(kv_adopt, x.epoch, x.shards, x.empty)
+LAMELLA_INSPECT(kv_adopt, x.epoch, x.shards, x.empty, x.rebuilt, x.parity_is_new)
 
 /// KV ALLOCATOR: the slot tables of one pool. Not linked to a shard; outlives pipelines.
 using kv_allocator_actor =
     caf::typed_actor<caf::replies_to<kv_reserve>::with<kv_grant>, caf::reacts_to<kv_release>,
                      caf::reacts_to<kv_adopt>, caf::replies_to<status_atom>::with<kv_usage>,
                      caf::replies_to<kv_inventory_ask>::with<kv_inventory>,
-                     caf::reacts_to<wake_atom>, caf::reacts_to<wake_atom, uint64_t>>;
+                     caf::replies_to<kv_sweep>::with<kv_swept>,
+                     caf::replies_to<kv_protection>::with<bool>, caf::reacts_to<wake_atom>,
+                     caf::reacts_to<wake_atom, uint64_t>>;
 
 /// MODEL REPLICA: weights and slice programs.
 using model_replica_actor =

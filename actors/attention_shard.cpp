@@ -1,6 +1,7 @@
 #include "actors/attention_shard.hpp"
 
 #include "actors/iteration.hpp"
+#include "actors/shard_check.hpp"
 #include "actors/shard_pull.hpp"
 #include "gpu/parity_runner.hpp"
 #include "net/failpoint.hpp"
@@ -116,6 +117,14 @@ attention_shard_state::stream_state& stream_of(shard_ptr self, stream_id id, uin
   return stream;
 }
 
+std::function<bool()> gaps_of(shard_ptr self) {
+  const auto watch = self->state.watch;
+  if (!watch) return {};
+  return [watch, pacer = std::make_shared<scheduler::pull_pacer>(scheduler::pull_window)] {
+    return pacer->may_step(watch->waits(), watch->receives());
+  };
+}
+
 attention_shard_actor::behavior_type
 attention_shard(attention_shard_actor::stateful_pointer<attention_shard_state> self,
                 shard_config config, gpu_executor_actor executor) {
@@ -132,6 +141,7 @@ attention_shard(attention_shard_actor::stateful_pointer<attention_shard_state> s
       [self](const kv_pull& x) { return pull(self, x); },
       [self](const kv_pull_cancel& x) { self->send(self->state.executor, abort_atom_v, x.stream); },
       [self](const kv_offer& x) { return lend(self, x); },
+      [self](const kv_check& x) { return check(self, x); },
   };
 }
 

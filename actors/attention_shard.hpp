@@ -45,7 +45,8 @@ struct attention_shard_state {
     std::shared_ptr<scheduler::pull_pacer> pacer; ///< of the pulls of a prefill worker's stream
   };
   std::map<stream_id, stream_state> streams;
-  std::shared_ptr<gpu::qkv_watch> watch; ///< null where the host does not run the streams
+  std::map<uint32_t, net::link_end> lends; ///< by the member that KV is lent to
+  std::shared_ptr<gpu::qkv_watch> watch;   ///< null where the host does not run the streams
   const char* name = "attention_shard";
 };
 
@@ -53,6 +54,9 @@ using shard_ptr = attention_shard_actor::stateful_pointer<attention_shard_state>
 
 /// What is kept of a stream, connected for that epoch.
 attention_shard_state::stream_state& stream_of(shard_ptr self, stream_id id, uint64_t epoch);
+
+/// Whether a step of background work may run now: in the gaps of attention (L-M28). Empty: always.
+std::function<bool()> gaps_of(shard_ptr self);
 
 attention_shard_actor::behavior_type
 attention_shard(attention_shard_actor::stateful_pointer<attention_shard_state> self,

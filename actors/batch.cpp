@@ -106,7 +106,12 @@ void grow(batch_ptr self, seat& s) {
   s.growing = true;
   const auto sequence = s.member.sequence;
   self->request(self->state.config.target.allocator, std::chrono::seconds{30},
-                kv_reserve{{{sequence, self->state.config.window_slots, {}, 0}},
+                kv_reserve{{{sequence,
+                             self->state.config.window_slots,
+                             {},
+                             0,
+                             kv_wish::more,
+                             s.member.position}},
                            0,
                            false,
                            self->state.config.target.epoch})

@@ -51,7 +51,13 @@ kv_reserve needs_of(const global_scheduler_config& config,
   for (uint32_t k = 0; k < entry.choices; ++k) {
     const auto holder = nth(entry.first, k);
     if (k == 0)
-      result.needs.push_back({holder, entry.prompt_tokens + config.window_slots, {}, 0, wish});
+      // The newest token has no K and V yet.
+      result.needs.push_back({holder,
+                              entry.prompt_tokens + config.window_slots,
+                              {},
+                              0,
+                              wish,
+                              entry.has_kv ? entry.prompt_tokens - 1 : 0});
     else
       result.needs.push_back({holder, config.window_slots, entry.first, entry.prompt_tokens, wish});
   }

@@ -1,5 +1,6 @@
 #include "actors/kv_allocator.hpp"
 
+#include "actors/kv_sweep.hpp"
 #include "net/failpoint.hpp"
 
 #include <algorithm>
@@ -17,11 +18,6 @@ constexpr std::chrono::seconds trim_after{1};
 /// So few slots are not worth it: the canary of an idle service uses one every few seconds, and the
 /// system would clear a huge page per layer for it each time.
 constexpr uint32_t worth_trimming = 64;
-
-/// Slots in use whose parity the pool has.
-uint32_t with_parity(const kv_allocator_state& st) {
-  return st.has_parity ? st.pools.front().used() : 0;
-}
 
 void publish(allocator_ptr self) {
   const auto& st = self->state;
@@ -56,7 +52,9 @@ uint32_t place(const kv_allocator_state& st, const kv_need& need) {
 
 void release(kv_allocator_state& st, sequence_id holder) {
   auto node = st.holders.extract(holder);
-  if (node) st.pools[node.mapped().member].give_back(node.mapped().runs);
+  if (!node) return;
+  st.pools[node.mapped().member].give_back(node.mapped().runs);
+  forget_free(st, node.mapped().runs);
 }
 
 /// Grants one need or changes nothing, but that a beginning always gives back what was there.
@@ -82,12 +80,16 @@ std::optional<kv_holding> grant(kv_allocator_state& st, const kv_need& need, uin
   auto& held = st.holders[need.holder];
   held.member = member;
   held.epoch = st.epoch;
+  if (result.kept || need.wish == kv_wish::more) held.filled = need.filled;
   std::optional<uint32_t> after;
   if (!held.runs.empty()) after = held.runs.back().first + held.runs.back().length;
   const auto taken = pool.take(slots, after);
   result.runs.insert(result.runs.end(), taken->begin(), taken->end());
   scheduler::append(held.runs, result.runs);
-  if (result.kept) result.runs = held.runs;
+  if (result.kept) {
+    forget_behind(st, held);
+    result.runs = held.runs;
+  }
   return result;
 }
 
@@ -140,6 +142,15 @@ template <class Predicate> void drop(allocator_ptr self, Predicate lost) {
   if (!gone.empty()) give_back(self, gone);
 }
 
+/// What has no parity was lost with the shard that was made of it.
+bool lost_with_it(const kv_allocator_state& st, const kv_adopt& x,
+                  const kv_allocator_state::holding& held) {
+  if (x.rebuilt && st.bare.meets(held.runs)) return true;
+  return st.config.whole_requests
+             ? std::find(x.empty.begin(), x.empty.end(), held.member) != x.empty.end()
+             : !x.empty.empty();
+}
+
 /// Whoever asked in the epoch before is gone; the holders themselves ask again.
 void adopt(allocator_ptr self, const kv_adopt& x) {
   auto& st = self->state;
@@ -151,13 +162,31 @@ void adopt(allocator_ptr self, const kv_adopt& x) {
   st.trimming = 0;
   for (auto& late : std::exchange(st.waiting_for_trim, {}))
     late.promise.deliver(caf::make_error(ec::aborted));
-  drop(self, [&](const kv_allocator_state::holding& held) {
-    return st.config.whole_requests
-               ? std::find(x.empty.begin(), x.empty.end(), held.member) != x.empty.end()
-               : !x.empty.empty();
-  });
+  if (const auto pin = std::exchange(st.pinned_by, std::nullopt)) release(st, *pin);
+  drop(self, [&](const auto& held) { return lost_with_it(st, x, held); });
+  if (x.parity_is_new) st.bare.insert(st.pools.front().used_runs());
   if (!st.holders.empty()) self->delayed_send(self, st.config.patience, wake_atom_v, st.epoch);
   publish(self);
+}
+
+/// What can be copied together from the others when a shard is lost.
+kv_inventory inventory(const kv_allocator_state& st) {
+  return {st.bare.part(st.pools.front().used_runs(), false)};
+}
+
+caf::result<kv_swept> on_sweep(allocator_ptr self, const kv_sweep& x) {
+  auto& st = self->state;
+  if (x.epoch != st.epoch) return caf::make_error(ec::aborted);
+  if (st.holders.contains(x.pin)) give_back(self, {x.pin});
+  return sweep(st, x);
+}
+
+caf::result<bool> on_protection(allocator_ptr self, const kv_protection& x) {
+  auto& st = self->state;
+  if (x.epoch != st.epoch) return caf::make_error(ec::aborted);
+  x.have ? st.bare.erase(x.runs) : st.bare.insert(x.runs);
+  publish(self);
+  return true;
 }
 
 /// A second has passed since some moment at which the pool was empty.
@@ -190,6 +219,7 @@ kv_allocator(kv_allocator_actor::stateful_pointer<kv_allocator_state> self,
   auto& st = self->state;
   st.config = std::move(config);
   for (size_t i = 0; i < st.config.tables.size(); ++i) st.pools.emplace_back(st.config.slots);
+  st.bare = scheduler::slot_set{st.config.slots};
   publish(self);
   return {
       [self](const kv_reserve& x) -> caf::result<kv_grant> {
@@ -217,9 +247,9 @@ kv_allocator(kv_allocator_actor::stateful_pointer<kv_allocator_state> self,
         usage.parity = with_parity(self->state);
         return usage;
       },
-      [self](const kv_inventory_ask&) -> caf::result<kv_inventory> {
-        return kv_inventory{self->state.pools.front().used_runs()};
-      },
+      [self](const kv_inventory_ask&) { return inventory(self->state); },
+      [self](const kv_sweep& x) { return on_sweep(self, x); },
+      [self](const kv_protection& x) { return on_protection(self, x); },
       [self](wake_atom) { trim(self); },
       [self](wake_atom, uint64_t epoch) {
         if (self->state.epoch == epoch)

@@ -4,9 +4,11 @@
 #include "actors/actors.hpp"
 #include "net/metrics.hpp"
 #include "scheduler/slot_pool.hpp"
+#include "scheduler/slot_set.hpp"
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace lamella::actors {
@@ -28,7 +30,8 @@ struct kv_allocator_state {
   struct holding {
     uint32_t member = 0;
     std::vector<slot_run> runs;
-    uint64_t epoch = 0; ///< in which its holder last said something
+    uint64_t epoch = 0;  ///< in which its holder last said something
+    uint32_t filled = 0; ///< positions that are there for good, as it said then
   };
   kv_allocator_config config;
   uint64_t epoch = 0;
@@ -36,6 +39,8 @@ struct kv_allocator_state {
   bool has_parity = false;                   ///< one of them holds the parity of the others
   std::vector<scheduler::slot_pool> pools;   ///< by table
   std::map<sequence_id, holding> holders;
+  scheduler::slot_set bare; ///< in use, but without the parity that the pool should have
+  std::optional<sequence_id> pinned_by; ///< who looks after the parity, while it has slots
   std::vector<kv_waiter_actor> waiters; ///< to be told when slots come back
   bool trimmed = true;                  ///< no slot was used since memory was given back
   uint64_t trim_ticket = 0;             ///< of the newest delayed trim

@@ -133,6 +133,7 @@ struct kv_need {
   sequence_id share_from{};
   uint32_t share_tokens = 0;
   kv_wish wish = kv_wish::more;
+  uint32_t filled = 0; ///< more, go_on: its positions with K and V that are there for good
 };
 
 /// All of the needs or none; refused as well when fewer than `keep_free` slots would be left, and
@@ -176,7 +177,7 @@ struct kv_usage {
   uint32_t parity = 0; ///< of those in use, how many the epoch has the parity of
 };
 
-/// Asks an allocator which slots of its first table are in use, by whomever.
+/// Asks an allocator which slots of its first table are in use, by whomever, and have their parity.
 struct kv_inventory_ask {};
 
 struct kv_inventory {
@@ -323,8 +324,7 @@ struct worker_info {
 struct pool_info {
   std::string name, partition;
   uint32_t members = 0;
-  uint64_t slots = 0, used = 0;
-  uint64_t parity = 0; ///< of those in use, how many have their parity in the pool
+  uint64_t slots = 0, used = 0, parity = 0; ///< parity: of those in use, how many have one
 };
 
 struct system_status {
@@ -351,7 +351,7 @@ LAMELLA_INSPECT(iteration_launch, x.stream, x.epoch, x.iteration, x.attempt, x.p
 LAMELLA_INSPECT(sampled_of, x.stream, x.iteration, x.attempt)
 LAMELLA_INSPECT(sampled, x.stream, x.iteration, x.tokens)
 LAMELLA_INSPECT(iteration_failed, x.stream, x.iteration, x.attempt, x.silent, x.reason)
-LAMELLA_INSPECT(kv_need, x.holder, x.slots, x.share_from, x.share_tokens, x.wish)
+LAMELLA_INSPECT(kv_need, x.holder, x.slots, x.share_from, x.share_tokens, x.wish, x.filled)
 LAMELLA_INSPECT(kv_reserve, x.needs, x.keep_free, x.tell, x.epoch)
 LAMELLA_INSPECT(kv_holding, x.holder, x.member, x.runs, x.kept)
 LAMELLA_INSPECT(kv_grant, x.holdings)

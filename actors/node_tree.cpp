@@ -107,7 +107,10 @@ void node::impl::build() {
               [self, ready](const caf::error& e) { ready(self->system().render(e)); });
     };
   tree.start = [this](caf::event_based_actor* self, uint64_t generation) {
-    if (parts->parity) parts->workers->empty = parts->parity->lost();
+    if (parts->parity) {
+      parts->began = parts->parity->begin();
+      parts->workers->empty = parts->began.lost;
+    }
     parts->base.restarts = generation - 1;
     auto built = build_pipeline(self, *parts, generation);
     parts->base.lost_role.clear(); // only of the epoch that follows the loss

@@ -7,6 +7,7 @@
 #include "actors/gpu_executor.hpp"
 #include "actors/kv_allocator.hpp"
 #include "actors/model_replica.hpp"
+#include "actors/parity_keeper.hpp"
 #include "actors/prefill_seat.hpp"
 #include "actors/prefill_worker.hpp"
 #include "actors/shard_pull.hpp"
@@ -31,6 +32,9 @@ constexpr auto canary_sequence = scheduler::sequence_of(request_id{(uint64_t{1} 
 gpu::half_type type_of(config::number_type x) {
   return x == config::number_type::f32 ? gpu::half_type::f32 : gpu::half_type::f16;
 }
+
+/// Holds the slots whose parity is looked after.
+constexpr auto parity_pin = scheduler::sequence_of(request_id{(uint64_t{1} << 47) - 2}, 0);
 
 /// Q, or K and V, of one row and all heads, whichever is larger.
 uint64_t qkv_row_bytes(const config::settings& options, const model::model_spec& spec) {
@@ -68,6 +72,7 @@ public:
       if (options_.pools.prefill_owns_kv()) make_prefill_seats();
     }
     make_allocator();
+    make_parity_keeper();
     make_scheduler();
     make_batches();
     make_prefill_workers();
@@ -191,7 +196,23 @@ private:
     auto& kept = *parts_.kept;
     if (!*kept.lives) spawn_allocator(kept);
     allocator_ = kept.handle;
-    parent_->send(allocator_, kv_adopt{epoch_, shards_, empty_});
+    parent_->send(allocator_, kv_adopt{epoch_, shards_, empty_, parts_.began.rebuilt,
+                                       parts_.began.parity_is_new});
+  }
+
+  /// Where this epoch has a member for the parity.
+  void make_parity_keeper() {
+    if (shards_.size() <= shards_count_) return;
+    parity_keeper_config c;
+    c.epoch = epoch_;
+    c.members = shards_;
+    c.allocator = allocator_;
+    c.pin = parity_pin;
+    c.slot_bytes = slot_bytes(options_, spec_);
+    c.scrub_bytes_per_second = options_.recovery.scrub_bytes;
+    c.rebuild_percent = options_.recovery.parity_percent;
+    c.numbers = parts_.numbers;
+    keep(parent_->spawn(parity_keeper, std::move(c)));
   }
 
   void spawn_allocator(kept_allocator& kept) {

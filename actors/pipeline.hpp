@@ -39,6 +39,7 @@ struct pipeline_parts {
   std::shared_ptr<kept_allocator> kept = std::make_shared<kept_allocator>();
   std::optional<epoch_members> workers; ///< of the epoch to build; nothing: all in this process
   std::optional<scheduler::parity_ledger> parity; ///< where a pool has parity
+  scheduler::parity_begin began;                  ///< of that, for the epoch to build
   service base;                                   ///< all but the handles and the epoch
   std::shared_ptr<suspect_board> blame = std::make_shared<suspect_board>();
   std::shared_ptr<health_board> health;
@@ -67,10 +68,10 @@ uint64_t member_frame_bytes(const config::settings& options, const model::model_
 /// replicas.
 scheduler::epoch_shape shape_of(const config::settings& options);
 
-/// Spawns executors, shards, allocator, replicas, scheduler, prefill workers, batches and canary,
-/// wired to each other; replicas and shards of worker processes are taken as they are, and so is
-/// the allocator where there is one. Shards of this process start with an empty cache. Throws
-/// std::bad_alloc when that does not fit.
+/// Spawns executors, shards, allocator, parity keeper, replicas, scheduler, prefill workers,
+/// batches and canary, wired to each other; replicas and shards of worker processes are taken as
+/// they are, and so is the allocator where there is one. Shards of this process start with an empty
+/// cache. Throws std::bad_alloc when that does not fit.
 pipeline build_pipeline(caf::event_based_actor* parent, const pipeline_parts& parts,
                         uint64_t epoch);
 

@@ -63,13 +63,15 @@ caf::result<kv_moved> lend(shard_ptr self, const kv_offer& x) try {
   auto& st = self->state;
   if (!st.config.member_links || x.shard == st.config.seat)
     return caf::make_error(caf::sec::invalid_argument, "an offer to nobody");
-  const auto link =
-      st.config.member_links({x.epoch, static_cast<uint32_t>(x.stream), st.config.seat, x.shard});
+  auto& link = st.lends[x.shard];
+  if (!link.to)
+    link =
+        st.config.member_links({x.epoch, static_cast<uint32_t>(x.stream), st.config.seat, x.shard});
   const auto row = st.config.cache->layer(0);
   auto work = std::make_shared<gpu::offer_runner>(
       st.config.cache, st.config.device->ops(),
       transfer_of(x.epoch, x.number, x.runs, 0, row.kv_heads, row.row_bytes()), link.from, link.to,
-      gpu::offer_terms{nullptr, x.shard, x.iteration});
+      gpu::offer_terms{nullptr, x.shard, x.iteration, gaps_of(self)});
   auto promise = self->make_response_promise<kv_moved>();
   self->request(st.executor, lend_deadline + answer_patience,
                 stream_id{scheduler::offer_streams + x.shard}, work_ptr{work}, lend_deadline)

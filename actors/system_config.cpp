@@ -26,6 +26,11 @@ system_config::system_config(size_t threads) {
   add_message_type<kv_inventory_ask>("lamella::kv_inventory_ask");
   add_message_type<kv_inventory>("lamella::kv_inventory");
   add_message_type<kv_usage>("lamella::kv_usage");
+  add_message_type<kv_sweep>("lamella::kv_sweep");
+  add_message_type<kv_swept>("lamella::kv_swept");
+  add_message_type<kv_protection>("lamella::kv_protection");
+  add_message_type<kv_check>("lamella::kv_check");
+  add_message_type<kv_checked>("lamella::kv_checked");
   add_message_type<kv_pull>("lamella::kv_pull");
   add_message_type<kv_offer>("lamella::kv_offer");
   add_message_type<kv_moved>("lamella::kv_moved");

@@ -334,6 +334,17 @@ void add_operations(table& t) {
       "recovery.rebuild_percent", reload::restart, 1, 99,
       "Share of a prefill iteration for KV that is computed again while new prompts wait.",
       [](settings & s) -> auto& { return s.recovery.rebuild_percent; });
+  t.integer(
+      "recovery.parity_percent", reload::restart, 1, 100,
+      "Share of the time in which the parity that a lost worker had is made again, in the gaps of "
+      "decoding.",
+      [](settings & s) -> auto& { return s.recovery.parity_percent; });
+  t.bytes(
+      "recovery.scrub_bytes", reload::restart, 0, tib,
+      "KV that each member of a pool with parity reads in a second, in the gaps of decoding, to "
+      "see "
+      "whether the parity is right; 0 checks nothing.",
+      [](settings & s) -> auto& { return s.recovery.scrub_bytes; });
   t.plain(
       "chaos.enabled", option_kind::boolean, reload::restart,
       "Allows `lamella chaos` to injure workers of this server.",

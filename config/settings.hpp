@@ -207,7 +207,9 @@ struct recovery_settings {
   milliseconds max_pause{
       2'000};                   ///< `max_pause_seconds`; beyond it an alarm, never an ended request
   uint32_t decode_percent = 20; ///< of the time, beside a rebuild on the same processors
-  uint32_t rebuild_percent = 70; ///< of a prefill iteration, beside new prompts
+  uint32_t rebuild_percent = 70;   ///< of a prefill iteration, beside new prompts
+  uint32_t parity_percent = 50;    ///< of the time, for the parity that a new member lacks
+  uint64_t scrub_bytes = 16 << 20; ///< of KV in a second, read at each member; 0: no checks
 };
 
 struct chaos_settings {

@@ -63,6 +63,7 @@ offer_runner::offer_runner(std::shared_ptr<const kv_cache> cache, const operator
 
 work::progress offer_runner::advance(kernel_context context) {
   if (pieces() == 0) return progress::done;
+  if (terms_.may_step && !terms_.may_step()) return progress::blocked;
   const auto layer = layer_of_next();
   if (terms_.iteration != 0 && next_begins_layer()
       && !terms_.hand_over->is_written(terms_.iteration, layer))

@@ -93,7 +93,8 @@ private:
 struct offer_terms {
   std::shared_ptr<kv_hand_over> hand_over{}; ///< null: nothing waits for the reading
   uint32_t shard = 0;
-  uint64_t iteration = 0; ///< that writes the rows; 0: they are there
+  uint64_t iteration = 0;           ///< that writes the rows; 0: they are there
+  std::function<bool()> may_step{}; ///< whether a step may run now; empty: always
 };
 
 /// THE PREFILL WORKER'S SIDE: sends a piece for every grant, once its layer is there (S-M14), and

@@ -180,6 +180,15 @@ void metrics::request_lost(std::string_view role) {
 
 void metrics::request_poisoned() { impl_->poisoned.Increment(); }
 
+void metrics::parity_checked(uint64_t slots, uint64_t wrong) {
+  impl_->parity_checked.Increment(static_cast<double>(slots));
+  impl_->parity_mismatches.Increment(static_cast<double>(wrong));
+}
+
+void metrics::parity_rebuilt(uint64_t slots) {
+  impl_->parity_rebuilt.Increment(static_cast<double>(slots));
+}
+
 void metrics::kv_rebuilt(uint64_t tokens) {
   impl_->kv_rebuilt_tokens.Increment(static_cast<double>(tokens));
 }

@@ -108,6 +108,10 @@ public:
   void request_recovered(std::string_view method);
   /// Tokens of a sequence whose lost K and V were computed again.
   void kv_rebuilt(uint64_t tokens);
+  /// Slots whose parity was compared with the shards' rows, and how many of them differed.
+  void parity_checked(uint64_t slots, uint64_t wrong);
+  /// Slots that got a parity of the shards' rows, because there was none or a wrong one.
+  void parity_rebuilt(uint64_t slots);
   void request_poisoned();
   void recovery_pause(std::string_view role, std::string_view method, double seconds);
   void link_bytes(std::string_view peer_role, std::string_view transport, uint64_t bytes);

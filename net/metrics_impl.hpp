@@ -145,6 +145,16 @@ struct metrics::impl {
       counters("lamella_kv_rebuilt_tokens_total",
                "Tokens whose lost K and V were computed again by the model.")
           .Add(Labels{});
+  Counter& parity_checked = counters("lamella_parity_checked_slots_total",
+                                     "KV slots whose parity was compared with the shards' rows.")
+                                .Add(Labels{});
+  Counter& parity_mismatches =
+      counters("lamella_parity_mismatches_total",
+               "KV slots whose parity was wrong: some worker's memory has changed; must stay 0.")
+          .Add(Labels{});
+  Counter& parity_rebuilt = counters("lamella_parity_rebuilt_slots_total",
+                                     "KV slots that got a new parity, made of the shards' rows.")
+                                .Add(Labels{});
   Counter& kv_pulled_bytes =
       counters("lamella_kv_pulled_bytes_total",
                "Bytes of K and V that shards have pulled from prefill workers.")

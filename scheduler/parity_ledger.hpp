@@ -5,19 +5,28 @@
 #include <cstdint>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 namespace lamella::scheduler {
 
+/// With what an epoch begins to serve.
+struct parity_begin {
+  std::vector<uint32_t> lost; ///< shards whose KV is lost for good
+  bool rebuilt = false;       ///< a shard's KV was made of the others'
+  bool parity_is_new = false; ///< it has the parity of nothing that was written before
+};
+
 /// Members are numbered; the one behind the `shards` others holds their parity. Any single member
 /// is the XOR of all others. Goes from epoch to epoch: open() when its members are known, rebuilt()
-/// when that was done, lost() when it begins to serve, if it comes that far.
+/// when that was done, begin() when it begins to serve, if it comes that far. A lost parity holds
+/// nobody up: it is made again while the epoch serves.
 class parity_ledger {
 public:
   explicit parity_ledger(uint32_t shards) : shards_{shards} {}
 
   /// `empty` have lost their KV, and `with_parity` says whether the parity has a member. Returns
-  /// the one that can be rebuilt from the others.
+  /// the shard that can be rebuilt from the others, and must be before it serves.
   std::optional<uint32_t> open(uint64_t epoch, const std::vector<uint32_t>& empty,
                                bool with_parity) {
     epoch_ = epoch;
@@ -25,25 +34,28 @@ public:
     missing_.insert(empty.begin(), empty.end());
     // What is written in this epoch has no parity, whoever comes back with an older one.
     if (!with_parity) missing_.insert(shards_);
-    return with_parity && missing_.size() == 1 ? std::optional{*missing_.begin()} : std::nullopt;
+    if (!with_parity || missing_.size() != 1 || missing_.contains(shards_)) return std::nullopt;
+    return *missing_.begin();
   }
 
   /// The member that open() named has what the others have. Of an older epoch it means nothing:
   /// somebody else may have its number now.
   void rebuilt(uint64_t epoch) {
-    if (epoch == epoch_) missing_.clear();
+    if (epoch != epoch_) return;
+    missing_.clear();
+    rebuilt_ = true;
   }
 
-  /// The shards whose KV is lost for good. When there are any, nothing of the pool's KV is used
-  /// again, so that from here on nobody lacks anything.
-  std::vector<uint32_t> lost() {
-    std::vector<uint32_t> result;
+  /// The epoch serves. When KV is lost, nothing of the pool's is used again, so that from here on
+  /// nobody lacks anything; nor does a new parity: whoever has the slot tables knows what it lacks.
+  parity_begin begin() {
+    parity_begin result;
     for (auto member : missing_)
-      if (member < shards_) result.push_back(member);
-    if (!result.empty()) {
-      missing_.clear();
-      if (!with_parity_) missing_.insert(shards_);
-    }
+      if (member < shards_) result.lost.push_back(member);
+    result.rebuilt = std::exchange(rebuilt_, false);
+    result.parity_is_new = with_parity_ && result.lost.empty() && missing_.contains(shards_);
+    if (!result.lost.empty() || with_parity_) missing_.clear();
+    if (!with_parity_) missing_.insert(shards_);
     return result;
   }
 
@@ -51,6 +63,7 @@ private:
   uint32_t shards_;
   uint64_t epoch_ = 0;
   bool with_parity_ = false;
+  bool rebuilt_ = false; ///< since the last that served
   std::set<uint32_t> missing_;
 };
 

@@ -24,6 +24,9 @@ constexpr uint32_t offer_streams = 1u << 17;
 /// its number.
 constexpr uint32_t member_streams = 3u << 16;
 
+/// The stream of a member's device that reads slots for a check of the parity.
+constexpr uint32_t check_stream = 1u << 18;
+
 /// A request's k-th sequence. At most 2^16 sequences per request.
 constexpr sequence_id sequence_of(request_id request, uint32_t k) {
   return sequence_id{static_cast<uint64_t>(request) << 16 | k};

@@ -219,6 +219,8 @@ TEST_CASE("V-M12 slots are given back before the preempted one hears of it and a
         },
         [](const kv_adopt&) {},
         [](const kv_inventory_ask&) { return kv_inventory{}; },
+        [](const kv_sweep&) { return kv_swept{}; },
+        [](const kv_protection&) -> caf::result<bool> { return true; },
         [](status_atom) -> caf::result<kv_usage> { return kv_usage{}; },
         [](wake_atom) {},
         [](wake_atom, uint64_t) {},

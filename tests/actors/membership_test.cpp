@@ -109,9 +109,12 @@ struct world : stage {
                 if (attends)
                   answer.shard = self->spawn([](attention_shard_actor::pointer) {
                     return attention_shard_actor::behavior_type{
-                        [](const iteration_launch&) {}, [](kv_trim) { return true; },
-                        [](const kv_pull&) { return kv_moved{}; }, [](kv_pull_cancel) {},
-                        [](const kv_offer&) { return kv_moved{}; }};
+                        [](const iteration_launch&) {},
+                        [](kv_trim) { return true; },
+                        [](const kv_pull&) { return kv_moved{}; },
+                        [](kv_pull_cancel) {},
+                        [](const kv_offer&) { return kv_moved{}; },
+                        [](const kv_check&) { return kv_checked{}; }};
                   });
                 else
                   answer.replica = self->spawn([](model_replica_actor::pointer) {

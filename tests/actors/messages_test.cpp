@@ -87,7 +87,7 @@ TEST_CASE_FIXTURE(world, "Every message is the same after a trip through the ser
   check(sampled_of{stream_id{2}, 7, 1});
   check(sampled{stream_id{2}, 7, {some_token()}});
   check(iteration_failed{stream_id{2}, 7, 1, true, "no frame came"});
-  check(kv_reserve{{{seq(3, 1), 16, seq(3), 40, kv_wish::go_on}}, 5, true, 7});
+  check(kv_reserve{{{seq(3, 1), 16, seq(3), 40, kv_wish::go_on, 39}}, 5, true, 7});
   check(kv_grant{{{seq(3), 1, {{5, 6}}}}});
   check(kv_release{{seq(3), seq(4)}, 7});
   check(kv_freed{12});
@@ -112,6 +112,11 @@ TEST_CASE_FIXTURE(world, "Every message is the same after a trip through the ser
   check(p);
   check(kv_rebuilding{stream_id{65536}, true});
   check(prefilled{{some_token()}});
+  check(kv_sweep{7, seq(9), seq(3, 1), 40, 16, true});
+  check(kv_swept{{{5, 6}}, seq(3, 1), 46, 12});
+  check(kv_protection{7, {{5, 6}}, true});
+  check(kv_check{{{5, 6}}});
+  check(kv_checked{{1, 2, 3}});
   check(kv_pull{stream_id{65536}, 3, 9, {{5, 6}}, true});
   check(kv_offer{stream_id{65536}, 3, 9, 1, {{5, 6}}, 12});
   check(kv_moved{9, uint64_t{1} << 63, 4096});
@@ -185,10 +190,12 @@ TEST_CASE_FIXTURE(world, "So are the messages between processes, handles of acto
   check(worker_leave{"go"});
   check(worker_injury{"pause", 300});
   const auto shard = spawn([](attention_shard_actor::pointer) {
-    return attention_shard_actor::behavior_type{
-        [](const iteration_launch&) {}, [](kv_trim) { return true; },
-        [](const kv_pull&) { return kv_moved{}; }, [](kv_pull_cancel) {},
-        [](const kv_offer&) { return kv_moved{}; }};
+    return attention_shard_actor::behavior_type{[](const iteration_launch&) {},
+                                                [](kv_trim) { return true; },
+                                                [](const kv_pull&) { return kv_moved{}; },
+                                                [](kv_pull_cancel) {},
+                                                [](const kv_offer&) { return kv_moved{}; },
+                                                [](const kv_check&) { return kv_checked{}; }};
   });
   const auto source = spawn([](kv_source_actor::pointer) {
     return kv_source_actor::behavior_type{[](const kv_offer&) { return kv_moved{}; },

@@ -1,6 +1,7 @@
 /// Actors of our interfaces that do what the test says, and write down what they were told.
 #pragma once
 
+#include "scheduler/slot_pool.hpp"
 #include "tests/actors/stage.hpp"
 
 #include <deque>
@@ -120,6 +121,9 @@ inline auto stand_in_shard(std::shared_ptr<shard_book> book) {
         [](const kv_offer& x) {
           return kv_moved{x.number, 0, 0};
         },
+        [](const kv_check& x) {
+          return kv_checked{std::vector<uint32_t>(scheduler::length_of(x.runs))};
+        },
     };
   };
 }
@@ -167,6 +171,8 @@ inline auto stand_in_allocator(std::shared_ptr<allocator_book> book) {
         },
         [](const kv_adopt&) {},
         [](const kv_inventory_ask&) { return kv_inventory{}; },
+        [](const kv_sweep&) { return kv_swept{}; },
+        [](const kv_protection&) -> caf::result<bool> { return true; },
         [](status_atom) -> caf::result<kv_usage> { return kv_usage{}; },
         [](wake_atom) {},
         [](wake_atom, uint64_t) {},

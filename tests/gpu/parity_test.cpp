@@ -1,4 +1,5 @@
 // The parity of an attention pool: what is sent for it, what is stored, and what comes back of it.
+#include "gpu/kv_checksums.hpp"
 #include "gpu/parity_frames.hpp"
 #include "tests/gpu/kernel_support.hpp"
 #include "tests/gpu/pull_runs.hpp"
@@ -158,4 +159,54 @@ TEST_CASE("L-M26 a lost member of a pool is what the others lend it") {
         wrong += row_of(*spare, layer, slot) == row_of(p.cache(lost), layer, slot) ? 0 : 1;
     CHECK(wrong == 0);
   }
+}
+
+TEST_CASE("A6 checksums of a slot add up where the parity is right, and only there") {
+  models files;
+  const auto model = files.load();
+  pipeline_options options;
+  options.shards = 3;
+  options.slots = 96;
+  options.parity_frame_bytes = 1 << 16;
+  pipeline p{model, options};
+  run_chunked(p, random_tokens(50, 6), 16, scattered(3, 60, 7));
+  const auto& spec = model.program->spec;
+  gpu::host_engine engine{2, gpu::reference_operators()};
+  const auto device = engine.make_device("member");
+  const auto sums = [&](const gpu::kv_cache& cache) {
+    const auto stream = device->make_stream("check");
+    const std::shared_ptr<const gpu::kv_cache> borrowed{std::shared_ptr<void>{}, &cache};
+    const auto work = std::make_shared<gpu::checksum_runner>(
+        borrowed, std::vector<gpu::slot_run>{{5, 80}, {0, 2}}, nullptr);
+    REQUIRE(gpu::test::start(*stream, work).get() == gpu::work_status::done);
+    return work->sums();
+  };
+  const auto bytes = p.cache(0).layer(0).row_bytes() * spec.layers;
+  const auto wrong = [&](uint32_t members) {
+    std::vector<uint32_t> total(82), found;
+    for (uint32_t m = 0; m < members; ++m) {
+      const auto one = sums(p.cache(m));
+      for (size_t i = 0; i < total.size(); ++i) total[i] ^= one[i];
+    }
+    for (uint32_t i = 0; i < total.size(); ++i)
+      if (total[i] != gpu::checksum_of_whole(members, bytes)) found.push_back(i);
+    return found;
+  };
+  CHECK(wrong(4).empty());
+  for (uint32_t member = 0; member < 4; ++member)
+    for (uint32_t layer = 0; layer < spec.layers; ++layer) {
+      auto* byte =
+          p.cache(member).layer(layer).rows + 11 * p.cache(member).layer(0).row_bytes() + 3;
+      *byte ^= std::byte{0x40};
+      CHECK(wrong(4) == std::vector<uint32_t>{6}); // slot 11, the seventh that was asked for
+      *byte ^= std::byte{0x40};
+    }
+  // Three members: the XOR of the second and the third in place of the first.
+  for (uint32_t layer = 0; layer < spec.layers; ++layer)
+    for (size_t i = 0; i < 96 * p.cache(0).layer(0).row_bytes(); ++i)
+      p.cache(0).layer(layer).rows[i] =
+          p.cache(1).layer(layer).rows[i] ^ p.cache(2).layer(layer).rows[i];
+  CHECK(wrong(3).empty());
+  p.cache(0).layer(1).rows[0] ^= std::byte{1};
+  CHECK(wrong(3) == std::vector<uint32_t>{80}); // slot 0
 }

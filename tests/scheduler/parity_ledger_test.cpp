@@ -12,30 +12,61 @@ using members = std::vector<uint32_t>;
 parity_ledger begun() {
   parity_ledger x{3};
   CHECK_FALSE(x.open(1, {0, 1, 2, 3}, true));
-  CHECK(x.lost() == members{0, 1, 2});
+  CHECK(x.begin().lost == members{0, 1, 2});
   return x;
 }
 
 } // namespace
 
-TEST_CASE("L-M26 one lost member is rebuilt, and then nothing is lost") {
-  for (uint32_t member = 0; member < 4; ++member) {
+TEST_CASE("L-M26 one lost shard is rebuilt, and then nothing is lost") {
+  for (uint32_t member = 0; member < 3; ++member) {
     auto x = begun();
     CHECK(x.open(2, {member}, true) == member);
     x.rebuilt(2);
-    CHECK(x.lost().empty());
+    const auto second = x.begin();
+    CHECK(second.lost.empty());
+    CHECK(second.rebuilt);
+    CHECK_FALSE(second.parity_is_new);
     CHECK_FALSE(x.open(3, {}, true));
+    CHECK_FALSE(x.begin().rebuilt);
   }
+}
+
+TEST_CASE("L-M26 a lost parity holds nobody up, and is new when the epoch serves") {
+  auto x = begun();
+  CHECK_FALSE(x.open(2, {3}, true));
+  // The epoch never served: the next one's is as new.
+  CHECK_FALSE(x.open(3, {}, true));
+  const auto third = x.begin();
+  CHECK(third.lost.empty());
+  CHECK(third.parity_is_new);
+  CHECK_FALSE(third.rebuilt);
+  // From now on it is the slot tables that know what it lacks.
+  CHECK(x.open(4, {0}, true) == 0);
+  x.rebuilt(4);
+  const auto fourth = x.begin();
+  CHECK(fourth.rebuilt);
+  CHECK_FALSE(fourth.parity_is_new);
+}
+
+TEST_CASE("L-M26 a rebuild in an epoch that never served is told by the next one that does") {
+  auto x = begun();
+  CHECK(x.open(2, {1}, true) == 1);
+  x.rebuilt(2);
+  CHECK_FALSE(x.open(3, {}, true));
+  CHECK(x.begin().rebuilt);
 }
 
 TEST_CASE("L-M26 two lost members are lost, and protected again from then on") {
   auto x = begun();
   CHECK_FALSE(x.open(2, {0, 2}, true));
-  CHECK(x.lost() == members{0, 2});
+  CHECK(x.begin().lost == members{0, 2});
   CHECK(x.open(3, {1}, true) == 1);
   auto with_parity = begun();
   CHECK_FALSE(with_parity.open(2, {1, 3}, true));
-  CHECK(with_parity.lost() == members{1});
+  const auto after = with_parity.begin();
+  CHECK(after.lost == members{1});
+  CHECK_FALSE(after.parity_is_new); // nothing that was written before is used again
 }
 
 TEST_CASE("L-M26 a rebuild that was not finished is still due, and with another loss too late") {
@@ -43,10 +74,10 @@ TEST_CASE("L-M26 a rebuild that was not finished is still due, and with another 
   CHECK(x.open(2, {1}, true) == 1);
   CHECK(x.open(3, {}, true) == 1); // the worker says that it has kept what it has
   CHECK_FALSE(x.open(4, {2}, true));
-  CHECK(x.lost() == members{1, 2});
+  CHECK(x.begin().lost == members{1, 2});
   auto failed = begun();
   CHECK(failed.open(2, {1}, true) == 1);
-  CHECK(failed.lost() == members{1});
+  CHECK(failed.begin().lost == members{1});
   CHECK_FALSE(failed.open(3, {}, true));
 }
 
@@ -55,21 +86,23 @@ TEST_CASE("L-M26 the end of an older rebuild says nothing about the member that 
   CHECK(x.open(2, {1}, true) == 1);
   CHECK(x.open(3, {1}, true) == 1);
   x.rebuilt(2);
-  CHECK(x.lost() == members{1});
+  CHECK(x.begin().lost == members{1});
 }
 
 TEST_CASE(
     "L-M26 what is written without the parity has none, whoever comes back with an older one") {
   auto x = begun();
   CHECK_FALSE(x.open(2, {}, false));
-  CHECK(x.lost().empty());
-  CHECK(x.open(3, {}, true) == 3);
-  x.rebuilt(3);
+  const auto second = x.begin();
+  CHECK(second.lost.empty());
+  CHECK_FALSE(second.parity_is_new);
+  CHECK_FALSE(x.open(3, {}, true));
+  CHECK(x.begin().parity_is_new);
   CHECK(x.open(4, {0}, true) == 0);
   auto both = begun();
   CHECK_FALSE(both.open(2, {0}, false));
-  CHECK(both.lost() == members{0});
+  CHECK(both.begin().lost == members{0});
   CHECK_FALSE(both.open(3, {2}, true)); // the parity was away when shard 2 wrote
-  CHECK(both.lost() == members{2});
+  CHECK(both.begin().lost == members{2});
   CHECK_FALSE(both.open(4, {}, true));
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "actors/gateway.hpp"
+#include "actors/kv_rebuild.hpp"
 #include "actors/pipeline.hpp"
 #include "actors/sizing.hpp"
 #include "actors/supervisor.hpp"
@@ -17,6 +18,7 @@ struct cluster_shape {
   uint32_t replicas = 2, shards = 2, spares = 1;
   uint32_t prefill = 0;    ///< prefill workers with KV of their own; 0: prompts run on replicas
   bool by_request = false; ///< partition of the pool
+  bool parity = false;     ///< one more member has the parity of the shards
   uint32_t slots = 400;    ///< per table
   uint32_t max_batch = 4, chunk_tokens = 16;
   duration slowest_step = 60us;   ///< of a device
@@ -46,7 +48,7 @@ public:
         workers.push_back(std::make_unique<worker_box>(world_, role, i));
     };
     add(worker_role::model, shape.replicas);
-    add(worker_role::attention, shape.shards + shape.spares);
+    add(worker_role::attention, shape.shards + (shape.parity ? 1 : 0) + shape.spares);
     add(worker_role::prefill, shape.prefill);
     for (auto& x : workers) x->start();
   }
@@ -74,6 +76,18 @@ public:
       if (!time.step(last)) return done();
     }
     return true;
+  }
+
+  /// The seat that has that part in the open epoch, as status tells it; empty: none.
+  std::string seat_with(const std::string& part) {
+    for (int tries = 0; tries < 100; ++tries) {
+      const auto status = ask<actors::system_status>(parts_->members, actors::status_atom_v);
+      run_until([&] { return status->came; }, 2s);
+      for (const auto& x : status->value.workers)
+        if (x.part == part) return x.seat;
+      run_until([] { return false; }, 10ms);
+    }
+    return {};
   }
 
   void post(const std::shared_ptr<actors::test::fake_exchange>& x) {
@@ -137,6 +151,7 @@ private:
     o.pools.model.members = shape.replicas;
     o.pools.attention.members = shape.shards;
     o.pools.attention.spares = shape.spares;
+    o.pools.attention.parity = shape.parity;
     o.pools.attention.partition =
         shape.by_request ? config::partition::requests : config::partition::heads;
     for (auto* pool : {static_cast<config::pool_settings*>(&o.pools.model),
@@ -162,6 +177,7 @@ private:
     p.options = options_;
     p.program = loaded.program;
     p.slots = shape.slots;
+    if (shape.parity) p.parity.emplace(shape.shards);
     p.health = std::make_shared<actors::health_board>(options_.health.iteration_max_age);
     static const auto numbers = std::make_shared<net::metrics>(net::metrics::settings{});
     p.numbers = numbers;
@@ -193,6 +209,8 @@ private:
     t.decode_frame_bytes = actors::frame_bytes(options_, spec, 0);
     t.prefill_frame_bytes = actors::frame_bytes(options_, spec, scheduler::prefill_streams);
     t.own_frame_bytes = actors::own_frame_bytes(options_, spec);
+    t.parity_frame_bytes = actors::parity_frame_bytes(options_, spec);
+    t.member_frame_bytes = actors::member_frame_bytes(options_, spec);
     t.chaos = true;
     return t;
   }
@@ -202,7 +220,8 @@ private:
     actors::membership_config m;
     const auto& pools = options_.pools;
     m.seats.add(worker_role::model, pools.model.members);
-    m.seats.add(worker_role::attention, pools.attention.members + pools.attention.spares);
+    m.seats.add(worker_role::attention, pools.attention.members + (pools.attention.parity ? 1 : 0)
+                                            + pools.attention.spares);
     if (pools.prefill.has_seats()) m.seats.add(worker_role::prefill, pools.prefill.members);
     m.wanted = {"sim", "sim", "sim", 0, true};
     m.shape = actors::shape_of(options_);
@@ -240,15 +259,23 @@ private:
     tree.prepare = [this](caf::event_based_actor* self, auto ready) {
       self->request(parts_->members, 60s, caf::open_atom_v, server ? server->epoch : 0)
           .then(
-              [this, ready](const actors::epoch_members& x) {
+              [this, self, ready](const actors::epoch_members& x) {
                 parts_->workers = x;
-                ready(std::nullopt);
+                if (parts_->parity)
+                  actors::fill_by_parity(self, *parts_, x, [ready] { ready(std::nullopt); });
+                else
+                  ready(std::nullopt);
               },
               [self, ready](const caf::error& e) { ready(self->system().render(e)); });
     };
     tree.start = [this](caf::event_based_actor* self, uint64_t generation) {
+      if (parts_->parity) {
+        parts_->began = parts_->parity->begin();
+        parts_->workers->empty = parts_->began.lost;
+      }
       auto built = actors::build_pipeline(self, *parts_, generation);
       parts_->base.lost_role.clear();
+      parts_->base.by_parity = false;
       server = built.server;
       epochs.push_back(server->epoch);
       links.forget_before(server->epoch);

@@ -19,8 +19,9 @@ struct outcome {
 
 class scenario {
 public:
-  explicit scenario(uint64_t seed)
-      : dice_{mix(seed, 1)}, cluster_{draw_shape(dice_), mix(seed, 2)} {}
+  /// `parity`: of a pool by head that has it, whatever the seed says.
+  explicit scenario(uint64_t seed, bool parity = false)
+      : dice_{mix(seed, 1)}, cluster_{draw_shape(dice_, parity), mix(seed, 2)} {}
 
   outcome run() {
     auto& c = cluster_;
@@ -54,7 +55,7 @@ private:
   /// A pipeline may end so often by its own fault before it is given up, and once less.
   static constexpr uint32_t kills_max = 4;
 
-  static cluster_shape draw_shape(tests::splitmix& dice) {
+  static cluster_shape draw_shape(tests::splitmix& dice, bool parity) {
     cluster_shape s;
     s.replicas = 1 + static_cast<uint32_t>(dice.below(3));
     s.by_request = dice.below(3) == 0;
@@ -68,6 +69,11 @@ private:
     s.slowest_message = duration{200'000 + dice.below(dice.below(4) == 0 ? 50'000'000 : 2'000'000)};
     s.starved_per_mille = dice.below(2) == 0 ? static_cast<uint32_t>(dice.below(10)) : 0;
     s.chunk_tokens = 3 + static_cast<uint32_t>(dice.below(30));
+    if (!parity) return s;
+    s.parity = true;
+    s.by_request = false;
+    s.prefill = 0;
+    s.shards = 1 + s.shards % 2;
     return s;
   }
 

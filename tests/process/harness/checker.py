@@ -18,7 +18,6 @@ UNSEEN = {
           "said twice (i2)",
     "i7": "receivers do not tell what they drop: a stale frame that was used makes a wrong token (i3)",
     "i9": "shards show no digests of what was rebuilt; that pulls told different ones is checked, the rest is i3",
-    "i10": "nobody can read the parity from outside; what is rebuilt from it and used makes tokens (i3)",
 }
 INVARIANTS = {
     "i1": answers.i1_every_accepted_request_ends_once,
@@ -28,6 +27,7 @@ INVARIANTS = {
     "i6": leftovers.i6_nothing_leaks,
     "i8": workers.i8_one_incarnation_sits_in_a_seat,
     "i9": workers.i9_pulled_rows_are_the_same,
+    "i10": workers.i10_the_parity_is_right,
     "i11": leftovers.i11_memory_comes_back,
     "i12": leftovers.i12_queues_and_waits_are_bounded,
     "i13": workers.i13_restarts_are_rare,

@@ -255,6 +255,10 @@ class Checker(unittest.TestCase):
         self.run_files["gateway.log"].append(log_line(8, "pulled rows differ pull=1", "warning"))
         self.expect("i9")
 
+    def test_i10_a_parity_that_is_wrong(self):
+        self.sample("drained", "metrics")["metrics"] += "lamella_parity_mismatches_total 2\n"
+        self.expect("i10")
+
     def test_i11_memory_that_stays(self):
         self.sample("drained", "process")["rss_kib"] = 100000
         self.expect("i11")

@@ -2,6 +2,8 @@
 import collections
 import re
 
+from evidence import series_of
+
 CRASH_WORDS = re.compile(r"Sanitizer|runtime error:|terminate called|[Aa]ssertion|core dumped|Segmentation|Aborted|"
                          r"stack smashing|free\(\): |double free|corrupted size")
 JOINS_MAX, JOINS_SECONDS = 25, 10  # of one worker: more is a busy loop; joining again waits 0.1 s at least
@@ -57,6 +59,13 @@ def i8_one_incarnation_sits_in_a_seat(evidence):
 def i9_pulled_rows_are_the_same(evidence):
     """Where both sides of a move of KV tell digests, they agree."""
     return [x.text for x in evidence.gateway if x.message.startswith("pulled rows differ")]
+
+
+def i10_the_parity_is_right(evidence):
+    """Whatever the service compares of a pool's parity, all through the run, is the XOR of the shards' rows."""
+    wrong = [sum(value for _, value in series_of(page, "lamella_parity_mismatches_total"))
+             for page in evidence.metrics()]
+    return [f"{max(wrong):g} slots had a wrong parity"] if any(wrong) else []
 
 
 def i13_restarts_are_rare(evidence):

@@ -1,0 +1,29 @@
+/// The rows of one member of a pool with parity, made of those of all others (decision 23;
+/// reliability A6).
+#pragma once
+
+#include "actors/actors.hpp"
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lamella::actors {
+
+struct kv_remake {
+  uint64_t epoch = 0;
+  std::vector<attention_shard_actor> members; ///< the one with the parity last
+  uint32_t target = 0;
+  std::vector<slot_run> runs;
+  uint64_t number = 1; ///< grows from one to the next of a target and epoch
+  caf::timespan patience{};
+};
+
+/// Member after member lends its rows, because they add to the same slots: the first one's replace
+/// what is there. Calls `done` once, on the thread of `self`, with the reason if it has failed; the
+/// target's rows are then worth nothing. Moves (members - 1) * KV of the runs at a member.
+void remake(caf::event_based_actor* self, kv_remake what,
+            std::function<void(const std::optional<std::string>& failure)> done);
+
+} // namespace lamella::actors

@@ -1,0 +1,170 @@
+// A pool with parity while requests run (decision 23; reliability A6): what is lost of it is made
+// again beside them, and what it has is enough to bring a shard back. Whatever happens, every
+// client gets the tokens of an undisturbed run.
+#include "tests/simulation/scenario.hpp"
+
+namespace lamella::simulation {
+
+namespace {
+
+constexpr uint64_t seeds = 12;
+
+/// Two shards, their parity and a spare; requests that run for some seconds.
+class guarded {
+public:
+  explicit guarded(uint64_t seed) : where{shape(), mix(seed, 5)} {
+    tests::splitmix dice{mix(seed, 6)};
+    REQUIRE(where.run_until([&] { return where.server != nullptr; }, 60s));
+    clients_.resize(6);
+    for (auto& x : clients_) {
+      for (auto n = 4 + dice.below(30); n > 0; --n)
+        x.prompt.push_back(first_byte + static_cast<uint32_t>(dice.below(256)));
+      x.max_tokens = 250;
+      x.choices = dice.below(3) == 0 ? 2 : 1;
+      x.stream = true;
+      do x.seed = dice.below(1'000'000); // none ends before its time
+      while (golden_run{the_model()}.answer(x.prompt, x.max_tokens, x.seed, 0, 0).stopped());
+      begin(where, x);
+    }
+    const auto tokens = 60 + dice.below(120); // of all together
+    REQUIRE(where.run_until([&] { return told() > tokens; }, 30s));
+    parity_ = metric("lamella_requests_recovered_total{method=\"parity\"}");
+    recompute_ = metric("lamella_requests_recovered_total{method=\"recompute\"}");
+  }
+
+  /// Whoever has that part is gone; it comes back as the spare.
+  void lose(const std::string& part) {
+    const auto epochs = where.epochs.size();
+    box(part).crash(100ms);
+    REQUIRE(where.run_until([&] { return where.epochs.size() > epochs; }, 10s));
+  }
+  worker_box& box(const std::string& part) {
+    const auto seat = where.seat_with(part);
+    for (auto& x : where.workers)
+      if (x->name() == seat) return *x;
+    FAIL("nobody has that part: " << part);
+    throw 0;
+  }
+
+  /// Until all that is in use has its parity; whether that was while requests ran.
+  bool is_whole() {
+    return where.run_until([&] { return usage().parity == usage().used.front(); }, 20s) && !over();
+  }
+  actors::kv_usage usage() {
+    const auto answer = where.ask<actors::kv_usage>(where.server->allocator, actors::status_atom_v);
+    where.run_until([&] { return answer->came; }, 100ms);
+    return answer->came && !answer->value.used.empty() ? answer->value
+                                                       : actors::kv_usage{{1}, {1}, 0};
+  }
+
+  bool over() const {
+    return std::all_of(clients_.begin(), clients_.end(), [](auto& x) { return x.over(); });
+  }
+  size_t told() const {
+    size_t sum = 0;
+    for (const auto& x : clients_) sum += x.exchange->text().size();
+    return sum;
+  }
+
+  void end_well() {
+    CHECK(where.run_until([&] { return over(); }, 599s));
+    for (const auto& x : clients_) CHECK(check(x) == "");
+    CHECK(comes_to_rest(where) == "");
+    CHECK(where.links.strangers() == 0);
+  }
+  double by_parity() const {
+    return metric("lamella_requests_recovered_total{method=\"parity\"}") - parity_;
+  }
+  double computed() const {
+    return metric("lamella_requests_recovered_total{method=\"recompute\"}") - recompute_;
+  }
+  double metric(const std::string& series) const {
+    const auto page = where.server->numbers->scrape().body;
+    const auto found = page.find("\n" + series + " ");
+    return found == std::string::npos ? 0 : std::stod(page.substr(found + series.size() + 2));
+  }
+
+  cluster where;
+
+private:
+  static cluster_shape shape() {
+    cluster_shape s;
+    s.parity = true;
+    s.slots = 4000;
+    s.max_batch = 8;
+    s.slowest_step = 4ms; // 250 tokens take some seconds
+    return s;
+  }
+
+  std::vector<client> clients_;
+  double parity_ = 0, recompute_ = 0;
+};
+
+} // namespace
+
+TEST_CASE("A2 L-M26 parity, crash: decoding goes on at once, and the parity is made beside it") {
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    CAPTURE(seed);
+    guarded x{seed};
+    x.lose("parity");
+    const auto tokens = x.told();
+    const auto then = x.usage();
+    CHECK(then.parity < then.used.front());
+    REQUIRE(x.is_whole());
+    CHECK(x.told() > tokens);
+    // A shard that is lost now is all there.
+    x.lose("shard 1");
+    x.end_well();
+    CHECK(x.by_parity() > 0);
+    CHECK(x.computed() == 0);
+  }
+}
+
+TEST_CASE("L-M26 a shard lost before the parity is made: who had none is computed again") {
+  double computed = 0;
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    CAPTURE(seed);
+    guarded x{seed};
+    x.lose("parity");
+    x.lose("shard 0");
+    x.end_well();
+    computed += x.computed();
+  }
+  CHECK(computed > 0);
+}
+
+TEST_CASE("A6 scrubber: a parity that forgot all is found and made again, and no token differs") {
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    CAPTURE(seed);
+    guarded x{seed};
+    const auto before = x.metric("lamella_parity_mismatches_total");
+    x.box("parity").wipe();
+    REQUIRE(x.where.run_until([&] { return x.metric("lamella_parity_mismatches_total") > before; },
+                              10s));
+    x.where.run_until([] { return false; }, 2s);
+    REQUIRE_FALSE(x.over());
+    x.end_well();
+  }
+}
+
+TEST_CASE("A6 L-M25 L-M26 seeds 1 to 400 of pools with parity end well") {
+  uint32_t epochs = 0, hits = 0;
+  double made = 0;
+  for (uint64_t seed = 1; seed <= 400; ++seed) {
+    scenario one{seed, true};
+    const auto came = one.run();
+    epochs += came.epochs;
+    hits += came.hits;
+    for (const auto& why : came.wrong) FAIL_CHECK("seed " << seed << ": " << why);
+    if (seed == 400 && one.where().server) {
+      const auto page = one.where().server->numbers->scrape().body;
+      const std::string name = "\nlamella_parity_rebuilt_slots_total ";
+      made = std::stod(page.substr(page.find(name) + name.size()));
+    }
+  }
+  CHECK(hits > 400);
+  CHECK(epochs > 800);
+  CHECK(made > 400); // the seeds reach what they are for
+}
+
+} // namespace lamella::simulation
