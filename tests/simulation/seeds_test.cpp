@@ -32,10 +32,11 @@ struct totals {
   double preempted = 0, recovered = 0;
 };
 
-totals run_seeds(uint64_t first, uint64_t count) {
+/// `parity`: of pools that have one.
+totals run_seeds(uint64_t first, uint64_t count, bool parity = false) {
   totals all;
   for (auto seed = first; seed < first + count; ++seed) {
-    scenario one{seed};
+    scenario one{seed, parity};
     if (asked("LAMELLA_SEED") != nullptr && count == 1) spdlog::set_level(spdlog::level::info);
     const auto came = one.run();
     all.events += came.events;
@@ -44,17 +45,18 @@ totals run_seeds(uint64_t first, uint64_t count) {
     all.troubles += came.troubles;
     all.hits += came.hits;
     for (const auto& why : came.wrong)
-      FAIL_CHECK("seed " << seed << ": " << why << "; tests/run --seed " << seed
-                         << " runs it alone");
+      FAIL_CHECK("seed " << seed << std::string{parity ? " with parity: " : ": "} << why
+                         << "; tests/run --seed " << seed << " runs it alone");
     if (seed + 1 == first + count && one.where().server) {
       all.preempted = metric(one.where(), "vllm:num_preemptions_total");
       all.recovered = metric(one.where(), "lamella_requests_recovered_total");
     }
   }
-  MESSAGE(count << " seeds from " << first << ": " << all.troubles << " troubles, " << all.hits
-                << " of them while a request ran; " << all.epochs << " epochs, " << all.recovered
-                << " requests recovered, " << all.preempted << " preempted; " << all.events
-                << " events, " << all.frames << " frames");
+  MESSAGE(count << " seeds from " << first << std::string{parity ? ", with parity: " : ": "}
+                << all.troubles << " troubles, " << all.hits << " of them while a request ran; "
+                << all.epochs << " epochs, " << all.recovered << " requests recovered, "
+                << all.preempted << " preempted; " << all.events << " events, " << all.frames
+                << " frames");
   return all;
 }
 
@@ -77,7 +79,8 @@ TEST_CASE("D3 V-M12 V-M14 V-M15 L-M25 L-M26 seeds 1501 to 2000 end well") { run_
 
 TEST_CASE("The seeds asked for end well"
           * doctest::skip(asked("LAMELLA_SEED") == nullptr && asked("LAMELLA_SEEDS") == nullptr)) {
-  run_seeds(number_in(asked("LAMELLA_SEED"), 1), number_in(asked("LAMELLA_SEEDS"), 1));
+  for (const bool parity : {false, true})
+    run_seeds(number_in(asked("LAMELLA_SEED"), 1), number_in(asked("LAMELLA_SEEDS"), 1), parity);
 }
 
 TEST_CASE("L-M26 seeds of fresh slots taken for KV that was there, unheard of, end well") {
