@@ -67,7 +67,7 @@ public:
 
   /// Takes what has come over sockets that the waiter attends to. Almost free without any.
   void look() {
-    if (attended_) watch_->look();
+    if (attended_ && !watch_->empty()) watch_->look();
   }
 
   /// Channels that bring something without a thread of ours in between. While there is one, polling
