@@ -89,7 +89,7 @@ bool descriptor_watch::serve(nanoseconds patience) {
   limit.tv_sec = static_cast<time_t>(patience / seconds{1});
   limit.tv_nsec = static_cast<long>((patience % seconds{1}).count());
   auto found = epoll_pwait2(set_, events.data(), events_max, &limit, nullptr);
-  if (found < 0 && errno == ENOSYS) // before Linux 5.11: whole milliseconds
+  if (found < 0 && errno != EINTR) // before Linux 5.11, or forbidden: whole milliseconds
     found = epoll_wait(set_, events.data(), events_max,
                        static_cast<int>(ceil<milliseconds>(patience).count()));
   for (int i = 0; i < found; ++i) ring(events[static_cast<size_t>(i)].data.fd);
