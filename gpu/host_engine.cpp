@@ -86,7 +86,6 @@ struct stream_state {
 
 struct host_engine::impl {
   impl(unsigned threads, const operators& table) : workers{threads}, ops{table} {
-    bell->attend();
     driver = std::thread{[this] { drive(); }};
   }
 
