@@ -124,8 +124,8 @@ caf::behavior supervisor(caf::stateful_actor<supervisor_state>* self, subtree wh
       return caf::actor_cast<caf::actor_addr>(child) == down.source;
     });
     if (st.stopping || st.waiting || !ours) return;
-    // Whose peers are processes cannot know which of the two it hears of first: that one is gone, or
-    // that who spoke with it has ended for that.
+    // Whose peers are processes cannot know which of the two it hears of first: that one is gone,
+    // or that who spoke with it has ended for that.
     const bool peers = !st.what.on_fault && peer_lost(down.reason);
     if (down.reason == ec::link_cut || peers)
       on_cut(self, self->system().render(down.reason));
