@@ -7,6 +7,7 @@
 #include "actors/error.hpp"
 #include "actors/messages.hpp"
 #include "actors/parity_messages.hpp"
+#include "actors/status_messages.hpp"
 #include "actors/worker_messages.hpp"
 
 namespace lamella::actors {
@@ -19,6 +20,8 @@ using drain_atom = caf::atom_constant<caf::atom("drain")>;
 constexpr drain_atom drain_atom_v{};
 using wake_atom = caf::atom_constant<caf::atom("wake")>;
 constexpr wake_atom wake_atom_v{};
+using probe_atom = caf::atom_constant<caf::atom("probe")>;
+constexpr probe_atom probe_atom_v{};
 
 /// What a batch knows of a request.
 using decode_client_actor = caf::typed_actor<caf::reacts_to<token>, caf::reacts_to<preempted>,
@@ -67,8 +70,8 @@ using kv_allocator_actor =
                      caf::reacts_to<kv_adopt>, caf::replies_to<status_atom>::with<kv_usage>,
                      caf::replies_to<kv_inventory_ask>::with<kv_inventory>,
                      caf::replies_to<kv_sweep>::with<kv_swept>,
-                     caf::replies_to<kv_protection>::with<bool>, caf::reacts_to<wake_atom>,
-                     caf::reacts_to<wake_atom, uint64_t>>;
+                     caf::replies_to<kv_protection>::with<bool>, caf::reacts_to<kv_pulled>,
+                     caf::reacts_to<wake_atom>, caf::reacts_to<wake_atom, uint64_t>>;
 
 /// MODEL REPLICA: weights and slice programs.
 using model_replica_actor =
@@ -154,14 +157,22 @@ struct worker_facts {
   uint64_t model_digest = 0;
   std::string address; ///< of its end of the data plane
   std::string device;
+  std::string sizes{};   ///< gpu::device_numerics of its device, as `kernels`
+  std::string refusal{}; ///< why it cannot do its part; empty when it can
 };
 LAMELLA_INSPECT(worker_facts, x.handle, x.version, x.kernels, x.shapes, x.model_digest, x.address,
-                x.device)
+                x.device, x.sizes, x.refusal)
 
 /// DOOR: where workers knock. Answers nobody who does not know the secret.
 using door_actor = caf::typed_actor<caf::replies_to<join_ask>::with<join_challenge>,
                                     caf::replies_to<join_proof>::with<join_grant>,
                                     caf::replies_to<worker_facts>::with<bool>>;
+
+/// What decides about the bits of a pool's devices (gpu::device_numerics).
+struct pool_numerics {
+  std::string kernels, sizes;
+};
+LAMELLA_INSPECT(pool_numerics, x.kernels, x.sizes)
 
 /// The replicas and shards of an epoch, by number; replicas of the prefill pool come last.
 struct epoch_members {
@@ -170,9 +181,13 @@ struct epoch_members {
   std::vector<attention_shard_actor> shards;
   std::vector<uint32_t> empty; ///< shards that do not have the KV of the epoch before
   std::vector<stream_place> streams;
-  std::vector<prefill_kv> own_kv; ///< by replica
+  std::vector<prefill_kv> own_kv;   ///< by replica
+  uint64_t losses = 0;              ///< of workers with a part, so far
+  std::vector<uint64_t> caches;     ///< by shard: which memory it has its KV in; never used again
+  pool_numerics compute, attention; ///< of those who compute, prompts and tokens alike; of shards
 };
-LAMELLA_INSPECT(epoch_members, x.epoch, x.replicas, x.shards, x.empty, x.streams, x.own_kv)
+LAMELLA_INSPECT(epoch_members, x.epoch, x.replicas, x.shards, x.empty, x.streams, x.own_kv,
+                x.losses, x.caches, x.compute, x.attention)
 
 /// MEMBERSHIP: seats, incarnations and epochs; their only writer (decision 21). `open` is answered
 /// when all workers of the next epoch have made their part of it; it says which epoch the asker has
@@ -182,7 +197,8 @@ using membership_actor =
                      caf::replies_to<worker_facts>::with<bool>,
                      caf::replies_to<caf::open_atom, uint64_t>::with<epoch_members>,
                      caf::reacts_to<wake_atom, std::string, uint32_t>,
-                     caf::reacts_to<caf::tick_atom>, caf::replies_to<injure>::with<std::string>,
+                     caf::reacts_to<worker_stopped>, caf::reacts_to<caf::tick_atom>,
+                     caf::reacts_to<probe_atom>, caf::replies_to<injure>::with<std::string>,
                      caf::replies_to<status_atom>::with<system_status>>;
 
 } // namespace lamella::actors

@@ -49,6 +49,8 @@ net::response_metrics metrics_of(const request_state& st,
   net::response_metrics m;
   uint64_t tokens = 0;
   for (const auto& s : st.sequences) tokens += s.text->tokens().size();
+  m.recoveries = st.recoveries;
+  m.recovery_pause_ms = milliseconds(st.longest_pause);
   if (st.has_started) m.queue_time_ms = milliseconds(st.started - st.arrived);
   if (st.has_first_token) {
     m.time_to_first_token_ms = milliseconds(st.first_token - st.arrived);

@@ -1,5 +1,7 @@
 #include "actors/attention_shard.hpp"
 
+#include "actors/exceptions.hpp"
+#include "actors/explain.hpp"
 #include "actors/iteration.hpp"
 #include "actors/shard_check.hpp"
 #include "actors/shard_pull.hpp"
@@ -7,6 +9,8 @@
 #include "net/failpoint.hpp"
 
 #include <spdlog/spdlog.h>
+
+#include <fmt/format.h>
 
 namespace lamella::actors {
 
@@ -20,6 +24,7 @@ gpu::attention_launch prepare(const shard_config& config, const scheduler::seat_
   out.tag.epoch = x.epoch;
   out.tag.iteration = x.iteration;
   out.tag.attempt = x.attempt;
+  out.tag.table_version = x.table_version;
   out.group = config.group;
   out.scale = config.scale;
   out.wire = config.wire;
@@ -60,6 +65,27 @@ shard_work work_of(const shard_config& config, gpu::attention_launch launch,
   return {work, [work] { return work->bytes_sent(); }};
 }
 
+/// An iteration is over; it could begin when it was launched, or when the one before it ended.
+void tell_of(shard_ptr self, stream_id id, caf::actor_clock::time_point launched,
+             const shard_work& work, uint64_t positions) {
+  const auto& config = self->state.config;
+  auto& ended = self->state.streams[id].ended;
+  const auto now = self->clock().now();
+  const auto spent = spent_by(*work.work, now - std::max(launched, std::exchange(ended, now)));
+  if (config.meter) {
+    // The one with the parity has other work than those it could be held against.
+    if (config.parity) {
+      config.meter->compute(work.work->busy());
+    } else {
+      config.meter->add(work.work->busy(), positions);
+      config.meter->spend(spent, shard_stages);
+    }
+  }
+  if (!config.numbers) return;
+  config.numbers->link_bytes("model", "in_process", work.bytes_sent());
+  tell_spent(*config.numbers, spent, shard_stages, "attention", config.seat);
+}
+
 void on_launch(shard_ptr self, const iteration_launch& x) {
   net::failpoint_or_throw(net::failpoint::shard_launch);
   net::failpoint_or_throw(net::failpoint::shard_token, x.tokens);
@@ -72,33 +98,31 @@ void on_launch(shard_ptr self, const iteration_launch& x) {
   launch.hand_over = st.config.hand_over;
   launch.fences = x.fences;
   if (x.attempt > 0) self->send(st.executor, abort_atom_v, x.stream);
-  // The one with the parity has other work than those it could be held against.
-  const auto meter = st.config.parity ? nullptr : st.config.meter;
   const auto positions = positions_of(launch);
   const auto work = work_of(st.config, std::move(launch), stream.link);
   iteration_failed failure{x.stream, x.iteration, x.attempt, false, {}};
   auto launcher = self->current_sender();
+  const auto launched = self->clock().now();
   const caf::timespan patience = std::chrono::milliseconds{x.patience_ms};
   self->request(st.executor, patience + answer_patience, x.stream, work.work, patience)
-      .then(
-          [self, work, meter, positions](bool) {
-            if (meter) meter->add(work.work->busy(), positions);
-            if (auto& numbers = self->state.config.numbers) {
-              numbers->link_bytes("model", "in_process", work.bytes_sent());
-              numbers->iteration_time(net::iteration_stage::attention,
-                                      std::chrono::duration<double>(work.work->busy()).count());
-            }
-          },
-          [self, failure, launcher](caf::error& reason) mutable {
-            failure.reason = self->system().render(reason);
-            failure.silent = is_silence(reason);
-            spdlog::warn("attention iteration failed shard={} stream={} iteration={} reason=\"{}\"",
-                         self->state.config.seat, static_cast<uint32_t>(failure.stream),
-                         failure.iteration, failure.reason);
-            // Of a cut link the replica tells, and whoever watches the workers.
-            if (launcher && reason != ec::link_cut)
-              self->send(caf::actor_cast<launcher_actor>(launcher), failure);
-          });
+      .then([self, id = x.stream, launched, work,
+             positions](bool) { tell_of(self, id, launched, work, positions); },
+            [self, failure, launcher,
+             silence = std::chrono::milliseconds{x.patience_ms}](caf::error& reason) mutable {
+              failure.reason = explain(self->system(), reason);
+              if (reason == ec::deadline)
+                failure.reason =
+                    fmt::format("shard {} waited {} ms for replica {}", self->state.config.seat,
+                                silence.count(), self->state.config.replica_of(failure.stream));
+              failure.silent = is_silence(reason);
+              spdlog::warn(
+                  "attention iteration failed shard={} stream={} iteration={} reason=\"{}\"",
+                  self->state.config.seat, static_cast<uint32_t>(failure.stream), failure.iteration,
+                  failure.reason);
+              // Of a cut link the replica tells, and whoever watches the workers.
+              if (launcher && reason != ec::link_cut)
+                self->send(caf::actor_cast<launcher_actor>(launcher), failure);
+            });
 }
 
 } // namespace
@@ -128,6 +152,7 @@ std::function<bool()> gaps_of(shard_ptr self) {
 attention_shard_actor::behavior_type
 attention_shard(attention_shard_actor::stateful_pointer<attention_shard_state> self,
                 shard_config config, gpu_executor_actor executor) {
+  end_on_exceptions(self);
   self->state.config = std::move(config);
   self->state.executor = std::move(executor);
   if (self->state.config.device->on_host()) self->state.watch = std::make_shared<gpu::qkv_watch>();

@@ -42,6 +42,7 @@ struct attention_shard_state {
     scheduler::seat_copy seats;
     net::link_end link;
     uint64_t epoch = 0;
+    caf::actor_clock::time_point ended{};         ///< of the newest iteration that is over
     std::shared_ptr<scheduler::pull_pacer> pacer; ///< of the pulls of a prefill worker's stream
   };
   std::map<stream_id, stream_state> streams;

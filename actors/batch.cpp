@@ -1,7 +1,11 @@
 #include "actors/batch.hpp"
 
+#include "actors/exceptions.hpp"
+#include "actors/explain.hpp"
+
 #include "gpu/slice_runner.hpp"
 #include "net/failpoint.hpp"
+#include "net/oddity.hpp"
 #include "scheduler/slot_pool.hpp"
 
 #include <spdlog/spdlog.h>
@@ -36,9 +40,7 @@ void sit_down(batch_ptr self, batch_join&& x) {
 
 /// An iteration that was given up may still run on a shard, until the next attempt has cleared the
 /// streams. So a seat of it that leaves takes part in that attempt, and is given up after it.
-bool must_run_again(const batch_state& st, const seat& s) {
-  return s.exposed && st.failures % attempts_max != 0;
-}
+bool must_run_again(const batch_state& st, const seat& s) { return s.exposed && st.failures > 0; }
 
 /// Gives up the seats that no launch uses any more; their slots go back.
 void stand_up(batch_ptr self) {
@@ -118,7 +120,7 @@ void grow(batch_ptr self, seat& s) {
       .then([=](kv_grant& grant) { on_slots(self, sequence, std::move(grant)); },
             [=](caf::error& reason) {
               if (peer_lost(reason))
-                self->quit(std::move(reason));
+                self->quit(peer_gone());
               else
                 on_slots(self, sequence, std::move(reason));
             });
@@ -180,7 +182,9 @@ void launch_iteration(batch_ptr self) {
   x.epoch = st.config.target.epoch;
   x.iteration = ++st.iteration;
   x.attempt = st.failures;
-  x.patience_ms = static_cast<uint32_t>(st.deadline.next(st.failures).count());
+  x.patience_ms = net::is_odd(net::oddity::early_deadline)
+                      ? 1
+                      : static_cast<uint32_t>(st.deadline.next(st.failures).count());
   for (auto number : rows) {
     auto& s = st.seats.at(number);
     add_row(x, number, s);
@@ -195,14 +199,14 @@ void launch_iteration(batch_ptr self) {
       [=](sampled& answer) { on_sampled(self, iteration, std::move(answer)); },
       [=](caf::error& reason) {
         if (peer_lost(reason))
-          self->quit(std::move(reason));
+          self->quit(peer_gone());
         else if (reason == ec::link_cut)
           self->delayed_send(self, cut_patience,
                              iteration_failed{self->state.config.target.stream, iteration, attempt,
                                               true, cut_reason});
         else
           on_failure(self, {self->state.config.target.stream, iteration, attempt,
-                            is_silence(reason), self->system().render(reason)});
+                            is_silence(reason), explain(self->system(), reason)});
       });
 }
 
@@ -233,7 +237,10 @@ void commit(batch_ptr self, seat& s, sampled_token&& drawn) {
 
 void on_sampled(batch_ptr self, uint64_t iteration, sampled answer) {
   auto& st = self->state;
-  if (st.flights.empty() || st.flights.front().iteration != iteration) return; // given up before
+  if (st.flights.empty() || st.flights.front().iteration != iteration) { // given up before
+    if (st.config.target.numbers) st.config.target.numbers->fenced(net::fence::attempt);
+    return;
+  }
   if (net::failpoint_hit(net::failpoint::batch_commit)) {
     on_failure(self, {st.config.target.stream, iteration, st.failures, false, "failpoint"});
     return;
@@ -246,8 +253,10 @@ void on_sampled(batch_ptr self, uint64_t iteration, sampled answer) {
   st.deadline.add(now - flight.launched);
   st.pace.ran(now.time_since_epoch(), now - flight.launched);
   if (st.config.target.beats) st.config.target.beats->beat(now);
-  if (st.config.target.numbers)
+  if (st.config.target.numbers) {
     st.config.target.numbers->iteration(flight.rows.size(), flight.rows.size());
+    st.config.target.numbers->set_mailbox_depth("batch", self->mailbox().size());
+  }
   for (size_t i = 0; i < flight.rows.size(); ++i)
     commit(self, st.seats.at(flight.rows[i]), std::move(answer.tokens.at(i)));
   pump(self);
@@ -260,10 +269,13 @@ void on_failure(batch_ptr self, const iteration_failed& x) {
   const bool known = std::any_of(st.flights.begin(), st.flights.end(),
                                  [&](const auto& f) { return f.iteration == x.iteration; });
   if (!known) return;
-  const bool last_attempt = st.failures % attempts_max == attempts_max - 1;
   st.silence |= x.silent;
-  if (x.reason == cut_reason || (st.silence && last_attempt)) {
-    self->quit(caf::make_error(ec::link_cut, x.reason));
+  const auto end = end_of_attempts(x, st.failures + 1, st.silence);
+  if (end) { // its sequences go on in the next pipeline, from the tokens their requests have
+    spdlog::error("batch ends batch={} iteration={} failures={} reason=\"{}\"",
+                  static_cast<uint32_t>(st.config.target.stream), x.iteration, st.failures + 1,
+                  x.reason);
+    self->quit(end);
     return;
   }
   st.flights.clear();
@@ -271,16 +283,8 @@ void on_failure(batch_ptr self, const iteration_failed& x) {
   spdlog::warn("decode iteration failed batch={} iteration={} failures={} reason=\"{}\"",
                static_cast<uint32_t>(st.config.target.stream), x.iteration, st.failures + 1,
                x.reason);
-  // The count goes on until an iteration succeeds: the next attempt must still clear the streams of
-  // what the failed one left there.
-  if (++st.failures % attempts_max == 0) {
-    for (auto& [number, s] : st.seats) {
-      if (s.leaving) continue;
-      s.leaving = true;
-      self->send(s.member.client,
-                 sequence_failed{s.member.sequence, x.reason, st.config.target.epoch});
-    }
-  }
+  // Until an iteration succeeds each attempt must clear the streams of what failed ones left there.
+  ++st.failures;
   pump(self);
 }
 
@@ -291,6 +295,11 @@ bool rests(batch_ptr self) {
   if (rest.count() <= 0) return false;
   if (!std::exchange(st.resting, true)) self->delayed_send(self, caf::timespan{rest}, wake_atom_v);
   return true;
+}
+
+void tell_in_flight(const batch_state& st) {
+  if (const auto& numbers = st.config.target.numbers)
+    numbers->set_in_flight(static_cast<uint32_t>(st.config.target.stream), !st.flights.empty());
 }
 
 /// Does whatever can be done now.
@@ -305,8 +314,7 @@ void pump(batch_ptr self) {
     if (!rests(self)) launch_iteration(self);
   }
   if (st.flights.size() == 1 && can_run_ahead(st)) launch_iteration(self);
-  if (st.config.target.numbers)
-    st.config.target.numbers->set_batches_in_flight(st.flights.empty() ? 0 : 1);
+  tell_in_flight(st);
 }
 
 void on_leave(batch_ptr self, const batch_leave& x) {
@@ -334,8 +342,10 @@ void on_leave(batch_ptr self, const batch_leave& x) {
 
 batch_actor::behavior_type batch(batch_actor::stateful_pointer<batch_state> self,
                                  batch_config config) {
+  end_on_exceptions(self);
   self->state.config = std::move(config);
   self->state.pace = scheduler::decode_pace{self->state.config.rebuild_percent};
+  tell_in_flight(self->state); // the one before it may have ended in an iteration
   return {
       [self](const batch_join& x) {
         self->state.joining.push_back(x);

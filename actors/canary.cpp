@@ -1,5 +1,7 @@
 #include "actors/canary.hpp"
 
+#include "actors/exceptions.hpp"
+
 namespace lamella::actors {
 
 namespace {
@@ -46,6 +48,7 @@ void run(canary_ptr self) {
 canary_actor::behavior_type canary(canary_actor::stateful_pointer<canary_state> self,
                                    service_ptr server, std::shared_ptr<pulse> beats,
                                    std::chrono::milliseconds interval, sequence_id sequence) {
+  end_on_exceptions(self);
   self->state.server = std::move(server);
   self->state.beats = std::move(beats);
   self->state.interval = interval;

@@ -1,5 +1,6 @@
 #include "actors/child_keeper.hpp"
 
+#include "actors/exceptions.hpp"
 #include "actors/oom_kills.hpp"
 
 #include <spdlog/spdlog.h>
@@ -129,8 +130,7 @@ void on_end(keeper_ptr self, child& x, int status, caf::actor_clock::time_point 
     if (auto told = std::exchange(self->state.config.on_give_up, nullptr)) told(x.what.name);
     return;
   }
-  const auto jitter = static_cast<double>(x.starts * 0x9e3779b97f4a7c15 >> 11) * 0x1p-53;
-  const auto delay = x.policy.next_delay(jitter);
+  const auto delay = x.policy.next_delay(scheduler::restart_policy::jitter_of(x.starts));
   x.start_at = now + delay;
   spdlog::warn("worker process ended worker={} pid={} how=\"{}\" again_in_ms={}", x.what.name, pid,
                how, delay.count());
@@ -158,6 +158,7 @@ void look_at_life(keeper_ptr self, child& x, caf::actor_clock::time_point now) {
   if (!stopped && !silent) return;
   spdlog::warn("worker process {} worker={} pid={} killed", stopped ? "stopped" : "hangs",
                x.what.name, x.pid);
+  if (stopped && config.on_stopped) config.on_stopped(static_cast<uint32_t>(x.pid));
   kill(x.pid, SIGKILL);
   x.lost_at.reset();
   x.stopped_at.reset();
@@ -219,11 +220,29 @@ uint32_t close_all(keeper_ptr self) {
   return killed;
 }
 
+supervisor_status status_of(keeper_ptr self) {
+  supervisor_status x{"child_keeper", "one_for_one", {}, {}, 0};
+  for (const auto& each : self->state.children) {
+    if (x.children.size() == children_told_max) {
+      ++x.more;
+      continue;
+    }
+    const auto spent = each.policy.spent(self->clock().now());
+    x.children.push_back(
+        {each.what.name,
+         {},
+         each.pid == 0 ? 0u : 1u,
+         {spent.used, spent.allowed, static_cast<uint32_t>(spent.window.count())}});
+  }
+  return x;
+}
+
 } // namespace
 
 child_keeper_actor::behavior_type
 child_keeper(child_keeper_actor::stateful_pointer<child_keeper_state> self,
              child_keeper_config config) {
+  end_on_exceptions(self);
   self->state.config = std::move(config);
   for (auto& what : self->state.config.children) {
     child x;
@@ -244,6 +263,7 @@ child_keeper(child_keeper_actor::stateful_pointer<child_keeper_state> self,
       },
       [self](uint32_t pid, bool lost) { on_worker(self, pid, lost); },
       [self](caf::close_atom) -> caf::result<uint32_t> { return close_all(self); },
+      [self](status_atom) { return status_of(self); },
   };
 }
 

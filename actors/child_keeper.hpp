@@ -2,6 +2,7 @@
 /// none behind.
 #pragma once
 
+#include "actors/actors.hpp"
 #include "actors/suspect_board.hpp"
 #include "scheduler/restart_policy.hpp"
 
@@ -22,7 +23,8 @@ namespace lamella::actors {
 /// Told of a process: whether its worker has been lost (true) or has joined (false).
 using child_keeper_actor =
     caf::typed_actor<caf::reacts_to<caf::tick_atom>, caf::reacts_to<uint32_t, bool>,
-                     caf::replies_to<caf::close_atom>::with<uint32_t>>;
+                     caf::replies_to<caf::close_atom>::with<uint32_t>,
+                     caf::replies_to<status_atom>::with<supervisor_status>>;
 
 /// A process to keep alive.
 struct child_command {
@@ -35,6 +37,8 @@ struct child_keeper_config {
   std::string secret_text; ///< given to every child as descriptor 3
   /// A child ends by itself again and again; called once.
   std::function<void(const std::string& name)> on_give_up;
+  /// A child stands still; it is killed next. May be empty.
+  std::function<void(uint32_t pid)> on_stopped;
   std::shared_ptr<suspect_board> blame;     ///< told how children end; may be null
   std::chrono::milliseconds look_every{50}; ///< for children that have ended
   std::chrono::milliseconds grace{3000};    ///< between SIGTERM and SIGKILL at the end

@@ -1,6 +1,7 @@
 #include "actors/control_plane.hpp"
 
 #include "actors/control_link.hpp"
+#include "actors/explain.hpp"
 #include "actors/model_store.hpp"
 #include "actors/sizing.hpp"
 #include "actors/worker.hpp"
@@ -45,12 +46,6 @@ scheduler::seat_plan seats_of(const config::settings& options) {
       plan.add(role, seats_in(options, role));
   return plan;
 }
-
-gpu::half_type type_of(config::number_type x) {
-  return x == config::number_type::f32 ? gpu::half_type::f32 : gpu::half_type::f16;
-}
-
-const char* word_of(config::number_type x) { return x == config::number_type::f32 ? "f32" : "f16"; }
 
 const char* word_of(config::transport x) {
   switch (x) {
@@ -107,10 +102,17 @@ uint32_t members_needed(const config::settings& options, worker_role role) {
   return pool_of(options, role).members + (parity ? 1 : 0);
 }
 
+const std::string& device_of(const config::settings& options, worker_role role) {
+  const auto& pools = options.pools;
+  const bool with_replicas =
+      role == worker_role::prefill && pools.prefill.placement == placement::in_process;
+  return with_replicas ? pools.model.device : pool_of(options, role).device;
+}
+
 scheduler::identity identity_of(const pipeline_parts& parts, uint64_t model_digest) {
   return {LAMELLA_VERSION, std::string{parts.engine->ops().name},
-          shapes_text(parts.program->spec, word_of(parts.options.numerics.wire),
-                      word_of(parts.options.kv.dtype)),
+          shapes_text(parts.program->spec, name_of(half_type_of(parts.options.numerics.wire)),
+                      name_of(half_type_of(parts.options.kv.dtype))),
           model_digest, true};
 }
 
@@ -120,17 +122,28 @@ control_plane::control_plane(caf::actor_system& system, control_plane_config con
   membership_config m;
   m.seats = seats_of(options);
   m.wanted = identity_of(*config_.parts, config_.model_digest);
+  for (auto role : all_roles)
+    if (is_cuda(device_of(options, role))) m.on_devices.insert(role);
   m.shape = shape_of(options);
   m.terms_of = [this](const scheduler::seat& where) { return terms_of(where); };
   m.on_change = config_.on_change;
   if (options.pools.distributed()) m.look_every = pace_look;
+  m.dead = options.control.dead;
+  m.numbers = config_.parts->numbers;
   const auto blame = config_.parts->blame;
-  m.on_part_lost = [blame](const worker_info& x, uint64_t epoch,
-                           std::vector<scheduler::stream_id> served) {
-    if (x.host == host_name()) blame->lost({x.pid, epoch, std::move(served)});
+  // Numbers that no process of this host has.
+  m.on_part_lost = [blame, of_other_hosts = uint32_t{1} << 31](
+                       const worker_info& x, uint64_t epoch,
+                       std::vector<scheduler::stream_id> served, bool own_fault) mutable {
+    if (x.host == host_name()) {
+      blame->lost({x.pid, epoch, std::move(served)});
+    } else if (own_fault) { // nobody else knows how it ended
+      blame->lost({++of_other_hosts, epoch, std::move(served)});
+      blame->ended(of_other_hosts, true);
+    }
   };
-  m.on_worker = [told = told_, blame](const worker_info& x, bool lost) {
-    if (x.host == host_name() && !told->tell(x.pid, lost)) blame->ended(x.pid, false);
+  m.on_worker = [told = told_, blame](const worker_info& x, bool lost, bool own_fault) {
+    if (x.host == host_name() && !told->tell(x.pid, lost)) blame->ended(x.pid, lost && own_fault);
   };
   members_ = system_.spawn(membership, std::move(m));
 }
@@ -151,13 +164,14 @@ worker_terms control_plane::terms_of(const scheduler::seat& where) const {
   t.version = wanted.version;
   t.kernels = wanted.kernels;
   t.shapes = wanted.shapes;
+  t.device = device_of(options, where.role);
   // Children share this machine; a worker of another host has its own.
   t.threads =
       pool.threads.value_or(pool.placement == placement::remote
                                 ? 0
                                 : std::max(1u, usable_processors() / std::max(1u, pool.members)));
-  t.wire = type_of(options.numerics.wire);
-  t.kv = type_of(options.kv.dtype);
+  t.wire = half_type_of(options.numerics.wire);
+  t.kv = half_type_of(options.kv.dtype);
   t.layers = spec.layers;
   t.kv_heads = spec.kv_heads;
   t.group = spec.group();
@@ -168,11 +182,12 @@ worker_terms control_plane::terms_of(const scheduler::seat& where) const {
   t.prefill_owns_kv = options.pools.prefill_owns_kv();
   t.slots =
       where.role == worker_role::prefill ? prefill_slots(options, spec, parts.slots) : parts.slots;
+  t.rows = std::max(options.batching.max_batch, options.batching.prefill_chunk_tokens);
   t.transport = word_of(options.net.transport);
   t.link_secret = link_secret_;
   t.link_cluster = link_cluster_;
   t.chaos = options.chaos.enabled;
-  if (pool.placement == placement::local) t.link_folder = folder_.string();
+  if (pool.placement == placement::local) t.link_folder = folder_->path().string();
   t.decode_frame_bytes = frame_bytes(options, spec, 0);
   t.prefill_frame_bytes = frame_bytes(options, spec, scheduler::prefill_streams);
   t.own_frame_bytes = own_frame_bytes(options, spec);
@@ -219,7 +234,9 @@ std::vector<child_command> control_plane::children() const {
            "--rejoin-seconds", // it ends with this process, however long that stands still
            "0",
            "--log-level",
-           word_of(options.log.level)}};
+           word_of(options.log.level),
+           "--listen", // for workers of other hosts; the port itself is this process's
+           config::parse_address(options.net.listen)->host + ":0"}};
       if (control.tls())
         x.words.insert(x.words.end(),
                        {"--tls-certificate", control.tls_certificate.string(), "--tls-key",
@@ -238,29 +255,40 @@ void control_plane::start() {
   secret_ = options.control.secret_file.empty()
                 ? net::shared_secret::random()
                 : net::shared_secret::from_file(options.control.secret_file);
+  child_secret_ = net::shared_secret::random();
   link_secret_ = net::random_bytes(32);
   const auto tag = net::random_bytes(sizeof link_cluster_);
   std::memcpy(&link_cluster_, tag.data(), tag.size());
-  auto pattern = (std::filesystem::temp_directory_path() / "lamella-XXXXXX").string();
-  if (mkdtemp(pattern.data()) == nullptr)
-    throw link_error{"cannot make the folder " + pattern + ": " + std::strerror(errno)};
-  folder_ = pattern;
+  try {
+    folder_.emplace();
+  } catch (const std::system_error& e) {
+    throw link_error{e.what()};
+  }
   door_config d{*secret_,
                 net::hex_of(net::random_bytes(16)),
                 LAMELLA_VERSION,
                 static_cast<uint32_t>(options.control.heartbeat.count()),
                 static_cast<uint32_t>(options.control.dead.count()),
                 members_,
-                [] { return net::random_bytes(nonce_bytes); }};
+                [] { return net::random_bytes(nonce_bytes); },
+                {},
+                child_secret_};
+  for (auto role : all_roles)
+    if (pool_of(options, role).placement == placement::local)
+      d.child_roles.emplace(scheduler::to_string(role));
   door_ = system_.spawn(door, std::move(d));
-  port_ = publish_door(system_, door_, options.control);
+  gate_ = publish_door(system_, door_, options.control, {*secret_, *child_secret_});
+  port_ = gate_->port();
   spdlog::info("control listens address={} port={} tls={}", options.control.listen, port_,
                options.control.tls());
   if (auto list = children(); !list.empty()) {
     child_keeper_config k;
     k.children = std::move(list);
-    k.secret_text = secret_->file_text();
+    k.secret_text = child_secret_->file_text();
     k.on_give_up = config_.on_give_up;
+    k.on_stopped = [members = members_](uint32_t pid) {
+      caf::anon_send(members, worker_stopped{pid});
+    };
     k.blame = config_.parts->blame;
     keeper_ = system_.spawn<caf::detached>(child_keeper, std::move(k));
     told_->keep(keeper_);
@@ -286,10 +314,10 @@ void control_plane::take_own_seats() {
     for (uint32_t i = 0; i < pool.members; ++i) {
       if (!port)
         port = config_.links({link_secret_, link_cluster_, word_of(parts.options.net.transport),
-                              folder_.string(), parts.engine->bell()});
+                              folder_->path().string(), parts.engine->bell()});
       const auto name = fmt::format("{}-{}", scheduler::to_string(role), i);
       const auto refused = [&](const caf::error& e) {
-        throw link_error{"own seat " + name + ": " + system_.render(e)};
+        throw link_error{"own seat " + name + ": " + explain(system_, e)};
       };
       join_grant grant;
       self->request(members_, caf::duration{seat_patience},
@@ -305,23 +333,31 @@ void control_plane::take_own_seats() {
       w.incarnation = grant.incarnation;
       w.terms = grant.terms;
       w.engine = parts.engine;
+      w.make_device = [devices = parts.devices, option = grant.terms.device](const std::string& x) {
+        return devices->get(option, x);
+      };
       w.program = parts.program;
       w.weights = parts.weights;
       w.port = *port;
-      // Nobody else can take a seat of this process: without it there is no service.
+      // Nobody else can take a seat of this process: without it there is no service. So it is kept
+      // where only its work fails; a request that makes it fail is found by the suspect board.
+      w.on_failed_work = failed_work::is_told;
       w.on_end = [name, give_up = config_.on_give_up,
                   stopping = stopping_](const std::string& reason, bool) {
         if (*stopping) return;
         spdlog::critical("own seat lost name={} reason=\"{}\"", name, reason);
         give_up(name);
       };
+      const auto device = parts.devices->get(grant.terms.device, "host/" + name);
+      const auto numerics = device->numerics();
       worker_facts facts{system_.spawn(worker, std::move(w)),
                          LAMELLA_VERSION,
-                         grant.terms.kernels,
+                         numerics.kernels,
                          grant.terms.shapes,
                          grant.terms.model_digest,
                          port->address,
-                         "host"};
+                         device->on_host() ? "host" : device->name(),
+                         numerics.sizes};
       self->request(members_, caf::duration{seat_patience}, facts).receive([](bool) {}, refused);
     }
   }
@@ -329,6 +365,7 @@ void control_plane::take_own_seats() {
 
 void control_plane::stop() {
   *stopping_ = true;
+  gate_.reset();
   caf::scoped_actor self{system_};
   if (members_) self->send_exit(members_, caf::exit_reason::user_shutdown);
   if (keeper_)
@@ -337,10 +374,7 @@ void control_plane::stop() {
         .receive([](uint32_t) {}, [](caf::error&) {});
   if (keeper_) self->send_exit(keeper_, caf::exit_reason::user_shutdown);
   if (door_) self->send_exit(door_, caf::exit_reason::user_shutdown);
-  // Sockets of children that were killed lie there still.
-  std::error_code ignored;
-  if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
-  folder_.clear();
+  folder_.reset(); // sockets of children that were killed lie there still
   members_ = nullptr;
   keeper_ = nullptr;
   told_->keep({});

@@ -7,6 +7,8 @@
 #include "actors/link_port.hpp"
 #include "actors/pipeline.hpp"
 #include "actors/warden.hpp"
+#include "net/control_gate.hpp"
+#include "net/private_folder.hpp"
 #include "net/shared_secret.hpp"
 #include "scheduler/compatibility.hpp"
 #include "scheduler/seats.hpp"
@@ -73,6 +75,9 @@ public:
   /// Sends workers away, ends child processes and closes the door. Blocks for some seconds at most.
   void stop();
 
+  /// Null where there are no child processes; after start().
+  const child_keeper_actor& keeper() const { return keeper_; }
+
   uint16_t port() const { return port_; } ///< of the door
 
   /// Its actors that nobody starts again; after start().
@@ -86,10 +91,11 @@ private:
 
   caf::actor_system& system_;
   control_plane_config config_;
-  std::optional<net::shared_secret> secret_;
+  std::optional<net::shared_secret> secret_, child_secret_;
+  std::unique_ptr<net::control_gate> gate_;
   std::string link_secret_;
   uint32_t link_cluster_ = 0;
-  std::filesystem::path folder_; ///< of the sockets of this process and its children
+  std::optional<net::private_folder> folder_; ///< of the sockets of this process and its children
   membership_actor members_;
   door_actor door_;
   child_keeper_actor keeper_;
@@ -103,6 +109,9 @@ uint32_t members_needed(const config::settings& options, scheduler::worker_role 
 
 /// The settings of the pool a role belongs to.
 const config::pool_settings& pool_of(const config::settings& options, scheduler::worker_role role);
+
+/// What the seats of a role compute on: prefill workers of this process on what the replicas do.
+const std::string& device_of(const config::settings& options, scheduler::worker_role role);
 
 /// What all workers must be like.
 scheduler::identity identity_of(const pipeline_parts& parts, uint64_t model_digest);

@@ -1,5 +1,7 @@
 #include "actors/devices.hpp"
 
+#include "actors/sizing.hpp"
+
 #include "gpu/cuda_module.hpp"
 
 #include <spdlog/spdlog.h>
@@ -12,40 +14,92 @@ namespace {
 
 constexpr std::string_view cuda_prefix = "cuda:";
 
-gpu::half_type type_of(config::number_type x) {
-  return x == config::number_type::f32 ? gpu::half_type::f32 : gpu::half_type::f16;
+/// Of "cuda:N".
+unsigned index_of(const std::string& option) {
+  unsigned index = 0;
+  std::from_chars(option.data() + cuda_prefix.size(), option.data() + option.size(), index);
+  return index;
 }
 
 } // namespace
 
+device_set::device_set(std::shared_ptr<gpu::host_engine> engine, opener open_cuda)
+    : engine_{std::move(engine)}, open_cuda_{open_cuda ? std::move(open_cuda)
+                                                       : opener{gpu::open_cuda_device}} {}
+
 std::shared_ptr<gpu::device> device_set::get(const std::string& option, const std::string& name) {
-  if (!option.starts_with(cuda_prefix)) return engine_->make_device(name);
+  if (!is_cuda(option)) return engine_->make_device(name);
   std::lock_guard lock{mutex_};
   auto& place = cuda_[option];
   if (!place) {
-    unsigned index = 0;
-    std::from_chars(option.data() + cuda_prefix.size(), option.data() + option.size(), index);
-    place = gpu::open_cuda_device(index);
+    place = open_cuda_(index_of(option));
     spdlog::info("device opened device=\"{}\" free_bytes={}", place->name(), place->free_bytes());
+    for (const auto& [other, device] : cuda_) {
+      if (!device || other == option) continue;
+      if (const auto why = gpu::why_apart(index_of(option), index_of(other)); !why.empty())
+        spdlog::warn("frames between devices go through host memory reason=\"{}\"", why);
+    }
   }
   return place;
 }
 
-std::string kernel_names(const gpu::operators& model, const gpu::operators& attention) {
-  return model.name == attention.name ? std::string{model.name}
-                                      : std::string{model.name} + "+" + std::string{attention.name};
+std::optional<std::string> device_set::lost() const {
+  std::lock_guard lock{mutex_};
+  for (const auto& [option, device] : cuda_)
+    if (device && device->lost()) return device->name();
+  return {};
 }
 
-std::string refuse_attention(const gpu::device& device, const config::settings& options,
-                             const model::model_spec& spec) {
+std::string kernel_names(const std::string& model, const std::string& attention) {
+  return model == attention ? model : model + "+" + attention;
+}
+
+std::string numerics_of(const config::settings& options, const gpu::device_numerics& model,
+                        const gpu::device_numerics& attention) {
+  const auto both = [](const std::string& a, const std::string& b, const char* between) {
+    return a == b ? a : a + between + b;
+  };
+  const auto ranks = options.pools.model.tensor_parallel;
+  return both(model.kernels, attention.kernels, "+")
+         + " wire=" + name_of(half_type_of(options.numerics.wire)) + " kv="
+         + name_of(half_type_of(options.kv.dtype)) + " " + both(model.sizes, attention.sizes, " ")
+         + (ranks > 1 ? " ranks=" + std::to_string(ranks) : "");
+}
+
+std::string device_of_rank(const std::string& option, uint32_t rank) {
+  return is_cuda(option) ? std::string{cuda_prefix} + std::to_string(index_of(option) + rank)
+                         : option;
+}
+
+bool is_cuda(const std::string& option) { return option.starts_with(cuda_prefix); }
+
+std::string why_no_device(const std::string& option) {
+  return is_cuda(option) ? gpu::why_no_cuda_device(index_of(option)) : std::string{};
+}
+
+gpu::attention_args attention_of(const config::settings& options, const model::model_spec& spec) {
   const auto members = options.pools.attention.members;
   const bool by_request = options.pools.attention.partition == config::partition::requests;
   gpu::attention_args x{};
-  x.kv = {nullptr, type_of(options.kv.dtype), by_request ? spec.kv_heads : spec.kv_heads / members,
-          spec.head_dim};
+  x.kv = {nullptr, half_type_of(options.kv.dtype),
+          by_request ? spec.kv_heads : spec.kv_heads / members, spec.head_dim};
   x.group = spec.group();
-  x.wire = type_of(options.numerics.wire);
-  const auto* why = device.ops().attention_unsupported(x);
+  x.wire = half_type_of(options.numerics.wire);
+  return x;
+}
+
+gpu::attention_args attention_of(const worker_terms& terms, bool shared) {
+  gpu::attention_args x{};
+  x.kv = {nullptr, terms.kv,
+          shared && !terms.whole_requests ? terms.kv_heads / terms.shards : terms.kv_heads,
+          terms.head_dim};
+  x.group = terms.group;
+  x.wire = terms.wire;
+  return x;
+}
+
+std::string refuse_attention(const gpu::device& device, const gpu::attention_args& shape) {
+  const auto* why = device.ops().attention_unsupported(shape);
   return why == nullptr ? std::string{} : why;
 }
 

@@ -1,5 +1,7 @@
 #include "actors/door.hpp"
 
+#include "actors/exceptions.hpp"
+
 #include "scheduler/seats.hpp"
 
 #include <spdlog/spdlog.h>
@@ -79,7 +81,14 @@ caf::result<join_grant> on_proof(door_ptr self, const join_proof& x) {
     return refusal("the challenge is unknown or older than 5 s", node_of(sender));
   const auto& ask = node.mapped().what;
   const join_challenge challenge{st.config->cluster, x.nonce};
-  if (!proves_worker(st.config->secret, x.proof, ask, challenge)) {
+  const auto& config = *st.config;
+  const bool is_child = config.child_roles.contains(ask.role);
+  const auto& secret = is_child ? *config.child_secret : config.secret;
+  if (is_child && proves_worker(config.secret, x.proof, ask, challenge))
+    return refusal("the pool '" + ask.role
+                       + "' takes no worker but those that the service starts (placement: local)",
+                   ask.name);
+  if (!proves_worker(secret, x.proof, ask, challenge)) {
     st.guard.failed(node_of(sender), now);
     spdlog::warn("worker denied worker={} host={} pid={} reason=\"wrong secret\"", ask.name,
                  ask.host, ask.pid);
@@ -90,7 +99,7 @@ caf::result<join_grant> on_proof(door_ptr self, const join_proof& x) {
   // The worker stays the sender: MEMBERSHIP watches it and answers it.
   return self->delegate(st.config->members,
                         seat_ask{ask.role, ask.name, ask.host, ask.pid, ask.wish,
-                                 control_proof(st.config->secret, ask, challenge)});
+                                 control_proof(secret, ask, challenge)});
 }
 
 caf::result<bool> on_facts(door_ptr self, const worker_facts& x) {
@@ -125,6 +134,7 @@ bool proves_control(const net::shared_secret& secret, const std::string& proof, 
 }
 
 door_actor::behavior_type door(door_actor::stateful_pointer<door_state> self, door_config config) {
+  end_on_exceptions(self);
   self->state.config.emplace(std::move(config));
   self->set_down_handler(
       [self](const caf::down_msg& down) { self->state.authenticated.erase(down.source); });

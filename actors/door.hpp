@@ -20,6 +20,10 @@ struct door_config {
   membership_actor members;
   /// Random bytes for a nonce; tests may count instead.
   std::function<std::string()> fresh_nonce;
+  /// The pools whose workers are child processes, which have a secret that nobody else knows: no
+  /// other worker takes a seat there, whatever it calls itself.
+  std::set<std::string> child_roles{};
+  std::optional<net::shared_secret> child_secret{};
 };
 
 struct door_state {

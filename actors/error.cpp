@@ -38,6 +38,14 @@ const char* describe(ec code) {
     return "the request ends the workers that serve it";
   case ec::link_cut:
     return "a link to another device was cut";
+  case ec::attempts_spent:
+    return "it failed as often as it may";
+  case ec::actor_failed:
+    return "an exception ended an actor";
+  case ec::attempts_silent:
+    return "nothing came in time, as often as it may";
+  case ec::rows_differ:
+    return "K and V that came are not what was sent";
   }
   return "unknown error";
 }

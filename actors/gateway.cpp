@@ -1,7 +1,9 @@
 #include "actors/gateway.hpp"
 
+#include "actors/exceptions.hpp"
+#include "actors/explain.hpp"
+#include "actors/gateway_status.hpp"
 #include "actors/injury.hpp"
-#include "actors/status_text.hpp"
 #include "net/api_route.hpp"
 
 #include <spdlog/spdlog.h>
@@ -10,10 +12,11 @@ namespace lamella::actors {
 
 namespace {
 
-using gateway_ptr = gateway_actor::stateful_pointer<gateway_state>;
-
 /// For all workers together to say how they are.
 constexpr std::chrono::seconds workers_patience{2};
+
+/// Between two looks at the requests that pause.
+constexpr caf::timespan look_every = std::chrono::milliseconds{100};
 
 const net::http_headers json_type{{"content-type", "application/json"}};
 
@@ -44,61 +47,62 @@ const service& serving(gateway_ptr self) {
   return *st.server;
 }
 
+/// Nobody is accepted whom nobody can serve, nor while those that were wait for too long, unless
+/// they are kept apart because one of them ends workers.
+void check_capacity(gateway_ptr self) {
+  const auto& st = self->state;
+  if (const auto role = st.config.health->lacking(); !role.empty())
+    throw net::no_capacity("no worker of the pool '" + role + "' is there: try again soon");
+  const bool hunting = st.server->blame && st.server->blame->hunting();
+  if (hunting) return;
+  if (const auto pause = st.config.health->pauses.look(self->clock().now()); pause.too_long)
+    throw net::no_capacity("accepted requests wait since " + std::to_string(pause.longest.count())
+                           + " ms for what was lost: try again soon");
+}
+
+/// While somebody pauses: how many, and whether for too long.
+void look_at_pauses(gateway_ptr self) {
+  auto& st = self->state;
+  const auto now = st.config.health->pauses.look(self->clock().now());
+  const bool hunting = st.server && st.server->blame && st.server->blame->hunting();
+  st.config.health->set_hunting(hunting);
+  st.config.numbers->set_recovering(now.recovering, now.too_long);
+  if (now.too_long != std::exchange(st.alarm, now.too_long)) {
+    if (now.too_long)
+      spdlog::error("recovery takes longer than recovery.max_pause_seconds pause_ms={} requests={} "
+                    "pipeline={}: {}",
+                    now.longest.count(), now.recovering, now.down ? "lost" : "there",
+                    hunting ? "a request that ends workers is looked for"
+                            : "new requests are refused meanwhile");
+    else
+      spdlog::info("recovery alarm is over");
+  }
+  st.looking = now.down || now.recovering > 0;
+  if (st.looking) self->delayed_send(self, look_every, caf::tick_atom_v);
+}
+
+/// What all requests ran on is gone.
+void on_lost(gateway_ptr self) {
+  auto& st = self->state;
+  st.down = true;
+  st.config.health->pauses.pipeline_lost(self->clock().now());
+  for (auto& [addr, child] : st.requests) self->send(child, lost_atom_v);
+  if (!st.looking) look_at_pauses(self);
+}
+
 void start_request(gateway_ptr self, const exchange_ptr& exchange, bool chat) {
   auto& st = self->state;
   serving(self);
   // The board knows first: what asks after /ready said no is refused.
   if (st.draining || st.config.health->where() == health_board::phase::draining)
     throw net::draining();
+  check_capacity(self);
   const request_id id{++st.next_request};
   auto child = self->spawn(request, st.server, exchange, id, chat);
   self->monitor(child);
   st.requests.emplace(caf::actor_cast<caf::actor_addr>(child), child);
   self->send(child, begin_atom_v);
-}
-
-void answer_status(gateway_ptr self, const exchange_ptr& exchange) {
-  auto& st = self->state;
-  const auto server = st.server;
-  if (!st.members) throw net::loading({});
-  const auto fail = [exchange, self](caf::error& reason) {
-    net::respond_error(*exchange, net::internal_error(self->system().render(reason)));
-  };
-  constexpr auto soon = workers_patience;
-  self->request(st.members, soon, status_atom_v)
-      .then(
-          [=](system_status& status) {
-            status.requests = self->state.requests.size();
-            if (server) status.restarts = server->restarts;
-            if (!server) { // workers are still being waited for
-              exchange->respond(200, json_type, status_json(status));
-              return;
-            }
-            // While a pipeline is being rebuilt its actors are gone: the workers are told anyway.
-            const auto without_pool = [=](caf::error&) {
-              exchange->respond(200, json_type, status_json(status));
-            };
-            self->request(server->allocator, soon, status_atom_v)
-                .then(
-                    [=](const kv_usage& usage) mutable {
-                      pool_info pool{self->state.config.pool_name, self->state.config.partition,
-                                     self->state.config.attention_members, 0, 0};
-                      for (auto n : usage.slots) pool.slots += n;
-                      for (auto n : usage.used) pool.used += n;
-                      pool.parity = usage.parity;
-                      status.pools.push_back(pool);
-                      self->request(server->scheduler, soon, status_atom_v)
-                          .then(
-                              [=](uint64_t running, uint64_t waiting) mutable {
-                                status.running = running;
-                                status.waiting = waiting;
-                                exchange->respond(200, json_type, status_json(status));
-                              },
-                              without_pool);
-                    },
-                    without_pool);
-          },
-          fail);
+  if (st.down) self->send(child, lost_atom_v);
 }
 
 /// `{"action":"kill","target":"model/0","duration_ms":500}`: harm for a worker, in tests.
@@ -119,7 +123,7 @@ void answer_chaos(gateway_ptr self, const exchange_ptr& exchange) {
             exchange->respond(202, json_type, "{\"injured\":\"" + seat + "\"}");
           },
           [self, exchange](caf::error& reason) {
-            auto error = net::invalid_value("target", self->system().render(reason));
+            auto error = net::invalid_value("target", explain(self->system(), reason));
             error.status = 409;
             net::respond_error(*exchange, error);
           });
@@ -128,7 +132,12 @@ void answer_chaos(gateway_ptr self, const exchange_ptr& exchange) {
 /// Workers are asked what they have sent; those that do not answer in time have sent nothing new.
 void answer_metrics(gateway_ptr self, const exchange_ptr& exchange) {
   const auto scrape = [self, exchange] {
-    auto page = self->state.config.numbers->scrape(exchange->request().headers.get("accept"));
+    auto& numbers = *self->state.config.numbers;
+    numbers.set_mailbox_depth("gateway", self->mailbox().size());
+    const auto ready = self->state.config.health->ask(health_board::probe::ready,
+                                                      std::chrono::steady_clock::now());
+    numbers.set_ready(ready.status == 200);
+    auto page = numbers.scrape(exchange->request().headers.get("accept"));
     exchange->respond(200, {{"content-type", page.content_type}}, std::move(page.body));
     count(self, exchange, net::api_route::metrics, 200);
   };
@@ -187,6 +196,10 @@ void answer_aside(gateway_ptr self, const exchange_ptr& exchange, net::api_route
         } catch (const net::api_error& error) {
           status = error.status;
           net::respond_error(*exchange, error);
+        } catch (const std::exception& error) {
+          status = 500;
+          spdlog::error("gateway path={} error=\"{}\"", exchange->request().path, error.what());
+          net::respond_error(*exchange, net::internal_error("internal error"));
         }
         const auto took = std::chrono::steady_clock::now() - exchange->request().arrived;
         numbers->http_request(net::route_name(where), "POST", status,
@@ -249,6 +262,8 @@ void on_exchange(gateway_ptr self, const exchange_ptr& exchange) {
     count(self, exchange, where, error.status);
     if (error.code == "draining")
       self->state.config.numbers->admission_rejected(net::rejection::draining);
+    if (error.code == "no_capacity")
+      self->state.config.numbers->admission_rejected(net::rejection::no_capacity);
     if (error.code == "loading")
       self->state.config.numbers->admission_rejected(net::rejection::loading);
   } catch (const std::exception& error) {
@@ -284,6 +299,7 @@ bool answer_probe(const health_board& health, const net::http_exchange_ptr& exch
 
 gateway_actor::behavior_type gateway(gateway_actor::stateful_pointer<gateway_state> self,
                                      gateway_config config) {
+  end_on_exceptions(self);
   self->state.config = std::move(config);
   self->set_exit_handler([self](const caf::exit_msg& x) {
     // Requests may wait for answers that nobody owes them any more.
@@ -294,7 +310,7 @@ gateway_actor::behavior_type gateway(gateway_actor::stateful_pointer<gateway_sta
   });
   self->set_down_handler([self](const caf::down_msg& down) {
     if (down.reason)
-      spdlog::error("request actor ended reason=\"{}\"", self->system().render(down.reason));
+      spdlog::error("request actor ended reason=\"{}\"", explain(self->system(), down.reason));
     self->state.requests.erase(down.source);
     check_drained(self);
   });
@@ -302,9 +318,12 @@ gateway_actor::behavior_type gateway(gateway_actor::stateful_pointer<gateway_sta
       [self](const exchange_ptr& exchange) { on_exchange(self, exchange); },
       [self](const service_ptr& server) {
         self->state.server = server;
+        self->state.down = false;
+        self->state.config.health->pauses.pipeline_back();
         self->state.config.health->set_served();
         for (auto& [addr, child] : self->state.requests) self->send(child, server);
       },
+      [self](const supervision& x) { self->state.tree = x; },
       [self](drain_atom) -> caf::result<bool> {
         self->state.draining = true;
         auto promise = self->make_response_promise<bool>();
@@ -312,6 +331,8 @@ gateway_actor::behavior_type gateway(gateway_actor::stateful_pointer<gateway_sta
         check_drained(self);
         return promise;
       },
+      [self](lost_atom) { on_lost(self); },
+      [self](caf::tick_atom) { look_at_pauses(self); },
       [self](const membership_actor& members) { self->state.members = members; },
       // The drain ran out of time: what is left ends now.
       [self](wake_atom) {

@@ -1,6 +1,7 @@
 /// GATEWAY: HTTP in, answers out; parent of the requests.
 #pragma once
 
+#include "actors/child_keeper.hpp"
 #include "actors/health.hpp"
 #include "actors/link_traffic.hpp"
 #include "actors/membership.hpp"
@@ -13,11 +14,21 @@
 
 namespace lamella::actors {
 
+/// Whom to ask who looks after whom: the pipeline's supervisor, and the keeper of child processes
+/// (null: there are none).
+struct supervision {
+  caf::actor pipeline;
+  child_keeper_actor children;
+};
+
 /// `exchange`: an HTTP request to route. A service: the model is there, or the pipeline was
-/// rebuilt. `drain`: take nothing new; answered when the last request has ended.
-using gateway_actor = caf::typed_actor<caf::reacts_to<exchange_ptr>, caf::reacts_to<service_ptr>,
-                                       caf::replies_to<drain_atom>::with<bool>,
-                                       caf::reacts_to<membership_actor>, caf::reacts_to<wake_atom>>;
+/// rebuilt. `drain`: take nothing new; answered when the last request has ended. `lost`: there is
+/// no pipeline until the next service. `tick`: looks at those that pause.
+using gateway_actor =
+    caf::typed_actor<caf::reacts_to<exchange_ptr>, caf::reacts_to<service_ptr>,
+                     caf::replies_to<drain_atom>::with<bool>, caf::reacts_to<membership_actor>,
+                     caf::reacts_to<wake_atom>, caf::reacts_to<lost_atom>,
+                     caf::reacts_to<caf::tick_atom>, caf::reacts_to<supervision>>;
 
 struct gateway_config {
   std::shared_ptr<health_board> health;
@@ -36,13 +47,19 @@ struct gateway_state {
   gateway_config config;
   service_ptr server; ///< null while loading
   membership_actor members;
+  supervision tree;
   link_traffic traffic;
   std::map<caf::actor_addr, request_actor> requests;
   uint64_t next_request = 0;
   bool draining = false;
+  bool down = false;    ///< there is no pipeline, after there was one
+  bool looking = false; ///< a look at those that pause is on its way
+  bool alarm = false;   ///< they do for too long
   std::vector<caf::typed_response_promise<bool>> drained;
   const char* name = "gateway";
 };
+
+using gateway_ptr = gateway_actor::stateful_pointer<gateway_state>;
 
 gateway_actor::behavior_type gateway(gateway_actor::stateful_pointer<gateway_state> self,
                                      gateway_config config);
@@ -52,3 +69,4 @@ bool answer_probe(const health_board& health, const net::http_exchange_ptr& exch
 
 } // namespace lamella::actors
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::gateway_config)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::supervision)

@@ -1,5 +1,6 @@
 #include "actors/global_scheduler.hpp"
 
+#include "actors/exceptions.hpp"
 #include "actors/quarantine.hpp"
 #include "scheduler/placement.hpp"
 
@@ -16,8 +17,10 @@ sequence_id nth(sequence_id first, uint32_t k) {
 
 void publish(scheduler_ptr self) {
   const auto& st = self->state;
-  if (st.config.numbers)
+  if (st.config.numbers) {
     st.config.numbers->set_requests(st.seated.size(), st.queue->waiting() + st.held.size());
+    st.config.numbers->set_mailbox_depth("scheduler", self->mailbox().size());
+  }
   if (st.config.health)
     st.config.health->set_queue_full(st.queue->waiting() >= st.config.limits.queue_requests
                                      || st.queue->waiting_tokens()
@@ -186,6 +189,7 @@ void on_retire(scheduler_ptr self, sequence_id sequence) {
 global_scheduler_actor::behavior_type
 global_scheduler(global_scheduler_actor::stateful_pointer<global_scheduler_state> self,
                  global_scheduler_config config, kv_allocator_actor allocator) {
+  end_on_exceptions(self);
   auto& st = self->state;
   st.config = std::move(config);
   st.allocator = std::move(allocator);

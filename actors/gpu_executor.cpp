@@ -1,5 +1,9 @@
 #include "actors/gpu_executor.hpp"
 
+#include "actors/exceptions.hpp"
+
+#include <spdlog/spdlog.h>
+
 namespace lamella::actors {
 
 namespace {
@@ -12,11 +16,14 @@ gpu::stream& stream_of(executor_ptr self, stream_id id) {
   return *slot;
 }
 
+/// So often in a row may work of a stream fail before the device is not to be trusted.
+constexpr uint32_t failures_max = 2;
+
 caf::result<bool> run(executor_ptr self, stream_id id, const work_ptr& work,
                       caf::timespan patience) {
   auto promise = self->make_response_promise<bool>();
   const auto ticket = ++self->state.tickets;
-  self->state.pending.emplace(ticket, promise);
+  self->state.pending.emplace(ticket, gpu_executor_state::asked{id, promise});
   const auto deadline =
       self->clock().now() + std::chrono::duration_cast<gpu::clock::duration>(patience);
   // Runs on the device's driver thread, so it may only post a message.
@@ -31,9 +38,10 @@ caf::result<bool> run(executor_ptr self, stream_id id, const work_ptr& work,
 void on_mark(executor_ptr self, uint64_t ticket, gpu::work_status status) {
   auto node = self->state.pending.extract(ticket);
   if (!node) return;
-  auto& promise = node.mapped();
+  auto& [stream, promise] = node.mapped();
   switch (status) {
   case gpu::work_status::done:
+    self->state.failures.erase(stream);
     promise.deliver(true);
     return;
   case gpu::work_status::aborted:
@@ -47,6 +55,15 @@ void on_mark(executor_ptr self, uint64_t ticket, gpu::work_status status) {
     return;
   case gpu::work_status::failed:
     promise.deliver(caf::make_error(ec::device_lost));
+    if (++self->state.failures[stream] < failures_max || self->state.rule == failed_work::is_told)
+      return;
+    spdlog::error("device given up device=\"{}\" stream={} failures={}", self->state.device->name(),
+                  static_cast<uint32_t>(stream), failures_max);
+    self->quit(caf::make_error(ec::device_lost, self->state.device->name()));
+    return;
+  case gpu::work_status::lost:
+    promise.deliver(caf::make_error(ec::device_lost));
+    self->quit(caf::make_error(ec::device_lost, self->state.device->name()));
     return;
   }
 }
@@ -55,7 +72,9 @@ void on_mark(executor_ptr self, uint64_t ticket, gpu::work_status status) {
 
 gpu_executor_actor::behavior_type
 gpu_executor(gpu_executor_actor::stateful_pointer<gpu_executor_state> self,
-             std::shared_ptr<gpu::device> device) {
+             std::shared_ptr<gpu::device> device, failed_work rule) {
+  end_on_exceptions(self);
+  self->state.rule = rule;
   self->state.device = std::move(device);
   return {
       [self](stream_id id, const work_ptr& work, caf::timespan patience) {

@@ -26,6 +26,13 @@ void health_board::set_slow(std::string seats) {
   slow_ = std::move(seats);
 }
 
+std::string health_board::lacking() const {
+  std::lock_guard lock{mutex_};
+  for (const auto& r : roles_)
+    if (!r.serves) return r.name;
+  return {};
+}
+
 void health_board::set_served() {
   std::lock_guard lock{mutex_};
   served_ = true;
@@ -43,16 +50,14 @@ health_board::answer health_board::ask(probe kind,
   const auto age = std::chrono::duration_cast<std::chrono::milliseconds>(beats.age(now));
   const char* status = "ok";
   std::string reason, missing, slow;
-  std::string lacking; ///< a role that cannot serve
+  const auto lacks = lacking();
+  const auto pause = pauses.look(now);
   bool lost = false;
   {
     std::lock_guard lock{mutex_};
     if (!missing_.empty()) missing = ", waiting for workers: " + missing_;
     slow = slow_;
-    for (const auto& r : roles_) {
-      lost = lost || r.up < r.need || r.spares_up < r.spares;
-      if (!r.serves) lacking = r.name;
-    }
+    for (const auto& r : roles_) lost = lost || r.up < r.need || r.spares_up < r.spares;
   }
   bool good = true;
   const auto refuse = [&](const char* word, std::string why) {
@@ -67,20 +72,30 @@ health_board::answer health_board::ask(probe kind,
       refuse("loading", "the model is being loaded" + missing);
     } else if (where == phase::draining) {
       refuse("draining", "the service is shutting down");
-    } else if (!lacking.empty()) {
-      refuse("unavailable", "role " + lacking + " has neither member nor spare" + missing);
+    } else if (!lacks.empty()) {
+      refuse("unavailable", "role " + lacks + " has neither member nor spare" + missing);
     } else if (age > iteration_max_age_) {
       refuse("unavailable", fmt::format("no iteration finished for {} ms", age.count()));
+    } else if (kind == probe::ready && pause.too_long && !hunting_.load()) {
+      refuse("unavailable", fmt::format("accepted requests pause for {} ms, new ones are refused",
+                                        pause.longest.count()));
     } else if (kind == probe::ready && queue_full_.load()) {
       refuse("unavailable", "the queue is full");
     }
   }
-  if (good && where != phase::loading && lost) {
+  if (good && where != phase::loading && pause.too_long) {
+    status = "degraded";
+    reason = fmt::format("requests pause for {} ms, longer than recovery.max_pause_seconds{}",
+                         pause.longest.count(), missing);
+  } else if (good && where != phase::loading && lost) {
     status = "degraded";
     reason = "a worker is lost" + missing;
   } else if (good && where == phase::rebuilding) {
     status = "degraded";
     reason = "the pipeline is being rebuilt";
+  } else if (good && where == phase::serving && pause.recovering > 0) {
+    status = "degraded";
+    reason = fmt::format("requests that recover: {}", pause.recovering);
   } else if (good && kind == probe::health && !slow.empty()) {
     // Nothing that a load balancer should act on: all is served, later.
     status = "degraded";

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "actors/pulse.hpp"
+#include "actors/recovery_watch.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -28,8 +29,9 @@ public:
     bool serves = true; ///< nothing that it is needed for lacks both a member and a spare
   };
 
-  explicit health_board(std::chrono::milliseconds iteration_max_age)
-      : iteration_max_age_{iteration_max_age} {}
+  explicit health_board(std::chrono::milliseconds iteration_max_age,
+                        std::chrono::milliseconds max_pause = std::chrono::seconds{2})
+      : pauses{max_pause}, iteration_max_age_{iteration_max_age} {}
 
   void enter(phase x) { phase_.store(x); }
   phase where() const { return phase_.load(); }
@@ -43,7 +45,11 @@ public:
   void set_served();
   /// Blocks until it has one, at most for `limit`; says whether it has.
   bool wait_served(std::chrono::milliseconds limit);
+  /// A role that cannot serve for want of a member and a spare; empty: none.
+  std::string lacking() const;
   void set_queue_full(bool full) { queue_full_.store(full); }
+  /// A request that ends workers is looked for: others may pause for long, and new ones are taken.
+  void set_hunting(bool hunting) { hunting_.store(hunting); }
 
   enum class probe : uint8_t { live, ready, health };
   struct answer {
@@ -53,11 +59,13 @@ public:
   answer ask(probe kind, std::chrono::steady_clock::time_point now) const;
 
   pulse beats;
+  recovery_watch pauses;
 
 private:
   std::chrono::milliseconds iteration_max_age_;
   std::atomic<phase> phase_{phase::loading};
   std::atomic<bool> queue_full_{false};
+  std::atomic<bool> hunting_{false};
   mutable std::mutex mutex_; ///< of the members below
   std::string progress_name_ = "discover";
   double progress_ratio_ = 0, progress_eta_ = 0;

@@ -22,8 +22,8 @@ struct iteration_target {
   caf::timespan patience{std::chrono::seconds{90}}; ///< for the answer of an iteration
 };
 
-/// How often an iteration is tried before its sequences are failed, or, where nobody has said that
-/// it failed, the pipeline is connected anew.
+/// How often an iteration is tried before who launches it ends, and the pipeline is made anew. No
+/// request ends for that: all go on in the next one.
 constexpr uint32_t attempts_max = 3;
 
 /// What the answer of a device may take longer than the device itself.
@@ -34,6 +34,14 @@ constexpr caf::timespan answer_patience = std::chrono::seconds{5};
 /// the link alone was lost, and its launcher ends so that the pipeline is connected anew.
 constexpr caf::timespan cut_patience = std::chrono::milliseconds{300};
 constexpr const char* cut_reason = "a link was cut and nobody was missed";
+
+/// Why who launches must end after that failure, the `failures`th in a row; nothing: it tries
+/// again. `silence`: of one of them nobody has said why, so that the links are not to be trusted.
+inline caf::error end_of_attempts(const iteration_failed& x, uint32_t failures, bool silence) {
+  if (x.reason == cut_reason) return caf::make_error(ec::link_cut, x.reason);
+  if (silence && failures >= attempts_max) return caf::make_error(ec::attempts_silent, x.reason);
+  return failures >= attempts_max ? caf::make_error(ec::attempts_spent, x.reason) : caf::error{};
+}
 
 /// Hands one whole iteration to the devices, all of it at once; the order between replica and
 /// shards is kept by channels. `then` gets the tokens, `otherwise` the error.

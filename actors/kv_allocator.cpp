@@ -1,7 +1,9 @@
 #include "actors/kv_allocator.hpp"
 
+#include "actors/exceptions.hpp"
 #include "actors/kv_sweep.hpp"
 #include "net/failpoint.hpp"
+#include "net/oddity.hpp"
 
 #include <algorithm>
 
@@ -19,18 +21,58 @@ constexpr std::chrono::seconds trim_after{1};
 /// system would clear a huge page per layer for it each time.
 constexpr uint32_t worth_trimming = 64;
 
+/// Per table, the slots in use for nobody: those of holders that have not spoken in this epoch, and
+/// any when there are no holders. What choices share counts for each of them, but no slot twice for
+/// the pool. Cost: O(runs of those holders).
+std::vector<uint32_t> orphans_of(const kv_allocator_state& st) {
+  std::vector<uint32_t> orphans(st.pools.size());
+  for (const auto& [holder, held] : st.holders)
+    if (held.epoch < st.epoch) orphans[held.member] += scheduler::length_of(held.runs);
+  for (size_t i = 0; i < orphans.size(); ++i) {
+    const auto used = st.pools[i].used();
+    orphans[i] = st.holders.empty() ? used : std::min(orphans[i], used);
+  }
+  return orphans;
+}
+
 void publish(allocator_ptr self) {
   const auto& st = self->state;
   if (!st.config.numbers) return;
-  const auto tell = [&](const std::string& worker, const scheduler::slot_pool& pool) {
-    st.config.numbers->set_kv_slots(worker, net::slot_state::free, pool.free());
-    st.config.numbers->set_kv_slots(worker, net::slot_state::used, pool.used());
+  auto& numbers = *st.config.numbers;
+  numbers.set_mailbox_depth("allocator", self->mailbox().size());
+  const auto orphans = orphans_of(st);
+  const auto tell = [&](const std::string& worker, size_t table) {
+    net::slot_counts slots;
+    slots.free = st.pools[table].free();
+    slots.orphan = orphans[table];
+    slots.used = st.pools[table].used() - slots.orphan;
+    numbers.set_kv_slots(worker, slots);
   };
-  for (size_t i = 0; i < st.pools.size(); ++i) tell(st.config.tables[i], st.pools[i]);
-  for (const auto& worker : st.config.sharers) tell(worker, st.pools.front());
+  for (size_t i = 0; i < st.pools.size(); ++i) tell(st.config.tables[i], i);
+  for (const auto& worker : st.config.sharers) tell(worker, 0);
   if (st.config.parity.empty()) return;
-  st.config.numbers->set_kv_slots(st.config.parity, net::slot_state::free, st.pools.front().free());
-  st.config.numbers->set_kv_slots(st.config.parity, net::slot_state::parity, with_parity(st));
+  net::slot_counts slots;
+  slots.free = st.pools.front().free();
+  slots.parity = with_parity(st);
+  slots.used = st.pools.front().used() - slots.parity;
+  numbers.set_kv_slots(st.config.parity, slots);
+  numbers.set_parity_lag(st.config.pool, slots.used);
+}
+
+/// Everything counted one by one: what an operator is told need not be what the tables believe.
+kv_usage usage_of(const kv_allocator_state& st) {
+  kv_usage usage;
+  for (const auto& pool : st.pools) {
+    const auto counted = pool.count();
+    usage.slots.push_back(pool.slots());
+    usage.used.push_back(counted.used);
+    usage.free += counted.free;
+    usage.references += counted.references;
+  }
+  for (const auto& [holder, held] : st.holders) usage.held += scheduler::length_of(held.runs);
+  usage.parity = with_parity(st);
+  for (auto n : orphans_of(st)) usage.orphan += n;
+  return usage;
 }
 
 uint32_t used(const kv_allocator_state& st) {
@@ -93,16 +135,27 @@ std::optional<kv_holding> grant(kv_allocator_state& st, const kv_need& need, uin
   return result;
 }
 
+/// Only where somebody else will give slots back, which whoever waits is told of.
+bool acts_full(const kv_allocator_state& st, const kv_reserve& x) {
+  const auto own = std::count_if(x.needs.begin(), x.needs.end(), [&](const auto& need) {
+    return st.holders.contains(need.holder);
+  });
+  return st.holders.size() > static_cast<size_t>(own) && net::is_odd(net::oddity::slots_short);
+}
+
 caf::expected<kv_grant> reserve(allocator_ptr self, const kv_reserve& x,
                                 const caf::strong_actor_ptr& asker) {
   auto& st = self->state;
-  if (x.epoch != st.epoch)
+  if (x.epoch != st.epoch) {
+    if (st.config.numbers) st.config.numbers->fenced(net::fence::epoch);
     return caf::make_error(ec::aborted, "of epoch " + std::to_string(x.epoch));
+  }
   kv_grant result;
+  const bool full = acts_full(st, x);
   for (const auto& need : x.needs) {
     // A need that follows another one of the same holder is not used by anybody, so taking back is
     // giving back all that the holder has got from this call.
-    auto holding = grant(st, need, x.keep_free);
+    auto holding = full ? std::nullopt : grant(st, need, x.keep_free);
     if (!holding) {
       for (const auto& done : result.holdings) {
         auto& held = st.holders.at(done.holder);
@@ -189,6 +242,18 @@ caf::result<bool> on_protection(allocator_ptr self, const kv_protection& x) {
   return true;
 }
 
+/// Its holder goes on with them only once they are complete, and asks for more after that.
+void on_pulled(allocator_ptr self, const kv_pulled& x) {
+  auto& st = self->state;
+  const auto held = st.holders.find(x.holder);
+  if (x.epoch != st.epoch || held == st.holders.end()) return; // it is over, or was given up
+  if (x.complete)
+    held->second.filled = std::max(held->second.filled, scheduler::length_of(x.runs));
+  else
+    st.bare.insert(x.runs);
+  publish(self);
+}
+
 /// A second has passed since some moment at which the pool was empty.
 void trim(allocator_ptr self) {
   auto& st = self->state;
@@ -216,6 +281,7 @@ void trim(allocator_ptr self) {
 kv_allocator_actor::behavior_type
 kv_allocator(kv_allocator_actor::stateful_pointer<kv_allocator_state> self,
              kv_allocator_config config) {
+  end_on_exceptions(self);
   auto& st = self->state;
   st.config = std::move(config);
   for (size_t i = 0; i < st.config.tables.size(); ++i) st.pools.emplace_back(st.config.slots);
@@ -235,21 +301,17 @@ kv_allocator(kv_allocator_actor::stateful_pointer<kv_allocator_state> self,
         return promise;
       },
       [self](const kv_release& x) {
-        if (x.epoch == self->state.epoch) give_back(self, x.holders);
+        if (x.epoch == self->state.epoch)
+          give_back(self, x.holders);
+        else if (self->state.config.numbers)
+          self->state.config.numbers->fenced(net::fence::epoch);
       },
       [self](const kv_adopt& x) { adopt(self, x); },
-      [self](status_atom) -> caf::result<kv_usage> {
-        kv_usage usage;
-        for (const auto& pool : self->state.pools) {
-          usage.slots.push_back(pool.slots());
-          usage.used.push_back(pool.used());
-        }
-        usage.parity = with_parity(self->state);
-        return usage;
-      },
+      [self](status_atom) -> caf::result<kv_usage> { return usage_of(self->state); },
       [self](const kv_inventory_ask&) { return inventory(self->state); },
       [self](const kv_sweep& x) { return on_sweep(self, x); },
       [self](const kv_protection& x) { return on_protection(self, x); },
+      [self](const kv_pulled& x) { on_pulled(self, x); },
       [self](wake_atom) { trim(self); },
       [self](wake_atom, uint64_t epoch) {
         if (self->state.epoch == epoch)

@@ -14,6 +14,7 @@
 namespace lamella::actors {
 
 struct kv_allocator_config {
+  std::string pool = "main";        ///< its name in metrics
   std::vector<std::string> tables;  ///< one name per slot table: one for a head-partitioned pool,
                                     ///< else one per member
   std::vector<std::string> sharers; ///< other workers that hold the slots of the first table

@@ -1,5 +1,7 @@
 #include "actors/kv_remake.hpp"
 
+#include "actors/explain.hpp"
+#include "net/oddity.hpp"
 #include "scheduler/types.hpp"
 
 namespace lamella::actors {
@@ -9,7 +11,7 @@ namespace {
 struct progress {
   caf::event_based_actor* self = nullptr;
   kv_remake what;
-  std::function<void(const std::optional<std::string>&)> done;
+  std::function<void(const std::optional<remake_failure>&)> done;
   uint32_t source = 0;           ///< whose turn it is
   std::optional<kv_moved> first; ///< what the side that ended first has moved
 };
@@ -23,7 +25,7 @@ void cancel(const progress& x) {
   x.self->send(w.members[x.source], kv_pull_cancel{stream_id{scheduler::offer_streams + w.target}});
 }
 
-void end(const progress_ptr& x, const std::optional<std::string>& failure) {
+void end(const progress_ptr& x, const std::optional<remake_failure>& failure) {
   auto told = std::exchange(x->done, nullptr);
   if (!told) return;
   if (failure) cancel(*x);
@@ -38,8 +40,11 @@ void on_moved(const progress_ptr& x, uint32_t source, const kv_moved& answer) {
     x->first = answer;
     return;
   }
-  if (x->first->digest != answer.digest || x->first->bytes != answer.bytes) {
-    end(x, "what came of member " + std::to_string(source) + " is not what it sent");
+  if (x->first->digest != answer.digest || x->first->bytes != answer.bytes
+      || net::is_odd(net::oddity::remake_fails)) {
+    if (x->what.numbers) x->what.numbers->kv_damaged(net::kv_damage::rebuild);
+    end(x, remake_failure{"what came of member " + std::to_string(source) + " is not what it sent",
+                          true});
     return;
   }
   x->first.reset();
@@ -59,7 +64,9 @@ void take_from(const progress_ptr& x) {
   const bool is_first = source == (w.target == 0 ? 1 : 0);
   const stream_id stream{scheduler::member_streams + source};
   const auto moved = [x, source](const kv_moved& answer) { on_moved(x, source, answer); };
-  const auto failed = [x](const caf::error& e) { end(x, x->self->system().render(e)); };
+  const auto failed = [x](const caf::error& e) {
+    end(x, remake_failure{explain(x->self->system(), e)});
+  };
   x->self
       ->request(w.members[source], w.patience,
                 kv_offer{stream, w.epoch, w.number, w.target, w.runs, 0})
@@ -73,7 +80,7 @@ void take_from(const progress_ptr& x) {
 } // namespace
 
 void remake(caf::event_based_actor* self, kv_remake what,
-            std::function<void(const std::optional<std::string>& failure)> done) {
+            std::function<void(const std::optional<remake_failure>& failure)> done) {
   auto x = std::make_shared<progress>();
   x->self = self;
   x->what = std::move(what);

@@ -3,8 +3,10 @@
 #pragma once
 
 #include "actors/actors.hpp"
+#include "net/metrics.hpp"
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,12 +20,19 @@ struct kv_remake {
   std::vector<slot_run> runs;
   uint64_t number = 1; ///< grows from one to the next of a target and epoch
   caf::timespan patience{};
+  std::shared_ptr<net::metrics> numbers; ///< may be null
+};
+
+/// Why rows could not be made.
+struct remake_failure {
+  std::string reason;
+  bool differs = false; ///< both sides have done their part, and it is not the same
 };
 
 /// Member after member lends its rows, because they add to the same slots: the first one's replace
 /// what is there. Calls `done` once, on the thread of `self`, with the reason if it has failed; the
 /// target's rows are then worth nothing. Moves (members - 1) * KV of the runs at a member.
 void remake(caf::event_based_actor* self, kv_remake what,
-            std::function<void(const std::optional<std::string>& failure)> done);
+            std::function<void(const std::optional<remake_failure>& failure)> done);
 
 } // namespace lamella::actors

@@ -1,5 +1,7 @@
 #include "actors/kv_source.hpp"
 
+#include "actors/exceptions.hpp"
+#include "actors/explain.hpp"
 #include "actors/iteration.hpp"
 #include "actors/shard_pull.hpp"
 #include "scheduler/head_partition.hpp"
@@ -49,7 +51,8 @@ caf::result<kv_moved> on_offer(source_ptr self, const kv_offer& x) {
           [=](caf::error& reason) mutable {
             ended();
             spdlog::warn("offer failed seat={} shard={} pull={} reason=\"{}\"",
-                         self->state.config.seat, x.shard, x.number, self->system().render(reason));
+                         self->state.config.seat, x.shard, x.number,
+                         explain(self->system(), reason));
             promise.deliver(std::move(reason));
           });
   return promise;
@@ -59,6 +62,7 @@ caf::result<kv_moved> on_offer(source_ptr self, const kv_offer& x) {
 
 kv_source_actor::behavior_type kv_source(kv_source_actor::stateful_pointer<kv_source_state> self,
                                          kv_source_config config, gpu_executor_actor executor) {
+  end_on_exceptions(self);
   self->state.config = std::move(config);
   self->state.executor = std::move(executor);
   self->link_to(self->state.executor);

@@ -1,26 +1,23 @@
 #include "actors/kv_sweep.hpp"
 
+#include "net/oddity.hpp"
 #include "scheduler/pull_plan.hpp"
 
 #include <algorithm>
+#include <map>
 
 namespace lamella::actors {
 
 namespace {
 
-/// The slots in order, joined, each once.
-std::vector<slot_run> runs_of(std::vector<uint32_t> slots) {
-  std::ranges::sort(slots);
-  slots.erase(std::ranges::unique(slots).begin(), slots.end());
-  std::vector<slot_run> runs;
-  for (const auto slot : slots) scheduler::append(runs, std::vector<slot_run>{{slot, 1}});
-  return runs;
-}
+/// Slots, and whose K and V they have.
+using found_slots = std::map<uint32_t, kv_origin>;
 
 /// Adds the slots of a holder's positions from `first` on that lack their parity (or do not) until
 /// there are `most`; returns the position after the last one looked at.
-uint32_t walk(const kv_allocator_state& st, const kv_allocator_state::holding& held, uint32_t first,
-              bool bare, size_t most, std::vector<uint32_t>& found) {
+uint32_t walk(const kv_allocator_state& st, sequence_id holder,
+              const kv_allocator_state::holding& held, uint32_t first, bool bare, size_t most,
+              found_slots& found) {
   const auto last = std::min(held.filled, scheduler::length_of(held.runs));
   if (first >= last) return first;
   std::vector<slot_run> runs;
@@ -28,7 +25,7 @@ uint32_t walk(const kv_allocator_state& st, const kv_allocator_state::holding& h
   for (const auto& run : runs)
     for (auto slot = run.first; slot < run.first + run.length; ++slot, ++first) {
       if (found.size() == most) return first;
-      if (st.bare.contains(slot) == bare) found.push_back(slot);
+      if (st.bare.contains(slot) == bare) found.emplace(slot, kv_origin{holder, first});
     }
   return first;
 }
@@ -39,19 +36,23 @@ kv_swept sweep(kv_allocator_state& st, const kv_sweep& x) {
   kv_swept result;
   result.bare = st.bare.count();
   if (!st.has_parity || (x.bare && st.bare.empty())) return result;
-  std::vector<uint32_t> found; // a slot comes up once for each choice that shares it
+  const auto most = net::is_odd(net::oddity::small_sweep) ? 1 : x.slots;
+  found_slots found; // one comes up once for each choice that shares it
   auto it = st.holders.lower_bound(x.from);
-  for (; it != st.holders.end() && found.size() < x.slots; ++it) {
+  for (; it != st.holders.end() && found.size() < most; ++it) {
     if (it->second.epoch != st.epoch) continue; // what it has for good is yet to be heard
     const auto first = it->first == x.from ? x.position : 0;
-    result.position = walk(st, it->second, first, x.bare, x.slots, found);
+    result.position = walk(st, it->first, it->second, first, x.bare, most, found);
     result.next = it->first;
   }
-  if (found.size() < x.slots) { // it has come to the end
+  if (found.size() < most) { // it has come to the end
     result.next = {};
     result.position = 0;
   }
-  result.runs = runs_of(std::move(found));
+  for (const auto& [slot, origin] : found) {
+    scheduler::append(result.runs, std::vector<slot_run>{{slot, 1}});
+    result.origins.push_back(origin);
+  }
   if (result.runs.empty()) return result;
   st.pools.front().share(result.runs);
   st.holders[x.pin] = {0, result.runs, st.epoch, 0};

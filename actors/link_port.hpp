@@ -8,6 +8,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace lamella::actors {
@@ -22,13 +23,15 @@ struct link_order {
   std::string peer; ///< address of the process at the other end
   uint64_t frame_bytes = 0;
   gpu::ring_identity self;
+  std::optional<gpu::ring_identity> other{}; ///< who must be at the other end
   std::chrono::milliseconds patience{10'000};
 };
 
 /// What is known of a link; empty while the two sides have not met.
 struct link_report {
   std::string transport; ///< its tier, named as in `net.transport`
-  double rtt_us = 0;     ///< as net::link_event tells
+  double rtt_us = 0;     ///< the least of the last ten seconds; 0: none was measured
+  uint64_t measured = 0; ///< round trips, since the link stands
 };
 
 /// The data plane as workers see it. Addresses are opaque: they are told at the join and handed on.
@@ -52,6 +55,9 @@ struct link_setup {
   std::string transport;               ///< auto, shm, verbs_staged or tcp
   std::string folder;                  ///< for sockets; empty: the temporary folder of the system
   std::shared_ptr<gpu::doorbell> bell; ///< of the engine whose streams wait for the links
+  /// Addresses of the two ends of this worker's control connection: its own, and that of the
+  /// control process as this host reaches it. Empty in the control process.
+  std::string here{}, home{};
 };
 
 /// Makes the port of a process. Throws std::runtime_error with the reason when it cannot listen.

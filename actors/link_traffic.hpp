@@ -1,7 +1,7 @@
 /// What workers have sent to each other, as a metric of the control process.
 #pragma once
 
-#include "actors/messages.hpp"
+#include "actors/status_messages.hpp"
 #include "net/metrics.hpp"
 
 #include <map>
@@ -10,8 +10,9 @@
 
 namespace lamella::actors {
 
-/// Turns what workers say of themselves into counters. A worker counts from zero when it takes its
-/// seat, counters of the service never go back.
+/// Turns what workers say of their links into counters. A worker counts from zero when it takes its
+/// seat, counters of the service never go back. A round trip counts once for each look that finds a
+/// new measurement.
 class link_traffic {
 public:
   /// Adds what each worker has sent since it was noted last.
@@ -20,7 +21,8 @@ public:
 private:
   struct worker {
     uint32_t incarnation = 0;
-    std::map<std::string, uint64_t> sent; ///< bytes, by the peer's seat
+    std::map<std::string, uint64_t> sent;     ///< bytes, by the peer's seat
+    std::map<std::string, uint64_t> measured; ///< round trips, by the peer's seat
   };
   std::map<std::string, worker> seen_; ///< by seat
 };

@@ -1,7 +1,15 @@
 #include "actors/membership.hpp"
 
+#include "actors/exceptions.hpp"
+#include "actors/explain.hpp"
+#include "actors/loss_causes.hpp"
+#include "actors/membership_injury.hpp"
 #include "actors/membership_pace.hpp"
+#include "actors/membership_probe.hpp"
+#include "actors/membership_refusal.hpp"
+#include "actors/membership_status.hpp"
 #include "actors/sizing.hpp"
+#include "net/oddity.hpp"
 
 #include <spdlog/spdlog.h>
 
@@ -18,15 +26,8 @@ using member = membership_state::member;
 using scheduler::seat;
 using scheduler::worker_role;
 
-constexpr caf::timespan status_patience = std::chrono::seconds{1};
-
-/// Those that have loaded what they need.
-std::set<seat> ready_seats(const membership_state& st) {
-  std::set<seat> ready;
-  for (const auto& [where, m] : st.members)
-    if (m.handle) ready.insert(where);
-  return ready;
-}
+/// Processes that were slow and are remembered; one is replaced in a minute.
+constexpr size_t shunned_max = 256;
 
 void changed(membership_ptr self) {
   const auto& st = self->state;
@@ -54,7 +55,10 @@ std::vector<scheduler::stream_id> streams_of(const scheduler::epoch_plan& plan, 
   return streams;
 }
 
-void lose(membership_ptr self, const seat& where, const std::string& reason);
+void lose(membership_ptr self, const seat& where, const std::string& reason,
+          net::failover_cause cause, bool own_fault = false);
+void close_epoch(membership_ptr self, bool grown, const worker_info& who, const std::string& what);
+void try_open(membership_ptr self);
 
 /// The epoch is whole: the supervisor gets it. A shard has the KV only if its cache is the one that
 /// the newest pipeline wrote to: what was begun for an epoch that nobody got is empty, although its
@@ -74,7 +78,10 @@ void hand_out(membership_ptr self) {
   spdlog::info("epoch open epoch={} replicas={} of {} shards={} empty={}", st.epoch,
                st.plan.decoding, st.config.shape.replicas, st.plan.shards.size(),
                result.empty.size());
+  result.compute = st.compute;
+  result.attention = st.attention;
   st.open = st.was_open = true;
+  result.losses = st.losses;
   st.asked->deliver(std::move(result));
   st.asked.reset();
   st.current.reset();
@@ -85,22 +92,31 @@ void on_ready(membership_ptr self, uint64_t epoch, const seat& where, uint32_t n
   auto& st = self->state;
   const bool attends = where.role == worker_role::attention;
   // Also where the epoch was given up: the next answer will be that it has kept what it began here.
-  if (attends && !answer.kept)
+  if (attends && !answer.kept) {
+    st.memory[where] = ++st.memories;
     std::erase_if(st.caches, [&](const auto& x) { return x.second.first == where; });
+  }
   if (!st.current || st.current->result.epoch != epoch) return; // of an epoch that was given up
   if (attends ? !answer.shard : !answer.replica) {
-    lose(self, where, "it opened the epoch without its part of it");
+    lose(self, where, "it opened the epoch without its part of it", net::failover_cause::fault);
     return;
   }
   auto& result = st.current->result;
   if (attends) {
     result.shards[number] = std::move(answer.shard);
+    result.caches[number] = st.memory[where];
   } else {
     result.replicas[number] = std::move(answer.replica);
     result.own_kv[number] = {std::move(answer.shard), std::move(answer.source)};
   }
   st.current->left.erase(where);
-  if (st.current->left.empty()) hand_out(self);
+  if (!st.current->left.empty()) return;
+  if (net::is_odd(net::oddity::epoch_again)) {
+    close_epoch(self, true, st.members.at(where).info, " opened it last");
+    try_open(self);
+    return;
+  }
+  hand_out(self);
 }
 
 void send_order(membership_ptr self, const seat& where, const epoch_open& order) {
@@ -111,7 +127,7 @@ void send_order(membership_ptr self, const seat& where, const epoch_open& order)
              where](epoch_ready& answer) { on_ready(self, epoch, where, number, answer); },
             [self, epoch = order.epoch, where](caf::error& reason) {
               if (self->state.current && self->state.current->result.epoch == epoch)
-                lose(self, where, self->system().render(reason));
+                lose(self, where, explain(self->system(), reason), cause_of_refusal(reason));
             });
 }
 
@@ -127,7 +143,9 @@ void try_open(membership_ptr self) {
   order.epoch = ++st.epoch;
   order.streams = st.plan.streams;
   const auto peer_of = [&](const seat& where) {
-    return epoch_peer{scheduler::to_string(where), st.members.at(where).address};
+    const auto& m = st.members.at(where);
+    return epoch_peer{scheduler::to_string(where), m.address, scheduler::number_of(where),
+                      m.info.incarnation};
   };
   for (const auto& where : st.plan.replicas) order.replicas.push_back(peer_of(where));
   for (const auto& where : st.plan.shards) order.shards.push_back(peer_of(where));
@@ -137,6 +155,7 @@ void try_open(membership_ptr self) {
   result.replicas.resize(order.replicas.size());
   result.own_kv.resize(order.replicas.size());
   result.shards.resize(order.shards.size());
+  result.caches.resize(order.shards.size());
   for (const auto* list : {&st.plan.replicas, &st.plan.shards})
     for (order.number = 0; order.number < list->size(); ++order.number)
       send_order(self, (*list)[order.number], order);
@@ -155,7 +174,8 @@ void close_epoch(membership_ptr self, bool grown, const worker_info& who, const 
 }
 
 /// A worker is gone or must go: its seat is free and the epoch it was part of is over.
-void lose(membership_ptr self, const seat& where, const std::string& reason) {
+void lose(membership_ptr self, const seat& where, const std::string& reason,
+          net::failover_cause cause, bool own_fault) {
   auto& st = self->state;
   auto node = st.members.extract(where);
   if (!node) return;
@@ -165,15 +185,28 @@ void lose(membership_ptr self, const seat& where, const std::string& reason) {
   spdlog::warn("worker lost seat={} incarnation={} worker={} pid={} reason=\"{}\"", gone.info.seat,
                gone.info.incarnation, gone.info.name, gone.info.pid, reason);
   if (gone.handle) self->send(gone.handle, worker_leave{reason});
+  if (gone.handle && has_part(st.plan, where)) {
+    ++st.losses;
+    if (st.config.numbers) st.config.numbers->failover(gone.info.role, cause);
+  }
   if (st.config.on_part_lost && has_part(st.plan, where))
-    st.config.on_part_lost(gone.info, st.epoch, streams_of(st.plan, where));
-  if (st.config.on_worker) st.config.on_worker(gone.info, true);
+    st.config.on_part_lost(gone.info, st.epoch, streams_of(st.plan, where), own_fault);
+  if (st.config.on_worker) st.config.on_worker(gone.info, true, own_fault);
   // Without a part in it, a spare does not end an epoch.
   if (has_part(st.plan, where)) {
     close_epoch(self, false, gone.info, " lost: " + reason);
     try_open(self); // a handed-out one is asked for again, one under way is not
   }
   changed(self);
+}
+
+/// The kernel says so: others need not wait for its connection to close.
+void on_stopped(membership_ptr self, uint32_t pid) {
+  for (const auto& [where, m] : self->state.members)
+    if (m.info.pid == pid && m.info.host == host_name()) {
+      lose(self, where, "its process stands still", net::failover_cause::timeout);
+      return;
+    }
 }
 
 void on_down(membership_ptr self, const caf::down_msg& down) {
@@ -183,7 +216,9 @@ void on_down(membership_ptr self, const caf::down_msg& down) {
   const auto [where, incarnation] = node.mapped();
   const auto found = st.members.find(where);
   if (found == st.members.end() || found->second.info.incarnation != incarnation) return;
-  lose(self, where, down.reason ? self->system().render(down.reason) : "it left");
+  const bool own_fault = down.reason == ec::device_lost || down.reason == ec::actor_failed;
+  lose(self, where, down.reason ? explain(self->system(), down.reason) : "it left",
+       cause_of_end(st, where, down.reason, self->clock().now()), own_fault);
 }
 
 void watch(membership_ptr self, const caf::strong_actor_ptr& x, const member& m) {
@@ -216,7 +251,7 @@ caf::result<join_grant> on_seat(membership_ptr self, const seat_ask& x) {
   m.info.incarnation = taken->incarnation;
   m.info.host = x.host;
   m.info.pid = x.pid;
-  m.info.slow = st.shunned.contains({x.host, x.pid});
+  m.info.slow = std::ranges::find(st.shunned, std::pair{x.host, x.pid}) != st.shunned.end();
   watch(self, self->current_sender(), m);
   // Whoever takes a seat and never loads must not keep it.
   self->delayed_send(self, st.config.load_patience, wake_atom_v, m.info.seat, m.info.incarnation);
@@ -225,7 +260,9 @@ caf::result<join_grant> on_seat(membership_ptr self, const seat_ask& x) {
   join_grant grant{x.proof,           x.role,
                    m.where.index,     m.info.incarnation,
                    self->state.epoch, st.config.terms_of(m.where)};
-  if (st.config.on_worker) st.config.on_worker(m.info, false);
+  if (st.config.on_worker) st.config.on_worker(m.info, false, false);
+  if (st.patience) note_return(self, m);
+  st.reports.heard(m.where, self->clock().now());
   st.members.emplace(m.where, std::move(m));
   changed(self);
   return grant;
@@ -237,13 +274,11 @@ caf::result<bool> on_facts(membership_ptr self, const worker_facts& x) {
   const auto found =
       known == st.who.end() ? st.members.end() : st.members.find(known->second.first);
   if (found == st.members.end() || found->second.info.incarnation != known->second.second
-      || found->second.handle || !x.handle)
+      || found->second.handle || (!x.handle && x.refusal.empty()))
     return caf::make_error(ec::join_refused, "the seat is not (or no longer) granted");
   auto& m = found->second;
-  scheduler::identity theirs{x.version, x.kernels, x.shapes, x.model_digest,
-                             m.where.role != worker_role::attention};
-  if (const auto why = scheduler::refuse_worker(st.config.wanted, theirs)) {
-    lose(self, m.where, *why);
+  if (const auto why = refuse(st, m.where.role, x)) {
+    lose(self, m.where, *why, net::failover_cause::fault);
     return caf::make_error(ec::join_refused, *why);
   }
   // From here on it is the worker itself that must live; who joined for it may go.
@@ -253,19 +288,16 @@ caf::result<bool> on_facts(membership_ptr self, const worker_facts& x) {
   m.address = x.address;
   m.info.device = x.device;
   m.info.state = "live";
+  st.reports.heard(m.where, self->clock().now());
   watch(self, caf::actor_cast<caf::strong_actor_ptr>(x.handle), m);
   changed(self);
   if (const auto missing = st.config.seats.missing(); !missing.empty())
     spdlog::info("waiting for workers missing=\"{}\"", missing);
-  if (st.open && scheduler::could_grow(st.config.shape, st.plan, ready_seats(st)))
+  // Also one that is still being opened: nobody would ask again whether it could be larger.
+  if ((st.open || st.current) && scheduler::could_grow(st.config.shape, st.plan, ready_seats(st)))
     close_epoch(self, true, m.info, " has joined");
   try_open(self);
   return true;
-}
-
-/// Such a seat is no worker process of its own.
-bool is_of_this_process(const member& m) {
-  return m.info.pid == static_cast<uint32_t>(getpid()) && m.info.host == host_name();
 }
 
 /// A worker has become slow, or is well again.
@@ -283,82 +315,29 @@ void on_pace(membership_ptr self, const scheduler::slow_workers::change& x) {
   if (x.slow && st.open && !soon && has_part(st.plan, x.who) && !is_of_this_process(m)
       && has_substitute(st, x.who)) {
     st.replaced_at = now;
-    st.shunned.emplace(m.info.host, m.info.pid);
-    lose(self, x.who, "it is slow, and a spare is not"); // and tells of the change
+    st.shunned.emplace_back(m.info.host, m.info.pid);
+    if (st.shunned.size() > shunned_max) st.shunned.pop_front();
+    lose(self, x.who, "it is slow, and a spare is not",
+         net::failover_cause::slow); // and tells of the change
   } else {
     changed(self);
   }
-}
-
-caf::result<std::string> on_injure(membership_ptr self, const injure& x) {
-  const auto& st = self->state;
-  std::vector<const member*> candidates;
-  for (const auto& [where, m] : st.members)
-    if (m.handle && !is_of_this_process(m)
-        && (x.target.empty() || x.target == m.info.seat || x.target == m.info.role
-            || x.target == m.info.role + "/" + m.info.name))
-      candidates.push_back(&m);
-  if (candidates.empty())
-    return caf::make_error(ec::nobody_there, "no worker process for '" + x.target + "'");
-  const auto& victim = *candidates[x.chance % candidates.size()];
-  spdlog::warn("injury what={} duration_ms={} seat={} worker={} pid={}", x.injury.what,
-               x.injury.duration_ms, victim.info.seat, victim.info.name, victim.info.pid);
-  self->send(victim.handle, x.injury);
-  return victim.info.seat;
-}
-
-system_status status_of(const membership_state& st) {
-  system_status answer;
-  answer.epoch = st.epoch;
-  for (const auto& [name, info] : st.in_process) answer.workers.push_back(info);
-  for (const auto& [where, m] : st.members) {
-    answer.workers.push_back(m.info);
-    if (st.open && m.handle) answer.workers.back().part = scheduler::part_of(st.plan, where);
-  }
-  for (const auto& x : st.config.seats.free_seats()) {
-    worker_info gone;
-    gone.role = scheduler::to_string(x.where.role);
-    gone.seat = scheduler::to_string(x.where);
-    gone.incarnation = x.incarnation;
-    answer.missing.push_back(std::move(gone));
-  }
-  return answer;
-}
-
-/// Asks the workers whom they talk to; those that do not answer in time are told of as before.
-caf::result<system_status> on_status(membership_ptr self) {
-  auto& st = self->state;
-  auto left = std::make_shared<size_t>(1); // one for this function
-  auto promise = self->make_response_promise<system_status>();
-  auto one_less = [self, left, promise]() mutable {
-    if (--*left == 0) promise.deliver(status_of(self->state));
-  };
-  for (const auto& [where, m] : st.members) {
-    if (!m.handle) continue;
-    ++*left;
-    self->request(m.handle, status_patience, status_atom_v)
-        .then(
-            [self, one_less, where = where](worker_peers& x) mutable {
-              if (auto found = self->state.members.find(where); found != self->state.members.end())
-                found->second.info.peers = std::move(x.peers);
-              one_less();
-            },
-            [one_less](caf::error&) mutable { one_less(); });
-  }
-  auto mine = one_less;
-  mine();
-  return promise;
 }
 
 } // namespace
 
 membership_actor::behavior_type
 membership(membership_actor::stateful_pointer<membership_state> self, membership_config config) {
+  end_on_exceptions(self);
   self->state.config = std::move(config);
   // From the start everybody knows who is missing.
   if (self->state.config.seats.free_count() > 0) changed(self);
   const auto look_every = self->state.config.look_every;
   if (look_every.count() > 0) self->delayed_send(self, look_every, caf::tick_atom_v);
+  if (const auto dead = self->state.config.dead; dead.count() > 0) {
+    self->state.patience.emplace(std::chrono::duration_cast<std::chrono::milliseconds>(dead));
+    self->delayed_send(self, self->state.patience->every(), probe_atom_v);
+  }
   self->set_down_handler([self](const caf::down_msg& down) { on_down(self, down); });
   self->set_exit_handler([self](const caf::exit_msg& x) {
     for (const auto& [where, m] : self->state.members)
@@ -384,16 +363,23 @@ membership(membership_actor::stateful_pointer<membership_state> self, membership
       [self](wake_atom, const std::string& seat_name, uint32_t incarnation) {
         for (const auto& [where, m] : self->state.members)
           if (m.info.seat == seat_name && m.info.incarnation == incarnation && !m.handle) {
-            lose(self, where, "it took too long to load");
+            lose(self, where, "it took too long to load", net::failover_cause::timeout);
             return;
           }
       },
+      [self](const worker_stopped& x) { on_stopped(self, x.pid); },
       [self](caf::tick_atom) {
         look_at_pace(self, [self](const auto& x) { on_pace(self, x); });
         self->delayed_send(self, self->state.config.look_every, caf::tick_atom_v);
       },
+      [self](probe_atom) {
+        probe_workers(self, [self](const seat& where, const std::string& reason) {
+          lose(self, where, reason, net::failover_cause::timeout);
+        });
+        self->delayed_send(self, self->state.patience->every(), probe_atom_v);
+      },
       [self](const injure& x) { return on_injure(self, x); },
-      [self](status_atom) -> caf::result<system_status> { return on_status(self); },
+      [self](status_atom) -> caf::result<system_status> { return answer_status(self); },
   };
 }
 

@@ -2,11 +2,14 @@
 #pragma once
 
 #include "actors/actors.hpp"
+#include "actors/worker_reports.hpp"
 #include "scheduler/compatibility.hpp"
 #include "scheduler/epoch_plan.hpp"
+#include "scheduler/probe_patience.hpp"
 #include "scheduler/seats.hpp"
 #include "scheduler/slow_workers.hpp"
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -24,21 +27,29 @@ struct seat_news {
 };
 
 struct membership_config {
-  scheduler::seat_plan seats;   ///< of worker processes; none when all pools are in process
-  scheduler::identity wanted;   ///< of workers
+  scheduler::seat_plan seats; ///< of worker processes; none when all pools are in process
+  scheduler::identity wanted; ///< of workers
+  /// Pools whose kernels are known when the first worker has come: those of the class of its
+  /// device. All others of the pool must have the same, and prefill workers those of replicas.
+  std::set<scheduler::worker_role> on_devices{};
   scheduler::epoch_shape shape; ///< of an epoch in which nobody is missing
   std::function<worker_terms(const scheduler::seat&)> terms_of;
   /// Told whenever a seat is taken or lost, or its worker is ready; called on the actor's thread.
   std::function<void(const seat_news&)> on_change;
   /// Told of a worker that takes a seat or loses it; called on the actor's thread. May be empty.
-  std::function<void(const worker_info&, bool lost)> on_worker;
+  /// `own_fault`: it has said itself that what it served with failed.
+  std::function<void(const worker_info&, bool lost, bool own_fault)> on_worker;
   /// Told, before that, of a worker with a part in an epoch that is open or being opened. May be
   /// empty.
-  std::function<void(const worker_info&, uint64_t epoch, std::vector<scheduler::stream_id> served)>
+  std::function<void(const worker_info&, uint64_t epoch, std::vector<scheduler::stream_id> served,
+                     bool own_fault)>
       on_part_lost;
   caf::timespan load_patience{std::chrono::minutes{10}};  ///< from a seat to the facts
   caf::timespan epoch_patience{std::chrono::seconds{30}}; ///< for a worker to open an epoch
   caf::timespan look_every{0}; ///< at what workers have done, to find slow ones; 0: never
+  /// Silence after which a connection is closed; workers are given up before. 0: neither.
+  caf::timespan dead{0};
+  std::shared_ptr<net::metrics> numbers; ///< may be null
   /// Between two workers that are replaced because they are slow.
   caf::timespan replace_every{std::chrono::minutes{1}};
 };
@@ -65,17 +76,26 @@ struct membership_state {
   caf::actor_addr owner;                                           ///< who asked last
   std::optional<opening> current;
   scheduler::epoch_plan plan;        ///< of the newest epoch
+  pool_numerics compute, attention;  ///< of the first workers of these kinds; they stay
   std::vector<scheduler::seat> held; ///< who has the KV of each shard, by number
   /// Whose caches the KV lies in, by shard.
   using cache_places = std::map<uint32_t, std::pair<scheduler::seat, uint32_t>>; ///< incarnation
   cache_places caches;        ///< of the newest epoch that a pipeline was built of
   uint64_t handed_epoch = 0;  ///< the newest that was handed out; it may never be built
   cache_places handed_caches; ///< of that one
+  std::map<scheduler::seat, uint64_t> memory; ///< the cache of each shard's worker, by a number
+  uint64_t memories = 0;                      ///< the newest of them
   scheduler::slow_workers pace;
   std::map<scheduler::seat, std::pair<uint32_t, work_done>> done; ///< at the last look, by whom
-  /// Host and process id of those that were slow: whatever seat they take, they are known.
-  std::set<std::pair<std::string, uint32_t>> shunned;
+  worker_reports reports;
+  /// Host and process id of those that were slow, the newest last, `shunned_max` at most: whatever
+  /// seat they take, they are known.
+  std::deque<std::pair<std::string, uint32_t>> shunned;
   std::optional<caf::actor_clock::time_point> replaced_at; ///< the newest slow one
+  std::optional<scheduler::probe_patience> patience;       ///< nothing: nobody is asked
+  std::set<scheduler::seat> asking;                        ///< how they are
+  std::deque<std::pair<std::string, uint32_t>> given_up; ///< host and pid of those that were silent
+  uint64_t losses = 0;                                   ///< of workers with a part
   bool open = false;     ///< the newest epoch has been handed out and is whole
   bool was_open = false; ///< some epoch has been
   const char* name = "membership";
@@ -86,7 +106,8 @@ struct membership_state {
 /// supervisor has asked; spares are not waited for. The loss of a worker that has a part in it
 /// closes an epoch and is told to the supervisor, which asks again: the next one is opened as soon
 /// as it could decode, with fewer replicas if need be, and once more when those are back.
-/// A worker that is slow (`scheduler/slow_workers`) is told of; where somebody can do its part at
+/// A worker that says nothing is given up (`scheduler/probe_patience`), as is one whose connection
+/// ends. One that is slow (`scheduler/slow_workers`) is told of; where somebody can do its part at
 /// once and without computing, it loses it and joins again, as a spare that is taken last.
 /// `worker_info` is for the seats of actors of this process.
 membership_actor::behavior_type

@@ -24,13 +24,6 @@ work_report since_last(membership_state& st, const seat& who, uint32_t incarnati
   return x;
 }
 
-std::set<seat> ready_seats(const membership_state& st) {
-  std::set<seat> ready;
-  for (const auto& [where, m] : st.members)
-    if (m.handle) ready.insert(where);
-  return ready;
-}
-
 /// Without the slow ones, but those that have KV: a shard keeps its part however slow it is.
 std::set<seat> well_seats(const membership_state& st) {
   auto ready = ready_seats(st);
@@ -46,6 +39,19 @@ bool as_large(const scheduler::epoch_plan& x, const scheduler::epoch_plan& than)
 }
 
 } // namespace
+
+std::set<seat> ready_seats(const membership_state& st) {
+  std::set<seat> ready;
+  for (const auto& [where, m] : st.members)
+    if (m.handle) ready.insert(where);
+  return ready;
+}
+
+void note_report(membership_ptr self, const membership_state::member& m, const worker_peers& x) {
+  auto& st = self->state;
+  st.reports.heard(m.where, self->clock().now());
+  if (st.config.numbers) st.reports.note(m.where, m.info.incarnation, x, *st.config.numbers);
+}
 
 void look_at_pace(membership_ptr self,
                   std::function<void(const scheduler::slow_workers::change&)> tell) {
@@ -66,8 +72,10 @@ void look_at_pace(membership_ptr self,
             [=, who = where, incarnation = m.info.incarnation](const worker_peers& x) {
               auto& st = self->state;
               const auto found = st.members.find(who);
-              if (found != st.members.end() && found->second.info.incarnation == incarnation)
+              if (found != st.members.end() && found->second.info.incarnation == incarnation) {
+                note_report(self, found->second, x);
                 look->reports.push_back(since_last(st, who, incarnation, x.work));
+              }
               one_less();
             },
             [one_less](caf::error&) { one_less(); });

@@ -5,6 +5,13 @@
 
 namespace lamella::actors {
 
+/// Of workers that have loaded what they need.
+std::set<scheduler::seat> ready_seats(const membership_state& st);
+
+/// A worker has answered what it was asked.
+void note_report(membership_actor::stateful_pointer<membership_state> self,
+                 const membership_state::member& m, const worker_peers& x);
+
 /// Asks all workers. When each has answered, or has not in time, `tell` gets those that have become
 /// slow or well again since the look before.
 void look_at_pace(membership_actor::stateful_pointer<membership_state> self,

@@ -175,6 +175,11 @@ struct kv_usage {
   std::vector<uint32_t> slots; ///< per member (one entry where one table serves all)
   std::vector<uint32_t> used;
   uint32_t parity = 0; ///< of those in use, how many the epoch has the parity of
+  uint64_t orphan = 0; ///< of those in use, how many for nobody
+  // Each counted on its own, so that they check each other:
+  uint64_t free = 0;       ///< slots in free lists
+  uint64_t references = 0; ///< that slots say they have
+  uint64_t held = 0;       ///< slots that holders say they have, a shared one for each of them
 };
 
 /// Asks an allocator which slots of its first table are in use, by whomever, and have their parity.
@@ -301,42 +306,6 @@ struct batch_leave {
   bool tell = false;
 };
 
-// --- status --------------------------------------------------------------------------------------
-
-/// The links of a worker to another seat.
-struct peer_info {
-  std::string seat, transport; ///< no transport: the two sides have not met
-  double rtt_us = 0;           ///< of the quickest link, at its handshake
-  uint64_t bytes = 0;          ///< payload that the worker has sent there since it took its seat
-};
-
-/// One seat of a pool and who sits in it.
-struct worker_info {
-  std::string name, role, seat, state, device;
-  uint32_t incarnation = 0;
-  std::string host;
-  uint32_t pid = 0;
-  std::vector<peer_info> peers;
-  bool slow = false; ///< late but correct, held against its peers
-  std::string part;  ///< in the open epoch: "replica 1", "shard 2", "parity", "spare"; empty: none
-};
-
-struct pool_info {
-  std::string name, partition;
-  uint32_t members = 0;
-  uint64_t slots = 0, used = 0, parity = 0; ///< parity: of those in use, how many have one
-};
-
-struct system_status {
-  uint64_t epoch = 0;
-  std::vector<worker_info> workers;
-  std::vector<worker_info> missing; ///< seats of processes that nobody has; the last incarnation
-  std::vector<pool_info> pools;
-  uint64_t running = 0, waiting = 0; ///< sequences
-  uint64_t requests = 0;             ///< of the gateway
-  uint64_t restarts = 0;             ///< of the pipeline
-};
-
 // --- inspection ----------------------------------------------------------------------------------
 
 #define LAMELLA_INSPECT(type, ...)                                                                 \
@@ -357,7 +326,7 @@ LAMELLA_INSPECT(kv_holding, x.holder, x.member, x.runs, x.kept)
 LAMELLA_INSPECT(kv_grant, x.holdings)
 LAMELLA_INSPECT(kv_release, x.holders, x.epoch)
 LAMELLA_INSPECT(kv_freed, x.free)
-LAMELLA_INSPECT(kv_usage, x.slots, x.used, x.parity)
+LAMELLA_INSPECT(kv_usage, x.slots, x.used, x.parity, x.orphan, x.free, x.references, x.held)
 LAMELLA_INSPECT(kv_pull, x.stream, x.epoch, x.number, x.runs, x.add)
 LAMELLA_INSPECT(kv_offer, x.stream, x.epoch, x.number, x.shard, x.runs, x.iteration)
 LAMELLA_INSPECT(kv_moved, x.number, x.digest, x.bytes)
@@ -374,13 +343,6 @@ LAMELLA_INSPECT(token, x.sequence, x.index, x.value, x.reason)
 LAMELLA_INSPECT(preempted, x.sequence, x.kept, x.epoch)
 LAMELLA_INSPECT(sequence_failed, x.sequence, x.reason, x.epoch)
 LAMELLA_INSPECT(batch_leave, x.sequence, x.tell)
-LAMELLA_INSPECT(peer_info, x.seat, x.transport, x.rtt_us, x.bytes)
-LAMELLA_INSPECT(worker_info, x.name, x.role, x.seat, x.state, x.device, x.incarnation, x.host,
-                x.pid, x.peers, x.slow, x.part)
-LAMELLA_INSPECT(pool_info, x.name, x.partition, x.members, x.slots, x.used, x.parity)
-LAMELLA_INSPECT(system_status, x.epoch, x.workers, x.missing, x.pools, x.running, x.waiting,
-                x.requests, x.restarts)
-
 LAMELLA_INSPECT(kv_inventory, x.runs)
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, kv_inventory_ask&) {

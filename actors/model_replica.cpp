@@ -1,11 +1,15 @@
 #include "actors/model_replica.hpp"
 
+#include "actors/exceptions.hpp"
 #include "actors/iteration.hpp"
 
 #include "net/failpoint.hpp"
 #include "scheduler/head_partition.hpp"
 
 #include <algorithm>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 namespace lamella::actors {
 
@@ -44,6 +48,7 @@ gpu::slice_launch prepare(const replica_config& config, const stream_state& stre
   out.tag.epoch = x.epoch;
   out.tag.iteration = x.iteration;
   out.tag.attempt = x.attempt;
+  out.tag.table_version = x.table_version;
   out.wire = config.wire;
   out.tokens = x.tokens;
   out.selected = x.selected;
@@ -57,12 +62,26 @@ gpu::slice_launch prepare(const replica_config& config, const stream_state& stre
     }
   out.shares = shares_of(config, stream, x);
   if (config.parity_frame_bytes > 0)
-    out.parity = gpu::parity_share{stream.links.back().to, stream.links.back().from,
-                                   out.shares.front().head_count, config.parity_frame_bytes};
+    out.parity =
+        gpu::parity_share{stream.links.back().to, stream.links.back().from,
+                          out.shares.front().head_count, config.kv, config.parity_frame_bytes};
   return out;
 }
 
+/// Between the ranks of this replica; made anew after an abort, which leaves frames of either age.
+void connect_ranks(const replica_config& config, stream_state& stream, const iteration_launch& x) {
+  if (config.others.empty() || (!stream.ranks.empty() && stream.epoch == x.epoch)) return;
+  std::vector<std::shared_ptr<gpu::device>> devices{config.device};
+  for (const auto& rank : config.others) devices.push_back(rank.device);
+  stream.ranks = gpu::make_rank_groups(devices, x.epoch, config.rank_frame_bytes(x.stream));
+  const auto& why = stream.ranks[0]->why_rings;
+  spdlog::info("ranks connected replica={} stream={} ranks={} sums={} reason=\"{}\"", config.seat,
+               static_cast<uint32_t>(x.stream), devices.size(), why.empty() ? "nccl" : "rings",
+               why);
+}
+
 void connect(const replica_config& config, stream_state& stream, const iteration_launch& x) {
+  connect_ranks(config, stream, x);
   if (!stream.links.empty() && stream.epoch == x.epoch) return;
   stream.links.clear();
   const auto members = config.shards + (config.parity_frame_bytes > 0 ? 1 : 0);
@@ -70,6 +89,31 @@ void connect(const replica_config& config, stream_state& stream, const iteration
     stream.links.push_back(
         config.links({x.epoch, static_cast<uint32_t>(x.stream), config.seat, i}));
   stream.epoch = x.epoch;
+}
+
+/// What the ranks keep of a stream, from its first launch on.
+void keep_stream(const replica_config& config, stream_state& stream) {
+  if (!stream.devices.empty()) return;
+  stream.devices.push_back(std::make_shared<gpu::slice_stream_state>(*config.device));
+  for (const auto& rank : config.others)
+    stream.devices.push_back(std::make_shared<gpu::slice_stream_state>(*rank.device));
+}
+
+/// One work per rank. Rank 0's has the shares; the others get to the shards through it.
+std::vector<std::shared_ptr<gpu::slice_runner>>
+works_of(const replica_config& config, const stream_state& stream, gpu::slice_launch launch) {
+  std::vector<std::shared_ptr<gpu::slice_runner>> works;
+  const auto add = [&](const gpu::device& device, const auto& weights) {
+    const auto rank = works.size();
+    if (!stream.ranks.empty()) launch.ranks = stream.ranks[rank];
+    works.push_back(std::make_shared<gpu::slice_runner>(config.program, weights, device.ops(),
+                                                        launch, stream.devices[rank]));
+    launch.shares.clear();
+    launch.parity.reset();
+  };
+  add(*config.device, config.weights);
+  for (const auto& rank : config.others) add(*rank.device, rank.weights);
+  return works;
 }
 
 iteration_state& iteration_of(stream_state& stream, uint64_t iteration, uint32_t attempt) {
@@ -97,39 +141,109 @@ void finish(replica_ptr self, stream_id id, uint64_t iteration, uint32_t attempt
   }
 }
 
+/// An iteration is over; it could begin when it was launched, or when the one before it ended.
+void tell_of(replica_ptr self, stream_id id, caf::actor_clock::time_point launched,
+             const gpu::slice_runner& work, uint64_t rows) {
+  const auto& config = self->state.config;
+  auto& ended = self->state.streams[id].ended;
+  const auto now = self->clock().now();
+  const auto spent = spent_by(work, now - std::max(launched, std::exchange(ended, now)));
+  if (config.meter) {
+    config.meter->add(work.busy(), rows);
+    config.meter->spend(spent, replica_stages);
+  }
+  if (!config.numbers) return;
+  config.numbers->link_bytes("attention", "in_process", work.bytes_sent());
+  tell_spent(*config.numbers, spent, replica_stages, "model", config.seat);
+}
+
+const gpu_executor_actor& executor_of(replica_ptr self, size_t rank) {
+  return rank == 0 ? self->state.executor : self->state.config.others[rank - 1].executor;
+}
+
+void abort_all(replica_ptr self, stream_id id) {
+  auto& st = self->state;
+  ++st.streams[id].aborts;
+  st.streams[id].ranks.clear();
+  for (size_t r = 0; r <= st.config.others.size(); ++r)
+    self->send(executor_of(self, r), abort_atom_v, id);
+}
+
+/// A launch that runs on all ranks.
+struct running_launch {
+  stream_id stream{};
+  uint64_t iteration = 0;
+  uint32_t attempt = 0;
+  uint64_t rows = 0;
+  std::chrono::milliseconds patience{};
+  caf::actor_clock::time_point launched{};
+  std::shared_ptr<gpu::slice_runner> first; ///< rank 0's work
+  size_t ranks_left = 0;
+  uint64_t aborts = 0; ///< of the stream, when it was launched
+  caf::error why;      ///< the first rank's that failed
+};
+
+void on_success(replica_ptr self, const running_launch& x) {
+  tell_of(self, x.stream, x.launched, *x.first, x.rows);
+  // Of a launch ahead the rows' tokens are not known before this.
+  if (net::failpoint_armed(net::failpoint::worker_token))
+    for (const auto& drawn : x.first->sampled())
+      net::failpoint_or_throw(net::failpoint::worker_token, {&drawn.token, 1});
+  finish(self, x.stream, x.iteration, x.attempt,
+         sampled{x.stream, x.iteration, x.first->sampled()});
+}
+
+void on_failure(replica_ptr self, const running_launch& x) {
+  auto reason = x.why;
+  if (reason == ec::deadline)
+    reason = caf::make_error(
+        ec::deadline,
+        fmt::format("replica {} waited {} ms for its shards (stream {}, iteration {})",
+                    self->state.config.seat, x.patience.count(), static_cast<uint32_t>(x.stream),
+                    x.iteration));
+  finish(self, x.stream, x.iteration, x.attempt, std::move(reason));
+}
+
+/// What one rank cannot end, the others need not wait for; nor what is queued behind it.
+void on_rank_end(replica_ptr self, running_launch& x, const caf::error& reason) {
+  --x.ranks_left;
+  if (reason && !x.why) {
+    x.why = reason;
+    if (x.ranks_left > 0 && self->state.streams[x.stream].aborts == x.aborts)
+      abort_all(self, x.stream);
+  }
+  if (x.ranks_left > 0) return;
+  x.why ? on_failure(self, x) : on_success(self, x);
+}
+
 void on_launch(replica_ptr self, const iteration_launch& x) {
   net::failpoint_or_throw(net::failpoint::worker_launch);
   net::failpoint_or_throw(net::failpoint::worker_token, x.tokens);
   auto& st = self->state;
   auto& stream = st.streams[x.stream];
-  if (!stream.device) stream.device = std::make_shared<gpu::slice_stream_state>(*st.config.device);
+  keep_stream(st.config, stream);
   stream.seats.apply(x.changes, x.table_version);
+  if (x.attempt > 0) abort_all(self, x.stream);
   connect(st.config, stream, x);
-  if (x.attempt > 0) self->send(st.executor, abort_atom_v, x.stream);
-  auto work = std::make_shared<gpu::slice_runner>(st.config.program, st.config.weights,
-                                                  st.config.device->ops(),
-                                                  prepare(st.config, stream, x), stream.device);
+  const auto works = works_of(st.config, stream, prepare(st.config, stream, x));
   iteration_of(stream, x.iteration, x.attempt);
-  const auto id = x.stream;
-  const auto iteration = x.iteration;
-  const auto attempt = x.attempt;
   const caf::timespan patience = std::chrono::milliseconds{x.patience_ms};
-  self->request(st.executor, patience + answer_patience, x.stream, work_ptr{work}, patience)
-      .then(
-          [=, rows = x.tokens.size()](bool) {
-            if (auto& meter = self->state.config.meter) meter->add(work->busy(), rows);
-            if (auto& numbers = self->state.config.numbers) {
-              numbers->link_bytes("attention", "in_process", work->bytes_sent());
-              numbers->iteration_time(net::iteration_stage::slice,
-                                      std::chrono::duration<double>(work->busy()).count());
-            }
-            // Of a launch ahead the rows' tokens are not known before this.
-            if (net::failpoint_armed(net::failpoint::worker_token))
-              for (const auto& drawn : work->sampled())
-                net::failpoint_or_throw(net::failpoint::worker_token, {&drawn.token, 1});
-            finish(self, id, iteration, attempt, sampled{id, iteration, work->sampled()});
-          },
-          [=](caf::error& reason) { finish(self, id, iteration, attempt, std::move(reason)); });
+  const auto running =
+      std::make_shared<running_launch>(running_launch{x.stream,
+                                                      x.iteration,
+                                                      x.attempt,
+                                                      x.tokens.size(),
+                                                      std::chrono::milliseconds{x.patience_ms},
+                                                      self->clock().now(),
+                                                      works.front(),
+                                                      works.size(),
+                                                      stream.aborts,
+                                                      {}});
+  for (size_t r = 0; r < works.size(); ++r)
+    self->request(executor_of(self, r), patience + answer_patience, x.stream, work_ptr{works[r]},
+                  patience)
+        .then([=](bool) { on_rank_end(self, *running, {}); },
+              [=](const caf::error& reason) { on_rank_end(self, *running, reason); });
 }
 
 caf::result<sampled> on_question(replica_ptr self, const sampled_of& x) {
@@ -149,9 +263,11 @@ caf::result<sampled> on_question(replica_ptr self, const sampled_of& x) {
 model_replica_actor::behavior_type
 model_replica(model_replica_actor::stateful_pointer<model_replica_state> self,
               replica_config config, gpu_executor_actor executor) {
+  end_on_exceptions(self);
   self->state.config = std::move(config);
   self->state.executor = std::move(executor);
   self->link_to(self->state.executor);
+  for (const auto& rank : self->state.config.others) self->link_to(rank.executor);
   return {
       [self](const iteration_launch& x) { on_launch(self, x); },
       [self](const sampled_of& x) { return on_question(self, x); },

@@ -1,4 +1,4 @@
-/// MODEL REPLICA: weights and slice programs on a compute device.
+/// MODEL REPLICA: weights and slice programs on a compute device, or on several as ranks (L-M03).
 #pragma once
 
 #include "actors/actors.hpp"
@@ -13,6 +13,13 @@
 
 namespace lamella::actors {
 
+/// A device behind the first one of a tensor-parallel replica, with its share of the weights.
+struct replica_rank {
+  std::shared_ptr<gpu::device> device;
+  std::shared_ptr<const gpu::packed_weights> weights;
+  gpu_executor_actor executor;
+};
+
 /// What a replica is made of; fixed while it lives.
 struct replica_config {
   uint32_t seat = 0;
@@ -21,10 +28,13 @@ struct replica_config {
   /// Largest frame for the shard behind them, which holds their parity (decision 23); 0: none is
   /// there.
   uint64_t parity_frame_bytes = 0;
-  gpu::half_type wire = gpu::half_type::f16;
+  gpu::half_type wire = gpu::half_type::f16, kv = gpu::half_type::f16; ///< kv: of the shards
   std::shared_ptr<gpu::device> device;
   std::shared_ptr<const model::model_program> program;
   std::shared_ptr<const gpu::packed_weights> weights;
+  std::vector<replica_rank> others; ///< ranks 1, 2, ...; the shards know rank 0 alone
+  /// Largest frame between ranks of a stream; unused where there is one.
+  std::function<uint64_t(stream_id)> rank_frame_bytes{};
   net::link_source links;                ///< this seat's end of a link, connected
   std::shared_ptr<net::metrics> numbers; ///< may be null
   std::shared_ptr<work_meter> meter;     ///< counts rows; may be null
@@ -42,9 +52,12 @@ struct model_replica_state {
   };
   struct stream_state {
     scheduler::seat_copy seats;
-    std::shared_ptr<gpu::slice_stream_state> device; ///< from the first launch on
-    std::vector<net::link_end> links;                ///< by shard
+    std::vector<std::shared_ptr<gpu::slice_stream_state>> devices; ///< by rank
+    std::vector<net::link_end> links;                              ///< by shard
+    std::vector<std::shared_ptr<const gpu::rank_group>> ranks;     ///< by rank; empty for one alone
     uint64_t epoch = 0;
+    uint64_t aborts = 0;                     ///< so often all ranks were told to end what they do
+    caf::actor_clock::time_point ended{};    ///< of the newest iteration that is over
     std::vector<iteration_state> iterations; ///< at most two: one runs, one is queued behind it
   };
   std::map<stream_id, stream_state> streams;

@@ -6,11 +6,11 @@ namespace lamella::actors {
 
 std::shared_ptr<const gpu::packed_weights>
 pack_weights(const model::loaded_model& model, gpu::device& where,
-             const std::function<void(uint64_t, uint64_t)>& progress) {
+             const std::function<void(uint64_t, uint64_t)>& progress, uint32_t rank) {
   auto weights = std::make_shared<const gpu::packed_weights>(
       *model.program,
       [&](const model::weight_use& w) -> const model::tensor_view& { return model.tensor(w); },
-      where, progress);
+      where, progress, rank);
   model.file->check_intact();
   model.file->release_pages();
   return weights;

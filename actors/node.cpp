@@ -61,6 +61,7 @@ bool node::start(const load_progress& progress, const std::function<bool()>& int
       throw start_error{70, "no token came through the pipeline"};
   }
   impl_->health->enter(health_board::phase::serving);
+  impl_->numbers->set_load_progress("warm", 1);
   progress("warm", 1, 1);
   return true;
 }
@@ -72,11 +73,13 @@ uint16_t node::control_port() const { return impl_->control ? impl_->control->po
 std::string node::summary() const {
   const auto& x = *impl_;
   const auto& spec = x.model.program->spec;
+  const auto ranks = x.model.program->ranks();
   return fmt::format(
-      "model {} ({} layers, {} slices), {} replica(s), {} attention shard(s) by {}, {} KV slots\n"
+      "model {} ({} layers, {} slices), {} replica(s){}, {} attention shard(s) by {}, {} KV slots\n"
       "kernels {} on {} thread(s), fingerprint {}",
       x.parts->base.model_name, spec.layers, x.model.program->slices.size(),
-      x.options.pools.model.members, x.options.pools.attention.members,
+      x.options.pools.model.members, ranks > 1 ? fmt::format(" of {} ranks", ranks) : std::string{},
+      x.options.pools.attention.members,
       x.options.pools.attention.partition == config::partition::requests ? "request" : "head",
       x.parts->slots, x.kernels(), x.parts->engine->threads(), x.parts->base.fingerprint);
 }
@@ -150,6 +153,8 @@ node::~node() {
   x.parts->members = nullptr;
   x.parts->blame->on_change(nullptr);
   x.control.reset();
+  x.ending.emplace(end_limit); // it watches from here on: the other one has an actor of its own
+  x.turns.reset();
   // Actors end when told; one that does not must not keep the process.
   for (int look = 0; x.system.registry().running() > 0 && look < last_looks; ++look)
     poll(nullptr, 0, last_look_ms);

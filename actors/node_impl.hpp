@@ -3,6 +3,8 @@
 #pragma once
 
 #include "actors/control_plane.hpp"
+#include "actors/end_watch.hpp"
+#include "actors/failover_tally.hpp"
 #include "actors/gateway.hpp"
 #include "actors/node.hpp"
 #include "actors/system_config.hpp"
@@ -16,22 +18,29 @@ namespace lamella::actors {
 struct node::impl {
   impl(config::settings x, bool with_http)
       : options{std::move(x)}, listens{with_http}, health{std::make_shared<health_board>(
-                                                       options.health.iteration_max_age)},
+                                                       options.health.iteration_max_age,
+                                                       options.recovery.max_pause)},
         system_options{options.pools.distributed() ? system_config{2, options.control}
                                                    : system_config{2}},
         system{system_options} {}
 
   void open_model(const load_progress& progress);
   void choose_kernels();
-  std::shared_ptr<gpu::device> open_device(const char* pool, const std::string& option,
+  std::shared_ptr<gpu::device> open_device(const char* pool, const config::pool_settings& of,
                                            const char* name);
   uint64_t cache_bytes() const;
-  std::string kernels() const { return kernel_names(model_device->ops(), attention_device->ops()); }
+  std::string kernels() const {
+    return kernel_names(model_numerics.kernels, attention_numerics.kernels);
+  }
+  /// As far as the two are known; `workers`: what those of an epoch have said.
+  void note_numerics(const epoch_members& workers);
   void size_cache();
   void describe_service();
   std::shared_ptr<net::metrics> make_numbers() const;
   void listen();
   void load_weights(const load_progress& progress);
+  void open_rank_devices();
+  void share_by_ranks();
   void join_workers();
   void tell_who_is_there(const seat_news& x);
   void build();
@@ -53,10 +62,15 @@ struct node::impl {
   std::shared_ptr<health_board> health;
   model::loaded_model model;
   std::shared_ptr<pipeline_parts> parts = std::make_shared<pipeline_parts>();
-  std::shared_ptr<gpu::device> model_device, attention_device; ///< where weights and KV go
+  /// Where weights and KV go; null where that is a device of other processes.
+  std::shared_ptr<gpu::device> model_device, attention_device;
+  std::vector<std::shared_ptr<gpu::device>> rank_devices; ///< of ranks 1, 2, ... (L-M03)
+  gpu::device_numerics model_numerics, attention_numerics;
   // Everything above outlives the actors, everything below may hold handles to them.
   system_config system_options;
+  std::optional<end_watch> ending; ///< of the system
   caf::actor_system system;
+  std::optional<system_watch> turns{std::in_place, system, turns_limit};
   std::shared_ptr<net::metrics> numbers;
   link_port_maker links;
   std::string worker_program;
@@ -71,6 +85,8 @@ struct node::impl {
   std::mutex server_mutex;
   service_ptr server;                   ///< of the newest pipeline
   std::vector<caf::actor_addr> members; ///< of the newest pipeline; weak, so that they may end
+  std::vector<child_facts> facts;       ///< of each of them
+  failover_tally tally;                 ///< of the supervisor's thread
 };
 
 } // namespace lamella::actors

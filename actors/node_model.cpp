@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 namespace lamella::actors {
@@ -50,11 +51,9 @@ void node::impl::open_model(const load_progress& progress) {
     throw start_error{65, e.what()};
   }
   progress("map", 1, 1);
+  share_by_ranks();
   const auto& spec = model.program->spec;
   const auto& pool = options.pools.attention;
-  if (!pool.cells.empty())
-    throw start_error{78, "pools.attention.cells: several pools are not available in this version",
-                      "give the options of the one pool under pools.attention"};
   if (pool.partition == config::partition::heads)
     if (auto why = scheduler::refuse_partition(spec.kv_heads, pool.members))
       throw start_error{78, "pools.attention.members: " + *why};
@@ -62,6 +61,31 @@ void node::impl::open_model(const load_progress& progress) {
     throw start_error{78, fmt::format("model.context_tokens: {} is more than the {} the model was "
                                       "trained for",
                                       *options.model.context_tokens, spec.context_tokens)};
+}
+
+/// From here on the program is that of one rank of a replica (L-M03).
+void node::impl::share_by_ranks() {
+  const auto ranks = options.pools.model.tensor_parallel;
+  if (ranks == 1) return;
+  try {
+    model.program = model::rank_program(model, ranks);
+  } catch (const std::invalid_argument& e) {
+    throw start_error{78, std::string{"pools.model.tensor_parallel: "} + e.what()};
+  }
+}
+
+/// They draw the same tokens, so they must compute the same bits.
+void node::impl::open_rank_devices() {
+  for (uint32_t r = 1; r < options.pools.model.tensor_parallel; ++r) {
+    auto of = options.pools.model;
+    of.device = device_of_rank(of.device, r);
+    rank_devices.push_back(open_device("pools.model", of, "host/loader"));
+    const auto& other = *rank_devices.back();
+    if (other.numerics() != model_device->numerics())
+      throw start_error{69, fmt::format("pools.model.tensor_parallel: {} and {} are of different "
+                                        "classes",
+                                        model_device->name(), other.name())};
+  }
 }
 
 void node::impl::choose_kernels() {
@@ -75,31 +99,54 @@ void node::impl::choose_kernels() {
   parts->devices = std::make_shared<device_set>(parts->engine);
   spdlog::info("host device kernels={} threads={}{}", ops->name, threads,
                reason.empty() ? "" : " (" + reason + ")");
-  model_device = open_device("pools.model", options.pools.model.device, "host/loader");
-  attention_device = open_device("pools.attention", options.pools.attention.device, "host/kv");
-  if (const auto why = refuse_attention(*attention_device, options, model.program->spec);
+  const auto& pools = options.pools;
+  model_device = open_device("pools.model", pools.model, "host/loader");
+  open_rank_devices();
+  attention_device = open_device("pools.attention", pools.attention, "host/kv");
+  if (pools.prefill.placement == config::placement::local)
+    open_device("pools.prefill", pools.prefill, "host/loader");
+  // Workers say what theirs are when they join.
+  const gpu::device_numerics unknown{"cuda", {}};
+  model_numerics = model_device ? model_device->numerics() : unknown;
+  attention_numerics = attention_device ? attention_device->numerics() : unknown;
+  if (!attention_device) return;
+  if (const auto why =
+          refuse_attention(*attention_device, attention_of(options, model.program->spec));
       !why.empty())
     throw start_error{78, "pools.attention.device: " + attention_device->name() + ": " + why};
 }
 
-std::shared_ptr<gpu::device> node::impl::open_device(const char* pool, const std::string& option,
-                                                     const char* name) {
-  try {
-    return parts->devices->get(option, name);
-  } catch (const std::runtime_error& e) {
-    throw start_error{69, fmt::format("{}.device: {}", pool, e.what()), "use host or auto"};
+/// A device of this process; of child processes it only looks whether it is there.
+std::shared_ptr<gpu::device>
+node::impl::open_device(const char* pool, const config::pool_settings& of, const char* name) {
+  const auto refuse = [&](const std::string& why) {
+    throw start_error{69, fmt::format("{}.device: {}", pool, why), "use host or auto"};
+  };
+  if (of.placement != config::placement::in_process && is_cuda(of.device)) {
+    const bool here = of.placement == config::placement::local;
+    if (const auto why = here ? why_no_device(of.device) : std::string{}; !why.empty()) refuse(why);
+    return nullptr;
   }
+  try {
+    return parts->devices->get(of.device, name);
+  } catch (const std::runtime_error& e) {
+    refuse(e.what());
+  }
+  return nullptr;
 }
 
 /// For the caches of all shards: a share of the host's memory, most of a device's own less what the
 /// weights will take of it.
 uint64_t node::impl::cache_bytes() const {
-  if (attention_device->on_host()) return memory_limit() / 4;
+  // Of a device of other processes nothing is known here: its pool says how much.
+  if (!attention_device || attention_device->on_host()) return memory_limit() / 4;
   auto free = attention_device->free_bytes();
-  if (attention_device == model_device) {
+  if (attention_device == model_device || std::ranges::count(rank_devices, attention_device) > 0) {
+    const auto ranks = model.program->ranks();
     uint64_t weights = 0;
     for (const auto& w : model.program->graph.weights)
-      weights += model_device->ops().packed_bytes(model.tensor(w).type, w.outputs, w.inputs);
+      weights += model_device->ops().packed_bytes(model.tensor(w).type, w.outputs_of_rank(ranks),
+                                                  w.inputs_of_rank(ranks));
     free -= std::min(free, weights);
   }
   return free / 10 * 8;
@@ -123,17 +170,35 @@ void node::impl::size_cache() {
 }
 
 void node::impl::load_weights(const load_progress& progress) {
-  if (!needs_weights()) return;
+  if (!needs_weights()) {
+    numbers->set_load_progress("weights", 1);
+    return;
+  }
   const auto began = std::chrono::steady_clock::now();
+  const auto ranks = model.program->ranks();
+  const auto pack = [&](gpu::device& where, uint32_t rank) {
+    const auto packed = pack_weights(
+        model, where,
+        [&](uint64_t done, uint64_t total) {
+          done += rank * total;
+          total *= ranks;
+          const auto ratio =
+              total == 0 ? 1.0 : static_cast<double>(done) / static_cast<double>(total);
+          const auto spent =
+              std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+          health->set_progress("weights", ratio, ratio > 0 ? spent / ratio * (1 - ratio) : 0);
+          numbers->set_load_progress("weights", ratio);
+          progress("weights", done, total);
+        },
+        rank);
+    for (const auto& x : where.remarks())
+      spdlog::warn("device remark device=\"{}\" text=\"{}\"", where.name(), x);
+    return packed;
+  };
   try {
-    parts->weights = pack_weights(model, *model_device, [&](uint64_t done, uint64_t total) {
-      const auto ratio = total == 0 ? 1.0 : static_cast<double>(done) / static_cast<double>(total);
-      const auto spent =
-          std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-      health->set_progress("weights", ratio, ratio > 0 ? spent / ratio * (1 - ratio) : 0);
-      numbers->set_load_progress("weights", ratio);
-      progress("weights", done, total);
-    });
+    parts->weights = pack(*model_device, 0);
+    for (uint32_t r = 1; r < ranks; ++r)
+      parts->other_weights.push_back(pack(*rank_devices[r - 1], r));
   } catch (const model::file_error& e) {
     throw start_error{65, e.what()};
   } catch (const std::bad_alloc&) {

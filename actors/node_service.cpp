@@ -16,11 +16,8 @@ uint64_t hash_of(std::string_view text, uint64_t seed) {
 
 /// version + numerics_id: two answers with one fingerprint came from the same arithmetic
 /// (decision 29).
-std::string fingerprint_of(const config::settings& options, const std::string& kernels,
-                           uint64_t digest) {
-  const auto wire = options.numerics.wire == config::number_type::f32 ? "f32" : "f16";
-  const auto kv = options.kv.dtype == config::number_type::f32 ? "f32" : "f16";
-  const auto id = hash_of(fmt::format("{} wire={} kv={} chunk=256", kernels, wire, kv), digest);
+std::string fingerprint_of(const std::string& numerics, uint64_t digest) {
+  const auto id = hash_of(numerics, digest);
   return fmt::format("lamella-{}-{:08x}", LAMELLA_VERSION, static_cast<uint32_t>(id ^ id >> 32));
 }
 
@@ -29,8 +26,12 @@ net::api_limits limits_of(const config::settings& options, uint32_t vocabulary) 
   x.messages = options.limits.messages_per_chat;
   x.prompts = options.limits.prompts_per_request;
   x.max_n = std::min(options.limits.max_n, options.batching.max_batch);
+  x.best_of = std::min(options.limits.best_of, options.batching.max_batch);
+  x.top_logprobs = options.limits.top_logprobs;
   x.logit_bias = options.limits.logit_bias_entries;
   x.stop_strings = options.limits.stop_strings;
+  x.stop_string_bytes = options.limits.stop_string_bytes;
+  x.prompt_tokens = options.limits.prompt_tokens;
   x.tokens_per_request = options.limits.tokens_per_request;
   x.default_max_tokens = options.limits.default_output_tokens;
   x.vocabulary = vocabulary;
@@ -68,7 +69,8 @@ void node::impl::describe_service() {
   base.aliases = options.model.aliases;
   base.created = base.world.seconds_since_1970();
   base.context_tokens = options.model.context_tokens.value_or(spec.context_tokens);
-  base.fingerprint = fingerprint_of(options, kernels(), model.file->digest());
+  base.fingerprint = fingerprint_of(numerics_of(options, model_numerics, attention_numerics),
+                                    model.file->digest());
   for (model::token_id t = 0; t < model.text->vocabulary(); ++t)
     if (model.text->is_end(t)) base.end_tokens.push_back(t);
   base.limits = limits_of(options, model.text->vocabulary());
@@ -76,11 +78,23 @@ void node::impl::describe_service() {
   base.piece_bytes = std::min<size_t>(base.piece_bytes, options.http.stream_buffer_bytes);
   base.deadline = options.limits.request_deadline;
   numbers = make_numbers();
+  numbers->set_load_progress("map", 1); // or there would be nothing to describe
   base.numbers = parts->numbers = numbers;
   base.blame = parts->blame;
   parts->health = health;
   parts->options = options;
   parts->program = model.program;
+}
+
+void node::impl::note_numerics(const epoch_members& workers) {
+  const auto note = [](gpu::device_numerics& to, const pool_numerics& said) {
+    if (!said.kernels.empty()) to = {said.kernels, said.sizes};
+  };
+  note(model_numerics, workers.compute);
+  note(attention_numerics, workers.attention);
+  auto now = fingerprint_of(numerics_of(options, model_numerics, attention_numerics),
+                            model.file->digest());
+  if (now != parts->base.fingerprint) parts->base.fingerprint = std::move(now); // the first time
 }
 
 std::shared_ptr<net::metrics> node::impl::make_numbers() const {

@@ -1,6 +1,7 @@
 #include "actors/node_impl.hpp"
 
 #include "actors/control_link.hpp"
+#include "actors/explain.hpp"
 #include "actors/kv_rebuild.hpp"
 #include "actors/supervisor.hpp"
 
@@ -25,6 +26,7 @@ constexpr caf::timespan workers_patience = std::chrono::minutes{1};
 void node::impl::tell_who_is_there(const seat_news& x) {
   using scheduler::worker_role;
   std::vector<health_board::role> roles;
+  uint32_t needed = 0, joined = 0;
   for (auto role : {worker_role::model, worker_role::attention, worker_role::prefill}) {
     const auto places = x.seats.members(role);
     if (places == 0) continue;
@@ -32,16 +34,24 @@ void node::impl::tell_who_is_there(const seat_news& x) {
     uint32_t ready = 0;
     for (uint32_t i = 0; i < places; ++i) {
       const auto worker = name + "-" + std::to_string(i);
-      numbers->set_worker_up(name, worker, x.seats.occupied({role, i}));
+      const bool up = x.ready.contains({role, i});
+      numbers->set_worker_state(name, worker,
+                                up                            ? net::worker_condition::live
+                                : x.seats.occupied({role, i}) ? net::worker_condition::loading
+                                                              : net::worker_condition::missing);
       numbers->set_worker_slow(name, worker, x.slow.contains({role, i}));
-      ready += x.ready.contains({role, i}) ? 1 : 0;
+      ready += up ? 1 : 0;
     }
     // Whoever is above the need is a spare, wherever it sits.
     const auto need = members_needed(options, role);
-    const auto up = std::min(need, ready);
-    roles.push_back({name, need, up, places - need, ready - up,
+    const auto members_up = std::min(need, ready);
+    needed += need;
+    joined += members_up;
+    roles.push_back({name, need, members_up, places - need, ready - members_up,
                      std::ranges::find(x.lacking, role) == x.lacking.end()});
   }
+  numbers->set_load_progress("join", needed == 0 ? 1.0 : 1.0 * joined / needed);
+  health->pauses.lacks(x.lacking.empty() ? "" : std::string{to_string(x.lacking.front())});
   health->set_roles(std::move(roles));
   health->set_missing(x.seats.missing());
   std::string slow;
@@ -50,7 +60,11 @@ void node::impl::tell_who_is_there(const seat_news& x) {
 }
 
 void node::impl::join_workers() {
-  if (options.pools.attention.parity) parts->parity.emplace(options.pools.attention.members);
+  if (!options.pools.distributed()) numbers->set_load_progress("join", 1);
+  if (options.pools.attention.parity) {
+    parts->parity.emplace(options.pools.attention.members, parts->slots);
+    parts->digests = std::make_shared<digest_book>(2 * size_t{parts->slots});
+  }
   control_plane_config c;
   c.parts = parts;
   c.model_path = std::filesystem::absolute(model.file->path()).string();
@@ -79,7 +93,8 @@ void node::impl::set_roles(bool up) {
   const auto count = [&](uint32_t n) { return up ? n : 0; };
   const auto& pools = options.pools;
   const auto role = [&](const char* name, uint32_t wanted) {
-    return health_board::role{name, wanted, count(wanted), 0, 0, up};
+    // Where it is not up it is being rebuilt.
+    return health_board::role{name, wanted, count(wanted), 0, 0, true};
   };
   health->set_roles({role("model", pools.model.members), role("attention", pools.attention.members),
                      role("prefill", pools.prefill.members)});
@@ -104,13 +119,20 @@ void node::impl::build() {
                 else
                   ready(std::nullopt);
               },
-              [self, ready](const caf::error& e) { ready(self->system().render(e)); });
+              [self, ready](const caf::error& e) { ready(explain(self->system(), e)); });
     };
-  tree.start = [this](caf::event_based_actor* self, uint64_t generation) {
+  tree.start = [this](caf::event_based_actor* self,
+                      uint64_t generation) -> std::vector<caf::strong_actor_ptr> {
+    if (const auto lost = parts->devices->lost()) {
+      spdlog::critical("device lost device=\"{}\": only another process can open it again", *lost);
+      give_up();
+      return {};
+    }
     if (parts->parity) {
       parts->began = parts->parity->begin();
       parts->workers->empty = parts->began.lost;
     }
+    if (parts->workers) note_numerics(*parts->workers);
     parts->base.restarts = generation - 1;
     auto built = build_pipeline(self, *parts, generation);
     parts->base.lost_role.clear(); // only of the epoch that follows the loss
@@ -120,7 +142,10 @@ void node::impl::build() {
       server = built.server;
       members.clear();
       for (const auto& x : built.actors) members.push_back(caf::actor_cast<caf::actor_addr>(x));
+      facts = built.facts;
     }
+    if (const auto x = tally.serves(parts->workers ? parts->workers->losses : 0))
+      numbers->failover(x->first, x->second);
     set_roles(true);
     if (health->where() == health_board::phase::rebuilding)
       health->enter(health_board::phase::serving);
@@ -131,25 +156,39 @@ void node::impl::build() {
       health->set_served();
     return built.actors;
   };
-  tree.on_trouble = [this](bool given_up, const std::string& role) {
+  tree.facts_of = [this](const caf::actor_addr& child) {
+    std::lock_guard lock{server_mutex};
+    const auto found = std::ranges::find(members, child);
+    return found == members.end() ? child_facts{}
+                                  : facts[static_cast<size_t>(found - members.begin())];
+  };
+  tree.on_trouble = [this](bool given_up, const std::string& role,
+                           std::optional<net::failover_cause> cause) {
     set_roles(false);
-    parts->base.lost_role = role.empty() ? "model" : role; // whoever ended ran on replicas
-    numbers->failover(parts->base.lost_role, "exit");
+    parts->base.lost_role = role.empty() ? "model" : role; // whatever ran, ran on replicas
+    health->pauses.lost(parts->base.lost_role);
+    tally.ended(parts->base.lost_role, cause);
+    if (given_up && cause) numbers->failover(parts->base.lost_role, *cause);
+    if (front) caf::anon_send(front, lost_atom_v);
     if (given_up) {
       give_up();
     } else if (health->where() == health_board::phase::serving) {
       health->enter(health_board::phase::rebuilding);
     }
   };
-  // Where workers are processes it is their keeper who knows how they end.
+  // Where workers are processes it is their keeper who knows how they end; what fails without
+  // ending any of them may be a request's fault all the same.
   if (!options.pools.distributed())
     tree.on_fault = [blame = parts->blame] { return blame->ended_here(); };
+  else
+    tree.on_spent = [blame = parts->blame] { blame->ended_here(); };
   tree.on_stop = [kept = parts->kept] {
     if (kept->handle) caf::anon_send_exit(kept->handle, caf::exit_reason::user_shutdown);
     kept->handle = nullptr;
   };
   root = system.spawn(supervisor, std::move(tree),
                       scheduler::restart_policy{restarts_max, restart_window});
+  if (front) caf::anon_send(front, supervision{root, control->keeper()});
 }
 
 void node::impl::give_up() {

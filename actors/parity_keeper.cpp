@@ -1,5 +1,6 @@
 #include "actors/parity_keeper.hpp"
 
+#include "actors/exceptions.hpp"
 #include "actors/iteration.hpp"
 #include "actors/kv_remake.hpp"
 #include "gpu/kv_checksums.hpp"
@@ -58,9 +59,17 @@ template <class Then> void tell(keeper_ptr self, std::vector<slot_run> runs, boo
       .then([=](bool) { then(); }, [=](caf::error&) { rest(self, idle_rest); });
 }
 
+/// How loud that is told which happens with every prompt in some pools.
+spdlog::level::level_enum level_of(const parity_keeper_config& c,
+                                   spdlog::level::level_enum else_at = spdlog::level::warn) {
+  return c.prompts_lack_it ? spdlog::level::debug : else_at;
+}
+
 /// Of a lost worker others tell; when nothing has happened soon, it was the link alone.
-void give_up(keeper_ptr self, const std::string& reason) {
-  spdlog::warn("parity cannot be made epoch={} reason=\"{}\"", self->state.config.epoch, reason);
+void give_up(keeper_ptr self, const remake_failure& failure) {
+  spdlog::warn("parity cannot be made epoch={} reason=\"{}\"", self->state.config.epoch,
+               failure.reason);
+  self->state.differs = failure.differs;
   self->delayed_send(self, cut_patience, abort_atom_v);
 }
 
@@ -70,15 +79,16 @@ void make(keeper_ptr self, const kv_swept& x) {
   const auto began = self->clock().now();
   if (!st.lacks_since) {
     st.lacks_since = began;
-    spdlog::warn("parity is missing epoch={} slots={}: until it is made, a lost shard costs their "
-                 "sequences a new computation",
-                 c.epoch, x.bare);
+    spdlog::log(level_of(c),
+                "parity is missing epoch={} slots={}: until it is made, a lost shard costs their "
+                "sequences a new computation",
+                c.epoch, x.bare);
   }
   const auto slots = scheduler::length_of(x.runs);
   remake(self,
          {c.epoch, c.members, static_cast<uint32_t>(c.members.size() - 1), x.runs, ++st.number,
-          answer_limit},
-         [=, runs = x.runs](const std::optional<std::string>& failure) {
+          answer_limit, c.numbers},
+         [=, runs = x.runs](const std::optional<remake_failure>& failure) {
            if (failure) return give_up(self, *failure);
            tell(self, runs, true, [=] {
              auto& now = self->state;
@@ -91,24 +101,60 @@ void make(keeper_ptr self, const kv_swept& x) {
          });
 }
 
-/// Checksums of all members: the slots whose do not add up.
-std::vector<slot_run> differing(const std::vector<slot_run>& runs, std::vector<uint32_t> sums,
-                                uint32_t whole) {
+/// What every member has told of some slots.
+struct checksums {
+  std::vector<slot_run> runs;
+  std::vector<kv_origin> origins;
+  std::vector<std::vector<uint32_t>> of; ///< by member and slot
+};
+
+/// The slots whose checksums do not add up; `well` gets the places of the others.
+std::vector<slot_run> differing(const checksums& x, uint32_t whole, std::vector<size_t>& well) {
   std::vector<slot_run> result;
   size_t i = 0;
-  for (const auto& run : runs)
-    for (auto slot = run.first; slot < run.first + run.length; ++slot, ++i)
-      if (sums[i] != whole) scheduler::append(result, std::vector<slot_run>{{slot, 1}});
+  for (const auto& run : x.runs)
+    for (auto slot = run.first; slot < run.first + run.length; ++slot, ++i) {
+      uint32_t sum = 0;
+      for (const auto& member : x.of) sum ^= member[i];
+      if (sum == whole)
+        well.push_back(i);
+      else
+        scheduler::append(result, std::vector<slot_run>{{slot, 1}});
+    }
   return result;
 }
 
-void judge(keeper_ptr self, const std::vector<slot_run>& runs, std::vector<uint32_t> sums) {
+/// Are these rows what they were when they were read before?
+void compare_with_book(const parity_keeper_config& c, const checksums& x,
+                       const std::vector<size_t>& well) {
+  if (!c.digests) return;
+  using finding = digest_book::finding;
+  uint64_t compared = 0, lost = 0;
+  for (const auto i : well) {
+    uint64_t digest = 0xcbf29ce484222325;
+    for (size_t member = 0; member + 1 < x.of.size(); ++member) // the parity follows from them
+      digest = (digest ^ x.of[member][i]) * 0x100000001b3;
+    const auto& origin = x.origins[i];
+    const auto found = c.digests->note(origin.sequence, origin.position, c.epoch, digest);
+    compared += found == finding::kept || found == finding::lost ? 1 : 0;
+    if (found != finding::lost) continue;
+    if (lost++ == 0)
+      spdlog::error("K and V are others than before epoch={} sequence={} position={}: what was "
+                    "rebuilt is wrong, or a worker's memory has changed",
+                    c.epoch, static_cast<uint64_t>(origin.sequence), origin.position);
+    if (c.numbers) c.numbers->kv_damaged(net::kv_damage::rebuild);
+  }
+  if (c.numbers) c.numbers->digests_compared(compared);
+}
+
+void judge(keeper_ptr self, const checksums& x) {
   const auto& c = self->state.config;
-  const auto slots = scheduler::length_of(runs);
-  auto wrong =
-      differing(runs, std::move(sums), gpu::checksum_of_whole(c.members.size(), c.slot_bytes));
+  const auto slots = scheduler::length_of(x.runs);
+  std::vector<size_t> well;
+  auto wrong = differing(x, gpu::checksum_of_whole(c.members.size(), c.slot_bytes), well);
   const auto count = scheduler::length_of(wrong);
   if (c.numbers) c.numbers->parity_checked(slots, count);
+  compare_with_book(c, x, well);
   const seconds due{static_cast<double>(slots * c.slot_bytes)
                     / static_cast<double>(c.scrub_bytes_per_second)};
   const auto pause = std::max(std::chrono::duration_cast<caf::timespan>(due), short_rest);
@@ -123,26 +169,26 @@ void check(keeper_ptr self, const kv_swept& x) {
   struct round {
     size_t left;
     bool failed = false;
-    std::vector<uint32_t> sums;
+    checksums sums;
   };
   const auto& c = self->state.config;
   auto all = std::make_shared<round>();
   all->left = c.members.size();
-  all->sums.resize(scheduler::length_of(x.runs));
-  const auto one_less = [=, runs = x.runs] {
+  all->sums = {x.runs, x.origins, std::vector<std::vector<uint32_t>>(c.members.size())};
+  const auto slots = scheduler::length_of(x.runs);
+  const auto one_less = [=] {
     if (--all->left > 0) return;
     if (all->failed)
       rest(self, idle_rest);
     else
-      judge(self, runs, std::move(all->sums));
+      judge(self, all->sums);
   };
-  for (const auto& member : c.members)
-    self->request(member, answer_limit, kv_check{x.runs})
+  for (size_t member = 0; member < c.members.size(); ++member)
+    self->request(c.members[member], answer_limit, kv_check{x.runs})
         .then(
-            [=](const kv_checked& answer) {
-              all->failed |= answer.sums.size() != all->sums.size();
-              for (size_t i = 0; !all->failed && i < all->sums.size(); ++i)
-                all->sums[i] ^= answer.sums[i];
+            [=](kv_checked& answer) {
+              all->failed |= answer.sums.size() != slots;
+              all->sums.of[member] = std::move(answer.sums);
               one_less();
             },
             [=](caf::error&) {
@@ -151,14 +197,15 @@ void check(keeper_ptr self, const kv_swept& x) {
             });
 }
 
-/// Nothing lacks its parity: the next slots of the round are checked.
-void scrub(keeper_ptr self) {
+/// Nothing that can be read lacks its parity: the next slots of the round are checked. `idle`: the
+/// rest where there are none.
+void scrub(keeper_ptr self, caf::timespan idle) {
   const auto& c = self->state.config;
-  if (c.scrub_bytes_per_second == 0) return rest(self, idle_rest);
+  if (c.scrub_bytes_per_second == 0) return rest(self, idle);
   const auto slots = slots_of(c, c.scrub_bytes_per_second / chunks_per_second);
   next_slots(self, false, slots, [=](const kv_swept& x) {
     if (x.runs.empty())
-      rest(self, idle_rest);
+      rest(self, idle);
     else
       check(self, x);
   });
@@ -168,11 +215,12 @@ void turn(keeper_ptr self) {
   next_slots(self, true, slots_of(self->state.config, chunk_bytes), [=](const kv_swept& x) {
     auto& st = self->state;
     if (!x.runs.empty()) return make(self, x);
-    if (x.bare > 0) return rest(self, short_rest); // of holders that have not been heard of
+    if (x.bare > 0) return scrub(self, short_rest); // not there for good yet, as far as is known
     if (const auto since = std::exchange(st.lacks_since, std::nullopt))
-      spdlog::info("parity is whole epoch={} slots={} seconds={:.3f}", st.config.epoch,
-                   std::exchange(st.slots_made, 0), seconds{self->clock().now() - *since}.count());
-    scrub(self);
+      spdlog::log(level_of(st.config, spdlog::level::info),
+                  "parity is whole epoch={} slots={} seconds={:.3f}", st.config.epoch,
+                  std::exchange(st.slots_made, 0), seconds{self->clock().now() - *since}.count());
+    scrub(self, idle_rest);
   });
 }
 
@@ -180,12 +228,14 @@ void turn(keeper_ptr self) {
 
 caf::behavior parity_keeper(caf::stateful_actor<parity_keeper_state>* self,
                             parity_keeper_config config) {
+  end_on_exceptions(self);
   self->state.config = std::move(config);
   self->send(self, wake_atom_v);
   return {
       [self](wake_atom) { turn(self); },
       [self](abort_atom) {
-        self->quit(caf::make_error(ec::link_cut, "a copy between members of the pool failed"));
+        self->quit(caf::make_error(self->state.differs ? ec::rows_differ : ec::link_cut,
+                                   "a copy between members of the pool failed"));
       },
   };
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "actors/actors.hpp"
+#include "actors/digest_book.hpp"
 #include "net/metrics.hpp"
 
 #include <chrono>
@@ -20,7 +21,9 @@ struct parity_keeper_config {
   uint64_t slot_bytes = 0;               ///< of a slot at a member
   uint64_t scrub_bytes_per_second = 0;   ///< read at each member; 0: nothing is checked
   uint32_t rebuild_percent = 100;        ///< of the time; 1 to 100
+  bool prompts_lack_it = false;          ///< theirs is made of what shards have pulled: no news
   std::shared_ptr<net::metrics> numbers; ///< may be null
+  std::shared_ptr<digest_book> digests;  ///< may be null
 };
 
 struct parity_keeper_state {
@@ -34,19 +37,25 @@ struct parity_keeper_state {
   uint64_t number = 0;                                     ///< of the newest copy between members
   std::optional<caf::actor_clock::time_point> lacks_since; ///< some slots have no parity
   uint64_t slots_made = 0;                                 ///< since then
+  bool differs = false; ///< it gives up because a copy is not what was sent
   const char* name = "parity_keeper";
 };
 
 /// Two works, a few slots at a time, both in the gaps of attention:
 ///
-/// - Slots without parity (the parity's member is new, or what it had was wrong) get theirs of the
-///   shards' rows, in `rebuild_percent` of the time. New rows have theirs from whoever sends them.
-/// - When there are none, it goes round and compares checksums of what the members hold. A slot
+/// - Slots without parity (the parity's member is new, what it had was wrong, or shards have pulled
+///   the rows from a prefill worker) get theirs of the shards' rows, in `rebuild_percent` of the
+///   time. New rows have theirs from whoever sends them.
+/// - When there are none that can be read, it goes round and compares checksums of what the members
+/// hold. A slot
 ///   that differs is told of and counted, has no parity from then on, and gets a new one. Which
-///   member is wrong nobody can say: what is made anew protects what the shards have.
+///   member is wrong nobody can say: what is made anew protects what the shards have. Rows that
+///   agree are compared with what the digest book knows of their position from earlier epochs: a
+///   rebuild gives back the same bytes.
 ///
 /// Slots are pinned while they are read, so nobody writes them. A copy that fails ends the keeper
-/// with ec::link_cut when nobody was missed: then the links are made anew.
+/// with ec::link_cut (ec::rows_differ where that was the failure) when nobody was missed: then the
+/// links are made anew.
 caf::behavior parity_keeper(caf::stateful_actor<parity_keeper_state>* self,
                             parity_keeper_config config);
 

@@ -17,9 +17,16 @@ struct kv_sweep {
   bool bare = false;
 };
 
+/// Whose K and V a slot has: of a sequence (the first of those that share it) at a position.
+struct kv_origin {
+  sequence_id sequence{};
+  uint32_t position = 0;
+};
+
 struct kv_swept {
-  std::vector<slot_run> runs; ///< ascending
-  sequence_id next{};         ///< where to go on: at the first holder once the end was reached
+  std::vector<slot_run> runs;     ///< ascending
+  std::vector<kv_origin> origins; ///< of each slot, in their order
+  sequence_id next{};             ///< where to go on: at the first holder once the end was reached
   uint32_t position = 0;
   uint32_t bare = 0; ///< slots without their parity, also those of holders not heard of yet
 };
@@ -29,6 +36,15 @@ struct kv_protection {
   uint64_t epoch = 0;
   std::vector<slot_run> runs;
   bool have = false;
+};
+
+/// Tells an allocator of rows that shards pull: they have no parity, which is made of what is sent
+/// to all members. `complete`: they are there for good; from now on it can be made of them.
+struct kv_pulled {
+  uint64_t epoch = 0;
+  sequence_id holder{};
+  std::vector<slot_run> runs; ///< its first positions
+  bool complete = false;
 };
 
 /// Asks a shard for a checksum of each slot of the runs (gpu/kv_checksums.hpp).
@@ -41,8 +57,10 @@ struct kv_checked {
 };
 
 LAMELLA_INSPECT(kv_sweep, x.epoch, x.pin, x.from, x.position, x.slots, x.bare)
-LAMELLA_INSPECT(kv_swept, x.runs, x.next, x.position, x.bare)
+LAMELLA_INSPECT(kv_origin, x.sequence, x.position)
+LAMELLA_INSPECT(kv_swept, x.runs, x.origins, x.next, x.position, x.bare)
 LAMELLA_INSPECT(kv_protection, x.epoch, x.runs, x.have)
+LAMELLA_INSPECT(kv_pulled, x.epoch, x.holder, x.runs, x.complete)
 LAMELLA_INSPECT(kv_check, x.runs)
 LAMELLA_INSPECT(kv_checked, x.sums)
 

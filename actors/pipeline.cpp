@@ -10,9 +10,7 @@
 #include "actors/parity_keeper.hpp"
 #include "actors/prefill_seat.hpp"
 #include "actors/prefill_worker.hpp"
-#include "actors/shard_pull.hpp"
 #include "actors/sizing.hpp"
-#include "gpu/parity_frames.hpp"
 #include "scheduler/head_partition.hpp"
 
 #include <map>
@@ -29,18 +27,8 @@ constexpr uint32_t window_slots = 32;
 /// The canary's own sequence: no request gets this number.
 constexpr auto canary_sequence = scheduler::sequence_of(request_id{(uint64_t{1} << 47) - 1}, 0);
 
-gpu::half_type type_of(config::number_type x) {
-  return x == config::number_type::f32 ? gpu::half_type::f32 : gpu::half_type::f16;
-}
-
 /// Holds the slots whose parity is looked after.
 constexpr auto parity_pin = scheduler::sequence_of(request_id{(uint64_t{1} << 47) - 2}, 0);
-
-/// Q, or K and V, of one row and all heads, whichever is larger.
-uint64_t qkv_row_bytes(const config::settings& options, const model::model_spec& spec) {
-  return uint64_t{std::max(spec.heads, 2 * spec.kv_heads)} * spec.head_dim
-         * gpu::bytes_of(type_of(options.numerics.wire));
-}
 
 /// Builds one pipeline; a class only so that its steps can share what they make.
 class builder {
@@ -81,8 +69,10 @@ public:
   }
 
 private:
-  template <class Handle> Handle keep(Handle x) {
+  template <class Handle> Handle keep(Handle x, const char* role = "model") {
     result_.actors.push_back(caf::actor_cast<caf::strong_actor_ptr>(x));
+    const auto* actor = caf::actor_cast<caf::abstract_actor*>(result_.actors.back()); // of here
+    result_.facts.push_back({static_cast<const caf::local_actor*>(actor)->name(), role});
     return x;
   }
 
@@ -100,7 +90,7 @@ private:
     info.host = host_name();
     info.pid = static_cast<uint32_t>(getpid());
     parent_->send(parts_.members, info);
-    parts_.numbers->set_worker_up(role, name, true);
+    parts_.numbers->set_worker_state(role, name, net::worker_condition::live);
   }
 
   void make_links() {
@@ -118,22 +108,25 @@ private:
       c.device = parts_.devices->get(options_.pools.attention.device,
                                      "host/attention-" + std::to_string(i));
       attention_devices_->push_back(c.device);
+      c.device->prepare_attention(parts_.slots, std::max(options_.batching.max_batch,
+                                                         options_.batching.prefill_chunk_tokens));
       c.seat = i;
       c.whole_requests = by_request_;
       c.group = spec_.group();
       c.scale = spec_.attention_scale();
-      c.wire = type_of(options_.numerics.wire);
+      c.wire = half_type_of(options_.numerics.wire);
       const auto heads = by_request_ ? spec_.kv_heads
                                      : scheduler::heads_of(spec_.kv_heads, shards_count_, i).count;
       c.cache = std::make_shared<gpu::kv_cache>(*c.device, spec_.layers, parts_.slots, heads,
-                                                spec_.head_dim, type_of(options_.kv.dtype));
+                                                spec_.head_dim, half_type_of(options_.kv.dtype));
       c.links = [links = links_](const net::link_key& key) { return links->shard_end(key); };
       c.numbers = parts_.numbers;
       c.replica_of = [places = places_](stream_id id) { return places.at(id); };
       const auto name = c.device->name();
       empty_.push_back(i);
-      auto runs = keep(parent_->spawn(gpu_executor, c.device));
-      shards_.push_back(keep(parent_->spawn(attention_shard, std::move(c), runs)));
+      auto runs =
+          keep(parent_->spawn(gpu_executor, c.device, failed_work::ends_executor), "attention");
+      shards_.push_back(keep(parent_->spawn(attention_shard, std::move(c), runs), "attention"));
       announce("attention", i, name);
     }
   }
@@ -144,7 +137,7 @@ private:
       c.seat = i;
       c.shards = shards_count_;
       c.whole_requests = by_request_;
-      c.wire = type_of(options_.numerics.wire);
+      c.wire = half_type_of(options_.numerics.wire), c.kv = half_type_of(options_.kv.dtype);
       c.device =
           parts_.devices->get(options_.pools.model.device, "host/model-" + std::to_string(i));
       model_devices_->push_back(c.device);
@@ -152,11 +145,33 @@ private:
       c.weights = parts_.weights;
       c.links = [links = links_](const net::link_key& key) { return links->replica_end(key); };
       c.numbers = parts_.numbers;
-      const auto name = c.device->name();
-      auto runs = keep(parent_->spawn(gpu_executor, c.device));
+      add_ranks(c);
+      const auto name = names_of(c);
+      auto runs = keep(parent_->spawn(gpu_executor, c.device, failed_work::ends_executor));
       replicas_.push_back(keep(parent_->spawn(model_replica, std::move(c), runs)));
       announce("model", i, name);
     }
+  }
+
+  /// The ranks behind the first one (L-M03).
+  void add_ranks(replica_config& c) {
+    for (uint32_t r = 1; r <= parts_.other_weights.size(); ++r) {
+      const auto name = "host/model-" + std::to_string(c.seat) + "." + std::to_string(r);
+      auto device = parts_.devices->get(device_of_rank(options_.pools.model.device, r), name);
+      auto runs = keep(parent_->spawn(gpu_executor, device, failed_work::ends_executor));
+      c.others.push_back({std::move(device), parts_.other_weights[r - 1], std::move(runs)});
+    }
+    const auto decode = rank_frame_bytes(options_, spec_, 0);
+    const auto prefill = rank_frame_bytes(options_, spec_, scheduler::prefill_streams);
+    c.rank_frame_bytes = [=](stream_id stream) {
+      return static_cast<uint32_t>(stream) >= scheduler::prefill_streams ? prefill : decode;
+    };
+  }
+
+  static std::string names_of(const replica_config& c) {
+    auto names = c.device->name();
+    for (const auto& rank : c.others) names += ", " + rank.device->name();
+    return names;
   }
 
   /// Prefill workers with KV of their own: seats behind the model replicas, linked to the shards by
@@ -168,8 +183,8 @@ private:
       c.seat = replicas_count_ + i;
       c.shards = shards_count_;
       c.whole_requests = by_request_;
-      c.wire = type_of(options_.numerics.wire);
-      c.kv = type_of(options_.kv.dtype);
+      c.wire = half_type_of(options_.numerics.wire);
+      c.kv = half_type_of(options_.kv.dtype);
       c.slots = prefill_slots(options_, spec_, parts_.slots);
       c.frame_bytes = own_frame_bytes(options_, spec_);
       const auto name = "host/prefill-" + std::to_string(i);
@@ -180,9 +195,9 @@ private:
       c.links = [links = links_](const net::link_key& key) { return links->replica_end(key); };
       model_devices_->push_back(c.memory);
       auto seat = make_prefill_seat(parent_, c);
-      for (const auto& x : seat.executors) keep(x);
-      replicas_.push_back(keep(seat.replica));
-      own_kv_.push_back({keep(seat.kv.shard), keep(seat.kv.source)});
+      for (const auto& x : seat.executors) keep(x, "prefill");
+      replicas_.push_back(keep(seat.replica, "prefill"));
+      own_kv_.push_back({keep(seat.kv.shard, "prefill"), keep(seat.kv.source, "prefill")});
     }
   }
 
@@ -212,7 +227,9 @@ private:
     c.scrub_bytes_per_second = options_.recovery.scrub_bytes;
     c.rebuild_percent = options_.recovery.parity_percent;
     c.numbers = parts_.numbers;
-    keep(parent_->spawn(parity_keeper, std::move(c)));
+    c.digests = parts_.digests;
+    c.prompts_lack_it = options_.pools.prefill_owns_kv();
+    keep(parent_->spawn(parity_keeper, std::move(c)), "attention");
   }
 
   void spawn_allocator(kept_allocator& kept) {
@@ -269,17 +286,22 @@ private:
       prefill_worker_config c{target_of(scheduler::prefill_streams + i),
                               options_.batching.prefill_chunk_tokens};
       c.rebuild_percent = options_.recovery.rebuild_percent;
+      c.token_bytes = slot_bytes(options_, spec_) * (by_request_ ? 1 : shards_count_);
       if (bounds_decoding()) c.decode_beside = batches_;
       const auto replica = places_.at(c.target.stream);
       const auto own = replica < own_kv_.size() ? own_kv_[replica] : prefill_kv{};
       if (own.source) {
         c.target.shards = {own.shard};
-        c.own = prefill_own_kv{own.source, shards_, by_request_,
+        c.own = prefill_own_kv{own.source,
+                               {shards_.begin(), shards_.begin() + shards_count_},
+                               by_request_,
                                prefill_slots(options_, spec_, parts_.slots),
-                               pool.serialize_below_tokens};
+                               pool.serialize_below_tokens,
+                               options_.pools.attention.parity};
       }
       auto& owner = owners[replica];
-      if (!owner || !own.source) owner = keep(parent_->spawn(prefill_worker, std::move(c)));
+      if (!owner || !own.source)
+        owner = keep(parent_->spawn(prefill_worker, std::move(c)), "prefill");
       prefill_workers_.push_back(owner);
       if (pool.placement == config::placement::in_process && !(parts_.workers && pool.has_seats()))
         announce("prefill", i, device_of_replica(replica));
@@ -287,7 +309,7 @@ private:
   }
 
   /// Whether batches rest while lost KV is computed again: not where that costs them nothing, nor
-  /// where only some requests have lost theirs and the others go on.
+  /// where only some requests have lost theirs.
   bool bounds_decoding() const {
     return options_.pools.prefill_beside_decode() && !by_request_
            && options_.recovery.decode_percent < 100;
@@ -311,6 +333,7 @@ private:
     server->slots = parts_.slots;
     server->window_slots = window_slots;
     server->epoch = epoch_;
+    server->pauses = std::shared_ptr<recovery_watch>{parts_.health, &parts_.health->pauses};
     result_.server = server;
     keep(parent_->spawn(canary, result_.server,
                         std::shared_ptr<pulse>{parts_.health, &parts_.health->beats},
@@ -342,34 +365,6 @@ private:
 };
 
 } // namespace
-
-uint64_t frame_bytes(const config::settings& options, const model::model_spec& spec,
-                     uint32_t stream) {
-  const auto& pool = options.pools.attention;
-  const bool prefills = stream >= scheduler::prefill_streams;
-  const auto rows = prefills ? options.batching.prefill_chunk_tokens : options.batching.max_batch;
-  const auto row = qkv_row_bytes(options, spec);
-  const auto qkv =
-      rows * (pool.partition == config::partition::requests ? row : row / pool.members);
-  if (!prefills || !options.pools.prefill_owns_kv()) return qkv;
-  // Without prefill workers left, prompts run on the model replicas.
-  return std::max(qkv, pull_frame_bytes(slot_bytes(options, spec) / spec.layers));
-}
-
-uint64_t own_frame_bytes(const config::settings& options, const model::model_spec& spec) {
-  return options.batching.prefill_chunk_tokens * qkv_row_bytes(options, spec);
-}
-
-uint64_t member_frame_bytes(const config::settings& options, const model::model_spec& spec) {
-  if (!options.pools.attention.parity) return 0;
-  return pull_frame_bytes(slot_bytes(options, spec) / spec.layers);
-}
-
-uint64_t parity_frame_bytes(const config::settings& options, const model::model_spec& spec) {
-  if (!options.pools.attention.parity) return 0;
-  const auto rows = std::max(options.batching.max_batch, options.batching.prefill_chunk_tokens);
-  return gpu::parity_frame_bytes(rows, slot_bytes(options, spec) / spec.layers);
-}
 
 scheduler::epoch_shape shape_of(const config::settings& options) {
   const auto& pools = options.pools;

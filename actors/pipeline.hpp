@@ -2,9 +2,11 @@
 #pragma once
 
 #include "actors/devices.hpp"
+#include "actors/digest_book.hpp"
 #include "actors/health.hpp"
 #include "actors/membership.hpp"
 #include "actors/service.hpp"
+#include "actors/supervisor.hpp"
 #include "actors/suspect_board.hpp"
 #include "config/settings.hpp"
 #include "gpu/host_engine.hpp"
@@ -33,14 +35,18 @@ struct pipeline_parts {
   std::shared_ptr<gpu::host_engine> engine;
   std::shared_ptr<device_set> devices; ///< of the engine, and CUDA devices
   std::shared_ptr<const model::model_program> program;
-  std::shared_ptr<const gpu::packed_weights> weights;
+  std::shared_ptr<const gpu::packed_weights> weights; ///< of a replica's rank 0
+  /// Of ranks 1, 2, ...; none where a replica is one device.
+  std::vector<std::shared_ptr<const gpu::packed_weights>> other_weights{};
   uint32_t slots = 0;       ///< per slot table
   membership_actor members; ///< outlives the pipelines
   std::shared_ptr<kept_allocator> kept = std::make_shared<kept_allocator>();
   std::optional<epoch_members> workers; ///< of the epoch to build; nothing: all in this process
   std::optional<scheduler::parity_ledger> parity; ///< where a pool has parity
   scheduler::parity_begin began;                  ///< of that, for the epoch to build
-  service base;                                   ///< all but the handles and the epoch
+  std::shared_ptr<digest_book> digests;           ///< of its K and V; null without
+  uint64_t rebuild_bytes = 16 << 20; ///< of a member's KV that are made of the others' at once
+  service base;                      ///< all but the handles and the epoch
   std::shared_ptr<suspect_board> blame = std::make_shared<suspect_board>();
   std::shared_ptr<health_board> health;
   std::shared_ptr<net::metrics> numbers;
@@ -48,6 +54,7 @@ struct pipeline_parts {
 
 struct pipeline {
   std::vector<caf::strong_actor_ptr> actors; ///< in the order of their start
+  std::vector<child_facts> facts;            ///< of each
   service_ptr server;
 };
 
@@ -63,6 +70,11 @@ uint64_t own_frame_bytes(const config::settings& options, const model::model_spe
 /// members. 0 without.
 uint64_t parity_frame_bytes(const config::settings& options, const model::model_spec& spec);
 uint64_t member_frame_bytes(const config::settings& options, const model::model_spec& spec);
+
+/// Largest frame of a stream between the ranks of a replica, in bytes: a part of a sum, or Q or K
+/// and V of a rank's heads.
+uint64_t rank_frame_bytes(const config::settings& options, const model::model_spec& spec,
+                          uint32_t stream);
 
 /// What the service wants of an epoch. Prefill workers without seats of their own use the model
 /// replicas.

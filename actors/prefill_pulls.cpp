@@ -1,7 +1,9 @@
 #include "actors/prefill_pulls.hpp"
 
+#include "actors/explain.hpp"
 #include "actors/shard_pull.hpp"
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -19,9 +21,11 @@ constexpr caf::timespan pull_patience = pull_deadline + 2 * answer_patience;
 void end(prefill_ptr self, uint64_t number, pulls_ended then) {
   auto& st = self->state;
   const auto x = std::move(st.pulls.extract(number).mapped());
+  const auto took = self->clock().now() - x.began;
+  if (!x.failure && x.iteration == 0) st.pull_deadline.add(x.bytes, took);
   if (!x.failure && st.config.target.numbers)
-    st.config.target.numbers->kv_pulled(
-        x.first->bytes, std::chrono::duration<double>(self->clock().now() - x.began).count());
+    st.config.target.numbers->kv_pulled(x.first->bytes,
+                                        std::chrono::duration<double>(took).count());
   for (const auto sequence : x.jobs) {
     auto& j = st.jobs.at(sequence);
     --j.pulls;
@@ -41,14 +45,16 @@ void on_moved(prefill_ptr self, uint64_t number, const kv_moved& answer, pulls_e
   } else if (x.first->digest != answer.digest || x.first->bytes != answer.bytes) {
     spdlog::warn("pulled rows differ pull={} shard={} bytes={}/{}", number, x.shard, x.first->bytes,
                  answer.bytes);
-    x.failure = caf::make_error(ec::device_lost, "pulled rows differ from those offered");
+    if (const auto& numbers = self->state.config.target.numbers)
+      numbers->kv_damaged(net::kv_damage::transfer);
+    x.failure = caf::make_error(ec::rows_differ);
   }
   if (++x.answers == 2) end(self, number, then);
 }
 
 void on_error(prefill_ptr self, uint64_t number, caf::error& reason, pulls_ended then) {
   if (peer_lost(reason)) {
-    self->quit(std::move(reason));
+    self->quit(peer_gone());
     return;
   }
   auto& st = self->state;
@@ -63,11 +69,21 @@ void on_error(prefill_ptr self, uint64_t number, caf::error& reason, pulls_ended
   auto& x = st.pulls.at(number);
   if (!x.failure) {
     spdlog::warn("pull given up pull={} shard={} reason=\"{}\"", number, x.shard,
-                 self->system().render(reason));
+                 explain(self->system(), reason));
     x.failure = std::move(reason);
     if (number > st.pulls_cancelled) cancel_pulls(self); // or the other side waits for long
   }
   if (++x.answers == 2) end(self, number, then);
+}
+
+/// Its rows are there: from now on only lost frames can hold it for long.
+void limit(prefill_ptr self, uint64_t number, pull_state& x) {
+  auto& st = self->state;
+  uint32_t failures = 0;
+  for (const auto sequence : x.jobs) failures = std::max(failures, st.jobs.at(sequence).failures);
+  self->delayed_send(
+      self, caf::timespan{st.pull_deadline.next(x.bytes, failures)},
+      iteration_failed{st.config.target.stream, number, attempt_of_late_pull, true, {}});
 }
 
 void begin_pull(prefill_ptr self, kv_offer offer, kv_pull pull, std::vector<sequence_id> jobs,
@@ -83,8 +99,11 @@ void begin_pull(prefill_ptr self, kv_offer offer, kv_pull pull, std::vector<sequ
     ++j.pulls;
     j.newest[shard] = number;
   }
-  st.pulls.emplace(number,
-                   pull_state{shard, std::move(jobs), std::nullopt, 0, {}, self->clock().now()});
+  const auto bytes = scheduler::length_of(pull.runs) * st.config.token_bytes
+                     / (own.whole_requests ? 1 : own.shards.size());
+  auto& x = st.pulls[number] = {shard, std::move(jobs),     std::nullopt, 0,
+                                {},    self->clock().now(), bytes,        offer.iteration};
+  if (x.iteration == 0) limit(self, number, x);
   const auto moved = [=](const kv_moved& answer) { on_moved(self, number, answer, then); };
   const auto failed = [=](caf::error& reason) { on_error(self, number, reason, then); };
   self->request(own.source, pull_patience, std::move(offer)).then(moved, failed);
@@ -113,6 +132,37 @@ void begin_pulls(prefill_ptr self, std::span<const prompt_rows> rows, uint64_t i
     offer.iteration = iteration;
     begin_pull(self, std::move(offer), std::move(pull), std::move(jobs), then);
   }
+}
+
+void await_pulls(prefill_ptr self, uint64_t iteration) {
+  for (auto& [number, x] : self->state.pulls) {
+    if (x.iteration != iteration) continue;
+    x.iteration = 0;
+    x.began = self->clock().now();
+    limit(self, number, x);
+  }
+}
+
+void on_late_pull(prefill_ptr self, uint64_t number) {
+  auto& st = self->state;
+  const auto found = st.pulls.find(number);
+  if (st.cut || found == st.pulls.end() || found->second.failure) return;
+  auto& x = found->second;
+  const auto waited =
+      std::chrono::duration_cast<std::chrono::milliseconds>(self->clock().now() - x.began);
+  x.failure = caf::make_error(ec::deadline, fmt::format("shard {} has not pulled {} bytes in {} ms",
+                                                        x.shard, x.bytes, waited.count()));
+  spdlog::warn("pull given up pull={} shard={} reason=\"{}\"", number, x.shard,
+               explain(self->system(), x.failure));
+  if (number > st.pulls_cancelled) cancel_pulls(self);
+}
+
+void tell_of_pulls(prefill_ptr self, const prefill& what, bool complete) {
+  const auto& c = self->state.config;
+  if (!c.own || !c.own->parity) return;
+  const auto tokens = static_cast<uint32_t>(what.tokens.size());
+  self->send(c.target.allocator,
+             kv_pulled{c.target.epoch, what.first, scheduler::prefix(what.runs, tokens), complete});
 }
 
 void cancel_pulls(prefill_ptr self) {

@@ -36,8 +36,13 @@ void rebuild_ended(prefill_ptr self, const prefill_worker_state::job& j) {
   }
   if (--x.waiting > 0) return;
   tell_batches(self, false);
+  const auto took = seconds{self->clock().now() - x.since}.count();
+  if (x.tokens > 0 && st.config.target.numbers) {
+    st.config.target.numbers->kv_remade_bytes("recompute", x.tokens * st.config.token_bytes);
+    st.config.target.numbers->kv_remade("recompute", took);
+  }
   spdlog::info("lost KV is computed again sequences={} tokens={} seconds={:.2f}", x.prompts,
-               x.tokens, seconds{self->clock().now() - x.since}.count());
+               x.tokens, took);
 }
 
 void announce_rebuild(prefill_worker_state& st, uint64_t tokens, std::chrono::nanoseconds took) {

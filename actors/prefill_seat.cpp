@@ -53,8 +53,10 @@ prefill_seat make_prefill_seat(caf::local_actor* parent, const prefill_seat_conf
   source.hand_over = shard.hand_over;
   source.links = config.links;
   prefill_seat x;
-  auto compute = x.executors.emplace_back(parent->spawn(gpu_executor, config.compute));
-  auto memory = x.executors.emplace_back(parent->spawn(gpu_executor, config.memory));
+  auto compute =
+      x.executors.emplace_back(parent->spawn(gpu_executor, config.compute, config.on_failed_work));
+  auto memory =
+      x.executors.emplace_back(parent->spawn(gpu_executor, config.memory, config.on_failed_work));
   x.replica = parent->spawn(model_replica, replica_of(config, inside), compute);
   x.kv.shard = parent->spawn(attention_shard, std::move(shard), memory);
   x.kv.source = parent->spawn(kv_source, std::move(source), memory);

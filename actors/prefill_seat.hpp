@@ -2,6 +2,7 @@
 /// to a private shard (decision 26).
 #pragma once
 
+#include "actors/gpu_executor.hpp"
 #include "actors/kv_source.hpp"
 #include "actors/model_replica.hpp"
 
@@ -20,6 +21,7 @@ struct prefill_seat_config {
   std::shared_ptr<const gpu::packed_weights> weights;
   net::link_source links; ///< this seat's ends of the links to the pool's shards, connected
   std::shared_ptr<work_meter> meter; ///< of its replica; may be null
+  failed_work on_failed_work = failed_work::ends_executor;
 };
 
 struct prefill_seat {

@@ -1,5 +1,7 @@
 #include "actors/prefill_worker.hpp"
 
+#include "actors/exceptions.hpp"
+#include "actors/explain.hpp"
 #include "actors/prefill_pulls.hpp"
 #include "actors/prefill_rebuilds.hpp"
 #include "net/failpoint.hpp"
@@ -33,6 +35,15 @@ void add_samples(iteration_launch& x, const job& j, uint32_t row) {
   }
 }
 
+/// What the rows of a launch cost, in rows of an empty context: attention grows with the position.
+uint64_t work_of(const std::vector<scheduler::prefill_piece>& pieces) {
+  constexpr uint64_t context_like_a_row = 1024; // or more, of all models there are
+  uint64_t units = 0;
+  for (const auto& x : pieces)
+    units += x.tokens + uint64_t{x.tokens} * (x.position + x.tokens) / context_like_a_row;
+  return units;
+}
+
 iteration_launch compose(prefill_ptr self, const std::vector<scheduler::prefill_piece>& pieces) {
   auto& st = self->state;
   iteration_launch x;
@@ -40,6 +51,7 @@ iteration_launch compose(prefill_ptr self, const std::vector<scheduler::prefill_
   x.epoch = st.config.target.epoch;
   x.iteration = ++st.iteration;
   x.attempt = st.failures; // clears what an iteration that was given up left on the streams
+  x.patience_ms = static_cast<uint32_t>(st.deadline.next(work_of(pieces), st.failures).count());
   for (const auto& piece : pieces) {
     auto& j = st.jobs.at(piece.sequence);
     if (!j.seat)
@@ -78,6 +90,15 @@ void enqueue(prefill_ptr self, sequence_id first, bool again) {
     st.plan->add(first, tokens);
 }
 
+/// Ends this actor, and nothing begins any more.
+void end(prefill_ptr self, caf::error reason) {
+  self->state.cut = true;
+  spdlog::error("prefill worker ends stream={} reason=\"{}\"",
+                static_cast<uint32_t>(self->state.config.target.stream),
+                explain(self->system(), reason));
+  self->quit(std::move(reason));
+}
+
 bool runs(const prefill_worker_state& st, sequence_id first) {
   return st.current
          && std::any_of(st.current->pieces.begin(), st.current->pieces.end(),
@@ -95,26 +116,30 @@ void settle(prefill_ptr self, sequence_id first) {
   if (j.pulls > 0 || (!failed && !j.result)) return;
   if (j.failure && !j.cancelled && ++j.failures < attempts_max) {
     spdlog::warn("prompt runs again sequence={} failures={} reason=\"{}\"",
-                 static_cast<uint64_t>(first), j.failures, self->system().render(j.failure));
+                 static_cast<uint64_t>(first), j.failures, explain(self->system(), j.failure));
     j.failure = caf::error{};
     j.result.reset();
     enqueue(self, first, true);
     return;
   }
-  if (!j.cancelled && j.failure && is_silence(j.failure)) {
-    // Nobody has said that a device failed: the links are made anew, and the request asks again.
-    self->quit(caf::make_error(ec::link_cut, self->system().render(j.failure)));
+  if (!j.cancelled && j.failure) {
+    // The pipeline is made anew, and the request asks again. Where nobody has said that a device
+    // failed, it is the links that are not to be trusted.
+    const auto why = is_silence(j.failure)          ? ec::attempts_silent
+                     : j.failure == ec::rows_differ ? ec::rows_differ
+                                                    : ec::attempts_spent;
+    end(self, caf::make_error(why, explain(self->system(), j.failure)));
     return;
   }
   auto node = st.jobs.extract(first);
   auto& over = node.mapped();
   if (over.what.rebuild) rebuild_ended(self, over);
-  if (over.cancelled)
+  if (over.cancelled) {
     over.promise.deliver(caf::make_error(ec::cancelled));
-  else if (over.failure)
-    over.promise.deliver(caf::make_error(ec::device_lost, self->system().render(over.failure)));
-  else
-    over.promise.deliver(std::move(*over.result));
+    return;
+  }
+  tell_of_pulls(self, over.what, true);
+  over.promise.deliver(std::move(*over.result));
 }
 
 void on_pulls_ended(prefill_ptr self, sequence_id first) {
@@ -149,6 +174,8 @@ void on_sampled(prefill_ptr self, sampled answer) {
   st.failures = 0;
   st.silence = false;
   const auto now = self->clock().now();
+  st.deadline.add(work_of(flight.pieces), now - flight.launched);
+  if (st.config.own) await_pulls(self, flight.launch.iteration);
   if (st.config.target.beats) st.config.target.beats->beat(now);
   announce_rebuild(st, flight.launch.tokens.size(), now - flight.launched);
   if (st.config.target.numbers)
@@ -181,54 +208,50 @@ void start(prefill_ptr self) {
   launch(
       &*self, st.config.target, st.current->launch,
       [=](sampled& answer) {
-        if (is_current()) on_sampled(self, std::move(answer));
+        if (is_current())
+          on_sampled(self, std::move(answer));
+        else if (self->state.config.target.numbers)
+          self->state.config.target.numbers->fenced(net::fence::attempt);
       },
       [=](caf::error& reason) {
         if (peer_lost(reason))
-          self->quit(std::move(reason));
+          self->quit(peer_gone());
         else if (reason == ec::link_cut)
           self->delayed_send(self, cut_patience,
                              iteration_failed{self->state.config.target.stream, iteration, attempt,
                                               true, cut_reason});
         else if (is_current())
           self->send(self, iteration_failed{self->state.config.target.stream, iteration, attempt,
-                                            is_silence(reason), self->system().render(reason)});
+                                            is_silence(reason), explain(self->system(), reason)});
       });
 }
 
 void on_failure(prefill_ptr self, const iteration_failed& x) {
   auto& st = self->state;
   if (x.attempt == attempt_of_pulls) {
-    self->quit(caf::make_error(ec::link_cut));
+    end(self, caf::make_error(ec::link_cut));
+    return;
+  }
+  if (x.attempt == attempt_of_late_pull) {
+    on_late_pull(self, x.iteration);
     return;
   }
   if (!st.current || st.current->launch.iteration != x.iteration
       || st.current->launch.attempt != x.attempt)
     return;
-  const bool last_attempt = st.failures % attempts_max == attempts_max - 1;
   st.silence |= x.silent;
-  if (x.reason == cut_reason || (st.silence && last_attempt)) {
-    self->quit(caf::make_error(ec::link_cut, x.reason));
+  if (auto reason = end_of_attempts(x, st.failures + 1, st.silence)) {
+    end(self, std::move(reason));
     return;
   }
   spdlog::warn("prefill iteration failed iteration={} attempt={} reason=\"{}\"", x.iteration,
                x.attempt, x.reason);
-  if (++st.failures % attempts_max != 0) {
-    st.current->launch.attempt = st.failures;
-    st.current->launch.changes.clear(); // they were applied with the first attempt
-    start(self);
-    return;
-  }
-  auto flight = std::move(*st.current);
-  st.current.reset();
-  for (const auto& piece : flight.pieces) {
-    auto& j = st.jobs.at(piece.sequence);
-    j.failure = caf::make_error(ec::device_lost, x.reason);
-    j.failures = attempts_max; // it had its attempts
-  }
-  cancel_pulls(self); // they may wait for layers that never come
-  for (const auto& piece : flight.pieces) settle(self, piece.sequence);
-  pump(self);
+  st.current->launch.attempt = ++st.failures;
+  st.current->launch.patience_ms =
+      static_cast<uint32_t>(st.deadline.next(work_of(st.current->pieces), st.failures).count());
+  st.current->launched = self->clock().now();
+  st.current->launch.changes.clear(); // they were applied with the first attempt
+  start(self);
 }
 
 /// Gives a prompt slots of our own, all at once.
@@ -272,6 +295,7 @@ caf::result<prefilled> on_prefill(prefill_ptr self, const prefill& x) {
   j.promise = promise;
   if (st.config.own) j.mode = scheduler::pull_mode_of(tokens, st.config.own->serialize_below);
   if (x.rebuild) rebuild_began(self, j);
+  tell_of_pulls(self, x, false);
   enqueue(self, x.first, false);
   pump(self);
   return promise;
@@ -289,6 +313,7 @@ void on_cancel(prefill_ptr self, sequence_id first) {
 } // namespace
 
 prefill_worker_actor::behavior_type prefill_worker(prefill_ptr self, prefill_worker_config config) {
+  end_on_exceptions(self);
   auto& st = self->state;
   st.config = std::move(config);
   st.plan.emplace(st.config.chunk_tokens, st.config.rebuild_percent);

@@ -5,6 +5,7 @@
 #include "scheduler/prefill_plan.hpp"
 #include "scheduler/pull_plan.hpp"
 #include "scheduler/seat_table.hpp"
+#include "scheduler/work_deadline.hpp"
 
 #include <map>
 
@@ -17,17 +18,22 @@ struct prefill_own_kv {
   bool whole_requests = false;               ///< the pool is partitioned by request
   uint32_t slots = 0;                        ///< of its own KV
   uint32_t serialize_below = 512;            ///< prompt tokens (S-M15)
+  bool parity = false; ///< the pool has one, of which `shards` are not: rows that they pull lack it
 };
 
 struct prefill_worker_config {
   iteration_target target;
   uint32_t chunk_tokens = 512; ///< per iteration, over all prompts in it
   std::optional<prefill_own_kv> own = std::nullopt;
+  uint64_t token_bytes = 0;                 ///< of K and V, over all shards
   uint32_t rebuild_percent = 70;            ///< of an iteration, while new prompts wait as well
   std::vector<batch_actor> decode_beside{}; ///< batches that are to know of rebuilds
 };
 
 struct prefill_worker_state {
+  static constexpr std::chrono::milliseconds iteration_limit{60'000};
+  /// For a pull whose rows are there, as long as the devices of its two sides give it.
+  static constexpr std::chrono::milliseconds pull_limit{20'000};
   struct job {
     prefill what;
     caf::typed_response_promise<prefilled> promise;
@@ -50,7 +56,9 @@ struct prefill_worker_state {
     std::optional<kv_moved> first; ///< what the side that ended first has moved
     uint32_t answers = 0;
     caf::error failure;
-    caf::actor_clock::time_point began;
+    caf::actor_clock::time_point began; ///< when its rows were there, or began to be
+    uint64_t bytes = 0;
+    uint64_t iteration = 0; ///< that still writes its rows; 0: none
   };
   prefill_worker_config config;
   std::optional<scheduler::prefill_plan> plan;
@@ -60,7 +68,7 @@ struct prefill_worker_state {
   std::vector<uint64_t> fences;              ///< by shard: pulls whose slots may be in use again
   std::map<uint64_t, pull_state> pulls;      ///< under way, by number
   uint64_t pull_number = 0, pulls_cancelled = 0; ///< newest numbers
-  bool cut = false; ///< a link is: nothing begins any more, the pipeline is about to be rebuilt
+  bool cut = false; ///< nothing begins any more: the pipeline is about to be rebuilt
   /// Lost KV that is computed again: since the first of them came, until none is left.
   struct rebuild_watch {
     uint32_t waiting = 0;             ///< sequences
@@ -77,7 +85,10 @@ struct prefill_worker_state {
   std::optional<flight> current;
   uint64_t iteration = 0;
   uint32_t failures = 0; ///< in a row
-  bool silence = false;  ///< of one of these nobody has said why
+  /// Of an iteration by the work of its rows, and of a pull by its bytes.
+  scheduler::work_deadline deadline{64, iteration_limit};
+  scheduler::work_deadline pull_deadline{1 << 20, pull_limit, 1 << 20};
+  bool silence = false; ///< of one of these nobody has said why
   const char* name = "prefill_worker";
 };
 

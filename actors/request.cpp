@@ -1,5 +1,7 @@
 #include "actors/request.hpp"
 
+#include "actors/divergence.hpp"
+#include "actors/exceptions.hpp"
 #include "actors/request_admission.hpp"
 #include "actors/request_body.hpp"
 #include "actors/request_end.hpp"
@@ -72,10 +74,15 @@ void on_token(request_ptr self, const token& x) {
   const auto index = scheduler::index_of(x.sequence);
   if (st.answered || index >= st.sequences.size()) return;
   auto& s = st.sequences[index];
-  // A batch that ended may have spoken a last time; what it said is computed again.
-  if (s.where != phase::decoding) return;
+  const auto next = s.text->tokens().size();
   // A position is committed once; a repeated one is the same token again (reliability A4).
-  if (x.index != s.text->tokens().size()) return;
+  if (x.index < next) compare_with_committed(st, index, x.index, x.value.token, "batch");
+  if (x.index != next) return st.server->numbers->fenced(net::fence::position);
+  // A batch that ended may have spoken a last time; what it said is computed again.
+  if (s.where != phase::decoding) {
+    s.heard = x.value.token;
+    return st.server->numbers->fenced(net::fence::epoch);
+  }
   accept_token(self, index, x.value, x.reason);
   if (s.text->over()) {
     s.where = phase::done;
@@ -106,6 +113,9 @@ void on_preempted(request_ptr self, const preempted& x) {
   if (st.stalled && x.kept) {
     st.sequences[index].where = phase::waiting;
     st.sequences[index].yielded = true;
+    // It waits for its reader from now on, and for nothing that was lost.
+    st.sequences[index].paused_since.reset();
+    if (st.server->pauses && !st.paused()) st.server->pauses->goes_on(st.id);
     return;
   }
   ask_admission(self, index, 1, true);
@@ -145,8 +155,31 @@ void on_expire(request_ptr self, expire_atom) {
   const auto& st = self->state;
   if (st.answered) return;
   if (self->clock().now() - st.arrived < st.server->deadline) return watch_deadline(self);
-  fail(self, net::deadline_exceeded("the request did not finish within "
-                                    + std::to_string(st.server->deadline.count()) + " ms"));
+  const auto limit = std::to_string(st.server->deadline.count()) + " ms";
+  if (st.paused()) {
+    st.server->numbers->request_lost(st.server->pauses ? st.server->pauses->role() : "model");
+    fail(self, net::recovery_failed("what the request ran on was lost and did not come back within "
+                                    "the request's "
+                                    + limit + ": send it again"));
+  } else if (st.down) {
+    fail(self, net::no_capacity("no worker to run the request on came within its " + limit
+                                + ": send it again later"));
+  } else {
+    fail(self, net::deadline_exceeded("the request did not finish within " + limit));
+  }
+}
+
+/// What has begun pauses from now on; the next service says how it goes on.
+void on_lost(request_ptr self, lost_atom) {
+  auto& st = self->state;
+  const auto now = self->clock().now();
+  st.down = true;
+  if (st.answered) return;
+  for (auto& s : st.sequences)
+    if ((s.where == phase::prefilling || s.where == phase::decoding) && !s.text->over()
+        && !s.paused_since)
+      s.paused_since = now;
+  if (st.server->pauses && st.paused()) st.server->pauses->pauses(st.id, now);
 }
 
 void on_drain(request_ptr self, drain_atom) { fail(self, net::draining()); }
@@ -157,6 +190,7 @@ void on_service(request_ptr self, const service_ptr& server) {
   auto& st = self->state;
   if (server->epoch <= st.server->epoch) return;
   st.server = server;
+  st.down = st.stalled = false; // a reader that still takes nothing is seen at the next look
   st.open_questions = 0;
   if (st.answered) {
     quit_if_idle(self);
@@ -192,6 +226,7 @@ template <class Message> auto handled_by(request_ptr self, void (*handle)(reques
 
 request_actor::behavior_type request(request_ptr self, service_ptr server, exchange_ptr exchange,
                                      request_id id, bool chat) {
+  end_on_exceptions(self);
   auto& st = self->state;
   st.server = std::move(server);
   st.exchange = std::move(exchange);
@@ -199,14 +234,22 @@ request_actor::behavior_type request(request_ptr self, service_ptr server, excha
   st.chat = chat;
   st.arrived = st.last_written = self->clock().now();
   if (st.server->blame) self->attach_functor([blame = st.server->blame, id] { blame->over(id); });
+  if (st.server->pauses)
+    self->attach_functor([watch = st.server->pauses, id] { watch->goes_on(id); });
   st.exchange->on_closed(
       [me = caf::actor_cast<request_actor>(self)] { caf::anon_send(me, cancel_atom_v); });
   return {
-      handled_by(self, on_begin),   handled_by(self, on_cancel),
-      handled_by(self, on_written), handled_by(self, on_tick),
-      handled_by(self, on_expire),  handled_by(self, on_drain),
-      handled_by(self, on_token),   handled_by(self, on_preempted),
-      handled_by(self, on_service), handled_by(self, on_sequence_failed),
+      handled_by(self, on_begin),
+      handled_by(self, on_cancel),
+      handled_by(self, on_written),
+      handled_by(self, on_tick),
+      handled_by(self, on_expire),
+      handled_by(self, on_drain),
+      handled_by(self, on_lost),
+      handled_by(self, on_token),
+      handled_by(self, on_preempted),
+      handled_by(self, on_service),
+      handled_by(self, on_sequence_failed),
   };
 }
 

@@ -7,6 +7,7 @@
 #include "net/api_response.hpp"
 #include "net/http_exchange.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <vector>
@@ -26,13 +27,12 @@ constexpr expire_atom expire_atom_v{};
 
 /// `begin`: parse and ask to be admitted. `cancel`: the client is gone. `written`: the socket took
 /// what was sent. `tick`: open the stream or ping. `expire`: the deadline has passed. `drain`: the
-/// service ends before the request does. A service: the
-/// pipeline was rebuilt.
-using request_actor =
-    caf::typed_actor<caf::reacts_to<begin_atom>, caf::reacts_to<cancel_atom>,
-                     caf::reacts_to<written_atom>, caf::reacts_to<caf::tick_atom>,
-                     caf::reacts_to<expire_atom>, caf::reacts_to<drain_atom>,
-                     caf::reacts_to<service_ptr>>::extend_with<decode_client_actor>;
+/// service ends before the request does. `lost`: there is no
+/// pipeline. A service: it was rebuilt.
+using request_actor = caf::typed_actor<
+    caf::reacts_to<begin_atom>, caf::reacts_to<cancel_atom>, caf::reacts_to<written_atom>,
+    caf::reacts_to<caf::tick_atom>, caf::reacts_to<expire_atom>, caf::reacts_to<drain_atom>,
+    caf::reacts_to<lost_atom>, caf::reacts_to<service_ptr>>::extend_with<decode_client_actor>;
 
 /// One sequence and how far it is.
 struct request_sequence {
@@ -43,8 +43,12 @@ struct request_sequence {
   bool has_kv = false;            ///< of all its tokens but the newest, in the shards it ran on
   bool yielded = false;           ///< waits for its reader, without a seat
   const char* recovery = nullptr; ///< how it goes on after a loss, until its next token
-  bool said_first = false;        ///< the role chunk was sent
-  bool said_last = false;         ///< the finish chunk was sent
+  /// Since when what it ran on is gone; until its next token.
+  std::optional<std::chrono::steady_clock::time_point> paused_since;
+  /// Said last by a batch that had ended: of the position behind its tokens, to be computed again.
+  std::optional<token_id> heard;
+  bool said_first = false; ///< the role chunk was sent
+  bool said_last = false;  ///< the finish chunk was sent
   std::chrono::steady_clock::time_point last_token;
 };
 
@@ -62,18 +66,26 @@ struct request_state {
   std::vector<request_sequence> sequences; ///< prompt-major
   net::response_head head;
   std::optional<net::stream_chunks> chunks;
-  bool streaming = false;      ///< headers are out
-  bool writing = false;        ///< a piece is with the socket
-  bool stalled = false;        ///< and has been for long: the sequences have given up their seats
-  std::string unsent;          ///< rendered events that the socket has not taken,
-  size_t unsent_from = 0;      ///< from here on
-  bool closing = false;        ///< `unsent` is the rest of the stream
-  bool answered = false;       ///< nothing more is to be said
+  bool streaming = false;  ///< headers are out
+  bool writing = false;    ///< a piece is with the socket
+  bool stalled = false;    ///< and has been for long: the sequences have given up their seats
+  std::string unsent;      ///< rendered events that the socket has not taken,
+  size_t unsent_from = 0;  ///< from here on
+  bool closing = false;    ///< `unsent` is the rest of the stream
+  bool answered = false;   ///< nothing more is to be said
+  bool down = false;       ///< there is no pipeline
+  uint32_t recoveries = 0; ///< how often a sequence went on after a loss
+  std::chrono::steady_clock::duration longest_pause{0}; ///< of these, between two tokens
   uint32_t open_questions = 0; ///< to the scheduler and the prefill workers
   std::chrono::steady_clock::time_point arrived, started, first_token, last_written;
   bool has_started = false, has_first_token = false;
   const char* name = "request";
 
+  /// Something it had begun stands still, because what it ran on is gone.
+  bool paused() const {
+    return std::any_of(sequences.begin(), sequences.end(),
+                       [](const auto& s) { return s.paused_since && !s.text->over(); });
+  }
   sequence_id sequence(size_t index) const {
     return scheduler::sequence_of(id, static_cast<uint32_t>(index));
   }

@@ -1,5 +1,8 @@
 #include "actors/request_admission.hpp"
 
+#include "actors/divergence.hpp"
+#include "actors/explain.hpp"
+
 #include <algorithm>
 #include <limits>
 
@@ -29,10 +32,10 @@ uint32_t slack_of(request_ptr self) {
 net::api_error api_error_of(const caf::error& reason, caf::actor_system& system) {
   if (reason == ec::queue_full || reason == ec::queue_tokens) return net::queue_full(1000);
   if (reason == ec::draining) return net::draining();
-  if (reason == ec::never_fits) return net::never_fits(system.render(reason));
+  if (reason == ec::never_fits) return net::never_fits(explain(system, reason));
   if (reason == ec::device_lost || reason == ec::deadline)
-    return net::recovery_failed(system.render(reason));
-  return net::internal_error(system.render(reason));
+    return net::recovery_failed(explain(system, reason));
+  return net::internal_error(explain(system, reason));
 }
 
 sampling sampling_of(const request_state& st, size_t index) {
@@ -60,18 +63,22 @@ sampling sampling_of(const request_state& st, size_t index) {
 }
 
 /// Prompt and what was generated: all that a prefill needs, the first time and after a preemption.
-std::vector<token_id> tokens_of(const request_state& st, size_t index) {
+/// After a loss without the newest one, which is then drawn again: it shows whether the KV is what
+/// it was (reliability A4).
+std::vector<token_id> tokens_of(const request_state& st, size_t index, size_t without = 0) {
   auto tokens = st.prompts[index / st.choices];
   const auto& generated = st.sequences[index].text->tokens();
-  tokens.insert(tokens.end(), generated.begin(), generated.end());
+  tokens.insert(tokens.end(), generated.begin(), generated.end() - static_cast<ptrdiff_t>(without));
   return tokens;
 }
 
-std::vector<logit_edit> edits_of(const request_state& st, size_t index, const sampling& wanted) {
+std::vector<logit_edit> edits_of(const request_state& st, size_t index, const sampling& wanted,
+                                 size_t without) {
   if (!wanted.needs_history() && wanted.bias.empty()) return {};
   model::token_history history;
   history.prompt(st.prompts[index / st.choices]);
-  for (auto t : st.sequences[index].text->tokens()) history.generated(t);
+  const auto& generated = st.sequences[index].text->tokens();
+  for (size_t i = 0; i + without < generated.size(); ++i) history.generated(generated[i]);
   return history.edits(wanted);
 }
 
@@ -108,9 +115,10 @@ void join(request_ptr self, size_t index, const admitted& place, const kv_holdin
   self->send(st.server->batches.at(static_cast<uint32_t>(place.batch)), std::move(x));
 }
 
-/// The first tokens of a prompt's choices, or of one resumed choice, are there.
+/// The first tokens of a prompt's choices, or of one resumed choice, are there; `again`: its newest
+/// token, which is committed.
 void on_prefilled(request_ptr self, size_t first, const admitted& place,
-                  const std::vector<sampling>& wanted, const prefilled& x) {
+                  const std::vector<sampling>& wanted, bool again, const prefilled& x) {
   auto& st = self->state;
   for (size_t k = 0; k < x.tokens.size(); ++k) {
     const auto index = first + k;
@@ -127,7 +135,11 @@ void on_prefilled(request_ptr self, size_t first, const admitted& place,
       reason = finish::stop;
     else if (s.text->tokens().size() + 1 >= st.max_tokens)
       reason = finish::length;
-    accept_token(self, index, drawn, reason);
+    if (x.tokens.size() == 1 && again)
+      compare_with_committed(st, index, static_cast<uint32_t>(s.text->tokens().size()) - 1,
+                             drawn.token, "prefill");
+    else
+      accept_token(self, index, drawn, reason);
     if (s.text->over())
       give_back(self, index);
     else
@@ -164,7 +176,7 @@ void on_admitted(request_ptr self, size_t first, uint32_t choices, const admitte
       st.sequences[first].recovery != nullptr && !st.sequences[first].text->tokens().empty();
   if (x.rebuild) x.slack_ms = slack_of(self);
   x.first = st.sequence(first);
-  x.tokens = tokens_of(st, first);
+  x.tokens = tokens_of(st, first, x.rebuild ? 1 : 0);
   x.member = place.holdings.front().member;
   x.runs = place.holdings.front().runs;
   for (uint32_t k = 0; k < choices; ++k) {
@@ -172,18 +184,20 @@ void on_admitted(request_ptr self, size_t first, uint32_t choices, const admitte
     st.sequences[index].where = phase::prefilling;
     runs_on(st, index, stream_id{scheduler::prefill_streams + place.prefill_worker});
     x.samplings.push_back(sampling_of(st, index));
-    x.draws.push_back(static_cast<uint32_t>(st.sequences[index].text->tokens().size()));
-    x.edits.push_back(edits_of(st, index, x.samplings.back()));
+    x.draws.push_back(
+        static_cast<uint32_t>(st.sequences[index].text->tokens().size() - (x.rebuild ? 1 : 0)));
+    x.edits.push_back(edits_of(st, index, x.samplings.back(), x.rebuild ? 1 : 0));
   }
   ++st.open_questions;
   auto wanted = x.samplings;
+  const auto again = x.rebuild;
   const auto epoch = st.server->epoch;
   self->request(st.server->prefill_workers.at(place.prefill_worker), patience(self), std::move(x))
       .then(
           [=](const prefilled& answer) {
             if (self->state.server->epoch != epoch) return;
             --self->state.open_questions;
-            or_fail(self, [&] { on_prefilled(self, first, place, wanted, answer); });
+            or_fail(self, [&] { on_prefilled(self, first, place, wanted, again, answer); });
             for (uint32_t k = 0; k < choices; ++k) // whose turn an error took
               if (self->state.sequences[first + k].where == phase::prefilling)
                 give_back(self, first + k);
@@ -217,9 +231,21 @@ void accept_token(request_ptr self, size_t index, const sampled_token& drawn, fi
                                          seconds{now - s.last_token}.count());
   }
   s.recovery = nullptr;
+  if (s.paused_since && !st.down) {
+    ++st.recoveries;
+    st.longest_pause = std::max(st.longest_pause,
+                                now - (s.text->tokens().empty() ? *s.paused_since : s.last_token));
+    s.paused_since.reset();
+    if (st.server->pauses && !st.paused()) st.server->pauses->goes_on(st.id);
+  }
   s.last_token = now;
   st.server->numbers->tokens_generated(1);
   s.text->push(drawn, reason);
+  // Where it was the last one, nobody waits for what was lost any more.
+  if (s.text->over() && st.server->pauses && !st.paused()) st.server->pauses->goes_on(st.id);
+  if (s.heard)
+    compare_with_committed(st, index, static_cast<uint32_t>(s.text->tokens().size()) - 1,
+                           *std::exchange(s.heard, std::nullopt), "the batch before");
   if (const auto& blame = st.server->blame; blame && s.text->over())
     blame->stopped(st.sequence(index), suspect_board::pause::done);
   else if (blame)

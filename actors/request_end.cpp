@@ -36,12 +36,13 @@ void report(request_ptr self, net::request_outcome outcome, int status, const st
   if (outcome != net::request_outcome::rejected) st.server->numbers->request_finished(times);
   const char* names[] = {"done", "error", "cancelled", "rejected"};
   spdlog::info("request_id={} request={} outcome={} code={} prompt_tokens={} generated_tokens={} "
-               "choices={} queue_ms={:.1f} ttft_ms={:.1f} e2e_ms={:.1f}",
+               "choices={} queue_ms={:.1f} ttft_ms={:.1f} e2e_ms={:.1f} recoveries={} "
+               "recovery_pause_ms={:.1f}",
                st.exchange->request().request_id, static_cast<uint64_t>(st.id),
                names[static_cast<size_t>(outcome)], code.empty() ? "-" : code, times.prompt_tokens,
                times.generated_tokens, st.sequences.size(), times.queue * 1e3,
                (st.has_first_token ? seconds{st.first_token - st.arrived}.count() : 0) * 1e3,
-               times.e2e * 1e3);
+               times.e2e * 1e3, st.recoveries, seconds{st.longest_pause}.count() * 1e3);
 }
 
 void quit_if_idle(request_ptr self) {
@@ -70,6 +71,7 @@ void stop_work(request_ptr self) {
 void fail(request_ptr self, const net::api_error& error, net::request_outcome outcome) {
   auto& st = self->state;
   if (st.answered) return;
+  if (st.server->pauses) st.server->pauses->goes_on(st.id);
   report(self, outcome, st.streaming ? 200 : error.status, error.code);
   refuse(self, error);
   stop_work(self);

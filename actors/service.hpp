@@ -2,6 +2,7 @@
 #pragma once
 
 #include "actors/actors.hpp"
+#include "actors/recovery_watch.hpp"
 #include "actors/suspect_board.hpp"
 #include "model/chat_template.hpp"
 #include "model/tokenizer.hpp"
@@ -15,6 +16,10 @@
 #include <vector>
 
 namespace lamella::actors {
+
+/// What requests ran on is gone, by a loss or a fault, and is being made anew.
+using lost_atom = caf::atom_constant<caf::atom("lost")>;
+constexpr lost_atom lost_atom_v{};
 
 struct service {
   // The model.
@@ -47,7 +52,8 @@ struct service {
   size_t piece_bytes = 65'536; ///< of a stream, given to the socket at once
   std::chrono::milliseconds deadline{600'000};
   std::shared_ptr<net::metrics> numbers;
-  std::shared_ptr<suspect_board> blame; ///< may be null
+  std::shared_ptr<suspect_board> blame;   ///< may be null
+  std::shared_ptr<recovery_watch> pauses; ///< may be null
   net::outside_world world;
 
   bool serves(const std::string& name) const;

@@ -1,5 +1,6 @@
 #include "actors/shard_pull.hpp"
 
+#include "actors/explain.hpp"
 #include "actors/iteration.hpp"
 
 #include <spdlog/spdlog.h>
@@ -12,6 +13,25 @@ gpu::pull_policy policy_of(const std::shared_ptr<scheduler::pull_pacer>& pacer) 
   return {
       [pacer](bool qkv_waits, uint64_t receives) { return pacer->may_step(qkv_waits, receives); },
       [pacer](uint64_t pieces, uint64_t taken) { return pacer->grants(pieces, taken); }};
+}
+
+/// Runs a side of a transfer, and answers what it has moved.
+template <class Work>
+caf::result<kv_moved> move(shard_ptr self, stream_id stream, std::shared_ptr<Work> work,
+                           caf::timespan limit, uint64_t number, const char* what, uint32_t from,
+                           uint32_t to) {
+  auto promise = self->make_response_promise<kv_moved>();
+  self->request(self->state.executor, limit + answer_patience, stream, work_ptr{work}, limit)
+      .then(
+          [promise, work, number](bool) mutable {
+            promise.deliver(kv_moved{number, work->digest(), work->bytes()});
+          },
+          [self, promise, number, what, from, to](caf::error& reason) mutable {
+            spdlog::warn("{} failed from={} to={} pull={} reason=\"{}\"", what, from, to, number,
+                         explain(self->system(), reason));
+            promise.deliver(std::move(reason));
+          });
+  return promise;
 }
 
 } // namespace
@@ -41,20 +61,9 @@ caf::result<kv_moved> pull(shard_ptr self, const kv_pull& x) try {
   auto work = std::make_shared<gpu::pull_runner>(st.config.cache, st.config.device->ops(),
                                                  std::move(rows), stream.link.from, stream.link.to,
                                                  policy_of(stream.pacer), st.watch);
-  auto promise = self->make_response_promise<kv_moved>();
   const bool of_member = static_cast<uint32_t>(x.stream) >= scheduler::member_streams;
-  const auto limit = of_member ? lend_deadline : pull_deadline;
-  self->request(st.executor, limit + answer_patience, x.stream, work_ptr{work}, limit)
-      .then(
-          [promise, work, number = x.number](bool) mutable {
-            promise.deliver(kv_moved{number, work->digest(), work->bytes()});
-          },
-          [self, promise, number = x.number](caf::error& reason) mutable {
-            spdlog::warn("pull failed shard={} pull={} reason=\"{}\"", self->state.config.seat,
-                         number, self->system().render(reason));
-            promise.deliver(std::move(reason));
-          });
-  return promise;
+  return move(self, x.stream, std::move(work), of_member ? lend_deadline : pull_deadline, x.number,
+              "pull", static_cast<uint32_t>(x.stream), st.config.seat);
 } catch (const gpu::channel_ended& e) { // a link that is made for it, of an epoch that is over
   return caf::make_error(ec::link_cut, std::string{e.what()});
 }
@@ -72,19 +81,8 @@ caf::result<kv_moved> lend(shard_ptr self, const kv_offer& x) try {
       st.config.cache, st.config.device->ops(),
       transfer_of(x.epoch, x.number, x.runs, 0, row.kv_heads, row.row_bytes()), link.from, link.to,
       gpu::offer_terms{nullptr, x.shard, x.iteration, gaps_of(self)});
-  auto promise = self->make_response_promise<kv_moved>();
-  self->request(st.executor, lend_deadline + answer_patience,
-                stream_id{scheduler::offer_streams + x.shard}, work_ptr{work}, lend_deadline)
-      .then(
-          [promise, work, number = x.number](bool) mutable {
-            promise.deliver(kv_moved{number, work->digest(), work->bytes()});
-          },
-          [self, promise, to = x.shard](caf::error& reason) mutable {
-            spdlog::warn("lending failed shard={} to={} reason=\"{}\"", self->state.config.seat, to,
-                         self->system().render(reason));
-            promise.deliver(std::move(reason));
-          });
-  return promise;
+  return move(self, stream_id{scheduler::offer_streams + x.shard}, std::move(work), lend_deadline,
+              x.number, "lending", st.config.seat, x.shard);
 } catch (const gpu::channel_ended& e) {
   return caf::make_error(ec::link_cut, std::string{e.what()});
 }

@@ -11,6 +11,15 @@ namespace lamella::actors {
 constexpr caf::timespan pull_deadline = std::chrono::seconds{20};
 constexpr caf::timespan lend_deadline = std::chrono::minutes{10};
 
+/// The slowest link between members of a pool that is worth waiting for, in bytes a second.
+constexpr uint64_t slowest_lending = 8 << 20;
+
+/// For one member to lend so many bytes to another one, which do nothing else meanwhile.
+constexpr caf::timespan lend_limit(uint64_t bytes) {
+  const auto seconds = std::chrono::seconds{5 + static_cast<int64_t>(bytes / slowest_lending)};
+  return seconds < lend_deadline ? caf::timespan{seconds} : lend_deadline;
+}
+
 /// Puts the pull onto the stream of its prefill worker; answered when the device has run it.
 caf::result<kv_moved> pull(shard_ptr self, const kv_pull& x);
 

@@ -49,9 +49,41 @@ uint64_t memory_limit() {
                    limit_in("/sys/fs/cgroup/memory/memory.limit_in_bytes")});
 }
 
+gpu::half_type half_type_of(config::number_type x) {
+  switch (x) {
+  case config::number_type::f32:
+    return gpu::half_type::f32;
+  case config::number_type::bf16:
+    return gpu::half_type::bf16;
+  case config::number_type::q8:
+    return gpu::half_type::q8;
+  case config::number_type::f16:
+    break;
+  }
+  return gpu::half_type::f16;
+}
+
+const char* name_of(gpu::half_type type) {
+  switch (type) {
+  case gpu::half_type::f32:
+    return "f32";
+  case gpu::half_type::bf16:
+    return "bf16";
+  case gpu::half_type::q8:
+    return "q8";
+  case gpu::half_type::f16:
+    break;
+  }
+  return "f16";
+}
+
+uint64_t token_bytes(const config::settings& options, const model::model_spec& spec) {
+  const gpu::kv_layer layer{nullptr, half_type_of(options.kv.dtype), spec.kv_heads, spec.head_dim};
+  return spec.layers * layer.row_bytes();
+}
+
 uint64_t slot_bytes(const config::settings& options, const model::model_spec& spec) {
-  const uint32_t element = options.kv.dtype == config::number_type::f32 ? 4 : 2;
-  const auto whole = spec.kv_bytes_per_token(element);
+  const auto whole = token_bytes(options, spec);
   const auto& pool = options.pools.attention;
   return pool.partition == config::partition::heads ? whole / pool.members : whole;
 }
@@ -72,11 +104,10 @@ uint32_t slots_for(const config::settings& options, const model::model_spec& spe
 uint32_t prefill_slots(const config::settings& options, const model::model_spec& spec,
                        uint32_t pool_slots) {
   const auto& pool = options.pools.attention;
-  const uint32_t element = options.kv.dtype == config::number_type::f32 ? 4 : 2;
   const auto context = options.model.context_tokens.value_or(spec.context_tokens);
   const auto tables = pool.partition == config::partition::requests ? pool.members : 1;
   const auto wanted = options.pools.prefill.kv_bytes
-                          ? *options.pools.prefill.kv_bytes / spec.kv_bytes_per_token(element)
+                          ? *options.pools.prefill.kv_bytes / token_bytes(options, spec)
                           : context + uint64_t{8} * options.batching.prefill_chunk_tokens;
   return static_cast<uint32_t>(std::min(wanted, uint64_t{pool_slots} * tables));
 }

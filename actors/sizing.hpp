@@ -2,6 +2,7 @@
 #pragma once
 
 #include "config/settings.hpp"
+#include "gpu/kernels/operators.hpp"
 #include "model/spec.hpp"
 
 #include <cstdint>
@@ -28,6 +29,14 @@ uint32_t slots_for(const config::settings& options, const model::model_spec& spe
 /// longest kind and eight chunks; not more than there are in the pool of `pool_slots` per table.
 uint32_t prefill_slots(const config::settings& options, const model::model_spec& spec,
                        uint32_t pool_slots);
+
+/// The type of numbers as kernels and channels know it.
+gpu::half_type half_type_of(config::number_type x);
+/// As options, fingerprints and errors call it.
+const char* name_of(gpu::half_type type);
+
+/// Bytes of K and V of one token, all layers and heads.
+uint64_t token_bytes(const config::settings& options, const model::model_spec& spec);
 
 /// Bytes that one member of the attention pool needs per slot.
 uint64_t slot_bytes(const config::settings& options, const model::model_spec& spec);

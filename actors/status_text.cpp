@@ -1,13 +1,44 @@
 #include "actors/status_text.hpp"
 
+#include "actors/sizing.hpp"
 #include "model/json_writer.hpp"
+
+#include <unistd.h>
 
 namespace lamella::actors {
 
-std::string status_json(const system_status& x) {
+namespace {
+
+void write(model::json_writer& out, const restart_budget& x) {
+  out.key("restarts")
+      .begin_object()
+      .member("used", x.used)
+      .member("allowed", x.allowed)
+      .member("window_s", x.window_s)
+      .end_object();
+}
+
+void write(model::json_writer& out, const supervisor_status& x) {
+  out.begin_object().member("name", x.name).member("strategy", x.strategy);
+  write(out, x.restarts);
+  out.key("children").begin_array();
+  for (const auto& child : x.children) {
+    out.begin_object()
+        .member("name", child.name)
+        .member("role", child.role)
+        .member("count", child.count);
+    write(out, child.restarts);
+    out.end_object();
+  }
+  out.end_array().member("more", x.more).end_object();
+}
+
+} // namespace
+
+std::string status_json(const system_status& x, uint64_t recovering) {
   model::json_writer out;
   out.begin_object().member("version", 1).key("epochs").begin_object();
-  for (const auto& pool : x.pools) out.member("attention/" + pool.name, x.epoch);
+  out.member("attention/" + x.pool, x.epoch);
   out.end_object().key("workers").begin_array();
   for (const auto& w : x.workers) {
     out.begin_object()
@@ -46,11 +77,17 @@ std::string status_json(const system_status& x) {
         .member("partition", pool.partition)
         .key("slots")
         .begin_object()
-        .member("free", pool.slots - pool.used)
-        .member("used", pool.used)
+        .member("free", pool.free)
+        .member("used", pool.used - pool.orphan)
         .member("cached", 0)
         .member("parity", pool.parity)
-        .member("orphan", 0)
+        .member("orphan", pool.orphan)
+        .member("total", pool.slots)
+        .end_object()
+        .key("references")
+        .begin_object()
+        .member("counted", pool.references)
+        .member("held", pool.held)
         .end_object()
         .end_object();
   }
@@ -59,17 +96,22 @@ std::string status_json(const system_status& x) {
       .begin_object()
       .member("running", x.running)
       .member("waiting", x.waiting)
-      .member("recovering", 0)
+      .member("recovering", recovering)
       .end_object();
   out.key("gateway")
       .begin_object()
       .member("requests", x.requests)
+      .member("host", host_name())
+      .member("pid", static_cast<uint32_t>(getpid()))
       .end_object()
       .key("pipeline")
       .begin_object()
       .member("restarts", x.restarts)
-      .end_object()
       .end_object();
+  out.key("supervisors").begin_array();
+  for (const auto& each : x.supervisors)
+    if (!each.name.empty()) write(out, each); // one that did not answer in time is left out
+  out.end_array().end_object();
   return out.take();
 }
 

@@ -29,6 +29,7 @@ system_config::system_config(size_t threads) {
   add_message_type<kv_sweep>("lamella::kv_sweep");
   add_message_type<kv_swept>("lamella::kv_swept");
   add_message_type<kv_protection>("lamella::kv_protection");
+  add_message_type<kv_pulled>("lamella::kv_pulled");
   add_message_type<kv_check>("lamella::kv_check");
   add_message_type<kv_checked>("lamella::kv_checked");
   add_message_type<kv_pull>("lamella::kv_pull");
@@ -59,7 +60,9 @@ system_config::system_config(size_t threads) {
   add_message_type<epoch_ready>("lamella::epoch_ready");
   add_message_type<epoch_close>("lamella::epoch_close");
   add_message_type<work_done>("lamella::work_done");
+  add_message_type<stage_report>("lamella::stage_report");
   add_message_type<worker_peers>("lamella::worker_peers");
+  add_message_type<worker_stopped>("lamella::worker_stopped");
   add_message_type<worker_leave>("lamella::worker_leave");
   add_message_type<worker_injury>("lamella::worker_injury");
   add_error_category(caf::atom("lamella"),

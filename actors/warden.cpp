@@ -1,4 +1,7 @@
 #include "actors/warden.hpp"
+#include "actors/explain.hpp"
+
+#include "actors/exceptions.hpp"
 
 #include <spdlog/spdlog.h>
 
@@ -9,6 +12,7 @@
 namespace lamella::actors {
 
 caf::behavior warden(caf::event_based_actor* self, const warden_config& config) {
+  end_on_exceptions(self);
   auto names = std::make_shared<std::map<caf::actor_addr, std::string>>();
   for (const auto& x : config.watched) {
     const auto address = caf::actor_cast<caf::actor_addr>(x.handle);
@@ -20,7 +24,7 @@ caf::behavior warden(caf::event_based_actor* self, const warden_config& config) 
     if (down.reason == caf::exit_reason::user_shutdown || !*told) return;
     const auto& name = names->at(down.source);
     spdlog::critical("vital actor lost name={} reason=\"{}\"", name,
-                     self->system().render(down.reason));
+                     explain(self->system(), down.reason));
     std::exchange(*told, nullptr)(name);
   });
   // Nobody sends it anything; it lives until it is told to end.

@@ -1,11 +1,38 @@
 /// What the device of a worker has done: counted where its work ends, read when MEMBERSHIP asks.
 #pragma once
 
+#include "gpu/device.hpp"
+#include "net/metrics.hpp"
+#include "net/time_counts.hpp"
+
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 
 namespace lamella::actors {
+
+/// Where the time of one iteration on one device went.
+struct iteration_spent {
+  std::chrono::nanoseconds main{0};  ///< slices of a replica, attention of a shard
+  std::chrono::nanoseconds aside{0}; ///< sending, combining; 0 where the device does not tell
+  std::chrono::nanoseconds wait{0};
+};
+
+/// Of a work that has ended, so long after it could begin.
+inline iteration_spent spent_by(const gpu::work& x, std::chrono::nanoseconds whole) {
+  return {x.busy() - x.aside(), x.aside(), std::max(whole - x.busy(), {})};
+}
+
+/// The names of `main` and `aside`.
+struct iteration_stages {
+  net::iteration_stage main, aside;
+};
+inline constexpr iteration_stages replica_stages{net::iteration_stage::slice,
+                                                 net::iteration_stage::send};
+inline constexpr iteration_stages shard_stages{net::iteration_stage::attention,
+                                               net::iteration_stage::combine};
 
 /// One per worker, shared by its replicas or shards and itself; lock-free. The numbers only grow.
 class work_meter {
@@ -17,12 +44,39 @@ public:
     busy_ns_.fetch_add(static_cast<uint64_t>(busy.count()), std::memory_order_relaxed);
   }
 
+  /// Where its time went; of work of another kind only that the device was busy.
+  void spend(const iteration_spent& x, iteration_stages stages) {
+    compute(x.main + x.aside);
+    times_of(stages.main).add(x.main);
+    if (x.aside.count() > 0) times_of(stages.aside).add(x.aside);
+    times_of(net::iteration_stage::wait).add(x.wait);
+  }
+  void compute(std::chrono::nanoseconds x) {
+    computed_ns_.fetch_add(static_cast<uint64_t>(x.count()), std::memory_order_relaxed);
+  }
+
   uint64_t iterations() const { return iterations_.load(std::memory_order_relaxed); }
   uint64_t units() const { return units_.load(std::memory_order_relaxed); }
   uint64_t busy_ns() const { return busy_ns_.load(std::memory_order_relaxed); }
+  uint64_t computed_ns() const { return computed_ns_.load(std::memory_order_relaxed); }
+  /// By stage.
+  const std::array<net::time_counts, net::iteration_stages>& times() const { return times_; }
 
 private:
-  std::atomic<uint64_t> iterations_{0}, units_{0}, busy_ns_{0};
+  net::time_counts& times_of(net::iteration_stage x) { return times_[static_cast<size_t>(x)]; }
+
+  std::atomic<uint64_t> iterations_{0}, units_{0}, busy_ns_{0}, computed_ns_{0};
+  std::array<net::time_counts, net::iteration_stages> times_;
 };
+
+/// The same of a worker in the process that has the metrics.
+inline void tell_spent(net::metrics& numbers, const iteration_spent& x, iteration_stages stages,
+                       const std::string& role, uint32_t seat) {
+  const auto seconds = [](std::chrono::duration<double> y) { return y.count(); };
+  numbers.iteration_time(stages.main, seconds(x.main));
+  if (x.aside.count() > 0) numbers.iteration_time(stages.aside, seconds(x.aside));
+  numbers.iteration_time(net::iteration_stage::wait, seconds(x.wait));
+  numbers.computed(role, role + "-" + std::to_string(seat), seconds(x.main + x.aside));
+}
 
 } // namespace lamella::actors

@@ -1,11 +1,16 @@
 #include "actors/worker.hpp"
 
 #include "actors/attention_shard.hpp"
+#include "actors/end_watch.hpp"
+#include "actors/exceptions.hpp"
+#include "actors/explain.hpp"
 #include "actors/gpu_executor.hpp"
 #include "actors/injury.hpp"
 #include "actors/model_replica.hpp"
 #include "actors/prefill_seat.hpp"
+#include "actors/worker_report.hpp"
 #include "net/failpoint.hpp"
+#include "net/staged_link.hpp"
 #include "scheduler/head_partition.hpp"
 
 #include <spdlog/spdlog.h>
@@ -20,6 +25,10 @@ namespace {
 using worker_ptr = worker_actor::stateful_pointer<worker_state>;
 using scheduler::worker_role;
 
+/// So many looks in a row, so far apart, must find something that does not end.
+constexpr uint32_t late_looks_max = 3;
+constexpr std::chrono::milliseconds late_look_every{250};
+
 /// What a step of a slowed device takes longer.
 constexpr std::chrono::microseconds slow_step{500};
 
@@ -27,74 +36,52 @@ std::shared_ptr<gpu::device> make_device(const worker_config& config, const std:
   return config.make_device ? config.make_device(name) : config.engine->make_device(name);
 }
 
-/// A number for each seat of the service, for the frames' headers.
-uint16_t seat_number(const scheduler::seat& where) {
-  constexpr uint16_t seats_of_role = 0x4000;
-  return static_cast<uint16_t>(static_cast<uint16_t>(where.role) * seats_of_role + where.index);
+gpu::ring_identity identity_of(const worker_config& x) {
+  return {scheduler::number_of(x.where), x.incarnation};
 }
 
-/// The links of this seat in that epoch, and the address of the other side of each.
-std::map<net::link_key, std::string> links_of(const scheduler::seat& where, const epoch_open& x) {
-  std::map<net::link_key, std::string> links;
+/// The links of this seat in that epoch, and the other side of each.
+std::map<net::link_key, epoch_peer> links_of(const scheduler::seat& where, const epoch_open& x) {
+  std::map<net::link_key, epoch_peer> links;
   for (const auto& place : x.streams) {
     const auto stream = static_cast<uint32_t>(place.stream);
     if (where.role == worker_role::attention)
-      links[{x.epoch, stream, place.replica, x.number}] = x.replicas.at(place.replica).address;
+      links[{x.epoch, stream, place.replica, x.number}] = x.replicas.at(place.replica);
     else if (place.replica == x.number)
       for (uint32_t s = 0; s < x.shards.size(); ++s)
-        links[{x.epoch, stream, x.number, s}] = x.shards[s].address;
+        links[{x.epoch, stream, x.number, s}] = x.shards[s];
   }
   return links;
 }
 
-/// The seat at the other end of a link of ours.
-const std::string& other_seat(const worker_state& st, const net::link_key& key) {
-  const bool attends = st.config.where.role == worker_role::attention;
-  return attends ? st.open.replicas.at(key.replica).seat : st.open.shards.at(key.shard).seat;
+/// Tells an actor of an epoch to end, and remembers since when it is ending.
+template <class Handle> void tell_to_end(worker_ptr self, const Handle& x) {
+  const auto address = caf::actor_cast<caf::actor_addr>(x);
+  self->demonitor(address);
+  self->monitor(address);
+  self->state.ending.emplace(address, self->clock().now());
+  self->send_exit(x, caf::exit_reason::user_shutdown);
 }
 
-uint64_t sent_over(const net::link_end& end) { return end.sent ? end.sent->load() : 0; }
-
-/// Every seat this one talks to, and how; and what its device has done.
-worker_peers peers_of(const worker_state& st) {
-  std::map<std::string, peer_info> peers;
-  for (const auto& [key, end] : st.links) {
-    const auto& name = other_seat(st, key);
-    auto& peer = peers[name];
-    const auto link = st.config.port.report(key);
-    peer.seat = name;
-    if (link.rtt_us > 0 && (peer.rtt_us == 0 || link.rtt_us < peer.rtt_us))
-      peer.rtt_us = link.rtt_us;
-    peer.transport = link.transport;
-    peer.bytes += sent_over(end);
-  }
-  worker_peers result;
-  for (auto& [name, peer] : peers) {
-    if (const auto before = st.sent.find(name); before != st.sent.end())
-      peer.bytes += before->second;
-    result.peers.push_back(std::move(peer));
-  }
-  result.work = {st.meter->iterations(), st.meter->units(), st.meter->busy_ns()};
-  return result;
-}
-
-/// Ends what was made for the epoch; what still runs ends soon, and is told of by its executor.
+/// Ends what was made for the epoch; what still runs ends soon, or hangs.
 void end_epoch(worker_ptr self) {
   auto& st = self->state;
-  for (const auto& [key, end] : st.links) st.sent[other_seat(st, key)] += sent_over(end);
+  keep_counts(st);
   st.links.clear();
   const auto epoch = std::exchange(st.open, {}).epoch;
-  for (const auto& part : std::exchange(st.parts, {})) {
-    self->demonitor(caf::actor_cast<caf::actor_addr>(part));
-    self->send_exit(part, caf::exit_reason::user_shutdown);
-  }
-  for (const auto& executor : std::exchange(st.executors, {})) {
-    const auto address = caf::actor_cast<caf::actor_addr>(executor);
-    self->monitor(address);
-    st.ending.insert(address);
-    self->send_exit(executor, caf::exit_reason::user_shutdown);
-  }
+  for (const auto& part : std::exchange(st.parts, {})) tell_to_end(self, part);
+  for (const auto& executor : std::exchange(st.executors, {})) tell_to_end(self, executor);
+  if (!st.ending.empty()) self->delayed_send(self, hang_limit, wake_atom_v);
   if (epoch != 0) st.config.port.close(epoch);
+}
+
+/// Before the first epoch.
+void open_device(worker_state& st, const std::string& name) {
+  const auto& terms = st.config.terms;
+  st.device = make_device(st.config, "host/" + name);
+  if (st.config.where.role == worker_role::attention || terms.prefill_owns_kv)
+    st.device->prepare_attention(terms.slots, terms.rows);
+  if (!st.device->on_host()) st.carries = st.config.engine->make_device("host/links");
 }
 
 /// Asks for all links of the epoch.
@@ -104,17 +91,22 @@ void connect(worker_ptr self, const epoch_open& x) {
   const bool attends = st.config.where.role == worker_role::attention;
   link_order order;
   order.side = attends ? link_side::shard : link_side::replica;
-  order.self = {seat_number(st.config.where), st.config.incarnation};
+  order.self = identity_of(st.config);
   order.patience = std::chrono::milliseconds{terms.link_patience_ms};
-  for (const auto& [key, address] : links_of(st.config.where, x)) {
+  for (const auto& [key, peer] : links_of(st.config.where, x)) {
     order.key = key;
-    order.peer = address;
+    order.peer = peer.address;
+    order.other = {peer.number, peer.incarnation};
     order.frame_bytes = key.shard == terms.shards                  ? terms.parity_frame_bytes
                         : key.stream >= scheduler::prefill_streams ? terms.prefill_frame_bytes
                                                                    : terms.decode_frame_bytes;
     auto& end = st.links[key] = st.config.port.open(order);
     if (terms.chaos || net::failpoint_armed(net::failpoint::link_send))
       end.to = std::make_shared<net::flawed_sender>(std::move(end.to), st.flaws);
+    if (!st.carries) continue;
+    net::link_terms staged;
+    staged.slot_bytes = order.frame_bytes;
+    end = net::stage(*st.device, *st.carries, key.epoch, staged, std::move(end));
   }
 }
 
@@ -125,14 +117,16 @@ net::link_source source_of(worker_ptr self) {
 /// Makes the links of this shard to other members of its pool. The one that lends connects.
 net::link_source member_links_of(const worker_state& st) {
   link_order order;
-  order.self = {seat_number(st.config.where), st.config.incarnation};
+  order.self = identity_of(st.config);
   order.patience = std::chrono::milliseconds{st.config.terms.link_patience_ms};
   order.frame_bytes = st.config.terms.member_frame_bytes;
   return [order, open = st.config.port.open, members = st.open.shards,
           self = st.open.number](const net::link_key& key) mutable {
     order.key = key;
     order.side = key.replica == self ? link_side::replica : link_side::shard;
-    order.peer = members.at(key.replica == self ? key.shard : key.replica).address;
+    const auto& peer = members.at(key.replica == self ? key.shard : key.replica);
+    order.peer = peer.address;
+    order.other = {peer.number, peer.incarnation};
     return open(order);
   };
 }
@@ -177,7 +171,7 @@ attention_shard_actor make_shard(worker_ptr self) {
   std::map<stream_id, uint32_t> places;
   for (const auto& place : st.open.streams) places[place.stream] = place.replica;
   c.replica_of = [places](stream_id id) { return places.at(id); };
-  st.executors.push_back(self->spawn(gpu_executor, st.device));
+  st.executors.push_back(self->spawn(gpu_executor, st.device, st.config.on_failed_work));
   return keep(st, self->spawn(attention_shard, std::move(c), st.executors.back()));
 }
 
@@ -189,13 +183,14 @@ model_replica_actor make_replica(worker_ptr self) {
   c.whole_requests = st.config.terms.whole_requests;
   if (st.open.shards.size() > c.shards) c.parity_frame_bytes = st.config.terms.parity_frame_bytes;
   c.wire = st.config.terms.wire;
+  c.kv = st.config.terms.kv;
   c.device = st.device;
   c.program = st.config.program;
   c.weights = st.config.weights;
   c.links = source_of(self);
   c.numbers = st.config.numbers;
   c.meter = st.meter;
-  st.executors.push_back(self->spawn(gpu_executor, st.device));
+  st.executors.push_back(self->spawn(gpu_executor, st.device, st.config.on_failed_work));
   return keep(st, self->spawn(model_replica, std::move(c), st.executors.back()));
 }
 
@@ -217,6 +212,7 @@ void make_seat(worker_ptr self, epoch_ready& answer) {
   c.weights = st.config.weights;
   c.links = source_of(self);
   c.meter = st.meter;
+  c.on_failed_work = st.config.on_failed_work;
   auto seat = make_prefill_seat(&*self, c);
   st.executors = std::move(seat.executors);
   answer.replica = keep(st, seat.replica);
@@ -234,8 +230,8 @@ void open_epoch(worker_ptr self) {
     net::failpoint_or_throw(net::failpoint::worker_epoch_open);
     st.open = next.order;
     epoch_ready answer;
+    if (!st.device) open_device(st, name);
     connect(self, next.order);
-    if (!st.device) st.device = make_device(st.config, "host/" + name);
     const auto role = st.config.where.role;
     if (role == worker_role::attention) {
       answer.kept = keep_cache(st, st.open.number);
@@ -276,6 +272,7 @@ void on_injury(worker_ptr self, const worker_injury& x) {
   switch (*what) {
   case injury::slow:
     st.config.engine->slow_down(slow_step);
+    st.slow_until = self->clock().now() + duration;
     self->delayed_send(self, duration, wake_atom_v);
     return;
   case injury::partition:
@@ -295,13 +292,37 @@ void on_injury(worker_ptr self, const worker_injury& x) {
 void end(worker_ptr self, const std::string& reason, bool failed) {
   end_epoch(self);
   if (auto told = std::exchange(self->state.config.on_end, nullptr)) told(reason, failed);
-  self->quit();
+  self->quit(failed ? caf::make_error(ec::device_lost, reason) : caf::error{});
+}
+
+/// An injury is over, or it is time to look whether what was told to end has ended.
+void on_wake(worker_ptr self) {
+  auto& st = self->state;
+  const auto now = self->clock().now();
+  if (st.slow_until && now >= *st.slow_until) {
+    st.slow_until.reset();
+    st.config.engine->slow_down({});
+  }
+  const bool late = std::any_of(st.ending.begin(), st.ending.end(),
+                                [&](const auto& x) { return now - x.second >= hang_limit; });
+  // Where the process itself stood still, what has ended is heard of between two looks.
+  st.late_looks = late ? st.late_looks + 1 : 0;
+  if (!late) return;
+  if (st.late_looks < late_looks_max) {
+    self->delayed_send(self, late_look_every, wake_atom_v);
+    return;
+  }
+  spdlog::critical("what served an epoch does not end seat={} seconds={}: its device or an actor "
+                   "hangs",
+                   scheduler::to_string(st.config.where), hang_limit.count());
+  end(self, "what served an epoch does not end: it hangs", true);
 }
 
 } // namespace
 
 worker_actor::behavior_type worker(worker_actor::stateful_pointer<worker_state> self,
                                    worker_config config) {
+  end_on_exceptions(self);
   self->state.config = std::move(config);
   self->set_down_handler([self](const caf::down_msg& down) {
     auto& st = self->state;
@@ -313,11 +334,10 @@ worker_actor::behavior_type worker(worker_actor::stateful_pointer<worker_state> 
           return caf::actor_cast<caf::actor_addr>(part) == down.source;
         }))
       return;
-    end(self, "its part of the pipeline ended: " + self->system().render(down.reason), true);
+    end(self, "its part of the pipeline ended: " + explain(self->system(), down.reason), true);
   });
-  self->set_exit_handler([self](const caf::exit_msg& x) {
-    end(self, "ended: " + self->system().render(x.reason), false);
-  });
+  self->set_exit_handler(
+      [self](const caf::exit_msg& x) { end(self, explain(self->system(), x.reason), false); });
   return {
       [self](const epoch_open& x) { return on_open(self, x); },
       [self](const epoch_close& x) {
@@ -330,7 +350,7 @@ worker_actor::behavior_type worker(worker_actor::stateful_pointer<worker_state> 
       },
       [self](const worker_leave& x) { end(self, x.reason, false); },
       [self](const worker_injury& x) { on_injury(self, x); },
-      [self](wake_atom) { self->state.config.engine->slow_down({}); },
+      [self](wake_atom) { on_wake(self); },
       [self](status_atom) -> caf::result<worker_peers> { return peers_of(self->state); },
   };
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "actors/actors.hpp"
+#include "actors/gpu_executor.hpp"
 #include "actors/link_port.hpp"
 #include "actors/work_meter.hpp"
 #include "gpu/host_engine.hpp"
@@ -12,11 +13,11 @@
 #include "net/metrics.hpp"
 #include "scheduler/seats.hpp"
 
+#include <array>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <vector>
 
 namespace lamella::actors {
@@ -27,12 +28,13 @@ struct worker_config {
   uint32_t incarnation = 0;
   worker_terms terms;
   std::shared_ptr<gpu::host_engine> engine;
-  /// Makes its devices; empty: the engine does.
-  std::function<std::unique_ptr<gpu::device>(const std::string& name)> make_device;
+  /// Makes its devices, or gives the one that all names mean; empty: the engine makes them.
+  std::function<std::shared_ptr<gpu::device>(const std::string& name)> make_device;
   std::shared_ptr<const model::model_program> program; ///< null for an attention seat
   std::shared_ptr<const gpu::packed_weights> weights;  ///< null for an attention seat
   link_port port;
   std::shared_ptr<net::metrics> numbers; ///< null outside the control process
+  failed_work on_failed_work = failed_work::ends_executor;
   /// Told once why it ended: the control process's word, or a device that failed.
   std::function<void(const std::string& reason, bool failed)> on_end;
 };
@@ -46,13 +48,19 @@ struct worker_state {
   worker_config config;
   epoch_open open; ///< the open epoch; its number is 0: none
   std::optional<opening> next;
-  std::set<caf::actor_addr> ending; ///< executors of epochs that are over
+  /// Parts and executors of epochs that are over, and when they were told to end.
+  std::map<caf::actor_addr, caf::actor_clock::time_point> ending;
+  uint32_t late_looks = 0; ///< in a row that found some of them for too long
+  std::optional<caf::actor_clock::time_point> slow_until; ///< by an injury
+  /// Carries frames where the device's memory is out of reach of the links; null where it is not.
+  std::shared_ptr<gpu::device> carries;
   /// Of an attention seat: its KV outlives the epochs (L-M25), and is that of part `cache_number`.
   std::shared_ptr<gpu::device> device;
   std::shared_ptr<gpu::kv_cache> cache;
   uint32_t cache_number = 0;
   std::map<net::link_key, net::link_end> links;
   std::map<std::string, uint64_t> sent; ///< to each peer's seat in the epochs that are over, bytes
+  std::array<uint64_t, net::frame_faults> dropped{}; ///< frames, in those
   std::shared_ptr<work_meter> meter = std::make_shared<work_meter>();
   std::shared_ptr<net::flaws> flaws = std::make_shared<net::flaws>(); ///< of its links
   std::vector<caf::strong_actor_ptr> parts; ///< of the epoch: a replica, a shard, or more
@@ -60,9 +68,10 @@ struct worker_state {
   const char* name = "worker";
 };
 
-/// Ends when its replica or shard ends by itself (a device that failed is not to be trusted), and
-/// when told to leave. An epoch is opened when nothing of the one before runs any more: what that
-/// would still write into a cache that is kept could be another sequence's by now.
+/// Ends when its replica or shard ends by itself (a device that failed is not to be trusted), when
+/// what it has told to end does not (`hang_limit`), and when told to leave. An epoch is opened when
+/// nothing of the one before runs any more: what that would still write into a cache that is kept
+/// could be another sequence's by now.
 worker_actor::behavior_type worker(worker_actor::stateful_pointer<worker_state> self,
                                    worker_config config);
 

@@ -2,7 +2,7 @@
 /// never hold each other's handles, only addresses of the data plane (decision 28).
 #pragma once
 
-#include "actors/messages.hpp"
+#include "actors/status_messages.hpp"
 #include "gpu/kernels/operators.hpp"
 #include "scheduler/epoch_plan.hpp"
 
@@ -22,7 +22,7 @@ namespace lamella::actors {
 using scheduler::stream_place;
 
 /// Raised when the conversation changes; another one is refused with both values.
-constexpr uint32_t join_protocol = 2;
+constexpr uint32_t join_protocol = 3;
 /// Bytes of a nonce.
 constexpr size_t nonce_bytes = 32;
 /// No preference for a seat.
@@ -54,6 +54,7 @@ struct worker_terms {
   std::string model_path;
   uint64_t model_digest = 0;
   std::string version, kernels, shapes;
+  std::string device;   ///< as in the pool's option; a worker may have been given another one
   uint32_t threads = 0; ///< 0: the processors it may use
   gpu::half_type wire = gpu::half_type::f16, kv = gpu::half_type::f16;
   uint32_t layers = 0, kv_heads = 0, group = 0, head_dim = 0;
@@ -62,6 +63,7 @@ struct worker_terms {
   uint32_t shards = 0;
   bool whole_requests = false;
   uint32_t slots = 0; ///< of this shard, or of this prefill worker's own KV
+  uint32_t rows = 0;  ///< of the largest iteration
   bool prefill_owns_kv = false;
   // The data plane.
   std::string transport;
@@ -95,6 +97,8 @@ struct seat_ask {
 /// A worker of an epoch as the others see it.
 struct epoch_peer {
   std::string seat, address; ///< of its end of the data plane
+  uint16_t number = 0;       ///< of the seat, as its frames tell it, with the incarnation
+  uint32_t incarnation = 0;
 };
 
 /// A new epoch: connect the links of your part in it. A shard whose number is that of its last
@@ -134,6 +138,11 @@ struct injure {
   uint64_t chance = 0;
 };
 
+/// A process of this host stands still and is about to be killed (CHILD KEEPER to MEMBERSHIP).
+struct worker_stopped {
+  uint32_t pid = 0;
+};
+
 /// The control process wants the worker to end.
 struct worker_leave {
   std::string reason;
@@ -146,30 +155,41 @@ struct work_done {
   uint64_t busy_ns = 0;
 };
 
+/// How long one stage of its iterations took, since it took its seat.
+struct stage_report {
+  std::vector<uint64_t> counts; ///< by bucket of net/time_counts.hpp; empty: none
+  uint64_t total_ns = 0;
+};
+
 /// Whom a worker talks to in the open epoch, and what it has done.
 struct worker_peers {
   std::vector<peer_info> peers;
   work_done work{};
+  uint64_t computed_ns = 0; ///< of its device, with what it is not held against others for
+  std::vector<stage_report> stages{}; ///< by net::iteration_stage
+  std::vector<uint64_t> dropped{};    ///< frames since it took its seat, by net::frame_fault
 };
 
 LAMELLA_INSPECT(work_done, x.iterations, x.units, x.busy_ns)
-LAMELLA_INSPECT(worker_peers, x.peers, x.work)
+LAMELLA_INSPECT(stage_report, x.counts, x.total_ns)
+LAMELLA_INSPECT(worker_peers, x.peers, x.work, x.computed_ns, x.stages, x.dropped)
 LAMELLA_INSPECT(join_ask, x.protocol, x.role, x.name, x.version, x.host, x.pid, x.wish,
                 x.heartbeat_ms, x.dead_ms, x.nonce)
 LAMELLA_INSPECT(join_challenge, x.cluster, x.nonce)
 LAMELLA_INSPECT(join_proof, x.nonce, x.proof)
 LAMELLA_INSPECT(worker_terms, x.model_path, x.model_digest, x.version, x.kernels, x.shapes,
-                x.threads, x.wire, x.kv, x.layers, x.kv_heads, x.group, x.head_dim, x.scale,
-                x.shards, x.whole_requests, x.slots, x.prefill_owns_kv, x.transport, x.link_secret,
-                x.link_cluster, x.link_folder, x.decode_frame_bytes, x.prefill_frame_bytes,
-                x.own_frame_bytes, x.parity_frame_bytes, x.member_frame_bytes, x.link_patience_ms,
-                x.chaos)
+                x.device, x.threads, x.wire, x.kv, x.layers, x.kv_heads, x.group, x.head_dim,
+                x.scale, x.shards, x.whole_requests, x.slots, x.rows, x.prefill_owns_kv,
+                x.transport, x.link_secret, x.link_cluster, x.link_folder, x.decode_frame_bytes,
+                x.prefill_frame_bytes, x.own_frame_bytes, x.parity_frame_bytes,
+                x.member_frame_bytes, x.link_patience_ms, x.chaos)
 LAMELLA_INSPECT(join_grant, x.proof, x.role, x.index, x.incarnation, x.epoch, x.terms)
 LAMELLA_INSPECT(seat_ask, x.role, x.name, x.host, x.pid, x.wish, x.proof)
-LAMELLA_INSPECT(epoch_peer, x.seat, x.address)
+LAMELLA_INSPECT(epoch_peer, x.seat, x.address, x.number, x.incarnation)
 LAMELLA_INSPECT(epoch_open, x.epoch, x.streams, x.replicas, x.shards, x.number)
 LAMELLA_INSPECT(epoch_close, x.epoch)
 LAMELLA_INSPECT(epoch_lost, x.epoch, x.grown, x.role, x.reason)
+LAMELLA_INSPECT(worker_stopped, x.pid)
 LAMELLA_INSPECT(worker_leave, x.reason)
 LAMELLA_INSPECT(worker_injury, x.what, x.duration_ms)
 LAMELLA_INSPECT(injure, x.target, x.injury, x.chance)

@@ -2,11 +2,14 @@
 
 #include "actors/control_link.hpp"
 #include "actors/door.hpp"
+#include "actors/end_watch.hpp"
+#include "actors/explain.hpp"
 #include "actors/model_store.hpp"
 #include "actors/sizing.hpp"
 #include "actors/system_config.hpp"
 #include "actors/worker.hpp"
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include <atomic>
@@ -19,8 +22,8 @@ namespace {
 
 constexpr caf::timespan answer_patience = std::chrono::seconds{5};
 constexpr std::chrono::milliseconds look_around{100};
-
-const char* name_of(gpu::half_type type) { return type == gpu::half_type::f32 ? "f32" : "f16"; }
+/// For the end of what is known to have failed: hung or not, the process ends with the same code.
+constexpr std::chrono::milliseconds failed_patience{500};
 
 /// A step of the join that the other side did not answer, or answered with no.
 struct join_failure {
@@ -38,7 +41,7 @@ Answer ask(caf::scoped_actor& self, const door_actor& door, const Question&... x
 }
 
 session_end meaning_of(caf::actor_system& system, const caf::error& reason) {
-  spdlog::error("not joined reason=\"{}\"", system.render(reason));
+  spdlog::error("not joined reason=\"{}\"", explain(system, reason));
   if (reason == ec::join_denied) return session_end::denied;
   if (reason == ec::join_refused) return session_end::refused;
   return session_end::lost;
@@ -50,20 +53,58 @@ worker_process::worker_process(worker_options options, net::shared_secret secret
                                link_port_maker links)
     : options_{std::move(options)}, secret_{std::move(secret)}, links_{std::move(links)} {}
 
-void worker_process::load(const worker_terms& terms, const std::function<bool()>& stop) {
+/// Engine and device; throws std::runtime_error that says what is missing.
+void worker_process::open(const worker_terms& terms) {
+  if (device_) return;
+  const auto option = device_option(terms);
+  const bool computes = !is_cuda(option);
   if (!engine_) {
-    const auto* ops = gpu::find_operators(terms.kernels.c_str(), &no_engine_);
-    if (ops == nullptr) {
-      spdlog::error("kernels wanted={} reason=\"{}\"", terms.kernels, no_engine_);
-      return; // the control process says no to a worker without them
-    }
-    engine_ = std::make_shared<gpu::host_engine>(
-        terms.threads == 0 ? usable_processors() : terms.threads, *ops);
+    std::string why;
+    // Beside a device of its own the engine carries frames and no more.
+    const auto* ops = gpu::find_operators(computes ? terms.kernels.c_str() : "auto", &why);
+    if (ops == nullptr) throw std::runtime_error{"kernels " + terms.kernels + ": " + why};
+    const auto threads = terms.threads == 0 ? usable_processors() : terms.threads;
+    engine_ = std::make_shared<gpu::host_engine>(computes ? threads : 1, *ops);
+    devices_ = std::make_shared<device_set>(engine_, options_.open_cuda);
   }
-  if (options_.role == scheduler::worker_role::attention) {
+  auto device = devices_->get(option, "host/loader");
+  if (!device->on_host()) check_fits(*device, terms);
+  device_ = std::move(device);
+}
+
+/// Whether a device of its own can do this seat's attention, and has room for its KV.
+void worker_process::check_fits(const gpu::device& device, const worker_terms& terms) const {
+  const bool attends = options_.role == scheduler::worker_role::attention;
+  if (!attends && !terms.prefill_owns_kv) return;
+  const auto shape = attention_of(terms, attends);
+  if (const auto why = refuse_attention(device, shape); !why.empty())
+    throw std::runtime_error{device.name() + ": " + why};
+  const auto needed = uint64_t{terms.layers} * terms.slots * shape.kv.row_bytes();
+  if (const auto free = device.free_bytes(); free < needed)
+    throw std::runtime_error{
+        fmt::format("{} has {} bytes free, the KV cache needs {}", device.name(), free, needed)};
+}
+
+std::string worker_process::device_option(const worker_terms& terms) const {
+  return options_.device == "auto" ? terms.device : options_.device;
+}
+
+void worker_process::load(const worker_terms& terms, const std::function<bool()>& stop) try {
+  refusal_.clear();
+  open(terms);
+  if (options_.role == scheduler::worker_role::attention)
     shapes_ = terms.shapes; // a shard has no model: it takes the shape it is given
-    return;
-  }
+  else
+    load_weights(terms, stop);
+} catch (const model::file_error&) {
+  throw;
+} catch (const std::runtime_error& e) {
+  // The control process says no, so that its log has the reason, too.
+  refusal_ = e.what();
+  spdlog::error("cannot do this seat's part reason=\"{}\"", refusal_);
+}
+
+void worker_process::load_weights(const worker_terms& terms, const std::function<bool()>& stop) {
   if (weights_ && digest_ == terms.model_digest) return;
   const auto path =
       options_.model.empty() ? std::filesystem::path{terms.model_path} : options_.model;
@@ -72,28 +113,39 @@ void worker_process::load(const worker_terms& terms, const std::function<bool()>
   shapes_ = shapes_text(opened.program->spec, name_of(terms.wire), name_of(terms.kv));
   if (digest_ != terms.model_digest) return; // it will be refused; no use in loading it
   program_ = opened.program;
-  weights_ = pack_weights(opened, *engine_->make_device("host/loader"), [&](uint64_t, uint64_t) {
+  weights_ = pack_weights(opened, *device_, [&](uint64_t, uint64_t) {
     if (stop()) throw stopped_here{};
   });
+  for (const auto& x : device_->remarks())
+    spdlog::warn("device remark device=\"{}\" text=\"{}\"", device_->name(), x);
   spdlog::info("weights loaded path={} bytes={}", path.string(), weights_->bytes());
 }
 
-worker_facts worker_process::facts(const worker_terms&) const {
+worker_facts worker_process::facts() const {
   worker_facts x;
   x.version = LAMELLA_VERSION;
-  if (engine_) x.kernels = std::string{engine_->ops().name};
   x.shapes = shapes_;
   x.model_digest = digest_;
-  x.device = "host";
+  x.refusal = refusal_;
+  if (!device_) return x;
+  const auto numerics = device_->numerics();
+  x.kernels = numerics.kernels;
+  x.sizes = numerics.sizes;
+  x.device = device_->on_host() ? "host" : device_->name();
   return x;
 }
 
 session_end worker_process::run(const std::function<bool()>& stop) try {
   served_ = false;
   system_config configuration{2, options_.control, system_config::heartbeats::once_connected};
+  std::optional<end_watch> watch; // while the system ends, below
   caf::actor_system system{configuration};
+  auto result = session_end::stopped;
+  const auto watched = caf::detail::make_scope_guard(
+      [&] { watch.emplace(result == session_end::failed ? failed_patience : hang_limit); });
   caf::scoped_actor self{system};
-  const auto door = reach_door(system, options_.join, options_.control);
+  const auto reached = reach_door(system, options_.join, options_.control, secret_);
+  const auto& door = reached.door;
   self->monitor(door);
   join_ask question{join_protocol,
                     std::string{scheduler::to_string(options_.role)},
@@ -122,17 +174,19 @@ session_end worker_process::run(const std::function<bool()>& stop) try {
     }
     spdlog::info("joined seat={}/{} incarnation={}", grant.role, grant.index, grant.incarnation);
     load(grant.terms, stop);
-    have = facts(grant.terms);
-    if (engine_) {
+    have = facts();
+    if (refusal_.empty()) {
       const auto& terms = grant.terms;
       auto port = links_({terms.link_secret, terms.link_cluster, terms.transport, terms.link_folder,
-                          engine_->bell()});
+                          engine_->bell(), reached.here, reached.there});
       have.address = port.address;
       worker_config config;
       config.where = {options_.role, grant.index};
       config.incarnation = grant.incarnation;
       config.terms = grant.terms;
       config.engine = engine_;
+      config.make_device = [devices = devices_, option = device_option(terms)](
+                               const std::string& name) { return devices->get(option, name); };
       config.program = program_;
       config.weights = weights_;
       config.port = std::move(port);
@@ -152,26 +206,31 @@ session_end worker_process::run(const std::function<bool()>& stop) try {
   }
   spdlog::info("serving seat={}/{}", grant.role, grant.index);
   served_ = true;
-  auto result = session_end::stopped;
   bool over = false;
   while (!over && !stop()) {
     self->receive(
         [&](const caf::down_msg& down) {
           over = true;
           if (down.source == caf::actor_cast<caf::actor_addr>(door)) {
-            spdlog::warn("control process lost reason=\"{}\"", system.render(down.reason));
+            spdlog::warn("control process lost reason=\"{}\"", explain(system, down.reason));
             result = session_end::lost;
             return;
           }
           // A WORKER that was not sent away has ended by a fault, with a word or without.
           result = ended->state == 1 ? session_end::lost : session_end::failed;
           if (ended->state == 0)
-            spdlog::critical("worker ended reason=\"{}\"", system.render(down.reason));
+            spdlog::critical("worker ended reason=\"{}\"", explain(system, down.reason));
         },
         caf::after(look_around) >> [] {});
   }
   self->send_exit(have.handle, caf::exit_reason::user_shutdown);
   return result;
+} catch (const denied_error& e) {
+  spdlog::error("not joined reason=\"{}\"", e.what());
+  return session_end::denied;
+} catch (const refused_error& e) {
+  spdlog::error("not joined reason=\"{}\"", e.what());
+  return session_end::refused;
 } catch (const link_error& e) {
   spdlog::warn("{}", e.what());
   return session_end::unreachable;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "actors/actors.hpp"
+#include "actors/devices.hpp"
 #include "actors/link_port.hpp"
 #include "config/settings.hpp"
 #include "gpu/host_engine.hpp"
@@ -24,6 +25,8 @@ struct worker_options {
   config::host_and_port join;
   config::control_settings control; ///< heartbeats and TLS; `listen` is not used
   std::filesystem::path model;      ///< empty: where the control process says
+  std::string device = "auto";      ///< auto: what the control process says; host or cuda:N
+  device_set::opener open_cuda;     ///< as device_set's
 };
 
 /// Why a session is over.
@@ -36,7 +39,7 @@ enum class session_end {
   failed       ///< our device failed
 };
 
-/// Keeps engine and weights between sessions: who joins again need not load again.
+/// Keeps engine, device and weights between sessions: who joins again need not load again.
 class worker_process {
 public:
   worker_process(worker_options options, net::shared_secret secret, link_port_maker links);
@@ -51,14 +54,20 @@ public:
 private:
   struct stopped_here {};
   void load(const worker_terms& terms, const std::function<bool()>& stop);
-  worker_facts facts(const worker_terms& terms) const;
+  void open(const worker_terms& terms);
+  void check_fits(const gpu::device& device, const worker_terms& terms) const;
+  std::string device_option(const worker_terms& terms) const;
+  void load_weights(const worker_terms& terms, const std::function<bool()>& stop);
+  worker_facts facts() const;
 
   worker_options options_;
   net::shared_secret secret_;
   link_port_maker links_;
   // What was loaded, and for which terms.
   std::shared_ptr<gpu::host_engine> engine_;
-  std::string no_engine_; ///< why there is none
+  std::shared_ptr<device_set> devices_;
+  std::shared_ptr<gpu::device> device_; ///< of the engine, or a CUDA device
+  std::string refusal_;                 ///< why it cannot do what it was asked to
   std::shared_ptr<const model::model_program> program_;
   std::shared_ptr<const gpu::packed_weights> weights_;
   uint64_t digest_ = 0;

@@ -17,8 +17,8 @@ namespace {
 using clock = std::chrono::steady_clock;
 
 constexpr size_t smallest = 64;
-/// Distinct buffers that messages are copied from: as many as a link has slots.
-constexpr size_t buffers = 8;
+/// Distinct buffers that messages are copied from: as many as a link has slots, to be copied to.
+constexpr size_t buffers = wire_slots;
 constexpr size_t warm_up = 20;
 /// Of each measurement of bandwidth: the best counts.
 constexpr int passes = 3;
@@ -109,7 +109,8 @@ bench_channel_row ask(wire_end& wire, size_t bytes) {
   return {"", "", bytes, times[times.size() / 2], times[times.size() * 99 / 100], best};
 }
 
-/// GB/s of copying between as many distinct buffers as a link has slots, with one thread.
+/// GB/s of copying between as many distinct buffers as a link has slots, with one thread: what
+/// shared memory, where the sender copies into the ring, is to be held against.
 double memcpy_gb_per_s(size_t bytes) {
   lines from{buffers * bytes}, to{buffers * bytes};
   const auto count = stream_messages(bytes);
@@ -142,7 +143,12 @@ std::string as_json(const std::vector<bench_channel_row>& rows,
         .end_object();
   out.end_array().key("memcpy").begin_array();
   for (const auto& [bytes, speed] : copies)
-    out.begin_object().member("bytes", bytes).member("gb_per_s", speed).end_object();
+    out.begin_object()
+        .member("bytes", bytes)
+        .member("gb_per_s", speed)
+        .member("buffers", buffers)
+        .member("threads", 1)
+        .end_object();
   out.end_array().end_object();
   return out.take();
 }
@@ -189,13 +195,15 @@ int bench_channel(const bench_channel_options& options) {
       report(row);
     }
   };
+  // At both ends of the run, since machines change meanwhile: the better one counts.
+  std::vector<std::pair<size_t, double>> copies;
+  for (const auto bytes : sizes_up_to(options.bytes_max))
+    copies.emplace_back(bytes, memcpy_gb_per_s(bytes));
   for (const auto& tier : tiers) run("tier", tier);
   for (const char* baseline : {"plain_tcp", "plain_unix"}) run("baseline", baseline);
-  std::vector<std::pair<size_t, double>> copies;
-  for (const auto bytes : sizes_up_to(options.bytes_max)) {
-    copies.emplace_back(bytes, memcpy_gb_per_s(bytes));
-    if (!options.json)
-      std::printf("%-11s %9zu %12s %12s %10.2f\n", "memcpy", bytes, "", "", copies.back().second);
+  for (auto& [bytes, speed] : copies) {
+    speed = std::max(speed, memcpy_gb_per_s(bytes));
+    if (!options.json) std::printf("%-11s %9zu %12s %12s %10.2f\n", "memcpy", bytes, "", "", speed);
   }
   if (options.json) std::printf("%s\n", as_json(rows, copies).c_str());
   return 0;

@@ -28,15 +28,14 @@ using clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
 constexpr auto limit = 60s;
-constexpr uint32_t slots = 8;
+constexpr uint32_t slots = wire_slots;
 const net::link_key key{1, 0, 0, 0};
 
 /// A link, waited for as an engine waits: polling while that pays, then asleep on the bell.
 class link_wire final : public wire_end {
 public:
-  /// `polls`: as an engine does for channels in memory, and not for TCP.
-  link_wire(net::link_end link, std::shared_ptr<gpu::doorbell> bell, bool polls)
-      : link_{std::move(link)}, bell_{std::move(bell)}, polls_{polls} {}
+  link_wire(net::link_end link, std::shared_ptr<gpu::doorbell> bell)
+      : link_{std::move(link)}, bell_{std::move(bell)} {}
 
   void send(std::span<const std::byte> message) override {
     drop();
@@ -74,7 +73,8 @@ private:
     if (ready()) return;
     const auto end = clock::now() + limit;
     while (true) {
-      while (polls_ && patience_.poll()) {
+      while (patience_.poll()) {
+        bell_->look();
         if (ready()) return patience_.rewarded();
         patience_.pause();
       }
@@ -95,7 +95,7 @@ private:
   std::shared_ptr<gpu::doorbell> bell_;
   gpu::poll_patience patience_;
   uint64_t sent_ = 0, taken_ = 0;
-  bool polls_, held_ = false;
+  bool held_ = false;
 };
 
 /// A connected stream socket, used as every program does.
@@ -234,6 +234,7 @@ net::data_plane_options plane_options(const std::string& tier, const std::string
   o.secret = folder + ", a new folder that only we know";
   o.transport = tier;
   o.bell = std::make_shared<gpu::doorbell>();
+  o.bell->attend();
   o.on_event = [](const net::link_event& e) {
     if (e.what == net::link_event::kind::refused)
       std::fprintf(stderr, "refused: %s\n", e.text.c_str());
@@ -253,7 +254,7 @@ void run_in_process(const net::link_terms& terms, const body& near, const body& 
   std::thread other{[&] {
     const processor_half half{true};
     try {
-      link_wire wire{{back.to, forth.from}, there, true};
+      link_wire wire{{back.to, forth.from}, there};
       far(wire);
     } catch (const std::exception& e) {
       failed = e.what();
@@ -262,7 +263,7 @@ void run_in_process(const net::link_terms& terms, const body& near, const body& 
   }};
   try {
     const processor_half half{false};
-    link_wire wire{{forth.to, back.from}, here, true};
+    link_wire wire{{forth.to, back.from}, here};
     near(wire);
   } catch (...) {
     forth.to->end(gpu::channel_state::aborted);
@@ -292,7 +293,7 @@ void run_over_link(const std::string& tier, const net::link_terms& terms, const 
     auto options = plane_options(tier, at.path, "far");
     const auto bell = options.bell;
     net::data_plane plane{std::move(options)};
-    link_wire wire{plane.accept(key, terms, limit), bell, tier != "tcp"};
+    link_wire wire{plane.accept(key, terms, limit), bell};
     const auto& address = plane.address();
     if (write(ends[1], address.data(), address.size()) < 0) throw std::runtime_error("no pipe");
     close(ends[1]);
@@ -315,7 +316,7 @@ void run_over_link(const std::string& tier, const net::link_terms& terms, const 
     auto options = plane_options(tier, at.path, "near");
     const auto bell = options.bell;
     net::data_plane plane{std::move(options)};
-    link_wire wire{plane.connect(address, key, terms, limit), bell, tier != "tcp"};
+    link_wire wire{plane.connect(address, key, terms, limit), bell};
     near(wire);
   }
   other.join();

@@ -23,6 +23,9 @@ public:
   virtual std::span<const std::byte> receive(std::span<std::byte> room) = 0;
 };
 
+/// Messages that are under way at most: the slots of a link.
+constexpr size_t wire_slots = 8;
+
 /// Runs `far` at the other end, in a process of its own (in_process: a thread), and `near` here,
 /// each on its own half of the processors where there are two or more.
 /// `tier` as in bench_channel_row. Throws std::runtime_error when either fails.

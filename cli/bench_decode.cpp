@@ -55,11 +55,11 @@ row decode_row(pipeline_driver& d, uint32_t batch, uint32_t context, uint32_t it
   return {"decode", batch, context, batch / best, batch / median(gaps), mean(single)};
 }
 
-row prefill_row(pipeline_driver& d, uint32_t tokens, uint32_t repeats) {
+std::vector<double> prefill_times(pipeline_driver& d, uint32_t tokens, uint32_t repeats) {
+  d.prefill(std::min(tokens, 32u), false); // what has slept wakes up
   std::vector<double> times;
   for (uint32_t i = 0; i < repeats; ++i) times.push_back(d.prefill(tokens, false));
-  const double best = *std::min_element(times.begin(), times.end());
-  return {"prefill", 1, tokens, tokens / best, tokens / median(times), mean(times)};
+  return times;
 }
 
 struct machine_limits {
@@ -101,25 +101,34 @@ public:
       : driver_{n}, options_{options}, profile_{std::move(profile)} {}
 
   void run() {
+    std::vector<std::vector<double>> prompts;
     for (auto tokens : options_.prefills) {
-      driver_.prefill(std::min(tokens, 32u), false); // what has slept wakes up
-      const auto r = add(prefill_row(driver_, tokens, options_.repeats));
-      if (profile_) profile_->prefill.push_back({double(tokens), r.mean_s});
+      prompts.push_back(prefill_times(driver_, tokens, options_.repeats));
+      const double best = *std::min_element(prompts.back().begin(), prompts.back().end());
+      const double middle = median(prompts.back());
+      add({"prefill", 1, tokens, tokens / best, tokens / middle, mean(prompts.back())});
+      if (profile_) profile_->prefill.push_back({double(tokens), rows_.back().mean_s});
     }
     auto batches = options_.batches;
     std::sort(batches.rbegin(), batches.rend());
-    for (auto context : options_.contexts) {
-      for (uint32_t i = 0; i < batches.front(); ++i) driver_.prefill(context, true);
-      driver_.join();
+    for (auto context : options_.contexts)
       for (auto batch : batches) decode(batch, context);
-      driver_.leave(0);
-    }
+    driver_.leave(0);
     if (!profile_) return;
+    // Minutes have passed, and a shared machine has had other neighbours: the mean of both times.
+    for (size_t i = 0; i < prompts.size(); ++i) {
+      const auto again = prefill_times(driver_, options_.prefills[i], options_.repeats);
+      prompts[i].insert(prompts[i].end(), again.begin(), again.end());
+      profile_->prefill[i].seconds = mean(prompts[i]);
+    }
     profile_->sharing = {{1, 1, 1}}; // unless something runs beside
     if (sharing_.empty()) return;
     // Contexts grew while the prompt ran: compared is with iterations alone that were as long.
     const scheduler::served_cost alone{*profile_};
-    for (auto& x : sharing_) x.alone_s = alone.iteration_s(x.rows, x.rows * x.context);
+    for (auto& x : sharing_) {
+      x.alone_s = alone.iteration_s(x.rows, x.rows * x.context);
+      x.prompt_alone_s = prompt_of(x.prompt).seconds;
+    }
     profile_->sharing = rates_of(sharing_);
   }
 
@@ -138,24 +147,34 @@ private:
     return x;
   }
 
+  /// With sequences of its own, so that a batch never begins with what larger ones generated.
   void decode(uint32_t batch, uint32_t context) {
-    driver_.leave(batch);
-    const auto before = context + driver_.generated();
+    driver_.leave(0);
+    for (uint32_t i = 0; i < batch; ++i) driver_.prefill(context, true);
+    driver_.join();
     const auto alone_s = add(decode_row(driver_, batch, context, options_.iterations)).mean_s;
     if (!profile_) return;
-    const auto middle = before + driver_.warm_up + options_.iterations / 2.0;
+    const auto middle = context + driver_.warm_up + options_.iterations / 2.0;
     profile_->decode.push_back({double(batch), middle, alone_s});
     // The prompt needs a seat, too: no prompt ever runs beside a full batch.
     if (batch >= profile_->limits.seats) return;
-    // A prompt of several chunks: its borders matter little.
-    const auto long_enough = 4.0 * profile_->limits.chunk_tokens;
-    auto prompt = profile_->prefill.front();
-    for (const auto& x : profile_->prefill)
-      if (prompt.tokens < long_enough && x.tokens > prompt.tokens) prompt = x;
-    const auto beside = driver_.measure_beside(static_cast<uint32_t>(prompt.tokens));
-    const auto since = before + driver_.warm_up + options_.iterations;
-    sharing_.push_back({batch, since + beside.iterations / 2, alone_s, prompt.seconds,
-                        beside.seconds, beside.iterations});
+    // A chunk, whose tokens attend to few, and several, whose tokens attend to many.
+    for (const auto chunks : {1.0, 4.0}) {
+      const auto& prompt = prompt_of(chunks * profile_->limits.chunk_tokens);
+      const auto since = context + driver_.generated();
+      const auto beside = driver_.measure_beside(static_cast<uint32_t>(prompt.tokens),
+                                                 static_cast<uint32_t>(4 / chunks));
+      sharing_.push_back({batch, since + beside.iterations / 2, prompt.tokens, alone_s,
+                          prompt.seconds, beside.seconds, beside.iterations});
+    }
+  }
+
+  /// The shortest measured prompt of so many tokens, or the longest there is.
+  const scheduler::prefill_point& prompt_of(double tokens) const {
+    const auto& all = profile_->prefill;
+    const auto found =
+        std::find_if(all.begin(), all.end(), [&](auto& x) { return x.tokens >= tokens; });
+    return found == all.end() ? all.back() : *found;
   }
 
   pipeline_driver driver_;
@@ -180,9 +199,12 @@ void fill_batches(bench_options& o, uint32_t seats) {
 
 void fill_sizes(bench_options& o, uint32_t chunk_tokens, uint32_t context_tokens) {
   if (o.iterations == 0) o.iterations = o.profile.empty() ? 24 : 48;
-  if (o.contexts.empty())
-    o.contexts = o.profile.empty() ? std::vector<uint32_t>{128, 1024}
-                                   : std::vector<uint32_t>{32, std::min(1024u, context_tokens / 2)};
+  if (o.contexts.empty() && o.profile.empty()) o.contexts = {128, 1024};
+  if (o.contexts.empty()) // of what begins, what is usual, and what is long
+    for (const auto x : {32u, 256u, 1024u}) {
+      const auto context = std::clamp(x, 1u, std::max(1u, context_tokens / 2));
+      if (o.contexts.empty() || o.contexts.back() < context) o.contexts.push_back(context);
+    }
   std::sort(o.contexts.begin(), o.contexts.end());
   std::sort(o.prefills.begin(), o.prefills.end());
   if (!o.prefills.empty()) return;

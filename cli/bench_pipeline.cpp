@@ -1,5 +1,7 @@
 #include "cli/bench_pipeline.hpp"
 
+#include "actors/explain.hpp"
+
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -83,9 +85,10 @@ template <class Answer, class Handle, class... Question>
 Answer pipeline_driver::ask(const Handle& whom, Question&&... question) {
   Answer answer;
   self_->request(whom, patience, std::forward<Question>(question)...)
-      .receive(
-          [&](Answer& x) { answer = std::move(x); },
-          [&](caf::error& reason) { throw std::runtime_error(node_.system().render(reason)); });
+      .receive([&](Answer& x) { answer = std::move(x); },
+               [&](caf::error& reason) {
+                 throw std::runtime_error(actors::explain(node_.system(), reason));
+               });
   return answer;
 }
 
@@ -152,15 +155,23 @@ std::vector<double> pipeline_driver::measure(uint32_t iterations) {
   return gaps;
 }
 
-pipeline_driver::mixture pipeline_driver::measure_beside(uint32_t tokens) {
+pipeline_driver::mixture pipeline_driver::measure_beside(uint32_t tokens, uint32_t prompts) {
   self_->send(collector_, caf::reset_atom_v);
   times_of(2); // so that there is something to count from
-  const auto took = prefill(tokens, false);
-  const auto ended = seconds(clock::now().time_since_epoch());
+  mixture sum;
+  std::vector<std::pair<double, double>> beside; ///< from when to when
+  for (uint32_t i = 0; i < prompts; ++i) {
+    const auto took = prefill(tokens, false);
+    const auto ended = seconds(clock::now().time_since_epoch());
+    beside.emplace_back(ended - took, ended);
+    sum.seconds += took;
+  }
   const auto so_far = times_of(0).size();
   const auto times = times_of(static_cast<uint32_t>(so_far) + 2);
   generated_ += times.size();
-  return {progress_at(times, ended) - progress_at(times, ended - took), took};
+  for (const auto& [from, to] : beside)
+    sum.iterations += progress_at(times, to) - progress_at(times, from);
+  return {sum.iterations / prompts, sum.seconds / prompts};
 }
 
 } // namespace lamella::cli

@@ -40,12 +40,12 @@ public:
   /// Seconds of each of the next `iterations` iterations of all that runs, after a warm-up.
   std::vector<double> measure(uint32_t iterations);
 
-  /// Iterations that all that runs makes beside one prompt of `tokens`, in parts of iterations, and
-  /// the seconds that the prompt takes.
+  /// Iterations that all that runs makes beside a prompt of `tokens`, in parts of iterations, and
+  /// the seconds that the prompt takes: means over so many prompts, one after the other.
   struct mixture {
     double iterations = 0, seconds = 0;
   };
-  mixture measure_beside(uint32_t tokens);
+  mixture measure_beside(uint32_t tokens, uint32_t prompts);
 
   /// Tokens that the sequences have had since they began, on average.
   double generated() const { return static_cast<double>(generated_); }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <fstream>
 #include <map>
+#include <tuple>
 
 namespace lamella::cli {
 
@@ -36,9 +37,9 @@ std::vector<scheduler::sharing_point> rates_of(const std::vector<sharing_sample>
   struct sum {
     double decode = 0, prefill = 0, count = 0;
   };
-  std::map<std::pair<uint32_t, double>, sum> by_batch;
+  std::map<std::tuple<uint32_t, double, double>, sum> by_place;
   for (const auto& x : samples) {
-    auto& s = by_batch[{x.rows, x.context}];
+    auto& s = by_place[{x.rows, x.context, x.prompt}];
     s.decode += x.iterations * x.alone_s / x.prompt_s;
     s.prefill += x.prompt_alone_s / x.prompt_s;
     s.count += 1;
@@ -46,9 +47,9 @@ std::vector<scheduler::sharing_point> rates_of(const std::vector<sharing_sample>
   // Noise may make something look quicker in company than alone.
   const auto rate = [](double sum, double count) { return std::clamp(sum / count, 1e-3, 1.0); };
   std::vector<scheduler::sharing_point> all;
-  for (const auto& [at, s] : by_batch)
-    all.push_back({static_cast<double>(at.first), rate(s.decode, s.count), rate(s.prefill, s.count),
-                   at.second});
+  for (const auto& [at, s] : by_place)
+    all.push_back({static_cast<double>(std::get<0>(at)), rate(s.decode, s.count),
+                   rate(s.prefill, s.count), std::get<1>(at), std::get<2>(at)});
   return all;
 }
 

@@ -17,13 +17,14 @@ scheduler::served_profile profile_facts(const actors::node& n, const config::set
 struct sharing_sample {
   uint32_t rows = 0;
   double context = 0;                      ///< of each, mean while the prompt ran
+  double prompt = 0;                       ///< tokens of the prompt
   double alone_s = 0;                      ///< of an iteration
   double prompt_alone_s = 0, prompt_s = 0; ///< of the prompt, alone and beside the batch
   double iterations = 0;                   ///< of the batch, beside the prompt
 };
 
-/// The mean rates of all samples of each batch and context, within the range that a profile may
-/// have.
+/// The mean rates of all samples of each batch, context and prompt, within the range that a profile
+/// may have.
 std::vector<scheduler::sharing_point> rates_of(const std::vector<sharing_sample>& samples);
 
 /// Throws command_error 1 when the file cannot be written.

@@ -1,5 +1,6 @@
 #include "cli/bench_replay.hpp"
 
+#include "actors/explain.hpp"
 #include "actors/service.hpp"
 
 #include <optional>
@@ -208,7 +209,8 @@ scheduler::simulation_result replay(actors::node& n, const scheduler::request_tr
       n.system().spawn(player, n.server(), &trace, load, first_request, patience, &result);
   std::optional<std::string> failure;
   self->request(actor, patience, caf::get_atom_v)
-      .receive([](bool) {}, [&](caf::error& reason) { failure = n.system().render(reason); });
+      .receive([](bool) {},
+               [&](caf::error& reason) { failure = actors::explain(n.system(), reason); });
   // Nothing of ours may be written to once this function has ended.
   self->monitor(actor);
   caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);

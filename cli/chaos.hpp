@@ -17,7 +17,7 @@ struct chaos_options {
   std::string admin = "127.0.0.1:8001";
   std::string admin_key_file;
   std::string action = "kill";
-  std::string target;            ///< a seat, a role, or empty: any worker
+  std::string target;            ///< a seat, a role, role/name, or empty: any worker
   double every_s = 5;            ///< between injuries
   double for_s = 30;             ///< no injury after this
   std::optional<double> after_s; ///< before the first one; nothing: every_s, two seconds at most
@@ -47,7 +47,7 @@ struct chaos_report {
   uint64_t duplicates = 0; ///< with more tokens than asked for
   uint64_t refused = 0;    ///< not accepted (429, 503): asked again
   double calm_gap_ms = 0;  ///< longest silence of a stream before the first injury
-  std::map<std::string, uint64_t> recoveries; ///< of requests, by method, as the service counts
+  std::map<std::string, uint64_t> recoveries; ///< of requests, by each method the service knows
   double prefill_rate = 0;         ///< tokens/s of the service alone; 0: no KV was computed again
   std::vector<std::string> errors; ///< of what was lost, the first few
   bool interrupted = false;

@@ -68,7 +68,9 @@ run_function setup_chaos(CLI::App& app) {
   app.add_option("--tokens", options->tokens, "Of each answer (default: 256)")
       ->type_name("N")
       ->check(CLI::Range(2, 100'000));
-  app.add_option("--seed", options->seed, "Of prompts and sampling (default: 1)")->type_name("N");
+  app.add_option("--seed", options->seed,
+                 "Of whom it injures, of prompts and sampling (default: 1)")
+      ->type_name("N");
   return [server, options, text] {
     options->every_s = seconds_of("--every", text->every);
     options->for_s = seconds_of("--for", text->how_long);

@@ -74,7 +74,7 @@ std::string chaos_page(const chaos_report& x, const chaos_options& options) {
                       "p99 {:.0f}, max {:.0f}\n",
                       x.calm_gap_ms, quantile(all, 0.5), quantile(all, 0.99), quantile(all, 1));
   for (const auto& [method, count] : x.recoveries)
-    page += fmt::format("requests recovered by {}: {}\n", method, count);
+    if (count > 0) page += fmt::format("requests recovered by {}: {}\n", method, count);
   for (const auto& error : x.errors) page += "lost: " + error + "\n";
   if (x.injuries.empty()) page += "nobody was injured\n";
   model::json_writer out;

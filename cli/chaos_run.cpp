@@ -1,6 +1,7 @@
 #include "cli/chaos.hpp"
 
 #include "cli/bench_request.hpp"
+#include "cli/chaos_plan.hpp"
 #include "model/json_writer.hpp"
 #include "net/sse.hpp"
 
@@ -18,6 +19,8 @@ constexpr int ok = 200, accepted = 202, conflict = 409, too_many = 429, unavaila
 constexpr std::chrono::milliseconds soon{100}; ///< before asking again
 /// For a page of a service that may stand still: a run of minutes is not given up for one.
 constexpr std::chrono::seconds patience{60};
+/// For whom the plan names next to be there; then the plan goes on.
+constexpr std::chrono::seconds victim_patience{10};
 constexpr size_t errors_kept = 5;
 constexpr size_t prompts_timed = 16;
 
@@ -66,16 +69,22 @@ public:
   chaos_report run(interrupts& signals) {
     net::http_client admin{admin_url_, admin_key_};
     const auto before = recovered(admin);
+    const auto status = admin.get("/admin/status", patience);
+    if (status.status != ok)
+      throw command_error{exit_failure, error_message(status.status, status.body)};
+    plan_ = chaos_plan{worker_seats(parse_answer(status.body)), options_.target, options_.seed};
+    victim_ = plan_.next();
     const interrupt_watch watch{signals, [this] { loop_.stop(); }};
     begin_ = clock::now();
     for (size_t i = 0; i < streams_.size(); ++i) ask(i);
     loop_.run();
     report_.interrupted = watch.interrupted();
     if (failure_) throw command_error{exit_failure, *failure_};
-    for (const auto& [method, count] : recovered(admin))
-      if (const auto had = before.find(method); count > (had == before.end() ? 0 : had->second))
-        report_.recoveries[method] =
-            static_cast<uint64_t>(count - (had == before.end() ? 0 : had->second));
+    for (const auto& [method, count] : recovered(admin)) {
+      const auto had = before.find(method);
+      report_.recoveries[method] =
+          static_cast<uint64_t>(count - (had == before.end() ? 0 : had->second));
+    }
     for (size_t i = 0; i < report_.injuries.size(); ++i)
       for (const auto& [index, pause] : pauses_[i]) report_.injuries[i].pauses_ms.push_back(pause);
     count_rebuilt(rebuilt_tokens(admin.get("/metrics", patience).body));
@@ -105,7 +114,7 @@ private:
       all += report_.injuries[i].rebuilt_tokens = until - rebuilt_[i];
     }
     const auto found = report_.recoveries.find("recompute");
-    if (all > 0 && found != report_.recoveries.end() && !report_.interrupted)
+    if (all > 0 && found != report_.recoveries.end() && found->second > 0 && !report_.interrupted)
       time_prefill(std::max<uint64_t>(all / found->second, 1));
   }
 
@@ -282,7 +291,7 @@ private:
   void injure(uint64_t rebuilt) {
     model::json_writer body;
     body.begin_object().member("action", options_.action);
-    if (!options_.target.empty()) body.member("target", options_.target);
+    if (!victim_.empty()) body.member("target", victim_);
     body.member("duration_ms", static_cast<uint64_t>(options_.duration_s * 1e3));
     net::http_call_request request;
     request.method = "POST";
@@ -308,14 +317,22 @@ private:
       x.streams = static_cast<uint32_t>(felt.size());
       report_.injuries.push_back(std::move(x));
       rebuilt_.push_back(rebuilt);
+      next_victim();
     } else if (reply.status == conflict) { // it is being replaced
       wait = soon;
+      if (!absent_since_) absent_since_ = at;
+      if (at - *absent_since_ > victim_patience) next_victim();
     } else {
       failure_ = error_message(reply.status, reply.body);
       loop_.stop();
       return;
     }
     loop_.at(clock::now() + wait, [this] { injure(); });
+  }
+
+  void next_victim() {
+    victim_ = plan_.next();
+    absent_since_.reset();
   }
 
   const chaos_options& options_;
@@ -327,6 +344,9 @@ private:
   std::vector<stream> streams_;
   std::vector<std::map<size_t, double>> pauses_; ///< by injury and stream
   std::vector<uint64_t> rebuilt_;                ///< tokens computed again before each injury
+  chaos_plan plan_;
+  std::string victim_;                      ///< of the next injury
+  std::optional<nanoseconds> absent_since_; ///< it is not there
   clock::time_point begin_;
   std::optional<nanoseconds> until_; ///< no injury after this; nothing: answers are not known yet
   std::optional<std::string> failure_;

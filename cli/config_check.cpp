@@ -1,4 +1,5 @@
 /// `lamella config check`: what serve would refuse, without serving.
+#include "actors/devices.hpp"
 #include "actors/sizing.hpp"
 #include "cli/app.hpp"
 #include "cli/commands.hpp"
@@ -10,6 +11,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <stdexcept>
 
 #include <netdb.h>
 #include <sys/socket.h>
@@ -63,6 +65,26 @@ void check_keys(const std::string& key, const std::filesystem::path& file, probl
                      "write one key per line into it; # starts a comment"});
 }
 
+/// Devices of this machine; those of other hosts are known to their workers alone.
+void check_device(const std::string& key, const config::pool_settings& pool, problems& found) {
+  if (pool.placement == config::placement::remote) return;
+  if (const auto why = actors::why_no_device(pool.device); !why.empty())
+    found.push_back({key + ".device: " + why, "use host or auto"});
+}
+
+/// Where the members of a pool compute, in words.
+std::string place_of(const config::pool_settings& pool) {
+  switch (pool.placement) {
+  case config::placement::in_process:
+    return pool.device;
+  case config::placement::local:
+    return pool.device + ", a process each";
+  case config::placement::remote:
+    return pool.device + " of other hosts";
+  }
+  return pool.device;
+}
+
 struct plan {
   std::string model_file;
   std::string architecture;
@@ -91,6 +113,12 @@ plan make_plan(const config::settings& s, problems& found) {
                                : std::nullopt)
         found.push_back({"pools.attention.members (" + name + "): " + *why,
                          "choose a number that divides the KV heads, or partition: requests"});
+    try {
+      model::rank_program(opened, s.pools.model.tensor_parallel);
+    } catch (const std::invalid_argument& e) {
+      found.push_back({std::string{"pools.model.tensor_parallel: "} + e.what(),
+                       "choose a number that divides the heads and the feed-forward width"});
+    }
     if (s.model.context_tokens && *s.model.context_tokens > spec.context_tokens)
       found.push_back({"model.context_tokens: " + std::to_string(*s.model.context_tokens)
                            + " is more than the " + std::to_string(spec.context_tokens)
@@ -126,12 +154,13 @@ void print_plan(const config::loaded& from, const plan& x) {
   std::printf("API       %s\nadmin     %s\n", s.http.listen.c_str(), s.admin.listen.c_str());
   std::printf("model     %s (%s, %s)\n", x.model_file.c_str(), x.architecture.c_str(),
               megabytes(x.weight_bytes).c_str());
-  std::printf("replicas  %u, batches %u of up to %u requests\n", s.pools.model.members,
-              s.batching.batches_for(s.pools.model.members), s.batching.max_batch);
+  std::printf("replicas  %u on %s, batches %u of up to %u requests\n", s.pools.model.members,
+              place_of(s.pools.model).c_str(), s.batching.batches_for(s.pools.model.members),
+              s.batching.max_batch);
   for (const auto& [name, pool] : s.pools.attention.resolved())
-    std::printf("attention %s: %u members by %s, %u slots, %s of KV each\n", name.c_str(),
+    std::printf("attention %s: %u members by %s on %s, %u slots, %s of KV each\n", name.c_str(),
                 pool.members, pool.partition == config::partition::heads ? "heads" : "requests",
-                x.slots, megabytes(x.slot_bytes * x.slots).c_str());
+                place_of(pool).c_str(), x.slots, megabytes(x.slot_bytes * x.slots).c_str());
   std::printf("prefill   %u workers\n", s.pools.prefill.members);
   std::printf(
       "memory    %s of %s\nok\n",
@@ -148,17 +177,19 @@ void print_json(const config::loaded& from, const plan& x) {
       .member("slots", x.slots)
       .member("slot_bytes", x.slot_bytes);
   out.member("memory_limit_bytes", x.memory_limit).key("pools").begin_array();
-  const auto pool = [&](const char* role, const std::string& name, uint32_t members) {
+  const auto pool = [&](const char* role, const std::string& name,
+                        const config::pool_settings& of) {
     out.begin_object()
         .member("role", role)
         .member("name", name)
-        .member("members", members)
+        .member("members", of.members)
+        .member("device", of.device)
         .end_object();
   };
-  pool("model", "main", from.value.pools.model.members);
+  pool("model", "main", from.value.pools.model);
   for (const auto& [name, each] : from.value.pools.attention.resolved())
-    pool("attention", name, each.members);
-  pool("prefill", "main", from.value.pools.prefill.members);
+    pool("attention", name, each);
+  pool("prefill", "main", from.value.pools.prefill);
   std::printf("%s\n", out.end_array().end_object().text().c_str());
 }
 
@@ -178,6 +209,10 @@ run_function setup_config_check(CLI::App& app) {
       if (const auto why = why_not_listen(listen); !why.empty())
         found.push_back({std::string{key} + ": cannot listen on " + listen + ": " + why,
                          "end what listens there, or choose another address"});
+    const auto& pools = made.value.pools;
+    check_device("pools.model", pools.model, found);
+    check_device("pools.attention", pools.attention, found);
+    check_device("pools.prefill", pools.prefill, found);
     const auto x = make_plan(made.value, found);
     if (!found.empty()) throw command_error{exit_configuration, std::move(found)};
     if (*json)

@@ -8,6 +8,7 @@
 #include <boost/iostreams/filtering_stream.hpp>
 
 #include <array>
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -66,6 +67,24 @@ const T& named(const std::vector<T>& all, const std::string& name, const std::st
                       hint_for(name, known, "known")};
 }
 
+/// "uniform:2000,1000,100": lengths drawn around the means, always the same ones.
+scheduler::request_trace synthetic_trace(const std::string& text) {
+  constexpr uint32_t most[] = {1'000'000, 1'000'000, 1'000'000};
+  constexpr size_t numbers = std::size(most);
+  std::array<uint32_t, numbers> value{};
+  const char *at = text.data() + text.find(':') + 1, *last = text.data() + text.size();
+  for (size_t i = 0; i < numbers; ++i) {
+    const auto [end, error] = std::from_chars(at, last, value[i]);
+    const bool ends = i + 1 == numbers ? end == last : end != last && *end == ',';
+    if (error != std::errc{} || !ends || value[i] == 0 || value[i] > most[i])
+      throw command_error{exit_usage, "--trace: '" + text + "' is not a synthetic trace",
+                          "write uniform:REQUESTS,PROMPT,OUTPUT, such as uniform:2000,1000,100: "
+                          "mean tokens, each from 1 to 1000000"};
+    at = end + 1;
+  }
+  return scheduler::uniform_trace(value[0], value[1], value[2], 1);
+}
+
 } // namespace
 
 void read_data_file(const std::string& path, const std::function<void(std::istream&)>& read) {
@@ -122,6 +141,8 @@ scheduler::request_trace load_trace(const std::string& name_or_path) {
     if (name_or_path == t.name) path = shipped_data(t.file);
   }
   std::error_code failure;
+  if (path.starts_with("uniform:") && !std::filesystem::exists(path, failure))
+    return synthetic_trace(path);
   if (path == name_or_path && !std::filesystem::exists(path, failure))
     throw command_error{exit_missing_input,
                         "--trace: there is no file '" + path + "', and no trace of that name",

@@ -21,8 +21,8 @@ void read_data_file(const std::string& path, const std::function<void(std::istre
 /// share/lamella/data beside the program's folder, or where it was built. Throws command_error.
 std::string shipped_data(const std::string& name);
 
-/// A trace by path, or by the name of one that comes with the program (azure_conv_2023). Throws
-/// command_error, with the nearest name.
+/// A trace by path, by the name of one that comes with the program (azure_conv_2023), or one that
+/// is drawn (uniform:REQUESTS,PROMPT,OUTPUT). Throws command_error, with the nearest name.
 scheduler::request_trace load_trace(const std::string& name_or_path);
 
 /// Splitwise's table of measurements, which comes with the program.

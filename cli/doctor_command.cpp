@@ -58,6 +58,14 @@ void add_cuda(std::vector<finding>& all) {
   const auto count = module->count(&reason);
   all.push_back(
       {"cuda", "devices", count > 0, count > 0 ? std::to_string(count) + " found" : reason});
+  for (unsigned a = 0; a < count; ++a)
+    for (unsigned b = a + 1; b < count; ++b) {
+      const auto why = gpu::why_apart(a, b);
+      all.push_back(
+          {"cuda", "memory of cuda:" + std::to_string(a) + " and cuda:" + std::to_string(b),
+           why.empty(),
+           why.empty() ? "each reaches the other's" : why + "; rings lie in host memory"});
+    }
 }
 
 std::vector<finding> examine() {

@@ -14,17 +14,23 @@ struct plan_options {
   std::string host_overhead = "equal", objective = "cost", hardware, models, svg, emit, model_path,
               profile, prefill;
   std::vector<std::string> slo, constants;
-  double rate = 0, budget = 0;
-  uint32_t prefill_servers = 1, devices_max = 16, batches_max = 4, top = 20, threads = 0;
+  double rate = 0, budget = 0, power_budget = 0;
+  uint32_t prefill_servers = 1, devices_max = 16, batches_max = 4, stages_max = 1, top = 20,
+           threads = 0;
   bool json = false;
 };
 
 /// "tbt:p99:60ms" and so on. Throws command_error 2.
 scheduler::latency_limit limit_of(const std::string& word);
 
-/// `limited`: something was asked that a design could miss; without, the column of limits says
-/// none.
-std::string plan_table(const std::vector<scheduler::plan_row>& rows, uint32_t shown, bool limited);
+/// The ranked rows; where there is a rate, with TTFT and E2E, and where nothing was asked that a
+/// design could miss, limits are none. What the table of devices does not know is "-".
+std::string plan_table(const std::vector<scheduler::plan_row>& rows, uint32_t shown,
+                       const scheduler::plan_question& q);
+
+/// What the best depends on most, of what nobody has measured.
+std::string sensitivity_text(const std::vector<scheduler::sensitivity>& all,
+                             scheduler::plan_objective objective);
 
 /// What the service of --profile would do for the same trace and limits. Its model and machine are
 /// its own, and prompts are part of it: it stands beside the ranked designs, not among them.

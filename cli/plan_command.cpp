@@ -57,16 +57,27 @@ template <class F> void in_parallel(const char* what, size_t count, uint32_t thr
   if (failure) std::rethrow_exception(failure);
 }
 
+/// What is to be saved, or limited, must be known of every device.
+void check_known(const scheduler::device& d, const char* flag, const plan_options& o) {
+  const auto missing = [&](const char* what) {
+    return command_error{exit_configuration,
+                         std::string{flag} + ": " + d.name + " has no " + what + " in the table",
+                         "give it one in a table of your own: --hardware FILE"};
+  };
+  if (d.usd_per_hour <= 0 && (o.objective == "cost" || o.budget > 0))
+    throw missing("price per hour");
+  if (d.watts <= 0 && (o.objective == "power" || o.power_budget > 0)) throw missing("power");
+}
+
 scheduler::plan_question question_of(const plan_options& o, const scheduler::constants& c) {
   scheduler::plan_question q;
   const auto all = load_devices(o.hardware);
   for (size_t at = 0; at <= o.menu.size();) {
     const auto comma = std::min(o.menu.find(',', at), o.menu.size());
     const auto& d = device_named(all, o.menu.substr(at, comma - at), "--menu");
-    if (d.usd_per_hour <= 0 && o.objective == "cost")
-      throw command_error{exit_configuration,
-                          "--menu: " + d.name + " has no price per hour in the table",
-                          "give it one in a table of your own: --hardware FILE"};
+    check_known(d, "--menu", o);
+    if (scheduler::find_device(q.menu, d.name) != nullptr)
+      throw command_error{exit_usage, "--menu: " + d.name + " is there twice"};
     q.menu.push_back(d);
     at = comma + 1;
   }
@@ -81,12 +92,15 @@ scheduler::plan_question question_of(const plan_options& o, const scheduler::con
                           "at full load the queue grows without end"};
   q.devices_max = o.devices_max;
   q.batches_max = o.batches_max;
+  q.stages_max = o.stages_max;
   q.usd_per_hour_max = o.budget;
+  q.watts_max = o.power_budget;
   q.host = overhead_of(o.host_overhead, true, c);
   scheduler::decode_design prompts;
   give_prefill(prompts, o.prefill, o.prefill_servers, all);
   q.prefill = prompts.prefill;
   q.prefill_servers = prompts.prefill_servers;
+  if (q.prefill_servers > 0) check_known(q.prefill.kind, "--prefill", o);
   q.prefill_beside = prompts.prefill_beside;
   return q;
 }
@@ -125,7 +139,8 @@ int plan_command(const plan_options& o) {
     scheduler::decode_design largest;
     largest.compute = {q.menu.front(), std::min(8u, o.devices_max)};
     if (const auto reason = scheduler::refuse(largest, cost)) why += "; for example, " + *reason;
-    throw command_error{exit_configuration, why, "more --devices-max, or larger devices in --menu"};
+    throw command_error{exit_configuration, why,
+                        "more --devices-max or --stages-max, or larger devices in --menu"};
   }
   const auto threads = o.threads ? o.threads : std::max(1u, std::thread::hardware_concurrency());
   // Closed forms for all, a short trace for those in sight, the whole trace for the best.
@@ -166,10 +181,8 @@ int plan_command(const plan_options& o) {
                 q.prefill_beside        ? "prompts are computed beside decoding"
                 : q.prefill_servers > 0 ? "every copy has its own servers for prompts"
                                         : "times are of decoding, prefill is a pool of its own",
-                plan_table(best, o.top + 1, q.limited()).c_str(), says.c_str());
-    std::puts("\nThe price of the best changes, with a constant a fifth larger, by");
-    for (size_t i = 0; i < std::min<size_t>(4, sensitive.size()); ++i)
-      std::printf("  %+.1f %%  %s\n", sensitive[i].percent, sensitive[i].constant.c_str());
+                plan_table(best, o.top + 1, q).c_str(), says.c_str());
+    std::fputs(sensitivity_text(sensitive, q.objective).c_str(), stdout);
     if (measured) std::printf("\n%s", measured_text(*measured, q).c_str());
   }
   if (!o.svg.empty()) {
@@ -177,7 +190,10 @@ int plan_command(const plan_options& o) {
     all.insert(all.end(), rows.begin(), rows.end());
     save(o.svg, scheduler::frontier_svg(all));
   }
-  if (!best.front().ok()) return exit_failure;
+  if (!best.front().ok()) {
+    if (!o.emit.empty()) print_error("--emit: nothing was written: no design keeps the limits", "");
+    return exit_failure;
+  }
   if (!o.emit.empty()) {
     std::error_code failure;
     std::filesystem::create_directories(o.emit, failure);
@@ -208,9 +224,13 @@ run_function setup_plan(CLI::App& app) {
   app.add_option("--rate", o->rate, "Requests per second to be served (as many as it can)")
       ->type_name("R")
       ->check(CLI::Range(1e-6, 1e6));
-  app.add_option("--budget", o->budget, "Dollars per hour at most")
+  app.add_option("--budget", o->budget,
+                 "Dollars per hour at most; for throughput spent on copies of a design")
       ->type_name("USD")
-      ->check(CLI::Range(0.0, 1e9));
+      ->check(CLI::Range(1e-6, 1e9));
+  app.add_option("--power-budget", o->power_budget, "Watts at most, in the same way")
+      ->type_name("W")
+      ->check(CLI::Range(1e-3, 1e9));
   app.add_option("--objective", o->objective, "What the best is best at")
       ->check(CLI::IsMember({"cost", "power", "throughput"}))
       ->capture_default_str();
@@ -221,6 +241,7 @@ run_function setup_plan(CLI::App& app) {
         4096);
   count("--devices-max", o->devices_max, "Devices of one copy of a design", 256);
   count("--batches-max", o->batches_max, "Concurrent batches of a design", 16);
+  count("--stages-max", o->stages_max, "Pipeline-parallel stages of a replica or server", 64);
   count("--top", o->top, "Designs that the whole trace is played through", 200);
   app.add_option("--threads", o->threads, "Threads (all)")
       ->type_name("N")

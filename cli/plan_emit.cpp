@@ -27,7 +27,7 @@ std::string quoted(const std::string& text) {
 /// memory is what stops admission, as in the simulation.
 std::string max_batch_line(const scheduler::plan_row& row) {
   const bool by_limit = row.seats < 65'536;
-  const double batches = row.design.disaggregated() ? row.design.batches : row.design.replicas;
+  const double batches = row.design.concurrent();
   const double wanted = by_limit ? row.seats : std::ceil(2 * row.batch / batches);
   const auto seats = static_cast<uint32_t>(std::clamp(wanted, 1.0, double{max_batch_bound}));
   const char* why = wanted > max_batch_bound ? "the most that this version takes"
@@ -58,7 +58,7 @@ std::string prefill_lines(const scheduler::decode_design& d) {
            + "\n    attention: own # KV of their own, which the shards pull\n";
   if (d.prefill.count > 1)
     y += "    # planned: tensor_parallel " + std::to_string(d.prefill.count)
-         + ", which this version refuses\n";
+         + ", which this version has in one process alone\n";
   return y + where_lines(d.prefill, d.prefill_servers);
 }
 
@@ -92,8 +92,11 @@ std::string plan_yaml(const scheduler::plan_row& row, const plan_options& o) {
   y += "\npools:\n  model:\n    members: " + text(d.replicas) + "\n";
   if (d.compute.count > 1)
     y += "    # planned: tensor_parallel " + text(d.compute.count) + " (" + d.compute.kind.name
-         + " that share one replica), which this version refuses\n";
-  y += where_lines(d.compute, d.replicas) + "  attention:\n    members: " + text(members)
+         + " that share one replica), which this version has in one process alone\n";
+  if (d.stages > 1)
+    y += "    # planned: pipeline parallelism, " + text(d.stages)
+         + " stages of each replica, which this version has not\n";
+  y += where_lines(d.compute, d.groups()) + "  attention:\n    members: " + text(members)
        + "\n    partition: "
        + (d.partition == scheduler::partition_kind::requests && d.disaggregated() ? "requests"
                                                                                   : "heads")

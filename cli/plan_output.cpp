@@ -4,7 +4,10 @@
 #include "scheduler/report.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <cmath>
+#include <utility>
 
 namespace lamella::cli {
 
@@ -38,23 +41,59 @@ scheduler::latency_limit limit_of(const std::string& word) {
   return x;
 }
 
-std::string plan_table(const std::vector<scheduler::plan_row>& rows, uint32_t shown, bool limited) {
-  scheduler::text_table t{"",
-                          {"", "design", "copies", "tokens/s", "batch", "TBT ms p50", "p99", "$/h",
-                           "$/Mtok", "W", "bound by", "limits"},
-                          {}};
+std::string plan_table(const std::vector<scheduler::plan_row>& rows, uint32_t shown,
+                       const scheduler::plan_question& q) {
+  scheduler::text_table t{
+      "", {"", "design", "copies", "tokens/s", "batch", "TBT ms p50", "p99"}, {}};
+  if (q.rate > 0)
+    for (const char* more : {"TTFT ms p50", "p99", "E2E s p50", "p99"})
+      t.columns.emplace_back(more);
+  for (const char* more : {"$/h", "$/Mtok", "W", "bound by", "limits"})
+    t.columns.emplace_back(more);
   for (uint32_t i = 0; i < std::min<size_t>(shown, rows.size()); ++i) {
     const auto& r = rows[i];
-    t.rows.push_back({std::to_string(i + 1), scheduler::describe(r.design),
-                      std::to_string(r.copies), fixed(r.tokens_per_s, 0), fixed(r.batch, 0),
-                      fixed(r.tbt.quantile(0.5) * 1e3, 1), fixed(r.tbt.quantile(0.99) * 1e3, 1),
-                      fixed(r.usd_per_hour(), 2), fixed(r.usd_per_mtok, 3), fixed(r.watts(), 0),
-                      r.bound,
-                      !r.ok()   ? r.misses
-                      : limited ? "kept"
-                                : "none"});
+    const auto times = [&](const scheduler::distribution& x, double unit, int digits) {
+      const bool any = x.count() > 0;
+      return std::array{any ? fixed(x.quantile(0.5) * unit, digits) : "-",
+                        any ? fixed(x.quantile(0.99) * unit, digits) : "-"};
+    };
+    std::vector<std::string> row{std::to_string(i + 1), scheduler::describe(r.design),
+                                 std::to_string(r.copies), fixed(r.tokens_per_s, 0),
+                                 fixed(r.batch, 0)};
+    for (const auto& x : times(r.tbt, 1e3, 1)) row.push_back(x);
+    if (q.rate > 0) {
+      for (const auto& x : times(r.ttft, 1e3, 0)) row.push_back(x);
+      for (const auto& x : times(r.e2e, 1, 1)) row.push_back(x);
+    }
+    const bool priced = r.design.priced();
+    row.push_back(priced ? fixed(r.usd_per_hour(), 2) : "-");
+    row.push_back(priced ? fixed(r.usd_per_mtok, 3) : "-");
+    row.push_back(r.design.powered() ? fixed(r.watts(), 0) : "-");
+    row.push_back(r.bound);
+    row.push_back(!r.ok() ? r.misses : q.limited() ? "kept" : "none");
+    t.rows.push_back(std::move(row));
   }
   return scheduler::markdown_of(t);
+}
+
+std::string sensitivity_text(const std::vector<scheduler::sensitivity>& all,
+                             scheduler::plan_objective objective) {
+  using scheduler::brief;
+  const char* what = objective == scheduler::plan_objective::power        ? "power"
+                     : objective == scheduler::plan_objective::throughput ? "time"
+                                                                          : "price";
+  std::string text = "\nThe " + std::string{what}
+                     + " of a token of the best changes with what nobody measured, a fifth larger "
+                       "or as large as it can be, by\n";
+  if (all.empty()) return text + "  nothing\n";
+  for (size_t i = 0; i < std::min<size_t>(4, all.size()); ++i) {
+    const auto& x = all[i];
+    const auto change = " (" + brief(x.from) + " to " + brief(x.to) + ")";
+    text += x.refused.empty() ? "  " + std::string{x.percent > 0 ? "+" : ""} + fixed(x.percent, 1)
+                                    + " %  " + x.constant + change + "\n"
+                              : "  " + x.constant + change + ": it cannot be: " + x.refused + "\n";
+  }
+  return text;
 }
 
 std::string measured_text(const measured_plan& m, const scheduler::plan_question& q) {
@@ -88,24 +127,41 @@ std::string plan_json(const std::vector<scheduler::plan_row>& rows, const std::s
   out.member("verdict", verdict).key("rows").begin_array();
   for (const auto& r : rows) {
     out.begin_object().member("design", scheduler::describe(r.design));
+    out.member("stages", r.design.stages);
     out.member("disaggregated", r.design.disaggregated()).member("copies", r.copies);
     out.member("tokens_per_s", r.tokens_per_s).member("mean_batch", r.batch);
     const auto nics = [](const scheduler::device_group& g) {
       return g.nics > 0 ? g.nics : g.count;
     };
-    out.member("compute_nics", nics(r.design.compute) * r.design.replicas);
+    out.member("compute_nics", nics(r.design.compute) * r.design.groups());
     out.member("memory_nics", nics(r.design.memory));
     out.member("seats_per_batch", r.seats).member("simulated", r.simulated);
     out.key("tbt_ms").begin_object().member("mean", r.tbt.mean() * 1e3);
     out.member("p50", r.tbt.quantile(0.5) * 1e3).member("p90", r.tbt.quantile(0.9) * 1e3);
     out.member("p99", r.tbt.quantile(0.99) * 1e3).end_object();
-    out.member("usd_per_hour", r.usd_per_hour()).member("usd_per_mtok", r.usd_per_mtok);
-    out.member("watts", r.watts()).member("joules_per_token", r.joules_per_token);
-    out.member("bound", r.bound).member("ok", r.ok()).member("misses", r.misses).end_object();
+    for (const auto& [name, x] : {std::pair{"ttft_ms", &r.ttft}, {"e2e_ms", &r.e2e}}) {
+      if (x->count() == 0) continue; // only at a rate
+      out.key(name).begin_object().member("mean", x->mean() * 1e3);
+      out.member("p50", x->quantile(0.5) * 1e3).member("p90", x->quantile(0.9) * 1e3);
+      out.member("p99", x->quantile(0.99) * 1e3).end_object();
+    }
+    if (r.design.priced())
+      out.member("usd_per_hour", r.usd_per_hour()).member("usd_per_mtok", r.usd_per_mtok);
+    if (r.design.powered())
+      out.member("watts", r.watts()).member("joules_per_token", r.joules_per_token);
+    out.member("bound", r.bound).member("ok", r.ok()).member("misses", r.misses);
+    if (!r.ok() && std::isfinite(r.miss)) out.member("misses_by", r.miss);
+    out.end_object();
   }
   out.end_array().key("sensitivity").begin_array();
-  for (const auto& s : sensitive)
-    out.begin_object().member("constant", s.constant).member("percent", s.percent).end_object();
+  for (const auto& s : sensitive) {
+    out.begin_object().member("constant", s.constant).member("from", s.from).member("to", s.to);
+    if (s.refused.empty())
+      out.member("percent", s.percent);
+    else
+      out.member("refused", s.refused);
+    out.end_object();
+  }
   out.end_array();
   if (measured) {
     const auto& plan = measured->plan;

@@ -58,6 +58,7 @@ int serve(const config::settings& options) {
   while (true) {
     if (signals.wait() == signal_watch::event::hang_up) {
       spdlog::warn("SIGHUP: reloading is not supported; restart to change the configuration");
+      if (ready) n.parts().numbers->config_reloaded(false);
       continue;
     }
     break;

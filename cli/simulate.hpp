@@ -24,7 +24,7 @@ struct simulate_options {
   std::string batching = "mixed";                            ///< splitwise
   std::string gpu = "1xA10G", cpu = "x86-8ch-generic", offload = "neo";
   std::string model, trace = "azure_conv_2023"; ///< model: empty is the design's default
-  uint32_t replicas = 0, tensor_parallel = 0, compute_nics = 0, memory_nics = 0;
+  uint32_t replicas = 0, tensor_parallel = 0, stages = 1, compute_nics = 0, memory_nics = 0;
   std::string batches = "2"; ///< or auto
   std::string pipeline = "rotational", partition = "heads", network = "fhbn", overlap = "on";
   std::string kv = "paged", host_overhead = "equal", load = "saturated", reproduce;
@@ -50,8 +50,8 @@ scheduler::constants constants_of(const std::vector<std::string>& overrides);
 scheduler::host_overhead overhead_of(const std::string& text, bool baseline,
                                      const scheduler::constants& c);
 
-/// Arrivals as asked for: saturated (they do not matter), trace (its own), or Poisson at a rate per
-/// second. Throws command_error 2.
+/// Arrivals as asked for: saturated (they do not matter), trace (its own), Poisson at a rate per
+/// second, or with gamma gaps of a shape at that rate. Throws command_error 2.
 scheduler::request_trace with_load(scheduler::request_trace trace, const std::string& load,
                                    uint64_t seed);
 

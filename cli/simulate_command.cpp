@@ -89,7 +89,8 @@ int simulate_command(simulate_options o) {
     throw command_error{exit_configuration, e.what()};
   }
   files.save();
-  shown_design shown{scheduler::describe(design), design.usd_per_hour(), design.watts(),
+  shown_design shown{scheduler::describe(design), design.priced() ? design.usd_per_hour() : 0,
+                     design.powered() ? design.watts() : 0,
                      design.prompts() ? "waiting and prefill included"
                                       : "waiting and first decoded token, no prefill",
                      balance};
@@ -99,7 +100,7 @@ int simulate_command(simulate_options o) {
     shown.numbers.emplace_back("prefill_busy", result.prefill_busy);
   }
   if (result.scalings > 0) {
-    shown.usd_per_hour = result.mean_usd_per_hour;
+    if (design.priced()) shown.usd_per_hour = result.mean_usd_per_hour;
     shown.more +=
         "scaled      " + std::to_string(result.scalings)
         + " times; dollars per hour are the mean of the run, power that of its beginning\n";

@@ -2,6 +2,7 @@
 #include "cli/commands.hpp"
 #include "cli/simulate.hpp"
 #include "config/nearest.hpp"
+#include "scheduler/report.hpp"
 #include "scheduler/reproduction.hpp"
 
 #include <charconv>
@@ -13,12 +14,14 @@ namespace lamella::cli {
 
 namespace {
 
-double positive(const std::string& text, const std::string& flag, double most) {
+double positive(const std::string& text, const std::string& flag, double most, double least = 0) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || !(value >= 0 && value <= most))
-    throw command_error{exit_usage, flag + ": '" + text + "' is not a number within 0 to "
-                                        + std::to_string(static_cast<long long>(most))};
+  if (error != std::errc{} || end != text.data() + text.size()
+      || !(value >= least && value <= most))
+    throw command_error{exit_usage, flag + ": '" + text + "' is not a number within "
+                                        + scheduler::brief(least) + " to "
+                                        + scheduler::brief(most)};
   return value;
 }
 
@@ -54,7 +57,9 @@ scheduler::constants constants_of(const std::vector<std::string>& overrides) {
                           near ? "did you mean " + *near + "?"
                                : "lamella simulate --reproduce lamina prints them all"};
     }
-    c.*found->field = positive(word.substr(equals + 1), "--constant " + name, 1e6);
+    const auto range = scheduler::range_of(*found);
+    c.*found->field =
+        positive(word.substr(equals + 1), "--constant " + name, range.most, range.least);
   }
   return c;
 }
@@ -75,12 +80,18 @@ scheduler::host_overhead overhead_of(const std::string& text, bool baseline,
 scheduler::request_trace with_load(scheduler::request_trace trace, const std::string& load,
                                    uint64_t seed) {
   if (load == "saturated" || load == "trace") return trace;
-  double rate = 0;
-  const auto [end, error] = std::from_chars(load.data(), load.data() + load.size(), rate);
-  if (error != std::errc{} || end != load.data() + load.size() || !(rate > 0 && rate <= 1e6))
+  double rate = 0, shape = 1;
+  const auto* last = load.data() + load.size();
+  auto read = std::from_chars(load.data(), last, rate);
+  if (read.ec == std::errc{} && read.ptr != last && *read.ptr == ',')
+    read = std::from_chars(read.ptr + 1, last, shape);
+  constexpr double least = 0.01, most = 100; // of a shape that is still one of arrivals
+  if (read.ec != std::errc{} || read.ptr != last || !(rate > 0 && rate <= 1e6)
+      || !(shape >= least && shape <= most))
     throw command_error{exit_usage, "--load: '" + load + "' is not a load",
-                        "write saturated, trace, or a rate in requests per second"};
-  return scheduler::with_arrivals(std::move(trace), rate, seed);
+                        "write saturated, trace, a rate in requests per second, or RATE,SHAPE: "
+                        "gamma gaps, bursts with a shape from 0.01 to 1, even ones up to 100"};
+  return scheduler::with_arrivals(std::move(trace), rate, seed, shape);
 }
 
 namespace {
@@ -141,11 +152,12 @@ scheduler::scaling_event scaling_of(const std::string& text, bool disaggregated)
 
 void give_prefill(scheduler::decode_design& design, const std::string& text, uint32_t servers,
                   const std::vector<scheduler::device>& all) {
-  if (text.empty() || text == "none") return;
-  if (text == "beside") {
-    design.prefill_beside = true;
-    return;
-  }
+  const bool nowhere = text.empty() || text == "none";
+  if ((nowhere || text == "beside") && servers > 1)
+    throw command_error{exit_usage, "--prefill-servers: there are no devices to divide",
+                        "name those that compute prompts: --prefill COUNTxDEVICE"};
+  design.prefill_beside = text == "beside";
+  if (nowhere || design.prefill_beside) return;
   design.prefill = group_of(text, "--prefill", all);
   if (design.prefill.count % servers != 0)
     throw command_error{exit_usage, "--prefill: " + std::to_string(design.prefill.count)
@@ -182,19 +194,26 @@ scheduler::decode_design design_of(const simulate_options& o, const scheduler::c
     if (parts == 0 || group.count % parts != 0)
       throw command_error{exit_usage, std::string{flag} + ": " + std::to_string(group.count)
                                           + " devices cannot be divided evenly over "
-                                          + std::to_string(parts) + " replicas"};
+                                          + std::to_string(parts)
+                                          + (o.stages > 1 ? " stages of replicas" : " replicas")};
     group.count /= parts;
     return group;
   };
   if (o.design == "homogeneous") {
     const auto group = group_of(o.devices, "--devices", all);
-    const auto tp = o.tensor_parallel ? o.tensor_parallel : group.count;
-    if (group.count % tp != 0)
+    const auto tp = o.tensor_parallel ? o.tensor_parallel : group.count / o.stages;
+    if (tp == 0 || group.count % tp != 0)
       throw command_error{exit_usage, "--tensor-parallel: " + std::to_string(tp)
                                           + " does not divide " + std::to_string(group.count)
                                           + " devices"};
+    if (group.count / tp % o.stages != 0)
+      throw command_error{exit_usage, "--stages: " + std::to_string(group.count) + " devices, "
+                                          + std::to_string(tp)
+                                          + " in a stage, cannot be divided evenly over "
+                                          + std::to_string(o.stages) + " stages"};
     auto d = baseline_design(split(group, group.count / tp, "--devices"), c);
-    d.replicas = group.count / tp;
+    d.replicas = group.count / tp / o.stages;
+    d.stages = o.stages;
     if (o.kv == "token") d.block_slots = 1;
     d.host = overhead_of(o.host_overhead, true, c);
     give_prefill(d, o.prefill, o.prefill_servers, all);
@@ -207,8 +226,11 @@ scheduler::decode_design design_of(const simulate_options& o, const scheduler::c
     throw command_error{exit_usage,
                         "--batches: '" + o.batches + "' is not a whole number from 1 to 256",
                         "or auto"};
-  d.replicas = o.replicas ? o.replicas : std::max(1u, d.batches - 1);
-  d.compute = split(group_of(o.compute, "--compute", all), d.replicas, "--compute");
+  // One replica in stages, unless told otherwise; else one for each batch but that at attention.
+  d.stages = o.stages;
+  d.replicas = o.replicas ? o.replicas : o.stages > 1 ? 1 : std::max(1u, d.batches - 1);
+  if (chosen) d.batches = d.groups() + 1;
+  d.compute = split(group_of(o.compute, "--compute", all), d.groups(), "--compute");
   d.memory = group_of(o.memory, "--memory", all);
   const auto give_nics = [&c](device_group& group, uint32_t nics, uint32_t groups,
                               const char* flag) {
@@ -223,7 +245,7 @@ scheduler::decode_design design_of(const simulate_options& o, const scheduler::c
                                           + std::to_string(groups) + " replicas"};
     group = with_nics(group, nics / groups, c);
   };
-  give_nics(d.compute, o.compute_nics, d.replicas, "--compute-nics");
+  give_nics(d.compute, o.compute_nics, d.groups(), "--compute-nics");
   give_nics(d.memory, o.memory_nics, 1, "--memory-nics");
   d.pipeline = o.pipeline == "fixed" ? pipeline_kind::fixed : pipeline_kind::rotational;
   d.partition = o.partition == "requests" ? partition_kind::requests : partition_kind::heads;

@@ -31,6 +31,7 @@ constexpr bound_flag bound_flags[] = {
     {"--overlap", "lamina "},
     {"--devices", "homogeneous "},
     {"--tensor-parallel", "homogeneous "},
+    {"--stages", "lamina homogeneous "},
     {"--kv", "homogeneous "},
     {"--prompt", "splitwise "},
     {"--token", "splitwise "},
@@ -105,6 +106,11 @@ run_function setup_simulate(CLI::App& app) {
   app.add_option("--tensor-parallel", o->tensor_parallel, "homogeneous: devices per server (all)")
       ->type_name("N")
       ->check(CLI::Range(1u, 4096u));
+  app.add_option("--stages", o->stages,
+                 "lamina, homogeneous: pipeline-parallel stages of a replica (server)")
+      ->type_name("N")
+      ->check(CLI::Range(1u, 256u))
+      ->capture_default_str();
   word("--batches", o->batches, "lamina: concurrent batches, or auto", "N");
   app.add_option("--replicas", o->replicas, "lamina: copies of the weights (batches - 1)")
       ->type_name("N")
@@ -136,9 +142,17 @@ run_function setup_simulate(CLI::App& app) {
   word("--model", o->model,
        "Model of the table (LLaMA3-70B; for splitwise BLOOM-176B, for neo LLaMA3-8B)", "NAME");
   word("--models", o->models, "Another table of models", "FILE");
-  word("--trace", o->trace, "Trace by name or file: CSV, Azure, Mooncake; plain, gz, xz", "TRACE");
-  word("--load", o->load, "saturated, trace, or Poisson arrivals per second", "LOAD");
-  app.add_option("--seed", o->seed, "Of the arrivals")->type_name("N")->capture_default_str();
+  word("--trace", o->trace,
+       "Trace by name or file (CSV, Azure, Mooncake; plain, gz, xz), or "
+       "uniform:REQUESTS,PROMPT,OUTPUT",
+       "TRACE");
+  word("--load", o->load,
+       "saturated, trace, Poisson arrivals per second, or RATE,SHAPE with gamma gaps (bursts)",
+       "LOAD");
+  app.add_option("--seed", o->seed, "Of the arrivals")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   word("--hardware", o->hardware, "Another table of devices", "FILE");
   app.add_option("--failure", o->failures,
                  "memory or compute (lamina), compute (homogeneous) or a machine's number "

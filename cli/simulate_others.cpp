@@ -58,13 +58,17 @@ std::string models_that_fit(const scheduler::device_group& gpu,
 }
 
 /// Slots into the result what every simulator knows.
-void fill(scheduler::simulation_result& to, double seconds, uint64_t requests, uint64_t tokens,
-          const scheduler::distribution& tbt) {
-  to.seconds = to.measured_seconds = seconds;
-  to.requests = requests;
-  to.tokens = tokens;
-  to.tokens_per_s = seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
-  to.mean_batch = to.tokens_per_s * tbt.mean();
+template <class Result> void fill(scheduler::simulation_result& to, const Result& r) {
+  to.seconds = to.measured_seconds = r.seconds;
+  to.requests = r.requests;
+  to.tokens = r.tokens;
+  to.tbt = r.tbt;
+  to.ttft = r.ttft;
+  to.e2e = r.e2e;
+  if (r.seconds <= 0) return;
+  to.tokens_per_s = static_cast<double>(r.tokens) / r.seconds;
+  // Requests between their first and their last token, over time.
+  to.mean_batch = to.rate_times_stay = (r.e2e.sum() - r.ttft.sum()) / r.seconds;
 }
 
 } // namespace
@@ -117,10 +121,9 @@ other_run run_splitwise(const simulate_options& o, const scheduler::constants& c
                     + scheduler::fixed(r.requests_per_usd(design), 3)
                     + " for a dollar per hour; devices used " + scheduler::fixed(wh, 2)
                     + " Wh per request while they worked\n";
-  fill(run.result, r.seconds, r.requests, r.tokens, r.tbt);
-  run.result.tbt = r.tbt;
-  run.result.ttft = r.ttft;
-  run.result.e2e = r.e2e;
+  fill(run.result, r);
+  run.result.running_over_time = r.mean_decoding;
+  run.result.failures = r.failures;
   run.result.preemptions = r.preempted;
   run.result.recomputed_tokens = r.lost_tokens;
   return run;
@@ -137,6 +140,9 @@ other_run run_neo(const simulate_options& o, const scheduler::constants& c,
   const auto models = load_models(o.models);
   const scheduler::cost_model cost{model_named(models, o.model), c};
   const auto& host = device_named(all, o.cpu, "--cpu");
+  if (host.kind != "cpu")
+    throw command_error{exit_usage, "--cpu: " + host.name + " is no host but a " + host.kind,
+                        "name a device of the table whose kind is cpu, such as x86-8ch-generic"};
   scheduler::neo_machine m;
   m.gpu = group_of(o.gpu, "--gpu", all);
   m.gpu_kv_tokens = cost.kv_tokens(m.gpu, cost.model().weight_bytes);
@@ -161,11 +167,9 @@ other_run run_neo(const simulate_options& o, const scheduler::constants& c,
                     + ", offload " + o.offload,
                 m.gpu.usd_per_hour() + host.usd_per_hour, m.gpu.watts() + host.watts,
                 "waiting and prefill included"};
-  fill(run.result, r.seconds, r.requests, r.tokens, r.tbt);
-  run.result.mean_batch = r.mean_running;
-  run.result.tbt = r.tbt;
-  run.result.ttft = r.ttft;
-  run.result.e2e = r.e2e;
+  fill(run.result, r);
+  run.result.running_over_time = r.mean_running;
+  run.result.never_fit = r.never_fit;
   run.result.iterations = r.iterations;
   return run;
 }

@@ -67,11 +67,15 @@ std::string simulation_json(const shown_design& design, const scheduler::simulat
   out.member("usd_per_mtok", r.usd_per_mtok(design.usd_per_hour));
   out.member("watts", design.watts);
   out.member("requests", r.requests).member("tokens", r.tokens).member("never_fit", r.never_fit);
-  out.member("preemptions", r.preemptions).member("iterations", r.iterations);
+  out.member("preemptions", r.preemptions);
+  if (r.iterations > 0) out.member("iterations", r.iterations); // a cluster does not count them
   out.member("recomputed_tokens", r.recomputed_tokens);
+  if (!o.failures.empty()) out.member("failures", r.failures);
   out.member("seconds", r.seconds).member("measured_seconds", r.measured_seconds);
-  out.member("model_busy", r.model_busy).member("attention_busy", r.attention_busy);
-  out.member("wire_gb_per_s", r.wire_bytes_per_s / 1e9);
+  if (r.model_busy > 0) { // only where it is known
+    out.member("model_busy", r.model_busy).member("attention_busy", r.attention_busy);
+    out.member("wire_gb_per_s", r.wire_bytes_per_s / 1e9);
+  }
   out.key("little").begin_object();
   out.member("running", r.running_over_time).member("rate_times_stay", r.rate_times_stay);
   out.end_object();
@@ -87,7 +91,8 @@ std::string simulation_json(const shown_design& design, const scheduler::simulat
 std::string simulation_table(const shown_design& design, const scheduler::simulation_result& r,
                              const simulate_options& o) {
   using scheduler::fixed;
-  const auto times = [](const scheduler::distribution& x) {
+  const auto times = [](const scheduler::distribution& x) -> std::string {
+    if (x.count() == 0) return "none: no request has a second token";
     return fixed(x.mean() * 1e3, 1) + " ms mean, " + fixed(x.quantile(0.5) * 1e3, 1) + " p50, "
            + fixed(x.quantile(0.9) * 1e3, 1) + " p90, " + fixed(x.quantile(0.99) * 1e3, 1) + " p99";
   };
@@ -98,10 +103,13 @@ std::string simulation_table(const shown_design& design, const scheduler::simula
           + fixed(r.mean_batch, 1) + "\n";
   text += "TBT         " + times(r.tbt) + "\n";
   text += "TTFT        " + times(r.ttft) + " (" + design.ttft_note + ")\n";
-  if (r.model_busy > 0)
+  text += "E2E         " + times(r.e2e) + "\n";
+  if (r.attention_busy > 0)
     text += "busy        model " + fixed(100 * r.model_busy, 0) + " %, attention "
             + fixed(100 * r.attention_busy, 0) + " %, network " + fixed(r.wire_bytes_per_s / 1e9, 1)
             + " GB/s\n";
+  else if (r.model_busy > 0)
+    text += "busy        devices " + fixed(100 * r.model_busy, 0) + " %\n";
   if (!design.balance.empty()) text += "balance     " + design.balance + "\n";
   if (design.usd_per_hour > 0 || design.watts > 0) { // a measured service has neither
     text += "cost        ";
@@ -109,13 +117,21 @@ std::string simulation_table(const shown_design& design, const scheduler::simula
                 ? "$" + fixed(design.usd_per_hour, 2) + "/h, $"
                       + fixed(r.usd_per_mtok(design.usd_per_hour), 3) + " per million tokens, "
                 : "no price in the table, ";
-    text += fixed(design.watts, 0) + " W\n";
+    text += design.watts > 0 ? fixed(design.watts, 0) + " W\n" : "no power in the table\n";
   }
   text += design.more;
   if (r.preemptions > 0) text += "preempted   " + std::to_string(r.preemptions) + " times\n";
-  if (!o.failures.empty())
-    text += "failures    " + std::to_string(o.failures.size()) + ", "
-            + std::to_string(r.recomputed_tokens) + " tokens computed again\n";
+  if (!o.failures.empty()) {
+    text += "failures    " + std::to_string(r.failures) + ", " + std::to_string(r.recomputed_tokens)
+            + " tokens computed again";
+    if (r.failures < o.failures.size())
+      text += "; of " + std::to_string(o.failures.size())
+              + ", the others came after the end, or to what was down";
+    text += "\n";
+  }
+  if (!o.scalings.empty() && r.scalings < o.scalings.size())
+    text += "not scaled  " + std::to_string(o.scalings.size() - r.scalings)
+            + " times: after the end of the run\n";
   if (r.never_fit > 0)
     text += "left out    " + std::to_string(r.never_fit) + " requests longer than the KV cache\n";
   return text;

@@ -43,6 +43,47 @@ const json_value::array& items_of(const json_value& from, std::string_view name)
   return items == nullptr ? none : *items;
 }
 
+/// Seats of a pool that are drawn.
+constexpr size_t seats_max = 64;
+
+/// ", 1 of 5 restarts in 30 s"; empty where nobody is restarted.
+std::string budget_of(const json_value& x) {
+  const auto allowed = count_at(x, {"restarts", "allowed"});
+  if (allowed == 0) return {};
+  return fmt::format(", {} of {} restarts in {} s", count_at(x, {"restarts", "used"}), allowed,
+                     count_at(x, {"restarts", "window_s"}));
+}
+
+/// What is told of that supervisor; null: nothing.
+const json_value* supervisor_named(const json_value& status, std::string_view name) {
+  for (const auto& x : items_of(status, "supervisors"))
+    if (text_or(x.find("name"), "") == name) return &x;
+  return nullptr;
+}
+
+/// "  one for all, 1 of 5 restarts in 30 s"
+std::string strategy_of(const json_value& x) {
+  auto strategy = text_or(x.find("strategy"), "");
+  std::replace(strategy.begin(), strategy.end(), '_', ' ');
+  return "  " + strategy + budget_of(x);
+}
+
+/// Its children, several of a kind in one line.
+void add_children(branch& to, const json_value& x) {
+  for (const auto& child : items_of(x, "children")) {
+    const auto count = count_at(child, {"count"});
+    auto text = text_or(child.find("name"), "-");
+    if (count > 1) text += fmt::format(" x {}", count);
+    if (const auto role = text_or(child.find("role"), ""); !role.empty()) text += " (" + role + ")";
+    if (count == 0) text += "  not running";
+    if (const auto budget = budget_of(child); !budget.empty())
+      text += (count == 0 ? ", " : "  ") + budget.substr(2);
+    to.below.push_back({text, {}});
+  }
+  if (const auto more = count_at(x, {"more"}); more > 0)
+    to.below.push_back({fmt::format("and {} more", more), {}});
+}
+
 /// Who sits there, or that nobody does.
 branch seat_of(const json_value& x, size_t width) {
   const auto incarnation = count_at(x, {"incarnation"});
@@ -87,8 +128,11 @@ branch pool_of(const json_value& status, const std::string& role) {
                                count_at(p, {"slots", "free"}))
                    + with_parity(status, p);
   size_t width = 0;
+  const auto more = seats.size() - std::min(seats.size(), seats_max);
+  seats.resize(seats.size() - more);
   for (const auto* x : seats) width = std::max(width, name_of(x).size());
   for (const auto* x : seats) pool.below.push_back(seat_of(*x, width));
+  if (more > 0) pool.below.push_back({fmt::format("and {} more", more), {}});
   return pool;
 }
 
@@ -98,20 +142,35 @@ std::string status_tree(const json_value& status) {
   const auto seats = items_of(status, "workers").size();
   const auto missing = items_of(status, "missing").size();
   int64_t epoch = 0;
-  for (const auto& p : items_of(status, "pools"))
-    epoch =
-        std::max(epoch, count_at(status, {"epochs", "attention/" + text_or(p.find("name"), "-")}));
+  const auto* epochs = status.find("epochs");
+  if (const auto* pools = epochs == nullptr ? nullptr : epochs->get_if<json_value::object>())
+    for (const auto& [pool, x] : *pools) epoch = std::max(epoch, count_at(x, {}));
   branch node{"node", {}};
+  if (supervisor_named(status, "node") != nullptr)
+    node.text += "  restarts none of these: when one ends, the process does (70)";
   auto requests = count_at(status, {"gateway", "requests"});
   node.below.push_back({"gateway  " + counted(requests, "request"), {}});
   node.below.push_back(
       {fmt::format("membership  epoch {}, {} of {} seats taken", epoch, seats, seats + missing),
        {}});
-  branch pipeline{fmt::format("pipeline  {}, sequences: {} running, {} waiting",
-                              counted(count_at(status, {"pipeline", "restarts"}), "restart"),
+  if (const auto* keeper = supervisor_named(status, "child_keeper")) {
+    node.below.push_back({"child keeper" + strategy_of(*keeper), {}});
+    add_children(node.below.back(), *keeper);
+  }
+  const auto* supervisor = supervisor_named(status, "pipeline");
+  const auto restarts = counted(count_at(status, {"pipeline", "restarts"}), "restart");
+  branch pipeline{fmt::format("pipeline{}, sequences: {} running, {} waiting",
+                              supervisor == nullptr
+                                  ? "  " + restarts
+                                  : strategy_of(*supervisor) + ", " + restarts + " in all",
                               count_at(status, {"requests", "running"}),
                               count_at(status, {"requests", "waiting"})),
                   {}};
+  if (supervisor != nullptr) {
+    for (const auto& pool : items_of(status, "pools")) // outlives the others
+      pipeline.below.push_back({"kv_allocator of pool " + text_or(pool.find("name"), "-"), {}});
+    add_children(pipeline, *supervisor);
+  }
   for (const char* role : {"model", "attention", "prefill"})
     if (auto pool = pool_of(status, role); !pool.below.empty())
       pipeline.below.push_back(std::move(pool));

@@ -53,6 +53,7 @@ actors::worker_options options_of(const worker_flags& flags) {
   x.name = flags.name.empty() ? actors::host_name() + "-" + std::to_string(getpid()) : flags.name;
   x.wish = flags.seat;
   x.model = flags.model;
+  x.device = flags.device;
   config::settings all;
   all.control.heartbeat = std::chrono::milliseconds{static_cast<int64_t>(flags.heartbeat * 1e3)};
   all.control.dead = std::chrono::milliseconds{static_cast<int64_t>(flags.dead * 1e3)};
@@ -65,7 +66,11 @@ actors::worker_options options_of(const worker_flags& flags) {
     problems.push_back(
         {"--join: " + join->host + " is another host, and mutual TLS is not configured",
          "give --tls-certificate, --tls-key and --tls-ca"});
-  try { // a seat is not taken before this
+  // A seat is not taken before these.
+  if (const auto why = actors::why_no_device(flags.device); !why.empty())
+    throw command_error{exit_unavailable, "--device: " + why,
+                        "'lamella doctor' says what this machine has"};
+  try {
     net::data_plane::try_listen(flags.listen);
   } catch (const std::exception& e) {
     problems.push_back({std::string{"--listen: "} + e.what(),
@@ -186,8 +191,10 @@ run_function setup_worker(CLI::App& app) {
       });
   app.add_option("--seat", flags->seat, "Number of the seat to take where it is free")
       ->type_name("N");
-  app.add_option("--device", flags->device, "What to compute on")
-      ->check(CLI::IsMember({"auto", "host"}))
+  app.add_option("--device", flags->device,
+                 "What to compute on: auto (what the pool's option says), host or cuda:N")
+      ->type_name("DEVICE")
+      ->check([](const std::string& text) { return config::check_device(text); })
       ->capture_default_str();
   app.add_option("--listen", flags->listen,
                  "Address for replicas or shards of other hosts; port 0: any")
@@ -203,7 +210,7 @@ run_function setup_worker(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--rejoin-seconds", flags->rejoin,
                  "Having lost the service, end with 69 when it does not take this worker again for "
-                 "so long; 0: never")
+                 "so long; 0: tries for ever")
       ->check(CLI::Range(0.0, 86400.0))
       ->capture_default_str();
   app.add_option("--tls-certificate", flags->tls_certificate, "Certificate (PEM) of this worker")

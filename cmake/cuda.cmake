@@ -9,24 +9,43 @@ if(NOT LAMELLA_CUDA STREQUAL "OFF" AND NOT LAMELLA_SANITIZE)
   endif()
   check_language(CUDA)
   if(CMAKE_CUDA_COMPILER)
-    set(CMAKE_CUDA_ARCHITECTURES 80-real 90-real 90-virtual)
-    set(CMAKE_CUDA_FLAGS_RELEASE "-O3")
-    enable_language(CUDA)
-    if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION) # CMake 3.25 does not know it of newer compilers
-      set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
-      set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
+    # 12.2 is the first whose assembler knows stores to registers of other devices (PTX 8.2).
+    execute_process(COMMAND "${CMAKE_CUDA_COMPILER}" --version OUTPUT_VARIABLE nvcc_version ERROR_QUIET)
+    string(REGEX MATCH "release ([0-9]+\\.[0-9]+)" nvcc_version "${nvcc_version}")
+    set(nvcc_version "${CMAKE_MATCH_1}")
+    if(nvcc_version VERSION_LESS 12.2)
+      set(missing "${CMAKE_CUDA_COMPILER} is of CUDA '${nvcc_version}'; 12.2 or later is needed")
+    else()
+      set(CMAKE_CUDA_ARCHITECTURES 80-real 90-real 90-virtual)
+      set(CMAKE_CUDA_FLAGS_RELEASE "-O3")
+      enable_language(CUDA)
+      if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION) # CMake 3.25 does not know it of newer compilers
+        set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
+        set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
+      endif()
+      find_package(CUDAToolkit 12.2 QUIET)
+      if(TARGET CUDA::cudart_static AND TARGET CUDA::cublasLt)
+        set(LAMELLA_CUDA_FOUND TRUE)
+      else()
+        set(missing "the runtime's or cuBLASLt's files for development were not found")
+      endif()
     endif()
-    find_package(CUDAToolkit 12.0 REQUIRED)
-    set(LAMELLA_CUDA_FOUND TRUE)
-  elseif(LAMELLA_CUDA STREQUAL "ON")
-    message(FATAL_ERROR "LAMELLA_CUDA=ON, but nvcc was not found; install the CUDA toolkit or set "
-      "CMAKE_CUDA_COMPILER")
+  else()
+    set(missing "nvcc was not found; install the CUDA toolkit or set CMAKE_CUDA_COMPILER")
   endif()
+  if(NOT LAMELLA_CUDA_FOUND AND LAMELLA_CUDA STREQUAL "ON")
+    message(FATAL_ERROR "LAMELLA_CUDA=ON, but ${missing}")
+  endif()
+else()
+  set(missing "switched off")
 endif()
 if(NOT LAMELLA_CUDA_FOUND)
-  message(STATUS "GPU part: not built (LAMELLA_CUDA=${LAMELLA_CUDA}, nvcc ${CMAKE_CUDA_COMPILER})")
+  message(STATUS "GPU part: not built (LAMELLA_CUDA=${LAMELLA_CUDA}): ${missing}")
   return()
 endif()
+
+# Warnings of the host compiler, of nvcc and of the assembler end the build.
+set(cuda_warnings -Xcompiler=-Wall,-Wextra,-Werror -Werror=all-warnings)
 
 file(GLOB cuda_sources CONFIGURE_DEPENDS gpu/cuda/*.cpp gpu/cuda/*.cu)
 list(APPEND cuda_sources net/fhbn_device.cu) # kernels that post into a network adapter's queue
@@ -46,7 +65,7 @@ foreach(part lamella_cuda lamella_wgmma)
   target_include_directories(${part} PRIVATE "${CMAKE_SOURCE_DIR}")
   # Nothing is contracted or approximated unless a kernel says so.
   target_compile_options(${part} PRIVATE
-    "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;-fmad=false;-Xcompiler=-Wall,-Wextra,-Werror>")
+    "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;-fmad=false;${cuda_warnings}>")
 endforeach()
 
 # What the assembler says of the kernels that live in registers is kept beside their objects, for
@@ -57,13 +76,21 @@ set_source_files_properties(gpu/cuda/attention_previous.cu gpu/cuda/attention_ro
 set_target_properties(lamella_cuda lamella_wgmma PROPERTIES
   RULE_LAUNCH_COMPILE "${CMAKE_SOURCE_DIR}/cmake/keep_ptxas_report <OBJECT>")
 
+# The driver, the ring ends and their tests, over a runtime made of threads.
+set(cuda_host_tests fake_cuda driver_test memory_test)
+list(TRANSFORM cuda_host_tests PREPEND "${CMAKE_SOURCE_DIR}/tests/gpu/fake_cuda/")
+set(cuda_host_sources driver memory peers queue ring_ends replay trace twins)
+list(TRANSFORM cuda_host_sources PREPEND "${CMAKE_SOURCE_DIR}/gpu/cuda/")
+list(APPEND cuda_host_tests ${cuda_host_sources})
+list(TRANSFORM cuda_host_tests APPEND .cpp)
+
 # Benchmarks, not built by default: deploy/gpu-check and `ninja gpu_benchmarks`.
 add_custom_target(gpu_benchmarks)
 function(lamella_gpu_benchmark name source)
   add_executable(${name} EXCLUDE_FROM_ALL ${source})
   target_link_libraries(${name} PRIVATE ${ARGN} lamella_cuda CUDA::cudart_static)
   target_compile_options(${name} PRIVATE
-    "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;-Xcompiler=-Wall,-Wextra>")
+    "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;${cuda_warnings}>")
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}")
   add_dependencies(gpu_benchmarks ${name})
 endfunction()

@@ -1,8 +1,9 @@
 # The GPU part alone, for bare machines with the CUDA toolkit (deploy/gpu-check): no library but the
-# toolkit's is needed. With doctest's header its tests are built, with Boost's headers step_bench.
+# toolkit's is needed. With doctest's header its tests are built, with Boost's headers step_bench and
+# the tests of whole models; `gpu-check --pack` carries both.
 set(LAMELLA_CUDA ON)
-find_path(LAMELLA_BOOST boost/graph/push_relabel_max_flow.hpp)
-find_path(LAMELLA_DOCTEST doctest/doctest.h)
+find_path(LAMELLA_BOOST boost/graph/push_relabel_max_flow.hpp HINTS "${CMAKE_SOURCE_DIR}/carried")
+find_path(LAMELLA_DOCTEST doctest/doctest.h HINTS "${CMAKE_SOURCE_DIR}/carried")
 
 file(GLOB model_sources model/*.cpp)
 if(NOT LAMELLA_BOOST)
@@ -32,9 +33,18 @@ if(LAMELLA_BOOST)
 endif()
 if(LAMELLA_DOCTEST)
   file(GLOB cuda_tests tests/gpu/cuda/*_test.cu)
-  add_executable(test_cuda tests/main.cpp ${cuda_tests})
-  target_include_directories(test_cuda SYSTEM PRIVATE ${LAMELLA_DOCTEST})
+  if(LAMELLA_BOOST)
+    file(GLOB model_tests tests/gpu/cuda/*_test.cpp)
+  endif()
+  add_executable(test_cuda tests/main.cpp ${cuda_tests} ${model_tests})
   target_link_libraries(test_cuda PRIVATE lamella_net lamella_cuda CUDA::cudart_static)
-  target_compile_options(test_cuda PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>")
-  set_target_properties(test_cuda PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}")
+  target_compile_options(test_cuda PRIVATE
+    "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;${cuda_warnings}>")
+  add_executable(test_cuda_host tests/main.cpp ${cuda_host_tests})
+  target_include_directories(test_cuda_host SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
+  target_link_libraries(test_cuda_host PRIVATE lamella_gpu)
+  foreach(program test_cuda test_cuda_host)
+    target_include_directories(${program} SYSTEM PRIVATE ${LAMELLA_DOCTEST})
+    set_target_properties(${program} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}")
+  endforeach()
 endif()

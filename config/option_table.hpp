@@ -8,6 +8,10 @@
 
 namespace lamella::config {
 
+// Units of options; durations are kept in milliseconds.
+constexpr uint64_t kib = 1024, mib = kib * 1024, gib = mib * 1024, tib = gib * 1024;
+constexpr uint64_t second = 1000;
+
 /// The words of a choice and what they mean.
 template <class E> using words = std::vector<std::pair<E, std::string>>;
 
@@ -120,5 +124,8 @@ private:
 
   std::vector<option> options_;
 };
+
+/// Adds the options of the pools: who is in them, where, and on which devices.
+void add_pools(table& t);
 
 } // namespace lamella::config

@@ -3,59 +3,12 @@
 namespace lamella::config {
 namespace {
 
-constexpr uint64_t kib = 1024;
-constexpr uint64_t mib = kib * 1024;
-constexpr uint64_t gib = mib * 1024;
-constexpr uint64_t tib = gib * 1024;
-constexpr uint64_t second = 1000; // durations are kept in milliseconds
-
-std::string check_device(const std::string& text) {
-  if (text == "auto" || text == "host") return {};
-  if (text.starts_with("cuda:") && text.size() > 5 && text.size() <= 8
-      && text.find_first_not_of("0123456789", 5) == std::string::npos)
-    return {};
-  return "is not a device: use auto, host or cuda:N";
-}
-
 std::string check_served_name(const std::string& text) {
   if (text.size() > 256) return "is longer than 256 bytes";
   for (const char c : text)
     if (static_cast<unsigned char>(c) <= ' ' || c == 0x7f || c == '"' || c == '\\')
       return "contains a space, quote, backslash or control character";
   return {};
-}
-
-/// The options that pools of every kind have.
-template <class F>
-void add_pool(table& t, const std::string& pool, const std::string& what, uint64_t members_minimum,
-              F field) {
-  const auto key = [&](const char* name) { return "pools." + pool + "." + name; };
-  t.integer(
-      key("members"), reload::restart, members_minimum, 64,
-      "Number of " + what + ".", [field](settings & s) -> auto& { return field(s).members; });
-  t.choice<placement>(
-      key("placement"), reload::restart,
-      {{placement::in_process, "in_process"},
-       {placement::local, "local"},
-       {placement::remote, "remote"}},
-      "Where they run: in this process, as child processes, or on other hosts.",
-      [field](settings & s) -> auto& { return field(s).placement; });
-  auto& device = t.plain(
-      key("device"), option_kind::text, reload::restart,
-      "What they compute on: auto, host (processors of this machine) or cuda:N.",
-      [field](settings & s) -> auto& { return field(s).device; });
-  device.allowed = check_device;
-  device.pattern = "^(auto|host|cuda:[0-9]{1,3})$";
-  t.integer(
-      key("spares"), reload::restart, 0, 16,
-      "Members kept warm to take over a lost seat.", [field](settings & s) -> auto& {
-        return field(s).spares;
-      });
-  t.integer(
-      key("threads"), reload::restart, 1, 1024,
-      "Threads per member; auto shares the processors out.", [field](settings & s) -> auto& {
-        return field(s).threads;
-      });
 }
 
 void add_listeners(table& t) {
@@ -126,60 +79,18 @@ void add_model(table& t) {
       [](settings & s) -> auto& { return s.model.context_tokens; });
 }
 
-void add_pools(table& t) {
-  add_pool(
-      t, "model", "model replicas, each with the whole weights", 1,
-      [](settings & s) -> auto& { return s.pools.model; });
-  t.integer(
-      "pools.model.tensor_parallel", reload::restart, 1, 64, "Devices that share one replica.",
-      [](settings & s) -> auto& { return s.pools.model.tensor_parallel; });
-  add_pool(
-      t, "attention", "attention shards, which hold the KV cache", 1,
-      [](settings & s) -> auto& { return s.pools.attention; });
-  t.choice<partition>(
-      "pools.attention.partition", reload::restart,
-      {{partition::heads, "heads"}, {partition::requests, "requests"}},
-      "What a shard holds: some KV heads of every request, or whole requests.",
-      [](settings & s) -> auto& { return s.pools.attention.partition; });
-  t.plain(
-      "pools.attention.parity", option_kind::boolean, reload::restart,
-      "One more member holds the parity of the others, so that the KV of a lost one need not be "
-      "computed again; needs partition: heads and workers as processes.",
-      [](settings & s) -> auto& { return s.pools.attention.parity; });
-  t.bytes(
-      "pools.attention.kv_bytes", reload::restart, mib, 64 * tib,
-      "KV cache of one member; auto takes kv.bytes.",
-      [](settings & s) -> auto& { return s.pools.attention.kv_bytes; });
-  add_pool(
-      t, "prefill", "prefill workers; 0 leaves prompts to the model replicas", 0,
-      [](settings & s) -> auto& { return s.pools.prefill; });
-  t.choice<prefill_attention>(
-      "pools.prefill.attention", reload::restart,
-      {{prefill_attention::automatic, "auto"},
-       {prefill_attention::own, "own"},
-       {prefill_attention::shards, "shards"}},
-      "Who attends to prompts: a prefill worker with KV of its own, which the shards then pull, or "
-      "the shards; auto takes its own where prefill workers are processes.",
-      [](settings & s) -> auto& { return s.pools.prefill.attention; });
-  t.bytes(
-      "pools.prefill.kv_bytes", reload::restart, mib, 64 * tib,
-      "KV of a prefill worker of its own; auto takes room for the longest prompt and some chunks.",
-      [](settings & s) -> auto& { return s.pools.prefill.kv_bytes; });
-  t.integer(
-      "pools.prefill.serialize_below_tokens", reload::restart, 0, 16 * mib,
-      "Prompts shorter than this are pulled when they are computed, others layer by layer "
-      "meanwhile.",
-      [](settings & s) -> auto& { return s.pools.prefill.serialize_below_tokens; });
-}
-
 void add_engine(table& t) {
   t.bytes(
       "kv.bytes", reload::restart, mib, 64 * tib,
       "KV cache of one attention member; auto takes a share of the memory limit.",
       [](settings & s) -> auto& { return s.kv.bytes; });
-  const words<number_type> types{{number_type::f16, "f16"}, {number_type::f32, "f32"}};
+  words<number_type> types{
+      {number_type::f16, "f16"}, {number_type::f32, "f32"}, {number_type::bf16, "bf16"}};
+  auto cached = types;
+  cached.push_back({number_type::q8, "q8"});
   t.choice<number_type>(
-      "kv.dtype", reload::restart, types, "Element type of the KV cache.",
+      "kv.dtype", reload::restart, cached,
+      "Element type of the KV cache; q8 takes a byte per element and a scale per head.",
       [](settings & s) -> auto& { return s.kv.dtype; });
   t.choice<operator_set>(
       "numerics.operators", reload::restart,
@@ -225,7 +136,8 @@ void add_engine(table& t) {
       [](settings & s) -> auto& { return s.net.transport; });
   t.plain(
       "net.listen", option_kind::address, reload::restart,
-      "Data plane of this process's own replicas and shards, for workers of other hosts.",
+      "Data plane of this host's seats for other hosts; 0.0.0.0 (IPv4), [::] (both): others take "
+      "the address by which they reach control.listen.",
       [](settings & s) -> auto& { return s.net.listen; });
 }
 
@@ -279,7 +191,7 @@ void add_limits(table& t) {
       "queue_tokens", 1, 1'000'000'000, "Prompt tokens that may wait in total.",
       [](settings & s) -> auto& { return s.limits.queue_tokens; });
   count(
-      "prompt_tokens", 1, 16 * mib, "Longest prompt; auto takes the context less one.",
+      "prompt_tokens", 1, 16 * mib, "Longest prompt; auto takes what the context has room for.",
       [](settings & s) -> auto& { return s.limits.prompt_tokens; });
   count(
       "default_output_tokens", 1, 16 * mib,
@@ -295,10 +207,10 @@ void add_limits(table& t) {
       "prompts_per_request", 1, 1024, "Prompts in one completion request.",
       [](settings & s) -> auto& { return s.limits.prompts_per_request; });
   count(
-      "best_of", 1, 128, "Most of best_of.",
+      "best_of", 1, 128, "Most of best_of in a completion request.",
       [](settings & s) -> auto& { return s.limits.best_of; });
   count(
-      "top_logprobs", 0, 20, "Most of logprobs and top_logprobs.",
+      "top_logprobs", 0, 20, "Alternatives to a token (top_logprobs, logprobs of completions).",
       [](settings & s) -> auto& { return s.limits.top_logprobs; });
   count(
       "logit_bias_entries", 0, 65'536, "Entries of logit_bias.",
@@ -322,7 +234,7 @@ void add_operations(table& t) {
       [](settings & s) -> auto& { return s.health.iteration_max_age; });
   t.seconds(
       "recovery.max_pause_seconds", reload::live, second / 10, 3600 * second,
-      "Pause of a stream that raises an alarm; it never ends a request.",
+      "A longer pause of a stream raises an alarm and refuses new requests; it ends none.",
       [](settings & s) -> auto& { return s.recovery.max_pause; });
   t.integer(
       "recovery.decode_percent", reload::restart, 1, 100,
@@ -362,16 +274,6 @@ void add_operations(table& t) {
       {{log_format::automatic, "auto"}, {log_format::text, "text"}, {log_format::json, "json"}},
       "Form of log lines; auto is text on a terminal and json elsewhere.",
       [](settings & s) -> auto& { return s.log.format; });
-  auto& compat = t.plain(
-      "metrics.compat", option_kind::text_list, reload::restart,
-      "Metric names of other servers to publish beside our own.",
-      [](settings & s) -> auto& { return s.metrics.compat; });
-  compat.choices = {"vllm"};
-  compat.maximum = 1;
-  t.plain(
-      "metrics.compat_deprecated", option_kind::boolean, reload::restart,
-      "Publishes names that the other servers have removed.",
-      [](settings & s) -> auto& { return s.metrics.compat_deprecated; });
   t.plain(
       "api.strict", option_kind::boolean, reload::live,
       "Answers unknown request fields with 400 instead of counting them.",

@@ -25,7 +25,7 @@ enum class option_kind : uint8_t {
   address,  ///< host:port
   path,     ///< a file; relative to the configuration file that names it
   choice,   ///< one word of `choices`
-  text_list ///< a list of texts, or of words of `choices`
+  text_list ///< a list of texts
 };
 
 /// Whether a running process can take a new value.

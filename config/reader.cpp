@@ -78,8 +78,12 @@ void reader::complain_about_unknown(const position& at, const std::string& prefi
     for (const auto& x : options())
       if (meant.empty() && x.key.ends_with(last)) meant = x.key;
   }
+  // What there is in this section, or in the nearest one around it that exists.
+  auto section = prefix;
+  while (!section.empty() && children_of(section).empty())
+    section.resize(section.rfind('.') == std::string::npos ? 0 : section.rfind('.'));
   std::string known;
-  for (const auto& sibling : siblings) known += (known.empty() ? "" : ", ") + sibling;
+  for (const auto& child : children_of(section)) known += (known.empty() ? "" : ", ") + child;
   complain(at, key, "is not a known key",
            meant.empty() ? "known here: " + known : "did you mean " + meant + "?");
 }

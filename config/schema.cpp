@@ -88,12 +88,9 @@ std::string json_type(const option& x) {
   case option_kind::text:
     if (!x.pattern.empty()) return "\"type\": \"string\", \"pattern\": " + in_quotes(x.pattern);
     return "\"type\": [\"string\", \"null\"], \"maxLength\": " + std::to_string(x.maximum);
-  case option_kind::text_list: {
-    const auto items =
-        x.choices.empty() ? "{\"type\": \"string\"}" : "{\"enum\": " + json_list(x.choices) + "}";
-    return "\"type\": [\"array\", \"null\"], \"items\": " + items
-           + ", \"maxItems\": " + std::to_string(x.maximum);
-  }
+  case option_kind::text_list:
+    return "\"type\": [\"array\", \"null\"], \"items\": {\"type\": \"string\"}, \"maxItems\": "
+           + std::to_string(x.maximum);
   }
   return {};
 }
@@ -213,7 +210,8 @@ std::string reference_text() {
   const settings defaults;
   std::string out =
       "# Options\n\nEvery key can be set in the file, by the environment variable and by "
-      "`--set KEY=VALUE`.\n`live` options follow a reload, the others need a restart.\n";
+      "`--set KEY=VALUE`.\nA change of any of them needs a restart; `live` marks those that a "
+      "reload could change.\n";
   for (const auto& x : options()) {
     out += "\n## " + x.key + "\n\n" + x.sentence + "\n\n";
     out += "- allowed: " + range_text(x) + "\n";

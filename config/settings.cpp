@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 
 namespace lamella::config {
 namespace {
@@ -11,11 +12,6 @@ namespace {
 void check_availability(const settings& x, std::vector<rule_violation>& found) {
   // A cell repeats what its base says; only what it says differently is reported again.
   const auto pool = [&](const std::string& key, const pool_settings& p, const pool_settings* base) {
-    if (p.device.starts_with("cuda") && p.placement != placement::in_process
-        && !(base && base->device == p.device))
-      found.push_back({{key + ".device", key + ".placement"},
-                       p.device + " of a worker process is not available in this version",
-                       "use placement in_process, or device host"});
     if (p.spares != 0 && p.placement == placement::in_process
         && !(base && base->spares == p.spares))
       found.push_back({{key + ".spares", key + ".placement"},
@@ -27,17 +23,24 @@ void check_availability(const settings& x, std::vector<rule_violation>& found) {
   for (const auto& [name, cell] : x.pools.attention.cells)
     pool("pools.attention.cells." + name, cell, &x.pools.attention);
   pool("pools.prefill", x.pools.prefill, nullptr);
+  if (!x.pools.attention.cells.empty())
+    found.push_back({{"pools.attention.cells"},
+                     "several pools are not available in this version",
+                     "give the options of the one pool under pools.attention"});
   if (const auto& p = x.pools.prefill;
       p.device.starts_with("cuda") && p.placement == placement::in_process)
     found.push_back(
         {{"pools.prefill.device"},
          p.device + " is not available in this version: prompts of this process run on replicas",
          "use pools.model.device"});
-  if (x.pools.model.tensor_parallel != 1)
-    found.push_back(
-        {{"pools.model.tensor_parallel"},
-         std::to_string(x.pools.model.tensor_parallel) + " is not available in this version",
-         "use 1"});
+  if (const auto ranks = x.pools.model.tensor_parallel;
+      ranks != 1 && (x.pools.distributed() || x.pools.prefill.has_seats()))
+    found.push_back({{"pools.model.tensor_parallel"},
+                     std::to_string(ranks)
+                         + " with workers as processes, or with prefill workers that have seats, "
+                           "is not available in this version",
+                     "use 1, or placement: in_process for all pools and pools.prefill.attention: "
+                     "auto"});
   if (x.batching.pipeline != pipeline::fixed)
     found.push_back(
         {{"batching.pipeline"}, "rotational is not available in this version", "use fixed"});
@@ -48,6 +51,95 @@ void check_availability(const settings& x, std::vector<rule_violation>& found) {
         {{"net.transport"},
          "only auto, in_process, shm, verbs_staged and tcp are available in this version",
          "use auto"});
+}
+
+bool is_cuda(const pool_settings& x) { return x.device.starts_with("cuda"); }
+
+/// CUDA devices of worker processes: what is known of them here, and what must be like theirs.
+void check_devices(const settings& x, std::vector<rule_violation>& found) {
+  const auto& pools = x.pools;
+  const auto& prefill = pools.prefill;
+  if (is_cuda(pools.attention) && pools.attention.placement != placement::in_process
+      && !pools.attention.kv_bytes && !x.kv.bytes)
+    found.push_back({{"pools.attention.kv_bytes", "pools.attention.device"},
+                     "how much memory " + pools.attention.device
+                         + " has is not known here: it is a device of other processes",
+                     "set pools.attention.kv_bytes"});
+  if (is_cuda(pools.attention) && pools.attention.parity)
+    found.push_back({{"pools.attention.parity", "pools.attention.device"},
+                     "parity on " + pools.attention.device
+                         + " is not available in this version: it is checked in the host's memory",
+                     "use pools.attention.device: host or parity: false"});
+  if (!prefill.has_seats()) return;
+  const bool of_this_process = prefill.placement == placement::in_process;
+  if (of_this_process && is_cuda(pools.model) && pools.model.placement != placement::in_process)
+    found.push_back({{"pools.prefill.placement", "pools.model.device"},
+                     "prefill workers of this process compute on what the replicas do, and "
+                         + pools.model.device + " is a device of other processes",
+                     "set pools.prefill.placement: local or remote"});
+  const auto alike = [&](bool one, const char* other, const pool_settings& pool) {
+    if (one == is_cuda(pool)) return;
+    found.push_back({{"pools.prefill.device", std::string{other} + ".device"},
+                     "K and V of a prompt must be the same whoever computes them, and the kernels "
+                     "of CUDA devices and of the host round in other places",
+                     "give both a CUDA device, or neither"});
+  };
+  const bool computes_on_cuda = of_this_process ? is_cuda(pools.model) : is_cuda(prefill);
+  alike(computes_on_cuda, "pools.model", pools.model);
+  if (!pools.prefill_owns_kv()) return;
+  if (computes_on_cuda)
+    found.push_back(
+        {{"pools.prefill.attention", "pools.prefill.device"},
+         "a prefill worker with KV of its own on a CUDA device is not available in this "
+         "version: its replica and its shard were seen to wait for each other",
+         "set pools.prefill.attention: shards"});
+  else
+    alike(false, "pools.attention", pools.attention);
+}
+
+/// A kernel that waits must not stand in one queue before the one it waits for, so a CUDA device
+/// takes no more streams than it has queues for (gpu/cuda/driver.hpp).
+constexpr uint32_t cuda_streams_max = 28;
+
+/// Streams of a pool's executors in one process: one per batch and per prefill worker that the
+/// executor serves, and what shards need to look after their KV. A worker process has one executor
+/// or shard.
+void check_device_streams(const settings& x, std::vector<rule_violation>& found) {
+  const auto& pools = x.pools;
+  const auto streams = x.batching.batches_for(pools.model.members) + pools.prefill.members;
+  std::map<std::string, uint32_t> of_device;
+  if (pools.model.placement == placement::in_process) of_device[pools.model.device] += streams;
+  if (pools.attention.placement == placement::in_process)
+    of_device[pools.attention.device] += pools.attention.members * (streams + 1);
+  const auto of_worker = [&](const pool_settings& pool, uint32_t count) {
+    auto& most = of_device[pool.device];
+    if (pool.placement != placement::in_process) most = std::max(most, count);
+  };
+  of_worker(pools.model, streams);
+  of_worker(pools.attention, streams + 1);
+  if (pools.prefill.has_seats()) // its replica, its own shard, and an offer to each other shard
+    of_worker(pools.prefill, 2 * pools.prefill.members + pools.attention.members);
+  for (const auto& [device, count] : of_device)
+    if (device.starts_with("cuda") && count > cuda_streams_max)
+      found.push_back(
+          {{"batching.batches", "pools.attention.members", "pools.prefill.members"},
+           device + " would get " + std::to_string(count) + " streams and has queues for "
+               + std::to_string(cuda_streams_max)
+               + ": one that waits could stand before the one it waits for",
+           "lower batching.batches, or give pools.model and pools.attention devices of their own"});
+}
+
+/// Kernels read a cache of 16 bits as it was sent, or round to it from fp32 (gpu/kernels/sets.hpp).
+void check_types(const settings& x, std::vector<rule_violation>& found) {
+  const auto wire = x.numerics.wire, cache = x.kv.dtype;
+  const auto has_16_bits = [](number_type t) {
+    return t == number_type::f16 || t == number_type::bf16;
+  };
+  if (wire == cache || !has_16_bits(wire) || !has_16_bits(cache)) return;
+  found.push_back({{"numerics.wire", "kv.dtype"},
+                   "one is f16 and the other bf16: no kernel turns one kind of 16 bits into the "
+                   "other",
+                   "give numerics.wire and kv.dtype the same type"});
 }
 
 void check_listener(const std::string& section, const std::string& listen, bool has_keys,
@@ -61,7 +153,7 @@ void check_listener(const std::string& section, const std::string& listen, bool 
 }
 
 /// What parity is made of, and what it is for (decision 23).
-void check_parity(const std::string& key, const attention_pool_settings& p, const settings& x,
+void check_parity(const std::string& key, const attention_pool_settings& p,
                   std::vector<rule_violation>& found) {
   if (!p.parity) return;
   if (p.partition == partition::requests)
@@ -74,15 +166,6 @@ void check_parity(const std::string& key, const attention_pool_settings& p, cons
     found.push_back({{key + ".parity", key + ".placement"},
                      "members of this process are lost together: parity would be lost with them",
                      "use placement local or remote, or parity: false"});
-  if (x.pools.prefill.attention == prefill_attention::own)
-    found.push_back({{key + ".parity", "pools.prefill.attention"},
-                     "parity is made of what is sent to the shards; K and V that shards pull from "
-                     "prefill workers have none",
-                     "set pools.prefill.attention: shards or parity: false"});
-  if (x.numerics.wire != x.kv.dtype)
-    found.push_back({{key + ".parity", "numerics.wire", "kv.dtype"},
-                     "parity needs K and V in the cache as they are on the wire",
-                     "give numerics.wire and kv.dtype the same type, or set parity: false"});
 }
 
 /// CAF's own protocol authenticates nobody: beyond loopback it needs mutual TLS (decision 18).
@@ -112,6 +195,26 @@ void check_control(const settings& x, std::vector<rule_violation>& found) {
     found.push_back({{"control.listen"},
                      "placement: remote needs a port that the workers know; here it is any",
                      "give control.listen a port"});
+  // Links to seats of this host are asked for by those of others.
+  const auto data = parse_address(x.net.listen);
+  const bool seats_here =
+      x.pools.model.placement != placement::remote
+      || x.pools.attention.placement != placement::remote
+      || (x.pools.prefill.has_seats() && x.pools.prefill.placement != placement::remote);
+  if (!seats_here || !address || is_loopback(address->host) || !data) return;
+  const bool by_six = address->host.find(':') != std::string::npos;
+  if (is_loopback(data->host))
+    found.push_back({{"net.listen", "control.listen"},
+                     "workers of other hosts cannot reach the seats of this one at " + x.net.listen,
+                     "set net.listen to "
+                         + (by_six ? "[" + address->host + "]:0, or [::]:0"
+                                   : address->host + ":0, or 0.0.0.0:0")
+                         + " for all addresses of this host"});
+  if (by_six && address->host != "::" && data->host == "0.0.0.0")
+    found.push_back({{"net.listen", "control.listen"},
+                     "workers know this host by an address of IPv6, and net.listen " + x.net.listen
+                         + " takes IPv4 alone",
+                     "set net.listen to [::]:0, which takes both"});
 }
 
 } // namespace
@@ -133,8 +236,8 @@ std::vector<rule_violation> check(const settings& x) {
                      "give admin.listen a port of its own"});
   // Without cells of their own, the options beside them are the pool that is built.
   for (const auto& [name, cell] : x.pools.attention.cells)
-    check_parity("pools.attention.cells." + name, cell, x, found);
-  if (x.pools.attention.cells.empty()) check_parity("pools.attention", x.pools.attention, x, found);
+    check_parity("pools.attention.cells." + name, cell, found);
+  if (x.pools.attention.cells.empty()) check_parity("pools.attention", x.pools.attention, found);
   if (x.http.connections_per_address_max > x.http.connections_max)
     found.push_back({{"http.connections_per_address_max", "http.connections_max"},
                      std::to_string(x.http.connections_per_address_max)
@@ -149,10 +252,6 @@ std::vector<rule_violation> check(const settings& x) {
                        "name each alias once"});
       break;
     }
-  if (x.metrics.compat_deprecated && std::ranges::count(x.metrics.compat, "vllm") == 0)
-    found.push_back({{"metrics.compat_deprecated", "metrics.compat"},
-                     "the old names belong to the vllm set, which is off",
-                     "add vllm to metrics.compat or turn metrics.compat_deprecated off"});
   check_control(x, found);
   if (x.pools.distributed() && x.net.transport == transport::in_process)
     found.push_back({{"net.transport"},
@@ -164,6 +263,9 @@ std::vector<rule_violation> check(const settings& x) {
     found.push_back({{"net.transport", "pools.model.placement"},
                      "all pools are in this process, so there is nothing to connect",
                      "use auto, or placement: local"});
+  check_devices(x, found);
+  check_device_streams(x, found);
+  check_types(x, found);
   check_availability(x, found);
   return found;
 }

@@ -24,8 +24,9 @@ enum class partition : uint8_t { heads, requests };
 /// the shards. `automatic`: its own where prefill workers are processes.
 enum class prefill_attention : uint8_t { automatic, own, shards };
 
-/// Element type of KV rows, and of values that cross from replica to shard.
-enum class number_type : uint8_t { f16, f32 };
+/// Element type of KV rows, and of values that cross from replica to shard. `q8`, a byte and a
+/// share of a scale, is one of KV rows alone.
+enum class number_type : uint8_t { f16, f32, bf16, q8 };
 
 /// Kernel set of the host device. `automatic` takes the best one this processor can run.
 enum class operator_set : uint8_t { automatic, reference, portable, avx2, avx512 };
@@ -119,12 +120,14 @@ struct pools_settings {
   attention_pools_settings attention;
   prefill_pool_settings prefill;
 
-  /// Whether prefill workers attend with KV of their own, which the shards pull. Not where a pool
-  /// has parity, which is made of what is sent to the shards.
+  /// Whether prefill workers attend with KV of their own, which the shards pull. Where a pool has
+  /// parity not unless asked for, and on CUDA devices not at all: what is sent to the shards has it
+  /// at once, what they pull only when it was made of it.
   bool prefill_owns_kv() const {
     return prefill.attention == prefill_attention::own
            || (prefill.attention == prefill_attention::automatic
-               && prefill.placement != placement::in_process && !attention.parity);
+               && prefill.placement != placement::in_process && !attention.parity
+               && !prefill.device.starts_with("cuda"));
   }
 
   /// Whether prompts run where batches do: on the model replicas, or on processors of one machine.
@@ -183,7 +186,7 @@ struct limits_settings {
   milliseconds request_deadline{600'000}; ///< `request_deadline_seconds`
   uint32_t queue_requests = 512;
   uint64_t queue_tokens = 2'000'000;
-  std::optional<uint32_t> prompt_tokens; ///< nothing: context - 1
+  std::optional<uint32_t> prompt_tokens; ///< nothing: what the context has room for
   uint32_t default_output_tokens = 4096;
   uint32_t tokens_per_request = 65'536; ///< n x prompts x max_tokens
   uint32_t messages_per_chat = 2048;
@@ -221,11 +224,6 @@ struct log_settings {
   log_format format = log_format::automatic;
 };
 
-struct metrics_settings {
-  std::vector<std::string> compat{"vllm"};
-  bool compat_deprecated = false;
-};
-
 struct api_settings {
   bool strict = false; ///< unknown request fields are errors
 };
@@ -248,7 +246,6 @@ struct settings {
   recovery_settings recovery;
   chaos_settings chaos;
   log_settings log;
-  metrics_settings metrics;
   api_settings api;
 };
 
@@ -270,6 +267,9 @@ struct host_and_port {
   uint16_t port = 0;
 };
 std::optional<host_and_port> parse_address(const std::string& text);
+
+/// Why a text is no device of a pool or a worker; empty for auto, host and cuda:N.
+std::string check_device(const std::string& text);
 
 /// True for `localhost`, 127.0.0.0/8 and ::1: addresses that other hosts cannot reach.
 bool is_loopback(const std::string& host);

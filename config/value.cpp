@@ -242,7 +242,7 @@ std::string range_text(const option& x) {
   case option_kind::text:
     return x.pattern.empty() ? "a text" : "auto, host or cuda:N";
   case option_kind::text_list:
-    return x.choices.empty() ? "a list of texts" : "a list of " + join_or(x.choices);
+    return "a list of texts";
   }
   return {};
 }

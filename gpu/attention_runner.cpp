@@ -15,6 +15,7 @@ attention_args attention_runner::args() const {
 }
 
 work::progress attention_runner::advance(kernel_context context) {
+  step_aside(phase_ == phase::keys_values); // it combines
   return phase_ == phase::queries ? on_queries(context) : on_keys_values(context);
 }
 

@@ -30,7 +30,7 @@ struct attention_launch {
 
 /// Per layer: Q arrives, the old slots are attended to; K and V arrive, they are appended, the new
 /// positions are merged and the output goes back (L-M14, L-M15). The output is written straight
-/// into the channel's slot.
+/// into the channel's slot. Its steps aside are those that append and combine.
 class attention_runner final : public work {
 public:
   attention_runner(std::shared_ptr<const kv_cache> cache, const operators& ops,

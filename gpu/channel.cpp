@@ -30,9 +30,12 @@ const frame* channel_receiver::receive(const frame_tag& expected, size_t bytes, 
                                + " bytes, expected " + std::to_string(bytes));
     }
     if (ahead != 0 || next->tag > expected) return nullptr;
+    on_drop(next->tag, expected);
     release();
   }
 }
+
+void channel_receiver::on_drop(const frame_tag&, const frame_tag&) {}
 
 std::byte* reserve(channel_sender& to, size_t bytes) {
   auto* place = to.reserve(bytes);

@@ -19,7 +19,7 @@ struct frame_tag {
   uint32_t attempt = 0;
   uint32_t layer = 0;
   frame_kind kind = frame_kind::q;
-  uint64_t table_version = 0; ///< of the slot table it was made with
+  uint64_t table_version = 0; ///< of the slot table it was made with: both sides' is the same
   friend auto operator<=>(const frame_tag&, const frame_tag&) = default; ///< in order of sending
 };
 
@@ -34,7 +34,7 @@ enum class channel_state : uint8_t {
   closed,  ///< the other side ended it or is gone; what it had sent can still be taken
   aborted, ///< ended on this side
   revoked, ///< its epoch has ended
-  stale,   ///< the other side speaks of another epoch
+  stale,   ///< the other side speaks of another epoch, or is not who it is to be
   torn,    ///< a frame or a word of the other side fails its checks
   unread,  ///< the other side has taken nothing off the wire for too long
 };
@@ -96,6 +96,10 @@ public:
   /// On a device with queues the answer comes at once: the wait and the check of the header are put
   /// into the stream's queue, and a frame that does not come ends the work.
   virtual const frame* receive(const frame_tag& expected, size_t bytes, size_t ahead = 0);
+
+protected:
+  /// receive() drops that frame, because it expects another one.
+  virtual void on_drop(const frame_tag& found, const frame_tag& expected);
 };
 
 /// Memory for a frame of `bytes` bytes, or null while there is no credit. Throws channel_ended.

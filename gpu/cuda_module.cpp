@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <mutex>
 #include <stdexcept>
-#include <vector>
 
 #include <dlfcn.h>
 
@@ -14,6 +13,7 @@ namespace {
 
 constexpr const char* library_name = "liblamella_cuda.so";
 
+/// Files that exist, and last what the system's paths may hold.
 std::vector<std::string> candidates() {
   std::error_code ignored;
   const auto here = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
@@ -26,54 +26,71 @@ std::vector<std::string> candidates() {
   return paths;
 }
 
-struct loaded {
-  const cuda_module* module = nullptr;
-  std::string reason;
-};
-
-loaded load() {
-  loaded result;
-  for (const auto& path : candidates()) {
-    void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) {
-      result.reason = dlerror();
-      continue;
-    }
-    using entry = const cuda_module* (*)();
-    const auto find = reinterpret_cast<entry>(dlsym(library, "lamella_cuda_module"));
-    if (find == nullptr) {
-      result.reason = path + " is not a GPU part of this program";
-      continue;
-    }
-    const auto* module = find();
-    if (std::strcmp(module->built_as, cuda_module_build()) == 0) return {module, {}};
-    result.reason = path + " was built as '" + module->built_as + "', this program as '"
-                    + cuda_module_build() + "'; build both together";
+/// One of them; null with a reason.
+const cuda_module* load(const std::string& path, std::string& reason) {
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    reason = dlerror();
+    return nullptr;
   }
-  return result;
+  using entry = const cuda_module* (*)();
+  const auto find = reinterpret_cast<entry>(dlsym(library, "lamella_cuda_module"));
+  if (find == nullptr) {
+    reason = path + " is not a GPU part of this program";
+    return nullptr;
+  }
+  const auto* module = find();
+  if (std::strcmp(module->built_as, cuda_module_build()) == 0) return module;
+  reason = path + " was built as '" + module->built_as + "', this program as '"
+           + cuda_module_build() + "'; build both together";
+  return nullptr;
 }
 
 } // namespace
 
-const char* cuda_module_build() { return LAMELLA_VERSION " gpu-1 " __VERSION__; }
+const char* cuda_module_build() { return LAMELLA_VERSION " gpu-3 " __VERSION__; }
+
+loaded_cuda_module load_cuda_module(const std::vector<std::string>& paths) {
+  loaded_cuda_module result;
+  for (const auto& path : paths) {
+    std::string reason;
+    result.module = load(path, reason);
+    if (result.module != nullptr) return {result.module, {}};
+    if (result.reason.empty()) result.reason = std::move(reason);
+  }
+  return result;
+}
 
 const cuda_module* find_cuda_module(std::string* reason) {
-  static const loaded once = load();
+  static const auto once = load_cuda_module(candidates());
   if (once.module == nullptr && reason != nullptr) *reason = once.reason;
   return once.module;
 }
 
-std::unique_ptr<device> open_cuda_device(unsigned index) {
+std::string why_apart(unsigned a, unsigned b) {
+  const auto* module = find_cuda_module(nullptr);
+  if (module == nullptr) return "no GPU support";
+  try {
+    return module->peers(a, b);
+  } catch (const std::runtime_error& e) {
+    return e.what();
+  }
+}
+
+std::string why_no_cuda_device(unsigned index) {
   std::string reason;
   const auto* module = find_cuda_module(&reason);
-  if (module == nullptr) throw std::runtime_error{"no GPU support: " + reason};
+  if (module == nullptr) return "no GPU support: " + reason;
   const auto count = module->count(&reason);
-  if (index >= count)
-    throw std::runtime_error{
-        "cuda:" + std::to_string(index) + " does not exist: "
-        + (count == 0 ? reason
-                      : "there are " + std::to_string(count) + " CUDA devices, counted from 0")};
-  return module->open(index);
+  if (index < count) return {};
+  return "cuda:" + std::to_string(index) + " does not exist: "
+         + (count == 0 ? reason
+                       : "there are " + std::to_string(count) + " CUDA devices, counted from 0");
+}
+
+std::unique_ptr<device> open_cuda_device(unsigned index) {
+  if (auto why = why_no_cuda_device(index); !why.empty()) throw std::runtime_error{why};
+  return find_cuda_module(nullptr)->open(index);
 }
 
 } // namespace lamella::gpu

@@ -68,6 +68,8 @@ void descriptor_watch::remove(int descriptor) {
   count_.store(ready_.size(), std::memory_order_relaxed);
 }
 
+// The waker stays as it is: who has rung may have taken the waiter's flag, and the sleep that this
+// is to end is still to come.
 bool descriptor_watch::look() { return !empty() && serve(nanoseconds{0}); }
 
 void descriptor_watch::sleep(steady_clock::time_point until) {
@@ -75,12 +77,8 @@ void descriptor_watch::sleep(steady_clock::time_point until) {
   serve(until <= now            ? nanoseconds{0}
         : until - now > longest ? nanoseconds{longest}
                                 : nanoseconds{until - now});
-}
-
-void descriptor_watch::wake() {
-  const uint64_t one = 1;
-  // When the counter is full the sleeper has been woken.
-  [[maybe_unused]] const auto written = write(waker_, &one, sizeof one);
+  uint64_t times = 0;
+  [[maybe_unused]] const auto taken = read(waker_, &times, sizeof times);
 }
 
 bool descriptor_watch::serve(nanoseconds patience) {
@@ -92,16 +90,16 @@ bool descriptor_watch::serve(nanoseconds patience) {
   if (found < 0 && errno != EINTR) // before Linux 5.11, or forbidden: whole milliseconds
     found = epoll_wait(set_, events.data(), events_max,
                        static_cast<int>(ceil<milliseconds>(patience).count()));
-  for (int i = 0; i < found; ++i) ring(events[static_cast<size_t>(i)].data.fd);
-  return found > 0;
+  bool rung = false;
+  for (int i = 0; i < found; ++i)
+    if (const auto descriptor = events[static_cast<size_t>(i)].data.fd; descriptor != waker_) {
+      ring(descriptor);
+      rung = true;
+    }
+  return rung;
 }
 
 void descriptor_watch::ring(int descriptor) {
-  if (descriptor == waker_) {
-    uint64_t times = 0;
-    [[maybe_unused]] const auto taken = read(waker_, &times, sizeof times);
-    return;
-  }
   std::shared_ptr<listener> who;
   {
     const std::lock_guard lock{mutex_};

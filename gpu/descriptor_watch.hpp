@@ -38,13 +38,11 @@ public:
   /// Rings those who have something to read. False when there are none. One system call.
   bool look();
 
-  /// As look(), but sleeps for something to read, for wake(), or for the time.
+  /// As look(), but sleeps for something to read, for the waker, or for the time.
   void sleep(std::chrono::steady_clock::time_point until);
 
-  /// Ends a sleep, or the next one.
-  void wake();
-
-  /// What wake() writes to: others who have it may do so too.
+  /// An eventfd: to write to it, in whatever process, ends a sleep, or the next one. A look leaves
+  /// it as it is.
   int waker() const { return waker_; }
 
   /// To be waited for elsewhere: readable when look() would find something.

@@ -8,8 +8,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace lamella::gpu {
 
@@ -21,7 +23,8 @@ enum class work_status : uint8_t {
   aborted,  ///< stream::abort, or the stream was destroyed
   deadline, ///< a wait inside it outlived the deadline
   cut,      ///< a channel it waits for has ended (channel_ended)
-  failed,   ///< an exception; the device is to be treated as lost
+  failed,   ///< an exception
+  lost,     ///< the device itself is lost: nothing will run on it any more
 };
 
 std::string_view to_string(work_status status);
@@ -42,8 +45,28 @@ public:
   clock::duration busy() const { return busy_; }
   void add_busy(clock::duration x) { busy_ += x; } ///< for the device's stream alone
 
+  /// Of that, what steps have taken that put something aside from the work's main purpose; 0 on a
+  /// device with queues, which runs all of a work at once.
+  clock::duration aside() const { return aside_; }
+  /// A step has taken so long; for the device's stream alone.
+  void add_step(clock::duration x) {
+    busy_ += x;
+    if (step_aside_) aside_ += x;
+  }
+
+  /// On a device with queues, from the last kernel of the work before it in its stream to the mark
+  /// in front of its first; nothing where there was none. Final when the mark fires.
+  std::optional<clock::duration> gap() const { return gap_; }
+  void set_gap(clock::duration x) { gap_ = x; } ///< for the device's stream alone
+
+protected:
+  /// Said in advance(): of which kind this step is.
+  void step_aside(bool x) { step_aside_ = x; }
+
 private:
-  clock::duration busy_{0};
+  clock::duration busy_{0}, aside_{0};
+  bool step_aside_ = false;
+  std::optional<clock::duration> gap_;
 };
 
 /// Work in order. Thread-safe.
@@ -90,17 +113,35 @@ struct ring_place;
 struct ring_identity;
 class channel_sender;
 class channel_receiver;
+class collective;
 class doorbell;
+
+/// What decides about the bits of a device's results besides weights and types (decision 29).
+struct device_numerics {
+  std::string kernels; ///< the set, and of what class of devices
+  std::string sizes;   ///< of the pieces that sums are cut into
+  friend bool operator==(const device_numerics&, const device_numerics&) = default;
+};
 
 class device {
 public:
   virtual ~device() = default;
   virtual std::string name() const = 0;
   virtual const operators& ops() const = 0;
+  virtual device_numerics numerics() const { return {std::string{ops().name}, "chunk=256"}; }
+  /// Whether nothing can run on it any more, in this process.
+  virtual bool lost() const { return false; }
   virtual team& workers() = 0; ///< for packing weights, before anything is launched
   virtual std::unique_ptr<stream> make_stream(std::string name) = 0;
   /// Throws std::bad_alloc.
   virtual std::unique_ptr<memory> allocate(size_t bytes) = 0;
+
+  /// Before its streams are made: their works will attend to up to `slots` in all, in up to `rows`
+  /// rows. Where nothing can be made ready later, a work that attends to more fails.
+  virtual void prepare_attention(uint64_t /*slots*/, uint32_t /*rows*/) {}
+
+  /// What an operator should know of how it works, of all that was done with it so far.
+  virtual std::vector<std::string> remarks() const { return {}; }
 
   /// Bytes that allocate() could still give; of the host all that the machine has.
   virtual uint64_t free_bytes() const = 0;
@@ -118,6 +159,14 @@ public:
   /// The ends of such a ring as streams of this device use them.
   virtual std::shared_ptr<channel_sender> make_sender(ring_place place, ring_identity self) = 0;
   virtual std::shared_ptr<channel_receiver> make_receiver(ring_place place) = 0;
+
+  /// Sums over the ranks on these devices, this one among them, by means of their own: one end per
+  /// rank. Empty where there are none: then sums go through rings, and `why` says so.
+  virtual std::vector<std::shared_ptr<collective>>
+  make_sums(std::span<const std::shared_ptr<device>> /*ranks*/, std::string& why) {
+    why = name() + " has no means of its own";
+    return {};
+  }
 
   /// From 0; values stay below 2^48.
   virtual std::shared_ptr<counter> make_counter() = 0;

@@ -25,6 +25,9 @@ enum class frame_kind : uint8_t {
   rows,      ///< that piece: [row][K of the shard's heads | V of them] of the cache's type
   parity,    ///< of the layers up to this one: the XOR of what the shards get as `kv`
   stored,    ///< no payload: the parity of the whole iteration is in the cache
+  ping,      ///< no payload, between sockets: asks for a `pong`, to know the round trip
+  pong,      ///< no payload
+  partial,   ///< between ranks: [row][width] fp32, one rank's part of a sum
 };
 
 constexpr uint32_t frame_magic = 0x4c4d4c31; ///< "1LML" in memory
@@ -41,7 +44,7 @@ struct alignas(64) frame_header {
   uint8_t kind; ///< frame_kind
   uint16_t flags;
   uint32_t cluster;       ///< tag of the cluster: strangers' frames are refused
-  uint16_t seat;          ///< of the sender
+  uint16_t seat;          ///< of the sender, checked where it is another process
   uint16_t unused;        ///< 0
   uint64_t epoch;         ///< whole; the seqno carries its low 16 bits
   uint64_t iteration;     ///< of the stream; of a credit: the counter given back up to
@@ -50,7 +53,7 @@ struct alignas(64) frame_header {
   uint32_t layer; ///< of `pull` and `rows`: number of the piece
   uint32_t payload_bytes;
   uint32_t payload_crc;
-  uint32_t incarnation; ///< of the sender's seat
+  uint32_t incarnation; ///< of the sender's seat, checked with it
   uint32_t header_crc;  ///< CRC32C of the 60 bytes before it
 };
 static_assert(sizeof(frame_header) == 64 && alignof(frame_header) == 64);

@@ -23,7 +23,8 @@
 namespace lamella::gpu {
 
 std::string_view to_string(work_status status) {
-  constexpr std::array<std::string_view, 5> names{"done", "aborted", "deadline", "cut", "failed"};
+  constexpr std::array<std::string_view, 6> names{"done", "aborted", "deadline",
+                                                  "cut",  "failed",  "lost"};
   return names[static_cast<size_t>(status)];
 }
 
@@ -86,6 +87,7 @@ struct stream_state {
 
 struct host_engine::impl {
   impl(unsigned threads, const operators& table) : workers{threads}, ops{table} {
+    bell->attend();
     driver = std::thread{[this] { drive(); }};
   }
 
@@ -203,7 +205,7 @@ struct host_engine::impl {
     if (const auto delay = extra_us.load(std::memory_order_relaxed); delay != 0)
       std::this_thread::sleep_for(std::chrono::microseconds{delay});
     const auto ended = clock::now();
-    what->add_busy(ended - began);
+    what->add_step(ended - began);
     what.reset(); // if this was the last owner, its destructor must not find the mutex taken
     bell->look(); // other streams may have work for as long as anybody waits for a socket
     step_count.fetch_add(1, std::memory_order_relaxed);

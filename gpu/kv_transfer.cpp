@@ -23,9 +23,8 @@ copy_kv_args kv_transfer::next_with(std::byte* packed) {
 }
 
 size_t kv_transfer::bytes_of_next() const {
-  const auto row = cache_->layer(0);
   return size_t{launch_.pieces[next_ % launch_.pieces.size()].rows} * 2 * launch_.head_count
-         * row.dim * gpu::bytes_of(row.type);
+         * cache_->layer(0).head_bytes();
 }
 
 work::progress kv_transfer::done_with_next() {

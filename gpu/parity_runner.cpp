@@ -23,9 +23,7 @@ work::progress parity_runner::advance(kernel_context context) {
     return progress::done;
   }
   const auto row = cache_->layer(0);
-  const parity_frames frames{frame_bytes_, cache_->layers(),
-                             size_t{row.kv_heads} * launch_.rows * row.dim
-                                 * bytes_of(launch_.wire)};
+  const parity_frames frames{frame_bytes_, cache_->layers(), launch_.rows * row.row_bytes() / 2};
   const auto last = frames.last_of(layer_);
   tag.layer = last;
   tag.kind = frame_kind::parity;
@@ -33,7 +31,7 @@ work::progress parity_runner::advance(kernel_context context) {
   if (arrived == nullptr) return progress::blocked;
   for (; layer_ <= last; ++layer_) {
     const auto* k = arrived->payload.data() + frames.place(layer_);
-    ops_.append_kv({cache_->layer(layer_), launch_.rows, launch_.group, launch_.scale, launch_.wire,
+    ops_.append_kv({cache_->layer(layer_), launch_.rows, launch_.group, launch_.scale, row.type,
                     nullptr, k, k + frames.half(), launch_.spans, launch_.runs, nullptr, nullptr},
                    context);
   }

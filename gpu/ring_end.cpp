@@ -12,7 +12,7 @@ namespace lamella::gpu {
 
 namespace {
 
-constexpr auto last_kind = static_cast<uint8_t>(frame_kind::stored);
+constexpr auto last_kind = static_cast<uint8_t>(frame_kind::partial);
 
 } // namespace
 
@@ -73,8 +73,11 @@ void seal(frame_header& x) { x.header_crc = crc32c(&x, offsetof(frame_header, he
 channel_state check_header(const frame_header& x, const ring_terms& terms) {
   if (x.magic != frame_magic || x.version != frame_version
       || x.header_crc != crc32c(&x, offsetof(frame_header, header_crc)) || x.kind > last_kind
-      || x.payload_bytes > terms.slot_bytes || x.cluster != terms.cluster)
+      || x.payload_bytes > terms.slot_bytes || x.cluster != terms.cluster || x.unused != 0
+      || (x.flags & ~frame_has_payload_crc) != 0 || (x.flags == 0 && x.payload_crc != 0))
     return channel_state::torn;
+  if (terms.peer && ring_identity{x.seat, x.incarnation} != *terms.peer)
+    return channel_state::stale;
   return channel_state::open;
 }
 

@@ -6,9 +6,17 @@
 #include "gpu/ring.hpp"
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace lamella::gpu {
+
+/// What a sender says of itself in every header.
+struct ring_identity {
+  uint16_t seat = 0;
+  uint32_t incarnation = 0;
+  friend bool operator==(const ring_identity&, const ring_identity&) = default;
+};
 
 /// What both sides of a ring have agreed on.
 struct ring_terms {
@@ -18,14 +26,11 @@ struct ring_terms {
   uint64_t first_counter = 0; ///< of the first frame
   uint32_t cluster = 0;       ///< frames of another one end the channel
   uint32_t crc_every = 0; ///< every so many frames the sender adds a CRC of the payload; 0: never
+  /// Who must have sent what arrives: frames of anybody else end the channel. Nothing: whoever
+  /// reaches this memory, which is that of one process.
+  std::optional<ring_identity> peer{};
   seqno first() const { return make_seqno(epoch, first_counter); }
   size_t bytes() const { return ring_bytes(slots, slot_bytes); }
-};
-
-/// What a sender says of itself in every header.
-struct ring_identity {
-  uint16_t seat = 0;
-  uint32_t incarnation = 0;
 };
 
 /// The memory of a ring and who is told of changes to it.

@@ -2,6 +2,7 @@
 
 #include "gpu/parity_frames.hpp"
 
+#include <numeric>
 #include <stdexcept>
 
 namespace lamella::gpu {
@@ -26,6 +27,24 @@ void slice_runner::begin(arena& room) {
   room.reset();
   for (model::buffer_id b = 0; b < program_->buffer_width.size(); ++b)
     buffers_.push_back(room.allocate<float>(size_t{rows_of(b)} * program_->buffer_width[b]));
+  if (launch_.ranks) meet_ranks(room);
+}
+
+/// The others know rank 0 as the one shard of their replica.
+void slice_runner::meet_ranks(arena& room) {
+  const auto& group = *launch_.ranks;
+  const auto& spec = program_->spec;
+  const auto heads = spec.kv_heads / group.ranks;
+  const auto rows = static_cast<uint32_t>(launch_.tokens.size());
+  if (group.rank == 0) {
+    exchange_.emplace(launch_.ranks,
+                      head_exchange::shape{heads, rows, spec.group(), spec.head_dim, launch_.wire},
+                      ops_, room);
+    return;
+  }
+  shard_share all{group.links[0].to, group.links[0].from, std::vector<uint32_t>(rows), 0, heads};
+  std::iota(all.rows.begin(), all.rows.end(), 0u);
+  launch_.shares = {std::move(all)};
 }
 
 /// What a kernel would follow outside its memory.
@@ -42,15 +61,22 @@ void slice_runner::check_launch() const {
     if (row >= launch_.tokens.size())
       throw std::runtime_error("selected row " + std::to_string(row) + " of "
                                + std::to_string(launch_.tokens.size()));
+  const auto ranks = launch_.ranks ? launch_.ranks->ranks : 1;
+  if (ranks != program_->ranks())
+    throw std::runtime_error("a program of " + std::to_string(program_->ranks())
+                             + " rank(s) in a group of " + std::to_string(ranks));
 }
 
 work::progress slice_runner::advance(kernel_context context) {
   if (!begun_) begin(*context.workspace);
   if (slice_ == program_->slices.size()) return end_with_parity();
   const auto& slice = program_->slices[slice_];
+  const auto code = slice.instructions[instruction_].code;
+  step_aside(code == opcode::send_q || code == opcode::send_kv);
   const auto outcome = execute(slice.instructions[instruction_], context);
   if (outcome == progress::blocked) return outcome;
   share_ = 0;
+  collected_ = false;
   if (++instruction_ < slice.instructions.size()) return progress::advanced;
   instruction_ = 0;
   if (++slice_ < program_->slices.size()) return progress::advanced;
@@ -95,6 +121,8 @@ work::progress slice_runner::execute(const model::instruction& x, kernel_context
   case opcode::sample:
     sample(x, context);
     break;
+  case opcode::all_reduce:
+    return all_reduce(x, context);
   case opcode::send_q:
   case opcode::send_kv:
     return send(x, context);
@@ -102,6 +130,11 @@ work::progress slice_runner::execute(const model::instruction& x, kernel_context
     return receive_attention(x, context);
   }
   return progress::advanced;
+}
+
+/// Elements from one row's heads to the next one's, as they are sent and received here.
+uint32_t slice_runner::heads_stride(model::buffer_id buffer) const {
+  return program_->buffer_width[buffer] * (exchange_ ? launch_.ranks->ranks : 1);
 }
 
 void slice_runner::matmul(const model::instruction& x, kernel_context context) {
@@ -115,14 +148,32 @@ void slice_runner::matmul(const model::instruction& x, kernel_context context) {
   ops_.matmul({buffers_[x.inputs[0]], rows, parts}, context);
 }
 
-/// Rounds the rows and heads of each share into its channel; continues where a full ring stopped
-/// it.
+/// In place: a product alone makes what is added up, and nothing else reads it.
+work::progress slice_runner::all_reduce(const model::instruction& x, kernel_context context) {
+  auto tag = launch_.tag;
+  tag.layer = sums_;
+  const auto buffer = x.outputs[0];
+  if (!launch_.ranks->sums->all_reduce(
+          {tag, buffers_[buffer], rows_of(buffer), program_->buffer_width[buffer]}, context))
+    return progress::blocked;
+  ++sums_;
+  return progress::advanced;
+}
+
+/// Rounds the rows and heads of each share into its channel; continues where a full ring or a rank
+/// that is behind stopped it.
 work::progress slice_runner::send(const model::instruction& x, kernel_context context) {
   const auto& spec = program_->spec;
   const bool queries = x.code == opcode::send_q;
   auto tag = launch_.tag;
   tag.layer = x.layer;
   tag.kind = queries ? frame_kind::q : frame_kind::kv;
+  std::vector<const float*> own;
+  for (auto input : x.inputs) own.push_back(buffers_[input]);
+  if (exchange_ && !collected_) {
+    if (!exchange_->collect(tag, own, context)) return progress::blocked;
+    collected_ = true;
+  }
   for (; share_ < launch_.shares.size(); ++share_) {
     const auto& share = launch_.shares[share_];
     if (share.rows.empty()) continue;
@@ -132,7 +183,7 @@ work::progress slice_runner::send(const model::instruction& x, kernel_context co
     auto* to = reserve(*share.to, bytes);
     if (to == nullptr) return progress::blocked;
     for (size_t i = 0; i < x.inputs.size(); ++i)
-      ops_.to_wire({buffers_[x.inputs[i]], program_->buffer_width[x.inputs[i]], share.rows,
+      ops_.to_wire({exchange_ ? exchange_->all(i) : own[i], heads_stride(x.inputs[i]), share.rows,
                     share.first_head, share.head_count, width, launch_.wire, to + i * part},
                    context);
     share.to->commit(tag);
@@ -146,15 +197,16 @@ work::progress slice_runner::send_parity(const model::instruction& x, kernel_con
   const auto& spec = program_->spec;
   const auto& parity = *launch_.parity;
   const parity_frames frames{parity.frame_bytes, spec.layers,
-                             launch_.tokens.size() * parity.head_count * spec.head_dim
-                                 * bytes_of(launch_.wire)};
+                             launch_.tokens.size() * parity.head_count
+                                 * head_bytes_of(parity.cache, spec.head_dim)};
   const auto bytes = frames.bytes_of_frame(x.layer);
   auto* to = reserve(*parity.to, bytes); // the same memory for all layers of a frame
   if (to == nullptr) return progress::blocked;
   for (size_t i = 0; i < x.inputs.size(); ++i)
-    ops_.parity_to_wire({buffers_[x.inputs[i]], program_->buffer_width[x.inputs[i]],
-                         launch_.shares.front().rows, static_cast<uint32_t>(launch_.shares.size()),
-                         parity.head_count, spec.head_dim, launch_.wire,
+    ops_.parity_to_wire({exchange_ ? exchange_->all(i) : buffers_[x.inputs[i]],
+                         heads_stride(x.inputs[i]), launch_.shares.front().rows,
+                         static_cast<uint32_t>(launch_.shares.size()), parity.head_count,
+                         spec.head_dim, launch_.wire, parity.cache,
                          to + frames.place(x.layer) + i * frames.half()},
                         context);
   if (!frames.ends_with(x.layer)) return progress::advanced;
@@ -191,10 +243,13 @@ work::progress slice_runner::receive_attention(const model::instruction& x,
     const auto* arrived = share.from->receive(tag, bytes, 0);
     if (arrived == nullptr) return progress::blocked;
     ops_.from_wire({arrived->payload.data(), share.rows, share.first_head, share.head_count, width,
-                    launch_.wire, buffers_[x.outputs[0]], program_->buffer_width[x.outputs[0]]},
+                    launch_.wire, exchange_ ? exchange_->all(0) : buffers_[x.outputs[0]],
+                    heads_stride(x.outputs[0])},
                    context);
     share.from->release();
   }
+  if (exchange_ && !exchange_->distribute(tag, buffers_[x.outputs[0]], context))
+    return progress::blocked;
   return progress::advanced;
 }
 

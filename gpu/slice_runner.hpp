@@ -3,6 +3,7 @@
 
 #include "gpu/channel.hpp"
 #include "gpu/device.hpp"
+#include "gpu/head_exchange.hpp"
 #include "gpu/weights.hpp"
 
 #include <memory>
@@ -23,8 +24,9 @@ struct shard_share {
 struct parity_share {
   std::shared_ptr<channel_sender> to;
   std::shared_ptr<channel_receiver> from;
-  uint32_t head_count = 0; ///< of each shard
-  size_t frame_bytes = 0;  ///< what the link carries at most
+  uint32_t head_count = 0;          ///< of each shard
+  half_type cache = half_type::f16; ///< of each shard
+  size_t frame_bytes = 0;           ///< what the link carries at most
 };
 
 /// What one iteration asks of one replica. Rows are tokens at positions.
@@ -40,6 +42,9 @@ struct slice_launch {
   std::vector<logit_edit> edits;
   std::vector<shard_share> shares;
   std::optional<parity_share> parity; ///< then each of the shares has all rows
+  /// Where several ranks run the launch together (L-M03), each with its share of the program's
+  /// weights: null for one. Rank 0 has the shares; the others have none, and give it their heads.
+  std::shared_ptr<const rank_group> ranks;
 };
 
 /// What outlives a launch: one per replica and batch.
@@ -57,9 +62,12 @@ private:
 
 /// Executes the program's slices 0 to L in order; `recv_attention` is where it may block. Tail
 /// slice and next head slice lie in one work only when launches follow each other on the stream.
+/// Its steps aside are those that send.
 ///
 /// With parity an iteration has ended only when its parity is stored: a token that is told to
 /// anybody has its K and V in as many places as one shard may be lost (reliability A6).
+///
+/// All ranks of a group draw the same tokens: each needs them for its next launch.
 class slice_runner final : public work {
 public:
   slice_runner(std::shared_ptr<const model::model_program> program,
@@ -75,19 +83,22 @@ public:
   /// stream's next launch or until the engine has been idle for two seconds.
   const float* logits() const { return logits_; }
 
-  /// Payload bytes sent so far, over all shares.
+  /// Payload bytes sent so far, over all shares. What ranks send each other is not in it.
   uint64_t bytes_sent() const { return bytes_sent_; }
 
 private:
   void begin(arena& room);
   void check_launch() const;
+  void meet_ranks(arena& room);
   uint32_t rows_of(model::buffer_id buffer) const;
+  uint32_t heads_stride(model::buffer_id buffer) const;
   progress execute(const model::instruction& x, kernel_context context);
   void matmul(const model::instruction& x, kernel_context context);
   progress send(const model::instruction& x, kernel_context context);
   progress send_parity(const model::instruction& x, kernel_context context);
   progress end_with_parity();
   progress receive_attention(const model::instruction& x, kernel_context context);
+  progress all_reduce(const model::instruction& x, kernel_context context);
   void sample(const model::instruction& x, kernel_context context);
 
   std::shared_ptr<const model::model_program> program_;
@@ -96,9 +107,12 @@ private:
   slice_launch launch_;
   std::shared_ptr<slice_stream_state> state_;
   std::vector<float*> buffers_;
+  std::optional<head_exchange> exchange_; ///< of rank 0 where there are others
+  bool collected_ = false;                ///< by the exchange, for the present instruction
   std::vector<sampled_token> sampled_;
   const float* logits_ = nullptr;
   size_t slice_ = 0, instruction_ = 0, share_ = 0; ///< where it stands
+  uint32_t sums_ = 0;                              ///< over the ranks, so far
   uint64_t bytes_sent_ = 0;
   bool begun_ = false;
 };

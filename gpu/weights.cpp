@@ -50,12 +50,31 @@ std::vector<float> as_floats(const model::tensor_view& view) {
   return out;
 }
 
+/// The rows of one rank's share as they would lie in a file of their own; `copied` holds them where
+/// they do not lie so in this one.
+const std::byte* share_of(const model::tensor_view& view, const model::weight_use& use,
+                          uint32_t ranks, uint32_t rank, std::vector<std::byte>& copied) {
+  const auto whole = model::row_bytes(view.type, use.inputs);
+  if (use.split != model::weight_split::inputs)
+    return view.data.data()
+           + (use.split == model::weight_split::whole ? 0
+                                                      : rank * use.outputs_of_rank(ranks) * whole);
+  const auto part = model::row_bytes(view.type, use.inputs_of_rank(ranks));
+  if (part == whole) return view.data.data();
+  copied.resize(use.outputs * part);
+  for (size_t n = 0; n < use.outputs; ++n)
+    std::memcpy(copied.data() + n * part, view.data.data() + n * whole + rank * part, part);
+  return copied.data();
+}
+
 } // namespace
 
 packed_weights::packed_weights(const model::model_program& program, const weight_source& source,
                                device& where,
-                               const std::function<void(uint64_t, uint64_t)>& progress) {
+                               const std::function<void(uint64_t, uint64_t)>& progress,
+                               uint32_t rank) {
   const auto& uses = program.graph.weights;
+  const auto ranks = program.ranks();
   const auto& ops = where.ops();
   matrices_.resize(uses.size());
   vectors_.resize(uses.size());
@@ -66,7 +85,8 @@ packed_weights::packed_weights(const model::model_program& program, const weight
   const auto bytes_of_weight = [&](model::weight_id id) {
     const auto& use = uses[id];
     return padded(is_vector[id] ? size_t{source(use).inner} * sizeof(float)
-                                : ops.packed_bytes(source(use).type, use.outputs, use.inputs));
+                                : ops.packed_bytes(source(use).type, use.outputs_of_rank(ranks),
+                                                   use.inputs_of_rank(ranks)));
   };
   size_t total = 0;
   for (model::weight_id id = 0; id < uses.size(); ++id) total += bytes_of_weight(id);
@@ -81,8 +101,11 @@ packed_weights::packed_weights(const model::model_program& program, const weight
       where.write(to, std::as_bytes(std::span{values}));
       vectors_[id] = reinterpret_cast<const float*>(to);
     } else {
-      ops.pack(view.type, view.data.data(), use.outputs, use.inputs, to, where.workers());
-      matrices_[id] = {view.type, use.outputs, use.inputs, to};
+      const auto outputs = use.outputs_of_rank(ranks), inputs = use.inputs_of_rank(ranks);
+      std::vector<std::byte> copied;
+      ops.pack(view.type, share_of(view, use, ranks, rank, copied), outputs, inputs, to,
+               where.workers());
+      matrices_[id] = {view.type, outputs, inputs, to};
     }
     offset += bytes_of_weight(id);
     progress(offset, total);

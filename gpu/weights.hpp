@@ -18,10 +18,11 @@ using weight_source = std::function<const model::tensor_view&(const model::weigh
 /// One packed copy, shared by all replicas of a process.
 class packed_weights {
 public:
-  /// Packs every weight of the program; vectors become fp32. `progress` is called with bytes done
-  /// and bytes in all. Cost: one pass over the file on all threads of the device.
+  /// Packs every weight of the program, of those that are split the share of `rank`; vectors become
+  /// fp32. `progress` is called with bytes done and bytes in all. Cost: one pass over the file on
+  /// all threads of the device.
   packed_weights(const model::model_program& program, const weight_source& source, device& where,
-                 const std::function<void(uint64_t, uint64_t)>& progress);
+                 const std::function<void(uint64_t, uint64_t)>& progress, uint32_t rank = 0);
 
   const packed_matrix& matrix(model::weight_id id) const { return matrices_[id]; }
 

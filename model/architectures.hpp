@@ -15,8 +15,14 @@ struct architecture {
   /// Shapes from the file's hyperparameters. Throws file_error naming the field that is missing,
   /// out of range or inconsistent with the tensors.
   model_spec (*read_spec)(const checkpoint&);
-  /// Runs the definition on symbols.
-  operator_graph (*trace)(const model_spec&);
+  /// What one of `ranks` ranks does.
+  operator_graph (*definition)(const model_spec&, uint32_t ranks);
+
+  /// Runs the definition on symbols. `ranks` divides the spec's heads, KV heads and feed-forward
+  /// width.
+  operator_graph trace(const model_spec& spec, uint32_t ranks = 1) const {
+    return definition(spec, ranks);
+  }
 };
 
 /// Null when unknown.

@@ -76,9 +76,9 @@ public:
   /// Every key with its value as a short text, in the order of the file, for `model inspect`.
   virtual std::vector<std::pair<std::string, std::string>> describe() const = 0;
 
-  /// 64-bit digest of all bytes before the tensors, of the file's length, and of 64 bytes at each
-  /// of up to 256 evenly spaced places of the tensor data. It tells two models apart; it is no
-  /// defence against somebody who forges a file.
+  /// 64-bit digest of every byte of the file (byte_digest.hpp), computed by the first call, which
+  /// reads all of it: as long as the disk takes, or some 10 GB/s and core where the file is in
+  /// memory. Throws file_error as check_intact().
   virtual uint64_t digest() const = 0;
 
   /// Throws file_error if the file lost bytes under us since it was opened (see mapped_file.hpp).

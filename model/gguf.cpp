@@ -1,5 +1,6 @@
 #include "model/gguf.hpp"
 
+#include "model/byte_digest.hpp"
 #include "model/gguf_reader.hpp"
 #include "model/printable.hpp"
 
@@ -7,6 +8,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <mutex>
 
 namespace lamella::model {
 
@@ -41,7 +43,6 @@ public:
       chat_template_ = as_text("tokenizer.chat_template", *text);
     read_tokenizer();
     check_counts();
-    digest_ = compute_digest();
     file_.check_intact();
   }
 
@@ -130,7 +131,11 @@ public:
     return lines;
   }
 
-  uint64_t digest() const override { return digest_; }
+  uint64_t digest() const override {
+    std::call_once(digested_, [this] { digest_ = digest_of(file_.bytes()); });
+    file_.check_intact();
+    return digest_;
+  }
   void check_intact() const override { file_.check_intact(); }
   void release_pages() const override { file_.release_pages(); }
 
@@ -227,7 +232,6 @@ private:
 
   void read_tokenizer();
   void check_counts() const;
-  uint64_t compute_digest() const;
   std::string shown(const gguf_value& value) const;
 
   mapped_file file_;
@@ -237,7 +241,8 @@ private:
   tokenizer_source tokenizer_;
   std::vector<size_t> by_name_; ///< indexes of tensors, sorted by name
   std::map<std::string, std::vector<double>, std::less<>> arrays_;
-  uint64_t digest_ = 0;
+  mutable std::once_flag digested_;
+  mutable uint64_t digest_ = 0; ///< once `digested_`
 };
 
 void gguf_checkpoint::read_tokenizer() {
@@ -331,33 +336,6 @@ void gguf_checkpoint::check_counts() const {
                                              + full("embedding_length") + " is "
                                              + std::to_string(embedding));
   }
-}
-
-uint64_t gguf_checkpoint::compute_digest() const {
-  // FNV-1a over 8 bytes at a time, with a final mix; the last few bytes one by one.
-  uint64_t hash = 0xCBF29CE484222325u;
-  const auto mix = [&hash](std::span<const std::byte> bytes) {
-    size_t at = 0;
-    for (; at + 8 <= bytes.size(); at += 8) {
-      uint64_t word;
-      std::memcpy(&word, bytes.data() + at, 8);
-      hash = (hash ^ word) * 0x100000001B3u;
-      hash ^= hash >> 29;
-    }
-    for (; at < bytes.size(); ++at)
-      hash = (hash ^ std::to_integer<uint64_t>(bytes[at])) * 0x100000001B3u;
-  };
-  const auto all = file_.bytes();
-  const uint64_t header_bytes = std::min<uint64_t>(header_.data_begin, all.size());
-  mix(all.first(header_bytes));
-  const auto data = all.subspan(header_bytes);
-  constexpr uint64_t samples = 256, sample_bytes = 64;
-  const uint64_t step = std::max<uint64_t>(sample_bytes, data.size() / samples / 64 * 64);
-  for (uint64_t i = 0, at = 0; i < samples && at < data.size(); ++i, at += step)
-    mix(data.subspan(at, std::min<uint64_t>(sample_bytes, data.size() - at)));
-  const uint64_t size = all.size();
-  mix(std::as_bytes(std::span(&size, 1)));
-  return hash;
 }
 
 std::string gguf_checkpoint::shown(const gguf_value& value) const {

@@ -6,8 +6,9 @@
 namespace lamella::model {
 
 std::string_view to_string(op_kind kind) {
-  constexpr std::array<std::string_view, 9> names{
-      "embed", "rms_norm", "matmul", "rope", "attention", "silu_mul", "add", "select", "sample"};
+  constexpr std::array<std::string_view, 10> names{"embed",     "rms_norm",  "matmul", "rope",
+                                                   "attention", "silu_mul",  "add",    "select",
+                                                   "sample",    "all_reduce"};
   return names[static_cast<size_t>(kind)];
 }
 
@@ -28,7 +29,8 @@ weight_id tracer::use(const weight_use& weight) {
     graph_.weights.push_back(weight);
   } else {
     const auto& known = graph_.weights[place->second];
-    if (known.outputs != weight.outputs || known.inputs != weight.inputs)
+    if (known.outputs != weight.outputs || known.inputs != weight.inputs
+        || known.split != weight.split)
       throw std::logic_error("model definition: " + weight.name + " is used with two shapes");
   }
   return place->second;
@@ -62,8 +64,11 @@ tracer::symbol tracer::rms_norm(symbol x, const std::string& weight) {
 }
 
 tracer::symbol tracer::matmul(symbol x, const weight_use& weight) {
-  require_width(width_of(x), weight.inputs, "the input of " + weight.name);
-  return append(op_kind::matmul, {x.id}, weight.outputs, weight.name, use(weight));
+  const auto width = weight.outputs_of_rank(ranks());
+  require_width(width_of(x), weight.inputs_of_rank(ranks()), "the input of " + weight.name);
+  const auto y = append(op_kind::matmul, {x.id}, width, weight.name, use(weight));
+  if (ranks() == 1 || weight.split != weight_split::inputs) return y;
+  return append(op_kind::all_reduce, {y.id}, width, weight.name + " over ranks");
 }
 
 tracer::symbol tracer::rope(symbol x, uint32_t heads) {

@@ -21,7 +21,8 @@ enum class op_kind : uint8_t {
   silu_mul,
   add,
   select,
-  sample
+  sample,
+  all_reduce ///< the sum of what the ranks of a tensor-parallel group have
 };
 
 std::string_view to_string(op_kind kind);
@@ -32,11 +33,28 @@ using weight_id = uint32_t;
 
 constexpr uint32_t none = ~uint32_t{0};
 
+/// What a rank of a tensor-parallel group has of a weight (L-M03): an equal share, in the order of
+/// the ranks, or all of it.
+enum class weight_split : uint8_t {
+  whole,
+  outputs, ///< column-parallel: the ranks have parts of the result
+  inputs,  ///< row-parallel: the ranks have parts of every sum
+};
+
 /// A weight the model uses, by its name in the file. Vectors have one row.
 struct weight_use {
   std::string name;
-  uint32_t outputs = 1; ///< rows of the matrix
-  uint32_t inputs = 0;  ///< elements per row
+  uint32_t outputs = 1; ///< rows of the matrix, in the file
+  uint32_t inputs = 0;  ///< elements per row, in the file
+  weight_split split = weight_split::whole;
+
+  /// The shape of one rank's share.
+  uint32_t outputs_of_rank(uint32_t ranks) const {
+    return split == weight_split::outputs ? outputs / ranks : outputs;
+  }
+  uint32_t inputs_of_rank(uint32_t ranks) const {
+    return split == weight_split::inputs ? inputs / ranks : inputs;
+  }
 };
 
 /// One operator. Inputs that come with every launch (token ids, positions) are not edges: each
@@ -64,20 +82,29 @@ struct operator_graph {
   std::vector<graph_tensor> tensors;
   std::vector<weight_use> weights;
   std::vector<node_id> attentions; ///< in order of layers
+  uint32_t ranks = 1;              ///< of the group that one replica is; the graph is one rank's
 };
 
 /// What a model definition is written against: every call appends one operator and returns the
 /// symbol of its result. Widths and row counts are checked; a mismatch throws std::logic_error,
 /// since it is a bug of the definition.
+///
+/// With several ranks it traces what one of them does (L-M03): the definition names weights in
+/// their whole shapes and says how they are split, and widths are those of the rank's share.
 class tracer {
 public:
   struct symbol {
     tensor_id id;
   };
 
+  explicit tracer(uint32_t ranks = 1) { graph_.ranks = ranks; }
+
+  uint32_t ranks() const { return graph_.ranks; }
+
   /// Rows of the table, chosen by the launch's token ids.
   symbol embed(const weight_use& table);
   symbol rms_norm(symbol x, const std::string& weight);
+  /// With inputs split over several ranks the parts of the sum are added up over them at once.
   symbol matmul(symbol x, const weight_use& weight);
   /// Rotary embedding by the launch's positions.
   symbol rope(symbol x, uint32_t heads);

@@ -111,28 +111,32 @@ model_spec read_llama(const checkpoint& file) {
   return spec;
 }
 
-operator_graph trace_llama(const model_spec& s) {
-  tracer t;
+/// Heads and the feed-forward part are split over the ranks; norms, embedding and output head are
+/// whole on each of them.
+operator_graph trace_llama(const model_spec& s, uint32_t ranks) {
+  using enum weight_split;
+  tracer t{ranks};
   const auto of_layer = [](uint32_t layer, const char* name) {
     return "blk." + std::to_string(layer) + "." + name + ".weight";
   };
   const uint32_t q_width = s.heads * s.head_dim, kv_width = s.kv_heads * s.head_dim;
+  const uint32_t heads = s.heads / ranks, kv_heads = s.kv_heads / ranks;
   const weight_use embedding{"token_embd.weight", s.vocabulary, s.hidden};
 
   auto x = t.embed(embedding);
   for (uint32_t l = 0; l < s.layers; ++l) {
     t.enter_layer(l);
     auto h = t.rms_norm(x, of_layer(l, "attn_norm"));
-    auto q = t.rope(t.matmul(h, {of_layer(l, "attn_q"), q_width, s.hidden}), s.heads);
-    auto k = t.rope(t.matmul(h, {of_layer(l, "attn_k"), kv_width, s.hidden}), s.kv_heads);
-    auto v = t.matmul(h, {of_layer(l, "attn_v"), kv_width, s.hidden});
+    auto q = t.rope(t.matmul(h, {of_layer(l, "attn_q"), q_width, s.hidden, outputs}), heads);
+    auto k = t.rope(t.matmul(h, {of_layer(l, "attn_k"), kv_width, s.hidden, outputs}), kv_heads);
+    auto v = t.matmul(h, {of_layer(l, "attn_v"), kv_width, s.hidden, outputs});
     auto a = t.attention(q, k, v);
-    x = t.add(x, t.matmul(a, {of_layer(l, "attn_output"), s.hidden, q_width}));
+    x = t.add(x, t.matmul(a, {of_layer(l, "attn_output"), s.hidden, q_width, inputs}));
     h = t.rms_norm(x, of_layer(l, "ffn_norm"));
-    auto gate = t.matmul(h, {of_layer(l, "ffn_gate"), s.feed_forward, s.hidden});
-    auto up = t.matmul(h, {of_layer(l, "ffn_up"), s.feed_forward, s.hidden});
-    auto down = t.matmul(t.silu_mul(gate, up), {of_layer(l, "ffn_down"), s.hidden, s.feed_forward});
-    x = t.add(x, down);
+    auto gate = t.matmul(h, {of_layer(l, "ffn_gate"), s.feed_forward, s.hidden, outputs});
+    auto up = t.matmul(h, {of_layer(l, "ffn_up"), s.feed_forward, s.hidden, outputs});
+    x = t.add(x, t.matmul(t.silu_mul(gate, up),
+                          {of_layer(l, "ffn_down"), s.hidden, s.feed_forward, inputs}));
   }
   auto last = t.rms_norm(t.select(x), "output_norm.weight");
   t.sample(t.matmul(last, s.tied_output ? embedding

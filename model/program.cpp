@@ -6,9 +6,9 @@
 namespace lamella::model {
 
 std::string_view to_string(opcode code) {
-  constexpr std::array<std::string_view, 11> names{
-      "embed",  "rms_norm", "matmul", "rope",    "silu_mul",      "add",
-      "select", "sample",   "send_q", "send_kv", "recv_attention"};
+  constexpr std::array<std::string_view, 12> names{
+      "embed",  "rms_norm", "matmul",     "rope",   "silu_mul", "add",
+      "select", "sample",   "all_reduce", "send_q", "send_kv",  "recv_attention"};
   return names[static_cast<size_t>(code)];
 }
 
@@ -32,6 +32,8 @@ opcode opcode_of(op_kind kind) {
     return opcode::select;
   case op_kind::sample:
     return opcode::sample;
+  case op_kind::all_reduce:
+    return opcode::all_reduce;
   case op_kind::attention:
     break;
   }
@@ -138,8 +140,8 @@ public:
       selected_[t] = d.code == opcode::select;
       for (auto input : d.inputs) selected_[t] = selected_[t] || selected_[input];
     }
-    const bool elementwise =
-        d.code == opcode::rope || d.code == opcode::silu_mul || d.code == opcode::add;
+    const bool elementwise = d.code == opcode::rope || d.code == opcode::silu_mul
+                             || d.code == opcode::add || d.code == opcode::all_reduce;
     std::vector<tensor_id> ending;
     for (auto t : d.inputs)
       if (last_use_[t] == index && std::find(ending.begin(), ending.end(), t) == ending.end())

@@ -20,6 +20,7 @@ enum class opcode : uint8_t {
   add,
   select,
   sample,
+  all_reduce,     ///< one input, added up over the ranks of the group, in ascending order
   send_q,         ///< inputs[0]: queries, to the shards
   send_kv,        ///< inputs[0], [1]: keys and values of the new rows, to the shards
   recv_attention, ///< outputs[0]: attention output of layer `layer`, from the shards
@@ -54,13 +55,16 @@ struct slice_program {
   std::vector<context_tensor> context; ///< handed to slice index + 1
 };
 
-/// A whole model, ready for any kernel set: L + 1 slices over shared buffers.
+/// A whole model, or one rank's share of it, ready for any kernel set: L + 1 slices over shared
+/// buffers.
 struct model_program {
-  model_spec spec;
+  model_spec spec; ///< of the whole model
   operator_graph graph;
   std::vector<uint32_t> buffer_width; ///< elements per row, by buffer_id
   std::vector<bool> buffer_selected;  ///< its rows are those sampled from, not those of the launch
   std::vector<slice_program> slices;
+
+  uint32_t ranks() const { return graph.ranks; }
 };
 
 /// Lists the instructions of every slice: Q and all it needs first, `send_q` at once, the rest in

@@ -62,6 +62,13 @@ api_error context_length_exceeded(uint64_t prompt_tokens, uint64_t max_tokens, u
   return bad("context_length_exceeded", std::move(param), std::move(message));
 }
 
+api_error prompt_too_long(uint64_t prompt_tokens, uint64_t allowed, std::string param) {
+  return bad("context_length_exceeded", std::move(param),
+             "the prompt has " + std::to_string(prompt_tokens) + " tokens, at most "
+                 + std::to_string(allowed)
+                 + " are allowed here (limits.prompt_tokens): shorten it");
+}
+
 api_error never_fits(std::string message) {
   return bad("context_length_exceeded", "", std::move(message));
 }

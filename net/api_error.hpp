@@ -36,6 +36,8 @@ api_error unsupported_parameter(std::string param, std::string message);
 /// Names the prompt, the answer asked for, and the context of the model, all in tokens.
 api_error context_length_exceeded(uint64_t prompt_tokens, uint64_t max_tokens, uint64_t context,
                                   std::string param = "messages");
+/// The prompt alone is longer than the operator allows; the same code, so that clients shorten it.
+api_error prompt_too_long(uint64_t prompt_tokens, uint64_t allowed, std::string param);
 /// More KV slots or places in a batch than there are when nothing else runs.
 api_error never_fits(std::string message);
 /// Broken framing and the like.

@@ -18,7 +18,6 @@ using model::json_value;
 namespace {
 
 constexpr double greedy_below = 1e-5;
-constexpr size_t stop_bytes_max = 256;
 constexpr size_t stop_token_ids_max = 256;
 constexpr size_t template_kwargs_bytes_max = 8 << 10;
 
@@ -69,7 +68,7 @@ void read_stop(json_object_reader& body, const api_limits& limits, generation_pa
   const json_value* value = body.find("stop");
   if (!value) return;
   if (value->get_if<std::string>()) {
-    out.stop.push_back(json_string(*value, "stop", {1, stop_bytes_max}));
+    out.stop.push_back(json_string(*value, "stop", {1, limits.stop_string_bytes}));
     return;
   }
   if (!value->get_if<json_value::array>())
@@ -77,7 +76,7 @@ void read_stop(json_object_reader& body, const api_limits& limits, generation_pa
                                     + std::string(value->kind()));
   const auto& items = json_items(*value, "stop", {0, limits.stop_strings});
   for (size_t i = 0; i < items.size(); ++i)
-    out.stop.push_back(json_string(items[i], json_index("stop", i), {1, stop_bytes_max}));
+    out.stop.push_back(json_string(items[i], json_index("stop", i), {1, limits.stop_string_bytes}));
 }
 
 void read_stream_options(json_object_reader& body, generation_params& out) {

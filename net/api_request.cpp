@@ -112,7 +112,7 @@ chat_request parse_chat_request(std::string_view text, const api_limits& limits)
     generation_params& p = request.params = read_generation(body, limits, 1);
     if (const auto newer = body.optional<uint32_t>("max_completion_tokens", {1, INT32_MAX}))
       p.max_tokens = newer;
-    const auto top = body.optional<uint32_t>("top_logprobs", {0, 20});
+    const auto top = body.optional<uint32_t>("top_logprobs", {0, limits.top_logprobs});
     if (body.optional<bool>("logprobs").value_or(false))
       p.logprobs = top.value_or(0);
     else if (top)
@@ -133,9 +133,9 @@ completion_request parse_completion_request(std::string_view text, const api_lim
     request.prompts = read_prompts(body.require("prompt"), limits);
     generation_params& p = request.params = read_generation(body, limits, 0);
     if (!p.max_tokens) p.max_tokens = std::max(16u, p.min_tokens);
-    p.logprobs = body.optional<uint32_t>("logprobs", {0, 20});
+    p.logprobs = body.optional<uint32_t>("logprobs", {0, limits.top_logprobs});
     request.echo = body.optional<bool>("echo").value_or(false);
-    request.best_of = body.optional<uint32_t>("best_of", {0, 20}).value_or(p.n);
+    request.best_of = body.optional<uint32_t>("best_of", {0, limits.best_of}).value_or(p.n);
     if (request.best_of == 0) request.best_of = p.n;
     if (request.best_of < p.n)
       throw invalid_value("best_of", "best_of is " + std::to_string(request.best_of)
@@ -199,6 +199,8 @@ chaos_request parse_chaos_request(std::string_view text) {
 uint32_t resolve_max_tokens(const generation_params& params, uint64_t prompt_tokens,
                             uint64_t context, size_t prompts, const api_limits& limits,
                             std::string_view prompt_field) {
+  if (limits.prompt_tokens && prompt_tokens > *limits.prompt_tokens)
+    throw prompt_too_long(prompt_tokens, *limits.prompt_tokens, std::string(prompt_field));
   const uint64_t room = context > prompt_tokens ? context - prompt_tokens : 0;
   const uint64_t least = std::max<uint64_t>(params.min_tokens, 1);
   if (params.max_tokens ? *params.max_tokens > room : least > room)

@@ -16,15 +16,19 @@ namespace lamella::net {
 /// What a body may ask for. Ranges that no configuration changes are in the parser.
 struct api_limits {
   model::json_limits json;
-  uint32_t messages = 2'048;            ///< per chat
-  uint32_t prompts = 16;                ///< per legacy call
-  uint32_t max_n = 8;                   ///< at most 128
-  uint32_t logit_bias = 300;            ///< entries
-  uint32_t stop_strings = 4;            ///< of 1..256 bytes
-  uint32_t tokens_per_request = 65'536; ///< n x prompts x max_tokens
-  uint32_t default_max_tokens = 4'096;  ///< chat, where the context has room
-  uint32_t vocabulary = 0;              ///< token ids must be below; 0: not checked here
-  bool strict = false;                  ///< unknown fields are 400 instead of ignored and counted
+  uint32_t messages = 2'048;  ///< per chat
+  uint32_t prompts = 16;      ///< per legacy call
+  uint32_t max_n = 8;         ///< at most 128
+  uint32_t best_of = 20;      ///< legacy calls
+  uint32_t top_logprobs = 20; ///< alternatives to a token; at most 20
+  uint32_t logit_bias = 300;  ///< entries
+  uint32_t stop_strings = 4;
+  uint32_t stop_string_bytes = 256;      ///< of each
+  std::optional<uint32_t> prompt_tokens; ///< of the longest prompt; none: what the context has
+  uint32_t tokens_per_request = 65'536;  ///< n x prompts x max_tokens
+  uint32_t default_max_tokens = 4'096;   ///< chat, where the context has room
+  uint32_t vocabulary = 0;               ///< token ids must be below; 0: not checked here
+  bool strict = false;                   ///< unknown fields are 400 instead of ignored and counted
 };
 
 /// How one token is drawn.
@@ -116,9 +120,10 @@ detokenize_request parse_detokenize_request(std::string_view body, const api_lim
 chaos_request parse_chaos_request(std::string_view body);
 
 /// The number of tokens each choice may generate, once the prompt has been counted: what was asked
-/// for, else what fits, at most limits.default_max_tokens. Throws context_length_exceeded when
-/// prompt and answer do not fit into `context`, and invalid_value when n x prompts x the result
-/// breaks limits.tokens_per_request or min_tokens exceeds the result.
+/// for, else what fits, at most limits.default_max_tokens. Throws prompt_too_long beyond
+/// limits.prompt_tokens, context_length_exceeded when prompt and answer do not fit into `context`,
+/// and invalid_value when n x prompts x the result breaks limits.tokens_per_request or min_tokens
+/// exceeds the result.
 uint32_t resolve_max_tokens(const generation_params& params, uint64_t prompt_tokens,
                             uint64_t context, size_t prompts, const api_limits& limits,
                             std::string_view prompt_field = "messages");

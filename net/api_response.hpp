@@ -63,8 +63,8 @@ struct response_metrics {
   double generation_time_ms = 0;
   double mean_itl_ms = 0;
   double tokens_per_second = 0;
-  uint32_t recoveries = 0;
-  double recovery_pause_ms = 0;
+  uint32_t recoveries = 0;      ///< how often a choice went on after a loss
+  double recovery_pause_ms = 0; ///< the longest of these pauses
 };
 
 std::string chat_body(const response_head& head, std::span<const response_choice> choices,

@@ -148,6 +148,7 @@ gpu::ring_terms data_plane::impl::ring_terms_of(const link_key& key,
   result.first_counter = terms.first_counter;
   result.cluster = options.cluster;
   result.crc_every = sampled_crc;
+  result.peer = terms.peer;
   return result;
 }
 
@@ -199,7 +200,8 @@ void data_plane::impl::end_epoch(uint64_t epoch) {
 void data_plane::impl::report(const side& s, const record& r, link_event::kind what,
                               std::string text) {
   if (options.on_event)
-    options.on_event({what, s.key, s.connecting, r.transport, std::move(text), r.round_trip});
+    options.on_event(
+        {what, s.key, s.connecting, r.transport, std::move(text), r.round_trip, r.trips});
 }
 
 /// The first end() of a link arrives here, from any thread.
@@ -223,6 +225,7 @@ bool data_plane::impl::bind(const side& s, const record_ptr& r, link_end real,
                             link_transport transport, std::string text,
                             std::function<void()> hang_up) {
   r->transport = transport;
+  if (r->round_trip.count() > 0) r->trips->add(r->round_trip, clock::now());
   if (r->limit) r->limit->cancel();
   if (!r->link->bind(std::move(real))) {
     hang_up();

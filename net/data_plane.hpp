@@ -1,6 +1,7 @@
 /// Where the links of a process begin: one per process, for all its devices.
 #pragma once
 
+#include "net/host_lookup.hpp"
 #include "net/link.hpp"
 
 #include <chrono>
@@ -16,8 +17,12 @@ struct data_plane_options {
   std::string unix_path; ///< socket for peers of this host; empty: none, and no shm
   std::string listen;    ///< ADDRESS:PORT for peers of other hosts, port 0: any; empty: none
   std::string advertise; ///< host name or address by which others reach `listen`; empty: the same
-  std::string secret;    ///< bytes that all members know; at least 16
-  uint32_t cluster = 0;  ///< tag in every frame; peers of another cluster are refused
+  /// The control process's host as this process reaches it: where a peer is that listens on all
+  /// addresses of its host and tells none. Empty: this host.
+  std::string home;
+  host_lookup names = system_lookup; ///< of peers that are told by name
+  std::string secret;                ///< bytes that all members know; at least 16
+  uint32_t cluster = 0;              ///< tag in every frame; peers of another cluster are refused
   /// What connect() may use: auto, in_process, shm, verbs_staged or tcp.
   std::string transport = "auto";
   /// Which links to other hosts may use; null: the first of this machine that has an active port.
@@ -27,6 +32,7 @@ struct data_plane_options {
   std::chrono::milliseconds handshake{5'000};      ///< for a stranger to prove itself
   std::chrono::milliseconds early{30'000}; ///< for accept() to follow a peer that came first
   std::chrono::milliseconds unread{5'000}; ///< a peer that reads nothing for so long is cut off
+  std::chrono::milliseconds measure_every{1'000}; ///< round trips of links that stand
   std::chrono::milliseconds greeting{
       4'000}; ///< for a word through RDMA adapters: longer than they try
   /// For what adapters have still to write when a link ends, or all of them with the plane.

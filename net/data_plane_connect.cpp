@@ -17,6 +17,12 @@ using asio::use_awaitable;
 using boost::system::error_code;
 using gpu::channel_state;
 
+namespace {
+
+constexpr std::chrono::milliseconds look_every{5}; ///< whether a name has been looked up
+
+} // namespace
+
 hello hello_of(const link_key& key, const link_terms& terms, link_transport transport,
                uint32_t cluster) {
   hello h;
@@ -73,10 +79,10 @@ asio::awaitable<void> data_plane::impl::connect(side s, record_ptr r,
       if (to.verbs.empty()) throw std::runtime_error{"the peer has no RDMA port in use"};
     }
     // The adapters' numbers are told over TCP.
-    if (to.tcp.empty()) throw std::runtime_error{"the peer does not listen on TCP"};
+    const auto tcp = reachable_tcp(to, options.home);
     if (verbs && !to.verbs.empty() && (any || wanted == "verbs_staged")) {
       try {
-        co_await connect_verbs(s, r, patience, to.tcp, why);
+        co_await connect_verbs(s, r, patience, tcp, why);
         co_return;
       } catch (const other_way& e) {
         if (!any || r->link->state() != channel_state::open) throw;
@@ -85,9 +91,15 @@ asio::awaitable<void> data_plane::impl::connect(side s, record_ptr r,
     } else if (any) {
       why += "; no verbs: " + (verbs ? std::string{"the peer has no RDMA port in use"} : no_verbs);
     }
-    co_await connect_tcp(s, r, patience, to.tcp, why);
+    co_await connect_tcp(s, r, patience, tcp, why);
   } catch (const std::exception& e) {
-    give_up(s, r, e.what());
+    give_up(s, r,
+            e.what()
+                + std::string{hides(to, self.host)
+                                  ? "; the peer is on another host and listens for its own alone: "
+                                    "give net.listen of the service or --listen of the worker an "
+                                    "address that others reach, or 0.0.0.0:0"
+                                  : ""});
   }
 }
 
@@ -97,8 +109,9 @@ asio::awaitable<void> data_plane::impl::connect_in_process(side s, record_ptr r,
   auto other = co_await meet(s.key, r->terms, patience);
   auto terms = ring_terms_of(s.key, r->terms);
   terms.crc_every = 0;
-  const auto forth = make_in_process_channel(terms, r->terms.self, bell, bell);
   const auto back = make_in_process_channel(terms, other->terms.self, bell, bell);
+  terms.peer = other->terms.peer;
+  const auto forth = make_in_process_channel(terms, r->terms.self, bell, bell);
   bind({s.key, false}, other, {back.to, forth.from}, link_transport::in_process, why, [] {});
   bind(s, r, {forth.to, back.from}, link_transport::in_process, std::move(why),
        [other] { other->link->end(channel_state::closed); });
@@ -137,18 +150,38 @@ asio::awaitable<void> data_plane::impl::connect_shm(side s, record_ptr r,
   }
 }
 
+asio::awaitable<void> data_plane::impl::reach(std::shared_ptr<tcp_socket> socket,
+                                              const std::string& where_to,
+                                              std::chrono::milliseconds patience) {
+  const auto until = clock::now() + patience;
+  const auto where = parse_host_and_port(where_to);
+  const auto answer = look_up(where->host, options.names);
+  asio::steady_timer timer{io};
+  while (answer.wait_for(std::chrono::seconds{0}) != std::future_status::ready) {
+    if (clock::now() > until)
+      throw lookup_timeout{where_to + ": its name is not looked up within "
+                           + std::to_string(patience.count()) + " ms"};
+    timer.expires_after(look_every);
+    co_await timer.async_wait(use_awaitable);
+  }
+  std::vector<asio::ip::tcp::endpoint> found;
+  try {
+    for (const auto& x : answer.get())
+      found.emplace_back(asio::ip::make_address(x), static_cast<uint16_t>(where->port));
+  } catch (const std::exception& e) {
+    throw std::runtime_error{where_to + ": " + e.what()};
+  }
+  co_await asio::async_connect(*socket, found, use_awaitable);
+  socket->set_option(asio::ip::tcp::no_delay{true});
+}
+
 asio::awaitable<void> data_plane::impl::connect_tcp(side s, record_ptr r,
                                                     std::chrono::milliseconds patience,
                                                     const std::string& where_to, std::string why) {
   auto socket = std::make_shared<tcp_socket>(io);
   time_limit limit{socket, patience};
   try {
-    const auto where = parse_host_and_port(where_to);
-    asio::ip::tcp::resolver resolver{io};
-    const auto found =
-        co_await resolver.async_resolve(where->host, std::to_string(where->port), use_awaitable);
-    co_await asio::async_connect(*socket, found, use_awaitable);
-    socket->set_option(asio::ip::tcp::no_delay{true});
+    co_await reach(socket, where_to, patience);
     const auto h = hello_of(s.key, r->terms, link_transport::tcp, options.cluster);
     const auto met = co_await introduce(*socket, h, options.secret, r->round_trip);
     co_await asio::async_write(*socket, asio::buffer(&met.proof, sizeof met.proof), use_awaitable);
@@ -165,7 +198,7 @@ asio::awaitable<void> data_plane::impl::connect_tcp(side s, record_ptr r,
 }
 
 /// Both sides of a shared memory link, once they agree. The socket stays open: when the other
-/// process goes, however it goes, the socket tells.
+/// process goes, however it goes, the socket tells; meanwhile it measures.
 asio::awaitable<void> data_plane::impl::finish_shm(side s, record_ptr r,
                                                    std::shared_ptr<unix_socket> socket,
                                                    std::shared_ptr<shm_segment> segment,
@@ -185,8 +218,7 @@ asio::awaitable<void> data_plane::impl::finish_shm(side s, record_ptr r,
     socket->close(ignored);
   });
   if (!up) co_return;
-  error_code ec;
-  co_await socket->async_wait(unix_socket::wait_read, asio::redirect_error(use_awaitable, ec));
+  co_await keep_measuring(socket, s.connecting, options.measure_every, r->trips);
   r->link->end(channel_state::closed);
 }
 
@@ -197,6 +229,8 @@ void data_plane::impl::finish_tcp(const side& s, const record_ptr& r, tcp_socket
   t.self = r->terms.self;
   t.bell = bell;
   t.unread = options.unread;
+  t.measure_every = options.measure_every;
+  t.trips = r->trips;
   t.on_end = [this, s, r](const std::string& text) {
     if (r->hang_up) { // not by end() on this side
       r->hang_up = nullptr;

@@ -5,7 +5,9 @@
 #include "net/handshake.hpp"
 #include "net/peer_address.hpp"
 #include "net/pending_link.hpp"
+#include "net/round_trips.hpp"
 #include "net/shm_segment.hpp"
+#include "net/time_limit.hpp"
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
@@ -49,6 +51,7 @@ struct data_plane::impl : std::enable_shared_from_this<data_plane::impl> {
     link_terms terms;
     link_transport transport = link_transport::in_process;
     std::chrono::nanoseconds round_trip{0};
+    std::shared_ptr<round_trips> trips = std::make_shared<round_trips>();
     std::function<void()> hang_up;             ///< once it is up: closes its connection
     std::shared_ptr<asio::steady_timer> limit; ///< of waiting for the other side
   };
@@ -86,6 +89,10 @@ struct data_plane::impl : std::enable_shared_from_this<data_plane::impl> {
                                 std::string why);
   task<void> connect_shm(side s, record_ptr r, std::chrono::milliseconds patience,
                          const std::string& path, std::string why);
+  /// Connects to HOST:PORT, whose name is looked up first; all within `patience`, as far as the
+  /// lookup goes (the socket has a limit of its own).
+  task<void> reach(std::shared_ptr<tcp_socket> socket, const std::string& where_to,
+                   std::chrono::milliseconds patience);
   task<void> connect_tcp(side s, record_ptr r, std::chrono::milliseconds patience,
                          const std::string& address, std::string why);
   /// Throws other_way when the two cannot reach each other by RDMA, but perhaps otherwise.
@@ -163,29 +170,5 @@ asio::awaitable<introduction> introduce(Socket& socket, hello h, const std::stri
 /// The first message of a link.
 hello hello_of(const link_key& key, const link_terms& terms, link_transport transport,
                uint32_t cluster);
-
-/// Closes a socket when its time is over; a coroutine that waits for it then fails.
-template <class Socket> class time_limit {
-public:
-  time_limit(std::shared_ptr<Socket> socket, std::chrono::milliseconds patience)
-      : timer_{std::make_shared<asio::steady_timer>(socket->get_executor(), patience)} {
-    timer_->async_wait([socket = std::weak_ptr{socket}, timer = timer_, over = over_](auto ec) {
-      const auto still = socket.lock();
-      if (ec || !still) return;
-      *over = true;
-      boost::system::error_code ignored;
-      still->close(ignored);
-    });
-  }
-  ~time_limit() { cancel(); }
-  time_limit(const time_limit&) = delete;
-  time_limit& operator=(const time_limit&) = delete;
-  void cancel() { timer_->cancel(); }
-  bool over() const { return *over_; }
-
-private:
-  std::shared_ptr<bool> over_ = std::make_shared<bool>(false);
-  std::shared_ptr<asio::steady_timer> timer_;
-};
 
 } // namespace lamella::net

@@ -2,8 +2,6 @@
 #include "net/data_plane_impl.hpp"
 #include "net/verbs_link.hpp"
 
-#include <boost/asio/connect.hpp>
-
 #include <cstring>
 
 namespace lamella::net {
@@ -34,6 +32,9 @@ std::shared_ptr<verbs_link> data_plane::impl::make_verbs(const side& s, const re
   t.self = r->terms.self;
   t.bell = bell;
   t.linger = options.last_writes;
+  t.asks = s.connecting;
+  t.measure_every = options.measure_every;
+  t.trips = r->trips;
   t.on_end = [this, s, r](const std::string& text) {
     if (r->hang_up) { // not by end() on this side
       r->hang_up = nullptr;
@@ -73,12 +74,7 @@ asio::awaitable<void> data_plane::impl::connect_verbs(side s, record_ptr r,
   time_limit limit{socket, patience};
   std::string lost;
   try {
-    const auto where = parse_host_and_port(where_to);
-    asio::ip::tcp::resolver resolver{io};
-    const auto found =
-        co_await resolver.async_resolve(where->host, std::to_string(where->port), use_awaitable);
-    co_await asio::async_connect(*socket, found, use_awaitable);
-    socket->set_option(asio::ip::tcp::no_delay{true});
+    co_await reach(socket, where_to, patience);
     const auto h = hello_of(s.key, r->terms, link_transport::verbs_staged, options.cluster);
     // Before the conversation: the other side times our answer, and memory takes time to pin.
     const auto link = make_verbs(s, r);

@@ -50,7 +50,8 @@ public:
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
     store_block(staging_, block);
     const auto from = static_cast<uint32_t>(__cvta_generic_to_shared(staging_));
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    // Of all memory: the push must not pass the ring entry and the record either.
+    asm volatile("fence.proxy.async;" ::: "memory");
     asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 64;" ::"l"(to), "r"(from)
                  : "memory");
     asm volatile("cp.async.bulk.commit_group;\n\tcp.async.bulk.wait_group 0;" ::: "memory");
@@ -117,12 +118,13 @@ __global__ void fhbn_send(fhbn_sender sender, fhbn_message message, channel_turn
 
 __global__ void fhbn_exchange(fhbn_sender sender, fhbn_message message, channel_turn sent,
                               const uint64_t* mine, channel_turn received) {
-  gpu::cuda::admit_next_kernel();
   const bool failed = gpu::cuda::has_failed(sender.port);
   const auto seqno = gpu::cuda::take_turn(sent);
   const auto wanted = gpu::cuda::take_turn(received);
   if (!failed && send(sender, message, seqno, mlx5::doorbell::store))
     gpu::cuda::wait_for(mine, wanted, sender.port);
+  // Only now: blocks that are made ready hold the place that the other side's kernels may need.
+  gpu::cuda::admit_next_kernel();
 }
 
 __global__ void fhbn_push(fhbn_sender sender, fhbn_message message, channel_turn turn) {

@@ -8,10 +8,21 @@
 #include <compare>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 namespace lamella::net {
+
+class round_trips;
+
+/// Frames that a receiver has dropped, by reason (reliability A3). Written by its stream, read by
+/// any thread.
+struct frame_drops {
+  std::atomic<uint64_t> epoch{0};   ///< of another epoch
+  std::atomic<uint64_t> attempt{0}; ///< left over of an iteration, or an attempt, that was given up
+  std::atomic<uint64_t> duplicate{0}; ///< of the same attempt, and there before
+};
 
 /// What one device needs to talk to another: a sender and a receiver.
 struct link_end {
@@ -19,6 +30,8 @@ struct link_end {
   std::shared_ptr<gpu::channel_receiver> from;
   /// Payload bytes of the frames committed so far; null where nobody counts. Any thread.
   std::shared_ptr<const std::atomic<uint64_t>> sent{};
+  /// What `from` has dropped; null where nobody counts.
+  std::shared_ptr<const frame_drops> dropped{};
 };
 
 /// Which link: an epoch's channels are never used in another one (reliability A3).
@@ -39,6 +52,8 @@ struct link_terms {
   uint64_t slot_bytes = 0;    ///< of payload; up to 1 GiB, rounded up to whole lines
   uint64_t first_counter = 0; ///< of both directions; tests begin shortly before it wraps
   gpu::ring_identity self;
+  /// Who the other side must be; nothing: nobody in particular.
+  std::optional<gpu::ring_identity> peer{};
 };
 
 /// How a link's bytes travel; named as in the option net.transport.
@@ -57,6 +72,8 @@ struct link_event {
   /// Of the proofs before the first frame, over the link's socket, with the threads of both planes;
   /// 0 within a process.
   std::chrono::nanoseconds round_trip{0};
+  /// That one, and what is measured from now on while the link stands; null where there is no link.
+  std::shared_ptr<const round_trips> trips{};
 };
 
 } // namespace lamella::net

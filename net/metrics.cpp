@@ -12,12 +12,11 @@ metrics::metrics(settings s) : impl_(std::make_unique<impl>(std::move(s))) {
   const uint32_t block = std::max<uint32_t>(configured.slot_block, 1);
   set_cache_config(block, configured.slot_count / block);
   for (const auto& [role, name] : configured.workers) {
-    set_worker_up(role, name, false);
+    set_worker_state(role, name, worker_condition::missing);
     set_worker_slow(role, name, false);
-    if (role != "attention") continue;
-    for (size_t state = 0; state < std::size(slot_states); ++state)
-      set_kv_slots(name, static_cast<slot_state>(state), 0);
-    set_kv_usage(name, 0);
+    set_heartbeat_age(role, name, 0);
+    computed(role, name, 0);
+    if (role == "attention") set_kv_slots(name, {});
   }
 }
 
@@ -106,8 +105,20 @@ void metrics::iteration_time(iteration_stage stage, double seconds) {
       .Observe(seconds);
 }
 
-void metrics::set_batches_in_flight(uint64_t batches) {
-  impl_->batches_in_flight.Set(static_cast<double>(batches));
+void metrics::iteration_times(iteration_stage stage, const std::vector<uint64_t>& more,
+                              double seconds) {
+  impl_->iteration_seconds
+      .Add({{"stage", text(stages[static_cast<size_t>(stage)])}}, iteration_buckets)
+      .ObserveMultiple({more.begin(), more.end()}, seconds);
+}
+
+void metrics::set_in_flight(uint32_t batch, bool in_flight) {
+  const std::lock_guard lock(impl_->mutex);
+  if (in_flight)
+    impl_->in_flight.insert(batch);
+  else
+    impl_->in_flight.erase(batch);
+  impl_->batches_in_flight.Set(static_cast<double>(impl_->in_flight.size()));
 }
 
 // --- KV slots
@@ -115,23 +126,6 @@ void metrics::set_batches_in_flight(uint64_t batches) {
 void metrics::kv_pulled(uint64_t bytes, double seconds) {
   impl_->kv_pulled_bytes.Increment(static_cast<double>(bytes));
   impl_->kv_pull_seconds.Observe(seconds);
-}
-
-void metrics::set_kv_slots(std::string_view worker, slot_state state, uint64_t slots) {
-  impl_->kv_slots
-      .Add({{"role", "attention"},
-            {"worker", text(worker)},
-            {"state", text(slot_states[static_cast<size_t>(state)])}})
-      .Set(static_cast<double>(slots));
-}
-
-void metrics::set_kv_usage(std::string_view worker, double ratio) {
-  impl_->kv_usage.Add({{"role", "attention"}, {"worker", text(worker)}}).Set(ratio);
-  const std::lock_guard lock(impl_->mutex);
-  impl_->usage_by_worker.insert_or_assign(text(worker), ratio);
-  double highest = 0;
-  for (const auto& [name, each] : impl_->usage_by_worker) highest = std::max(highest, each);
-  impl_->usage.Set(highest);
 }
 
 void metrics::set_cache_config(uint64_t block_slots, uint64_t blocks) {
@@ -148,30 +142,9 @@ void metrics::set_cache_config(uint64_t block_slots, uint64_t blocks) {
 
 // --- the cluster
 
-void metrics::set_worker_up(std::string_view role, std::string_view worker, bool up) {
-  impl_->worker_up.Add({{"role", text(role)}, {"worker", text(worker)}}).Set(up ? 1 : 0);
-}
-
-void metrics::set_worker_slow(std::string_view role, std::string_view worker, bool slow) {
-  impl_->worker_slow.Add({{"role", text(role)}, {"worker", text(worker)}}).Set(slow ? 1 : 0);
-}
-
-void metrics::remove_worker(std::string_view role, std::string_view worker) {
-  for (Family<Gauge>* gauges : {&impl_->worker_up, &impl_->worker_slow})
-    gauges->Remove(&gauges->Add({{"role", text(role)}, {"worker", text(worker)}}));
-  if (role != "attention") return;
-  Family<Gauge>& usage = impl_->kv_usage;
-  usage.Remove(&usage.Add({{"role", text(role)}, {"worker", text(worker)}}));
-  for (const auto state : slot_states)
-    impl_->kv_slots.Remove(&impl_->kv_slots.Add(
-        {{"role", text(role)}, {"worker", text(worker)}, {"state", text(state)}}));
-  const std::lock_guard lock(impl_->mutex);
-  if (const auto it = impl_->usage_by_worker.find(worker); it != impl_->usage_by_worker.end())
-    impl_->usage_by_worker.erase(it);
-}
-
-void metrics::failover(std::string_view role, std::string_view cause) {
-  impl_->failovers.Add({{"role", text(role)}, {"cause", text(cause)}}).Increment();
+void metrics::failover(std::string_view role, failover_cause cause) {
+  impl_->failovers.Add({{"role", text(role)}, {"cause", text(causes[static_cast<size_t>(cause)])}})
+      .Increment();
 }
 
 void metrics::request_lost(std::string_view role) {
@@ -180,9 +153,49 @@ void metrics::request_lost(std::string_view role) {
 
 void metrics::request_poisoned() { impl_->poisoned.Increment(); }
 
+void metrics::diverged() { impl_->divergence.Increment(); }
+
+void metrics::fenced(fence why) {
+  impl_->fenced.Add({{"reason", text(fences[static_cast<size_t>(why)])}}).Increment();
+}
+
+void metrics::frames_dropped(std::string_view role, frame_fault why, uint64_t frames) {
+  impl_->frames_dropped
+      .Add({{"role", text(role)}, {"reason", text(faults[static_cast<size_t>(why)])}})
+      .Increment(static_cast<double>(frames));
+}
+
+void metrics::set_recovering(uint64_t requests, bool alarm) {
+  impl_->recovering.Set(static_cast<double>(requests));
+  if (alarm && impl_->pause_alarm.Value() == 0) impl_->pause_alarms.Increment();
+  impl_->pause_alarm.Set(alarm ? 1 : 0);
+}
+
+void metrics::kv_remade_bytes(std::string_view method, uint64_t bytes) {
+  impl_->kv_rebuild_bytes.Add({{"method", text(method)}}).Increment(static_cast<double>(bytes));
+}
+
+void metrics::kv_remade(std::string_view method, double seconds) {
+  impl_->kv_rebuild_seconds.Add({{"method", text(method)}}, pause_buckets).Observe(seconds);
+}
+
 void metrics::parity_checked(uint64_t slots, uint64_t wrong) {
   impl_->parity_checked.Increment(static_cast<double>(slots));
   impl_->parity_mismatches.Increment(static_cast<double>(wrong));
+  impl_->integrity_failures.Add({{"where", text(damages[static_cast<size_t>(kv_damage::rest)])}})
+      .Increment(static_cast<double>(wrong));
+}
+
+void metrics::kv_damaged(kv_damage where) {
+  impl_->integrity_failures.Add({{"where", text(damages[static_cast<size_t>(where)])}}).Increment();
+}
+
+void metrics::digests_compared(uint64_t positions) {
+  impl_->digests_compared.Increment(static_cast<double>(positions));
+}
+
+void metrics::set_parity_lag(std::string_view pool, uint64_t tokens) {
+  impl_->parity_lag.Add({{"group", text(pool)}}).Set(static_cast<double>(tokens));
 }
 
 void metrics::parity_rebuilt(uint64_t slots) {
@@ -199,6 +212,11 @@ void metrics::request_recovered(std::string_view method) {
 
 void metrics::recovery_pause(std::string_view role, std::string_view method, double seconds) {
   impl_->pause.Add({{"role", text(role)}, {"method", text(method)}}, pause_buckets)
+      .Observe(seconds);
+}
+
+void metrics::link_rtt(std::string_view peer_role, std::string_view transport, double seconds) {
+  impl_->link_rtt.Add({{"peer_role", text(peer_role)}, {"transport", text(transport)}}, rtt_buckets)
       .Observe(seconds);
 }
 
@@ -221,7 +239,9 @@ void metrics::set_load_progress(std::string_view phase, double ratio) {
 
 // --- scraping
 
-metrics::page metrics::scrape(std::string_view accept) const {
+metrics::page metrics::scrape(std::string_view accept,
+                              std::chrono::steady_clock::time_point now) const {
+  impl_->tell_busy(now);
   auto families = impl_->registry.Collect();
   auto process = process_families();
   families.insert(families.end(), std::make_move_iterator(process.begin()),

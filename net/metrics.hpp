@@ -31,12 +31,67 @@ struct request_times {
 };
 
 /// Why admission said no, for `lamella_admission_rejected_total{reason}`.
-enum class rejection : uint8_t { queue_requests, queue_tokens, rate, draining, loading };
+enum class rejection : uint8_t {
+  queue_requests,
+  queue_tokens,
+  rate,
+  draining,
+  loading,
+  no_capacity
+};
 
-enum class slot_state : uint8_t { free, used, cached, parity, orphan };
+/// What a message that came too late, or is not of the ones expected, was dropped for; for
+/// `lamella_fenced_total{reason}`.
+enum class fence : uint8_t {
+  epoch,    ///< of another epoch
+  attempt,  ///< of an iteration that was given up
+  position, ///< a token of another position than the next
+};
 
-/// Where the time of an iteration went, for `lamella_iteration_seconds{stage}`.
+/// What a worker has dropped a frame of the data plane for, for
+/// `lamella_frames_dropped_total{reason}`.
+enum class frame_fault : uint8_t {
+  epoch,     ///< it, or its seqno, is of another epoch
+  attempt,   ///< left over of an iteration that was given up
+  duplicate, ///< of the same attempt, and there before
+  damaged,   ///< its header or payload fails its checks; the link ends with it
+};
+inline constexpr size_t frame_faults = 4;
+
+/// Where K and V were found to be others than they should be, for
+/// `lamella_kv_integrity_failures_total{where}`.
+enum class kv_damage : uint8_t {
+  transfer, ///< pulled from a prefill worker: the two sides told different digests
+  rest,     ///< in a worker's memory: a slot and its parity do not add up
+  rebuild,  ///< copied between members of a pool: the two sides told different digests
+};
+
+/// Why others had to take over, for `lamella_failovers_total{cause}`.
+enum class failover_cause : uint8_t {
+  exit,      ///< its process or actor has ended, and nobody says by its own fault
+  timeout,   ///< it stood still, or was silent for too long
+  deadline,  ///< iterations took too long again and again, and nobody has said why
+  partition, ///< a link between workers was cut, and nobody was missed
+  integrity, ///< K and V that it got were not what was sent
+  slow,      ///< late but correct: a spare has its part
+  fault,     ///< a device or an actor of it failed
+  ordered,   ///< told to leave; `operator` in the metric
+};
+
+/// The KV slots of one attention worker, each in one state. `used` are held by a sequence, `parity`
+/// are those of the worker with the parity that have it, and `orphan` are held for nobody who has
+/// said since the last epoch began that it still wants them.
+struct slot_counts {
+  uint64_t free = 0, used = 0, cached = 0, parity = 0, orphan = 0;
+};
+
+/// Who sits in a seat: nobody, a worker that loads, or one that is ready to serve.
+enum class worker_condition : uint8_t { missing, loading, live };
+
+/// Where the time of an iteration went, for `lamella_iteration_seconds{stage}`: a replica computes
+/// slices, a shard attention, and both wait for each other and for their turn.
 enum class iteration_stage : uint8_t { slice, attention, combine, send, wait };
+inline constexpr size_t iteration_stages = 5;
 
 /// One registry with all families, present and 0 from the first scrape. All methods may be called
 /// from any thread, cost well under a microsecond (set_* with a worker name: a map lookup), and
@@ -87,46 +142,79 @@ public:
   // Iterations.
   void iteration(uint64_t tokens, uint64_t batch_size);
   void iteration_time(iteration_stage stage, double seconds);
-  void set_batches_in_flight(uint64_t batches);
+  /// Many of them at once: how many more in each bucket of net/time_counts.hpp.
+  void iteration_times(iteration_stage stage, const std::vector<uint64_t>& more, double seconds);
+  /// Whether that batch has an iteration under way.
+  void set_in_flight(uint32_t batch, bool in_flight);
+  /// The device of a worker has computed so long since this was last told of it;
+  /// `lamella_role_busy_ratio` is made of it when somebody scrapes.
+  void computed(std::string_view role, std::string_view worker, double seconds);
 
   /// K and V that a shard has pulled from a prefill worker, and how long that took.
   void kv_pulled(uint64_t bytes, double seconds);
 
-  // KV slots of one attention worker; vllm:kv_cache_usage_perc follows as the highest ratio.
-  void set_kv_slots(std::string_view worker, slot_state state, uint64_t slots);
-  void set_kv_usage(std::string_view worker, double ratio);
+  /// The KV slots of one attention worker; its usage ratio follows, and vllm:kv_cache_usage_perc as
+  /// the highest of them.
+  void set_kv_slots(std::string_view worker, const slot_counts& slots);
   /// Replaces the numbers of vllm:cache_config_info.
   void set_cache_config(uint64_t block_slots, uint64_t blocks);
 
   // The cluster.
-  void set_worker_up(std::string_view role, std::string_view worker, bool up);
+  /// `lamella_worker_state`, and `lamella_worker_up`: 1 while it is live.
+  void set_worker_state(std::string_view role, std::string_view worker, worker_condition now);
   void set_worker_slow(std::string_view role, std::string_view worker, bool slow);
+  /// Since the control process has last heard of the worker in that seat, or of anybody there.
+  void set_heartbeat_age(std::string_view role, std::string_view worker, double seconds);
+  /// Whether /ready says yes.
+  void set_ready(bool ready);
   /// Removes the series of a worker that left for good.
   void remove_worker(std::string_view role, std::string_view worker);
-  void failover(std::string_view role, std::string_view cause);
+  /// Somebody's part has to be done by others; once for each loss.
+  void failover(std::string_view role, failover_cause cause);
   void request_lost(std::string_view role);
   void request_recovered(std::string_view method);
   /// Tokens of a sequence whose lost K and V were computed again.
   void kv_rebuilt(uint64_t tokens);
-  /// Slots whose parity was compared with the shards' rows, and how many of them differed.
+  /// Slots whose parity was compared with the shards' rows, and how many of them differed; each of
+  /// those is damage at rest.
   void parity_checked(uint64_t slots, uint64_t wrong);
   /// Slots that got a parity of the shards' rows, because there was none or a wrong one.
   void parity_rebuilt(uint64_t slots);
+  void kv_damaged(kv_damage where);
+  /// Positions whose K and V were compared with what they were in an earlier epoch.
+  void digests_compared(uint64_t positions);
+  /// Tokens of a pool whose K and V no parity protects, although the pool should have one.
+  void set_parity_lag(std::string_view pool, uint64_t tokens);
   void request_poisoned();
+  /// A token that was computed again was another one.
+  void diverged();
+  void fenced(fence why);
+  void frames_dropped(std::string_view role, frame_fault why, uint64_t frames);
+  /// Requests that pause because something was lost, and whether one has for too long; raising the
+  /// alarm is counted.
+  void set_recovering(uint64_t requests, bool alarm);
+  /// So many bytes of lost K and V have been made again.
+  void kv_remade_bytes(std::string_view method, uint64_t bytes);
+  /// The last of them are there: how long that took.
+  void kv_remade(std::string_view method, double seconds);
   void recovery_pause(std::string_view role, std::string_view method, double seconds);
   void link_bytes(std::string_view peer_role, std::string_view transport, uint64_t bytes);
+  /// There and back between two workers, once per measurement.
+  void link_rtt(std::string_view peer_role, std::string_view transport, double seconds);
   void set_mailbox_depth(std::string_view actor_class, uint64_t depth);
   void config_reloaded(bool ok);
 
-  /// Progress of a load phase: discover, map, weights, verify, join or warm; 0..1.
+  /// Progress of a load phase: map, weights, join or warm; 0..1.
   void set_load_progress(std::string_view phase, double ratio);
 
   struct page {
     std::string content_type;
     std::string body;
   };
-  /// All series: Prometheus text 0.0.4, or OpenMetrics 1.0 where `accept` asks for it.
-  page scrape(std::string_view accept = {}) const;
+  /// All series: Prometheus text 0.0.4, or OpenMetrics 1.0 where `accept` asks for it. `now` is for
+  /// what is told of a stretch of time, which ends with a scrape and is at least a second long.
+  page scrape(std::string_view accept = {},
+              std::chrono::steady_clock::time_point now = std::chrono::steady_clock::now()) const;
 
 private:
   struct impl;

@@ -47,6 +47,16 @@ public:
   channel_state state() const override { return of_->state(); }
   void end(channel_state why) override { of_->end(why); }
 
+protected:
+  void on_drop(const gpu::frame_tag& found, const gpu::frame_tag& expected) override {
+    auto& drops = of_->dropped_;
+    const auto at = [](const gpu::frame_tag& x) { return std::pair{x.iteration, x.attempt}; };
+    auto& counter = found.epoch != expected.epoch ? drops.epoch
+                    : at(found) == at(expected)   ? drops.duplicate
+                                                  : drops.attempt;
+    counter.fetch_add(1, std::memory_order_relaxed);
+  }
+
 private:
   std::shared_ptr<pending_link> of_;
 };
@@ -59,7 +69,8 @@ pending_link::pending_link(const link_key& key, uint64_t slot_bytes,
 link_end pending_link::ends() {
   return {std::make_shared<sender>(shared_from_this()),
           std::make_shared<receiver>(shared_from_this()),
-          std::shared_ptr<const std::atomic<uint64_t>>{shared_from_this(), &sent_}};
+          std::shared_ptr<const std::atomic<uint64_t>>{shared_from_this(), &sent_},
+          std::shared_ptr<const frame_drops>{shared_from_this(), &dropped_}};
 }
 
 bool pending_link::bind(link_end real) {

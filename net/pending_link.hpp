@@ -43,6 +43,7 @@ private:
   std::mutex mutex_; ///< of binding and ending
   link_end real_;
   std::atomic<uint64_t> sent_{0}; ///< payload bytes; written by the sender's stream
+  frame_drops dropped_;           ///< written by the receiver's stream
   std::atomic<gpu::channel_sender*> sender_{nullptr};
   std::atomic<gpu::channel_receiver*> receiver_{nullptr};
   std::atomic<gpu::channel_state> before_{gpu::channel_state::open};

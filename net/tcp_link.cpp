@@ -57,7 +57,7 @@ tcp_link::~tcp_link() {
 link_end tcp_link::start() {
   auto self = shared_from_this();
   terms_.bell->watch(socket_.get(), std::shared_ptr<gpu::listener>{self, &readiness_});
-  check_blocked();
+  look_later();
   const auto place = [&](gpu::ring_control* ring) {
     return gpu::ring_place{reinterpret_cast<std::byte*>(ring), self, terms_.bell, self,
                            terms_.rings};
@@ -80,13 +80,20 @@ bool tcp_link::gather() {
   const auto owed = gpu::frames_between(credited_, released);
   const auto& rings = terms_.rings;
   pieces_.clear();
+  const auto say = [&](frame_header& x, gpu::frame_kind kind, uint64_t number) {
+    x = gpu::make_header({rings.epoch, number, 0, 0, kind, 0}, 0, rings, terms_.self);
+    gpu::seal(x);
+    pieces_.push_back({reinterpret_cast<const std::byte*>(&x), sizeof x});
+  };
+  if (std::exchange(ping_due_, false)) {
+    asked_at_ = clock::now();
+    say(ping_, gpu::frame_kind::ping, 0);
+  }
+  if (std::exchange(pong_due_, false)) say(pong_, gpu::frame_kind::pong, 0);
   const bool starved = gpu::frames_between(credited_, gpu::load(in_->sent)) >= rings.slots;
   if (owed > 0 && (frames > 0 || starved || 2 * owed >= rings.slots)) {
-    credit_ = gpu::make_header({rings.epoch, released, 0, 0, gpu::frame_kind::credit, 0}, 0, rings,
-                               terms_.self);
-    gpu::seal(credit_);
+    say(credit_, gpu::frame_kind::credit, released);
     credited_ = released;
-    pieces_.push_back({reinterpret_cast<const std::byte*>(&credit_), sizeof credit_});
   }
   for (uint64_t i = 0; i < frames && pieces_.size() < pieces_max; ++i) {
     const auto* slot = memory_ + gpu::slot_offset(rings.slot_bytes, out_index_);
@@ -147,9 +154,9 @@ void tcp_link::push() {
   });
 }
 
-/// Now and then, on the plane's thread: whether the peer reads at all.
-void tcp_link::check_blocked() {
-  timer_->expires_after(terms_.unread / 4);
+/// Now and then, on the plane's thread: whether the peer reads at all, and how far it is.
+void tcp_link::look_later() {
+  timer_->expires_after(std::min(terms_.unread / 4, terms_.measure_every));
   timer_->async_wait([self = shared_from_this()](error_code ec) {
     if (ec || self->closed_) return;
     const auto blocked = [&] {
@@ -157,10 +164,17 @@ void tcp_link::check_blocked() {
       return self->blocked_;
     }();
     if (blocked && clock::now() - *blocked >= self->terms_.unread)
-      self->close(channel_state::unread, self->unread_text());
-    else
-      self->check_blocked();
+      return self->close(channel_state::unread, self->unread_text());
+    self->ask();
+    self->look_later();
   });
+}
+
+void tcp_link::ask() {
+  const std::lock_guard lock{mutex_};
+  if (blocked_ || asked_ || clock::now() - asked_at_ < terms_.measure_every) return;
+  asked_ = ping_due_ = true;
+  push();
 }
 
 void tcp_link::on_ready() {
@@ -204,7 +218,8 @@ void tcp_link::read() {
     if (static_cast<size_t>(got) < payload_left + stage_.size()) break; // the socket is empty
   }
   if (std::exchange(news_, false)) terms_.bell->ring();
-  if (arrived_ != before) ring(); // with these the other side may have used up its credit
+  // With frames the other side may have used up its credit; and who asks is answered at once.
+  if (std::exchange(was_asked_, false) || arrived_ != before) ring();
 }
 
 /// Staged bytes: the rest of a header, payload that came with it, the next header …
@@ -232,9 +247,12 @@ bool tcp_link::take(const std::byte* data, size_t bytes) {
 }
 
 bool tcp_link::on_header() {
-  if (gpu::check_header(header_, terms_.rings) != channel_state::open)
-    return refuse(channel_state::torn, "a frame header that fails its checks");
+  if (const auto found = gpu::check_header(header_, terms_.rings); found != channel_state::open)
+    return refuse(found, found == channel_state::stale ? "a frame of another incarnation"
+                                                       : "a frame header that fails its checks");
   if (header_.kind == static_cast<uint8_t>(gpu::frame_kind::credit)) return on_credit();
+  if (header_.kind == static_cast<uint8_t>(gpu::frame_kind::ping)) return on_ping();
+  if (header_.kind == static_cast<uint8_t>(gpu::frame_kind::pong)) return on_pong();
   if (gpu::frames_between(gpu::load(in_->released), arrived_) >= terms_.rings.slots)
     return refuse(channel_state::torn, "a frame without credit");
   payload_bytes_ = 0;
@@ -252,6 +270,28 @@ bool tcp_link::on_credit() {
     return refuse(channel_state::torn, "a credit for frames that were never sent");
   gpu::store(out_->released, released);
   news_ = true;
+  return true;
+}
+
+bool tcp_link::on_ping() {
+  header_bytes_ = 0;
+  if (header_.payload_bytes != 0) return refuse(channel_state::torn, "a ping with a payload");
+  const std::lock_guard lock{mutex_};
+  pong_due_ = was_asked_ = true;
+  return true;
+}
+
+bool tcp_link::on_pong() {
+  header_bytes_ = 0;
+  const auto now = clock::now();
+  const auto asked_at = [&]() -> std::optional<clock::time_point> {
+    const std::lock_guard lock{mutex_};
+    if (!std::exchange(asked_, false)) return {};
+    return asked_at_;
+  }();
+  if (!asked_at || header_.payload_bytes != 0)
+    return refuse(channel_state::torn, "a pong that nobody asked for");
+  terms_.trips->add(now - *asked_at, now);
   return true;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "net/link.hpp"
+#include "net/round_trips.hpp"
 #include "net/shm_segment.hpp"
 
 #include <boost/asio/ip/tcp.hpp>
@@ -21,7 +22,9 @@ namespace lamella::net {
 ///
 /// Whoever commits a frame writes it, with everything else that waits, in one call. Whoever attends
 /// to the bell reads, and writes what the socket did not take at first: the engine that waits for
-/// the frames, so that a frame wakes one thread and no second one.
+/// the frames, so that a frame wakes one thread and no second one. Each side sends a ping now and
+/// then, which whoever reads answers: that is the round trip of frames. On a link that has nothing
+/// else to carry it is also how one finds that the other host is gone.
 class tcp_link final : public gpu::listener, public std::enable_shared_from_this<tcp_link> {
 public:
   struct terms {
@@ -30,6 +33,8 @@ public:
     std::shared_ptr<gpu::doorbell> bell;     ///< of this side's receiver
     std::chrono::milliseconds unread{0};     ///< cut off a peer that reads nothing for so long
     std::function<void(std::string)> on_end; ///< once, on the plane's thread, with the reason
+    std::chrono::milliseconds measure_every{1'000};
+    std::shared_ptr<round_trips> trips = std::make_shared<round_trips>();
   };
 
   /// Throws std::bad_alloc, std::system_error.
@@ -61,11 +66,14 @@ private:
   void on_ready();
   bool gather();
   void push();
-  void check_blocked();
+  void look_later();
+  void ask();
   void read();
   bool take(const std::byte* data, size_t bytes);
   bool on_header();
   bool on_credit();
+  bool on_ping();
+  bool on_pong();
   void deliver();
   bool refuse(gpu::channel_state why, std::string text);
   std::string unread_text() const;
@@ -80,9 +88,12 @@ private:
   gpu::ring_control *out_, *in_;
   bool closed_ = false; ///< of the plane's thread, but written under both mutexes
 
-  std::mutex mutex_;            ///< of writing; taken after the other one
-  std::vector<piece> pieces_;   ///< being written
-  gpu::frame_header credit_{};  ///< one of them, at times
+  std::mutex mutex_;                             ///< of writing; taken after the other one
+  std::vector<piece> pieces_;                    ///< being written
+  gpu::frame_header credit_{}, ping_{}, pong_{}; ///< one of each, at times
+  bool ping_due_ = false, pong_due_ = false;
+  bool asked_ = false; ///< and not answered
+  std::chrono::steady_clock::time_point asked_at_ = std::chrono::steady_clock::now();
   gpu::seqno wired_, credited_; ///< frames handed to the socket; slots given back so far
   uint32_t out_index_ = 0;
   /// The socket takes nothing more, since then.
@@ -97,7 +108,7 @@ private:
   size_t header_bytes_ = 0, payload_bytes_ = 0;
   gpu::seqno arrived_;
   uint32_t in_index_ = 0;
-  bool news_ = false;
+  bool news_ = false, was_asked_ = false;
   std::vector<std::byte> stage_;
 };
 

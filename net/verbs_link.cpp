@@ -1,5 +1,6 @@
 #include "net/verbs_link.hpp"
 
+#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/post.hpp>
 
 #include <algorithm>
@@ -104,12 +105,14 @@ bool verbs_link::arrived() {
 uint64_t verbs_link::greeting() const { return gpu::load(words().greeting); }
 
 link_end verbs_link::start(tcp_socket socket) {
-  socket_.emplace(std::move(socket));
+  socket_ = std::make_shared<tcp_socket>(std::move(socket));
   auto self = shared_from_this();
-  socket_->async_wait(tcp_socket::wait_read, [self](error_code ec) {
-    // Nothing is said on it any more: it has ended, or somebody breaks the rules.
-    if (!ec && !self->closed_) self->close(channel_state::closed, "the peer has ended it");
-  });
+  // Nothing else is said on it: it has ended, or somebody breaks the rules.
+  asio::co_spawn(executor_,
+                 keep_measuring(socket_, terms_.asks, terms_.measure_every, terms_.trips),
+                 [self](const std::exception_ptr&) {
+                   if (!self->closed_) self->close(channel_state::closed, "the peer has ended it");
+                 });
   look_again();
   const auto place = [&](gpu::ring_control* ring) {
     return gpu::ring_place{reinterpret_cast<std::byte*>(ring), self, terms_.bell, self,
@@ -239,6 +242,10 @@ void verbs_link::close(channel_state why, std::string text) {
     const std::lock_guard lock{mutex_};
     if (std::exchange(closed_, true)) return;
     queue_.reset(); // from here on the peer writes nothing
+    if (socket_) {
+      error_code ignored;
+      socket_->close(ignored); // ends the conversation on it
+    }
     socket_.reset();
     timer_.reset();
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "net/link.hpp"
+#include "net/round_trips.hpp"
 #include "net/verbs.hpp"
 
 #include <boost/asio/ip/tcp.hpp>
@@ -19,7 +20,8 @@ namespace lamella::net {
 /// executes writes in order. Credits go back the same way, with frames where there are some. No
 /// thread and no completion lies between a frame and whoever waits for it.
 ///
-/// The socket of the handshake stays open: it tells when the peer's process goes, however it goes.
+/// The socket of the handshake stays open: it tells when the peer's process goes, however it goes,
+/// and measures round trips: of hosts and the network, not of their adapters.
 /// The plane's thread looks every few milliseconds for failed writes, for the peer's reason to end,
 /// and for credits that nothing took along.
 class verbs_link final : public gpu::listener, public std::enable_shared_from_this<verbs_link> {
@@ -34,6 +36,9 @@ public:
     gpu::ring_identity self;
     std::shared_ptr<gpu::doorbell> bell;     ///< of this side's receiver
     std::chrono::milliseconds linger{1'000}; ///< for the last writes to arrive
+    bool asks = false;                       ///< for round trips: one side does
+    std::chrono::milliseconds measure_every{1'000};
+    std::shared_ptr<round_trips> trips = std::make_shared<round_trips>();
     std::function<void(std::string)> on_end; ///< once, on the plane's thread, with the reason
   };
 
@@ -80,7 +85,7 @@ private:
   void fail(std::string text);
 
   boost::asio::any_io_executor executor_;
-  std::optional<tcp_socket> socket_; ///< nothing once closed: the ends, which keep us alive, may
+  std::shared_ptr<tcp_socket> socket_; ///< nothing once closed: the ends, which keep us alive, may
   std::optional<boost::asio::steady_timer> timer_; ///< outlive the plane
   terms terms_;
   gpu::outside_channel looks_;

@@ -117,6 +117,40 @@ inline constexpr std::array constant_rows{
 };
 #undef LAMELLA_CONSTANTS
 
+/// What a constant may be set to: shares at most to all of it, and to nothing only where nothing
+/// divides by it.
+struct constant_range {
+  double least = 0, most = 1e6;
+};
+
+constexpr constant_range range_of(const constant_row& row) {
+  constexpr double little = 1e-3;
+  constexpr std::string_view may_be_nothing[] = {
+      "us",
+      "us per doubling of devices",
+      "us per kernel",
+      "us per request and iteration",
+      "ms",
+      "ms per iteration",
+      "kernels per layer",
+      "passes over [rows, d]",
+      "GB per device",
+      "W",
+      "USD per hour",
+      "share of KV blocks",
+      "of a device's price",
+  };
+  constexpr std::string_view at_least_one[] = {"exponent", "requests", "pieces of a batch",
+                                               "tokens", "times the prompt time"};
+  constant_range range{little};
+  for (const auto unit : may_be_nothing)
+    if (row.unit == unit) range.least = 0;
+  for (const auto unit : at_least_one)
+    if (row.unit == unit) range.least = 1;
+  if (row.unit.starts_with("share")) range.most = 1;
+  return range;
+}
+
 constexpr std::string_view name_of(constant_kind kind) {
   return kind == constant_kind::measured ? "measured"
          : kind == constant_kind::stated ? "stated"

@@ -7,12 +7,14 @@ namespace lamella::scheduler {
 
 double cost_model::intensity(double rows) const {
   const auto n = model_.parameters();
-  return 2 * n * rows / (model_.element_bytes * (n + 2 * rows * model_.hidden));
+  return 2 * n * rows
+         / (model_.weight_element_bytes * n + model_.element_bytes * 2 * rows * model_.hidden);
 }
 
 /// `weights` parameters read once and used for `rows` rows by one device.
 double cost_model::matmul_s(const device& kind, double weights, double rows) const {
-  const auto read = weights * model_.element_bytes / (kind.bandwidth * c_.weight_read_efficiency);
+  const auto read =
+      weights * model_.weight_element_bytes / (kind.bandwidth * c_.weight_read_efficiency);
   const auto compute = 2 * weights * rows / (kind.flops * c_.matmul_efficiency);
   const auto p = c_.roofline_sharpness;
   const auto longer = std::max(read, compute), shorter = std::min(read, compute);
@@ -39,10 +41,11 @@ double cost_model::all_reduce_s(const device_group& group, double rows) const {
   return 2 * model_.layers * (start + flow);
 }
 
-double cost_model::attention_s(const device_group& group, double rows, double context) const {
+double cost_model::attention_s(const device_group& group, double rows, double context,
+                               double copies) const {
   if (rows <= 0) return 0;
-  const auto read =
-      context * model_.kv_bytes_per_token() / (group.bandwidth() * c_.attention_efficiency);
+  const auto read = copies * context * model_.kv_bytes_per_token()
+                    / (group.bandwidth() * c_.attention_efficiency);
   // Scores and weighted sums: 2 x 2 operations per head element, position and layer.
   const auto compute = 4.0 * context * model_.heads * model_.head_dim * model_.layers
                        / (group.kind.flops * group.count * c_.attention_flops_efficiency);

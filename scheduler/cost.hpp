@@ -73,8 +73,9 @@ public:
   double all_reduce_s(const device_group& group, double rows) const;
 
   /// Attention of one new token for each of `rows` requests with `context` tokens together (L-M02):
-  /// bound by reading their KV; linear in `context`, whoever owns it.
-  double attention_s(const device_group& group, double rows, double context) const;
+  /// bound by reading their KV; linear in `context`, whoever owns it. `copies` of the KV are read.
+  double attention_s(const device_group& group, double rows, double context,
+                     double copies = 1) const;
 
   /// Attention of `tokens` of a prompt, behind `position` earlier ones, on `group`.
   double prompt_attention_s(const device_group& group, double tokens, double position) const;

@@ -25,7 +25,15 @@ std::string plain(double x) {
 
 } // namespace
 
+void pass_over_mark(std::istream& in) {
+  if (in.peek() != 0xef) return;
+  char mark[3] = {};
+  if (!in.read(mark, sizeof mark) || std::string_view{mark, sizeof mark} != "\xef\xbb\xbf")
+    throw table_error{1, "a byte that no text begins with"};
+}
+
 csv_reader::csv_reader(std::istream& in) : in_{in} {
+  pass_over_mark(in);
   if (!read_line()) throw table_error{"the table is empty: not even a header"};
   split();
   columns_ = fields_;

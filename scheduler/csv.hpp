@@ -19,6 +19,10 @@ struct table_error : std::runtime_error {
       : std::runtime_error{"line " + std::to_string(line) + ": " + what} {}
 };
 
+/// Passes over the mark that some programs write before UTF-8 text. Throws table_error at half a
+/// mark.
+void pass_over_mark(std::istream& in);
+
 /// Reads row after row. Fields may be quoted ("" is a quote); lines end in \n or \r\n; empty lines
 /// and lines that start with # are passed over. The first row names the columns.
 class csv_reader {

@@ -1,6 +1,7 @@
 #include "scheduler/decode_design.hpp"
 
 #include "scheduler/head_partition.hpp"
+#include "scheduler/stages.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -20,8 +21,10 @@ std::string gigabytes(double bytes) {
 
 double slots_per_pool(const decode_design& design, const cost_model& cost) {
   double slots = 0;
+  const auto share = fullest_stage(cost.model().layers, design.stages);
   if (!design.disaggregated())
-    slots = cost.kv_tokens(design.compute, cost.model().weight_bytes);
+    slots = cost.kv_tokens(design.compute, share * cost.model().weight_bytes) / share
+            / cost.model().kv_copies(design.compute.count);
   else
     slots = cost.kv_tokens(design.memory, 0) / design.pools();
   slots = std::floor(slots / design.block_slots) * design.block_slots;
@@ -34,23 +37,39 @@ std::optional<std::string> refuse(const decode_design& design, const cost_model&
     return std::to_string(g.count) + " x " + g.kind.name;
   };
   if (design.compute.count == 0 || design.replicas == 0) return "there are no compute devices";
+  if (design.stages == 0 || design.stages > model.layers)
+    return std::to_string(model.layers) + " layers cannot be divided over "
+           + std::to_string(design.stages) + " stages";
   if (model.heads % design.compute.count != 0)
     return "the model's " + std::to_string(model.heads) + " heads cannot be spread evenly over "
            + std::to_string(design.compute.count) + " tensor-parallel devices";
+  // Where attention runs beside the weights, every device has whole KV heads, or a copy of one.
+  const auto few = std::min(design.compute.count, model.kv_heads),
+             many = std::max(design.compute.count, model.kv_heads);
+  if (!design.disaggregated() && many % few != 0)
+    return "the model's " + std::to_string(model.kv_heads)
+           + " KV heads cannot be spread evenly over " + std::to_string(design.compute.count)
+           + " tensor-parallel devices";
   if (design.disaggregated() && design.partition == partition_kind::heads)
     if (auto why = refuse_partition(model.kv_heads, design.memory.count)) return why;
   if (design.disaggregated() && design.batches < design.replicas)
     return std::to_string(design.batches) + " batches leave some of the "
            + std::to_string(design.replicas) + " replicas without work";
+  // Every stage takes a batch's turn; with fewer batches than all of them, some idle.
   if (design.disaggregated() && design.pipeline == pipeline_kind::rotational && design.batches > 1
-      && design.batches != design.replicas + 1)
+      && (design.batches < design.replicas + 1 || design.batches > design.groups() + 1))
     return "a rotation of " + std::to_string(design.batches) + " batches needs "
-           + std::to_string(design.batches - 1) + " replicas, not "
-           + std::to_string(design.replicas);
+           + std::to_string(design.batches - 1)
+           + (design.stages > 1 ? " stages of replicas, not " : " replicas, not ")
+           + std::to_string(design.groups());
   const auto usable = design.compute.memory_bytes() * cost.values().memory_utilization
                       - cost.values().workspace_gb * 1e9 * design.compute.count;
-  if (model.weight_bytes > usable)
-    return model.name + " needs " + gigabytes(model.weight_bytes) + " for its weights, "
+  const auto weights = model.weight_bytes * fullest_stage(model.layers, design.stages);
+  if (weights > usable)
+    return model.name + " needs " + gigabytes(weights) + " for its weights"
+           + (design.stages > 1
+                  ? " in the fullest of " + std::to_string(design.stages) + " stages, "
+                  : ", ")
            + devices(design.compute) + " have " + gigabytes(std::max(0.0, usable)) + " for them";
   if (design.prefill_servers > 0) {
     const auto& p = design.prefill;
@@ -69,8 +88,25 @@ std::optional<std::string> refuse(const decode_design& design, const cost_model&
   return std::nullopt;
 }
 
-iteration_times times_of(const decode_design& design, const cost_model& cost, double rows,
-                         double context, double busiest_context) {
+namespace {
+
+/// What several stages change: each is busy with its layers only, and hands its rows to the next;
+/// the last one hands tokens back to the first. Between machines, as tensor parallelism is within.
+void add_stages(iteration_times& t, const decode_design& design, const cost_model& cost,
+                double rows) {
+  if (design.stages < 2 || rows <= 0) return;
+  const auto share = fullest_stage(cost.model().layers, design.stages);
+  const auto kind = design.disaggregated() ? design.network : network_kind::host;
+  const auto path = cost.path(kind, design.compute, design.compute);
+  const auto flow = rows * cost.model().hidden * cost.model().element_bytes / path.bandwidth;
+  t.network += design.stages * path.round_trip_s / 2 + (design.stages - 1) * flow;
+  t.compute_nics = t.compute_nics * share + flow;
+  t.stage = t.model * share;
+}
+
+/// The times without what several stages change.
+iteration_times whole_times(const decode_design& design, const cost_model& cost, double rows,
+                            double context, double busiest_context) {
   iteration_times t;
   if (rows <= 0) return t;
   const auto& group = design.compute;
@@ -78,7 +114,7 @@ iteration_times times_of(const decode_design& design, const cost_model& cost, do
   t.host = design.host.of(rows);
   if (!design.disaggregated()) {
     // The same devices do both, one after the other.
-    t.model += cost.attention_s(group, rows, context);
+    t.model += cost.attention_s(group, rows, context, cost.model().kv_copies(group.count));
     return t;
   }
   t.model += cost.slice_kernels_s();
@@ -95,11 +131,20 @@ iteration_times times_of(const decode_design& design, const cost_model& cost, do
   return t;
 }
 
+} // namespace
+
+iteration_times times_of(const decode_design& design, const cost_model& cost, double rows,
+                         double context, double busiest_context) {
+  auto t = whole_times(design, cost, rows, context, busiest_context);
+  add_stages(t, design, cost, rows);
+  return t;
+}
+
 iteration_times times_with_prompts(const decode_design& design, const cost_model& cost, double rows,
                                    double context, double busiest_context,
                                    std::span<const prefill_piece> pieces) {
-  auto t = times_of(design, cost, rows, context, busiest_context);
-  if (pieces.empty()) return t;
+  if (pieces.empty()) return times_of(design, cost, rows, context, busiest_context);
+  auto t = whole_times(design, cost, rows, context, busiest_context);
   const auto& group = design.compute;
   const auto linear = [&](double x) {
     return cost.model_s(group, x) + cost.all_reduce_s(group, x);
@@ -112,12 +157,14 @@ iteration_times times_with_prompts(const decode_design& design, const cost_model
   more += linear(rows + tokens) - linear(rows);
   t.model += more;
   t.host = design.host.of(rows + static_cast<double>(pieces.size()));
-  if (!design.disaggregated()) return t;
-  const auto path = cost.path(design.network, group, design.memory);
-  const auto bytes = tokens * cost.model().kv_bytes_per_token();
-  t.network += std::max(0.0, bytes / path.bandwidth - more);
-  t.compute_nics += bytes / path.one;
-  t.memory_nics += bytes / path.other;
+  if (design.disaggregated()) {
+    const auto path = cost.path(design.network, group, design.memory);
+    const auto bytes = tokens * cost.model().kv_bytes_per_token();
+    t.network += std::max(0.0, bytes / path.bandwidth - more);
+    t.compute_nics += bytes / path.one;
+    t.memory_nics += bytes / path.other;
+  }
+  add_stages(t, design, cost, rows + tokens);
   return t;
 }
 
@@ -139,19 +186,22 @@ std::string describe(const decode_design& design) {
   const auto nics_of = [](const device_group& g, uint32_t groups) {
     return std::to_string((g.nics > 0 ? g.nics : g.count) * groups);
   };
+  const auto stages = std::to_string(design.stages) + " stages";
   if (!design.disaggregated())
     return (design.replicas > 1 ? std::to_string(design.replicas) + " x (" : "")
-           + std::to_string(c.count) + " x " + c.kind.name + (design.replicas > 1 ? ")" : "")
-           + (c.nics > 0 ? ", " + nics_of(c, design.replicas)
-                               + (c.nics * design.replicas == 1 ? " NIC" : " NICs")
+           + (design.stages > 1 ? stages + " of " : "") + std::to_string(c.count) + " x "
+           + c.kind.name + (design.replicas > 1 ? ")" : "")
+           + (c.nics > 0 ? ", " + nics_of(c, design.groups())
+                               + (c.nics * design.groups() == 1 ? " NIC" : " NICs")
                          : "")
            + describe_prompts(design);
-  return "DOP (" + std::to_string(c.count * design.replicas) + ","
+  return "DOP (" + std::to_string(c.count * design.groups()) + ","
          + std::to_string(design.memory.count) + ") " + c.kind.name + " + "
          + design.memory.kind.name + ", n = " + std::to_string(design.batches)
+         + (design.stages > 1 ? ", " + stages : "")
          + (design.partition == partition_kind::requests ? ", by request" : "")
          + (c.nics > 0 || design.memory.nics > 0
-                ? ", NICs " + nics_of(c, design.replicas) + " + " + nics_of(design.memory, 1)
+                ? ", NICs " + nics_of(c, design.groups()) + " + " + nics_of(design.memory, 1)
                 : "")
          + describe_prompts(design);
 }

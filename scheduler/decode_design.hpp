@@ -17,10 +17,11 @@ enum class partition_kind : uint8_t { heads, requests };
 
 /// With memory devices, model-attention disaggregation at DOP (a, b): every replica of the weights
 /// is `compute`, all batches share `memory`. Without (count 0), a homogeneous design: `replicas`
-/// independent servers of `compute` that hold their own KV, one batch each.
+/// independent servers of `compute` that hold their own KV, one batch for each stage.
 struct decode_design {
   device_group compute;
   uint32_t replicas = 1;
+  uint32_t stages = 1; ///< of a replica, each of them `compute` with its layers (V-M04)
   device_group memory;
   uint32_t batches = 2; ///< n
   pipeline_kind pipeline = pipeline_kind::rotational;
@@ -43,20 +44,37 @@ struct decode_design {
 
   bool prompts() const { return prefill_servers > 0 || prefill_beside; }
   bool disaggregated() const { return memory.count > 0; }
+  /// Batches that run at once.
+  uint32_t concurrent() const { return disaggregated() ? batches : replicas * stages; }
+  /// Compute devices of all stages of all replicas.
+  uint32_t groups() const { return replicas * stages; }
   /// Independent slot tables.
   uint32_t pools() const {
     if (!disaggregated()) return replicas;
     return partition == partition_kind::heads ? 1 : memory.count;
   }
   uint32_t devices() const {
-    return compute.count * replicas + memory.count + prefill.count * prefill_servers;
+    return compute.count * groups() + memory.count + prefill.count * prefill_servers;
   }
   double usd_per_hour() const {
-    return compute.usd_per_hour() * replicas + memory.usd_per_hour()
+    return compute.usd_per_hour() * groups() + memory.usd_per_hour()
            + prefill.usd_per_hour() * prefill_servers;
   }
+  /// Is the price, or the power, of every kind of device known?
+  bool priced() const {
+    return known([](const device& x) { return x.usd_per_hour > 0; });
+  }
+  bool powered() const {
+    return known([](const device& x) { return x.watts > 0; });
+  }
   double watts() const {
-    return compute.watts() * replicas + memory.watts() + prefill.watts() * prefill_servers;
+    return compute.watts() * groups() + memory.watts() + prefill.watts() * prefill_servers;
+  }
+
+private:
+  template <class Of> bool known(Of of) const {
+    return of(compute.kind) && (memory.count == 0 || of(memory.kind))
+           && (prefill_servers == 0 || of(prefill.kind));
   }
 };
 

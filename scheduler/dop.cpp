@@ -28,7 +28,8 @@ uint32_t batches_for(const decode_design& design, const cost_model& cost, double
     const std::vector<iteration_times> all(n, t);
     return iteration_s(all, 0, design.replicas, pipeline_kind::rotational) / rows;
   };
-  const auto more = design.replicas + 1;
+  const auto more = design.groups() + 1;
+  if (design.replicas > 1) return more; // one batch would leave replicas without work
   return per_token(more) < per_token(1) ? more : 1;
 }
 

@@ -4,6 +4,7 @@
 #include "scheduler/csv.hpp"
 
 #include <algorithm>
+#include <optional>
 
 namespace lamella::scheduler {
 
@@ -67,6 +68,11 @@ std::vector<model_shape> read_models(std::istream& in) {
              layers = csv.column("layers"), hidden = csv.column("hidden"),
              heads = csv.column("heads"), kv_heads = csv.column("kv_heads"),
              head_dim = csv.column("head_dim"), source = csv.column("source");
+  const auto weight_bits = csv.find("weight_bits"), kv_bits = csv.find("kv_bits");
+  const auto bytes_of = [&](const std::optional<size_t>& column) {
+    constexpr double least = 1, most = 32, usual = 16;
+    return (column && !csv.empty(*column) ? csv.number(*column, least, most) : usual) / 8;
+  };
   std::vector<model_shape> all;
   while (csv.next()) {
     model_shape m;
@@ -80,6 +86,8 @@ std::vector<model_shape> read_models(std::istream& in) {
     if (m.heads % m.kv_heads != 0)
       throw table_error{csv.line(), std::to_string(m.kv_heads) + " KV heads do not divide "
                                         + std::to_string(m.heads) + " heads"};
+    m.weight_element_bytes = bytes_of(weight_bits);
+    m.kv_element_bytes = bytes_of(kv_bits);
     m.source = csv.text(source);
     all.push_back(std::move(m));
     refuse_twins(all, csv);

@@ -43,14 +43,22 @@ struct model_shape {
   uint32_t heads = 0;
   uint32_t kv_heads = 0;
   uint32_t head_dim = 0;
-  double element_bytes = 2; ///< e, of weights, activations and KV
+  double element_bytes = 2;                              ///< e, of activations, also on the wire
+  double weight_element_bytes = 2, kv_element_bytes = 2; ///< e, too, unless they are quantised
   std::string source;
 
-  double parameters() const { return weight_bytes / element_bytes; } ///< N
+  double parameters() const { return weight_bytes / weight_element_bytes; } ///< N
   /// G, query heads per KV head.
   double group() const { return static_cast<double>(heads) / kv_heads; }
+  /// How often tensor parallelism over `devices` keeps the KV of a token: more devices than KV
+  /// heads keep copies, as every device needs those that its query heads read.
+  double kv_copies(uint32_t devices) const {
+    return devices > kv_heads ? static_cast<double>(devices) / kv_heads : 1.0;
+  }
   /// 2 e d L / G (Lamina table 2).
-  double kv_bytes_per_token() const { return 2.0 * element_bytes * head_dim * kv_heads * layers; }
+  double kv_bytes_per_token() const {
+    return 2.0 * kv_element_bytes * head_dim * kv_heads * layers;
+  }
   /// (2 + 2/G) e d L (L-M05, Lamina 3.1).
   double wire_bytes_per_row() const {
     return element_bytes * head_dim * (2.0 * heads + 2.0 * kv_heads) * layers;
@@ -62,7 +70,7 @@ struct model_shape {
 };
 
 /// Reads a table with the columns name, weight_gb, layers, hidden, heads, kv_heads, head_dim,
-/// source. Throws table_error.
+/// source and, if there, weight_bits and kv_bits (16). Throws table_error.
 std::vector<model_shape> read_models(std::istream& in);
 const std::vector<model_shape>& built_in_models();
 const model_shape* find_model(const std::vector<model_shape>& all, std::string_view name);

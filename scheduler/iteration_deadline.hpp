@@ -12,7 +12,7 @@ namespace lamella::scheduler {
 
 /// Sixteen times the median of the last 256 iterations, and never less than a second: machines are
 /// shared, and giving up too soon costs an iteration each time. Doubles with every failure in a
-/// row. Cost: O(256) each time a new median is taken, every 32 iterations.
+/// row. Cost: O(256) each time a new median is taken: after 4, 8 and 16 iterations, then every 32.
 class iteration_deadline {
 public:
   using milliseconds = std::chrono::milliseconds;
@@ -20,7 +20,7 @@ public:
 
   void add(std::chrono::nanoseconds took) {
     last_[count_++ % last_.size()] = took;
-    if (count_ % renewed_every == 0) renew();
+    if (count_ % renewed_every == 0 || count_ == 4 || count_ == 8 || count_ == 16) renew();
   }
 
   /// For the next attempt after so many failures in a row.

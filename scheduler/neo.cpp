@@ -75,10 +75,13 @@ neo_result simulate_neo(const neo_machine& machine, const cost_model& cost, offl
     for (; next < trace.size() && trace[next].arrival_s <= now && s.waiting.size() < 256; ++next) {
       const auto& t = trace[next];
       if (m.paged(static_cast<double>(t.prompt_tokens) + t.output_tokens + 1)
-          > std::max(m.gpu_kv_tokens, m.host_kv_tokens))
-        throw std::invalid_argument{"request " + std::to_string(next) + " fits into no cache"};
+          > std::max(m.gpu_kv_tokens, m.host_kv_tokens)) {
+        ++r.never_fit;
+        continue;
+      }
       s.waiting.push_back({static_cast<uint32_t>(next), t.prompt_tokens, t.output_tokens});
     }
+    if (s.waiting.empty() && s.on_gpu.empty() && s.on_host.empty()) continue;
     double swapped = 0;
     const auto plan = plan_iteration(s, m, profile, kind, swapped);
     if (!(plan.sequences > 0)) throw std::logic_error{"an iteration without work"};
@@ -113,7 +116,12 @@ neo_result simulate_neo(const neo_machine& machine, const cost_model& cost, offl
     if (from.ended < low) from = {now, tokens, r.requests};
     if (to.ended < high) to = {now, tokens, r.requests};
   }
-  r.token_latency_s /= static_cast<double>(std::max<uint64_t>(1, r.requests));
+  if (r.requests == 0)
+    throw std::invalid_argument{
+        "no request of the trace fits into a cache of "
+        + std::to_string(static_cast<uint64_t>(std::max(m.gpu_kv_tokens, m.host_kv_tokens)))
+        + " tokens"};
+  r.token_latency_s /= static_cast<double>(r.requests);
   if (from.ended == to.ended) from = {}, to = {now, tokens, r.requests};
   if (to.time > from.time) {
     r.requests_per_s = static_cast<double>(to.ended - from.ended) / (to.time - from.time);

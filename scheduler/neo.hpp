@@ -98,11 +98,12 @@ struct neo_result {
   double seconds = 0, mean_running = 0; ///< of the whole run; requests that decode, over time
   uint64_t tokens = 0;
   uint64_t requests = 0, iterations = 0, two_batch_iterations = 0;
-  double host_share = 0; ///< of all generated tokens
+  uint64_t never_fit = 0; ///< requests longer than either cache; left out
+  double host_share = 0;  ///< of all generated tokens
 };
 
 /// Plays the trace, at its arrivals. Every request that fits somewhere ends; throws
-/// std::invalid_argument when one never fits, or when the GPUs do not divide the KV heads.
+/// std::invalid_argument when none does, or when the GPUs do not divide the KV heads.
 neo_result simulate_neo(const neo_machine& machine, const cost_model& cost, offload_kind kind,
                         const request_trace& trace);
 

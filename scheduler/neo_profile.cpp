@@ -37,7 +37,7 @@ neo_profile profile_neo(const neo_machine& m, const cost_model& cost) {
   p.gpu_s = measure(contexts, [&](double x) { return cost.attention_s(m.gpu, 1, x); });
   p.host_s = measure(contexts,
                      [&](double x) { return x * model.kv_bytes_per_token() / m.host_bandwidth; });
-  p.saturation = m.gpu.kind.flops * c.matmul_efficiency * model.element_bytes
+  p.saturation = m.gpu.kind.flops * c.matmul_efficiency * model.weight_element_bytes
                  / (2 * m.gpu.kind.bandwidth * c.weight_read_efficiency);
   return p;
 }

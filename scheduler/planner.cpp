@@ -13,6 +13,11 @@ namespace lamella::scheduler {
 
 namespace {
 
+/// Something else than memory keeps its batch from being larger.
+void bound_by(plan_row& row, const std::string& what) {
+  row.bound = what + row.bound.substr(std::min(row.bound.find(';'), row.bound.size()));
+}
+
 const char* name_of(latency_metric m) {
   return m == latency_metric::tbt ? "TBT" : m == latency_metric::ttft ? "TTFT" : "E2E";
 }
@@ -36,16 +41,37 @@ limit_miss worst_miss(const distribution& tbt, const distribution& ttft, const d
 }
 
 void check_budget(plan_row& row, const plan_question& q) {
-  if (!row.ok() || q.usd_per_hour_max <= 0 || row.usd_per_hour() <= q.usd_per_hour_max) return;
-  row.misses =
-      "$" + fixed(row.usd_per_hour(), 2) + " per hour, limit $" + fixed(q.usd_per_hour_max, 2);
-  row.miss = row.usd_per_hour() / q.usd_per_hour_max;
+  if (!row.ok()) return;
+  if (q.usd_per_hour_max > 0 && row.usd_per_hour() > q.usd_per_hour_max) {
+    row.misses =
+        "$" + fixed(row.usd_per_hour(), 2) + " per hour, limit $" + fixed(q.usd_per_hour_max, 2);
+    row.miss = row.usd_per_hour() / q.usd_per_hour_max;
+  }
+  if (q.watts_max > 0 && row.watts() > std::max(1.0, row.miss) * q.watts_max) {
+    row.misses = fixed(row.watts(), 0) + " W, limit " + fixed(q.watts_max, 0) + " W";
+    row.miss = row.watts() / q.watts_max;
+  }
+}
+
+uint32_t copies_within(const plan_question& q, const decode_design& design) {
+  if (q.objective != plan_objective::throughput || q.rate > 0) return 1;
+  double most = INFINITY;
+  if (q.usd_per_hour_max > 0) most = q.usd_per_hour_max / design.usd_per_hour();
+  if (q.watts_max > 0) most = std::min(most, q.watts_max / design.watts());
+  // A price of 2.35 fits a budget of 7.05 three times, whatever binary fractions say.
+  return most < 1e6 ? static_cast<uint32_t>(std::max(1.0, std::floor(most + 1e-9))) : 1;
 }
 
 plan_row evaluate(const plan_row& guess, const plan_question& q, const cost_model& cost,
                   const request_trace& trace) {
   auto row = guess;
   const auto w = workload_of(trace);
+  // What the guess was bound by may have been another trace's; seats and prompts stay.
+  if (!row.bound.starts_with("TBT") && !row.bound.starts_with("prompts")) {
+    const auto holds = estimate(row.design, {}, cost, w).batch;
+    bound_by(row,
+             holds > static_cast<double>(trace.size()) ? "requests of the trace" : "KV memory");
+  }
   for (int attempt = 0;; ++attempt) {
     simulation_options full;
     full.seats_per_batch = row.seats;
@@ -61,6 +87,7 @@ plan_row evaluate(const plan_row& guess, const plan_question& q, const cost_mode
     row.tokens_per_s = r.tokens_per_s;
     row.batch = r.mean_batch;
     row.tbt = r.tbt;
+    row.copies = q.rate > 0 ? row.copies : copies_within(q, row.design);
     if (q.rate > 0) {
       const auto needed = static_cast<uint32_t>(
           std::clamp(std::ceil(q.rate * w.output / r.tokens_per_s), 1.0, 1e6));
@@ -82,14 +109,15 @@ plan_row evaluate(const plan_row& guess, const plan_question& q, const cost_mode
     // Seats cost throughput, copies cost money; a few steps are enough near the limit.
     if (worst.text.empty() || attempt == 4) break;
     if (worst.metric == latency_metric::tbt) {
-      const double batches = row.design.disaggregated() ? row.design.batches : row.design.replicas;
+      const double batches = row.design.concurrent();
       const auto seats = std::floor(std::min<double>(row.seats, row.batch / batches)
                                     / std::min(2.0, worst.factor * 1.02));
       if (seats < 1) break;
       row.seats = static_cast<uint32_t>(seats);
-      row.bound = "TBT limit" + row.bound.substr(std::min(row.bound.find(';'), row.bound.size()));
+      bound_by(row, "TBT limit");
     } else {
       row.copies += std::max(1u, row.copies / 10);
+      bound_by(row, std::string{name_of(worst.metric)} + " limit");
     }
   }
   check_shared_nics(row, cost, w);
@@ -121,7 +149,7 @@ void rank(std::vector<plan_row>& rows, const plan_question& q) {
     case plan_objective::power:
       return r.joules_per_token;
     case plan_objective::throughput:
-      return -r.tokens_per_s;
+      return -r.tokens_per_s * r.copies;
     case plan_objective::cost:
       break;
     }
@@ -150,7 +178,7 @@ std::string verdict(const std::vector<plan_row>& rows, const plan_question& q) {
   }
   const auto of = [&](const plan_row& r) {
     return q.objective == plan_objective::power        ? r.joules_per_token
-           : q.objective == plan_objective::throughput ? 1 / r.tokens_per_s
+           : q.objective == plan_objective::throughput ? 1 / (r.tokens_per_s * r.copies)
                                                        : r.usd_per_mtok;
   };
   const char* unit = q.objective == plan_objective::power        ? "less power per token"
@@ -203,7 +231,7 @@ std::string frontier_svg(const std::vector<plan_row>& rows) {
   for (const auto* r : shown) {
     text += "<circle cx=\"" + x(*r) + "\" cy=\"" + y(*r) + "\" r=\"" + (r->simulated ? "5" : "2.5")
             + "\" fill=\"" + (r->design.disaggregated() ? "#4878a8" : "#d08030") + "\"><title>"
-            + describe(r->design) + ": " + fixed(r->tbt.mean() * 1e3, 1) + " ms, $"
+            + escaped(describe(r->design)) + ": " + fixed(r->tbt.mean() * 1e3, 1) + " ms, $"
             + fixed(r->usd_per_mtok, 3) + "/Mtok</title></circle>\n";
     if (r->usd_per_mtok >= best || r->usd_per_mtok > y_max) continue;
     best = r->usd_per_mtok;

@@ -61,7 +61,7 @@ std::vector<decode_design> with_all_nics(const decode_design& own, const constan
       d.memory = with_nics(own.memory, b[k], c);
       // One NIC less on this side would still feed all that the other side has.
       if (i > 0 && bandwidth(own.compute, a[i - 1]) >= bandwidth(own.memory, b[k])) continue;
-      if (k > 0 && bandwidth(own.memory, b[k - 1]) >= own.replicas * bandwidth(own.compute, a[i]))
+      if (k > 0 && bandwidth(own.memory, b[k - 1]) >= own.groups() * bandwidth(own.compute, a[i]))
         continue;
       if (!same(d, own)) all.push_back(d);
     }
@@ -85,7 +85,10 @@ std::vector<decode_design> enumerate_designs(const plan_question& q, const cost_
       same.compute = {compute, a};
       same.block_slots = same.window_slots = 16;
       same.host = q.host;
-      keep(same);
+      for (uint32_t stages = 1; stages <= q.stages_max; stages *= 2) {
+        same.stages = stages;
+        keep(same);
+      }
       for (const auto& memory : q.menu)
         for (uint32_t n = 1; n <= q.batches_max; ++n)
           for (uint32_t b = 1; b < q.devices_max; ++b)
@@ -100,6 +103,10 @@ std::vector<decode_design> enumerate_designs(const plan_question& q, const cost_
               d.partition = partition;
               d.host = q.host;
               keep(d);
+              // One replica in as many stages as there are batches beside the one at attention.
+              d.stages = d.replicas;
+              d.replicas = 1;
+              if (d.stages > 1 && d.stages <= q.stages_max) keep(d);
             }
     }
   return all;
@@ -110,7 +117,7 @@ namespace {
 /// Time of an iteration when `rows` requests are spread evenly over the batches.
 double tbt_of(const decode_design& d, const cost_model& cost, double rows, double context,
               double prompt_share, iteration_times* one = nullptr) {
-  const double batches = d.disaggregated() ? d.batches : d.replicas;
+  const double batches = d.concurrent();
   auto t = times_of(d, cost, rows / batches, rows / batches * context);
   if (d.prefill_beside && prompt_share > 0) {
     // In each iteration as much of prompts as its requests need to be replaced by others.
@@ -120,9 +127,9 @@ double tbt_of(const decode_design& d, const cost_model& cost, double rows, doubl
     t = times_with_prompts(d, cost, rows / batches, rows / batches * context, 0, {&piece, 1});
   }
   if (one != nullptr) *one = t;
-  if (!d.disaggregated()) return t.alone();
-  const std::vector<iteration_times> all(d.batches, t);
-  return iteration_s(all, 0, d.replicas, d.pipeline);
+  const bool split = d.disaggregated();
+  const std::vector<iteration_times> all(split ? d.batches : d.stages, t);
+  return iteration_s(all, 0, split ? d.replicas : 1, split ? d.pipeline : pipeline_kind::fixed);
 }
 
 /// Prompt tokens that the design can compute in a second; no limit where prompts come with KV.
@@ -130,8 +137,7 @@ double prompt_tokens_per_s(const decode_design& d, const cost_model& cost, const
                            double tbt) {
   if (d.prefill_servers > 0)
     return d.prefill_servers * w.prompt / cost.prefill_s(d.prefill, w.prompt);
-  if (d.prefill_beside)
-    return static_cast<double>(d.chunk_tokens) * (d.disaggregated() ? d.batches : d.replicas) / tbt;
+  if (d.prefill_beside) return static_cast<double>(d.chunk_tokens) * d.concurrent() / tbt;
   return INFINITY;
 }
 
@@ -146,8 +152,9 @@ std::string bound_of(const decode_design& d, const cost_model& cost, const itera
                      double tbt, bool by_tbt) {
   std::string text = by_tbt ? "TBT limit" : "KV memory";
   if (!d.disaggregated())
-    return text + "; model " + std::to_string(std::lround(100 * t.model / tbt)) + " %";
-  const auto model = t.model * d.batches / d.replicas / tbt,
+    return text + "; model " + std::to_string(std::lround(100 * t.busiest() * d.stages / tbt))
+           + " %";
+  const auto model = t.busiest() * d.batches / d.replicas / tbt,
              attention = t.attention * d.batches / tbt;
   if (model > 0.97) return text + "; compute devices full";
   if (attention > 0.97) return text + "; memory devices full";
@@ -172,7 +179,7 @@ void check_shared_nics(plan_row& row, const cost_model& cost, const workload& w)
   if (keeps.more_nics() >= 0 || !row.ok()) return;
   const auto comes = row.tokens_per_s / w.output * w.prompt * cost.model().kv_bytes_per_token();
   auto takes = nic_bandwidth(keeps, cost.values());
-  if (!d.disaggregated()) takes *= d.replicas;
+  if (!d.disaggregated()) takes *= d.groups();
   if (comes <= takes) return;
   row.misses = "the KV of prompts comes at " + brief(comes / 1e9) + " GB/s, its NICs take "
                + brief(takes / 1e9) + " GB/s";
@@ -183,7 +190,7 @@ plan_row estimate(const decode_design& design, const plan_question& q, const cos
                   const workload& w) {
   plan_row row;
   row.design = design;
-  const double batches = design.disaggregated() ? design.batches : design.replicas;
+  const double batches = design.concurrent();
   const auto slots = slots_per_pool(design, cost) * design.pools() * (1 - design.kept_free_share);
   // A request holds half a window more than it uses, on average.
   const auto fits = std::floor(slots / (w.context + design.window_slots / 2.0));
@@ -218,6 +225,7 @@ plan_row estimate(const decode_design& design, const plan_question& q, const cos
     row.misses =
         "TBT " + brief(tbt * 1e3) + " ms even for one request, limit " + brief(limit * 1e3) + " ms";
   check_shared_nics(row, cost, w);
+  row.copies = copies_within(q, design);
   if (q.rate > 0)
     row.copies = static_cast<uint32_t>(
         std::clamp(std::ceil(q.rate * w.output / row.tokens_per_s), 1.0, 1e6));
@@ -236,14 +244,18 @@ std::vector<sensitivity> sensitivities(const plan_row& row, const plan_question&
                                        const cost_model& cost, const workload& w) {
   auto full = q;
   full.rate = 0; // copies come in whole numbers and would hide the rest
-  const auto before = estimate(row.design, full, cost, w).usd_per_mtok;
+  const auto of = [&](const plan_row& r) {
+    return q.objective == plan_objective::power        ? r.joules_per_token
+           : q.objective == plan_objective::throughput ? 1 / r.tokens_per_s
+                                                       : r.usd_per_mtok;
+  };
+  const auto before = of(estimate(row.design, full, cost, w));
   std::vector<sensitivity> all;
   for (const auto& x : constant_rows) {
     if (x.kind == constant_kind::measured) continue;
     auto changed = cost.values();
-    // A share of something cannot exceed all of it.
-    const bool share = x.unit.starts_with("share");
-    changed.*x.field = share ? std::min(1.0, changed.*x.field * 1.2) : changed.*x.field * 1.2;
+    const auto from = changed.*x.field, to = std::min(range_of(x).most, from * 1.2);
+    changed.*x.field = to;
     auto question = full;
     if (x.name == "host_iteration_ms") question.host.iteration_s *= 1.2;
     if (x.name == "host_request_us") question.host.request_s *= 1.2;
@@ -251,13 +263,18 @@ std::vector<sensitivity> sensitivities(const plan_row& row, const plan_question&
     design.host = question.host;
     for (auto* group : {&design.compute, &design.memory})
       if (group->nics > 0) *group = with_nics(*group, group->nics, changed);
-    const auto after =
-        estimate(design, question, cost_model{cost.model(), changed}, w).usd_per_mtok;
+    const cost_model other{cost.model(), changed};
+    if (auto why = refuse(design, other)) {
+      all.push_back({std::string{x.name}, from, to, INFINITY, std::move(*why)});
+      continue;
+    }
+    const auto after = of(estimate(design, question, other, w));
     if (std::abs(after / before - 1) > 1e-4)
-      all.push_back({std::string{x.name}, 100 * (after / before - 1)});
+      all.push_back({std::string{x.name}, from, to, 100 * (after / before - 1), {}});
   }
-  std::sort(all.begin(), all.end(),
-            [](const auto& a, const auto& b) { return std::abs(a.percent) > std::abs(b.percent); });
+  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
+    return std::abs(a.percent) > std::abs(b.percent);
+  });
   return all;
 }
 

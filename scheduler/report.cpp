@@ -6,15 +6,11 @@
 
 namespace lamella::scheduler {
 
-namespace {
-
 std::string escaped(const std::string& text) {
   std::string out;
   for (const char c : text) out += c == '<' ? "&lt;" : c == '&' ? "&amp;" : std::string(1, c);
   return out;
 }
-
-} // namespace
 
 std::string markdown_of(const text_table& t) {
   std::vector<size_t> widths;

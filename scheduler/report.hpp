@@ -43,6 +43,9 @@ std::string markdown_of(const text_table& t);
 /// Markdown; the constants come last, each with its source and whether it was fitted.
 std::string markdown_of(const report& r, const constants& values);
 
+/// Text as it may stand in SVG.
+std::string escaped(const std::string& text);
+
 /// The bars as SVG; empty without bars.
 std::string svg_of(const report& r);
 

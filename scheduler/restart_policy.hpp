@@ -50,6 +50,12 @@ public:
     delay_ = shortest_delay;
   }
 
+  /// A jitter for the restart of that number: it spreads restarts as a random number would, and is
+  /// the same in every run.
+  static double jitter_of(uint64_t number) {
+    return static_cast<double>(number * 0x9e3779b97f4a7c15 >> 11) * 0x1p-53;
+  }
+
   /// How long to wait before the restart just granted. `jitter` in [0, 1) spreads it by 20 % each
   /// way.
   milliseconds next_delay(double jitter) {
@@ -57,6 +63,17 @@ public:
     delay_ = std::min(delay_ * 2, longest_delay);
     return milliseconds{
         static_cast<int64_t>(static_cast<double>(delay.count()) * (0.8 + 0.4 * jitter))};
+  }
+
+  /// What the window allows, and what of it is used up.
+  struct budget {
+    uint32_t used = 0, allowed = 0;
+    std::chrono::seconds window{0};
+  };
+  budget spent(time_point now) const {
+    const auto recent = std::count_if(exits_.begin(), exits_.end(),
+                                      [&](auto x) { return !served_ || now - x <= window_; });
+    return {static_cast<uint32_t>(recent), restarts_, window_};
   }
 
 private:

@@ -26,6 +26,11 @@ std::string to_string(const seat& x) {
   return std::string{to_string(x.role)} + "/" + std::to_string(x.index);
 }
 
+uint16_t number_of(const seat& x) {
+  constexpr uint16_t seats_of_role = 0x4000;
+  return static_cast<uint16_t>(static_cast<uint16_t>(x.role) * seats_of_role + x.index);
+}
+
 void seat_plan::add(worker_role role, uint32_t members) {
   const auto first = this->members(role);
   for (uint32_t i = 0; i < members; ++i) places_.push_back({{role, first + i}, 0, false});

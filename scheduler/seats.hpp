@@ -25,6 +25,9 @@ struct seat {
 };
 std::string to_string(const seat& x);
 
+/// A number for each seat of the service, for the headers of frames.
+uint16_t number_of(const seat& x);
+
 /// The seats of all pools. A seat that is taken again gets the next incarnation, and an incarnation
 /// is never used twice (reliability A3).
 class seat_plan {

@@ -57,13 +57,24 @@ double rate_on(const line& points, double x) {
   return on_line(points, std::clamp(x, points.front().first, points.back().first));
 }
 
-double rate_on(const std::vector<std::pair<double, line>>& by_rows, double rows, double context) {
-  line at_context;
-  for (const auto& [at, points] : by_rows) at_context.emplace_back(at, rate_on(points, context));
-  return rate_on(at_context, rows);
+/// Pairs of a token and an earlier position that it attends to.
+double pairs_of(std::span<const prefill_piece> pieces) {
+  double pairs = 0;
+  for (const auto& x : pieces) pairs += x.tokens * (x.position + x.tokens / 2.0);
+  return pairs;
+}
+
+double tokens_of(std::span<const prefill_piece> pieces) {
+  double tokens = 0;
+  for (const auto& x : pieces) tokens += x.tokens;
+  return tokens;
 }
 
 } // namespace
+
+double mean_position(std::span<const prefill_piece> pieces) {
+  return pieces.empty() ? 0 : pairs_of(pieces) / tokens_of(pieces);
+}
 
 served_cost::served_cost(const served_profile& p) {
   std::map<double, std::map<double, double>> by_rows;
@@ -75,16 +86,19 @@ served_cost::served_cost(const served_profile& p) {
   const double chunk = p.limits.chunk_tokens;
   for (const auto& [tokens, seconds] : prompts)
     if (tokens <= chunk) chunk_.emplace_back(tokens, seconds);
-  std::map<double, std::map<double, std::pair<double, double>>> rates;
-  for (const auto& x : p.sharing) rates[x.rows][x.context] = {x.decode_rate, x.prefill_rate};
-  for (const auto& [rows, by_context] : rates) {
-    line decode, prefill;
-    for (const auto& [context, x] : by_context) {
-      decode.emplace_back(context, x.first);
-      prefill.emplace_back(context, x.second);
+  std::map<double, std::map<double, std::map<double, const sharing_point*>>> rates;
+  for (const auto& x : p.sharing) rates[x.prompt / 2][x.rows][x.context] = &x;
+  for (const auto& [position, by_batch] : rates) {
+    auto& decode = decode_rate_.emplace_back(position, rate_table::value_type::second_type{});
+    auto& prefill = prefill_rate_.emplace_back(position, rate_table::value_type::second_type{});
+    for (const auto& [rows, by_context] : by_batch) {
+      auto& decode_line = decode.second.emplace_back(rows, line{}).second;
+      auto& prefill_line = prefill.second.emplace_back(rows, line{}).second;
+      for (const auto& [context, x] : by_context) {
+        decode_line.emplace_back(context, x->decode_rate);
+        prefill_line.emplace_back(context, x->prefill_rate);
+      }
     }
-    decode_rate_.emplace_back(rows, std::move(decode));
-    prefill_rate_.emplace_back(rows, std::move(prefill));
   }
   if (decode_.empty() || rates.empty())
     throw table_error{"the profile has no times of decoding or no rates"};
@@ -117,22 +131,29 @@ double served_cost::iteration_s(double rows, double context) const {
 }
 
 double served_cost::chunk_s(std::span<const prefill_piece> pieces) const {
-  double tokens = 0, pairs = 0;
-  for (const auto& x : pieces) {
-    tokens += x.tokens;
-    pairs += x.tokens * (x.position + x.tokens / 2.0);
-  }
-  if (tokens <= 0) return 0;
+  if (pieces.empty()) return 0;
+  const auto tokens = tokens_of(pieces);
   // The measured chunk is one prompt: its own tokens attend to half of each other.
   const auto whole = time_on(chunk_, tokens);
-  return std::max(whole / 2, whole + pair_s_ * (pairs - tokens * tokens / 2));
+  return std::max(whole / 2, whole + pair_s_ * (pairs_of(pieces) - tokens * tokens / 2));
 }
 
-double served_cost::decode_rate(double rows, double context) const {
-  return rate_on(decode_rate_, rows, context / std::max(1.0, rows));
+double served_cost::rate_of(const rate_table& rates, double rows, double context, double position) {
+  line by_position;
+  for (const auto& [at_position, by_batch] : rates) {
+    line by_rows;
+    for (const auto& [at_rows, points] : by_batch)
+      by_rows.emplace_back(at_rows, rate_on(points, context / std::max(1.0, rows)));
+    by_position.emplace_back(at_position, rate_on(by_rows, rows));
+  }
+  return rate_on(by_position, position);
 }
-double served_cost::prefill_rate(double rows, double context) const {
-  return rate_on(prefill_rate_, rows, context / std::max(1.0, rows));
+
+double served_cost::decode_rate(double rows, double context, double position) const {
+  return rate_of(decode_rate_, rows, context, position);
+}
+double served_cost::prefill_rate(double rows, double context, double position) const {
+  return rate_of(prefill_rate_, rows, context, position);
 }
 
 bool served_cost::beyond(double rows, double context) const {

@@ -44,8 +44,11 @@ std::string quoted(const std::string& text) {
   return out + "\"";
 }
 
-/// The rates by rows and context, until both of a pair are known.
-using rate_table = std::map<std::pair<double, double>, std::pair<double, double>>;
+/// What a fact is for: rows, context and prompt, each 0 where it does not matter.
+using place = std::tuple<double, double, double>;
+
+/// The rates by their place, until both of a pair are known.
+using rate_table = std::map<place, std::pair<double, double>>;
 
 void check_complete(const served_profile& p, const std::set<std::string>& seen) {
   for (const char* what :
@@ -62,25 +65,30 @@ void check_complete(const served_profile& p, const std::set<std::string>& seen) 
 
 served_profile read_served_profile(std::istream& in) {
   csv_reader csv{in};
-  const auto what = csv.column("what"), rows = csv.column("rows"), context = csv.column("context"),
-             value = csv.column("value");
+  const auto what = csv.column("what"), value = csv.column("value");
   if (!csv.next() || csv.text(what) != "version")
     throw table_error{csv.line(), "a profile begins with its version"};
   if (csv.whole(value, 0, std::numeric_limits<uint32_t>::max()) != served_profile_version)
     throw table_error{csv.line(), "a profile of version " + csv.text(value) + ", this reads "
                                       + std::to_string(served_profile_version) + ": measure again"};
+  const auto rows = csv.column("rows"), context = csv.column("context"),
+             prompt = csv.column("prompt");
   served_profile p;
   rate_table rates;
   std::set<std::string> seen;
-  std::set<std::tuple<std::string, double, double>> keys;
+  std::set<std::pair<std::string, place>> keys;
   while (csv.next()) {
     const auto& name = csv.text(what);
-    const bool by_rows = name == "decode_s" || name == "prefill_s" || name.ends_with("_rate");
-    const auto at_rows =
-        by_rows ? csv.number(rows, 1, name == "prefill_s" ? tokens_max : rows_max) : 0;
-    const bool by_context = name == "decode_s" || (name.ends_with("_rate") && !csv.empty(context));
-    const auto at_context = by_context ? csv.number(context, 0, tokens_max) : 0;
-    const std::pair key{at_rows, at_context};
+    const bool is_rate = name.ends_with("_rate");
+    const auto number_if = [&](bool wanted, size_t column, double least, double most) {
+      return wanted ? csv.number(column, least, most) : 0;
+    };
+    const auto at_rows = number_if(name == "decode_s" || is_rate, rows, 1, rows_max);
+    const auto at_context =
+        number_if(name == "decode_s" || (is_rate && !csv.empty(context)), context, 0, tokens_max);
+    const auto at_prompt =
+        number_if(name == "prefill_s" || (is_rate && !csv.empty(prompt)), prompt, 1, tokens_max);
+    const place key{at_rows, at_context, at_prompt};
     const auto limit = std::find_if(limit_fields.begin(), limit_fields.end(),
                                     [&](const auto& f) { return name == f.name; });
     if (name == "model")
@@ -94,34 +102,38 @@ served_profile read_served_profile(std::istream& in) {
     else if (name == "decode_s")
       p.decode.push_back({at_rows, at_context, csv.number(value, seconds_least, seconds_most)});
     else if (name == "prefill_s")
-      p.prefill.push_back({at_rows, csv.number(value, seconds_least, seconds_most)});
+      p.prefill.push_back({at_prompt, csv.number(value, seconds_least, seconds_most)});
     else if (name == "decode_rate")
       rates[key].first = csv.number(value, rate_least, rate_most);
     else if (name == "prefill_rate")
       rates[key].second = csv.number(value, rate_least, rate_most);
     else
       throw table_error{csv.line(), "'" + name.substr(0, 40) + "' is nothing that a profile has"};
-    if (!keys.emplace(name, at_rows, at_context).second)
-      throw table_error{csv.line(), name + " is there twice"};
+    if (!keys.emplace(name, key).second) throw table_error{csv.line(), name + " is there twice"};
     seen.insert(name);
   }
-  for (const auto& [at, x] : rates) p.sharing.push_back({at.first, x.first, x.second, at.second});
+  for (const auto& [at, x] : rates) {
+    const auto& [at_rows, at_context, at_prompt] = at;
+    p.sharing.push_back({at_rows, x.first, x.second, at_context, at_prompt});
+  }
   check_complete(p, seen);
   return p;
 }
 
 void write_served_profile(std::ostream& out, const served_profile& p) {
   const auto before = out.precision(std::numeric_limits<double>::max_digits10);
-  out << "what,rows,context,value\nversion,,," << served_profile_version << "\nmodel,,,"
-      << quoted(p.model) << "\nkernels,,," << quoted(p.kernels) << "\nthreads,,," << p.threads
+  out << "what,rows,context,prompt,value\nversion,,,," << served_profile_version << "\nmodel,,,,"
+      << quoted(p.model) << "\nkernels,,,," << quoted(p.kernels) << "\nthreads,,,," << p.threads
       << "\n";
-  for (const auto& f : limit_fields) out << f.name << ",,," << p.limits.*f.field << "\n";
+  for (const auto& f : limit_fields) out << f.name << ",,,," << p.limits.*f.field << "\n";
   for (const auto& x : p.decode)
-    out << "decode_s," << x.rows << "," << x.context << "," << x.seconds << "\n";
-  for (const auto& x : p.prefill) out << "prefill_s," << x.tokens << ",," << x.seconds << "\n";
+    out << "decode_s," << x.rows << "," << x.context << ",," << x.seconds << "\n";
+  for (const auto& x : p.prefill) out << "prefill_s,,," << x.tokens << "," << x.seconds << "\n";
   const auto rate = [&](const char* what, const sharing_point& x, double value) {
     out << what << "," << x.rows << ",";
     if (x.context > 0) out << x.context;
+    out << ",";
+    if (x.prompt > 0) out << x.prompt;
     out << "," << value << "\n";
   };
   for (const auto& x : p.sharing) {

@@ -41,8 +41,8 @@ public:
       offer();
       pump();
       const bool both = decode_.running && prefill_.running;
-      const auto decode_rate = both ? cost_.decode_rate(rows_, context_) : 1;
-      const auto prefill_rate = both ? cost_.prefill_rate(rows_, context_) : 1;
+      const auto decode_rate = both ? cost_.decode_rate(rows_, context_, position_) : 1;
+      const auto prefill_rate = both ? cost_.prefill_rate(rows_, context_, position_) : 1;
       auto step = 1e300;
       if (decode_.running) step = decode_.left / decode_rate;
       if (prefill_.running) step = std::min(step, prefill_.left / prefill_rate);
@@ -103,6 +103,7 @@ private:
     if (!prefill_.running) {
       pieces_ = plan_.next(prompts_per_iteration);
       if (!pieces_.empty()) prefill_ = {true, cost_.chunk_s(pieces_), now_};
+      position_ = mean_position(pieces_);
     }
     if (!decode_.running) start_iteration();
   }
@@ -264,6 +265,7 @@ private:
   activity decode_, prefill_;
   bool ahead_ = false;            ///< the next iteration has its rows already
   double rows_ = 0, context_ = 0; ///< of the decode iteration under way
+  double position_ = 0;           ///< of the prefill iteration under way, on average
   served_result result_;
   size_t arrived_ = 0;
   uint32_t admitted_ = 0, between_ = 0; ///< between first and last token

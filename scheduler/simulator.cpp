@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 namespace lamella::scheduler {
 
@@ -25,8 +26,7 @@ run::run(const decode_design& design, const cost_model& cost, const request_trac
   const auto slots = static_cast<uint32_t>(slots_per_pool(design, cost));
   kept_ = static_cast<uint32_t>(slots * design.kept_free_share);
   for (uint32_t i = 0; i < design.pools(); ++i) pools_.emplace_back(slots);
-  const auto batches = design.disaggregated() ? design.batches : design.replicas;
-  for (uint32_t j = 0; j < batches; ++j) add_batch();
+  for (uint32_t j = 0; j < design.concurrent(); ++j) add_batch();
   if (design.prefill_servers > 0) {
     prompts_.emplace(cost, design.prefill, design.prefill_servers);
     arrivals_.emplace(design, cost);
@@ -61,15 +61,16 @@ simulation_result run::play() {
     const auto end = next->running ? next->end : never, prompt = next_prompt();
     auto change = scalings_.empty() ? never : scalings_.front().at_s;
     if (!loading_.empty()) change = std::min(change, loading_.front());
+    if (!failures_.empty()) change = std::min(change, failures_.front().at_s);
     const auto first = std::min({end, prompt, change, arrival});
     now_ = std::max(now_, first);
-    if (first == change)
+    if (first == change) {
       scale();
-    else if (first == end)
+      fail();
+    } else if (first == end)
       end_iteration(static_cast<uint32_t>(next - batches_.begin()));
     else if (first == prompt)
       end_prompts();
-    if (first == end) fail();
     if (now_ > options_.requests_limit_s) throw std::invalid_argument{"the run takes too long"};
     offer();
     pump();
@@ -106,7 +107,7 @@ void run::pump() {
   while (auto entry = queue_.next(options_.seats_per_batch, pools_[0].slots())) {
     const auto batch = least_loaded(seats_, options_.seats_per_batch, 1);
     if (!batch) break;
-    auto pool = design_.disaggregated() ? 0u : *batch;
+    auto pool = design_.disaggregated() ? 0u : server_of(*batch);
     if (design_.disaggregated() && pools_.size() > 1) {
       const auto member = member_for(entry->slots);
       if (!member) break;
@@ -155,11 +156,16 @@ void run::start_iteration(uint32_t j) {
   times_[j] =
       times_with_prompts(design_, cost_, b.rows_now, b.context_now,
                          design_.disaggregated() && pools_.size() > 1 ? busiest : 0, b.pieces);
-  const auto duration = design_.disaggregated()
-                            ? iteration_s(times_, j, design_.replicas, design_.pipeline)
-                            : times_[j].alone();
+  double duration = 0;
+  if (design_.disaggregated()) {
+    duration = iteration_s(times_, j, design_.replicas, design_.pipeline);
+  } else {
+    const auto first = server_of(j) * design_.stages;
+    duration = iteration_s(std::span{times_}.subspan(first, design_.stages), j - first, 1,
+                           pipeline_kind::fixed);
+  }
   b.start = now_;
-  b.end = std::max(now_, blocked_until_) + duration;
+  b.end = std::max({now_, blocked_until_, b.blocked_until}) + duration;
   b.times = times_[j];
   b.running = true;
 }
@@ -171,7 +177,7 @@ void run::join(batch_run& b, uint32_t index) {
   s.joined_generated = s.generated;
   s.stay_since = now_;
   ++s.stamp;
-  if (!s.answered || design_.prompts()) b.fresh.push_back(index);
+  b.fresh.push_back(index);
   b.seated.insert(index);
   b.rows[s.pool] += 1;
   b.context[s.pool] += tokens_of(index);
@@ -191,11 +197,8 @@ void run::end_iteration(uint32_t j) {
     options_.on_iteration({b.start, duration, j, static_cast<uint32_t>(b.rows_now), b.context_now});
   running_sum_ += b.rows_now * duration;
   measure(b, duration);
-  if (!design_.prompts())
-    for (const auto index : b.fresh) {
-      states_[index].answered = true;
-      result_.ttft.add(now_ - arrival_of(index));
-    }
+  for (const auto index : b.fresh)
+    if (!std::exchange(states_[index].answered, true)) result_.ttft.add(now_ - arrival_of(index));
   b.fresh.clear();
   end_pieces(b);
   while (!b.finish.empty() && b.finish.top().iteration <= b.iteration) {
@@ -214,17 +217,22 @@ void run::end_iteration(uint32_t j) {
 void run::measure(const batch_run& b, double duration) {
   if (measuring_) {
     measured_tokens_ += b.rows_now;
-    // The gap behind a prompt's own token is longer: its KV was on its way and its batch under way.
-    const bool gaps = design_.prompts();
-    result_.tbt.add(duration, b.rows_now - (gaps ? static_cast<double>(b.fresh.size()) : 0));
-    if (gaps)
-      for (const auto index : b.fresh) result_.tbt.add(now_ - states_[index].token_s);
+    // The gap is longer for those who had a token before they came into the batch: their KV was on
+    // its way, or they had given their slots up and waited for others.
+    double late = 0;
+    for (const auto index : b.fresh)
+      if (states_[index].answered) {
+        result_.tbt.add(now_ - states_[index].token_s);
+        ++late;
+      }
+    result_.tbt.add(duration, b.rows_now - late);
     batch_sum_ += b.rows_now * duration;
     model_sum_ += b.times.model;
     attention_sum_ += b.times.attention;
-    wire_sum_ += b.rows_now * cost_.model().wire_bytes_per_row();
+    if (design_.disaggregated()) wire_sum_ += b.rows_now * cost_.model().wire_bytes_per_row();
   } else if (!whole_ && !stopped_
              && static_cast<double>(result_.tokens) >= 0.1 * static_cast<double>(total_tokens_)) {
+    pay(now_);
     measuring_ = true;
     measure_from_ = now_;
   }
@@ -270,6 +278,7 @@ void run::grow(batch_run& b, uint32_t index) {
 
 void run::preempt(batch_run& b, uint32_t index) {
   leave(b, index, false);
+  states_[index].token_s = now_;
   ++result_.preemptions;
   queue_again(index);
 }
@@ -280,6 +289,7 @@ void run::queue_again(uint32_t index) {
 }
 
 void run::stop() {
+  pay(now_);
   measuring_ = false;
   stopped_ = true;
   result_.measured_seconds = now_ - measure_from_;
@@ -297,7 +307,7 @@ simulation_result run::finish() {
     const auto t = r.measured_seconds;
     r.tokens_per_s = measured_tokens_ / t;
     r.mean_batch = batch_sum_ / t;
-    r.model_busy = model_sum_ / t / design_.replicas;
+    r.model_busy = replica_s_ > 0 ? model_sum_ / replica_s_ : 0;
     r.attention_busy = attention_sum_ / t;
     r.wire_bytes_per_s = wire_sum_ / t;
   }

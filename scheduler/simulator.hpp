@@ -16,8 +16,11 @@ namespace lamella::scheduler {
 enum class load_kind : uint8_t { saturated, arrivals };
 
 /// A device dies at `at_s`; a spare takes its seat after `repair_s`. A memory device takes the KV
-/// of its heads along: what runs is recomputed (L-M26), at prefill speed of the compute devices. A
-/// compute device takes nothing along (L-M25).
+/// of its heads along, or by request that of its requests: what runs of it is recomputed (L-M26),
+/// at prefill speed of the compute devices. A compute device takes nothing along (L-M25) where
+/// there are memory devices; else it takes all KV of its server along. Those who need the device
+/// wait: of independent servers, and of replicas in a fixed pipeline, one. Failures go round, from
+/// the first.
 struct failure_event {
   double at_s = 0;
   bool memory_device = false;
@@ -63,10 +66,10 @@ struct simulation_result {
                          ///< computes prompts
   distribution e2e;      ///< arrival to last token
   uint64_t tokens = 0, requests = 0;
-  uint64_t never_fit = 0; ///< requests longer than a pool; left out
-  uint64_t scalings = 0;
-  double mean_usd_per_hour = 0; ///< of the whole run, by the devices that there were
-  double prefill_busy = 0;      ///< share of the whole run that servers for prompts work, mean
+  uint64_t never_fit = 0;              ///< requests longer than a pool; left out
+  uint64_t scalings = 0, failures = 0; ///< that came before the end of the run
+  double mean_usd_per_hour = 0;        ///< of the whole run, by the devices that there were
+  double prefill_busy = 0; ///< share of the whole run that servers for prompts work, mean
   uint64_t preemptions = 0, iterations = 0, recomputed_tokens = 0;
   double model_busy = 0, attention_busy = 0; ///< shares of the measured time, mean of devices
   double wire_bytes_per_s = 0;               ///< mean of the measured time, all NICs together

@@ -11,29 +11,52 @@
 
 namespace lamella::scheduler::decoding {
 
-/// Devices that have died since the last look.
+/// Seconds of computing again what a device took along: all KV of memory devices by head, that of
+/// one of them by request, that of one server.
+double run::lost_kv(const failure_event& event, uint32_t which) {
+  const bool all = event.memory_device && pools_.size() == 1;
+  if (design_.disaggregated() && !event.memory_device) return 0;
+  const auto pool = which % static_cast<uint32_t>(pools_.size());
+  double seconds = 0;
+  for (uint32_t index = 0; index < states_.size(); ++index) {
+    const auto& s = states_[index];
+    if ((s.at != place::seated && s.at != place::joining) || (!all && s.pool != pool)) continue;
+    const auto since = s.at == place::seated ? batches_[s.batch].iteration - s.joined_at : 0;
+    const auto tokens = trace_[index].prompt_tokens
+                        + (s.at == place::seated ? s.joined_generated : s.generated)
+                        + static_cast<uint32_t>(since);
+    result_.recomputed_tokens += tokens;
+    seconds += cost_.prefill_s(design_.compute, tokens);
+  }
+  // Several prompts are under way at once, one in each stage.
+  return seconds / (design_.disaggregated() ? design_.groups() : design_.stages);
+}
+
+/// Devices that have died since the last look. What runs goes on where it was when they are back.
 void run::fail() {
   while (!failures_.empty() && failures_.front().at_s <= now_) {
     const auto event = failures_.front();
     failures_.erase(failures_.begin());
-    double again = 0;
-    if (event.memory_device || !design_.disaggregated()) {
-      for (const auto& b : batches_)
-        for (const auto index : b.seated) {
-          const auto& s = states_[index];
-          const auto tokens = trace_[index].prompt_tokens + s.joined_generated
-                              + static_cast<uint32_t>(b.iteration - s.joined_at);
-          result_.recomputed_tokens += tokens;
-          again += cost_.prefill_s(design_.compute, tokens);
-        }
-      again /= design_.replicas;
+    const auto which = static_cast<uint32_t>(result_.failures++);
+    const auto until = now_ + event.repair_s + lost_kv(event, which);
+    const bool one_replica =
+        !event.memory_device
+        && (!design_.disaggregated() || design_.pipeline == pipeline_kind::fixed);
+    for (uint32_t j = 0; j < batches_.size(); ++j) {
+      auto& b = batches_[j];
+      const auto replica = design_.disaggregated() ? j % design_.replicas : server_of(j);
+      if (one_replica && replica != which % design_.replicas) continue;
+      const auto from = std::max({now_, blocked_until_, b.blocked_until});
+      if (b.running && until > from) b.end += until - from;
+      b.blocked_until = std::max(b.blocked_until, until);
     }
-    blocked_until_ = std::max(blocked_until_, now_ + event.repair_s + again);
+    if (!one_replica) blocked_until_ = std::max(blocked_until_, until);
   }
 }
 
-/// What the design costs until now, by the devices that it had.
+/// What the design costs until now, by the devices that it had; and how many replicas there were.
 void run::pay(double until) {
+  if (measuring_) replica_s_ += design_.groups() * (until - paid_until_);
   usd_ += design_.usd_per_hour() * (until - paid_until_);
   paid_until_ = until;
 }
@@ -81,24 +104,25 @@ void run::apply(const scaling_event& event) {
   if (replicas < 1) wrong("no compute devices would be left");
   if (event.change > 0) { // paid for from now on, of use when the weights are there
     const auto load =
-        cost_.model().weight_bytes / (design_.compute.count * cost_.values().host_link_gbs * 1e9);
+        cost_.model().weight_bytes
+        / (design_.compute.count * design_.stages * cost_.values().host_link_gbs * 1e9);
     for (int32_t i = 0; i < event.change; ++i) loading_.push_back(now_ + load);
     std::sort(loading_.begin(), loading_.end());
-    usd_ += load * event.change * design_.compute.usd_per_hour();
+    usd_ += load * event.change * design_.stages * design_.compute.usd_per_hour();
     return;
   }
-  for (int32_t i = 0; i > event.change; --i) drop_batch();
+  for (int32_t i = 0; i > event.change; --i) drop_replica();
 }
 
 /// One more replica, or one more server with KV of its own.
 void run::load_compute() {
   pay(now_);
+  const bool all_stages = design_.batches > design_.groups(); // each had a batch of its own
   ++design_.replicas;
   if (design_.disaggregated()) {
     const bool rotates = design_.pipeline == pipeline_kind::rotational;
-    for (const auto wanted = design_.replicas + rotates; design_.batches < wanted;
-         ++design_.batches)
-      add_batch();
+    const auto wanted = (all_stages ? design_.groups() : design_.replicas) + rotates;
+    for (; design_.batches < wanted; ++design_.batches) add_batch();
     return;
   }
   pools_.emplace_back(static_cast<uint32_t>(slots_per_pool(design_, cost_)));
@@ -106,7 +130,7 @@ void run::load_compute() {
     b.context.push_back(0);
     b.rows.push_back(0);
   }
-  add_batch();
+  for (uint32_t i = 0; i < design_.stages; ++i) add_batch();
 }
 
 void run::add_batch() {
@@ -117,18 +141,29 @@ void run::add_batch() {
   times_.emplace_back();
 }
 
-/// The last replica goes, and with it a batch where there are more than can run. What is in that
-/// batch runs on in another one.
-void run::drop_batch() {
+/// The last replica goes, and with it the batches that are more than can run. What is in them runs
+/// on in others, or again where the KV went with the server.
+void run::drop_replica() {
   --design_.replicas;
-  const bool shared = design_.disaggregated();
-  const bool rotates = design_.pipeline == pipeline_kind::rotational;
-  if (shared && (!rotates || batches_.size() < 2)) return;
+  if (design_.disaggregated()) {
+    if (design_.pipeline == pipeline_kind::rotational)
+      for (; design_.batches > design_.groups() + 1; --design_.batches) drop_batch();
+    return;
+  }
+  for (uint32_t i = 0; i < design_.stages; ++i) drop_batch();
+  pools_.pop_back();
+  for (auto& b : batches_) {
+    b.context.pop_back();
+    b.rows.pop_back();
+  }
+}
+
+void run::drop_batch() {
   const auto last = static_cast<uint32_t>(batches_.size() - 1);
   for (uint32_t index = 0; index < states_.size(); ++index) {
     auto& s = states_[index];
     if (s.at == place::outside || s.batch != last) continue;
-    if (shared)
+    if (design_.disaggregated())
       move_over(index);
     else
       lose(index);
@@ -136,15 +171,6 @@ void run::drop_batch() {
   batches_.pop_back();
   seats_.pop_back();
   times_.pop_back();
-  if (shared) {
-    --design_.batches;
-    return;
-  }
-  pools_.pop_back();
-  for (auto& b : batches_) {
-    b.context.pop_back();
-    b.rows.pop_back();
-  }
 }
 
 /// Out of the last batch into another one; its KV stays where it is.
@@ -173,6 +199,7 @@ void run::lose(uint32_t index) {
   auto& s = states_[index];
   if (s.at == place::seated) {
     leave(batches_[s.batch], index, false);
+    s.token_s = now_;
     if (!design_.prompts()) result_.recomputed_tokens += tokens_of(index);
   } else {
     ++s.stamp;

@@ -61,8 +61,11 @@ void run::first_token(uint32_t index, double transfer_s) {
   ++s.generated;
   ++result_.tokens;
   if (measuring_) measured_tokens_ += 1;
+  if (!s.answered)
+    result_.ttft.add(now_ - arrival_of(index));
+  else if (measuring_) // computed again: its last token was before that
+    result_.tbt.add(now_ - s.token_s);
   s.token_s = now_;
-  if (!s.answered) result_.ttft.add(now_ - arrival_of(index));
   s.answered = true;
   if (s.generated >= trace_[index].output_tokens) {
     ++s.stamp;

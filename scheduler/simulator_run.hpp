@@ -11,6 +11,7 @@
 #include <optional>
 #include <queue>
 #include <set>
+#include <span>
 #include <tuple>
 #include <vector>
 
@@ -27,7 +28,7 @@ struct sequence_state {
   uint32_t capacity = 0;  ///< slots it holds
   std::vector<slot_run> runs;
   double stay_since = 0;
-  double token_s = 0; ///< when its prompt's own token came
+  double token_s = 0; ///< when its last token before it joins came, its prompt's own for one
   place at = place::outside;
   bool answered = false; ///< its first token has been there
 };
@@ -64,6 +65,7 @@ struct batch_run {
   uint64_t iteration = 0;
   double rows_now = 0, context_now = 0; ///< of the iteration under way
   double start = 0, end = 0;
+  double blocked_until = 0; ///< a device that it needs is down
   bool running = false;
   iteration_times times;
 };
@@ -88,6 +90,9 @@ private:
   uint32_t tokens_of(uint32_t index) const {
     return trace_[index].prompt_tokens + states_[index].generated;
   }
+
+  /// Of a homogeneous design, with a batch for each of its stages.
+  uint32_t server_of(uint32_t batch) const { return batch / design_.stages; }
 
   void offer();
   void pump();
@@ -116,10 +121,12 @@ private:
 
   // simulator_changes.cpp
   void fail();
+  double lost_kv(const failure_event& event, uint32_t which);
   void scale();
   void apply(const scaling_event& event);
   void load_compute();
   void add_batch();
+  void drop_replica();
   void drop_batch();
   void move_over(uint32_t index);
   void lose(uint32_t index);
@@ -147,7 +154,7 @@ private:
   uint32_t kept_ = 0;
   size_t arrived_ = 0;
   double now_ = 0, blocked_until_ = 0, measure_from_ = 0;
-  double usd_ = 0, paid_until_ = 0;
+  double usd_ = 0, paid_until_ = 0, replica_s_ = 0; ///< replicas over the measured time
   uint64_t total_tokens_ = 0;
   bool measuring_ = false, stopped_ = false;
   double measured_tokens_ = 0, batch_sum_ = 0, model_sum_ = 0, attention_sum_ = 0, wire_sum_ = 0;

@@ -69,6 +69,16 @@ std::vector<slot_run> slot_pool::used_runs() const {
   return runs;
 }
 
+slot_pool::audit slot_pool::count() const {
+  audit x;
+  for (const auto& [first, length] : free_runs_) x.free += length;
+  for (const auto n : references_) {
+    x.used += n > 0 ? 1 : 0;
+    x.references += n;
+  }
+  return x;
+}
+
 void slot_pool::put_free(uint32_t first, uint32_t length) {
   free_ += length;
   auto next = free_runs_.lower_bound(first);

@@ -39,6 +39,15 @@ public:
   std::vector<slot_run> used_runs() const;
   uint32_t references(uint32_t slot) const { return references_[slot]; }
 
+  /// What the tables say when they are counted one by one, for audits: each of the three is kept on
+  /// its own. Cost: O(slots).
+  struct audit {
+    uint32_t free = 0;       ///< slots in the free list
+    uint32_t used = 0;       ///< slots with a reference
+    uint64_t references = 0; ///< of all slots together
+  };
+  audit count() const;
+
 private:
   void put_free(uint32_t first, uint32_t length);
   slot_run take_front(uint32_t first, uint32_t slots);

@@ -18,6 +18,7 @@ public:
   void erase(std::span<const slot_run> runs) { put(runs, false); }
 
   bool contains(uint32_t slot) const { return in_[slot]; }
+  uint32_t slots() const { return static_cast<uint32_t>(in_.size()); }
   uint32_t count() const { return count_; }
   bool empty() const { return count_ == 0; }
 

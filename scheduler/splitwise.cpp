@@ -40,14 +40,14 @@ public:
     while (next < trace_.size() || r_.requests < trace_.size()) {
       if (next < trace_.size()
           && (events_.empty() || trace_[next].arrival_s <= events_.top().time)) {
-        now_ = trace_[next].arrival_s;
+        advance(trace_[next].arrival_s);
         route(next++);
         continue;
       }
       if (events_.empty()) throw std::logic_error{"requests wait and nothing runs"};
       const auto e = events_.top();
       events_.pop();
-      now_ = e.time;
+      advance(e.time);
       switch (e.what) {
       case event::iteration:
         if (machines_[e.subject].stamp == e.stamp) end_iteration(e.subject);
@@ -67,11 +67,15 @@ public:
       }
     }
     r_.seconds = now_;
+    if (now_ > 0) r_.mean_decoding /= now_;
     if (r_.transfers > 0) r_.transfer_s /= static_cast<double>(r_.transfers);
     return std::move(r_);
   }
 
 private:
+  void advance(double until) {
+    r_.mean_decoding += decoding_ * (until - std::exchange(now_, until));
+  }
   double kv_of(uint32_t q) const { return trace_[q].prompt_tokens + trace_[q].output_tokens; }
 
   /// The machine of a pool with the least `load`, if its load stays within `limit`; or nowhere.
@@ -250,6 +254,7 @@ private:
       const auto waited = now_ - trace_[q].arrival_s;
       r_.ttft.add(waited);
       r_.ttft_slowdown.add(waited / reference_.times.prompt_s(trace_[q].prompt_tokens));
+      if (s.left > 0) ++decoding_;
     }
     if (s.left == 0) return end_request(q);
     move_kv(q, s.prompt_machine);
@@ -299,6 +304,7 @@ private:
       const auto tbt = (now_ - states_[q].first_token) / (x.output_tokens - 1);
       r_.tbt.add(tbt);
       r_.tbt_slowdown.add(tbt / alone_token);
+      --decoding_;
     }
   }
 
@@ -307,14 +313,8 @@ private:
   void fail(const machine_failure& x) {
     auto& m = machines_[x.machine];
     if (m.down) return;
-    m.down = true;
-    m.running = false;
-    ++m.stamp;
-    m.load = m.known = {};
-    m.used = 0;
-    m.begun = 0;
-    for (auto* list : {&m.prompts, &m.waiting}) list->clear();
-    for (auto* list : {&m.decoding, &m.batch_prompts, &m.batch_tokens}) list->clear();
+    m.die();
+    ++r_.failures;
     events_.push({now_ + x.repair_s, order_++, event::repair, x.machine});
     std::vector<uint32_t> again;
     for (uint32_t q = 0; q < states_.size(); ++q) {
@@ -383,7 +383,7 @@ private:
   splitwise_result r_;
   std::vector<uint32_t> stranded_; ///< wait for any machine to come back
   bool split_ = false;
-  double now_ = 0;
+  double now_ = 0, decoding_ = 0; ///< requests between their first and their last token
   uint64_t order_ = 0;
 };
 

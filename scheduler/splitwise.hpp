@@ -76,10 +76,12 @@ struct splitwise_result {
   uint64_t requests = 0, tokens = 0, transfers = 0, to_mixed = 0, preempted = 0;
   uint64_t preempted_most = 0;             ///< of one request
   uint64_t repurposed = 0;                 ///< machines, times (S-M09)
-  uint64_t restarted = 0, lost_tokens = 0; ///< by failures (S-M27)
+  uint64_t failures = 0;                   ///< of machines that were up
+  uint64_t restarted = 0, lost_tokens = 0; ///< by them (S-M27)
   double seconds = 0;
-  double transfer_s = 0; ///< visible, mean per transfer
-  double joules = 0;     ///< of all devices while they worked, where power was measured
+  double mean_decoding = 0; ///< requests between their first and their last token, over time
+  double transfer_s = 0;    ///< visible, mean per transfer
+  double joules = 0;        ///< of all devices while they worked, where power was measured
   double requests_per_s() const { return seconds > 0 ? double(requests) / seconds : 0; }
   /// Of a batch job, whose end is all that counts: requests per second for a dollar per hour
   /// (S-M30).

@@ -47,6 +47,18 @@ struct machine {
   uint32_t begun = 0; ///< requests of its own whose prompts have started and that have not ended
   uint32_t stamp = 0; ///< iterations of before a failure never end
   double mixed_since = 0;
+
+  /// It is down, and nothing of what it had is left.
+  void die() {
+    down = true;
+    running = false;
+    ++stamp;
+    load = known = {};
+    used = 0;
+    begun = 0;
+    for (auto* list : {&prompts, &waiting}) list->clear();
+    for (auto* list : {&decoding, &batch_prompts, &batch_tokens}) list->clear();
+  }
 };
 
 struct event {

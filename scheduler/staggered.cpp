@@ -1,5 +1,7 @@
 #include "scheduler/staggered.hpp"
 
+#include "scheduler/stages.hpp"
+
 #include <algorithm>
 #include <vector>
 
@@ -8,7 +10,9 @@ namespace lamella::scheduler {
 namespace {
 
 uint32_t place_of(uint32_t batch, uint64_t slice, uint32_t replicas, pipeline_kind kind) {
-  if (kind == pipeline_kind::rotational) return rotation{replicas + 1}.replica_of(batch, slice);
+  // Of replicas in stages there may be more batches than replicas and one.
+  if (kind == pipeline_kind::rotational)
+    return rotation{replicas + 1}.replica_of(batch % replicas, slice);
   return batch % replicas;
 }
 
@@ -21,7 +25,7 @@ double iteration_s(std::span<const iteration_times> all, uint32_t batch, uint32_
     const bool rotates = kind == pipeline_kind::rotational;
     if (rotates || j % replicas == batch % replicas) {
       const auto part = rotates ? 1.0 / replicas : 1.0;
-      model += all[j].model * part;
+      model += all[j].busiest() * part;
       compute_nics += all[j].compute_nics * part;
     }
     attention += all[j].attention;
@@ -31,7 +35,8 @@ double iteration_s(std::span<const iteration_times> all, uint32_t batch, uint32_
 }
 
 staggered_run play_staggered(std::span<const iteration_times> all, uint32_t replicas,
-                             pipeline_kind kind, uint32_t layers, uint32_t iterations) {
+                             pipeline_kind kind, uint32_t layers, uint32_t iterations,
+                             uint32_t stages) {
   struct place {
     double free = 0, busy = 0;
     double serve(double ready, double work) {
@@ -46,12 +51,14 @@ staggered_run play_staggered(std::span<const iteration_times> all, uint32_t repl
     bool at_model = true;
     bool done = false;
   };
-  std::vector<place> models(replicas), compute_nics(replicas);
+  std::vector<place> models(replicas * stages), compute_nics(replicas * stages);
   place attention, memory_nics;
   std::vector<walk> walks(all.size());
-  // Replicas start one after the other, t_m / (n - 1) apart (L-M17).
+  // Replicas start one after the other, t_m / (n - 1) apart (L-M17); with stages an iteration is
+  // divided evenly, or all batches would go from stage to stage together.
   for (uint32_t j = 0; j < all.size(); ++j)
-    walks[j].ready = all[j].model / layers * j / std::max<size_t>(1, all.size() - 1);
+    walks[j].ready = stages > 1 ? all[j].alone() * j / static_cast<double>(all.size())
+                                : all[j].model / layers * j / std::max<size_t>(1, all.size() - 1);
   const uint64_t slices = uint64_t{layers} * iterations;
   double end = 0;
   for (;;) {
@@ -63,7 +70,8 @@ staggered_run play_staggered(std::span<const iteration_times> all, uint32_t repl
     const auto j = static_cast<uint32_t>(next - walks.data());
     const auto& t = all[j];
     if (next->at_model) {
-      const auto replica = place_of(j, next->slice, replicas, kind);
+      const auto replica = place_of(j, next->slice, replicas, kind) * stages
+                           + stage_of(static_cast<uint32_t>(next->slice % layers), layers, stages);
       const auto sent = models[replica].serve(next->ready, t.model / layers);
       next->ready = std::max({sent + (t.network / 2 - t.hidden) / layers,
                               compute_nics[replica].serve(sent, t.compute_nics / layers),
@@ -79,7 +87,7 @@ staggered_run play_staggered(std::span<const iteration_times> all, uint32_t repl
   }
   staggered_run run;
   run.iteration_s = end / iterations;
-  for (const auto& m : models) run.replica_busy += m.busy / end / replicas;
+  for (const auto& m : models) run.replica_busy += m.busy / end / (replicas * stages);
   run.attention_busy = attention.busy / end;
   return run;
 }

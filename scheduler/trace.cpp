@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <optional>
 #include <ostream>
 #include <sstream>
 
@@ -13,20 +14,35 @@ namespace {
 
 constexpr double seconds_max = 1e9;
 
-/// Seconds of "2023-11-16 18:15:46.6805900" since a fixed day; the date counts.
+/// What stands behind a time: nothing, Z, or "+02:00" in seconds east of Greenwich.
+std::optional<double> zone_of(const std::string& text) {
+  if (text.empty() || text == "Z") return 0;
+  int hours, minutes, used = 0;
+  char sign;
+  if (std::sscanf(text.c_str(), "%c%2d:%2d%n", &sign, &hours, &minutes, &used) != 3
+      || static_cast<size_t>(used) != text.size() || (sign != '+' && sign != '-') || hours < 0
+      || hours > 14 || minutes < 0 || minutes > 59)
+    return std::nullopt;
+  return (sign == '+' ? 60 : -60) * (hours * 60 + minutes);
+}
+
+/// Seconds of "2023-11-16 18:15:46.6805900" since a fixed day; the date counts, and the zone.
 double seconds_of(const std::string& text, size_t line) {
+  constexpr int days_of[] = {31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
   int year, month, day, hour, minute, used = 0;
   double second;
-  if (std::sscanf(text.c_str(), "%4d-%2d-%2d%*1[ T]%2d:%2d:%lf%n", &year, &month, &day, &hour,
-                  &minute, &second, &used)
-          != 6
-      || year < 1970 || year > 9999 || month < 1 || month > 12 || day < 1 || day > 31 || hour < 0
-      || hour > 23 || minute < 0 || minute > 59 || !(second >= 0 && second < 61))
+  const bool read = std::sscanf(text.c_str(), "%4d-%2d-%2d%*1[ T]%2d:%2d:%lf%n", &year, &month,
+                                &day, &hour, &minute, &second, &used)
+                    == 6;
+  const auto zone = read ? zone_of(text.substr(static_cast<size_t>(used))) : std::nullopt;
+  if (!zone || year < 1970 || year > 9999 || month < 1 || month > 12 || day < 1
+      || day > days_of[month - 1] || hour < 0 || hour > 23 || minute < 0 || minute > 59
+      || !(second >= 0 && second < 61))
     throw table_error{line, "'" + text.substr(0, 40) + "' is not a time like 2023-11-16 18:15:46"};
   // Days of the civil calendar: years begin in March, so that the leap day comes last.
   const int y = month <= 2 ? year - 1 : year, m = (month + 9) % 12;
   const double days = 365.0 * y + y / 4 - y / 100 + y / 400 + (153 * m + 2) / 5 + day - 1;
-  return days * 86400 + hour * 3600 + minute * 60 + second;
+  return days * 86400 + hour * 3600 + minute * 60 + second - *zone;
 }
 
 std::vector<uint32_t> blocks_of(const std::string& text, size_t line) {
@@ -92,7 +108,10 @@ request_trace read_json_lines(std::istream& in, const trace_limits& limits) {
   for (std::string text; std::getline(in, text);) {
     ++line;
     if (text.size() > csv_reader::line_bytes_max) throw table_error{line, "too long"};
-    if (text.find_first_not_of(" \t\r") == std::string::npos) continue;
+    const auto end = text.find_last_not_of(" \t\r");
+    if (end == std::string::npos) continue;
+    if (text[text.find_first_not_of(" \t")] != '{' || text[end] != '}')
+      throw table_error{line, "not a whole JSON object"};
     check_count(trace.size(), line, limits);
     trace.push_back(
         {number_of(json_field(text, "timestamp", line), "timestamp", line, 0, seconds_max * 1e3)
@@ -129,6 +148,7 @@ request_trace read_rows(std::istream& in, const trace_limits& limits) {
 } // namespace
 
 request_trace read_trace(std::istream& in, const trace_limits& limits) {
+  pass_over_mark(in);
   auto trace = in.peek() == '{' ? read_json_lines(in, limits) : read_rows(in, limits);
   if (trace.empty()) throw table_error{"the trace has no requests"};
   std::stable_sort(trace.begin(), trace.end(),

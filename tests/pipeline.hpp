@@ -19,6 +19,7 @@ struct pipeline_options {
   const gpu::operators* ops = &gpu::reference_operators();
   unsigned threads = 2;
   uint32_t shards = 1;
+  uint32_t ranks = 1;      ///< devices that are the replica together
   bool by_request = false; ///< shards hold all KV heads of some sequences, not some of all
   gpu::half_type wire = gpu::half_type::f16;
   gpu::half_type kv = gpu::half_type::f16;
@@ -43,15 +44,24 @@ public:
   using rows = pipeline_rows;
 
   pipeline(const model::loaded_model& m, options o)
-      : options_{o}, program_{m.program}, engine_{o.threads, *o.ops} {
-    replica_ = o.replica_device ? o.replica_device() : engine_.make_device("replica");
-    state_ = std::make_shared<gpu::slice_stream_state>(*replica_);
-    stream_ = replica_->make_stream("batch");
-    weights_ = std::make_shared<gpu::packed_weights>(
-        *program_,
-        [&](const model::weight_use& w) -> const model::tensor_view& { return m.tensor(w); },
-        *replica_, [](uint64_t, uint64_t) {});
+      : options_{o}, program_{model::rank_program(m, o.ranks)}, engine_{o.threads, *o.ops} {
+    for (uint32_t r = 0; r < o.ranks; ++r) {
+      rank x;
+      x.device = o.replica_device ? o.replica_device() : engine_.make_device("replica");
+      x.state = std::make_shared<gpu::slice_stream_state>(*x.device);
+      x.stream = x.device->make_stream("batch");
+      x.weights = std::make_shared<gpu::packed_weights>(
+          *program_,
+          [&](const model::weight_use& w) -> const model::tensor_view& { return m.tensor(w); },
+          *x.device, [](uint64_t, uint64_t) {}, r);
+      rank_devices_.push_back(x.device);
+      ranks_.push_back(std::move(x));
+    }
     const auto& spec = program_->spec;
+    if (o.ranks > 1)
+      groups_ = gpu::make_rank_groups(
+          rank_devices_, 0,
+          uint64_t{1024} * std::max(spec.hidden, 2 * spec.heads * spec.head_dim) * 4);
     const auto heads = o.by_request ? spec.kv_heads : spec.kv_heads / o.shards;
     for (uint32_t i = 0; i < o.shards + (o.parity_frame_bytes > 0 ? 1 : 0); ++i) {
       shard s;
@@ -65,8 +75,8 @@ public:
                    o.parity_frame_bytes);
       gpu::ring_terms terms;
       terms.slot_bytes = gpu::slot_room(slot);
-      s.forth = gpu::make_device_ring(*replica_, *s.device, terms);
-      s.back = gpu::make_device_ring(*s.device, *replica_, terms);
+      s.forth = gpu::make_device_ring(*rank_devices_[0], *s.device, terms);
+      s.back = gpu::make_device_ring(*s.device, *rank_devices_[0], terms);
       shards_.push_back(std::move(s));
     }
   }
@@ -107,8 +117,8 @@ public:
                               options_.wire, part.spans,
                               part.runs};
       if (i == options_.shards) {
-        launch.parity =
-            gpu::parity_share{s.forth.to, s.back.from, heads, options_.parity_frame_bytes};
+        launch.parity = gpu::parity_share{s.forth.to, s.back.from, heads, options_.kv,
+                                          options_.parity_frame_bytes};
         ends.push_back(start(*s.stream,
                              std::make_shared<gpu::parity_runner>(s.cache, s.device->ops(), a,
                                                                   options_.parity_frame_bytes,
@@ -121,29 +131,44 @@ public:
                                                                    s.forth.from, s.back.to));
       ends.push_back(start(*s.stream, attentions.back(), deadline));
     }
-    auto runner =
-        std::make_shared<gpu::slice_runner>(program_, weights_, replica_->ops(), launch, state_);
-    ends.push_back(start(*stream_, runner, deadline));
+    std::vector<std::shared_ptr<gpu::slice_runner>> runners;
+    for (uint32_t r = 0; r < ranks_.size(); ++r) {
+      auto mine = launch;
+      if (!groups_.empty()) mine.ranks = groups_[r];
+      if (r > 0) mine.shares.clear();
+      if (r > 0) mine.parity.reset();
+      const auto& x = ranks_[r];
+      runners.push_back(
+          std::make_shared<gpu::slice_runner>(program_, x.weights, x.device->ops(), mine, x.state));
+      ends.push_back(start(*x.stream, runners.back(), deadline));
+    }
     for (auto& e : ends) REQUIRE(e.get() == gpu::work_status::done);
+    auto& runner = runners.front();
     bytes_ = runner->bytes_sent();
     for (const auto& a : attentions) bytes_ += a->bytes_sent();
     sampled_ = runner->sampled();
-    std::vector<std::vector<float>> result;
-    for (size_t i = 0; i < launch.selected.size(); ++i) {
-      auto& row = result.emplace_back(spec.vocabulary);
-      replica_->read(std::as_writable_bytes(std::span{row}),
-                     reinterpret_cast<const std::byte*>(runner->logits() + i * spec.vocabulary));
-    }
+    auto result = logits_of(*runner, *rank_devices_[0], launch.selected.size());
+    // Every rank draws the tokens itself: they must have the same logits.
+    for (uint32_t r = 1; r < ranks_.size(); ++r)
+      CHECK(logits_of(*runners[r], *rank_devices_[r], launch.selected.size()) == result);
     return result;
   }
 
   const std::vector<gpu::sampled_token>& sampled() const { return sampled_; }
   /// Of the last iteration, both ways.
   uint64_t bytes_sent() const { return bytes_; }
+  /// Of all iterations: parts of sums that a rank has sent to the others.
+  uint64_t sum_bytes_sent(uint32_t r) const { return groups_[r]->sums->bytes_sent(); }
   const gpu::kv_cache& cache(uint32_t seat) const { return *shards_[seat].cache; }
   const model::model_spec& spec() const { return program_->spec; }
 
 private:
+  struct rank {
+    std::shared_ptr<gpu::device> device;
+    std::unique_ptr<gpu::stream> stream;
+    std::shared_ptr<gpu::packed_weights> weights;
+    std::shared_ptr<gpu::slice_stream_state> state;
+  };
   struct shard {
     std::unique_ptr<gpu::device> device;
     std::unique_ptr<gpu::stream> stream;
@@ -166,6 +191,18 @@ private:
     }
   };
 
+  std::vector<std::vector<float>> logits_of(const gpu::slice_runner& runner, gpu::device& on,
+                                            size_t count) const {
+    const auto vocabulary = program_->spec.vocabulary;
+    std::vector<std::vector<float>> result;
+    for (size_t i = 0; i < count; ++i) {
+      auto& row = result.emplace_back(vocabulary);
+      on.read(std::as_writable_bytes(std::span{row}),
+              reinterpret_cast<const std::byte*>(runner.logits() + i * vocabulary));
+    }
+    return result;
+  }
+
   static std::future<gpu::work_status> start(gpu::stream& on, std::shared_ptr<gpu::work> x,
                                              gpu::clock::time_point deadline) {
     auto end = std::make_shared<std::promise<gpu::work_status>>();
@@ -177,10 +214,9 @@ private:
   options options_;
   std::shared_ptr<const model::model_program> program_;
   gpu::host_engine engine_;
-  std::unique_ptr<gpu::device> replica_;
-  std::unique_ptr<gpu::stream> stream_;
-  std::shared_ptr<gpu::packed_weights> weights_;
-  std::shared_ptr<gpu::slice_stream_state> state_;
+  std::vector<std::shared_ptr<gpu::device>> rank_devices_;
+  std::vector<rank> ranks_;
+  std::vector<std::shared_ptr<const gpu::rank_group>> groups_; ///< by rank; empty for one
   std::vector<shard> shards_;
   uint64_t iteration_ = 0;
   uint64_t bytes_ = 0;

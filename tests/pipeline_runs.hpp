@@ -17,7 +17,7 @@ struct models {
   tests::scratch_folder folder;
   model::loaded_model load(const tests::tiny_model_options& options = {}) {
     tests::write_tiny_model(folder / "tiny.gguf", options);
-    return model::load_model(folder / "tiny.gguf");
+    return model::load_program(folder / "tiny.gguf");
   }
 };
 

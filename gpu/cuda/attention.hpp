@@ -4,12 +4,15 @@
 /// Nothing here allocates or waits; every launch returns the error of the launch itself. All memory
 /// is the device's. Launches may be captured in a CUDA graph: see attention_plan.hpp.
 ///
-/// Arithmetic: scores and outputs on tensor cores (f16 in, fp32 sums), tiles of 32 positions with a
-/// running maximum, units of 512 positions folded in ascending order, the own position last, in
-/// fp32. Probabilities are rounded to f16 and normalised by the sum of the rounded ones; 2^x is the
-/// device's `ex2.approx.ftz` (2 ulp). Against exact attention over the same cache the relative
-/// error is about 3e-4 before the output is rounded to the wire. A row's bits depend on the row
-/// alone, in spans of one row and of several alike.
+/// Arithmetic: scores and outputs on tensor cores (f16 or bf16 in, fp32 sums), tiles of 32
+/// positions with a running maximum, units of 512 positions folded in ascending order, the own
+/// position last, in fp32. K and V of a cache of q8 are rounded to f16 before their products.
+/// Probabilities are rounded to the wire's type and normalised by the sum of the rounded ones; 2^x
+/// is the device's `ex2.approx.ftz` (2 ulp). Against exact attention over the same cache the
+/// relative error is about 3e-4 in f16 and 2e-3 in bf16 before the output is rounded to the wire;
+/// in q8 up to 2e-3 where scores are a few tens, for K is rounded twice.
+/// A row's bits depend on the row alone, in spans of one row and of several alike. Kernels over q8
+/// were not run on hardware.
 #pragma once
 
 #include "gpu/cuda/attention_plan.hpp"
@@ -22,13 +25,14 @@
 
 namespace lamella::gpu::cuda {
 
-/// A call for one layer. Cache and wire are f16.
+/// A call for one layer.
 struct attention_device_args {
-  std::byte* cache = nullptr; ///< [slots, 2, H, D]: K of all heads, then V; 16-byte aligned
-  uint32_t kv_heads = 0;      ///< H
-  uint32_t dim = 0;           ///< D
-  uint32_t group = 0;         ///< G
-  float scale = 0;            ///< > 0
+  half_type type = half_type::f16; ///< of cache and wire: f16 or bf16; q8: of the cache, wire f16
+  std::byte* cache = nullptr;      ///< [slots, 2, H]: K of all heads, then V; 16-byte aligned
+  uint32_t kv_heads = 0;           ///< H
+  uint32_t dim = 0;                ///< D
+  uint32_t group = 0;              ///< G
+  float scale = 0;                 ///< > 0
 
   const std::byte* q = nullptr;     ///< [H, M, G, D], 16-byte aligned like all below
   const std::byte* k_new = nullptr; ///< [H, M, D]; not read by attend_previous
@@ -55,10 +59,10 @@ cudaError_t launch_expand_runs(const attention_capacity& capacity, std::byte* pl
                                cudaStream_t stream);
 
 /// Rows of spans of one row attend to all earlier positions. Memory-bound: reads
-/// position * 4 * H * D bytes per row once, whatever G is, and writes one record in 512 positions.
+/// position * row_bytes per row once, whatever G is, and writes one record in 512 positions.
 cudaError_t launch_attend_previous(const attention_device_args& args, cudaStream_t stream);
 
-/// Writes K and V of all rows at their slots. 8 * H * M * D bytes.
+/// Writes K and V of all rows at their slots. Reads and writes them once.
 cudaError_t launch_append_kv(const attention_device_args& args, cudaStream_t stream);
 
 /// Rows of longer spans attend to their earlier positions; then every row folds its records, merges
@@ -94,7 +98,8 @@ inline constexpr attention_tuning attention_tunings[] = {
     {4, 7, load_hint::fetch_128, 0}, {4, 7, load_hint::fetch_128, 16},
 };
 
-/// The same with a tuning of the list above; for benchmarks.
+/// The same with a tuning of the list above; for benchmarks. bf16 and q8 have the kernels of the
+/// first alone.
 cudaError_t launch_attend_previous(const attention_device_args& args, cudaStream_t stream,
                                    const attention_tuning& tuning);
 

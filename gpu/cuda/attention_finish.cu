@@ -1,8 +1,9 @@
 // What surrounds the two attention kernels: the slot table, the new rows of the cache, and the end
 // of every row.
 #include "gpu/cuda/attention_launch.cuh"
-#include "gpu/cuda/attention_tile.cuh"
+#include "gpu/cuda/attention_q8.cuh"
 #include "gpu/cuda/kernel_tail.cuh"
+#include "gpu/cuda/q8.cuh"
 
 #include <cmath>
 
@@ -50,30 +51,31 @@ __global__ void __launch_bounds__(threads) append_kernel(const __grid_constant__
 
 struct finish_args {
   plan_view plan;
-  const __half *q, *k, *v;
-  __half* out;
+  const std::byte *q, *k, *v; ///< of the math's elements, as all below
+  std::byte* out;
   record_view records;
   uint32_t heads, group, rows;
   float scale;
-  __half* cache; ///< where K and V are appended; null: not here
+  std::byte* cache; ///< where K and V are appended; null: not here
   kernel_tail tail;
 };
 
 /// A lane's share of a vector of D elements: D / 32 neighbours.
-template <int D> struct share {
+template <class math, int D> struct share {
+  using element = typename math::element;
   static constexpr int count = D / 32;
   float x[count];
 
   /// The share's bytes, moved at once.
   using word = std::conditional_t<count == 4, uint2, uint32_t>;
 
-  __device__ void load(const __half* from) {
-    __half2 pairs[count / 2];
+  __device__ void load(const element* from) {
+    typename math::pair pairs[count / 2];
     const auto all = reinterpret_cast<const word*>(from)[threadIdx.x % 32];
     memcpy(static_cast<void*>(pairs), &all, sizeof all);
 #pragma unroll
     for (int i = 0; i < count / 2; ++i) {
-      const auto wide = __half22float2(pairs[i]);
+      const auto wide = math::widen(pairs[i]);
       x[2 * i] = wide.x, x[2 * i + 1] = wide.y;
     }
   }
@@ -87,28 +89,46 @@ template <int D> struct share {
     }
   }
   /// Copies a vector as it is.
-  __device__ static void move(const __half* from, __half* to) {
+  __device__ static void move(const element* from, element* to) {
     reinterpret_cast<word*>(to)[threadIdx.x % 32] =
         reinterpret_cast<const word*>(from)[threadIdx.x % 32];
   }
   /// Rounds; a negative zero becomes zero, so that hidden positions leave no trace of their signs.
-  __device__ void store(__half* to) const {
-    __half2 pairs[count / 2];
+  __device__ void store(element* to) const {
+    typename math::pair pairs[count / 2];
 #pragma unroll
     for (int i = 0; i < count / 2; ++i)
-      pairs[i] = __floats2half2_rn(__fadd_rn(x[2 * i], 0.0f), __fadd_rn(x[2 * i + 1], 0.0f));
+      pairs[i] = math::narrow(__fadd_rn(x[2 * i], 0.0f), __fadd_rn(x[2 * i + 1], 0.0f));
     word all;
-    memcpy(&all, pairs, sizeof all);
+    memcpy(&all, static_cast<const void*>(pairs), sizeof all);
     reinterpret_cast<word*>(to)[threadIdx.x % 32] = all;
   }
 };
 
+/// One warp per K, and per V, of a row and head, into a cache of q8.
+template <class math, int D>
+__global__ void __launch_bounds__(threads)
+    append_q8_kernel(const __grid_constant__ append_args args) {
+  begin_kernel();
+  const uint64_t warp = (uint64_t{blockIdx.x} * threads + threadIdx.x) / 32;
+  const uint64_t per_side = uint64_t{args.heads} * args.rows;
+  if (warp >= 2 * per_side) return;
+  const bool value = warp >= per_side;
+  const auto within = warp - (value ? per_side : 0); // head * M + row
+  share<math, D> x;
+  x.load(reinterpret_cast<const typename math::element*>(value ? args.v : args.k) + within * D);
+  const size_t slot = args.plan.slots[args.plan.rows[within % args.rows].own];
+  const q8_share stored{x.x};
+  stored.store(args.cache
+               + ((slot * 2 + value) * args.heads + within / args.rows) * args.head_bytes);
+}
+
 /// What a query saw of its earlier positions: its records folded in ascending order. The factors of
 /// 32 records are worked out side by side (a running maximum has no rounding), so that only the
 /// sums go one by one; they are loaded some at a time.
-template <int D>
+template <class math, int D>
 __device__ float2 fold_records(const finish_args& args, const attention_work_row& row,
-                               uint32_t head, uint32_t g, share<D>& sum) {
+                               uint32_t head, uint32_t g, share<math, D>& sum) {
   constexpr uint32_t at_once = 16;
   const uint32_t lane = threadIdx.x % 32;
   const auto& records = args.records;
@@ -130,7 +150,7 @@ __device__ float2 fold_records(const finish_args& args, const attention_work_row
     const float before = __shfl_up_sync(whole_warp, highest, 1);
     const fold mine{lane == 0 ? ends.x : before, later.x};
     for (uint32_t from = 0; from < count; from += at_once) {
-      share<D> more[at_once];
+      share<math, D> more[at_once];
 #pragma unroll
       for (uint32_t i = 0; i < at_once; ++i)
         more[i].load(records.sums + (first + (begin + min(from + i, count - 1)) * step) * D);
@@ -152,22 +172,35 @@ __device__ float2 fold_records(const finish_args& args, const attention_work_row
 }
 
 /// Folds the records of one row and query head, merges its own position (L-M15) and rounds.
-template <int D> __device__ void finish_query(const finish_args& args, uint64_t warp) {
+template <class math, int D> __device__ void finish_query(const finish_args& args, uint64_t warp) {
   const auto g = static_cast<uint32_t>(warp % args.group);
   const auto at = warp / args.group; // head * M + row
   const auto row = static_cast<uint32_t>(at % args.rows);
   const auto head = static_cast<uint32_t>(at / args.rows);
-  share<D> q, k, v, sum;
-  q.load(args.q + warp * D);
-  k.load(args.k + at * D);
-  v.load(args.v + at * D);
+  using element = typename math::element;
+  using part = share<math, D>;
+  const auto* k_new = reinterpret_cast<const element*>(args.k) + at * D;
+  const auto* v_new = reinterpret_cast<const element*>(args.v) + at * D;
+  part q, k, v, sum;
+  q.load(reinterpret_cast<const element*>(args.q) + warp * D);
+  k.load(k_new);
+  v.load(v_new);
   const auto plan = args.plan.rows[row];
-  if (args.cache != nullptr && g == 0) {
-    auto* to = args.cache + (size_t{args.plan.slots[plan.own]} * 2 * args.heads + head) * D;
-    share<D>::move(args.k + at * D, to);
-    share<D>::move(args.v + at * D, to + size_t{args.heads} * D);
+  constexpr size_t head_bytes = stored_layout<math, D>::row_bytes;
+  const bool append = args.cache != nullptr && g == 0;
+  auto* k_to =
+      append ? args.cache + (size_t{args.plan.slots[plan.own]} * 2 * args.heads + head) * head_bytes
+             : nullptr;
+  auto* v_to = append ? k_to + args.heads * head_bytes : nullptr;
+  if constexpr (math::quantised) {
+    const q8_share k_stored{k.x}, v_stored{v.x};
+    k_stored.widen(k.x), v_stored.widen(v.x);
+    if (append) k_stored.store(k_to), v_stored.store(v_to);
+  } else if (append) {
+    part::move(k_new, reinterpret_cast<element*>(k_to));
+    part::move(v_new, reinterpret_cast<element*>(v_to));
   }
-  const float2 ends = fold_records<D>(args, plan, head, g, sum);
+  const float2 ends = fold_records<math, D>(args, plan, head, g, sum);
 
   float score = 0;
 #pragma unroll
@@ -179,16 +212,16 @@ template <int D> __device__ void finish_query(const finish_args& args, uint64_t 
   const float weight = merge(ends.y, 1.0f);
 #pragma unroll
   for (int i = 0; i < q.count; ++i) sum.x[i] = __fdiv_rn(merge(sum.x[i], v.x[i]), weight);
-  sum.store(args.out + warp * D);
+  sum.store(reinterpret_cast<element*>(args.out) + warp * D);
 }
 
 /// One warp per row and query head.
-template <int D>
+template <class math, int D>
 __global__ void __launch_bounds__(finish_threads)
     finish_kernel(const __grid_constant__ finish_args args) {
   begin_kernel();
   const uint64_t warp = (uint64_t{blockIdx.x} * finish_threads + threadIdx.x) / 32;
-  if (warp < uint64_t{args.heads} * args.rows * args.group) finish_query<D>(args, warp);
+  if (warp < uint64_t{args.heads} * args.rows * args.group) finish_query<math, D>(args, warp);
   end_with(args.tail);
 }
 
@@ -196,8 +229,11 @@ __global__ void __launch_bounds__(finish_threads)
 
 const char* attention_unsupported(uint32_t kv_heads, uint32_t dim, uint32_t group, half_type cache,
                                   half_type wire) {
-  if (cache != half_type::f16) return "CUDA attention needs a cache of f16";
-  if (wire != half_type::f16) return "CUDA attention needs a wire of f16";
+  if (cache == half_type::f32) return "CUDA attention needs a cache of f16, bf16 or q8";
+  if (cache == half_type::q8 && wire != half_type::f16)
+    return "CUDA attention over a cache of q8 needs a wire of f16";
+  if (cache != half_type::q8 && wire != cache)
+    return "CUDA attention needs a wire of the type of its cache";
   if (dim != 64 && dim != 128) return "CUDA attention needs heads of 64 or 128 elements";
   if (group == 0 || group > 16) return "CUDA attention needs 1 to 16 query heads per kv head";
   if (kv_heads == 0 || kv_heads > 1024) return "CUDA attention needs 1 to 1024 kv heads";
@@ -224,8 +260,15 @@ cudaError_t launch_append_kv(const attention_device_args& args, cudaStream_t str
                      args.v_new,
                      args.kv_heads,
                      args.capacity.rows,
-                     args.dim * 2};
-  const auto pieces = uint64_t{2} * args.kv_heads * args.capacity.rows * (args.dim / 8);
+                     static_cast<uint32_t>(head_bytes_of(args.type, args.dim))};
+  const auto heads = uint64_t{2} * args.kv_heads * args.capacity.rows; // of K and of V
+  if (args.type == half_type::q8) {
+    const auto blocks = (heads * 32 + threads - 1) / threads;
+    if (args.dim == 64)
+      return launch_blocks(append_q8_kernel<q8_math, 64>, blocks, threads, 0, stream, device);
+    return launch_blocks(append_q8_kernel<q8_math, 128>, blocks, threads, 0, stream, device);
+  }
+  const auto pieces = heads * (device.head_bytes / 16);
   return launch_blocks(append_kernel, (pieces + threads - 1) / threads, threads, 0, stream, device);
 }
 
@@ -239,24 +282,27 @@ cudaError_t launch_attend_new(const attention_device_args& args, const attention
   if (args.capacity.rows == 0) return end.tail.posts() ? cudaErrorInvalidValue : cudaSuccess;
   if (auto error = launch_attend_rows(args, stream); error != cudaSuccess) return error;
   finish_args device{plan_view{args.capacity, args.plan},
-                     reinterpret_cast<const __half*>(args.q),
-                     reinterpret_cast<const __half*>(args.k_new),
-                     reinterpret_cast<const __half*>(args.v_new),
-                     reinterpret_cast<__half*>(args.out),
+                     args.q,
+                     args.k_new,
+                     args.v_new,
+                     args.out,
                      record_view{args},
                      args.kv_heads,
                      args.group,
                      args.capacity.rows,
                      args.scale * log2_e,
-                     end.append ? reinterpret_cast<__half*>(args.cache) : nullptr,
+                     end.append ? args.cache : nullptr,
                      end.tail};
   const auto warps = uint64_t{args.kv_heads} * args.capacity.rows * args.group;
   const auto blocks = (warps * 32 + finish_threads - 1) / finish_threads;
-  if (args.dim == 64)
-    return launch_blocks(finish_kernel<64>, blocks, finish_threads, 0, stream, device);
-  if (args.dim == 128)
-    return launch_blocks(finish_kernel<128>, blocks, finish_threads, 0, stream, device);
-  return cudaErrorInvalidValue;
+  return with_math(args.type, [&](auto math) {
+    using numbers = decltype(math);
+    if (args.dim == 64)
+      return launch_blocks(finish_kernel<numbers, 64>, blocks, finish_threads, 0, stream, device);
+    if (args.dim == 128)
+      return launch_blocks(finish_kernel<numbers, 128>, blocks, finish_threads, 0, stream, device);
+    return cudaErrorInvalidValue;
+  });
 }
 
 } // namespace lamella::gpu::cuda

@@ -31,6 +31,7 @@ attention_device_args ready(queue& q, placed_plan& x, const attention_args& args
           "slots of the iteration");
   }
   attention_device_args out;
+  out.type = args.kv.type;
   out.cache = args.kv.rows;
   out.kv_heads = args.kv.kv_heads;
   out.dim = args.kv.dim;

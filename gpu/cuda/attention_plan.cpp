@@ -134,4 +134,16 @@ attention_plan plan_attention(std::span<const attention_span> spans, std::span<c
   return plan;
 }
 
+size_t argument_bytes_most(uint64_t slots, uint32_t rows) {
+  const attention_capacity most{rows, class_of(slots / attention_unit + rows, 64),
+                                class_of(rows, 16), class_of(slots / 16 + rows, 64), 0};
+  return 2 * most.plan_bytes();
+}
+
+device_numerics numerics_of(int device_class) {
+  return {"cuda-sm" + std::to_string(device_class), "unit=" + std::to_string(attention_unit)
+                                                        + " tile=" + std::to_string(attention_tile)
+                                                        + " fixed=own"};
+}
+
 } // namespace lamella::gpu::cuda

@@ -12,6 +12,7 @@
 /// that fits: only the words at the same address change.
 #pragma once
 
+#include "gpu/device.hpp"
 #include "gpu/kernels/operators.hpp"
 
 #include <cstddef>
@@ -24,6 +25,9 @@ namespace lamella::gpu::cuda {
 inline constexpr uint32_t attention_tile = 32;  ///< positions between two running maxima
 inline constexpr uint32_t attention_unit = 512; ///< positions of a record; a multiple of the tile
 inline constexpr uint32_t attention_columns = 128; ///< queries (row, g) that share tiles in a block
+
+/// Of devices of a class (90: sm_90). Products take the fixed arithmetic `own` (gemm.hpp).
+device_numerics numerics_of(int device_class);
 
 /// One unit of the context of a span of one row, with all heads.
 struct attention_work_unit {
@@ -91,6 +95,11 @@ struct attention_plan {
   uint64_t positions_read = 0;  ///< by spans of one row: what attend_previous reads per layer
   bool has_units = false, has_blocks = false;
 };
+
+/// Bytes of arguments that a work has at most which attends to `slots` in all, in runs of 16 and
+/// more but for the last of each row, in up to `rows` rows: a plan of every class of capacity, and
+/// as much again for what else it is told.
+size_t argument_bytes_most(uint64_t slots, uint32_t rows);
 
 /// Checks spans and runs and lays them out. `room`: the capacity to keep if all fits in it (of an
 /// earlier plan, to replay its graph); else the class that fits. Throws std::invalid_argument for

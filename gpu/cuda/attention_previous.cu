@@ -5,7 +5,7 @@
 // the loads of the warps of a multiprocessor overlap, and the heads of a unit, which are neighbours
 // in memory, are read by neighbours in the counter.
 #include "gpu/cuda/attention_launch.cuh"
-#include "gpu/cuda/attention_tile.cuh"
+#include "gpu/cuda/attention_q8.cuh"
 
 namespace lamella::gpu::cuda {
 
@@ -35,9 +35,8 @@ __device__ inline uint32_t useful_warps(uint32_t items, uint32_t blocks, uint32_
 /// The tiles of one warp, unit after unit: K and V in turn through a ring of slots. Loads run
 /// slots / 2 tiles ahead of their use, into the next unit too, so that memory does not rest between
 /// units.
-template <int D, int slots, load_hint hint> class tile_stream {
+template <class layout, int slots, load_hint hint> class tile_stream {
 public:
-  using layout = tile_layout<D>;
   static constexpr int ahead = slots / 2; ///< tiles
 
   __device__ tile_stream(const previous_args& args, uint32_t shared)
@@ -158,8 +157,16 @@ private:
 #pragma unroll
     for (uint32_t i = 0; i < tile; i += rows) {
       const uint32_t slot = __shfl_sync(whole_warp, slot_, i / rows, layout::pieces);
-      copy_async<hint>(layout::moved(to, i & 7) + i * layout::row_bytes,
-                       from + uint64_t{slot} * row_bytes_, full || t_ * tile + i + first < length_);
+      copy_async<hint>(layout::later(to, i), from + uint64_t{slot} * row_bytes_,
+                       full || t_ * tile + i + first < length_);
+    }
+    if constexpr (requires { layout::scale_piece; }) {
+      // Of the row whose slot this lane found.
+      const uint32_t row = lane % layout::pieces * rows + first;
+      copy_async<hint>(shared_ + at_ * layout::bytes + layout::offset(row, layout::scale_piece),
+                       from + (layout::scale_piece - lane % layout::pieces) * 16
+                           + uint64_t{slot_} * row_bytes_,
+                       full || t_ * tile + row < length_);
     }
   }
 
@@ -199,14 +206,22 @@ __device__ void store(const previous_args& args, const columns<math, D, N>& c, u
 /// Warps of a block: as many as rings of this many slots find room for.
 constexpr int most_warps = 8;
 
+/// Shared memory of a warp: its ring, and behind it room for the tile of q8 that it works on.
+template <class math, int D, int slots> constexpr uint32_t warp_bytes() {
+  constexpr uint32_t room = math::quantised ? tile_layout<D>::bytes : 0;
+  return slots * stored_layout<math, D>::bytes + room;
+}
+
 template <class math, int D, int N, int slots, load_hint hint>
 __global__ void __launch_bounds__(most_warps * 32, 1)
     previous_kernel(const __grid_constant__ previous_args args) {
   begin_kernel();
-  const auto shared = shared_memory() + threadIdx.x / 32 * (slots * tile_layout<D>::bytes);
+  using stored = stored_layout<math, D>;
+  const auto shared = shared_memory() + threadIdx.x / 32 * warp_bytes<math, D, slots>();
+  const auto room = shared + slots * stored::bytes;
   columns<math, D, N> c;
   attention_work_unit unit{};
-  for (tile_stream<D, slots, hint> tiles{args, shared};; tiles.refill_v()) {
+  for (tile_stream<stored, slots, hint> tiles{args, shared};; tiles.refill_v()) {
     if (!tiles.more()) return tiles.close();
     const auto [item, t] = tiles.now();
     const uint32_t head = item % args.heads;
@@ -219,13 +234,13 @@ __global__ void __launch_bounds__(most_warps * 32, 1)
     }
     typename columns<math, D, N>::score_tile s;
     uint32_t p[N][2][2], limit[N][2];
-    c.score(tiles.next(), s);
+    c.score(widened_by_warp<math, D>(tiles.next(), room), s);
     tiles.refill_k();
 #pragma unroll
     for (int n = 0; n < N; ++n) limit[n][0] = limit[n][1] = unit.length;
     if ((t + 1) * tile > unit.length) c.hide(s, limit, t * tile);
     c.weigh(s, args.scale, p);
-    c.add_values(tiles.next(), p);
+    c.add_values(widened_by_warp<math, D>(tiles.next(), room), p);
     if ((t + 1) * tile >= unit.length) {
       c.close();
       store(args, c, unit.record, head);
@@ -233,10 +248,10 @@ __global__ void __launch_bounds__(most_warps * 32, 1)
   }
 }
 
-template <int D, int N, int slots, load_hint hint>
+template <class math, int D, int N, int slots, load_hint hint>
 cudaError_t launch(const previous_args& args, uint64_t items, cudaStream_t stream, int warps,
                    int spare) {
-  constexpr int per_warp = slots * tile_layout<D>::bytes;
+  constexpr int per_warp = warp_bytes<math, D, slots>();
   int most = 0;
   if (auto error = device_limit(cudaDevAttrMaxSharedMemoryPerBlockOptin, most);
       error != cudaSuccess)
@@ -251,16 +266,16 @@ cudaError_t launch(const previous_args& args, uint64_t items, cudaStream_t strea
   const bool one_round = items <= all * warps;
   if (one_round) warps = static_cast<int>((items + all - 1) / all);
   const auto blocks = one_round ? all : all - std::min<uint64_t>(spare, all / 2);
-  return launch_resident(previous_kernel<f16_math, D, N, slots, hint>, warps * 32,
+  return launch_resident(previous_kernel<math, D, N, slots, hint>, warps * 32,
                          size_t(warps) * per_warp, blocks, stream, args);
 }
 
 /// `slots`: of 128 elements. Half as long rows, twice as many slots: as many bytes in flight.
-template <int slots, load_hint hint>
+template <class math, int slots, load_hint hint>
 cudaError_t launch(const attention_device_args& args, const previous_args& device,
                    cudaStream_t stream, const attention_tuning& tuning) {
   return with_shape(args.dim, args.group, [&](auto dim, auto tiles) {
-    return launch<dim(), tiles(), slots * 128 / dim(), hint>(
+    return launch<math, dim(), tiles(), slots * 128 / dim(), hint>(
         device, uint64_t{args.capacity.units} * args.kv_heads, stream, tuning.warps, tuning.spare);
   });
 }
@@ -279,11 +294,15 @@ cudaError_t launch_attend_previous(const attention_device_args& args, cudaStream
                        args.capacity.rows,
                        args.scale * log2_e};
   const bool once = tuning.hint == load_hint::read_once;
+  if (tuning.slots == 4 && !once)
+    return with_math(args.type, [&](auto math) {
+      return launch<decltype(math), 4, load_hint::fetch_128>(args, device, stream, tuning);
+    });
+  if (args.type != half_type::f16) return cudaErrorInvalidValue;
   if (tuning.slots == 4)
-    return once ? launch<4, load_hint::read_once>(args, device, stream, tuning)
-                : launch<4, load_hint::fetch_128>(args, device, stream, tuning);
+    return launch<f16_math, 4, load_hint::read_once>(args, device, stream, tuning);
   if (tuning.slots == 6 && !once)
-    return launch<6, load_hint::fetch_128>(args, device, stream, tuning);
+    return launch<f16_math, 6, load_hint::fetch_128>(args, device, stream, tuning);
   return cudaErrorInvalidValue;
 }
 

@@ -10,6 +10,7 @@
 #include "gpu/cuda/launch_count.hpp"
 #include "gpu/cuda/residency.hpp"
 
+#include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
 #include <cstdint>
@@ -33,6 +34,15 @@ __device__ inline void multiply_halves(float (&sum)[4], const uint32_t (&a)[4],
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
+/// The same of bf16.
+__device__ inline void multiply_bfloats(float (&sum)[4], const uint32_t (&a)[4],
+                                        const uint32_t (&b)[2]) {
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, "
+               "{%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+               : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
 /// Four 8 x 8 matrices of halves from shared memory: lane l gives the address of row l % 8 of
 /// matrix l / 8.
 __device__ inline void load_matrices(uint32_t (&to)[4], uint32_t at) {
@@ -47,6 +57,26 @@ __device__ inline void load_transposed(uint32_t (&to)[4], uint32_t at) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
                : "r"(at)
+               : "memory");
+}
+
+/// Sixteen bytes, or four, of shared memory.
+__device__ inline uint4 load_shared(uint32_t at) {
+  uint4 x;
+  asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
+               : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
+               : "r"(at)
+               : "memory");
+  return x;
+}
+__device__ inline uint32_t load_shared_word(uint32_t at) {
+  uint32_t x;
+  asm volatile("ld.shared.u32 %0, [%1];" : "=r"(x) : "r"(at) : "memory");
+  return x;
+}
+__device__ inline void store_shared(uint32_t at, uint4 x) {
+  asm volatile("st.shared.v4.u32 [%0], {%1,%2,%3,%4};" ::"r"(at), "r"(x.x), "r"(x.y), "r"(x.z),
+               "r"(x.w)
                : "memory");
 }
 

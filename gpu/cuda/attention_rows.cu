@@ -4,7 +4,7 @@
 // divide the columns. Each column folds its units into its record as it goes, with the arithmetic
 // that a row of its own goes through in attention_previous.cu and attention_finish.cu.
 #include "gpu/cuda/attention_launch.cuh"
-#include "gpu/cuda/attention_tile.cuh"
+#include "gpu/cuda/attention_q8.cuh"
 
 namespace lamella::gpu::cuda {
 
@@ -74,6 +74,62 @@ private:
   uint32_t slots_[passes];
 };
 
+/// The same of a cache of q8, whose rows have one piece more: threads take pieces in order, K and
+/// then V.
+template <int D> class shared_q8_tiles {
+public:
+  using layout = q8_layout<D>;
+  static constexpr uint32_t row_pieces = layout::pieces + 1, all = 2 * tile * row_pieces;
+  static constexpr uint32_t passes = (all + warps * 32 - 1) / (warps * 32);
+
+  __device__ shared_q8_tiles(const rows_args& args, const uint32_t* table, uint32_t head,
+                             uint32_t positions)
+      : from_{args.cache + head * layout::row_bytes}, v_offset_{args.heads * layout::row_bytes},
+        table_{table}, positions_{positions} {
+    look_up();
+  }
+
+  __device__ void load(uint32_t to) {
+    if (first_ < positions_) {
+#pragma unroll
+      for (uint32_t k = 0; k < passes; ++k) {
+        const uint32_t i = piece_of(k), row = row_of(i), value = i / (tile * row_pieces);
+        if (i >= all) continue;
+        copy_async<load_hint::fetch_128>(to + i * 16,
+                                         from_ + uint64_t{slots_[k]} * (v_offset_ * 2)
+                                             + value * v_offset_ + i % row_pieces * 16,
+                                         first_ + row < positions_);
+      }
+      first_ += tile;
+      look_up();
+    }
+    commit_copies();
+  }
+
+private:
+  __device__ static uint32_t piece_of(uint32_t k) { return threadIdx.x + k * (warps * 32); }
+  __device__ static uint32_t row_of(uint32_t i) { return i / row_pieces % tile; }
+  __device__ void look_up() {
+#pragma unroll
+    for (uint32_t k = 0; k < passes; ++k) {
+      const uint32_t position = first_ + row_of(piece_of(k));
+      slots_[k] = position < positions_ ? table_[position] : 0;
+    }
+  }
+
+  const std::byte* from_;
+  uint32_t v_offset_;
+  const uint32_t* table_;
+  uint32_t positions_, first_ = 0;
+  uint32_t slots_[passes];
+};
+
+/// Shared memory of a block: the stages, and behind them room for the tiles of q8 it works on.
+template <class math, int D> constexpr uint32_t block_bytes() {
+  constexpr uint32_t room = math::quantised ? tile_layout<D>::bytes : 0;
+  return 2 * (stages * stored_layout<math, D>::bytes + room);
+}
+
 /// The records of a warp's columns while their units are folded.
 template <int D, int N> struct folded {
   float maximum[N][2], weight[N][2];
@@ -107,7 +163,7 @@ template <class math, int D>
 __device__ void attend_block(const rows_args& args, const attention_work_block& block,
                              uint32_t head, uint32_t shared) {
   constexpr int N = column_tiles;
-  constexpr uint32_t stage_bytes = tile_layout<D>::bytes * 2;
+  constexpr uint32_t stage_bytes = stored_layout<math, D>::bytes * 2;
   const uint32_t lane = threadIdx.x % 32, first_column = threadIdx.x / 32 * (N * 8);
   const uint32_t used = block.rows * args.group;
   const uint32_t positions = block.position + block.rows - 1; // none sees the last row's own
@@ -115,7 +171,8 @@ __device__ void attend_block(const rows_args& args, const attention_work_block& 
   const uint32_t highest =
       first_column < used ? block.position + (min(first_column + N * 8, used) - 1) / args.group : 0;
 
-  shared_tiles<D> tiles{args, args.plan.slots + block.first, head, positions};
+  std::conditional_t<math::quantised, shared_q8_tiles<D>, shared_tiles<D>> tiles{
+      args, args.plan.slots + block.first, head, positions};
   for (uint32_t t = 0; t < stages - 1; ++t) tiles.load(shared + t * stage_bytes);
 
   columns<math, D, N> c;
@@ -153,10 +210,11 @@ __device__ void attend_block(const rows_args& args, const attention_work_block& 
     __syncthreads();
     const uint32_t free = at == 0 ? stages - 1 : at - 1;
     tiles.load(shared + free * stage_bytes);
+    const auto k_tile = widened_by_block<math, D, warps * 32>(shared + at * stage_bytes,
+                                                              shared + stages * stage_bytes);
     if (t * tile >= highest) continue;
     typename columns<math, D, N>::score_tile s;
     uint32_t p[N][2][2];
-    const auto k_tile = shared + at * stage_bytes;
     c.score(k_tile, s);
     if ((t + 1) * tile > lowest) c.hide(s, total.limit, t * tile);
     c.weigh(s, args.scale, p);
@@ -211,9 +269,11 @@ cudaError_t launch_attend_rows(const attention_device_args& args, cudaStream_t s
                    args.capacity.rows,
                    args.scale * log2_e};
   const auto items = uint64_t{args.capacity.blocks} * args.kv_heads;
-  return with_shape(args.dim, args.group, [&](auto dim, auto) {
-    return launch_resident(rows_kernel<f16_math, dim()>, warps * 32,
-                           size_t{stages} * 2 * tile_layout<dim()>::bytes, items, stream, device);
+  return with_math(args.type, [&](auto math) {
+    return with_shape(args.dim, args.group, [&](auto dim, auto) {
+      return launch_resident(rows_kernel<decltype(math), dim()>, warps * 32,
+                             block_bytes<decltype(math), dim()>(), items, stream, device);
+    });
   });
 }
 

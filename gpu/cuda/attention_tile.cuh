@@ -9,9 +9,11 @@
 
 #include "gpu/cuda/attention_primitives.cuh"
 
+#include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
 #include <cstdint>
+#include <type_traits>
 
 namespace lamella::gpu::cuda {
 
@@ -21,22 +23,50 @@ inline constexpr float log2_e = 1.4426950408889634f;
 
 __device__ inline float infinity() { return __int_as_float(0x7f800000); }
 
-/// Numbers of the cache's type on tensor cores.
+/// Numbers of the wire's type on tensor cores. `quantised`: K and V lie in the cache as q8 and are
+/// rounded to such numbers when they are read.
 struct f16_math {
+  static constexpr bool quantised = false;
   using element = __half;
+  using pair = __half2;
   __device__ static void multiply(float (&sum)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
     multiply_halves(sum, a, b);
   }
-  /// Rounds a pair and gives back what it became.
-  __device__ static uint32_t pack(float& low, float& high) {
-    auto pair = __floats2half2_rn(low, high);
-    auto back = __half22float2(pair);
-    low = back.x, high = back.y;
-    uint32_t bits;
-    memcpy(&bits, &pair, sizeof bits);
-    return bits;
-  }
+  __device__ static pair narrow(float low, float high) { return __floats2half2_rn(low, high); }
+  __device__ static float2 widen(pair x) { return __half22float2(x); }
 };
+struct bf16_math {
+  static constexpr bool quantised = false;
+  using element = __nv_bfloat16;
+  using pair = __nv_bfloat162;
+  __device__ static void multiply(float (&sum)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+    multiply_bfloats(sum, a, b);
+  }
+  __device__ static pair narrow(float low, float high) { return __floats2bfloat162_rn(low, high); }
+  __device__ static float2 widen(pair x) { return __bfloat1622float2(x); }
+};
+
+struct q8_math : f16_math {
+  static constexpr bool quantised = true;
+};
+
+/// Rounds a pair and gives back what it became.
+template <class math> __device__ inline uint32_t round_pair(float& low, float& high) {
+  const auto pair = math::narrow(low, high);
+  const auto back = math::widen(pair);
+  low = back.x, high = back.y;
+  uint32_t bits;
+  memcpy(&bits, &pair, sizeof bits);
+  return bits;
+}
+
+/// Calls `f` with the math of a cache's type.
+template <class F> cudaError_t with_math(half_type type, F f) {
+  if (type == half_type::f16) return f(f16_math{});
+  if (type == half_type::bf16) return f(bf16_math{});
+  if (type == half_type::q8) return f(q8_math{});
+  return cudaErrorInvalidValue;
+}
 
 /// A tile of K or V in shared memory, at a multiple of 256 bytes: rows of D elements, their 16-byte
 /// pieces exclusive-ored with the row, so that eight rows at one piece lie in different banks.
@@ -53,6 +83,10 @@ template <int D> struct tile_layout {
   }
   /// From a piece to the piece `away` pieces away; `away` even where pairs start at even pieces.
   __device__ static uint32_t moved(uint32_t address, uint32_t away) { return address ^ away * 16; }
+  /// From a piece of a row to that of the row `rows` later; the two have no bit in common.
+  __device__ static uint32_t later(uint32_t address, uint32_t rows) {
+    return moved(address, rows & 7) + rows * row_bytes;
+  }
 };
 
 /// 8 * N columns of one warp: queries, and what was attended to so far. Lane l holds columns
@@ -151,7 +185,7 @@ template <class math, int D, int N> struct columns {
           s[n][m][j] = exp2_fast(__fmaf_rn(s[n][m][j], scale, -base[j % 2]));
 #pragma unroll
         for (int half = 0; half < 2; ++half)
-          p[n][m][half] = transpose(math::pack(s[n][m][half * 2], s[n][m][half * 2 + 1]));
+          p[n][m][half] = transpose(round_pair<math>(s[n][m][half * 2], s[n][m][half * 2 + 1]));
       }
 #pragma unroll
       for (int j = 0; j < 2; ++j) {

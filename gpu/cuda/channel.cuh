@@ -8,10 +8,10 @@
 /// relaxed loads and fences once at the end, because an acquire load would throw away the L1 cache
 /// in every turn. Kernels behind a wait may read the payload with ordinary loads.
 ///
-/// No wait is endless: it ends with the deadline, the abort word or a newer epoch, and the first
-/// reason stays in `channel_control::status`. Later waits of a failed channel end at once. The rest
-/// of the stream then runs on garbage: consumers must be harmless on any bytes, and the host looks
-/// at the status before it publishes a result.
+/// No wait is endless: it ends with the deadline, the abort word, the end of the ring or a newer
+/// epoch, and the first reason stays in `channel_control::status`. Later waits of a failed channel
+/// end at once. The rest of the stream then runs on garbage: consumers must be harmless on any
+/// bytes, and the host looks at the status before it publishes a result.
 #pragma once
 
 #include "gpu/cuda/channel_port.hpp"
@@ -23,7 +23,7 @@
 namespace lamella::gpu::cuda {
 
 constexpr uint32_t turns_per_clock = 64;   ///< waits read the clock this often
-constexpr uint32_t turns_per_abort = 1024; ///< and the abort word, a read over PCIe, this often
+constexpr uint32_t turns_per_abort = 1024; ///< and what the host says, reads over PCIe, this often
 
 __device__ __forceinline__ uint64_t global_ns() {
   uint64_t now;
@@ -43,8 +43,9 @@ __device__ __forceinline__ uint32_t load_relaxed(const uint32_t* word) {
   return value;
 }
 
-/// One-sided fences need sm_90; before it there is only the stronger one.
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+/// One-sided fences need sm_90 and PTX 8.6 (CUDA 12.7); before them there is only the stronger one.
+#if (!defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900)                                              \
+    && (__CUDACC_VER_MAJOR__ > 12 || (__CUDACC_VER_MAJOR__ == 12 && __CUDACC_VER_MINOR__ >= 7))
 __device__ __forceinline__ void acquire_system() {
   asm volatile("fence.acquire.sys;" ::: "memory");
 }
@@ -92,8 +93,10 @@ public:
       end_ = global_ns() + port_.deadline_ns;
     }
     ++turns_;
-    if (turns_ % turns_per_abort == 0 && load_relaxed(&port_.control->abort) != 0)
-      return channel_status::aborted;
+    if (turns_ % turns_per_abort == 0) {
+      if (load_relaxed(&port_.control->abort) != 0) return channel_status::aborted;
+      if (port_.ended != nullptr && load_relaxed(port_.ended) != 0) return channel_status::ended;
+    }
     if (turns_ % turns_per_clock == 0 && global_ns() > end_) return channel_status::timeout;
     return channel_status::ok;
   }
@@ -117,6 +120,13 @@ __device__ inline channel_status wait_for(const uint64_t* word, uint64_t wanted,
     seen = load_relaxed(word);
   }
   acquire_system();
+  if (status == channel_status::ended) { // what was sent before the end counts
+    seen = load_relaxed(word);
+    if (seen >= wanted) {
+      acquire_system();
+      status = channel_status::ok;
+    }
+  }
   if (status == channel_status::ok && !same_epoch(seen, wanted)) status = channel_status::stale;
   if (status != channel_status::ok) fail(port, status);
   return status;

@@ -15,6 +15,7 @@ enum class channel_status : uint32_t {
   queue_error, ///< the network adapter reported an error for the send queue
   no_room,     ///< a message does not fit the queue or the arena; nothing was sent
   wrong_frame, ///< the header is not that of the frame the work expects
+  ended,       ///< the ring has ended (ring_control::ended): nothing it waits for can come
 };
 
 /// One line of mapped host memory per channel, shared by host and device.
@@ -26,8 +27,9 @@ struct alignas(64) channel_control {
 /// What kernels get of a channel. Plain pointers, valid on the device.
 struct channel_port {
   channel_control* control = nullptr; ///< mapped host memory
-  uint32_t* failed = nullptr; ///< device memory, 0 until the first error; read by every wait
-  uint64_t deadline_ns = 0;   ///< longest wait of one kernel
+  uint32_t* failed = nullptr;      ///< device memory, 0 until the first error; read by every wait
+  uint64_t deadline_ns = 0;        ///< longest wait of one kernel
+  const uint64_t* ended = nullptr; ///< not 0: who should raise the word is gone; may be null
 };
 
 /// Which seqno a kernel means: `fixed`, or, where `counter` is given, a word in device memory that

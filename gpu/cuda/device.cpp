@@ -1,16 +1,27 @@
 #include "gpu/cuda/device.hpp"
 
+#include "gpu/cuda/attention_plan.hpp"
 #include "gpu/cuda/counter.hpp"
 #include "gpu/cuda/driver.hpp"
+#include "gpu/cuda/nccl_collective.hpp"
 #include "gpu/cuda/operators.hpp"
+#include "gpu/cuda/peers.hpp"
 #include "gpu/cuda/products.hpp"
 #include "gpu/cuda/ring_ends.hpp"
 
+#include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 namespace lamella::gpu::cuda {
 
 namespace {
+
+/// LAMELLA_NCCL is not 0.
+bool nccl_wanted() {
+  const char* x = std::getenv("LAMELLA_NCCL");
+  return x == nullptr || std::strcmp(x, "0") != 0;
+}
 
 class cuda_memory final : public memory {
 public:
@@ -55,6 +66,7 @@ public:
     cudaDeviceProp properties{};
     check(cudaGetDeviceProperties(&properties, index_), "cudaGetDeviceProperties");
     name_ = "cuda:" + std::to_string(index) + " " + properties.name;
+    device_class_ = properties.major * 10 + properties.minor;
     keep_pool();
     products::of(index_); // opens the library now, and tells here when it cannot
     driver_ = std::make_shared<driver>(index_);
@@ -62,12 +74,17 @@ public:
 
   std::string name() const override { return name_; }
   const operators& ops() const override { return cuda_operators(); }
+  device_numerics numerics() const override { return numerics_of(device_class_); }
+  bool lost() const override { return driver_->lost(); }
   team& workers() override { return driver_->workers(); }
   std::unique_ptr<stream> make_stream(std::string) override {
     return std::make_unique<cuda_stream>(driver_);
   }
   std::unique_ptr<memory> allocate(size_t bytes) override {
     return std::make_unique<cuda_memory>(index_, bytes);
+  }
+  void prepare_attention(uint64_t slots, uint32_t rows) override {
+    driver_->reserve(argument_bytes_most(slots, rows));
   }
   uint64_t free_bytes() const override {
     size_t free = 0, all = 0;
@@ -83,12 +100,13 @@ public:
   }
   bool on_host() const override { return false; }
 
-  /// In this device's memory when the peer is this device too; else in host memory that both map.
+  /// In the receiver's memory where the peer is this device or one that reaches it; else in host
+  /// memory that both map. This device sends, unless the peer is the host.
   std::shared_ptr<std::byte> ring_memory(size_t bytes, const device& peer) override {
+    if (const auto* other = dynamic_cast<const cuda_device*>(&peer))
+      return peer_ring_memory(index_, other->index_, bytes);
     check(cudaSetDevice(index_), "cudaSetDevice");
-    const auto* same = dynamic_cast<const cuda_device*>(&peer);
-    const bool ours = same != nullptr && same->index_ == index_;
-    auto memory = ours ? device_memory(bytes) : pinned_memory(bytes);
+    auto memory = pinned_memory(bytes);
     check(cudaMemset(memory.get(), 0, bytes), "cudaMemset");
     check(cudaStreamSynchronize(nullptr), "cudaMemset");
     return memory;
@@ -101,11 +119,37 @@ public:
     const bool host = is_host_memory(place.base);
     return make_ring_receiver(std::move(place), host);
   }
+  std::vector<std::shared_ptr<collective>> make_sums(std::span<const std::shared_ptr<device>> ranks,
+                                                     std::string& why) override {
+    std::vector<int> indices;
+    for (const auto& rank : ranks) {
+      const auto* other = dynamic_cast<const cuda_device*>(rank.get());
+      if (other == nullptr || std::ranges::count(indices, other->index_) != 0) {
+        why = "NCCL wants a CUDA device for each rank";
+        return {};
+      }
+      indices.push_back(other->index_);
+    }
+    const auto* library = nccl_wanted() ? find_nccl(&why) : nullptr;
+    try {
+      if (library != nullptr) return make_nccl_collectives(*library, indices, ops());
+    } catch (const nccl_error& e) {
+      why = e.what();
+    }
+    if (why.empty()) why = "LAMELLA_NCCL is 0";
+    return {};
+  }
   std::shared_ptr<counter> make_counter() override {
     check(cudaSetDevice(index_), "cudaSetDevice");
     return make_device_counter();
   }
   std::shared_ptr<doorbell> bell() override { return nullptr; }
+  std::vector<std::string> remarks() const override {
+    const auto shapes = products::of(index_).untuned();
+    if (shapes == 0) return {};
+    return {"no memory was left to choose the fastest products of " + std::to_string(shapes)
+            + " weight shapes: they take default kernels"};
+  }
 
 private:
   /// What streams give back stays in the pool for the next work.
@@ -125,7 +169,7 @@ private:
     check(cudaMemcpy(to, from, bytes, kind), "cudaMemcpy");
   }
 
-  int index_;
+  int index_, device_class_ = 0;
   std::string name_;
   std::shared_ptr<driver> driver_;
 };

@@ -12,7 +12,7 @@ namespace lamella::gpu::cuda {
 /// CUDA streams, up to two works ahead of the device on each, and tells the marks. Throws
 /// cuda_error.
 ///
-/// A CUDA error is sticky: the work that met it ends with `failed`, and so does everything launched
+/// A CUDA error is sticky: the work that met it ends with `lost`, and so does everything launched
 /// later; the device has to be opened by another process.
 std::unique_ptr<device> open_device(unsigned index);
 

@@ -1,18 +1,18 @@
 #include "gpu/cuda/driver.hpp"
 
+#include "gpu/channel.hpp"
+#include "gpu/cuda/driver_line.hpp"
 #include "gpu/cuda/launch_count.hpp"
 #include "gpu/cuda/words.cuh"
 
 #include <algorithm>
 #include <atomic>
+#include <stdexcept>
 #include <utility>
 
 namespace lamella::gpu::cuda {
 
 namespace {
-
-/// Works of one stream on the device at once: the one that runs and the one behind it.
-constexpr size_t ahead = 2;
 
 /// Steps put into one stream before the others get their turn.
 constexpr int steps_per_turn = 64;
@@ -32,31 +32,6 @@ constexpr std::chrono::microseconds nap{50};
 constexpr uint32_t turns_between_checks = 4'096;
 
 uint32_t load(uint32_t& word) { return std::atomic_ref{word}.load(std::memory_order_acquire); }
-
-struct event {
-  event() { check(cudaEventCreate(&handle), "cudaEventCreate"); }
-  ~event() { cudaEventDestroy(handle); }
-  event(const event&) = delete;
-  event& operator=(const event&) = delete;
-  cudaEvent_t handle = nullptr;
-};
-
-/// What one work needs on its way; made when the stream is opened, because making it may wait for
-/// the device.
-struct passage {
-  explicit passage(const queue& q) : arguments{q.handle(), q.before_growth} {}
-  staging arguments;
-  event first, last;
-};
-
-/// A job that has been put into the stream, in whole or in part.
-struct running {
-  driver::job job;
-  std::unique_ptr<passage> way;
-  std::vector<std::function<void()>> at_end;
-  bool complete = false;                   ///< all its kernels are in the stream
-  work_status verdict = work_status::done; ///< what the driver itself knows against it
-};
 
 work_status status_of(uint32_t word) {
   switch (static_cast<channel_status>(word)) {
@@ -81,25 +56,6 @@ struct log_scope {
 
 } // namespace
 
-struct driver::line {
-  explicit line(int device) : kernels{device} {
-    kernels.before_growth = [this] { graph.stop(kernels.handle()); };
-    while (free_passages.size() < ahead)
-      free_passages.push_back(std::make_unique<passage>(kernels));
-  }
-
-  queue kernels;
-  replay graph; ///< of the driver thread
-  // Guarded by the driver's mutex.
-  std::deque<job> waiting;
-  bool abort_wanted = false, closing = false;
-  // Of the driver thread.
-  std::deque<std::unique_ptr<running>> on_device;
-  std::vector<std::unique_ptr<passage>> free_passages; ///< `ahead` of them, less those under way
-  bool aborting = false;                               ///< the abort word is up
-  bool draining = false; ///< a work has failed: those behind it must leave before others start
-};
-
 driver::driver(int device, bool replays)
     : device_{device}, replays_{replays}, workers_{std::clamp(std::thread::hardware_concurrency(),
                                                               1u, loading_threads)} {
@@ -121,16 +77,40 @@ std::shared_ptr<driver::line> driver::open() {
   std::shared_ptr<line> x;
   {
     std::lock_guard lock{mutex_};
+    if (lines_.size() >= lines_max)
+      throw std::runtime_error{
+          "a CUDA device has no more than " + std::to_string(lines_max)
+          + " streams here: beyond its 32 queues one could wait for another behind it; lower "
+            "batching.batches, or give pools a device of their own"};
     if (!spare_.empty()) {
-      x = std::move(spare_.back());
-      spare_.pop_back();
+      // One that need not grow, if there is one: others may be running, and growing pins memory.
+      auto ready = std::find_if(spare_.begin(), spare_.end(), [this](const auto& spare) {
+        return spare->has_room(argument_bytes_);
+      });
+      if (ready == spare_.end()) --ready;
+      x = std::move(*ready);
+      spare_.erase(ready);
     }
   }
   check(cudaSetDevice(device_), "cudaSetDevice");
   if (!x) x = std::make_shared<line>(device_);
+  x->reserve(argument_bytes_);
   std::lock_guard lock{mutex_};
   lines_.push_back(x);
   return x;
+}
+
+void driver::reserve(size_t argument_bytes) {
+  check(cudaSetDevice(device_), "cudaSetDevice");
+  {
+    std::lock_guard lock{mutex_};
+    if (argument_bytes <= argument_bytes_) return;
+    argument_bytes_ = argument_bytes;
+    for (auto& x : spare_) x->reserve(argument_bytes);
+  }
+  // The smaller blocks are gone before anything is launched: giving pinned memory back waits for
+  // the device too, and meanwhile may keep others from launching what it waits for.
+  wait_until_given_back();
 }
 
 void driver::close(const std::shared_ptr<line>& x) {
@@ -208,8 +188,9 @@ bool driver::turn(line& x) {
   bool news = obey(x);
   if ((x.aborting || x.draining) && !x.on_device.empty() && !x.on_device.back()->complete)
     complete(x, work_status::aborted);
-  x.kernels.tell_sleepers();
+  news = x.kernels.tell_sleepers() || news;
   news = collect(x) || news;
+  news = expire(x) || news;
   if (x.on_device.empty() && (x.aborting || x.draining) && !lost_) {
     x.kernels.recover();
     x.aborting = x.draining = false;
@@ -231,18 +212,36 @@ bool driver::obey(line& x) {
           std::find_if(lines_.begin(), lines_.end(), [&](const auto& l) { return l.get() == &x; });
       x.closing = false;
       x.kernels.forget_sleepers();
+      x.ended_before = false;
       spare_.push_back(std::move(*at));
       lines_.erase(at);
       left_.notify_all();
     }
   }
   if (abort && !x.on_device.empty()) {
-    std::atomic_ref{x.kernels.control().abort}.store(1, std::memory_order_release);
+    end_waits(x);
     for (auto& r : x.on_device) r->verdict = work_status::aborted;
-    x.aborting = true;
   }
-  for (auto& j : refused) j.on_end(lost_ ? work_status::failed : work_status::aborted);
+  for (auto& j : refused) j.on_end(lost_ ? work_status::lost : work_status::aborted);
   return abort || !refused.empty();
+}
+
+/// All waits of the stream end, those of works behind the first one too.
+void driver::end_waits(line& x) {
+  std::atomic_ref{x.kernels.control().abort}.store(1, std::memory_order_release);
+  x.kernels.end_collectives();
+  x.aborting = true;
+}
+
+/// A wait on the device starts its clock when it is reached, with the time that was left when it
+/// was put into the stream: several would stretch the deadline of their work.
+bool driver::expire(line& x) {
+  if (x.aborting || x.on_device.empty()) return false;
+  auto& r = *x.on_device.front();
+  if (!r.complete || clock::now() < r.job.deadline) return false;
+  if (r.verdict == work_status::done) r.verdict = work_status::deadline;
+  end_waits(x);
+  return true;
 }
 
 /// Tells the marks of works the device has finished.
@@ -253,7 +252,7 @@ bool driver::collect(line& x) {
     const bool look = idle_turns_ % turns_between_checks == 1 && !x.graph.capturing();
     const bool failed = lost_ || (look && device_failed(x));
     if (!failed && !(r.complete && load(*r.way->arguments.ended_word()) != 0)) return news;
-    auto status = failed ? work_status::failed : r.verdict;
+    auto status = failed ? work_status::lost : r.verdict;
     if (status == work_status::done) status = status_of(load(x.kernels.control().status));
     end_front(x, status);
     news = true;
@@ -264,7 +263,7 @@ bool driver::collect(line& x) {
 /// An error that no kernel could tell, such as a bad address.
 bool driver::device_failed(line& x) {
   const auto code = cudaStreamQuery(x.kernels.handle());
-  lost_ = lost_ || (code != cudaSuccess && code != cudaErrorNotReady);
+  if (code != cudaSuccess && code != cudaErrorNotReady) lost_ = true;
   return lost_;
 }
 
@@ -272,11 +271,11 @@ void driver::end_front(line& x, work_status status) {
   auto r = std::move(x.on_device.front());
   x.on_device.pop_front();
   if (!lost_) {
-    float milliseconds = 0;
-    if (cudaEventElapsedTime(&milliseconds, r->way->first.handle, r->way->last.handle)
-        == cudaSuccess)
-      r->job.what->add_busy(std::chrono::duration_cast<clock::duration>(
-          std::chrono::duration<float, std::milli>{milliseconds}));
+    if (const auto busy = between(r->way->first, r->way->last)) r->job.what->add_busy(*busy);
+    if (x.ended_before)
+      if (const auto gap = between(x.before, r->way->first)) r->job.what->set_gap(*gap);
+    std::swap(x.before.handle, r->way->last.handle);
+    x.ended_before = true;
   }
   if (status == work_status::done)
     for (auto& f : r->at_end) f();
@@ -290,7 +289,7 @@ void driver::end_front(line& x, work_status status) {
 
 /// Takes the next work when the one before is in the stream as a whole.
 bool driver::start(line& x) {
-  if (x.on_device.size() >= ahead || (!x.on_device.empty() && !x.on_device.back()->complete))
+  if (x.on_device.size() >= works_ahead || (!x.on_device.empty() && !x.on_device.back()->complete))
     return false;
   auto r = std::make_unique<running>();
   {
@@ -342,6 +341,8 @@ bool driver::put(line& x) {
     }
   } catch (const cuda_error&) {
     lost_ = true;
+  } catch (const channel_ended&) {
+    complete(x, work_status::cut); // the device is well; the other end is not
   } catch (...) {
     complete(x, work_status::failed); // a launch that asks for what cannot be; the device lives
   }

@@ -95,7 +95,8 @@ public:
   /// through which timing rotates (several, or more than the L2 in all). Waits for the device,
   /// allocates for a while 2 * rows_max * N * 4 + rows_max * K * 2 bytes, takes 0.2 s for small
   /// shapes and 1 s for large ones. Without it `run` uses the own kernels' defaults, with the same
-  /// bytes (unless the arithmetic is the library's: then every shape must be tuned).
+  /// bytes (unless the arithmetic is the library's: then every shape must be tuned). So it does
+  /// where there is no memory for choosing: then there is no plan.
   std::optional<std::string> tune(std::span<const dense_matrix> weights, cudaStream_t stream);
 
   /// Null before tune().

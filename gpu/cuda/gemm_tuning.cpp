@@ -216,6 +216,7 @@ std::optional<std::string> gemm::tune(std::span<const dense_matrix> weights, cud
   bench trial{*this, weights, plan, stream};
   if (!trial.has_room()) {
     cudaGetLastError(); // the failed allocation is answered for
+    if (fixed_ == arithmetic::own) return std::nullopt;
     return "no memory to choose algorithms for weights of " + describe(shape);
   }
   algorithm anchor{.variant = default_mma_variant(plan.rows_max, shape.outputs)};

@@ -6,14 +6,12 @@ namespace lamella::gpu::cuda {
 namespace {
 
 kv_copy ready(queue& q, const copy_kv_args& args) {
-  const auto element = bytes_of(args.kv.type);
-  const auto head = size_t{args.kv.dim} * element;
   kv_copy x;
   x.cache = args.kv.rows;
   x.row_bytes = args.kv.row_bytes();
-  x.k_offset = args.first_head * head;
-  x.v_offset = (size_t{args.kv.kv_heads} + args.first_head) * head;
-  x.half_words = static_cast<uint32_t>(args.head_count * head / 4);
+  x.k_offset = args.kv.k_offset(args.first_head);
+  x.v_offset = args.kv.v_offset(args.first_head);
+  x.half_words = static_cast<uint32_t>(args.packed_row_bytes() / 8);
   x.runs = q.upload(args.runs);
   x.run_count = static_cast<uint32_t>(args.runs.size());
   for (const auto& run : args.runs) x.rows += run.length;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <mutex>
 #include <new>
@@ -22,18 +23,26 @@ public:
     return *one;
   }
 
-  void give_back(void* p, give_back_call how) {
+  void give_back(void* p, give_back_call how, int device) {
     {
       std::lock_guard lock{mutex_};
-      queue_.push_back({p, how});
+      queue_.push_back({p, how, device});
+      ++taken_;
     }
     wake_.notify_one();
+  }
+
+  /// Until all that was given up before has been given back.
+  void wait() {
+    std::unique_lock lock{mutex_};
+    returned_changed_.wait(lock, [this, all = taken_] { return returned_ >= all; });
   }
 
 private:
   struct entry {
     void* p;
     give_back_call how;
+    int device;
   };
 
   undertaker() {
@@ -47,18 +56,26 @@ private:
       const auto next = queue_.front();
       queue_.pop_front();
       lock.unlock();
-      next.how(next.p); // an error tells of a lost device: its memory is gone anyway
+      cudaSetDevice(next.device); // the stream that frees memory of a pool is that device's
+      next.how(next.p);           // an error tells of a lost device: its memory is gone anyway
       lock.lock();
+      ++returned_;
+      returned_changed_.notify_all();
     }
   }
 
   std::mutex mutex_;
-  std::condition_variable wake_;
+  std::condition_variable wake_, returned_changed_;
   std::deque<entry> queue_;
+  uint64_t taken_ = 0, returned_ = 0; ///< pieces of memory so far
 };
 
+/// Memory of the current device, or of the host.
 std::shared_ptr<std::byte> owned(void* p, give_back_call how) {
-  return {static_cast<std::byte*>(p), [how](std::byte* x) { undertaker::get().give_back(x, how); }};
+  int device = 0;
+  cudaGetDevice(&device);
+  return {static_cast<std::byte*>(p),
+          [how, device](std::byte* x) { undertaker::get().give_back(x, how, device); }};
 }
 
 /// Running out of memory is no error of the device: it is told as the standard does.
@@ -92,5 +109,7 @@ std::shared_ptr<std::byte> pinned_memory(size_t bytes) {
       "cudaHostAlloc");
   return owned(p, [](void* x) { return cudaFreeHost(x); });
 }
+
+void wait_until_given_back() { undertaker::get().wait(); }
 
 } // namespace lamella::gpu::cuda

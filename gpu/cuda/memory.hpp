@@ -23,4 +23,8 @@ std::shared_ptr<std::byte> pool_memory(size_t bytes, cudaStream_t stream);
 /// the device.
 std::shared_ptr<std::byte> pinned_memory(size_t bytes);
 
+/// Returns when all memory that was given up before this call has been given back. Waits for the
+/// devices it is of: for times at which nothing runs that could wait for the caller.
+void wait_until_given_back();
+
 } // namespace lamella::gpu::cuda

@@ -1,5 +1,6 @@
 #include "gpu/cuda/check.hpp"
 #include "gpu/cuda/device.hpp"
+#include "gpu/cuda/peers.hpp"
 #include "gpu/cuda_module.hpp"
 
 #include <cstdlib>
@@ -14,6 +15,7 @@ namespace {
 const bool prepared = [] {
   setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+  setenv("NCCL_RUNTIME_CONNECT", "0", 0); // connections are made with the communicator
   return true;
 }();
 
@@ -23,11 +25,18 @@ unsigned count(std::string* reason) {
   if (code == cudaSuccess && devices > 0) return static_cast<unsigned>(devices);
   cudaGetLastError();
   if (reason != nullptr)
-    *reason = code == cudaSuccess || code == cudaErrorNoDevice ? "the driver knows no device"
+    *reason = code == cudaSuccess || code == cudaErrorNoDevice
+                  ? std::string{"the driver knows no device"}
               : code == cudaErrorInsufficientDriver
-                  ? "there is no NVIDIA driver, or one too old for CUDA 13"
+                  ? "no NVIDIA driver is loaded, or it is too old for CUDA "
+                        + std::to_string(CUDART_VERSION / 1000) + "."
+                        + std::to_string(CUDART_VERSION % 1000 / 10)
                   : std::string{cudaGetErrorString(code)};
   return 0;
+}
+
+std::string peers(unsigned a, unsigned b) {
+  return join_peers(static_cast<int>(a), static_cast<int>(b)).value_or(std::string{});
 }
 
 } // namespace
@@ -37,6 +46,6 @@ unsigned count(std::string* reason) {
 extern "C" __attribute__((visibility("default"))) const lamella::gpu::cuda_module*
 lamella_cuda_module() {
   using namespace lamella::gpu;
-  static const cuda_module module{cuda_module_build(), cuda::count, cuda::open_device};
+  static const cuda_module module{cuda_module_build(), cuda::count, cuda::open_device, cuda::peers};
   return &module;
 }

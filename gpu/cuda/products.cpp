@@ -6,6 +6,7 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <new>
 #include <stdexcept>
 #include <vector>
 
@@ -52,7 +53,11 @@ void products::prepare(const dense_matrix& weight) {
   std::vector<dense_matrix> weights{weight};
   std::vector<std::shared_ptr<std::byte>> copies;
   while (weights.size() < count) {
-    copies.push_back(device_memory(bytes));
+    try {
+      copies.push_back(device_memory(bytes));
+    } catch (const std::bad_alloc&) {
+      break; // fewer to rotate through
+    }
     check(cudaMemcpy(copies.back().get(), weight.data, bytes, cudaMemcpyDeviceToDevice),
           "copy of a weight");
     auto copy = weight;
@@ -64,8 +69,14 @@ void products::prepare(const dense_matrix& weight) {
   const auto why = gemm_.tune(weights, stream);
   cudaStreamDestroy(stream);
   if (why) throw std::runtime_error{*why};
+  if (gemm_.plan_of({weight.type, weight.outputs, weight.inputs}) == nullptr) ++untuned_;
   seconds_preparing_ +=
       std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+}
+
+uint32_t products::untuned() const {
+  std::lock_guard lock{mutex_};
+  return untuned_;
 }
 
 double products::seconds_preparing() const {

@@ -22,6 +22,10 @@ public:
   /// streams wait for each other. Thread-safe.
   void prepare(const dense_matrix& weight);
 
+  /// Shapes for which there was no memory to measure: they take the own kernels' defaults, with the
+  /// same bytes. Thread-safe.
+  uint32_t untuned() const;
+
   /// Seconds spent in prepare() so far. Thread-safe.
   double seconds_preparing() const;
 
@@ -35,6 +39,7 @@ private:
   mutable std::mutex mutex_; ///< of the plans: read by launches, written while weights are loaded
   gemm gemm_;
   std::set<weight_shape> prepared_;
+  uint32_t untuned_ = 0;
   double seconds_preparing_ = 0;
 };
 

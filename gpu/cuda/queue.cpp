@@ -6,13 +6,13 @@
 #include <atomic>
 #include <cstring>
 #include <stdexcept>
+#include <string>
 
 namespace lamella::gpu::cuda {
 
 namespace {
 
 constexpr size_t alignment = 256;
-constexpr size_t first_block = size_t{2} << 20;
 
 thread_local queue* current_queue = nullptr;
 
@@ -20,56 +20,51 @@ size_t padded(size_t bytes) { return (bytes + alignment - 1) / alignment * align
 
 } // namespace
 
-staging::staging(cudaStream_t stream, const std::function<void()>& before_growth)
-    : stream_{stream}, before_growth_{before_growth}, ended_{pinned_memory(sizeof(uint32_t))} {
-  // Pinning may wait for the device: done now, while nothing of this stream runs.
-  room(uploads_, first_block, true);
-  room(results_, first_block, false);
+staging::staging(cudaStream_t stream) : stream_{stream}, ended_{pinned_memory(sizeof(uint32_t))} {
+  reserve(bytes_least);
+  results_.size = bytes_least;
+  results_.host = pinned_memory(bytes_least);
   reset();
 }
 
-staging::block& staging::room(std::vector<block>& blocks, size_t bytes, bool on_device) {
-  for (auto& b : blocks)
-    if (b.size - b.used >= bytes) return b;
-  before_growth_();
-  block fresh;
-  fresh.size = std::max(bytes, first_block);
-  fresh.host = pinned_memory(fresh.size);
-  if (on_device) fresh.device = pool_memory(fresh.size, stream_);
-  blocks.push_back(std::move(fresh));
-  return blocks.back();
+void staging::reserve(size_t upload_bytes) {
+  if (upload_bytes <= uploads_.size) return;
+  uploads_ = {};
+  uploads_.host = pinned_memory(upload_bytes);
+  uploads_.device = pool_memory(upload_bytes, stream_);
+  uploads_.size = upload_bytes;
+}
+
+size_t staging::take(block& from, size_t bytes) {
+  if (from.size - from.used < padded(bytes))
+    throw std::length_error("a work has more arguments or results than the "
+                            + std::to_string(from.size) + " bytes that were reserved");
+  return std::exchange(from.used, from.used + padded(bytes));
 }
 
 const std::byte* staging::upload(const void* from, size_t bytes) {
   auto& place = known_[{from, bytes}];
   if (place != nullptr) return place;
-  auto& b = room(uploads_, padded(bytes), true);
-  auto* to = b.device.get() + b.used;
-  send(b, from, bytes, to);
+  const auto at = take(uploads_, bytes);
+  auto* to = uploads_.device.get() + at;
+  send(at, from, bytes, to);
   return place = to;
 }
 
 void staging::copy(const void* from, size_t bytes, std::byte* to) {
-  send(room(uploads_, padded(bytes), true), from, bytes, to);
+  send(take(uploads_, bytes), from, bytes, to);
 }
 
-void staging::send(block& through, const void* from, size_t bytes, std::byte* to) {
-  auto* pinned = through.host.get() + through.used;
-  through.used += padded(bytes);
+void staging::send(size_t through, const void* from, size_t bytes, std::byte* to) {
+  auto* pinned = uploads_.host.get() + through;
   std::memcpy(pinned, from, bytes);
   check(launch_fetch(pinned, bytes, to, stream_), "copy of arguments");
 }
 
-std::byte* staging::results(size_t bytes) {
-  auto& b = room(results_, padded(bytes), false);
-  auto* place = b.host.get() + b.used;
-  b.used += padded(bytes);
-  return place;
-}
+std::byte* staging::results(size_t bytes) { return results_.host.get() + take(results_, bytes); }
 
 void staging::reset() {
-  for (auto* blocks : {&uploads_, &results_})
-    for (auto& b : *blocks) b.used = 0;
+  uploads_.used = results_.used = 0;
   known_.clear();
   kept_.clear();
   *ended_word() = 0;
@@ -100,16 +95,34 @@ kernel_tail* queue::tail() {
   return x;
 }
 
+void queue::ends_with_waits(std::weak_ptr<collective> x) {
+  std::erase_if(collectives_, [](const auto& known) { return known.expired(); });
+  const auto same = [&](const auto& known) {
+    return !known.owner_before(x) && !x.owner_before(known);
+  };
+  if (std::none_of(collectives_.begin(), collectives_.end(), same))
+    collectives_.push_back(std::move(x));
+}
+
+void queue::end_collectives() {
+  for (const auto& x : std::exchange(collectives_, {}))
+    if (const auto alive = x.lock()) alive->end(channel_state::aborted);
+}
+
 void queue::watch(watched_word x) {
   auto* word = x.word;
   watched_.emplace(word, std::move(x));
 }
 
-void queue::tell_sleepers() {
+bool queue::tell_sleepers() {
+  bool moved = false;
   for (auto& [word, x] : watched_) {
     const auto now = std::atomic_ref{*word}.load(std::memory_order_acquire);
-    if (now != std::exchange(x.seen, now)) x.sleeper->ring();
+    if (now == std::exchange(x.seen, now)) continue;
+    x.sleeper->ring();
+    moved = true;
   }
+  return moved;
 }
 
 queue::~queue() { cudaStreamDestroy(stream_); }

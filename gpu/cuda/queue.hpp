@@ -2,6 +2,7 @@
 #pragma once
 
 #include "gpu/arena.hpp"
+#include "gpu/collective.hpp"
 #include "gpu/cuda/channel_port.hpp"
 #include "gpu/cuda/memory.hpp"
 #include "gpu/cuda/open_kernel.hpp"
@@ -19,13 +20,23 @@
 namespace lamella::gpu::cuda {
 
 /// Arguments of one work on their way to the device. Filled by the driver thread while it puts the
-/// work into the stream; free again when the work has ended.
+/// work into the stream; free again when the work has ended. Never grows meanwhile: pinning memory
+/// may wait for kernels that wait for this stream.
 class staging {
 public:
-  /// `before_growth` is called before memory is allocated in the stream.
-  staging(cudaStream_t stream, const std::function<void()>& before_growth);
+  /// Room for this many bytes on their way to the device, and back.
+  static constexpr size_t bytes_least = size_t{2} << 20;
 
-  /// Copies host memory into the block once and returns where the device will find it.
+  /// Has room for bytes_least. May wait for the device.
+  explicit staging(cudaStream_t stream);
+
+  /// From now on there is room for so much on its way to the device. While no work uses this; may
+  /// wait for the device.
+  void reserve(size_t upload_bytes);
+  size_t reserved() const { return uploads_.size; }
+
+  /// Copies host memory into the block once and returns where the device will find it. Like copy()
+  /// and results() it throws std::length_error where there is no room left.
   const std::byte* upload(const void* from, size_t bytes);
 
   /// Copies host memory to `to` in device memory; `from` may change at once.
@@ -46,12 +57,12 @@ private:
     std::shared_ptr<std::byte> host, device;
     size_t size = 0, used = 0;
   };
-  block& room(std::vector<block>& blocks, size_t bytes, bool on_device);
-  void send(block& through, const void* from, size_t bytes, std::byte* to);
+  /// Where the next `bytes` of the block lie.
+  static size_t take(block& from, size_t bytes);
+  void send(size_t through, const void* from, size_t bytes, std::byte* to);
 
   cudaStream_t stream_;
-  const std::function<void()>& before_growth_;
-  std::vector<block> uploads_, results_;
+  block uploads_, results_;
   std::map<std::pair<const void*, size_t>, const std::byte*> known_; ///< of this work
   std::map<const void*, std::shared_ptr<void>> kept_;
   std::shared_ptr<std::byte> ended_;
@@ -168,9 +179,15 @@ public:
   /// After failed waits, when the stream is empty: both words are 0 again.
   void recover();
 
+  /// When the waits of the stream end before their time, this ends with them, if it still lives:
+  /// its kernels wait without looking at the control words.
+  void ends_with_waits(std::weak_ptr<collective> x);
+  void end_collectives();
+
   /// From now on the driver tells the sleeper when the word has moved.
   void watch(watched_word x);
-  void tell_sleepers();
+  /// True if one has moved since the last call.
+  bool tell_sleepers();
   void forget_sleepers() { watched_.clear(); }
 
   /// Called before memory is allocated in the stream: that cannot be captured into a graph.
@@ -202,6 +219,7 @@ private:
   staging* arguments_ = nullptr;
   std::vector<std::function<void()>> at_end_;
   std::map<uint64_t*, watched_word> watched_;
+  std::vector<std::weak_ptr<collective>> collectives_;
 };
 
 } // namespace lamella::gpu::cuda

@@ -18,6 +18,8 @@ std::string_view waits_for(frame_kind kind) {
     return "wait for q";
   case frame_kind::kv:
     return "wait for k and v";
+  case frame_kind::partial:
+    return "wait for a part of a sum";
   default:
     return "wait for attention";
   }
@@ -58,6 +60,12 @@ protected:
   void check_open() const {
     if (const auto now = state(); now != channel_state::open) throw channel_ended{now};
   }
+  /// Waits end with the ring, where a host can say so in its memory.
+  channel_port port(queue& q) const {
+    auto x = q.port();
+    if (host_memory_) x.ended = &control()->ended.value;
+    return x;
+  }
   /// The other side may sleep and a kernel cannot wake it: the driver does when the word moves.
   void watch(queue& q, uint64_t* word) const {
     if (host_memory_ && place_.theirs) q.watch({word, place_.memory, place_.theirs});
@@ -88,7 +96,7 @@ public:
     if (frames_between(credit_, sent_) >= terms.slots) {
       credit_ = after(sent_, 0) - terms.slots / 2;
       check(enqueue_wait(q.stream_for_wait("wait for credit"), &control()->released.value,
-                         {credit_, nullptr}, q.port()),
+                         {credit_, nullptr}, port(q)),
             "wait for credit");
     }
     reserved_bytes_ = static_cast<uint32_t>(bytes);
@@ -144,7 +152,7 @@ public:
     const auto at = static_cast<uint32_t>((index_ + ahead) % place_.terms.slots);
     if (frames_between(awaited_, wanted) == 1) {
       const auto header = make_header(expected, static_cast<uint32_t>(bytes), place_.terms, {});
-      check(launch_receive_frame(header, slot(at), &control()->sent.value, wanted, q.port(),
+      check(launch_receive_frame(header, slot(at), &control()->sent.value, wanted, port(q),
                                  q.stream(waits_for(expected.kind))),
             "wait for a frame");
       awaited_ = wanted;

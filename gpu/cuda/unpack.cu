@@ -1,4 +1,5 @@
 #include "gpu/cuda/halves.cuh"
+#include "gpu/cuda/launch.cuh"
 #include "gpu/cuda/unpack.hpp"
 
 #include <algorithm>
@@ -31,6 +32,7 @@ template <tensor_type type> __device__ float element(const unsigned char* block,
 
 template <tensor_type type>
 __global__ void unpack_blocks(const unsigned char* blocks, size_t count, __half* out) {
+  begin_kernel();
   constexpr uint32_t bytes = model::block_bytes(type);
   for (size_t i = size_t{blockIdx.x} * threads + threadIdx.x; i < count;
        i += size_t{gridDim.x} * threads)
@@ -39,6 +41,7 @@ __global__ void unpack_blocks(const unsigned char* blocks, size_t count, __half*
 }
 
 __global__ void round_floats(const float* x, size_t count, __half* out) {
+  begin_kernel();
   for (size_t i = size_t{blockIdx.x} * threads + threadIdx.x; i < count;
        i += size_t{gridDim.x} * threads)
     out[i] = narrow_saturating<__half>(x[i]);
@@ -60,16 +63,17 @@ cudaError_t launch_unpack(tensor_type type, const void* blocks, uint32_t outputs
   case tensor_type::bf16:
     return cudaMemcpyAsync(out, blocks, count * 2, cudaMemcpyDeviceToDevice, stream);
   case tensor_type::f32:
-    round_floats<<<grid, threads, 0, stream>>>(static_cast<const float*>(blocks), count, halves);
+    launch_kernel(round_floats, grid, threads, 0, stream, static_cast<const float*>(blocks), count,
+                  halves);
     break;
   case tensor_type::q8_0:
-    unpack_blocks<tensor_type::q8_0><<<grid, threads, 0, stream>>>(bytes, count, halves);
+    launch_kernel(unpack_blocks<tensor_type::q8_0>, grid, threads, 0, stream, bytes, count, halves);
     break;
   case tensor_type::q4_0:
-    unpack_blocks<tensor_type::q4_0><<<grid, threads, 0, stream>>>(bytes, count, halves);
+    launch_kernel(unpack_blocks<tensor_type::q4_0>, grid, threads, 0, stream, bytes, count, halves);
     break;
   case tensor_type::q4_1:
-    unpack_blocks<tensor_type::q4_1><<<grid, threads, 0, stream>>>(bytes, count, halves);
+    launch_kernel(unpack_blocks<tensor_type::q4_1>, grid, threads, 0, stream, bytes, count, halves);
     break;
   }
   return cudaGetLastError();

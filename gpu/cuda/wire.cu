@@ -4,6 +4,7 @@
 #include "gpu/cuda/device_math.cuh"
 #include "gpu/cuda/kernel_tail.cuh"
 #include "gpu/cuda/launch.cuh"
+#include "gpu/cuda/q8.cuh"
 #include "gpu/kernels/scalar_math.hpp"
 
 #include <algorithm>
@@ -68,8 +69,10 @@ __global__ void rope_kernel(rope_rows args) {
 template <class T> __device__ T to_element(float x);
 template <> __device__ float to_element(float x) { return x; }
 template <> __device__ __half to_element(float x) { return __float2half_rn(x); }
+template <> __device__ __nv_bfloat16 to_element(float x) { return __float2bfloat16_rn(x); }
 __device__ float from_element(float x) { return x; }
 __device__ float from_element(__half x) { return __half2float(x); }
+__device__ float from_element(__nv_bfloat16 x) { return __bfloat162float(x); }
 
 /// One block per row of a head, all parts of a frame side by side.
 template <class T> __global__ void to_wire_kernel(wire_rows args) {
@@ -105,24 +108,62 @@ template <class T> __global__ void from_wire_kernel(unwire_rows args) {
 }
 
 __device__ uint16_t bits_of(__half x) { return __half_as_ushort(x); }
+__device__ uint16_t bits_of(__nv_bfloat16 x) { return __bfloat16_as_ushort(x); }
 __device__ uint32_t bits_of(float x) { return __float_as_uint(x); }
 
-/// One block per row of a head.
-template <class T> __global__ void parity_kernel(parity_rows args) {
+/// A block per row of a head. W: on the wire, C: in the caches.
+template <class W, class C> __global__ void parity_kernel(parity_rows args) {
   begin_kernel();
-  using bits = decltype(bits_of(T{}));
+  using bits = decltype(bits_of(C{}));
   const uint32_t m = blockIdx.x;
   for (uint32_t h = blockIdx.y; h < args.head_count; h += gridDim.y) {
-    const float* x =
-        args.x + size_t{args.row_index[m]} * args.stride + size_t{h} * args.width;
-    auto* out = static_cast<bits*>(args.bytes) + (size_t{h} * args.rows + m) * args.width;
-    for (uint32_t j = threadIdx.x; j < args.width; j += threads) {
+    const float* x = args.x + size_t{args.row_index[m]} * args.stride + size_t{h} * args.dim;
+    auto* out = static_cast<bits*>(args.bytes) + (size_t{h} * args.rows + m) * args.dim;
+    for (uint32_t j = threadIdx.x; j < args.dim; j += threads) {
       bits sum = 0;
       for (uint32_t s = 0; s < args.shards; ++s)
-        sum ^= bits_of(to_element<T>(x[size_t{s} * args.head_count * args.width + j]));
+        sum ^= bits_of(to_element<C>(
+            from_element(to_element<W>(x[size_t{s} * args.head_count * args.dim + j]))));
       out[j] = sum;
     }
   }
+}
+
+/// The same of caches of q8: one warp per row of a head, which measures each shard's before it
+/// rounds it. A lane goes back to its own bytes alone.
+template <class W> __global__ void parity_q8_kernel(parity_rows args) {
+  begin_kernel();
+  const uint32_t m = blockIdx.x, lane = threadIdx.x;
+  const auto scale_at = static_cast<uint32_t>(q8_scale_at(args.dim));
+  for (uint32_t h = blockIdx.y; h < args.head_count; h += gridDim.y) {
+    const float* x = args.x + size_t{args.row_index[m]} * args.stride + size_t{h} * args.dim;
+    auto* out = static_cast<uint8_t*>(args.bytes)
+                + (size_t{h} * args.rows + m) * (scale_at + sizeof(float));
+    uint32_t scales = 0;
+    for (uint32_t s = 0; s < args.shards; ++s, x += size_t{args.head_count} * args.dim) {
+      uint32_t highest = 0;
+      for (uint32_t j = lane; j < args.dim; j += 32)
+        highest = max(highest, magnitude_bits(from_element(to_element<W>(x[j]))));
+      const auto factors = q8_factors_of_warp(highest);
+      scales ^= __float_as_uint(factors.scale);
+      for (uint32_t j = lane; j < args.dim; j += 32) {
+        const auto q = static_cast<uint8_t>(q8_of(from_element(to_element<W>(x[j])), factors));
+        out[j] = s == 0 ? q : out[j] ^ q;
+      }
+    }
+    for (uint32_t j = args.dim + lane; j < scale_at; j += 32) out[j] = 0;
+    if (lane == 0) *reinterpret_cast<uint32_t*>(out + scale_at) = scales;
+  }
+}
+
+/// Calls `f` with a number of a type that is not q8.
+template <class F> void with_number(half_type type, F f) {
+  if (type == half_type::f16)
+    f(__half{});
+  else if (type == half_type::bf16)
+    f(__nv_bfloat16{});
+  else
+    f(float{});
 }
 
 bool can_turn(const rotation& turn) { return turn.dim > 0 && 2 * turn.pairs <= turn.dim; }
@@ -155,20 +196,25 @@ cudaError_t launch_to_wire(const wire_rows& args, cudaStream_t stream) {
   if (heads > blocks_y_max) return cudaErrorInvalidConfiguration;
   if (heads == 0 || args.rows == 0) return args.tail.posts() ? cudaErrorInvalidValue : cudaSuccess;
   const dim3 grid(args.rows, heads);
-  if (args.wire == half_type::f16)
-    launch_kernel(to_wire_kernel<__half>, grid, threads, 0, stream, args);
-  else
-    launch_kernel(to_wire_kernel<float>, grid, threads, 0, stream, args);
+  with_number(args.wire, [&](auto x) {
+    launch_kernel(to_wire_kernel<decltype(x)>, grid, threads, 0, stream, args);
+  });
   return cudaGetLastError();
 }
 
 cudaError_t launch_parity_to_wire(const parity_rows& args, cudaStream_t stream) {
-  if (args.rows == 0 || args.head_count == 0 || args.width == 0) return cudaSuccess;
+  if (args.rows == 0 || args.head_count == 0 || args.dim == 0) return cudaSuccess;
   const dim3 grid(args.rows, std::min(args.head_count, blocks_y_max));
-  if (args.wire == half_type::f16)
-    launch_kernel(parity_kernel<__half>, grid, threads, 0, stream, args);
-  else
-    launch_kernel(parity_kernel<float>, grid, threads, 0, stream, args);
+  with_number(args.wire, [&](auto wire) {
+    using W = decltype(wire);
+    if (args.cache == half_type::q8) {
+      launch_kernel(parity_q8_kernel<W>, grid, 32, 0, stream, args);
+      return;
+    }
+    with_number(args.cache, [&](auto cache) {
+      launch_kernel(parity_kernel<W, decltype(cache)>, grid, threads, 0, stream, args);
+    });
+  });
   return cudaGetLastError();
 }
 
@@ -176,10 +222,9 @@ cudaError_t launch_from_wire(const unwire_rows& args, cudaStream_t stream) {
   if (args.head_count == 0 || args.rows == 0 || args.width == 0)
     return args.tail.posts() ? cudaErrorInvalidValue : cudaSuccess;
   const dim3 grid(args.rows, std::min(args.head_count, blocks_y_max));
-  if (args.wire == half_type::f16)
-    launch_kernel(from_wire_kernel<__half>, grid, threads, 0, stream, args);
-  else
-    launch_kernel(from_wire_kernel<float>, grid, threads, 0, stream, args);
+  with_number(args.wire, [&](auto x) {
+    launch_kernel(from_wire_kernel<decltype(x)>, grid, threads, 0, stream, args);
+  });
   return cudaGetLastError();
 }
 

@@ -59,11 +59,11 @@ cudaError_t launch_to_wire(const wire_rows& args, cudaStream_t stream);
 /// `parity_to_wire_args` with device memory. Not run on a device yet.
 struct parity_rows {
   const float* x; ///< [.., stride]
-  uint32_t stride, shards, head_count, width;
-  void* bytes;               ///< [head_count, M, width] of the wire
+  uint32_t stride, shards, head_count, dim;
+  void* bytes;               ///< [head_count, M, head_bytes_of(cache, D)]
   const uint32_t* row_index; ///< [M]
   uint32_t rows;
-  half_type wire;
+  half_type wire, cache;
 };
 cudaError_t launch_parity_to_wire(const parity_rows& args, cudaStream_t stream);
 

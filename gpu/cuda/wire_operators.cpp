@@ -110,9 +110,9 @@ void to_wire(const to_wire_args& args, kernel_context) {
 void parity_to_wire(const parity_to_wire_args& args, kernel_context) {
   auto& q = queue::current();
   const auto* index = q.upload(args.row_index);
-  check(launch_parity_to_wire({args.x, args.stride, args.shards, args.head_count, args.width,
+  check(launch_parity_to_wire({args.x, args.stride, args.shards, args.head_count, args.dim,
                                args.out, index, static_cast<uint32_t>(args.row_index.size()),
-                               args.wire},
+                               args.wire, args.cache},
                               q.stream("parity_to_wire")),
         "parity_to_wire");
 }

@@ -50,7 +50,7 @@ void attend_context(const attention_args& args, const attention_shape& shape,
   bool exact = shape.dim == shape.padded_dim;
 
   // Units of work are (tile, head); memory is asked for some units ahead.
-  auto head_bytes = static_cast<uint32_t>(shape.dim * shape.element);
+  auto head_bytes = static_cast<uint32_t>(shape.head_bytes);
   uint32_t ahead = lanes::prefetch_bytes / (head_bytes * 2 * tile_positions);
   if (ahead == 0) ahead = 1;
 
@@ -67,10 +67,11 @@ void attend_context(const attention_args& args, const attention_shape& shape,
                           shape.state_stride, shape.padded_dim};
         auto next_head = (h + ahead) % shape.heads;
         auto next_at = at + (h + ahead) / shape.heads * tile_positions;
-        tile_prefetch next{rows + (next_at < count ? next_at : at), shape.k_offset(next_head),
-                           shape.v_offset(next_head), next_at < count ? head_bytes : 0};
+        tile_prefetch next{rows + (next_at < count ? next_at : at), args.kv.k_offset(next_head),
+                           args.kv.v_offset(next_head), next_at < count ? head_bytes : 0};
         if (exact) {
-          tile_source source{rows + at, shape.k_offset(h), shape.v_offset(h)};
+          tile_source source{rows + at, args.kv.k_offset(h), args.kv.v_offset(h),
+                             head_bytes - sizeof(float)};
           attend_tile_all<type, vectors>(block, 0, shape.group, source, n, next);
         } else {
           next.bytes = 0;
@@ -155,26 +156,20 @@ void attend_previous(const attention_args& args, kernel_context context) {
 }
 
 void append_kv(const attention_args& args, kernel_context context) {
+  arena::scope scope{context.scratch};
   attention_shape shape{args};
-  context.workers.for_each(args.spans.size(), [&](size_t s) {
+  for_each_with_room(context, args.spans.size(), shape.dim, [&](size_t s, float* own) {
     const auto& span = args.spans[s];
     slot_cursor slots{args, span};
     slots.skip(span.first_position);
-    auto head_bytes = shape.dim * shape.element;
-    auto wire_bytes = size_t{shape.dim} * bytes_of(args.wire);
+    auto wire_bytes = head_bytes_of(args.wire, shape.dim);
     for (uint32_t i = 0; i < span.rows; ++i) {
       std::byte* row;
       slots.take(1, &row);
       for (const auto* source : {args.k_new, args.v_new})
-        for (uint32_t h = 0; h < shape.heads; ++h, row += head_bytes) {
-          const auto* from = source + (size_t{h} * args.rows + span.first_row + i) * wire_bytes;
-          if (args.wire == args.kv.type)
-            __builtin_memcpy(row, from, head_bytes);
-          else if (args.wire == half_type::f32)
-            narrow(reinterpret_cast<const float*>(from), shape.dim, args.kv.type, row);
-          else
-            widen(from, shape.dim, args.wire, reinterpret_cast<float*>(row));
-        }
+        for (uint32_t h = 0; h < shape.heads; ++h, row += shape.head_bytes)
+          to_cache(args.wire, source + (size_t{h} * args.rows + span.first_row + i) * wire_bytes,
+                   args.kv.type, row, shape.dim, own);
     }
   });
 }
@@ -260,10 +255,10 @@ void finish_row(const attention_args& args, const attention_shape& shape, uint32
   auto at = (size_t{head} * args.rows + row) * wire_bytes;
   auto as_cached = [&](const std::byte* from, float* to) {
     widen(from, shape.dim, args.wire, to);
-    if (args.wire == half_type::f32 && args.kv.type == half_type::f16) {
+    if (args.wire != args.kv.type && args.kv.type != half_type::f32) {
       auto* rounded = reinterpret_cast<std::byte*>(result);
-      narrow(to, shape.dim, half_type::f16, rounded);
-      widen(rounded, shape.dim, half_type::f16, to);
+      narrow(to, shape.dim, args.kv.type, rounded);
+      widen(rounded, shape.dim, args.kv.type, to);
     }
     for (auto j = shape.dim; j < shape.padded_dim; ++j) to[j] = 0;
   };

@@ -15,14 +15,11 @@ struct attention_shape {
   explicit attention_shape(const attention_args& args)
       : heads{args.kv.kv_heads}, group{args.group}, dim{args.kv.dim}, padded_dim{(args.kv.dim + 15)
                                                                                  / 16 * 16},
-        state_stride{size_t{padded_dim} + 16}, element{bytes_of(args.kv.type)} {}
+        state_stride{size_t{padded_dim} + 16}, head_bytes{args.kv.head_bytes()} {}
 
   uint32_t heads, group, dim, padded_dim;
   size_t state_stride; ///< floats of one query's padded state
-  size_t element;      ///< bytes in the cache
-
-  size_t k_offset(uint32_t head) const { return size_t{head} * dim * element; }
-  size_t v_offset(uint32_t head) const { return (size_t{heads} + head) * dim * element; }
+  size_t head_bytes;   ///< in the cache
 };
 
 /// Widens and scales the `count` queries that follow (head, row) in memory.
@@ -120,11 +117,11 @@ struct widened_tile {
       float* k = data + size_t{at} * shape.padded_dim;
       rows[i] = reinterpret_cast<const std::byte*>(k);
       if (i >= count) continue;
-      widen(from[i] + shape.k_offset(head), shape.dim, args.kv.type, k);
-      widen(from[i] + shape.v_offset(head), shape.dim, args.kv.type, k + half);
+      widen(from[i] + args.kv.k_offset(head), shape.dim, args.kv.type, k);
+      widen(from[i] + args.kv.v_offset(head), shape.dim, args.kv.type, k + half);
       for (auto j = shape.dim; j < shape.padded_dim; ++j) k[j] = k[half + j] = 0;
     }
-    return {rows, 0, half * 4};
+    return {rows, 0, half * 4, 0};
   }
 
   static size_t floats(const attention_shape& shape) {
@@ -159,6 +156,10 @@ template <class F> void with_shape(half_type type, uint32_t dim, F&& f) {
   };
   if (type == half_type::f16)
     by_dim.template operator()<half_type::f16>();
+  else if (type == half_type::bf16)
+    by_dim.template operator()<half_type::bf16>();
+  else if (type == half_type::q8)
+    by_dim.template operator()<half_type::q8>();
   else
     by_dim.template operator()<half_type::f32>();
 }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "gpu/kernels/operators.hpp"
+#include "gpu/kernels/q8.hpp"
 #include "gpu/kernels/unroll.hpp"
 #include "gpu/kernels/vector_math.hpp"
 
@@ -44,6 +45,7 @@ struct query_block {
 struct tile_source {
   const std::byte* const* rows;
   size_t k_offset, v_offset; ///< bytes
+  size_t scale_at;           ///< of q8: bytes from K, and from V, to its scale
 };
 
 /// What to fetch while a tile is worked on: the same 16 rows of the tile to come.
@@ -61,11 +63,18 @@ struct tile_prefetch {
   }
 };
 
-template <half_type type> [[gnu::always_inline]] inline vec load_cached(const std::byte* p) {
+/// Sixteen elements at `p` of the K or V at `head`, in fp32.
+template <half_type type>
+[[gnu::always_inline]] inline vec load_cached(const std::byte* p, const std::byte* head,
+                                              size_t scale_at) {
   if constexpr (type == half_type::f32)
     return lanes::load(reinterpret_cast<const float*>(p));
-  else
+  else if constexpr (type == half_type::f16)
     return lanes::load_f16(p);
+  else if constexpr (type == half_type::bf16)
+    return lanes::load_bf16(p);
+  else
+    return lanes::mul(lanes::load_i8(p), lanes::set(q8_scale_of(head, scale_at)));
 }
 
 /// Scores of `queries` queries with 16 positions; lanes from `count` on are meaningless.
@@ -88,7 +97,8 @@ template <half_type type, int vectors, int queries>
       auto multiply = [&](uint32_t j) __attribute__((always_inline)) {
         vec k[4];
         unroll<4>(LAMELLA_UNROLLED(i) {
-          k[i] = load_cached<type>(rows[i] + source.k_offset + j * step);
+          const auto* head = rows[i] + source.k_offset;
+          k[i] = load_cached<type>(head + j * step, head, source.scale_at);
         });
         unroll<queries>(LAMELLA_UNROLLED(g) {
           auto x = lanes::load(q + g * block.stride + j * 16);
@@ -130,9 +140,11 @@ add_values(const query_block& block, size_t first, const tile_source& source, ui
       });
     });
     for (uint32_t i = 0; i < count; ++i) {
-      const auto* row = source.rows[i] + source.v_offset + j * step;
+      const auto* head = source.rows[i] + source.v_offset;
       vec v[w];
-      unroll<w>(LAMELLA_UNROLLED(c) { v[c] = load_cached<type>(row + c * step); });
+      unroll<w>(LAMELLA_UNROLLED(c) {
+        v[c] = load_cached<type>(head + (j + c) * step, head, source.scale_at);
+      });
       unroll<queries>(LAMELLA_UNROLLED(g) {
         auto x = lanes::set(weights[g][i]);
         unroll<w>(LAMELLA_UNROLLED(c) { total[g][c] = lanes::fma(x, v[c], total[g][c]); });

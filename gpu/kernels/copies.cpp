@@ -20,10 +20,9 @@ void add_digest(const std::byte* data, size_t bytes, uint64_t index, uint64_t& d
 /// Calls copy(place in the cache, place in the packed rows, bytes) for K and V of every row, and
 /// adds what `counted` names of the two to the digest.
 template <class F, class G> void copy_kv(const copy_kv_args& args, F copy, G counted) {
-  const auto element = bytes_of(args.kv.type);
-  const auto half = size_t{args.head_count} * args.kv.dim * element;
-  const auto k = size_t{args.first_head} * args.kv.dim * element;
-  const auto v = k + size_t{args.kv.kv_heads} * args.kv.dim * element;
+  const auto half = args.head_count * args.kv.head_bytes();
+  const auto k = args.kv.k_offset(args.first_head);
+  const auto v = args.kv.v_offset(args.first_head);
   const auto stride = args.kv.row_bytes();
   auto* packed = args.packed;
   auto word = args.first_word;

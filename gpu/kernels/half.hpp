@@ -19,6 +19,15 @@ template <class T> inline T load_as(const void* p) {
 
 inline float from_bf16(uint16_t h) { return std::bit_cast<float>(uint32_t{h} << 16); }
 
+/// Rounds to nearest, ties to even; the last 2^-9 of the range becomes infinite; NaN stays a
+/// (quiet) NaN.
+inline uint16_t to_bf16(float value) {
+  const auto bits = std::bit_cast<uint32_t>(value);
+  const bool number = (bits & 0x7fffffffu) <= 0x7f800000u;
+  const auto rounded = number ? bits + 0x7fffu + (bits >> 16 & 1u) : bits | 0x400000u;
+  return static_cast<uint16_t>(rounded >> 16);
+}
+
 inline float from_half(uint16_t h) {
   uint32_t sign = uint32_t{h & 0x8000u} << 16;
   uint32_t rest = h & 0x7fffu;

@@ -34,6 +34,10 @@ struct lanes {
     auto v = _mm256_loadu_si256(static_cast<const __m256i*>(p));
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(v), 16));
   }
+  static vec load_i8(const void* p) {
+    auto all = _mm_loadu_si128(static_cast<const __m128i*>(p));
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(all));
+  }
   static void store(float* p, vec v) { _mm512_storeu_ps(p, v); }
   static void store_f16(void* p, vec v) {
     _mm256_storeu_si256(static_cast<__m256i*>(p),

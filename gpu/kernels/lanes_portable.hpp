@@ -46,6 +46,11 @@ struct lanes {
   }
   static vec load_f16(const void* p) { return load_halves<from_half>(p); }
   static vec load_bf16(const void* p) { return load_halves<from_bf16>(p); }
+  static vec load_i8(const void* p) {
+    vec x;
+    for (int i = 0; i < 16; ++i) x.v[i / 4][i % 4] = static_cast<const int8_t*>(p)[i];
+    return x;
+  }
   static void store(float* p, vec x) { __builtin_memcpy(p, &x, sizeof x); }
   static void store_f16(void* p, vec x) {
     uint16_t halves[16];

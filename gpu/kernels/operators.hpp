@@ -28,10 +28,21 @@
 
 namespace lamella::gpu {
 
-/// Elements of K, V, Q and attention output between devices, and of the KV cache.
-enum class half_type : uint8_t { f32, f16 };
+/// Elements of K, V, Q and attention output between devices (f32, f16, bf16), and of the KV cache
+/// (q8, too: gpu/kernels/q8.hpp).
+enum class half_type : uint8_t { f32, f16, bf16, q8 };
 
-constexpr size_t bytes_of(half_type type) { return type == half_type::f32 ? 4 : 2; }
+/// Of one element; of q8 without its share of the scale.
+constexpr size_t bytes_of(half_type type) {
+  return type == half_type::f32 ? 4 : type == half_type::q8 ? 1 : 2;
+}
+
+/// Of what a cache holds of one kv head of one token: its K, or its V. In q8 D values of a byte,
+/// zeros up to the last four bytes of a multiple of 16, and there the scale.
+constexpr size_t head_bytes_of(half_type type, uint32_t dim) {
+  const auto elements = dim * bytes_of(type);
+  return type == half_type::q8 ? (elements + sizeof(float) + 15) / 16 * 16 : elements;
+}
 
 /// What a kernel may use while it runs: threads, and memory that is free again when it returns.
 /// A device with queues of its own (CUDA) runs nothing here: its operators put kernels into the
@@ -132,7 +143,8 @@ struct gather_rows_args {
 
 /// Rounds rows of heads to the wire and lays them out kv-head-major, for the kv heads
 /// [first_head, first_head + head_count): out[h][m][j] = x[row_index[m]][(first_head + h) * width +
-/// j]. `width` is G * D for queries and D for keys and values.
+/// j]. `width` is G * D for queries and D for keys and values. Finite values beyond 65504 become
+/// infinite in f16, on all devices alike; bf16 has the range of fp32.
 struct to_wire_args {
   const float* x; ///< [.., stride]
   uint32_t stride;
@@ -142,15 +154,16 @@ struct to_wire_args {
   std::byte* out; ///< [head_count, M, width] of wire
 };
 
-/// What a parity shard keeps of several shards' heads (reliability A6): out[h][m][j] is the XOR
-/// over the shards s of the bits of x[row_index[m]][(s * head_count + h) * width + j] on the wire.
+/// What a parity shard keeps of several shards' heads (reliability A6): out[h][m] is the XOR over
+/// the shards s of what their caches hold of x[row_index[m]][(s * head_count + h) * D ...], which
+/// comes to them over the wire.
 struct parity_to_wire_args {
   const float* x; ///< [.., stride]
   uint32_t stride;
   std::span<const uint32_t> row_index; ///< [M], rows of x to take, in order
-  uint32_t shards, head_count, width;  ///< heads of each shard
-  half_type wire;
-  std::byte* out; ///< [head_count, M, width] of wire
+  uint32_t shards, head_count, dim;    ///< heads of each shard; D
+  half_type wire, cache;
+  std::byte* out; ///< [head_count, M, head_bytes_of(cache, D)]
 };
 
 /// The inverse of to_wire: out[row_index[m]][(first_head + h) * width + j] = in[h][m][j].
@@ -215,10 +228,14 @@ struct slot_run {
 
 /// The cache of one layer: one contiguous row per slot, K of all H heads, then V of all H heads.
 struct kv_layer {
-  std::byte* rows = nullptr; ///< [slots, 2, H, D] of `type`
+  std::byte* rows = nullptr; ///< [slots, 2, H, head_bytes]: D elements of `type` each
   half_type type = half_type::f16;
   uint32_t kv_heads = 0, dim = 0;
-  size_t row_bytes() const { return size_t{2} * kv_heads * dim * bytes_of(type); }
+  size_t head_bytes() const { return head_bytes_of(type, dim); }
+  size_t row_bytes() const { return 2 * kv_heads * head_bytes(); }
+  /// Where K and V of a head lie in a row.
+  size_t k_offset(uint32_t head) const { return head * head_bytes(); }
+  size_t v_offset(uint32_t head) const { return (size_t{kv_heads} + head) * head_bytes(); }
 };
 
 /// Consecutive query rows of one sequence. Row i is at position first_position + i and attends to
@@ -241,7 +258,12 @@ struct attention_span {
 /// The arithmetic of a row is fixed: positions in chunks of 256 aligned to position 0, each chunk
 /// in tiles of 16 positions aligned to position 0 with a running maximum, chunks merged in
 /// ascending order, the own position merged last as a part of its own. Both kinds of span give the
-/// same bytes. The own K and V enter as rounded to the wire and then to the cache type.
+/// same bytes. The own K and V enter as rounded to the wire and then to the cache type. Where wire
+/// and cache are of one type, append_kv copies: a parity shard is sent what its cache is to hold.
+///
+/// That holds for finite K and V. A device that multiplies whole tiles takes a later position of
+/// the same span with weight 0, and 0 times an infinite V is NaN: rows of one sequence that share a
+/// call with such a row may then be NaN too. No other sequence's rows are in its spans.
 ///
 /// Memory-bound for spans of one row: reads (position) * row_bytes per row, once, whatever G is.
 struct attention_args {
@@ -268,11 +290,11 @@ struct copy_kv_args {
   kv_layer kv;
   uint32_t first_head, head_count; ///< of the heads in `kv`
   std::span<const slot_run> runs;  ///< the rows, in order
-  std::byte* packed;   ///< [rows, 2, head_count, D] of kv.type: K, then V; 4-byte aligned
+  std::byte* packed;   ///< [rows, 2, head_count, kv.head_bytes()]: K, then V; 4-byte aligned
   uint64_t first_word; ///< index of the first word of `packed` in the digest
   uint64_t* digest;    ///< host memory; added to by the time the work ends
   bool add = false;    ///< scatter_kv: XOR them into what the slots hold (reliability A6)
-  size_t packed_row_bytes() const { return size_t{2} * head_count * kv.dim * bytes_of(kv.type); }
+  size_t packed_row_bytes() const { return 2 * head_count * kv.head_bytes(); }
 };
 
 constexpr uint64_t digest_factor = 0x9e3779b97f4a7c15;

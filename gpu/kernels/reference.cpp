@@ -162,18 +162,23 @@ void from_wire(const from_wire_args& args, kernel_context) {
 
 void parity_to_wire(const parity_to_wire_args& args, kernel_context) {
   auto* out = args.out;
-  const auto bytes = bytes_of(args.wire);
+  const auto bytes = head_bytes_of(args.cache, args.dim);
+  std::vector<float> rounded(args.dim);
+  std::vector<std::byte> one(bytes);
   for (uint32_t h = 0; h < args.head_count; ++h)
-    for (auto row : args.row_index)
-      for (uint32_t j = 0; j < args.width; ++j, out += bytes)
-        for (uint32_t s = 0; s < args.shards; ++s) {
-          std::byte one[4];
-          store_rounded(
-              args.wire,
-              args.x[size_t{row} * args.stride + size_t{s * args.head_count + h} * args.width + j],
-              one);
-          for (size_t b = 0; b < bytes; ++b) out[b] = s == 0 ? one[b] : out[b] ^ one[b];
+    for (auto row : args.row_index) {
+      for (uint32_t s = 0; s < args.shards; ++s) {
+        const float* x =
+            args.x + size_t{row} * args.stride + size_t{s * args.head_count + h} * args.dim;
+        for (uint32_t j = 0; j < args.dim; ++j) {
+          store_rounded(args.wire, x[j], one.data());
+          rounded[j] = load_widened(args.wire, one.data());
         }
+        store_head(args.cache, rounded.data(), args.dim, one.data());
+        for (size_t b = 0; b < bytes; ++b) out[b] = s == 0 ? one[b] : out[b] ^ one[b];
+      }
+      out += bytes;
+    }
 }
 
 } // namespace

@@ -4,6 +4,7 @@
 
 #include "gpu/kernels/half.hpp"
 #include "gpu/kernels/operators.hpp"
+#include "gpu/kernels/q8.hpp"
 #include "gpu/kernels/scalar_math.hpp"
 #include "gpu/kernels/sets.hpp"
 #include "gpu/kernels/vector_math.hpp"
@@ -133,13 +134,21 @@ void add(const add_args& args, kernel_context context) {
              });
 }
 
-/// Rounds fp32 to `type`, nearest and ties to even.
+/// Rounds fp32 to `type`, nearest and ties to even; in q8 they are a head.
 void narrow(const float* x, uint32_t count, half_type type, std::byte* out) {
   if (type == half_type::f32) {
     __builtin_memcpy(out, x, size_t{count} * 4);
     return;
   }
+  if (type == half_type::q8) return quantise_head(x, count, out);
   uint32_t j = 0;
+  if (type == half_type::bf16) {
+    for (; j < count; ++j) {
+      const auto h = to_bf16(x[j]);
+      __builtin_memcpy(out + size_t{j} * 2, &h, sizeof h);
+    }
+    return;
+  }
   for (; j + row_lanes <= count; j += row_lanes) lanes::store_f16(out + j * 2, lanes::load(x + j));
   for (; j < count; ++j) {
     auto h = to_half(x[j]);
@@ -153,6 +162,17 @@ void widen(const std::byte* x, uint32_t count, half_type type, float* out) {
     return;
   }
   uint32_t j = 0;
+  if (type == half_type::q8) {
+    const auto scale = q8_scale_of(x, q8_scale_at(count));
+    for (; j + row_lanes <= count; j += row_lanes)
+      lanes::store(out + j, lanes::mul(lanes::load_i8(x + j), lanes::set(scale)));
+    for (; j < count; ++j) out[j] = scale * static_cast<float>(static_cast<int8_t>(x[j]));
+    return;
+  }
+  if (type == half_type::bf16) {
+    for (; j < count; ++j) out[j] = from_bf16(load_as<uint16_t>(x + size_t{j} * 2));
+    return;
+  }
   for (; j + row_lanes <= count; j += row_lanes) lanes::store(out + j, lanes::load_f16(x + j * 2));
   for (; j < count; ++j) out[j] = from_half(load_as<uint16_t>(x + j * 2));
 }
@@ -172,20 +192,38 @@ void to_wire(const to_wire_args& args, kernel_context context) {
   });
 }
 
+/// What a cache of type `to` holds of a head that came over a wire of type `from`. `room`: D
+/// floats.
+void to_cache(half_type from, const std::byte* x, half_type to, std::byte* out, uint32_t dim,
+              float* room) {
+  if (from == to) {
+    __builtin_memcpy(out, x, head_bytes_of(to, dim));
+  } else {
+    widen(x, dim, from, room);
+    narrow(room, dim, to, out);
+  }
+}
+
 void parity_to_wire(const parity_to_wire_args& args, kernel_context context) {
+  arena::scope scope{context.scratch};
   const auto rows = args.row_index.size();
-  const auto bytes = args.width * bytes_of(args.wire);
+  const auto bytes = head_bytes_of(args.cache, args.dim);
   const auto pieces = (rows * args.head_count + heads_per_piece - 1) / heads_per_piece;
-  auto* rounded = context.scratch.allocate<std::byte>(pieces * bytes);
+  auto* wired = context.scratch.allocate<float>(pieces * args.dim);
+  auto* widened = context.scratch.allocate<float>(pieces * args.dim);
+  auto* stored = context.scratch.allocate<std::byte>(pieces * bytes);
   for_pieces(context, rows * args.head_count, heads_per_piece, [&](size_t first, size_t last) {
-    auto* one = rounded + first / heads_per_piece * bytes;
+    const auto piece = first / heads_per_piece;
+    auto* wire = reinterpret_cast<std::byte*>(wired + piece * args.dim);
+    auto* one = stored + piece * bytes;
     for (auto i = first; i < last; ++i) {
-      const auto* x =
-          args.x + size_t{args.row_index[i % rows]} * args.stride + i / rows * args.width;
+      const auto* x = args.x + size_t{args.row_index[i % rows]} * args.stride + i / rows * args.dim;
       auto* out = args.out + i * bytes;
-      narrow(x, args.width, args.wire, out);
-      for (uint32_t s = 1; s < args.shards; ++s) {
-        narrow(x + size_t{s} * args.head_count * args.width, args.width, args.wire, one);
+      for (uint32_t s = 0; s < args.shards; ++s, x += size_t{args.head_count} * args.dim) {
+        narrow(x, args.dim, args.wire, wire);
+        to_cache(args.wire, wire, args.cache, s == 0 ? out : one, args.dim,
+                 widened + piece * args.dim);
+        if (s == 0) continue;
         for (size_t b = 0; b < bytes; ++b) out[b] ^= one[b];
       }
     }

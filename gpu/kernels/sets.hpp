@@ -16,7 +16,13 @@ void gather_kv_of(const copy_kv_args& args, kernel_context context);
 void scatter_kv_of(const copy_kv_args& args, kernel_context context);
 
 /// The host's sets do any shape and type.
-inline const char* attention_unsupported_of(const attention_args&) { return nullptr; }
+inline const char* attention_unsupported_of(const attention_args& args) {
+  const auto has_16_bits = [](half_type x) { return bytes_of(x) == 2; };
+  if (args.wire == half_type::q8) return "attention needs a wire of f16, bf16 or f32";
+  return args.wire != args.kv.type && has_16_bits(args.wire) && has_16_bits(args.kv.type)
+             ? "attention needs a wire and a cache of one type where both have 16 bits"
+             : nullptr;
+}
 
 /// [M, H, G, D + 2]: running sum, maximum and weight of each query.
 inline size_t attention_state_floats_of(const attention_args& args) {

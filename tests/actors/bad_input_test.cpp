@@ -97,6 +97,30 @@ TEST_CASE("A prompt over the context names both numbers") {
   CHECK(message.find("512") != std::string::npos);
 }
 
+TEST_CASE("What one request may ask for is what limits.* say") {
+  auto settings = tiny_settings();
+  settings.limits.prompt_tokens = 30;
+  settings.limits.best_of = 2;
+  settings.limits.top_logprobs = 1;
+  settings.limits.stop_string_bytes = 3;
+  served s{settings};
+  const auto ask = [&](uint32_t prompt, const std::string& more) {
+    return s.post("/v1/completions", R"({"model":"tiny","max_tokens":2,"prompt":)"
+                                         + token_list(prompt, 1) + more + "}");
+  };
+  CHECK(ask(30, R"(,"best_of":2,"logprobs":1,"stop":"abc")").status == 200);
+  const auto longer = ask(31, "");
+  CHECK(longer.status == 400);
+  CHECK(text_at(longer.json, "error.code") == "context_length_exceeded");
+  CHECK(text_at(longer.json, "error.message").find("limits.prompt_tokens") != std::string::npos);
+  for (const char* more : {R"(,"best_of":3)", R"(,"logprobs":2)", R"(,"stop":"abcd")"}) {
+    CAPTURE(more);
+    const auto x = ask(30, more);
+    CHECK(x.status == 400);
+    CHECK(text_at(x.json, "error.code") == "invalid_value");
+  }
+}
+
 TEST_CASE("More choices than the pool has room for are refused for good, with the numbers") {
   auto settings = tiny_settings();
   settings.kv.bytes =

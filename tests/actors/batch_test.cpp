@@ -1,68 +1,9 @@
-#include "actors/batch.hpp"
-#include "gpu/slice_runner.hpp"
-#include "tests/actors/stand_ins.hpp"
+#include "tests/actors/batch_world.hpp"
 
 namespace lamella::actors::test {
 namespace {
 
-struct world : stage {
-  std::shared_ptr<replica_book> replica = std::make_shared<replica_book>();
-  std::shared_ptr<shard_book> shard = std::make_shared<shard_book>();
-  std::shared_ptr<allocator_book> kv = std::make_shared<allocator_book>();
-  std::shared_ptr<scheduler_book> scheduler = std::make_shared<scheduler_book>();
-  std::shared_ptr<client_book> client = std::make_shared<client_book>();
-  batch_config config;
-  decode_client_actor listener;
-  batch_actor batch_;
-
-  explicit world(uint32_t rebuild_percent = 100) {
-    auto& c = config;
-    c.rebuild_percent = rebuild_percent;
-    c.target.stream = stream_id{0};
-    c.target.replica = spawn(stand_in_replica(replica));
-    c.target.shards = {spawn(stand_in_shard(shard)), spawn(stand_in_shard(shard))};
-    c.target.allocator = spawn(stand_in_allocator(kv));
-    c.scheduler = spawn(stand_in_scheduler(scheduler));
-    c.window_slots = 16;
-    listener = spawn(stand_in_client(client));
-    batch_ = spawn(batch, c);
-    settle();
-  }
-
-  batch_join joining(uint64_t request, uint32_t max_tokens = 1000, uint32_t capacity = 900) {
-    batch_join x;
-    x.sequence = seq(request);
-    x.client = listener;
-    x.runs = {{static_cast<uint32_t>(request) * 1000, capacity}};
-    x.position = 10;
-    x.last = 77;
-    x.generated = 1;
-    x.max_tokens = max_tokens;
-    x.wanted.seed = request;
-    x.ignore_end = true;
-    return x;
-  }
-  void join(batch_join x) {
-    caf::anon_send(batch_, std::move(x));
-    settle();
-  }
-  void leave(uint64_t request) {
-    caf::anon_send(batch_, batch_leave{seq(request)});
-    settle();
-  }
-  void answer(uint64_t iteration) {
-    REQUIRE(replica->waits_for(iteration));
-    replica->answer(iteration);
-    settle();
-  }
-  /// Answers what is asked until nothing is, at most `rounds` times.
-  void play(int rounds) {
-    for (; rounds > 0 && !replica->asked.empty(); --rounds)
-      answer(replica->asked.begin()->first.second);
-  }
-  const iteration_launch& launched(uint64_t iteration) { return replica->launch_of(iteration); }
-  size_t tokens(uint64_t request) { return client->tokens[seq(request)].size(); }
-};
+using world = batch_world;
 
 } // namespace
 
@@ -205,6 +146,7 @@ TEST_CASE("V-M12 when slots run out the youngest gives its own up, and nobody el
 
 // Found by bits_test on a crowded machine: what a preempted sequence was given anew was taken away
 // by the release of what it had had; two sequences had the same slots, and wrong tokens.
+
 TEST_CASE("V-M12 slots are given back before the preempted one hears of it and asks for others") {
   using both = kv_allocator_actor::extend_with<decode_client_actor>;
   world w;
@@ -221,6 +163,7 @@ TEST_CASE("V-M12 slots are given back before the preempted one hears of it and a
         [](const kv_inventory_ask&) { return kv_inventory{}; },
         [](const kv_sweep&) { return kv_swept{}; },
         [](const kv_protection&) -> caf::result<bool> { return true; },
+        [](const kv_pulled&) {},
         [](status_atom) -> caf::result<kv_usage> { return kv_usage{}; },
         [](wake_atom) {},
         [](wake_atom, uint64_t) {},
@@ -240,134 +183,6 @@ TEST_CASE("V-M12 slots are given back before the preempted one hears of it and a
                          {"preempted", seq(2)},
                          {"released", seq(1)},
                          {"preempted", seq(1)}});
-}
-
-TEST_CASE("reliability A4: slots that a given-up iteration may still write are kept until the next "
-          "attempt has ended") {
-  world w;
-  w.join(w.joining(1));
-  w.join(w.joining(2));
-  w.play(2);
-  REQUIRE(w.launched(3).spans.size() == 2);
-  w.leave(1);
-  w.replica->fail(3);
-  w.settle();
-  CHECK(w.kv->released.empty());
-  const auto again = w.replica->launches.back();
-  CHECK(again.attempt == 1);
-  CHECK(again.spans.size() == 2);
-  const auto before = w.tokens(1);
-  w.answer(again.iteration);
-  CHECK(w.kv->released == std::vector<sequence_id>{seq(1)});
-  CHECK(w.tokens(1) == before);
-  CHECK(w.replica->launches.back().spans.size() == 1);
-}
-
-TEST_CASE("A failed iteration is launched again from the committed tokens") {
-  world w;
-  w.join(w.joining(1));
-  w.answer(1);
-  REQUIRE(w.replica->waits_for(2));
-  REQUIRE(w.replica->waits_for(3));
-  w.replica->fail(2);
-  w.settle();
-  // Both in flight were dropped; the new one runs at the position of the failed one.
-  CHECK(w.replica->waits_for(4));
-  CHECK(w.launched(4).attempt == 1);
-  CHECK(w.launched(4).spans[0].position == w.launched(2).spans[0].position);
-  CHECK(w.launched(4).tokens[0] == token_for(1, 0, 1));
-  w.replica->answer(3); // too late
-  w.settle();
-  CHECK(w.tokens(1) == 1);
-  w.answer(4);
-  REQUIRE(w.tokens(1) == 2);
-  CHECK(w.client->tokens[seq(1)][1].value.token == token_for(1, 0, 2));
-  CHECK(w.client->failed.empty());
-}
-
-TEST_CASE("A shard's failure counts like the replica's, and only once") {
-  world w;
-  w.join(w.joining(1));
-  caf::anon_send(w.batch_, iteration_failed{stream_id{0}, 1, 0, false, "shard 0"});
-  caf::anon_send(w.batch_, iteration_failed{stream_id{0}, 1, 0, false, "shard 1"});
-  w.settle();
-  CHECK(w.launched(3).attempt == 1);
-  w.replica->fail(1);
-  w.settle();
-  CHECK(w.client->failed.empty());
-  for (const auto& x : w.replica->launches) CHECK(x.attempt <= 1);
-}
-
-TEST_CASE(
-    "The third failure in a row ends the sequences, and the next iteration clears the streams") {
-  world w;
-  w.join(w.joining(1));
-  for (int i = 0; i < 3; ++i) {
-    w.replica->fail(i == 0 ? 1 : w.replica->launches.back().iteration);
-    w.settle();
-  }
-  CHECK(w.client->failed == std::vector<sequence_id>{seq(1)});
-  CHECK(w.kv->released == std::vector<sequence_id>{seq(1)});
-  CHECK(w.scheduler->retired == std::vector<sequence_id>{seq(1)});
-  const auto launches = w.replica->launches.size();
-  w.join(w.joining(2));
-  REQUIRE(w.replica->launches.size() > launches);
-  CHECK(w.replica->launches[launches].attempt > 0);
-  w.answer(w.replica->launches[launches].iteration);
-  CHECK(w.tokens(2) == 1);
-}
-
-// Found by `lamella chaos drop`: the launch behind an attempt cleared the streams of the attempt.
-TEST_CASE("reliability A4: nothing is launched behind an attempt that could clear it") {
-  world w;
-  w.join(w.joining(1));
-  w.replica->fail(1);
-  w.settle();
-  const auto attempt = w.replica->launches.back().iteration;
-  CHECK(w.launched(attempt).attempt == 1);
-  CHECK(w.launched(attempt).patience_ms >= w.launched(1).patience_ms);
-  CHECK(w.replica->asked.size() == 2); // the one given up, and the attempt
-  w.answer(attempt);
-  CHECK(w.tokens(1) == 1);
-  CHECK(w.replica->launches.back().attempt == 0);
-  CHECK(w.replica->launches.size() == attempt + 2); // it runs ahead again
-}
-
-TEST_CASE("reliability A1: when nobody answers in time, again and again, the links are made anew") {
-  world w;
-  w.join(w.joining(1));
-  caf::error reason;
-  w.batch_->attach_functor([&](const caf::error& e) { reason = e; });
-  // Found by simulated seed 40473: two silent ones, and then a device that says that it has failed.
-  auto last = ec::deadline;
-  SUBCASE("silence alone") {}
-  SUBCASE("the last one says why") { last = ec::device_lost; }
-  for (uint32_t i = 0; i < attempts_max; ++i) {
-    CHECK(reason == caf::none);
-    w.replica->fail(i == 0 ? 1 : w.replica->launches.back().iteration,
-                    i + 1 == attempts_max ? last : ec::deadline);
-    w.settle();
-  }
-  CHECK(reason == ec::link_cut);
-  CHECK(w.client->failed.empty()); // the sequences go on in the next epoch
-}
-
-TEST_CASE("Logits that are not finite end one sequence, not its neighbours") {
-  world w;
-  auto plain = w.joining(1, 6), broken = w.joining(2, 6);
-  plain.wanted.presence_penalty = broken.wanted.presence_penalty = 1; // no running ahead
-  w.join(plain);
-  w.join(broken);
-  w.play(1);
-  const auto& x = w.replica->launches.back();
-  REQUIRE(x.spans.size() == 2);
-  auto result = replica_book::answer_to(x);
-  result.tokens[1].finite = false;
-  w.replica->asked.extract({0, x.iteration}).mapped().deliver(result);
-  w.settle();
-  w.play(20);
-  CHECK(w.client->failed == std::vector<sequence_id>{seq(2)});
-  CHECK(w.tokens(1) == 5);
 }
 
 TEST_CASE("V-M14 any order of delivery gives each sequence its own tokens, gapless") {
@@ -391,8 +206,7 @@ TEST_CASE("V-M14 any order of delivery gives each sequence its own tokens, gaple
     for (const auto& [r, count] : wanted) {
       CAPTURE(r);
       const auto& got = w.client->tokens[seq(r)];
-      const bool gave_up = std::count(w.client->failed.begin(), w.client->failed.end(), seq(r)) > 0;
-      if (!gave_up) CHECK(got.size() == count - 1);
+      CHECK(got.size() == count - 1);
       for (size_t i = 0; i < got.size(); ++i) {
         CHECK(got[i].index == i + 1);
         CHECK(got[i].value.token == token_for(r, 0, static_cast<uint32_t>(i) + 1));
@@ -401,52 +215,6 @@ TEST_CASE("V-M14 any order of delivery gives each sequence its own tokens, gaple
       CHECK(std::count(w.scheduler->retired.begin(), w.scheduler->retired.end(), seq(r)) == 1);
     }
   }
-}
-
-TEST_CASE("L-M26 while lost KV is computed again, iterations take their share of the time alone") {
-  world w{20};
-  const auto order = [&](bool some) {
-    caf::anon_send(w.batch_, kv_rebuilding{stream_id{scheduler::prefill_streams}, some});
-    w.settle();
-  };
-  const auto pass = [&](int ms) { w.advance(std::chrono::milliseconds{ms}); };
-  order(true);
-  w.join(w.joining(1));
-  REQUIRE(w.replica->launches.size() == 1); // nothing is launched ahead
-  pass(10);
-  w.answer(1);
-  CHECK(w.tokens(1) == 1); // at once, for the client
-  w.join(w.joining(2));    // sits down during the rest
-  pass(39);
-  CHECK(w.replica->launches.size() == 1);
-  pass(1);
-  REQUIRE(w.replica->launches.size() == 2);
-  CHECK(w.launched(2).spans.size() == 2);
-  pass(30);
-  w.answer(2);
-  CHECK(w.replica->launches.size() == 2);
-  // Nothing is left to compute again: it goes on at once, and ahead; the wake finds nothing to do.
-  pass(5);
-  order(false);
-  CHECK(w.replica->launches.size() == 4);
-  pass(1000);
-  CHECK(w.replica->launches.size() == 4);
-  w.answer(3);
-  w.answer(4);
-  CHECK(w.replica->launches.size() == 6);
-}
-
-TEST_CASE("L-M26 a sequence leaves a batch that rests, and who waits for it is not kept waiting") {
-  world w{1};
-  caf::anon_send(w.batch_, kv_rebuilding{stream_id{scheduler::prefill_streams}, true});
-  w.join(w.joining(1));
-  w.advance(std::chrono::milliseconds{20});
-  w.answer(1);
-  w.leave(1);
-  CHECK(w.kv->released == std::vector<sequence_id>{seq(1)});
-  CHECK(w.scheduler->retired == std::vector<sequence_id>{seq(1)});
-  w.advance(scheduler::decode_pace::rest_max + std::chrono::milliseconds{1});
-  CHECK(w.replica->launches.size() == 1); // nobody is there
 }
 
 } // namespace lamella::actors::test

@@ -18,8 +18,9 @@ public:
   }
 
   const net::http_request& request() const override { return request_; }
-  void respond(int code, net::http_headers, std::string text) override {
+  void respond(int code, net::http_headers sent, std::string text) override {
     ++answers;
+    headers = std::move(sent);
     status = code;
     body = std::move(text);
   }
@@ -69,7 +70,13 @@ public:
   }
   bool done() const { return streamed.find("data: [DONE]") != std::string::npos; }
 
+  /// Another field of the request.
+  void add_header(std::string name, std::string value) {
+    request_.headers.add(std::move(name), std::move(value));
+  }
+
   int status = 0, answers = 0;
+  net::http_headers headers; ///< of the answer
   std::string body, streamed;
   bool takes = true; ///< else write() waits for drain()
   std::function<void(bool)> pending;

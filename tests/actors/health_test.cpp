@@ -86,4 +86,30 @@ TEST_CASE("/ready: 200 as long as each role can serve, degraded where a worker i
   CHECK(told(probe::health) == "200 ok");
 }
 
+TEST_CASE("/health: degraded while requests recover, with the reason; and while they do for too "
+          "long") {
+  using probe = health_board::probe;
+  const auto begin = std::chrono::steady_clock::now();
+  health_board board{5s, 2s};
+  board.enter(health_board::phase::serving);
+  board.beats.beat(begin);
+  const auto said = [&](const char* words, std::chrono::milliseconds later) {
+    const auto x = board.ask(probe::health, begin + later);
+    return x.status == 200 && x.body.find(words) != std::string::npos;
+  };
+  CHECK(said("\"status\":\"ok\"", 0ms));
+  board.pauses.pauses(scheduler::request_id{1}, begin);
+  CHECK(said("\"status\":\"degraded\"", 1s));
+  CHECK(said("requests that recover: 1", 1s));
+  CHECK(said("requests pause for 3000 ms, longer than recovery.max_pause_seconds", 3s));
+  // Who is refused then must not be told to come.
+  CHECK(board.ask(probe::ready, begin + 1s).status == 200);
+  CHECK(board.ask(probe::ready, begin + 3s).status == 503);
+  board.set_hunting(true); // then nobody is refused
+  CHECK(board.ask(probe::ready, begin + 3s).status == 200);
+  board.pauses.goes_on(scheduler::request_id{1});
+  CHECK(board.ask(probe::ready, begin + 3s).status == 200);
+  CHECK(said("\"status\":\"ok\"", 3s));
+}
+
 } // namespace lamella::actors::test

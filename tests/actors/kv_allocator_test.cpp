@@ -97,6 +97,32 @@ TEST_CASE("V-M12 choices share the slots of their prompt until the last one lets
   CHECK(w.used() == std::vector<uint32_t>{0});
 }
 
+TEST_CASE("I5 references are counted on both sides: by the slots, and by who holds them") {
+  world w;
+  const auto usage = [&] {
+    auto answer = w.ask<kv_usage>(w.allocator, status_atom_v);
+    w.settle();
+    return answer->value;
+  };
+  REQUIRE_FALSE(w.reserve({{seq(1), 30}, {seq(1, 1), 4, seq(1), 20}})->error);
+  auto x = usage();
+  CHECK(x.free == 66);
+  CHECK(x.used == std::vector<uint32_t>{34});
+  CHECK(x.references == 54);
+  CHECK(x.held == 54);
+  w.adopt({}); // whose holders have not come yet
+  w.release({seq(1)});
+  x = usage();
+  CHECK(x.free + x.used.front() == 100);
+  CHECK(x.references == 24);
+  CHECK(x.held == 24);
+  w.release({seq(1, 1)});
+  x = usage();
+  CHECK(x.free == 100);
+  CHECK(x.references == 0);
+  CHECK(x.held == 0);
+}
+
 TEST_CASE("V-M12 a share of nobody is refused; releasing strangers changes nothing") {
   world w;
   CHECK(w.reserve({{seq(1), 5, seq(9), 10}})->error == ec::kv_exhausted);
@@ -263,30 +289,97 @@ TEST_CASE("reliability A3: an epoch that is over can neither take nor give back 
   CHECK(w.used() == std::vector<uint32_t>{20});
 }
 
-TEST_CASE("V-M11 every shard of a pool by heads is told of with the slots of the one table") {
-  stage s;
-  net::metrics::settings options;
-  options.workers = {{"attention", "attention-0"}, {"attention", "attention-1"}};
-  kv_allocator_config c;
-  c.tables = {"attention-0"};
-  c.sharers = {"attention-1"};
-  c.slots = 54;
-  c.numbers = std::make_shared<net::metrics>(options);
-  auto allocator = s.spawn(kv_allocator, c);
-  auto granted = s.ask<kv_grant>(allocator, kv_reserve{{{seq(1), 17, {}, 0}}, 0, false});
-  s.settle();
-  REQUIRE(granted->came);
-  const auto page = c.numbers->scrape().body;
-  for (const char* worker : {"attention-0", "attention-1"}) {
-    CAPTURE(worker);
-    const auto line = [&](const char* state) {
-      const auto at = page.find(std::string{"lamella_kv_slots{role=\"attention\",state=\""} + state
-                                + "\",worker=\"" + worker);
-      return at == std::string::npos ? std::string{} : page.substr(at, page.find('\n', at) - at);
-    };
-    CHECK(line("free").ends_with(" 37"));
-    CHECK(line("used").ends_with(" 17"));
+namespace {
+
+/// An allocator with metrics: two shards by heads, and one with their parity.
+struct numbered : stage {
+  std::shared_ptr<net::metrics> numbers;
+  std::vector<attention_shard_actor> shards;
+  kv_allocator_actor allocator;
+  uint64_t epoch = 0;
+
+  numbered() {
+    net::metrics::settings options;
+    for (const char* name : {"attention-0", "attention-1", "attention-2"})
+      options.workers.push_back({"attention", name});
+    numbers = std::make_shared<net::metrics>(options);
+    kv_allocator_config c;
+    c.tables = {"attention-0"};
+    c.sharers = {"attention-1"};
+    c.parity = "attention-2";
+    c.slots = 54;
+    c.numbers = numbers;
+    for (int i = 0; i < 3; ++i)
+      shards.push_back(spawn(stand_in_shard(std::make_shared<shard_book>())));
+    allocator = spawn(kv_allocator, c);
+    adopt();
   }
+  ~numbered() { end_all(); }
+
+  void adopt(bool parity_is_new = false) {
+    caf::anon_send(allocator, kv_adopt{++epoch, shards, {}, false, parity_is_new});
+    settle();
+  }
+  bool reserve(kv_need need) {
+    auto answer = ask<kv_grant>(allocator, kv_reserve{{need}, 0, false, epoch});
+    settle();
+    return answer->came && !answer->error;
+  }
+
+  kv_usage usage() {
+    auto answer = ask<kv_usage>(allocator, status_atom_v);
+    settle();
+    return answer->value;
+  }
+  /// free, used, parity, orphan
+  std::vector<int> slots(const std::string& worker) const {
+    const auto page = numbers->scrape().body;
+    std::vector<int> result;
+    for (const std::string state : {"free", "used", "parity", "orphan"}) {
+      const auto series =
+          "lamella_kv_slots{role=\"attention\",state=\"" + state + "\",worker=\"" + worker + "\"} ";
+      const auto at = page.find(series);
+      result.push_back(at == std::string::npos ? -1 : std::stoi(page.substr(at + series.size())));
+    }
+    return result;
+  }
+};
+
+using slots = std::vector<int>;
+
+} // namespace
+
+TEST_CASE("V-M11 every shard of a pool by heads is told of with the slots of the one table") {
+  numbered w;
+  REQUIRE(w.reserve({seq(1), 27, {}, 0}));
+  CHECK(w.slots("attention-0") == slots{27, 27, 0, 0});
+  CHECK(w.slots("attention-1") == slots{27, 27, 0, 0});
+  CHECK(w.slots("attention-2") == slots{27, 0, 27, 0}); // their parity
+  const auto page = w.numbers->scrape().body;
+  for (const std::string worker : {"attention-0", "attention-1", "attention-2"}) {
+    CAPTURE(worker);
+    CHECK(page.find("lamella_kv_usage_ratio{role=\"attention\",worker=\"" + worker + "\"} 0.5\n")
+          != std::string::npos);
+  }
+  CHECK(page.find("vllm:kv_cache_usage_perc{engine=\"0\",model_name=\"\"} 0.5\n")
+        != std::string::npos);
+}
+
+TEST_CASE("V-M11 slots are orphans until their holder speaks in the new epoch, or gives them up") {
+  numbered w;
+  REQUIRE(w.reserve({seq(1), 20, {}, 0}));
+  REQUIRE(w.reserve({seq(2), 7, {}, 0}));
+  w.adopt(true);
+  CHECK(w.slots("attention-0") == slots{27, 0, 0, 27});
+  CHECK(w.slots("attention-2") == slots{27, 27, 0, 0}); // all of it is to be made again
+  REQUIRE(w.reserve({seq(1), 20, {}, 0, kv_wish::go_on, 20}));
+  CHECK(w.slots("attention-0") == slots{27, 20, 0, 7});
+  CHECK(w.usage().orphan == 7);
+  w.advance(6s, 1s); // nobody wants the others
+  CHECK(w.slots("attention-0") == slots{34, 20, 0, 0});
+  caf::anon_send(w.allocator, kv_release{{seq(1)}, w.epoch});
+  w.settle();
+  CHECK(w.slots("attention-1") == slots{54, 0, 0, 0});
 }
 
 } // namespace lamella::actors::test

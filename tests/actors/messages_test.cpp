@@ -94,7 +94,7 @@ TEST_CASE_FIXTURE(world, "Every message is the same after a trip through the ser
   check(kv_trim{});
   check(kv_inventory_ask{});
   check(kv_inventory{{{5, 6}, {20, 1}}});
-  check(kv_usage{{10, 20}, {1, 2}, 3});
+  check(kv_usage{{10, 20}, {1, 2}, 3, 4});
   check(admit{seq(3), 2, 100, true});
   check(admitted{stream_id{1}, 2, {{seq(3), 1, {{5, 6}}}}});
   check(withdraw{seq(3)});
@@ -113,7 +113,8 @@ TEST_CASE_FIXTURE(world, "Every message is the same after a trip through the ser
   check(kv_rebuilding{stream_id{65536}, true});
   check(prefilled{{some_token()}});
   check(kv_sweep{7, seq(9), seq(3, 1), 40, 16, true});
-  check(kv_swept{{{5, 6}}, seq(3, 1), 46, 12});
+  check(kv_pulled{1, seq(2), {{3, 4}}, true});
+  check(kv_swept{{{5, 6}}, {{seq(4), 7}}, seq(3, 1), 46, 12});
   check(kv_protection{7, {{5, 6}}, true});
   check(kv_check{{{5, 6}}});
   check(kv_checked{{1, 2, 3}});
@@ -133,7 +134,8 @@ TEST_CASE_FIXTURE(world, "Every message is the same after a trip through the ser
   system_status status;
   status.epoch = 4;
   status.workers = {worker};
-  status.pools = {{"main", "heads", 3, 100, 40, 30}};
+  status.supervisors = {{"a", "none", {1, 2, 3}, {{"b", "c", 4, {5, 6, 7}}}, 8}};
+  status.pools = {{"main", "heads", 3, 100, 40, 30, 2, 60, 41, 42}};
   status.running = 5;
   status.waiting = 6;
   check(status);
@@ -184,10 +186,14 @@ TEST_CASE_FIXTURE(world, "So are the messages between processes, handles of acto
   terms.prefill_frame_bytes = 19;
   terms.link_patience_ms = 20;
   check(join_grant{std::string(32, 'p'), "attention", 2, 9, 4, terms});
-  check(epoch_open{
-      5, {{stream_id{65536}, 2}}, {{"model/1", "a"}, {"model/2", "b"}}, {{"attention/3", "c"}}, 1});
+  check(epoch_open{5,
+                   {{stream_id{65536}, 2}},
+                   {{"model/1", "a", 1, 5}, {"model/2", "b"}},
+                   {{"attention/3", "c", 0x4003, 2}},
+                   1});
   check(epoch_close{5});
   check(worker_leave{"go"});
+  check(worker_stopped{71});
   check(worker_injury{"pause", 300});
   const auto shard = spawn([](attention_shard_actor::pointer) {
     return attention_shard_actor::behavior_type{[](const iteration_launch&) {},
@@ -202,7 +208,7 @@ TEST_CASE_FIXTURE(world, "So are the messages between processes, handles of acto
                                           [](kv_pull_cancel) {}};
   });
   check(epoch_ready{model_replica_actor{}, shard, true, source});
-  check(worker_peers{{{"model/0", "tcp", 0.5, 1}}});
+  check(worker_peers{{{"model/0", "tcp", 0.5, 1}}, {1, 2, 3}, 4, {{{5, 6}, 7}, {}}, {8, 9}});
   const auto worker = spawn([](worker_actor::pointer) {
     return worker_actor::behavior_type{[](const epoch_open&) { return epoch_ready{}; },
                                        [](const epoch_close&) {},
@@ -218,7 +224,7 @@ TEST_CASE_FIXTURE(stage, "Errors render in words, with their context") {
   CHECK(system.render(caf::make_error(ec::kv_exhausted)).find("slots") != std::string::npos);
   CHECK(system.render(caf::make_error(ec::never_fits, "17 wanted")).find("17 wanted")
         != std::string::npos);
-  for (uint8_t code = 1; code <= static_cast<uint8_t>(ec::link_cut); ++code)
+  for (uint8_t code = 1; code <= static_cast<uint8_t>(ec::rows_differ); ++code)
     CHECK(std::string{describe(static_cast<ec>(code))} != "unknown error");
 }
 

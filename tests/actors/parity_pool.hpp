@@ -23,6 +23,7 @@ struct parity_pool : stage {
   std::vector<gpu_executor_actor> executors;
   std::vector<attention_shard_actor> members;
   std::shared_ptr<net::metrics> numbers = std::make_shared<net::metrics>(net::metrics::settings{});
+  std::shared_ptr<digest_book> digests = std::make_shared<digest_book>(1000);
   kv_allocator_actor allocator;
   caf::actor keeper;
   std::vector<caf::error> ended; ///< of the keeper
@@ -66,7 +67,7 @@ struct parity_pool : stage {
       c.member_links = [all = links, i](const net::link_key& key) {
         return key.replica == i ? all->replica_end(key) : all->shard_end(key);
       };
-      executors.push_back(spawn(gpu_executor, devices[i]));
+      executors.push_back(spawn(gpu_executor, devices[i], failed_work::ends_executor));
       members.push_back(spawn(attention_shard, std::move(c), executors.back()));
     }
     if (!with_parity) members.pop_back();
@@ -87,6 +88,7 @@ struct parity_pool : stage {
     c.scrub_bytes_per_second = scrub_bytes_per_second;
     c.rebuild_percent = percent;
     c.numbers = numbers;
+    c.digests = digests;
     keeper = spawn(parity_keeper, std::move(c));
     keeper->attach_functor([this](const caf::error& why) { ended.push_back(why); });
   }
@@ -115,6 +117,12 @@ struct parity_pool : stage {
   }
   void release(uint64_t holder) {
     caf::anon_send(allocator, kv_release{{seq(holder)}, epoch});
+    settle();
+  }
+
+  /// Its first positions are pulled from a prefill worker, or are there now.
+  void pulled(uint64_t holder, const std::vector<slot_run>& runs, bool complete) {
+    caf::anon_send(allocator, kv_pulled{epoch, seq(holder), runs, complete});
     settle();
   }
 

@@ -56,7 +56,7 @@ struct stepped_pipeline : stage {
                                                 spec.head_dim, gpu::half_type::f16);
       c.links = [links](const net::link_key& key) { return links->shard_end(key); };
       c.replica_of = [own_kv](stream_id id) { return own_kv && id != stream_id{0} ? 1u : 0u; };
-      auto runs = spawn(gpu_executor, c.device);
+      auto runs = spawn(gpu_executor, c.device, failed_work::ends_executor);
       target.shards.push_back(spawn(attention_shard, std::move(c), runs));
     }
     replica_config r;
@@ -65,7 +65,7 @@ struct stepped_pipeline : stage {
     r.program = model.program;
     r.weights = weights;
     r.links = [links](const net::link_key& key) { return links->replica_end(key); };
-    auto runs = spawn(gpu_executor, r.device);
+    auto runs = spawn(gpu_executor, r.device, failed_work::ends_executor);
     target.replica = spawn(model_replica, std::move(r), runs);
     k.tables = {"attention-0"};
     k.slots = 512;

@@ -29,7 +29,7 @@ inline auto stand_in_source(std::shared_ptr<source_book> book) {
 
 struct options {
   uint32_t chunk = 8, slots = 64, serialize_below = 10, shards = 2;
-  bool whole_requests = false;
+  bool whole_requests = false, parity = false;
 };
 
 struct world : stage {
@@ -37,11 +37,15 @@ struct world : stage {
   std::shared_ptr<shard_book> own = std::make_shared<shard_book>();
   std::shared_ptr<source_book> source = std::make_shared<source_book>();
   std::vector<std::shared_ptr<shard_book>> shards;
+  std::shared_ptr<net::metrics> counted = std::make_shared<net::metrics>(net::metrics::settings{});
+  std::shared_ptr<allocator_book> slots = std::make_shared<allocator_book>();
   prefill_worker_actor worker;
 
   explicit world(options o = {}) {
     prefill_worker_config c;
     c.target.stream = stream_id{0};
+    c.target.numbers = counted;
+    c.target.allocator = spawn(stand_in_allocator(slots));
     c.target.replica = spawn(stand_in_replica(replica));
     c.target.shards = {spawn(stand_in_shard(own))};
     c.chunk_tokens = o.chunk;
@@ -54,6 +58,7 @@ struct world : stage {
     c.own->whole_requests = o.whole_requests;
     c.own->slots = o.slots;
     c.own->serialize_below = o.serialize_below;
+    c.own->parity = o.parity;
     worker = spawn(prefill_worker, std::move(c));
     settle();
   }
@@ -81,6 +86,11 @@ struct world : stage {
     REQUIRE(replica->waits_for(iteration));
     replica->answer(iteration);
     settle();
+  }
+  /// Whether the series is on the page with that value.
+  bool counts(const std::string& series, int value) const {
+    return counted->scrape().body.find("\n" + series + " " + std::to_string(value) + "\n")
+           != std::string::npos;
   }
   /// Pulls under way, by number.
   std::vector<uint64_t> under_way() const {

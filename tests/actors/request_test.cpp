@@ -1,139 +1,10 @@
-#include "tests/actors/fake_exchange.hpp"
-#include "tests/actors/stand_ins.hpp"
+#include "tests/actors/request_world.hpp"
 
 namespace lamella::actors::test {
 
-using namespace std::chrono_literals;
-
 namespace {
 
-struct prefill_book {
-  std::vector<prefill> asked;
-  std::deque<owed<prefilled>> promises;
-  std::vector<sequence_id> cancelled;
-};
-
-struct batch_book {
-  std::vector<batch_join> joined;
-  std::vector<sequence_id> left;
-};
-
-/// A service whose every part waits for the test.
-struct pipeline_books {
-  std::shared_ptr<scheduler_book> scheduler = std::make_shared<scheduler_book>();
-  std::shared_ptr<allocator_book> kv = std::make_shared<allocator_book>();
-  std::shared_ptr<prefill_book> prefills = std::make_shared<prefill_book>();
-  std::shared_ptr<batch_book> batches = std::make_shared<batch_book>();
-};
-
-struct world : stage {
-  pipeline_books old_books, books; ///< `books` are those of the newest pipeline
-  std::shared_ptr<fake_exchange> exchange;
-  request_actor request_;
-  bool over = false;
-  uint64_t epoch = 0;
-  std::string lost_role; ///< of the next pipeline
-  net::outside_world outside;
-
-  explicit world(const std::string& more = {}, uint32_t max_tokens = 6)
-      : world{completion_body(10, max_tokens, 5, more), net::outside_world{}} {}
-
-  world(const std::string& body, net::outside_world from) : outside{std::move(from)} {
-    exchange = std::make_shared<fake_exchange>(body);
-    request_ = spawn(request, service(), exchange_ptr{exchange}, request_id{1}, false);
-    request_->attach_functor([this](const caf::error&) { over = true; });
-    caf::anon_send(request_, begin_atom_v);
-    settle();
-  }
-
-  ~world() { end_all(); }
-
-  actors::service_ptr service() {
-    auto s = std::make_shared<actors::service>(tiny_service());
-    s->epoch = ++epoch;
-    s->world = outside;
-    s->lost_role = lost_role;
-    s->scheduler = spawn(stand_in_scheduler(books.scheduler));
-    s->allocator = spawn(stand_in_allocator(books.kv));
-    s->prefill_workers.push_back(spawn([book = books.prefills](prefill_worker_actor::pointer self)
-                                           -> prefill_worker_actor::behavior_type {
-      return {
-          [book, self](const prefill& x) -> caf::result<prefilled> {
-            book->asked.push_back(x);
-            auto promise = self->make_response_promise<prefilled>();
-            book->promises.push_back({promise, self});
-            return promise;
-          },
-          [book](const prefill_cancel& x) { book->cancelled.push_back(x.first); },
-          [](const iteration_failed&) {},
-      };
-    }));
-    s->batches.push_back(
-        spawn([book = books.batches](batch_actor::pointer) -> batch_actor::behavior_type {
-          return {
-              [book](const batch_join& x) { book->joined.push_back(x); },
-              [book](const batch_leave& x) { book->left.push_back(x.sequence); },
-              [](const iteration_failed&) {},
-              [](const kv_rebuilding&) {},
-              [](wake_atom) {},
-              [](status_atom) -> caf::result<uint32_t> { return uint32_t{0}; },
-          };
-        }));
-    settle();
-    return s;
-  }
-
-  /// The pipeline is replaced by a new one.
-  void rebuild() {
-    old_books = books;
-    books = {};
-    caf::anon_send(request_, service());
-    settle();
-  }
-  void admit_all(uint32_t choices = 1) {
-    while (!books.scheduler->promises.empty()) {
-      const auto x =
-          books.scheduler->asked[books.scheduler->asked.size() - books.scheduler->promises.size()];
-      admitted place;
-      for (uint32_t k = 0; k < choices; ++k)
-        place.holdings.push_back(
-            {seq(1, scheduler::index_of(x.first) + k), 0, {{k * 100, x.prompt_tokens + 16}}});
-      books.scheduler->promises.front().deliver(place);
-      books.scheduler->promises.pop_front();
-      settle();
-    }
-  }
-  void prefill_all() {
-    while (!books.prefills->promises.empty()) {
-      const auto x =
-          books.prefills->asked[books.prefills->asked.size() - books.prefills->promises.size()];
-      prefilled result;
-      for (size_t k = 0; k < x.samplings.size(); ++k)
-        result.tokens.push_back(drawn(x.draws[k], x.samplings[k].choice));
-      books.prefills->promises.front().deliver(result);
-      books.prefills->promises.pop_front();
-      settle();
-    }
-  }
-  static sampled_token drawn(uint32_t index, uint32_t choice = 0) {
-    sampled_token t;
-    t.token = token_for(5, choice, index);
-    t.logprob = -1;
-    return t;
-  }
-  template <class Message> void tell(Message x) {
-    caf::anon_send(request_, std::move(x));
-    settle();
-  }
-  void say(uint32_t index, finish reason = finish::none, uint32_t choice = 0) {
-    tell(token{seq(1, choice), index, drawn(index, choice), reason});
-  }
-  std::string text(uint32_t count, uint32_t choice = 0) {
-    std::string result;
-    for (uint32_t i = 0; i < count; ++i) result += static_cast<char>(token_for(5, choice, i) - 3);
-    return result;
-  }
-};
+using world = request_world;
 
 } // namespace
 
@@ -220,57 +91,6 @@ TEST_CASE("A preempted sequence comes back with its tokens, and draws go on wher
   w.say(4);
   w.say(5, finish::length);
   CHECK(w.exchange->text() == w.text(6));
-}
-
-TEST_CASE("A rebuilt pipeline runs the request again from its tokens, in every state") {
-  for (int state = 0; state < 3; ++state) {
-    CAPTURE(state);
-    world w;
-    if (state > 0) w.admit_all();
-    if (state > 1) {
-      w.prefill_all();
-      w.say(1);
-    }
-    w.rebuild();
-    REQUIRE(w.books.scheduler->asked.size() == 1);
-    CHECK(w.books.scheduler->asked[0].resumed);
-    // The old pipeline speaks a last time.
-    for (auto& x : w.old_books.scheduler->promises) x.deliver(admitted{});
-    for (auto& x : w.old_books.prefills->promises) x.deliver(prefilled{{w.drawn(0)}});
-    w.settle();
-    if (state > 1) w.say(2);
-    w.admit_all();
-    w.prefill_all();
-    REQUIRE(w.books.batches->joined.size() == 1);
-    const auto from = w.books.batches->joined[0].generated;
-    CHECK(from == (state > 1 ? 3 : 1));
-    for (uint32_t i = from; i < 6; ++i) w.say(i, i == 5 ? finish::length : finish::none);
-    CHECK(w.exchange->text() == w.text(6));
-    CHECK(w.over);
-  }
-}
-
-TEST_CASE(
-    "L-M26 lost KV of a sequence that has answered is a rebuild, whatever else runs again is not") {
-  world w;
-  w.lost_role = "attention";
-  w.admit_all();
-  CHECK_FALSE(w.books.prefills->asked.at(0).rebuild);
-  w.rebuild(); // it has no token yet: a new prompt like others
-  w.admit_all();
-  CHECK_FALSE(w.books.prefills->asked.at(0).rebuild);
-  w.prefill_all();
-  w.say(1);
-  w.tell(preempted{seq(1), false, w.epoch});
-  w.admit_all();
-  CHECK_FALSE(w.books.prefills->asked.at(1).rebuild); // slots were short: others go on as they were
-  w.prefill_all();
-  w.advance(std::chrono::seconds{1});
-  w.rebuild();
-  w.admit_all();
-  const auto& again = w.books.prefills->asked.at(0);
-  CHECK(again.rebuild);
-  CHECK(again.slack_ms == tiny_service().deadline.count() - 1000);
 }
 
 TEST_CASE("A client that leaves gives back what was got, in every state") {
@@ -387,24 +207,6 @@ TEST_CASE("A reader that stops gives its seat to others and keeps its KV until i
     CHECK(w.books.kv->released == std::vector<sequence_id>{seq(1)});
     CHECK(w.books.scheduler->asked.size() == 1);
   }
-}
-
-TEST_CASE("reliability A3: what a batch of an epoch before says last is not heard") {
-  world w;
-  w.admit_all();
-  w.prefill_all();
-  w.say(1);
-  w.rebuild();
-  w.admit_all();
-  w.prefill_all();
-  REQUIRE(w.books.batches->joined.size() == 1);
-  const auto asked = w.books.scheduler->asked.size();
-  w.tell(preempted{seq(1), false, w.epoch - 1});
-  w.tell(sequence_failed{seq(1), "a device that is gone", w.epoch - 1});
-  CHECK(w.books.scheduler->asked.size() == asked);
-  for (uint32_t i = 3; i < 6; ++i) w.say(i, i == 5 ? finish::length : finish::none);
-  CHECK(w.exchange->status == 200);
-  CHECK(w.exchange->text() == w.text(6));
 }
 
 TEST_CASE("The deadline and refusals become the API's errors") {

@@ -93,6 +93,13 @@ struct stage {
     }
   }
 
+  /// Why that actor has ended; no error as long as it lives.
+  template <class Handle> std::shared_ptr<caf::error> end_of(const Handle& x) {
+    auto why = std::make_shared<caf::error>();
+    caf::actor_cast<caf::actor>(x)->attach_functor([why](const caf::error& e) { *why = e; });
+    return why;
+  }
+
   /// Asks from an actor of its own; the reply fills when it comes.
   template <class Answer, class Handle, class... Ts>
   std::shared_ptr<reply<Answer>> ask(const Handle& whom, Ts... question) {

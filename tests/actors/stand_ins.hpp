@@ -1,6 +1,7 @@
 /// Actors of our interfaces that do what the test says, and write down what they were told.
 #pragma once
 
+#include "actors/iteration.hpp"
 #include "scheduler/slot_pool.hpp"
 #include "tests/actors/stage.hpp"
 
@@ -43,7 +44,7 @@ struct replica_book {
   std::vector<iteration_launch> launches;
   std::map<std::pair<uint32_t, uint64_t>, owed<sampled>> asked;
   bool at_once = false;
-  uint32_t fail_per_mille = 0; ///< with `random`
+  uint32_t fail_per_mille = 0; ///< with `random`, but no last attempt
   tests::splitmix random{0};
 
   static sampled answer_to(const iteration_launch& x) {
@@ -75,7 +76,8 @@ inline auto stand_in_replica(std::shared_ptr<replica_book> book) {
           if (book->at_once) {
             for (auto it = book->launches.rbegin(); it != book->launches.rend(); ++it)
               if (it->stream == x.stream && it->iteration == x.iteration) {
-                if (book->random.below(1000) < book->fail_per_mille)
+                if (it->attempt + 1 < attempts_max
+                    && book->random.below(1000) < book->fail_per_mille)
                   return caf::make_error(ec::aborted);
                 return replica_book::answer_to(*it);
               }
@@ -136,6 +138,7 @@ struct allocator_book {
   std::vector<kv_reserve> questions;
   std::deque<owed<kv_grant>> asked;
   std::vector<sequence_id> released;
+  std::vector<kv_pulled> pulled;
 
   kv_grant grant_for(const kv_reserve& x) {
     kv_grant result;
@@ -173,6 +176,7 @@ inline auto stand_in_allocator(std::shared_ptr<allocator_book> book) {
         [](const kv_inventory_ask&) { return kv_inventory{}; },
         [](const kv_sweep&) { return kv_swept{}; },
         [](const kv_protection&) -> caf::result<bool> { return true; },
+        [book](const kv_pulled& x) { book->pulled.push_back(x); },
         [](status_atom) -> caf::result<kv_usage> { return kv_usage{}; },
         [](wake_atom) {},
         [](wake_atom, uint64_t) {},

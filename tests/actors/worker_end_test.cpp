@@ -26,9 +26,11 @@ public:
                   [] { return net::random_bytes(nonce_bytes); }};
     door_ = system_.spawn(door, std::move(d));
     members_ = members;
-    port = publish_door(system_, door_, control());
+    gate_ = publish_door(system_, door_, control(), {net::shared_secret::from_file(secret_file)});
+    port = gate_->port();
   }
   ~taker() {
+    gate_.reset();
     caf::scoped_actor self{system_}; // the door obeys nobody without a name
     self->send_exit(door_, caf::exit_reason::user_shutdown);
     self->send_exit(members_, caf::exit_reason::user_shutdown);
@@ -80,7 +82,9 @@ private:
               return self->make_response_promise<epoch_members>();
             },
             [](wake_atom, const std::string&, uint32_t) {},
+            [](const worker_stopped&) {},
             [](caf::tick_atom) {},
+            [](probe_atom) {},
             [](const injure&) { return std::string{}; },
             [](status_atom) { return system_status{}; }};
   }
@@ -90,6 +94,7 @@ private:
   std::mutex mutex_; ///< of the next one
   worker_actor joined_;
   door_actor door_;
+  std::unique_ptr<net::control_gate> gate_;
   membership_actor members_;
 };
 

@@ -242,6 +242,17 @@ TEST_CASE("Whoever does not belong is sent away, and the service goes on") {
       CHECK(eventually([&] { return w.over(); }));
       CHECK(w.last() == session_end::refused);
     }
+    { // A device that is not there.
+      auto x = j.options(worker_role::attention, "no-device");
+      x.device = "cuda:3";
+      x.open_cuda = [](unsigned index) -> std::shared_ptr<gpu::device> {
+        CHECK(index == 3);
+        throw std::runtime_error{"no GPU support: nothing here"};
+      };
+      auto& w = j.add(x);
+      CHECK(eventually([&] { return w.over(); }));
+      CHECK(w.last() == session_end::refused);
+    }
     { // No model.
       auto x = j.options(worker_role::model, "no-model");
       x.model = j.folder / "none.gguf";

@@ -40,11 +40,12 @@ void write(const std::filesystem::path& path, const std::string& text) {
 
 TEST_CASE("rates are shares of the speed alone, the mean of all samples of a batch") {
   // Ten iterations of 20 ms and a prompt of 0.3 s took half a second together.
-  const auto rates = cli::rates_of({{4, 100, 0.02, 0.3, 0.5, 10},
-                                    {8, 100, 0.02, 0.3, 0.5, 20},
-                                    {4, 100, 0.02, 0.1, 0.5, 5},
-                                    {8, 900, 0.02, 0.3, 0.5, 10}});
-  REQUIRE(rates.size() == 3);
+  const auto rates = cli::rates_of({{4, 100, 512, 0.02, 0.3, 0.5, 10},
+                                    {8, 100, 512, 0.02, 0.3, 0.5, 20},
+                                    {4, 100, 512, 0.02, 0.1, 0.5, 5},
+                                    {8, 900, 512, 0.02, 0.3, 0.5, 10},
+                                    {8, 900, 2048, 0.02, 0.3, 0.5, 5}});
+  REQUIRE(rates.size() == 4);
   CHECK(rates[0].rows == 4);
   CHECK(rates[0].decode_rate == doctest::Approx(0.3));
   CHECK(rates[0].prefill_rate == doctest::Approx(0.4));
@@ -52,8 +53,10 @@ TEST_CASE("rates are shares of the speed alone, the mean of all samples of a bat
   CHECK(rates[1].context == 100);
   CHECK(rates[2].decode_rate == doctest::Approx(0.4)); // by context, too
   CHECK(rates[2].context == 900);
+  CHECK(rates[3].decode_rate == doctest::Approx(0.2)); // and by prompt
+  CHECK(rates[3].prompt == 2048);
   // Quicker in company than alone is noise; a profile knows no such rate.
-  CHECK(cli::rates_of({{1, 0, 0.1, 0.6, 0.5, 10}})[0] == scheduler::sharing_point{1, 1, 1});
+  CHECK(cli::rates_of({{1, 0, 0, 0.1, 0.6, 0.5, 10}})[0] == scheduler::sharing_point{1, 1, 1});
 }
 
 TEST_CASE("a profile covers all batches of the service, and prompts around its chunk") {
@@ -62,6 +65,7 @@ TEST_CASE("a profile covers all batches of the service, and prompts around its c
   cli::fill_batches(o, 6);
   cli::fill_sizes(o, 512, 8192);
   CHECK(o.batches == std::vector<uint32_t>{1, 2, 4, 6});
+  CHECK(o.contexts == std::vector<uint32_t>{32, 256, 1024});
   CHECK(o.prefills == std::vector<uint32_t>{32, 128, 512, 2048, 4096});
   cli::bench_options narrow;
   narrow.profile = "p.csv";
@@ -69,7 +73,7 @@ TEST_CASE("a profile covers all batches of the service, and prompts around its c
   cli::fill_sizes(narrow, 512, 200);
   CHECK(narrow.batches == std::vector<uint32_t>{1});
   CHECK(narrow.prefills == std::vector<uint32_t>{32, 100}); // no longer than half a context
-  CHECK(*std::max_element(narrow.contexts.begin(), narrow.contexts.end()) <= 100);
+  CHECK(narrow.contexts == std::vector<uint32_t>{32, 100});
   cli::bench_options given;
   given.batches = {7};
   given.contexts = {50, 40};
@@ -143,7 +147,7 @@ TEST_CASE("a service is measured, simulated, planned with and compared with its 
   CHECK(profile.limits.context_tokens == 512);
   CHECK(profile.decode.size() == 4);
   CHECK(profile.prefill.size() == 3);
-  CHECK(profile.sharing.size() == 4); // two batches that leave a seat, at two contexts
+  CHECK(profile.sharing.size() == 8); // two batches that leave a seat, two contexts, two prompts
   write(folder / "t.csv", "arrival_s,prompt_tokens,output_tokens\n3,40,20\n3.1,9,1\n3.2,100,30\n"
                           "3.3,60,12\n3.4,7,25\n3.5,600,10\n");
   // The whole tokens of the five that fit: no design of the tables is meant, and no model.

@@ -39,6 +39,30 @@ TEST_CASE("L-M26 the report tells the tokens computed again, and how near the la
   CHECK(*injuries->front().find("limit_ms")->get_if<double>() == doctest::Approx(14'000));
 }
 
+TEST_CASE("The last line of the report is one JSON object with all that a script asks for") {
+  cli::chaos_report report;
+  report.injuries = {injury(0, 100), injury(0, 400)};
+  report.recoveries = {{"parity", 0}, {"recompute", 0}, {"replay", 2}, {"replica", 5}};
+  const auto page = cli::chaos_page(report, {});
+  CHECK(page.find("recovered by replica: 5") != std::string::npos);
+  CHECK(page.find("recovered by parity") == std::string::npos); // people are told what there was
+  const auto json = model::parse_json(page.substr(page.rfind('\n', page.size() - 2) + 1));
+  for (const char* name : {"version", "injected", "lost", "wrong", "duplicates"}) {
+    CAPTURE(name);
+    CHECK(json.find(name) != nullptr);
+  }
+  for (const char* name : {"p50", "p99", "max"}) {
+    CAPTURE(name);
+    CHECK(json.find("pause_ms")->find(name) != nullptr);
+  }
+  CHECK(*json.find("pause_ms")->find("max")->get_if<double>() == 400);
+  for (const auto& [method, count] : report.recoveries) {
+    CAPTURE(method);
+    CHECK(json.find("recoveries")->find(method) != nullptr);
+  }
+  CHECK(*json.find("passed")->get_if<bool>());
+}
+
 TEST_CASE("L-M26 where nothing was computed again, the report says nothing of it") {
   cli::chaos_report report;
   report.injuries = {injury(0, 100)};

@@ -54,6 +54,47 @@ TEST_CASE("L-M26 The tree says which seat holds the parity, and of how many slot
 )") != std::string::npos);
 }
 
+TEST_CASE("reliability A8: the tree shows supervisors, what they may restart, and their children") {
+  const auto tree = status_tree(parse_json(R"({
+    "gateway": {"requests": 2}, "pipeline": {"restarts": 1},
+    "supervisors": [
+      {"name": "node", "strategy": "none", "restarts": {"used": 0, "allowed": 0, "window_s": 0},
+       "children": [{"name": "gateway", "role": "", "count": 1}], "more": 0},
+      {"name": "child_keeper", "strategy": "one_for_one", "children": [
+        {"name": "model-0", "role": "", "count": 1,
+         "restarts": {"used": 2, "allowed": 5, "window_s": 30}},
+        {"name": "attention-0", "role": "", "count": 0,
+         "restarts": {"used": 0, "allowed": 5, "window_s": 30}}], "more": 3},
+      {"name": "pipeline", "strategy": "one_for_all",
+       "restarts": {"used": 1, "allowed": 5, "window_s": 30}, "children": [
+        {"name": "global_scheduler", "role": "model", "count": 1},
+        {"name": "batch", "role": "model", "count": 2}], "more": 0}],
+    "pools": [{"name": "main"}]})"));
+  CHECK(tree == R"(node  restarts none of these: when one ends, the process does (70)
+├─ gateway  2 requests
+├─ membership  epoch 0, 0 of 0 seats taken
+├─ child keeper  one for one
+│  ├─ model-0  2 of 5 restarts in 30 s
+│  ├─ attention-0  not running, 0 of 5 restarts in 30 s
+│  └─ and 3 more
+└─ pipeline  one for all, 1 of 5 restarts in 30 s, 1 restart in all, sequences: 0 running, 0 waiting
+   ├─ kv_allocator of pool main
+   ├─ global_scheduler (model)
+   └─ batch x 2 (model)
+)");
+}
+
+TEST_CASE("The tree is bounded: of a pool with many seats the rest are counted") {
+  std::string workers;
+  for (int i = 0; i < 100; ++i)
+    workers += (i == 0 ? "" : ",")
+               + (R"({"role": "attention", "seat": "attention/)" + std::to_string(i) + "\"}");
+  const auto tree = status_tree(parse_json(R"({"workers": [)" + workers + "]}"));
+  CHECK(tree.find("attention/63 ") != std::string::npos);
+  CHECK(tree.find("attention/64 ") == std::string::npos);
+  CHECK(tree.find("└─ and 36 more\n") != std::string::npos);
+}
+
 TEST_CASE("A server that says little has a small tree") {
   CHECK(status_tree(parse_json("{}")) == R"(node
 ├─ gateway  0 requests

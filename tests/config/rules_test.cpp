@@ -16,7 +16,6 @@ TEST_CASE("cells inherit what they do not say") {
                                      "      west:\n"
                                      "    partition: requests\n"
                                      "    kv_bytes: 2GiB\n");
-  CHECK(all_of(got).empty());
   const auto pools = got.value.pools.attention.resolved();
   REQUIRE(pools.size() == 2);
   CHECK(pools.at("east").members == 3);
@@ -56,10 +55,106 @@ TEST_CASE("rules between keys name all of them") {
              "512 connections per address"));
 }
 
+TEST_CASE("seats of a host that is known by IPv6 do not listen for IPv4 alone") {
+  const scratch_folder folder;
+  const auto problems = [&](const std::string& control, const std::string& net) {
+    return load_text(folder,
+                     "version: 1\ncontrol: {listen: \"" + control
+                         + "\", secret_file: s, tls_certificate: a, tls_key: b, tls_ca: c}\n"
+                           "pools: {model: {placement: remote}, attention: {placement: "
+                           "local}}\nnet: {listen: \""
+                         + net + "\"}\n");
+  };
+  CHECK(says(problems("[fd00::1]:7000", "0.0.0.0:0"), "net.listen 0.0.0.0:0 takes IPv4 alone"));
+  CHECK(problems("[fd00::1]:7000", "[::]:0").problems.empty());
+  CHECK(problems("[::]:7000", "0.0.0.0:0").problems.empty()); // workers may come by IPv4
+  CHECK(problems("10.0.0.1:7000", "0.0.0.0:0").problems.empty());
+}
+
+TEST_CASE("seats of this host are not hidden from workers of other hosts") {
+  const scratch_folder folder;
+  const std::string head = "version: 1\ncontrol: {listen: \"10.0.0.1:7000\", secret_file: s, "
+                           "tls_certificate: a, tls_key: b, tls_ca: c}\n";
+  const std::string part = "workers of other hosts cannot reach the seats of this one";
+  for (const std::string where : {"local", "in_process"}) {
+    const auto pools =
+        "pools: {model: {placement: remote}, attention: {placement: " + where + "}}\n";
+    const auto got = load_text(folder, head + pools);
+    CHECK(says(got, part));
+    CHECK(says(got, "net.listen, control.listen"));
+    CHECK(load_text(folder, head + pools + "net: {listen: \"0.0.0.0:0\"}\n").problems.empty());
+    CHECK(load_text(folder, head + pools + "net: {listen: \"10.0.0.1:0\"}\n").problems.empty());
+  }
+  CHECK(load_text(folder, head
+                              + "pools: {model: {placement: remote}, attention: {placement: "
+                                "remote}}\n")
+            .problems.empty());
+}
+
+TEST_CASE("a CUDA device is not given more streams than it has queues for") {
+  const scratch_folder folder;
+  const auto with = [&](int batches, const char* attention) {
+    return load_text(folder, "version: 1\nbatching: {batches: " + std::to_string(batches)
+                                 + "}\npools: {model: {device: \"cuda:0\"}, attention: {device: \""
+                                 + attention + "\"}}\n");
+  };
+  // A stream of each role per batch and for prompts, and one that looks after the KV.
+  CHECK(with(12, "cuda:0").problems.empty());
+  const auto shared = with(13, "cuda:0");
+  REQUIRE(shared.problems.size() == 1);
+  CHECK(says(shared, "batching.batches, pools.attention.members"));
+  CHECK(says(shared, "cuda:0 would get 29 streams and has queues for 28"));
+  CHECK(with(26, "cuda:1").problems.empty());
+  CHECK(says(with(28, "cuda:1"), "cuda:0 would get 29 streams"));
+  CHECK(with(64, "host").problems.size() == 1);
+}
+
+TEST_CASE("a worker process on a CUDA device has streams for one executor") {
+  const scratch_folder folder;
+  const auto with = [&](int batches) {
+    return load_text(folder, "version: 1\nbatching: {batches: " + std::to_string(batches)
+                                 + "}\npools: {model: {device: \"cuda:0\", placement: local}, "
+                                   "attention: {device: \"cuda:0\", placement: local, members: 4, "
+                                   "kv_bytes: 1GiB}}\n");
+  };
+  CHECK(with(26).problems.empty());
+  CHECK(says(with(27), "cuda:0 would get 29 streams and has queues for 28"));
+}
+
+TEST_CASE("CUDA devices of worker processes need what the control process cannot know") {
+  const scratch_folder folder;
+  const auto with = [&](const std::string& pools) {
+    return load_text(folder, "version: 1\ncontrol: {listen: \"127.0.0.1:7000\", secret_file: s}\n"
+                             "pools: {"
+                                 + pools + "}\n");
+  };
+  const std::string model = "model: {device: \"cuda:0\", placement: local}, ";
+  const std::string attention = "attention: {device: \"cuda:1\", placement: remote";
+  CHECK(says(with(model + attention + "}"),
+             "pools.attention.kv_bytes, pools.attention.device: how much memory cuda:1 has"));
+  CHECK(with(model + attention + ", kv_bytes: 1GiB}").problems.empty());
+  CHECK(says(with(model + attention + ", members: 2, kv_bytes: 1GiB, parity: true}"),
+             "parity on cuda:1 is not available in this version"));
+  // Who computes prompts computes as the replicas do, and where it attends as the shards do.
+  const auto prefill = [](const std::string& more) {
+    return ", prefill: {placement: local, device: " + more + "}";
+  };
+  const auto whole = model + attention + ", kv_bytes: 1GiB}";
+  CHECK(with(whole + prefill("\"cuda:2\"")).problems.empty());
+  CHECK(says(with(whole + prefill("host")), "pools.prefill.device, pools.model.device"));
+  const auto host = model + "attention: {placement: local}";
+  CHECK(with(host + prefill("\"cuda:0\"")).problems.empty()); // the shards attend
+  CHECK(says(with(host + prefill("\"cuda:0\", attention: own")),
+             "pools.prefill.attention, pools.prefill.device"));
+  CHECK(says(with(whole + ", prefill: {attention: own}"), "a device of other processes"));
+}
+
 TEST_CASE("what this version cannot run is refused, not ignored") {
   const scratch_folder folder;
   const char* rows[] = {"pools: {prefill: {device: \"cuda:0\"}}",
-                        "pools: {model: {tensor_parallel: 2}}", "net: {transport: fhbn}"};
+                        "pools: {model: {tensor_parallel: 2, placement: local}}",
+                        "pools: {model: {tensor_parallel: 2}, prefill: {attention: own}}",
+                        "net: {transport: fhbn}", "batching: {pipeline: rotational}"};
   for (const char* row : rows) {
     CAPTURE(row);
     const auto got = load_text(folder, std::string{"version: 1\n"} + row + "\n");
@@ -69,9 +164,13 @@ TEST_CASE("what this version cannot run is refused, not ignored") {
     CHECK(got.problems[0].at.line == 2);
   }
   CHECK(load_text(folder, "version: 1\nnet: {transport: in_process}\n").problems.empty());
+  CHECK(load_text(folder, "version: 1\npools: {model: {tensor_parallel: 2}}\n").problems.empty());
+  const auto cells = load_text(folder, "version: 1\npools: {attention: {cells: {a: {}}}}\n");
+  REQUIRE(cells.problems.size() == 1);
+  CHECK(says(cells, "pools.attention.cells: several pools are not available in this version"));
 }
 
-TEST_CASE("parity is for shards of processes that get all K and V as they store it") {
+TEST_CASE("parity is for shards of processes, whatever they store") {
   const scratch_folder folder;
   const auto with = [&](const std::string& more) {
     return load_text(folder,
@@ -83,10 +182,40 @@ TEST_CASE("parity is for shards of processes that get all K and V as they store 
   CHECK(fine.problems.empty());
   CHECK(fine.value.pools.attention.parity);
   CHECK_FALSE(with(", prefill: {members: 1, placement: local}}").value.pools.prefill_owns_kv());
-  CHECK(says(with(", prefill: {attention: own}}"), "pools.prefill.attention"));
-  CHECK(says(with("}\nkv: {dtype: f32}"), "numerics.wire, kv.dtype"));
+  const auto pulled = with(", prefill: {members: 1, placement: local, attention: own}}");
+  CHECK(pulled.problems.empty());
+  CHECK(pulled.value.pools.prefill_owns_kv());
+  for (const char* type : {"f32", "q8"})
+    CHECK(with("}\nkv: {dtype: " + std::string{type} + "}").problems.empty());
   const auto here = load_text(folder, "version: 1\npools: {attention: {parity: true}}\n");
   CHECK(says(here, "pools.attention.parity, pools.attention.placement"));
+}
+
+TEST_CASE("a wire and a cache of 16 bits are of one kind") {
+  const scratch_folder folder;
+  const auto with = [&](const std::string& wire, const std::string& cache) {
+    return load_text(folder,
+                     "version: 1\nnumerics: {wire: " + wire + "}\nkv: {dtype: " + cache + "}\n");
+  };
+  const auto both = with("bf16", "bf16");
+  CHECK(both.problems.empty());
+  CHECK(both.value.numerics.wire == number_type::bf16);
+  CHECK(both.value.kv.dtype == number_type::bf16);
+  CHECK(with("f32", "bf16").problems.empty());
+  CHECK(with("bf16", "f32").problems.empty());
+  CHECK(says(with("bf16", "f16"), "numerics.wire, kv.dtype"));
+  CHECK(says(with("f16", "bf16"), "numerics.wire, kv.dtype"));
+}
+
+TEST_CASE("q8 is a type of caches, under any wire") {
+  const scratch_folder folder;
+  for (const char* wire : {"f16", "bf16", "f32"}) {
+    const auto x = load_text(folder, "version: 1\nnumerics: {wire: " + std::string{wire}
+                                         + "}\nkv: {dtype: q8}\n");
+    CHECK(x.problems.empty());
+    CHECK(x.value.kv.dtype == number_type::q8);
+  }
+  CHECK(says(load_text(folder, "version: 1\nnumerics: {wire: q8}\n"), "f16, f32 or bf16"));
 }
 
 TEST_CASE("spares are for pools of processes") {
@@ -95,9 +224,8 @@ TEST_CASE("spares are for pools of processes") {
        {"pools: {attention: {cells: {a: {spares: 1}}}}", "pools: {model: {spares: 1}}"}) {
     CAPTURE(row);
     const auto got = load_text(folder, std::string{"version: 1\n"} + row + "\n");
-    REQUIRE(got.problems.size() == 1);
-    CHECK(says(got, "spares"));
-    CHECK(says(got, "placement"));
+    CHECK(says(got, "spares, "));
+    CHECK(says(got, "a pool of this process has no spares"));
   }
   CHECK(load_text(folder, "version: 1\npools: {model: {spares: 1, placement: local}}\n")
             .problems.empty());

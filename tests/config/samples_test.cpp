@@ -98,13 +98,13 @@ TEST_CASE("what config show writes loads to the same settings") {
               "pools.attention.cells.east.members=2",
               "pools.attention.cells.west.kv_bytes=1GiB"};
   const auto first = load(from);
-  REQUIRE(problems_of(first) == "");
+  REQUIRE(first.problems.size() == 1); // what this version cannot run: the cells
   for (const bool effective : {false, true}) {
     auto again = folder.nothing();
     again.file =
         folder.write("shown.yaml", show_yaml(first, {.effective = effective, .with_origin = true}));
     const auto second = load(again);
-    CHECK(problems_of(second) == "");
+    CHECK(second.problems.size() == 1);
     CHECK(diff(first.value, second.value).empty());
   }
   std::vector<document_problem> problems;

@@ -38,7 +38,7 @@ TEST_CASE("bad values are refused with their position, value and allowed range")
       {"limits: {max_n: 99999999999999999999}", "is not a whole number"},
       {"limits: {max_n: auto}", "'auto' is not a whole number"},
       {"limits: {max: 1}", "limits.max: is not a known key"},
-      {"kv: {dtype: f61}", "'f61' is not one of f16 or f32; did you mean f16?"},
+      {"kv: {dtype: f61}", "'f61' is not one of f16, f32, bf16 or q8; did you mean f16?"},
       {"kv: {bytes: all}", "(allowed: 1MiB to 64TiB or auto)"},
       {"kv: {bytes: 16777216TiB}", "'16777216TiB' is"},
       {"numerics: {operators: avx}",
@@ -51,7 +51,6 @@ TEST_CASE("bad values are refused with their position, value and allowed range")
       {"model: {aliases: [a, [b]]}", "must be a list of texts"},
       {"model: {aliases: [a, \"\"]}", "has an empty item"},
       {"model: {name: a, aliases: [a]}", "the name a is there twice"},
-      {"metrics: {compat: [other]}", "'other' is not one of a list of vllm"},
       {"pools: {model: {device: gpu}}", "'gpu' is not a device: use auto, host or cuda:N"},
       {"pools: {model: {members: 0}}", "(allowed: 1 to 64)"},
       {"pools: {attention: {cells: 3}}", "must be a map of options"},
@@ -114,6 +113,8 @@ TEST_CASE("a key in the wrong section is told where it belongs") {
   auto from = folder.nothing();
   from.set = {"pools.atention.members=2"};
   CHECK(says(load(from), "did you mean pools.attention.members?"));
+  from.set = {"nothing.at.all=2"}; // no such section: those that there are
+  CHECK(says(load(from), "known here: admin, "));
   CHECK(says(load_text(folder, "version: 1\nchaos: {zzzzzzzzz: 2}\n"), "known here: enabled"));
 }
 

@@ -17,9 +17,6 @@ using lamella::tests::splitmix;
 
 namespace {
 
-/// As on the device, where rounding the output and the probabilities to f16 dominates too.
-constexpr double tolerance = 1e-3;
-
 /// The largest ‖out − exact‖ / ‖exact‖ of a row's queries; infinite when anything is not finite.
 double worst_error(const device_call& call, const shape& s, const sequence& x, uint32_t row,
                    uint32_t position) {
@@ -30,7 +27,7 @@ double worst_error(const device_call& call, const shape& s, const sequence& x, u
       double difference = 0, length = 0;
       const auto exact = x.exact(position, h, g);
       for (size_t j = 0; j < exact.size(); ++j) {
-        const double value = from_half(out[size_t{g} * s.dim + j]);
+        const double value = s.widen(out[size_t{g} * s.dim + j]);
         if (!std::isfinite(value)) return INFINITY;
         difference += (value - exact[j]) * (value - exact[j]);
         length += exact[j] * exact[j];
@@ -56,7 +53,15 @@ void run_layers(const device_call& call, const shape& s) {
 
 TEST_CASE("L-M14 L-M15: emulated, a row of its own equals exact attention") {
   splitmix random{2};
-  for (const shape s : {shape{2, 3, 64}, {1, 11, 64}, {2, 8, 128}, {1, 16, 128}}) {
+  for (const shape s : {shape{2, 3, 64},
+                        {1, 11, 64},
+                        {2, 8, 128},
+                        {1, 16, 128},
+                        {2, 3, 64, half_type::bf16},
+                        {1, 9, 128, half_type::bf16},
+                        {2, 3, 64, half_type::q8},
+                        {2, 8, 128, half_type::q8},
+                        {1, 11, 128, half_type::q8}}) {
     std::vector<sequence> sequences;
     for (uint32_t position : {0u, 1u, 16u, 31u, 32u, 33u, 100u, 1025u})
       if (position < 1000 || s.group < 9)
@@ -73,7 +78,7 @@ TEST_CASE("L-M14 L-M15: emulated, a row of its own equals exact attention") {
     run_layers(call, s);
     for (uint32_t row = 0; row < pieces.size(); ++row) {
       INFO("D " << s.dim << " G " << s.group << " position " << pieces[row].first);
-      CHECK(worst_error(call, s, sequences[row], row, pieces[row].first) < tolerance);
+      CHECK(worst_error(call, s, sequences[row], row, pieces[row].first) < s.tolerance());
     }
     CHECK(call.cache() == call.expected_cache(pieces));
     device_call joined{s, pieces, pool};
@@ -91,7 +96,7 @@ TEST_CASE("L-M14: emulated, many records fold to exact attention") {
   sequence x{s, length, random, 4.0f};
   device_call call{s, {{&x, length - 1, 1, {{5, length}}}}, length + 5};
   call.run();
-  CHECK(worst_error(call, s, x, 0, length - 1) < tolerance);
+  CHECK(worst_error(call, s, x, 0, length - 1) < s.tolerance());
 }
 
 TEST_CASE("L-M14 L-M15: emulated, rows of longer spans equal exact attention and single rows") {
@@ -102,7 +107,12 @@ TEST_CASE("L-M14 L-M15: emulated, rows of longer spans equal exact attention and
   for (const auto& [s, spans] :
        {std::pair{shape{1, 3, 64}, std::vector<range>{{0, 45}, {1010, 17}}},
         std::pair{shape{2, 8, 128}, std::vector<range>{{30, 3}}},
-        std::pair{shape{1, 11, 128}, std::vector<range>{{0, 12}}}})
+        std::pair{shape{1, 11, 128}, std::vector<range>{{0, 12}}},
+        std::pair{shape{1, 3, 64, half_type::bf16}, std::vector<range>{{1010, 17}}},
+        std::pair{shape{1, 8, 128, half_type::bf16}, std::vector<range>{{30, 3}}},
+        std::pair{shape{2, 3, 64, half_type::q8}, std::vector<range>{{0, 45}, {1010, 17}}},
+        std::pair{shape{1, 8, 128, half_type::q8}, std::vector<range>{{30, 3}}},
+        std::pair{shape{1, 11, 128, half_type::q8}, std::vector<range>{{50, 12}}}})
     for (auto [first, rows] : spans) {
       sequence x{s, first + rows, random, 3.0f};
       const auto runs = scattered(x.length, 16, 4096, random);
@@ -110,7 +120,7 @@ TEST_CASE("L-M14 L-M15: emulated, rows of longer spans equal exact attention and
       run_layers(call, s);
       for (uint32_t i = 0; i < rows; ++i) {
         INFO("D " << s.dim << " G " << s.group << " position " << first + i);
-        CHECK(worst_error(call, s, x, i, first + i) < tolerance);
+        CHECK(worst_error(call, s, x, i, first + i) < s.tolerance());
         if (i % 5 != 0 && first + i != 1024) continue;
         device_call alone{s, {{&x, first + i, 1, scattered(first + i + 1, 3, 8192, random)}}, 8192};
         alone.run();

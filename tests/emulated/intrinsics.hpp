@@ -3,6 +3,8 @@
 
 #include "tests/emulated/device.hpp"
 
+#include <cuda_bf16.h>
+
 inline void __syncwarp() { emulated::wait_warp(); }
 inline void __syncthreads() {
   emulated::wait(emulated::current.all, emulated::current.threads.size());
@@ -49,6 +51,23 @@ inline float __int_as_float(int bits) {
   std::memcpy(&value, &bits, sizeof value);
   return value;
 }
+inline uint32_t __float_as_uint(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+inline float __uint_as_float(uint32_t bits) {
+  float value;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+inline uint32_t __byte_perm(uint32_t low, uint32_t high, uint32_t which) {
+  const uint64_t bytes = uint64_t{high} << 32 | low;
+  uint32_t result = 0;
+  for (unsigned i = 0; i < 4; ++i)
+    result |= static_cast<uint32_t>(bytes >> (which >> (4 * i) & 7) * 8 & 0xff) << (8 * i);
+  return result;
+}
 
 namespace lamella::gpu::cuda {
 
@@ -58,7 +77,13 @@ inline float half_of(uint64_t word, unsigned which) {
   return __half2float(__half{__half_raw{static_cast<uint16_t>(word >> (16 * which))}});
 }
 
-inline void multiply_halves(float (&sum)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+inline float bfloat_of(uint64_t word, unsigned which) {
+  return __bfloat162float(
+      __nv_bfloat16{__nv_bfloat16_raw{static_cast<uint16_t>(word >> (16 * which))}});
+}
+
+template <float (*number)(uint64_t, unsigned)>
+void multiply_16x8(float (&sum)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
   auto& words = emulated::own_warp().words;
   const auto lane = emulated::lane();
   std::copy(a, a + 4, words[lane]);
@@ -70,11 +95,18 @@ inline void multiply_halves(float (&sum)[4], const uint32_t (&a)[4], const uint3
     for (unsigned k = 0; k < 16; ++k) {
       const auto x = words[row % 8 * 4 + k % 8 / 2][row / 8 + k / 8 * 2];
       const auto y = words[column * 4 + k % 8 / 2][4 + k / 8];
-      total += double{half_of(x, k % 2)} * half_of(y, k % 2);
+      total += double{number(x, k % 2)} * number(y, k % 2);
     }
     sum[i] += static_cast<float>(total);
   }
   emulated::wait_warp();
+}
+
+inline void multiply_halves(float (&sum)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+  multiply_16x8<half_of>(sum, a, b);
+}
+inline void multiply_bfloats(float (&sum)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+  multiply_16x8<bfloat_of>(sum, a, b);
 }
 
 template <bool transposed> void load_8x8(uint32_t (&to)[4], uint32_t at) {
@@ -95,6 +127,20 @@ template <bool transposed> void load_8x8(uint32_t (&to)[4], uint32_t at) {
 }
 inline void load_matrices(uint32_t (&to)[4], uint32_t at) { load_8x8<false>(to, at); }
 inline void load_transposed(uint32_t (&to)[4], uint32_t at) { load_8x8<true>(to, at); }
+
+inline uint4 load_shared(uint32_t at) {
+  uint4 x;
+  std::memcpy(&x, emulated::shared_at(at, sizeof x), sizeof x);
+  return x;
+}
+inline uint32_t load_shared_word(uint32_t at) {
+  uint32_t x;
+  std::memcpy(&x, emulated::shared_at(at, sizeof x), sizeof x);
+  return x;
+}
+inline void store_shared(uint32_t at, uint4 x) {
+  std::memcpy(emulated::shared_at(at, sizeof x), &x, sizeof x);
+}
 
 inline uint32_t transpose(uint32_t pair) {
   auto& words = emulated::own_warp().words;
@@ -154,8 +200,5 @@ cudaError_t launch_blocks(Kernel kernel, uint64_t blocks, unsigned threads, size
 // What the tests call of the runtime and fake_cuda.cpp does not have.
 extern "C" {
 inline cudaError_t cudaGetDeviceCount(int* count) { return *count = 1, cudaSuccess; }
-inline cudaError_t cudaMemset(void* at, int value, size_t bytes) {
-  return std::memset(at, value, bytes), cudaSuccess;
-}
 inline cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
 }

@@ -20,16 +20,6 @@ inline unsigned long long atomicAdd(unsigned long long* at, unsigned long long m
   return before;
 }
 
-inline uint32_t __float_as_uint(float value) {
-  uint32_t bits;
-  std::memcpy(&bits, &value, sizeof bits);
-  return bits;
-}
-inline float __uint_as_float(uint32_t bits) {
-  float value;
-  std::memcpy(&value, &bits, sizeof value);
-  return value;
-}
 inline uint64_t __umul64hi(uint64_t a, uint64_t b) {
   __extension__ using wide = unsigned __int128;
   return static_cast<uint64_t>(static_cast<wide>(a) * b >> 64);

@@ -1,16 +1,11 @@
 // A whole tiny model on emulated CUDA devices: the operators, the driver and the rings as they are,
 // the kernels' sources run lane by lane in the order of streams made of threads. What kernels are
 // joined, and how many a layer needs, shows here.
-#include "gpu/cuda/counter.hpp"
-#include "gpu/cuda/driver.hpp"
 #include "gpu/cuda/launch_count.hpp"
-#include "gpu/cuda/operators.hpp"
-#include "gpu/cuda/ring_ends.hpp"
+#include "tests/emulated/whole_device.hpp"
 #include "tests/gpu/fake_cuda/fake_cuda.hpp"
 #include "tests/gpu/pull_runs.hpp"
 #include "tests/pipeline_runs.hpp"
-
-#include <cstring>
 
 using namespace lamella;
 using namespace lamella::test;
@@ -19,74 +14,6 @@ using rows = pipeline_rows;
 namespace {
 
 constexpr uint32_t length = 19;
-
-class host_block final : public gpu::memory {
-public:
-  explicit host_block(size_t bytes) : data_{gpu::cuda::pinned_memory(bytes)}, size_{bytes} {
-    trim();
-  }
-  std::byte* data() override { return data_.get(); }
-  size_t size() const override { return size_; }
-  void trim() override { std::memset(data_.get(), 0, size_); }
-
-private:
-  std::shared_ptr<std::byte> data_;
-  size_t size_;
-};
-
-class line_stream final : public gpu::stream {
-public:
-  explicit line_stream(gpu::cuda::driver& on) : driver_{on}, line_{on.open()} {}
-  ~line_stream() override { driver_.close(line_); }
-  void launch(std::shared_ptr<gpu::work> x, gpu::clock::time_point deadline, mark on_end) override {
-    driver_.launch(line_, {std::move(x), deadline, std::move(on_end)});
-  }
-  void abort() override { driver_.abort(line_); }
-
-private:
-  gpu::cuda::driver& driver_;
-  std::shared_ptr<gpu::cuda::driver::line> line_;
-};
-
-/// All is the host's memory.
-class emulated_device final : public gpu::device {
-public:
-  explicit emulated_device(bool replays) : driver_{0, replays} {}
-  std::string name() const override { return "emulated"; }
-  const gpu::operators& ops() const override { return gpu::cuda::cuda_operators(); }
-  gpu::team& workers() override { return driver_.workers(); }
-  std::unique_ptr<gpu::stream> make_stream(std::string) override {
-    return std::make_unique<line_stream>(driver_);
-  }
-  std::unique_ptr<gpu::memory> allocate(size_t bytes) override {
-    return std::make_unique<host_block>(bytes);
-  }
-  uint64_t free_bytes() const override { return 0; }
-  void write(std::byte* to, std::span<const std::byte> from) override {
-    std::memcpy(to, from.data(), from.size());
-  }
-  void read(std::span<std::byte> to, const std::byte* from) override {
-    std::memcpy(to.data(), from, to.size());
-  }
-  bool on_host() const override { return false; }
-  std::shared_ptr<std::byte> ring_memory(size_t bytes, const gpu::device&) override {
-    auto memory = gpu::cuda::pinned_memory(bytes);
-    std::memset(memory.get(), 0, bytes);
-    return memory;
-  }
-  std::shared_ptr<gpu::channel_sender> make_sender(gpu::ring_place place,
-                                                   gpu::ring_identity self) override {
-    return gpu::cuda::make_ring_sender(std::move(place), self, true);
-  }
-  std::shared_ptr<gpu::channel_receiver> make_receiver(gpu::ring_place place) override {
-    return gpu::cuda::make_ring_receiver(std::move(place), true);
-  }
-  std::shared_ptr<gpu::counter> make_counter() override { return gpu::cuda::make_device_counter(); }
-  std::shared_ptr<gpu::doorbell> bell() override { return nullptr; }
-
-private:
-  gpu::cuda::driver driver_;
-};
 
 std::unique_ptr<gpu::device> emulated_cuda() { return std::make_unique<emulated_device>(false); }
 std::unique_ptr<gpu::device> replaying_cuda() { return std::make_unique<emulated_device>(true); }
@@ -141,6 +68,31 @@ TEST_CASE_FIXTURE(models, "emulated CUDA devices run a model as the reference do
   CHECK(same_bytes(run_chunked(two, tokens, 1, whole(length)), prefill));
 }
 
+TEST_CASE_FIXTURE(models,
+                  "L-M14 emulated CUDA devices keep KV of bf16 and q8 as the reference does") {
+  const auto model = load(shape());
+  const auto tokens = random_tokens(length, 4);
+  pipeline_options o;
+  SUBCASE("bf16") { o.wire = o.kv = gpu::half_type::bf16; }
+  SUBCASE("q8") { o.kv = gpu::half_type::q8; }
+  pipeline reference{model, o};
+  const auto expected = run_chunked(reference, tokens, length, whole(length));
+  auto cuda = both();
+  cuda.wire = o.wire;
+  cuda.kv = o.kv;
+  pipeline p{model, cuda};
+  const auto prefill = run_chunked(p, tokens, 7, whole(length));
+  // Probabilities and what goes over the wire, or K and V, are rounded to 8 bits.
+  CHECK(difference(prefill, expected) < 3e-2);
+  CHECK(same_bytes(run_chunked(p, tokens, 1, scattered(50, length, 4)), prefill));
+  cuda.shards = 2;
+  pipeline two{model, cuda};
+  CHECK(same_bytes(run_chunked(two, tokens, 1, whole(length)), prefill));
+  cuda.shard_device = nullptr;
+  pipeline mixed{model, cuda};
+  CHECK(difference(run_chunked(mixed, tokens, 5, whole(length)), expected) < 3e-2);
+}
+
 TEST_CASE_FIXTURE(models, "emulated CUDA devices work with shards or replicas of the host") {
   const auto model = load(shape());
   const auto tokens = random_tokens(length, 2);
@@ -189,4 +141,21 @@ TEST_CASE_FIXTURE(models, "a decode layer takes 18 kernels and the waits for cre
 TEST_CASE("L-M27 S-M14 KV is pulled from one emulated CUDA device to another") {
   const auto from = emulated_cuda(), to = emulated_cuda();
   gpu::test::pull_between(*from, *to);
+}
+
+TEST_CASE_FIXTURE(models, "L-M03 two ranks on emulated CUDA devices, and no cut changes a byte") {
+  auto options = shape();
+  options.feed_forward = 128;
+  const auto model = load(options);
+  const auto tokens = random_tokens(length, 4);
+  pipeline_options host;
+  host.ranks = 2;
+  pipeline reference{model, host};
+  auto o = both(2);
+  o.ranks = 2;
+  pipeline p{model, o};
+  const auto found = run_chunked(p, tokens, 8, whole(length));
+  CHECK(difference(found, run_chunked(reference, tokens, 8, whole(length))) < 4e-3);
+  CHECK(same_bytes(run_chunked(p, tokens, 1, whole(length, 100)), found));
+  CHECK(p.sum_bytes_sent(1) == uint64_t{2} * length * 2 * options.layers * options.embedding * 4);
 }

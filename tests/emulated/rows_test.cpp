@@ -1,5 +1,5 @@
-// The sources of the CUDA row operators and of the unpacking, run thread by thread on the CPU: the
-// cases of the device's own tests.
+// The sources of the CUDA row operators, run thread by thread on the CPU: the cases of the device's
+// own tests.
 #include "tests/emulated/launch.hpp"
 
 #include "gpu/cuda/rows.cu"

@@ -176,3 +176,22 @@ TEST_CASE("a plan refuses spans and runs that do not fit each other") {
   const auto nothing = plan_attention({}, {}, 8);
   CHECK((nothing.capacity.rows == 0 && !nothing.has_units && !nothing.has_blocks));
 }
+
+TEST_CASE("the room for arguments holds a plan of the shortest runs, whatever the batch") {
+  for (uint32_t rows : {1u, 7u, 64u, 512u})
+    for (uint32_t length : {1u, 17u, 1000u, 5000u}) {
+      CAPTURE(rows);
+      CAPTURE(length);
+      std::vector<attention_span> spans;
+      std::vector<slot_run> runs;
+      uint64_t slots = 0;
+      for (uint32_t r = 0; r < rows; ++r) {
+        spans.push_back({r, 1, length - 1, static_cast<uint32_t>(runs.size()), 0});
+        for (uint32_t at = 0; at < length; at += 16)
+          runs.push_back({r * 8192 + at * 2 % 8192, std::min(16u, length - at)});
+        spans.back().run_count = static_cast<uint32_t>(runs.size()) - spans.back().first_run;
+        slots += length;
+      }
+      CHECK(plan_attention(spans, runs, 4).bytes.size() <= argument_bytes_most(slots, rows));
+    }
+}

@@ -140,6 +140,25 @@ TEST_CASE("an attending waiter wakes for sockets, for rings of other processes a
   while (steady_clock::now() < until) bell.wait(bell.arm(), until);
 }
 
+TEST_CASE("a ring between arming and a look still ends the sleep") {
+  socket_pair x;
+  doorbell bell;
+  bell.attend();
+  const auto heard = std::make_shared<reader>(x.ends[0]);
+  bell.watch(x.ends[0], heard);
+  const auto seen = bell.arm();
+  bell.ring(); // takes the flag: a second one would not wake anybody
+  bell.look();
+  const auto until = steady_clock::now() + patience;
+  bell.wait(seen, until);
+  CHECK(steady_clock::now() < until);
+  // And it has been told of once: the next sleep is one.
+  bell.wait(bell.arm(), steady_clock::now() + 1ms);
+  x.send();
+  bell.wait(bell.arm(), until);
+  CHECK(heard->taken == 1);
+}
+
 TEST_CASE("a waiter that sleeps on its word is woken when a socket is added") {
   for (int round = 0; round < 300; ++round) {
     socket_pair x;

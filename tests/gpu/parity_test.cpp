@@ -40,28 +40,46 @@ uint32_t unprotected(const pipeline& p, uint32_t shards, uint32_t slots) {
 
 } // namespace
 
-TEST_CASE("L-M26 parity on the wire is the XOR of what the shards get") {
+TEST_CASE("L-M26 parity on the wire is the XOR of what the shards store") {
+  using enum gpu::half_type;
   gpu::test::machine three{3};
+  const std::pair<gpu::half_type, gpu::half_type> types[] = {{f32, f32}, {f16, f16}, {bf16, bf16},
+                                                             {f32, f16}, {f16, f32}, {f16, q8},
+                                                             {f32, q8},  {bf16, q8}};
   for (const auto* set : gpu::test::sets(true))
-    for (auto wire : {gpu::half_type::f32, gpu::half_type::f16})
-      for (uint32_t width : {7u, 64u}) {
+    for (auto [wire, cache] : types)
+      for (uint32_t dim : {7u, 64u}) {
         CAPTURE(set->name);
-        CAPTURE(width);
+        CAPTURE(dim);
         gpu::test::randomness random{81};
         constexpr uint32_t shards = 3, heads = 2, all_rows = 20;
-        const auto stride = shards * heads * width + 3;
+        const auto stride = shards * heads * dim + 3;
         const auto x = random.normals(all_rows * stride);
         const std::vector<uint32_t> index{19, 0, 7, 8, 3};
-        const auto bytes = heads * index.size() * width * gpu::bytes_of(wire);
-        std::vector<std::byte> wanted(bytes), one(bytes), got(bytes, std::byte{0x5a});
+        const auto rows = static_cast<uint32_t>(index.size());
+        gpu::kv_layer kv{nullptr, cache, heads, dim};
+        std::vector<std::byte> sent(heads * rows * dim * gpu::bytes_of(wire)),
+            stored(rows * kv.row_bytes()), sum(stored.size());
+        kv.rows = stored.data();
+        const std::vector<gpu::attention_span> spans{{0, rows, 0, 0, 1}};
+        const std::vector<gpu::slot_run> runs{{0, rows}};
+        const auto append = [&](gpu::half_type type, const std::byte* k_and_v) {
+          set->append_kv(
+              {kv, rows, 1, 1, type, nullptr, k_and_v, k_and_v, spans, runs, nullptr, nullptr},
+              three.context());
+          for (size_t i = 0; i < sum.size(); ++i) sum[i] ^= stored[i];
+        };
         for (uint32_t s = 0; s < shards; ++s) {
-          set->to_wire({x.data(), stride, index, s * heads, heads, width, wire, one.data()},
+          set->to_wire({x.data(), stride, index, s * heads, heads, dim, wire, sent.data()},
                        three.context());
-          for (size_t i = 0; i < bytes; ++i) wanted[i] ^= one[i];
+          append(wire, sent.data());
         }
-        set->parity_to_wire({x.data(), stride, index, shards, heads, width, wire, got.data()},
-                            three.context());
-        CHECK(got == wanted);
+        std::vector<std::byte> parity(heads * rows * kv.head_bytes(), std::byte{0x5a});
+        set->parity_to_wire(
+            {x.data(), stride, index, shards, heads, dim, wire, cache, parity.data()},
+            three.context());
+        append(cache, parity.data());
+        CHECK(sum == std::vector<std::byte>(sum.size()));
       }
 }
 
@@ -91,25 +109,47 @@ TEST_CASE("L-M26 every row of a shard is the XOR of the others' and the parity, 
   pipeline_options options;
   options.shards = 3;
   options.slots = 96;
-  pipeline plain{model, options};
-  const auto wanted = run_chunked(plain, tokens, 8, runs);
-  const auto row = size_t{2} * model.program->spec.head_dim * 2; // a layer's K and V of one head
-  for (size_t frame : {8 * row, 2 * 8 * row + row, size_t{1} << 20}) {
-    CAPTURE(frame);
-    options.parity_frame_bytes = frame;
-    pipeline p{model, options};
-    CHECK(same_bytes(run_chunked(p, tokens, 8, runs), wanted)); // parity changes no token
-    CHECK(unprotected(p, 3, options.slots) == 0);
-    // One row alone as well: a decode iteration.
-    p.run({pipeline_rows{{7}, 40, runs}});
-    CHECK(unprotected(p, 3, options.slots) == 0);
+  for (auto type : {gpu::half_type::f16, gpu::half_type::f32, gpu::half_type::q8}) {
+    CAPTURE(static_cast<int>(type));
+    options.kv = type;
+    options.parity_frame_bytes = 0;
+    pipeline plain{model, options};
+    const auto wanted = run_chunked(plain, tokens, 8, runs);
+    const auto row = plain.cache(0).layer(0).row_bytes(); // K and V of one head
+    for (size_t frame : {8 * row, 2 * 8 * row + row, size_t{1} << 20}) {
+      CAPTURE(frame);
+      options.parity_frame_bytes = frame;
+      pipeline p{model, options};
+      CHECK(same_bytes(run_chunked(p, tokens, 8, runs), wanted)); // parity changes no token
+      CHECK(unprotected(p, 3, options.slots) == 0);
+      // One row alone as well: a decode iteration.
+      p.run({pipeline_rows{{7}, 40, runs}});
+      CHECK(unprotected(p, 3, options.slots) == 0);
+    }
   }
+}
+
+TEST_CASE("L-M26 L-M03 parity of several ranks' heads is right, too") {
+  models files;
+  tests::tiny_model_options shape;
+  shape.feed_forward = 96;
+  const auto model = files.load(shape);
+  pipeline_options options;
+  options.shards = 3;
+  options.ranks = 3;
+  options.slots = 96;
+  options.parity_frame_bytes = 4096;
+  pipeline p{model, options};
+  run_chunked(p, random_tokens(40, 5), 8, scattered(3, 60, 7));
+  CHECK(unprotected(p, 3, options.slots) == 0);
 }
 
 TEST_CASE("L-M26 a lost member of a pool is what the others lend it") {
   models files;
   const auto model = files.load();
   pipeline_options options;
+  SUBCASE("f16") { options.kv = gpu::half_type::f16; }
+  SUBCASE("q8") { options.kv = gpu::half_type::q8; }
   options.shards = 3;
   options.slots = 96;
   options.parity_frame_bytes = 1 << 16;
@@ -128,7 +168,7 @@ TEST_CASE("L-M26 a lost member of a pool is what the others lend it") {
   for (uint32_t lost = 0; lost <= 3; ++lost) { // the parity as well
     CAPTURE(lost);
     const auto spare = std::make_shared<gpu::kv_cache>(*to, spec.layers, options.slots, 1,
-                                                       spec.head_dim, gpu::half_type::f16);
+                                                       spec.head_dim, options.kv);
     std::memset(spare->layer(0).rows, 0x77, spare->bytes()); // the first one overwrites
     bool is_first = true;
     for (uint32_t source = 0; source <= 3; ++source) {
@@ -165,6 +205,8 @@ TEST_CASE("A6 checksums of a slot add up where the parity is right, and only the
   models files;
   const auto model = files.load();
   pipeline_options options;
+  SUBCASE("f16") { options.kv = gpu::half_type::f16; }
+  SUBCASE("q8") { options.kv = gpu::half_type::q8; }
   options.shards = 3;
   options.slots = 96;
   options.parity_frame_bytes = 1 << 16;

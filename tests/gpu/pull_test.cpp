@@ -90,7 +90,7 @@ struct world {
 TEST_CASE("gather_kv and scatter_kv move K and V of any heads of any rows, and count them alike") {
   for (const auto* set : sets(true)) {
     CAPTURE(set->name);
-    for (const auto type : {half_type::f16, half_type::f32})
+    for (const auto type : {half_type::f16, half_type::f32, half_type::bf16, half_type::q8})
       for (const auto& [first, count] : {std::pair{0u, 4u}, {0u, 1u}, {1u, 2u}, {3u, 1u}}) {
         CAPTURE(first);
         machine here{2};
@@ -111,7 +111,7 @@ TEST_CASE("gather_kv and scatter_kv move K and V of any heads of any rows, and c
         CHECK(gathered == scattered);
         const std::vector<uint32_t> a{40, 41, 42, 2, 3, 4, 5, 6, 63},
             b{0, 1, 2, 3, 4, 5, 6, 20, 21};
-        const auto head = dim * bytes_of(type);
+        const auto head = head_bytes_of(type, dim);
         for (size_t i = 0; i < a.size(); ++i) {
           const auto whole = row_of(from, 0, a[i]), part = row_of(to, 0, b[i]);
           for (size_t half = 0; half < 2; ++half)

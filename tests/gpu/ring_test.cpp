@@ -127,7 +127,7 @@ TEST_CASE("any changed bit of a header ends the ring as torn") {
 }
 
 TEST_CASE("a header that is whole but wrong ends the ring as torn") {
-  for (int field = 0; field < 5; ++field) {
+  for (int field = 0; field < 8; ++field) {
     CAPTURE(field);
     ring_fixture x{{.slots = 2, .cluster = 7}};
     x.send(1);
@@ -137,6 +137,9 @@ TEST_CASE("a header that is whole but wrong ends the ring as torn") {
     if (field == 2) h.kind = 54;
     if (field == 3) h.payload_bytes = 65;
     if (field == 4) h.cluster = 8;
+    if (field == 5) h.flags = 2;
+    if (field == 6) h.unused = 1;
+    if (field == 7) h.payload_crc = 1; // without the flag that says it is one
     seal(h);
     CHECK(x.receiver->peek(0) == nullptr);
     CHECK(x.receiver->state() == channel_state::torn);

@@ -2,6 +2,7 @@
 #include "tests/gpu/kernel_support.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 
 using namespace lamella::gpu;
@@ -215,10 +216,59 @@ TEST_CASE("the wire rounds to nearest even and brings every 16-bit number back")
   }
 }
 
+TEST_CASE("a wire of bf16 rounds to nearest even and brings every number back") {
+  machine two{2};
+  const std::vector<uint32_t> row{0};
+  for (const auto* set : sets(true)) {
+    CAPTURE(set->name);
+    // All finite numbers; a quarter, a half and three quarters of the way to the next one.
+    std::vector<uint16_t> numbers, wanted;
+    std::vector<float> between;
+    for (uint32_t h = 0; h < 0x10000; ++h) {
+      if ((h & 0x7f80) == 0x7f80) continue;
+      numbers.push_back(static_cast<uint16_t>(h));
+      for (uint32_t quarter = 0; quarter < 4; ++quarter) {
+        between.push_back(std::bit_cast<float>(h << 16 | quarter << 14));
+        const bool up = quarter == 3 || (quarter == 2 && h % 2 == 1);
+        wanted.push_back(static_cast<uint16_t>(h + (up ? 1 : 0)));
+      }
+    }
+    const float infinite = std::numeric_limits<float>::infinity();
+    for (const auto& [value, bits] :
+         {std::pair{infinite, 0x7f80}, {-infinite, 0xff80}, {1e-45f, 0}, {-1e-45f, 0x8000}}) {
+      between.push_back(value);
+      wanted.push_back(static_cast<uint16_t>(bits));
+    }
+    const auto to = [&](const std::vector<float>& x) {
+      std::vector<uint16_t> out(x.size());
+      const auto count = static_cast<uint32_t>(x.size());
+      set->to_wire({x.data(), count, row, 0, 1, count, half_type::bf16,
+                    reinterpret_cast<std::byte*>(out.data())},
+                   two.context());
+      return out;
+    };
+    CHECK(to(between) == wanted);
+    const auto nan =
+        to({std::numeric_limits<float>::quiet_NaN(), std::bit_cast<float>(0x7f800001)});
+    CHECK((nan[0] & 0x7fff) > 0x7f80);
+    CHECK((nan[1] & 0x7fff) > 0x7f80); // the payload's upper half is all zeros
+    const auto count = static_cast<uint32_t>(numbers.size());
+    auto values = poisoned(count);
+    set->from_wire({reinterpret_cast<const std::byte*>(numbers.data()), row, 0, 1, count,
+                    half_type::bf16, values.data(), count},
+                   two.context());
+    size_t wrong = 0;
+    for (uint32_t i = 0; i < count; ++i)
+      wrong += std::bit_cast<uint32_t>(values[i]) != uint32_t{numbers[i]} << 16;
+    CHECK(wrong == 0);
+    CHECK(to(values) == numbers);
+  }
+}
+
 TEST_CASE("the wire lays heads out apart and brings rows back to their places") {
   machine three{3};
   for (const auto* set : sets(true))
-    for (auto wire : {half_type::f32, half_type::f16})
+    for (auto wire : {half_type::f32, half_type::f16, half_type::bf16})
       for (uint32_t width : {7u, 64u, 192u}) {
         CAPTURE(set->name);
         CAPTURE(width);
@@ -226,7 +276,7 @@ TEST_CASE("the wire lays heads out apart and brings rows back to their places") 
         constexpr uint32_t heads = 5, all_rows = 20, first = 1, count = 3;
         auto stride = heads * width + 3;
         auto x = random.normals(all_rows * stride);
-        for (auto& v : x) v = std::round(v * 64) / 64; // exact in 16 bits
+        for (auto& v : x) v = std::round(v * 16) / 16; // exact in 16 bits of both kinds
         std::vector<uint32_t> index{19, 0, 7, 8, 3};
         std::vector<std::byte> bytes(count * index.size() * width * bytes_of(wire));
         set->to_wire({x.data(), stride, index, first, count, width, wire, bytes.data()},
@@ -243,7 +293,9 @@ TEST_CASE("the wire lays heads out apart and brings rows back to their places") 
               } else {
                 uint16_t stored;
                 std::memcpy(&stored, p, 2);
-                REQUIRE((stored == half_of(value) || value == 0));
+                const auto bits =
+                    wire == half_type::f16 ? half_of(value) : std::bit_cast<uint32_t>(value) >> 16;
+                REQUIRE((stored == bits || value == 0));
               }
             }
         auto back = poisoned(x.size());

@@ -1,27 +1,22 @@
 // tests/recovery_matrix.md says which test covers which cell of the component x failure matrix
 // (reliability A2). It must name tests that exist, by the names that CTest lists.
+#include "tests/house/source_text.hpp"
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <set>
 #include <string>
 #include <vector>
 
 namespace fs = std::filesystem;
+using lamella::house::root;
+using lamella::house::text_of;
 
 namespace {
-
-const fs::path root{LAMELLA_SOURCE_DIR};
-
-std::string text_of(const fs::path& file) {
-  std::ifstream in{file};
-  REQUIRE_MESSAGE(in.good(), file);
-  return {std::istreambuf_iterator<char>{in}, {}};
-}
 
 /// What lies between the quote at `from` and the next one.
 std::string piece_at(const std::string& code, size_t from) {

@@ -6,7 +6,10 @@
 #include "tests/tiny_model.hpp"
 
 #include <doctest/doctest.h>
+#include <filesystem>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <limits>
 
 using namespace lamella;
@@ -169,6 +172,34 @@ TEST_CASE("digests tell files apart") {
   CHECK(digest("a.gguf") == digest("b.gguf"));
   CHECK(digest("a.gguf") != digest("c.gguf"));
   CHECK(digest("a.gguf") != digest("d.gguf"));
+}
+
+TEST_CASE("a digest covers every byte of the file: two that differ in one weight have two") {
+  tests::scratch_folder folder;
+  tests::write_tiny_model(folder / "a.gguf");
+  const auto opened = model::open_checkpoint(folder / "a.gguf");
+  std::ifstream in{folder / "a.gguf", std::ios::binary};
+  const std::string whole{std::istreambuf_iterator<char>{in}, {}};
+  const auto digest_of = [&](const std::string& bytes) {
+    const auto path = folder / "b.gguf";
+    std::filesystem::remove(path);
+    std::ofstream{path, std::ios::binary} << bytes;
+    return model::open_checkpoint(path)->digest();
+  };
+  REQUIRE(digest_of(whole) == opened->digest());
+  for (const auto& tensor : opened->tensors()) {
+    if (tensor.data.empty()) continue;
+    const std::string content{reinterpret_cast<const char*>(tensor.data.data()),
+                              tensor.data.size()};
+    const auto at = whole.find(content);
+    REQUIRE(at != std::string::npos);
+    for (const size_t place : {size_t{0}, content.size() / 3, content.size() - 1}) {
+      auto changed = whole;
+      changed[at + place] = static_cast<char>(changed[at + place] ^ 1);
+      INFO(tensor.name << " byte " << place);
+      CHECK(digest_of(changed) != opened->digest());
+    }
+  }
 }
 
 TEST_CASE("every claim of the header is bounded") {

@@ -56,6 +56,15 @@ TEST_CASE("legacy fields differ from those of a chat") {
   CHECK(legacy_failure(legacy(R"("logprobs":21)")).param == "logprobs");
   CHECK(legacy_failure(legacy(R"("logprobs":true)")).param == "logprobs");
   CHECK(legacy_failure(legacy(R"("max_tokens":-1)")).param == "max_tokens");
+  api_limits tight;
+  tight.best_of = 2;
+  tight.top_logprobs = 3;
+  CHECK(legacy_failure(legacy(R"("best_of":2,"logprobs":3)"), tight).status == 0);
+  CHECK(legacy_failure(legacy(R"("n":3)"), tight).status == 0); // best_of was not asked for
+  const failure f = legacy_failure(legacy(R"("best_of":3)"), tight);
+  CHECK(f.param == "best_of");
+  CHECK(f.message.find('2') != std::string::npos);
+  CHECK(legacy_failure(legacy(R"("logprobs":4)"), tight).param == "logprobs");
 }
 
 TEST_CASE("the length of an answer follows from prompt, context and limits") {
@@ -68,6 +77,16 @@ TEST_CASE("the length of an answer follows from prompt, context and limits") {
   const failure full = failure_of([&] { resolve_max_tokens(p, 1000, 1000, 1, limits); });
   CHECK(full.code == "context_length_exceeded");
   CHECK(full.message.find("1000 tokens, but the prompt has 1000") != std::string::npos);
+  limits.prompt_tokens = 950;
+  CHECK(resolve_max_tokens(p, 950, 1000, 1, limits) == 50);
+  const failure longer = failure_of([&] { resolve_max_tokens(p, 951, 1000, 1, limits, "prompt"); });
+  CHECK(longer.status == 400);
+  CHECK(longer.code == "context_length_exceeded");
+  CHECK(longer.param == "prompt");
+  CHECK(longer.message
+        == "the prompt has 951 tokens, at most 950 are allowed here (limits.prompt_tokens): "
+           "shorten it");
+  limits.prompt_tokens.reset();
   p.max_tokens = 51;
   const failure f = failure_of([&] { resolve_max_tokens(p, 950, 1000, 1, limits, "prompt"); });
   CHECK(f.status == 400);

@@ -154,6 +154,20 @@ TEST_CASE("values out of range or of the wrong type are 400 and name the field")
   }
 }
 
+TEST_CASE("operators lower what one request may ask for") {
+  api_limits limits;
+  limits.top_logprobs = 2;
+  limits.stop_string_bytes = 3;
+  limits.stop_strings = 2;
+  const auto param = [&](const char* fields) { return chat_failure(chat(fields), limits).param; };
+  CHECK(param(R"("logprobs":true,"top_logprobs":2,"stop":["abc","d"])").empty());
+  CHECK(param(R"("logprobs":true,"top_logprobs":3)") == "top_logprobs");
+  CHECK(param(R"("stop":"abcd")") == "stop");
+  CHECK(param(R"("stop":["a","abcd"])") == "stop[1]");
+  CHECK(param(R"("stop":["a","b","c"])") == "stop");
+  CHECK(chat_failure(chat(R"("stop":"abcd")"), limits).message.find('3') != std::string::npos);
+}
+
 TEST_CASE("JSON that is broken or ambiguous is 400 invalid_json") {
   for (const std::string& body :
        {std::string(), std::string("{"), chat(R"("n":1,"n":2)"), chat(R"("temperature":1e400)"),

@@ -2,6 +2,7 @@
 #include "gpu/host_engine.hpp"
 #include "net/fabric.hpp"
 #include "net/in_process_channel.hpp"
+#include "net/pending_link.hpp"
 
 #include <doctest/doctest.h>
 
@@ -111,6 +112,27 @@ TEST_CASE("frames of an older epoch are dropped, whatever their iteration") {
   send(*c.to, tag(5400, 29, frame_kind::kv, 7, 1));
   send(*c.to, tag(1, 0, frame_kind::q, 0, 2));
   CHECK(receive(*c.from, tag(1, 0, frame_kind::q, 0, 2)) != nullptr);
+}
+
+TEST_CASE("reliability A3: what a link drops is counted, by reason; what it takes is not") {
+  auto c = net::make_in_process_channel(8, 54);
+  const auto link =
+      std::make_shared<net::pending_link>(net::link_key{}, 64, nullptr, [](gpu::channel_state) {});
+  const auto end = link->ends();
+  REQUIRE(link->bind({c.to, c.from}));
+  const auto counts = [&](uint64_t epoch, uint64_t attempt, uint64_t duplicate) {
+    return end.dropped->epoch == epoch && end.dropped->attempt == attempt
+           && end.dropped->duplicate == duplicate;
+  };
+  send(*c.to, tag(7, 0, frame_kind::q, 0, 1)); // of the epoch before
+  send(*c.to, tag(6, 0, frame_kind::q, 0, 2)); // of the iteration before
+  send(*c.to, tag(7, 0, frame_kind::q, 0, 2)); // of an attempt that was given up
+  send(*c.to, tag(7, 2, frame_kind::q, 1, 2)); // a layer that is there already
+  send(*c.to, tag(7, 3, frame_kind::q, 1, 2));
+  REQUIRE(receive(*end.from, tag(7, 3, frame_kind::q, 1, 2)) != nullptr);
+  CHECK(counts(1, 2, 1));
+  end.from->release();
+  CHECK(counts(1, 2, 1));
 }
 
 TEST_CASE("a frame of newer work waits for the receiver to be told of it") {

@@ -299,6 +299,41 @@ TEST_CASE("a peer that stops reading is cut off, and says why") {
   x.near.log->wait_for(kind::ended, "has read nothing for 170 ms");
 }
 
+TEST_CASE("a peer that listens everywhere and tells no address is on the control process's host") {
+  const auto everywhere = [](net::data_plane_options& o) { o.listen = "0.0.0.0:0"; };
+  const auto knows_home = [](net::data_plane_options& o) { o.home = "127.0.0.1"; };
+  two_planes planes{"tcp", everywhere, knows_home};
+  CHECK(net::parse_host_and_port(net::parse_peer_address(planes.far.plane->address())->tcp)->host
+        == "0.0.0.0");
+  planes.check_alive();
+  // One that knows how others reach it tells that.
+  const auto told = [&](net::data_plane_options& o) {
+    everywhere(o);
+    o.advertise = "127.0.0.2";
+  };
+  two_planes known{"tcp", told};
+  CHECK(net::parse_host_and_port(net::parse_peer_address(known.far.plane->address())->tcp)->host
+        == "127.0.0.2");
+  known.check_alive();
+}
+
+TEST_CASE("who cannot reach a peer that listens for its own host alone is told so") {
+  two_planes x;
+  const auto gone = with(x.far.plane->address(), [](auto& a) {
+    a.host = "elsewhere";
+    a.tcp = "127.0.0.1:1";
+  });
+  auto a = x.near.plane->connect(gone, key, terms, patience);
+  x.near.log->wait_for(kind::refused, "give net.listen of the service or --listen of the worker");
+}
+
+TEST_CASE("a link to a peer of IPv4 comes about where the control process is reached at ::1") {
+  const auto everywhere = [](net::data_plane_options& o) { o.listen = "0.0.0.0:0"; };
+  const auto by_six = [](net::data_plane_options& o) { o.home = "::1"; };
+  two_planes planes{"tcp", everywhere, by_six};
+  planes.check_alive();
+}
+
 TEST_CASE("addresses say where, and nothing else is taken for one") {
   const net::peer_address x{"p", "h", "/a/b", "[::1]:54", "rxe0 port 1"};
   const auto y = net::parse_peer_address(net::to_string(x));

@@ -24,10 +24,19 @@ struct shm_tier : quick_tier {
     return std::make_unique<local_far>(name, folder);
   }
 };
+/// The near side is read by its plane's thread, the far one by its engine.
 struct tcp_tier : quick_tier {
   static constexpr const char* name = "tcp";
   static std::unique_ptr<far_side> make_far(const scratch_folder& folder) {
     return std::make_unique<local_far>(name, folder);
+  }
+};
+
+/// Both sides are read by engines.
+struct attended_tcp_tier : tcp_tier {
+  static void change(net::data_plane_options& o) {
+    static gpu::host_engine engine{1, gpu::reference_operators()};
+    o.bell = engine.bell();
   }
 };
 

@@ -50,26 +50,42 @@ TEST_CASE("all families are there from the first scrape, with these names and ty
            "lamella_batches_in_flight gauge\n"
            "lamella_build_info gauge\n"
            "lamella_config_reload_total counter\n"
+           "lamella_divergence_total counter\n"
            "lamella_failovers_total counter\n"
+           "lamella_fenced_total counter\n"
+           "lamella_frames_dropped_total counter\n"
+           "lamella_heartbeat_age_seconds gauge\n"
            "lamella_iteration_seconds histogram\n"
+           "lamella_kv_digests_compared_total counter\n"
+           "lamella_kv_integrity_failures_total counter\n"
+           "lamella_kv_parity_lag_tokens gauge\n"
            "lamella_kv_pull_seconds histogram\n"
            "lamella_kv_pulled_bytes_total counter\n"
+           "lamella_kv_rebuild_bytes_total counter\n"
+           "lamella_kv_rebuild_seconds histogram\n"
            "lamella_kv_rebuilt_tokens_total counter\n"
            "lamella_kv_slots gauge\n"
            "lamella_kv_usage_ratio gauge\n"
            "lamella_link_bytes_total counter\n"
+           "lamella_link_rtt_seconds histogram\n"
            "lamella_load_progress_ratio gauge\n"
            "lamella_mailbox_depth gauge\n"
            "lamella_parity_checked_slots_total counter\n"
            "lamella_parity_mismatches_total counter\n"
            "lamella_parity_rebuilt_slots_total counter\n"
+           "lamella_ready gauge\n"
+           "lamella_recovery_alarm gauge\n"
+           "lamella_recovery_alarms_total counter\n"
            "lamella_recovery_pause_seconds histogram\n"
            "lamella_requests_lost_total counter\n"
            "lamella_requests_poisoned_total counter\n"
            "lamella_requests_recovered_total counter\n"
+           "lamella_requests_recovering gauge\n"
            "lamella_requests_total counter\n"
+           "lamella_role_busy_ratio gauge\n"
            "lamella_unknown_params_total counter\n"
            "lamella_worker_slow gauge\n"
+           "lamella_worker_state gauge\n"
            "lamella_worker_up gauge\n"
            "process_cpu_seconds_total counter\n"
            "process_max_fds gauge\n"
@@ -126,7 +142,11 @@ TEST_CASE("series begin at 0 with the labels that dashboards select by") {
         R"(lamella_worker_up{role="model",worker="model-0"})",
         R"(lamella_iteration_seconds_count{stage="combine"})",
         R"(lamella_load_progress_ratio{phase="weights"})",
-        R"(lamella_mailbox_depth{actor="request"})"}) {
+        R"(lamella_link_rtt_seconds_count{peer_role="attention",transport="in_process"})",
+        R"(lamella_heartbeat_age_seconds{role="model",worker="model-0"})",
+        R"(lamella_role_busy_ratio{role="model",worker="model-0"})",
+        R"(lamella_worker_state{role="model",state="live",worker="model-0"})",
+        R"(lamella_mailbox_depth{actor="scheduler"})"}) {
     CAPTURE(series);
     CHECK(value(page, series) == 0);
   }
@@ -165,15 +185,14 @@ TEST_CASE("what happens is counted where it belongs") {
   m.tokens_prompted(7);
   m.tokens_generated(22);
   m.set_requests(3, 4);
-  m.set_kv_usage("attention-0", 0.25);
-  m.set_kv_usage("attention-1", 0.75);
-  m.set_kv_slots("attention-1", slot_state::used, 12);
+  m.set_kv_slots("attention-0", {.free = 12, .used = 4});
+  m.set_kv_slots("attention-1", {.free = 4, .used = 12});
   m.http_request("/v1/models", "GET", 404, 0.1);
   m.http_request("/v1/models", "BREW", 200, 0.1);
   m.iteration(9, 8);
   m.iteration_time(iteration_stage::attention, 0.003);
   m.link_bytes("attention", "shm", 4096);
-  m.set_worker_up("model", "model-0", true);
+  m.set_worker_state("model", "model-0", worker_condition::live);
   m.set_worker_slow("attention", "attention-0", true);
   m.set_cache_config(16, 50);
   const std::string page = m.scrape().body;
@@ -211,6 +230,8 @@ TEST_CASE("what happens is counted where it belongs") {
   CHECK(value(page, R"(lamella_iteration_seconds_count{stage="attention"})") == 1);
   CHECK(value(page, R"(lamella_link_bytes_total{peer_role="attention",transport="shm"})") == 4096);
   CHECK(value(page, R"(lamella_worker_up{role="model",worker="model-0"})") == 1);
+  CHECK(value(page, R"(lamella_worker_state{role="model",state="live",worker="model-0"})") == 1);
+  CHECK(value(page, R"(lamella_worker_state{role="model",state="missing",worker="model-0"})") == 0);
   CHECK(value(page, R"(lamella_worker_slow{role="attention",worker="attention-0"})") == 1);
   CHECK(
       value(
@@ -222,6 +243,7 @@ TEST_CASE("what happens is counted where it belongs") {
   m.remove_worker("attention", "attention-1");
   const std::string after = m.scrape().body;
   CHECK(after.find("attention-1") == std::string::npos);
+  CHECK(value(after, "vllm:kv_cache_usage_perc" + labels) == 0.25);
 }
 
 TEST_CASE("clients cannot make series without end") {
@@ -256,7 +278,9 @@ TEST_CASE("metrics may be told and scraped from many threads") {
       for (int i = 0; i < 500; ++i) {
         m.token_gap(0.01);
         m.request_ended(request_outcome::error, "code" + std::to_string(i % 70));
-        m.set_kv_usage("w" + std::to_string(t), 0.5);
+        m.set_kv_slots("w" + std::to_string(t), {.free = 1, .used = 1});
+        m.computed("model", "w" + std::to_string(t), 0.01);
+        m.set_in_flight(static_cast<uint32_t>(t), i % 2 == 0);
         if (i % 100 == 0) m.scrape();
       }
     });

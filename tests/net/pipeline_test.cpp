@@ -182,6 +182,42 @@ TEST_CASE_FIXTURE(models, "rounding to 16 bits on the wire and in the cache chan
   CHECK_FALSE(same_bytes(got, expected)); // the roundings do happen
 }
 
+TEST_CASE_FIXTURE(models, "KV in 8 bits: the same bytes however the work is cut, in every set") {
+  const auto model = load();
+  const auto tokens = random_tokens(length, 12);
+  for (const char* set : {"reference", "portable", "auto"}) {
+    std::string reason;
+    const auto* ops = gpu::find_operators(set, &reason);
+    if (ops == nullptr) continue; // told by the first test
+    CAPTURE(std::string{set});
+    const pipeline_options q8{.ops = ops, .kv = gpu::half_type::q8};
+    pipeline alone{model, q8};
+    const auto expected = run_chunked(alone, tokens, length, whole(length));
+    for (uint32_t chunk : {1u, 17u})
+      CHECK(same_bytes(run_chunked(alone, tokens, chunk, scattered(200, length, 7)), expected));
+    auto by_head = q8, by_request = q8, guarded = q8;
+    by_head.shards = guarded.shards = 3;
+    by_request.shards = 2;
+    by_request.by_request = true;
+    guarded.parity_frame_bytes = 1 << 16;
+    for (const auto& options : {by_head, by_request, guarded}) {
+      pipeline p{model, options};
+      CHECK(same_bytes(run_chunked(p, tokens, 17, whole(length)), expected));
+    }
+  }
+}
+
+TEST_CASE_FIXTURE(models, "KV in 8 bits changes more than 16 bits do, and still little") {
+  const auto model = load();
+  const auto tokens = random_tokens(length, 9);
+  pipeline half{model, {}}, eighth{model, {.kv = gpu::half_type::q8}};
+  const auto expected = run_chunked(half, tokens, length, whole(length));
+  const auto got = run_chunked(eighth, tokens, length, whole(length));
+  // An element is off by up to 1/254 of its head's largest.
+  CHECK(difference(got, expected) < 5e-2);
+  CHECK_FALSE(same_bytes(got, expected));
+}
+
 TEST_CASE_FIXTURE(models, "matrices of a single row are matrices") {
   tests::tiny_model_options options;
   options.feed_forward = 1;

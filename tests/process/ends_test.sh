@@ -10,7 +10,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 
 now_ms() { date +%s%3N; }
 # runs PID: it has not ended; a child that was not waited for yet has.
-runs() { [ -e "/proc/$1/stat" ] && ! grep -qs ') Z' "/proc/$1/stat"; }
+runs() { grep -qs ') [^ZX] ' "/proc/$1/stat" || return 1; }
 # ends NAME CODE BEGAN PID: it ends with that code, and a line says after how long. The promise is ten
 # seconds; a machine that runs tests is given five times that.
 ends() {
@@ -89,7 +89,12 @@ for _ in $(seq 3000); do
 done
 expect "A2 gateway, STOP: both workers give it up" 2 "$(grep -c 'control process lost' stopped.log)"
 kill -CONT "$server"
-expect "A2 gateway, STOP: it answers again" 200 "$(asks)"
+for _ in $(seq 3000); do # until they are back, 503 tells to try again
+  code=$(asks)
+  [ "$code" = 503 ] || break
+  sleep 0.1
+done
+expect "A2 gateway, STOP: it answers again" 200 "$code"
 stop "A2 gateway, STOP"
 
 for i in 0 1; do
@@ -101,6 +106,43 @@ done
 workers=()
 contains "A8 a worker whose service was killed: it says so" "has not taken this worker again" \
   "$(cat worker-model.log)"
+
+# An actor that hangs while the heart of its worker goes on beating: it is found by its silence, and by what does not
+# end. It hangs in some launch after the sixtieth, when it is known how long an iteration takes.
+long_answer() { # CODE
+  curl -sS -o reply -w '%{http_code}' --max-time 300 -H 'content-type: application/json' \
+    -d '{"model":"SmolLM2-135M-Instruct.Q4_1","prompt":"x","max_tokens":300,"ignore_eos":true}' \
+    "http://127.0.0.1:$port/v1/completions" >"$1"
+}
+join=127.0.0.1:$(free_port)
+begin_worker() {
+  "$lamella" worker --role attention --join "$join" --secret-file secret --dead-seconds 20 "$@" 2>>hangs-worker.log &
+  workers=($!)
+}
+begin_worker --failpoint shard.launch=0.02:hang
+serve hangs.log --set control.listen="$join" --set control.secret_file=secret \
+  --set pools.attention.placement=remote --set pools.attention.threads=1
+began=$(now_ms)
+long_answer code &
+client=$!
+ends "A2 a worker of another host hangs" 70 "$began" "${workers[0]}"
+contains "A2 a worker of another host hangs: it says so" "does not end" "$(cat hangs-worker.log)"
+begin_worker
+wait "$client"
+expect "A2 a worker of another host hangs: the request ends with the next one" 200 "$(cat code)"
+kill -KILL "${workers[0]}"
+workers=()
+stop "A2 a worker of another host hangs"
+
+# All threads of the actors hang, one after the other: nobody is left to tell of it.
+serve all-hang.log --failpoint shard.launch=0.02:hang
+began=$(now_ms)
+long_answer code &
+client=$!
+ends "A8 all threads of the actors hang" 70 "$began" "$server"
+server=
+wait "$client"
+contains "A8 all threads of the actors hang: it says so" "no actor has had its turn" "$(cat all-hang.log)"
 
 # A log on a full disk costs the lines, and nothing else.
 port=$(free_port)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# A service over three hosts, each of them namespaces of this one: a gateway, and two hosts whose
-# workers join it with mutual TLS. They give the tokens of a single process, also while a host's
-# cable is pulled.
+# A service over three hosts, each of them namespaces of this one: a gateway with a prefill worker, and
+# two hosts whose workers, two replicas and three shards, join it with mutual TLS. They give the tokens
+# of a single process, also while a host's cable is pulled.
 #
 # usage: tests/process/namespaces_test.sh LAMELLA   (exit code 77: skipped, with the reason)
 set -uo pipefail
@@ -118,19 +118,22 @@ make_certificates "${hosts[@]}"
 
 # Machines that run tests stall for longer than a service would accept.
 dead=4
-serve service.log --set control.dead_seconds=$dead --set pools.model.replicas=2 --set pools.attention.members=3 \
+serve service.log --set control.dead_seconds=$dead --set recovery.max_pause_seconds=60 --set pools.model.replicas=2 --set pools.attention.members=3 \
   --set pools.model.placement=remote --set pools.attention.placement=remote \
+  --set pools.prefill.placement=local --set pools.prefill.threads=1 \
   --set pools.model.threads=1 --set pools.attention.threads=1 --set "control.listen=$gateway:7000" \
   --set control.secret_file=secret --set control.tls_certificate=gateway.pem \
-  --set control.tls_key=gateway.key --set control.tls_ca=ca.pem --set "net.listen=$gateway:0"
+  --set control.tls_key=gateway.key --set control.tls_ca=ca.pem --set net.listen=0.0.0.0:0
 until_true 300 grep -q 'control listens' service.log ||
   fail "the control port listens" "$(cat service.log)"
 
-# work HOST ROLE SEAT
+# work HOST ROLE SEAT; of left, on all addresses: others reach it by the one that it reaches the service by.
 workers=()
 work() {
+  local listen=${!1}
+  [ "$1" != left ] || listen=0.0.0.0
   start "$1" "$1-$2-$3.log" "$lamella" worker --role "$2" --seat "$3" --join "$gateway:7000" \
-    --dead-seconds $dead --rejoin-seconds 0 --secret-file secret --listen "${!1}:0" --tls-certificate "$1.pem" --tls-key "$1.key" --tls-ca ca.pem
+    --dead-seconds $dead --rejoin-seconds 0 --secret-file secret --listen "$listen:0" --tls-certificate "$1.pem" --tls-key "$1.key" --tls-ca ca.pem
   workers+=("$pid")
 }
 # Each host has seats of both roles: some links stay on a host, others cross the bridge.
@@ -152,17 +155,24 @@ expect "links of one host are shared memory, others TCP" \
   "$(json '" ".join(sorted(w["seat"] + ">" + p["seat"] + " " + p["transport"] for w in x["workers"]
     for p in w["peers"] if w["role"] == "model"))' <status.json)"
 
+expect "the prefill worker, a child of the gateway that listens on all addresses, reaches every shard" \
+  "attention/0 tcp attention/1 tcp attention/2 tcp" \
+  "$(json '" ".join(sorted(p["seat"] + " " + p["transport"] for w in x["workers"] for p in w["peers"]
+    if w["role"] == "prefill"))' <status.json)"
+contains "a worker says which way it took, and why" 'tier=tcp reason=' "$(grep 'link up' left-model-0.log)"
+contains "and why another one" 'same host' "$(grep 'link up' left-model-0.log)"
+
 expect "the round trip of every link is known" True \
   "$(json 'all(0 < p["rtt_us"] < 1e6 for w in x["workers"] for p in w["peers"])' <status.json)"
-# Payload from the one host to the other.
+# Payload from other hosts to right.
 sent_of() {
-  json 'sum(p["bytes"] for w in x["workers"] for p in w["peers"] if w["host"] == "left"
+  json 'sum(p["bytes"] for w in x["workers"] for p in w["peers"] if w["host"] != "right"
     and p["seat"] in [v["seat"] for v in x["workers"] if v["host"] == "right"])'
 }
 sent=$(sent_of <status.json)
 got=$(received right)
 # Headers of frames and packets, and the control plane, come on top.
-expect "what left says it sent, $sent bytes, came to right over its cable, $got bytes" 1 \
+expect "what left and the gateway say they sent, $sent bytes, came to right over its cable, $got bytes" 1 \
   $((sent > 1000000 && got >= sent && got < sent * 5 / 4 + 1000000))
 
 # The cable of a host is pulled while requests run, and put in again when its workers are missed.
@@ -198,7 +208,7 @@ expect "as other incarnations" True \
 status >status.json
 if [ "$(json 'all(w["incarnation"] == 1 for w in x["workers"] if w["host"] == "left")' <status.json)" = True ]; then
   # Lost KV was made again from the first token on.
-  expect "what left has sent goes on counting in the next epoch" 1 \
+  expect "what they have sent goes on counting in the next epoch" 1 \
     $(($(sent_of <status.json) > sent * 3 / 2))
 else
   echo "note: the machine stalled for more than $dead s, so left has joined anew and counts from 0"
@@ -206,8 +216,8 @@ fi
 
 processes() { cat /proc/[0-9]*/comm | grep -c '^lamella$'; }
 sockets() { find /run/tmp-* -name 'lamella-*' | wc -l; }
-expect "the service and five workers" 6 "$(processes)"
-expect "with a socket each" 1 $(($(sockets) >= 6))
+expect "the service and six workers" 7 "$(processes)"
+expect "with a socket each" 1 $(($(sockets) >= 7))
 
 kill -TERM "$server"
 wait "$server"

@@ -1,6 +1,7 @@
 # A service of the real program, its workers and questions to them. Sourced by the process tests:
 #   . "$(dirname "$0")/service.sh" WORDS-OF-THE-USAGE "$@"
-# Sets `lamella`, `source` (where given) and `work`, goes to `work`, and skips without the default model.
+# Sets `lamella`, `source` (where given) and `work`, goes to `work`, and skips without the default model, unless the
+# caller has set `own_model` to the name of one that it makes there.
 . "$(dirname "$0")/../client/check.sh"
 [ $# = $(($1 + 1)) ] || { sed -n '2,/^set/p' "$0" | grep '^#' >&2; exit 2; }
 lamella=$2
@@ -15,15 +16,19 @@ cleanup() {
   rm -rf "$work"
 } 2>/dev/null
 trap cleanup EXIT
-model=${XDG_CACHE_HOME:-$HOME/.cache}/lamella/models/SmolLM2-135M-Instruct.Q4_1.gguf
-[ -f "$model" ] || { echo "SKIPPED: the default model is missing; run '$lamella model fetch'"; exit 77; }
+model=${own_model:-}
+if [ -z "$model" ]; then
+  model=${XDG_CACHE_HOME:-$HOME/.cache}/lamella/models/SmolLM2-135M-Instruct.Q4_1.gguf
+  [ -f "$model" ] || { echo "SKIPPED: the default model is missing; run '$lamella model fetch'"; exit 77; }
+fi
 for name in $(compgen -e LAMELLA_); do unset "$name"; done
 export XDG_CONFIG_HOME=$work/config
 cd "$work" || exit 1
 
 # Machines that run tests stand still for longer than a service would accept: who is silent for some seconds is not
 # dead, and an old token no reason not to be ready, unless a test says so behind these.
-patient=(--set control.dead_seconds=20 --set health.iteration_max_age_seconds=120)
+patient=(--set control.dead_seconds=20 --set health.iteration_max_age_seconds=120
+  --set recovery.max_pause_seconds=60)
 
 # serve LOG WORDS...: starts a server on free ports and waits until it is ready. Sets `port`, `admin`.
 serve() {
@@ -69,11 +74,11 @@ stop() {
 # answers FILE N TOKENS [STEP LONGEST]: N requests at the same time; their choices in order. Prompt
 # i repeats two words i * STEP % LONGEST times.
 answers() {
-  python3 - "$port" "$2" "$3" "${4:-7}" "${5:-40}" >"$1" <<'PYTHON'
+  python3 - "$port" "$2" "$3" "${4:-7}" "${5:-40}" "$(basename "$model" .gguf)" >"$1" <<'PYTHON'
 import concurrent.futures, json, sys, urllib.request
-port, count, tokens, step, longest = map(int, sys.argv[1:])
+port, count, tokens, step, longest = map(int, sys.argv[1:6])
 def ask(i):
-    body = {"model": "SmolLM2-135M-Instruct.Q4_1", "prompt": f"Once upon a time number {i} " + "went on " * (i * step % longest),
+    body = {"model": sys.argv[6], "prompt": f"Once upon a time number {i} " + "went on " * (i * step % longest),
             "max_tokens": tokens, "ignore_eos": True, "seed": i, "temperature": 0.8, "logprobs": 1}
     request = urllib.request.Request(f"http://127.0.0.1:{port}/v1/completions", json.dumps(body).encode(),
                                      {"content-type": "application/json"})

@@ -4,9 +4,9 @@
 #
 # usage: tests/process/soak.sh LAMELLA SOURCE   (exit code 77: skipped, no default model)
 set -uo pipefail
+seed=${LAMELLA_SEED:-$(date +%s)} # before service.sh, which clears what it finds
 . "$(dirname "$0")/service.sh" 2 "$@"
 
-seed=${LAMELLA_SEED:-$(date +%s)}
 echo "LAMELLA_SEED=$seed"
 for pools in parity two-pools; do
   serve log --config "$source/config/$pools.yaml" --set chaos.enabled=true --set pools.attention.spares=1

@@ -5,6 +5,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+
 #include <sstream>
 
 using namespace lamella::scheduler;
@@ -223,4 +225,25 @@ TEST_CASE("tables of devices say which line is wrong") {
   CHECK(message(head + "B,gpu,nan,24,900,300,100,1.5,,me\n") != "");
   CHECK(message(head + "B,gpu,1,24\n").find("line 2: 4 fields") == 0);
   CHECK(message("name,kind\nA,gpu\n").find("'bf16_dense_tflops'") != std::string::npos);
+}
+
+TEST_CASE(
+    "constants are at most what they are a share of, and not nothing where something is divided") {
+  const constants c;
+  for (const auto& row : constant_rows) {
+    CAPTURE(row.name);
+    const auto range = range_of(row);
+    CHECK(range.least <= c.*row.field);
+    CHECK(c.*row.field <= range.most);
+    if (row.unit.starts_with("share")) CHECK(range.most == 1);
+    if (row.name.ends_with("efficiency") || row.name.ends_with("gbs")) CHECK(range.least > 0);
+    // Set to its least it still gives times.
+    auto least = c;
+    least.*row.field = range.least;
+    const cost_model cost{*find_model(built_in_models(), "LLaMA3-8B"), least};
+    const device_group two{*find_device(built_in_devices(), "H100-SXM"), 2};
+    CHECK(std::isfinite(cost.model_s(two, 100) + cost.attention_s(two, 100, 1e5)
+                        + cost.all_reduce_s(two, 100)
+                        + cost.network_s(cost.path(network_kind::fhbn, two, two), 100)));
+  }
 }

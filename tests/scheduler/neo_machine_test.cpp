@@ -88,3 +88,17 @@ TEST_CASE("N-M28 KV comes in blocks of 16 on GPU and host: a token more may cost
   b.plan(s, offload_kind::neo);
   CHECK(s.on_gpu.size() == 7); // 1280 each
 }
+
+TEST_CASE(
+    "requests longer than either cache are left out and counted; of nothing else is refused") {
+  neo_bench b;
+  auto trace = uniform_trace(20, 1000, 20, 7);
+  trace[3].prompt_tokens = 9'000'000;
+  const auto r = b.play(trace, offload_kind::neo);
+  CHECK(r.never_fit == 1);
+  CHECK(r.requests == 19);
+  // Little's law: requests that decode over time, and how long each does.
+  CHECK((r.e2e.sum() - r.ttft.sum()) / r.seconds == doctest::Approx(r.mean_running).epsilon(1e-6));
+  trace = {{0, 9'000'000, 5, {}}};
+  CHECK_THROWS_AS(b.play(trace, offload_kind::neo), std::invalid_argument);
+}

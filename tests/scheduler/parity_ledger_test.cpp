@@ -22,7 +22,7 @@ TEST_CASE("L-M26 one lost shard is rebuilt, and then nothing is lost") {
   for (uint32_t member = 0; member < 3; ++member) {
     auto x = begun();
     CHECK(x.open(2, {member}, true) == member);
-    x.rebuilt(2);
+    CHECK(x.rebuilt(2));
     const auto second = x.begin();
     CHECK(second.lost.empty());
     CHECK(second.rebuilt);
@@ -85,7 +85,7 @@ TEST_CASE("L-M26 the end of an older rebuild says nothing about the member that 
   auto x = begun();
   CHECK(x.open(2, {1}, true) == 1);
   CHECK(x.open(3, {1}, true) == 1);
-  x.rebuilt(2);
+  CHECK_FALSE(x.rebuilt(2));
   CHECK(x.begin().lost == members{1});
 }
 
@@ -105,4 +105,32 @@ TEST_CASE(
   CHECK_FALSE(both.open(3, {2}, true)); // the parity was away when shard 2 wrote
   CHECK(both.begin().lost == members{2});
   CHECK_FALSE(both.open(4, {}, true));
+}
+
+TEST_CASE("A5 a rebuild goes on where another loss has interrupted it, in the same memory alone") {
+  using runs = std::vector<slot_run>;
+  parity_ledger x{3, 100};
+  x.open(1, {0, 1, 2, 3}, true);
+  x.begin();
+  const runs all{{10, 20}, {50, 10}};
+  REQUIRE(x.open(2, {1}, true) == 1u);
+  CHECK(x.left(7, all) == all);
+  x.made(7, runs{{10, 15}});
+  // A replica is lost: the epoch never serves.
+  REQUIRE(x.open(3, {1}, true) == 1u);
+  CHECK(x.left(7, all) == runs{{25, 5}, {50, 10}});
+  x.made(7, runs{{25, 5}});
+  SUBCASE("the same worker") { CHECK(x.left(7, all) == runs{{50, 10}}); }
+  SUBCASE("another worker, or another memory") {
+    CHECK(x.left(8, all) == all);
+    x.made(7, runs{{50, 10}}); // late
+    CHECK(x.left(8, all) == all);
+    CHECK(x.left(7, all) == all); // it has been away
+  }
+  SUBCASE("an epoch has served meanwhile") {
+    CHECK(x.rebuilt(3));
+    x.begin();
+    REQUIRE(x.open(4, {1}, true) == 1u);
+    CHECK(x.left(7, all) == all);
+  }
 }

@@ -219,3 +219,69 @@ TEST_CASE(
   CHECK(row.miss == doctest::Approx(44.24 / 30));
   CHECK_FALSE(evaluate(row, q, cost, trace).ok());
 }
+
+TEST_CASE("what the best depends on says from what to what, and what cannot be says why") {
+  const auto cost = cost_of("LLaMA3-70B");
+  const auto q = question();
+  const auto w = workload_of(uniform_trace(100, 1000, 100, 7));
+  decode_design d;
+  d.compute = {*find_device(built_in_devices(), "H100-SXM"), 4};
+  d.host = q.host;
+  plan_row row;
+  row.design = d;
+  const auto of = [&](const plan_question& asked, const cost_model& with, const char* name) {
+    for (const auto& x : sensitivities(row, asked, with, w))
+      if (x.constant == name) return x;
+    return sensitivity{};
+  };
+  const auto memory = of(q, cost, "memory_utilization");
+  CHECK(memory.from == 0.9);
+  CHECK(memory.to == 1); // a fifth more than 0.9 is more than there is
+  CHECK(memory.percent < 0);
+  const auto host = of(q, cost, "host_request_us");
+  CHECK(host.to == doctest::Approx(1.2 * host.from));
+  CHECK(host.percent > 0);
+  // Of power and of time as of money, all being shared by the same tokens.
+  for (const auto objective : {plan_objective::power, plan_objective::throughput}) {
+    auto other = q;
+    other.objective = objective;
+    CHECK(of(other, cost, "host_request_us").percent == doctest::Approx(host.percent));
+  }
+  // Devices without a price have a power all the same.
+  auto free = q;
+  free.objective = plan_objective::power;
+  row.design.compute.kind.usd_per_hour = 0;
+  CHECK(of(free, cost, "host_request_us").percent == doctest::Approx(host.percent));
+  // With more for other things the weights do not fit any more.
+  constants tight;
+  tight.workspace_gb = 37;
+  const auto full = of(q, cost_model{cost.model(), tight}, "workspace_gb");
+  CHECK(full.refused.find("137.5 GB") != std::string::npos);
+}
+
+TEST_CASE("names of devices do not break the picture") {
+  plan_row row;
+  row.design.compute = {*find_device(built_in_devices(), "H20"), 1};
+  row.design.compute.kind.name = "A<B&C";
+  row.tbt.add(0.03);
+  row.usd_per_mtok = 1;
+  const auto svg = frontier_svg({row});
+  CHECK(svg.find("A<B") == std::string::npos);
+  CHECK(svg.find("A&lt;B&amp;C") != std::string::npos);
+}
+
+TEST_CASE(
+    "a batch that holds all of a short trace, or a limit on TTFT, is not said to be memory's") {
+  const auto cost = cost_of("LLaMA3-8B");
+  auto q = question();
+  decode_design d;
+  d.compute = {*find_device(built_in_devices(), "H100-SXM"), 1};
+  const auto bound = [&](const request_trace& trace) {
+    return evaluate(estimate(d, q, cost, workload_of(trace)), q, cost, trace).bound;
+  };
+  CHECK(bound(uniform_trace(40, 500, 40, 7)).starts_with("requests of the trace; "));
+  CHECK(bound(uniform_trace(3000, 500, 40, 7)).starts_with("KV memory; "));
+  q.rate = 440;
+  q.limits = {{latency_metric::ttft, 0.99, 0.04}};
+  CHECK(bound(uniform_trace(3000, 500, 40, 7)).starts_with("TTFT limit; "));
+}

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <set>
 #include <vector>
 
 using namespace lamella::scheduler;
@@ -19,6 +20,18 @@ TEST_CASE("as many restarts as allowed within the window, then the supervisor gi
       CHECK(policy.on_exit(start + i * 1s) == restart_verdict::restart);
     CHECK(policy.on_exit(start + 8s) == restart_verdict::escalate);
   }
+}
+
+TEST_CASE("jitters of restarts are spread over their range, and the same in every run") {
+  std::set<int> tenths;
+  for (uint64_t i = 1; i <= 100; ++i) {
+    const auto jitter = restart_policy::jitter_of(i);
+    CHECK(jitter >= 0);
+    CHECK(jitter < 1);
+    CHECK(jitter == restart_policy::jitter_of(i));
+    tenths.insert(static_cast<int>(jitter * 10));
+  }
+  CHECK(tenths.size() == 10);
 }
 
 TEST_CASE("ends that are further apart than the window are never too many") {

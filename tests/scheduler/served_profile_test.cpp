@@ -79,23 +79,23 @@ TEST_CASE("S-M23 a profile that cannot be used says which line is wrong, or what
   };
   CHECK(has(error_of(""), "empty"));
   CHECK(has(error_of("a,b\n1,2\n"), "'what'"));
-  CHECK(has(error_of(with(good, "version", "version,,,2")), "line 2: a profile of version 2"));
+  CHECK(has(error_of(with(good, "version", "version,,,,1")), "line 2: a profile of version 1"));
   CHECK(has(error_of(with(good, "version", "")), "begins with its version"));
-  CHECK(has(error_of(with(good, "threads", "threads,,,0")), "line 5: value: '0' is not within"));
-  CHECK(has(error_of(with(good, "threads", "threads,,,1.5")), "not a whole number"));
-  CHECK(has(error_of(with(good, "threads", "threads,,,1,2")), "line 5: 5 fields"));
-  CHECK(has(error_of(with(good, "slots", "slots,,,-4")), "not within"));
-  CHECK(has(error_of(with(good, "decode_s,1,", "decode_s,1,5,nan")), "not a number"));
-  CHECK(has(error_of(with(good, "decode_s,1,", "decode_s,1,5,0")), "not within"));
-  CHECK(has(error_of(with(good, "decode_s,1,", "decode_s,0,5,1")), "rows: '0'"));
-  CHECK(has(error_of(with(good, "decode_s,1,", "decode_s,1,-5,1")), "context: '-5'"));
-  CHECK(has(error_of(with(good, "decode_rate,1,", "decode_rate,1,,1.2")), "not within"));
+  CHECK(has(error_of(with(good, "threads", "threads,,,,0")), "line 5: value: '0' is not within"));
+  CHECK(has(error_of(with(good, "threads", "threads,,,,1.5")), "not a whole number"));
+  CHECK(has(error_of(with(good, "threads", "threads,,,,1,2")), "line 5: 6 fields"));
+  CHECK(has(error_of(with(good, "slots", "slots,,,,-4")), "not within"));
+  CHECK(has(error_of(with(good, "decode_s,1,", "decode_s,1,5,,nan")), "not a number"));
+  CHECK(has(error_of(with(good, "decode_s,1,", "decode_s,1,5,,0")), "not within"));
+  CHECK(has(error_of(with(good, "decode_s,1,", "decode_s,0,5,,1")), "rows: '0'"));
+  CHECK(has(error_of(with(good, "decode_s,1,", "decode_s,1,-5,,1")), "context: '-5'"));
+  CHECK(has(error_of(with(good, "decode_rate,1,", "decode_rate,1,,,1.2")), "not within"));
   CHECK(has(error_of(with(good, "decode_rate,1,", "")), "not both"));
-  CHECK(has(error_of(with(good, "decode_rate,1,", "speed,1,,1")), "'speed' is nothing"));
-  CHECK(has(error_of(with(good, "prefill_s,32,", "prefill_s,128,,1")), "twice"));
+  CHECK(has(error_of(with(good, "decode_rate,1,", "speed,1,,,1")), "'speed' is nothing"));
+  CHECK(has(error_of(with(good, "prefill_s,,,32,", "prefill_s,,,128,1")), "twice"));
   CHECK(has(error_of(with(good, "model", "")), "no row of model"));
-  CHECK(has(error_of(with(good, "model", "model,,,")), "1 to 200 characters"));
-  CHECK(has(error_of(with(good, "chunk_tokens", "chunk_tokens,,,16")), "of at most one chunk"));
+  CHECK(has(error_of(with(good, "model", "model,,,,")), "1 to 200 characters"));
+  CHECK(has(error_of(with(good, "chunk_tokens", "chunk_tokens,,,,16")), "of at most one chunk"));
 }
 
 TEST_CASE("S-M23 iterations come out on, between and beyond the measured points") {
@@ -164,6 +164,27 @@ TEST_CASE("S-M23 rates lie between measured contexts, too, where a profile tells
   // A profile of before, or of a service that was measured at one context, says the same of all.
   const served_cost older{made()};
   CHECK(older.decode_rate(1, 100) == older.decode_rate(1, 5000));
+}
+
+TEST_CASE("S-M23 rates lie between measured prompts, too, by where their tokens are on average") {
+  auto p = made();
+  p.sharing = {{1, 0.6, 0.4, 100, 512}, {1, 0.4, 0.6, 100, 2048}};
+  std::istringstream in{text_of(p)};
+  CHECK(read_served_profile(in) == p);
+  const served_cost cost{p};
+  const prefill_piece chunk[] = {piece(0, 512)};
+  const prefill_piece late[] = {piece(384, 512)};
+  const prefill_piece far[] = {piece(4096, 512)};
+  const prefill_piece many[] = {piece(0, 256), piece(0, 128), piece(0, 128)};
+  CHECK(mean_position(chunk) == doctest::Approx(256));
+  CHECK(mean_position(late) == doctest::Approx(640));
+  CHECK(mean_position(many) == doctest::Approx(96));
+  CHECK(mean_position({}) == 0);
+  CHECK(cost.decode_rate(1, 100, mean_position(chunk)) == doctest::Approx(0.6));
+  CHECK(cost.decode_rate(1, 100, mean_position(late)) == doctest::Approx(0.5));
+  CHECK(cost.prefill_rate(1, 100, mean_position(late)) == doctest::Approx(0.5));
+  CHECK(cost.decode_rate(1, 100, mean_position(far)) == doctest::Approx(0.4));
+  CHECK(cost.decode_rate(1, 100, mean_position(many)) == doctest::Approx(0.6));
 }
 
 TEST_CASE("rates lie between measured batches and stay constant beyond them") {

@@ -132,7 +132,8 @@ TEST_CASE("prices change dollars exactly, and nothing else") {
   CHECK(b.usd_per_mtok(design.usd_per_hour()) == 2 * cheap);
 }
 
-TEST_CASE("what outgrows the pool is preempted, the youngest first, and still ends") {
+TEST_CASE(
+    "V-M13 more KV is promised than fits; what outgrows the pool is preempted and still ends") {
   auto design = homogeneous(2);
   design.kept_free_share = 0;
   const auto cost = cost_of("LLaMA-33B");

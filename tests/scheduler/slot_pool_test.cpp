@@ -48,6 +48,25 @@ TEST_CASE("V-M11 slots are handed out one by one: any number, until none is left
   }
 }
 
+TEST_CASE("I5 an audit counts the free list, the slots in use and their references one by one") {
+  slot_pool pool{54};
+  const auto is = [&](uint32_t free, uint32_t used, uint64_t references) {
+    const auto x = pool.count();
+    return x.free == free && x.used == used && x.references == references;
+  };
+  CHECK(is(54, 0, 0));
+  const auto first = pool.take(20), second = pool.take(7);
+  CHECK(is(27, 27, 27));
+  const auto shared = prefix(*first, 5);
+  pool.share(shared);
+  CHECK(is(27, 27, 32));
+  pool.give_back(*first);
+  CHECK(is(42, 12, 12));
+  pool.give_back(shared);
+  pool.give_back(*second);
+  CHECK(is(54, 0, 0));
+}
+
 TEST_CASE("V-M11 a refusal takes nothing, and what comes back can be had again") {
   slot_pool pool{54};
   const auto first = pool.take(37);

@@ -225,3 +225,18 @@ TEST_CASE("S-M06 a scheduler that hears of loads now and then does nearly as wel
   CHECK(stale.ttft.mean() < fresh.ttft.mean() * 1.5);
   CHECK(blind.to_mixed > stale.to_mixed); // it takes the machines for full
 }
+
+TEST_CASE(
+    "Little's law: requests that decode are their rate times how long they do, failures or not") {
+  const auto m = machine_of(20);
+  const auto trace = with_arrivals(uniform_trace(500, 1000, 100, 7), 4, 7);
+  for (const bool fails : {false, true}) {
+    splitwise_options o;
+    if (fails) o.failures = {{1, 20.0, 10}, {1, 25.0, 10}, {2, 30.0, 5}, {2, 1e6, 5}};
+    const auto r = simulate_splitwise({m, m, 4, 4}, m, trace, o);
+    CHECK(r.requests == 500);
+    CHECK(r.failures == (fails ? 2 : 0)); // one was down, one came after the end
+    CHECK(r.mean_decoding
+          == doctest::Approx((r.e2e.sum() - r.ttft.sum()) / r.seconds).epsilon(1e-9));
+  }
+}

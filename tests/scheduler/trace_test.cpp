@@ -118,3 +118,27 @@ TEST_CASE("shuffling keeps arrivals and requests, and changes who comes when") {
   }
   CHECK(moved > 900);
 }
+
+TEST_CASE("times may have a zone, and texts the mark of some editors; half a row is refused") {
+  const auto azure = read("\xef\xbb\xbfTIMESTAMP,ContextTokens,GeneratedTokens\n"
+                          "2024-05-10 01:00:00.5+02:00,374,44\n2024-05-09T23:00:01.5Z,396,109\n"
+                          "2024-05-09 17:30:02.500000-05:30,1,1\n");
+  REQUIRE(azure.size() == 3);
+  CHECK(azure[1].arrival_s == doctest::Approx(1));
+  CHECK(azure[2].arrival_s == doctest::Approx(2));
+  const auto rows = [](const std::string& time) {
+    return refusal("TIMESTAMP,ContextTokens,GeneratedTokens\n" + time + ",1,1\n");
+  };
+  for (const char* bad :
+       {"2023-11-16 18:15:46xyz", "2023-02-30 00:00:00", "2023-11-16 18:15:46+25:00",
+        "2023-11-16 18:15:46 +01:00", "2023-11-16 18:15:46Z2"}) {
+    CAPTURE(bad);
+    CHECK(rows(bad).find("line 2: ") == 0);
+  }
+  CHECK(read("\xef\xbb\xbf{\"timestamp\": 1, \"input_length\": 5, \"output_length\": 3}\n").size()
+        == 1);
+  CHECK(refusal("\xef\xbbxx,1,1\n").find("line 1: ") == 0);
+  CHECK(refusal("{\"timestamp\": 1, \"input_length\": 5, \"output_length\": 3}\n"
+                "{\"timestamp\": 1, \"input_length\": 5, \"output_length\": 3\n")
+        == "line 2: not a whole JSON object");
+}

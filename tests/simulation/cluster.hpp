@@ -50,6 +50,7 @@ public:
     add(worker_role::model, shape.replicas);
     add(worker_role::attention, shape.shards + (shape.parity ? 1 : 0) + shape.spares);
     add(worker_role::prefill, shape.prefill);
+    parts = workers.size() - shape.spares;
     for (auto& x : workers) x->start();
   }
 
@@ -88,6 +89,14 @@ public:
       run_until([] { return false; }, 10ms);
     }
     return {};
+  }
+
+  /// Workers that have a part in the open epoch, as status tells it; none when none is open.
+  size_t with_part() {
+    const auto status = ask<actors::system_status>(parts_->members, actors::status_atom_v);
+    run_until([&] { return status->came; }, 2s);
+    return std::ranges::count_if(
+        status->value.workers, [](const auto& x) { return !x.part.empty() && x.part != "spare"; });
   }
 
   void post(const std::shared_ptr<actors::test::fake_exchange>& x) {
@@ -135,9 +144,20 @@ public:
     caf::anon_send_exit(all[time.dice().below(all.size())], caf::exit_reason::kill);
   }
 
+  uint64_t slot_bytes() const { return actors::slot_bytes(options_, parts_->program->spec); }
+  /// Slots of a lost shard that have been made of the others' since it was lost.
+  uint32_t slots_made() const { return parts_->parity->slots_made(); }
+
+  /// Positions whose K and V came back as others than they were (I9).
+  uint64_t digests_lost() const { return parts_->digests ? parts_->digests->losses() : 0; }
+
+  /// Tokens that were computed again and were others.
+  double divergences() const { return divergences_now() - divergences_before_; }
+
   timeline time;
   data_plane links;
   std::vector<std::unique_ptr<worker_box>> workers;
+  size_t parts = 0;             ///< workers with a part in an epoch when nobody is missing
   actors::service_ptr server;   ///< of the newest pipeline; null before the first
   std::vector<uint64_t> epochs; ///< of the pipelines, in order
   uint32_t troubles = 0;        ///< ends of a pipeline
@@ -177,10 +197,15 @@ private:
     p.options = options_;
     p.program = loaded.program;
     p.slots = shape.slots;
-    if (shape.parity) p.parity.emplace(shape.shards);
+    if (shape.parity) {
+      p.parity.emplace(shape.shards, shape.slots);
+      p.rebuild_bytes = 8 * actors::slot_bytes(options_, loaded.program->spec);
+      p.digests = std::make_shared<actors::digest_book>(4096);
+    }
     p.health = std::make_shared<actors::health_board>(options_.health.iteration_max_age);
     static const auto numbers = std::make_shared<net::metrics>(net::metrics::settings{});
     p.numbers = numbers;
+    divergences_before_ = divergences_now();
     auto& s = p.base;
     s.text = loaded.text;
     s.model_name = "integer";
@@ -226,7 +251,8 @@ private:
     m.wanted = {"sim", "sim", "sim", 0, true};
     m.shape = actors::shape_of(options_);
     m.terms_of = [this](const scheduler::seat& where) { return terms_of(where); };
-    m.on_worker = [this](const actors::worker_info& x, bool lost) { watch_seat(x, lost); };
+    m.dead = world_.dead;
+    m.on_worker = [this](const actors::worker_info& x, bool lost, bool) { watch_seat(x, lost); };
     world_.members = parts_->members = spawn(actors::membership, std::move(m));
   }
 
@@ -285,8 +311,10 @@ private:
       caf::anon_send(front_, built.server);
       return built.actors;
     };
-    tree.on_trouble = [this](bool over, const std::string& role) {
+    tree.on_trouble = [this](bool over, const std::string& role,
+                             std::optional<net::failover_cause>) {
       parts_->base.lost_role = role.empty() ? "model" : role;
+      caf::anon_send(front_, actors::lost_atom_v);
       ++troubles;
       given_up |= over;
     };
@@ -303,7 +331,15 @@ private:
     uint32_t incarnation = 0;
   };
 
+  /// Of all clusters so far: they share their numbers.
+  double divergences_now() const {
+    const std::string name = "\nlamella_divergence_total ";
+    const auto page = parts_->numbers->scrape().body;
+    return std::stod(page.substr(page.find(name) + name.size()));
+  }
+
   worker_world world_;
+  double divergences_before_ = 0;
   config::settings options_;
   std::shared_ptr<actors::pipeline_parts> parts_ = std::make_shared<actors::pipeline_parts>();
   actors::gateway_actor front_;

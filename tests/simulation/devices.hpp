@@ -34,8 +34,8 @@ public:
     for (auto& q : queues_) q->jobs.clear();
     queues_.clear();
   }
-  /// The work that runs next throws.
-  void fail_next() { fails_ = true; }
+  /// So many works fail, as they come.
+  void fail_next(uint32_t count) { fails_ = count; }
   /// All its memory is zeros.
   void wipe() {
     for (auto& weak : memories_)
@@ -116,7 +116,10 @@ private:
     if (q->jobs.empty() || !running()) return;
     auto& front = q->jobs.front();
     if (front.aborted) return end(q, gpu::work_status::aborted);
-    if (std::exchange(fails_, false)) return end(q, gpu::work_status::failed);
+    if (fails_ > 0) {
+      --fails_;
+      return end(q, gpu::work_status::failed);
+    }
     try {
       for (auto steps = 1 + time_.dice().below(12); steps > 0; --steps) {
         gpu::arena::scope scope{scratch_};
@@ -148,7 +151,8 @@ private:
   gpu::arena scratch_;
   std::vector<std::shared_ptr<queue>> queues_;
   std::vector<std::weak_ptr<gpu::memory>> memories_;
-  bool stopped_ = false, dead_ = false, fails_ = false;
+  bool stopped_ = false, dead_ = false;
+  uint32_t fails_ = 0;
   duration slowest_;
   uint32_t slowness_ = 1;
 };

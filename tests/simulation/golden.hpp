@@ -7,6 +7,7 @@
 
 #include <map>
 #include <set>
+#include <stdexcept>
 #include <string>
 
 namespace lamella::simulation {
@@ -103,6 +104,8 @@ private:
         case model::opcode::recv_attention:
           out() = attention(x.layer, query);
           break;
+        case model::opcode::all_reduce: // programs of several ranks have one
+          throw std::logic_error("the model is that of one rank");
         case model::opcode::sample:
           logits = fold(in(0).data(), in(0).size());
           break;

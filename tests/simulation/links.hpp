@@ -68,6 +68,7 @@ private:
     uint32_t process = 0;
     std::shared_ptr<engine> compute;
     gpu::ring_identity self;
+    std::optional<gpu::ring_identity> other;
   };
   struct link {
     side sides[2]; ///< replica, shard
@@ -142,7 +143,7 @@ private:
     auto& mine = l.sides[x.side == actors::link_side::replica ? 0 : 1];
     mine = {std::make_shared<net::pending_link>(x.key, gpu::slot_room(x.frame_bytes), compute,
                                                 [](gpu::channel_state) {}),
-            process, compute, x.self};
+            process, compute, x.self, x.other};
     l.bytes = std::max(l.bytes, gpu::slot_room(x.frame_bytes));
     time_.in(x.patience, [this, key = x.key, pending = mine.pending] {
       const auto found = links_.find(key);
@@ -176,6 +177,7 @@ private:
     gpu::make_ring(memory->data(), terms);
     const auto& sender = x.sides[from];
     const auto& receiver = x.sides[1 - from];
+    terms.peer = receiver.other;
     const auto way = std::make_shared<lane>();
     return {
         std::make_shared<late_sender>(

@@ -2,6 +2,7 @@
 // a small cluster on virtual time. Every client gets the tokens of an undisturbed run, all comes to
 // rest, and what was done about the trouble is what the matrix says. recovery_matrix.md tells which
 // test covers which cell.
+#include "actors/iteration.hpp"
 #include "tests/simulation/rest.hpp"
 #include "tests/simulation/workload.hpp"
 
@@ -27,6 +28,7 @@ struct result {
   uint32_t incarnations = 0; ///< of the victim, after it
   double replica = 0, recompute = 0;
   bool given_up = false;
+  std::chrono::nanoseconds took{0}; ///< until all requests were over
 };
 
 /// One cluster, its clients, and one trouble in the midst of them.
@@ -87,11 +89,13 @@ public:
     const auto tokens = 2 + dice_.below(20);
     REQUIRE(c.run_until([&] { return clients_[0].exchange->text().size() > tokens; }, 10s));
     result before = now(victim);
+    const auto began = c.time.elapsed();
     trouble();
     const auto all_over = [&] {
       return std::all_of(clients_.begin(), clients_.end(), [](auto& x) { return x.over(); });
     };
     CHECK(c.run_until(all_over, 599s));
+    const auto took = c.time.elapsed() - began;
     c.run_until([] { return false; }, 6s); // who is not waited for is missed as well
     for (size_t i = 0; i < clients_.size(); ++i) {
       CAPTURE(i);
@@ -99,10 +103,15 @@ public:
     }
     CHECK(comes_to_rest(c) == "");
     CHECK(c.seat_errors.empty());
+    CHECK(c.divergences() == 0);
     CHECK(c.links.strangers() == 0);
     const auto after = now(victim);
-    return {after.epochs - before.epochs, after.incarnations - before.incarnations,
-            after.replica - before.replica, after.recompute - before.recompute, c.given_up};
+    return {after.epochs - before.epochs,
+            after.incarnations - before.incarnations,
+            after.replica - before.replica,
+            after.recompute - before.recompute,
+            c.given_up,
+            took};
   }
 
   cluster where;
@@ -201,6 +210,7 @@ void flawed_frame(worker_role role, const char* what) {
       role, [=](auto&, auto& who) { who.injure(what); },
       [](const auto& came) {
         CHECK(came.incarnations == 0); // who sent it stays
+        CHECK(came.took < 20s);        // nobody waits for it as long as for what is not known
         CHECK(came.recompute == 0);
       });
 }
@@ -288,6 +298,13 @@ TEST_CASE("A2 GPU executor, failed work: the iteration runs again, its worker st
         role, [](auto&, auto& who) { who.fail(); },
         [](const auto& came) { CHECK(came.recompute == 0); });
 }
+TEST_CASE(
+    "A2 F3 GPU executor, work that fails again and again: as its worker, and no request ends") {
+  for (const auto role : {worker_role::model, worker_role::attention, worker_role::prefill})
+    each_seed(
+        role, [](auto&, auto& who) { who.fail(6 * actors::attempts_max); },
+        [=](const auto& came) { is_replaced(role, came); });
+}
 TEST_CASE("A2 GPU executor, crash: as its worker") {
   for (uint64_t seed = 1; seed <= seeds; ++seed) {
     CAPTURE(seed);
@@ -299,9 +316,11 @@ TEST_CASE("A2 GPU executor, crash: as its worker") {
 }
 
 TEST_CASE("A2 control link, a short silence: nobody is lost") {
-  for (const auto role : {worker_role::model, worker_role::attention})
+  // Less than the time for two answers: of 300 ms for those without state, of 700 ms for KV.
+  for (const auto& [role, silence] :
+       {std::pair{worker_role::model, 250ms}, std::pair{worker_role::attention, 600ms}})
     each_seed(
-        role, [](auto&, auto& who) { who.partition(700ms); },
+        role, [silence = silence](auto&, auto& who) { who.partition(silence); },
         [](const auto& came) {
           CHECK(came.incarnations == 0);
           CHECK(came.recompute == 0);

@@ -133,6 +133,34 @@ TEST_CASE("L-M26 a shard lost before the parity is made: who had none is compute
   CHECK(computed > 0);
 }
 
+TEST_CASE("A5 a rebuild that another loss interrupts goes on where it was, and no token differs") {
+  uint32_t interrupted = 0;
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    CAPTURE(seed);
+    guarded x{seed};
+    REQUIRE(x.is_whole());
+    const auto bytes = [&] {
+      return x.metric("lamella_kv_rebuild_bytes_total{method=\"parity\"}");
+    };
+    const auto before = bytes();
+    const auto used = x.usage().used.front();
+    const auto epochs = x.where.epochs.size();
+    x.box("shard 0").crash(5s); // the spare takes its part
+    REQUIRE(x.where.run_until([&] { return x.where.slots_made() > used / 2; }, 10s));
+    const bool early = x.where.epochs.size() == epochs; // it does not serve yet
+    interrupted += early ? 1 : 0;
+    x.box("replica 0").crash(100ms);
+    REQUIRE(x.where.run_until([&] { return x.where.epochs.size() > epochs; }, 20s));
+    x.end_well();
+    // Each slot was made once, but for those of the copy that was under way.
+    const auto made = (bytes() - before) / x.where.slot_bytes();
+    CHECK(made >= used / 2);
+    CHECK(made < 1.3 * used);
+    CHECK(x.by_parity() > 0);
+  }
+  CHECK(interrupted >= seeds / 2);
+}
+
 TEST_CASE("A6 scrubber: a parity that forgot all is found and made again, and no token differs") {
   for (uint64_t seed = 1; seed <= seeds; ++seed) {
     CAPTURE(seed);
@@ -151,7 +179,7 @@ TEST_CASE("A6 L-M25 L-M26 seeds 1 to 400 of pools with parity end well") {
   uint32_t epochs = 0, hits = 0;
   double made = 0;
   for (uint64_t seed = 1; seed <= 400; ++seed) {
-    scenario one{seed, true};
+    scenario one{seed, {true, false}};
     const auto came = one.run();
     epochs += came.epochs;
     hits += came.hits;
@@ -164,7 +192,7 @@ TEST_CASE("A6 L-M25 L-M26 seeds 1 to 400 of pools with parity end well") {
   }
   CHECK(hits > 400);
   CHECK(epochs > 800);
-  CHECK(made > 200); // the seeds reach what they are for
+  CHECK(made > 100); // of the last seed: they reach what they are for
 }
 
 } // namespace lamella::simulation

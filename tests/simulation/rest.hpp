@@ -5,7 +5,8 @@
 
 namespace lamella::simulation {
 
-/// What is not at rest, in words; empty: nothing (I5, I6). Takes a millisecond of virtual time.
+/// What is not at rest, or not what it should be when everybody is there, in words; empty: nothing
+/// (I5, I6). Takes milliseconds of virtual time.
 inline std::string busy_with(cluster& c) {
   const auto usage = c.ask<actors::kv_usage>(c.server->allocator, actors::status_atom_v);
   auto running = std::make_shared<std::pair<uint64_t, uint64_t>>(9, 9);
@@ -28,6 +29,8 @@ inline std::string busy_with(cluster& c) {
     if (!w->alive()) busy += w->name() + " is missing; ";
     if (!w->idle()) busy += w->name() + " works; ";
   }
+  if (const auto parts = c.with_part(); parts != c.parts)
+    busy += std::to_string(parts) + " of " + std::to_string(c.parts) + " have a part; ";
   return busy;
 }
 

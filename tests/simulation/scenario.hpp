@@ -2,6 +2,7 @@
 #pragma once
 
 #include "actors/iteration.hpp"
+#include "net/oddity.hpp"
 #include "tests/simulation/rest.hpp"
 #include "tests/simulation/workload.hpp"
 
@@ -14,14 +15,21 @@ struct outcome {
   uint64_t events = 0, frames = 0;
   uint32_t epochs = 0, troubles = 0;
   uint32_t hits = 0; ///< troubles while a request ran
+  uint64_t odd = 0;  ///< passes of places that act oddly
   duration took{0};  ///< virtual
+};
+
+/// What a run is, beside its seed.
+struct kind {
+  bool parity = false; ///< a pool by head that has it, whatever the seed says
+  bool odd = false;    ///< places in the product act oddly (net/oddity.hpp)
 };
 
 class scenario {
 public:
-  /// `parity`: of a pool by head that has it, whatever the seed says.
-  explicit scenario(uint64_t seed, bool parity = false)
-      : dice_{mix(seed, 1)}, cluster_{draw_shape(dice_, parity), mix(seed, 2)} {}
+  explicit scenario(uint64_t seed, kind what = {})
+      : odd_{what.odd, seed}, dice_{mix(seed, 1)}, cluster_{draw_shape(dice_, what.parity),
+                                                            mix(seed, 2)} {}
 
   outcome run() {
     auto& c = cluster_;
@@ -38,7 +46,10 @@ public:
     }
     plan_troubles();
     const auto all_over = [&] {
-      return std::all_of(clients_.begin(), clients_.end(), [](auto& x) { return x.over(); });
+      for (auto& x : clients_) // as the answer tells them to
+        if (x.refused() && c.time.now() - x.began >= 1s) begin(c, x);
+      return std::all_of(clients_.begin(), clients_.end(),
+                         [](auto& x) { return x.over() && !x.refused(); });
     };
     if (!c.run_until(all_over, 601s)) wrong("a request outlives its deadline");
     for (size_t i = 0; i < clients_.size(); ++i)
@@ -72,7 +83,6 @@ private:
     if (!parity) return s;
     s.parity = true;
     s.by_request = false;
-    s.prefill = 0;
     s.shards = 1 + s.shards % 2;
     return s;
   }
@@ -103,8 +113,6 @@ private:
                                 [](const auto& x) { return x.exchange && !x.over(); });
     auto& who = anybody();
     const auto kind = dice_.below(23);
-    // Three attempts in a row that all say that they fail end the answer as well.
-    if (kind == 18 && ++failed_ >= actors::attempts_max) return;
     if (kind < 6)
       who.crash(some(1ms, 500ms));
     else if (kind < 9)
@@ -122,7 +130,7 @@ private:
     else if (kind < 18)
       who.injure("partition");
     else if (kind < 19)
-      who.fail();
+      who.fail(1 + static_cast<uint32_t>(dice_.below(2 * actors::attempts_max)));
     else if (kind < 20)
       who.hang(dice_.below(10) == 0 ? some(1s, 200s) : some(1ms, 3s));
     else if (kind < 21)
@@ -137,6 +145,9 @@ private:
     auto& c = cluster_;
     if (const auto busy = comes_to_rest(c); !busy.empty()) wrong("no rest: " + busy);
     if (c.given_up) wrong("the pipeline was given up");
+    if (c.divergences() > 0) wrong("a token that was computed again was another one");
+    if (c.digests_lost() > 0) wrong("K and V came back as others");
+    if (c.server->pauses->look(c.time.now()).recovering > 0) wrong("a request still recovers");
     for (const auto& x : c.seat_errors) wrong(x);
     for (size_t i = 1; i < c.epochs.size(); ++i)
       if (c.epochs[i] <= c.epochs[i - 1]) wrong("epochs do not grow");
@@ -157,17 +168,26 @@ private:
     result_.log = c.time.log();
     result_.events = c.time.noted();
     result_.frames = c.links.frames();
+    if (odd_.wanted) result_.odd = net::odd::fired();
     result_.epochs = static_cast<uint32_t>(c.epochs.size());
     result_.took = c.time.elapsed();
     return result_;
   }
 
+  struct oddities {
+    bool wanted;
+    oddities(bool x, uint64_t seed) : wanted{x} {
+      if (wanted) net::odd::arm(seed);
+    }
+    ~oddities() { net::odd::disarm(); }
+  };
+
+  oddities odd_;
   tests::splitmix dice_;
   std::vector<client> clients_;
   outcome result_;
   uint32_t killed_ = 0;
-  uint32_t failed_ = 0; ///< devices
-  cluster cluster_;     ///< the last: its actors use the others
+  cluster cluster_; ///< the last: its actors use the others
 };
 
 } // namespace lamella::simulation

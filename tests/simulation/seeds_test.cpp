@@ -28,15 +28,18 @@ double metric(const cluster& c, const std::string& name) {
 }
 
 struct totals {
-  uint64_t events = 0, frames = 0, epochs = 0, troubles = 0, hits = 0;
+  uint64_t events = 0, frames = 0, epochs = 0, troubles = 0, hits = 0, odd = 0;
   double preempted = 0, recovered = 0;
 };
 
-/// `parity`: of pools that have one.
-totals run_seeds(uint64_t first, uint64_t count, bool parity = false) {
+std::string name_of(kind what) {
+  return std::string{what.parity ? " with parity" : ""} + (what.odd ? " and oddities" : "");
+}
+
+totals run_seeds(uint64_t first, uint64_t count, kind what = {}) {
   totals all;
   for (auto seed = first; seed < first + count; ++seed) {
-    scenario one{seed, parity};
+    scenario one{seed, what};
     if (asked("LAMELLA_SEED") != nullptr && count == 1) spdlog::set_level(spdlog::level::info);
     const auto came = one.run();
     all.events += came.events;
@@ -44,19 +47,20 @@ totals run_seeds(uint64_t first, uint64_t count, bool parity = false) {
     all.epochs += came.epochs;
     all.troubles += came.troubles;
     all.hits += came.hits;
+    all.odd += came.odd;
     for (const auto& why : came.wrong)
-      FAIL_CHECK("seed " << seed << std::string{parity ? " with parity: " : ": "} << why
-                         << "; tests/run --seed " << seed << " runs it alone");
+      FAIL_CHECK("seed " << seed << name_of(what) << ": " << why << "; tests/run --seed " << seed
+                         << " runs it alone");
     if (seed + 1 == first + count && one.where().server) {
       all.preempted = metric(one.where(), "vllm:num_preemptions_total");
       all.recovered = metric(one.where(), "lamella_requests_recovered_total");
     }
   }
-  MESSAGE(count << " seeds from " << first << std::string{parity ? ", with parity: " : ": "}
-                << all.troubles << " troubles, " << all.hits << " of them while a request ran; "
-                << all.epochs << " epochs, " << all.recovered << " requests recovered, "
-                << all.preempted << " preempted; " << all.events << " events, " << all.frames
-                << " frames");
+  MESSAGE(count << " seeds from " << first << name_of(what) << ": " << all.troubles << " troubles, "
+                << all.hits << " of them while a request ran; " << all.epochs << " epochs, "
+                << all.recovered << " requests recovered, " << all.preempted << " preempted; "
+                << all.events << " events, " << all.frames << " frames, " << all.odd
+                << " odd turns");
   return all;
 }
 
@@ -77,10 +81,18 @@ TEST_CASE("D3 V-M12 V-M14 V-M15 L-M25 L-M26 seeds 501 to 1000 end well") { run_p
 TEST_CASE("D3 V-M12 V-M14 V-M15 L-M25 L-M26 seeds 1001 to 1500 end well") { run_part(1001); }
 TEST_CASE("D3 V-M12 V-M14 V-M15 L-M25 L-M26 seeds 1501 to 2000 end well") { run_part(1501); }
 
+TEST_CASE("D3 seeds in which places of the product act oddly end well") {
+  for (const bool parity : {false, true}) {
+    const auto all = run_seeds(1, 250, {parity, true});
+    CHECK(all.hits > 250);
+    CHECK(all.odd > 250);
+  }
+}
+
 TEST_CASE("The seeds asked for end well"
           * doctest::skip(asked("LAMELLA_SEED") == nullptr && asked("LAMELLA_SEEDS") == nullptr)) {
-  for (const bool parity : {false, true})
-    run_seeds(number_in(asked("LAMELLA_SEED"), 1), number_in(asked("LAMELLA_SEEDS"), 1), parity);
+  for (const kind what : {kind{}, kind{true, false}, kind{false, true}, kind{true, true}})
+    run_seeds(number_in(asked("LAMELLA_SEED"), 1), number_in(asked("LAMELLA_SEEDS"), 1), what);
 }
 
 TEST_CASE("L-M26 seeds of fresh slots taken for KV that was there, unheard of, end well") {

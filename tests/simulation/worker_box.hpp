@@ -80,11 +80,11 @@ public:
     world_.time.in(how_long, [e = engine_] { e->go_on(); });
   }
 
-  /// The next work on one of its streams fails.
-  void fail() {
+  /// The next works on its streams fail.
+  void fail(uint32_t times = 1) {
     if (!alive_) return;
     world_.time.note("fail " + name());
-    engine_->fail_next();
+    engine_->fail_next(times);
   }
 
   /// Its memory forgets all: no trouble that the product can cure, but one that a checker must see.

@@ -27,6 +27,11 @@ struct client {
     if (penalised) text += R"(,"presence_penalty":0.5)";
     return text + "}";
   }
+  /// It was not accepted, and may come again.
+  bool refused() const {
+    return exchange && !left && exchange->status == 503
+           && exchange->body.find("no_capacity") != std::string::npos;
+  }
   bool over() const { return exchange && (exchange->answers > 0 || left); }
 };
 

@@ -3,104 +3,23 @@
 // may only use kernels that give a row the same bytes in any batch.
 //
 //   gemm_bench [shape…]      names or parts of names; none: all
+#include "gpu/cuda/bench/gemm_support.cuh"
+#include "gpu/cuda/bench/target.hpp"
 #include "gpu/cuda/gemm.hpp"
-#include "gpu/cuda/gemm_check.hpp"
-#include "gpu/cuda/rows.hpp"
 #include "gpu/cuda/sample.hpp"
 #include "gpu/cuda/wire.hpp"
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <functional>
-#include <memory>
 #include <vector>
 
 using namespace lamella::gpu;
 using namespace lamella::gpu::cuda;
+using namespace lamella::gpu::cuda::bench;
 
 namespace {
-
-void check(cudaError_t error, const char* what) {
-  if (error == cudaSuccess) return;
-  std::fprintf(stderr, "%s: %s\n", what, cudaGetErrorString(error));
-  std::exit(1);
-}
-
-struct device_free {
-  void operator()(void* p) const { cudaFree(p); }
-};
-using memory = std::unique_ptr<void, device_free>;
-
-memory allocate(size_t bytes) {
-  void* p = nullptr;
-  check(cudaMalloc(&p, bytes), "memory");
-  check(cudaMemset(p, 0, bytes), "memory");
-  return memory{p};
-}
-
-memory random_matrix(dense_type type, size_t count, uint64_t seed) {
-  auto m = allocate(count * 2);
-  check(launch_fill_random(type, m.get(), count, seed, nullptr), "random numbers");
-  return m;
-}
-
-/// fp32 numbers of about unit variance: a random 16-bit matrix, widened on the host would be slow;
-/// embedding rows 0 … of it does the same on the device.
-memory random_floats(uint32_t rows, uint32_t width) {
-  auto halves = random_matrix(dense_type::f16, size_t{rows} * width, rows + width);
-  std::vector<uint32_t> order(rows);
-  for (uint32_t i = 0; i < rows; ++i) order[i] = i;
-  auto ids = allocate(rows * 4);
-  auto out = allocate(size_t{rows} * width * 4);
-  check(cudaMemcpy(ids.get(), order.data(), rows * 4, cudaMemcpyHostToDevice), "ids");
-  auto* tokens = static_cast<uint32_t*>(ids.get());
-  check(launch_embed({{dense_type::f16, rows, width, halves.get()},
-                      tokens,
-                      tokens,
-                      tokens,
-                      rows,
-                      static_cast<float*>(out.get())},
-                     nullptr),
-        "widen");
-  check(cudaDeviceSynchronize(), "widen");
-  return out;
-}
-
-cudaStream_t stream;
-cudaEvent_t from, to;
-
-/// Median microseconds of one of `count` calls in a graph; `work(i)` enqueues the i-th. 0: fails.
-double time(int count, const std::function<cudaError_t(int)>& work) {
-  if (work(0) != cudaSuccess) {
-    cudaGetLastError();
-    return 0;
-  }
-  cudaGraph_t graph{};
-  cudaGraphExec_t replay{};
-  bool good = true;
-  check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capture");
-  for (int i = 0; i < count && good; ++i) good = work(i) == cudaSuccess;
-  check(cudaStreamEndCapture(stream, &graph), "capture");
-  check(cudaGraphInstantiate(&replay, graph, 0), "graph");
-  std::vector<double> each;
-  for (int repetition = 0; repetition < 7 && good; ++repetition) {
-    cudaEventRecord(from, stream);
-    check(cudaGraphLaunch(replay, stream), "graph");
-    cudaEventRecord(to, stream);
-    check(cudaEventSynchronize(to), "graph");
-    float milliseconds = 0;
-    cudaEventElapsedTime(&milliseconds, from, to);
-    if (repetition > 1) each.push_back(milliseconds * 1000.0 / count);
-  }
-  cudaGraphExecDestroy(replay);
-  cudaGraphDestroy(graph);
-  if (!good) return 0;
-  std::sort(each.begin(), each.end());
-  return each[each.size() / 2];
-}
 
 /// The fastest of what the library offers, split sums included. Each candidate over few calls, the
 /// best again over many.
@@ -197,7 +116,15 @@ double measure_peak(gemm& products) {
   return took == 0 ? 0 : 2.0 * n * n * n / took * 1e-6; // TFLOP/s
 }
 
-void measure_shape(const shape& s, double read_tb, double peak_tflop) {
+/// The worst ratios to the library's best at 64 rows and more; 0 before the first.
+struct worst_ratios {
+  double invariant = 0, fastest = 0;
+  static void note(double& worst, double ratio) {
+    if (ratio > 0 && (worst == 0 || ratio < worst)) worst = ratio;
+  }
+};
+
+void measure_shape(const shape& s, double read_tb, double peak_tflop, worst_ratios& worst) {
   constexpr size_t rotate_bytes = size_t{600} << 20;
   const auto bytes = dense_bytes(s.outputs, s.inputs);
   const auto copies = std::max<size_t>(1, (rotate_bytes + bytes - 1) / bytes);
@@ -212,8 +139,8 @@ void measure_shape(const shape& s, double read_tb, double peak_tflop) {
   auto out = allocate(size_t{rows_most} * s.outputs * 4);
   const auto room_bytes = gemm::scratch_bytes(rows_most, s.outputs, s.inputs);
   auto room = allocate(room_bytes);
-  gemm own{arithmetic::own};
-  for (auto* products : {&own}) {
+  gemm own{arithmetic::own}, fastest{arithmetic::fastest};
+  for (auto* products : {&own, &fastest}) {
     auto wrong = products->open();
     if (!wrong) wrong = products->tune(weights, stream);
     if (wrong) std::printf("%s: %s\n", s.name, wrong->c_str());
@@ -232,11 +159,13 @@ void measure_shape(const shape& s, double read_tb, double peak_tflop) {
         return products.run(x.get(), rows, {&part, 1}, room.get(), room_bytes, stream);
       });
     };
-    const double own_us = ours(own);
+    const double own_us = ours(own), fastest_us = ours(fastest);
+    if (rows >= 64 && own_us > 0) worst_ratios::note(worst.invariant, best / own_us);
+    if (rows >= 64 && fastest_us > 0) worst_ratios::note(worst.fastest, best / fastest_us);
     const double floor =
         std::max(bytes / read_tb * 1e-6, 2.0 * rows * s.outputs * s.inputs / peak_tflop * 1e-6);
-    std::printf("%-11s %4u %8.1f %8.1f | %8.1f %5.2f", s.name, rows, floor, best, own_us,
-                own_us > 0 ? best / own_us : 0);
+    std::printf("%-11s %4u %8.1f %8.1f %8.1f | %8.1f %5.2f", s.name, rows, floor, best, fastest_us,
+                own_us, own_us > 0 ? best / own_us : 0);
     if (const auto* plan = own.plan_of(key); plan != nullptr) {
       const auto& found = plan->classes[c];
       std::printf(" %-8s own %8.1f %-8s refused %2u of %2u", name_of(found.best).c_str(),
@@ -379,14 +308,19 @@ int main(int argc, char** argv) {
   if (peak == 0) return 1;
   measure_small(copy_tb);
   measure_sampling(copy_tb);
-  std::printf(
-      "\nmicroseconds: rows, floor, best library algorithm at these rows | row-invariant, "
-      "best/ours, chosen,\nour fastest kernel, library algorithms and own kernels that agree\n");
+  std::printf("\nbf16, microseconds: rows, floor, best library algorithm at these rows, ours where "
+              "rows need "
+              "not be\ninvariant | row-invariant, best/ours, chosen, our fastest kernel, library "
+              "algorithms "
+              "and own kernels that agree\n");
+  worst_ratios worst;
   for (const auto& s : shapes) {
     bool wanted = argc < 2;
     for (int i = 1; i < argc; ++i) wanted = wanted || std::strstr(s.name, argv[i]) != nullptr;
-    if (wanted) measure_shape(s, read_tb, peak);
+    if (wanted) measure_shape(s, read_tb, peak, worst);
   }
+  print_target({"products-of-best", 0.97, 1.0}, worst.fastest);
+  print_target({"products-row-invariant-of-best", 0.85, 0.95}, worst.invariant);
   std::printf("took %.1f s\n",
               std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
 }

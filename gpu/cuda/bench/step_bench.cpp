@@ -2,10 +2,13 @@
 // on a stream of its own, with random weights in the shape of a known model.
 //
 //   step_bench [--model 8b|1b] [--batch N] [--context N] [--iterations N] [--device N] [--trace N]
+//              [--read-gb N] [--torch N]
 //
 // With --trace N the last N iterations are traced kind by kind; their times are left out of the
-// rest.
+// rest. --read-gb: the device's read bandwidth in GB/s as attention_bench measured it in the same
+// run; --torch: PyTorch's tokens/s in the same run: with them the targets for these are told too.
 #include "gpu/attention_runner.hpp"
+#include "gpu/cuda/bench/target.hpp"
 #include "gpu/cuda/launch_count.hpp"
 #include "gpu/cuda/products.hpp"
 #include "gpu/cuda/trace.hpp"
@@ -34,6 +37,7 @@ namespace {
 struct options {
   std::string model = "8b";
   uint32_t batch = 64, context = 4096, iterations = 40, device = 0, traced = 0;
+  double read_gb = 0, torch_tokens = 0;
 };
 
 model::model_spec shape_of(const std::string& name) {
@@ -112,10 +116,12 @@ double milliseconds(gpu::clock::duration d) {
   return std::chrono::duration<double, std::milli>(d).count();
 }
 
-double median(std::vector<double> x) {
+/// The value that `share` of them do not exceed.
+double quantile(std::vector<double> x, double share) {
   std::sort(x.begin(), x.end());
-  return x[x.size() / 2];
+  return x[std::min(x.size() - 1, static_cast<size_t>(share * static_cast<double>(x.size())))];
 }
+double median(std::vector<double> x) { return quantile(std::move(x), 0.5); }
 
 void run(const options& o) {
   const auto spec = shape_of(o.model);
@@ -219,14 +225,15 @@ void run(const options& o) {
   const auto per_iteration =
       static_cast<double>(gpu::cuda::kernels_launched - launched) / (o.iterations - 2);
   const auto times = replica_line.times();
-  std::vector<double> gaps, model_busy;
+  std::vector<double> taken, model_busy, idle_us;
   for (size_t i = 8; i < times.size(); ++i) {
-    gaps.push_back(milliseconds(times[i] - times[i - 1]));
+    taken.push_back(milliseconds(times[i] - times[i - 1]));
     model_busy.push_back(milliseconds(replicas[i]->busy()));
+    if (const auto gap = replicas[i]->gap()) idle_us.push_back(1000 * milliseconds(*gap));
   }
   for (const auto& s : replicas.back()->sampled())
     if (!s.finite) throw std::runtime_error("logits are not finite");
-  const auto best = *std::min_element(gaps.begin(), gaps.end()), middle = median(gaps);
+  const auto best = *std::min_element(taken.begin(), taken.end()), middle = median(taken);
   std::printf("iteration %.3f ms best, %.3f median; first to last kernel %.3f median\n", best,
               middle, median(model_busy));
   std::printf("%.1f kernels per iteration, %.1f per layer\n", per_iteration,
@@ -234,6 +241,22 @@ void run(const options& o) {
   std::printf("%.0f tokens/s best, %.0f median; bytes per iteration %.2f GB, %.0f GB/s median\n",
               o.batch / best * 1000, o.batch / middle * 1000, (weight_bytes + kv_bytes) / 1e9,
               (weight_bytes + kv_bytes) / middle / 1e6);
+  const auto gap_p50 = idle_us.empty() ? 0 : median(idle_us),
+             gap_p99 = idle_us.empty() ? 0 : quantile(idle_us, 0.99);
+  std::printf("gap between iterations on the model's stream: p50 %.2f us, p99 %.2f us\n", gap_p50,
+              gap_p99);
+  const auto named = [&](const char* what) {
+    return std::string{what} + "-" + o.model + "-" + std::to_string(o.batch) + "x"
+           + std::to_string(o.context);
+  };
+  gpu::cuda::bench::print_target({named("launch-gap-us").c_str(), 30, 10, true}, gap_p50);
+  const auto floor_ms = o.read_gb > 0 ? (weight_bytes + kv_bytes) / (o.read_gb * 1e6) : 0;
+  if (o.model == "8b") {
+    gpu::cuda::bench::print_target({named("of-roofline").c_str(), 0.6, 0.8}, floor_ms / middle);
+    gpu::cuda::bench::print_target({named("of-pytorch").c_str(), 2, 3},
+                                   o.torch_tokens > 0 ? o.batch / middle * 1000 / o.torch_tokens
+                                                      : 0);
+  }
   if (o.traced == 0) return;
   gpu::cuda::start_trace(size_t{o.traced} * spec.layers * 64 + 4096);
   run_to(o.iterations, o.iterations + o.traced);
@@ -260,6 +283,10 @@ int main(int argc, char** argv) {
       o.iterations = static_cast<uint32_t>(std::max(12ul, std::stoul(argv[i + 1])));
     else if (name == "--trace")
       o.traced = static_cast<uint32_t>(std::stoul(argv[i + 1]));
+    else if (name == "--read-gb")
+      o.read_gb = std::stod(argv[i + 1]);
+    else if (name == "--torch")
+      o.torch_tokens = std::stod(argv[i + 1]);
     else if (name == "--device")
       o.device = static_cast<uint32_t>(std::stoul(argv[i + 1]));
     else

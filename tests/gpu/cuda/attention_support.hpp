@@ -3,6 +3,7 @@
 
 #include "gpu/cuda/attention.hpp"
 #include "gpu/kernels/half.hpp"
+#include "gpu/kernels/q8.hpp"
 #include "tests/gpu/cuda/device_support.hpp"
 #include "tests/random.hpp"
 
@@ -23,10 +24,43 @@ inline float normal(tests::splitmix& random) {
 
 struct shape {
   uint32_t heads, group, dim;
+  half_type type = half_type::f16; ///< of the cache; the wire of one of q8 is f16
+  half_bits narrow(float x) const { return type == half_type::bf16 ? to_bf16(x) : to_half(x); }
+  float widen(half_bits x) const { return type == half_type::bf16 ? from_bf16(x) : from_half(x); }
+  /// Of a row against exact attention over the same cache: rounding the output is 2^-12 (bf16:
+  /// 2^-9) at random, rounding each probability as much again. K of q8 is rounded, too, by as much
+  /// of scores that are a few tens.
+  double tolerance() const {
+    return type == half_type::bf16 ? 8e-3 : type == half_type::q8 ? 4e-3 : 1e-3;
+  }
   float scale() const { return 1 / std::sqrt(static_cast<float>(dim)); }
+  size_t head_bytes() const { return head_bytes_of(type, dim); }
+
+  /// A head from the wire as the cache holds it.
+  std::vector<std::byte> cached(const half_bits* head) const {
+    std::vector<std::byte> bytes(head_bytes());
+    if (type == half_type::q8) {
+      std::vector<float> wide(dim);
+      for (uint32_t j = 0; j < dim; ++j) wide[j] = widen(head[j]);
+      quantise_head(wide.data(), dim, bytes.data());
+    } else {
+      std::memcpy(bytes.data(), head, bytes.size());
+    }
+    return bytes;
+  }
+  /// And what that stands for.
+  std::vector<double> as_cached(const half_bits* head) const {
+    const auto bytes = cached(head);
+    std::vector<double> values(dim);
+    for (uint32_t j = 0; j < dim; ++j)
+      values[j] = type == half_type::q8 ? double{q8_scale_of(bytes.data(), q8_scale_at(dim))}
+                                              * static_cast<int8_t>(bytes[j])
+                                        : widen(head[j]);
+    return values;
+  }
 };
 
-/// Q, K and V of every position of one sequence, rounded to f16.
+/// Q, K and V of every position of one sequence, rounded to the type of the shape.
 struct sequence {
   shape s;
   uint32_t length;
@@ -37,7 +71,7 @@ struct sequence {
       : s{s_}, length{length_} {
     auto fill = [&](std::vector<half_bits>& x, size_t width, float factor) {
       x.resize(width * length);
-      for (auto& value : x) value = to_half(normal(random) * factor);
+      for (auto& value : x) value = s.narrow(normal(random) * factor);
     };
     fill(q, size_t{s.heads} * s.group * s.dim, sharpness);
     fill(k, size_t{s.heads} * s.dim, 1);
@@ -49,10 +83,10 @@ struct sequence {
     std::vector<double> scores(position + 1), sum(s.dim);
     const auto* query = &q[((size_t{position} * s.heads + head) * s.group + g) * s.dim];
     std::vector<double> wide(s.dim);
-    for (uint32_t j = 0; j < s.dim; ++j) wide[j] = from_half(query[j]);
+    for (uint32_t j = 0; j < s.dim; ++j) wide[j] = s.widen(query[j]);
     for (uint32_t p = 0; p <= position; ++p) {
-      const auto* key = &k[(size_t{p} * s.heads + head) * s.dim];
-      for (uint32_t j = 0; j < s.dim; ++j) scores[p] += wide[j] * from_half(key[j]);
+      const auto key = s.as_cached(&k[(size_t{p} * s.heads + head) * s.dim]);
+      for (uint32_t j = 0; j < s.dim; ++j) scores[p] += wide[j] * key[j];
       scores[p] *= s.scale();
     }
     auto highest = *std::max_element(scores.begin(), scores.end());
@@ -60,8 +94,8 @@ struct sequence {
     for (uint32_t p = 0; p <= position; ++p) {
       auto w = std::exp(scores[p] - highest);
       weight += w;
-      const auto* value = &v[(size_t{p} * s.heads + head) * s.dim];
-      for (uint32_t j = 0; j < s.dim; ++j) sum[j] += w * from_half(value[j]);
+      const auto value = s.as_cached(&v[(size_t{p} * s.heads + head) * s.dim]);
+      for (uint32_t j = 0; j < s.dim; ++j) sum[j] += w * value[j];
     }
     for (auto& x : sum) x /= weight;
     return sum;
@@ -108,7 +142,7 @@ public:
     }
     plan_ = plan_attention(spans, runs, s.group);
     const auto d = s.dim;
-    cache_.assign(size_t{slots} * 2 * heads_ * d, 0xffff);
+    cache_.assign(size_t{slots} * 2 * heads_ * s.head_bytes(), std::byte{0xff});
     for (const auto& p : pieces) fill_cache(p);
     std::vector<half_bits> q, k, v;
     for (auto h = head_from; h < head_from + heads_; ++h)
@@ -126,6 +160,7 @@ public:
                       attention_record_bytes(c, static_cast<uint32_t>(heads_), s.group, d)})
       memory_.push_back(std::make_unique<device_bytes>(size));
     memory_[5]->upload(plan_.bytes);
+    args.type = s.type;
     args.cache = memory_[0]->data();
     args.q = memory_[1]->data(), args.k_new = memory_[2]->data(), args.v_new = memory_[3]->data();
     args.out = memory_[4]->data(), args.plan = memory_[5]->data();
@@ -166,14 +201,9 @@ public:
     auto* from = out_.data() + (h * rows_ + m) * width;
     return {from, from + width};
   }
-  std::vector<half_bits> cache() const {
-    auto bytes = memory_[0]->download();
-    std::vector<half_bits> result(bytes.size() / 2);
-    std::memcpy(result.data(), bytes.data(), bytes.size());
-    return result;
-  }
+  std::vector<std::byte> cache() const { return memory_[0]->download(); }
   /// The cache as it must be afterwards: nothing but the new rows is written.
-  std::vector<half_bits> expected_cache(const std::vector<piece>& pieces) {
+  std::vector<std::byte> expected_cache(const std::vector<piece>& pieces) {
     for (auto p : pieces) {
       p.first += p.rows;
       fill_cache(p);
@@ -186,7 +216,7 @@ public:
   attention_device_args args;
 
 private:
-  void add(const std::vector<half_bits>& x) {
+  template <class T> void add(const std::vector<T>& x) {
     memory_.push_back(std::make_unique<device_bytes>(x));
   }
 
@@ -198,9 +228,10 @@ private:
       for (uint32_t i = 0; i < run.length && position < p.first; ++i, ++position)
         for (size_t h = 0; h < heads_; ++h) {
           auto from = (size_t{position} * s_.heads + head_from_ + h) * d;
-          auto* to = &cache_[(size_t{run.first + i} * 2 * heads_ + h) * d];
-          std::copy_n(&p.of->k[from], d, to);
-          std::copy_n(&p.of->v[from], d, to + heads_ * d);
+          const auto k = s_.cached(&p.of->k[from]), v = s_.cached(&p.of->v[from]);
+          auto* to = &cache_[(size_t{run.first + i} * 2 * heads_ + h) * k.size()];
+          std::copy(k.begin(), k.end(), to);
+          std::copy(v.begin(), v.end(), to + heads_ * k.size());
         }
   }
 
@@ -208,7 +239,7 @@ private:
   size_t heads_, head_from_;
   uint32_t rows_ = 0;
   attention_plan plan_;
-  std::vector<half_bits> cache_;
+  std::vector<std::byte> cache_;
   std::vector<std::unique_ptr<device_bytes>> memory_; ///< cache, q, k, v, out, plan, records
   mutable std::vector<half_bits> out_;
 };

@@ -12,19 +12,16 @@ const std::vector<uint32_t> edges{0,    1,    15,   16,   17,   31,   32,  33,  
                                   1024, 1025, 1056, 2047, 2048, 2049, 4097};
 
 /// ‖out − exact‖ / ‖exact‖ of one query; infinite when anything is not finite.
-double error_of(const half_bits* out, const std::vector<double>& exact) {
+double error_of(const shape& s, const half_bits* out, const std::vector<double>& exact) {
   double difference = 0, length = 0;
   for (size_t j = 0; j < exact.size(); ++j) {
-    double x = from_half(out[j]);
+    double x = s.widen(out[j]);
     if (!std::isfinite(x)) return INFINITY;
     difference += (x - exact[j]) * (x - exact[j]);
     length += exact[j] * exact[j];
   }
   return std::sqrt(difference / length);
 }
-
-/// Rounding the output to f16 is 2^-12 at random, rounding each probability as much again.
-constexpr double tolerance = 1e-3;
 
 /// The worst error of some rows of a call.
 double worst_error(const device_call& call, const shape& s, const sequence& x, uint32_t row,
@@ -33,7 +30,7 @@ double worst_error(const device_call& call, const shape& s, const sequence& x, u
   for (uint32_t h = 0; h < s.heads; ++h) {
     auto out = call.row(h, row);
     for (uint32_t g = 0; g < s.group; ++g)
-      worst = std::max(worst, error_of(&out[size_t{g} * s.dim], x.exact(position, h, g)));
+      worst = std::max(worst, error_of(s, &out[size_t{g} * s.dim], x.exact(position, h, g)));
   }
   return worst;
 }
@@ -60,12 +57,13 @@ std::vector<slot_run> until(std::vector<slot_run> runs, uint32_t count) {
 
 TEST_CASE("L-M14 L-M15: a row of its own equals exact attention, at all edges, groups and sizes") {
   if (!device_there()) return;
-  constexpr uint64_t seed = 20261120;
-  MESSAGE("seed " << seed);
-  splitmix random{seed};
+  splitmix random{fresh_seed("attention at all edges")};
   for (uint32_t dim : {64u, 128u})
     for (uint32_t group = 1; group <= 16; ++group) {
-      const shape s{group == 8 ? 8u : 2u, group, dim};
+      // All types with either number of column tiles.
+      const half_type types[] = {half_type::bf16, half_type::q8, half_type::f16};
+      const auto type = types[group % 3];
+      const shape s{group == 8 ? 8u : 2u, group, dim, type};
       std::vector<sequence> sequences;
       std::vector<piece> pieces;
       uint32_t pool = 0;
@@ -82,7 +80,7 @@ TEST_CASE("L-M14 L-M15: a row of its own equals exact attention, at all edges, g
       call.run();
       for (uint32_t row = 0; row < pieces.size(); ++row) {
         INFO("D " << dim << " G " << group << " position " << pieces[row].first);
-        CHECK(worst_error(call, s, sequences[row], row, pieces[row].first) < tolerance);
+        CHECK(worst_error(call, s, sequences[row], row, pieces[row].first) < s.tolerance());
       }
       CHECK(call.cache() == call.expected_cache(pieces));
       device_call joined{s, pieces, pool};
@@ -95,9 +93,7 @@ TEST_CASE("L-M14 L-M15: a row of its own equals exact attention, at all edges, g
 
 TEST_CASE("L-M14: contexts of many records equal exact attention") {
   if (!device_there()) return;
-  constexpr uint64_t seed = 33;
-  MESSAGE("seed " << seed);
-  splitmix random{seed};
+  splitmix random{fresh_seed("contexts of many records")};
   for (uint32_t dim : {64u, 128u}) {
     const shape s{1, 2, dim};
     std::vector<sequence> sequences;
@@ -113,19 +109,18 @@ TEST_CASE("L-M14: contexts of many records equal exact attention") {
     call.run();
     for (uint32_t row = 0; row < pieces.size(); ++row) {
       INFO("D " << dim << " position " << pieces[row].first);
-      CHECK(worst_error(call, s, sequences[row], row, pieces[row].first) < tolerance);
+      CHECK(worst_error(call, s, sequences[row], row, pieces[row].first) < s.tolerance());
     }
   }
 }
 
 TEST_CASE("L-M14 L-M15: rows of longer spans equal exact attention") {
   if (!device_there()) return;
-  constexpr uint64_t seed = 7;
-  MESSAGE("seed " << seed);
-  splitmix random{seed};
+  splitmix random{fresh_seed("rows of longer spans")};
   for (uint32_t dim : {64u, 128u})
     for (uint32_t group : {1u, 3u, 4u, 8u, 11u, 16u}) {
-      const shape s{2, group, dim};
+      const half_type types[] = {half_type::f16, half_type::q8, half_type::f16, half_type::bf16};
+      const shape s{2, group, dim, group == 8 ? half_type::q8 : types[group % 4]};
       struct range {
         uint32_t first, rows;
       };
@@ -148,7 +143,7 @@ TEST_CASE("L-M14 L-M15: rows of longer spans equal exact attention") {
         for (uint32_t k = 0; k < ranges[i].rows; ++k, ++row) {
           if (k > 3 && k + 3 < ranges[i].rows && k % 9 != 0) continue; // the reference is slow
           INFO("D " << dim << " G " << group << " position " << ranges[i].first + k);
-          CHECK(worst_error(call, s, sequences[i], row, ranges[i].first + k) < tolerance);
+          CHECK(worst_error(call, s, sequences[i], row, ranges[i].first + k) < s.tolerance());
         }
       CHECK(call.cache() == call.expected_cache(pieces));
     }
@@ -156,13 +151,11 @@ TEST_CASE("L-M14 L-M15: rows of longer spans equal exact attention") {
 
 TEST_CASE("a row has the same bytes alone, in any batch, in any run of slots and in any prefill") {
   if (!device_there()) return;
-  constexpr uint64_t seed = 99;
-  MESSAGE("seed " << seed);
-  splitmix random{seed};
+  splitmix random{fresh_seed("a row anywhere")};
   for (uint32_t dim : {64u, 128u})
     for (uint32_t group : {1u, 3u, 4u, 8u, 16u}) {
       INFO("D " << dim << " G " << group);
-      const shape s{2, group, dim};
+      const shape s{2, group, dim, group % 4 == 3 || group == 16 ? half_type::q8 : half_type::f16};
       const uint32_t length = 2100, pool = 8192;
       sequence x{s, length, random, 2.0f};
       const auto runs = scattered(length, 16, pool, random);
@@ -201,7 +194,7 @@ TEST_CASE("a row has the same bytes alone, in any batch, in any run of slots and
 
 TEST_CASE("the same call gives the same bytes every time") {
   if (!device_there()) return;
-  splitmix random{3};
+  splitmix random{fresh_seed("the same call")};
   const shape s{8, 8, 128};
   std::vector<sequence> sequences;
   for (uint32_t i = 0; i < 4; ++i) sequences.emplace_back(s, 3000 + i * 701, random);
@@ -224,26 +217,28 @@ TEST_CASE("the same call gives the same bytes every time") {
 
 TEST_CASE("L-M23: the heads of a shard have the bytes they have in the whole") {
   if (!device_there()) return;
-  splitmix random{11};
-  const shape s{4, 8, 128};
-  sequence a{s, 1500, random}, b{s, 90, random};
-  const std::vector<piece> pieces{{&a, 1499, 1, {{2000, 1500}}}, {&b, 40, 50, {{17, 90}}}};
-  device_call whole{s, pieces, 4000};
-  whole.run();
-  for (size_t shards : {2u, 4u})
-    for (size_t i = 0; i < shards; ++i) {
-      const auto heads = s.heads / shards;
-      device_call part{s, pieces, 4000, i * heads, heads};
-      part.run();
-      for (size_t h = 0; h < heads; ++h)
-        for (uint32_t row = 0; row < whole.rows(); ++row)
-          CHECK(part.row(h, row) == whole.row(i * heads + h, row));
-    }
+  splitmix random{fresh_seed("heads of a shard")};
+  for (auto type : {half_type::f16, half_type::q8}) {
+    const shape s{4, 8, 128, type};
+    sequence a{s, 1500, random}, b{s, 90, random};
+    const std::vector<piece> pieces{{&a, 1499, 1, {{2000, 1500}}}, {&b, 40, 50, {{17, 90}}}};
+    device_call whole{s, pieces, 4000};
+    whole.run();
+    for (size_t shards : {2u, 4u})
+      for (size_t i = 0; i < shards; ++i) {
+        const auto heads = s.heads / shards;
+        device_call part{s, pieces, 4000, i * heads, heads};
+        part.run();
+        for (size_t h = 0; h < heads; ++h)
+          for (uint32_t row = 0; row < whole.rows(); ++row)
+            CHECK(part.row(h, row) == whole.row(i * heads + h, row));
+      }
+  }
 }
 
 TEST_CASE("a captured graph replays with other content of the same capacity") {
   if (!device_there()) return;
-  splitmix random{5};
+  splitmix random{fresh_seed("a captured graph")};
   const shape s{2, 4, 128};
   sequence a{s, 3000, random}, b{s, 700, random};
   const std::vector<piece> first{{&a, 2999, 1, {{0, 3000}}}, {&b, 699, 1, {{3000, 700}}}};
@@ -295,11 +290,17 @@ TEST_CASE("a captured graph replays with other content of the same capacity") {
 TEST_CASE("refuses shapes that there is no kernel for, with the reason") {
   CHECK(attention_unsupported(8, 128, 8, half_type::f16, half_type::f16) == nullptr);
   CHECK(attention_unsupported(3, 64, 3, half_type::f16, half_type::f16) == nullptr);
+  CHECK(attention_unsupported(3, 64, 3, half_type::bf16, half_type::bf16) == nullptr);
+  CHECK(attention_unsupported(3, 64, 3, half_type::q8, half_type::f16) == nullptr);
   for (auto reason : {attention_unsupported(8, 96, 8, half_type::f16, half_type::f16),
                       attention_unsupported(8, 128, 17, half_type::f16, half_type::f16),
                       attention_unsupported(8, 128, 0, half_type::f16, half_type::f16),
                       attention_unsupported(0, 128, 8, half_type::f16, half_type::f16),
                       attention_unsupported(8, 128, 8, half_type::f32, half_type::f16),
-                      attention_unsupported(8, 128, 8, half_type::f16, half_type::f32)})
+                      attention_unsupported(8, 128, 8, half_type::f16, half_type::f32),
+                      attention_unsupported(8, 128, 8, half_type::f16, half_type::bf16),
+                      attention_unsupported(8, 128, 8, half_type::bf16, half_type::f16),
+                      attention_unsupported(8, 128, 8, half_type::q8, half_type::bf16),
+                      attention_unsupported(8, 128, 8, half_type::q8, half_type::q8)})
     CHECK(reason != nullptr);
 }

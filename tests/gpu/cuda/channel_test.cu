@@ -119,6 +119,23 @@ TEST_CASE("channel: the abort word ends a wait, wherever the polled word lies") 
   }
 }
 
+TEST_CASE("channel: the end of a ring ends a wait, but not before what was sent is seen") {
+  if (!test::device_there()) return;
+  for (const bool sent : {false, true}) {
+    end a;
+    mapped_buffer<uint64_t> word{8}, ended{8};
+    const auto late = std::chrono::steady_clock::now() + std::chrono::seconds{20};
+    auto port = a.port(60'000);
+    port.ended = ended.get();
+    check(enqueue_wait(a.s, word.get(), {1, nullptr}, port), "wait");
+    if (sent) std::atomic_ref<uint64_t>{*word}.store(1, std::memory_order_release);
+    std::atomic_ref<uint64_t>{*ended}.store(1, std::memory_order_release);
+    a.s.wait();
+    CHECK(std::chrono::steady_clock::now() < late);
+    CHECK(a.status() == (sent ? channel_status::ok : channel_status::ended));
+  }
+}
+
 TEST_CASE("channel: epochs: an older word is waited for, a newer one ends the wait") {
   if (!test::device_there()) return;
   device_buffer<uint64_t> word{1};

@@ -5,8 +5,11 @@
 #include <doctest/doctest.h>
 
 #include <cstddef>
+#include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <random>
 #include <span>
 #include <string>
 #include <vector>
@@ -24,6 +27,15 @@ inline bool device_there() {
 
 inline void check(cudaError_t error) {
   REQUIRE_MESSAGE(error == cudaSuccess, std::string{cudaGetErrorString(error)});
+}
+
+/// A fresh seed for each run, printed; LAMELLA_SEED repeats a run.
+inline uint64_t fresh_seed(const char* name) {
+  const auto* given = std::getenv("LAMELLA_SEED");
+  const auto seed =
+      given != nullptr ? std::strtoull(given, nullptr, 10) : uint64_t{std::random_device{}()};
+  MESSAGE(std::string{name} << ": seed " << seed);
+  return seed;
 }
 
 /// Bytes on the device, all ones at first: NaN in every type of float.

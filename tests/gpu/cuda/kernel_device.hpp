@@ -47,11 +47,4 @@ private:
   size_t count_;
 };
 
-/// A fresh seed for each run, printed; a test repeats a run when this is given a number.
-inline uint64_t fresh_seed(const char* name) {
-  const auto seed = uint64_t{std::random_device{}()};
-  MESSAGE(std::string{name} << ": seed " << seed);
-  return seed;
-}
-
 } // namespace lamella::gpu::cuda::test

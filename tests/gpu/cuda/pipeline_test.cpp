@@ -150,3 +150,20 @@ TEST_CASE_FIXTURE(models, "a CUDA replica samples, and feeds its own token to th
     CHECK(same_bytes(again, last));
   }
 }
+
+// Both ranks may be on one device: what they say to each other is the same.
+TEST_CASE_FIXTURE(models, "L-M03 ranks on CUDA devices: no cut of the work changes a byte") {
+  if (!device_there()) return;
+  auto options = shape(model::tensor_type::q8_0);
+  options.feed_forward = 192;
+  const auto model = load(options);
+  const auto tokens = random_tokens(length, 6);
+  auto o = both();
+  o.ranks = 3;
+  pipeline_options host;
+  host.ranks = 3;
+  pipeline reference{model, host}, p{model, o};
+  const auto found = run_chunked(p, tokens, 17, whole(length));
+  CHECK(difference(found, run_chunked(reference, tokens, 17, whole(length))) < 4e-3);
+  CHECK(same_bytes(run_chunked(p, tokens, 1, whole(length, 100)), found));
+}

@@ -100,7 +100,7 @@ TEST_CASE("rows go to the wire and back as the reference does it (L-M14)") {
   constexpr uint32_t rows = 7, heads = 6, width = 24, stride = heads * width + 8;
   const std::vector<uint32_t> index{5, 0, 3};
   const auto count = static_cast<uint32_t>(index.size());
-  for (auto wire : {half_type::f16, half_type::f32})
+  for (auto wire : {half_type::f16, half_type::f32, half_type::bf16})
     for (auto [first, share] : {std::pair{0u, 6u}, {2u, 3u}, {5u, 1u}}) {
       auto x = random.normals(size_t{rows} * stride);
       x[5 * stride + first * width] = 1e6f; // beyond f16: infinity on the wire, as the reference
@@ -147,6 +147,33 @@ TEST_CASE("rows go to the wire and back as the reference does it (L-M14)") {
       CHECK(wrong == (wire == half_type::f16 && y[5 * stride + first * width] > 65504.0f ? 1 : 0));
       CHECK(channel.words.values() == std::vector<uint64_t>{0, 17});
     }
+}
+
+TEST_CASE("L-M26 parity on the wire is the reference's, whatever the shards store") {
+  if (!device_there()) return;
+  randomness random{cuda::test::fresh_seed("parity")};
+  gpu_machine host{1};
+  using enum half_type;
+  constexpr uint32_t rows = 7, shards = 3, heads = 2, dim = 40;
+  constexpr uint32_t stride = shards * heads * dim + 8;
+  const std::vector<uint32_t> index{5, 0, 3};
+  const auto count = static_cast<uint32_t>(index.size());
+  const auto x = random.normals(size_t{rows} * stride);
+  const std::pair<half_type, half_type> types[] = {{f16, f16}, {f32, f32}, {bf16, bf16},
+                                                   {f32, f16}, {f16, f32}, {f16, q8},
+                                                   {f32, q8},  {bf16, q8}};
+  for (const auto& [wire, cache] : types) {
+    std::vector<std::byte> expected(heads * count * head_bytes_of(cache, dim));
+    reference_operators().parity_to_wire(
+        {x.data(), stride, index, shards, heads, dim, wire, cache, expected.data()},
+        host.context());
+    device_array<float> in{x};
+    device_array<uint32_t> at{index};
+    device_array<std::byte> out{expected.size()};
+    check(cuda::launch_parity_to_wire(
+        {in.get(), stride, shards, heads, dim, out.get(), at.get(), count, wire, cache}, nullptr));
+    CHECK(out.values() == expected);
+  }
 }
 
 TEST_CASE("a frame in one launch has the bytes of several, and is posted when it is whole") {

@@ -106,6 +106,12 @@ struct bench {
   std::shared_ptr<cuda::driver::line> a, b;
 };
 
+/// After what tests before this one have given up: what is counted from here on is this test's.
+void start_counting() {
+  cuda::wait_until_given_back();
+  fake::reset();
+}
+
 work_status end_of(std::future<work_status>& x) {
   REQUIRE(x.wait_for(30s) == std::future_status::ready);
   return x.get();
@@ -132,6 +138,22 @@ TEST_CASE_FIXTURE(bench, "CUDA driver: works of a line end in order, with their 
   for (auto& e : ends) CHECK(end_of(e) == work_status::done);
   REQUIRE(order.size() == 17);
   for (int i = 0; i < 17; ++i) CHECK(order[static_cast<size_t>(i)] == i);
+}
+
+TEST_CASE_FIXTURE(bench, "a work tells how long its stream stood idle before it") {
+  std::vector<std::shared_ptr<listed_work>> works;
+  for (int i = 0; i < 5; ++i) {
+    std::promise<work_status> end;
+    works.push_back(std::make_shared<listed_work>(
+        std::vector<listed_work::step>{[](kernel_context) { return on(); }}));
+    d.launch(a, {works.back(), gpu::clock::now() + 240s, [&](work_status s) { end.set_value(s); }});
+    CHECK(end.get_future().get() == work_status::done);
+  }
+  CHECK_FALSE(works.front()->gap());
+  for (size_t i = 1; i < works.size(); ++i) {
+    REQUIRE(works[i]->gap());
+    CHECK(works[i]->gap()->count() > 0); // it was launched after the one before had ended
+  }
 }
 
 TEST_CASE_FIXTURE(bench, "L-M08 V-M09 streams wait for each other, whichever is launched first") {
@@ -161,6 +183,14 @@ TEST_CASE_FIXTURE(bench, "L-M08 V-M09 streams wait for each other, whichever is 
 
 TEST_CASE_FIXTURE(bench,
                   "a stream that grows while another waits for it does not wait for the device") {
+  // More than a line has room for by itself. What that pins and gives back is done when it returns:
+  // nothing of it waits for streams that run later.
+  d.reserve(size_t{4} << 20);
+  fake::reset();
+  // Opened after it was asked for; the closed line has less room than those that were spare.
+  d.close(a);
+  a = d.open();
+  CHECK(fake::pinned() == 0);
   std::array<uint64_t, 2> seen{};
   auto waits = run(b, {receive(7, seen.data())});
   auto grows = run(a, {[](kernel_context context) {
@@ -169,7 +199,7 @@ TEST_CASE_FIXTURE(bench,
                          return on();
                        },
                        [](kernel_context) {
-                         const std::vector<uint32_t> many(200'000, 7);
+                         const std::vector<uint32_t> many(800'000, 7);
                          return cuda::queue::current().upload(std::span{many}) != nullptr
                                     ? on()
                                     : work::progress::blocked;
@@ -179,6 +209,17 @@ TEST_CASE_FIXTURE(bench,
   CHECK(end_of(waits) == work_status::done);
   CHECK(seen[0] == 7);
   CHECK(fake::calls_that_waited() == 0);
+}
+
+TEST_CASE_FIXTURE(bench, "a work with more arguments than were reserved fails alone") {
+  auto large = run(a, {[](kernel_context) {
+                     const std::vector<uint32_t> many(800'000, 7);
+                     cuda::queue::current().upload(std::span{many});
+                     return on();
+                   }});
+  CHECK(end_of(large) == work_status::failed);
+  auto later = run(a, {[](kernel_context) { return on(); }});
+  CHECK(end_of(later) == work_status::done);
 }
 
 TEST_CASE_FIXTURE(bench, "an aborted wait ends its work and those behind it; later ones run") {
@@ -216,12 +257,61 @@ TEST_CASE_FIXTURE(bench,
   CHECK(end_of(nothing) == work_status::deadline);
 }
 
+TEST_CASE_FIXTURE(bench,
+                  "L-M09 waits one after another do not stretch the deadline of their work") {
+  std::array<uint64_t, 2> seen{};
+  auto sends = run(a, {send(7)});
+  CHECK(end_of(sends) == work_status::done);
+  // A kernel that is still there when the deadline passes, and behind it a wait whose own clock
+  // would only start then; its frame has come.
+  const auto holds = [](kernel_context) {
+    auto& q = cuda::queue::current();
+    fake::put(q.stream("test"), [control = &q.control()] {
+      const auto until = gpu::clock::now() + 20s;
+      while (std::atomic_ref{control->abort}.load() == 0 && gpu::clock::now() < until)
+        std::this_thread::yield();
+    });
+    return on();
+  };
+  auto late = run(b, {holds, receive(7, seen.data())}, 100ms);
+  CHECK(end_of(late) == work_status::deadline);
+  auto later = run(b, {[](kernel_context) { return on(); }});
+  CHECK(end_of(later) == work_status::done);
+}
+
 TEST_CASE_FIXTURE(bench, "another frame than the expected one cuts the work") {
   std::array<uint64_t, 2> seen{};
   auto sends = run(a, {send(7)});
   CHECK(end_of(sends) == work_status::done);
   auto receives = run(b, {receive(8, seen.data())});
   CHECK(end_of(receives) == work_status::cut);
+}
+
+TEST_CASE_FIXTURE(bench, "a work that meets an ended channel is cut, and the device goes on") {
+  std::array<uint64_t, 2> seen{};
+  from->end(channel_state::closed);
+  auto sends = run(a, {[](kernel_context) { return on(); }, send(7)});
+  CHECK(end_of(sends) == work_status::cut);
+  auto receives = run(b, {receive(7, seen.data())});
+  CHECK(end_of(receives) == work_status::cut);
+  for (const auto& line : {a, b}) {
+    auto later = run(line, {[](kernel_context) { return on(); }});
+    CHECK(end_of(later) == work_status::done);
+  }
+}
+
+TEST_CASE_FIXTURE(bench, "the end of a ring ends the waits that are on the device for it") {
+  std::array<uint64_t, 2> seen{};
+  std::promise<void> put;
+  auto waits = run(b, {receive(7, seen.data()), [&](kernel_context) {
+                         put.set_value();
+                         return on();
+                       }});
+  put.get_future().wait();
+  to->end(channel_state::closed);
+  CHECK(end_of(waits) == work_status::cut);
+  auto later = run(b, {[](kernel_context) { return on(); }});
+  CHECK(end_of(later) == work_status::done);
 }
 
 TEST_CASE_FIXTURE(bench, "a work that throws fails alone") {
@@ -231,7 +321,7 @@ TEST_CASE_FIXTURE(bench, "a work that throws fails alone") {
   CHECK(end_of(good) == work_status::done);
 }
 
-TEST_CASE_FIXTURE(bench, "a sticky error ends everything as failed, then and later") {
+TEST_CASE_FIXTURE(bench, "a sticky error ends everything as lost, then and later") {
   std::array<uint64_t, 2> seen{};
   std::promise<void> put;
   auto waits = run(b, {receive(7, seen.data()), [&](kernel_context) {
@@ -244,16 +334,28 @@ TEST_CASE_FIXTURE(bench, "a sticky error ends everything as failed, then and lat
                      cuda::check(cudaGetLastError(), "anything");
                      return on();
                    }});
-  CHECK(end_of(later) == work_status::failed);
+  CHECK(end_of(later) == work_status::lost);
   const auto end = end_of(waits);
-  CHECK(end == work_status::failed);
+  CHECK(end == work_status::lost);
+  CHECK(d.lost());
   auto much_later = run(a, {[](kernel_context) { return on(); }});
-  CHECK(end_of(much_later) == work_status::failed);
+  CHECK(end_of(much_later) == work_status::lost);
   fake::reset();
 }
 
-TEST_CASE("closing a line in a mark and a driver with work under way leave nothing behind") {
+TEST_CASE("a device opens no more streams than it has queues for") {
   fake::reset();
+  cuda::driver d{0};
+  std::vector<std::shared_ptr<cuda::driver::line>> lines;
+  while (lines.size() < cuda::driver::lines_max) lines.push_back(d.open());
+  CHECK_THROWS_WITH_AS(d.open(), doctest::Contains("no more than 28 streams"), std::runtime_error);
+  d.close(lines.back());
+  lines.back() = d.open();
+  for (const auto& x : lines) d.close(x);
+}
+
+TEST_CASE("closing a line in a mark and a driver with work under way leave nothing behind") {
+  start_counting();
   const auto before = fake::allocations();
   {
     bench x;
@@ -272,8 +374,6 @@ TEST_CASE("closing a line in a mark and a driver with work under way leave nothi
     CHECK(end_of(waits) == work_status::aborted);
     x.b = x.d.open();
   }
-  // Memory is given back in the background.
-  const auto until = gpu::clock::now() + 240s;
-  while (fake::allocations() != before && gpu::clock::now() < until) std::this_thread::yield();
+  cuda::wait_until_given_back();
   CHECK(fake::allocations() == before);
 }

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -25,7 +26,7 @@ namespace {
 using clock_type = std::chrono::steady_clock;
 
 std::atomic<bool> broken{false};
-std::atomic<uint64_t> waited{0};
+std::atomic<uint64_t> waited{0}, pinned_pieces{0};
 std::atomic<int64_t> allocated{0};
 std::atomic<uint64_t> graphs{0}, graph_launches{0};
 
@@ -95,8 +96,10 @@ struct CUevent_st {
 
 namespace {
 
-std::mutex streams_mutex;
-std::set<cudaStream_t> streams;
+// Never destroyed, like all tables here: memory is given back by a thread that lives until the
+// process ends (gpu/cuda/memory.cpp), while static objects go.
+std::mutex& streams_mutex = *new std::mutex;
+std::set<cudaStream_t>& streams = *new std::set<cudaStream_t>;
 
 bool device_idle() {
   std::lock_guard lock{streams_mutex};
@@ -112,36 +115,54 @@ void wait_for_device() {
   while (!device_idle()) std::this_thread::yield();
 }
 
-cudaError_t allocate(void** p, size_t bytes) {
+thread_local int current_device = 0;
+std::mutex& owners_mutex = *new std::mutex;
+std::map<void*, int>& owners = *new std::map<void*, int>; ///< devices by memory
+using device_pairs = std::set<std::pair<int, int>>;
+device_pairs &out_of_reach = *new device_pairs, &reaches = *new device_pairs;
+std::atomic<uint64_t> elsewhere{0};
+
+constexpr int of_host = -1;
+
+cudaError_t allocate(void** p, size_t bytes, int owner) {
   *p = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
   ++allocated;
+  std::lock_guard lock{owners_mutex};
+  owners[*p] = owner;
   return result();
 }
 
 cudaError_t give_back(void* p) {
-  if (p != nullptr) --allocated;
+  {
+    std::lock_guard lock{owners_mutex};
+    const auto owner = owners.extract(p);
+    if (owner && owner.mapped() != of_host && owner.mapped() != current_device) ++elsewhere;
+  }
   std::free(p);
+  if (p != nullptr) --allocated;
   return cudaSuccess;
 }
 
 } // namespace
 
 extern "C" {
-cudaError_t cudaSetDevice(int) { return result(); }
+cudaError_t cudaSetDevice(int device) { return current_device = device, result(); }
+cudaError_t cudaGetDevice(int* device) { return *device = current_device, result(); }
 cudaError_t cudaGetLastError() { return result(); }
 const char* cudaGetErrorName(cudaError_t) { return "cudaErrorFake"; }
 const char* cudaGetErrorString(cudaError_t) { return "a failure of the test"; }
 cudaError_t cudaMalloc(void** p, size_t bytes) {
   wait_for_device();
-  return allocate(p, bytes);
+  return allocate(p, bytes, current_device);
 }
 cudaError_t cudaFree(void* p) {
   wait_for_device();
   return give_back(p);
 }
 cudaError_t cudaHostAlloc(void** p, size_t bytes, unsigned) {
+  ++pinned_pieces;
   wait_for_device();
-  return allocate(p, bytes);
+  return allocate(p, bytes, of_host);
 }
 cudaError_t cudaFreeHost(void* p) {
   wait_for_device();
@@ -152,7 +173,17 @@ cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind)
   std::memcpy(to, from, bytes);
   return result();
 }
-cudaError_t cudaMallocAsync(void** p, size_t bytes, cudaStream_t) { return allocate(p, bytes); }
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind,
+                            cudaStream_t s) {
+  if (s == nullptr)
+    std::memcpy(to, from, bytes);
+  else
+    s->put([=] { std::memcpy(to, from, bytes); });
+  return result();
+}
+cudaError_t cudaMallocAsync(void** p, size_t bytes, cudaStream_t) {
+  return allocate(p, bytes, current_device);
+}
 cudaError_t cudaFreeAsync(void* p, cudaStream_t) { return give_back(p); }
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, unsigned) {
   *s = new CUstream_st;
@@ -170,6 +201,23 @@ cudaError_t cudaStreamDestroy(cudaStream_t s) {
 }
 cudaError_t cudaStreamQuery(cudaStream_t s) {
   return broken ? cudaErrorIllegalAddress : s->idle() ? cudaSuccess : cudaErrorNotReady;
+}
+cudaError_t cudaMemset(void* p, int value, size_t bytes) {
+  std::memset(p, value, bytes);
+  return result();
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t s) {
+  while (s != nullptr && !s->idle()) std::this_thread::yield();
+  return result();
+}
+cudaError_t cudaDeviceCanAccessPeer(int* possible, int from, int to) {
+  std::lock_guard lock{owners_mutex};
+  *possible = !out_of_reach.contains({from, to});
+  return result();
+}
+cudaError_t cudaDeviceEnablePeerAccess(int to, unsigned) {
+  std::lock_guard lock{owners_mutex};
+  return reaches.insert({current_device, to}).second ? result() : cudaErrorPeerAccessAlreadyEnabled;
 }
 cudaError_t cudaMemsetAsync(void* p, int value, size_t bytes, cudaStream_t s) {
   s->put([=] { std::memset(p, value, bytes); });
@@ -251,12 +299,15 @@ template <class F> channel_status wait_until(F there, const channel_port& port) 
       why = channel_status::aborted;
     else if (broken)
       return channel_status::aborted; // nothing runs on a broken device
+    else if (port.ended != nullptr && load(port.ended) != 0)
+      why = there() ? channel_status::ok : channel_status::ended;
     else if (clock_type::now() > until)
       why = channel_status::timeout;
     if (why != channel_status::ok) {
       fail(port, why);
       return why;
     }
+    if (there()) return channel_status::ok;
     std::this_thread::yield();
   }
   return channel_status::ok;
@@ -344,14 +395,33 @@ namespace lamella::test::fake_cuda {
 
 void put(cudaStream_t stream, std::function<void()> kernel) { stream->put(std::move(kernel)); }
 uint64_t calls_that_waited() { return waited; }
+uint64_t pinned() { return pinned_pieces; }
 void break_device() { broken = true; }
 void reset() {
   // What a broken device was given is never run, not even by one that works again.
   while (broken && !device_idle()) std::this_thread::yield();
   broken = false;
-  waited = graphs = graph_launches = 0;
+  {
+    std::lock_guard lock{owners_mutex};
+    out_of_reach.clear();
+    reaches.clear();
+  }
+  waited = pinned_pieces = graphs = graph_launches = elsewhere = 0;
 }
 int64_t allocations() { return allocated; }
+uint64_t given_back_elsewhere() { return elsewhere; }
+int device_of(const void* p) {
+  std::lock_guard lock{owners_mutex};
+  return owners.at(const_cast<void*>(p));
+}
+bool reach_is_open(int from, int to) {
+  std::lock_guard lock{owners_mutex};
+  return reaches.contains({from, to});
+}
+void put_out_of_reach(int from, int to) {
+  std::lock_guard lock{owners_mutex};
+  out_of_reach.insert({from, to});
+}
 uint64_t graphs_made() { return graphs; }
 uint64_t graphs_launched() { return graph_launches; }
 

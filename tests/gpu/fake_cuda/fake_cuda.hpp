@@ -14,6 +14,9 @@ namespace lamella::test::fake_cuda {
 /// for each other.
 uint64_t calls_that_waited();
 
+/// Pieces of host memory pinned since the last reset: on a real device each may wait for kernels.
+uint64_t pinned();
+
 /// Runs a kernel in the order of a stream.
 void put(cudaStream_t stream, std::function<void()> kernel);
 
@@ -23,6 +26,17 @@ void reset();
 
 /// Allocations of device and pinned memory that have not been given back.
 int64_t allocations();
+
+/// Since the last reset: memory given back while another device was current than when it was taken.
+uint64_t given_back_elsewhere();
+
+/// The device whose memory this is; -1: the host's.
+int device_of(const void* memory);
+
+/// Kernels of `from` may touch memory of `to`: whether that was asked for, and that it cannot be,
+/// until reset.
+bool reach_is_open(int from, int to);
+void put_out_of_reach(int from, int to);
 
 /// Since the last reset.
 uint64_t graphs_made();

@@ -5,76 +5,10 @@ import json
 import pathlib
 import tempfile
 import unittest
-from datetime import datetime, timezone
 
 import checker
 from evidence import Evidence
-
-SECRET = "lam_0123456789"
-
-
-def log_line(at, message, level="info"):
-    stamp = datetime.fromtimestamp(1e9 + at, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%f") + "Z"
-    return json.dumps({"ts": stamp, "level": level, "msg": message}, separators=(",", ":"))
-
-
-def chunk(tokens, first, finish=None):
-    logprobs = {"tokens": tokens, "token_logprobs": [-1.0] * len(tokens),
-                "text_offset": list(range(first, first + len(tokens)))}
-    return {"choices": [{"index": 0, "text": "".join(tokens), "logprobs": logprobs if tokens else None,
-                         "finish_reason": finish}], "usage": None}
-
-
-def answer(identity, request, at, stream=False):
-    """What a client logs of one complete answer "abcd"."""
-    usage = {"prompt_tokens": 1, "completion_tokens": 4}
-    lines = [{"event": "send", "request": request, "via": "direct", "stream": stream, "cancel": None},
-             {"event": "connected", "port": 1000 + at},
-             {"event": "status", "status": 200, "headers": {"content-type": "text/event-stream" if stream else "json"}}]
-    if stream:
-        events = [chunk(["a"], 0), chunk(["b", "c"], 1), chunk(["d"], 3), chunk([], 4, "length"),
-                  {"choices": [], "usage": usage}]
-        lines += [{"event": "data", "data": json.dumps(x)} for x in events] + [{"event": "data", "data": "[DONE]"}]
-    else:
-        lines.append({"event": "body", "body": json.dumps(chunk(list("abcd"), 0, "length") | {"usage": usage})})
-    lines.append({"event": "end", "how": "finished", "detail": ""})
-    return [{"t": 1e9 + at + i * 0.01, "id": identity, **x} for i, x in enumerate(lines)]
-
-
-def good_run():
-    """File name -> list of objects, or of lines of text."""
-    idle = {"epochs": {"attention/main": 2}, "workers": [{"seat": "model/0"}], "gateway": {"requests": 0},
-            "requests": {"running": 0, "waiting": 0}, "pools": [{"name": "main", "slots": {"free": 10, "used": 0}}]}
-    busy = json.loads(json.dumps(idle))
-    busy["pools"][0]["slots"] = {"free": 7, "used": 3}
-    process = {"process": "gateway", "pid": 1, "rss_kib": 50000, "threads": 5, "descriptors": 20}
-    samples = [{"t": 1e9, "phase": "idle", "status": idle}, {"t": 1e9, "phase": "idle", **process},
-               {"t": 1e9 + 5, "phase": "load", "status": busy},
-               {"t": 1e9 + 5, "probe": "asked", "ready": 200, "answer": 200, "ready_after": 200, "seconds": 0.1},
-               {"t": 1e9 + 9, "phase": "drained", "status": idle}, {"t": 1e9 + 9, "phase": "drained", **process},
-               {"t": 1e9 + 9, "phase": "drained", "metrics": "lamella_batches_in_flight 0\nlamella_failovers_total 1\n"}]
-    request = {"path": "/v1/completions", "body": {"max_tokens": 4, "logprobs": 1}}
-    sits = "worker {} seat=model/0 incarnation={} worker=model-0 host=model-0 pid=7"
-    ended = "request_id={} request=1 outcome=done code=- e2e_ms=10.0"
-    return {
-        "requests.json": [{"index": 0, **request}, {"index": 1, **request}],
-        "golden.jsonl": answer("g0.0", 0, 0) + answer("g1.0", 1, 0),
-        "client.jsonl": answer("r0.0", 0, 4) + answer("r1.0", 1, 5, stream=True),
-        "gateway.log": [log_line(1, sits.format("joined", 1)), log_line(2, "epoch open epoch=1 replicas=1"),
-                        log_line(4.1, ended.format("r0.0")), log_line(5.1, ended.format("r1.0")),
-                        log_line(6, sits.format("lost", 1)), log_line(7, sits.format("joined", 2)),
-                        log_line(7.1, "epoch open epoch=2 replicas=1")],
-        "model-0.log": [log_line(1, "joined seat=model/0 incarnation=1")],
-        "samples.jsonl": samples,
-        "exits.jsonl": [{"t": 1e9 + 6, "name": "model-0", "pid": 7, "code": -9, "cause": "kill"},
-                        {"t": 1e9 + 10, "name": "gateway", "pid": 1, "code": 0, "cause": "end"}],
-        "nemesis.jsonl": [{"t": 1e9 + 5.9, "event": "begin", "number": 0, "kind": "kill", "targets": ["model-0"]},
-                          {"t": 1e9 + 8, "event": "effect", "number": 0, "kind": "kill", "targets": ["model-0"],
-                           "lost": True, "closed": None, "counted": 1, "whole": True, "seconds": 2},
-                          {"t": 1e9 + 8, "event": "healed", "whole": True, "seconds": 0}],
-        "proxy.jsonl": [],
-        "secrets.json": [SECRET],
-    }
+from good_run import DRAINED_PAGE, SECRET, SLOTS, good_run, log_line
 
 
 def broken_by(run):
@@ -208,9 +142,36 @@ class Checker(unittest.TestCase):
             self.sample(phase, "status")["status"] = json.loads(json.dumps(self.sample("load", "status")["status"]))
         self.expect("i5")
 
+    def pool_under_load(self):
+        return self.sample("load", "status")["status"]["pools"][0]
+
     def test_i5_slots_that_vanish(self):
-        status = self.sample("load", "status")["status"]
-        status["pools"][0]["slots"]["free"] = 6
+        self.pool_under_load()["slots"]["free"] = 5
+        self.expect("i5")
+
+    def test_i5_slots_that_are_free_and_used(self):
+        self.pool_under_load()["slots"]["used"] = 4
+        self.expect("i5")
+
+    def test_i5_a_pool_that_changes(self):
+        self.pool_under_load()["slots"] |= {"free": 7, "total": 11}
+        self.expect("i5")
+
+    def test_i5_a_reference_that_nobody_holds(self):
+        self.pool_under_load()["references"]["counted"] = 6
+        self.expect("i5")
+
+    def test_i5_references_that_leak(self):
+        self.drained_status()["pools"][0]["references"] = {"counted": 2, "held": 2}
+        self.expect("i5")
+
+    def test_i5_orphans_that_stay(self):
+        self.drained_status()["pools"][0]["slots"] = SLOTS | {"free": 9, "orphan": 1}
+        self.expect("i5")
+
+    def test_i5_a_worker_with_other_slots(self):
+        page = self.sample("drained", "metrics")
+        page["metrics"] = page["metrics"].replace('"free",worker="attention-1"} 10', '"free",worker="attention-1"} 8')
         self.expect("i5")
 
     def drained_status(self):
@@ -231,7 +192,7 @@ class Checker(unittest.TestCase):
         self.expect("i6")
 
     def test_i6_a_batch_left_over(self):
-        self.sample("drained", "metrics")["metrics"] = "lamella_batches_in_flight 1\n"
+        self.sample("drained", "metrics")["metrics"] = DRAINED_PAGE.replace("in_flight 0", "in_flight 1")
         self.expect("i6")
 
     def test_i8_two_in_a_seat(self):
@@ -253,6 +214,23 @@ class Checker(unittest.TestCase):
 
     def test_i9_rows_that_differ(self):
         self.run_files["gateway.log"].append(log_line(8, "pulled rows differ pull=1", "warning"))
+        self.expect("i9")
+
+    def damage(self, series):
+        page = self.sample("drained", "metrics")
+        page["metrics"] = page["metrics"].replace(f"{series} 0", f"{series} 2")
+
+    def test_i9_damage_after_a_rebuild(self):
+        self.damage('lamella_kv_integrity_failures_total{where="rebuild"}')
+        self.expect("i9")
+
+    def test_i9_damage_after_a_transfer(self):
+        self.damage('lamella_kv_integrity_failures_total{where="transfer"}')
+        self.expect("i9")
+
+    def test_i9_nobody_compares(self):
+        page = self.sample("drained", "metrics")
+        page["metrics"] = page["metrics"].replace("lamella_kv_digests_compared_total 12\n", "")
         self.expect("i9")
 
     def test_i10_a_parity_that_is_wrong(self):

@@ -18,7 +18,10 @@ BACK_OFF = (0.1, 2.0)  # seconds before a worker that ended is started again: fi
 MODEL = "tiny"
 
 
-def workers_of(replicas=2, members=3, spares=1, prefill=1):
+SPARES = 1
+
+
+def workers_of(replicas=2, members=3, spares=SPARES, prefill=1):
     """Host name -> (role, seat); the attention pool has one more for the parity."""
     made = {f"model-{i}": ("model", i) for i in range(replicas)}
     made |= {f"attention-{i}": ("attention", i) for i in range(members + 1 + spares)}
@@ -155,12 +158,13 @@ class Cluster:
             self.tell_exit(worker, worker.process.returncode)
 
     def is_whole(self):
-        """Every seat is taken by a live worker, and the service says that all is well."""
+        """Every seat is taken by a live worker, all but the spare have a part, and the service says that all is well."""
         try:
             status = self.service.status()
             live = [x for x in status["workers"] if x["state"] == "live" and x["host"] != "gateway"]
-            return (len(live) >= len(self.workers) and not status.get("missing")
-                    and self.service.ready() == (200, "ok"))
+            spares = [x for x in live if x["part"] == "spare"]
+            return (len(live) >= len(self.workers) and len(spares) == SPARES and all(x["part"] for x in live)
+                    and not status.get("missing") and self.service.ready() == (200, "ok"))
         except (OSError, ValueError):
             return False
 

@@ -1,4 +1,7 @@
 """Invariants of what is left over: I5, I6, I11, I12, I14, I16."""
+import collections
+import re
+
 from evidence import series_of
 
 DEADLINE_SECONDS = 600      # limits.request_deadline_seconds
@@ -8,22 +11,44 @@ MEMORY_SLACK_KIB = 24 << 10 # of allocators, beyond the five in a hundred
 DESCRIPTOR_SLACK, THREAD_SLACK = 6, 3
 
 
+def slots_of_workers(page):
+    """Worker -> state -> slots, as the metrics tell them."""
+    found = collections.defaultdict(dict)
+    for labels, value in series_of(page, "lamella_kv_slots"):
+        worker, state = (re.search(rf'{key}="([^"]*)"', labels)[1] for key in ("worker", "state"))
+        found[worker][state] = value
+    return found
+
+
 def i5_slots_add_up(evidence):
-    """Free and used slots are the same sum at all times, and none is used when all is drained."""
+    """The free list and the slots with a reference are the pool, every reference is some holder's and every holder's
+    slot has one, all workers tell of as many slots, and nothing is held when all is drained. The service counts each
+    of these on its own; shards have no table of their own to compare (they reserve nothing)."""
     problems = []
-    sums = {}
+    totals = {}
     for status in evidence.statuses():
         for pool in status["pools"]:
-            slots = pool["slots"]
-            total = slots["free"] + slots["used"]
-            if min(slots.values()) < 0 or sums.setdefault(pool["name"], total) != total:
-                problems.append(f"pool {pool['name']}: {slots}, {sums[pool['name']]} in all before")
-    # The service's own canary holds a slot now and then: no use in one of the looks is enough.
-    drained = evidence.statuses("drained")
+            slots, references = pool["slots"], pool["references"]
+            parts = slots["free"] + slots["used"] + slots["cached"] + slots["orphan"]
+            if min(slots.values()) < 0 or parts != slots["total"]:
+                problems.append(f"pool {pool['name']}: {slots} do not add up")
+            if totals.setdefault(pool["name"], slots["total"]) != slots["total"]:
+                problems.append(f"pool {pool['name']}: {slots['total']} slots, {totals[pool['name']]} before")
+            if references["counted"] != references["held"]:
+                problems.append(f"pool {pool['name']}: {references['counted']} references, {references['held']} held")
+    for page in evidence.metrics():
+        sums = {name: sum(states.values()) for name, states in slots_of_workers(page).items()}
+        if len(set(sums.values()) - {0}) > 1:  # 0: of a worker that nobody has told anything of yet
+            problems.append(f"workers of one pool have different numbers of slots: {sums}")
+    # The service's own canary holds a slot now and then: nothing in one of the looks is enough.
+    drained = [x for x in evidence.statuses("drained") if x["pools"]]
     if not drained:
-        problems.append("nobody looked at the drained service")
-    elif least := min(sum(p["slots"]["used"] for p in x["pools"]) for x in drained):
-        problems.append(f"{least} slots are in use after all requests have ended")
+        problems.append("nobody looked at the pools of the drained service")
+        return problems
+    for what, of in (("slots are in use", lambda p: p["slots"]["used"] + p["slots"]["orphan"]),
+                     ("references are left", lambda p: p["references"]["counted"])):
+        if left := min(sum(of(p) for p in x["pools"]) for x in drained):
+            problems.append(f"{left} {what} after all requests have ended")
     return problems
 
 

@@ -97,11 +97,13 @@ def injured_run(work, cluster, options, plan):
 
 
 def settle(cluster):
-    """Waits until nothing is asked of the service any more; the checker looks whether it is so."""
+    """Waits until nothing is asked of the service any more; the checker looks whether it is so. Slots of requests
+    that ended while an epoch opened are for nobody (orphans) until holders have had time to speak, some seconds."""
     def idle():
         try:
             x = cluster.service.status()
-            return x["gateway"]["requests"] == 0 and all(p["slots"]["used"] == 0 for p in x["pools"])
+            return x["gateway"]["requests"] == 0 and all(p["slots"]["used"] + p["slots"]["orphan"] == 0
+                                                         for p in x["pools"])
         except (OSError, ValueError):
             return False
     until(60, idle, 0.1)

@@ -46,7 +46,7 @@ def i8_one_incarnation_sits_in_a_seat(evidence):
                 epoch = now
     epoch = 0
     for status in evidence.statuses():
-        now = max(status["epochs"].values(), default=epoch)  # none while it starts
+        now = max(status["epochs"].values())
         if now < epoch:
             problems.append(f"status: epoch {now} after {epoch}")
         epoch = max(epoch, now)
@@ -56,9 +56,31 @@ def i8_one_incarnation_sits_in_a_seat(evidence):
     return problems
 
 
-def i9_pulled_rows_are_the_same(evidence):
-    """Where both sides of a move of KV tell digests, they agree."""
-    return [x.text for x in evidence.gateway if x.message.startswith("pulled rows differ")]
+def highest(evidence, name, labels=""):
+    """The highest value that a series ever had, over all pages; None where no page has it."""
+    return max((value for page in evidence.metrics() for found, value in series_of(page, name) if labels in found),
+               default=None)
+
+
+def digests_compared(evidence):
+    """Positions whose K and V were read in one epoch and again in a later one."""
+    return int(highest(evidence, "lamella_kv_digests_compared_total") or 0)
+
+
+def i9_rebuilt_rows_are_the_same(evidence):
+    """K and V of a position have the same digest before and after workers were lost, whether they were kept, copied
+    together or computed again; and where both sides of a move tell digests, they agree."""
+    problems = [x.text for x in evidence.gateway
+                if x.message.startswith(("pulled rows differ", "K and V are others than before"))]
+    for where in ("rebuild", "transfer"):
+        failures = highest(evidence, "lamella_kv_integrity_failures_total", f'where="{where}"')
+        if failures is None:
+            problems.append(f"nobody counts damage by {where}")
+        elif failures:
+            problems.append(f"{failures:g} times K and V were others after a {where}")
+    if highest(evidence, "lamella_kv_digests_compared_total") is None:
+        problems.append("nobody compares digests")
+    return problems
 
 
 def i10_the_parity_is_right(evidence):

@@ -1,18 +1,30 @@
 /// Writes the complete tiny model of tests/tiny_model.hpp to a file, for tests of the real program.
 ///
-/// usage: write_tiny_model FILE [CONTEXT]
+/// `halves`: in the shapes and types that kernels of CUDA devices take.
+///
+/// usage: write_tiny_model FILE [CONTEXT [halves]]
 #include "tests/tiny_model.hpp"
 
 #include <cstdio>
 #include <cstdlib>
+#include <string_view>
 
 int main(int count, char** words) {
-  if (count < 2 || count > 3) {
-    std::fputs("usage: write_tiny_model FILE [CONTEXT]\n", stderr);
+  if (count < 2 || count > 4 || (count == 4 && std::string_view{words[3]} != "halves")) {
+    std::fputs("usage: write_tiny_model FILE [CONTEXT [halves]]\n", stderr);
     return 2;
   }
   lamella::tests::tiny_model_options options;
-  options.context = count == 3 ? static_cast<uint32_t>(std::strtoul(words[2], nullptr, 10)) : 2048;
+  options.context = count >= 3 ? static_cast<uint32_t>(std::strtoul(words[2], nullptr, 10)) : 2048;
+  if (count == 4) {
+    options.layers = 2;
+    options.embedding = 64;
+    options.feed_forward = 96;
+    options.head_dim = 64;
+    options.heads = 4;
+    options.kv_heads = 2;
+    options.weights = lamella::model::tensor_type::f16;
+  }
   lamella::tests::make_tiny_model(options).write(words[1]);
   return 0;
 }

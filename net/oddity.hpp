@@ -1,0 +1,44 @@
+/// What may happen and rarely does, at the wish of a simulation (reliability D3, BUGGIFY).
+///
+/// A place that passes one takes another of the ways it may take anyway: slots that are short, a
+/// deadline that is early. Off unless a simulation arms them; then a pass costs one relaxed load.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace lamella::net {
+
+enum class oddity : uint8_t {
+  slots_short,    ///< an allocator says that slots are short, though some are free
+  early_deadline, ///< an iteration of decoding gets a millisecond
+  small_sweep,    ///< whoever keeps the parity gets one slot
+  remake_fails,   ///< what a member has got of another one is not what that has sent
+  epoch_again,    ///< an epoch that is whole is opened once more, with the next number
+};
+constexpr uint32_t oddities = 5;
+
+namespace odd {
+
+/// One bit per place that may fire.
+inline std::atomic<uint32_t> armed{0};
+
+/// Which of them fire in a run, and at which pass, is a function of the seed: half of them may,
+/// each at one pass in ten.
+void arm(uint64_t seed);
+void disarm();
+
+/// So many passes have been odd since they were armed.
+uint64_t fired();
+
+bool draw(oddity what);
+
+} // namespace odd
+
+/// Shall this pass be odd?
+inline bool is_odd(oddity what) {
+  return (odd::armed.load(std::memory_order_relaxed) >> static_cast<unsigned>(what) & 1) != 0
+         && odd::draw(what);
+}
+
+} // namespace lamella::net

@@ -1,0 +1,82 @@
+/// A whole device of the port: operators, driver and rings of CUDA devices as they are, over
+/// streams made of threads and kernels run lane by lane.
+#pragma once
+
+#include "gpu/cuda/counter.hpp"
+#include "gpu/cuda/driver.hpp"
+#include "gpu/cuda/operators.hpp"
+#include "gpu/cuda/ring_ends.hpp"
+
+#include <cstring>
+
+namespace lamella::test {
+
+class host_block final : public gpu::memory {
+public:
+  explicit host_block(size_t bytes) : data_{gpu::cuda::pinned_memory(bytes)}, size_{bytes} {
+    trim();
+  }
+  std::byte* data() override { return data_.get(); }
+  size_t size() const override { return size_; }
+  void trim() override { std::memset(data_.get(), 0, size_); }
+
+private:
+  std::shared_ptr<std::byte> data_;
+  size_t size_;
+};
+
+class line_stream final : public gpu::stream {
+public:
+  explicit line_stream(gpu::cuda::driver& on) : driver_{on}, line_{on.open()} {}
+  ~line_stream() override { driver_.close(line_); }
+  void launch(std::shared_ptr<gpu::work> x, gpu::clock::time_point deadline, mark on_end) override {
+    driver_.launch(line_, {std::move(x), deadline, std::move(on_end)});
+  }
+  void abort() override { driver_.abort(line_); }
+
+private:
+  gpu::cuda::driver& driver_;
+  std::shared_ptr<gpu::cuda::driver::line> line_;
+};
+
+/// All is the host's memory.
+class emulated_device : public gpu::device {
+public:
+  explicit emulated_device(bool replays) : driver_{0, replays} {}
+  std::string name() const override { return "cuda:0 emulated"; }
+  const gpu::operators& ops() const override { return gpu::cuda::cuda_operators(); }
+  gpu::team& workers() override { return driver_.workers(); }
+  std::unique_ptr<gpu::stream> make_stream(std::string) override {
+    return std::make_unique<line_stream>(driver_);
+  }
+  std::unique_ptr<gpu::memory> allocate(size_t bytes) override {
+    return std::make_unique<host_block>(bytes);
+  }
+  uint64_t free_bytes() const override { return uint64_t{1} << 30; }
+  void write(std::byte* to, std::span<const std::byte> from) override {
+    std::memcpy(to, from.data(), from.size());
+  }
+  void read(std::span<std::byte> to, const std::byte* from) override {
+    std::memcpy(to.data(), from, to.size());
+  }
+  bool on_host() const override { return false; }
+  std::shared_ptr<std::byte> ring_memory(size_t bytes, const gpu::device&) override {
+    auto memory = gpu::cuda::pinned_memory(bytes);
+    std::memset(memory.get(), 0, bytes);
+    return memory;
+  }
+  std::shared_ptr<gpu::channel_sender> make_sender(gpu::ring_place place,
+                                                   gpu::ring_identity self) override {
+    return gpu::cuda::make_ring_sender(std::move(place), self, true);
+  }
+  std::shared_ptr<gpu::channel_receiver> make_receiver(gpu::ring_place place) override {
+    return gpu::cuda::make_ring_receiver(std::move(place), true);
+  }
+  std::shared_ptr<gpu::counter> make_counter() override { return gpu::cuda::make_device_counter(); }
+  std::shared_ptr<gpu::doorbell> bell() override { return nullptr; }
+
+private:
+  gpu::cuda::driver driver_;
+};
+
+} // namespace lamella::test
