@@ -31,10 +31,10 @@ device_ring make_device_ring(device& sender, device& receiver, const ring_terms&
   make_ring(words, terms);
   owner.write(memory.get(), words);
   const auto place = [&](device& mine, device& peer) {
-    ring_place x{memory.get(), keep(memory, mine, peer), nullptr, nullptr, terms};
-    if (mine.on_host() && peer.on_host()) return x;
-    x.mine = mine.bell();
-    x.theirs = peer.bell();
+    // An end may come from any thread, so it always rings; frames between streams of one host
+    // engine come from the driver that would be rung.
+    ring_place x{memory.get(), keep(memory, mine, peer), mine.bell(), nullptr, terms};
+    if (!mine.on_host() || !peer.on_host()) x.theirs = peer.bell();
     return x;
   };
   return {sender.make_sender(place(sender, receiver), {}),
