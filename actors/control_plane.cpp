@@ -55,6 +55,8 @@ const char* word_of(config::transport x) {
     return "tcp";
   case config::transport::verbs_staged:
     return "verbs_staged";
+  case config::transport::verbs_gpudirect:
+    return "verbs_gpudirect";
   default:
     return "auto";
   }

@@ -103,6 +103,7 @@ link_port_maker data_plane_links(std::string listen) {
     options.on_event = [book](const net::link_event& x) { book->note(x); };
     auto plane = std::make_shared<net::data_plane>(std::move(options));
     link_port port;
+    port.direct = setup.transport == "verbs_gpudirect";
     port.address = plane->address();
     port.open = [folder, plane](const link_order& order) {
       net::link_terms terms;
@@ -111,8 +112,8 @@ link_port_maker data_plane_links(std::string listen) {
       terms.self = order.self;
       terms.peer = order.other;
       return order.side == link_side::replica
-                 ? plane->connect(order.peer, order.key, terms, order.patience)
-                 : plane->accept(order.key, terms, order.patience);
+                 ? plane->connect(order.peer, order.key, terms, order.patience, order.device)
+                 : plane->accept(order.key, terms, order.patience, order.device);
     };
     port.report = [book](const net::link_key& key) { return book->of(key); };
     port.close = [plane, book](uint64_t epoch) {

@@ -25,6 +25,8 @@ struct link_order {
   gpu::ring_identity self;
   std::optional<gpu::ring_identity> other{}; ///< who must be at the other end
   std::chrono::milliseconds patience{10'000};
+  /// Whose streams use this side, where the port is `direct`; null: streams of the host.
+  std::shared_ptr<gpu::device> device{};
 };
 
 /// What is known of a link; empty while the two sides have not met.
@@ -42,6 +44,10 @@ struct link_port {
   /// sides have met. Throws std::exception with the reason when it cannot be had.
   std::function<net::link_end(const link_order&)> open;
 
+  /// Whether a device can have its side of a link in its own memory: else a device's frames go
+  /// through a link of the host (net/staged_link.hpp).
+  bool direct = false;
+
   std::function<link_report(const net::link_key&)> report;
 
   /// Forgets whatever belongs to that epoch; wakes who waits in `open` for it.
@@ -52,7 +58,7 @@ struct link_port {
 struct link_setup {
   std::string secret;                  ///< told at the join
   uint32_t cluster = 0;                ///< tag of all frames of this service
-  std::string transport;               ///< auto, shm, verbs_staged or tcp
+  std::string transport;               ///< auto, shm, verbs_staged, verbs_gpudirect or tcp
   std::string folder;                  ///< for sockets; empty: the temporary folder of the system
   std::shared_ptr<gpu::doorbell> bell; ///< of the engine whose streams wait for the links
   /// Addresses of the two ends of this worker's control connection: its own, and that of the

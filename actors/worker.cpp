@@ -93,6 +93,7 @@ void connect(worker_ptr self, const epoch_open& x) {
   order.side = attends ? link_side::shard : link_side::replica;
   order.self = identity_of(st.config);
   order.patience = std::chrono::milliseconds{terms.link_patience_ms};
+  if (st.carries && st.config.port.direct) order.device = st.device;
   for (const auto& [key, peer] : links_of(st.config.where, x)) {
     order.key = key;
     order.peer = peer.address;
@@ -101,6 +102,7 @@ void connect(worker_ptr self, const epoch_open& x) {
                         : key.stream >= scheduler::prefill_streams ? terms.prefill_frame_bytes
                                                                    : terms.decode_frame_bytes;
     auto& end = st.links[key] = st.config.port.open(order);
+    if (order.device) continue; // no frame of it passes through the host
     if (terms.chaos || net::failpoint_armed(net::failpoint::link_send))
       end.to = std::make_shared<net::flawed_sender>(std::move(end.to), st.flaws);
     if (!st.carries) continue;

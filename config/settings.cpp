@@ -46,10 +46,12 @@ void check_availability(const settings& x, std::vector<rule_violation>& found) {
         {{"batching.pipeline"}, "rotational is not available in this version", "use fixed"});
   const auto tier = x.net.transport;
   if (tier != transport::automatic && tier != transport::in_process && tier != transport::shm
-      && tier != transport::tcp && tier != transport::verbs_staged)
+      && tier != transport::tcp && tier != transport::verbs_staged
+      && tier != transport::verbs_gpudirect)
     found.push_back(
         {{"net.transport"},
-         "only auto, in_process, shm, verbs_staged and tcp are available in this version",
+         "only auto, in_process, shm, verbs_staged, verbs_gpudirect and tcp are available in this "
+         "version",
          "use auto"});
 }
 
@@ -259,7 +261,8 @@ std::vector<rule_violation> check(const settings& x) {
                      "use auto"});
   if (!x.pools.distributed()
       && (x.net.transport == transport::shm || x.net.transport == transport::tcp
-          || x.net.transport == transport::verbs_staged))
+          || x.net.transport == transport::verbs_staged
+          || x.net.transport == transport::verbs_gpudirect))
     found.push_back({{"net.transport", "pools.model.placement"},
                      "all pools are in this process, so there is nothing to connect",
                      "use auto, or placement: local"});

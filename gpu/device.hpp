@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -109,6 +110,15 @@ public:
   virtual void skip(uint64_t value) = 0;
 };
 
+/// Memory of a device that an RDMA adapter reads and writes, and memory of the host beside it that
+/// the device maps. Both zeroed and kept until the last owner of either goes.
+struct adapter_memory {
+  std::shared_ptr<std::byte> data; ///< of the device, on a page of its own
+  int dma_buf = -1;                ///< descriptor by which adapters register `data`; -1: by address
+  std::string how;                 ///< for logs: whose memory, and why there is no descriptor
+  std::shared_ptr<std::byte> host;
+};
+
 struct ring_place;
 struct ring_identity;
 class channel_sender;
@@ -159,6 +169,13 @@ public:
   /// The ends of such a ring as streams of this device use them.
   virtual std::shared_ptr<channel_sender> make_sender(ring_place place, ring_identity self) = 0;
   virtual std::shared_ptr<channel_receiver> make_receiver(ring_place place) = 0;
+
+  /// For rings whose frames an adapter carries (net/direct_link.hpp). May wait for the device.
+  /// Throws std::bad_alloc, and std::runtime_error with the reason where no adapter may write into
+  /// memory of this device that its streams poll.
+  virtual adapter_memory make_adapter_memory(size_t /*bytes*/, size_t /*host_bytes*/) {
+    throw std::runtime_error{name() + " has no memory that adapters write into"};
+  }
 
   /// Sums over the ranks on these devices, this one among them, by means of their own: one end per
   /// rank. Empty where there are none: then sums go through rings, and `why` says so.

@@ -40,6 +40,11 @@ struct ring_place {
   std::shared_ptr<listener> mine;   ///< rung when this side ends it; may be null
   std::shared_ptr<listener> theirs; ///< rung after every change; null: they never sleep on it
   ring_terms terms;
+  /// Of a ring that a device's stream and an adapter share (net/direct_link.hpp): what the host has
+  /// to read or write, in memory of its own. The words that this side writes, and `ended`; null:
+  /// those at `base`.
+  ring_control* words = nullptr;
+  frame_header* headers = nullptr; ///< of the frames it sends, by slot; null: before each payload
 };
 
 /// Writes the words of an empty ring into zeroed memory.

@@ -1,5 +1,6 @@
 #include "net/data_plane_impl.hpp"
 
+#include "net/direct_link.hpp"
 #include "net/tcp_link.hpp"
 #include "net/verbs_link.hpp"
 
@@ -27,6 +28,11 @@ constexpr size_t secret_bytes_min = 16;
 /// Of a payload that is not on a wire every so many frames are checked.
 constexpr uint32_t sampled_crc = 64;
 
+/// RDMA and nothing else.
+bool over_verbs(std::string_view transport) {
+  return transport == "verbs_staged" || transport == "verbs_gpudirect";
+}
+
 asio::ip::tcp::acceptor listen_on(asio::io_context& io, const std::string& address) {
   const auto where = parse_host_and_port(address);
   if (!where) throw std::invalid_argument{"not ADDRESS:PORT: " + address};
@@ -52,9 +58,10 @@ std::string random_name() {
 data_plane::impl::impl(data_plane_options o)
     : options{std::move(o)}, bell{options.bell ? options.bell : std::make_shared<gpu::doorbell>()} {
   const auto& t = options.transport;
-  if (t != "auto" && t != "in_process" && t != "shm" && t != "verbs_staged" && t != "tcp")
-    throw std::invalid_argument{
-        "transport " + t + " is not available here: auto, in_process, shm, verbs_staged or tcp"};
+  if (t != "auto" && t != "in_process" && t != "shm" && t != "tcp" && !over_verbs(t))
+    throw std::invalid_argument{"transport " + t
+                                + " is not available here: auto, in_process, shm, verbs_staged, "
+                                  "verbs_gpudirect or tcp"};
   if (options.secret.size() < secret_bytes_min)
     throw std::invalid_argument{"the secret of the data plane has "
                                 + std::to_string(options.secret.size()) + " bytes, at least "
@@ -63,7 +70,7 @@ data_plane::impl::impl(data_plane_options o)
     throw std::invalid_argument{"the path of a data plane's socket must not contain ';'"};
   self.process = random_name();
   self.host = host_identity();
-  if (t == "auto" || t == "verbs_staged")
+  if (t == "auto" || over_verbs(t))
     verbs = options.adapter ? options.adapter : open_verbs(no_verbs);
   else
     no_verbs = "net.transport is " + t;
@@ -154,6 +161,7 @@ gpu::ring_terms data_plane::impl::ring_terms_of(const link_key& key,
 
 link_end data_plane::impl::open(const side& s, const link_terms& terms,
                                 std::chrono::milliseconds patience,
+                                std::shared_ptr<gpu::device> device,
                                 std::optional<peer_address> to) {
   if (auto wrong = check(terms); !wrong.empty()) throw std::invalid_argument{wrong};
   if (s.key.epoch < first_epoch.load()) throw channel_ended{channel_state::revoked};
@@ -168,6 +176,11 @@ link_end data_plane::impl::open(const side& s, const link_terms& terms,
           asio::post(plane->io, [x = plane.get(), s, gone, why] { x->on_link_end(s, gone, why); });
       });
   auto ends = r->link->ends();
+  if (device && options.transport == "verbs_gpudirect") {
+    r->direct =
+        std::make_shared<direct_link>(std::move(device), ring_terms_of(s.key, terms), terms.self);
+    ends = r->direct->ends(r->link);
+  }
   asio::post(io, [this, s, r, patience, to = std::move(to)] {
     if (stopping) return r->link->end(channel_state::closed);
     if (s.key.epoch < first_epoch.load()) return r->link->end(channel_state::revoked);
@@ -210,6 +223,7 @@ void data_plane::impl::on_link_end(const side& s, const record_ptr& gone, channe
   const auto found = records.find(s);
   if (found != records.end() && found->second == gone) records.erase(found);
   if (gone->limit) gone->limit->cancel();
+  if (gone->direct) gone->direct->end(why);
   if (gone->hang_up) {
     std::exchange(gone->hang_up, nullptr)();
     report(s, *gone, link_event::kind::ended, std::string{gpu::to_string(why)});
@@ -252,15 +266,17 @@ data_plane::~data_plane() { impl_->stop(); }
 const std::string& data_plane::address() const { return impl_->address; }
 
 link_end data_plane::connect(const std::string& address, const link_key& key,
-                             const link_terms& terms, std::chrono::milliseconds patience) {
+                             const link_terms& terms, std::chrono::milliseconds patience,
+                             std::shared_ptr<gpu::device> device) {
   auto to = parse_peer_address(address);
   if (!to) throw std::invalid_argument{"not an address of a data plane: " + address};
-  return impl_->open({key, true}, terms, patience, std::move(to));
+  return impl_->open({key, true}, terms, patience, std::move(device), std::move(to));
 }
 
 link_end data_plane::accept(const link_key& key, const link_terms& terms,
-                            std::chrono::milliseconds patience) {
-  return impl_->open({key, false}, terms, patience, {});
+                            std::chrono::milliseconds patience,
+                            std::shared_ptr<gpu::device> device) {
+  return impl_->open({key, false}, terms, patience, std::move(device), {});
 }
 
 void data_plane::try_listen(const std::string& address) {

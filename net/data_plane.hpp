@@ -9,6 +9,10 @@
 #include <memory>
 #include <string>
 
+namespace lamella::gpu {
+class device;
+}
+
 namespace lamella::net {
 
 class verbs_device;
@@ -23,7 +27,8 @@ struct data_plane_options {
   host_lookup names = system_lookup; ///< of peers that are told by name
   std::string secret;                ///< bytes that all members know; at least 16
   uint32_t cluster = 0;              ///< tag in every frame; peers of another cluster are refused
-  /// What connect() may use: auto, in_process, shm, verbs_staged or tcp.
+  /// What connect() may use: auto, in_process, shm, verbs_staged, verbs_gpudirect or tcp. With the
+  /// last but one, sides that name a device have their rings in its memory, others in the host's.
   std::string transport = "auto";
   /// Which links to other hosts may use; null: the first of this machine that has an active port.
   std::shared_ptr<verbs_device> adapter;
@@ -69,12 +74,18 @@ public:
   /// word from each side arrives at the other, through TCP. A link of the same key that this side
   /// had before is ended. Throws std::invalid_argument for terms out of range or
   /// an address that is none, gpu::channel_ended (revoked) when the epoch is over.
+  ///
+  /// `device`: whose streams use this side, where the transport is verbs_gpudirect: its rings are
+  /// made in memory of the device that an adapter reaches (direct_link.hpp), and what
+  /// gpu::device::make_adapter_memory throws is thrown here. Null, and with any other transport:
+  /// streams of the host.
   link_end connect(const std::string& address, const link_key& key, const link_terms& terms,
-                   std::chrono::milliseconds patience);
+                   std::chrono::milliseconds patience, std::shared_ptr<gpu::device> device = {});
 
   /// This side's end of a link that the other side connects, before or after. Throws like
   /// connect().
-  link_end accept(const link_key& key, const link_terms& terms, std::chrono::milliseconds patience);
+  link_end accept(const link_key& key, const link_terms& terms, std::chrono::milliseconds patience,
+                  std::shared_ptr<gpu::device> device = {});
 
   /// Whether an address can be listened on, before anything depends on it. Throws as the
   /// constructor does.

@@ -73,14 +73,15 @@ asio::awaitable<void> data_plane::impl::connect(side s, record_ptr r,
       why = same_host ? "the peer has no unix socket" : "another host";
     }
     r->transport = link_transport::tcp;
-    if (wanted == "verbs_staged") {
-      r->transport = link_transport::verbs_staged;
+    const bool over_verbs = wanted == "verbs_staged" || wanted == "verbs_gpudirect";
+    if (over_verbs) {
+      r->transport = r->direct ? link_transport::verbs_gpudirect : link_transport::verbs_staged;
       if (!verbs) throw std::runtime_error{"no verbs here: " + no_verbs};
       if (to.verbs.empty()) throw std::runtime_error{"the peer has no RDMA port in use"};
     }
     // The adapters' numbers are told over TCP.
     const auto tcp = reachable_tcp(to, options.home);
-    if (verbs && !to.verbs.empty() && (any || wanted == "verbs_staged")) {
+    if (verbs && !to.verbs.empty() && (any || over_verbs)) {
       try {
         co_await connect_verbs(s, r, patience, tcp, why);
         co_return;

@@ -28,6 +28,7 @@
 namespace lamella::net {
 
 namespace asio = boost::asio;
+class direct_link;
 class tcp_link;
 class verbs_link;
 
@@ -48,6 +49,7 @@ struct data_plane::impl : std::enable_shared_from_this<data_plane::impl> {
   /// A link that has been asked for here.
   struct record {
     std::shared_ptr<pending_link> link;
+    std::shared_ptr<direct_link> direct; ///< of a device whose memory an adapter reaches, or null
     link_terms terms;
     link_transport transport = link_transport::in_process;
     std::chrono::nanoseconds round_trip{0};
@@ -65,7 +67,7 @@ struct data_plane::impl : std::enable_shared_from_this<data_plane::impl> {
 
   /// Makes the ends at once and leaves the rest to the thread. Thread-safe.
   link_end open(const side& s, const link_terms& terms, std::chrono::milliseconds patience,
-                std::optional<peer_address> to);
+                std::shared_ptr<gpu::device> device, std::optional<peer_address> to);
 
   void expect(const side& s, const record_ptr& r, std::chrono::milliseconds patience);
   void end_epoch(uint64_t epoch);

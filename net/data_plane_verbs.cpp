@@ -12,7 +12,6 @@ using gpu::channel_state;
 namespace {
 
 constexpr std::chrono::milliseconds look_every{1};
-const std::string staged = "; frames lie in host memory, where the device's streams use them";
 
 /// What a side writes into the other's memory: a stranger's adapter cannot know it.
 uint64_t word_of(const nonce& n) {
@@ -35,6 +34,7 @@ std::shared_ptr<verbs_link> data_plane::impl::make_verbs(const side& s, const re
   t.asks = s.connecting;
   t.measure_every = options.measure_every;
   t.trips = r->trips;
+  t.direct = r->direct;
   t.on_end = [this, s, r](const std::string& text) {
     if (r->hang_up) { // not by end() on this side
       r->hang_up = nullptr;
@@ -167,8 +167,9 @@ void data_plane::impl::finish_verbs(const side& s, const record_ptr& r,
   std::erase_if(verbs_links, [](const auto& weak) { return weak.expired(); });
   verbs_links.push_back(link);
   // A proper end lets out what was sent before it, so hanging up is left to the link itself.
-  bind(s, r, link->start(std::move(socket)), link_transport::verbs_staged,
-       why + "; " + verbs->name() + staged, [] {});
+  bind(s, r, link->start(std::move(socket)),
+       r->direct ? link_transport::verbs_gpudirect : link_transport::verbs_staged,
+       why + "; " + verbs->name() + "; frames lie in " + link->where(), [] {});
 }
 
 } // namespace lamella::net

@@ -17,6 +17,8 @@ std::string_view to_string(link_transport x) {
     return "tcp";
   case link_transport::verbs_staged:
     return "verbs_staged";
+  case link_transport::verbs_gpudirect:
+    return "verbs_gpudirect";
   }
   return "unknown";
 }

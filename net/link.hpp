@@ -57,7 +57,7 @@ struct link_terms {
 };
 
 /// How a link's bytes travel; named as in the option net.transport.
-enum class link_transport : uint8_t { in_process, shm, tcp, verbs_staged };
+enum class link_transport : uint8_t { in_process, shm, tcp, verbs_staged, verbs_gpudirect };
 
 std::string_view to_string(link_transport x);
 

@@ -33,8 +33,10 @@ static_assert(sizeof(verbs_end) == 48);
 
 /// Memory of ours: what the peer's adapter may write, and from where ours may read.
 struct verbs_memory {
-  std::span<std::byte> landing; ///< the peer may write it and nothing else
-  std::span<std::byte> sending; ///< writes come from here, but for inline ones; may overlap
+  std::span<std::byte> landing;        ///< the peer may write it and nothing else
+  std::span<std::byte> sending;        ///< writes come from here, but for inline ones; may overlap
+  const std::byte* exported = nullptr; ///< of a device: where the memory of `dma_buf` begins
+  int dma_buf = -1;                    ///< of memory that holds both; -1: their addresses will do
 };
 
 /// One RDMA write.
@@ -44,7 +46,7 @@ struct verbs_write {
   uint64_t to = 0;                 ///< from the beginning of the peer's landing memory
   bool inlined = false;            ///< the bytes are taken at once
 };
-constexpr uint32_t verbs_inline_max = 8;
+constexpr uint32_t verbs_inline_max = 64; ///< a header
 
 /// How long an adapter tries to reach a silent peer: about a second in all.
 constexpr uint8_t verbs_timeout_code = 15; ///< 4.096 us << code between two tries: 134 ms

@@ -24,6 +24,9 @@ verbs_library load() {
   find(t.allocate_domain, "ibv_alloc_pd");
   find(t.free_domain, "ibv_dealloc_pd");
   find(t.register_memory, "ibv_reg_mr");
+  t.register_dma_buf =
+      verbs.optional_symbol<ibv_mr*(ibv_pd*, uint64_t, size_t, uint64_t, int, int)>(
+          "ibv_reg_dmabuf_mr");
   find(t.unregister, "ibv_dereg_mr");
   find(t.make_completions, "ibv_create_cq");
   find(t.free_completions, "ibv_destroy_cq");

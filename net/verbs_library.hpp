@@ -24,6 +24,9 @@ struct verbs_library {
   ibv_pd* (*allocate_domain)(ibv_context* context) = nullptr;
   int (*free_domain)(ibv_pd* domain) = nullptr;
   ibv_mr* (*register_memory)(ibv_pd* domain, void* base, size_t bytes, int access) = nullptr;
+  /// Null where the library is older than dma-buf (rdma-core 34).
+  ibv_mr* (*register_dma_buf)(ibv_pd* domain, uint64_t offset, size_t bytes, uint64_t address,
+                              int file, int access) = nullptr;
   int (*unregister)(ibv_mr* region) = nullptr;
   ibv_cq* (*make_completions)(ibv_context* context, int entries, void* of,
                               ibv_comp_channel* channel, int vector) = nullptr;

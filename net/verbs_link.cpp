@@ -4,10 +4,8 @@
 #include <boost/asio/post.hpp>
 
 #include <algorithm>
-#include <new>
 
 #include <sched.h>
-#include <sys/mman.h>
 
 namespace lamella::net {
 
@@ -20,8 +18,8 @@ namespace {
 
 /// Between two looks of the plane's thread: while the link is in use, and while it ends.
 constexpr std::chrono::milliseconds look_every{10}, settle_every{1};
-/// Beside a frame's own writes: its seqno, a credit, the end.
-constexpr uint32_t other_writes = 3;
+/// Beside a frame's own writes: a header that lies apart, its seqno, a credit, the end.
+constexpr uint32_t other_writes = 4;
 
 uint64_t writes_of_frame(const gpu::ring_terms& rings, uint64_t write_bytes_max) {
   return (gpu::slot_stride(rings.slot_bytes) + write_bytes_max - 1) / write_bytes_max;
@@ -29,58 +27,27 @@ uint64_t writes_of_frame(const gpu::ring_terms& rings, uint64_t write_bytes_max)
 
 } // namespace
 
-/// At the beginning of the landing memory; then come the ring the peer fills, and the control words
-/// of the ring it empties. What is only read here lies behind.
-struct verbs_link::landing_words {
-  gpu::ring_word greeting;
-  gpu::ring_word ended; ///< a channel_state: why the peer has ended the link
-};
-
 verbs_link::verbs_link(asio::any_io_executor executor, verbs_device& device, terms t)
     : executor_{std::move(executor)}, timer_{executor_}, terms_{std::move(t)},
-      looks_{terms_.bell, false}, wired_{terms_.rings.first()}, credited_{wired_} {
-  const auto ring = terms_.rings.bytes();
-  static_assert(sizeof(landing_words) == ring_offset);
-  const auto bytes = ring_offset + 2 * ring;
-  auto* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (p == MAP_FAILED) throw std::bad_alloc{};
-  memory_ = static_cast<std::byte*>(p);
-  auto* in = memory_ + ring_offset;
-  auto* out = in + ring;
-  in_ = reinterpret_cast<gpu::ring_control*>(in);
-  out_ = reinterpret_cast<gpu::ring_control*>(out);
-  gpu::make_ring(in, terms_.rings);
-  gpu::make_ring(out, terms_.rings);
-  const verbs_memory both{{memory_, ring_offset + ring + sizeof(gpu::ring_control)}, {out, ring}};
+      looks_{terms_.bell, false}, memory_{terms_.direct
+                                              ? terms_.direct->memory()
+                                              : std::make_shared<link_memory>(terms_.rings)},
+      in_{memory_->in()}, out_{memory_->out()}, wired_{terms_.rings.first()}, credited_{wired_} {
+  const verbs_memory both{memory_->landing(), memory_->sending(),
+                          memory_->device() != nullptr ? memory_->base() : nullptr,
+                          memory_->dma_buf()};
   // Room for all frames there is credit for, twice over: some wait for a completion to be told.
   constexpr uint64_t chunk = uint64_t{8} << 20; // what every adapter takes in one write
   const auto depth = 2 * terms_.rings.slots * (writes_of_frame(terms_.rings, chunk) + other_writes);
-  try {
-    queue_ = device.make_queue(both, static_cast<uint32_t>(std::clamp<uint64_t>(depth, 64, 8192)));
-    if (2 * (writes_of_frame(terms_.rings, queue_->write_bytes_max()) + other_writes)
-        > queue_->room())
-      throw std::runtime_error{"the adapter's queues are too short for frames of "
-                               + std::to_string(terms_.rings.slot_bytes) + " bytes"};
-  } catch (...) {
-    queue_.reset();
-    munmap(memory_, bytes);
-    throw;
-  }
+  queue_ = device.make_queue(both, static_cast<uint32_t>(std::clamp<uint64_t>(depth, 64, 8192)));
+  if (2 * (writes_of_frame(terms_.rings, queue_->write_bytes_max()) + other_writes)
+      > queue_->room())
+    throw std::runtime_error{"the adapter's queues are too short for frames of "
+                             + std::to_string(terms_.rings.slot_bytes) + " bytes"};
 }
 
 verbs_link::~verbs_link() {
   queue_.reset(); // before its memory
-  munmap(memory_, ring_offset + 2 * terms_.rings.bytes());
-}
-
-verbs_link::landing_words& verbs_link::words() const {
-  return *reinterpret_cast<landing_words*>(memory_);
-}
-
-/// Where the like of our `at` lies in the peer's landing memory.
-uint64_t verbs_link::place_of(const void* at) const {
-  return static_cast<uint64_t>(static_cast<const std::byte*>(at) - memory_);
 }
 
 void verbs_link::connect(const verbs_end& peer) {
@@ -93,7 +60,7 @@ void verbs_link::connect(const verbs_end& peer) {
 
 void verbs_link::greet(uint64_t word) {
   const verbs_write w{reinterpret_cast<const std::byte*>(&word), sizeof word,
-                      place_of(&words().greeting.value), true};
+                      link_memory::greeting_at, true};
   queue_->post({&w, 1}, true);
 }
 
@@ -102,7 +69,7 @@ bool verbs_link::arrived() {
   return queue_->settled();
 }
 
-uint64_t verbs_link::greeting() const { return gpu::load(words().greeting); }
+uint64_t verbs_link::greeting() const { return memory_->greeting(); }
 
 link_end verbs_link::start(tcp_socket socket) {
   socket_ = std::make_shared<tcp_socket>(std::move(socket));
@@ -114,6 +81,10 @@ link_end verbs_link::start(tcp_socket socket) {
                    if (!self->closed_) self->close(channel_state::closed, "the peer has ended it");
                  });
   look_again();
+  if (terms_.direct) {
+    terms_.direct->attach(weak_from_this());
+    return host_side_of(memory_, self);
+  }
   const auto place = [&](gpu::ring_control* ring) {
     return gpu::ring_place{reinterpret_cast<std::byte*>(ring), self, terms_.bell, self,
                            terms_.rings};
@@ -125,6 +96,32 @@ link_end verbs_link::start(tcp_socket socket) {
 void verbs_link::ring() {
   const std::lock_guard lock{mutex_};
   push(false);
+}
+
+/// The writes of one frame; its payload bytes, or nothing when its header cannot be right.
+std::optional<uint32_t> verbs_link::add_frame(uint32_t slot) {
+  const auto& rings = terms_.rings;
+  const auto& header = memory_->header(slot);
+  const auto payload = header.payload_bytes;
+  if (payload > rings.slot_bytes) {
+    fail("somebody has written over the header of a frame");
+    return {};
+  }
+  const auto offset = gpu::slot_offset(rings.slot_bytes, slot);
+  const auto* from = memory_->base() + memory_->out_at() + offset;
+  auto to = link_memory::in_at + offset;
+  uint64_t bytes = sizeof(frame_header) + payload;
+  if (memory_->headers_apart()) {
+    writes_.push_back({reinterpret_cast<const std::byte*>(&header), sizeof header, to, true});
+    from += sizeof header;
+    to += sizeof header;
+    bytes = payload;
+  }
+  const auto chunk = queue_->write_bytes_max();
+  for (uint64_t at = 0; at < bytes; at += chunk)
+    writes_.push_back(
+        {from + at, static_cast<uint32_t>(std::min<uint64_t>(chunk, bytes - at)), to + at, false});
+  return payload;
 }
 
 /// Frames that wait, as many as there is room for, and the credit that is owed if it can ride
@@ -140,30 +137,29 @@ bool verbs_link::gather(bool flush) {
   }
   writes_.clear();
   const auto room = queue_->room();
-  const auto chunk = queue_->write_bytes_max();
-  const auto needed = writes_of_frame(rings, chunk) + other_writes;
+  const auto needed = writes_of_frame(rings, queue_->write_bytes_max()) + other_writes;
+  uint64_t payload = 0;
   for (uint64_t i = 0; i < frames && writes_.size() + needed <= room; ++i) {
-    const auto* slot =
-        reinterpret_cast<const std::byte*>(out_) + gpu::slot_offset(rings.slot_bytes, out_index_);
-    const auto to = place_of(reinterpret_cast<const std::byte*>(in_)
-                             + gpu::slot_offset(rings.slot_bytes, out_index_));
-    const uint64_t bytes =
-        sizeof(frame_header) + reinterpret_cast<const frame_header*>(slot)->payload_bytes;
-    for (uint64_t at = 0; at < bytes; at += chunk)
-      writes_.push_back({slot + at, static_cast<uint32_t>(std::min<uint64_t>(chunk, bytes - at)),
-                         to + at, false});
+    const auto bytes = add_frame(out_index_);
+    if (!bytes) return false;
+    payload += *bytes;
     wired_ = gpu::after(wired_);
     out_index_ = out_index_ + 1 == rings.slots ? 0 : out_index_ + 1;
   }
+  memory_->posted.fetch_add(payload, std::memory_order_relaxed);
   const auto inlined = [](const gpu::seqno& from, uint64_t to) {
     return verbs_write{reinterpret_cast<const std::byte*>(&from), sizeof from, to, true};
   };
-  if (!writes_.empty()) writes_.push_back(inlined(wired_, place_of(&in_->sent.value)));
-  const bool starved = gpu::frames_between(credited_, gpu::load(in_->sent)) >= rings.slots;
+  if (!writes_.empty())
+    writes_.push_back(inlined(wired_, link_memory::in_at + offsetof(gpu::ring_control, sent)));
+  // What the peer has sent into a device's memory is not known here.
+  const bool starved =
+      terms_.direct || gpu::frames_between(credited_, gpu::load(in_->sent)) >= rings.slots;
   if (owed > 0 && writes_.size() < room
       && (!writes_.empty() || flush || starved || 2 * owed >= rings.slots)) {
     credited_ = released;
-    writes_.push_back(inlined(credited_, place_of(&out_->released.value)));
+    writes_.push_back(
+        inlined(credited_, memory_->out_at() + offsetof(gpu::ring_control, released)));
   }
   return !writes_.empty();
 }
@@ -188,7 +184,7 @@ void verbs_link::push(bool flush) {
 void verbs_link::say_end(channel_state why) {
   end_word_ = static_cast<uint64_t>(why);
   const verbs_write w{reinterpret_cast<const std::byte*>(&end_word_), sizeof end_word_,
-                      place_of(&words().ended.value), true};
+                      link_memory::ended_at, true};
   queue_->post({&w, 1}, true);
   shut_ = true;
   shut_at_ = clock::now();
@@ -214,7 +210,8 @@ bool verbs_link::work() {
 
 void verbs_link::look() {
   if (closed_) return;
-  if (gpu::load(words().ended) != 0) return close(channel_state::closed, "the peer has ended it");
+  if (!terms_.direct && memory_->ended() != 0)
+    return close(channel_state::closed, "the peer has ended it");
   if (work())
     close(channel_state::closed, failed_.empty() ? std::string{"ended here"} : failed_);
   else
@@ -250,7 +247,7 @@ void verbs_link::close(channel_state why, std::string text) {
     timer_.reset();
   }
   // What the peer has told wins over what its going looks like.
-  if (const auto told = gpu::load(words().ended); told != 0)
+  if (const auto told = memory_->ended(); told != 0)
     why = told <= static_cast<uint64_t>(channel_state::unread) ? static_cast<channel_state>(told)
                                                                : channel_state::torn;
   gpu::end_ring(*out_, why);

@@ -1,6 +1,7 @@
 /// A link whose frames an RDMA adapter writes into the peer's memory (Lamina 4.1, CPU-posted).
 #pragma once
 
+#include "net/direct_link.hpp"
 #include "net/link.hpp"
 #include "net/round_trips.hpp"
 #include "net/verbs.hpp"
@@ -23,13 +24,11 @@ namespace lamella::net {
 /// The socket of the handshake stays open: it tells when the peer's process goes, however it goes,
 /// and measures round trips: of hosts and the network, not of their adapters.
 /// The plane's thread looks every few milliseconds for failed writes, for the peer's reason to end,
-/// and for credits that nothing took along.
+/// and for credits that nothing took along. Where the rings are those of a device with memory that
+/// the adapter reaches (direct_link), the reason to end is read when the socket tells the end.
 class verbs_link final : public gpu::listener, public std::enable_shared_from_this<verbs_link> {
 public:
   using tcp_socket = boost::asio::ip::tcp::socket;
-
-  /// From the beginning of a side's landing memory to the ring that the other side fills.
-  static constexpr size_t ring_offset = 2 * sizeof(gpu::ring_word);
 
   struct terms {
     gpu::ring_terms rings;
@@ -39,12 +38,16 @@ public:
     bool asks = false;                       ///< for round trips: one side does
     std::chrono::milliseconds measure_every{1'000};
     std::shared_ptr<round_trips> trips = std::make_shared<round_trips>();
+    std::shared_ptr<direct_link> direct;     ///< whose rings are carried; null: rings of the host
     std::function<void(std::string)> on_end; ///< once, on the plane's thread, with the reason
   };
 
   /// Registers the memory. Throws std::bad_alloc, std::runtime_error.
   verbs_link(boost::asio::any_io_executor executor, verbs_device& device, terms t);
   ~verbs_link() override;
+
+  /// For logs: where frames lie on this side.
+  const std::string& where() const { return memory_->how(); }
 
   /// What the peer must know, and the connection to it. Throws std::runtime_error.
   verbs_end here() const { return queue_->here(); }
@@ -72,10 +75,7 @@ public:
   void close_when_settled(std::chrono::steady_clock::time_point deadline);
 
 private:
-  struct landing_words;
-
-  landing_words& words() const;
-  uint64_t place_of(const void* at) const;
+  std::optional<uint32_t> add_frame(uint32_t slot);
   bool gather(bool flush);
   void push(bool flush);
   void say_end(gpu::channel_state why);
@@ -89,7 +89,7 @@ private:
   std::optional<boost::asio::steady_timer> timer_; ///< outlive the plane
   terms terms_;
   gpu::outside_channel looks_;
-  std::byte* memory_ = nullptr;
+  std::shared_ptr<link_memory> memory_;
   gpu::ring_control *in_, *out_;
   bool closed_ = false; ///< of the plane's thread, but written under the mutex
 

@@ -30,10 +30,23 @@ uint32_t random_packet_number() {
   return x & packet_number_mask;
 }
 
-ibv_mr* register_memory(ibv_pd* domain, std::span<std::byte> x, int access) {
-  auto* region = the_verbs_library().register_memory(domain, x.data(), x.size(), access);
+/// `x` of that memory, by its dma-buf or by its address.
+ibv_mr* register_memory(ibv_pd* domain, const verbs_memory& of, std::span<std::byte> x,
+                        int access) {
+  const auto& lib = the_verbs_library();
+  if (of.dma_buf >= 0 && lib.register_dma_buf == nullptr)
+    throw std::runtime_error{"registering a device's memory needs rdma-core 34"};
+  auto* region =
+      of.dma_buf >= 0
+          ? lib.register_dma_buf(domain, static_cast<uint64_t>(x.data() - of.exported), x.size(),
+                                 reinterpret_cast<uint64_t>(x.data()), of.dma_buf, access)
+          : lib.register_memory(domain, x.data(), x.size(), access);
   if (region != nullptr) return region;
   const auto reason = errno;
+  if (of.exported != nullptr)
+    fail("registering " + std::to_string(x.size()) + " bytes of a device"
+             + (of.dma_buf < 0 ? " (is the module nvidia_peermem loaded?)" : ""),
+         reason);
   fail("registering " + std::to_string(x.size()) + " bytes"
            + (reason == ENOMEM ? " (is `ulimit -l` large enough?)" : ""),
        reason);
@@ -59,9 +72,9 @@ void queue_pair::make(uint32_t depth) {
   domain_ = lib.allocate_domain(port_->context.get());
   if (domain_ == nullptr) fail("protection domain");
   // Not with relaxed ordering: a seqno must not land before the payload that was written first.
-  landing_ =
-      register_memory(domain_, memory_.landing, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-  sending_ = register_memory(domain_, memory_.sending, 0);
+  landing_ = register_memory(domain_, memory_, memory_.landing,
+                             IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+  sending_ = register_memory(domain_, memory_, memory_.sending, 0);
   const auto limit = [&](int most) { return static_cast<uint32_t>(std::max(most, 1)); };
   depth_ =
       std::min({depth, depth_max, limit(port_->limits.max_qp_wr), limit(port_->limits.max_cqe)});

@@ -1,5 +1,6 @@
 #include "gpu/cuda/device.hpp"
 
+#include "gpu/cuda/adapter_memory.hpp"
 #include "gpu/cuda/attention_plan.hpp"
 #include "gpu/cuda/counter.hpp"
 #include "gpu/cuda/driver.hpp"
@@ -112,12 +113,15 @@ public:
     return memory;
   }
   std::shared_ptr<channel_sender> make_sender(ring_place place, ring_identity self) override {
-    const bool host = is_host_memory(place.base);
+    const bool host = holds_words_on_host(place);
     return make_ring_sender(std::move(place), self, host);
   }
   std::shared_ptr<channel_receiver> make_receiver(ring_place place) override {
-    const bool host = is_host_memory(place.base);
+    const bool host = holds_words_on_host(place);
     return make_ring_receiver(std::move(place), host);
+  }
+  adapter_memory make_adapter_memory(size_t bytes, size_t host_bytes) override {
+    return cuda::make_adapter_memory(index_, name_, bytes, host_bytes);
   }
   std::vector<std::shared_ptr<collective>> make_sums(std::span<const std::shared_ptr<device>> ranks,
                                                      std::string& why) override {
@@ -159,9 +163,10 @@ private:
     uint64_t all = ~uint64_t{0};
     check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &all), "memory pool");
   }
-  static bool is_host_memory(const void* p) {
+  static bool holds_words_on_host(const ring_place& ring) {
     cudaPointerAttributes place{};
-    check(cudaPointerGetAttributes(&place, p), "memory of a ring");
+    const void* words = ring.words != nullptr ? static_cast<const void*>(ring.words) : ring.base;
+    check(cudaPointerGetAttributes(&place, words), "memory of a ring");
     return place.type == cudaMemoryTypeHost;
   }
   void copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) const {

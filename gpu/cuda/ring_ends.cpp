@@ -35,7 +35,7 @@ public:
     if (const auto own = ended_.load(std::memory_order_acquire); own != channel_state::open)
       return own;
     if (!host_memory_) return channel_state::open;
-    const auto word = std::atomic_ref{control()->ended.value}.load(std::memory_order_acquire);
+    const auto word = std::atomic_ref{words()->ended.value}.load(std::memory_order_acquire);
     return word <= static_cast<uint64_t>(channel_state::unread) ? static_cast<channel_state>(word)
                                                                 : channel_state::torn;
   }
@@ -46,14 +46,17 @@ public:
     ended_.compare_exchange_strong(open, why, std::memory_order_acq_rel);
     if (host_memory_) {
       uint64_t nothing = 0;
-      std::atomic_ref{control()->ended.value}.compare_exchange_strong(
+      std::atomic_ref{words()->ended.value}.compare_exchange_strong(
           nothing, static_cast<uint64_t>(why), std::memory_order_acq_rel);
     }
     if (place_.theirs) place_.theirs->ring();
   }
 
 protected:
+  /// What the other side writes.
   ring_control* control() const { return reinterpret_cast<ring_control*>(place_.base); }
+  /// What this side writes, and the end.
+  ring_control* words() const { return place_.words != nullptr ? place_.words : control(); }
   std::byte* slot(uint32_t index) const {
     return place_.base + slot_offset(place_.terms.slot_bytes, index);
   }
@@ -63,7 +66,7 @@ protected:
   /// Waits end with the ring, where a host can say so in its memory.
   channel_port port(queue& q) const {
     auto x = q.port();
-    if (host_memory_) x.ended = &control()->ended.value;
+    if (host_memory_) x.ended = &words()->ended.value;
     return x;
   }
   /// The other side may sleep and a kernel cannot wake it: the driver does when the word moves.
@@ -108,19 +111,20 @@ public:
     auto header = make_header(tag, reserved_bytes_, place_.terms, self_);
     seal(header);
     sent_ = after(sent_);
-    auto* place = reinterpret_cast<frame_header*>(slot(index_));
+    auto* place = place_.headers != nullptr ? place_.headers + index_
+                                            : reinterpret_cast<frame_header*>(slot(index_));
+    auto* sent = &words()->sent.value;
     if (auto* tail = q.tail(); tail != nullptr && !tail->posts()) {
       tail->header = header;
       tail->slot = place;
-      tail->sent = &control()->sent.value;
+      tail->sent = sent;
       tail->sent_value = sent_;
     } else {
-      check(launch_send_frame(header, slot(index_), &control()->sent.value, sent_, q.port(),
-                              q.stream("send of a frame")),
+      check(launch_send_frame(header, place, sent, sent_, q.port(), q.stream("send of a frame")),
             "send of a frame");
     }
     index_ = index_ + 1 == place_.terms.slots ? 0 : index_ + 1;
-    watch(q, &control()->sent.value);
+    watch(q, sent);
   }
 
   size_t slot_bytes() const override { return place_.terms.slot_bytes; }
@@ -165,7 +169,7 @@ public:
     auto& q = queue::current();
     released_ = after(released_);
     index_ = index_ + 1 == place_.terms.slots ? 0 : index_ + 1;
-    auto* word = &control()->released.value;
+    auto* word = &words()->released.value;
     auto* tail = q.tail();
     if (tail != nullptr && (tail->released == nullptr || tail->released == word)) {
       tail->released = word;

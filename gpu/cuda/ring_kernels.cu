@@ -42,10 +42,9 @@ __global__ void receive_frame(frame_header expected, const frame_header* slot, c
 
 } // namespace
 
-cudaError_t launch_send_frame(const frame_header& header, std::byte* slot, uint64_t* sent,
+cudaError_t launch_send_frame(const frame_header& header, frame_header* slot, uint64_t* sent,
                               uint64_t value, const channel_port& port, cudaStream_t stream) {
-  launch_kernel(send_frame, 1, 1, 0, stream, header, reinterpret_cast<frame_header*>(slot), sent,
-                value, port);
+  launch_kernel(send_frame, 1, 1, 0, stream, header, slot, sent, value, port);
   return cudaGetLastError();
 }
 

@@ -14,7 +14,7 @@ struct channel_port;
 
 /// Writes a finished header and raises `sent`, unless a wait of the stream has failed. The payload
 /// was written by earlier kernels. One thread; some 2 us of the stream.
-cudaError_t launch_send_frame(const frame_header& header, std::byte* slot, uint64_t* sent,
+cudaError_t launch_send_frame(const frame_header& header, frame_header* slot, uint64_t* sent,
                               uint64_t value, const channel_port& port, cudaStream_t stream);
 
 /// Waits until `sent` has reached `value`, then compares the header with the expected one: all but

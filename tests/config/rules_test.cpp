@@ -252,7 +252,7 @@ TEST_CASE("worker processes need a safe listener, a secret, and heartbeats that 
   CHECK(says(check("control: {dead_seconds: 0.3}"), "fewer than four heartbeats"));
   CHECK(says(check("pools: {model: {placement: local}}\nnet: {transport: in_process}"),
              "cannot connect the processes"));
-  for (const char* tier : {"shm", "tcp", "verbs_staged"}) {
+  for (const char* tier : {"shm", "tcp", "verbs_staged", "verbs_gpudirect"}) {
     const auto text = std::string{"net: {transport: "} + tier + "}";
     CHECK(says(check(text), "nothing to connect"));
     CHECK(check(text + "\npools: {attention: {placement: local}}").problems.empty());

@@ -65,6 +65,13 @@ public:
     std::memset(memory.get(), 0, bytes);
     return memory;
   }
+  gpu::adapter_memory make_adapter_memory(size_t bytes, size_t host_bytes) override {
+    gpu::adapter_memory x;
+    x.data = ring_memory(bytes, *this);
+    x.host = ring_memory(host_bytes, *this);
+    x.how = "memory of " + name();
+    return x;
+  }
   std::shared_ptr<gpu::channel_sender> make_sender(gpu::ring_place place,
                                                    gpu::ring_identity self) override {
     return gpu::cuda::make_ring_sender(std::move(place), self, true);

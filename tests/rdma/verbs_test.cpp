@@ -98,7 +98,7 @@ struct forged_link {
     return near.from->state();
   }
 
-  static constexpr uint64_t ring = net::verbs_link::ring_offset;
+  static constexpr uint64_t ring = net::link_memory::in_at;
   const gpu::ring_terms rings{4, 4096, 1, 0, 7, 0};
   asio::io_context io;
   asio::executor_work_guard<asio::io_context::executor_type> work{io.get_executor()};

@@ -336,7 +336,7 @@ cudaError_t launch_fetch(const std::byte* host, size_t bytes, std::byte* device,
   return result();
 }
 
-cudaError_t launch_send_frame(const frame_header& header, std::byte* slot, uint64_t* sent,
+cudaError_t launch_send_frame(const frame_header& header, frame_header* slot, uint64_t* sent,
                               uint64_t value, const channel_port& port, cudaStream_t stream) {
   count_launch(uint64_t{3});
   stream->put([=] {

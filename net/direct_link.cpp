@@ -1,0 +1,124 @@
+#include "net/direct_link.hpp"
+
+#include "gpu/device.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace lamella::net {
+
+using gpu::channel_state;
+
+namespace {
+
+channel_state state_of(const link_memory& memory) {
+  return std::max(gpu::state_of(*memory.out()), gpu::state_of(*memory.in()));
+}
+
+/// What both ends on the host's side have.
+template <class End> class word_end : public End {
+public:
+  word_end(std::shared_ptr<link_memory> memory, std::shared_ptr<gpu::listener> posts)
+      : memory_{std::move(memory)}, posts_{std::move(posts)} {}
+  channel_state state() const override { return state_of(*memory_); }
+  void end(channel_state why) override {
+    gpu::end_ring(*memory_->out(), why);
+    gpu::end_ring(*memory_->in(), why);
+    posts_->ring();
+  }
+
+protected:
+  [[noreturn]] static void refuse() {
+    throw std::logic_error{"frames of this link are in its device's memory"};
+  }
+  std::shared_ptr<link_memory> memory_;
+
+private:
+  std::shared_ptr<gpu::listener> posts_;
+};
+
+class word_sender final : public word_end<gpu::channel_sender> {
+public:
+  using word_end::word_end;
+  std::byte* reserve(size_t) override { refuse(); }
+  void commit(const gpu::frame_tag&) override { refuse(); }
+  size_t slot_bytes() const override { return memory_->rings().slot_bytes; }
+};
+
+class word_receiver final : public word_end<gpu::channel_receiver> {
+public:
+  using word_end::word_end;
+  const gpu::frame* peek(size_t) override { refuse(); }
+  void release() override { refuse(); }
+};
+
+/// The device's ends; the link ends with them.
+struct held_ends {
+  ~held_ends() { link->end(channel_state::closed); }
+  std::shared_ptr<pending_link> link;
+  std::shared_ptr<direct_link> rings;
+  std::shared_ptr<gpu::channel_sender> to;
+  std::shared_ptr<gpu::channel_receiver> from;
+};
+
+} // namespace
+
+direct_link::direct_link(std::shared_ptr<gpu::device> device, const gpu::ring_terms& rings,
+                         gpu::ring_identity self)
+    : device_{std::move(device)}, memory_{std::make_shared<link_memory>(device_, rings)},
+      self_{self} {}
+
+link_end direct_link::ends(const std::shared_ptr<pending_link>& link) {
+  {
+    const std::lock_guard lock{mutex_};
+    link_ = link;
+  }
+  gpu::ring_place out{memory_->base() + memory_->out_at(), memory_, nullptr, shared_from_this(),
+                      memory_->rings()};
+  auto in = out;
+  out.words = memory_->out();
+  out.headers = memory_->headers();
+  in.base = memory_->base() + link_memory::in_at;
+  in.words = memory_->in();
+  auto all = std::make_shared<held_ends>();
+  all->link = link;
+  all->rings = shared_from_this();
+  all->to = device_->make_sender(out, self_);
+  all->from = device_->make_receiver(in);
+  return {std::shared_ptr<gpu::channel_sender>{all, all->to.get()},
+          std::shared_ptr<gpu::channel_receiver>{all, all->from.get()},
+          std::shared_ptr<const std::atomic<uint64_t>>{memory_, &memory_->posted}};
+}
+
+void direct_link::attach(std::weak_ptr<gpu::listener> posts) {
+  {
+    const std::lock_guard lock{mutex_};
+    posts_ = std::move(posts);
+  }
+  ring();
+}
+
+void direct_link::end(channel_state why) {
+  gpu::end_ring(*memory_->out(), why);
+  gpu::end_ring(*memory_->in(), why);
+}
+
+void direct_link::ring() {
+  std::shared_ptr<gpu::listener> posts;
+  std::shared_ptr<pending_link> link;
+  {
+    const std::lock_guard lock{mutex_};
+    posts = posts_.lock();
+    link = link_.lock();
+  }
+  if (posts) return posts->ring();
+  if (const auto why = state_of(*memory_); link && why != channel_state::open) link->end(why);
+}
+
+link_end host_side_of(const std::shared_ptr<link_memory>& memory,
+                      std::shared_ptr<gpu::listener> posts) {
+  return {std::make_shared<word_sender>(memory, posts),
+          std::make_shared<word_receiver>(memory, posts)};
+}
+
+} // namespace lamella::net

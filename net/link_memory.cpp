@@ -1,0 +1,69 @@
+#include "net/link_memory.hpp"
+
+#include <new>
+
+#include <sys/mman.h>
+
+namespace lamella::net {
+
+namespace {
+
+/// Pages become resident when they are first written.
+std::shared_ptr<std::byte> map(size_t bytes) {
+  auto* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED) throw std::bad_alloc{};
+  return {static_cast<std::byte*>(p), [bytes](std::byte* x) { munmap(x, bytes); }};
+}
+
+} // namespace
+
+link_memory::link_memory(const gpu::ring_terms& rings)
+    : rings_{rings}, memory_{map(bytes())}, base_{memory_.get()},
+      in_{reinterpret_cast<gpu::ring_control*>(base_ + in_at)},
+      out_{reinterpret_cast<gpu::ring_control*>(base_ + out_at())},
+      how_{"host memory, where the device's streams use them"} {
+  gpu::make_ring(base_ + in_at, rings_);
+  gpu::make_ring(base_ + out_at(), rings_);
+}
+
+link_memory::link_memory(std::shared_ptr<gpu::device> device, const gpu::ring_terms& rings)
+    : rings_{rings}, device_{std::move(device)} {
+  const auto controls = 2 * sizeof(gpu::ring_control);
+  auto made =
+      device_->make_adapter_memory(bytes(), controls + rings_.slots * sizeof(gpu::frame_header));
+  memory_ = std::move(made.data);
+  words_ = std::move(made.host);
+  base_ = memory_.get();
+  dma_buf_ = made.dma_buf;
+  how_ = std::move(made.how);
+  in_ = reinterpret_cast<gpu::ring_control*>(words_.get());
+  out_ = in_ + 1;
+  headers_ = reinterpret_cast<gpu::frame_header*>(words_.get() + controls);
+  gpu::make_ring(reinterpret_cast<std::byte*>(in_), rings_);
+  gpu::make_ring(reinterpret_cast<std::byte*>(out_), rings_);
+  alignas(64) std::byte empty[sizeof(gpu::ring_control)] = {};
+  gpu::make_ring(empty, rings_);
+  device_->write(base_ + in_at, empty);
+  device_->write(base_ + out_at(), empty);
+}
+
+const gpu::frame_header& link_memory::header(uint32_t slot) const {
+  if (headers_ != nullptr) return headers_[slot];
+  return *reinterpret_cast<const gpu::frame_header*>(base_ + out_at()
+                                                     + gpu::slot_offset(rings_.slot_bytes, slot));
+}
+
+uint64_t link_memory::landed(uint64_t at) const {
+  const auto* word = base_ + at;
+  if (!device_) return gpu::load(*reinterpret_cast<const gpu::ring_word*>(word));
+  uint64_t value = 0;
+  try {
+    device_->read(std::as_writable_bytes(std::span{&value, 1}), word);
+  } catch (const std::exception&) {
+    return 0; // the device is lost, and its streams know
+  }
+  return value;
+}
+
+} // namespace lamella::net

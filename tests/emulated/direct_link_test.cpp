@@ -1,0 +1,176 @@
+// Links over adapters that read and write a CUDA device's memory: its driver and its rings as they
+// are, the adapter one in software.
+#include "tests/emulated/link_talk.hpp"
+#include "tests/net/soft_adapter.hpp"
+#include "tests/net/test_plane.hpp"
+
+#include "net/peer_address.hpp"
+
+using namespace lamella;
+using namespace lamella::test;
+using gpu::channel_state;
+using tests::soft_adapter, tests::test_plane;
+using kind = net::link_event::kind;
+
+namespace {
+
+constexpr uint64_t rounds = 11; // more than the rings have slots
+const net::link_key key{epoch, 0, 0, 0};
+
+/// Two planes that share an adapter; devices on the near side, and on the far one where asked for.
+struct direct {
+  explicit direct(bool both = false, std::shared_ptr<soft_adapter> of = {})
+      : adapter{of ? std::move(of) : std::make_shared<soft_adapter>()} {
+    if (both) far_device = std::make_shared<emulated_device>(false);
+  }
+
+  void connect() {
+    auto address = net::parse_peer_address(far.plane->address()).value();
+    address.host = "elsewhere";
+    near_end = near.plane->connect(net::to_string(address), key, terms(), tests::patience, device);
+  }
+  void open() {
+    far_end = far.plane->accept(key, terms(), tests::patience, far_device);
+    connect();
+  }
+  static net::link_terms terms() {
+    net::link_terms x;
+    x.slot_bytes = frame_bytes;
+    return x;
+  }
+
+  std::shared_ptr<soft_adapter> adapter;
+  std::function<void(net::data_plane_options&)> change = [this](auto& o) { o.adapter = adapter; };
+  std::shared_ptr<gpu::device> device = std::make_shared<emulated_device>(false), far_device;
+  std::unique_ptr<gpu::stream> stream = device->make_stream("s");
+  tests::scratch_folder folder;
+  test_plane far{"verbs_gpudirect", folder, "far", change};
+  test_plane near{"verbs_gpudirect", folder, "near", change};
+  net::link_end near_end, far_end;
+};
+
+/// All frames of `talk`, in order and whole.
+void check_answers(const gpu::memory& got_in) {
+  auto& got = const_cast<gpu::memory&>(got_in);
+  for (uint64_t i = 0; i < rounds; ++i) {
+    CAPTURE(i);
+    CHECK(std::ranges::equal(std::span{got.data() + i * frame_bytes, frame_bytes}, payload(i)));
+  }
+}
+
+/// A host's end that sends back what it takes.
+bool answer(const net::link_end& x, uint64_t count) {
+  uint64_t taken = 0;
+  return eventually([&] {
+    const auto* frame = x.from->peek(0);
+    if (frame == nullptr) return false;
+    CHECK(frame->tag == tag_of(taken, gpu::frame_kind::q));
+    auto* place = x.to->reserve(frame_bytes);
+    if (place == nullptr) return false;
+    std::memcpy(place, frame->payload.data(), frame_bytes);
+    x.to->commit(tag_of(taken, gpu::frame_kind::attention));
+    x.from->release();
+    return ++taken == count;
+  });
+}
+
+} // namespace
+
+TEST_CASE("L-M07 L-M11 an adapter carries frames between rings of a device and of a host") {
+  direct x;
+  const auto got = x.device->allocate(rounds * frame_bytes);
+  x.open();
+  auto end = run(*x.stream, std::make_shared<talk>(x.near_end, rounds, got->data()));
+  CHECK(answer(x.far_end, rounds));
+  CHECK(ends(end) == gpu::work_status::done);
+  check_answers(*got);
+  CHECK(x.near_end.sent->load() == rounds * frame_bytes);
+  x.near.log->wait_for(kind::up, "frames lie in memory of cuda:0 emulated");
+  CHECK(x.near.log->first(kind::up).transport == net::link_transport::verbs_gpudirect);
+  x.far.log->wait_for(kind::up, "frames lie in host memory");
+  CHECK(x.far.log->first(kind::up).transport == net::link_transport::verbs_staged);
+}
+
+TEST_CASE("L-M07 L-M11 an adapter carries frames between rings of two devices") {
+  direct x{true};
+  const auto got = x.device->allocate(rounds * frame_bytes);
+  const auto other = x.far_device->make_stream("s");
+  x.open();
+  auto there = run(*other, std::make_shared<echo>(x.far_end, rounds));
+  auto here = run(*x.stream, std::make_shared<talk>(x.near_end, rounds, got->data()));
+  CHECK(ends(here) == gpu::work_status::done);
+  CHECK(ends(there) == gpu::work_status::done);
+  check_answers(*got);
+}
+
+TEST_CASE("what a device sends before the two sides have met is not lost") {
+  direct x;
+  const auto got = x.device->allocate(3 * frame_bytes);
+  x.connect();
+  auto end = run(*x.stream, std::make_shared<talk>(x.near_end, 3, got->data()));
+  x.far_end = x.far.plane->accept(key, x.terms(), tests::patience);
+  CHECK(answer(x.far_end, 3));
+  CHECK(ends(end) == gpu::work_status::done);
+}
+
+TEST_CASE("why the other side ends a link over an adapter is what a device's waits end with") {
+  direct x;
+  const auto got = x.device->allocate(frame_bytes);
+  x.open();
+  auto end = run(*x.stream, std::make_shared<talk>(x.near_end, 1, got->data()));
+  REQUIRE(eventually([&] { return x.far_end.from->peek(0) != nullptr; }));
+  x.far.plane->end_epoch(epoch); // the device waits for the answer
+  CHECK(ends(end) == gpu::work_status::cut);
+  CHECK(x.near_end.from->state() == channel_state::revoked);
+}
+
+TEST_CASE("a link over an adapter that ends before the two sides meet ends a device's waits") {
+  direct x;
+  const auto got = x.device->allocate(frame_bytes);
+  x.connect();
+  auto end = run(*x.stream, std::make_shared<talk>(x.near_end, 1, got->data()));
+  x.near.plane->end_epoch(epoch);
+  CHECK(ends(end) == gpu::work_status::cut);
+}
+
+TEST_CASE("what a device had sent through an adapter arrives before the end of its link") {
+  direct x;
+  const auto got = x.device->allocate(3 * frame_bytes);
+  x.open();
+  auto end = run(*x.stream, std::make_shared<talk>(x.near_end, 3, got->data()));
+  REQUIRE(eventually([&] { return x.far_end.from->peek(2) != nullptr; }));
+  x.near_end.to->end(channel_state::closed);
+  REQUIRE(eventually([&] { return x.far_end.from->state() == channel_state::closed; }));
+  CHECK(x.far_end.from->peek(2) != nullptr);
+  CHECK(ends(end) == gpu::work_status::cut);
+}
+
+TEST_CASE("a link over an adapter whose device ends are gone ends for the other side") {
+  direct x;
+  x.open();
+  REQUIRE(eventually([&] { return x.far_end.to->reserve(1) != nullptr; })); // they have met
+  x.near_end = {};
+  CHECK(eventually([&] { return x.far_end.from->state() == channel_state::closed; }));
+}
+
+TEST_CASE("an adapter that does not take a device's memory is told of, and its waits end") {
+  direct x{false, std::make_shared<soft_adapter>(6)}; // no room for a frame
+  const auto got = x.device->allocate(frame_bytes);
+  x.open();
+  auto end = run(*x.stream, std::make_shared<talk>(x.near_end, 1, got->data()));
+  CHECK(ends(end) == gpu::work_status::cut);
+  x.near.log->wait_for(kind::refused, "the adapter's queues are too short");
+}
+
+TEST_CASE("a device without memory that adapters reach has no such link") {
+  struct closed final : emulated_device {
+    using emulated_device::emulated_device;
+    gpu::adapter_memory make_adapter_memory(size_t bytes, size_t host_bytes) override {
+      return device::make_adapter_memory(bytes, host_bytes);
+    }
+  };
+  direct x;
+  x.device = std::make_shared<closed>(false);
+  CHECK_THROWS_WITH_AS(x.open(), "cuda:0 emulated has no memory that adapters write into",
+                       std::runtime_error);
+}
