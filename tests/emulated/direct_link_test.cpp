@@ -1,6 +1,7 @@
 // Links over adapters that read and write a CUDA device's memory: its driver and its rings as they
 // are, the adapter one in software.
 #include "tests/emulated/link_talk.hpp"
+#include "tests/gpu/adapter_runs.hpp"
 #include "tests/net/soft_adapter.hpp"
 #include "tests/net/test_plane.hpp"
 
@@ -173,4 +174,9 @@ TEST_CASE("a device without memory that adapters reach has no such link") {
   x.device = std::make_shared<closed>(false);
   CHECK_THROWS_WITH_AS(x.open(), "cuda:0 emulated has no memory that adapters write into",
                        std::runtime_error);
+}
+
+TEST_CASE("L-M07 an emulated device polls its own memory for what adapters write there") {
+  emulated_device device{false};
+  gpu::test::sum_through_adapter(device);
 }

@@ -1,0 +1,22 @@
+// Rings in a CUDA device's own memory that somebody outside writes and reads.
+#include "gpu/cuda_module.hpp"
+#include "tests/gpu/adapter_runs.hpp"
+
+using namespace lamella::gpu;
+
+TEST_CASE("L-M07 L-M11 a CUDA device polls its own memory for what adapters write there") {
+  std::string reason;
+  const auto* module = find_cuda_module(&reason);
+  if (module == nullptr || module->count(&reason) == 0) {
+    MESSAGE("skipped: no CUDA device (" << reason << ")");
+    return;
+  }
+  const auto one = open_cuda_device(0);
+  try {
+    MESSAGE(one->make_adapter_memory(1, 1).how);
+  } catch (const std::runtime_error& e) {
+    MESSAGE("skipped: " << e.what());
+    return;
+  }
+  test::sum_through_adapter(*one);
+}
