@@ -184,7 +184,7 @@ void on_worker(keeper_ptr self, uint32_t pid, bool lost) {
     ours->lost_at = self->clock().now();
   } else if (ours != st.children.end()) {
     ours->lost_at.reset();
-    ours->policy.on_serving();
+    ours->policy.on_serving(self->clock().now());
   }
   // How a process ended that is none of ours, or has not ended, nobody will ever tell.
   if (st.config.blame && (ours == st.children.end() || !lost)) st.config.blame->ended(pid, false);

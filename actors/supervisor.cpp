@@ -35,7 +35,7 @@ void start(supervisor_ptr self) {
     on_end(self, {}, error.what(), false);
     return;
   }
-  st.policy->on_serving();
+  st.policy->on_serving(self->clock().now());
   for (auto& child : st.children) self->monitor(caf::actor_cast<caf::actor_addr>(child));
 }
 

@@ -14,7 +14,9 @@ enum class restart_verdict : uint8_t { restart, escalate };
 
 /// At most `restarts` within `window`; ends without ever having served in between count however far
 /// apart they are, or a start that fails slowly would be tried for ever. The delay before a restart
-/// doubles from 10 ms to 5 s and starts over after 60 s of health. Time is any steady clock's.
+/// doubles from 10 ms to 5 s and starts over after 60 s of health, and for who is ended from
+/// outside after a second of service: another one who waits helps nobody. Time is any steady
+/// clock's.
 class restart_policy {
 public:
   using time_point = std::chrono::steady_clock::time_point;
@@ -27,21 +29,27 @@ public:
   restart_verdict on_exit(time_point now) {
     if (std::exchange(served_, false))
       while (!exits_.empty() && now - exits_.front() > window_) exits_.pop_front();
+    settled_at_ = never; // its own fault may well come again
     on_loss(now);
     if (exits_.size() >= restarts_) return restart_verdict::escalate;
     exits_.push_back(now);
     return restart_verdict::restart;
   }
 
-  /// The child does what it is there for.
-  void on_serving() { served_ = true; }
+  /// The child does what it is there for. May be said often.
+  void on_serving(time_point now) {
+    served_ = true;
+    settled_at_ = std::min(settled_at_, now + settled_after);
+  }
 
   /// A child was ended from outside (killed, its host lost): it costs a delay and counts for
   /// nothing (decision 30).
   void on_loss(time_point now) {
     // The window may be shorter than a healthy time, so the newest exit is remembered apart.
-    if (newest_exit_ && now - *newest_exit_ > healthy_after) delay_ = shortest_delay;
+    if ((newest_exit_ && now - *newest_exit_ > healthy_after) || now >= settled_at_)
+      delay_ = shortest_delay;
     newest_exit_ = now;
+    settled_at_ = never;
   }
 
   /// The exits so far had a reason that is gone: they count no more, and delay nothing.
@@ -78,13 +86,15 @@ public:
 
 private:
   static constexpr milliseconds shortest_delay{10}, longest_delay{5000};
-  static constexpr std::chrono::seconds healthy_after{60};
+  static constexpr std::chrono::seconds healthy_after{60}, settled_after{1};
+  static constexpr time_point never = time_point::max();
 
   uint32_t restarts_;
   std::chrono::seconds window_;
   std::deque<time_point> exits_; ///< within the window
   bool served_ = true;           ///< since the last of them
   std::optional<time_point> newest_exit_;
+  time_point settled_at_ = never; ///< when it will have served for long enough
   milliseconds delay_{shortest_delay};
 };
 

@@ -38,13 +38,13 @@ TEST_CASE("ends that are further apart than the window are never too many") {
   restart_policy policy{2, 30s};
   for (int i = 0; i < 54; ++i) {
     CHECK(policy.on_exit(start + i * 15001ms) == restart_verdict::restart);
-    policy.on_serving();
+    policy.on_serving(start + i * 15001ms);
   }
   restart_policy tight{2, 30s};
   CHECK(tight.on_exit(start) == restart_verdict::restart);
-  tight.on_serving();
+  tight.on_serving(start);
   CHECK(tight.on_exit(start + 15s) == restart_verdict::restart);
-  tight.on_serving();
+  tight.on_serving(start + 15s);
   CHECK(tight.on_exit(start + 30s) == restart_verdict::escalate); // the first still counts
 }
 
@@ -105,6 +105,33 @@ TEST_CASE("ends from outside never escalate, but the delay grows with them") {
   CHECK(policy.on_exit(start + 55s) == restart_verdict::escalate);
   policy.on_loss(start + 200s);
   CHECK(policy.next_delay(0.5) == 10ms);
+}
+
+TEST_CASE("who is ended from outside after a second of service starts again at once") {
+  restart_policy policy{1, 30s};
+  for (int i = 0; i < 54; ++i) {
+    const auto now = start + i * 3s;
+    policy.on_loss(now);
+    CHECK(policy.next_delay(0.5) == 10ms);
+    policy.on_serving(now + 2s); // late, but a second before the next end
+    policy.on_serving(now + 2500ms);
+  }
+  // Ended whenever it has just begun, or without service: each time later.
+  for (int i = 0; i < 3; ++i) {
+    const auto now = start + 200s + i * 3s;
+    policy.on_loss(now);
+    CHECK(policy.next_delay(0.5) == 10ms * (1 << i));
+    if (i > 0) policy.on_serving(now + 2001ms);
+  }
+}
+
+TEST_CASE("by its own fault it starts again later each time, though it has served") {
+  restart_policy policy{100, 3600s};
+  for (int i = 0; i < 4; ++i) {
+    policy.on_exit(start + i * 3s);
+    CHECK(policy.next_delay(0.5) == 10ms * (1 << i));
+    policy.on_serving(start + i * 3s);
+  }
 }
 
 TEST_CASE("ends that are forgiven count no more, and delay nothing") {
