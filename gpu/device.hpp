@@ -111,7 +111,7 @@ public:
 };
 
 /// Memory of a device that an RDMA adapter reads and writes, and memory of the host beside it that
-/// the device maps. Both zeroed and kept until the last owner of either goes.
+/// the device maps. Both zeroed.
 struct adapter_memory {
   std::shared_ptr<std::byte> data; ///< of the device, on a page of its own
   int dma_buf = -1;                ///< descriptor by which adapters register `data`; -1: by address
@@ -171,7 +171,7 @@ public:
   virtual std::shared_ptr<channel_receiver> make_receiver(ring_place place) = 0;
 
   /// For rings whose frames an adapter carries (net/direct_link.hpp). May wait for the device.
-  /// Throws std::bad_alloc, and std::runtime_error with the reason where no adapter may write into
+  /// Throws std::runtime_error with the reason where there is no room, or no adapter may write into
   /// memory of this device that its streams poll.
   virtual adapter_memory make_adapter_memory(size_t /*bytes*/, size_t /*host_bytes*/) {
     throw std::runtime_error{name() + " has no memory that adapters write into"};

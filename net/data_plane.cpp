@@ -161,7 +161,7 @@ gpu::ring_terms data_plane::impl::ring_terms_of(const link_key& key,
 
 link_end data_plane::impl::open(const side& s, const link_terms& terms,
                                 std::chrono::milliseconds patience,
-                                std::shared_ptr<gpu::device> device,
+                                const std::shared_ptr<gpu::device>& device,
                                 std::optional<peer_address> to) {
   if (auto wrong = check(terms); !wrong.empty()) throw std::invalid_argument{wrong};
   if (s.key.epoch < first_epoch.load()) throw channel_ended{channel_state::revoked};
@@ -177,9 +177,8 @@ link_end data_plane::impl::open(const side& s, const link_terms& terms,
       });
   auto ends = r->link->ends();
   if (device && options.transport == "verbs_gpudirect") {
-    r->direct =
-        std::make_shared<direct_link>(std::move(device), ring_terms_of(s.key, terms), terms.self);
-    ends = r->direct->ends(r->link);
+    r->direct = std::make_shared<direct_link>(device, ring_terms_of(s.key, terms), terms.self);
+    ends = r->direct->ends(*device, r->link);
   }
   asio::post(io, [this, s, r, patience, to = std::move(to)] {
     if (stopping) return r->link->end(channel_state::closed);
@@ -270,13 +269,13 @@ link_end data_plane::connect(const std::string& address, const link_key& key,
                              std::shared_ptr<gpu::device> device) {
   auto to = parse_peer_address(address);
   if (!to) throw std::invalid_argument{"not an address of a data plane: " + address};
-  return impl_->open({key, true}, terms, patience, std::move(device), std::move(to));
+  return impl_->open({key, true}, terms, patience, device, std::move(to));
 }
 
 link_end data_plane::accept(const link_key& key, const link_terms& terms,
                             std::chrono::milliseconds patience,
                             std::shared_ptr<gpu::device> device) {
-  return impl_->open({key, false}, terms, patience, std::move(device), {});
+  return impl_->open({key, false}, terms, patience, device, {});
 }
 
 void data_plane::try_listen(const std::string& address) {

@@ -50,6 +50,7 @@ struct data_plane::impl : std::enable_shared_from_this<data_plane::impl> {
   struct record {
     std::shared_ptr<pending_link> link;
     std::shared_ptr<direct_link> direct; ///< of a device whose memory an adapter reaches, or null
+    std::weak_ptr<verbs_link> carrier;   ///< of those rings, while it or its conversation goes on
     link_terms terms;
     link_transport transport = link_transport::in_process;
     std::chrono::nanoseconds round_trip{0};
@@ -67,7 +68,7 @@ struct data_plane::impl : std::enable_shared_from_this<data_plane::impl> {
 
   /// Makes the ends at once and leaves the rest to the thread. Thread-safe.
   link_end open(const side& s, const link_terms& terms, std::chrono::milliseconds patience,
-                std::shared_ptr<gpu::device> device, std::optional<peer_address> to);
+                const std::shared_ptr<gpu::device>& device, std::optional<peer_address> to);
 
   void expect(const side& s, const record_ptr& r, std::chrono::milliseconds patience);
   void end_epoch(uint64_t epoch);

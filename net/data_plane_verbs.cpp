@@ -42,8 +42,13 @@ std::shared_ptr<verbs_link> data_plane::impl::make_verbs(const side& s, const re
     }
     r->link->end(channel_state::closed);
   };
+  if (r->direct && !r->carrier.expired())
+    throw std::runtime_error{
+        "another conversation is about this link, whose rings are one device's"};
   try {
-    return std::make_shared<verbs_link>(io.get_executor(), *verbs, std::move(t));
+    auto link = std::make_shared<verbs_link>(io.get_executor(), *verbs, std::move(t));
+    r->carrier = link;
+    return link;
   } catch (const std::exception& e) {
     throw other_way{verbs->name() + ": " + e.what()};
   }

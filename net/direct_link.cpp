@@ -63,12 +63,11 @@ struct held_ends {
 
 } // namespace
 
-direct_link::direct_link(std::shared_ptr<gpu::device> device, const gpu::ring_terms& rings,
+direct_link::direct_link(const std::shared_ptr<gpu::device>& device, const gpu::ring_terms& rings,
                          gpu::ring_identity self)
-    : device_{std::move(device)}, memory_{std::make_shared<link_memory>(device_, rings)},
-      self_{self} {}
+    : memory_{std::make_shared<link_memory>(device, rings)}, self_{self} {}
 
-link_end direct_link::ends(const std::shared_ptr<pending_link>& link) {
+link_end direct_link::ends(gpu::device& device, const std::shared_ptr<pending_link>& link) {
   {
     const std::lock_guard lock{mutex_};
     link_ = link;
@@ -83,8 +82,8 @@ link_end direct_link::ends(const std::shared_ptr<pending_link>& link) {
   auto all = std::make_shared<held_ends>();
   all->link = link;
   all->rings = shared_from_this();
-  all->to = device_->make_sender(out, self_);
-  all->from = device_->make_receiver(in);
+  all->to = device.make_sender(out, self_);
+  all->from = device.make_receiver(in);
   return {std::shared_ptr<gpu::channel_sender>{all, all->to.get()},
           std::shared_ptr<gpu::channel_receiver>{all, all->from.get()},
           std::shared_ptr<const std::atomic<uint64_t>>{memory_, &memory_->posted}};

@@ -19,14 +19,14 @@ namespace lamella::net {
 class direct_link final : public gpu::listener, public std::enable_shared_from_this<direct_link> {
 public:
   /// May wait for the device, and throws as gpu::device::make_adapter_memory.
-  direct_link(std::shared_ptr<gpu::device> device, const gpu::ring_terms& rings,
+  direct_link(const std::shared_ptr<gpu::device>& device, const gpu::ring_terms& rings,
               gpu::ring_identity self);
 
   const std::shared_ptr<link_memory>& memory() const { return memory_; }
 
   /// For streams of the device. When both are gone the link ends, and so it does when one of them
   /// ends it. Once.
-  link_end ends(const std::shared_ptr<pending_link>& link);
+  link_end ends(gpu::device& device, const std::shared_ptr<pending_link>& link);
 
   /// From now on `posts` is told of every change; what has changed before is told at once.
   void attach(std::weak_ptr<gpu::listener> posts);
@@ -38,7 +38,6 @@ public:
   void ring() override;
 
 private:
-  std::shared_ptr<gpu::device> device_;
   std::shared_ptr<link_memory> memory_;
   gpu::ring_identity self_;
   std::mutex mutex_; ///< of the two below

@@ -28,7 +28,8 @@ struct frame_drops {
 struct link_end {
   std::shared_ptr<gpu::channel_sender> to;
   std::shared_ptr<gpu::channel_receiver> from;
-  /// Payload bytes of the frames committed so far; null where nobody counts. Any thread.
+  /// Payload bytes of the frames committed so far, or of those handed to the adapter where a device
+  /// fills the rings itself; null where nobody counts. Any thread.
   std::shared_ptr<const std::atomic<uint64_t>> sent{};
   /// What `from` has dropped; null where nobody counts.
   std::shared_ptr<const frame_drops> dropped{};

@@ -27,11 +27,11 @@ link_memory::link_memory(const gpu::ring_terms& rings)
   gpu::make_ring(base_ + out_at(), rings_);
 }
 
-link_memory::link_memory(std::shared_ptr<gpu::device> device, const gpu::ring_terms& rings)
-    : rings_{rings}, device_{std::move(device)} {
+link_memory::link_memory(const std::shared_ptr<gpu::device>& device, const gpu::ring_terms& rings)
+    : rings_{rings}, device_{device} {
   const auto controls = 2 * sizeof(gpu::ring_control);
   auto made =
-      device_->make_adapter_memory(bytes(), controls + rings_.slots * sizeof(gpu::frame_header));
+      device->make_adapter_memory(bytes(), controls + rings_.slots * sizeof(gpu::frame_header));
   memory_ = std::move(made.data);
   words_ = std::move(made.host);
   base_ = memory_.get();
@@ -44,8 +44,8 @@ link_memory::link_memory(std::shared_ptr<gpu::device> device, const gpu::ring_te
   gpu::make_ring(reinterpret_cast<std::byte*>(out_), rings_);
   alignas(64) std::byte empty[sizeof(gpu::ring_control)] = {};
   gpu::make_ring(empty, rings_);
-  device_->write(base_ + in_at, empty);
-  device_->write(base_ + out_at(), empty);
+  device->write(base_ + in_at, empty);
+  device->write(base_ + out_at(), empty);
 }
 
 const gpu::frame_header& link_memory::header(uint32_t slot) const {
@@ -54,16 +54,22 @@ const gpu::frame_header& link_memory::header(uint32_t slot) const {
                                                      + gpu::slot_offset(rings_.slot_bytes, slot));
 }
 
-uint64_t link_memory::landed(uint64_t at) const {
-  const auto* word = base_ + at;
-  if (!device_) return gpu::load(*reinterpret_cast<const gpu::ring_word*>(word));
+uint64_t link_memory::greeting() const {
+  const auto* word = base_ + greeting_at;
+  if (!on_device()) return gpu::load(*reinterpret_cast<const gpu::ring_word*>(word));
   uint64_t value = 0;
   try {
-    device_->read(std::as_writable_bytes(std::span{&value, 1}), word);
+    if (const auto device = device_.lock())
+      device->read(std::as_writable_bytes(std::span{&value, 1}), word);
   } catch (const std::exception&) {
     return 0; // the device is lost, and its streams know
   }
   return value;
+}
+
+uint64_t link_memory::ended() const {
+  if (on_device()) return 0;
+  return gpu::load(*reinterpret_cast<const gpu::ring_word*>(base_ + ended_at));
 }
 
 } // namespace lamella::net

@@ -31,14 +31,15 @@ public:
   explicit link_memory(const gpu::ring_terms& rings);
 
   /// As gpu::device::make_adapter_memory, which may wait for the device, and throws as that does.
-  link_memory(std::shared_ptr<gpu::device> device, const gpu::ring_terms& rings);
+  /// Does not own the device: streams of it hold what they watch.
+  link_memory(const std::shared_ptr<gpu::device>& device, const gpu::ring_terms& rings);
 
   link_memory(const link_memory&) = delete;
   link_memory& operator=(const link_memory&) = delete;
 
   const gpu::ring_terms& rings() const { return rings_; }
-  gpu::device* device() const { return device_.get(); } ///< null: the host's
-  const std::string& how() const { return how_; }       ///< for logs: where frames lie
+  bool on_device() const { return headers_ != nullptr; }
+  const std::string& how() const { return how_; } ///< for logs: where frames lie
 
   /// From the beginning, on both sides.
   static constexpr uint64_t greeting_at = offsetof(landing_words, greeting);
@@ -57,23 +58,21 @@ public:
   gpu::ring_control* in() const { return in_; }
   gpu::ring_control* out() const { return out_; }
 
-  /// Of a frame to be sent.
+  /// Of a frame to be sent. On a device they lie apart from the payload, in `headers`.
   const gpu::frame_header& header(uint32_t slot) const;
-  /// Whether headers lie apart from the payload.
-  bool headers_apart() const { return headers_ != nullptr; }
   gpu::frame_header* headers() const { return headers_; }
 
-  /// A word that the peer has written. On a device a copy: some 10 us. 0 when it is lost.
-  uint64_t greeting() const { return landed(greeting_at); }
-  uint64_t ended() const { return landed(ended_at); }
+  /// The peer's word. On a device a copy, while links are made: it may wait for the driver. 0 when
+  /// the device is lost.
+  uint64_t greeting() const;
+  /// The peer's reason to end; 0 where it cannot be read without waiting for a device.
+  uint64_t ended() const;
 
   std::atomic<uint64_t> posted{0}; ///< payload bytes handed to the adapter so far
 
 private:
-  uint64_t landed(uint64_t at) const;
-
   const gpu::ring_terms rings_;
-  std::shared_ptr<gpu::device> device_;
+  std::weak_ptr<gpu::device> device_;
   std::shared_ptr<std::byte> memory_, words_;
   std::byte* base_;
   gpu::ring_control *in_, *out_;

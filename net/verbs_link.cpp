@@ -34,8 +34,7 @@ verbs_link::verbs_link(asio::any_io_executor executor, verbs_device& device, ter
                                               : std::make_shared<link_memory>(terms_.rings)},
       in_{memory_->in()}, out_{memory_->out()}, wired_{terms_.rings.first()}, credited_{wired_} {
   const verbs_memory both{memory_->landing(), memory_->sending(),
-                          memory_->device() != nullptr ? memory_->base() : nullptr,
-                          memory_->dma_buf()};
+                          memory_->on_device() ? memory_->base() : nullptr, memory_->dma_buf()};
   // Room for all frames there is credit for, twice over: some wait for a completion to be told.
   constexpr uint64_t chunk = uint64_t{8} << 20; // what every adapter takes in one write
   const auto depth = 2 * terms_.rings.slots * (writes_of_frame(terms_.rings, chunk) + other_writes);
@@ -111,7 +110,7 @@ std::optional<uint32_t> verbs_link::add_frame(uint32_t slot) {
   const auto* from = memory_->base() + memory_->out_at() + offset;
   auto to = link_memory::in_at + offset;
   uint64_t bytes = sizeof(frame_header) + payload;
-  if (memory_->headers_apart()) {
+  if (memory_->on_device()) {
     writes_.push_back({reinterpret_cast<const std::byte*>(&header), sizeof header, to, true});
     from += sizeof header;
     to += sizeof header;
@@ -210,8 +209,7 @@ bool verbs_link::work() {
 
 void verbs_link::look() {
   if (closed_) return;
-  if (!terms_.direct && memory_->ended() != 0)
-    return close(channel_state::closed, "the peer has ended it");
+  if (memory_->ended() != 0) return close(channel_state::closed, "the peer has ended it");
   if (work())
     close(channel_state::closed, failed_.empty() ? std::string{"ended here"} : failed_);
   else
@@ -235,10 +233,11 @@ void verbs_link::close_when_settled(clock::time_point deadline) {
 }
 
 void verbs_link::close(channel_state why, std::string text) {
+  std::unique_ptr<verbs_queue> queue;
   {
     const std::lock_guard lock{mutex_};
     if (std::exchange(closed_, true)) return;
-    queue_.reset(); // from here on the peer writes nothing
+    queue = std::move(queue_);
     if (socket_) {
       error_code ignored;
       socket_->close(ignored); // ends the conversation on it
@@ -246,6 +245,7 @@ void verbs_link::close(channel_state why, std::string text) {
     socket_.reset();
     timer_.reset();
   }
+  queue.reset(); // from here on the peer writes nothing; it takes time, for which nobody waits
   // What the peer has told wins over what its going looks like.
   if (const auto told = memory_->ended(); told != 0)
     why = told <= static_cast<uint64_t>(channel_state::unread) ? static_cast<channel_state>(told)

@@ -25,7 +25,7 @@ namespace lamella::net {
 /// and measures round trips: of hosts and the network, not of their adapters.
 /// The plane's thread looks every few milliseconds for failed writes, for the peer's reason to end,
 /// and for credits that nothing took along. Where the rings are those of a device with memory that
-/// the adapter reaches (direct_link), the reason to end is read when the socket tells the end.
+/// the adapter reaches (direct_link), the peer's reason is not known: such links end as `closed`.
 class verbs_link final : public gpu::listener, public std::enable_shared_from_this<verbs_link> {
 public:
   using tcp_socket = boost::asio::ip::tcp::socket;

@@ -30,26 +30,27 @@ uint32_t random_packet_number() {
   return x & packet_number_mask;
 }
 
-/// `x` of that memory, by its dma-buf or by its address.
+/// `x` of that memory, by its dma-buf, where there is one and it can be used, or by its address.
 ibv_mr* register_memory(ibv_pd* domain, const verbs_memory& of, std::span<std::byte> x,
                         int access) {
   const auto& lib = the_verbs_library();
-  if (of.dma_buf >= 0 && lib.register_dma_buf == nullptr)
-    throw std::runtime_error{"registering a device's memory needs rdma-core 34"};
-  auto* region =
-      of.dma_buf >= 0
-          ? lib.register_dma_buf(domain, static_cast<uint64_t>(x.data() - of.exported), x.size(),
-                                 reinterpret_cast<uint64_t>(x.data()), of.dma_buf, access)
-          : lib.register_memory(domain, x.data(), x.size(), access);
+  std::string why;
+  if (of.dma_buf >= 0 && lib.register_dma_buf != nullptr) {
+    auto* region =
+        lib.register_dma_buf(domain, static_cast<uint64_t>(x.data() - of.exported), x.size(),
+                             reinterpret_cast<uint64_t>(x.data()), of.dma_buf, access);
+    if (region != nullptr) return region;
+    why = std::string{"dma-buf: "} + std::strerror(errno) + "; by address: ";
+  } else if (of.dma_buf >= 0) {
+    why = "dma-buf: needs rdma-core 34; by address: ";
+  }
+  auto* region = lib.register_memory(domain, x.data(), x.size(), access);
   if (region != nullptr) return region;
   const auto reason = errno;
+  const auto bytes = "registering " + std::to_string(x.size()) + " bytes";
   if (of.exported != nullptr)
-    fail("registering " + std::to_string(x.size()) + " bytes of a device"
-             + (of.dma_buf < 0 ? " (is the module nvidia_peermem loaded?)" : ""),
-         reason);
-  fail("registering " + std::to_string(x.size()) + " bytes"
-           + (reason == ENOMEM ? " (is `ulimit -l` large enough?)" : ""),
-       reason);
+    fail(bytes + " of a device (is the module nvidia_peermem loaded?): " + why, reason);
+  fail(bytes + (reason == ENOMEM ? " (is `ulimit -l` large enough?)" : ""), reason);
 }
 
 } // namespace

@@ -172,6 +172,8 @@ private:
   void copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) const {
     check(cudaSetDevice(index_), "cudaSetDevice");
     check(cudaMemcpy(to, from, bytes, kind), "cudaMemcpy");
+    // A short copy from pageable memory returns when it is staged.
+    if (kind == cudaMemcpyHostToDevice) check(cudaStreamSynchronize(nullptr), "cudaMemcpy");
   }
 
   int index_, device_class_ = 0;

@@ -40,7 +40,7 @@ public:
                                                                 : channel_state::torn;
   }
 
-  /// Rings in device memory are known to this process alone: its flag says it all.
+  /// Rings whose words lie in device memory are known to this process alone: its flag says it all.
   void end(channel_state why) {
     auto open = channel_state::open;
     ended_.compare_exchange_strong(open, why, std::memory_order_acq_rel);
