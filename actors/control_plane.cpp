@@ -57,6 +57,10 @@ const char* word_of(config::transport x) {
     return "verbs_staged";
   case config::transport::verbs_gpudirect:
     return "verbs_gpudirect";
+  case config::transport::mlx5_proxy:
+    return "mlx5_proxy";
+  case config::transport::fhbn:
+    return "fhbn";
   default:
     return "auto";
   }

@@ -103,7 +103,8 @@ link_port_maker data_plane_links(std::string listen) {
     options.on_event = [book](const net::link_event& x) { book->note(x); };
     auto plane = std::make_shared<net::data_plane>(std::move(options));
     link_port port;
-    port.direct = setup.transport == "verbs_gpudirect";
+    const auto forced = net::transport_of(setup.transport);
+    port.direct = forced && net::in_device_memory(*forced);
     port.address = plane->address();
     port.open = [folder, plane](const link_order& order) {
       net::link_terms terms;

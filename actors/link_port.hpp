@@ -58,7 +58,7 @@ struct link_port {
 struct link_setup {
   std::string secret;                  ///< told at the join
   uint32_t cluster = 0;                ///< tag of all frames of this service
-  std::string transport;               ///< auto, shm, verbs_staged, verbs_gpudirect or tcp
+  std::string transport;               ///< as net::data_plane_options::transport
   std::string folder;                  ///< for sockets; empty: the temporary folder of the system
   std::shared_ptr<gpu::doorbell> bell; ///< of the engine whose streams wait for the links
   /// Addresses of the two ends of this worker's control connection: its own, and that of the

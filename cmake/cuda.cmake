@@ -48,7 +48,7 @@ endif()
 set(cuda_warnings -Xcompiler=-Wall,-Wextra,-Werror -Werror=all-warnings)
 
 file(GLOB cuda_sources CONFIGURE_DEPENDS gpu/cuda/*.cpp gpu/cuda/*.cu)
-list(APPEND cuda_sources net/fhbn_device.cu) # kernels that post into a network adapter's queue
+list(APPEND cuda_sources net/fhbn_device.cu net/ring_posts.cu) # they post into a network adapter's queue
 list(FILTER cuda_sources EXCLUDE REGEX "/(attention_plan\\.cpp|wgmma_gemm\\.cu)$")
 # wgmma exists on sm_90a alone: a unit of its own, for that target only.
 add_library(lamella_wgmma OBJECT gpu/cuda/wgmma_gemm.cu)
@@ -77,7 +77,7 @@ set_target_properties(lamella_cuda lamella_wgmma PROPERTIES
   RULE_LAUNCH_COMPILE "${CMAKE_SOURCE_DIR}/cmake/keep_ptxas_report <OBJECT>")
 
 # The driver, the ring ends and their tests, over a runtime made of threads.
-set(cuda_host_tests fake_cuda driver_test memory_test)
+set(cuda_host_tests fake_cuda fake_kernels driver_test memory_test)
 list(TRANSFORM cuda_host_tests PREPEND "${CMAKE_SOURCE_DIR}/tests/gpu/fake_cuda/")
 set(cuda_host_sources driver memory peers queue ring_ends replay trace twins)
 list(TRANSFORM cuda_host_sources PREPEND "${CMAKE_SOURCE_DIR}/gpu/cuda/")

@@ -44,15 +44,6 @@ void check_availability(const settings& x, std::vector<rule_violation>& found) {
   if (x.batching.pipeline != pipeline::fixed)
     found.push_back(
         {{"batching.pipeline"}, "rotational is not available in this version", "use fixed"});
-  const auto tier = x.net.transport;
-  if (tier != transport::automatic && tier != transport::in_process && tier != transport::shm
-      && tier != transport::tcp && tier != transport::verbs_staged
-      && tier != transport::verbs_gpudirect)
-    found.push_back(
-        {{"net.transport"},
-         "only auto, in_process, shm, verbs_staged, verbs_gpudirect and tcp are available in this "
-         "version",
-         "use auto"});
 }
 
 bool is_cuda(const pool_settings& x) { return x.device.starts_with("cuda"); }
@@ -259,10 +250,8 @@ std::vector<rule_violation> check(const settings& x) {
     found.push_back({{"net.transport"},
                      "in_process cannot connect the processes that pools.*.placement asks for",
                      "use auto"});
-  if (!x.pools.distributed()
-      && (x.net.transport == transport::shm || x.net.transport == transport::tcp
-          || x.net.transport == transport::verbs_staged
-          || x.net.transport == transport::verbs_gpudirect))
+  if (!x.pools.distributed() && x.net.transport != transport::automatic
+      && x.net.transport != transport::in_process)
     found.push_back({{"net.transport", "pools.model.placement"},
                      "all pools are in this process, so there is nothing to connect",
                      "use auto, or placement: local"});

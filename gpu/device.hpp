@@ -177,6 +177,13 @@ public:
     throw std::runtime_error{name() + " has no memory that adapters write into"};
   }
 
+  /// The register of an adapter, by which its bell is rung, as kernels of this device write it.
+  /// Stays mapped as long as the process. May wait for the device. Throws std::runtime_error with
+  /// the reason where kernels cannot write there.
+  virtual uint64_t* map_register(std::span<uint64_t> /*bell*/) {
+    throw std::runtime_error{"kernels of " + name() + " cannot ring an adapter's bell"};
+  }
+
   /// Sums over the ranks on these devices, this one among them, by means of their own: one end per
   /// rank. Empty where there are none: then sums go through rings, and `why` says so.
   virtual std::vector<std::shared_ptr<collective>>

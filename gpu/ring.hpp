@@ -72,6 +72,17 @@ static_assert(offsetof(ring_control, sent) == 64);
 static_assert(offsetof(ring_control, released) == 128);
 static_assert(offsetof(ring_control, ended) == 192);
 
+/// What a stream posts to an adapter at once: a frame of the ring it fills, the credit for what it
+/// has released of the other one, or both. Places are offsets into the memory of a side.
+struct ring_post {
+  uint64_t from = 0, to = 0; ///< of the frame with its header: here, and at the peer
+  uint32_t bytes = 0;        ///< 0: no frame
+  uint64_t sent_at = 0;      ///< the peer's word behind it
+  seqno sent = 0;
+  uint64_t released_at = 0; ///< the peer's word of credit; 0: none is told
+  seqno released = 0;
+};
+
 /// Payload room of a slot that shall hold `bytes`: whole lines.
 LAMELLA_HOST_DEVICE constexpr uint64_t slot_room(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
 

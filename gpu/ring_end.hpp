@@ -5,6 +5,7 @@
 #include "gpu/doorbell.hpp"
 #include "gpu/ring.hpp"
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -33,6 +34,22 @@ struct ring_terms {
   size_t bytes() const { return ring_bytes(slots, slot_bytes); }
 };
 
+/// How a stream of a device posts to an adapter by itself what changes in the rings of a link
+/// (Lamina 4.1): one for both of them, and one stream for one of these. Kernels use the addresses.
+struct stream_posts {
+  std::byte* queue = nullptr;       ///< device memory: the adapter's queue as kernels keep it
+  const std::byte* birth = nullptr; ///< mapped host memory: as it is when `ready` is not 0
+  const uint64_t* ready = nullptr;
+  uint64_t* published = nullptr; ///< mapped host memory: raised with every post
+  bool rings = false;            ///< kernels ring the adapter's bell; else who watches `published`
+  uint64_t in_at = 0;            ///< of the ring that the peer fills, in a side's memory
+  uint64_t out_at = 0;           ///< of the one that this side fills
+  std::atomic<uint64_t>* bytes = nullptr; ///< of payload that was put into streams so far
+
+  // What has been put into the stream, for whoever puts more.
+  seqno released, told; ///< given back of the peer's frames; what the peer was told of that
+};
+
 /// The memory of a ring and who is told of changes to it.
 struct ring_place {
   std::byte* base = nullptr;        ///< 64-byte aligned, terms.bytes() long
@@ -45,6 +62,7 @@ struct ring_place {
   /// those at `base`.
   ring_control* words = nullptr;
   frame_header* headers = nullptr; ///< of the frames it sends, by slot; null: before each payload
+  std::shared_ptr<stream_posts> posts{}; ///< null: the host posts, or nobody has to
 };
 
 /// Writes the words of an empty ring into zeroed memory.

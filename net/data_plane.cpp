@@ -28,11 +28,6 @@ constexpr size_t secret_bytes_min = 16;
 /// Of a payload that is not on a wire every so many frames are checked.
 constexpr uint32_t sampled_crc = 64;
 
-/// RDMA and nothing else.
-bool over_verbs(std::string_view transport) {
-  return transport == "verbs_staged" || transport == "verbs_gpudirect";
-}
-
 asio::ip::tcp::acceptor listen_on(asio::io_context& io, const std::string& address) {
   const auto where = parse_host_and_port(address);
   if (!where) throw std::invalid_argument{"not ADDRESS:PORT: " + address};
@@ -57,11 +52,11 @@ std::string random_name() {
 
 data_plane::impl::impl(data_plane_options o)
     : options{std::move(o)}, bell{options.bell ? options.bell : std::make_shared<gpu::doorbell>()} {
-  const auto& t = options.transport;
-  if (t != "auto" && t != "in_process" && t != "shm" && t != "tcp" && !over_verbs(t))
-    throw std::invalid_argument{"transport " + t
-                                + " is not available here: auto, in_process, shm, verbs_staged, "
-                                  "verbs_gpudirect or tcp"};
+  forced = transport_of(options.transport);
+  if (!forced && options.transport != "auto")
+    throw std::invalid_argument{"there is no transport " + options.transport
+                                + ": auto, in_process, shm, tcp, verbs_staged, verbs_gpudirect, "
+                                  "mlx5_proxy or fhbn"};
   if (options.secret.size() < secret_bytes_min)
     throw std::invalid_argument{"the secret of the data plane has "
                                 + std::to_string(options.secret.size()) + " bytes, at least "
@@ -70,10 +65,10 @@ data_plane::impl::impl(data_plane_options o)
     throw std::invalid_argument{"the path of a data plane's socket must not contain ';'"};
   self.process = random_name();
   self.host = host_identity();
-  if (t == "auto" || over_verbs(t))
+  if (!forced || over_verbs(*forced))
     verbs = options.adapter ? options.adapter : open_verbs(no_verbs);
   else
-    no_verbs = "net.transport is " + t;
+    no_verbs = "net.transport is " + options.transport;
   if (verbs) self.verbs = verbs->name();
 }
 
@@ -176,8 +171,8 @@ link_end data_plane::impl::open(const side& s, const link_terms& terms,
           asio::post(plane->io, [x = plane.get(), s, gone, why] { x->on_link_end(s, gone, why); });
       });
   auto ends = r->link->ends();
-  if (device && options.transport == "verbs_gpudirect") {
-    r->direct = std::make_shared<direct_link>(device, ring_terms_of(s.key, terms), terms.self);
+  if (device && forced && in_device_memory(*forced)) {
+    r->direct = make_direct(s, terms, device);
     ends = r->direct->ends(*device, r->link);
   }
   asio::post(io, [this, s, r, patience, to = std::move(to)] {
@@ -191,6 +186,17 @@ link_end data_plane::impl::open(const side& s, const link_terms& terms,
       expect(s, r, patience);
   });
   return ends;
+}
+
+std::shared_ptr<direct_link>
+data_plane::impl::make_direct(const side& s, const link_terms& terms,
+                              const std::shared_ptr<gpu::device>& device) const {
+  std::optional<stream_posting> by_stream;
+  if (*forced != link_transport::verbs_gpudirect) {
+    if (!verbs) throw std::runtime_error{"no verbs here: " + no_verbs};
+    by_stream = stream_posting{verbs, *forced == link_transport::fhbn};
+  }
+  return std::make_shared<direct_link>(device, ring_terms_of(s.key, terms), terms.self, by_stream);
 }
 
 void data_plane::impl::expect(const side& s, const record_ptr& r,

@@ -27,8 +27,9 @@ struct data_plane_options {
   host_lookup names = system_lookup; ///< of peers that are told by name
   std::string secret;                ///< bytes that all members know; at least 16
   uint32_t cluster = 0;              ///< tag in every frame; peers of another cluster are refused
-  /// What connect() may use: auto, in_process, shm, verbs_staged, verbs_gpudirect or tcp. With the
-  /// last but one, sides that name a device have their rings in its memory, others in the host's.
+  /// What connect() may use: auto, or the name of a link_transport. With verbs_gpudirect,
+  /// mlx5_proxy and fhbn, sides that name a device have their rings in its memory, others in the
+  /// host's.
   std::string transport = "auto";
   /// Which links to other hosts may use; null: the first of this machine that has an active port.
   std::shared_ptr<verbs_device> adapter;
@@ -75,9 +76,9 @@ public:
   /// had before is ended. Throws std::invalid_argument for terms out of range or
   /// an address that is none, gpu::channel_ended (revoked) when the epoch is over.
   ///
-  /// `device`: whose streams use this side, where the transport is verbs_gpudirect: its rings are
-  /// made in memory of the device that an adapter reaches (direct_link.hpp), and what
-  /// gpu::device::make_adapter_memory throws is thrown here. Null, and with any other transport:
+  /// `device`: whose streams use this side, where the transport is one of those: its rings are
+  /// made in memory of the device that an adapter reaches, and what direct_link throws is thrown
+  /// here. Null, and with any other transport:
   /// streams of the host.
   link_end connect(const std::string& address, const link_key& key, const link_terms& terms,
                    std::chrono::milliseconds patience, std::shared_ptr<gpu::device> device = {});

@@ -43,23 +43,24 @@ hello hello_of(const link_key& key, const link_terms& terms, link_transport tran
 asio::awaitable<void> data_plane::impl::connect(side s, record_ptr r,
                                                 std::chrono::milliseconds patience,
                                                 peer_address to) {
-  const auto& wanted = options.transport;
-  const bool any = wanted == "auto";
+  const bool any = !forced;
+  const auto wanted = forced.value_or(link_transport::tcp);
   const bool here = to.process == self.process;
   const bool same_host = to.host == self.host;
   // Named: GCC 12 destroys some temporaries of a co_await twice.
   std::string why = "as configured";
   try {
-    if (wanted == "in_process" && !here) throw std::runtime_error{"the peer is another process"};
-    if ((any && here) || wanted == "in_process") {
+    if (wanted == link_transport::in_process && !here)
+      throw std::runtime_error{"the peer is another process"};
+    if ((any && here) || wanted == link_transport::in_process) {
       if (any) why = "same process";
       co_await connect_in_process(s, r, patience, why);
       co_return;
     }
     r->transport = link_transport::shm;
-    if (wanted == "shm" && to.unix_path.empty())
+    if (wanted == link_transport::shm && to.unix_path.empty())
       throw std::runtime_error{"the peer has no unix socket"};
-    if (wanted == "shm" || (any && same_host && !to.unix_path.empty())) {
+    if (wanted == link_transport::shm || (any && same_host && !to.unix_path.empty())) {
       if (any) why = "same host";
       try {
         co_await connect_shm(s, r, patience, to.unix_path, why);
@@ -73,15 +74,15 @@ asio::awaitable<void> data_plane::impl::connect(side s, record_ptr r,
       why = same_host ? "the peer has no unix socket" : "another host";
     }
     r->transport = link_transport::tcp;
-    const bool over_verbs = wanted == "verbs_staged" || wanted == "verbs_gpudirect";
-    if (over_verbs) {
-      r->transport = r->direct ? link_transport::verbs_gpudirect : link_transport::verbs_staged;
+    const bool rdma = over_verbs(wanted);
+    if (rdma) {
+      r->transport = r->direct ? wanted : link_transport::verbs_staged;
       if (!verbs) throw std::runtime_error{"no verbs here: " + no_verbs};
       if (to.verbs.empty()) throw std::runtime_error{"the peer has no RDMA port in use"};
     }
     // The adapters' numbers are told over TCP.
     const auto tcp = reachable_tcp(to, options.home);
-    if (verbs && !to.verbs.empty() && (any || over_verbs)) {
+    if (verbs && !to.verbs.empty() && (any || rdma)) {
       try {
         co_await connect_verbs(s, r, patience, tcp, why);
         co_return;

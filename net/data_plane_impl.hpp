@@ -70,6 +70,10 @@ struct data_plane::impl : std::enable_shared_from_this<data_plane::impl> {
   link_end open(const side& s, const link_terms& terms, std::chrono::milliseconds patience,
                 const std::shared_ptr<gpu::device>& device, std::optional<peer_address> to);
 
+  /// The rings of a side whose streams use them in memory of their device.
+  std::shared_ptr<direct_link> make_direct(const side& s, const link_terms& terms,
+                                           const std::shared_ptr<gpu::device>& device) const;
+
   void expect(const side& s, const record_ptr& r, std::chrono::milliseconds patience);
   void end_epoch(uint64_t epoch);
   void on_link_end(const side& s, const record_ptr& gone, gpu::channel_state why);
@@ -140,7 +144,8 @@ struct data_plane::impl : std::enable_shared_from_this<data_plane::impl> {
   std::map<link_key, std::shared_ptr<asio::steady_timer>> early; ///< wait for their accept()
   std::vector<std::weak_ptr<tcp_link>> tcp_links;     ///< to be closed before the context goes
   std::vector<std::weak_ptr<verbs_link>> verbs_links; ///< likewise
-  std::shared_ptr<verbs_device> verbs;                ///< null: `no_verbs` tells why
+  std::optional<link_transport> forced; ///< by the options; nothing: the best there is
+  std::shared_ptr<verbs_device> verbs;  ///< null: `no_verbs` tells why
   std::string no_verbs;
   std::thread thread;
 };

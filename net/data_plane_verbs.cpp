@@ -172,8 +172,7 @@ void data_plane::impl::finish_verbs(const side& s, const record_ptr& r,
   std::erase_if(verbs_links, [](const auto& weak) { return weak.expired(); });
   verbs_links.push_back(link);
   // A proper end lets out what was sent before it, so hanging up is left to the link itself.
-  bind(s, r, link->start(std::move(socket)),
-       r->direct ? link_transport::verbs_gpudirect : link_transport::verbs_staged,
+  bind(s, r, link->start(std::move(socket)), r->direct ? *forced : link_transport::verbs_staged,
        why + "; " + verbs->name() + "; frames lie in " + link->where(), [] {});
 }
 

@@ -64,8 +64,44 @@ struct held_ends {
 } // namespace
 
 direct_link::direct_link(const std::shared_ptr<gpu::device>& device, const gpu::ring_terms& rings,
-                         gpu::ring_identity self)
-    : memory_{std::make_shared<link_memory>(device, rings)}, self_{self} {}
+                         gpu::ring_identity self, const std::optional<stream_posting>& by_stream)
+    : memory_{std::make_shared<link_memory>(device, rings, by_stream.has_value())}, self_{self} {
+  if (!by_stream) return;
+  queue_ = by_stream->adapter->make_stream_queue(memory_->registered(), memory_->queue_place());
+  if (gpu::slot_stride(rings.slot_bytes) > queue_->write_bytes_max())
+    throw std::runtime_error{by_stream->adapter->name() + " takes no frames of "
+                             + std::to_string(rings.slot_bytes) + " bytes"};
+  if (by_stream->rings) bell_ = device->map_register(queue_->bell());
+  auto* words = memory_->posting();
+  posts_by_stream_ = std::make_shared<gpu::stream_posts>();
+  auto& p = *posts_by_stream_;
+  p.queue = memory_->kept_queue();
+  p.birth = reinterpret_cast<const std::byte*>(&words->birth);
+  p.ready = &words->ready;
+  p.published = &words->published;
+  p.rings = by_stream->rings;
+  p.in_at = link_memory::in_at;
+  p.out_at = memory_->out_at();
+  p.bytes = &memory_->posted;
+  p.released = p.told = rings.first();
+}
+
+direct_link::~direct_link() {
+  queue_.reset(); // before its memory
+}
+
+std::unique_ptr<stream_queue> direct_link::take_queue() {
+  if (posts_by_stream_ && !queue_)
+    throw std::runtime_error{"another conversation has used up the queue of this link"};
+  return std::move(queue_);
+}
+
+void direct_link::open(stream_queue& queue) {
+  auto* words = memory_->posting();
+  words->birth = queue.hand_over(&words->published);
+  if (bell_ != nullptr) words->birth.blue_flame = bell_;
+  std::atomic_ref{words->ready}.store(1, std::memory_order_release);
+}
 
 link_end direct_link::ends(gpu::device& device, const std::shared_ptr<pending_link>& link) {
   {
@@ -77,6 +113,7 @@ link_end direct_link::ends(gpu::device& device, const std::shared_ptr<pending_li
   auto in = out;
   out.words = memory_->out();
   out.headers = memory_->headers();
+  out.posts = in.posts = posts_by_stream_;
   in.base = memory_->base() + link_memory::in_at;
   in.words = memory_->in();
   auto all = std::make_shared<held_ends>();

@@ -7,22 +7,39 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 
 namespace lamella::net {
 
+/// Who posts what a device's streams have put into their rings.
+struct stream_posting {
+  std::shared_ptr<verbs_device> adapter; ///< into queues of this one the streams themselves
+  bool rings =
+      false; ///< and they ring its bell (fhbn); else the host does, for all they have posted
+};
+
 /// The rings of one side, used by streams of the device from the beginning, as rings in memory of
-/// its own: frames that it sends wait for the link, and it waits for those of the peer. A change is
-/// passed on to whoever posts, once there is somebody.
+/// its own: frames that it sends wait for the link, and it waits for those of the peer. Where the
+/// host posts, a change is passed on to whoever does, once there is somebody.
 ///
 /// Kernels compare a frame's header with the one they expect, but neither who sent it nor a
 /// checksum: the queue is the peer's alone, and the adapters' own checks cover the wire.
 class direct_link final : public gpu::listener, public std::enable_shared_from_this<direct_link> {
 public:
-  /// May wait for the device, and throws as gpu::device::make_adapter_memory.
+  /// May wait for the device, and throws as gpu::device::make_adapter_memory, map_register and
+  /// verbs_device::make_stream_queue.
   direct_link(const std::shared_ptr<gpu::device>& device, const gpu::ring_terms& rings,
-              gpu::ring_identity self);
+              gpu::ring_identity self, const std::optional<stream_posting>& by_stream = {});
+  ~direct_link() override;
 
   const std::shared_ptr<link_memory>& memory() const { return memory_; }
+
+  /// The queue that streams post into, for whoever connects it; once. Null where the host posts.
+  std::unique_ptr<stream_queue> take_queue();
+  /// Whether streams ring the adapter's bell.
+  bool rings_itself() const { return bell_ != nullptr; }
+  /// It is connected: what the streams have to send goes out, by their own posts.
+  void open(stream_queue& queue);
 
   /// For streams of the device. When both are gone the link ends, and so it does when one of them
   /// ends it. Once.
@@ -40,7 +57,10 @@ public:
 private:
   std::shared_ptr<link_memory> memory_;
   gpu::ring_identity self_;
-  std::mutex mutex_; ///< of the two below
+  std::shared_ptr<gpu::stream_posts> posts_by_stream_;
+  std::unique_ptr<stream_queue> queue_;
+  uint64_t* bell_ = nullptr; ///< as kernels write it
+  std::mutex mutex_;         ///< of the two below
   std::weak_ptr<pending_link> link_;
   std::weak_ptr<gpu::listener> posts_;
 };

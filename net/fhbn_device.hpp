@@ -4,10 +4,10 @@
 /// One kernel of one thread per send: stream order makes it the only poster of its queue. Three
 /// ways to tell the adapter: an 8-byte store to its register, a 64-byte BlueFlame push, or a
 /// published count for a CPU thread that rings (net/mlx5/doorbell_proxy.hpp), where the register
-/// cannot be mapped into CUDA. No transport of the service uses it yet (net.transport refuses it).
-/// Not run on an adapter yet. Sends and pushes ran on an H200
-/// against the adapter in software, before the queue was kept in registers; the exchange has not
-/// run on a device.
+/// cannot be mapped into CUDA. What net/fhbn_bench.cu measures; links of the service post their
+/// rings in the same way (net/ring_posts.cu). Not run on an adapter yet. Sends and pushes ran on an
+/// H200 against the adapter in software, before the queue was kept in registers; the exchange has
+/// not run on a device.
 #pragma once
 
 #include "gpu/cuda/channel.cuh"

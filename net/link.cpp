@@ -19,8 +19,20 @@ std::string_view to_string(link_transport x) {
     return "verbs_staged";
   case link_transport::verbs_gpudirect:
     return "verbs_gpudirect";
+  case link_transport::mlx5_proxy:
+    return "mlx5_proxy";
+  case link_transport::fhbn:
+    return "fhbn";
   }
   return "unknown";
+}
+
+std::optional<link_transport> transport_of(std::string_view name) {
+  for (auto x = link_transport::in_process;;
+       x = static_cast<link_transport>(static_cast<int>(x) + 1)) {
+    if (to_string(x) == name) return x;
+    if (x == link_transport::fhbn) return {};
+  }
 }
 
 } // namespace lamella::net

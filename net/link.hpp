@@ -58,9 +58,26 @@ struct link_terms {
 };
 
 /// How a link's bytes travel; named as in the option net.transport.
-enum class link_transport : uint8_t { in_process, shm, tcp, verbs_staged, verbs_gpudirect };
+enum class link_transport : uint8_t {
+  in_process,
+  shm,
+  tcp,
+  verbs_staged,
+  verbs_gpudirect, ///< this side's rings lie in memory of its device
+  mlx5_proxy,      ///< and its streams post, for which the host rings the adapter's bell
+  fhbn,            ///< and they ring themselves
+};
 
 std::string_view to_string(link_transport x);
+
+/// The one of this name.
+std::optional<link_transport> transport_of(std::string_view name);
+
+/// Carried by RDMA adapters.
+constexpr bool over_verbs(link_transport x) { return x >= link_transport::verbs_staged; }
+
+/// With rings in memory of this side's device, where it has one.
+constexpr bool in_device_memory(link_transport x) { return x >= link_transport::verbs_gpudirect; }
 
 /// Something happened to a link. One line for a log.
 struct link_event {

@@ -8,6 +8,8 @@ namespace lamella::net {
 
 namespace {
 
+constexpr size_t page = 4096;
+
 /// Pages become resident when they are first written.
 std::shared_ptr<std::byte> map(size_t bytes) {
   auto* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
@@ -27,11 +29,14 @@ link_memory::link_memory(const gpu::ring_terms& rings)
   gpu::make_ring(base_ + out_at(), rings_);
 }
 
-link_memory::link_memory(const std::shared_ptr<gpu::device>& device, const gpu::ring_terms& rings)
+link_memory::link_memory(const std::shared_ptr<gpu::device>& device, const gpu::ring_terms& rings,
+                         bool stream_posts)
     : rings_{rings}, device_{device} {
   const auto controls = 2 * sizeof(gpu::ring_control);
-  auto made =
-      device->make_adapter_memory(bytes(), controls + rings_.slots * sizeof(gpu::frame_header));
+  const auto host_bytes = stream_posts ? page + stream_queue_bytes
+                                       : controls + rings_.slots * sizeof(gpu::frame_header);
+  auto made = device->make_adapter_memory(
+      stream_posts ? kept_at() + sizeof(mlx5::send_queue) : bytes(), host_bytes);
   memory_ = std::move(made.data);
   words_ = std::move(made.host);
   base_ = memory_.get();
@@ -39,7 +44,13 @@ link_memory::link_memory(const std::shared_ptr<gpu::device>& device, const gpu::
   how_ = std::move(made.how);
   in_ = reinterpret_cast<gpu::ring_control*>(words_.get());
   out_ = in_ + 1;
-  headers_ = reinterpret_cast<gpu::frame_header*>(words_.get() + controls);
+  if (stream_posts) {
+    static_assert(2 * sizeof(gpu::ring_control) + sizeof(stream_queue_words) <= page);
+    posting_ = new (words_.get() + controls) stream_queue_words{};
+    queue_place_ = words_.get() + page;
+  } else {
+    headers_ = reinterpret_cast<gpu::frame_header*>(words_.get() + controls);
+  }
   gpu::make_ring(reinterpret_cast<std::byte*>(in_), rings_);
   gpu::make_ring(reinterpret_cast<std::byte*>(out_), rings_);
   alignas(64) std::byte empty[sizeof(gpu::ring_control)] = {};

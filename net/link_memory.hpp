@@ -9,6 +9,8 @@
 
 #include "gpu/device.hpp"
 #include "gpu/ring_end.hpp"
+#include "net/mlx5/send_queue.hpp"
+#include "net/verbs.hpp"
 
 #include <atomic>
 #include <memory>
@@ -23,6 +25,13 @@ struct landing_words {
   gpu::ring_word ended; ///< a channel_state: why the peer has ended the link
 };
 
+/// Where host and device tell each other of a queue that streams post into.
+struct stream_queue_words {
+  alignas(64) mlx5::send_queue birth; ///< of the queue, whole when `ready` is not 0
+  alignas(64) uint64_t ready = 0;
+  alignas(64) uint64_t published = 0;
+};
+
 /// On the host, or on a device whose streams poll it there (GPUDirect). Then the host cannot read
 /// it: what host and device tell each other lies in memory of the host that both map.
 class link_memory {
@@ -31,14 +40,16 @@ public:
   explicit link_memory(const gpu::ring_terms& rings);
 
   /// As gpu::device::make_adapter_memory, which may wait for the device, and throws as that does.
-  /// Does not own the device: streams of it hold what they watch.
-  link_memory(const std::shared_ptr<gpu::device>& device, const gpu::ring_terms& rings);
+  /// Does not own the device: streams of it hold what they watch. `stream_posts`: with room for a
+  /// queue that they post into.
+  link_memory(const std::shared_ptr<gpu::device>& device, const gpu::ring_terms& rings,
+              bool stream_posts = false);
 
   link_memory(const link_memory&) = delete;
   link_memory& operator=(const link_memory&) = delete;
 
   const gpu::ring_terms& rings() const { return rings_; }
-  bool on_device() const { return headers_ != nullptr; }
+  bool on_device() const { return words_ != nullptr; }
   const std::string& how() const { return how_; } ///< for logs: where frames lie
 
   /// From the beginning, on both sides.
@@ -51,7 +62,10 @@ public:
   size_t bytes() const { return in_at + 2 * rings_.bytes(); }
   std::span<std::byte> landing() const { return {base_, out_at() + sizeof(gpu::ring_control)}; }
   std::span<std::byte> sending() const { return {base_ + out_at(), rings_.bytes()}; }
-  int dma_buf() const { return dma_buf_; } ///< of all of it; -1: registered by address
+  /// For an adapter's queue.
+  verbs_memory registered() const {
+    return {landing(), sending(), on_device() ? base_ : nullptr, dma_buf_};
+  }
 
   /// Control words as the host uses them. On a device only what this side writes lies there, and
   /// `ended`: the peer's seqnos and credits are the device's to read.
@@ -62,6 +76,12 @@ public:
   const gpu::frame_header& header(uint32_t slot) const;
   gpu::frame_header* headers() const { return headers_; }
 
+  /// Of a queue that streams post into; null without: mapped memory of the host, a place there for
+  /// the queue itself, and the device's memory for the state that kernels keep.
+  stream_queue_words* posting() const { return posting_; }
+  std::byte* queue_place() const { return queue_place_; }
+  std::byte* kept_queue() const { return base_ + kept_at(); }
+
   /// The peer's word. On a device a copy, while links are made: it may wait for the driver. 0 when
   /// the device is lost.
   uint64_t greeting() const;
@@ -71,12 +91,16 @@ public:
   std::atomic<uint64_t> posted{0}; ///< payload bytes handed to the adapter so far
 
 private:
+  uint64_t kept_at() const { return gpu::slot_room(bytes()); }
+
   const gpu::ring_terms rings_;
   std::weak_ptr<gpu::device> device_;
   std::shared_ptr<std::byte> memory_, words_;
   std::byte* base_;
   gpu::ring_control *in_, *out_;
   gpu::frame_header* headers_ = nullptr;
+  stream_queue_words* posting_ = nullptr;
+  std::byte* queue_place_ = nullptr;
   int dma_buf_ = -1;
   std::string how_;
 };

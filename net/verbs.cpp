@@ -3,6 +3,9 @@
 #if __has_include(<infiniband/verbs.h>)
 
 #include "net/verbs_queue.hpp"
+#if __has_include(<infiniband/mlx5dv.h>)
+#include "net/mlx5_pair.hpp"
+#endif
 
 #include <cerrno>
 #include <cstring>
@@ -18,6 +21,14 @@ public:
   const std::string& name() const override { return name_; }
   std::unique_ptr<verbs_queue> make_queue(const verbs_memory& memory, uint32_t depth) override {
     return std::make_unique<queue_pair>(port_, memory, depth);
+  }
+  std::unique_ptr<stream_queue> make_stream_queue(const verbs_memory& memory,
+                                                  std::byte* place) override {
+#if __has_include(<infiniband/mlx5dv.h>)
+    return std::make_unique<mlx5_pair>(port_, memory, place);
+#else
+    return verbs_device::make_stream_queue(memory, place);
+#endif
   }
 
 private:

@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -83,6 +84,27 @@ public:
   virtual bool settled() const = 0;
 };
 
+namespace mlx5 {
+struct send_queue;
+}
+
+/// A queue that streams of a device can post into by themselves, once it is connected.
+class stream_queue : public verbs_queue {
+public:
+  /// The queue as they go on with it; they tell in `published` how far they are. From now on there
+  /// is no room for anybody else, and settled() speaks of what they have posted.
+  virtual const mlx5::send_queue& hand_over(uint64_t* published) = 0;
+
+  /// Rings for what they have published, for streams that cannot. Does not block.
+  virtual void ring() = 0;
+
+  /// The adapter's register, which is rung; its page is not memory.
+  virtual std::span<uint64_t> bell() const = 0;
+};
+
+/// Memory of the host that a device maps: where a queue's parts lie that its kernels write.
+constexpr size_t stream_queue_bytes = size_t{192} << 10;
+
 /// An opened adapter with an active port. Thread-safe.
 class verbs_device {
 public:
@@ -95,6 +117,14 @@ public:
   /// many as the adapter allows. Pins the pages: takes about 0.3 ms per MiB. Throws
   /// std::runtime_error.
   virtual std::unique_ptr<verbs_queue> make_queue(const verbs_memory& memory, uint32_t depth) = 0;
+
+  /// The same with a queue whose parts lie at `place`, which is zeroed, stream_queue_bytes long and
+  /// on a page of its own. Where the adapter is none of those whose work requests we know
+  /// (net/mlx5/wqe.hpp): std::runtime_error.
+  virtual std::unique_ptr<stream_queue> make_stream_queue(const verbs_memory& /*memory*/,
+                                                          std::byte* /*place*/) {
+    throw std::runtime_error{name() + " is no mlx5 adapter: devices cannot post into its queues"};
+  }
 };
 
 /// What a device or port is good for.

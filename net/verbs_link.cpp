@@ -33,12 +33,16 @@ verbs_link::verbs_link(asio::any_io_executor executor, verbs_device& device, ter
                                               ? terms_.direct->memory()
                                               : std::make_shared<link_memory>(terms_.rings)},
       in_{memory_->in()}, out_{memory_->out()}, wired_{terms_.rings.first()}, credited_{wired_} {
-  const verbs_memory both{memory_->landing(), memory_->sending(),
-                          memory_->on_device() ? memory_->base() : nullptr, memory_->dma_buf()};
+  if (auto queue = terms_.direct ? terms_.direct->take_queue() : nullptr) {
+    stream_ = queue.get();
+    queue_ = std::move(queue);
+    return;
+  }
   // Room for all frames there is credit for, twice over: some wait for a completion to be told.
   constexpr uint64_t chunk = uint64_t{8} << 20; // what every adapter takes in one write
   const auto depth = 2 * terms_.rings.slots * (writes_of_frame(terms_.rings, chunk) + other_writes);
-  queue_ = device.make_queue(both, static_cast<uint32_t>(std::clamp<uint64_t>(depth, 64, 8192)));
+  queue_ = device.make_queue(memory_->registered(),
+                             static_cast<uint32_t>(std::clamp<uint64_t>(depth, 64, 8192)));
   if (2 * (writes_of_frame(terms_.rings, queue_->write_bytes_max()) + other_writes)
       > queue_->room())
     throw std::runtime_error{"the adapter's queues are too short for frames of "
@@ -82,6 +86,10 @@ link_end verbs_link::start(tcp_socket socket) {
   look_again();
   if (terms_.direct) {
     terms_.direct->attach(weak_from_this());
+    if (stream_ != nullptr) {
+      const std::lock_guard lock{mutex_};
+      terms_.direct->open(*stream_);
+    }
     return host_side_of(memory_, self);
   }
   const auto place = [&](gpu::ring_control* ring) {
@@ -165,9 +173,11 @@ bool verbs_link::gather(bool flush) {
 
 /// Posts as much as the queue takes. With the mutex.
 void verbs_link::push(bool flush) {
-  if (closed_ || shut_ || !failed_.empty()) return;
+  if (closed_ || !failed_.empty()) return;
   const auto ended = std::max(gpu::state_of(*out_), gpu::state_of(*in_));
   try {
+    if (stream_ != nullptr) return attend(ended);
+    if (shut_) return;
     if (auto failed = queue_->poll()) return fail(*failed);
     // A proper end lets out what was sent before it; any other one is at once.
     while (ended <= channel_state::closed && gather(flush)) queue_->post(writes_, false);
@@ -178,6 +188,16 @@ void verbs_link::push(bool flush) {
   } catch (const std::exception& e) {
     fail(e.what());
   }
+}
+
+/// Of a link whose streams post. With the mutex.
+void verbs_link::attend(channel_state ended) {
+  if (!terms_.direct->rings_itself()) stream_->ring();
+  if (auto failed = stream_->poll()) return fail(*failed);
+  if (ended == channel_state::open || shut_) return;
+  shut_ = true; // a proper end lets out what was posted before it
+  shut_at_ = clock::now() - (ended == channel_state::closed ? clock::duration{} : terms_.linger);
+  asio::post(executor_, [self = shared_from_this()] { self->look(); });
 }
 
 void verbs_link::say_end(channel_state why) {

@@ -26,6 +26,8 @@ namespace lamella::net {
 /// The plane's thread looks every few milliseconds for failed writes, for the peer's reason to end,
 /// and for credits that nothing took along. Where the rings are those of a device with memory that
 /// the adapter reaches (direct_link), the peer's reason is not known: such links end as `closed`.
+/// And where their streams post by themselves, this side looks for failed writes, rings for them if
+/// they cannot, and waits at the end for what they have posted; the peer is not told why it ends.
 class verbs_link final : public gpu::listener, public std::enable_shared_from_this<verbs_link> {
 public:
   using tcp_socket = boost::asio::ip::tcp::socket;
@@ -78,6 +80,7 @@ private:
   std::optional<uint32_t> add_frame(uint32_t slot);
   bool gather(bool flush);
   void push(bool flush);
+  void attend(gpu::channel_state ended);
   void say_end(gpu::channel_state why);
   bool work();
   void look();
@@ -95,6 +98,7 @@ private:
 
   std::mutex mutex_; ///< of all below
   std::unique_ptr<verbs_queue> queue_;
+  stream_queue* stream_ = nullptr;  ///< `queue_`, where streams post
   std::vector<verbs_write> writes_; ///< of one post
   gpu::seqno wired_, credited_;     ///< frames posted; slots given back so far
   uint32_t out_index_ = 0;

@@ -18,6 +18,7 @@ constexpr uint32_t packet_number_mask = 0xffffff;
 /// Of a queue, so that its memory is bounded whatever the terms of the link.
 constexpr uint32_t depth_max = 8192;
 constexpr uint8_t hops_max = 64;
+constexpr uint32_t blocks_of_write = 8; ///< of a ring's entry for one write, at most
 
 [[noreturn]] void fail(const std::string& what, int reason = errno) {
   throw std::runtime_error{what + ": " + std::strerror(reason)};
@@ -56,8 +57,9 @@ ibv_mr* register_memory(ibv_pd* domain, const verbs_memory& of, std::span<std::b
 } // namespace
 
 queue_pair::queue_pair(std::shared_ptr<const verbs_port> port, const verbs_memory& memory,
-                       uint32_t depth)
-    : port_{std::move(port)}, memory_{memory}, first_packet_{random_packet_number()} {
+                       uint32_t depth, parent_domain make_parent)
+    : port_{std::move(port)}, memory_{memory}, make_parent_{std::move(make_parent)},
+      first_packet_{random_packet_number()} {
   try {
     make(depth);
   } catch (...) {
@@ -79,8 +81,11 @@ void queue_pair::make(uint32_t depth) {
   const auto limit = [&](int most) { return static_cast<uint32_t>(std::max(most, 1)); };
   depth_ =
       std::min({depth, depth_max, limit(port_->limits.max_qp_wr), limit(port_->limits.max_cqe)});
+  // Streams ask for one with every post, and a block of the ring is the least of one.
+  const auto entries =
+      make_parent_ ? std::min(depth_ * blocks_of_write, limit(port_->limits.max_cqe)) : depth_;
   completions_ =
-      lib.make_completions(port_->context.get(), static_cast<int>(depth_), nullptr, nullptr, 0);
+      lib.make_completions(port_->context.get(), static_cast<int>(entries), nullptr, nullptr, 0);
   if (completions_ == nullptr) fail("completion queue");
   ibv_qp_init_attr of{};
   of.send_cq = of.recv_cq = completions_;
@@ -90,7 +95,11 @@ void queue_pair::make(uint32_t depth) {
   of.cap.max_send_sge = 1;
   of.cap.max_recv_sge = 1;
   of.cap.max_inline_data = verbs_inline_max;
-  queue_ = lib.make_queue(domain_, &of);
+  if (make_parent_) {
+    parent_ = make_parent_(domain_);
+    if (parent_ == nullptr) fail("parent domain");
+  }
+  queue_ = lib.make_queue(parent_ != nullptr ? parent_ : domain_, &of);
   if (queue_ == nullptr) fail("queue pair");
   ibv_qp_attr to{};
   to.qp_state = IBV_QPS_INIT;
@@ -111,6 +120,7 @@ void queue_pair::destroy() {
     lib.free_queue(queue_);
   }
   if (completions_ != nullptr) lib.free_completions(completions_);
+  if (parent_ != nullptr) lib.free_domain(parent_);
   if (landing_ != nullptr) lib.unregister(landing_);
   if (sending_ != nullptr) lib.unregister(sending_);
   if (domain_ != nullptr) lib.free_domain(domain_);

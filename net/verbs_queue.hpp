@@ -4,6 +4,7 @@
 #include "net/verbs.hpp"
 #include "net/verbs_port.hpp"
 
+#include <functional>
 #include <vector>
 
 namespace lamella::net {
@@ -12,8 +13,12 @@ namespace lamella::net {
 /// a protection domain and two memory regions of its own.
 class queue_pair final : public verbs_queue {
 public:
+  /// Who gives the memory that the library writes a queue's parts into; null: the library itself.
+  using parent_domain = std::function<ibv_pd*(ibv_pd* domain)>;
+
   /// Throws std::runtime_error.
-  queue_pair(std::shared_ptr<const verbs_port> port, const verbs_memory& memory, uint32_t depth);
+  queue_pair(std::shared_ptr<const verbs_port> port, const verbs_memory& memory, uint32_t depth,
+             parent_domain make_parent = {});
   ~queue_pair() override;
   queue_pair(const queue_pair&) = delete;
   queue_pair& operator=(const queue_pair&) = delete;
@@ -26,13 +31,19 @@ public:
   std::optional<std::string> poll() override;
   bool settled() const override { return retired_ >= told_; }
 
+  // For who posts in its place (net/mlx5_pair.hpp).
+  ibv_qp* queue() const { return queue_; }
+  ibv_cq* completions() const { return completions_; }
+  uint32_t sending_key() const { return sending_->lkey; }
+
 private:
   void make(uint32_t depth);
   void destroy();
 
   std::shared_ptr<const verbs_port> port_;
   verbs_memory memory_;
-  ibv_pd* domain_ = nullptr;
+  parent_domain make_parent_;
+  ibv_pd *domain_ = nullptr, *parent_ = nullptr;
   ibv_mr *landing_ = nullptr, *sending_ = nullptr;
   ibv_cq* completions_ = nullptr;
   ibv_qp* queue_ = nullptr;

@@ -3,6 +3,7 @@
 #include "gpu/cuda/memory.hpp"
 
 #include <algorithm>
+#include <map>
 #include <mutex>
 #include <vector>
 
@@ -14,9 +15,7 @@ namespace {
 
 constexpr size_t page = 65536; ///< what GPUDirect registers whole
 
-// A number and a call of the driver's interface, which this part is not linked with.
-constexpr auto writes_ordering = static_cast<cudaDeviceAttr>(118);
-constexpr int ordered_for_owner = 100;
+// A call of the driver's interface, which this part is not linked with.
 constexpr int dma_buf_handle = 1;
 using export_call = int (*)(void* handle, unsigned long long address, size_t bytes, int type,
                             unsigned long long flags);
@@ -110,12 +109,49 @@ private:
   std::vector<std::unique_ptr<block>> blocks_;
 };
 
+/// Of a process, by device and host address: where kernels find the page.
+std::mutex registers_mutex;
+std::map<std::pair<int, std::byte*>, std::byte*> registers;
+
+constexpr size_t register_page = 4096;
+
+std::byte* map_page(int device, const std::string& name, std::byte* base) {
+  check(cudaSetDevice(device), "cudaSetDevice");
+  const auto code = cudaHostRegister(base, register_page,
+                                     cudaHostRegisterPortable | cudaHostRegisterMapped
+                                         | cudaHostRegisterIoMemory);
+  void* found = nullptr;
+  if (code == cudaSuccess || code == cudaErrorHostMemoryAlreadyRegistered) {
+    if (code != cudaSuccess) cudaGetLastError(); // for another device
+    check(cudaHostGetDevicePointer(&found, base, 0), "cudaHostGetDevicePointer");
+    return static_cast<std::byte*>(found);
+  }
+  cudaGetLastError();
+  const auto* help =
+      code == cudaErrorNotPermitted ? "; it needs root or the driver's PeerMappingOverride=1" : "";
+  throw std::runtime_error{"kernels of " + name
+                           + " cannot write the adapter's register: " + cudaGetErrorString(code)
+                           + help + "; with net.transport: mlx5_proxy the host rings for them"};
+}
+
 } // namespace
+
+uint64_t* map_register(int device, const std::string& name, std::span<uint64_t> bell) {
+  auto* at = reinterpret_cast<std::byte*>(bell.data());
+  const auto offset = reinterpret_cast<uintptr_t>(at) % register_page;
+  if (offset + bell.size_bytes() > register_page)
+    throw std::runtime_error{"the adapter's register is not within a page"};
+  const std::lock_guard lock{registers_mutex};
+  auto& page = registers[{device, at - offset}];
+  if (page == nullptr) page = map_page(device, name, at - offset);
+  return reinterpret_cast<uint64_t*>(page + offset);
+}
 
 adapter_memory make_adapter_memory(int device, const std::string& name, size_t bytes,
                                    size_t host_bytes) {
   check(cudaSetDevice(device), "cudaSetDevice");
-  if (const auto ordering = attribute(writes_ordering, device); ordering < ordered_for_owner)
+  if (const auto ordering = attribute(cudaDevAttrGPUDirectRDMAWritesOrdering, device);
+      ordering < cudaGPUDirectRDMAWritesOrderingOwner)
     throw std::runtime_error{name + ": the order of writes from outside is "
                              + std::to_string(ordering)
                              + ", its kernels see them only after a flush by the CPU"};

@@ -13,4 +13,8 @@ namespace lamella::gpu::cuda {
 adapter_memory make_adapter_memory(int device, const std::string& name, size_t bytes,
                                    size_t host_bytes);
 
+/// As device::map_register, of that device. Registers of several queues may share a page. Not run
+/// on hardware.
+uint64_t* map_register(int device, const std::string& name, std::span<uint64_t> bell);
+
 } // namespace lamella::gpu::cuda

@@ -120,6 +120,9 @@ public:
     const bool host = holds_words_on_host(place);
     return make_ring_receiver(std::move(place), host);
   }
+  uint64_t* map_register(std::span<uint64_t> bell) override {
+    return cuda::map_register(index_, name_, bell);
+  }
   adapter_memory make_adapter_memory(size_t bytes, size_t host_bytes) override {
     return cuda::make_adapter_memory(index_, name_, bytes, host_bytes);
   }

@@ -69,6 +69,21 @@ protected:
     if (host_memory_) x.ended = &words()->ended.value;
     return x;
   }
+  /// One post of the stream into the adapter's queue, of a frame, a credit or both.
+  void post(queue& q, const frame_header& header, frame_header* at, const ring_post& what,
+            const char* name) const {
+    auto& p = *place_.posts;
+    check(launch_ring_post(header, at, what, p, port(q), q.stream(name)), name);
+    p.told = p.released;
+    if (!p.rings) watch(q, p.published);
+  }
+  /// What the peer has to be told of its frames, and where.
+  void add_credit(ring_post& what) const {
+    const auto& p = *place_.posts;
+    if (p.told == p.released) return;
+    what.released_at = p.out_at + offsetof(ring_control, released);
+    what.released = p.released;
+  }
   /// The other side may sleep and a kernel cannot wake it: the driver does when the word moves.
   void watch(queue& q, uint64_t* word) const {
     if (host_memory_ && place_.theirs) q.watch({word, place_.memory, place_.theirs});
@@ -111,6 +126,7 @@ public:
     auto header = make_header(tag, reserved_bytes_, place_.terms, self_);
     seal(header);
     sent_ = after(sent_);
+    if (place_.posts) return post_frame(q, header);
     auto* place = place_.headers != nullptr ? place_.headers + index_
                                             : reinterpret_cast<frame_header*>(slot(index_));
     auto* sent = &words()->sent.value;
@@ -123,7 +139,7 @@ public:
       check(launch_send_frame(header, place, sent, sent_, q.port(), q.stream("send of a frame")),
             "send of a frame");
     }
-    index_ = index_ + 1 == place_.terms.slots ? 0 : index_ + 1;
+    go_on();
     watch(q, sent);
   }
 
@@ -132,6 +148,24 @@ public:
   void end(channel_state why) override { device_end::end(why); }
 
 private:
+  void go_on() { index_ = index_ + 1 == place_.terms.slots ? 0 : index_ + 1; }
+
+  /// The credit that is owed rides along.
+  void post_frame(queue& q, const frame_header& header) {
+    const auto& p = *place_.posts;
+    const auto offset = slot_offset(place_.terms.slot_bytes, index_);
+    ring_post what;
+    what.from = offset;
+    what.to = p.in_at + offset;
+    what.bytes = static_cast<uint32_t>(sizeof header) + reserved_bytes_;
+    what.sent_at = p.in_at + offsetof(ring_control, sent);
+    what.sent = sent_;
+    add_credit(what);
+    post(q, header, reinterpret_cast<frame_header*>(slot(index_)), what, "post of a frame");
+    p.bytes->fetch_add(reserved_bytes_, std::memory_order_relaxed);
+    go_on();
+  }
+
   ring_identity self_;
   seqno sent_;
   seqno credit_; ///< what the waits in the stream say of `released`
@@ -169,6 +203,7 @@ public:
     auto& q = queue::current();
     released_ = after(released_);
     index_ = index_ + 1 == place_.terms.slots ? 0 : index_ + 1;
+    if (place_.posts) return give_back(q);
     auto* word = &words()->released.value;
     auto* tail = q.tail();
     if (tail != nullptr && (tail->released == nullptr || tail->released == word)) {
@@ -185,6 +220,16 @@ public:
   void end(channel_state why) override { device_end::end(why); }
 
 private:
+  /// The next frame takes the credit along, unless the peer may be out of it before.
+  void give_back(queue& q) {
+    auto& p = *place_.posts;
+    p.released = released_;
+    if (2 * frames_between(p.told, released_) < place_.terms.slots) return;
+    ring_post what;
+    add_credit(what);
+    post(q, {}, nullptr, what, "release of a frame");
+  }
+
   std::vector<frame> frames_; ///< by slot
   seqno released_;
   seqno awaited_; ///< the newest frame whose wait is in the stream

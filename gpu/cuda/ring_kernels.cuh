@@ -3,6 +3,7 @@
 #pragma once
 
 #include "gpu/frame.hpp"
+#include "gpu/ring_end.hpp"
 
 #include <cuda_runtime_api.h>
 
@@ -22,5 +23,12 @@ cudaError_t launch_send_frame(const frame_header& header, frame_header* slot, ui
 cudaError_t launch_receive_frame(const frame_header& expected, const std::byte* slot,
                                  const uint64_t* sent, uint64_t value, const channel_port& port,
                                  cudaStream_t stream);
+
+/// Writes the header to `slot`, where there is a frame, and posts. Waits until the queue is there,
+/// and when it is full; nothing is posted after a wait of the stream has failed. One thread; some
+/// 3 us. What adapters read is known in net/, where its source is (net/ring_posts.cu).
+cudaError_t launch_ring_post(const frame_header& header, frame_header* slot, const ring_post& what,
+                             const stream_posts& posts, const channel_port& port,
+                             cudaStream_t stream);
 
 } // namespace lamella::gpu::cuda

@@ -15,6 +15,7 @@
 ///   post_status over()                                  deadline and abort of a wait for room
 #pragma once
 
+#include "gpu/ring.hpp"
 #include "net/mlx5/wqe.hpp"
 
 namespace lamella::net::mlx5 {
@@ -42,7 +43,7 @@ struct send_queue {
   uint32_t blue_flame_bytes;    ///< size of one buffer
   uint32_t half;                ///< which buffer comes next
   const uint32_t* completion;   ///< last word of the one completion that is overwritten in place
-  uint64_t* published;          ///< doorbell::proxy: blocks produced so far
+  uint64_t* published;          ///< doorbell::proxy, post_ring: blocks produced so far
   uint64_t produced, completed; ///< blocks, 64 bits wide
   uint64_t signalled;           ///< `produced` behind the last WQE that asked for a completion
   region local, remote;         ///< arenas of payload, each `arena_bytes` long
@@ -153,6 +154,43 @@ LAMELLA_MLX5 post_status post_pushed(send_queue& q, uint64_t from, uint64_t to, 
   policy.store_record(q.record, record_value(q.produced));
   policy.release();
   policy.push_block(next_register(q), block);
+  return post_status::ok;
+}
+
+/// What a stream posts of a ring at once: the frame first, then the words. The last work request
+/// asks for a completion, so that a host that watches knows when all of it has arrived, and
+/// `published` tells how far the queue is, in either way to ring.
+LAMELLA_MLX5_TEMPLATE
+template <class P>
+LAMELLA_MLX5 post_status post_ring(send_queue& q, const gpu::ring_post& x, doorbell how,
+                                   P& policy) {
+  const bool frame = x.bytes > 0, credit = x.released_at != 0;
+  const uint32_t blocks = (frame ? 2 : 0) + (credit ? 1 : 0);
+  if (frame && (!fits(q, x.from, x.bytes) || !fits(q, x.to, x.bytes))) return post_status::no_room;
+  if (blocks == 0) return post_status::ok;
+  if (const auto status = reserve(q, blocks, policy); status != post_status::ok) return status;
+  wqe_block last{};
+  const auto word = [&](uint64_t at, uint64_t value, bool signal) {
+    last = write_seqno(q.produced, q.number, {q.remote.address + at, q.remote.key_be}, value,
+                       signal ? flag_completion : flag_none);
+    put(q, last, policy);
+  };
+  if (frame) {
+    put(q,
+        write_payload(q.produced, q.number, {q.remote.address + x.to, q.remote.key_be},
+                      {q.local.address + x.from, q.local.key_be}, x.bytes, flag_none),
+        policy);
+    word(x.sent_at, x.sent, !credit);
+  }
+  if (credit) word(x.released_at, x.released, true);
+  q.signalled = q.produced;
+  policy.release(); // entries, and the frame, before the record
+  if (how == doorbell::store) {
+    policy.store_record(q.record, record_value(q.produced));
+    policy.release(); // record before the doorbell
+    policy.store_doorbell(next_register(q), doorbell_value(last.s[0]));
+  }
+  policy.store_doorbell(q.published, q.produced);
   return post_status::ok;
 }
 

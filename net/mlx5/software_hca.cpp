@@ -79,6 +79,11 @@ size_t software_hca::attach(const send_queue& q, unsigned char* completion) {
   return queues_.size() - 1;
 }
 
+void software_hca::detach(size_t place) {
+  const std::lock_guard lock{mutex_};
+  queues_.at(place).reset();
+}
+
 software_hca::queue_report software_hca::report(size_t place) const {
   const std::lock_guard lock{mutex_};
   return queues_.at(place)->report;
@@ -88,7 +93,7 @@ bool software_hca::step() {
   const std::lock_guard lock{mutex_};
   bool any = false;
   for (auto& q : queues_)
-    for (uint32_t half = 0; half < 2; ++half) {
+    for (uint32_t half = 0; q && half < 2; ++half) {
       const auto* pushed = q->blue_flame + half * (q->blue_flame_bytes / sizeof(uint64_t));
       const auto value = load(pushed);
       if (value == q->seen[half]) continue;

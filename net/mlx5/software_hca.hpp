@@ -57,6 +57,9 @@ public:
   /// must be readable by this process for as long as the adapter lives. Returns the queue's place.
   size_t attach(const send_queue& q, unsigned char* completion);
 
+  /// After it returns, the queue's memory and registers are not looked at any more.
+  void detach(size_t place);
+
   /// One pass over all registers. Returns whether there was anything to do. Never blocks but for
   /// the lock that the other calls hold for a moment.
   bool step();
@@ -95,7 +98,7 @@ private:
   hca_faults faults_;
   mutable std::mutex mutex_;
   std::map<uint32_t, memory> memory_;
-  std::vector<std::unique_ptr<queue>> queues_;
+  std::vector<std::unique_ptr<queue>> queues_; ///< null: detached
   uint32_t next_key_ = 0x1000;
 };
 

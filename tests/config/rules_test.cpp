@@ -154,7 +154,7 @@ TEST_CASE("what this version cannot run is refused, not ignored") {
   const char* rows[] = {"pools: {prefill: {device: \"cuda:0\"}}",
                         "pools: {model: {tensor_parallel: 2, placement: local}}",
                         "pools: {model: {tensor_parallel: 2}, prefill: {attention: own}}",
-                        "net: {transport: fhbn}", "batching: {pipeline: rotational}"};
+                        "batching: {pipeline: rotational}"};
   for (const char* row : rows) {
     CAPTURE(row);
     const auto got = load_text(folder, std::string{"version: 1\n"} + row + "\n");
@@ -252,7 +252,7 @@ TEST_CASE("worker processes need a safe listener, a secret, and heartbeats that 
   CHECK(says(check("control: {dead_seconds: 0.3}"), "fewer than four heartbeats"));
   CHECK(says(check("pools: {model: {placement: local}}\nnet: {transport: in_process}"),
              "cannot connect the processes"));
-  for (const char* tier : {"shm", "tcp", "verbs_staged", "verbs_gpudirect"}) {
+  for (const char* tier : {"shm", "tcp", "verbs_staged", "verbs_gpudirect", "mlx5_proxy", "fhbn"}) {
     const auto text = std::string{"net: {transport: "} + tier + "}";
     CHECK(says(check(text), "nothing to connect"));
     CHECK(check(text + "\npools: {attention: {placement: local}}").problems.empty());

@@ -65,6 +65,7 @@ public:
     std::memset(memory.get(), 0, bytes);
     return memory;
   }
+  uint64_t* map_register(std::span<uint64_t> bell) override { return bell.data(); }
   gpu::adapter_memory make_adapter_memory(size_t bytes, size_t host_bytes) override {
     gpu::adapter_memory x;
     x.data = ring_memory(bytes, *this);

@@ -14,8 +14,9 @@ using gpu::channel_state;
 #define TIERS verbs_tier
 #define TIERS_BETWEEN_PLANES verbs_tier
 #else
-#define TIERS in_process_tier, shm_tier, tcp_tier, attended_tcp_tier, soft_verbs_tier
-#define TIERS_BETWEEN_PLANES shm_tier, tcp_tier, attended_tcp_tier, soft_verbs_tier
+#define TIERS                                                                                      \
+  in_process_tier, shm_tier, tcp_tier, attended_tcp_tier, soft_verbs_tier, soft_mlx5_tier
+#define TIERS_BETWEEN_PLANES shm_tier, tcp_tier, attended_tcp_tier, soft_verbs_tier, soft_mlx5_tier
 #endif
 
 TEST_CASE_TEMPLATE("frames arrive in order and whole, from 0 bytes to 4 MiB", tier, TIERS) {

@@ -361,7 +361,7 @@ TEST_CASE("options that cannot work are refused, and a socket that was left behi
     test_plane{"auto", folder, "x", change};
   };
   CHECK_THROWS_AS(with_options([](auto& o) { o.secret = "short"; }), std::invalid_argument);
-  CHECK_THROWS_AS(with_options([](auto& o) { o.transport = "fhbn"; }), std::invalid_argument);
+  CHECK_THROWS_AS(with_options([](auto& o) { o.transport = "pigeons"; }), std::invalid_argument);
   CHECK_THROWS_AS(with_options([](auto& o) { o.listen = "here"; }), std::invalid_argument);
   CHECK_THROWS_AS(with_options([](auto& o) { o.unix_path = "/" + std::string(200, 'x'); }),
                   std::invalid_argument);

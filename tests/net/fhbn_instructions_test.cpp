@@ -158,6 +158,22 @@ TEST_CASE(
                      "STG.E.64.MMIO.SYS"});
 }
 
+TEST_CASE(
+    "fhbn: L-M10 a ring's post writes header and entries, fences, record, fences, and rings") {
+  const auto c = compile("net/ring_posts.cu");
+  if (c.ptx.empty()) return;
+  const auto post = part_of(c.ptx, ".entry", "post_to_adapter");
+  CHECK(count(post, "fence.release.sys") == 2);
+  CHECK(count(post, "st.mmio.relaxed.sys.global.u64") == 2); // doorbell; how far the queue is
+  check_order(post, {"st.v4.", "st.v4.", "st.v4.", "st.v4.", "fence.release.sys",
+                     "st.relaxed.sys.global.u32", "fence.release.sys",
+                     "st.mmio.relaxed.sys.global.u64", "st.mmio.relaxed.sys.global.u64"});
+  check_no_local_memory(c);
+  if (c.machine_code.empty()) return;
+  check_order(part_of(c.machine_code, ".text.", "post_to_adapter"),
+              {"MEMBAR.ALL.SYS", "STG.E.STRONG.SYS", "MEMBAR.ALL.SYS", "STG.E.64.MMIO.SYS"});
+}
+
 TEST_CASE("fhbn: L-M11 a push leaves the GPU as one store of 64 bytes, behind ring and record") {
   const auto c = compile("net/fhbn_device.cu");
   if (c.ptx.empty()) return;

@@ -3,6 +3,7 @@
 
 #include "tests/net/far_side.hpp"
 #include "tests/net/soft_adapter.hpp"
+#include "tests/net/soft_mlx5_adapter.hpp"
 
 namespace lamella::tests {
 
@@ -45,6 +46,18 @@ struct soft_verbs_tier : quick_tier {
   static constexpr const char* name = "verbs_staged";
   static void change(net::data_plane_options& o) {
     static const auto adapter = std::make_shared<soft_adapter>();
+    o.adapter = adapter;
+  }
+  static std::unique_ptr<far_side> make_far(const scratch_folder& folder) {
+    return std::make_unique<local_far>(name, folder, change);
+  }
+};
+
+/// The same with queues and work requests of our own, which an mlx5 adapter in software reads.
+struct soft_mlx5_tier : quick_tier {
+  static constexpr const char* name = "verbs_staged";
+  static void change(net::data_plane_options& o) {
+    static const auto adapter = std::make_shared<soft_mlx5_adapter>();
     o.adapter = adapter;
   }
   static std::unique_ptr<far_side> make_far(const scratch_folder& folder) {
