@@ -54,6 +54,24 @@ struct log_scope {
   log_scope& operator=(const log_scope&) = delete;
 };
 
+/// While it lives, launches of this thread go into a stream, unless they are captured.
+class counted_launches {
+public:
+  counted_launches(launch_window& window, const replay& graph, cudaStream_t stream)
+      : window_{window}, graph_{graph}, stream_{stream} {}
+  ~counted_launches() {
+    if (!graph_.capturing()) window_.note(kernels_launched_here - before_, stream_);
+  }
+  counted_launches(const counted_launches&) = delete;
+  counted_launches& operator=(const counted_launches&) = delete;
+
+private:
+  launch_window& window_;
+  const replay& graph_;
+  cudaStream_t stream_;
+  uint64_t before_ = kernels_launched_here;
+};
+
 } // namespace
 
 driver::driver(int device, bool replays)
@@ -327,6 +345,8 @@ bool driver::put(line& x) {
     log_scope log{x.graph};
     // A kernel left open may hold what another stream waits for: it is not kept for another turn.
     for (int i = 0; i < steps_per_turn || x.kernels.has_open(); ++i) {
+      if (!x.kernels.has_open() && x.window.full()) return i > 0;
+      const counted_launches counted{x.window, x.graph, x.kernels.handle()};
       arena::scope scratch{x.kernels.scratch};
       const auto outcome = r.job.what->advance({workers_, x.kernels.scratch, &x.kernels.workspace});
       if (outcome == work::progress::blocked) {

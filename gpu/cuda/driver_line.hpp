@@ -3,6 +3,7 @@
 #pragma once
 
 #include "gpu/cuda/driver.hpp"
+#include "gpu/cuda/launch_window.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -64,7 +65,8 @@ struct driver::line {
   }
 
   queue kernels;
-  replay graph; ///< of the driver thread
+  replay graph;         ///< of the driver thread
+  launch_window window; ///< of the driver thread
   // Guarded by the driver's mutex.
   std::deque<job> waiting;
   bool abort_wanted = false, closing = false;

@@ -23,6 +23,9 @@ std::atomic<uint64_t> waited{0}, pinned_pieces{0};
 std::atomic<int64_t> allocated{0};
 std::atomic<uint64_t> graphs{0}, graph_launches{0};
 
+/// Launches that a stream takes before the next one waits for room.
+constexpr size_t launches_max = 1024;
+
 cudaError_t result() { return broken ? cudaErrorIllegalAddress : cudaSuccess; }
 
 } // namespace
@@ -45,8 +48,21 @@ struct CUstream_st {
       return;
     }
     {
-      std::lock_guard lock{mutex};
+      std::unique_lock lock{mutex};
+      if (kernels.size() >= launches_max) {
+        ++waited;
+        changed.wait(lock, [this] { return kernels.size() < launches_max; });
+      }
       kernels.push_back(std::move(kernel));
+    }
+    changed.notify_all();
+  }
+
+  /// All in the place of one launch.
+  void put_graph(const std::vector<std::function<void()>>& graph) {
+    {
+      std::lock_guard lock{mutex};
+      kernels.insert(kernels.end(), graph.begin(), graph.end());
     }
     changed.notify_all();
   }
@@ -85,6 +101,7 @@ struct CUgraphExec_st : CUgraph_st {};
 
 struct CUevent_st {
   std::atomic<int64_t> ns{0};
+  std::atomic<uint64_t> recorded{0}, passed{0};
 };
 
 namespace {
@@ -246,7 +263,7 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
 }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t s) {
   ++graph_launches;
-  for (const auto& kernel : exec->kernels) s->put(kernel);
+  s->put_graph(exec->kernels);
   return result();
 }
 cudaError_t cudaEventCreate(cudaEvent_t* e) {
@@ -257,9 +274,17 @@ cudaError_t cudaEventDestroy(cudaEvent_t e) {
   delete e;
   return cudaSuccess;
 }
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* e, unsigned) { return cudaEventCreate(e); }
 cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
-  s->put([e] { e->ns = clock_type::now().time_since_epoch().count(); });
+  ++e->recorded;
+  s->put([e] {
+    e->ns = clock_type::now().time_since_epoch().count();
+    ++e->passed;
+  });
   return result();
+}
+cudaError_t cudaEventQuery(cudaEvent_t e) {
+  return broken ? result() : e->passed == e->recorded ? cudaSuccess : cudaErrorNotReady;
 }
 cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t a, cudaEvent_t b) {
   *ms = static_cast<float>(b->ns - a->ns) / 1e6f;
