@@ -80,23 +80,35 @@ void connect_ranks(const replica_config& config, stream_state& stream, const ite
                why);
 }
 
+/// The shards that a stream of this replica sends to, the one with the parity last.
+uint32_t members_of(const replica_config& config) {
+  return config.shards + (config.parity_frame_bytes > 0 ? 1 : 0);
+}
+
 void connect(const replica_config& config, stream_state& stream, const iteration_launch& x) {
   connect_ranks(config, stream, x);
   if (!stream.links.empty() && stream.epoch == x.epoch) return;
   stream.links.clear();
-  const auto members = config.shards + (config.parity_frame_bytes > 0 ? 1 : 0);
-  for (uint32_t i = 0; i < members; ++i)
+  for (uint32_t i = 0; i < members_of(config); ++i)
     stream.links.push_back(
         config.links({x.epoch, static_cast<uint32_t>(x.stream), config.seat, i}));
   stream.epoch = x.epoch;
 }
 
-/// What the ranks keep of a stream, from its first launch on.
-void keep_stream(const replica_config& config, stream_state& stream) {
-  if (!stream.devices.empty()) return;
-  stream.devices.push_back(std::make_shared<gpu::slice_stream_state>(*config.device));
+/// What the ranks keep of a stream.
+std::vector<std::shared_ptr<gpu::slice_stream_state>> kept_of_stream(const replica_config& config) {
+  std::vector<std::shared_ptr<gpu::slice_stream_state>> result;
+  result.push_back(std::make_shared<gpu::slice_stream_state>(*config.device));
   for (const auto& rank : config.others)
-    stream.devices.push_back(std::make_shared<gpu::slice_stream_state>(*rank.device));
+    result.push_back(std::make_shared<gpu::slice_stream_state>(*rank.device));
+  return result;
+}
+
+/// From its first launch on.
+void keep_stream(const replica_config& config, stream_state& stream, stream_id id) {
+  if (!stream.devices.empty()) return;
+  const auto ready = config.ready.find(id);
+  stream.devices = ready != config.ready.end() ? ready->second : kept_of_stream(config);
 }
 
 /// One work per rank. Rank 0's has the shares; the others get to the shards through it.
@@ -221,7 +233,7 @@ void on_launch(replica_ptr self, const iteration_launch& x) {
   net::failpoint_or_throw(net::failpoint::worker_token, x.tokens);
   auto& st = self->state;
   auto& stream = st.streams[x.stream];
-  keep_stream(st.config, stream);
+  keep_stream(st.config, stream, x.stream);
   stream.seats.apply(x.changes, x.table_version);
   if (x.attempt > 0) abort_all(self, x.stream);
   connect(st.config, stream, x);
@@ -259,6 +271,15 @@ caf::result<sampled> on_question(replica_ptr self, const sampled_of& x) {
 }
 
 } // namespace
+
+void make_ready(replica_config& config, uint64_t epoch, const std::vector<stream_id>& streams) {
+  for (const auto id : streams) {
+    config.ready[id] = kept_of_stream(config);
+    // Links of one process are made when an end is asked for.
+    for (uint32_t i = 0; i < members_of(config); ++i)
+      config.links({epoch, static_cast<uint32_t>(id), config.seat, i});
+  }
+}
 
 model_replica_actor::behavior_type
 model_replica(model_replica_actor::stateful_pointer<model_replica_state> self,

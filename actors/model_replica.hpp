@@ -38,7 +38,15 @@ struct replica_config {
   net::link_source links;                ///< this seat's end of a link, connected
   std::shared_ptr<net::metrics> numbers; ///< may be null
   std::shared_ptr<work_meter> meter;     ///< counts rows; may be null
+  /// What the ranks keep of streams that were made ready: by rank. Of others it is made with their
+  /// first launch.
+  std::map<stream_id, std::vector<std::shared_ptr<gpu::slice_stream_state>>> ready{};
 };
+
+/// Makes what these streams need of the devices in that epoch, before the replica is spawned. Their
+/// memory may have to wait until a device is idle, and a launch that waits for it would do so for
+/// the shard on the same device, which waits for that launch.
+void make_ready(replica_config& config, uint64_t epoch, const std::vector<stream_id>& streams);
 
 struct model_replica_state {
   replica_config config;

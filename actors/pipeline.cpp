@@ -146,11 +146,19 @@ private:
       c.links = [links = links_](const net::link_key& key) { return links->replica_end(key); };
       c.numbers = parts_.numbers;
       add_ranks(c);
+      make_ready(c, epoch_, streams_of(i));
       const auto name = names_of(c);
       auto runs = keep(parent_->spawn(gpu_executor, c.device, failed_work::ends_executor));
       replicas_.push_back(keep(parent_->spawn(model_replica, std::move(c), runs)));
       announce("model", i, name);
     }
+  }
+
+  std::vector<stream_id> streams_of(uint32_t replica) const {
+    std::vector<stream_id> result;
+    for (const auto& [stream, place] : places_)
+      if (place == replica) result.push_back(stream);
+    return result;
   }
 
   /// The ranks behind the first one (L-M03).
@@ -181,6 +189,8 @@ private:
     for (uint32_t i = 0; i < options_.pools.prefill.members; ++i) {
       prefill_seat_config c;
       c.seat = replicas_count_ + i;
+      c.epoch = epoch_;
+      c.streams = streams_of(c.seat);
       c.shards = shards_count_;
       c.whole_requests = by_request_;
       c.wire = half_type_of(options_.numerics.wire);

@@ -52,12 +52,17 @@ prefill_seat make_prefill_seat(caf::local_actor* parent, const prefill_seat_conf
   source.cache = shard.cache;
   source.hand_over = shard.hand_over;
   source.links = config.links;
+  for (const auto id : config.streams)
+    for (uint32_t s = 0; s < config.shards; ++s)
+      config.links({config.epoch, static_cast<uint32_t>(id), config.seat, s});
+  auto replica = replica_of(config, inside);
+  make_ready(replica, config.epoch, config.streams);
   prefill_seat x;
   auto compute =
       x.executors.emplace_back(parent->spawn(gpu_executor, config.compute, config.on_failed_work));
   auto memory =
       x.executors.emplace_back(parent->spawn(gpu_executor, config.memory, config.on_failed_work));
-  x.replica = parent->spawn(model_replica, replica_of(config, inside), compute);
+  x.replica = parent->spawn(model_replica, std::move(replica), compute);
   x.kv.shard = parent->spawn(attention_shard, std::move(shard), memory);
   x.kv.source = parent->spawn(kv_source, std::move(source), memory);
   return x;

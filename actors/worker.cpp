@@ -8,15 +8,14 @@
 #include "actors/injury.hpp"
 #include "actors/model_replica.hpp"
 #include "actors/prefill_seat.hpp"
+#include "actors/worker_links.hpp"
 #include "actors/worker_report.hpp"
 #include "net/failpoint.hpp"
-#include "net/staged_link.hpp"
 #include "scheduler/head_partition.hpp"
 
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <set>
 
 namespace lamella::actors {
 
@@ -34,24 +33,6 @@ constexpr std::chrono::microseconds slow_step{500};
 
 std::shared_ptr<gpu::device> make_device(const worker_config& config, const std::string& name) {
   return config.make_device ? config.make_device(name) : config.engine->make_device(name);
-}
-
-gpu::ring_identity identity_of(const worker_config& x) {
-  return {scheduler::number_of(x.where), x.incarnation};
-}
-
-/// The links of this seat in that epoch, and the other side of each.
-std::map<net::link_key, epoch_peer> links_of(const scheduler::seat& where, const epoch_open& x) {
-  std::map<net::link_key, epoch_peer> links;
-  for (const auto& place : x.streams) {
-    const auto stream = static_cast<uint32_t>(place.stream);
-    if (where.role == worker_role::attention)
-      links[{x.epoch, stream, place.replica, x.number}] = x.replicas.at(place.replica);
-    else if (place.replica == x.number)
-      for (uint32_t s = 0; s < x.shards.size(); ++s)
-        links[{x.epoch, stream, x.number, s}] = x.shards[s];
-  }
-  return links;
 }
 
 /// Tells an actor of an epoch to end, and remembers since when it is ending.
@@ -84,55 +65,6 @@ void open_device(worker_state& st, const std::string& name) {
   if (!st.device->on_host()) st.carries = st.config.engine->make_device("host/links");
 }
 
-/// Asks for all links of the epoch.
-void connect(worker_ptr self, const epoch_open& x) {
-  auto& st = self->state;
-  const auto& terms = st.config.terms;
-  const bool attends = st.config.where.role == worker_role::attention;
-  link_order order;
-  order.side = attends ? link_side::shard : link_side::replica;
-  order.self = identity_of(st.config);
-  order.patience = std::chrono::milliseconds{terms.link_patience_ms};
-  if (st.carries && st.config.port.direct) order.device = st.device;
-  for (const auto& [key, peer] : links_of(st.config.where, x)) {
-    order.key = key;
-    order.peer = peer.address;
-    order.other = {peer.number, peer.incarnation};
-    order.frame_bytes = key.shard == terms.shards                  ? terms.parity_frame_bytes
-                        : key.stream >= scheduler::prefill_streams ? terms.prefill_frame_bytes
-                                                                   : terms.decode_frame_bytes;
-    auto& end = st.links[key] = st.config.port.open(order);
-    if (order.device) continue; // no frame of it passes through the host
-    if (terms.chaos || net::failpoint_armed(net::failpoint::link_send))
-      end.to = std::make_shared<net::flawed_sender>(std::move(end.to), st.flaws);
-    if (!st.carries) continue;
-    net::link_terms staged;
-    staged.slot_bytes = order.frame_bytes;
-    end = net::stage(*st.device, *st.carries, key.epoch, staged, std::move(end));
-  }
-}
-
-net::link_source source_of(worker_ptr self) {
-  return [links = self->state.links](const net::link_key& key) { return links.at(key); };
-}
-
-/// Makes the links of this shard to other members of its pool. The one that lends connects.
-net::link_source member_links_of(const worker_state& st) {
-  link_order order;
-  order.self = identity_of(st.config);
-  order.patience = std::chrono::milliseconds{st.config.terms.link_patience_ms};
-  order.frame_bytes = st.config.terms.member_frame_bytes;
-  return [order, open = st.config.port.open, members = st.open.shards,
-          self = st.open.number](const net::link_key& key) mutable {
-    order.key = key;
-    order.side = key.replica == self ? link_side::replica : link_side::shard;
-    const auto& peer = members.at(key.replica == self ? key.shard : key.replica);
-    order.peer = peer.address;
-    order.other = {peer.number, peer.incarnation};
-    return open(order);
-  };
-}
-
 /// Is there a cache of that part? Else there is an empty one afterwards.
 bool keep_cache(worker_state& st, uint32_t number) {
   if (st.cache && st.cache_number == number) return true;
@@ -145,6 +77,14 @@ bool keep_cache(worker_state& st, uint32_t number) {
                                              terms.head_dim, terms.kv);
   st.cache_number = number;
   return false;
+}
+
+/// What this seat serves in the epoch.
+std::vector<stream_id> streams_of(const worker_state& st) {
+  std::vector<stream_id> result;
+  for (const auto& place : st.open.streams)
+    if (place.replica == st.open.number) result.push_back(place.stream);
+  return result;
 }
 
 /// Remembers a part of the epoch.
@@ -167,7 +107,7 @@ attention_shard_actor make_shard(worker_ptr self) {
   c.wire = terms.wire;
   c.device = st.device;
   c.cache = st.cache;
-  c.links = source_of(self);
+  c.links = links_made(st);
   c.numbers = st.config.numbers;
   c.meter = st.meter;
   std::map<stream_id, uint32_t> places;
@@ -189,9 +129,10 @@ model_replica_actor make_replica(worker_ptr self) {
   c.device = st.device;
   c.program = st.config.program;
   c.weights = st.config.weights;
-  c.links = source_of(self);
+  c.links = links_made(st);
   c.numbers = st.config.numbers;
   c.meter = st.meter;
+  make_ready(c, st.open.epoch, streams_of(st));
   st.executors.push_back(self->spawn(gpu_executor, st.device, st.config.on_failed_work));
   return keep(st, self->spawn(model_replica, std::move(c), st.executors.back()));
 }
@@ -202,6 +143,8 @@ void make_seat(worker_ptr self, epoch_ready& answer) {
   const auto& terms = st.config.terms;
   prefill_seat_config c;
   c.seat = st.open.number;
+  c.epoch = st.open.epoch;
+  c.streams = streams_of(st);
   c.shards = terms.shards;
   c.whole_requests = terms.whole_requests;
   c.wire = terms.wire;
@@ -212,7 +155,7 @@ void make_seat(worker_ptr self, epoch_ready& answer) {
   c.memory = make_device(st.config, st.device->name() + "-kv");
   c.program = st.config.program;
   c.weights = st.config.weights;
-  c.links = source_of(self);
+  c.links = links_made(st);
   c.meter = st.meter;
   c.on_failed_work = st.config.on_failed_work;
   auto seat = make_prefill_seat(&*self, c);
@@ -220,6 +163,15 @@ void make_seat(worker_ptr self, epoch_ready& answer) {
   answer.replica = keep(st, seat.replica);
   answer.shard = keep(st, seat.kv.shard);
   answer.source = keep(st, seat.kv.source);
+}
+
+/// Streams of the device that this seat may use at once in the epoch.
+size_t device_streams(const worker_state& st) {
+  const auto& terms = st.config.terms;
+  if (st.config.where.role == worker_role::attention) // and what looks after the KV
+    return st.open.streams.size() + (terms.member_frame_bytes > 0 ? 3 : 1);
+  const auto own = terms.prefill_owns_kv && st.config.where.role == worker_role::prefill;
+  return streams_of(st).size() * (own ? 2 : 1) + (own ? terms.shards : 0);
 }
 
 /// Nothing of the epoch before runs any more.
@@ -233,7 +185,8 @@ void open_epoch(worker_ptr self) {
     st.open = next.order;
     epoch_ready answer;
     if (!st.device) open_device(st, name);
-    connect(self, next.order);
+    st.device->prepare_streams(device_streams(st));
+    connect(st);
     const auto role = st.config.where.role;
     if (role == worker_role::attention) {
       answer.kept = keep_cache(st, st.open.number);

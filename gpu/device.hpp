@@ -150,6 +150,10 @@ public:
   /// rows. Where nothing can be made ready later, a work that attends to more fails.
   virtual void prepare_attention(uint64_t /*slots*/, uint32_t /*rows*/) {}
 
+  /// Before any of its streams waits for another: from now on up to so many can be made at once
+  /// without waiting for the device.
+  virtual void prepare_streams(size_t /*count*/) {}
+
   /// What an operator should know of how it works, of all that was done with it so far.
   virtual std::vector<std::string> remarks() const { return {}; }
 

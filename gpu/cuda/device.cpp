@@ -87,6 +87,7 @@ public:
   void prepare_attention(uint64_t slots, uint32_t rows) override {
     driver_->reserve(argument_bytes_most(slots, rows));
   }
+  void prepare_streams(size_t count) override { driver_->prepare(count); }
   uint64_t free_bytes() const override {
     size_t free = 0, all = 0;
     check(cudaSetDevice(index_), "cudaSetDevice");

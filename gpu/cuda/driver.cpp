@@ -131,6 +131,16 @@ void driver::reserve(size_t argument_bytes) {
   wait_until_given_back();
 }
 
+void driver::prepare(size_t lines) {
+  check(cudaSetDevice(device_), "cudaSetDevice");
+  std::lock_guard lock{mutex_};
+  while (lines_.size() + spare_.size() < std::min(lines, lines_max)) {
+    auto x = std::make_shared<line>(device_);
+    x->reserve(argument_bytes_);
+    spare_.push_back(std::move(x));
+  }
+}
+
 void driver::close(const std::shared_ptr<line>& x) {
   std::unique_lock lock{mutex_};
   x->abort_wanted = x->closing = true;
