@@ -6,13 +6,14 @@
 ///
 /// Arithmetic: scores and outputs on tensor cores (f16 or bf16 in, fp32 sums), tiles of 32
 /// positions with a running maximum, units of 512 positions folded in ascending order, the own
-/// position last, in fp32. K and V of a cache of q8 are rounded to f16 before their products.
+/// position last, in fp32. K and V of a cache of q8 are rounded to the wire's type before their
+/// products.
 /// Probabilities are rounded to the wire's type and normalised by the sum of the rounded ones; 2^x
 /// is the device's `ex2.approx.ftz` (2 ulp). Against exact attention over the same cache the
 /// relative error is about 3e-4 in f16 and 2e-3 in bf16 before the output is rounded to the wire;
-/// in q8 up to 2e-3 where scores are a few tens, for K is rounded twice.
-/// A row's bits depend on the row alone, in spans of one row and of several alike. Kernels over q8
-/// were not run on hardware.
+/// in q8 up to 2e-3 where scores are a few tens, for K is rounded twice, and as much as in bf16
+/// more under a wire of bf16. A row's bits depend on the row alone, in spans of one row and of
+/// several alike. Kernels over q8 were not run on hardware.
 #pragma once
 
 #include "gpu/cuda/attention_plan.hpp"
@@ -27,7 +28,9 @@ namespace lamella::gpu::cuda {
 
 /// A call for one layer.
 struct attention_device_args {
-  half_type type = half_type::f16; ///< of cache and wire: f16 or bf16; q8: of the cache, wire f16
+  half_type type = half_type::f16; ///< of the cache: f16, bf16 or q8
+  half_type wire = half_type::f16; ///< of all below: the cache's; f16 or bf16 where that is q8, but
+                                   ///< q8 where append_kv is to copy what another cache holds
   std::byte* cache = nullptr;      ///< [slots, 2, H]: K of all heads, then V; 16-byte aligned
   uint32_t kv_heads = 0;           ///< H
   uint32_t dim = 0;                ///< D

@@ -31,7 +31,7 @@ struct append_args {
   uint32_t heads, rows, head_bytes;
 };
 
-/// One thread per 16 bytes. Cache and wire are of one type: nothing is rounded.
+/// One thread per 16 bytes. What comes is of the cache's type: nothing is rounded.
 __global__ void __launch_bounds__(threads) append_kernel(const __grid_constant__ append_args args) {
   begin_kernel();
   const uint32_t pieces = args.head_bytes / 16;
@@ -230,8 +230,8 @@ __global__ void __launch_bounds__(finish_threads)
 const char* attention_unsupported(uint32_t kv_heads, uint32_t dim, uint32_t group, half_type cache,
                                   half_type wire) {
   if (cache == half_type::f32) return "CUDA attention needs a cache of f16, bf16 or q8";
-  if (cache == half_type::q8 && wire != half_type::f16)
-    return "CUDA attention over a cache of q8 needs a wire of f16";
+  if (cache == half_type::q8 && wire != half_type::f16 && wire != half_type::bf16)
+    return "CUDA attention over a cache of q8 needs a wire of f16 or bf16";
   if (cache != half_type::q8 && wire != cache)
     return "CUDA attention needs a wire of the type of its cache";
   if (dim != 64 && dim != 128) return "CUDA attention needs heads of 64 or 128 elements";
@@ -262,11 +262,17 @@ cudaError_t launch_append_kv(const attention_device_args& args, cudaStream_t str
                      args.capacity.rows,
                      static_cast<uint32_t>(head_bytes_of(args.type, args.dim))};
   const auto heads = uint64_t{2} * args.kv_heads * args.capacity.rows; // of K and of V
-  if (args.type == half_type::q8) {
+  if (args.type == half_type::q8 && args.wire != half_type::q8) {
     const auto blocks = (heads * 32 + threads - 1) / threads;
-    if (args.dim == 64)
-      return launch_blocks(append_q8_kernel<q8_math, 64>, blocks, threads, 0, stream, device);
-    return launch_blocks(append_q8_kernel<q8_math, 128>, blocks, threads, 0, stream, device);
+    return with_math(args.type, args.wire, [&](auto math) {
+      if constexpr (decltype(math)::quantised) {
+        constexpr auto of_64 = append_q8_kernel<decltype(math), 64>;
+        constexpr auto of_128 = append_q8_kernel<decltype(math), 128>;
+        return launch_blocks(args.dim == 64 ? of_64 : of_128, blocks, threads, 0, stream, device);
+      } else {
+        return cudaErrorInvalidValue;
+      }
+    });
   }
   const auto pieces = heads * (device.head_bytes / 16);
   return launch_blocks(append_kernel, (pieces + threads - 1) / threads, threads, 0, stream, device);
@@ -295,7 +301,7 @@ cudaError_t launch_attend_new(const attention_device_args& args, const attention
                      end.tail};
   const auto warps = uint64_t{args.kv_heads} * args.capacity.rows * args.group;
   const auto blocks = (warps * 32 + finish_threads - 1) / finish_threads;
-  return with_math(args.type, [&](auto math) {
+  return with_math(args.type, args.wire, [&](auto math) {
     using numbers = decltype(math);
     if (args.dim == 64)
       return launch_blocks(finish_kernel<numbers, 64>, blocks, finish_threads, 0, stream, device);

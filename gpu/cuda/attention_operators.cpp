@@ -15,9 +15,16 @@ struct placed_plan {
   std::byte* device = nullptr; ///< in the stream's workspace, from the first layer on
 };
 
+/// A parity shard is sent what its cache is to hold, of q8 too, and stores it as any other wire.
+attention_args stored_as_sent(attention_args x) {
+  if (x.wire == half_type::q8 && x.q == nullptr && x.kv.type == x.wire) x.wire = half_type::f16;
+  return x;
+}
+
 placed_plan& plan_of(queue& q, const attention_args& args) {
   return q.of_work<placed_plan>(args.spans.data(), [&] {
-    if (const auto* why = attention_unsupported(args)) throw std::runtime_error{why};
+    if (const auto* why = attention_unsupported(stored_as_sent(args)))
+      throw std::runtime_error{why};
     return placed_plan{plan_attention(args.spans, args.runs, args.group), nullptr};
   });
 }
@@ -32,6 +39,7 @@ attention_device_args ready(queue& q, placed_plan& x, const attention_args& args
   }
   attention_device_args out;
   out.type = args.kv.type;
+  out.wire = args.wire;
   out.cache = args.kv.rows;
   out.kv_heads = args.kv.kv_heads;
   out.dim = args.kv.dim;

@@ -295,7 +295,7 @@ cudaError_t launch_attend_previous(const attention_device_args& args, cudaStream
                        args.scale * log2_e};
   const bool once = tuning.hint == load_hint::read_once;
   if (tuning.slots == 4 && !once)
-    return with_math(args.type, [&](auto math) {
+    return with_math(args.type, args.wire, [&](auto math) {
       return launch<decltype(math), 4, load_hint::fetch_128>(args, device, stream, tuning);
     });
   if (args.type != half_type::f16) return cudaErrorInvalidValue;

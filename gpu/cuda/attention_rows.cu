@@ -269,7 +269,7 @@ cudaError_t launch_attend_rows(const attention_device_args& args, cudaStream_t s
                    args.capacity.rows,
                    args.scale * log2_e};
   const auto items = uint64_t{args.capacity.blocks} * args.kv_heads;
-  return with_math(args.type, [&](auto math) {
+  return with_math(args.type, args.wire, [&](auto math) {
     return with_shape(args.dim, args.group, [&](auto dim, auto) {
       return launch_resident(rows_kernel<decltype(math), dim()>, warps * 32,
                              block_bytes<decltype(math), dim()>(), items, stream, device);

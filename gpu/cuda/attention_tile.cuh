@@ -46,9 +46,8 @@ struct bf16_math {
   __device__ static float2 widen(pair x) { return __bfloat1622float2(x); }
 };
 
-struct q8_math : f16_math {
-  static constexpr bool quantised = true;
-};
+/// K and V in q8, the rest of that type.
+template <class wire> struct q8_math : wire { static constexpr bool quantised = true; };
 
 /// Rounds a pair and gives back what it became.
 template <class math> __device__ inline uint32_t round_pair(float& low, float& high) {
@@ -60,11 +59,12 @@ template <class math> __device__ inline uint32_t round_pair(float& low, float& h
   return bits;
 }
 
-/// Calls `f` with the math of a cache's type.
-template <class F> cudaError_t with_math(half_type type, F f) {
+/// Calls `f` with the math of a cache's type and a wire's.
+template <class F> cudaError_t with_math(half_type type, half_type wire, F f) {
   if (type == half_type::f16) return f(f16_math{});
   if (type == half_type::bf16) return f(bf16_math{});
-  if (type == half_type::q8) return f(q8_math{});
+  if (type == half_type::q8 && wire == half_type::f16) return f(q8_math<f16_math>{});
+  if (type == half_type::q8 && wire == half_type::bf16) return f(q8_math<bf16_math>{});
   return cudaErrorInvalidValue;
 }
 

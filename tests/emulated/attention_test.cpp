@@ -61,7 +61,9 @@ TEST_CASE("L-M14 L-M15: emulated, a row of its own equals exact attention") {
                         {1, 9, 128, half_type::bf16},
                         {2, 3, 64, half_type::q8},
                         {2, 8, 128, half_type::q8},
-                        {1, 11, 128, half_type::q8}}) {
+                        {1, 11, 128, half_type::q8},
+                        {2, 3, 64, half_type::q8, half_type::bf16},
+                        {1, 11, 128, half_type::q8, half_type::bf16}}) {
     std::vector<sequence> sequences;
     for (uint32_t position : {0u, 1u, 16u, 31u, 32u, 33u, 100u, 1025u})
       if (position < 1000 || s.group < 9)
@@ -112,6 +114,8 @@ TEST_CASE("L-M14 L-M15: emulated, rows of longer spans equal exact attention and
         std::pair{shape{1, 8, 128, half_type::bf16}, std::vector<range>{{30, 3}}},
         std::pair{shape{2, 3, 64, half_type::q8}, std::vector<range>{{0, 45}, {1010, 17}}},
         std::pair{shape{1, 8, 128, half_type::q8}, std::vector<range>{{30, 3}}},
+        std::pair{shape{1, 3, 64, half_type::q8, half_type::bf16}, std::vector<range>{{1010, 17}}},
+        std::pair{shape{1, 8, 128, half_type::q8, half_type::bf16}, std::vector<range>{{30, 3}}},
         std::pair{shape{1, 11, 128, half_type::q8}, std::vector<range>{{50, 12}}}})
     for (auto [first, rows] : spans) {
       sequence x{s, first + rows, random, 3.0f};

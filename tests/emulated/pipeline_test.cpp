@@ -75,6 +75,10 @@ TEST_CASE_FIXTURE(models,
   pipeline_options o;
   SUBCASE("bf16") { o.wire = o.kv = gpu::half_type::bf16; }
   SUBCASE("q8") { o.kv = gpu::half_type::q8; }
+  SUBCASE("q8 under a wire of bf16") {
+    o.wire = gpu::half_type::bf16;
+    o.kv = gpu::half_type::q8;
+  }
   pipeline reference{model, o};
   const auto expected = run_chunked(reference, tokens, length, whole(length));
   auto cuda = both();

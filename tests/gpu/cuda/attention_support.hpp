@@ -24,14 +24,17 @@ inline float normal(tests::splitmix& random) {
 
 struct shape {
   uint32_t heads, group, dim;
-  half_type type = half_type::f16; ///< of the cache; the wire of one of q8 is f16
-  half_bits narrow(float x) const { return type == half_type::bf16 ? to_bf16(x) : to_half(x); }
-  float widen(half_bits x) const { return type == half_type::bf16 ? from_bf16(x) : from_half(x); }
+  half_type type = half_type::f16;    ///< of the cache
+  half_type q8_wire = half_type::f16; ///< of the wire of one of q8; of others it is the cache's
+  half_type wire() const { return type == half_type::q8 ? q8_wire : type; }
+  half_bits narrow(float x) const { return wire() == half_type::bf16 ? to_bf16(x) : to_half(x); }
+  float widen(half_bits x) const { return wire() == half_type::bf16 ? from_bf16(x) : from_half(x); }
   /// Of a row against exact attention over the same cache: rounding the output is 2^-12 (bf16:
   /// 2^-9) at random, rounding each probability as much again. K of q8 is rounded, too, by as much
   /// of scores that are a few tens.
   double tolerance() const {
-    return type == half_type::bf16 ? 8e-3 : type == half_type::q8 ? 4e-3 : 1e-3;
+    const double rounded = type == half_type::q8 ? 4 : 1;
+    return wire() == half_type::bf16 ? 8e-3 * rounded : 1e-3 * rounded;
   }
   float scale() const { return 1 / std::sqrt(static_cast<float>(dim)); }
   size_t head_bytes() const { return head_bytes_of(type, dim); }
@@ -161,6 +164,7 @@ public:
       memory_.push_back(std::make_unique<device_bytes>(size));
     memory_[5]->upload(plan_.bytes);
     args.type = s.type;
+    args.wire = s.wire();
     args.cache = memory_[0]->data();
     args.q = memory_[1]->data(), args.k_new = memory_[2]->data(), args.v_new = memory_[3]->data();
     args.out = memory_[4]->data(), args.plan = memory_[5]->data();

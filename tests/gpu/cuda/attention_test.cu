@@ -63,7 +63,8 @@ TEST_CASE("L-M14 L-M15: a row of its own equals exact attention, at all edges, g
       // All types with either number of column tiles.
       const half_type types[] = {half_type::bf16, half_type::q8, half_type::f16};
       const auto type = types[group % 3];
-      const shape s{group == 8 ? 8u : 2u, group, dim, type};
+      const auto q8_wire = group % 2 == 0 ? half_type::f16 : half_type::bf16;
+      const shape s{group == 8 ? 8u : 2u, group, dim, type, q8_wire};
       std::vector<sequence> sequences;
       std::vector<piece> pieces;
       uint32_t pool = 0;
@@ -120,7 +121,8 @@ TEST_CASE("L-M14 L-M15: rows of longer spans equal exact attention") {
   for (uint32_t dim : {64u, 128u})
     for (uint32_t group : {1u, 3u, 4u, 8u, 11u, 16u}) {
       const half_type types[] = {half_type::f16, half_type::q8, half_type::f16, half_type::bf16};
-      const shape s{2, group, dim, group == 8 ? half_type::q8 : types[group % 4]};
+      const shape s{2, group, dim, group == 8 ? half_type::q8 : types[group % 4],
+                    group == 1 ? half_type::bf16 : half_type::f16};
       struct range {
         uint32_t first, rows;
       };
@@ -155,7 +157,8 @@ TEST_CASE("a row has the same bytes alone, in any batch, in any run of slots and
   for (uint32_t dim : {64u, 128u})
     for (uint32_t group : {1u, 3u, 4u, 8u, 16u}) {
       INFO("D " << dim << " G " << group);
-      const shape s{2, group, dim, group % 4 == 3 || group == 16 ? half_type::q8 : half_type::f16};
+      const shape s{2, group, dim, group % 4 == 3 || group == 16 ? half_type::q8 : half_type::f16,
+                    group == 16 ? half_type::bf16 : half_type::f16};
       const uint32_t length = 2100, pool = 8192;
       sequence x{s, length, random, 2.0f};
       const auto runs = scattered(length, 16, pool, random);
@@ -292,6 +295,7 @@ TEST_CASE("refuses shapes that there is no kernel for, with the reason") {
   CHECK(attention_unsupported(3, 64, 3, half_type::f16, half_type::f16) == nullptr);
   CHECK(attention_unsupported(3, 64, 3, half_type::bf16, half_type::bf16) == nullptr);
   CHECK(attention_unsupported(3, 64, 3, half_type::q8, half_type::f16) == nullptr);
+  CHECK(attention_unsupported(3, 64, 3, half_type::q8, half_type::bf16) == nullptr);
   for (auto reason : {attention_unsupported(8, 96, 8, half_type::f16, half_type::f16),
                       attention_unsupported(8, 128, 17, half_type::f16, half_type::f16),
                       attention_unsupported(8, 128, 0, half_type::f16, half_type::f16),
@@ -300,7 +304,7 @@ TEST_CASE("refuses shapes that there is no kernel for, with the reason") {
                       attention_unsupported(8, 128, 8, half_type::f16, half_type::f32),
                       attention_unsupported(8, 128, 8, half_type::f16, half_type::bf16),
                       attention_unsupported(8, 128, 8, half_type::bf16, half_type::f16),
-                      attention_unsupported(8, 128, 8, half_type::q8, half_type::bf16),
+                      attention_unsupported(8, 128, 8, half_type::q8, half_type::f32),
                       attention_unsupported(8, 128, 8, half_type::q8, half_type::q8)})
     CHECK(reason != nullptr);
 }
