@@ -164,7 +164,9 @@ attention_shard(attention_shard_actor::stateful_pointer<attention_shard_state> s
         return true;
       },
       [self](const kv_pull& x) { return pull(self, x); },
-      [self](const kv_pull_cancel& x) { self->send(self->state.executor, abort_atom_v, x.stream); },
+      [self](const kv_pull_cancel& x) {
+        self->send(self->state.executor, abort_atom_v, stream_of_transfer(x.stream));
+      },
       [self](const kv_offer& x) { return lend(self, x); },
       [self](const kv_check& x) { return check(self, x); },
   };

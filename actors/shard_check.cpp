@@ -13,12 +13,10 @@ constexpr caf::timespan check_deadline = std::chrono::seconds{20};
 
 caf::result<kv_checked> check(shard_ptr self, const kv_check& x) {
   auto& st = self->state;
-  if (!st.config.device->on_host())
-    return caf::make_error(caf::sec::invalid_argument, "the KV is not in the host's memory");
   std::vector<gpu::slot_run> runs;
   for (const auto& run : x.runs) runs.push_back({run.first, run.length});
-  const auto work =
-      std::make_shared<gpu::checksum_runner>(st.config.cache, std::move(runs), gaps_of(self));
+  const auto work = std::make_shared<gpu::checksum_runner>(st.config.cache, st.config.device->ops(),
+                                                           std::move(runs), gaps_of(self));
   auto promise = self->make_response_promise<kv_checked>();
   self->request(st.executor, check_deadline + answer_patience, stream_id{scheduler::check_stream},
                 work_ptr{work}, check_deadline)

@@ -5,8 +5,7 @@
 
 namespace lamella::actors {
 
-/// Reads the slots in the gaps of attention; answered when the device has (reliability A6). An
-/// error where the cache is not in the host's memory.
+/// Reads the slots in the gaps of attention; answered when the device has (reliability A6).
 caf::result<kv_checked> check(shard_ptr self, const kv_check& x);
 
 } // namespace lamella::actors

@@ -36,6 +36,13 @@ caf::result<kv_moved> move(shard_ptr self, stream_id stream, std::shared_ptr<Wor
 
 } // namespace
 
+stream_id stream_of_transfer(stream_id x) {
+  const auto number = static_cast<uint32_t>(x);
+  return stream_id{number >= scheduler::member_streams  ? scheduler::member_streams
+                   : number >= scheduler::offer_streams ? scheduler::offer_streams
+                                                        : number};
+}
+
 gpu::transfer_launch transfer_of(uint64_t epoch, uint64_t number, const std::vector<slot_run>& runs,
                                  uint32_t first_head, uint32_t head_count, uint64_t row_bytes) {
   const auto rows = scheduler::piece_rows(row_bytes, scheduler::pull_piece_bytes);
@@ -62,8 +69,9 @@ caf::result<kv_moved> pull(shard_ptr self, const kv_pull& x) try {
                                                  std::move(rows), stream.link.from, stream.link.to,
                                                  policy_of(stream.pacer), st.watch);
   const bool of_member = static_cast<uint32_t>(x.stream) >= scheduler::member_streams;
-  return move(self, x.stream, std::move(work), of_member ? lend_deadline : pull_deadline, x.number,
-              "pull", static_cast<uint32_t>(x.stream), st.config.seat);
+  return move(self, stream_of_transfer(x.stream), std::move(work),
+              of_member ? lend_deadline : pull_deadline, x.number, "pull",
+              static_cast<uint32_t>(x.stream), st.config.seat);
 } catch (const gpu::channel_ended& e) { // a link that is made for it, of an epoch that is over
   return caf::make_error(ec::link_cut, std::string{e.what()});
 }
@@ -81,8 +89,8 @@ caf::result<kv_moved> lend(shard_ptr self, const kv_offer& x) try {
       st.config.cache, st.config.device->ops(),
       transfer_of(x.epoch, x.number, x.runs, 0, row.kv_heads, row.row_bytes()), link.from, link.to,
       gpu::offer_terms{nullptr, x.shard, x.iteration, gaps_of(self)});
-  return move(self, stream_id{scheduler::offer_streams + x.shard}, std::move(work), lend_deadline,
-              x.number, "lending", st.config.seat, x.shard);
+  return move(self, stream_id{scheduler::offer_streams}, std::move(work), lend_deadline, x.number,
+              "lending", st.config.seat, x.shard);
 } catch (const gpu::channel_ended& e) {
   return caf::make_error(ec::link_cut, std::string{e.what()});
 }

@@ -26,6 +26,10 @@ caf::result<kv_moved> pull(shard_ptr self, const kv_pull& x);
 /// The side of a member of the pool that lends its KV to another one (reliability A6).
 caf::result<kv_moved> lend(shard_ptr self, const kv_offer& x);
 
+/// The stream of a shard's device that a transfer runs on. One member at a time lends to another
+/// one: they share a stream for each direction, because a device has few.
+stream_id stream_of_transfer(stream_id x);
+
 /// What one side of a pull makes of its slots: `head_count` heads from `first_head` on of a row of
 /// `row_bytes` bytes. The two sides agree because the bytes of a row do.
 gpu::transfer_launch transfer_of(uint64_t epoch, uint64_t number, const std::vector<slot_run>& runs,

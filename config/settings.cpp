@@ -58,11 +58,6 @@ void check_devices(const settings& x, std::vector<rule_violation>& found) {
                      "how much memory " + pools.attention.device
                          + " has is not known here: it is a device of other processes",
                      "set pools.attention.kv_bytes"});
-  if (is_cuda(pools.attention) && pools.attention.parity)
-    found.push_back({{"pools.attention.parity", "pools.attention.device"},
-                     "parity on " + pools.attention.device
-                         + " is not available in this version: it is checked in the host's memory",
-                     "use pools.attention.device: host or parity: false"});
   if (!prefill.has_seats()) return;
   const bool of_this_process = prefill.placement == placement::in_process;
   if (of_this_process && is_cuda(pools.model) && pools.model.placement != placement::in_process)
@@ -95,8 +90,8 @@ void check_devices(const settings& x, std::vector<rule_violation>& found) {
 constexpr uint32_t cuda_streams_max = 28;
 
 /// Streams of a pool's executors in one process: one per batch and per prefill worker that the
-/// executor serves, and what shards need to look after their KV. A worker process has one executor
-/// or shard.
+/// executor serves, and what shards need to look after their KV and, with parity, to make lost KV
+/// of the others'. A worker process has one executor or shard.
 void check_device_streams(const settings& x, std::vector<rule_violation>& found) {
   const auto& pools = x.pools;
   const auto streams = x.batching.batches_for(pools.model.members) + pools.prefill.members;
@@ -109,7 +104,7 @@ void check_device_streams(const settings& x, std::vector<rule_violation>& found)
     if (pool.placement != placement::in_process) most = std::max(most, count);
   };
   of_worker(pools.model, streams);
-  of_worker(pools.attention, streams + 1);
+  of_worker(pools.attention, streams + (pools.attention.parity ? 3 : 1));
   if (pools.prefill.has_seats()) // its replica, its own shard, and an offer to each other shard
     of_worker(pools.prefill, 2 * pools.prefill.members + pools.attention.members);
   for (const auto& [device, count] : of_device)

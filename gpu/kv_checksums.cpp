@@ -14,22 +14,24 @@ constexpr size_t step_bytes = 64 << 10;
 
 } // namespace
 
-checksum_runner::checksum_runner(std::shared_ptr<const kv_cache> cache, std::vector<slot_run> runs,
-                                 std::function<bool()> may_step)
-    : cache_{std::move(cache)}, may_step_{std::move(may_step)} {
+checksum_runner::checksum_runner(std::shared_ptr<const kv_cache> cache, const operators& ops,
+                                 std::vector<slot_run> runs, std::function<bool()> may_step)
+    : cache_{std::move(cache)}, ops_{ops}, may_step_{std::move(may_step)} {
   for (const auto& run : runs)
     for (uint32_t i = 0; i < run.length; ++i) slots_.push_back(run.first + i);
   sums_.resize(slots_.size());
 }
 
-work::progress checksum_runner::advance(kernel_context) {
+work::progress checksum_runner::advance(kernel_context context) {
   if (slots_.empty() || layer_ == cache_->layers()) return progress::done;
   if (may_step_ && !may_step_()) return progress::blocked;
   const auto rows = cache_->layer(layer_);
-  const auto bytes = rows.row_bytes();
-  const auto last = std::min(slots_.size(), next_ + std::max<size_t>(1, step_bytes / bytes));
-  for (; next_ < last; ++next_)
-    sums_[next_] = crc32c(rows.rows + slots_[next_] * bytes, bytes, sums_[next_]);
+  const auto most = std::max<size_t>(1, step_bytes / rows.row_bytes());
+  const auto count = std::min(slots_.size() - next_, most);
+  ops_.checksum_kv(
+      {rows, std::span{slots_}.subspan(next_, count), std::span{sums_}.subspan(next_, count)},
+      context);
+  next_ += count;
   if (next_ < slots_.size()) return progress::advanced;
   next_ = 0;
   return ++layer_ == cache_->layers() ? progress::done : progress::advanced;

@@ -13,13 +13,13 @@ namespace lamella::gpu {
 
 /// CRC32C of what a slot holds, layer after layer. A CRC is linear over GF(2): but for a constant
 /// of the length, the XOR of the checksums of several rows is the checksum of their XOR. So the
-/// members of a pool with parity compare 4 bytes of a slot instead of all of it. For caches in the
-/// host's memory. Reads layers * slots * row bytes once, in steps of at most 64 KiB.
+/// members of a pool with parity compare 4 bytes of a slot instead of all of it. The same numbers
+/// on every device. Reads layers * slots * row bytes once, in steps of at most 64 KiB.
 class checksum_runner final : public work {
 public:
   /// `may_step`: whether a step may run now; empty: always.
-  checksum_runner(std::shared_ptr<const kv_cache> cache, std::vector<slot_run> runs,
-                  std::function<bool()> may_step);
+  checksum_runner(std::shared_ptr<const kv_cache> cache, const operators& ops,
+                  std::vector<slot_run> runs, std::function<bool()> may_step);
 
   progress advance(kernel_context context) override;
 
@@ -28,6 +28,7 @@ public:
 
 private:
   std::shared_ptr<const kv_cache> cache_;
+  const operators& ops_;
   std::vector<uint32_t> slots_;
   std::function<bool()> may_step_;
   std::vector<uint32_t> sums_;

@@ -14,6 +14,7 @@ parity_runner::parity_runner(std::shared_ptr<const kv_cache> cache, const operat
 /// One frame, or the word that all is stored.
 work::progress parity_runner::advance(kernel_context context) {
   if (launch_.rows == 0) return progress::done;
+  if (layer_ == 0) context.workspace->reset();
   auto tag = launch_.tag;
   if (layer_ == cache_->layers()) {
     if (reserve(*to_, 0) == nullptr) return progress::blocked;

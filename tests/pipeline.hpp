@@ -160,6 +160,7 @@ public:
   /// Of all iterations: parts of sums that a rank has sent to the others.
   uint64_t sum_bytes_sent(uint32_t r) const { return groups_[r]->sums->bytes_sent(); }
   const gpu::kv_cache& cache(uint32_t seat) const { return *shards_[seat].cache; }
+  gpu::device& device(uint32_t seat) const { return *shards_[seat].device; }
   const model::model_spec& spec() const { return program_->spec; }
 
 private:

@@ -7,7 +7,11 @@
 
 namespace lamella::gpu::cuda {
 
-/// `copy_kv_args` with device memory. A block per row, a thread per word. Not run on a device yet.
+/// Words that copies add their digest to, block by block.
+constexpr uint32_t digest_parts = 64;
+
+/// `copy_kv_args` with device memory. Rows in turn go to at most digest_parts blocks, a thread per
+/// word. Not run on a device yet.
 struct kv_copy {
   std::byte* cache = nullptr;        ///< the layer's rows
   size_t row_bytes = 0;              ///< of the cache
@@ -17,7 +21,8 @@ struct kv_copy {
   uint32_t run_count = 0, rows = 0;
   std::byte* packed = nullptr;
   uint64_t first_word = 0;
-  uint64_t* digests = nullptr; ///< [rows], mapped host memory
+  uint64_t* digests = nullptr; ///< [digest_parts]: their sum grows by the digest of the rows. In
+                               ///< mapped host memory; one copy after the other in a stream
   bool add = false;            ///< scatter: XOR
 };
 cudaError_t launch_gather_kv(const kv_copy& args, cudaStream_t stream);

@@ -1,6 +1,7 @@
 #include "gpu/cuda/operators.hpp"
 
 #include "gpu/cuda/attention_operators.hpp"
+#include "gpu/cuda/kv_checksum.hpp"
 #include "gpu/cuda/kv_copy.hpp"
 #include "gpu/cuda/products.hpp"
 #include "gpu/cuda/queue.hpp"
@@ -144,6 +145,7 @@ const operators& cuda_operators() {
       .attend_new = attend_new,
       .gather_kv = gather_kv,
       .scatter_kv = scatter_kv,
+      .checksum_kv = checksum_kv,
   };
   return table;
 }

@@ -1,3 +1,4 @@
+#include "gpu/crc32c.hpp"
 #include "gpu/kernels/sets.hpp"
 
 #include <cstring>
@@ -61,6 +62,12 @@ void scatter_kv_of(const copy_kv_args& args, kernel_context) {
         args,
         [](std::byte* row, std::byte* packed, size_t bytes) { std::memcpy(row, packed, bytes); },
         [](const std::byte* row, const std::byte*) { return row; });
+}
+
+void checksum_kv_of(const checksum_kv_args& args, kernel_context) {
+  const auto bytes = args.kv.row_bytes();
+  for (size_t i = 0; i < args.slots.size(); ++i)
+    args.sums[i] = crc32c(args.kv.rows + args.slots[i] * bytes, bytes, args.sums[i]);
 }
 
 void gather_rows_of(const gather_rows_args& args, kernel_context) {

@@ -299,6 +299,14 @@ struct copy_kv_args {
 
 constexpr uint64_t digest_factor = 0x9e3779b97f4a7c15;
 
+/// Continues the CRC32C of what some slots hold over one more layer (reliability A6: scrubbing).
+/// Reads every row once.
+struct checksum_kv_args {
+  kv_layer kv;
+  std::span<const uint32_t> slots;
+  std::span<uint32_t> sums; ///< one per slot; at first 0. Valid when the work has ended
+};
+
 // --- the table ---------------------------------------------------------------------------------
 
 /// One kernel set.
@@ -332,6 +340,7 @@ struct operators {
 
   void (*gather_kv)(const copy_kv_args&, kernel_context);
   void (*scatter_kv)(const copy_kv_args&, kernel_context);
+  void (*checksum_kv)(const checksum_kv_args&, kernel_context);
 };
 
 /// Plain loops in fp32 over dequantised weights: the oracle. Slow.

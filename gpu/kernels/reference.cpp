@@ -206,6 +206,7 @@ const operators& reference_operators() {
       .attend_new = reference_attend_new,
       .gather_kv = gather_kv_of,
       .scatter_kv = scatter_kv_of,
+      .checksum_kv = checksum_kv_of,
   };
   return table;
 }

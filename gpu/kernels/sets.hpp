@@ -14,6 +14,7 @@ void sample_rows(const sample_args& args, kernel_context context);
 void gather_rows_of(const gather_rows_args& args, kernel_context context);
 void gather_kv_of(const copy_kv_args& args, kernel_context context);
 void scatter_kv_of(const copy_kv_args& args, kernel_context context);
+void checksum_kv_of(const checksum_kv_args& args, kernel_context context);
 
 /// The host's sets do any shape and type.
 inline const char* attention_unsupported_of(const attention_args& args) {

@@ -32,6 +32,7 @@ constexpr operators make_table(std::string_view name) {
       .attend_new = attend_new,
       .gather_kv = gather_kv_of,
       .scatter_kv = scatter_kv_of,
+      .checksum_kv = checksum_kv_of,
   };
 }
 

@@ -111,14 +111,18 @@ TEST_CASE("a CUDA device is not given more streams than it has queues for") {
 
 TEST_CASE("a worker process on a CUDA device has streams for one executor") {
   const scratch_folder folder;
-  const auto with = [&](int batches) {
+  const auto with = [&](int batches, const std::string& more = {}) {
     return load_text(folder, "version: 1\nbatching: {batches: " + std::to_string(batches)
                                  + "}\npools: {model: {device: \"cuda:0\", placement: local}, "
                                    "attention: {device: \"cuda:0\", placement: local, members: 4, "
-                                   "kv_bytes: 1GiB}}\n");
+                                   "kv_bytes: 1GiB"
+                                 + more + "}}\n");
   };
   CHECK(with(26).problems.empty());
   CHECK(says(with(27), "cuda:0 would get 29 streams and has queues for 28"));
+  // One more for each direction in which members of a pool with parity lend each other KV.
+  CHECK(with(24, ", parity: true").problems.empty());
+  CHECK(says(with(25, ", parity: true"), "cuda:0 would get 29 streams and has queues for 28"));
 }
 
 TEST_CASE("CUDA devices of worker processes need what the control process cannot know") {
@@ -133,8 +137,7 @@ TEST_CASE("CUDA devices of worker processes need what the control process cannot
   CHECK(says(with(model + attention + "}"),
              "pools.attention.kv_bytes, pools.attention.device: how much memory cuda:1 has"));
   CHECK(with(model + attention + ", kv_bytes: 1GiB}").problems.empty());
-  CHECK(says(with(model + attention + ", members: 2, kv_bytes: 1GiB, parity: true}"),
-             "parity on cuda:1 is not available in this version"));
+  CHECK(with(model + attention + ", members: 2, kv_bytes: 1GiB, parity: true}").problems.empty());
   // Who computes prompts computes as the replicas do, and where it attends as the shards do.
   const auto prefill = [](const std::string& more) {
     return ", prefill: {placement: local, device: " + more + "}";

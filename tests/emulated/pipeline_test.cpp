@@ -4,8 +4,7 @@
 #include "gpu/cuda/launch_count.hpp"
 #include "tests/emulated/whole_device.hpp"
 #include "tests/gpu/fake_cuda/fake_cuda.hpp"
-#include "tests/gpu/pull_runs.hpp"
-#include "tests/pipeline_runs.hpp"
+#include "tests/gpu/parity_runs.hpp"
 
 using namespace lamella;
 using namespace lamella::test;
@@ -140,6 +139,48 @@ TEST_CASE_FIXTURE(models, "a decode layer takes 18 kernels and the waits for cre
   MESSAGE("4 layers: " << seven - three << " launches; beside the layers "
                        << three - (seven - three) * 3 / 4);
   CHECK(seven - three == 4 * 18 + 6);
+}
+
+TEST_CASE_FIXTURE(models,
+                  "L-M26 A6 parity of emulated CUDA devices is sent, stored, checked and brings a "
+                  "member back") {
+  auto wide = shape();
+  wide.heads = 6;
+  wide.kv_heads = 3;
+  const auto model = load(wide);
+  const auto tokens = random_tokens(length, 6);
+  auto o = both(3);
+  o.slots = 64;
+  SUBCASE("f16") {}
+  SUBCASE("bf16") { o.wire = o.kv = gpu::half_type::bf16; }
+  SUBCASE("q8") { o.kv = gpu::half_type::q8; }
+  SUBCASE("q8 under a wire of bf16") {
+    o.wire = gpu::half_type::bf16;
+    o.kv = gpu::half_type::q8;
+  }
+  pipeline plain{model, o};
+  const auto wanted = run_chunked(plain, tokens, 7, scattered(3, length + 1, 4));
+  const auto row = plain.cache(0).layer(0).row_bytes();
+  // A layer in a frame; then all of them, of iterations of one row as well.
+  for (size_t frame : {8 * row, size_t{1} << 20}) {
+    CAPTURE(frame);
+    o.parity_frame_bytes = frame;
+    pipeline p{model, o};
+    CHECK(same_bytes(run_chunked(p, tokens, 7, scattered(3, length + 1, 4)), wanted));
+    p.run({rows{{7}, length, scattered(3, length + 1, 4)}});
+    CHECK(unprotected(p, 3) == 0);
+    CHECK(found_wrong(p, 4, 40).empty());
+    const auto spare = emulated_cuda();
+    for (uint32_t lost = 0; lost <= 3; ++lost) CHECK(comes_back(p, 4, lost, 40, *spare));
+    // The checksums are the host's.
+    gpu::host_engine engine{1, gpu::reference_operators()};
+    const auto host = engine.make_device("host");
+    const auto& cache = p.cache(1);
+    CHECK(checksums_of(p.device(1), cache, {{30, 9}, {3, 1}})
+          == checksums_of(*host, cache, {{30, 9}, {3, 1}}));
+    cache.layer(1).rows[12 * row] ^= std::byte{4};
+    CHECK(found_wrong(p, 4, 40) == std::vector<uint32_t>{12});
+  }
 }
 
 TEST_CASE("L-M27 S-M14 KV is pulled from one emulated CUDA device to another") {

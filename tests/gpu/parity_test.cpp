@@ -1,44 +1,12 @@
 // The parity of an attention pool: what is sent for it, what is stored, and what comes back of it.
-#include "gpu/kv_checksums.hpp"
 #include "gpu/parity_frames.hpp"
 #include "tests/gpu/kernel_support.hpp"
-#include "tests/gpu/pull_runs.hpp"
-#include "tests/pipeline_runs.hpp"
+#include "tests/gpu/parity_runs.hpp"
 
 #include <cstring>
 
 using namespace lamella;
 using namespace lamella::test;
-
-namespace {
-
-/// K and V of a slot as bytes.
-std::vector<std::byte> row_of(const gpu::kv_cache& cache, uint32_t layer, uint32_t slot) {
-  const auto x = cache.layer(layer);
-  const auto* from = x.rows + slot * x.row_bytes();
-  return {from, from + x.row_bytes()};
-}
-
-/// Slots in which the XOR of the first `shards` caches is not the last one's content.
-uint32_t unprotected(const pipeline& p, uint32_t shards, uint32_t slots) {
-  uint32_t wrong = 0;
-  for (uint32_t layer = 0; layer < p.spec().layers; ++layer)
-    for (uint32_t slot = 0; slot < slots; ++slot) {
-      auto sum = row_of(p.cache(shards), layer, slot);
-      for (uint32_t s = 0; s < shards; ++s) {
-        const auto row = row_of(p.cache(s), layer, slot);
-        for (size_t i = 0; i < row.size(); ++i) sum[i] ^= row[i];
-      }
-      for (auto b : sum)
-        if (b != std::byte{0}) {
-          ++wrong;
-          break;
-        }
-    }
-  return wrong;
-}
-
-} // namespace
 
 TEST_CASE("L-M26 parity on the wire is the XOR of what the shards store") {
   using enum gpu::half_type;
@@ -121,10 +89,10 @@ TEST_CASE("L-M26 every row of a shard is the XOR of the others' and the parity, 
       options.parity_frame_bytes = frame;
       pipeline p{model, options};
       CHECK(same_bytes(run_chunked(p, tokens, 8, runs), wanted)); // parity changes no token
-      CHECK(unprotected(p, 3, options.slots) == 0);
+      CHECK(unprotected(p, 3) == 0);
       // One row alone as well: a decode iteration.
       p.run({pipeline_rows{{7}, 40, runs}});
-      CHECK(unprotected(p, 3, options.slots) == 0);
+      CHECK(unprotected(p, 3) == 0);
     }
   }
 }
@@ -141,7 +109,7 @@ TEST_CASE("L-M26 L-M03 parity of several ranks' heads is right, too") {
   options.parity_frame_bytes = 4096;
   pipeline p{model, options};
   run_chunked(p, random_tokens(40, 5), 8, scattered(3, 60, 7));
-  CHECK(unprotected(p, 3, options.slots) == 0);
+  CHECK(unprotected(p, 3) == 0);
 }
 
 TEST_CASE("L-M26 a lost member of a pool is what the others lend it") {
@@ -156,48 +124,9 @@ TEST_CASE("L-M26 a lost member of a pool is what the others lend it") {
   pipeline p{model, options};
   const auto runs = scattered(3, 60, 7);
   run_chunked(p, random_tokens(50, 6), 16, runs);
-  const auto& spec = model.program->spec;
-  gpu::host_engine engine{2, gpu::reference_operators()};
-  const auto from = engine.make_device("member"), to = engine.make_device("spare");
-  const auto borrowed = [](const gpu::kv_cache& x) { // the fixture keeps it
-    return std::shared_ptr<const gpu::kv_cache>{std::shared_ptr<void>{}, &x};
-  };
-  const gpu::pull_policy policy{
-      [](bool, uint64_t) { return true; },
-      [](uint64_t pieces, uint64_t taken) { return std::min<uint64_t>(pieces, taken + 4); }};
   for (uint32_t lost = 0; lost <= 3; ++lost) { // the parity as well
     CAPTURE(lost);
-    const auto spare = std::make_shared<gpu::kv_cache>(*to, spec.layers, options.slots, 1,
-                                                       spec.head_dim, options.kv);
-    std::memset(spare->layer(0).rows, 0x77, spare->bytes()); // the first one overwrites
-    bool is_first = true;
-    for (uint32_t source = 0; source <= 3; ++source) {
-      if (source == lost) continue;
-      gpu::ring_terms terms;
-      terms.slot_bytes = 16 << 10;
-      const auto forth = gpu::make_device_ring(*from, *to, terms);
-      const auto back = gpu::make_device_ring(*to, *from, terms);
-      gpu::transfer_launch x;
-      x.pull = 1;
-      x.head_count = 1;
-      x.runs = {{0, 90}};
-      x.pieces = {{90, 0, 1}};
-      const auto offers = from->make_stream("offers"), pulls = to->make_stream("pulls");
-      const auto offer = std::make_shared<gpu::offer_runner>(
-          borrowed(p.cache(source)), from->ops(), x, back.from, forth.to, gpu::offer_terms{});
-      x.add = !std::exchange(is_first, false);
-      const auto pull = std::make_shared<gpu::pull_runner>(spare, to->ops(), x, forth.from, back.to,
-                                                           policy, nullptr);
-      auto lent = gpu::test::start(*offers, offer), taken = gpu::test::start(*pulls, pull);
-      REQUIRE(lent.get() == gpu::work_status::done);
-      REQUIRE(taken.get() == gpu::work_status::done);
-      CHECK(offer->digest() == pull->digest());
-    }
-    uint32_t wrong = 0;
-    for (uint32_t layer = 0; layer < spec.layers; ++layer)
-      for (uint32_t slot = 0; slot < 90; ++slot)
-        wrong += row_of(*spare, layer, slot) == row_of(p.cache(lost), layer, slot) ? 0 : 1;
-    CHECK(wrong == 0);
+    CHECK(comes_back(p, 4, lost, 90, p.device(lost)));
   }
 }
 
@@ -212,43 +141,27 @@ TEST_CASE("A6 checksums of a slot add up where the parity is right, and only the
   options.parity_frame_bytes = 1 << 16;
   pipeline p{model, options};
   run_chunked(p, random_tokens(50, 6), 16, scattered(3, 60, 7));
-  const auto& spec = model.program->spec;
-  gpu::host_engine engine{2, gpu::reference_operators()};
-  const auto device = engine.make_device("member");
-  const auto sums = [&](const gpu::kv_cache& cache) {
-    const auto stream = device->make_stream("check");
-    const std::shared_ptr<const gpu::kv_cache> borrowed{std::shared_ptr<void>{}, &cache};
-    const auto work = std::make_shared<gpu::checksum_runner>(
-        borrowed, std::vector<gpu::slot_run>{{5, 80}, {0, 2}}, nullptr);
-    REQUIRE(gpu::test::start(*stream, work).get() == gpu::work_status::done);
-    return work->sums();
-  };
-  const auto bytes = p.cache(0).layer(0).row_bytes() * spec.layers;
-  const auto wrong = [&](uint32_t members) {
-    std::vector<uint32_t> total(82), found;
-    for (uint32_t m = 0; m < members; ++m) {
-      const auto one = sums(p.cache(m));
-      for (size_t i = 0; i < total.size(); ++i) total[i] ^= one[i];
-    }
-    for (uint32_t i = 0; i < total.size(); ++i)
-      if (total[i] != gpu::checksum_of_whole(members, bytes)) found.push_back(i);
-    return found;
-  };
-  CHECK(wrong(4).empty());
+  const auto layers = model.program->spec.layers;
+  CHECK(found_wrong(p, 4, 82).empty());
   for (uint32_t member = 0; member < 4; ++member)
-    for (uint32_t layer = 0; layer < spec.layers; ++layer) {
+    for (uint32_t layer = 0; layer < layers; ++layer) {
       auto* byte =
           p.cache(member).layer(layer).rows + 11 * p.cache(member).layer(0).row_bytes() + 3;
       *byte ^= std::byte{0x40};
-      CHECK(wrong(4) == std::vector<uint32_t>{6}); // slot 11, the seventh that was asked for
+      CHECK(found_wrong(p, 4, 82) == std::vector<uint32_t>{11});
       *byte ^= std::byte{0x40};
     }
+  const auto in_order = checksums_of(p.device(0), p.cache(0), whole(96));
+  const auto some = checksums_of(p.device(0), p.cache(0), {{5, 80}, {0, 2}});
+  REQUIRE(some.size() == 82);
+  CHECK(some[6] == in_order[11]);
+  CHECK(some[80] == in_order[0]);
   // Three members: the XOR of the second and the third in place of the first.
-  for (uint32_t layer = 0; layer < spec.layers; ++layer)
+  for (uint32_t layer = 0; layer < layers; ++layer)
     for (size_t i = 0; i < 96 * p.cache(0).layer(0).row_bytes(); ++i)
       p.cache(0).layer(layer).rows[i] =
           p.cache(1).layer(layer).rows[i] ^ p.cache(2).layer(layer).rows[i];
-  CHECK(wrong(3).empty());
+  CHECK(found_wrong(p, 3, 82).empty());
   p.cache(0).layer(1).rows[0] ^= std::byte{1};
-  CHECK(wrong(3) == std::vector<uint32_t>{80}); // slot 0
+  CHECK(found_wrong(p, 3, 82) == std::vector<uint32_t>{0});
 }

@@ -1,6 +1,6 @@
 // A whole tiny model with CUDA devices as replica, as shards, and as both.
 #include "gpu/cuda_module.hpp"
-#include "tests/pipeline_runs.hpp"
+#include "tests/gpu/parity_runs.hpp"
 
 #include <doctest/doctest.h>
 
@@ -152,6 +152,28 @@ TEST_CASE_FIXTURE(models, "a CUDA replica samples, and feeds its own token to th
 }
 
 // Both ranks may be on one device: what they say to each other is the same.
+TEST_CASE_FIXTURE(models,
+                  "L-M26 A6 parity of CUDA devices is sent, stored, checked and brings a member "
+                  "back") {
+  if (!device_there()) return;
+  const auto model = load(shape(model::tensor_type::f16));
+  const auto tokens = random_tokens(length, 6);
+  auto o = both();
+  o.shards = 3;
+  o.slots = 128;
+  o.parity_frame_bytes = 1 << 20;
+  SUBCASE("f16") {}
+  SUBCASE("bf16") { o.wire = o.kv = gpu::half_type::bf16; }
+  SUBCASE("q8") { o.kv = gpu::half_type::q8; }
+  pipeline p{model, o};
+  run_chunked(p, tokens, 7, scattered(3, length + 1, 4));
+  p.run({rows{{7}, length, scattered(3, length + 1, 4)}});
+  CHECK(unprotected(p, 3) == 0);
+  CHECK(found_wrong(p, 4, 90).empty());
+  const auto spare = cuda();
+  for (uint32_t lost = 0; lost <= 3; ++lost) CHECK(comes_back(p, 4, lost, 90, *spare));
+}
+
 TEST_CASE_FIXTURE(models, "L-M03 ranks on CUDA devices: no cut of the work changes a byte") {
   if (!device_there()) return;
   auto options = shape(model::tensor_type::q8_0);
