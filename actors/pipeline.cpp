@@ -108,6 +108,7 @@ private:
       c.device = parts_.devices->get(options_.pools.attention.device,
                                      "host/attention-" + std::to_string(i));
       attention_devices_->push_back(c.device);
+      c.device->prepare_streams(streams_on(options_, options_.pools.attention.device));
       c.device->prepare_attention(parts_.slots, std::max(options_.batching.max_batch,
                                                          options_.batching.prefill_chunk_tokens));
       c.seat = i;
@@ -141,6 +142,7 @@ private:
       c.device =
           parts_.devices->get(options_.pools.model.device, "host/model-" + std::to_string(i));
       model_devices_->push_back(c.device);
+      c.device->prepare_streams(streams_on(options_, options_.pools.model.device));
       c.program = parts_.program;
       c.weights = parts_.weights;
       c.links = [links = links_](const net::link_key& key) { return links->replica_end(key); };

@@ -49,6 +49,18 @@ uint64_t memory_limit() {
                    limit_in("/sys/fs/cgroup/memory/memory.limit_in_bytes")});
 }
 
+size_t streams_on(const config::settings& options, const std::string& device) {
+  const auto& pools = options.pools;
+  const size_t streams =
+      options.batching.batches_for(pools.model.members) + size_t{pools.prefill.members};
+  size_t count = 0;
+  if (device == pools.attention.device) count += pools.attention.members * (streams + 1);
+  if (device != pools.model.device) return count;
+  // A prefill worker with KV of its own has a shard, and an offer to each other one.
+  const auto own = pools.prefill_owns_kv() ? pools.prefill.members : 0;
+  return count + streams + own * (size_t{1} + pools.attention.members);
+}
+
 gpu::half_type half_type_of(config::number_type x) {
   switch (x) {
   case config::number_type::f32:

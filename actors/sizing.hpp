@@ -30,6 +30,9 @@ uint32_t slots_for(const config::settings& options, const model::model_spec& spe
 uint32_t prefill_slots(const config::settings& options, const model::model_spec& spec,
                        uint32_t pool_slots);
 
+/// Streams that a device of this process has at once, at most: of the pools whose option it is.
+size_t streams_on(const config::settings& options, const std::string& device);
+
 /// The type of numbers as kernels and channels know it.
 gpu::half_type half_type_of(config::number_type x);
 /// As options, fingerprints and errors call it.

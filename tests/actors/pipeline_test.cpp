@@ -65,6 +65,9 @@ struct stepped_pipeline : stage {
     r.program = model.program;
     r.weights = weights;
     r.links = [links](const net::link_key& key) { return links->replica_end(key); };
+    std::vector<stream_id> streams{stream_id{0}};
+    if (!own_kv) streams.push_back(stream_id{scheduler::prefill_streams});
+    make_ready(r, target.epoch, streams);
     auto runs = spawn(gpu_executor, r.device, failed_work::ends_executor);
     target.replica = spawn(model_replica, std::move(r), runs);
     k.tables = {"attention-0"};
@@ -91,6 +94,8 @@ struct stepped_pipeline : stage {
                    std::shared_ptr<net::fabric> links) {
     prefill_seat_config c;
     c.seat = 1;
+    c.epoch = to.target.epoch;
+    c.streams = {to.target.stream};
     c.shards = shards;
     c.slots = 128;
     c.frame_bytes = 64 << 10;
@@ -155,6 +160,19 @@ TEST_CASE("L-M08 L-M27 neither do those of a pull, serialized or layer by layer"
     const auto two = messages_for(2, 3, 30, serialize_below);
     CHECK(messages_for(6, 3, 30, serialize_below) == two);
     CHECK(two > messages_for(2, 3, 30));
+  }
+}
+
+// A device may give memory only when it is idle, and a shard's stream may wait for the replica
+// whose launch asks for it.
+TEST_CASE("no launch asks a device for memory: what streams need is made before") {
+  for (const auto serialize_below : {std::optional<uint32_t>{}, {0u}, {1000u}}) {
+    stepped_pipeline p{2, 3, serialize_below};
+    const auto before = p.engine.memories;
+    const auto exchange = p.begin(completion_body(20, 9, 1, ",\"ignore_eos\":true"), 1);
+    p.play();
+    REQUIRE(exchange->status == 200);
+    CHECK(p.engine.memories == before);
   }
 }
 

@@ -51,6 +51,7 @@ public:
   gpu::arena scratch;
   std::vector<std::shared_ptr<queue>> queues;
   uint64_t steps = 0;
+  uint64_t memories = 0; ///< pieces of memory that devices were asked for
 };
 
 class stepped_stream final : public gpu::stream {
@@ -98,7 +99,12 @@ public:
     return std::make_unique<stepped_stream>(engine_.queues.back());
   }
   std::unique_ptr<gpu::memory> allocate(size_t bytes) override {
+    ++engine_.memories;
     return std::make_unique<plain_memory>(bytes);
+  }
+  std::shared_ptr<std::byte> ring_memory(size_t bytes, const gpu::device& peer) override {
+    ++engine_.memories;
+    return gpu::host_memory_device::ring_memory(bytes, peer);
   }
 
 private:
