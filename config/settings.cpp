@@ -74,15 +74,7 @@ void check_devices(const settings& x, std::vector<rule_violation>& found) {
   };
   const bool computes_on_cuda = of_this_process ? is_cuda(pools.model) : is_cuda(prefill);
   alike(computes_on_cuda, "pools.model", pools.model);
-  if (!pools.prefill_owns_kv()) return;
-  if (computes_on_cuda)
-    found.push_back(
-        {{"pools.prefill.attention", "pools.prefill.device"},
-         "a prefill worker with KV of its own on a CUDA device is not available in this "
-         "version: its replica and its shard were seen to wait for each other",
-         "set pools.prefill.attention: shards"});
-  else
-    alike(false, "pools.attention", pools.attention);
+  if (pools.prefill_owns_kv()) alike(computes_on_cuda, "pools.attention", pools.attention);
 }
 
 /// A kernel that waits must not stand in one queue before the one it waits for, so a CUDA device
@@ -107,6 +99,8 @@ void check_device_streams(const settings& x, std::vector<rule_violation>& found)
   of_worker(pools.attention, streams + (pools.attention.parity ? 3 : 1));
   if (pools.prefill.has_seats()) // its replica, its own shard, and an offer to each other shard
     of_worker(pools.prefill, 2 * pools.prefill.members + pools.attention.members);
+  if (pools.prefill_owns_kv() && pools.prefill.placement == placement::in_process)
+    of_device[pools.model.device] += pools.prefill.members * (1 + pools.attention.members);
   for (const auto& [device, count] : of_device)
     if (device.starts_with("cuda") && count > cuda_streams_max)
       found.push_back(

@@ -120,9 +120,9 @@ struct pools_settings {
   attention_pools_settings attention;
   prefill_pool_settings prefill;
 
-  /// Whether prefill workers attend with KV of their own, which the shards pull. Where a pool has
-  /// parity not unless asked for, and on CUDA devices not at all: what is sent to the shards has it
-  /// at once, what they pull only when it was made of it.
+  /// Whether prefill workers attend with KV of their own, which the shards pull. On CUDA devices,
+  /// and where a pool has parity, not unless asked for: what is sent to the shards has parity at
+  /// once, what they pull only when it was made of it.
   bool prefill_owns_kv() const {
     return prefill.attention == prefill_attention::own
            || (prefill.attention == prefill_attention::automatic

@@ -148,7 +148,8 @@ TEST_CASE("CUDA devices of worker processes need what the control process cannot
   const auto host = model + "attention: {placement: local}";
   CHECK(with(host + prefill("\"cuda:0\"")).problems.empty()); // the shards attend
   CHECK(says(with(host + prefill("\"cuda:0\", attention: own")),
-             "pools.prefill.attention, pools.prefill.device"));
+             "pools.prefill.device, pools.attention.device"));
+  CHECK(with(whole + prefill("\"cuda:0\", attention: own")).problems.empty());
   CHECK(says(with(whole + ", prefill: {attention: own}"), "a device of other processes"));
 }
 
