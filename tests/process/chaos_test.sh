@@ -2,11 +2,11 @@
 # Workers of the real program are injured under load, in every way there is: each answer that was
 # accepted ends with the text it has without injuries.
 #
-# usage: tests/process/chaos_test.sh LAMELLA SOURCE   (exit code 77: skipped, no default model)
+# usage: tests/process/chaos_test.sh LAMELLA WRITE_TINY_MODEL SOURCE
 set -uo pipefail
-. "$(dirname "$0")/service.sh" 2 "$@"
+. "$(dirname "$0")/tiny_service.sh"
 
-guarded() { serve log --config "$source/config/two-pools.yaml" --set pools.attention.spares=1 "$@"; }
+guarded() { serve log --config "$source/config/two-pools.yaml" "${tiny[@]}" --set pools.attention.spares=1 "$@"; }
 
 guarded
 got=$("$lamella" chaos kill --count 1 --streams 1 --tokens 8 --url "http://127.0.0.1:$port" \
@@ -21,7 +21,7 @@ expect "kill: the report tells what was computed again, and how long that may ta
   json '("rebuild" not in x if x["recoveries"]["recompute"] == 0 else x["rebuild"]["injuries"] != [] and
     all(i["tokens"] > 0 and i["limit_ms"] > 1000 for i in x["rebuild"]["injuries"]))')"
 for action in stop pause slow partition corrupt drop oom; do
-  chaos "$action" 2 "$action" --every 2s --count 2 --for 300s --tokens 192 --duration 400ms
+  chaos "$action" 2 "$action" --every 1s --count 2 --for 300s --tokens 192 --duration 400ms
 done
 # A replica is killed: the other one serves on, and /ready says that one is missing until it is back.
 python3 - "$port" "$admin" >ready.txt <<'PYTHON'

@@ -2,11 +2,11 @@
 # One request of eight ends whatever worker serves it: it alone is failed, the seven others end with
 # the text they have without it, and the service lives on.
 #
-# usage: tests/process/poison_test.sh LAMELLA SOURCE   (exit code 77: skipped, no default model)
+# usage: tests/process/poison_test.sh LAMELLA WRITE_TINY_MODEL SOURCE
 set -uo pipefail
-. "$(dirname "$0")/service.sh" 2 "$@"
+. "$(dirname "$0")/tiny_service.sh"
 
-poison=40961 # a token that no other prompt has and no other answer draws
+poison=258 # a byte that no other prompt has; other answers must not draw it
 
 # eight FILE: eight requests at the same time, of which number 5 has the token in its prompt; one
 # line each: the choices, or status, x-should-retry, code and reason.
@@ -15,9 +15,9 @@ eight() {
 import concurrent.futures, json, sys, urllib.error, urllib.request
 port, poison = map(int, sys.argv[1:])
 def ask(i):
-    prompt = [12056, 2096, poison, 253] if i == 5 else f"Once upon a time number {i} " + "went on " * (5 * i)
-    body = {"model": "SmolLM2-135M-Instruct.Q4_1", "prompt": prompt, "max_tokens": 64, "ignore_eos": True,
-            "seed": i, "temperature": 0.8, "logprobs": 1}
+    prompt = [140, 141, poison, 253] if i == 5 else f"Once upon a time number {i} " + "went on " * (5 * i)
+    body = {"model": "tiny", "prompt": prompt, "max_tokens": 192, "ignore_eos": True, "seed": i, "temperature": 0.8,
+            "logprobs": 1, "logit_bias": {poison: -100}}
     request = urllib.request.Request(f"http://127.0.0.1:{port}/v1/completions", json.dumps(body).encode(),
                                      {"content-type": "application/json"})
     try:
@@ -32,7 +32,7 @@ with concurrent.futures.ThreadPoolExecutor(8) as pool:
 PYTHON
 }
 
-serve single.log
+serve single.log "${tiny[@]}"
 eight single.txt
 stop "a single process"
 expect "eight answers of a single process" 8 "$(grep -c logprobs single.txt)"
@@ -41,7 +41,7 @@ sed '6s/.*/500 false internal_error request_poisoned/' single.txt >wanted.txt
 # kills NAME POINT CONFIG: the request ends every worker that serves it.
 kills() {
   local name=$1
-  serve log --config "$source/config/$3" --failpoint "$2=1:crash:$poison"
+  serve log --config "$source/config/$3" "${tiny[@]}" --failpoint "$2=1:crash:$poison"
   for round in first second; do # what the first one cost is not held against the workers
     eight got.txt
     diff wanted.txt got.txt >difference.txt

@@ -114,6 +114,8 @@ PYTHON
 }
 # pid_of SEAT
 pid_of() { status | json "[w['pid'] for w in x['workers'] if w['seat'] == '$1'][0]"; }
+# part PART: the seat that has it, as "shard 1" or "parity".
+part() { status | json "[w['seat'] for w in x['workers'] if w['part'] == '$1'][0]"; }
 children() { cat "/proc/$server/task/"*/children | tr -s ' \n' ' '; }
 # gone PIDS...: none of them runs.
 gone() { for pid in "$@"; do [ ! -e "/proc/$pid" ] || return 1; done; }
@@ -134,6 +136,47 @@ none_in_use() {
     sleep 0.02
   done
   expect "$1: no slot stays in use" 0 "$used"
+}
+
+# recovered METHOD: requests that went on by it after a loss: parity or recompute.
+recovered() { metric lamella_requests_recovered_total "method=\"$1\""; }
+# decoding FILE N TOKENS [STEP LONGEST]: asks as `answers` does, as $client, and comes back while they decode: when they
+# have 24 tokens each on average, and not nearly all. Who stands still until they end asks them once more.
+decoding() {
+  local before count=$2 tokens=$3
+  for _ in 1 2 3 4 5; do
+    before=$(metric vllm:generation_tokens_total)
+    answers "$@" &
+    client=$!
+    decoded=0
+    while [ $decoded -lt $((count * 24)) ] && kill -0 "$client" 2>/dev/null; do
+      decoded=$(($(metric vllm:generation_tokens_total) - before))
+    done
+    [ $decoded -lt $((count * 24)) ] || [ $decoded -ge $((count * (tokens - 6))) ] || return 0
+    wait "$client"
+  done
+  fail "$count requests decode" "$decoded of $count times $tokens tokens"
+}
+# killed NAME GOLDEN "N TOKENS [STEP LONGEST]" SEATS...: those are killed at once while such requests decode. The tokens
+# are those in GOLDEN; `parity` and `computed` say by which way the requests went on.
+killed() {
+  local name=$1 golden=$2 requests victims=() before_parity before_computed
+  read -r -a requests <<<"$3"
+  shift 3
+  for seat in "$@"; do victims+=("$(pid_of "$seat")"); done
+  before_parity=$(recovered parity)
+  before_computed=$(recovered recompute)
+  decoding killed.txt "${requests[@]}"
+  kill -KILL "${victims[@]}"
+  wait "$client"
+  cmp -s "$golden" killed.txt
+  expect "$name: the same tokens" 0 $?
+  parity=$(($(recovered parity) - before_parity))
+  computed=$(($(recovered recompute) - before_computed))
+  for seat in "$@"; do
+    sits_again "$seat" 1
+    expect "$name: somebody sits in $seat again" 0 $?
+  done
 }
 
 # chaos NAME INJURIES WORDS...: a run that must pass with at least so many injuries.
