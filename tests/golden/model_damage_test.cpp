@@ -40,15 +40,17 @@ TEST_CASE("the default model cut at every percent is refused") {
   CHECK(report.refused == 99);
 }
 
-TEST_CASE("ten thousand damaged bytes in the default model's header never crash") {
+// Most of that header are the vocabulary's texts, which may be anything: a tiny model's is damaged
+// ten thousand times elsewhere.
+TEST_CASE("three thousand damaged bytes in the default model's header never crash") {
   const uint64_t seed = 7;
   CAPTURE(seed);
   tests::scratch_folder folder;
   const auto copy = folder / "m.gguf";
   const uint64_t header_bytes = copy_header(copy);
   if (header_bytes == 0) return;
-  const auto report = tests::open_flipped(copy, header_bytes, 10'000, seed, 50);
+  const auto report = tests::open_flipped(copy, header_bytes, 3'000, seed, 50);
   MESSAGE("seed " << seed << ": " << report.accepted << " read, " << report.refused << " refused");
-  CHECK(report.accepted + report.refused == 10'000);
-  CHECK(report.refused > 100);
+  CHECK(report.accepted + report.refused == 3'000);
+  CHECK(report.refused > 30);
 }
