@@ -20,13 +20,13 @@ common=(--set "model.path=$work/$model" --set kv.bytes=2MiB --set batching.max_b
 both=(--set pools.model.device=cuda:0 --set pools.attention.device=cuda:1)
 processes=(--set pools.model.placement=local --set pools.attention.placement=local)
 # ask FILE: few short requests; a token takes the emulated devices some hundredths of a second.
-ask() { answers "$1" 4 8 1 3; }
+ask() { answers "$1" 3 5 1 3; }
 # where ROLE: what its workers compute on.
 where() { status | json "' '.join(sorted({w['device'] for w in x['workers'] if w['role'] == '$1'}))"; }
 
 serve single.log "${common[@]}" "${both[@]}"
 ask single.txt
-expect "4 answers of a single process" 4 "$(grep -c logprobs single.txt)"
+expect "3 answers of a single process" 3 "$(grep -c logprobs single.txt)"
 stop "a single process"
 
 for transport in shm tcp; do
