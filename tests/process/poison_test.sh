@@ -12,7 +12,7 @@ poison=258 # a byte that no other prompt has; other answers must not draw it
 # line each: the choices, or status, x-should-retry, code and reason.
 eight() {
   python3 - "$port" "$poison" >"$1" <<'PYTHON'
-import concurrent.futures, json, sys, urllib.error, urllib.request
+import concurrent.futures, json, sys, time, urllib.error, urllib.request
 port, poison = map(int, sys.argv[1:])
 def ask(i):
     prompt = [140, 141, poison, 253] if i == 5 else f"Once upon a time number {i} " + "went on " * (5 * i)
@@ -20,12 +20,17 @@ def ask(i):
             "logprobs": 1, "logit_bias": {poison: -100}}
     request = urllib.request.Request(f"http://127.0.0.1:{port}/v1/completions", json.dumps(body).encode(),
                                      {"content-type": "application/json"})
-    try:
-        with urllib.request.urlopen(request, timeout=600) as reply:
-            return json.dumps(json.load(reply)["choices"], sort_keys=True)
-    except urllib.error.HTTPError as e:
-        error = json.load(e)["error"]
-        return f"{e.code} {e.headers['x-should-retry']} {error['code']} {error['lamella']['detail']['reason']}"
+    while True: # what is not accepted because workers are started again is asked again
+        try:
+            with urllib.request.urlopen(request, timeout=600) as reply:
+                return json.dumps(json.load(reply)["choices"], sort_keys=True)
+        except urllib.error.HTTPError as e:
+            error = json.load(e)["error"]
+            if e.code == 503:
+                time.sleep(0.1)
+                continue
+            reason = error.get("lamella", {}).get("detail", {}).get("reason")
+            return f"{e.code} {e.headers['x-should-retry']} {error['code']} {reason}"
 with concurrent.futures.ThreadPoolExecutor(8) as pool:
     for line in pool.map(ask, range(8)):
         print(line)
