@@ -50,8 +50,8 @@ public:
   /// for staging::bytes_least; works that have more fail. While nothing runs: it pins memory,
   /// and gives back what it pinned before.
   void reserve(size_t argument_bytes);
-  /// From now on up to so many lines, lines_max at most, can be opened at once without waiting. While
-  /// nothing runs.
+  /// From now on up to so many lines, lines_max at most, can be opened at once without waiting.
+  /// While nothing runs.
   void prepare(size_t lines);
   /// All its work ends with `aborted`; returns when the device has left it.
   void close(const std::shared_ptr<line>& x);

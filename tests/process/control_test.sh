@@ -10,6 +10,7 @@ openssl rand -hex 32 >other
 chmod 0400 secret other
 port=$(free_port)
 join=127.0.0.1:$port
+dead=3 # who stands still with the machine is not lost
 
 # start_server LOG WORDS...: remote workers; returns when the control port listens.
 start_server() {
@@ -19,7 +20,7 @@ start_server() {
   (ulimit -n "${descriptors:-1024}" && exec "$lamella" serve --listen 127.0.0.1:0 --set admin.listen=127.0.0.1:0 --set "control.listen=$join" \
     --set control.secret_file="$work/secret" --set pools.model.placement=remote \
     --set pools.attention.placement=remote --set pools.model.threads=1 \
-    --set pools.attention.threads=1 "$@" 2>"$log") &
+    --set pools.attention.threads=1 --set control.dead_seconds=$dead "$@" 2>"$log") &
   server=$!
   for _ in $(seq 3000); do
     grep -q 'control listens' "$log" && return 0
@@ -47,7 +48,8 @@ refused() {
   shift 2
   while [ "$1" != -- ]; do parts+=("$1"); shift; done
   shift
-  got=$(timeout 300 "$lamella" worker "$@" 2>&1 </dev/null)
+  case " $* " in *" --dead-seconds "*) ;; *) set -- "$@" --dead-seconds $dead ;; esac
+  got=$(timeout 600 "$lamella" worker "$@" 2>&1 </dev/null)
   expect "$name: exit code" "$code" $?
   for part in "${parts[@]}"; do contains "$name: says '$part'" "$part" "$got"; done
   lacks "$name: no stray exception" "terminate called" "$got"
@@ -73,7 +75,7 @@ refused "no heartbeats" 2 "--heartbeat-seconds" -- \
 start_server server.log
 refused "the wrong secret" 77 "wrong secret" -- --role model --join "$join" --secret-file other
 contains "the service says so, too" 'reason=\"wrong secret\"' "$(cat server.log)"
-refused "other heartbeats" 69 "100 and 1000" "100 and 2000" -- \
+refused "other heartbeats" 69 "100 and 3000" "100 and 2000" -- \
   --role model --join "$join" --secret-file secret --dead-seconds 2
 head -c 1000000 "$model" >cut.gguf
 refused "a damaged model" 69 "cut.gguf" -- \
@@ -83,7 +85,7 @@ refused "no prefill workers wanted" 69 "takes no worker processes for the pool '
 
 # Workers that are killed while they join or load.
 for i in 1 2 3; do
-  "$lamella" worker --role model --join "$join" --secret-file secret 2>>killed.log &
+  "$lamella" worker --role model --join "$join" --secret-file secret --dead-seconds $dead 2>>killed.log &
   victim=$!
   sleep "0.0$i"
   kill -KILL "$victim"
@@ -117,7 +119,7 @@ for i in range(300):
     s.close()
 # More of them at once than the service has descriptors; the slow ones send the first word of a worker, byte by byte.
 silent, slow = [reach() for _ in range(300)], [reach() for _ in range(20)]
-gone, end = 0, time.monotonic() + 120
+gone, end = 0, time.monotonic() + 240
 for at in range(4):
     for s in slow:
         try:
@@ -145,7 +147,7 @@ kill -0 "$server"
 expect "and they do not end the service" 0 $?
 
 for role in model attention; do
-  "$lamella" worker --role "$role" --join "$join" --secret-file secret --rejoin-seconds 0 2>>workers.log &
+  "$lamella" worker --role "$role" --join "$join" --secret-file secret --dead-seconds $dead --rejoin-seconds 0 2>>workers.log &
   workers+=($!)
 done
 ready server.log
@@ -200,7 +202,7 @@ says() {
   local name=$1 part=$2
   shift 2
   : >tries.log
-  "$lamella" worker --role model --join "$join" --secret-file secret "$@" 2>tries.log &
+  "$lamella" worker --role model --join "$join" --secret-file secret --dead-seconds $dead "$@" 2>tries.log &
   workers=($!)
   for _ in $(seq 3000); do
     grep -q "$part" tries.log && break
@@ -220,7 +222,7 @@ expect "with TLS, strangers who do not prove themselves are sent away" 320 "$(ha
 kill -0 "$server"
 expect "and they do not end the service, which has 128 descriptors" 0 $?
 for role in model attention; do
-  "$lamella" worker --role "$role" --join "$join" --secret-file secret --tls-certificate worker.pem \
+  "$lamella" worker --role "$role" --join "$join" --secret-file secret --dead-seconds $dead --tls-certificate worker.pem \
     --tls-key worker.key --tls-ca ca.pem 2>>workers.log &
   workers+=($!)
 done

@@ -69,7 +69,7 @@ serve() {
 }
 ready() { grep -q '^ *API *http' "$1"; }
 must_be_ready() {
-  until_true 300 ready "$1" && return
+  until_true 600 ready "$1" && return
   fail "$1: the service becomes ready" "$(tail -n 20 "$1" ./*-*.log 2>/dev/null)"
   finish
 }
@@ -117,14 +117,14 @@ expect "a single process: SIGTERM ends it with 0" 0 $?
 make_certificates "${hosts[@]}"
 
 # Machines that run tests stall for longer than a service would accept.
-dead=4
+dead=8
 serve service.log --set control.dead_seconds=$dead --set recovery.max_pause_seconds=60 --set pools.model.replicas=2 --set pools.attention.members=3 \
   --set pools.model.placement=remote --set pools.attention.placement=remote \
   --set pools.prefill.placement=local --set pools.prefill.threads=1 \
   --set pools.model.threads=1 --set pools.attention.threads=1 --set "control.listen=$gateway:7000" \
   --set control.secret_file=secret --set control.tls_certificate=gateway.pem \
   --set control.tls_key=gateway.key --set control.tls_ca=ca.pem --set net.listen=0.0.0.0:0
-until_true 300 grep -q 'control listens' service.log ||
+until_true 600 grep -q 'control listens' service.log ||
   fail "the control port listens" "$(cat service.log)"
 
 # work HOST ROLE SEAT; of left, on all addresses: others reach it by the one that it reaches the service by.
@@ -193,14 +193,14 @@ its_workers_lost() {
     grep -q "worker lost seat=$seat " service.log || return 1
   done
 }
-until_true 120 its_workers_lost
+until_true 240 its_workers_lost
 expect "its three workers are lost" 0 $?
 ip link set to-right up
 wait "$client"
 cmp -s single.txt cut.txt
 expect "a pulled cable: the same tokens" 0 $?
 all_sit() { [ "$(status | seats_of)" = "$seats" ]; }
-until_true 240 all_sit # a service that has all shards goes on without a replica
+until_true 480 all_sit # a service that has all shards goes on without a replica
 expect "its workers sit again" "$seats" "$(status | seats_of)"
 expect "as other incarnations" True \
   "$(status | json 'all(w["incarnation"] > 1 for w in x["workers"] if w["host"] == "right")')"
