@@ -3,6 +3,7 @@
 #include "gpu/device.hpp"
 
 #include <algorithm>
+#include <set>
 #include <stdexcept>
 
 namespace lamella::net {
@@ -52,6 +53,15 @@ public:
   void release() override { refuse(); }
 };
 
+/// An adapter whose register a device has mapped stays open as long as the process: the address
+/// of its register would else be given to another one, and the device ring the bell of the old one.
+void keep_open(const std::shared_ptr<verbs_device>& adapter) {
+  static std::mutex mutex;
+  static auto* all = new std::set<std::shared_ptr<verbs_device>>;
+  const std::lock_guard lock{mutex};
+  all->insert(adapter);
+}
+
 /// The device's ends; the link ends with them.
 struct held_ends {
   ~held_ends() { link->end(channel_state::closed); }
@@ -71,7 +81,10 @@ direct_link::direct_link(const std::shared_ptr<gpu::device>& device, const gpu::
   if (gpu::slot_stride(rings.slot_bytes) > queue_->write_bytes_max())
     throw std::runtime_error{by_stream->adapter->name() + " takes no frames of "
                              + std::to_string(rings.slot_bytes) + " bytes"};
-  if (by_stream->rings) bell_ = device->map_register(queue_->bell());
+  if (by_stream->rings) {
+    bell_ = device->map_register(queue_->bell());
+    keep_open(by_stream->adapter);
+  }
   auto* words = memory_->posting();
   posts_by_stream_ = std::make_shared<gpu::stream_posts>();
   auto& p = *posts_by_stream_;
@@ -84,10 +97,6 @@ direct_link::direct_link(const std::shared_ptr<gpu::device>& device, const gpu::
   p.out_at = memory_->out_at();
   p.bytes = &memory_->posted;
   p.released = p.told = rings.first();
-}
-
-direct_link::~direct_link() {
-  queue_.reset(); // before its memory
 }
 
 std::unique_ptr<stream_queue> direct_link::take_queue() {

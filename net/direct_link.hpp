@@ -30,7 +30,6 @@ public:
   /// verbs_device::make_stream_queue.
   direct_link(const std::shared_ptr<gpu::device>& device, const gpu::ring_terms& rings,
               gpu::ring_identity self, const std::optional<stream_posting>& by_stream = {});
-  ~direct_link() override;
 
   const std::shared_ptr<link_memory>& memory() const { return memory_; }
 
@@ -58,9 +57,9 @@ private:
   std::shared_ptr<link_memory> memory_;
   gpu::ring_identity self_;
   std::shared_ptr<gpu::stream_posts> posts_by_stream_;
-  std::unique_ptr<stream_queue> queue_;
-  uint64_t* bell_ = nullptr; ///< as kernels write it
-  std::mutex mutex_;         ///< of the two below
+  std::unique_ptr<stream_queue> queue_; ///< goes before its memory
+  uint64_t* bell_ = nullptr;            ///< as kernels write it
+  std::mutex mutex_;                    ///< of the two below
   std::weak_ptr<pending_link> link_;
   std::weak_ptr<gpu::listener> posts_;
 };

@@ -88,7 +88,8 @@ public:
   /// The peer's reason to end; 0 where it cannot be read without waiting for a device.
   uint64_t ended() const;
 
-  std::atomic<uint64_t> posted{0}; ///< payload bytes handed to the adapter so far
+  std::atomic<uint64_t> posted{
+      0}; ///< payload bytes handed to the adapter, or put into streams, so far
 
 private:
   uint64_t kept_at() const { return gpu::slot_room(bytes()); }

@@ -2,6 +2,7 @@
 /// tier.
 #pragma once
 
+#include "net/mlx5/completion_ring.hpp"
 #include "net/mlx5/posted_queue.hpp"
 #include "net/verbs_queue.hpp"
 
@@ -11,7 +12,8 @@ namespace lamella::net {
 
 /// An ordinary queue pair, made by libibverbs in memory of ours, so that a device can map it; what
 /// libmlx5 tells of it is enough to go on without the libraries. Completions are read by the host,
-/// which leaves the newest where streams look for room. Not run on hardware.
+/// which leaves the newest where streams look for room. Neither this nor what it asks of libmlx5
+/// has been run on hardware.
 class mlx5_pair final : public mlx5::posted_queue {
 public:
   /// As verbs_device::make_stream_queue. Throws std::runtime_error with the reason.
@@ -33,10 +35,8 @@ private:
   static void leave(ibv_pd* domain, void* of, void* at, uint64_t kind);
 
   room room_;
-  std::byte* completion_; ///< the newest, 64 bytes
   std::optional<queue_pair> pair_;
-  mlx5dv_cq completions_{};
-  uint32_t fetched_ = 0; ///< completions so far
+  mlx5::completion_ring completions_;
 };
 
 } // namespace lamella::net

@@ -88,7 +88,7 @@ link_end verbs_link::start(tcp_socket socket) {
     terms_.direct->attach(weak_from_this());
     if (stream_ != nullptr) {
       const std::lock_guard lock{mutex_};
-      terms_.direct->open(*stream_);
+      if (!closed_) terms_.direct->open(*stream_);
     }
     return host_side_of(memory_, self);
   }

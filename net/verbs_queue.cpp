@@ -57,11 +57,10 @@ ibv_mr* register_memory(ibv_pd* domain, const verbs_memory& of, std::span<std::b
 } // namespace
 
 queue_pair::queue_pair(std::shared_ptr<const verbs_port> port, const verbs_memory& memory,
-                       uint32_t depth, parent_domain make_parent)
-    : port_{std::move(port)}, memory_{memory}, make_parent_{std::move(make_parent)},
-      first_packet_{random_packet_number()} {
+                       uint32_t depth, const parent_domain& make_parent)
+    : port_{std::move(port)}, memory_{memory}, first_packet_{random_packet_number()} {
   try {
-    make(depth);
+    make(depth, make_parent);
   } catch (...) {
     destroy();
     throw;
@@ -70,7 +69,7 @@ queue_pair::queue_pair(std::shared_ptr<const verbs_port> port, const verbs_memor
 
 queue_pair::~queue_pair() { destroy(); }
 
-void queue_pair::make(uint32_t depth) {
+void queue_pair::make(uint32_t depth, const parent_domain& make_parent) {
   const auto& lib = the_verbs_library();
   domain_ = lib.allocate_domain(port_->context.get());
   if (domain_ == nullptr) fail("protection domain");
@@ -83,7 +82,7 @@ void queue_pair::make(uint32_t depth) {
       std::min({depth, depth_max, limit(port_->limits.max_qp_wr), limit(port_->limits.max_cqe)});
   // Streams ask for one with every post, and a block of the ring is the least of one.
   const auto entries =
-      make_parent_ ? std::min(depth_ * blocks_of_write, limit(port_->limits.max_cqe)) : depth_;
+      make_parent ? std::min(depth_ * blocks_of_write, limit(port_->limits.max_cqe)) : depth_;
   completions_ =
       lib.make_completions(port_->context.get(), static_cast<int>(entries), nullptr, nullptr, 0);
   if (completions_ == nullptr) fail("completion queue");
@@ -95,8 +94,8 @@ void queue_pair::make(uint32_t depth) {
   of.cap.max_send_sge = 1;
   of.cap.max_recv_sge = 1;
   of.cap.max_inline_data = verbs_inline_max;
-  if (make_parent_) {
-    parent_ = make_parent_(domain_);
+  if (make_parent) {
+    parent_ = make_parent(domain_);
     if (parent_ == nullptr) fail("parent domain");
   }
   queue_ = lib.make_queue(parent_ != nullptr ? parent_ : domain_, &of);

@@ -18,7 +18,7 @@ public:
 
   /// Throws std::runtime_error.
   queue_pair(std::shared_ptr<const verbs_port> port, const verbs_memory& memory, uint32_t depth,
-             parent_domain make_parent = {});
+             const parent_domain& make_parent = {});
   ~queue_pair() override;
   queue_pair(const queue_pair&) = delete;
   queue_pair& operator=(const queue_pair&) = delete;
@@ -37,12 +37,11 @@ public:
   uint32_t sending_key() const { return sending_->lkey; }
 
 private:
-  void make(uint32_t depth);
+  void make(uint32_t depth, const parent_domain& make_parent);
   void destroy();
 
   std::shared_ptr<const verbs_port> port_;
   verbs_memory memory_;
-  parent_domain make_parent_;
   ibv_pd *domain_ = nullptr, *parent_ = nullptr;
   ibv_mr *landing_ = nullptr, *sending_ = nullptr;
   ibv_cq* completions_ = nullptr;

@@ -220,7 +220,8 @@ public:
   void end(channel_state why) override { device_end::end(why); }
 
 private:
-  /// The next frame takes the credit along, unless the peer may be out of it before.
+  /// The next frame takes the credit along, unless the peer may be out of it before: device_sender
+  /// waits for half of an even number of slots while this side may hold one frame.
   void give_back(queue& q) {
     auto& p = *place_.posts;
     p.released = released_;

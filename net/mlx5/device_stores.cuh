@@ -15,6 +15,8 @@ __device__ inline gpu::cuda::channel_status status_of(post_status status) {
     return channel_status::timeout;
   case post_status::aborted:
     return channel_status::aborted;
+  case post_status::ended:
+    return channel_status::ended;
   case post_status::queue_error:
     return channel_status::queue_error;
   case post_status::no_room:
@@ -67,6 +69,8 @@ public:
       return post_status::ok;
     case gpu::cuda::channel_status::timeout:
       return post_status::timeout;
+    case gpu::cuda::channel_status::ended:
+      return post_status::ended;
     default:
       return post_status::aborted;
     }

@@ -12,6 +12,37 @@ namespace {
 /// Nothing here waits for room: `room()` was asked.
 host_stores stores() { return host_stores{host_stores::clock::time_point::min()}; }
 
+/// "remote access (syndrome 19)".
+std::string text_of_syndrome(uint8_t syndrome) {
+  const auto* what = "an error";
+  switch (syndrome) {
+  case syndrome_length:
+    what = "length";
+    break;
+  case syndrome_operation:
+    what = "operation of the queue";
+    break;
+  case syndrome_local_protection:
+    what = "local protection";
+    break;
+  case syndrome_flushed:
+    what = "the queue has failed before";
+    break;
+  case syndrome_remote_access:
+    what = "remote access";
+    break;
+  case syndrome_retry_exceeded:
+    what = "nobody answers";
+    break;
+  case syndrome_receiver_not_ready:
+    what = "the receiver is not ready";
+    break;
+  default:
+    break;
+  }
+  return std::string{what} + " (syndrome " + std::to_string(syndrome) + ")";
+}
+
 } // namespace
 
 uint32_t posted_queue::room() const {
@@ -58,6 +89,7 @@ void posted_queue::post(std::span<const verbs_write> writes, bool tell) {
   policy.store_record(q_.record, record_value(q_.produced));
   policy.release();
   policy.store_doorbell(next_register(q_), doorbell_value(last));
+  policy.release(); // out of the write-combining buffer
   rung_ = q_.produced;
 }
 
@@ -99,37 +131,8 @@ void posted_queue::ring() {
   policy.store_record(q_.record, record_value(produced));
   policy.release();
   policy.store_doorbell(next_register(q_), plain_doorbell(produced - 1, q_.number));
+  policy.release();
   rung_ = produced;
-}
-
-std::string text_of_syndrome(uint8_t syndrome) {
-  const auto* what = "an error";
-  switch (syndrome) {
-  case syndrome_length:
-    what = "length";
-    break;
-  case syndrome_operation:
-    what = "operation of the queue";
-    break;
-  case syndrome_local_protection:
-    what = "local protection";
-    break;
-  case syndrome_flushed:
-    what = "the queue has failed before";
-    break;
-  case syndrome_remote_access:
-    what = "remote access";
-    break;
-  case syndrome_retry_exceeded:
-    what = "nobody answers";
-    break;
-  case syndrome_receiver_not_ready:
-    what = "the receiver is not ready";
-    break;
-  default:
-    break;
-  }
-  return std::string{what} + " (syndrome " + std::to_string(syndrome) + ")";
 }
 
 } // namespace lamella::net::mlx5

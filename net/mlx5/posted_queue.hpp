@@ -23,8 +23,8 @@ public:
   }
 
 protected:
-  /// Brings completions to where `q_.completion` points, if the adapter does not. The reason when
-  /// that is over.
+  /// Brings completions to where `q_.completion` points, and posters look for room, if the adapter
+  /// does not. The reason when that is over.
   virtual std::optional<std::string> fetch_completions() { return {}; }
 
   /// `local` is where the sending memory begins and `remote` where the peer's landing memory does,
@@ -37,8 +37,5 @@ private:
   uint64_t rung_ = 0; ///< blocks that a doorbell has told of
   bool handed_over_ = false;
 };
-
-/// "remote access (0x13)".
-std::string text_of_syndrome(uint8_t syndrome);
 
 } // namespace lamella::net::mlx5

@@ -24,6 +24,7 @@ enum class post_status : uint32_t {
   ok,
   timeout,     ///< no room in the ring until the deadline
   aborted,     ///< told to stop waiting for room
+  ended,       ///< the same, because the link is over
   queue_error, ///< the adapter completed a work request with an error
   no_room,     ///< the message does not fit the arena; nothing was posted
 };
@@ -184,13 +185,12 @@ LAMELLA_MLX5 post_status post_ring(send_queue& q, const gpu::ring_post& x, doorb
   }
   if (credit) word(x.released_at, x.released, true);
   q.signalled = q.produced;
-  policy.release(); // entries, and the frame, before the record
-  if (how == doorbell::store) {
-    policy.store_record(q.record, record_value(q.produced));
-    policy.release(); // record before the doorbell
-    policy.store_doorbell(next_register(q), doorbell_value(last.s[0]));
-  }
+  policy.release(); // entries, and the frame, before whoever may ring for them, and the record
   policy.store_doorbell(q.published, q.produced);
+  if (how == doorbell::proxy) return post_status::ok;
+  policy.store_record(q.record, record_value(q.produced));
+  policy.release(); // both before the doorbell: what has completed was published before
+  policy.store_doorbell(next_register(q), doorbell_value(last.s[0]));
   return post_status::ok;
 }
 

@@ -164,10 +164,11 @@ TEST_CASE(
   if (c.ptx.empty()) return;
   const auto post = part_of(c.ptx, ".entry", "post_to_adapter");
   CHECK(count(post, "fence.release.sys") == 2);
-  CHECK(count(post, "st.mmio.relaxed.sys.global.u64") == 2); // doorbell; how far the queue is
+  CHECK(count(post, "st.mmio.relaxed.sys.global.u64") == 2); // how far the queue is; doorbell
+  CHECK(count(post, "st.v4.") >= 12);                        // three blocks of four segments
   check_order(post, {"st.v4.", "st.v4.", "st.v4.", "st.v4.", "fence.release.sys",
-                     "st.relaxed.sys.global.u32", "fence.release.sys",
-                     "st.mmio.relaxed.sys.global.u64", "st.mmio.relaxed.sys.global.u64"});
+                     "st.mmio.relaxed.sys.global.u64", "st.relaxed.sys.global.u32",
+                     "fence.release.sys", "st.mmio.relaxed.sys.global.u64"});
   check_no_local_memory(c);
   if (c.machine_code.empty()) return;
   check_order(part_of(c.machine_code, ".text.", "post_to_adapter"),

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <deque>
 #include <mutex>
 #include <thread>
@@ -18,8 +19,13 @@ class soft_mlx5_adapter final : public net::verbs_device {
 public:
   explicit soft_mlx5_adapter(net::mlx5::hca_faults faults = {})
       : hca_{faults}, thread_{[this](const std::stop_token& over) {
-          while (!over.stop_requested())
-            if (!hca_.step()) std::this_thread::yield();
+          for (uint32_t idle = 0; !over.stop_requested();)
+            if (hca_.step())
+              idle = 0;
+            else if (++idle < patience)
+              std::this_thread::yield();
+            else // nobody needs a processor for this
+              std::this_thread::sleep_for(std::chrono::microseconds{50});
         }} {}
 
   const std::string& name() const override { return name_; }
@@ -32,6 +38,7 @@ public:
 
 private:
   class queue;
+  static constexpr uint32_t patience = 2'000; ///< turns without anything to do
   using register_page = std::array<uint64_t, 64>;
 
   /// Outlives its queue, as a page of a device does: streams may ring too late.

@@ -141,9 +141,9 @@ public:
   explicit stream_stores(const channel_port& port)
       : host_stores{clock::now() + std::chrono::nanoseconds{port.deadline_ns}}, port_{port} {}
   post_status over() {
-    if (has_failed(port_) || std::atomic_ref{port_.control->abort}.load() != 0
-        || (port_.ended != nullptr && load(port_.ended) != 0))
+    if (has_failed(port_) || std::atomic_ref{port_.control->abort}.load() != 0)
       return post_status::aborted;
+    if (port_.ended != nullptr && load(port_.ended) != 0) return post_status::ended;
     return host_stores::over();
   }
 
@@ -172,6 +172,8 @@ cudaError_t launch_ring_post(const frame_header& header, frame_header* slot, con
       return;
     case post_status::timeout:
       return fail(port, channel_status::timeout);
+    case post_status::ended:
+      return fail(port, channel_status::ended);
     case post_status::aborted:
       return fail(port, channel_status::aborted);
     default:
