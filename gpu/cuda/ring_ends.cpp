@@ -84,6 +84,12 @@ protected:
     what.released_at = p.out_at + offsetof(ring_control, released);
     what.released = p.released;
   }
+  /// Tells the peer by itself what is owed, where the stream posts.
+  void post_credit(queue& q) const {
+    ring_post what;
+    if (place_.posts) add_credit(what);
+    if (what.released_at != 0) post(q, {}, nullptr, what, "release of a frame");
+  }
   /// The other side may sleep and a kernel cannot wake it: the driver does when the word moves.
   void watch(queue& q, uint64_t* word) const {
     if (host_memory_ && place_.theirs) q.watch({word, place_.memory, place_.theirs});
@@ -113,6 +119,7 @@ public:
     auto& q = queue::current();
     if (frames_between(credit_, sent_) >= terms.slots) {
       credit_ = after(sent_, 0) - terms.slots / 2;
+      post_credit(q); // who waits for credit owes none: the peer may wait for it
       check(enqueue_wait(q.stream_for_wait("wait for credit"), &control()->released.value,
                          {credit_, nullptr}, port(q)),
             "wait for credit");
@@ -225,10 +232,7 @@ private:
   void give_back(queue& q) {
     auto& p = *place_.posts;
     p.released = released_;
-    if (2 * frames_between(p.told, released_) < place_.terms.slots) return;
-    ring_post what;
-    add_credit(what);
-    post(q, {}, nullptr, what, "release of a frame");
+    if (2 * frames_between(p.told, released_) >= place_.terms.slots) post_credit(q);
   }
 
   std::vector<frame> frames_; ///< by slot

@@ -126,6 +126,21 @@ TEST_CASE_TEMPLATE("L-M07 L-M11 an adapter carries frames between rings of two d
   check_answers(*got);
 }
 
+TEST_CASE_TEMPLATE("two devices that are ahead of each other give each other credit", way, WAYS) {
+  direct<way> x{true};
+  const auto got = x.device->allocate(rounds * frame_bytes);
+  const auto there_got = x.far_device->allocate(rounds * frame_bytes);
+  const auto other = x.far_device->make_stream("s");
+  x.open();
+  constexpr auto as_sent = gpu::frame_kind::q;
+  auto there = run(*other, std::make_shared<talk>(x.far_end, rounds, there_got->data(), as_sent));
+  auto here = run(*x.stream, std::make_shared<talk>(x.near_end, rounds, got->data(), as_sent));
+  CHECK(ends(here) == gpu::work_status::done);
+  CHECK(ends(there) == gpu::work_status::done);
+  check_answers(*got);
+  check_answers(*there_got);
+}
+
 TEST_CASE_TEMPLATE("what a device sends before the two sides have met is not lost", way, WAYS) {
   direct<way> x;
   const auto got = x.device->allocate(3 * frame_bytes);

@@ -37,11 +37,13 @@ template <class F> bool eventually(F&& f) {
   return true;
 }
 
-/// On the device: sends `rounds` frames, three ahead of their answers, and takes an answer to each.
+/// On the device: sends `rounds` frames, three ahead of their answers, and takes an answer to each,
+/// which is a frame of that kind.
 class talk final : public gpu::work {
 public:
-  talk(net::link_end link, uint64_t rounds, std::byte* got)
-      : link_{std::move(link)}, rounds_{rounds}, got_{got} {}
+  talk(net::link_end link, uint64_t rounds, std::byte* got,
+       gpu::frame_kind answers = gpu::frame_kind::attention)
+      : link_{std::move(link)}, rounds_{rounds}, got_{got}, answers_{answers} {}
   progress advance(gpu::kernel_context) override {
     auto& q = gpu::cuda::queue::current();
     if (sent_ < rounds_ && sent_ < taken_ + 3) {
@@ -53,8 +55,7 @@ public:
       return progress::advanced;
     }
     if (taken_ == rounds_) return progress::done;
-    const auto* answer =
-        link_.from->receive(tag_of(taken_, gpu::frame_kind::attention), frame_bytes);
+    const auto* answer = link_.from->receive(tag_of(taken_, answers_), frame_bytes);
     if (answer == nullptr) return progress::blocked;
     gpu::cuda::launch_fetch(answer->payload.data(), frame_bytes, got_ + taken_ * frame_bytes,
                             q.stream("copy"));
@@ -67,6 +68,7 @@ private:
   net::link_end link_;
   uint64_t rounds_, sent_ = 0, taken_ = 0;
   std::byte* got_;
+  gpu::frame_kind answers_;
 };
 
 /// On the device: sends back every frame it takes.
