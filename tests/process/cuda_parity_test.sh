@@ -6,12 +6,12 @@
 set -uo pipefail
 own_model=tiny.gguf
 [ $# = 3 ] || { sed -n '2,/^set/p' "$0" | grep '^#' >&2; exit 2; }
-write=$2 part=$3
+write=$2 gpu_part=$3
 . "$(dirname "$0")/service.sh" 1 "$1"
 
 mkdir bin
 cp "$lamella" bin/lamella
-ln -s "$part" bin/liblamella_cuda.so # the program looks for it beside itself
+ln -s "$gpu_part" bin/liblamella_cuda.so # the program looks for it beside itself
 lamella=$work/bin/lamella
 "$write" "$work/$model" 512 halves 3
 common=(--set "model.path=$work/$model" --set kv.bytes=2MiB --set batching.max_batch=8
@@ -21,34 +21,15 @@ guarded=(--set pools.model.placement=local --set pools.attention.placement=local
   --set pools.attention.parity=true --set pools.attention.spares=1)
 streams=2 length=16 # an iteration takes the emulated devices a tenth of a second, on a busy machine ten times that
 
-recovered() { metric lamella_requests_recovered_total "method=\"$1\""; }
-# seat PART: the seat that has it.
-seat() { status | json "[w['seat'] for w in x['workers'] if w['part'] == '$1'][0]"; }
-
-# killed NAME PART: requests decode; the worker with that part is killed. The tokens are those of a single process;
-# `parity` and `computed` say by which way the requests went on.
-killed() {
-  local name=$1 who victim before_parity before_computed tokens decoded=0
-  who=$(seat "$2")
-  victim=$(pid_of "$who")
-  before_parity=$(recovered parity)
-  before_computed=$(recovered recompute)
-  tokens=$(metric vllm:generation_tokens_total)
-  answers killed.txt $streams $length 1 3 &
-  local client=$!
-  for _ in $(seq 4000); do # all of them have tokens, none has all of its tokens
-    decoded=$(($(metric vllm:generation_tokens_total) - tokens))
-    [ "$decoded" -lt $((streams * 3)) ] || break
-  done
-  kill -KILL "$victim"
-  wait "$client"
-  expect "$name: while requests decode" 1 $((decoded >= streams * 3 && decoded < streams * (length - 3)))
-  cmp -s single.txt killed.txt
-  expect "$name: the same tokens" 0 $?
-  parity=$(($(recovered parity) - before_parity))
-  computed=$(($(recovered recompute) - before_computed))
-  sits_again "$who" 2
-  expect "$name: somebody sits in $who again" 0 $?
+begun=3
+requests="$streams $length 1 3"
+# lost NAME PART: the worker with that part is killed while requests decode, and is back.
+lost() {
+  local seat
+  seat=$(part "$2")
+  killed "$1" single.txt "$requests" "$seat"
+  sits_again "$seat" 2
+  expect "$1: its worker is back" 0 $?
 }
 
 for kv in f16 q8; do
@@ -65,12 +46,12 @@ for kv in f16 q8; do
   answers guarded.txt $streams $length 1 3
   cmp -s single.txt guarded.txt
   expect "$kv: with parity: the tokens of a single process" 0 $?
-  killed "L-M26 $kv: a shard is killed" "shard 1"
+  lost "L-M26 $kv: a shard is killed" "shard 1"
   expect "L-M26 $kv: a shard is killed: nothing is computed again" "1 0" "$((parity > 0)) $computed"
   if [ $kv = f16 ]; then
-    killed "L-M26 the parity is killed" parity
+    lost "L-M26 the parity is killed" parity
     expect "L-M26 the parity is killed: no KV was lost" "0 0" "$parity $computed"
-    killed "L-M26 a shard after the parity is back" "shard 0"
+    lost "L-M26 a shard after the parity is back" "shard 0"
     # What has no parity yet when the shard dies is computed again: both happen here.
     expect "L-M26 a shard after the parity is back: all go on" 1 $((parity + computed > 0))
   fi

@@ -46,7 +46,7 @@ stop "a single process"
 serve log "${common[@]}" "${own[@]}" "${processes[@]}"
 expect "the prefill worker computes on the device" "cuda:0 emulated" \
   "$(status | json "[w['device'] for w in x['workers'] if w['role'] == 'prefill'][0]")"
-rounds "S-M16 L-M28 prompts that are pulled when they are computed" 10
+rounds "S-M16 L-M28 prompts that are pulled when they are computed" 4
 victim=$(pid_of prefill/0)
 answers lost.txt 3 3 1 2 &
 client=$!
@@ -59,11 +59,11 @@ expect "the prefill worker sits again" 0 $?
 stop "pulls of whole prompts"
 
 serve log "${common[@]}" "${own[@]}" "${processes[@]}" --set pools.prefill.serialize_below_tokens=0
-rounds "S-M14 layer by layer" 10
+rounds "S-M14 layer by layer" 4
 stop "pulls layer by layer"
 
 # Two streams of prompts, and all of it on devices of one process.
 serve log "${common[@]}" "${own[@]}" --set pools.prefill.members=2
-rounds "in one process" 5
+rounds "in one process" 2
 stop "pulls in one process"
 finish

@@ -141,7 +141,8 @@ none_in_use() {
 # recovered METHOD: requests that went on by it after a loss: parity or recompute.
 recovered() { metric lamella_requests_recovered_total "method=\"$1\""; }
 # decoding FILE N TOKENS [STEP LONGEST]: asks as `answers` does, as $client, and comes back while they decode: when they
-# have 24 tokens each on average, and not nearly all. Who stands still until they end asks them once more.
+# have $begun tokens each on average, and not nearly all. Who stands still until they end asks them once more.
+begun=24
 decoding() {
   local before count=$2 tokens=$3
   for _ in 1 2 3 4 5; do
@@ -149,10 +150,10 @@ decoding() {
     answers "$@" &
     client=$!
     decoded=0
-    while [ $decoded -lt $((count * 24)) ] && kill -0 "$client" 2>/dev/null; do
+    while [ $decoded -lt $((count * begun)) ] && kill -0 "$client" 2>/dev/null; do
       decoded=$(($(metric vllm:generation_tokens_total) - before))
     done
-    [ $decoded -lt $((count * 24)) ] || [ $decoded -ge $((count * (tokens - 6))) ] || return 0
+    [ $decoded -lt $((count * begun)) ] || [ $decoded -ge $((count * (tokens - 6))) ] || return 0
     wait "$client"
   done
   fail "$count requests decode" "$decoded of $count times $tokens tokens"
