@@ -27,32 +27,34 @@ private:
 
 class line_stream final : public gpu::stream {
 public:
-  explicit line_stream(gpu::cuda::driver& on) : driver_{on}, line_{on.open()} {}
-  ~line_stream() override { driver_.close(line_); }
+  explicit line_stream(std::shared_ptr<gpu::cuda::driver> on)
+      : driver_{std::move(on)}, line_{driver_->open()} {}
+  ~line_stream() override { driver_->close(line_); }
   void launch(std::shared_ptr<gpu::work> x, gpu::clock::time_point deadline, mark on_end) override {
-    driver_.launch(line_, {std::move(x), deadline, std::move(on_end)});
+    driver_->launch(line_, {std::move(x), deadline, std::move(on_end)});
   }
-  void abort() override { driver_.abort(line_); }
+  void abort() override { driver_->abort(line_); }
 
 private:
-  gpu::cuda::driver& driver_;
+  std::shared_ptr<gpu::cuda::driver> driver_; ///< outlives its device, as a CUDA device's does
   std::shared_ptr<gpu::cuda::driver::line> line_;
 };
 
 /// All is the host's memory.
 class emulated_device : public gpu::device {
 public:
-  explicit emulated_device(bool replays) : driver_{0, replays} {}
+  explicit emulated_device(bool replays)
+      : driver_{std::make_shared<gpu::cuda::driver>(0, replays)} {}
   std::string name() const override { return "cuda:0 emulated"; }
   const gpu::operators& ops() const override { return gpu::cuda::cuda_operators(); }
-  gpu::team& workers() override { return driver_.workers(); }
+  gpu::team& workers() override { return driver_->workers(); }
   std::unique_ptr<gpu::stream> make_stream(std::string) override {
     return std::make_unique<line_stream>(driver_);
   }
   std::unique_ptr<gpu::memory> allocate(size_t bytes) override {
     return std::make_unique<host_block>(bytes);
   }
-  void prepare_streams(size_t count) override { driver_.prepare(count); }
+  void prepare_streams(size_t count) override { driver_->prepare(count); }
   uint64_t free_bytes() const override { return uint64_t{1} << 30; }
   void write(std::byte* to, std::span<const std::byte> from) override {
     std::memcpy(to, from.data(), from.size());
@@ -85,7 +87,7 @@ public:
   std::shared_ptr<gpu::doorbell> bell() override { return nullptr; }
 
 private:
-  gpu::cuda::driver driver_;
+  std::shared_ptr<gpu::cuda::driver> driver_;
 };
 
 } // namespace lamella::test
