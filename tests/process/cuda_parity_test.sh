@@ -1,18 +1,11 @@
 #!/usr/bin/env bash
 # Attention shards with parity on CUDA devices: the KV of one that is killed comes back from the others' memory, without
-# a forward pass and with the same tokens. The GPU part is that of cuda_test.sh: no GPU is needed, nothing is said of one.
+# a forward pass and with the same tokens.
 #
 # usage: tests/process/cuda_parity_test.sh LAMELLA WRITE_TINY_MODEL GPU_PART
 set -uo pipefail
-own_model=tiny.gguf
-[ $# = 3 ] || { sed -n '2,/^set/p' "$0" | grep '^#' >&2; exit 2; }
-write=$2 gpu_part=$3
-. "$(dirname "$0")/service.sh" 1 "$1"
+. "$(dirname "$0")/cuda_service.sh"
 
-mkdir bin
-cp "$lamella" bin/lamella
-ln -s "$gpu_part" bin/liblamella_cuda.so # the program looks for it beside itself
-lamella=$work/bin/lamella
 "$write" "$work/$model" 512 halves 3
 common=(--set "model.path=$work/$model" --set kv.bytes=2MiB --set batching.max_batch=8
   --set batching.prefill_chunk_tokens=32 --set pools.model.threads=1 --set pools.attention.threads=1

@@ -1,19 +1,10 @@
 #!/usr/bin/env bash
-# Worker processes of the real program on CUDA devices. The GPU part they load is the real one over kernels that run
-# lane by lane on the CPU (tests/emulated), so no GPU is needed, and nothing is said of one.
+# Worker processes of the real program on CUDA devices, emulated ones.
 #
 # usage: tests/process/cuda_test.sh LAMELLA WRITE_TINY_MODEL GPU_PART
 set -uo pipefail
-own_model=tiny.gguf
-[ $# = 3 ] || { sed -n '2,/^set/p' "$0" | grep '^#' >&2; exit 2; }
-write=$2 part=$3
-. "$(dirname "$0")/service.sh" 1 "$1"
+. "$(dirname "$0")/cuda_service.sh"
 
-# The program looks for its GPU part beside itself.
-mkdir bin
-cp "$lamella" bin/lamella
-ln -s "$part" bin/liblamella_cuda.so
-lamella=$work/bin/lamella
 "$write" "$work/$model" 512 halves
 common=(--set "model.path=$work/$model" --set kv.bytes=2MiB --set batching.max_batch=8
   --set batching.prefill_chunk_tokens=32 --set pools.model.threads=1 --set pools.attention.threads=1)
@@ -21,12 +12,15 @@ both=(--set pools.model.device=cuda:0 --set pools.attention.device=cuda:1)
 processes=(--set pools.model.placement=local --set pools.attention.placement=local)
 # ask FILE: few short requests; a token takes the emulated devices some hundredths of a second.
 ask() { answers "$1" 3 5 1 3; }
+longer="2 16 1 3" # of requests whose workers are killed once they decode
+begun=3
 # where ROLE: what its workers compute on.
 where() { status | json "' '.join(sorted({w['device'] for w in x['workers'] if w['role'] == '$1'}))"; }
 
 serve single.log "${common[@]}" "${both[@]}"
 ask single.txt
 expect "3 answers of a single process" 3 "$(grep -c logprobs single.txt)"
+answers longer.txt $longer
 stop "a single process"
 
 for transport in shm tcp; do
@@ -40,17 +34,8 @@ for transport in shm tcp; do
   expect "$transport: status tells the tier of every link" "$transport" \
     "$(status | json '" ".join(sorted({p["transport"] for w in x["workers"] for p in w["peers"]}))')"
   if [ "$transport" = shm ]; then
-    for seat in attention/1 model/0; do
-      victim=$(pid_of "$seat")
-      ask lost.txt &
-      client=$!
-      kill -KILL "$victim"
-      wait "$client"
-      cmp -s single.txt lost.txt
-      expect "$seat is killed: the same tokens" 0 $?
-      sits_again "$seat" 2
-      expect "$seat sits again" 0 $?
-    done
+    killed "attention/1 is killed" longer.txt "$longer" attention/1
+    killed "model/0 is killed" longer.txt "$longer" model/0
   fi
   stop "$transport"
 done
