@@ -36,9 +36,24 @@ if(NOT LAMELLA_CUDA STREQUAL "OFF" AND NOT LAMELLA_SANITIZE)
   if(NOT LAMELLA_CUDA_FOUND AND LAMELLA_CUDA STREQUAL "ON")
     message(FATAL_ERROR "LAMELLA_CUDA=ON, but ${missing}")
   endif()
+elseif(LAMELLA_SANITIZE)
+  set(missing "nvcc knows no sanitizers")
+  # Its headers are enough for tests whose kernels run on the CPU.
+  if(NOT LAMELLA_CUDA STREQUAL "OFF")
+    find_package(CUDAToolkit 12.2 QUIET)
+  endif()
 else()
   set(missing "switched off")
 endif()
+
+# The driver, the ring ends and their tests, over a runtime made of threads.
+set(cuda_host_tests fake_cuda fake_kernels driver_test launch_window_test memory_test)
+list(TRANSFORM cuda_host_tests PREPEND "${CMAKE_SOURCE_DIR}/tests/gpu/fake_cuda/")
+set(cuda_host_sources driver launch_window memory peers queue ring_ends replay trace twins)
+list(TRANSFORM cuda_host_sources PREPEND "${CMAKE_SOURCE_DIR}/gpu/cuda/")
+list(APPEND cuda_host_tests ${cuda_host_sources})
+list(TRANSFORM cuda_host_tests APPEND .cpp)
+
 if(NOT LAMELLA_CUDA_FOUND)
   message(STATUS "GPU part: not built (LAMELLA_CUDA=${LAMELLA_CUDA}): ${missing}")
   return()
@@ -75,14 +90,6 @@ set_source_files_properties(gpu/cuda/attention_previous.cu gpu/cuda/attention_ro
   PROPERTIES COMPILE_OPTIONS "-Xptxas=-v")
 set_target_properties(lamella_cuda lamella_wgmma PROPERTIES
   RULE_LAUNCH_COMPILE "${CMAKE_SOURCE_DIR}/cmake/keep_ptxas_report <OBJECT>")
-
-# The driver, the ring ends and their tests, over a runtime made of threads.
-set(cuda_host_tests fake_cuda fake_kernels driver_test launch_window_test memory_test)
-list(TRANSFORM cuda_host_tests PREPEND "${CMAKE_SOURCE_DIR}/tests/gpu/fake_cuda/")
-set(cuda_host_sources driver launch_window memory peers queue ring_ends replay trace twins)
-list(TRANSFORM cuda_host_sources PREPEND "${CMAKE_SOURCE_DIR}/gpu/cuda/")
-list(APPEND cuda_host_tests ${cuda_host_sources})
-list(TRANSFORM cuda_host_tests APPEND .cpp)
 
 # Benchmarks, not built by default: deploy/gpu-check and `ninja gpu_benchmarks`.
 add_custom_target(gpu_benchmarks)
