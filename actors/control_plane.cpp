@@ -129,7 +129,7 @@ control_plane::control_plane(caf::actor_system& system, control_plane_config con
   m.seats = seats_of(options);
   m.wanted = identity_of(*config_.parts, config_.model_digest);
   for (auto role : all_roles)
-    if (is_cuda(device_of(options, role))) m.on_devices.insert(role);
+    if (config::is_cuda(device_of(options, role))) m.on_devices.insert(role);
   m.shape = shape_of(options);
   m.terms_of = [this](const scheduler::seat& where) { return terms_of(where); };
   m.on_change = config_.on_change;
@@ -188,6 +188,7 @@ worker_terms control_plane::terms_of(const scheduler::seat& where) const {
   t.prefill_owns_kv = options.pools.prefill_owns_kv();
   t.slots =
       where.role == worker_role::prefill ? prefill_slots(options, spec, parts.slots) : parts.slots;
+  if (where.role != worker_role::attention) t.ranks = options.pools.model.tensor_parallel;
   t.rows = std::max(options.batching.max_batch, options.batching.prefill_chunk_tokens);
   t.transport = word_of(options.net.transport);
   t.link_secret = link_secret_;
@@ -196,6 +197,8 @@ worker_terms control_plane::terms_of(const scheduler::seat& where) const {
   if (pool.placement == placement::local) t.link_folder = folder_->path().string();
   t.decode_frame_bytes = frame_bytes(options, spec, 0);
   t.prefill_frame_bytes = frame_bytes(options, spec, scheduler::prefill_streams);
+  t.decode_rank_bytes = rank_frame_bytes(options, spec, 0);
+  t.prefill_rank_bytes = rank_frame_bytes(options, spec, scheduler::prefill_streams);
   t.own_frame_bytes = own_frame_bytes(options, spec);
   t.parity_frame_bytes = parity_frame_bytes(options, spec);
   t.member_frame_bytes = member_frame_bytes(options, spec);
@@ -339,11 +342,13 @@ void control_plane::take_own_seats() {
       w.incarnation = grant.incarnation;
       w.terms = grant.terms;
       w.engine = parts.engine;
-      w.make_device = [devices = parts.devices, option = grant.terms.device](const std::string& x) {
-        return devices->get(option, x);
+      w.make_device = [devices = parts.devices, option = grant.terms.device](const std::string& x,
+                                                                             uint32_t rank) {
+        return devices->get(config::device_of_rank(option, rank), x);
       };
       w.program = parts.program;
       w.weights = parts.weights;
+      w.other_weights = parts.other_weights;
       w.port = *port;
       // Nobody else can take a seat of this process: without it there is no service. So it is kept
       // where only its work fails; a request that makes it fail is found by the suspect board.
@@ -355,6 +360,10 @@ void control_plane::take_own_seats() {
         give_up(name);
       };
       const auto device = parts.devices->get(grant.terms.device, "host/" + name);
+      std::vector<std::shared_ptr<gpu::device>> others;
+      for (uint32_t r = 1; r < grant.terms.ranks; ++r)
+        others.push_back(
+            parts.devices->get(config::device_of_rank(grant.terms.device, r), "host/" + name));
       const auto numerics = device->numerics();
       worker_facts facts{system_.spawn(worker, std::move(w)),
                          LAMELLA_VERSION,
@@ -362,7 +371,7 @@ void control_plane::take_own_seats() {
                          grant.terms.shapes,
                          grant.terms.model_digest,
                          port->address,
-                         device->on_host() ? "host" : device->name(),
+                         device->on_host() ? "host" : names_of(*device, others),
                          numerics.sizes};
       self->request(members_, caf::duration{seat_patience}, facts).receive([](bool) {}, refused);
     }

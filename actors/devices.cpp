@@ -6,37 +6,23 @@
 
 #include <spdlog/spdlog.h>
 
-#include <charconv>
-
 namespace lamella::actors {
-
-namespace {
-
-constexpr std::string_view cuda_prefix = "cuda:";
-
-/// Of "cuda:N".
-unsigned index_of(const std::string& option) {
-  unsigned index = 0;
-  std::from_chars(option.data() + cuda_prefix.size(), option.data() + option.size(), index);
-  return index;
-}
-
-} // namespace
 
 device_set::device_set(std::shared_ptr<gpu::host_engine> engine, opener open_cuda)
     : engine_{std::move(engine)}, open_cuda_{open_cuda ? std::move(open_cuda)
                                                        : opener{gpu::open_cuda_device}} {}
 
 std::shared_ptr<gpu::device> device_set::get(const std::string& option, const std::string& name) {
-  if (!is_cuda(option)) return engine_->make_device(name);
+  if (!config::is_cuda(option)) return engine_->make_device(name);
   std::lock_guard lock{mutex_};
   auto& place = cuda_[option];
   if (!place) {
-    place = open_cuda_(index_of(option));
+    place = open_cuda_(config::cuda_index(option));
     spdlog::info("device opened device=\"{}\" free_bytes={}", place->name(), place->free_bytes());
     for (const auto& [other, device] : cuda_) {
       if (!device || other == option) continue;
-      if (const auto why = gpu::why_apart(index_of(option), index_of(other)); !why.empty())
+      if (const auto why = gpu::why_apart(config::cuda_index(option), config::cuda_index(other));
+          !why.empty())
         spdlog::warn("frames between devices go through host memory reason=\"{}\"", why);
     }
   }
@@ -66,15 +52,23 @@ std::string numerics_of(const config::settings& options, const gpu::device_numer
          + (ranks > 1 ? " ranks=" + std::to_string(ranks) : "");
 }
 
-std::string device_of_rank(const std::string& option, uint32_t rank) {
-  return is_cuda(option) ? std::string{cuda_prefix} + std::to_string(index_of(option) + rank)
-                         : option;
+void check_alike(const gpu::device& first, std::span<const std::shared_ptr<gpu::device>> others) {
+  for (const auto& other : others)
+    if (other->numerics() != first.numerics())
+      throw std::runtime_error{"ranks of one replica on " + first.name() + " and " + other->name()
+                               + ": they are of different classes and would compute other bits"};
 }
 
-bool is_cuda(const std::string& option) { return option.starts_with(cuda_prefix); }
+std::string names_of(const gpu::device& first,
+                     std::span<const std::shared_ptr<gpu::device>> others) {
+  auto names = first.name();
+  for (const auto& other : others) names += ", " + other->name();
+  return names;
+}
 
 std::string why_no_device(const std::string& option) {
-  return is_cuda(option) ? gpu::why_no_cuda_device(index_of(option)) : std::string{};
+  return config::is_cuda(option) ? gpu::why_no_cuda_device(config::cuda_index(option))
+                                 : std::string{};
 }
 
 gpu::attention_args attention_of(const config::settings& options, const model::model_spec& spec) {

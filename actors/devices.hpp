@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 
 namespace lamella::actors {
@@ -49,12 +50,13 @@ std::string kernel_names(const std::string& model, const std::string& attention)
 std::string numerics_of(const config::settings& options, const gpu::device_numerics& model,
                         const gpu::device_numerics& attention);
 
-/// The device of a rank of a tensor-parallel replica whose rank 0 is on `option`: of CUDA devices
-/// those that follow it, of the host itself.
-std::string device_of_rank(const std::string& option, uint32_t rank);
+/// The ranks of a tensor-parallel replica draw the same tokens, so their devices must compute the
+/// same bits. Throws std::runtime_error that names one of another class than the first (L-M03).
+void check_alike(const gpu::device& first, std::span<const std::shared_ptr<gpu::device>> others);
 
-/// Does a pool's option mean a CUDA device?
-bool is_cuda(const std::string& option);
+/// Their names, for logs and status.
+std::string names_of(const gpu::device& first,
+                     std::span<const std::shared_ptr<gpu::device>> others);
 
 /// Why the device that an option means is not there, without opening it; empty where it is.
 std::string why_no_device(const std::string& option);

@@ -68,16 +68,20 @@ gpu::slice_launch prepare(const replica_config& config, const stream_state& stre
   return out;
 }
 
-/// Between the ranks of this replica; made anew after an abort, which leaves frames of either age.
-void connect_ranks(const replica_config& config, stream_state& stream, const iteration_launch& x) {
-  if (config.others.empty() || (!stream.ranks.empty() && stream.epoch == x.epoch)) return;
+/// Between the ranks of this replica.
+std::vector<std::shared_ptr<const gpu::rank_group>> connect_ranks(const replica_config& config,
+                                                                  stream_id id, uint64_t epoch) {
+  if (config.others.empty()) return {};
   std::vector<std::shared_ptr<gpu::device>> devices{config.device};
   for (const auto& rank : config.others) devices.push_back(rank.device);
-  stream.ranks = gpu::make_rank_groups(devices, x.epoch, config.rank_frame_bytes(x.stream));
-  const auto& why = stream.ranks[0]->why_rings;
+  const auto stream = static_cast<uint32_t>(id);
+  auto groups = gpu::make_rank_groups(
+      devices, epoch,
+      stream >= scheduler::prefill_streams ? config.prefill_rank_bytes : config.decode_rank_bytes);
+  const auto& why = groups[0]->why_rings;
   spdlog::info("ranks connected replica={} stream={} ranks={} sums={} reason=\"{}\"", config.seat,
-               static_cast<uint32_t>(x.stream), devices.size(), why.empty() ? "nccl" : "rings",
-               why);
+               stream, devices.size(), why.empty() ? "nccl" : "rings", why);
+  return groups;
 }
 
 /// The shards that a stream of this replica sends to, the one with the parity last.
@@ -86,7 +90,9 @@ uint32_t members_of(const replica_config& config) {
 }
 
 void connect(const replica_config& config, stream_state& stream, const iteration_launch& x) {
-  connect_ranks(config, stream, x);
+  // An abort leaves frames of either age between ranks: they begin anew.
+  if (stream.ranks.empty() || stream.epoch != x.epoch)
+    stream.ranks = connect_ranks(config, x.stream, x.epoch);
   if (!stream.links.empty() && stream.epoch == x.epoch) return;
   stream.links.clear();
   for (uint32_t i = 0; i < members_of(config); ++i)
@@ -105,10 +111,15 @@ std::vector<std::shared_ptr<gpu::slice_stream_state>> kept_of_stream(const repli
 }
 
 /// From its first launch on.
-void keep_stream(const replica_config& config, stream_state& stream, stream_id id) {
+void keep_stream(replica_config& config, stream_state& stream, stream_id id) {
   if (!stream.devices.empty()) return;
-  const auto ready = config.ready.find(id);
-  stream.devices = ready != config.ready.end() ? ready->second : kept_of_stream(config);
+  if (auto ready = config.ready.extract(id)) {
+    stream.devices = std::move(ready.mapped().devices);
+    stream.ranks = std::move(ready.mapped().ranks);
+    stream.epoch = ready.mapped().epoch;
+  } else {
+    stream.devices = kept_of_stream(config);
+  }
 }
 
 /// One work per rank. Rank 0's has the shares; the others get to the shards through it.
@@ -274,7 +285,7 @@ caf::result<sampled> on_question(replica_ptr self, const sampled_of& x) {
 
 void make_ready(replica_config& config, uint64_t epoch, const std::vector<stream_id>& streams) {
   for (const auto id : streams) {
-    config.ready[id] = kept_of_stream(config);
+    config.ready[id] = {epoch, kept_of_stream(config), connect_ranks(config, id, epoch)};
     // Links of one process are made when an end is asked for.
     for (uint32_t i = 0; i < members_of(config); ++i)
       config.links({epoch, static_cast<uint32_t>(id), config.seat, i});

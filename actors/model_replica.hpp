@@ -20,6 +20,13 @@ struct replica_rank {
   gpu_executor_actor executor;
 };
 
+/// What the ranks of a replica have of a stream, by rank.
+struct ready_stream {
+  uint64_t epoch = 0;
+  std::vector<std::shared_ptr<gpu::slice_stream_state>> devices;
+  std::vector<std::shared_ptr<const gpu::rank_group>> ranks; ///< empty for one alone
+};
+
 /// What a replica is made of; fixed while it lives.
 struct replica_config {
   uint32_t seat = 0;
@@ -33,14 +40,13 @@ struct replica_config {
   std::shared_ptr<const model::model_program> program;
   std::shared_ptr<const gpu::packed_weights> weights;
   std::vector<replica_rank> others; ///< ranks 1, 2, ...; the shards know rank 0 alone
-  /// Largest frame between ranks of a stream; unused where there is one.
-  std::function<uint64_t(stream_id)> rank_frame_bytes{};
+  /// Largest frame between ranks, of a batch and of prompts; unused where there is one rank.
+  uint64_t decode_rank_bytes = 0, prefill_rank_bytes = 0;
   net::link_source links;                ///< this seat's end of a link, connected
   std::shared_ptr<net::metrics> numbers; ///< may be null
   std::shared_ptr<work_meter> meter;     ///< counts rows; may be null
-  /// What the ranks keep of streams that were made ready: by rank. Of others it is made with their
-  /// first launch.
-  std::map<stream_id, std::vector<std::shared_ptr<gpu::slice_stream_state>>> ready{};
+  /// Streams that were made ready. What others need is made with their first launch.
+  std::map<stream_id, ready_stream> ready{};
 };
 
 /// Makes what these streams need of the devices in that epoch, before the replica is spawned. Their

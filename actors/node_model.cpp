@@ -74,17 +74,18 @@ void node::impl::share_by_ranks() {
   }
 }
 
-/// They draw the same tokens, so they must compute the same bits.
+/// Of other processes it only looks whether they are there.
 void node::impl::open_rank_devices() {
   for (uint32_t r = 1; r < options.pools.model.tensor_parallel; ++r) {
     auto of = options.pools.model;
-    of.device = device_of_rank(of.device, r);
-    rank_devices.push_back(open_device("pools.model", of, "host/loader"));
-    const auto& other = *rank_devices.back();
-    if (other.numerics() != model_device->numerics())
-      throw start_error{69, fmt::format("pools.model.tensor_parallel: {} and {} are of different "
-                                        "classes",
-                                        model_device->name(), other.name())};
+    of.device = config::device_of_rank(of.device, r);
+    if (auto device = open_device("pools.model", of, "host/loader"))
+      rank_devices.push_back(std::move(device));
+  }
+  try {
+    if (model_device) check_alike(*model_device, rank_devices);
+  } catch (const std::runtime_error& e) {
+    throw start_error{69, std::string{"pools.model.tensor_parallel: "} + e.what()};
   }
 }
 
@@ -122,7 +123,7 @@ node::impl::open_device(const char* pool, const config::pool_settings& of, const
   const auto refuse = [&](const std::string& why) {
     throw start_error{69, fmt::format("{}.device: {}", pool, why), "use host or auto"};
   };
-  if (of.placement != config::placement::in_process && is_cuda(of.device)) {
+  if (of.placement != config::placement::in_process && config::is_cuda(of.device)) {
     const bool here = of.placement == config::placement::local;
     if (const auto why = here ? why_no_device(of.device) : std::string{}; !why.empty()) refuse(why);
     return nullptr;

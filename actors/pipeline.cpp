@@ -149,7 +149,9 @@ private:
       c.numbers = parts_.numbers;
       add_ranks(c);
       make_ready(c, epoch_, streams_of(i));
-      const auto name = names_of(c);
+      std::vector<std::shared_ptr<gpu::device>> others;
+      for (const auto& rank : c.others) others.push_back(rank.device);
+      const auto name = names_of(*c.device, others);
       auto runs = keep(parent_->spawn(gpu_executor, c.device, failed_work::ends_executor));
       replicas_.push_back(keep(parent_->spawn(model_replica, std::move(c), runs)));
       announce("model", i, name);
@@ -167,21 +169,14 @@ private:
   void add_ranks(replica_config& c) {
     for (uint32_t r = 1; r <= parts_.other_weights.size(); ++r) {
       const auto name = "host/model-" + std::to_string(c.seat) + "." + std::to_string(r);
-      auto device = parts_.devices->get(device_of_rank(options_.pools.model.device, r), name);
+      auto device =
+          parts_.devices->get(config::device_of_rank(options_.pools.model.device, r), name);
+      device->prepare_streams(streams_on(options_, options_.pools.model.device));
       auto runs = keep(parent_->spawn(gpu_executor, device, failed_work::ends_executor));
       c.others.push_back({std::move(device), parts_.other_weights[r - 1], std::move(runs)});
     }
-    const auto decode = rank_frame_bytes(options_, spec_, 0);
-    const auto prefill = rank_frame_bytes(options_, spec_, scheduler::prefill_streams);
-    c.rank_frame_bytes = [=](stream_id stream) {
-      return static_cast<uint32_t>(stream) >= scheduler::prefill_streams ? prefill : decode;
-    };
-  }
-
-  static std::string names_of(const replica_config& c) {
-    auto names = c.device->name();
-    for (const auto& rank : c.others) names += ", " + rank.device->name();
-    return names;
+    c.decode_rank_bytes = rank_frame_bytes(options_, spec_, 0);
+    c.prefill_rank_bytes = rank_frame_bytes(options_, spec_, scheduler::prefill_streams);
   }
 
   /// Prefill workers with KV of their own: seats behind the model replicas, linked to the shards by

@@ -13,6 +13,7 @@
 #include "net/failpoint.hpp"
 #include "scheduler/head_partition.hpp"
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -31,8 +32,9 @@ constexpr std::chrono::milliseconds late_look_every{250};
 /// What a step of a slowed device takes longer.
 constexpr std::chrono::microseconds slow_step{500};
 
-std::shared_ptr<gpu::device> make_device(const worker_config& config, const std::string& name) {
-  return config.make_device ? config.make_device(name) : config.engine->make_device(name);
+std::shared_ptr<gpu::device> make_device(const worker_config& config, const std::string& name,
+                                         uint32_t rank = 0) {
+  return config.make_device ? config.make_device(name, rank) : config.engine->make_device(name);
 }
 
 /// Tells an actor of an epoch to end, and remembers since when it is ending.
@@ -59,6 +61,9 @@ void end_epoch(worker_ptr self) {
 /// Before the first epoch.
 void open_device(worker_state& st, const std::string& name) {
   const auto& terms = st.config.terms;
+  st.other_devices.clear(); // of an attempt that failed
+  for (uint32_t r = 1; r < terms.ranks; ++r)
+    st.other_devices.push_back(make_device(st.config, fmt::format("host/{}.{}", name, r), r));
   st.device = make_device(st.config, "host/" + name);
   if (st.config.where.role == worker_role::attention || terms.prefill_owns_kv)
     st.device->prepare_attention(terms.slots, terms.rows);
@@ -117,6 +122,18 @@ attention_shard_actor make_shard(worker_ptr self) {
   return keep(st, self->spawn(attention_shard, std::move(c), st.executors.back()));
 }
 
+/// The ranks behind the first one (L-M03).
+void add_ranks(worker_ptr self, replica_config& c) {
+  auto& st = self->state;
+  for (size_t r = 0; r < st.other_devices.size(); ++r) {
+    const auto& device = st.other_devices[r];
+    st.executors.push_back(self->spawn(gpu_executor, device, st.config.on_failed_work));
+    c.others.push_back({device, st.config.other_weights.at(r), st.executors.back()});
+  }
+  c.decode_rank_bytes = st.config.terms.decode_rank_bytes;
+  c.prefill_rank_bytes = st.config.terms.prefill_rank_bytes;
+}
+
 model_replica_actor make_replica(worker_ptr self) {
   auto& st = self->state;
   replica_config c;
@@ -132,6 +149,7 @@ model_replica_actor make_replica(worker_ptr self) {
   c.links = links_made(st);
   c.numbers = st.config.numbers;
   c.meter = st.meter;
+  add_ranks(self, c);
   make_ready(c, st.open.epoch, streams_of(st));
   st.executors.push_back(self->spawn(gpu_executor, st.device, st.config.on_failed_work));
   return keep(st, self->spawn(model_replica, std::move(c), st.executors.back()));
@@ -186,6 +204,7 @@ void open_epoch(worker_ptr self) {
     epoch_ready answer;
     if (!st.device) open_device(st, name);
     st.device->prepare_streams(device_streams(st));
+    for (const auto& rank : st.other_devices) rank->prepare_streams(device_streams(st));
     connect(st);
     const auto role = st.config.where.role;
     if (role == worker_role::attention) {

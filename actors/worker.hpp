@@ -29,9 +29,11 @@ struct worker_config {
   worker_terms terms;
   std::shared_ptr<gpu::host_engine> engine;
   /// Makes its devices, or gives the one that all names mean; empty: the engine makes them.
-  std::function<std::shared_ptr<gpu::device>(const std::string& name)> make_device;
+  std::function<std::shared_ptr<gpu::device>(const std::string& name, uint32_t rank)> make_device;
   std::shared_ptr<const model::model_program> program; ///< null for an attention seat
   std::shared_ptr<const gpu::packed_weights> weights;  ///< null for an attention seat
+  /// Of ranks 1, 2, ... of a replica that is several devices (L-M03).
+  std::vector<std::shared_ptr<const gpu::packed_weights>> other_weights{};
   link_port port;
   std::shared_ptr<net::metrics> numbers; ///< null outside the control process
   failed_work on_failed_work = failed_work::ends_executor;
@@ -56,6 +58,7 @@ struct worker_state {
   std::shared_ptr<gpu::device> carries;
   /// Of an attention seat: its KV outlives the epochs (L-M25), and is that of part `cache_number`.
   std::shared_ptr<gpu::device> device;
+  std::vector<std::shared_ptr<gpu::device>> other_devices; ///< of ranks 1, 2, ...
   std::shared_ptr<gpu::kv_cache> cache;
   uint32_t cache_number = 0;
   std::map<net::link_key, net::link_end> links;

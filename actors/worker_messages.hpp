@@ -22,7 +22,7 @@ namespace lamella::actors {
 using scheduler::stream_place;
 
 /// Raised when the conversation changes; another one is refused with both values.
-constexpr uint32_t join_protocol = 3;
+constexpr uint32_t join_protocol = 4;
 /// Bytes of a nonce.
 constexpr size_t nonce_bytes = 32;
 /// No preference for a seat.
@@ -56,6 +56,7 @@ struct worker_terms {
   std::string version, kernels, shapes;
   std::string device;   ///< as in the pool's option; a worker may have been given another one
   uint32_t threads = 0; ///< 0: the processors it may use
+  uint32_t ranks = 1;   ///< devices that compute as one, from that one on (L-M03)
   gpu::half_type wire = gpu::half_type::f16, kv = gpu::half_type::f16;
   uint32_t layers = 0, kv_heads = 0, group = 0, head_dim = 0;
   float scale = 1;
@@ -71,6 +72,7 @@ struct worker_terms {
   uint32_t link_cluster = 0;
   std::string link_folder; ///< of the control process, for the sockets of its children
   uint64_t decode_frame_bytes = 0, prefill_frame_bytes = 0; ///< largest frame of such a stream
+  uint64_t decode_rank_bytes = 0, prefill_rank_bytes = 0;   ///< the same between ranks of a replica
   uint64_t own_frame_bytes = 0;    ///< between a prefill worker's replica and its own shard
   uint64_t parity_frame_bytes = 0; ///< to the shard behind the others, which holds their parity
   uint64_t member_frame_bytes = 0; ///< between shards of a pool with parity
@@ -178,11 +180,11 @@ LAMELLA_INSPECT(join_ask, x.protocol, x.role, x.name, x.version, x.host, x.pid, 
 LAMELLA_INSPECT(join_challenge, x.cluster, x.nonce)
 LAMELLA_INSPECT(join_proof, x.nonce, x.proof)
 LAMELLA_INSPECT(worker_terms, x.model_path, x.model_digest, x.version, x.kernels, x.shapes,
-                x.device, x.threads, x.wire, x.kv, x.layers, x.kv_heads, x.group, x.head_dim,
-                x.scale, x.shards, x.whole_requests, x.slots, x.rows, x.prefill_owns_kv,
+                x.device, x.threads, x.ranks, x.wire, x.kv, x.layers, x.kv_heads, x.group,
+                x.head_dim, x.scale, x.shards, x.whole_requests, x.slots, x.rows, x.prefill_owns_kv,
                 x.transport, x.link_secret, x.link_cluster, x.link_folder, x.decode_frame_bytes,
-                x.prefill_frame_bytes, x.own_frame_bytes, x.parity_frame_bytes,
-                x.member_frame_bytes, x.link_patience_ms, x.chaos)
+                x.prefill_frame_bytes, x.decode_rank_bytes, x.prefill_rank_bytes, x.own_frame_bytes,
+                x.parity_frame_bytes, x.member_frame_bytes, x.link_patience_ms, x.chaos)
 LAMELLA_INSPECT(join_grant, x.proof, x.role, x.index, x.incarnation, x.epoch, x.terms)
 LAMELLA_INSPECT(seat_ask, x.role, x.name, x.host, x.pid, x.wish, x.proof)
 LAMELLA_INSPECT(epoch_peer, x.seat, x.address, x.number, x.incarnation)

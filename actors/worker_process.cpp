@@ -55,9 +55,9 @@ worker_process::worker_process(worker_options options, net::shared_secret secret
 
 /// Engine and device; throws std::runtime_error that says what is missing.
 void worker_process::open(const worker_terms& terms) {
-  if (device_) return;
+  if (device_ && other_devices_.size() + 1 == terms.ranks) return;
   const auto option = device_option(terms);
-  const bool computes = !is_cuda(option);
+  const bool computes = !config::is_cuda(option);
   if (!engine_) {
     std::string why;
     // Beside a device of its own the engine carries frames and no more.
@@ -69,7 +69,12 @@ void worker_process::open(const worker_terms& terms) {
   }
   auto device = devices_->get(option, "host/loader");
   if (!device->on_host()) check_fits(*device, terms);
+  std::vector<std::shared_ptr<gpu::device>> others;
+  for (uint32_t r = 1; r < terms.ranks; ++r)
+    others.push_back(devices_->get(config::device_of_rank(option, r), "host/loader"));
+  check_alike(*device, others);
   device_ = std::move(device);
+  other_devices_ = std::move(others);
 }
 
 /// Whether a device of its own can do this seat's attention, and has room for its KV.
@@ -105,20 +110,34 @@ void worker_process::load(const worker_terms& terms, const std::function<bool()>
 }
 
 void worker_process::load_weights(const worker_terms& terms, const std::function<bool()>& stop) {
-  if (weights_ && digest_ == terms.model_digest) return;
+  if (weights_ && digest_ == terms.model_digest && other_weights_.size() + 1 == terms.ranks) return;
   const auto path =
       options_.model.empty() ? std::filesystem::path{terms.model_path} : options_.model;
-  const auto opened = model::load_model(path);
+  auto opened = model::load_model(path);
   digest_ = opened.file->digest();
   shapes_ = shapes_text(opened.program->spec, name_of(terms.wire), name_of(terms.kv));
   if (digest_ != terms.model_digest) return; // it will be refused; no use in loading it
+  if (terms.ranks > 1) opened.program = model::rank_program(opened, terms.ranks);
+  const auto pack = [&](gpu::device& where, uint32_t rank) {
+    auto packed = pack_weights(
+        opened, where,
+        [&](uint64_t, uint64_t) {
+          if (stop()) throw stopped_here{};
+        },
+        rank);
+    for (const auto& x : where.remarks())
+      spdlog::warn("device remark device=\"{}\" text=\"{}\"", where.name(), x);
+    spdlog::info("weights loaded path={} rank={} of={} bytes={}", path.string(), rank, terms.ranks,
+                 packed->bytes());
+    return packed;
+  };
+  weights_.reset(); // before others take their memory
+  other_weights_.clear();
+  auto weights = pack(*device_, 0);
+  for (uint32_t r = 1; r < terms.ranks; ++r)
+    other_weights_.push_back(pack(*other_devices_[r - 1], r));
   program_ = opened.program;
-  weights_ = pack_weights(opened, *device_, [&](uint64_t, uint64_t) {
-    if (stop()) throw stopped_here{};
-  });
-  for (const auto& x : device_->remarks())
-    spdlog::warn("device remark device=\"{}\" text=\"{}\"", device_->name(), x);
-  spdlog::info("weights loaded path={} bytes={}", path.string(), weights_->bytes());
+  weights_ = std::move(weights);
 }
 
 worker_facts worker_process::facts() const {
@@ -131,7 +150,7 @@ worker_facts worker_process::facts() const {
   const auto numerics = device_->numerics();
   x.kernels = numerics.kernels;
   x.sizes = numerics.sizes;
-  x.device = device_->on_host() ? "host" : device_->name();
+  x.device = device_->on_host() ? "host" : names_of(*device_, other_devices_);
   return x;
 }
 
@@ -185,10 +204,13 @@ session_end worker_process::run(const std::function<bool()>& stop) try {
       config.incarnation = grant.incarnation;
       config.terms = grant.terms;
       config.engine = engine_;
-      config.make_device = [devices = devices_, option = device_option(terms)](
-                               const std::string& name) { return devices->get(option, name); };
+      config.make_device = [devices = devices_,
+                            option = device_option(terms)](const std::string& name, uint32_t rank) {
+        return devices->get(config::device_of_rank(option, rank), name);
+      };
       config.program = program_;
       config.weights = weights_;
+      config.other_weights = other_weights_;
       config.port = std::move(port);
       config.on_end = [ended](const std::string& reason, bool failed) {
         spdlog::info("worker ends failed={} reason=\"{}\"", failed, reason);

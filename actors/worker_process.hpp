@@ -15,6 +15,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace lamella::actors {
 
@@ -66,10 +67,12 @@ private:
   // What was loaded, and for which terms.
   std::shared_ptr<gpu::host_engine> engine_;
   std::shared_ptr<device_set> devices_;
-  std::shared_ptr<gpu::device> device_; ///< of the engine, or a CUDA device
-  std::string refusal_;                 ///< why it cannot do what it was asked to
+  std::shared_ptr<gpu::device> device_;                     ///< of the engine, or a CUDA device
+  std::vector<std::shared_ptr<gpu::device>> other_devices_; ///< of ranks 1, 2, ...
+  std::string refusal_; ///< why it cannot do what it was asked to
   std::shared_ptr<const model::model_program> program_;
   std::shared_ptr<const gpu::packed_weights> weights_;
+  std::vector<std::shared_ptr<const gpu::packed_weights>> other_weights_;
   uint64_t digest_ = 0;
   std::string shapes_;
   bool served_ = false;

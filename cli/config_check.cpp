@@ -66,10 +66,15 @@ void check_keys(const std::string& key, const std::filesystem::path& file, probl
 }
 
 /// Devices of this machine; those of other hosts are known to their workers alone.
-void check_device(const std::string& key, const config::pool_settings& pool, problems& found) {
+void check_device(const std::string& key, const config::pool_settings& pool, uint32_t ranks,
+                  problems& found) {
   if (pool.placement == config::placement::remote) return;
-  if (const auto why = actors::why_no_device(pool.device); !why.empty())
+  for (uint32_t r = 0; r < ranks; ++r) {
+    const auto why = actors::why_no_device(config::device_of_rank(pool.device, r));
+    if (why.empty()) continue;
     found.push_back({key + ".device: " + why, "use host or auto"});
+    return;
+  }
 }
 
 /// Where the members of a pool compute, in words.
@@ -210,9 +215,9 @@ run_function setup_config_check(CLI::App& app) {
         found.push_back({std::string{key} + ": cannot listen on " + listen + ": " + why,
                          "end what listens there, or choose another address"});
     const auto& pools = made.value.pools;
-    check_device("pools.model", pools.model, found);
-    check_device("pools.attention", pools.attention, found);
-    check_device("pools.prefill", pools.prefill, found);
+    check_device("pools.model", pools.model, pools.model.tensor_parallel, found);
+    check_device("pools.attention", pools.attention, 1, found);
+    check_device("pools.prefill", pools.prefill, pools.model.tensor_parallel, found);
     const auto x = make_plan(made.value, found);
     if (!found.empty()) throw command_error{exit_configuration, std::move(found)};
     if (*json)

@@ -1,10 +1,11 @@
+#include "config/device_option.hpp"
 #include "config/option_table.hpp"
 
 namespace lamella::config {
 
 std::string check_device(const std::string& text) {
   if (text == "auto" || text == "host") return {};
-  if (text.starts_with("cuda:") && text.size() > 5 && text.size() <= 8
+  if (is_cuda(text) && text.size() > 5 && text.size() <= 8
       && text.find_first_not_of("0123456789", 5) == std::string::npos)
     return {};
   return "is not a device: use auto, host or cuda:N";
@@ -54,7 +55,8 @@ void add_pools(table& t) {
   t.integer(
       "pools.model.tensor_parallel", reload::restart, 1, 64,
       "Devices that are one replica together, each with its share of the heads and of the weights: "
-      "of CUDA devices those from pools.model.device on. Divides the model's KV heads.",
+      "of CUDA devices those from pools.model.device on. Divides the model's KV heads. Prefill "
+      "workers with seats of their own are as many devices.",
       [](settings & s) -> auto& { return s.pools.model.tensor_parallel; });
   add_pool(
       t, "attention", "attention shards, which hold the KV cache", 1,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
+#include <set>
 
 namespace lamella::config {
 namespace {
@@ -27,32 +28,28 @@ void check_availability(const settings& x, std::vector<rule_violation>& found) {
     found.push_back({{"pools.attention.cells"},
                      "several pools are not available in this version",
                      "give the options of the one pool under pools.attention"});
-  if (const auto& p = x.pools.prefill;
-      p.device.starts_with("cuda") && p.placement == placement::in_process)
+  if (const auto& p = x.pools.prefill; is_cuda(p.device) && p.placement == placement::in_process)
     found.push_back(
         {{"pools.prefill.device"},
          p.device + " is not available in this version: prompts of this process run on replicas",
          "use pools.model.device"});
   if (const auto ranks = x.pools.model.tensor_parallel;
-      ranks != 1 && (x.pools.distributed() || x.pools.prefill.has_seats()))
-    found.push_back({{"pools.model.tensor_parallel"},
+      ranks != 1 && x.pools.prefill.attention == prefill_attention::own)
+    found.push_back({{"pools.model.tensor_parallel", "pools.prefill.attention"},
                      std::to_string(ranks)
-                         + " with workers as processes, or with prefill workers that have seats, "
-                           "is not available in this version",
-                     "use 1, or placement: in_process for all pools and pools.prefill.attention: "
-                     "auto"});
+                         + " with prefill workers that have KV of their own is not available in "
+                           "this version",
+                     "use pools.prefill.attention: shards"});
   if (x.batching.pipeline != pipeline::fixed)
     found.push_back(
         {{"batching.pipeline"}, "rotational is not available in this version", "use fixed"});
 }
 
-bool is_cuda(const pool_settings& x) { return x.device.starts_with("cuda"); }
-
 /// CUDA devices of worker processes: what is known of them here, and what must be like theirs.
 void check_devices(const settings& x, std::vector<rule_violation>& found) {
   const auto& pools = x.pools;
   const auto& prefill = pools.prefill;
-  if (is_cuda(pools.attention) && pools.attention.placement != placement::in_process
+  if (is_cuda(pools.attention.device) && pools.attention.placement != placement::in_process
       && !pools.attention.kv_bytes && !x.kv.bytes)
     found.push_back({{"pools.attention.kv_bytes", "pools.attention.device"},
                      "how much memory " + pools.attention.device
@@ -60,19 +57,21 @@ void check_devices(const settings& x, std::vector<rule_violation>& found) {
                      "set pools.attention.kv_bytes"});
   if (!prefill.has_seats()) return;
   const bool of_this_process = prefill.placement == placement::in_process;
-  if (of_this_process && is_cuda(pools.model) && pools.model.placement != placement::in_process)
+  if (of_this_process && is_cuda(pools.model.device)
+      && pools.model.placement != placement::in_process)
     found.push_back({{"pools.prefill.placement", "pools.model.device"},
                      "prefill workers of this process compute on what the replicas do, and "
                          + pools.model.device + " is a device of other processes",
                      "set pools.prefill.placement: local or remote"});
   const auto alike = [&](bool one, const char* other, const pool_settings& pool) {
-    if (one == is_cuda(pool)) return;
+    if (one == is_cuda(pool.device)) return;
     found.push_back({{"pools.prefill.device", std::string{other} + ".device"},
                      "K and V of a prompt must be the same whoever computes them, and the kernels "
                      "of CUDA devices and of the host round in other places",
                      "give both a CUDA device, or neither"});
   };
-  const bool computes_on_cuda = of_this_process ? is_cuda(pools.model) : is_cuda(prefill);
+  const bool computes_on_cuda =
+      of_this_process ? is_cuda(pools.model.device) : is_cuda(prefill.device);
   alike(computes_on_cuda, "pools.model", pools.model);
   if (pools.prefill_owns_kv()) alike(computes_on_cuda, "pools.attention", pools.attention);
 }
@@ -88,21 +87,30 @@ void check_device_streams(const settings& x, std::vector<rule_violation>& found)
   const auto& pools = x.pools;
   const auto streams = x.batching.batches_for(pools.model.members) + pools.prefill.members;
   std::map<std::string, uint32_t> of_device;
-  if (pools.model.placement == placement::in_process) of_device[pools.model.device] += streams;
+  const auto ranks_of = [&](const pool_settings& pool) {
+    std::set<std::string> devices;
+    for (uint32_t r = 0; r < pools.model.tensor_parallel; ++r)
+      devices.insert(device_of_rank(pool.device, r));
+    return devices;
+  };
+  if (pools.model.placement == placement::in_process)
+    for (const auto& device : ranks_of(pools.model)) of_device[device] += streams;
   if (pools.attention.placement == placement::in_process)
     of_device[pools.attention.device] += pools.attention.members * (streams + 1);
-  const auto of_worker = [&](const pool_settings& pool, uint32_t count) {
-    auto& most = of_device[pool.device];
-    if (pool.placement != placement::in_process) most = std::max(most, count);
+  const auto of_worker = [&](const pool_settings& pool, const std::set<std::string>& devices,
+                             uint32_t count) {
+    if (pool.placement == placement::in_process) return;
+    for (const auto& device : devices) of_device[device] = std::max(of_device[device], count);
   };
-  of_worker(pools.model, streams);
-  of_worker(pools.attention, streams + (pools.attention.parity ? 3 : 1));
+  of_worker(pools.model, ranks_of(pools.model), streams);
+  of_worker(pools.attention, {pools.attention.device}, streams + (pools.attention.parity ? 3 : 1));
   if (pools.prefill.has_seats()) // its replica, its own shard, and an offer to each other shard
-    of_worker(pools.prefill, 2 * pools.prefill.members + pools.attention.members);
+    of_worker(pools.prefill, ranks_of(pools.prefill),
+              2 * pools.prefill.members + pools.attention.members);
   if (pools.prefill_owns_kv() && pools.prefill.placement == placement::in_process)
     of_device[pools.model.device] += pools.prefill.members * (1 + pools.attention.members);
   for (const auto& [device, count] : of_device)
-    if (device.starts_with("cuda") && count > cuda_streams_max)
+    if (is_cuda(device) && count > cuda_streams_max)
       found.push_back(
           {{"batching.batches", "pools.attention.members", "pools.prefill.members"},
            device + " would get " + std::to_string(count) + " streams and has queues for "

@@ -2,6 +2,8 @@
 /// sentence, bounds and reload rule; the initialisers here are the defaults.
 #pragma once
 
+#include "config/device_option.hpp"
+
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -127,7 +129,7 @@ struct pools_settings {
     return prefill.attention == prefill_attention::own
            || (prefill.attention == prefill_attention::automatic
                && prefill.placement != placement::in_process && !attention.parity
-               && !prefill.device.starts_with("cuda"));
+               && model.tensor_parallel == 1 && !is_cuda(prefill.device));
   }
 
   /// Whether prompts run where batches do: on the model replicas, or on processors of one machine.

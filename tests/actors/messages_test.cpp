@@ -178,6 +178,9 @@ TEST_CASE_FIXTURE(world, "So are the messages between processes, handles of acto
   terms.slots = 1000;
   terms.prefill_owns_kv = true;
   terms.own_frame_bytes = 21;
+  terms.ranks = 2;
+  terms.decode_rank_bytes = 22;
+  terms.prefill_rank_bytes = 23;
   terms.transport = "shm";
   terms.link_secret = std::string(32, '\1');
   terms.link_cluster = 17;

@@ -108,7 +108,7 @@ TEST_CASE(
   c.terms.head_dim = 8;
   c.terms.slots = 16;
   c.terms.decode_frame_bytes = 64;
-  c.make_device = [&](const std::string& name) { return engine.make_device(name); };
+  c.make_device = [&](const std::string& name, uint32_t) { return engine.make_device(name); };
   c.port.open = [&](const link_order& x) {
     links.push_back(
         std::make_shared<net::pending_link>(x.key, 64, nullptr, [](gpu::channel_state) {}));

@@ -107,6 +107,12 @@ TEST_CASE("a CUDA device is not given more streams than it has queues for") {
   CHECK(with(26, "cuda:1").problems.empty());
   CHECK(says(with(28, "cuda:1"), "cuda:0 would get 29 streams"));
   CHECK(with(64, "host").problems.size() == 1);
+  // Each rank of a replica has a stream for each of rank 0's.
+  const auto ranks =
+      load_text(folder, "version: 1\nbatching: {batches: 13}\npools: {model: {device: \"cuda:0\", "
+                        "tensor_parallel: 3}, attention: {device: \"cuda:2\"}}\n");
+  REQUIRE(ranks.problems.size() == 1);
+  CHECK(says(ranks, "cuda:2 would get 29 streams"));
 }
 
 TEST_CASE("a worker process on a CUDA device has streams for one executor") {
@@ -156,7 +162,6 @@ TEST_CASE("CUDA devices of worker processes need what the control process cannot
 TEST_CASE("what this version cannot run is refused, not ignored") {
   const scratch_folder folder;
   const char* rows[] = {"pools: {prefill: {device: \"cuda:0\"}}",
-                        "pools: {model: {tensor_parallel: 2, placement: local}}",
                         "pools: {model: {tensor_parallel: 2}, prefill: {attention: own}}",
                         "batching: {pipeline: rotational}"};
   for (const char* row : rows) {
@@ -168,7 +173,15 @@ TEST_CASE("what this version cannot run is refused, not ignored") {
     CHECK(got.problems[0].at.line == 2);
   }
   CHECK(load_text(folder, "version: 1\nnet: {transport: in_process}\n").problems.empty());
-  CHECK(load_text(folder, "version: 1\npools: {model: {tensor_parallel: 2}}\n").problems.empty());
+  for (const char* row :
+       {"", ", placement: local", ", placement: local}, prefill: {placement: local",
+        "}, attention: {placement: local"}) {
+    CAPTURE(row);
+    const auto got = load_text(folder, std::string{"version: 1\npools: {model: {tensor_parallel: 2"}
+                                           + row + "}}\n");
+    CHECK(got.problems.empty());
+    CHECK(!got.value.pools.prefill_owns_kv());
+  }
   const auto cells = load_text(folder, "version: 1\npools: {attention: {cells: {a: {}}}}\n");
   REQUIRE(cells.problems.size() == 1);
   CHECK(says(cells, "pools.attention.cells: several pools are not available in this version"));

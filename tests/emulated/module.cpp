@@ -9,8 +9,9 @@ extern "C" __attribute__((visibility("default"))) const lamella::gpu::cuda_modul
 lamella_cuda_module() {
   using namespace lamella::gpu;
   static const cuda_module module{cuda_module_build(), [](std::string*) { return 2u; },
-                                  [](unsigned) -> std::unique_ptr<device> {
-                                    return std::make_unique<lamella::test::emulated_device>(false);
+                                  [](unsigned index) -> std::unique_ptr<device> {
+                                    return std::make_unique<lamella::test::emulated_device>(false,
+                                                                                            index);
                                   },
                                   [](unsigned, unsigned) { return std::string{}; }};
   return &module;

@@ -43,9 +43,11 @@ private:
 /// All is the host's memory.
 class emulated_device : public gpu::device {
 public:
-  explicit emulated_device(bool replays)
-      : driver_{std::make_shared<gpu::cuda::driver>(0, replays)} {}
-  std::string name() const override { return "cuda:0 emulated"; }
+  explicit emulated_device(bool replays, unsigned index = 0)
+      : driver_{std::make_shared<gpu::cuda::driver>(0, replays)}, name_{"cuda:"
+                                                                        + std::to_string(index)
+                                                                        + " emulated"} {}
+  std::string name() const override { return name_; }
   const gpu::operators& ops() const override { return gpu::cuda::cuda_operators(); }
   gpu::team& workers() override { return driver_->workers(); }
   std::unique_ptr<gpu::stream> make_stream(std::string) override {
@@ -88,6 +90,7 @@ public:
 
 private:
   std::shared_ptr<gpu::cuda::driver> driver_;
+  std::string name_;
 };
 
 } // namespace lamella::test

@@ -34,7 +34,7 @@ for kv in f16 q8; do
   stop "$kv: a single process"
 
   serve parity.log "${common[@]}" "${types[@]}" "${guarded[@]}"
-  expect "$kv: the parity is on a device" "cuda:0 emulated" \
+  expect "$kv: the parity is on a device" "cuda:1 emulated" \
     "$(status | json "[w['device'] for w in x['workers'] if w['part'] == 'parity'][0]")"
   answers guarded.txt $streams $length 1 3
   cmp -s single.txt guarded.txt

@@ -27,7 +27,7 @@ for transport in shm tcp; do
   serve "$transport.log" "${common[@]}" "${both[@]}" "${processes[@]}" --set "net.transport=$transport" \
     --set pools.attention.members=2
   expect "$transport: replicas compute on the device" "cuda:0 emulated" "$(where model)"
-  expect "$transport: and shards attend on it" "cuda:0 emulated" "$(where attention)"
+  expect "$transport: and shards attend on another" "cuda:1 emulated" "$(where attention)"
   ask "$transport.txt"
   cmp -s single.txt "$transport.txt"
   expect "$transport: the tokens of a single process" 0 $?
@@ -47,6 +47,19 @@ ask prefill.txt
 cmp -s single.txt prefill.txt
 expect "a prefill worker: the same tokens" 0 $?
 stop "a prefill worker"
+
+# A replica of two ranks, and its shards beside the second one.
+ranks=(--set pools.model.tensor_parallel=2)
+serve ranks.log "${common[@]}" "${both[@]}" "${ranks[@]}"
+ask ranks.txt
+stop "two ranks in one process"
+serve far.log "${common[@]}" "${both[@]}" "${ranks[@]}" "${processes[@]}" --set pools.prefill.placement=local \
+  --set pools.prefill.device=cuda:0
+expect "L-M03 a worker says what its ranks compute on" "cuda:0 emulated, cuda:1 emulated" "$(where model)"
+ask far.txt
+cmp -s ranks.txt far.txt
+expect "L-M03 two ranks in a worker: the tokens of one process" 0 $?
+stop "two ranks in a worker"
 
 # One pool on the host, which this process is as well as another one.
 mixed=(--set pools.model.device=cuda:0 --set pools.attention.device=host)

@@ -170,7 +170,7 @@ private:
       c.where = {role_, grant.index};
       c.incarnation = grant.incarnation;
       c.terms = grant.terms;
-      c.make_device = [e = engine_](const std::string& x) { return e->make_device(x); };
+      c.make_device = [e = engine_](const std::string& x, uint32_t) { return e->make_device(x); };
       if (role_ != scheduler::worker_role::attention) {
         c.program = the_model().loaded.program;
         c.weights = the_model().weights;
