@@ -12,8 +12,8 @@
 #include "gpu/cuda/launch_count.hpp"
 #include "tests/gpu/fake_cuda/fake_cuda.hpp"
 
+#include <boost/context/fiber.hpp>
 #include <cuda_fp16.h>
-#include <ucontext.h>
 
 #include <algorithm>
 #include <cmath>
@@ -50,18 +50,41 @@ struct copy {
   const void* from; ///< null: zeros
 };
 
-constexpr size_t stack_bytes = 64 << 10;
-
-struct fiber {
-  ucontext_t context;
-  std::unique_ptr<std::byte[]> stack{new std::byte[stack_bytes]}; // not written before use
-  std::vector<std::vector<copy>> groups{1};                       ///< the last is not committed yet
-  bool done = false;
-};
-
 struct barrier {
   unsigned arrived = 0;
   uint64_t rounds = 0;
+};
+
+/// A thread of the block. Its stack is used again by the blocks that follow.
+struct fiber {
+  static constexpr size_t stack_bytes = 64 << 10;
+  std::unique_ptr<std::byte[]> stack{new std::byte[stack_bytes]}; // not written before use
+  boost::context::fiber there;                                    ///< where it goes on
+  boost::context::fiber scheduler;                                ///< while it runs
+  std::vector<std::vector<copy>> groups;                          ///< the last is not committed yet
+  const barrier* waits = nullptr; ///< until more rounds than `round` of it are over
+  uint64_t round = 0;
+  bool done = false;
+
+  bool ready() const { return waits == nullptr || waits->rounds != round; }
+  void wait_for(const barrier& at) {
+    waits = &at;
+    round = at.rounds;
+    scheduler = std::move(scheduler).resume();
+    waits = nullptr;
+  }
+};
+
+/// For Boost.Context: the stack of a fiber, which keeps it.
+struct kept_stack {
+  fiber& of;
+  boost::context::stack_context allocate() const {
+    boost::context::stack_context x;
+    x.size = fiber::stack_bytes;
+    x.sp = of.stack.get() + fiber::stack_bytes;
+    return x;
+  }
+  void deallocate(boost::context::stack_context&) const {}
 };
 
 /// What a warp's lanes tell each other in one operation.
@@ -72,11 +95,11 @@ struct warp {
 
 /// The block that runs.
 struct block {
-  std::vector<std::unique_ptr<fiber>> threads;
+  std::vector<std::unique_ptr<fiber>> threads; ///< the first `count` run
+  unsigned count = 0;
   std::vector<warp> warps;
   barrier all;
   std::vector<std::byte> shared;
-  ucontext_t scheduler;
   std::function<void()> kernel;
   uint64_t events = 0; ///< barriers passed and threads ended
 };
@@ -86,15 +109,11 @@ inline fiber& self() { return *current.threads[threadIdx.x]; }
 inline unsigned lane() { return threadIdx.x % lanes; }
 inline warp& own_warp() { return current.warps[threadIdx.x / lanes]; }
 
-inline void wait(barrier& at, size_t threads) {
-  const auto round = at.rounds;
-  if (++at.arrived == threads) {
-    at.arrived = 0;
-    ++at.rounds;
-    ++current.events;
-    return;
-  }
-  while (at.rounds == round) swapcontext(&self().context, &current.scheduler);
+inline void wait(barrier& at, unsigned threads) {
+  if (++at.arrived < threads) return self().wait_for(at);
+  at.arrived = 0;
+  ++at.rounds;
+  ++current.events;
 }
 inline void wait_warp() { wait(own_warp().all, lanes); }
 
@@ -103,40 +122,48 @@ inline std::byte* shared_at(uint32_t address, uint32_t bytes) {
   return current.shared.data() + address;
 }
 
-inline void enter() {
-  current.kernel();
-  self().done = true;
-  ++current.events;
-  swapcontext(&self().context, &current.scheduler);
+/// Thread `x` at the kernel's begin.
+inline boost::context::fiber begin(fiber& x) {
+  return {std::allocator_arg, kept_stack{x}, [&x](boost::context::fiber&& scheduler) {
+            x.scheduler = std::move(scheduler);
+            current.kernel();
+            x.done = true;
+            ++current.events;
+            return std::move(x.scheduler);
+          }};
 }
 
 /// Runs one block. Throws std::logic_error if its threads wait for each other forever, and what a
 /// thread throws ends the program: kernels do not throw.
 inline void run_block(unsigned threads, size_t shared, std::function<void()> kernel) {
-  current.threads.clear();
+  current.count = threads;
   current.warps.assign(threads / lanes, {});
   current.all = {};
   current.shared.assign(shared, std::byte{0xff});
   current.kernel = std::move(kernel);
+  while (current.threads.size() < threads) current.threads.push_back(std::make_unique<fiber>());
   for (unsigned i = 0; i < threads; ++i) {
-    auto& f = *current.threads.emplace_back(std::make_unique<fiber>());
-    getcontext(&f.context);
-    f.context.uc_stack.ss_sp = f.stack.get();
-    f.context.uc_stack.ss_size = stack_bytes;
-    f.context.uc_link = &current.scheduler;
-    makecontext(&f.context, enter, 0);
+    auto& x = *current.threads[i];
+    x.groups.assign(1, {});
+    x.waits = nullptr;
+    x.done = false;
+    x.there = begin(x);
   }
   for (bool running = true; running;) {
     running = false;
     const auto before = current.events;
     for (unsigned i = 0; i < threads; ++i) {
-      if (current.threads[i]->done) continue;
+      auto& x = *current.threads[i];
+      if (x.done) continue;
       running = true;
+      if (!x.ready()) continue;
       threadIdx.x = i;
-      swapcontext(&current.scheduler, &current.threads[i]->context);
+      x.there = std::move(x.there).resume();
     }
-    if (running && current.events == before)
+    if (running && current.events == before) {
+      current.threads.clear(); // they are unwound
       throw std::logic_error{"threads of a block wait for each other forever"};
+    }
   }
 }
 

@@ -7,7 +7,7 @@
 
 inline void __syncwarp() { emulated::wait_warp(); }
 inline void __syncthreads() {
-  emulated::wait(emulated::current.all, emulated::current.threads.size());
+  emulated::wait(emulated::current.all, emulated::current.count);
 }
 
 template <class T> T __shfl_sync(unsigned, T value, unsigned from, unsigned width = 32) {

@@ -32,10 +32,18 @@ void fail(const channel_port& port, channel_status why) {
 
 bool has_failed(const channel_port& port) { return port.failed != nullptr && *port.failed != 0; }
 
+/// Who polls for long leaves the processors to those it waits for.
+void rest(unsigned turns) {
+  if (turns < 16)
+    std::this_thread::yield();
+  else
+    std::this_thread::sleep_for(std::chrono::microseconds{20});
+}
+
 /// Until `there` says so, as the kernels wait.
 template <class F> channel_status wait_until(F there, const channel_port& port) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::nanoseconds{port.deadline_ns};
-  while (!there()) {
+  for (unsigned turns = 0; !there();) {
     auto why = channel_status::ok;
     if (has_failed(port) || std::atomic_ref{port.control->abort}.load() != 0)
       why = channel_status::aborted;
@@ -50,7 +58,7 @@ template <class F> channel_status wait_until(F there, const channel_port& port) 
       return why;
     }
     if (there()) return channel_status::ok;
-    std::this_thread::yield();
+    rest(turns++);
   }
   return channel_status::ok;
 }
