@@ -54,11 +54,13 @@ std::string where_lines(const scheduler::device_group& group, uint32_t groups) {
 /// The servers for prompts, if there are any; else prompts run on the model replicas.
 std::string prefill_lines(const scheduler::decode_design& d) {
   if (d.prefill_servers == 0) return "";
-  auto y = "  prefill:\n    members: " + std::to_string(d.prefill_servers)
-           + "\n    attention: own # KV of their own, which the shards pull\n";
-  if (d.prefill.count > 1)
+  const bool alone = d.compute.count == 1;
+  auto y = "  prefill:\n    members: " + std::to_string(d.prefill_servers) + "\n    attention: "
+           + (alone ? "own # KV of their own, which the shards pull\n"
+                    : "shards # planned: KV of their own, which they have as one device alone\n");
+  if (d.prefill.count != d.compute.count)
     y += "    # planned: tensor_parallel " + std::to_string(d.prefill.count)
-         + ", which this version has in one process alone\n";
+         + "; they are as many devices as a replica\n";
   return y + where_lines(d.prefill, d.prefill_servers);
 }
 
@@ -91,8 +93,8 @@ std::string plan_yaml(const scheduler::plan_row& row, const plan_options& o) {
            : "  path: " + quoted(std::filesystem::absolute(o.model_path).string()) + "\n";
   y += "\npools:\n  model:\n    members: " + text(d.replicas) + "\n";
   if (d.compute.count > 1)
-    y += "    # planned: tensor_parallel " + text(d.compute.count) + " (" + d.compute.kind.name
-         + " that share one replica), which this version has in one process alone\n";
+    y += "    tensor_parallel: " + text(d.compute.count) + " # " + d.compute.kind.name
+         + " that share one replica\n";
   if (d.stages > 1)
     y += "    # planned: pipeline parallelism, " + text(d.stages)
          + " stages of each replica, which this version has not\n";

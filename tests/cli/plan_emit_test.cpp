@@ -60,6 +60,7 @@ TEST_CASE("the configuration of a planned design passes config check") {
     o.model_path = (folder / "tiny.gguf").string();
     const auto text = cli::plan_yaml(row, o);
     CHECK(YAML::Load(text)["batching"]["max_batch"].as<int>() == (by_request ? 40 : 800));
+    CHECK(YAML::Load(text)["pools"]["model"]["tensor_parallel"].as<int>() == 2);
     std::ofstream{folder / "plan.yaml"} << text;
     const auto got = run_shell(folder / ".", check + "plan.yaml");
     INFO(got.err);
@@ -79,6 +80,10 @@ TEST_CASE("the configuration of a planned design passes config check") {
     const auto prompts = run_shell(folder / ".", check + "prompts.yaml");
     INFO(prompts.err);
     CHECK(prompts.code == 0);
+    row.design.compute.count = 1;
+    const auto apart = cli::plan_yaml(row, o);
+    CHECK(YAML::Load(apart)["pools"]["prefill"]["attention"].as<std::string>() == "own");
+    CHECK(has(apart, "# planned: tensor_parallel 2; they are as many devices as a replica"));
     row.batch = 20'000; // memory of devices that are yet to come
     if (!by_request) CHECK(has(cli::plan_yaml(row, o), "max_batch: 4096 # the most that"));
     o.model_path.clear();
