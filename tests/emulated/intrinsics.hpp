@@ -6,9 +6,7 @@
 #include <cuda_bf16.h>
 
 inline void __syncwarp() { emulated::wait_warp(); }
-inline void __syncthreads() {
-  emulated::wait(emulated::current.all, emulated::current.count);
-}
+inline void __syncthreads() { emulated::wait(emulated::current.all, emulated::current.count); }
 
 template <class T> T __shfl_sync(unsigned, T value, unsigned from, unsigned width = 32) {
   auto& words = emulated::own_warp().words;
