@@ -3,6 +3,7 @@
 #include "gpu/cuda/channel_port.hpp"
 #include "gpu/cuda/queue.hpp"
 #include "gpu/cuda/ring_kernels.cuh"
+#include "gpu/cuda/words.cuh"
 
 #include <atomic>
 #include <cstdlib>
@@ -233,8 +234,7 @@ private:
   const std::byte* landed(queue& q, const std::byte* payload, size_t bytes) const {
     if (!landing_) return payload;
     auto* to = landing_.get() + (payload - place_.base);
-    check(cudaMemcpyAsync(to, payload, bytes, cudaMemcpyDefault, q.stream("copy of a frame")),
-          "copy of a frame");
+    check(launch_fetch(payload, bytes, to, q.stream("copy of a frame")), "copy of a frame");
     return to;
   }
 

@@ -19,8 +19,9 @@ bool frame_copies_wanted();
 /// new rings.
 std::shared_ptr<channel_sender> make_ring_sender(ring_place place, ring_identity self,
                                                  bool host_memory);
-/// `landing`: memory of the device, as large as the ring, into which a copy engine brings each
-/// frame that has come, for kernels that read it more than once; null: they read it where it came.
+/// `landing`: memory of the device, as large as the ring, into which a kernel brings each frame
+/// that has come to mapped host memory, for those that read it more than once (no copy engine:
+/// gpu/cuda/words.cuh); null: they read it where it came.
 std::shared_ptr<channel_receiver> make_ring_receiver(ring_place place, bool host_memory,
                                                      std::shared_ptr<std::byte> landing = {});
 

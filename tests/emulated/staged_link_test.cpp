@@ -64,7 +64,7 @@ void check_answers(gpu::memory& got) {
         std::ranges::equal(std::span{got.data() + i * frame_bytes, frame_bytes}, payload(100 + i)));
 }
 
-/// Its copy engine brings frames into its own memory.
+/// Brings frames into its own memory before they are read.
 struct landing_device final : emulated_device {
   landing_device() : emulated_device{false} {}
   std::shared_ptr<gpu::channel_receiver> make_receiver(gpu::ring_place place) override {
@@ -86,7 +86,7 @@ TEST_CASE_FIXTURE(staged, "L-M17 frames of a CUDA device go through a host's lin
   check_answers(*got);
 }
 
-TEST_CASE("L-M17 kernels read frames where a copy engine has brought them") {
+TEST_CASE("L-M17 kernels read frames of the host where another one has brought them") {
   const auto device = std::make_shared<landing_device>();
   staged x{device};
   const auto got = device->allocate(rounds * frame_bytes);

@@ -43,8 +43,8 @@ done
 LAMELLA_FRAME_COPIES=1 serve copies.log "${common[@]}" "${both[@]}" "${processes[@]}"
 ask copies.txt
 cmp -s single.txt copies.txt
-expect "frames that copy engines bring: the same tokens" 0 $?
-stop "frames that copy engines bring"
+expect "frames that are copied first: the same tokens" 0 $?
+stop "frames that are copied first"
 
 # Prompts are computed by a worker of their own; the shards attend to them.
 serve prefill.log "${common[@]}" "${both[@]}" "${processes[@]}" --set pools.prefill.placement=local \
