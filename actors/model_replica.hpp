@@ -49,7 +49,8 @@ struct replica_config {
   std::map<stream_id, ready_stream> ready{};
 };
 
-/// Makes what these streams need of the devices in that epoch, before the replica is spawned. Their
+/// Makes what these streams need of the devices in that epoch, before the replica is spawned; but
+/// what ranks send each other is made anew at the launch behind an abort. Their
 /// memory may have to wait until a device is idle, and a launch that waits for it would do so for
 /// the shard on the same device, which waits for that launch.
 void make_ready(replica_config& config, uint64_t epoch, const std::vector<stream_id>& streams);

@@ -105,7 +105,11 @@ void node::impl::choose_kernels() {
   open_rank_devices();
   attention_device = open_device("pools.attention", pools.attention, "host/kv");
   if (pools.prefill.placement == config::placement::local)
-    open_device("pools.prefill", pools.prefill, "host/loader");
+    for (uint32_t r = 0; r < pools.model.tensor_parallel; ++r) {
+      config::pool_settings of = pools.prefill;
+      of.device = config::device_of_rank(of.device, r);
+      open_device("pools.prefill", of, "host/loader");
+    }
   // Workers say what theirs are when they join.
   const gpu::device_numerics unknown{"cuda", {}};
   model_numerics = model_device ? model_device->numerics() : unknown;

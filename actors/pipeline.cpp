@@ -169,9 +169,9 @@ private:
   void add_ranks(replica_config& c) {
     for (uint32_t r = 1; r <= parts_.other_weights.size(); ++r) {
       const auto name = "host/model-" + std::to_string(c.seat) + "." + std::to_string(r);
-      auto device =
-          parts_.devices->get(config::device_of_rank(options_.pools.model.device, r), name);
-      device->prepare_streams(streams_on(options_, options_.pools.model.device));
+      const auto option = config::device_of_rank(options_.pools.model.device, r);
+      auto device = parts_.devices->get(option, name);
+      device->prepare_streams(streams_on(options_, option));
       auto runs = keep(parent_->spawn(gpu_executor, device, failed_work::ends_executor));
       c.others.push_back({std::move(device), parts_.other_weights[r - 1], std::move(runs)});
     }

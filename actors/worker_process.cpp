@@ -55,8 +55,8 @@ worker_process::worker_process(worker_options options, net::shared_secret secret
 
 /// Engine and device; throws std::runtime_error that says what is missing.
 void worker_process::open(const worker_terms& terms) {
-  if (device_ && other_devices_.size() + 1 == terms.ranks) return;
   const auto option = device_option(terms);
+  if (device_ && opened_ == option && other_devices_.size() + 1 == terms.ranks) return;
   const bool computes = !config::is_cuda(option);
   if (!engine_) {
     std::string why;
@@ -73,6 +73,8 @@ void worker_process::open(const worker_terms& terms) {
   for (uint32_t r = 1; r < terms.ranks; ++r)
     others.push_back(devices_->get(config::device_of_rank(option, r), "host/loader"));
   check_alike(*device, others);
+  if (opened_ != option) weights_.reset(); // those of other devices
+  opened_ = option;
   device_ = std::move(device);
   other_devices_ = std::move(others);
 }

@@ -67,7 +67,8 @@ private:
   // What was loaded, and for which terms.
   std::shared_ptr<gpu::host_engine> engine_;
   std::shared_ptr<device_set> devices_;
-  std::shared_ptr<gpu::device> device_;                     ///< of the engine, or a CUDA device
+  std::string opened_;                  ///< the option that the devices were opened for
+  std::shared_ptr<gpu::device> device_; ///< of the engine, or a CUDA device
   std::vector<std::shared_ptr<gpu::device>> other_devices_; ///< of ranks 1, 2, ...
   std::string refusal_; ///< why it cannot do what it was asked to
   std::shared_ptr<const model::model_program> program_;
