@@ -119,12 +119,7 @@ public:
   }
   std::shared_ptr<channel_receiver> make_receiver(ring_place place) override {
     const bool host = holds_words_on_host(place);
-    std::shared_ptr<std::byte> landing;
-    if (frame_copies_wanted() && is_of_host(place.base)) {
-      check(cudaSetDevice(index_), "cudaSetDevice");
-      landing = device_memory(place.terms.bytes());
-    }
-    return make_ring_receiver(std::move(place), host, std::move(landing));
+    return make_ring_receiver(std::move(place), host);
   }
   uint64_t* map_register(std::span<uint64_t> bell) override {
     return cuda::map_register(index_, name_, bell);
@@ -173,11 +168,9 @@ private:
     check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &all), "memory pool");
   }
   static bool holds_words_on_host(const ring_place& ring) {
-    return is_of_host(ring.words != nullptr ? static_cast<const void*>(ring.words) : ring.base);
-  }
-  static bool is_of_host(const void* p) {
     cudaPointerAttributes place{};
-    check(cudaPointerGetAttributes(&place, p), "memory of a ring");
+    const void* words = ring.words != nullptr ? static_cast<const void*>(ring.words) : ring.base;
+    check(cudaPointerGetAttributes(&place, words), "memory of a ring");
     return place.type == cudaMemoryTypeHost;
   }
   void copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) const {

@@ -3,11 +3,8 @@
 #include "gpu/cuda/channel_port.hpp"
 #include "gpu/cuda/queue.hpp"
 #include "gpu/cuda/ring_kernels.cuh"
-#include "gpu/cuda/words.cuh"
 
 #include <atomic>
-#include <cstdlib>
-#include <cstring>
 #include <stdexcept>
 #include <string>
 
@@ -184,8 +181,8 @@ private:
 
 class device_receiver final : public channel_receiver, private device_end {
 public:
-  device_receiver(ring_place place, bool host_memory, std::shared_ptr<std::byte> landing)
-      : device_end{std::move(place), host_memory}, landing_{std::move(landing)},
+  device_receiver(ring_place place, bool host_memory)
+      : device_end{std::move(place), host_memory},
         frames_(place_.terms.slots), released_{place_.terms.first()}, awaited_{released_} {}
 
   /// A host cannot look into a queue that has not run yet.
@@ -204,7 +201,7 @@ public:
                                  q.stream(waits_for(expected.kind))),
             "wait for a frame");
       awaited_ = wanted;
-      frames_[at] = {expected, {landed(q, slot(at) + sizeof(frame_header), bytes), bytes}};
+      frames_[at] = {expected, {slot(at) + sizeof(frame_header), bytes}};
     }
     return &frames_[at];
   }
@@ -230,14 +227,6 @@ public:
   void end(channel_state why) override { device_end::end(why); }
 
 private:
-  /// Where kernels read a payload that has come.
-  const std::byte* landed(queue& q, const std::byte* payload, size_t bytes) const {
-    if (!landing_) return payload;
-    auto* to = landing_.get() + (payload - place_.base);
-    check(launch_fetch(payload, bytes, to, q.stream("copy of a frame")), "copy of a frame");
-    return to;
-  }
-
   /// The next frame takes the credit along, unless the peer may be out of it before: device_sender
   /// waits for half of an even number of slots while this side may hold one frame.
   void give_back(queue& q) {
@@ -246,8 +235,7 @@ private:
     if (2 * frames_between(p.told, released_) >= place_.terms.slots) post_credit(q);
   }
 
-  std::shared_ptr<std::byte> landing_; ///< null: frames are read where they came
-  std::vector<frame> frames_;          ///< by slot
+  std::vector<frame> frames_; ///< by slot
   seqno released_;
   seqno awaited_; ///< the newest frame whose wait is in the stream
   uint32_t index_ = 0;
@@ -255,19 +243,13 @@ private:
 
 } // namespace
 
-bool frame_copies_wanted() {
-  const char* x = std::getenv("LAMELLA_FRAME_COPIES");
-  return x != nullptr && std::strcmp(x, "1") == 0;
-}
-
 std::shared_ptr<channel_sender> make_ring_sender(ring_place place, ring_identity self,
                                                  bool host_memory) {
   return std::make_shared<device_sender>(std::move(place), self, host_memory);
 }
 
-std::shared_ptr<channel_receiver> make_ring_receiver(ring_place place, bool host_memory,
-                                                     std::shared_ptr<std::byte> landing) {
-  return std::make_shared<device_receiver>(std::move(place), host_memory, std::move(landing));
+std::shared_ptr<channel_receiver> make_ring_receiver(ring_place place, bool host_memory) {
+  return std::make_shared<device_receiver>(std::move(place), host_memory);
 }
 
 } // namespace lamella::gpu::cuda

@@ -8,10 +8,6 @@
 
 namespace lamella::gpu::cuda {
 
-/// LAMELLA_FRAME_COPIES is 1: frames in the host's memory are copied into the device's own when
-/// they have come, instead of read there by every kernel that wants them.
-bool frame_copies_wanted();
-
 /// The ends of one ring. Use them in steps of one stream only; `base` must be memory the device
 /// reaches: its own, a peer's, or mapped host memory (`host_memory`: where its words lie). A frame
 /// that is late, does not come, or is another one than expected ends the work that waits for it,
@@ -19,10 +15,6 @@ bool frame_copies_wanted();
 /// new rings.
 std::shared_ptr<channel_sender> make_ring_sender(ring_place place, ring_identity self,
                                                  bool host_memory);
-/// `landing`: memory of the device, as large as the ring, into which a kernel brings each frame
-/// that has come to mapped host memory, for those that read it more than once (no copy engine:
-/// gpu/cuda/words.cuh); null: they read it where it came.
-std::shared_ptr<channel_receiver> make_ring_receiver(ring_place place, bool host_memory,
-                                                     std::shared_ptr<std::byte> landing = {});
+std::shared_ptr<channel_receiver> make_ring_receiver(ring_place place, bool host_memory);
 
 } // namespace lamella::gpu::cuda

@@ -57,7 +57,6 @@ public:
     if (taken_ == rounds_) return progress::done;
     const auto* answer = link_.from->receive(tag_of(taken_, answers_), frame_bytes);
     if (answer == nullptr) return progress::blocked;
-    read_at_ = answer->payload.data();
     gpu::cuda::launch_fetch(answer->payload.data(), frame_bytes, got_ + taken_ * frame_bytes,
                             q.stream("copy"));
     link_.from->release();
@@ -65,12 +64,8 @@ public:
     return progress::advanced;
   }
 
-  /// Where kernels read the newest answer.
-  const std::byte* read_at() const { return read_at_; }
-
 private:
   net::link_end link_;
-  const std::byte* read_at_ = nullptr;
   uint64_t rounds_, sent_ = 0, taken_ = 0;
   std::byte* got_;
   gpu::frame_kind answers_;

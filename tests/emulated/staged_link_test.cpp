@@ -11,15 +11,10 @@ using namespace lamella::test;
 
 namespace {
 
-constexpr uint64_t rounds = 11; // more than the rings have slots
-
 struct staged {
-  staged() : staged{std::make_shared<emulated_device>(false)} {}
-  explicit staged(std::shared_ptr<gpu::device> device) : cuda{std::move(device)} {}
-
   gpu::host_engine engine{1, gpu::reference_operators()};
   std::unique_ptr<gpu::device> host = engine.make_device("host/links");
-  std::shared_ptr<gpu::device> cuda;
+  std::shared_ptr<gpu::device> cuda = std::make_shared<emulated_device>(false);
   net::channel_ends forth = channel(), back = channel();
   net::link_end near = net::stage(*cuda, *host, epoch, terms(), {forth.to, back.from});
   std::unique_ptr<gpu::stream> stream = cuda->make_stream("s");
@@ -36,68 +31,34 @@ struct staged {
     x.crc_every = 1;
     return net::make_in_process_channel(x, {}, engine.bell(), engine.bell());
   }
-
-  /// The other side: takes `rounds` frames and answers each.
-  bool answer() {
-    uint64_t taken = 0, answered = 0;
-    return eventually([&] {
-      if (const auto* x = forth.from->peek(0)) {
-        CHECK(x->tag == tag_of(taken, gpu::frame_kind::q));
-        CHECK(std::ranges::equal(x->payload, payload(taken)));
-        forth.from->release();
-        ++taken;
-      }
-      if (answered < taken)
-        if (auto* place = back.to->reserve(frame_bytes)) {
-          const auto bytes = payload(100 + answered);
-          std::memcpy(place, bytes.data(), bytes.size());
-          back.to->commit(tag_of(answered++, gpu::frame_kind::attention));
-        }
-      return answered == rounds;
-    });
-  }
-};
-
-void check_answers(gpu::memory& got) {
-  for (uint64_t i = 0; i < rounds; ++i)
-    CHECK(
-        std::ranges::equal(std::span{got.data() + i * frame_bytes, frame_bytes}, payload(100 + i)));
-}
-
-/// Brings frames into its own memory before they are read.
-struct landing_device final : emulated_device {
-  landing_device() : emulated_device{false} {}
-  std::shared_ptr<gpu::channel_receiver> make_receiver(gpu::ring_place place) override {
-    terms = place.terms;
-    landing = ring_memory(terms.bytes(), *this);
-    return gpu::cuda::make_ring_receiver(std::move(place), true, landing);
-  }
-  gpu::ring_terms terms;
-  std::shared_ptr<std::byte> landing;
 };
 
 } // namespace
 
 TEST_CASE_FIXTURE(staged, "L-M17 frames of a CUDA device go through a host's link both ways") {
+  constexpr uint64_t rounds = 11; // more than the rings have slots
   const auto got = cuda->allocate(rounds * frame_bytes);
   auto end = run(*stream, std::make_shared<talk>(near, rounds, got->data()));
-  CHECK(answer());
+  uint64_t taken = 0, answered = 0;
+  CHECK(eventually([&] {
+    if (const auto* x = forth.from->peek(0)) {
+      CHECK(x->tag == tag_of(taken, gpu::frame_kind::q));
+      CHECK(std::ranges::equal(x->payload, payload(taken)));
+      forth.from->release();
+      ++taken;
+    }
+    if (answered < taken)
+      if (auto* place = back.to->reserve(frame_bytes)) {
+        const auto bytes = payload(100 + answered);
+        std::memcpy(place, bytes.data(), bytes.size());
+        back.to->commit(tag_of(answered++, gpu::frame_kind::attention));
+      }
+    return answered == rounds;
+  }));
   CHECK(ends(end) == gpu::work_status::done);
-  check_answers(*got);
-}
-
-TEST_CASE("L-M17 kernels read frames of the host where another one has brought them") {
-  const auto device = std::make_shared<landing_device>();
-  staged x{device};
-  const auto got = device->allocate(rounds * frame_bytes);
-  const auto work = std::make_shared<talk>(x.near, rounds, got->data());
-  auto end = run(*x.stream, work);
-  CHECK(x.answer());
-  CHECK(ends(end) == gpu::work_status::done);
-  check_answers(*got);
-  const auto last = static_cast<uint32_t>((rounds - 1) % device->terms.slots);
-  const auto offset = gpu::slot_offset(device->terms.slot_bytes, last) + sizeof(gpu::frame_header);
-  CHECK(work->read_at() == device->landing.get() + offset);
+  for (uint64_t i = 0; i < rounds; ++i)
+    CHECK(std::ranges::equal(std::span{got->data() + i * frame_bytes, frame_bytes},
+                             payload(100 + i)));
 }
 
 TEST_CASE_FIXTURE(staged, "the end of a link ends what waits for it on a CUDA device") {

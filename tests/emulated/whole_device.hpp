@@ -83,9 +83,7 @@ public:
     return gpu::cuda::make_ring_sender(std::move(place), self, true);
   }
   std::shared_ptr<gpu::channel_receiver> make_receiver(gpu::ring_place place) override {
-    std::shared_ptr<std::byte> landing;
-    if (gpu::cuda::frame_copies_wanted()) landing = ring_memory(place.terms.bytes(), *this);
-    return gpu::cuda::make_ring_receiver(std::move(place), true, std::move(landing));
+    return gpu::cuda::make_ring_receiver(std::move(place), true);
   }
   std::shared_ptr<gpu::counter> make_counter() override { return gpu::cuda::make_device_counter(); }
   std::shared_ptr<gpu::doorbell> bell() override { return nullptr; }

@@ -40,12 +40,6 @@ for transport in shm tcp; do
   stop "$transport"
 done
 
-LAMELLA_FRAME_COPIES=1 serve copies.log "${common[@]}" "${both[@]}" "${processes[@]}"
-ask copies.txt
-cmp -s single.txt copies.txt
-expect "frames that are copied first: the same tokens" 0 $?
-stop "frames that are copied first"
-
 # Prompts are computed by a worker of their own; the shards attend to them.
 serve prefill.log "${common[@]}" "${both[@]}" "${processes[@]}" --set pools.prefill.placement=local \
   --set pools.prefill.device=cuda:1
