@@ -360,10 +360,8 @@ void control_plane::take_own_seats() {
         give_up(name);
       };
       const auto device = parts.devices->get(grant.terms.device, "host/" + name);
-      std::vector<std::shared_ptr<gpu::device>> others;
-      for (uint32_t r = 1; r < grant.terms.ranks; ++r)
-        others.push_back(
-            parts.devices->get(config::device_of_rank(grant.terms.device, r), "host/" + name));
+      const auto others =
+          parts.devices->behind(grant.terms.device, grant.terms.ranks, "host/" + name);
       const auto numerics = device->numerics();
       worker_facts facts{system_.spawn(worker, std::move(w)),
                          LAMELLA_VERSION,

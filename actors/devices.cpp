@@ -29,6 +29,14 @@ std::shared_ptr<gpu::device> device_set::get(const std::string& option, const st
   return place;
 }
 
+std::vector<std::shared_ptr<gpu::device>>
+device_set::behind(const std::string& option, uint32_t ranks, const std::string& name) {
+  std::vector<std::shared_ptr<gpu::device>> others;
+  for (uint32_t r = 1; r < ranks; ++r)
+    others.push_back(get(config::device_of_rank(option, r), name));
+  return others;
+}
+
 std::optional<std::string> device_set::lost() const {
   std::lock_guard lock{mutex_};
   for (const auto& [option, device] : cuda_)

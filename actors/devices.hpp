@@ -13,6 +13,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace lamella::actors {
 
@@ -28,6 +29,10 @@ public:
   /// one CUDA device for `cuda:N`, opened when first asked for. Throws std::runtime_error that says
   /// what is missing.
   std::shared_ptr<gpu::device> get(const std::string& option, const std::string& name);
+
+  /// Those of ranks 1, 2, ... of a replica whose rank 0 is on `option` (L-M03). As get().
+  std::vector<std::shared_ptr<gpu::device>> behind(const std::string& option, uint32_t ranks,
+                                                   const std::string& name);
 
   /// The name of a device that was lost, if one was. No process can open one again that it has
   /// lost: another process must.

@@ -105,9 +105,10 @@ void node::impl::choose_kernels() {
   open_rank_devices();
   attention_device = open_device("pools.attention", pools.attention, "host/kv");
   if (pools.prefill.placement == config::placement::local)
-    for (uint32_t r = 0; r < pools.model.tensor_parallel; ++r) {
+    for (const auto& device :
+         config::devices_of_ranks(pools.prefill.device, pools.model.tensor_parallel)) {
       config::pool_settings of = pools.prefill;
-      of.device = config::device_of_rank(of.device, r);
+      of.device = device;
       open_device("pools.prefill", of, "host/loader");
     }
   // Workers say what theirs are when they join.

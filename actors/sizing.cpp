@@ -55,10 +55,8 @@ size_t streams_on(const config::settings& options, const std::string& device) {
       options.batching.batches_for(pools.model.members) + size_t{pools.prefill.members};
   size_t count = 0;
   if (device == pools.attention.device) count += pools.attention.members * (streams + 1);
-  bool has_rank = false;
-  for (uint32_t r = 0; r < pools.model.tensor_parallel; ++r)
-    has_rank = has_rank || device == config::device_of_rank(pools.model.device, r);
-  if (!has_rank) return count;
+  if (!config::devices_of_ranks(pools.model.device, pools.model.tensor_parallel).contains(device))
+    return count;
   // A prefill worker with KV of its own has a shard, and an offer to each other one.
   const auto own = pools.prefill_owns_kv() ? pools.prefill.members : 0;
   return count + streams + own * (size_t{1} + pools.attention.members);

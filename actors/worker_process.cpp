@@ -69,9 +69,7 @@ void worker_process::open(const worker_terms& terms) {
   }
   auto device = devices_->get(option, "host/loader");
   if (!device->on_host()) check_fits(*device, terms);
-  std::vector<std::shared_ptr<gpu::device>> others;
-  for (uint32_t r = 1; r < terms.ranks; ++r)
-    others.push_back(devices_->get(config::device_of_rank(option, r), "host/loader"));
+  auto others = devices_->behind(option, terms.ranks, "host/loader");
   check_alike(*device, others);
   if (opened_ != option) weights_.reset(); // those of other devices
   opened_ = option;
@@ -133,13 +131,12 @@ void worker_process::load_weights(const worker_terms& terms, const std::function
                  packed->bytes());
     return packed;
   };
+  program_ = opened.program;
   weights_.reset(); // before others take their memory
   other_weights_.clear();
-  auto weights = pack(*device_, 0);
+  weights_ = pack(*device_, 0);
   for (uint32_t r = 1; r < terms.ranks; ++r)
     other_weights_.push_back(pack(*other_devices_[r - 1], r));
-  program_ = opened.program;
-  weights_ = std::move(weights);
 }
 
 worker_facts worker_process::facts() const {

@@ -69,8 +69,8 @@ void check_keys(const std::string& key, const std::filesystem::path& file, probl
 void check_device(const std::string& key, const config::pool_settings& pool, uint32_t ranks,
                   problems& found) {
   if (pool.placement == config::placement::remote) return;
-  for (uint32_t r = 0; r < ranks; ++r) {
-    const auto why = actors::why_no_device(config::device_of_rank(pool.device, r));
+  for (const auto& device : config::devices_of_ranks(pool.device, ranks)) {
+    const auto why = actors::why_no_device(device);
     if (why.empty()) continue;
     found.push_back({key + ".device: " + why, "use host or auto"});
     return;

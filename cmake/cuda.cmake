@@ -46,6 +46,11 @@ else()
   set(missing "switched off")
 endif()
 
+set(LAMELLA_CUDA_HEADERS FALSE)
+if(TARGET CUDA::cublasLt)
+  set(LAMELLA_CUDA_HEADERS TRUE)
+endif()
+
 # The driver, the ring ends and their tests, over a runtime made of threads.
 set(cuda_host_tests fake_cuda fake_kernels driver_test launch_window_test memory_test)
 list(TRANSFORM cuda_host_tests PREPEND "${CMAKE_SOURCE_DIR}/tests/gpu/fake_cuda/")

@@ -3,6 +3,7 @@
 
 #include <charconv>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -25,6 +26,13 @@ inline unsigned cuda_index(std::string_view device) {
 inline std::string device_of_rank(const std::string& device, uint32_t rank) {
   return is_cuda(device) ? std::string{cuda_prefix} + std::to_string(cuda_index(device) + rank)
                          : device;
+}
+
+/// Those of all its ranks, each once.
+inline std::set<std::string> devices_of_ranks(const std::string& device, uint32_t ranks) {
+  std::set<std::string> devices;
+  for (uint32_t r = 0; r < ranks; ++r) devices.insert(device_of_rank(device, r));
+  return devices;
 }
 
 } // namespace lamella::config

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
-#include <set>
 
 namespace lamella::config {
 namespace {
@@ -88,10 +87,7 @@ void check_device_streams(const settings& x, std::vector<rule_violation>& found)
   const auto streams = x.batching.batches_for(pools.model.members) + pools.prefill.members;
   std::map<std::string, uint32_t> of_device;
   const auto ranks_of = [&](const pool_settings& pool) {
-    std::set<std::string> devices;
-    for (uint32_t r = 0; r < pools.model.tensor_parallel; ++r)
-      devices.insert(device_of_rank(pool.device, r));
-    return devices;
+    return devices_of_ranks(pool.device, pools.model.tensor_parallel);
   };
   if (pools.model.placement == placement::in_process)
     for (const auto& device : ranks_of(pools.model)) of_device[device] += streams;
