@@ -80,11 +80,14 @@ inline int comm_destroy(nccl_communicator* comm) {
   return code;
 }
 
-/// Kernels of this rank that wait end; the memory is kept for them.
+/// Kernels of this rank that wait end, and their parts reach nobody who comes later; the memory is
+/// kept for them.
 inline int comm_abort(nccl_communicator* comm) {
   {
     std::lock_guard lock{comm->all->mutex};
     comm->aborted = true;
+    for (auto& [number, parts] : comm->all->parts)
+      if (comm->rank < parts.size()) parts[comm->rank].clear();
     comm->all->changed.notify_all();
   }
   static std::vector<std::unique_ptr<nccl_communicator>> kept;
