@@ -126,6 +126,7 @@ using global_scheduler_actor =
     caf::typed_actor<caf::replies_to<admit>::with<admitted>, caf::reacts_to<withdraw>,
                      caf::reacts_to<retire>, caf::reacts_to<kv_freed>, caf::reacts_to<drain_atom>,
                      caf::reacts_to<batch_ready>, caf::reacts_to<wake_atom>,
+                     caf::reacts_to<scheduler::admission_limits>,
                      caf::replies_to<status_atom>::with<uint64_t, uint64_t>>;
 
 /// What a worker process has made of an epoch: one of the two, by its role.

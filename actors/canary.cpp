@@ -47,20 +47,19 @@ void run(canary_ptr self) {
 
 canary_actor::behavior_type canary(canary_actor::stateful_pointer<canary_state> self,
                                    service_ptr server, std::shared_ptr<pulse> beats,
-                                   std::chrono::milliseconds interval, sequence_id sequence) {
+                                   sequence_id sequence) {
   end_on_exceptions(self);
   self->state.server = std::move(server);
   self->state.beats = std::move(beats);
-  self->state.interval = interval;
   self->state.sequence = sequence;
   self->send(self, caf::tick_atom_v);
   return {
       [self](caf::tick_atom) {
         auto& st = self->state;
-        const bool quiet =
-            st.beats->count() == 0 || st.beats->age(self->clock().now()) >= st.interval;
+        const auto interval = st.beats->max_age() / 2;
+        const bool quiet = st.beats->count() == 0 || st.beats->age(self->clock().now()) >= interval;
         if (!st.running && quiet) run(self);
-        self->delayed_send(self, caf::timespan{st.interval} / 2, caf::tick_atom_v);
+        self->delayed_send(self, caf::timespan{interval} / 2, caf::tick_atom_v);
       },
   };
 }

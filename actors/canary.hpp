@@ -12,16 +12,16 @@ using canary_actor = caf::typed_actor<caf::reacts_to<caf::tick_atom>>;
 struct canary_state {
   service_ptr server;
   std::shared_ptr<pulse> beats;
-  std::chrono::milliseconds interval{2500};
   sequence_id sequence{};
   bool running = false;
   const char* name = "canary";
 };
 
-/// `sequence` is its own, used by nobody else. Canaries appear in no request metrics and no logs.
+/// Runs where the last beat is half as old as it may become, and looks as often again. `sequence`
+/// is its own, used by nobody else. Canaries appear in no request metrics and no logs.
 canary_actor::behavior_type canary(canary_actor::stateful_pointer<canary_state> self,
                                    service_ptr server, std::shared_ptr<pulse> beats,
-                                   std::chrono::milliseconds interval, sequence_id sequence);
+                                   sequence_id sequence);
 
 } // namespace lamella::actors
 using lamella_pulse_ptr = std::shared_ptr<lamella::actors::pulse>;

@@ -129,6 +129,38 @@ void answer_chaos(gateway_ptr self, const exchange_ptr& exchange) {
           });
 }
 
+/// In a thread of its own, for it reads files; one at a time.
+void answer_reload(gateway_ptr self, const exchange_ptr& exchange) {
+  const auto& st = self->state;
+  if (st.reloading->exchange(true)) {
+    auto error = net::bad_request("the configuration is being reloaded already: try again soon");
+    error.status = 409;
+    throw error;
+  }
+  self->spawn<caf::detached>([exchange, reload = st.config.on_reload, under_way = st.reloading] {
+    const auto report = reload();
+    *under_way = false;
+    if (report.problems.empty()) {
+      exchange->respond(200, json_type, to_json(report));
+      return;
+    }
+    std::string all;
+    for (const auto& x : report.problems) all += (all.empty() ? "" : "; ") + x;
+    net::respond_error(*exchange, net::bad_request("nothing was reloaded: " + all));
+  });
+}
+
+/// What the newest pipeline serves, by the rules of the last reload.
+void serve_by_rules(gateway_ptr self, const service_ptr& server) {
+  auto& st = self->state;
+  st.server = server;
+  if (!st.rules) return;
+  auto ruled = std::make_shared<service>(*server);
+  ruled->rules = *st.rules;
+  self->send(ruled->scheduler, st.rules->queue);
+  st.server = std::move(ruled);
+}
+
 /// Workers are asked what they have sent; those that do not answer in time have sent nothing new.
 void answer_metrics(gateway_ptr self, const exchange_ptr& exchange) {
   const auto scrape = [self, exchange] {
@@ -160,7 +192,9 @@ void answer_admin(gateway_ptr self, const exchange_ptr& exchange, const std::str
     self->state.config.on_drain();
   } else if (what == "chaos" && request.method == "POST") {
     answer_chaos(self, exchange);
-  } else if (what == "status" || what == "drain" || what == "chaos") {
+  } else if (what == "reload" && request.method == "POST") {
+    answer_reload(self, exchange);
+  } else if (what == "status" || what == "drain" || what == "chaos" || what == "reload") {
     throw net::method_not_allowed(request.method, what == "status" ? "GET" : "POST");
   } else {
     throw net::route_not_found(request.method, request.path);
@@ -317,11 +351,18 @@ gateway_actor::behavior_type gateway(gateway_actor::stateful_pointer<gateway_sta
   return {
       [self](const exchange_ptr& exchange) { on_exchange(self, exchange); },
       [self](const service_ptr& server) {
-        self->state.server = server;
+        serve_by_rules(self, server);
         self->state.down = false;
         self->state.config.health->pauses.pipeline_back();
         self->state.config.health->set_served();
-        for (auto& [addr, child] : self->state.requests) self->send(child, server);
+        for (auto& [addr, child] : self->state.requests) self->send(child, self->state.server);
+      },
+      [self](const new_rules& x) {
+        auto& st = self->state;
+        st.config.keys = x.keys;
+        st.config.admin_keys = x.admin_keys;
+        st.rules = x.rules;
+        if (st.server) serve_by_rules(self, st.server);
       },
       [self](const supervision& x) { self->state.tree = x; },
       [self](drain_atom) -> caf::result<bool> {

@@ -5,11 +5,14 @@
 #include "actors/health.hpp"
 #include "actors/link_traffic.hpp"
 #include "actors/membership.hpp"
+#include "actors/reload.hpp"
 #include "actors/request.hpp"
 #include "net/api_keys.hpp"
 
+#include <atomic>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace lamella::actors {
@@ -21,14 +24,20 @@ struct supervision {
   child_keeper_actor children;
 };
 
+/// A reload: for requests that come from now on, and for whoever asks.
+struct new_rules {
+  request_rules rules;
+  net::api_keys keys, admin_keys;
+};
+
 /// `exchange`: an HTTP request to route. A service: the model is there, or the pipeline was
 /// rebuilt. `drain`: take nothing new; answered when the last request has ended. `lost`: there is
 /// no pipeline until the next service. `tick`: looks at those that pause.
-using gateway_actor =
-    caf::typed_actor<caf::reacts_to<exchange_ptr>, caf::reacts_to<service_ptr>,
-                     caf::replies_to<drain_atom>::with<bool>, caf::reacts_to<membership_actor>,
-                     caf::reacts_to<wake_atom>, caf::reacts_to<lost_atom>,
-                     caf::reacts_to<caf::tick_atom>, caf::reacts_to<supervision>>;
+using gateway_actor = caf::typed_actor<caf::reacts_to<exchange_ptr>, caf::reacts_to<service_ptr>,
+                                       caf::replies_to<drain_atom>::with<bool>,
+                                       caf::reacts_to<membership_actor>, caf::reacts_to<wake_atom>,
+                                       caf::reacts_to<lost_atom>, caf::reacts_to<caf::tick_atom>,
+                                       caf::reacts_to<supervision>, caf::reacts_to<new_rules>>;
 
 struct gateway_config {
   std::shared_ptr<health_board> health;
@@ -38,8 +47,9 @@ struct gateway_config {
   std::string version;
   std::string pool_name = "main", partition = "heads";
   uint32_t attention_members = 1;
-  std::function<void()> on_drain; ///< an operator asked for it
-  bool chaos = false;             ///< workers may be injured
+  std::function<void()> on_drain;           ///< an operator asked for it
+  std::function<reload_report()> on_reload; ///< likewise; reads files
+  bool chaos = false;                       ///< workers may be injured
   net::outside_world world;
 };
 
@@ -48,6 +58,8 @@ struct gateway_state {
   service_ptr server; ///< null while loading
   membership_actor members;
   supervision tree;
+  std::optional<request_rules> rules; ///< of the last reload; until then each service's own
+  std::shared_ptr<std::atomic<bool>> reloading = std::make_shared<std::atomic<bool>>(false);
   link_traffic traffic;
   std::map<caf::actor_addr, request_actor> requests;
   uint64_t next_request = 0;
@@ -70,3 +82,4 @@ bool answer_probe(const health_board& health, const net::http_exchange_ptr& exch
 } // namespace lamella::actors
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::gateway_config)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::supervision)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::new_rules)

@@ -22,9 +22,9 @@ void publish(scheduler_ptr self) {
     st.config.numbers->set_mailbox_depth("scheduler", self->mailbox().size());
   }
   if (st.config.health)
-    st.config.health->set_queue_full(st.queue->waiting() >= st.config.limits.queue_requests
+    st.config.health->set_queue_full(st.queue->waiting() >= st.queue->limits().queue_requests
                                      || st.queue->waiting_tokens()
-                                            >= st.config.limits.queue_tokens);
+                                            >= st.queue->limits().queue_tokens);
 }
 
 void answer(scheduler_ptr self, sequence_id first, caf::error reason) {
@@ -126,7 +126,7 @@ caf::result<admitted> on_admit(scheduler_ptr self, const admit& x) {
                                + std::to_string(st.config.seats_per_batch) + " there");
   if (is_poisonous(st, x.first)) return caf::make_error(ec::request_poisoned);
   if (must_wait(st, x.first)) {
-    if (!x.resumed && st.queue->waiting() + st.held.size() >= st.config.limits.queue_requests)
+    if (!x.resumed && st.queue->waiting() + st.held.size() >= st.queue->limits().queue_requests)
       return caf::make_error(ec::queue_full);
     auto promise = self->make_response_promise<admitted>();
     st.held.emplace(x.first, entry);
@@ -220,6 +220,10 @@ global_scheduler(global_scheduler_actor::stateful_pointer<global_scheduler_state
         pump(self);
       },
       [self](drain_atom) { self->state.draining = true; },
+      [self](const scheduler::admission_limits& x) {
+        self->state.queue->set_limits(x);
+        publish(self);
+      },
       [self](const batch_ready& x) {
         self->state.batches[static_cast<uint32_t>(x.stream)] = x.handle;
       },

@@ -74,7 +74,7 @@ health_board::answer health_board::ask(probe kind,
       refuse("draining", "the service is shutting down");
     } else if (!lacks.empty()) {
       refuse("unavailable", "role " + lacks + " has neither member nor spare" + missing);
-    } else if (age > iteration_max_age_) {
+    } else if (age > beats.max_age()) {
       refuse("unavailable", fmt::format("no iteration finished for {} ms", age.count()));
     } else if (kind == probe::ready && pause.too_long && !hunting_.load()) {
       refuse("unavailable", fmt::format("accepted requests pause for {} ms, new ones are refused",

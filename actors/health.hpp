@@ -31,7 +31,7 @@ public:
 
   explicit health_board(std::chrono::milliseconds iteration_max_age,
                         std::chrono::milliseconds max_pause = std::chrono::seconds{2})
-      : pauses{max_pause}, iteration_max_age_{iteration_max_age} {}
+      : beats{iteration_max_age}, pauses{max_pause} {}
 
   void enter(phase x) { phase_.store(x); }
   phase where() const { return phase_.load(); }
@@ -62,7 +62,6 @@ public:
   recovery_watch pauses;
 
 private:
-  std::chrono::milliseconds iteration_max_age_;
   std::atomic<phase> phase_{phase::loading};
   std::atomic<bool> queue_full_{false};
   std::atomic<bool> hunting_{false};

@@ -7,6 +7,7 @@
 #include "gpu/device.hpp"
 #include "gpu/kernels/operators.hpp"
 #include "model/sampling.hpp"
+#include "scheduler/admission.hpp"
 #include "scheduler/seat_table.hpp"
 #include "scheduler/types.hpp"
 
@@ -23,6 +24,10 @@ template <class Inspector> typename Inspector::result_type inspect(Inspector& f,
 }
 template <class Inspector> typename Inspector::result_type inspect(Inspector& f, seat_change& x) {
   return f(caf::meta::type_name("seat_change"), x.what, x.seat, x.member, x.runs);
+}
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, admission_limits& x) {
+  return f(caf::meta::type_name("admission_limits"), x.queue_requests, x.queue_tokens);
 }
 
 } // namespace lamella::scheduler

@@ -3,6 +3,7 @@
 
 #include "actors/link_port.hpp"
 #include "actors/pipeline.hpp"
+#include "actors/reload.hpp"
 #include "actors/warden.hpp"
 #include "config/settings.hpp"
 
@@ -53,6 +54,20 @@ public:
 
   /// What is served, in one line each, for the terminal.
   std::string summary() const;
+
+  /// Where reload() reads the configuration, and who is told what was taken of it, beside this
+  /// node's own parts. Before start().
+  void reload_from(
+      configuration_source source,
+      std::function<void(const config::settings&)> taken = [](const auto&) {});
+
+  /// Reads the configuration again and takes what needs no restart: all of it, or nothing where
+  /// anything is wrong. Requests that are there keep the rules they came with. Logged and counted;
+  /// `POST /admin/reload` is the same. Thread-safe; a node that listens, after start().
+  reload_report reload();
+
+  /// `shutdown.drain_seconds` as it is now.
+  std::chrono::milliseconds drain_limit() const;
 
   /// Refuses new requests, lets running ones finish for at most `limit`, ends the rest with 503 and
   /// stops everything. True when all had finished. Call once.

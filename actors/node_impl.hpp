@@ -15,11 +15,14 @@
 
 namespace lamella::actors {
 
+/// How long the handler of a request with this deadline may be silent: it ends requests itself.
+std::chrono::milliseconds answer_time(std::chrono::milliseconds deadline);
+
 struct node::impl {
   impl(config::settings x, bool with_http)
-      : options{std::move(x)}, listens{with_http}, health{std::make_shared<health_board>(
-                                                       options.health.iteration_max_age,
-                                                       options.recovery.max_pause)},
+      : options{std::move(x)}, in_force{options}, listens{with_http},
+        health{std::make_shared<health_board>(options.health.iteration_max_age,
+                                              options.recovery.max_pause)},
         system_options{options.pools.distributed() ? system_config{2, options.control}
                                                    : system_config{2}},
         system{system_options} {}
@@ -37,7 +40,9 @@ struct node::impl {
   void size_cache();
   void describe_service();
   std::shared_ptr<net::metrics> make_numbers() const;
+  request_rules rules_of(const config::settings& x) const;
   void listen();
+  reload_report reload();
   void load_weights(const load_progress& progress);
   void open_rank_devices();
   void share_by_ranks();
@@ -58,6 +63,7 @@ struct node::impl {
   }
 
   config::settings options;
+  config::settings in_force; ///< as they were given, with what reloads have changed
   bool listens;
   std::shared_ptr<health_board> health;
   model::loaded_model model;
@@ -79,6 +85,15 @@ struct node::impl {
   caf::actor root, watch; ///< the supervisor and, for those without one, the warden
   std::unique_ptr<net::http_server> http;
   std::function<void(bool)> end_callback = [](bool) {};
+  configuration_source configuration = [this] {
+    config::loaded same;
+    same.value = in_force;
+    return same;
+  };
+  std::function<void(const config::settings&)> on_reload = [](const auto&) {};
+  std::mutex reload_mutex; ///< held while one runs; of `in_force` and `longest_deadline`
+  std::chrono::milliseconds longest_deadline = in_force.limits.request_deadline; ///< so far
+  std::atomic<std::chrono::milliseconds> drain_limit{in_force.shutdown.drain};
   std::atomic<bool> hurried{false};
   std::atomic<bool> drained{false};
   bool stopped = false;

@@ -40,15 +40,24 @@ net::api_limits limits_of(const config::settings& options, uint32_t vocabulary) 
 }
 
 net::api_keys keys_from(const std::filesystem::path& file) {
-  if (file.empty()) return {};
   try {
-    return net::api_keys::from_file(file);
+    return net::api_keys::from_option(file);
   } catch (const std::exception& e) {
     throw start_error{78, e.what()};
   }
 }
 
 } // namespace
+
+std::chrono::milliseconds answer_time(std::chrono::milliseconds deadline) {
+  return deadline + std::chrono::minutes{1};
+}
+
+request_rules node::impl::rules_of(const config::settings& x) const {
+  return {limits_of(x, model.text->vocabulary()),
+          x.limits.request_deadline,
+          {x.limits.queue_requests, x.limits.queue_tokens}};
+}
 
 void node::impl::describe_service() {
   const auto& spec = model.program->spec;
@@ -73,10 +82,9 @@ void node::impl::describe_service() {
                                     model.file->digest());
   for (model::token_id t = 0; t < model.text->vocabulary(); ++t)
     if (model.text->is_end(t)) base.end_tokens.push_back(t);
-  base.limits = limits_of(options, model.text->vocabulary());
+  base.rules = rules_of(options);
   base.ping = options.http.sse_ping;
   base.piece_bytes = std::min<size_t>(base.piece_bytes, options.http.stream_buffer_bytes);
-  base.deadline = options.limits.request_deadline;
   numbers = make_numbers();
   numbers->set_load_progress("map", 1); // or there would be nothing to describe
   base.numbers = parts->numbers = numbers;
@@ -132,6 +140,7 @@ void node::impl::listen() {
   c.on_drain = [this] {
     if (!drained.exchange(true)) end_callback(false);
   };
+  c.on_reload = [this] { return reload(); };
   front = system.spawn(gateway, std::move(c));
   net::http_server::settings s;
   s.version = LAMELLA_VERSION;
@@ -140,7 +149,7 @@ void node::impl::listen() {
   s.limits.body_bytes = options.http.max_body_bytes;
   s.limits.stall_time = options.http.stream_stall;
   s.limits.stream_buffer_bytes = options.http.stream_buffer_bytes;
-  s.limits.answer_time = options.limits.request_deadline + std::chrono::minutes{1};
+  s.limits.answer_time = answer_time(options.limits.request_deadline);
   std::vector<net::http_listener> listeners;
   const auto add = [&](const char* name, const std::string& address, bool probes) {
     const auto where = config::parse_address(address);

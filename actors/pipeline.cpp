@@ -257,7 +257,7 @@ private:
 
   void make_scheduler() {
     global_scheduler_config c;
-    c.limits = {options_.limits.queue_requests, options_.limits.queue_tokens};
+    c.limits = parts_.base.rules.queue;
     c.batches = batches_count_;
     c.seats_per_batch = options_.batching.max_batch;
     c.prefill_workers = options_.pools.prefill.members;
@@ -344,7 +344,7 @@ private:
     result_.server = server;
     keep(parent_->spawn(canary, result_.server,
                         std::shared_ptr<pulse>{parts_.health, &parts_.health->beats},
-                        options_.health.iteration_max_age / 2, canary_sequence));
+                        canary_sequence));
   }
 
   caf::event_based_actor* parent_;

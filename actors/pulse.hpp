@@ -13,6 +13,12 @@ namespace lamella::actors {
 /// which the start of the service waits for.
 class pulse {
 public:
+  explicit pulse(std::chrono::milliseconds max_age = std::chrono::seconds{5}) : max_age_{max_age} {}
+
+  /// The age of the last beat beyond which nothing is ready (`health.iteration_max_age_seconds`).
+  std::chrono::milliseconds max_age() const { return max_age_.load(); }
+  void set_max_age(std::chrono::milliseconds limit) { max_age_.store(limit); }
+
   void beat(std::chrono::steady_clock::time_point now) {
     last_.store(now.time_since_epoch().count(), std::memory_order_relaxed);
     if (count_.fetch_add(1, std::memory_order_relaxed) > 0) return;
@@ -36,6 +42,7 @@ public:
   uint64_t count() const { return count_.load(std::memory_order_relaxed); }
 
 private:
+  std::atomic<std::chrono::milliseconds> max_age_;
   std::atomic<int64_t> last_{0};
   std::atomic<uint64_t> count_{0};
   std::mutex mutex_; ///< of `first_`

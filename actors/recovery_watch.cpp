@@ -47,7 +47,7 @@ recovery_watch::view recovery_watch::look(time_point now) const {
   auto first = down_since_.value_or(now);
   for (const auto& [who, since] : since_) first = std::min(first, since);
   x.longest = std::chrono::duration_cast<std::chrono::milliseconds>(now - first);
-  x.too_long = x.longest > max_pause_;
+  x.too_long = x.longest > max_pause_.load();
   return x;
 }
 

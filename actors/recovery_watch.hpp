@@ -3,6 +3,7 @@
 
 #include "scheduler/types.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -20,6 +21,8 @@ public:
 
   /// A pause longer than `max_pause` raises an alarm (`recovery.max_pause_seconds`).
   explicit recovery_watch(std::chrono::milliseconds max_pause) : max_pause_{max_pause} {}
+
+  void set_max_pause(std::chrono::milliseconds limit) { max_pause_.store(limit); }
 
   /// The role whose loss, or whose actor's end, ended the newest pipeline.
   void lost(const std::string& role);
@@ -44,7 +47,7 @@ public:
   view look(time_point now) const;
 
 private:
-  const std::chrono::milliseconds max_pause_;
+  std::atomic<std::chrono::milliseconds> max_pause_;
   mutable std::mutex mutex_; ///< of the members below
   std::string lost_ = "model", lacking_;
   std::optional<time_point> down_since_;

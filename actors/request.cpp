@@ -29,7 +29,7 @@ constexpr std::chrono::milliseconds open_after{250};
 /// would keep what is left of each finished request for as long.
 void watch_deadline(request_ptr self) {
   const auto& st = self->state;
-  const auto rest = st.arrived + st.server->deadline - self->clock().now();
+  const auto rest = st.arrived + st.deadline - self->clock().now();
   self->delayed_send(self, std::clamp<caf::timespan>(rest, caf::timespan{0}, deadline_check),
                      expire_atom_v);
 }
@@ -154,8 +154,8 @@ void on_tick(request_ptr self, caf::tick_atom) {
 void on_expire(request_ptr self, expire_atom) {
   const auto& st = self->state;
   if (st.answered) return;
-  if (self->clock().now() - st.arrived < st.server->deadline) return watch_deadline(self);
-  const auto limit = std::to_string(st.server->deadline.count()) + " ms";
+  if (self->clock().now() - st.arrived < st.deadline) return watch_deadline(self);
+  const auto limit = std::to_string(st.deadline.count()) + " ms";
   if (st.paused()) {
     st.server->numbers->request_lost(st.server->pauses ? st.server->pauses->role() : "model");
     fail(self, net::recovery_failed("what the request ran on was lost and did not come back within "
@@ -233,6 +233,7 @@ request_actor::behavior_type request(request_ptr self, service_ptr server, excha
   st.id = id;
   st.chat = chat;
   st.arrived = st.last_written = self->clock().now();
+  st.deadline = st.server->rules.deadline;
   if (st.server->blame) self->attach_functor([blame = st.server->blame, id] { blame->over(id); });
   if (st.server->pauses)
     self->attach_functor([watch = st.server->pauses, id] { watch->goes_on(id); });

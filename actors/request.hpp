@@ -76,7 +76,8 @@ struct request_state {
   bool down = false;       ///< there is no pipeline
   uint32_t recoveries = 0; ///< how often a sequence went on after a loss
   std::chrono::steady_clock::duration longest_pause{0}; ///< of these, between two tokens
-  uint32_t open_questions = 0; ///< to the scheduler and the prefill workers
+  uint32_t open_questions = 0;          ///< to the scheduler and the prefill workers
+  std::chrono::milliseconds deadline{}; ///< after `arrived`, as it was then
   std::chrono::steady_clock::time_point arrived, started, first_token, last_written;
   bool has_started = false, has_first_token = false;
   const char* name = "request";

@@ -14,15 +14,13 @@ using phase = request_sequence::phase;
 using seconds = std::chrono::duration<double>;
 
 /// The requester's own patience is the deadline; questions only outlive it a little.
-caf::timespan patience(request_ptr self) {
-  return self->state.server->deadline + std::chrono::seconds{30};
-}
+caf::timespan patience(request_ptr self) { return self->state.deadline + std::chrono::seconds{30}; }
 
 /// Milliseconds to the deadline.
 uint32_t slack_of(request_ptr self) {
   using std::chrono::milliseconds;
   const auto& st = self->state;
-  const auto rest = st.arrived + st.server->deadline - self->clock().now();
+  const auto rest = st.arrived + st.deadline - self->clock().now();
   return static_cast<uint32_t>(
       std::clamp<int64_t>(std::chrono::duration_cast<milliseconds>(rest).count(), 0,
                           std::numeric_limits<uint32_t>::max()));

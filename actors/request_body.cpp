@@ -9,7 +9,7 @@ namespace lamella::actors {
 namespace {
 
 void read_chat(request_state& st) {
-  auto body = net::parse_chat_request(st.exchange->request().body, st.server->limits);
+  auto body = net::parse_chat_request(st.exchange->request().body, st.server->rules.limits);
   check_model(*st.server, body.model);
   st.params = std::move(body.params);
   st.choices = st.params.n;
@@ -19,7 +19,7 @@ void read_chat(request_state& st) {
 }
 
 void read_completion(request_state& st) {
-  auto body = net::parse_completion_request(st.exchange->request().body, st.server->limits);
+  auto body = net::parse_completion_request(st.exchange->request().body, st.server->rules.limits);
   check_model(*st.server, body.model);
   st.params = std::move(body.params);
   st.choices = std::max(st.params.n, body.best_of);
@@ -50,7 +50,7 @@ void read_body(request_state& st) {
   const auto& server = *st.server;
   const auto room = server.slots > server.window_slots ? server.slots - server.window_slots : 0;
   st.max_tokens = net::resolve_max_tokens(st.params, longest, std::min(server.context_tokens, room),
-                                          st.prompts.size(), server.limits, field);
+                                          st.prompts.size(), server.rules.limits, field);
 }
 
 void prepare(request_state& st) {

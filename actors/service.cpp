@@ -103,7 +103,7 @@ std::vector<model::token_id> prompt_tokens(const service& s, const net::prompt_i
 }
 
 std::string tokenize(const service& s, const std::string& body) {
-  const auto request = net::parse_tokenize_request(body, s.limits);
+  const auto request = net::parse_tokenize_request(body, s.rules.limits);
   check_model(s, request.model);
   const auto ids = request.prompt ? prompt_tokens(s, *request.prompt, request.add_special_tokens)
                                   : chat_tokens(s, request.messages, request.template_kwargs,
@@ -115,7 +115,7 @@ std::string tokenize(const service& s, const std::string& body) {
 }
 
 std::string detokenize(const service& s, const std::string& body) {
-  const auto request = net::parse_detokenize_request(body, s.limits);
+  const auto request = net::parse_detokenize_request(body, s.rules.limits);
   check_model(s, request.model);
   for (auto id : request.tokens)
     if (id >= s.text->vocabulary())

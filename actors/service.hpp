@@ -21,6 +21,13 @@ namespace lamella::actors {
 using lost_atom = caf::atom_constant<caf::atom("lost")>;
 constexpr lost_atom lost_atom_v{};
 
+/// What a reload may change for requests that come after it; those that are there keep theirs.
+struct request_rules {
+  net::api_limits limits;
+  std::chrono::milliseconds deadline{600'000}; ///< from a request's arrival to its end
+  scheduler::admission_limits queue;
+};
+
 struct service {
   // The model.
   std::shared_ptr<const model::tokenizer> text;
@@ -47,10 +54,9 @@ struct service {
   uint32_t window_slots = 0; ///< reserved beyond a prompt
 
   // The rules.
-  net::api_limits limits;
+  request_rules rules;
   std::chrono::milliseconds ping{15'000};
   size_t piece_bytes = 65'536; ///< of a stream, given to the socket at once
-  std::chrono::milliseconds deadline{600'000};
   std::shared_ptr<net::metrics> numbers;
   std::shared_ptr<suspect_board> blame;   ///< may be null
   std::shared_ptr<recovery_watch> pauses; ///< may be null

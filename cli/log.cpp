@@ -87,4 +87,6 @@ void configure_log(const config::log_settings& settings, bool quiet, const std::
   spdlog::set_default_logger(std::move(logger));
 }
 
+void set_log_level(config::log_level level) { spdlog::set_level(level_of(level)); }
+
 } // namespace lamella::cli

@@ -13,4 +13,7 @@ namespace lamella::cli {
 void configure_log(const config::log_settings& settings, bool quiet = false,
                    const std::string& name = {});
 
+/// The same lines from now on, but those of another level. Thread-safe.
+void set_log_level(config::log_level level);
+
 } // namespace lamella::cli

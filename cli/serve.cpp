@@ -29,7 +29,8 @@ void announce(const actors::node& n, const config::settings& options, double sec
 
 } // namespace
 
-int serve(const config::settings& options) {
+int serve(const configuration_flags& flags) {
+  const auto options = load_configuration(flags).value;
   // One heap: with one per thread, what requests leave behind is spread over all of them and never
   // goes back to the system. Nothing on the way of a token allocates enough to contend for it.
   mallopt(M_ARENA_MAX, 1);
@@ -42,6 +43,8 @@ int serve(const config::settings& options) {
     failed = broken;
     signals.end();
   });
+  n.reload_from([&] { return config::load(flags.inputs()); },
+                [](const config::settings& x) { set_log_level(x.log.level); });
   n.connect_with(actors::data_plane_links(options.net.listen));
   const auto began = std::chrono::steady_clock::now();
   bool ready = false;
@@ -57,8 +60,7 @@ int serve(const config::settings& options) {
 
   while (true) {
     if (signals.wait() == signal_watch::event::hang_up) {
-      spdlog::warn("SIGHUP: reloading is not supported; restart to change the configuration");
-      if (ready) n.parts().numbers->config_reloaded(false);
+      if (ready) n.reload();
       continue;
     }
     break;
@@ -68,13 +70,13 @@ int serve(const config::settings& options) {
     n.drain(std::chrono::milliseconds{0});
     return 70;
   }
-  spdlog::info("draining limit_seconds={}", options.shutdown.drain.count() / 1000);
+  spdlog::info("draining limit_seconds={}", n.drain_limit().count() / 1000);
   std::atomic<bool> over{false};
   std::thread second{[&] { // a second signal ends the patience
     while (!over)
       if (signals.wait() == signal_watch::event::terminate) n.hurry();
   }};
-  const bool complete = n.drain(options.shutdown.drain);
+  const bool complete = n.drain(n.drain_limit());
   over = true;
   signals.end();
   second.join();

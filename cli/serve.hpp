@@ -1,13 +1,14 @@
 /// `lamella serve`: the service in this process, until a signal.
 #pragma once
 
-#include "config/settings.hpp"
+#include "cli/configuration.hpp"
 
 namespace lamella::cli {
 
 /// Serves until SIGTERM or SIGINT (drains; a second one hurries), until an operator drains it
-/// through the admin listener, or until the pipeline cannot be kept alive. Returns the exit code.
-/// Throws actors::start_error.
-int serve(const config::settings& options);
+/// through the admin listener, or until the pipeline cannot be kept alive. SIGHUP reads the
+/// configuration again, from these flags. Returns the exit code. Throws command_error and
+/// actors::start_error.
+int serve(const configuration_flags& flags);
 
 } // namespace lamella::cli

@@ -13,7 +13,7 @@ run_function setup_serve(CLI::App& app) {
   auto failpoints = add_failpoint_flag(app);
   return [flags, failpoints] {
     arm_failpoints(*failpoints);
-    return serve(load_configuration(*flags).value);
+    return serve(*flags);
   };
 }
 

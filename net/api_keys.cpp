@@ -48,6 +48,10 @@ api_keys api_keys::from_file(const std::filesystem::path& file) {
   return keys;
 }
 
+api_keys api_keys::from_option(const std::filesystem::path& file) {
+  return file.empty() ? api_keys{} : from_file(file);
+}
+
 api_keys api_keys::from_text(std::string_view text, const std::string& name) {
   api_keys keys;
   size_t number = 0;

@@ -22,6 +22,8 @@ public:
   /// is dropped. Throws std::runtime_error with file and line for a key shorter than 8 or longer
   /// than 256 visible ASCII characters, for more than 10,000 keys, and for a file without any key.
   static api_keys from_file(const std::filesystem::path& file);
+  /// The same, or the empty set where there is no file.
+  static api_keys from_option(const std::filesystem::path& file);
   static api_keys from_text(std::string_view text, const std::string& name);
 
   bool empty() const { return hashes_.empty(); }

@@ -26,6 +26,7 @@ public:
   boost::asio::io_context io;
   std::atomic<bool> stopped{false}; ///< nobody runs the loop any more: post nothing
   const http_limits limits;
+  std::atomic<http_limits::milliseconds> answer_time; ///< of `limits`, until somebody changes it
   const std::string version;
 
   std::atomic<uint64_t> accepted{0};

@@ -209,6 +209,10 @@ bool http_server::stop(milliseconds deadline) {
   return drained;
 }
 
+void http_server::set_answer_time(std::chrono::milliseconds limit) {
+  impl_->core->answer_time = limit;
+}
+
 http_counters http_server::counters() const {
   const http_core& core = *impl_->core;
   http_counters c;

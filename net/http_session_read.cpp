@@ -205,7 +205,7 @@ void http_session::dispatch() {
   request.arrived = arrived_;
   core_->requests.fetch_add(1, std::memory_order_relaxed);
   core_->exchange_begun();
-  deadline_in(core_->limits.answer_time, &http_session::answer_over);
+  deadline_in(core_->answer_time, &http_session::answer_over);
   http_exchange_ptr exchange = std::make_shared<http_session_exchange>(
       shared_from_this(), exchange_, fate_, std::move(request));
   try {

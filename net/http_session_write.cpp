@@ -125,7 +125,7 @@ void http_session::push(output next) {
       ++deadline_turn_;
       deadline_.cancel();
     } else {
-      deadline_in(core_->limits.answer_time, &http_session::answer_over);
+      deadline_in(core_->answer_time, &http_session::answer_over);
     }
   }
   out_.push_back(std::move(next));

@@ -32,6 +32,10 @@ class admission {
 public:
   explicit admission(admission_limits limits) : limits_{limits} {}
 
+  /// For those that come from now on; who waits already is not refused.
+  void set_limits(admission_limits limits) { limits_ = limits; }
+  const admission_limits& limits() const { return limits_; }
+
   /// Accepted work is never refused again: resumed entries pass the limits.
   admission_verdict offer(const admission_entry& entry);
 

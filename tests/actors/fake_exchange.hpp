@@ -101,7 +101,7 @@ inline actors::service tiny_service() {
   s.context_tokens = 512;
   for (model::token_id t = 0; t < text->vocabulary(); ++t)
     if (text->is_end(t)) s.end_tokens.push_back(t);
-  s.limits.vocabulary = text->vocabulary();
+  s.rules.limits.vocabulary = text->vocabulary();
   s.slots = 512;
   s.window_slots = 16;
   s.epoch = 1;

@@ -71,6 +71,19 @@ TEST_CASE("V-M15 the queue is bounded in prompts and in tokens") {
   CHECK_FALSE(x.offer(4, 80, 1, true)->came); // accepted before: never refused again
 }
 
+TEST_CASE("V-M15 other bounds hold for who comes from then on, who waits is not refused") {
+  world w;
+  w.kv->does = allocator_book::mode::holds;
+  const auto first = w.offer(1), second = w.offer(2), third = w.offer(3);
+  w.tell(scheduler::admission_limits{2, 1000});
+  CHECK(w.offer(4)->error == ec::queue_full);
+  for (const auto& x : {first, second, third}) CHECK_FALSE(x->came);
+  w.tell(scheduler::admission_limits{9, 35});
+  CHECK(w.offer(5)->error == ec::queue_tokens);
+  w.tell(scheduler::admission_limits{9, 1000});
+  CHECK_FALSE(w.offer(6)->came);
+}
+
 TEST_CASE("What can never fit is refused at once with the numbers") {
   world w;
   CHECK(w.offer(1, 91)->error == ec::never_fits);

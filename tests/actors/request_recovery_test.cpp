@@ -56,7 +56,7 @@ TEST_CASE(
   w.admit_all();
   const auto& again = w.books.prefills->asked.at(0);
   CHECK(again.rebuild);
-  CHECK(again.slack_ms == tiny_service().deadline.count() - 1000);
+  CHECK(again.slack_ms == tiny_service().rules.deadline.count() - 1000);
 }
 
 TEST_CASE("reliability A3: what a batch of an epoch before says last is not heard") {
@@ -194,6 +194,22 @@ TEST_CASE(
     CHECK(w.numbers->scrape().body.find("lamella_requests_lost_total{role=\"" + role + "\"} 1")
           != std::string::npos);
   }
+}
+
+TEST_CASE("A request keeps the deadline it came with, whatever later pipelines say") {
+  world w;
+  w.admit_all();
+  w.prefill_all();
+  w.say(1);
+  w.tell(lost_atom_v);
+  w.rebuild([](actors::service& s) { s.rules.deadline = 1s; });
+  w.admit_all();
+  w.prefill_all();
+  w.advance(10s, 250ms);
+  CHECK(w.exchange->status == 0);
+  w.sched.advance_time(600s);
+  w.settle();
+  CHECK(w.exchange->body.find("600000 ms") != std::string::npos);
 }
 
 TEST_CASE("Who waits for its reader after a loss waits for nothing that was lost") {

@@ -89,10 +89,12 @@ struct request_world : stage {
   }
 
   /// The pipeline is replaced by a new one.
-  void rebuild() {
+  void rebuild(const std::function<void(actors::service&)>& change = {}) {
     old_books = books;
     books = {};
-    caf::anon_send(request_, service());
+    auto s = std::make_shared<actors::service>(*service());
+    if (change) change(*s);
+    caf::anon_send(request_, actors::service_ptr{std::move(s)});
     settle();
   }
   void admit_all(uint32_t choices = 1) {

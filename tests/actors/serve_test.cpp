@@ -19,13 +19,6 @@ std::string body_of(uint32_t i, uint32_t max_tokens, bool stream = false) {
          + (stream ? R"(,"stream":true})" : "}");
 }
 
-std::string raw_post(const std::string& body, const std::string& path = "/v1/completions") {
-  return "POST " + path
-         + " HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
-           "content-length: "
-         + std::to_string(body.size()) + "\r\n\r\n" + body;
-}
-
 /// Text of choice 0 in a stream of events.
 std::string text_of_events(std::string_view bytes, bool& complete) {
   std::string text;

@@ -12,6 +12,7 @@
 #include <spdlog/spdlog.h>
 
 #include <charconv>
+#include <functional>
 #include <thread>
 
 namespace lamella::actors::test {
@@ -134,7 +135,10 @@ struct events {
 
 class served {
 public:
-  explicit served(config::settings x = tiny_settings()) : node_{std::move(x)} {
+  explicit served(config::settings x = tiny_settings(),
+                  const std::function<void(actors::node&)>& prepare = {})
+      : node_{std::move(x)} {
+    if (prepare) prepare(node_);
     node_.start([](const std::string&, uint64_t, uint64_t) {});
   }
 
@@ -253,6 +257,14 @@ private:
 
   actors::node node_;
 };
+
+/// A request as bytes, for a client that sends them itself.
+inline std::string raw_post(const std::string& body, const std::string& path = "/v1/completions") {
+  return "POST " + path
+         + " HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+           "content-length: "
+         + std::to_string(body.size()) + "\r\n\r\n" + body;
+}
 
 /// "[3,4,...]": `count` token ids of plain bytes, different for each seed.
 inline std::string token_list(uint32_t count, uint64_t seed) {

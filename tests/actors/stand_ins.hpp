@@ -206,6 +206,7 @@ inline auto stand_in_scheduler(std::shared_ptr<scheduler_book> book) {
         [](drain_atom) {},
         [](const batch_ready&) {},
         [](wake_atom) {},
+        [](const scheduler::admission_limits&) {},
         [](status_atom) -> caf::result<uint64_t, uint64_t> {
           return {uint64_t{0}, uint64_t{0}};
         },

@@ -134,4 +134,63 @@ kill -TERM "$server"
 wait "$server"
 expect "SIGTERM on an idle server ends it with 0" 0 $?
 server=
+
+# A configuration that changes while the server serves.
+printf 'first-key-of-all\n' >keys
+printf 'version: 1\nhttp: {api_keys_file: keys}\nlimits: {max_n: 2}\n' >live.yaml
+: >log
+"$lamella" serve --config live.yaml --listen 127.0.0.1:0 --set admin.listen=127.0.0.1:0 2>log &
+server=$!
+for _ in $(seq 3000); do
+  port=$(sed -n 's|^ *API *http://127.0.0.1:\([0-9]*\)/v1$|\1|p' log)
+  admin=$(sed -n 's|^ *admin *http://127.0.0.1:\([0-9]*\)/metrics$|\1|p' log)
+  [ -z "$admin" ] || break
+  kill -0 "$server" || break
+  sleep 0.1
+done
+# asked KEY: the status of a request for three choices.
+asked() {
+  curl -s -o reply -w '%{http_code}' --max-time 300 -H "authorization: Bearer $1" -H 'content-type: application/json' \
+    -d '{"model": "SmolLM2-135M-Instruct.Q4_1", "prompt": "x", "max_tokens": 1, "n": 3}' \
+    "http://127.0.0.1:$port/v1/completions"
+}
+# reloads RESULT: how many there were.
+reloads() {
+  curl -s "http://127.0.0.1:$admin/metrics" | sed -n "s|^lamella_config_reload_total{.*result=\"$1\".*} ||p"
+}
+# told: SIGHUP reaches the server; 1 when it has reloaded, or refused to.
+told() {
+  local before=$(($(reloads ok) + $(reloads error)))
+  kill -HUP "$server"
+  for _ in $(seq 3000); do
+    [ $(($(reloads ok) + $(reloads error))) = "$before" ] || return 0
+    sleep 0.1
+  done
+  return 1
+}
+expect "three choices are too many" 400 "$(asked first-key-of-all)"
+printf 'second-key-of-all\n' >keys
+printf 'version: 1\nhttp: {api_keys_file: keys}\nlimits: {max_n: 3}\nbatching: {max_batch: 5}\n' >live.yaml
+told
+expect "SIGHUP reloads" 0 $?
+expect "SIGHUP changes a limit and the keys" "200 401" "$(asked second-key-of-all) $(asked first-key-of-all)"
+contains "the log tells what was applied" "key=limits.max_n before=2 after=3 applied" "$(cat log)"
+contains "the log tells what needs a restart" "key=batching.max_batch before=64 after=5 needs a restart" "$(cat log)"
+printf 'version: 1\nhttp: {api_keys_file: keys}\nlimits: {max_n: 1, max_m: 4}\n' >live.yaml
+told
+expect "a mistake is counted" "1 1" "$(reloads ok) $(reloads error)"
+contains "the log tells the mistake" "live.yaml:3:20: limits.max_m" "$(cat log)"
+expect "a mistake changes nothing" 200 "$(asked second-key-of-all)"
+reload() { curl -s -o reply -w '%{http_code}' -X POST "http://127.0.0.1:$admin/admin/reload"; }
+expect "/admin/reload refuses it, too" 400 "$(reload)"
+contains "/admin/reload tells the mistake" "live.yaml:3:20" "$(json 'x["error"]["message"]' <reply)"
+printf 'version: 1\nhttp: {api_keys_file: keys}\nlimits: {max_n: 1}\n' >live.yaml
+expect "/admin/reload takes a right one" 200 "$(reload)"
+expect "/admin/reload tells what it took" "['limits.max_n'] [] 1" \
+  "$(json 'str(x["applied"]) + " " + str(x["needs_restart"]) + " " + str(x["api_keys"])' <reply)"
+expect "and it holds" 400 "$(asked second-key-of-all)"
+kill -TERM "$server"
+wait "$server"
+expect "SIGTERM ends it with 0" 0 $?
+server=
 finish

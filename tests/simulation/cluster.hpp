@@ -211,7 +211,7 @@ private:
     s.model_name = "integer";
     s.context_tokens = 512;
     s.end_tokens = {end_token};
-    s.limits.vocabulary = loaded.text->vocabulary();
+    s.rules.limits.vocabulary = loaded.text->vocabulary();
     s.numbers = numbers;
   }
 

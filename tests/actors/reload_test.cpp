@@ -1,0 +1,185 @@
+// A configuration that is read again while the service serves.
+#include "tests/actors/served.hpp"
+#include "tests/net/raw_client.hpp"
+
+#include <fstream>
+
+namespace lamella::actors::test {
+namespace {
+
+/// A node whose configuration a test changes.
+struct reloaded {
+  config::loaded next; ///< what the next reload reads
+  config::log_level level = config::log_level::info;
+  served s;
+
+  explicit reloaded(config::settings x = tiny_settings())
+      : next{with(x)}, s{std::move(x), [this](actors::node& n) {
+                           n.reload_from([this] { return next; },
+                                         [this](const auto& taken) { level = taken.log.level; });
+                         }} {}
+
+  static config::loaded with(config::settings x) {
+    config::loaded made;
+    made.value = std::move(x);
+    return made;
+  }
+  /// The status of a request for so many choices.
+  int ask(uint32_t choices, const std::string& key = {}) {
+    const auto body =
+        R"({"model":"tiny","prompt":[3,4,5],"max_tokens":2,"n":)" + std::to_string(choices) + "}";
+    net::http_headers headers;
+    if (!key.empty()) headers.add("authorization", "Bearer " + key);
+    return s.post("/v1/completions", body, headers).status;
+  }
+};
+
+using keys = std::vector<std::string>;
+using lamella::test::raw_client;
+
+} // namespace
+
+TEST_CASE("A reload changes the rules of requests that come after it, in later pipelines too") {
+  auto x = tiny_settings();
+  x.limits.max_n = 2;
+  reloaded r{x};
+  CHECK(r.ask(3) == 400);
+  r.next.value.limits.max_n = 3;
+  r.next.value.log.level = config::log_level::warn;
+  r.next.value.health.iteration_max_age = std::chrono::minutes{2};
+  r.next.value.shutdown.drain = std::chrono::seconds{7};
+  r.next.value.batching.max_batch = 3;
+  const auto report = r.s.node().reload();
+  CHECK(report.problems == keys{});
+  CHECK(report.applied
+        == keys{"limits.max_n", "shutdown.drain_seconds", "health.iteration_max_age_seconds",
+                "log.level"});
+  CHECK(report.needs_restart == keys{"batching.max_batch"});
+  CHECK(r.level == config::log_level::warn);
+  CHECK(r.s.node().drain_limit() == std::chrono::seconds{7});
+  CHECK(r.s.node().parts().health->beats.max_age() == std::chrono::minutes{2});
+  CHECK(r.ask(3) == 200);
+  CHECK(r.ask(4) == 400);
+  // What needs a restart is told again; what was applied is not.
+  CHECK(r.s.node().reload().applied == keys{});
+  CHECK(r.s.node().reload().needs_restart == keys{"batching.max_batch"});
+  CHECK(r.s.metric("lamella_config_reload_total") == 3);
+
+  const auto epoch = r.s.node().server()->epoch;
+  caf::anon_send_exit(r.s.node().pipeline_actors().front(), caf::exit_reason::kill);
+  REQUIRE(eventually([&] { return r.s.node().server()->epoch > epoch; }));
+  // Asked of the new pipeline: until the gateway has it, requests wait for it.
+  CHECK(r.ask(3) == 200);
+  CHECK(r.ask(4) == 400);
+}
+
+TEST_CASE("V-M15 a reload bounds the queue anew, in later pipelines too") {
+  auto x = tiny_settings();
+  x.batching.max_batch = 1;
+  reloaded r{x};
+  r.next.value.limits.queue_requests = 1;
+  CHECK(r.s.node().reload().applied == keys{"limits.queue_requests"});
+  const std::string body = R"({"model":"tiny","prompt":[3,4],"max_tokens":40,"ignore_eos":true})";
+  // One runs and one waits for as long as a third asks.
+  const auto third = [&] {
+    const slow_tokens slow;
+    raw_client running{r.s.node().http_port()}, waiting{r.s.node().http_port()};
+    REQUIRE(running.send(raw_post(body)));
+    REQUIRE(eventually([&] { return r.s.load() == std::pair<uint64_t, uint64_t>{1, 0}; }));
+    REQUIRE(waiting.send(raw_post(body)));
+    REQUIRE(eventually([&] { return r.s.load() == std::pair<uint64_t, uint64_t>{1, 1}; }));
+    return r.ask(1);
+  };
+  CHECK(third() == 429);
+  REQUIRE(eventually([&] { return r.s.idle(); })); // both clients have left
+  const auto epoch = r.s.node().server()->epoch;
+  caf::anon_send_exit(r.s.node().pipeline_actors().front(), caf::exit_reason::kill);
+  REQUIRE(eventually([&] { return r.s.node().server()->epoch > epoch && r.ask(1) == 200; }));
+  CHECK(third() == 429);
+}
+
+TEST_CASE("A reload takes keys that were added and forgets those that were removed") {
+  auto x = tiny_settings();
+  tests::scratch_folder folder;
+  std::ofstream{folder / "keys"} << "first-key\n";
+  x.http.api_keys_file = folder / "keys";
+  reloaded r{x};
+  CHECK(r.ask(1) == 401);
+  CHECK(r.ask(1, "first-key") == 200);
+  std::ofstream{folder / "keys"} << "second-key\nthird-key\n";
+  CHECK(r.ask(1, "second-key") == 401);
+  const auto report = r.s.node().reload();
+  CHECK(report.applied == keys{}); // the file is the same
+  CHECK(report.api_keys == 2);
+  CHECK(report.admin_keys == 0);
+  CHECK(r.ask(1, "first-key") == 401);
+  CHECK(r.ask(1, "second-key") == 200);
+  CHECK(r.ask(1, "third-key") == 200);
+  SUBCASE("a file that cannot be read leaves them as they are") {
+    std::ofstream{folder / "keys"} << "short\n";
+    const auto broken = r.s.node().reload();
+    REQUIRE(broken.problems.size() == 1);
+    CHECK(broken.problems.front().find("keys:1: an API key has 8 to 256") != std::string::npos);
+    CHECK(r.ask(1, "second-key") == 200);
+  }
+}
+
+TEST_CASE("A reload with a mistake changes nothing and says what is wrong") {
+  auto x = tiny_settings();
+  x.limits.max_n = 2;
+  x.http.listen = "0.0.0.0:0"; // only with keys, and only a restart changes it
+  tests::scratch_folder folder;
+  std::ofstream{folder / "keys"} << "first-key\n";
+  x.http.api_keys_file = folder / "keys";
+  reloaded r{x};
+  r.next.value.limits.max_n = 8;
+  std::string part;
+  SUBCASE("in the file") {
+    config::problem p;
+    p.source = "lamella.yaml";
+    p.at = {3, 5};
+    p.key = "limits.best_of";
+    p.message = "999 is not 1 to 128";
+    r.next.problems.push_back(p);
+    part = "lamella.yaml:3:5: limits.best_of: 999 is not 1 to 128";
+  }
+  SUBCASE("together with what only a restart would change") {
+    r.next.value.http.listen = "127.0.0.1:0";
+    r.next.value.http.api_keys_file.clear();
+    part = "http.api_keys_file is not set";
+  }
+  const auto report = r.s.node().reload();
+  REQUIRE(report.problems.size() == 1);
+  CHECK_MESSAGE(report.problems.front().find(part) != std::string::npos, report.problems.front());
+  CHECK(report.applied == keys{});
+  CHECK(r.ask(3, "first-key") == 400);
+  CHECK(r.ask(1) == 401);
+  CHECK(r.ask(2, "first-key") == 200);
+  const auto page = r.s.node().parts().numbers->scrape().body;
+  CHECK(page.find("lamella_config_reload_total{result=\"error\"} 1") != std::string::npos);
+}
+
+TEST_CASE("POST /admin/reload answers with what it has done") {
+  reloaded r;
+  r.next.value.limits.max_n = 5;
+  r.next.value.model.name = "another";
+  const auto done = r.s.admin("POST", "/admin/reload");
+  CHECK(done.status == 200);
+  CHECK(done.body
+        == R"({"version":1,"applied":["limits.max_n"],"needs_restart":["model.name"],)"
+           R"("api_keys":0,"admin_keys":0})");
+  CHECK(r.s.admin("GET", "/admin/reload").status == 405);
+  config::problem p;
+  p.source = "lamella.yaml";
+  p.at = {3, 5};
+  p.key = "limits.max_n";
+  p.message = "0 is not 1 to 128";
+  r.next.problems.push_back(p);
+  const auto refused = r.s.admin("POST", "/admin/reload");
+  CHECK(refused.status == 400);
+  CHECK(text_at(refused.json, "error.message")
+        == "nothing was reloaded: lamella.yaml:3:5: limits.max_n: 0 is not 1 to 128");
+  CHECK(r.ask(5) == 200);
+}
+
+} // namespace lamella::actors::test

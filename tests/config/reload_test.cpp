@@ -1,0 +1,58 @@
+// What of a new configuration a running process takes.
+#include "config/options.hpp"
+#include "config/reload.hpp"
+#include "tests/config/loading.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace lamella::config;
+using namespace lamella::config::test;
+
+namespace {
+
+/// Another allowed value of an option.
+value other_value(const option& x, const settings& now) {
+  const auto v = x.get(now);
+  if (x.kind == option_kind::boolean) return !std::get<bool>(v);
+  if (x.kind == option_kind::choice)
+    return x.choices.front() == std::get<std::string>(v) ? x.choices.back() : x.choices.front();
+  if (x.kind == option_kind::text_list) return std::vector<std::string>{"another"};
+  if (x.kind == option_kind::address) return std::string{"127.0.0.1:4711"};
+  if (x.kind == option_kind::path || x.kind == option_kind::text) return std::string{"another"};
+  const auto* n = std::get_if<uint64_t>(&v);
+  return n != nullptr && *n == x.minimum ? x.minimum + 1 : x.minimum;
+}
+
+} // namespace
+
+TEST_CASE("a reload takes every live option and no other") {
+  const settings before;
+  size_t live = 0;
+  for (const auto& x : options()) {
+    CAPTURE(x.key);
+    auto wanted = before;
+    x.set(wanted, other_value(x, before));
+    const auto got = take_live(before, wanted);
+    REQUIRE(got.changes.size() == 1);
+    CHECK(got.changes.front().key == x.key);
+    CHECK(got.changes.front().needs_restart == (x.when == reload::restart));
+    CHECK((x.get(got.value) == x.get(wanted)) == (x.when == reload::live));
+    CHECK(diff(before, got.value).size() == (x.when == reload::live ? 1 : 0));
+    live += x.when == reload::live ? 1 : 0;
+  }
+  CHECK(live >= 20);
+  CHECK(take_live(before, before).changes.empty());
+}
+
+TEST_CASE("a reload that breaks a rule together with what stays as it was says so") {
+  settings open;
+  open.http.listen = "0.0.0.0:8000";
+  open.http.api_keys_file = "keys";
+  CHECK(check(open).empty());
+  const settings closed; // listens on loopback and has no keys: the address needs a restart
+  CHECK(check(closed).empty());
+  const auto got = take_live(open, closed);
+  REQUIRE(got.violations.size() == 1);
+  CHECK(got.violations.front().keys
+        == std::vector<std::string>{"http.listen", "http.api_keys_file"});
+}
