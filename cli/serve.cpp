@@ -3,6 +3,7 @@
 #include "actors/data_plane_port.hpp"
 #include "actors/node.hpp"
 #include "cli/log.hpp"
+#include "cli/service_manager.hpp"
 #include "cli/signals.hpp"
 #include "cli/terminal.hpp"
 
@@ -11,6 +12,7 @@
 #include <atomic>
 #include <cstdio>
 #include <thread>
+#include <utility>
 
 #include <malloc.h>
 
@@ -34,6 +36,7 @@ int serve(const configuration_flags& flags) {
   // One heap: with one per thread, what requests leave behind is spread over all of them and never
   // goes back to the system. Nothing on the way of a token allocates enough to contend for it.
   mallopt(M_ARENA_MAX, 1);
+  const service_manager manager;
   signal_watch signals;
   std::atomic<bool> failed{false};
   configure_log(options.log);
@@ -50,17 +53,27 @@ int serve(const configuration_flags& flags) {
   bool ready = false;
   {
     progress_bar bar;
-    ready = n.start([&](const std::string& phase, uint64_t done,
-                        uint64_t total) { bar.update(phase, done, total); },
-                    [&] { return signals.terminate_asked(); });
+    std::string last;
+    ready = n.start(
+        [&](const std::string& phase, uint64_t done, uint64_t total) {
+          bar.update(phase, done, total);
+          if (std::exchange(last, phase) != phase) manager.status("starting: " + phase);
+        },
+        [&] { return signals.terminate_asked(); });
   }
-  if (ready)
+  const auto serving = ready ? "serving on port " + std::to_string(n.http_port()) : std::string{};
+  if (ready) {
     announce(n, options,
              std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
+    manager.ready(serving);
+  }
 
   while (true) {
     if (signals.wait() == signal_watch::event::hang_up) {
-      if (ready) n.reload();
+      if (!ready) continue;
+      manager.reloading();
+      n.reload();
+      manager.ready(serving);
       continue;
     }
     break;
@@ -70,6 +83,7 @@ int serve(const configuration_flags& flags) {
     n.drain(std::chrono::milliseconds{0});
     return 70;
   }
+  manager.stopping();
   spdlog::info("draining limit_seconds={}", n.drain_limit().count() / 1000);
   std::atomic<bool> over{false};
   std::thread second{[&] { // a second signal ends the patience
