@@ -235,7 +235,7 @@ def serves_64_streams_as_if_each_were_alone():
     alone = range(64) if os.environ.get("LAMELLA_ALL_ALONE") else rng.sample(range(64), 6)
     expected = dict(zip(alone, asyncio.run(all_streams(alone, together=False))))
     # Buffers grow with the first load of this shape: that is no leak.
-    asyncio.run(all_streams(range(64), together=True))
+    asyncio.run(all_streams(range(64), together=True, tokens=32))
     assert wait_until(lambda: slots_used() == 0, 120), slots_used()
     before = settled_bytes()
     began = time.monotonic()

@@ -117,31 +117,38 @@ long_answer() { # CODE
 join=127.0.0.1:$(free_port)
 begin_worker() {
   "$lamella" worker --role attention --join "$join" --secret-file secret --dead-seconds 20 "$@" 2>>hangs-worker.log &
-  workers=($!)
+  hanging=$!
+  workers+=("$hanging")
 }
+# All threads of the actors of a service hang, one after the other: nobody is left to tell of it. Meanwhile the next part
+# runs.
+serve all-hang.log --failpoint shard.launch=0.02:hang
+all_hang=$server
+workers=("$all_hang")
+all_hang_began=$(now_ms)
+long_answer all-hang.code &
+all_hang_client=$!
+(while runs "$all_hang"; do sleep 0.05; done; now_ms >all-hang.end) &
+
 begin_worker --failpoint shard.launch=0.02:hang
 serve hangs.log --set control.listen="$join" --set control.secret_file=secret \
   --set pools.attention.placement=remote --set pools.attention.threads=1
 began=$(now_ms)
 long_answer code &
 client=$!
-ends "A2 a worker of another host hangs" 70 "$began" "${workers[0]}"
+ends "A2 a worker of another host hangs" 70 "$began" "$hanging"
 contains "A2 a worker of another host hangs: it says so" "does not end" "$(cat hangs-worker.log)"
 begin_worker
 wait "$client"
 expect "A2 a worker of another host hangs: the request ends with the next one" 200 "$(cat code)"
-kill -KILL "${workers[0]}"
-workers=()
+kill -KILL "$hanging"
 stop "A2 a worker of another host hangs"
 
-# All threads of the actors hang, one after the other: nobody is left to tell of it.
-serve all-hang.log --failpoint shard.launch=0.02:hang
-began=$(now_ms)
-long_answer code &
-client=$!
-ends "A8 all threads of the actors hang" 70 "$began" "$server"
-server=
-wait "$client"
+while runs "$all_hang" && [ $(($(now_ms) - all_hang_began)) -lt 50000 ]; do sleep 0.05; done
+for _ in $(seq 1200); do [ -s all-hang.end ] && break; sleep 0.05; done
+ends "A8 all threads of the actors hang" 70 "$all_hang_began" "$all_hang" "$(($(cat all-hang.end) - all_hang_began))"
+workers=()
+wait "$all_hang_client"
 contains "A8 all threads of the actors hang: it says so" "no actor has had its turn" "$(cat all-hang.log)"
 
 # A log on a full disk costs the lines, and nothing else.
