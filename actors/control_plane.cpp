@@ -3,6 +3,7 @@
 #include "actors/control_link.hpp"
 #include "actors/explain.hpp"
 #include "actors/model_store.hpp"
+#include "actors/seat_devices.hpp"
 #include "actors/sizing.hpp"
 #include "actors/worker.hpp"
 #include "net/failpoint.hpp"
@@ -108,13 +109,6 @@ uint32_t members_needed(const config::settings& options, worker_role role) {
   return pool_of(options, role).members + (parity ? 1 : 0);
 }
 
-const std::string& device_of(const config::settings& options, worker_role role) {
-  const auto& pools = options.pools;
-  const bool with_replicas =
-      role == worker_role::prefill && pools.prefill.placement == placement::in_process;
-  return with_replicas ? pools.model.device : pool_of(options, role).device;
-}
-
 scheduler::identity identity_of(const pipeline_parts& parts, uint64_t model_digest) {
   return {LAMELLA_VERSION, std::string{parts.engine->ops().name},
           shapes_text(parts.program->spec, name_of(half_type_of(parts.options.numerics.wire)),
@@ -129,7 +123,7 @@ control_plane::control_plane(caf::actor_system& system, control_plane_config con
   m.seats = seats_of(options);
   m.wanted = identity_of(*config_.parts, config_.model_digest);
   for (auto role : all_roles)
-    if (config::is_cuda(device_of(options, role))) m.on_devices.insert(role);
+    if (config::is_cuda(device_option(options, role))) m.on_devices.insert(role);
   m.shape = shape_of(options);
   m.terms_of = [this](const scheduler::seat& where) { return terms_of(where); };
   m.on_change = config_.on_change;
@@ -170,7 +164,7 @@ worker_terms control_plane::terms_of(const scheduler::seat& where) const {
   t.version = wanted.version;
   t.kernels = wanted.kernels;
   t.shapes = wanted.shapes;
-  t.device = device_of(options, where.role);
+  t.device = device_of(options, where);
   // Children share this machine; a worker of another host has its own.
   t.threads =
       pool.threads.value_or(pool.placement == placement::remote
@@ -188,7 +182,7 @@ worker_terms control_plane::terms_of(const scheduler::seat& where) const {
   t.prefill_owns_kv = options.pools.prefill_owns_kv();
   t.slots =
       where.role == worker_role::prefill ? prefill_slots(options, spec, parts.slots) : parts.slots;
-  if (where.role != worker_role::attention) t.ranks = options.pools.model.tensor_parallel;
+  t.ranks = ranks_of(options, where.role);
   t.rows = std::max(options.batching.max_batch, options.batching.prefill_chunk_tokens);
   t.transport = word_of(options.net.transport);
   t.link_secret = link_secret_;
@@ -218,6 +212,7 @@ std::vector<child_command> control_plane::children() const {
   for (auto role : all_roles) {
     const auto& pool = pool_of(options, role);
     if (pool.placement != placement::local) continue;
+    warn_of_sharing(options, role, seats_in(options, role));
     for (uint32_t i = 0; i < seats_in(options, role); ++i) {
       const auto name = fmt::format("{}-{}", scheduler::to_string(role), i);
       child_command x{

@@ -110,9 +110,6 @@ uint32_t members_needed(const config::settings& options, scheduler::worker_role 
 /// The settings of the pool a role belongs to.
 const config::pool_settings& pool_of(const config::settings& options, scheduler::worker_role role);
 
-/// What the seats of a role compute on: prefill workers of this process on what the replicas do.
-const std::string& device_of(const config::settings& options, scheduler::worker_role role);
-
 /// What all workers must be like.
 scheduler::identity identity_of(const pipeline_parts& parts, uint64_t model_digest);
 

@@ -30,7 +30,8 @@ void add_pool(table& t, const std::string& pool, const std::string& what, uint64
       [field](settings & s) -> auto& { return field(s).placement; });
   auto& device = t.plain(
       key("device"), option_kind::text, reload::restart,
-      "What they compute on: auto, host (processors) or cuda:N, of the machine they run on.",
+      "What they compute on: auto, host (processors) or cuda:N, of the machine they run on. Child "
+      "processes take the devices from there on in turn, up to where another pool begins.",
       [field](settings & s) -> auto& { return field(s).device; });
   device.allowed = check_device;
   device.pattern = "^(auto|host|cuda:[0-9]{1,3})$";

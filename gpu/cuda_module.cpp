@@ -77,6 +77,11 @@ std::string why_apart(unsigned a, unsigned b) {
   }
 }
 
+unsigned cuda_devices() {
+  const auto* module = find_cuda_module(nullptr);
+  return module == nullptr ? 0 : module->count(nullptr);
+}
+
 std::string why_no_cuda_device(unsigned index) {
   std::string reason;
   const auto* module = find_cuda_module(&reason);

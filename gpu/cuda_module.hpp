@@ -46,6 +46,9 @@ const cuda_module* find_cuda_module(std::string* reason);
 /// the host's; empty when they can.
 std::string why_apart(unsigned a, unsigned b);
 
+/// Number of CUDA devices; 0 without a GPU part.
+unsigned cuda_devices();
+
 /// Why there is no device `index`, without opening it; empty where there is one.
 std::string why_no_cuda_device(unsigned index);
 

@@ -40,6 +40,19 @@ for transport in shm tcp; do
   stop "$transport"
 done
 
+# Each on a device of its own, as far as there are some up to the next pool's.
+export LAMELLA_EMULATED_DEVICES=4
+serve own.log "${common[@]}" "${processes[@]}" --set pools.model.device=cuda:0 --set pools.model.members=2 \
+  --set pools.attention.device=cuda:2 --set pools.attention.members=2 --set pools.attention.spares=1
+expect "replicas have devices of their own" "cuda:0 emulated cuda:1 emulated" "$(where model)"
+expect "shards go round those from theirs on" "cuda:2 emulated cuda:3 emulated" "$(where attention)"
+contains "the log tells who shares" "role=attention processes=3 with_devices_of_their_own=2" "$(cat own.log)"
+ask own.txt
+cmp -s single.txt own.txt
+expect "devices of their own: the tokens of a single process" 0 $?
+stop "devices of their own"
+unset LAMELLA_EMULATED_DEVICES
+
 # Prompts are computed by a worker of their own; the shards attend to them.
 serve prefill.log "${common[@]}" "${both[@]}" "${processes[@]}" --set pools.prefill.placement=local \
   --set pools.prefill.device=cuda:1
