@@ -2,6 +2,8 @@
 
 #include "actors/exceptions.hpp"
 
+#include <algorithm>
+
 namespace lamella::actors {
 
 namespace {
@@ -9,6 +11,8 @@ namespace {
 using canary_ptr = canary_actor::stateful_pointer<canary_state>;
 
 constexpr std::chrono::seconds patience{600};
+
+constexpr caf::timespan look_at_least_every = std::chrono::seconds{1};
 
 void give_back(canary_ptr self) {
   auto& st = self->state;
@@ -59,7 +63,9 @@ canary_actor::behavior_type canary(canary_actor::stateful_pointer<canary_state> 
         const auto interval = st.beats->max_age() / 2;
         const bool quiet = st.beats->count() == 0 || st.beats->age(self->clock().now()) >= interval;
         if (!st.running && quiet) run(self);
-        self->delayed_send(self, caf::timespan{interval} / 2, caf::tick_atom_v);
+        // A reload may lower the age: a look is never far.
+        self->delayed_send(self, std::min<caf::timespan>(interval / 2, look_at_least_every),
+                           caf::tick_atom_v);
       },
   };
 }

@@ -17,8 +17,9 @@ struct canary_state {
   const char* name = "canary";
 };
 
-/// Runs where the last beat is half as old as it may become, and looks as often again. `sequence`
-/// is its own, used by nobody else. Canaries appear in no request metrics and no logs.
+/// Runs where the last beat is half as old as it may become, and looks twice as often, every second
+/// at least. `sequence` is its own, used by nobody else. Canaries appear in no request metrics and
+/// no logs.
 canary_actor::behavior_type canary(canary_actor::stateful_pointer<canary_state> self,
                                    service_ptr server, std::shared_ptr<pulse> beats,
                                    sequence_id sequence);

@@ -131,15 +131,17 @@ void answer_chaos(gateway_ptr self, const exchange_ptr& exchange) {
 
 /// In a thread of its own, for it reads files; one at a time.
 void answer_reload(gateway_ptr self, const exchange_ptr& exchange) {
-  const auto& st = self->state;
-  if (st.reloading->exchange(true)) {
+  auto& st = self->state;
+  if (!st.reloading.expired()) {
     auto error = net::bad_request("the configuration is being reloaded already: try again soon");
     error.status = 409;
     throw error;
   }
-  self->spawn<caf::detached>([exchange, reload = st.config.on_reload, under_way = st.reloading] {
+  auto under_way = std::make_shared<bool>(true); // as long as somebody has it
+  st.reloading = under_way;
+  self->spawn<caf::detached>([exchange, reload = st.config.on_reload, under_way]() mutable {
     const auto report = reload();
-    *under_way = false;
+    under_way.reset();
     if (report.problems.empty()) {
       exchange->respond(200, json_type, to_json(report));
       return;

@@ -9,7 +9,6 @@
 #include "actors/request.hpp"
 #include "net/api_keys.hpp"
 
-#include <atomic>
 #include <map>
 #include <memory>
 #include <optional>
@@ -59,7 +58,7 @@ struct gateway_state {
   membership_actor members;
   supervision tree;
   std::optional<request_rules> rules; ///< of the last reload; until then each service's own
-  std::shared_ptr<std::atomic<bool>> reloading = std::make_shared<std::atomic<bool>>(false);
+  std::weak_ptr<bool> reloading;      ///< lives while a reload is under way
   link_traffic traffic;
   std::map<caf::actor_addr, request_actor> requests;
   uint64_t next_request = 0;

@@ -138,6 +138,10 @@ const pipeline_parts& node::parts() const { return *impl_->parts; }
 node::~node() {
   auto& x = *impl_;
   if (!x.stopped) drain(std::chrono::milliseconds{0});
+  {
+    std::lock_guard lock{x.end_mutex};
+    x.ending_node = true;
+  }
   x.http.reset();
   if (x.watch) caf::anon_send_exit(x.watch, caf::exit_reason::user_shutdown);
   x.watch = nullptr;

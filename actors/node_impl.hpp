@@ -1,5 +1,6 @@
 /// What a node is made of: for its own sources alone, which read in the order of a start: the model
-/// (node_model), what clients see of it (node_service), the actors (node_tree), the rest (node).
+/// (node_model), what clients see of it (node_service), the actors (node_tree), the rest (node); a
+/// configuration that is read again (node_reload).
 #pragma once
 
 #include "actors/control_plane.hpp"
@@ -91,7 +92,9 @@ struct node::impl {
     return same;
   };
   std::function<void(const config::settings&)> on_reload = [](const auto&) {};
-  std::mutex reload_mutex; ///< held while one runs; of `in_force` and `longest_deadline`
+  std::mutex reload_turn; ///< held while one runs; of `in_force` and `longest_deadline`
+  std::mutex end_mutex;   ///< of `ending_node`, and of what a reload changes until that is set
+  bool ending_node = false;
   std::chrono::milliseconds longest_deadline = in_force.limits.request_deadline; ///< so far
   std::atomic<std::chrono::milliseconds> drain_limit{in_force.shutdown.drain};
   std::atomic<bool> hurried{false};

@@ -25,7 +25,7 @@ std::vector<std::string> problems_of(const config::loaded& made,
 } // namespace
 
 reload_report node::impl::reload() {
-  std::lock_guard lock{reload_mutex};
+  std::lock_guard turn{reload_turn};
   reload_report report;
   const auto refuse = [&](std::vector<std::string> problems) {
     for (const auto& x : problems) spdlog::error("configuration not reloaded problem=\"{}\"", x);
@@ -35,6 +35,8 @@ reload_report node::impl::reload() {
   };
   try {
     const auto made = configuration();
+    std::lock_guard lock{end_mutex};
+    if (ending_node) return refuse({"the service is ending"});
     const auto change = config::take_live(in_force, made.value);
     if (auto problems = problems_of(made, change); !problems.empty())
       return refuse(std::move(problems));

@@ -1,32 +1,14 @@
 #include "actors/sizing.hpp"
 
+#include "actors/control_groups.hpp"
+
 #include <algorithm>
-#include <fstream>
-#include <limits>
 #include <string>
 
 #include <sched.h>
 #include <unistd.h>
 
 namespace lamella::actors {
-
-namespace {
-
-/// A number in a file; the largest one when there is no file or it says "max".
-uint64_t limit_in(const char* path) {
-  std::ifstream in{path};
-  uint64_t value = 0;
-  return in >> value && value > 0 ? value : std::numeric_limits<uint64_t>::max();
-}
-
-/// "quota period" of cgroup v2.
-double processors_in_quota() {
-  std::ifstream in{"/sys/fs/cgroup/cpu.max"};
-  double quota = 0, period = 0;
-  return in >> quota >> period && quota > 0 && period > 0 ? quota / period : 1e9;
-}
-
-} // namespace
 
 std::string host_name() {
   char host[256] = {};
@@ -39,14 +21,14 @@ unsigned usable_processors() {
   CPU_ZERO(&set);
   unsigned count = 1;
   if (sched_getaffinity(0, sizeof set, &set) == 0) count = static_cast<unsigned>(CPU_COUNT(&set));
-  return std::max(1u, static_cast<unsigned>(std::min<double>(count, processors_in_quota() + 0.5)));
+  return std::max(
+      1u, static_cast<unsigned>(std::min<double>(count, processor_bound(own_groups("cpu")) + 0.5)));
 }
 
 uint64_t memory_limit() {
   const auto machine =
       static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-  return std::min({machine, limit_in("/sys/fs/cgroup/memory.max"),
-                   limit_in("/sys/fs/cgroup/memory/memory.limit_in_bytes")});
+  return std::min(machine, memory_bound(own_groups("memory")));
 }
 
 size_t streams_on(const config::settings& options, const std::string& device) {

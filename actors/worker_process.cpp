@@ -131,12 +131,14 @@ void worker_process::load_weights(const worker_terms& terms, const std::function
                  packed->bytes());
     return packed;
   };
-  program_ = opened.program;
   weights_.reset(); // before others take their memory
   other_weights_.clear();
-  weights_ = pack(*device_, 0);
-  for (uint32_t r = 1; r < terms.ranks; ++r)
-    other_weights_.push_back(pack(*other_devices_[r - 1], r));
+  auto weights = pack(*device_, 0); // all ranks' or none's: whoever joins again looks at them
+  std::vector<std::shared_ptr<const gpu::packed_weights>> others;
+  for (uint32_t r = 1; r < terms.ranks; ++r) others.push_back(pack(*other_devices_[r - 1], r));
+  program_ = opened.program;
+  weights_ = std::move(weights);
+  other_weights_ = std::move(others);
 }
 
 worker_facts worker_process::facts() const {

@@ -32,7 +32,8 @@ void announce(const actors::node& n, const config::settings& options, double sec
 } // namespace
 
 int serve(const configuration_flags& flags) {
-  const auto options = load_configuration(flags).value;
+  const auto made = load_configuration(flags);
+  const auto& options = made.value;
   // One heap: with one per thread, what requests leave behind is spread over all of them and never
   // goes back to the system. Nothing on the way of a token allocates enough to contend for it.
   mallopt(M_ARENA_MAX, 1);
@@ -46,7 +47,10 @@ int serve(const configuration_flags& flags) {
     failed = broken;
     signals.end();
   });
-  n.reload_from([&] { return config::load(flags.inputs()); },
+  auto again = flags.inputs();
+  // The file of the start, not the next one of the search while it is missing.
+  if (!made.files.empty()) again.file = made.files.front();
+  n.reload_from([again] { return config::load(again); },
                 [](const config::settings& x) { set_log_level(x.log.level); });
   n.connect_with(actors::data_plane_links(options.net.listen));
   const auto began = std::chrono::steady_clock::now();
@@ -83,14 +87,15 @@ int serve(const configuration_flags& flags) {
     n.drain(std::chrono::milliseconds{0});
     return 70;
   }
-  manager.stopping();
-  spdlog::info("draining limit_seconds={}", n.drain_limit().count() / 1000);
+  const auto limit = n.drain_limit();
+  manager.stopping(limit);
+  spdlog::info("draining limit_seconds={}", limit.count() / 1000);
   std::atomic<bool> over{false};
   std::thread second{[&] { // a second signal ends the patience
     while (!over)
       if (signals.wait() == signal_watch::event::terminate) n.hurry();
   }};
-  const bool complete = n.drain(n.drain_limit());
+  const bool complete = n.drain(limit);
   over = true;
   signals.end();
   second.join();

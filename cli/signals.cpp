@@ -4,6 +4,7 @@
 #include <csignal>
 #include <cstdint>
 #include <stdexcept>
+#include <utility>
 
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -29,10 +30,8 @@ signal_watch::~signal_watch() {
 }
 
 signal_watch::event signal_watch::wait() {
-  if (terminate_) {
-    terminate_ = false;
-    return event::terminate;
-  }
+  if (std::exchange(terminate_, false)) return event::terminate;
+  if (std::exchange(hang_up_, false)) return event::hang_up;
   pollfd fds[2] = {{signals_, POLLIN, 0}, {end_, POLLIN, 0}};
   while (poll(fds, 2, -1) < 0) {
   }
@@ -62,7 +61,7 @@ bool signal_watch::terminate_within(std::chrono::milliseconds time) {
     if (poll(&fd, 1, static_cast<int>(std::max<int64_t>(0, left.count()))) <= 0) break;
     signalfd_siginfo info{};
     [[maybe_unused]] auto got = read(signals_, &info, sizeof info);
-    terminate_ = info.ssi_signo != SIGHUP;
+    (info.ssi_signo == SIGHUP ? hang_up_ : terminate_) = true;
   }
   return terminate_;
 }

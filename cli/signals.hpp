@@ -22,7 +22,7 @@ public:
   /// Makes one wait() return `ended`. Thread-safe.
   void end();
 
-  /// Has SIGTERM or SIGINT come? It stays: the next wait() still gets it.
+  /// Has SIGTERM or SIGINT come? It stays, as SIGHUP does: the next wait() still gets it.
   bool terminate_asked();
 
   /// The same, waiting for it for so long at most.
@@ -30,7 +30,7 @@ public:
 
 private:
   int signals_, end_;
-  bool terminate_ = false; ///< read already, not yet told by wait()
+  bool terminate_ = false, hang_up_ = false; ///< read already, not yet told by wait()
 };
 
 } // namespace lamella::cli

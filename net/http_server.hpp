@@ -98,8 +98,8 @@ public:
   /// rest and joins the threads. True when none had to be cut. Not from an I/O thread.
   bool stop(std::chrono::milliseconds deadline);
 
-  /// Lets the handler be silent for so long from now on, where a session begins to wait for it.
-  /// Thread-safe.
+  /// Lets the handler be silent for so long, where a session begins to wait for it from now on; for
+  /// a request that it was handed before, what held then. Thread-safe.
   void set_answer_time(std::chrono::milliseconds limit);
 
   http_counters counters() const;

@@ -3,6 +3,8 @@
 #include "tests/net/raw_client.hpp"
 
 #include <fstream>
+#include <future>
+#include <thread>
 
 namespace lamella::actors::test {
 namespace {
@@ -157,6 +159,38 @@ TEST_CASE("A reload with a mistake changes nothing and says what is wrong") {
   CHECK(r.ask(2, "first-key") == 200);
   const auto page = r.s.node().parts().numbers->scrape().body;
   CHECK(page.find("lamella_config_reload_total{result=\"error\"} 1") != std::string::npos);
+}
+
+TEST_CASE("One reload at a time; who asked may leave, and the service may end meanwhile") {
+  std::promise<void> begun, released;
+  std::optional<served> s;
+  s.emplace(tiny_settings(), [&](actors::node& n) {
+    n.reload_from([&, release = released.get_future().share()] {
+      begun.set_value();
+      release.wait();
+      return reloaded::with(tiny_settings());
+    });
+  });
+  const std::string post = "POST /admin/reload HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n";
+  auto asks = std::make_unique<raw_client>(s->node().admin_port());
+  REQUIRE(asks->send(post));
+  begun.get_future().wait();
+  CHECK(s->admin("POST", "/admin/reload").status == 409);
+  SUBCASE("it ends well") {
+    released.set_value();
+    CHECK(eventually([&] { return s->metric("lamella_config_reload_total") == 1; }));
+  }
+  SUBCASE("nobody waits for it any more") {
+    asks.reset();
+    released.set_value();
+    CHECK(eventually([&] { return s->metric("lamella_config_reload_total") == 1; }));
+    CHECK(s->get("/ready").status == 200);
+  }
+  SUBCASE("the service ends") { // sooner or later than the reload
+    std::thread releases{[&] { released.set_value(); }};
+    s.reset();
+    releases.join();
+  }
 }
 
 TEST_CASE("POST /admin/reload answers with what it has done") {

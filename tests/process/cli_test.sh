@@ -158,7 +158,7 @@ asked() {
 reloads() {
   curl -s "http://127.0.0.1:$admin/metrics" | sed -n "s|^lamella_config_reload_total{.*result=\"$1\".*} ||p"
 }
-# told: SIGHUP reaches the server; 1 when it has reloaded, or refused to.
+# told: SIGHUP reaches the server, which reloads or refuses to; 1 when it does neither.
 told() {
   local before=$(($(reloads ok) + $(reloads error)))
   kill -HUP "$server"

@@ -30,18 +30,20 @@ hears() {
 export NOTIFY_SOCKET=$work/notify
 serve log "${tiny[@]}" --set pools.attention.placement=local
 unset NOTIFY_SOCKET
-hears "STATUS=starting: " "READY=1 STATUS=serving on port $port"
+hears "STATUS=starting: weights" "STATUS=starting: warm" "READY=1 STATUS=serving on port $port"
 expect "it says how it starts, and that it is ready" 0 $?
-lacks "not before it is" "READY=1" "${said%%READY=1*}"
+lacks "not before it is" "READY=1" "${said%%STATUS=starting: warm*}"
 kill -HUP "$server"
 hears "READY=1" "RELOADING=1 MONOTONIC_USEC=[0-9]+" "READY=1 STATUS=serving"
 expect "it says that it reloads, and when it has" 0 $?
-expect "workers do not speak for it" "" "$(tr '\0' '\n' <"/proc/$(children | cut -d' ' -f1)/environ" | grep NOTIFY_SOCKET)"
+variables=$(tr '\0' '\n' <"/proc/$(pid_of attention/0)/environ")
+contains "a worker has variables" "PATH=" "$variables"
+lacks "workers do not speak for it" "NOTIFY_SOCKET" "$variables"
 stop "the manager"
-hears "STOPPING=1"
-expect "it says that it ends" 0 $?
+hears "STOPPING=1 STATUS=draining EXTEND_TIMEOUT_USEC=60000000"
+expect "it says that it ends, and how long that may take" 0 $?
 
-# A socket that nobody reads, or that is none, keeps nobody from serving.
+# A socket that is none keeps nobody from serving.
 export NOTIFY_SOCKET=$work/nobody
 serve log "${tiny[@]}"
 unset NOTIFY_SOCKET
@@ -50,7 +52,9 @@ stop "no manager"
 if command -v systemd-analyze >/dev/null; then
   for unit in lamella.service lamella-worker@.service; do
     sed "s|/usr/local/bin/lamella|$lamella|" "$source/deploy/$unit" >"$unit"
-    expect "systemd finds nothing wrong with $unit" "" "$(systemd-analyze verify "./$unit" 2>&1 | grep -F "$unit")"
+    said=$(systemd-analyze verify "./$unit" 2>&1)
+    expect "systemd finds nothing wrong with $unit" 0 $?
+    lacks "systemd has nothing to say of $unit" "lamella" "$said"
   done
 else
   echo "systemd-analyze is not here: the units themselves were not checked"
