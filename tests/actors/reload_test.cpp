@@ -36,6 +36,16 @@ struct reloaded {
   }
 };
 
+/// What a file with a mistake in line 3 says.
+config::problem mistake(const std::string& key, const std::string& message) {
+  config::problem p;
+  p.source = "lamella.yaml";
+  p.at = {3, 5};
+  p.key = key;
+  p.message = message;
+  return p;
+}
+
 using keys = std::vector<std::string>;
 using lamella::test::raw_client;
 
@@ -137,12 +147,7 @@ TEST_CASE("A reload with a mistake changes nothing and says what is wrong") {
   r.next.value.limits.max_n = 8;
   std::string part;
   SUBCASE("in the file") {
-    config::problem p;
-    p.source = "lamella.yaml";
-    p.at = {3, 5};
-    p.key = "limits.best_of";
-    p.message = "999 is not 1 to 128";
-    r.next.problems.push_back(p);
+    r.next.problems.push_back(mistake("limits.best_of", "999 is not 1 to 128"));
     part = "lamella.yaml:3:5: limits.best_of: 999 is not 1 to 128";
   }
   SUBCASE("together with what only a restart would change") {
@@ -203,12 +208,7 @@ TEST_CASE("POST /admin/reload answers with what it has done") {
         == R"({"version":1,"applied":["limits.max_n"],"needs_restart":["model.name"],)"
            R"("api_keys":0,"admin_keys":0})");
   CHECK(r.s.admin("GET", "/admin/reload").status == 405);
-  config::problem p;
-  p.source = "lamella.yaml";
-  p.at = {3, 5};
-  p.key = "limits.max_n";
-  p.message = "0 is not 1 to 128";
-  r.next.problems.push_back(p);
+  r.next.problems.push_back(mistake("limits.max_n", "0 is not 1 to 128"));
   const auto refused = r.s.admin("POST", "/admin/reload");
   CHECK(refused.status == 400);
   CHECK(text_at(refused.json, "error.message")
