@@ -88,6 +88,7 @@ TEST_CASE("A reload changes the rules of requests that come after it, in later p
 TEST_CASE("V-M15 a reload bounds the queue anew, in later pipelines too") {
   auto x = tiny_settings();
   x.batching.max_batch = 1;
+  x.health.iteration_max_age = std::chrono::hours{1}; // no canary takes the seat
   reloaded r{x};
   r.next.value.limits.queue_requests = 1;
   CHECK(r.s.node().reload().applied == keys{"limits.queue_requests"});
