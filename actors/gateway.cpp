@@ -2,6 +2,7 @@
 
 #include "actors/exceptions.hpp"
 #include "actors/explain.hpp"
+#include "actors/gateway_reload.hpp"
 #include "actors/gateway_status.hpp"
 #include "actors/injury.hpp"
 #include "net/api_route.hpp"
@@ -129,40 +130,6 @@ void answer_chaos(gateway_ptr self, const exchange_ptr& exchange) {
           });
 }
 
-/// In a thread of its own, for it reads files; one at a time.
-void answer_reload(gateway_ptr self, const exchange_ptr& exchange) {
-  auto& st = self->state;
-  if (!st.reloading.expired()) {
-    auto error = net::bad_request("the configuration is being reloaded already: try again soon");
-    error.status = 409;
-    throw error;
-  }
-  auto under_way = std::make_shared<bool>(true); // as long as somebody has it
-  st.reloading = under_way;
-  self->spawn<caf::detached>([exchange, reload = st.config.on_reload, under_way]() mutable {
-    const auto report = reload();
-    under_way.reset();
-    if (report.problems.empty()) {
-      exchange->respond(200, json_type, to_json(report));
-      return;
-    }
-    std::string all;
-    for (const auto& x : report.problems) all += (all.empty() ? "" : "; ") + x;
-    net::respond_error(*exchange, net::bad_request("nothing was reloaded: " + all));
-  });
-}
-
-/// What the newest pipeline serves, by the rules of the last reload.
-void serve_by_rules(gateway_ptr self, const service_ptr& server) {
-  auto& st = self->state;
-  st.server = server;
-  if (!st.rules) return;
-  auto ruled = std::make_shared<service>(*server);
-  ruled->rules = *st.rules;
-  self->send(ruled->scheduler, st.rules->queue);
-  st.server = std::move(ruled);
-}
-
 /// Workers are asked what they have sent; those that do not answer in time have sent nothing new.
 void answer_metrics(gateway_ptr self, const exchange_ptr& exchange) {
   const auto scrape = [self, exchange] {
@@ -185,8 +152,17 @@ void answer_metrics(gateway_ptr self, const exchange_ptr& exchange) {
           [scrape](caf::error&) { scrape(); });
 }
 
+/// A page of somebody else in an operator's browser can send what needs no key; browsers say whose
+/// page it was.
+void refuse_pages(const gateway_state& st, const net::http_request& request) {
+  if (request.method == "POST" && st.config.admin_keys.empty() && request.headers.find("origin"))
+    throw net::insufficient_permissions("web pages may ask for this only where the admin listener "
+                                        "has keys (admin.api_keys_file)");
+}
+
 void answer_admin(gateway_ptr self, const exchange_ptr& exchange, const std::string& what) {
   const auto& request = exchange->request();
+  refuse_pages(self->state, request);
   if (what == "status" && request.method == "GET") {
     answer_status(self, exchange);
   } else if (what == "drain" && request.method == "POST") {
@@ -290,6 +266,10 @@ void on_exchange(gateway_ptr self, const exchange_ptr& exchange) {
   try {
     const auto match = net::find_route(request.method, request.path);
     where = match.route;
+    if (request.method == "OPTIONS" && where != net::api_route::admin) {
+      exchange->respond(204, {{"allow", match.allow}}, {});
+      return count(self, exchange, where, 204);
+    }
     check_key(self->state, request, match.route);
     if (const auto status = route(self, exchange, match); status != 0)
       count(self, exchange, where, status);

@@ -36,7 +36,7 @@ reload_report node::impl::reload() {
   try {
     const auto made = configuration();
     std::lock_guard lock{end_mutex};
-    if (ending_node) return refuse({"the service is ending"});
+    if (ending_node || drained) return refuse({"the service is draining"});
     const auto change = config::take_live(in_force, made.value);
     if (auto problems = problems_of(made, change); !problems.empty())
       return refuse(std::move(problems));
@@ -45,7 +45,8 @@ reload_report node::impl::reload() {
                     net::api_keys::from_option(now.admin.api_keys_file)};
     report.api_keys = rules.keys.size();
     report.admin_keys = rules.admin_keys.size();
-    // Nothing fails from here on.
+    // Nothing fails from here on. First the level of what is logged of it.
+    on_reload(now);
     for (const auto& x : made.warnings) spdlog::warn("{}", x);
     for (const auto& x : change.changes) {
       (x.needs_restart ? report.needs_restart : report.applied).push_back(x.key);
@@ -60,7 +61,6 @@ reload_report node::impl::reload() {
     http->set_answer_time(answer_time(longest_deadline));
     caf::anon_send(front, std::move(rules));
     in_force = now;
-    on_reload(now);
   } catch (const std::exception& e) {
     return refuse({e.what()});
   }

@@ -31,6 +31,18 @@ uint64_t memory_limit() {
   return std::min(machine, memory_bound(own_groups("memory")));
 }
 
+std::string why_too_large(const config::settings& options, uint64_t weight_bytes,
+                          uint64_t member_kv_bytes) {
+  const auto& pool = options.pools.attention;
+  const bool here = pool.placement != config::placement::remote && !config::is_cuda(pool.device);
+  const auto limit = memory_limit();
+  const auto kv = here ? member_kv_bytes * pool.members : 0;
+  if (weight_bytes + kv <= limit) return {};
+  return "the weights (" + std::to_string(weight_bytes) + " bytes) and the KV cache ("
+         + std::to_string(kv) + " bytes) are more than the memory limit of " + std::to_string(limit)
+         + " bytes";
+}
+
 size_t streams_on(const config::settings& options, const std::string& device) {
   const auto& pools = options.pools;
   const size_t streams =

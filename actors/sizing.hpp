@@ -25,6 +25,12 @@ uint64_t memory_limit();
 uint32_t slots_for(const config::settings& options, const model::model_spec& spec,
                    uint64_t available);
 
+/// Why the memory that this process may use cannot hold the weights of a file of so many bytes and,
+/// where members of the attention pool run on this machine's processors, the KV of so many bytes
+/// each; empty where it can.
+std::string why_too_large(const config::settings& options, uint64_t weight_bytes,
+                          uint64_t member_kv_bytes);
+
 /// Slots of a prefill worker's own KV: what `pools.prefill.kv_bytes` holds, or one prompt of the
 /// longest kind and eight chunks; not more than there are in the pool of `pool_slots` per table.
 uint32_t prefill_slots(const config::settings& options, const model::model_spec& spec,

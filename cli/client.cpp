@@ -60,7 +60,7 @@ command_error unreachable(const net::http_call_error& error) {
   using reason = net::http_call_error::reason;
   std::string hint;
   if (error.why == reason::connect || error.why == reason::resolve)
-    hint = "start a server with 'lamella serve', or name another one with --url";
+    hint = "start a server with 'lamella serve', or name another one (see --help)";
   else if (error.why == reason::timeout)
     hint = "the server may be loading or overloaded; 'lamella status' tells";
   else if (error.why == reason::cut)

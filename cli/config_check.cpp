@@ -6,11 +6,11 @@
 #include "cli/configuration.hpp"
 #include "model/json_writer.hpp"
 #include "model/load.hpp"
+#include "net/api_keys.hpp"
 #include "scheduler/head_partition.hpp"
 
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <stdexcept>
 
 #include <netdb.h>
@@ -51,18 +51,11 @@ std::string why_not_listen(const std::string& where) {
 
 void check_keys(const std::string& key, const std::filesystem::path& file, problems& found) {
   if (file.empty()) return;
-  std::ifstream in{file};
-  size_t keys = 0;
-  for (std::string line; std::getline(in, line);) {
-    const auto first = line.find_first_not_of(" \t\r");
-    keys += first != std::string::npos && line[first] != '#' ? 1 : 0;
+  try {
+    net::api_keys::from_file(file);
+  } catch (const std::runtime_error& e) {
+    found.push_back({key + ": " + e.what(), "write one key per line into it; # starts a comment"});
   }
-  if (!std::filesystem::is_regular_file(file))
-    found.push_back(
-        {key + ": " + file.string() + " does not exist", "write one key per line into it"});
-  else if (keys == 0)
-    found.push_back({key + ": " + file.string() + " has no keys or cannot be read",
-                     "write one key per line into it; # starts a comment"});
 }
 
 /// Devices of this machine; those of other hosts are known to their workers alone.
@@ -137,13 +130,9 @@ plan make_plan(const config::settings& s, problems& found) {
     found.push_back({"model.path: " + std::string{e.what()}, "get the file again"});
     return made;
   }
-  const auto kv = made.slot_bytes * made.slots * s.pools.attention.members;
-  if (made.weight_bytes + kv > made.memory_limit)
-    found.push_back({"kv.bytes: the weights (" + std::to_string(made.weight_bytes)
-                         + " bytes) and the KV cache (" + std::to_string(kv)
-                         + " bytes) are more than the memory limit of "
-                         + std::to_string(made.memory_limit) + " bytes",
-                     "lower kv.bytes or set it to auto"});
+  if (auto why = actors::why_too_large(s, made.weight_bytes, made.slot_bytes * made.slots);
+      !why.empty())
+    found.push_back({"kv.bytes: " + why, "lower kv.bytes or set it to auto"});
   return made;
 }
 

@@ -76,8 +76,8 @@ int serve(const configuration_flags& flags) {
     if (signals.wait() == signal_watch::event::hang_up) {
       if (!ready) continue;
       manager.reloading();
-      n.reload();
-      manager.ready(serving);
+      const bool taken = n.reload().problems.empty();
+      manager.ready(taken ? serving : serving + "; the last reload was refused: see the log");
       continue;
     }
     break;
@@ -92,8 +92,16 @@ int serve(const configuration_flags& flags) {
   spdlog::info("draining limit_seconds={}", limit.count() / 1000);
   std::atomic<bool> over{false};
   std::thread second{[&] { // a second signal ends the patience
-    while (!over)
-      if (signals.wait() == signal_watch::event::terminate) n.hurry();
+    while (!over) switch (signals.wait()) {
+      case signal_watch::event::terminate:
+        n.hurry();
+        break;
+      case signal_watch::event::hang_up:
+        if (ready) n.reload(); // refused, with a line that says so
+        break;
+      case signal_watch::event::ended:
+        break;
+      }
   }};
   const bool complete = n.drain(limit);
   over = true;

@@ -21,7 +21,8 @@ void add_listeners(table& t) {
       "File with the API keys, one per line; # starts a comment.",
       [](settings & s) -> auto& { return s.http.api_keys_file; });
   t.bytes(
-      "http.max_body_bytes", reload::restart, kib, gib, "Largest request body that is read.",
+      "http.max_body_bytes", reload::restart, kib, gib,
+      "Largest request body that is read, within 30 seconds.",
       [](settings & s) -> auto& { return s.http.max_body_bytes; });
   t.seconds(
       "http.sse_ping_seconds", reload::restart, 0, 3600 * second,
@@ -195,7 +196,8 @@ void add_limits(table& t) {
       [](settings & s) -> auto& { return s.limits.prompt_tokens; });
   count(
       "default_output_tokens", 1, 16 * mib,
-      "Length of an answer when the request does not say, at most what fits in the context.",
+      "Length of a chat answer when the request does not say, at most what fits in the context; "
+      "completions have 16 then.",
       [](settings & s) -> auto& { return s.limits.default_output_tokens; });
   count(
       "tokens_per_request", 1, 16 * mib, "Most of n x prompts x max_tokens.",

@@ -32,13 +32,22 @@ std::optional<fs::path> find_file(const inputs& from) {
   return std::nullopt;
 }
 
-/// The files of conf.d beside `file`, in name order.
-std::vector<fs::path> fragments_of(const fs::path& file) {
+/// The files of conf.d beside `file`, in name order. One that is there and cannot be read is a
+/// problem: what it says would be missed.
+std::vector<fs::path> fragments_of(const fs::path& file, loaded& result) {
   std::vector<fs::path> found;
   std::error_code failure;
   const auto folder = file.has_parent_path() ? file.parent_path() / "conf.d" : fs::path{"conf.d"};
-  for (fs::directory_iterator i{folder, failure}, end; !failure && i != end; i.increment(failure))
-    if (i->path().extension() == ".yaml") found.push_back(i->path());
+  if (!fs::exists(folder, failure) && !failure) return found;
+  if (!failure)
+    for (fs::directory_iterator i{folder, failure}, end; !failure && i != end; i.increment(failure))
+      if (i->path().extension() == ".yaml") found.push_back(i->path());
+  if (failure)
+    result.problems.push_back({folder.string(),
+                               {},
+                               {},
+                               "cannot be read: " + failure.message(),
+                               "check that it is a folder and its permissions"});
   std::ranges::sort(found);
   return found;
 }
@@ -115,7 +124,7 @@ loaded load(const inputs& from) {
   loaded result;
   reader to{result, from.environment};
   if (const auto file = find_file(from)) {
-    auto files = fragments_of(*file);
+    auto files = fragments_of(*file, result);
     files.insert(files.begin(), *file);
     for (const auto& each : files) {
       const auto text = read_file(each, result);

@@ -34,10 +34,11 @@ api_keys::api_keys() {
 }
 
 api_keys api_keys::from_file(const std::filesystem::path& file) {
-  std::error_code ignored; // one that is none would be waited for for ever
-  const bool is_file = std::filesystem::is_regular_file(file, ignored);
+  std::error_code ignored; // a pipe would be waited for for ever
+  if (!std::filesystem::is_regular_file(file, ignored))
+    throw std::runtime_error("the API key file " + file.string() + " is not a file, or not there");
   std::ifstream in(file, std::ios::binary);
-  if (!is_file || !in) throw std::runtime_error("cannot read the API key file " + file.string());
+  if (!in) throw std::runtime_error("cannot read the API key file " + file.string());
   std::string text(file_bytes_max + 1, '\0');
   in.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (in.bad()) throw std::runtime_error("cannot read the API key file " + file.string());

@@ -37,11 +37,15 @@ constexpr std::array rows{
 constexpr std::string_view model_prefix = "/v1/models/";
 constexpr std::string_view admin_prefix = "/admin/";
 
+const char* names_of(methods allowed) {
+  return allowed == methods::post ? "POST, OPTIONS" : "GET, HEAD, OPTIONS";
+}
+
 void check_method(std::string_view method, methods allowed) {
-  if (method == "OPTIONS" || allowed == methods::any) return;
-  if (allowed == methods::post && method != "POST") throw method_not_allowed(method, "POST");
-  if (allowed == methods::get && method != "GET" && method != "HEAD")
-    throw method_not_allowed(method, "GET, HEAD");
+  const bool fits =
+      method == "OPTIONS"
+      || (allowed == methods::post ? method == "POST" : method == "GET" || method == "HEAD");
+  if (!fits) throw method_not_allowed(method, names_of(allowed));
 }
 
 int hex_digit(char c) {
@@ -64,16 +68,16 @@ api_route_match find_route(std::string_view method, std::string_view path) {
   for (const row& candidate : rows)
     if (candidate.path == canonical) {
       check_method(method, candidate.allowed);
-      return {candidate.route, {}};
+      return {candidate.route, {}, names_of(candidate.allowed)};
     }
   if (canonical.starts_with(model_prefix)) {
     auto id = percent_decode(canonical.substr(model_prefix.size()));
     if (!id || id->empty()) throw route_not_found(method, path);
     check_method(method, methods::get);
-    return {api_route::model, std::move(*id)};
+    return {api_route::model, std::move(*id), names_of(methods::get)};
   }
   if (canonical.starts_with(admin_prefix))
-    return {api_route::admin, std::string(canonical.substr(admin_prefix.size()))};
+    return {api_route::admin, std::string(canonical.substr(admin_prefix.size())), {}};
   throw route_not_found(method, path);
 }
 

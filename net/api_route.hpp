@@ -30,6 +30,7 @@ struct api_route_match {
   api_route route;
   std::string
       id; ///< of `model` (percent-decoded) and `admin` (the rest of the path, no leading '/')
+  std::string allow; ///< the methods of the route; empty where it says so itself (`admin`)
 };
 
 /// Finds the route of an origin-form path. A trailing slash makes no difference; `/v1/tokenize` and

@@ -97,6 +97,36 @@ TEST_CASE("A prompt over the context names both numbers") {
   CHECK(message.find("512") != std::string::npos);
 }
 
+TEST_CASE("OPTIONS tells the methods of a route and asks for no key") {
+  auto x = tiny_settings();
+  tests::scratch_folder folder;
+  std::ofstream{folder / "keys"} << "first-key\n";
+  x.http.api_keys_file = folder / "keys";
+  served s{x};
+  for (const auto& [path, allow] : {std::pair{"/v1/completions", "POST, OPTIONS"},
+                                    {"/v1/models", "GET, HEAD, OPTIONS"},
+                                    {"/health", "GET, HEAD, OPTIONS"}}) {
+    CAPTURE(path);
+    const auto told = s.options(path);
+    CHECK(told.status == 204);
+    CHECK(told.headers.get("allow") == allow);
+    CHECK(told.body.empty());
+  }
+  CHECK(s.options("/v1/nothing").status == 404);
+}
+
+TEST_CASE("A page in an operator's browser changes nothing where the admin listener has no keys") {
+  served s;
+  const net::http_headers of_page{{"origin", "http://evil.example"}};
+  for (const char* path : {"/admin/drain", "/admin/reload", "/admin/chaos"}) {
+    CAPTURE(path);
+    CHECK(s.admin("POST", path, of_page).status == 403);
+  }
+  CHECK(s.admin("GET", "/admin/status", of_page).status == 200);
+  CHECK(s.get("/ready").status == 200);
+  CHECK(s.admin("POST", "/admin/reload").status == 200);
+}
+
 TEST_CASE("What one request may ask for is what limits.* say") {
   auto settings = tiny_settings();
   settings.limits.prompt_tokens = 30;

@@ -154,9 +154,12 @@ public:
     x.headers = std::move(headers);
     return call(url(), std::move(x));
   }
+  answer options(const std::string& path) { return call(url(), request_of("OPTIONS", path)); }
   answer get(const std::string& path) { return call(url(), request_of("GET", path)); }
-  answer admin(const std::string& method, const std::string& path) {
-    return call(admin_url(), request_of(method, path));
+  answer admin(const std::string& method, const std::string& path, net::http_headers headers = {}) {
+    auto x = request_of(method, path);
+    x.headers = std::move(headers);
+    return call(admin_url(), std::move(x));
   }
 
   events stream(const std::string& path, const std::string& body) {

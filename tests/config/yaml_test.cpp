@@ -160,6 +160,13 @@ TEST_CASE("version 1 comes first, and no other version is read") {
   CHECK(says(load_text(folder, "version: [1]\n"), "is not supported"));
 }
 
+TEST_CASE("a conf.d that cannot be read is a problem, and none is no problem") {
+  const scratch_folder folder;
+  CHECK(load_text(folder, "version: 1\n").problems.empty());
+  folder.write("conf.d", "not a folder"); // of one without the right to read it as well
+  CHECK(says(load_text(folder, "version: 1\n"), "conf.d: cannot be read: Not a directory"));
+}
+
 TEST_CASE("later sources win: file, conf.d, environment, --set, flag") {
   const scratch_folder folder;
   auto from = folder.nothing();

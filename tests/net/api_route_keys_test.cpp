@@ -44,6 +44,8 @@ TEST_CASE("routes are found with and without trailing slash and by their aliases
   CHECK(find_route("HEAD", "/v2/health/ready").route == api_route::ready);
   CHECK(find_route("DELETE", "/admin/workers/3").id == "workers/3");
   CHECK(find_route("OPTIONS", "/v1/completions").route == api_route::completions);
+  CHECK(find_route("OPTIONS", "/v1/completions").allow == "POST, OPTIONS");
+  CHECK(find_route("OPTIONS", "/v1/models/x").allow == "GET, HEAD, OPTIONS");
   CHECK(route_name(api_route::tokenize) == "/tokenize");
   CHECK(route_name(api_route::model) == "/v1/models/{id}");
 }
@@ -59,7 +61,7 @@ TEST_CASE("unknown routes are 404 and wrong methods 405 with what is allowed") {
     find_route("POST", "/metrics");
     FAIL("accepted");
   } catch (const api_error& error) {
-    CHECK(error.allow == "GET, HEAD");
+    CHECK(error.allow == "GET, HEAD, OPTIONS");
   }
 }
 
