@@ -199,6 +199,13 @@ TEST_CASE("One reload at a time; who asked may leave, and the service may end me
   }
 }
 
+TEST_CASE("A service that drains takes no other configuration") {
+  reloaded r;
+  r.next.value.limits.max_n = 5;
+  CHECK(r.s.node().drain(std::chrono::milliseconds{0}));
+  CHECK(r.s.node().reload().problems == keys{"the service is draining"});
+}
+
 TEST_CASE("POST /admin/reload answers with what it has done") {
   reloaded r;
   r.next.value.limits.max_n = 5;

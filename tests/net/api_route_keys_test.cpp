@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+
+#include <sys/stat.h>
 #include <unistd.h>
 
 using namespace lamella::net;
@@ -106,5 +108,8 @@ TEST_CASE("bad key files are refused with file and line and without the key") {
       std::filesystem::temp_directory_path() / ("lamella-keys-" + std::to_string(::getpid()));
   std::ofstream(file) << "lam_0123456789\n";
   CHECK(api_keys::from_file(file).contains("lam_0123456789"));
+  std::filesystem::remove(file);
+  REQUIRE(mkfifo(file.c_str(), 0600) == 0); // is not waited for
+  CHECK_THROWS_AS(api_keys::from_file(file), std::runtime_error);
   std::filesystem::remove(file);
 }
