@@ -34,9 +34,8 @@ reload_report node::impl::reload() {
     return report;
   };
   try {
+    if (drained) return refuse({"the service is draining"});
     const auto made = configuration();
-    std::lock_guard lock{end_mutex};
-    if (ending_node || drained) return refuse({"the service is draining"});
     const auto change = config::take_live(in_force, made.value);
     if (auto problems = problems_of(made, change); !problems.empty())
       return refuse(std::move(problems));
@@ -45,7 +44,10 @@ reload_report node::impl::reload() {
                     net::api_keys::from_option(now.admin.api_keys_file)};
     report.api_keys = rules.keys.size();
     report.admin_keys = rules.admin_keys.size();
-    // Nothing fails from here on. First the level of what is logged of it.
+    // No file is read and nothing fails from here on.
+    std::lock_guard lock{end_mutex};
+    if (ending_node || drained) return refuse({"the service is draining"});
+    // First the level of what is logged of it.
     on_reload(now);
     for (const auto& x : made.warnings) spdlog::warn("{}", x);
     for (const auto& x : change.changes) {

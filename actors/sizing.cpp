@@ -33,12 +33,15 @@ uint64_t memory_limit() {
 
 std::string why_too_large(const config::settings& options, uint64_t weight_bytes,
                           uint64_t member_kv_bytes) {
-  const auto& pool = options.pools.attention;
-  const bool here = pool.placement != config::placement::remote && !config::is_cuda(pool.device);
+  const auto is_here = [](const config::pool_settings& pool) {
+    return pool.placement != config::placement::remote && !config::is_cuda(pool.device);
+  };
+  const auto& pools = options.pools;
   const auto limit = memory_limit();
-  const auto kv = here ? member_kv_bytes * pool.members : 0;
-  if (weight_bytes + kv <= limit) return {};
-  return "the weights (" + std::to_string(weight_bytes) + " bytes) and the KV cache ("
+  const auto weights = is_here(pools.model) ? weight_bytes : 0;
+  const auto kv = is_here(pools.attention) ? member_kv_bytes * pools.attention.members : 0;
+  if (weights + kv <= limit) return {};
+  return "the weights (" + std::to_string(weights) + " bytes) and the KV cache ("
          + std::to_string(kv) + " bytes) are more than the memory limit of " + std::to_string(limit)
          + " bytes";
 }

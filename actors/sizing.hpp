@@ -25,9 +25,9 @@ uint64_t memory_limit();
 uint32_t slots_for(const config::settings& options, const model::model_spec& spec,
                    uint64_t available);
 
-/// Why the memory that this process may use cannot hold the weights of a file of so many bytes and,
-/// where members of the attention pool run on this machine's processors, the KV of so many bytes
-/// each; empty where it can.
+/// Why the memory that this process may use cannot hold one copy of the weights of a file of so
+/// many bytes and the KV of so many bytes for each member; empty where it can. Of pools on other
+/// machines or on CUDA devices nothing counts.
 std::string why_too_large(const config::settings& options, uint64_t weight_bytes,
                           uint64_t member_kv_bytes);
 

@@ -18,6 +18,13 @@ TEST_CASE("Weights and KV that the memory cannot hold are refused, where they li
   x.pools.attention.device = "auto";
   x.pools.attention.placement = config::placement::remote;
   CHECK(why_too_large(x, limit / 4, limit / 4).empty());
+  // Nor do weights that lie elsewhere.
+  x.pools.model.placement = config::placement::remote;
+  CHECK(why_too_large(x, limit + 1, limit / 4).empty());
+  x.pools.model.placement = config::placement::local;
+  CHECK_FALSE(why_too_large(x, limit + 1, 0).empty());
+  x.pools.model.device = "cuda:0";
+  CHECK(why_too_large(x, limit + 1, limit / 4).empty());
 }
 
 } // namespace lamella::actors::test
