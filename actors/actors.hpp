@@ -67,11 +67,13 @@ LAMELLA_INSPECT(kv_adopt, x.epoch, x.shards, x.empty, x.rebuilt, x.parity_is_new
 /// KV ALLOCATOR: the slot tables of one pool. Not linked to a shard; outlives pipelines.
 using kv_allocator_actor =
     caf::typed_actor<caf::replies_to<kv_reserve>::with<kv_grant>, caf::reacts_to<kv_release>,
-                     caf::reacts_to<kv_adopt>, caf::replies_to<status_atom>::with<kv_usage>,
+                     caf::reacts_to<kv_filled>, caf::reacts_to<kv_adopt>,
+                     caf::replies_to<status_atom>::with<kv_usage>,
                      caf::replies_to<kv_inventory_ask>::with<kv_inventory>,
                      caf::replies_to<kv_sweep>::with<kv_swept>,
                      caf::replies_to<kv_protection>::with<bool>, caf::reacts_to<kv_pulled>,
-                     caf::reacts_to<wake_atom>, caf::reacts_to<wake_atom, uint64_t>>;
+                     caf::reacts_to<wake_atom>, caf::reacts_to<wake_atom, uint64_t>,
+                     caf::reacts_to<caf::tick_atom>>;
 
 /// MODEL REPLICA: weights and slice programs.
 using model_replica_actor =

@@ -156,6 +156,8 @@ net::usage_counts usage_of(const request_state& st) {
   net::usage_counts usage;
   for (const auto& p : st.prompts) usage.prompt_tokens += p.size();
   for (const auto& s : st.sequences) usage.completion_tokens += s.text->tokens().size();
+  for (size_t i = 0; i < st.sequences.size(); i += st.choices)
+    usage.cached_tokens += st.sequences[i].cached; // of choices of one prompt: once, as the prompt
   return usage;
 }
 

@@ -33,6 +33,7 @@ void sit_down(batch_ptr self, batch_join&& x) {
     s.history.prompt(x.history_prompt);
     for (auto t : x.history_output) s.history.generated(t);
   }
+  s.written.position = x.position;
   s.member = std::move(x);
   st.seat_of[s.member.sequence] = number;
   st.seats.emplace(number, std::move(s));
@@ -59,8 +60,11 @@ void stand_up(batch_ptr self) {
   }
   kv_release back;
   back.epoch = st.config.target.epoch;
-  for (const auto& s : gone)
-    if (!s.steps_back) back.holders.push_back(s.member.sequence);
+  for (auto& s : gone) {
+    if (s.steps_back) continue;
+    back.holders.push_back(s.member.sequence);
+    back.written.push_back(s.broken ? kv_written{} : std::move(s.written));
+  }
   // Before anybody hears of it: who was preempted asks for slots again at once, and a release that
   // comes behind its question would take away what it has just been given.
   if (!back.holders.empty()) self->send(st.config.target.allocator, back);
@@ -217,12 +221,13 @@ void commit(batch_ptr self, seat& s, sampled_token&& drawn) {
   if (s.leaving) return;
   auto& m = s.member;
   if (!drawn.finite) {
-    s.leaving = true;
+    s.leaving = s.broken = true;
     self->send(m.client, sequence_failed{m.sequence, "the logits are not finite",
                                          self->state.config.target.epoch});
     return;
   }
   ++m.position;
+  s.written.tokens.push_back(m.last);
   m.last = drawn.token;
   if (m.wanted.needs_history()) s.history.generated(drawn.token);
   const auto& ends = m.wanted.end_tokens;

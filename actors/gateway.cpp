@@ -99,7 +99,8 @@ void start_request(gateway_ptr self, const exchange_ptr& exchange, bool chat) {
     throw net::draining();
   check_capacity(self);
   const request_id id{++st.next_request};
-  auto child = self->spawn(request, st.server, exchange, id, chat);
+  auto child = self->spawn(request, st.server, exchange, id, chat,
+                           st.config.keys.caller(exchange->request().headers));
   self->monitor(child);
   st.requests.emplace(caf::actor_cast<caf::actor_addr>(child), child);
   self->send(child, begin_atom_v);

@@ -30,6 +30,7 @@ pool_info pool_of(const gateway_config& c, const kv_usage& usage) {
   pool_info pool{c.pool_name, c.partition, c.attention_members};
   for (auto n : usage.slots) pool.slots += n;
   for (auto n : usage.used) pool.used += n;
+  pool.cached = usage.cached;
   pool.parity = usage.parity;
   pool.orphan = usage.orphan;
   pool.free = usage.free;

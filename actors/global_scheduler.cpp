@@ -29,7 +29,7 @@ void publish(scheduler_ptr self) {
 
 void answer(scheduler_ptr self, sequence_id first, caf::error reason) {
   auto node = self->state.waiting.extract(first);
-  if (node) node.mapped().deliver(std::move(reason));
+  if (node) node.mapped().promise.deliver(std::move(reason));
 }
 
 void pump(scheduler_ptr self);
@@ -41,12 +41,12 @@ void start(scheduler_ptr self, const scheduler::admission_entry& entry, uint32_t
   st.seats[batch] += entry.choices;
   for (uint32_t k = 0; k < entry.choices; ++k) st.seated[nth(entry.first, k)] = batch;
   auto node = st.waiting.extract(entry.first);
-  node.mapped().deliver(
+  node.mapped().promise.deliver(
       admitted{stream_id{batch}, prefill_worker_for(st, entry.first), grant.holdings});
 }
 
-kv_reserve needs_of(const global_scheduler_config& config,
-                    const scheduler::admission_entry& entry) {
+kv_reserve needs_of(const global_scheduler_config& config, const scheduler::admission_entry& entry,
+                    const kv_text& text) {
   kv_reserve result;
   result.tell = true;
   result.epoch = config.epoch;
@@ -60,7 +60,8 @@ kv_reserve needs_of(const global_scheduler_config& config,
                               {},
                               0,
                               wish,
-                              entry.has_kv ? entry.prompt_tokens - 1 : 0});
+                              entry.has_kv ? entry.prompt_tokens - 1 : 0,
+                              text});
     else
       result.needs.push_back({holder, config.window_slots, entry.first, entry.prompt_tokens, wish});
   }
@@ -79,7 +80,7 @@ void pump(scheduler_ptr self) {
   const auto batch = scheduler::least_loaded(*load, st.config.seats_per_batch, entry->choices);
   if (!batch) return;
   st.asking = true;
-  auto needs = needs_of(st.config, *entry);
+  auto needs = needs_of(st.config, *entry, st.waiting.at(entry->first).text);
   // What runs must be able to grow: start new work only while a twentieth would be left.
   if (!st.seated.empty()) needs.keep_free = st.config.slots / 20;
   self->request(st.allocator, std::chrono::seconds{30}, needs)
@@ -130,7 +131,7 @@ caf::result<admitted> on_admit(scheduler_ptr self, const admit& x) {
       return caf::make_error(ec::queue_full);
     auto promise = self->make_response_promise<admitted>();
     st.held.emplace(x.first, entry);
-    st.waiting.emplace(x.first, promise);
+    st.waiting.emplace(x.first, global_scheduler_state::waiter{promise, x.text});
     publish(self);
     return promise;
   }
@@ -143,7 +144,7 @@ caf::result<admitted> on_admit(scheduler_ptr self, const admit& x) {
     break;
   }
   auto promise = self->make_response_promise<admitted>();
-  st.waiting.emplace(x.first, promise);
+  st.waiting.emplace(x.first, global_scheduler_state::waiter{promise, x.text});
   pump(self);
   return promise;
 }
@@ -152,7 +153,7 @@ caf::result<admitted> on_admit(scheduler_ptr self, const admit& x) {
 void sort_out(scheduler_ptr self) {
   auto& st = self->state;
   std::vector<sequence_id> waiting;
-  for (const auto& [first, promise] : st.waiting) waiting.push_back(first);
+  for (const auto& [first, waiter] : st.waiting) waiting.push_back(first);
   for (auto first : waiting) {
     auto held = st.held.find(first);
     if (is_poisonous(st, first)) {

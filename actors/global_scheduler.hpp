@@ -32,7 +32,11 @@ struct global_scheduler_state {
   global_scheduler_config config;
   kv_allocator_actor allocator;
   std::optional<scheduler::admission> queue;
-  std::map<sequence_id, caf::typed_response_promise<admitted>> waiting; ///< by first sequence
+  struct waiter {
+    caf::typed_response_promise<admitted> promise;
+    kv_text text;
+  };
+  std::map<sequence_id, waiter> waiting;  ///< by first sequence
   std::map<sequence_id, uint32_t> seated; ///< running sequences and their batches
   std::vector<uint64_t> seats;            ///< taken seats by batch
   uint32_t next_prefill = 0;

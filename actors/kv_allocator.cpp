@@ -1,6 +1,8 @@
 #include "actors/kv_allocator.hpp"
 
 #include "actors/exceptions.hpp"
+#include "actors/kv_grants.hpp"
+#include "actors/kv_prefixes.hpp"
 #include "actors/kv_sweep.hpp"
 #include "net/failpoint.hpp"
 #include "net/oddity.hpp"
@@ -21,6 +23,8 @@ constexpr std::chrono::seconds trim_after{1};
 /// system would clear a huge page per layer for it each time.
 constexpr uint32_t worth_trimming = 64;
 
+std::chrono::nanoseconds now(allocator_ptr self) { return self->clock().now().time_since_epoch(); }
+
 /// Per table, the slots in use for nobody: those of holders that have not spoken in this epoch, and
 /// any when there are no holders. What choices share counts for each of them, but no slot twice for
 /// the pool. Cost: O(runs of those holders).
@@ -29,7 +33,7 @@ std::vector<uint32_t> orphans_of(const kv_allocator_state& st) {
   for (const auto& [holder, held] : st.holders)
     if (held.epoch < st.epoch) orphans[held.member] += scheduler::length_of(held.runs);
   for (size_t i = 0; i < orphans.size(); ++i) {
-    const auto used = st.pools[i].used();
+    const auto used = st.pools[i].used() - st.pools[i].cached();
     orphans[i] = st.holders.empty() ? used : std::min(orphans[i], used);
   }
   return orphans;
@@ -45,7 +49,8 @@ void publish(allocator_ptr self) {
     net::slot_counts slots;
     slots.free = st.pools[table].free();
     slots.orphan = orphans[table];
-    slots.used = st.pools[table].used() - slots.orphan;
+    slots.cached = st.pools[table].cached();
+    slots.used = st.pools[table].used() - slots.cached - slots.orphan;
     numbers.set_kv_slots(worker, slots);
   };
   for (size_t i = 0; i < st.pools.size(); ++i) tell(st.config.tables[i], i);
@@ -65,12 +70,14 @@ kv_usage usage_of(const kv_allocator_state& st) {
   for (const auto& pool : st.pools) {
     const auto counted = pool.count();
     usage.slots.push_back(pool.slots());
-    usage.used.push_back(counted.used);
+    usage.used.push_back(counted.used - pool.cached());
     usage.free += counted.free;
     usage.references += counted.references;
   }
   for (const auto& [holder, held] : st.holders) usage.held += scheduler::length_of(held.runs);
-  usage.parity = with_parity(st);
+  for (const auto& cache : st.prefixes) usage.held += cache.slots();
+  usage.cached = cached(st);
+  usage.parity = st.has_parity ? with_parity(st) - usage.cached : 0; // nothing cached lacks its own
   for (auto n : orphans_of(st)) usage.orphan += n;
   return usage;
 }
@@ -79,60 +86,6 @@ uint32_t used(const kv_allocator_state& st) {
   uint32_t total = 0;
   for (const auto& pool : st.pools) total += pool.used();
   return total;
-}
-
-/// The table of a holder: where it already is, where its source is, else the emptiest.
-uint32_t place(const kv_allocator_state& st, const kv_need& need) {
-  if (auto own = st.holders.find(need.holder); own != st.holders.end()) return own->second.member;
-  if (auto source = st.holders.find(need.share_from);
-      need.share_tokens > 0 && source != st.holders.end())
-    return source->second.member;
-  const auto best = std::max_element(st.pools.begin(), st.pools.end(),
-                                     [](auto& a, auto& b) { return a.free() < b.free(); });
-  return static_cast<uint32_t>(best - st.pools.begin());
-}
-
-void release(kv_allocator_state& st, sequence_id holder) {
-  auto node = st.holders.extract(holder);
-  if (!node) return;
-  st.pools[node.mapped().member].give_back(node.mapped().runs);
-  forget_free(st, node.mapped().runs);
-}
-
-/// Grants one need or changes nothing, but that a beginning always gives back what was there.
-std::optional<kv_holding> grant(kv_allocator_state& st, const kv_need& need, uint32_t keep_free) {
-  if (need.wish == kv_wish::begin) release(st, need.holder);
-  const auto member = place(st, need);
-  auto& pool = st.pools[member];
-  kv_holding result{need.holder, member, {}};
-  auto slots = need.slots;
-  if (auto own = st.holders.find(need.holder);
-      need.wish == kv_wish::go_on && own != st.holders.end()) {
-    result.kept = true;
-    const auto there = scheduler::length_of(own->second.runs);
-    slots = there < slots ? slots - there : 0;
-  }
-  if (slots > 0 && pool.free() < uint64_t{slots} + keep_free) return std::nullopt;
-  if (need.share_tokens > 0) {
-    const auto source = st.holders.find(need.share_from);
-    if (source == st.holders.end()) return std::nullopt;
-    result.runs = scheduler::prefix(source->second.runs, need.share_tokens);
-    pool.share(result.runs);
-  }
-  auto& held = st.holders[need.holder];
-  held.member = member;
-  held.epoch = st.epoch;
-  if (result.kept || need.wish == kv_wish::more) held.filled = need.filled;
-  std::optional<uint32_t> after;
-  if (!held.runs.empty()) after = held.runs.back().first + held.runs.back().length;
-  const auto taken = pool.take(slots, after);
-  result.runs.insert(result.runs.end(), taken->begin(), taken->end());
-  scheduler::append(held.runs, result.runs);
-  if (result.kept) {
-    forget_behind(st, held);
-    result.runs = held.runs;
-  }
-  return result;
 }
 
 /// Only where somebody else will give slots back, which whoever waits is told of.
@@ -155,7 +108,7 @@ caf::expected<kv_grant> reserve(allocator_ptr self, const kv_reserve& x,
   for (const auto& need : x.needs) {
     // A need that follows another one of the same holder is not used by anybody, so taking back is
     // giving back all that the holder has got from this call.
-    auto holding = full ? std::nullopt : grant(st, need, x.keep_free);
+    auto holding = full ? std::nullopt : grant(st, need, x.keep_free, now(self));
     if (!holding) {
       for (const auto& done : result.holdings) {
         auto& held = st.holders.at(done.holder);
@@ -174,17 +127,46 @@ caf::expected<kv_grant> reserve(allocator_ptr self, const kv_reserve& x,
   return result;
 }
 
-void give_back(allocator_ptr self, const std::vector<sequence_id>& holders) {
+/// While there is something cached, looks from time to time for what nobody has asked for lately.
+void look_later(allocator_ptr self) {
   auto& st = self->state;
-  for (auto holder : holders) release(st, holder);
+  const bool some =
+      std::any_of(st.prefixes.begin(), st.prefixes.end(), [](const auto& x) { return !x.empty(); });
+  if (!some || std::exchange(st.looking, true)) return;
+  self->delayed_send(self, std::max<caf::timespan>(st.config.prefix_time / 8, trim_after),
+                     caf::tick_atom_v);
+}
+
+/// There may be more free slots than before.
+void tell_of_free(allocator_ptr self) {
+  auto& st = self->state;
   uint32_t free = 0;
-  for (const auto& pool : st.pools) free += pool.free();
+  for (const auto& pool : st.pools) free += pool.free() + pool.cached();
   for (auto& waiter : std::exchange(st.waiters, {})) self->send(waiter, kv_freed{free});
   if (used(st) == 0 && !st.trimmed) {
     ++st.trim_ticket;
     self->delayed_send(self, trim_after, wake_atom_v);
   }
+  look_later(self);
   publish(self);
+}
+
+void give_back(allocator_ptr self, const std::vector<sequence_id>& holders,
+               const std::vector<kv_written>& written = {}) {
+  auto& st = self->state;
+  for (size_t i = 0; i < holders.size(); ++i) {
+    if (i < written.size()) keep_written(st, holders[i], written[i], now(self));
+    release(st, holders[i]);
+  }
+  tell_of_free(self);
+}
+
+void on_tick(allocator_ptr self) {
+  auto& st = self->state;
+  st.looking = false;
+  const auto before = now(self) - st.config.prefix_time;
+  for (size_t i = 0; i < st.pools.size(); ++i) st.prefixes[i].expire(st.pools[i], before);
+  tell_of_free(self);
 }
 
 /// Gives back what the holders have that `lost` says yes to.
@@ -217,6 +199,7 @@ void adopt(allocator_ptr self, const kv_adopt& x) {
     late.promise.deliver(caf::make_error(ec::aborted));
   if (const auto pin = std::exchange(st.pinned_by, std::nullopt)) release(st, *pin);
   drop(self, [&](const auto& held) { return lost_with_it(st, x, held); });
+  forget_cached(st, x);
   if (x.parity_is_new) st.bare.insert(st.pools.front().used_runs());
   if (!st.holders.empty()) self->delayed_send(self, st.config.patience, wake_atom_v, st.epoch);
   publish(self);
@@ -238,6 +221,7 @@ caf::result<bool> on_protection(allocator_ptr self, const kv_protection& x) {
   auto& st = self->state;
   if (x.epoch != st.epoch) return caf::make_error(ec::aborted);
   x.have ? st.bare.erase(x.runs) : st.bare.insert(x.runs);
+  if (!x.have) forget_cached(st, x.runs);
   publish(self);
   return true;
 }
@@ -284,7 +268,10 @@ kv_allocator(kv_allocator_actor::stateful_pointer<kv_allocator_state> self,
   end_on_exceptions(self);
   auto& st = self->state;
   st.config = std::move(config);
-  for (size_t i = 0; i < st.config.tables.size(); ++i) st.pools.emplace_back(st.config.slots);
+  for (size_t i = 0; i < st.config.tables.size(); ++i) {
+    st.pools.emplace_back(st.config.slots);
+    st.prefixes.emplace_back();
+  }
   st.bare = scheduler::slot_set{st.config.slots};
   publish(self);
   return {
@@ -302,9 +289,13 @@ kv_allocator(kv_allocator_actor::stateful_pointer<kv_allocator_state> self,
       },
       [self](const kv_release& x) {
         if (x.epoch == self->state.epoch)
-          give_back(self, x.holders);
+          give_back(self, x.holders, x.written);
         else if (self->state.config.numbers)
           self->state.config.numbers->fenced(net::fence::epoch);
+      },
+      [self](const kv_filled& x) {
+        on_filled(self->state, x, now(self));
+        look_later(self);
       },
       [self](const kv_adopt& x) { adopt(self, x); },
       [self](status_atom) -> caf::result<kv_usage> { return usage_of(self->state); },
@@ -313,6 +304,7 @@ kv_allocator(kv_allocator_actor::stateful_pointer<kv_allocator_state> self,
       [self](const kv_protection& x) { return on_protection(self, x); },
       [self](const kv_pulled& x) { on_pulled(self, x); },
       [self](wake_atom) { trim(self); },
+      [self](caf::tick_atom) { on_tick(self); },
       [self](wake_atom, uint64_t epoch) {
         if (self->state.epoch == epoch)
           drop(self, [&](const auto& held) { return held.epoch < epoch; });

@@ -3,6 +3,7 @@
 
 #include "actors/actors.hpp"
 #include "net/metrics.hpp"
+#include "scheduler/prefix_cache.hpp"
 #include "scheduler/slot_pool.hpp"
 #include "scheduler/slot_set.hpp"
 
@@ -21,6 +22,8 @@ struct kv_allocator_config {
   std::string parity;               ///< the one that holds their parity; empty: none
   uint32_t slots = 0;               ///< per table
   bool whole_requests = false;      ///< request partition: the members have a table each
+  /// How long K and V that nobody uses are kept for prompts that begin alike; 0: not at all.
+  caf::timespan prefix_time{0};
   /// How long what an earlier epoch left is kept for its holders.
   caf::timespan patience{std::chrono::seconds{5}};
   std::shared_ptr<net::metrics> numbers; ///< may be null
@@ -33,12 +36,16 @@ struct kv_allocator_state {
     std::vector<slot_run> runs;
     uint64_t epoch = 0;  ///< in which its holder last said something
     uint32_t filled = 0; ///< positions that are there for good, as it said then
+    uint64_t scope = 0;  ///< of its text
+    std::shared_ptr<const std::vector<token_id>> text{}; ///< of its first positions; may be null
   };
   kv_allocator_config config;
   uint64_t epoch = 0;
-  std::vector<attention_shard_actor> shards; ///< of the epoch
-  bool has_parity = false;                   ///< one of them holds the parity of the others
-  std::vector<scheduler::slot_pool> pools;   ///< by table
+  std::vector<attention_shard_actor> shards;     ///< of the epoch
+  bool has_parity = false;                       ///< one of them holds the parity of the others
+  std::vector<scheduler::slot_pool> pools;       ///< by table
+  std::vector<scheduler::prefix_cache> prefixes; ///< by table
+  bool looking = false;                          ///< a look at what of them is too old is under way
   std::map<sequence_id, holding> holders;
   scheduler::slot_set bare; ///< in use, but without the parity that the pool should have
   std::optional<sequence_id> pinned_by; ///< who looks after the parity, while it has slots

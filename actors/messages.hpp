@@ -130,8 +130,15 @@ struct iteration_failed {
 /// else a beginning.
 enum class kv_wish : uint8_t { more, begin, go_on };
 
+/// What the slots of a sequence are to hold, from position 0 on, for the prefix cache; without
+/// tokens: nothing for it.
+struct kv_text {
+  uint64_t scope = 0; ///< sequences of different scopes share nothing
+  std::vector<token_id> tokens;
+};
+
 /// What one holder wants: the first `share_tokens` slots of another holder, then `slots` of its
-/// own.
+/// own. Slots that the prefix cache has are counted among the latter.
 struct kv_need {
   sequence_id holder{};
   uint32_t slots = 0; ///< go_on: all it will have
@@ -139,6 +146,7 @@ struct kv_need {
   uint32_t share_tokens = 0;
   kv_wish wish = kv_wish::more;
   uint32_t filled = 0; ///< more, go_on: its positions with K and V that are there for good
+  kv_text text{};      ///< begin, go_on
 };
 
 /// All of the needs or none; refused as well when fewer than `keep_free` slots would be left, and
@@ -155,10 +163,17 @@ struct kv_holding {
   uint32_t member = 0;        ///< request partition: where the slots are
   std::vector<slot_run> runs; ///< what was added, shared slots first; go_on: all
   bool kept = false;          ///< go_on: what it held before is still there
+  uint32_t cached = 0;        ///< else: its first positions whose K and V are there already
 };
 
 struct kv_grant {
   std::vector<kv_holding> holdings; ///< in the order of the needs
+};
+
+/// K and V that a holder has written since it began, which others may want.
+struct kv_written {
+  uint32_t position = 0;        ///< of the first token
+  std::vector<token_id> tokens; ///< may be empty
 };
 
 /// The holders give back all they hold. Not sent before the last launch that uses it has ended;
@@ -166,6 +181,14 @@ struct kv_grant {
 struct kv_release {
   std::vector<sequence_id> holders;
   uint64_t epoch = 0;
+  std::vector<kv_written> written{}; ///< per holder, or none at all
+};
+
+/// K and V of a holder's first positions are there for good: others may share them.
+struct kv_filled {
+  sequence_id holder{};
+  uint64_t epoch = 0;
+  uint32_t positions = 0;
 };
 
 /// Slots became free after somebody was refused.
@@ -179,12 +202,13 @@ struct kv_trim {};
 struct kv_usage {
   std::vector<uint32_t> slots; ///< per member (one entry where one table serves all)
   std::vector<uint32_t> used;
+  uint32_t cached = 0; ///< slots in use by nobody, kept for prompts that begin like others did
   uint32_t parity = 0; ///< of those in use, how many the epoch has the parity of
   uint64_t orphan = 0; ///< of those in use, how many for nobody
   // Each counted on its own, so that they check each other:
   uint64_t free = 0;       ///< slots in free lists
   uint64_t references = 0; ///< that slots say they have
-  uint64_t held = 0;       ///< slots that holders say they have, a shared one for each of them
+  uint64_t held = 0; ///< slots that holders and the prefix cache say they have, each for itself
 };
 
 /// Asks an allocator which slots of its first table are in use, by whomever, and have their parity.
@@ -238,6 +262,7 @@ struct admit {
   uint32_t prompt_tokens = 0;
   bool resumed = false;
   bool has_kv = false; ///< its KV was complete in an earlier epoch
+  kv_text text{};      ///< what is to be prefilled
 };
 
 struct admitted {
@@ -265,6 +290,7 @@ struct prefill {
   std::vector<sampling> samplings;            ///< per choice
   std::vector<uint32_t> draws;                ///< per choice: index of the token to be drawn
   std::vector<std::vector<logit_edit>> edits; ///< per choice
+  uint32_t cached = 0;                        ///< so many of the tokens have K and V in the runs
   bool rebuild = false;                       ///< its KV was lost: it had answered with these
   uint32_t slack_ms = ~0u;                    ///< of a rebuild: to the deadline of its request
 };
@@ -325,23 +351,27 @@ LAMELLA_INSPECT(iteration_launch, x.stream, x.epoch, x.iteration, x.attempt, x.p
 LAMELLA_INSPECT(sampled_of, x.stream, x.iteration, x.attempt)
 LAMELLA_INSPECT(sampled, x.stream, x.iteration, x.tokens)
 LAMELLA_INSPECT(iteration_failed, x.stream, x.iteration, x.attempt, x.silent, x.reason)
-LAMELLA_INSPECT(kv_need, x.holder, x.slots, x.share_from, x.share_tokens, x.wish, x.filled)
+LAMELLA_INSPECT(kv_text, x.scope, x.tokens)
+LAMELLA_INSPECT(kv_need, x.holder, x.slots, x.share_from, x.share_tokens, x.wish, x.filled, x.text)
 LAMELLA_INSPECT(kv_reserve, x.needs, x.keep_free, x.tell, x.epoch)
-LAMELLA_INSPECT(kv_holding, x.holder, x.member, x.runs, x.kept)
+LAMELLA_INSPECT(kv_holding, x.holder, x.member, x.runs, x.kept, x.cached)
 LAMELLA_INSPECT(kv_grant, x.holdings)
-LAMELLA_INSPECT(kv_release, x.holders, x.epoch)
+LAMELLA_INSPECT(kv_written, x.position, x.tokens)
+LAMELLA_INSPECT(kv_release, x.holders, x.epoch, x.written)
+LAMELLA_INSPECT(kv_filled, x.holder, x.epoch, x.positions)
 LAMELLA_INSPECT(kv_freed, x.free)
-LAMELLA_INSPECT(kv_usage, x.slots, x.used, x.parity, x.orphan, x.free, x.references, x.held)
+LAMELLA_INSPECT(kv_usage, x.slots, x.used, x.cached, x.parity, x.orphan, x.free, x.references,
+                x.held)
 LAMELLA_INSPECT(kv_pull, x.stream, x.epoch, x.number, x.runs, x.add)
 LAMELLA_INSPECT(kv_offer, x.stream, x.epoch, x.number, x.shard, x.runs, x.iteration)
 LAMELLA_INSPECT(kv_moved, x.number, x.digest, x.bytes)
 LAMELLA_INSPECT(kv_pull_cancel, x.stream)
-LAMELLA_INSPECT(admit, x.first, x.choices, x.prompt_tokens, x.resumed, x.has_kv)
+LAMELLA_INSPECT(admit, x.first, x.choices, x.prompt_tokens, x.resumed, x.has_kv, x.text)
 LAMELLA_INSPECT(admitted, x.batch, x.prefill_worker, x.holdings)
 LAMELLA_INSPECT(withdraw, x.first)
 LAMELLA_INSPECT(retire, x.sequence)
 LAMELLA_INSPECT(prefill, x.first, x.tokens, x.member, x.runs, x.samplings, x.draws, x.edits,
-                x.rebuild, x.slack_ms)
+                x.cached, x.rebuild, x.slack_ms)
 LAMELLA_INSPECT(prefilled, x.tokens)
 LAMELLA_INSPECT(prefill_cancel, x.first)
 LAMELLA_INSPECT(token, x.sequence, x.index, x.value, x.reason)

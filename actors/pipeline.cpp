@@ -239,6 +239,11 @@ private:
     keep(parent_->spawn(parity_keeper, std::move(c)), "attention");
   }
 
+  /// Where prefill workers have KV of their own, they do not see what the shards have.
+  bool caches_prefixes() const {
+    return options_.kv.prefix_cache.count() > 0 && !options_.pools.prefill_owns_kv();
+  }
+
   void spawn_allocator(kept_allocator& kept) {
     kv_allocator_config c;
     const auto tables = by_request_ ? shards_count_ : 1;
@@ -247,6 +252,7 @@ private:
     if (options_.pools.attention.parity) c.parity = "attention-" + std::to_string(shards_count_);
     c.slots = parts_.slots;
     c.whole_requests = by_request_;
+    if (caches_prefixes()) c.prefix_time = options_.kv.prefix_cache;
     c.numbers = parts_.numbers;
     kept.handle = parent_->spawn(kv_allocator, std::move(c));
     *kept.lives = true;
@@ -340,6 +346,7 @@ private:
     server->slots = parts_.slots;
     server->window_slots = window_slots;
     server->epoch = epoch_;
+    server->caches_prefixes = caches_prefixes();
     server->pauses = std::shared_ptr<recovery_watch>{parts_.health, &parts_.health->pauses};
     result_.server = server;
     keep(parent_->spawn(canary, result_.server,

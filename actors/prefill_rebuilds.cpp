@@ -31,8 +31,9 @@ void rebuild_ended(prefill_ptr self, const prefill_worker_state::job& j) {
   auto& x = st.rebuilds;
   if (j.result && !j.failure && !j.cancelled) {
     ++x.prompts;
-    x.tokens += j.what.tokens.size();
-    if (st.config.target.numbers) st.config.target.numbers->kv_rebuilt(j.what.tokens.size());
+    const auto computed = j.what.tokens.size() - j.what.cached;
+    x.tokens += computed;
+    if (st.config.target.numbers) st.config.target.numbers->kv_rebuilt(computed);
   }
   if (--x.waiting > 0) return;
   tell_batches(self, false);

@@ -83,11 +83,11 @@ void enqueue(prefill_ptr self, sequence_id first, bool again) {
   const auto& j = st.jobs.at(first);
   const auto tokens = static_cast<uint32_t>(j.what.tokens.size());
   if (j.what.rebuild)
-    st.plan->add(scheduler::rebuild_entry{first, tokens, j.came, j.deadline});
+    st.plan->add(scheduler::rebuild_entry{first, tokens, j.came, j.deadline, j.what.cached});
   else if (again)
-    st.plan->add_first(first, tokens);
+    st.plan->add_first(first, tokens, j.what.cached);
   else
-    st.plan->add(first, tokens);
+    st.plan->add(first, tokens, j.what.cached);
 }
 
 /// Ends this actor, and nothing begins any more.
@@ -283,7 +283,8 @@ void pump(prefill_ptr self) {
 caf::result<prefilled> on_prefill(prefill_ptr self, const prefill& x) {
   auto& st = self->state;
   if (x.tokens.empty() || x.samplings.empty() || x.draws.size() != x.samplings.size()
-      || x.edits.size() != x.samplings.size() || st.jobs.contains(x.first))
+      || x.edits.size() != x.samplings.size() || x.cached >= x.tokens.size()
+      || (x.cached > 0 && st.config.own) || st.jobs.contains(x.first))
     return caf::make_error(caf::sec::invalid_argument, "malformed prefill");
   const auto tokens = static_cast<uint32_t>(x.tokens.size());
   if (st.slots && tokens > st.slots->slots())

@@ -47,6 +47,7 @@ struct request_sequence {
   std::optional<std::chrono::steady_clock::time_point> paused_since;
   /// Said last by a batch that had ended: of the position behind its tokens, to be computed again.
   std::optional<token_id> heard;
+  uint32_t cached = 0;     ///< tokens of its prompt whose K and V were there when it began
   bool said_first = false; ///< the role chunk was sent
   bool said_last = false;  ///< the finish chunk was sent
   std::chrono::steady_clock::time_point last_token;
@@ -60,6 +61,7 @@ struct request_state {
   net::generation_params params;
   uint32_t choices = 1; ///< per prompt; more than params.n where the best are picked
   bool echo = false;
+  uint64_t cache_scope = 0; ///< only requests of the same share K and V
   std::vector<std::vector<token_id>> prompts;
   std::vector<std::string> prompt_texts; ///< for echo
   uint32_t max_tokens = 0;
@@ -94,8 +96,9 @@ struct request_state {
 
 using request_ptr = request_actor::stateful_pointer<request_state>;
 
+/// `caller`: whose it is; requests of different callers share no K and V.
 request_actor::behavior_type request(request_ptr self, service_ptr server, exchange_ptr exchange,
-                                     request_id id, bool chat);
+                                     request_id id, bool chat, uint64_t caller);
 
 } // namespace lamella::actors
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::exchange_ptr)

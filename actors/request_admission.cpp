@@ -70,6 +70,11 @@ std::vector<token_id> tokens_of(const request_state& st, size_t index, size_t wi
   return tokens;
 }
 
+/// Its KV was lost after it had answered: the newest token is drawn again.
+bool rebuilds(const request_sequence& s) {
+  return s.recovery != nullptr && !s.text->tokens().empty();
+}
+
 std::vector<logit_edit> edits_of(const request_state& st, size_t index, const sampling& wanted,
                                  size_t without) {
   if (!wanted.needs_history() && wanted.bias.empty()) return {};
@@ -118,6 +123,13 @@ void join(request_ptr self, size_t index, const admitted& place, const kv_holdin
 void on_prefilled(request_ptr self, size_t first, const admitted& place,
                   const std::vector<sampling>& wanted, bool again, const prefilled& x) {
   auto& st = self->state;
+  const bool finite =
+      std::all_of(x.tokens.begin(), x.tokens.end(), [](const auto& drawn) { return drawn.finite; });
+  const auto& generated = st.sequences[first].text->tokens();
+  const auto filled = st.prompts[first / st.choices].size() + generated.size() - (again ? 1 : 0);
+  if (st.server->caches_prefixes && finite)
+    self->send(st.server->allocator,
+               kv_filled{st.sequence(first), st.server->epoch, static_cast<uint32_t>(filled)});
   for (size_t k = 0; k < x.tokens.size(); ++k) {
     const auto index = first + k;
     auto& s = st.sequences[index];
@@ -170,16 +182,17 @@ void on_admitted(request_ptr self, size_t first, uint32_t choices, const admitte
   }
   for (uint32_t k = 0; k < choices; ++k) st.sequences[first + k].has_kv = false;
   prefill x;
-  x.rebuild =
-      st.sequences[first].recovery != nullptr && !st.sequences[first].text->tokens().empty();
+  x.rebuild = rebuilds(st.sequences[first]);
   if (x.rebuild) x.slack_ms = slack_of(self);
   x.first = st.sequence(first);
   x.tokens = tokens_of(st, first, x.rebuild ? 1 : 0);
   x.member = place.holdings.front().member;
   x.runs = place.holdings.front().runs;
+  x.cached = place.holdings.front().cached;
   for (uint32_t k = 0; k < choices; ++k) {
     const auto index = first + k;
     st.sequences[index].where = phase::prefilling;
+    if (st.sequences[index].text->tokens().empty()) st.sequences[index].cached = x.cached;
     runs_on(st, index, stream_id{scheduler::prefill_streams + place.prefill_worker});
     x.samplings.push_back(sampling_of(st, index));
     x.draws.push_back(
@@ -254,11 +267,14 @@ void ask_admission(request_ptr self, size_t first, uint32_t choices, bool resume
   auto& st = self->state;
   for (uint32_t k = 0; k < choices; ++k) st.sequences[first + k].where = phase::waiting;
   const auto tokens = static_cast<uint32_t>(tokens_of(st, first).size());
+  kv_text text;
+  if (st.server->caches_prefixes)
+    text = {st.cache_scope, tokens_of(st, first, rebuilds(st.sequences[first]) ? 1 : 0)};
   ++st.open_questions;
   const auto epoch = st.server->epoch;
   self->request(st.server->scheduler, patience(self),
                 admit{st.sequence(first), choices, tokens, resumed,
-                      choices == 1 && st.sequences[first].has_kv})
+                      choices == 1 && st.sequences[first].has_kv, std::move(text)})
       .then(
           [=](const admitted& place) {
             if (self->state.server->epoch != epoch) return;

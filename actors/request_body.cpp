@@ -1,5 +1,7 @@
 #include "actors/request_body.hpp"
 
+#include "net/api_keys.hpp"
+
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -45,6 +47,7 @@ void read_body(request_state& st) {
   net::check_content_type(st.exchange->request().headers.get("content-type"));
   const char* field = st.chat ? "messages" : "prompt";
   st.chat ? read_chat(st) : read_completion(st);
+  st.cache_scope = net::cache_scope(st.cache_scope, st.params.cache_salt);
   uint64_t longest = 0;
   for (const auto& p : st.prompts) longest = std::max<uint64_t>(longest, p.size());
   const auto& server = *st.server;

@@ -47,11 +47,12 @@ struct service {
   kv_allocator_actor allocator;
   std::vector<prefill_worker_actor> prefill_workers;
   std::vector<batch_actor> batches;
-  uint64_t restarts = 0;     ///< of the pipeline before this one
-  std::string lost_role;     ///< whose loss made the epoch; empty: none
-  bool by_parity = false;    ///< the KV that it took was rebuilt from the other shards
-  uint32_t slots = 0;        ///< of a slot table: no sequence can be longer
-  uint32_t window_slots = 0; ///< reserved beyond a prompt
+  uint64_t restarts = 0;        ///< of the pipeline before this one
+  std::string lost_role;        ///< whose loss made the epoch; empty: none
+  bool by_parity = false;       ///< the KV that it took was rebuilt from the other shards
+  uint32_t slots = 0;           ///< of a slot table: no sequence can be longer
+  uint32_t window_slots = 0;    ///< reserved beyond a prompt
+  bool caches_prefixes = false; ///< prompts may take K and V of others that began alike
 
   // The rules.
   request_rules rules;

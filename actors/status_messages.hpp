@@ -30,7 +30,7 @@ struct worker_info {
 struct pool_info {
   std::string name, partition;
   uint32_t members = 0;
-  uint64_t slots = 0, used = 0;
+  uint64_t slots = 0, used = 0, cached = 0; ///< as in kv_usage
   uint64_t parity = 0, orphan = 0; ///< of those in use: how many have one, how many are for nobody
   uint64_t free = 0, references = 0, held = 0; ///< as in kv_usage
 };
@@ -70,8 +70,8 @@ struct system_status {
 LAMELLA_INSPECT(peer_info, x.seat, x.transport, x.rtt_us, x.bytes, x.measured)
 LAMELLA_INSPECT(worker_info, x.name, x.role, x.seat, x.state, x.device, x.incarnation, x.host,
                 x.pid, x.peers, x.slow, x.part)
-LAMELLA_INSPECT(pool_info, x.name, x.partition, x.members, x.slots, x.used, x.parity, x.orphan,
-                x.free, x.references, x.held)
+LAMELLA_INSPECT(pool_info, x.name, x.partition, x.members, x.slots, x.used, x.cached, x.parity,
+                x.orphan, x.free, x.references, x.held)
 LAMELLA_INSPECT(restart_budget, x.used, x.allowed, x.window_s)
 LAMELLA_INSPECT(child_status, x.name, x.role, x.count, x.restarts)
 LAMELLA_INSPECT(supervisor_status, x.name, x.strategy, x.restarts, x.children, x.more)

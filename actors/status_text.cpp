@@ -79,7 +79,7 @@ std::string status_json(const system_status& x, uint64_t recovering) {
         .begin_object()
         .member("free", pool.free)
         .member("used", pool.used - pool.orphan)
-        .member("cached", 0)
+        .member("cached", pool.cached)
         .member("parity", pool.parity)
         .member("orphan", pool.orphan)
         .member("total", pool.slots)

@@ -93,6 +93,10 @@ void add_engine(table& t) {
       "kv.dtype", reload::restart, cached,
       "Element type of the KV cache; q8 takes a byte per element and a scale per head.",
       [](settings & s) -> auto& { return s.kv.dtype; });
+  t.seconds(
+      "kv.prefix_cache_seconds", reload::restart, 0, 7 * 86'400 * second,
+      "How long the KV of what nobody uses is kept for prompts that begin alike; 0: not at all.",
+      [](settings & s) -> auto& { return s.kv.prefix_cache; });
   t.choice<operator_set>(
       "numerics.operators", reload::restart,
       {{operator_set::automatic, "auto"},

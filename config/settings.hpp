@@ -149,6 +149,7 @@ struct pools_settings {
 struct kv_settings {
   std::optional<uint64_t> bytes; ///< per attention member; nothing: a share of the memory limit
   number_type dtype = number_type::f16;
+  milliseconds prefix_cache{600'000}; ///< `prefix_cache_seconds`
 };
 
 struct numerics_settings {

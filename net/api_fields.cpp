@@ -197,6 +197,7 @@ generation_params read_generation(json_object_reader& body, const api_limits& li
   p.stream = body.optional<bool>("stream").value_or(false);
   read_stream_options(body, p);
   p.echo_service_tier = body.optional_string("service_tier", {1, 64}).has_value();
+  p.cache_salt = body.optional_string("cache_salt", {1, 256}).value_or("");
   p.request_id = body.optional_string("request_id", {1, 128}).value_or("");
   if (std::any_of(p.request_id.begin(), p.request_id.end(),
                   [](char c) { return c <= 0x20 || c >= 0x7F; }))

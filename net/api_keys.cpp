@@ -4,6 +4,7 @@
 #include <openssl/evp.h>
 #include <openssl/rand.h>
 
+#include <algorithm>
 #include <fstream>
 #include <stdexcept>
 
@@ -26,12 +27,40 @@ bool visible(std::string_view key) {
   return true;
 }
 
-} // namespace
+using digest = std::array<uint8_t, 32>;
 
-api_keys::api_keys() {
-  if (RAND_bytes(salt_.data(), static_cast<int>(salt_.size())) != 1)
-    throw std::runtime_error("no random bytes for the salt of the API keys");
+/// Of this process: what is hashed cannot be looked up in a table of known hashes.
+const std::array<uint8_t, 16>& process_salt() {
+  static const auto salt = [] {
+    std::array<uint8_t, 16> bytes;
+    if (RAND_bytes(bytes.data(), static_cast<int>(bytes.size())) != 1)
+      throw std::runtime_error("no random bytes for the salt of the API keys");
+    return bytes;
+  }();
+  return salt;
 }
+
+digest hash(std::string_view key) {
+  const auto& salt = process_salt();
+  std::string salted(reinterpret_cast<const char*>(salt.data()), salt.size());
+  salted += key;
+  digest out{};
+  unsigned length = 0;
+  const int done =
+      EVP_Digest(salted.data(), salted.size(), out.data(), &length, EVP_sha256(), nullptr);
+  OPENSSL_cleanse(salted.data(), salted.size());
+  if (done != 1 || length != out.size()) throw std::runtime_error("SHA-256 is not available");
+  return out;
+}
+
+/// Never 0, which is nobody.
+uint64_t number_of(const digest& x) {
+  uint64_t number = 0;
+  for (size_t i = 0; i < sizeof number; ++i) number = number << 8 | x[i];
+  return std::max<uint64_t>(number, 1);
+}
+
+} // namespace
 
 api_keys api_keys::from_file(const std::filesystem::path& file) {
   std::error_code ignored; // a pipe would be waited for for ever
@@ -73,23 +102,11 @@ api_keys api_keys::from_text(std::string_view text, const std::string& name) {
     if (!visible(key)) refuse("an API key consists of visible ASCII characters only");
     if (keys.hashes_.size() == keys_max)
       refuse("more than " + std::to_string(keys_max) + " API keys");
-    keys.hashes_.push_back(keys.hash(key));
+    keys.hashes_.push_back(hash(key));
   }
   if (keys.hashes_.empty())
     throw std::runtime_error(name + ": no API key in it (one per line, # starts a comment)");
   return keys;
-}
-
-api_keys::digest api_keys::hash(std::string_view key) const {
-  std::string salted(reinterpret_cast<const char*>(salt_.data()), salt_.size());
-  salted += key;
-  digest out{};
-  unsigned length = 0;
-  const int done =
-      EVP_Digest(salted.data(), salted.size(), out.data(), &length, EVP_sha256(), nullptr);
-  OPENSSL_cleanse(salted.data(), salted.size());
-  if (done != 1 || length != out.size()) throw std::runtime_error("SHA-256 is not available");
-  return out;
 }
 
 bool api_keys::contains(std::string_view key) const {
@@ -103,7 +120,15 @@ bool api_keys::contains(std::string_view key) const {
 }
 
 bool api_keys::admits(const http_headers& headers) const {
-  if (empty()) return true;
+  return empty() || known(headers).has_value();
+}
+
+uint64_t api_keys::caller(const http_headers& headers) const {
+  const auto key = empty() ? std::nullopt : known(headers);
+  return key ? number_of(hash(*key)) : 0;
+}
+
+std::optional<std::string_view> api_keys::known(const http_headers& headers) const {
   if (const std::string* value = headers.find("authorization")) {
     constexpr std::string_view scheme = "bearer ";
     bool bearer = value->size() > scheme.size();
@@ -111,12 +136,19 @@ bool api_keys::admits(const http_headers& headers) const {
       const char c = (*value)[i];
       bearer = (c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c) == scheme[i];
     }
-    if (bearer && contains(trimmed(std::string_view(*value).substr(scheme.size())))) return true;
+    const auto key = trimmed(std::string_view(*value).substr(bearer ? scheme.size() : 0));
+    if (bearer && contains(key)) return key;
   }
   for (const char* name : {"api-key", "x-api-key"})
     if (const std::string* value = headers.find(name))
-      if (contains(trimmed(*value))) return true;
-  return false;
+      if (const auto key = trimmed(*value); contains(key)) return key;
+  return std::nullopt;
+}
+
+uint64_t cache_scope(uint64_t caller, std::string_view cache_salt) {
+  return cache_salt.empty()
+             ? caller
+             : number_of(hash(std::to_string(caller) + " " + std::string{cache_salt}));
 }
 
 } // namespace lamella::net

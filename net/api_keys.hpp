@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,8 +17,6 @@ namespace lamella::net {
 /// on its address.
 class api_keys {
 public:
-  api_keys();
-
   /// One key per line; blank lines and lines starting with # are skipped, white space around a key
   /// is dropped. Throws std::runtime_error with file and line for a key shorter than 8 or longer
   /// than 256 visible ASCII characters, for more than 10,000 keys, and for a file without any key.
@@ -36,12 +35,18 @@ public:
   /// `api-key: KEY` or `x-api-key: KEY`.
   bool admits(const http_headers& headers) const;
 
-private:
-  using digest = std::array<uint8_t, 32>;
-  digest hash(std::string_view key) const;
+  /// A number for the key the request carries, the same for as long as this process lives; 0 where
+  /// no key is asked for, or it carries none of them.
+  uint64_t caller(const http_headers& headers) const;
 
-  std::array<uint8_t, 16> salt_; ///< of this process
-  std::vector<digest> hashes_;
+private:
+  std::optional<std::string_view> known(const http_headers& headers) const;
+
+  std::vector<std::array<uint8_t, 32>> hashes_; ///< SHA-256, salted
 };
+
+/// Which requests may share K and V: those of one caller, and of these the ones with the same
+/// `cache_salt`, which may be empty.
+uint64_t cache_scope(uint64_t caller, std::string_view cache_salt);
 
 } // namespace lamella::net

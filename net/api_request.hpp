@@ -60,6 +60,7 @@ struct generation_params {
   bool continuous_usage = false;  ///< stream_options
   bool echo_service_tier = false; ///< answer with service_tier "default"
   std::string request_id;         ///< empty: none in the body
+  std::string cache_salt;         ///< requests share K and V only where it is the same
 };
 
 struct chat_message {

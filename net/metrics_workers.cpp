@@ -73,8 +73,9 @@ void metrics::set_kv_slots(std::string_view worker, const slot_counts& slots) {
   }
   for (size_t i = 0; i < counts.size(); ++i)
     found->second.slots[i]->Set(static_cast<double>(counts[i]));
-  found->second.usage->Set(
-      all == 0 ? 0 : static_cast<double>(all - slots.free) / static_cast<double>(all));
+  found->second.usage->Set(all == 0 ? 0
+                                    : static_cast<double>(all - slots.free - slots.cached)
+                                          / static_cast<double>(all));
   impl_->tell_usage();
 }
 

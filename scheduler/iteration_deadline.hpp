@@ -12,14 +12,21 @@ namespace lamella::scheduler {
 
 /// Sixteen times the median of the last 256 iterations, and never less than a second: machines are
 /// shared, and giving up too soon costs an iteration each time. Doubles with every failure in a
-/// row. Cost: O(256) each time a new median is taken: after 4, 8 and 16 iterations, then every 32.
+/// row. The first one, of which nothing is known, may take `most`; the three behind it `early` at
+/// least, and much more than the longest before them, since rows may join meanwhile. Cost: O(256)
+/// each time a new median is taken: after 4, 8 and 16 iterations, then every 32.
 class iteration_deadline {
 public:
   using milliseconds = std::chrono::milliseconds;
-  static constexpr milliseconds least{1000}, most{60'000};
+  static constexpr milliseconds least{1000}, early{10'000}, most{60'000};
 
   void add(std::chrono::nanoseconds took) {
     last_[count_++ % last_.size()] = took;
+    if (count_ < 4) {
+      const auto longest = *std::max_element(last_.begin(), last_.begin() + count_);
+      limit_ = std::clamp(std::chrono::duration_cast<milliseconds>(longest * early_longest), early,
+                          most);
+    }
     if (count_ % renewed_every == 0 || count_ == 4 || count_ == 8 || count_ == 16) renew();
   }
 
@@ -32,7 +39,7 @@ public:
 
 private:
   static constexpr size_t renewed_every = 32;
-  static constexpr int medians = 16;
+  static constexpr int medians = 16, early_longest = 256;
 
   void renew() {
     auto known = last_;
@@ -44,7 +51,7 @@ private:
 
   std::array<std::chrono::nanoseconds, 256> last_{};
   size_t count_ = 0;
-  milliseconds limit_{most}; ///< until enough is known
+  milliseconds limit_{most}; ///< until one has ended
 };
 
 } // namespace lamella::scheduler

@@ -27,6 +27,7 @@ struct rebuild_entry {
   uint32_t tokens = 0;
   std::chrono::nanoseconds since{0}; ///< when it came, by the clock of the caller
   std::chrono::nanoseconds deadline = std::chrono::nanoseconds::max(); ///< of its request
+  uint32_t cached = 0; ///< of the tokens: the first ones, whose K and V are there
 };
 
 /// Two queues of prompts, cut into iterations of at most `chunk_tokens` tokens; short prompts share
@@ -49,10 +50,15 @@ public:
   explicit prefill_plan(uint32_t chunk_tokens, uint32_t rebuild_percent = 70)
       : chunk_tokens_{chunk_tokens}, rebuild_percent_{rebuild_percent} {}
 
-  void add(sequence_id sequence, uint32_t tokens) { fresh_.push_back({{sequence, tokens}}); }
+  /// `cached`: of the tokens, the first ones, whose K and V are there; fewer than all.
+  void add(sequence_id sequence, uint32_t tokens, uint32_t cached = 0) {
+    fresh_.push_back({{sequence, tokens}, cached});
+  }
   /// Before all other new prompts: its turn had come before.
-  void add_first(sequence_id sequence, uint32_t tokens) { fresh_.push_front({{sequence, tokens}}); }
-  void add(const rebuild_entry& x) { rebuilds_.push_back({x}); }
+  void add_first(sequence_id sequence, uint32_t tokens, uint32_t cached = 0) {
+    fresh_.push_front({{sequence, tokens}, cached});
+  }
+  void add(const rebuild_entry& x) { rebuilds_.push_back({x, x.cached}); }
 
   /// Drops a prompt that has tokens left; false when it has none.
   bool remove(sequence_id sequence);

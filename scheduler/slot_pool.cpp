@@ -7,7 +7,7 @@
 
 namespace lamella::scheduler {
 
-slot_pool::slot_pool(uint32_t slots) : references_(slots, 0) {
+slot_pool::slot_pool(uint32_t slots) : references_(slots, 0), in_cache_(slots) {
   if (slots > 0) put_free(0, slots);
 }
 
@@ -37,8 +37,28 @@ void slot_pool::share(std::span<const slot_run> runs) {
       auto& count = references_.at(run.first + i);
       if (count == 0 || count == std::numeric_limits<uint16_t>::max())
         throw std::logic_error("a slot without references, or with too many, cannot be shared");
+      if (count == 1 && in_cache_[run.first + i]) --cached_;
       ++count;
     }
+}
+
+void slot_pool::cache(std::span<const slot_run> runs) {
+  share(runs);
+  for (const auto& run : runs)
+    for (uint32_t i = 0; i < run.length; ++i) {
+      if (in_cache_[run.first + i]) throw std::logic_error("a slot was cached twice");
+      in_cache_[run.first + i] = true;
+    }
+}
+
+void slot_pool::uncache(std::span<const slot_run> runs) {
+  for (const auto& run : runs)
+    for (uint32_t i = 0; i < run.length; ++i) {
+      if (!in_cache_.at(run.first + i)) throw std::logic_error("a slot is not in the cache");
+      in_cache_[run.first + i] = false;
+      if (references_[run.first + i] == 1) --cached_;
+    }
+  give_back(runs);
 }
 
 void slot_pool::give_back(std::span<const slot_run> runs) {
@@ -49,6 +69,7 @@ void slot_pool::give_back(std::span<const slot_run> runs) {
       auto& count = references_.at(slot);
       if (count == 0) throw std::logic_error("a free slot was given back");
       if (--count > 0) {
+        if (count == 1 && in_cache_[slot]) ++cached_;
         if (first < slot) put_free(first, slot - first);
         first = slot + 1;
       }

@@ -32,8 +32,17 @@ public:
   /// One reference less; slots without any are free again.
   void give_back(std::span<const slot_run> runs);
 
+  /// The prefix cache refers to these slots from now on, which others hold now and it did not yet:
+  /// one more reference for each.
+  void cache(std::span<const slot_run> runs);
+
+  /// The prefix cache refers to these slots no more; those without any reference left are free.
+  void uncache(std::span<const slot_run> runs);
+
   uint32_t slots() const { return static_cast<uint32_t>(references_.size()); }
   uint32_t free() const { return free_; }
+  /// Slots that nobody but the prefix cache refers to: it gives them up for whoever needs them.
+  uint32_t cached() const { return cached_; }
   uint32_t used() const { return slots() - free_; }
   /// Slots with a reference, in order and joined. Cost: O(slots).
   std::vector<slot_run> used_runs() const;
@@ -54,9 +63,11 @@ private:
   std::optional<uint32_t> newest(uint32_t length);
 
   std::vector<uint16_t> references_;
+  std::vector<bool> in_cache_;             ///< one of the references is the prefix cache's
   std::map<uint32_t, uint32_t> free_runs_; ///< first slot to length, never adjacent
   std::vector<uint32_t> stack_; ///< first slots of free runs, newest last; may hold stale entries
   uint32_t free_ = 0;
+  uint32_t cached_ = 0;
 };
 
 /// The first `slots` slots of a list of runs.

@@ -41,6 +41,13 @@ TEST_CASE(
   CHECK(w.kv->released == std::vector<sequence_id>{seq(1)});
   CHECK(w.scheduler->retired == std::vector<sequence_id>{seq(1)});
   CHECK(w.launched(5).spans.size() == 1);
+  // The K and V that it has written: of all its tokens but the newest.
+  REQUIRE(w.kv->written.size() == 1);
+  CHECK(w.kv->written[0].position == 10);
+  auto wrote = std::vector<token_id>{77};
+  for (const auto& x : w.client->tokens[seq(1)]) wrote.push_back(x.value.token);
+  wrote.pop_back();
+  CHECK(w.kv->written[0].tokens == wrote);
   const auto before = w.tokens(1);
   w.play(2);
   CHECK(w.tokens(1) == before); // what was in flight for it is dropped
@@ -163,10 +170,12 @@ TEST_CASE("V-M12 slots are given back before the preempted one hears of it and a
         [](const kv_inventory_ask&) { return kv_inventory{}; },
         [](const kv_sweep&) { return kv_swept{}; },
         [](const kv_protection&) -> caf::result<bool> { return true; },
+        [](const kv_filled&) {},
         [](const kv_pulled&) {},
         [](status_atom) -> caf::result<kv_usage> { return kv_usage{}; },
         [](wake_atom) {},
         [](wake_atom, uint64_t) {},
+        [](caf::tick_atom) {},
         [](const token&) {},
         [&log](const preempted& x) { log.emplace_back("preempted", x.sequence); },
         [](const sequence_failed&) {},

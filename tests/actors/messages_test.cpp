@@ -87,15 +87,17 @@ TEST_CASE_FIXTURE(world, "Every message is the same after a trip through the ser
   check(sampled_of{stream_id{2}, 7, 1});
   check(sampled{stream_id{2}, 7, {some_token()}});
   check(iteration_failed{stream_id{2}, 7, 1, true, "no frame came"});
-  check(kv_reserve{{{seq(3, 1), 16, seq(3), 40, kv_wish::go_on, 39}}, 5, true, 7});
-  check(kv_grant{{{seq(3), 1, {{5, 6}}}}});
-  check(kv_release{{seq(3), seq(4)}, 7});
+  check(kv_reserve{
+      {{seq(3, 1), 16, seq(3), 40, kv_wish::go_on, 39, {uint64_t{1} << 63, {4, 5}}}}, 5, true, 7});
+  check(kv_grant{{{seq(3), 1, {{5, 6}}, true, 5}}});
+  check(kv_release{{seq(3), seq(4)}, 7, {{40, {1, 2}}, {}}});
+  check(kv_filled{seq(3), 7, 40});
   check(kv_freed{12});
   check(kv_trim{});
   check(kv_inventory_ask{});
   check(kv_inventory{{{5, 6}, {20, 1}}});
-  check(kv_usage{{10, 20}, {1, 2}, 3, 4});
-  check(admit{seq(3), 2, 100, true});
+  check(kv_usage{{10, 20}, {1, 2}, 3, 4, 5});
+  check(admit{seq(3), 2, 100, true, false, {9, {4, 5}}});
   check(admitted{stream_id{1}, 2, {{seq(3), 1, {{5, 6}}}}});
   check(withdraw{seq(3)});
   check(retire{seq(3)});
@@ -107,6 +109,7 @@ TEST_CASE_FIXTURE(world, "Every message is the same after a trip through the ser
   p.samplings = {some_sampling()};
   p.draws = {4};
   p.edits = {{{8, 1.5f, -0.25f}}};
+  p.cached = 2;
   p.rebuild = true;
   p.slack_ms = 77;
   check(p);

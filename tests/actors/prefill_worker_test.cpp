@@ -68,6 +68,30 @@ TEST_CASE(
   for (uint32_t k = 0; k < 3; ++k) CHECK(answer->value.tokens[k].token == token_for(1, k, 0));
 }
 
+TEST_CASE("prefix cache: positions that are there already are not computed, nor after a failure") {
+  world w;
+  auto x = world::prompt(1, 19, 2);
+  x.cached = 16;
+  const auto answer = w.offer(x);
+  for (uint32_t attempt = 0; attempt < 2; ++attempt) {
+    CAPTURE(attempt);
+    const auto& launched = w.replica->launch_of(1);
+    REQUIRE(launched.spans.size() == 1);
+    CHECK(launched.spans[0].position == 16);
+    CHECK(launched.tokens == std::vector<token_id>{116, 117, 118});
+    if (attempt > 0) break;
+    w.replica->fail(1);
+    w.settle();
+    REQUIRE(w.replica->launches.size() == 2);
+  }
+  w.answer(1);
+  REQUIRE(answer->came);
+  CHECK(answer->value.tokens.size() == 2);
+  x.first = seq(2);
+  x.cached = 19; // nothing would be left to draw from
+  CHECK(w.offer(x)->error);
+}
+
 TEST_CASE("S-M10 short prompts share an iteration, in the order they came") {
   world w{16};
   const auto first = w.offer(world::prompt(1, 2));

@@ -43,7 +43,7 @@ struct request_world : stage {
 
   request_world(const std::string& body, net::outside_world from) : outside{std::move(from)} {
     exchange = std::make_shared<fake_exchange>(body);
-    request_ = spawn(request, service(), exchange_ptr{exchange}, request_id{1}, false);
+    request_ = spawn(request, service(), exchange_ptr{exchange}, request_id{1}, false, 0);
     request_->attach_functor([this](const caf::error&) { over = true; });
     caf::anon_send(request_, begin_atom_v);
     settle();

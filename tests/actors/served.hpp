@@ -39,6 +39,8 @@ inline config::settings tiny_settings(uint32_t layers = 3) {
   x.model.path = tiny_model(model);
   x.model.name = "tiny";
   x.shutdown.drain = deadline;
+  // What a test asks again is to be computed again; prefix_cache_test.cpp has the others.
+  x.kv.prefix_cache = std::chrono::milliseconds{0};
   return x;
 }
 

@@ -138,6 +138,8 @@ struct allocator_book {
   std::vector<kv_reserve> questions;
   std::deque<owed<kv_grant>> asked;
   std::vector<sequence_id> released;
+  std::vector<kv_filled> filled;
+  std::vector<kv_written> written; ///< of the holders released
   std::vector<kv_pulled> pulled;
 
   kv_grant grant_for(const kv_reserve& x) {
@@ -171,15 +173,18 @@ inline auto stand_in_allocator(std::shared_ptr<allocator_book> book) {
         },
         [book](const kv_release& x) {
           book->released.insert(book->released.end(), x.holders.begin(), x.holders.end());
+          book->written.insert(book->written.end(), x.written.begin(), x.written.end());
         },
         [](const kv_adopt&) {},
         [](const kv_inventory_ask&) { return kv_inventory{}; },
         [](const kv_sweep&) { return kv_swept{}; },
         [](const kv_protection&) -> caf::result<bool> { return true; },
+        [book](const kv_filled& x) { book->filled.push_back(x); },
         [book](const kv_pulled& x) { book->pulled.push_back(x); },
         [](status_atom) -> caf::result<kv_usage> { return kv_usage{}; },
         [](wake_atom) {},
         [](wake_atom, uint64_t) {},
+        [](caf::tick_atom) {},
     };
   };
 }

@@ -31,7 +31,7 @@ TEST_CASE("the status of a system has every field in its place, letter by letter
   gone.seat = "attention/1";
   gone.incarnation = 2;
   x.missing = {gone};
-  x.pools = {{"main", "heads", 2, 4096, 100, 60, 7, 3996, 110, 111}};
+  x.pools = {{"main", "heads", 2, 4096, 100, 8, 60, 7, 3996, 110, 111}};
   x.running = 4;
   x.waiting = 5;
   x.requests = 6;
@@ -45,7 +45,7 @@ TEST_CASE("the status of a system has every field in its place, letter by letter
          R"("transport":"shm","rtt_us":12.5,"bytes":1000000007},{"seat":"attention/1",)"
          R"("transport":"","rtt_us":0.0,"bytes":0}]}],"missing":[{"role":"attention",)"
          R"("seat":"attention/1","incarnation":2}],"pools":[{"name":"main","members":2,)"
-         R"("partition":"heads","slots":{"free":3996,"used":93,"cached":0,"parity":60,)"
+         R"("partition":"heads","slots":{"free":3996,"used":93,"cached":8,"parity":60,)"
          R"("orphan":7,"total":4096},"references":{"counted":110,"held":111}}],"requests":{"running":4,"waiting":5,"recovering":3},)"
          R"("gateway":{"requests":6,"host":")"
              + host_name() + R"(","pid":)" + std::to_string(getpid())

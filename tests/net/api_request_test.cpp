@@ -39,7 +39,7 @@ TEST_CASE("every field of a chat arrives") {
         "top_logprobs":20,"logit_bias":{"7":-100,"3":1.5},"stream":true,
         "stream_options":{"include_usage":true,"include_obfuscation":false,
         "continuous_usage_stats":true},"user":"u","metadata":{"a":"b"},"store":false,
-        "service_tier":"auto","reasoning_effort":"low","verbosity":"low","request_id":"id-1",
+        "service_tier":"auto","reasoning_effort":"low","verbosity":"low","request_id":"id-1","cache_salt":"s",
         "response_format":{"type":"text"},"tools":[],"tool_choice":"none","prompt_cache_key":"k",
         "chat_template_kwargs":{"enable_thinking":false},"new_field":1,"other":null)"),
       {});
@@ -66,6 +66,7 @@ TEST_CASE("every field of a chat arrives") {
   CHECK(p.continuous_usage);
   CHECK(p.echo_service_tier);
   CHECK(p.request_id == "id-1");
+  CHECK(p.cache_salt == "s");
   CHECK(r.template_kwargs.size() == 1);
   CHECK(r.unknown == std::vector<std::string>{"new_field", "other"});
 }
@@ -138,6 +139,8 @@ TEST_CASE("values out of range or of the wrong type are 400 and name the field")
       {R"("ignore_eos":1)", "ignore_eos"},
       {R"("request_id":"a b")", "request_id"},
       {R"("request_id":"")", "request_id"},
+      {R"("cache_salt":"")", "cache_salt"},
+      {R"("cache_salt":1)", "cache_salt"},
       {R"("chat_template_kwargs":[])", "chat_template_kwargs"},
       {R"("chat_template_kwargs":{"messages":[]})", "chat_template_kwargs"},
       {R"("chat_template_kwargs":{"tokenize":true})", "chat_template_kwargs"},

@@ -96,6 +96,27 @@ TEST_CASE("keys come from a file with comments and are found by all three header
   CHECK(api_keys().admits({{"authorization", "Bearer EMPTY"}}));
 }
 
+TEST_CASE("a caller has the same number for as long as the process lives, and others have others") {
+  const std::string text = "lam_0123456789\nlam_abcdefghij\n";
+  const auto keys = api_keys::from_text(text, "k"), again = api_keys::from_text(text, "k");
+  const auto first = keys.caller({{"authorization", "Bearer lam_0123456789"}});
+  const auto second = keys.caller({{"x-api-key", "lam_abcdefghij"}});
+  CHECK(first != 0);
+  CHECK(second != 0);
+  CHECK(first != second);
+  CHECK(again.caller({{"api-key", "lam_0123456789"}}) == first); // after a reload
+  CHECK(keys.caller({}) == 0);
+  CHECK(keys.caller({{"authorization", "Bearer lam_unknown00"}}) == 0);
+  CHECK(api_keys().caller({{"authorization", "Bearer none"}}) == 0); // nobody is asked for one
+
+  CHECK(cache_scope(first, "") == first);
+  CHECK(cache_scope(0, "") == 0);
+  CHECK(cache_scope(first, "a") != first);
+  CHECK(cache_scope(first, "a") == cache_scope(first, "a"));
+  CHECK(cache_scope(first, "a") != cache_scope(first, "b"));
+  CHECK(cache_scope(first, "a") != cache_scope(second, "a"));
+}
+
 TEST_CASE("bad key files are refused with file and line and without the key") {
   CHECK(error_of("") == "keys.txt: no API key in it (one per line, # starts a comment)");
   CHECK(error_of("# only a comment\n").find("no API key") != std::string::npos);

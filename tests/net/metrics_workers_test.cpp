@@ -49,7 +49,7 @@ TEST_CASE("a worker is in one state at a time, and up when it is live") {
   CHECK(value(m.scrape().body, up) == 1);
 }
 
-TEST_CASE("slots that are used, cached, of parity or orphans are in use") {
+TEST_CASE("slots that are used, of parity or orphans are in use, cached ones are not") {
   metrics m(settings());
   const auto ratio = R"(lamella_kv_usage_ratio{role="attention",worker="attention-0"})";
   const auto slots = [&](const std::string& state) {
@@ -63,7 +63,7 @@ TEST_CASE("slots that are used, cached, of parity or orphans are in use") {
   CHECK(slots("cached") == 3);
   CHECK(slots("parity") == 2);
   CHECK(slots("orphan") == 1);
-  CHECK(value(m.scrape().body, ratio) == 0.25);
+  CHECK(value(m.scrape().body, ratio) == 0.175);
 }
 
 TEST_CASE("the busy ratio is that of the time between two scrapes, a second at least") {

@@ -8,8 +8,11 @@ using namespace std::chrono_literals;
 TEST_CASE("reliability A1: an iteration's deadline follows the median, within its bounds") {
   iteration_deadline x;
   CHECK(x.next(0) == 60s); // nothing is known
-  for (int i = 0; i < 3; ++i) x.add(200ms);
-  CHECK(x.next(0) == 60s);
+  x.add(100ms);
+  CHECK(x.next(0) == 25600ms); // more rows may join
+  x.add(200ms);
+  x.add(100ms);
+  CHECK(x.next(0) == 51200ms); // the longest counts
   x.add(200ms);
   CHECK(x.next(0) == 3200ms); // four tell enough
   for (int i = 0; i < 28; ++i) x.add(200ms);
@@ -23,5 +26,13 @@ TEST_CASE("reliability A1: an iteration's deadline follows the median, within it
   for (int i = 0; i < 256; ++i) x.add(2ms);
   CHECK(x.next(0) == 1s);
   for (int i = 0; i < 256; ++i) x.add(10s);
+  CHECK(x.next(0) == 60s);
+}
+
+TEST_CASE("reliability A1: a short first iteration does not have the next ones wait for a minute") {
+  iteration_deadline x;
+  x.add(3ms);
+  CHECK(x.next(0) == 10s);
+  x.add(3s);
   CHECK(x.next(0) == 60s);
 }

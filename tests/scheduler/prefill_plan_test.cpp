@@ -234,3 +234,20 @@ TEST_CASE(
     CHECK(room == 200);
   }
 }
+
+TEST_CASE("prefix cache: what a prompt has found is in no piece of it") {
+  prefill_plan plan{8};
+  plan.add(id(1), 30, 20);
+  plan.add(id(2), 9);
+  plan.add(rebuild_entry{id(3), 16, {}, seconds{600}, 15});
+  CHECK(plan.waiting_tokens() == 10 + 9 + 1);
+  CHECK(plan.rebuild_tokens() == 1);
+  std::map<sequence_id, uint32_t> first, total;
+  while (!plan.empty())
+    for (const auto& x : plan.next(4)) {
+      first.try_emplace(x.sequence, x.position);
+      total[x.sequence] += x.tokens;
+    }
+  CHECK(first == std::map<sequence_id, uint32_t>{{id(1), 20}, {id(2), 0}, {id(3), 15}});
+  CHECK(total == std::map<sequence_id, uint32_t>{{id(1), 10}, {id(2), 9}, {id(3), 1}});
+}

@@ -21,8 +21,11 @@ inline std::string busy_with(cluster& c) {
   c.run_until([&] { return usage->came && running->first != 9; }, 1ms);
   std::string busy;
   if (!usage->came) busy += "the allocator does not answer; ";
+  uint64_t left = usage->value.free + usage->value.cached;
+  for (auto slots : usage->value.slots) left -= slots;
   for (auto used : usage->value.used)
     if (used > 0) busy += std::to_string(used) + " slots; ";
+  if (left != 0 || usage->value.references != usage->value.held) busy += "slots do not add up; ";
   if (running->first + running->second > 0)
     busy += std::to_string(running->first) + " run, " + std::to_string(running->second) + " wait; ";
   for (const auto& w : c.workers) {

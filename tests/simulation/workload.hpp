@@ -50,6 +50,10 @@ inline client draw_client(tests::splitmix& dice) {
   c.penalised = dice.below(4) == 0;
   c.slow = c.stream && dice.below(6) == 0;
   if (dice.below(6) == 0) c.leaves = duration{dice.below(200'000'000)};
+  // Every other one begins as the others do, for as long as its prompt is or a part of it.
+  if (c.seed % 2 == 0)
+    for (size_t i = 0; i < std::min<size_t>(c.prompt.size(), 16 + c.seed / 2 % 20); ++i)
+      c.prompt[i] = first_byte + static_cast<uint32_t>(i * 7 % 256);
   return c;
 }
 

@@ -1,0 +1,112 @@
+#include "actors/kv_prefixes.hpp"
+
+#include <algorithm>
+#include <span>
+
+namespace lamella::actors {
+
+namespace {
+
+using std::chrono::nanoseconds;
+using tokens_view = std::span<const token_id>;
+
+/// What a prompt may find: not its last position.
+tokens_view wanted_of(const kv_text& text) {
+  const tokens_view all{text.tokens};
+  return all.first(all.size() - std::min<size_t>(all.size(), 1));
+}
+
+/// Slots of the runs that somebody but the cache refers to.
+uint32_t in_use(const scheduler::slot_pool& pool, const std::vector<slot_run>& runs) {
+  uint32_t count = 0;
+  for (const auto& run : runs)
+    for (auto slot = run.first; slot < run.first + run.length; ++slot)
+      count += pool.references(slot) > 1 ? 1 : 0;
+  return count;
+}
+
+/// What has no parity is not kept: nobody would ever give it one.
+void keep(kv_allocator_state& st, const kv_allocator_state::holding& held, tokens_view tokens,
+          nanoseconds now) {
+  if (st.config.prefix_time.count() <= 0) return;
+  if (tokens.size() > scheduler::length_of(held.runs)) return;
+  if (!st.bare.empty()
+      && st.bare.meets(scheduler::prefix(held.runs, static_cast<uint32_t>(tokens.size()))))
+    return;
+  st.prefixes[held.member].keep(st.pools[held.member], held.scope, tokens, held.runs, now);
+}
+
+} // namespace
+
+std::vector<slot_run> share_cached(kv_allocator_state& st, uint32_t table, const kv_text& text,
+                                   nanoseconds now) {
+  auto runs = st.prefixes[table].find(text.scope, wanted_of(text), now);
+  st.pools[table].share(runs);
+  return runs;
+}
+
+std::optional<uint32_t> table_with(kv_allocator_state& st, const kv_need& need, uint32_t keep_free,
+                                   nanoseconds now) {
+  if (st.pools.size() == 1 || need.text.tokens.empty()) return std::nullopt;
+  // Less than half of a prompt is not worth going where all the others with that beginning are.
+  auto most = static_cast<uint32_t>(need.text.tokens.size() / 2);
+  std::optional<uint32_t> best;
+  for (uint32_t i = 0; i < st.pools.size(); ++i) {
+    const auto& pool = st.pools[i];
+    const auto runs = st.prefixes[i].find(need.text.scope, wanted_of(need.text), now);
+    const auto found = scheduler::length_of(runs);
+    // What others use as well is neither free nor has to be.
+    if (found <= most
+        || pool.free() + pool.cached() + in_use(pool, runs) < uint64_t{need.slots} + keep_free)
+      continue;
+    most = found;
+    best = i;
+  }
+  return best;
+}
+
+void on_filled(kv_allocator_state& st, const kv_filled& x, nanoseconds now) {
+  const auto found = st.holders.find(x.holder);
+  if (x.epoch != st.epoch || found == st.holders.end()) return; // it is over, or began anew
+  auto& held = found->second;
+  if (x.positions > scheduler::length_of(held.runs)) return;
+  held.filled = std::max(held.filled, x.positions);
+  if (held.text && x.positions <= held.text->size())
+    keep(st, held, tokens_view{*held.text}.first(x.positions), now);
+}
+
+void keep_written(kv_allocator_state& st, sequence_id holder, const kv_written& written,
+                  nanoseconds now) {
+  const auto found = st.holders.find(holder);
+  if (found == st.holders.end() || written.tokens.empty()) return;
+  const auto& held = found->second;
+  if (!held.text || held.text->size() < written.position) return;
+  auto tokens = *held.text;
+  tokens.resize(written.position);
+  tokens.insert(tokens.end(), written.tokens.begin(), written.tokens.end());
+  keep(st, held, tokens, now);
+}
+
+void forget_cached(kv_allocator_state& st, const std::vector<slot_run>& runs) {
+  if (st.prefixes.front().empty()) return;
+  scheduler::slot_set lost{st.config.slots};
+  lost.insert(runs);
+  st.prefixes.front().forget(st.pools.front(), lost);
+}
+
+void forget_cached(kv_allocator_state& st, const kv_adopt& x) {
+  for (uint32_t i = 0; i < st.pools.size(); ++i) {
+    const bool lost = st.config.whole_requests
+                          ? std::find(x.empty.begin(), x.empty.end(), i) != x.empty.end()
+                          : !x.empty.empty();
+    if (lost || x.parity_is_new) st.prefixes[i].clear(st.pools[i]);
+  }
+}
+
+uint32_t cached(const kv_allocator_state& st) {
+  uint32_t total = 0;
+  for (const auto& pool : st.pools) total += pool.cached();
+  return total;
+}
+
+} // namespace lamella::actors

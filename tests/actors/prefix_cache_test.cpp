@@ -1,0 +1,215 @@
+// Prompts that begin like others take the K and V of those: nobody sees it but by its time.
+#include "model/json_writer.hpp"
+#include "tests/actors/served.hpp"
+#include "tests/random.hpp"
+
+#include <fstream>
+#include <future>
+#include <string_view>
+
+namespace lamella::actors::test {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+config::settings caching(uint32_t layers = 3) {
+  auto x = tiny_settings(layers);
+  x.kv.prefix_cache = 600s;
+  return x;
+}
+
+std::string body_of(const std::string& prompt, const std::string& more = "") {
+  return R"({"model":"tiny","prompt":)" + prompt
+         + R"(,"max_tokens":12,"ignore_eos":true,"logprobs":2,"seed":5)" + more + "}";
+}
+
+int64_t cached_in(const answer& x) {
+  return int_at(x.json, "usage.prompt_tokens_details.cached_tokens");
+}
+
+std::string ids(const std::vector<uint32_t>& tokens) {
+  std::string text;
+  for (auto t : tokens) text += (text.empty() ? "[" : ",") + std::to_string(t);
+  return text + "]";
+}
+
+/// Conversations that grow: each prompt is a beginning that many have, often with more behind it.
+std::vector<std::string> conversations(uint32_t count, uint64_t seed) {
+  tests::splitmix dice{seed};
+  std::vector<std::vector<uint32_t>> said{{}};
+  std::vector<std::string> bodies;
+  for (uint32_t i = 0; i < count; ++i) {
+    auto prompt = said[dice.below(said.size())];
+    for (auto n = 1 + dice.below(60); n > 0; --n)
+      prompt.push_back(3 + static_cast<uint32_t>(dice.below(200)));
+    if (prompt.size() < 150) said.push_back(prompt);
+    const char* more[]{R"(,"temperature":0)", R"(,"temperature":1.2)",
+                       R"(,"temperature":0.8,"n":3)",
+                       R"(,"temperature":1,"frequency_penalty":0.7)"};
+    bodies.push_back(body_of(ids(prompt), more[i % 4]));
+  }
+  return bodies;
+}
+
+std::vector<json_value> choices_of(const std::vector<answer>& answers) {
+  std::vector<json_value> result;
+  for (const auto& x : answers) {
+    REQUIRE_MESSAGE(x.status == 200, x.body);
+    result.push_back(at(x.json, "choices"));
+  }
+  return result;
+}
+
+void check_same(const config::settings& with, uint64_t seed) {
+  CAPTURE(seed);
+  const auto bodies = conversations(48, seed);
+  auto without = with;
+  without.kv.prefix_cache = 0s;
+  served plain{without};
+  const auto wanted = choices_of(plain.post_all("/v1/completions", bodies));
+  CHECK(plain.metric("vllm:prefix_cache_hits_total") == 0);
+  served s{with};
+  for (int round = 0; round < 2; ++round) {
+    const auto got = choices_of(s.post_all("/v1/completions", bodies));
+    for (size_t i = 0; i < bodies.size(); ++i) {
+      CAPTURE(bodies[i]);
+      CHECK(got[i] == wanted[i]);
+    }
+  }
+  CHECK(s.metric("vllm:prefix_cache_hits_total") > 0);
+  CHECK(eventually([&] { return s.idle(); }));
+}
+
+} // namespace
+
+TEST_CASE("prefix cache: the same prompt again is found but for its last token") {
+  served s{caching()};
+  const auto first = s.post("/v1/completions", body_of(token_list(50, 1)));
+  REQUIRE_MESSAGE(first.status == 200, first.body);
+  CHECK(cached_in(first) == 0);
+  const auto second = s.post("/v1/completions", body_of(token_list(50, 1)));
+  CHECK(cached_in(second) == 49);
+  CHECK(int_at(second.json, "usage.prompt_tokens") == 50);
+  CHECK(at(second.json, "choices") == at(first.json, "choices"));
+  CHECK(s.metric("vllm:prefix_cache_queries_total") == 100);
+  CHECK(s.metric("vllm:prefix_cache_hits_total") == 49);
+  CHECK(eventually([&] { return s.idle(); }));
+  const auto status = s.admin("GET", "/admin/status");
+  CHECK(int_at(status.json, "pools.0.slots.used") == 0);
+  CHECK(int_at(status.json, "pools.0.slots.cached") == 61); // its last token has no K and V
+  CHECK(int_at(status.json, "pools.0.references.counted") == 61);
+  CHECK(int_at(status.json, "pools.0.references.held") == 61);
+  CHECK(s.metric("lamella_kv_usage_ratio") == 0);
+}
+
+TEST_CASE("prefix cache: choices of one prompt count what it found once") {
+  served s{caching()};
+  s.post("/v1/completions", body_of(token_list(50, 1)));
+  const auto x = s.post("/v1/completions", body_of(token_list(50, 1), R"(,"n":3)"));
+  CHECK(int_at(x.json, "usage.prompt_tokens") == 50);
+  CHECK(cached_in(x) == 49);
+}
+
+TEST_CASE("prefix cache: a conversation finds what was said before, answers included") {
+  served s{caching()};
+  std::string messages = R"({"role":"user","content":"Tell me of the sea, its ships and storms."})";
+  int64_t before = 0;
+  for (int turn = 0; turn < 3; ++turn) {
+    const auto x =
+        s.post("/v1/chat/completions",
+               R"({"model":"tiny","max_tokens":8,"temperature":0,"messages":[)" + messages + "]}");
+    REQUIRE_MESSAGE(x.status == 200, x.body);
+    if (turn > 0) CHECK(cached_in(x) >= before);
+    before = int_at(x.json, "usage.prompt_tokens") - 10; // what the template ends a prompt with
+    messages += R"(,{"role":"assistant","content":)"
+                + model::to_json(at(x.json, "choices.0.message.content"))
+                + R"(},{"role":"user","content":"And then?"})";
+  }
+}
+
+TEST_CASE("prefix cache: answers are those of a service without it, bit for bit") {
+  SUBCASE("one shard") { check_same(caching(), 1); }
+  SUBCASE("by head, small chunks") {
+    auto x = caching();
+    x.pools.attention.members = 3;
+    x.batching.prefill_chunk_tokens = 16;
+    check_same(x, 2);
+  }
+  SUBCASE("whole requests on two shards, a cache in 8 bits") {
+    auto x = caching();
+    x.pools.attention.members = 2;
+    x.pools.attention.partition = config::partition::requests;
+    x.kv.dtype = config::number_type::q8;
+    check_same(x, 3);
+  }
+  SUBCASE("with parity") {
+    auto x = caching();
+    x.pools.attention.members = 3;
+    x.pools.attention.parity = true;
+    check_same(x, 4);
+  }
+  SUBCASE("so few slots that sequences are preempted") {
+    auto x = caching();
+    x.kv.bytes = 400 * 576;
+    check_same(x, 5);
+  }
+  SUBCASE("two replicas") {
+    auto x = caching();
+    x.pools.model.members = 2;
+    check_same(x, 6);
+  }
+}
+
+// Its replica ends: the shards have their KV still, and the cache with it.
+TEST_CASE("prefix cache: outlives a pipeline, for those that run and those that come") {
+  const auto bodies = conversations(24, 9);
+  served plain;
+  const auto wanted = choices_of(plain.post_all("/v1/completions", bodies));
+  served s{caching()};
+  CHECK(choices_of(s.post_all("/v1/completions", bodies)) == wanted);
+  std::optional<slow_tokens> slow{100ms};
+  auto answers =
+      std::async(std::launch::async, [&] { return s.post_all("/v1/completions", bodies); });
+  CHECK(eventually([&] { return s.load().first > 12; }));
+  for (const auto& x : s.node().pipeline_actors())
+    if (std::string_view{
+            static_cast<caf::local_actor*>(caf::actor_cast<caf::abstract_actor*>(x))->name()}
+        == "model_replica") {
+      caf::anon_send_exit(x, caf::exit_reason::kill);
+      break;
+    }
+  slow.reset();
+  CHECK(choices_of(answers.get()) == wanted);
+  CHECK(s.node().server()->epoch == 2);
+  CHECK(eventually([&] { return s.idle(); }));
+  s.post("/v1/completions", body_of(token_list(50, 1)));
+  CHECK(cached_in(s.post("/v1/completions", body_of(token_list(50, 1)))) == 49);
+  CHECK(cached_in(s.post("/v1/completions", bodies.back())) > 0);
+}
+
+TEST_CASE("prefix cache: requests of other keys, or with another cache_salt, find nothing") {
+  tests::scratch_folder folder;
+  std::ofstream{folder / "keys"} << "first-key-0001\nsecond-key-002\n";
+  auto x = caching();
+  x.http.api_keys_file = folder / "keys";
+  served s{x};
+  const auto ask = [&](const std::string& key, const std::string& more = "") {
+    const auto answer = s.post("/v1/completions", body_of(token_list(50, 1), more),
+                               {{"authorization", "Bearer " + key}});
+    REQUIRE_MESSAGE(answer.status == 200, answer.body);
+    return cached_in(answer);
+  };
+  CHECK(ask("first-key-0001") == 0);
+  CHECK(ask("second-key-002") == 0);
+  CHECK(ask("first-key-0001") == 49);
+  CHECK(ask("first-key-0001", R"(,"cache_salt":"mine")") == 0);
+  CHECK(ask("first-key-0001", R"(,"cache_salt":"mine")") == 49);
+  CHECK(ask("second-key-002", R"(,"cache_salt":"mine")") == 0);
+  const auto refused = s.post("/v1/completions", body_of(token_list(50, 1), R"(,"cache_salt":7)"),
+                              {{"authorization", "Bearer first-key-0001"}});
+  CHECK(refused.status == 400);
+  CHECK(text_at(refused.json, "error.param") == "cache_salt");
+}
+
+} // namespace lamella::actors::test
