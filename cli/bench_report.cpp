@@ -56,6 +56,9 @@ void add_warnings(bench_summary& x, const bench_result& result,
                   x.offered_rate, x.request_throughput);
     x.warnings.emplace_back(text);
   }
+  if (x.cached_tokens * 2 > x.input_tokens)
+    x.warnings.emplace_back("most of the prompts were in the server's prefix cache: times to the "
+                            "first token are short for it; another --seed has other prompts");
   if (x.failed > 0)
     x.warnings.emplace_back("latencies and throughput leave the failed requests out");
   uint64_t pieces = 0;
@@ -100,6 +103,7 @@ bench_summary summarize(const bench_result& result, const bench_serve_options& o
     }
     ++x.completed;
     x.input_tokens += r.prompt_tokens;
+    x.cached_tokens += r.cached_tokens;
     x.output_tokens += output_tokens(r);
     ttfts.push_back(ttft(r));
     e2els.push_back(e2el(r));
@@ -162,6 +166,7 @@ std::string console_block(const bench_summary& x, const bench_result& result,
     count("Maximum request concurrency:", options.concurrency);
   line("Benchmark duration (s):", "%.2f", result.duration_s);
   count("Total input tokens:", x.input_tokens);
+  count("  of these in the server's cache:", x.cached_tokens);
   count("Total generated tokens:", x.output_tokens);
   line("Request throughput (req/s):", "%.2f", x.request_throughput);
   if (!options.goodput.empty()) line("Request goodput (req/s):", "%.2f", x.goodput);

@@ -63,6 +63,7 @@ std::string bench_json(const bench_summary& x, const bench_result& result,
     out.member("request_rate", "inf").member("max_concurrency", options.concurrency);
   out.member("duration", result.duration_s).member("completed", x.completed);
   out.member("failed", x.failed).member("total_input_tokens", x.input_tokens);
+  out.member("total_cached_tokens", x.cached_tokens);
   out.member("total_output_tokens", x.output_tokens);
   out.member("request_throughput", x.request_throughput);
   if (options.goodput.empty())

@@ -47,6 +47,8 @@ void read_event(bench_record& r, std::string_view data, nanoseconds now) {
     r.usage = true;
     r.prompt_tokens = static_cast<uint64_t>(number_or(usage->find("prompt_tokens"), 0));
     r.completion_tokens = static_cast<uint64_t>(number_or(usage->find("completion_tokens"), 0));
+    r.cached_tokens = static_cast<uint64_t>(
+        number_or(find_path(*usage, {"prompt_tokens_details", "cached_tokens"}), 0));
   }
   const auto* choice = find_path(json, {"choices", "0"});
   if (choice == nullptr) return;

@@ -91,13 +91,14 @@ void print_status(const json_value& status) {
                  text_or(p.find("transport"), "-"), count_of(p, {"rtt_us"}),
                  count_of(p, {"bytes"})});
   if (!links.empty()) links.print();
-  table pools{{"POOL", "EPOCH", "MEMBERS", "PARTITION", "FREE", "USED", "PARITY", "ORPHAN"}};
+  table pools{
+      {"POOL", "EPOCH", "MEMBERS", "PARTITION", "FREE", "USED", "CACHED", "PARITY", "ORPHAN"}};
   for (const auto& p : items_of(status, "pools")) {
     const auto name = text_or(p.find("name"), "-");
     pools.add({name, count_of(status, {"epochs", "attention/" + name}), count_of(p, {"members"}),
                text_or(p.find("partition"), "-"), count_of(p, {"slots", "free"}),
-               count_of(p, {"slots", "used"}), count_of(p, {"slots", "parity"}),
-               count_of(p, {"slots", "orphan"})});
+               count_of(p, {"slots", "used"}), count_of(p, {"slots", "cached"}),
+               count_of(p, {"slots", "parity"}), count_of(p, {"slots", "orphan"})});
   }
   pools.print();
   std::printf("requests: %s running, %s waiting, %s recovering\n",

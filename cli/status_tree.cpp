@@ -123,10 +123,11 @@ branch pool_of(const json_value& status, const std::string& role) {
   branch pool{"pool " + role, {}};
   if (role == "attention")
     for (const auto& p : items_of(status, "pools"))
-      pool.text += fmt::format("/{} by {}, {} slots used, {} free", text_or(p.find("name"), "-"),
-                               text_or(p.find("partition"), "-"), count_at(p, {"slots", "used"}),
-                               count_at(p, {"slots", "free"}))
-                   + with_parity(status, p);
+      pool.text +=
+          fmt::format("/{} by {}, {} slots used, {} cached, {} free", text_or(p.find("name"), "-"),
+                      text_or(p.find("partition"), "-"), count_at(p, {"slots", "used"}),
+                      count_at(p, {"slots", "cached"}), count_at(p, {"slots", "free"}))
+          + with_parity(status, p);
   size_t width = 0;
   const auto more = seats.size() - std::min(seats.size(), seats_max);
   seats.resize(seats.size() - more);

@@ -52,6 +52,24 @@ TEST_CASE("percentiles lie between neighbours in a straight line") {
   CHECK(summarize(std::vector<double>{}).count == 0);
 }
 
+TEST_CASE("prefix cache: whoever measures prompts that the server knows is told") {
+  bench_result result;
+  result.duration_s = 2;
+  result.records = {record(0, 100, 10, 11), record(500, 300, 20, 11)};
+  const auto told = [&](uint64_t cached) {
+    result.records[0].cached_tokens = cached;
+    const auto x = summarize(result, {});
+    CHECK(x.cached_tokens == cached);
+    const auto page = console_block(x, result, {});
+    CHECK(page.find("of these in the server's cache:") != std::string::npos);
+    return std::any_of(x.warnings.begin(), x.warnings.end(),
+                       [](const auto& w) { return w.find("prefix cache") != std::string::npos; });
+  };
+  CHECK_FALSE(told(0));
+  CHECK_FALSE(told(10));
+  CHECK(told(11));
+}
+
 TEST_CASE("a summary has latencies of successes, and failures by code") {
   bench_result result;
   result.duration_s = 2;
@@ -66,6 +84,7 @@ TEST_CASE("a summary has latencies of successes, and failures by code") {
   CHECK(x.failed == 1);
   CHECK(x.errors.at("429 queue_full") == 1);
   CHECK(x.input_tokens == 20);
+  CHECK(x.cached_tokens == 0);
   CHECK(x.output_tokens == 22);
   CHECK(x.request_throughput == doctest::Approx(1));
   CHECK(x.output_throughput == doctest::Approx(11));

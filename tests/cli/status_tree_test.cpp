@@ -20,7 +20,7 @@ TEST_CASE("The tree shows every seat under its pool, the missing ones among them
     "missing": [{"role": "model", "seat": "model/3", "incarnation": 2},
                 {"role": "attention", "seat": "attention/1", "incarnation": 0}],
     "pools": [{"name": "main", "members": 2, "partition": "heads",
-               "slots": {"free": 70, "used": 30}}]})");
+               "slots": {"free": 60, "used": 30, "cached": 10}}]})");
   CHECK(status_tree(status) == R"(node
 ├─ gateway  3 requests
 ├─ membership  epoch 9, 3 of 5 seats taken
@@ -29,7 +29,7 @@ TEST_CASE("The tree shows every seat under its pool, the missing ones among them
    │  ├─ model/2   live     incarnation 4, 3 restarts, pid 14 on b, device host, slow
    │  ├─ model/3   missing  incarnation 2, 1 restart
    │  └─ model/10  loading  incarnation 1, 0 restarts, pid 13 on a
-   └─ pool attention/main by heads, 30 slots used, 70 free
+   └─ pool attention/main by heads, 30 slots used, 10 cached, 60 free
       ├─ attention/0  live     incarnation 2, 1 restart, pid 12 on a, device host
       └─ attention/1  missing  incarnation 0, 0 restarts
 )");
@@ -47,7 +47,7 @@ TEST_CASE("L-M26 The tree says which seat holds the parity, and of how many slot
     "pools": [{"name": "main", "members": 1, "partition": "heads",
                "slots": {"free": 70, "used": 30, "parity": 20}}]})");
   const auto tree = status_tree(status);
-  CHECK(tree.find(R"(pool attention/main by heads, 30 slots used, 70 free, 20 with parity
+  CHECK(tree.find(R"(pool attention/main by heads, 30 slots used, 0 cached, 70 free, 20 with parity
       ├─ attention/0  live     incarnation 1, 0 restarts, spare
       ├─ attention/1  live     incarnation 1, 0 restarts, shard 0
       └─ attention/2  live     incarnation 2, 1 restart, parity

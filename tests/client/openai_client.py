@@ -29,9 +29,18 @@ def ask(**more):
     return client.chat.completions.create(**fields)
 
 
-def slots_used():
+def slots_of(*states):
     with urllib.request.urlopen(admin_url + "/admin/status", timeout=60) as answer:
-        return sum(pool["slots"]["used"] for pool in json.load(answer)["pools"])
+        return sum(pool["slots"][state] for pool in json.load(answer)["pools"] for state in states)
+
+
+def slots_used():
+    return slots_of("used")
+
+
+def slots_taken():
+    """In use, or kept for prompts that begin alike."""
+    return slots_of("used", "cached")
 
 
 def resident_bytes():
@@ -99,6 +108,26 @@ def streams_usage_when_asked():
     assert chunks[-1].choices == [] and all(c.usage is None for c in chunks[:-1])
     assert chunks[-1].usage.prompt_tokens == whole.prompt_tokens
     assert chunks[-1].usage.completion_tokens == whole.completion_tokens
+
+
+def finds_what_was_said_before():
+    """The service forgets within seconds here (see `run`): a machine that stands still asks again."""
+    messages = [{"role": "system", "content": "You look after ships. " * 20 + str(rng.random())},
+                {"role": "user", "content": "Name one."}]
+    whole = ask(messages=messages)
+    assert whole.usage.prompt_tokens_details.cached_tokens < 60  # what others began with
+    follow_up = messages + [{"role": "assistant", "content": whole.choices[0].message.content},
+                            {"role": "user", "content": "And another one."}]
+    first = ask(messages=follow_up)
+
+    def found():
+        again = ask(messages=follow_up)
+        assert again.choices[0].message.content == first.choices[0].message.content
+        return again.usage.prompt_tokens_details.cached_tokens == again.usage.prompt_tokens - 1
+
+    assert wait_until(found, 120)
+    assert ask(messages=follow_up, extra_body={"cache_salt": "other"}
+               ).usage.prompt_tokens_details.cached_tokens == 0
 
 
 def tells_log_probabilities():
@@ -236,7 +265,7 @@ def serves_64_streams_as_if_each_were_alone():
     expected = dict(zip(alone, asyncio.run(all_streams(alone, together=False))))
     # Buffers grow with the first load of this shape: that is no leak.
     asyncio.run(all_streams(range(64), together=True, tokens=32))
-    assert wait_until(lambda: slots_used() == 0, 120), slots_used()
+    assert wait_until(lambda: slots_taken() == 0, 120), slots_taken()
     before = settled_bytes()
     began = time.monotonic()
     got = asyncio.run(all_streams(range(64), together=True))
@@ -245,7 +274,7 @@ def serves_64_streams_as_if_each_were_alone():
     assert all(count == 256 and finish == "length" for _, count, finish in got), got
     for index, wanted in expected.items():
         assert got[index] == wanted, (index, wanted, got[index])
-    assert wait_until(lambda: slots_used() == 0, 120), slots_used()
+    assert wait_until(lambda: slots_taken() == 0, 120), slots_taken()
     came_back = wait_until(lambda: resident_bytes() <= before * 1.05, 60)
     after = resident_bytes()
     print(f"     64 x 256 tokens in {seconds:.1f} s ({64 * 256 / seconds:.0f}/s); resident before "
@@ -258,6 +287,7 @@ def main():
     print(f"openai {openai.__version__}, model {model}, LAMELLA_SEED={seed}", flush=True)
     failed = 0
     checks = [lists_its_models, answers_whole, streams_the_same, streams_usage_when_asked,
+              finds_what_was_said_before,
               tells_log_probabilities, gives_several_choices, repeats_with_a_seed,
               ends_at_stop_texts, refuses_with_the_clients_own_errors, completes_plain_prompts,
               lets_go_when_the_client_leaves, serves_64_streams_as_if_each_were_alone]

@@ -165,6 +165,16 @@ class Checker(unittest.TestCase):
         self.drained_status()["pools"][0]["references"] = {"counted": 2, "held": 2}
         self.expect("i5")
 
+    def test_i5_what_only_the_cache_has_is_no_leak(self):
+        self.drained_status()["pools"][0] |= {"slots": SLOTS | {"free": 8, "cached": 2},
+                                              "references": {"counted": 2, "held": 2}}
+        self.expect()
+
+    def test_i5_a_reference_to_what_is_cached_that_stays(self):
+        self.drained_status()["pools"][0] |= {"slots": SLOTS | {"free": 8, "cached": 2},
+                                              "references": {"counted": 3, "held": 3}}
+        self.expect("i5")
+
     def test_i5_orphans_that_stay(self):
         self.drained_status()["pools"][0]["slots"] = SLOTS | {"free": 9, "orphan": 1}
         self.expect("i5")
