@@ -22,7 +22,7 @@ struct bench_summary {
   uint64_t completed = 0, failed = 0;
   uint64_t input_tokens = 0, output_tokens = 0;
   uint64_t cached_tokens = 0; ///< of the input
-  double offered_rate = 0; ///< requests per second, of an open loop
+  double offered_rate = 0;    ///< requests per second, of an open loop
   double request_throughput = 0, goodput = 0, output_throughput = 0, total_throughput = 0;
   latency_summary ttft, tpot, itl, e2el;
   double max_pause_ms = 0;
