@@ -7,6 +7,7 @@
 #include "actors/error.hpp"
 #include "actors/messages.hpp"
 #include "actors/parity_messages.hpp"
+#include "actors/pull_messages.hpp"
 #include "actors/status_messages.hpp"
 #include "actors/worker_messages.hpp"
 
@@ -67,7 +68,7 @@ LAMELLA_INSPECT(kv_adopt, x.epoch, x.shards, x.empty, x.rebuilt, x.parity_is_new
 /// KV ALLOCATOR: the slot tables of one pool. Not linked to a shard; outlives pipelines.
 using kv_allocator_actor =
     caf::typed_actor<caf::replies_to<kv_reserve>::with<kv_grant>, caf::reacts_to<kv_release>,
-                     caf::reacts_to<kv_filled>, caf::reacts_to<kv_adopt>,
+                     caf::reacts_to<kv_filled>, caf::reacts_to<kv_doubt>, caf::reacts_to<kv_adopt>,
                      caf::replies_to<status_atom>::with<kv_usage>,
                      caf::replies_to<kv_inventory_ask>::with<kv_inventory>,
                      caf::replies_to<kv_sweep>::with<kv_swept>,

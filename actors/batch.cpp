@@ -63,7 +63,7 @@ void stand_up(batch_ptr self) {
   for (auto& s : gone) {
     if (s.steps_back) continue;
     back.holders.push_back(s.member.sequence);
-    back.written.push_back(s.broken ? kv_written{} : std::move(s.written));
+    back.written.push_back(std::move(s.written));
   }
   // Before anybody hears of it: who was preempted asks for slots again at once, and a release that
   // comes behind its question would take away what it has just been given.
@@ -221,7 +221,9 @@ void commit(batch_ptr self, seat& s, sampled_token&& drawn) {
   if (s.leaving) return;
   auto& m = s.member;
   if (!drawn.finite) {
-    s.leaving = s.broken = true;
+    s.leaving = true;
+    self->send(self->state.config.target.allocator,
+               kv_doubt{m.sequence, self->state.config.target.epoch});
     self->send(m.client, sequence_failed{m.sequence, "the logits are not finite",
                                          self->state.config.target.epoch});
     return;

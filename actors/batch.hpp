@@ -29,7 +29,6 @@ struct batch_state {
     bool leaving = false;    ///< wants no more tokens
     bool evicted = false;    ///< leaves because slots ran out
     bool steps_back = false; ///< leaves with its slots, and will come back
-    bool broken = false;     ///< its logits were not finite: nobody else may have its K and V
     kv_written written;      ///< since it joined
     bool exposed = false;    ///< an iteration that was given up may still write its slots
     model::token_history history;

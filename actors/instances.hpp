@@ -12,7 +12,7 @@
 /// Calls x(type) for messages that several files send or take. One that is missing costs time alone.
 #define LAMELLA_EACH_MESSAGE(x)                                                                    \
   x(row_span) x(iteration_launch) x(sampled_of) x(sampled) x(iteration_failed)                     \
-  x(kv_reserve) x(kv_grant) x(kv_release) x(kv_filled) x(kv_freed) x(kv_trim) x(kv_adopt) x(kv_usage)           \
+  x(kv_reserve) x(kv_grant) x(kv_release) x(kv_filled) x(kv_doubt) x(kv_freed) x(kv_trim) x(kv_adopt) x(kv_usage)           \
   x(kv_inventory_ask) x(kv_inventory) x(kv_sweep) x(kv_swept) x(kv_protection) x(kv_check)         \
   x(kv_checked) x(kv_pull) x(kv_offer) x(kv_moved) x(kv_pull_cancel) x(kv_rebuilding)              \
   x(admit) x(admitted) x(withdraw) x(retire) x(prefill) x(prefilled) x(prefill_cancel)             \

@@ -58,8 +58,9 @@ void publish(allocator_ptr self) {
   if (st.config.parity.empty()) return;
   net::slot_counts slots;
   slots.free = st.pools.front().free();
-  slots.parity = with_parity(st);
-  slots.used = st.pools.front().used() - slots.parity;
+  slots.cached = st.pools.front().cached();
+  slots.parity = with_parity(st) - (st.has_parity ? slots.cached : 0);
+  slots.used = st.pools.front().used() - slots.cached - slots.parity;
   numbers.set_kv_slots(st.config.parity, slots);
   numbers.set_parity_lag(st.config.pool, slots.used);
 }
@@ -96,6 +97,15 @@ bool acts_full(const kv_allocator_state& st, const kv_reserve& x) {
   return st.holders.size() > static_cast<size_t>(own) && net::is_odd(net::oddity::slots_short);
 }
 
+/// Slots that others of the same question want behind what this holder gets: they follow it to its
+/// table, and need room there.
+uint32_t shares_from(const kv_reserve& x, sequence_id holder) {
+  uint32_t slots = 0;
+  for (const auto& need : x.needs)
+    if (need.share_tokens > 0 && need.share_from == holder) slots += need.slots;
+  return slots;
+}
+
 caf::expected<kv_grant> reserve(allocator_ptr self, const kv_reserve& x,
                                 const caf::strong_actor_ptr& asker) {
   auto& st = self->state;
@@ -108,7 +118,8 @@ caf::expected<kv_grant> reserve(allocator_ptr self, const kv_reserve& x,
   for (const auto& need : x.needs) {
     // A need that follows another one of the same holder is not used by anybody, so taking back is
     // giving back all that the holder has got from this call.
-    auto holding = full ? std::nullopt : grant(st, need, x.keep_free, now(self));
+    auto holding =
+        full ? std::nullopt : grant(st, need, x.keep_free + shares_from(x, need.holder), now(self));
     if (!holding) {
       for (const auto& done : result.holdings) {
         auto& held = st.holders.at(done.holder);
@@ -221,7 +232,7 @@ caf::result<bool> on_protection(allocator_ptr self, const kv_protection& x) {
   auto& st = self->state;
   if (x.epoch != st.epoch) return caf::make_error(ec::aborted);
   x.have ? st.bare.erase(x.runs) : st.bare.insert(x.runs);
-  if (!x.have) forget_cached(st, x.runs);
+  if (!x.have) distrust(st, 0, x.runs);
   publish(self);
   return true;
 }
@@ -297,6 +308,7 @@ kv_allocator(kv_allocator_actor::stateful_pointer<kv_allocator_state> self,
         on_filled(self->state, x, now(self));
         look_later(self);
       },
+      [self](const kv_doubt& x) { on_doubt(self->state, x); },
       [self](const kv_adopt& x) { adopt(self, x); },
       [self](status_atom) -> caf::result<kv_usage> { return usage_of(self->state); },
       [self](const kv_inventory_ask&) { return inventory(self->state); },

@@ -13,12 +13,12 @@ using std::chrono::nanoseconds;
 
 /// The table of a holder: where it already is, where its source is, where most of its text is, else
 /// the emptiest.
-uint32_t place(kv_allocator_state& st, const kv_need& need, uint32_t keep_free, nanoseconds now) {
+uint32_t place(const kv_allocator_state& st, const kv_need& need, uint32_t keep_free) {
   if (auto own = st.holders.find(need.holder); own != st.holders.end()) return own->second.member;
   if (auto source = st.holders.find(need.share_from);
       need.share_tokens > 0 && source != st.holders.end())
     return source->second.member;
-  if (const auto alike = table_with(st, need, keep_free, now)) return *alike;
+  if (const auto alike = table_with(st, need, keep_free)) return *alike;
   const auto best = std::max_element(st.pools.begin(), st.pools.end(), [](auto& a, auto& b) {
     return a.free() + a.cached() < b.free() + b.cached();
   });
@@ -66,7 +66,7 @@ void note_text(kv_allocator_state& st, const kv_need& need, const kv_holding& gr
 std::optional<kv_holding> grant(kv_allocator_state& st, const kv_need& need, uint32_t keep_free,
                                 nanoseconds now) {
   if (need.wish == kv_wish::begin) release(st, need.holder);
-  const auto table = place(st, need, keep_free, now);
+  const auto table = place(st, need, keep_free);
   auto& pool = st.pools[table];
   kv_holding result{need.holder, table, {}};
   auto slots = need.slots;

@@ -5,8 +5,9 @@
 
 namespace lamella::actors {
 
-/// Grants one need or changes nothing, but that a beginning always gives back what was there. What
-/// the prefix cache alone refers to counts as free. Cost: O(runs + tokens of its text).
+/// Grants one need or changes nothing that anybody holds, but that a beginning always gives back
+/// what was there. What the prefix cache alone refers to counts as free. Cost: O(runs + tokens of
+/// its text).
 std::optional<kv_holding> grant(kv_allocator_state& st, const kv_need& need, uint32_t keep_free,
                                 std::chrono::nanoseconds now);
 

@@ -16,15 +16,6 @@ tokens_view wanted_of(const kv_text& text) {
   return all.first(all.size() - std::min<size_t>(all.size(), 1));
 }
 
-/// Slots of the runs that somebody but the cache refers to.
-uint32_t in_use(const scheduler::slot_pool& pool, const std::vector<slot_run>& runs) {
-  uint32_t count = 0;
-  for (const auto& run : runs)
-    for (auto slot = run.first; slot < run.first + run.length; ++slot)
-      count += pool.references(slot) > 1 ? 1 : 0;
-  return count;
-}
-
 /// What has no parity is not kept: nobody would ever give it one.
 void keep(kv_allocator_state& st, const kv_allocator_state::holding& held, tokens_view tokens,
           nanoseconds now) {
@@ -45,24 +36,11 @@ std::vector<slot_run> share_cached(kv_allocator_state& st, uint32_t table, const
   return runs;
 }
 
-std::optional<uint32_t> table_with(kv_allocator_state& st, const kv_need& need, uint32_t keep_free,
-                                   nanoseconds now) {
+std::optional<uint32_t> table_with(const kv_allocator_state& st, const kv_need& need,
+                                   uint32_t keep_free) {
   if (st.pools.size() == 1 || need.text.tokens.empty()) return std::nullopt;
-  // Less than half of a prompt is not worth going where all the others with that beginning are.
-  auto most = static_cast<uint32_t>(need.text.tokens.size() / 2);
-  std::optional<uint32_t> best;
-  for (uint32_t i = 0; i < st.pools.size(); ++i) {
-    const auto& pool = st.pools[i];
-    const auto runs = st.prefixes[i].find(need.text.scope, wanted_of(need.text), now);
-    const auto found = scheduler::length_of(runs);
-    // What others use as well is neither free nor has to be.
-    if (found <= most
-        || pool.free() + pool.cached() + in_use(pool, runs) < uint64_t{need.slots} + keep_free)
-      continue;
-    most = found;
-    best = i;
-  }
-  return best;
+  return scheduler::table_with(st.pools, st.prefixes, need.text.scope, wanted_of(need.text),
+                               need.slots, keep_free);
 }
 
 void on_filled(kv_allocator_state& st, const kv_filled& x, nanoseconds now) {
@@ -87,11 +65,19 @@ void keep_written(kv_allocator_state& st, sequence_id holder, const kv_written& 
   keep(st, held, tokens, now);
 }
 
-void forget_cached(kv_allocator_state& st, const std::vector<slot_run>& runs) {
-  if (st.prefixes.front().empty()) return;
+void distrust(kv_allocator_state& st, uint32_t table, const std::vector<slot_run>& runs) {
   scheduler::slot_set lost{st.config.slots};
   lost.insert(runs);
-  st.prefixes.front().forget(st.pools.front(), lost);
+  st.prefixes[table].forget(st.pools[table], lost);
+  for (auto& [holder, held] : st.holders)
+    if (held.member == table && lost.meets(held.runs)) held.text.reset();
+}
+
+void on_doubt(kv_allocator_state& st, const kv_doubt& x) {
+  const auto found = st.holders.find(x.holder);
+  if (x.epoch != st.epoch || found == st.holders.end()) return;
+  const auto runs = found->second.runs;
+  distrust(st, found->second.member, runs);
 }
 
 void forget_cached(kv_allocator_state& st, const kv_adopt& x) {

@@ -12,8 +12,8 @@ std::vector<slot_run> share_cached(kv_allocator_state& st, uint32_t table, const
 
 /// The table that has so much of the text that this counts for more than an even load, and room;
 /// nothing if there is none.
-std::optional<uint32_t> table_with(kv_allocator_state& st, const kv_need& need, uint32_t keep_free,
-                                   std::chrono::nanoseconds now);
+std::optional<uint32_t> table_with(const kv_allocator_state& st, const kv_need& need,
+                                   uint32_t keep_free);
 
 /// A holder's first positions are there for good.
 void on_filled(kv_allocator_state& st, const kv_filled& x, std::chrono::nanoseconds now);
@@ -22,8 +22,12 @@ void on_filled(kv_allocator_state& st, const kv_filled& x, std::chrono::nanoseco
 void keep_written(kv_allocator_state& st, sequence_id holder, const kv_written& written,
                   std::chrono::nanoseconds now);
 
-/// Nothing that meets these slots is whole any more, or has its parity.
-void forget_cached(kv_allocator_state& st, const std::vector<slot_run>& runs);
+/// K and V of these slots are not what they should be, or may not be: whoever holds them goes on,
+/// but nobody else gets them, now or later.
+void distrust(kv_allocator_state& st, uint32_t table, const std::vector<slot_run>& runs);
+
+/// The same of all that a holder has.
+void on_doubt(kv_allocator_state& st, const kv_doubt& x);
 
 /// What of the caches an epoch does not take over.
 void forget_cached(kv_allocator_state& st, const kv_adopt& x);

@@ -170,7 +170,7 @@ struct kv_grant {
   std::vector<kv_holding> holdings; ///< in the order of the needs
 };
 
-/// K and V that a holder has written since it began, which others may want.
+/// K and V that a holder has written since it joined its batch, which others may want.
 struct kv_written {
   uint32_t position = 0;        ///< of the first token
   std::vector<token_id> tokens; ///< may be empty
@@ -189,6 +189,13 @@ struct kv_filled {
   sequence_id holder{};
   uint64_t epoch = 0;
   uint32_t positions = 0;
+};
+
+/// K and V of a holder may be others than they should be: its logits are not finite, or a token
+/// came out as another one than before.
+struct kv_doubt {
+  sequence_id holder{};
+  uint64_t epoch = 0;
 };
 
 /// Slots became free after somebody was refused.
@@ -216,41 +223,6 @@ struct kv_inventory_ask {};
 
 struct kv_inventory {
   std::vector<slot_run> runs; ///< ascending
-};
-
-// --- pulls of KV ---------------------------------------------------------------------------------
-
-/// Tells a shard to pull K and V of some rows, all layers, from the prefill worker of that stream
-/// into slots of its own (decision 27), or from the member of its pool that has lent them to that
-/// stream (reliability A6). Answered with kv_moved when the last layer is there.
-struct kv_pull {
-  stream_id stream{};
-  uint64_t epoch = 0;
-  uint64_t number = 0; ///< grows from pull to pull of the stream
-  std::vector<slot_run> runs;
-  bool add = false; ///< XOR the rows into what the slots hold
-};
-
-/// Tells the other side of the same pull which rows these are.
-struct kv_offer {
-  stream_id stream{};
-  uint64_t epoch = 0;
-  uint64_t number = 0;
-  uint32_t shard = 0;
-  std::vector<slot_run> runs; ///< of this side
-  uint64_t iteration = 0;     ///< that writes the rows layer by layer; 0: they are there
-};
-
-/// What one side of a pull has moved; the rows are complete when both say the same.
-struct kv_moved {
-  uint64_t number = 0;
-  uint64_t digest = 0;
-  uint64_t bytes = 0;
-};
-
-/// Ends all pulls of that stream that are under way; each is then answered with an error.
-struct kv_pull_cancel {
-  stream_id stream{};
 };
 
 // --- requests ------------------------------------------------------------------------------------
@@ -359,13 +331,10 @@ LAMELLA_INSPECT(kv_grant, x.holdings)
 LAMELLA_INSPECT(kv_written, x.position, x.tokens)
 LAMELLA_INSPECT(kv_release, x.holders, x.epoch, x.written)
 LAMELLA_INSPECT(kv_filled, x.holder, x.epoch, x.positions)
+LAMELLA_INSPECT(kv_doubt, x.holder, x.epoch)
 LAMELLA_INSPECT(kv_freed, x.free)
 LAMELLA_INSPECT(kv_usage, x.slots, x.used, x.cached, x.parity, x.orphan, x.free, x.references,
                 x.held)
-LAMELLA_INSPECT(kv_pull, x.stream, x.epoch, x.number, x.runs, x.add)
-LAMELLA_INSPECT(kv_offer, x.stream, x.epoch, x.number, x.shard, x.runs, x.iteration)
-LAMELLA_INSPECT(kv_moved, x.number, x.digest, x.bytes)
-LAMELLA_INSPECT(kv_pull_cancel, x.stream)
 LAMELLA_INSPECT(admit, x.first, x.choices, x.prompt_tokens, x.resumed, x.has_kv, x.text)
 LAMELLA_INSPECT(admitted, x.batch, x.prefill_worker, x.holdings)
 LAMELLA_INSPECT(withdraw, x.first)

@@ -76,7 +76,7 @@ void on_token(request_ptr self, const token& x) {
   auto& s = st.sequences[index];
   const auto next = s.text->tokens().size();
   // A position is committed once; a repeated one is the same token again (reliability A4).
-  if (x.index < next) compare_with_committed(st, index, x.index, x.value.token, "batch");
+  if (x.index < next) compare_with_committed(self, index, x.index, x.value.token, "batch");
   if (x.index != next) return st.server->numbers->fenced(net::fence::position);
   // A batch that ended may have spoken a last time; what it said is computed again.
   if (s.where != phase::decoding) {

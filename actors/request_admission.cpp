@@ -127,7 +127,9 @@ void on_prefilled(request_ptr self, size_t first, const admitted& place,
       std::all_of(x.tokens.begin(), x.tokens.end(), [](const auto& drawn) { return drawn.finite; });
   const auto& generated = st.sequences[first].text->tokens();
   const auto filled = st.prompts[first / st.choices].size() + generated.size() - (again ? 1 : 0);
-  if (st.server->caches_prefixes && finite)
+  if (!finite)
+    self->send(st.server->allocator, kv_doubt{st.sequence(first), st.server->epoch});
+  else if (st.server->caches_prefixes)
     self->send(st.server->allocator,
                kv_filled{st.sequence(first), st.server->epoch, static_cast<uint32_t>(filled)});
   for (size_t k = 0; k < x.tokens.size(); ++k) {
@@ -146,7 +148,7 @@ void on_prefilled(request_ptr self, size_t first, const admitted& place,
     else if (s.text->tokens().size() + 1 >= st.max_tokens)
       reason = finish::length;
     if (x.tokens.size() == 1 && again)
-      compare_with_committed(st, index, static_cast<uint32_t>(s.text->tokens().size()) - 1,
+      compare_with_committed(self, index, static_cast<uint32_t>(s.text->tokens().size()) - 1,
                              drawn.token, "prefill");
     else
       accept_token(self, index, drawn, reason);
@@ -255,7 +257,7 @@ void accept_token(request_ptr self, size_t index, const sampled_token& drawn, fi
   // Where it was the last one, nobody waits for what was lost any more.
   if (s.text->over() && st.server->pauses && !st.paused()) st.server->pauses->goes_on(st.id);
   if (s.heard)
-    compare_with_committed(st, index, static_cast<uint32_t>(s.text->tokens().size()) - 1,
+    compare_with_committed(self, index, static_cast<uint32_t>(s.text->tokens().size()) - 1,
                            *std::exchange(s.heard, std::nullopt), "the batch before");
   if (const auto& blame = st.server->blame; blame && s.text->over())
     blame->stopped(st.sequence(index), suspect_board::pause::done);

@@ -22,6 +22,7 @@ system_config::system_config(size_t threads) {
   add_message_type<kv_grant>("lamella::kv_grant");
   add_message_type<kv_release>("lamella::kv_release");
   add_message_type<kv_filled>("lamella::kv_filled");
+  add_message_type<kv_doubt>("lamella::kv_doubt");
   add_message_type<kv_freed>("lamella::kv_freed");
   add_message_type<kv_trim>("lamella::kv_trim");
   add_message_type<kv_inventory_ask>("lamella::kv_inventory_ask");

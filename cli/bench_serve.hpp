@@ -39,10 +39,10 @@ struct bench_record {
   std::vector<float> gaps_ms; ///< between pieces of text
   uint64_t prompt_tokens = 0, completion_tokens = 0;
   uint64_t cached_tokens = 0; ///< of the prompt: what the server had computed before
-  uint32_t pieces = 0; ///< events with text
-  bool usage = false;  ///< the server told the token counts
-  std::string finish;  ///< finish_reason
-  std::string error;   ///< code; empty for a success
+  uint32_t pieces = 0;        ///< events with text
+  bool usage = false;         ///< the server told the token counts
+  std::string finish;         ///< finish_reason
+  std::string error;          ///< code; empty for a success
 };
 
 struct bench_result {

@@ -36,6 +36,7 @@ struct simulate_options {
   std::vector<std::string> scalings;  ///< WHAT@SECONDS=+N or -N
   std::string prefill;                ///< COUNTxDEVICE, beside or none
   uint32_t prefill_servers = 1;
+  double prefix_cache_s = 0;
   bool json = false;
 };
 

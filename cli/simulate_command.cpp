@@ -99,6 +99,16 @@ int simulate_command(simulate_options o) {
                   + scheduler::fixed(100 * result.prefill_busy, 0) + " % of the time\n";
     shown.numbers.emplace_back("prefill_busy", result.prefill_busy);
   }
+  if (design.prefix_cache_s > 0) {
+    const auto found = result.prefix_queries > 0 ? static_cast<double>(result.prefix_hits)
+                                                       / static_cast<double>(result.prefix_queries)
+                                                 : 0;
+    shown.more += result.prefix_queries > 0
+                      ? "found       " + scheduler::fixed(100 * found, 1)
+                            + " % of the prompts' tokens in the prefix cache\n"
+                      : "found       nothing: the trace does not tell what prompts begin with\n";
+    shown.numbers.emplace_back("prefix_found", found);
+  }
   if (result.scalings > 0) {
     if (design.priced()) shown.usd_per_hour = result.mean_usd_per_hour;
     shown.more +=

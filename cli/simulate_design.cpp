@@ -217,6 +217,7 @@ scheduler::decode_design design_of(const simulate_options& o, const scheduler::c
     if (o.kv == "token") d.block_slots = 1;
     d.host = overhead_of(o.host_overhead, true, c);
     give_prefill(d, o.prefill, o.prefill_servers, all);
+    d.prefix_cache_s = o.prefix_cache_s;
     return d;
   }
   decode_design d;
@@ -253,6 +254,7 @@ scheduler::decode_design design_of(const simulate_options& o, const scheduler::c
   d.overlap = o.overlap == "on";
   d.host = overhead_of(o.host_overhead, false, c);
   give_prefill(d, o.prefill, o.prefill_servers, all);
+  d.prefix_cache_s = o.prefix_cache_s;
   return d;
 }
 

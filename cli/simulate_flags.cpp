@@ -45,6 +45,7 @@ constexpr bound_flag bound_flags[] = {
     {"--scale", "lamina homogeneous "},
     {"--prefill", "lamina homogeneous "},
     {"--prefill-servers", "lamina homogeneous "},
+    {"--prefix-cache", "lamina homogeneous "},
     {"--checkpoint", "splitwise "},
     {"--batching", "splitwise "},
     {"--repurpose", "splitwise "},
@@ -170,6 +171,11 @@ run_function setup_simulate(CLI::App& app) {
       ->type_name("N")
       ->check(CLI::Range(1u, 4096u))
       ->capture_default_str();
+  app.add_option("--prefix-cache", o->prefix_cache_s,
+                 "lamina, homogeneous: prompts find what others of the trace began with (its "
+                 "hash_ids) for so many seconds, as with kv.prefix_cache_seconds (never)")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(1e-3, 1e8));
   app.add_flag("--checkpoint", o->checkpoint, "splitwise: KV of prompts outlives machines");
   choice("--batching", o->batching,
          "splitwise: what runs together: all, prompts or tokens, or requests from begin to end",

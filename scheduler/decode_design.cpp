@@ -37,6 +37,9 @@ std::optional<std::string> refuse(const decode_design& design, const cost_model&
     return std::to_string(g.count) + " x " + g.kind.name;
   };
   if (design.compute.count == 0 || design.replicas == 0) return "there are no compute devices";
+  if (design.prefix_cache_s > 0 && design.prefill_servers > 0)
+    return "prefill servers have KV of their own, and find nothing in a prefix cache; with one, "
+           "prompts are computed beside decoding or come with their KV";
   if (design.stages == 0 || design.stages > model.layers)
     return std::to_string(model.layers) + " layers cannot be divided over "
            + std::to_string(design.stages) + " stages";

@@ -42,6 +42,10 @@ struct decode_design {
   bool prefill_beside = false;
   uint32_t chunk_tokens = 512;
 
+  /// Prompts find the K and V of what others began with, where a trace tells, for so many seconds
+  /// after somebody has asked for them; 0: never.
+  double prefix_cache_s = 0;
+
   bool prompts() const { return prefill_servers > 0 || prefill_beside; }
   bool disaggregated() const { return memory.count > 0; }
   /// Batches that run at once.

@@ -31,6 +31,15 @@ uint32_t idle_end(const slot_pool& pool, const std::vector<slot_run>& runs, uint
   return idle;
 }
 
+/// Slots of the runs that somebody but the cache refers to.
+uint32_t in_use(const slot_pool& pool, const std::vector<slot_run>& runs) {
+  uint32_t count = 0;
+  for (const auto& run : runs)
+    for (auto slot = run.first; slot < run.first + run.length; ++slot)
+      count += pool.references(slot) > 1 ? 1 : 0;
+  return count;
+}
+
 } // namespace
 
 /// Leaf by leaf: what frees its children by itself would nest as deep as they do.
@@ -44,27 +53,20 @@ void prefix_cache::touch(node& x, nanoseconds now) {
   if (is_leaf(x)) leaves_.emplace(key_of(x), &x);
 }
 
-prefix_cache::place prefix_cache::walk(node& root, std::span<const token_id> tokens,
-                                       nanoseconds now) {
+prefix_cache::place prefix_cache::walk(node& root, std::span<const token_id> tokens) {
   place result{&root, 0, 0};
-  while (result.matched < tokens.size()) {
+  while (result.matched < tokens.size() && result.inside == result.at->tokens.size()) {
     const auto rest = tokens.subspan(result.matched);
     const auto next = result.at->children.find(rest.front());
     if (next == result.at->children.end()) break;
     result.at = next->second.get();
     result.inside = common(result.at->tokens, rest);
     result.matched += result.inside;
-    touch(*result.at, now);
-    if (result.inside < result.at->tokens.size()) break;
   }
   return result;
 }
 
-std::vector<slot_run> prefix_cache::find(uint64_t scope, std::span<const token_id> tokens,
-                                         nanoseconds now) {
-  const auto root = roots_.find(scope);
-  if (root == roots_.end()) return {};
-  const auto end = walk(*root->second, tokens, now);
+std::vector<slot_run> prefix_cache::runs_to(const place& end) {
   if (end.matched < least_tokens) return {};
   std::vector<const node*> path;
   for (const auto* x = end.at; x != nullptr; x = x->parent) path.push_back(x);
@@ -73,9 +75,34 @@ std::vector<slot_run> prefix_cache::find(uint64_t scope, std::span<const token_i
   return prefix(runs, end.matched);
 }
 
+/// The same walk, as a use: it ends at the end of a node, and what is behind that stays as old as
+/// it was.
+prefix_cache::place prefix_cache::enter(node& root, std::span<const token_id> tokens,
+                                        nanoseconds now) {
+  auto end = walk(root, tokens);
+  if (end.inside < end.at->tokens.size()) {
+    split(*end.at, end.inside);
+    end.at = end.at->parent;
+  }
+  for (auto* x = end.at; x->parent != nullptr; x = x->parent) touch(*x, now);
+  return end;
+}
+
+std::vector<slot_run> prefix_cache::find(uint64_t scope, std::span<const token_id> tokens,
+                                         nanoseconds now) {
+  const auto root = roots_.find(scope);
+  if (root == roots_.end() || walk(*root->second, tokens).matched < least_tokens) return {};
+  return runs_to(enter(*root->second, tokens, now));
+}
+
+std::vector<slot_run> prefix_cache::look(uint64_t scope, std::span<const token_id> tokens) const {
+  const auto root = roots_.find(scope);
+  if (root == roots_.end()) return {};
+  return runs_to(walk(*root->second, tokens));
+}
+
 prefix_cache::node& prefix_cache::add(node& parent, std::span<const token_id> tokens,
                                       std::vector<slot_run> runs, nanoseconds now) {
-  if (is_leaf(parent)) leaves_.erase(key_of(parent));
   auto made = std::make_unique<node>();
   auto& x = *made;
   x.number = ++numbers_;
@@ -115,22 +142,17 @@ void prefix_cache::keep(slot_pool& pool, uint64_t scope, std::span<const token_i
     root = std::make_unique<node>();
     root->scope = scope;
   }
-  auto end = walk(*root, tokens, now);
+  const auto end = enter(*root, tokens, now);
   if (end.matched == tokens.size()) return;
   auto rest = behind(prefix(runs, static_cast<uint32_t>(tokens.size())), end.matched);
   pool.cache(rest);
   slots_ += length_of(rest);
   const auto more = tokens.subspan(end.matched);
-  auto* at = end.at;
-  if (end.inside < at->tokens.size()) {
-    split(*at, end.inside);
-    at = at->parent;
-  }
-  if (is_leaf(*at)) { // the sequence goes on where another ended
-    at->tokens.insert(at->tokens.end(), more.begin(), more.end());
-    append(at->runs, rest);
+  if (is_leaf(*end.at)) { // the sequence goes on where another ended
+    end.at->tokens.insert(end.at->tokens.end(), more.begin(), more.end());
+    append(end.at->runs, rest);
   } else {
-    add(*at, more, std::move(rest), now);
+    add(*end.at, more, std::move(rest), now);
   }
 }
 
@@ -139,15 +161,15 @@ void prefix_cache::cut(slot_pool& pool, node& leaf, uint32_t tokens) {
   const auto left = static_cast<uint32_t>(leaf.tokens.size()) - tokens;
   pool.uncache(behind(leaf.runs, left));
   slots_ -= tokens;
+  if (left == 0) return unlink(leaf);
   leaf.tokens.resize(left);
   leaf.runs = prefix(leaf.runs, left);
-  if (left == 0) unlink(leaf);
 }
 
 void prefix_cache::unlink(node& leaf) {
   leaves_.erase(key_of(leaf));
   auto& parent = *leaf.parent;
-  std::erase_if(parent.children, [&](const auto& x) { return x.second.get() == &leaf; });
+  parent.children.erase(leaf.tokens.front());
   if (!parent.children.empty()) return;
   if (parent.parent == nullptr)
     roots_.erase(parent.scope);
@@ -200,6 +222,30 @@ void prefix_cache::clear(slot_pool& pool) {
     auto& leaf = *leaves_.begin()->second;
     cut(pool, leaf, static_cast<uint32_t>(leaf.tokens.size()));
   }
+}
+
+std::optional<uint32_t> table_with(std::span<const slot_pool> pools,
+                                   std::span<const prefix_cache> caches, uint64_t scope,
+                                   std::span<const model::token_id> tokens, uint64_t slots,
+                                   uint32_t keep_free) {
+  const auto load = [](const slot_pool& x) { return x.used() - x.cached(); };
+  auto least = ~0u;
+  for (const auto& x : pools) least = std::min(least, load(x));
+  auto most = static_cast<uint32_t>(tokens.size() / 2);
+  std::optional<uint32_t> best;
+  for (uint32_t i = 0; i < pools.size(); ++i) {
+    if (load(pools[i]) - least > pools[i].slots() / 4) continue;
+    const auto runs = caches[i].look(scope, tokens);
+    const auto found = length_of(runs);
+    // What others use as well is neither free nor has to be.
+    if (found <= most
+        || uint64_t{pools[i].free()} + pools[i].cached() + in_use(pools[i], runs)
+               < slots + keep_free)
+      continue;
+    most = found;
+    best = i;
+  }
+  return best;
 }
 
 } // namespace lamella::scheduler

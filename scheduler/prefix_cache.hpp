@@ -1,4 +1,4 @@
-/// The KV of prompts and answers that are over, for others that begin alike (V-M12; decision 22).
+/// The KV of prompts and answers, for others that begin alike (V-M12; decision 22).
 ///
 /// A tree of token sequences: what two of them begin with lies there once, and a path from the root
 /// is the beginning of a sequence. Because the K and V of a position depend on nothing but the
@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -41,6 +42,9 @@ public:
   /// The slots of the longest beginning of `tokens` that is here, in order of position; none when
   /// that is shorter than `least_tokens`. They are the caller's only once it has shared them.
   std::vector<slot_run> find(uint64_t scope, std::span<const token_id> tokens, nanoseconds now);
+
+  /// The same, for who only wants to know: it counts as no use.
+  std::vector<slot_run> look(uint64_t scope, std::span<const token_id> tokens) const;
 
   /// Keeps what is not here yet of a sequence whose K and V are in `runs`, position by position.
   void keep(slot_pool& pool, uint64_t scope, std::span<const token_id> tokens,
@@ -82,7 +86,9 @@ private:
     uint32_t matched = 0; ///< so many tokens of the sequence
   };
 
-  place walk(node& root, std::span<const token_id> tokens, nanoseconds now);
+  static place walk(node& root, std::span<const token_id> tokens);
+  static std::vector<slot_run> runs_to(const place& end);
+  place enter(node& root, std::span<const token_id> tokens, nanoseconds now);
   void touch(node& x, nanoseconds now);
   node& add(node& parent, std::span<const token_id> tokens, std::vector<slot_run> runs,
             nanoseconds now);
@@ -90,12 +96,21 @@ private:
   void cut(slot_pool& pool, node& leaf, uint32_t tokens);
   void unlink(node& leaf);
   static bool is_leaf(const node& x) { return x.parent != nullptr && x.children.empty(); }
-  use key_of(const node& x) const { return {x.used, x.number}; }
+  static use key_of(const node& x) { return {x.used, x.number}; }
 
   std::map<uint64_t, std::unique_ptr<node>> roots_; ///< by scope; each has children
   std::map<use, node*> leaves_;                     ///< least recently used first
   uint64_t numbers_ = 0;
   uint32_t slots_ = 0;
 };
+
+/// Of several tables the one whose cache has the longest beginning of `tokens`, where that is more
+/// than half of them, there is room for `slots` in all, with those that are found, and `keep_free`
+/// more, and not a quarter of the table more is in use than of the emptiest one; nothing otherwise:
+/// then an even load counts for more.
+std::optional<uint32_t> table_with(std::span<const slot_pool> pools,
+                                   std::span<const prefix_cache> caches, uint64_t scope,
+                                   std::span<const model::token_id> tokens, uint64_t slots,
+                                   uint32_t keep_free);
 
 } // namespace lamella::scheduler

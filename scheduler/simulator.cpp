@@ -26,6 +26,7 @@ run::run(const decode_design& design, const cost_model& cost, const request_trac
   const auto slots = static_cast<uint32_t>(slots_per_pool(design, cost));
   kept_ = static_cast<uint32_t>(slots * design.kept_free_share);
   for (uint32_t i = 0; i < design.pools(); ++i) pools_.emplace_back(slots);
+  prefixes_.resize(pools_.size());
   for (uint32_t j = 0; j < design.concurrent(); ++j) add_batch();
   if (design.prefill_servers > 0) {
     prompts_.emplace(cost, design.prefill, design.prefill_servers);
@@ -98,7 +99,7 @@ void run::offer() {
 /// Of several slot tables, the one with the most room.
 std::optional<uint32_t> run::member_for(uint32_t slots) const {
   std::vector<uint64_t> used;
-  for (const auto& p : pools_) used.push_back(p.used());
+  for (const auto& p : pools_) used.push_back(p.used() - p.cached());
   return least_loaded(used, pools_[0].slots(), slots);
 }
 
@@ -107,16 +108,16 @@ void run::pump() {
   while (auto entry = queue_.next(options_.seats_per_batch, pools_[0].slots())) {
     const auto batch = least_loaded(seats_, options_.seats_per_batch, 1);
     if (!batch) break;
+    if (refused_before(*entry)) break;
     auto pool = design_.disaggregated() ? 0u : server_of(*batch);
     if (design_.disaggregated() && pools_.size() > 1) {
-      const auto member = member_for(entry->slots);
+      auto member = table_with(*entry);
+      if (!member) member = member_for(entry->slots);
       if (!member) break;
       pool = *member;
     }
-    auto& slots = pools_[pool];
-    // What runs must be able to grow.
-    if (slots.free() < entry->slots + (slots.used() > 0 ? kept_ : 0)) break;
-    auto taken = slots.take(entry->slots);
+    auto taken = take_slots(*entry, pool);
+    if (!taken) break;
     queue_.started();
     offer();
     seat(index_of_id(entry->first), *batch, pool, std::move(*taken));
@@ -135,6 +136,7 @@ void run::seat(uint32_t index, uint32_t batch, uint32_t pool, std::vector<slot_r
   s.runs = std::move(runs);
   ++seats_[batch];
   if (design_.prompts()) return begin_prompt(index);
+  keep_prompt(index);
   s.at = place::joining;
   batches_[batch].joining.push_back(index);
 }
@@ -258,6 +260,7 @@ void run::grow(batch_run& b, uint32_t index) {
   const auto want = round_up(design_.window_slots);
   for (;;) {
     const auto end = s.runs.back().first + s.runs.back().length;
+    prefixes_[s.pool].make_room(pool, want);
     if (auto more = pool.take(want, end)) {
       append(s.runs, *more);
       s.capacity += want;
@@ -322,6 +325,9 @@ simulation_result simulate(const decode_design& design, const cost_model& cost,
                            const request_trace& trace, const simulation_options& options) {
   if (auto why = refuse(design, cost)) throw std::invalid_argument{*why};
   const bool whole = options.load == load_kind::arrivals;
+  if (design.prefix_cache_s > 0 && !(options.failures.empty() && options.scalings.empty()))
+    throw std::invalid_argument{"what devices that die, come or go do to a prefix cache is not "
+                                "simulated: leave one of them out"};
   decoding::run first{design, cost, trace, options, whole};
   auto result = first.play();
   if (result.measured_seconds > 0 && (whole || result.measured_seconds >= 0.2 * result.seconds))

@@ -70,6 +70,7 @@ struct simulation_result {
   uint64_t scalings = 0, failures = 0; ///< that came before the end of the run
   double mean_usd_per_hour = 0;        ///< of the whole run, by the devices that there were
   double prefill_busy = 0; ///< share of the whole run that servers for prompts work, mean
+  uint64_t prefix_queries = 0, prefix_hits = 0; ///< tokens of prompts: all, and found
   uint64_t preemptions = 0, iterations = 0, recomputed_tokens = 0;
   double model_busy = 0, attention_busy = 0; ///< shares of the measured time, mean of devices
   double wire_bytes_per_s = 0;               ///< mean of the measured time, all NICs together

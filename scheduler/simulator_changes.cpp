@@ -126,6 +126,7 @@ void run::load_compute() {
     return;
   }
   pools_.emplace_back(static_cast<uint32_t>(slots_per_pool(design_, cost_)));
+  prefixes_.resize(pools_.size());
   for (auto& b : batches_) {
     b.context.push_back(0);
     b.rows.push_back(0);
@@ -152,6 +153,7 @@ void run::drop_replica() {
   }
   for (uint32_t i = 0; i < design_.stages; ++i) drop_batch();
   pools_.pop_back();
+  prefixes_.pop_back();
   for (auto& b : batches_) {
     b.context.pop_back();
     b.rows.pop_back();
@@ -215,6 +217,7 @@ void run::settle_slots() {
   kept_ = static_cast<uint32_t>(slots * design_.kept_free_share);
   pools_.clear();
   for (uint32_t i = 0; i < design_.pools(); ++i) pools_.emplace_back(slots);
+  prefixes_.resize(pools_.size());
   for (auto& b : batches_) {
     b.context.assign(pools_.size(), 0);
     b.rows.assign(pools_.size(), 0);

@@ -10,11 +10,11 @@ namespace lamella::scheduler::decoding {
 void run::begin_prompt(uint32_t index) {
   auto& s = states_[index];
   s.at = place::prompt;
-  if (s.generated > 0) result_.recomputed_tokens += tokens_of(index);
+  if (s.generated > 0) result_.recomputed_tokens += tokens_of(index) - s.cached;
   if (prompts_)
     prompts_->add({index, s.stamp, tokens_of(index)});
   else
-    batches_[s.batch].prompts.add(id_of(index), tokens_of(index));
+    batches_[s.batch].prompts.add(id_of(index), tokens_of(index), s.cached);
 }
 
 double run::next_prompt() const {
@@ -58,6 +58,7 @@ void run::end_pieces(batch_run& b) {
 /// A prompt's own token is there; the others follow when its KV has arrived.
 void run::first_token(uint32_t index, double transfer_s) {
   auto& s = states_[index];
+  keep_prompt(index);
   ++s.generated;
   ++result_.tokens;
   if (measuring_) measured_tokens_ += 1;

@@ -1,10 +1,11 @@
 /// A simulated run of a decoding design, as simulate() has it: its parts are in simulator.cpp,
-/// simulator_prompts.cpp and simulator_changes.cpp.
+/// simulator_prompts.cpp, simulator_prefixes.cpp and simulator_changes.cpp.
 #pragma once
 
 #include "scheduler/admission.hpp"
 #include "scheduler/kv_arrivals.hpp"
 #include "scheduler/prefill_pool.hpp"
+#include "scheduler/prefix_cache.hpp"
 #include "scheduler/simulator.hpp"
 #include "scheduler/slot_pool.hpp"
 
@@ -26,6 +27,7 @@ struct sequence_state {
   uint32_t batch = 0, pool = 0, stamp = 0;
   uint64_t joined_at = 0; ///< iteration of its batch
   uint32_t capacity = 0;  ///< slots it holds
+  uint32_t cached = 0;    ///< of its prompt: what it found
   std::vector<slot_run> runs;
   double stay_since = 0;
   double token_s = 0; ///< when its last token before it joins came, its prompt's own for one
@@ -119,6 +121,14 @@ private:
   void first_token(uint32_t index, double transfer_s);
   void give_back(uint32_t index);
 
+  // simulator_prefixes.cpp
+  std::chrono::nanoseconds clock() const;
+  const std::vector<model::token_id>& text_of(uint32_t index);
+  bool refused_before(const admission_entry& entry);
+  std::optional<uint32_t> table_with(const admission_entry& entry);
+  std::optional<std::vector<slot_run>> take_slots(const admission_entry& entry, uint32_t pool);
+  void keep_prompt(uint32_t index);
+
   // simulator_changes.cpp
   void fail();
   double lost_kv(const failure_event& event, uint32_t which);
@@ -140,6 +150,10 @@ private:
   const bool whole_;
   admission queue_;
   std::vector<slot_pool> pools_;
+  std::vector<prefix_cache> prefixes_; ///< by pool
+  /// The text asked for last: the head of the queue is tried again and again.
+  std::pair<uint32_t, std::vector<model::token_id>> text_{~0u, {}};
+  std::pair<sequence_id, std::vector<uint32_t>> tried_; ///< last, and the room in each pool then
   std::vector<sequence_state> states_;
   std::vector<batch_run> batches_;
   std::vector<uint64_t> seats_;

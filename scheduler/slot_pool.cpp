@@ -1,9 +1,9 @@
 #include "scheduler/slot_pool.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <stdexcept>
-#include <unordered_set>
 
 namespace lamella::scheduler {
 
@@ -25,7 +25,7 @@ std::optional<std::vector<slot_run>> slot_pool::take(uint32_t slots,
     if (auto first = newest(wanted)) {
       keep(take_front(*first, slots));
     } else {
-      wanted = std::max(wanted / 2, 1u);
+      wanted = wanted > 1 ? std::bit_floor(wanted - 1) : 1;
     }
   }
   return taken;
@@ -92,7 +92,7 @@ std::vector<slot_run> slot_pool::used_runs() const {
 
 slot_pool::audit slot_pool::count() const {
   audit x;
-  for (const auto& [first, length] : free_runs_) x.free += length;
+  for (const auto& [first, run] : free_runs_) x.free += run.length;
   for (const auto n : references_) {
     x.used += n > 0 ? 1 : 0;
     x.references += n;
@@ -104,50 +104,54 @@ void slot_pool::put_free(uint32_t first, uint32_t length) {
   free_ += length;
   auto next = free_runs_.lower_bound(first);
   if (next != free_runs_.end() && next->first == first + length) {
-    length += next->second;
+    length += next->second.length;
     next = free_runs_.erase(next);
   }
   if (next != free_runs_.begin()) {
     auto previous = std::prev(next);
-    if (previous->first + previous->second == first) {
+    if (previous->first + previous->second.length == first) {
       first = previous->first;
-      length += previous->second;
+      length += previous->second.length;
       free_runs_.erase(previous);
     }
   }
-  free_runs_[first] = length;
-  stack_.push_back(first);
-  if (stack_.size() > 2 * free_runs_.size() + 64) { // drop the stale entries, keep the order
-    std::erase_if(stack_, [this](uint32_t x) { return !free_runs_.contains(x); });
-    std::unordered_set<uint32_t> seen;
-    std::vector<uint32_t> unique;
-    for (auto it = stack_.rbegin(); it != stack_.rend(); ++it)
-      if (seen.insert(*it).second) unique.push_back(*it);
-    stack_.assign(unique.rbegin(), unique.rend());
-  }
+  note(first, length);
+}
+
+/// It is the newest free run of its class.
+void slot_pool::note(uint32_t first, uint32_t length) {
+  free_runs_[first] = {length, ++numbers_};
+  auto& stack = stacks_[std::min<size_t>(std::bit_width(length), classes) - 1];
+  stack.emplace_back(first, numbers_);
+  if (stack.size() > 2 * free_runs_.size() + 64)
+    std::erase_if(stack, [this](const auto& x) { return !is_there(x.first, x.second); });
+}
+
+bool slot_pool::is_there(uint32_t first, uint64_t number) const {
+  const auto found = free_runs_.find(first);
+  return found != free_runs_.end() && found->second.number == number;
 }
 
 slot_run slot_pool::take_front(uint32_t first, uint32_t slots) {
   auto node = free_runs_.find(first);
-  const auto length = std::min(slots, node->second);
-  const auto rest = node->second - length;
+  const auto length = std::min(slots, node->second.length);
+  const auto rest = node->second.length - length;
   free_runs_.erase(node);
   free_ -= length;
   for (uint32_t i = 0; i < length; ++i) references_[first + i] = 1;
-  if (rest > 0) {
-    free_runs_[first + length] = rest;
-    stack_.push_back(first + length);
-  }
+  if (rest > 0) note(first + length, rest);
   return {first, length};
 }
 
-/// The free run given back last that has at least `length` slots.
+/// The free run given back last of those in whose class all have at least `length` slots.
 std::optional<uint32_t> slot_pool::newest(uint32_t length) {
-  while (!stack_.empty() && !free_runs_.contains(stack_.back())) stack_.pop_back();
-  for (auto it = stack_.rbegin(); it != stack_.rend(); ++it)
-    if (auto node = free_runs_.find(*it); node != free_runs_.end() && node->second >= length)
-      return *it;
-  return std::nullopt;
+  std::pair<uint32_t, uint64_t> found{0, 0};
+  for (auto i = static_cast<size_t>(std::bit_width(length - 1)); i < classes; ++i) {
+    auto& stack = stacks_[i];
+    while (!stack.empty() && !is_there(stack.back().first, stack.back().second)) stack.pop_back();
+    if (!stack.empty() && stack.back().second > found.second) found = stack.back();
+  }
+  return found.second > 0 ? std::optional{found.first} : std::nullopt;
 }
 
 std::vector<slot_run> prefix(std::span<const slot_run> runs, uint32_t slots) {

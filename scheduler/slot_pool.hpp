@@ -6,10 +6,12 @@
 
 #include "scheduler/types.hpp"
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace lamella::scheduler {
@@ -23,7 +25,7 @@ public:
 
   /// Takes `slots` slots, each with one reference, or nothing when fewer are free. Continues behind
   /// `after` (the end of the sequence's last run) where it can, then takes the run that was given
-  /// back last (LIFO: its memory is warm). Cost: O(runs * log free runs).
+  /// back last (LIFO: its memory is warm). Cost: O(runs * log free runs), amortised.
   std::optional<std::vector<slot_run>> take(uint32_t slots, std::optional<uint32_t> after = {});
 
   /// One more reference for each slot of the runs.
@@ -58,14 +60,25 @@ public:
   audit count() const;
 
 private:
+  struct free_run {
+    uint32_t length = 0;
+    uint64_t number = 0; ///< grows from run to run
+  };
+  /// By length: 1, 2 and 3, 4 to 7, 8 to 15, and whole runs.
+  static constexpr size_t classes = 5;
+
   void put_free(uint32_t first, uint32_t length);
+  void note(uint32_t first, uint32_t length);
+  bool is_there(uint32_t first, uint64_t number) const;
   slot_run take_front(uint32_t first, uint32_t slots);
   std::optional<uint32_t> newest(uint32_t length);
 
   std::vector<uint16_t> references_;
   std::vector<bool> in_cache_;             ///< one of the references is the prefix cache's
-  std::map<uint32_t, uint32_t> free_runs_; ///< first slot to length, never adjacent
-  std::vector<uint32_t> stack_; ///< first slots of free runs, newest last; may hold stale entries
+  std::map<uint32_t, free_run> free_runs_; ///< by first slot, never adjacent
+  /// Free runs of each class, first slot and number, newest last; may hold some that are gone.
+  std::array<std::vector<std::pair<uint32_t, uint64_t>>, classes> stacks_;
+  uint64_t numbers_ = 0;
   uint32_t free_ = 0;
   uint32_t cached_ = 0;
 };

@@ -171,6 +171,7 @@ TEST_CASE("V-M12 slots are given back before the preempted one hears of it and a
         [](const kv_sweep&) { return kv_swept{}; },
         [](const kv_protection&) -> caf::result<bool> { return true; },
         [](const kv_filled&) {},
+        [](const kv_doubt&) {},
         [](const kv_pulled&) {},
         [](status_atom) -> caf::result<kv_usage> { return kv_usage{}; },
         [](wake_atom) {},

@@ -28,6 +28,8 @@ struct cached_pool : stage {
   kv_allocator_actor allocator;
   uint64_t epoch = 0;
 
+  std::shared_ptr<shard_book> shard = std::make_shared<shard_book>();
+
   explicit cached_pool(uint32_t slots = 100, uint32_t tables = 1, bool parity = false,
                        caf::timespan prefix_time = 60s) {
     kv_allocator_config c;
@@ -37,8 +39,7 @@ struct cached_pool : stage {
     c.slots = slots;
     c.whole_requests = tables > 1;
     c.prefix_time = prefix_time;
-    for (int i = 0; i < (parity ? 3 : 2); ++i)
-      shards.push_back(spawn(stand_in_shard(std::make_shared<shard_book>())));
+    for (int i = 0; i < (parity ? 3 : 2); ++i) shards.push_back(spawn(stand_in_shard(shard)));
     allocator = spawn(kv_allocator, std::move(c));
     adopt({0, 1});
   }
@@ -237,10 +238,15 @@ TEST_CASE("prefix cache: keeps only what has its parity") {
     const auto found = w.begin(4, counting(100, 30));
     REQUIRE(found);
     REQUIRE(found->cached == 29);
-    auto done = w.ask<bool>(w.allocator,
-                            kv_protection{w.epoch, {{found->runs.front().first + 20, 1}}, false});
-    w.settle();
-    w.release(4);
+    const std::vector<slot_run> wrong{{found->runs.front().first + 20, 1}};
+    const auto tell = [&](bool have) {
+      auto done = w.ask<bool>(w.allocator, kv_protection{w.epoch, wrong, have});
+      w.settle();
+      CHECK(done->value);
+    };
+    tell(false);
+    tell(true); // its parity is made anew, of what is there
+    w.release(4, 30, counting(7, 3));
     CHECK(w.begin(5, counting(100, 30))->cached == 0);
     CHECK(w.usage().used.front() == 24 + 34); // nothing of it is kept for others
   }
@@ -250,11 +256,14 @@ TEST_CASE("prefix cache: what nobody asks for is given up in time, and memory go
   cached_pool w{200, 1, false, 60s};
   w.run(1, counting(100, 100));
   w.advance(50s, 1s);
-  CHECK(w.run(2, counting(100, 40)) == 39); // the others of that path are as old as they were
+  CHECK(w.run(2, counting(100, 40)) == 39);
   CHECK(w.cached() == 100);
-  w.advance(200s, 1s);
-  CHECK(w.cached() == 0);
+  w.advance(25s, 1s); // what is behind the forty was not asked for
+  CHECK(w.cached() == 40);
+  CHECK(w.shard->trims == 0);
+  w.advance(60s, 1s);
   CHECK(w.usage().free == 200);
+  CHECK(w.shard->trims > 0);
 }
 
 TEST_CASE("prefix cache: without a time it is not there") {
@@ -288,8 +297,7 @@ TEST_CASE("prefix cache: whole requests go to the member that has most of them, 
     const auto other = w.begin(2, long_one + counting(7, 1), 30);
     REQUIRE(other);
     CHECK(other->member == first->member);
-    CHECK(w.begin(3, long_one + counting(8, 5), 4)->member == first->member); // it needs 9 slots
-    const auto last = w.begin(4, long_one + counting(8, 20), 10);
+    const auto last = w.begin(3, long_one + counting(8, 20), 10);
     REQUIRE(last);
     CHECK(last->member != first->member);
     CHECK(last->cached == 0);
@@ -308,6 +316,74 @@ TEST_CASE("prefix cache: whole requests go to the member that has most of them, 
     w.adopt({1 - first->member});
     CHECK(w.cached() == 60);
   }
+}
+
+TEST_CASE("prefix cache: what is doubted goes to nobody else, and those who have it go on") {
+  cached_pool w;
+  const auto prompt = counting(100, 40);
+  w.run(1, prompt);
+  const auto found = w.begin(2, prompt);
+  REQUIRE(found);
+  CHECK(found->cached == 39);
+  caf::anon_send(w.allocator, kv_doubt{seq(2), w.epoch - 1});
+  w.settle();
+  CHECK(w.cached() == 1); // another epoch's
+  caf::anon_send(w.allocator, kv_doubt{seq(2), w.epoch});
+  w.settle();
+  CHECK(w.begin(3, prompt)->cached == 0);
+  w.filled(2, prompt);
+  w.release(2, 40, counting(7, 3));
+  CHECK(w.cached() == 0);
+  CHECK(w.begin(4, prompt)->cached == 0);
+}
+
+TEST_CASE("prefix cache: a prompt goes to a member that has room for all of its choices") {
+  cached_pool w{200, 2};
+  const auto prompt = counting(100, 60);
+  const auto first = w.begin(1, prompt);
+  REQUIRE(first);
+  w.filled(1, prompt);
+  w.release(1, 60);
+  const auto other = w.begin(2, counting(5000, 40), 0);
+  REQUIRE(other);
+  REQUIRE(other->member == first->member); // where 160 are left, cached ones included
+  const auto ask = [&](uint64_t request, uint32_t window) {
+    std::vector<kv_need> needs{{seq(request), 60 + window, {}, 0, kv_wish::begin, 0, {0, prompt}}};
+    for (uint32_t k = 1; k < 5; ++k)
+      needs.push_back({seq(request, k), window, seq(request), 60, kv_wish::begin});
+    auto answer = w.ask<kv_grant>(w.allocator, kv_reserve{needs, 0, false, w.epoch});
+    w.settle();
+    REQUIRE_FALSE(answer->error);
+    CHECK(answer->value.holdings.size() == 5);
+    return answer->value.holdings.front();
+  };
+  SUBCASE("which has its beginning") {
+    const auto held = ask(3, 20);
+    CHECK(held.member == first->member);
+    CHECK(held.cached == 59);
+  }
+  SUBCASE("or another") {
+    const auto held = ask(3, 25);
+    CHECK(held.member != first->member);
+    CHECK(held.cached == 0);
+  }
+}
+
+TEST_CASE("prefix cache: a member with much more to do than others is not given more for it") {
+  cached_pool w{200, 2};
+  const auto prompt = counting(100, 20);
+  const auto first = w.begin(1, prompt);
+  REQUIRE(first);
+  w.filled(1, prompt);
+  w.release(1, 20);
+  uint32_t there = 0;
+  for (uint64_t i = 2; i < 12; ++i) { // each needs some slots beside those it shares
+    const auto held = w.begin(i, prompt + counting(static_cast<token_id>(1000 * i), 2), 12);
+    REQUIRE(held);
+    there += held->member == first->member ? 1 : 0;
+  }
+  CHECK(there >= 4);
+  CHECK(there <= 8);
 }
 
 TEST_CASE("prefix cache: what comes too late means nothing") {

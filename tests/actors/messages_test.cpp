@@ -92,6 +92,7 @@ TEST_CASE_FIXTURE(world, "Every message is the same after a trip through the ser
   check(kv_grant{{{seq(3), 1, {{5, 6}}, true, 5}}});
   check(kv_release{{seq(3), seq(4)}, 7, {{40, {1, 2}}, {}}});
   check(kv_filled{seq(3), 7, 40});
+  check(kv_doubt{seq(3), 7});
   check(kv_freed{12});
   check(kv_trim{});
   check(kv_inventory_ask{});

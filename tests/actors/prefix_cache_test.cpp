@@ -19,9 +19,10 @@ config::settings caching(uint32_t layers = 3) {
   return x;
 }
 
-std::string body_of(const std::string& prompt, const std::string& more = "") {
-  return R"({"model":"tiny","prompt":)" + prompt
-         + R"(,"max_tokens":12,"ignore_eos":true,"logprobs":2,"seed":5)" + more + "}";
+std::string body_of(const std::string& prompt, const std::string& more = "",
+                    uint32_t max_tokens = 12) {
+  return R"({"model":"tiny","prompt":)" + prompt + R"(,"max_tokens":)" + std::to_string(max_tokens)
+         + R"(,"ignore_eos":true,"logprobs":2,"seed":5)" + more + "}";
 }
 
 int64_t cached_in(const answer& x) {
@@ -35,7 +36,7 @@ std::string ids(const std::vector<uint32_t>& tokens) {
 }
 
 /// Conversations that grow: each prompt is a beginning that many have, often with more behind it.
-std::vector<std::string> conversations(uint32_t count, uint64_t seed) {
+std::vector<std::string> conversations(uint32_t count, uint64_t seed, uint32_t max_tokens = 12) {
   tests::splitmix dice{seed};
   std::vector<std::vector<uint32_t>> said{{}};
   std::vector<std::string> bodies;
@@ -47,7 +48,7 @@ std::vector<std::string> conversations(uint32_t count, uint64_t seed) {
     const char* more[]{R"(,"temperature":0)", R"(,"temperature":1.2)",
                        R"(,"temperature":0.8,"n":3)",
                        R"(,"temperature":1,"frequency_penalty":0.7)"};
-    bodies.push_back(body_of(ids(prompt), more[i % 4]));
+    bodies.push_back(body_of(ids(prompt), more[i % 4], max_tokens));
   }
   return bodies;
 }
@@ -61,9 +62,9 @@ std::vector<json_value> choices_of(const std::vector<answer>& answers) {
   return result;
 }
 
-void check_same(const config::settings& with, uint64_t seed) {
+void check_same(const config::settings& with, uint64_t seed, bool preempts = false) {
   CAPTURE(seed);
-  const auto bodies = conversations(48, seed);
+  const auto bodies = conversations(48, seed, preempts ? 70 : 12);
   auto without = with;
   without.kv.prefix_cache = 0s;
   served plain{without};
@@ -78,6 +79,7 @@ void check_same(const config::settings& with, uint64_t seed) {
     }
   }
   CHECK(s.metric("vllm:prefix_cache_hits_total") > 0);
+  if (preempts) CHECK(s.metric("vllm:num_preemptions_total") > 0);
   CHECK(eventually([&] { return s.idle(); }));
 }
 
@@ -111,21 +113,36 @@ TEST_CASE("prefix cache: choices of one prompt count what it found once") {
   CHECK(cached_in(x) == 49);
 }
 
+// What a prompt goes on with is the answer itself, token by token: K and V of it were written by
+// decoding, and are found by who computes a prompt.
 TEST_CASE("prefix cache: a conversation finds what was said before, answers included") {
-  served s{caching()};
-  std::string messages = R"({"role":"user","content":"Tell me of the sea, its ships and storms."})";
-  int64_t before = 0;
-  for (int turn = 0; turn < 3; ++turn) {
-    const auto x =
-        s.post("/v1/chat/completions",
-               R"({"model":"tiny","max_tokens":8,"temperature":0,"messages":[)" + messages + "]}");
+  const auto turn = [](served& s, const std::string& prompt) {
+    auto x = s.post("/v1/completions", body_of(prompt, R"(,"temperature":0)"));
     REQUIRE_MESSAGE(x.status == 200, x.body);
-    if (turn > 0) CHECK(cached_in(x) >= before);
-    before = int_at(x.json, "usage.prompt_tokens") - 10; // what the template ends a prompt with
-    messages += R"(,{"role":"assistant","content":)"
-                + model::to_json(at(x.json, "choices.0.message.content"))
-                + R"(},{"role":"user","content":"And then?"})";
+    return x;
+  };
+  const auto tokens_of = [](served& s, const answer& x) {
+    std::vector<uint32_t> tokens;
+    const auto asked =
+        s.post("/tokenize", R"({"model":"tiny","add_special_tokens":false,"prompt":)"
+                                + model::to_json(at(x.json, "choices.0.text")) + "}");
+    REQUIRE_MESSAGE(asked.status == 200, asked.body);
+    for (size_t i = 0; i < size_at(asked.json, "tokens"); ++i)
+      tokens.push_back(static_cast<uint32_t>(int_at(asked.json, "tokens." + std::to_string(i))));
+    return tokens;
+  };
+  served s{caching()}, plain;
+  std::vector<uint32_t> said;
+  for (uint32_t i = 0; i < 40; ++i) said.push_back(70 + i % 20);
+  int64_t most = 0; // of the answers: their text need not become the same tokens again
+  for (int i = 0; i < 4; ++i) {
+    const auto x = turn(s, ids(said));
+    CHECK(at(x.json, "choices") == at(turn(plain, ids(said)).json, "choices"));
+    if (i > 0) most = std::max(most, cached_in(x) - static_cast<int64_t>(said.size()) + 13);
+    const auto more = tokens_of(s, x);
+    said.insert(said.end(), more.begin(), more.end());
   }
+  CHECK(most > 1);
 }
 
 TEST_CASE("prefix cache: answers are those of a service without it, bit for bit") {
@@ -152,7 +169,7 @@ TEST_CASE("prefix cache: answers are those of a service without it, bit for bit"
   SUBCASE("so few slots that sequences are preempted") {
     auto x = caching();
     x.kv.bytes = 400 * 576;
-    check_same(x, 5);
+    check_same(x, 5, true);
   }
   SUBCASE("two replicas") {
     auto x = caching();

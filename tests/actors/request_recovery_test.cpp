@@ -56,6 +56,11 @@ TEST_CASE(
   w.admit_all();
   const auto& again = w.books.prefills->asked.at(0);
   CHECK(again.rebuild);
+  // The newest of its three tokens is drawn again: it has no K and V yet.
+  CHECK(again.tokens.size() == 12);
+  CHECK(w.books.scheduler->asked.at(0).text.tokens == again.tokens);
+  w.prefill_all();
+  CHECK(w.books.kv->filled.back().positions == 12);
   CHECK(again.slack_ms == tiny_service().rules.deadline.count() - 1000);
 }
 

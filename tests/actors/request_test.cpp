@@ -14,7 +14,13 @@ TEST_CASE("A request goes from admission to prefill to its batch, and answers on
   CHECK(w.books.scheduler->asked[0].prompt_tokens == 10);
   w.admit_all();
   REQUIRE(w.books.prefills->asked.size() == 1);
+  CHECK(w.books.scheduler->asked[0].text.tokens == w.books.prefills->asked[0].tokens);
+  CHECK(w.books.kv->filled.empty());
   w.prefill_all();
+  REQUIRE(w.books.kv->filled.size() == 1);
+  CHECK(w.books.kv->filled[0].holder == seq(1));
+  CHECK(w.books.kv->filled[0].epoch == w.epoch);
+  CHECK(w.books.kv->filled[0].positions == 10);
   REQUIRE(w.books.batches->joined.size() == 1);
   CHECK(w.books.batches->joined[0].position == 10);
   CHECK(w.books.batches->joined[0].generated == 1);
@@ -24,6 +30,20 @@ TEST_CASE("A request goes from admission to prefill to its batch, and answers on
   CHECK(w.over);
   CHECK(w.exchange->answers == 1);
   CHECK(w.books.kv->released.empty()); // the batch gives back
+}
+
+TEST_CASE("prefix cache: K and V of logits that are not finite are for nobody else") {
+  world w;
+  w.admit_all();
+  auto broken = w.drawn(0);
+  broken.finite = false;
+  w.books.prefills->promises.front().deliver(prefilled{{broken}});
+  w.books.prefills->promises.pop_front();
+  w.settle();
+  CHECK(w.exchange->status == 500);
+  CHECK(w.books.kv->filled.empty());
+  CHECK(w.books.kv->doubted == std::vector<sequence_id>{seq(1)});
+  CHECK(w.books.kv->released == std::vector<sequence_id>{seq(1)});
 }
 
 TEST_CASE(

@@ -56,6 +56,7 @@ struct request_world : stage {
     s->epoch = ++epoch;
     s->world = outside;
     s->numbers = numbers;
+    s->caches_prefixes = true;
     s->pauses = pauses;
     s->lost_role = lost_role;
     s->scheduler = spawn(stand_in_scheduler(books.scheduler));

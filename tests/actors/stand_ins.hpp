@@ -139,6 +139,7 @@ struct allocator_book {
   std::deque<owed<kv_grant>> asked;
   std::vector<sequence_id> released;
   std::vector<kv_filled> filled;
+  std::vector<sequence_id> doubted;
   std::vector<kv_written> written; ///< of the holders released
   std::vector<kv_pulled> pulled;
 
@@ -180,6 +181,7 @@ inline auto stand_in_allocator(std::shared_ptr<allocator_book> book) {
         [](const kv_sweep&) { return kv_swept{}; },
         [](const kv_protection&) -> caf::result<bool> { return true; },
         [book](const kv_filled& x) { book->filled.push_back(x); },
+        [book](const kv_doubt& x) { book->doubted.push_back(x.holder); },
         [book](const kv_pulled& x) { book->pulled.push_back(x); },
         [](status_atom) -> caf::result<kv_usage> { return kv_usage{}; },
         [](wake_atom) {},

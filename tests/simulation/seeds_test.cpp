@@ -72,7 +72,7 @@ void run_part(uint64_t first) {
   CHECK(all.hits > count);
   CHECK(all.epochs > 2 * count);
   CHECK(all.recovered > count / 2);
-  CHECK(all.preempted > count / 100);
+  CHECK(all.preempted > count / 100); // what begins alike takes less room
   CHECK(all.found > 2 * count);
 }
 
