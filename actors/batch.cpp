@@ -69,7 +69,7 @@ void stand_up(batch_ptr self) {
   // comes behind its question would take away what it has just been given.
   if (!back.holders.empty()) self->send(st.config.target.allocator, back);
   for (const auto& s : gone) {
-    self->send(st.config.scheduler, retire{s.member.sequence});
+    self->send(st.config.scheduler, retire{s.member.sequence, s.steps_back});
     if (s.evicted || s.steps_back)
       self->send(s.member.client, preempted{s.member.sequence, s.steps_back, back.epoch});
   }
@@ -341,6 +341,10 @@ void on_leave(batch_ptr self, const batch_leave& x) {
     auto& s = st.seats.at(st.seat_of.at(sequence));
     s.leaving = true;
     s.steps_back = x.tell;
+  } else if (!x.tell) {
+    // It has stepped back, and its request ends before it hears of that.
+    self->send(st.config.target.allocator, kv_release{{sequence}, st.config.target.epoch});
+    self->send(st.config.scheduler, retire{sequence});
   }
   pump(self);
 }

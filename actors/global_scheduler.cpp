@@ -1,6 +1,7 @@
 #include "actors/global_scheduler.hpp"
 
 #include "actors/exceptions.hpp"
+#include "actors/idle_kv.hpp"
 #include "actors/quarantine.hpp"
 #include "scheduler/placement.hpp"
 
@@ -39,6 +40,7 @@ void start(scheduler_ptr self, const scheduler::admission_entry& entry, uint32_t
            const kv_grant& grant) {
   auto& st = self->state;
   st.seats[batch] += entry.choices;
+  st.idle.erase(entry.first);
   for (uint32_t k = 0; k < entry.choices; ++k) st.seated[nth(entry.first, k)] = batch;
   auto node = st.waiting.extract(entry.first);
   node.mapped().promise.deliver(
@@ -96,8 +98,7 @@ void pump(scheduler_ptr self) {
               if (state.config.blame && state.config.blame->hunting())
                 self->send(self, wake_atom_v);
             } else { // withdrawn or held meanwhile
-              if (auto held = state.held.find(entry.first); held != state.held.end())
-                held->second.has_kv = false;
+              state.idle.erase(entry.first);
               kv_release back;
               back.epoch = state.config.epoch;
               for (const auto& x : grant.holdings) back.holders.push_back(x.holder);
@@ -105,10 +106,10 @@ void pump(scheduler_ptr self) {
             }
             pump(self);
           },
-          [self](caf::error&) {
+          [self, first = entry->first](caf::error&) {
             self->state.asking = false;
             self->state.starved = true;
-            take_kv_of_held(self);
+            take_idle_kv(self, first);
             publish(self);
           });
 }
@@ -126,6 +127,7 @@ caf::result<admitted> on_admit(scheduler_ptr self, const admit& x) {
                                + " seats wanted, " + std::to_string(st.config.slots) + " and "
                                + std::to_string(st.config.seats_per_batch) + " there");
   if (is_poisonous(st, x.first)) return caf::make_error(ec::request_poisoned);
+  if (entry.has_kv) st.idle.insert(x.first);
   if (must_wait(st, x.first)) {
     if (!x.resumed && st.queue->waiting() + st.held.size() >= st.queue->limits().queue_requests)
       return caf::make_error(ec::queue_full);
@@ -145,6 +147,7 @@ caf::result<admitted> on_admit(scheduler_ptr self, const admit& x) {
   }
   auto promise = self->make_response_promise<admitted>();
   st.waiting.emplace(x.first, global_scheduler_state::waiter{promise, x.text});
+  if (x.resumed) st.starved = false; // it may be the head now, and want less
   pump(self);
   return promise;
 }
@@ -175,8 +178,12 @@ void sort_out(scheduler_ptr self) {
   pump(self);
 }
 
-void on_retire(scheduler_ptr self, sequence_id sequence) {
-  auto node = self->state.seated.extract(sequence);
+void on_retire(scheduler_ptr self, const retire& x) {
+  if (x.kept)
+    self->state.idle.insert(x.sequence);
+  else
+    self->state.idle.erase(x.sequence);
+  auto node = self->state.seated.extract(x.sequence);
   if (!node) return;
   --self->state.seats[node.mapped()];
   // Now nothing has to be kept free for those that run: a refusal may no longer hold, and no slot
@@ -188,8 +195,7 @@ void on_retire(scheduler_ptr self, sequence_id sequence) {
 } // namespace
 
 global_scheduler_actor::behavior_type
-global_scheduler(global_scheduler_actor::stateful_pointer<global_scheduler_state> self,
-                 global_scheduler_config config, kv_allocator_actor allocator) {
+global_scheduler(scheduler_ptr self, global_scheduler_config config, kv_allocator_actor allocator) {
   end_on_exceptions(self);
   auto& st = self->state;
   st.config = std::move(config);
@@ -215,7 +221,7 @@ global_scheduler(global_scheduler_actor::stateful_pointer<global_scheduler_state
         self->state.starved = false;
         pump(self);
       },
-      [self](const retire& x) { on_retire(self, x.sequence); },
+      [self](const retire& x) { on_retire(self, x); },
       [self](const kv_freed&) {
         self->state.starved = false;
         pump(self);

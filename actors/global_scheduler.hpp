@@ -43,6 +43,7 @@ struct global_scheduler_state {
   std::map<sequence_id, scheduler::admission_entry>
       held;                                ///< waiting, but not in the queue: by first
   std::map<uint32_t, batch_actor> batches; ///< by number
+  std::set<sequence_id> idle;              ///< have KV, as far as is known, and no seat
   bool clearing = false; ///< some are where they may not be, and have been told to step back
   bool asking = false;   ///< a reservation for the head of the queue is under way
   bool starved = false;  ///< the head was refused; wait for kv_freed
@@ -50,9 +51,10 @@ struct global_scheduler_state {
   const char* name = "global_scheduler";
 };
 
+using scheduler_ptr = global_scheduler_actor::stateful_pointer<global_scheduler_state>;
+
 global_scheduler_actor::behavior_type
-global_scheduler(global_scheduler_actor::stateful_pointer<global_scheduler_state> self,
-                 global_scheduler_config config, kv_allocator_actor allocator);
+global_scheduler(scheduler_ptr self, global_scheduler_config config, kv_allocator_actor allocator);
 
 } // namespace lamella::actors
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::global_scheduler_config)

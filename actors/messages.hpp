@@ -251,6 +251,7 @@ struct withdraw {
 /// A choice has left its batch: its seat is free.
 struct retire {
   sequence_id sequence{};
+  bool kept = false; ///< it has its KV still: it only stepped back
 };
 
 /// Asks for KV and first tokens of a prompt, one for each choice.
@@ -303,7 +304,8 @@ struct sequence_failed {
 };
 
 /// The sequence is wanted no more; its seat is freed after the iteration that runs. With `tell` it
-/// only steps back and keeps its slots: `preempted` comes when its seat is free.
+/// only steps back and keeps its slots: `preempted` comes when its seat is free. Without, slots
+/// that it has kept go back as well, so only the batch that it joined last may hear of it.
 struct batch_leave {
   sequence_id sequence{};
   bool tell = false;
@@ -338,7 +340,7 @@ LAMELLA_INSPECT(kv_usage, x.slots, x.used, x.cached, x.parity, x.orphan, x.free,
 LAMELLA_INSPECT(admit, x.first, x.choices, x.prompt_tokens, x.resumed, x.has_kv, x.text)
 LAMELLA_INSPECT(admitted, x.batch, x.prefill_worker, x.holdings)
 LAMELLA_INSPECT(withdraw, x.first)
-LAMELLA_INSPECT(retire, x.sequence)
+LAMELLA_INSPECT(retire, x.sequence, x.kept)
 LAMELLA_INSPECT(prefill, x.first, x.tokens, x.member, x.runs, x.samplings, x.draws, x.edits,
                 x.cached, x.rebuild, x.slack_ms)
 LAMELLA_INSPECT(prefilled, x.tokens)

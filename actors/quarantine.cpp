@@ -90,13 +90,4 @@ bool make_room(scheduler_ptr self) {
   return somebody;
 }
 
-void take_kv_of_held(scheduler_ptr self) {
-  auto& st = self->state;
-  kv_release back;
-  back.epoch = st.config.epoch;
-  for (auto& [first, entry] : st.held)
-    if (std::exchange(entry.has_kv, false)) back.holders.push_back(first);
-  if (!back.holders.empty()) self->send(st.allocator, back);
-}
-
 } // namespace lamella::actors

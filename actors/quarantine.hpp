@@ -6,8 +6,6 @@
 
 namespace lamella::actors {
 
-using scheduler_ptr = global_scheduler_actor::stateful_pointer<global_scheduler_state>;
-
 /// May it be started at all now? Who may not is held until it may.
 bool must_wait(const global_scheduler_state& st, sequence_id first);
 
@@ -24,8 +22,5 @@ uint32_t prefill_worker_for(global_scheduler_state& st, sequence_id first);
 
 /// Whoever runs where it may not steps back, with its KV; true when there is somebody.
 bool make_room(scheduler_ptr self);
-
-/// Gives back the KV of those that are held: others need the slots. They compute it again.
-void take_kv_of_held(scheduler_ptr self);
 
 } // namespace lamella::actors

@@ -87,7 +87,7 @@ void on_token(request_ptr self, const token& x) {
   if (s.text->over()) {
     s.where = phase::done;
     if (x.reason == finish::none) // a stop string: the batch does not know yet
-      for (const auto& b : st.server->batches) self->send(b, batch_leave{x.sequence});
+      leave_batch(self, index);
   }
   speak_and_finish(self);
 }
@@ -128,8 +128,7 @@ void yield_seats(request_ptr self) {
   if (st.answered || st.stalled || !st.writing || silence < yield_after) return;
   st.stalled = true;
   for (size_t i = 0; i < st.sequences.size(); ++i)
-    if (st.sequences[i].where == phase::decoding)
-      for (const auto& b : st.server->batches) self->send(b, batch_leave{st.sequence(i), true});
+    if (st.sequences[i].where == phase::decoding) leave_batch(self, i, true);
 }
 
 void on_written(request_ptr self, written_atom) {

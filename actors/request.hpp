@@ -40,6 +40,7 @@ struct request_sequence {
   phase where = phase::waiting;
   std::optional<choice> text;
   uint64_t seed = 0;
+  stream_id batch{};              ///< which it joined last
   bool has_kv = false;            ///< of all its tokens but the newest, in the shards it ran on
   bool yielded = false;           ///< waits for its reader, without a seat
   const char* recovery = nullptr; ///< how it goes on after a loss, until its next token

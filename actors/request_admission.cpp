@@ -98,6 +98,7 @@ void join(request_ptr self, size_t index, const admitted& place, const kv_holdin
   auto& s = st.sequences[index];
   s.where = phase::decoding;
   s.has_kv = true;
+  s.batch = place.batch;
   runs_on(st, index, place.batch);
   batch_join x;
   x.sequence = st.sequence(index);

@@ -50,6 +50,12 @@ void quit_if_idle(request_ptr self) {
   if (st.answered && !st.writing && st.open_questions == 0) self->quit();
 }
 
+void leave_batch(request_ptr self, size_t index, bool tell) {
+  const auto& st = self->state;
+  const auto batch = static_cast<uint32_t>(st.sequences[index].batch);
+  self->send(st.server->batches.at(batch), batch_leave{st.sequence(index), tell});
+}
+
 void stop_work(request_ptr self) {
   auto& st = self->state;
   for (size_t i = 0; i < st.sequences.size(); ++i) {
@@ -62,7 +68,7 @@ void stop_work(request_ptr self) {
       for (const auto& worker : st.server->prefill_workers)
         self->send(worker, prefill_cancel{st.sequence(i)});
     } else if (s.where == phase::decoding) {
-      for (const auto& b : st.server->batches) self->send(b, batch_leave{st.sequence(i)});
+      leave_batch(self, i);
       s.where = phase::done;
     }
   }

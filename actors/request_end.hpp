@@ -32,6 +32,10 @@ void fail_poisoned(request_ptr self);
 /// read the end of its answer: who asks for the numbers then finds the request in them.
 void report(request_ptr self, net::request_outcome outcome, int status, const std::string& code);
 
+/// Has the batch that runs the sequence give up its seat; `tell`: it steps back, and the request
+/// hears of it.
+void leave_batch(request_ptr self, size_t index, bool tell = false);
+
 /// Stops everything that still runs for this request. Slots held by a prefill are given back when
 /// it has answered; a batch gives back by itself.
 void stop_work(request_ptr self);

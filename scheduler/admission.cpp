@@ -6,9 +6,10 @@ namespace lamella::scheduler {
 
 admission_verdict admission::offer(const admission_entry& entry) {
   if (entry.resumed) {
-    // Behind the other resumed ones, before everybody else.
-    auto place =
-        std::find_if(queue_.begin(), queue_.end(), [](const auto& x) { return !x.resumed; });
+    // Behind its like, before everybody else.
+    auto place = std::find_if(queue_.begin(), queue_.end(), [&](const auto& x) {
+      return !x.resumed || (entry.has_kv && !x.has_kv);
+    });
     queue_.insert(place, entry);
   } else {
     if (queue_.size() >= limits_.queue_requests) return admission_verdict::queue_requests;

@@ -26,8 +26,9 @@ struct admission_entry {
 
 enum class admission_verdict : uint8_t { queued, queue_requests, queue_tokens };
 
-/// A bounded queue, first in first out; those that were preempted go before those that never ran.
-/// The head of the queue is never overtaken, so a large prompt cannot be starved by small ones.
+/// A bounded queue, first in first out; those that were preempted go before those that never ran,
+/// and of them first those that have their KV still: while they wait, nobody can use its slots. New
+/// prompts never overtake the head of the queue, so a large one cannot be starved by small ones.
 class admission {
 public:
   explicit admission(admission_limits limits) : limits_{limits} {}

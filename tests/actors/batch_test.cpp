@@ -76,6 +76,21 @@ TEST_CASE("A sequence that steps back keeps its slots, and is told when its seat
   CHECK(w.scheduler->retired == std::vector<sequence_id>{seq(1)});
 }
 
+// Found by reading: the slots stayed taken until the next epoch.
+TEST_CASE("A sequence that is over before it hears that it has stepped back gives its slots back") {
+  world w;
+  w.join(w.joining(1));
+  caf::anon_send(w.batch_, batch_leave{seq(1), true});
+  w.play(4);
+  REQUIRE(w.client->preempted == std::vector<sequence_id>{seq(1)});
+  caf::anon_send(w.batch_, batch_leave{seq(1), true});
+  w.settle();
+  CHECK(w.kv->released.empty());
+  w.leave(1);
+  CHECK(w.kv->released == std::vector<sequence_id>{seq(1)});
+  CHECK(w.scheduler->retired == std::vector<sequence_id>{seq(1), seq(1)});
+}
+
 TEST_CASE("V-M14 it ends with the length or with an end token, exactly there") {
   world w;
   w.join(w.joining(1, 5));

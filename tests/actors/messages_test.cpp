@@ -101,7 +101,7 @@ TEST_CASE_FIXTURE(world, "Every message is the same after a trip through the ser
   check(admit{seq(3), 2, 100, true, false, {9, {4, 5}}});
   check(admitted{stream_id{1}, 2, {{seq(3), 1, {{5, 6}}}}});
   check(withdraw{seq(3)});
-  check(retire{seq(3)});
+  check(retire{seq(3), true});
   prefill p;
   p.first = seq(3);
   p.tokens = {1, 2, 3};

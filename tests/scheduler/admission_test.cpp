@@ -63,6 +63,24 @@ TEST_CASE("V-M15 what was running before goes first, in the order in which it wa
   }
 }
 
+TEST_CASE("V-M15 L-M25 of what was running before, what has its KV still goes first") {
+  admission a{{}};
+  const auto with_kv = [](uint64_t id) {
+    auto x = entry(id, 7, 1, true);
+    x.has_kv = true;
+    return x;
+  };
+  a.offer(entry(1));
+  a.offer(entry(54, 7, 1, true));
+  a.offer(with_kv(7));
+  a.offer(entry(2, 7, 1, true));
+  a.offer(with_kv(3));
+  for (uint64_t id : {7u, 3u, 54u, 2u, 1u}) {
+    CHECK(id_of(a.next(1, 1000)) == id);
+    a.started();
+  }
+}
+
 TEST_CASE("the queue is bounded in entries and in tokens, and says by which") {
   admission a{{3, 100}};
   CHECK(a.offer(entry(1, 54)) == admission_verdict::queued);
