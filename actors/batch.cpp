@@ -174,6 +174,13 @@ std::vector<uint32_t> rows_of(batch_ptr self) {
   return rows;
 }
 
+/// For the next iteration; what it costs hardly depends on its rows.
+std::chrono::milliseconds patience(const batch_state& st) {
+  if (net::is_odd(net::oddity::early_deadline)) return std::chrono::milliseconds{1};
+  return st.deadline.empty() ? st.config.target.firsts->limit(1, st.failures)
+                             : st.deadline.next(st.failures);
+}
+
 void on_sampled(batch_ptr self, uint64_t iteration, sampled answer);
 void on_failure(batch_ptr self, const iteration_failed& x);
 
@@ -186,9 +193,7 @@ void launch_iteration(batch_ptr self) {
   x.epoch = st.config.target.epoch;
   x.iteration = ++st.iteration;
   x.attempt = st.failures;
-  x.patience_ms = net::is_odd(net::oddity::early_deadline)
-                      ? 1
-                      : static_cast<uint32_t>(st.deadline.next(st.failures).count());
+  x.patience_ms = static_cast<uint32_t>(patience(st).count());
   for (auto number : rows) {
     auto& s = st.seats.at(number);
     add_row(x, number, s);
@@ -257,6 +262,7 @@ void on_sampled(batch_ptr self, uint64_t iteration, sampled answer) {
   st.failures = 0;
   st.silence = false;
   const auto now = self->clock().now();
+  if (st.deadline.empty()) st.config.target.firsts->add(1, now - flight.launched);
   st.deadline.add(now - flight.launched);
   st.pace.ran(now.time_since_epoch(), now - flight.launched);
   if (st.config.target.beats) st.config.target.beats->beat(now);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "actors/actors.hpp"
+#include "actors/first_iterations.hpp"
 #include "actors/pulse.hpp"
 #include "net/metrics.hpp"
 
@@ -17,8 +18,10 @@ struct iteration_target {
   model_replica_actor replica;
   std::vector<attention_shard_actor> shards;
   kv_allocator_actor allocator;
-  std::shared_ptr<net::metrics> numbers;            ///< may be null
-  std::shared_ptr<pulse> beats;                     ///< may be null
+  std::shared_ptr<net::metrics> numbers; ///< may be null
+  std::shared_ptr<pulse> beats;          ///< may be null
+  /// Of streams like this one.
+  std::shared_ptr<first_iterations> firsts = std::make_shared<first_iterations>();
   caf::timespan patience{std::chrono::seconds{90}}; ///< for the answer of an iteration
 };
 

@@ -26,7 +26,6 @@ constexpr uint32_t window_slots = 32;
 
 /// The canary's own sequence: no request gets this number.
 constexpr auto canary_sequence = scheduler::sequence_of(request_id{(uint64_t{1} << 47) - 1}, 0);
-
 /// Holds the slots whose parity is looked after.
 constexpr auto parity_pin = scheduler::sequence_of(request_id{(uint64_t{1} << 47) - 2}, 0);
 
@@ -289,6 +288,7 @@ private:
     t.allocator = allocator_;
     t.numbers = parts_.numbers;
     t.beats = std::shared_ptr<pulse>{parts_.health, &parts_.health->beats};
+    t.firsts = stream < scheduler::prefill_streams ? parts_.first_decodes : parts_.first_prefills;
     return t;
   }
 

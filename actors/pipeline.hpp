@@ -3,6 +3,7 @@
 
 #include "actors/devices.hpp"
 #include "actors/digest_book.hpp"
+#include "actors/first_iterations.hpp"
 #include "actors/health.hpp"
 #include "actors/membership.hpp"
 #include "actors/service.hpp"
@@ -47,6 +48,9 @@ struct pipeline_parts {
   std::shared_ptr<digest_book> digests;           ///< of its K and V; null without
   uint64_t rebuild_bytes = 16 << 20; ///< of a member's KV that are made of the others' at once
   service base;                      ///< all but the handles and the epoch
+  /// Of batches, and of prefill workers.
+  std::shared_ptr<first_iterations> first_decodes = std::make_shared<first_iterations>(),
+                                    first_prefills = std::make_shared<first_iterations>();
   std::shared_ptr<suspect_board> blame = std::make_shared<suspect_board>();
   std::shared_ptr<health_board> health;
   std::shared_ptr<net::metrics> numbers;

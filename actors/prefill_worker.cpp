@@ -44,6 +44,15 @@ uint64_t work_of(const std::vector<scheduler::prefill_piece>& pieces) {
   return units;
 }
 
+/// For the next iteration, of these pieces.
+uint32_t patience_ms(const prefill_worker_state& st,
+                     const std::vector<scheduler::prefill_piece>& pieces) {
+  const auto work = work_of(pieces);
+  const auto limit = st.deadline.empty() ? st.config.target.firsts->limit(work, st.failures)
+                                         : st.deadline.next(work, st.failures);
+  return static_cast<uint32_t>(limit.count());
+}
+
 iteration_launch compose(prefill_ptr self, const std::vector<scheduler::prefill_piece>& pieces) {
   auto& st = self->state;
   iteration_launch x;
@@ -51,7 +60,7 @@ iteration_launch compose(prefill_ptr self, const std::vector<scheduler::prefill_
   x.epoch = st.config.target.epoch;
   x.iteration = ++st.iteration;
   x.attempt = st.failures; // clears what an iteration that was given up left on the streams
-  x.patience_ms = static_cast<uint32_t>(st.deadline.next(work_of(pieces), st.failures).count());
+  x.patience_ms = patience_ms(st, pieces);
   for (const auto& piece : pieces) {
     auto& j = st.jobs.at(piece.sequence);
     if (!j.seat)
@@ -174,7 +183,9 @@ void on_sampled(prefill_ptr self, sampled answer) {
   st.failures = 0;
   st.silence = false;
   const auto now = self->clock().now();
-  st.deadline.add(work_of(flight.pieces), now - flight.launched);
+  const auto work = work_of(flight.pieces);
+  if (st.deadline.empty()) st.config.target.firsts->add(work, now - flight.launched);
+  st.deadline.add(work, now - flight.launched);
   if (st.config.own) await_pulls(self, flight.launch.iteration);
   if (st.config.target.beats) st.config.target.beats->beat(now);
   announce_rebuild(st, flight.launch.tokens.size(), now - flight.launched);
@@ -247,8 +258,7 @@ void on_failure(prefill_ptr self, const iteration_failed& x) {
   spdlog::warn("prefill iteration failed iteration={} attempt={} reason=\"{}\"", x.iteration,
                x.attempt, x.reason);
   st.current->launch.attempt = ++st.failures;
-  st.current->launch.patience_ms =
-      static_cast<uint32_t>(st.deadline.next(work_of(st.current->pieces), st.failures).count());
+  st.current->launch.patience_ms = patience_ms(st, st.current->pieces);
   st.current->launched = self->clock().now();
   st.current->launch.changes.clear(); // they were applied with the first attempt
   start(self);

@@ -31,7 +31,6 @@ struct prefill_worker_config {
 };
 
 struct prefill_worker_state {
-  static constexpr std::chrono::milliseconds iteration_limit{60'000};
   /// For a pull whose rows are there, as long as the devices of its two sides give it.
   static constexpr std::chrono::milliseconds pull_limit{20'000};
   struct job {
@@ -86,7 +85,7 @@ struct prefill_worker_state {
   uint64_t iteration = 0;
   uint32_t failures = 0; ///< in a row
   /// Of an iteration by the work of its rows, and of a pull by its bytes.
-  scheduler::work_deadline deadline{64, iteration_limit};
+  scheduler::work_deadline deadline{64, first_iterations::most};
   scheduler::work_deadline pull_deadline{1 << 20, pull_limit, 1 << 20};
   bool silence = false; ///< of one of these nobody has said why
   const char* name = "prefill_worker";

@@ -12,9 +12,9 @@ namespace lamella::scheduler {
 
 /// Sixteen times the median of the last 256 iterations, and never less than a second: machines are
 /// shared, and giving up too soon costs an iteration each time. Doubles with every failure in a
-/// row. The first one, of which nothing is known, may take `most`; the three behind it `early` at
-/// least, and much more than the longest before them, since rows may join meanwhile. Cost: O(256)
-/// each time a new median is taken: after 4, 8 and 16 iterations, then every 32.
+/// row. Nothing is known of the first one; the three behind it may take `early` at least, and much
+/// more than the longest before them, since rows may join meanwhile. Cost: O(256) each time a new
+/// median is taken: after 4, 8 and 16 iterations, then every 32.
 class iteration_deadline {
 public:
   using milliseconds = std::chrono::milliseconds;
@@ -30,7 +30,10 @@ public:
     if (count_ % renewed_every == 0 || count_ == 4 || count_ == 8 || count_ == 16) renew();
   }
 
-  /// For the next attempt after so many failures in a row.
+  /// None has ended yet.
+  bool empty() const { return count_ == 0; }
+
+  /// For the next attempt after so many failures in a row; `most` while it is empty.
   milliseconds next(uint32_t failures) const {
     auto limit = limit_;
     for (uint32_t i = 0; i < failures && limit < most; ++i) limit *= 2;

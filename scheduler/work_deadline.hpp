@@ -29,6 +29,9 @@ public:
         static_cast<double>(took.count()) / static_cast<double>(units + fixed_);
   }
 
+  /// Nothing is known yet.
+  bool empty() const { return count_ == 0; }
+
   /// For work of so many units that has failed so often in a row.
   milliseconds next(uint64_t units, uint32_t failures = 0) const {
     auto limit = first(units);

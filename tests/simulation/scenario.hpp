@@ -153,8 +153,10 @@ private:
       if (c.epochs[i] <= c.epochs[i - 1]) wrong("epochs do not grow");
     if (c.links.strangers() > 0) wrong("frames of another epoch");
     // Each trouble may cost an epoch, another one when who was lost is back, and some where links
-    // have to be made anew: more is a loop.
-    if (c.epochs.size() > 5 + 4 * result_.troubles)
+    // have to be made anew: more is a loop. An odd turn may end a worker too.
+    size_t lost = 0;
+    for (const auto& w : c.workers) lost += w->incarnations() - 1;
+    if (c.epochs.size() > 5 + 4 * result_.troubles + (odd_.wanted ? 2 * lost : 0))
       wrong(std::to_string(c.epochs.size()) + " epochs after " + std::to_string(result_.troubles)
             + " troubles");
     const auto drained = c.ask<bool>(c.front(), actors::drain_atom_v);
