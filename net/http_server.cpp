@@ -194,15 +194,20 @@ bool http_server::stop(milliseconds deadline) {
   http_core& core = *impl_->core;
   const bool drained = core.wait_exchanges(std::chrono::steady_clock::now() + deadline);
   const auto last = std::chrono::steady_clock::now() + cut_time;
-  do {
+  const auto cut = [&] {
     for (const auto& session : core.all_sessions()) session->cut();
+  };
+  do {
+    cut();
   } while (!core.wait_sessions(std::chrono::steady_clock::now() + milliseconds(20))
            && std::chrono::steady_clock::now() < last);
   impl_->work.reset();
+  // First: a session that enters behind the next line finds it set and closes by itself.
   core.stopped = true;
   if (core.sessions() > 0) core.io.stop();
   for (std::thread& thread : impl_->threads) thread.join();
   impl_->threads.clear();
+  cut();
   // What was posted in the meantime still wants to run: callbacks that must be called once.
   core.io.restart();
   impl_->run();

@@ -27,6 +27,11 @@ http_session::~http_session() {
 void http_session::start(http_core::verdict entered) {
   entered_ = true;
   served_ = entered == http_core::verdict::serve;
+  if (phase_ == phase::closed) return; // cut before it began
+  if (core_->stopped) {                // came when the server had looked for the last time
+    close();
+    return;
+  }
   if (!served_) {
     close_after_ = true;
     refuse(entered == http_core::verdict::too_many

@@ -83,6 +83,22 @@ TEST_CASE("exchanges outlive their server") {
   stream->finish();
 }
 
+TEST_CASE("a server ends at once though somebody is just coming in") {
+  const auto begun = std::chrono::steady_clock::now();
+  for (int i = 0; i < 200; ++i) {
+    echo_server echo;
+    const raw_client coming(echo.port());
+    // The kernel has let it in. The server may be anywhere between that and its first read.
+    const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(i);
+    while (std::chrono::steady_clock::now() < until) {
+    }
+    CHECK(echo.server.stop(std::chrono::minutes(5)));
+    CHECK(echo.server.counters().connections_open == 0);
+  }
+  // One that is overlooked stays for its idle time.
+  CHECK(std::chrono::steady_clock::now() - begun < patient_limits().idle_time);
+}
+
 TEST_CASE("many clients on several threads get their own answers") {
   echo_server echo({}, 4);
   std::atomic<int> good{0};
