@@ -252,6 +252,9 @@ TEST_CASE(
                        "there is no such host", net::gate_error);
 }
 
+// Not under sanitizers: theirs asks by means of a pipe whether an object's memory can be read, and
+// takes every object for a wrong one while no descriptor is left.
+#if !defined(__SANITIZE_ADDRESS__)
 TEST_CASE("a process without descriptors left goes on when it has some again") {
   const auto secret = net::shared_secret::random();
   watched_gate gate{{secret}};
@@ -280,3 +283,4 @@ TEST_CASE("a process without descriptors left goes on when it has some again") {
   auto later = net::pass_gate("127.0.0.1", gate.port(), secret, false, patience);
   CHECK(gate.passed().socket.get() >= 0);
 }
+#endif
