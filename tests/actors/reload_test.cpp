@@ -95,6 +95,7 @@ TEST_CASE("V-M15 a reload bounds the queue anew, in later pipelines too") {
   const std::string body = R"({"model":"tiny","prompt":[3,4],"max_tokens":40,"ignore_eos":true})";
   // One runs and one waits for as long as a third asks.
   const auto third = [&] {
+    REQUIRE(eventually([&] { return r.s.idle(); })); // no canary, and nobody who has left
     const slow_tokens slow;
     raw_client running{r.s.node().http_port()}, waiting{r.s.node().http_port()};
     REQUIRE(running.send(raw_post(body)));
@@ -104,7 +105,6 @@ TEST_CASE("V-M15 a reload bounds the queue anew, in later pipelines too") {
     return r.ask(1);
   };
   CHECK(third() == 429);
-  REQUIRE(eventually([&] { return r.s.idle(); })); // both clients have left
   const auto epoch = r.s.node().server()->epoch;
   caf::anon_send_exit(r.s.node().pipeline_actors().front(), caf::exit_reason::kill);
   REQUIRE(eventually([&] { return r.s.node().server()->epoch > epoch && r.ask(1) == 200; }));

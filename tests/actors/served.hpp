@@ -142,6 +142,8 @@ public:
       : node_{std::move(x)} {
     if (prepare) prepare(node_);
     node_.start([](const std::string&, uint64_t, uint64_t) {});
+    // The first token was its canary's, which may still have its seat.
+    if (!eventually([&] { return idle(); })) throw std::runtime_error{"the canary stays"};
   }
 
   actors::node& node() { return node_; }
