@@ -26,6 +26,7 @@ constexpr uint32_t window_slots = 32;
 
 /// The canary's own sequence: no request gets this number.
 constexpr auto canary_sequence = scheduler::sequence_of(request_id{(uint64_t{1} << 47) - 1}, 0);
+
 /// Holds the slots whose parity is looked after.
 constexpr auto parity_pin = scheduler::sequence_of(request_id{(uint64_t{1} << 47) - 2}, 0);
 
@@ -379,18 +380,6 @@ private:
 };
 
 } // namespace
-
-scheduler::epoch_shape shape_of(const config::settings& options) {
-  const auto& pools = options.pools;
-  scheduler::epoch_shape shape;
-  shape.replicas = pools.model.members;
-  shape.shards = pools.attention.members;
-  shape.parity = pools.attention.parity;
-  if (pools.prefill.has_seats()) shape.prefill_seats = pools.prefill.members;
-  shape.batches = options.batching.batches_for(pools.model.members);
-  shape.prefill_streams = pools.prefill.members;
-  return shape;
-}
 
 pipeline build_pipeline(caf::event_based_actor* parent, const pipeline_parts& parts,
                         uint64_t epoch) {

@@ -80,10 +80,6 @@ uint64_t member_frame_bytes(const config::settings& options, const model::model_
 uint64_t rank_frame_bytes(const config::settings& options, const model::model_spec& spec,
                           uint32_t stream);
 
-/// What the service wants of an epoch. Prefill workers without seats of their own use the model
-/// replicas.
-scheduler::epoch_shape shape_of(const config::settings& options);
-
 /// Spawns executors, shards, allocator, parity keeper, replicas, scheduler, prefill workers,
 /// batches and canary, wired to each other; replicas and shards of worker processes are taken as
 /// they are, and so is the allocator where there is one. Shards of this process start with an empty

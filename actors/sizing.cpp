@@ -122,4 +122,16 @@ uint32_t prefill_slots(const config::settings& options, const model::model_spec&
   return static_cast<uint32_t>(std::min(wanted, uint64_t{pool_slots} * tables));
 }
 
+scheduler::epoch_shape shape_of(const config::settings& options) {
+  const auto& pools = options.pools;
+  scheduler::epoch_shape shape;
+  shape.replicas = pools.model.members;
+  shape.shards = pools.attention.members;
+  shape.parity = pools.attention.parity;
+  if (pools.prefill.has_seats()) shape.prefill_seats = pools.prefill.members;
+  shape.batches = options.batching.batches_for(pools.model.members);
+  shape.prefill_streams = pools.prefill.members;
+  return shape;
+}
+
 } // namespace lamella::actors

@@ -1,9 +1,11 @@
-/// How much of the machine to use: processors and memory of this process's cgroup, KV slots.
+/// How much of the machine to use: processors and memory of this process's cgroup, KV slots, and
+/// members of the pools.
 #pragma once
 
 #include "config/settings.hpp"
 #include "gpu/kernels/operators.hpp"
 #include "model/spec.hpp"
+#include "scheduler/epoch_plan.hpp"
 
 #include <cstdint>
 #include <string>
@@ -49,5 +51,9 @@ uint64_t token_bytes(const config::settings& options, const model::model_spec& s
 
 /// Bytes that one member of the attention pool needs per slot.
 uint64_t slot_bytes(const config::settings& options, const model::model_spec& spec);
+
+/// What the service wants of an epoch. Prefill workers without seats of their own use the model
+/// replicas.
+scheduler::epoch_shape shape_of(const config::settings& options);
 
 } // namespace lamella::actors
