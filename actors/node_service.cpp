@@ -161,6 +161,7 @@ void node::impl::listen() {
          }});
   };
   add("public", options.http.listen, options.http.probes);
+  listeners.back().pages = net::page_rule{options.http.cors_origins};
   add("admin", options.admin.listen, true);
   http = std::make_unique<net::http_server>(s, std::move(listeners));
   try {

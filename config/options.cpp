@@ -1,5 +1,8 @@
 #include "config/option_table.hpp"
 
+#include <algorithm>
+#include <string_view>
+
 namespace lamella::config {
 namespace {
 
@@ -8,6 +11,26 @@ std::string check_served_name(const std::string& text) {
   for (const char c : text)
     if (static_cast<unsigned char>(c) <= ' ' || c == 0x7f || c == '"' || c == '\\')
       return "contains a space, quote, backslash or control character";
+  return {};
+}
+
+/// As browsers write them, since they are compared letter by letter.
+std::string check_origin(const std::string& text) {
+  if (text == "*") return {};
+  const auto within = [](std::string_view part, std::string_view others) {
+    return std::ranges::all_of(part, [&](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || others.find(c) != others.npos;
+    });
+  };
+  const auto scheme = text.find("://");
+  if (scheme == text.npos || scheme == 0
+      || !within(std::string_view{text}.substr(0, scheme), "+-."))
+    return "does not begin with a scheme in small letters, such as https://";
+  const auto host = std::string_view{text}.substr(scheme + 3);
+  if (host.empty()) return "has no host";
+  if (host.find('/') != host.npos)
+    return "has a path: an origin is scheme, host and port, without a / at the end";
+  if (!within(host, "-._:[]")) return "has a capital letter or a character that no host has";
   return {};
 }
 
@@ -20,6 +43,12 @@ void add_listeners(table& t) {
       "http.api_keys_file", option_kind::path, reload::live,
       "File with the API keys, one per line; # starts a comment.",
       [](settings & s) -> auto& { return s.http.api_keys_file; });
+  auto& origins = t.plain(
+      "http.cors_origins", option_kind::text_list, reload::restart,
+      "Origins whose web pages may use the API, such as https://chat.example.org; \"*\" for all.",
+      [](settings & s) -> auto& { return s.http.cors_origins; });
+  origins.allowed = check_origin;
+  origins.maximum = 64;
   t.bytes(
       "http.max_body_bytes", reload::restart, kib, gib,
       "Largest request body that is read, within 30 seconds.",

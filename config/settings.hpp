@@ -56,7 +56,8 @@ enum class log_format : uint8_t { automatic, text, json };
 /// The public listener.
 struct http_settings {
   std::string listen = "127.0.0.1:8000";
-  std::filesystem::path api_keys_file; ///< empty: no keys, loopback only
+  std::filesystem::path api_keys_file;   ///< empty: no keys, loopback only
+  std::vector<std::string> cors_origins; ///< whose pages may read answers; "*": everybody's
   uint64_t max_body_bytes = 16 << 20;
   milliseconds sse_ping{15'000}; ///< `sse_ping_seconds`; 0 turns it off
   uint64_t stream_buffer_bytes = 1 << 20;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "net/http_exchange.hpp"
+#include "net/page_rule.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -46,6 +47,7 @@ struct http_listener {
   std::string address = "127.0.0.1"; ///< numeric IPv4 or IPv6, or "localhost"
   uint16_t port = 0;                 ///< 0: any free one
   http_handler handler;
+  page_rule pages{}; ///< web pages that may read the answers
 };
 
 /// The address cannot be listened on; what() names it and says why.

@@ -113,6 +113,7 @@ private:
   std::optional<chunk_decoder> chunks_;
   std::string body_;
   std::string request_id_;
+  http_headers page_fields_; ///< of the answer, for the browser of who asks
   size_t lingered_ = 0;
   size_t requests_ = 0;
 

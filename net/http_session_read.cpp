@@ -69,6 +69,7 @@ void http_session::take_bytes(std::string_view bytes) {
     if (bytes.empty()) return;
     arrived_ = clock::now();
     phase_ = phase::head;
+    page_fields_ = {};
     scanner_.emplace(core_->limits);
     // The first request has to be complete in time from the accept on.
     if (requests_ > 0)
@@ -133,6 +134,7 @@ void http_session::parse_head_bytes() {
     const auto size = scanner_->scan(in_);
     if (!size) return;
     head_ = parse_head(std::string_view(in_).substr(0, *size), core_->limits);
+    page_fields_ = listener_->pages.answer_fields(head_->method, head_->headers);
     const std::string bytes = std::exchange(in_, {});
     begin_body(std::string_view(bytes).substr(*size));
   } catch (const api_error& error) {

@@ -42,6 +42,7 @@ http_headers http_session::answer_headers(http_headers own, bool keep) const {
   own.set("date", http_date());
   own.set("x-request-id", request_id_);
   own.set("x-lamella-version", core_->version);
+  for (const auto& [name, value] : page_fields_) own.add(name, value);
   return own;
 }
 

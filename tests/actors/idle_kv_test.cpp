@@ -44,8 +44,10 @@ struct world : stage {
   }
   /// It gives up its seat and not its slots.
   void step_back(uint64_t request) { tell(scheduler, retire{seq(request), true}); }
+  /// As after an epoch in which it did not ask for a seat in time.
+  void lose(uint64_t request) { tell(allocator, kv_release{{seq(request)}}); }
   void end(uint64_t request) {
-    tell(allocator, kv_release{{seq(request)}});
+    lose(request);
     tell(scheduler, retire{seq(request)});
   }
   kv_usage usage() {
@@ -126,6 +128,15 @@ TEST_CASE(
   const auto left = w.usage();
   CHECK(left.held == 0);
   CHECK(left.free == 100);
+}
+
+TEST_CASE("V-M15 one that has lost its KV without a word does not keep others from theirs") {
+  world w;
+  for (uint64_t i : {1, 2}) REQUIRE(w.begin(i, 30)->came);
+  for (uint64_t i : {1, 2}) w.step_back(i);
+  w.lose(2);
+  CHECK(w.begin(3, 60)->came);
+  CHECK(w.usage().held == 70);
 }
 
 } // namespace lamella::actors::test

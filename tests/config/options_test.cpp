@@ -33,7 +33,7 @@ std::string other_value(const option& x) {
   case option_kind::text:
     return x.pattern.empty() ? "some-name" : "host";
   case option_kind::text_list:
-    return "[one, two]";
+    return "[x://one, x://two]"; // also an origin
   }
   return {};
 }
@@ -58,7 +58,7 @@ void check_loaded(const loaded& got, const option& x, const std::string& text, o
   CHECK(to_text(x, x.get(got.value)) == to_text(x, [&] {
           value v;
           if (x.kind == option_kind::text_list)
-            v = std::vector<std::string>{"one", "two"};
+            v = std::vector<std::string>{"x://one", "x://two"};
           else
             CHECK_FALSE(parse_value(x, text, v).has_value());
           return v;
