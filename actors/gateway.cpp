@@ -1,5 +1,6 @@
 #include "actors/gateway.hpp"
 
+#include "actors/build_info.hpp"
 #include "actors/exceptions.hpp"
 #include "actors/explain.hpp"
 #include "actors/gateway_reload.hpp"
@@ -252,7 +253,8 @@ int route(gateway_ptr self, const exchange_ptr& exchange, const net::api_route_m
     answer_metrics(self, exchange);
     return 0;
   case net::api_route::version:
-    exchange->respond(200, json_type, net::version_body(self->state.config.version, "", ""));
+    exchange->respond(200, json_type,
+                      net::version_body(self->state.config.version, build_commit(), build_date()));
     return 200;
   case net::api_route::admin:
     answer_admin(self, exchange, match.id);

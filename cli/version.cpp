@@ -1,4 +1,5 @@
 /// `lamella version`.
+#include "actors/build_info.hpp"
 #include "cli/app.hpp"
 #include "cli/commands.hpp"
 #include "model/json_writer.hpp"
@@ -23,6 +24,7 @@ run_function setup_version(CLI::App& app) {
     };
     model::json_writer out;
     out.begin_object().member("version", LAMELLA_VERSION);
+    out.member("commit", actors::build_commit()).member("build_date", actors::build_date());
     out.member("caf", dotted(CAF_VERSION / 10000, CAF_VERSION / 100 % 100, CAF_VERSION % 100));
     out.member("boost",
                dotted(BOOST_VERSION / 100000, BOOST_VERSION / 100 % 1000, BOOST_VERSION % 100));

@@ -1,5 +1,6 @@
 // What strangers send: a clear error, never a 5xx, and the service answers afterwards (issue 2,
 // "Bad input gets").
+#include "actors/build_info.hpp"
 #include "tests/actors/served.hpp"
 #include "tests/net/raw_client.hpp"
 
@@ -97,6 +98,16 @@ TEST_CASE("A prompt over the context names both numbers") {
   CHECK(message.find("512") != std::string::npos);
 }
 
+TEST_CASE("A service says what it was built of") {
+  served s;
+  const auto told = s.get("/version");
+  CHECK(told.status == 200);
+  CHECK(text_at(told.json, "version") == LAMELLA_VERSION);
+  CHECK(text_at(told.json, "commit") == build_commit());
+  CHECK(text_at(told.json, "build_date") == build_date());
+  CHECK(build_date().size() == std::string_view{"2026-11-24T03:02:51Z"}.size());
+}
+
 TEST_CASE("OPTIONS tells the methods of a route and asks for no key") {
   auto x = tiny_settings();
   tests::scratch_folder folder;
@@ -113,6 +124,22 @@ TEST_CASE("OPTIONS tells the methods of a route and asks for no key") {
     CHECK(told.body.empty());
   }
   CHECK(s.options("/v1/nothing").status == 404);
+}
+
+TEST_CASE("A page of an origin that is named uses the public API alone") {
+  auto x = tiny_settings();
+  x.http.cors_origins = {"http://localhost:3000"};
+  served s{x};
+  const net::http_headers of_page{{"origin", "http://localhost:3000"}};
+  const auto allowed = [](const answer& a) {
+    return a.headers.get("access-control-allow-origin") == "http://localhost:3000";
+  };
+  const std::string body = R"({"model":"tiny","prompt":"hello","max_tokens":2})";
+  const auto answered = s.post("/v1/completions", body, of_page);
+  CHECK(answered.status == 200);
+  CHECK(allowed(answered));
+  CHECK(allowed(s.post("/v1/completions", "{", of_page)));
+  CHECK_FALSE(allowed(s.admin("GET", "/admin/status", of_page)));
 }
 
 TEST_CASE("A page in an operator's browser changes nothing where the admin listener has no keys") {
