@@ -11,6 +11,8 @@
 
 #include <atomic>
 #include <cstdio>
+#include <memory>
+#include <sstream>
 #include <thread>
 #include <utility>
 
@@ -20,12 +22,28 @@ namespace lamella::cli {
 
 namespace {
 
+/// Whoever asks for JSON gets nothing else.
+bool logs_json(const config::settings& options) {
+  return options.log.format == config::log_format::json;
+}
+
 void announce(const actors::node& n, const config::settings& options, double seconds) {
-  const auto where = config::parse_address(options.http.listen);
-  const auto host = where ? where->host : std::string{"127.0.0.1"};
+  const auto url = [](const std::string& listen, uint16_t port, const char* path) {
+    const auto where = config::parse_address(listen);
+    auto host = where ? where->host : std::string{"127.0.0.1"};
+    if (host.find(':') != host.npos) host = "[" + host + "]";
+    return fmt::format("http://{}:{}{}", host, port, path);
+  };
+  const auto api = url(options.http.listen, n.http_port(), "/v1");
+  const auto admin = url(options.admin.listen, n.admin_port(), "/metrics");
+  if (logs_json(options)) {
+    std::istringstream lines{n.summary()};
+    for (std::string line; std::getline(lines, line);) spdlog::info("{}", line);
+    spdlog::info("ready seconds={:.2f} api={} admin={}", seconds, api, admin);
+    return;
+  }
   std::fprintf(stderr, "%s\nready in %.2f s\n", n.summary().c_str(), seconds);
-  std::fprintf(stderr, "  API    http://%s:%u/v1\n  admin  http://127.0.0.1:%u/metrics\n",
-               host.c_str(), n.http_port(), n.admin_port());
+  std::fprintf(stderr, "  API    %s\n  admin  %s\n", api.c_str(), admin.c_str());
   std::fflush(stderr);
 }
 
@@ -56,11 +74,13 @@ int serve(const configuration_flags& flags) {
   const auto began = std::chrono::steady_clock::now();
   bool ready = false;
   {
-    progress_bar bar;
+    const auto bar = logs_json(options) ? std::make_unique<progress_bar>(
+                         [](const std::string& line) { spdlog::info("{}", line); })
+                                        : std::make_unique<progress_bar>();
     std::string last;
     ready = n.start(
         [&](const std::string& phase, uint64_t done, uint64_t total) {
-          bar.update(phase, done, total);
+          bar->update(phase, done, total);
           if (std::exchange(last, phase) != phase) manager.status("starting: " + phase);
         },
         [&] { return signals.terminate_asked(); });

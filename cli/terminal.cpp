@@ -1,5 +1,7 @@
 #include "cli/terminal.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdio>
 
@@ -26,7 +28,12 @@ std::string megabytes(uint64_t bytes) {
 bool is_terminal(int descriptor) { return isatty(descriptor) == 1; }
 
 progress_bar::progress_bar()
-    : terminal_{is_terminal(STDERR_FILENO)}, began_{std::chrono::steady_clock::now()},
+    : progress_bar{[](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); }} {
+  terminal_ = is_terminal(STDERR_FILENO);
+}
+
+progress_bar::progress_bar(line_writer says)
+    : terminal_{false}, says_{std::move(says)}, began_{std::chrono::steady_clock::now()},
       drawn_{began_} {}
 
 progress_bar::~progress_bar() {
@@ -49,8 +56,8 @@ void progress_bar::update(const std::string& phase, uint64_t done, uint64_t tota
   const double eta = ratio > 0 ? spent / ratio * (1 - ratio) : 0;
   if (!terminal_) {
     if (last && spent < 1) return; // too quick to be worth a line
-    std::fprintf(stderr, "loading %s: %.0f %%%s, %.1f s%s\n", phase.c_str(), ratio * 100,
-                 megabytes(total).c_str(), spent, last ? "" : " so far");
+    says_(fmt::format("loading {}: {:.0f} %{}, {:.1f} s{}", phase, ratio * 100, megabytes(total),
+                      spent, last ? "" : " so far"));
     return;
   }
   const int full = static_cast<int>(ratio * bar_width);

@@ -38,8 +38,8 @@ serve() {
   "$lamella" serve --listen 127.0.0.1:0 --set admin.listen=127.0.0.1:0 "${patient[@]}" "$@" 2>"$log" &
   server=$!
   for _ in $(seq 3000); do
-    port=$(sed -n 's|^ *API *http://127.0.0.1:\([0-9]*\)/v1$|\1|p' "$log")
-    admin=$(sed -n 's|^ *admin *http://127.0.0.1:\([0-9]*\)/metrics$|\1|p' "$log")
+    port=$(sed -n 's|^ *API *http://127.0.0.1:\([0-9]*\)/v1$|\1|p; s|.* api=http://127.0.0.1:\([0-9]*\)/v1 .*|\1|p' "$log")
+    admin=$(sed -n 's|^ *admin *http://127.0.0.1:\([0-9]*\)/metrics$|\1|p; s|.* admin=http://127.0.0.1:\([0-9]*\)/metrics.*|\1|p' "$log")
     [ -z "$port" ] || [ -z "$admin" ] || return 0
     kill -0 "$server" 2>/dev/null || break
     sleep 0.1

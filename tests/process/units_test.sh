@@ -45,9 +45,16 @@ expect "it says that it ends, and how long that may take" 0 $?
 
 # A socket that is none keeps nobody from serving.
 export NOTIFY_SOCKET=$work/nobody
-serve log "${tiny[@]}"
+serve log "${tiny[@]}" --set pools.attention.placement=local --set log.format=json
 unset NOTIFY_SOCKET
 stop "no manager"
+expect "where a log is to be JSON, every line is" "" "$(python3 -c '
+import json, sys
+for line in sys.stdin:
+    try:
+        json.loads(line)["msg"]
+    except ValueError:
+        print(line)' <log)"
 
 if command -v systemd-analyze >/dev/null; then
   for unit in lamella.service lamella-worker@.service; do
