@@ -81,7 +81,7 @@ run_function setup_bench_serve(CLI::App& app) {
       {"completions", bench_endpoint::completions}, {"chat", bench_endpoint::chat}};
   app.add_option("--endpoint", options->endpoint, "completions (default) or chat")
       ->type_name("NAME")
-      ->transform(CLI::CheckedTransformer(endpoints));
+      ->transform(CLI::CheckedTransformer(endpoints).description({}));
   auto* users =
       number("--concurrency", options->concurrency,
              "Closed loop: so many users, each waits for its answer (default: 8)", 1, users_max);

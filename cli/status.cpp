@@ -175,9 +175,11 @@ int status(const status_options& options) {
     print_status(parse_answer(reply.body));
   }
   // While it loads there is no status, and /ready says more about it.
-  if (ready.status != ok)
-    throw command_error{exit_failure, "the server is not ready: " + why_not_ready(ready),
-                        "--wait SECONDS waits until it is"};
+  if (ready.status != ok) {
+    const auto why = why_not_ready(ready);
+    throw command_error{exit_failure, "the server is not ready: " + why,
+                        why.starts_with("draining") ? "" : "--wait SECONDS waits until it is"};
+  }
   if (reply.status != ok) throw refused(reply);
   return exit_success;
 }
