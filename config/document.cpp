@@ -158,9 +158,11 @@ node parse_document(std::string_view text, std::vector<document_problem>& proble
   } catch (const too_deep&) {
     return {};
   } catch (const YAML::Exception& e) {
+    const bool star = e.msg.starts_with(YAML::ErrorMsg::ALIAS_NOT_FOUND)
+                      || e.msg.starts_with(YAML::ErrorMsg::UNKNOWN_ANCHOR);
     problems.push_back(
         {{static_cast<uint32_t>(e.mark.line + 1), static_cast<uint32_t>(e.mark.column + 1)},
-         "is not YAML: " + e.msg});
+         "is not YAML: " + e.msg + (star ? "; a text that begins with * needs quotes" : "")});
     return {};
   }
 }

@@ -35,6 +35,8 @@ TEST_CASE("bad values are refused with their position, value and allowed range")
        "http.cors_origins: 'chat.example.org' does not begin with a scheme"},
       {"http: {cors_origins: [\"*\", \"https://x/\"]}", "has a path: an origin is scheme, host"},
       {"http: {cors_origins: [\"https://X\"]}", "has a capital letter"},
+      {"http: {cors_origins: [*]}", "a text that begins with * needs quotes"},
+      {"http: {cors_origins: [*.example.org]}", "a text that begins with * needs quotes"},
       {"limits: {max_n: 0}", "limits.max_n: '0' is out of range (allowed: 1 to 128)"},
       {"limits: {max_n: 129}", "(allowed: 1 to 128)"},
       {"limits: {max_n: 8.0}", "'8.0' is not a whole number"},
