@@ -19,6 +19,10 @@ namespace lamella::actors {
 /// How long the handler of a request with this deadline may be silent: it ends requests itself.
 std::chrono::milliseconds answer_time(std::chrono::milliseconds deadline);
 
+/// Reads what the public listener shows to clients that speak HTTPS, and logs until when they take
+/// it; null where it speaks plain HTTP. Throws net::tls_identity_error.
+std::shared_ptr<const net::tls_identity> identity_of(const config::settings& x);
+
 struct node::impl {
   impl(config::settings x, bool with_http)
       : options{std::move(x)}, in_force{options}, listens{with_http},

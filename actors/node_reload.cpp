@@ -42,6 +42,12 @@ reload_report node::impl::reload() {
     const auto& now = change.value;
     new_rules rules{rules_of(now), net::api_keys::from_option(now.http.api_keys_file),
                     net::api_keys::from_option(now.admin.api_keys_file)};
+    // Other names of these files need a restart; those of now may be gone then.
+    const auto& http_made = made.value.http;
+    auto identity = http_made.tls_certificate == options.http.tls_certificate
+                            && http_made.tls_key == options.http.tls_key
+                        ? identity_of(options)
+                        : nullptr;
     report.api_keys = rules.keys.size();
     report.admin_keys = rules.admin_keys.size();
     // No file is read and nothing fails from here on.
@@ -61,6 +67,7 @@ reload_report node::impl::reload() {
     // Requests that are there keep their deadline: the time for an answer never falls.
     longest_deadline = std::max(longest_deadline, now.limits.request_deadline);
     http->set_answer_time(answer_time(longest_deadline));
+    if (identity) http->set_identity("public", std::move(identity));
     caf::anon_send(front, std::move(rules));
     in_force = now;
   } catch (const std::exception& e) {

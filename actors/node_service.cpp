@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 namespace lamella::actors {
@@ -51,6 +52,18 @@ net::api_keys keys_from(const std::filesystem::path& file) {
 
 std::chrono::milliseconds answer_time(std::chrono::milliseconds deadline) {
   return deadline + std::chrono::minutes{1};
+}
+
+std::shared_ptr<const net::tls_identity> identity_of(const config::settings& x) {
+  if (!x.http.https()) return nullptr;
+  auto made = net::tls_identity::from_files(x.http.tls_certificate, x.http.tls_key);
+  const auto expires = fmt::format("{:%FT%TZ}", made->expires());
+  if (made->expired())
+    spdlog::warn("https certificate={} expired={}: clients will refuse it",
+                 x.http.tls_certificate.string(), expires);
+  else
+    spdlog::info("https certificate={} expires={}", x.http.tls_certificate.string(), expires);
+  return made;
 }
 
 request_rules node::impl::rules_of(const config::settings& x) const {
@@ -162,6 +175,11 @@ void node::impl::listen() {
   };
   add("public", options.http.listen, options.http.probes);
   listeners.back().pages = net::page_rule{options.http.cors_origins};
+  try {
+    listeners.back().identity = identity_of(options);
+  } catch (const net::tls_identity_error& e) {
+    throw start_error{78, e.what(), "name PEM files with http.tls_certificate and http.tls_key"};
+  }
   add("admin", options.admin.listen, true);
   http = std::make_unique<net::http_server>(s, std::move(listeners));
   try {

@@ -28,14 +28,16 @@ bool logs_json(const config::settings& options) {
 }
 
 void announce(const actors::node& n, const config::settings& options, double seconds) {
-  const auto url = [](const std::string& listen, uint16_t port, const char* path) {
+  const auto url = [](const char* scheme, const std::string& listen, uint16_t port,
+                      const char* path) {
     const auto where = config::parse_address(listen);
     auto host = where ? where->host : std::string{"127.0.0.1"};
     if (host.find(':') != host.npos) host = "[" + host + "]";
-    return fmt::format("http://{}:{}{}", host, port, path);
+    return fmt::format("{}://{}:{}{}", scheme, host, port, path);
   };
-  const auto api = url(options.http.listen, n.http_port(), "/v1");
-  const auto admin = url(options.admin.listen, n.admin_port(), "/metrics");
+  const auto api =
+      url(options.http.https() ? "https" : "http", options.http.listen, n.http_port(), "/v1");
+  const auto admin = url("http", options.admin.listen, n.admin_port(), "/metrics");
   if (logs_json(options)) {
     std::istringstream lines{n.summary()};
     for (std::string line; std::getline(lines, line);) spdlog::info("{}", line);

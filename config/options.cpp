@@ -43,6 +43,14 @@ void add_listeners(table& t) {
       "http.api_keys_file", option_kind::path, reload::live,
       "File with the API keys, one per line; # starts a comment.",
       [](settings & s) -> auto& { return s.http.api_keys_file; });
+  t.plain(
+      "http.tls_certificate", option_kind::path, reload::restart,
+      "Certificate chain (PEM) of the public API, which speaks HTTPS then; read again on reload.",
+      [](settings & s) -> auto& { return s.http.tls_certificate; });
+  t.plain(
+      "http.tls_key", option_kind::path, reload::restart,
+      "Private key (PEM) of the certificate; read again on reload.",
+      [](settings & s) -> auto& { return s.http.tls_key; });
   auto& origins = t.plain(
       "http.cors_origins", option_kind::text_list, reload::restart,
       "Origins whose web pages may use the API, such as https://chat.example.org; \"*\" for all.",

@@ -138,6 +138,13 @@ void check_listener(const std::string& section, const std::string& listen, bool 
        "listen on 127.0.0.1, or name a file with one key per line"});
 }
 
+void check_https(const settings& x, std::vector<rule_violation>& found) {
+  if (x.http.tls_certificate.empty() == x.http.tls_key.empty()) return;
+  found.push_back({{"http.tls_certificate", "http.tls_key"},
+                   "HTTPS needs both; only one is set",
+                   "set both of them or none"});
+}
+
 /// What parity is made of, and what it is for (decision 23).
 void check_parity(const std::string& key, const attention_pool_settings& p,
                   std::vector<rule_violation>& found) {
@@ -213,6 +220,7 @@ std::map<std::string, attention_pool_settings> attention_pools_settings::resolve
 std::vector<rule_violation> check(const settings& x) {
   std::vector<rule_violation> found;
   check_listener("http", x.http.listen, !x.http.api_keys_file.empty(), found);
+  check_https(x, found);
   check_listener("admin", x.admin.listen, !x.admin.api_keys_file.empty(), found);
   const auto http = parse_address(x.http.listen);
   const auto admin = parse_address(x.admin.listen);

@@ -57,6 +57,9 @@ enum class log_format : uint8_t { automatic, text, json };
 struct http_settings {
   std::string listen = "127.0.0.1:8000";
   std::filesystem::path api_keys_file;   ///< empty: no keys, loopback only
+  std::filesystem::path tls_certificate; ///< chain in PEM: HTTPS; empty: plain HTTP
+  std::filesystem::path tls_key;         ///< of the certificate
+  bool https() const { return !tls_certificate.empty(); }
   std::vector<std::string> cors_origins; ///< whose pages may read answers; "*": everybody's
   uint64_t max_body_bytes = 16 << 20;
   milliseconds sse_ping{15'000}; ///< `sse_ping_seconds`; 0 turns it off

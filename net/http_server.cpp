@@ -43,10 +43,12 @@ public:
   door(std::shared_ptr<http_core> core, http_listener listener)
       : core_(std::move(core)),
         listener_(std::make_shared<const http_listener>(std::move(listener))),
-        acceptor_(asio::make_strand(core_->io)), pause_(acceptor_.get_executor()) {}
+        identity_(listener_->identity), acceptor_(asio::make_strand(core_->io)),
+        pause_(acceptor_.get_executor()) {}
 
   const http_listener& listener() const { return *listener_; }
   uint16_t port() const { return port_; }
+  void set_identity(std::shared_ptr<const tls_identity> next) { identity_ = std::move(next); }
 
   void listen() {
     error_code ec;
@@ -96,7 +98,9 @@ private:
     }
     core_->accepted.fetch_add(1, std::memory_order_relaxed);
     tune(socket);
-    const auto session = std::make_shared<http_session>(core_, listener_, std::move(socket));
+    const auto identity = identity_.load();
+    const auto session =
+        std::make_shared<http_session>(core_, listener_, std::move(socket), identity.get());
     const auto verdict = core_->enter(session, session->address());
     if (verdict != http_core::verdict::drop)
       asio::post(session->executor(), [session, verdict] { session->start(verdict); });
@@ -117,6 +121,7 @@ private:
 
   std::shared_ptr<http_core> core_;
   std::shared_ptr<const http_listener> listener_;
+  std::atomic<std::shared_ptr<const tls_identity>> identity_;
   tcp::acceptor acceptor_;
   asio::steady_timer pause_;
   uint16_t port_ = 0;
@@ -130,6 +135,12 @@ struct http_server::impl {
   std::vector<std::shared_ptr<door>> doors;
   std::vector<std::thread> threads;
   std::optional<asio::executor_work_guard<asio::io_context::executor_type>> work;
+
+  door& door_of(std::string_view listener) const {
+    for (const auto& each : doors)
+      if (each->listener().name == listener) return *each;
+    throw std::out_of_range("http_server: no listener called " + std::string(listener));
+  }
 
   void run() {
     for (;;) {
@@ -172,9 +183,12 @@ void http_server::start() {
 }
 
 uint16_t http_server::port(std::string_view listener) const {
-  for (const auto& each : impl_->doors)
-    if (each->listener().name == listener) return each->port();
-  throw std::out_of_range("http_server: no listener called " + std::string(listener));
+  return impl_->door_of(listener).port();
+}
+
+void http_server::set_identity(std::string_view listener,
+                               std::shared_ptr<const tls_identity> identity) {
+  impl_->door_of(listener).set_identity(std::move(identity));
 }
 
 void http_server::stop_accepting() {

@@ -3,6 +3,7 @@
 
 #include "net/http_exchange.hpp"
 #include "net/page_rule.hpp"
+#include "net/tls_identity.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -47,7 +48,8 @@ struct http_listener {
   std::string address = "127.0.0.1"; ///< numeric IPv4 or IPv6, or "localhost"
   uint16_t port = 0;                 ///< 0: any free one
   http_handler handler;
-  page_rule pages{}; ///< web pages that may read the answers
+  page_rule pages{};                              ///< web pages that may read the answers
+  std::shared_ptr<const tls_identity> identity{}; ///< speaks HTTPS with one, else plain HTTP
 };
 
 /// The address cannot be listened on; what() names it and says why.
@@ -86,6 +88,9 @@ public:
   /// Listens on all addresses, then starts the threads. Throws http_listen_error and listens on
   /// none when one cannot be had.
   void start();
+
+  /// What a listener that has an identity shows from the next connection on. Thread-safe.
+  void set_identity(std::string_view listener, std::shared_ptr<const tls_identity> identity);
 
   /// The port of a listener; valid after start().
   uint16_t port(std::string_view listener) const;

@@ -11,8 +11,9 @@ using boost::system::error_code;
 using clock = std::chrono::steady_clock;
 
 http_session::http_session(std::shared_ptr<http_core> core,
-                           std::shared_ptr<const http_listener> listener, tcp::socket socket)
-    : core_(std::move(core)), listener_(std::move(listener)), socket_(std::move(socket)),
+                           std::shared_ptr<const http_listener> listener, tcp::socket socket,
+                           const tls_identity* identity)
+    : core_(std::move(core)), listener_(std::move(listener)), socket_(std::move(socket), identity),
       deadline_(socket_.get_executor()), stall_(socket_.get_executor()), connected_(clock::now()),
       arrived_(connected_), body_started_(connected_) {
   error_code ec;
@@ -113,13 +114,14 @@ void http_session::end_exchange(bool complete) {
 
 void http_session::close() {
   if (phase_ == phase::closed) return;
+  const bool between = phase_ == phase::idle; // two requests: a proper end
   phase_ = phase::closed;
   const auto self = shared_from_this(); // the callbacks below may hold the last other pointer
   ++deadline_turn_;
   deadline_.cancel();
   stall_.cancel();
-  error_code ignored;
-  socket_.close(ignored);
+  if (between) socket_.shut_send();
+  socket_.close();
   end_exchange(false);
   std::deque<output> unwritten;
   unwritten.swap(out_);

@@ -3,6 +3,7 @@
 
 #include "net/http_core.hpp"
 #include "net/http_framing.hpp"
+#include "net/http_socket.hpp"
 
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -31,8 +32,9 @@ class http_session : public std::enable_shared_from_this<http_session> {
 public:
   using tcp = boost::asio::ip::tcp;
 
+  /// `identity`: of a listener that speaks HTTPS, else nullptr.
   http_session(std::shared_ptr<http_core> core, std::shared_ptr<const http_listener> listener,
-               tcp::socket socket);
+               tcp::socket socket, const tls_identity* identity);
   ~http_session();
 
   const std::string& address() const { return address_; }
@@ -95,7 +97,7 @@ private:
 
   std::shared_ptr<http_core> core_;
   std::shared_ptr<const http_listener> listener_;
-  tcp::socket socket_;
+  http_socket socket_;
   boost::asio::steady_timer deadline_;
   boost::asio::steady_timer stall_;
   uint64_t deadline_turn_ = 0;

@@ -2,7 +2,7 @@
 #include "net/http_session.hpp"
 #include "net/http_session_exchange.hpp"
 
-#include <boost/asio/buffer.hpp>
+#include <boost/asio/error.hpp>
 
 #include <algorithm>
 #include <array>
@@ -29,7 +29,7 @@ bool printable_id(std::string_view id) {
 
 void http_session::wait_readable() {
   if (phase_ == phase::closed || half_closed_) return;
-  socket_.async_wait(tcp::socket::wait_read, [self = shared_from_this()](error_code ec) {
+  socket_.wait_readable([self = shared_from_this()](error_code ec) {
     if (!ec) self->on_readable();
   });
 }
@@ -39,11 +39,15 @@ void http_session::on_readable() {
   for (int turn = 0; turn < reads_per_turn; ++turn) {
     if (phase_ == phase::closed) return;
     error_code ec;
-    const size_t count = socket_.read_some(asio::buffer(buffer), ec);
+    const size_t count = socket_.read_some(buffer, ec);
     if (ec == asio::error::would_block) break;
     if (ec == asio::error::eof) {
       on_eof();
       return;
+    }
+    if (ec == boost::system::errc::wrong_protocol_type) {
+      refuse(bad_request("this address speaks HTTPS: ask it with https://"));
+      break;
     }
     if (ec) {
       close();
@@ -156,8 +160,7 @@ void http_session::begin_body(std::string_view rest) {
   if (head_->expect_continue && rest.empty()) {
     // Nothing is being written now, so these 25 bytes fit into the socket; if not, the client goes
     // on without them.
-    error_code ignored;
-    socket_.write_some(asio::buffer(std::string_view("HTTP/1.1 100 Continue\r\n\r\n")), ignored);
+    socket_.write_now("HTTP/1.1 100 Continue\r\n\r\n");
   }
   take_bytes(rest);
 }

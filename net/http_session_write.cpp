@@ -1,15 +1,12 @@
 // The writing half of a session: answers and streams out, one write at a time.
 #include "net/http_session.hpp"
 
-#include <boost/asio/buffer.hpp>
-
 #include <array>
 #include <cstdio>
 #include <ctime>
 
 namespace lamella::net {
 
-namespace asio = boost::asio;
 using boost::system::error_code;
 using clock = std::chrono::steady_clock;
 
@@ -154,17 +151,17 @@ void http_session::write_more() {
     self->close();
   });
   const output& front = out_.front();
-  socket_.async_write_some(asio::buffer(front.bytes.data() + out_at_, front.bytes.size() - out_at_),
-                           [self = shared_from_this()](error_code ec, size_t count) {
-                             self->writing_ = false;
-                             if (self->phase_ == phase::closed) return;
-                             if (ec) {
-                               self->close();
-                               return;
-                             }
-                             self->out_at_ += count;
-                             self->write_more();
-                           });
+  socket_.write_some(std::string_view{front.bytes}.substr(out_at_),
+                     [self = shared_from_this()](error_code ec, size_t count) {
+                       self->writing_ = false;
+                       if (self->phase_ == phase::closed) return;
+                       if (ec) {
+                         self->close();
+                         return;
+                       }
+                       self->out_at_ += count;
+                       self->write_more();
+                     });
 }
 
 void http_session::answer_complete() {
@@ -185,8 +182,7 @@ void http_session::answer_complete() {
 }
 
 void http_session::linger() {
-  error_code ignored;
-  socket_.shutdown(tcp::socket::shutdown_send, ignored);
+  socket_.shut_send();
   if (half_closed_) {
     close();
     return;

@@ -47,6 +47,8 @@ TEST_CASE("rules between keys name all of them") {
   CHECK(says(open,
              "2:8: http.listen, http.api_keys_file: 0.0.0.0:80 can be reached from other hosts"));
   CHECK(says(open, "3:9: admin.listen, admin.api_keys_file"));
+  const auto half = load_text(folder, "version: 1\nhttp: {tls_key: a.key}\n");
+  CHECK(says(half, "2:8: http.tls_certificate, http.tls_key: HTTPS needs both; only one is set"));
   CHECK(load_text(folder, "version: 1\nhttp: {listen: \"0.0.0.0:80\", api_keys_file: k}\n")
             .problems.empty());
   CHECK(says(load_text(folder, "version: 1\nhttp: {listen: \"127.0.0.1:8001\"}\n"),

@@ -50,9 +50,13 @@ struct echo_server {
   inbox<net::http_exchange_ptr> held;
   net::http_server server;
 
-  explicit echo_server(net::http_limits limits = patient_limits(), unsigned threads = 1)
+  explicit echo_server(net::http_limits limits = patient_limits(), unsigned threads = 1,
+                       std::shared_ptr<const net::tls_identity> identity = nullptr)
       : server({limits, threads, "9.9"},
-               {{"public", "127.0.0.1", 0, [this](net::http_exchange_ptr e) {
+               {{"public",
+                 "127.0.0.1",
+                 0,
+                 [this](net::http_exchange_ptr e) {
                    const net::http_request& r = e->request();
                    if (r.path == "/hold") {
                      held.put(std::move(e));
@@ -62,7 +66,9 @@ struct echo_server {
                    if (r.path == "/drop") return;
                    e->respond(200, {{"content-type", "text/plain"}},
                               r.method + " " + r.path + "?" + r.query + "|" + r.body);
-                 }}}) {
+                 },
+                 {},
+                 std::move(identity)}}) {
     server.start();
   }
 

@@ -37,12 +37,12 @@ public:
     if (::connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
       throw std::runtime_error("raw_client: connection refused");
   }
-  ~raw_client() { close(); }
+  virtual ~raw_client() { close(); }
   raw_client(const raw_client&) = delete;
   raw_client& operator=(const raw_client&) = delete;
 
   /// Sends all of it; false when the other side no longer takes it.
-  bool send(std::string_view bytes) {
+  virtual bool send(std::string_view bytes) {
     while (!bytes.empty()) {
       const ssize_t count = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
       if (count < 0 && errno == EINTR) continue; // with a deadline also after SIGCONT
@@ -53,7 +53,7 @@ public:
   }
 
   /// One read; empty at the end of the connection (proper or not).
-  std::string read_some() {
+  virtual std::string read_some() {
     char buffer[16384];
     ssize_t count = 0;
     do count = ::recv(fd_, buffer, sizeof buffer, 0);
@@ -142,6 +142,9 @@ public:
   }
 
   bool was_reset() const { return reset_; }
+
+protected:
+  int fd() const { return fd_; }
 
 private:
   int fd_ = -1;

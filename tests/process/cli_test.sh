@@ -192,5 +192,50 @@ expect "and it holds" 400 "$(asked second-key-of-all)"
 kill -TERM "$server"
 wait "$server"
 expect "SIGTERM ends it with 0" 0 $?
+
+# HTTPS, and a certificate that is renewed while the server serves.
+# certificate NAME: NAME.pem and NAME.key, for localhost.
+certificate() {
+  openssl req -x509 -newkey ed25519 -nodes -days 2 -subj "/CN=$1" -addext "subjectAltName=DNS:localhost" \
+    -keyout "$1.key" -out "$1.pem" 2>/dev/null
+}
+certificate first
+certificate second
+cp first.pem served.pem
+cp first.key served.key
+fails "HTTPS without a key" 78 "http.tls_key" "set both" -- serve --set http.tls_certificate=served.pem
+fails "HTTPS with a key of another certificate" 78 "second.key" "key values mismatch" -- \
+  serve --listen 127.0.0.1:0 --set admin.listen=127.0.0.1:0 --set http.tls_certificate=first.pem --set http.tls_key=second.key
+printf 'version: 1\nhttp: {tls_certificate: served.pem, tls_key: served.key}\n' >https.yaml
+: >log
+"$lamella" serve --config https.yaml --listen 127.0.0.1:0 --set admin.listen=127.0.0.1:0 2>log &
+server=$!
+for _ in $(seq 3000); do
+  port=$(sed -n 's|^ *API *https://127.0.0.1:\([0-9]*\)/v1$|\1|p' log)
+  admin=$(sed -n 's|^ *admin *http://127.0.0.1:\([0-9]*\)/metrics$|\1|p' log)
+  [ -z "$admin" ] || break
+  kill -0 "$server" || break
+  sleep 0.1
+done
+# trusting NAME: what a request through HTTPS by who trusts NAME's certificate alone is answered.
+trusting() {
+  curl -s -o reply -w '%{http_code}' --max-time 300 --cacert "$1.pem" -H 'content-type: application/json' \
+    -d '{"model": "SmolLM2-135M-Instruct.Q4_1", "prompt": "x", "max_tokens": 3, "stream": true}' \
+    "https://localhost:$port/v1/completions"
+}
+expect "HTTPS serves" "200" "$(trusting first)"
+contains "a stream through HTTPS is complete" "data: [DONE]" "$(cat reply)"
+contains "plain HTTP is told" "https://" "$(curl -s "http://127.0.0.1:$port/v1/models")"
+cp second.pem served.pem
+told
+expect "a key of another certificate is no configuration" "0 1" "$(reloads ok) $(reloads error)"
+expect "and the certificate stays" "200 000" "$(trusting first) $(trusting second)"
+cp second.key served.key
+told
+expect "a renewed certificate is one" "1 1" "$(reloads ok) $(reloads error)"
+expect "and is shown" "000 200" "$(trusting first) $(trusting second)"
+kill -TERM "$server"
+wait "$server"
+expect "SIGTERM ends HTTPS with 0" 0 $?
 server=
 finish
