@@ -58,6 +58,9 @@ tls_identity::from_files(const std::filesystem::path& certificate,
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER
                                 | SSL_MODE_RELEASE_BUFFERS);
+  // A read ends after a record that has nothing for us: a client that sends no others gets its turn
+  // and no more.
+  SSL_CTX_clear_mode(context, SSL_MODE_AUTO_RETRY);
   SSL_CTX_set_default_passwd_cb(context, no_passphrase);
   if (SSL_CTX_use_certificate_chain_file(context, certificate.c_str()) != 1)
     refuse(certificate, "is no certificate in PEM: " + error_of_openssl());
