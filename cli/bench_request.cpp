@@ -77,6 +77,8 @@ std::string code_of(net::http_call_error::reason why) {
     return "cannot_resolve";
   case reason::connect:
     return "cannot_connect";
+  case reason::trust:
+    return "no_tls";
   case reason::timeout:
     return "timeout";
   case reason::cut:

@@ -61,6 +61,8 @@ command_error unreachable(const net::http_call_error& error) {
   std::string hint;
   if (error.why == reason::connect || error.why == reason::resolve)
     hint = "start a server with 'lamella serve', or name another one (see --help)";
+  else if (error.why == reason::trust)
+    hint = "SSL_CERT_FILE names a file (PEM) with certificates to trust";
   else if (error.why == reason::timeout)
     hint = "the server may be loading or overloaded; 'lamella status' tells";
   else if (error.why == reason::cut)

@@ -13,19 +13,20 @@
 
 namespace lamella::net {
 
-/// `http://host[:port][/prefix]`.
+/// `http://host[:port][/prefix]`, or https://.
 struct http_url {
   std::string host; ///< name, IPv4, or IPv6 without brackets
   uint16_t port = 80;
   std::string prefix; ///< path before all routes, without a trailing slash
+  bool tls = false;   ///< https: by who the system trusts (net/tls_trust.hpp)
 };
 
-/// Throws std::invalid_argument naming the text for anything else; https is refused with a hint.
+/// Throws std::invalid_argument naming the text for anything else.
 http_url parse_http_url(std::string_view text);
 
 /// The call did not get a complete answer: no connection, a timeout, a cut, or broken framing.
 struct http_call_error : std::runtime_error {
-  enum class reason : uint8_t { resolve, connect, timeout, cut, protocol, aborted };
+  enum class reason : uint8_t { resolve, connect, trust, timeout, cut, protocol, aborted };
   http_call_error(reason r, const std::string& what) : std::runtime_error(what), why(r) {}
   reason why;
 };

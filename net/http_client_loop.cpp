@@ -1,5 +1,7 @@
 #include "net/http_client.hpp"
 
+#include "net/http_client_stream.hpp"
+
 #include <boost/asio/connect.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -29,7 +31,8 @@ class running_call;
 
 struct http_client_loop::impl {
   asio::io_context io;
-  std::set<running_call*> calls; ///< started and not yet over
+  std::set<running_call*> calls;  ///< started and not yet over
+  std::optional<tls_trust> trust; ///< from the first call on that asks for TLS
 };
 
 namespace {
@@ -38,9 +41,10 @@ namespace {
 /// again by each, `total_` once.
 class running_call final : public http_call, public std::enable_shared_from_this<running_call> {
 public:
-  running_call(asio::io_context& io, std::set<running_call*>& calls, http_url url,
-               http_call_request request, http_call_events events)
-      : io_(io), calls_(calls), url_(std::move(url)), request_(std::move(request)),
+  /// `trust`: where the URL asks for TLS, else nullptr.
+  running_call(asio::io_context& io, std::set<running_call*>& calls, const tls_trust* trust,
+               http_url url, http_call_request request, http_call_events events)
+      : io_(io), calls_(calls), trust_(trust), url_(std::move(url)), request_(std::move(request)),
         events_(std::move(events)), resolver_(io), socket_(io), idle_(io), total_(io) {
     parser_.header_limit(64 << 10);
     parser_.body_limit(boost::none);
@@ -107,6 +111,7 @@ private:
     total_.cancel();
     error_code ignored;
     socket_.close(ignored);
+    if (stream_) stream_->socket().close();
   }
 
   void fail(http_call_error::reason why, const std::string& what) {
@@ -125,13 +130,29 @@ private:
                             self->fail(http_call_error::reason::connect,
                                        "cannot connect to " + self->where() + ": " + ec.message());
                           else
-                            self->send();
+                            self->connected();
                         });
   }
 
-  void send() {
+  void connected() {
     error_code ignored;
     socket_.set_option(tcp::no_delay(true), ignored);
+    stream_.emplace(std::move(socket_), trust_, url_.host);
+    if (trust_ == nullptr) {
+      send();
+      return;
+    }
+    deadline(request_.connect_timeout, "the TLS handshake");
+    stream_->socket().handshake([self = shared_from_this()](const std::string& why) {
+      if (self->over_) return;
+      if (why.empty())
+        self->send();
+      else
+        self->fail(http_call_error::reason::trust, "no TLS with " + self->where() + ": " + why);
+    });
+  }
+
+  void send() {
     const bool brackets = url_.host.find(':') != std::string::npos;
     wire_ = request_.method + " " + url_.prefix + request_.path
             + " HTTP/1.1\r\nhost: " + (brackets ? "[" + url_.host + "]" : url_.host) + ":"
@@ -145,7 +166,7 @@ private:
     for (const auto& [name, value] : request_.headers) wire_ += name + ": " + value + "\r\n";
     wire_ += "\r\n" + request_.body;
     deadline(request_.idle_timeout, "sending the request");
-    asio::async_write(socket_, asio::buffer(wire_),
+    asio::async_write(*stream_, asio::buffer(wire_),
                       [self = shared_from_this()](error_code ec, size_t) { self->sent(ec); });
   }
 
@@ -156,7 +177,7 @@ private:
     deadline(request_.idle_timeout, "waiting for the answer");
     if (request_.method == "HEAD") parser_.skip(true);
     http::async_read_header(
-        socket_, buffer_, parser_,
+        *stream_, buffer_, parser_,
         [self = shared_from_this()](error_code failed, size_t) { self->got_head(failed); });
   }
 
@@ -184,7 +205,7 @@ private:
     parser_.get().body().data = piece_.data();
     parser_.get().body().size = piece_.size();
     http::async_read_some(
-        socket_, buffer_, parser_,
+        *stream_, buffer_, parser_,
         [self = shared_from_this()](error_code ec, size_t) { self->got_body(ec); });
   }
 
@@ -235,11 +256,13 @@ private:
 
   asio::io_context& io_;
   std::set<running_call*>& calls_;
+  const tls_trust* const trust_;
   const http_url url_;
   http_call_request request_;
   http_call_events events_;
   tcp::resolver resolver_;
-  tcp::socket socket_;
+  tcp::socket socket_; ///< until it is connected
+  std::optional<http_client_stream> stream_;
   asio::steady_timer idle_;
   asio::steady_timer total_;
   boost::beast::flat_buffer buffer_;
@@ -278,8 +301,10 @@ http_client_loop::~http_client_loop() {
 
 std::shared_ptr<http_call> http_client_loop::call(const http_url& url, http_call_request request,
                                                   http_call_events events) {
-  const auto call = std::make_shared<running_call>(impl_->io, impl_->calls, url, std::move(request),
-                                                   std::move(events));
+  if (url.tls && !impl_->trust) impl_->trust.emplace();
+  const auto call =
+      std::make_shared<running_call>(impl_->io, impl_->calls, url.tls ? &*impl_->trust : nullptr,
+                                     url, std::move(request), std::move(events));
   call->start();
   return std::make_shared<call_handle>(impl_, call);
 }

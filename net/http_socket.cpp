@@ -72,13 +72,32 @@ void http_socket::tls_free::operator()(ssl_st* x) const { SSL_free(x); }
 http_socket::http_socket(tcp::socket socket, const tls_identity* identity)
     : socket_(std::move(socket)) {
   if (identity == nullptr) return;
+  speak_tls(identity->context());
+  SSL_set_accept_state(tls_.get());
+}
+
+http_socket::http_socket(tcp::socket socket, const tls_trust* trust, const std::string& host)
+    : socket_(std::move(socket)) {
+  error_code ignored;
+  socket_.non_blocking(true, ignored);
+  if (trust == nullptr) return;
+  speak_tls(trust->context());
+  SSL_set_connect_state(tls_.get());
+  // Without a name to compare with, any certificate of any authority would do.
+  X509_VERIFY_PARAM* const expected = SSL_get0_param(tls_.get());
+  if (X509_VERIFY_PARAM_set1_ip_asc(expected, host.c_str()) == 1) return;
+  if (SSL_set1_host(tls_.get(), host.c_str()) != 1
+      || SSL_set_tlsext_host_name(tls_.get(), host.c_str()) != 1)
+    broken_ = true;
+}
+
+void http_socket::speak_tls(ssl_ctx_st* context) {
   wire_ = std::make_unique<wire>();
   wire_->fd = socket_.native_handle();
-  tls_.reset(SSL_new(identity->context()));
+  tls_.reset(SSL_new(context));
   if (!tls_) throw std::bad_alloc{};
   BIO* const bio = wire_bio::make(*wire_);
   SSL_set_bio(tls_.get(), bio, bio);
-  SSL_set_accept_state(tls_.get());
 }
 
 http_socket::~http_socket() = default;
@@ -165,6 +184,23 @@ http_socket::error_code http_socket::error_of(int result) {
   ERR_clear_error();
   if (reason == SSL_R_HTTP_REQUEST) return errc::make_error_code(errc::wrong_protocol_type);
   return asio::error::connection_reset;
+}
+
+void http_socket::handshake(std::function<void(const std::string&)> then) {
+  ERR_clear_error();
+  const int result = broken_ ? 0 : SSL_do_handshake(tls_.get());
+  if (result == 1) return then({});
+  const char* reason = ERR_reason_error_string(ERR_peek_error());
+  const auto error = error_of(result);
+  if (!broken_ && error == asio::error::would_block) {
+    socket_.async_wait(direction(), [this, then = std::move(then)](error_code failed) mutable {
+      failed ? then(failed.message()) : handshake(std::move(then));
+    });
+    return;
+  }
+  const auto verified = SSL_get_verify_result(tls_.get());
+  if (verified != X509_V_OK) return then(X509_verify_cert_error_string(verified));
+  then(reason != nullptr ? reason : "the connection was closed");
 }
 
 void http_socket::handshake_done() {

@@ -1,13 +1,15 @@
-/// The connection of a session: TCP, or TLS on it. Internal to net/http_*.
+/// A connection of a server or a client: TCP, or TLS on it. Internal to net/http_*.
 #pragma once
 
 #include "net/tls_identity.hpp"
+#include "net/tls_trust.hpp"
 
 #include <boost/asio/ip/tcp.hpp>
 
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 struct ssl_st;
@@ -22,9 +24,14 @@ public:
   using tcp = boost::asio::ip::tcp;
   using error_code = boost::system::error_code;
 
-  /// Speaks TLS with an identity, plain HTTP without one. Throws std::bad_alloc.
+  /// A server's. Speaks TLS with an identity, plain HTTP without one. Throws std::bad_alloc.
   http_socket(tcp::socket socket, const tls_identity* identity);
+  /// A client's, to a host of that name or address. Plain HTTP without trust.
+  http_socket(tcp::socket socket, const tls_trust* trust, const std::string& host);
   ~http_socket();
+
+  /// A client's first step with TLS. Tells why it failed, or nothing.
+  void handshake(std::function<void(const std::string& why)> then);
 
   auto get_executor() { return socket_.get_executor(); }
   tcp::endpoint remote_endpoint(error_code& error) const { return socket_.remote_endpoint(error); }
@@ -60,6 +67,7 @@ private:
   };
   friend struct wire_bio;
 
+  void speak_tls(ssl_ctx_st* context);
   size_t try_write(std::string_view bytes, error_code& error);
   error_code error_of(int result);
   void handshake_done();

@@ -8,22 +8,26 @@ http_url parse_http_url(std::string_view text) {
   const auto refuse = [&](const std::string& why) {
     throw std::invalid_argument("\"" + std::string(text.substr(0, 200))
                                 + "\" is not a URL for this: " + why
-                                + " (expected http://HOST[:PORT][/PATH])");
+                                + " (expected http://HOST[:PORT][/PATH], or https://)");
   };
-  constexpr std::string_view scheme = "http://";
-  if (text.starts_with("https://"))
-    refuse("https is not spoken here; put a local proxy in front, or use http");
+  constexpr std::string_view plain = "http://", secure = "https://";
+  constexpr uint16_t secure_port = 443;
+  http_url url;
   std::string_view rest = text;
-  if (rest.starts_with(scheme))
-    rest.remove_prefix(scheme.size());
-  else if (rest.find("://") != std::string_view::npos)
-    refuse("the scheme is not http");
+  if (rest.starts_with(plain)) {
+    rest.remove_prefix(plain.size());
+  } else if (rest.starts_with(secure)) {
+    rest.remove_prefix(secure.size());
+    url.tls = true;
+    url.port = secure_port;
+  } else if (rest.find("://") != std::string_view::npos) {
+    refuse("the scheme is neither http nor https");
+  }
   for (const char c : rest)
     if (c <= 0x20 || c >= 0x7F) refuse("it has blanks, control or non-ASCII characters");
   if (rest.find_first_of("?#@") != std::string_view::npos)
     refuse("it has a query, fragment or user");
 
-  http_url url;
   const size_t slash = rest.find('/');
   std::string_view authority = rest.substr(0, slash);
   if (slash != std::string_view::npos) {

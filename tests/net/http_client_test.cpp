@@ -113,7 +113,11 @@ TEST_CASE("URLs of services are taken apart or refused with a reason") {
   CHECK(parse_http_url("http://[::1]:81").host == "::1");
   CHECK(parse_http_url("http://[::1]").port == 80);
   CHECK(parse_http_url("http://h/").prefix.empty());
-  for (const char* bad : {"", "http://", "https://x", "ftp://x", "http://x:0", "http://x:65536",
+  CHECK_FALSE(url.tls);
+  CHECK(parse_http_url("https://h/v1").tls);
+  CHECK(parse_http_url("https://h/v1").port == 443);
+  CHECK(parse_http_url("https://[::1]:8443").port == 8443);
+  for (const char* bad : {"", "http://", "https://", "ftp://x", "http://x:0", "http://x:65536",
                           "http://x:", "http://x:8a", "http://a b", "http://[::1", "http://[::1]x",
                           "http://u@h", "http://h/?q", "http://é"}) {
     CAPTURE(bad);

@@ -61,6 +61,21 @@ TEST_CASE("HTTPS: a request that comes byte by byte is one request") {
   CHECK(client.read_answer().ends_with("POST /n?|bbbbb"));
 }
 
+TEST_CASE("HTTPS: keys may change at any time, and any number of times") {
+  https_server server;
+  tls_client client(server.port(), 0, TLS1_3_VERSION);
+  for (const bool both : {false, true}) {
+    CAPTURE(both);
+    for (int i = 0; i < 100; ++i) REQUIRE(client.change_keys(both));
+    const auto request = post_of(40'000);
+    for (size_t at = 0; at < request.size(); at += 5'000) {
+      REQUIRE(client.send(std::string_view{request}.substr(at, 5'000)));
+      REQUIRE(client.change_keys(both));
+    }
+    CHECK(client.read_answer().ends_with("POST /n?|" + std::string(40'000, 'b')));
+  }
+}
+
 TEST_CASE("HTTPS: Expect: 100-continue is told to go on") {
   https_server server;
   tls_client client(server.port());

@@ -8,6 +8,7 @@
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
+#include <openssl/x509v3.h>
 
 #include <cstdio>
 #include <filesystem>
@@ -34,7 +35,7 @@ public:
   std::filesystem::path key(const std::string& name) const { return path_ / (name + ".key"); }
   const std::filesystem::path& path() const { return path_; }
 
-  /// Its subject is CN=name; a key with a passphrase where that is not null.
+  /// Its subject is CN=name, its host localhost; a key with a passphrase where that is not null.
   void make(const std::string& name, long seconds_valid = 3600,
             const char* passphrase = nullptr) const {
     const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> pair{EVP_EC_gen("P-256"),
@@ -49,6 +50,10 @@ public:
     X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_ASC,
                                reinterpret_cast<const unsigned char*>(name.c_str()), -1, -1, 0);
     X509_set_issuer_name(made.get(), subject);
+    const std::unique_ptr<X509_EXTENSION, decltype(&X509_EXTENSION_free)> hosts{
+        X509V3_EXT_conf_nid(nullptr, nullptr, NID_subject_alt_name, "DNS:localhost"),
+        X509_EXTENSION_free};
+    X509_add_ext(made.get(), hosts.get(), -1);
     if (X509_sign(made.get(), pair.get(), EVP_sha256()) == 0) throw std::runtime_error("X509_sign");
     write(certificate(name), [&](FILE* to) { return PEM_write_X509(to, made.get()); });
     write(key(name), [&](FILE* to) {
@@ -101,6 +106,15 @@ public:
     if (result != 1) proper_end_ = SSL_get_error(tls_.get(), result) == SSL_ERROR_ZERO_RETURN;
     bytes.resize(count);
     return bytes;
+  }
+
+  /// Tells a new key for what it sends from now on; with `both` the server is to do so, too.
+  bool change_keys(bool both) {
+    ERR_clear_error();
+    return SSL_key_update(tls_.get(),
+                          both ? SSL_KEY_UPDATE_REQUESTED : SSL_KEY_UPDATE_NOT_REQUESTED)
+               == 1
+           && SSL_do_handshake(tls_.get()) == 1;
   }
 
   /// Says that it will send no more, as TLS says it.

@@ -44,7 +44,6 @@ fails "two loads at once" 2 "--rate" "--concurrency" -- bench serve --rate 1 --c
 fails "an unknown goodput" 2 "ttft:MS" -- bench serve --goodput speed:1
 fails "an unknown failpoint" 2 "no failpoint 'batch.comit'" "worker.launch, worker.token" -- serve --failpoint batch.comit=1:crash
 fails "a failpoint without an action" 2 "the action must be" -- worker --role model --join 127.0.0.1:1 --secret-file x --failpoint batch.commit=1
-fails "https" 2 "--url" -- chat --url https://127.0.0.1:1 --once x
 fails "not an address" 2 "--admin" -- status --admin 127.0.0.1:http
 
 # Help and completion.
@@ -226,6 +225,9 @@ trusting() {
 expect "HTTPS serves" "200" "$(trusting first)"
 contains "a stream through HTTPS is complete" "data: [DONE]" "$(cat reply)"
 contains "plain HTTP is told" "https://" "$(curl -s "http://127.0.0.1:$port/v1/models")"
+fails "chat with whom nobody trusts" 69 "self-signed" "SSL_CERT_FILE" -- chat --url "https://localhost:$port" --once x
+SSL_CERT_FILE=first.pem "$lamella" chat --url "https://localhost:$port" --max-tokens 3 --once x >reply 2>&1
+expect "chat with whom SSL_CERT_FILE trusts" 0 $?
 cp second.pem served.pem
 told
 expect "a key of another certificate is no configuration" "0 1" "$(reloads ok) $(reloads error)"
