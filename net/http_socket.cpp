@@ -103,11 +103,11 @@ void http_socket::speak_tls(ssl_ctx_st* context) {
 http_socket::~http_socket() = default;
 
 http_socket::tcp::socket::wait_type http_socket::direction() const {
-  return tls_ && SSL_want_write(tls_.get()) ? tcp::socket::wait_write : tcp::socket::wait_read;
+  return SSL_want_write(tls_.get()) ? tcp::socket::wait_write : tcp::socket::wait_read;
 }
 
 void http_socket::wait_readable(std::function<void(error_code)> then) {
-  socket_.async_wait(direction(), std::move(then));
+  socket_.async_wait(read_waits_, std::move(then));
 }
 
 size_t http_socket::read_some(std::span<char> into, error_code& error) {
@@ -119,15 +119,12 @@ size_t http_socket::read_some(std::span<char> into, error_code& error) {
   ERR_clear_error();
   size_t count = 0;
   const int result = SSL_read_ex(tls_.get(), into.data(), into.size(), &count);
-  if (result == 1) {
-    error = {};
-    return count;
-  }
-  error = error_of(result);
+  error = result == 1 ? error_code{} : error_of(result);
+  read_waits_ = error == asio::error::would_block ? direction() : tcp::socket::wait_read;
   if (error == errc::wrong_protocol_type) tls_.reset();
   if (error == asio::error::would_block && !shaken_ && SSL_is_init_finished(tls_.get()))
     handshake_done();
-  return 0;
+  return count;
 }
 
 size_t http_socket::try_write(std::string_view bytes, error_code& error) {

@@ -71,11 +71,12 @@ private:
   size_t try_write(std::string_view bytes, error_code& error);
   error_code error_of(int result);
   void handshake_done();
-  tcp::socket::wait_type direction() const;
+  tcp::socket::wait_type direction() const; ///< that the last call of OpenSSL waits for
 
   tcp::socket socket_;
   std::unique_ptr<wire> wire_;
   std::unique_ptr<ssl_st, tls_free> tls_;
+  tcp::socket::wait_type read_waits_ = tcp::socket::wait_read;
   bool shaken_ = false; ///< the handshake is over
   bool broken_ = false; ///< TLS ended with an error: it has nothing more to say
 };
