@@ -1,0 +1,85 @@
+/// A set of byte strings that a model's output is held to: what structured output is made of.
+///
+/// A grammar is a non-deterministic automaton whose nodes may call rules, so that brackets nest,
+/// and repeat rules by count, so that "at most 2,000 characters" costs one node. JSON Schemas and
+/// regular expressions become grammars (json_schema.hpp, regular_expression.hpp);
+/// grammar_states.hpp runs them.
+#pragma once
+
+#include <bitset>
+#include <cstdint>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lamella::model {
+
+using byte_set = std::bitset<256>;
+
+/// All bytes from `low` to `high`, both included.
+byte_set bytes_between(uint8_t low, uint8_t high);
+
+/// A request's grammar cannot be used: it has too many nodes, or no text that it allows can be
+/// spelt.
+struct grammar_error : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// Built from the end: each function makes a node that is followed by `next`, and returns it. Loops
+/// go through a choice that is made first and given its branches later.
+class grammar {
+public:
+  using node_id = uint32_t;
+  using rule_id = uint32_t;
+
+  static constexpr uint32_t unbounded = std::numeric_limits<uint32_t>::max();
+  /// A schema of a few hundred properties takes some ten thousand.
+  static constexpr size_t nodes_max = 200'000;
+
+  enum class kind : uint8_t { bytes, choice, call, repeat, end };
+
+  struct node {
+    kind what = kind::end;
+    byte_set set;                  ///< bytes: one of these
+    node_id next = 0;              ///< bytes, call, repeat
+    rule_id rule = 0;              ///< call, repeat
+    uint32_t min = 0, max = 0;     ///< repeat: so often
+    std::vector<node_id> branches; ///< choice
+  };
+
+  grammar();
+
+  /// The end of a rule; of the first one, of the text.
+  node_id end() const { return 0; }
+  node_id bytes(const byte_set& set, node_id next);
+  node_id text(std::string_view text, node_id next);
+  node_id choice(std::vector<node_id> branches = {});
+  /// `branches` more for a choice.
+  void branch(node_id choice, std::vector<node_id> branches);
+  /// Nothing, or what begins at `optional`, which goes on at `next` itself.
+  node_id maybe(node_id optional, node_id next) { return choice({optional, next}); }
+
+  /// A rule without a beginning yet; rule 0 is the whole text and is there from the start.
+  rule_id rule();
+  void begin(rule_id rule, node_id first) { rules_[rule] = first; }
+  node_id call(rule_id rule, node_id next);
+  /// The rule `min` to `max` times (or unbounded). What it allows must not be empty.
+  node_id repeat(rule_id rule, uint32_t min, uint32_t max, node_id next);
+
+  const std::vector<node>& nodes() const { return nodes_; }
+  node_id first_of(rule_id rule) const { return rules_[rule]; }
+
+private:
+  node_id add(node x);
+
+  std::vector<node> nodes_;
+  std::vector<node_id> rules_;
+};
+
+/// By node: is there a text of these bytes from here to the end of its rule? Linear in the nodes,
+/// times the depth of rules that need each other.
+std::vector<bool> productive_nodes(const grammar& g, const byte_set& available);
+
+} // namespace lamella::model

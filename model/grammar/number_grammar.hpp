@@ -1,0 +1,37 @@
+/// Numbers in decimal, within bounds.
+#pragma once
+
+#include "model/grammar/grammar.hpp"
+#include "model/json.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace lamella::model {
+
+/// A decimal number without an exponent.
+struct decimal {
+  bool negative = false;
+  uint64_t whole = 0;   ///< below 10^18
+  std::string fraction; ///< digits, without zeros at the end
+
+  /// As JSON has it, in the fewest digits that read back the same. Nothing when it has more than 18
+  /// digits before the point.
+  static std::optional<decimal> from(const json_value& number);
+};
+
+struct number_bounds {
+  std::optional<decimal> low, high;
+  bool above_low = false, below_high = false; ///< the bound itself is not meant
+};
+
+/// Whole numbers have up to 18 digits, fractions up to 17. Without bounds an exponent of up to two
+/// digits may follow; then all that is written is a finite double. With bounds there is none.
+enum class number_form : uint8_t { integer, any };
+
+/// A number within the bounds as JSON writes it; no text at all when there is none.
+grammar::node_id number_within(grammar& g, number_form form, const number_bounds& bounds,
+                               grammar::node_id next);
+
+} // namespace lamella::model

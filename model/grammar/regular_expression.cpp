@@ -1,0 +1,119 @@
+#include "model/grammar/regular_expression.hpp"
+
+#include "model/grammar/regular_expression_parts.hpp"
+
+#include <algorithm>
+
+namespace lamella::model {
+
+namespace {
+
+using part = regular_expression::part;
+using kind = part::kind;
+
+/// Copies of a body are nodes, repeats are work while a text is made: few copies are cheaper.
+constexpr uint32_t copies_max = 4;
+
+class compiler {
+public:
+  compiler(grammar& g, spelling how) : grammar_{g}, how_{how} {}
+
+  grammar::node_id compile(const part& x, grammar::node_id next) {
+    switch (x.what) {
+    case kind::characters:
+      return one_of(grammar_, x.set, how_, next);
+    case kind::sequence:
+      for (size_t i = x.inner.size(); i-- > 0;) next = compile(x.inner[i], next);
+      return next;
+    case kind::choice: {
+      std::vector<grammar::node_id> branches;
+      for (const auto& y : x.inner) branches.push_back(compile(y, next));
+      return branches.size() == 1 ? branches[0] : grammar_.choice(std::move(branches));
+    }
+    case kind::repeat:
+      return repeat(x, next);
+    case kind::begin:
+    case kind::end:
+      throw regular_expression_error("^ and $ are only read at the ends of an alternative");
+    }
+    return next;
+  }
+
+  /// Any text, then `next`.
+  grammar::node_id anything(grammar::node_id next) { return endlessly(any_character(), 0, next); }
+
+private:
+  static const part& any_character() {
+    static const part any{kind::characters, code_points::all(), {}, 0, 0};
+    return any;
+  }
+
+  /// `least`: 0 or 1 times at least.
+  grammar::node_id endlessly(const part& body, uint32_t least, grammar::node_id next) {
+    const auto again = grammar_.choice();
+    const auto once = compile(body, again);
+    grammar_.branch(again, {once, next});
+    return least == 0 ? again : once;
+  }
+
+  grammar::node_id repeat(const part& x, grammar::node_id next) {
+    const auto& body = x.inner[0];
+    const bool endless = x.max == grammar::unbounded;
+    if (x.min > copies_max || (!endless && x.max > copies_max)) {
+      const auto rule = grammar_.rule();
+      grammar_.begin(rule, compile(body, grammar_.end()));
+      return grammar_.repeat(rule, x.min, x.max, next);
+    }
+    auto copies = x.max, optional_from = x.min;
+    if (endless) {
+      const auto least = std::min(x.min, 1u);
+      next = endlessly(body, least, next);
+      copies = optional_from = x.min - least;
+    }
+    for (; copies > 0; --copies) {
+      const auto copy = compile(body, next);
+      next = copies > optional_from ? grammar_.maybe(copy, next) : copy;
+    }
+    return next;
+  }
+
+  grammar& grammar_;
+  spelling how_;
+};
+
+/// An alternative without its anchors, and which it had.
+struct anchored {
+  part inner;
+  bool begins = false, ends = false;
+};
+
+anchored without_anchors(const part& alternative) {
+  anchored x{alternative, false, false};
+  auto& list = x.inner.inner;
+  while (!list.empty() && list.front().what == kind::begin) {
+    list.erase(list.begin());
+    x.begins = true;
+  }
+  while (!list.empty() && list.back().what == kind::end) {
+    list.pop_back();
+    x.ends = true;
+  }
+  return x;
+}
+
+} // namespace
+
+grammar::node_id regular_expression::compile(grammar& g, match what, spelling how,
+                                             grammar::node_id next) const {
+  compiler c{g, how};
+  std::vector<grammar::node_id> branches;
+  for (const auto& alternative : root_->inner) {
+    const auto x = without_anchors(alternative);
+    const bool free = what == match::somewhere;
+    auto first = c.compile(x.inner, free && !x.ends ? c.anything(next) : next);
+    branches.push_back(free && !x.begins ? c.anything(first) : first);
+  }
+  return g.choice(std::move(branches));
+}
+
+} // namespace lamella::model

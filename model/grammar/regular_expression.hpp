@@ -1,0 +1,46 @@
+/// Regular expressions as grammars: the part of ECMA-262's language that describes texts without
+/// looking around.
+#pragma once
+
+#include "model/grammar/code_points.hpp"
+#include "model/grammar/grammar.hpp"
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace lamella::model {
+
+/// The expression is not in the language; what() names the place.
+struct regular_expression_error : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// Literals, `.`, classes, `\d \w \s` and their opposites, escapes of characters, groups (captures
+/// mean nothing), `|`, `* + ? {m,n}` (greedy or not: the same texts), and `^` and `$` at the ends
+/// of alternatives. Not: look-around, back references, word boundaries, properties of characters.
+///
+/// Parsed by descent with a bound on nesting; the cost of everything is linear in the expression,
+/// counts included.
+class regular_expression {
+public:
+  static constexpr size_t bytes_max = 4'096;
+  static constexpr uint32_t depth_max = 32; ///< of groups
+  static constexpr uint32_t count_max = 10'000;
+
+  /// Throws regular_expression_error.
+  static regular_expression parse(std::string_view text);
+
+  /// What a text must be as a whole (`whole`), or what it must have somewhere, unless anchors say
+  /// where. `how` spells characters.
+  enum class match : uint8_t { whole, somewhere };
+  grammar::node_id compile(grammar& g, match what, spelling how, grammar::node_id next) const;
+
+  struct part;
+
+private:
+  std::shared_ptr<const part> root_; ///< a choice of alternatives
+};
+
+} // namespace lamella::model

@@ -1,0 +1,55 @@
+// Tells an oracle what grammars take, and draws texts of them: one JSON object per line on standard
+// input, one per line back.
+//   {"schema": S or "regex": R, "take": [TEXT ...], "draw": N, "seed": S}
+//   {"taken": [true ...], "drawn": [TEXT ...]} or {"error": WHY}
+#include "model/grammar/json_schema.hpp"
+#include "model/grammar/regular_expression.hpp"
+#include "model/json_writer.hpp"
+#include "tests/model/grammar_support.hpp"
+
+#include <iostream>
+
+using namespace lamella;
+using model::json_value;
+
+namespace {
+
+model::grammar_states states_of(const json_value& question) {
+  return tests::states_of([&](model::grammar& g, auto next) {
+    if (const auto* schema = question.find("schema"))
+      return model::json_schema_grammar(g, *schema, next);
+    return model::regular_expression::parse(*question.find("regex")->get_if<std::string>())
+        .compile(g, model::regular_expression::match::whole, model::spelling::plain, next);
+  });
+}
+
+std::string answer_to(const json_value& question) {
+  json_value::array taken, drawn;
+  auto states = states_of(question);
+  if (const auto* texts = question.find("take"))
+    for (const auto& text : *texts->get_if<json_value::array>())
+      taken.emplace_back(tests::takes(states, *text.get_if<std::string>()));
+  if (const auto* count = question.find("draw")) {
+    tests::splitmix random{static_cast<uint64_t>(*question.find("seed")->get_if<int64_t>())};
+    for (int64_t i = 0; i < *count->get_if<int64_t>(); ++i)
+      drawn.emplace_back(tests::draw_text(states, random));
+  }
+  json_value::object answer;
+  answer.emplace_back("taken", std::move(taken));
+  answer.emplace_back("drawn", std::move(drawn));
+  return model::to_json(json_value{std::move(answer)});
+}
+
+} // namespace
+
+int main() {
+  for (std::string line; std::getline(std::cin, line);) {
+    try {
+      std::cout << answer_to(model::parse_json(line, {.depth = 128})) << std::endl;
+    } catch (const std::exception& e) {
+      json_value::object answer;
+      answer.emplace_back("error", json_value{e.what()});
+      std::cout << model::to_json(json_value{std::move(answer)}) << std::endl;
+    }
+  }
+}

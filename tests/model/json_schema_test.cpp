@@ -1,0 +1,280 @@
+#include "model/grammar/json_schema.hpp"
+
+#include "tests/model/grammar_support.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace lamella;
+using model::grammar;
+using model::grammar_error;
+using model::json_schema_error;
+using tests::takes;
+
+namespace {
+
+model::grammar_states states_of(std::string_view schema) {
+  const auto value = model::parse_json(schema, {.depth = 64});
+  return tests::states_of(
+      [&](grammar& g, auto next) { return model::json_schema_grammar(g, value, next); });
+}
+
+struct expectation {
+  const char* schema;
+  std::vector<std::string> taken, refused;
+};
+
+void check(const std::vector<expectation>& expectations) {
+  for (const auto& x : expectations) {
+    CAPTURE(x.schema);
+    auto states = states_of(x.schema);
+    for (const auto& text : x.taken) CHECK_MESSAGE(takes(states, text), text);
+    for (const auto& text : x.refused) CHECK_MESSAGE(!takes(states, text), text);
+  }
+}
+
+} // namespace
+
+TEST_CASE("values without a schema are all of JSON") {
+  check({{"true",
+          {"null", "true", "[]", "{}", "[1, [2], {\"a\":\n  \"b\"}]", "\"\\u00e9\\n\"", "-1.5e3",
+           "{\"a\": {\"b\": [null,false]}}", "\"\\ud83d\\ude00\""},
+          {"", "[1,]", "{\"a\"}", "{a:1}", "'x'", "nul", "[1 2]", "{\"a\":1,}", "\"\\ud83d\"",
+           "\"\\udc00\"", "\"\\x\"", "\"\t\"", "[1],", " 1", "1 "}},
+         {"{}", {"1", "{}"}, {""}},
+         {R"({"type":"object"})", {"{}", "{\"a\": 1}"}, {"[]", "1", "{\"a\":1"}}});
+}
+
+TEST_CASE("objects have their properties in order, and those that are required") {
+  check({{R"({"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"null"},
+              "c":{"type":"boolean"}},"required":["b"]})",
+          {"{\"b\":null}", "{\"a\":1,\"b\":null}", "{\"a\": 1, \"b\": null, \"c\": true}",
+           "{\n  \"b\": null,\n  \"c\": false\n}"},
+          {"{}", "{\"a\":1}", "{\"b\":null,\"a\":1}", "{\"b\":null,\"d\":1}", "{\"b\":null,}",
+           "{,\"b\":null}", "{\"b\":1}", "{\"b\":null,\"b\":null}"}},
+         {R"({"type":"object","properties":{"a":{"type":"integer"}}})",
+          {"{}", "{ }", "{\"a\":7}"},
+          {"{\"b\":1}"}},
+         {R"({"properties":{"say \"hi\"\n":{"const":1}},"required":["say \"hi\"\n"]})",
+          {R"({"say \"hi\"\n":1})"},
+          {"{}"}},
+         {R"({"type":"object","required":["x"]})", {"{\"x\":[1]}"}, {"{}", "{\"y\":1}"}},
+         {R"({"type":"object","additionalProperties":false})", {"{}"}, {"{\"a\":1}"}}});
+}
+
+TEST_CASE("other members have other names and their own schema") {
+  check({{R"({"type":"object","properties":{"name":{"type":"string"}},"required":["name"],
+              "additionalProperties":{"type":"integer"}})",
+          {R"({"name":"x"})", R"({"name":"x","nam":1,"names":2,"":3})"},
+          {R"({"a":1})", R"({"name":"x","name":1})", R"({"name":"x","a":"y"})",
+           R"({"name":"x","n\u0061me":1})"}},
+         {R"({"type":"object","additionalProperties":{"type":"boolean"}})",
+          {"{}", R"({"a":true,"b":false})"},
+          {R"({"a":1})"}},
+         {R"({"type":"object","additionalProperties":{"type":"null"},"minProperties":1,
+              "maxProperties":2})",
+          {R"({"a":null})", R"({"a":null,"b":null})"},
+          {"{}", R"({"a":null,"b":null,"c":null})"}},
+         {R"({"type":"object","properties":{"a":true},"additionalProperties":true})",
+          {"{}", R"({"b":[1]})", R"({"a":1,"b":{"a":2}})"},
+          {R"({"b":1,"a":2})"}}});
+}
+
+TEST_CASE("arrays have as many items as they may") {
+  check({{R"({"type":"array","items":{"type":"integer"}})",
+          {"[]", "[1]", "[1, 2,\n3]"},
+          {"[1,]", "[\"a\"]", "[,1]", "[1 ,2]"}},
+         {R"({"type":"array","items":{"const":1},"minItems":2,"maxItems":4})",
+          {"[1,1]", "[1,1,1,1]"},
+          {"[]", "[1]", "[1,1,1,1,1]"}},
+         {R"({"type":"array","items":{"const":1},"maxItems":1})", {"[]", "[1]"}, {"[1,1]"}},
+         {R"({"type":"array","maxItems":0})", {"[]", "[ ]"}, {"[1]"}},
+         {R"({"type":"array","prefixItems":[{"type":"string"},{"type":"null"}],"minItems":2,
+              "maxItems":2})",
+          {"[\"a\",null]"},
+          {"[]", "[\"a\"]", "[null,\"a\"]", "[\"a\",null,1]"}},
+         {R"({"prefixItems":[{"type":"string"},{"type":"null"}],"items":{"const":1},
+              "minItems":1,"maxItems":4})",
+          {"[\"a\"]", "[\"a\",null]", "[\"a\",null,1,1]"},
+          {"[]", "[1]", "[\"a\",1]", "[\"a\",null,1,1,1]"}},
+         {R"({"prefixItems":[{"type":"null"}],"items":false})", {"[]", "[null]"}, {"[null,1]"}},
+         {R"({"prefixItems":[{"type":"null"}],"items":{"const":1},"minItems":3})",
+          {"[null,1,1]", "[null,1,1,1]"},
+          {"[null,1]", "[1,1,1]"}}});
+}
+
+TEST_CASE("strings are as long as they may be, whatever their characters are made of") {
+  check({{R"({"type":"string","minLength":2,"maxLength":3})",
+          {"\"ab\"", "\"abc\"", "\"\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80\"", "\"\\n\\u00e9\"",
+           "\"\\ud83d\\ude00x\""},
+          {"\"\"", "\"a\"", "\"abcd\"", "\"ab", "ab"}},
+         {R"({"type":"string","pattern":"^[A-Z]{2}\\d+$"})",
+          {"\"AB1\"", "\"XY123\""},
+          {"\"ab1\"", "\"AB\"", "\"AB1x\""}},
+         {R"({"type":"string","pattern":"\"x\""})", {"\"a\\\"x\\\"b\""}, {"\"x\""}},
+         {R"({"type":"string","format":"date"})",
+          {"\"2026-11-24\"", "\"2024-02-28\""},
+          {"\"2026-13-01\"", "\"2026-02-30\"", "\"2026-04-31\"", "\"26-01-01\""}},
+         {R"({"type":"string","format":"date-time"})",
+          {"\"2026-11-24T18:35:09Z\"", "\"2026-11-24T18:35:09.123+01:00\""},
+          {"\"2026-11-24\"", "\"2026-11-24T24:00:00Z\""}},
+         {R"({"type":"string","format":"uuid"})",
+          {"\"123e4567-e89b-12d3-a456-426614174000\""},
+          {"\"123e4567\""}},
+         {R"({"type":"string","format":"ipv4"})", {"\"10.0.0.255\""}, {"\"10.0.0.256\""}},
+         {R"({"type":"string","format":"email"})", {"\"a.b@example.org\""}, {"\"a@b@c.d\""}}});
+}
+
+TEST_CASE("numbers are within their bounds") {
+  check({{R"({"type":"integer","minimum":1,"maximum":12})",
+          {"1", "9", "10", "12"},
+          {"0", "13", "-1", "1.0", "01"}},
+         {R"({"type":"integer","exclusiveMinimum":0})", {"1", "100"}, {"0", "-1"}},
+         {R"({"type":"number","minimum":0,"maximum":1})",
+          {"0", "0.5", "1", "1.000", "0.99"},
+          {"-0.1", "1.01", "2"}},
+         {R"({"type":"integer","multipleOf":1})", {"5"}, {"5.5"}},
+         {R"({"minimum":3.5})", {"3.5", "4", "100"}, {"3", "3.4", "\"a\""}}});
+}
+
+TEST_CASE("constants are written as they are") {
+  check({{R"({"enum":["red","green",7,null,{"a":[1,true]},"a\"b"]})",
+          {"\"red\"", "\"green\"", "7", "null", "{\"a\":[1,true]}", "\"a\\\"b\"",
+           "{\"a\": [1, true]}"},
+          {"\"blue\"", "red", "77", "\"re", "{\"a\":[1]}", "{\"a\":[1,true,1]}"}},
+         {R"({"const":"x"})", {"\"x\""}, {"\"y\""}},
+         {R"({"type":"string","enum":["a",1]})", {"\"a\""}, {"1"}},
+         {R"({"type":["string","null"],"maxLength":1})", {"\"a\"", "null", "\"\""}, {"\"ab\""}},
+         {R"({"type":"string","nullable":true,"maxLength":0})", {"\"\"", "null"}, {"\"a\""}}});
+}
+
+TEST_CASE("schemas are made of others") {
+  check({{R"({"anyOf":[{"type":"integer"},{"type":"string","maxLength":1}]})",
+          {"1", "\"a\""},
+          {"\"ab\"", "null", "1.5"}},
+         {R"({"$ref":"#/$defs/pair","$defs":{"pair":{"type":"array","items":{"$ref":"#/$defs/n"},
+              "minItems":2,"maxItems":2},"n":{"type":"integer"}}})",
+          {"[1,2]"},
+          {"[1]", "[1,\"a\"]"}},
+         {R"({"allOf":[{"$ref":"#/definitions/a"}],"description":"x",
+              "definitions":{"a":{"const":1}}})",
+          {"1"},
+          {"2"}},
+         {R"({"allOf":[{"properties":{"a":{"const":1}},"required":["a"]},
+              {"$ref":"#/$defs/b"}],"properties":{"c":{"const":3}},
+              "$defs":{"b":{"type":"object","properties":{"b":{"const":2}}}}})",
+          {"{\"a\":1}", "{\"a\":1,\"b\":2,\"c\":3}"},
+          {"{\"b\":2}", "{}", "{\"a\":1,\"d\":4}"}},
+         {R"({"oneOf":[{"type":"string"},{"type":"null"},{"type":"array","items":{"const":1}}]})",
+          {"\"a\"", "null", "[1,1]"},
+          {"1", "[2]"}},
+         {R"({"oneOf":[{"$ref":"#/$defs/cat"},{"$ref":"#/$defs/dog"}],
+              "discriminator":{"propertyName":"kind"},
+              "$defs":{"cat":{"type":"object","properties":{"kind":{"const":"cat"},
+                "lives":{"type":"integer"}},"required":["kind","lives"]},
+                "dog":{"type":"object","properties":{"kind":{"enum":["dog","hound"]}},
+                "required":["kind"]}}})",
+          {R"({"kind":"cat","lives":9})", R"({"kind":"hound"})"},
+          {R"({"kind":"cat"})", R"({"kind":"cow"})", R"({"kind":"dog","lives":1})"}}});
+}
+
+TEST_CASE("schemas may refer to themselves") {
+  check({{R"({"type":"object","properties":{"value":{"type":"integer"},
+              "next":{"anyOf":[{"$ref":"#"},{"type":"null"}]}},"required":["value","next"]})",
+          {R"({"value":1,"next":null})", R"({"value":1,"next":{"value":2,"next":null}})"},
+          {R"({"value":1})", R"({"value":1,"next":{"value":2}})"}},
+         {R"({"$ref":"#/$defs/tree","$defs":{"tree":{"type":"array",
+              "items":{"$ref":"#/$defs/tree"}}}})",
+          {"[]", "[[],[[]]]"},
+          {"[1]", "[[]"}},
+         {R"({"properties":{"a/b~c":{"type":"null"},"again":{"$ref":"#/properties/a~1b~0c"}}})",
+          {R"({"a/b~c":null,"again":null})"},
+          {R"({"again":1})"}}});
+  CHECK_THROWS_AS(states_of(R"({"$ref":"#"})"), grammar_error);
+  CHECK_THROWS_AS(
+      states_of(R"({"type":"object","properties":{"a":{"$ref":"#"}},"required":["a"]})"),
+      grammar_error);
+}
+
+TEST_CASE("what a schema asks for and cannot be kept to is refused, with its place") {
+  struct wrong {
+    const char* schema;
+    const char* pointer;
+    const char* words;
+  };
+  for (const auto& x : {
+           wrong{R"({"type":"strin"})", "/type", "must be one of"},
+           wrong{R"({"type":"object","properties":{"a":{"type":"string","patern":"x"}}})",
+                 "/properties/a/patern", "is not supported"},
+           wrong{R"({"type":"object","patternProperties":{}})", "/patternProperties",
+                 "not supported"},
+           wrong{R"({"not":{"type":"null"}})", "/not", "not supported"},
+           wrong{R"({"type":"array","uniqueItems":true})", "/uniqueItems", "not supported"},
+           wrong{R"({"type":"array","items":{"multipleOf":5}})", "/items/multipleOf",
+                 "not supported"},
+           wrong{R"({"$ref":"#/$defs/a"})", "/$ref", "points at nothing"},
+           wrong{R"({"$ref":"http://example.org/x"})", "/$ref", "points at nothing"},
+           wrong{R"({"$ref":"#/$defs/a","type":"string","$defs":{"a":{}}})", "/type",
+                 "beside $ref"},
+           wrong{R"({"anyOf":[]})", "/anyOf", "not empty"},
+           wrong{R"({"anyOf":[{"type":"null"}],"type":"null"})", "/type", "beside anyOf"},
+           wrong{R"({"oneOf":[{"type":"string"},{"type":"string","maxLength":3}]})", "/oneOf",
+                 "same type"},
+           wrong{R"({"oneOf":[{"type":"integer"},{"type":"number"}]})", "/oneOf", "same type"},
+           wrong{R"({"oneOf":[{"type":"object","properties":{"a":{"const":1}}},
+                    {"type":"object","properties":{"a":{"const":1}}}]})",
+                 "/oneOf", "tells apart"},
+           wrong{R"({"oneOf":[true,{"type":"null"}]})", "/oneOf", "without a type"},
+           wrong{R"({"type":"string","format":"color"})", "/format", "known are"},
+           wrong{R"_({"type":"string","pattern":"(?=a)"})_", "/pattern", "look-around"},
+           wrong{R"({"type":"string","pattern":"a","minLength":3})", "/pattern", "beside"},
+           wrong{R"({"type":"string","minLength":3,"maxLength":2})", "/maxLength", "below"},
+           wrong{R"({"type":"array","minItems":-1})", "/minItems", "whole number"},
+           wrong{R"({"type":"object","required":["a"],"additionalProperties":false})", "/required",
+                 "none of the properties"},
+           wrong{R"({"allOf":[{"properties":{"a":{}}},{"properties":{"a":{}}}]})",
+                 "/allOf/1/properties", "another part"},
+           wrong{R"({"allOf":[{"type":"string"},{"type":"object"}]})", "/allOf/0/type",
+                 "must be object"},
+           wrong{R"({"properties":{},"items":{}})", "/type", "several types"},
+           wrong{R"({"type":"object","properties":[1]})", "/properties", "must be an object"},
+           wrong{R"({"properties":{"a":false}})", "/properties/a", "no value is possible"},
+           wrong{R"(7)", "", "must be an object or a boolean"},
+           wrong{R"({"type":"string","enum":[1,2]})", "/type", "fits none"},
+           wrong{R"({"type":"integer","minimum":"1"})", "/minimum", "must be a number"},
+       }) {
+    CAPTURE(x.schema);
+    try {
+      states_of(x.schema);
+      FAIL("was taken");
+    } catch (const json_schema_error& e) {
+      CHECK(e.pointer == x.pointer);
+      CHECK_MESSAGE(std::string{e.what()}.find(x.words) != std::string::npos, e.what());
+    }
+  }
+}
+
+TEST_CASE("what is drawn from any value is JSON") {
+  auto states = states_of("{}");
+  tests::splitmix random{1};
+  for (int i = 0; i < 200; ++i) {
+    const auto text = tests::draw_text(states, random);
+    CHECK_NOTHROW_MESSAGE(model::parse_json(text, {.depth = 300}), text);
+  }
+}
+
+TEST_CASE("a large schema costs no more than its size") {
+  std::string schema = R"({"type":"object","properties":{)";
+  for (int i = 0; i < 500; ++i)
+    schema += (i > 0 ? "," : "") + ("\"property_" + std::to_string(i))
+              + R"(":{"type":"string","description":"d"})";
+  auto states = states_of(schema + "}}");
+  CHECK(takes(states, R"({"property_3":"x","property_499":"y"})"));
+  CHECK_FALSE(takes(states, R"({"property_499":"x","property_3":"y"})"));
+  CHECK(states.memory_bytes() < (8u << 20));
+  // Each level would double the work if what follows a member were built for each way there.
+  std::string nested = R"({"type":"integer"})";
+  for (int i = 0; i < 25; ++i)
+    nested = R"({"properties":{"a":)" + nested + R"(,"b":{"type":"null"}}})";
+  auto deep = states_of(nested);
+  CHECK(takes(deep, R"({"a":{"a":{"a":{"b":null}},"b":null}})"));
+}
