@@ -10,8 +10,25 @@ namespace lamella::actors {
 
 namespace {
 
-net::finish_reason api_reason(finish reason) {
-  return reason == finish::length ? net::finish_reason::length : net::finish_reason::stop;
+net::finish_reason api_reason(const choice& x) {
+  if (x.reason() == finish::length) return net::finish_reason::length;
+  return x.calls() > 0 ? net::finish_reason::tool_calls : net::finish_reason::stop;
+}
+
+/// Always the same for a call, however often it is told.
+std::string call_id(const request_state& st, size_t sequence, uint32_t call) {
+  const auto salt = (uint64_t{sequence} << 32 | call) * 0x9e3779b97f4a7c15;
+  return net::make_response_id("call_", st.call_ids[0] ^ salt, st.call_ids[1]);
+}
+
+std::vector<net::tool_call> calls_of(const request_state& st, size_t sequence,
+                                     const choice_piece& piece) {
+  std::vector<net::tool_call> calls;
+  for (const auto& x : piece.calls) {
+    if (!x.name.empty()) calls.push_back({call_id(st, sequence, x.call), x.name, {}});
+    calls.back().arguments += x.arguments;
+  }
+  return calls;
 }
 
 double milliseconds(std::chrono::steady_clock::duration d) {
@@ -81,7 +98,8 @@ void respond_whole(request_ptr self) {
     c.index = static_cast<uint32_t>(choices.size());
     if (st.echo) c.text = st.prompt_texts[i / st.choices];
     c.text += piece.text;
-    c.reason = api_reason(text.reason());
+    c.tool_calls = calls_of(st, i, piece);
+    c.reason = api_reason(text);
     c.stopped_by = text.stopped_by();
     if (st.params.logprobs) c.logprobs = std::move(piece.logprobs);
     choices.push_back(std::move(c));
@@ -97,6 +115,25 @@ void respond_whole(request_ptr self) {
   st.exchange->respond(200, json_headers(self), std::move(body));
 }
 
+/// Text, then calls; log probabilities with the first event that can have them.
+std::string render_piece(request_state& st, uint32_t i, const choice_piece& piece,
+                         const net::usage_counts& running) {
+  std::string out;
+  const auto* logprobs = st.params.logprobs ? &piece.logprobs : nullptr;
+  if (!piece.text.empty() || piece.calls.empty()) {
+    out += net::sse_event(st.chunks->text(i, piece.text, logprobs, running));
+    logprobs = nullptr;
+  }
+  for (const auto& x : piece.calls) {
+    if (!x.name.empty())
+      out += net::sse_event(st.chunks->call(i, x.call, call_id(st, i, x.call), x.name, running));
+    if (x.arguments.empty()) continue;
+    out += net::sse_event(st.chunks->arguments(i, x.call, x.arguments, logprobs, running));
+    logprobs = nullptr;
+  }
+  return out;
+}
+
 /// All events that can be sent now.
 std::string render_events(request_state& st) {
   std::string out;
@@ -110,15 +147,11 @@ std::string render_events(request_state& st) {
         out +=
             net::sse_event(st.chunks->text(i, st.prompt_texts[i / st.choices], nullptr, running));
     }
-    if (s.text->has_text()) {
-      const auto piece = s.text->take();
-      out += net::sse_event(
-          st.chunks->text(i, piece.text, st.params.logprobs ? &piece.logprobs : nullptr, running));
-    }
+    if (s.text->has_text()) out += render_piece(st, i, s.text->take(), running);
     if (s.text->over() && !s.said_last) {
       s.said_last = true;
-      out += net::sse_event(
-          st.chunks->finish(i, api_reason(s.text->reason()), s.text->stopped_by(), running));
+      out +=
+          net::sse_event(st.chunks->finish(i, api_reason(*s.text), s.text->stopped_by(), running));
     }
   }
   return out;

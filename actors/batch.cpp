@@ -4,6 +4,7 @@
 #include "actors/explain.hpp"
 
 #include "gpu/slice_runner.hpp"
+#include "model/grammar/grammar.hpp"
 #include "net/failpoint.hpp"
 #include "net/oddity.hpp"
 #include "scheduler/slot_pool.hpp"
@@ -11,6 +12,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <span>
 
 namespace lamella::actors {
 
@@ -24,17 +26,33 @@ constexpr uint32_t grow_below = 8;
 
 void pump(batch_ptr self);
 
+/// The batch cannot go on with it.
+void fail(batch_ptr self, seat& s, std::string reason, bool refused = false) {
+  s.leaving = true;
+  self->send(s.member.client, sequence_failed{s.member.sequence, std::move(reason),
+                                              self->state.config.target.epoch, refused});
+}
+
+/// Adds to what the next draw needs to know of the tokens before it, and works out what it changes.
+void follow(batch_ptr self, seat& s, std::span<const token_id> tokens) {
+  try {
+    for (const auto t : tokens) s.history.generated(t);
+    s.changes = s.history.changes(s.member.wanted);
+  } catch (const model::grammar_error& e) {
+    fail(self, s, e.what(), true);
+  }
+}
+
 void sit_down(batch_ptr self, batch_join&& x) {
   auto& st = self->state;
   const auto number = st.table.join(x.member, x.runs);
   seat s;
   s.capacity = scheduler::length_of(x.runs);
-  if (x.wanted.needs_history()) {
-    s.history.prompt(x.history_prompt);
-    for (auto t : x.history_output) s.history.generated(t);
-  }
   s.written.position = x.position;
   s.member = std::move(x);
+  s.history = model::token_history{s.member.wanted.constraint};
+  s.history.prompt(s.member.history_prompt);
+  follow(self, s, s.member.history_output);
   st.seat_of[s.member.sequence] = number;
   st.seats.emplace(number, std::move(s));
 }
@@ -148,14 +166,7 @@ void add_row(iteration_launch& x, uint32_t number, const seat& s) {
   x.spans.push_back({number, m.position + s.in_flight, 1});
   x.tokens.push_back(s.in_flight > 0 ? gpu::take_sampled : m.last);
   x.selected.push_back(row);
-  const auto first_edit = static_cast<uint32_t>(x.edits.size());
-  if (m.wanted.needs_history() || !m.wanted.bias.empty()) {
-    auto edits = s.history.edits(m.wanted);
-    x.edits.insert(x.edits.end(), edits.begin(), edits.end());
-  }
-  x.samples.push_back(record_of(m.wanted, row, m.generated + s.in_flight, first_edit,
-                                static_cast<uint32_t>(x.edits.size()) - first_edit));
-  x.sample_seats.push_back(number);
+  add_sample(x, m.wanted, row, m.generated + s.in_flight, s.changes, number);
 }
 
 /// The seats that run in the next iteration, grouped by attention member.
@@ -226,17 +237,14 @@ void commit(batch_ptr self, seat& s, sampled_token&& drawn) {
   if (s.leaving) return;
   auto& m = s.member;
   if (!drawn.finite) {
-    s.leaving = true;
     self->send(self->state.config.target.allocator,
                kv_doubt{m.sequence, self->state.config.target.epoch});
-    self->send(m.client, sequence_failed{m.sequence, "the logits are not finite",
-                                         self->state.config.target.epoch});
+    fail(self, s, "the logits are not finite");
     return;
   }
   ++m.position;
   s.written.tokens.push_back(m.last);
   m.last = drawn.token;
-  if (m.wanted.needs_history()) s.history.generated(drawn.token);
   const auto& ends = m.wanted.end_tokens;
   token out{m.sequence, m.generated++, std::move(drawn), finish::none};
   if (!m.ignore_end && std::find(ends.begin(), ends.end(), m.last) != ends.end())
@@ -245,6 +253,7 @@ void commit(batch_ptr self, seat& s, sampled_token&& drawn) {
     out.reason = finish::length;
   s.leaving = out.reason != finish::none;
   self->send(m.client, std::move(out));
+  if (!s.leaving && m.wanted.needs_history()) follow(self, s, {&m.last, 1});
 }
 
 void on_sampled(batch_ptr self, uint64_t iteration, sampled answer) {

@@ -32,6 +32,7 @@ struct batch_state {
     kv_written written;      ///< since it joined
     bool exposed = false;    ///< an iteration that was given up may still write its slots
     model::token_history history;
+    logit_changes changes; ///< of its next draw, where they depend on the history
   };
   /// A launched iteration: the seats of its rows, in order.
   struct flight {

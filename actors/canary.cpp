@@ -36,7 +36,7 @@ void run(canary_ptr self) {
             x.samplings.resize(1);
             x.samplings.front().temperature = 0;
             x.draws = {0};
-            x.edits.resize(1);
+            x.changes.resize(1);
             self->request(state.server->prefill_workers.at(place.prefill_worker), patience, x)
                 .then([self](const prefilled&) { give_back(self); },
                       [self](caf::error&) { give_back(self); });

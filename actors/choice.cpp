@@ -20,17 +20,39 @@ net::token_logprobs describe(const model::tokenizer& text, const sampled_token& 
 
 } // namespace
 
-choice::choice(const model::tokenizer& text, const net::generation_params& params)
+choice::choice(const model::tokenizer& text, const net::generation_params& params,
+               const model::tool_dialect* calls)
     : text_{&text}, stops_{params.stop}, wants_logprobs_{params.logprobs.has_value()},
-      detokenizer_{text, params.skip_special_tokens ? model::detokenizer::specials::skipped
-                                                    : model::detokenizer::specials::shown},
-      matcher_{params.stop} {}
+      // Marks of calls may be special tokens.
+      detokenizer_{text, params.skip_special_tokens && calls == nullptr
+                             ? model::detokenizer::specials::skipped
+                             : model::detokenizer::specials::shown},
+      matcher_{params.stop} {
+  if (calls != nullptr) calls_.emplace(*calls);
+}
 
-void choice::release(std::string text) {
-  pending_.text += matcher_.feed(text);
+void choice::add(net::answer_piece piece) {
+  pending_.text += piece.text;
+  for (auto& x : piece.calls) pending_.calls.push_back(std::move(x));
+}
+
+void choice::say(const std::string& text) {
+  if (calls_)
+    add(calls_->feed(text));
+  else
+    pending_.text += text;
+}
+
+void choice::end(finish reason) {
+  if (calls_) add(calls_->finish());
+  reason_ = reason;
+}
+
+void choice::release(const std::string& text) {
+  say(matcher_.feed(text));
   if (const auto which = matcher_.matched()) {
-    reason_ = finish::stop;
     stopped_by_ = stops_[*which];
+    end(finish::stop);
   }
 }
 
@@ -52,8 +74,8 @@ void choice::close(finish reason) {
   if (over()) return;
   release(detokenizer_.finish());
   if (over()) return; // the rest completed a stop string
-  pending_.text += matcher_.finish();
-  reason_ = reason;
+  say(matcher_.finish());
+  end(reason);
 }
 
 choice_piece choice::take() {

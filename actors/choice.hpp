@@ -7,6 +7,7 @@
 #include "net/api_request.hpp"
 #include "net/api_response.hpp"
 #include "net/stop_matcher.hpp"
+#include "net/tool_call_reader.hpp"
 
 #include <optional>
 #include <string>
@@ -15,16 +16,16 @@
 namespace lamella::actors {
 
 /// What a choice has to say that was not said yet.
-struct choice_piece {
-  std::string text;
-  std::vector<net::token_logprobs> logprobs; ///< of the tokens behind the text
+struct choice_piece : net::answer_piece {
+  std::vector<net::token_logprobs> logprobs; ///< of the tokens behind text and calls
 };
 
 /// A pure function of the tokens pushed so far: it can be rebuilt from them at any time.
 class choice {
 public:
-  /// `text` must outlive the choice.
-  choice(const model::tokenizer& text, const net::generation_params& params);
+  /// `text` must outlive the choice. `calls`: how it writes calls of tools; null: it has none.
+  choice(const model::tokenizer& text, const net::generation_params& params,
+         const model::tool_dialect* calls = nullptr);
 
   /// The next token; `reason` tells whether the batch ended it here. Ignored once over.
   void push(const sampled_token& drawn, finish reason);
@@ -42,18 +43,26 @@ public:
   /// All tokens drawn, an end token included.
   const std::vector<token_id>& tokens() const { return tokens_; }
 
-  /// Something can be said: text, or at the end the log probabilities of tokens without text.
-  bool has_text() const { return !pending_.text.empty() || (over() && !pending_.logprobs.empty()); }
+  /// Calls of tools that have begun.
+  uint32_t calls() const { return calls_ ? calls_->calls() : 0; }
+
+  /// Something can be said: text, calls, or at the end the log probabilities of tokens without
+  /// them.
+  bool has_text() const { return !pending_.empty() || (over() && !pending_.logprobs.empty()); }
   double sum_logprob() const { return sum_logprob_; }
 
 private:
-  void release(std::string text);
+  void release(const std::string& text);
+  void say(const std::string& text);
+  void add(net::answer_piece piece);
+  void end(finish reason);
 
   const model::tokenizer* text_;
   std::vector<std::string> stops_;
   bool wants_logprobs_;
   model::detokenizer detokenizer_;
   net::stop_matcher matcher_;
+  std::optional<net::tool_call_reader> calls_;
   std::vector<token_id> tokens_;
   choice_piece pending_;
   finish reason_ = finish::none;

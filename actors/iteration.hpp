@@ -6,6 +6,7 @@
 #include "actors/pulse.hpp"
 #include "net/metrics.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -51,17 +52,42 @@ inline caf::error end_of_attempts(const iteration_failed& x, uint32_t failures, 
 template <class Self, class Then, class Otherwise>
 void launch(Self* self, const iteration_target& target, const iteration_launch& x, Then then,
             Otherwise otherwise) {
-  for (const auto& shard : target.shards) self->send(shard, x);
+  if (x.masks.empty()) {
+    for (const auto& shard : target.shards) self->send(shard, x);
+  } else {
+    auto of_shards = x;
+    of_shards.masks.clear();
+    for (const auto& shard : target.shards) self->send(shard, of_shards);
+  }
   self->send(target.replica, x);
   self->request(target.replica, target.patience, sampled_of{x.stream, x.iteration, x.attempt})
       .then(std::move(then), std::move(otherwise));
 }
 
-/// The record that draws token number `draw` of a sequence from row `row` of the logits.
-inline sample_record record_of(const sampling& wanted, uint32_t row, uint32_t draw,
-                               uint32_t first_edit, uint32_t edit_count) {
-  return {row,          wanted.seed,  wanted.choice,   draw,       wanted.temperature, wanted.top_k,
-          wanted.top_p, wanted.min_p, wanted.logprobs, first_edit, edit_count};
+/// Has the launch draw token number `draw` of a sequence from row `row` of its selected ones;
+/// `seat` keeps it.
+inline void add_sample(iteration_launch& x, const sampling& wanted, uint32_t row, uint32_t draw,
+                       const logit_changes& changes, uint32_t seat) {
+  sample_record record{row,
+                       wanted.seed,
+                       wanted.choice,
+                       draw,
+                       wanted.temperature,
+                       wanted.top_k,
+                       wanted.top_p,
+                       wanted.min_p,
+                       wanted.logprobs,
+                       static_cast<uint32_t>(x.edits.size()),
+                       static_cast<uint32_t>(changes.edits.size())};
+  x.edits.insert(x.edits.end(), changes.edits.begin(), changes.edits.end());
+  if (changes.mask) { // answers to one grammar are often at the same place
+    const auto same = std::find_if(x.masks.begin(), x.masks.end(),
+                                   [&](const auto& m) { return m.tokens == changes.mask; });
+    record.mask = static_cast<uint32_t>(same - x.masks.begin());
+    if (same == x.masks.end()) x.masks.push_back({changes.mask});
+  }
+  x.samples.push_back(record);
+  x.sample_seats.push_back(seat);
 }
 
 } // namespace lamella::actors

@@ -7,6 +7,7 @@
 #include "gpu/device.hpp"
 #include "gpu/kernels/operators.hpp"
 #include "model/sampling.hpp"
+#include "model/token_mask.hpp"
 #include "scheduler/admission.hpp"
 #include "scheduler/seat_table.hpp"
 #include "scheduler/types.hpp"
@@ -37,6 +38,10 @@ namespace lamella::model {
 template <class Inspector> typename Inspector::result_type inspect(Inspector& f, logit_edit& x) {
   return f(caf::meta::type_name("logit_edit"), x.token, x.scale, x.add);
 }
+/// These two without constraint and mask: requests, batches and prefill workers are in one process.
+template <class Inspector> typename Inspector::result_type inspect(Inspector& f, logit_changes& x) {
+  return f(caf::meta::type_name("logit_changes"), x.edits);
+}
 template <class Inspector> typename Inspector::result_type inspect(Inspector& f, sampling& x) {
   return f(caf::meta::type_name("sampling"), x.seed, x.choice, x.temperature, x.top_k, x.top_p,
            x.min_p, x.presence_penalty, x.frequency_penalty, x.repetition_penalty, x.logprobs,
@@ -49,7 +54,7 @@ namespace lamella::gpu {
 
 template <class Inspector> typename Inspector::result_type inspect(Inspector& f, sample_record& x) {
   return f(caf::meta::type_name("sample_record"), x.row, x.seed, x.choice, x.draw, x.temperature,
-           x.top_k, x.top_p, x.min_p, x.logprobs, x.first_edit, x.edit_count);
+           x.top_k, x.top_p, x.min_p, x.logprobs, x.first_edit, x.edit_count, x.mask);
 }
 template <class Inspector> typename Inspector::result_type inspect(Inspector& f, token_logprob& x) {
   return f(caf::meta::type_name("token_logprob"), x.token, x.logprob);
@@ -65,6 +70,7 @@ namespace lamella::actors {
 using gpu::logit_edit;
 using gpu::sample_record;
 using gpu::sampled_token;
+using model::logit_changes;
 using model::sampling;
 using model::token_id;
 using scheduler::request_id;
@@ -80,6 +86,12 @@ struct row_span {
   uint32_t seat = 0;
   uint32_t position = 0;
   uint32_t rows = 1;
+};
+
+/// Which tokens a sample record may draw. Records of one launch, and launches one after the other,
+/// share it within a process.
+struct shared_mask {
+  std::shared_ptr<const model::token_mask> tokens;
 };
 
 /// One iteration of one stream, for a replica and each of its shards alike: all layers, one
@@ -98,7 +110,8 @@ struct iteration_launch {
   std::vector<sample_record> samples; ///< record.row counts in `selected`
   std::vector<uint32_t> sample_seats; ///< the seat that keeps each sampled token
   std::vector<logit_edit> edits;
-  std::vector<uint64_t> fences; ///< prefill worker's own KV: by shard, see gpu::attention_launch
+  std::vector<shared_mask> masks; ///< for the replica; shards get none
+  std::vector<uint64_t> fences;   ///< prefill worker's own KV: by shard, see gpu::attention_launch
 };
 
 /// Asks for the tokens of an iteration, answered when the tail slice has drawn them.
@@ -259,13 +272,13 @@ struct prefill {
   sequence_id first{};
   std::vector<token_id> tokens;
   uint32_t member = 0;
-  std::vector<slot_run> runs;                 ///< of the first choice; cover the tokens
-  std::vector<sampling> samplings;            ///< per choice
-  std::vector<uint32_t> draws;                ///< per choice: index of the token to be drawn
-  std::vector<std::vector<logit_edit>> edits; ///< per choice
-  uint32_t cached = 0;                        ///< so many of the tokens have K and V in the runs
-  bool rebuild = false;                       ///< its KV was lost: it had answered with these
-  uint32_t slack_ms = ~0u;                    ///< of a rebuild: to the deadline of its request
+  std::vector<slot_run> runs;         ///< of the first choice; cover the tokens
+  std::vector<sampling> samplings;    ///< per choice
+  std::vector<uint32_t> draws;        ///< per choice: index of the token to be drawn
+  std::vector<logit_changes> changes; ///< per choice: of the logits, before the draw
+  uint32_t cached = 0;                ///< so many of the tokens have K and V in the runs
+  bool rebuild = false;               ///< its KV was lost: it had answered with these
+  uint32_t slack_ms = ~0u;            ///< of a rebuild: to the deadline of its request
 };
 
 struct prefilled {
@@ -300,7 +313,8 @@ struct preempted {
 struct sequence_failed {
   sequence_id sequence{};
   std::string reason;
-  uint64_t epoch = 0; ///< as above
+  uint64_t epoch = 0;   ///< as above
+  bool refused = false; ///< for what the request asks for
 };
 
 /// The sequence is wanted no more; its seat is freed after the iteration that runs. With `tell` it
@@ -319,9 +333,17 @@ struct batch_leave {
   }
 
 LAMELLA_INSPECT(row_span, x.seat, x.position, x.rows)
+template <class Inspector> typename Inspector::result_type inspect(Inspector& f, shared_mask& x) {
+  auto words = x.tokens ? x.tokens->words : std::vector<uint32_t>{};
+  return f(caf::meta::type_name("lamella::shared_mask"), words, caf::meta::load_callback([&] {
+             x.tokens =
+                 std::make_shared<const model::token_mask>(model::token_mask{std::move(words)});
+             return caf::error{};
+           }));
+}
 LAMELLA_INSPECT(iteration_launch, x.stream, x.epoch, x.iteration, x.attempt, x.patience_ms,
                 x.table_version, x.changes, x.spans, x.tokens, x.selected, x.samples,
-                x.sample_seats, x.edits, x.fences)
+                x.sample_seats, x.edits, x.masks, x.fences)
 LAMELLA_INSPECT(sampled_of, x.stream, x.iteration, x.attempt)
 LAMELLA_INSPECT(sampled, x.stream, x.iteration, x.tokens)
 LAMELLA_INSPECT(iteration_failed, x.stream, x.iteration, x.attempt, x.silent, x.reason)
@@ -341,13 +363,13 @@ LAMELLA_INSPECT(admit, x.first, x.choices, x.prompt_tokens, x.resumed, x.has_kv,
 LAMELLA_INSPECT(admitted, x.batch, x.prefill_worker, x.holdings)
 LAMELLA_INSPECT(withdraw, x.first)
 LAMELLA_INSPECT(retire, x.sequence, x.kept)
-LAMELLA_INSPECT(prefill, x.first, x.tokens, x.member, x.runs, x.samplings, x.draws, x.edits,
+LAMELLA_INSPECT(prefill, x.first, x.tokens, x.member, x.runs, x.samplings, x.draws, x.changes,
                 x.cached, x.rebuild, x.slack_ms)
 LAMELLA_INSPECT(prefilled, x.tokens)
 LAMELLA_INSPECT(prefill_cancel, x.first)
 LAMELLA_INSPECT(token, x.sequence, x.index, x.value, x.reason)
 LAMELLA_INSPECT(preempted, x.sequence, x.kept, x.epoch)
-LAMELLA_INSPECT(sequence_failed, x.sequence, x.reason, x.epoch)
+LAMELLA_INSPECT(sequence_failed, x.sequence, x.reason, x.epoch, x.refused)
 LAMELLA_INSPECT(batch_leave, x.sequence, x.tell)
 LAMELLA_INSPECT(kv_inventory, x.runs)
 template <class Inspector>

@@ -42,6 +42,18 @@ std::vector<gpu::shard_share> shares_of(const replica_config& config, const stre
   return shares;
 }
 
+/// One after the other, each as long as the vocabulary; tokens beyond a mask may not be drawn.
+std::vector<uint32_t> masks_of(const iteration_launch& x, uint32_t vocabulary) {
+  const auto words = gpu::mask_words(vocabulary);
+  std::vector<uint32_t> out(x.masks.size() * words);
+  for (size_t i = 0; i < x.masks.size(); ++i) {
+    const auto& mask = x.masks[i].tokens->words;
+    std::copy_n(mask.begin(), std::min<size_t>(mask.size(), words),
+                out.begin() + static_cast<ptrdiff_t>(i * words));
+  }
+  return out;
+}
+
 gpu::slice_launch prepare(const replica_config& config, const stream_state& stream,
                           const iteration_launch& x) {
   gpu::slice_launch out;
@@ -55,6 +67,7 @@ gpu::slice_launch prepare(const replica_config& config, const stream_state& stre
   out.samples = x.samples;
   out.sample_seats = x.sample_seats;
   out.edits = x.edits;
+  out.masks = masks_of(x, config.program->spec.vocabulary);
   for (const auto& span : x.spans)
     for (uint32_t i = 0; i < span.rows; ++i) {
       out.seats.push_back(span.seat);

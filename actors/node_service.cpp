@@ -84,6 +84,7 @@ void node::impl::describe_service() {
                    e.what());
     }
     base.chat_knows_developer = source.find("developer") != std::string::npos;
+    base.tool_calls = model::tool_dialect_of(source);
   }
   base.model_file = model.file->path().string();
   base.model_name =
@@ -95,6 +96,8 @@ void node::impl::describe_service() {
                                     model.file->digest());
   for (model::token_id t = 0; t < model.text->vocabulary(); ++t)
     if (model.text->is_end(t)) base.end_tokens.push_back(t);
+  base.constraints =
+      std::make_shared<constraint_store>(model.text, base.end_tokens, spec.vocabulary);
   base.rules = rules_of(options);
   base.ping = options.http.sse_ping;
   base.piece_bytes = std::min<size_t>(base.piece_bytes, options.http.stream_buffer_bytes);

@@ -25,14 +25,8 @@ void pump(prefill_ptr self);
 void add_samples(iteration_launch& x, const job& j, uint32_t row) {
   const auto selected = static_cast<uint32_t>(x.selected.size());
   x.selected.push_back(row);
-  for (size_t k = 0; k < j.what.samplings.size(); ++k) {
-    const auto first_edit = static_cast<uint32_t>(x.edits.size());
-    const auto& edits = j.what.edits[k];
-    x.edits.insert(x.edits.end(), edits.begin(), edits.end());
-    x.samples.push_back(record_of(j.what.samplings[k], selected, j.what.draws[k], first_edit,
-                                  static_cast<uint32_t>(edits.size())));
-    x.sample_seats.push_back(*j.seat);
-  }
+  for (size_t k = 0; k < j.what.samplings.size(); ++k)
+    add_sample(x, j.what.samplings[k], selected, j.what.draws[k], j.what.changes[k], *j.seat);
 }
 
 /// What the rows of a launch cost, in rows of an empty context: attention grows with the position.
@@ -293,7 +287,7 @@ void pump(prefill_ptr self) {
 caf::result<prefilled> on_prefill(prefill_ptr self, const prefill& x) {
   auto& st = self->state;
   if (x.tokens.empty() || x.samplings.empty() || x.draws.size() != x.samplings.size()
-      || x.edits.size() != x.samplings.size() || x.cached >= x.tokens.size()
+      || x.changes.size() != x.samplings.size() || x.cached >= x.tokens.size()
       || (x.cached > 0 && st.config.own) || st.jobs.contains(x.first))
     return caf::make_error(caf::sec::invalid_argument, "malformed prefill");
   const auto tokens = static_cast<uint32_t>(x.tokens.size());

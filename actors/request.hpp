@@ -8,6 +8,7 @@
 #include "net/http_exchange.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <optional>
 #include <vector>
@@ -60,6 +61,8 @@ struct request_state {
   request_id id{};
   bool chat = true;
   net::generation_params params;
+  net::tool_use tools;
+  std::shared_ptr<model::output_constraint> constraint; ///< of params.format and tools
   uint32_t choices = 1; ///< per prompt; more than params.n where the best are picked
   bool echo = false;
   uint64_t cache_scope = 0; ///< only requests of the same share K and V
@@ -68,6 +71,7 @@ struct request_state {
   uint32_t max_tokens = 0;
   std::vector<request_sequence> sequences; ///< prompt-major
   net::response_head head;
+  std::array<uint64_t, 2> call_ids{}; ///< ids of tool calls are made of these
   std::optional<net::stream_chunks> chunks;
   bool streaming = false;  ///< headers are out
   bool writing = false;    ///< a piece is with the socket

@@ -49,6 +49,7 @@ sampling sampling_of(const request_state& st, size_t index) {
   out.frequency_penalty = static_cast<float>(p.frequency_penalty);
   out.repetition_penalty = static_cast<float>(p.repetition_penalty);
   out.min_tokens = st.params.min_tokens;
+  out.constraint = st.constraint;
   if (st.params.logprobs)
     out.logprobs = *st.params.logprobs + 1;
   else if (st.choices > st.params.n)
@@ -75,14 +76,15 @@ bool rebuilds(const request_sequence& s) {
   return s.recovery != nullptr && !s.text->tokens().empty();
 }
 
-std::vector<logit_edit> edits_of(const request_state& st, size_t index, const sampling& wanted,
-                                 size_t without) {
+/// Of the logits before the draw that follows all but the newest `without` tokens.
+logit_changes changes_of(const request_state& st, size_t index, const sampling& wanted,
+                         size_t without) {
   if (!wanted.needs_history() && wanted.bias.empty()) return {};
-  model::token_history history;
+  model::token_history history{wanted.constraint};
   history.prompt(st.prompts[index / st.choices]);
   const auto& generated = st.sequences[index].text->tokens();
   for (size_t i = 0; i + without < generated.size(); ++i) history.generated(generated[i]);
-  return history.edits(wanted);
+  return history.changes(wanted);
 }
 
 /// Whoever looks for what ends workers must know who runs where.
@@ -200,7 +202,7 @@ void on_admitted(request_ptr self, size_t first, uint32_t choices, const admitte
     x.samplings.push_back(sampling_of(st, index));
     x.draws.push_back(
         static_cast<uint32_t>(st.sequences[index].text->tokens().size() - (x.rebuild ? 1 : 0)));
-    x.edits.push_back(edits_of(st, index, x.samplings.back(), x.rebuild ? 1 : 0));
+    x.changes.push_back(changes_of(st, index, x.samplings.back(), x.rebuild ? 1 : 0));
   }
   ++st.open_questions;
   auto wanted = x.samplings;

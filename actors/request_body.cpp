@@ -15,7 +15,9 @@ void read_chat(request_state& st) {
   check_model(*st.server, body.model);
   st.params = std::move(body.params);
   st.choices = st.params.n;
-  st.prompts.push_back(chat_tokens(*st.server, body.messages, body.template_kwargs, true));
+  st.prompts.push_back(
+      chat_tokens(*st.server, body.messages, body.tools, body.template_kwargs, true));
+  st.tools = std::move(body.tools);
   st.head.model = body.model;
   for (const auto& name : body.unknown) st.server->numbers->unknown_param(name);
 }
@@ -47,6 +49,8 @@ void read_body(request_state& st) {
   net::check_content_type(st.exchange->request().headers.get("content-type"));
   const char* field = st.chat ? "messages" : "prompt";
   st.chat ? read_chat(st) : read_completion(st);
+  st.constraint = st.server->constraints->find(st.params.format ? &*st.params.format : nullptr,
+                                               st.tools, st.server->tool_calls);
   st.cache_scope = net::cache_scope(st.cache_scope, st.params.cache_salt);
   uint64_t longest = 0;
   for (const auto& p : st.prompts) longest = std::max<uint64_t>(longest, p.size());
@@ -63,10 +67,12 @@ void prepare(request_state& st) {
   st.sequences.resize(st.prompts.size() * st.choices);
   for (auto& s : st.sequences) {
     s.seed = seed;
-    s.text.emplace(*st.server->text, st.params);
+    s.text.emplace(*st.server->text, st.params,
+                   st.tools.active() ? &st.server->tool_calls : nullptr);
   }
   const auto high = world.chance(), low = world.chance();
   st.head.id = net::make_response_id(st.chat ? "chatcmpl-" : "cmpl-", high, low);
+  if (st.tools.active()) st.call_ids = {world.chance(), world.chance()};
   st.head.created = world.seconds_since_1970();
   st.head.fingerprint = st.server->fingerprint;
   st.head.service_tier = st.params.echo_service_tier;

@@ -2,10 +2,12 @@
 #pragma once
 
 #include "actors/actors.hpp"
+#include "actors/constraint_store.hpp"
 #include "actors/recovery_watch.hpp"
 #include "actors/suspect_board.hpp"
 #include "model/chat_template.hpp"
 #include "model/tokenizer.hpp"
+#include "model/tool_dialect.hpp"
 #include "net/api_request.hpp"
 #include "net/metrics.hpp"
 #include "net/outside_world.hpp"
@@ -33,6 +35,7 @@ struct service {
   std::shared_ptr<const model::tokenizer> text;
   std::optional<model::chat_template> chat; ///< nothing: the file has none
   bool chat_knows_developer = false;        ///< else `developer` messages become `system`
+  model::tool_dialect tool_calls = model::tool_dialect_of(""); ///< how the model writes them
   std::string model_name;
   std::vector<std::string> aliases;
   std::string model_file;
@@ -40,6 +43,7 @@ struct service {
   std::string fingerprint;
   uint32_t context_tokens = 0;
   std::vector<model::token_id> end_tokens; ///< all that end an answer
+  std::shared_ptr<constraint_store> constraints;
 
   // The pipeline. Every rebuild of it makes a new service with the next epoch.
   uint64_t epoch = 0;
@@ -71,6 +75,7 @@ using service_ptr = std::shared_ptr<const service>;
 /// The tokens of a conversation as the chat template lays it out. Throws net::api_error.
 std::vector<model::token_id> chat_tokens(const service& s,
                                          const std::vector<net::chat_message>& messages,
+                                         const net::tool_use& tools,
                                          const model::json_value::object& more,
                                          bool add_generation_prompt);
 

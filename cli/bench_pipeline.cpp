@@ -103,7 +103,7 @@ double pipeline_driver::prefill(uint32_t tokens, bool keep) {
   x.runs = place.holdings.front().runs;
   x.samplings.resize(1);
   x.draws = {0};
-  x.edits.resize(1);
+  x.changes.resize(1);
   const auto began = clock::now();
   auto first =
       ask<actors::prefilled>(server_->prefill_workers.at(place.prefill_worker), std::move(x));

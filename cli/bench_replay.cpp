@@ -104,7 +104,7 @@ void on_admitted(replay_ptr self, uint32_t index, const actors::admitted& place)
   x.runs = place.holdings.front().runs;
   x.samplings.resize(1);
   x.draws = {r.generated};
-  x.edits.resize(1);
+  x.changes.resize(1);
   self->request(st.server->prefill_workers.at(place.prefill_worker), st.patience, std::move(x))
       .then(
           [=](const actors::prefilled& drawn) {

@@ -61,6 +61,10 @@ void slice_runner::check_launch() const {
     if (row >= launch_.tokens.size())
       throw std::runtime_error("selected row " + std::to_string(row) + " of "
                                + std::to_string(launch_.tokens.size()));
+  const auto masks = launch_.masks.size() / mask_words(program_->spec.vocabulary);
+  for (const auto& x : launch_.samples)
+    if (x.mask != no_mask && x.mask >= masks)
+      throw std::runtime_error("mask " + std::to_string(x.mask) + " of " + std::to_string(masks));
   const auto ranks = launch_.ranks ? launch_.ranks->ranks : 1;
   if (ranks != program_->ranks())
     throw std::runtime_error("a program of " + std::to_string(program_->ranks())
@@ -258,8 +262,8 @@ void slice_runner::sample(const model::instruction& x, kernel_context context) {
   if (launch_.samples.empty()) return;
   sampled_.resize(launch_.samples.size());
   ops_.sample({logits_, static_cast<uint32_t>(launch_.selected.size()), program_->spec.vocabulary,
-               launch_.samples, launch_.edits, launch_.sample_seats, state_->last_sampled(),
-               sampled_},
+               launch_.samples, launch_.edits, launch_.masks, launch_.sample_seats,
+               state_->last_sampled(), sampled_},
               context);
 }
 

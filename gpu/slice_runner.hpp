@@ -40,6 +40,7 @@ struct slice_launch {
   std::vector<sample_record> samples; ///< record.row counts in `selected`
   std::vector<uint32_t> sample_seats; ///< [samples]: the seat that keeps the token
   std::vector<logit_edit> edits;
+  std::vector<uint32_t> masks; ///< [masks, mask_words(vocabulary)]
   std::vector<shard_share> shares;
   std::optional<parity_share> parity; ///< then each of the shares has all rows
   /// Where several ranks run the launch together (L-M03), each with its share of the program's

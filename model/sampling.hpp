@@ -5,17 +5,27 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
 
 namespace lamella::model {
 
+class output_constraint;
+struct token_mask;
+
 /// Changes a logit: l = (l > 0 ? l / scale : l * scale) + add. Penalties, biases, forbidden tokens.
 struct logit_edit {
   token_id token = 0;
   float scale = 1; ///< > 0; 1 leaves it
   float add = 0;   ///< may be -infinity
+};
+
+/// What is done to a row of logits before a token is drawn from it.
+struct logit_changes {
+  std::vector<logit_edit> edits;
+  std::shared_ptr<const token_mask> mask; ///< null: every token may be drawn
 };
 
 /// The sampling parameters of one sequence; they never change while it lives.
@@ -33,31 +43,40 @@ struct sampling {
   uint32_t min_tokens = 0;      ///< `end_tokens` are forbidden before
   std::vector<token_id> end_tokens;
   std::vector<std::pair<token_id, float>> bias;
+  /// What the output is held to; null: nothing. Shared, and never leaves its process: devices get
+  /// masks.
+  std::shared_ptr<output_constraint> constraint;
 
-  /// Do the edits of a draw depend on the tokens before it? Then launches cannot run ahead.
+  /// Do the changes of a draw depend on the tokens before it? Then launches cannot run ahead.
   bool needs_history() const {
     return presence_penalty != 0 || frequency_penalty != 0 || repetition_penalty != 1
-           || min_tokens > 0;
+           || min_tokens > 0 || constraint != nullptr;
   }
 };
 
-/// What penalties need to know of the tokens so far. Derived: rebuilt from prompt and output.
+/// What penalties and constraints need to know of the tokens so far. Derived: rebuilt from prompt
+/// and output.
 class token_history {
 public:
+  explicit token_history(std::shared_ptr<output_constraint> constraint = {});
+
   void prompt(std::span<const token_id> tokens) {
     for (auto t : tokens) counts_.try_emplace(t, 0);
   }
-  void generated(token_id token) {
-    ++counts_[token];
-    ++generated_;
-  }
+  /// Throws grammar_error.
+  void generated(token_id token);
 
-  /// The edits of the next draw.
-  std::vector<logit_edit> edits(const sampling& wanted) const;
+  /// The changes of the next draw. Throws grammar_error where it cannot be told in bounded time
+  /// what the constraint allows.
+  logit_changes changes(const sampling& wanted) const;
 
 private:
+  std::vector<logit_edit> edits(const sampling& wanted) const;
+
   std::map<token_id, uint32_t> counts_; ///< how often generated; 0: in the prompt only
   uint32_t generated_ = 0;
+  std::shared_ptr<output_constraint> constraint_;
+  uint32_t state_ = 0; ///< of the constraint
 };
 
 } // namespace lamella::model

@@ -44,6 +44,10 @@ api_error invalid_value(std::string param, std::string message) {
   return bad("invalid_value", std::move(param), std::move(message));
 }
 
+api_error invalid_schema(std::string param, std::string message) {
+  return bad("invalid_schema", std::move(param), std::move(message));
+}
+
 api_error unknown_parameter(std::string param) {
   std::string message = "unknown parameter " + quoted(param) + ": remove it";
   return bad("unknown_parameter", std::move(param), std::move(message));

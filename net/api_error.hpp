@@ -31,6 +31,8 @@ struct api_error : std::exception {
 // 400
 api_error invalid_json(std::string message);
 api_error invalid_value(std::string param, std::string message);
+/// A schema, or another description of the output, that nothing can be held to.
+api_error invalid_schema(std::string param, std::string message);
 api_error unknown_parameter(std::string param);
 api_error unsupported_parameter(std::string param, std::string message);
 /// Names the prompt, the answer asked for, and the context of the model, all in tokens.

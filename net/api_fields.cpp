@@ -194,6 +194,7 @@ generation_params read_generation(json_object_reader& body, const api_limits& li
     p.stop_token_ids = read_token_ids(*ids, "stop_token_ids", limits, 0, stop_token_ids_max);
   p.ignore_eos = body.optional<bool>("ignore_eos").value_or(false);
   p.skip_special_tokens = body.optional<bool>("skip_special_tokens").value_or(true);
+  p.format = read_output_format(body);
   p.stream = body.optional<bool>("stream").value_or(false);
   read_stream_options(body, p);
   p.echo_service_tier = body.optional_string("service_tier", {1, 64}).has_value();
@@ -206,6 +207,11 @@ generation_params read_generation(json_object_reader& body, const api_limits& li
 }
 
 void check_combinations(const generation_params& p, size_t prompts, const api_limits& limits) {
+  if (p.format && (p.min_tokens > 0 || p.ignore_eos)) {
+    const std::string field = p.ignore_eos ? "ignore_eos" : "min_tokens";
+    throw invalid_value(field, field + " is not allowed where " + p.format->field
+                                   + " says when the output is complete");
+  }
   if (!p.max_tokens) return;
   if (p.min_tokens > *p.max_tokens)
     throw invalid_value("min_tokens", "min_tokens is " + std::to_string(p.min_tokens)
@@ -223,8 +229,7 @@ void check_combinations(const generation_params& p, size_t prompts, const api_li
 std::vector<chat_message> read_messages(json_object_reader& body, const api_limits& limits) {
   constexpr std::array<std::string_view, 5> roles{"system", "developer", "user", "assistant",
                                                   "tool"};
-  constexpr unsupported_field fields[] = {
-      {"tool_calls", "[]"}, {"function_call", ""}, {"audio", ""}};
+  constexpr unsupported_field fields[] = {{"function_call", ""}, {"audio", ""}};
   const auto& items = json_items(body.require("messages"), "messages", {1, limits.messages});
   std::vector<chat_message> messages;
   messages.reserve(items.size());
@@ -238,7 +243,15 @@ std::vector<chat_message> read_messages(json_object_reader& body, const api_limi
                                                    "tool, not "
                                                  + model::to_json(json_value(message.role)));
     refuse_unsupported(item, fields);
-    message.content = read_content(item.require("content"), item.path("content"));
+    message.tool_calls = read_tool_calls(item);
+    message.tool_call_id = item.optional_string("tool_call_id", {0, 128}).value_or("");
+    if (!message.tool_calls.empty() && message.role != "assistant")
+      throw invalid_value(item.path("tool_calls"), item.path("tool_calls")
+                                                       + " are an assistant's, not of the role "
+                                                       + message.role);
+    // Beside calls there may be no text.
+    if (const auto* content = item.find("content"); content || message.tool_calls.empty())
+      message.content = read_content(item.require("content"), item.path("content"));
     message.name = item.optional_string("name", {1, 64}).value_or("");
   }
   return messages;

@@ -41,22 +41,14 @@ constexpr unsupported_field generation_unsupported[] = {
     {"include_stop_str_in_output", "false"},
     {"spaces_between_special_tokens", "true"},
     {"truncate_prompt_tokens", ""},
-    {"structured_outputs", ""},
-    {"guided_json", ""},
-    {"guided_regex", ""},
-    {"guided_choice", ""},
     {"guided_grammar", ""},
-    {"json_schema", ""},
+    {"guided_whitespace_pattern", ""},
     {"grammar", ""},
     {"regex", ""},
-    {"response_format", R"({"type":"text"})"},
     {"return_token_ids", "false"},
 };
 
 constexpr unsupported_field chat_unsupported[] = {
-    {"tools", "[]"},
-    {"tool_choice", R"("none" "auto")"},
-    {"parallel_tool_calls", "true false"},
     {"functions", "[]"},
     {"function_call", R"("none" "auto")"},
     {"modalities", R"(["text"])"},
@@ -109,6 +101,7 @@ chat_request parse_chat_request(std::string_view text, const api_limits& limits)
     chat_request request;
     request.model = body.required_string("model", {1, 256});
     request.messages = read_messages(body, limits);
+    request.tools = read_tool_use(body);
     generation_params& p = request.params = read_generation(body, limits, 1);
     if (const auto newer = body.optional<uint32_t>("max_completion_tokens", {1, INT32_MAX}))
       p.max_tokens = newer;
@@ -117,6 +110,10 @@ chat_request parse_chat_request(std::string_view text, const api_limits& limits)
       p.logprobs = top.value_or(0);
     else if (top)
       throw invalid_value("top_logprobs", "top_logprobs is only allowed with logprobs: true");
+    if (request.tools.active() && (p.min_tokens > 0 || p.ignore_eos)) {
+      const std::string field = p.ignore_eos ? "ignore_eos" : "min_tokens";
+      throw invalid_value(field, field + " is not allowed beside tools: a call ends an answer");
+    }
     request.template_kwargs = read_template_kwargs(body);
     refuse_unsupported(body, generation_unsupported);
     refuse_unsupported(body, chat_unsupported);
@@ -158,13 +155,16 @@ tokenize_request parse_tokenize_request(std::string_view text, const api_limits&
     const bool chat = body.find("messages") != nullptr;
     if (chat == request.prompt.has_value())
       throw invalid_value("prompt", "give either prompt or messages");
-    if (chat) request.messages = read_messages(body, limits);
+    if (chat) {
+      request.messages = read_messages(body, limits);
+      request.tools = read_tool_use(body);
+    }
     request.add_special_tokens = body.optional<bool>("add_special_tokens").value_or(true);
     request.add_generation_prompt = body.optional<bool>("add_generation_prompt").value_or(true);
     request.return_token_strs = body.optional<bool>("return_token_strs").value_or(false);
     request.template_kwargs = read_template_kwargs(body);
-    constexpr unsupported_field fields[] = {
-        {"tools", "[]"}, {"chat_template", ""}, {"continue_final_message", "false"}};
+    constexpr unsupported_field fields[] = {{"chat_template", ""},
+                                            {"continue_final_message", "false"}};
     refuse_unsupported(body, fields);
     request.unknown = take_unknown(body, limits);
     return request;

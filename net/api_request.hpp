@@ -2,6 +2,8 @@
 #pragma once
 
 #include "model/json.hpp"
+#include "net/output_format.hpp"
+#include "net/tool_use.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -54,7 +56,8 @@ struct generation_params {
   std::vector<uint32_t> stop_token_ids;
   bool ignore_eos = false;
   bool skip_special_tokens = true;
-  std::optional<uint32_t> logprobs; ///< present: wanted, with that many alternatives, 0..20
+  std::optional<output_format> format; ///< what the output is held to
+  std::optional<uint32_t> logprobs;    ///< present: wanted, with that many alternatives, 0..20
   bool stream = false;
   bool include_usage = false;     ///< stream_options
   bool continuous_usage = false;  ///< stream_options
@@ -64,14 +67,17 @@ struct generation_params {
 };
 
 struct chat_message {
-  std::string role;    ///< system, developer, user, assistant or tool
-  std::string content; ///< text parts joined by line feeds
-  std::string name;    ///< empty: none
+  std::string role;                    ///< system, developer, user, assistant or tool
+  std::string content;                 ///< text parts joined by line feeds
+  std::string name;                    ///< empty: none
+  std::vector<tool_call> tool_calls{}; ///< assistant; then `content` may be empty
+  std::string tool_call_id{};          ///< tool: whose result it is
 };
 
 struct chat_request {
   std::string model;
   std::vector<chat_message> messages; ///< at least one
+  tool_use tools;
   generation_params params;
   model::json_value::object template_kwargs; ///< data for the chat template
   std::vector<std::string> unknown;          ///< fields ignored
@@ -93,6 +99,7 @@ struct tokenize_request {
   std::string model;                 ///< empty: the only one
   std::optional<std::string> prompt; ///< this or messages
   std::vector<chat_message> messages;
+  tool_use tools;
   bool add_special_tokens = true;
   bool add_generation_prompt = true;
   bool return_token_strs = false;

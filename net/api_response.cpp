@@ -130,6 +130,27 @@ uint64_t write_legacy_logprobs(json_writer& w, const std::vector<token_logprobs>
   return offset;
 }
 
+void write_tool_calls(json_writer& w, const std::vector<tool_call>& calls) {
+  w.key("tool_calls").begin_array();
+  for (const auto& x : calls) {
+    w.begin_object().member("id", x.id).member("type", "function");
+    w.key("function").begin_object().member("name", x.name).member("arguments", x.arguments);
+    w.end_object().end_object();
+  }
+  w.end_array();
+}
+
+void write_message(json_writer& w, const response_choice& choice) {
+  w.key("message").begin_object().member("role", "assistant").key("content");
+  if (choice.text.empty() && !choice.tool_calls.empty())
+    w.null();
+  else
+    w.value(choice.text);
+  w.null_member("refusal");
+  if (!choice.tool_calls.empty()) write_tool_calls(w, choice.tool_calls);
+  w.end_object();
+}
+
 void write_finish(json_writer& w, finish_reason reason, const stop_reason& stopped_by) {
   w.member("finish_reason", to_string(reason)).key("stop_reason");
   if (const auto* text = std::get_if<std::string>(&stopped_by))
@@ -150,12 +171,7 @@ std::string whole_body(bool chat, const response_head& head,
     const auto* logprobs = choice.logprobs ? &*choice.logprobs : nullptr;
     w.begin_object().member("index", choice.index);
     if (chat) {
-      w.key("message")
-          .begin_object()
-          .member("role", "assistant")
-          .member("content", choice.text)
-          .null_member("refusal")
-          .end_object();
+      write_message(w, choice);
       write_chat_logprobs(w, logprobs);
     } else {
       w.member("text", choice.text);
@@ -200,7 +216,15 @@ std::string make_response_id(std::string_view prefix, uint64_t high, uint64_t lo
 }
 
 std::string_view to_string(finish_reason reason) {
-  return reason == finish_reason::stop ? "stop" : "length";
+  switch (reason) {
+  case finish_reason::stop:
+    break;
+  case finish_reason::length:
+    return "length";
+  case finish_reason::tool_calls:
+    return "tool_calls";
+  }
+  return "stop";
 }
 
 std::string chat_body(const response_head& head, std::span<const response_choice> choices,
@@ -307,6 +331,36 @@ std::string stream_chunks::text(uint32_t index, std::string_view piece,
     w.key("choices").begin_array().begin_object().member("index", index).member("text", piece);
     offsets_[index] = write_legacy_logprobs(w, logprobs, offsets_[index]);
   }
+  w.null_member("finish_reason").end_object().end_array();
+  write_running(w, include_usage_, continuous_, running);
+  return w.take();
+}
+
+std::string stream_chunks::call(uint32_t index, uint32_t call, std::string_view id,
+                                std::string_view name, const usage_counts& running) const {
+  json_writer w;
+  write_head(w, head_, "chat.completion.chunk");
+  w.key("choices").begin_array().begin_object().member("index", index);
+  w.key("delta").begin_object().key("tool_calls").begin_array();
+  w.begin_object().member("index", call).member("id", id).member("type", "function");
+  w.key("function").begin_object().member("name", name).member("arguments", "").end_object();
+  w.end_object().end_array().end_object();
+  w.null_member("logprobs").null_member("finish_reason").end_object().end_array();
+  write_running(w, include_usage_, continuous_, running);
+  return w.take();
+}
+
+std::string stream_chunks::arguments(uint32_t index, uint32_t call, std::string_view piece,
+                                     const std::vector<token_logprobs>* logprobs,
+                                     const usage_counts& running) const {
+  json_writer w;
+  write_head(w, head_, "chat.completion.chunk");
+  w.key("choices").begin_array().begin_object().member("index", index);
+  w.key("delta").begin_object().key("tool_calls").begin_array();
+  w.begin_object().member("index", call);
+  w.key("function").begin_object().member("arguments", piece).end_object();
+  w.end_object().end_array().end_object();
+  write_chat_logprobs(w, logprobs);
   w.null_member("finish_reason").end_object().end_array();
   write_running(w, include_usage_, continuous_, running);
   return w.take();

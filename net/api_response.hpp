@@ -1,6 +1,8 @@
 /// Answer bodies of the API as text. Pure; members are always written in the same order.
 #pragma once
 
+#include "net/tool_use.hpp"
+
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -20,10 +22,11 @@ struct response_head {
   bool service_tier = false; ///< write "service_tier":"default"
 };
 
-/// `prefix` and 24 letters and digits from 128 bits of entropy: "chatcmpl-", "cmpl-", "req-".
+/// `prefix` and 24 letters and digits from 128 bits of entropy: "chatcmpl-", "cmpl-", "req-",
+/// "call_".
 std::string make_response_id(std::string_view prefix, uint64_t high, uint64_t low);
 
-enum class finish_reason : uint8_t { stop, length };
+enum class finish_reason : uint8_t { stop, length, tool_calls };
 std::string_view to_string(finish_reason reason);
 
 /// What stopped a choice: nothing to tell, a stop string, or a stop token id.
@@ -51,6 +54,7 @@ struct usage_counts {
 struct response_choice {
   uint32_t index = 0;
   std::string text;
+  std::vector<tool_call> tool_calls{}; ///< chat only
   finish_reason reason = finish_reason::stop;
   stop_reason stopped_by;
   std::optional<std::vector<token_logprobs>> logprobs;
@@ -86,6 +90,13 @@ public:
   std::string text(uint32_t index, std::string_view piece,
                    const std::vector<token_logprobs>* logprobs = nullptr,
                    const usage_counts& running = {});
+  /// Call number `call` of a choice begins; chat only.
+  std::string call(uint32_t index, uint32_t call, std::string_view id, std::string_view name,
+                   const usage_counts& running = {}) const;
+  /// More of its arguments.
+  std::string arguments(uint32_t index, uint32_t call, std::string_view piece,
+                        const std::vector<token_logprobs>* logprobs = nullptr,
+                        const usage_counts& running = {}) const;
   /// Last chunk of a choice.
   std::string finish(uint32_t index, finish_reason reason, const stop_reason& stopped_by = {},
                      const usage_counts& running = {}) const;

@@ -112,7 +112,8 @@ void sample(const sample_args& args, kernel_context) {
   auto* room =
       q.scratch.allocate<float>(sample_scratch_bytes(count, args.vocabulary) / sizeof(float));
   check(launch_sample({args.logits, args.rows, args.vocabulary, q.upload(args.records), count,
-                       q.upload(args.edits), q.upload(args.seats), args.last_sampled, room, drawn},
+                       q.upload(args.edits), q.upload(args.masks), q.upload(args.seats),
+                       args.last_sampled, room, drawn},
                       q.stream("sample")),
         "sample");
   q.at_end([drawn, out = args.out] {

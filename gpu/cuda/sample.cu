@@ -42,13 +42,18 @@ __device__ best_token find_best(row_view& row) {
   return {id < row.vocabulary ? row.x[id] : -INFINITY, id, !any_bad};
 }
 
-/// Copies the row and applies the record's edits in their order: each token's by one thread.
-__device__ void edit_row(row_view& row, const sample_record& how, const logit_edit* edits,
+/// Copies what the record's mask allows of the row, and applies its edits in their order: each
+/// token's by one thread.
+__device__ void edit_row(row_view& row, const sample_record& how, const sample_rows& args,
                          float* room) {
-  for_each_element(row, [&](float x, uint32_t id) { room[id] = x; });
+  const bool all = how.mask == no_mask;
+  const uint32_t* mask = all ? nullptr : args.masks + size_t{how.mask} * mask_words(row.vocabulary);
+  for_each_element(row, [&](float x, uint32_t id) {
+    room[id] = all || (mask[id / 32] >> id % 32 & 1) != 0 ? x : -INFINITY;
+  });
   __syncthreads();
   for (uint32_t i = 0; i < how.edit_count; ++i) {
-    const logit_edit edit = edits[how.first_edit + i];
+    const logit_edit edit = args.edits[how.first_edit + i];
     if (edit.token % sample_threads != threadIdx.x || edit.token >= row.vocabulary) continue;
     const float l = room[edit.token];
     room[edit.token] = (l > 0 ? l / edit.scale : l * edit.scale) + edit.add;
@@ -213,8 +218,8 @@ __global__ void __launch_bounds__(sample_threads) sample_kernel(sample_rows args
   const best_token raw_best = find_best(row);
   best_token best = raw_best;
   bool finite = raw_best.finite;
-  if (finite && how.edit_count != 0) {
-    edit_row(row, how, args.edits, args.scratch + size_t{blockIdx.x} * args.vocabulary);
+  if (finite && (how.edit_count != 0 || how.mask != no_mask)) {
+    edit_row(row, how, args, args.scratch + size_t{blockIdx.x} * args.vocabulary);
     best = find_best(row);
     finite = fabsf(best.logit) <= 3.402823466e+38f; // else all forbidden, or an edit overflowed
   }

@@ -30,6 +30,7 @@ struct sample_rows {
   const sample_record* records; ///< [count]
   uint32_t count;
   const logit_edit* edits;
+  const uint32_t* masks;  ///< [masks, mask_words(vocabulary)]
   const uint32_t* seats;  ///< [count]: the seat that keeps the token; null: none does
   uint32_t* last_sampled; ///< by seat
   float* scratch;         ///< sample_scratch_bytes(count, vocabulary)

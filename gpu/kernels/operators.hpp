@@ -178,6 +178,12 @@ struct from_wire_args {
 
 using model::logit_edit;
 
+/// A record of no mask: every token may be drawn.
+constexpr uint32_t no_mask = ~uint32_t{0};
+
+/// Words of a mask: bit t % 32 of word t / 32 tells whether token t may be drawn.
+constexpr uint32_t mask_words(uint32_t vocabulary) { return (vocabulary + 31) / 32; }
+
 /// How to draw one token from one row of logits.
 struct sample_record {
   uint32_t row;                    ///< row of logits
@@ -190,6 +196,7 @@ struct sample_record {
   float min_p;                     ///< 0: off
   uint32_t logprobs;               ///< 0: none; else 1 + number of top tokens wanted (<= 21)
   uint32_t first_edit, edit_count; ///< into sample_args::edits
+  uint32_t mask = no_mask;         ///< which of sample_args::masks
 };
 
 struct token_logprob {
@@ -199,19 +206,23 @@ struct token_logprob {
 
 struct sampled_token {
   uint32_t token;
-  float logprob = 0;  ///< natural log of the distribution before edits, temperature and truncation
-  bool finite = true; ///< false: the row held NaN or infinity; `token` is 0 and must not be used
+  float logprob = 0; ///< natural log of the distribution before edits, temperature and truncation
+  /// False: the row held NaN or infinity, or no token may be drawn; `token` is 0 and must not be
+  /// used.
+  bool finite = true;
   std::vector<token_logprob> top; ///< highest first
 };
 
-/// Draws one token per record: edits, temperature, top_k, top_p, min_p (each over what the one
-/// before left), then the draw. The draw is a pure function of (seed, choice, draw): counter-based,
-/// 53 bits. The token also goes to last_sampled[seats[i]], for the next launch of the stream.
+/// Draws one token per record: mask, edits, temperature, top_k, top_p, min_p (each over what the
+/// one before left), then the draw. The draw is a pure function of (seed, choice, draw):
+/// counter-based, 53 bits. The token also goes to last_sampled[seats[i]], for the next launch of
+/// the stream.
 struct sample_args {
   const float* logits; ///< [rows, vocabulary]
   uint32_t rows, vocabulary;
   std::span<const sample_record> records;
   std::span<const logit_edit> edits;
+  std::span<const uint32_t> masks; ///< [masks, mask_words(vocabulary)]
   std::span<const uint32_t> seats; ///< [records], each < seats_max; empty: not kept
   uint32_t* last_sampled;          ///< [seats_max]; null where seats is empty
   std::span<sampled_token> out;    ///< one per record; valid when the work has ended

@@ -89,6 +89,16 @@ void top_logprobs(const float* x, uint32_t n, uint32_t count, double normaliser,
   for (auto& t : out) t.logprob = static_cast<float>(t.logprob - normaliser);
 }
 
+/// What may not be drawn has no weight.
+void apply_mask(const uint32_t* mask, uint32_t n, float* x) {
+  for (uint32_t w = 0; w < mask_words(n); ++w) {
+    const auto end = std::min(32 * (w + 1), n);
+    for (auto forbidden = ~mask[w]; forbidden != 0; forbidden &= forbidden - 1)
+      if (const auto i = 32 * w + static_cast<uint32_t>(std::countr_zero(forbidden)); i < end)
+        x[i] = minus_infinity;
+  }
+}
+
 /// weights = e^((x - highest) * scale), exactly 1 for the highest and 0 below `weightless`.
 void fill_weights(const float* x, uint32_t n, float highest, float scale, float* weights) {
   auto sixteen = [&](lanes::vec v) {
@@ -201,8 +211,10 @@ void sample_row(const sample_args& args, const sample_record& how, const workspa
 
   const float* x = row;
   float highest = raw.highest;
-  if (how.edit_count != 0) {
+  if (how.edit_count != 0 || how.mask != no_mask) {
     std::copy_n(row, n, room.edited);
+    if (how.mask != no_mask)
+      apply_mask(args.masks.data() + size_t{how.mask} * mask_words(n), n, room.edited);
     for (const auto& edit : args.edits.subspan(how.first_edit, how.edit_count)) {
       auto& l = room.edited[edit.token];
       l = (l > 0 ? l / edit.scale : l * edit.scale) + edit.add;

@@ -101,6 +101,8 @@ inline actors::service tiny_service() {
   s.context_tokens = 512;
   for (model::token_id t = 0; t < text->vocabulary(); ++t)
     if (text->is_end(t)) s.end_tokens.push_back(t);
+  s.constraints =
+      std::make_shared<actors::constraint_store>(text, s.end_tokens, text->vocabulary());
   s.rules.limits.vocabulary = text->vocabulary();
   s.slots = 512;
   s.window_slots = 16;

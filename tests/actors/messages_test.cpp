@@ -71,9 +71,10 @@ iteration_launch some_launch() {
   x.spans = {{4, 100, 7}, {5, 0, 1}};
   x.tokens = {1, 2, 3};
   x.selected = {2};
-  x.samples = {{0, 9, 1, 5, 0.5f, 3, 0.8f, 0.1f, 4, 0, 1}};
+  x.samples = {{0, 9, 1, 5, 0.5f, 3, 0.8f, 0.1f, 4, 0, 1, 0}};
   x.sample_seats = {4};
   x.edits = {{8, 1.5f, -0.25f}};
+  x.masks = {{std::make_shared<const model::token_mask>(model::token_mask{{7, ~0u}})}};
   x.fences = {0, 7};
   return x;
 }
@@ -109,7 +110,7 @@ TEST_CASE_FIXTURE(world, "Every message is the same after a trip through the ser
   p.runs = {{7, 3}};
   p.samplings = {some_sampling()};
   p.draws = {4};
-  p.edits = {{{8, 1.5f, -0.25f}}};
+  p.changes = {{{{8, 1.5f, -0.25f}}, nullptr}};
   p.cached = 2;
   p.rebuild = true;
   p.slack_ms = 77;

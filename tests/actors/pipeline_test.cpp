@@ -234,7 +234,7 @@ std::vector<token_id> generate(actors::node& n, request_id id, const std::vector
   x.samplings[0].seed = seed;
   x.samplings[0].choice = choice;
   x.draws = {0};
-  x.edits.resize(1);
+  x.changes.resize(1);
   std::vector<token_id> result;
   self->request(server->prefill_workers.at(0), deadline, x)
       .receive([&](prefilled& y) { result.push_back(y.tokens.at(0).token); }, failed);

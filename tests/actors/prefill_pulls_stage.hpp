@@ -74,7 +74,7 @@ struct world : stage {
     x.samplings.resize(1);
     x.samplings[0].seed = request;
     x.draws = {0};
-    x.edits.resize(1);
+    x.changes.resize(1);
     return x;
   }
   std::shared_ptr<reply<prefilled>> offer(prefill x) {

@@ -34,7 +34,7 @@ struct world : stage {
       x.samplings[k].choice = k;
     }
     x.draws.assign(choices, 0);
-    x.edits.resize(choices);
+    x.changes.resize(choices);
     return x;
   }
   std::shared_ptr<reply<prefilled>> offer(prefill x) {

@@ -12,8 +12,10 @@ import sys
 import time
 import traceback
 import urllib.request
+from typing import Annotated, Literal, Optional
 
 import openai
+import pydantic
 
 api_url, admin_url = os.environ["API_URL"] + "/v1", os.environ["ADMIN_URL"]
 server_pid = int(os.environ["SERVER_PID"])
@@ -214,6 +216,61 @@ def completes_plain_prompts():
     assert all(len(top) >= 1 for top in logprobs.top_logprobs)
 
 
+class City(pydantic.BaseModel):
+    name: str = pydantic.Field(max_length=20)
+    country: Literal["France", "Norway", "Japan"]
+    population: Optional[int] = pydantic.Field(ge=0, le=40_000_000)
+    districts: list[Annotated[str, pydantic.Field(max_length=12)]] = pydantic.Field(max_length=3)
+
+
+def parses_answers_into_classes():
+    """Whatever the model's size: its answers are held to the schema."""
+    for i in range(4):
+        got = client.chat.completions.parse(model=model, messages=question, response_format=City,
+                                            temperature=1, seed=i, max_tokens=300)
+        assert isinstance(got.choices[0].message.parsed, City), got
+    try:
+        client.chat.completions.parse(model=model, messages=question, response_format=City, max_tokens=3)
+    except openai.LengthFinishReasonError:
+        pass
+    else:
+        raise AssertionError("three tokens were a whole city")
+    whole = ask(response_format={"type": "json_object"}, max_tokens=60).choices[0].message.content
+    assert whole.startswith("{"), whole
+    picked = ask(extra_body={"guided_choice": ["Paris", "London"]}).choices[0]
+    assert picked.message.content in ("Paris", "London") and picked.finish_reason == "stop"
+    raises(openai.BadRequestError, 400, "invalid_schema", response_format={
+        "type": "json_schema", "json_schema": {"name": "x", "schema": {"not": {}}}})
+
+
+def calls_tools():
+    tools = [{"type": "function", "function": {
+        "name": "get_weather", "description": "The weather of a city now.",
+        "parameters": {"type": "object", "properties": {
+            "city": {"type": "string", "maxLength": 20}, "unit": {"enum": ["celsius", "fahrenheit"]}},
+            "required": ["city", "unit"], "additionalProperties": False}, "strict": True}}]
+    messages = [{"role": "user", "content": "What is the weather in Oslo?"}]
+    fields = {"messages": messages, "tools": tools, "tool_choice": "required", "max_tokens": 200,
+              "parallel_tool_calls": False}
+    got = ask(**fields).choices[0]
+    assert got.finish_reason == "tool_calls" and got.message.content is None, got
+    call = got.message.tool_calls[0]
+    arguments = json.loads(call.function.arguments)
+    assert call.function.name == "get_weather" and set(arguments) == {"city", "unit"}, call
+    # As a stream, put together by the client.
+    with client.chat.completions.stream(model=model, temperature=0, **fields) as stream:
+        streamed = stream.get_final_completion().choices[0]
+    assert streamed.finish_reason == "tool_calls"
+    assert streamed.message.tool_calls[0].function.arguments == call.function.arguments
+    # The result goes back, and the answer is text.
+    messages += [got.message.model_dump(exclude_none=True),
+                 {"role": "tool", "tool_call_id": call.id, "content": '{"degrees": -3}'}]
+    answer = ask(messages=messages, tools=tools, tool_choice="none", max_tokens=16).choices[0]
+    assert answer.message.content and not answer.message.tool_calls, answer
+    free = ask(messages=[{"role": "user", "content": "Hello!"}], tools=tools, max_tokens=16).choices[0]
+    assert free.finish_reason in ("stop", "length", "tool_calls"), free
+
+
 def lets_go_when_the_client_leaves():
     stream = ask(stream=True, max_tokens=4000, extra_body={"ignore_eos": True})
     for count, _ in enumerate(stream):
@@ -290,6 +347,7 @@ def main():
               finds_what_was_said_before,
               tells_log_probabilities, gives_several_choices, repeats_with_a_seed,
               ends_at_stop_texts, refuses_with_the_clients_own_errors, completes_plain_prompts,
+              parses_answers_into_classes, calls_tools,
               lets_go_when_the_client_leaves, serves_64_streams_as_if_each_were_alone]
     for check in checks:
         began = time.monotonic()

@@ -2,6 +2,7 @@
 #include "tests/gpu/kernel_support.hpp"
 
 #include <algorithm>
+#include <set>
 
 using namespace lamella::gpu;
 using namespace lamella::gpu::test;
@@ -18,7 +19,8 @@ sample_record drawing(uint32_t draw, float temperature = 1) {
 
 std::vector<sampled_token> sample(const std::vector<float>& logits, uint32_t vocabulary,
                                   const std::vector<sample_record>& records,
-                                  const std::vector<logit_edit>& edits = {}, unsigned threads = 2) {
+                                  const std::vector<logit_edit>& edits = {}, unsigned threads = 2,
+                                  const std::vector<uint32_t>& masks = {}) {
   machine on{threads};
   std::vector<sampled_token> out(records.size());
   reference_operators().sample({logits.data(),
@@ -26,6 +28,7 @@ std::vector<sampled_token> sample(const std::vector<float>& logits, uint32_t voc
                                 vocabulary,
                                 records,
                                 edits,
+                                masks,
                                 {},
                                 nullptr,
                                 out},
@@ -263,6 +266,38 @@ TEST_CASE("a row with a number that is none is reported, whatever is asked of it
       CHECK(!out[2].finite);
       CHECK(out[1].token == 0);
     }
+}
+
+TEST_CASE("a mask forbids all that is not in it, and edits cannot bring that back") {
+  std::vector<float> logits(54);
+  for (size_t i = 0; i < logits.size(); ++i) logits[i] = static_cast<float>(i) / 10;
+  // Tokens 3, 7, 31, 32 and 40; then none; then all.
+  const std::vector<uint32_t> masks{1u << 3 | 1u << 7 | 1u << 31, 1u | 1u << 8, 0, 0, ~0u, ~0u};
+  const std::vector<logit_edit> edits{{7, 1, 20}, {50, 1, 100}, {40, 1, -infinity}};
+  auto masked = [&](sample_record how, uint32_t mask) {
+    how.mask = mask;
+    return sample(logits, 54, {how}, edits, 1, masks)[0];
+  };
+  CHECK(masked(greedy(), 0).token == 40);
+  CHECK(masked(greedy(), no_mask).token == 53);
+  CHECK(masked(greedy(), 2).token == 53);
+  CHECK(!masked(greedy(), 1).finite);
+  auto edited = greedy();
+  edited.edit_count = 3;
+  CHECK(masked(edited, 0).token == 7);
+  auto how = drawing(0);
+  how.logprobs = 4;
+  std::set<uint32_t> seen;
+  for (how.draw = 0; how.draw < 400; ++how.draw) {
+    const auto drawn = masked(how, 0);
+    seen.insert(drawn.token);
+    // Probabilities are those of the model, to which nothing is forbidden.
+    CHECK(drawn.top[0].token == 53);
+    CHECK(drawn.logprob < drawn.top[0].logprob);
+  }
+  CHECK(seen == std::set<uint32_t>{3, 7, 31, 32, 40});
+  how.top_k = 2;
+  for (how.draw = 0; how.draw < 50; ++how.draw) CHECK(masked(how, 0).token >= 32);
 }
 
 TEST_CASE("when edits forbid every token the row is reported, not sampled") {

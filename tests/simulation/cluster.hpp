@@ -211,6 +211,8 @@ private:
     s.model_name = "integer";
     s.context_tokens = 512;
     s.end_tokens = {end_token};
+    s.constraints = std::make_shared<actors::constraint_store>(s.text, s.end_tokens,
+                                                               loaded.program->spec.vocabulary);
     s.rules.limits.vocabulary = loaded.text->vocabulary();
     s.numbers = numbers;
   }

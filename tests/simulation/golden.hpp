@@ -15,24 +15,49 @@ namespace lamella::simulation {
 /// An answer's tokens; the last one is `end_token` where the model ended it.
 struct golden_answer {
   std::vector<uint32_t> tokens;
-  /// The printable ones.
   std::string text() const {
     std::string out;
     for (auto t : tokens)
-      if (t >= first_byte) out += static_cast<char>(t - first_byte);
+      if (t >= first_byte) out += the_model().loaded.text->token_bytes(t);
     return out;
   }
   bool stopped() const { return !tokens.empty() && tokens.back() == end_token; }
+};
+
+/// What `held` answers are held to: pairs of a letter up to m and one from n on. Which tokens may
+/// come is worked out from their letters.
+struct held_answer {
+  static constexpr const char* expression = "([a-m][n-z])*";
+  bool within_pair = false;
+
+  /// Goes over a text; false where it is none of these.
+  bool read(std::string_view text) {
+    for (const char c : text) {
+      if (within_pair ? c < 'n' || c > 'z' : c < 'a' || c > 'm') return false;
+      within_pair = !within_pair;
+    }
+    return true;
+  }
+  std::vector<uint32_t> allowed() const {
+    const auto& words = *the_model().loaded.text;
+    std::vector<uint32_t> result;
+    if (!within_pair) result.push_back(end_token);
+    for (auto t = first_byte; t < words.vocabulary(); ++t)
+      if (held_answer{*this}.read(words.token_bytes(t))) result.push_back(t);
+    return result;
+  }
 };
 
 class golden_run {
 public:
   explicit golden_run(const integer_model& x) : model_{x}, program_{*x.loaded.program} {}
 
-  /// The answer to a prompt. `presence`: the presence penalty; 0 is none.
+  /// The answer to a prompt. `presence`: the presence penalty; 0 is none. `held`: to what
+  /// held_answer says.
   golden_answer answer(const std::vector<uint32_t>& prompt, uint32_t max_tokens, uint64_t seed,
-                       uint32_t choice, float presence) {
+                       uint32_t choice, float presence, bool held) {
     past_.clear();
+    held_answer pairs;
     golden_answer result;
     uint64_t logits = 0;
     uint32_t position = 0;
@@ -42,10 +67,11 @@ public:
       uint64_t edits = 0;
       if (presence != 0)
         for (auto token : seen) edits += edited(token, 1, 0 - presence);
-      const auto token =
-          drawn(logits, seed, choice, static_cast<uint32_t>(result.tokens.size()), edits);
+      const auto h = lot(logits, seed, choice, static_cast<uint32_t>(result.tokens.size()), edits);
+      const auto token = held ? drawn_of(h, pairs.allowed()) : drawn(h);
       result.tokens.push_back(token);
       if (token == end_token) break;
+      pairs.read(the_model().loaded.text->token_bytes(token));
       seen.insert(token);
       logits = next(token, position++);
     }

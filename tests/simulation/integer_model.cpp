@@ -58,7 +58,17 @@ void sample_rows(const sample_args& x, kernel_context) {
       edits += edited(e.token, e.scale, e.add);
     const auto logits = fold(x.logits + size_t{r.row} * x.vocabulary, x.vocabulary);
     x.out[i] = {};
-    x.out[i].token = drawn(logits, r.seed, r.choice, r.draw, edits);
+    const auto h = lot(logits, r.seed, r.choice, r.draw, edits);
+    if (r.mask == no_mask) {
+      x.out[i].token = drawn(h);
+    } else {
+      std::vector<uint32_t> allowed;
+      for (uint32_t t = 0; t < x.vocabulary; ++t)
+        if ((x.masks[size_t{r.mask} * mask_words(x.vocabulary) + t / 32] >> t % 32 & 1) != 0)
+          allowed.push_back(t);
+      x.out[i].finite = !allowed.empty();
+      x.out[i].token = drawn_of(h, allowed);
+    }
     if (!x.seats.empty()) x.last_sampled[x.seats[i]] = x.out[i].token;
   }
 }

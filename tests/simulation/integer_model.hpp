@@ -13,6 +13,7 @@
 
 #include <cstring>
 #include <memory>
+#include <vector>
 
 namespace lamella::simulation {
 
@@ -51,11 +52,20 @@ constexpr uint64_t attended(uint64_t query, uint32_t position, uint64_t keys_and
 /// The ends of an answer, and printable bytes: text and tokens are the same thing.
 constexpr uint32_t end_token = 2, first_byte = 3;
 
-/// A token from the logits' hash and what the sampler may depend on. One in 64 ends the answer.
-constexpr uint32_t drawn(uint64_t logits, uint64_t seed, uint32_t choice, uint32_t draw,
-                         uint64_t edits) {
-  const auto h = mix(mix(mix(logits, mix(seed, choice)), draw), edits);
+/// What a token is drawn by: the logits' hash and all that the sampler may depend on.
+constexpr uint64_t lot(uint64_t logits, uint64_t seed, uint32_t choice, uint32_t draw,
+                       uint64_t edits) {
+  return mix(mix(mix(logits, mix(seed, choice)), draw), edits);
+}
+
+/// One in 64 ends the answer.
+constexpr uint32_t drawn(uint64_t h) {
   return h % 64 == 63 ? end_token : first_byte + 'a' + static_cast<uint32_t>((h >> 8) % 26);
+}
+
+/// The token where only these may be drawn, ascending.
+inline uint32_t drawn_of(uint64_t h, const std::vector<uint32_t>& allowed) {
+  return allowed.empty() ? 0 : allowed[(h >> 8) % allowed.size()];
 }
 
 /// A part of `edits`: their sum.

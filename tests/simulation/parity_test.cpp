@@ -23,7 +23,7 @@ public:
       x.choices = dice.below(3) == 0 ? 2 : 1;
       x.stream = true;
       do x.seed = dice.below(1'000'000); // none ends before its time
-      while (golden_run{the_model()}.answer(x.prompt, x.max_tokens, x.seed, 0, 0).stopped());
+      while (golden_run{the_model()}.answer(x.prompt, x.max_tokens, x.seed, 0, 0, false).stopped());
       begin(where, x);
     }
     const auto tokens = 60 + dice.below(120); // of all together

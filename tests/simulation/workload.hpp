@@ -11,7 +11,7 @@ struct client {
   std::vector<uint32_t> prompt;
   uint32_t max_tokens = 1, choices = 1;
   uint64_t seed = 0;
-  bool stream = false, penalised = false, slow = false;
+  bool stream = false, penalised = false, held = false, slow = false;
   std::optional<duration> leaves; ///< after its start
   bool left = false;
   time_point began{};
@@ -25,6 +25,7 @@ struct client {
                 + std::to_string(seed);
     if (stream) text += R"(,"stream":true)";
     if (penalised) text += R"(,"presence_penalty":0.5)";
+    if (held) text += R"(,"guided_regex":")" + std::string{held_answer::expression} + "\"";
     return text + "}";
   }
   /// It was not accepted, and may come again.
@@ -48,6 +49,7 @@ inline client draw_client(tests::splitmix& dice) {
   c.seed = dice.below(1'000'000);
   c.stream = dice.below(2) == 0;
   c.penalised = dice.below(4) == 0;
+  c.held = dice.below(4) == 0;
   c.slow = c.stream && dice.below(6) == 0;
   if (dice.below(6) == 0) c.leaves = duration{dice.below(200'000'000)};
   // Every other one begins as the others do, for as long as its prompt is or a part of it.
@@ -110,8 +112,8 @@ inline std::string check(const client& c) {
   const bool complete = x.answers == 1 && !c.left;
   if (complete && c.stream != x.done()) return "the end mark is missing, or not asked for";
   for (uint32_t k = 0; k < c.choices; ++k) {
-    const auto want =
-        golden_run{the_model()}.answer(c.prompt, c.max_tokens, c.seed, k, c.penalised ? 0.5f : 0);
+    const auto want = golden_run{the_model()}.answer(c.prompt, c.max_tokens, c.seed, k,
+                                                     c.penalised ? 0.5f : 0, c.held);
     const auto got = x.text(k);
     const auto told =
         "choice " + std::to_string(k) + ": \"" + got + "\" instead of \"" + want.text() + "\"";

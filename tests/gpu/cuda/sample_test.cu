@@ -30,6 +30,7 @@ struct trial {
   std::vector<float> logits;
   std::vector<sample_record> records;
   std::vector<logit_edit> edits;
+  std::vector<uint32_t> masks{};
 
   uint32_t rows() const { return static_cast<uint32_t>(logits.size() / vocabulary); }
 
@@ -37,7 +38,8 @@ struct trial {
     lamella::gpu::test::machine host{2};
     std::vector<sampled_token> out(records.size());
     reference_operators().sample(
-        {logits.data(), rows(), vocabulary, records, edits, {}, nullptr, out}, host.context());
+        {logits.data(), rows(), vocabulary, records, edits, masks, {}, nullptr, out},
+        host.context());
     return out;
   }
 
@@ -48,13 +50,16 @@ struct trial {
     auto some_edits = edits;
     some_edits.resize(edits.size() + 1);
     device_array<logit_edit> changes{some_edits};
+    auto some_masks = masks;
+    some_masks.resize(masks.size() + 1);
+    device_array<uint32_t> allowed{some_masks};
     std::vector<uint32_t> seat(count);
     for (uint32_t i = 0; i < count; ++i) seat[i] = count - 1 - i;
     device_array<uint32_t> seats{seat}, last{size_t{count}};
     device_array<float> scratch{size_t{count} * vocabulary};
     device_array<cuda::sampled_row> out{size_t{count}};
     check(cuda::launch_sample({x.get(), rows(), vocabulary, how.get(), count, changes.get(),
-                               seats.get(), last.get(), scratch.get(), out.get()},
+                               allowed.get(), seats.get(), last.get(), scratch.get(), out.get()},
                               nullptr));
     const auto result = out.values();
     if (kept != nullptr) *kept = last.values();
@@ -71,6 +76,9 @@ bool rounding_decides(const trial& t, const sample_record& how, double margin) {
     auto l = static_cast<float>(x[e.token]);
     x[e.token] = (l > 0 ? l / e.scale : l * e.scale) + e.add;
   }
+  for (uint32_t i = 0; i < t.vocabulary && how.mask != no_mask; ++i)
+    if ((t.masks[how.mask * mask_words(t.vocabulary) + i / 32] >> i % 32 & 1) == 0)
+      x[i] = -infinity;
   const auto highest = *std::max_element(x.begin(), x.end());
   struct token {
     double logit, weight;
@@ -243,6 +251,43 @@ TEST_CASE("edits, ties, broken rows and top logprobs") {
       CHECK(device[i].top[k].token == host[i].top[k].token);
       CHECK(std::fabs(device[i].top[k].logprob - host[i].top[k].logprob)
             < 2e-6f * std::max(1.0f, std::fabs(host[i].top[k].logprob)));
+    }
+  }
+}
+
+TEST_CASE("masks forbid on the device what they forbid on the host") {
+  if (!device_there()) return;
+  randomness random{cuda::test::fresh_seed("masks")};
+  for (const uint32_t vocabulary : {17u, 3001u}) {
+    trial t{vocabulary, logits_of(random, vocabulary, 2), {}, {{3, 1, 30}}};
+    // Few tokens, nearly all, one, none.
+    const auto words = mask_words(vocabulary);
+    for (uint32_t w = 0; w < words; ++w) t.masks.push_back(w % 7 == 0 ? 0x10001u : 0);
+    for (uint32_t w = 0; w < words; ++w) t.masks.push_back(~(1u << w % 32));
+    for (uint32_t w = 0; w < words; ++w) t.masks.push_back(w == words - 1 ? 1 : 0);
+    t.masks.resize(4 * words);
+    for (uint32_t mask : {0u, 1u, 2u, 3u, no_mask})
+      for (uint32_t i = 0; i < 6; ++i) {
+        const float temperature = i % 3 == 0 ? 0 : 1.5f;
+        t.records.push_back({0, 7, 1, i, temperature, i % 2 == 0 ? 0u : 5u, 1, 0, 3, 0, i % 2, mask});
+      }
+    const auto device = t.on_device();
+    const auto host = t.on_host();
+    for (size_t i = 0; i < host.size(); ++i) {
+      CAPTURE(i);
+      const auto mask = t.records[i].mask;
+      CHECK((device[i].finite == 1) == host[i].finite);
+      CHECK(host[i].finite == (mask != 3));
+      if (!host[i].finite) continue;
+      const auto allowed = [&](uint32_t token) {
+        return mask == no_mask || (t.masks[mask * words + token / 32] >> token % 32 & 1) != 0;
+      };
+      CHECK(allowed(device[i].token));
+      CHECK(allowed(host[i].token));
+      if (!rounding_decides(t, t.records[i], 1e-6) || t.records[i].temperature == 0)
+        CHECK(device[i].token == host[i].token);
+      CHECK(device[i].top_count == 2);
+      CHECK(device[i].top[0].token == host[i].top[0].token);
     }
   }
 }

@@ -1,0 +1,55 @@
+/// The constraints of requests whose output is held to a format: made once for each format, and
+/// kept while they are asked for.
+#pragma once
+
+#include "model/grammar/output_constraint.hpp"
+#include "model/tool_dialect.hpp"
+#include "net/output_format.hpp"
+#include "net/tool_use.hpp"
+
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace lamella::actors {
+
+/// Safe to be called from several threads. Requests with the same format share one constraint, and
+/// with it all masks that any of them needed.
+class constraint_store {
+public:
+  static constexpr size_t kept_max = 64;
+  static constexpr size_t kept_bytes_max = size_t{256} << 20;
+
+  /// `ends`: the tokens that end an answer; `vocabulary`: of the model, which may have more rows of
+  /// logits than the tokenizer has tokens.
+  constraint_store(std::shared_ptr<const model::tokenizer> text, std::vector<model::token_id> ends,
+                   uint32_t vocabulary);
+
+  /// `format`: of text; null: free. Null where nothing is held. Throws net::api_error (400,
+  /// invalid_schema or invalid_value) for what nothing can be held to.
+  std::shared_ptr<model::output_constraint> find(const net::output_format* format,
+                                                 const net::tool_use& tools,
+                                                 const model::tool_dialect& dialect);
+
+private:
+  struct entry {
+    std::string key;
+    std::shared_ptr<model::output_constraint> constraint;
+  };
+
+  std::shared_ptr<const model::token_trie>& trie_of(bool with_marks,
+                                                    const model::tool_dialect& dialect);
+  void drop_others();
+
+  const std::shared_ptr<const model::tokenizer> text_;
+  const std::vector<model::token_id> ends_;
+  const uint32_t vocabulary_;
+  std::mutex lock_; ///< guards what follows
+  /// Made when they are first needed: of text, and with the marks of calls.
+  std::shared_ptr<const model::token_trie> text_trie_, tool_trie_;
+  std::list<entry> entries_; ///< last used first
+};
+
+} // namespace lamella::actors

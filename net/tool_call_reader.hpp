@@ -1,0 +1,60 @@
+/// Finds calls of tools in an answer that arrives in pieces.
+#pragma once
+
+#include "model/tool_dialect.hpp"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lamella::net {
+
+/// What more is known of a call.
+struct tool_call_piece {
+  uint32_t call = 0;     ///< 0 for the answer's first
+  std::string name;      ///< not empty where the call begins
+  std::string arguments; ///< more of its arguments' JSON text
+};
+
+/// A piece of an answer: text, and behind it calls.
+struct answer_piece {
+  std::string text;
+  std::vector<tool_call_piece> calls;
+  bool empty() const { return text.empty() && calls.empty(); }
+};
+
+/// Reads what a grammar of the dialect allows (model/grammar/tool_grammar.hpp), so calls are laid
+/// out as it says. White space before a call belongs to neither. What is given out is a function of
+/// the bytes, not of the pieces they came in.
+class tool_call_reader {
+public:
+  explicit tool_call_reader(model::tool_dialect dialect);
+
+  answer_piece feed(std::string_view text);
+  /// The answer is over: what was held back.
+  answer_piece finish();
+
+  /// Calls that have begun.
+  uint32_t calls() const { return calls_; }
+
+private:
+  enum class state : uint8_t { text, name, arguments, behind_call };
+
+  bool read_text(answer_piece& out, bool over);
+  bool read_name(answer_piece& out);
+  bool read_arguments(answer_piece& out);
+  bool read_behind_call();
+  void give_text(answer_piece& out, size_t bytes);
+
+  model::tool_dialect dialect_;
+  std::string held_; ///< not given out yet
+  state state_ = state::text;
+  bool free_ = false; ///< text that no call can follow any more
+  uint32_t calls_ = 0;
+  // Within arguments:
+  uint32_t depth_ = 0;
+  bool in_string_ = false, escaped_ = false;
+};
+
+} // namespace lamella::net

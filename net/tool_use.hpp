@@ -1,0 +1,45 @@
+/// The tools of a request, and the calls of them in its messages.
+#pragma once
+
+#include "model/json_reader.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace lamella::net {
+
+struct tool {
+  std::string name;
+  model::json_value definition; ///< {"type":"function","function":{...}}, as it came
+  model::json_value parameters; ///< schema of the arguments; null: it has none
+  bool strict = false; ///< arguments are held to all of the schema, or the request is refused
+};
+
+/// What an answer may do with the tools.
+struct tool_use {
+  enum class choice : uint8_t { none, automatic, required };
+  std::vector<tool> tools; ///< those that may be called; empty: `what` is none
+  choice what = choice::none;
+  bool parallel = true; ///< an answer may have several calls
+
+  bool active() const { return what != choice::none; }
+  /// The same for uses that mean the same.
+  std::string key() const;
+};
+
+/// A call that an assistant's message has, or that an answer gives.
+struct tool_call {
+  std::string id;
+  std::string name;
+  std::string arguments; ///< JSON text
+};
+
+/// Reads `tools`, `tool_choice` and `parallel_tool_calls`. A choice of one function leaves only
+/// that one, to be called once. Throws api_error.
+tool_use read_tool_use(model::json_object_reader& body);
+
+/// The `tool_calls` of a message; none where there are none.
+std::vector<tool_call> read_tool_calls(model::json_object_reader& message);
+
+} // namespace lamella::net
