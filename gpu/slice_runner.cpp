@@ -101,9 +101,12 @@ work::progress slice_runner::execute(const model::instruction& x, kernel_context
     break;
   case opcode::rms_norm:
     if (rows > 0)
-      ops_.rms_norm(
-          {in(0), weights_->vector(x.weights[0]), program_->spec.norm_epsilon, rows, width, out},
-          context);
+      ops_.rms_norm({in(0), weights_->vector(x.weights[0]), program_->spec.norm_epsilon,
+                     rows * x.heads, width / x.heads, out},
+                    context);
+    break;
+  case opcode::add_bias:
+    ops_.add_bias({in(0), weights_->vector(x.weights[0]), rows, width, out}, context);
     break;
   case opcode::matmul:
     matmul(x, context);

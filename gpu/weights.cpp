@@ -27,15 +27,18 @@ float from_f16(uint16_t bits) {
   return value;
 }
 
-std::vector<float> as_floats(const model::tensor_view& view) {
-  std::vector<float> out(view.inner);
+/// Of a vector, one rank's share.
+std::vector<float> as_floats(const model::tensor_view& view, const model::weight_use& use,
+                             uint32_t ranks, uint32_t rank) {
+  std::vector<float> out(use.inputs_of_rank(ranks));
+  const auto first = use.split == model::weight_split::whole ? 0 : rank * out.size();
   for (size_t i = 0; i < out.size(); ++i) {
     if (view.type == model::tensor_type::f32) {
-      std::memcpy(&out[i], view.data.data() + 4 * i, 4);
+      std::memcpy(&out[i], view.data.data() + 4 * (first + i), 4);
       continue;
     }
     uint16_t bits = 0;
-    std::memcpy(&bits, view.data.data() + 2 * i, 2);
+    std::memcpy(&bits, view.data.data() + 2 * (first + i), 2);
     if (view.type == model::tensor_type::f16) {
       out[i] = from_f16(bits);
     } else if (view.type == model::tensor_type::bf16) {
@@ -81,10 +84,10 @@ packed_weights::packed_weights(const model::model_program& program, const weight
   // A matrix may have a single row, so the shape does not tell the two apart.
   std::vector<bool> is_vector(uses.size(), false);
   for (const auto& node : program.graph.nodes)
-    if (node.kind == model::op_kind::rms_norm) is_vector[node.weight] = true;
+    if (takes_vector(node.kind)) is_vector[node.weight] = true;
   const auto bytes_of_weight = [&](model::weight_id id) {
     const auto& use = uses[id];
-    return padded(is_vector[id] ? size_t{source(use).inner} * sizeof(float)
+    return padded(is_vector[id] ? use.inputs_of_rank(ranks) * sizeof(float)
                                 : ops.packed_bytes(source(use).type, use.outputs_of_rank(ranks),
                                                    use.inputs_of_rank(ranks)));
   };
@@ -97,7 +100,7 @@ packed_weights::packed_weights(const model::model_program& program, const weight
     const auto& view = source(use);
     auto* to = memory_->data() + offset;
     if (is_vector[id]) {
-      const auto values = as_floats(view);
+      const auto values = as_floats(view, use, ranks, rank);
       where.write(to, std::as_bytes(std::span{values}));
       vectors_[id] = reinterpret_cast<const float*>(to);
     } else {

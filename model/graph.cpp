@@ -6,9 +6,9 @@
 namespace lamella::model {
 
 std::string_view to_string(op_kind kind) {
-  constexpr std::array<std::string_view, 10> names{"embed",     "rms_norm",  "matmul", "rope",
-                                                   "attention", "silu_mul",  "add",    "select",
-                                                   "sample",    "all_reduce"};
+  constexpr std::array<std::string_view, 11> names{"embed",     "rms_norm",   "matmul",  "rope",
+                                                   "attention", "silu_mul",   "add",     "select",
+                                                   "sample",    "all_reduce", "add_bias"};
   return names[static_cast<size_t>(kind)];
 }
 
@@ -59,8 +59,13 @@ tracer::symbol tracer::embed(const weight_use& table) {
   return append(op_kind::embed, {}, table.inputs, "embed", use(table));
 }
 
-tracer::symbol tracer::rms_norm(symbol x, const std::string& weight) {
-  return append(op_kind::rms_norm, {x.id}, width_of(x), "norm", use({weight, 1, width_of(x)}));
+tracer::symbol tracer::rms_norm(symbol x, const std::string& weight, uint32_t heads) {
+  if (heads == 0 || width_of(x) % heads != 0)
+    throw std::logic_error("model definition: the input of " + weight + " is "
+                           + std::to_string(width_of(x)) + " wide, which is not "
+                           + std::to_string(heads) + " heads");
+  return append(op_kind::rms_norm, {x.id}, width_of(x), "norm",
+                use({weight, 1, width_of(x) / heads}), heads);
 }
 
 tracer::symbol tracer::matmul(symbol x, const weight_use& weight) {
@@ -69,6 +74,11 @@ tracer::symbol tracer::matmul(symbol x, const weight_use& weight) {
   const auto y = append(op_kind::matmul, {x.id}, width, weight.name, use(weight));
   if (ranks() == 1 || weight.split != weight_split::inputs) return y;
   return append(op_kind::all_reduce, {y.id}, width, weight.name + " over ranks");
+}
+
+tracer::symbol tracer::add_bias(symbol x, const weight_use& bias) {
+  require_width(width_of(x), bias.inputs_of_rank(ranks()), "what " + bias.name + " is added to");
+  return append(op_kind::add_bias, {x.id}, width_of(x), bias.name, use(bias));
 }
 
 tracer::symbol tracer::rope(symbol x, uint32_t heads) {

@@ -22,10 +22,16 @@ enum class op_kind : uint8_t {
   add,
   select,
   sample,
-  all_reduce ///< the sum of what the ranks of a tensor-parallel group have
+  all_reduce, ///< the sum of what the ranks of a tensor-parallel group have
+  add_bias    ///< the same vector to each row
 };
 
 std::string_view to_string(op_kind kind);
+
+/// Is its weight a vector, which is kept in fp32, and no matrix of a product or a table?
+constexpr bool takes_vector(op_kind kind) {
+  return kind == op_kind::rms_norm || kind == op_kind::add_bias;
+}
 
 using tensor_id = uint32_t;
 using node_id = uint32_t;
@@ -38,7 +44,7 @@ constexpr uint32_t none = ~uint32_t{0};
 enum class weight_split : uint8_t {
   whole,
   outputs, ///< column-parallel: the ranks have parts of the result
-  inputs,  ///< row-parallel: the ranks have parts of every sum
+  inputs,  ///< row-parallel: the ranks have parts of every sum; of a vector, of its elements
 };
 
 /// A weight the model uses, by its name in the file. Vectors have one row.
@@ -64,7 +70,7 @@ struct graph_node {
   std::vector<tensor_id> inputs; ///< attention: q, k, v
   tensor_id output;              ///< none for sample
   weight_id weight = none;
-  uint32_t heads = 0; ///< rope: heads in the row
+  uint32_t heads = 0; ///< rope and rms_norm: heads in the row, each of which is treated by itself
   uint32_t layer = 0;
 };
 
@@ -101,11 +107,17 @@ public:
 
   uint32_t ranks() const { return graph_.ranks; }
 
+  /// Elements per row, of this rank.
+  uint32_t width_of(symbol x) const { return graph_.tensors[x.id].width; }
+
   /// Rows of the table, chosen by the launch's token ids.
   symbol embed(const weight_use& table);
-  symbol rms_norm(symbol x, const std::string& weight);
+  /// Of each of `heads` equal parts of a row by itself, all with the same weight.
+  symbol rms_norm(symbol x, const std::string& weight, uint32_t heads = 1);
   /// With inputs split over several ranks the parts of the sum are added up over them at once.
   symbol matmul(symbol x, const weight_use& weight);
+  /// A vector of one row, split as x is.
+  symbol add_bias(symbol x, const weight_use& bias);
   /// Rotary embedding by the launch's positions.
   symbol rope(symbol x, uint32_t heads);
   /// Attention of q over the cache and k, v; this is where the model is cut.
@@ -127,7 +139,6 @@ private:
   weight_id use(const weight_use& weight);
   symbol append(op_kind kind, std::vector<tensor_id> inputs, uint32_t width, std::string name,
                 weight_id weight = none, uint32_t heads = 0);
-  uint32_t width_of(symbol x) const { return graph_.tensors[x.id].width; }
 
   operator_graph graph_;
   std::unordered_map<std::string, weight_id> weight_of_; ///< by name

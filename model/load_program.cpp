@@ -25,14 +25,14 @@ loaded_model load_program(const std::filesystem::path& path) {
   // Tensors first: a file that claims a thousand layers and has none is not worth cutting.
   for (const auto& weight : graph.weights) result.tensor(weight);
   for (const auto& node : graph.nodes) {
-    if (node.kind != op_kind::rms_norm) continue;
-    const auto& norm = result.tensor(graph.weights[node.weight]);
-    if (block_elements(norm.type) != 1)
+    if (!takes_vector(node.kind)) continue;
+    const auto& vector = result.tensor(graph.weights[node.weight]);
+    if (block_elements(vector.type) != 1)
       throw file_error{result.file->path(),
                        {},
-                       norm.name,
-                       "is a norm of type " + std::string{to_string(norm.type)}
-                           + "; norms must be f32, f16 or bf16"};
+                       vector.name,
+                       "is a norm or a bias of type " + std::string{to_string(vector.type)}
+                           + "; they must be f32, f16 or bf16"};
   }
   const auto slices = split(graph);
   result.program = std::make_shared<model_program>(make_program(spec, std::move(graph), slices));

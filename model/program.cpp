@@ -6,9 +6,9 @@
 namespace lamella::model {
 
 std::string_view to_string(opcode code) {
-  constexpr std::array<std::string_view, 12> names{
-      "embed",  "rms_norm", "matmul",     "rope",   "silu_mul", "add",
-      "select", "sample",   "all_reduce", "send_q", "send_kv",  "recv_attention"};
+  constexpr std::array<std::string_view, 13> names{
+      "embed",  "rms_norm",   "matmul",   "rope",   "silu_mul", "add",           "select",
+      "sample", "all_reduce", "add_bias", "send_q", "send_kv",  "recv_attention"};
   return names[static_cast<size_t>(code)];
 }
 
@@ -34,6 +34,8 @@ opcode opcode_of(op_kind kind) {
     return opcode::sample;
   case op_kind::all_reduce:
     return opcode::all_reduce;
+  case op_kind::add_bias:
+    return opcode::add_bias;
   case op_kind::attention:
     break;
   }
@@ -141,7 +143,8 @@ public:
       for (auto input : d.inputs) selected_[t] = selected_[t] || selected_[input];
     }
     const bool elementwise = d.code == opcode::rope || d.code == opcode::silu_mul
-                             || d.code == opcode::add || d.code == opcode::all_reduce;
+                             || d.code == opcode::add || d.code == opcode::all_reduce
+                             || d.code == opcode::add_bias;
     std::vector<tensor_id> ending;
     for (auto t : d.inputs)
       if (last_use_[t] == index && std::find(ending.begin(), ending.end(), t) == ending.end())

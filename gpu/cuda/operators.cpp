@@ -88,6 +88,13 @@ void add(const add_args& args, kernel_context) {
   q.open(std::make_unique<open_add>(args));
 }
 
+void add_bias(const add_bias_args& args, kernel_context) {
+  if (args.rows == 0) return;
+  auto& q = queue::current();
+  q.copies().forget(args.out);
+  check(launch_add_bias(args, q.stream("add_bias")), "add_bias");
+}
+
 void gather_rows(const gather_rows_args& args, kernel_context) {
   const auto rows = static_cast<uint32_t>(args.row_index.size());
   if (rows == 0) return;
@@ -134,6 +141,7 @@ const operators& cuda_operators() {
       .rope = rope,
       .silu_mul = silu_mul,
       .add = add,
+      .add_bias = add_bias,
       .gather_rows = gather_rows,
       .to_wire = to_wire,
       .from_wire = from_wire,

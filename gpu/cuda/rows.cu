@@ -142,6 +142,14 @@ template <class V> __global__ void add_kernel(const V* a, const V* b, size_t cou
   for (size_t i = thread_index(); i < count; i += thread_count()) out[i] = add_one(a[i], b[i]);
 }
 
+/// V counts: width is in elements of V.
+template <class V>
+__global__ void add_bias_kernel(const V* x, const V* bias, uint32_t width, size_t count, V* out) {
+  begin_kernel();
+  for (size_t i = thread_index(); i < count; i += thread_count())
+    out[i] = add_one(x[i], bias[i % width]);
+}
+
 template <class V>
 __global__ void gather_kernel(const V* x, const uint32_t* row_index, uint32_t rows, uint32_t width,
                               V* out) {
@@ -169,7 +177,10 @@ cudaError_t launch_norm(const rms_norm_args& a, const float* x, const float* mor
                                  reinterpret_cast<float4*>(sum)};
   const auto* weight = reinterpret_cast<const float4*>(a.weight);
   auto* out = reinterpret_cast<float4*>(a.out);
-  if (a.width > 2048)
+  if (a.width <= 512) // a head: one warp has it in registers
+    launch_kernel(rms_norm_kernel<32, float4>, a.rows, 32, 0, stream, from, weight, a.epsilon,
+                  a.width, a.width / 4, out, copy);
+  else if (a.width > 2048)
     launch_kernel(rms_norm_kernel<1024, float4>, a.rows, 1024, 0, stream, from, weight, a.epsilon,
                   a.width, a.width / 4, out, copy);
   else
@@ -234,6 +245,19 @@ cudaError_t launch_add(const add_args& a, cudaStream_t stream) {
                   count / 4, reinterpret_cast<float4*>(a.out));
   else
     launch_kernel(add_kernel<float>, blocks_for(count), threads, 0, stream, a.a, a.b, count, a.out);
+  return cudaGetLastError();
+}
+
+cudaError_t launch_add_bias(const add_bias_args& a, cudaStream_t stream) {
+  const size_t count = size_t{a.rows} * a.width;
+  if (count == 0) return cudaSuccess;
+  if (by_fours(a.width, {a.x, a.bias, a.out}))
+    launch_kernel(add_bias_kernel<float4>, blocks_for(count / 4), threads, 0, stream,
+                  reinterpret_cast<const float4*>(a.x), reinterpret_cast<const float4*>(a.bias),
+                  a.width / 4, count / 4, reinterpret_cast<float4*>(a.out));
+  else
+    launch_kernel(add_bias_kernel<float>, blocks_for(count), threads, 0, stream, a.x, a.bias,
+                  a.width, count, a.out);
   return cudaGetLastError();
 }
 

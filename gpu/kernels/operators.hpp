@@ -133,6 +133,14 @@ struct add_args {
   float* out; ///< [M, width]; may be a or b
 };
 
+/// out = x + bias, the same vector to each row
+struct add_bias_args {
+  const float* x;    ///< [M, width]
+  const float* bias; ///< [width]
+  uint32_t rows, width;
+  float* out; ///< [M, width]; may be x
+};
+
 /// out[i] = x[row_index[i]]
 struct gather_rows_args {
   const float* x; ///< [.., width]
@@ -335,6 +343,7 @@ struct operators {
   void (*rope)(const rope_args&, kernel_context);
   void (*silu_mul)(const silu_mul_args&, kernel_context);
   void (*add)(const add_args&, kernel_context);
+  void (*add_bias)(const add_bias_args&, kernel_context);
   void (*gather_rows)(const gather_rows_args&, kernel_context);
   void (*to_wire)(const to_wire_args&, kernel_context);
   void (*from_wire)(const from_wire_args&, kernel_context);

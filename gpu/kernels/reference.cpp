@@ -147,6 +147,12 @@ void add(const add_args& args, kernel_context) {
   for (size_t i = 0; i < count; ++i) args.out[i] = args.a[i] + args.b[i];
 }
 
+void add_bias(const add_bias_args& args, kernel_context) {
+  for (size_t m = 0; m < args.rows; ++m)
+    for (size_t j = 0; j < args.width; ++j)
+      args.out[m * args.width + j] = args.x[m * args.width + j] + args.bias[j];
+}
+
 void to_wire(const to_wire_args& args, kernel_context) {
   auto* out = args.out;
   for (uint32_t h = 0; h < args.head_count; ++h)
@@ -202,6 +208,7 @@ const operators& reference_operators() {
       .rope = rope,
       .silu_mul = silu_mul,
       .add = add,
+      .add_bias = add_bias,
       .gather_rows = gather_rows_of,
       .to_wire = to_wire,
       .from_wire = from_wire,

@@ -134,6 +134,14 @@ void add(const add_args& args, kernel_context context) {
              });
 }
 
+void add_bias(const add_bias_args& args, kernel_context context) {
+  for_pieces(context, args.rows, 16, [&](size_t first, size_t last) {
+    for (auto m = first; m < last; ++m)
+      by_lanes(0, args.width, args.x + m * args.width, args.bias, args.out + m * args.width,
+               [](vec x, vec bias) { return lanes::add(x, bias); });
+  });
+}
+
 /// Rounds fp32 to `type`, nearest and ties to even; in q8 they are a head.
 void narrow(const float* x, uint32_t count, half_type type, std::byte* out) {
   if (type == half_type::f32) {

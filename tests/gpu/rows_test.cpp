@@ -37,16 +37,19 @@ TEST_CASE("norm, activation and sums equal the reference, for any width") {
         auto weight = random.normals(width);
         for (auto& x : a) x *= 4; // the bends of the activation
         auto run = [&](const operators& ops, machine& on) {
-          std::vector<std::vector<float>> out(3, poisoned(a.size()));
+          std::vector<std::vector<float>> out(4, poisoned(a.size()));
           ops.rms_norm({a.data(), weight.data(), 1e-5f, rows, width, out[0].data()}, on.context());
           ops.silu_mul({a.data(), b.data(), rows, width, out[1].data()}, on.context());
           ops.add({a.data(), b.data(), rows, width, out[2].data()}, on.context());
+          ops.add_bias({a.data(), weight.data(), rows, width, out[3].data()}, on.context());
           return out;
         };
         auto actual = run(*set, three), expected = run(reference_operators(), one);
         REQUIRE(relative_rms(actual[0], expected[0]) < 1e-6); // fp32, sums of some 1,500
         REQUIRE(relative_rms(actual[1], expected[1]) < 1e-6); // exp to 4e-7
         REQUIRE(actual[2] == expected[2]);
+        REQUIRE(actual[3] == expected[3]);
+        for (size_t i = 0; i < a.size(); ++i) REQUIRE(actual[3][i] == a[i] + weight[i % width]);
       }
 }
 
@@ -91,6 +94,10 @@ TEST_CASE("operators on rows give a row the same bytes alone, in place and on an
                           [](const operators& ops, const float* x, const float* y, const float*,
                              uint32_t m, float* out, kernel_context c) {
                             ops.add({x, y, m, width, out}, c);
+                          },
+                          [](const operators& ops, const float* x, const float*, const float* w,
+                             uint32_t m, float* out, kernel_context c) {
+                            ops.add_bias({x, w, m, width, out}, c);
                           }};
     for (auto f : calls) {
       f(*set, a.data(), b.data(), weight.data(), rows, all.data(), one.context());
@@ -105,6 +112,34 @@ TEST_CASE("operators on rows give a row the same bytes alone, in place and on an
       }
     }
   }
+}
+
+// A norm of each head is the norm of as many rows of a head's width.
+TEST_CASE("a head's norm depends on that head alone, whatever the number of heads in a row") {
+  machine one{1}, five{5};
+  for (const auto* set : sets(true))
+    for (uint32_t dim : {7u, 16u, 64u, 80u, 128u}) {
+      CAPTURE(set->name);
+      CAPTURE(dim);
+      randomness random{36};
+      constexpr uint32_t rows = 17, heads = 6;
+      const auto x = random.normals(size_t{rows} * heads * dim), weight = random.normals(dim);
+      auto all = poisoned(x.size());
+      set->rms_norm({x.data(), weight.data(), 1e-6f, rows * heads, dim, all.data()},
+                    five.context());
+      for (uint32_t i = 0; i < rows * heads; ++i) {
+        const std::span head{x.data() + size_t{i} * dim, dim};
+        double squares = 0;
+        for (auto v : head) squares += double{v} * v;
+        auto alone = poisoned(dim);
+        set->rms_norm({head.data(), weight.data(), 1e-6f, 1, dim, alone.data()}, one.context());
+        REQUIRE(same_bytes<float>(alone, {all.data() + size_t{i} * dim, dim}));
+        for (uint32_t j = 0; j < dim; ++j)
+          REQUIRE(alone[j]
+                  == doctest::Approx(head[j] / std::sqrt(squares / dim + 1e-6) * weight[j])
+                         .epsilon(1e-5));
+      }
+    }
 }
 
 TEST_CASE("rotation equals the reference, keeps what it should and does not depend on the batch") {

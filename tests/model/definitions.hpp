@@ -36,9 +36,10 @@ inline model::operator_graph random_definition(uint64_t seed) {
     const auto extras = random.below(6);
     for (uint64_t i = 0; i < extras; ++i) {
       const auto x = any();
-      switch (random.below(5)) {
-      case 0:
-        values.emplace_back(t.rms_norm(x.first, name()), x.second);
+      switch (random.below(6)) {
+      case 0: // widths are even
+        values.emplace_back(t.rms_norm(x.first, name(), static_cast<uint32_t>(1 + random.below(2))),
+                            x.second);
         break;
       case 1:
         values.emplace_back(t.rope(x.first, 1), x.second);
@@ -50,6 +51,9 @@ inline model::operator_graph random_definition(uint64_t seed) {
         values.emplace_back(t.silu_mul(gate, up), w);
         break;
       }
+      case 3:
+        values.emplace_back(t.add_bias(x.first, {name(), 1, x.second}), x.second);
+        break;
       default: {
         const auto w = width();
         values.emplace_back(product(x, w), w);
@@ -62,6 +66,8 @@ inline model::operator_graph random_definition(uint64_t seed) {
     const auto source = any();
     const auto other = random.below(2) == 0 ? source : any();
     auto q = product(source, group * kv);
+    if (random.below(3) == 0) q = t.add_bias(q, {name(), 1, group * kv});
+    if (random.below(3) == 0) q = t.rms_norm(q, name(), group);
     if (random.below(2) == 0) q = t.rope(q, group);
     const auto k = product(other, kv);
     const auto v = random.below(4) == 0 ? k : product(other, kv);

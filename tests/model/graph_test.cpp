@@ -91,6 +91,12 @@ TEST_CASE("a definition whose shapes do not fit is refused by name") {
   CHECK_THROWS_AS(t.attention(x, x, wide), std::logic_error);
   CHECK_THROWS_AS(t.attention(x, wide, wide), std::logic_error); // 7 is no multiple of 54
   CHECK_THROWS_AS(t.matmul(x, {"up", 53, 7}), std::logic_error); // a second shape
+  CHECK_THROWS_WITH_AS(t.add_bias(wide, {"bias", 1, 53}),
+                       "model definition: what bias is added to is 54 wide, expected 53",
+                       std::logic_error);
+  CHECK_THROWS_WITH_AS(t.rms_norm(wide, "norm", 4),
+                       "model definition: the input of norm is 54 wide, which is not 4 heads",
+                       std::logic_error);
 }
 
 TEST_CASE("a definition cannot mix the rows that are sampled with all rows") {

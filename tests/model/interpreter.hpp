@@ -75,8 +75,8 @@ inline std::optional<uint32_t> run_slices(const model::model_program& program) {
         sampled = inputs[0];
         CHECK(program.buffer_selected[x.inputs[0]]);
       }
-      const bool in_place =
-          x.code == opcode::rope || x.code == opcode::silu_mul || x.code == opcode::add;
+      const bool in_place = x.code == opcode::rope || x.code == opcode::silu_mul
+                            || x.code == opcode::add || x.code == opcode::add_bias;
       for (size_t i = 0; i < x.outputs.size(); ++i) {
         const auto& node = graph.nodes[graph.tensors[x.results[i]].producer];
         const auto weight = x.weights.empty() ? "" : graph.weights[x.weights.at(i)].name;

@@ -131,7 +131,8 @@ private:
           out() = attention(x.layer, query);
           break;
         case model::opcode::all_reduce: // programs of several ranks have one
-          throw std::logic_error("the model is that of one rank");
+        case model::opcode::add_bias:
+          throw std::logic_error("the model is that of one rank, without biases");
         case model::opcode::sample:
           logits = fold(in(0).data(), in(0).size());
           break;

@@ -33,7 +33,7 @@ size_t wrong_copies(cuda::dense_type type, const std::vector<uint16_t>& copies,
   return wrong;
 }
 
-constexpr uint32_t widths[]{1, 7, 54, 576, 1536, 4096, 8192};
+constexpr uint32_t widths[]{1, 7, 54, 64, 128, 512, 576, 1536, 4096, 8192};
 constexpr cuda::dense_type types[]{cuda::dense_type::f16, cuda::dense_type::bf16};
 
 } // namespace
@@ -103,7 +103,7 @@ TEST_CASE("a sum and its norm in one kernel have the bytes of two") {
   }
 }
 
-TEST_CASE("silu_mul, add and narrow equal the reference") {
+TEST_CASE("silu_mul, add, add_bias and narrow equal the reference") {
   if (!device_there()) return;
   randomness random{cuda::test::fresh_seed("elements")};
   gpu_machine host{1};
@@ -142,6 +142,12 @@ TEST_CASE("silu_mul, add and narrow equal the reference") {
       const auto sums = a.values();
       size_t wrong = 0;
       for (size_t i = 0; i < sums.size(); ++i) wrong += sums[i] != gate[i] + up[i];
+      CHECK(wrong == 0);
+      device_array<float> c{gate}, bias{std::span{up}.first(width)};
+      check(cuda::launch_add_bias({c.get(), bias.get(), rows, width, c.get()}, nullptr));
+      const auto moved = c.values();
+      wrong = 0;
+      for (size_t i = 0; i < moved.size(); ++i) wrong += moved[i] != gate[i] + up[i % width];
       CHECK(wrong == 0);
       copy.poison();
       check(cuda::launch_narrow(b.get(), up.size(), type, copy.get(), nullptr));
