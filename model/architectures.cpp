@@ -5,8 +5,8 @@
 namespace lamella::model {
 
 namespace {
-const std::array<const architecture*, 1>& all() {
-  static const std::array<const architecture*, 1> list{&llama_architecture()};
+const auto& all() {
+  static const std::array list{&llama_architecture(), &qwen2_architecture(), &qwen3_architecture()};
   return list;
 }
 } // namespace

@@ -34,4 +34,10 @@ std::string architecture_names();
 /// LLaMA, LLaMA-2, LLaMA-3 (GQA, rope scaling), SmolLM2 and others of their shape.
 const architecture& llama_architecture();
 
+/// Qwen2, Qwen2.5 and others of their shape.
+const architecture& qwen2_architecture();
+
+/// Qwen3, without mixtures of experts.
+const architecture& qwen3_architecture();
+
 } // namespace lamella::model

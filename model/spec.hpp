@@ -28,6 +28,7 @@ struct model_spec {
   rope_pairing pairing = rope_pairing::interleaved;
   std::vector<double> rope_frequencies; ///< radians per position, one per rotated pair
   bool tied_output = false;             ///< the output head is the embedding table
+  std::vector<std::string> biased{};    ///< products of a layer that have a bias: "attn_q"
 
   /// G: query heads that share one kv head.
   uint32_t group() const { return heads / kv_heads; }

@@ -5,6 +5,7 @@
 #include "tests/gguf_writer.hpp"
 #include "tests/random.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <filesystem>
@@ -15,9 +16,10 @@
 
 namespace lamella::tests {
 
-/// Shape and content of a tiny LLaMA-family model. In quantised types `embedding`, `feed_forward`
-/// and heads * head_dim must be multiples of 32.
+/// Shape and content of a tiny model. In quantised types `embedding`, `feed_forward` and
+/// heads * head_dim must be multiples of 32.
 struct tiny_model_options {
+  std::string architecture = "llama"; ///< decides which keys and tensors there are
   uint32_t layers = 3;
   uint32_t embedding = 96;
   uint32_t heads = 6;
@@ -26,8 +28,9 @@ struct tiny_model_options {
   uint32_t feed_forward = 160;
   uint32_t context = 512;
   float rope_base = 10000;
-  bool rope_factors = false;   ///< LLaMA-3's rope scaling: a tensor rope_freqs.weight
-  bool tied_embeddings = true; ///< without: a tensor output.weight of its own
+  bool rope_factors = false;         ///< LLaMA-3's rope scaling: a tensor rope_freqs.weight
+  bool tied_embeddings = true;       ///< without: a tensor output.weight of its own
+  std::vector<std::string> biased{}; ///< products with a bias; "qwen2" has those of Q, K and V
   model::tensor_type weights = model::tensor_type::f32;  ///< norms are always f32
   std::optional<model::tensor_type> embedding_weights{}; ///< of token_embd; default: `weights`
   std::string pre = "smollm";
@@ -81,28 +84,111 @@ inline tiny_vocabulary make_tiny_vocabulary() {
   return made;
 }
 
+/// The tensors of a tiny model, with random values, in the order of their making.
+class tiny_tensors {
+public:
+  tiny_tensors(const tiny_model_options& options, uint32_t vocabulary, gguf_writer& out)
+      : options_(options), vocabulary_(vocabulary), out_(out), random_(options.seed) {}
+
+  void add_all() {
+    const model::tensor_type table = options_.embedding_weights.value_or(options_.weights);
+    // Deviation 0.3 keeps logits within a few units: neither one token always wins nor are all
+    // equal.
+    matrix("token_embd.weight", table, options_.embedding, vocabulary_, 0.3f);
+    if (options_.rope_factors) {
+      values_.resize(options_.head_dim / 2);
+      for (size_t i = 0; i < values_.size(); ++i) values_[i] = i < values_.size() / 2 ? 1.f : 8.f;
+      out_.add_tensor("rope_freqs.weight", model::tensor_type::f32, values_.size(), 1, values_);
+    }
+    for (uint32_t layer = 0; layer < options_.layers; ++layer)
+      add_layer("blk." + std::to_string(layer) + ".");
+    norm("output_norm.weight", options_.embedding);
+    if (!options_.tied_embeddings) linear("output", options_.embedding, vocabulary_);
+  }
+
+private:
+  void add_layer(const std::string& prefix) {
+    const uint32_t attention = options_.heads * options_.head_dim;
+    const uint32_t kv = options_.kv_heads * options_.head_dim;
+    norm(prefix + "attn_norm.weight", options_.embedding);
+    linear(prefix + "attn_q", options_.embedding, attention);
+    linear(prefix + "attn_k", options_.embedding, kv);
+    linear(prefix + "attn_v", options_.embedding, kv);
+    if (options_.architecture == "qwen3") {
+      norm(prefix + "attn_q_norm.weight", options_.head_dim);
+      norm(prefix + "attn_k_norm.weight", options_.head_dim);
+    }
+    linear(prefix + "attn_output", attention, options_.embedding);
+    norm(prefix + "ffn_norm.weight", options_.embedding);
+    linear(prefix + "ffn_gate", options_.embedding, options_.feed_forward);
+    linear(prefix + "ffn_up", options_.embedding, options_.feed_forward);
+    linear(prefix + "ffn_down", options_.feed_forward, options_.embedding);
+  }
+
+  void norm(const std::string& name, uint32_t width) {
+    values_.resize(width);
+    for (float& value : values_) value = 1 + 0.1f * random_.normal();
+    out_.add_tensor(name, model::tensor_type::f32, width, 1, values_);
+  }
+
+  void bias(const std::string& name, uint32_t width) {
+    values_.resize(width);
+    for (float& value : values_) value = 0.5f * random_.normal();
+    out_.add_tensor(name, model::tensor_type::f32, width, 1, values_);
+  }
+
+  void matrix(const std::string& name, model::tensor_type type, uint32_t inner, uint32_t rows,
+              float deviation) {
+    values_.resize(size_t{inner} * rows);
+    for (float& value : values_) value = deviation * random_.normal();
+    out_.add_tensor(name, type, inner, rows, values_);
+  }
+
+  /// A product, and its bias if it has one.
+  void linear(const std::string& name, uint32_t inner, uint32_t rows) {
+    matrix(name + ".weight", options_.weights, inner, rows,
+           1 / std::sqrt(static_cast<float>(inner)));
+    if (has_bias(name.substr(name.rfind('.') + 1))) bias(name + ".bias", rows);
+  }
+
+  bool has_bias(const std::string& product) const {
+    const auto& biased = options_.biased;
+    if (options_.architecture == "qwen2"
+        && (product == "attn_q" || product == "attn_k" || product == "attn_v"))
+      return true;
+    return std::find(biased.begin(), biased.end(), product) != biased.end();
+  }
+
+  const tiny_model_options& options_;
+  const uint32_t vocabulary_;
+  gguf_writer& out_;
+  splitmix random_;
+  std::vector<float> values_;
+};
+
 /// The model as a writer, so that tests can break it before it is written.
 inline gguf_writer make_tiny_model(const tiny_model_options& options = {}) {
   gguf_writer out;
   const tiny_vocabulary words = make_tiny_vocabulary();
   const auto vocabulary = static_cast<uint32_t>(words.tokens.size());
-  out.set_text("general.architecture", "llama");
+  const auto key = [&](const char* name) { return options.architecture + "." + name; };
+  out.set_text("general.architecture", options.architecture);
   out.set_text("general.name", "Tiny");
   out.set_u32("general.alignment", 32);
-  out.set_u32("llama.block_count", options.layers);
-  out.set_u32("llama.context_length", options.context);
-  out.set_u32("llama.embedding_length", options.embedding);
-  out.set_u32("llama.feed_forward_length", options.feed_forward);
-  out.set_u32("llama.attention.head_count", options.heads);
-  out.set_u32("llama.attention.head_count_kv", options.kv_heads);
+  out.set_u32(key("block_count"), options.layers);
+  out.set_u32(key("context_length"), options.context);
+  out.set_u32(key("embedding_length"), options.embedding);
+  out.set_u32(key("feed_forward_length"), options.feed_forward);
+  out.set_u32(key("attention.head_count"), options.heads);
+  out.set_u32(key("attention.head_count_kv"), options.kv_heads);
   if (options.head_dim * options.heads != options.embedding) {
-    out.set_u32("llama.attention.key_length", options.head_dim);
-    out.set_u32("llama.attention.value_length", options.head_dim);
+    out.set_u32(key("attention.key_length"), options.head_dim);
+    out.set_u32(key("attention.value_length"), options.head_dim);
   }
-  out.set_f32("llama.attention.layer_norm_rms_epsilon", 1e-5f);
-  out.set_f32("llama.rope.freq_base", options.rope_base);
-  out.set_u32("llama.rope.dimension_count", options.head_dim);
-  out.set_u32("llama.vocab_size", vocabulary);
+  out.set_f32(key("attention.layer_norm_rms_epsilon"), 1e-5f);
+  out.set_f32(key("rope.freq_base"), options.rope_base);
+  out.set_u32(key("rope.dimension_count"), options.head_dim);
+  out.set_u32(key("vocab_size"), vocabulary);
   out.set_text("tokenizer.ggml.model", "gpt2");
   out.set_text("tokenizer.ggml.pre", options.pre);
   out.set_texts("tokenizer.ggml.tokens", words.tokens);
@@ -114,46 +200,7 @@ inline gguf_writer make_tiny_model(const tiny_model_options& options = {}) {
   out.set_bool("tokenizer.ggml.add_bos_token", false);
   out.set_text("tokenizer.chat_template", options.chat_template);
 
-  splitmix random(options.seed);
-  std::vector<float> values;
-  const auto norm = [&](const std::string& name) {
-    values.resize(options.embedding);
-    for (float& value : values) value = 1 + 0.1f * random.normal();
-    out.add_tensor(name, model::tensor_type::f32, options.embedding, 1, values);
-  };
-  const auto matrix = [&](const std::string& name, model::tensor_type type, uint32_t inner,
-                          uint32_t rows, float deviation) {
-    values.resize(size_t{inner} * rows);
-    for (float& value : values) value = deviation * random.normal();
-    out.add_tensor(name, type, inner, rows, values);
-  };
-  const auto linear = [&](const std::string& name, uint32_t inner, uint32_t rows) {
-    matrix(name, options.weights, inner, rows, 1 / std::sqrt(static_cast<float>(inner)));
-  };
-  const model::tensor_type table = options.embedding_weights.value_or(options.weights);
-  // Deviation 0.3 keeps logits within a few units: neither one token always wins nor are all equal.
-  matrix("token_embd.weight", table, options.embedding, vocabulary, 0.3f);
-  if (options.rope_factors) {
-    values.resize(options.head_dim / 2);
-    for (size_t i = 0; i < values.size(); ++i) values[i] = i < values.size() / 2 ? 1.f : 8.f;
-    out.add_tensor("rope_freqs.weight", model::tensor_type::f32, values.size(), 1, values);
-  }
-  const uint32_t attention = options.heads * options.head_dim;
-  const uint32_t kv = options.kv_heads * options.head_dim;
-  for (uint32_t layer = 0; layer < options.layers; ++layer) {
-    const std::string prefix = "blk." + std::to_string(layer) + ".";
-    norm(prefix + "attn_norm.weight");
-    linear(prefix + "attn_q.weight", options.embedding, attention);
-    linear(prefix + "attn_k.weight", options.embedding, kv);
-    linear(prefix + "attn_v.weight", options.embedding, kv);
-    linear(prefix + "attn_output.weight", attention, options.embedding);
-    norm(prefix + "ffn_norm.weight");
-    linear(prefix + "ffn_gate.weight", options.embedding, options.feed_forward);
-    linear(prefix + "ffn_up.weight", options.embedding, options.feed_forward);
-    linear(prefix + "ffn_down.weight", options.feed_forward, options.embedding);
-  }
-  norm("output_norm.weight");
-  if (!options.tied_embeddings) linear("output.weight", options.embedding, vocabulary);
+  tiny_tensors(options, vocabulary, out).add_all();
   return out;
 }
 

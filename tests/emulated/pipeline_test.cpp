@@ -188,6 +188,51 @@ TEST_CASE("L-M27 S-M14 KV is pulled from one emulated CUDA device to another") {
   gpu::test::pull_between(*from, *to);
 }
 
+TEST_CASE_FIXTURE(models, "families run on emulated CUDA devices as on the reference") {
+  for (const char* architecture : {"qwen2", "qwen3"}) {
+    CAPTURE(architecture);
+    auto options = shape();
+    options.architecture = architecture;
+    options.feed_forward = 128; // 64 for each of two ranks
+    const auto model = load(options);
+    const auto tokens = random_tokens(length, 5);
+    pipeline reference{model, {}};
+    const auto expected = run_chunked(reference, tokens, length, whole(length));
+    pipeline p{model, both()};
+    const auto prefill = run_chunked(p, tokens, 7, whole(length));
+    CHECK(difference(prefill, expected) < 4e-3);
+    CHECK(same_bytes(run_chunked(p, tokens, 1, scattered(50, length, 4)), prefill));
+    auto o = both(2);
+    pipeline shards{model, o};
+    CHECK(same_bytes(run_chunked(shards, tokens, 1, whole(length)), prefill));
+    o.by_request = true;
+    pipeline by_request{model, o};
+    CHECK(same_bytes(run_chunked(by_request, tokens, 5, whole(length)), prefill));
+    o.by_request = false;
+    o.ranks = 2;
+    pipeline ranks{model, o};
+    const auto found = run_chunked(ranks, tokens, 8, whole(length));
+    CHECK(difference(found, expected) < 4e-3);
+    CHECK(same_bytes(run_chunked(ranks, tokens, 1, whole(length, 100)), found));
+    o = both();
+    o.replica_device = o.shard_device = replaying_cuda;
+    pipeline replayed{model, o};
+    CHECK(same_bytes(run_chunked(replayed, tokens, 1, whole(length)), prefill));
+  }
+}
+
+// Biases of Q, K and V have a kernel each; norms of Q and K too.
+TEST_CASE_FIXTURE(models, "a decode layer of Qwen2 takes three more kernels, one of Qwen3 two") {
+  const auto per_four_layers = [&](const char* architecture) {
+    auto shallow = shape(3), deep = shape(7);
+    shallow.architecture = deep.architecture = architecture;
+    const auto three = launches(load(shallow), 3);
+    return launches(load(deep), 3) - three;
+  };
+  CHECK(per_four_layers("qwen2") == 4 * (18 + 3) + 6);
+  CHECK(per_four_layers("qwen3") == 4 * (18 + 2) + 6);
+}
+
 TEST_CASE_FIXTURE(models, "L-M03 two ranks on emulated CUDA devices, and no cut changes a byte") {
   auto options = shape();
   options.feed_forward = 128;

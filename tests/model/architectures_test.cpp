@@ -1,4 +1,5 @@
-// The LLaMA family's hyperparameters as they come from files, good ones and hostile ones.
+// The hyperparameters and tensors of architectures as they come from files, good ones and hostile
+// ones.
 #include "model/architectures.hpp"
 #include "model/load.hpp"
 #include "tests/scratch_folder.hpp"
@@ -9,6 +10,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <set>
 
 using namespace lamella;
 using model::file_error, model::load_model;
@@ -31,14 +33,94 @@ struct hostile {
   std::function<void(tests::gguf_writer&)> damage;
 };
 
+/// A key of the file's architecture.
+std::string of_file(const tests::gguf_writer& w, const char* key) {
+  return w.keys.at(0).bytes.substr(sizeof(uint64_t)) + "." + key;
+}
+
 hostile number(const char* key, uint32_t value) {
-  return {key, [=](tests::gguf_writer& w) { w.set_u32(std::string{"llama."} + key, value); }};
+  return {key, [=](tests::gguf_writer& w) { w.set_u32(of_file(w, key), value); }};
 }
 hostile real(const char* key, float value) {
-  return {key, [=](tests::gguf_writer& w) { w.set_f32(std::string{"llama."} + key, value); }};
+  return {key, [=](tests::gguf_writer& w) { w.set_f32(of_file(w, key), value); }};
 }
 hostile without(const char* key) {
-  return {key, [=](tests::gguf_writer& w) { w.remove(std::string{"llama."} + key); }};
+  return {key, [=](tests::gguf_writer& w) { w.remove(of_file(w, key)); }};
+}
+
+/// What all architectures refuse.
+std::vector<hostile> hostile_decoders() {
+  return {
+      number("block_count", 0),
+      number("block_count", 1025),
+      number("block_count", ~0u),
+      number("embedding_length", 0),
+      number("embedding_length", ~0u),
+      number("feed_forward_length", 0),
+      number("feed_forward_length", ~0u),
+      number("attention.head_count", 0),
+      number("attention.head_count", 1025),
+      number("attention.head_count_kv", 0),
+      number("attention.head_count_kv", 4),
+      number("attention.head_count_kv", 7),
+      number("attention.key_length", 0),
+      number("attention.key_length", 1025),
+      number("attention.value_length", 17),
+      number("context_length", 0),
+      number("context_length", ~0u),
+      number("expert_count", 8),
+      number("rope.dimension_count", 0),
+      number("rope.dimension_count", 1),
+      number("rope.dimension_count", 7),
+      number("rope.dimension_count", 18),
+      number("rope.dimension_count", ~0u),
+      real("rope.freq_base", 0),
+      real("rope.freq_base", -1),
+      real("rope.freq_base", std::numeric_limits<float>::infinity()),
+      real("rope.freq_base", std::numeric_limits<float>::quiet_NaN()),
+      real("attention.layer_norm_rms_epsilon", 0),
+      real("attention.layer_norm_rms_epsilon", -1e-5f),
+      real("attention.layer_norm_rms_epsilon", std::numeric_limits<float>::quiet_NaN()),
+      without("block_count"),
+      without("embedding_length"),
+      without("feed_forward_length"),
+      without("attention.head_count"),
+      without("context_length"),
+      without("attention.layer_norm_rms_epsilon"),
+      {"rope.scaling.type", [](auto& w) { w.set_text(of_file(w, "rope.scaling.type"), "yarn"); }},
+      {"rope.scaling.factor",
+       [](auto& w) { w.set_text(of_file(w, "rope.scaling.type"), "linear"); }},
+      {"rope.scaling.factor",
+       [](auto& w) {
+         w.set_text(of_file(w, "rope.scaling.type"), "linear");
+         w.set_f32(of_file(w, "rope.scaling.factor"), 0);
+       }},
+      {"token_embd.weight", [](auto& w) { w.named("token_embd.weight").name = "token.weight"; }},
+      {"output_norm.weight", [](auto& w) { w.named("output_norm.weight").name = "other"; }},
+      {"blk.1.ffn_up.weight", [](auto& w) { w.named("blk.1.ffn_up.weight").name = "other"; }},
+      {"surplus",
+       [](auto& w) {
+         w.add_tensor("surplus", model::tensor_type::f32, 1, 1, std::vector<float>{1});
+       }},
+  };
+}
+
+/// Nothing, or how a damaged model of this architecture was not refused as it should be.
+void refuses(const std::string& architecture, const hostile& x, const std::filesystem::path& path) {
+  tests::tiny_model_options options;
+  options.architecture = architecture;
+  auto writer = tests::make_tiny_model(options);
+  x.damage(writer);
+  writer.write(path);
+  INFO(architecture << " with a wrong " << std::string{x.field});
+  try {
+    load_model(path);
+    FAIL_CHECK("was accepted");
+  } catch (const file_error& error) {
+    INFO(std::string{error.what()});
+    CHECK(std::string{error.what()}.find(x.field) != std::string::npos);
+    CHECK(std::string{error.what()}.find("tiny.gguf") != std::string::npos);
+  }
 }
 
 } // namespace
@@ -114,77 +196,82 @@ TEST_CASE_FIXTURE(fixture,
 }
 
 TEST_CASE_FIXTURE(fixture, "hostile hyperparameters are refused, and the refusal names the field") {
-  const std::vector<hostile> all{
-      number("block_count", 0),
-      number("block_count", 1025),
-      number("block_count", ~0u),
-      number("embedding_length", 0),
-      number("embedding_length", ~0u),
-      number("feed_forward_length", 0),
-      number("feed_forward_length", ~0u),
-      number("attention.head_count", 0),
-      number("attention.head_count", 1025),
-      number("attention.head_count_kv", 0),
-      number("attention.head_count_kv", 4),
-      number("attention.head_count_kv", 7),
-      number("attention.key_length", 0),
-      number("attention.key_length", 1025),
-      number("attention.value_length", 17),
-      number("context_length", 0),
-      number("context_length", ~0u),
-      number("expert_count", 8),
-      number("rope.dimension_count", 0),
-      number("rope.dimension_count", 1),
-      number("rope.dimension_count", 7),
-      number("rope.dimension_count", 18),
-      number("rope.dimension_count", ~0u),
-      real("rope.freq_base", 0),
-      real("rope.freq_base", -1),
-      real("rope.freq_base", std::numeric_limits<float>::infinity()),
-      real("rope.freq_base", std::numeric_limits<float>::quiet_NaN()),
-      real("attention.layer_norm_rms_epsilon", 0),
-      real("attention.layer_norm_rms_epsilon", -1e-5f),
-      real("attention.layer_norm_rms_epsilon", std::numeric_limits<float>::quiet_NaN()),
-      without("block_count"),
-      without("embedding_length"),
-      without("feed_forward_length"),
-      without("attention.head_count"),
-      without("context_length"),
-      without("attention.layer_norm_rms_epsilon"),
-      {"rope.scaling.type", [](auto& w) { w.set_text("llama.rope.scaling.type", "yarn"); }},
-      {"rope.scaling.factor", [](auto& w) { w.set_text("llama.rope.scaling.type", "linear"); }},
-      {"rope.scaling.factor",
-       [](auto& w) {
-         w.set_text("llama.rope.scaling.type", "linear");
-         w.set_f32("llama.rope.scaling.factor", 0);
-       }},
-      {"general.architecture",
-       [](auto& w) {
-         w.set_text("general.architecture", "mamba");
-         for (auto& key : w.keys)
-           if (key.name.starts_with("llama.")) key.name.replace(0, 5, "mamba");
-       }},
-      {"token_embd.weight", [](auto& w) { w.named("token_embd.weight").name = "token.weight"; }},
-      {"output_norm.weight", [](auto& w) { w.named("output_norm.weight").name = "other"; }},
-      {"blk.1.ffn_up.weight", [](auto& w) { w.named("blk.1.ffn_up.weight").name = "other"; }},
-      {"surplus",
-       [](auto& w) {
-         w.add_tensor("surplus", model::tensor_type::f32, 1, 1, std::vector<float>{1});
-       }},
+  for (const char* architecture : {"llama", "qwen2", "qwen3"})
+    for (const auto& x : hostile_decoders()) refuses(architecture, x, path);
+  refuses("llama",
+          {"general.architecture",
+           [](auto& w) {
+             w.set_text("general.architecture", "mamba");
+             for (auto& key : w.keys)
+               if (key.name.starts_with("llama.")) key.name.replace(0, 5, "mamba");
+           }},
+          path);
+}
+
+TEST_CASE_FIXTURE(fixture, "tensors that an architecture needs are missed by name") {
+  const auto without_tensor = [](const char* name) {
+    return hostile{name, [=](tests::gguf_writer& w) {
+                     std::erase_if(w.tensors, [&](const auto& x) { return x.name == name; });
+                   }};
   };
-  for (const auto& x : all) {
-    auto writer = tests::make_tiny_model();
-    x.damage(writer);
-    writer.write(path);
-    try {
-      load_model(path);
-      FAIL_CHECK("accepted a wrong " << std::string{x.field});
-    } catch (const file_error& error) {
-      INFO(std::string{x.field} << ": " << std::string{error.what()});
-      CHECK(std::string{error.what()}.find(x.field) != std::string::npos);
-      CHECK(std::string{error.what()}.find("tiny.gguf") != std::string::npos);
-    }
+  const auto surplus = [](const char* name, uint64_t width) {
+    return hostile{name, [=](tests::gguf_writer& w) {
+                     w.add_tensor(name, model::tensor_type::f32, width, 1,
+                                  std::vector<float>(width, 1.f));
+                   }};
+  };
+  for (const char* name : {"blk.0.attn_q.bias", "blk.1.attn_k.bias", "blk.2.attn_v.bias"}) {
+    refuses("qwen2", without_tensor(name), path);
+    refuses("qwen3", surplus(name, name[11] == 'q' ? 96 : 48), path);
   }
+  for (const char* name : {"blk.0.attn_q_norm.weight", "blk.2.attn_k_norm.weight"}) {
+    refuses("qwen3", without_tensor(name), path);
+    refuses("qwen2", surplus(name, 16), path);
+  }
+  // Of the wrong width, and in a type that vectors are not read in.
+  refuses("qwen3",
+          {"blk.1.attn_q_norm.weight",
+           [](auto& w) {
+             w.named("blk.1.attn_q_norm.weight").dimensions = {8, 2};
+           }},
+          path);
+  refuses("qwen2",
+          {"blk.1.attn_v.bias",
+           [](auto& w) {
+             w.named("blk.1.attn_v.bias").dimensions = {24, 2};
+           }},
+          path);
+  refuses("qwen2",
+          {"blk.1.attn_q.bias",
+           [](auto& w) {
+             auto& bias = w.named("blk.1.attn_q.bias");
+             bias.type = tests::gguf_number(model::tensor_type::q8_0);
+             bias.data = tests::pack(model::tensor_type::q8_0, std::vector<float>(96, 1.f));
+           }},
+          path);
+}
+
+TEST_CASE_FIXTURE(fixture,
+                  "the definition of each architecture uses the tensors that are its own") {
+  const auto weights = [&](const char* architecture) {
+    tests::tiny_model_options options;
+    options.architecture = architecture;
+    const auto loaded = load(options);
+    std::set<std::string> names;
+    for (const auto& x : loaded.program->graph.weights) names.insert(x.name);
+    return names;
+  };
+  const auto llama = weights("llama");
+  auto qwen2 = weights("qwen2"), qwen3 = weights("qwen3");
+  for (int layer = 0; layer < 3; ++layer) {
+    const auto blk = "blk." + std::to_string(layer) + ".";
+    for (const char* name : {"attn_q.bias", "attn_k.bias", "attn_v.bias"})
+      CHECK(qwen2.erase(blk + name) == 1);
+    for (const char* name : {"attn_q_norm.weight", "attn_k_norm.weight"})
+      CHECK(qwen3.erase(blk + name) == 1);
+  }
+  CHECK(qwen2 == llama);
+  CHECK(qwen3 == llama);
 }
 
 TEST_CASE_FIXTURE(fixture, "frequency divisors that are zero, not finite or too many are refused") {
@@ -223,5 +310,9 @@ TEST_CASE("architectures are found by name, and the known ones can be listed") {
   CHECK(model::find_architecture("llama") == &model::llama_architecture());
   CHECK(model::find_architecture("Llama") == nullptr);
   CHECK(model::find_architecture("") == nullptr);
-  CHECK(model::architecture_names() == "llama");
+  for (const char* name : {"llama", "qwen2", "qwen3"}) {
+    REQUIRE(model::find_architecture(name) != nullptr);
+    CHECK(model::find_architecture(name)->name == name);
+  }
+  CHECK(model::architecture_names() == "llama, qwen2, qwen3");
 }

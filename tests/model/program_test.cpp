@@ -139,6 +139,52 @@ TEST_CASE("L-M16 the last slice of LLaMA selects rows before the output head, an
            "sample\n");
 }
 
+TEST_CASE("L-M16 a slice of Qwen2: the bias of Q before it is sent, those of K and V afterwards") {
+  auto spec = tests::smollm2_spec();
+  spec.biased = {"attn_q", "attn_k", "attn_v"};
+  const auto program = convert(spec, model::qwen2_architecture().trace(spec));
+  CHECK(listing(program.slices[0], program)
+        == "embed token_embd.weight\n"
+           "rms_norm attn_norm.weight\n"
+           "matmul attn_q.weight\n"
+           "add_bias attn_q.bias\n"
+           "rope\n"
+           "send_q\n"
+           "matmul attn_k.weight attn_v.weight\n"
+           "add_bias attn_k.bias\n"
+           "add_bias attn_v.bias\n"
+           "rope\n"
+           "send_kv\n");
+  CHECK(program.slices.size() == spec.layers + 1);
+  CHECK(tests::run_slices(program).has_value());
+}
+
+TEST_CASE("L-M16 a slice of Qwen3: queries are normalised head by head before they are sent") {
+  const auto spec = tests::smollm2_spec();
+  const auto program = convert(spec, model::qwen3_architecture().trace(spec));
+  CHECK(listing(program.slices[0], program)
+        == "embed token_embd.weight\n"
+           "rms_norm attn_norm.weight\n"
+           "matmul attn_q.weight\n"
+           "rms_norm attn_q_norm.weight\n"
+           "rope\n"
+           "send_q\n"
+           "matmul attn_k.weight attn_v.weight\n"
+           "rms_norm attn_k_norm.weight\n"
+           "rope\n"
+           "send_kv\n");
+  for (const auto& x : program.slices[1].instructions)
+    if (x.code == opcode::rms_norm) {
+      const auto& name = program.graph.weights[x.weights[0]].name;
+      CHECK(x.heads
+            == (name.ends_with("attn_q_norm.weight")   ? 9
+                : name.ends_with("attn_k_norm.weight") ? 3
+                                                       : 1));
+    }
+  CHECK(program.slices.size() == spec.layers + 1);
+  CHECK(tests::run_slices(program).has_value());
+}
+
 TEST_CASE("L-M16 on random definitions Q comes as early as it can and K and V last") {
   for (uint64_t seed = 1; seed <= 200; ++seed) {
     CAPTURE(seed);

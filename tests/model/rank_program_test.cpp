@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <map>
 #include <stdexcept>
 
 using namespace lamella;
@@ -80,6 +81,29 @@ TEST_CASE_FIXTURE(fixture, "L-M03 a rank has its share of heads and of the feed-
   CHECK(width_of(opcode::send_kv, 1) == spec.kv_heads / 2 * spec.head_dim);
   CHECK(width_of(opcode::silu_mul, 0) == spec.feed_forward / 2);
   CHECK(width_of(opcode::sample, 0) == spec.vocabulary);
+}
+
+TEST_CASE_FIXTURE(fixture,
+                  "L-M03 a bias is shared as the outputs it is added to, or added to whole sums") {
+  auto options = even();
+  options.biased = {"attn_q", "attn_v", "attn_output", "ffn_up", "ffn_down"};
+  const auto program = model::rank_program(load(options), 2);
+  std::map<std::string, std::pair<uint32_t, std::string>> found; // width, and what came before
+  for (const auto& x : program->slices[1].instructions)
+    if (x.code == opcode::add_bias) {
+      const auto& bias = program->graph.weights[x.weights[0]];
+      const auto& added = program->graph.nodes[program->graph.tensors[x.results[0]].producer];
+      const auto from = program->graph.tensors[added.inputs[0]].producer;
+      found[bias.name.substr(6)] = {bias.inputs_of_rank(2),
+                                    std::string{to_string(program->graph.nodes[from].kind)}};
+    }
+  using entry = std::pair<uint32_t, std::string>;
+  CHECK(found.size() == 5);
+  CHECK(found["attn_q.bias"] == entry{4 * 16 / 2, "matmul"});
+  CHECK(found["attn_v.bias"] == entry{2 * 16 / 2, "matmul"});
+  CHECK(found["ffn_up.bias"] == entry{128 / 2, "matmul"});
+  CHECK(found["attn_output.bias"] == entry{96, "all_reduce"});
+  CHECK(found["ffn_down.bias"] == entry{96, "all_reduce"});
 }
 
 TEST_CASE_FIXTURE(fixture, "one rank's program is the program of the whole model") {
