@@ -58,9 +58,13 @@ void node::impl::open_model(const load_progress& progress) {
     if (auto why = scheduler::refuse_partition(spec.kv_heads, pool.members))
       throw start_error{78, "pools.attention.members: " + *why};
   if (options.model.context_tokens && *options.model.context_tokens > spec.context_tokens)
-    throw start_error{78, fmt::format("model.context_tokens: {} is more than the {} the model was "
-                                      "trained for",
-                                      *options.model.context_tokens, spec.context_tokens)};
+    throw start_error{78, fmt::format("model.context_tokens: {} is more than the {} {}",
+                                      *options.model.context_tokens, spec.context_tokens,
+                                      spec.context_bound())};
+  if (spec.context_tokens < spec.trained_tokens)
+    spdlog::info("the model attends through a sliding window: contexts are limited to its {} "
+                 "tokens, of {} it was trained for",
+                 spec.context_tokens, spec.trained_tokens);
 }
 
 /// From here on the program is that of one rank of a replica (L-M03).

@@ -119,8 +119,8 @@ plan make_plan(const config::settings& s, problems& found) {
     }
     if (s.model.context_tokens && *s.model.context_tokens > spec.context_tokens)
       found.push_back({"model.context_tokens: " + std::to_string(*s.model.context_tokens)
-                           + " is more than the " + std::to_string(spec.context_tokens)
-                           + " the model was trained for",
+                           + " is more than the " + std::to_string(spec.context_tokens) + " "
+                           + std::string{spec.context_bound()},
                        "lower it or set it to auto"});
     made.architecture = spec.architecture;
     made.weight_bytes = std::filesystem::file_size(path);

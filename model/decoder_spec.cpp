@@ -3,6 +3,8 @@
 #include "model/checkpoint.hpp"
 #include "model/rope_frequencies.hpp"
 
+#include <algorithm>
+
 namespace lamella::model {
 
 namespace {
@@ -63,7 +65,10 @@ model_spec read_decoder_spec(const checkpoint& file) {
   if (file.u32("expert_count", 0, 1u << 16, 0) > 0)
     throw file_error{
         file.path(), {}, "expert_count", "mixture-of-experts models are not supported"};
-  spec.context_tokens = file.u32("context_length", 1, context_max);
+  spec.trained_tokens = file.u32("context_length", 1, context_max);
+  // Within one window all positions attend to all before them, whichever layers have windows.
+  const auto window = file.u32("attention.sliding_window", 0, context_max, 0);
+  spec.context_tokens = window == 0 ? spec.trained_tokens : std::min(window, spec.trained_tokens);
   spec.norm_epsilon = file.f32("attention.layer_norm_rms_epsilon", 1e-12f, 1.f);
   read_vocabulary(file, spec);
   spec.rope_frequencies = read_rope_frequencies(file, spec.head_dim);

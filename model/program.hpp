@@ -20,7 +20,7 @@ enum class opcode : uint8_t {
   add,
   select,
   sample,
-  all_reduce,     ///< one input, added up over the ranks of the group, in ascending order
+  all_reduce, ///< one input, added up over the ranks of the group, in ascending order
   add_bias,
   send_q,         ///< inputs[0]: queries, to the shards
   send_kv,        ///< inputs[0], [1]: keys and values of the new rows, to the shards

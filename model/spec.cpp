@@ -4,6 +4,11 @@
 
 namespace lamella::model {
 
+std::string_view model_spec::context_bound() const {
+  return context_tokens < trained_tokens ? "of the model's attention window"
+                                         : "the model was trained for";
+}
+
 float model_spec::attention_scale() const {
   return static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_dim)));
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace lamella::model {
@@ -23,7 +24,10 @@ struct model_spec {
   uint32_t kv_heads = 0;     ///< key and value heads
   uint32_t head_dim = 0;     ///< D
   uint32_t vocabulary = 0;
-  uint32_t context_tokens = 0; ///< longest sequence the model was trained for
+  uint32_t trained_tokens = 0; ///< longest sequence the model was trained for
+  /// Longest sequence in which every position may attend to all before it: where a model was
+  /// trained with sliding windows, one window.
+  uint32_t context_tokens = 0;
   float norm_epsilon = 1e-5f;
   rope_pairing pairing = rope_pairing::interleaved;
   std::vector<double> rope_frequencies; ///< radians per position, one per rotated pair
@@ -32,6 +36,9 @@ struct model_spec {
 
   /// G: query heads that share one kv head.
   uint32_t group() const { return heads / kv_heads; }
+
+  /// Whose bound context_tokens is, in the words of an error: "the model was trained for".
+  std::string_view context_bound() const;
 
   /// Score scale of attention.
   float attention_scale() const;

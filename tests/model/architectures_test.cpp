@@ -11,6 +11,7 @@
 #include <functional>
 #include <limits>
 #include <set>
+#include <tuple>
 
 using namespace lamella;
 using model::file_error, model::load_model;
@@ -68,6 +69,7 @@ std::vector<hostile> hostile_decoders() {
       number("attention.value_length", 17),
       number("context_length", 0),
       number("context_length", ~0u),
+      number("attention.sliding_window", ~0u),
       number("expert_count", 8),
       number("rope.dimension_count", 0),
       number("rope.dimension_count", 1),
@@ -206,6 +208,39 @@ TEST_CASE_FIXTURE(fixture, "hostile hyperparameters are refused, and the refusal
                if (key.name.starts_with("llama.")) key.name.replace(0, 5, "mamba");
            }},
           path);
+}
+
+TEST_CASE_FIXTURE(fixture, "a sliding window bounds the context, and one that is wider does not") {
+  const std::tuple<uint32_t, uint32_t, const char*> cases[]{
+      {0, 512, "the model was trained for"},
+      {511, 511, "of the model's attention window"},
+      {512, 512, "the model was trained for"},
+      {100000, 512, "the model was trained for"}};
+  for (const auto& [window, usable, bound] : cases) {
+    CAPTURE(window);
+    auto writer = tests::make_tiny_model();
+    writer.set_u32("llama.attention.sliding_window", window);
+    writer.write(path);
+    const auto loaded = load_model(path);
+    CHECK(loaded.program->spec.trained_tokens == 512);
+    CHECK(loaded.program->spec.context_tokens == usable);
+    CHECK(loaded.program->spec.context_bound() == bound);
+  }
+}
+
+TEST_CASE_FIXTURE(fixture, "a bias of LLaMA's is in all layers or in none") {
+  tests::tiny_model_options options;
+  options.biased = {"attn_q", "ffn_down"};
+  CHECK(load(options).program->spec.biased == options.biased);
+  CHECK(load().program->spec.biased.empty());
+  for (int layer : {0, 1}) {
+    auto writer = tests::make_tiny_model();
+    const auto name = "blk." + std::to_string(layer) + ".attn_q.bias";
+    writer.add_tensor(name, model::tensor_type::f32, 96, 1, std::vector<float>(96, 1.f));
+    writer.write(path);
+    // The next layer has none; or the first has none, and this one is not expected.
+    CHECK_THROWS_WITH_AS(load_model(path), doctest::Contains("blk.1.attn_q.bias"), file_error);
+  }
 }
 
 TEST_CASE_FIXTURE(fixture, "tensors that an architecture needs are missed by name") {
