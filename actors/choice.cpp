@@ -21,12 +21,14 @@ net::token_logprobs describe(const model::tokenizer& text, const sampled_token& 
 } // namespace
 
 choice::choice(const model::tokenizer& text, const net::generation_params& params,
-               const model::tool_dialect* calls)
+               std::optional<model::token_id> before, const model::tool_dialect* calls)
     : text_{&text}, stops_{params.stop}, wants_logprobs_{params.logprobs.has_value()},
       // Marks of calls may be special tokens.
-      detokenizer_{text, params.skip_special_tokens && calls == nullptr
-                             ? model::detokenizer::specials::skipped
-                             : model::detokenizer::specials::shown},
+      detokenizer_{text,
+                   params.skip_special_tokens && calls == nullptr
+                       ? model::detokenizer::specials::skipped
+                       : model::detokenizer::specials::shown,
+                   before},
       matcher_{params.stop} {
   if (calls != nullptr) calls_.emplace(*calls);
 }

@@ -23,9 +23,10 @@ struct choice_piece : net::answer_piece {
 /// A pure function of the tokens pushed so far: it can be rebuilt from them at any time.
 class choice {
 public:
-  /// `text` must outlive the choice. `calls`: how it writes calls of tools; null: it has none.
+  /// `text` must outlive the choice. `before`: the last token of the text that it goes on with;
+  /// nothing where it is a text of its own. `calls`: how it writes calls of tools; null: it has none.
   choice(const model::tokenizer& text, const net::generation_params& params,
-         const model::tool_dialect* calls = nullptr);
+         std::optional<model::token_id> before = {}, const model::tool_dialect* calls = nullptr);
 
   /// The next token; `reason` tells whether the batch ended it here. Ignored once over.
   void push(const sampled_token& drawn, finish reason);

@@ -65,9 +65,13 @@ void prepare(request_state& st) {
   const auto seed =
       st.params.sampling.seed ? static_cast<uint64_t>(*st.params.sampling.seed) : world.chance();
   st.sequences.resize(st.prompts.size() * st.choices);
-  for (auto& s : st.sequences) {
+  for (size_t i = 0; i < st.sequences.size(); ++i) {
+    auto& s = st.sequences[i];
     s.seed = seed;
-    s.text.emplace(*st.server->text, st.params,
+    // A message is a text of its own; a completion goes on after its prompt.
+    std::optional<model::token_id> before;
+    if (!st.chat) before = st.prompts[i / st.choices].back();
+    s.text.emplace(*st.server->text, st.params, before,
                    st.tools.active() ? &st.server->tool_calls : nullptr);
   }
   const auto high = world.chance(), low = world.chance();

@@ -2,14 +2,12 @@
 
 #include "model/bpe.hpp"
 #include "model/file_error.hpp"
-#include "model/marker_trie.hpp"
 #include "model/pre_tokenizer.hpp"
 #include "model/printable.hpp"
 #include "model/utf8.hpp"
+#include "model/vocabulary_tokenizer.hpp"
 
-#include <algorithm>
 #include <array>
-#include <unordered_map>
 
 namespace lamella::model {
 
@@ -45,93 +43,42 @@ std::optional<std::string> raw_bytes(std::string_view token) {
   return bytes;
 }
 
-/// Texts of control tokens that end an answer whatever the file says about them.
-constexpr std::array<std::string_view, 9> known_ends{
-    "<|endoftext|>", "<|end_of_text|>", "<|im_end|>",    "<|eot_id|>", "<|eom_id|>",
-    "<|end|>",       "<|eot|>",         "<end_of_turn>", "</s>"};
+/// What a token of the file stands for: markers are kept as text.
+std::string bytes_of(const tokenizer_source& source, token_id id) {
+  const token_kind kind = id < source.kinds.size() ? source.kinds[id] : token_kind::normal;
+  const std::string& text = source.tokens[id];
+  const bool marker = kind == token_kind::control || kind == token_kind::unknown
+                      || kind == token_kind::user_defined;
+  return marker ? text : raw_bytes(text).value_or(text);
+}
 
-class byte_level_tokenizer final : public tokenizer {
+class byte_level_tokenizer final : public vocabulary_tokenizer {
 public:
   byte_level_tokenizer(const tokenizer_source& source, const pre_tokenizer& words)
-      : words_(words), bos_(source.bos), eos_(source.eos),
-        adds_bos_(source.add_bos.value_or(words.adds_bos) && source.bos),
-        merges_(read_tokens(source), source.merges.size()) {
+      : vocabulary_tokenizer(source, words.adds_bos,
+                             [&](token_id id) { return bytes_of(source, id); }),
+        words_(words), merges_(byte_tokens(), source.merges.size()) {
     for (size_t i = 0; i < source.merges.size(); ++i) add_merge(source, i);
-    const auto end = [this](token_id id) {
-      if (id < entries_.size()) entries_[id].ends = true;
-    };
-    if (source.eos) end(*source.eos);
-    for (const token_id id : source.more_ends) end(id);
-    for (const std::string_view text : known_ends)
-      if (const auto id = markers_.control(text)) end(*id);
   }
 
-  std::vector<token_id> encode(std::span<const text_segment> segments) const override;
-
-  std::string_view token_bytes(token_id token) const override {
-    return token < entries_.size() ? std::string_view(entries_[token].bytes) : std::string_view{};
-  }
-  bool is_special(token_id token) const override {
-    return token < entries_.size() && entries_[token].special;
-  }
-  bool is_end(token_id token) const override {
-    return token < entries_.size() && entries_[token].ends;
-  }
-  std::optional<token_id> special_token(std::string_view text) const override {
-    return markers_.control(text);
-  }
   bool has_byte(unsigned char byte) const override {
-    return plain_.contains(std::string_view(reinterpret_cast<const char*>(&byte), 1));
+    return plain_token(std::string_view(reinterpret_cast<const char*>(&byte), 1)).has_value();
   }
-  uint32_t vocabulary() const override { return static_cast<uint32_t>(entries_.size()); }
-  std::optional<token_id> bos() const override { return bos_; }
-  std::optional<token_id> eos() const override { return eos_; }
-  bool adds_bos() const override { return adds_bos_; }
 
 private:
-  struct entry {
-    std::string bytes;
-    bool special = false;
-    bool ends = false;
-  };
-
-  std::array<std::optional<token_id>, 256> read_tokens(const tokenizer_source& source);
+  void encode_plain(std::string_view text, std::vector<token_id>& out) const override;
+  std::array<std::optional<token_id>, 256> byte_tokens() const;
   void add_merge(const tokenizer_source& source, size_t index);
-  void encode_plain(std::string_view text, bpe::scratch& room, std::vector<token_id>& out) const;
 
   const pre_tokenizer& words_;
-  std::optional<token_id> bos_, eos_;
-  bool adds_bos_;
-  std::vector<entry> entries_;
-  /// Normal tokens by their bytes. Control tokens are not in it: no sequence of merges makes one.
-  std::unordered_map<std::string_view, token_id> plain_;
-  marker_trie markers_;
-  bpe merges_; // after the members that read_tokens() fills
+  bpe merges_;
 };
 
-std::array<std::optional<token_id>, 256>
-byte_level_tokenizer::read_tokens(const tokenizer_source& source) {
-  if (source.tokens.empty())
-    throw file_error(source.file, {}, "tokenizer.ggml.tokens", "is missing or empty");
-  entries_.reserve(source.tokens.size()); // keys of plain_ point into the entries
-  plain_.reserve(source.tokens.size());
-  for (token_id id = 0; id < source.tokens.size(); ++id) {
-    const token_kind kind = id < source.kinds.size() ? source.kinds[id] : token_kind::normal;
-    const std::string& text = source.tokens[id];
-    const bool control = kind == token_kind::control || kind == token_kind::unknown;
-    const bool whole = control || kind == token_kind::user_defined;
-    entries_.push_back({whole ? text : raw_bytes(text).value_or(text), control, false});
-    if (whole) {
-      markers_.add(text, id, control);
-    } else if (kind != token_kind::unused && !entries_.back().bytes.empty()) {
-      plain_.emplace(entries_.back().bytes, id);
-    }
-  }
+std::array<std::optional<token_id>, 256> byte_level_tokenizer::byte_tokens() const {
   std::array<std::optional<token_id>, 256> of_byte;
   for (unsigned byte = 0; byte < 256; ++byte) {
     const auto c = static_cast<char>(byte);
-    const auto found = plain_.find(std::string_view(&c, 1));
-    if (found != plain_.end()) of_byte[byte] = found->second;
+    of_byte[byte] = plain_token(std::string_view(&c, 1));
   }
   return of_byte;
 }
@@ -148,62 +95,29 @@ void byte_level_tokenizer::add_merge(const tokenizer_source& source, size_t inde
   const auto left = raw_bytes(rule.substr(0, space)), right = raw_bytes(rule.substr(space + 1));
   if (!left || !right) throw refuse("has characters that stand for no byte");
   const auto token = [&](const std::string& bytes) {
-    const auto found = plain_.find(bytes);
-    if (found == plain_.end()) throw refuse("needs a token that is not in the vocabulary");
-    return found->second;
+    const auto found = plain_token(bytes);
+    if (!found) throw refuse("needs a token that is not in the vocabulary");
+    return *found;
   };
   merges_.add_rule(token(*left), token(*right), token(*left + *right));
 }
 
-void byte_level_tokenizer::encode_plain(std::string_view text, bpe::scratch& room,
-                                        std::vector<token_id>& out) const {
+void byte_level_tokenizer::encode_plain(std::string_view text, std::vector<token_id>& out) const {
   std::vector<size_t> ends;
   words_.split(text, ends);
+  bpe::scratch room;
   size_t begin = 0;
   for (const size_t end : ends) {
     const std::string_view word = text.substr(begin, end - begin);
     begin = end;
     if (words_.whole_words) {
-      if (const auto found = plain_.find(word); found != plain_.end()) {
-        out.push_back(found->second);
+      if (const auto found = plain_token(word)) {
+        out.push_back(*found);
         continue;
       }
     }
     merges_.merge(word, room, out);
   }
-}
-
-std::vector<token_id> byte_level_tokenizer::encode(std::span<const text_segment> segments) const {
-  std::string text;
-  std::vector<std::pair<size_t, size_t>> trusted; // spans of trusted bytes, neighbours joined
-  for (const text_segment& segment : segments) {
-    const size_t begin = text.size();
-    text += segment.text;
-    if (!segment.trusted || segment.text.empty()) continue;
-    if (!trusted.empty() && trusted.back().second == begin)
-      trusted.back().second = text.size();
-    else
-      trusted.emplace_back(begin, text.size());
-  }
-  std::vector<token_id> out;
-  bpe::scratch room;
-  size_t plain_begin = 0;
-  auto span = trusted.begin();
-  for (size_t at = 0; at < text.size();) {
-    while (span != trusted.end() && span->second <= at) ++span;
-    const size_t trusted_end = span != trusted.end() && span->first <= at ? span->second : 0;
-    const auto found = markers_.longest(text, at, trusted_end);
-    if (found.bytes == 0) {
-      ++at;
-      continue;
-    }
-    encode_plain(std::string_view(text).substr(plain_begin, at - plain_begin), room, out);
-    out.push_back(found.token);
-    at += found.bytes;
-    plain_begin = at;
-  }
-  encode_plain(std::string_view(text).substr(plain_begin), room, out);
-  return out;
 }
 
 } // namespace

@@ -2,11 +2,14 @@
 
 #include "model/utf8.hpp"
 
+#include <utility>
+
 namespace lamella::model {
 
 std::string detokenizer::push(token_id token) {
+  const auto before = std::exchange(before_, token);
   if (policy_ == specials::skipped && tokens_->is_special(token)) return {};
-  held_ += tokens_->token_bytes(token);
+  held_ += tokens_->text_after(before, token);
   std::string text;
   size_t at = 0;
   while (at < held_.size()) {
@@ -26,6 +29,7 @@ std::string detokenizer::finish() {
   std::string text;
   if (!held_.empty()) append_utf8(text, 0xFFFD);
   held_.clear();
+  before_.reset();
   return text;
 }
 

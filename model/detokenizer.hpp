@@ -16,9 +16,11 @@ class detokenizer {
 public:
   enum class specials : uint8_t { skipped, shown };
 
-  /// `tokens` must outlive the detokeniser.
-  explicit detokenizer(const tokenizer& tokens, specials policy = specials::skipped)
-      : tokens_(&tokens), policy_(policy) {}
+  /// `tokens` must outlive the detokeniser. Where the text goes on after others, `before` is the
+  /// last of these; else it begins.
+  explicit detokenizer(const tokenizer& tokens, specials policy = specials::skipped,
+                       std::optional<token_id> before = {})
+      : tokens_(&tokens), policy_(policy), before_(before) {}
 
   /// The text that `token` completes: nothing while a code point is unfinished.
   std::string push(token_id token);
@@ -32,6 +34,7 @@ public:
 private:
   const tokenizer* tokens_;
   specials policy_;
+  std::optional<token_id> before_;
   std::string held_;
 };
 

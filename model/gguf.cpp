@@ -286,6 +286,8 @@ void gguf_checkpoint::read_tokenizer() {
     if (const auto id = token_key(prefix + end)) tokenizer_.more_ends.push_back(*id);
   if (const auto* add = find_value(prefix + "add_bos_token"))
     tokenizer_.add_bos = as_bool(prefix + "add_bos_token", *add);
+  if (const auto* add = find_value(prefix + "add_space_prefix"))
+    tokenizer_.add_space_prefix = as_bool(prefix + "add_space_prefix", *add);
 }
 
 /// Counts within the compiled maxima, and of one mind with the tensors.

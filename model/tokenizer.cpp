@@ -3,6 +3,7 @@
 #include "model/byte_level.hpp"
 #include "model/file_error.hpp"
 #include "model/printable.hpp"
+#include "model/sentencepiece.hpp"
 
 namespace lamella::model {
 
@@ -13,17 +14,28 @@ std::vector<token_id> tokenizer::encode(std::string_view text, special policy) c
 
 std::string tokenizer::decode(std::span<const token_id> tokens) const {
   std::string text;
-  for (const token_id token : tokens) text += token_bytes(token);
+  std::optional<token_id> before;
+  for (const token_id token : tokens) {
+    text += text_after(before, token);
+    before = token;
+  }
+  return text;
+}
+
+std::string_view tokenizer::text_after(std::optional<token_id> before, token_id token) const {
+  auto text = token_bytes(token);
+  if (text.starts_with(' ') && puts_space_after(before)) text.remove_prefix(1);
   return text;
 }
 
 std::unique_ptr<tokenizer> make_tokenizer(const tokenizer_source& source) {
   // Further kinds are further lines; each lives in a file of its own.
   if (source.kind == "gpt2") return make_byte_level(source);
+  if (source.kind == "llama") return make_sentencepiece(source);
   throw file_error(source.file, {}, "tokenizer.ggml.model",
                    (source.kind.empty() ? std::string("is missing")
                                         : "'" + printable(source.kind) + "' is not read")
-                       + "; known is gpt2 (byte-level BPE)");
+                       + "; known are gpt2 (byte-level BPE) and llama (SentencePiece BPE)");
 }
 
 } // namespace lamella::model

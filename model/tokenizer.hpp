@@ -42,13 +42,20 @@ public:
   /// segments are.
   virtual std::vector<token_id> encode(std::span<const text_segment> segments) const = 0;
 
-  /// The bytes of all tokens, one after the other (control tokens as their text). For all text
-  /// whose bytes the vocabulary has, decode(encode(text)) == text. The result is valid UTF-8 only
-  /// if the tokens make it so; a detokenizer gives valid UTF-8 always.
+  /// The text that the tokens are the whole of: their bytes one after the other (control tokens as
+  /// their text), without spaces that encode() put there. For all text whose bytes the vocabulary
+  /// has, decode(encode(text)) == text. The result is valid UTF-8 only if the tokens make it so; a
+  /// detokenizer gives valid UTF-8 always.
   std::string decode(std::span<const token_id> tokens) const;
+
+  /// What a token adds to the text of those before it, of which this is the last.
+  std::string_view text_after(std::optional<token_id> before, token_id token) const;
 
   /// Bytes of one token; may be part of a code point only. Empty for an id beyond the vocabulary.
   virtual std::string_view token_bytes(token_id token) const = 0;
+  /// Does encode() put a space before text that comes after this token, or begins? Then it is no
+  /// part of the text that such tokens stand for.
+  virtual bool puts_space_after(std::optional<token_id> before) const = 0;
   /// Is it a control or unknown token, which users do not see in answers?
   virtual bool is_special(token_id token) const = 0;
   /// Does it end an answer (end of text, of turn, of message)?

@@ -30,6 +30,7 @@ struct tokenizer_source {
   std::optional<token_id> bos, eos, unknown, padding;
   std::vector<token_id> more_ends; ///< further ids that end an answer (end of turn, of message)
   std::optional<bool> add_bos;     ///< unset where the file does not say
+  std::optional<bool> add_space_prefix; ///< before text that begins; unset where it does not say
 };
 
 } // namespace lamella::model
