@@ -2,25 +2,35 @@
 
 Run in a throw-away environment:
 
-    python3 -m venv venv && venv/bin/pip install tokenizers==0.23.3 gguf==0.19.0
+    python3 -m venv venv
+    venv/bin/pip install tokenizers==0.23.3 gguf==0.19.0 sentencepiece==0.2.3 protobuf
     tests/golden/fetch_vocabularies
-    venv/bin/python tests/golden/tokenizer_golden.py
+    venv/bin/python tests/golden/tokenizer_golden.py    # or with names of families, for those only
 
-The oracle is the `tokenizers` library, with the pre-tokenisers that the three families publish in
-their tokenizer.json, on the vocabulary and merges of a GGUF file. Where llama.cpp ships texts with
-the ids that `transformers` gave for them, the oracle is first checked against these.
+For byte-level vocabularies the oracle is the `tokenizers` library, with the pre-tokenisers that the
+families publish in their tokenizer.json, on the vocabulary and merges of a GGUF file. (Qwen2's also
+composes characters, which is left out: ours does not, so that text comes back as it was.) For
+SentencePiece vocabularies it is `sentencepiece`, on a model made of the pieces, scores and types of
+a GGUF file; control tokens are found in the text first, and what is between them is encoded by
+itself. Where llama.cpp ships texts with the ids that `transformers` gave for them, the oracle is
+first checked against these. Of families whose vocabularies are not at hand the words alone are
+compared, in which pairs would be merged.
 
 The texts are made by a generator that tests/golden/tokenizer_texts.hpp has too: text number n comes
-from splitmix64 seeded with n. Per text one 32-bit hash of its ids is written: FNV-1a (64 bits, both
-halves xored) over each id as four little-endian bytes: first the ids of the text as plain text, then
-0xFFFFFFFF, then the ids with control tokens recognised.
+from splitmix64 seeded with n. A 32-bit hash of the ids of each text, or of some consecutive ones, is
+written: FNV-1a (64 bits, both halves xored) over each id as four little-endian bytes: of each text
+first the ids as plain text, then 0xFFFFFFFF, then the ids with control tokens recognised. Of words
+it is over the end of each in bytes, and 0xFFFFFFFF after each text.
 """
 
 import os
 import pathlib
+import re
 import sys
 
 from gguf import GGUFReader
+import sentencepiece
+from sentencepiece import sentencepiece_model_pb2
 from tokenizers import AddedToken, Regex, Tokenizer, models, pre_tokenizers
 import tokenizers
 
@@ -28,6 +38,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "lamella"
 TEXTS = 10240
 MASK = (1 << 64) - 1
+FNV = 0xCBF29CE484222325
 
 # First and last code point. All were assigned by Unicode 9, so that the libraries agree on them.
 RANGES = [
@@ -97,8 +108,26 @@ def make_text(number, table):
     return text
 
 
+# Letters of both cases, of the third, and of none; marks; and what rules about them end with.
+CASED = ("aAzZsStTrReElLmMdD" "\u01C5\u02B0\u00AA\u4E00\u0301\u093E\u017F" "'  \n\r/.12\u0661")
+
+
+def make_cased_text(number):
+    random = SplitMix(number)
+    return "".join(CASED[random.below(len(CASED))] for _ in range(1 + random.below(24)))
+
+
 LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|"
           r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+QWEN2 = LLAMA3.replace("{1,3}", "")
+UPPER, LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+LEAD, SHORT = r"[^\r\n\p{L}\p{N}]?", r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+REST = r" ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+WORDS = {
+    "gpt-4o": f"{LEAD}{UPPER}*{LOWER}+{SHORT}|{LEAD}{UPPER}+{LOWER}*{SHORT}|\\p{{N}}{{1,3}}|{REST}",
+    "tekken": f"{LEAD}{UPPER}*{LOWER}+|{LEAD}{UPPER}+{LOWER}*|\\p{{N}}|{REST}",
+}
+GROUP = 16  # texts per hash, of families that came later
 
 
 def byte_level(use_regex):
@@ -111,11 +140,12 @@ FAMILIES = {
         [pre_tokenizers.Digits(individual_digits=True), byte_level(True)]),
     "llama3": lambda: pre_tokenizers.Sequence(
         [pre_tokenizers.Split(Regex(LLAMA3), "isolated"), byte_level(False)]),
+    "qwen2": lambda: pre_tokenizers.Sequence(
+        [pre_tokenizers.Split(Regex(QWEN2), "isolated"), byte_level(False)]),
 }
 
 
-def oracle(path, family, control):
-    """The oracle for a vocabulary file; with `control`, control tokens are recognised in the text."""
+def byte_level_oracle(path, family, control):
     fields = GGUFReader(path).fields
     tokens = fields["tokenizer.ggml.tokens"].contents()
     merges = [tuple(rule.split(" ")) for rule in fields["tokenizer.ggml.merges"].contents()]
@@ -127,7 +157,66 @@ def oracle(path, family, control):
         types = fields["tokenizer.ggml.token_type"].contents()
         made.add_special_tokens([AddedToken(token, special=True, normalized=False)
                                  for token, kind in zip(tokens, types) if kind == 3])
-    return made
+    return lambda text: made.encode(text, add_special_tokens=False).ids
+
+
+def sentencepiece_oracle(path, control):
+    fields = GGUFReader(path).fields
+    tokens = fields["tokenizer.ggml.tokens"].contents()
+    types = fields["tokenizer.ggml.token_type"].contents()
+    model = sentencepiece_model_pb2.ModelProto()
+    for token, score, kind in zip(tokens, fields["tokenizer.ggml.scores"].contents(), types):
+        model.pieces.add(piece=token, score=score, type=kind)  # the numbers of types are the same
+    model.trainer_spec.model_type = model.trainer_spec.BPE
+    model.trainer_spec.byte_fallback = True
+    model.normalizer_spec.name = "identity"
+    model.normalizer_spec.add_dummy_prefix = True
+    model.normalizer_spec.remove_extra_whitespaces = False
+    processor = sentencepiece.SentencePieceProcessor(model_proto=model.SerializeToString())
+    ids = {token: i for i, (token, kind) in enumerate(zip(tokens, types)) if kind in (2, 3)}
+    longest_first = sorted(ids, key=len, reverse=True)
+    markers = re.compile("(" + "|".join(map(re.escape, longest_first)) + ")")
+
+    def encode(text):
+        out = []
+        for part in markers.split(text) if control else [text]:
+            out += [ids[part]] if control and part in ids else processor.encode(part)
+        return out
+    return encode
+
+
+def oracle(path, family, control):
+    """Text to ids, by the oracle for a vocabulary file; with `control`, control tokens are
+    recognised in the text."""
+    if family in FAMILIES:
+        return byte_level_oracle(path, family, control)
+    return sentencepiece_oracle(path, control)
+
+
+def write(name, what, texts, hashes):
+    out = HERE / name
+    with out.open("w") as file:
+        file.write(f"# {what}; {texts} texts\n")
+        for i in range(0, len(hashes), 16):
+            file.write(" ".join(hashes[i:i + 16]) + "\n")
+    print(f"{out.name}: {len(hashes)} hashes")
+
+
+def folded(state):
+    return f"{(state ^ state >> 32) & 0xFFFFFFFF:08x}"
+
+
+def write_words(name, pattern, texts):
+    """The words that a regular expression cuts texts into."""
+    cut = pre_tokenizers.Split(Regex(pattern), "isolated")
+    hashes = []
+    for first in range(0, len(texts), GROUP):
+        state = FNV
+        for text in texts[first:first + GROUP]:
+            ends = [len(text[:end].encode()) for _, (_, end) in cut.pre_tokenize_str(text)]
+            state = fnv(ends + [0xFFFFFFFF], state)
+        hashes.append(folded(state))
+    write(f"words_{name}.txt", f"tokenizers {tokenizers.__version__}", len(texts), hashes)
 
 
 def check_against_transformers(path, family):
@@ -141,7 +230,7 @@ def check_against_transformers(path, family):
     checked = 0
     for text, line in zip(parts, expected):
         ids = [int(word) for word in line.split()]
-        if made.encode(text, add_special_tokens=False).ids != ids:
+        if made(text) != ids:
             sys.exit(f"{path.name}: the oracle differs from transformers on {text!r}")
         checked += 1
     print(f"{path.name}: oracle equals transformers on {checked} texts")
@@ -159,28 +248,35 @@ def main():
     texts = [make_text(number, table) for number in range(TEXTS)]
     print(f"{len(table)} fragments, {TEXTS} texts, {sum(len(t.encode()) for t in texts)} bytes")
     sources = {
-        "gpt2": CACHE / "vocab/ggml-vocab-gpt-2.gguf",
-        "llama3": CACHE / "vocab/ggml-vocab-llama-bpe.gguf",
-        "smollm": CACHE / "models/SmolLM2-135M-Instruct.Q4_1.gguf",
+        "gpt2": (1, CACHE / "vocab/ggml-vocab-gpt-2.gguf"),
+        "llama3": (1, CACHE / "vocab/ggml-vocab-llama-bpe.gguf"),
+        "smollm": (1, CACHE / "models/SmolLM2-135M-Instruct.Q4_1.gguf"),
+        "qwen2": (GROUP, CACHE / "vocab/ggml-vocab-qwen2.gguf"),
+        "llama2": (GROUP, CACHE / "vocab/ggml-vocab-llama-spm.gguf"),
+        "baichuan": (GROUP, CACHE / "vocab/ggml-vocab-baichuan.gguf"),
     }
-    starcoder = CACHE / "vocab/ggml-vocab-starcoder.gguf"
-    if starcoder.exists():
-        check_against_transformers(starcoder, "smollm")
-    for family, path in sources.items():
+    wanted = sys.argv[1:] or [*sources, *WORDS]
+    for name, family in [("starcoder", "smollm"), ("refact", "smollm")]:
+        check_against_transformers(CACHE / f"vocab/ggml-vocab-{name}.gguf", family)
+    for name, pattern in WORDS.items():
+        if name in wanted:
+            write_words(name, pattern, texts + [make_cased_text(n) for n in range(TEXTS)])
+    for family, (group, path) in sources.items():
+        if family not in wanted:
+            continue
         check_against_transformers(path, family)
         plain, control = oracle(path, family, False), oracle(path, family, True)
         hashes = []
-        for text in texts:
-            state = fnv(plain.encode(text, add_special_tokens=False).ids, 0xCBF29CE484222325)
-            state = fnv([0xFFFFFFFF], state)
-            state = fnv(control.encode(text, add_special_tokens=False).ids, state)
-            hashes.append(f"{(state ^ state >> 32) & 0xFFFFFFFF:08x}")
-        out = HERE / f"tokenizer_{family}.txt"
-        with out.open("w") as file:
-            file.write(f"# {path.name}; tokenizers {tokenizers.__version__}; {TEXTS} texts\n")
-            for i in range(0, TEXTS, 16):
-                file.write(" ".join(hashes[i:i + 16]) + "\n")
-        print(f"{out.name}: {TEXTS} hashes")
+        for first in range(0, TEXTS, group):
+            state = FNV
+            for text in texts[first:first + group]:
+                state = fnv(plain(text), state)
+                state = fnv([0xFFFFFFFF], state)
+                state = fnv(control(text), state)
+            hashes.append(folded(state))
+        library = tokenizers if family in FAMILIES else sentencepiece
+        write(f"tokenizer_{family}.txt",
+              f"{path.name}; {library.__name__} {library.__version__}", TEXTS, hashes)
 
 
 if __name__ == "__main__":

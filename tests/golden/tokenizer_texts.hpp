@@ -78,4 +78,16 @@ inline std::string make_text(uint64_t number, const std::vector<std::string>& ta
   return text;
 }
 
+/// Text number `number` of those about upper and lower case: random ones of few characters, with
+/// letters of both cases, of the third, and of none, and marks.
+inline std::string make_cased_text(uint64_t number) {
+  static constexpr std::u32string_view characters =
+      U"aAzZsStTrReElLmMdD\u01C5\u02B0\u00AA\u4E00\u0301\u093E\u017F'  \n\r/.12\u0661";
+  splitmix random(number);
+  std::string text;
+  for (uint64_t count = 1 + random.below(24); count > 0; --count)
+    model::append_utf8(text, characters[random.below(characters.size())]);
+  return text;
+}
+
 } // namespace lamella::tests

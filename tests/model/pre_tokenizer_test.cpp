@@ -63,6 +63,25 @@ TEST_CASE("LLaMA-3 words: three numbers, a character before letters, newlines af
   CHECK(split("llama-bpe", "a   ") == words{"a", "   "});
 }
 
+TEST_CASE("Qwen2 words: those of LLaMA-3, with one number each") {
+  CHECK(split("qwen2", "I'LL 123.") == words{"I", "'LL", " ", "1", "2", "3", "."});
+  CHECK(split("qwen2", "(abc) $x\n\n") == words{"(abc", ")", " $", "x", "\n\n"});
+}
+
+TEST_CASE("GPT-4o words end where lower case turns to upper, contractions stay with them") {
+  CHECK(split("gpt-4o", "camelCase HTTPServer2") == words{"camel", "Case", " HTTPServer", "2"});
+  CHECK(split("gpt-4o", "We'LL don't ABC's x") == words{"We'LL", " don't", " ABC's", " x"});
+  CHECK(split("gpt-4o", "a/b//\n\n/c") == words{"a", "/b", "//\n\n/", "c"});
+  CHECK(split("gpt-4o", "12345 \n x") == words{"123", "45", " \n", " x"});
+  CHECK(split("gpt-4o", "\u4F60A \u4F60a") == words{"\u4F60", "A", " \u4F60a"});
+  CHECK(split("gpt-4o", "e\u0301E\u0301") == words{"e\u0301", "E\u0301"});
+}
+
+TEST_CASE("Tekken words: those of GPT-4o, with one number each and contractions apart") {
+  CHECK(split("tekken", "We'LL camelCase 12")
+        == words{"We", "'LL", " camel", "Case", " ", "1", "2"});
+}
+
 TEST_CASE("any bytes are cut into words without loss") {
   const uint64_t seed = 11;
   CAPTURE(seed);
@@ -74,7 +93,8 @@ TEST_CASE("any bytes are cut into words without loss") {
       text += random.below(4) == 0 ? static_cast<char>(random.below(256))
                                    : common[random.below(sizeof common - 1)];
     }
-    for (const char* name : {"gpt-2", "smollm", "llama-bpe"}) split(name, text);
+    for (const char* name : {"gpt-2", "smollm", "llama-bpe", "qwen2", "gpt-4o", "tekken"})
+      split(name, text);
   }
 }
 
@@ -85,6 +105,6 @@ TEST_CASE("invalid bytes are words like marks, and valid characters stay whole")
 
 TEST_CASE("names of pre-tokenisers are known or listed") {
   CHECK(model::find_pre_tokenizer("")->name == "default");
-  CHECK(model::find_pre_tokenizer("tekken") == nullptr);
+  CHECK(model::find_pre_tokenizer("viking") == nullptr);
   CHECK(model::pre_tokenizer_names().find("llama-bpe") != std::string::npos);
 }
