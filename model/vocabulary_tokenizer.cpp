@@ -2,6 +2,7 @@
 
 #include "model/file_error.hpp"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -9,7 +10,9 @@ namespace lamella::model {
 
 namespace {
 
-/// Texts of control tokens that end an answer whatever the file says about them.
+/// Texts of tokens that are taken whole and end an answer, whatever the file says about them. Some
+/// files call one user-defined (Phi-3's "</s>"): it is a control token all the same, or users could
+/// end their turns by it.
 constexpr std::array<std::string_view, 9> known_ends{
     "<|endoftext|>", "<|end_of_text|>", "<|im_end|>",    "<|eot_id|>", "<|eom_id|>",
     "<|end|>",       "<|eot|>",         "<end_of_turn>", "</s>"};
@@ -26,8 +29,11 @@ vocabulary_tokenizer::vocabulary_tokenizer(const tokenizer_source& source, bool 
   plain_.reserve(source.tokens.size());
   for (token_id id = 0; id < source.tokens.size(); ++id) {
     const token_kind kind = id < source.kinds.size() ? source.kinds[id] : token_kind::normal;
-    const bool control = kind == token_kind::control || kind == token_kind::unknown;
-    const bool marker = control || kind == token_kind::user_defined;
+    const bool marker = kind == token_kind::control || kind == token_kind::unknown
+                        || kind == token_kind::user_defined;
+    const bool control = marker
+                         && (kind != token_kind::user_defined
+                             || std::ranges::count(known_ends, source.tokens[id]) > 0);
     entries_.push_back({bytes_of(id), marker, control, false});
     const auto& bytes = entries_.back().bytes;
     if (marker) {

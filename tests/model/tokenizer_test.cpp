@@ -205,6 +205,17 @@ TEST_CASE("user-defined tokens are text that is always taken whole, the longest 
   CHECK(tokens->decode(ids{279}) == "<tool>x");
 }
 
+TEST_CASE("a user-defined token that ends answers is a control token all the same") {
+  auto source = tiny_source();
+  source.tokens.emplace_back("</s>");
+  source.kinds.push_back(model::token_kind::user_defined);
+  const auto tokens = model::make_tokenizer(source);
+  CHECK(tokens->is_special(278));
+  CHECK(tokens->is_end(278));
+  CHECK(tokens->encode("a</s>", special::allowed) == ids{byte_token('a'), 278});
+  CHECK(tokens->encode("</s>", special::forbidden) == byte_tokens("</s>"));
+}
+
 TEST_CASE("LLaMA-3 takes words of the vocabulary whole, but no control token that way") {
   auto source = tiny_source();
   source.tokens.emplace_back("zebra");
