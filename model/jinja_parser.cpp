@@ -241,13 +241,15 @@ private:
     return &x;
   }
 
-  /// Marks what the assistant says, for training; when rendering it is its body.
+  /// Marks what the assistant says, for training; when rendering it is its body, whose variables
+  /// stay in it.
   const node* generation() {
     end_of_tag();
-    const auto* inside = body({"endgeneration"});
+    auto& x = make(node_kind::with);
+    x.items.push_back(body({"endgeneration"}));
     next();
     end_of_tag();
-    return inside;
+    return &x;
   }
 
   const node* jump(node_kind kind, const char* word) {

@@ -6,8 +6,8 @@ tojson that does not escape HTML. Run with the package of Debian 12 (3.1.2):
 
     /usr/bin/python3 tests/golden/chat_template_golden.py MODEL.gguf
 
-MODEL.gguf is the default model; only its template is read. Output: tests/data/chat_template_cases.json and
-tests/data/chat_template_snippets.json.
+MODEL.gguf is the default model; only its template is read. Output: tests/data/chat_template_cases.json,
+chat_template_more_cases.json and chat_template_snippets.json.
 """
 
 import datetime
@@ -18,13 +18,14 @@ import struct
 import sys
 
 import jinja2
-from jinja2.ext import loopcontrols
+from jinja2.ext import Extension, loopcontrols
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import chat_templates  # noqa: E402
 import chat_template_snippets  # noqa: E402
 
+DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data")
 NOW = datetime.datetime(2024, 7, 3, 14, 5, 9)
 SEED = 20240703
 
@@ -61,9 +62,19 @@ class Raised(Exception):
     pass
 
 
+class Generation(Extension):
+    """{% generation %}: what is in it is an answer; transformers notes where it lies, and writes it."""
+    tags = {"generation"}
+
+    def parse(self, parser):
+        line = next(parser.stream).lineno
+        body = parser.parse_statements(["name:endgeneration"], drop_needle=True)
+        return jinja2.nodes.Scope(body, lineno=line)
+
+
 def environment():
     env = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True,
-                                        extensions=[loopcontrols])
+                                        extensions=[loopcontrols, Generation])
 
     def tojson(x, ensure_ascii=False, indent=None, separators=None, sort_keys=False):
         return json.dumps(x, ensure_ascii=ensure_ascii, indent=indent, separators=separators,
@@ -150,32 +161,45 @@ def conversation(rng):
     return case
 
 
-def main():
-    here = os.path.dirname(os.path.abspath(__file__))
-    data = os.path.join(here, "..", "data")
+def write_cases(name, header, templates, count, rng):
+    """Some conversations, each rendered by all templates."""
     env = environment()
-    templates = {
-        "default": gguf_value(sys.argv[1], "tokenizer.chat_template"),
-        "headers": chat_templates.HEADERS,
-        "instructions": chat_templates.INSTRUCTIONS,
-        "marks": chat_templates.MARKS,
-        "turns": chat_templates.TURNS,
-    }
-    rng = random.Random(SEED)
     cases = []
-    for _ in range(60):
+    for _ in range(count):
         variables = conversation(rng)
         tokens = {"bos_token": "<s>", "eos_token": "</s>"}
         results = {name: render(env, source, {**variables, **tokens})
                    for name, source in templates.items()}
         cases.append({"input": variables, "results": results})
-    header = {"made_by": "tests/golden/chat_template_golden.py", "jinja2": jinja2.__version__,
-              "seed": SEED, "bos_token": "<s>", "eos_token": "</s>", "now": int(
-                  NOW.replace(tzinfo=datetime.timezone.utc).timestamp())}
-    with open(os.path.join(data, "chat_template_cases.json"), "w", encoding="utf-8") as f:
+    with open(os.path.join(DATA, name), "w", encoding="utf-8") as f:
         json.dump({**header, "templates": templates, "cases": cases}, f, ensure_ascii=False, indent=0,
                   separators=(",", ":"))
         f.write("\n")
+    for name in templates:
+        made = sum("output" in case["results"][name] for case in cases)
+        print(f"{name}: {made} of {count} conversations have a text")
+
+
+def main():
+    env = environment()
+    header = {"made_by": "tests/golden/chat_template_golden.py", "jinja2": jinja2.__version__,
+              "seed": SEED, "bos_token": "<s>", "eos_token": "</s>", "now": int(
+                  NOW.replace(tzinfo=datetime.timezone.utc).timestamp())}
+    write_cases("chat_template_cases.json", header, {
+        "default": gguf_value(sys.argv[1], "tokenizer.chat_template"),
+        "headers": chat_templates.HEADERS,
+        "instructions": chat_templates.INSTRUCTIONS,
+        "marks": chat_templates.MARKS,
+        "turns": chat_templates.TURNS,
+    }, 60, random.Random(SEED))
+    write_cases("chat_template_more_cases.json", header, {
+        "neighbours": chat_templates.NEIGHBOURS,
+        "brackets": chat_templates.BRACKETS,
+        "signatures": chat_templates.SIGNATURES,
+        "modes": chat_templates.MODES,
+        "pipes": chat_templates.PIPES,
+        "chains": chat_templates.CHAINS,
+    }, 24, random.Random(SEED + 1))
 
     snippets = []
     for source in chat_template_snippets.SNIPPETS:
@@ -184,14 +208,13 @@ def main():
                                                 "messages": chat_template_snippets.MESSAGES,
                                                 "add_generation_prompt": True,
                                                 "bos_token": "<s>", "eos_token": "</s>"})})
-    with open(os.path.join(data, "chat_template_snippets.json"), "w", encoding="utf-8") as f:
+    with open(os.path.join(DATA, "chat_template_snippets.json"), "w", encoding="utf-8") as f:
         json.dump({**header, "messages": chat_template_snippets.MESSAGES,
                    "variables": chat_template_snippets.VARIABLES, "snippets": snippets}, f,
                   ensure_ascii=False, indent=0, separators=(",", ":"))
         f.write("\n")
     count = lambda key: sum(key in s for s in snippets)
-    print(f"{len(cases)} conversations x {len(templates)} templates; {len(snippets)} snippets: "
-          f"{count('output')} with output, {count('raised')} raised, {count('error')} errors")
+    print(f"{len(snippets)} snippets: {count('output')} with output, {count('raised')} raised, {count('error')} errors")
     for s in snippets:
         if "error" in s:
             print("error:", s["error"], "|", s["source"].replace("\n", "\\n"))

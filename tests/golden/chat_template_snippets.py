@@ -197,6 +197,18 @@ SNIPPETS = r"""
 {{ ['{{', '}}', {'}}': '%}'}] }}
 {{ namespace().x }}|{{ (namespace(a=1)).a }}
 {{ 5 is divisibleby 0 }}
+{% macro f(s) %}{{ {'a': 1}[s.type] is defined }} {{ s.type == 'x' }} {{ s.type is iterable }}{% for t in s.type %}{{ t }}{% endfor %}{% endmacro %}{{ f({'a': 1}|items) }}
+{% macro keys(d, handled) %}{% if d is mapping %}{% for k in d if k not in handled %}<{{ k }}>{{ d[k] | tojson | safe if d[k] is mapping or (d[k] is sequence and d[k] is not string) else d[k] | string }}</{{ k }}>{% endfor %}{% endif %}{% endmacro %}{{ keys(map, ['b', 'items']) }}{{ keys(people[0], []) }}
+{% set pairs = words | reject('equalto', 'fig') | reject('in', ['pear']) | list %}{{ pairs | join(', ') }} {{ words | select('equalto', 'fig') | list | length }} {{ 'fig' in words and 'x' not in words }}
+{% for k, v in map|items %}{{ k | replace('b', '-') | replace(' ', '_') }}={{ v if v is string else v | tojson }}{{ ',' if not loop.last }}{% endfor %}{{ missing|items|list }}
+{% set ns = namespace(first=false, text='', seen=[]) %}{% for p in people %}{% set ns.text = ns.text + p['name'] + (';' if not loop.last else '') %}{% set ns.seen = ns.seen + [p.name] %}{% if not ns.first %}{% set ns.first = true %}{% endif %}{% endfor %}{{ ns.text }} {{ ns.seen }} {{ ns.first }} {{ ns.nope is defined }}
+{{ ('a</think>b</think> c'.split('</think>')|last).lstrip('\n') }}|{{ ('<think>\nx\n</think>\n\ny'.split('</think>')|first).rstrip('\n').split('<think>')|last }}|{{ 'no marks'.split('</think>')[-1] }}
+{{ messages[::-1][0].role }} {{ messages[:1][0]['role'] }} {{ (messages|length - 1) - 0 }} {{ messages[-1:]|map(attribute='content')|first }} {{ messages|map(attribute='role')|unique|list }}
+{% if messages[0]['tools'] is defined and messages[0]['tools'] is not none %}a{% elif 'tools' in messages[0] %}b{% elif messages[0].tools %}c{% else %}d{% endif %}
+{% generation %}{% set inside = 1 %}[{{ name }}{{ inside }}]{% endgeneration %}{{ inside is defined }}{% for m in messages %}{% generation %}{{ m.role }}{{ ' ' }}{% endgeneration %}{% endfor %}
+{% macro wrap(role) %}<{{ role }}>{{ caller() }}</{{ role }}>{% endmacro %}{% for m in messages %}{% call wrap(m.role) %}{{ m.content | trim }}{% endcall %}{% endfor %}
+{% set date = strftime_now('%B %d, %Y') %}{{ date }} {{ strftime_now('%d-%m-%Y %H:%M:%S %a %b %j') }} {{ strftime_now is defined }}
+{{ {'name': name, 'arguments': {'q': 'ü "<&>"', 'n': [1, 2.0, none, true]}} | tojson }} {{ {'b': 1, 'a': 2} | tojson(indent=2) }} {{ [] | tojson(indent=4) }} {{ 'é' | tojson(ensure_ascii=true) }}
 """.strip("\n").split("\n")
 
 # What lines cannot show: newlines and the dashes around tags.

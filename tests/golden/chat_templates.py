@@ -1,4 +1,4 @@
-"""Chat templates in the manner of four model families, written for these tests.
+"""Chat templates in the manner of several model families, written for these tests.
 
 Each uses what templates of that family use; none is a copy. The default model's own template is read
 from its GGUF file by chat_template_golden.py.
@@ -248,4 +248,287 @@ TURNS = """{% set roles = {'user': 'User', 'assistant': 'Assistant', 'system': '
 {% if add_generation_prompt %}
 ASSISTANT:
 {%+ endif %}
+"""
+
+# What follows is used with fewer conversations (FURTHER in chat_template_golden.py).
+
+# Conditions over neighbours by index; calls and results of tools between marks. In the manner of Qwen2.5.
+NEIGHBOURS = r"""{%- if tools %}
+    {{- '<|im_start|>system\n' }}
+    {%- if messages[0]['role'] == 'system' %}
+        {{- messages[0]['content'] }}
+    {%- else %}
+        {{- 'You are a test.' }}
+    {%- endif %}
+    {{- "\n\n# Tools\n\nCall any of these, as JSON lines in <tools></tools>:\n<tools>" }}
+    {%- for tool in tools %}
+        {{- "\n" }}
+        {{- tool | tojson }}
+    {%- endfor %}
+    {{- "\n</tools>\n\nAs {\"name\": <name>, \"arguments\": <arguments>} between <tool_call></tool_call>.<|im_end|>\n" }}
+{%- else %}
+    {%- if messages[0]['role'] == 'system' %}
+        {{- '<|im_start|>system\n' + messages[0]['content'] + '<|im_end|>\n' }}
+    {%- else %}
+        {{- '<|im_start|>system\nYou are a test.<|im_end|>\n' }}
+    {%- endif %}
+{%- endif %}
+{%- for message in messages %}
+    {%- if (message.role == "user") or (message.role == "system" and not loop.first) or (message.role == "assistant" and not message.tool_calls) %}
+        {{- '<|im_start|>' + message.role + '\n' + message.content + '<|im_end|>' + '\n' }}
+    {%- elif message.role == "assistant" %}
+        {{- '<|im_start|>' + message.role }}
+        {%- if message.content %}
+            {{- '\n' + message.content }}
+        {%- endif %}
+        {%- for call in message.tool_calls %}
+            {%- if call.function is defined %}
+                {%- set call = call.function %}
+            {%- endif %}
+            {{- '\n<tool_call>\n{"name": "' }}
+            {{- call.name }}
+            {{- '", "arguments": ' }}
+            {{- call.arguments | tojson }}
+            {{- '}\n</tool_call>' }}
+        {%- endfor %}
+        {{- '<|im_end|>\n' }}
+    {%- elif message.role == "tool" %}
+        {%- if (loop.index0 == 0) or (messages[loop.index0 - 1].role != "tool") %}
+            {{- '<|im_start|>user' }}
+        {%- endif %}
+        {{- '\n<tool_response>\n' }}
+        {{- message.content }}
+        {{- '\n</tool_response>' }}
+        {%- if loop.last or (messages[loop.index0 + 1].role != "tool") %}
+            {{- '<|im_end|>\n' }}
+        {%- endif %}
+    {%- endif %}
+{%- endfor %}
+{%- if add_generation_prompt %}
+    {{- '<|im_start|>assistant\n' }}
+{%- endif %}
+"""
+
+# All on one line, a text or false in one variable, the beginning-of-text token before every question. LLaMA-2.
+BRACKETS = r"""{% if messages[0]['role'] == 'system' %}{% set turns = messages[1:] %}{% set first = messages[0]['content'] %}{% else %}{% set turns = messages %}{% set first = false %}{% endif %}{% for message in turns %}{% if (message['role'] == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('Question and answer take turns') }}{% endif %}{% if loop.index0 == 0 and first != false %}{% set content = '<<SYS>>\n' + first + '\n<</SYS>>\n\n' + message['content'] %}{% else %}{% set content = message['content'] %}{% endif %}{% if message['role'] == 'user' %}{{ bos_token + '[INST] ' + content.strip() + ' [/INST]' }}{% elif message['role'] == 'assistant' %}{{ ' '  + content.strip() + ' ' + eos_token }}{% endif %}{% endfor %}"""
+
+# A macro that calls itself, items of a mapping as a filter, keys with the names of keywords. Hermes-3.
+SIGNATURES = r"""{%- macro python_type(spec) %}
+{%- set names = {
+    "string": "str",
+    "number": "float",
+    "integer": "int",
+    "boolean": "bool"
+} %}
+{%- if names[spec.type] is defined %}
+    {{- names[spec.type] }}
+{%- elif spec.type == "array" %}
+    {{- "list[" + python_type(spec['items'] or {}) + "]" }}
+{%- elif spec.type == "object" %}
+    {%- if spec.additionalProperties is defined %}
+        {{- "dict[str, " + python_type(spec.additionalProperties) + ']' }}
+    {%- else %}
+        {{- "dict" }}
+    {%- endif %}
+{%- elif spec.type is iterable %}
+    {{- "Union[" }}
+    {%- for t in spec.type %}
+      {{- python_type({"type": t}) }}
+      {%- if not loop.last %}
+        {{- "," }}
+    {%- endif %}
+    {%- endfor %}
+    {{- "]" }}
+{%- else %}
+    {{- "Any" }}
+{%- endif %}
+{%- endmacro %}
+
+{{- bos_token }}
+{%- if tools is defined and tools %}
+{{- '<|im_start|>system\nSignatures: <tools> ' }}
+{%- for tool in tools %}
+    {%- if tool.function is defined %}
+        {%- set tool = tool.function %}
+    {%- endif %}
+    {{- '{"name": "' + tool.name + '", "description": "' + tool.name + '(' }}
+    {%- for key, fields in tool.parameters.properties|items %}
+        {{- key + ": " + python_type(fields) }}
+        {%- if not loop.last %}
+            {{- ", " }}
+        {%- endif %}
+    {%- endfor %}
+    {{- ")" }}
+    {%- if tool.return is defined %}
+        {{- " -> " + python_type(tool.return) }}
+    {%- endif %}
+    {{- " - " + tool.description + "\n\n" }}
+    {%- for key, fields in tool.parameters.properties|items %}
+        {%- if loop.first %}
+            {{- "    Args:\n" }}
+        {%- endif %}
+        {{- "        " + key + "(" + python_type(fields) + "): " + (fields.description|default('no words'))|trim }}
+    {%- endfor %}
+    {{- '", "parameters": ' }}
+    {%- if tool.parameters.properties | length == 0 %}
+        {{- "{}" }}
+    {%- else %}
+        {{- tool.parameters|tojson }}
+    {%- endif %}
+    {{- "}" }}
+    {%- if not loop.last %}
+        {{- "\n" }}
+    {%- endif %}
+{%- endfor %}
+{{- " </tools><|im_end|>\n" }}
+{%- endif %}
+{%- for message in messages %}
+    {%- if message.role == "user" or message.role == "system" or (message.role == "assistant" and message.tool_calls is not defined) %}
+        {{- '<|im_start|>' + message.role + '\n' + message.content + '<|im_end|>' + '\n' }}
+    {%- elif message.role == "assistant" %}
+        {{- '<|im_start|>' + message.role }}
+    {%- for call in message.tool_calls %}
+       {{- '\n<tool_call>\n' }}
+           {%- if call.function is defined %}
+               {%- set call = call.function %}
+           {%- endif %}
+            {{- '{"name": "' }}
+            {{- call.name }}
+            {{- '"' }}
+            {{- ', '}}
+            {%- if call.arguments is defined %}
+                {{- '"arguments": ' }}
+                {%- if call.arguments is string %}
+                    {{- call.arguments }}
+                {%- else %}
+                    {{- call.arguments|tojson }}
+                {%- endif %}
+            {%- endif %}
+             {{- '}' }}
+            {{- '\n</tool_call>' }}
+    {%- endfor %}
+        {{- '<|im_end|>\n' }}
+    {%- elif message.role == "tool" %}
+        {%- if loop.previtem and loop.previtem.role != "tool" %}
+            {{- '<|im_start|>tool\n' }}
+        {%- endif %}
+        {{- '<tool_response>\n' }}
+        {{- message.content }}
+        {%- if not loop.last %}
+            {{- '\n</tool_response>\n' }}
+        {%- else %}
+            {{- '\n</tool_response>' }}
+        {%- endif %}
+        {%- if not loop.last and loop.nextitem.role != "tool" %}
+            {{- '<|im_end|>' }}
+        {%- elif loop.last %}
+            {{- '<|im_end|>' }}
+        {%- endif %}
+    {%- endif %}
+{%- endfor %}
+{%- if add_generation_prompt %}
+    {{- '<|im_start|>assistant\n' }}
+{%- endif %}
+"""
+
+# Modes, text in namespaces, values printed as Python does, marked answers ({% generation %}). SmolLM3.
+MODES = r"""{# ───── defaults ───── #}
+{%- if enable_thinking is not defined -%}
+{%- set enable_thinking = true -%}
+{%- endif -%}
+{%- if enable_thinking -%}
+  {%- set mode = "/think" -%}
+{%- else -%}
+  {%- set mode = "/no_think" -%}
+{%- endif -%}
+{{- "<|im_start|>system\n" -}}
+{%- if messages[0].role == "system" -%}
+  {%- set first = messages[0].content -%}
+  {%- if "/no_think" in first -%}
+    {%- set mode = "/no_think" -%}
+  {%- elif "/think" in first -%}
+    {%- set mode = "/think" -%}
+  {%- endif -%}
+  {%- set orders = first.replace("/no_think", "").replace("/think", "").rstrip() -%}
+{%- endif -%}
+{%- if "/system_override" in first -%}
+  {{- orders.replace("/system_override", "").rstrip() -}}
+  {{- "<|im_end|>\n" -}}
+{%- else -%}
+  {{- "## Facts\n\n" -}}
+  {%- set today = strftime_now("%d %B %Y") -%}
+  {{- "Today: " ~ today ~ "\n" -}}
+  {{- "Mode: " + mode + "\n\n" -}}
+  {%- if orders -%}
+    {{- orders + "\n\n" -}}
+  {%- elif mode == "/think" -%}
+    {{- "Think between <think> and </think>.\n\n" -}}
+  {%- endif -%}
+  {%- if xml_tools or python_tools or tools -%}
+    {{- "### Tools\n\n" -}}
+    {%- if xml_tools or tools -%}
+      {%- if tools -%}
+        {%- set xml_tools = tools -%}
+      {%- endif -%}
+      {%- set ns = namespace(text="Within <tools></tools>:\n\n<tools>\n") -%}
+      {%- for tool in xml_tools[:] -%} {# a list, whatever it was #}
+        {%- set ns.text = ns.text ~ (tool | string) ~ "\n" -%}
+      {%- endfor -%}
+      {{- ns.text + "</tools>\n\n" -}}
+    {%- endif -%}
+  {%- endif -%}
+  {{- "<|im_end|>\n" -}}
+{%- endif -%}
+{# ───── turns ───── #}
+{%- for message in messages -%}
+    {%- set content = message.content if message.content is string else "" -%}
+    {%- if message.role == "user" -%}
+        {{ "<|im_start|>" + message.role + "\n"  + content + "<|im_end|>\n" }}
+    {%- elif message.role == "assistant" -%}
+        {% generation %}
+        {%- if mode == "/think" -%}
+            {{ "<|im_start|>assistant\n" + content.lstrip("\n") + "<|im_end|>\n" }}
+        {%- else -%}
+            {{ "<|im_start|>assistant\n" + "<think>\n\n</think>\n" + content.lstrip("\n") + "<|im_end|>\n" }}
+        {%- endif -%}
+        {% endgeneration %}
+    {%- elif message.role == "tool" -%}
+    {{ "<|im_start|>" + "user\n"  + content + "<|im_end|>\n" }}
+    {%- endif -%}
+{%- endfor -%}
+{%- if add_generation_prompt -%}
+    {%- if mode == "/think" -%}
+        {{ "<|im_start|>assistant\n" }}
+    {%- else -%}
+        {{ "<|im_start|>assistant\n" + "<think>\n\n</think>\n"  }}
+    {%- endif -%}
+{%- endif -%}
+"""
+
+# One line, newlines in texts; tools in a message's own key; an end or a question at the end. Phi-3 and Phi-4-mini.
+PIPES = r"""{{ bos_token }}{% for message in messages %}{% if message['role'] == 'system' and 'tools' in message and message['tools'] is not none %}{{ '<|' + message['role'] + '|>' + message['content'] + '<|tool|>' + message['tools'] + '<|/tool|>' + '<|end|>' }}{% elif (message['role'] in ['user', 'system']) %}{{'<|' + message['role'] + '|>' + '\n' + message['content'] + '<|end|>' + '\n'}}{% elif (message['role'] == 'assistant') %}{{'<|assistant|>' + '\n' + message['content'] + '<|end|>' + '\n'}}{% endif %}{% endfor %}{% if add_generation_prompt and messages[-1]['role'] != 'assistant' %}{{ '<|assistant|>\n' }}{% else %}{{ eos_token }}{% endif %}"""
+
+# A call block, filters in chains, results of tools in a loop of their own, dates. LLaMA-3.2, Mistral-Small, Granite.
+CHAINS = r"""{%- set today = strftime_now("%Y-%m-%d") if strftime_now is defined else "26 Jul 2024" %}
+{%- set known = ["system", "user", "assistant", "tool"] %}
+{%- macro turn(role, extra=none) %}
+    {{- '<|start_of_role|>' ~ role ~ ('' if extra is none else extra | tojson) ~ '<|end_of_role|>' }}
+    {{- caller() if caller else '' }}
+    {{- '<|end_of_text|>\n' }}
+{%- endmacro %}
+{%- set plain = messages | rejectattr('role', 'in', ['tool']) | list %}
+{%- set system, rest = (plain[0].content, plain[1:]) if plain and plain[0].role == 'system' else ('', plain) %}
+{%- call turn('system') %}{{ (system or 'Date: ' ~ today) | trim }}{% if tools %}{{ '\nTools: ' ~ (tools | map(attribute='function') | map(attribute='name') | sort | join(', ')) }}{% endif %}{% endcall %}
+{%- for message in rest %}
+    {%- if message.role not in known %}{{ raise_exception("Role " ~ message.role ~ " of " ~ (known | length)) }}{% endif %}
+    {%- set text = message.content if message.content is string else message.content | selectattr('type', 'equalto', 'text') | map(attribute='text') | join('\n') %}
+    {%- set calls = message.tool_calls | default([], true) %}
+    {%- call turn(message.role, {'calls': calls | length} if calls else none) %}{{ text | replace('\r\n', '\n') | trim }}{% for c in calls %}{{ '\n<call>' ~ {'name': c['function']['name'], 'arguments': c['function']['arguments']} | tojson }}{% endfor %}{% endcall %}
+{%- endfor %}
+{%- for message in messages | selectattr('role', 'equalto', 'tool') %}
+    {{- '[' ~ loop.index ~ '/' ~ loop.length ~ '] ' ~ (message.content | string)[:12] ~ '\n' }}
+{%- endfor %}
+{%- if add_generation_prompt %}
+    {{- '<|start_of_role|>assistant<|end_of_role|>' }}
+{%- endif %}
 """

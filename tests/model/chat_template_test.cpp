@@ -8,10 +8,14 @@
 using namespace lamella::model;
 using namespace lamella::model::test;
 
-TEST_CASE("chat templates of five families render every conversation as Jinja does") {
-  const auto file = read("chat_template_cases.json");
+namespace {
+
+/// Renders every conversation of a golden file with every template of it. Of each template some
+/// conversations have a text: one that mostly refuses would compare nothing.
+void compare_cases(const char* name_of_file, size_t families, size_t conversations) {
+  const auto file = read(name_of_file);
   const auto& templates = *file.find("templates")->get_if<json_value::object>();
-  CHECK(templates.size() == 5);
+  CHECK(templates.size() == families);
   size_t compared = 0;
   std::map<std::string, size_t> rendered;
   for (const auto& x : *file.find("cases")->get_if<json_value::array>()) {
@@ -25,11 +29,18 @@ TEST_CASE("chat templates of five families render every conversation as Jinja do
       ++compared;
     }
   }
-  CHECK(compared == 300);
+  CHECK(compared == families * conversations);
   for (const auto& [name, count] : rendered) {
     CAPTURE(name);
-    CHECK(count >= 20); // a template that mostly refuses would compare nothing
+    CHECK(3 * count >= conversations);
   }
+}
+
+} // namespace
+
+TEST_CASE("chat templates of eleven families render every conversation as Jinja does") {
+  compare_cases("chat_template_cases.json", 5, 60);
+  compare_cases("chat_template_more_cases.json", 6, 24);
 }
 
 TEST_CASE("small templates of every feature render as Jinja does") {
