@@ -116,6 +116,9 @@ work::progress slice_runner::execute(const model::instruction& x, kernel_context
                launch_.positions, program_->spec.rope_frequencies},
               context);
     break;
+  case opcode::scale:
+    ops_.scale({in(0), x.factor, rows, width, out}, context);
+    break;
   case opcode::silu_mul:
     ops_.silu_mul({in(0), in(1), rows, width, out}, context);
     break;

@@ -6,7 +6,9 @@ namespace lamella::model {
 
 namespace {
 const auto& all() {
-  static const std::array list{&llama_architecture(), &qwen2_architecture(), &qwen3_architecture()};
+  static const std::array list{&llama_architecture(),   &qwen2_architecture(),
+                               &qwen3_architecture(),   &smollm3_architecture(),
+                               &granite_architecture(), &olmo2_architecture()};
   return list;
 }
 } // namespace

@@ -40,4 +40,12 @@ const architecture& qwen2_architecture();
 /// Qwen3, without mixtures of experts.
 const architecture& qwen3_architecture();
 
+const architecture& smollm3_architecture();
+
+/// Granite 3, without mixtures of experts.
+const architecture& granite_architecture();
+
+/// OLMo 2; one rank only.
+const architecture& olmo2_architecture();
+
 } // namespace lamella::model

@@ -59,9 +59,10 @@ decoder_tracer::symbol decoder_tracer::feed_forward(symbol x) {
 
 operator_graph decoder_tracer::finish(symbol x) {
   const auto last = trace_.rms_norm(trace_.select(x), "output_norm.weight");
-  trace_.sample(trace_.matmul(
+  const auto logits = trace_.matmul(
       last, spec_.tied_output ? embedding()
-                              : weight_use{"output.weight", spec_.vocabulary, spec_.hidden}));
+                              : weight_use{"output.weight", spec_.vocabulary, spec_.hidden});
+  trace_.sample(spec_.logit_scale == 1 ? logits : trace_.scale(logits, spec_.logit_scale));
   return trace_.take();
 }
 

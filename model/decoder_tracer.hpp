@@ -31,6 +31,7 @@ public:
   symbol head_norm(symbol x, const char* name);
   symbol rope(symbol x) { return trace_.rope(x, heads_in(x)); }
   symbol add(symbol a, symbol b) { return trace_.add(a, b); }
+  symbol scale(symbol x, float factor) { return trace_.scale(x, factor); }
 
   /// Projections of a layer's input, with their biases where the model has some.
   symbol queries(symbol x);
@@ -42,7 +43,7 @@ public:
   /// down(silu(gate(x)) * up(x))
   symbol feed_forward(symbol x);
 
-  /// The last norm, the output head and the draw, of the rows that are sampled from.
+  /// The last norm, the output head, its factor, and the draw, of the rows that are sampled from.
   operator_graph finish(symbol x);
 
 private:

@@ -6,9 +6,9 @@
 namespace lamella::model {
 
 std::string_view to_string(op_kind kind) {
-  constexpr std::array<std::string_view, 11> names{"embed",     "rms_norm",   "matmul",  "rope",
-                                                   "attention", "silu_mul",   "add",     "select",
-                                                   "sample",    "all_reduce", "add_bias"};
+  constexpr std::array<std::string_view, 12> names{"embed",     "rms_norm",   "matmul",   "rope",
+                                                   "attention", "silu_mul",   "add",      "select",
+                                                   "sample",    "all_reduce", "add_bias", "scale"};
   return names[static_cast<size_t>(kind)];
 }
 
@@ -49,7 +49,7 @@ tracer::symbol tracer::append(op_kind kind, std::vector<tensor_id> inputs, uint3
     auto& consumers = graph_.tensors[input].consumers;
     if (consumers.empty() || consumers.back() != node) consumers.push_back(node);
   }
-  graph_.nodes.push_back({kind, std::move(inputs), output, weight, heads, layer_});
+  graph_.nodes.push_back({kind, std::move(inputs), output, weight, heads, 1, layer_});
   graph_.tensors.push_back({std::to_string(layer_) + "." + std::move(name), width, node, {}});
   selected_.push_back(selected);
   return {output};
@@ -79,6 +79,12 @@ tracer::symbol tracer::matmul(symbol x, const weight_use& weight) {
 tracer::symbol tracer::add_bias(symbol x, const weight_use& bias) {
   require_width(width_of(x), bias.inputs_of_rank(ranks()), "what " + bias.name + " is added to");
   return append(op_kind::add_bias, {x.id}, width_of(x), bias.name, use(bias));
+}
+
+tracer::symbol tracer::scale(symbol x, float factor) {
+  const auto y = append(op_kind::scale, {x.id}, width_of(x), "scale");
+  graph_.nodes.back().factor = factor;
+  return y;
 }
 
 tracer::symbol tracer::rope(symbol x, uint32_t heads) {

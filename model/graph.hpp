@@ -23,7 +23,8 @@ enum class op_kind : uint8_t {
   select,
   sample,
   all_reduce, ///< the sum of what the ranks of a tensor-parallel group have
-  add_bias    ///< the same vector to each row
+  add_bias,   ///< the same vector to each row
+  scale       ///< times one number
 };
 
 std::string_view to_string(op_kind kind);
@@ -71,6 +72,7 @@ struct graph_node {
   tensor_id output;              ///< none for sample
   weight_id weight = none;
   uint32_t heads = 0; ///< rope and rms_norm: heads in the row, each of which is treated by itself
+  float factor = 1;   ///< scale
   uint32_t layer = 0;
 };
 
@@ -118,6 +120,7 @@ public:
   symbol matmul(symbol x, const weight_use& weight);
   /// A vector of one row, split as x is.
   symbol add_bias(symbol x, const weight_use& bias);
+  symbol scale(symbol x, float factor);
   /// Rotary embedding by the launch's positions.
   symbol rope(symbol x, uint32_t heads);
   /// Attention of q over the cache and k, v; this is where the model is cut.

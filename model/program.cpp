@@ -6,9 +6,9 @@
 namespace lamella::model {
 
 std::string_view to_string(opcode code) {
-  constexpr std::array<std::string_view, 13> names{
-      "embed",  "rms_norm",   "matmul",   "rope",   "silu_mul", "add",           "select",
-      "sample", "all_reduce", "add_bias", "send_q", "send_kv",  "recv_attention"};
+  constexpr std::array<std::string_view, 14> names{
+      "embed",  "rms_norm",   "matmul",   "rope",  "silu_mul", "add",     "select",
+      "sample", "all_reduce", "add_bias", "scale", "send_q",   "send_kv", "recv_attention"};
   return names[static_cast<size_t>(code)];
 }
 
@@ -36,6 +36,8 @@ opcode opcode_of(op_kind kind) {
     return opcode::all_reduce;
   case op_kind::add_bias:
     return opcode::add_bias;
+  case op_kind::scale:
+    return opcode::scale;
   case op_kind::attention:
     break;
   }
@@ -50,6 +52,7 @@ struct draft {
   std::vector<tensor_id> inputs, outputs;
   std::vector<weight_id> weights;
   uint32_t heads = 0;
+  float factor = 1;
 };
 
 /// Puts the nodes of each slice in order (L-M16).
@@ -103,7 +106,7 @@ private:
   /// way to Q only those that Q needs too: it must not wait for the rest.
   void emit(node_id node, uint32_t slice, bool needed_only) {
     const auto& x = graph_.nodes[node];
-    draft d{opcode_of(x.kind), x.layer, slice, x.inputs, {}, {}, x.heads};
+    draft d{opcode_of(x.kind), x.layer, slice, x.inputs, {}, {}, x.heads, x.factor};
     if (x.kind != op_kind::sample) d.outputs.push_back(x.output);
     if (x.weight != none) d.weights.push_back(x.weight);
     done_[node] = true;
@@ -144,7 +147,7 @@ public:
     }
     const bool elementwise = d.code == opcode::rope || d.code == opcode::silu_mul
                              || d.code == opcode::add || d.code == opcode::all_reduce
-                             || d.code == opcode::add_bias;
+                             || d.code == opcode::add_bias || d.code == opcode::scale;
     std::vector<tensor_id> ending;
     for (auto t : d.inputs)
       if (last_use_[t] == index && std::find(ending.begin(), ending.end(), t) == ending.end())
@@ -194,7 +197,7 @@ model_program make_program(const model_spec& spec, operator_graph graph,
   for (uint32_t k = 0; k < slices.count(); ++k) result.slices.push_back({k, {}, {}});
   for (uint32_t i = 0; i < drafts.size(); ++i) {
     const auto& d = drafts[i];
-    instruction x{d.code, d.layer, {}, {}, d.weights, d.heads, d.outputs};
+    instruction x{d.code, d.layer, {}, {}, d.weights, d.heads, d.factor, d.outputs};
     for (auto t : d.inputs) x.inputs.push_back(plan.buffer_of(t));
     plan.place(i, d);
     for (auto t : d.outputs) x.outputs.push_back(plan.buffer_of(t));

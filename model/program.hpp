@@ -22,6 +22,7 @@ enum class opcode : uint8_t {
   sample,
   all_reduce, ///< one input, added up over the ranks of the group, in ascending order
   add_bias,
+  scale,
   send_q,         ///< inputs[0]: queries, to the shards
   send_kv,        ///< inputs[0], [1]: keys and values of the new rows, to the shards
   recv_attention, ///< outputs[0]: attention output of layer `layer`, from the shards
@@ -40,6 +41,7 @@ struct instruction {
   std::vector<buffer_id> outputs;
   std::vector<weight_id> weights; ///< matmul: one per output
   uint32_t heads = 0;             ///< rope, rms_norm
+  float factor = 1;               ///< scale
   std::vector<tensor_id> results; ///< the tensors behind `outputs`, for people
 };
 

@@ -10,6 +10,7 @@ std::string_view model_spec::context_bound() const {
 }
 
 float model_spec::attention_scale() const {
+  if (score_scale != 0) return score_scale;
   return static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_dim)));
 }
 

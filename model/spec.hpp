@@ -33,6 +33,8 @@ struct model_spec {
   std::vector<double> rope_frequencies; ///< radians per position, one per rotated pair
   bool tied_output = false;             ///< the output head is the embedding table
   std::vector<std::string> biased{};    ///< products of a layer that have a bias: "attn_q"
+  float score_scale = 0;                ///< of attention; 0: what the width of a head says
+  float embedding_scale = 1, residual_scale = 1, logit_scale = 1; ///< factors of Granite
 
   /// G: query heads that share one kv head.
   uint32_t group() const { return heads / kv_heads; }

@@ -110,19 +110,22 @@ private:
   void add_layer(const std::string& prefix) {
     const uint32_t attention = options_.heads * options_.head_dim;
     const uint32_t kv = options_.kv_heads * options_.head_dim;
-    norm(prefix + "attn_norm.weight", options_.embedding);
+    const bool norms_after = options_.architecture == "olmo2";
+    if (!norms_after) norm(prefix + "attn_norm.weight", options_.embedding);
     linear(prefix + "attn_q", options_.embedding, attention);
     linear(prefix + "attn_k", options_.embedding, kv);
     linear(prefix + "attn_v", options_.embedding, kv);
-    if (options_.architecture == "qwen3") {
-      norm(prefix + "attn_q_norm.weight", options_.head_dim);
-      norm(prefix + "attn_k_norm.weight", options_.head_dim);
+    if (options_.architecture == "qwen3" || norms_after) {
+      norm(prefix + "attn_q_norm.weight", norms_after ? attention : options_.head_dim);
+      norm(prefix + "attn_k_norm.weight", norms_after ? kv : options_.head_dim);
     }
     linear(prefix + "attn_output", attention, options_.embedding);
-    norm(prefix + "ffn_norm.weight", options_.embedding);
+    norm(prefix + (norms_after ? "post_attention_norm.weight" : "ffn_norm.weight"),
+         options_.embedding);
     linear(prefix + "ffn_gate", options_.embedding, options_.feed_forward);
     linear(prefix + "ffn_up", options_.embedding, options_.feed_forward);
     linear(prefix + "ffn_down", options_.feed_forward, options_.embedding);
+    if (norms_after) norm(prefix + "post_ffw_norm.weight", options_.embedding);
   }
 
   void norm(const std::string& name, uint32_t width) {
@@ -189,6 +192,12 @@ inline gguf_writer make_tiny_model(const tiny_model_options& options = {}) {
   out.set_f32(key("rope.freq_base"), options.rope_base);
   out.set_u32(key("rope.dimension_count"), options.head_dim);
   out.set_u32(key("vocab_size"), vocabulary);
+  if (options.architecture == "granite") {
+    out.set_f32(key("embedding_scale"), 3);
+    out.set_f32(key("residual_scale"), 0.7f);
+    out.set_f32(key("attention.scale"), 0.3f);
+    out.set_f32(key("logit_scale"), 2.5f);
+  }
   out.set_text("tokenizer.ggml.model", "gpt2");
   out.set_text("tokenizer.ggml.pre", options.pre);
   out.set_texts("tokenizer.ggml.tokens", words.tokens);

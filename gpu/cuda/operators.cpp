@@ -95,6 +95,13 @@ void add_bias(const add_bias_args& args, kernel_context) {
   check(launch_add_bias(args, q.stream("add_bias")), "add_bias");
 }
 
+void scale(const scale_args& args, kernel_context) {
+  if (args.rows == 0) return;
+  auto& q = queue::current();
+  q.copies().forget(args.out);
+  check(launch_scale(args, q.stream("scale")), "scale");
+}
+
 void gather_rows(const gather_rows_args& args, kernel_context) {
   const auto rows = static_cast<uint32_t>(args.row_index.size());
   if (rows == 0) return;
@@ -142,6 +149,7 @@ const operators& cuda_operators() {
       .silu_mul = silu_mul,
       .add = add,
       .add_bias = add_bias,
+      .scale = scale,
       .gather_rows = gather_rows,
       .to_wire = to_wire,
       .from_wire = from_wire,

@@ -42,6 +42,8 @@ __device__ float4 scale_one(float4 x, float f, float4 w) {
   return {scale_one(x.x, f, w.x), scale_one(x.y, f, w.y), scale_one(x.z, f, w.z),
           scale_one(x.w, f, w.w)};
 }
+__device__ float times(float x, float factor) { return x * factor; }
+__device__ float4 times(float4 x, float f) { return {x.x * f, x.y * f, x.z * f, x.w * f}; }
 __device__ float square_onto(float x, float sum) { return fmaf(x, x, sum); }
 __device__ float square_onto(float4 x, float sum) {
   return fmaf(x.w, x.w, fmaf(x.z, x.z, fmaf(x.y, x.y, fmaf(x.x, x.x, sum))));
@@ -148,6 +150,11 @@ __global__ void add_bias_kernel(const V* x, const V* bias, uint32_t width, size_
   begin_kernel();
   for (size_t i = thread_index(); i < count; i += thread_count())
     out[i] = add_one(x[i], bias[i % width]);
+}
+
+template <class V> __global__ void scale_kernel(const V* x, float factor, size_t count, V* out) {
+  begin_kernel();
+  for (size_t i = thread_index(); i < count; i += thread_count()) out[i] = times(x[i], factor);
 }
 
 template <class V>
@@ -258,6 +265,19 @@ cudaError_t launch_add_bias(const add_bias_args& a, cudaStream_t stream) {
   else
     launch_kernel(add_bias_kernel<float>, blocks_for(count), threads, 0, stream, a.x, a.bias,
                   a.width, count, a.out);
+  return cudaGetLastError();
+}
+
+cudaError_t launch_scale(const scale_args& a, cudaStream_t stream) {
+  const size_t count = size_t{a.rows} * a.width;
+  if (count == 0) return cudaSuccess;
+  if (by_fours(count, {a.x, a.out}))
+    launch_kernel(scale_kernel<float4>, blocks_for(count / 4), threads, 0, stream,
+                  reinterpret_cast<const float4*>(a.x), a.factor, count / 4,
+                  reinterpret_cast<float4*>(a.out));
+  else
+    launch_kernel(scale_kernel<float>, blocks_for(count), threads, 0, stream, a.x, a.factor, count,
+                  a.out);
   return cudaGetLastError();
 }
 

@@ -57,6 +57,8 @@ cudaError_t launch_add(const add_args& args, cudaStream_t stream);
 
 cudaError_t launch_add_bias(const add_bias_args& args, cudaStream_t stream);
 
+cudaError_t launch_scale(const scale_args& args, cudaStream_t stream);
+
 /// out[m] = x[row_index[m]]; rows of `width`.
 struct gather_args {
   const float* x;

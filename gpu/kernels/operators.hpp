@@ -141,6 +141,14 @@ struct add_bias_args {
   float* out; ///< [M, width]; may be x
 };
 
+/// out = x * factor
+struct scale_args {
+  const float* x; ///< [M, width]
+  float factor;
+  uint32_t rows, width;
+  float* out; ///< [M, width]; may be x
+};
+
 /// out[i] = x[row_index[i]]
 struct gather_rows_args {
   const float* x; ///< [.., width]
@@ -344,6 +352,7 @@ struct operators {
   void (*silu_mul)(const silu_mul_args&, kernel_context);
   void (*add)(const add_args&, kernel_context);
   void (*add_bias)(const add_bias_args&, kernel_context);
+  void (*scale)(const scale_args&, kernel_context);
   void (*gather_rows)(const gather_rows_args&, kernel_context);
   void (*to_wire)(const to_wire_args&, kernel_context);
   void (*from_wire)(const from_wire_args&, kernel_context);

@@ -153,6 +153,11 @@ void add_bias(const add_bias_args& args, kernel_context) {
       args.out[m * args.width + j] = args.x[m * args.width + j] + args.bias[j];
 }
 
+void scale(const scale_args& args, kernel_context) {
+  const size_t count = size_t{args.rows} * args.width;
+  for (size_t i = 0; i < count; ++i) args.out[i] = args.x[i] * args.factor;
+}
+
 void to_wire(const to_wire_args& args, kernel_context) {
   auto* out = args.out;
   for (uint32_t h = 0; h < args.head_count; ++h)
@@ -209,6 +214,7 @@ const operators& reference_operators() {
       .silu_mul = silu_mul,
       .add = add,
       .add_bias = add_bias,
+      .scale = scale,
       .gather_rows = gather_rows_of,
       .to_wire = to_wire,
       .from_wire = from_wire,

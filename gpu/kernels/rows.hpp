@@ -142,6 +142,15 @@ void add_bias(const add_bias_args& args, kernel_context context) {
   });
 }
 
+void scale(const scale_args& args, kernel_context context) {
+  for_pieces(context, size_t{args.rows} * args.width, elements_per_piece,
+             [&](size_t first, size_t last) {
+               const auto factor = lanes::set(args.factor);
+               by_lanes(first, last, args.x, args.x, args.out,
+                        [&](vec x, vec) { return lanes::mul(x, factor); });
+             });
+}
+
 /// Rounds fp32 to `type`, nearest and ties to even; in q8 they are a head.
 void narrow(const float* x, uint32_t count, half_type type, std::byte* out) {
   if (type == half_type::f32) {

@@ -21,6 +21,7 @@ constexpr operators make_table(std::string_view name) {
       .silu_mul = silu_mul,
       .add = add,
       .add_bias = add_bias,
+      .scale = scale,
       .gather_rows = gather_rows_of,
       .to_wire = to_wire,
       .from_wire = from_wire,

@@ -32,6 +32,13 @@ inline std::vector<family> families() {
   qwen3.head_dim = 32;
   qwen3.tied_embeddings = false;
   qwen3.rope_base = 1e6f;
+  auto& smollm3 = add("smollm3", "smollm3");
+  smollm3.layers = 5; // the fourth does not rotate
+  smollm3.rope_base = 5e6f;
+  add("granite", "granite");
+  auto& olmo2 = add("olmo2", "olmo2");
+  olmo2.tied_embeddings = false;
+  olmo2.rope_base = 5e5f;
   return all;
 }
 

@@ -9,7 +9,9 @@ Run in a throw-away environment (a few GB; a minute):
 
 The oracle is the model class of `transformers` for each architecture, in float32 on the CPU, on the
 random weights of the tiny models of tests/golden/families.hpp. Tensors are given the names and the
-order of Hugging Face here; nothing of Lamella is used but its writer of test files.
+order of Hugging Face here; nothing of Lamella is used but its writer of test files. The second
+opinion is llama.cpp on the same file: it tells whether the file says what files of that architecture
+say. It is only compared with the oracle, and left out where llama_cpp is not installed (0.3.36).
 
 Written to tests/data/golden/: family_NAME.txt, a comment, then "HASH POSITIONS VOCABULARY" (FNV-1a
 of the file's bytes), then per position its number and all its logits.
@@ -73,6 +75,10 @@ PARTS = {
     "attn_k_norm": "self_attn.k_norm", "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj",
     "ffn_down": "mlp.down_proj",
 }
+PARTS_OF = {  # where an architecture has other names
+    "olmo2": {"post_attention_norm": "post_attention_layernorm",
+              "post_ffw_norm": "post_feedforward_layernorm"},
+}
 
 
 def common(file):
@@ -108,8 +114,25 @@ def make_qwen3(file):
         use_sliding_window=False))
 
 
-MAKERS = {"llama": make_llama, "qwen2": make_qwen2, "qwen3": make_qwen3}
-SIDE_BY_SIDE = {"llama"}  # how the files pair the elements that rotate together
+def make_smollm3(file):
+    return transformers.SmolLM3ForCausalLM(transformers.SmolLM3Config(
+        **common(file), no_rope_layer_interval=4, use_sliding_window=False))
+
+
+def make_granite(file):
+    return transformers.GraniteForCausalLM(transformers.GraniteConfig(
+        **common(file), embedding_multiplier=file.key("embedding_scale"),
+        residual_multiplier=file.key("residual_scale"),
+        attention_multiplier=file.key("attention.scale"), logits_scaling=file.key("logit_scale")))
+
+
+def make_olmo2(file):
+    return transformers.Olmo2ForCausalLM(transformers.Olmo2Config(**common(file)))
+
+
+MAKERS = {"llama": make_llama, "qwen2": make_qwen2, "qwen3": make_qwen3, "smollm3": make_smollm3,
+          "granite": make_granite, "olmo2": make_olmo2}
+SIDE_BY_SIDE = {"llama", "smollm3", "granite"}  # how the files pair the elements that rotate together
 
 
 def load(file):
@@ -126,7 +149,8 @@ def load(file):
         _, layer, part, kind = name.split(".")
         if file.architecture in SIDE_BY_SIDE and part in heads:
             values = halves(values, heads[part])
-        state[f"model.layers.{layer}.{PARTS[part]}.{kind}"] = values
+        there = PARTS_OF.get(file.architecture, {}).get(part) or PARTS[part]
+        state[f"model.layers.{layer}.{there}.{kind}"] = values
     state = {name: torch.from_numpy(np.ascontiguousarray(w)) for name, w in state.items()}
     found = model.load_state_dict(state, strict=True)
     assert not found.missing_keys and not found.unexpected_keys
@@ -138,6 +162,18 @@ def fnv(data):
     for byte in data:
         state = ((state ^ byte) * 0x100000001B3) & MASK
     return state
+
+
+def second_opinion(path, tokens, logits):
+    """max|a-b|/max|b| of llama.cpp's logits and the oracle's, in words."""
+    try:
+        import llama_cpp
+    except ImportError:
+        return "no second opinion"
+    model = llama_cpp.Llama(str(path), n_ctx=512, n_batch=512, n_ubatch=512, logits_all=True,
+                            type_k=0, type_v=0, flash_attn=False, verbose=False)
+    model.eval(tokens)
+    return f"llama.cpp is {abs(model.scores[:len(tokens)] - logits).max() / abs(logits).max():.1e} away"
 
 
 def main():
@@ -156,7 +192,8 @@ def main():
             out.write(f"{fnv(path.read_bytes()):016x} {len(POSITIONS)} {vocabulary}\n")
             for p in POSITIONS:
                 out.write(f"{p}\n" + " ".join(f"{x:.7g}" for x in logits[p]) + "\n")
-        print(f"{path.stem}: {type(model).__name__}, largest logit {abs(logits).max():.3f}")
+        print(f"{path.stem}: {type(model).__name__}, largest logit {abs(logits).max():.3f}, "
+              + second_opinion(path, tokens[0].tolist(), logits))
 
 
 if __name__ == "__main__":

@@ -37,11 +37,12 @@ TEST_CASE("norm, activation and sums equal the reference, for any width") {
         auto weight = random.normals(width);
         for (auto& x : a) x *= 4; // the bends of the activation
         auto run = [&](const operators& ops, machine& on) {
-          std::vector<std::vector<float>> out(4, poisoned(a.size()));
+          std::vector<std::vector<float>> out(5, poisoned(a.size()));
           ops.rms_norm({a.data(), weight.data(), 1e-5f, rows, width, out[0].data()}, on.context());
           ops.silu_mul({a.data(), b.data(), rows, width, out[1].data()}, on.context());
           ops.add({a.data(), b.data(), rows, width, out[2].data()}, on.context());
           ops.add_bias({a.data(), weight.data(), rows, width, out[3].data()}, on.context());
+          ops.scale({a.data(), 0.7f, rows, width, out[4].data()}, on.context());
           return out;
         };
         auto actual = run(*set, three), expected = run(reference_operators(), one);
@@ -49,6 +50,8 @@ TEST_CASE("norm, activation and sums equal the reference, for any width") {
         REQUIRE(relative_rms(actual[1], expected[1]) < 1e-6); // exp to 4e-7
         REQUIRE(actual[2] == expected[2]);
         REQUIRE(actual[3] == expected[3]);
+        REQUIRE(actual[4] == expected[4]);
+        REQUIRE(actual[4][0] == a[0] * 0.7f);
         for (size_t i = 0; i < a.size(); ++i) REQUIRE(actual[3][i] == a[i] + weight[i % width]);
       }
 }
@@ -98,6 +101,10 @@ TEST_CASE("operators on rows give a row the same bytes alone, in place and on an
                           [](const operators& ops, const float* x, const float*, const float* w,
                              uint32_t m, float* out, kernel_context c) {
                             ops.add_bias({x, w, m, width, out}, c);
+                          },
+                          [](const operators& ops, const float* x, const float*, const float*,
+                             uint32_t m, float* out, kernel_context c) {
+                            ops.scale({x, 0.3f, m, width, out}, c);
                           }};
     for (auto f : calls) {
       f(*set, a.data(), b.data(), weight.data(), rows, all.data(), one.context());

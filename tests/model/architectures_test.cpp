@@ -10,6 +10,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <map>
 #include <set>
 #include <tuple>
 
@@ -198,7 +199,7 @@ TEST_CASE_FIXTURE(fixture,
 }
 
 TEST_CASE_FIXTURE(fixture, "hostile hyperparameters are refused, and the refusal names the field") {
-  for (const char* architecture : {"llama", "qwen2", "qwen3"})
+  for (const char* architecture : {"llama", "qwen2", "qwen3", "smollm3", "granite", "olmo2"})
     for (const auto& x : hostile_decoders()) refuses(architecture, x, path);
   refuses("llama",
           {"general.architecture",
@@ -241,6 +242,39 @@ TEST_CASE_FIXTURE(fixture, "a bias of LLaMA's is in all layers or in none") {
     // The next layer has none; or the first has none, and this one is not expected.
     CHECK_THROWS_WITH_AS(load_model(path), doctest::Contains("blk.1.attn_q.bias"), file_error);
   }
+}
+
+TEST_CASE_FIXTURE(fixture, "Granite's factors are read, and hostile ones refused") {
+  tests::tiny_model_options options;
+  options.architecture = "granite";
+  const auto granite = load(options);
+  const auto& s = granite.program->spec;
+  CHECK(s.attention_scale() == 0.3f);
+  CHECK(s.embedding_scale == 3);
+  CHECK(s.residual_scale == 0.7f);
+  CHECK(s.logit_scale == doctest::Approx(0.4));
+  auto writer = tests::make_tiny_model(options);
+  for (const char* key : {"attention.scale", "embedding_scale", "residual_scale", "logit_scale"}) {
+    writer.remove(std::string{"granite."} + key);
+    for (float bad : {0.f, -1.f, 1e7f, std::numeric_limits<float>::quiet_NaN()})
+      refuses("granite", real(key, bad), path);
+  }
+  writer.write(path);
+  const auto plain = load_model(path);
+  CHECK(plain.program->spec.attention_scale() == 0.25f);
+  CHECK(plain.program->spec.logit_scale == 1);
+}
+
+TEST_CASE_FIXTURE(fixture, "every fourth layer of SmolLM3 rotates nothing") {
+  tests::tiny_model_options options;
+  options.architecture = "smollm3";
+  options.layers = 9;
+  const auto smollm3 = load(options);
+  std::map<uint32_t, int> rotations; // by layer
+  for (const auto& node : smollm3.program->graph.nodes)
+    rotations[node.layer] += node.kind == model::op_kind::rope ? 1 : 0;
+  for (uint32_t layer = 0; layer < 9; ++layer)
+    CHECK(rotations[layer] == (layer == 3 || layer == 7 ? 0 : 2));
 }
 
 TEST_CASE_FIXTURE(fixture, "tensors that an architecture needs are missed by name") {
@@ -345,9 +379,9 @@ TEST_CASE("architectures are found by name, and the known ones can be listed") {
   CHECK(model::find_architecture("llama") == &model::llama_architecture());
   CHECK(model::find_architecture("Llama") == nullptr);
   CHECK(model::find_architecture("") == nullptr);
-  for (const char* name : {"llama", "qwen2", "qwen3"}) {
+  for (const char* name : {"llama", "qwen2", "qwen3", "smollm3", "granite", "olmo2"}) {
     REQUIRE(model::find_architecture(name) != nullptr);
     CHECK(model::find_architecture(name)->name == name);
   }
-  CHECK(model::architecture_names() == "llama, qwen2, qwen3");
+  CHECK(model::architecture_names() == "llama, qwen2, qwen3, smollm3, granite, olmo2");
 }

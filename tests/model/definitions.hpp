@@ -36,7 +36,7 @@ inline model::operator_graph random_definition(uint64_t seed) {
     const auto extras = random.below(6);
     for (uint64_t i = 0; i < extras; ++i) {
       const auto x = any();
-      switch (random.below(6)) {
+      switch (random.below(7)) {
       case 0: // widths are even
         values.emplace_back(t.rms_norm(x.first, name(), static_cast<uint32_t>(1 + random.below(2))),
                             x.second);
@@ -53,6 +53,9 @@ inline model::operator_graph random_definition(uint64_t seed) {
       }
       case 3:
         values.emplace_back(t.add_bias(x.first, {name(), 1, x.second}), x.second);
+        break;
+      case 4:
+        values.emplace_back(t.scale(x.first, 1 + static_cast<float>(random.below(9))), x.second);
         break;
       default: {
         const auto w = width();

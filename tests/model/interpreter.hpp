@@ -26,8 +26,10 @@ private:
   std::map<std::string, uint32_t> known_;
 };
 
-inline std::string step_name(model::op_kind kind, const std::string& weight, uint32_t heads) {
-  return std::string{model::to_string(kind)} + ":" + weight + ":" + std::to_string(heads);
+inline std::string step_name(model::op_kind kind, const std::string& weight, uint32_t heads,
+                             float factor) {
+  return std::string{model::to_string(kind)} + ":" + weight + ":" + std::to_string(heads) + ":"
+         + std::to_string(factor);
 }
 
 /// The history of every tensor, straight from the definition, unsplit.
@@ -37,7 +39,7 @@ inline std::vector<uint32_t> run_unsplit(const model::operator_graph& graph, his
     std::vector<uint32_t> inputs;
     for (auto t : node.inputs) inputs.push_back(values[t]);
     const auto weight = node.weight == model::none ? "" : graph.weights[node.weight].name;
-    values[node.output] = known.of(step_name(node.kind, weight, node.heads), inputs);
+    values[node.output] = known.of(step_name(node.kind, weight, node.heads, node.factor), inputs);
   }
   return values;
 }
@@ -76,7 +78,8 @@ inline std::optional<uint32_t> run_slices(const model::model_program& program) {
         CHECK(program.buffer_selected[x.inputs[0]]);
       }
       const bool in_place = x.code == opcode::rope || x.code == opcode::silu_mul
-                            || x.code == opcode::add || x.code == opcode::add_bias;
+                            || x.code == opcode::add || x.code == opcode::add_bias
+                            || x.code == opcode::scale;
       for (size_t i = 0; i < x.outputs.size(); ++i) {
         const auto& node = graph.nodes[graph.tensors[x.results[i]].producer];
         const auto weight = x.weights.empty() ? "" : graph.weights[x.weights.at(i)].name;
@@ -84,7 +87,7 @@ inline std::optional<uint32_t> run_slices(const model::model_program& program) {
           inputs = {sent_q.at(0), sent_kv.at(0), sent_kv.at(1)};
           CHECK(node.kind == model::op_kind::attention);
         }
-        const auto value = known.of(step_name(node.kind, weight, x.heads), inputs);
+        const auto value = known.of(step_name(node.kind, weight, x.heads, x.factor), inputs);
         CHECK(value == expected[x.results[i]]);
         CHECK(program.buffer_width[x.outputs[i]] == graph.tensors[x.results[i]].width);
         for (auto b : x.inputs) CHECK((in_place || b != x.outputs[i]));

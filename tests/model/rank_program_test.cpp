@@ -122,6 +122,13 @@ TEST_CASE_FIXTURE(fixture, "a degree that does not divide the model is refused w
   CHECK(refusal(load(even()), 0) == "a replica needs at least one rank");
 }
 
+TEST_CASE_FIXTURE(fixture, "norms over all heads cannot be shared, and a refusal says so") {
+  auto options = even();
+  options.architecture = "olmo2";
+  CHECK(refusal(load(options), 1).empty());
+  CHECK(refusal(load(options), 2).find("cannot be shared by 2 ranks") != std::string::npos);
+}
+
 TEST_CASE_FIXTURE(fixture, "a degree that cuts blocks of quantised weights is refused") {
   auto options = even();
   options.weights = model::tensor_type::q4_0;

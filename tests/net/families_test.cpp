@@ -18,10 +18,11 @@ tests::tiny_model_options shape(const char* architecture) {
   x.architecture = architecture;
   x.head_dim = 32;
   x.feed_forward = 192;
+  if (x.architecture == "smollm3") x.layers = 4; // the last of them does not rotate
   return x;
 }
 
-constexpr const char* families[]{"qwen2", "qwen3"};
+constexpr const char* families[]{"qwen2", "qwen3", "smollm3", "granite", "olmo2"};
 
 } // namespace
 
@@ -83,6 +84,7 @@ TEST_CASE_FIXTURE(models, "families: the fast sets agree with the reference, and
       pipeline fast{model, {.ops = ops, .wire = f32, .kv = f32}};
       CHECK(difference(run_chunked(fast, tokens, 17, whole(17)), expected) < 1e-4);
     }
+    if (std::string_view{family} == "olmo2") continue; // of one rank
     pipeline three{model, {.ranks = 3, .wire = f32, .kv = f32}};
     const auto found = run_chunked(three, tokens, 17, whole(17));
     CHECK(difference(found, expected) < 1e-5); // the order of sums

@@ -132,7 +132,8 @@ private:
           break;
         case model::opcode::all_reduce: // programs of several ranks have one
         case model::opcode::add_bias:
-          throw std::logic_error("the model is that of one rank, without biases");
+        case model::opcode::scale:
+          throw std::logic_error("the model is that of one rank, without biases and scales");
         case model::opcode::sample:
           logits = fold(in(0).data(), in(0).size());
           break;

@@ -103,7 +103,7 @@ TEST_CASE("a sum and its norm in one kernel have the bytes of two") {
   }
 }
 
-TEST_CASE("silu_mul, add, add_bias and narrow equal the reference") {
+TEST_CASE("silu_mul, add, add_bias, scale and narrow equal the reference") {
   if (!device_there()) return;
   randomness random{cuda::test::fresh_seed("elements")};
   gpu_machine host{1};
@@ -148,6 +148,12 @@ TEST_CASE("silu_mul, add, add_bias and narrow equal the reference") {
       const auto moved = c.values();
       wrong = 0;
       for (size_t i = 0; i < moved.size(); ++i) wrong += moved[i] != gate[i] + up[i % width];
+      CHECK(wrong == 0);
+      device_array<float> d{gate};
+      check(cuda::launch_scale({d.get(), 0.7f, rows, width, d.get()}, nullptr));
+      const auto scaled = d.values();
+      wrong = 0;
+      for (size_t i = 0; i < scaled.size(); ++i) wrong += scaled[i] != gate[i] * 0.7f;
       CHECK(wrong == 0);
       copy.poison();
       check(cuda::launch_narrow(b.get(), up.size(), type, copy.get(), nullptr));
