@@ -113,7 +113,7 @@ work::progress slice_runner::execute(const model::instruction& x, kernel_context
     break;
   case opcode::rope:
     ops_.rope({in(0), out, rows, x.heads, program_->spec.head_dim, width, program_->spec.pairing,
-               launch_.positions, program_->spec.rope_frequencies},
+               launch_.positions, program_->spec.rope_frequencies, program_->spec.rope_magnitude},
               context);
     break;
   case opcode::scale:

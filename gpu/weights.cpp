@@ -58,15 +58,15 @@ std::vector<float> as_floats(const model::tensor_view& view, const model::weight
 const std::byte* share_of(const model::tensor_view& view, const model::weight_use& use,
                           uint32_t ranks, uint32_t rank, std::vector<std::byte>& copied) {
   const auto whole = model::row_bytes(view.type, use.inputs);
-  if (use.split != model::weight_split::inputs)
-    return view.data.data()
-           + (use.split == model::weight_split::whole ? 0
-                                                      : rank * use.outputs_of_rank(ranks) * whole);
+  const auto* rows = view.data.data() + use.first_row * whole;
+  if (use.split == model::weight_split::whole) return rows;
+  if (use.split == model::weight_split::outputs)
+    return rows + rank * use.outputs_of_rank(ranks) * whole;
   const auto part = model::row_bytes(view.type, use.inputs_of_rank(ranks));
-  if (part == whole) return view.data.data();
+  if (part == whole) return rows;
   copied.resize(use.outputs * part);
   for (size_t n = 0; n < use.outputs; ++n)
-    std::memcpy(copied.data() + n * part, view.data.data() + n * whole + rank * part, part);
+    std::memcpy(copied.data() + n * part, rows + n * whole + rank * part, part);
   return copied.data();
 }
 

@@ -12,7 +12,7 @@
 
 namespace lamella::gpu {
 
-/// Where a weight comes from: the view of it in the file.
+/// Where a weight comes from: the view of its tensor in the file.
 using weight_source = std::function<const model::tensor_view&(const model::weight_use&)>;
 
 /// One packed copy, shared by all replicas of a process.

@@ -8,7 +8,8 @@ namespace {
 const auto& all() {
   static const std::array list{&llama_architecture(),   &qwen2_architecture(),
                                &qwen3_architecture(),   &smollm3_architecture(),
-                               &granite_architecture(), &olmo2_architecture()};
+                               &granite_architecture(), &olmo2_architecture(),
+                               &phi3_architecture()};
   return list;
 }
 } // namespace

@@ -45,6 +45,9 @@ const architecture& smollm3_architecture();
 /// Granite 3, without mixtures of experts.
 const architecture& granite_architecture();
 
+/// Phi-3, Phi-3.5 and Phi-4.
+const architecture& phi3_architecture();
+
 /// OLMo 2; one rank only.
 const architecture& olmo2_architecture();
 

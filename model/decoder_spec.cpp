@@ -1,9 +1,10 @@
 #include "model/decoder_spec.hpp"
 
 #include "model/checkpoint.hpp"
-#include "model/rope_frequencies.hpp"
+#include "model/rope_rotation.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace lamella::model {
 
@@ -71,7 +72,9 @@ model_spec read_decoder_spec(const checkpoint& file) {
   spec.context_tokens = window == 0 ? spec.trained_tokens : std::min(window, spec.trained_tokens);
   spec.norm_epsilon = file.f32("attention.layer_norm_rms_epsilon", 1e-12f, 1.f);
   read_vocabulary(file, spec);
-  spec.rope_frequencies = read_rope_frequencies(file, spec.head_dim);
+  auto rotation = read_rope_rotation(file, spec.head_dim, spec.context_tokens);
+  spec.rope_frequencies = std::move(rotation.frequencies);
+  spec.rope_magnitude = rotation.magnitude;
   return spec;
 }
 

@@ -53,6 +53,16 @@ decoder_tracer::symbol decoder_tracer::attend(symbol q, symbol k, symbol v) {
 decoder_tracer::symbol decoder_tracer::feed_forward(symbol x) {
   const auto gate = product(x, "ffn_gate", spec_.feed_forward, spec_.hidden, weight_split::outputs);
   const auto up = product(x, "ffn_up", spec_.feed_forward, spec_.hidden, weight_split::outputs);
+  return gated(gate, up);
+}
+
+decoder_tracer::symbol decoder_tracer::part_of(const char* name, symbol x, uint32_t first,
+                                               uint32_t outputs, uint32_t all) {
+  return trace_.matmul(
+      x, {of_layer(name) + ".weight", outputs, spec_.hidden, weight_split::outputs, first, all});
+}
+
+decoder_tracer::symbol decoder_tracer::gated(symbol gate, symbol up) {
   return product(trace_.silu_mul(gate, up), "ffn_down", spec_.hidden, spec_.feed_forward,
                  weight_split::inputs);
 }

@@ -40,8 +40,14 @@ public:
   /// Attention and the product that leads back into the residual stream.
   symbol attend(symbol q, symbol k, symbol v);
 
+  /// Some of the outputs of a product of the layer: those of the rows from `first` on, of all that
+  /// its tensor in the file has. The ranks share these outputs.
+  symbol part_of(const char* name, symbol x, uint32_t first, uint32_t outputs, uint32_t all);
+
   /// down(silu(gate(x)) * up(x))
   symbol feed_forward(symbol x);
+  /// down(silu(gate) * up)
+  symbol gated(symbol gate, symbol up);
 
   /// The last norm, the output head, its factor, and the draw, of the rows that are sampled from.
   operator_graph finish(symbol x);

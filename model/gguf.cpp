@@ -288,6 +288,8 @@ void gguf_checkpoint::read_tokenizer() {
     tokenizer_.add_bos = as_bool(prefix + "add_bos_token", *add);
   if (const auto* add = find_value(prefix + "add_space_prefix"))
     tokenizer_.add_space_prefix = as_bool(prefix + "add_space_prefix", *add);
+  // No key says so: it is how Phi-3's own tokeniser reads its templates.
+  tokenizer_.markers_take_space = architecture_ == "phi3" && tokenizer_.kind == "llama";
 }
 
 /// Counts within the compiled maxima, and of one mind with the tensors.

@@ -12,6 +12,12 @@ std::string_view to_string(op_kind kind) {
   return names[static_cast<size_t>(kind)];
 }
 
+std::string label(const weight_use& weight) {
+  if (weight.rows_in_file == 0) return weight.name;
+  return weight.name + "[" + std::to_string(weight.first_row) + ":"
+         + std::to_string(weight.first_row + weight.outputs) + "]";
+}
+
 namespace {
 
 void require_width(uint32_t actual, uint32_t expected, const std::string& what) {
@@ -23,14 +29,14 @@ void require_width(uint32_t actual, uint32_t expected, const std::string& what) 
 } // namespace
 
 weight_id tracer::use(const weight_use& weight) {
-  const auto [place, fresh] =
-      weight_of_.try_emplace(weight.name, static_cast<weight_id>(graph_.weights.size()));
+  const auto [place, fresh] = weight_of_.try_emplace({weight.name, weight.first_row},
+                                                     static_cast<weight_id>(graph_.weights.size()));
   if (fresh) {
     graph_.weights.push_back(weight);
   } else {
     const auto& known = graph_.weights[place->second];
     if (known.outputs != weight.outputs || known.inputs != weight.inputs
-        || known.split != weight.split)
+        || known.split != weight.split || known.rows_in_file != weight.rows_in_file)
       throw std::logic_error("model definition: " + weight.name + " is used with two shapes");
   }
   return place->second;

@@ -4,9 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -48,12 +48,16 @@ enum class weight_split : uint8_t {
   inputs,  ///< row-parallel: the ranks have parts of every sum; of a vector, of its elements
 };
 
-/// A weight the model uses, by its name in the file. Vectors have one row.
+/// A weight the model uses, by its name in the file: all of a tensor, or some of its rows. Vectors
+/// have one row.
 struct weight_use {
   std::string name;
-  uint32_t outputs = 1; ///< rows of the matrix, in the file
+  uint32_t outputs = 1; ///< rows of the matrix
   uint32_t inputs = 0;  ///< elements per row, in the file
   weight_split split = weight_split::whole;
+  uint32_t first_row = 0, rows_in_file = 0; ///< of a part of a tensor; 0: the weight is all of it
+
+  uint32_t rows_of_tensor() const { return rows_in_file == 0 ? outputs : rows_in_file; }
 
   /// The shape of one rank's share.
   uint32_t outputs_of_rank(uint32_t ranks) const {
@@ -63,6 +67,9 @@ struct weight_use {
     return split == weight_split::inputs ? inputs / ranks : inputs;
   }
 };
+
+/// "blk.0.attn_q.weight", or "blk.0.attn_qkv.weight[0:3072]" of some rows.
+std::string label(const weight_use& weight);
 
 /// One operator. Inputs that come with every launch (token ids, positions) are not edges: each
 /// replica has them, so they cost nothing to cut.
@@ -144,7 +151,7 @@ private:
                 weight_id weight = none, uint32_t heads = 0);
 
   operator_graph graph_;
-  std::unordered_map<std::string, weight_id> weight_of_; ///< by name
+  std::map<std::pair<std::string, uint32_t>, weight_id> weight_of_; ///< by name and first row
   std::vector<bool> selected_; ///< by tensor: its rows are those sampled from
   uint32_t layer_ = 0;
 };

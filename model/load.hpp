@@ -16,7 +16,8 @@ struct loaded_model {
   std::shared_ptr<const model_program> program;
   std::shared_ptr<const tokenizer> text;
 
-  /// The tensor behind a weight, with the shape the program expects; throws file_error otherwise.
+  /// The tensor that a weight is, or is some rows of, with the shape the program expects; throws
+  /// file_error otherwise.
   const tensor_view& tensor(const weight_use& weight) const;
 };
 

@@ -7,7 +7,7 @@
 namespace lamella::model {
 
 const tensor_view& loaded_model::tensor(const weight_use& weight) const {
-  return file->tensor(weight.name, weight.outputs, weight.inputs);
+  return file->tensor(weight.name, weight.rows_of_tensor(), weight.inputs);
 }
 
 loaded_model load_program(const std::filesystem::path& path) {
@@ -36,7 +36,8 @@ loaded_model load_program(const std::filesystem::path& path) {
   }
   const auto slices = split(graph);
   result.program = std::make_shared<model_program>(make_program(spec, std::move(graph), slices));
-  std::vector<std::string_view> expected{"rope_freqs.weight"};
+  std::vector<std::string_view> expected{"rope_freqs.weight", "rope_factors_long.weight",
+                                         "rope_factors_short.weight"};
   for (const auto& weight : result.program->graph.weights) expected.push_back(weight.name);
   std::sort(expected.begin(), expected.end());
   result.file->refuse_others(expected);

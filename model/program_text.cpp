@@ -20,7 +20,7 @@ std::string quoted(const std::string& text) {
 /// "matmul blk.0.attn_k.weight blk.0.attn_v.weight"
 std::string describe(const model_program& program, const instruction& x) {
   std::string out{to_string(x.code)};
-  for (auto w : x.weights) out += " " + program.graph.weights[w].name;
+  for (auto w : x.weights) out += " " + label(program.graph.weights[w]);
   if (x.code == opcode::send_q || x.code == opcode::send_kv || x.code == opcode::recv_attention)
     out += " layer " + std::to_string(x.layer);
   return out;
@@ -40,7 +40,7 @@ std::string to_json(const model_program& program) {
       if (!x.weights.empty()) {
         out << R"(,"weights":[)";
         for (size_t w = 0; w < x.weights.size(); ++w)
-          out << (w ? "," : "") << quoted(program.graph.weights[x.weights[w]].name);
+          out << (w ? "," : "") << quoted(label(program.graph.weights[x.weights[w]]));
         out << "]";
       }
       out << "}";

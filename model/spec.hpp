@@ -31,6 +31,7 @@ struct model_spec {
   float norm_epsilon = 1e-5f;
   rope_pairing pairing = rope_pairing::interleaved;
   std::vector<double> rope_frequencies; ///< radians per position, one per rotated pair
+  float rope_magnitude = 1;             ///< of what was rotated
   bool tied_output = false;             ///< the output head is the embedding table
   std::vector<std::string> biased{};    ///< products of a layer that have a bias: "attn_q"
   float score_scale = 0;                ///< of attention; 0: what the width of a head says

@@ -44,8 +44,8 @@ public:
 
   /// The text that the tokens are the whole of: their bytes one after the other (control tokens as
   /// their text), without spaces that encode() put there. For all text whose bytes the vocabulary
-  /// has, decode(encode(text)) == text. The result is valid UTF-8 only if the tokens make it so; a
-  /// detokenizer gives valid UTF-8 always.
+  /// has, decode(encode(text)) == text (but for white space that markers take). The result is valid
+  /// UTF-8 only if the tokens make it so; a detokenizer gives valid UTF-8 always.
   std::string decode(std::span<const token_id> tokens) const;
 
   /// What a token adds to the text of those before it, of which this is the last.

@@ -31,6 +31,7 @@ struct tokenizer_source {
   std::vector<token_id> more_ends; ///< further ids that end an answer (end of turn, of message)
   std::optional<bool> add_bos;     ///< unset where the file does not say
   std::optional<bool> add_space_prefix; ///< before text that begins; unset where it does not say
+  bool markers_take_space = false; ///< white space after markers like "<|user|>" is no text (Phi-3)
 };
 
 } // namespace lamella::model

@@ -1,5 +1,6 @@
 #include "model/vocabulary_tokenizer.hpp"
 
+#include "model/characters.hpp"
 #include "model/file_error.hpp"
 
 #include <algorithm>
@@ -16,6 +17,12 @@ namespace {
 constexpr std::array<std::string_view, 9> known_ends{
     "<|endoftext|>", "<|end_of_text|>", "<|im_end|>",    "<|eot_id|>", "<|eom_id|>",
     "<|end|>",       "<|eot|>",         "<end_of_turn>", "</s>"};
+
+/// Does a marker take the white space after it, where a source has such markers?
+bool takes_space(std::string_view marker) {
+  return (marker.starts_with("<|") && marker.ends_with("|>") && marker != "<|endoftext|>")
+         || marker == "</s>";
+}
 
 } // namespace
 
@@ -34,7 +41,8 @@ vocabulary_tokenizer::vocabulary_tokenizer(const tokenizer_source& source, bool 
     const bool control = marker
                          && (kind != token_kind::user_defined
                              || std::ranges::count(known_ends, source.tokens[id]) > 0);
-    entries_.push_back({bytes_of(id), marker, control, false});
+    entries_.push_back({bytes_of(id), marker, control, false,
+                        marker && source.markers_take_space && takes_space(source.tokens[id])});
     const auto& bytes = entries_.back().bytes;
     if (marker) {
       markers_.add(bytes, id, control);
@@ -80,6 +88,7 @@ std::vector<token_id> vocabulary_tokenizer::encode(std::span<const text_segment>
     encode_between(plain_begin, at);
     out.push_back(found.token);
     at += found.bytes;
+    if (entries_[found.token].takes_space) at = run_end(text, at, character_kind::space);
     plain_begin = at;
   }
   encode_between(plain_begin, text.size());

@@ -63,6 +63,7 @@ private:
     bool marker = false;
     bool special = false;
     bool ends = false;
+    bool takes_space = false; ///< white space that follows it
   };
 
   std::optional<token_id> bos_, eos_;

@@ -28,6 +28,9 @@ struct tiny_model_options {
   uint32_t feed_forward = 160;
   uint32_t context = 512;
   float rope_base = 10000;
+  float rope_yarn = 0;               ///< factor by which YaRN has made the context longer
+  bool rope_long = false;            ///< divisors for short and for long contexts
+  uint32_t rotated = 0;              ///< elements of a head that rotate; 0: all
   bool rope_factors = false;         ///< LLaMA-3's rope scaling: a tensor rope_freqs.weight
   bool tied_embeddings = true;       ///< without: a tensor output.weight of its own
   std::vector<std::string> biased{}; ///< products with a bias; "qwen2" has those of Q, K and V
@@ -100,6 +103,15 @@ public:
       for (size_t i = 0; i < values_.size(); ++i) values_[i] = i < values_.size() / 2 ? 1.f : 8.f;
       out_.add_tensor("rope_freqs.weight", model::tensor_type::f32, values_.size(), 1, values_);
     }
+    if (options_.rope_long) {
+      const auto pairs = (options_.rotated == 0 ? options_.head_dim : options_.rotated) / 2;
+      for (const auto& [name, step] : {std::pair{"short", 0.02f}, std::pair{"long", 0.9f}}) {
+        values_.resize(pairs);
+        for (size_t i = 0; i < pairs; ++i) values_[i] = 1 + step * static_cast<float>(i);
+        out_.add_tensor(std::string{"rope_factors_"} + name + ".weight", model::tensor_type::f32,
+                        pairs, 1, values_);
+      }
+    }
     for (uint32_t layer = 0; layer < options_.layers; ++layer)
       add_layer("blk." + std::to_string(layer) + ".");
     norm("output_norm.weight", options_.embedding);
@@ -112,9 +124,14 @@ private:
     const uint32_t kv = options_.kv_heads * options_.head_dim;
     const bool norms_after = options_.architecture == "olmo2";
     if (!norms_after) norm(prefix + "attn_norm.weight", options_.embedding);
-    linear(prefix + "attn_q", options_.embedding, attention);
-    linear(prefix + "attn_k", options_.embedding, kv);
-    linear(prefix + "attn_v", options_.embedding, kv);
+    const bool fused = options_.architecture == "phi3";
+    if (fused) {
+      linear(prefix + "attn_qkv", options_.embedding, attention + 2 * kv);
+    } else {
+      linear(prefix + "attn_q", options_.embedding, attention);
+      linear(prefix + "attn_k", options_.embedding, kv);
+      linear(prefix + "attn_v", options_.embedding, kv);
+    }
     if (options_.architecture == "qwen3" || norms_after) {
       norm(prefix + "attn_q_norm.weight", norms_after ? attention : options_.head_dim);
       norm(prefix + "attn_k_norm.weight", norms_after ? kv : options_.head_dim);
@@ -122,8 +139,8 @@ private:
     linear(prefix + "attn_output", attention, options_.embedding);
     norm(prefix + (norms_after ? "post_attention_norm.weight" : "ffn_norm.weight"),
          options_.embedding);
-    linear(prefix + "ffn_gate", options_.embedding, options_.feed_forward);
-    linear(prefix + "ffn_up", options_.embedding, options_.feed_forward);
+    if (!fused) linear(prefix + "ffn_gate", options_.embedding, options_.feed_forward);
+    linear(prefix + "ffn_up", options_.embedding, (fused ? 2 : 1) * options_.feed_forward);
     linear(prefix + "ffn_down", options_.feed_forward, options_.embedding);
     if (norms_after) norm(prefix + "post_ffw_norm.weight", options_.embedding);
   }
@@ -190,7 +207,19 @@ inline gguf_writer make_tiny_model(const tiny_model_options& options = {}) {
   }
   out.set_f32(key("attention.layer_norm_rms_epsilon"), 1e-5f);
   out.set_f32(key("rope.freq_base"), options.rope_base);
-  out.set_u32(key("rope.dimension_count"), options.head_dim);
+  out.set_u32(key("rope.dimension_count"),
+              options.rotated == 0 ? options.head_dim : options.rotated);
+  if (options.rope_yarn != 0) {
+    out.set_text(key("rope.scaling.type"), "yarn");
+    out.set_f32(key("rope.scaling.factor"), options.rope_yarn);
+    out.set_u32(key("rope.scaling.original_context_length"), options.context / 4);
+  }
+  if (options.rope_long) {
+    const auto original = options.context / 4;
+    out.set_u32(key("rope.scaling.original_context_length"), original);
+    out.set_f32(key("rope.scaling.attn_factor"),
+                std::sqrt(1 + std::log(4.f) / std::log(static_cast<float>(original))));
+  }
   out.set_u32(key("vocab_size"), vocabulary);
   if (options.architecture == "granite") {
     out.set_f32(key("embedding_scale"), 3);

@@ -24,7 +24,8 @@ __global__ void angles_kernel(angle_rows args) {
   for (uint32_t i = threadIdx.x; i < args.pairs; i += threads) {
     double s, c;
     sin_cos_double(position * args.frequencies[i], &s, &c);
-    args.out[size_t{m} * args.pairs + i] = {static_cast<float>(c), static_cast<float>(s)};
+    args.out[size_t{m} * args.pairs + i] = {static_cast<float>(c * args.magnitude),
+                                            static_cast<float>(s * args.magnitude)};
   }
 }
 

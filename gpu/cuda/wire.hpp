@@ -8,13 +8,14 @@
 
 namespace lamella::gpu::cuda {
 
-/// What rows are turned by: out[m][i] = cosine and sine of position m times frequency i. Of one
-/// iteration: all heads and layers share it.
+/// What rows are turned by: out[m][i] = cosine and sine of position m times frequency i, times the
+/// magnitude. Of one iteration: all heads and layers share it.
 struct angle_rows {
   const uint32_t* positions; ///< [M]
   const double* frequencies; ///< [pairs], radians per position
   uint32_t rows, pairs;
   float2* out; ///< [M, pairs]
+  float magnitude = 1;
 };
 cudaError_t launch_angles(const angle_rows& args, cudaStream_t stream);
 

@@ -47,10 +47,10 @@ const float2* angles_of(queue& q, const rope_args& args) {
   const auto pairs = static_cast<uint32_t>(args.frequencies.size());
   return q.of_work<const float2*>(args.positions.data(), [&] {
     auto* out = q.workspace.allocate<float2>(size_t{args.rows} * pairs);
-    check(
-        launch_angles({q.upload(args.positions), q.upload(args.frequencies), args.rows, pairs, out},
-                      q.stream("angles")),
-        "angles");
+    check(launch_angles({q.upload(args.positions), q.upload(args.frequencies), args.rows, pairs,
+                         out, args.magnitude},
+                        q.stream("angles")),
+          "angles");
     return out;
   });
 }

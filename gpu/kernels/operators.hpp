@@ -117,6 +117,7 @@ struct rope_args {
   rope_pairing pairing;
   std::span<const uint32_t> positions; ///< [M]
   std::span<const double> frequencies; ///< [rotated / 2], radians per position; rotated <= D
+  float magnitude = 1;                 ///< what was rotated is multiplied by this
 };
 
 /// out = gate / (1 + exp(-gate)) * up

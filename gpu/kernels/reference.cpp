@@ -121,6 +121,8 @@ void rope(const rope_args& args, kernel_context) {
     for (size_t i = 0; i < pairs; ++i) {
       double sine, cosine;
       sin_cos_double(args.positions[m] * args.frequencies[i], &sine, &cosine);
+      sine *= args.magnitude;
+      cosine *= args.magnitude;
       bool halves = args.pairing == rope_pairing::halves;
       auto first = halves ? i : 2 * i;
       auto second = halves ? i + pairs : 2 * i + 1;

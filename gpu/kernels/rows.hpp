@@ -94,8 +94,8 @@ void rope(const rope_args& args, kernel_context context) {
       for (size_t i = 0; i < pairs; ++i) {
         double s, c;
         sin_cos_double(position * frequencies[i], &s, &c);
-        sine[i] = static_cast<float>(s);
-        cosine[i] = static_cast<float>(c);
+        sine[i] = static_cast<float>(s * args.magnitude);
+        cosine[i] = static_cast<float>(c * args.magnitude);
       }
       rotate(args.out + m * args.stride, args.heads, args.dim, args.pairing, pairs, sine, cosine);
     }

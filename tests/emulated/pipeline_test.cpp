@@ -189,9 +189,10 @@ TEST_CASE("L-M27 S-M14 KV is pulled from one emulated CUDA device to another") {
 }
 
 TEST_CASE_FIXTURE(models, "families run on emulated CUDA devices as on the reference") {
-  for (const std::string architecture : {"qwen2", "qwen3", "smollm3", "granite", "olmo2"}) {
+  for (const std::string architecture : {"qwen2", "qwen3", "smollm3", "granite", "olmo2", "phi3"}) {
     CAPTURE(architecture);
     auto options = shape(architecture == "smollm3" ? 4 : 2);
+    options.rope_long = architecture == "phi3"; // then rotations have a magnitude
     options.architecture = architecture;
     options.feed_forward = 128; // 64 for each of two ranks
     const auto model = load(options);

@@ -39,6 +39,17 @@ inline std::vector<family> families() {
   auto& olmo2 = add("olmo2", "olmo2");
   olmo2.tied_embeddings = false;
   olmo2.rope_base = 5e5f;
+  auto& yarn = add("qwen2_yarn", "qwen2");
+  yarn.rope_base = 1e6f;
+  yarn.rope_yarn = 4;
+  auto& phi3 = add("phi3", "phi3");
+  phi3.head_dim = 32;
+  phi3.heads = 3;
+  phi3.kv_heads = 1;
+  phi3.tied_embeddings = false;
+  auto& phi3_long = add("phi3_long", "phi3");
+  phi3_long.rope_long = true;
+  phi3_long.rotated = 12;
   return all;
 }
 

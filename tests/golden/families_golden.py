@@ -76,6 +76,7 @@ PARTS = {
     "ffn_down": "mlp.down_proj",
 }
 PARTS_OF = {  # where an architecture has other names
+    "phi3": {"attn_qkv": "self_attn.qkv_proj", "ffn_up": "mlp.gate_up_proj"},
     "olmo2": {"post_attention_norm": "post_attention_layernorm",
               "post_ffw_norm": "post_feedforward_layernorm"},
 }
@@ -92,9 +93,29 @@ def common(file):
         num_key_value_heads=file.key("attention.head_count_kv"),
         max_position_embeddings=file.key("context_length"), hidden_act="silu",
         rms_norm_eps=file.key("attention.layer_norm_rms_epsilon"),
-        rope_parameters={"rope_type": "default", "rope_theta": file.key("rope.freq_base")},
+        rope_parameters=rope_parameters(file),
         tie_word_embeddings="output.weight" not in file.tensors, pad_token_id=None,
         attn_implementation="eager")
+
+
+def rope_parameters(file):
+    """As Hugging Face tells them; `rope_theta` in a file is rope.freq_base."""
+    made = {"rope_type": "default", "rope_theta": file.key("rope.freq_base")}
+    original = file.key("rope.scaling.original_context_length")
+    if file.key("rope.scaling.type") == "yarn":
+        made |= {"rope_type": "yarn", "factor": file.key("rope.scaling.factor"),
+                 "original_max_position_embeddings": original}
+    if "rope_factors_long.weight" in file.tensors:
+        # The attention factor follows from both contexts; the file must have the same.
+        made |= {"rope_type": "longrope", "original_max_position_embeddings": original,
+                 "short_factor": file.tensors["rope_factors_short.weight"].tolist(),
+                 "long_factor": file.tensors["rope_factors_long.weight"].tolist(),
+                 "factor": file.key("context_length") / original}
+    heads, hidden = file.key("attention.head_count"), file.key("embedding_length")
+    dim = file.key("attention.key_length", hidden // heads)
+    if file.key("rope.dimension_count") != dim:
+        made["partial_rotary_factor"] = file.key("rope.dimension_count") / dim
+    return made
 
 
 def make_llama(file):
@@ -130,8 +151,16 @@ def make_olmo2(file):
     return transformers.Olmo2ForCausalLM(transformers.Olmo2Config(**common(file)))
 
 
+def make_phi3(file):
+    settings = common(file)
+    if "rope_factors_long.weight" in file.tensors:
+        settings["original_max_position_embeddings"] = file.key(
+            "rope.scaling.original_context_length")
+    return transformers.Phi3ForCausalLM(transformers.Phi3Config(**settings, sliding_window=None))
+
+
 MAKERS = {"llama": make_llama, "qwen2": make_qwen2, "qwen3": make_qwen3, "smollm3": make_smollm3,
-          "granite": make_granite, "olmo2": make_olmo2}
+          "granite": make_granite, "olmo2": make_olmo2, "phi3": make_phi3}
 SIDE_BY_SIDE = {"llama", "smollm3", "granite"}  # how the files pair the elements that rotate together
 
 

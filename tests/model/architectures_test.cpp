@@ -11,6 +11,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <numbers>
 #include <set>
 #include <tuple>
 
@@ -90,7 +91,29 @@ std::vector<hostile> hostile_decoders() {
       without("attention.head_count"),
       without("context_length"),
       without("attention.layer_norm_rms_epsilon"),
-      {"rope.scaling.type", [](auto& w) { w.set_text(of_file(w, "rope.scaling.type"), "yarn"); }},
+      {"rope.scaling.type", [](auto& w) { w.set_text(of_file(w, "rope.scaling.type"), "ntk"); }},
+      real("rope.scaling.attn_factor", 0),
+      real("rope.scaling.attn_factor", std::numeric_limits<float>::infinity()),
+      {"rope.scaling.factor", [](auto& w) { w.set_text(of_file(w, "rope.scaling.type"), "yarn"); }},
+      {"rope.scaling.factor",
+       [](auto& w) {
+         w.set_text(of_file(w, "rope.scaling.type"), "yarn");
+         w.set_f32(of_file(w, "rope.scaling.factor"), 0.5f);
+       }},
+      {"rope.scaling.original_context_length",
+       [](auto& w) {
+         w.set_text(of_file(w, "rope.scaling.type"), "yarn");
+         w.set_f32(of_file(w, "rope.scaling.factor"), 4);
+         w.set_u32(of_file(w, "rope.scaling.original_context_length"), 0);
+       }},
+      {"rope.freq_base",
+       [](auto& w) {
+         w.set_text(of_file(w, "rope.scaling.type"), "yarn");
+         w.set_f32(of_file(w, "rope.scaling.factor"), 4);
+         w.set_f32(of_file(w, "rope.freq_base"), 1);
+       }},
+      {"rope_factors_short.weight",
+       [](auto& w) { w.set_text(of_file(w, "rope.scaling.type"), "longrope"); }},
       {"rope.scaling.factor",
        [](auto& w) { w.set_text(of_file(w, "rope.scaling.type"), "linear"); }},
       {"rope.scaling.factor",
@@ -199,7 +222,8 @@ TEST_CASE_FIXTURE(fixture,
 }
 
 TEST_CASE_FIXTURE(fixture, "hostile hyperparameters are refused, and the refusal names the field") {
-  for (const char* architecture : {"llama", "qwen2", "qwen3", "smollm3", "granite", "olmo2"})
+  for (const char* architecture :
+       {"llama", "qwen2", "qwen3", "smollm3", "granite", "olmo2", "phi3"})
     for (const auto& x : hostile_decoders()) refuses(architecture, x, path);
   refuses("llama",
           {"general.architecture",
@@ -242,6 +266,71 @@ TEST_CASE_FIXTURE(fixture, "a bias of LLaMA's is in all layers or in none") {
     // The next layer has none; or the first has none, and this one is not expected.
     CHECK_THROWS_WITH_AS(load_model(path), doctest::Contains("blk.1.attn_q.bias"), file_error);
   }
+}
+
+TEST_CASE_FIXTURE(fixture,
+                  "YaRN leaves fast pairs alone, slows the others, and sharpens attention") {
+  tests::tiny_model_options options;
+  options.head_dim = 64;
+  options.rope_yarn = 4;
+  options.context = 4096;
+  const auto scaled = load(options).program->spec;
+  options.rope_yarn = 0;
+  const auto plain = load(options).program->spec;
+  CHECK(plain.rope_magnitude == 1);
+  CHECK(scaled.rope_magnitude == doctest::Approx(1 + 0.1 * std::log(4.0)));
+  REQUIRE(scaled.rope_frequencies.size() == 32);
+  double before = 1;
+  for (size_t i = 0; i < 32; ++i) {
+    const auto ratio = scaled.rope_frequencies[i] / plain.rope_frequencies[i];
+    // Turns within the original context of 1024: more than 32, less than one, or between.
+    const auto turns = 1024 * plain.rope_frequencies[i] / (2 * std::numbers::pi);
+    if (turns > 40) CHECK(ratio == 1);
+    if (turns < 0.7) CHECK(ratio == doctest::Approx(0.25));
+    CHECK(ratio <= before);
+    before = ratio;
+  }
+}
+
+TEST_CASE_FIXTURE(fixture, "the usable context decides between short and long divisors") {
+  tests::tiny_model_options options;
+  options.architecture = "phi3";
+  options.rope_long =
+      true; // of an original context of 128, short to 1.02 and long to 1.9 at pair 1
+  const auto ratio = [&](uint32_t window) {
+    auto writer = tests::make_tiny_model(options);
+    writer.set_u32("phi3.attention.sliding_window", window);
+    writer.write(path);
+    const auto frequencies = load_model(path).program->spec.rope_frequencies;
+    return std::pow(10000.0, -2.0 / 16) / frequencies[1];
+  };
+  CHECK(ratio(0) == doctest::Approx(1.9));
+  CHECK(ratio(129) == doctest::Approx(1.9));
+  CHECK(ratio(128) == doctest::Approx(1.02));
+}
+
+TEST_CASE_FIXTURE(fixture,
+                  "Phi-3's weights are rows of its file's tensors, none left and none twice") {
+  tests::tiny_model_options options;
+  options.architecture = "phi3";
+  const auto phi3 = load(options);
+  std::map<std::string, uint32_t> next; // row, by tensor
+  for (const auto& x : phi3.program->graph.weights)
+    if (x.rows_in_file != 0) {
+      CHECK(x.first_row == next[x.name]);
+      next[x.name] += x.outputs;
+      if (next[x.name] == x.rows_in_file) CHECK(phi3.tensor(x).rows == x.rows_in_file);
+    }
+  CHECK(next.size() == 2 * 3);
+  CHECK(next["blk.0.attn_qkv.weight"] == 96 + 48 + 48);
+  CHECK(next["blk.2.ffn_up.weight"] == 2 * 160);
+  CHECK(to_text(*phi3.program).find("blk.0.attn_qkv.weight[96:144]") != std::string::npos);
+  refuses("phi3",
+          {"blk.1.attn_qkv.weight",
+           [](auto& w) {
+             w.named("blk.1.attn_qkv.weight").dimensions = {96, 96};
+           }},
+          path);
 }
 
 TEST_CASE_FIXTURE(fixture, "Granite's factors are read, and hostile ones refused") {
@@ -379,9 +468,9 @@ TEST_CASE("architectures are found by name, and the known ones can be listed") {
   CHECK(model::find_architecture("llama") == &model::llama_architecture());
   CHECK(model::find_architecture("Llama") == nullptr);
   CHECK(model::find_architecture("") == nullptr);
-  for (const char* name : {"llama", "qwen2", "qwen3", "smollm3", "granite", "olmo2"}) {
+  for (const char* name : {"llama", "qwen2", "qwen3", "smollm3", "granite", "olmo2", "phi3"}) {
     REQUIRE(model::find_architecture(name) != nullptr);
     CHECK(model::find_architecture(name)->name == name);
   }
-  CHECK(model::architecture_names() == "llama, qwen2, qwen3, smollm3, granite, olmo2");
+  CHECK(model::architecture_names() == "llama, qwen2, qwen3, smollm3, granite, olmo2, phi3");
 }

@@ -348,7 +348,26 @@ TEST_CASE("the tokeniser's arrays agree with each other") {
   refuses_key(prefix + "bos_token_id", 4, gguf_writer::raw(uint32_t{278}));
   refuses_key(prefix + "eos_token_id", 5, gguf_writer::raw(int32_t{-1}));
   refuses_key(prefix + "add_bos_token", 4, gguf_writer::raw(uint32_t{1}));
+  refuses_key(prefix + "add_space_prefix", 4, gguf_writer::raw(uint32_t{1}));
   refuses_key(prefix + "pre", 4, gguf_writer::raw(uint32_t{1}));
+}
+
+TEST_CASE("what is put before text, and what markers take of it, is read from keys") {
+  const tests::scratch_folder folder;
+  const auto read = [&](const char* architecture, std::optional<bool> adds_space) {
+    tests::tiny_model_options options;
+    options.architecture = architecture;
+    auto writer = tests::make_tiny_model(options);
+    writer.set_text("tokenizer.ggml.model", "llama");
+    if (adds_space) writer.set_bool("tokenizer.ggml.add_space_prefix", *adds_space);
+    writer.write(folder / "tiny.gguf");
+    return model::open_checkpoint(folder / "tiny.gguf")->tokenizer();
+  };
+  CHECK_FALSE(read("llama", {}).add_space_prefix);
+  CHECK(read("llama", false).add_space_prefix == false);
+  CHECK(read("phi3", true).add_space_prefix == true);
+  CHECK(read("phi3", {}).markers_take_space);
+  CHECK_FALSE(read("llama", {}).markers_take_space);
 }
 
 TEST_CASE("names out of a file cannot write lines into a log") {

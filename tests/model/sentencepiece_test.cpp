@@ -243,6 +243,30 @@ TEST_CASE("SentencePiece: the space before a text is put after each token that i
   CHECK(bare->decode(ids{word}) == " ab");
 }
 
+TEST_CASE("SentencePiece: Phi-3's markers take the white space after them") {
+  auto source = small_source();
+  for (const char* text : {"<|user|>", "<|endoftext|>"}) {
+    source.tokens.emplace_back(text);
+    source.kinds.push_back(token_kind::control);
+    source.scores.push_back(0);
+  }
+  const auto keeps = model::make_tokenizer(source);
+  const auto user = keeps->vocabulary() - 2, end = keeps->vocabulary() - 1;
+  const auto word = tokens_of(*keeps, {" ab"})[0];
+  CHECK(keeps->encode("<|user|>\nab", special::allowed)
+        == ids{user, tokens_of(*keeps, {" "})[0], byte_token('\n'), tokens_of(*keeps, {"ab"})[0]});
+  source.markers_take_space = true;
+  const auto takes = model::make_tokenizer(source);
+  CHECK(takes->encode("<|user|>\nab", special::allowed) == ids{user, word});
+  CHECK(takes->encode("<|user|> \u3000\n<|user|> \n", special::allowed) == ids{user, user});
+  CHECK(takes->encode("<|endoftext|> ab", special::allowed)
+        == ids{end, tokens_of(*keeps, {" "})[0], word});
+  const text_segment turns[]{{"<|user|>\n", true}, {"ab", false}};
+  CHECK(takes->encode(turns) == ids{user, word});
+  const text_segment typed[]{{"<|user|>", false}, {"\nab", false}};
+  CHECK(takes->decode(takes->encode(typed)) == "<|user|>\nab");
+}
+
 TEST_CASE("SentencePiece: an answer that goes on after words keeps the space of its first one") {
   const auto tokens = model::make_tokenizer(small_source());
   const auto list = tokens_of(*tokens, {" ab", " a"});

@@ -22,7 +22,7 @@ tests::tiny_model_options shape(const char* architecture) {
   return x;
 }
 
-constexpr const char* families[]{"qwen2", "qwen3", "smollm3", "granite", "olmo2"};
+constexpr const char* families[]{"qwen2", "qwen3", "smollm3", "granite", "olmo2", "phi3"};
 
 } // namespace
 
