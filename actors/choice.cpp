@@ -1,6 +1,7 @@
 #include "actors/choice.hpp"
 
 #include <cmath>
+#include <utility>
 
 namespace lamella::actors {
 
@@ -9,12 +10,14 @@ namespace {
 /// JSON has no infinity: what the API says instead of it.
 double finite_logprob(float x) { return std::isfinite(x) ? double{x} : -9999.0; }
 
-net::token_logprobs describe(const model::tokenizer& text, const sampled_token& drawn) {
+/// What a token adds to the text that ends with `before`.
+net::token_logprobs describe(const model::tokenizer& text, std::optional<model::token_id> before,
+                             const sampled_token& drawn) {
+  const auto added = [&](model::token_id x) { return std::string{text.text_after(before, x)}; };
   net::token_logprobs out;
-  out.bytes = std::string{text.token_bytes(drawn.token)};
+  out.bytes = added(drawn.token);
   out.logprob = finite_logprob(drawn.logprob);
-  for (const auto& x : drawn.top)
-    out.top.push_back({std::string{text.token_bytes(x.token)}, finite_logprob(x.logprob)});
+  for (const auto& x : drawn.top) out.top.push_back({added(x.token), finite_logprob(x.logprob)});
   return out;
 }
 
@@ -22,7 +25,8 @@ net::token_logprobs describe(const model::tokenizer& text, const sampled_token& 
 
 choice::choice(const model::tokenizer& text, const net::generation_params& params,
                std::optional<model::token_id> before, const model::tool_dialect* calls)
-    : text_{&text}, stops_{params.stop}, wants_logprobs_{params.logprobs.has_value()},
+    : text_{&text}, before_{before}, stops_{params.stop},
+      wants_logprobs_{params.logprobs.has_value()},
       // Marks of calls may be special tokens.
       detokenizer_{text,
                    params.skip_special_tokens && calls == nullptr
@@ -60,6 +64,7 @@ void choice::release(const std::string& text) {
 
 void choice::push(const sampled_token& drawn, finish reason) {
   if (over()) return;
+  const auto before = std::exchange(before_, drawn.token);
   tokens_.push_back(drawn.token);
   sum_logprob_ += drawn.logprob;
   if (reason == finish::stop) { // an end token: drawn, but not part of the text
@@ -67,7 +72,7 @@ void choice::push(const sampled_token& drawn, finish reason) {
     close(reason);
     return;
   }
-  if (wants_logprobs_) pending_.logprobs.push_back(describe(*text_, drawn));
+  if (wants_logprobs_) pending_.logprobs.push_back(describe(*text_, before, drawn));
   release(detokenizer_.push(drawn.token));
   if (!over() && reason != finish::none) close(reason);
 }

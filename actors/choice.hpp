@@ -59,6 +59,7 @@ private:
   void end(finish reason);
 
   const model::tokenizer* text_;
+  std::optional<model::token_id> before_; ///< the next token
   std::vector<std::string> stops_;
   bool wants_logprobs_;
   model::detokenizer detokenizer_;

@@ -1,6 +1,7 @@
 // OLMo 2: what comes out of attention and of the feed-forward part is normalised, not what goes in;
 // queries and keys are, as whole rows, before they are rotated.
 #include "model/architectures.hpp"
+#include "model/checkpoint.hpp"
 #include "model/decoder_spec.hpp"
 #include "model/decoder_tracer.hpp"
 
@@ -13,6 +14,14 @@ namespace {
 model_spec read_olmo2(const checkpoint& file) {
   auto spec = read_decoder_spec(file);
   spec.pairing = rope_pairing::halves;
+  // OLMo 3 has this name, too. Its layers with windows rotate as before, the others scaled.
+  if (file.u32("attention.sliding_window", 0, ~0u, 0) != 0
+      && file.text("rope.scaling.type", "none") != "none")
+    throw file_error{file.path(),
+                     {},
+                     "rope.scaling.type",
+                     "layers with sliding windows would rotate otherwise than the others, which is "
+                     "not supported"};
   return spec;
 }
 

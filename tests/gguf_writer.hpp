@@ -97,6 +97,11 @@ public:
     for (const int32_t value : values) bytes += raw(value);
     set(name, 9, std::move(bytes));
   }
+  void set_f32s(const std::string& name, std::span<const float> values) {
+    std::string bytes = raw(uint32_t{6}) + raw(uint64_t{values.size()});
+    for (const float value : values) bytes += raw(value);
+    set(name, 9, std::move(bytes));
+  }
   void remove(std::string_view name) {
     std::erase_if(keys, [&](const key& each) { return each.name == name; });
   }

@@ -36,6 +36,7 @@ struct tiny_model_options {
   std::vector<std::string> biased{}; ///< products with a bias; "qwen2" has those of Q, K and V
   model::tensor_type weights = model::tensor_type::f32;  ///< norms are always f32
   std::optional<model::tensor_type> embedding_weights{}; ///< of token_embd; default: `weights`
+  bool sentencepiece = false; ///< a vocabulary of pieces with scores instead of byte pairs
   std::string pre = "smollm";
   std::string chat_template =
       "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + "
@@ -50,6 +51,7 @@ struct tiny_vocabulary {
   std::vector<std::string> tokens;
   std::vector<int32_t> types;
   std::vector<std::string> merges;
+  std::vector<float> scores; ///< of pieces
 };
 
 /// The character that stands for a byte in byte-level vocabularies, as UTF-8.
@@ -84,6 +86,30 @@ inline tiny_vocabulary make_tiny_vocabulary() {
     made.tokens.push_back(left + right);
   }
   made.types.resize(made.tokens.size(), 1);
+  return made;
+}
+
+/// The same as pieces: 0 <unk>, 1 <s>, 2 </s>, the bytes, U+2581, then what the merges make.
+inline tiny_vocabulary make_tiny_pieces() {
+  const auto pairs = make_tiny_vocabulary();
+  tiny_vocabulary made{{"<unk>", "<s>", "</s>"}, {2, 3, 3}, {}, {0, 0, 0}};
+  for (unsigned byte = 0; byte < 256; ++byte) {
+    constexpr const char* digits = "0123456789ABCDEF";
+    made.tokens.push_back(std::string("<0x") + digits[byte / 16] + digits[byte % 16] + ">");
+    made.types.push_back(6);
+    made.scores.push_back(0);
+  }
+  made.tokens.emplace_back("\u2581");
+  const std::string space = byte_character(' ');
+  for (size_t i = 259; i < pairs.tokens.size(); ++i) {
+    std::string piece = pairs.tokens[i];
+    for (size_t at = 0; (at = piece.find(space, at)) != std::string::npos;)
+      piece.replace(at, space.size(), "\u2581");
+    made.tokens.push_back(piece);
+  }
+  made.types.resize(made.tokens.size(), 1);
+  while (made.scores.size() < made.tokens.size())
+    made.scores.push_back(-static_cast<float>(made.scores.size()));
   return made;
 }
 
@@ -189,7 +215,7 @@ private:
 /// The model as a writer, so that tests can break it before it is written.
 inline gguf_writer make_tiny_model(const tiny_model_options& options = {}) {
   gguf_writer out;
-  const tiny_vocabulary words = make_tiny_vocabulary();
+  const tiny_vocabulary words = options.sentencepiece ? make_tiny_pieces() : make_tiny_vocabulary();
   const auto vocabulary = static_cast<uint32_t>(words.tokens.size());
   const auto key = [&](const char* name) { return options.architecture + "." + name; };
   out.set_text("general.architecture", options.architecture);
@@ -227,15 +253,18 @@ inline gguf_writer make_tiny_model(const tiny_model_options& options = {}) {
     out.set_f32(key("attention.scale"), 0.3f);
     out.set_f32(key("logit_scale"), 2.5f);
   }
-  out.set_text("tokenizer.ggml.model", "gpt2");
+  out.set_text("tokenizer.ggml.model", options.sentencepiece ? "llama" : "gpt2");
   out.set_text("tokenizer.ggml.pre", options.pre);
   out.set_texts("tokenizer.ggml.tokens", words.tokens);
   out.set_i32s("tokenizer.ggml.token_type", words.types);
-  out.set_texts("tokenizer.ggml.merges", words.merges);
+  if (options.sentencepiece)
+    out.set_f32s("tokenizer.ggml.scores", words.scores);
+  else
+    out.set_texts("tokenizer.ggml.merges", words.merges);
   out.set_u32("tokenizer.ggml.bos_token_id", 1);
   out.set_u32("tokenizer.ggml.eos_token_id", 2);
   out.set_u32("tokenizer.ggml.unknown_token_id", 0);
-  out.set_bool("tokenizer.ggml.add_bos_token", false);
+  out.set_bool("tokenizer.ggml.add_bos_token", options.sentencepiece);
   out.set_text("tokenizer.chat_template", options.chat_template);
 
   tiny_tensors(options, vocabulary, out).add_all();

@@ -354,6 +354,17 @@ TEST_CASE_FIXTURE(fixture, "Granite's factors are read, and hostile ones refused
   CHECK(plain.program->spec.logit_scale == 1);
 }
 
+TEST_CASE_FIXTURE(fixture, "OLMo's windows beside scaled rotations are refused") {
+  refuses("olmo2",
+          {"rope.scaling.type",
+           [](auto& w) {
+             w.set_u32("olmo2.attention.sliding_window", 100);
+             w.set_text("olmo2.rope.scaling.type", "yarn");
+             w.set_f32("olmo2.rope.scaling.factor", 8);
+           }},
+          path);
+}
+
 TEST_CASE_FIXTURE(fixture, "every fourth layer of SmolLM3 rotates nothing") {
   tests::tiny_model_options options;
   options.architecture = "smollm3";
