@@ -189,6 +189,7 @@ TEST_CASE("L-M27 S-M14 KV is pulled from one emulated CUDA device to another") {
 }
 
 TEST_CASE_FIXTURE(models, "families run on emulated CUDA devices as on the reference") {
+  constexpr uint32_t few = 9;
   for (const std::string architecture : {"qwen2", "qwen3", "smollm3", "granite", "olmo2", "phi3"}) {
     CAPTURE(architecture);
     auto options = shape(architecture == "smollm3" ? 4 : 2);
@@ -196,30 +197,30 @@ TEST_CASE_FIXTURE(models, "families run on emulated CUDA devices as on the refer
     options.architecture = architecture;
     options.feed_forward = 128; // 64 for each of two ranks
     const auto model = load(options);
-    const auto tokens = random_tokens(length, 5);
+    const auto tokens = random_tokens(few, 5);
     pipeline reference{model, {}};
-    const auto expected = run_chunked(reference, tokens, length, whole(length));
+    const auto expected = run_chunked(reference, tokens, few, whole(few));
     pipeline p{model, both()};
-    const auto prefill = run_chunked(p, tokens, 7, whole(length));
+    const auto prefill = run_chunked(p, tokens, 7, whole(few));
     CHECK(difference(prefill, expected) < 4e-3);
-    CHECK(same_bytes(run_chunked(p, tokens, 1, scattered(50, length, 4)), prefill));
     auto o = both(2);
     pipeline shards{model, o};
-    CHECK(same_bytes(run_chunked(shards, tokens, 1, whole(length)), prefill));
+    CHECK(same_bytes(run_chunked(shards, tokens, 1, scattered(50, few, 4)), prefill));
+    if (architecture == "olmo2") continue; // of one rank
+    o.ranks = 2;
+    pipeline ranks{model, o};
+    const auto found = run_chunked(ranks, tokens, 8, whole(few));
+    CHECK(difference(found, expected) < 4e-3);
+    CHECK(same_bytes(run_chunked(ranks, tokens, 2, whole(few, 100)), found));
+    if (architecture != "qwen2") continue;
+    o = both(2);
     o.by_request = true;
     pipeline by_request{model, o};
-    CHECK(same_bytes(run_chunked(by_request, tokens, 5, whole(length)), prefill));
+    CHECK(same_bytes(run_chunked(by_request, tokens, 5, whole(few)), prefill));
     o = both();
     o.replica_device = o.shard_device = replaying_cuda;
     pipeline replayed{model, o};
-    CHECK(same_bytes(run_chunked(replayed, tokens, 1, whole(length)), prefill));
-    if (architecture == "olmo2") continue; // of one rank
-    o = both(2);
-    o.ranks = 2;
-    pipeline ranks{model, o};
-    const auto found = run_chunked(ranks, tokens, 8, whole(length));
-    CHECK(difference(found, expected) < 4e-3);
-    CHECK(same_bytes(run_chunked(ranks, tokens, 1, whole(length, 100)), found));
+    CHECK(same_bytes(run_chunked(replayed, tokens, 1, whole(few)), prefill));
   }
 }
 
@@ -228,8 +229,8 @@ TEST_CASE_FIXTURE(models, "a decode layer of Qwen2 takes three more kernels, one
   const auto per_four_layers = [&](const char* architecture) {
     auto shallow = shape(3), deep = shape(7);
     shallow.architecture = deep.architecture = architecture;
-    const auto three = launches(load(shallow), 3);
-    return launches(load(deep), 3) - three;
+    const auto three = launches(load(shallow), 1);
+    return launches(load(deep), 1) - three;
   };
   CHECK(per_four_layers("qwen2") == 4 * (18 + 3) + 6);
   CHECK(per_four_layers("qwen3") == 4 * (18 + 2) + 6);

@@ -147,8 +147,7 @@ TEST_CASE("scaffolding stays trusted around untrusted text, byte by byte") {
 }
 
 // The oracle of trust: text that only clients can have written, put everywhere in their data.
-TEST_CASE("no marker of a client is trusted in any of the five families") {
-  const auto file = read("chat_template_cases.json");
+TEST_CASE("no marker of a client is trusted in any of the eleven families") {
   size_t marked = 0;
   const uint64_t seed = 7;
   CAPTURE(seed);
@@ -164,30 +163,33 @@ TEST_CASE("no marker of a client is trusted in any of the five families") {
         if (key != "role" && key != "type") self(self, item);
     }
   };
-  for (const auto& x : *file.find("cases")->get_if<json_value::array>()) {
-    auto input = input_of(file, *x.find("input"));
-    mark(mark, input.messages);
-    for (auto& [key, item] : input.more) mark(mark, item);
-    for (const auto& [name, source] : *file.find("templates")->get_if<json_value::object>()) {
-      CAPTURE(name);
-      const auto compiled = chat_template::compile(*source.get_if<std::string>());
-      std::vector<template_segment> segments;
-      try {
-        segments = compiled.render(input);
-      } catch (const chat_template_error&) {
-        continue; // refused conversations have no text
-      }
-      std::string whole;
-      for (size_t i = 0; i < segments.size(); ++i) {
-        CHECK_FALSE(segments[i].text.empty());
-        if (i > 0) CHECK(segments[i].trusted != segments[i - 1].trusted);
-        if (segments[i].text.find(marker) != std::string::npos) {
-          CHECK_FALSE(segments[i].trusted);
-          ++marked;
+  for (const char* name_of_file : {"chat_template_cases.json", "chat_template_more_cases.json"}) {
+    const auto file = read(name_of_file);
+    for (const auto& x : *file.find("cases")->get_if<json_value::array>()) {
+      auto input = input_of(file, *x.find("input"));
+      mark(mark, input.messages);
+      for (auto& [key, item] : input.more) mark(mark, item);
+      for (const auto& [name, source] : *file.find("templates")->get_if<json_value::object>()) {
+        CAPTURE(name);
+        const auto compiled = chat_template::compile(*source.get_if<std::string>());
+        std::vector<template_segment> segments;
+        try {
+          segments = compiled.render(input);
+        } catch (const chat_template_error&) {
+          continue; // refused conversations have no text
         }
-        whole += segments[i].text;
+        std::string whole;
+        for (size_t i = 0; i < segments.size(); ++i) {
+          CHECK_FALSE(segments[i].text.empty());
+          if (i > 0) CHECK(segments[i].trusted != segments[i - 1].trusted);
+          if (segments[i].text.find(marker) != std::string::npos) {
+            CHECK_FALSE(segments[i].trusted);
+            ++marked;
+          }
+          whole += segments[i].text;
+        }
+        CHECK(whole == compiled.render_text(input));
       }
-      CHECK(whole == compiled.render_text(input));
     }
   }
   CHECK(marked > 200);
