@@ -32,7 +32,10 @@ void count(gateway_ptr self, const exchange_ptr& exchange, net::api_route route,
 
 /// Public routes want a key of the public list, admin routes one of the admin list.
 void check_key(const gateway_state& st, const net::http_request& request, net::api_route route) {
-  if (net::is_probe(route) || route == net::api_route::metrics) return;
+  if (net::is_probe(route) || route == net::api_route::metrics) {
+    if (request.listener == "admin" || st.config.public_probes) return;
+    throw net::route_not_found(request.method, request.path);
+  }
   const bool admin = route == net::api_route::admin;
   if (admin && request.listener != "admin")
     throw net::route_not_found(request.method, request.path);

@@ -41,8 +41,9 @@ using gateway_actor = caf::typed_actor<caf::reacts_to<exchange_ptr>, caf::reacts
 struct gateway_config {
   std::shared_ptr<health_board> health;
   std::shared_ptr<net::metrics> numbers;
-  net::api_keys keys;       ///< of the public listener
-  net::api_keys admin_keys; ///< of the admin listener, but for probes and metrics
+  net::api_keys keys;        ///< of the public listener
+  net::api_keys admin_keys;  ///< of the admin listener, but for probes and metrics
+  bool public_probes = true; ///< both are on the public listener, too
   std::string version;
   std::string pool_name = "main", partition = "heads";
   uint32_t attention_members = 1;

@@ -277,6 +277,19 @@ TEST_CASE("Keys are asked for where they are configured") {
   CHECK(s.get("/metrics").status == 200);
 }
 
+TEST_CASE("Probes and metrics are on the admin listener alone where http.probes is off") {
+  auto x = tiny_settings();
+  x.http.probes = false;
+  served s{x};
+  net::http_client admin{s.admin_url()};
+  for (const char* path : {"/live", "/ready", "/health", "/metrics", "/v2/health/ready"}) {
+    CAPTURE(path);
+    CHECK(s.get(path).status == 404);
+    CHECK(admin.get(path, deadline).status == 200);
+  }
+  CHECK(s.get("/v1/models").status == 200);
+}
+
 TEST_CASE("/ready is 503 while loading and follows the canary's beat afterwards") {
   auto x = tiny_settings();
   x.health.iteration_max_age = 200ms;
