@@ -1,5 +1,7 @@
 #include "actors/node_impl.hpp"
 
+#include "actors/build_info.hpp"
+
 #include <spdlog/spdlog.h>
 
 #include <fmt/chrono.h>
@@ -126,6 +128,7 @@ std::shared_ptr<net::metrics> node::impl::make_numbers() const {
   m.model_name = parts->base.model_name;
   m.context_tokens = parts->base.context_tokens;
   m.version = LAMELLA_VERSION;
+  m.commit = build_commit();
   m.caf = "0.17.6";
   m.simd = kernels();
   const bool by_request = options.pools.attention.partition == config::partition::requests;
