@@ -23,6 +23,12 @@ constexpr size_t file_bytes_max = 4096;
 constexpr size_t key_min = 32, key_max = 512, keys_max = 2;
 constexpr size_t proof_bytes = 32;
 
+/// What nobody else may do with a secret file: read it. A file of root's is the group's as well,
+/// for processes of other users: so Kubernetes and other keepers of secrets hand them over.
+mode_t forbidden_to_others(const struct stat& about) {
+  return about.st_uid == 0 && geteuid() != 0 ? 037 : 077;
+}
+
 /// The whole of a small file that only its owner can read.
 std::string read_private(const std::filesystem::path& file) {
   const auto refuse = [&](const std::string& what) {
@@ -40,7 +46,8 @@ std::string read_private(const std::filesystem::path& file) {
   }
   close(fd);
   if (!known || !S_ISREG(about.st_mode)) refuse("is not a file");
-  if ((about.st_mode & 077) != 0) refuse("other users may read it; chmod 0400 it");
+  if ((about.st_mode & forbidden_to_others(about)) != 0)
+    refuse("other users may read it; chmod 0400 it");
   if (got > file_bytes_max) refuse("is larger than 4096 bytes");
   text.resize(got);
   return text;

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 using namespace lamella::net;
 
@@ -78,4 +79,29 @@ TEST_CASE("A bad secret file is refused with its name and without its content") 
   refused(write(folder, "hunter2"), "32 to 512");
   refused(write(folder, one + "\n" + two + "\n" + one), "more than two");
   refused(write(folder, std::string(5000, 'x')), "larger");
+}
+
+TEST_CASE("A secret of root's may be read by the group that it was given to") {
+  if (geteuid() != 0) {
+    MESSAGE("skipped: needs root, to be somebody else");
+    return;
+  }
+  const lamella::tests::scratch_folder folder;
+  constexpr uid_t somebody = 10001;
+  REQUIRE(chmod((folder / "").c_str(), 0755) == 0);
+  const auto read_as = [&](uid_t owner, mode_t mode) {
+    const auto file = write(folder, one, mode);
+    REQUIRE(chown(file.c_str(), owner, somebody) == 0);
+    REQUIRE(setegid(somebody) == 0);
+    REQUIRE(seteuid(somebody) == 0);
+    const auto why = why_not(file);
+    REQUIRE(seteuid(0) == 0);
+    REQUIRE(setegid(0) == 0);
+    return why;
+  };
+  CHECK(read_as(0, 0440) == ""); // as the volumes of Kubernetes are
+  CHECK(read_as(0, 0640) == "");
+  CHECK(read_as(0, 0444).find("chmod 0400") != std::string::npos);
+  CHECK(read_as(0, 0460).find("chmod 0400") != std::string::npos);
+  CHECK(read_as(somebody, 0440).find("chmod 0400") != std::string::npos);
 }
