@@ -67,7 +67,14 @@ asio::awaitable<void> data_plane::impl::serve(std::shared_ptr<Socket> socket) {
     } else {
       socket->set_option(asio::ip::tcp::no_delay{true});
     }
-    co_await asio::async_read(*socket, asio::buffer(&h, sizeof h), use_awaitable);
+    error_code ec;
+    const auto got = co_await asio::async_read(*socket, asio::buffer(&h, sizeof h),
+                                               asio::redirect_error(use_awaitable, ec));
+    if (ec && got == 0 && !limit.over()) { // a probe that looks whether we listen: no line in logs
+      --strangers;
+      co_return;
+    }
+    if (ec) throw boost::system::system_error{ec};
     if (auto wrong = check(h, shared, options.cluster); !wrong.empty())
       throw std::runtime_error{wrong};
     transport = static_cast<link_transport>(h.transport);

@@ -204,6 +204,17 @@ TEST_CASE("garbage of strangers changes nothing for members") {
   x.check_alive();
 }
 
+TEST_CASE("who only looks whether a plane listens, as probes do, is not told of") {
+  two_planes x{"tcp"};
+  for (int round = 0; round < 7; ++round) test::raw_client{port_of(x.far)}.close();
+  test::raw_client stranger{port_of(x.far)};
+  stranger.send(std::string(sizeof(net::hello), 'x'));
+  CHECK(stranger.read_all().empty());
+  x.far.log->wait_for(kind::refused);
+  CHECK(x.far.log->first(kind::refused).text.find("not a link's hello") != std::string::npos);
+  x.check_alive();
+}
+
 TEST_CASE("silence and crowds of strangers end when their time is over, and change nothing else") {
   two_planes x{"auto", [](auto& o) {
                  o.handshake = 170ms;
