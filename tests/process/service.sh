@@ -2,7 +2,7 @@
 #   . "$(dirname "$0")/service.sh" WORDS-OF-THE-USAGE "$@"
 # Sets `lamella`, `source` (where given) and `work`, goes to `work`, and skips without the default model, unless the
 # caller has set `own_model` to the name of one that it makes there.
-. "$(dirname "$0")/../client/check.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../client/check.sh"
 [ $# = $(($1 + 1)) ] || { sed -n '2,/^set/p' "$0" | grep '^#' >&2; exit 2; }
 lamella=$2
 source=${3:-}

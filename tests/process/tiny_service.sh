@@ -4,7 +4,7 @@
 own_model=tiny.gguf
 [ $# = 3 ] || { sed -n '2,/^set/p' "$0" | grep '^#' >&2; exit 2; }
 write=$2
-. "$(dirname "$0")/service.sh" 2 "$1" "$3"
+. "$(dirname "${BASH_SOURCE[0]}")/service.sh" 2 "$1" "$3"
 
 "$write" "$work/$model" 4096
 tiny=(--set "model.path=$work/$model" --set kv.bytes=32MiB --set pools.model.threads=1 --set pools.attention.threads=1)
