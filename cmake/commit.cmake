@@ -4,8 +4,8 @@
 get_filename_component(above "${SOURCE}" DIRECTORY) # a history that begins there is not ours
 execute_process(COMMAND "${CMAKE_COMMAND}" -E env "GIT_CEILING_DIRECTORIES=${above}" git -C "${SOURCE}" describe --always --dirty --abbrev=12 --exclude=*
   OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
-if(failed) # sources without their history
-  set(commit "")
+if(failed) # sources without their history: who builds them may know it
+  set(commit "$ENV{LAMELLA_COMMIT}")
 endif()
 if(EXISTS "${OUT}")
   file(READ "${OUT}" known)

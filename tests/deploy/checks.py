@@ -19,7 +19,8 @@ class Checks:
         except Exception as trouble:  # a check that breaks is one that failed
             self.failed += 1
             at = traceback.extract_tb(trouble.__traceback__)[-1]
-            print(f"FAIL {name}\n{type(trouble).__name__}: {trouble} ({os.path.basename(at.filename)}:{at.lineno})")
+            where = f"{os.path.basename(at.filename)}:{at.lineno}"
+            print(f"FAIL {name}\n{type(trouble).__name__}: {str(trouble) or at.line} ({where})")
         else:
             print(f"ok   {name}")
         sys.stdout.flush()
