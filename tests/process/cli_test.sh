@@ -143,7 +143,7 @@ server=$!
 for _ in $(seq 3000); do
   port=$(sed -n 's|^ *API *http://127.0.0.1:\([0-9]*\)/v1$|\1|p' log)
   admin=$(sed -n 's|^ *admin *http://127.0.0.1:\([0-9]*\)/metrics$|\1|p' log)
-  [ -z "$admin" ] || break
+  [ -z "$port" ] || [ -z "$admin" ] || break
   kill -0 "$server" || break
   sleep 0.1
 done
@@ -212,7 +212,7 @@ server=$!
 for _ in $(seq 3000); do
   port=$(sed -n 's|^ *API *https://127.0.0.1:\([0-9]*\)/v1$|\1|p' log)
   admin=$(sed -n 's|^ *admin *http://127.0.0.1:\([0-9]*\)/metrics$|\1|p' log)
-  [ -z "$admin" ] || break
+  [ -z "$port" ] || [ -z "$admin" ] || break
   kill -0 "$server" || break
   sleep 0.1
 done
