@@ -11,35 +11,71 @@
 
 namespace lamella::model {
 
-/// How the elements of a tensor are stored. Quantised types store blocks of 32 elements along the
-/// innermost dimension:
-///   q8_0  f16 d, 32 x int8         value = d * q
-///   q4_0  f16 d, 16 bytes          value = d * (q - 8)
-///   q4_1  f16 d, f16 m, 16 bytes   value = d * q + m
-/// In 4-bit blocks byte i holds element i in its low and element i + 16 in its high nibble.
-enum class tensor_type : uint8_t { f32, f16, bf16, q8_0, q4_0, q4_1 };
+/// How the elements of a tensor are stored. Quantised types store blocks of consecutive elements
+/// along the innermost dimension: codes of a few bits, and what they are multiplied with. How many
+/// elements a block has and where its bits lie is in model/quantised_block.hpp.
+enum class tensor_type : uint8_t {
+  f32,
+  f16,
+  bf16,
+  q8_0,
+  q4_0,
+  q4_1,
+  q5_0,
+  q5_1,
+  q2_k,
+  q3_k,
+  q4_k,
+  q5_k,
+  q6_k,
+  iq4_nl,
+  iq4_xs
+};
+
+/// What a tensor_type is called, and how many bytes its blocks have.
+struct tensor_type_facts {
+  tensor_type type;
+  std::string_view name;
+  uint32_t gguf_number;    ///< in the tables of GGUF files
+  uint32_t block_elements; ///< 1: a plain type
+  uint32_t block_bytes;
+};
+
+/// All types, in the order of their values.
+inline constexpr std::array<tensor_type_facts, 15> tensor_types{{
+    {tensor_type::f32, "f32", 0, 1, 4},
+    {tensor_type::f16, "f16", 1, 1, 2},
+    {tensor_type::bf16, "bf16", 30, 1, 2},
+    {tensor_type::q8_0, "q8_0", 8, 32, 34},
+    {tensor_type::q4_0, "q4_0", 2, 32, 18},
+    {tensor_type::q4_1, "q4_1", 3, 32, 20},
+    {tensor_type::q5_0, "q5_0", 6, 32, 22},
+    {tensor_type::q5_1, "q5_1", 7, 32, 24},
+    {tensor_type::q2_k, "q2_k", 10, 256, 84},
+    {tensor_type::q3_k, "q3_k", 11, 256, 110},
+    {tensor_type::q4_k, "q4_k", 12, 256, 144},
+    {tensor_type::q5_k, "q5_k", 13, 256, 176},
+    {tensor_type::q6_k, "q6_k", 14, 256, 210},
+    {tensor_type::iq4_nl, "iq4_nl", 20, 32, 18},
+    {tensor_type::iq4_xs, "iq4_xs", 23, 256, 136},
+}};
+
+constexpr const tensor_type_facts& facts_of(tensor_type type) {
+  return tensor_types[static_cast<size_t>(type)];
+}
 
 /// Elements per block: 1 for plain types.
-constexpr uint32_t block_elements(tensor_type type) {
-  return type == tensor_type::q8_0 || type == tensor_type::q4_0 || type == tensor_type::q4_1 ? 32
-                                                                                             : 1;
-}
+constexpr uint32_t block_elements(tensor_type type) { return facts_of(type).block_elements; }
 
 /// Bytes per block.
-constexpr uint32_t block_bytes(tensor_type type) {
-  constexpr std::array<uint32_t, 6> bytes{4, 2, 2, 34, 18, 20};
-  return bytes[static_cast<size_t>(type)];
-}
+constexpr uint32_t block_bytes(tensor_type type) { return facts_of(type).block_bytes; }
 
 /// Bytes of `elements` consecutive elements; `elements` must be a multiple of block_elements(type).
 constexpr uint64_t row_bytes(tensor_type type, uint64_t elements) {
   return elements / block_elements(type) * block_bytes(type);
 }
 
-constexpr std::string_view to_string(tensor_type type) {
-  constexpr std::array<std::string_view, 6> names{"f32", "f16", "bf16", "q8_0", "q4_0", "q4_1"};
-  return names[static_cast<size_t>(type)];
-}
+constexpr std::string_view to_string(tensor_type type) { return facts_of(type).name; }
 
 /// A tensor as it lies in a file: rank 1 (`inner` elements, rows = 1) or 2 ([rows, inner],
 /// row-major).

@@ -17,24 +17,7 @@
 namespace lamella::tests {
 
 /// Number of a tensor type in a GGUF file.
-constexpr uint32_t gguf_number(model::tensor_type type) {
-  using model::tensor_type;
-  switch (type) {
-  case tensor_type::f32:
-    return 0;
-  case tensor_type::f16:
-    return 1;
-  case tensor_type::q4_0:
-    return 2;
-  case tensor_type::q4_1:
-    return 3;
-  case tensor_type::q8_0:
-    return 8;
-  case tensor_type::bf16:
-    return 30;
-  }
-  return 0;
-}
+constexpr uint32_t gguf_number(model::tensor_type type) { return facts_of(type).gguf_number; }
 
 /// Collects keys and tensors and gives the bytes of the file. The public members may be changed to
 /// make files that lie.

@@ -1,6 +1,7 @@
 #include "gpu/cuda/halves.cuh"
 #include "gpu/cuda/launch.cuh"
 #include "gpu/cuda/unpack.hpp"
+#include "model/quantised_block.hpp"
 
 #include <algorithm>
 
@@ -12,32 +13,28 @@ using model::tensor_type;
 
 constexpr uint32_t threads = 256;
 
-/// The low byte comes first; blocks are only 2-byte aligned.
-__device__ float half_at(const unsigned char* p) {
-  return __half2float(__ushort_as_half(*reinterpret_cast<const unsigned short*>(p)));
-}
+__device__ float half_of(uint16_t bits) { return __half2float(__ushort_as_half(bits)); }
 
-/// Element i of a block of 32.
-template <tensor_type type> __device__ float element(const unsigned char* block, uint32_t i) {
-  const float d = half_at(block);
-  if constexpr (type == tensor_type::q8_0) {
-    return d * static_cast<float>(static_cast<signed char>(block[2 + i]));
-  } else {
-    constexpr bool has_minimum = type == tensor_type::q4_1;
-    const float m = has_minimum ? half_at(block + 2) : -8.0f * d;
-    const unsigned byte = block[(has_minimum ? 4 : 2) + i % 16];
-    return d * static_cast<float>(i < 16 ? byte & 15u : byte >> 4) + m;
-  }
+/// Element i of a block, by the formula of model/quantised_block.hpp.
+template <tensor_type type> __device__ float element(const uint8_t* b, uint32_t i) {
+  using block = model::quantised_block<type>;
+  const auto s = i / block::scale_elements;
+  const float scale = half_of(block::d(b)) * static_cast<float>(block::scale(b, s));
+  const float value = scale * static_cast<float>(block::level(block::code(b, i)));
+  if constexpr (block::has_minimum)
+    return value + half_of(block::m(b)) * static_cast<float>(block::minimum(b, s));
+  else
+    return value;
 }
 
 template <tensor_type type>
-__global__ void unpack_blocks(const unsigned char* blocks, size_t count, __half* out) {
+__global__ void unpack_blocks(const uint8_t* blocks, size_t count, __half* out) {
   begin_kernel();
-  constexpr uint32_t bytes = model::block_bytes(type);
+  constexpr uint32_t elements = model::block_elements(type), bytes = model::block_bytes(type);
   for (size_t i = size_t{blockIdx.x} * threads + threadIdx.x; i < count;
        i += size_t{gridDim.x} * threads)
     out[i] = narrow_saturating<__half>(
-        element<type>(blocks + i / 32 * bytes, static_cast<uint32_t>(i % 32)));
+        element<type>(blocks + i / elements * bytes, static_cast<uint32_t>(i % elements)));
 }
 
 __global__ void round_floats(const float* x, size_t count, __half* out) {
@@ -56,25 +53,16 @@ cudaError_t launch_unpack(tensor_type type, const void* blocks, uint32_t outputs
   if (count == 0) return cudaSuccess;
   const auto grid =
       static_cast<uint32_t>(std::min<size_t>((count + threads - 1) / threads, size_t{1} << 20));
-  const auto* bytes = static_cast<const unsigned char*>(blocks);
   auto* halves = static_cast<__half*>(out);
-  switch (type) {
-  case tensor_type::f16:
-  case tensor_type::bf16:
-    return cudaMemcpyAsync(out, blocks, count * 2, cudaMemcpyDeviceToDevice, stream);
-  case tensor_type::f32:
+  const bool quantised = model::with_quantised(type, [&](auto known) {
+    launch_kernel(unpack_blocks<decltype(known)::value>, grid, threads, 0, stream,
+                  static_cast<const uint8_t*>(blocks), count, halves);
+  });
+  if (!quantised) {
+    if (type != tensor_type::f32)
+      return cudaMemcpyAsync(out, blocks, count * 2, cudaMemcpyDeviceToDevice, stream);
     launch_kernel(round_floats, grid, threads, 0, stream, static_cast<const float*>(blocks), count,
                   halves);
-    break;
-  case tensor_type::q8_0:
-    launch_kernel(unpack_blocks<tensor_type::q8_0>, grid, threads, 0, stream, bytes, count, halves);
-    break;
-  case tensor_type::q4_0:
-    launch_kernel(unpack_blocks<tensor_type::q4_0>, grid, threads, 0, stream, bytes, count, halves);
-    break;
-  case tensor_type::q4_1:
-    launch_kernel(unpack_blocks<tensor_type::q4_1>, grid, threads, 0, stream, bytes, count, halves);
-    break;
   }
   return cudaGetLastError();
 }

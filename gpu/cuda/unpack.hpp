@@ -9,13 +9,13 @@ namespace lamella::gpu::cuda {
 
 /// out[n][k] = the stored value of row n, element k, as dense_type_of(type).
 ///
-/// BF16 and F16 are copied. Quantised blocks are expanded in fp32 exactly (d * q has at most 19
-/// significant bits; adding m rounds once) and rounded to f16, nearest, ties to even: an error of
-/// 2^-12 of the value, far below that of the quantisation. F32 is rounded to f16 the same way;
-/// below 2^-14 the error is 2^-25 absolute. Finite values beyond 65504 become 65504 with their
+/// BF16 and F16 are copied. Quantised blocks are expanded in fp32 exactly (products have at most 24
+/// significant bits; adding a minimum rounds once) and rounded to f16, nearest, ties to even: an
+/// error of 2^-12 of the value, far below that of the quantisation. F32 is rounded to f16 the same
+/// way; below 2^-14 the error is 2^-25 absolute. Finite values beyond 65504 become 65504 with their
 /// sign.
 ///
-/// `blocks` are row_bytes(type, inputs) * outputs bytes as they lie in the file, 2-byte aligned.
+/// `blocks` are row_bytes(type, inputs) * outputs bytes as they lie in the file.
 /// Memory-bound: reads the blocks, writes 2 * N * K bytes.
 cudaError_t launch_unpack(model::tensor_type type, const void* blocks, uint32_t outputs,
                           uint32_t inputs, void* out, cudaStream_t stream);

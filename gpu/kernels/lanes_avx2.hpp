@@ -1,6 +1,8 @@
 /// Sixteen fp32 lanes as two AVX2 registers; see lanes_avx512.hpp.
 #pragma once
 
+#include "model/quantised_block.hpp"
+
 #include <immintrin.h>
 
 #include <cstddef>
@@ -109,56 +111,74 @@ struct lanes {
         _mm256_add_ps(_mm256_permute2f128_ps(p2, p3, 0x20), _mm256_permute2f128_ps(p2, p3, 0x31))};
   }
 
+  static vec load_low_u4(const void* p) { return widen_u4(load_16(p)); }
+  static vec load_high_u4(const void* p) { return widen_u4(_mm_srli_epi16(load_16(p), 4)); }
+
   // --- products of bytes ---
-  // maddubs adds pairs of u8 x s8 in 16 bits and saturates. Nibbles: eight such pairs stay below
-  // 8 * 2 * 15 * 127 = 30480, so a block is summed in 16 bits. Bytes: |w| x (a with the sign of w)
-  // stays below 2 * 128 * 127 = 32512 for a pair, which is widened at once.
+  // maddubs adds pairs of u8 x s8 in 16 bits and saturates. Up to 4 bits: eight such pairs stay
+  // below 8 * 2 * 15 * 127 = 30480, so a block is summed in 16 bits. 5 and 6 bits: two stay below
+  // 2 * 2 * 63 * 127 = 32004 and are then widened. 8 bits: |w| x (a with the sign of w) stays below
+  // 2 * 128 * 127 = 32512 for a pair, which is widened at once.
 
   static constexpr bool raised_bytes = false;
   struct values {
     __m256i a, b; ///< outputs 0-7 and 8-15
   };
   using activations = __m256i;
-  template <bool nibbles> using block_sums = values;
+  template <int bits> using block_sums = values;
 
-  static values load_values(const std::byte* p) {
-    auto raised = load_nibbles(p);
-    auto flip = _mm256_set1_epi8(-128);
-    return {_mm256_xor_si256(raised.a, flip), _mm256_xor_si256(raised.b, flip)};
-  }
-  static values load_nibbles(const std::byte* p) {
+  static values load_codes(const std::byte* p) {
     const auto* v = reinterpret_cast<const __m256i*>(p);
     return {_mm256_loadu_si256(v), _mm256_loadu_si256(v + 1)};
   }
-  static values low_nibbles(values v) {
-    auto mask = _mm256_set1_epi8(15);
-    return {_mm256_and_si256(v.a, mask), _mm256_and_si256(v.b, mask)};
+  static values operands_of_bytes(values codes) {
+    auto flip = _mm256_set1_epi8(-128);
+    return {_mm256_xor_si256(codes.a, flip), _mm256_xor_si256(codes.b, flip)};
   }
-  static values high_nibbles(values v) {
-    return low_nibbles({_mm256_srli_epi16(v.a, 4), _mm256_srli_epi16(v.b, 4)});
+  static values operands_of_levels(values codes) {
+    const auto raised = _mm_set_epi64x(static_cast<int64_t>(model::iq4_levels_raised[1]),
+                                       static_cast<int64_t>(model::iq4_levels_raised[0]));
+    const auto levels = _mm256_broadcastsi128_si256(_mm_xor_si128(raised, _mm_set1_epi8(-128)));
+    return {_mm256_shuffle_epi8(levels, codes.a), _mm256_shuffle_epi8(levels, codes.b)};
+  }
+  template <int shift, int mask> static values take_bits(values v) {
+    auto m = _mm256_set1_epi8(mask);
+    return {_mm256_and_si256(moved<shift>(v.a), m), _mm256_and_si256(moved<shift>(v.b), m)};
+  }
+  template <int shift, int mask> static values put_bits(values codes, values v) {
+    auto taken = take_bits<shift, mask>(v);
+    return {_mm256_or_si256(codes.a, taken.a), _mm256_or_si256(codes.b, taken.b)};
   }
   static activations broadcast(const int8_t* p) {
     int four;
     __builtin_memcpy(&four, p, sizeof four);
     return _mm256_set1_epi32(four);
   }
-  template <bool nibbles> static values start(int32_t) {
+  template <int bits> static constexpr int groups_at_once = bits == 5 || bits == 6 ? 2 : 1;
+  template <int bits> static values start(int32_t) {
     return {_mm256_setzero_si256(), _mm256_setzero_si256()};
   }
-  template <bool nibbles> static values accumulate(values sums, values w, activations x) {
-    if constexpr (nibbles)
-      return {_mm256_add_epi16(sums.a, _mm256_maddubs_epi16(w.a, x)),
-              _mm256_add_epi16(sums.b, _mm256_maddubs_epi16(w.b, x))};
+  template <int bits>
+  static values accumulate(values sums, const values (&w)[groups_at_once<bits>],
+                           const activations (&x)[groups_at_once<bits>]) {
+    if constexpr (bits <= 4)
+      return {_mm256_add_epi16(sums.a, _mm256_maddubs_epi16(w[0].a, x[0])),
+              _mm256_add_epi16(sums.b, _mm256_maddubs_epi16(w[0].b, x[0]))};
+    else if constexpr (bits == 8)
+      return {_mm256_add_epi32(sums.a, signed_products(w[0].a, x[0])),
+              _mm256_add_epi32(sums.b, signed_products(w[0].b, x[0]))};
     else
-      return {_mm256_add_epi32(sums.a, signed_products(w.a, x)),
-              _mm256_add_epi32(sums.b, signed_products(w.b, x))};
+      return {_mm256_add_epi32(sums.a, two_products(w[0].a, x[0], w[1].a, x[1])),
+              _mm256_add_epi32(sums.b, two_products(w[0].b, x[0], w[1].b, x[1]))};
   }
-  template <bool nibbles> static vec finish(values sums, int32_t bias) {
-    if constexpr (nibbles) {
+  template <int bits> static vec finish(values sums, int32_t bias) {
+    if constexpr (bits <= 4) {
       auto ones = _mm256_set1_epi16(1);
+      sums = {_mm256_madd_epi16(sums.a, ones), _mm256_madd_epi16(sums.b, ones)};
+    }
+    if constexpr (bits < 8) {
       auto b = _mm256_set1_epi32(bias);
-      sums = {_mm256_add_epi32(_mm256_madd_epi16(sums.a, ones), b),
-              _mm256_add_epi32(_mm256_madd_epi16(sums.b, ones), b)};
+      sums = {_mm256_add_epi32(sums.a, b), _mm256_add_epi32(sums.b, b)};
     }
     return {_mm256_cvtepi32_ps(sums.a), _mm256_cvtepi32_ps(sums.b)};
   }
@@ -206,6 +226,24 @@ private:
   }
   static __m256 interleaved_sum(__m256 x, __m256 y) {
     return _mm256_add_ps(_mm256_unpacklo_ps(x, y), _mm256_unpackhi_ps(x, y));
+  }
+  static __m128i load_16(const void* p) { return _mm_loadu_si128(static_cast<const __m128i*>(p)); }
+  static vec widen_u4(__m128i v) {
+    v = _mm_and_si128(v, _mm_set1_epi8(15));
+    return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(v)),
+            _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(v, 8)))};
+  }
+  template <int shift> static __m256i moved(__m256i v) {
+    if constexpr (shift > 0)
+      return _mm256_srli_epi16(v, shift);
+    else if constexpr (shift < 0)
+      return _mm256_slli_epi16(v, -shift);
+    else
+      return v;
+  }
+  static __m256i two_products(__m256i v, __m256i x, __m256i w, __m256i y) {
+    auto pairs = _mm256_add_epi16(_mm256_maddubs_epi16(v, x), _mm256_maddubs_epi16(w, y));
+    return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
   }
   static __m256i signed_products(__m256i w, __m256i x) {
     auto pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w));

@@ -4,6 +4,8 @@
 /// members; the operators are written once over it. All of it has internal linkage (see half.hpp).
 #pragma once
 
+#include "model/quantised_block.hpp"
+
 #include <immintrin.h>
 
 #include <cstddef>
@@ -98,33 +100,51 @@ struct lanes {
     return add(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd));
   }
 
-  // --- products of bytes ---
+  /// Sixteen numbers of 4 bits, from the low or the high nibbles of sixteen bytes.
+  static vec load_low_u4(const void* p) { return widen_u4(load_16(p)); }
+  static vec load_high_u4(const void* p) { return widen_u4(_mm_srli_epi16(load_16(p), 4)); }
 
-  /// 8-bit weights are multiplied as they are packed, raised by 128.
+  // --- products of bytes ---
+  // `bits` are those of the larger operands' type: 2 to 6, or 8.
+
+  /// Operands of 8 bits are multiplied as unsigned bytes, raised by 128.
   static constexpr bool raised_bytes = true;
   using values = __m512i;      ///< four elements of 16 outputs
   using activations = __m512i; ///< the same four in each lane
-  template <bool nibbles> using block_sums = __m512i;
+  template <int bits> using block_sums = __m512i;
 
-  static values load_values(const std::byte* p) { return _mm512_loadu_si512(p); }
-  static __m512i load_nibbles(const std::byte* p) { return _mm512_loadu_si512(p); }
-  static values low_nibbles(__m512i v) { return _mm512_and_si512(v, _mm512_set1_epi8(15)); }
-  static values high_nibbles(__m512i v) {
-    return _mm512_and_si512(_mm512_srli_epi16(v, 4), _mm512_set1_epi8(15));
+  static values load_codes(const std::byte* p) { return _mm512_loadu_si512(p); }
+  /// Codes of 8 bits as operands.
+  static values operands_of_bytes(values codes) { return codes; }
+  /// Codes of 4 bits as the levels that they choose (iq4).
+  static values operands_of_levels(values codes) {
+    const auto levels = _mm_set_epi64x(static_cast<int64_t>(model::iq4_levels_raised[1]),
+                                       static_cast<int64_t>(model::iq4_levels_raised[0]));
+    return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(levels), codes);
+  }
+  /// Bits of each byte, moved down by `shift` (up where it is negative): those in `mask`.
+  template <int shift, int mask> static values take_bits(values v) {
+    return _mm512_and_si512(moved<shift>(v), _mm512_set1_epi8(mask));
+  }
+  /// The same, put into `codes`, which has none of them.
+  template <int shift, int mask> static values put_bits(values codes, values v) {
+    constexpr int a_or_b_and_c = 0xf8;
+    return _mm512_ternarylogic_epi32(codes, moved<shift>(v), _mm512_set1_epi8(mask), a_or_b_and_c);
   }
   static activations broadcast(const int8_t* p) {
     int four;
     __builtin_memcpy(&four, p, sizeof four);
     return _mm512_set1_epi32(four);
   }
-  /// Sums of a block begin at `bias`; products are added exactly; `finish` makes them fp32.
-  template <bool nibbles> static __m512i start(int32_t bias) { return _mm512_set1_epi32(bias); }
-  template <bool nibbles> static __m512i accumulate(__m512i sums, values w, activations a) {
-    return _mm512_dpbusd_epi32(sums, w, a);
+  /// Groups of four elements that are taken in one step.
+  template <int bits> static constexpr int groups_at_once = 1;
+  /// Sums begin at `bias`; products are added exactly; `finish` makes them fp32.
+  template <int bits> static __m512i start(int32_t bias) { return _mm512_set1_epi32(bias); }
+  template <int bits>
+  static __m512i accumulate(__m512i sums, const values (&w)[1], const activations (&a)[1]) {
+    return _mm512_dpbusd_epi32(sums, w[0], a[0]);
   }
-  template <bool nibbles> static vec finish(__m512i sums, int32_t) {
-    return _mm512_cvtepi32_ps(sums);
-  }
+  template <int bits> static vec finish(__m512i sums, int32_t) { return _mm512_cvtepi32_ps(sums); }
 
   /// Bits of the largest |x| of 32, as an integer: larger than those of infinity for a NaN.
   static uint32_t absolute_maximum_bits(const float* x) {
@@ -142,6 +162,18 @@ struct lanes {
   }
 
 private:
+  static __m128i load_16(const void* p) { return _mm_loadu_si128(static_cast<const __m128i*>(p)); }
+  static vec widen_u4(__m128i v) {
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_and_si128(v, _mm_set1_epi8(15))));
+  }
+  template <int shift> static __m512i moved(__m512i v) {
+    if constexpr (shift > 0)
+      return _mm512_srli_epi16(v, shift);
+    else if constexpr (shift < 0)
+      return _mm512_slli_epi16(v, -shift);
+    else
+      return v;
+  }
   static __mmask16 first(uint32_t n) { return static_cast<__mmask16>((1u << n) - 1); }
 };
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "gpu/kernels/half.hpp"
+#include "model/quantised_block.hpp"
 
 #include <bit>
 #include <cstddef>
@@ -118,50 +119,66 @@ struct lanes {
   }
   static vec sums(partial p0, partial p1, partial p2, partial p3) { return {{p0, p1, p2, p3}}; }
 
+  static vec load_low_u4(const void* p) { return load_u4<0>(p); }
+  static vec load_high_u4(const void* p) { return load_u4<4>(p); }
+
   // --- products of bytes ---
   // A product of a raised byte and an activation is at most 255 * 127 < 2^15: it fits 16 bits. The
   // 32-bit sums hold pairs of them, two to an output, until a block is finished.
 
   static constexpr bool raised_bytes = true;
   struct values {
-    byte8 v[8]; ///< two outputs each
+    uint64_t v[8]; ///< two outputs each; shifted as words, which every CPU can
   };
   using activations = short8;
-  template <bool nibbles> struct pair_sums { int4 v[8]; };
-  template <bool nibbles> using block_sums = pair_sums<nibbles>;
+  struct pair_sums {
+    int4 v[8];
+  };
+  template <int bits> using block_sums = pair_sums;
 
-  static values load_values(const std::byte* p) {
+  static values load_codes(const std::byte* p) {
     values w;
     __builtin_memcpy(&w, p, sizeof w);
     return w;
   }
-  static values load_nibbles(const std::byte* p) { return load_values(p); }
-  static values low_nibbles(values w) {
-    for (auto& v : w.v) v = v & 15;
+  static values operands_of_bytes(values codes) { return codes; }
+  static values operands_of_levels(values codes) {
+    uint8_t levels[16], bytes[64];
+    __builtin_memcpy(levels, model::iq4_levels_raised, sizeof levels);
+    __builtin_memcpy(bytes, &codes, sizeof bytes);
+    for (auto& b : bytes) b = levels[b];
+    __builtin_memcpy(&codes, bytes, sizeof bytes);
+    return codes;
+  }
+  template <int shift, int mask> static values take_bits(values w) {
+    for (auto& v : w.v) v = moved<shift>(v) & mask * uint64_t{0x0101010101010101};
     return w;
   }
-  static values high_nibbles(values w) {
-    for (auto& v : w.v) v = v >> 4;
-    return w;
+  template <int shift, int mask> static values put_bits(values codes, values w) {
+    w = take_bits<shift, mask>(w);
+    for (int i = 0; i < 8; ++i) codes.v[i] |= w.v[i];
+    return codes;
   }
   static activations broadcast(const int8_t* p) {
     return activations{p[0], p[1], p[2], p[3], p[0], p[1], p[2], p[3]};
   }
-  template <bool nibbles> static block_sums<nibbles> start(int32_t bias) {
-    block_sums<nibbles> sums;
+  template <int bits> static constexpr int groups_at_once = 1;
+  template <int bits> static pair_sums start(int32_t bias) {
+    pair_sums sums;
     for (auto& v : sums.v) v = int4{bias, 0, bias, 0};
     return sums;
   }
-  template <bool nibbles>
-  static block_sums<nibbles> accumulate(block_sums<nibbles> sums, values w, activations a) {
+  template <int bits>
+  static pair_sums accumulate(pair_sums sums, const values (&w)[1], const activations (&a)[1]) {
     for (int i = 0; i < 8; ++i) {
-      auto products = reinterpret_cast<int4>(__builtin_convertvector(w.v[i], short8) * a);
+      auto bytes = __builtin_convertvector(std::bit_cast<byte8>(w[0].v[i]), short8);
+      auto products = reinterpret_cast<int4>(bytes * a[0]);
       auto even = reinterpret_cast<int4>(reinterpret_cast<uint4>(products) << 16) >> 16;
       sums.v[i] += even + (products >> 16);
     }
     return sums;
   }
-  template <bool nibbles> static vec finish(block_sums<nibbles> sums, int32_t) {
+  template <int bits> static vec finish(pair_sums sums, int32_t) {
     vec result;
     for (int i = 0; i < 16; ++i) {
       const auto& s = sums.v[i / 2];
@@ -190,6 +207,18 @@ struct lanes {
   }
 
 private:
+  template <int shift> static uint64_t moved(uint64_t v) {
+    if constexpr (shift < 0)
+      return v << -shift;
+    else
+      return v >> shift;
+  }
+  template <int shift> static vec load_u4(const void* p) {
+    vec x;
+    for (int i = 0; i < 16; ++i)
+      x.v[i / 4][i % 4] = static_cast<float>(static_cast<const uint8_t*>(p)[i] >> shift & 15);
+    return x;
+  }
   template <class F> static vec each(vec x, vec y, F&& f) {
     return {{f(x.v[0], y.v[0]), f(x.v[1], y.v[1]), f(x.v[2], y.v[2]), f(x.v[3], y.v[3])}};
   }

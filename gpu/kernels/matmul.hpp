@@ -42,10 +42,7 @@ void panel_group(const product& call, const matmul_part& part, uint32_t first_ro
         plain_tile<type, n, panels>(call.args.x + size_t{first_row} * inputs, inputs, panel, fetch,
                                     output);
       } else {
-        auto x = call.quantised;
-        x.q += size_t{first_row} * inputs;
-        x.scale += size_t{first_row} * (inputs / 32);
-        quantised_tile<type, n, panels>(x, panel, fetch, output);
+        quantised_tile<type, n, panels>(call.quantised.from(first_row), panel, fetch, output);
       }
     });
     first_row += count;
@@ -86,23 +83,14 @@ void run_item(const product& call, const matmul_part& part, size_t item) {
   auto panels = panel_count(part.weight.outputs) - first_panel;
   if (rows > call.row_block) rows = call.row_block;
   if (panels > call.panel_block) panels = call.panel_block;
-  auto run = [&]<tensor_type type>() {
-    item_of<type>(call, part, first_row, rows, first_panel, panels);
+  auto run = [&](auto known) {
+    item_of<decltype(known)::value>(call, part, first_row, rows, first_panel, panels);
   };
-  switch (part.weight.type) {
-  case tensor_type::f32:
-    return run.template operator()<tensor_type::f32>();
-  case tensor_type::f16:
-    return run.template operator()<tensor_type::f16>();
-  case tensor_type::bf16:
-    return run.template operator()<tensor_type::bf16>();
-  case tensor_type::q8_0:
-    return run.template operator()<tensor_type::q8_0>();
-  case tensor_type::q4_0:
-    return run.template operator()<tensor_type::q4_0>();
-  case tensor_type::q4_1:
-    return run.template operator()<tensor_type::q4_1>();
-  }
+  const auto type = part.weight.type;
+  if (model::with_quantised(type, run)) return;
+  if (type == tensor_type::f32) run(std::integral_constant<tensor_type, tensor_type::f32>{});
+  if (type == tensor_type::f16) run(std::integral_constant<tensor_type, tensor_type::f16>{});
+  if (type == tensor_type::bf16) run(std::integral_constant<tensor_type, tensor_type::bf16>{});
 }
 
 /// One row to int8. A block with NaN or infinity gets a scale that is none, so that it stays
@@ -124,19 +112,34 @@ void quantise_row(const float* x, uint32_t inputs, int8_t* q, block_scale* scale
   }
 }
 
-quantised_rows quantise(const matmul_args& args, uint32_t inputs, kernel_context context) {
+/// The sums of the halves of a row's blocks.
+void sum_halves(const int8_t* q, const block_scale* scale, uint32_t blocks, half_sums* halves) {
+  for (uint32_t b = 0; b < blocks; ++b)
+    for (int h = 0; h < 2; ++h, q += 16) {
+      int32_t sum = 0;
+      for (int i = 0; i < 16; ++i) sum += q[i];
+      halves[b].d_sum[h] = scale[b].d * static_cast<float>(sum);
+      halves[b].minus_32_sum[h] = -32 * sum;
+    }
+}
+
+quantised_rows quantise(const matmul_args& args, uint32_t inputs, bool with_halves,
+                        kernel_context context) {
   constexpr uint32_t rows_per_piece = 8;
   auto blocks = inputs / 32;
   auto* q = context.scratch.allocate<int8_t>(size_t{args.rows} * inputs);
   auto* scale = context.scratch.allocate<block_scale>(size_t{args.rows} * blocks);
+  auto* halves =
+      with_halves ? context.scratch.allocate<half_sums>(size_t{args.rows} * blocks) : nullptr;
   auto items = (args.rows + rows_per_piece - 1) / rows_per_piece;
   context.workers.for_each(items, [&](size_t item) {
     auto first = static_cast<uint32_t>(item) * rows_per_piece;
-    for (auto m = first; m < args.rows && m < first + rows_per_piece; ++m)
-      quantise_row(args.x + size_t{m} * inputs, inputs, q + size_t{m} * inputs,
-                   scale + size_t{m} * blocks);
+    for (size_t m = first; m < args.rows && m < first + rows_per_piece; ++m) {
+      quantise_row(args.x + m * inputs, inputs, q + m * inputs, scale + m * blocks);
+      if (with_halves) sum_halves(q + m * inputs, scale + m * blocks, blocks, halves + m * blocks);
+    }
   });
-  return {q, scale, inputs};
+  return {q, scale, halves, inputs};
 }
 
 void matmul(const matmul_args& args, kernel_context context) {
@@ -144,12 +147,13 @@ void matmul(const matmul_args& args, kernel_context context) {
   arena::scope scope{context.scratch};
   product call{args, {}, args.rows, 0};
   size_t panels = 0;
-  bool quantised = false;
+  bool quantised = false, halves = false;
   for (const auto& part : args.parts) {
     panels += panel_count(part.weight.outputs);
     quantised = quantised || !is_plain(part.weight.type);
+    halves = halves || form_of(part.weight.type).scales == 2;
   }
-  if (quantised) call.quantised = quantise(args, args.parts[0].weight.inputs, context);
+  if (quantised) call.quantised = quantise(args, args.parts[0].weight.inputs, halves, context);
 
   // Rows of an item stay in L2 while its panels pass. A few items per thread even out their pace.
   constexpr uint32_t rows_in_cache = 120;

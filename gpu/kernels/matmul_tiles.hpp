@@ -1,12 +1,13 @@
 /// The inner loops of matmul: a tile of rows x panels for each way weights are stored.
 ///
 /// A row's arithmetic is the same in every tile shape, so results do not depend on which tile takes
-/// it: per block an exact integer sum; fp32 across blocks in ascending order. Included after
-/// `lanes`.
+/// it: an exact integer sum over the elements that share a scale, 32 or 16; fp32 across them in
+/// ascending order. Included after `lanes`.
 #pragma once
 
-#include "gpu/kernels/panels.hpp"
 #include "gpu/kernels/unroll.hpp"
+
+#include "gpu/kernels/matmul_codes.hpp"
 
 namespace lamella::gpu {
 namespace {
@@ -21,11 +22,24 @@ struct block_scale {
   int32_t minus_8_sum, minus_128_sum;
 };
 
+/// The sums of the halves of a block, which have its d.
+struct half_sums {
+  float d_sum[2];
+  int32_t minus_32_sum[2];
+};
+
 /// Rows of int8 activations.
 struct quantised_rows {
   const int8_t* q;          ///< [M, K]
   const block_scale* scale; ///< [M, K / 32]
+  const half_sums* halves;  ///< [M, K / 32]; null where no weight has scales of 16 elements
   uint32_t inputs;
+
+  quantised_rows from(size_t row) const {
+    const auto blocks = row * (inputs / 32);
+    return {q + row * inputs, scale + blocks, halves == nullptr ? nullptr : halves + blocks,
+            inputs};
+  }
 };
 
 /// Where a tile puts its results.
@@ -43,21 +57,35 @@ struct tile_output {
   }
 };
 
-/// Asks for a block of a later group of panels, its scales included.
-template <tensor_type type, int panels>
-[[gnu::always_inline]] inline void fetch_block(const std::byte* values, size_t panel_stride) {
-  unroll<panels>(LAMELLA_UNROLLED(p) {
-    // The 64 bytes before the values are scales (or the end of the block before).
-    for (size_t at = 0; at < block_value_bytes(type) + 64; at += 64)
-      __builtin_prefetch(values + p * panel_stride + at - 64);
-  });
+/// d times the sum of the activations that share the h-th scale of block `at`.
+template <packed_form form, int h>
+[[gnu::always_inline]] inline float scaled_sum(const quantised_rows& x, size_t at) {
+  return form.scales == 1 ? x.scale[at].d_sum : x.halves[at].d_sum[h];
+}
+
+/// Where their integer sums begin, so that the operand form.zero() counts as 0.
+template <packed_form form, int h>
+[[gnu::always_inline]] inline int32_t bias_of(const quantised_rows& x, size_t at) {
+  constexpr int zero = form.zero();
+  if constexpr (zero == 0 || (form.operand_bits() == 8 && !lanes::raised_bytes)) {
+    return 0;
+  } else if constexpr (form.scales == 1) {
+    static_assert(zero % 8 == 0);
+    return zero == 128 ? x.scale[at].minus_128_sum : zero / 8 * x.scale[at].minus_8_sum;
+  } else {
+    static_assert(zero == 32 || zero == 4);
+    return x.halves[at].minus_32_sum[h] >> (zero == 32 ? 0 : 3); // exact
+  }
 }
 
 /// `fetch`: distance to the weights to be asked for meanwhile, 0 for none.
 template <tensor_type type, int rows, int panels>
 void quantised_tile(const quantised_rows& x, const std::byte* panel, size_t fetch,
                     const tile_output& output) {
-  constexpr bool nibbles = has_nibbles(type);
+  constexpr auto form = form_of(type);
+  constexpr int bits = form.operand_bits();
+  constexpr int at_once = lanes::groups_at_once<bits>;
+  constexpr int steps = 8 / form.scales / at_once; // of the elements that share a scale
   const auto blocks = x.inputs / 32;
   const auto panel_stride = panel_bytes(type, x.inputs);
   vec total[rows][panels];
@@ -65,51 +93,46 @@ void quantised_tile(const quantised_rows& x, const std::byte* panel, size_t fetc
     unroll<panels>(LAMELLA_UNROLLED(p) { total[m][p] = lanes::zero(); });
   });
   for (uint32_t b = 0; b < blocks; ++b) {
-    const auto* values = panel + value_offset(type, b);
-    const auto* scales = panel + scale_offset(type, b);
-    if (fetch != 0) fetch_block<type, panels>(values + fetch, panel_stride);
-    lanes::block_sums<nibbles> sums[rows][panels];
-    unroll<rows>(LAMELLA_UNROLLED(m) {
-      const auto& s = x.scale[m * blocks + b];
-      auto bias = type == tensor_type::q4_0                          ? s.minus_8_sum
-                  : type == tensor_type::q8_0 && lanes::raised_bytes ? s.minus_128_sum
-                                                                     : 0;
-      unroll<panels>(LAMELLA_UNROLLED(p) { sums[m][p] = lanes::start<nibbles>(bias); });
-    });
-    unroll<4>(LAMELLA_UNROLLED(j) {
-      lanes::values low[panels], high[panels];
-      unroll<panels>(LAMELLA_UNROLLED(p) {
-        const auto* v = values + p * panel_stride;
-        if constexpr (nibbles) {
-          auto both = lanes::load_nibbles(v + j * 64);
-          low[p] = lanes::low_nibbles(both);
-          high[p] = lanes::high_nibbles(both);
-        } else {
-          low[p] = lanes::load_values(v + j * 128);
-          high[p] = lanes::load_values(v + j * 128 + 64);
-        }
-      });
+    const auto* group = panel + b / form.group_blocks() * form.group_bytes();
+    const auto place = b % form.group_blocks();
+    const auto* scales = group + form.scale_offset(place);
+    const auto* codes = group + form.code_offset(place);
+    if (fetch != 0) fetch_block<form, panels>(group + fetch, place, panel_stride);
+    unroll<form.scales>(LAMELLA_UNROLLED(h) {
+      lanes::block_sums<bits> sums[rows][panels];
       unroll<rows>(LAMELLA_UNROLLED(m) {
-        const auto* a = x.q + size_t{m} * x.inputs + b * 32 + j * 8;
-        auto first = lanes::broadcast(a), second = lanes::broadcast(a + 4);
+        const auto bias = bias_of<form, h>(x, size_t{m} * blocks + b);
+        unroll<panels>(LAMELLA_UNROLLED(p) { sums[m][p] = lanes::start<bits>(bias); });
+      });
+      unroll<steps>(LAMELLA_UNROLLED(i) {
+        constexpr int g = (h * steps + i) * at_once;
+        lanes::values w[panels][at_once];
         unroll<panels>(LAMELLA_UNROLLED(p) {
-          sums[m][p] = lanes::accumulate<nibbles>(sums[m][p], low[p], first);
-          sums[m][p] = lanes::accumulate<nibbles>(sums[m][p], high[p], second);
+          unroll<at_once>(LAMELLA_UNROLLED(k) {
+            w[p][k] = load_operands<form, g + k>(codes + p * panel_stride);
+          });
+        });
+        unroll<rows>(LAMELLA_UNROLLED(m) {
+          const auto* q = x.q + size_t{m} * x.inputs + b * 32 + g * 4;
+          lanes::activations a[at_once];
+          unroll<at_once>(LAMELLA_UNROLLED(k) { a[k] = lanes::broadcast(q + k * 4); });
+          unroll<panels>(
+              LAMELLA_UNROLLED(p) { sums[m][p] = lanes::accumulate<bits>(sums[m][p], w[p], a); });
         });
       });
-    });
-    unroll<panels>(LAMELLA_UNROLLED(p) {
-      const auto* scale = scales + p * panel_stride;
-      auto d = lanes::load_f16(scale);
-      [[maybe_unused]] vec minimum;
-      if constexpr (type == tensor_type::q4_1) minimum = lanes::load_f16(scale + 32);
-      unroll<rows>(LAMELLA_UNROLLED(m) {
-        const auto& s = x.scale[m * blocks + b];
-        auto bias = type == tensor_type::q4_0 ? s.minus_8_sum : 0;
-        auto sum = lanes::finish<nibbles>(sums[m][p], bias);
-        total[m][p] = lanes::fma(lanes::mul(sum, lanes::set(s.d)), d, total[m][p]);
-        if constexpr (type == tensor_type::q4_1)
-          total[m][p] = lanes::fma(minimum, lanes::set(s.d_sum), total[m][p]);
+      unroll<panels>(LAMELLA_UNROLLED(p) {
+        const auto step = p * panel_stride;
+        auto scale = load_scale<form, h>(group + step, scales + step);
+        [[maybe_unused]] vec minimum;
+        if constexpr (form.has_minimum)
+          minimum = load_minimum<form, h>(group + step, scales + step);
+        unroll<rows>(LAMELLA_UNROLLED(m) {
+          const auto at = size_t{m} * blocks + b;
+          auto sum = lanes::finish<bits>(sums[m][p], bias_of<form, h>(x, at));
+          total[m][p] = lanes::fma(lanes::mul(sum, lanes::set(x.scale[at].d)), scale, total[m][p]);
+          if constexpr (form.has_minimum)
+            total[m][p] = lanes::fma(minimum, lanes::set(scaled_sum<form, h>(x, at)), total[m][p]);
+        });
       });
     });
   }

@@ -96,9 +96,10 @@ struct matmul_part {
 
 /// Several products of one input (gate and up; K and V), which is quantised once.
 /// Quantised weights: activations become int8 per 32 inputs with one scale (d = max|x| / 127),
-/// exact integer sums per block, fp32 across blocks in ascending order. Plain weights: fp32 FMA
-/// over ascending k, activations not rounded. Reads every weight once per tile of rows:
-/// memory-bound for M < 8, then bound by int8 (fp32) arithmetic. 2 * M * N * K operations.
+/// exact integer sums over the 32 or 16 weights that share a scale, fp32 across them in ascending
+/// order. Plain weights: fp32 FMA over ascending k, activations not rounded. Reads every weight
+/// once per tile of rows: memory-bound for M < 8, then bound by int8 (fp32) arithmetic.
+/// 2 * M * N * K operations.
 struct matmul_args {
   const float* x; ///< [M, K]
   uint32_t rows;

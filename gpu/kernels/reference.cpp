@@ -2,6 +2,7 @@
 #include "gpu/kernels/half.hpp"
 #include "gpu/kernels/scalar_math.hpp"
 #include "gpu/kernels/sets.hpp"
+#include "model/quantised_block.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -22,41 +23,36 @@ void pack(tensor_type type, const std::byte* rows, uint32_t outputs, uint32_t in
   std::memcpy(out, rows, packed_bytes(type, outputs, inputs));
 }
 
-void dequantise_block(tensor_type type, const std::byte* block, float* out) {
-  auto d = from_half(load_as<uint16_t>(block));
-  if (type == tensor_type::q8_0) {
-    for (int i = 0; i < 32; ++i) out[i] = d * static_cast<float>(load_as<int8_t>(block + 2 + i));
-    return;
-  }
-  bool has_minimum = type == tensor_type::q4_1;
-  auto m = has_minimum ? from_half(load_as<uint16_t>(block + 2)) : -8.0f * d;
-  const auto* bytes = block + (has_minimum ? 4 : 2);
-  for (int i = 0; i < 16; ++i) {
-    auto byte = static_cast<unsigned>(bytes[i]);
-    out[i] = d * static_cast<float>(byte & 15u) + m;
-    out[i + 16] = d * static_cast<float>(byte >> 4) + m;
+/// The elements of a block, by the formula of model/quantised_block.hpp.
+template <tensor_type type> void dequantise_block(const std::byte* bytes, float* out) {
+  using block = model::quantised_block<type>;
+  constexpr auto step = block::scale_elements;
+  const auto* b = reinterpret_cast<const uint8_t*>(bytes);
+  for (uint32_t s = 0; s < model::block_elements(type) / step; ++s) {
+    const auto scale = from_half(block::d(b)) * static_cast<float>(block::scale(b, s));
+    for (uint32_t i = s * step; i < (s + 1) * step; ++i)
+      out[i] = scale * static_cast<float>(block::level(block::code(b, i)));
+    if constexpr (block::has_minimum) {
+      const auto minimum = from_half(block::m(b)) * static_cast<float>(block::minimum(b, s));
+      for (uint32_t i = s * step; i < (s + 1) * step; ++i) out[i] += minimum;
+    }
   }
 }
 
 /// Row `n` of a matrix as fp32.
 void dequantise_row(const packed_matrix& weight, uint32_t n, float* out) {
-  const auto* row = weight.data + n * model::row_bytes(weight.type, weight.inputs);
-  auto elements = model::block_elements(weight.type);
-  for (uint32_t k = 0; k < weight.inputs; k += elements, row += model::block_bytes(weight.type)) {
-    switch (weight.type) {
-    case tensor_type::f32:
-      out[k] = load_as<float>(row);
-      break;
-    case tensor_type::f16:
-      out[k] = from_half(load_as<uint16_t>(row));
-      break;
-    case tensor_type::bf16:
-      out[k] = from_bf16(load_as<uint16_t>(row));
-      break;
-    default:
-      dequantise_block(weight.type, row, out + k);
-    }
-  }
+  const auto type = weight.type;
+  const auto* row = weight.data + n * model::row_bytes(type, weight.inputs);
+  const bool quantised = model::with_quantised(type, [&](auto known) {
+    constexpr auto elements = model::block_elements(known), bytes = model::block_bytes(known);
+    for (uint32_t k = 0; k < weight.inputs; k += elements, row += bytes)
+      dequantise_block<decltype(known)::value>(row, out + k);
+  });
+  if (quantised) return;
+  for (uint32_t k = 0; k < weight.inputs; ++k, row += model::block_bytes(type))
+    out[k] = type == tensor_type::f32   ? load_as<float>(row)
+             : type == tensor_type::f16 ? from_half(load_as<uint16_t>(row))
+                                        : from_bf16(load_as<uint16_t>(row));
 }
 
 // Wider registers hold more of the lanes, and change none of the roundings. Sanitizers instrument

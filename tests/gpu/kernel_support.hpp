@@ -5,10 +5,12 @@
 
 #include <doctest/doctest.h>
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -80,35 +82,69 @@ inline uint16_t half_of(float value) {
   return static_cast<uint16_t>(sign | bits);
 }
 
+/// Where the halves of a quantised block lie: what all its elements are multiplied with, and where
+/// there is one, what is added or taken away; and the middle of the codes over that.
+struct half_places {
+  size_t d;
+  std::optional<size_t> m{};
+  float middle = 0;
+};
+
+inline half_places half_places_of(model::tensor_type type) {
+  switch (type) {
+  case model::tensor_type::q4_1:
+  case model::tensor_type::q4_k:
+    return {0, 2, 7.5f};
+  case model::tensor_type::q5_1:
+  case model::tensor_type::q5_k:
+    return {0, 2, 15.5f};
+  case model::tensor_type::q2_k:
+    return {80, 82, 1.5f};
+  case model::tensor_type::q3_k:
+    return {108};
+  case model::tensor_type::q6_k:
+    return {208};
+  default:
+    return {0};
+  }
+}
+
+/// Random bytes as a quantised block, with halves that make its elements ordinary numbers on both
+/// sides of 0.
+inline void fill_block(model::tensor_type type, std::byte* block, randomness& random) {
+  for (uint32_t i = 0; i < model::block_bytes(type); ++i)
+    block[i] = static_cast<std::byte>(random.below(256));
+  const auto put = [&](size_t at, float value) {
+    const auto half = half_of(value);
+    std::memcpy(block + at, &half, sizeof half);
+  };
+  const bool super = model::block_elements(type) == 256;
+  const float d = (std::fabs(random.normal()) / 10 + 0.01f) / (super ? 32 : 1);
+  const auto places = half_places_of(type);
+  put(places.d, d);
+  // That of a super-block is taken away.
+  if (places.m) put(*places.m, d * places.middle * (super ? 1 : -1) * (1 + random.normal() / 10));
+}
+
 /// A matrix in the form of the file, and packed for a set.
 struct weights {
   weights(model::tensor_type stored_as, uint32_t n, uint32_t k, randomness& random)
       : type{stored_as}, outputs{n}, inputs{k}, file(n * model::row_bytes(stored_as, k)) {
     using model::tensor_type;
-    auto* p = file.data();
-    auto put = [&](auto value) {
-      std::memcpy(p, &value, sizeof value);
-      p += sizeof value;
-    };
-    size_t blocks = size_t{outputs} * inputs / model::block_elements(type);
-    for (size_t b = 0; b < blocks; ++b) {
-      auto x = random.normal();
-      switch (type) {
-      case tensor_type::f32:
-        put(x);
-        break;
-      case tensor_type::f16:
-        put(half_of(x));
-        break;
-      case tensor_type::bf16:
-        put(static_cast<uint16_t>(std::bit_cast<uint32_t>(x) >> 16));
-        break;
-      default:
-        put(half_of(std::fabs(x) / 10 + 0.01f));
-        if (type == tensor_type::q4_1) put(half_of(-0.5f + x / 10));
-        for (auto i = type == tensor_type::q8_0 ? 32 : 16; i > 0; --i)
-          put(static_cast<uint8_t>(random.below(256)));
+    const auto bytes = model::block_bytes(type);
+    for (size_t at = 0; at < file.size(); at += bytes) {
+      if (model::block_elements(type) != 1) {
+        fill_block(type, file.data() + at, random);
+        continue;
       }
+      const auto x = random.normal();
+      const auto half = type == tensor_type::f16
+                            ? half_of(x)
+                            : static_cast<uint16_t>(std::bit_cast<uint32_t>(x) >> 16);
+      if (type == tensor_type::f32)
+        std::memcpy(file.data() + at, &x, sizeof x);
+      else
+        std::memcpy(file.data() + at, &half, sizeof half);
     }
   }
 

@@ -35,10 +35,11 @@ std::vector<float> reference_rows(const gpu::test::weights& w) {
 TEST_CASE("weights unpack to what the reference reads, rounded to 16 bits") {
   if (!cuda::test::device_there()) return;
   gpu::test::randomness random{cuda::test::fresh_seed("unpack")};
-  using model::tensor_type;
-  for (auto type : {tensor_type::f32, tensor_type::f16, tensor_type::bf16, tensor_type::q8_0,
-                    tensor_type::q4_0, tensor_type::q4_1})
-    for (auto [outputs, inputs] : {std::pair{1u, 32u}, {7u, 96u}, {129u, 544u}}) {
+  for (const auto& known : model::tensor_types)
+    for (auto [outputs, blocks_of_32] : {std::pair{1u, 1u}, {7u, 3u}, {129u, 17u}}) {
+      const auto type = known.type;
+      const auto inputs =
+          known.block_elements == 256 ? (blocks_of_32 + 7) / 8 * 256 : blocks_of_32 * 32;
       CAPTURE(model::to_string(type));
       CAPTURE(outputs);
       gpu::test::weights w{type, outputs, inputs, random};
@@ -114,5 +115,7 @@ TEST_CASE("values beyond 16 bits saturate and broken ones stay broken") {
 
 TEST_CASE("blocks that do not fill a row are refused") {
   CHECK(cuda::launch_unpack(model::tensor_type::q4_1, nullptr, 1, 33, nullptr, nullptr)
+        == cudaErrorInvalidValue);
+  CHECK(cuda::launch_unpack(model::tensor_type::q4_k, nullptr, 1, 128, nullptr, nullptr)
         == cudaErrorInvalidValue);
 }
