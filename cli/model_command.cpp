@@ -81,7 +81,7 @@ void print_inspection(const model::checkpoint& file) {
   for (const auto& [key, value] : file.describe())
     std::printf("  %-44s %s\n", key.c_str(), value.c_str());
   for (const auto& t : file.tensors())
-    std::printf("  %-44s %-5s [%llu, %llu]\n", t.name.c_str(),
+    std::printf("  %-44s %-6s [%llu, %llu]\n", t.name.c_str(),
                 std::string{model::to_string(t.type)}.c_str(),
                 static_cast<unsigned long long>(t.rows), static_cast<unsigned long long>(t.inner));
 }

@@ -121,22 +121,18 @@ constexpr std::array<std::string_view, 40> type_names{
     "",        "",       "TQ1_0",   "TQ2_0", "",       "",      "",      "MXFP4"};
 
 std::optional<tensor_type> known_type(uint32_t number) {
-  switch (number) {
-  case 0:
-    return tensor_type::f32;
-  case 1:
-    return tensor_type::f16;
-  case 2:
-    return tensor_type::q4_0;
-  case 3:
-    return tensor_type::q4_1;
-  case 8:
-    return tensor_type::q8_0;
-  case 30:
-    return tensor_type::bf16;
-  default:
-    return {};
-  }
+  for (const auto& known : tensor_types)
+    if (known.gguf_number == number) return known.type;
+  return {};
+}
+
+/// "is Q4_K (12); F32 F16 ... are read": what is said of a type that is not.
+std::string unknown_type(uint32_t number) {
+  const auto name = number < type_names.size() ? type_names[number] : std::string_view{};
+  std::string text = name.empty() ? "is unknown" : "is " + std::string(name);
+  text += " (" + std::to_string(number) + ");";
+  for (const auto& known : tensor_types) text += " " + std::string(type_names[known.gguf_number]);
+  return text + " are read";
 }
 
 /// A tensor's entry in the table, before the place of the data section is known.
@@ -172,12 +168,7 @@ tensor_entry read_tensor_entry(gguf_cursor& in, uint64_t index) {
   offset = in.at();
   const auto number = in.number<uint32_t>(field + " type");
   const auto type = known_type(number);
-  if (!type) {
-    const auto name = number < type_names.size() ? type_names[number] : std::string_view{};
-    in.fail(offset, field + " type",
-            (name.empty() ? "is unknown (" : "is " + std::string(name) + " (")
-                + std::to_string(number) + "); F32 F16 BF16 Q8_0 Q4_0 Q4_1 are read");
-  }
+  if (!type) in.fail(offset, field + " type", unknown_type(number));
   entry.view.type = *type;
   if (entry.view.inner % block_elements(*type) != 0)
     in.fail(offset, field + " dimension 0",

@@ -11,13 +11,14 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace lamella::tests {
 
 /// Shape and content of a tiny model. In quantised types `embedding`, `feed_forward` and
-/// heads * head_dim must be multiples of 32.
+/// heads * head_dim must be multiples of block_elements.
 struct tiny_model_options {
   std::string architecture = "llama"; ///< decides which keys and tensors there are
   uint32_t layers = 3;
@@ -36,6 +37,8 @@ struct tiny_model_options {
   std::vector<std::string> biased{}; ///< products with a bias; "qwen2" has those of Q, K and V
   model::tensor_type weights = model::tensor_type::f32;  ///< norms are always f32
   std::optional<model::tensor_type> embedding_weights{}; ///< of token_embd; default: `weights`
+  /// The type of each matrix, by its name and the length of its rows, instead of these two.
+  model::tensor_type (*type_of)(std::string_view name, uint32_t inner) = nullptr;
   bool sentencepiece = false; ///< a vocabulary of pieces with scores instead of byte pairs
   std::string pre = "smollm";
   std::string chat_template =
@@ -44,6 +47,28 @@ struct tiny_model_options {
       "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}";
   uint64_t seed = 1;
 };
+
+/// A model all of whose matrices are of this type, with rows that are long enough for its blocks.
+inline tiny_model_options tiny_model_of(model::tensor_type type) {
+  tiny_model_options options;
+  options.weights = type;
+  if (model::block_elements(type) <= 32) return options;
+  options.embedding = options.feed_forward = 256;
+  options.heads = 8;
+  options.kv_heads = 4;
+  options.head_dim = 32;
+  return options;
+}
+
+/// As the usual mix of 4-bit files: more bits for V, half of the down projections and the table;
+/// rows that are no whole super-blocks fall back to blocks of 32; for `type_of`.
+inline model::tensor_type mixed_4_bit(std::string_view name, uint32_t inner) {
+  using enum model::tensor_type;
+  const bool more = name.ends_with("attn_v.weight") || name == "blk.0.ffn_down.weight"
+                    || name == "token_embd.weight" || name == "output.weight";
+  if (inner % 256 != 0) return more ? q8_0 : q5_0;
+  return more ? q6_k : q4_k;
+}
 
 /// Tokens of the tiny vocabulary: 0 <|endoftext|>, 1 <|im_start|>, 2 <|im_end|>, then the 256 bytes
 /// (id 3 + byte), then the results of the merges.
@@ -187,7 +212,8 @@ private:
               float deviation) {
     values_.resize(size_t{inner} * rows);
     for (float& value : values_) value = deviation * random_.normal();
-    out_.add_tensor(name, type, inner, rows, values_);
+    const auto chosen = options_.type_of != nullptr ? options_.type_of(name, inner) : type;
+    out_.add_tensor(name, chosen, inner, rows, values_);
   }
 
   /// A product, and its bias if it has one.

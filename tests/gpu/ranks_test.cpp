@@ -49,6 +49,25 @@ TEST_CASE_FIXTURE(models, "L-M03 several ranks compute what one does") {
   }
 }
 
+TEST_CASE_FIXTURE(models, "L-M03 ranks share weights of super-blocks by whole ones") {
+  auto options = tests::tiny_model_of(model::tensor_type::q4_k);
+  options.type_of = tests::mixed_4_bit;
+  options.heads = 16;
+  options.feed_forward = 512;
+  const auto model = load(options);
+  const auto tokens = random_tokens(length, 5);
+  for (const char* set : {"reference", "auto"}) {
+    std::string reason;
+    const auto* ops = gpu::find_operators(set, &reason);
+    REQUIRE(ops != nullptr);
+    pipeline alone{model, {.ops = ops}}, two{model, {.ops = ops, .ranks = 2}};
+    const auto expected = run_chunked(alone, tokens, 17, whole(length));
+    const auto found = run_chunked(two, tokens, 17, whole(length));
+    CHECK(difference(found, expected) < 2e-2); // as above
+    CHECK(same_bytes(run_chunked(two, tokens, 1, whole(length)), found));
+  }
+}
+
 TEST_CASE_FIXTURE(models, "L-M03 with f32 on the wire several ranks differ by the order of sums") {
   const auto model = load(even());
   const auto tokens = random_tokens(length, 6);

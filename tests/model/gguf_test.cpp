@@ -51,10 +51,12 @@ std::string array_of(uint32_t element, uint64_t count, const std::string& bytes 
 
 TEST_CASE("a tiny model is read as it was written") {
   tests::scratch_folder folder;
-  for (const auto type : {tensor_type::f32, tensor_type::f16, tensor_type::bf16, tensor_type::q8_0,
-                          tensor_type::q4_0, tensor_type::q4_1}) {
+  for (const auto& known : model::tensor_types) {
+    const auto type = known.type;
     CAPTURE(to_string(type));
-    gguf_writer writer = tests::make_tiny_model({.rope_factors = true, .weights = type});
+    auto options = tests::tiny_model_of(type);
+    options.rope_factors = true;
+    gguf_writer writer = tests::make_tiny_model(options);
     writer.write(folder / "tiny.gguf");
     const auto opened = model::open_checkpoint(folder / "tiny.gguf");
     CHECK(opened->architecture() == "llama");
@@ -62,7 +64,7 @@ TEST_CASE("a tiny model is read as it was written") {
     CHECK(opened->format() == "GGUF v3");
     CHECK(opened->file_bytes() == writer.file().size());
     CHECK(opened->u32("block_count", 1, 100) == 3);
-    CHECK(opened->u32("attention.head_count_kv", 1, 100) == 3);
+    CHECK(opened->u32("attention.head_count_kv", 1, 100) == options.kv_heads);
     CHECK(opened->u32("not.there", 0, 100, 7) == 7);
     CHECK(opened->f32("rope.freq_base", 1, 1e9f) == 10000.f);
     CHECK(opened->find_u64s("block_count") == std::vector<uint64_t>{3});
@@ -82,11 +84,12 @@ TEST_CASE("a tiny model is read as it was written") {
       CHECK(std::string_view(reinterpret_cast<const char*>(read->data.data()), read->data.size())
             == wrote.data);
     }
-    CHECK(opened->tensor("blk.2.attn_k.weight", 48, 96).type == type);
-    CHECK(opened->tensor("blk.2.attn_norm.weight", 1, 96).type == tensor_type::f32);
+    const auto width = options.embedding, kv = options.kv_heads * options.head_dim;
+    CHECK(opened->tensor("blk.2.attn_k.weight", kv, width).type == type);
+    CHECK(opened->tensor("blk.2.attn_norm.weight", 1, width).type == tensor_type::f32);
     opened->check_intact();
     opened->release_pages();
-    CHECK(opened->find("output_norm.weight")->data.size() == 96 * 4);
+    CHECK(opened->find("output_norm.weight")->data.size() == width * 4);
   }
 }
 
@@ -264,7 +267,9 @@ TEST_CASE("tensors have a known type, a shape that fits it, and a name of their 
     t.type = 8;
     t.dimensions[0] = 95;
   });
-  for (const uint32_t type : {4u, 6u, 12u, 31u, 40u, ~0u})
+  for (const uint32_t super_blocks : {10u, 11u, 12u, 13u, 14u, 23u})
+    tensor("dimension 0", [&](auto& t) { t.type = super_blocks; }); // rows of 96
+  for (const uint32_t type : {4u, 9u, 15u, 16u, 31u, 40u, ~0u})
     tensor("attn_q.weight' type", [&](auto& t) { t.type = type; });
   tensor("name of tensor", [](auto& t) { t.name = std::string(257, 'n'); });
   tensor("name of tensor", [](auto& t) { t.name = ""; });
@@ -275,8 +280,51 @@ TEST_CASE("tensors have a known type, a shape that fits it, and a name of their 
   writer.named("output_norm.weight").type = 12;
   writer.write(folder / "m.gguf");
   CHECK_THROWS_WITH_AS(model::open_checkpoint(folder / "m.gguf"),
-                       doctest::Contains("is Q4_K (12); F32 F16 BF16 Q8_0 Q4_0 Q4_1 are read"),
+                       doctest::Contains("is 96, must be a multiple of 256 in type q4_k"),
                        file_error);
+  writer.named("output_norm.weight").type = 16;
+  writer.write(folder / "m.gguf");
+  CHECK_THROWS_WITH_AS(model::open_checkpoint(folder / "m.gguf"),
+                       doctest::Contains("is IQ2_XXS (16); F32 F16 BF16 Q8_0 Q4_0 Q4_1 Q5_0 Q5_1 "
+                                         "Q2_K Q3_K Q4_K Q5_K Q6_K IQ4_NL IQ4_XS are read"),
+                       file_error);
+}
+
+TEST_CASE("a file of several types is read, each tensor in its own") {
+  tests::scratch_folder folder;
+  auto options = tests::tiny_model_of(tensor_type::q4_k);
+  options.feed_forward = 288; // no whole super-blocks: what is done then is in other types
+  options.type_of = tests::mixed_4_bit;
+  tests::write_tiny_model(folder / "m.gguf", options);
+  const auto opened = model::open_checkpoint(folder / "m.gguf");
+  const auto type_of = [&](const char* name) { return opened->find(name)->type; };
+  CHECK(type_of("token_embd.weight") == tensor_type::q6_k);
+  CHECK(type_of("blk.0.attn_q.weight") == tensor_type::q4_k);
+  CHECK(type_of("blk.2.attn_v.weight") == tensor_type::q6_k);
+  CHECK(type_of("blk.1.attn_norm.weight") == tensor_type::f32);
+  CHECK(type_of("blk.0.ffn_down.weight") == tensor_type::q8_0);
+  CHECK(type_of("blk.1.ffn_down.weight") == tensor_type::q5_0);
+}
+
+TEST_CASE("a tensor of super-blocks that lacks its last byte is refused") {
+  for (const auto& known : model::tensor_types) {
+    if (known.block_elements != 256) continue;
+    CAPTURE(known.name);
+    tests::scratch_folder folder;
+    gguf_writer writer;
+    writer.set_text("general.architecture", "llama");
+    writer.set_u32("llama.block_count", 1);
+    writer.tensors.push_back({"blk.0.last", {512, 3}, known.gguf_number, {}, {}});
+    const auto bytes = 3 * model::row_bytes(known.type, 512);
+    writer.tensors[0].data.assign(bytes, 'x');
+    const auto whole = writer.file(), cut = whole.substr(0, writer.header().size() + bytes);
+    gguf_writer::write_file(folder / "m.gguf", cut);
+    CHECK(model::open_checkpoint(folder / "m.gguf")->tensor("blk.0.last", 3, 512).data.size()
+          == bytes);
+    gguf_writer::write_file(folder / "n.gguf", cut.substr(0, cut.size() - 1));
+    CHECK_THROWS_WITH_AS(model::open_checkpoint(folder / "n.gguf"),
+                         doctest::Contains("(is the file cut off?)"), file_error);
+  }
 }
 
 TEST_CASE("tensors lie aligned inside the data section and apart from each other") {

@@ -26,11 +26,10 @@ bool device_there() {
 std::unique_ptr<gpu::device> cuda() { return gpu::open_cuda_device(0); }
 
 tests::tiny_model_options shape(model::tensor_type type) {
-  tests::tiny_model_options o;
+  auto o = tests::tiny_model_of(type);
   o.head_dim = 64;
-  o.heads = 6;
-  o.kv_heads = 3;
-  o.weights = type;
+  o.heads = model::block_elements(type) == 256 ? 8 : 6; // whole blocks
+  o.kv_heads = o.heads / 2;
   return o;
 }
 
@@ -48,8 +47,8 @@ size_t best_of(const std::vector<float>& x) {
 
 TEST_CASE_FIXTURE(models, "a CUDA replica with CUDA shards gives the reference's logits") {
   if (!device_there()) return;
-  for (auto type : {model::tensor_type::f32, model::tensor_type::f16, model::tensor_type::bf16,
-                    model::tensor_type::q8_0, model::tensor_type::q4_0, model::tensor_type::q4_1}) {
+  for (const auto& known : model::tensor_types) {
+    const auto type = known.type;
     CAPTURE(std::string{model::to_string(type)});
     const auto model = load(shape(type));
     const auto tokens = random_tokens(length, 1);
