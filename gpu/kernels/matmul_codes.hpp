@@ -6,6 +6,10 @@
 namespace lamella::gpu {
 namespace {
 
+/// Asks for weights that a later group of panels needs. They wait in the second level of the cache:
+/// a group is larger than the first level, and asking there takes what this group's own loads need.
+inline void fetch_line(const std::byte* p) { __builtin_prefetch(p, 0, 2); }
+
 /// The operands of group g of a block, whose codes begin at `codes`: four elements of 16 outputs.
 template <packed_form form, int g>
 [[gnu::always_inline]] inline lanes::values load_operands(const std::byte* codes) {
@@ -54,9 +58,9 @@ template <packed_form form, int panels>
                                                size_t panel_stride) {
   unroll<panels>(LAMELLA_UNROLLED(p) {
     const auto* later = group + p * panel_stride;
-    if (place * 64 < form.header_bytes()) __builtin_prefetch(later + place * 64);
+    if (place * 64 < form.header_bytes()) fetch_line(later + place * 64);
     for (size_t at = 0; at < form.code_bytes(); at += 64)
-      __builtin_prefetch(later + form.code_offset(place) + at);
+      fetch_line(later + form.code_offset(place) + at);
   });
 }
 

@@ -164,7 +164,7 @@ void plain_tile(const float* x, uint32_t inputs, const std::byte* panel, size_t 
     unroll<panels>(LAMELLA_UNROLLED(p) {
       const auto* v = panel + p * panel_stride + k * step;
       w[p] = load_weights<type>(v);
-      if (fetch != 0) __builtin_prefetch(v + fetch);
+      if (fetch != 0) fetch_line(v + fetch);
     });
     unroll<rows>(LAMELLA_UNROLLED(m) {
       auto a = lanes::set(x[size_t{m} * inputs + k]);
