@@ -46,6 +46,10 @@ std::span<const command> commands() {
        "  lamella bench agreement --profile profile.csv\n"
        "  lamella bench agreement --profile profile.csv --load 0.5 --requests 64",
        setup_bench_agreement},
+      {"bench gemm", "Measure products with weights of each type",
+       "  lamella bench gemm\n"
+       "  lamella bench gemm --type q4_1,q4_k,q6_k --rows 1,8,64 --json",
+       setup_bench_gemm},
       {"bench channel", "Measure links between processes beside plain sockets",
        "  lamella bench channel\n"
        "  lamella bench channel --tier shm,tcp --json",

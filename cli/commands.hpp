@@ -80,6 +80,7 @@ run_function setup_bench_agreement(CLI::App& app);
 run_function setup_doctor(CLI::App& app);
 run_function setup_simulate(CLI::App& app);
 run_function setup_plan(CLI::App& app);
+run_function setup_bench_gemm(CLI::App& app);
 run_function setup_bench_channel(CLI::App& app);
 run_function setup_model_fetch(CLI::App& app);
 run_function setup_model_inspect(CLI::App& app);

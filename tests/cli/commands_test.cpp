@@ -54,6 +54,8 @@ TEST_CASE("wrong words end with exit code 2 and the nearest right one") {
       {"lamella config diff one", "config diff compares two files"},
       {"lamella bench decode --batch 0", "--batch"},
       {"lamella bench decode --batch 1,x", "--batch"},
+      {"lamella bench gemm --type q7_k", "--type"},
+      {"lamella bench gemm --kernels mmx", "unknown kernel set"},
       {"lamella version extra", "extra"},
   };
   for (const auto& x : rows) {

@@ -62,6 +62,8 @@ status
 bench serve
 bench decode
 bench agreement
+bench gemm
+bench channel
 model fetch
 model inspect
 model slices
