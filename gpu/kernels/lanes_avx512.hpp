@@ -17,9 +17,15 @@ namespace {
 struct lanes {
   using vec = __m512;
 
-  // Rows x panels of the tiles of a product: as many sums as the registers hold.
-  static constexpr int quantised_rows = 6, quantised_panels = 2, single_row_panels = 4;
+  // Rows x panels of the tiles of a product: as many sums as the registers hold. Under sanitizers
+  // such tiles of all types compile for a quarter of an hour; smaller ones touch the same memory.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  static constexpr int quantised_rows = 3, tall_rows = 4;
+#else
+  static constexpr int quantised_rows = 6;
   static constexpr int tall_rows = 8; ///< of one panel
+#endif
+  static constexpr int quantised_panels = 2, single_row_panels = 4;
   static constexpr int plain_rows = 8, plain_panels = 2;
   // Queries that share a tile of K, and vectors of V taken at once.
   static constexpr int queries = 4, value_vectors = 4;
