@@ -63,16 +63,43 @@ void dequantise_row(const packed_matrix& weight, uint32_t n, float* out) {
 #define LAMELLA_ANY_REGISTERS
 #endif
 
-/// Sum of products in double, in eight lanes so that it is not slower than it must be.
-LAMELLA_ANY_REGISTERS float dot(const float* a, const float* b, uint32_t n) {
-  double lanes[8] = {};
+/// Sums of products in double, in eight lanes so that they are not slower than they must be: of
+/// `b` with each of `Rows` rows that lie `stride` floats apart. A row's sum does not depend on
+/// the rows beside it.
+using eight_floats [[gnu::vector_size(32)]] = float;
+using eight_doubles [[gnu::vector_size(64)]] = double;
+template <uint32_t Rows>
+[[gnu::always_inline]] inline void dot_rows(const float* a, size_t stride, const float* b,
+                                            uint32_t n, float* sums) {
+  eight_doubles lanes[Rows] = {};
   uint32_t k = 0;
-  for (; k + 8 <= n; k += 8)
-    for (uint32_t j = 0; j < 8; ++j) lanes[j] += static_cast<double>(a[k + j]) * b[k + j];
-  for (; k < n; ++k) lanes[0] += static_cast<double>(a[k]) * b[k];
-  double sum = 0;
-  for (double lane : lanes) sum += lane;
-  return static_cast<float>(sum);
+  for (; k + 8 <= n; k += 8) {
+    eight_floats left, right;
+    std::memcpy(&right, b + k, sizeof right);
+    const auto wide = __builtin_convertvector(right, eight_doubles);
+    for (uint32_t r = 0; r < Rows; ++r) {
+      std::memcpy(&left, a + r * stride + k, sizeof left);
+      lanes[r] += __builtin_convertvector(left, eight_doubles) * wide;
+    }
+  }
+  for (uint32_t r = 0; r < Rows; ++r) {
+    for (auto j = k; j < n; ++j) lanes[r][0] += static_cast<double>(a[r * stride + j]) * b[j];
+    double sum = 0;
+    for (uint32_t j = 0; j < 8; ++j) sum += lanes[r][j];
+    sums[r] = static_cast<float>(sum);
+  }
+}
+
+LAMELLA_ANY_REGISTERS float dot(const float* a, const float* b, uint32_t n) {
+  float sum;
+  dot_rows<1>(a, 0, b, n, &sum);
+  return sum;
+}
+
+constexpr uint32_t rows_at_once = 4;
+LAMELLA_ANY_REGISTERS void dots(const float* a, size_t stride, const float* b, uint32_t n,
+                                float* sums) {
+  dot_rows<rows_at_once>(a, stride, b, n, sums);
 }
 
 void embed(const embed_args& args, kernel_context) {
@@ -92,9 +119,16 @@ void matmul(const matmul_args& args, kernel_context context) {
       auto first = static_cast<uint32_t>(item) * outputs_per_item;
       for (auto n = first; n < std::min(first + outputs_per_item, w.outputs); ++n) {
         dequantise_row(w, n, row);
-        for (uint32_t m = 0; m < args.rows; ++m)
-          part.out[size_t{m} * part.out_stride + n] =
-              dot(args.x + size_t{m} * w.inputs, row, w.inputs);
+        auto* out = part.out + n;
+        uint32_t m = 0;
+        for (; m + rows_at_once <= args.rows; m += rows_at_once) {
+          float sums[rows_at_once];
+          dots(args.x + size_t{m} * w.inputs, w.inputs, row, w.inputs, sums);
+          for (uint32_t r = 0; r < rows_at_once; ++r)
+            out[size_t{m + r} * part.out_stride] = sums[r];
+        }
+        for (; m < args.rows; ++m)
+          out[size_t{m} * part.out_stride] = dot(args.x + size_t{m} * w.inputs, row, w.inputs);
       }
     });
   }
