@@ -43,8 +43,9 @@ void start(scheduler_ptr self, const scheduler::admission_entry& entry, uint32_t
   st.idle.erase(entry.first);
   for (uint32_t k = 0; k < entry.choices; ++k) st.seated[nth(entry.first, k)] = batch;
   auto node = st.waiting.extract(entry.first);
-  node.mapped().promise.deliver(
-      admitted{stream_id{batch}, prefill_worker_for(st, entry.first), grant.holdings});
+  node.mapped().promise.deliver(admitted{
+      stream_id{batch}, prefill_worker_for(st, entry.first, grant.holdings.front().cached > 0),
+      grant.holdings});
 }
 
 kv_reserve needs_of(const global_scheduler_config& config, const scheduler::admission_entry& entry,

@@ -18,6 +18,8 @@ struct global_scheduler_config {
   uint32_t batches = 1;
   uint32_t seats_per_batch = 64;
   uint32_t prefill_workers = 1;
+  /// Behind those: for prompts whose beginning is in the prefix cache; 0: the same do both.
+  uint32_t suffix_workers = 0;
   uint32_t window_slots = 32; ///< reserved for each choice beyond its prompt
   uint32_t slots = 0;         ///< of the largest table: what can ever fit
   uint64_t epoch = 0;

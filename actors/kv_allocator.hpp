@@ -24,6 +24,7 @@ struct kv_allocator_config {
   bool whole_requests = false;      ///< request partition: the members have a table each
   /// How long K and V that nobody uses are kept for prompts that begin alike; 0: not at all.
   caf::timespan prefix_time{0};
+  uint32_t prefix_least_percent = 0; ///< of a prompt must be there, or none of it is taken
   /// How long what an earlier epoch left is kept for its holders.
   caf::timespan patience{std::chrono::seconds{5}};
   std::shared_ptr<net::metrics> numbers; ///< may be null

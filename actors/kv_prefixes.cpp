@@ -31,6 +31,9 @@ void keep(kv_allocator_state& st, const kv_allocator_state::holding& held, token
 
 std::vector<slot_run> share_cached(kv_allocator_state& st, uint32_t table, const kv_text& text,
                                    nanoseconds now) {
+  if (uint64_t{100} * scheduler::length_of(st.prefixes[table].look(text.scope, wanted_of(text)))
+      < uint64_t{st.config.prefix_least_percent} * text.tokens.size())
+    return {};
   auto runs = st.prefixes[table].find(text.scope, wanted_of(text), now);
   st.pools[table].share(runs);
   return runs;

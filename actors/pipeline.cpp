@@ -239,9 +239,11 @@ private:
     keep(parent_->spawn(parity_keeper, std::move(c)), "attention");
   }
 
-  /// Where prefill workers have KV of their own, they do not see what the shards have.
-  bool caches_prefixes() const {
-    return options_.kv.prefix_cache.count() > 0 && !options_.pools.prefill_owns_kv();
+  bool caches_prefixes() const { return options_.kv.prefix_cache.count() > 0; }
+
+  /// Those of whole prompts, then those of suffixes.
+  uint32_t prefill_streams_count() const {
+    return options_.pools.prefill.members + suffix_streams(options_);
   }
 
   void spawn_allocator(kept_allocator& kept) {
@@ -253,6 +255,8 @@ private:
     c.slots = parts_.slots;
     c.whole_requests = by_request_;
     if (caches_prefixes()) c.prefix_time = options_.kv.prefix_cache;
+    // A suffix is computed beside decoding, by those who could decode meanwhile.
+    if (suffix_streams(options_) > 0) c.prefix_least_percent = 50;
     c.numbers = parts_.numbers;
     kept.handle = parent_->spawn(kv_allocator, std::move(c));
     *kept.lives = true;
@@ -267,6 +271,7 @@ private:
     c.batches = batches_count_;
     c.seats_per_batch = options_.batching.max_batch;
     c.prefill_workers = options_.pools.prefill.members;
+    c.suffix_workers = suffix_streams(options_);
     c.window_slots = window_slots;
     c.slots = parts_.slots;
     c.epoch = epoch_;
@@ -275,7 +280,7 @@ private:
     c.blame = parts_.blame;
     for (uint32_t j = 0; j < batches_count_; ++j)
       c.replica_of_batch.push_back(places_.at(stream_id{j}));
-    for (uint32_t i = 0; i < options_.pools.prefill.members; ++i)
+    for (uint32_t i = 0; i < prefill_streams_count(); ++i)
       c.replica_of_prefill.push_back(places_.at(stream_id{scheduler::prefill_streams + i}));
     scheduler_ = keep(parent_->spawn(global_scheduler, std::move(c), allocator_));
   }
@@ -296,7 +301,7 @@ private:
   void make_prefill_workers() {
     const auto& pool = options_.pools.prefill;
     std::map<uint32_t, prefill_worker_actor> owners; // by replica: its KV has one
-    for (uint32_t i = 0; i < pool.members; ++i) {
+    for (uint32_t i = 0; i < prefill_streams_count(); ++i) {
       prefill_worker_config c{target_of(scheduler::prefill_streams + i),
                               options_.batching.prefill_chunk_tokens};
       c.rebuild_percent = options_.recovery.rebuild_percent;
@@ -317,7 +322,8 @@ private:
       if (!owner || !own.source)
         owner = keep(parent_->spawn(prefill_worker, std::move(c)), "prefill");
       prefill_workers_.push_back(owner);
-      if (pool.placement == config::placement::in_process && !(parts_.workers && pool.has_seats()))
+      if (i < pool.members && pool.placement == config::placement::in_process
+          && !(parts_.workers && pool.has_seats()))
         announce("prefill", i, device_of_replica(replica));
     }
   }

@@ -61,17 +61,20 @@ std::optional<std::vector<uint64_t>> load_for(const global_scheduler_state& st, 
   return alone ? std::optional{load} : std::nullopt;
 }
 
-uint32_t prefill_worker_for(global_scheduler_state& st, sequence_id first) {
-  const auto next = st.next_prefill++ % st.config.prefill_workers;
-  const auto& replicas = st.config.replica_of_prefill;
-  const bool hunting = st.config.blame && st.config.blame->hunting();
-  if (!hunting || others_wait(st) || replicas.size() < st.config.prefill_workers) return next;
+uint32_t prefill_worker_for(global_scheduler_state& st, sequence_id first, bool suffix) {
+  const auto& c = st.config;
+  const bool apart_workers = suffix && c.suffix_workers > 0;
+  const auto base = apart_workers ? c.prefill_workers : 0;
+  const auto count = apart_workers ? c.suffix_workers : c.prefill_workers;
+  const auto next = st.next_prefill++ % count;
+  const bool hunting = c.blame && c.blame->hunting();
+  if (!hunting || others_wait(st) || c.replica_of_prefill.size() < base + count) return base + next;
   const bool apart = verdict_of(st, first) == verdict::apart;
-  for (uint32_t i = 0; i < st.config.prefill_workers; ++i) {
-    const auto worker = (next + i) % st.config.prefill_workers;
-    if ((replicas[worker] == *place_apart(st)) == apart) return worker;
+  for (uint32_t i = 0; i < count; ++i) {
+    const auto worker = base + (next + i) % count;
+    if ((c.replica_of_prefill[worker] == *place_apart(st)) == apart) return worker;
   }
-  return next; // shared: an end of it will tell, and then the others wait
+  return base + next; // shared: an end of it will tell, and then the others wait
 }
 
 bool make_room(scheduler_ptr self) {

@@ -17,8 +17,8 @@ bool is_poisonous(const global_scheduler_state& st, sequence_id first);
 std::optional<std::vector<uint64_t>> load_for(const global_scheduler_state& st, sequence_id first);
 
 /// The prefill worker whose turn it is, among those that are apart from the others where there are
-/// such.
-uint32_t prefill_worker_for(global_scheduler_state& st, sequence_id first);
+/// such; `suffix`: the beginning of the prompt is in the prefix cache.
+uint32_t prefill_worker_for(global_scheduler_state& st, sequence_id first, bool suffix);
 
 /// Whoever runs where it may not steps back, with its KV; true when there is somebody.
 bool make_room(scheduler_ptr self);

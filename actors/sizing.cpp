@@ -46,10 +46,15 @@ std::string why_too_large(const config::settings& options, uint64_t weight_bytes
          + " bytes";
 }
 
+uint32_t suffix_streams(const config::settings& options) {
+  const bool apart = options.pools.prefill_owns_kv() && options.kv.prefix_cache.count() > 0;
+  return apart ? options.pools.model.members : 0;
+}
+
 size_t streams_on(const config::settings& options, const std::string& device) {
   const auto& pools = options.pools;
-  const size_t streams =
-      options.batching.batches_for(pools.model.members) + size_t{pools.prefill.members};
+  const size_t streams = options.batching.batches_for(pools.model.members)
+                         + size_t{pools.prefill.members} + suffix_streams(options);
   size_t count = 0;
   if (device == pools.attention.device) count += pools.attention.members * (streams + 1);
   if (!config::devices_of_ranks(pools.model.device, pools.model.tensor_parallel).contains(device))
@@ -131,6 +136,7 @@ scheduler::epoch_shape shape_of(const config::settings& options) {
   if (pools.prefill.has_seats()) shape.prefill_seats = pools.prefill.members;
   shape.batches = options.batching.batches_for(pools.model.members);
   shape.prefill_streams = pools.prefill.members;
+  shape.suffix_streams = suffix_streams(options);
   return shape;
 }
 

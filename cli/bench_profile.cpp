@@ -15,12 +15,12 @@ scheduler::served_profile profile_facts(const actors::node& n, const config::set
   const auto server = n.server();
   const auto& pool = settings.pools.attention;
   const bool one_table = pool.members == 1 || pool.partition == config::partition::heads;
-  if (server->batches.size() != 1 || server->prefill_workers.size() != 1 || !one_table)
+  if (server->batches.size() != 1 || settings.pools.prefill.members != 1 || !one_table)
     throw command_error{exit_configuration,
                         "a profile tells of one batch, one prefill worker and one slot table, this "
                         "service has "
                             + std::to_string(server->batches.size()) + ", "
-                            + std::to_string(server->prefill_workers.size()) + " and "
+                            + std::to_string(settings.pools.prefill.members) + " and "
                             + std::to_string(one_table ? 1 : pool.members),
                         "set batching.batches, pools.prefill.members and "
                         "pools.attention.partition accordingly"};

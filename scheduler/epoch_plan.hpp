@@ -28,6 +28,9 @@ struct epoch_shape {
   uint32_t batches = 1;         ///< decode streams
   uint32_t prefill_streams = 1; ///< at least `prefill_seats`
   bool parity = false;          ///< one more shard holds the parity of the others (decision 23)
+  /// Streams behind those of prefill, for prompts whose beginning the shards have already: on
+  /// decoding replicas, which reach it.
+  uint32_t suffix_streams = 0;
 };
 
 /// The seats of an epoch by number; the number is what messages and links call them.
@@ -40,7 +43,7 @@ struct epoch_plan {
 };
 
 /// Streams over `decoding` replicas and `prefill` prefill replicas behind them, in turn. Prompts
-/// run on the decoding ones when there are no others.
+/// run on the decoding ones when there are no others, and suffixes always do.
 std::vector<stream_place> place_streams(const epoch_shape& shape, uint32_t decoding,
                                         uint32_t prefill);
 

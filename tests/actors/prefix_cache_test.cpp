@@ -13,6 +13,17 @@ using namespace std::chrono_literals;
 
 namespace {
 
+/// Prefill workers have KV of their own, and so do not see what the shards have.
+config::settings apart(uint32_t workers = 1) {
+  auto x = tiny_settings();
+  x.kv.prefix_cache = 600s;
+  x.pools.prefill.attention = config::prefill_attention::own;
+  x.pools.prefill.members = workers;
+  x.pools.prefill.serialize_below_tokens = 40;
+  x.batching.prefill_chunk_tokens = 64;
+  return x;
+}
+
 config::settings caching(uint32_t layers = 3) {
   auto x = tiny_settings(layers);
   x.kv.prefix_cache = 600s;
@@ -62,7 +73,9 @@ std::vector<json_value> choices_of(const std::vector<answer>& answers) {
   return result;
 }
 
-void check_same(const config::settings& with, uint64_t seed, bool preempts = false) {
+/// `finds`: whether something must be found.
+void check_same(const config::settings& with, uint64_t seed, bool preempts = false,
+                bool finds = true) {
   CAPTURE(seed);
   const auto bodies = conversations(48, seed, preempts ? 70 : 12);
   auto without = with;
@@ -78,7 +91,7 @@ void check_same(const config::settings& with, uint64_t seed, bool preempts = fal
       CHECK(got[i] == wanted[i]);
     }
   }
-  CHECK(s.metric("vllm:prefix_cache_hits_total") > 0);
+  if (finds) CHECK(s.metric("vllm:prefix_cache_hits_total") > 0);
   if (preempts) CHECK(s.metric("vllm:num_preemptions_total") > 0);
   CHECK(eventually([&] { return s.idle(); }));
 }
@@ -176,6 +189,49 @@ TEST_CASE("prefix cache: answers are those of a service without it, bit for bit"
     x.pools.model.members = 2;
     check_same(x, 6);
   }
+  SUBCASE("prefill workers with KV of their own") {
+    auto x = apart(2);
+    x.pools.model.members = 2;
+    x.pools.attention.members = 3;
+    check_same(x, 7);
+  }
+  SUBCASE("the same with whole requests on two shards") {
+    auto x = apart();
+    x.pools.attention.members = 2;
+    x.pools.attention.partition = config::partition::requests;
+    check_same(x, 8);
+  }
+  SUBCASE("the same with parity") {
+    auto x = apart();
+    x.pools.attention.members = 3;
+    x.pools.attention.parity = true;
+    check_same(x, 9, false, false); // only what has its parity by the end of its request is kept
+  }
+}
+
+// The shards attend to what they have and to the rest of the prompt, which a replica computes; a
+// prompt of which they have little is the prefill worker's, which has KV of its own.
+TEST_CASE("prefix cache: beside prefill workers with own KV, half of a prompt is worth taking") {
+  served s{apart()};
+  const auto ask = [&](const std::vector<uint32_t>& prompt) {
+    const auto x = s.post("/v1/completions", body_of(ids(prompt)));
+    REQUIRE_MESSAGE(x.status == 200, x.body);
+    return cached_in(x);
+  };
+  const auto prompt_of = [](uint32_t common, uint32_t own, uint32_t salt) {
+    std::vector<uint32_t> tokens;
+    for (uint32_t i = 0; i < common; ++i) tokens.push_back(70 + i % 20);
+    for (uint32_t i = 0; i < own; ++i) tokens.push_back(100 + (i * 7 + salt) % 90);
+    return tokens;
+  };
+  const auto pulled = [&] { return s.metric("lamella_kv_pulled_bytes_total"); };
+  CHECK(ask(prompt_of(50, 0, 0)) == 0);
+  const auto before = pulled();
+  CHECK(ask(prompt_of(50, 50, 1)) == 50);
+  CHECK(pulled() == before); // it went to the shards at once
+  CHECK(ask(prompt_of(50, 51, 2)) == 0);
+  CHECK(pulled() > before);
+  CHECK(ask(prompt_of(50, 51, 2)) == 100);
 }
 
 // Its replica ends: the shards have their KV still, and the cache with it.

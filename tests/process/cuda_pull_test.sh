@@ -9,7 +9,7 @@ set -uo pipefail
 common=(--set "model.path=$work/$model" --set kv.bytes=2MiB --set batching.max_batch=8
   --set batching.prefill_chunk_tokens=16 --set pools.model.threads=1 --set pools.attention.threads=1
   --set pools.model.device=cuda:0 --set pools.attention.device=cuda:1)
-own=(--set pools.prefill.attention=own --set pools.attention.members=2)
+own=(--set pools.prefill.attention=own --set pools.attention.members=2 --set kv.prefix_cache_seconds=0)
 processes=(--set pools.model.placement=local --set pools.attention.placement=local
   --set pools.prefill.placement=local --set pools.prefill.device=cuda:0)
 limit=90 # seconds for a round; a stream that waits for another one in vain has a minute for its first works
@@ -58,4 +58,14 @@ stop "pulls layer by layer"
 serve log "${common[@]}" "${own[@]}" --set pools.prefill.members=2
 rounds "in one process" 2
 stop "pulls in one process"
+
+# What the shards have still they attend to, and the replica computes the rest beside decoding.
+serve log "${common[@]}" "${own[@]}" --set kv.prefix_cache_seconds=600
+for round in pulled found; do
+  answers $round.txt 3 3 1 2
+  cmp -s single.txt $round.txt
+  expect "prompts that are $round: the tokens of a single process" 0 $?
+done
+expect "prompts are found" 1 $(($(metric vllm:prefix_cache_hits_total) > 3 * 16))
+stop "a prefix cache beside pulls"
 finish

@@ -72,14 +72,16 @@ stop() {
 }
 
 # answers FILE N TOKENS [STEP LONGEST]: N requests at the same time; their choices in order. Prompt
-# i repeats two words i * STEP % LONGEST times.
+# i repeats two words i * STEP % LONGEST times. `salt`: what their cache_salt is; the same finds what was kept.
 answers() {
-  python3 - "$port" "$2" "$3" "${4:-7}" "${5:-40}" "$(basename "$model" .gguf)" >"$1" <<'PYTHON'
+  python3 - "$port" "$2" "$3" "${4:-7}" "${5:-40}" "$(basename "$model" .gguf)" "${salt:-}" >"$1" <<'PYTHON'
 import concurrent.futures, json, sys, urllib.request
 port, count, tokens, step, longest = map(int, sys.argv[1:6])
 def ask(i):
     body = {"model": sys.argv[6], "prompt": f"Once upon a time number {i} " + "went on " * (i * step % longest),
             "max_tokens": tokens, "ignore_eos": True, "seed": i, "temperature": 0.8, "logprobs": 1}
+    if sys.argv[7]:
+        body["cache_salt"] = sys.argv[7]
     request = urllib.request.Request(f"http://127.0.0.1:{port}/v1/completions", json.dumps(body).encode(),
                                      {"content-type": "application/json"})
     try:

@@ -25,7 +25,13 @@ for transport in shm tcp; do
   long_answers "$transport.long.txt"
   cmp -s long.txt "$transport.long.txt"
   expect "$transport: and so do long prompts" 0 $?
-  expect "$transport: whose KV was pulled" 1 $(($(metric lamella_kv_pulled_bytes_total) > 0))
+  pulled=$(metric lamella_kv_pulled_bytes_total)
+  expect "$transport: whose KV was pulled" 1 $((pulled > 0))
+  hits=$(metric vllm:prefix_cache_hits_total)
+  long_answers "$transport.again.txt"
+  cmp -s long.txt "$transport.again.txt"
+  expect "$transport: asked again, the same tokens" 0 $?
+  expect "$transport: asked again, the shards have them still" 1 $(($(metric vllm:prefix_cache_hits_total) > hits + 1000))
   expect "$transport: status names every seat" \
     "attention/0 attention/1 attention/2 model/0 model/1 prefill/0" \
     "$(status | json '" ".join(sorted(w["seat"] for w in x["workers"]))')"
@@ -60,7 +66,7 @@ for transport in shm tcp; do
     # K and V of prompts are being pulled from the prefill worker: either side is killed.
     for seat in prefill/0 attention/2; do
       before=$(metric lamella_kv_pulled_bytes_total)
-      long_answers pulled.txt &
+      salt=$seat long_answers pulled.txt &
       client=$!
       victim=$(pid_of "$seat")
       for _ in $(seq 400); do

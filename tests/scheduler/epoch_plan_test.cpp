@@ -58,6 +58,22 @@ TEST_CASE("L-M25 prompts of a lost prefill worker run on the replicas") {
   CHECK(plan->streams == wanted);
 }
 
+TEST_CASE("suffixes run on decoding replicas, whoever else there is") {
+  epoch_shape cached{2, 3, 1, 2, 1};
+  cached.suffix_streams = 2;
+  const auto plan = plan_epoch(cached, everybody, {}, true);
+  REQUIRE(plan);
+  const std::vector<stream_place> wanted{{stream_id{0}, 0},
+                                         {stream_id{1}, 1},
+                                         {stream_id{prefill_streams}, 2},
+                                         {stream_id{prefill_streams + 1}, 0},
+                                         {stream_id{prefill_streams + 2}, 1}};
+  CHECK(plan->streams == wanted);
+  const auto fewer = plan_epoch(cached, without(everybody, {{model, 1}}), shards, false);
+  REQUIRE(fewer);
+  CHECK(fewer->streams.back() == stream_place{stream_id{prefill_streams + 2}, 0});
+}
+
 TEST_CASE("L-M26 a spare takes the part of a lost shard, and keeps it when that seat is back") {
   auto ready = everybody;
   ready.insert({attention, 3});
