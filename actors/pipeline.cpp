@@ -239,8 +239,6 @@ private:
     keep(parent_->spawn(parity_keeper, std::move(c)), "attention");
   }
 
-  bool caches_prefixes() const { return options_.kv.prefix_cache.count() > 0; }
-
   /// Those of whole prompts, then those of suffixes.
   uint32_t prefill_streams_count() const {
     return options_.pools.prefill.members + suffix_streams(options_);
@@ -254,7 +252,7 @@ private:
     if (options_.pools.attention.parity) c.parity = "attention-" + std::to_string(shards_count_);
     c.slots = parts_.slots;
     c.whole_requests = by_request_;
-    if (caches_prefixes()) c.prefix_time = options_.kv.prefix_cache;
+    c.prefix_time = options_.kv.prefix_cache;
     // A suffix is computed beside decoding, by those who could decode meanwhile.
     if (suffix_streams(options_) > 0) c.prefix_least_percent = 50;
     c.numbers = parts_.numbers;
@@ -353,7 +351,7 @@ private:
     server->slots = parts_.slots;
     server->window_slots = window_slots;
     server->epoch = epoch_;
-    server->caches_prefixes = caches_prefixes();
+    server->caches_prefixes = options_.kv.prefix_cache.count() > 0;
     server->pauses = std::shared_ptr<recovery_watch>{parts_.health, &parts_.health->pauses};
     result_.server = server;
     keep(parent_->spawn(canary, result_.server,
