@@ -102,6 +102,11 @@ private:
         [own = attention_devices_](uint32_t seat) -> gpu::device& { return *own->at(seat); });
   }
 
+  /// Of the largest iteration.
+  uint32_t rows_most() const {
+    return std::max(options_.batching.max_batch, options_.batching.prefill_chunk_tokens);
+  }
+
   void make_shards() {
     for (uint32_t i = 0; i < shards_count_; ++i) {
       shard_config c;
@@ -109,8 +114,7 @@ private:
                                      "host/attention-" + std::to_string(i));
       attention_devices_->push_back(c.device);
       c.device->prepare_streams(streams_on(options_, options_.pools.attention.device));
-      c.device->prepare_attention(parts_.slots, std::max(options_.batching.max_batch,
-                                                         options_.batching.prefill_chunk_tokens));
+      c.device->prepare_works({.attended = parts_.slots, .rows = rows_most()});
       c.seat = i;
       c.whole_requests = by_request_;
       c.group = spec_.group();
@@ -143,6 +147,8 @@ private:
           parts_.devices->get(options_.pools.model.device, "host/model-" + std::to_string(i));
       model_devices_->push_back(c.device);
       c.device->prepare_streams(streams_on(options_, options_.pools.model.device));
+      c.device->prepare_works(
+          {.draws = options_.batching.max_batch, .vocabulary = spec_.vocabulary});
       c.program = parts_.program;
       c.weights = parts_.weights;
       c.links = [links = links_](const net::link_key& key) { return links->replica_end(key); };

@@ -65,8 +65,12 @@ void open_device(worker_state& st, const std::string& name) {
   for (uint32_t r = 1; r < terms.ranks; ++r)
     st.other_devices.push_back(make_device(st.config, fmt::format("host/{}.{}", name, r), r));
   st.device = make_device(st.config, "host/" + name);
+  gpu::work_sizes most;
   if (st.config.where.role == worker_role::attention || terms.prefill_owns_kv)
-    st.device->prepare_attention(terms.slots, terms.rows);
+    most.attended = terms.slots, most.rows = terms.rows;
+  if (st.config.program)
+    most.draws = terms.rows, most.vocabulary = st.config.program->spec.vocabulary;
+  st.device->prepare_works(most);
   if (!st.device->on_host()) st.carries = st.config.engine->make_device("host/links");
 }
 

@@ -54,7 +54,7 @@ endif()
 # The driver, the ring ends and their tests, over a runtime made of threads.
 set(cuda_host_tests fake_cuda fake_kernels driver_test launch_window_test memory_test)
 list(TRANSFORM cuda_host_tests PREPEND "${CMAKE_SOURCE_DIR}/tests/gpu/fake_cuda/")
-set(cuda_host_sources driver launch_window memory peers queue ring_ends replay trace twins)
+set(cuda_host_sources driver driver_launch launch_window memory peers queue ring_ends replay trace twins)
 list(TRANSFORM cuda_host_sources PREPEND "${CMAKE_SOURCE_DIR}/gpu/cuda/")
 list(APPEND cuda_host_tests ${cuda_host_sources})
 list(TRANSFORM cuda_host_tests APPEND .cpp)

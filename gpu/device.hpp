@@ -126,6 +126,14 @@ class channel_receiver;
 class collective;
 class doorbell;
 
+/// What works of a device are told at most, as far as one can say beforehand.
+struct work_sizes {
+  uint64_t attended = 0;   ///< slots that the rows of a work attend to, in all
+  uint32_t rows = 0;       ///< that attend
+  uint32_t draws = 0;      ///< rows that tokens are drawn for
+  uint32_t vocabulary = 0; ///< of those
+};
+
 /// What decides about the bits of a device's results besides weights and types (decision 29).
 struct device_numerics {
   std::string kernels; ///< the set, and of what class of devices
@@ -146,9 +154,9 @@ public:
   /// Throws std::bad_alloc.
   virtual std::unique_ptr<memory> allocate(size_t bytes) = 0;
 
-  /// Before its streams are made: their works will attend to up to `slots` in all, in up to `rows`
-  /// rows. Where nothing can be made ready later, a work that attends to more fails.
-  virtual void prepare_attention(uint64_t /*slots*/, uint32_t /*rows*/) {}
+  /// Before its streams are made. Where nothing can be made ready later, a work that is told more
+  /// fails, and the next one in its stream has the room which it lacked.
+  virtual void prepare_works(const work_sizes& /*most*/) {}
 
   /// Before any of its streams waits for another: from now on up to so many can be made at once
   /// without waiting for the device.

@@ -9,6 +9,7 @@
 #include "gpu/cuda/peers.hpp"
 #include "gpu/cuda/products.hpp"
 #include "gpu/cuda/ring_ends.hpp"
+#include "gpu/cuda/sample.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -84,8 +85,12 @@ public:
   std::unique_ptr<memory> allocate(size_t bytes) override {
     return std::make_unique<cuda_memory>(index_, bytes);
   }
-  void prepare_attention(uint64_t slots, uint32_t rows) override {
-    driver_->reserve(argument_bytes_most(slots, rows));
+  void prepare_works(const work_sizes& most) override {
+    if (most.vocabulary > vocabulary_max)
+      throw std::runtime_error{name_ + " draws from up to " + std::to_string(vocabulary_max)
+                               + " tokens; the model has " + std::to_string(most.vocabulary)};
+    driver_->reserve(argument_bytes_most(most.attended, most.rows)
+                     + draw_argument_bytes(std::min(most.draws, usual_draws), most.vocabulary));
   }
   void prepare_streams(size_t count) override { driver_->prepare(count); }
   uint64_t free_bytes() const override {

@@ -1,9 +1,6 @@
 #include "gpu/cuda/driver.hpp"
 
-#include "gpu/channel.hpp"
 #include "gpu/cuda/driver_line.hpp"
-#include "gpu/cuda/launch_count.hpp"
-#include "gpu/cuda/words.cuh"
 
 #include <algorithm>
 #include <atomic>
@@ -13,9 +10,6 @@
 namespace lamella::gpu::cuda {
 
 namespace {
-
-/// Steps put into one stream before the others get their turn.
-constexpr int steps_per_turn = 64;
 
 /// Lines made ready when the device is opened, while nothing runs: making one pins memory, which
 /// may wait for kernels that wait for each other. Lines that were closed are used again.
@@ -45,32 +39,6 @@ work_status status_of(uint32_t word) {
     return work_status::cut;
   }
 }
-
-/// While it lives, launches of this thread are the work's of which `log` is told.
-struct log_scope {
-  explicit log_scope(replay& log) { launch_signature = &log.signature; }
-  ~log_scope() { launch_signature = nullptr; }
-  log_scope(const log_scope&) = delete;
-  log_scope& operator=(const log_scope&) = delete;
-};
-
-/// While it lives, launches of this thread go into a stream, unless they are captured.
-class counted_launches {
-public:
-  counted_launches(launch_window& window, const replay& graph, cudaStream_t stream)
-      : window_{window}, graph_{graph}, stream_{stream} {}
-  ~counted_launches() {
-    if (!graph_.capturing()) window_.note(kernels_launched_here - before_, stream_);
-  }
-  counted_launches(const counted_launches&) = delete;
-  counted_launches& operator=(const counted_launches&) = delete;
-
-private:
-  launch_window& window_;
-  const replay& graph_;
-  cudaStream_t stream_;
-  uint64_t before_ = kernels_launched_here;
-};
 
 } // namespace
 
@@ -133,12 +101,15 @@ void driver::reserve(size_t argument_bytes) {
 
 void driver::prepare(size_t lines) {
   check(cudaSetDevice(device_), "cudaSetDevice");
-  std::lock_guard lock{mutex_};
+  std::unique_lock lock{mutex_};
+  for (auto& x : spare_) x->reserve(argument_bytes_); // a work may have lacked room since
   while (lines_.size() + spare_.size() < std::min(lines, lines_max)) {
     auto x = std::make_shared<line>(device_);
     x->reserve(argument_bytes_);
     spare_.push_back(std::move(x));
   }
+  lock.unlock();
+  wait_until_given_back();
 }
 
 void driver::close(const std::shared_ptr<line>& x) {
@@ -220,11 +191,24 @@ bool driver::turn(line& x) {
   news = collect(x) || news;
   news = expire(x) || news;
   if (x.on_device.empty() && (x.aborting || x.draining) && !lost_) {
-    x.kernels.recover();
+    recover(x);
     x.aborting = x.draining = false;
   }
   if (!x.aborting && !x.draining) news = put(x) || start(x) || news;
   return news;
+}
+
+/// The stream is empty after a work that failed, and is made ready for the next one; if that one
+/// lacked room, there is more now. What pins memory may wait for kernels that wait for this stream:
+/// their deadlines end that, and the work they are of is not whole without the one that failed.
+void driver::recover(line& x) {
+  try {
+    x.kernels.recover();
+    x.reserve(argument_bytes_);
+  } catch (const cuda_error&) {
+    lost_ = true;
+  } catch (const std::bad_alloc&) { // then the next one fails as well
+  }
 }
 
 /// What was asked of the stream since the last turn: abort, close. On a lost device nothing waits.
@@ -313,88 +297,6 @@ void driver::end_front(line& x, work_status status) {
   r->job.what.reset();
   r->way->arguments.reset();
   x.free_passages.push_back(std::move(r->way));
-}
-
-/// Takes the next work when the one before is in the stream as a whole.
-bool driver::start(line& x) {
-  if (x.on_device.size() >= works_ahead || (!x.on_device.empty() && !x.on_device.back()->complete))
-    return false;
-  auto r = std::make_unique<running>();
-  {
-    std::lock_guard lock{mutex_};
-    if (x.waiting.empty()) return false;
-    r->job = std::move(x.waiting.front());
-    x.waiting.pop_front();
-  }
-  r->way = std::move(x.free_passages.back());
-  x.free_passages.pop_back();
-  cudaEventRecord(r->way->first.handle, x.kernels.handle());
-  x.on_device.push_back(std::move(r));
-  try {
-    if (replays_ && !tracing) x.graph.begin(x.kernels.handle());
-  } catch (const cuda_error&) {
-    lost_ = true;
-  }
-  put(x);
-  return true;
-}
-
-/// Puts steps of the newest work into the stream.
-bool driver::put(line& x) {
-  if (x.on_device.empty() || x.on_device.back()->complete) return false;
-  auto& r = *x.on_device.back();
-  const auto left = r.job.deadline - clock::now();
-  if (left <= clock::duration::zero()) {
-    complete(x, work_status::deadline);
-    return true;
-  }
-  x.kernels.patience_ns =
-      static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(left).count());
-  try {
-    queue::step scope{x.kernels, r.way->arguments};
-    log_scope log{x.graph};
-    // A kernel left open may hold what another stream waits for: it is not kept for another turn.
-    for (int i = 0; i < steps_per_turn || x.kernels.has_open(); ++i) {
-      if (!x.kernels.has_open() && x.window.full()) return i > 0;
-      const counted_launches counted{x.window, x.graph, x.kernels.handle()};
-      arena::scope scratch{x.kernels.scratch};
-      const auto outcome = r.job.what->advance({workers_, x.kernels.scratch, &x.kernels.workspace});
-      if (outcome == work::progress::blocked) {
-        x.kernels.close();
-        x.graph.stop(x.kernels.handle());
-        return i > 0;
-      }
-      if (outcome == work::progress::advanced) continue;
-      r.at_end = x.kernels.take_at_end();
-      complete(x, work_status::done);
-      break;
-    }
-  } catch (const cuda_error&) {
-    lost_ = true;
-  } catch (const channel_ended&) {
-    complete(x, work_status::cut); // the device is well; the other end is not
-  } catch (...) {
-    complete(x, work_status::failed); // a launch that asks for what cannot be; the device lives
-  }
-  return true;
-}
-
-/// No more kernels of the newest work: its end follows what is already in the stream.
-void driver::complete(line& x, work_status status) {
-  auto& r = *x.on_device.back();
-  if (r.verdict == work_status::done) r.verdict = status;
-  r.complete = true;
-  x.kernels.take_at_end();
-  try {
-    queue::step scope{x.kernels, r.way->arguments};
-    log_scope log{x.graph};
-    const auto stream = x.kernels.stream("end of a work");
-    x.graph.end(stream);
-    check(cudaEventRecord(r.way->last.handle, stream), "end of a work");
-    check(launch_raise(r.way->arguments.ended_word(), stream), "end of a work");
-  } catch (const cuda_error&) {
-    lost_ = true;
-  }
 }
 
 } // namespace lamella::gpu::cuda

@@ -47,8 +47,9 @@ public:
   /// no spare line is left that has the room asked for.
   std::shared_ptr<line> open();
   /// Lines opened from now on have room for so many bytes of arguments of each work, and at least
-  /// for staging::bytes_least; works that have more fail. While nothing runs: it pins memory,
-  /// and gives back what it pinned before.
+  /// for staging::bytes_least. A work that has more fails, and its line, and those made ready after
+  /// that, have twice the room it lacked. While nothing runs: it pins memory, and gives back what
+  /// it pinned before.
   void reserve(size_t argument_bytes);
   /// From now on up to so many lines, lines_max at most, can be opened at once without waiting.
   /// While nothing runs.
@@ -70,10 +71,13 @@ private:
   bool obey(line& x);
   bool collect(line& x);
   bool expire(line& x);
+  void recover(line& x);
   static void end_waits(line& x);
   bool put(line& x);
   bool start(line& x);
   void complete(line& x, work_status status);
+  void close_last(line& x);
+  void lack_room(size_t wanted);
   void end_front(line& x, work_status status);
   bool device_failed(line& x);
   void watch();

@@ -36,9 +36,7 @@ void staging::reserve(size_t upload_bytes) {
 }
 
 size_t staging::take(block& from, size_t bytes) {
-  if (from.size - from.used < padded(bytes))
-    throw std::length_error("a work has more arguments or results than the "
-                            + std::to_string(from.size) + " bytes that were reserved");
+  if (from.size - from.used < padded(bytes)) throw no_room{from.used + padded(bytes), from.size};
   return std::exchange(from.used, from.used + padded(bytes));
 }
 

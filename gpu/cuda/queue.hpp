@@ -14,10 +14,26 @@
 #include <functional>
 #include <map>
 #include <span>
+#include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
 namespace lamella::gpu::cuda {
+
+/// A work is told more than there is room for.
+class no_room : public std::length_error {
+public:
+  no_room(size_t wanted, size_t reserved)
+      : std::length_error{"a work has " + std::to_string(wanted)
+                          + " bytes of arguments or results and more, and "
+                          + std::to_string(reserved) + " were reserved"},
+        wanted_{wanted} {}
+  size_t wanted() const { return wanted_; } ///< bytes, of what is known of the work so far
+
+private:
+  size_t wanted_;
+};
 
 /// Arguments of one work on their way to the device. Filled by the driver thread while it puts the
 /// work into the stream; free again when the work has ended. Never grows meanwhile: pinning memory
@@ -36,7 +52,7 @@ public:
   size_t reserved() const { return uploads_.size; }
 
   /// Copies host memory into the block once and returns where the device will find it. Like copy()
-  /// and results() it throws std::length_error where there is no room left.
+  /// and results() it throws no_room where there is none left.
   const std::byte* upload(const void* from, size_t bytes);
 
   /// Copies host memory to `to` in device memory; `from` may change at once.

@@ -11,6 +11,18 @@ namespace lamella::gpu::cuda {
 constexpr uint32_t top_logprobs_max = 20;
 constexpr uint32_t vocabulary_max = 1u << 18;
 
+/// For how many draws of a work, and edits of a row's logits, there is room from the start: a
+/// penalty changes those of all tokens of a text.
+constexpr uint32_t usual_draws = 256, usual_edits = 1024;
+
+/// Bytes of arguments of a work that draws so many tokens, each with a mask of its own.
+constexpr size_t draw_argument_bytes(uint32_t draws, uint32_t vocabulary) {
+  constexpr size_t other = 64; ///< token, position, seat
+  return draws
+         * (sizeof(sample_record) + other + mask_words(vocabulary) * sizeof(uint32_t)
+            + usual_edits * sizeof(logit_edit));
+}
+
 /// A record whose row this is draws nothing and writes nothing: launches may have spare records.
 constexpr uint32_t no_row = ~uint32_t{0};
 

@@ -1,6 +1,7 @@
 // The driver thread and the ring ends of CUDA devices over a runtime made of threads: order, marks,
 // aborts, deadlines, lost devices, and that nothing waits for a device whose streams wait for each
 // other.
+#include "gpu/cuda/sample.hpp"
 #include "tests/gpu/fake_cuda/driver_bench.hpp"
 
 using namespace lamella;
@@ -107,6 +108,89 @@ TEST_CASE_FIXTURE(bench, "a work with more arguments than were reserved fails al
   CHECK(end_of(large) == work_status::failed);
   auto later = run(a, {[](kernel_context) { return on(); }});
   CHECK(end_of(later) == work_status::done);
+}
+
+TEST_CASE_FIXTURE(bench, "what a work lacked room for is there for the next, and in other lines") {
+  const auto step = [](kernel_context) {
+    const std::vector<uint32_t> many(2'000'000, 7);
+    return cuda::queue::current().upload(std::span{many}) != nullptr ? on()
+                                                                     : work::progress::blocked;
+  };
+  auto first = run(a, {step});
+  CHECK(end_of(first) == work_status::failed);
+  auto again = run(a, {step});
+  CHECK(end_of(again) == work_status::done);
+  d.prepare(3);
+  start_counting();
+  const auto c = d.open();
+  CHECK(fake::pinned() == 0);
+  auto elsewhere = run(c, {step});
+  CHECK(end_of(elsewhere) == work_status::done);
+  d.close(c);
+}
+
+TEST_CASE_FIXTURE(bench,
+                  "works that draw tokens with masks and penalties have room from the start") {
+  constexpr uint32_t draws = 64, vocabulary = 152'064;
+  d.reserve(cuda::draw_argument_bytes(draws, vocabulary));
+  d.close(a);
+  d.prepare(2);
+  a = d.open();
+  auto drawn = run(a, {[](kernel_context) {
+                     auto& q = cuda::queue::current();
+                     const std::vector<sample_record> records(draws);
+                     const std::vector<logit_edit> edits(draws * cuda::usual_edits);
+                     const std::vector<uint32_t> masks(draws * mask_words(vocabulary));
+                     const std::vector<uint32_t> seats(draws), tokens(draws);
+                     q.upload(std::span{records});
+                     q.upload(std::span{edits});
+                     q.upload(std::span{masks});
+                     q.upload(std::span{seats});
+                     q.upload(std::span{tokens});
+                     return on();
+                   }});
+  CHECK(end_of(drawn) == work_status::done);
+}
+
+TEST_CASE_FIXTURE(bench, "a call that asks for what cannot be fails its work alone") {
+  for (const auto code : {cudaErrorInvalidValue, cudaErrorLaunchOutOfResources}) {
+    auto bad = run(a, {[code](kernel_context) -> work::progress {
+                     throw cuda::cuda_error{code, "launch"};
+                   }});
+    CHECK(end_of(bad) == work_status::failed);
+    auto later = run(a, {[](kernel_context) { return on(); }});
+    CHECK(end_of(later) == work_status::done);
+  }
+  CHECK_FALSE(d.lost());
+}
+
+TEST_CASE_FIXTURE(bench, "a kernel left open that cannot be launched fails its work alone") {
+  struct refused final : cuda::open_kernel {
+    void launch(cuda::queue&) override { throw std::invalid_argument{"no"}; }
+  };
+  auto bad = run(a, {[](kernel_context) {
+                   cuda::queue::current().open(std::make_unique<refused>());
+                   return on();
+                 }});
+  CHECK(end_of(bad) == work_status::failed);
+  auto later = run(a, {[](kernel_context) { return on(); }});
+  CHECK(end_of(later) == work_status::done);
+}
+
+TEST_CASE_FIXTURE(bench, "a device that is lost between two works of a stream ends what follows") {
+  auto end = std::make_shared<std::promise<work_status>>();
+  auto first = end->get_future();
+  const auto bad = [](kernel_context) -> work::progress { throw std::runtime_error{"no"}; };
+  d.launch(a, {std::make_shared<listed_work>(std::vector<listed_work::step>{bad}),
+               gpu::clock::now() + 240s, [end](work_status s) {
+                 fake::break_device(); // before the stream is made ready for others
+                 end->set_value(s);
+               }});
+  CHECK(end_of(first) == work_status::failed);
+  auto later = run(a, {[](kernel_context) { return on(); }});
+  CHECK(end_of(later) == work_status::lost);
+  CHECK(d.lost());
+  fake::reset();
 }
 
 TEST_CASE_FIXTURE(bench, "an aborted wait ends its work and those behind it; later ones run") {
