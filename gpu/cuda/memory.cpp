@@ -91,7 +91,13 @@ void check_room(cudaError_t code, const char* what) {
 
 std::shared_ptr<std::byte> device_memory(size_t bytes) {
   void* p = nullptr;
-  check_room(cudaMalloc(&p, std::max<size_t>(bytes, 1)), "cudaMalloc");
+  auto code = cudaMalloc(&p, std::max<size_t>(bytes, 1));
+  if (code == cudaErrorMemoryAllocation) { // what makes room may still be on its way back
+    cudaGetLastError();
+    wait_until_given_back();
+    code = cudaMalloc(&p, std::max<size_t>(bytes, 1));
+  }
+  check_room(code, "cudaMalloc");
   return owned(p, [](void* x) { return cudaFree(x); });
 }
 

@@ -21,6 +21,7 @@ using clock_type = std::chrono::steady_clock;
 std::atomic<bool> broken{false};
 std::atomic<uint64_t> waited{0}, pinned_pieces{0};
 std::atomic<int64_t> allocated{0};
+std::atomic<uint32_t> refused_memory{0};
 std::atomic<uint64_t> graphs{0}, graph_launches{0};
 
 /// Launches that a stream takes before the next one waits for room.
@@ -158,10 +159,15 @@ cudaError_t give_back(void* p) {
 extern "C" {
 cudaError_t cudaSetDevice(int device) { return current_device = device, result(); }
 cudaError_t cudaGetDevice(int* device) { return *device = current_device, result(); }
+/// Asked for the shared memory of a block alone.
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
+  return *value = 232'448, result();
+}
 cudaError_t cudaGetLastError() { return result(); }
 const char* cudaGetErrorName(cudaError_t) { return "cudaErrorFake"; }
 const char* cudaGetErrorString(cudaError_t) { return "a failure of the test"; }
 cudaError_t cudaMalloc(void** p, size_t bytes) {
+  if (refused_memory > 0) return --refused_memory, cudaErrorMemoryAllocation;
   wait_for_device();
   return allocate(p, bytes, current_device);
 }
@@ -307,9 +313,11 @@ void reset() {
     out_of_reach.clear();
     reaches.clear();
   }
+  refused_memory = 0;
   waited = pinned_pieces = graphs = graph_launches = elsewhere = 0;
 }
 int64_t allocations() { return allocated; }
+void refuse_memory(uint32_t times) { refused_memory = times; }
 uint64_t given_back_elsewhere() { return elsewhere; }
 int device_of(const void* p) {
   std::lock_guard lock{owners_mutex};

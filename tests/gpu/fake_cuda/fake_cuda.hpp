@@ -27,6 +27,9 @@ void reset();
 /// Allocations of device and pinned memory that have not been given back.
 int64_t allocations();
 
+/// The next so many times there is no memory of the device, until reset.
+void refuse_memory(uint32_t times);
+
 /// Since the last reset: memory given back while another device was current than when it was taken.
 uint64_t given_back_elsewhere();
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <new>
 
 using namespace lamella;
 using namespace lamella::gpu;
@@ -44,6 +45,20 @@ TEST_CASE("rings between devices lie with the receiver where both reach it, else
   const auto why = cuda::join_peers(4, 5);
   REQUIRE(why);
   CHECK(*why == "cuda:5 cannot reach memory of cuda:4");
+}
+
+TEST_CASE("memory that is still on its way back is waited for where there is no other") {
+  cuda::wait_until_given_back();
+  fake::reset();
+  const auto before = fake::allocations();
+  auto old = cuda::device_memory(64);
+  old.reset();
+  fake::refuse_memory(1);
+  const auto next = cuda::device_memory(64);
+  CHECK(next != nullptr);
+  CHECK(fake::allocations() == before + 1); // the old is gone
+  fake::refuse_memory(2);
+  CHECK_THROWS_AS(cuda::device_memory(64), std::bad_alloc);
 }
 
 TEST_CASE("memory goes back to the device it is of") {
