@@ -28,11 +28,22 @@ void* arena::allocate_bytes(size_t bytes) {
     ++block_;
     used_ = 0;
   }
-  auto size = std::max({bytes, smallest_block, capacity()});
-  blocks_.push_back({source_(size), size});
+  blocks_.push_back(new_block(bytes));
   block_ = blocks_.size() - 1;
   used_ = bytes;
   return blocks_.back().data.get();
+}
+
+/// As large as all before it, so that there are few; where there is no room for that, as large as
+/// it must be.
+arena::block arena::new_block(size_t bytes) const {
+  const auto size = std::max({bytes, smallest_block, capacity()});
+  try {
+    return {source_(size), size};
+  } catch (const std::bad_alloc&) {
+    if (size == bytes) throw;
+    return {source_(bytes), bytes};
+  }
 }
 
 size_t arena::capacity() const {

@@ -58,6 +58,8 @@ private:
     std::shared_ptr<std::byte> data;
     size_t size;
   };
+  block new_block(size_t bytes) const;
+
   block_source source_;
   std::vector<block> blocks_;
   size_t block_ = 0; ///< index of the block in use

@@ -301,3 +301,21 @@ TEST_CASE("an arena gives aligned memory that lives as long as its scope") {
   }
   CHECK(a.capacity() == held); // grown once, reused after
 }
+
+TEST_CASE("an arena takes what it must have where there is no room for more") {
+  constexpr size_t all = size_t{54} << 20;
+  std::vector<std::byte> memory(all + 64);
+  auto* const base = memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64);
+  size_t taken = 0;
+  arena a{[&](size_t bytes) {
+    if (bytes > all - taken) throw std::bad_alloc{};
+    return std::shared_ptr<std::byte>{base + std::exchange(taken, taken + bytes),
+                                      [](std::byte*) {}};
+  }};
+  a.allocate<std::byte>(size_t{40} << 20);
+  CHECK(a.allocate<std::byte>(size_t{7} << 20) == base + (size_t{40} << 20)); // not twice 40
+  CHECK(a.capacity() == size_t{47} << 20);
+  CHECK_THROWS_AS(a.allocate<std::byte>(size_t{17} << 20), std::bad_alloc);
+  a.allocate<std::byte>(size_t{7} << 20);
+  CHECK(a.capacity() == all);
+}
