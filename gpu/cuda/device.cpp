@@ -19,10 +19,12 @@ namespace lamella::gpu::cuda {
 
 namespace {
 
-/// LAMELLA_NCCL is not 0.
+/// LAMELLA_NCCL is set, and not 0. Not by default: each stream of a replica has a communicator of
+/// its own, and NCCL leaves it to its callers that kernels of several of them start in the same
+/// order on all devices, which streams that decode and prefill side by side do not see to.
 bool nccl_wanted() {
   const char* x = std::getenv("LAMELLA_NCCL");
-  return x == nullptr || std::strcmp(x, "0") != 0;
+  return x != nullptr && std::strcmp(x, "0") != 0;
 }
 
 class cuda_memory final : public memory {
@@ -149,7 +151,7 @@ public:
     } catch (const nccl_error& e) {
       why = e.what();
     }
-    if (why.empty()) why = "LAMELLA_NCCL is 0";
+    if (why.empty()) why = "LAMELLA_NCCL is not set";
     return {};
   }
   std::shared_ptr<counter> make_counter() override {
