@@ -124,9 +124,9 @@ private:
               failed ? cuda_text(failed) : std::to_string(gpus) + " found"))
       return;
     const at_exit stop{[&] { lib_.cuda_stop(); }};
-    if (!registers_gpu_memory(domain)) return;
+    if (!registers_gpu_memory(domain) || !writes_are_ordered()) return;
     reach(rdma_tier::verbs_gpudirect);
-    if (!writes_are_ordered() || !devx) return;
+    if (!devx) return;
     reach(rdma_tier::mlx5_proxy);
     if (maps_registers(context)) reach(rdma_tier::fhbn);
   }
@@ -170,7 +170,7 @@ private:
     return {};
   }
 
-  /// Else a receiver that polls could see the seqno before the payload.
+  /// Else a receiver that polls could see the seqno before the payload, whoever posts.
   bool writes_are_ordered() {
     int ordering = 0;
     if (const int failed = lib_.cuda_attribute(&ordering, cuda_attribute_writes_ordering))

@@ -291,10 +291,10 @@ TEST_CASE("fhbn: GPU memory that cannot be registered is told with both ways out
   CHECK(host.open.empty());
 }
 
-TEST_CASE("fhbn: a GPU whose memory needs flushes leaves posting to the CPU") {
+TEST_CASE("fhbn: a GPU whose memory needs flushes has frames staged by the CPU") {
   fake_host host;
   host.ordering = 0;
-  check_refusal(host.probe(), rdma_tier::verbs_gpudirect, "write ordering", "flush");
+  check_refusal(host.probe(), rdma_tier::verbs_staged, "write ordering", "flush");
 }
 
 TEST_CASE("fhbn: a register page that CUDA may not map leaves ringing to a proxy") {
