@@ -36,6 +36,8 @@ if(NOT LAMELLA_CUDA STREQUAL "OFF" AND NOT LAMELLA_SANITIZE)
   if(NOT LAMELLA_CUDA_FOUND AND LAMELLA_CUDA STREQUAL "ON")
     message(FATAL_ERROR "LAMELLA_CUDA=ON, but ${missing}")
   endif()
+elseif(LAMELLA_SANITIZE AND LAMELLA_CUDA STREQUAL "ON")
+  message(FATAL_ERROR "LAMELLA_CUDA=ON, but nvcc knows no sanitizers (LAMELLA_SANITIZE=${LAMELLA_SANITIZE})")
 elseif(LAMELLA_SANITIZE)
   set(missing "nvcc knows no sanitizers")
   # Its headers are enough for tests whose kernels run on the CPU.
