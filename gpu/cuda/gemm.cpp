@@ -87,8 +87,12 @@ gemm::~gemm() {
 }
 
 std::optional<std::string> gemm::open() {
-  if (auto error = prepare_mma(); error != cudaSuccess)
-    return std::string{"matrix kernels: "} + cudaGetErrorString(error);
+  int device = 0;
+  auto error = cudaGetDevice(&device);
+  if (error == cudaSuccess)
+    error = cudaDeviceGetAttribute(&shared_most_, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+  if (error == cudaSuccess) error = prepare_mma(shared_most_);
+  if (error != cudaSuccess) return std::string{"matrix kernels: "} + cudaGetErrorString(error);
   if (library_ == nullptr)
     if (auto status = cublasLtCreate(&library_); status != CUBLAS_STATUS_SUCCESS)
       return std::string{"cuBLASLt: "} + cublasLtGetStatusString(status);
@@ -162,7 +166,7 @@ cudaError_t gemm::run(const void* x, uint32_t rows, std::span<const gemm_part> p
                 static_cast<const std::byte*>(x) + size_t{first} * w.inputs * 2,
                 part.out + size_t{first} * part.out_stride,
                 part.out_stride};
-      algorithm with{.variant = default_mma_variant(count, w.outputs)};
+      algorithm with{.variant = default_mma_variant(count, w.outputs, shared_most_)};
       if (plan != nullptr) {
         auto at = std::lower_bound(row_classes.begin(), row_classes.end(), count);
         const auto& best = plan->classes[static_cast<size_t>(at - row_classes.begin())].best;

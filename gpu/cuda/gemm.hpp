@@ -129,6 +129,7 @@ private:
   };
 
   arithmetic fixed_;
+  int shared_most_ = 0; ///< bytes of shared memory that a block may have, since open()
   cublasLtHandle_t library_ = nullptr;
   std::map<problem_key, std::shared_ptr<library_problem>> problems_; ///< of late, at most 256
   std::map<weight_shape, gemm_plan> plans_;

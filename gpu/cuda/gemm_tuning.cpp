@@ -219,7 +219,7 @@ std::optional<std::string> gemm::tune(std::span<const dense_matrix> weights, cud
     if (fixed_ == arithmetic::own) return std::nullopt;
     return "no memory to choose algorithms for weights of " + describe(shape);
   }
-  algorithm anchor{.variant = default_mma_variant(plan.rows_max, shape.outputs)};
+  algorithm anchor{.variant = default_mma_variant(plan.rows_max, shape.outputs, shared_most_)};
   if (fixed_ == arithmetic::library) {
     auto offered = offers(trial.rows(0, 256, nullptr), plan.splits, false, 1);
     if (offered.empty()) return "the library has no algorithm for weights of " + describe(shape);

@@ -22,12 +22,14 @@ cudaError_t launch(const mma_gemm_args& args, uint32_t splits, cudaStream_t stre
 
 template <class Tile> constexpr mma_variant variant_of(std::string_view name) {
   return {name,
+          Tile::shared_bytes,
           {prepare<__half, Tile>, prepare<__nv_bfloat16, Tile>},
           {launch<__half, Tile>, launch<__nv_bfloat16, Tile>}};
 }
 
 // At most 163 KB of shared memory, what a block may have on sm_80; two blocks (the last: one) share
-// a multiprocessor of sm_90, so that one copies while the other stores. BM, BN, BK, WM, WN, STAGES.
+// a multiprocessor of sm_90, so that one copies while the other stores. All but the first and the
+// last fit into 99 KB, which is all that sm_86, sm_89 and sm_120 have. BM, BN, BK, WM, WN, STAGES.
 constexpr mma_variant variants[]{
     variant_of<mma_tile<16, 64, 128, 16, 16, 5>>("16x64"),
     variant_of<mma_tile<32, 64, 128, 32, 16, 4>>("32x64"),
@@ -77,18 +79,21 @@ uint32_t mma_variants() {
 }
 std::string_view mma_variant_name(uint32_t variant) { return variant_at(variant).name; }
 
-uint32_t default_mma_variant(uint32_t rows, uint32_t outputs) {
-  if (rows <= 16) return 0;
+uint32_t default_mma_variant(uint32_t rows, uint32_t outputs, int shared_most) {
+  const auto fits = [=](uint32_t v) { return variants[v].shared_bytes <= shared_most; };
+  if (rows <= 16 && fits(0)) return 0;
   if (rows <= 32) return 1;
   if (rows <= 64) return outputs < 12288 ? 2 : 3;
-  return rows <= 256 || outputs < 8192 ? 4 : 5;
+  return rows <= 256 || outputs < 8192 || !fits(5) ? 4 : 5;
 }
 
-cudaError_t prepare_mma() {
+cudaError_t prepare_mma(int shared_most) {
   for (const auto& v : variants)
-    for (auto prepare : v.prepare)
+    for (auto prepare : v.prepare) {
+      if (v.shared_bytes > shared_most) continue;
       if (auto error = prepare(); error != cudaSuccess) return error;
-  // Where these cannot run, their launches say so.
+    }
+  // Where these cannot run, their launches say so, as those of tiles that do not fit.
   for (const auto& v : wgmma_variants())
     for (auto prepare : v.prepare)
       if (prepare() != cudaSuccess) cudaGetLastError();

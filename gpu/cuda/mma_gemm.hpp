@@ -27,18 +27,21 @@ uint32_t splits_of(uint32_t outputs, uint32_t inputs);
 /// Inputs of every split but perhaps the last, a multiple of 128.
 uint32_t inputs_per_split(uint32_t inputs, uint32_t splits);
 
-/// Kernels, by index. The first mma_sync_variants() run on every device from sm_80 on and compute
+/// Kernels, by index. The first mma_sync_variants() run on every device from sm_80 on, where their
+/// tiles fit into a block's shared memory, and compute
 /// the same bytes as each other. The others use the matrix instructions of sm_90a, cannot be
 /// launched elsewhere, and compute the same bytes as each other.
 uint32_t mma_sync_variants();
 uint32_t mma_variants();
 std::string_view mma_variant_name(uint32_t variant); ///< rows of x by rows of w
 
-/// The shape of tile to take where nothing was measured.
-uint32_t default_mma_variant(uint32_t rows, uint32_t outputs);
+/// The shape of tile to take where nothing was measured, on a device whose blocks have
+/// `shared_most` bytes of shared memory at most: 98,304 or more.
+uint32_t default_mma_variant(uint32_t rows, uint32_t outputs, int shared_most);
 
-/// Allows the kernels their shared memory. Once per device, before anything is launched.
-cudaError_t prepare_mma();
+/// Allows the kernels their shared memory, those that fit into `shared_most`. Once per device,
+/// before anything is launched.
+cudaError_t prepare_mma(int shared_most);
 
 /// Parts [splits][M][N] of a product, each over its share of K; `p.out` is not used when splits
 /// > 1. With one split writes `p.out` at once.

@@ -23,6 +23,7 @@ struct mma_gemm_args {
 /// One shape of tile; functions by dense_type.
 struct mma_variant {
   std::string_view name; ///< rows of x by rows of w
+  int shared_bytes;      ///< of a block
   cudaError_t (*prepare[2])();
   cudaError_t (*launch[2])(const mma_gemm_args&, uint32_t splits, cudaStream_t);
 };

@@ -91,6 +91,23 @@ TEST_CASE("every tile of a product computes the same bytes, whatever does not fi
   check_all_variants({dense_type::bf16, 3, 65, 72, seed}, 1);
 }
 
+TEST_CASE("where nothing was measured, tiles are taken that a block of the device has room for") {
+  constexpr int small = 101'376, large = 232'448; // of sm_86 and sm_89, and of sm_90
+  for (uint32_t rows : {1u, 16u, 17u, 64u, 65u, 257u, 1024u})
+    for (uint32_t outputs : {64u, 8192u, 28'672u}) {
+      CAPTURE(rows);
+      CAPTURE(outputs);
+      const std::string_view wide = mma_variant_name(default_mma_variant(rows, outputs, large)),
+                             here = mma_variant_name(default_mma_variant(rows, outputs, small));
+      if (wide == "16x64")
+        CHECK(here == "32x64");
+      else if (wide == "128x256")
+        CHECK(here == "128x128");
+      else
+        CHECK(here == wide);
+    }
+}
+
 TEST_CASE("splits of a product are summed in ascending order, an empty one included") {
   const auto seed = uint64_t{std::random_device{}()};
   MESSAGE("seed " << seed);
