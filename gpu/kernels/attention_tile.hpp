@@ -193,7 +193,7 @@ void attend_tile_all(const query_block& block, size_t first, size_t last, const 
     next.bytes = 0;
   }
   if constexpr (lanes::queries > 1)
-    with_constant<lanes::queries - 1>(static_cast<int>(last - first), [&](auto rest) {
+    with_constant<1, lanes::queries - 1>(static_cast<int>(last - first), [&](auto rest) {
       attend_tile<type, vectors, decltype(rest)::value>(block, first, source, count, next);
     });
 }

@@ -18,9 +18,9 @@ struct product {
   uint32_t panel_block;     ///< panels of an item
 };
 
-/// Rows of `type` x one group of panels, in tiles of nearly equal height. The first one asks for
-/// the next group, so that memory works while the others compute.
-template <tensor_type type, int tile_rows, int panels>
+/// Rows of `type` x one group of panels, in tiles of nearly equal height, `least` to `most` rows.
+/// The first one asks for the next group, so that memory works while the others compute.
+template <tensor_type type, int least, int most, int panels>
 void panel_group(const product& call, const matmul_part& part, uint32_t first_row, uint32_t rows,
                  uint32_t first_panel) {
   constexpr size_t fits_cache = 256 << 10; // of the second level
@@ -30,13 +30,13 @@ void panel_group(const product& call, const matmul_part& part, uint32_t first_ro
   auto fetch = panels * stride <= fits_cache ? panels * stride : size_t{4096};
   auto first_output = first_panel * panel_outputs;
   auto last_columns = part.weight.outputs - first_output - (panels - 1) * panel_outputs;
-  auto tiles = (rows + tile_rows - 1) / tile_rows;
+  auto tiles = (rows + most - 1) / most;
   for (uint32_t t = 0; t < tiles; ++t) {
     auto count = rows / tiles + (t < rows % tiles ? 1 : 0);
     tile_output output{part.out + size_t{first_row} * part.out_stride + first_output,
                        part.out_stride,
                        last_columns < panel_outputs ? last_columns : panel_outputs};
-    with_constant<tile_rows>(static_cast<int>(count), [&](auto constant) {
+    with_constant<least, most>(static_cast<int>(count), [&](auto constant) {
       constexpr int n = decltype(constant)::value;
       if constexpr (is_plain(type)) {
         plain_tile<type, n, panels>(call.args.x + size_t{first_row} * inputs, inputs, panel, fetch,
@@ -51,11 +51,11 @@ void panel_group(const product& call, const matmul_part& part, uint32_t first_ro
 }
 
 /// Groups of `panels` panels while they last.
-template <tensor_type type, int tile_rows, int panels>
+template <tensor_type type, int least, int most, int panels>
 void panel_groups(const product& call, const matmul_part& part, uint32_t first_row, uint32_t rows,
                   uint32_t& panel, uint32_t last) {
   for (; panel + panels <= last; panel += panels)
-    panel_group<type, tile_rows, panels>(call, part, first_row, rows, panel);
+    panel_group<type, least, most, panels>(call, part, first_row, rows, panel);
 }
 
 template <tensor_type type>
@@ -63,16 +63,18 @@ void item_of(const product& call, const matmul_part& part, uint32_t first_row, u
              uint32_t panel, uint32_t panels) {
   constexpr int tile_rows = is_plain(type) ? lanes::plain_rows : lanes::quantised_rows;
   constexpr int tile_panels = is_plain(type) ? lanes::plain_panels : lanes::quantised_panels;
+  constexpr int odd_rows = tile_rows < 2 ? tile_rows : 2; // of a last panel that is left over
   auto last = panel + panels;
   if constexpr (lanes::single_row_panels > tile_panels)
     if (rows == 1) // few registers are needed: more panels at once
-      panel_groups<type, 1, lanes::single_row_panels>(call, part, first_row, rows, panel, last);
+      panel_groups<type, 1, 1, lanes::single_row_panels>(call, part, first_row, rows, panel, last);
   if constexpr (!is_plain(type) && lanes::tall_rows > tile_rows)
     if (rows > tile_rows && rows <= lanes::tall_rows) // one tile instead of two
-      panel_groups<type, lanes::tall_rows, 1>(call, part, first_row, rows, panel, last);
-  panel_groups<type, tile_rows, tile_panels>(call, part, first_row, rows, panel, last);
+      panel_groups<type, tile_rows + 1, lanes::tall_rows, 1>(call, part, first_row, rows, panel,
+                                                             last);
+  panel_groups<type, 1, tile_rows, tile_panels>(call, part, first_row, rows, panel, last);
   if constexpr (tile_panels > 1)
-    panel_groups<type, tile_rows, 1>(call, part, first_row, rows, panel, last);
+    panel_groups<type, 1, odd_rows, 1>(call, part, first_row, rows, panel, last);
 }
 
 void run_item(const product& call, const matmul_part& part, size_t item) {

@@ -18,12 +18,14 @@ template <int count, class F> [[gnu::always_inline]] inline void unroll(F&& f) {
   (std::make_integer_sequence<int, count>{});
 }
 
-/// Gives `f` its number, 1 to `most`, as an integral constant.
-template <int most, class F> [[gnu::always_inline]] inline void with_constant(int number, F&& f) {
+/// Gives `f` its number, `least` to `most`, as an integral constant.
+template <int least, int most, class F>
+[[gnu::always_inline]] inline void with_constant(int number, F&& f) {
   [&]<int... i>(std::integer_sequence<int, i...>) __attribute__((always_inline)) {
-    (void)((number == i + 1 ? (f(std::integral_constant<int, i + 1>{}), true) : false) || ...);
+    (void)((number == least + i ? (f(std::integral_constant<int, least + i>{}), true) : false)
+           || ...);
   }
-  (std::make_integer_sequence<int, most>{});
+  (std::make_integer_sequence<int, most - least + 1>{});
 }
 
 } // namespace
