@@ -33,12 +33,13 @@ std::vector<float> as_floats(const model::tensor_view& view, const model::weight
   std::vector<float> out(use.inputs_of_rank(ranks));
   const auto first = use.split == model::weight_split::whole ? 0 : rank * out.size();
   for (size_t i = 0; i < out.size(); ++i) {
+    const auto place = view.place_of(first + i);
     if (view.type == model::tensor_type::f32) {
-      std::memcpy(&out[i], view.data.data() + 4 * (first + i), 4);
+      std::memcpy(&out[i], view.data.data() + 4 * place, 4);
       continue;
     }
     uint16_t bits = 0;
-    std::memcpy(&bits, view.data.data() + 2 * (first + i), 2);
+    std::memcpy(&bits, view.data.data() + 2 * place, 2);
     if (view.type == model::tensor_type::f16) {
       out[i] = from_f16(bits);
     } else if (view.type == model::tensor_type::bf16) {
@@ -58,15 +59,15 @@ std::vector<float> as_floats(const model::tensor_view& view, const model::weight
 const std::byte* share_of(const model::tensor_view& view, const model::weight_use& use,
                           uint32_t ranks, uint32_t rank, std::vector<std::byte>& copied) {
   const auto whole = model::row_bytes(view.type, use.inputs);
-  const auto* rows = view.data.data() + use.first_row * whole;
-  if (use.split == model::weight_split::whole) return rows;
-  if (use.split == model::weight_split::outputs)
-    return rows + rank * use.outputs_of_rank(ranks) * whole;
   const auto part = model::row_bytes(view.type, use.inputs_of_rank(ranks));
-  if (part == whole) return rows;
-  copied.resize(use.outputs * part);
-  for (size_t n = 0; n < use.outputs; ++n)
-    std::memcpy(copied.data() + n * part, rows + n * whole + rank * part, part);
+  const size_t rows = use.outputs_of_rank(ranks);
+  const auto first = use.first_row + (use.split == model::weight_split::outputs ? rank * rows : 0);
+  if (part == whole && view.halved_heads == 0) return view.data.data() + first * whole;
+  const auto before = use.split == model::weight_split::inputs ? rank * part : 0; // in each row
+  copied.resize(rows * part);
+  for (size_t n = 0; n < rows; ++n)
+    std::memcpy(copied.data() + n * part,
+                view.data.data() + view.place_of(first + n) * whole + before, part);
   return copied.data();
 }
 

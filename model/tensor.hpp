@@ -78,13 +78,25 @@ constexpr uint64_t row_bytes(tensor_type type, uint64_t elements) {
 constexpr std::string_view to_string(tensor_type type) { return facts_of(type).name; }
 
 /// A tensor as it lies in a file: rank 1 (`inner` elements, rows = 1) or 2 ([rows, inner],
-/// row-major).
+/// row-major). Its rows, or the elements of a vector, may be meant in another order: see
+/// place_of().
 struct tensor_view {
   std::string name;
   tensor_type type = tensor_type::f32;
   uint64_t inner = 0;
   uint64_t rows = 1;
   std::span<const std::byte> data; ///< rows * row_bytes(type, inner) bytes; any alignment of `type`
+  /// Heads whose elements that are rotated together lie half a head apart in the file, but are
+  /// meant to be neighbours; 0: the order of the file is the one that is meant.
+  uint32_t halved_heads = 0;
+
+  /// Where row `i`, or element `i` of a vector, lies in the file.
+  uint64_t place_of(uint64_t i) const {
+    if (halved_heads == 0) return i;
+    const uint64_t head = (rows == 1 ? inner : rows) / halved_heads;
+    const uint64_t within = i % head;
+    return i - within + within / 2 + within % 2 * (head / 2);
+  }
 };
 
 } // namespace lamella::model
