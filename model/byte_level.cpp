@@ -57,7 +57,8 @@ public:
   byte_level_tokenizer(const tokenizer_source& source, const pre_tokenizer& words)
       : vocabulary_tokenizer(source, words.adds_bos,
                              [&](token_id id) { return bytes_of(source, id); }),
-        words_(words), merges_(byte_tokens(), source.merges.size()) {
+        words_(words), whole_words_(source.whole_words.value_or(words.whole_words)),
+        merges_(byte_tokens(), source.merges.size()) {
     for (size_t i = 0; i < source.merges.size(); ++i) add_merge(source, i);
   }
 
@@ -71,6 +72,7 @@ private:
   void add_merge(const tokenizer_source& source, size_t index);
 
   const pre_tokenizer& words_;
+  bool whole_words_;
   bpe merges_;
 };
 
@@ -110,7 +112,7 @@ void byte_level_tokenizer::encode_plain(std::string_view text, std::vector<token
   for (const size_t end : ends) {
     const std::string_view word = text.substr(begin, end - begin);
     begin = end;
-    if (words_.whole_words) {
+    if (whole_words_) {
       if (const auto found = plain_token(word)) {
         out.push_back(*found);
         continue;

@@ -19,6 +19,12 @@ constexpr uint64_t merges_max = 2 * vocabulary_max;
 /// Number arrays up to this length are kept as hyperparameters (head counts per layer).
 constexpr uint64_t kept_elements_max = 4096;
 
+/// Of Phi-3: is white space after this token no text, should it be a marker?
+bool takes_space(std::string_view token) {
+  return (token.starts_with("<|") && token.ends_with("|>") && token != "<|endoftext|>")
+         || token == "</s>";
+}
+
 class gguf_checkpoint final : public checkpoint {
 public:
   explicit gguf_checkpoint(const std::filesystem::path& path)
@@ -289,7 +295,9 @@ void gguf_checkpoint::read_tokenizer() {
   if (const auto* add = find_value(prefix + "add_space_prefix"))
     tokenizer_.add_space_prefix = as_bool(prefix + "add_space_prefix", *add);
   // No key says so: it is how Phi-3's own tokeniser reads its templates.
-  tokenizer_.markers_take_space = architecture_ == "phi3" && tokenizer_.kind == "llama";
+  if (architecture_ == "phi3" && tokenizer_.kind == "llama")
+    for (token_id id = 0; id < count; ++id)
+      if (takes_space(tokenizer_.tokens[id])) tokenizer_.take_space.push_back(id);
 }
 
 /// Counts within the compiled maxima, and of one mind with the tensors.

@@ -77,7 +77,8 @@ class sentencepiece_tokenizer final : public vocabulary_tokenizer {
 public:
   explicit sentencepiece_tokenizer(const tokenizer_source& source)
       : vocabulary_tokenizer(source, true, [&](token_id id) { return bytes_of(source, id); }),
-        puts_space_(source.add_space_prefix.value_or(true)), scores_(source.scores) {
+        puts_space_(source.add_space_prefix.value_or(true)), once_(source.space_prefix_once),
+        scores_(source.scores) {
     check_scores(source);
     for (token_id id = 0; id < source.tokens.size(); ++id)
       if (id < source.kinds.size() && source.kinds[id] == token_kind::byte)
@@ -100,7 +101,7 @@ public:
   }
 
   bool puts_space_after(std::optional<token_id> before) const override {
-    return puts_space_ && (!before || is_marker(*before));
+    return puts_space_ && (!before || (!once_ && is_marker(*before)));
   }
 
 private:
@@ -145,7 +146,7 @@ private:
   void consider(std::string_view word, scratch& room, uint32_t left) const;
   void put(std::string_view word, const symbol& x, std::vector<token_id>& out) const;
 
-  bool puts_space_;
+  bool puts_space_, once_;
   std::vector<float> scores_;
   std::array<std::optional<token_id>, 256> byte_tokens_{};
   size_t longest_ = 0;                      ///< bytes of a piece
@@ -156,7 +157,8 @@ private:
 /// short then, and what is kept for one is little.
 void sentencepiece_tokenizer::encode_plain(std::string_view plain,
                                            std::vector<token_id>& out) const {
-  const std::string text = (puts_space_ ? " " : "") + with_spaces(plain);
+  const bool begins = out.empty() || !once_;
+  const std::string text = (puts_space_ && begins ? " " : "") + with_spaces(plain);
   scratch room;
   size_t begin = 0;
   auto before = point_at(text, 0);

@@ -13,8 +13,8 @@ namespace lamella::model {
 /// the one character that does not come back.
 ///
 /// Unless the file says no, text that begins, or follows a token that was taken whole, gets a space
-/// put before it: words are the same at the beginning as elsewhere. Throws file_error if scores are
-/// missing or a byte's token is none.
+/// put before it: words are the same at the beginning as elsewhere. Some files say: the former
+/// only. Throws file_error if scores are missing or a byte's token is none.
 std::unique_ptr<tokenizer> make_sentencepiece(const tokenizer_source& source);
 
 } // namespace lamella::model

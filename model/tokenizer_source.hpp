@@ -31,7 +31,9 @@ struct tokenizer_source {
   std::vector<token_id> more_ends; ///< further ids that end an answer (end of turn, of message)
   std::optional<bool> add_bos;     ///< unset where the file does not say
   std::optional<bool> add_space_prefix; ///< before text that begins; unset where it does not say
-  bool markers_take_space = false; ///< white space after markers like "<|user|>" is no text (Phi-3)
+  bool space_prefix_once = false;       ///< that space: not after tokens that are taken whole
+  std::optional<bool> whole_words;  ///< no merging of words that are tokens; unset: as `pre` says
+  std::vector<token_id> take_space; ///< white space after these markers is no text (Phi-3)
 };
 
 } // namespace lamella::model

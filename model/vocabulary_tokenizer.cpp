@@ -18,12 +18,6 @@ constexpr std::array<std::string_view, 9> known_ends{
     "<|endoftext|>", "<|end_of_text|>", "<|im_end|>",    "<|eot_id|>", "<|eom_id|>",
     "<|end|>",       "<|eot|>",         "<end_of_turn>", "</s>"};
 
-/// Does a marker take the white space after it, where a source has such markers?
-bool takes_space(std::string_view marker) {
-  return (marker.starts_with("<|") && marker.ends_with("|>") && marker != "<|endoftext|>")
-         || marker == "</s>";
-}
-
 } // namespace
 
 vocabulary_tokenizer::vocabulary_tokenizer(const tokenizer_source& source, bool adds_bos,
@@ -41,8 +35,7 @@ vocabulary_tokenizer::vocabulary_tokenizer(const tokenizer_source& source, bool 
     const bool control = marker
                          && (kind != token_kind::user_defined
                              || std::ranges::count(known_ends, source.tokens[id]) > 0);
-    entries_.push_back({bytes_of(id), marker, control, false,
-                        marker && source.markers_take_space && takes_space(source.tokens[id])});
+    entries_.push_back({bytes_of(id), marker, control, false, false});
     const auto& bytes = entries_.back().bytes;
     if (marker) {
       markers_.add(bytes, id, control);
@@ -50,6 +43,8 @@ vocabulary_tokenizer::vocabulary_tokenizer(const tokenizer_source& source, bool 
       plain_.emplace(bytes, id);
     }
   }
+  for (const token_id id : source.take_space)
+    if (id < entries_.size()) entries_[id].takes_space = entries_[id].marker;
   const auto end = [this](token_id id) {
     if (id < entries_.size()) entries_[id].ends = true;
   };

@@ -414,8 +414,8 @@ TEST_CASE("what is put before text, and what markers take of it, is read from ke
   CHECK_FALSE(read("llama", {}).add_space_prefix);
   CHECK(read("llama", false).add_space_prefix == false);
   CHECK(read("phi3", true).add_space_prefix == true);
-  CHECK(read("phi3", {}).markers_take_space);
-  CHECK_FALSE(read("llama", {}).markers_take_space);
+  CHECK(read("phi3", {}).take_space == std::vector<model::token_id>{1, 2}); // <|im_start|>, _end
+  CHECK(read("llama", {}).take_space.empty());
 }
 
 TEST_CASE("names out of a file cannot write lines into a log") {

@@ -237,6 +237,14 @@ TEST_CASE("SentencePiece: the space before a text is put after each token that i
   CHECK(encoded.back() == 2);
   CHECK(std::count(encoded.begin(), encoded.end(), 2) == 1);
 
+  source.space_prefix_once = true;
+  const auto once = model::make_tokenizer(source);
+  const auto bound = tokens_of(*once, {"ab"})[0];
+  CHECK(once->encode("ab</s>ab", special::allowed) == ids{word, 2, bound});
+  CHECK(once->encode("</s>ab", special::allowed) == ids{2, bound});
+  CHECK(once->decode(ids{word, 2, bound}) == "ab</s>ab");
+  CHECK(once->decode(ids{word, 2, word}) == "ab</s> ab");
+
   source.add_space_prefix = false;
   const auto bare = model::make_tokenizer(source);
   CHECK(bare->encode("ab", special::forbidden) == tokens_of(*bare, {"ab"}));
@@ -255,7 +263,7 @@ TEST_CASE("SentencePiece: Phi-3's markers take the white space after them") {
   const auto word = tokens_of(*keeps, {" ab"})[0];
   CHECK(keeps->encode("<|user|>\nab", special::allowed)
         == ids{user, tokens_of(*keeps, {" "})[0], byte_token('\n'), tokens_of(*keeps, {"ab"})[0]});
-  source.markers_take_space = true;
+  source.take_space = {user};
   const auto takes = model::make_tokenizer(source);
   CHECK(takes->encode("<|user|>\nab", special::allowed) == ids{user, word});
   CHECK(takes->encode("<|user|> \u3000\n<|user|> \n", special::allowed) == ids{user, user});
