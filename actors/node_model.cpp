@@ -170,7 +170,7 @@ void node::impl::size_cache() {
                       fmt::format("kv.bytes: room for {} tokens, too small for one request; at "
                                   "least {} bytes ({} tokens) are needed",
                                   parts->slots, slots_min * slot_bytes(options, spec), slots_min)};
-  if (auto why = why_too_large(options, std::filesystem::file_size(model.file->path()),
+  if (auto why = why_too_large(options, model.file->file_bytes(),
                                parts->slots * slot_bytes(options, spec));
       !why.empty())
     throw start_error{78, "kv.bytes: " + why, "lower kv.bytes or set it to auto"};

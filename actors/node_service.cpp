@@ -89,8 +89,7 @@ void node::impl::describe_service() {
     base.tool_calls = model::tool_dialect_of(source);
   }
   base.model_file = model.file->path().string();
-  base.model_name =
-      options.model.name.empty() ? model.file->path().stem().string() : options.model.name;
+  base.model_name = options.model.name.empty() ? model.file->file_name() : options.model.name;
   base.aliases = options.model.aliases;
   base.created = base.world.seconds_since_1970();
   base.context_tokens = options.model.context_tokens.value_or(spec.context_tokens);

@@ -123,7 +123,7 @@ plan make_plan(const config::settings& s, problems& found) {
                            + std::string{spec.context_bound()},
                        "lower it or set it to auto"});
     made.architecture = spec.architecture;
-    made.weight_bytes = std::filesystem::file_size(path);
+    made.weight_bytes = opened.file->file_bytes();
     made.slot_bytes = actors::slot_bytes(s, spec);
     made.slots = actors::slots_for(s, spec, actors::memory_limit() / 4);
   } catch (const std::exception& e) {

@@ -18,10 +18,11 @@ namespace lamella::model {
 
 /// An opened and validated model: hyperparameters, tensors, tokeniser, chat template.
 ///
-/// Keys of hyperparameters are those of GGUF without the architecture in front: "block_count",
-/// "attention.head_count_kv", "rope.freq_base". Everything but the tensors' bytes is copied when
-/// the file is opened. The bytes stay in the file's mapping; once the weights are packed call
-/// check_intact() and release_pages(), and read no tensor after that.
+/// Whatever the format, keys of hyperparameters are those of GGUF without the architecture in
+/// front, "block_count", "attention.head_count_kv", "rope.freq_base", and tensors have the names
+/// and the meaning that they have there. Everything but the tensors' bytes is copied when the file
+/// is opened. The bytes stay in the file's mapping; once the weights are packed call check_intact()
+/// and release_pages(), and read no tensor after that.
 ///
 /// Const functions may be called from several threads.
 class checkpoint {
@@ -33,13 +34,15 @@ public:
 
   /// The file (or the directory) as it was resolved.
   virtual const std::filesystem::path& path() const = 0;
-  /// Bytes on disk.
+  /// What the file is called, without its ending.
+  virtual std::string file_name() const = 0;
+  /// Bytes on disk, in all files.
   virtual uint64_t file_bytes() const = 0;
   /// Name of the format, e.g. "GGUF v3".
   virtual std::string format() const = 0;
   /// "llama", "gpt2", …
   virtual const std::string& architecture() const = 0;
-  /// Human name of the model; the file name where the model has none.
+  /// Human name of the model; file_name() where the model has none.
   virtual std::string name() const = 0;
   /// Text of the chat template; empty if there is none.
   virtual const std::string& chat_template() const = 0;
@@ -76,7 +79,7 @@ public:
   /// Every key with its value as a short text, in the order of the file, for `model inspect`.
   virtual std::vector<std::pair<std::string, std::string>> describe() const = 0;
 
-  /// 64-bit digest of every byte of the file (byte_digest.hpp), computed by the first call, which
+  /// 64-bit digest of every byte of all files (byte_digest.hpp), computed by the first call, which
   /// reads all of it: as long as the disk takes, or some 10 GB/s and core where the file is in
   /// memory. Throws file_error as check_intact().
   virtual uint64_t digest() const = 0;
@@ -86,10 +89,9 @@ public:
   /// Gives the mapping's pages back to the system. Later reads of tensors fetch them again.
   virtual void release_pages() const = 0;
 
-protected:
-  /// An error about hyperparameter `key`, with the full name of the key and its place.
+  /// An error about hyperparameter `key`, with its name in the file and its place.
   virtual file_error error_at_key(std::string_view key, const std::string& problem) const = 0;
-  /// An error about a tensor.
+  /// An error about a tensor, as the file calls it.
   virtual file_error error_at_tensor(std::string_view name, const std::string& problem) const = 0;
 };
 

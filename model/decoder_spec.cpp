@@ -15,8 +15,8 @@ constexpr uint32_t layers_max = 1024, width_max = 1u << 20, heads_max = 1024, di
                    context_max = 1u << 27;
 
 void read_heads(const checkpoint& file, model_spec& spec) {
-  const auto refuse = [&](const char* field, const std::string& why) {
-    return file_error{file.path(), {}, field, why};
+  const auto refuse = [&](const char* key, const std::string& why) {
+    return file.error_at_key(key, why);
   };
   spec.heads = file.u32("attention.head_count", 1, heads_max);
   spec.kv_heads = file.u32("attention.head_count_kv", 1, heads_max, spec.heads);
@@ -64,8 +64,7 @@ model_spec read_decoder_spec(const checkpoint& file) {
   spec.feed_forward = file.u32("feed_forward_length", 1, width_max);
   read_heads(file, spec);
   if (file.u32("expert_count", 0, 1u << 16, 0) > 0)
-    throw file_error{
-        file.path(), {}, "expert_count", "mixture-of-experts models are not supported"};
+    throw file.error_at_key("expert_count", "mixture-of-experts models are not supported");
   spec.trained_tokens = file.u32("context_length", 1, context_max);
   // Within one window all positions attend to all before them, whichever layers have windows.
   const auto window = file.u32("attention.sliding_window", 0, context_max, 0);

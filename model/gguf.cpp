@@ -53,13 +53,14 @@ public:
   }
 
   const std::filesystem::path& path() const override { return file_.path(); }
+  std::string file_name() const override { return file_.path().stem().string(); }
   uint64_t file_bytes() const override { return file_.bytes().size(); }
   std::string format() const override { return "GGUF v" + std::to_string(header_.version); }
   const std::string& architecture() const override { return architecture_; }
   std::string name() const override {
     const auto* value = find_value("general.name");
     const auto* text = value ? std::get_if<std::string>(&value->content) : nullptr;
-    return text && !text->empty() ? *text : file_.path().stem().string();
+    return text && !text->empty() ? *text : file_name();
   }
   const std::string& chat_template() const override { return chat_template_; }
   const tokenizer_source& tokenizer() const override { return tokenizer_; }
@@ -145,7 +146,6 @@ public:
   void check_intact() const override { file_.check_intact(); }
   void release_pages() const override { file_.release_pages(); }
 
-protected:
   file_error error_at_key(std::string_view key, const std::string& problem) const override {
     return fail(full(key), problem);
   }

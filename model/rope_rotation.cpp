@@ -60,10 +60,8 @@ rope_rotation read_rope_rotation(const checkpoint& file, uint32_t head_dim,
                                  uint32_t context_tokens) {
   const auto rotated = file.u32("rope.dimension_count", 2, head_dim, head_dim);
   if (rotated % 2 != 0)
-    throw file_error{file.path(),
-                     {},
-                     "rope.dimension_count",
-                     std::to_string(rotated) + " is odd; pairs of elements are rotated"};
+    throw file.error_at_key("rope.dimension_count",
+                            std::to_string(rotated) + " is odd; pairs of elements are rotated");
   const double base = file.f32("rope.freq_base", 1.f, 1e12f, 10000.f);
   rope_rotation x;
   for (uint32_t i = 0; i < rotated / 2; ++i)
@@ -75,14 +73,12 @@ rope_rotation read_rope_rotation(const checkpoint& file, uint32_t head_dim,
     for (auto& f : x.frequencies) f /= factor;
   } else if (scaling == "yarn") {
     if (base == 1)
-      throw file_error{file.path(), {}, "rope.freq_base", "is 1: no pair is slower than another"};
+      throw file.error_at_key("rope.freq_base", "is 1: no pair is slower than another");
     scale_by_yarn(file, base, x);
   } else if (scaling != "none" && scaling != "llama3" && scaling != "longrope") {
-    throw file_error{file.path(),
-                     {},
-                     "rope.scaling.type",
-                     "'" + scaling
-                         + "' is not supported; known are none, linear, yarn, llama3, longrope"};
+    throw file.error_at_key(
+        "rope.scaling.type",
+        "'" + scaling + "' is not supported; known are none, linear, yarn, llama3, longrope");
   }
   if (file.find("rope_freqs.weight") != nullptr)
     divide_by(file, "rope_freqs.weight", x.frequencies);
