@@ -9,7 +9,7 @@ namespace lamella::cli {
 
 run_function setup_bench_agreement(CLI::App& app) {
   auto flags = add_configuration_flags(app);
-  add_key_flag(app, *flags, "--model", "model.path", "FILE");
+  add_key_flag(app, *flags, "--model", "model.path", "PATH");
   auto o = std::make_shared<agreement_options>();
   app.add_option("--profile", o->profile, "What lamella bench decode --profile wrote")
       ->type_name("FILE")

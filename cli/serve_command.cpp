@@ -8,7 +8,7 @@ namespace lamella::cli {
 
 run_function setup_serve(CLI::App& app) {
   auto flags = add_configuration_flags(app);
-  add_key_flag(app, *flags, "--model", "model.path", "FILE");
+  add_key_flag(app, *flags, "--model", "model.path", "PATH");
   add_key_flag(app, *flags, "--listen", "http.listen", "HOST:PORT");
   auto failpoints = add_failpoint_flag(app);
   return [flags, failpoints] {

@@ -200,8 +200,9 @@ run_function setup_worker(CLI::App& app) {
                  "Address for replicas or shards of other hosts; port 0: any")
       ->type_name("ADDRESS:PORT")
       ->capture_default_str();
-  app.add_option("--model", flags->model, "Model file; else the path that the service uses")
-      ->type_name("FILE");
+  app.add_option("--model", flags->model,
+                 "GGUF file or Hugging Face directory; else the path that the service uses")
+      ->type_name("PATH");
   app.add_option("--heartbeat-seconds", flags->heartbeat, "As control.heartbeat_seconds")
       ->check(CLI::Range(0.01, 60.0))
       ->capture_default_str();

@@ -1,6 +1,7 @@
 #include "model/checkpoint.hpp"
 
 #include "model/gguf.hpp"
+#include "model/hugging_face/directory.hpp"
 #include "model/printable.hpp"
 
 #include <algorithm>
@@ -16,8 +17,8 @@ template <class T> std::string outside(T value, T low, T high) {
          + std::to_string(high);
 }
 
-constexpr const char* known_formats = "GGUF v2 and v3 files (*.gguf) are read; Hugging Face "
-                                      "directories (config.json, *.safetensors) are not read yet";
+constexpr const char* known_formats = "GGUF v2 and v3 files (*.gguf) are read, and Hugging Face "
+                                      "directories (config.json, *.safetensors, tokenizer.json)";
 
 } // namespace
 
@@ -67,8 +68,7 @@ std::unique_ptr<checkpoint> open_checkpoint(const std::filesystem::path& path) {
   std::error_code failed;
   const auto kind = std::filesystem::status(path, failed);
   if (!std::filesystem::exists(kind)) throw file_error(path, {}, "path", "there is no such file");
-  if (std::filesystem::is_directory(kind))
-    throw file_error(path, {}, "path", std::string("is a directory; ") + known_formats);
+  if (std::filesystem::is_directory(kind)) return hugging_face::open_directory(path);
   if (!std::filesystem::is_regular_file(kind))
     throw file_error(path, {}, "path", "is not a regular file");
   std::array<char, 4> magic{};

@@ -114,7 +114,7 @@ inline tiny_vocabulary make_tiny_vocabulary() {
   return made;
 }
 
-/// The same as pieces: 0 <unk>, 1 <s>, 2 </s>, the bytes, U+2581, then what the merges make.
+/// The same as pieces: 0 <unk>, 1 <s>, 2 </s>, the bytes, U+2581, what the merges make, letters.
 inline tiny_vocabulary make_tiny_pieces() {
   const auto pairs = make_tiny_vocabulary();
   tiny_vocabulary made{{"<unk>", "<s>", "</s>"}, {2, 3, 3}, {}, {0, 0, 0}};
@@ -132,6 +132,7 @@ inline tiny_vocabulary make_tiny_pieces() {
       piece.replace(at, space.size(), "\u2581");
     made.tokens.push_back(piece);
   }
+  for (char letter = 'a'; letter <= 'z'; ++letter) made.tokens.emplace_back(1, letter);
   made.types.resize(made.tokens.size(), 1);
   while (made.scores.size() < made.tokens.size())
     made.scores.push_back(-static_cast<float>(made.scores.size()));
