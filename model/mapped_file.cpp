@@ -27,7 +27,7 @@ struct watched {
   std::atomic<bool> torn{false};
 };
 
-std::array<watched, 64> mappings;
+std::array<watched, 256> mappings;
 struct sigaction previous_action;
 uintptr_t page_bytes = 4096;
 

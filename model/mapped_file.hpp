@@ -15,7 +15,7 @@ namespace lamella::model {
 /// that are gone. Opening the first mapping installs a handler for this signal. For an address in
 /// one of our mappings it puts a page of zeros there, notes the loss, and lets the read go on; the
 /// reader learns of it from check_intact(). All other SIGBUS go to the handler that was there
-/// before. At most 64 files can be mapped at a time.
+/// before. At most 256 files can be mapped at a time.
 class mapped_file {
 public:
   /// Resolves symbolic links, then opens what they lead to without following any further link (so
