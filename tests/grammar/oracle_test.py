@@ -10,6 +10,7 @@ import json
 import os
 import random
 import re
+import signal
 import subprocess
 import sys
 
@@ -158,24 +159,53 @@ def expression(depth):
         ["*", "+", "?", "{2}", "{1,3}", "{0,2}", "{2,}", "{5,7}", "*?", "+?"])
 
 
-for _ in range(400):
-    text = expression(4)
-    if not text:
-        continue
+class TakesTooLong(Exception):
+    """Python goes back over what it has tried: for nested repetitions that may take years."""
+
+
+def give_up(*_):
+    raise TakesTooLong
+
+
+signal.signal(signal.SIGALRM, give_up)
+patience_s = 2
+
+
+def is_match(compiled, text):
+    signal.setitimer(signal.ITIMER_REAL, patience_s)
+    try:
+        return compiled.fullmatch(text) is not None
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def compare(text):
     compiled = re.compile(text, re.ASCII)
     tries = ["".join(rng.choice("abc1 ") for _ in range(rng.randrange(9))) for _ in range(40)]
     got = ask(regex=text, take=tries, draw=10, seed=rng.randrange(2**31))
     if "error" in got:
         fail(f"{text!r}: {got['error']}")
-        continue
+        return
     for one, taken in zip(tries, got["taken"]):
-        if taken != (compiled.fullmatch(one) is not None):
+        if taken != is_match(compiled, one):
             fail(f"{text!r}: {one!r} taken {taken}")
     for one in got["drawn"]:
         # Letters and white space beyond ASCII: \w and \s are those of ECMA-262.
         if one.isascii() and not {"\v", "\f", "\x1c", "\x1d", "\x1e", "\x1f", "\r"} & set(one) \
-                and compiled.fullmatch(one) is None:
+                and not is_match(compiled, one):
             fail(f"{text!r}: {one!r} was drawn")
+
+
+texts = [text for text in (expression(4) for _ in range(400)) if text]
+given_up = 0
+for text in texts:
+    try:
+        compare(text)
+    except TakesTooLong:
+        given_up += 1
+print(f"{given_up} of {len(texts)} expressions took Python too long")
+if given_up > len(texts) // 10:
+    fail("too few expressions were compared")
 
 talk.stdin.close()
 talk.wait(timeout=60)
