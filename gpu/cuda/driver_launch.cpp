@@ -15,9 +15,10 @@ namespace {
 /// Steps put into one stream before the others get their turn.
 constexpr int steps_per_turn = 64;
 
-/// Whether a device is lost whose call told this; else the call asked for what cannot be.
-bool ends_device(cudaError_t code) {
-  switch (code) {
+/// Whether the device is lost whose call told this. Else the call asked for what cannot be, and the
+/// runtime must not tell of it again when somebody else asks for the last error.
+bool ends_device(const cuda_error& error) {
+  switch (error.code()) {
   case cudaErrorInvalidValue:
   case cudaErrorMemoryAllocation:
   case cudaErrorInvalidConfiguration:
@@ -25,6 +26,7 @@ bool ends_device(cudaError_t code) {
   case cudaErrorNoKernelImageForDevice:
   case cudaErrorLaunchOutOfResources:
   case cudaErrorNotSupported:
+    cudaGetLastError();
     return false;
   default:
     return true;
@@ -114,7 +116,7 @@ bool driver::put(line& x) {
       break;
     }
   } catch (const cuda_error& e) {
-    if (ends_device(e.code()))
+    if (ends_device(e))
       lost_ = true;
     else
       complete(x, work_status::failed);
@@ -164,7 +166,7 @@ void driver::close_last(line& x) {
   try {
     x.kernels.close();
   } catch (const cuda_error& e) {
-    if (ends_device(e.code())) throw;
+    if (ends_device(e)) throw;
     fail();
   } catch (const no_room& e) {
     lack_room(e.wanted());

@@ -28,9 +28,9 @@ uint32_t splits_of(uint32_t outputs, uint32_t inputs);
 uint32_t inputs_per_split(uint32_t inputs, uint32_t splits);
 
 /// Kernels, by index. The first mma_sync_variants() run on every device from sm_80 on, where their
-/// tiles fit into a block's shared memory, and compute
-/// the same bytes as each other. The others use the matrix instructions of sm_90a, cannot be
-/// launched elsewhere, and compute the same bytes as each other.
+/// tiles fit into a block's shared memory, and compute the same bytes as each other. The others use
+/// the matrix instructions of sm_90a, cannot be launched elsewhere, and compute the same bytes as
+/// each other.
 uint32_t mma_sync_variants();
 uint32_t mma_variants();
 std::string_view mma_variant_name(uint32_t variant); ///< rows of x by rows of w
