@@ -183,7 +183,7 @@ worker_terms control_plane::terms_of(const scheduler::seat& where) const {
   t.slots =
       where.role == worker_role::prefill ? prefill_slots(options, spec, parts.slots) : parts.slots;
   t.ranks = ranks_of(options, where.role);
-  t.rows = std::max(options.batching.max_batch, options.batching.prefill_chunk_tokens);
+  t.rows = rows_most(options);
   t.transport = word_of(options.net.transport);
   t.link_secret = link_secret_;
   t.link_cluster = link_cluster_;

@@ -27,13 +27,19 @@ void keep(kv_allocator_state& st, const kv_allocator_state::holding& held, token
   st.prefixes[held.member].keep(st.pools[held.member], held.scope, tokens, held.runs, now);
 }
 
+/// Too little of the prompt is there to be worth a suffix.
+bool finds_too_little(const kv_allocator_state& st, uint32_t table, const kv_text& text) {
+  const uint64_t least = st.config.prefix_least_percent;
+  if (least == 0) return false;
+  const auto found = st.prefixes[table].look(text.scope, wanted_of(text));
+  return uint64_t{100} * scheduler::length_of(found) < least * text.tokens.size();
+}
+
 } // namespace
 
 std::vector<slot_run> share_cached(kv_allocator_state& st, uint32_t table, const kv_text& text,
                                    nanoseconds now) {
-  if (uint64_t{100} * scheduler::length_of(st.prefixes[table].look(text.scope, wanted_of(text)))
-      < uint64_t{st.config.prefix_least_percent} * text.tokens.size())
-    return {};
+  if (finds_too_little(st, table, text)) return {};
   auto runs = st.prefixes[table].find(text.scope, wanted_of(text), now);
   st.pools[table].share(runs);
   return runs;

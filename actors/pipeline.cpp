@@ -102,11 +102,6 @@ private:
         [own = attention_devices_](uint32_t seat) -> gpu::device& { return *own->at(seat); });
   }
 
-  /// Of the largest iteration.
-  uint32_t rows_most() const {
-    return std::max(options_.batching.max_batch, options_.batching.prefill_chunk_tokens);
-  }
-
   void make_shards() {
     for (uint32_t i = 0; i < shards_count_; ++i) {
       shard_config c;
@@ -114,7 +109,7 @@ private:
                                      "host/attention-" + std::to_string(i));
       attention_devices_->push_back(c.device);
       c.device->prepare_streams(streams_on(options_, options_.pools.attention.device));
-      c.device->prepare_works({.attended = parts_.slots, .rows = rows_most()});
+      c.device->prepare_works({.attended = parts_.slots, .rows = rows_most(options_)});
       c.seat = i;
       c.whole_requests = by_request_;
       c.group = spec_.group();

@@ -47,8 +47,7 @@ uint64_t member_frame_bytes(const config::settings& options, const model::model_
 
 uint64_t parity_frame_bytes(const config::settings& options, const model::model_spec& spec) {
   if (!options.pools.attention.parity) return 0;
-  const auto rows = std::max(options.batching.max_batch, options.batching.prefill_chunk_tokens);
-  return gpu::parity_frame_bytes(rows, slot_bytes(options, spec) / spec.layers);
+  return gpu::parity_frame_bytes(rows_most(options), slot_bytes(options, spec) / spec.layers);
 }
 
 uint64_t rank_frame_bytes(const config::settings& options, const model::model_spec& spec,

@@ -46,6 +46,10 @@ std::string why_too_large(const config::settings& options, uint64_t weight_bytes
          + " bytes";
 }
 
+uint32_t rows_most(const config::settings& options) {
+  return std::max(options.batching.max_batch, options.batching.prefill_chunk_tokens);
+}
+
 uint32_t suffix_streams(const config::settings& options) {
   const bool apart = options.pools.prefill_owns_kv() && options.kv.prefix_cache.count() > 0;
   return apart ? options.pools.model.members : 0;

@@ -38,6 +38,9 @@ std::string why_too_large(const config::settings& options, uint64_t weight_bytes
 uint32_t prefill_slots(const config::settings& options, const model::model_spec& spec,
                        uint32_t pool_slots);
 
+/// Rows of the largest iteration.
+uint32_t rows_most(const config::settings& options);
+
 /// Streams for the suffixes of prompts whose beginning is in the prefix cache: prefill workers with
 /// KV of their own do not see what the shards have. One per replica; 0 where they are not needed.
 uint32_t suffix_streams(const config::settings& options);
