@@ -97,9 +97,8 @@ void add_listeners(table& t) {
 void add_model(table& t) {
   t.plain(
       "model.path", option_kind::path, reload::restart,
-      "GGUF file or Hugging Face directory; empty takes the default model that `lamella model "
-      "fetch` "
-      "keeps.",
+      "GGUF file or Hugging Face directory; empty takes the default model that "
+      "`lamella model fetch` keeps.",
       [](settings & s) -> auto& { return s.model.path; });
   auto& name = t.plain(
       "model.name", option_kind::text, reload::restart,
