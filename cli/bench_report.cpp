@@ -15,10 +15,11 @@ double e2el(const bench_record& r) { return milliseconds(r.end - r.intended); }
 
 uint64_t output_tokens(const bench_record& r) { return r.usage ? r.completion_tokens : r.pieces; }
 
-/// Time per output token but the first; 0 where there is only one.
+/// Time per output token but the first; no number where there is only one.
 double tpot(const bench_record& r) {
   const auto tokens = output_tokens(r);
-  return tokens < 2 ? 0 : (e2el(r) - ttft(r)) / static_cast<double>(tokens - 1);
+  return tokens < 2 ? latency_summary::nothing
+                    : (e2el(r) - ttft(r)) / static_cast<double>(tokens - 1);
 }
 
 /// At q of the way through sorted values, between neighbours in a straight line.
@@ -29,6 +30,7 @@ double percentile(const std::vector<double>& sorted, double q) {
   return sorted[below] + (sorted[above] - sorted[below]) * (at - static_cast<double>(below));
 }
 
+/// Whether it keeps all limits; one on what it does not have is kept.
 bool is_good(const bench_record& r, const std::map<std::string, double>& limits) {
   for (const auto& [name, limit] : limits) {
     const double value = name == "ttft" ? ttft(r) : name == "tpot" ? tpot(r) : e2el(r);
@@ -64,6 +66,9 @@ void add_warnings(bench_summary& x, const bench_result& result,
   uint64_t pieces = 0;
   for (const auto& r : result.records)
     if (r.error.empty()) pieces += r.pieces;
+  if (options.goodput.contains("tpot") && x.tpot.count < x.completed)
+    x.warnings.push_back("goodput: the limit on tpot says nothing of "
+                         + std::to_string(x.completed - x.tpot.count) + " answers of one token");
   if (pieces > 0 && pieces * 10 < x.output_tokens * 9)
     x.warnings.emplace_back("many events held several tokens: inter-token latency is per event");
   if (result.interrupted)
@@ -78,6 +83,7 @@ latency_summary summarize(std::vector<double> values) {
   if (values.empty()) return x;
   std::sort(values.begin(), values.end());
   const auto n = static_cast<double>(values.size());
+  x.mean = x.std = 0;
   for (const double v : values) x.mean += v / n;
   for (const double v : values) x.std += (v - x.mean) * (v - x.mean) / n;
   x.std = std::sqrt(x.std);
@@ -135,8 +141,9 @@ std::string console_block(const bench_summary& x, const bench_result& result,
   std::string out;
   char text[120];
   const auto line = [&](const std::string& name, const char* format, auto value) {
-    char number[48];
-    std::snprintf(number, sizeof number, format, value);
+    char number[48] = "-";
+    if (!std::isnan(static_cast<double>(value)))
+      std::snprintf(number, sizeof number, format, value);
     std::snprintf(text, sizeof text, "%-40s %-10s\n", name.c_str(), number);
     out += text;
   };

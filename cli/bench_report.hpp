@@ -3,19 +3,23 @@
 
 #include "cli/bench_serve.hpp"
 
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
 
 namespace lamella::cli {
 
-/// Of one latency, over the requests (or gaps) that have it; milliseconds.
+/// Of one latency, over the requests (or gaps) that have it; milliseconds. Of no values, every
+/// figure is no number (NaN): null in JSON, "-" in the block.
 struct latency_summary {
+  static constexpr double nothing = std::numeric_limits<double>::quiet_NaN();
   size_t count = 0;
-  double mean = 0, median = 0, std = 0, min = 0, max = 0, p90 = 0, p95 = 0, p99 = 0;
+  double mean = nothing, median = nothing, std = nothing, min = nothing, max = nothing;
+  double p90 = nothing, p95 = nothing, p99 = nothing;
 };
 
-/// Percentiles with linear interpolation; all zero where there are no values.
+/// Percentiles with linear interpolation.
 latency_summary summarize(std::vector<double> values);
 
 struct bench_summary {
@@ -25,9 +29,9 @@ struct bench_summary {
   double offered_rate = 0;    ///< requests per second, of an open loop
   double request_throughput = 0, goodput = 0, output_throughput = 0, total_throughput = 0;
   latency_summary ttft, tpot, itl, e2el;
-  double max_pause_ms = 0;
-  std::map<std::string, uint64_t> errors; ///< by code
-  std::vector<std::string> warnings;      ///< notes of the run, CLIENT-LIMITED, SATURATED
+  double max_pause_ms = latency_summary::nothing; ///< between two events of a stream
+  std::map<std::string, uint64_t> errors;         ///< by code
+  std::vector<std::string> warnings;              ///< notes of the run, CLIENT-LIMITED, SATURATED
 };
 
 /// Only successful requests have latencies and tokens; times run from the intended send.

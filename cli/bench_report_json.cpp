@@ -10,6 +10,7 @@ namespace {
 
 void write_latency(model::json_writer& out, const std::string& name, const latency_summary& x) {
   const auto key = [&](const std::string& what) { return what + "_" + name + "_ms"; };
+  // Null where there is none.
   out.member(key("mean"), x.mean).member(key("median"), x.median).member(key("std"), x.std);
   out.member(key("min"), x.min).member(key("max"), x.max).member(key("p90"), x.p90);
   out.member(key("p95"), x.p95).member(key("p99"), x.p99);
@@ -34,7 +35,9 @@ void write_records(model::json_writer& out, const bench_result& result) {
   using record = const bench_record&;
   array("start_times", [&](record r) { return seconds(r.intended); });
   array("send_delays", [&](record r) { return seconds(r.sent - r.intended); });
-  array("ttfts", [&](record r) { return r.pieces > 0 ? seconds(r.first - r.intended) : 0; });
+  array("ttfts", [&](record r) {
+    return r.pieces > 0 ? seconds(r.first - r.intended) : latency_summary::nothing;
+  });
   array("e2els", [&](record r) { return seconds(r.end - r.intended); });
   array("input_lens", [](record r) { return r.prompt_tokens; });
   array("output_lens", [](record r) { return r.usage ? r.completion_tokens : r.pieces; });

@@ -53,9 +53,8 @@ std::string plan_table(const std::vector<scheduler::plan_row>& rows, uint32_t sh
   for (uint32_t i = 0; i < std::min<size_t>(shown, rows.size()); ++i) {
     const auto& r = rows[i];
     const auto times = [&](const scheduler::distribution& x, double unit, int digits) {
-      const bool any = x.count() > 0;
-      return std::array{any ? fixed(x.quantile(0.5) * unit, digits) : "-",
-                        any ? fixed(x.quantile(0.99) * unit, digits) : "-"};
+      return std::array{fixed(x.quantile(0.5) * unit, digits),
+                        fixed(x.quantile(0.99) * unit, digits)};
     };
     std::vector<std::string> row{std::to_string(i + 1), scheduler::describe(r.design),
                                  std::to_string(r.copies), fixed(r.tokens_per_s, 0),

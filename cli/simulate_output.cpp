@@ -9,6 +9,7 @@ namespace lamella::cli {
 
 namespace {
 
+/// Milliseconds; null where there is no sample.
 void latency(model::json_writer& out, const char* name, const scheduler::distribution& x) {
   out.key(name).begin_object();
   out.member("mean", x.mean() * 1e3).member("p50", x.quantile(0.5) * 1e3);

@@ -32,7 +32,7 @@ limit_miss worst_miss(const distribution& tbt, const distribution& ttft, const d
                     : x.metric == latency_metric::ttft ? ttft
                                                        : e2e;
     const auto is = d.quantile(x.quantile);
-    if (is <= x.limit_s || is / x.limit_s <= worst.factor) continue;
+    if (!(is > x.limit_s) || is / x.limit_s <= worst.factor) continue;
     worst = {is / x.limit_s, x.metric,
              std::string{name_of(x.metric)} + " P" + fixed(100 * x.quantile, 0) + " "
                  + brief(is * 1e3) + " ms, limit " + brief(x.limit_s * 1e3) + " ms"};

@@ -32,6 +32,7 @@ std::string markdown_of(const text_table& t) {
 }
 
 std::string fixed(double x, int digits) {
+  if (std::isnan(x)) return "-";
   char text[64];
   std::snprintf(text, sizeof text, "%.*f", digits, x);
   return text;

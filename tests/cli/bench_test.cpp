@@ -52,6 +52,29 @@ TEST_CASE("percentiles lie between neighbours in a straight line") {
   CHECK(summarize(std::vector<double>{}).count == 0);
 }
 
+TEST_CASE("answers of one token have no time between tokens, and nothing says they have") {
+  bench_result result;
+  result.duration_s = 1;
+  result.records = {record(0, 100, 0, 1), record(500, 300, 0, 1)};
+  bench_serve_options options;
+  options.goodput = {{"tpot", 1}};
+  const auto x = summarize(result, options);
+  CHECK(x.tpot.count == 0);
+  CHECK(x.goodput == doctest::Approx(2));
+  const auto block = console_block(x, result, options);
+  CHECK(has(block, "Mean TPOT (ms):                          -         \n"));
+  CHECK(has(block, "P99 ITL (ms):                            -         \n"));
+  CHECK(has(block, "Longest pause in a stream (ms):          -         \n"));
+  CHECK(has(block, "the limit on tpot says nothing of 2 answers of one token"));
+  const auto json = lamella::model::parse_json(bench_json(x, result, options, false));
+  for (const char* name : {"mean_tpot_ms", "std_tpot_ms", "p99_itl_ms", "max_itl_ms"}) {
+    CAPTURE(name);
+    REQUIRE(json.find(name) != nullptr);
+    CHECK(json.find(name)->is_null());
+  }
+  CHECK(number_or(json.find("mean_ttft_ms"), 0) == doctest::Approx(200));
+}
+
 TEST_CASE("prefix cache: whoever measures prompts that the server knows is told") {
   bench_result result;
   result.duration_s = 2;

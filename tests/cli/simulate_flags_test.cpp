@@ -39,6 +39,24 @@ TEST_CASE("every kind of design runs with its own default model") {
   }
 }
 
+TEST_CASE("without a second token, times between tokens are null in JSON and said to be none on "
+          "the page") {
+  const scratch_folder folder;
+  const std::string one_token =
+      "printf \"arrival_s,prompt_tokens,output_tokens\\n0,10,1\\n1,10,1\\n\" > t.csv && "
+      "lamella simulate --trace t.csv --load trace ";
+  for (const char* design :
+       {"--prefill beside", "--design homogeneous --devices 4xH100-SXM --prefill beside",
+        "--design splitwise", "--design neo"}) {
+    CAPTURE(design);
+    const auto json = run_shell(folder / ".", one_token + "--json " + design);
+    CHECK(json.code == 0);
+    CHECK(has(json.out, "\"tbt_ms\":{\"mean\":null,\"p50\":null,\"p90\":null,\"p99\":null}"));
+    CHECK_FALSE(has(json.out, "\"ttft_ms\":{\"mean\":null"));
+    CHECK(has(run_shell(folder / ".", one_token + design).out, "TBT         none"));
+  }
+}
+
 TEST_CASE("a model that a design cannot be simulated with names those it can") {
   const scratch_folder folder;
   const auto unmeasured =
