@@ -1,5 +1,7 @@
 #include "scheduler/trace.hpp"
 
+#include "scheduler/trace_time.hpp"
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -13,37 +15,6 @@ namespace lamella::scheduler {
 namespace {
 
 constexpr double seconds_max = 1e9;
-
-/// What stands behind a time: nothing, Z, or "+02:00" in seconds east of Greenwich.
-std::optional<double> zone_of(const std::string& text) {
-  if (text.empty() || text == "Z") return 0;
-  int hours, minutes, used = 0;
-  char sign;
-  if (std::sscanf(text.c_str(), "%c%2d:%2d%n", &sign, &hours, &minutes, &used) != 3
-      || static_cast<size_t>(used) != text.size() || (sign != '+' && sign != '-') || hours < 0
-      || hours > 14 || minutes < 0 || minutes > 59)
-    return std::nullopt;
-  return (sign == '+' ? 60 : -60) * (hours * 60 + minutes);
-}
-
-/// Seconds of "2023-11-16 18:15:46.6805900" since a fixed day; the date counts, and the zone.
-double seconds_of(const std::string& text, size_t line) {
-  constexpr int days_of[] = {31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-  int year, month, day, hour, minute, used = 0;
-  double second;
-  const bool read = std::sscanf(text.c_str(), "%4d-%2d-%2d%*1[ T]%2d:%2d:%lf%n", &year, &month,
-                                &day, &hour, &minute, &second, &used)
-                    == 6;
-  const auto zone = read ? zone_of(text.substr(static_cast<size_t>(used))) : std::nullopt;
-  if (!zone || year < 1970 || year > 9999 || month < 1 || month > 12 || day < 1
-      || day > days_of[month - 1] || hour < 0 || hour > 23 || minute < 0 || minute > 59
-      || !(second >= 0 && second < 61))
-    throw table_error{line, "'" + text.substr(0, 40) + "' is not a time like 2023-11-16 18:15:46"};
-  // Days of the civil calendar: years begin in March, so that the leap day comes last.
-  const int y = month <= 2 ? year - 1 : year, m = (month + 9) % 12;
-  const double days = 365.0 * y + y / 4 - y / 100 + y / 400 + (153 * m + 2) / 5 + day - 1;
-  return days * 86400 + hour * 3600 + minute * 60 + second - *zone;
-}
 
 std::vector<uint32_t> blocks_of(const std::string& text, size_t line) {
   std::vector<uint32_t> blocks;
@@ -126,6 +97,22 @@ request_trace read_json_lines(std::istream& in, const trace_limits& limits) {
   return trace;
 }
 
+/// Seconds of each row's date since that of the first one; whole microseconds.
+class dated_rows {
+public:
+  double seconds_of(const std::string& text, size_t line) {
+    const auto time = microseconds_of(text);
+    if (!time)
+      throw table_error{line,
+                        "'" + text.substr(0, 40) + "' is not a time like 2023-11-16 18:15:46"};
+    if (!first_) first_ = time;
+    return static_cast<double>(*time - *first_) / 1e6;
+  }
+
+private:
+  std::optional<int64_t> first_;
+};
+
 request_trace read_rows(std::istream& in, const trace_limits& limits) {
   csv_reader csv{in};
   const bool azure = csv.find("ContextTokens").has_value();
@@ -134,13 +121,14 @@ request_trace read_rows(std::istream& in, const trace_limits& limits) {
              output = csv.column(azure ? "GeneratedTokens" : "output_tokens");
   const auto blocks = csv.find("hash_ids");
   request_trace trace;
+  dated_rows dates;
   while (csv.next()) {
     check_count(trace.size(), csv.line(), limits);
-    trace.push_back(
-        {azure ? seconds_of(csv.text(arrival), csv.line()) : csv.number(arrival, 0, seconds_max),
-         static_cast<uint32_t>(csv.whole(prompt, 1, limits.tokens_max)),
-         static_cast<uint32_t>(csv.whole(output, 1, limits.tokens_max)),
-         blocks ? blocks_of(csv.text(*blocks), csv.line()) : std::vector<uint32_t>{}});
+    trace.push_back({azure ? dates.seconds_of(csv.text(arrival), csv.line())
+                           : csv.number(arrival, 0, seconds_max),
+                     static_cast<uint32_t>(csv.whole(prompt, 1, limits.tokens_max)),
+                     static_cast<uint32_t>(csv.whole(output, 1, limits.tokens_max)),
+                     blocks ? blocks_of(csv.text(*blocks), csv.line()) : std::vector<uint32_t>{}});
   }
   return trace;
 }
@@ -163,7 +151,7 @@ void write_trace(std::ostream& out, const request_trace& trace) {
   out << "arrival_s,prompt_tokens,output_tokens" << (blocks ? ",hash_ids" : "") << '\n';
   for (const auto& x : trace) {
     char time[48];
-    std::snprintf(time, sizeof time, "%.9g", x.arrival_s);
+    *std::to_chars(time, time + sizeof time - 1, x.arrival_s).ptr = 0; // reads back the same
     out << time << ',' << x.prompt_tokens << ',' << x.output_tokens;
     if (blocks) {
       out << ',';

@@ -119,6 +119,20 @@ TEST_CASE("shuffling keeps arrivals and requests, and changes who comes when") {
   CHECK(moved > 900);
 }
 
+TEST_CASE("dates are whole microseconds from the first request on") {
+  const auto azure =
+      read("TIMESTAMP,ContextTokens,GeneratedTokens\n9998-12-31 23:59:59.9999990,1,1\n"
+           "9999-01-01 00:00:00,1,1\n9999-01-01 00:00:00.0000016,1,1\n");
+  REQUIRE(azure.size() == 3);
+  CHECK(azure[0].arrival_s == 0);
+  CHECK(azure[1].arrival_s == 1e-6);
+  CHECK(azure[2].arrival_s == 3e-6);
+  const lamella::scheduler::request_trace long_one{{0, 1, 1, {}}, {12345678.901234, 1, 1, {}}};
+  std::ostringstream out;
+  write_trace(out, long_one);
+  CHECK(read(out.str()) == long_one);
+}
+
 TEST_CASE("times may have a zone, and texts the mark of some editors; half a row is refused") {
   const auto azure = read("\xef\xbb\xbfTIMESTAMP,ContextTokens,GeneratedTokens\n"
                           "2024-05-10 01:00:00.5+02:00,374,44\n2024-05-09T23:00:01.5Z,396,109\n"
@@ -129,8 +143,16 @@ TEST_CASE("times may have a zone, and texts the mark of some editors; half a row
   const auto rows = [](const std::string& time) {
     return refusal("TIMESTAMP,ContextTokens,GeneratedTokens\n" + time + ",1,1\n");
   };
+  for (const char* good :
+       {"2024-02-29 00:00:00", "2023-11-16T23:59:60Z", "1970-01-01 00:00:00+14:00"}) {
+    CAPTURE(good);
+    CHECK(rows(good).empty());
+  }
   for (const char* bad :
-       {"2023-11-16 18:15:46xyz", "2023-02-30 00:00:00", "2023-11-16 18:15:46+25:00",
+       {"2023-02-29 00:00:00", "2100-02-29 00:00:00", "2023-04-31 00:00:00",
+        "2023-11-16 18:15:0x1p3", "2023-11-16 18:15:inf", "2023-11-16 18:15:4e1",
+        "2023-11-16 18:15:46.", "2023-11-16 18:15:+6", "2023-11-16 18:15: 6", "2023-1-16 18:15:46",
+        "2023-11-16 18:15:46xyz", "2023-02-30 00:00:00", "2023-11-16 18:15:46+25:00",
         "2023-11-16 18:15:46 +01:00", "2023-11-16 18:15:46Z2"}) {
     CAPTURE(bad);
     CHECK(rows(bad).find("line 2: ") == 0);
