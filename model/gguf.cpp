@@ -29,6 +29,7 @@ class gguf_checkpoint final : public checkpoint {
 public:
   explicit gguf_checkpoint(const std::filesystem::path& path)
       : file_(path), header_(read_gguf_header(file_)) {
+    refuse_split(); // of whose parts only the first says what the model is
     const auto* architecture = find_value("general.architecture");
     if (!architecture) throw fail("general.architecture", "is missing");
     architecture_ = as_text("general.architecture", *architecture);
@@ -39,7 +40,6 @@ public:
         || !std::all_of(architecture_.begin(), architecture_.end(), plain))
       throw fail("general.architecture",
                  "is '" + printable(architecture_) + "', must be 1 to 64 of a-z 0-9 - _");
-    refuse_split();
     keep_number_arrays();
     for (size_t i = 0; i < header_.tensors.size(); ++i) by_name_.push_back(i);
     std::sort(by_name_.begin(), by_name_.end(), [this](size_t a, size_t b) {

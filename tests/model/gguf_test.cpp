@@ -227,6 +227,14 @@ TEST_CASE("every claim of the header is bounded") {
   refuses_key("tokenizer.ggml.add_bos_token", 7, "\x02");
 }
 
+TEST_CASE("every part of a split model is told as one, also those that lack the model's own keys") {
+  refuses("split.count", [](gguf_writer& w) { w.set_u32("split.count", 2); });
+  refuses("split.count", [](gguf_writer& w) {
+    w.keys.clear(); // as in all parts but the first
+    w.set_u32("split.count", 2);
+  });
+}
+
 TEST_CASE("arrays are bounded, inside the file and not nested") {
   refuses_key("extra", 9, array_of(4, model::gguf_limit::array_elements + 1));
   refuses_key("extra", 9, array_of(4, model::gguf_limit::array_elements));
