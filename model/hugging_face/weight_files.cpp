@@ -70,19 +70,24 @@ std::string other_formats(const std::filesystem::path& folder) {
 
 std::vector<std::unique_ptr<safetensors_file>> open_weights(const std::filesystem::path& folder) {
   std::vector<std::unique_ptr<safetensors_file>> files;
-  if (std::filesystem::exists(folder / single_name)) {
+  const bool single = std::filesystem::exists(folder / single_name);
+  if (!std::filesystem::exists(folder / index_name)) {
+    if (!single)
+      throw file_error(folder, {}, "weights",
+                       std::string{"there is neither "} + single_name + " nor " + index_name
+                           + other_formats(folder));
     files.push_back(std::make_unique<safetensors_file>(folder / single_name));
     return files;
   }
-  if (!std::filesystem::exists(folder / index_name))
-    throw file_error(folder, {}, "weights",
-                     std::string{"there is neither "} + single_name + " nor " + index_name
-                         + other_formats(folder));
   const json_file index{folder / index_name,
                         {.depth = 4, .object_members = safetensors_limit::tensors}};
   const auto map = read_index(index);
   std::set<std::string> names;
   for (const auto& [tensor, file] : map) names.insert(file);
+  if (single && !names.contains(single_name))
+    throw file_error(folder, {}, "weights",
+                     std::string{"there are two sets: "} + single_name + ", and the files that "
+                         + index_name + " lists; remove the one that is not this model's");
   for (const auto& name : names) {
     files.push_back(std::make_unique<safetensors_file>(folder / name));
     check_index(index, map, name, *files.back());

@@ -10,9 +10,10 @@
 
 namespace lamella::model::hugging_face {
 
-/// Opens "model.safetensors", or the files that "model.safetensors.index.json" lists, which must
-/// have each of its tensors where it says and no others. Throws file_error; for directories with
-/// weights in other formats it names these.
+/// Opens the files that "model.safetensors.index.json" lists, which must have each of its tensors
+/// where it says and no others, or, without such an index, "model.safetensors". Throws file_error,
+/// also where there are both and the index does not list that file; for directories with weights in
+/// other formats it names these.
 std::vector<std::unique_ptr<safetensors_file>> open_weights(const std::filesystem::path& folder);
 
 } // namespace lamella::model::hugging_face

@@ -330,6 +330,11 @@ TEST_CASE_FIXTURE(fixture, "an index leads to the files beside it and nowhere el
   missing.weight_map.emplace_back("model.more.weight", "model-1.safetensors");
   CHECK(refusal(missing).find("weight_map.model.more.weight: is not in model-1.safetensors")
         != std::string::npos);
+  // A second set of weights beside those of the index: which one is meant?
+  made.write(path);
+  tests::gguf_writer::write_file(path / "model.safetensors", "x");
+  CHECK(refusal().find("there are two sets: model.safetensors, and the files that")
+        != std::string::npos);
 }
 
 TEST_CASE_FIXTURE(fixture, "files that are missing or no JSON are named") {
