@@ -102,7 +102,7 @@ void add_model(table& t) {
       [](settings & s) -> auto& { return s.model.path; });
   auto& name = t.plain(
       "model.name", option_kind::text, reload::restart,
-      "Name clients ask for; empty takes the name in the file.",
+      "Name clients ask for; empty takes the name of the model's file or directory.",
       [](settings & s) -> auto& { return s.model.name; });
   name.allowed = check_served_name;
   name.maximum = 256;
