@@ -1,6 +1,8 @@
 /// Runs the real binary and keeps what it says.
 #pragma once
 
+#include "tests/folders.hpp"
+
 #include <doctest/doctest.h>
 
 #include <array>
@@ -25,7 +27,7 @@ inline program_result run_shell(const std::filesystem::path& folder, const std::
   const auto err = folder / "stderr.txt";
   const auto line = "cd '" + folder.string()
                     + "' && env -u XDG_CONFIG_HOME -u XDG_CACHE_HOME -u LAMELLA_CONFIG HOME='"
-                    + folder.string() + "' PATH='" LAMELLA_BUILD_DIR ":'\"$PATH\" bash -c '"
+                    + folder.string() + "' PATH='" + build_folder + ":'\"$PATH\" bash -c '"
                     + command + "' 2>'" + err.string() + "' </dev/null";
   program_result result;
   FILE* pipe = popen(line.c_str(), "r");

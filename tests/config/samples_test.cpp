@@ -1,6 +1,7 @@
 #include "config/options.hpp"
 #include "config/schema.hpp"
 #include "tests/config/scratch.hpp"
+#include "tests/folders.hpp"
 
 #include <doctest/doctest.h>
 
@@ -40,7 +41,7 @@ TEST_CASE("every configuration file we ship loads") {
   const scratch_folder folder;
   size_t seen = 0;
   for (const char* place : {"config", "deploy"}) {
-    const auto root = fs::path{LAMELLA_SOURCE_DIR} / place;
+    const auto root = fs::path{lamella::tests::source_folder} / place;
     if (!fs::exists(root)) continue;
     for (const auto& file : fs::recursive_directory_iterator{root}) {
       if (file.path().extension() != ".yaml") continue;

@@ -1,6 +1,8 @@
 /// What model_golden.py wrote to tests/data/golden/: the oracle's logits and tokens.
 #pragma once
 
+#include "tests/folders.hpp"
+
 #include <doctest/doctest.h>
 
 #include <cstdint>
@@ -48,7 +50,7 @@ struct whole_logits {
 namespace detail {
 
 inline std::string golden(const char* name) {
-  return std::string{LAMELLA_SOURCE_DIR "/tests/data/golden/"} + name;
+  return std::string{tests::source_folder} + "/tests/data/golden/" + name;
 }
 
 /// Takes little-endian values from a file that was read whole.

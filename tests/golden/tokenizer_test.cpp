@@ -4,6 +4,7 @@
 #include "model/detokenizer.hpp"
 #include "model/pre_tokenizer.hpp"
 #include "model/tokenizer.hpp"
+#include "tests/folders.hpp"
 #include "tests/golden/tokenizer_texts.hpp"
 #include "tests/model_files.hpp"
 
@@ -31,7 +32,7 @@ uint32_t folded(uint64_t state) { return static_cast<uint32_t>(state ^ state >> 
 
 /// Hashes of one text each, or of as many consecutive ones as there are fewer of them.
 std::vector<uint32_t> read_hashes(const std::string& name) {
-  std::ifstream in(LAMELLA_SOURCE_DIR "/tests/golden/" + name + ".txt");
+  std::ifstream in(std::string{lamella::tests::source_folder} + "/tests/golden/" + name + ".txt");
   std::string line;
   std::getline(in, line); // says what the hashes were made from
   std::vector<uint32_t> hashes;

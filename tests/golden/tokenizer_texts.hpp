@@ -2,6 +2,7 @@
 #pragma once
 
 #include "model/utf8.hpp"
+#include "tests/folders.hpp"
 #include "tests/random.hpp"
 
 #include <cstdint>
@@ -35,7 +36,8 @@ inline std::string unescape(const std::string& line) {
 }
 
 inline std::vector<std::string> read_fragments() {
-  std::ifstream in(LAMELLA_SOURCE_DIR "/tests/golden/tokenizer_fragments.txt");
+  std::ifstream in(std::string{lamella::tests::source_folder}
+                   + "/tests/golden/tokenizer_fragments.txt");
   if (!in) throw std::runtime_error("tests/golden/tokenizer_fragments.txt cannot be opened");
   std::vector<std::string> table;
   for (std::string line; std::getline(in, line);) table.push_back(unescape(line));

@@ -1,4 +1,6 @@
 // What every actor does first.
+#include "tests/folders.hpp"
+
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -12,7 +14,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const fs::path root{LAMELLA_SOURCE_DIR};
+const fs::path root{lamella::tests::source_folder};
 
 /// The bodies of functions that make the behaviour of an actor: from behind their brace on.
 std::vector<std::string_view> behaviours_of(std::string_view code) {

@@ -1,5 +1,7 @@
 // What keeps the house in order: who may include whom, how long a file may be, which words it may
 // not leave behind. The scanner is a few lines by hand; it reads #include lines and nothing else.
+#include "tests/folders.hpp"
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -15,7 +17,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const fs::path root{LAMELLA_SOURCE_DIR};
+const fs::path root{lamella::tests::source_folder};
 
 const std::map<std::string, std::set<std::string>> may_include{
     {"model", {}},

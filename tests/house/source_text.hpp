@@ -1,6 +1,8 @@
 /// The files of the project, as tests that read them see them.
 #pragma once
 
+#include "tests/folders.hpp"
+
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -12,7 +14,7 @@ namespace lamella::house {
 
 namespace fs = std::filesystem;
 
-inline const fs::path root{LAMELLA_SOURCE_DIR};
+inline const fs::path root{lamella::tests::source_folder};
 
 /// All of a file; the test ends where there is none.
 inline std::string text_of(const fs::path& file) {

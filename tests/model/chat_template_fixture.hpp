@@ -3,6 +3,7 @@
 
 #include "model/chat_template.hpp"
 #include "model/json.hpp"
+#include "tests/folders.hpp"
 
 #include <doctest/doctest.h>
 
@@ -14,7 +15,7 @@ namespace lamella::model::test {
 using kind = chat_template_error::kind;
 
 inline json_value read(const std::string& name) {
-  std::ifstream in{std::string{LAMELLA_SOURCE_DIR} + "/tests/data/" + name, std::ios::binary};
+  std::ifstream in{std::string{tests::source_folder} + "/tests/data/" + name, std::ios::binary};
   const std::string text{std::istreambuf_iterator<char>{in}, {}};
   REQUIRE_FALSE(text.empty());
   return parse_json(text);

@@ -1,5 +1,6 @@
 // The alerts and the scrape sample of deploy/ against the metrics that there are.
 #include "net/metrics.hpp"
+#include "tests/folders.hpp"
 
 #include <doctest/doctest.h>
 
@@ -19,7 +20,7 @@ using namespace lamella::net;
 namespace {
 
 std::string text_of(const std::string& name) {
-  std::ifstream file{std::filesystem::path{LAMELLA_SOURCE_DIR} / "deploy" / name};
+  std::ifstream file{std::filesystem::path{lamella::tests::source_folder} / "deploy" / name};
   REQUIRE_MESSAGE(file, "no deploy/" << name);
   std::stringstream text;
   text << file.rdbuf();

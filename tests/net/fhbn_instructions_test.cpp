@@ -1,6 +1,7 @@
 // What the compiler makes of the kernels that send and wait: the stores of a post in their order,
 // loads in the loop of a wait and one fence behind it. Read in PTX, and in machine code where there
 // is a disassembler; needs nvcc and no GPU.
+#include "tests/folders.hpp"
 #include "tests/scratch_folder.hpp"
 
 #include <doctest/doctest.h>
@@ -87,8 +88,8 @@ compiled compile(const std::string& source) {
   }
   const lamella::tests::scratch_folder folder;
   const auto at = [&](const char* name) { return folder / name; };
-  const auto command = nvcc + " -std=c++20 -O2 -arch=sm_90 -I '" + LAMELLA_SOURCE_DIR + "' '"
-                       + LAMELLA_SOURCE_DIR + "/" + source + "' -o '";
+  const auto command = nvcc + " -std=c++20 -O2 -arch=sm_90 -I '" + lamella::tests::source_folder
+                       + "' '" + lamella::tests::source_folder + "/" + source + "' -o '";
   compiled c;
   run(command + at("x.ptx").string() + "' -ptx", at("log"));
   c.ptx = run("cat '" + at("x.ptx").string() + "'", at("log"));
