@@ -26,7 +26,10 @@ public:
     if (!many_) return call(end);
     const auto behind_call = grammar_.choice();
     const auto first = call(behind_call);
-    grammar_.branch(behind_call, {grammar_.text(dialect_.between + dialect_.open, first), end});
+    auto another = grammar_.text(dialect_.open, first);
+    // Who ends a call with a line feed has not promised another one.
+    if (dialect_.end.empty()) another = grammar_.choice({another, end, results(end)});
+    grammar_.branch(behind_call, {grammar_.text(dialect_.between, another), end});
     return first;
   }
 
@@ -37,6 +40,11 @@ public:
   }
 
 private:
+  /// A model that goes on with the results of its calls has ended its answer.
+  node_id results(node_id end) {
+    return dialect_.results.empty() ? end : grammar_.text(dialect_.results, end);
+  }
+
   /// A call from behind its `open`.
   node_id call(node_id next) {
     const auto behind_arguments = grammar_.text("}" + dialect_.close, next);

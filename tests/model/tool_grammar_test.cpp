@@ -42,7 +42,7 @@ TEST_CASE_FIXTURE(tools, "calls are those of the tools, with arguments of their 
   for (const auto& text : {find, now, find + "\n" + now + "\n" + find})
     CHECK_MESSAGE(takes(states, text), text);
   for (const auto& text :
-       {std::string{}, std::string{"text"}, "text " + find, find + now, find + "\n", find + " more",
+       {std::string{}, std::string{"text"}, "text " + find, find + now, find + " more",
         std::string{"<tool_call>\n{\"name\": \"find\", \"arguments\": {}}\n</tool_call>"},
         std::string{"<tool_call>\n{\"name\": \"other\", \"arguments\": {}}\n</tool_call>"}})
     CHECK_MESSAGE(!takes(states, text), text);

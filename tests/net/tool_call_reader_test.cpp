@@ -68,6 +68,8 @@ TEST_CASE("templates tell how their models write calls") {
   CHECK_FALSE(bare.many);
   CHECK(list.mark() == "[TOOL_CALLS][");
   CHECK(list.mark_tokens() == std::vector<std::string>{"[TOOL_CALLS]"});
+  CHECK(tags.mark_tokens()
+        == std::vector<std::string>{"<tool_call>", "</tool_call>", "<tool_response>"});
 }
 
 TEST_CASE("calls are found in answers, however they are cut") {
