@@ -114,7 +114,7 @@ bool tool_call_reader::read_arguments(answer_piece& out) {
       in_string_ = true;
     } else if (c == '{' || c == '[') {
       ++depth_;
-    } else if (c == '}' || c == ']') {
+    } else if ((c == '}' || c == ']') && depth_ > 0) {
       complete = --depth_ == 0;
     }
   }

@@ -51,6 +51,7 @@ tool read_tool(const json_value& value, const std::string& path) {
                                                            + " must be an object, not "
                                                            + std::string(parameters->kind()));
     out.parameters = *parameters;
+    out.schema_field = function.path("parameters");
   }
   return out;
 }

@@ -13,6 +13,7 @@ struct tool {
   std::string name;
   model::json_value definition; ///< {"type":"function","function":{...}}, as it came
   model::json_value parameters; ///< schema of the arguments; null: it has none
+  std::string schema_field{};   ///< dotted path of `parameters`, for errors
   bool strict = false; ///< arguments are held to all of the schema, or the request is refused
 };
 
