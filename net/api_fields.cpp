@@ -133,6 +133,19 @@ bool shallow(const json_value& value) {
   return true;
 }
 
+/// Fields that would end an output elsewhere than its format does.
+void refuse_other_ends(const generation_params& p) {
+  const auto refuse = [&](bool is_set, const std::string& field) {
+    if (is_set)
+      throw invalid_value(field, field + " is not allowed where " + p.format->field
+                                     + " says when the output is complete");
+  };
+  refuse(p.ignore_eos, "ignore_eos");
+  refuse(p.min_tokens > 0, "min_tokens");
+  refuse(!p.stop.empty(), "stop");
+  refuse(!p.stop_token_ids.empty(), "stop_token_ids");
+}
+
 } // namespace
 
 void refuse_unsupported(json_object_reader& body, std::span<const unsupported_field> fields) {
@@ -207,11 +220,7 @@ generation_params read_generation(json_object_reader& body, const api_limits& li
 }
 
 void check_combinations(const generation_params& p, size_t prompts, const api_limits& limits) {
-  if (p.format && (p.min_tokens > 0 || p.ignore_eos)) {
-    const std::string field = p.ignore_eos ? "ignore_eos" : "min_tokens";
-    throw invalid_value(field, field + " is not allowed where " + p.format->field
-                                   + " says when the output is complete");
-  }
+  if (p.format) refuse_other_ends(p);
   if (!p.max_tokens) return;
   if (p.min_tokens > *p.max_tokens)
     throw invalid_value("min_tokens", "min_tokens is " + std::to_string(p.min_tokens)

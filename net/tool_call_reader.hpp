@@ -39,6 +39,9 @@ public:
   /// Calls that have begun.
   uint32_t calls() const { return calls_; }
 
+  /// Are these, as the next bytes, text, and no part of a call?
+  bool reads_as_text(std::string_view next) const;
+
 private:
   enum class state : uint8_t { text, name, arguments, behind_call };
 
