@@ -95,19 +95,30 @@ std::string read_content(const json_value& content, const std::string& path) {
   if (!content.get_if<json_value::array>())
     throw invalid_value(path, path + " must be a string or an array of text parts, not "
                                   + std::string(content.kind()));
-  const auto& parts = json_items(content, path, {1, 1024});
+  const auto& parts = json_items(content, path, {0, 1024});
   std::string joined;
   for (size_t i = 0; i < parts.size(); ++i) {
     json_object_reader part(parts[i], json_index(path, i));
     const std::string type = part.required_string("type", {1, 64});
-    if (type != "text")
+    if (type != "text" && type != "refusal")
       throw unsupported_parameter(part.path("type"), part.path("type") + " is "
                                                          + model::to_json(json_value(type))
                                                          + ": this model takes only \"text\"");
     if (i) joined += '\n';
-    joined += part.required_string("text");
+    joined += part.required_string(type);
   }
   return joined;
+}
+
+/// What a message says. An answer or a result may be nothing: calls alone, a refusal, a function
+/// that returned nothing.
+std::string read_text(json_object_reader& item, const chat_message& message) {
+  const auto refusal = item.optional_string("refusal").value_or("");
+  if (const auto* content = item.find("content"))
+    return read_content(*content, item.path("content"));
+  if (message.role == "system" || message.role == "developer" || message.role == "user")
+    item.require("content");
+  return refusal;
 }
 
 bool identifier(std::string_view name) {
@@ -236,9 +247,9 @@ void check_combinations(const generation_params& p, size_t prompts, const api_li
 }
 
 std::vector<chat_message> read_messages(json_object_reader& body, const api_limits& limits) {
-  constexpr std::array<std::string_view, 5> roles{"system", "developer", "user", "assistant",
-                                                  "tool"};
-  constexpr unsupported_field fields[] = {{"function_call", ""}, {"audio", ""}};
+  constexpr std::array<std::string_view, 6> roles{"system",    "developer", "user",
+                                                  "assistant", "tool",      "function"};
+  constexpr unsupported_field fields[] = {{"audio", ""}};
   const auto& items = json_items(body.require("messages"), "messages", {1, limits.messages});
   std::vector<chat_message> messages;
   messages.reserve(items.size());
@@ -248,9 +259,10 @@ std::vector<chat_message> read_messages(json_object_reader& body, const api_limi
     message.role = item.required_string("role", {1, 64});
     if (std::find(roles.begin(), roles.end(), message.role) == roles.end())
       throw invalid_value(item.path("role"), item.path("role")
-                                                 + " must be system, developer, user, assistant or "
-                                                   "tool, not "
+                                                 + " must be system, developer, user, assistant, "
+                                                   "tool or function, not "
                                                  + model::to_json(json_value(message.role)));
+    if (message.role == "function") message.role = "tool"; // its name before 2023
     refuse_unsupported(item, fields);
     message.tool_calls = read_tool_calls(item);
     message.tool_call_id = item.optional_string("tool_call_id", {0, 128}).value_or("");
@@ -258,10 +270,8 @@ std::vector<chat_message> read_messages(json_object_reader& body, const api_limi
       throw invalid_value(item.path("tool_calls"), item.path("tool_calls")
                                                        + " are an assistant's, not of the role "
                                                        + message.role);
-    // Beside calls there may be no text.
-    if (const auto* content = item.find("content"); content || message.tool_calls.empty())
-      message.content = read_content(item.require("content"), item.path("content"));
-    message.name = item.optional_string("name", {1, 64}).value_or("");
+    message.content = read_text(item, message);
+    message.name = item.optional_string("name", {0, 64}).value_or("");
   }
   return messages;
 }

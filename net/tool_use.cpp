@@ -122,6 +122,12 @@ tool_use read_tool_use(json_object_reader& body) {
 
 std::vector<tool_call> read_tool_calls(json_object_reader& message) {
   std::vector<tool_call> calls;
+  const auto add = [&](std::string id, json_object_reader function) {
+    calls.push_back({std::move(id), function_name(function),
+                     function.optional_string("arguments", {0, arguments_bytes_max}).value_or("")});
+  };
+  if (const auto* call = message.find("function_call"))
+    add("", json_object_reader{*call, message.path("function_call")});
   const auto* value = message.find("tool_calls");
   if (value == nullptr) return calls;
   const auto path = message.path("tool_calls");
@@ -129,9 +135,8 @@ std::vector<tool_call> read_tool_calls(json_object_reader& message) {
   for (size_t i = 0; i < items.size(); ++i) {
     json_object_reader item(items[i], model::json_index(path, i));
     require_function(item);
-    json_object_reader function(item.require("function"), item.path("function"));
-    calls.push_back({item.optional_string("id", {0, 128}).value_or(""), function_name(function),
-                     function.optional_string("arguments", {0, arguments_bytes_max}).value_or("")});
+    add(item.optional_string("id", {0, 128}).value_or(""),
+        json_object_reader{item.require("function"), item.path("function")});
   }
   return calls;
 }

@@ -40,7 +40,8 @@ struct tool_call {
 /// that one, to be called once. Throws api_error.
 tool_use read_tool_use(model::json_object_reader& body);
 
-/// The `tool_calls` of a message; none where there are none.
+/// The `tool_calls` of a message, or its one `function_call`, as they were named before; none where
+/// there are none.
 std::vector<tool_call> read_tool_calls(model::json_object_reader& message);
 
 } // namespace lamella::net
