@@ -21,6 +21,13 @@ api_error bad(std::string code, std::string param, std::string message) {
   return error;
 }
 
+/// In the words by which clients know that the context is full: LiteLLM and others look for them.
+api_error too_long(std::string param, uint64_t most, const std::string& but) {
+  return bad("context_length_exceeded", std::move(param),
+             "This model's maximum context length is " + std::to_string(most) + " tokens. However, "
+                 + but);
+}
+
 api_error unavailable(std::string code, std::string message, uint32_t retry_after_ms) {
   api_error error = make(503, "unavailable_error", std::move(code), std::move(message));
   error.retry_after_ms = retry_after_ms;
@@ -59,22 +66,22 @@ api_error unsupported_parameter(std::string param, std::string message) {
 
 api_error context_length_exceeded(uint64_t prompt_tokens, uint64_t max_tokens, uint64_t context,
                                   std::string param) {
-  std::string message = "this model's context is " + std::to_string(context)
-                        + " tokens, but the prompt has " + std::to_string(prompt_tokens)
-                        + " tokens and " + std::to_string(max_tokens)
-                        + " more were asked for: shorten the prompt or lower max_tokens";
-  return bad("context_length_exceeded", std::move(param), std::move(message));
+  return too_long(std::move(param), context,
+                  "the prompt has " + std::to_string(prompt_tokens) + " tokens and "
+                      + std::to_string(max_tokens)
+                      + " more were asked for: shorten the prompt or lower max_tokens");
 }
 
 api_error prompt_too_long(uint64_t prompt_tokens, uint64_t allowed, std::string param) {
-  return bad("context_length_exceeded", std::move(param),
-             "the prompt has " + std::to_string(prompt_tokens) + " tokens, at most "
-                 + std::to_string(allowed)
-                 + " are allowed here (limits.prompt_tokens): shorten it");
+  return too_long(std::move(param), allowed,
+                  "the prompt has " + std::to_string(prompt_tokens)
+                      + " tokens, and no longer one is allowed here (limits.prompt_tokens): "
+                        "shorten it");
 }
 
 api_error never_fits(std::string message) {
-  return bad("context_length_exceeded", "", std::move(message));
+  return bad("context_length_exceeded", "",
+             "the request exceeds this server's maximum context length: " + message);
 }
 
 api_error bad_request(std::string message) { return bad("", "", std::move(message)); }

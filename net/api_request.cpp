@@ -103,8 +103,10 @@ chat_request parse_chat_request(std::string_view text, const api_limits& limits)
     request.messages = read_messages(body, limits);
     request.tools = read_tool_use(body);
     generation_params& p = request.params = read_generation(body, limits, 1);
-    if (const auto newer = body.optional<uint32_t>("max_completion_tokens", {1, INT32_MAX}))
+    if (const auto newer = body.optional<uint32_t>("max_completion_tokens", {1, INT32_MAX})) {
       p.max_tokens = newer;
+      p.max_tokens_field = "max_completion_tokens";
+    }
     const auto top = body.optional<uint32_t>("top_logprobs", {0, limits.top_logprobs});
     if (body.optional<bool>("logprobs").value_or(false))
       p.logprobs = top.value_or(0);
@@ -204,8 +206,9 @@ uint32_t resolve_max_tokens(const generation_params& params, uint64_t prompt_tok
   const uint64_t room = context > prompt_tokens ? context - prompt_tokens : 0;
   const uint64_t least = std::max<uint64_t>(params.min_tokens, 1);
   if (params.max_tokens ? *params.max_tokens > room : least > room)
-    throw context_length_exceeded(prompt_tokens, params.max_tokens.value_or(least), context,
-                                  std::string(prompt_field));
+    throw context_length_exceeded(
+        prompt_tokens, params.max_tokens.value_or(least), context,
+        std::string(room > 0 && params.max_tokens ? params.max_tokens_field : prompt_field));
   generation_params resolved = params;
   if (!resolved.max_tokens) {
     // What was not asked for must not be refused: the default also fits the request's own budget.

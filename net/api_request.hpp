@@ -50,7 +50,8 @@ struct sampling_params {
 struct generation_params {
   sampling_params sampling;
   uint32_t n = 1;
-  std::optional<uint32_t> max_tokens; ///< none: see resolve_max_tokens()
+  std::optional<uint32_t> max_tokens;               ///< none: see resolve_max_tokens()
+  std::string_view max_tokens_field = "max_tokens"; ///< which the body had, for errors
   uint32_t min_tokens = 0;
   std::vector<std::string> stop;
   std::vector<uint32_t> stop_token_ids;
@@ -129,9 +130,9 @@ chaos_request parse_chaos_request(std::string_view body);
 
 /// The number of tokens each choice may generate, once the prompt has been counted: what was asked
 /// for, else what fits, at most limits.default_max_tokens. Throws prompt_too_long beyond
-/// limits.prompt_tokens, context_length_exceeded when prompt and answer do not fit into `context`,
-/// and invalid_value when n x prompts x the result breaks limits.tokens_per_request or min_tokens
-/// exceeds the result.
+/// limits.prompt_tokens, context_length_exceeded when prompt and answer do not fit into `context`
+/// (of the prompt, or where that alone would fit, of the answer's length), and invalid_value when
+/// n x prompts x the result breaks limits.tokens_per_request or min_tokens exceeds the result.
 uint32_t resolve_max_tokens(const generation_params& params, uint64_t prompt_tokens,
                             uint64_t context, size_t prompts, const api_limits& limits,
                             std::string_view prompt_field = "messages");

@@ -76,7 +76,8 @@ TEST_CASE("the length of an answer follows from prompt, context and limits") {
   CHECK(resolve_max_tokens(p, 999, 1000, 1, limits) == 1);
   const failure full = failure_of([&] { resolve_max_tokens(p, 1000, 1000, 1, limits); });
   CHECK(full.code == "context_length_exceeded");
-  CHECK(full.message.find("1000 tokens, but the prompt has 1000") != std::string::npos);
+  CHECK(full.message.find("1000 tokens. However, the prompt has 1000") != std::string::npos);
+  CHECK(full.param == "messages");
   limits.prompt_tokens = 950;
   CHECK(resolve_max_tokens(p, 950, 1000, 1, limits) == 50);
   const failure longer = failure_of([&] { resolve_max_tokens(p, 951, 1000, 1, limits, "prompt"); });
@@ -84,15 +85,24 @@ TEST_CASE("the length of an answer follows from prompt, context and limits") {
   CHECK(longer.code == "context_length_exceeded");
   CHECK(longer.param == "prompt");
   CHECK(longer.message
-        == "the prompt has 951 tokens, at most 950 are allowed here (limits.prompt_tokens): "
-           "shorten it");
+        == "This model's maximum context length is 950 tokens. However, the prompt has 951 tokens, "
+           "and no longer one is allowed here (limits.prompt_tokens): shorten it");
   limits.prompt_tokens.reset();
   p.max_tokens = 51;
   const failure f = failure_of([&] { resolve_max_tokens(p, 950, 1000, 1, limits, "prompt"); });
   CHECK(f.status == 400);
   CHECK(f.code == "context_length_exceeded");
-  CHECK(f.param == "prompt");
+  CHECK(f.param == "max_tokens"); // the prompt alone would fit
   CHECK(f.message.find("51 more") != std::string::npos);
+  const auto chat_of = [](const std::string& length) {
+    return parse_chat_request(chat("\"" + length + "\":51"), {}).params;
+  };
+  for (const std::string length : {"max_tokens", "max_completion_tokens"}) {
+    CHECK(failure_of([&] { resolve_max_tokens(chat_of(length), 950, 1000, 1, limits); }).param
+          == length);
+    CHECK(failure_of([&] { resolve_max_tokens(chat_of(length), 1001, 1000, 1, limits); }).param
+          == "messages");
+  }
   p.max_tokens = 50;
   CHECK(resolve_max_tokens(p, 950, 1000, 1, limits) == 50);
   p.max_tokens = 0;

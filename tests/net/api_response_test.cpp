@@ -185,6 +185,17 @@ TEST_CASE("every row of the error table has its status, type, code and headers")
   }
 }
 
+TEST_CASE("a full context is told in the words by which clients know it") {
+  for (const auto& error : {context_length_exceeded(10, 20, 25), prompt_too_long(30, 25, "prompt"),
+                            never_fits("30 slots wanted, 25 there")}) {
+    CAPTURE(error.message);
+    CHECK(error.message.find("maximum context length") != std::string::npos);
+    CHECK(error.message.find("25") != std::string::npos);
+  }
+  CHECK(context_length_exceeded(10, 20, 25)
+            .message.starts_with("This model's maximum context length is 25 tokens. However, "));
+}
+
 TEST_CASE("foreign text in a message is short and printable") {
   const std::string body = error_body(model_not_found("a\n\xFF" + std::string(500, 'x')));
   CHECK(body.find("\\\"a??xxx") != std::string::npos);
