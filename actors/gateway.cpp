@@ -208,7 +208,7 @@ void answer_aside(gateway_ptr self, const exchange_ptr& exchange, net::api_route
       [server = self->state.server, numbers = self->state.config.numbers, exchange, where, answer] {
         int status = 200;
         try {
-          net::check_content_type(exchange->request().headers.get("content-type"));
+          net::check_content(exchange->request().headers);
           exchange->respond(200, json_type, answer(*server, exchange->request().body));
         } catch (const net::api_error& error) {
           status = error.status;

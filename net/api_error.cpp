@@ -64,6 +64,10 @@ api_error unsupported_parameter(std::string param, std::string message) {
   return bad("unsupported_parameter", std::move(param), std::move(message));
 }
 
+api_error unsupported_endpoint(std::string message) {
+  return bad("unsupported_endpoint", "model", std::move(message));
+}
+
 api_error context_length_exceeded(uint64_t prompt_tokens, uint64_t max_tokens, uint64_t context,
                                   std::string param) {
   return too_long(std::move(param), context,
@@ -103,9 +107,11 @@ api_error model_not_found(std::string_view model) {
   return error;
 }
 
-api_error route_not_found(std::string_view method, std::string_view path) {
-  return make(404, "invalid_request_error", "route_not_found",
-              "there is no route " + std::string(method) + " " + quoted(path));
+api_error route_not_found(std::string_view method, std::string_view path,
+                          std::string_view instead) {
+  std::string message = "there is no route " + std::string(method) + " " + quoted(path);
+  if (!instead.empty()) message.append(": ").append(instead);
+  return make(404, "invalid_request_error", "route_not_found", std::move(message));
 }
 
 api_error method_not_allowed(std::string_view method, std::string allow) {
@@ -123,6 +129,15 @@ api_error body_too_large(uint64_t limit_bytes) {
 api_error unsupported_media_type(std::string_view content_type) {
   return make(415, "invalid_request_error", "unsupported_media_type",
               "the content type " + quoted(content_type) + " is not JSON: send application/json");
+}
+
+api_error unsupported_content_coding(std::string_view coding) {
+  api_error error =
+      make(415, "invalid_request_error", "unsupported_content_coding",
+           "the body is encoded as " + quoted(coding)
+               + ": send it plain, without Content-Encoding or with Content-Encoding: identity");
+  error.accept_encoding = "identity"; // RFC 9110, 12.5.3 and 15.5.16
+  return error;
 }
 
 api_error deadline_exceeded(std::string message) {
@@ -157,10 +172,6 @@ api_error request_poisoned() {
   error.should_retry = false;
   error.detail = R"({"reason":"request_poisoned"})";
   return error;
-}
-
-api_error unsupported_endpoint(std::string message) {
-  return make(501, "not_implemented_error", "unsupported_endpoint", std::move(message));
 }
 
 api_error loading(std::string detail) {
@@ -216,6 +227,7 @@ http_headers error_headers(const api_error& error) {
   }
   if (error.should_retry) headers.add("x-should-retry", *error.should_retry ? "true" : "false");
   if (!error.allow.empty()) headers.add("allow", error.allow);
+  if (!error.accept_encoding.empty()) headers.add("accept-encoding", error.accept_encoding);
   if (error.status == 401) headers.add("www-authenticate", "Bearer");
   return headers;
 }

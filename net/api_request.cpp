@@ -221,16 +221,22 @@ uint32_t resolve_max_tokens(const generation_params& params, uint64_t prompt_tok
   return *resolved.max_tokens;
 }
 
-void check_content_type(std::string_view content_type) {
-  std::string_view type = content_type.substr(0, content_type.find(';'));
-  while (!type.empty() && (type.back() == ' ' || type.back() == '\t')) type.remove_suffix(1);
-  if (type.empty()) return;
-  std::string lower(type);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-  const bool json = lower == "application/json"
-                    || (lower.starts_with("application/") && lower.ends_with("+json"));
-  if (!json) throw unsupported_media_type(content_type);
+void check_content(const http_headers& headers) {
+  const auto lower = [](std::string_view text) {
+    while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+    std::string out(text);
+    std::transform(out.begin(), out.end(), out.begin(),
+                   [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+    return out;
+  };
+  for (const auto& [name, value] : headers)
+    if (lower(name) == "content-encoding" && !value.empty() && lower(value) != "identity")
+      throw unsupported_content_coding(value);
+  const auto said = headers.get("content-type");
+  const auto type = lower(said.substr(0, said.find(';')));
+  const bool json =
+      type == "application/json" || (type.starts_with("application/") && type.ends_with("+json"));
+  if (!type.empty() && !json) throw unsupported_media_type(said);
 }
 
 } // namespace lamella::net

@@ -15,6 +15,8 @@
 
 namespace lamella::net {
 
+class http_headers;
+
 /// What a body may ask for. Ranges that no configuration changes are in the parser.
 struct api_limits {
   model::json_limits json;
@@ -137,7 +139,8 @@ uint32_t resolve_max_tokens(const generation_params& params, uint64_t prompt_tok
                             uint64_t context, size_t prompts, const api_limits& limits,
                             std::string_view prompt_field = "messages");
 
-/// 415 unless the header is missing or names JSON.
-void check_content_type(std::string_view content_type);
+/// 415 unless the fields of a request are silent of its body, or say that it is JSON and not
+/// encoded.
+void check_content(const http_headers& headers);
 
 } // namespace lamella::net

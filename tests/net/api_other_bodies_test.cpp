@@ -140,10 +140,25 @@ TEST_CASE("tokenize takes a prompt or messages, detokenize ids") {
 TEST_CASE("content types other than JSON are refused") {
   for (const char* good : {"", "application/json", "application/json; charset=utf-8",
                            "Application/JSON ;x", "application/vnd.api+json"})
-    CHECK_NOTHROW(check_content_type(good));
+    CHECK_NOTHROW(check_content({{"content-type", good}}));
   for (const char* bad :
        {"text/plain", "application/x-www-form-urlencoded", "json", "application/jsonp"})
-    CHECK(failure_of([&] { check_content_type(bad); }).status == 415);
+    CHECK(failure_of([&] { check_content({{"content-type", bad}}); }).status == 415);
+}
+
+TEST_CASE("an encoded body is refused with the name of its coding") {
+  for (const char* good : {"", "identity", "Identity "})
+    CHECK_NOTHROW(
+        check_content({{"content-encoding", good}, {"content-type", "application/json"}}));
+  for (const char* bad : {"gzip", "deflate", "br", "zstd", "gzip, identity"}) {
+    const auto f = failure_of([&] { check_content({{"Content-Encoding", bad}}); });
+    CHECK(f.status == 415);
+    CHECK(f.message.find(bad) != std::string::npos);
+  }
+  CHECK(failure_of([] {
+          check_content({{"content-encoding", "identity"}, {"content-encoding", "gzip"}});
+        }).status
+        == 415);
 }
 
 // Any two fields together, each valid or not, give a value or a 400 that names one of the two.

@@ -52,6 +52,24 @@ TEST_CASE("routes are found with and without trailing slash and by their aliases
   CHECK(route_name(api_route::model) == "/v1/models/{id}");
 }
 
+TEST_CASE("a route of another API says what does the same here") {
+  const auto message = [](std::string_view method, std::string_view path) -> std::string {
+    try {
+      find_route(method, path);
+    } catch (const api_error& error) {
+      CHECK(error.status == 404);
+      return error.message;
+    }
+    return {};
+  };
+  for (const char* path : {"/v1/responses", "/v1/responses/", "/v1/responses/resp_1/cancel",
+                           "/v1/messages", "/api/chat", "/api/generate"})
+    CHECK_MESSAGE(message("POST", path).find("/v1/chat/completions") != std::string::npos, path);
+  CHECK(message("POST", "/v1/responses").find("set_default_openai_api") != std::string::npos);
+  for (const char* path : {"/v1/responsesx", "/v1/batches", "/apix"})
+    CHECK_MESSAGE(message("POST", path).find("chat") == std::string::npos, path);
+}
+
 TEST_CASE("unknown routes are 404 and wrong methods 405 with what is allowed") {
   for (const char* path : {"/", "/v1", "/v1/chat", "/v1/chat/completions/x", "//v1/models",
                            "/v1/models/%", "/v1/models/%00", "/V1/models", "*"})
