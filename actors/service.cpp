@@ -159,4 +159,9 @@ std::string detokenize(const service& s, const std::string& body) {
   return net::detokenize_body(s.text->decode(request.tokens));
 }
 
+std::string tokenizer_info(const service& s, const std::string&) {
+  const auto bos = special_text(s, s.text->bos()), eos = special_text(s, s.text->eos());
+  return net::tokenizer_info_body({bos, eos, s.chat_source, s.text->adds_bos(), s.context_tokens});
+}
+
 } // namespace lamella::actors

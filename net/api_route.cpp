@@ -25,6 +25,8 @@ constexpr std::array rows{
     row{"/v1/tokenize", api_route::tokenize, methods::post},
     row{"/detokenize", api_route::detokenize, methods::post},
     row{"/v1/detokenize", api_route::detokenize, methods::post},
+    row{"/tokenizer_info", api_route::tokenizer_info, methods::get},
+    row{"/v1/tokenizer_info", api_route::tokenizer_info, methods::get},
     row{"/live", api_route::live, methods::get},
     row{"/v2/health/live", api_route::live, methods::get},
     row{"/ready", api_route::ready, methods::get},

@@ -43,6 +43,7 @@ TEST_CASE("routes are found with and without trailing slash and by their aliases
   CHECK(find_route("GET", "/v1/models/a/b").id == "a/b");
   CHECK(find_route("GET", "/v1/models/a%2Fb").id == "a/b");
   CHECK(find_route("POST", "/v1/tokenize").route == api_route::tokenize);
+  CHECK(find_route("GET", "/tokenizer_info").route == api_route::tokenizer_info);
   CHECK(find_route("HEAD", "/v2/health/ready").route == api_route::ready);
   CHECK(find_route("DELETE", "/admin/workers/3").id == "workers/3");
   CHECK(find_route("OPTIONS", "/v1/completions").route == api_route::completions);
