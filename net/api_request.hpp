@@ -26,7 +26,7 @@ struct api_limits {
   uint32_t best_of = 20;      ///< legacy calls
   uint32_t top_logprobs = 20; ///< alternatives to a token; at most 20
   uint32_t logit_bias = 300;  ///< entries
-  uint32_t stop_strings = 4;
+  uint32_t stop_strings = 16;
   uint32_t stop_string_bytes = 256;      ///< of each
   std::optional<uint32_t> prompt_tokens; ///< of the longest prompt; none: what the context has
   uint32_t tokens_per_request = 65'536;  ///< n x prompts x max_tokens

@@ -118,7 +118,7 @@ TEST_CASE("values out of range or of the wrong type are 400 and name the field")
       {R"("stop":"")", "stop"},
       {R"("stop":["a",""])", "stop[1]"},
       {R"("stop":["a",null])", "stop[1]"},
-      {R"("stop":["a","b","c","d","e"])", "stop"},
+      {R"("stop":["a","b","c","d","e","f","g","h","i","j","k","l","m","n","o","p","q"])", "stop"},
       {R"("stop_token_ids":[-1])", "stop_token_ids[0]"},
       {R"("stop_token_ids":5)", "stop_token_ids"},
       {R"("logprobs":1)", "logprobs"},
