@@ -37,7 +37,7 @@ struct tool_call {
 };
 
 /// Reads `tools`, `tool_choice` and `parallel_tool_calls`. A choice of one function leaves only
-/// that one, to be called once. Throws api_error.
+/// that one, to be called once; a choice of allowed tools leaves those. Throws api_error.
 tool_use read_tool_use(model::json_object_reader& body);
 
 /// The `tool_calls` of a message, or its one `function_call`, as they were named before; none where
