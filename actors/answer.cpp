@@ -168,14 +168,15 @@ void send(request_ptr self) {
     st.unsent.clear();
     st.unsent_from = 0;
   }
-  const bool last = st.closing && st.unsent.empty();
-  if (last) {
+  const bool last = st.ending != stream_end::open && st.unsent.empty();
+  const bool failed = st.ending == stream_end::failed;
+  if (last && !failed) {
     st.answered = true;
     report(self, net::request_outcome::done, 200, {});
   }
   st.exchange->write(std::move(piece), [me = caf::actor_cast<request_actor>(self),
-                                        exchange = st.exchange, last](bool ok) {
-    if (ok && last) exchange->finish();
+                                        exchange = st.exchange, last, failed](bool ok) {
+    if (ok && last) exchange->finish(failed);
     if (ok || last)
       caf::anon_send(me, written_atom_v);
     else
@@ -203,19 +204,19 @@ void open_stream(request_ptr self) {
 
 void speak(request_ptr self) {
   auto& st = self->state;
-  if (st.answered || st.writing) return;
+  if (st.writing) return;
+  if (!st.unsent.empty()) return send(self); // the reader is behind: tokens wait as tokens
+  if (st.answered) return;
   if (!st.params.stream) {
     if (all_over(st)) respond_whole(self);
     return;
   }
   open_stream(self);
-  if (st.unsent.empty()) { // else the reader is behind: tokens wait as tokens
-    st.unsent = render_events(st);
-    if (all_over(st)) { // then every finish chunk has been rendered
-      if (st.params.include_usage) st.unsent += net::sse_event(st.chunks->usage(usage_of(st)));
-      st.unsent += net::sse_done;
-      st.closing = true;
-    }
+  st.unsent = render_events(st);
+  if (all_over(st)) { // then every finish chunk has been rendered
+    if (st.params.include_usage) st.unsent += net::sse_event(st.chunks->usage(usage_of(st)));
+    st.unsent += net::sse_done;
+    st.ending = stream_end::whole;
   }
   if (!st.unsent.empty()) send(self);
 }
@@ -241,17 +242,10 @@ void refuse(request_ptr self, const net::api_error& error) {
     net::respond_error(*st.exchange, error);
     return;
   }
-  if (st.writing || !st.unsent.empty()) { // half an event may be out; the connection cannot carry
-                                          // the event any more
-    st.exchange->abort();
-    return;
-  }
-  st.writing = true;
-  st.exchange->write(net::sse_event(net::error_body(error, st.exchange->request().request_id)),
-                     [me = caf::actor_cast<request_actor>(self), exchange = st.exchange](bool ok) {
-                       if (ok) exchange->finish(true);
-                       caf::anon_send(me, written_atom_v);
-                     });
+  // Half an event may be out: the rest of it comes first.
+  st.unsent += net::sse_event(net::error_body(error, st.exchange->request().request_id));
+  st.ending = stream_end::failed;
+  if (!st.writing) send(self);
 }
 
 } // namespace lamella::actors

@@ -17,7 +17,8 @@ void open_stream(request_ptr self);
 /// A comment line, when nothing was written for a ping interval.
 void ping(request_ptr self);
 
-/// Ends the answer with an error: as the whole answer, or as the last event of the stream.
+/// Ends the answer with an error: as the whole answer, or as the last event of the stream, behind
+/// what is on its way to the socket.
 void refuse(request_ptr self, const net::api_error& error);
 
 /// Tokens counted so far: prompts once, whatever the number of choices.

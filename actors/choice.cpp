@@ -1,5 +1,6 @@
 #include "actors/choice.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -34,36 +35,37 @@ choice::choice(const model::tokenizer& text, const net::generation_params& param
                        : model::detokenizer::specials::shown,
                    before},
       matcher_{params.stop} {
-  if (calls != nullptr) calls_.emplace(*calls);
+  if (calls == nullptr) return;
+  calls_.emplace(*calls);
+  stop_ids_ = params.stop_token_ids;
 }
 
-void choice::add(net::answer_piece piece) {
-  pending_.text += piece.text;
-  for (auto& x : piece.calls) pending_.calls.push_back(std::move(x));
+bool choice::stops_at(token_id token) const {
+  return std::find(stop_ids_.begin(), stop_ids_.end(), token) != stop_ids_.end()
+         && calls_->reads_as_text(text_->text_after(before_, token));
 }
 
+/// Text of the answer, in which stop strings are looked for.
 void choice::say(const std::string& text) {
-  if (calls_)
-    add(calls_->feed(text));
-  else
-    pending_.text += text;
-}
-
-void choice::end(finish reason) {
-  if (calls_) add(calls_->finish());
-  reason_ = reason;
-}
-
-void choice::release(const std::string& text) {
-  say(matcher_.feed(text));
+  pending_.text += matcher_.feed(text);
   if (const auto which = matcher_.matched()) {
     stopped_by_ = stops_[*which];
-    end(finish::stop);
+    reason_ = finish::stop;
   }
 }
 
+void choice::hear(net::answer_piece piece) {
+  say(piece.text);
+  if (over() || piece.calls.empty()) return;
+  pending_.text += matcher_.finish(); // the text ends where a call begins
+  for (auto& x : piece.calls) pending_.calls.push_back(std::move(x));
+}
+
+void choice::hear(const std::string& text) { calls_ ? hear(calls_->feed(text)) : say(text); }
+
 void choice::push(const sampled_token& drawn, finish reason) {
   if (over()) return;
+  if (reason != finish::stop && stops_at(drawn.token)) reason = finish::stop;
   const auto before = std::exchange(before_, drawn.token);
   tokens_.push_back(drawn.token);
   sum_logprob_ += drawn.logprob;
@@ -73,16 +75,17 @@ void choice::push(const sampled_token& drawn, finish reason) {
     return;
   }
   if (wants_logprobs_) pending_.logprobs.push_back(describe(*text_, before, drawn));
-  release(detokenizer_.push(drawn.token));
+  hear(detokenizer_.push(drawn.token));
   if (!over() && reason != finish::none) close(reason);
 }
 
 void choice::close(finish reason) {
   if (over()) return;
-  release(detokenizer_.finish());
+  hear(detokenizer_.finish());
+  if (!over() && calls_) hear(calls_->finish());
   if (over()) return; // the rest completed a stop string
-  say(matcher_.finish());
-  end(reason);
+  pending_.text += matcher_.finish();
+  reason_ = reason;
 }
 
 choice_piece choice::take() {

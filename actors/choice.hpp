@@ -1,5 +1,5 @@
-/// The text of one choice while its tokens arrive: detokenised, searched for stop strings,
-/// released.
+/// The text of one choice while its tokens arrive: detokenised, parted into text and calls of
+/// tools, the text searched for stop strings, released.
 #pragma once
 
 #include "actors/messages.hpp"
@@ -24,7 +24,8 @@ struct choice_piece : net::answer_piece {
 class choice {
 public:
   /// `text` must outlive the choice. `before`: the last token of the text that it goes on with;
-  /// nothing where it is a text of its own. `calls`: how it writes calls of tools; null: it has none.
+  /// nothing where it is a text of its own. `calls`: how it writes calls of tools; null: it has
+  /// none. Beside calls, stop strings and stop tokens are those of the text alone.
   choice(const model::tokenizer& text, const net::generation_params& params,
          std::optional<model::token_id> before = {}, const model::tool_dialect* calls = nullptr);
 
@@ -53,14 +54,15 @@ public:
   double sum_logprob() const { return sum_logprob_; }
 
 private:
-  void release(const std::string& text);
+  bool stops_at(token_id token) const;
+  void hear(const std::string& text);
+  void hear(net::answer_piece piece);
   void say(const std::string& text);
-  void add(net::answer_piece piece);
-  void end(finish reason);
 
   const model::tokenizer* text_;
   std::optional<model::token_id> before_; ///< the next token
   std::vector<std::string> stops_;
+  std::vector<uint32_t> stop_ids_; ///< that the batch does not end at
   bool wants_logprobs_;
   model::detokenizer detokenizer_;
   net::stop_matcher matcher_;

@@ -44,11 +44,9 @@ grammar::node_id formatted(grammar& g, const net::output_format& format, grammar
 grammar::node_id with_tools(grammar& g, const net::output_format* format, const net::tool_use& use,
                             const model::tool_dialect& dialect, grammar::node_id next) {
   std::vector<model::tool_signature> tools;
-  for (size_t i = 0; i < use.tools.size(); ++i) {
-    const auto& x = use.tools[i];
-    tools.push_back({x.name, x.parameters.is_null() ? nullptr : &x.parameters,
-                     "tools[" + std::to_string(i) + "].function.parameters", x.strict});
-  }
+  for (const auto& x : use.tools)
+    tools.push_back(
+        {x.name, x.parameters.is_null() ? nullptr : &x.parameters, x.schema_field, x.strict});
   const auto many = use.parallel ? model::tool_calls::many : model::tool_calls::one;
   try {
     if (use.what == net::tool_use::choice::required)
@@ -57,7 +55,7 @@ grammar::node_id with_tools(grammar& g, const net::output_format* format, const 
     return g.choice(
         {formatted(g, *format, next), model::tool_calls_grammar(g, tools, dialect, many, next)});
   } catch (const model::json_schema_error& e) {
-    throw net::invalid_schema("tools", e.what());
+    throw net::invalid_schema(e.pointer.substr(0, e.pointer.find('/')), e.what());
   }
 }
 

@@ -208,7 +208,7 @@ void answer_aside(gateway_ptr self, const exchange_ptr& exchange, net::api_route
       [server = self->state.server, numbers = self->state.config.numbers, exchange, where, answer] {
         int status = 200;
         try {
-          net::check_content_type(exchange->request().headers.get("content-type"));
+          net::check_content(exchange->request().headers);
           exchange->respond(200, json_type, answer(*server, exchange->request().body));
         } catch (const net::api_error& error) {
           status = error.status;
@@ -219,7 +219,7 @@ void answer_aside(gateway_ptr self, const exchange_ptr& exchange, net::api_route
           net::respond_error(*exchange, net::internal_error("internal error"));
         }
         const auto took = std::chrono::steady_clock::now() - exchange->request().arrived;
-        numbers->http_request(net::route_name(where), "POST", status,
+        numbers->http_request(net::route_name(where), exchange->request().method, status,
                               std::chrono::duration<double>(took).count());
       });
 }
@@ -246,6 +246,9 @@ int route(gateway_ptr self, const exchange_ptr& exchange, const net::api_route_m
     return 0;
   case net::api_route::detokenize:
     answer_aside(self, exchange, match.route, detokenize);
+    return 0;
+  case net::api_route::tokenizer_info:
+    answer_aside(self, exchange, match.route, tokenizer_info);
     return 0;
   case net::api_route::live:
   case net::api_route::ready:

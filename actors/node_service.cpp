@@ -81,6 +81,7 @@ void node::impl::describe_service() {
   if (const auto& source = model.file->chat_template(); !source.empty()) {
     try {
       base.chat = model::chat_template::compile(source);
+      base.chat_source = source;
     } catch (const model::chat_template_error& e) {
       spdlog::warn("the model's chat template cannot be used line={} reason=\"{}\"", e.line(),
                    e.what());

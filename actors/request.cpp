@@ -60,6 +60,7 @@ void on_begin(request_ptr self, begin_atom) {
 void on_cancel(request_ptr self, cancel_atom) {
   auto& st = self->state;
   st.writing = false;
+  st.unsent.clear();
   if (!st.answered) {
     st.answered = true;
     report(self, net::request_outcome::cancelled, 499, {});

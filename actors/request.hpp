@@ -55,6 +55,13 @@ struct request_sequence {
   std::chrono::steady_clock::time_point last_token;
 };
 
+/// What a stream ends with once `unsent` is out.
+enum class stream_end : uint8_t {
+  open,  ///< it does not end there: more is to come
+  whole, ///< the end mark
+  failed ///< an error
+};
+
 struct request_state {
   service_ptr server;
   exchange_ptr exchange;
@@ -73,13 +80,13 @@ struct request_state {
   net::response_head head;
   std::array<uint64_t, 2> call_ids{}; ///< ids of tool calls are made of these
   std::optional<net::stream_chunks> chunks;
-  bool streaming = false;  ///< headers are out
-  bool writing = false;    ///< a piece is with the socket
-  bool stalled = false;    ///< and has been for long: the sequences have given up their seats
-  std::string unsent;      ///< rendered events that the socket has not taken,
-  size_t unsent_from = 0;  ///< from here on
-  bool closing = false;    ///< `unsent` is the rest of the stream
-  bool answered = false;   ///< nothing more is to be said
+  bool streaming = false; ///< headers are out
+  bool writing = false;   ///< a piece is with the socket
+  bool stalled = false;   ///< and has been for long: the sequences have given up their seats
+  std::string unsent;     ///< rendered events that the socket has not taken,
+  size_t unsent_from = 0; ///< from here on
+  stream_end ending = stream_end::open;
+  bool answered = false;   ///< nothing more is to be said, but for what is in `unsent`
   bool down = false;       ///< there is no pipeline
   uint32_t recoveries = 0; ///< how often a sequence went on after a loss
   std::chrono::steady_clock::duration longest_pause{0}; ///< of these, between two tokens

@@ -56,8 +56,9 @@ sampling sampling_of(const request_state& st, size_t index) {
     out.logprobs = 1; // to pick the best
   out.bias.assign(p.logit_bias.begin(), p.logit_bias.end());
   if (!st.params.ignore_eos) out.end_tokens = st.server->end_tokens;
-  out.end_tokens.insert(out.end_tokens.end(), st.params.stop_token_ids.begin(),
-                        st.params.stop_token_ids.end());
+  if (!st.tools.active()) // beside calls the choice tells where they end the answer
+    out.end_tokens.insert(out.end_tokens.end(), st.params.stop_token_ids.begin(),
+                          st.params.stop_token_ids.end());
   return out;
 }
 

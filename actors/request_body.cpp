@@ -46,7 +46,7 @@ void read_completion(request_state& st) {
 } // namespace
 
 void read_body(request_state& st) {
-  net::check_content_type(st.exchange->request().headers.get("content-type"));
+  net::check_content(st.exchange->request().headers);
   const char* field = st.chat ? "messages" : "prompt";
   st.chat ? read_chat(st) : read_completion(st);
   st.constraint = st.server->constraints->find(st.params.format ? &*st.params.format : nullptr,

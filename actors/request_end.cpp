@@ -52,7 +52,7 @@ net::api_error ungrammatical(const request_state& st, const std::string& why) {
 
 void quit_if_idle(request_ptr self) {
   const auto& st = self->state;
-  if (st.answered && !st.writing && st.open_questions == 0) self->quit();
+  if (st.answered && !st.writing && st.unsent.empty() && st.open_questions == 0) self->quit();
 }
 
 void leave_batch(request_ptr self, size_t index, bool tell) {
@@ -81,7 +81,8 @@ void stop_work(request_ptr self) {
 
 void fail(request_ptr self, const net::api_error& error, net::request_outcome outcome) {
   auto& st = self->state;
-  if (st.answered) return;
+  // A whole answer of which a slow reader has not taken all is not failed any more.
+  if (st.answered || st.ending == stream_end::whole) return;
   if (st.server->pauses) st.server->pauses->goes_on(st.id);
   report(self, outcome, st.streaming ? 200 : error.status, error.code);
   refuse(self, error);
@@ -112,7 +113,6 @@ void give_back(request_ptr self, size_t index) {
 }
 
 void speak_and_finish(request_ptr self) {
-  if (self->state.answered) return;
   speak(self);
   quit_if_idle(self);
 }

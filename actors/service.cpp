@@ -1,6 +1,7 @@
 #include "actors/service.hpp"
 
 #include "actors/tool_prompt.hpp"
+#include "model/json_writer.hpp"
 #include "net/api_error.hpp"
 #include "net/api_response.hpp"
 
@@ -42,6 +43,30 @@ model::template_data arguments_of(const net::tool_call& call) {
   } catch (const model::json_syntax_error&) {
     return call.arguments;
   }
+}
+
+/// Is the text that of a JSON object?
+bool is_object(const std::string& text) {
+  try {
+    return model::parse_json(text).get_if<model::json_value::object>() != nullptr;
+  } catch (const model::json_syntax_error&) {
+    return false;
+  }
+}
+
+/// The same conversation with other arguments than objects within one, for templates that read
+/// members: a call that was cut off once must not end its conversation. Nothing where all are
+/// objects.
+std::vector<net::chat_message> with_object_arguments(std::vector<net::chat_message> messages) {
+  bool changed = false;
+  for (auto& m : messages)
+    for (auto& call : m.tool_calls) {
+      if (call.arguments.empty() || is_object(call.arguments)) continue;
+      call.arguments = model::to_json(model::json_value::object{{"arguments", call.arguments}});
+      changed = true;
+    }
+  if (!changed) messages.clear();
+  return messages;
 }
 
 model::template_data::list calls_of(const net::chat_message& m) {
@@ -113,6 +138,9 @@ std::vector<model::token_id> chat_tokens(const service& s,
     for (auto& x : s.chat->render(input_of(s, messages, tools, more, add_generation_prompt)))
       segments.push_back({std::move(x.text), x.trusted});
   } catch (const model::chat_template_error& e) {
+    const auto other = with_object_arguments(messages);
+    if (!other.empty() && e.why() == model::chat_template_error::kind::runtime)
+      return chat_tokens(s, other, tools, more, add_generation_prompt);
     throw net::invalid_value("messages", std::string{"the chat template refuses: "} + e.what());
   }
   auto ids = s.text->encode(segments);
@@ -157,6 +185,11 @@ std::string detokenize(const service& s, const std::string& body) {
                                              + " is outside the vocabulary of "
                                              + std::to_string(s.text->vocabulary()));
   return net::detokenize_body(s.text->decode(request.tokens));
+}
+
+std::string tokenizer_info(const service& s, const std::string&) {
+  const auto bos = special_text(s, s.text->bos()), eos = special_text(s, s.text->eos());
+  return net::tokenizer_info_body({bos, eos, s.chat_source, s.text->adds_bos(), s.context_tokens});
 }
 
 } // namespace lamella::actors

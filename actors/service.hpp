@@ -34,6 +34,7 @@ struct service {
   // The model.
   std::shared_ptr<const model::tokenizer> text;
   std::optional<model::chat_template> chat; ///< nothing: the file has none
+  std::string chat_source;                  ///< of `chat`
   bool chat_knows_developer = false;        ///< else `developer` messages become `system`
   model::tool_dialect tool_calls = model::tool_dialect_of(""); ///< how the model writes them
   std::string model_name;
@@ -83,9 +84,11 @@ std::vector<model::token_id> chat_tokens(const service& s,
 std::vector<model::token_id> prompt_tokens(const service& s, const net::prompt_input& prompt,
                                            bool add_special_tokens = true);
 
-/// The answers of /tokenize and /detokenize. Throw net::api_error.
+/// The answers of /tokenize, /detokenize and, whatever the body is, /tokenizer_info. Throw
+/// net::api_error.
 std::string tokenize(const service& s, const std::string& body);
 std::string detokenize(const service& s, const std::string& body);
+std::string tokenizer_info(const service& s, const std::string& body);
 
 /// Throws model_not_found unless the service answers to that name.
 void check_model(const service& s, const std::string& name);

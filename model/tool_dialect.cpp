@@ -5,15 +5,23 @@ namespace lamella::model {
 namespace {
 
 tool_dialect tags(bool template_writes) {
-  return {"", "\n", "", "<tool_call>\n", "\n</tool_call>", "arguments", true, template_writes};
+  return {"",
+          "\n",
+          "",
+          "<tool_call>\n",
+          "\n</tool_call>",
+          "arguments",
+          true,
+          template_writes,
+          "<tool_response>"};
 }
 
 } // namespace
 
 std::vector<std::string> tool_dialect::mark_tokens() const {
   std::vector<std::string> tokens;
-  for (const auto* text : {"<tool_call>", "</tool_call>", "[TOOL_CALLS]"})
-    if ((mark() + close).find(text) != std::string::npos) tokens.emplace_back(text);
+  for (const auto* text : {"<tool_call>", "</tool_call>", "<tool_response>", "[TOOL_CALLS]"})
+    if ((mark() + close + results).find(text) != std::string::npos) tokens.emplace_back(text);
   return tokens;
 }
 

@@ -17,6 +17,9 @@ struct tool_dialect {
   std::string arguments_key = "arguments";
   bool many = true;     ///< an answer may have several calls
   bool template_writes; ///< the chat template lays out tools, calls and results by itself
+  /// What results begin with where a model may write them itself, behind its calls: there its
+  /// answer is over. Empty: none does.
+  std::string results{};
 
   /// What tells a call from text; empty: a call is all of an answer, and text does not begin with
   /// {.

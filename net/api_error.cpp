@@ -21,6 +21,13 @@ api_error bad(std::string code, std::string param, std::string message) {
   return error;
 }
 
+/// In the words by which clients know that the context is full: LiteLLM and others look for them.
+api_error too_long(std::string param, uint64_t most, const std::string& but) {
+  return bad("context_length_exceeded", std::move(param),
+             "This model's maximum context length is " + std::to_string(most) + " tokens. However, "
+                 + but);
+}
+
 api_error unavailable(std::string code, std::string message, uint32_t retry_after_ms) {
   api_error error = make(503, "unavailable_error", std::move(code), std::move(message));
   error.retry_after_ms = retry_after_ms;
@@ -57,24 +64,28 @@ api_error unsupported_parameter(std::string param, std::string message) {
   return bad("unsupported_parameter", std::move(param), std::move(message));
 }
 
+api_error unsupported_endpoint(std::string message) {
+  return bad("unsupported_endpoint", "model", std::move(message));
+}
+
 api_error context_length_exceeded(uint64_t prompt_tokens, uint64_t max_tokens, uint64_t context,
                                   std::string param) {
-  std::string message = "this model's context is " + std::to_string(context)
-                        + " tokens, but the prompt has " + std::to_string(prompt_tokens)
-                        + " tokens and " + std::to_string(max_tokens)
-                        + " more were asked for: shorten the prompt or lower max_tokens";
-  return bad("context_length_exceeded", std::move(param), std::move(message));
+  return too_long(std::move(param), context,
+                  "the prompt has " + std::to_string(prompt_tokens) + " tokens and "
+                      + std::to_string(max_tokens)
+                      + " more were asked for: shorten the prompt or lower max_tokens");
 }
 
 api_error prompt_too_long(uint64_t prompt_tokens, uint64_t allowed, std::string param) {
-  return bad("context_length_exceeded", std::move(param),
-             "the prompt has " + std::to_string(prompt_tokens) + " tokens, at most "
-                 + std::to_string(allowed)
-                 + " are allowed here (limits.prompt_tokens): shorten it");
+  return too_long(std::move(param), allowed,
+                  "the prompt has " + std::to_string(prompt_tokens)
+                      + " tokens, and no longer one is allowed here (limits.prompt_tokens): "
+                        "shorten it");
 }
 
 api_error never_fits(std::string message) {
-  return bad("context_length_exceeded", "", std::move(message));
+  return bad("context_length_exceeded", "",
+             "the request exceeds this server's maximum context length: " + message);
 }
 
 api_error bad_request(std::string message) { return bad("", "", std::move(message)); }
@@ -96,9 +107,11 @@ api_error model_not_found(std::string_view model) {
   return error;
 }
 
-api_error route_not_found(std::string_view method, std::string_view path) {
-  return make(404, "invalid_request_error", "route_not_found",
-              "there is no route " + std::string(method) + " " + quoted(path));
+api_error route_not_found(std::string_view method, std::string_view path,
+                          std::string_view instead) {
+  std::string message = "there is no route " + std::string(method) + " " + quoted(path);
+  if (!instead.empty()) message.append(": ").append(instead);
+  return make(404, "invalid_request_error", "route_not_found", std::move(message));
 }
 
 api_error method_not_allowed(std::string_view method, std::string allow) {
@@ -116,6 +129,15 @@ api_error body_too_large(uint64_t limit_bytes) {
 api_error unsupported_media_type(std::string_view content_type) {
   return make(415, "invalid_request_error", "unsupported_media_type",
               "the content type " + quoted(content_type) + " is not JSON: send application/json");
+}
+
+api_error unsupported_content_coding(std::string_view coding) {
+  api_error error =
+      make(415, "invalid_request_error", "unsupported_content_coding",
+           "the body is encoded as " + quoted(coding)
+               + ": send it plain, without Content-Encoding or with Content-Encoding: identity");
+  error.accept_encoding = "identity"; // RFC 9110, 12.5.3 and 15.5.16
+  return error;
 }
 
 api_error deadline_exceeded(std::string message) {
@@ -150,10 +172,6 @@ api_error request_poisoned() {
   error.should_retry = false;
   error.detail = R"({"reason":"request_poisoned"})";
   return error;
-}
-
-api_error unsupported_endpoint(std::string message) {
-  return make(501, "not_implemented_error", "unsupported_endpoint", std::move(message));
 }
 
 api_error loading(std::string detail) {
@@ -209,6 +227,7 @@ http_headers error_headers(const api_error& error) {
   }
   if (error.should_retry) headers.add("x-should-retry", *error.should_retry ? "true" : "false");
   if (!error.allow.empty()) headers.add("allow", error.allow);
+  if (!error.accept_encoding.empty()) headers.add("accept-encoding", error.accept_encoding);
   if (error.status == 401) headers.add("www-authenticate", "Bearer");
   return headers;
 }

@@ -95,19 +95,30 @@ std::string read_content(const json_value& content, const std::string& path) {
   if (!content.get_if<json_value::array>())
     throw invalid_value(path, path + " must be a string or an array of text parts, not "
                                   + std::string(content.kind()));
-  const auto& parts = json_items(content, path, {1, 1024});
+  const auto& parts = json_items(content, path, {0, 1024});
   std::string joined;
   for (size_t i = 0; i < parts.size(); ++i) {
     json_object_reader part(parts[i], json_index(path, i));
     const std::string type = part.required_string("type", {1, 64});
-    if (type != "text")
+    if (type != "text" && type != "refusal")
       throw unsupported_parameter(part.path("type"), part.path("type") + " is "
                                                          + model::to_json(json_value(type))
                                                          + ": this model takes only \"text\"");
     if (i) joined += '\n';
-    joined += part.required_string("text");
+    joined += part.required_string(type);
   }
   return joined;
+}
+
+/// What a message says. An answer or a result may be nothing: calls alone, a refusal, a function
+/// that returned nothing.
+std::string read_text(json_object_reader& item, const chat_message& message) {
+  const auto refusal = item.optional_string("refusal").value_or("");
+  if (const auto* content = item.find("content"))
+    return read_content(*content, item.path("content"));
+  if (message.role == "system" || message.role == "developer" || message.role == "user")
+    item.require("content");
+  return refusal;
 }
 
 bool identifier(std::string_view name) {
@@ -131,6 +142,19 @@ bool shallow(const json_value& value) {
     return std::none_of(members->begin(), members->end(),
                         [](const auto& member) { return is_container(member.second); });
   return true;
+}
+
+/// Fields that would end an output elsewhere than its format does.
+void refuse_other_ends(const generation_params& p) {
+  const auto refuse = [&](bool is_set, const std::string& field) {
+    if (is_set)
+      throw invalid_value(field, field + " is not allowed where " + p.format->field
+                                     + " says when the output is complete");
+  };
+  refuse(p.ignore_eos, "ignore_eos");
+  refuse(p.min_tokens > 0, "min_tokens");
+  refuse(!p.stop.empty(), "stop");
+  refuse(!p.stop_token_ids.empty(), "stop_token_ids");
 }
 
 } // namespace
@@ -207,11 +231,7 @@ generation_params read_generation(json_object_reader& body, const api_limits& li
 }
 
 void check_combinations(const generation_params& p, size_t prompts, const api_limits& limits) {
-  if (p.format && (p.min_tokens > 0 || p.ignore_eos)) {
-    const std::string field = p.ignore_eos ? "ignore_eos" : "min_tokens";
-    throw invalid_value(field, field + " is not allowed where " + p.format->field
-                                   + " says when the output is complete");
-  }
+  if (p.format) refuse_other_ends(p);
   if (!p.max_tokens) return;
   if (p.min_tokens > *p.max_tokens)
     throw invalid_value("min_tokens", "min_tokens is " + std::to_string(p.min_tokens)
@@ -227,9 +247,9 @@ void check_combinations(const generation_params& p, size_t prompts, const api_li
 }
 
 std::vector<chat_message> read_messages(json_object_reader& body, const api_limits& limits) {
-  constexpr std::array<std::string_view, 5> roles{"system", "developer", "user", "assistant",
-                                                  "tool"};
-  constexpr unsupported_field fields[] = {{"function_call", ""}, {"audio", ""}};
+  constexpr std::array<std::string_view, 6> roles{"system",    "developer", "user",
+                                                  "assistant", "tool",      "function"};
+  constexpr unsupported_field fields[] = {{"audio", ""}};
   const auto& items = json_items(body.require("messages"), "messages", {1, limits.messages});
   std::vector<chat_message> messages;
   messages.reserve(items.size());
@@ -239,9 +259,10 @@ std::vector<chat_message> read_messages(json_object_reader& body, const api_limi
     message.role = item.required_string("role", {1, 64});
     if (std::find(roles.begin(), roles.end(), message.role) == roles.end())
       throw invalid_value(item.path("role"), item.path("role")
-                                                 + " must be system, developer, user, assistant or "
-                                                   "tool, not "
+                                                 + " must be system, developer, user, assistant, "
+                                                   "tool or function, not "
                                                  + model::to_json(json_value(message.role)));
+    if (message.role == "function") message.role = "tool"; // its name before 2023
     refuse_unsupported(item, fields);
     message.tool_calls = read_tool_calls(item);
     message.tool_call_id = item.optional_string("tool_call_id", {0, 128}).value_or("");
@@ -249,10 +270,8 @@ std::vector<chat_message> read_messages(json_object_reader& body, const api_limi
       throw invalid_value(item.path("tool_calls"), item.path("tool_calls")
                                                        + " are an assistant's, not of the role "
                                                        + message.role);
-    // Beside calls there may be no text.
-    if (const auto* content = item.find("content"); content || message.tool_calls.empty())
-      message.content = read_content(item.require("content"), item.path("content"));
-    message.name = item.optional_string("name", {1, 64}).value_or("");
+    message.content = read_text(item, message);
+    message.name = item.optional_string("name", {0, 64}).value_or("");
   }
   return messages;
 }

@@ -103,8 +103,10 @@ chat_request parse_chat_request(std::string_view text, const api_limits& limits)
     request.messages = read_messages(body, limits);
     request.tools = read_tool_use(body);
     generation_params& p = request.params = read_generation(body, limits, 1);
-    if (const auto newer = body.optional<uint32_t>("max_completion_tokens", {1, INT32_MAX}))
+    if (const auto newer = body.optional<uint32_t>("max_completion_tokens", {1, INT32_MAX})) {
       p.max_tokens = newer;
+      p.max_tokens_field = "max_completion_tokens";
+    }
     const auto top = body.optional<uint32_t>("top_logprobs", {0, limits.top_logprobs});
     if (body.optional<bool>("logprobs").value_or(false))
       p.logprobs = top.value_or(0);
@@ -204,8 +206,9 @@ uint32_t resolve_max_tokens(const generation_params& params, uint64_t prompt_tok
   const uint64_t room = context > prompt_tokens ? context - prompt_tokens : 0;
   const uint64_t least = std::max<uint64_t>(params.min_tokens, 1);
   if (params.max_tokens ? *params.max_tokens > room : least > room)
-    throw context_length_exceeded(prompt_tokens, params.max_tokens.value_or(least), context,
-                                  std::string(prompt_field));
+    throw context_length_exceeded(
+        prompt_tokens, params.max_tokens.value_or(least), context,
+        std::string(room > 0 && params.max_tokens ? params.max_tokens_field : prompt_field));
   generation_params resolved = params;
   if (!resolved.max_tokens) {
     // What was not asked for must not be refused: the default also fits the request's own budget.
@@ -218,16 +221,22 @@ uint32_t resolve_max_tokens(const generation_params& params, uint64_t prompt_tok
   return *resolved.max_tokens;
 }
 
-void check_content_type(std::string_view content_type) {
-  std::string_view type = content_type.substr(0, content_type.find(';'));
-  while (!type.empty() && (type.back() == ' ' || type.back() == '\t')) type.remove_suffix(1);
-  if (type.empty()) return;
-  std::string lower(type);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-  const bool json = lower == "application/json"
-                    || (lower.starts_with("application/") && lower.ends_with("+json"));
-  if (!json) throw unsupported_media_type(content_type);
+void check_content(const http_headers& headers) {
+  const auto lower = [](std::string_view text) {
+    while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+    std::string out(text);
+    std::transform(out.begin(), out.end(), out.begin(),
+                   [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+    return out;
+  };
+  for (const auto& [name, value] : headers)
+    if (lower(name) == "content-encoding" && !value.empty() && lower(value) != "identity")
+      throw unsupported_content_coding(value);
+  const auto said = headers.get("content-type");
+  const auto type = lower(said.substr(0, said.find(';')));
+  const bool json =
+      type == "application/json" || (type.starts_with("application/") && type.ends_with("+json"));
+  if (!type.empty() && !json) throw unsupported_media_type(said);
 }
 
 } // namespace lamella::net

@@ -15,6 +15,8 @@
 
 namespace lamella::net {
 
+class http_headers;
+
 /// What a body may ask for. Ranges that no configuration changes are in the parser.
 struct api_limits {
   model::json_limits json;
@@ -24,7 +26,7 @@ struct api_limits {
   uint32_t best_of = 20;      ///< legacy calls
   uint32_t top_logprobs = 20; ///< alternatives to a token; at most 20
   uint32_t logit_bias = 300;  ///< entries
-  uint32_t stop_strings = 4;
+  uint32_t stop_strings = 16;
   uint32_t stop_string_bytes = 256;      ///< of each
   std::optional<uint32_t> prompt_tokens; ///< of the longest prompt; none: what the context has
   uint32_t tokens_per_request = 65'536;  ///< n x prompts x max_tokens
@@ -50,7 +52,8 @@ struct sampling_params {
 struct generation_params {
   sampling_params sampling;
   uint32_t n = 1;
-  std::optional<uint32_t> max_tokens; ///< none: see resolve_max_tokens()
+  std::optional<uint32_t> max_tokens;               ///< none: see resolve_max_tokens()
+  std::string_view max_tokens_field = "max_tokens"; ///< which the body had, for errors
   uint32_t min_tokens = 0;
   std::vector<std::string> stop;
   std::vector<uint32_t> stop_token_ids;
@@ -129,14 +132,15 @@ chaos_request parse_chaos_request(std::string_view body);
 
 /// The number of tokens each choice may generate, once the prompt has been counted: what was asked
 /// for, else what fits, at most limits.default_max_tokens. Throws prompt_too_long beyond
-/// limits.prompt_tokens, context_length_exceeded when prompt and answer do not fit into `context`,
-/// and invalid_value when n x prompts x the result breaks limits.tokens_per_request or min_tokens
-/// exceeds the result.
+/// limits.prompt_tokens, context_length_exceeded when prompt and answer do not fit into `context`
+/// (of the prompt, or where that alone would fit, of the answer's length), and invalid_value when
+/// n x prompts x the result breaks limits.tokens_per_request or min_tokens exceeds the result.
 uint32_t resolve_max_tokens(const generation_params& params, uint64_t prompt_tokens,
                             uint64_t context, size_t prompts, const api_limits& limits,
                             std::string_view prompt_field = "messages");
 
-/// 415 unless the header is missing or names JSON.
-void check_content_type(std::string_view content_type);
+/// 415 unless the fields of a request are silent of its body, or say that it is JSON and not
+/// encoded.
+void check_content(const http_headers& headers);
 
 } // namespace lamella::net

@@ -273,6 +273,23 @@ std::string detokenize_body(std::string_view text) {
   return json_writer().begin_object().member("prompt", text).end_object().take();
 }
 
+std::string tokenizer_info_body(const tokenizer_facts& facts) {
+  json_writer w;
+  w.begin_object();
+  const auto text = [&](std::string_view name, std::string_view value) {
+    if (value.empty())
+      w.null_member(name);
+    else
+      w.member(name, value);
+  };
+  text("bos_token", facts.bos);
+  text("eos_token", facts.eos);
+  w.null_member("pad_token"); // sequences are never padded here
+  text("chat_template", facts.chat_template);
+  w.member("add_bos_token", facts.adds_bos).member("model_max_length", facts.max_model_len);
+  return w.end_object().take();
+}
+
 std::string version_body(std::string_view version, std::string_view commit,
                          std::string_view build_date) {
   return json_writer()

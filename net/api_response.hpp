@@ -126,6 +126,14 @@ std::string model_body(const model_entry& entry);
 std::string tokenize_body(std::span<const uint32_t> tokens, uint64_t max_model_len,
                           const std::vector<std::string>* strings = nullptr);
 std::string detokenize_body(std::string_view text);
+
+/// What clients that lay out and count prompts themselves want to know of the tokenizer.
+struct tokenizer_facts {
+  std::string_view bos, eos, chat_template; ///< texts; empty: there is none
+  bool adds_bos = false;                    ///< a prompt begins with `bos`
+  uint64_t max_model_len = 0;
+};
+std::string tokenizer_info_body(const tokenizer_facts& facts);
 std::string version_body(std::string_view version, std::string_view commit,
                          std::string_view build_date);
 

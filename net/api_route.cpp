@@ -25,6 +25,8 @@ constexpr std::array rows{
     row{"/v1/tokenize", api_route::tokenize, methods::post},
     row{"/detokenize", api_route::detokenize, methods::post},
     row{"/v1/detokenize", api_route::detokenize, methods::post},
+    row{"/tokenizer_info", api_route::tokenizer_info, methods::get},
+    row{"/v1/tokenizer_info", api_route::tokenizer_info, methods::get},
     row{"/live", api_route::live, methods::get},
     row{"/v2/health/live", api_route::live, methods::get},
     row{"/ready", api_route::ready, methods::get},
@@ -33,6 +35,30 @@ constexpr std::array rows{
     row{"/metrics", api_route::metrics, methods::get},
     row{"/version", api_route::version, methods::get},
 };
+
+/// APIs of others that clients try, and what does the same here.
+struct other_api {
+  std::string_view path; ///< and what is below it
+  std::string_view instead;
+};
+
+constexpr std::array other_apis{
+    other_api{"/v1/responses",
+              "the Responses API is not served here, chat completions are: POST "
+              "/v1/chat/completions. Clients have a switch: openai-agents "
+              "set_default_openai_api(\"chat_completions\"), pydantic-ai openai-chat:MODEL, "
+              "inspect-ai -M responses_api=false"},
+    other_api{"/v1/messages", "the Messages API is not served here: use POST /v1/chat/completions"},
+    other_api{"/api", "Ollama's API is not served here: use POST /v1/chat/completions, GET "
+                      "/v1/models"},
+};
+
+std::string_view instead_of(std::string_view path) {
+  for (const auto& [known, instead] : other_apis)
+    if (path.starts_with(known) && (path.size() == known.size() || path[known.size()] == '/'))
+      return instead;
+  return {};
+}
 
 constexpr std::string_view model_prefix = "/v1/models/";
 constexpr std::string_view admin_prefix = "/admin/";
@@ -78,7 +104,7 @@ api_route_match find_route(std::string_view method, std::string_view path) {
   }
   if (canonical.starts_with(admin_prefix))
     return {api_route::admin, std::string(canonical.substr(admin_prefix.size())), {}};
-  throw route_not_found(method, path);
+  throw route_not_found(method, path, instead_of(canonical));
 }
 
 std::string_view route_name(api_route route) {

@@ -15,6 +15,7 @@ enum class api_route : unsigned char {
   embeddings,
   tokenize,
   detokenize,
+  tokenizer_info,
   live,
   ready,
   health,

@@ -82,9 +82,6 @@ public:
   /// Ends the stream properly. `close` also ends the connection afterwards (after an error event).
   virtual void finish(bool close = false) = 0;
 
-  /// Cuts the connection without an end mark: for a stream that cannot be completed.
-  virtual void abort() = 0;
-
   /// Calls `closed` once if the connection ends before the answer is complete: the client closed or
   /// reset it, stopped reading for the stall limit, or the server was stopped. Not called after a
   /// complete answer. When that has happened already, `closed` is called soon.

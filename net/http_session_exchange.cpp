@@ -75,12 +75,6 @@ void http_session_exchange::finish(bool close) {
              [session = session_, number = number_, close] { session->end_stream(number, close); });
 }
 
-void http_session_exchange::abort() {
-  if (state_.exchange(state::done) == state::done || session_->core().stopped) return;
-  asio::post(session_->executor(),
-             [session = session_, number = number_] { session->abandon(number); });
-}
-
 void http_session_exchange::on_closed(std::function<void()> closed) {
   auto call = [session = session_, number = number_, fate = fate_,
                then = std::move(closed)]() mutable {

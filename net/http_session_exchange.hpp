@@ -21,7 +21,6 @@ public:
   void start_stream(http_headers headers) override;
   void write(std::string chunk, std::function<void(bool ok)> written) override;
   void finish(bool close) override;
-  void abort() override;
   void on_closed(std::function<void()> closed) override;
   bool open() const override { return fate_->open; }
 

@@ -52,6 +52,14 @@ answer_piece tool_call_reader::finish() {
   return out;
 }
 
+bool tool_call_reader::reads_as_text(std::string_view next) const {
+  if (state_ != state::text) return false;
+  const auto mark = dialect_.mark();
+  const auto known = begun(held_, mark);
+  const auto n = std::min(next.size(), mark.size() - known);
+  return known == 0 || mark.compare(known, n, next, 0, n) != 0;
+}
+
 void tool_call_reader::give_text(answer_piece& out, size_t bytes) {
   out.text += held_.substr(0, bytes);
   held_.erase(0, bytes);
@@ -114,7 +122,7 @@ bool tool_call_reader::read_arguments(answer_piece& out) {
       in_string_ = true;
     } else if (c == '{' || c == '[') {
       ++depth_;
-    } else if (c == '}' || c == ']') {
+    } else if ((c == '}' || c == ']') && depth_ > 0) {
       complete = --depth_ == 0;
     }
   }

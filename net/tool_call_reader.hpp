@@ -25,8 +25,9 @@ struct answer_piece {
 };
 
 /// Reads what a grammar of the dialect allows (model/grammar/tool_grammar.hpp), so calls are laid
-/// out as it says. White space before a call belongs to neither. What is given out is a function of
-/// the bytes, not of the pieces they came in.
+/// out as it says. White space before a call belongs to neither, and what comes behind a call and
+/// is no other call is no part of the answer. What is given out is a function of the bytes, not of
+/// the pieces they came in.
 class tool_call_reader {
 public:
   explicit tool_call_reader(model::tool_dialect dialect);
@@ -37,6 +38,9 @@ public:
 
   /// Calls that have begun.
   uint32_t calls() const { return calls_; }
+
+  /// Are these, as the next bytes, text, and no part of a call?
+  bool reads_as_text(std::string_view next) const;
 
 private:
   enum class state : uint8_t { text, name, arguments, behind_call };

@@ -51,8 +51,54 @@ tool read_tool(const json_value& value, const std::string& path) {
                                                            + " must be an object, not "
                                                            + std::string(parameters->kind()));
     out.parameters = *parameters;
+    out.schema_field = function.path("parameters");
   }
   return out;
+}
+
+std::string chosen_name(json_object_reader& item) {
+  require_function(item);
+  json_object_reader function(item.require("function"), item.path("function"));
+  return function_name(function);
+}
+
+/// Leaves the tools of these names, which stand at `field`.
+void keep(tool_use& use, const std::vector<std::string>& names, const std::string& field) {
+  const auto is_named = [&](const tool& x) {
+    return std::find(names.begin(), names.end(), x.name) != names.end();
+  };
+  for (const auto& name : names)
+    if (std::none_of(use.tools.begin(), use.tools.end(),
+                     [&](const tool& x) { return x.name == name; }))
+      throw invalid_value(field, field + " is " + model::to_json(json_value(name))
+                                     + ", which is none of the tools");
+  std::erase_if(use.tools, [&](const tool& x) { return !is_named(x); });
+}
+
+/// A choice that is an object: one function, or those that are allowed.
+void choose_some(tool_use& use, const json_value& value) {
+  json_object_reader wanted(value, "tool_choice");
+  if (wanted.required_string("type", {1, 64}) == "allowed_tools") {
+    json_object_reader allowed(wanted.require("allowed_tools"), wanted.path("allowed_tools"));
+    const auto mode = allowed.required_string("mode", {1, 64});
+    if (mode != "auto" && mode != "required")
+      throw invalid_value(allowed.path("mode"), allowed.path("mode")
+                                                    + " must be auto or required, not "
+                                                    + model::to_json(json_value(mode)));
+    const auto path = allowed.path("tools");
+    const auto& items = model::json_items(allowed.require("tools"), path, {1, tools_max});
+    std::vector<std::string> names;
+    for (size_t i = 0; i < items.size(); ++i) {
+      json_object_reader item(items[i], model::json_index(path, i));
+      names.push_back(chosen_name(item));
+    }
+    keep(use, names, path);
+    use.what = mode == "auto" ? tool_use::choice::automatic : tool_use::choice::required;
+    return;
+  }
+  keep(use, {chosen_name(wanted)}, wanted.path("function.name"));
+  use.what = tool_use::choice::required;
+  use.parallel = false;
 }
 
 void choose(tool_use& use, json_object_reader& body) {
@@ -69,21 +115,12 @@ void choose(tool_use& use, json_object_reader& body) {
     else if (*word == "required")
       use.what = tool_use::choice::required;
     else
-      throw invalid_value("tool_choice",
-                          "tool_choice must be none, auto, required or a function, not "
-                              + model::to_json(*value));
+      throw invalid_value(
+          "tool_choice",
+          "tool_choice must be none, auto, required, a function or allowed_tools, not "
+              + model::to_json(*value));
   } else {
-    json_object_reader wanted(*value, "tool_choice");
-    require_function(wanted);
-    json_object_reader function(wanted.require("function"), wanted.path("function"));
-    const auto name = function_name(function);
-    std::erase_if(use.tools, [&](const tool& x) { return x.name != name; });
-    if (use.tools.empty())
-      throw invalid_value(function.path("name"), "tool_choice.function.name is "
-                                                     + model::to_json(json_value(name))
-                                                     + ", which is none of the tools");
-    use.what = tool_use::choice::required;
-    use.parallel = false;
+    choose_some(use, *value);
   }
   if (!use.tools.empty()) return;
   if (use.what == tool_use::choice::required)
@@ -121,6 +158,12 @@ tool_use read_tool_use(json_object_reader& body) {
 
 std::vector<tool_call> read_tool_calls(json_object_reader& message) {
   std::vector<tool_call> calls;
+  const auto add = [&](std::string id, json_object_reader function) {
+    calls.push_back({std::move(id), function_name(function),
+                     function.optional_string("arguments", {0, arguments_bytes_max}).value_or("")});
+  };
+  if (const auto* call = message.find("function_call"))
+    add("", json_object_reader{*call, message.path("function_call")});
   const auto* value = message.find("tool_calls");
   if (value == nullptr) return calls;
   const auto path = message.path("tool_calls");
@@ -128,9 +171,8 @@ std::vector<tool_call> read_tool_calls(json_object_reader& message) {
   for (size_t i = 0; i < items.size(); ++i) {
     json_object_reader item(items[i], model::json_index(path, i));
     require_function(item);
-    json_object_reader function(item.require("function"), item.path("function"));
-    calls.push_back({item.optional_string("id", {0, 128}).value_or(""), function_name(function),
-                     function.optional_string("arguments", {0, arguments_bytes_max}).value_or("")});
+    add(item.optional_string("id", {0, 128}).value_or(""),
+        json_object_reader{item.require("function"), item.path("function")});
   }
   return calls;
 }

@@ -1,8 +1,10 @@
 #include "model/grammar/tool_grammar.hpp"
 
+#include "model/grammar/beginning.hpp"
 #include "model/grammar/json_grammar.hpp"
 #include "model/grammar/json_schema.hpp"
 
+#include <algorithm>
 #include <vector>
 
 namespace lamella::model {
@@ -12,6 +14,16 @@ namespace {
 using node_id = grammar::node_id;
 
 const byte_set any_byte = bytes_between(0, 255);
+
+/// Does its `type` say so?
+bool excludes_objects(const json_value& schema) {
+  const auto* type = schema.find("type");
+  if (type == nullptr) return false;
+  const auto is_object = [](const json_value& x) { return x == json_value{"object"}; };
+  if (const auto* some = type->get_if<json_value::array>())
+    return std::none_of(some->begin(), some->end(), is_object);
+  return !is_object(*type);
+}
 
 class builder {
 public:
@@ -26,7 +38,10 @@ public:
     if (!many_) return call(end);
     const auto behind_call = grammar_.choice();
     const auto first = call(behind_call);
-    grammar_.branch(behind_call, {grammar_.text(dialect_.between + dialect_.open, first), end});
+    auto another = grammar_.text(dialect_.open, first);
+    // Who ends a call with a line feed has not promised another one.
+    if (dialect_.end.empty()) another = grammar_.choice({another, end, results(end)});
+    grammar_.branch(behind_call, {grammar_.text(dialect_.between, another), end});
     return first;
   }
 
@@ -37,6 +52,11 @@ public:
   }
 
 private:
+  /// A model that goes on with the results of its calls has ended its answer.
+  node_id results(node_id end) {
+    return dialect_.results.empty() ? end : grammar_.text(dialect_.results, end);
+  }
+
   /// A call from behind its `open`.
   node_id call(node_id next) {
     const auto behind_arguments = grammar_.text("}" + dialect_.close, next);
@@ -47,8 +67,17 @@ private:
     return grammar_.text(R"({"name": ")", grammar_.choice(std::move(branches)));
   }
 
+  /// Always an object: of what the schema takes, the objects.
   node_id arguments(const tool_signature& tool, node_id next) {
     if (tool.parameters == nullptr) return grammar_.text("{}", next);
+    const auto object = beginning_with(grammar_, as_said(tool, next), '{');
+    if (!object || excludes_objects(*tool.parameters))
+      throw json_schema_error(tool.pointer, "takes no object, and the arguments of a call are one: "
+                                            "describe them with \"type\": \"object\"");
+    return *object;
+  }
+
+  node_id as_said(const tool_signature& tool, node_id next) {
     try {
       return json_schema_grammar(grammar_, *tool.parameters, next);
     } catch (const json_schema_error& e) {

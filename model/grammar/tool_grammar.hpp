@@ -10,7 +10,7 @@
 
 namespace lamella::model {
 
-/// A tool and the arguments that it takes.
+/// A tool and the arguments that it takes: always an object, whatever else their schema takes.
 struct tool_signature {
   std::string name;
   const json_value* parameters = nullptr; ///< their schema; null: there are none
@@ -22,7 +22,8 @@ struct tool_signature {
 /// How many calls an answer may have.
 enum class tool_calls : uint8_t { one, many };
 
-/// Calls of these tools, one at least, as the dialect writes them. Throws json_schema_error.
+/// Calls of these tools, one at least, as the dialect writes them. Throws json_schema_error, also
+/// for a schema that takes no object.
 grammar::node_id tool_calls_grammar(grammar& g, std::span<const tool_signature> tools,
                                     const tool_dialect& dialect, tool_calls how_many,
                                     grammar::node_id next);

@@ -286,6 +286,19 @@ TEST_CASE("/tokenize counts what a request is billed for") {
   CHECK(int_at(count.json, "count") == static_cast<int64_t>(size_at(count.json, "tokens")));
 }
 
+TEST_CASE("/tokenizer_info has what a client needs to lay out and count prompts itself") {
+  served s;
+  const auto x = s.get("/tokenizer_info");
+  REQUIRE(x.status == 200);
+  CHECK(text_at(x.json, "chat_template").find("messages") != std::string::npos);
+  CHECK(int_at(x.json, "model_max_length") > 0);
+  CHECK(at(x.json, "pad_token").is_null());
+  // The texts are those of the tokens.
+  const auto end = s.post("/detokenize", R"({"tokens":[2]})");
+  CHECK(text_at(x.json, "eos_token") == text_at(end.json, "prompt"));
+  CHECK(s.post("/tokenizer_info", "{}").status == 405);
+}
+
 TEST_CASE("The default length of an answer fits a pool smaller than the context") {
   auto x = tiny_settings();
   x.kv.bytes = 200 * 576;

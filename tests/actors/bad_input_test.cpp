@@ -230,10 +230,16 @@ TEST_CASE("Routes, methods and types that do not exist are named") {
   served s;
   CHECK(s.get("/v1/nothing").status == 404);
   CHECK(s.get("/v1/chat/completions").status == 405);
-  CHECK(s.post("/v1/embeddings", R"({"model":"tiny","input":"x"})").status == 501);
+  CHECK(s.post("/v1/embeddings", R"({"model":"tiny","input":"x"})").status == 400);
   CHECK(s.post("/v1/completions", "a=b", {{"content-type", "application/x-www-form-urlencoded"}})
             .status
         == 415);
+  const auto packed = s.post("/v1/completions", "\x1F\x8B", {{"content-encoding", "gzip"}});
+  CHECK(packed.status == 415);
+  CHECK(packed.headers.get("accept-encoding") == "identity");
+  CHECK(text_at(packed.json, "error.message").find("gzip") != std::string::npos);
+  CHECK(text_at(s.post("/v1/responses", "{}").json, "error.message").find("/v1/chat/completions")
+        != std::string::npos);
   CHECK(s.get("/v1/models/other").status == 404);
   CHECK(s.get("/v1/models/tiny").status == 200);
   CHECK(s.post("/detokenize", R"({"model":"tiny","tokens":[99999999]})").status == 400);

@@ -35,8 +35,10 @@ public:
     else
       pending = std::move(written);
   }
-  void finish(bool) override { ++answers; }
-  void abort() override { disconnect(); }
+  void finish(bool close) override {
+    ++answers;
+    closes = close;
+  }
   void on_closed(std::function<void()> closed) override { closed_ = std::move(closed); }
   bool open() const override { return open_; }
 
@@ -76,6 +78,7 @@ public:
   }
 
   int status = 0, answers = 0;
+  bool closes = false;       ///< finish() said that the connection ends
   net::http_headers headers; ///< of the answer
   std::string body, streamed;
   bool takes = true; ///< else write() waits for drain()

@@ -35,13 +35,16 @@ struct request_world : stage {
   uint64_t epoch = 0;
   std::string lost_role; ///< of the next pipeline
   net::outside_world outside;
+  size_t piece_bytes;
   std::shared_ptr<net::metrics> numbers = std::make_shared<net::metrics>(net::metrics::settings{});
   std::shared_ptr<recovery_watch> pauses = std::make_shared<recovery_watch>(2s);
 
   explicit request_world(const std::string& more = {}, uint32_t max_tokens = 6)
       : request_world{completion_body(10, max_tokens, 5, more), net::outside_world{}} {}
 
-  request_world(const std::string& body, net::outside_world from) : outside{std::move(from)} {
+  /// `pieces`: bytes that a stream gives the socket at once.
+  request_world(const std::string& body, net::outside_world from, size_t pieces = 65'536)
+      : outside{std::move(from)}, piece_bytes{pieces} {
     exchange = std::make_shared<fake_exchange>(body);
     request_ = spawn(request, service(), exchange_ptr{exchange}, request_id{1}, false, 0);
     request_->attach_functor([this](const caf::error&) { over = true; });
@@ -55,6 +58,7 @@ struct request_world : stage {
     auto s = std::make_shared<actors::service>(tiny_service());
     s->epoch = ++epoch;
     s->world = outside;
+    s->piece_bytes = piece_bytes;
     s->numbers = numbers;
     s->caches_prefixes = true;
     s->pauses = pauses;

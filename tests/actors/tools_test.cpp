@@ -213,8 +213,43 @@ TEST_CASE("a strict tool whose schema cannot be kept to is refused, others are a
   const auto refused = with(R"(,"strict":true)");
   CHECK(refused.status == 400);
   CHECK(text_at(refused.json, "error.code") == "invalid_schema");
+  CHECK(text_at(refused.json, "error.param") == "tools[0].function.parameters");
   CHECK(text_at(refused.json, "error.message").find("/properties/a/not") != std::string::npos);
   CHECK(with("").status == 200);
+  const auto none =
+      s.post("/v1/chat/completions", chat_of(tools.substr(0, tools.size() - 1)
+                                                 + R"(,{"type":"function","function":{"name":"f",
+                             "parameters":{"type":["string","null"]}}}],"tool_choice":{
+                             "type":"function","function":{"name":"f"}})",
+                                             1));
+  CHECK(none.status == 400);
+  CHECK(text_at(none.json, "error.param") == "tools[2].function.parameters");
+}
+
+TEST_CASE("a tool of any schema is called with an object, and calls end with white space too") {
+  served s{roomy_settings()};
+  const auto ask = [&](const std::string& schema, const std::string& bias, uint32_t seed) {
+    return s.post("/v1/chat/completions",
+                  chat_of(R"("tools":[{"type":"function","function":{"name":"f","parameters":)"
+                              + schema + R"(}}],"tool_choice":"required","logit_bias":{)" + bias
+                              + "}",
+                          seed));
+  };
+  // A byte's token is 3 and the byte: 128 closes an object, 13 is a line feed; 2 ends the answer.
+  for (const auto* schema : {"{}", R"({"type":["object","null"]})", R"({"enum":["a",{"k":1}]})"})
+    for (uint32_t seed = 1; seed <= 4; ++seed) {
+      const auto x = ask(schema, R"("128":100,"2":90)", seed);
+      REQUIRE_MESSAGE(x.status == 200, x.body);
+      CHECK(text_at(x.json, "choices.0.finish_reason") == "tool_calls");
+      const auto arguments =
+          model::parse_json(text_at(x.json, "choices.0.message.tool_calls.0.function.arguments"));
+      CHECK(arguments.get_if<json_value::object>() != nullptr);
+    }
+  // Always a line feed where there may be one, then the end rather than a letter.
+  const auto feeds = ask(R"({"enum":[{"k":1}]})", R"("13":100,"2":50)", 1);
+  REQUIRE(feeds.status == 200);
+  CHECK(text_at(feeds.json, "choices.0.finish_reason") == "tool_calls");
+  CHECK(size_at(feeds.json, "choices.0.message.tool_calls") == 1);
 }
 
 } // namespace lamella::actors::test

@@ -42,13 +42,86 @@ TEST_CASE_FIXTURE(tools, "calls are those of the tools, with arguments of their 
   for (const auto& text : {find, now, find + "\n" + now + "\n" + find})
     CHECK_MESSAGE(takes(states, text), text);
   for (const auto& text :
-       {std::string{}, std::string{"text"}, "text " + find, find + now, find + "\n", find + " more",
+       {std::string{}, std::string{"text"}, "text " + find, find + now, find + " more",
         std::string{"<tool_call>\n{\"name\": \"find\", \"arguments\": {}}\n</tool_call>"},
         std::string{"<tool_call>\n{\"name\": \"other\", \"arguments\": {}}\n</tool_call>"}})
     CHECK_MESSAGE(!takes(states, text), text);
   auto once = must(tags, tool_calls::one);
   CHECK(takes(once, find));
   CHECK_FALSE(takes(once, find + "\n" + now));
+}
+
+TEST_CASE_FIXTURE(tools, "a line feed behind a call promises no other one, nor does a result") {
+  for (const bool required : {false, true}) {
+    auto states = required ? must(tags) : may(tags);
+    for (const auto& text : {find + "\n", find + "\n" + now + "\n", find + "\n<tool_response>"})
+      CHECK_MESSAGE(takes(states, text), text);
+    for (const auto& text : {find + "\n\n", find + "\n<tool_resp", find + "\n<tool_response>\n",
+                             find + "\n<tool_response>x", find + "\nmore"})
+      CHECK_MESSAGE(!takes(states, text), text);
+  }
+}
+
+TEST_CASE_FIXTURE(tools, "a model that draws a line feed wherever it may can end") {
+  for (const bool required : {false, true}) {
+    auto states = required ? must(tags) : may(tags);
+    states.begin_steps();
+    auto at = states.start();
+    for (const char byte : find) at = states.step(at, static_cast<uint8_t>(byte));
+    int feeds = 0;
+    for (auto next = at; next != model::grammar_states::dead; ++feeds) {
+      at = next;
+      next = states.step(at, '\n');
+      REQUIRE(feeds < 10);
+    }
+    CHECK(feeds > 1);
+    CHECK(states.accepts(at));
+  }
+}
+
+TEST_CASE_FIXTURE(tools, "arguments are an object, whatever else their schema takes") {
+  const auto call_of = [](const std::string& arguments) {
+    return "<tool_call>\n{\"name\": \"find\", \"arguments\": " + arguments + "}\n</tool_call>";
+  };
+  struct row {
+    const char* schema;
+    const char* object;
+  };
+  for (const auto& x :
+       {row{"{}", R"({"a":[1]})"}, row{R"({"description":"no arguments"})", "{}"},
+        row{R"({"type":["object","null"]})", R"({"b":null})"},
+        row{R"({"enum":["a",{"k":1},null]})", R"({"k":1})"},
+        row{R"({"anyOf":[{"type":"string"},{"type":"object","properties":{"q":{}}}]})", "{}"},
+        row{R"({"$ref":"#/$defs/any","$defs":{"any":{"anyOf":[{"$ref":"#/$defs/none"},
+               {"$ref":"#/$defs/some"}]},"none":{"type":"null"},"some":{"type":"object"}}})",
+            R"({"c":2})"},
+        row{R"({"type":"object","patternProperties":{"a":{}}})", R"({"d":{}})"}}) {
+    CAPTURE(x.schema);
+    schema = model::parse_json(x.schema);
+    auto states = must(tags);
+    CHECK(takes(states, call_of(x.object)));
+    for (const auto* other : {"null", "5", "\"a\"", "[1]", "true"})
+      CHECK_MESSAGE(!takes(states, call_of(other)), other);
+  }
+}
+
+TEST_CASE_FIXTURE(tools, "a schema that takes no object is refused with the name of its field") {
+  list[0].pointer = "tools[0].function.parameters";
+  for (const auto* none :
+       {R"({"type":"string"})", R"({"type":["array","null"]})", R"({"enum":["a",1]})",
+        R"({"const":null})", R"({"anyOf":[{"type":"string"},{"type":"integer"}]})",
+        R"_({"type":"string","pattern":"a(?=b)"})_"})
+    for (const bool strict : {false, true}) {
+      CAPTURE(none);
+      schema = model::parse_json(none);
+      list[0].strict = strict;
+      try {
+        must(tags);
+        FAIL("it is taken");
+      } catch (const model::json_schema_error& e) {
+        CHECK(e.pointer.starts_with("tools[0].function.parameters"));
+      }
+    }
 }
 
 TEST_CASE_FIXTURE(tools, "text is free up to the mark of a call") {

@@ -76,7 +76,8 @@ TEST_CASE("the length of an answer follows from prompt, context and limits") {
   CHECK(resolve_max_tokens(p, 999, 1000, 1, limits) == 1);
   const failure full = failure_of([&] { resolve_max_tokens(p, 1000, 1000, 1, limits); });
   CHECK(full.code == "context_length_exceeded");
-  CHECK(full.message.find("1000 tokens, but the prompt has 1000") != std::string::npos);
+  CHECK(full.message.find("1000 tokens. However, the prompt has 1000") != std::string::npos);
+  CHECK(full.param == "messages");
   limits.prompt_tokens = 950;
   CHECK(resolve_max_tokens(p, 950, 1000, 1, limits) == 50);
   const failure longer = failure_of([&] { resolve_max_tokens(p, 951, 1000, 1, limits, "prompt"); });
@@ -84,15 +85,24 @@ TEST_CASE("the length of an answer follows from prompt, context and limits") {
   CHECK(longer.code == "context_length_exceeded");
   CHECK(longer.param == "prompt");
   CHECK(longer.message
-        == "the prompt has 951 tokens, at most 950 are allowed here (limits.prompt_tokens): "
-           "shorten it");
+        == "This model's maximum context length is 950 tokens. However, the prompt has 951 tokens, "
+           "and no longer one is allowed here (limits.prompt_tokens): shorten it");
   limits.prompt_tokens.reset();
   p.max_tokens = 51;
   const failure f = failure_of([&] { resolve_max_tokens(p, 950, 1000, 1, limits, "prompt"); });
   CHECK(f.status == 400);
   CHECK(f.code == "context_length_exceeded");
-  CHECK(f.param == "prompt");
+  CHECK(f.param == "max_tokens"); // the prompt alone would fit
   CHECK(f.message.find("51 more") != std::string::npos);
+  const auto chat_of = [](const std::string& length) {
+    return parse_chat_request(chat("\"" + length + "\":51"), {}).params;
+  };
+  for (const std::string length : {"max_tokens", "max_completion_tokens"}) {
+    CHECK(failure_of([&] { resolve_max_tokens(chat_of(length), 950, 1000, 1, limits); }).param
+          == length);
+    CHECK(failure_of([&] { resolve_max_tokens(chat_of(length), 1001, 1000, 1, limits); }).param
+          == "messages");
+  }
   p.max_tokens = 50;
   CHECK(resolve_max_tokens(p, 950, 1000, 1, limits) == 50);
   p.max_tokens = 0;
@@ -130,10 +140,25 @@ TEST_CASE("tokenize takes a prompt or messages, detokenize ids") {
 TEST_CASE("content types other than JSON are refused") {
   for (const char* good : {"", "application/json", "application/json; charset=utf-8",
                            "Application/JSON ;x", "application/vnd.api+json"})
-    CHECK_NOTHROW(check_content_type(good));
+    CHECK_NOTHROW(check_content({{"content-type", good}}));
   for (const char* bad :
        {"text/plain", "application/x-www-form-urlencoded", "json", "application/jsonp"})
-    CHECK(failure_of([&] { check_content_type(bad); }).status == 415);
+    CHECK(failure_of([&] { check_content({{"content-type", bad}}); }).status == 415);
+}
+
+TEST_CASE("an encoded body is refused with the name of its coding") {
+  for (const char* good : {"", "identity", "Identity "})
+    CHECK_NOTHROW(
+        check_content({{"content-encoding", good}, {"content-type", "application/json"}}));
+  for (const char* bad : {"gzip", "deflate", "br", "zstd", "gzip, identity"}) {
+    const auto f = failure_of([&] { check_content({{"Content-Encoding", bad}}); });
+    CHECK(f.status == 415);
+    CHECK(f.message.find(bad) != std::string::npos);
+  }
+  CHECK(failure_of([] {
+          check_content({{"content-encoding", "identity"}, {"content-encoding", "gzip"}});
+        }).status
+        == 415);
 }
 
 // Any two fields together, each valid or not, give a value or a 400 that names one of the two.

@@ -118,7 +118,7 @@ TEST_CASE("values out of range or of the wrong type are 400 and name the field")
       {R"("stop":"")", "stop"},
       {R"("stop":["a",""])", "stop[1]"},
       {R"("stop":["a",null])", "stop[1]"},
-      {R"("stop":["a","b","c","d","e"])", "stop"},
+      {R"("stop":["a","b","c","d","e","f","g","h","i","j","k","l","m","n","o","p","q"])", "stop"},
       {R"("stop_token_ids":[-1])", "stop_token_ids[0]"},
       {R"("stop_token_ids":5)", "stop_token_ids"},
       {R"("logprobs":1)", "logprobs"},
@@ -251,7 +251,15 @@ TEST_CASE("messages may be strings or text parts and are checked one by one") {
        "invalid_value"},
       {R"([{"role":1,"content":"x"}])", "messages[0].role", "invalid_value"},
       {R"([{"role":"user","content":5}])", "messages[0].content", "invalid_value"},
-      {R"([{"role":"user","content":[]}])", "messages[0].content", "invalid_value"},
+      {R"([{"role":"system","content":null}])", "messages[0].content", "invalid_value"},
+      {R"([{"role":"assistant","content":null,"refusal":1}])", "messages[0].refusal",
+       "invalid_value"},
+      {R"([{"role":"user","content":[{"type":"refusal"}]}])", "messages[0].content[0].refusal",
+       "invalid_value"},
+      {R"([{"role":"assistant","function_call":{"arguments":"{}"}}])",
+       "messages[0].function_call.name", "invalid_value"},
+      {R"([{"role":"user","content":"x","function_call":{"name":"f"}}])", "messages[0].tool_calls",
+       "invalid_value"},
       {R"([{"role":"user","content":["x"]}])", "messages[0].content[0]", "invalid_value"},
       {R"([{"role":"user","content":[{"type":"image_url","image_url":{}}]}])",
        "messages[0].content[0].type", "unsupported_parameter"},
@@ -273,6 +281,50 @@ TEST_CASE("messages may be strings or text parts and are checked one by one") {
   CHECK(chat_failure(R"({"messages":[{"role":"user","content":"x"}]})").param == "model");
   CHECK(chat_failure(R"({"model":"","messages":[{"role":"user","content":"x"}]})").param
         == "model");
+}
+
+TEST_CASE("messages of a history from elsewhere are taken") {
+  const auto first = [](const std::string& message) {
+    return parse_chat_request(R"({"model":"m","messages":[)" + message + "]}", {}).messages.at(0);
+  };
+  for (const auto* nothing :
+       {R"({"role":"assistant","content":null})", R"({"role":"assistant"})",
+        R"({"role":"assistant","content":[]})", R"({"role":"assistant","tool_calls":[]})",
+        R"({"role":"tool","content":null,"tool_call_id":"c"})", R"({"role":"user","content":[]})",
+        R"({"role":"user","content":"","name":""})"}) {
+    CAPTURE(nothing);
+    CHECK(first(nothing).content.empty());
+    CHECK(first(nothing).name.empty());
+  }
+  CHECK(first(R"({"role":"assistant","content":null,"refusal":"No."})").content == "No.");
+  CHECK(first(R"({"role":"assistant","content":[{"type":"refusal","refusal":"No."}]})").content
+        == "No.");
+  const auto result = first(R"({"role":"function","name":"f","content":"5"})");
+  CHECK(result.role == "tool");
+  CHECK(result.name == "f");
+  const auto call =
+      first(R"({"role":"assistant","content":null,"function_call":{"name":"f","arguments":"{}"}})");
+  REQUIRE(call.tool_calls.size() == 1);
+  CHECK(call.tool_calls[0].name == "f");
+  CHECK(call.tool_calls[0].arguments == "{}");
+}
+
+TEST_CASE("up to sixteen stop strings are taken, and none beside a format") {
+  CHECK(parse_chat_request(chat(R"("stop":["1","2","3","4","5","6","7","8","9","a","b","c","d",
+        "e","f","g"])"),
+                           {})
+            .params.stop.size()
+        == 16);
+  const std::string format = R"("response_format":{"type":"json_object"},)";
+  for (const auto* field : {"stop", "stop_token_ids"}) {
+    const auto ends = std::string(field) == "stop" ? R"("stop":[","])" : R"("stop_token_ids":[5])";
+    const auto f = chat_failure(chat(format + ends));
+    CHECK(f.status == 400);
+    CHECK(f.param == field);
+    CHECK(f.message.find("response_format") != std::string::npos);
+    CHECK(legacy_failure(legacy(format + ends)).param == field);
+  }
+  CHECK(chat_failure(chat(format + R"("stop":[],"stop_token_ids":[])")).status == 0);
 }
 
 TEST_CASE("pairs of fields never fail in any other way than 400") {

@@ -158,13 +158,15 @@ TEST_CASE("every row of the error table has its status, type, code and headers")
        "allow: GET;"},
       {body_too_large(5), 413, "invalid_request_error", "body_too_large", ""},
       {unsupported_media_type("x"), 415, "invalid_request_error", "unsupported_media_type", ""},
+      {unsupported_content_coding("gzip"), 415, "invalid_request_error",
+       "unsupported_content_coding", "accept-encoding: identity;"},
       {deadline_exceeded("x"), 408, "timeout_error", "deadline_exceeded", "x-should-retry: false;"},
       {queue_full(1500), 429, "rate_limit_error", "queue_full",
        "retry-after: 2;retry-after-ms: 1500;"},
       {rate_limit_exceeded(2000), 429, "rate_limit_error", "rate_limit_exceeded",
        "retry-after: 2;retry-after-ms: 2000;"},
       {internal_error("x"), 500, "server_error", "internal_error", ""},
-      {unsupported_endpoint("x"), 501, "not_implemented_error", "unsupported_endpoint", ""},
+      {unsupported_endpoint("x"), 400, "invalid_request_error", "unsupported_endpoint", ""},
       {loading(""), 503, "unavailable_error", "loading", "retry-after: 5;retry-after-ms: 5000;"},
       {draining(), 503, "unavailable_error", "draining", "retry-after: 5;retry-after-ms: 5000;"},
       {no_capacity("x"), 503, "unavailable_error", "no_capacity",
@@ -183,6 +185,17 @@ TEST_CASE("every row of the error table has its status, type, code and headers")
     CHECK(headers == "content-type: application/json;" + std::string(each.headers));
     CHECK_NOTHROW(parse_json(error_body(each.error, "r")));
   }
+}
+
+TEST_CASE("a full context is told in the words by which clients know it") {
+  for (const auto& error : {context_length_exceeded(10, 20, 25), prompt_too_long(30, 25, "prompt"),
+                            never_fits("30 slots wanted, 25 there")}) {
+    CAPTURE(error.message);
+    CHECK(error.message.find("maximum context length") != std::string::npos);
+    CHECK(error.message.find("25") != std::string::npos);
+  }
+  CHECK(context_length_exceeded(10, 20, 25)
+            .message.starts_with("This model's maximum context length is 25 tokens. However, "));
 }
 
 TEST_CASE("foreign text in a message is short and printable") {

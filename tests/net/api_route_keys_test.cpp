@@ -43,6 +43,7 @@ TEST_CASE("routes are found with and without trailing slash and by their aliases
   CHECK(find_route("GET", "/v1/models/a/b").id == "a/b");
   CHECK(find_route("GET", "/v1/models/a%2Fb").id == "a/b");
   CHECK(find_route("POST", "/v1/tokenize").route == api_route::tokenize);
+  CHECK(find_route("GET", "/tokenizer_info").route == api_route::tokenizer_info);
   CHECK(find_route("HEAD", "/v2/health/ready").route == api_route::ready);
   CHECK(find_route("DELETE", "/admin/workers/3").id == "workers/3");
   CHECK(find_route("OPTIONS", "/v1/completions").route == api_route::completions);
@@ -50,6 +51,24 @@ TEST_CASE("routes are found with and without trailing slash and by their aliases
   CHECK(find_route("OPTIONS", "/v1/models/x").allow == "GET, HEAD, OPTIONS");
   CHECK(route_name(api_route::tokenize) == "/tokenize");
   CHECK(route_name(api_route::model) == "/v1/models/{id}");
+}
+
+TEST_CASE("a route of another API says what does the same here") {
+  const auto message = [](std::string_view method, std::string_view path) -> std::string {
+    try {
+      find_route(method, path);
+    } catch (const api_error& error) {
+      CHECK(error.status == 404);
+      return error.message;
+    }
+    return {};
+  };
+  for (const char* path : {"/v1/responses", "/v1/responses/", "/v1/responses/resp_1/cancel",
+                           "/v1/messages", "/api/chat", "/api/generate"})
+    CHECK_MESSAGE(message("POST", path).find("/v1/chat/completions") != std::string::npos, path);
+  CHECK(message("POST", "/v1/responses").find("set_default_openai_api") != std::string::npos);
+  for (const char* path : {"/v1/responsesx", "/v1/batches", "/apix"})
+    CHECK_MESSAGE(message("POST", path).find("chat") == std::string::npos, path);
 }
 
 TEST_CASE("unknown routes are 404 and wrong methods 405 with what is allowed") {

@@ -68,6 +68,8 @@ TEST_CASE("templates tell how their models write calls") {
   CHECK_FALSE(bare.many);
   CHECK(list.mark() == "[TOOL_CALLS][");
   CHECK(list.mark_tokens() == std::vector<std::string>{"[TOOL_CALLS]"});
+  CHECK(tags.mark_tokens()
+        == std::vector<std::string>{"<tool_call>", "</tool_call>", "<tool_response>"});
 }
 
 TEST_CASE("calls are found in answers, however they are cut") {
@@ -87,6 +89,27 @@ TEST_CASE("calls are found in answers, however they are cut") {
         "Well:", {{"f", "{\"x\":1}"}, {"g", "{}"}});
   check(bare, "{\"name\": \"f\", \"parameters\": {\"x\": \"{\"}}", "", {{"f", "{\"x\": \"{\"}"}});
   check(bare, "\n I think {not}", "\n I think {not}", {});
+}
+
+TEST_CASE("what comes behind a call and is no other one is no part of the answer") {
+  const std::string call = "<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>";
+  for (const auto* behind : {"\n", "\n<tool_response>", "\n<tool_resp", "\n<tool_call>"})
+    check(tags, "So: " + call + behind, "So:", {{"f", "{}"}});
+  check(tags, call + "\n" + call + "\n", "", {{"f", "{}"}, {"f", "{}"}});
+}
+
+TEST_CASE("a reader tells text from the parts of a call") {
+  tool_call_reader reader{tags};
+  CHECK(reader.reads_as_text("a"));
+  CHECK(reader.reads_as_text("<tool_call>")); // whoever asks for it wants it found
+  reader.feed("a <tool");
+  CHECK(reader.reads_as_text("s"));
+  CHECK_FALSE(reader.reads_as_text("_"));
+  CHECK_FALSE(reader.reads_as_text("_call>\n{"));
+  reader.feed("_call>");
+  CHECK_FALSE(reader.reads_as_text("\n"));
+  reader.feed("\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>");
+  CHECK_FALSE(reader.reads_as_text("\n"));
 }
 
 TEST_CASE("an answer that is cut off has the calls that it had begun") {

@@ -46,6 +46,33 @@ TEST_CASE("a choice of one function leaves that one, once") {
   CHECK(use.tools[0].name == "now");
 }
 
+TEST_CASE("a choice of allowed tools leaves those, to be called or not") {
+  const auto allowed = [](const std::string& mode, const std::string& names) {
+    return two_tools + R"(,"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":")" + mode
+           + R"(","tools":[)" + names + "]}}";
+  };
+  const std::string now = R"({"type":"function","function":{"name":"now"}})";
+  const auto use = use_of(allowed("auto", now));
+  CHECK(use.what == choice::automatic);
+  CHECK(use.parallel);
+  REQUIRE(use.tools.size() == 1);
+  CHECK(use.tools[0].name == "now");
+  const auto find = R"({"type":"function","function":{"name":"find"}})";
+  CHECK(use_of(allowed("required", now + "," + find)).tools.size() == 2);
+  CHECK(use_of(allowed("required", find)).what == choice::required);
+  CHECK(use_of(allowed("required", find)).tools.at(0).schema_field
+        == "tools[0].function.parameters");
+  const auto param = [&](const std::string& mode, const std::string& names) {
+    return chat_failure(chat(allowed(mode, names))).param;
+  };
+  CHECK(param("none", now) == "tool_choice.allowed_tools.mode");
+  CHECK(param("auto", "") == "tool_choice.allowed_tools.tools");
+  CHECK(param("auto", R"({"type":"function","function":{"name":"other"}})")
+        == "tool_choice.allowed_tools.tools");
+  CHECK(param("auto", R"({"type":"custom","name":"now"})")
+        == "tool_choice.allowed_tools.tools[0].type");
+}
+
 TEST_CASE("what means the same has one key") {
   CHECK(use_of(two_tools).key() == use_of(two_tools + R"(,"tool_choice":"auto")").key());
   CHECK(use_of(two_tools).key() != use_of(two_tools + R"(,"tool_choice":"required")").key());
@@ -108,7 +135,6 @@ TEST_CASE("tools and calls that are none are refused where they are wrong") {
         "function":{"name":"f"}}]})")
             .param
         == "messages[0].tool_calls");
-  CHECK(message(R"({"role":"assistant","tool_calls":[]})").param == "messages[0].content");
   CHECK(message(R"({"role":"assistant","content":"","tool_calls":[{"type":"function"}]})").param
         == "messages[0].tool_calls[0].function");
 }
