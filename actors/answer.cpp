@@ -88,9 +88,40 @@ net::http_headers json_headers(request_ptr self) {
   return headers;
 }
 
+/// What a whole answer is written of.
+struct whole_answer {
+  net::response_head head;
+  std::vector<net::response_choice> choices;
+  net::usage_counts usage;
+  std::optional<net::response_metrics> numbers;
+  net::http_headers headers;
+  bool chat = true;
+
+  std::string body() const {
+    const auto* shown = numbers ? &*numbers : nullptr;
+    return chat ? net::chat_body(head, choices, usage, shown)
+                : net::completion_body(head, choices, usage, shown);
+  }
+};
+
+/// Bytes that it takes, roughly.
+size_t size_of(const whole_answer& x) {
+  constexpr size_t of_logprob = 128;
+  size_t bytes = 0;
+  for (const auto& choice : x.choices) {
+    bytes += choice.text.size();
+    for (const auto& call : choice.tool_calls) bytes += call.arguments.size();
+    if (choice.logprobs)
+      for (const auto& token : *choice.logprobs) bytes += of_logprob * (1 + token.top.size());
+  }
+  return bytes;
+}
+
+/// Answers of many tokens with their alternatives take long to write: that is done aside.
 void respond_whole(request_ptr self) {
   auto& st = self->state;
-  std::vector<net::response_choice> choices;
+  auto x = std::make_shared<whole_answer>();
+  auto& choices = x->choices;
   for (auto i : chosen(st)) {
     auto& text = *st.sequences[i].text;
     auto piece = text.take();
@@ -104,15 +135,24 @@ void respond_whole(request_ptr self) {
     if (st.params.logprobs) c.logprobs = std::move(piece.logprobs);
     choices.push_back(std::move(c));
   }
-  const auto usage = usage_of(st);
-  const auto wants_metrics = st.exchange->request().headers.get("x-lamella-metrics") == "1";
-  const auto numbers = metrics_of(st, self->clock().now());
-  const auto* shown = wants_metrics ? &numbers : nullptr;
-  auto body = st.chat ? net::chat_body(st.head, choices, usage, shown)
-                      : net::completion_body(st.head, choices, usage, shown);
-  st.answered = true;
+  x->head = st.head;
+  x->usage = usage_of(st);
+  x->chat = st.chat;
+  if (st.exchange->request().headers.get("x-lamella-metrics") == "1")
+    x->numbers = metrics_of(st, self->clock().now());
+  x->headers = json_headers(self);
+  st.answered = st.writing = true;
   report(self, net::request_outcome::done, 200, {});
-  st.exchange->respond(200, json_headers(self), std::move(body));
+  self->send(st.server->aside,
+             aside_job{lane_of(size_of(*x)),
+                       [x, exchange = st.exchange, me = caf::actor_cast<request_actor>(self)] {
+                         try {
+                           exchange->respond(200, std::move(x->headers), x->body());
+                         } catch (const std::exception& error) { // before anything was sent
+                           net::respond_error(*exchange, net::internal_error(error.what()));
+                         }
+                         caf::anon_send(me, written_atom_v);
+                       }});
 }
 
 /// Text, then calls; log probabilities with the first event that can have them.

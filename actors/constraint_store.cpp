@@ -59,14 +59,19 @@ grammar::node_id with_tools(grammar& g, const net::output_format* format, const 
   }
 }
 
+std::string key_of(const net::output_format* format, const net::tool_use& tools) {
+  return (format != nullptr ? format->key() : std::string{}) + "\n" + tools.key();
+}
+
 } // namespace
 
 constraint_store::constraint_store(std::shared_ptr<const model::tokenizer> text,
                                    std::vector<model::token_id> ends, uint32_t vocabulary)
     : text_{std::move(text)}, ends_{std::move(ends)}, vocabulary_{vocabulary} {}
 
-std::shared_ptr<const model::token_trie>&
+std::shared_ptr<const model::token_trie>
 constraint_store::trie_of(bool with_marks, const model::tool_dialect& dialect) {
+  const std::lock_guard guard{tries_lock_};
   auto& trie = with_marks ? tool_trie_ : text_trie_;
   if (trie) return trie;
   std::vector<model::token_id> marks;
@@ -77,32 +82,47 @@ constraint_store::trie_of(bool with_marks, const model::tool_dialect& dialect) {
   return trie;
 }
 
-std::shared_ptr<model::output_constraint>
-constraint_store::find(const net::output_format* format, const net::tool_use& tools,
-                       const model::tool_dialect& dialect) {
-  if (format == nullptr && !tools.active()) return nullptr;
-  auto key = (format != nullptr ? format->key() : std::string{}) + "\n" + tools.key();
-  const std::lock_guard guard{lock_};
+/// Null where there is none, or a worn one, which is dropped. With the lock held.
+std::shared_ptr<model::output_constraint> constraint_store::kept(const std::string& key) {
   const auto known =
       std::find_if(entries_.begin(), entries_.end(), [&](const entry& x) { return x.key == key; });
-  if (known != entries_.end()) {
-    entries_.splice(entries_.begin(), entries_, known);
-    if (!known->constraint->worn()) return known->constraint;
-    entries_.pop_front();
-  }
+  if (known == entries_.end()) return nullptr;
+  entries_.splice(entries_.begin(), entries_, known);
+  if (!known->constraint->worn()) return known->constraint;
+  entries_.pop_front();
+  return nullptr;
+}
+
+bool constraint_store::find(const net::output_format* format, const net::tool_use& tools,
+                            std::shared_ptr<model::output_constraint>& found) {
+  if (format == nullptr && !tools.active()) return true;
+  const auto key = key_of(format, tools);
+  const std::lock_guard guard{lock_};
+  found = kept(key);
+  return found != nullptr;
+}
+
+std::shared_ptr<model::output_constraint>
+constraint_store::make(const net::output_format* format, const net::tool_use& tools,
+                       const model::tool_dialect& dialect) {
+  std::shared_ptr<model::output_constraint> made;
+  if (find(format, tools, made)) return made; // another request may have made it meanwhile
   try {
     grammar g;
     g.begin(0, tools.active() ? with_tools(g, format, tools, dialect, g.end())
                               : formatted(g, *format, g.end()));
-    auto made = std::make_shared<model::output_constraint>(
+    made = std::make_shared<model::output_constraint>(
         std::move(g), trie_of(tools.active(), dialect), ends_, vocabulary_);
-    entries_.push_front({std::move(key), std::move(made)});
   } catch (const model::grammar_error& e) {
     const auto field = format != nullptr ? format->field : std::string{"tools"};
     throw net::invalid_schema(field, field + ": the output cannot be held to it: " + e.what());
   }
+  auto key = key_of(format, tools);
+  const std::lock_guard guard{lock_};
+  if (auto other = kept(key)) return other;
+  entries_.push_front({std::move(key), made});
   drop_others();
-  return entries_.front().constraint;
+  return made;
 }
 
 /// Those that nobody has asked for the longest, beyond what may be kept.

@@ -27,9 +27,14 @@ public:
   constraint_store(std::shared_ptr<const model::tokenizer> text, std::vector<model::token_id> ends,
                    uint32_t vocabulary);
 
-  /// `format`: of text; null: free. Null where nothing is held. Throws net::api_error (400,
-  /// invalid_schema or invalid_value) for what nothing can be held to.
-  std::shared_ptr<model::output_constraint> find(const net::output_format* format,
+  /// `format`: of text; null: free. Answers at once, with `found` null where nothing is held; false
+  /// where the constraint has to be made first.
+  bool find(const net::output_format* format, const net::tool_use& tools,
+            std::shared_ptr<model::output_constraint>& found);
+
+  /// The same, made where it is not there: that may take seconds, in which others go on finding.
+  /// Throws net::api_error (400, invalid_schema or invalid_value) for what nothing can be held to.
+  std::shared_ptr<model::output_constraint> make(const net::output_format* format,
                                                  const net::tool_use& tools,
                                                  const model::tool_dialect& dialect);
 
@@ -39,16 +44,17 @@ private:
     std::shared_ptr<model::output_constraint> constraint;
   };
 
-  std::shared_ptr<const model::token_trie>& trie_of(bool with_marks,
-                                                    const model::tool_dialect& dialect);
+  std::shared_ptr<model::output_constraint> kept(const std::string& key);
+  std::shared_ptr<const model::token_trie> trie_of(bool with_marks,
+                                                   const model::tool_dialect& dialect);
   void drop_others();
 
   const std::shared_ptr<const model::tokenizer> text_;
   const std::vector<model::token_id> ends_;
   const uint32_t vocabulary_;
-  std::mutex lock_; ///< guards what follows
-  /// Made when they are first needed: of text, and with the marks of calls.
-  std::shared_ptr<const model::token_trie> text_trie_, tool_trie_;
+  std::mutex tries_lock_; ///< guards the tries, which are made when they are first needed
+  std::shared_ptr<const model::token_trie> text_trie_, tool_trie_; ///< `tool_`: with marks of calls
+  std::mutex lock_;          ///< guards what follows, and is held for moments
   std::list<entry> entries_; ///< last used first
 };
 

@@ -6,6 +6,7 @@
 #include "actors/gateway_reload.hpp"
 #include "actors/gateway_status.hpp"
 #include "actors/injury.hpp"
+#include "actors/log_drops.hpp"
 #include "net/api_route.hpp"
 
 #include <spdlog/spdlog.h>
@@ -22,12 +23,15 @@ constexpr caf::timespan look_every = std::chrono::milliseconds{100};
 
 const net::http_headers json_type{{"content-type", "application/json"}};
 
-void count(gateway_ptr self, const exchange_ptr& exchange, net::api_route route, int status) {
+void count(net::metrics& numbers, const exchange_ptr& exchange, net::api_route route, int status) {
   const auto seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - exchange->request().arrived)
           .count();
-  self->state.config.numbers->http_request(net::route_name(route), exchange->request().method,
-                                           status, seconds);
+  numbers.http_request(net::route_name(route), exchange->request().method, status, seconds);
+}
+
+void count(gateway_ptr self, const exchange_ptr& exchange, net::api_route route, int status) {
+  count(*self->state.config.numbers, exchange, route, status);
 }
 
 /// Public routes want a key of the public list, admin routes one of the admin list.
@@ -117,6 +121,7 @@ void answer_chaos(gateway_ptr self, const exchange_ptr& exchange) {
   if (!st.config.chaos)
     throw net::insufficient_permissions(
         "chaos is not enabled; start the service with chaos.enabled: true");
+  if (exchange->request().body.size() > brief_bytes_max) throw net::body_too_large(brief_bytes_max);
   const auto body = net::parse_chaos_request(exchange->request().body);
   if (!injury_named(body.action))
     throw net::invalid_value("action", "unknown action '" + body.action
@@ -138,14 +143,23 @@ void answer_chaos(gateway_ptr self, const exchange_ptr& exchange) {
 /// Workers are asked what they have sent; those that do not answer in time have sent nothing new.
 void answer_metrics(gateway_ptr self, const exchange_ptr& exchange) {
   const auto scrape = [self, exchange] {
-    auto& numbers = *self->state.config.numbers;
+    const auto& config = self->state.config;
+    auto& numbers = *config.numbers;
     numbers.set_mailbox_depth("gateway", self->mailbox().size());
-    const auto ready = self->state.config.health->ask(health_board::probe::ready,
-                                                      std::chrono::steady_clock::now());
+    const auto ready =
+        config.health->ask(health_board::probe::ready, std::chrono::steady_clock::now());
     numbers.set_ready(ready.status == 200);
-    auto page = numbers.scrape(exchange->request().headers.get("accept"));
-    exchange->respond(200, {{"content-type", page.content_type}}, std::move(page.body));
-    count(self, exchange, net::api_route::metrics, 200);
+    if (config.bodies) numbers.set_bodies(config.bodies->held(), config.bodies->refusals());
+    const uint64_t dropped = log_lines_dropped;
+    numbers.log_dropped("control", dropped - std::exchange(self->state.log_dropped, dropped));
+    self->send(
+        config.aside,
+        aside_job{
+            aside_lane::brief, [exchange, to = config.numbers] {
+              auto page = to->scrape(exchange->request().headers.get("accept"));
+              exchange->respond(200, {{"content-type", page.content_type}}, std::move(page.body));
+              count(*to, exchange, net::api_route::metrics, 200);
+            }});
   };
   if (!self->state.members) return scrape();
   self->request(self->state.members, workers_patience, status_atom_v)
@@ -200,28 +214,29 @@ void answer_models(gateway_ptr self, const exchange_ptr& exchange, const std::st
   exchange->respond(200, json_type, net::models_body(entries));
 }
 
-/// Long texts take long: an actor of its own, so that nobody waits behind them.
+/// Long texts take long: nobody waits behind them.
 void answer_aside(gateway_ptr self, const exchange_ptr& exchange, net::api_route where,
                   std::string (*answer)(const service&, const std::string&)) {
   serving(self);
-  self->spawn(
-      [server = self->state.server, numbers = self->state.config.numbers, exchange, where, answer] {
-        int status = 200;
-        try {
-          net::check_content(exchange->request().headers);
-          exchange->respond(200, json_type, answer(*server, exchange->request().body));
-        } catch (const net::api_error& error) {
-          status = error.status;
-          net::respond_error(*exchange, error);
-        } catch (const std::exception& error) {
-          status = 500;
-          spdlog::error("gateway path={} error=\"{}\"", exchange->request().path, error.what());
-          net::respond_error(*exchange, net::internal_error("internal error"));
-        }
-        const auto took = std::chrono::steady_clock::now() - exchange->request().arrived;
-        numbers->http_request(net::route_name(where), exchange->request().method, status,
-                              std::chrono::duration<double>(took).count());
-      });
+  const auto& st = self->state;
+  const auto run = [server = st.server, numbers = st.config.numbers, exchange, where, answer] {
+    if (!exchange->open()) return;
+    int status = 200;
+    try {
+      net::check_content(exchange->request().headers);
+      const auto body = exchange->take_body();
+      exchange->respond(200, json_type, answer(*server, body.text));
+    } catch (const net::api_error& error) {
+      status = error.status;
+      net::respond_error(*exchange, error);
+    } catch (const std::exception& error) {
+      status = 500;
+      spdlog::error("gateway path={} error=\"{}\"", exchange->request().path, error.what());
+      net::respond_error(*exchange, net::internal_error("internal error"));
+    }
+    count(*numbers, exchange, where, status);
+  };
+  self->send(st.config.aside, aside_job{lane_of(exchange->request().body.size()), run});
 }
 
 /// Routes one request. Returns the status when it was answered here, 0 when an actor will answer.

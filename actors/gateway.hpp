@@ -1,6 +1,7 @@
 /// GATEWAY: HTTP in, answers out; parent of the requests.
 #pragma once
 
+#include "actors/aside.hpp"
 #include "actors/child_keeper.hpp"
 #include "actors/health.hpp"
 #include "actors/link_traffic.hpp"
@@ -41,7 +42,9 @@ using gateway_actor = caf::typed_actor<caf::reacts_to<exchange_ptr>, caf::reacts
 struct gateway_config {
   std::shared_ptr<health_board> health;
   std::shared_ptr<net::metrics> numbers;
-  net::api_keys keys;        ///< of the public listener
+  aside_actor aside; ///< writes pages of numbers, and answers what takes long
+  std::shared_ptr<const net::byte_budget> bodies; ///< of the requests; null: nobody counts them
+  net::api_keys keys;                             ///< of the public listener
   net::api_keys admin_keys;  ///< of the admin listener, but for probes and metrics
   bool public_probes = true; ///< both are on the public listener, too
   std::string version;
@@ -61,6 +64,7 @@ struct gateway_state {
   std::optional<request_rules> rules; ///< of the last reload; until then each service's own
   std::weak_ptr<bool> reloading;      ///< lives while a reload is under way
   link_traffic traffic;
+  uint64_t log_dropped = 0; ///< lines, told to the numbers
   std::map<caf::actor_addr, request_actor> requests;
   uint64_t next_request = 0;
   bool draining = false;

@@ -14,6 +14,7 @@ constexpr caf::timespan patience = std::chrono::seconds{2};
 /// An answer that is being put together.
 struct answer {
   exchange_ptr exchange;
+  aside_actor aside;
   system_status status;
   uint64_t recovering = 0;
   size_t left = 1; ///< questions; one for who asks them
@@ -22,8 +23,11 @@ using answer_ptr = std::shared_ptr<answer>;
 
 void one_less(const answer_ptr& x) {
   if (--x->left > 0) return;
-  x->exchange->respond(200, {{"content-type", "application/json"}},
-                       status_json(x->status, x->recovering));
+  const auto write = [x] {
+    x->exchange->respond(200, {{"content-type", "application/json"}},
+                         status_json(x->status, x->recovering));
+  };
+  caf::anon_send(x->aside, aside_job{aside_lane::brief, write});
 }
 
 pool_info pool_of(const gateway_config& c, const kv_usage& usage) {
@@ -100,6 +104,7 @@ void answer_status(gateway_ptr self, const exchange_ptr& exchange) {
   if (!st.members) throw net::loading({});
   const auto x = std::make_shared<answer>();
   x->exchange = exchange;
+  x->aside = st.config.aside;
   x->recovering = st.config.health->pauses.look(self->clock().now()).recovering;
   self->request(st.members, patience, status_atom_v)
       .then(

@@ -147,6 +147,8 @@ node::~node() {
   x.watch = nullptr;
   if (x.root) caf::anon_send_exit(x.root, caf::exit_reason::user_shutdown);
   if (x.front) caf::anon_send_exit(x.front, caf::exit_reason::user_shutdown);
+  if (const auto& aside = x.parts->base.aside)
+    caf::anon_send_exit(aside, caf::exit_reason::user_shutdown);
   // A supervisor that was killed has told nobody.
   for (const auto& part : pipeline_actors())
     caf::anon_send_exit(part, caf::exit_reason::user_shutdown);
@@ -154,6 +156,7 @@ node::~node() {
     caf::anon_send_exit(kept, caf::exit_reason::user_shutdown);
   x.root = nullptr;
   x.front = nullptr;
+  x.parts->base.aside = nullptr;
   x.parts->members = nullptr;
   x.parts->blame->on_change(nullptr);
   x.control.reset();

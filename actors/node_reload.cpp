@@ -66,6 +66,7 @@ reload_report node::impl::reload() {
     health->pauses.set_max_pause(now.recovery.max_pause);
     // Requests that are there keep their deadline: the time for an answer never falls.
     longest_deadline = std::max(longest_deadline, now.limits.request_deadline);
+    bodies->set_limit(now.bodies_bytes());
     http->set_answer_time(answer_time(longest_deadline));
     if (identity) http->set_identity("public", std::move(identity));
     caf::anon_send(front, std::move(rules));

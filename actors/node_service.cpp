@@ -1,6 +1,7 @@
 #include "actors/node_impl.hpp"
 
 #include "actors/build_info.hpp"
+#include "actors/sizing.hpp"
 
 #include <spdlog/spdlog.h>
 
@@ -41,6 +42,9 @@ net::api_limits limits_of(const config::settings& options, uint32_t vocabulary) 
   x.strict = options.api.strict;
   return x;
 }
+
+/// Of each lane: enough that one long job is not alone, and few beside those that compute.
+uint32_t aside_workers() { return std::clamp(usable_processors() / 2, 1u, 4u); }
 
 net::api_keys keys_from(const std::filesystem::path& file) {
   try {
@@ -145,7 +149,10 @@ std::shared_ptr<net::metrics> node::impl::make_numbers() const {
 }
 
 void node::impl::listen() {
+  parts->base.aside = system.spawn(aside, aside_config{aside_workers()});
   gateway_config c;
+  c.aside = parts->base.aside;
+  c.bodies = bodies;
   c.health = health;
   c.numbers = numbers;
   c.keys = keys_from(options.http.api_keys_file);
@@ -164,6 +171,7 @@ void node::impl::listen() {
   front = system.spawn(gateway, std::move(c));
   net::http_server::settings s;
   s.version = LAMELLA_VERSION;
+  s.bodies = bodies;
   s.limits.connections = options.http.connections_max;
   s.limits.connections_per_address = options.http.connections_per_address_max;
   s.limits.body_bytes = options.http.max_body_bytes;

@@ -199,6 +199,8 @@ void node::impl::give_up() {
 std::vector<vital_actor> node::impl::vital() const {
   auto result = control->vital();
   if (front) result.push_back({"gateway", caf::actor_cast<caf::strong_actor_ptr>(front)});
+  if (const auto& aside = parts->base.aside)
+    result.push_back({"aside", caf::actor_cast<caf::strong_actor_ptr>(aside)});
   if (root) result.push_back({"supervisor", caf::actor_cast<caf::strong_actor_ptr>(root)});
   return result;
 }

@@ -35,14 +35,20 @@ void watch_deadline(request_ptr self) {
 }
 
 void on_begin(request_ptr self, begin_atom) {
+  watch_deadline(self);
+  begin_reading(self);
+}
+
+/// Of a body that was read while its client left, or its time ran out, nothing is asked.
+void on_reading(request_ptr self, const request_reading_ptr& x) {
   auto& st = self->state;
-  try {
-    read_body(st);
-  } catch (const net::api_error& error) {
-    fail(self, error, net::request_outcome::rejected);
+  if (st.answered) return;
+  if (x->refusal) {
+    const bool ours = x->refusal->status >= 500;
+    fail(self, *x->refusal, ours ? net::request_outcome::error : net::request_outcome::rejected);
     return;
   }
-  prepare(st);
+  prepare(st, std::move(*x));
   if (st.max_tokens == 0) {
     for (auto& s : st.sequences) {
       s.text->close(finish::length);
@@ -51,7 +57,6 @@ void on_begin(request_ptr self, begin_atom) {
     speak_and_finish(self);
     return;
   }
-  watch_deadline(self);
   if (st.params.stream) self->delayed_send(self, open_after, caf::tick_atom_v);
   for (size_t p = 0; p < st.prompts.size(); ++p)
     ask_admission(self, p * st.choices, st.choices, false);
@@ -241,17 +246,12 @@ request_actor::behavior_type request(request_ptr self, service_ptr server, excha
   st.exchange->on_closed(
       [me = caf::actor_cast<request_actor>(self)] { caf::anon_send(me, cancel_atom_v); });
   return {
-      handled_by(self, on_begin),
-      handled_by(self, on_cancel),
-      handled_by(self, on_written),
-      handled_by(self, on_tick),
-      handled_by(self, on_expire),
-      handled_by(self, on_drain),
-      handled_by(self, on_lost),
-      handled_by(self, on_token),
-      handled_by(self, on_preempted),
-      handled_by(self, on_service),
-      handled_by(self, on_sequence_failed),
+      handled_by(self, on_begin),   handled_by(self, on_reading),
+      handled_by(self, on_cancel),  handled_by(self, on_written),
+      handled_by(self, on_tick),    handled_by(self, on_expire),
+      handled_by(self, on_drain),   handled_by(self, on_lost),
+      handled_by(self, on_token),   handled_by(self, on_preempted),
+      handled_by(self, on_service), handled_by(self, on_sequence_failed),
   };
 }
 

@@ -26,14 +26,31 @@ constexpr written_atom written_atom_v{};
 using expire_atom = caf::atom_constant<caf::atom("expire")>;
 constexpr expire_atom expire_atom_v{};
 
-/// `begin`: parse and ask to be admitted. `cancel`: the client is gone. `written`: the socket took
-/// what was sent. `tick`: open the stream or ping. `expire`: the deadline has passed. `drain`: the
-/// service ends before the request does. `lost`: there is no
+/// What a body asks for, checked, with the tokens of its prompts.
+struct request_reading {
+  std::optional<net::api_error> refusal; ///< then nothing else counts
+  net::generation_params params;
+  net::tool_use tools;
+  std::shared_ptr<model::output_constraint> constraint; ///< of params.format and tools
+  std::vector<std::vector<token_id>> prompts;
+  std::vector<std::string> prompt_texts; ///< for echo
+  std::string model;
+  uint32_t choices = 1; ///< per prompt
+  uint32_t max_tokens = 0;
+  bool echo = false;
+};
+using request_reading_ptr = std::shared_ptr<request_reading>;
+
+/// `begin`: have the body read. A reading: the body was; ask to be admitted. `cancel`: the client
+/// is gone. `written`: the socket took what was sent. `tick`: open the stream or ping. `expire`:
+/// the deadline has passed. `drain`: the service ends before the request does. `lost`: there is no
 /// pipeline. A service: it was rebuilt.
-using request_actor = caf::typed_actor<
-    caf::reacts_to<begin_atom>, caf::reacts_to<cancel_atom>, caf::reacts_to<written_atom>,
-    caf::reacts_to<caf::tick_atom>, caf::reacts_to<expire_atom>, caf::reacts_to<drain_atom>,
-    caf::reacts_to<lost_atom>, caf::reacts_to<service_ptr>>::extend_with<decode_client_actor>;
+using request_actor =
+    caf::typed_actor<caf::reacts_to<begin_atom>, caf::reacts_to<request_reading_ptr>,
+                     caf::reacts_to<cancel_atom>, caf::reacts_to<written_atom>,
+                     caf::reacts_to<caf::tick_atom>, caf::reacts_to<expire_atom>,
+                     caf::reacts_to<drain_atom>, caf::reacts_to<lost_atom>,
+                     caf::reacts_to<service_ptr>>::extend_with<decode_client_actor>;
 
 /// One sequence and how far it is.
 struct request_sequence {
@@ -114,3 +131,4 @@ request_actor::behavior_type request(request_ptr self, service_ptr server, excha
 
 } // namespace lamella::actors
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::exchange_ptr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::request_reading_ptr)

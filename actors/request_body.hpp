@@ -5,12 +5,12 @@
 
 namespace lamella::actors {
 
-/// Everything that can be refused is refused here, before any device has worked: parses and checks
-/// the body, makes the prompts' tokens and bounds the answer. Throws net::api_error.
-void read_body(request_state& st);
+/// Has the body read beside the actors, the format of the output compiled with it; the request gets
+/// a request_reading when that is done. Nothing is read for a client that has gone meanwhile.
+void begin_reading(request_ptr self);
 
-/// One sequence per prompt and choice, the head of the answer, and the seed where none was given.
-/// After read_body().
-void prepare(request_state& st);
+/// Takes what was read into the state: one sequence per prompt and choice, the head of the answer,
+/// and the seed where none was given.
+void prepare(request_state& st, request_reading&& x);
 
 } // namespace lamella::actors

@@ -110,6 +110,11 @@ model::template_input input_of(const service& s, const std::vector<net::chat_mes
   return input;
 }
 
+/// A text of so many tokens at least, where `most` are taken.
+void check_length(uint64_t fewest, uint64_t most, const char* field) {
+  if (fewest > most) throw net::prompt_cannot_fit(fewest, most, field);
+}
+
 void add_bos(const service& s, std::vector<model::token_id>& ids) {
   const auto bos = s.text->bos();
   if (s.text->adds_bos() && bos && (ids.empty() || ids.front() != *bos))
@@ -122,6 +127,16 @@ bool service::serves(const std::string& name) const {
   return name == model_name || std::find(aliases.begin(), aliases.end(), name) != aliases.end();
 }
 
+uint64_t tokens_of_a_sequence(const service& s) {
+  const auto room = s.slots > s.window_slots ? s.slots - s.window_slots : 0;
+  return std::min(s.context_tokens, room);
+}
+
+uint64_t longest_prompt(const service& s) {
+  return std::min<uint64_t>(tokens_of_a_sequence(s),
+                            s.rules.limits.prompt_tokens.value_or(s.context_tokens));
+}
+
 void check_model(const service& s, const std::string& name) {
   if (!name.empty() && !s.serves(name)) throw net::model_not_found(name);
 }
@@ -130,7 +145,7 @@ std::vector<model::token_id> chat_tokens(const service& s,
                                          const std::vector<net::chat_message>& messages,
                                          const net::tool_use& tools,
                                          const model::json_value::object& more,
-                                         bool add_generation_prompt) {
+                                         bool add_generation_prompt, uint64_t most) {
   if (!s.chat)
     throw net::invalid_value("messages", "the model has no chat template; use /v1/completions");
   std::vector<model::text_segment> segments;
@@ -143,13 +158,14 @@ std::vector<model::token_id> chat_tokens(const service& s,
       return chat_tokens(s, other, tools, more, add_generation_prompt);
     throw net::invalid_value("messages", std::string{"the chat template refuses: "} + e.what());
   }
+  check_length(s.text->fewest_tokens(segments), most, "messages");
   auto ids = s.text->encode(segments);
   add_bos(s, ids);
   return ids;
 }
 
 std::vector<model::token_id> prompt_tokens(const service& s, const net::prompt_input& prompt,
-                                           bool add_special_tokens) {
+                                           bool add_special_tokens, uint64_t most) {
   if (const auto* ids = std::get_if<std::vector<uint32_t>>(&prompt)) {
     for (auto id : *ids)
       if (id >= s.text->vocabulary())
@@ -158,7 +174,9 @@ std::vector<model::token_id> prompt_tokens(const service& s, const net::prompt_i
                                                + std::to_string(s.text->vocabulary()));
     return *ids;
   }
-  auto ids = s.text->encode(std::get<std::string>(prompt), model::special::forbidden);
+  const auto& text = std::get<std::string>(prompt);
+  check_length(s.text->fewest_tokens(text), most, "prompt");
+  auto ids = s.text->encode(text, model::special::forbidden);
   if (add_special_tokens) add_bos(s, ids);
   return ids;
 }

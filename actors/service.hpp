@@ -2,6 +2,7 @@
 #pragma once
 
 #include "actors/actors.hpp"
+#include "actors/aside.hpp"
 #include "actors/constraint_store.hpp"
 #include "actors/recovery_watch.hpp"
 #include "actors/suspect_board.hpp"
@@ -45,6 +46,7 @@ struct service {
   uint32_t context_tokens = 0;
   std::vector<model::token_id> end_tokens; ///< all that end an answer
   std::shared_ptr<constraint_store> constraints;
+  aside_actor aside; ///< reads bodies and writes long answers
 
   // The pipeline. Every rebuild of it makes a new service with the next epoch.
   uint64_t epoch = 0;
@@ -73,16 +75,27 @@ struct service {
 
 using service_ptr = std::shared_ptr<const service>;
 
-/// The tokens of a conversation as the chat template lays it out. Throws net::api_error.
+inline constexpr uint64_t any_length = ~uint64_t{0};
+
+/// The most tokens that one sequence can have, prompt and answer together.
+uint64_t tokens_of_a_sequence(const service& s);
+
+/// No prompt of more tokens is taken.
+uint64_t longest_prompt(const service& s);
+
+/// The tokens of a conversation as the chat template lays it out. Where they are certain to be more
+/// than `most` it is refused by its bytes, before it is cut into tokens. Throws net::api_error.
 std::vector<model::token_id> chat_tokens(const service& s,
                                          const std::vector<net::chat_message>& messages,
                                          const net::tool_use& tools,
                                          const model::json_value::object& more,
-                                         bool add_generation_prompt);
+                                         bool add_generation_prompt, uint64_t most = any_length);
 
-/// The tokens of a plain prompt, or the ids checked against the vocabulary. Throws net::api_error.
+/// The tokens of a plain prompt, or the ids checked against the vocabulary; `most` as above. Throws
+/// net::api_error.
 std::vector<model::token_id> prompt_tokens(const service& s, const net::prompt_input& prompt,
-                                           bool add_special_tokens = true);
+                                           bool add_special_tokens = true,
+                                           uint64_t most = any_length);
 
 /// The answers of /tokenize, /detokenize and, whatever the body is, /tokenizer_info. Throw
 /// net::api_error.

@@ -4,6 +4,7 @@
 #include "actors/actors.hpp"
 #include "actors/gpu_executor.hpp"
 #include "actors/link_port.hpp"
+#include "actors/log_drops.hpp"
 #include "actors/work_meter.hpp"
 #include "gpu/host_engine.hpp"
 #include "gpu/kv_cache.hpp"
@@ -64,6 +65,7 @@ struct worker_state {
   std::map<net::link_key, net::link_end> links;
   std::map<std::string, uint64_t> sent; ///< to each peer's seat in the epochs that are over, bytes
   std::array<uint64_t, net::frame_faults> dropped{}; ///< frames, in those
+  uint64_t log_dropped_before = log_lines_dropped;   ///< when it took its seat
   std::shared_ptr<work_meter> meter = std::make_shared<work_meter>();
   std::shared_ptr<net::flaws> flaws = std::make_shared<net::flaws>(); ///< of its links
   std::vector<caf::strong_actor_ptr> parts; ///< of the epoch: a replica, a shard, or more

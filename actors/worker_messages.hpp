@@ -170,11 +170,12 @@ struct worker_peers {
   uint64_t computed_ns = 0; ///< of its device, with what it is not held against others for
   std::vector<stage_report> stages{}; ///< by net::iteration_stage
   std::vector<uint64_t> dropped{};    ///< frames since it took its seat, by net::frame_fault
+  uint64_t log_dropped = 0;           ///< lines of its log, since it took its seat
 };
 
 LAMELLA_INSPECT(work_done, x.iterations, x.units, x.busy_ns)
 LAMELLA_INSPECT(stage_report, x.counts, x.total_ns)
-LAMELLA_INSPECT(worker_peers, x.peers, x.work, x.computed_ns, x.stages, x.dropped)
+LAMELLA_INSPECT(worker_peers, x.peers, x.work, x.computed_ns, x.stages, x.dropped, x.log_dropped)
 LAMELLA_INSPECT(join_ask, x.protocol, x.role, x.name, x.version, x.host, x.pid, x.wish,
                 x.heartbeat_ms, x.dead_ms, x.nonce)
 LAMELLA_INSPECT(join_challenge, x.cluster, x.nonce)

@@ -1,5 +1,7 @@
 #include "actors/worker_report.hpp"
 
+#include "actors/log_drops.hpp"
+
 namespace lamella::actors {
 
 using scheduler::worker_role;
@@ -63,6 +65,7 @@ worker_peers peers_of(const worker_state& st) {
   auto dropped = st.dropped;
   for (const auto& [key, end] : st.links) add_drops(dropped, end);
   result.dropped.assign(dropped.begin(), dropped.end());
+  result.log_dropped = log_lines_dropped - st.log_dropped_before;
   return result;
 }
 

@@ -16,7 +16,7 @@ void worker_reports::note(const scheduler::seat& where, uint32_t incarnation, co
                           net::metrics& numbers) {
   auto& last = last_[where];
   if (last.incarnation > incarnation) return; // an answer that somebody before it gave
-  if (last.incarnation < incarnation) last = {incarnation, 0, {}, {}};
+  if (last.incarnation < incarnation) last = {incarnation, 0, {}, {}, 0};
   // Two answers of one worker may overtake each other: the newer one has said it all.
   if (x.computed_ns > last.computed_ns) {
     numbers.computed(scheduler::to_string(where.role), worker_label(where),
@@ -28,6 +28,10 @@ void worker_reports::note(const scheduler::seat& where, uint32_t incarnation, co
     numbers.frames_dropped(scheduler::to_string(where.role), static_cast<net::frame_fault>(i),
                            x.dropped[i] - last.dropped[i]);
     last.dropped[i] = x.dropped[i];
+  }
+  if (x.log_dropped > last.log_dropped) {
+    numbers.log_dropped(scheduler::to_string(where.role), x.log_dropped - last.log_dropped);
+    last.log_dropped = x.log_dropped;
   }
   last.stages.resize(net::iteration_stages);
   for (size_t i = 0; i < std::min<size_t>(x.stages.size(), net::iteration_stages); ++i) {

@@ -45,6 +45,7 @@ private:
     uint64_t computed_ns = 0;
     std::vector<stage_report> stages;
     std::array<uint64_t, net::frame_faults> dropped{};
+    uint64_t log_dropped = 0;
   };
   std::map<scheduler::seat, report> last_;
   std::map<scheduler::seat, time_point> heard_;

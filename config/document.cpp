@@ -5,12 +5,14 @@
 #include <yaml-cpp/parser.h>
 
 #include <istream>
+#include <map>
 #include <streambuf>
 
 namespace lamella::config {
 namespace {
 
-struct too_deep {};
+/// Ends the reading of a document that breaks a limit, which has been told.
+struct too_much {};
 
 /// Builds the tree from parser events. Events never expand aliases, so the work is linear in the
 /// text.
@@ -62,6 +64,7 @@ private:
     bool has_key = false;
     std::string key;
     position key_at;
+    std::map<std::string, uint32_t> lines; ///< of its keys
   };
 
   static position place_of(const YAML::Mark& mark) {
@@ -81,7 +84,7 @@ private:
     refuse_tag(mark, tag);
     if (frames_.size() >= document_depth_max) {
       complain(mark, "more than " + std::to_string(document_depth_max) + " levels");
-      throw too_deep{};
+      throw too_much{};
     }
     frame x;
     x.made.type = type;
@@ -101,6 +104,10 @@ private:
   }
 
   void place_made(node x) {
+    if (++values_ > document_values_max) {
+      problems_.push_back({x.at, "more than " + std::to_string(document_values_max) + " values"});
+      throw too_much{};
+    }
     if (frames_.empty()) {
       root_ = std::move(x);
       return;
@@ -111,10 +118,10 @@ private:
     } else if (!top.has_key) {
       if (x.type != node::kind::scalar || x.text.empty())
         problems_.push_back({x.at, "a key must be a plain word"});
-      for (const auto& other : top.made.pairs)
-        if (x.type == node::kind::scalar && other.key == x.text)
-          problems_.push_back({x.at, "the key " + x.text + " is there twice; first in line "
-                                         + std::to_string(other.at.line)});
+      const auto [first, fresh] = top.lines.emplace(x.text, x.at.line);
+      if (x.type == node::kind::scalar && !fresh)
+        problems_.push_back({x.at, "the key " + x.text + " is there twice; first in line "
+                                       + std::to_string(first->second)});
       top.key = x.text;
       top.key_at = x.at;
       top.has_key = true;
@@ -126,6 +133,7 @@ private:
 
   std::vector<document_problem>& problems_;
   std::vector<frame> frames_;
+  int values_ = 0;
   node root_;
 };
 
@@ -155,7 +163,7 @@ node parse_document(std::string_view text, std::vector<document_problem>& proble
     if (parser && parser.HandleNextDocument(second))
       problems.push_back({{}, "has a second document (---); only one is read"});
     return root;
-  } catch (const too_deep&) {
+  } catch (const too_much&) {
     return {};
   } catch (const YAML::Exception& e) {
     const bool star = e.msg.starts_with(YAML::ErrorMsg::ALIAS_NOT_FOUND)

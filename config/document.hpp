@@ -38,11 +38,12 @@ struct document_problem {
 
 constexpr size_t document_bytes_max = 1 << 20;
 constexpr int document_depth_max = 16;
+constexpr int document_values_max = 8192; ///< with keys
 
-/// Reads one YAML document. Refused, each with its position: texts over 1 MiB, more than 16 levels,
-/// anchors, aliases and tags (a small file could expand without end), keys that are not plain words
-/// or are there twice, a second document. Problems are appended; the tree then holds what could be
-/// read. An empty text is a null node.
+/// Reads one YAML document. Refused, each with its position: texts over 1 MiB, more than 16 levels
+/// or 8192 values, anchors, aliases and tags (a small file could expand without end), keys that are
+/// not plain words or are there twice, a second document. Problems are appended; the tree then
+/// holds what could be read. An empty text is a null node.
 node parse_document(std::string_view text, std::vector<document_problem>& problems);
 
 } // namespace lamella::config

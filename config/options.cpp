@@ -244,6 +244,11 @@ void add_limits(table& t) {
   count(
       "tokens_per_request", 1, 16 * mib, "Most of n x prompts x max_tokens.",
       [](settings & s) -> auto& { return s.limits.tokens_per_request; });
+  t.bytes(
+      "limits.bodies_bytes", reload::live, mib, tib,
+      "Memory of all request bodies that are received or wait to be read; more are refused with "
+      "503. auto takes four of http.max_body_bytes, at least 256 MiB.",
+      [](settings & s) -> auto& { return s.limits.bodies_bytes; });
   count(
       "messages_per_chat", 1, 65'536, "Messages in one chat request.",
       [](settings & s) -> auto& { return s.limits.messages_per_chat; });

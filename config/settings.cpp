@@ -238,6 +238,12 @@ std::vector<rule_violation> check(const settings& x) {
                          + " connections per address are more than the "
                          + std::to_string(x.http.connections_max) + " in total",
                      "lower http.connections_per_address_max"});
+  if (const auto all = x.bodies_bytes(); x.http.max_body_bytes > all - all / 4)
+    found.push_back({{"limits.bodies_bytes", "http.max_body_bytes"},
+                     "large bodies get three quarters of " + std::to_string(all)
+                         + " bytes, which one of " + std::to_string(x.http.max_body_bytes)
+                         + " would not fit into",
+                     "raise limits.bodies_bytes or lower http.max_body_bytes"});
   const auto& served = x.model.name;
   for (const auto& alias : x.model.aliases)
     if (alias == served || std::ranges::count(x.model.aliases, alias) > 1) {

@@ -196,6 +196,7 @@ struct limits_settings {
   std::optional<uint32_t> prompt_tokens; ///< nothing: what the context has room for
   uint32_t default_output_tokens = 4096;
   uint32_t tokens_per_request = 65'536; ///< n x prompts x max_tokens
+  std::optional<uint64_t> bodies_bytes; ///< nothing: four of the largest, at least 256 MiB
   uint32_t messages_per_chat = 2048;
   uint32_t prompts_per_request = 16;
   uint32_t best_of = 20;
@@ -254,6 +255,11 @@ struct settings {
   chaos_settings chaos;
   log_settings log;
   api_settings api;
+
+  /// Memory of all requests' bodies together.
+  uint64_t bodies_bytes() const {
+    return limits.bodies_bytes.value_or(std::max<uint64_t>(4 * http.max_body_bytes, 256 << 20));
+  }
 };
 
 /// A rule that spans keys and does not hold.

@@ -96,8 +96,17 @@ public:
   }
 
   bool has_byte(unsigned char byte) const override {
+    // Bytes of longer characters are encoded by tokens of bytes alone.
     return byte_tokens_[byte]
-           || plain_token(std::string_view(reinterpret_cast<const char*>(&byte), 1));
+           || (byte < 0x80
+               && plain_token(std::string_view(reinterpret_cast<const char*>(&byte), 1)));
+  }
+
+  uint64_t kept_bytes(std::string_view text) const override {
+    uint64_t bytes = vocabulary_tokenizer::kept_bytes(text);
+    for (size_t at = 0; (at = text.find(space_mark, at)) != text.npos; at += space_mark.size())
+      bytes -= std::min<uint64_t>(bytes, space_mark.size()); // they become spaces, if anything
+    return bytes;
   }
 
   bool puts_space_after(std::optional<token_id> before) const override {

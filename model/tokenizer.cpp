@@ -12,6 +12,16 @@ std::vector<token_id> tokenizer::encode(std::string_view text, special policy) c
   return encode(std::span(&whole, 1));
 }
 
+uint64_t tokenizer::fewest_tokens(std::span<const text_segment> segments) const {
+  uint64_t bytes = 0;
+  for (const auto& x : segments) bytes += kept_bytes(x.text);
+  return (bytes + longest_token() - 1) / longest_token();
+}
+
+uint64_t tokenizer::fewest_tokens(std::string_view text) const {
+  return (kept_bytes(text) + longest_token() - 1) / longest_token();
+}
+
 std::string tokenizer::decode(std::span<const token_id> tokens) const {
   std::string text;
   std::optional<token_id> before;

@@ -42,6 +42,10 @@ public:
   /// segments are.
   virtual std::vector<token_id> encode(std::span<const text_segment> segments) const = 0;
 
+  /// A text of these segments has so many tokens or more, which its bytes tell without cutting it.
+  uint64_t fewest_tokens(std::span<const text_segment> segments) const;
+  uint64_t fewest_tokens(std::string_view text) const;
+
   /// The text that the tokens are the whole of: their bytes one after the other (control tokens as
   /// their text), without spaces that encode() put there. For all text whose bytes the vocabulary
   /// has, decode(encode(text)) == text (but for white space that markers take). The result is valid
@@ -66,6 +70,11 @@ public:
   /// few control characters and bytes that UTF-8 does not use or only for private planes). Such
   /// bytes are left out by encode(), as the tokenisers do that these models were trained with.
   virtual bool has_byte(unsigned char byte) const = 0;
+
+  /// Of the bytes of a text those that are part of a token for certain, wherever the text stands.
+  virtual uint64_t kept_bytes(std::string_view text) const = 0;
+  /// Bytes of the longest token, at least 1.
+  virtual uint64_t longest_token() const = 0;
 
   /// Entries of the vocabulary; ids are below it.
   virtual uint32_t vocabulary() const = 0;

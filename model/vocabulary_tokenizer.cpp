@@ -37,6 +37,7 @@ vocabulary_tokenizer::vocabulary_tokenizer(const tokenizer_source& source, bool 
                              || std::ranges::count(known_ends, source.tokens[id]) > 0);
     entries_.push_back({bytes_of(id), marker, control, false, false});
     const auto& bytes = entries_.back().bytes;
+    longest_ = std::max<uint64_t>(longest_, bytes.size());
     if (marker) {
       markers_.add(bytes, id, control);
     } else if (kind == token_kind::normal && !bytes.empty()) {
@@ -44,7 +45,7 @@ vocabulary_tokenizer::vocabulary_tokenizer(const tokenizer_source& source, bool 
     }
   }
   for (const token_id id : source.take_space)
-    if (id < entries_.size()) entries_[id].takes_space = entries_[id].marker;
+    if (id < entries_.size() && entries_[id].marker) entries_[id].takes_space = takes_space_ = true;
   const auto end = [this](token_id id) {
     if (id < entries_.size()) entries_[id].ends = true;
   };
@@ -52,6 +53,16 @@ vocabulary_tokenizer::vocabulary_tokenizer(const tokenizer_source& source, bool 
   for (const token_id id : source.more_ends) end(id);
   for (const std::string_view text : known_ends)
     if (const auto id = markers_.control(text)) end(*id);
+}
+
+uint64_t vocabulary_tokenizer::kept_bytes(std::string_view text) const {
+  std::array<uint8_t, 256> kept{};
+  for (unsigned byte = 0; byte < 256; ++byte) // where a marker may take white space: what is none
+    kept[byte] = has_byte(static_cast<unsigned char>(byte))
+                 && (!takes_space_ || (byte > 0x20 && byte < 0x7F));
+  uint64_t bytes = 0;
+  for (const char c : text) bytes += kept[static_cast<unsigned char>(c)];
+  return bytes;
 }
 
 std::vector<token_id> vocabulary_tokenizer::encode(std::span<const text_segment> segments) const {

@@ -30,6 +30,8 @@ public:
   std::optional<token_id> special_token(std::string_view text) const final {
     return markers_.control(text);
   }
+  uint64_t kept_bytes(std::string_view text) const override;
+  uint64_t longest_token() const final { return longest_; }
   uint32_t vocabulary() const final { return static_cast<uint32_t>(entries_.size()); }
   std::optional<token_id> bos() const final { return bos_; }
   std::optional<token_id> eos() const final { return eos_; }
@@ -71,6 +73,8 @@ private:
   std::vector<entry> entries_;
   std::unordered_map<std::string_view, token_id> plain_; ///< into the entries
   marker_trie markers_;
+  uint64_t longest_ = 1;     ///< bytes of a token
+  bool takes_space_ = false; ///< some marker does
 };
 
 } // namespace lamella::model

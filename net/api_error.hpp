@@ -44,6 +44,8 @@ api_error context_length_exceeded(uint64_t prompt_tokens, uint64_t max_tokens, u
                                   std::string param = "messages");
 /// The prompt alone is longer than the operator allows; the same code, so that clients shorten it.
 api_error prompt_too_long(uint64_t prompt_tokens, uint64_t allowed, std::string param);
+/// The same, of a prompt that was not even cut into tokens: its bytes are at least so many.
+api_error prompt_cannot_fit(uint64_t fewest_tokens, uint64_t allowed, std::string param);
 /// More KV slots or places in a batch than there are when nothing else runs.
 api_error never_fits(std::string message);
 /// Broken framing and the like.

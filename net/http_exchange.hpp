@@ -1,6 +1,8 @@
 /// One HTTP request and the way to answer it, as a handler sees them: no sockets.
 #pragma once
 
+#include "net/byte_budget.hpp"
+
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -46,11 +48,18 @@ struct http_request {
   std::string query;  ///< as sent, without the '?'
   http_headers headers;
   std::string body;
-  std::string remote_address; ///< without the port
-  std::string listener;       ///< name of the listener it came in by
-  std::string request_id;     ///< the client's X-Request-Id when it is fit to print, else ours
+  byte_budget::share body_share; ///< of the memory for all bodies
+  std::string remote_address;    ///< without the port
+  std::string listener;          ///< name of the listener it came in by
+  std::string request_id;        ///< the client's X-Request-Id when it is fit to print, else ours
   std::chrono::steady_clock::time_point connected; ///< when the connection was accepted
   std::chrono::steady_clock::time_point arrived;   ///< first byte of this request
+};
+
+/// The body of a request; its part of the memory for all bodies is given back with it.
+struct http_body {
+  std::string text;
+  byte_budget::share share;
 };
 
 /// A request and its answer. Everything may be called from any thread and returns at once;
@@ -66,6 +75,10 @@ public:
   virtual ~http_exchange() = default;
 
   virtual const http_request& request() const = 0;
+
+  /// Takes the body out of the request, so that its memory lasts no longer than its reader needs
+  /// it. At most once, and by the only thread that looks at the body from then on.
+  virtual http_body take_body() = 0;
 
   /// The whole answer. For HEAD the body is counted, but not sent.
   virtual void respond(int status, http_headers headers, std::string body) = 0;

@@ -77,6 +77,8 @@ public:
     http_limits limits;
     unsigned threads = 1;      ///< 1..64
     std::string version = "0"; ///< x-lamella-version
+    /// Memory of all requests' bodies, received or being received; beyond: 503.
+    std::shared_ptr<byte_budget> bodies = std::make_shared<byte_budget>(size_t{256} << 20);
   };
 
   http_server(settings, std::vector<http_listener>);

@@ -82,6 +82,7 @@ private:
   void parse_head_bytes();
   void begin_body(std::string_view rest);
   void take_body(std::string_view bytes);
+  void make_room(size_t more);
   void dispatch();
 
   void refuse(const api_error& error);
@@ -114,6 +115,7 @@ private:
   std::optional<request_head> head_;
   std::optional<chunk_decoder> chunks_;
   std::string body_;
+  byte_budget::share body_share_; ///< what `body_` takes of the memory for all bodies
   std::string request_id_;
   http_headers page_fields_; ///< of the answer, for the browser of who asks
   size_t lingered_ = 0;

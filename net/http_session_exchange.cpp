@@ -3,6 +3,7 @@
 #include <boost/asio/post.hpp>
 
 #include <stdexcept>
+#include <utility>
 
 namespace lamella::net {
 
@@ -18,6 +19,10 @@ http_session_exchange::~http_session_exchange() {
   if (state_ == state::done || session_->core().stopped) return;
   asio::post(session_->executor(),
              [session = session_, number = number_] { session->abandon(number); });
+}
+
+http_body http_session_exchange::take_body() {
+  return {std::exchange(request_.body, {}), std::move(request_.body_share)};
 }
 
 void http_session_exchange::advance(state from, state to, const char* call) {

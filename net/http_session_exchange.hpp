@@ -17,6 +17,7 @@ public:
   ~http_session_exchange() override;
 
   const http_request& request() const override { return request_; }
+  http_body take_body() override;
   void respond(int status, http_headers headers, std::string body) override;
   void start_stream(http_headers headers) override;
   void write(std::string chunk, std::function<void(bool ok)> written) override;
@@ -31,7 +32,7 @@ private:
   std::shared_ptr<http_session> session_;
   const uint64_t number_;
   const std::shared_ptr<http_exchange_fate> fate_;
-  const http_request request_;
+  http_request request_;
   std::atomic<state> state_{state::fresh};
   std::atomic<bool> writing_{false};
 };

@@ -149,6 +149,7 @@ void http_session::parse_head_bytes() {
 void http_session::begin_body(std::string_view rest) {
   phase_ = phase::body;
   body_.clear();
+  body_share_ = byte_budget::share{core_->bodies};
   if (!head_->chunked && head_->content_length == 0) {
     dispatch();
     take_bytes(rest);
@@ -170,10 +171,12 @@ void http_session::take_body(std::string_view bytes) {
   bool complete = false;
   try {
     if (head_->chunked) {
+      make_room(bytes.size());
       used = chunks_->feed(bytes, body_);
       complete = chunks_->done();
     } else {
       used = std::min<uint64_t>(bytes.size(), head_->content_length - body_.size());
+      make_room(used);
       body_.append(bytes, 0, used);
       complete = body_.size() == head_->content_length;
     }
@@ -184,6 +187,24 @@ void http_session::take_body(std::string_view bytes) {
   if (!complete) return;
   dispatch();
   take_bytes(bytes.substr(used));
+}
+
+/// Room in the body for so many bytes more, if the bodies of all requests leave any. Bodies grow by
+/// quarters as they come: what is announced and never sent takes nothing.
+void http_session::make_room(size_t more) {
+  const size_t needed = body_.size() + more;
+  if (needed <= body_share_.bytes()) return;
+  const size_t most = head_->chunked ? core_->limits.body_bytes : head_->content_length;
+  const size_t wanted = std::max(needed, std::min(most, body_share_.bytes() / 4 * 5));
+  if (!body_share_.hold(wanted) && !body_share_.hold(needed)) {
+    core_->bodies->count_refusal();
+    throw no_capacity("the requests' bodies take as much memory as they may (limits.bodies_bytes): "
+                      "try again soon");
+  }
+  std::string larger; // reserve() of one that has grown takes twice as much as it is asked for
+  larger.reserve(body_share_.bytes());
+  larger += body_;
+  body_ = std::move(larger);
 }
 
 void http_session::dispatch() {
@@ -201,6 +222,7 @@ void http_session::dispatch() {
   request.query = std::move(head_->query);
   request.headers = std::move(head_->headers);
   request.body = std::exchange(body_, {});
+  request.body_share = std::move(body_share_);
   request.remote_address = address_;
   request.listener = listener_->name;
   const std::string_view given = request.headers.get("x-request-id");

@@ -49,7 +49,8 @@ void http_session::refuse(const api_error& error) {
   phase_ = phase::linger;
   close_after_ = true;
   in_.clear();
-  body_.clear();
+  body_ = {};
+  body_share_.hold(0);
   ++deadline_turn_; // until the answer is written the stall limit holds
   deadline_.cancel();
   std::string body = error_body(error, request_id_);

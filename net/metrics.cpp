@@ -171,6 +171,16 @@ void metrics::set_recovering(uint64_t requests, bool alarm) {
   impl_->pause_alarm.Set(alarm ? 1 : 0);
 }
 
+void metrics::set_bodies(uint64_t bytes, uint64_t refused) {
+  impl_->body_bytes.Set(static_cast<double>(bytes));
+  const auto more = static_cast<double>(refused) - impl_->bodies_refused.Value();
+  if (more > 0) impl_->bodies_refused.Increment(more);
+}
+
+void metrics::log_dropped(std::string_view role, uint64_t lines) {
+  impl_->log_dropped.Add({{"role", text(role)}}).Increment(static_cast<double>(lines));
+}
+
 void metrics::kv_remade_bytes(std::string_view method, uint64_t bytes) {
   impl_->kv_rebuild_bytes.Add({{"method", text(method)}}).Increment(static_cast<double>(bytes));
 }

@@ -203,6 +203,10 @@ public:
   void link_rtt(std::string_view peer_role, std::string_view transport, double seconds);
   void set_mailbox_depth(std::string_view actor_class, uint64_t depth);
   void config_reloaded(bool ok);
+  /// Bytes of requests' bodies, and how many requests found no room for theirs, since the start.
+  void set_bodies(uint64_t bytes, uint64_t refused);
+  /// Lines that the log of a process lacks; `role`: of a worker, or "control".
+  void log_dropped(std::string_view role, uint64_t lines);
 
   /// Progress of a load phase: map, weights, join or warm; 0..1.
   void set_load_progress(std::string_view phase, double ratio);

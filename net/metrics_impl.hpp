@@ -226,6 +226,17 @@ struct metrics::impl {
       "Messages that waited when an actor of that class was last at work in the control process.");
   Gauge& ready = gauges("lamella_ready", "1 while /ready says yes.").Add(Labels{});
   Family<Counter>& reloads = counters("lamella_config_reload_total", "Reloads by result.");
+  Gauge& body_bytes =
+      gauges("lamella_body_bytes", "Memory that bodies of requests take until they are read.")
+          .Add(Labels{});
+  Counter& bodies_refused =
+      counters("lamella_bodies_refused_total",
+               "Requests that were refused because the bodies of others take limits.bodies_bytes.")
+          .Add(Labels{});
+  Family<Counter>& log_dropped =
+      counters("lamella_log_lines_dropped_total",
+               "Log lines that could not be written: nobody reads them, or the disk is full or "
+               "slow.");
   Family<Gauge>& load = gauges("lamella_load_progress_ratio", "Progress of a load phase, 0 to 1.");
   Family<Counter>& unknown =
       counters("lamella_unknown_params_total", "Unknown fields ignored in request bodies.");
@@ -281,7 +292,9 @@ struct metrics::impl {
     for (const auto result : {"ok", "error"}) reloads.Add({{"result", result}});
     for (const auto actor : mailboxes) mailbox.Add({{"actor", text(actor)}});
     unknown.Add({{"param", "other"}});
+    log_dropped.Add({{"role", "control"}});
     for (const auto role : roles) {
+      log_dropped.Add({{"role", text(role)}});
       lost.Add({{"role", text(role)}});
       link_bytes.Add({{"peer_role", text(role)}, {"transport", "in_process"}});
       link_rtt.Add({{"peer_role", text(role)}, {"transport", "in_process"}}, rtt_buckets);

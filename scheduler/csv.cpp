@@ -52,23 +52,26 @@ bool csv_reader::next() {
   return true;
 }
 
-bool csv_reader::read_line() {
+bool read_table_line(std::istream& in, std::string& text, size_t line) {
   // getline would read any length before it could be refused.
+  text.clear();
+  bool any = false;
+  for (int c = in.get(); c != std::istream::traits_type::eof(); c = in.get()) {
+    any = true;
+    if (c == '\n') break;
+    if (c == 0) throw table_error{line, "a zero byte: this is not a text file"};
+    if (text.size() >= table_line_bytes_max)
+      throw table_error{line, "longer than " + std::to_string(table_line_bytes_max) + " bytes"};
+    text.push_back(static_cast<char>(c));
+  }
+  if (in.bad()) throw table_error{line, "the input cannot be read"};
+  if (text.ends_with('\r')) text.pop_back();
+  return any;
+}
+
+bool csv_reader::read_line() {
   do {
-    text_.clear();
-    ++line_;
-    bool any = false;
-    for (int c = in_.get(); c != std::istream::traits_type::eof(); c = in_.get()) {
-      any = true;
-      if (c == '\n') break;
-      if (c == 0) throw table_error{line_, "a zero byte: this is not a text file"};
-      if (text_.size() >= line_bytes_max)
-        throw table_error{line_, "longer than " + std::to_string(line_bytes_max) + " bytes"};
-      text_.push_back(static_cast<char>(c));
-    }
-    if (in_.bad()) throw table_error{line_, "the input cannot be read"};
-    if (!any) return false;
-    if (text_.ends_with('\r')) text_.pop_back();
+    if (!read_table_line(in_, text_, ++line_)) return false;
   } while (text_.empty() || text_.starts_with('#'));
   return true;
 }

@@ -23,12 +23,17 @@ struct table_error : std::runtime_error {
 /// mark.
 void pass_over_mark(std::istream& in);
 
+/// The longest line of a table or a trace that is read.
+constexpr size_t table_line_bytes_max = 1 << 20;
+
+/// Takes the next line without its end, for which `line` is the number in errors. False at the end.
+/// Throws table_error beyond table_line_bytes_max, before the rest of such a line is read.
+bool read_table_line(std::istream& in, std::string& text, size_t line);
+
 /// Reads row after row. Fields may be quoted ("" is a quote); lines end in \n or \r\n; empty lines
 /// and lines that start with # are passed over. The first row names the columns.
 class csv_reader {
 public:
-  static constexpr size_t line_bytes_max = 1 << 20;
-
   /// Reads the header. Throws table_error.
   explicit csv_reader(std::istream& in);
 

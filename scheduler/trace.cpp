@@ -76,9 +76,7 @@ void check_count(size_t count, size_t line, const trace_limits& limits) {
 request_trace read_json_lines(std::istream& in, const trace_limits& limits) {
   request_trace trace;
   size_t line = 0;
-  for (std::string text; std::getline(in, text);) {
-    ++line;
-    if (text.size() > csv_reader::line_bytes_max) throw table_error{line, "too long"};
+  for (std::string text; read_table_line(in, text, ++line);) {
     const auto end = text.find_last_not_of(" \t\r");
     if (end == std::string::npos) continue;
     if (text[text.find_first_not_of(" \t")] != '{' || text[end] != '}')

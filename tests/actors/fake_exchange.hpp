@@ -18,6 +18,9 @@ public:
   }
 
   const net::http_request& request() const override { return request_; }
+  net::http_body take_body() override {
+    return {std::exchange(request_.body, {}), std::move(request_.body_share)};
+  }
   void respond(int code, net::http_headers sent, std::string text) override {
     ++answers;
     headers = std::move(sent);

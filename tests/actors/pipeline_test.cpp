@@ -78,6 +78,7 @@ struct stepped_pipeline : stage {
     g.window_slots = server->window_slots;
     g.epoch = target.epoch;
     g.slots = 512;
+    server->aside = spawn(aside, aside_config{1, false});
     server->scheduler = spawn(global_scheduler, std::move(g), server->allocator);
     target.stream = stream_id{scheduler::prefill_streams};
     prefill_worker_config p{target, 16};

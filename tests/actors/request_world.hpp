@@ -14,6 +14,11 @@ struct prefill_book {
   std::vector<sequence_id> cancelled;
 };
 
+/// Jobs that wait until the test runs them.
+struct aside_book {
+  std::deque<aside_job> jobs;
+};
+
 struct batch_book {
   std::vector<batch_join> joined;
   std::vector<sequence_id> left;
@@ -38,13 +43,15 @@ struct request_world : stage {
   size_t piece_bytes;
   std::shared_ptr<net::metrics> numbers = std::make_shared<net::metrics>(net::metrics::settings{});
   std::shared_ptr<recovery_watch> pauses = std::make_shared<recovery_watch>(2s);
+  std::shared_ptr<aside_book> held; ///< null: what runs aside is run as it comes
 
   explicit request_world(const std::string& more = {}, uint32_t max_tokens = 6)
       : request_world{completion_body(10, max_tokens, 5, more), net::outside_world{}} {}
 
-  /// `pieces`: bytes that a stream gives the socket at once.
-  request_world(const std::string& body, net::outside_world from, size_t pieces = 65'536)
-      : outside{std::move(from)}, piece_bytes{pieces} {
+  /// `pieces`: bytes that a stream gives the socket at once. `holds` keeps what is to run aside.
+  request_world(const std::string& body, net::outside_world from, size_t pieces = 65'536,
+                std::shared_ptr<aside_book> holds = nullptr)
+      : outside{std::move(from)}, piece_bytes{pieces}, held{std::move(holds)} {
     exchange = std::make_shared<fake_exchange>(body);
     request_ = spawn(request, service(), exchange_ptr{exchange}, request_id{1}, false, 0);
     request_->attach_functor([this](const caf::error&) { over = true; });
@@ -63,6 +70,11 @@ struct request_world : stage {
     s->caches_prefixes = true;
     s->pauses = pauses;
     s->lost_role = lost_role;
+    s->aside = !held ? spawn(aside, aside_config{1, false})
+                     : spawn([book = held](aside_actor::pointer) -> aside_actor::behavior_type {
+                         return {[book](const aside_job& job) { book->jobs.push_back(job); },
+                                 [](const aside_idle&) {}};
+                       });
     s->scheduler = spawn(stand_in_scheduler(books.scheduler));
     s->allocator = spawn(stand_in_allocator(books.kv));
     s->prefill_workers.push_back(spawn([book = books.prefills](prefill_worker_actor::pointer self)
@@ -132,6 +144,14 @@ struct request_world : stage {
     t.token = token_for(5, choice, index);
     t.logprob = -1;
     return t;
+  }
+  /// Runs the oldest job that waits; which lane it was of.
+  aside_lane run_job() {
+    const auto job = held->jobs.front();
+    held->jobs.pop_front();
+    job.run();
+    settle();
+    return job.lane;
   }
   template <class Message> void tell(Message x) {
     caf::anon_send(request_, std::move(x));

@@ -73,6 +73,20 @@ TEST_CASE("iterations of a worker are counted once, by stage, over restarts of t
   CHECK(value(numbers, slices) == 3);
 }
 
+TEST_CASE("lines that a worker's log lacks are counted once, by role") {
+  net::metrics numbers{settings()};
+  worker_reports reports;
+  const std::string series = R"(lamella_log_lines_dropped_total{role="model"})";
+  CHECK(value(numbers, series) == 0);
+  worker_peers x;
+  for (const auto& [incarnation, lines, all] :
+       {std::array<uint32_t, 3>{1, 7, 7}, {1, 7, 7}, {1, 9, 9}, {2, 1, 10}}) {
+    x.log_dropped = lines;
+    reports.note(model_0, incarnation, x, numbers);
+    CHECK(value(numbers, series) == all);
+  }
+}
+
 TEST_CASE("frames that a worker has dropped are counted once, by role and reason") {
   net::metrics numbers{settings()};
   worker_reports reports;

@@ -51,8 +51,9 @@ struct echo_server {
   net::http_server server;
 
   explicit echo_server(net::http_limits limits = patient_limits(), unsigned threads = 1,
-                       std::shared_ptr<const net::tls_identity> identity = nullptr)
-      : server({limits, threads, "9.9"},
+                       std::shared_ptr<const net::tls_identity> identity = nullptr,
+                       std::shared_ptr<net::byte_budget> bodies = nullptr)
+      : server(settings_of(limits, threads, std::move(bodies)),
                {{"public",
                  "127.0.0.1",
                  0,
@@ -73,6 +74,16 @@ struct echo_server {
   }
 
   uint16_t port() const { return server.port("public"); }
+
+  static net::http_server::settings settings_of(const net::http_limits& limits, unsigned threads,
+                                                std::shared_ptr<net::byte_budget> bodies) {
+    net::http_server::settings s;
+    s.limits = limits;
+    s.threads = threads;
+    s.version = "9.9";
+    if (bodies) s.bodies = std::move(bodies);
+    return s;
+  }
 
   /// Sends raw bytes on a connection of its own and returns all that comes back until it is closed.
   std::string exchange(std::string_view bytes) const {

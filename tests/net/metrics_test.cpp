@@ -48,6 +48,8 @@ TEST_CASE("all families are there from the first scrape, with these names and ty
            "lamella_admission_rejected_total counter\n"
            "lamella_batch_size histogram\n"
            "lamella_batches_in_flight gauge\n"
+           "lamella_bodies_refused_total counter\n"
+           "lamella_body_bytes gauge\n"
            "lamella_build_info gauge\n"
            "lamella_config_reload_total counter\n"
            "lamella_divergence_total counter\n"
@@ -69,6 +71,7 @@ TEST_CASE("all families are there from the first scrape, with these names and ty
            "lamella_link_bytes_total counter\n"
            "lamella_link_rtt_seconds histogram\n"
            "lamella_load_progress_ratio gauge\n"
+           "lamella_log_lines_dropped_total counter\n"
            "lamella_mailbox_depth gauge\n"
            "lamella_parity_checked_slots_total counter\n"
            "lamella_parity_mismatches_total counter\n"
@@ -239,6 +242,15 @@ TEST_CASE("what happens is counted where it belongs") {
           R"(vllm:cache_config_info{block_size="16",engine="0",model_name="m",num_gpu_blocks="50"})")
       == 1);
   CHECK(page.find("num_gpu_blocks=\"100\"") == std::string::npos);
+
+  m.set_bodies(4096, 2);
+  m.set_bodies(1024, 3);
+  m.log_dropped("control", 5);
+  m.log_dropped("control", 1);
+  const std::string told = m.scrape().body;
+  CHECK(value(told, "lamella_body_bytes") == 1024);
+  CHECK(value(told, "lamella_bodies_refused_total") == 3);
+  CHECK(value(told, R"(lamella_log_lines_dropped_total{role="control"})") == 6);
 
   m.remove_worker("attention", "attention-1");
   const std::string after = m.scrape().body;

@@ -63,6 +63,7 @@ public:
     front_ = nullptr;
     world_.members = nullptr;
     parts_->members = nullptr;
+    parts_->base.aside = nullptr;
     parts_->workers.reset();
     parts_->kept->handle = nullptr;
     server.reset();
@@ -273,7 +274,9 @@ private:
   }
 
   void make_front() {
+    parts_->base.aside = spawn(actors::aside, actors::aside_config{1, false});
     actors::gateway_config g;
+    g.aside = parts_->base.aside;
     g.health = parts_->health;
     g.numbers = parts_->numbers;
     front_ = spawn(actors::gateway, std::move(g));

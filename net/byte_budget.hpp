@@ -1,0 +1,80 @@
+/// Memory that many hold together, up to a limit.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+namespace lamella::net {
+
+/// Bytes of all holders together. Who holds much leaves a quarter to those who hold little, so that
+/// a few large holders never keep the small ones out. Thread-safe.
+class byte_budget {
+public:
+  /// Up to so much counts as little.
+  static constexpr size_t little = size_t{64} << 10;
+
+  explicit byte_budget(size_t limit) : limit_{limit} {}
+
+  size_t limit() const { return limit_; }
+  /// From now on; who holds more than that keeps it.
+  void set_limit(size_t bytes) { limit_ = bytes; }
+  size_t held() const { return held_; }
+
+  /// Somebody was sent away because there was not enough; counted for whoever watches.
+  void count_refusal() { ++refusals_; }
+  uint64_t refusals() const { return refusals_; }
+
+  /// What one holder has of it, given back at the end of the share. A share without a budget holds
+  /// whatever it is asked to.
+  class share {
+  public:
+    share() = default;
+    explicit share(std::shared_ptr<byte_budget> of) : of_{std::move(of)} {}
+    share(share&& other) noexcept
+        : of_{std::move(other.of_)}, bytes_{std::exchange(other.bytes_, 0)} {}
+    share& operator=(share&& other) noexcept {
+      share taken{std::move(other)};
+      std::swap(of_, taken.of_);
+      std::swap(bytes_, taken.bytes_);
+      return *this;
+    }
+    ~share() { hold(0); }
+
+    size_t bytes() const { return bytes_; }
+
+    /// Holds so much from now on. False, and what it held before, where there is not enough.
+    bool hold(size_t bytes) {
+      if (of_ && !of_->change(bytes_, bytes)) return false;
+      bytes_ = bytes;
+      return true;
+    }
+
+  private:
+    std::shared_ptr<byte_budget> of_;
+    size_t bytes_ = 0;
+  };
+
+private:
+  bool change(size_t before, size_t after) {
+    if (after <= before) {
+      held_ -= before - after;
+      return true;
+    }
+    const size_t limit = limit_;
+    const size_t most = after <= little ? limit : limit - limit / 4;
+    size_t all = held_;
+    do {
+      if (all + (after - before) > most) return false;
+    } while (!held_.compare_exchange_weak(all, all + (after - before)));
+    return true;
+  }
+
+  std::atomic<size_t> limit_;
+  std::atomic<size_t> held_{0};
+  std::atomic<uint64_t> refusals_{0};
+};
+
+} // namespace lamella::net

@@ -1,0 +1,235 @@
+// Every reader of data from outside takes the deepest and the longest text that its limits let in,
+// on a small stack: it reads it, or refuses it in words.
+#include "config/yaml.hpp"
+#include "model/gguf_reader.hpp"
+#include "model/grammar/grammar.hpp"
+#include "model/grammar/regular_expression.hpp"
+#include "model/hugging_face/json_file.hpp"
+#include "model/hugging_face/safetensors.hpp"
+#include "model/json.hpp"
+#include "net/api_error.hpp"
+#include "net/api_request.hpp"
+#include "net/http_framing.hpp"
+#include "net/sse.hpp"
+#include "scheduler/trace.hpp"
+#include "tests/gguf_writer.hpp"
+#include "tests/scratch_folder.hpp"
+#include "tests/small_stack.hpp"
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <sstream>
+
+using namespace lamella;
+using tests::on_small_stack;
+
+namespace {
+
+std::string repeated(std::string_view text, size_t times) {
+  std::string all;
+  all.reserve(text.size() * times);
+  for (size_t i = 0; i < times; ++i) all += text;
+  return all;
+}
+
+/// `opens` and `closes` around `inside`, so often that all of it has `bytes`.
+std::string nested(std::string_view opens, std::string_view inside, std::string_view closes,
+                   size_t bytes) {
+  const auto times = (bytes - inside.size()) / (opens.size() + closes.size());
+  return repeated(opens, times) + std::string{inside} + repeated(closes, times);
+}
+
+void write(const std::filesystem::path& path, const std::string& bytes) {
+  std::ofstream{path, std::ios::binary} << bytes;
+}
+
+/// What is said of it; nothing where it is read.
+template <class Error, class Read> std::string refusal(const Read& read) {
+  std::string said;
+  on_small_stack([&] {
+    try {
+      read();
+    } catch (const Error& error) {
+      said = error.what();
+      if (said.empty()) said = "?";
+    }
+  });
+  return said;
+}
+
+bool tells(const std::string& said, std::string_view part) { return said.find(part) != said.npos; }
+
+constexpr size_t body_bytes = size_t{16} << 20; // http.max_body_bytes
+
+} // namespace
+
+TEST_CASE("readers: JSON bodies nested as deeply as they are long") {
+  for (const auto& [opens, inside, closes] :
+       {std::array{"[", "", "]"}, std::array{"{\"a\":", "1", "}"},
+        std::array{"[{\"a\":", "[]", "}]"}, std::array{"[", "", ""}}) {
+    const auto text = nested(opens, inside, closes, body_bytes);
+    CHECK(tells(refusal<model::json_syntax_error>([&] { model::parse_json(text); }),
+                "nested deeper than 32 levels"));
+    const auto body = R"({"model":"m","messages":[{"role":"user","content":"x"}],"stop":)" + text;
+    CHECK(tells(refusal<net::api_error>([&] { net::parse_chat_request(body, {}); }),
+                "nested deeper than"));
+  }
+  // The deepest that is read, with all that is done to a value.
+  const auto deepest = nested("[", "1", "]", 2 * 32 + 1);
+  CHECK(refusal<model::json_syntax_error>([&] {
+          const auto value = model::parse_json(deepest);
+          const auto copy = value;
+          CHECK(copy == value);
+        })
+        == "");
+}
+
+TEST_CASE("readers: JSON bodies of as many values as they have bytes for") {
+  for (const auto& text : {"[" + repeated("1,", body_bytes / 2 - 1) + "1]",
+                           "[" + repeated("[],", body_bytes / 3 - 1) + "[]]",
+                           "[" + repeated("[0,0,0,0,0,0,0,0],", body_bytes / 18 - 1) + "0]"})
+    CHECK(tells(refusal<model::json_syntax_error>([&] { model::parse_json(text); }), "more than"));
+  CHECK(refusal<model::json_syntax_error>(
+            [&] { model::parse_json("\"" + repeated("\\n", body_bytes / 2 - 1) + "\""); })
+        == "");
+}
+
+TEST_CASE("readers: regular expressions of as many groups, repeats and classes as fit") {
+  using model::regular_expression;
+  const auto longest = regular_expression::bytes_max;
+  const auto read = [](const std::string& text) {
+    return refusal<std::runtime_error>([&] {
+      model::grammar g;
+      const auto parsed = regular_expression::parse(text);
+      for (const auto how :
+           {regular_expression::match::whole, regular_expression::match::somewhere})
+        parsed.compile(g, how, model::spelling::plain, g.end());
+    });
+  };
+  CHECK(tells(read(nested("(", "a", ")", longest)), "nested too deeply"));
+  CHECK(tells(read(nested("(?:a|", "b", ")*", longest)), "nested too deeply"));
+  CHECK(tells(read(repeated("(", longest)), "nested too deeply"));
+  CHECK(tells(read(nested("(", "a", ")", longest + 2)), "bytes, at most"));
+  const auto deepest = [](std::string_view inside, std::string_view closes) {
+    return nested("(", inside, closes, inside.size() + 32 * (1 + closes.size()));
+  };
+  CHECK(read(deepest("a", ")")) == "");
+  // Copies of copies: bounded by the places of the grammar, or by none being needed.
+  CHECK(tells(read(deepest("a", "){4}")), "more than"));
+  CHECK(tells(read(deepest("a", "){1,4}")), "more than"));
+  CHECK(read(deepest("", "){4}")) == "");
+  CHECK(read(deepest("", "){0,4}")) == "");
+  CHECK(tells(read(deepest("", "){3,}")), "more than"));
+  CHECK(read(deepest("a", ")*")) == "");
+  CHECK(read(repeated("a|", longest / 2)) == "");
+  CHECK(read("[" + repeated("a-z", longest / 3 - 2) + "]") == "");
+  CHECK(read(repeated("[^a]", longest / 4)) == "");
+}
+
+TEST_CASE("readers: configuration files as deep and as wide as they may be") {
+  tests::scratch_folder folder;
+  const auto file = folder / "lamella.yaml";
+  const auto read = [&](const std::string& text) {
+    write(file, text);
+    std::string said;
+    on_small_stack([&] {
+      config::inputs from;
+      from.file = file;
+      const auto made = config::load(from);
+      for (const auto& x : made.problems) {
+        if (said.size() > 1000) break;
+        said += x.text() + "\n";
+      }
+    });
+    return said;
+  };
+  const auto longest = config::document_bytes_max;
+  CHECK(tells(read(nested("[", "", "]", longest)), "more than 16 levels"));
+  CHECK(tells(read(nested("{a: ", "1", "}", longest)), "more than 16 levels"));
+  CHECK(tells(read(repeated("[", longest)), "more than 16 levels"));
+  CHECK(tells(read(repeated("- ", longest / 2)), "more than 16 levels"));
+  CHECK(tells(read(repeated("? ", longest / 2)), "more than 16 levels"));
+  CHECK(read(repeated("a: ", longest / 3)) != "");
+  CHECK(read("a: " + repeated("!", longest - 3)) != "");
+  CHECK(read("version: 1\nx: \"" + repeated("\\x41", longest / 4 - 8) + "\"") != "");
+  CHECK(tells(read("version: 1" + repeated("\n", longest - 9)), "longer than 1 MiB"));
+  std::string indented;
+  for (size_t i = 0; indented.size() + i + 4 < longest; ++i)
+    indented += std::string(i, ' ') + "a:\n";
+  CHECK(tells(read(indented), "more than 16 levels"));
+  // Keys that are unknown, different or all the same.
+  std::string keys = "version: 1\nhttp: {";
+  for (size_t i = 0; keys.size() + 16 < longest; ++i) keys += "k" + std::to_string(i) + ": 1, ";
+  CHECK(tells(read(keys + "}"), "more than 8192 values"));
+  CHECK(tells(read(keys.substr(0, 40'000) + "}"), "is not a known key"));
+  CHECK(tells(read("version: 1\nhttp: {" + repeated("a: 1, ", longest / 6 - 8) + "}"),
+              "is there twice"));
+}
+
+TEST_CASE("readers: GGUF metadata of arrays in arrays") {
+  tests::scratch_folder folder;
+  constexpr uint32_t array = 9;
+  // Each array has one element, which is an array.
+  std::string value;
+  for (size_t i = 0; i < (size_t{4} << 20) / 12; ++i)
+    value += tests::gguf_writer::raw(array) + tests::gguf_writer::raw(uint64_t{1});
+  tests::gguf_writer made;
+  made.set("general.deep", array, value);
+  write(folder / "deep.gguf", made.file());
+  const model::mapped_file file{folder / "deep.gguf"};
+  CHECK(tells(refusal<model::file_error>([&] { model::read_gguf_header(file); }),
+              "arrays of arrays are not read"));
+}
+
+TEST_CASE("readers: headers of safetensors and JSON files of models") {
+  using namespace model::hugging_face;
+  tests::scratch_folder folder;
+  const auto deep = nested("{\"a\":", "1", "}", size_t{32} << 20);
+  write(folder / "deep.json", deep);
+  CHECK(tells(refusal<model::file_error>([&] { json_file{folder / "deep.json"}; }),
+              "nested deeper than"));
+  const auto header =
+      deep.substr(0, std::min<size_t>(deep.size(), safetensors_limit::header_bytes));
+  write(folder / "deep.safetensors", tests::gguf_writer::raw(uint64_t{header.size()}) + header);
+  CHECK(tells(refusal<model::file_error>([&] { safetensors_file{folder / "deep.safetensors"}; }),
+              "nested deeper than 4 levels"));
+}
+
+TEST_CASE("readers: HTTP heads and chunks of the most pieces that fit") {
+  const net::http_limits limits;
+  const auto head = [&](const std::string& text) {
+    return refusal<net::api_error>([&] {
+      net::head_scanner scanner{limits};
+      if (const auto size = scanner.scan(text)) net::parse_head(text.substr(0, *size), limits);
+    });
+  };
+  const std::string line = "GET / HTTP/1.1\r\nhost: x\r\n";
+  CHECK(head(line + repeated("a: b\r\n", 98) + "\r\n") == "");
+  CHECK(head(line + repeated("a: b\r\n", 8192) + "\r\n") != "");
+  CHECK(head(line + "a: " + repeated("(", limits.header_line_bytes - 3) + "\r\n\r\n") == "");
+  CHECK(head(repeated("\r\n", 8192)) != "");
+  CHECK(tells(refusal<net::api_error>([&] {
+                net::chunk_decoder decoder{limits};
+                std::string body;
+                decoder.feed(repeated("1\r\nx\r\n", 1 << 20), body);
+              }),
+              "chunks"));
+}
+
+TEST_CASE("readers: traces and tables with a line that does not end") {
+  const auto read = [](const std::string& text) {
+    return refusal<scheduler::table_error>([&] {
+      std::istringstream in{text};
+      scheduler::read_trace(in, {});
+    });
+  };
+  constexpr size_t bytes = size_t{32} << 20;
+  CHECK(tells(read("{" + repeated("[", bytes)), "line 1: longer than"));
+  CHECK(tells(read(repeated("\"", bytes)), "line 1: longer than"));
+  CHECK(tells(read("arrival_s,prompt_tokens,output_tokens\n0,1," + repeated("1", bytes)),
+              "line 2: longer than"));
+  const auto deep = nested("{\"a\":", "1", "}", scheduler::table_line_bytes_max - 64);
+  CHECK(tells(read("{\"timestamp\": 1, \"input_length\": 2, \"output_length\": " + deep + "}"),
+              "output_length"));
+}
