@@ -35,9 +35,7 @@ grammar::node_id formatted(grammar& g, const net::output_format& format, grammar
   case kind::choice:
     break;
   }
-  std::vector<grammar::node_id> branches;
-  for (const auto& text : format.choices) branches.push_back(g.text(text, next));
-  return g.choice(std::move(branches));
+  return g.texts(format.choices, next);
 }
 
 /// Calls, or text beside them: free where it has no format, else all of the answer.
