@@ -87,8 +87,7 @@ constraint_store::find(const net::output_format* format, const net::tool_use& to
       std::find_if(entries_.begin(), entries_.end(), [&](const entry& x) { return x.key == key; });
   if (known != entries_.end()) {
     entries_.splice(entries_.begin(), entries_, known);
-    if (!known->constraint->worn()) return known->constraint;
-    entries_.pop_front();
+    return known->constraint;
   }
   try {
     grammar g;

@@ -304,3 +304,25 @@ TEST_CASE("enumerations of thousands of values are read, and of too many refused
   CHECK_THROWS_WITH_AS(states_of(different + "]}"), doctest::Contains("/enum cannot be read"),
                        json_schema_error);
 }
+
+TEST_CASE("objects of many optional members are read") {
+  std::string schema = R"({"type":"object","additionalProperties":false,"properties":{)";
+  for (int i = 0; i < 1'000; ++i)
+    schema += (i == 0 ? "\"m" : ",\"m") + std::to_string(i) + R"(":{"type":"null"})";
+  auto states = states_of(schema + "}}");
+  CHECK(takes(states, R"({"m0":null,"m499":null, "m999":null})"));
+  CHECK_FALSE(takes(states, R"({"m0":null,"m1000":null})"));
+}
+
+TEST_CASE("a schema that leaves a text at too many places at once is refused before any text") {
+  const auto lists = [](int count) { // none of which shares anything with the next one
+    std::string schema = R"({"type":"object","properties":{"a":{"anyOf":[)";
+    for (int i = 0; i < count; ++i)
+      schema += (i == 0 ? R"({"const":[)" : R"(,{"const":[)") + std::to_string(i) + "]}";
+    return schema + "]}}}";
+  };
+  auto states = states_of(lists(2'000));
+  CHECK(takes(states, R"({"a":[1999]})"));
+  CHECK_FALSE(takes(states, R"({"a":[2000]})"));
+  CHECK_THROWS_WITH_AS(states_of(lists(9'000)), doctest::Contains("ways at once"), grammar_error);
+}
