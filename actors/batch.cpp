@@ -1,10 +1,10 @@
 #include "actors/batch.hpp"
 
+#include "actors/batch_masks.hpp"
 #include "actors/exceptions.hpp"
 #include "actors/explain.hpp"
 
 #include "gpu/slice_runner.hpp"
-#include "model/grammar/grammar.hpp"
 #include "net/failpoint.hpp"
 #include "net/oddity.hpp"
 #include "scheduler/slot_pool.hpp"
@@ -12,13 +12,11 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <span>
 
 namespace lamella::actors {
 
 namespace {
 
-using batch_ptr = batch_actor::stateful_pointer<batch_state>;
 using seat = batch_state::seat;
 
 /// Slots are asked for when so few are left, so that the answer comes before they are needed.
@@ -27,20 +25,17 @@ constexpr uint32_t grow_below = 8;
 void pump(batch_ptr self);
 
 /// The batch cannot go on with it.
-void fail(batch_ptr self, seat& s, std::string reason, bool refused = false) {
+void fail(batch_ptr self, seat& s, std::string reason) {
   s.leaving = true;
   self->send(s.member.client, sequence_failed{s.member.sequence, std::move(reason),
-                                              self->state.config.target.epoch, refused});
+                                              self->state.config.target.epoch});
 }
 
-/// Adds to what the next draw needs to know of the tokens before it, and works out what it changes.
-void follow(batch_ptr self, seat& s, std::span<const token_id> tokens) {
-  try {
-    for (const auto t : tokens) s.history.generated(t);
-    s.changes = s.history.changes(s.member.wanted);
-  } catch (const model::grammar_error& e) {
-    fail(self, s, e.what(), true);
-  }
+/// The seat's mask has come, or never will.
+void on_mask(batch_ptr self, seat& s, const caf::error& why) {
+  if (why && !s.leaving)
+    fail(self, s, "what may come next in its format: " + explain(self->system(), why));
+  pump(self);
 }
 
 void sit_down(batch_ptr self, batch_join&& x) {
@@ -50,9 +45,9 @@ void sit_down(batch_ptr self, batch_join&& x) {
   s.capacity = scheduler::length_of(x.runs);
   s.written.position = x.position;
   s.member = std::move(x);
-  s.history = model::token_history{s.member.wanted.constraint};
+  s.answer = model::constrained_answer{s.member.wanted.constraint};
   s.history.prompt(s.member.history_prompt);
-  follow(self, s, s.member.history_output);
+  follow(self, s, s.member.history_output, on_mask);
   st.seat_of[s.member.sequence] = number;
   st.seats.emplace(number, std::move(s));
 }
@@ -174,7 +169,7 @@ std::vector<uint32_t> rows_of(batch_ptr self) {
   auto& st = self->state;
   std::vector<uint32_t> rows;
   for (auto& [number, s] : st.seats) {
-    if (s.leaving && !must_run_again(st, s)) continue;
+    if ((s.leaving && !must_run_again(st, s)) || s.awaits_mask != 0) continue;
     const auto next = s.member.position + s.in_flight;
     if (next + grow_below >= s.capacity && !s.growing && !s.leaving) grow(self, s);
     if (next < s.capacity) rows.push_back(number);
@@ -253,7 +248,7 @@ void commit(batch_ptr self, seat& s, sampled_token&& drawn) {
     out.reason = finish::length;
   s.leaving = out.reason != finish::none;
   self->send(m.client, std::move(out));
-  if (!s.leaving && m.wanted.needs_history()) follow(self, s, {&m.last, 1});
+  if (!s.leaving && m.wanted.needs_history()) follow(self, s, {&m.last, 1}, on_mask);
 }
 
 void on_sampled(batch_ptr self, uint64_t iteration, sampled answer) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "actors/iteration.hpp"
+#include "actors/mask_maker.hpp"
 #include "scheduler/decode_pace.hpp"
 #include "scheduler/iteration_deadline.hpp"
 #include "scheduler/seat_table.hpp"
@@ -17,6 +18,7 @@ struct batch_config {
   uint32_t window_slots = 32; ///< a sequence that runs short of slots gets this many more
   /// Of the time, while lost KV is computed again on processors that this batch uses; 100: all.
   uint32_t rebuild_percent = 100;
+  mask_maker_actor masks{}; ///< null: it makes masks itself
 };
 
 struct batch_state {
@@ -32,7 +34,9 @@ struct batch_state {
     kv_written written;      ///< since it joined
     bool exposed = false;    ///< an iteration that was given up may still write its slots
     model::token_history history;
-    logit_changes changes; ///< of its next draw, where they depend on the history
+    model::constrained_answer answer;
+    logit_changes changes;    ///< of its next draw, where they depend on the history
+    uint64_t awaits_mask = 0; ///< the question; 0: has its mask
   };
   /// A launched iteration: the seats of its rows, in order.
   struct flight {
@@ -47,8 +51,9 @@ struct batch_state {
   std::deque<batch_join> joining;          ///< seated before the next launch
   std::deque<flight> flights;              ///< oldest first; at most two
   uint64_t iteration = 0;
-  uint32_t failures = 0; ///< iterations failed in a row
-  bool silence = false;  ///< of one of these nobody has said why
+  uint64_t questions = 0; ///< for masks
+  uint32_t failures = 0;  ///< iterations failed in a row
+  bool silence = false;   ///< of one of these nobody has said why
   scheduler::iteration_deadline deadline;
   scheduler::decode_pace pace;
   bool resting = false; ///< a wake is under way
@@ -57,8 +62,9 @@ struct batch_state {
 
 /// Requests join and leave between iterations. While membership stands still and no row needs to
 /// know what was drawn before it, the next iteration is launched before this one has answered, so
-/// that the devices never wait for an actor (decision 20). While lost KV is computed again beside
-/// it, it rests between iterations.
+/// that the devices never wait for an actor (decision 20). A sequence whose mask is not known yet
+/// is in no iteration until the mask maker has answered; the others go on. While lost KV is
+/// computed again beside it, it rests between iterations.
 batch_actor::behavior_type batch(batch_actor::stateful_pointer<batch_state> self,
                                  batch_config config);
 

@@ -35,9 +35,7 @@ grammar::node_id formatted(grammar& g, const net::output_format& format, grammar
   case kind::choice:
     break;
   }
-  std::vector<grammar::node_id> branches;
-  for (const auto& text : format.choices) branches.push_back(g.text(text, next));
-  return g.choice(std::move(branches));
+  return g.texts(format.choices, next);
 }
 
 /// Calls, or text beside them: free where it has no format, else all of the answer.
@@ -82,15 +80,13 @@ constraint_store::trie_of(bool with_marks, const model::tool_dialect& dialect) {
   return trie;
 }
 
-/// Null where there is none, or a worn one, which is dropped. With the lock held.
+/// Null where there is none. With the lock held.
 std::shared_ptr<model::output_constraint> constraint_store::kept(const std::string& key) {
   const auto known =
       std::find_if(entries_.begin(), entries_.end(), [&](const entry& x) { return x.key == key; });
   if (known == entries_.end()) return nullptr;
   entries_.splice(entries_.begin(), entries_, known);
-  if (!known->constraint->worn()) return known->constraint;
-  entries_.pop_front();
-  return nullptr;
+  return known->constraint;
 }
 
 bool constraint_store::find(const net::output_format* format, const net::tool_use& tools,

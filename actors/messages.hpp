@@ -313,8 +313,7 @@ struct preempted {
 struct sequence_failed {
   sequence_id sequence{};
   std::string reason;
-  uint64_t epoch = 0;   ///< as above
-  bool refused = false; ///< for what the request asks for
+  uint64_t epoch = 0; ///< as above
 };
 
 /// The sequence is wanted no more; its seat is freed after the iteration that runs. With `tell` it
@@ -369,7 +368,7 @@ LAMELLA_INSPECT(prefilled, x.tokens)
 LAMELLA_INSPECT(prefill_cancel, x.first)
 LAMELLA_INSPECT(token, x.sequence, x.index, x.value, x.reason)
 LAMELLA_INSPECT(preempted, x.sequence, x.kept, x.epoch)
-LAMELLA_INSPECT(sequence_failed, x.sequence, x.reason, x.epoch, x.refused)
+LAMELLA_INSPECT(sequence_failed, x.sequence, x.reason, x.epoch)
 LAMELLA_INSPECT(batch_leave, x.sequence, x.tell)
 LAMELLA_INSPECT(kv_inventory, x.runs)
 template <class Inspector>

@@ -62,6 +62,8 @@ public:
     make_allocator();
     make_parity_keeper();
     make_scheduler();
+    masks_ = keep(parts_.own_threads ? parent_->spawn<caf::detached>(mask_maker)
+                                     : parent_->spawn(mask_maker));
     make_batches();
     make_prefill_workers();
     publish();
@@ -337,8 +339,8 @@ private:
   void make_batches() {
     const auto share = scheduler::share_of_batch(options_.recovery.decode_percent, batches_count_);
     for (uint32_t j = 0; j < batches_count_; ++j) {
-      batches_.push_back(
-          keep(parent_->spawn(batch, batch_config{target_of(j), scheduler_, window_slots, share})));
+      batches_.push_back(keep(parent_->spawn(
+          batch, batch_config{target_of(j), scheduler_, window_slots, share, masks_})));
       parent_->send(scheduler_, batch_ready{stream_id{j}, batches_.back()});
     }
   }
@@ -349,6 +351,7 @@ private:
     server->allocator = allocator_;
     server->prefill_workers = prefill_workers_;
     server->batches = batches_;
+    server->masks = masks_;
     server->slots = parts_.slots;
     server->window_slots = window_slots;
     server->epoch = epoch_;
@@ -381,6 +384,7 @@ private:
   global_scheduler_actor scheduler_;
   std::vector<prefill_worker_actor> prefill_workers_;
   std::vector<batch_actor> batches_;
+  mask_maker_actor masks_;
   pipeline result_;
 };
 

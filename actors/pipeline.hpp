@@ -48,6 +48,8 @@ struct pipeline_parts {
   std::shared_ptr<digest_book> digests;           ///< of its K and V; null without
   uint64_t rebuild_bytes = 16 << 20; ///< of a member's KV that are made of the others' at once
   service base;                      ///< all but the handles and the epoch
+  /// What computes for long has a thread of its own; not where time is simulated.
+  bool own_threads = true;
   /// Of batches, and of prefill workers.
   std::shared_ptr<first_iterations> first_decodes = std::make_shared<first_iterations>(),
                                     first_prefills = std::make_shared<first_iterations>();
@@ -80,10 +82,10 @@ uint64_t member_frame_bytes(const config::settings& options, const model::model_
 uint64_t rank_frame_bytes(const config::settings& options, const model::model_spec& spec,
                           uint32_t stream);
 
-/// Spawns executors, shards, allocator, parity keeper, replicas, scheduler, prefill workers,
-/// batches and canary, wired to each other; replicas and shards of worker processes are taken as
-/// they are, and so is the allocator where there is one. Shards of this process start with an empty
-/// cache. Throws std::bad_alloc when that does not fit.
+/// Spawns executors, shards, allocator, parity keeper, replicas, scheduler, mask maker, batches,
+/// prefill workers and canary, wired to each other; replicas and shards of worker processes are
+/// taken as they are, and so is the allocator where there is one. Shards of this process start with
+/// an empty cache. Throws std::bad_alloc when that does not fit.
 pipeline build_pipeline(caf::event_based_actor* parent, const pipeline_parts& parts,
                         uint64_t epoch);
 

@@ -77,15 +77,16 @@ bool rebuilds(const request_sequence& s) {
   return s.recovery != nullptr && !s.text->tokens().empty();
 }
 
-/// Of the logits before the draw that follows all but the newest `without` tokens.
+/// Of the logits before the draw that follows all but the newest `without` tokens, but for the
+/// mask.
 logit_changes changes_of(const request_state& st, size_t index, const sampling& wanted,
                          size_t without) {
   if (!wanted.needs_history() && wanted.bias.empty()) return {};
-  model::token_history history{wanted.constraint};
+  model::token_history history;
   history.prompt(st.prompts[index / st.choices]);
   const auto& generated = st.sequences[index].text->tokens();
   for (size_t i = 0; i + without < generated.size(); ++i) history.generated(generated[i]);
-  return history.changes(wanted);
+  return {history.edits(wanted), nullptr};
 }
 
 /// Whoever looks for what ends workers must know who runs where.
@@ -164,6 +165,70 @@ void on_prefilled(request_ptr self, size_t first, const admitted& place,
   speak_and_finish(self);
 }
 
+/// Has the tokens of `x` computed; all choices draw their next one under the same mask.
+void send_prefill(request_ptr self, size_t first, const admitted& place, prefill x,
+                  const std::shared_ptr<const model::token_mask>& mask) {
+  auto& st = self->state;
+  const auto choices = static_cast<uint32_t>(x.samplings.size());
+  for (auto& changes : x.changes) changes.mask = mask;
+  ++st.open_questions;
+  auto wanted = x.samplings;
+  const auto again = x.rebuild;
+  const auto epoch = st.server->epoch;
+  self->request(st.server->prefill_workers.at(place.prefill_worker), patience(self), std::move(x))
+      .then(
+          [=](const prefilled& answer) {
+            if (self->state.server->epoch != epoch) return;
+            --self->state.open_questions;
+            or_fail(self, [&] { on_prefilled(self, first, place, wanted, again, answer); });
+            for (uint32_t k = 0; k < choices; ++k) // whose turn an error took
+              if (self->state.sequences[first + k].where == phase::prefilling)
+                give_back(self, first + k);
+            quit_if_idle(self);
+          },
+          [=](caf::error& reason) {
+            if (self->state.server->epoch != epoch) return;
+            --self->state.open_questions;
+            if (peer_lost(reason)) return quit_if_idle(self);
+            for (uint32_t k = 0; k < choices; ++k) give_back(self, first + k);
+            fail(self, api_error_of(reason, self->system()));
+            quit_if_idle(self);
+          });
+}
+
+/// Where it is not known yet what may come next, it is found out beside the requests.
+void ask_prefill(request_ptr self, size_t first, const admitted& place, prefill x,
+                 model::constrained_answer answer) {
+  auto& st = self->state;
+  if (!st.server->masks) answer.make_mask();
+  if (answer.knows_mask()) return send_prefill(self, first, place, std::move(x), answer.mask());
+  ++st.open_questions;
+  const auto choices = static_cast<uint32_t>(x.samplings.size());
+  const auto epoch = st.server->epoch;
+  const auto give_all_back = [=] {
+    for (uint32_t k = 0; k < choices; ++k) give_back(self, first + k);
+  };
+  self->request(st.server->masks, mask_patience, std::move(answer))
+      .then(
+          [=, x = std::move(x)](const model::constrained_answer& known) {
+            if (self->state.server->epoch != epoch) return;
+            --self->state.open_questions;
+            if (self->state.answered) // cancelled meanwhile
+              give_all_back();
+            else
+              send_prefill(self, first, place, x, known.mask());
+            quit_if_idle(self);
+          },
+          [=](caf::error& reason) {
+            if (self->state.server->epoch != epoch) return;
+            --self->state.open_questions;
+            if (peer_lost(reason)) return quit_if_idle(self);
+            give_all_back();
+            fail(self, api_error_of(reason, self->system()));
+            quit_if_idle(self);
+          });
+}
+
 void on_admitted(request_ptr self, size_t first, uint32_t choices, const admitted& place) {
   auto& st = self->state;
   if (!st.has_started) {
@@ -205,29 +270,10 @@ void on_admitted(request_ptr self, size_t first, uint32_t choices, const admitte
         static_cast<uint32_t>(st.sequences[index].text->tokens().size() - (x.rebuild ? 1 : 0)));
     x.changes.push_back(changes_of(st, index, x.samplings.back(), x.rebuild ? 1 : 0));
   }
-  ++st.open_questions;
-  auto wanted = x.samplings;
-  const auto again = x.rebuild;
-  const auto epoch = st.server->epoch;
-  self->request(st.server->prefill_workers.at(place.prefill_worker), patience(self), std::move(x))
-      .then(
-          [=](const prefilled& answer) {
-            if (self->state.server->epoch != epoch) return;
-            --self->state.open_questions;
-            or_fail(self, [&] { on_prefilled(self, first, place, wanted, again, answer); });
-            for (uint32_t k = 0; k < choices; ++k) // whose turn an error took
-              if (self->state.sequences[first + k].where == phase::prefilling)
-                give_back(self, first + k);
-            quit_if_idle(self);
-          },
-          [=](caf::error& reason) {
-            if (self->state.server->epoch != epoch) return;
-            --self->state.open_questions;
-            if (peer_lost(reason)) return quit_if_idle(self);
-            for (uint32_t k = 0; k < choices; ++k) give_back(self, first + k);
-            fail(self, api_error_of(reason, self->system()));
-            quit_if_idle(self);
-          });
+  const auto& generated = st.sequences[first].text->tokens();
+  model::constrained_answer answer{st.constraint};
+  answer.generated(std::span{generated}.first(generated.size() - (x.rebuild ? 1 : 0)));
+  ask_prefill(self, first, place, std::move(x), std::move(answer));
 }
 
 } // namespace

@@ -45,11 +45,6 @@ void report(request_ptr self, net::request_outcome outcome, int status, const st
                times.e2e * 1e3, st.recoveries, seconds{st.longest_pause}.count() * 1e3);
 }
 
-net::api_error ungrammatical(const request_state& st, const std::string& why) {
-  return net::invalid_schema(st.params.format ? st.params.format->field : std::string{},
-                             "the output cannot be held to the format: " + why);
-}
-
 void quit_if_idle(request_ptr self) {
   const auto& st = self->state;
   if (st.answered && !st.writing && st.unsent.empty() && st.open_questions == 0) self->quit();

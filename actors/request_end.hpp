@@ -2,7 +2,6 @@
 #pragma once
 
 #include "actors/answer.hpp"
-#include "model/grammar/grammar.hpp"
 
 #include <exception>
 #include <string>
@@ -13,9 +12,6 @@ namespace lamella::actors {
 void fail(request_ptr self, const net::api_error& error,
           net::request_outcome outcome = net::request_outcome::error);
 
-/// What the output is to be held to is beyond what can be told in bounded time.
-net::api_error ungrammatical(const request_state& st, const std::string& why);
-
 /// Takes a step of the request; one that throws ends the request with an internal error and not its
 /// actor, which still owes others what it holds (reliability A2, request actor). Answers whether
 /// the step was taken whole.
@@ -23,9 +19,6 @@ template <class Step> bool or_fail(request_ptr self, const Step& step) {
   try {
     step();
     return true;
-  } catch (const model::grammar_error& error) {
-    fail(self, ungrammatical(self->state, error.what()));
-    return false;
   } catch (const std::exception& error) {
     fail(self, net::internal_error(error.what()));
     return false;

@@ -4,6 +4,7 @@
 #include "actors/actors.hpp"
 #include "actors/aside.hpp"
 #include "actors/constraint_store.hpp"
+#include "actors/mask_maker.hpp"
 #include "actors/recovery_watch.hpp"
 #include "actors/suspect_board.hpp"
 #include "model/chat_template.hpp"
@@ -54,6 +55,7 @@ struct service {
   kv_allocator_actor allocator;
   std::vector<prefill_worker_actor> prefill_workers;
   std::vector<batch_actor> batches;
+  mask_maker_actor masks;       ///< null: requests make masks themselves
   uint64_t restarts = 0;        ///< of the pipeline before this one
   std::string lost_role;        ///< whose loss made the epoch; empty: none
   bool by_parity = false;       ///< the KV that it took was rebuilt from the other shards

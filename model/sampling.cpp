@@ -1,23 +1,8 @@
 #include "model/sampling.hpp"
 
-#include "model/grammar/output_constraint.hpp"
-
 #include <limits>
 
 namespace lamella::model {
-
-token_history::token_history(std::shared_ptr<output_constraint> constraint)
-    : constraint_{std::move(constraint)}, state_{constraint_ ? constraint_->start() : 0} {}
-
-void token_history::generated(token_id token) {
-  ++counts_[token];
-  ++generated_;
-  if (constraint_) state_ = constraint_->advance(state_, token);
-}
-
-logit_changes token_history::changes(const sampling& wanted) const {
-  return {edits(wanted), constraint_ ? constraint_->mask(state_) : nullptr};
-}
 
 std::vector<logit_edit> token_history::edits(const sampling& wanted) const {
   std::map<token_id, logit_edit> changed;

@@ -54,29 +54,23 @@ struct sampling {
   }
 };
 
-/// What penalties and constraints need to know of the tokens so far. Derived: rebuilt from prompt
-/// and output.
+/// What penalties need to know of the tokens so far. Derived: rebuilt from prompt and output.
 class token_history {
 public:
-  explicit token_history(std::shared_ptr<output_constraint> constraint = {});
-
   void prompt(std::span<const token_id> tokens) {
     for (auto t : tokens) counts_.try_emplace(t, 0);
   }
-  /// Throws grammar_error.
-  void generated(token_id token);
+  void generated(token_id token) {
+    ++counts_[token];
+    ++generated_;
+  }
 
-  /// The changes of the next draw. Throws grammar_error where it cannot be told in bounded time
-  /// what the constraint allows.
-  logit_changes changes(const sampling& wanted) const;
-
-private:
+  /// The edits of the next draw.
   std::vector<logit_edit> edits(const sampling& wanted) const;
 
+private:
   std::map<token_id, uint32_t> counts_; ///< how often generated; 0: in the prompt only
   uint32_t generated_ = 0;
-  std::shared_ptr<output_constraint> constraint_;
-  uint32_t state_ = 0; ///< of the constraint
 };
 
 } // namespace lamella::model

@@ -1,5 +1,9 @@
 #include "model/grammar/grammar.hpp"
 
+#include <algorithm>
+#include <map>
+#include <utility>
+
 namespace lamella::model {
 
 byte_set bytes_between(uint8_t low, uint8_t high) {
@@ -13,10 +17,13 @@ grammar::grammar() {
   rules_.push_back(end());
 }
 
+void grammar::refuse_more() {
+  throw grammar_error("it is too large: more than " + std::to_string(nodes_max)
+                      + " places in it; use fewer alternatives or smaller counts");
+}
+
 grammar::node_id grammar::add(node x) {
-  if (nodes_.size() >= nodes_max)
-    throw grammar_error("it is too large: more than " + std::to_string(nodes_max)
-                        + " places in it; use fewer alternatives or smaller counts");
+  if (nodes_.size() >= nodes_max) refuse_more();
   nodes_.push_back(std::move(x));
   return static_cast<node_id>(nodes_.size() - 1);
 }
@@ -32,6 +39,48 @@ grammar::node_id grammar::bytes(const byte_set& set, node_id next) {
 grammar::node_id grammar::text(std::string_view text, node_id next) {
   for (size_t i = text.size(); i-- > 0;)
     next = bytes(byte_set{}.set(static_cast<unsigned char>(text[i])), next);
+  return next;
+}
+
+/// A tree of the beginnings is made first, a parent before what is below it, and nodes of it from
+/// its end, those with the same byte and the same behind them once.
+grammar::node_id grammar::texts(std::vector<std::string> texts, node_id next) {
+  struct branch {
+    uint8_t byte = 0;
+    size_t above = 0;
+    std::vector<node_id> behind;
+  };
+  std::sort(texts.begin(), texts.end());
+  std::vector<branch> tree(1);
+  std::vector<size_t> way{0}; // to the last text
+  std::string_view last;
+  for (const std::string_view text : texts) {
+    const auto differs = std::mismatch(last.begin(), last.end(), text.begin(), text.end()).first;
+    way.resize(static_cast<size_t>(differs - last.begin()) + 1);
+    for (auto i = way.size() - 1; i < text.size(); ++i) {
+      if (tree.size() > nodes_max) refuse_more();
+      tree.push_back({static_cast<uint8_t>(text[i]), way.back(), {}});
+      way.push_back(tree.size() - 1);
+    }
+    auto& behind = tree[way.back()].behind;
+    if (behind.empty()) behind.push_back(next);
+    last = text;
+  }
+  std::map<std::pair<uint8_t, node_id>, node_id> bytes_of;
+  std::map<std::vector<node_id>, node_id> choice_of;
+  for (auto i = tree.size(); i-- > 0;) {
+    auto& x = tree[i];
+    auto behind = x.behind.size() == 1 ? x.behind[0] : node_id{};
+    if (x.behind.size() != 1) {
+      const auto [known, is_new] = choice_of.try_emplace(x.behind);
+      if (is_new) known->second = choice(std::move(x.behind));
+      behind = known->second;
+    }
+    if (i == 0) return behind;
+    const auto [known, is_new] = bytes_of.try_emplace({x.byte, behind});
+    if (is_new) known->second = bytes(byte_set{}.set(x.byte), behind);
+    tree[x.above].behind.push_back(known->second);
+  }
   return next;
 }
 

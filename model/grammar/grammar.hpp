@@ -55,6 +55,8 @@ public:
   node_id end() const { return 0; }
   node_id bytes(const byte_set& set, node_id next);
   node_id text(std::string_view text, node_id next);
+  /// One of the texts. Those that begin or end alike share nodes.
+  node_id texts(std::vector<std::string> texts, node_id next);
   node_id choice(std::vector<node_id> branches = {});
   /// `branches` more for a choice.
   void branch(node_id choice, std::vector<node_id> branches);
@@ -72,6 +74,7 @@ public:
   node_id first_of(rule_id rule) const { return rules_[rule]; }
 
 private:
+  [[noreturn]] static void refuse_more();
   node_id add(node x);
 
   std::vector<node> nodes_;

@@ -1,6 +1,7 @@
 #include "model/grammar/grammar_states.hpp"
 
 #include <algorithm>
+#include <tuple>
 
 namespace lamella::model {
 
@@ -8,65 +9,70 @@ namespace {
 
 using kind = grammar::kind;
 
-constexpr uint64_t mix(uint64_t hash, uint64_t x) {
-  hash = (hash ^ x) * 0x9e3779b97f4a7c15;
-  return hash ^ hash >> 29;
+constexpr uint32_t one_less(uint32_t count) {
+  return count == 0 || count == grammar::unbounded ? count : count - 1;
 }
 
-/// Takes the entry of `hash` with this value out.
-template <class Map> void erase_entry(Map& map, uint64_t hash, uint32_t value) {
-  auto [at, end] = map.equal_range(hash);
-  for (; at != end; ++at)
-    if (at->second == value) {
-      map.erase(at);
-      return;
-    }
-}
+/// In the set of visits: the frame was opened by this step. No node has so high a number.
+constexpr uint64_t opened(uint32_t frame) { return uint64_t{1} << 63 | frame; }
 
 } // namespace
 
-grammar_states::grammar_states(grammar g, const byte_set& available)
-    : grammar_{std::move(g)}, productive_{productive_nodes(grammar_, available)} {
+grammar_states::grammar_states(std::shared_ptr<const runnable_grammar> g, uint32_t reach)
+    : grammar_{std::move(g)}, reach_{reach} {
+  begin_state();
   take_state(); // of no places: dead
-  const auto first = grammar_.first_of(0);
-  if (!productive_[first])
-    throw grammar_error("it allows no text at all, or none that the vocabulary can spell");
-  reach_all(first, bottom);
+  begin_state();
+  reach_all(grammar_->rules.first_of(0), bottom);
   start_ = take_state();
 }
+
+void grammar_states::begin_state() {
+  visited_.clear();
+  found_.clear();
+  visits_ = 0;
+  accepts_ = false;
+}
+
+// --- from a node to the bytes behind it
+// -----------------------------------------------------------
 
 void grammar_states::reach_all(grammar::node_id first, frame_id top) {
   to_visit_.emplace_back(first, top);
   while (!to_visit_.empty()) {
     const auto [at, open] = to_visit_.back();
     to_visit_.pop_back();
-    if (!productive_[at] || !visited_.insert(uint64_t{at} << 32 | open).second) continue;
-    if (++visits_ > visits_max)
-      throw grammar_error("it is too ambiguous: finding the next tokens takes too long");
-    const auto& node = grammar_.nodes()[at];
-    switch (node.what) {
-    case kind::bytes:
-      if (places_.size() >= places_max)
-        throw grammar_error("it is too ambiguous: a text may be at more than "
-                            + std::to_string(places_max) + " places of it at once");
-      places_.push_back({at, open});
-      break;
-    case kind::choice:
-      for (const auto b : node.branches) to_visit_.emplace_back(b, open);
-      break;
-    case kind::call:
-      if (grammar_.nodes()[node.next].what == kind::end) // what it would return to only returns
-        to_visit_.emplace_back(grammar_.first_of(node.rule), open);
-      else
-        open_rule(at, 0, open);
-      break;
-    case kind::repeat:
-      enter_repeat(at, 0, open);
-      break;
-    case kind::end:
-      leave_rule(open);
-      break;
+    if (!grammar_->productive[at] || !visited_.insert(uint64_t{at} << 32 | open)) continue;
+    if (++visits_ > visits_max) {
+      to_visit_.clear();
+      return;
     }
+    visit(at, open);
+  }
+}
+
+void grammar_states::visit(grammar::node_id at, frame_id open) {
+  const auto& rules = grammar_->rules;
+  const auto& node = rules.nodes()[at];
+  switch (node.what) {
+  case kind::bytes:
+    found_.push_back({at, open});
+    return;
+  case kind::choice:
+    for (const auto b : node.branches) to_visit_.emplace_back(b, open);
+    return;
+  case kind::call:
+    if (rules.nodes()[node.next].what == kind::end) // what it would return to only returns
+      to_visit_.emplace_back(rules.first_of(node.rule), open);
+    else if (const auto top = open_frame(at, 0, 0, open); top != unknown)
+      to_visit_.emplace_back(rules.first_of(node.rule), top);
+    return;
+  case kind::repeat:
+    enter_repeat(at, node.min, node.max, open);
+    return;
+  case kind::end:
+    leave_rule(open);
+    return;
   }
 }
 
@@ -75,111 +81,217 @@ void grammar_states::leave_rule(frame_id top) {
     accepts_ = true;
     return;
   }
-  const auto& f = frames_[top];
-  const auto& node = grammar_.nodes()[f.at];
-  if (node.what == kind::call) {
+  const auto f = frames_[top];
+  const auto& node = grammar_->rules.nodes()[f.at];
+  if (node.what == kind::call)
     to_visit_.emplace_back(node.next, f.below);
+  else if (!visited_.contains(opened(top)))
+    enter_repeat(f.at, f.least, f.most, f.below);
+}
+
+/// Comes to a repeat that must be done `least` times and may be `most` times. Of a rule that may be
+/// empty only the times count that are not: so none must be, and who has just begun one and leaves
+/// it again is where it was.
+void grammar_states::enter_repeat(grammar::node_id at, uint32_t least, uint32_t most,
+                                  frame_id below) {
+  const auto& node = grammar_->rules.nodes()[at];
+  const auto first = grammar_->rules.first_of(node.rule);
+  const bool may_be_empty = grammar_->nullable[first];
+  if (may_be_empty) least = 0;
+  if (least == 0) to_visit_.emplace_back(node.next, below);
+  if (most == 0 || !grammar_->productive[first]) return;
+  const auto top = open_frame(at, one_less(least), one_less(most), below);
+  if (top == unknown) return;
+  if (may_be_empty) visited_.insert(opened(top));
+  to_visit_.emplace_back(first, top);
+}
+
+// --- frames
+// ---------------------------------------------------------------------------------------
+
+/// Unknown where it would be too deep.
+grammar_states::frame_id grammar_states::open_frame(grammar::node_id at, uint32_t least,
+                                                    uint32_t most, frame_id below) {
+  const auto& under = frames_[below];
+  const auto depth = under.depth + 1;
+  if (depth > depth_max) return unknown;
+  const auto hash = mix(mix(mix(under.hash, at), least), most);
+  const auto known = frame_of_.find(hash, [&](frame_id x) {
+    const auto& f = frames_[x];
+    return f.at == at && f.least == least && f.most == most && f.below == below;
+  });
+  if (known != hash_index::none) return known;
+  const auto id = static_cast<frame_id>(frames_.size());
+  const auto shape = mix(under.shape, at);
+  frames_.push_back({at, least, most, below, depth, unknown, hash, shape});
+  frame_of_.add(hash, id);
+  return id;
+}
+
+/// How often the rule that is called or repeated there may end within reach, once it is open.
+uint32_t grammar_states::reach_of(grammar::node_id at) const {
+  const auto first = grammar_->rules.first_of(grammar_->rules.nodes()[at].rule);
+  return 1 + reach_ / std::max(1u, grammar_->bytes[first]);
+}
+
+grammar_states::frame_id grammar_states::near_frame(frame_id top) {
+  std::vector<frame_id> way; // of those whose near one is to be found
+  auto near = bottom;
+  for (auto at = top; at != bottom; at = frames_[at].below) {
+    if (near = frames_[at].near; near != unknown) break;
+    near = bottom;
+    way.push_back(at);
+  }
+  for (auto i = way.size(); i-- > 0;) {
+    const auto& f = frames_[way[i]];
+    auto [at, least, most] = std::tuple{f.at, f.least, f.most};
+    const auto times = reach_of(at);
+    if (most > times) most = grammar::unbounded;
+    if (least > times) least = most = grammar::unbounded; // too many: it is not left within reach
+    near = open_frame(at, least, most, near);
+    frames_[way[i]].near = near;
+  }
+  return near;
+}
+
+grammar_states::frame_id grammar_states::import_frame(const grammar_states& from, frame_id top) {
+  std::vector<frame_id> way;
+  for (auto at = top; at != bottom; at = from.frames_[at].below) way.push_back(at);
+  auto made = bottom;
+  for (auto i = way.size(); i-- > 0;) {
+    const auto& f = from.frames_[way[i]];
+    made = open_frame(f.at, f.least, f.most, made);
+  }
+  return made;
+}
+
+/// Is all allowed in `a` that is allowed in `b`?
+bool grammar_states::covers(frame_id a, frame_id b) const {
+  for (; a != b; a = frames_[a].below, b = frames_[b].below) {
+    const auto &x = frames_[a], &y = frames_[b];
+    if (x.at != y.at || x.least > y.least || x.most < y.most) return false;
+  }
+  return true;
+}
+
+// --- states
+// ---------------------------------------------------------------------------------------
+
+/// Of places [begin, end), which differ in counts only, marks those that another one covers: they
+/// get `unknown` as their top.
+void grammar_states::drop_covered(size_t begin, size_t end) {
+  constexpr size_t compared_max = 512; // each with each
+  const auto of = [&](size_t i) -> const frame& { return frames_[found_[i].top]; };
+  bool by_top = true;
+  for (auto i = begin; i < end; ++i) by_top &= of(i).below == of(begin).below;
+  if (by_top) {
+    std::vector<frame_id> order;
+    for (auto i = begin; i < end; ++i) order.push_back(found_[i].top);
+    std::sort(order.begin(), order.end(), [&](auto a, auto b) {
+      const auto &x = frames_[a], &y = frames_[b];
+      return std::tuple{x.least, y.most} < std::tuple{y.least, x.most};
+    });
+    std::vector<frame_id> kept;
+    for (const auto x : order)
+      if (kept.empty() || frames_[kept.back()].most < frames_[x].most) kept.push_back(x);
+    std::sort(kept.begin(), kept.end());
+    for (auto i = begin; i < end; ++i)
+      if (!std::binary_search(kept.begin(), kept.end(), found_[i].top)) found_[i].top = unknown;
     return;
   }
-  // Where there is no upper bound, counts beyond the lower one are alike.
-  const bool counts = node.max != grammar::unbounded || f.count < node.min;
-  enter_repeat(f.at, f.count + (counts ? 1 : 0), f.below);
+  if (end - begin > compared_max) return;
+  for (auto i = begin; i < end; ++i)
+    for (auto j = begin; j < end && found_[i].top != unknown; ++j)
+      if (i != j && found_[j].top != unknown && covers(found_[j].top, found_[i].top))
+        found_[i].top = unknown;
 }
 
-void grammar_states::enter_repeat(grammar::node_id at, uint32_t count, frame_id below) {
-  const auto& node = grammar_.nodes()[at];
-  if (count >= node.min) to_visit_.emplace_back(node.next, below);
-  if (count < node.max && productive_[grammar_.first_of(node.rule)]) open_rule(at, count, below);
-}
-
-void grammar_states::open_rule(grammar::node_id at, uint32_t count, frame_id below) {
-  const auto depth = frames_[below].depth + 1;
-  if (depth > depth_max) return;
-  const auto hash = mix(mix(mix(0, at), count), below);
-  frame_id id = 0;
-  for (auto [x, end] = frame_of_.equal_range(hash); x != end; ++x)
-    if (const auto& f = frames_[x->second]; f.at == at && f.count == count && f.below == below)
-      id = x->second;
-  if (id == 0) {
-    id = static_cast<frame_id>(frames_.size());
-    frames_.push_back({at, count, below, depth});
-    frame_of_.emplace(hash, id);
-  }
-  to_visit_.emplace_back(grammar_.first_of(grammar_.nodes()[at].rule), id);
-}
-
-/// The state that was put together, which may be known.
+/// The state that was put together, which may be known. Its places are in an order that depends on
+/// nothing but what they are.
 grammar_states::state_id grammar_states::take_state() {
-  std::sort(places_.begin(), places_.end());
-  uint64_t hash = accepts_ ? 1 : 0;
-  for (const auto& p : places_) hash = mix(hash, uint64_t{p.at} << 32 | p.top);
-  auto id = unknown;
-  for (auto [x, end] = state_of_.equal_range(hash); x != end; ++x)
-    if (const auto& s = states_[x->second]; s.accepts == accepts_ && s.places == places_)
-      id = x->second;
-  if (id == unknown) {
-    if (states_.size() >= states_max)
-      throw grammar_error("it is too ambiguous: a text has gone through more than "
-                          + std::to_string(states_max) + " states of it");
-    id = static_cast<state_id>(states_.size());
-    states_.push_back({places_, accepts_, nullptr});
-    state_of_.emplace(hash, id);
+  std::sort(found_.begin(), found_.end(), [&](const place& a, const place& b) {
+    const auto &x = frames_[a.top], &y = frames_[b.top];
+    return std::tie(a.at, x.shape, x.hash) < std::tie(b.at, y.shape, y.hash);
+  });
+  found_.erase(std::unique(found_.begin(), found_.end()), found_.end());
+  for (size_t begin = 0, end = 0; begin < found_.size(); begin = end) {
+    const auto alike = [&](const place& x) {
+      return x.at == found_[begin].at && frames_[x.top].shape == frames_[found_[begin].top].shape;
+    };
+    for (end = begin; end < found_.size() && alike(found_[end]);) ++end;
+    if (end - begin > 1) drop_covered(begin, end);
   }
+  std::erase_if(found_, [](const place& x) { return x.top == unknown; });
+  if (found_.size() > places_max) found_.resize(places_max);
+  uint64_t hash = accepts_ ? 1 : 0;
+  for (const auto& p : found_) hash = mix(hash, uint64_t{p.at} << 32 | p.top);
+  const auto known = state_of_.find(hash, [&](state_id x) {
+    const auto there = places(x);
+    return states_[x].accepts == accepts_
+           && std::equal(there.begin(), there.end(), found_.begin(), found_.end());
+  });
+  if (known != hash_index::none) return known;
+  const auto id = static_cast<state_id>(states_.size());
+  states_.push_back(
+      {static_cast<uint32_t>(places_.size()), static_cast<uint32_t>(found_.size()), accepts_});
+  places_.insert(places_.end(), found_.begin(), found_.end());
+  state_of_.add(hash, id);
   return id;
 }
 
 grammar_states::state_id grammar_states::step(state_id from, uint8_t byte) {
-  if (const auto& known = states_[from].next; known && (*known)[byte] != unknown)
-    return (*known)[byte];
-  to_visit_.clear(); // an error may have left something there
-  visited_.clear();
-  places_.clear();
-  accepts_ = false;
-  for (const auto& p : states_[from].places) {
-    const auto& node = grammar_.nodes()[p.at];
-    if (node.set[byte]) reach_all(node.next, p.top);
+  if (const auto* known = states_[from].leads_to)
+    if (const auto to = (*known)[byte]; (to & counts) == 0) return to;
+  return make_step(from, byte);
+}
+
+grammar_states::state_id grammar_states::near_step(state_id from, uint8_t byte) {
+  if (const auto* known = states_[from].leads_to)
+    if (const auto to = (*known)[byte]; to != unknown) return to & ~counts;
+  return near(make_step(from, byte));
+}
+
+/// States with counts far from their limits do not come again, and are not worth a row.
+grammar_states::state_id grammar_states::make_step(state_id from, uint8_t byte) {
+  begin_state();
+  const auto& nodes = grammar_->rules.nodes();
+  for (size_t i = 0; i < states_[from].places; ++i) {
+    const auto p = places(from)[i];
+    if (nodes[p.at].set[byte]) reach_all(nodes[p.at].next, p.top);
   }
   const auto to = take_state();
-  if (from < states_kept && to < states_kept) {
-    auto& next = states_[from].next;
-    if (!next) {
-      next = std::make_unique<std::array<state_id, 256>>();
-      next->fill(unknown);
-    }
-    (*next)[byte] = to;
+  if (states_[from].leads_to == nullptr && rows_.size() < rows_max && near(from) == from) {
+    rows_.emplace_back().fill(unknown);
+    states_[from].leads_to = &rows_.back();
+  }
+  if (auto* known = states_[from].leads_to) {
+    const auto beside = near(to);
+    (*known)[byte] = beside == to ? to : beside | counts;
   }
   return to;
 }
 
-void grammar_states::forget(mark since) {
-  const auto keep = std::max(since.states, states_kept);
-  if (states_.size() <= keep) return;
-  while (states_.size() > keep) {
-    const auto& s = states_.back();
-    uint64_t hash = s.accepts ? 1 : 0;
-    for (const auto& p : s.places) hash = mix(hash, uint64_t{p.at} << 32 | p.top);
-    erase_entry(state_of_, hash, static_cast<uint32_t>(states_.size() - 1));
-    states_.pop_back();
-  }
-  frame_id highest = bottom;
-  for (auto i = std::min(since.states, keep); i < states_.size(); ++i)
-    for (const auto& p : states_[i].places) highest = std::max(highest, p.top);
-  while (frames_.size() > std::max<size_t>(since.frames, highest + 1)) {
-    const auto& f = frames_.back();
-    erase_entry(frame_of_, mix(mix(mix(0, f.at), f.count), f.below),
-                static_cast<uint32_t>(frames_.size() - 1));
-    frames_.pop_back();
-  }
+grammar_states::state_id grammar_states::near(state_id x) {
+  if (states_[x].near != unknown) return states_[x].near;
+  begin_state();
+  accepts_ = states_[x].accepts;
+  for (const auto& p : places(x)) found_.push_back({p.at, near_frame(p.top)});
+  const auto to = take_state();
+  states_[x].near = to;
+  return to;
+}
+
+grammar_states::state_id grammar_states::import(const grammar_states& from, state_id x) {
+  begin_state();
+  accepts_ = from.states_[x].accepts;
+  for (const auto& p : from.places(x)) found_.push_back({p.at, import_frame(from, p.top)});
+  return take_state();
 }
 
 size_t grammar_states::memory_bytes() const {
-  constexpr size_t of_entry = 48; // of a hash map
-  size_t bytes = grammar_.nodes().size() * sizeof(grammar::node)
-                 + frames_.size() * (sizeof(frame) + of_entry)
-                 + states_.size() * (sizeof(state) + of_entry);
-  for (const auto& s : states_)
-    bytes += s.places.capacity() * sizeof(place) + (s.next ? sizeof *s.next : 0);
-  return bytes;
+  return frames_.capacity() * sizeof(frame) + frame_of_.memory_bytes()
+         + states_.capacity() * sizeof(state) + places_.capacity() * sizeof(place)
+         + state_of_.memory_bytes() + rows_.size() * sizeof rows_[0] + visited_.memory_bytes();
 }
 
 } // namespace lamella::model

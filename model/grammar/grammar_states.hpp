@@ -1,23 +1,28 @@
 /// Runs a grammar byte by byte.
 #pragma once
 
-#include "model/grammar/grammar.hpp"
+#include "model/grammar/hash_index.hpp"
+#include "model/grammar/runnable_grammar.hpp"
 
 #include <array>
 #include <compare>
 #include <cstdint>
+#include <deque>
 #include <memory>
-#include <unordered_map>
-#include <unordered_set>
+#include <span>
 #include <utility>
 #include <vector>
 
 namespace lamella::model {
 
 /// A grammar as a deterministic automaton that is made while it is walked: a state is the set of
-/// all places at which the text so far may be, each with the rules that are open there. What a byte
-/// leads to is worked out once and looked up from then on, as long as there is room; grammars that
-/// need more states (some need exponentially many) get slower, not larger. One thread at a time.
+/// all places at which the text so far may be, each with the rules that are open there and how
+/// often each of them may or must still be repeated. A place is left out where another one differs
+/// in counts only and allows all that it allows, so that ambiguous counts do not multiply.
+///
+/// What a state leads to does not depend on what was asked before. States are only ever added: who
+/// has one of more than enough memory_bytes() goes on with an empty one and import()s what it
+/// needs. One thread at a time.
 class grammar_states {
 public:
   using state_id = uint32_t;
@@ -26,82 +31,100 @@ public:
 
   /// Rules that are open at once; what nests deeper is not allowed.
   static constexpr uint32_t depth_max = 256;
-  /// The first so many states are kept with what each byte leads to: 1 KiB each.
-  static constexpr size_t states_kept = 16'384;
-  static constexpr size_t states_max = 16 * states_kept;
-  /// Places of one state, and visits of places between two calls of begin_steps(); beyond them
-  /// grammar_error.
-  static constexpr size_t places_max = 2'048;
-  static constexpr uint64_t visits_max = 10'000'000;
+  /// Places of one state, and visits of places that a step takes. Of what is beyond them nothing is
+  /// allowed: an answer is still a beginning of a text of the grammar.
+  static constexpr size_t places_max = runnable_grammar::places_max;
+  static constexpr size_t visits_max = 65'536;
+  /// So many states are kept with what each byte leads to: 1 KiB each.
+  static constexpr size_t rows_max = 16'384;
 
-  /// `available`: bytes of which a text can be made up to its end. Throws grammar_error when no
-  /// text is possible.
-  grammar_states(grammar g, const byte_set& available);
+  /// `reach`: near() keeps apart what the next so many bytes can tell apart.
+  grammar_states(std::shared_ptr<const runnable_grammar> g, uint32_t reach);
+  grammar_states(grammar_states&&) = default;
+  grammar_states(const grammar_states&) = delete;
 
   state_id start() const { return start_; }
-  /// Throws grammar_error where a bound is broken.
   state_id step(state_id from, uint8_t byte);
   /// May the text end here?
   bool accepts(state_id x) const { return states_[x].accepts; }
+  size_t places_of(state_id x) const { return states_[x].places; }
 
-  /// Counts visits anew.
-  void begin_steps() { visits_ = 0; }
+  /// The state that stands for all that allow the same next `reach` bytes: counts that cannot come
+  /// to their limits within them are no counts there. Many states have the same one.
+  state_id near(state_id x);
+  /// near(step(from, byte)), and found again faster.
+  state_id near_step(state_id from, uint8_t byte);
 
-  /// What was known at some time. forget() drops the states found since then that are beyond those
-  /// that are kept.
-  struct mark {
-    size_t states, frames;
-  };
-  mark here() const { return {states_.size(), frames_.size()}; }
-  void forget(mark since);
-  bool full() const { return states_.size() > states_kept; }
+  /// The same state as `x` of `from`, which is of the same grammar.
+  state_id import(const grammar_states& from, state_id x);
 
+  size_t states() const { return states_.size(); }
   size_t memory_bytes() const;
 
 private:
   using frame_id = uint32_t;
   static constexpr frame_id bottom = 0; ///< of the whole text
-  static constexpr state_id unknown = ~state_id{0};
+  static constexpr state_id unknown = hash_index::none;
 
-  /// An open rule: the node that called or repeats it, how often it was done before, and what else
-  /// is open. Equal ones are one.
+  /// An open rule: the node that called or repeats it, how often it must and may come again, and
+  /// what else is open. Equal ones are one.
   struct frame {
     grammar::node_id at = 0;
-    uint32_t count = 0;
+    uint32_t least = 0, most = 0;
     frame_id below = bottom;
     uint32_t depth = 0;
+    frame_id near = unknown;
+    uint64_t hash = 0, shape = 0; ///< of all that is open; without counts
   };
+  /// By byte: the near state that it leads to, with `counts` where that is not the state itself;
+  /// unknown where nobody has asked.
+  using row = std::array<state_id, 256>;
+  static constexpr state_id counts = state_id{1} << 31;
   /// A node of bytes and what is open there.
   struct place {
     grammar::node_id at;
     frame_id top;
-    friend auto operator<=>(const place&, const place&) = default;
+    friend bool operator==(const place&, const place&) = default;
   };
   struct state {
-    std::vector<place> places; ///< ascending
-    bool accepts = false;
-    std::unique_ptr<std::array<state_id, 256>> next; ///< those known
+    uint32_t first_place, places;
+    bool accepts;
+    state_id near = unknown;
+    row* leads_to = nullptr;
   };
 
+  std::span<const place> places(state_id x) const {
+    return {places_.data() + states_[x].first_place, states_[x].places};
+  }
+  void begin_state();
   void reach_all(grammar::node_id first, frame_id top);
+  void visit(grammar::node_id at, frame_id open);
   void leave_rule(frame_id top);
-  void enter_repeat(grammar::node_id at, uint32_t count, frame_id below);
-  void open_rule(grammar::node_id at, uint32_t count, frame_id below);
+  void enter_repeat(grammar::node_id at, uint32_t least, uint32_t most, frame_id below);
+  frame_id open_frame(grammar::node_id at, uint32_t least, uint32_t most, frame_id below);
+  uint32_t reach_of(grammar::node_id at) const;
+  frame_id near_frame(frame_id top);
+  frame_id import_frame(const grammar_states& from, frame_id top);
+  bool covers(frame_id a, frame_id b) const;
+  void drop_covered(size_t begin, size_t end);
   state_id take_state();
+  state_id make_step(state_id from, uint8_t byte);
 
-  grammar grammar_;
-  std::vector<bool> productive_; ///< by node
+  std::shared_ptr<const runnable_grammar> grammar_;
+  uint32_t reach_;
   std::vector<frame> frames_{1};
-  std::unordered_multimap<uint64_t, frame_id> frame_of_; ///< by hash
+  hash_index frame_of_;
   std::vector<state> states_;
-  std::unordered_multimap<uint64_t, state_id> state_of_; ///< by hash
+  std::vector<place> places_; ///< of all states
+  hash_index state_of_;
+  std::deque<row> rows_; ///< which stay where they are
   state_id start_ = dead;
-  uint64_t visits_ = 0;
 
   // The state that is being put together.
   std::vector<std::pair<grammar::node_id, frame_id>> to_visit_;
-  std::unordered_set<uint64_t> visited_;
-  std::vector<place> places_;
+  visit_set visited_;
+  std::vector<place> found_;
+  size_t visits_ = 0;
   bool accepts_ = false;
 };
 

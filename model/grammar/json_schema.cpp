@@ -3,12 +3,19 @@
 #include "model/grammar/json_schema_compiler.hpp"
 #include "model/grammar/json_schema_keywords.hpp"
 #include "model/grammar/string_formats.hpp"
+#include "model/json_writer.hpp"
 
 #include <algorithm>
 
 namespace lamella::model {
 
 using node_id = grammar::node_id;
+
+namespace {
+
+constexpr size_t values_max = 20'000; ///< of an enumeration
+
+} // namespace
 
 node_id json_schema_grammar(grammar& g, const json_value& schema, node_id next) {
   json_schema_compiler compiler{g, schema};
@@ -91,19 +98,35 @@ void json_schema_compiler::finish() {
   }
 }
 
+/// Values of one text share what they share; arrays and objects have spaces in them.
 node_id json_schema_compiler::constants(const schema_view& x, node_id next) {
   x.refuse_beside({"enum", "const", "type"});
   const auto types = x.types();
+  std::vector<std::string> texts;
   std::vector<node_id> branches;
   const auto add = [&](const json_value& value) {
-    if (types.empty() || is_among(type_of(value), types))
+    if (!types.empty() && !is_among(type_of(value), types)) return;
+    const bool nests = type_of(value) == json_type::array || type_of(value) == json_type::object;
+    if (nests)
       branches.push_back(json_.literal(value, next));
+    else
+      texts.push_back(to_json(value));
   };
-  if (const auto* one = x.find("const"))
+  if (const auto* one = x.find("const")) {
     add(*one);
-  else
-    for (const auto& value : *x.array("enum")) add(value);
-  if (branches.empty()) x.fail("type", "fits none of the values");
+  } else {
+    const auto& values = *x.array("enum");
+    if (values.size() > values_max)
+      x.fail("enum", "has " + std::to_string(values.size()) + " values, at most "
+                         + std::to_string(values_max) + " are read");
+    for (const auto& value : values) add(value);
+  }
+  if (branches.empty() && texts.empty()) x.fail("type", "fits none of the values");
+  try {
+    if (!texts.empty()) branches.push_back(grammar_.texts(std::move(texts), next));
+  } catch (const grammar_error& e) {
+    x.fail(x.has("enum") ? "enum" : "const", std::string{"cannot be read: "} + e.what());
+  }
   return grammar_.choice(std::move(branches));
 }
 

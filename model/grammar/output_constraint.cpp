@@ -1,70 +1,223 @@
 #include "model/grammar/output_constraint.hpp"
 
+#include "model/grammar/grammar_states.hpp"
+
+#include <algorithm>
+
 namespace lamella::model {
 
-output_constraint::output_constraint(grammar g, std::shared_ptr<const token_trie> vocabulary,
-                                     std::vector<token_id> ends, uint32_t vocabulary_size)
-    : vocabulary_{std::move(vocabulary)}, ends_{std::move(ends)}, vocabulary_size_{vocabulary_size},
-      states_{std::move(g), vocabulary_->single_bytes()}, start_{states_.start()} {}
+namespace {
 
-output_constraint::state_id output_constraint::advance(state_id from, token_id token) {
+/// What follow_at_once() takes on: steps from so many places together.
+constexpr size_t places_at_once = 1'024;
+constexpr std::chrono::microseconds wait_at_once{50};
+
+} // namespace
+
+output_constraint::output_constraint(grammar g, std::shared_ptr<const token_trie> vocabulary,
+                                     std::vector<token_id> ends, uint32_t vocabulary_size,
+                                     size_t work_max)
+    : vocabulary_{std::move(vocabulary)}, ends_{std::move(ends)}, vocabulary_size_{vocabulary_size},
+      work_max_{work_max}, grammar_{std::make_shared<runnable_grammar>(
+                               std::move(g), vocabulary_->single_bytes())},
+      walks_{std::make_shared<grammar_states>(grammar_, vocabulary_->depth())},
+      states_{std::make_shared<grammar_states>(grammar_, vocabulary_->depth())} {
+  count_bytes();
+}
+
+output_constraint::position output_constraint::start() const {
   const std::lock_guard guard{lock_};
-  states_.begin_steps();
+  position x;
+  x.in_ = states_;
+  x.at_ = states_->start();
+  return x;
+}
+
+output_constraint::position output_constraint::advance(const position& from, token_id token) {
+  const std::lock_guard guard{lock_};
+  renew_states();
+  position to;
+  to.at_ = after(enter(from), token);
+  to.in_ = states_;
+  count_bytes();
+  return to;
+}
+
+std::shared_ptr<const token_mask> output_constraint::mask(const position& x) {
+  {
+    const std::lock_guard guard{lock_};
+    if (auto known = known_mask(states_->near(enter(x)))) return known;
+  }
+  const std::lock_guard guard{walking_};
+  const auto from = begin_walk(x);
+  {
+    const std::lock_guard states{lock_}; // somebody may have made it meanwhile
+    if (auto known = known_mask(states_->near(enter(x)))) return known;
+  }
+  bool complete = false;
+  auto made = walk(from, vocabulary_->depth(), complete);
+  if (!complete) made = walk(from, 1, complete);
+  walks_bytes_ = walks_->memory_bytes();
+  auto shared = std::make_shared<const token_mask>(std::move(made));
+  const std::lock_guard states{lock_};
+  keep(states_->near(enter(x)), shared);
+  return shared;
+}
+
+output_constraint::followed output_constraint::follow(position from,
+                                                      std::span<const token_id> tokens) {
+  for (const auto t : tokens) from = advance(from, t);
+  auto allowed = mask(from);
+  return {std::move(from), std::move(allowed)};
+}
+
+std::optional<output_constraint::followed>
+output_constraint::follow_at_once(const position& from, std::span<const token_id> tokens) {
+  const std::unique_lock guard{lock_, wait_at_once};
+  if (!guard || from.in_ != states_ || states_->memory_bytes() > states_kept_bytes) return {};
+  auto at = from.at_;
+  size_t places = 0;
+  for (const auto t : tokens)
+    for (const char byte : vocabulary_->bytes_of(t)) {
+      if ((places += states_->places_of(at)) > places_at_once) return {};
+      at = states_->step(at, static_cast<uint8_t>(byte));
+    }
+  followed x{{}, known_mask(states_->near(at))};
+  if (x.mask == nullptr) return {};
+  x.at.in_ = states_;
+  x.at.at_ = at;
+  return x;
+}
+
+// --- under `lock_`
+// --------------------------------------------------------------------------------
+
+output_constraint::state_id output_constraint::enter(const position& x) {
+  return x.in_ == states_ ? x.at_ : states_->import(*x.in_, x.at_);
+}
+
+output_constraint::state_id output_constraint::after(state_id from, token_id token) {
   for (const char byte : vocabulary_->bytes_of(token)) {
-    if (is_dead(from)) break;
-    from = states_.step(from, static_cast<uint8_t>(byte));
+    if (from == grammar_states::dead) break;
+    from = states_->step(from, static_cast<uint8_t>(byte));
   }
   return from;
 }
 
-std::shared_ptr<const token_mask> output_constraint::mask(state_id state) {
-  const std::lock_guard guard{lock_};
-  if (const auto known = masks_.find(state); known != masks_.end()) return known->second;
-  states_.begin_steps();
-  const auto before = states_.here();
-  auto made = std::make_shared<const token_mask>(make_mask(state));
-  states_.forget(before);
-  if (const auto bytes = made->words.size() * sizeof(uint32_t);
-      masks_bytes_ + bytes <= masks_kept_bytes) {
-    masks_bytes_ += bytes;
-    masks_.emplace(state, made);
-  }
-  return made;
+std::shared_ptr<const token_mask> output_constraint::known_mask(state_id near) const {
+  const auto known = masks_.find(near);
+  return known != masks_.end() ? known->second : nullptr;
 }
 
-/// Goes through the vocabulary's tree, and past what is below a byte that is not allowed.
-token_mask output_constraint::make_mask(state_id state) {
+/// Answers keep the states they are in, and import them when they go on.
+void output_constraint::renew_states() {
+  if (states_->memory_bytes() <= states_kept_bytes) return;
+  const auto old =
+      std::exchange(states_, std::make_shared<grammar_states>(grammar_, vocabulary_->depth()));
+  std::unordered_map<state_id, std::shared_ptr<const token_mask>> masks;
+  for (auto& x : oldest_) {
+    auto mask = std::move(masks_.at(x));
+    x = states_->import(*old, x);
+    masks.emplace(x, std::move(mask));
+  }
+  masks_ = std::move(masks);
+}
+
+void output_constraint::keep(state_id near, std::shared_ptr<const token_mask> mask) {
+  const auto bytes = mask->words.size() * sizeof(uint32_t);
+  if (!masks_.emplace(near, std::move(mask)).second) return;
+  oldest_.push_back(near);
+  masks_bytes_ += bytes;
+  while (masks_bytes_ > masks_kept_bytes) {
+    const auto gone = masks_.extract(oldest_.front());
+    masks_bytes_ -= gone.mapped()->words.size() * sizeof(uint32_t);
+    oldest_.pop_front();
+  }
+  count_bytes();
+}
+
+void output_constraint::count_bytes() {
+  bytes_ = grammar_->rules.nodes().size() * sizeof(grammar::node) + states_->memory_bytes()
+           + masks_bytes_ + walks_bytes_;
+}
+
+// --- under `walking_`
+// -----------------------------------------------------------------------------
+
+/// Where the walk of the mask of `x` begins.
+output_constraint::state_id output_constraint::begin_walk(const position& x) {
+  if (walks_->memory_bytes() > walks_kept_bytes)
+    walks_ = std::make_shared<grammar_states>(grammar_, vocabulary_->depth());
+  const std::lock_guard guard{lock_};
+  return walks_->import(*states_, states_->near(enter(x)));
+}
+
+/// Goes through the vocabulary's tree, and past what is below a byte that is not allowed, or deeper
+/// than `depth_max`. Not `complete`: it has become too much work.
+token_mask output_constraint::walk(state_id from, uint32_t depth_max, bool& complete) {
   token_mask mask{std::vector<uint32_t>((vocabulary_size_ + 31) / 32)};
   const auto allow = [&](token_id t) {
     if (t < vocabulary_size_) mask.words[t / 32] |= 1u << t % 32;
   };
-  if (states_.accepts(state))
+  if (walks_->accepts(from))
     for (const auto t : ends_) allow(t);
   const auto& nodes = vocabulary_->nodes();
   const auto& tokens = vocabulary_->tokens();
-  std::vector<state_id> at(vocabulary_->depth() + 1, state); // by bytes from the root
+  std::vector<state_id> at(vocabulary_->depth() + 1, from); // by bytes from the root
+  std::vector<bool> seen;
+  size_t work = 0;
+  complete = true;
   for (size_t i = 0; i + 1 < nodes.size();) {
     const auto& node = nodes[i];
-    const auto next = states_.step(at[node.depth - 1], node.byte);
-    if (is_dead(next)) {
+    const auto next = walks_->near_step(at[node.depth - 1], node.byte);
+    if (next == grammar_states::dead) {
       i = node.behind;
       continue;
     }
+    if (next >= seen.size()) seen.resize(walks_->states() + 1024);
+    if (!seen[next]) {
+      seen[next] = true;
+      work += 1 + walks_->places_of(next);
+      if (work > work_max_ && depth_max > 1) {
+        complete = false;
+        return mask;
+      }
+    }
     at[node.depth] = next;
     for (auto t = node.first_token; t < nodes[i + 1].first_token; ++t) allow(tokens[t]);
-    ++i;
+    i = node.depth < depth_max ? i + 1 : node.behind;
   }
   return mask;
 }
 
-bool output_constraint::worn() const {
-  const std::lock_guard guard{lock_};
-  return states_.full();
+// --- one answer
+// -----------------------------------------------------------------------------------
+
+constrained_answer::constrained_answer(std::shared_ptr<output_constraint> held_to)
+    : held_to_{std::move(held_to)} {
+  if (held_to_) at_ = held_to_->start();
 }
 
-size_t output_constraint::memory_bytes() const {
-  const std::lock_guard guard{lock_};
-  return states_.memory_bytes() + masks_bytes_;
+void constrained_answer::generated(std::span<const token_id> tokens) {
+  if (!held_to_) return;
+  unread_.insert(unread_.end(), tokens.begin(), tokens.end());
+  mask_ = nullptr;
+}
+
+bool constrained_answer::knows_mask() {
+  if (!held_to_ || mask_) return true;
+  if (auto x = held_to_->follow_at_once(at_, unread_)) take(std::move(*x));
+  return mask_ != nullptr;
+}
+
+void constrained_answer::make_mask() {
+  if (!knows_mask()) take(held_to_->follow(at_, unread_));
+}
+
+void constrained_answer::take(output_constraint::followed x) {
+  at_ = std::move(x.at);
+  unread_.clear();
+  mask_ = std::move(x.mask);
 }
 
 } // namespace lamella::model

@@ -20,12 +20,12 @@ inline model::grammar_states states_of(
     const model::byte_set& available = all_bytes()) {
   model::grammar g;
   g.begin(0, build(g, g.end()));
-  return {std::move(g), available};
+  constexpr uint32_t reach = 256;
+  return {std::make_shared<model::runnable_grammar>(std::move(g), available), reach};
 }
 
 /// Is it a text of the grammar?
 inline bool takes(model::grammar_states& states, std::string_view text) {
-  states.begin_steps();
   auto at = states.start();
   for (const char byte : text) {
     at = states.step(at, static_cast<uint8_t>(byte));
@@ -45,7 +45,6 @@ inline std::string shortest_end(model::grammar_states& states,
   std::vector<step> steps{{from, 0, 0}};
   std::set<model::grammar_states::state_id> seen{from};
   for (size_t i = 0; i < steps.size(); ++i) {
-    states.begin_steps();
     if (states.accepts(steps[i].state)) {
       std::string way;
       for (auto at = i; at != 0; at = steps[at].before) way.insert(way.begin(), steps[at].byte);
@@ -65,7 +64,6 @@ inline std::string draw_text(model::grammar_states& states, splitmix& random,
                              size_t long_enough = 60) {
   std::string text;
   for (auto at = states.start(); text.size() < long_enough;) {
-    states.begin_steps();
     std::vector<uint8_t> possible;
     for (unsigned b = 0; b < 256; ++b)
       if (states.step(at, static_cast<uint8_t>(b)) != model::grammar_states::dead)

@@ -278,3 +278,51 @@ TEST_CASE("a large schema costs no more than its size") {
   auto deep = states_of(nested);
   CHECK(takes(deep, R"({"a":{"a":{"a":{"b":null}},"b":null}})"));
 }
+
+TEST_CASE("enumerations of thousands of values are read, and of too many refused by name") {
+  const auto labels = [](int count, const std::string& behind) {
+    std::string schema = R"({"type":"object","properties":{"label":{"enum":[)";
+    for (int i = 0; i < count; ++i)
+      schema += (i == 0 ? "\"class " : ",\"class ") + std::to_string(i) + behind + "\"";
+    return schema + R"(]}},"required":["label"]})";
+  };
+  auto states = states_of(labels(20'000, ""));
+  CHECK(takes(states, R"({"label":"class 0"})"));
+  CHECK(takes(states, R"({"label":"class 19999"})"));
+  CHECK_FALSE(takes(states, R"({"label":"class 20000"})"));
+  CHECK_FALSE(takes(states, R"({"label":"class "})"));
+  CHECK_THROWS_WITH_AS(states_of(labels(20'001, "")),
+                       doctest::Contains("/properties/label/enum has 20001 values, at most 20000"),
+                       json_schema_error);
+  std::string different = R"({"enum":[0)";
+  tests::splitmix random{9};
+  for (int i = 0; i < 10'000; ++i) {
+    different += ",\"";
+    for (int k = 0; k < 40; ++k) different += static_cast<char>('a' + random.below(26));
+    different += '"';
+  }
+  CHECK_THROWS_WITH_AS(states_of(different + "]}"), doctest::Contains("/enum cannot be read"),
+                       json_schema_error);
+}
+
+TEST_CASE("objects of many optional members are read") {
+  std::string schema = R"({"type":"object","additionalProperties":false,"properties":{)";
+  for (int i = 0; i < 1'000; ++i)
+    schema += (i == 0 ? "\"m" : ",\"m") + std::to_string(i) + R"(":{"type":"null"})";
+  auto states = states_of(schema + "}}");
+  CHECK(takes(states, R"({"m0":null,"m499":null, "m999":null})"));
+  CHECK_FALSE(takes(states, R"({"m0":null,"m1000":null})"));
+}
+
+TEST_CASE("a schema that leaves a text at too many places at once is refused before any text") {
+  const auto lists = [](int count) { // none of which shares anything with the next one
+    std::string schema = R"({"type":"object","properties":{"a":{"anyOf":[)";
+    for (int i = 0; i < count; ++i)
+      schema += (i == 0 ? R"({"const":[)" : R"(,{"const":[)") + std::to_string(i) + "]}";
+    return schema + "]}}}";
+  };
+  auto states = states_of(lists(2'000));
+  CHECK(takes(states, R"({"a":[1999]})"));
+  CHECK_FALSE(takes(states, R"({"a":[2000]})"));
+  CHECK_THROWS_WITH_AS(states_of(lists(9'000)), doctest::Contains("ways at once"), grammar_error);
+}

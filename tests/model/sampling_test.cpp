@@ -25,14 +25,14 @@ token_history history_of(std::vector<token_id> prompt, const std::vector<token_i
 } // namespace
 
 TEST_CASE("without penalties, biases or a least length nothing is edited") {
-  CHECK(history_of({1, 7, 17}, {7, 54}).changes({}).edits.empty());
+  CHECK(history_of({1, 7, 17}, {7, 54}).edits({}).empty());
 }
 
 TEST_CASE("presence counts once, frequency each time, and neither looks at the prompt") {
   sampling wanted;
   wanted.presence_penalty = 0.5f;
   wanted.frequency_penalty = 0.25f;
-  const auto edits = history_of({1, 7}, {7, 7, 7, 54}).changes(wanted).edits;
+  const auto edits = history_of({1, 7}, {7, 7, 7, 54}).edits(wanted);
   CHECK(edit_of(edits, 7).add == -(0.5f + 3 * 0.25f));
   CHECK(edit_of(edits, 54).add == -(0.5f + 0.25f));
   CHECK(edit_of(edits, 1).add == 0);
@@ -42,7 +42,7 @@ TEST_CASE("presence counts once, frequency each time, and neither looks at the p
 TEST_CASE("repetition scales what was in the prompt or generated, once") {
   sampling wanted;
   wanted.repetition_penalty = 1.25f;
-  const auto edits = history_of({1, 7, 7}, {7, 54}).changes(wanted).edits;
+  const auto edits = history_of({1, 7, 7}, {7, 54}).edits(wanted);
   CHECK(edits.size() == 3);
   for (auto t : {1u, 7u, 54u}) CHECK(edit_of(edits, t).scale == 1.25f);
   CHECK(edit_of(edits, 17).scale == 1);
@@ -52,7 +52,7 @@ TEST_CASE("biases add to penalties, and several biases of one token to each othe
   sampling wanted;
   wanted.presence_penalty = 1;
   wanted.bias = {{7, 2.f}, {17, -100.f}, {7, 0.5f}};
-  const auto edits = history_of({}, {7}).changes(wanted).edits;
+  const auto edits = history_of({}, {7}).edits(wanted);
   CHECK(edit_of(edits, 7).add == 1.5f);
   CHECK(edit_of(edits, 17).add == -100.f);
 }
@@ -65,7 +65,7 @@ TEST_CASE("end tokens are impossible until the least length, whatever their bias
   token_history h;
   for (int generated = 0; generated < 4; ++generated) {
     CAPTURE(generated);
-    const auto edits = h.changes(wanted).edits;
+    const auto edits = h.edits(wanted);
     const bool open = generated >= 2;
     CHECK(std::isinf(edit_of(edits, 2).add) == !open);
     CHECK(std::isinf(edit_of(edits, 54).add) == !open);
@@ -79,7 +79,7 @@ TEST_CASE("edits come in order of tokens, each token once: the same history, the
   wanted.frequency_penalty = 0.1f;
   wanted.repetition_penalty = 1.1f;
   wanted.bias = {{60, 1.f}, {3, 1.f}};
-  const auto edits = history_of({54, 17}, {7, 1}).changes(wanted).edits;
+  const auto edits = history_of({54, 17}, {7, 1}).edits(wanted);
   for (size_t i = 1; i < edits.size(); ++i) CHECK(edits[i - 1].token < edits[i].token);
   CHECK(edits.size() == 6);
 }

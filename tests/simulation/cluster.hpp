@@ -197,6 +197,7 @@ private:
     auto& p = *parts_;
     p.options = options_;
     p.program = loaded.program;
+    p.own_threads = false;
     p.slots = shape.slots;
     if (shape.parity) {
       p.parity.emplace(shape.shards, shape.slots);

@@ -1,0 +1,27 @@
+/// What is known of a grammar before it runs.
+#pragma once
+
+#include "model/grammar/grammar.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace lamella::model {
+
+/// A grammar that does not change any more, and what is known of its nodes.
+struct runnable_grammar {
+  /// Places at which a text may be at once.
+  static constexpr size_t places_max = 8'192;
+
+  /// `available`: bytes of which a text can be made up to its end. Throws grammar_error where no
+  /// text is possible, or where one of the next two bytes of a text may be at more places.
+  runnable_grammar(grammar g, const byte_set& available);
+
+  const grammar rules;
+  const std::vector<bool> productive; ///< by node: there is a text from here to its rule's end
+  const std::vector<bool> nullable;   ///< by node: the empty text is one
+  const std::vector<uint32_t> bytes;  ///< by node: none is shorter
+};
+
+} // namespace lamella::model
