@@ -31,7 +31,7 @@ void read_completion(request_state& st) {
   if (st.echo && st.params.logprobs)
     throw net::unsupported_parameter("echo", "echo together with logprobs is not supported");
   for (const auto& prompt : body.prompts) {
-    st.prompts.push_back(prompt_tokens(*st.server, prompt));
+    st.prompts.push_back(prompt_tokens(*st.server, prompt, body.parse_special));
     if (st.prompts.back().empty())
       throw net::invalid_value("prompt", "the prompt is empty; give at least one token");
     if (st.echo)

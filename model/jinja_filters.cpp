@@ -53,7 +53,8 @@ std::optional<int64_t> whole_of(heap& h, const std::string& bytes, int64_t base)
   if (digits.starts_with('_') || digits.ends_with('_') || digits.find("__") != std::string::npos)
     return {};
   std::erase(digits, '_');
-  if (!digits.empty() && digits[0] != '-' && negative) digits.insert(0, 1, '-');
+  if (digits.starts_with('-')) return {};
+  if (negative) digits.insert(0, 1, '-');
   int64_t n = 0;
   const char* last = digits.data() + digits.size();
   const auto [end, ec] = std::from_chars(digits.data(), last, n, static_cast<int>(base));

@@ -148,11 +148,13 @@ text character_text(heap& h, int64_t code) {
   return text{out, true};
 }
 
-/// One value of `%`.
-text percent_field(heap& h, const value& x, field_style style) {
+/// One value of `%`; into markup, texts go escaped.
+text percent_field(heap& h, const value& x, field_style style, bool escapes) {
   const char type = style.type;
-  if (type == 's' || type == 'r' || type == 'a')
-    return text_field(h, type == 's' ? to_text(h, x) : to_repr(h, x), style, '>');
+  if (type == 's' || type == 'r' || type == 'a') {
+    const auto shown = type == 's' ? to_text(h, x) : to_repr(h, x);
+    return text_field(h, escapes ? escaped(shown) : shown, style, '>');
+  }
   if (type == 'c' && std::holds_alternative<const text*>(x)
       && character_count(std::get<const text*>(x)->bytes()) == 1)
     return text_field(h, *std::get<const text*>(x), style, '>');
@@ -393,8 +395,7 @@ text percent_text(heap& h, const text& format, const std::vector<value>& values,
     }
     const bool is_text = std::string_view{"srac"}.find(style.type) != std::string_view::npos;
     if (zeros && style.align == '>' && !is_text) style.fill = "0", style.align = '=';
-    const auto made = percent_field(h, x != nullptr ? *x : next_value(), style);
-    out.append(format.is_markup() ? escaped(made) : made);
+    out.append(percent_field(h, x != nullptr ? *x : next_value(), style, format.is_markup()));
   }
   out.append_range(format, from, bytes.size());
   if (used < values.size() && named == nullptr && !by_name)

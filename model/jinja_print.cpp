@@ -119,7 +119,11 @@ text to_repr(heap& h, const value& x, int depth) {
   if (depth > depth_max) h.fail_limit("values are nested too deeply");
   if (const auto* s = std::get_if<const text*>(&x)) {
     h.charge((*s)->size());
-    return repr_of(**s);
+    if (!(*s)->is_markup()) return repr_of(**s);
+    text out{"Markup(", true};
+    out.append(repr_of(**s));
+    out.append(")", true);
+    return out;
   }
   if (std::holds_alternative<undefined>(x)) return text{"Undefined", true};
   if (std::holds_alternative<none>(x)) return text{"None", true};

@@ -211,7 +211,7 @@ SNIPPETS = r"""
 {{ {'name': name, 'arguments': {'q': 'ü "<&>"', 'n': [1, 2.0, none, true]}} | tojson }} {{ {'b': 1, 'a': 2} | tojson(indent=2) }} {{ [] | tojson(indent=4) }} {{ 'é' | tojson(ensure_ascii=true) }}
 {{ none|select|list }} {{ none|reject('odd')|list }} {{ none|selectattr('a')|list|length }} {{ none|rejectattr('a')|list }} {{ none|map('upper')|list }} {{ 0|map(attribute='x')|list }} {{ false|select|list }}
 {{ 5|select|list }}
-{{ '{}'.format(1) }} {{ '{} {}'.format('a', none) }} {{ '{1}{0}{1}'.format('a', 'b') }} {{ '{x}-{y}'.format(x=1, y=[2]) }} {{ '{{}}{}'.format('z') }} {{ '{0.name} {0[name]}'.format(people[0]) }} {{ '{[1]}'.format(words) }}
+{{ '{}'.format(1) }} {{ '{} {}'.format('a', none) }} {{ '{1}{0}{1}'.format('a', 'b') }} {{ '{x}-{y}'.format(x=1, y=[2]) }} {{ '{{}}{}'.format('z') }} {{ '{0.name} {0[name]}'.format(people[0]) }} {{ '{0[1]}'.format(words) }}
 {{ '{:>5}|{:<5}|{:^5}|{:*^7}|{:5}|{:5}|'.format('a', 'b', 'c', 'd', 'e', 6) }} {{ '{:.2}'.format('abc') }} {{ '{!r:>6}'.format('q') }} {{ '{!s}'.format(1.5) }}
 {{ '{:05d} {:+d} {: d} {:x} {:#X} {:o} {:#b} {:,} {:_}'.format(42, 7, 7, 255, 255, 8, 5, 1234567, 1234567) }} {{ '{:c}'.format(65) }} {{ '{:d}'.format(true) }} {{ '{:=+6d}'.format(5) }} {{ '{:<6d}|'.format(-5) }}
 {{ '{:.2f} {:8.3f} {:+.1e} {:g} {:%} {:.1%} {:,.2f} {:06.2f} {:G}'.format(3.14159, 2.5, 12345.678, 0.0001, 0.5, 0.256, 1234567.891, -1.5, 1e20) }} {{ '{:.3}'.format(3.14159) }} {{ '{:10}|'.format(1.5) }} {{ '{:.1f}'.format(2) }} {{ '{:e}'.format(3) }}
