@@ -1,6 +1,6 @@
 #include "actors/service.hpp"
 
-#include "actors/tool_prompt.hpp"
+#include "actors/chat_input.hpp"
 #include "model/json_writer.hpp"
 #include "net/api_error.hpp"
 #include "net/api_response.hpp"
@@ -10,40 +10,6 @@
 namespace lamella::actors {
 
 namespace {
-
-model::template_data as_template_data(const model::json_value& x) {
-  using model::json_value;
-  if (const auto* b = x.get_if<bool>()) return *b;
-  if (const auto* i = x.get_if<int64_t>()) return *i;
-  if (const auto* u = x.get_if<uint64_t>()) return static_cast<double>(*u);
-  if (const auto* d = x.get_if<double>()) return *d;
-  if (const auto* s = x.get_if<std::string>()) return *s;
-  if (const auto* a = x.get_if<json_value::array>()) {
-    model::template_data::list list;
-    for (const auto& item : *a) list.push_back(as_template_data(item));
-    return list;
-  }
-  if (const auto* o = x.get_if<json_value::object>()) {
-    model::template_data::object object;
-    for (const auto& [key, value] : *o) object.emplace_back(key, as_template_data(value));
-    return object;
-  }
-  return {};
-}
-
-std::string special_text(const service& s, std::optional<model::token_id> id) {
-  return id ? std::string{s.text->token_bytes(*id)} : std::string{};
-}
-
-/// Templates write arguments as JSON themselves; what is no JSON is text to them.
-model::template_data arguments_of(const net::tool_call& call) {
-  if (call.arguments.empty()) return model::template_data::object{};
-  try {
-    return as_template_data(model::parse_json(call.arguments));
-  } catch (const model::json_syntax_error&) {
-    return call.arguments;
-  }
-}
 
 /// Is the text that of a JSON object?
 bool is_object(const std::string& text) {
@@ -67,47 +33,6 @@ std::vector<net::chat_message> with_object_arguments(std::vector<net::chat_messa
     }
   if (!changed) messages.clear();
   return messages;
-}
-
-model::template_data::list calls_of(const net::chat_message& m) {
-  model::template_data::list calls;
-  for (const auto& x : m.tool_calls)
-    calls.push_back(model::template_data::object{
-        {"id", x.id},
-        {"type", "function"},
-        {"function",
-         model::template_data::object{{"name", x.name}, {"arguments", arguments_of(x)}}}});
-  return calls;
-}
-
-model::template_input input_of(const service& s, const std::vector<net::chat_message>& messages,
-                               const net::tool_use& tools, const model::json_value::object& more,
-                               bool add_generation_prompt) {
-  model::template_input input;
-  model::template_data::list list;
-  const bool native = s.tool_calls.template_writes;
-  const auto told = native ? messages : told_as_text(messages, tools, s.tool_calls);
-  for (const auto& m : told) {
-    const bool developer = m.role == "developer" && !s.chat_knows_developer;
-    model::template_data::object entry{{"role", developer ? std::string{"system"} : m.role},
-                                       {"content", m.content}};
-    if (!m.name.empty()) entry.emplace_back("name", m.name);
-    if (!m.tool_calls.empty()) entry.emplace_back("tool_calls", calls_of(m));
-    if (!m.tool_call_id.empty()) entry.emplace_back("tool_call_id", m.tool_call_id);
-    list.push_back(std::move(entry));
-  }
-  input.messages = std::move(list);
-  input.add_generation_prompt = add_generation_prompt;
-  input.bos_token = special_text(s, s.text->bos());
-  input.eos_token = special_text(s, s.text->eos());
-  if (native && tools.active()) {
-    model::template_data::list definitions;
-    for (const auto& x : tools.tools) definitions.push_back(as_template_data(x.definition));
-    input.more.emplace_back("tools", std::move(definitions));
-  }
-  for (const auto& [key, value] : more) input.more.emplace_back(key, as_template_data(value));
-  input.now = std::chrono::floor<std::chrono::seconds>(s.world.date());
-  return input;
 }
 
 /// A text of so many tokens at least, where `most` are taken.
@@ -147,16 +72,18 @@ std::vector<model::token_id> chat_tokens(const service& s,
                                          const model::json_value::object& more,
                                          bool add_generation_prompt, uint64_t most) {
   if (!s.chat)
-    throw net::invalid_value("messages", "the model has no chat template; use /v1/completions");
+    throw net::invalid_value("messages", s.chat_fault.empty()
+                                             ? "the model has no chat template; use /v1/completions"
+                                             : s.chat_fault);
   std::vector<model::text_segment> segments;
   try {
-    for (auto& x : s.chat->render(input_of(s, messages, tools, more, add_generation_prompt)))
+    for (auto& x : s.chat->render(chat_input(s, messages, tools, more, add_generation_prompt)))
       segments.push_back({std::move(x.text), x.trusted});
   } catch (const model::chat_template_error& e) {
     const auto other = with_object_arguments(messages);
     if (!other.empty() && e.why() == model::chat_template_error::kind::runtime)
-      return chat_tokens(s, other, tools, more, add_generation_prompt);
-    throw net::invalid_value("messages", std::string{"the chat template refuses: "} + e.what());
+      return chat_tokens(s, other, tools, more, add_generation_prompt, most);
+    throw net::invalid_value("messages", "the chat template refuses: " + e.told());
   }
   check_length(s.text->fewest_tokens(segments), most, "messages");
   auto ids = s.text->encode(segments);
@@ -165,7 +92,8 @@ std::vector<model::token_id> chat_tokens(const service& s,
 }
 
 std::vector<model::token_id> prompt_tokens(const service& s, const net::prompt_input& prompt,
-                                           bool add_special_tokens, uint64_t most) {
+                                           bool parse_special, bool add_special_tokens,
+                                           uint64_t most) {
   if (const auto* ids = std::get_if<std::vector<uint32_t>>(&prompt)) {
     for (auto id : *ids)
       if (id >= s.text->vocabulary())
@@ -176,7 +104,8 @@ std::vector<model::token_id> prompt_tokens(const service& s, const net::prompt_i
   }
   const auto& text = std::get<std::string>(prompt);
   check_length(s.text->fewest_tokens(text), most, "prompt");
-  auto ids = s.text->encode(text, model::special::forbidden);
+  auto ids =
+      s.text->encode(text, parse_special ? model::special::allowed : model::special::forbidden);
   if (add_special_tokens) add_bos(s, ids);
   return ids;
 }
@@ -184,10 +113,11 @@ std::vector<model::token_id> prompt_tokens(const service& s, const net::prompt_i
 std::string tokenize(const service& s, const std::string& body) {
   const auto request = net::parse_tokenize_request(body, s.rules.limits);
   check_model(s, request.model);
-  const auto ids = request.prompt
-                       ? prompt_tokens(s, *request.prompt, request.add_special_tokens)
-                       : chat_tokens(s, request.messages, request.tools, request.template_kwargs,
-                                     request.add_generation_prompt);
+  const auto ids =
+      request.prompt
+          ? prompt_tokens(s, *request.prompt, request.parse_special, request.add_special_tokens)
+          : chat_tokens(s, request.messages, request.tools, request.template_kwargs,
+                        request.add_generation_prompt);
   std::vector<std::string> strings;
   if (request.return_token_strs)
     for (auto id : ids) strings.emplace_back(s.text->token_bytes(id));

@@ -7,9 +7,8 @@
 #include "actors/mask_maker.hpp"
 #include "actors/recovery_watch.hpp"
 #include "actors/suspect_board.hpp"
-#include "model/chat_template.hpp"
+#include "model/chat_abilities.hpp"
 #include "model/tokenizer.hpp"
-#include "model/tool_dialect.hpp"
 #include "net/api_request.hpp"
 #include "net/metrics.hpp"
 #include "net/outside_world.hpp"
@@ -35,10 +34,11 @@ struct request_rules {
 struct service {
   // The model.
   std::shared_ptr<const model::tokenizer> text;
-  std::optional<model::chat_template> chat; ///< nothing: the file has none
+  std::optional<model::chat_template> chat; ///< nothing: the file has none, or `chat_fault`
   std::string chat_source;                  ///< of `chat`
-  bool chat_knows_developer = false;        ///< else `developer` messages become `system`
-  model::tool_dialect tool_calls = model::tool_dialect_of(""); ///< how the model writes them
+  std::string chat_fault;                   ///< why the file's template cannot be used
+  model::chat_abilities chat_can;           ///< in which forms the template shows messages
+  model::tool_dialect tool_calls = model::tool_dialect_of("", ""); ///< how the model writes them
   std::string model_name;
   std::vector<std::string> aliases;
   std::string model_file;
@@ -93,10 +93,10 @@ std::vector<model::token_id> chat_tokens(const service& s,
                                          const model::json_value::object& more,
                                          bool add_generation_prompt, uint64_t most = any_length);
 
-/// The tokens of a plain prompt, or the ids checked against the vocabulary; `most` as above. Throws
-/// net::api_error.
+/// The tokens of a plain prompt, or the ids checked against the vocabulary. With `parse_special`
+/// the texts of control tokens are these tokens; `most` as above. Throws net::api_error.
 std::vector<model::token_id> prompt_tokens(const service& s, const net::prompt_input& prompt,
-                                           bool add_special_tokens = true,
+                                           bool parse_special, bool add_special_tokens = true,
                                            uint64_t most = any_length);
 
 /// The answers of /tokenize, /detokenize and, whatever the body is, /tokenizer_info. Throw

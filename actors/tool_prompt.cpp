@@ -30,6 +30,7 @@ std::vector<net::chat_message> told_as_text(std::vector<net::chat_message> messa
                                             const model::tool_dialect& dialect) {
   std::vector<net::chat_message> result;
   for (auto& m : messages) {
+    if (!m.tool_calls.empty() || m.role == "tool") m.parts.clear(); // told by `content`
     for (const auto& call : m.tool_calls)
       m.content += (m.content.empty() ? "" : "\n")
                    + call_text(call.name, call.arguments.empty() ? "{}" : call.arguments, dialect);
@@ -50,6 +51,7 @@ std::vector<net::chat_message> told_as_text(std::vector<net::chat_message> messa
   const bool has_system =
       !result.empty() && (result.front().role == "system" || result.front().role == "developer");
   if (!has_system) result.insert(result.begin(), net::chat_message{"system", {}, {}});
+  result.front().parts.clear();
   auto& system = result.front().content;
   system += (system.empty() ? "" : "\n\n") + explanation(tools, dialect);
   return result;

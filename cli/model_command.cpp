@@ -2,6 +2,7 @@
 /// it.
 #include "cli/app.hpp"
 #include "cli/commands.hpp"
+#include "model/chat_template.hpp"
 #include "model/json_writer.hpp"
 #include "model/load.hpp"
 
@@ -56,11 +57,23 @@ int slices(const model_choice& x) {
   });
 }
 
+/// Why the model's chat template cannot be used; empty where it can, and where there is none.
+std::string template_fault(const model::checkpoint& file) {
+  try {
+    if (!file.chat_template().empty()) model::chat_template::compile(file.chat_template());
+    return {};
+  } catch (const model::chat_template_error& e) {
+    return e.told();
+  }
+}
+
 std::string inspection_json(const model::checkpoint& file) {
   model::json_writer out;
   out.begin_object().member("version", 1).member("path", file.path().string());
   out.member("format", file.format()).member("name", file.name());
   out.member("architecture", file.architecture()).member("bytes", file.file_bytes());
+  if (const auto fault = template_fault(file); !fault.empty())
+    out.member("chat_template_fault", fault);
   out.key("keys").begin_object();
   for (const auto& [key, value] : file.describe()) out.member(key, value);
   out.end_object().key("tensors").begin_array();
@@ -81,6 +94,8 @@ void print_inspection(const model::checkpoint& file) {
               static_cast<double>(file.file_bytes()) / 1e6, file.tensors().size());
   for (const auto& [key, value] : file.describe())
     std::printf("  %-44s %s\n", key.c_str(), value.c_str());
+  if (const auto fault = template_fault(file); !fault.empty())
+    std::printf("  the chat template cannot be used: %s\n", fault.c_str());
   for (const auto& t : file.tensors())
     std::printf("  %-44s %-6s [%llu, %llu]\n", t.name.c_str(),
                 std::string{model::to_string(t.type)}.c_str(),

@@ -325,7 +325,7 @@ void add_operations(table& t) {
       [](settings & s) -> auto& { return s.log.format; });
   t.plain(
       "api.strict", option_kind::boolean, reload::live,
-      "Answers unknown request fields with 400 instead of counting them.",
+      "Answers unknown request fields, at any depth, with 400 instead of counting them.",
       [](settings & s) -> auto& { return s.api.strict; });
 }
 

@@ -3,16 +3,27 @@
 #include "model/jinja_interpreter.hpp"
 #include "model/jinja_parser.hpp"
 
+#include <set>
+
 namespace lamella::model {
 
 struct chat_template::program {
   jinja::tree tree;
+  std::set<std::string, std::less<>> members;
 };
 
 chat_template chat_template::compile(std::string_view source) {
+  program x{jinja::parse(source), {}};
+  for (const auto& node : x.tree.nodes)
+    if (node.kind == jinja::node_kind::attribute || node.kind == jinja::node_kind::string)
+      x.members.insert(node.text);
   chat_template made;
-  made.program_ = std::make_shared<const program>(program{jinja::parse(source)});
+  made.program_ = std::make_shared<const program>(std::move(x));
   return made;
+}
+
+bool chat_template::reads(std::string_view member) const {
+  return program_->members.contains(member);
 }
 
 std::vector<template_segment> chat_template::render(const template_input& input,

@@ -43,6 +43,12 @@ public:
   kind why() const { return kind_; }
   uint32_t line() const { return line_; } ///< in the template, from 1
 
+  /// For those who did not write the template: "line 2: there is no filter named 'x'". What the
+  /// template raised is for the client as it is.
+  std::string told() const {
+    return kind_ == kind::raised ? what() : "line " + std::to_string(line_) + ": " + what();
+  }
+
 private:
   kind kind_;
   uint32_t line_;
@@ -72,8 +78,8 @@ struct template_input {
   bool add_generation_prompt = true;
   std::string bos_token;
   std::string eos_token;
-  /// Further variables: `tools`, `documents`, and the client's `chat_template_kwargs`. They cannot
-  /// replace the ones above.
+  /// Further variables: `tools`, `documents`, and the client's `chat_template_kwargs`. They hide
+  /// functions of the language, and cannot replace the variables above.
   template_data::object more;
   std::chrono::sys_seconds now{}; ///< what strftime_now shows, in UTC
 };
@@ -89,7 +95,11 @@ public:
   std::vector<template_segment> render(const template_input& input,
                                        const template_limits& limits = {}) const;
 
-  /// The same as one string.
+  /// Members that the template names anywhere, such as content in m.content, m['content'] and
+  /// m.get('content').
+  bool reads(std::string_view member) const;
+
+  /// What render() makes, as one string.
   std::string render_text(const template_input& input, const template_limits& limits = {}) const;
 
 private:

@@ -24,7 +24,7 @@ enum class node_kind : uint8_t {
   attribute,   ///< object; `text` is the name
   subscript,   ///< object, index
   slice,       ///< first, last, step; each may be null
-  call,        ///< callee, arguments; `named`
+  call,        ///< callee, arguments; `named`, where the empty name is `**operand`
   filter,      ///< input (null where a block feeds it), arguments; `text`, `named`
   test,        ///< input, arguments; `text`, `named`
   unary,       ///< operand; `text` is + or -
@@ -35,6 +35,7 @@ enum class node_kind : uint8_t {
   logical_not, ///< operand
   conditional, ///< value, condition, other (may be null)
   concat,      ///< operands of ~
+  spread,      ///< `*operand` among the arguments of a call
   // Statements. Bodies are `block` nodes.
   data,   ///< `text`
   output, ///< expression
@@ -43,13 +44,16 @@ enum class node_kind : uint8_t {
   loop,   ///< target, list, condition (may be null), body, other (may be null); `whole`: recursive
   assign, ///< target, expression
   assign_block, ///< target, filters (may be null), body
-  macro, ///< body, then defaults of the last parameters; `text` is the name, `words` the parameters
+  macro,        ///< body, then defaults of the last parameters; `text` is the name, `words` the
+                ///< parameters, `whole` which of varargs and kwargs it reads
   call_block,   ///< call, macro node (the caller)
   filter_block, ///< filters, body
   with,         ///< target, expression, target, expression, ..., body
   break_loop,
   continue_loop
 };
+
+constexpr int64_t reads_varargs = 1, reads_kwargs = 2;
 
 struct node {
   node_kind kind = node_kind::none;

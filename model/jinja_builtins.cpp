@@ -1,9 +1,8 @@
-/// Arguments of calls, global functions, and formatting with %.
+/// Arguments of calls, and global functions.
 #include "model/jinja_builtins.hpp"
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <ctime>
 
 namespace lamella::model::jinja {
@@ -57,8 +56,8 @@ void arguments::done() {
 
 namespace {
 
-constexpr std::array<std::string_view, 5> globals{"raise_exception", "strftime_now", "namespace",
-                                                  "range", "dict"};
+constexpr std::array<std::string_view, 7> globals{
+    "raise_exception", "strftime_now", "namespace", "range", "dict", "cycler", "joiner"};
 
 /// As many numbers as Python's sandbox allows.
 constexpr int64_t range_max = 100'000;
@@ -147,6 +146,22 @@ value make_dict(heap& h, arguments& args) {
   return static_cast<const dict_object*>(made);
 }
 
+value make_cycler(heap& h, arguments& args) {
+  std::vector<value> items;
+  while (auto each = args.take("")) items.push_back(*each);
+  args.done();
+  if (items.empty()) h.fail("cycler needs values");
+  return h.make_cycler(std::move(items));
+}
+
+value make_joiner(heap& h, arguments& args) {
+  auto* made = h.make_function();
+  made->what = function_object::kind::joiner;
+  made->self = args.take("sep", h.make_text(", "));
+  args.done();
+  return static_cast<const function_object*>(made);
+}
+
 } // namespace
 
 bool is_global(std::string_view name) { return std::ranges::find(globals, name) != globals.end(); }
@@ -160,57 +175,9 @@ value call_global(environment& e, const std::string& name, arguments& args) {
   if (name == "strftime_now") return now_text(e, args);
   if (name == "namespace") return make_namespace(h, args);
   if (name == "range") return make_range(h, args);
+  if (name == "cycler") return make_cycler(h, args);
+  if (name == "joiner") return make_joiner(h, args);
   return make_dict(h, args);
-}
-
-text format_text(heap& h, const text& format, const std::vector<value>& values) {
-  const auto& bytes = format.bytes();
-  text out;
-  size_t used = 0;
-  size_t from = 0;
-  for (size_t at; (at = bytes.find('%', from)) != std::string::npos;) {
-    h.step();
-    out.append_range(format, from, at);
-    size_t end = at + 1;
-    int precision = -1;
-    if (end < bytes.size() && bytes[end] == '.') {
-      precision = 0;
-      for (++end; end < bytes.size() && bytes[end] >= '0' && bytes[end] <= '9' && precision < 100;
-           ++end)
-        precision = precision * 10 + (bytes[end] - '0');
-    }
-    if (end >= bytes.size()) h.fail("a format ends after %");
-    const char conversion = bytes[end];
-    from = end + 1;
-    if (conversion == '%') {
-      out.append("%", true);
-      continue;
-    }
-    if (used >= values.size()) h.fail("a format has more conversions than values");
-    const auto& x = values[used++];
-    if (conversion == 's' || conversion == 'r') {
-      auto shown = conversion == 's' ? to_text(h, x) : to_repr(h, x);
-      if (precision >= 0) {
-        const auto positions = character_positions(shown.bytes());
-        const auto cut = std::min(static_cast<size_t>(precision), positions.size() - 1);
-        shown = shown.part(0, positions[cut]);
-      }
-      h.charge(shown.size());
-      out.append(shown);
-    } else if ((conversion == 'd' || conversion == 'i') && is_number(x)) {
-      out.append(std::to_string(as_whole(x).value_or(static_cast<int64_t>(as_real(x)))), true);
-    } else if (conversion == 'f' && is_number(x)) {
-      std::array<char, 512> digits{};
-      std::snprintf(digits.data(), digits.size(), "%.*f", precision < 0 ? 6 : precision,
-                    as_real(x));
-      out.append(digits.data(), true);
-    } else {
-      h.fail(std::string{"the format %"} + conversion + " does not fit " + type_name(x));
-    }
-  }
-  out.append_range(format, from, bytes.size());
-  if (used < values.size()) h.fail("a format has fewer conversions than values");
-  return out;
 }
 
 } // namespace lamella::model::jinja

@@ -55,20 +55,25 @@ bool apply_test(environment& e, const std::string& name, const value& input, arg
 enum class method_state : uint8_t { absent, callable, forbidden };
 method_state find_method(const value& self, std::string_view name);
 value call_method(heap& h, const value& self, const std::string& name, arguments& args);
+/// The same of markup: texts that go into it are escaped, those that come out are markup again.
+value call_markup(heap& h, const text& x, const std::string& name, arguments& args);
 
 /// `x.name` and `x[key]`, undefined where there is no such thing.
 value get_attribute(heap& h, const value& x, const std::string& name);
 value get_item(heap& h, const value& x, const value& key);
 value get_slice(heap& h, const value& x, const value& first, const value& last, const value& step);
 
-/// raise_exception, strftime_now, namespace, range, dict.
+/// raise_exception, strftime_now, namespace, range, dict, cycler, joiner.
 bool is_global(std::string_view name);
 value call_global(environment& e, const std::string& name, arguments& args);
 
 /// Arithmetic. `op` is one of + - * / // % **.
 value arithmetic(heap& h, const std::string& op, const value& a, const value& b);
 
-/// `format % values` of texts.
-text format_text(heap& h, const text& format, const std::vector<value>& values);
+/// `format % values` of texts; `named` are those of %(name)s, null where there are none.
+text percent_text(heap& h, const text& format, const std::vector<value>& values,
+                  const dict_object* named = nullptr);
+/// `format.format(...)` of texts.
+text format_text(heap& h, const text& format, arguments& args);
 
 } // namespace lamella::model::jinja

@@ -1,10 +1,13 @@
 /// Expressions and calls.
-#include "model/jinja_frame.hpp"
+#include "model/jinja_interpreter.hpp"
+
+#include <algorithm>
+#include <utility>
 
 namespace lamella::model::jinja {
 
 value interpreter::eval(const node& x, scope& in) {
-  const frame nested{*this};
+  check_depth();
   heap_.line = x.line;
   heap_.step();
   switch (x.kind) {
@@ -80,7 +83,8 @@ value interpreter::eval_members(const node& x, scope& in) {
   std::vector<value> items;
   items.reserve(x.items.size());
   for (const auto* item : x.items) items.push_back(eval(*item, in));
-  return heap_.make_list(std::move(items), x.kind == node_kind::tuple);
+  return heap_.make_list(std::move(items),
+                         x.kind == node_kind::tuple ? list_kind::tuple : list_kind::list);
 }
 
 value interpreter::eval_dict(const node& x, scope& in) {
@@ -157,8 +161,30 @@ value interpreter::eval_test(const node& x, scope& in) {
 
 arguments interpreter::arguments_of(const node& x, scope& in, const std::string& name) {
   arguments args{heap_, name};
-  for (size_t i = 1; i < x.items.size(); ++i) args.positional.push_back(eval(*x.items[i], in));
-  for (const auto& [parameter, item] : x.named) args.named.emplace_back(parameter, eval(*item, in));
+  for (size_t i = 1; i < x.items.size(); ++i) {
+    if (x.items[i]->kind != node_kind::spread) {
+      args.positional.push_back(eval(*x.items[i], in));
+      continue;
+    }
+    for (const auto& each : elements(heap_, eval(*x.items[i]->items[0], in)))
+      args.positional.push_back(each);
+  }
+  for (const auto& [parameter, item] : x.named) {
+    if (!parameter.empty()) {
+      args.named.emplace_back(parameter, eval(*item, in));
+      continue;
+    }
+    const auto more = eval(*item, in);
+    const auto* d = std::get_if<const dict_object*>(&more);
+    if (d == nullptr) heap_.fail("** needs a dict, not " + std::string{type_name(more)});
+    for (const auto& [key, given] : (*d)->members) {
+      const auto* s = std::get_if<const text*>(&key);
+      if (s == nullptr) heap_.fail("the keys of a dict behind ** must be texts");
+      if (std::ranges::count(args.named, (*s)->bytes(), [](const auto& n) { return n.first; }) != 0)
+        heap_.fail(name + " gets " + (*s)->bytes() + " twice");
+      args.named.emplace_back((*s)->bytes(), given);
+    }
+  }
   return args;
 }
 
@@ -185,6 +211,9 @@ value interpreter::call(const value& callee, const std::string& name, arguments&
     return call_method(heap_, (*function)->self, (*function)->name, args);
   case function_object::kind::macro:
     return call_macro(**function, args);
+  case function_object::kind::joiner:
+    args.done();
+    return std::exchange((*function)->called, true) ? (*function)->self : heap_.make_text("");
   case function_object::kind::loop:
     break;
   }
@@ -192,7 +221,7 @@ value interpreter::call(const value& callee, const std::string& name, arguments&
 }
 
 value interpreter::call_macro(const function_object& macro, arguments& args) {
-  const frame nested{*this};
+  check_depth();
   const auto& x = *macro.macro;
   if (++calls_ > heap_.limits().recursion)
     heap_.fail_limit("macros call each other more than " + std::to_string(heap_.limits().recursion)
@@ -208,6 +237,7 @@ value interpreter::call_macro(const function_object& macro, arguments& args) {
     heap_.charge(64);
     inner->names[x.words[i]] = given;
   }
+  take_rest(x, args, *inner);
   // Only by name: a positional argument left over is one too many.
   for (auto given = args.named.begin(); given != args.named.end(); ++given)
     if (given->first == "caller") {
@@ -222,8 +252,24 @@ value interpreter::call_macro(const function_object& macro, arguments& args) {
   return made;
 }
 
+/// Arguments beyond the parameters, where the macro reads them.
+void interpreter::take_rest(const node& macro, arguments& args, scope& inner) {
+  if ((macro.whole & reads_varargs) != 0) {
+    std::vector<value> rest;
+    while (args.positional.size() > macro.words.size() + rest.size())
+      rest.push_back(args.need("varargs"));
+    inner.names["varargs"] = heap_.make_list(std::move(rest), list_kind::tuple);
+  }
+  if ((macro.whole & reads_kwargs) == 0) return;
+  auto* rest = heap_.make_dict();
+  for (const auto& [name, given] : args.named)
+    if (name != "caller") heap_.put(*rest, heap_.make_text(name), given);
+  std::erase_if(args.named, [](const auto& n) { return n.first != "caller"; });
+  inner.names["kwargs"] = static_cast<const dict_object*>(rest);
+}
+
 value interpreter::call_loop(const loop_object& loop, arguments& args) {
-  const frame nested{*this};
+  check_depth();
   if (loop.again == nullptr) heap_.fail("the loop is not recursive");
   if (++calls_ > heap_.limits().recursion)
     heap_.fail_limit("a loop calls itself more than " + std::to_string(heap_.limits().recursion)
@@ -248,7 +294,7 @@ value interpreter::call_loop_method(const function_object& method, arguments& ar
     if (given.empty()) heap_.fail("loop.cycle needs values");
     return given[loop.at % given.size()];
   }
-  const auto* now = heap_.make_list(std::move(given), true);
+  const auto* now = heap_.make_list(std::move(given), list_kind::tuple);
   const bool changed = loop.changed == nullptr || !equal(heap_, value{loop.changed}, value{now});
   if (changed) loop.changed = now;
   return changed;

@@ -13,6 +13,7 @@ constexpr int depth_max = 100;
 expression_parser::level::level(expression_parser& p) : parser{p} {
   if (++parser.depth_ > depth_max)
     parser.fail("more than " + std::to_string(depth_max) + " levels");
+  if (parser.room_.is_used_up()) parser.fail("the template is nested too deeply");
 }
 
 void expression_parser::fail(const std::string& message) const {
@@ -253,6 +254,8 @@ const node* expression_parser::primary() {
     }
     auto& x = make(word == "none" || word == "None" ? node_kind::none : node_kind::name);
     x.text = word;
+    if (word == "varargs") rest_read_ |= reads_varargs;
+    if (word == "kwargs") rest_read_ |= reads_kwargs;
     next();
     return &x;
   }

@@ -1,5 +1,6 @@
 /// Filters of single values, and the table of all filters.
 #include "model/jinja_list_filters.hpp"
+#include "model/jinja_text_filters.hpp"
 
 #include <algorithm>
 #include <array>
@@ -13,50 +14,6 @@ namespace {
 
 using filter_function = value (*)(environment&, const value&, arguments&);
 
-value mapped_text(environment& e, const value& x, std::string (*f)(std::string_view)) {
-  const auto s = to_text(e.memory, x);
-  e.memory.step(s.size() / 64);
-  return e.memory.make_text(s.mapped(f));
-}
-
-/// Words begin after spaces, hyphens and opening brackets, and inner capitals go.
-std::string title_words(std::string_view bytes) {
-  std::string out;
-  const auto separates = [](char32_t c) {
-    return c == '-' || c == '(' || c == '{' || c == '[' || c == '<' || is_space(c);
-  };
-  for (size_t at = 0; at < bytes.size();) {
-    size_t to = at;
-    const bool gap = separates(character_at(bytes, at));
-    while (to < bytes.size() && separates(character_at(bytes, to)) == gap)
-      to += character_bytes(bytes, to);
-    const auto word = bytes.substr(at, to - at);
-    if (gap) {
-      out += word;
-    } else {
-      const size_t first = character_bytes(word, 0);
-      out += to_upper(word.substr(0, first)) + to_lower(word.substr(first));
-    }
-    at = to;
-  }
-  return out;
-}
-
-value filter_title(environment& e, const value& x, arguments&) {
-  const auto s = to_text(e.memory, x);
-  e.memory.step(s.size() / 64);
-  return e.memory.make_text(s.runs().size() <= 1 ? s.mapped(title_words)
-                                                 : text{title_words(s.bytes()), false});
-}
-
-value filter_trim(environment& e, const value& x, arguments& args) {
-  auto chars = args.take("chars", none{});
-  const auto* s = e.memory.make_text(to_text(e.memory, x));
-  arguments inner{e.memory, "trim"};
-  inner.positional.push_back(chars);
-  return call_method(e.memory, s, "strip", inner);
-}
-
 value filter_default(environment& e, const value& x, arguments& args) {
   const auto otherwise = args.take("default_value", e.memory.make_text(""));
   const bool by_truth = args.take_truth("boolean", false);
@@ -68,7 +25,7 @@ value filter_length(environment& e, const value& x, arguments&) {
     e.memory.step((*s)->size() / 64);
     return static_cast<int64_t>(character_count((*s)->bytes()));
   }
-  if (const auto* l = std::get_if<const list_object*>(&x))
+  if (const auto* l = std::get_if<const list_object*>(&x); l != nullptr && !(*l)->is_lazy())
     return static_cast<int64_t>((*l)->items.size());
   if (const auto* d = std::get_if<const dict_object*>(&x))
     return static_cast<int64_t>((*d)->members.size());
@@ -76,16 +33,37 @@ value filter_length(environment& e, const value& x, arguments&) {
   e.memory.fail(std::string{type_name(x)} + " has no length");
 }
 
-value filter_replace(environment& e, const value& x, arguments& args) {
-  const auto* s = e.memory.make_text(to_text(e.memory, x));
-  arguments inner{e.memory, "replace"};
-  inner.positional.push_back(e.memory.make_text(to_text(e.memory, args.need("old"))));
-  inner.positional.push_back(e.memory.make_text(to_text(e.memory, args.need("new"))));
-  inner.positional.push_back(args.take("count", none{}));
-  return call_method(e.memory, s, "replace", inner);
+/// Python's int(text, base): white space, a sign, the prefix of the base, digits, single _ between
+/// them. Nothing where it is none; fails where it is too large for us.
+std::optional<int64_t> whole_of(heap& h, const std::string& bytes, int64_t base) {
+  const auto range = strip(bytes, true, true);
+  auto digits = bytes.substr(range.from, range.to - range.from);
+  const bool negative = digits.starts_with('-');
+  if (negative || digits.starts_with('+')) digits.erase(0, 1);
+  const auto prefix = to_lower(digits.substr(0, 2));
+  const int64_t meant = prefix == "0x" ? 16 : prefix == "0o" ? 8 : prefix == "0b" ? 2 : 0;
+  if (meant != 0 && (base == 0 || base == meant)) {
+    digits.erase(0, 2);
+    if (digits.starts_with('_')) digits.erase(0, 1);
+    base = meant;
+  } else if (base == 0) {
+    if (digits.starts_with('0') && digits.find_first_not_of("0_") != std::string::npos) return {};
+    base = 10;
+  }
+  if (digits.starts_with('_') || digits.ends_with('_') || digits.find("__") != std::string::npos)
+    return {};
+  std::erase(digits, '_');
+  if (digits.starts_with('-')) return {};
+  if (negative) digits.insert(0, 1, '-');
+  int64_t n = 0;
+  const char* last = digits.data() + digits.size();
+  const auto [end, ec] = std::from_chars(digits.data(), last, n, static_cast<int>(base));
+  if (end != last || digits.empty() || ec == std::errc::invalid_argument) return {};
+  if (ec == std::errc::result_out_of_range) h.fail("an integer is too large");
+  return n;
 }
 
-/// Python's int(): white space, a sign and digits; other texts by way of float().
+/// Other texts than those of integers go by way of float().
 value filter_int(environment& e, const value& x, arguments& args) {
   const auto otherwise = args.take("default", int64_t{0});
   const auto base = args.take_whole("base").value_or(10);
@@ -94,14 +72,12 @@ value filter_int(environment& e, const value& x, arguments& args) {
   if (const auto* d = std::get_if<double>(&x)) {
     real = *d;
   } else if (const auto* s = std::get_if<const text*>(&x)) {
+    if (base != 0 && (base < 2 || base > 36)) e.memory.fail("the base of int is not 0 or 2 to 36");
+    if (const auto n = whole_of(e.memory, (*s)->bytes(), base)) return *n;
     const auto range = strip((*s)->bytes(), true, true);
     const char* first = (*s)->bytes().data() + range.from;
     const char* last = (*s)->bytes().data() + range.to;
     if (first != last && *first == '+') ++first;
-    if (base < 2 || base > 36) e.memory.fail("the base of int is not 2 to 36");
-    int64_t n = 0;
-    const auto whole = std::from_chars(first, last, n, static_cast<int>(base));
-    if (whole.ec == std::errc{} && whole.ptr == last && first != last) return n;
     const auto part = std::from_chars(first, last, real);
     if (part.ec != std::errc{} || part.ptr != last || first == last) return otherwise;
   } else if (const auto* u = std::get_if<undefined>(&x)) {
@@ -109,7 +85,8 @@ value filter_int(environment& e, const value& x, arguments& args) {
   } else {
     return otherwise;
   }
-  if (!std::isfinite(real) || std::abs(real) >= 9.2e18) return otherwise;
+  if (!std::isfinite(real)) return otherwise;
+  if (std::abs(real) >= 9.2e18) e.memory.fail("an integer is too large");
   return static_cast<int64_t>(real);
 }
 
@@ -163,63 +140,6 @@ value filter_round(environment& e, const value& x, arguments& args) {
   return rounded;
 }
 
-value filter_indent(environment& e, const value& x, arguments& args) {
-  auto& h = e.memory;
-  const auto width = args.take("width", int64_t{4});
-  const bool first = args.take_truth("first", false);
-  const bool blank = args.take_truth("blank", false);
-  text space;
-  if (const auto* s = std::get_if<const text*>(&width))
-    space = **s;
-  else if (const auto n = as_whole(width); n && *n <= 1000)
-    space.append(std::string(static_cast<size_t>(std::max<int64_t>(*n, 0)), ' '), true);
-  else
-    h.fail("the width of indent is not a text or a number up to 1000");
-  auto s = to_text(h, x);
-  s.append("\n", true);
-  text out;
-  if (first) out.append(space);
-  bool is_first = true;
-  for (const auto& line : lines_of(s.bytes(), false)) {
-    if (!is_first) {
-      out.append("\n", true);
-      if (blank || line.from != line.to) out.append(space);
-    }
-    h.charge(space.size() + line.to - line.from);
-    out.append_range(s, line.from, line.to);
-    is_first = false;
-  }
-  return h.make_text(std::move(out));
-}
-
-value filter_escape(environment& e, const value& x, arguments&) {
-  return mapped_text(e, x, [](std::string_view bytes) {
-    std::string out;
-    for (const char c : bytes) {
-      switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '\'':
-        out += "&#39;";
-        break;
-      case '"':
-        out += "&#34;";
-        break;
-      default:
-        out += c;
-      }
-    }
-    return out;
-  });
-}
-
 value filter_tojson(environment& e, const value& x, arguments& args) {
   json_style style;
   // The order of parameters in the library that made these templates popular.
@@ -248,12 +168,6 @@ value filter_attr(environment& e, const value& x, arguments& args) {
   return get_attribute(e.memory, x, name);
 }
 
-value filter_format(environment& e, const value& x, arguments& args) {
-  std::vector<value> values;
-  while (auto each = args.take("")) values.push_back(*each);
-  return e.memory.make_text(format_text(e.memory, to_text(e.memory, x), values));
-}
-
 const std::map<std::string, filter_function, std::less<>>& filters() {
   static const std::map<std::string, filter_function, std::less<>> all{
       {"upper",
@@ -274,12 +188,18 @@ const std::map<std::string, filter_function, std::less<>>& filters() {
       {"int", filter_int},
       {"float", filter_float},
       {"string", filter_string},
-      {"safe", filter_string},
+      {"safe", filter_safe},
       {"abs", filter_abs},
       {"round", filter_round},
       {"indent", filter_indent},
       {"escape", filter_escape},
       {"e", filter_escape},
+      {"forceescape", filter_forceescape},
+      {"center", filter_center},
+      {"truncate", filter_truncate},
+      {"wordcount", filter_wordcount},
+      {"urlencode", filter_urlencode},
+      {"xmlattr", filter_xmlattr},
       {"tojson", filter_tojson},
       {"attr", filter_attr},
       {"format", filter_format},
@@ -301,6 +221,8 @@ const std::map<std::string, filter_function, std::less<>>& filters() {
       {"selectattr", filter_selectattr},
       {"rejectattr", filter_rejectattr},
       {"batch", filter_batch},
+      {"slice", filter_slice},
+      {"groupby", filter_groupby},
   };
   return all;
 }

@@ -1,8 +1,6 @@
 /// Statements.
 #include "model/jinja_interpreter.hpp"
 
-#include "model/jinja_frame.hpp"
-
 namespace lamella::model::jinja {
 
 interpreter::interpreter(const tree& program, const template_input& input,
@@ -16,9 +14,8 @@ interpreter::interpreter(const tree& program, const template_input& input,
                      return apply_test(environment_, name, x, args);
                    }},
       globals_{heap_.make_scope(nullptr)} {
-  // The client's variables first: they cannot replace ours.
-  for (const auto& [name, item] : input.more)
-    if (!is_global(name)) globals_->names[name] = from_data(heap_, item);
+  // The caller's variables first: they hide functions, and cannot replace what a conversation is.
+  for (const auto& [name, item] : input.more) globals_->names[name] = from_data(heap_, item);
   globals_->names["messages"] = from_data(heap_, input.messages);
   globals_->names["add_generation_prompt"] = input.add_generation_prompt;
   globals_->names["bos_token"] = heap_.make_text(input.bos_token);
@@ -28,6 +25,10 @@ interpreter::interpreter(const tree& program, const template_input& input,
 text interpreter::run() {
   exec(*program_.root, *heap_.make_scope(globals_));
   return std::move(output_);
+}
+
+void interpreter::check_depth() const {
+  if (room_.is_used_up()) heap_.fail_limit("the template is nested too deeply");
 }
 
 void interpreter::print(const text& x) {
@@ -49,7 +50,7 @@ text interpreter::captured(const node& body, scope& in, flow& ends) {
 }
 
 interpreter::flow interpreter::exec(const node& x, scope& in) {
-  const frame nested{*this};
+  check_depth();
   heap_.line = x.line;
   heap_.step();
   switch (x.kind) {

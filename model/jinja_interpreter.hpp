@@ -2,6 +2,7 @@
 #pragma once
 
 #include "model/jinja_builtins.hpp"
+#include "model/jinja_stack.hpp"
 
 namespace lamella::model::jinja {
 
@@ -17,8 +18,8 @@ public:
 
 private:
   enum class flow : uint8_t { next, break_loop, continue_loop };
-  struct frame; // counts nested calls of eval and exec
 
+  void check_depth() const; ///< asked by every nested evaluation
   flow exec(const node& x, scope& in);
   flow exec_block(const node& x, scope& in);
   flow exec_branch(const node& x, scope& in);
@@ -48,6 +49,7 @@ private:
   arguments arguments_of(const node& x, scope& in, const std::string& name);
   value call(const value& callee, const std::string& name, arguments& args);
   value call_macro(const function_object& macro, arguments& args);
+  void take_rest(const node& macro, arguments& args, scope& inner);
   value call_loop(const loop_object& loop, arguments& args);
   value call_loop_method(const function_object& method, arguments& args);
   const function_object* macro_of(const node& x, scope& in);
@@ -59,7 +61,7 @@ private:
   text output_;
   text* out_ = &output_;
   const value* block_input_ = nullptr; ///< what the filters of a block start from
-  uint32_t depth_ = 0;
+  stack_room room_;
   uint32_t calls_ = 0;
 };
 

@@ -75,6 +75,11 @@ value extreme(environment& e, const value& x, arguments& args, int sign) {
   return best ? best->item : value{undefined{}};
 }
 
+/// The elements of what is true; none, 0 and false have none for map, select and their kin.
+std::vector<value> some(heap& h, const value& x) {
+  return truth(x) ? elements(h, x) : std::vector<value>{};
+}
+
 /// select, reject and their attr forms: a test by name with arguments, or truth.
 value selected(environment& e, const value& x, arguments& args, bool by_attribute, bool wanted) {
   auto& h = e.memory;
@@ -91,23 +96,31 @@ value selected(environment& e, const value& x, arguments& args, bool by_attribut
   rest.named = std::move(args.named);
   args.named.clear();
   std::vector<value> kept;
-  for (const auto& item : elements(h, x)) {
+  for (const auto& item : some(h, x)) {
     h.step();
     const auto tested = by_attribute ? follow(h, item, attribute) : item;
     auto copy = rest;
     if ((name.empty() ? truth(tested) : e.test(name, tested, copy)) == wanted) kept.push_back(item);
   }
-  return h.make_list(std::move(kept));
+  return h.make_list(std::move(kept), list_kind::lazy);
 }
 
 } // namespace
 
 value filter_first(environment& e, const value& x, arguments&) {
-  const auto items = elements(e.memory, x);
-  return items.empty() ? value{undefined{}} : items.front();
+  auto items = elements(e.memory, x);
+  if (items.empty()) return undefined{};
+  const auto first = items.front();
+  if (const auto* l = std::get_if<const list_object*>(&x); l != nullptr && (*l)->is_lazy()) {
+    items.erase(items.begin());
+    (*l)->items = std::move(items);
+  }
+  return first;
 }
 
 value filter_last(environment& e, const value& x, arguments&) {
+  if (const auto* l = std::get_if<const list_object*>(&x); l != nullptr && (*l)->is_lazy())
+    e.memory.fail("a generator has no last item");
   const auto items = elements(e.memory, x);
   return items.empty() ? value{undefined{}} : items.back();
 }
@@ -117,9 +130,10 @@ value filter_list(environment& e, const value& x, arguments&) {
 }
 
 value filter_items(environment& e, const value& x, arguments& args) {
-  if (std::holds_alternative<undefined>(x)) return e.memory.make_list({});
+  if (std::holds_alternative<undefined>(x)) return e.memory.make_list({}, list_kind::lazy);
   if (!std::holds_alternative<const dict_object*>(x)) e.memory.fail("items needs a dict");
-  return call_method(e.memory, x, "items", args);
+  const auto items = call_method(e.memory, x, "items", args);
+  return e.memory.make_list(elements(e.memory, items), list_kind::lazy);
 }
 
 value filter_join(environment& e, const value& x, arguments& args) {
@@ -147,11 +161,13 @@ value filter_reverse(environment& e, const value& x, arguments&) {
     text out;
     for (size_t i = positions.size() - 1; i > 0; --i)
       out.append_range(**s, positions[i - 1], positions[i]);
-    return h.make_text(std::move(out));
+    return h.make_text(out.as_markup((*s)->is_markup()));
   }
+  const auto* l = std::get_if<const list_object*>(&x);
+  const auto kind = l != nullptr && (*l)->is_lazy() ? list_kind::list : list_kind::lazy;
   auto items = elements(h, x);
   std::ranges::reverse(items);
-  return h.make_list(std::move(items));
+  return h.make_list(std::move(items), kind);
 }
 
 value filter_sort(environment& e, const value& x, arguments& args) {
@@ -187,7 +203,7 @@ value filter_unique(environment& e, const value& x, arguments& args) {
     h.put(*seen, key, none{});
     kept.push_back(item);
   }
-  return h.make_list(std::move(kept));
+  return h.make_list(std::move(kept), list_kind::lazy);
 }
 
 value filter_dictsort(environment& e, const value& x, arguments& args) {
@@ -201,8 +217,8 @@ value filter_dictsort(environment& e, const value& x, arguments& args) {
   if (d == nullptr) h.fail("dictsort needs a dict");
   std::vector<keyed> items;
   for (const auto& [key, item] : (*d)->members)
-    items.push_back(
-        {folded(h, what == "key" ? key : item, case_sensitive), h.make_list({key, item}, true)});
+    items.push_back({folded(h, what == "key" ? key : item, case_sensitive),
+                     h.make_list({key, item}, list_kind::tuple)});
   if (reverse) std::ranges::reverse(items);
   sort_by_key(h, items);
   if (reverse) std::ranges::reverse(items);
@@ -233,19 +249,19 @@ value filter_map(environment& e, const value& x, arguments& args) {
   if (args.positional.empty()) {
     const auto attribute = args.need("attribute");
     const auto otherwise = args.take("default");
-    for (const auto& item : elements(h, x)) made.push_back(follow(h, item, attribute, otherwise));
-    return h.make_list(std::move(made));
+    for (const auto& item : some(h, x)) made.push_back(follow(h, item, attribute, otherwise));
+    return h.make_list(std::move(made), list_kind::lazy);
   }
   const auto name = args.need_text("filter")->bytes();
   arguments rest{h, name};
   while (auto each = args.take("")) rest.positional.push_back(*each);
   rest.named = std::move(args.named);
   args.named.clear();
-  for (const auto& item : elements(h, x)) {
+  for (const auto& item : some(h, x)) {
     auto copy = rest;
     made.push_back(e.filter(name, item, copy));
   }
-  return h.make_list(std::move(made));
+  return h.make_list(std::move(made), list_kind::lazy);
 }
 
 value filter_select(environment& e, const value& x, arguments& args) {
@@ -262,6 +278,50 @@ value filter_selectattr(environment& e, const value& x, arguments& args) {
 
 value filter_rejectattr(environment& e, const value& x, arguments& args) {
   return selected(e, x, args, true, false);
+}
+
+value filter_slice(environment& e, const value& x, arguments& args) {
+  auto& h = e.memory;
+  const auto count = args.need_whole("slices");
+  const auto fill = args.take("fill_with", none{});
+  if (count < 1 || count > 100'000) h.fail("the slices of slice are not 1 to 100000");
+  const auto items = elements(h, x);
+  const auto slices = static_cast<size_t>(count);
+  const size_t more = items.size() % slices; // slices with one item more than the others
+  std::vector<value> columns;
+  auto at = items.begin();
+  for (size_t i = 0; i < slices; ++i) {
+    const auto size = static_cast<std::ptrdiff_t>(items.size() / slices + (i < more ? 1 : 0));
+    std::vector<value> column(at, at + size);
+    at += size;
+    if (i >= more && !std::holds_alternative<none>(fill)) column.push_back(fill);
+    columns.emplace_back(h.make_list(std::move(column)));
+  }
+  return h.make_list(std::move(columns), list_kind::lazy);
+}
+
+value filter_groupby(environment& e, const value& x, arguments& args) {
+  auto& h = e.memory;
+  const auto attribute = args.need("attribute");
+  const auto otherwise = args.take("default");
+  const bool given = otherwise && !std::holds_alternative<none>(*otherwise);
+  const bool case_sensitive = args.take_truth("case_sensitive", false);
+  const auto key_of_item = [&](const value& item) {
+    return follow(h, item, attribute, given ? otherwise : std::nullopt);
+  };
+  std::vector<keyed> items;
+  for (const auto& item : elements(h, x))
+    items.push_back({folded(h, key_of_item(item), case_sensitive), item});
+  sort_by_key(h, items);
+  std::vector<value> groups;
+  for (size_t from = 0, to = 0; from < items.size(); from = to) {
+    std::vector<value> members;
+    for (; to < items.size() && equal(h, items[to].key, items[from].key); ++to)
+      members.push_back(items[to].item);
+    const auto grouper = key_of_item(members.front());
+    groups.emplace_back(h.make_list({grouper, h.make_list(std::move(members))}, list_kind::group));
+  }
+  return h.make_list(std::move(groups));
 }
 
 value filter_batch(environment& e, const value& x, arguments& args) {
@@ -282,7 +342,7 @@ value filter_batch(environment& e, const value& x, arguments& args) {
     if (!std::holds_alternative<none>(fill)) row.resize(static_cast<size_t>(size), fill);
     rows.emplace_back(h.make_list(std::move(row)));
   }
-  return h.make_list(std::move(rows));
+  return h.make_list(std::move(rows), list_kind::lazy);
 }
 
 } // namespace lamella::model::jinja

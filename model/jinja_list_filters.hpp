@@ -23,5 +23,7 @@ value filter_reject(environment& e, const value& x, arguments& args);
 value filter_selectattr(environment& e, const value& x, arguments& args);
 value filter_rejectattr(environment& e, const value& x, arguments& args);
 value filter_batch(environment& e, const value& x, arguments& args);
+value filter_slice(environment& e, const value& x, arguments& args);
+value filter_groupby(environment& e, const value& x, arguments& args);
 
 } // namespace lamella::model::jinja

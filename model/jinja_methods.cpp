@@ -6,16 +6,18 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <utility>
 
 namespace lamella::model::jinja {
 namespace {
 
-constexpr std::array<std::string_view, 30> text_methods{
+constexpr std::array<std::string_view, 31> text_methods{
     "upper",   "lower",     "title",      "capitalize",   "strip",        "lstrip",
     "rstrip",  "split",     "rsplit",     "splitlines",   "startswith",   "endswith",
     "replace", "find",      "rfind",      "index",        "count",        "join",
     "isdigit", "isalpha",   "isalnum",    "isspace",      "isupper",      "islower",
-    "zfill",   "partition", "rpartition", "removeprefix", "removesuffix", "center"};
+    "zfill",   "partition", "rpartition", "removeprefix", "removesuffix", "center",
+    "format"};
 constexpr std::array<std::string_view, 5> dict_methods{"get", "items", "keys", "values", "copy"};
 constexpr std::array<std::string_view, 6> dict_changes{"clear",      "pop",    "popitem",
                                                        "setdefault", "update", "fromkeys"};
@@ -136,7 +138,7 @@ text replaced(heap& h, const text& x, const text& old, const text& with, int64_t
 }
 
 bool has_affix(heap& h, const text& x, const value& affix, bool at_end) {
-  if (const auto* l = std::get_if<const list_object*>(&affix); l != nullptr && (*l)->is_tuple)
+  if (const auto* l = std::get_if<const list_object*>(&affix); l != nullptr && (*l)->is_tuple())
     return std::ranges::any_of((*l)->items, [&](const value& each) {
       return std::holds_alternative<const text*>(each) && has_affix(h, x, each, at_end);
     });
@@ -171,11 +173,10 @@ bool has_class(const text& x, const std::string& name) {
   if (name == "isupper" || name == "islower") return is_cased(x, name == "isupper");
   return all_characters(x, [&](char32_t c) {
     const auto u = static_cast<UChar32>(c);
-    const bool alpha = (U_GET_GC_MASK(u) & U_GC_L_MASK) != 0;
+    if (name == "isalnum") return is_alphanumeric(c);
+    if (name == "isalpha") return (U_GET_GC_MASK(u) & U_GC_L_MASK) != 0;
     const auto type = u_getIntPropertyValue(u, UCHAR_NUMERIC_TYPE);
-    const bool digit = type == U_NT_DECIMAL || type == U_NT_DIGIT;
-    if (name == "isalpha") return alpha;
-    return name == "isdigit" ? digit : alpha || digit || type == U_NT_NUMERIC;
+    return type == U_NT_DECIMAL || type == U_NT_DIGIT;
   });
 }
 
@@ -184,11 +185,11 @@ value part_tuple(heap& h, const text& x, const text& separator, bool last) {
   const auto at = last ? x.bytes().rfind(separator.bytes()) : x.bytes().find(separator.bytes());
   const auto* empty = h.make_text("");
   if (at == std::string::npos)
-    return last ? h.make_list({empty, empty, h.make_text(x)}, true)
-                : h.make_list({h.make_text(x), empty, empty}, true);
+    return last ? h.make_list({empty, empty, h.make_text(x)}, list_kind::tuple)
+                : h.make_list({h.make_text(x), empty, empty}, list_kind::tuple);
   return h.make_list({h.make_text(x.part(0, at)), h.make_text(separator),
                       h.make_text(x.part(at + separator.size(), x.size()))},
-                     true);
+                     list_kind::tuple);
 }
 
 value find_text_in(heap& h, const text& x, const text& part, const std::string& name) {
@@ -290,7 +291,16 @@ value call_text(heap& h, const text& x, const std::string& name, arguments& args
       return h.make_text(x.part(x.bytes().starts_with(part) ? part.size() : 0, x.size()));
     return h.make_text(x.part(0, x.size() - (x.bytes().ends_with(part) ? part.size() : 0)));
   }
+  if (name == "format") return h.make_text(format_text(h, x, args));
   return has_class(x, name);
+}
+
+value call_cycler(cycler_object& x, const std::string& name) {
+  if (name == "reset") {
+    x.at = 0;
+    return none{};
+  }
+  return x.items[std::exchange(x.at, (x.at + 1) % x.items.size())];
 }
 
 value call_dict(heap& h, const dict_object& x, const std::string& name, arguments& args) {
@@ -308,10 +318,12 @@ value call_dict(heap& h, const dict_object& x, const std::string& name, argument
   }
   std::vector<value> made;
   for (const auto& [key, item] : x.members)
-    made.push_back(name == "items"  ? value{h.make_list({key, item}, true)}
+    made.push_back(name == "items"  ? value{h.make_list({key, item}, list_kind::tuple)}
                    : name == "keys" ? key
                                     : item);
-  return h.make_list(std::move(made));
+  return h.make_list(std::move(made), name == "items"  ? list_kind::items
+                                      : name == "keys" ? list_kind::keys
+                                                       : list_kind::values);
 }
 
 value call_list(heap& h, const list_object& x, const std::string& name, arguments& args) {
@@ -338,17 +350,22 @@ method_state find_method(const value& self, std::string_view name) {
     return state(text_methods, std::array<std::string_view, 0>{});
   if (std::holds_alternative<const dict_object*>(self)) return state(dict_methods, dict_changes);
   if (const auto* l = std::get_if<const list_object*>(&self))
-    return (*l)->is_tuple ? state(list_methods, std::array<std::string_view, 0>{})
-                          : state(list_methods, list_changes);
+    return !(*l)->has_places() ? method_state::absent
+           : (*l)->is_tuple()  ? state(list_methods, std::array<std::string_view, 0>{})
+                               : state(list_methods, list_changes);
+  if (std::holds_alternative<cycler_object*>(self))
+    return name == "next" || name == "reset" ? method_state::callable : method_state::absent;
   return method_state::absent;
 }
 
 value call_method(heap& h, const value& self, const std::string& name, arguments& args) {
   value result;
   if (const auto* s = std::get_if<const text*>(&self))
-    result = call_text(h, **s, name, args);
+    result = (*s)->is_markup() ? call_markup(h, **s, name, args) : call_text(h, **s, name, args);
   else if (const auto* d = std::get_if<const dict_object*>(&self))
     result = call_dict(h, **d, name, args);
+  else if (auto* const* c = std::get_if<cycler_object*>(&self))
+    result = call_cycler(**c, name);
   else
     result = call_list(h, *std::get<const list_object*>(self), name, args);
   args.done();

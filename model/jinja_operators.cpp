@@ -106,13 +106,13 @@ value repeated(heap& h, const value& x, int64_t times) {
   if (s != nullptr) {
     text out;
     for (int64_t i = 0; size != 0 && i < times; ++i) out.append(**s);
-    return h.make_text(std::move(out));
+    return h.make_text(out.as_markup((*s)->is_markup()));
   }
   const auto& list = *std::get<const list_object*>(x);
   std::vector<value> items;
   for (int64_t i = 0; size != 0 && i < times; ++i)
     items.insert(items.end(), list.items.begin(), list.items.end());
-  return h.make_list(std::move(items), list.is_tuple);
+  return h.make_list(std::move(items), list.is_tuple() ? list_kind::tuple : list_kind::list);
 }
 
 } // namespace
@@ -147,6 +147,11 @@ value get_attribute(heap& h, const value& x, const std::string& name) {
       return static_cast<const function_object*>(method);
     }
   }
+  if (const auto* c = std::get_if<cycler_object*>(&x); c != nullptr && name == "current")
+    return (*c)->items[(*c)->at];
+  if (const auto* l = std::get_if<const list_object*>(&x);
+      l != nullptr && (*l)->kind == list_kind::group && (name == "grouper" || name == "list"))
+    return (*l)->items[name == "list" ? 1 : 0];
   switch (find_method(x, name)) {
   case method_state::callable: {
     auto* method = h.make_function();
@@ -170,10 +175,10 @@ value get_item(heap& h, const value& x, const value& key) {
   const auto* name = std::get_if<const text*>(&key);
   if (const auto* d = std::get_if<const dict_object*>(&x)) {
     // What cannot be a key is simply not there.
-    if (name != nullptr || is_number(key) || std::holds_alternative<none>(key))
+    if (can_be_key(key))
       if (const auto* member = find(h, **d, key)) return *member;
   } else if (const auto n = as_whole(key)) {
-    if (const auto* l = std::get_if<const list_object*>(&x)) {
+    if (const auto* l = std::get_if<const list_object*>(&x); l != nullptr && (*l)->has_places()) {
       const auto size = static_cast<int64_t>((*l)->items.size());
       if (*n >= -size && *n < size)
         return (*l)->items[static_cast<size_t>(*n < 0 ? *n + size : *n)];
@@ -183,7 +188,7 @@ value get_item(heap& h, const value& x, const value& key) {
       const auto size = static_cast<int64_t>(positions.size()) - 1;
       if (*n >= -size && *n < size) {
         const auto i = static_cast<size_t>(*n < 0 ? *n + size : *n);
-        return h.make_text((*s)->part(positions[i], positions[i + 1]));
+        return h.make_text((*s)->part(positions[i], positions[i + 1]).as_markup((*s)->is_markup()));
       }
     }
   }
@@ -207,15 +212,16 @@ value get_slice(heap& h, const value& x, const value& first, const value& last, 
         out.append_range(**s, positions[at], positions[at + 1]);
       }
     }
-    return h.make_text(std::move(out));
+    return h.make_text(out.as_markup((*s)->is_markup()));
   }
   if (const auto* l = std::get_if<const list_object*>(&x)) {
+    if (!(*l)->has_places()) h.fail(std::string{type_name(x)} + " has no slices");
     const auto& items = (*l)->items;
     const auto range = range_of(h, static_cast<int64_t>(items.size()), first, last, step);
     std::vector<value> picked;
     for (int64_t i = 0; i < range.count; ++i)
       picked.push_back(items[static_cast<size_t>(range.start + i * range.step)]);
-    return h.make_list(std::move(picked), (*l)->is_tuple);
+    return h.make_list(std::move(picked), (*l)->is_tuple() ? list_kind::tuple : list_kind::list);
   }
   return not_there(h, x, "slice");
 }
@@ -235,22 +241,28 @@ value arithmetic(heap& h, const std::string& op, const value& a, const value& b)
   const auto* m = std::get_if<const list_object*>(&b);
   if (op == "+" && s != nullptr && t != nullptr) {
     h.charge((*s)->size() + (*t)->size());
-    text out = **s;
-    out.append(**t);
+    const bool is_markup = (*s)->is_markup() || (*t)->is_markup();
+    text out = is_markup ? escaped(**s) : **s;
+    out.append(is_markup ? escaped(**t) : **t);
     return h.make_text(std::move(out));
   }
-  if (op == "+" && l != nullptr && m != nullptr && (*l)->is_tuple == (*m)->is_tuple) {
+  const bool has_places =
+      (l == nullptr || (*l)->has_places()) && (m == nullptr || (*m)->has_places());
+  if (op == "+" && l != nullptr && m != nullptr && has_places
+      && (*l)->is_tuple() == (*m)->is_tuple()) {
     auto items = (*l)->items;
     items.insert(items.end(), (*m)->items.begin(), (*m)->items.end());
-    return h.make_list(std::move(items), (*l)->is_tuple);
+    return h.make_list(std::move(items), (*l)->is_tuple() ? list_kind::tuple : list_kind::list);
   }
-  if (op == "*" && (s != nullptr || l != nullptr) && as_whole(b))
+  if (op == "*" && (s != nullptr || l != nullptr) && has_places && as_whole(b))
     return repeated(h, a, *as_whole(b));
-  if (op == "*" && (t != nullptr || m != nullptr) && as_whole(a))
+  if (op == "*" && (t != nullptr || m != nullptr) && has_places && as_whole(a))
     return repeated(h, b, *as_whole(a));
   if (op == "%" && s != nullptr) {
-    const bool is_tuple = m != nullptr && (*m)->is_tuple;
-    return h.make_text(format_text(h, **s, is_tuple ? (*m)->items : std::vector<value>{b}));
+    const bool is_tuple = m != nullptr && (*m)->is_tuple();
+    const auto* const* d = std::get_if<const dict_object*>(&b);
+    return h.make_text(percent_text(h, **s, is_tuple ? (*m)->items : std::vector<value>{b},
+                                    d != nullptr ? *d : nullptr));
   }
   h.fail("cannot compute " + std::string{type_name(a)} + " " + op + " " + type_name(b));
 }

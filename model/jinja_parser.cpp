@@ -3,6 +3,8 @@
 #include "model/chat_template.hpp"
 #include "model/jinja_builtins.hpp"
 
+#include <utility>
+
 namespace lamella::model::jinja {
 namespace {
 
@@ -176,9 +178,11 @@ private:
 
   /// The body of a macro starts with no loop around it.
   void macro_body(node& of, std::string_view end, const std::vector<const node*>& defaults) {
-    const int loops = loops_;
-    loops_ = 0;
+    const int loops = std::exchange(loops_, 0);
+    const auto rest = std::exchange(rest_read_, 0);
     of.items.push_back(body({end}));
+    of.whole = rest_read_;
+    rest_read_ = rest;
     loops_ = loops;
     next();
     end_of_tag();

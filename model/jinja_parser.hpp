@@ -3,6 +3,7 @@
 
 #include "model/jinja_ast.hpp"
 #include "model/jinja_lexer.hpp"
+#include "model/jinja_stack.hpp"
 
 #include <string>
 #include <string_view>
@@ -65,7 +66,9 @@ protected:
   tree& into_;
   size_t at_ = 0;
   int depth_ = 0;
-  int guarded_ = 0; ///< inside of so many conditions
+  stack_room room_;
+  int guarded_ = 0;       ///< inside of so many conditions
+  int64_t rest_read_ = 0; ///< of varargs and kwargs, by the macro that is being read
   /// Filters and tests that do not exist, unless a condition that follows guards them.
   std::vector<std::pair<uint32_t, std::string>> unknown_;
 

@@ -36,6 +36,10 @@ const node* expression_parser::subscript(const node* of) {
   }
   next();
   auto& x = make(node_kind::subscript);
+  if (take_symbol("]")) { // x[] is x[()]
+    x.items = {of, &make(node_kind::tuple)};
+    return &x;
+  }
   const auto* at = index();
   if (at_symbol(",")) {
     auto& several = make(node_kind::tuple);
@@ -68,21 +72,31 @@ const node* expression_parser::index() {
 void expression_parser::arguments(node& call) {
   expect_symbol("(");
   bool first = true;
+  bool spread = false;
   while (!at_symbol(")")) {
     if (!first) {
       expect_symbol(",");
       if (at_symbol(")")) break;
     }
     first = false;
-    if (at_symbol("*") || at_symbol("**")) fail("* and ** in calls are not part of the language");
-    if (current().kind == token_kind::name && ahead(1).kind == token_kind::symbol
-        && ahead(1).text == "=") {
+    const bool mapped = !call.named.empty() && call.named.back().first.empty();
+    if (mapped) fail("an argument follows ** in a call");
+    if (take_symbol("**")) {
+      call.named.emplace_back("", expression());
+    } else if (at_symbol("*") && !spread) {
+      next();
+      auto& x = make(node_kind::spread);
+      x.items = {expression()};
+      call.items.push_back(&x);
+      spread = true;
+    } else if (current().kind == token_kind::name && ahead(1).kind == token_kind::symbol
+               && ahead(1).text == "=") {
       std::string name = current().text;
       next();
       next();
       call.named.emplace_back(std::move(name), expression());
     } else {
-      if (!call.named.empty()) fail("a positional argument follows a named one");
+      if (spread || !call.named.empty()) fail("a positional argument follows a named one or *");
       call.items.push_back(expression());
     }
   }

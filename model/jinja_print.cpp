@@ -61,7 +61,7 @@ std::string json_escaped(std::string_view part, bool ensure_ascii) {
       out += means[i];
     } else if (c < 0x20) {
       unit(c);
-    } else if (c >= 0x7f && ensure_ascii && c != 0x7f) {
+    } else if (c >= 0x7f && ensure_ascii) {
       if (c >= 0x10000) unit(0xd800 + ((c - 0x10000) >> 10));
       unit(c >= 0x10000 ? 0xdc00 + ((c - 0x10000) & 0x3ff) : c);
     } else {
@@ -119,7 +119,11 @@ text to_repr(heap& h, const value& x, int depth) {
   if (depth > depth_max) h.fail_limit("values are nested too deeply");
   if (const auto* s = std::get_if<const text*>(&x)) {
     h.charge((*s)->size());
-    return repr_of(**s);
+    if (!(*s)->is_markup()) return repr_of(**s);
+    text out{"Markup(", true};
+    out.append(repr_of(**s));
+    out.append(")", true);
+    return out;
   }
   if (std::holds_alternative<undefined>(x)) return text{"Undefined", true};
   if (std::holds_alternative<none>(x)) return text{"None", true};
@@ -127,15 +131,23 @@ text to_repr(heap& h, const value& x, int depth) {
   if (const auto* d = std::get_if<double>(&x)) return text{real_text(*d), true};
   if (const auto* n = std::get_if<int64_t>(&x)) return text{std::to_string(*n), true};
   text out;
-  if (const auto* l = std::get_if<const list_object*>(&x)) {
+  if (const auto* l = std::get_if<const list_object*>(&x); l != nullptr && !(*l)->is_lazy()) {
     const auto& list = **l;
-    out.append(list.is_tuple ? "(" : "[", true);
+    const auto kind = list.kind;
+    const bool is_view = !list.has_places();
+    if (is_view)
+      out.append(kind == list_kind::keys     ? "dict_keys("
+                 : kind == list_kind::values ? "dict_values("
+                                             : "dict_items(",
+                 true);
+    out.append(list.is_tuple() ? "(" : "[", true);
     for (size_t i = 0; i < list.items.size(); ++i) {
       if (i > 0) out.append(", ", true);
       out.append(to_repr(h, list.items[i], depth + 1));
     }
-    if (list.is_tuple && list.items.size() == 1) out.append(",", true);
-    out.append(list.is_tuple ? ")" : "]", true);
+    if (list.is_tuple() && list.items.size() == 1) out.append(",", true);
+    out.append(list.is_tuple() ? ")" : "]", true);
+    if (is_view) out.append(")", true);
   } else if (const auto* d = std::get_if<const dict_object*>(&x)) {
     out.append("{", true);
     const char* separator = "";
@@ -171,7 +183,8 @@ void write_json(heap& h, text& out, const value& x, const json_style& style, int
     out.append("null", true);
   } else if (is_number(x)) {
     out.append(json_number(x), true);
-  } else if (const auto* l = std::get_if<const list_object*>(&x)) {
+  } else if (const auto* l = std::get_if<const list_object*>(&x);
+             l != nullptr && (*l)->has_places()) {
     out.append("[", true);
     for (size_t i = 0; i < (*l)->items.size(); ++i) {
       if (i > 0) out.append(separator, true);
@@ -192,6 +205,8 @@ void write_json(heap& h, text& out, const value& x, const json_style& style, int
       const auto& key = members[i].first;
       if (const auto* name = std::get_if<const text*>(&key))
         write_text(**name);
+      else if (std::holds_alternative<const list_object*>(key))
+        h.fail("a tuple cannot be a key in JSON");
       else
         write_text(text{std::holds_alternative<none>(key) ? "null" : json_number(key), true});
       out.append(style.key_separator, true);

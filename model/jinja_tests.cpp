@@ -78,14 +78,18 @@ const std::map<std::string, test_function, std::less<>>& tests() {
        }},
       {"sequence",
        [](environment&, const value& x, arguments&) {
-         return is_list(x) || is_text(x) || is_dict(x) || std::holds_alternative<undefined>(x);
+         if (is_list(x)) return std::get<const list_object*>(x)->has_places();
+         return is_text(x) || is_dict(x) || std::holds_alternative<undefined>(x);
        }},
       {"callable",
        [](environment&, const value& x, arguments&) {
          // An undefined value has a call operator too: one that fails.
          return std::holds_alternative<const function_object*>(x)
+                || std::holds_alternative<const loop_object*>(x)
                 || std::holds_alternative<undefined>(x);
        }},
+      {"escaped", [](environment&, const value& x,
+                     arguments&) { return is_text(x) && std::get<const text*>(x)->is_markup(); }},
       {"sameas",
        [](environment& e, const value& x, arguments& a) { return same(e, x, a.need("other")); }},
       {"eq", equals},

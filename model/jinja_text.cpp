@@ -5,6 +5,7 @@
 #include <unicode/ustring.h>
 
 #include <algorithm>
+#include <array>
 
 namespace lamella::model::jinja {
 
@@ -229,6 +230,28 @@ bool is_printable(char32_t c) {
   default:
     return true;
   }
+}
+
+text escaped(const text& x) {
+  if (x.is_markup()) return x;
+  const auto of_html = [](std::string_view bytes) {
+    std::string out;
+    constexpr std::string_view special = "&<>'\"";
+    constexpr std::array<std::string_view, 5> means{"&amp;", "&lt;", "&gt;", "&#39;", "&#34;"};
+    for (const char c : bytes)
+      if (const auto i = special.find(c); i != std::string_view::npos)
+        out += means[i];
+      else
+        out += c;
+    return out;
+  };
+  return x.mapped(of_html).as_markup();
+}
+
+bool is_alphanumeric(char32_t c) {
+  const auto u = static_cast<UChar32>(c);
+  return (U_GET_GC_MASK(u) & U_GC_L_MASK) != 0
+         || u_getIntPropertyValue(u, UCHAR_NUMERIC_TYPE) != U_NT_NONE;
 }
 
 } // namespace lamella::model::jinja

@@ -31,6 +31,15 @@ public:
   void append(std::string_view bytes, bool trusted);
   void append(const text& other) { append_range(other, 0, other.size()); }
 
+  /// Text that |safe or |escape made: what is added to it is escaped for HTML. What is made of it
+  /// by the functions of this class is not markup unless it is told to be.
+  bool is_markup() const { return is_markup_; }
+  text as_markup(bool is = true) const {
+    text out = *this;
+    out.is_markup_ = is;
+    return out;
+  }
+
   /// Bytes [from, to) of another text, marks included.
   void append_range(const text& other, size_t from, size_t to);
 
@@ -51,6 +60,7 @@ public:
 private:
   std::string bytes_;
   std::vector<run> runs_; ///< cover the bytes; neighbours differ
+  bool is_markup_ = false;
 };
 
 /// Length in bytes of the character that starts at `at`; 1 for a stray byte, so that scanning
@@ -91,6 +101,12 @@ std::string to_capitalized(std::string_view bytes);
 
 /// Byte ranges of the lines, without their ends, cut where Python's str.splitlines cuts.
 std::vector<byte_range> lines_of(std::string_view bytes, bool keep_ends);
+
+/// The characters & < > ' and " as HTML writes them; markup stays as it is.
+text escaped(const text& x);
+
+/// A letter, digit or number, as Python's str.isalnum sees it.
+bool is_alphanumeric(char32_t c);
 
 /// True for characters Python shows as they are in repr().
 bool is_printable(char32_t c);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace lamella::model::jinja {
 
@@ -29,9 +30,14 @@ const text* heap::make_text(text x) {
   return &texts_.emplace_back(std::move(x));
 }
 
-const list_object* heap::make_list(std::vector<value> items, bool is_tuple) {
+const list_object* heap::make_list(std::vector<value> items, list_kind kind) {
   charge(sizeof(list_object) + items.size() * sizeof(value));
-  return &lists_.emplace_back(list_object{std::move(items), is_tuple});
+  return &lists_.emplace_back(list_object{std::move(items), kind});
+}
+
+cycler_object* heap::make_cycler(std::vector<value> items) {
+  charge(sizeof(cycler_object) + items.size() * sizeof(value));
+  return &cyclers_.emplace_back(cycler_object{std::move(items)});
 }
 
 dict_object* heap::make_dict() {
@@ -98,7 +104,8 @@ bool truth(const value& x) {
   if (const auto* n = std::get_if<int64_t>(&x)) return *n != 0;
   if (const auto* d = std::get_if<double>(&x)) return *d != 0;
   if (const auto* s = std::get_if<const text*>(&x)) return !(*s)->empty();
-  if (const auto* l = std::get_if<const list_object*>(&x)) return !(*l)->items.empty();
+  if (const auto* l = std::get_if<const list_object*>(&x))
+    return (*l)->is_lazy() || !(*l)->items.empty();
   if (const auto* d = std::get_if<const dict_object*>(&x)) return !(*d)->members.empty();
   return !std::holds_alternative<undefined>(x) && !std::holds_alternative<none>(x);
 }
@@ -106,7 +113,9 @@ bool truth(const value& x) {
 const char* type_name(const value& x) {
   static constexpr const char* names[] = {"undefined",   "none",       "a boolean", "an integer",
                                           "a float",     "a text",     "a list",    "a dict",
-                                          "a namespace", "a function", "a loop"};
+                                          "a namespace", "a function", "a loop",    "a cycler"};
+  if (const auto* l = std::get_if<const list_object*>(&x); l != nullptr && !(*l)->has_places())
+    return (*l)->is_lazy() ? "a generator" : "a view of a dict";
   return names[x.index()];
 }
 
@@ -126,7 +135,8 @@ std::optional<int64_t> as_whole(const value& x) {
   return std::nullopt;
 }
 
-std::string key_of(const heap& h, const value& x) {
+std::string key_of(const heap& h, const value& x, int depth) {
+  if (depth > depth_max) h.fail_limit("values are nested too deeply");
   if (const auto* s = std::get_if<const text*>(&x)) return "s" + (*s)->bytes();
   if (const auto* d = std::get_if<double>(&x)) {
     const bool is_whole = std::trunc(*d) == *d && std::abs(*d) < 9e15;
@@ -134,7 +144,23 @@ std::string key_of(const heap& h, const value& x) {
   }
   if (const auto n = as_whole(x)) return "n" + std::to_string(*n);
   if (std::holds_alternative<none>(x)) return "-";
+  if (const auto* l = std::get_if<const list_object*>(&x); l != nullptr && (*l)->is_tuple()) {
+    std::string key = "t";
+    for (const auto& item : (*l)->items) {
+      const auto part = key_of(h, item, depth + 1);
+      key += std::to_string(part.size()) + ":" + part;
+    }
+    return key;
+  }
   h.fail(std::string{type_name(x)} + " cannot be a key");
+}
+
+bool can_be_key(const value& x, int depth) {
+  if (const auto* l = std::get_if<const list_object*>(&x))
+    return (*l)->is_tuple() && depth <= depth_max
+           && std::ranges::all_of((*l)->items,
+                                  [&](const value& item) { return can_be_key(item, depth + 1); });
+  return is_number(x) || std::holds_alternative<const text*>(x) || std::holds_alternative<none>(x);
 }
 
 const value* find(const heap& h, const dict_object& in, const value& key) {
@@ -163,7 +189,8 @@ bool equal(heap& h, const value& a, const value& b, int depth) {
   if (const auto* l = std::get_if<const list_object*>(&a)) {
     const auto& x = **l;
     const auto& y = *std::get<const list_object*>(b);
-    if (x.is_tuple != y.is_tuple || x.items.size() != y.items.size()) return false;
+    if (x.is_lazy() || y.is_lazy()) return &x == &y;
+    if (x.is_tuple() != y.is_tuple() || x.items.size() != y.items.size()) return false;
     for (size_t i = 0; i < x.items.size(); ++i)
       if (!equal(h, x.items[i], y.items[i], depth + 1)) return false;
     return true;
@@ -184,6 +211,7 @@ bool equal(heap& h, const value& a, const value& b, int depth) {
     return *f == std::get<const function_object*>(b);
   if (const auto* l = std::get_if<const loop_object*>(&a))
     return *l == std::get<const loop_object*>(b);
+  if (const auto* c = std::get_if<cycler_object*>(&a)) return *c == std::get<cycler_object*>(b);
   return true; // undefined or none on both sides
 }
 
@@ -204,7 +232,8 @@ int compare(heap& h, const value& a, const value& b, int depth) {
   }
   const auto* l = std::get_if<const list_object*>(&a);
   const auto* m = std::get_if<const list_object*>(&b);
-  if (l != nullptr && m != nullptr && (*l)->is_tuple == (*m)->is_tuple) {
+  if (l != nullptr && m != nullptr && (*l)->has_places() && (*m)->has_places()
+      && (*l)->is_tuple() == (*m)->is_tuple()) {
     const auto& x = (*l)->items;
     const auto& y = (*m)->items;
     for (size_t i = 0; i < std::min(x.size(), y.size()); ++i)
@@ -224,8 +253,8 @@ bool contains(heap& h, const value& in, const value& x) {
     return (*s)->bytes().find((*part)->bytes()) != std::string::npos;
   }
   if (const auto* d = std::get_if<const dict_object*>(&in)) return find(h, **d, x) != nullptr;
-  if (const auto* l = std::get_if<const list_object*>(&in)) {
-    for (const auto& item : (*l)->items)
+  if (std::holds_alternative<const list_object*>(in)) {
+    for (const auto& item : elements(h, in))
       if (equal(h, item, x)) return true;
     return false;
   }
@@ -236,7 +265,7 @@ bool contains(heap& h, const value& in, const value& x) {
 std::vector<value> elements(heap& h, const value& x) {
   std::vector<value> made;
   if (const auto* l = std::get_if<const list_object*>(&x)) {
-    made = (*l)->items;
+    made = (*l)->is_lazy() ? std::exchange((*l)->items, {}) : (*l)->items;
   } else if (const auto* d = std::get_if<const dict_object*>(&x)) {
     for (const auto& member : (*d)->members) made.push_back(member.first);
   } else if (const auto* s = std::get_if<const text*>(&x)) {

@@ -19,6 +19,7 @@ struct dict_object;
 struct namespace_object;
 struct function_object;
 struct loop_object;
+struct cycler_object;
 
 /// A name or member that is not there. Printing it gives nothing, reading from it is an error.
 struct undefined {
@@ -28,13 +29,21 @@ struct none {};
 
 /// Any value. Objects belong to the heap of the rendering, so values are copied freely and cycles
 /// need no care.
-using value =
-    std::variant<undefined, none, bool, int64_t, double, const text*, const list_object*,
-                 const dict_object*, namespace_object*, const function_object*, const loop_object*>;
+using value = std::variant<undefined, none, bool, int64_t, double, const text*, const list_object*,
+                           const dict_object*, namespace_object*, const function_object*,
+                           const loop_object*, cycler_object*>;
+
+/// What a list_object is to Python. All can be looped over; what is `lazy`, such as the result of
+/// |map, once and without a length, and dict views have no places.
+enum class list_kind : uint8_t { list, tuple, group, lazy, keys, values, items };
 
 struct list_object {
-  std::vector<value> items;
-  bool is_tuple = false;
+  mutable std::vector<value> items; ///< of a lazy one those that were not read yet
+  list_kind kind = list_kind::list;
+
+  bool is_tuple() const { return kind == list_kind::tuple || kind == list_kind::group; }
+  bool is_lazy() const { return kind == list_kind::lazy; }
+  bool has_places() const { return kind == list_kind::list || is_tuple(); }
 };
 
 /// Members in order of insertion. Equal keys (1, 1.0 and true are equal) are one member.
@@ -55,13 +64,20 @@ struct scope {
 
 /// Something that can be called.
 struct function_object {
-  enum class kind : uint8_t { global, method, macro, loop };
+  enum class kind : uint8_t { global, method, macro, loop, joiner };
   kind what = kind::global;
   std::string name;            ///< of a global or method
-  value self;                  ///< of a method
+  value self;                  ///< of a method; what a joiner puts between
   const node* macro = nullptr; ///< also the loop node of a recursive loop
   scope* closure = nullptr;    ///< where a macro was defined
   uint32_t depth = 0;          ///< of a recursive loop
+  mutable bool called = false; ///< a joiner
+};
+
+/// What cycler() makes: values that come one after the other, again and again.
+struct cycler_object {
+  std::vector<value> items;
+  size_t at = 0;
 };
 
 /// The `loop` variable.
@@ -82,14 +98,15 @@ public:
   const text* make_text(std::string_view bytes, bool trusted = true) {
     return make_text(text{bytes, trusted});
   }
-  const list_object* make_list(std::vector<value> items, bool is_tuple = false);
+  const list_object* make_list(std::vector<value> items, list_kind kind = list_kind::list);
   dict_object* make_dict();
   namespace_object* make_namespace();
   function_object* make_function();
   loop_object* make_loop();
+  cycler_object* make_cycler(std::vector<value> items);
   scope* make_scope(scope* parent);
 
-  /// Adds or replaces a member. The key must be a text, number, boolean or none.
+  /// Adds or replaces a member. The key must be a text, number, boolean, none or tuple of such.
   void put(dict_object& to, const value& key, const value& item);
 
   /// Counts work; throws chat_template_error (limit) when there is too much of it.
@@ -116,6 +133,7 @@ private:
   std::deque<namespace_object> namespaces_;
   std::deque<function_object> functions_;
   std::deque<loop_object> loops_;
+  std::deque<cycler_object> cyclers_;
   std::deque<scope> scopes_;
 };
 
@@ -129,7 +147,8 @@ double as_real(const value& x);
 std::optional<int64_t> as_whole(const value& x); ///< of integers and booleans
 
 /// The key of a dict member, one text for equal keys. Fails for values that cannot be keys.
-std::string key_of(const heap& h, const value& x);
+std::string key_of(const heap& h, const value& x, int depth = 0);
+bool can_be_key(const value& x, int depth = 0);
 /// The member with this key, or null.
 const value* find(const heap& h, const dict_object& in, const value& key);
 const value* find_text(const dict_object& in, std::string_view key);
@@ -154,7 +173,8 @@ struct json_style {
 };
 void write_json(heap& h, text& out, const value& x, const json_style& style, int depth = 0);
 
-/// The elements a loop would visit: items, keys, characters. Undefined has none; others fail.
+/// The elements a loop would visit: items, keys, characters. Undefined has none; others fail. What
+/// is lazy has none left then.
 std::vector<value> elements(heap& h, const value& x);
 
 /// What is undefined, as a sentence.

@@ -136,17 +136,26 @@ std::string json_index(const std::string& path, size_t index) {
   return path + "[" + std::to_string(index) + "]";
 }
 
-json_object_reader::json_object_reader(const json_value& value, std::string path)
-    : members_(value.get_if<json_value::object>()), path_(std::move(path)) {
-  if (!members_) refuse(path_, "an object", value);
-  read_.resize(members_->size());
+json_object_reader::json_object_reader(const json_value& value, std::string path,
+                                       std::shared_ptr<std::deque<object>> all)
+    : all_(std::move(all)) {
+  const auto* members = value.get_if<json_value::object>();
+  if (!members) refuse(path, "an object", value);
+  self_ = &all_->emplace_back(object{members, std::move(path), std::vector<bool>(members->size())});
 }
 
+json_object_reader::json_object_reader(const json_value& value, std::string path)
+    : json_object_reader(value, std::move(path), std::make_shared<std::deque<object>>()) {}
+
+json_object_reader::json_object_reader(const json_value& value, std::string path,
+                                       const json_object_reader& outer)
+    : json_object_reader(value, std::move(path), outer.all_) {}
+
 const json_value* json_object_reader::find(std::string_view key) {
-  for (size_t i = 0; i < members_->size(); ++i) {
-    if ((*members_)[i].first != key) continue;
-    read_[i] = true;
-    const json_value& value = (*members_)[i].second;
+  for (size_t i = 0; i < self_->members->size(); ++i) {
+    if ((*self_->members)[i].first != key) continue;
+    self_->read[i] = true;
+    const json_value& value = (*self_->members)[i].second;
     return value.is_null() ? nullptr : &value;
   }
   return nullptr;
@@ -169,14 +178,25 @@ std::string json_object_reader::required_string(std::string_view key, json_range
 }
 
 std::string json_object_reader::path(std::string_view key) const {
-  return path_.empty() ? std::string(key) : path_ + "." + std::string(key);
+  return self_->path.empty() ? std::string(key) : self_->path + "." + std::string(key);
 }
 
 std::vector<std::string_view> json_object_reader::unread() const {
   std::vector<std::string_view> keys;
-  for (size_t i = 0; i < members_->size(); ++i)
-    if (!read_[i]) keys.push_back((*members_)[i].first);
+  for (size_t i = 0; i < self_->members->size(); ++i)
+    if (!self_->read[i]) keys.push_back((*self_->members)[i].first);
   return keys;
+}
+
+std::vector<std::string> json_object_reader::unread_within() const {
+  std::vector<std::string> paths;
+  for (const auto& x : *all_) {
+    if (&x == self_) continue;
+    for (size_t i = 0; i < x.members->size(); ++i)
+      if (const auto& [key, value] = (*x.members)[i]; !x.read[i] && !value.is_null())
+        paths.push_back(x.path + "." + key.substr(0, 64));
+  }
+  return paths;
 }
 
 } // namespace lamella::model

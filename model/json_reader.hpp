@@ -3,7 +3,9 @@
 
 #include "model/json.hpp"
 
+#include <deque>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -57,6 +59,9 @@ public:
   /// empty at the top.
   explicit json_object_reader(const json_value& value, std::string path = {});
 
+  /// A reader of an object within that of another reader, which goes on to know of it.
+  json_object_reader(const json_value& value, std::string path, const json_object_reader& outer);
+
   /// The member, or null where it is absent or null.
   const json_value* find(std::string_view key);
 
@@ -85,10 +90,22 @@ public:
   /// Keys nobody asked for, in the order of the text (also those whose value is null).
   std::vector<std::string_view> unread() const;
 
+  /// The paths of members that nobody asked for in objects within, where those had readers of their
+  /// own. Members that are null are none.
+  std::vector<std::string> unread_within() const;
+
 private:
-  const json_value::object* members_;
-  std::string path_;
-  std::vector<bool> read_;
+  struct object {
+    const json_value::object* members;
+    std::string path;
+    std::vector<bool> read;
+  };
+
+  json_object_reader(const json_value& value, std::string path,
+                     std::shared_ptr<std::deque<object>> all);
+
+  std::shared_ptr<std::deque<object>> all_; ///< of the outermost reader's text
+  object* self_;
 };
 
 } // namespace lamella::model

@@ -25,13 +25,23 @@ std::vector<std::string> tool_dialect::mark_tokens() const {
   return tokens;
 }
 
-tool_dialect tool_dialect_of(std::string_view source) {
-  const auto has = [&](std::string_view words) { return source.find(words) != source.npos; };
-  if (!has("tools")) return tags(false);
-  if (has("[TOOL_CALLS]")) return {"[TOOL_CALLS][", ", ", "]", "", "", "arguments", true, true};
-  if (has("<tool_call>")) return tags(true);
-  if (has("ipython")) return {"", "", "", "", "", "parameters", false, true};
-  return tags(true);
+tool_dialect tool_dialect_of(std::string_view written, std::string_view name) {
+  const auto begins = std::string{R"({"name": ")"} + std::string{name} + '"';
+  const auto at = written.rfind(begins);
+  if (at == written.npos) return tags(false);
+  auto before = written.substr(0, at);
+  const auto end = before.find_last_not_of(" \n");
+  before = before.substr(0, end == before.npos ? 0 : end + 1);
+  const auto arguments = written.substr(at + begins.size());
+  if (arguments.starts_with(R"(, "parameters": )"))
+    return {"", "", "", "", "", "parameters", false, true};
+  if (!arguments.starts_with(R"(, "arguments": )")) return tags(false);
+  if (before.ends_with("<tool_call>")) return tags(true);
+  if (!before.ends_with('[')) return tags(false);
+  before.remove_suffix(1);
+  while (before.ends_with(' ')) before.remove_suffix(1);
+  if (!before.ends_with("[TOOL_CALLS]")) return tags(false);
+  return {"[TOOL_CALLS][", ", ", "]", "", "", "arguments", true, true};
 }
 
 } // namespace lamella::model

@@ -32,9 +32,9 @@ struct tool_dialect {
   std::vector<std::string> mark_tokens() const;
 };
 
-/// What a chat template shows its model: <tool_call> tags (Hermes, Qwen, SmolLM), [TOOL_CALLS]
-/// (Mistral), or bare JSON with "parameters" (LLaMA 3). Where it says nothing of tools, tags, which
-/// the prompt then explains.
-tool_dialect tool_dialect_of(std::string_view chat_template_source);
+/// The dialect of a call of `name` as a chat template wrote it into `written`: <tool_call> tags
+/// (Hermes, Qwen), [TOOL_CALLS] and a list (Mistral), or bare JSON with "parameters" (LLaMA 3).
+/// Where it is none of them, or nothing was written: tags, which the prompt has to explain.
+tool_dialect tool_dialect_of(std::string_view written, std::string_view name);
 
 } // namespace lamella::model

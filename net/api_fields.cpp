@@ -84,41 +84,64 @@ void read_stream_options(json_object_reader& body, generation_params& out) {
   if (!value) return;
   if (!out.stream)
     throw invalid_value("stream_options", "stream_options is only allowed with stream: true");
-  json_object_reader options(*value, "stream_options");
+  json_object_reader options(*value, "stream_options", body);
   out.include_usage = options.optional<bool>("include_usage").value_or(false);
   out.continuous_usage = options.optional<bool>("continuous_usage_stats").value_or(false);
 }
 
 /// The text of a message: a string, or an array of text parts.
-std::string read_content(const json_value& content, const std::string& path) {
-  if (const auto* text = content.get_if<std::string>()) return *text;
+void read_content(json_object_reader& item, const json_value& content, chat_message& out) {
+  const auto path = item.path("content");
+  if (const auto* text = content.get_if<std::string>()) {
+    out.content = *text;
+    return;
+  }
   if (!content.get_if<json_value::array>())
     throw invalid_value(path, path + " must be a string or an array of text parts, not "
                                   + std::string(content.kind()));
   const auto& parts = json_items(content, path, {0, 1024});
-  std::string joined;
   for (size_t i = 0; i < parts.size(); ++i) {
-    json_object_reader part(parts[i], json_index(path, i));
+    json_object_reader part(parts[i], json_index(path, i), item);
     const std::string type = part.required_string("type", {1, 64});
     if (type != "text" && type != "refusal")
       throw unsupported_parameter(part.path("type"), part.path("type") + " is "
                                                          + model::to_json(json_value(type))
                                                          + ": this model takes only \"text\"");
-    if (i) joined += '\n';
-    joined += part.required_string(type);
+    out.parts.push_back(part.required_string(type));
+    out.content += (i > 0 ? "\n" : "") + out.parts.back();
   }
-  return joined;
+}
+
+/// Members of a message that only the chat template knows; clients have no say in names that begin
+/// with an underscore.
+void read_members_of_template(json_object_reader& item, const api_limits& limits,
+                              chat_message& out) {
+  if (!limits.template_reads) return;
+  for (const auto key : item.unread())
+    if (!key.starts_with('_') && limits.template_reads(key))
+      if (const auto* value = item.find(key)) out.more.emplace_back(std::string(key), *value);
+}
+
+/// The path of a field without the places in its arrays: one name for all of them.
+std::string without_places(const std::string& path) {
+  std::string name;
+  bool within = false;
+  for (const char c : path) {
+    if (c == ']') within = false;
+    if (!within) name += c;
+    if (c == '[') within = true;
+  }
+  return name;
 }
 
 /// What a message says. An answer or a result may be nothing: calls alone, a refusal, a function
 /// that returned nothing.
-std::string read_text(json_object_reader& item, const chat_message& message) {
+void read_text(json_object_reader& item, chat_message& message) {
   const auto refusal = item.optional_string("refusal").value_or("");
-  if (const auto* content = item.find("content"))
-    return read_content(*content, item.path("content"));
+  if (const auto* content = item.find("content")) return read_content(item, *content, message);
   if (message.role == "system" || message.role == "developer" || message.role == "user")
     item.require("content");
-  return refusal;
+  message.content = refusal;
 }
 
 bool identifier(std::string_view name) {
@@ -190,6 +213,12 @@ std::vector<std::string> take_unknown(const json_object_reader& body, const api_
     if (limits.strict) throw unknown_parameter(std::string(key.substr(0, 64)));
     unknown.emplace_back(key.substr(0, 64));
   }
+  for (const auto& path : body.unread_within()) {
+    if (limits.strict) throw unknown_parameter(path);
+    unknown.push_back(without_places(path));
+  }
+  std::sort(unknown.begin(), unknown.end());
+  unknown.erase(std::unique(unknown.begin(), unknown.end()), unknown.end());
   return unknown;
 }
 
@@ -254,7 +283,7 @@ std::vector<chat_message> read_messages(json_object_reader& body, const api_limi
   std::vector<chat_message> messages;
   messages.reserve(items.size());
   for (size_t i = 0; i < items.size(); ++i) {
-    json_object_reader item(items[i], json_index("messages", i));
+    json_object_reader item(items[i], json_index("messages", i), body);
     chat_message& message = messages.emplace_back();
     message.role = item.required_string("role", {1, 64});
     if (std::find(roles.begin(), roles.end(), message.role) == roles.end())
@@ -270,8 +299,12 @@ std::vector<chat_message> read_messages(json_object_reader& body, const api_limi
       throw invalid_value(item.path("tool_calls"), item.path("tool_calls")
                                                        + " are an assistant's, not of the role "
                                                        + message.role);
-    message.content = read_text(item, message);
+    read_text(item, message);
     message.name = item.optional_string("name", {0, 64}).value_or("");
+    const auto reasoning = item.optional_string("reasoning_content");
+    message.reasoning = item.optional_string("reasoning").value_or(reasoning.value_or(""));
+    item.find("annotations"); // of an answer; they have no effect
+    read_members_of_template(item, limits, message);
   }
   return messages;
 }

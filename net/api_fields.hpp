@@ -20,8 +20,8 @@ struct unsupported_field {
 /// Refuses those whose value asks for something.
 void refuse_unsupported(model::json_object_reader& body, std::span<const unsupported_field> fields);
 
-/// Deals with what nobody read: internal names are 400, unknown ones are 400 when strict, else
-/// returned.
+/// Deals with what nobody read, at any depth: internal names are 400, unknown ones are 400 when
+/// strict, else returned, each once.
 std::vector<std::string> take_unknown(const model::json_object_reader& body,
                                       const api_limits& limits);
 

@@ -134,6 +134,7 @@ completion_request parse_completion_request(std::string_view text, const api_lim
     if (!p.max_tokens) p.max_tokens = std::max(16u, p.min_tokens);
     p.logprobs = body.optional<uint32_t>("logprobs", {0, limits.top_logprobs});
     request.echo = body.optional<bool>("echo").value_or(false);
+    request.parse_special = body.optional<bool>("parse_special").value_or(true);
     request.best_of = body.optional<uint32_t>("best_of", {0, limits.best_of}).value_or(p.n);
     if (request.best_of == 0) request.best_of = p.n;
     if (request.best_of < p.n)
@@ -162,6 +163,7 @@ tokenize_request parse_tokenize_request(std::string_view text, const api_limits&
       request.tools = read_tool_use(body);
     }
     request.add_special_tokens = body.optional<bool>("add_special_tokens").value_or(true);
+    request.parse_special = body.optional<bool>("parse_special").value_or(true);
     request.add_generation_prompt = body.optional<bool>("add_generation_prompt").value_or(true);
     request.return_token_strs = body.optional<bool>("return_token_strs").value_or(false);
     request.template_kwargs = read_template_kwargs(body);

@@ -6,6 +6,7 @@
 #include "net/tool_use.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -33,6 +34,8 @@ struct api_limits {
   uint32_t default_max_tokens = 4'096;   ///< chat, where the context has room
   uint32_t vocabulary = 0;               ///< token ids must be below; 0: not checked here
   bool strict = false;                   ///< unknown fields are 400 instead of ignored and counted
+  /// Members of messages that the chat template reads, beside those that all messages have.
+  std::function<bool(std::string_view)> template_reads;
 };
 
 /// How one token is drawn.
@@ -75,6 +78,9 @@ struct chat_message {
   std::string name;                    ///< empty: none
   std::vector<tool_call> tool_calls{}; ///< assistant; then `content` may be empty
   std::string tool_call_id{};          ///< tool: whose result it is
+  std::vector<std::string> parts{};    ///< the texts of `content`, where it was an array of parts
+  std::string reasoning{};             ///< assistant: what it thought before `content`
+  model::json_value::object more{};    ///< members that only the chat template knows
 };
 
 struct chat_request {
@@ -94,7 +100,8 @@ struct completion_request {
   std::vector<prompt_input> prompts; ///< at least one; choice index = prompt * n + k
   generation_params params;          ///< max_tokens is always present (default 16, 0 allowed)
   bool echo = false;
-  uint32_t best_of = 1; ///< >= n; > n never with stream
+  bool parse_special = true; ///< texts of control tokens in a prompt are these tokens
+  uint32_t best_of = 1;      ///< >= n; > n never with stream
   std::vector<std::string> unknown;
 };
 
@@ -104,6 +111,7 @@ struct tokenize_request {
   std::vector<chat_message> messages;
   tool_use tools;
   bool add_special_tokens = true;
+  bool parse_special = true; ///< texts of control tokens in `prompt` are these tokens
   bool add_generation_prompt = true;
   bool return_token_strs = false;
   model::json_value::object template_kwargs;

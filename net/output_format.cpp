@@ -52,7 +52,7 @@ output_format schema_format(const json_value& value, const std::string& path) {
 std::optional<output_format> response_format(json_object_reader& body) {
   const auto* value = body.find("response_format");
   if (value == nullptr) return {};
-  json_object_reader format(*value, "response_format");
+  json_object_reader format(*value, "response_format", body);
   const auto type = format.required_string("type", {1, 64});
   if (type == "text") return {};
   if (type == "json_object") {
@@ -65,7 +65,7 @@ std::optional<output_format> response_format(json_object_reader& body) {
     throw unsupported_parameter(
         format.path("type"), "response_format.type must be text, json_object or json_schema, not "
                                  + model::to_json(json_value(type)));
-  json_object_reader named(format.require("json_schema"), format.path("json_schema"));
+  json_object_reader named(format.require("json_schema"), format.path("json_schema"), format);
   named.required_string("name", {1, 64});
   named.optional_string("description");
   named.optional<bool>("strict"); // the output is always held to the schema
@@ -75,7 +75,7 @@ std::optional<output_format> response_format(json_object_reader& body) {
 std::optional<output_format> structured_outputs(json_object_reader& body) {
   const auto* value = body.find("structured_outputs");
   if (value == nullptr) return {};
-  json_object_reader wanted(*value, "structured_outputs");
+  json_object_reader wanted(*value, "structured_outputs", body);
   std::vector<output_format> found;
   if (const auto* x = wanted.find("json")) found.push_back(schema_format(*x, wanted.path("json")));
   if (const auto* x = wanted.find("regex")) found.push_back(regex_at(*x, wanted.path("regex")));

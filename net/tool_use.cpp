@@ -58,7 +58,7 @@ tool read_tool(const json_value& value, const std::string& path) {
 
 std::string chosen_name(json_object_reader& item) {
   require_function(item);
-  json_object_reader function(item.require("function"), item.path("function"));
+  json_object_reader function(item.require("function"), item.path("function"), item);
   return function_name(function);
 }
 
@@ -76,10 +76,11 @@ void keep(tool_use& use, const std::vector<std::string>& names, const std::strin
 }
 
 /// A choice that is an object: one function, or those that are allowed.
-void choose_some(tool_use& use, const json_value& value) {
-  json_object_reader wanted(value, "tool_choice");
+void choose_some(tool_use& use, const json_value& value, const json_object_reader& body) {
+  json_object_reader wanted(value, "tool_choice", body);
   if (wanted.required_string("type", {1, 64}) == "allowed_tools") {
-    json_object_reader allowed(wanted.require("allowed_tools"), wanted.path("allowed_tools"));
+    json_object_reader allowed(wanted.require("allowed_tools"), wanted.path("allowed_tools"),
+                               wanted);
     const auto mode = allowed.required_string("mode", {1, 64});
     if (mode != "auto" && mode != "required")
       throw invalid_value(allowed.path("mode"), allowed.path("mode")
@@ -89,7 +90,7 @@ void choose_some(tool_use& use, const json_value& value) {
     const auto& items = model::json_items(allowed.require("tools"), path, {1, tools_max});
     std::vector<std::string> names;
     for (size_t i = 0; i < items.size(); ++i) {
-      json_object_reader item(items[i], model::json_index(path, i));
+      json_object_reader item(items[i], model::json_index(path, i), allowed);
       names.push_back(chosen_name(item));
     }
     keep(use, names, path);
@@ -120,7 +121,7 @@ void choose(tool_use& use, json_object_reader& body) {
           "tool_choice must be none, auto, required, a function or allowed_tools, not "
               + model::to_json(*value));
   } else {
-    choose_some(use, *value);
+    choose_some(use, *value, body);
   }
   if (!use.tools.empty()) return;
   if (use.what == tool_use::choice::required)
@@ -163,16 +164,16 @@ std::vector<tool_call> read_tool_calls(json_object_reader& message) {
                      function.optional_string("arguments", {0, arguments_bytes_max}).value_or("")});
   };
   if (const auto* call = message.find("function_call"))
-    add("", json_object_reader{*call, message.path("function_call")});
+    add("", json_object_reader{*call, message.path("function_call"), message});
   const auto* value = message.find("tool_calls");
   if (value == nullptr) return calls;
   const auto path = message.path("tool_calls");
   const auto& items = model::json_items(*value, path, {0, calls_max});
   for (size_t i = 0; i < items.size(); ++i) {
-    json_object_reader item(items[i], model::json_index(path, i));
+    json_object_reader item(items[i], model::json_index(path, i), message);
     require_function(item);
     add(item.optional_string("id", {0, 128}).value_or(""),
-        json_object_reader{item.require("function"), item.path("function")});
+        json_object_reader{item.require("function"), item.path("function"), item});
   }
   return calls;
 }

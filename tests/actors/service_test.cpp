@@ -7,7 +7,7 @@ namespace lamella::actors::test {
 
 TEST_CASE("arguments of an earlier call that are no object do not end its conversation") {
   auto s = tiny_service();
-  s.tool_calls = model::tool_dialect_of("{{ tools }} <tool_call>");
+  s.tool_calls = model::tool_dialect_of(R"(<tool_call>{"name": "f", "arguments": {}})", "f");
   const auto prompt_of = [&](const char* show, const std::string& arguments) {
     s.chat = model::chat_template::compile(
         std::string{"{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}<"}

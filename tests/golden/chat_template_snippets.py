@@ -209,6 +209,72 @@ SNIPPETS = r"""
 {% macro wrap(role) %}<{{ role }}>{{ caller() }}</{{ role }}>{% endmacro %}{% for m in messages %}{% call wrap(m.role) %}{{ m.content | trim }}{% endcall %}{% endfor %}
 {% set date = strftime_now('%B %d, %Y') %}{{ date }} {{ strftime_now('%d-%m-%Y %H:%M:%S %a %b %j') }} {{ strftime_now is defined }}
 {{ {'name': name, 'arguments': {'q': 'ü "<&>"', 'n': [1, 2.0, none, true]}} | tojson }} {{ {'b': 1, 'a': 2} | tojson(indent=2) }} {{ [] | tojson(indent=4) }} {{ 'é' | tojson(ensure_ascii=true) }}
+{{ none|select|list }} {{ none|reject('odd')|list }} {{ none|selectattr('a')|list|length }} {{ none|rejectattr('a')|list }} {{ none|map('upper')|list }} {{ 0|map(attribute='x')|list }} {{ false|select|list }}
+{{ 5|select|list }}
+{{ '{}'.format(1) }} {{ '{} {}'.format('a', none) }} {{ '{1}{0}{1}'.format('a', 'b') }} {{ '{x}-{y}'.format(x=1, y=[2]) }} {{ '{{}}{}'.format('z') }} {{ '{0.name} {0[name]}'.format(people[0]) }} {{ '{0[1]}'.format(words) }}
+{{ '{:>5}|{:<5}|{:^5}|{:*^7}|{:5}|{:5}|'.format('a', 'b', 'c', 'd', 'e', 6) }} {{ '{:.2}'.format('abc') }} {{ '{!r:>6}'.format('q') }} {{ '{!s}'.format(1.5) }}
+{{ '{:05d} {:+d} {: d} {:x} {:#X} {:o} {:#b} {:,} {:_}'.format(42, 7, 7, 255, 255, 8, 5, 1234567, 1234567) }} {{ '{:c}'.format(65) }} {{ '{:d}'.format(true) }} {{ '{:=+6d}'.format(5) }} {{ '{:<6d}|'.format(-5) }}
+{{ '{:.2f} {:8.3f} {:+.1e} {:g} {:%} {:.1%} {:,.2f} {:06.2f} {:G}'.format(3.14159, 2.5, 12345.678, 0.0001, 0.5, 0.256, 1234567.891, -1.5, 1e20) }} {{ '{:.3}'.format(3.14159) }} {{ '{:10}|'.format(1.5) }} {{ '{:.1f}'.format(2) }} {{ '{:e}'.format(3) }}
+{{ '{:{}}|{:{w}.{p}f}'.format('a', 4, 1.5, w=7, p=2) }}
+{{ '{}'.format() }}
+{{ '{0} {}'.format(1, 2) }}
+{{ '{'.format(1) }}
+{{ '}'.format(1) }}
+{{ '{:d}'.format('x') }}
+{{ '{:s}'.format(5) }}
+{{ '{:5}'.format(none) }}
+{{ '{:.2d}'.format(5) }}
+{{ '{x}'.format(1) }}
+{{ '{:q}'.format(1) }}
+{{ '%5d|%-5d|%05d|%+d|% d|%x|%X|%#x|%o' % (42, 42, 42, 42, 42, 255, 255, 255, 8) }} {{ '%8.3f|%-8.1f|%e|%g|%G' % (3.14159, 2.5, 12345.678, 0.0001, 1e20) }} {{ '%5s|%-5s|%.2s|%c|%c' % ('a', 'b', 'xyz', 'q', 65) }} {{ '%(a)s %(b)03d' % {'a': 'x', 'b': 7} }} {{ '%s' % {'a': 1} }} {{ '%.3d' % 5 }} {{ '%ld' % 5 }}
+{{ '%(a)s-%(b)s'|format(a=1, b='two') }}
+{{ '%s'|format(1, a=2) }}
+{{ '%(a)s' % 1 }}
+{{ '%x' % 1.5 }}
+{{ dict(**{'a': 1}) }} {{ dict({'z': 0}, **{'a': 1}) }} {{ range(*[1, 4])|list }} {% macro m(a, b=2, c=3) %}{{ a }}{{ b }}{{ c }}{% endmacro %}{{ m(*[1, 5]) }}{{ m(1, **{'c': 9}) }}{{ m(*(7,), b=8) }}{{ m(*[1], **{'b': 4, 'c': 6}) }}
+{{ 'a-b-c'.split(*['-', 1]) }} {{ words|join(**{'d': '+'}) }} {{ 'x'|replace(*['x', 'y']) }} {{ 4 is divisibleby(*[2]) }} {{ dict(a=1, **{'b': 2}) }}
+{{ dict(**{'a': 1}, b=2) }}
+{{ dict(a=1, **{'a': 2}) }}
+{{ m(*[1], *[2]) }}
+{{ m(*[1], 2) }}
+{{ dict(**5) }}
+{% macro m(a) %}{{ a }}{{ varargs }}{{ kwargs }}{% endmacro %}{{ m(1) }} {{ m(1, 2, 3) }} {{ m(1, 2, x=5) }} {{ m(*[1, 2, 3], **{'k': 'v'}) }}
+{% macro m(a) %}{{ varargs|join('-') }}{% endmacro %}{{ m(1, 2, 3) }}{{ m(1, x=2) }}
+{{ "a" | safe + "<b>" }} {{ '<i>' + ('<b>'|safe) }} {{ ('<b>'|safe) ~ '<i>' }} {{ '<b>'|e|e }} {{ '<b>'|e|forceescape }} {{ '<b>'|safe|e }} {{ '<b>'|safe is escaped }} {{ '<b>' is escaped }} {{ 5 is escaped }}
+{% set s = '<b>%s</b>'|safe %}{{ s % '<i>' }} {{ s|format('&') }} {{ s % ('<i>'|safe) }} {{ '<p>{}</p>'|safe + 'x' }} {{ ('<p>{}</p>'|safe).format('<') }} {{ ('<p>{:>4}</p>'|safe).format('<') }}
+{{ ('<x>'|safe).upper() + '<' }} {{ ('a b'|safe).split()[0] + '<' }} {{ ('<x>'|safe)[1:] + '<' }} {{ ('<x>'|safe)[0] + '>' }} {{ ('<x>'|safe).replace('x', '<y>') }} {{ (', '|safe).join(['<', 'a'|safe]) }} {{ ('a<b'|safe).partition('<') }} {{ ('<x>'|safe) * 2 + '<' }}
+{{ ('<x>'|safe)|upper + '<' }} {{ ('<x>'|safe)|lower + '<' }} {{ (' <x> '|safe)|trim + '<' }} {{ ('<x>'|safe)|string + '<' }} {{ ('<x>'|safe)|title + '<' }} {{ ('<x>'|safe)|replace('x', '<') + '<' }} {{ ('<x>'|safe)|first + '<' }} {{ ('<x>'|safe)|reverse + '<' }} {{ ('<x>'|safe)|capitalize + '<' }} {{ ('<x>'|safe)|tojson }} {{ ['<x>'|safe, '<']|join('&') }} {{ ('<x>'|safe)|length }} {{ ('<x>'|safe) == '<x>' }} {{ ('<x>'|safe)|center(7) + '<' }} {{ ('<a b c d e>'|safe)|truncate(6, leeway=0, end='<') }}
+{{ 'one two three four'|truncate(11, leeway=0) }} {{ 'one two three four'|truncate(11, true, leeway=0) }} {{ 'one two'|truncate(5) }} {{ 'foo bar baz qux'|truncate(9) }} {{ 'foo bar baz qux'|truncate(9, true) }} {{ 'foo bar baz qux'|truncate(11) }} {{ 'foo bar baz qux'|truncate(11, false, '...', 0) }} {{ uni|truncate(5, end='…', leeway=0) }} {{ 'abcdefghij'|truncate(3, leeway=0) }}
+{{ 'abc'|truncate(2) }}
+{{ 'one two, three-four it_s'|wordcount }} {{ ''|wordcount }} {{ uni|wordcount }} {{ 5|wordcount }} [{{ 'ab'|center(6) }}] [{{ 'ab'|center(5) }}] [{{ 'abc'|center(6) }}] {{ ('x'|center)|length }}
+{% for g in people|groupby('age', default=0) %}{{ g.grouper }}:{{ g.list|map(attribute='name')|join(',') }} {% endfor %}{% for k, v in [{'c': 'b', 'n': 1}, {'c': 'A', 'n': 2}, {'c': 'a', 'n': 3}]|groupby('c') %}{{ k }}={{ v|map(attribute='n')|list }} {% endfor %}{{ [{'c': 1}]|groupby('c') }} {{ ([{'c': 1}]|groupby('c'))[0][0] }} {{ [{'c': 'A'}, {'c': 'a'}]|groupby('c', case_sensitive=true)|length }}
+{{ [1, 2, 3, 4, 5]|slice(3)|list }} {{ [1, 2, 3, 4]|slice(3, 'x')|list }} {{ []|slice(2)|list }} {{ 'abcd'|slice(2)|list }}
+{{ 'a b/ü?&=é~._-'|urlencode }} {{ {'a b': 'c/d', 'e': 1}|urlencode }} {{ [('x', 'y z'), ('q', '&')]|urlencode }} {{ 5|urlencode }}
+<p{{ {'class': 'a "b"', 'id': 5, 'no': none}|xmlattr }}> <p{{ {}|xmlattr }}> <p{{ {'a': '<'}|xmlattr(false) }}>
+{{ '1f'|int(base=16) }} {{ '0x1f'|int(base=16) }} {{ '0x1F'|int(0, 16) }} {{ '0b101'|int(base=2) }} {{ '0o17'|int(base=8) }} {{ '0x1f'|int(base=0) }} {{ '017'|int(9, 0) }} {{ '-0x1f'|int(base=16) }} {{ 'zz'|int(base=36) }} {{ '1_000'|int }} {{ '1__0'|int(7) }} {{ '0x1f'|int }} {{ '12.5'|int(base=16) }} {{ '+ 5'|int(3) }} {{ '--5'|int(3) }} {{ '_5'|int(3) }}
+{{ {(1, 2): 'a', (1, (2, 3)): 'b'}[(1, 2)] }} {{ {(1, 2): 'a'} }} {{ (1, 2) in {(1, 2): 'a'} }} {{ {(1,): 'a'}.get((1.0,)) }} {{ {'1': 'a'}.get((1,), 'none') }} {{ [(1, 2), (2, 1), (1, 2)]|unique|list }} {{ {'a': 1}[(1, 2)] is defined }}
+{{ {[1]: 2} }}
+{{ {(1, [2]): 2} }}
+{{ {(1, 2): 3}|tojson }}
+{{ words[] is defined }} {{ {(): 'empty'}[] }}
+{% set c = cycler('a', 'b', 'c') %}{{ c.next() }}{{ c.next() }}{{ c.current }}{{ c.next() }}{{ c.next() }}{{ c.reset() }}{{ c.next() }}{% set j = joiner() %}|{{ j() }}x{{ j() }}y{{ j() }}{% set k = joiner('; ') %}|{{ k() }}x{{ k() }}y
+{{ cycler() }}
+{{ [] | map('upper') | tojson }}
+{{ words | map('upper') | length }}
+{{ words | select | tojson }}
+{{ words | unique | length }}
+{{ (words | map('upper'))[0] is defined }} {{ words|map('upper') is sequence }} {{ words|map('upper') is iterable }} {{ [] is sequence }} {{ {'a': 1}.items() is sequence }} {{ {'a': 1}.items()|length }} {{ words|map('upper')|first }} {{ words|map('upper')|list|last }}
+{{ (words | map('upper'))[1:] }}
+{{ words | map('upper') | last }}
+{{ {'a': 1}.items() | tojson }}
+{{ {'a': 1}.items()[0] is defined }} {{ {'a': 1}.items() }} {{ {'a': 1}.keys() }} {{ {'a': 1}.values() }} {{ {}.items() }} {{ {'a': 1}.keys()|first }} {{ {'a': 1, 'b': 2}.keys()|last }} {{ 'yes' if {}.items() else 'no' }}
+{{ 'yes' if []|select else 'no' }} {{ 'yes' if []|map('upper') else 'no' }} {{ 'yes' if [] else 'no' }} {{ 'yes' if []|unique else 'no' }} {{ 'yes' if []|reverse else 'no' }} {{ 'yes' if []|batch(2) else 'no' }} {{ 'yes' if []|sort else 'no' }} {{ 'yes' if {}|items else 'no' }}
+{% set g = words|map('upper') %}{{ g|first }} {{ g|list }} {{ g|list }}|{% for x in words|map('upper') %}{{ loop.length }}{{ loop.last }} {% endfor %}{{ 'FIG' in words|map('upper') }}
+{{ words|reverse|first }} {{ words|reverse|reverse|first }} {{ words|map('upper')|reverse|length }} {{ words|map('upper')|sort }} {{ words|map('upper')|join('-') }} {{ numbers|map('abs')|sum }} {{ numbers|map('abs')|max }}
+{{ words|reverse|length }}
+{{ [1] + (words|map('upper')) }}
+{{ words.index|string|length > 0 }} {{ (words|list).count('fig') }}
+{{ '\u007f\u0080é\U0001F600'|tojson(ensure_ascii=true) }} {{ '\u007f'|tojson }}
 """.strip("\n").split("\n")
 
 # What lines cannot show: newlines and the dashes around tags.

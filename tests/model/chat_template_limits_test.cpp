@@ -1,6 +1,7 @@
 // Chat templates that mean harm or are damaged.
 #include "tests/model/chat_template_fixture.hpp"
 #include "tests/random.hpp"
+#include "tests/small_stack.hpp"
 
 #include <map>
 
@@ -130,11 +131,108 @@ TEST_CASE("limits can be lowered") {
   CHECK(why(count + "{{ f(4) }}", {}, limits) == kind::limit);
 }
 
-TEST_CASE("a chain of macros goes as deep as the limit says") {
+TEST_CASE("macros call each other as deep as a schema of a tool is") {
   const std::string count =
       "{% macro f(n) %}{% if n > 1 %}{% for x in [1] %}{% if true %}{{ f(n - 1) }}{% endif "
       "%}{% endfor %}{% else %}end{% endif %}{% endmacro %}";
-  CHECK(render(count + "{{ f(100) }}") == "end");
+  lamella::tests::on_small_stack([&] { CHECK(render(count + "{{ f(30) }}") == "end"); });
+}
+
+// As deep as 1 MiB of template allows, where a thread has 256 KiB of stack.
+TEST_CASE("the deepest templates and values end in an error on a small stack") {
+  const auto repeat = [](const std::string& part, size_t times) {
+    std::string text;
+    for (size_t i = 0; i < times; ++i) text += part;
+    return text;
+  };
+  const auto nest = [&](const std::string& open, const std::string& close) {
+    const auto times = ((1 << 20) - 20) / (open.size() + close.size());
+    return repeat(open, times) + repeat(close, times);
+  };
+  const auto chain = [&](const std::string& part) {
+    return repeat(part, ((1 << 20) - 20) / part.size());
+  };
+  const std::string sources[] = {
+      "{{ " + nest("(", ")") + " }}",
+      "{{ " + nest("[", "]") + " }}",
+      "{{ " + nest("{1:", "}") + " }}",
+      "{{ " + nest("f(", ")") + " }}",
+      "{{ x" + nest("[x", "]") + " }}",
+      "{{ x" + nest("|d(x", ")") + " }}",
+      "{{ 1 is eq" + chain(" 1 is eq") + " }}",
+      "{{ " + chain("not ") + "1 }}",
+      "{{ " + chain("-") + "1 }}",
+      "{{ " + chain("1 if 1 else ") + "1 }}",
+      "{{ 1" + chain("+1") + " }}",
+      "{{ 1" + chain("**1") + " }}",
+      "{{ 1" + chain(" and 1") + " }}",
+      "{{ 0" + chain(" or 0") + " }}",
+      "{{ x" + chain(".y") + " }}",
+      "{{ f" + chain("()") + " }}",
+      "{{ ''" + chain("|d") + " }}",
+      "{{ '{0" + chain("[0]") + "}'.format(1) }}",
+      "{{ '" + nest("{", "}") + "'.format(1) }}",
+      "{% set " + nest("(", ")") + " = 1 %}",
+      nest("{% if 1 %}", "{% endif %}"),
+      nest("{% for x in [1] %}", "{% endfor %}"),
+      nest("{% macro m() %}", "{% endmacro %}"),
+      nest("{% call m() %}", "{% endcall %}"),
+      nest("{% filter d %}", "{% endfilter %}"),
+      nest("{% with %}", "{% endwith %}"),
+      nest("{% set x %}", "{% endset %}"),
+      nest("{% generation %}", "{% endgeneration %}"),
+      "{% if 0 %}" + chain("{% elif 0 %}{% if 1 %}"),
+      "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
+      "{% macro f(x=f()) %}{% endmacro %}{{ f() }}",
+      "{% macro f() %}{% filter trim %}{% set x %}{{ [f(), {'a': f()}]|tojson }}{% endset %}{% "
+      "endfilter %}{% endmacro %}{{ f() }}",
+      "{% macro f() %}{% call f() %}{% endcall %}{{ caller() }}{% endmacro %}{{ f() }}",
+      "{% for x in [[1]] recursive %}{{ loop([x]) }}{% endfor %}"};
+  // Values a loop nests as deep as it likes, through everything that walks them.
+  const std::string uses[] = {"{{ ns.x }}",
+                              "{{ ns.x|tojson }}",
+                              "{{ {'k': ns.x}|tojson(indent=2) }}",
+                              "{{ ns.x == ns.y }}",
+                              "{{ ns.x < ns.y }}",
+                              "{{ [ns.x, ns.y]|sort }}",
+                              "{{ {ns.x: 1} }}",
+                              "{{ {}[ns.x] }}{{ ns.x|string }}",
+                              "{{ [ns.x]|unique|list }}",
+                              "{{ '{}'.format(ns.x) }}",
+                              "{{ '%r' % [ns.x] }}"};
+  lamella::tests::on_small_stack([&] {
+    for (const auto& source : sources) {
+      CAPTURE(source.substr(0, 60));
+      const auto ends = why(source);
+      CHECK(ends != kind::raised);
+    }
+    for (const std::string made : {"(ns.x,)", "[ns.x]"})
+      for (const auto& use : uses) {
+        CAPTURE(made);
+        CAPTURE(use);
+        const auto source = "{% set ns = namespace(x=(), y=()) %}{% for i in range(5000) %}{% set "
+                            "ns.x = "
+                            + made + " %}{% endfor %}{% set ns.y = " + made + " %}" + use;
+        const auto ends = why(source);
+        CHECK((ends == kind::limit || ends == kind::runtime)); // a list is no key
+      }
+  });
+}
+
+TEST_CASE("what a request nests as deep as its JSON may reaches tojson, and no deeper") {
+  const auto nested = [](size_t depth) {
+    template_data x = template_data::list{};
+    for (size_t i = 0; i < depth; ++i) x = template_data::list{std::move(x)};
+    return x;
+  };
+  lamella::tests::on_small_stack([&] {
+    template_input input;
+    input.more = {{"x", nested(64)}};
+    CHECK(render("{{ x|tojson|length }} {{ (x ~ '')|length }} {{ x == x }}", input)
+          == "130 130 True");
+    input.more = {{"x", nested(101)}};
+    CHECK(why("{{ x|tojson }}", input) == kind::limit);
+  });
 }
 
 // Any template text ends in a rendering or an error, never in a crash; parts of real templates are

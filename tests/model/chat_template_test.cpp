@@ -112,7 +112,17 @@ TEST_CASE("text from messages is untrusted through every operation") {
                               "{{ c.title().lower() }}",
                               "{{ c.capitalize() }}",
                               "{{ c.center(3) }}",
-                              "{{ c.zfill(1) }}"};
+                              "{{ c.zfill(1) }}",
+                              "{{ '{}'.format(c) }}",
+                              "{{ '{:s}'.format(c) }}",
+                              "{{ '%(k)s' % {'k': c} }}",
+                              "{{ '%(k)s'|format(k=c) }}",
+                              "{{ c|truncate(12) }}",
+                              "{{ c|center(1) }}",
+                              "{{ [c]|slice(1)|first|first }}",
+                              "{{ (messages|groupby('content'))[0].grouper }}",
+                              "{{ cycler(c).next() }}",
+                              "{{ joiner(c)() or c }}"};
   template_input input;
   const std::string content = "<|im_end|>";
   input.messages = template_data::list{message("user", content)};
@@ -222,7 +232,8 @@ TEST_CASE("errors name the line, and unknown names are found before the first re
   CHECK(why("{% if true %}\n{{ 1|nosuch }}{% endif %}") == kind::runtime);
   CHECK(line_of("\n\n{% for %}") == 3);
   CHECK(line_of("{{ '\n\n' }}{{ 1 + }}") == 3);
-  CHECK(line_of("{{ f(*a) }}") == 1);
+  CHECK(line_of("{{ f(*a, *b) }}") == 1);
+  CHECK(line_of("a\n{{ f(**a, b=1) }}") == 2);
   CHECK(line_of(std::string(1 << 20, 'x')) == 0);
   CHECK(line_of(std::string((1 << 20) + 1, 'x')) == 1);
 }
@@ -231,15 +242,14 @@ TEST_CASE("the training mark of assistant text is its body") {
   CHECK(render("{% generation %}a{{ 1 }}{% endgeneration %}b") == "a1b");
 }
 
-TEST_CASE("variables of a client cannot replace ours") {
+TEST_CASE("variables of a caller hide functions, and nothing that a conversation is") {
   template_input input;
   input.bos_token = "<s>";
   input.messages = template_data::list{};
   input.more = {{"bos_token", "evil"},
                 {"messages", "evil"},
-                {"raise_exception", "evil"},
-                {"range", "evil"},
+                {"dict", template_data::object{}},
                 {"tools", "mine"}};
-  CHECK(render("{{ bos_token }}{{ messages|length }}{{ range(2)|list }}{{ tools }}", input)
-        == "<s>0[0, 1]mine");
+  CHECK(render("{{ bos_token }}{{ messages|length }}{{ dict is mapping }}{{ tools }}", input)
+        == "<s>0Truemine");
 }

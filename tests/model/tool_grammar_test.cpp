@@ -12,8 +12,8 @@ using tests::takes;
 
 namespace {
 
-const auto tags = model::tool_dialect_of("");
-const auto bare = model::tool_dialect_of("tools ipython");
+const auto tags = model::tool_dialect_of("", "");
+const auto bare = model::tool_dialect_of(R"({"name": "f", "parameters": {}})", "f");
 
 struct tools {
   model::json_value schema = model::parse_json(

@@ -224,6 +224,66 @@ TEST_CASE("unknown fields are errors only when strict") {
   CHECK(chat_failure(chat(R"("user":"u","store":true)"), strict).status == 0);
 }
 
+TEST_CASE("unknown fields within fields are told with their path, and counted without its places") {
+  api_limits strict;
+  strict.strict = true;
+  const auto spoken = [](const std::string& message) {
+    return R"({"model":"m","messages":[{"role":"user","content":"a"},)" + message + "]}";
+  };
+  const struct {
+    std::string body, path, counted;
+  } rows[] = {
+      {spoken(R"({"role":"user","content":"a","x":1})"), "messages[1].x", "messages[].x"},
+      {spoken(R"({"role":"user","content":[{"type":"text","text":"a","x":1}]})"),
+       "messages[1].content[0].x", "messages[].content[].x"},
+      {spoken(R"({"role":"assistant","tool_calls":[{"id":"c","type":"function","x":1,"function":
+        {"name":"f","arguments":"{}"}}]})"),
+       "messages[1].tool_calls[0].x", "messages[].tool_calls[].x"},
+      {spoken(R"({"role":"assistant","tool_calls":[{"id":"c","type":"function","function":
+        {"name":"f","arguments":"{}","x":1}}]})"),
+       "messages[1].tool_calls[0].function.x", "messages[].tool_calls[].function.x"},
+      {chat(R"("stream":true,"stream_options":{"x":1})"), "stream_options.x", "stream_options.x"},
+      {chat(R"("response_format":{"type":"json_object","x":1})"), "response_format.x",
+       "response_format.x"},
+      {chat(R"("response_format":{"type":"json_schema","json_schema":{"name":"n","schema":{},"x":1}})"),
+       "response_format.json_schema.x", "response_format.json_schema.x"},
+      {chat(R"("structured_outputs":{"json":{},"x":1})"), "structured_outputs.x",
+       "structured_outputs.x"},
+      {chat(R"("tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":{"type":"function",
+        "x":1,"function":{"name":"f"}})"),
+       "tool_choice.x", "tool_choice.x"}};
+  for (const auto& x : rows) {
+    CAPTURE(x.body);
+    const auto refused = chat_failure(x.body, strict);
+    CHECK(refused.code == "unknown_parameter");
+    CHECK(refused.param == x.path);
+    CHECK(parse_chat_request(x.body, {}).unknown == std::vector<std::string>{x.counted});
+  }
+  // Tools and schemas are taken whole, and null says nothing.
+  for (const auto& body :
+       {chat(R"("tools":[{"type":"function","x":1,"function":{"name":"f","x":1}}])"),
+        chat(R"("response_format":{"type":"json_object","schema":{"type":"object","x-y":1}})"),
+        spoken(R"({"role":"assistant","content":"a","x":null,"annotations":[]})")}) {
+    CAPTURE(body);
+    CHECK(chat_failure(body, strict).status == 0);
+  }
+}
+
+TEST_CASE("members of messages that the chat template reads go to it") {
+  api_limits limits;
+  limits.strict = true;
+  limits.template_reads = [](std::string_view name) { return name == "tone" || name == "_x"; };
+  const std::string body =
+      R"({"model":"m","messages":[{"role":"user","content":"a","tone":{"k":[1]},"reasoning":"r"}]})";
+  const auto r = parse_chat_request(body, limits);
+  REQUIRE(r.messages[0].more.size() == 1);
+  CHECK(r.messages[0].more[0].first == "tone");
+  CHECK(r.messages[0].reasoning == "r");
+  CHECK(chat_failure(R"({"model":"m","messages":[{"role":"user","content":"a","_x":1}]})", limits)
+            .param
+        == "messages[0]._x");
+}
+
 TEST_CASE("messages may be strings or text parts and are checked one by one") {
   const auto body = [](const std::string& messages) {
     return R"({"model":"m","messages":)" + messages + "}";
@@ -236,6 +296,7 @@ TEST_CASE("messages may be strings or text parts and are checked one by one") {
                          {});
   REQUIRE(r.messages.size() == 5);
   CHECK(r.messages[2].content == "a\nb");
+  CHECK(r.messages[2].parts == std::vector<std::string>{"a", "b"});
   CHECK(r.messages[2].name == "bob");
 
   const std::tuple<const char*, const char*, const char*> table[] = {

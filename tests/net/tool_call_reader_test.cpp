@@ -53,15 +53,23 @@ void check(const model::tool_dialect& dialect, std::string_view text, const std:
   }
 }
 
-const auto tags = model::tool_dialect_of("{{ tools }} <tool_call>");
-const auto bare = model::tool_dialect_of("{{ tools }} ipython");
-const auto list = model::tool_dialect_of("{{ tools }} [TOOL_CALLS]");
+const auto tags =
+    model::tool_dialect_of("<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>", "f");
+const auto bare = model::tool_dialect_of(R"({"name": "f", "parameters": {}})", "f");
+const auto list = model::tool_dialect_of(R"([TOOL_CALLS] [{"name": "f", "arguments": {}}])", "f");
 
 } // namespace
 
 TEST_CASE("templates tell how their models write calls") {
-  CHECK_FALSE(model::tool_dialect_of("{{ messages }}").template_writes);
-  CHECK(model::tool_dialect_of("{{ messages }}").open == "<tool_call>\n");
+  // What is not there, or written in a way that is not read, is explained.
+  for (const auto* written :
+       {"", R"(<tool_call>{"name": "g", "arguments": {}})", R"({"name": "f", "arguments": {}})",
+        R"(<|tool_call|>[{"name": "f", "arguments": {}}])", R"([TOOL_CALLS]f[ARGS]{})",
+        "<tool_call>\n<function=f>\n", R"({"arguments": {}, "name": "f"})"}) {
+    CAPTURE(written);
+    CHECK_FALSE(model::tool_dialect_of(written, "f").template_writes);
+    CHECK(model::tool_dialect_of(written, "f").open == "<tool_call>\n");
+  }
   CHECK(tags.template_writes);
   CHECK(bare.arguments_key == "parameters");
   CHECK(bare.mark().empty());
