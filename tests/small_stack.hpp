@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 
+#include <cstddef>
 #include <exception>
 #include <functional>
 #include <stdexcept>

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 #include <utility>
 
 namespace lamella::model {
@@ -120,20 +121,53 @@ grammar::node_id grammar::repeat(rule_id rule, uint32_t min, uint32_t max, node_
   return add(std::move(x));
 }
 
+namespace {
+
+using kind = grammar::kind;
+
+/// Which nodes may become productive when a node does: those that go on there, call the rule that
+/// begins there, or have it as a branch.
+class users {
+public:
+  explicit users(const grammar& g) : first_(g.nodes().size() + 1) {
+    const auto each = [&](auto&& tell) {
+      for (grammar::node_id i = 0; i < g.nodes().size(); ++i) {
+        const auto& x = g.nodes()[i];
+        if (x.what == kind::end) continue;
+        if (x.what == kind::call || x.what == kind::repeat) tell(g.first_of(x.rule), i);
+        if (x.what != kind::choice) tell(x.next, i);
+        for (const auto b : x.branches) tell(b, i);
+      }
+    };
+    each([&](auto of, auto) { ++first_[of + 1]; });
+    for (size_t i = 1; i < first_.size(); ++i) first_[i] += first_[i - 1];
+    users_.resize(first_.back());
+    auto at = first_;
+    each([&](auto of, auto user) { users_[at[of]++] = user; });
+  }
+
+  std::span<const grammar::node_id> of(grammar::node_id x) const {
+    return {users_.data() + first_[x], users_.data() + first_[x + 1]};
+  }
+
+private:
+  std::vector<size_t> first_; ///< by node: where its users begin
+  std::vector<grammar::node_id> users_;
+};
+
+} // namespace
+
 std::vector<bool> productive_nodes(const grammar& g, const byte_set& available) {
-  using kind = grammar::kind;
   const auto& nodes = g.nodes();
   std::vector<bool> good(nodes.size(), false);
+  /// For a node of which something has become good.
   const auto reaches_end = [&](const grammar::node& x) {
     switch (x.what) {
     case kind::end:
+    case kind::choice:
       return true;
     case kind::bytes:
-      return good[x.next] && (x.set & available).any();
-    case kind::choice:
-      for (const auto b : x.branches)
-        if (good[b]) return true;
-      return false;
+      return (x.set & available).any();
     case kind::call:
       return good[x.next] && good[g.first_of(x.rule)];
     case kind::repeat:
@@ -141,11 +175,17 @@ std::vector<bool> productive_nodes(const grammar& g, const byte_set& available) 
     }
     return false;
   };
-  // Nodes are made behind those that follow them, so one round finds nearly all.
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (size_t i = 0; i < nodes.size(); ++i)
-      if (!good[i] && reaches_end(nodes[i])) good[i] = changed = true;
+  const users by_node{g};
+  good[g.end()] = true;
+  std::vector<grammar::node_id> found{g.end()};
+  while (!found.empty()) {
+    const auto x = found.back();
+    found.pop_back();
+    for (const auto user : by_node.of(x))
+      if (!good[user] && reaches_end(nodes[user])) {
+        good[user] = true;
+        found.push_back(user);
+      }
   }
   return good;
 }

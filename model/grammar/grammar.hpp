@@ -81,8 +81,8 @@ private:
   std::vector<node_id> rules_;
 };
 
-/// By node: is there a text of these bytes from here to the end of its rule? Linear in the nodes,
-/// times the depth of rules that need each other.
+/// By node: is there a text of these bytes from here to the end of its rule? Linear in the nodes
+/// and their branches.
 std::vector<bool> productive_nodes(const grammar& g, const byte_set& available);
 
 } // namespace lamella::model

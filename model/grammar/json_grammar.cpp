@@ -5,6 +5,7 @@
 #include "model/utf8.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 namespace lamella::model {
@@ -14,6 +15,9 @@ namespace {
 using node_id = grammar::node_id;
 
 constexpr uint32_t blanks_max = 32;
+
+/// The characters that must be escaped.
+const code_points escaped{{0, 0x1F}, {'"', '"'}, {'\\', '\\'}};
 
 const byte_set hex_digits =
     bytes_between('0', '9') | bytes_between('a', 'f') | bytes_between('A', 'F');
@@ -38,8 +42,7 @@ node_id unicode_escape(grammar& g, node_id next) {
 
 /// One character of a string, itself or escaped in any way.
 node_id character(grammar& g, node_id next) {
-  static const code_points unescaped =
-      code_points::all().without({{0, 0x1F}, {'"', '"'}, {'\\', '\\'}});
+  static const code_points unescaped = code_points::all().without(escaped);
   byte_set short_escapes;
   for (const char b : std::string_view{"\"\\/bfnrt"}) short_escapes.set(static_cast<uint8_t>(b));
   const auto escape = g.choice(
@@ -73,6 +76,14 @@ grammar::rule_id json_grammar::character_rule() {
     grammar_.begin(*character_, character(grammar_, grammar_.end()));
   }
   return *character_;
+}
+
+grammar::rule_id json_grammar::escape_rule() {
+  if (!escape_) {
+    escape_ = grammar_.rule();
+    grammar_.begin(*escape_, one_of(grammar_, escaped, spelling::json, grammar_.end()));
+  }
+  return *escape_;
 }
 
 grammar::rule_id json_grammar::string_rule() {
@@ -156,34 +167,49 @@ node_id json_grammar::literal(const json_value& value, node_id next) {
 /// spelling.
 node_id json_grammar::other_key(const std::vector<std::string>& taken, node_id next) {
   struct branch {
-    std::map<char32_t, branch> next;
+    std::map<char32_t, size_t> next;
     bool is_key = false;
   };
-  branch root;
+  std::vector<branch> tree(1); // what comes behind has a larger index
   for (const auto& key : taken) {
-    auto* at = &root;
+    size_t at = 0;
     for (size_t i = 0; i < key.size();) {
       const auto unit = decode_utf8(key, i);
-      at = &at->next[unit.code_point];
+      const auto [below, is_new] = tree[at].next.emplace(unit.code_point, tree.size());
+      at = below->second;
+      if (is_new) tree.emplace_back();
       i += unit.bytes;
     }
-    at->is_key = true;
+    tree[at].is_key = true;
   }
   const auto quote = grammar_.text("\"", next);
   const auto free = grammar_.choice();
-  grammar_.branch(free, {one_of(grammar_, code_points::all(), spelling::json, free), quote});
-  const auto from = [&](const branch& b, auto&& self) -> node_id {
-    code_points others = code_points::all();
+  // Nearly all nodes of the tree leave with all characters of two of these kinds.
+  static const code_points escaped{{0, 0x1F}, {'"', '"'}, {'\\', '\\'}};
+  static const std::array<code_points, 3> kinds{code_points{{0, 0x7F}}.without(escaped),
+                                                code_points{{0x80, 0x10FFFF}}, escaped};
+  std::array<node_id, 3> any;
+  for (size_t k = 0; k < kinds.size(); ++k)
+    any[k] = k < 2 ? one_of(grammar_, kinds[k], spelling::json, free)
+                   : grammar_.call(escape_rule(), free);
+  grammar_.branch(free, {any[0], any[1], any[2], quote});
+  std::vector<node_id> made(tree.size());
+  for (size_t i = tree.size(); i-- > 0;) {
+    code_points here;
     std::vector<node_id> branches;
-    for (const auto& [c, below] : b.next) {
-      others = others.without({{c, c}});
-      branches.push_back(one_of(grammar_, {{c, c}}, spelling::json, self(below, self)));
+    for (const auto& [c, below] : tree[i].next) {
+      here.add(c, c);
+      branches.push_back(one_of(grammar_, {{c, c}}, spelling::json, made[below]));
     }
-    branches.push_back(one_of(grammar_, others, spelling::json, free));
-    if (!b.is_key) branches.push_back(quote);
-    return grammar_.choice(std::move(branches));
-  };
-  return grammar_.text("\"", from(root, from));
+    for (size_t k = 0; k < kinds.size(); ++k) {
+      const auto others = kinds[k].without(here);
+      const bool all = others.ranges() == kinds[k].ranges();
+      branches.push_back(all ? any[k] : one_of(grammar_, others, spelling::json, free));
+    }
+    if (!tree[i].is_key) branches.push_back(quote);
+    made[i] = grammar_.choice(std::move(branches));
+  }
+  return grammar_.text("\"", made[0]);
 }
 
 } // namespace lamella::model

@@ -38,13 +38,14 @@ private:
 
   node_id characters(node_id next);
   rule_id character_rule();
+  rule_id escape_rule(); ///< of a character that must be escaped, in its shortest form
   rule_id string_rule();
   rule_id object_rule();
   rule_id array_rule();
   rule_id value_rule();
 
   grammar& grammar_;
-  std::optional<rule_id> space_, character_, string_, object_, array_, value_;
+  std::optional<rule_id> space_, character_, escape_, string_, object_, array_, value_;
 };
 
 } // namespace lamella::model

@@ -19,19 +19,72 @@ constexpr size_t values_max = 20'000; ///< of an enumeration
 
 node_id json_schema_grammar(grammar& g, const json_value& schema, node_id next) {
   json_schema_compiler compiler{g, schema};
+  if (schema == json_value(false)) throw json_schema_error("", "is false: no value is possible");
   const auto first = compiler.value(schema, "", next);
   compiler.finish();
   return first;
 }
 
+void json_schema_compiler::spend(const std::string& pointer, uint64_t steps) {
+  constexpr size_t bytes_of_step = 32, shown_bytes_max = 512;
+  steps_ += steps + pointer.size() / bytes_of_step;
+  if (steps_ > steps_max)
+    throw json_schema_error(pointer.substr(0, shown_bytes_max),
+                            "is where compiling takes more than " + std::to_string(steps_max)
+                                + " steps; use a smaller schema, with shorter names");
+}
+
 node_id json_schema_compiler::value(const json_value& schema, const std::string& pointer,
                                     node_id next) {
-  if (const auto* any = schema.get_if<bool>()) {
-    if (!*any) throw json_schema_error(pointer, "is false: no value is possible");
-    return json_.any_value(next);
+  spend(pointer);
+  const bool is_rule = schema.get_if<bool>() == nullptr
+                       && (depth_ == inline_depth_max || !inlined_.insert(&schema).second);
+  if (is_rule) return grammar_.call(rule_of(schema, pointer), next);
+  ++depth_;
+  const auto first = compiled(schema, pointer, next);
+  --depth_;
+  return first;
+}
+
+grammar::rule_id json_schema_compiler::rule_of(const json_value& schema,
+                                               const std::string& pointer) {
+  const auto [known, is_new] = rules_.try_emplace(&schema);
+  if (is_new) {
+    spend(pointer);
+    known->second = grammar_.rule();
+    pending_.push_back({known->second, {&schema, pointer}});
   }
+  return known->second;
+}
+
+void json_schema_compiler::finish() {
+  while (!pending_.empty()) {
+    const auto x = std::move(pending_.back());
+    pending_.pop_back();
+    grammar_.begin(x.rule, compiled(*x.place.schema, x.place.pointer, grammar_.end()));
+  }
+}
+
+template <class Build>
+node_id json_schema_compiler::shared(const std::string& key, const Build& build, node_id next) {
+  auto known = shared_.find(key);
+  if (known == shared_.end()) {
+    known = shared_.emplace(key, grammar_.rule()).first;
+    grammar_.begin(known->second, build(grammar_.end()));
+  }
+  return grammar_.call(known->second, next);
+}
+
+node_id json_schema_compiler::compiled(const json_value& schema, const std::string& pointer,
+                                       node_id next) {
+  if (const auto* any = schema.get_if<bool>())
+    return *any ? json_.any_value(next) : grammar_.choice(); // of nothing
   const schema_view x{schema, pointer};
-  if (x.has("$ref")) return reference(x, next);
+  if (x.has("$ref")) {
+    x.refuse_beside({"$ref"});
+    const auto target = references_.target(x);
+    return grammar_.call(rule_of(*target.schema, target.pointer), next);
+  }
   if (x.has("const") || x.has("enum")) return constants(x, next);
   if (x.has("anyOf")) return any_of(x, "anyOf", next);
   if (x.has("oneOf")) {
@@ -68,36 +121,6 @@ node_id json_schema_compiler::of_type(const schema_view& x, json_type type, node
 
 // --- schemas made of others ----------------------------------------------------------------------
 
-const json_value& json_schema_compiler::target(const schema_view& x) const {
-  const auto ref = x.text("$ref").value_or("");
-  const auto* found =
-      ref == "#" || ref.starts_with("#/") ? resolve_pointer(root_, ref.substr(1)) : nullptr;
-  if (found == nullptr)
-    x.fail("$ref", "points at nothing in the schema; only references like #/$defs/NAME are read");
-  return *found;
-}
-
-/// A rule of its own, so that schemas may refer to themselves.
-node_id json_schema_compiler::reference(const schema_view& x, node_id next) {
-  x.refuse_beside({"$ref"});
-  const auto& schema = target(x);
-  const auto pointer = x.text("$ref")->substr(1);
-  auto known = rules_.find(pointer);
-  if (known == rules_.end()) {
-    known = rules_.emplace(pointer, grammar_.rule()).first;
-    pending_.push_back({known->second, &schema, pointer});
-  }
-  return grammar_.call(known->second, next);
-}
-
-void json_schema_compiler::finish() {
-  for (; !pending_.empty();) {
-    const auto x = pending_.back();
-    pending_.pop_back();
-    grammar_.begin(x.rule, value(*x.schema, x.pointer, grammar_.end()));
-  }
-}
-
 /// Values of one text share what they share; arrays and objects have spaces in them.
 node_id json_schema_compiler::constants(const schema_view& x, node_id next) {
   x.refuse_beside({"enum", "const", "type"});
@@ -113,6 +136,10 @@ node_id json_schema_compiler::constants(const schema_view& x, node_id next) {
       texts.push_back(to_json(value));
   };
   if (const auto* one = x.find("const")) {
+    const auto* list = x.array("enum");
+    const auto is_same = [key = value_key(*one)](const auto& y) { return value_key(y) == key; };
+    if (list != nullptr && std::none_of(list->begin(), list->end(), is_same))
+      x.fail("const", "is none of the values of enum");
     add(*one);
   } else {
     const auto& values = *x.array("enum");
@@ -134,113 +161,57 @@ node_id json_schema_compiler::any_of(const schema_view& x, std::string_view keyw
   x.refuse_beside({keyword});
   std::vector<node_id> branches;
   const auto& alternatives = *x.array(keyword);
+  if (std::all_of(alternatives.begin(), alternatives.end(),
+                  [](const auto& schema) { return schema == json_value(false); }))
+    x.fail(keyword, "has no alternative but false: no value is possible");
   for (size_t i = 0; i < alternatives.size(); ++i)
     branches.push_back(value(alternatives[i], x.below(keyword) + "/" + std::to_string(i), next));
   return grammar_.choice(std::move(branches));
 }
 
-/// The schema behind references, as far as they are nothing else.
-const json_value& json_schema_compiler::behind_references(const json_value& schema,
-                                                          const std::string& pointer) const {
-  constexpr int hops_max = 64;
-  const auto* at = &schema;
-  for (int hop = 0; at->find("$ref") != nullptr; ++hop) {
-    const schema_view x{*at, pointer};
-    if (hop == hops_max) x.fail("$ref", "leads to itself");
-    at = &target(x);
+schema_place json_schema_compiler::behind_references(schema_place place) {
+  std::unordered_set<const json_value*> met;
+  while (place.schema->find("$ref") != nullptr) {
+    const schema_view x{*place.schema, place.pointer};
+    x.refuse_beside({"$ref"});
+    if (!met.insert(place.schema).second) x.fail("$ref", "leads to itself");
+    spend(place.pointer);
+    place = references_.target(x);
   }
-  return *at;
-}
-
-/// Alternatives exclude each other when their types do, or when they are objects with one required
-/// member whose constants differ.
-void json_schema_compiler::check_exclusive(const schema_view& x) const {
-  const auto& alternatives = *x.array("oneOf");
-  std::vector<json_type> seen;
-  std::vector<const json_value*> objects;
-  for (size_t i = 0; i < alternatives.size(); ++i) {
-    const auto pointer = x.below("oneOf") + "/" + std::to_string(i);
-    const auto& schema = behind_references(alternatives[i], pointer);
-    const auto types = schema.get_if<json_value::object>() != nullptr
-                           ? schema_view{schema, pointer}.types()
-                           : std::vector<json_type>{};
-    if (types.empty()) x.fail("oneOf", "has an alternative without a type; use anyOf");
-    if (types.size() == 1 && types[0] == json_type::object) {
-      objects.push_back(&schema);
-      continue;
-    }
-    for (const auto t : types) {
-      if (is_among(t, seen) || (t == json_type::number && is_among(json_type::integer, seen)))
-        x.fail("oneOf", "has alternatives of the same type, so more than one may fit; use anyOf");
-      seen.push_back(t);
-    }
-  }
-  if (objects.size() > 1 && !tell_apart(objects))
-    x.fail("oneOf", "has objects that no required member with different constants tells apart; "
-                    "use anyOf");
-}
-
-bool json_schema_compiler::tell_apart(const std::vector<const json_value*>& objects) const {
-  const auto* properties = objects[0]->find("properties");
-  const auto* named = properties != nullptr ? properties->get_if<json_value::object>() : nullptr;
-  if (named == nullptr) return false;
-  return std::any_of(named->begin(), named->end(), [&](const auto& property) {
-    std::vector<json_value> seen;
-    return std::all_of(objects.begin(), objects.end(), [&](const json_value* object) {
-      return has_own_constants(*object, property.first, seen);
-    });
-  });
-}
-
-/// Does `object` require the member, as one of constants that are not among `seen`? They are then.
-bool json_schema_compiler::has_own_constants(const json_value& object, const std::string& member,
-                                             std::vector<json_value>& seen) const {
-  const auto* required = object.find("required");
-  const auto* names = required != nullptr ? required->get_if<json_value::array>() : nullptr;
-  if (names == nullptr
-      || std::find(names->begin(), names->end(), json_value(member)) == names->end())
-    return false;
-  const auto* properties = object.find("properties");
-  const auto* schema = properties != nullptr ? properties->find(member) : nullptr;
-  if (schema == nullptr) return false;
-  const auto& meant = behind_references(*schema, "");
-  json_value::array values;
-  if (const auto* one = meant.find("const"))
-    values.push_back(*one);
-  else if (const auto* list = meant.find("enum"); list != nullptr)
-    if (const auto* items = list->get_if<json_value::array>()) values = *items;
-  for (const auto& v : values) {
-    if (std::find(seen.begin(), seen.end(), v) != seen.end()) return false;
-    seen.push_back(v);
-  }
-  return !values.empty();
+  return place;
 }
 
 node_id json_schema_compiler::all_of(const schema_view& x, node_id next) {
-  const auto& parts = *x.array("allOf");
-  const auto pointer = x.below("allOf");
+  const auto& schemas = *x.array("allOf");
+  std::vector<schema_place> parts;
+  for (size_t i = 0; i < schemas.size(); ++i) {
+    const schema_place part{&schemas[i], x.below("allOf") + "/" + std::to_string(i)};
+    if (*part.schema == json_value(false))
+      throw json_schema_error(part.pointer, "is false: no value is possible");
+    if (!takes_anything(*part.schema)) parts.push_back(part);
+  }
   const bool alone = [&] {
     for (const auto& [keyword, value] : *x.schema().get_if<json_value::object>())
-      if (keyword == "type" || keyword == "properties" || keyword == "required"
-          || keyword == "additionalProperties")
-        return false;
+      if (keyword != "allOf" && !is_annotation(keyword)) return false;
     return true;
   }();
-  if (parts.size() == 1 && alone) {
-    x.refuse_beside({"allOf"});
-    return value(parts[0], pointer + "/0", next);
+  if (alone && parts.empty()) return json_.any_value(next);
+  if (alone && parts.size() == 1) return value(*parts[0].schema, parts[0].pointer, next);
+  const auto refuse_others = [](const schema_view& view) {
+    view.refuse_beside({"allOf", "type", "properties", "required", "additionalProperties"});
+  };
+  refuse_others(x);
+  std::vector<schema_view> views;
+  for (const auto& part : parts) {
+    const auto place = behind_references(part);
+    if (takes_anything(*place.schema)) continue;
+    views.emplace_back(*place.schema, place.pointer);
+    refuse_others(views.back());
+    if (views.back().has("allOf")) views.back().fail("allOf", "is not supported within allOf");
   }
-  x.refuse_beside({"allOf", "type", "properties", "required", "additionalProperties"});
-  object_members members;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    const auto at = pointer + "/" + std::to_string(i);
-    const schema_view part{behind_references(parts[i], at), at};
-    part.refuse_beside({"allOf", "type", "properties", "required", "additionalProperties"});
-    if (part.has("allOf")) part.fail("allOf", "is not supported within allOf");
-    add_members(part, members);
-  }
-  add_members(x, members);
-  return object_of(x, members, next);
+  views.push_back(x);
+  const auto members = members_of(views);
+  return members.silent() ? json_.any_object(next) : object_of(members, next);
 }
 
 // --- numbers and strings -------------------------------------------------------------------------
@@ -249,23 +220,27 @@ node_id json_schema_compiler::number(const schema_view& x, number_form form, nod
   if (const auto* step = x.find("multipleOf"))
     if (form != number_form::integer || !(*step == json_value(1) || *step == json_value(1.0)))
       x.fail("multipleOf", "is not supported");
-  number_bounds bounds;
-  const auto read = [&](std::string_view keyword) -> std::optional<decimal> {
+  const auto read = [&](std::string_view inclusive, std::string_view exclusive, bound_side side) {
+    if (x.has(inclusive) && x.has(exclusive))
+      x.fail(exclusive, "is not supported beside " + std::string(inclusive));
+    const auto keyword = x.has(exclusive) ? exclusive : inclusive;
     const auto* value = x.find(keyword);
-    if (value == nullptr) return {};
-    auto result = decimal::from(*value);
-    if (!result) x.fail(keyword, "must be a number of at most 18 digits before the point");
-    return result;
+    if (value == nullptr) return std::optional<decimal>{};
+    auto bound = bound_of(*value, form, side, keyword == exclusive);
+    if (!bound) x.fail(keyword, "must be a number of at most 18 digits before the point");
+    return bound;
   };
-  if (x.has("minimum") && x.has("exclusiveMinimum"))
-    x.fail("exclusiveMinimum", "is not supported beside minimum");
-  if (x.has("maximum") && x.has("exclusiveMaximum"))
-    x.fail("exclusiveMaximum", "is not supported beside maximum");
-  bounds.above_low = x.has("exclusiveMinimum");
-  bounds.below_high = x.has("exclusiveMaximum");
-  bounds.low = read(bounds.above_low ? "exclusiveMinimum" : "minimum");
-  bounds.high = read(bounds.below_high ? "exclusiveMaximum" : "maximum");
-  return number_within(grammar_, form, bounds, next);
+  const number_bounds bounds{read("minimum", "exclusiveMinimum", bound_side::low),
+                             read("maximum", "exclusiveMaximum", bound_side::high)};
+  const auto name = [](const std::optional<decimal>& bound) {
+    return bound
+               ? (bound->negative ? "-" : "") + std::to_string(bound->whole) + "." + bound->fraction
+               : "";
+  };
+  const auto key = (form == number_form::integer ? "integer from " : "number from ")
+                   + name(bounds.low) + " to " + name(bounds.high);
+  return shared(
+      key, [&](node_id end) { return number_within(grammar_, form, bounds, end); }, next);
 }
 
 node_id json_schema_compiler::string(const schema_view& x, node_id next) {
@@ -274,13 +249,22 @@ node_id json_schema_compiler::string(const schema_view& x, node_id next) {
   if (pattern && (format || min || max))
     x.fail("pattern", "is not supported beside format, minLength and maxLength");
   if (format && (min || max)) x.fail("format", "is not supported beside minLength and maxLength");
-  const auto quoted = [&](const regular_expression& e, regular_expression::match how) {
-    return grammar_.text("\"", e.compile(grammar_, how, spelling::json, grammar_.text("\"", next)));
+  using match = regular_expression::match;
+  const auto quoted = [&](const std::string& expression, match how) {
+    const auto key = (how == match::whole ? "whole " : "somewhere ") + expression;
+    return shared(
+        key,
+        [&](node_id end) {
+          const auto parsed = regular_expression::parse(expression);
+          return grammar_.text(
+              "\"", parsed.compile(grammar_, how, spelling::json, grammar_.text("\"", end)));
+        },
+        next);
   };
   if (format) {
     const auto expression = format_expression(*format);
     if (expression.empty()) x.fail("format", "is not supported; known are " + format_names());
-    return quoted(regular_expression::parse(expression), regular_expression::match::whole);
+    return quoted(std::string(expression), match::whole);
   }
   if (!pattern) {
     if (min.value_or(0) > max.value_or(grammar::unbounded))
@@ -288,7 +272,7 @@ node_id json_schema_compiler::string(const schema_view& x, node_id next) {
     return json_.string_of(min.value_or(0), max.value_or(grammar::unbounded), next);
   }
   try {
-    return quoted(regular_expression::parse(*pattern), regular_expression::match::somewhere);
+    return quoted(*pattern, match::somewhere);
   } catch (const regular_expression_error& e) {
     x.fail("pattern", std::string{"is not supported: "} + e.what());
   }

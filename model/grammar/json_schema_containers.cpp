@@ -10,8 +10,6 @@ namespace {
 
 using node_id = grammar::node_id;
 
-constexpr size_t name_bytes_max = 256;
-
 /// What is left of a count of items when some are there.
 uint32_t rest_of(uint32_t count, size_t there) {
   if (count == grammar::unbounded) return count;
@@ -22,92 +20,42 @@ uint32_t rest_of(uint32_t count, size_t there) {
 
 // --- objects -------------------------------------------------------------------------------------
 
-void json_schema_compiler::add_members(const schema_view& x, object_members& members) const {
-  if (const auto types = x.types(); x.has("type") && !is_among(json_type::object, types))
-    x.fail("type", "must be object here");
-  if (const auto* named = x.object("properties"))
-    for (const auto& [name, schema] : *named) {
-      if (name.size() > name_bytes_max)
-        x.fail("properties",
-               "has a name of more than " + std::to_string(name_bytes_max) + " bytes");
-      const bool known = std::any_of(members.properties.begin(), members.properties.end(),
-                                     [&](const auto& p) { return p.name == name; });
-      if (known) x.fail("properties", "has " + name + ", which another part of allOf has as well");
-      members.properties.push_back(
-          {name, &schema, x.below("properties") + "/" + pointer_part(name)});
-    }
-  if (const auto* required = x.find("required")) {
-    const auto* names = required->get_if<json_value::array>();
-    if (names == nullptr) x.fail("required", "must be an array of names");
-    for (const auto& name : *names) {
-      const auto* text = name.get_if<std::string>();
-      if (text == nullptr || text->size() > name_bytes_max)
-        x.fail("required",
-               "must be an array of names of at most " + std::to_string(name_bytes_max) + " bytes");
-      members.required.insert(*text);
-    }
-  }
-  if (const auto* none = x.find("unevaluatedProperties");
-      none != nullptr && !(*none == json_value(false)))
-    x.fail("unevaluatedProperties", "is not supported");
-  if (const auto* others = x.find("additionalProperties")) {
-    if (*others == json_value(false)) {
-      members.closed = true;
-    } else {
-      members.others = others;
-      members.others_pointer = x.below("additionalProperties");
-    }
-  }
+node_id json_schema_compiler::object(const schema_view& x, node_id next) {
+  const auto members = members_of({x});
+  if (x.has("minProperties") || x.has("maxProperties")) return map_of(x, members, next);
+  return members.silent() ? json_.any_object(next) : object_of(members, next);
 }
 
-node_id json_schema_compiler::object(const schema_view& x, node_id next) {
-  object_members members;
-  add_members(x, members);
-  const bool counted = x.has("minProperties") || x.has("maxProperties");
-  const bool silent = members.properties.empty() && members.required.empty() && !members.closed;
-  if (silent && !members.others && !counted) return json_.any_object(next);
-  if (!counted) return object_of(x, members, next);
-  if (!silent)
-    x.fail(x.has("minProperties") ? "minProperties" : "maxProperties",
-           "is only supported where there are no properties");
-  return map_of(x, members, next);
+node_id json_schema_compiler::value_at(const schema_place& place, node_id next) {
+  return place.schema != nullptr ? value(*place.schema, place.pointer, next)
+                                 : json_.any_value(next);
 }
 
 node_id json_schema_compiler::property(const object_members::property& p, node_id next) {
-  const auto of_value =
-      p.schema != nullptr ? value(*p.schema, p.pointer, next) : json_.any_value(next);
-  return json_.literal(json_value(p.name), grammar_.text(":", json_.space(of_value)));
+  return json_.literal(json_value(p.name),
+                       grammar_.text(":", json_.space(value_at(p.value, next))));
 }
 
-node_id json_schema_compiler::object_of(const schema_view& x, object_members& members,
-                                        node_id next) {
-  for (const auto& name : members.required) {
-    const bool known = std::any_of(members.properties.begin(), members.properties.end(),
-                                   [&](const auto& p) { return p.name == name; });
-    if (!known && members.closed)
-      x.fail("required", "has " + name + ", which is none of the properties");
-    if (!known) members.properties.push_back({name, members.others, members.others_pointer});
-  }
+node_id json_schema_compiler::object_of(const object_members& members, node_id next) {
   const auto close = grammar_.text("}", next), spaced_close = json_.space(close);
   auto behind = spaced_close; // there are members before
   auto first = close;         // there are none
-  if (members.others != nullptr && !members.closed) {
+  if (members.others.schema != nullptr && !members.closed()) {
     std::vector<std::string> taken;
     for (const auto& p : members.properties) taken.push_back(p.name);
     behind = grammar_.choice();
-    const auto member = json_.other_key(
-        taken,
-        grammar_.text(":", json_.space(value(*members.others, members.others_pointer, behind))));
+    const auto member =
+        json_.other_key(taken, grammar_.text(":", json_.space(value_at(members.others, behind))));
     grammar_.branch(behind, {grammar_.text(",", json_.space(member)), spaced_close});
     first = grammar_.maybe(member, close);
   }
   for (size_t i = members.properties.size(); i-- > 0;) {
     const auto& p = members.properties[i];
+    if (p.impossible()) continue;
     const auto member = property(p, behind);
     const auto another = grammar_.text(",", json_.space(member));
-    const bool required = members.required.contains(p.name);
-    behind = required ? another : grammar_.maybe(another, behind);
-    first = required ? member : grammar_.maybe(member, first);
+    behind = !p.required.empty() ? another : grammar_.maybe(another, behind);
+    first = !p.required.empty() ? member : grammar_.maybe(member, first);
   }
   return grammar_.text("{", json_.space(first));
 }
@@ -116,20 +64,25 @@ node_id json_schema_compiler::object_of(const schema_view& x, object_members& me
 node_id json_schema_compiler::map_of(const schema_view& x, const object_members& members,
                                      node_id next) {
   const auto min = x.count("minProperties").value_or(0);
-  const auto max = x.count("maxProperties").value_or(grammar::unbounded);
-  if (max < min) x.fail("maxProperties", "is below minProperties");
+  const auto max = members.closed() ? 0 : x.count("maxProperties").value_or(grammar::unbounded);
+  if (!members.properties.empty())
+    x.fail(x.has("minProperties") ? "minProperties" : "maxProperties",
+           "is only supported where there are no properties");
+  if (max < min)
+    x.fail("minProperties", members.closed()
+                                ? "is above 0, and " + members.others.pointer + " allows no members"
+                                : "is above maxProperties");
+  if (min > 1)
+    x.fail("minProperties",
+           "is only supported up to 1: two members may have the same name, and count as one");
   const auto close = grammar_.text("}", next);
   if (max == 0) return grammar_.text("{", json_.space(close));
-  const auto member = [&](node_id behind) {
-    const auto of_value = members.others != nullptr
-                              ? value(*members.others, members.others_pointer, behind)
-                              : json_.any_value(behind);
-    return json_.any_string(grammar_.text(":", json_.space(of_value)));
-  };
-  const auto another = grammar_.rule();
-  grammar_.begin(another, grammar_.text(",", json_.space(member(grammar_.end()))));
-  const auto first =
-      member(grammar_.repeat(another, rest_of(min, 1), rest_of(max, 1), json_.space(close)));
+  const auto member = grammar_.rule(), another = grammar_.rule();
+  grammar_.begin(member, json_.any_string(grammar_.text(
+                             ":", json_.space(value_at(members.others, grammar_.end())))));
+  grammar_.begin(another, grammar_.text(",", json_.space(grammar_.call(member, grammar_.end()))));
+  const auto first = grammar_.call(
+      member, grammar_.repeat(another, rest_of(min, 1), rest_of(max, 1), json_.space(close)));
   return grammar_.text("{", json_.space(min == 0 ? grammar_.maybe(first, close) : first));
 }
 
@@ -146,9 +99,12 @@ node_id json_schema_compiler::array(const schema_view& x, node_id next) {
   const auto& prefix = x.has("prefixItems") ? *x.array("prefixItems") : nothing;
   const auto* items = x.find("items");
   const bool more = items == nullptr || !(*items == json_value(false));
+  // The first item and the others have one rule, not two copies of what may be large.
+  const bool twice = items != nullptr && prefix.empty() && rest_of(max, 1) > 0;
   const auto item = [&](size_t i, node_id behind) {
     if (i < prefix.size())
       return value(prefix[i], x.below("prefixItems") + "/" + std::to_string(i), behind);
+    if (twice) return grammar_.call(rule_of(*items, x.below("items")), behind);
     return items != nullptr ? value(*items, x.below("items"), behind) : json_.any_value(behind);
   };
   const auto close = grammar_.text("]", next), spaced_close = json_.space(close);

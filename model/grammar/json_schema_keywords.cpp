@@ -6,13 +6,15 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <utility>
 
 namespace lamella::model {
 
 namespace {
 
-/// Mean nothing for which texts are taken.
+/// Mean nothing for which texts are taken. Some are OpenAPI's, `nullable` among them: 2020-12 does
+/// not know it, and a value that is not null is right for both.
 constexpr std::array<std::string_view, 17> annotations{
     "$schema",   "$id",      "$comment",      "$defs",           "definitions",     "title",
     "default",   "example",  "examples",      "description",     "deprecated",      "readOnly",
@@ -55,11 +57,6 @@ constexpr std::array<std::pair<std::string_view, json_type>, 7> type_names{{
     {"null", json_type::null},
 }};
 
-bool is_annotation(std::string_view keyword) {
-  return keyword.starts_with("x-")
-         || std::find(annotations.begin(), annotations.end(), keyword) != annotations.end();
-}
-
 const std::pair<std::string_view, json_type>* find_about(std::string_view keyword) {
   const auto* found =
       std::find_if(about.begin(), about.end(), [&](const auto& x) { return x.first == keyword; });
@@ -72,6 +69,19 @@ bool is_known(std::string_view keyword) {
 }
 
 } // namespace
+
+bool is_annotation(std::string_view keyword) {
+  return keyword.starts_with("x-")
+         || std::find(annotations.begin(), annotations.end(), keyword) != annotations.end();
+}
+
+bool takes_anything(const json_value& schema) {
+  if (const auto* any = schema.get_if<bool>()) return *any;
+  const auto* members = schema.get_if<json_value::object>();
+  return members != nullptr
+         && std::all_of(members->begin(), members->end(),
+                        [](const auto& member) { return is_annotation(member.first); });
+}
 
 schema_view::schema_view(const json_value& schema, std::string pointer)
     : schema_{schema}, pointer_{std::move(pointer)} {
@@ -155,9 +165,6 @@ std::vector<json_type> schema_view::types() const {
       if (const auto* x = find_about(keyword)) add(x->second);
     if (result.size() > 1) fail("type", "is missing, and its keywords are about several types");
   }
-  if (const auto* nullable = find("nullable");
-      nullable != nullptr && *nullable == json_value(true) && !result.empty())
-    add(json_type::null);
   return result;
 }
 
@@ -174,34 +181,6 @@ std::string pointer_part(std::string_view name) {
   return out;
 }
 
-const json_value* resolve_pointer(const json_value& root, std::string_view pointer) {
-  const auto* at = &root;
-  while (!pointer.empty()) {
-    pointer.remove_prefix(1); // the slash
-    const auto length = std::min(pointer.find('/'), pointer.size());
-    std::string name;
-    for (size_t i = 0; i < length; ++i) {
-      if (pointer[i] == '~' && i + 1 < length)
-        name += pointer[++i] == '1' ? '/' : '~';
-      else
-        name += pointer[i];
-    }
-    pointer.remove_prefix(length);
-    if (const auto* items = at->get_if<json_value::array>()) {
-      const auto index =
-          name.size() < 7 && !name.empty() && name.find_first_not_of("0123456789") == name.npos
-              ? std::stoul(name)
-              : items->size();
-      if (index >= items->size()) return nullptr;
-      at = &(*items)[index];
-    } else {
-      at = at->find(name);
-      if (at == nullptr) return nullptr;
-    }
-  }
-  return at;
-}
-
 json_type type_of(const json_value& value) {
   if (value.get_if<json_value::object>() != nullptr) return json_type::object;
   if (value.get_if<json_value::array>() != nullptr) return json_type::array;
@@ -210,6 +189,26 @@ json_type type_of(const json_value& value) {
   if (value.is_null()) return json_type::null;
   const auto* d = value.get_if<double>();
   return d != nullptr && *d != std::trunc(*d) ? json_type::number : json_type::integer;
+}
+
+std::string value_key(const json_value& value) {
+  const auto of_number = [](double x) { return to_json(json_value(x == 0 ? 0.0 : x)); };
+  if (const auto* i = value.get_if<int64_t>()) return of_number(static_cast<double>(*i));
+  if (const auto* u = value.get_if<uint64_t>()) return of_number(static_cast<double>(*u));
+  if (const auto* d = value.get_if<double>()) return of_number(*d);
+  std::string key;
+  if (const auto* items = value.get_if<json_value::array>()) {
+    for (const auto& x : *items) key += (key.empty() ? "[" : ",") + value_key(x);
+    return key.empty() ? "[]" : key + "]";
+  }
+  if (const auto* members = value.get_if<json_value::object>()) {
+    std::map<std::string_view, std::string> by_name;
+    for (const auto& [name, x] : *members) by_name.emplace(name, value_key(x));
+    for (const auto& [name, x] : by_name)
+      key += (key.empty() ? "{" : ",") + to_json(json_value(name)) + ":" + x;
+    return key.empty() ? "{}" : key + "}";
+  }
+  return to_json(value);
 }
 
 bool is_among(json_type type, const std::vector<json_type>& types) {

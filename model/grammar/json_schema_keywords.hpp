@@ -48,10 +48,15 @@ private:
 /// `name` as part of a JSON pointer.
 std::string pointer_part(std::string_view name);
 
-/// What `pointer`, of a $ref, points at in `root`; null when nothing is there.
-const json_value* resolve_pointer(const json_value& root, std::string_view pointer);
+/// Does the keyword say nothing about which values are taken?
+bool is_annotation(std::string_view keyword);
+/// Is it `true`, or an object of annotations: any value is taken?
+bool takes_anything(const json_value& schema);
 
 json_type type_of(const json_value& value);
+/// Equal for values that schemas take for the same: numbers are as large (as doubles), members have
+/// no order.
+std::string value_key(const json_value& value);
 /// Is a value of that type one of these? Integers are numbers.
 bool is_among(json_type type, const std::vector<json_type>& types);
 

@@ -6,6 +6,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <tuple>
 
@@ -28,7 +29,7 @@ const byte_set any_digit = digits_between('0', '9');
 /// Between two bounds of one sign, as amounts.
 struct amount_bounds {
   decimal low, high;
-  bool above_low = false, below_high = false;
+  bool above_low = false; ///< `low` itself is not meant
 };
 
 class number_builder {
@@ -43,9 +44,7 @@ public:
     const auto a = x.low.whole, b = x.high.whole;
     if (form_ == number_form::integer) {
       const auto low = a + (x.above_low || !x.low.fraction.empty() ? 1 : 0);
-      const bool below = x.below_high && x.high.fraction.empty();
-      if (below && b == 0) return;
-      wholes(low, below ? b - 1 : b, next_, branches);
+      wholes(low, b, next_, branches);
       return;
     }
     if (a > b) return;
@@ -107,17 +106,15 @@ private:
     return i < x.fraction.size() ? x.fraction[i] : '0';
   }
 
-  /// May a number end behind `i` digits of its fraction? `at_low`, `at_high`: all of it so far is
-  /// as that bound has it.
-  bool may_end(size_t i, bool at_low, bool at_high) const {
-    const auto& x = *bounds_;
-    if (at_low && (x.low.fraction.size() > i || x.above_low)) return false;
-    return !at_high || x.high.fraction.size() > i || !x.below_high;
+  /// May a number end behind `i` digits of its fraction? `at_low`: all of it so far is as that
+  /// bound has it.
+  bool may_end(size_t i, bool at_low) const {
+    return !at_low || (bounds_->low.fraction.size() <= i && !bounds_->above_low);
   }
 
   node_id behind_whole(bool at_low, bool at_high) {
     const auto point = grammar_.text(".", fraction(0, at_low, at_high));
-    return may_end(0, at_low, at_high) ? grammar_.maybe(point, next_) : point;
+    return may_end(0, at_low) ? grammar_.maybe(point, next_) : point;
   }
 
   node_id fraction(size_t i, bool at_low, bool at_high) {
@@ -134,7 +131,7 @@ private:
     for (size_t s = 0; s < sets.size(); ++s)
       if (sets[s].any())
         branches.push_back(grammar_.bytes(sets[s], fraction(i + 1, (s & 1) != 0, (s & 2) != 0)));
-    if (i > 0 && may_end(i, at_low, at_high)) branches.push_back(next_);
+    if (i > 0 && may_end(i, at_low)) branches.push_back(next_);
     return fractions_[key] = grammar_.choice(std::move(branches));
   }
 
@@ -191,6 +188,22 @@ std::optional<decimal> decimal::from(const json_value& number) {
   return result;
 }
 
+std::optional<decimal> bound_of(const json_value& number, number_form form, bound_side side,
+                                bool excluded) {
+  const auto given = decimal::from(number);
+  if (!given) return {};
+  const auto* whole = number.get_if<int64_t>();
+  const double nearest = whole != nullptr ? static_cast<double>(*whole) : *number.get_if<double>();
+  const double inwards = side == bound_side::low ? std::numeric_limits<double>::infinity()
+                                                 : -std::numeric_limits<double>::infinity();
+  if (excluded) return decimal::from(json_value(std::nextafter(nearest, inwards)));
+  // 18 digits: the nearest double is one of 64 bits as well.
+  const auto read = static_cast<int64_t>(nearest);
+  if (form == number_form::integer || whole == nullptr || read == *whole) return given;
+  const bool outside = side == bound_side::low ? read < *whole : read > *whole;
+  return decimal::from(json_value(outside ? std::nextafter(nearest, inwards) : nearest));
+}
+
 node_id number_within(grammar& g, number_form form, const number_bounds& bounds, node_id next) {
   const bool bounded = bounds.low || bounds.high;
   auto end = next;
@@ -199,22 +212,18 @@ node_id number_within(grammar& g, number_form form, const number_bounds& bounds,
   number_builder builder{g, form, end};
   std::vector<node_id> branches, negative;
   if (!bounds.high || !bounds.high->negative) {
-    amount_bounds x{zero, bounds.high.value_or(largest), false, bounds.high && bounds.below_high};
-    if (bounds.low && !bounds.low->negative) {
-      x.low = *bounds.low;
-      x.above_low = bounds.above_low;
-    }
+    amount_bounds x{zero, bounds.high.value_or(largest), false};
+    if (bounds.low && !bounds.low->negative) x.low = *bounds.low;
     builder.add(x, branches);
   }
   if (!bounds.low || bounds.low->negative) {
     // Amounts below zero, from the bounds the other way round. Zero has a sign only where there are
     // no bounds.
     const bool unsigned_zero = bounded || form == number_form::integer;
-    amount_bounds x{zero, bounds.low.value_or(largest), unsigned_zero,
-                    bounds.low && bounds.above_low};
+    amount_bounds x{zero, bounds.low.value_or(largest), unsigned_zero};
     if (bounds.high && bounds.high->negative) {
       x.low = *bounds.high;
-      x.above_low = bounds.below_high;
+      x.above_low = false;
     }
     builder.add(x, negative);
     if (!negative.empty()) branches.push_back(g.text("-", g.choice(std::move(negative))));

@@ -13,12 +13,17 @@ using kind = part::kind;
 
 /// Copies of a body are nodes, repeats are work while a text is made: few copies are cheaper.
 constexpr uint32_t copies_max = 4;
+/// Copies within copies: also of what makes no nodes.
+constexpr uint32_t steps_max = 1'000'000;
 
 class compiler {
 public:
   compiler(grammar& g, spelling how) : grammar_{g}, how_{how} {}
 
   grammar::node_id compile(const part& x, grammar::node_id next) {
+    if (++steps_ > steps_max)
+      throw regular_expression_error("it is too large: its repeats within repeats have more than "
+                                     + std::to_string(steps_max) + " parts");
     switch (x.what) {
     case kind::characters:
       return one_of(grammar_, x.set, how_, next);
@@ -80,6 +85,7 @@ private:
 
   grammar& grammar_;
   spelling how_;
+  uint32_t steps_ = 0;
 };
 
 /// An alternative without its anchors, and which it had.

@@ -20,9 +20,11 @@ struct regular_expression_error : std::runtime_error {
 /// Literals, `.`, classes, `\d \w \s` and their opposites, escapes of characters, groups (captures
 /// mean nothing), `|`, `* + ? {m,n}` (greedy or not: the same texts), and `^` and `$` at the ends
 /// of alternatives. Not: look-around, back references, word boundaries, properties of characters.
+/// What other languages read in another way is refused: `{,n}`, octal escapes, `[]` and `[^]`.
 ///
 /// Parsed by descent with a bound on nesting; the cost of everything is linear in the expression,
-/// counts included.
+/// counts included, but for small counts within small counts, which are copies: their number is
+/// bounded.
 class regular_expression {
 public:
   static constexpr size_t bytes_max = 4'096;

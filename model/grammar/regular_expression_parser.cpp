@@ -74,7 +74,17 @@ private:
     return x;
   }
 
+  /// What the languages that people know read in different ways is not guessed.
+  void refuse_readings_of_brace() const {
+    auto at = at_ + 1;
+    if (peek() != '{' || text_.substr(at, 1) != ",") return;
+    do ++at;
+    while (at < text_.size() && text_[at] >= '0' && text_[at] <= '9');
+    if (text_.substr(at, 1) == "}") fail("write {0,n} for {,n}, or \\{ for the character");
+  }
+
   part atom(uint32_t depth) {
+    refuse_readings_of_brace();
     if (take("(")) return group(depth);
     if (take("[")) return characters(class_set());
     if (take("^")) return anchor(kind::begin);
@@ -200,6 +210,7 @@ private:
     case 'v':
       return one('\v');
     case '0':
+      if (peek() >= '0' && peek() <= '9') fail("octal escapes are not supported; write \\xHH");
       return one(0);
     case 'x':
       return one(hexadecimal(2));
@@ -227,6 +238,9 @@ private:
 
   code_points class_set() {
     const bool negated = take("^");
+    if (peek() == ']')
+      fail(negated ? "write [\\s\\S] for any character, or \\] for a ] in a class"
+                   : "a class has no characters; write \\] for a ] in a class");
     code_points set;
     while (peek() != ']') {
       if (ends()) fail("a [ is not closed");

@@ -14,18 +14,33 @@ namespace {
 #define LAMELLA_TIME                                                                               \
   "([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,9})?"                                       \
   "(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
-#define LAMELLA_LABEL "[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
-#define LAMELLA_HOST LAMELLA_LABEL "(\\." LAMELLA_LABEL "){0,3}"
+// No label has hyphens as its third and fourth character: those are kept for encodings of other
+// letters (xn--), which have rules of their own. A name is shorter than 254 characters, whatever
+// the length of its labels.
+#define LAMELLA_LABEL_UP_TO(more)                                                                  \
+  "[A-Za-z0-9]([A-Za-z0-9]|[A-Za-z0-9-]([A-Za-z0-9]|-[A-Za-z0-9])"                                 \
+  "([A-Za-z0-9-]{0," more "}[A-Za-z0-9])?)?"
+#define LAMELLA_HOST LAMELLA_LABEL_UP_TO("54") "(\\." LAMELLA_LABEL_UP_TO("54") "){0,3}"
+#define LAMELLA_MAIL_LABEL LAMELLA_LABEL_UP_TO("36")
+#define LAMELLA_DIGITS "[0-9]{1,9}"
+// No unit is left out between two others (RFC 3339, appendix A).
+#define LAMELLA_DURATION_DATE                                                                      \
+  "(" LAMELLA_DIGITS "Y(" LAMELLA_DIGITS "M(" LAMELLA_DIGITS "D)?)?|" LAMELLA_DIGITS               \
+  "M(" LAMELLA_DIGITS "D)?|" LAMELLA_DIGITS "D)"
+#define LAMELLA_DURATION_TIME                                                                      \
+  "(" LAMELLA_DIGITS "H(" LAMELLA_DIGITS "M(" LAMELLA_DIGITS "S)?)?|" LAMELLA_DIGITS               \
+  "M(" LAMELLA_DIGITS "S)?|" LAMELLA_DIGITS "S)"
 #define LAMELLA_BYTE "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
 
 constexpr std::array<std::pair<std::string_view, std::string_view>, 11> formats{{
     {"date-time", LAMELLA_DATE "T" LAMELLA_TIME},
     {"date", LAMELLA_DATE},
     {"time", LAMELLA_TIME},
-    {"duration", "P([0-9]{1,9}W|([0-9]{1,9}Y)?([0-9]{1,9}M)?[0-9]{1,9}D"
-                 "(T[0-9]{1,9}S)?|T([0-9]{1,9}H)?([0-9]{1,9}M)?[0-9]{1,9}S)"},
-    {"email", "[A-Za-z0-9_+-]{1,32}(\\.[A-Za-z0-9_+-]{1,16}){0,3}@" LAMELLA_LABEL
-              "(\\." LAMELLA_LABEL "){1,3}"},
+    {"duration", "P(" LAMELLA_DIGITS "W|" LAMELLA_DURATION_DATE "(T" LAMELLA_DURATION_TIME
+                 ")?|T" LAMELLA_DURATION_TIME ")"},
+    // Up to 64 characters before the @, and 254 in all.
+    {"email", "[A-Za-z0-9_+-]{1,16}(\\.[A-Za-z0-9_+-]{1,15}){0,3}@" LAMELLA_MAIL_LABEL
+              "(\\." LAMELLA_MAIL_LABEL "){1,3}"},
     {"hostname", LAMELLA_HOST},
     {"ipv4", LAMELLA_BYTE "(\\." LAMELLA_BYTE "){3}"},
     {"ipv6", "([0-9a-f]{1,4}:){7}[0-9a-f]{1,4}"},

@@ -11,7 +11,6 @@ import os
 import random
 import re
 import signal
-import subprocess
 import sys
 
 try:
@@ -20,24 +19,14 @@ except ImportError:
     print("skipped: python3-jsonschema is not installed")
     sys.exit(77)
 
+from oracle import Failures, Talk
+
 seed = int(os.environ.get("LAMELLA_SEED") or random.randrange(2**31))
 print(f"seed {seed}")
 rng = random.Random(seed)
-talk = subprocess.Popen([sys.argv[1]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-failures = 0
-
-
-def ask(**question):
-    talk.stdin.write(json.dumps(question) + "\n")
-    talk.stdin.flush()
-    return json.loads(talk.stdout.readline())
-
-
-def fail(what):
-    global failures
-    failures += 1
-    print("FAILED:", what)
-
+talk = Talk(sys.argv[1])
+ask = talk.ask
+fail = Failures()
 
 # --- schemas: what is drawn is valid, and what is valid and laid out as models do is taken ----------
 
@@ -207,7 +196,6 @@ print(f"{given_up} of {len(texts)} expressions took Python too long")
 if given_up > len(texts) // 10:
     fail("too few expressions were compared")
 
-talk.stdin.close()
-talk.wait(timeout=60)
-print("all ok" if failures == 0 else f"{failures} failures; LAMELLA_SEED={seed} draws the same again")
-sys.exit(1 if failures else 0)
+talk.end()
+print("all ok" if fail.count == 0 else f"{fail.count} failures; LAMELLA_SEED={seed} draws the same again")
+sys.exit(1 if fail.count else 0)

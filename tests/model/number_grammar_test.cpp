@@ -4,10 +4,13 @@
 
 #include <doctest/doctest.h>
 
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
 
 using namespace lamella;
+using model::bound_of;
+using model::bound_side;
 using model::decimal;
 using model::grammar;
 using model::json_value;
@@ -23,7 +26,7 @@ model::grammar_states states_of(number_form form, const number_bounds& bounds) {
 }
 
 number_bounds between(const json_value& low, const json_value& high) {
-  return {decimal::from(low), decimal::from(high), false, false};
+  return {decimal::from(low), decimal::from(high)};
 }
 
 } // namespace
@@ -67,10 +70,10 @@ TEST_CASE("fractions are compared digit by digit") {
   for (int round = 0; round < 60; ++round) {
     auto low = draw(), high = draw();
     if (low > high) std::swap(low, high);
-    auto bounds = between(low, high);
-    bounds.above_low = random.below(2) == 0;
-    bounds.below_high = random.below(2) == 0;
-    if (low == high && (bounds.above_low || bounds.below_high)) continue;
+    const bool above_low = random.below(2) == 0, below_high = random.below(2) == 0;
+    const number_bounds bounds{bound_of(low, number_form::any, bound_side::low, above_low),
+                               bound_of(high, number_form::any, bound_side::high, below_high)};
+    if (low == high && (above_low || below_high)) continue;
     auto states = states_of(number_form::any, bounds);
     CAPTURE(low);
     CAPTURE(high);
@@ -81,8 +84,7 @@ TEST_CASE("fractions are compared digit by digit") {
       std::snprintf(text, sizeof text, "%.*f", static_cast<int>(random.below(4)),
                     near[i % 3] + (static_cast<double>(random.below(5)) - 2) / 1000);
       const double x = std::strtod(text, nullptr);
-      const bool inside =
-          (bounds.above_low ? x > low : x >= low) && (bounds.below_high ? x < high : x <= high);
+      const bool inside = (above_low ? x > low : x >= low) && (below_high ? x < high : x <= high);
       // Zero has no sign in bounded numbers.
       if (text[0] == '-' && x == 0) continue;
       CHECK_MESSAGE(takes(states, text) == inside, text);
@@ -103,13 +105,46 @@ TEST_CASE("texts of a bounded number are within its bounds") {
   }
 }
 
+TEST_CASE("beyond a bound that is excluded is what readers read beyond it") {
+  tests::splitmix random{3};
+  for (int round = 0; round < 300; ++round) {
+    double bound = (random.uniform() - 0.5) * std::pow(10, static_cast<double>(random.below(17)));
+    if (random.below(3) == 0) bound = std::trunc(bound);
+    const auto side = random.below(2) == 0 ? bound_side::low : bound_side::high;
+    const auto at = bound_of(bound, number_form::any, side, true);
+    auto states = states_of(number_form::any, side == bound_side::low ? number_bounds{at, {}}
+                                                                      : number_bounds{{}, at});
+    CAPTURE(bound);
+    for (int i = 0; i < 60; ++i) {
+      // Near the bound: its own digits, and others behind them.
+      char text[64];
+      std::snprintf(text, sizeof text, "%.*f", static_cast<int>(random.below(18)), bound);
+      std::string near = text;
+      if (near.find('.') == near.npos) near += '.';
+      while (near.size() - near.find('.') <= 17 && random.below(4) != 0)
+        near += static_cast<char>('0' + random.below(10));
+      if (near.back() == '.') near += '0';
+      const double read = std::strtod(near.c_str(), nullptr);
+      if (takes(states, near))
+        CHECK_MESSAGE((side == bound_side::low ? read > bound : read < bound), near);
+    }
+    // The next double in its fewest digits is taken.
+    char next[400];
+    const double beyond = std::nextafter(bound, side == bound_side::low ? 1e300 : -1e300);
+    const auto end = std::to_chars(next, next + sizeof next, beyond, std::chars_format::fixed).ptr;
+    if (std::abs(bound) > 1)
+      CHECK_MESSAGE(takes(states, {next, static_cast<size_t>(end - next)}), bound);
+  }
+}
+
 TEST_CASE("one bound is enough") {
-  auto positive = states_of(number_form::integer, {decimal::from(1), {}, false, false});
+  auto positive = states_of(number_form::integer, {decimal::from(1), {}});
   CHECK(takes(positive, "1"));
   CHECK(takes(positive, "123456789"));
   CHECK_FALSE(takes(positive, "0"));
   CHECK_FALSE(takes(positive, "-5"));
-  auto negative = states_of(number_form::any, {{}, decimal::from(0), false, true});
+  auto negative =
+      states_of(number_form::any, {{}, bound_of(0, number_form::any, bound_side::high, true)});
   CHECK(takes(negative, "-0.001"));
   CHECK(takes(negative, "-1000000"));
   CHECK_FALSE(takes(negative, "0"));
@@ -120,8 +155,7 @@ TEST_CASE("one bound is enough") {
 TEST_CASE("bounds between which nothing is allow no text") {
   for (const auto& bounds : {between(5, 4), between(0.25, 0.75)})
     CHECK_THROWS_AS(states_of(number_form::integer, bounds), model::grammar_error);
-  auto open = between(1, 1);
-  open.below_high = true;
+  number_bounds open{decimal::from(1), bound_of(1, number_form::any, bound_side::high, true)};
   CHECK_THROWS_AS(states_of(number_form::any, open), model::grammar_error);
 }
 

@@ -46,6 +46,7 @@ const std::vector<expectation> expectations{
     {".", {"a", "\xE2\x82\xAC", "\t"}, {"\n", "\r", "", "ab"}},
     {"\\.\\*\\/\\{", {".*/{"}, {"a*/{"}},
     {"x{", {"x{"}, {"x"}},
+    {"x{,a}\\0", {std::string("x{,a}\0", 6)}, {"x"}},
     {"(?:a|b)(?<name>c)", {"ac", "bc"}, {"a", "c"}},
     {"a+?b*?", {"a", "aab"}, {"b"}},
     {"\\u00e9\\x41\\u{1F600}\\uD83D\\uDE00",
@@ -134,12 +135,30 @@ TEST_CASE("a class has its characters and no others, whatever its borders") {
 
 TEST_CASE("what is no regular expression here is refused with its place") {
   const std::vector<std::pair<const char*, const char*>> wrong{
-      {"(a", "not closed"},     {"a)", "unmatched )"},        {"[a", "not closed"},
-      {"*a", "to repeat"},      {"a**", "to repeat"},         {"a{3,2}", "out of order"},
-      {"a{1", "not closed"},    {"(?=a)", "look-around"},     {"(?<!a)", "look-around"},
-      {"\\1", "not supported"}, {"\\bword", "not supported"}, {"\\p{L}", "not supported"},
-      {"[z-a]", "reversed"},    {"a{99999}", "above 10000"},  {"\\", "ends the expression"},
-      {"\\xZZ", "hexadecimal"}, {"\\uD800", "no such"},       {"[]", "no characters"},
+      {"x{,2}y", "{0,n}"},
+      {"x{,}", "{0,n}"},
+      {"\\01", "octal"},
+      {"[^]a]", "\\]"},
+      {"[]a]", "\\]"},
+      {"[\\07]", "octal"},
+      {"(a", "not closed"},
+      {"a)", "unmatched )"},
+      {"[a", "not closed"},
+      {"*a", "to repeat"},
+      {"a**", "to repeat"},
+      {"a{3,2}", "out of order"},
+      {"a{1", "not closed"},
+      {"(?=a)", "look-around"},
+      {"(?<!a)", "look-around"},
+      {"\\1", "not supported"},
+      {"\\bword", "not supported"},
+      {"\\p{L}", "not supported"},
+      {"[z-a]", "reversed"},
+      {"a{99999}", "above 10000"},
+      {"\\", "ends the expression"},
+      {"\\xZZ", "hexadecimal"},
+      {"\\uD800", "no such"},
+      {"[]", "no characters"},
       {"\xFF", "UTF-8"},
   };
   for (const auto& [expression, words] : wrong) {
@@ -151,4 +170,14 @@ TEST_CASE("what is no regular expression here is refused with its place") {
   CHECK_THROWS_AS(regular_expression::parse(std::string(50, '(')), regular_expression_error);
   CHECK_THROWS_WITH_AS(states_of("a^b"), doctest::Contains("ends of an alternative"),
                        regular_expression_error);
+}
+
+TEST_CASE("repeats within repeats of nothing cost no more than others") {
+  std::string nothing = "()", something = "(a)";
+  for (int i = 0; i < 25; ++i) {
+    nothing = "(" + nothing + "{4})";
+    something = "(" + something + "{4})";
+  }
+  CHECK_THROWS_AS(states_of(nothing), regular_expression_error);
+  CHECK_THROWS_AS(states_of(something), model::grammar_error);
 }
