@@ -2,6 +2,10 @@
 
 #include "actors/tool_prompt.hpp"
 
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
 namespace lamella::actors {
 
 namespace {
@@ -101,6 +105,28 @@ std::vector<net::chat_message> told_by_known_roles(std::vector<net::chat_message
 
 std::string special_text(const service& s, std::optional<model::token_id> id) {
   return id ? std::string{s.text->token_bytes(*id)} : std::string{};
+}
+
+void use_chat_template(service& s, const std::string& source) {
+  if (source.empty()) return;
+  try {
+    s.chat = model::chat_template::compile(source);
+  } catch (const model::chat_template_error& e) {
+    s.chat_fault = "the model's chat template cannot be used: " + e.told();
+    spdlog::warn("{}", s.chat_fault);
+    return;
+  }
+  s.chat_source = source;
+  const auto bos = special_text(s, s.text->bos()), eos = special_text(s, s.text->eos());
+  s.chat_can = model::abilities_of(*s.chat, bos, eos);
+  s.tool_calls = model::calls_of(*s.chat, bos, eos);
+  const auto user = s.chat_can.shows("user");
+  if (!user.any()) spdlog::warn("the model's chat template does not show what a user says");
+  spdlog::info("chat template tools={} system={} developer={} parts={}",
+               s.tool_calls.template_writes ? "shown" : "explained",
+               s.chat_can.shows("system").any() ? "shown" : "as user",
+               s.chat_can.knows_developer ? "shown" : "as system",
+               user.parts ? "shown" : "as text");
 }
 
 model::template_input chat_input(const service& s, const std::vector<net::chat_message>& messages,

@@ -12,6 +12,10 @@ model::template_input chat_input(const service& s, const std::vector<net::chat_m
                                  const net::tool_use& tools, const model::json_value::object& more,
                                  bool add_generation_prompt);
 
+/// Takes the chat template of a model into the service: compiled, with what it can do, or why it
+/// cannot be used. Both are logged. Nothing where the model has none.
+void use_chat_template(service& s, const std::string& source);
+
 /// The text of a special token, as templates have it; empty where there is none.
 std::string special_text(const service& s, std::optional<model::token_id> id);
 

@@ -44,7 +44,6 @@ struct node::impl {
   void note_numerics(const epoch_members& workers);
   void size_cache();
   void describe_service();
-  void describe_chat();
   std::shared_ptr<net::metrics> make_numbers() const;
   request_rules rules_of(const config::settings& x) const;
   void listen();

@@ -1,6 +1,7 @@
 #include "actors/node_impl.hpp"
 
 #include "actors/build_info.hpp"
+#include "actors/chat_input.hpp"
 #include "actors/sizing.hpp"
 
 #include <spdlog/spdlog.h>
@@ -81,39 +82,11 @@ request_rules node::impl::rules_of(const config::settings& x) const {
           {x.limits.queue_requests, x.limits.queue_tokens}};
 }
 
-/// The chat template, what it can do, and else why it cannot be used.
-void node::impl::describe_chat() {
-  auto& base = parts->base;
-  const auto& source = model.file->chat_template();
-  if (source.empty()) return;
-  try {
-    base.chat = model::chat_template::compile(source);
-    base.chat_source = source;
-  } catch (const model::chat_template_error& e) {
-    base.chat_fault = "the model's chat template cannot be used: " + e.told();
-    spdlog::warn("{}", base.chat_fault);
-    return;
-  }
-  const auto text_of = [&](std::optional<model::token_id> id) {
-    return id ? std::string{model.text->token_bytes(*id)} : std::string{};
-  };
-  const auto bos = text_of(model.text->bos()), eos = text_of(model.text->eos());
-  base.chat_can = model::abilities_of(*base.chat, bos, eos);
-  base.tool_calls = model::calls_of(*base.chat, bos, eos);
-  if (!base.chat_can.shows("user").any())
-    spdlog::warn("the model's chat template does not show what a user says");
-  spdlog::info("chat template tools={} system={} developer={} parts={}",
-               base.tool_calls.template_writes ? "shown" : "explained in the prompt",
-               base.chat_can.shows("system").any() ? "shown" : "told by the user",
-               base.chat_can.knows_developer ? "shown" : "told by the system",
-               base.chat_can.shows("user").parts ? "as they are" : "as one text");
-}
-
 void node::impl::describe_service() {
   const auto& spec = model.program->spec;
   auto& base = parts->base;
   base.text = model.text;
-  describe_chat();
+  use_chat_template(base, model.file->chat_template());
   base.model_file = model.file->path().string();
   base.model_name = options.model.name.empty() ? model.file->file_name() : options.model.name;
   base.aliases = options.model.aliases;

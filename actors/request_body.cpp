@@ -31,7 +31,7 @@ void read_completion(request_reading& to, const service& s, std::string_view tex
   if (to.echo && to.params.logprobs)
     throw net::unsupported_parameter("echo", "echo together with logprobs is not supported");
   for (const auto& prompt : body.prompts) {
-    to.prompts.push_back(prompt_tokens(s, prompt, body.parse_special, true, longest_prompt(s)));
+    to.prompts.push_back(prompt_tokens(s, prompt, body.markers, true, longest_prompt(s)));
     if (to.prompts.back().empty())
       throw net::invalid_value("prompt", "the prompt is empty; give at least one token");
     if (to.echo)

@@ -92,7 +92,7 @@ std::vector<model::token_id> chat_tokens(const service& s,
 }
 
 std::vector<model::token_id> prompt_tokens(const service& s, const net::prompt_input& prompt,
-                                           bool parse_special, bool add_special_tokens,
+                                           model::special markers, bool add_special_tokens,
                                            uint64_t most) {
   if (const auto* ids = std::get_if<std::vector<uint32_t>>(&prompt)) {
     for (auto id : *ids)
@@ -104,8 +104,7 @@ std::vector<model::token_id> prompt_tokens(const service& s, const net::prompt_i
   }
   const auto& text = std::get<std::string>(prompt);
   check_length(s.text->fewest_tokens(text), most, "prompt");
-  auto ids =
-      s.text->encode(text, parse_special ? model::special::allowed : model::special::forbidden);
+  auto ids = s.text->encode(text, markers);
   if (add_special_tokens) add_bos(s, ids);
   return ids;
 }
@@ -115,7 +114,7 @@ std::string tokenize(const service& s, const std::string& body) {
   check_model(s, request.model);
   const auto ids =
       request.prompt
-          ? prompt_tokens(s, *request.prompt, request.parse_special, request.add_special_tokens)
+          ? prompt_tokens(s, *request.prompt, request.markers, request.add_special_tokens)
           : chat_tokens(s, request.messages, request.tools, request.template_kwargs,
                         request.add_generation_prompt);
   std::vector<std::string> strings;

@@ -93,10 +93,10 @@ std::vector<model::token_id> chat_tokens(const service& s,
                                          const model::json_value::object& more,
                                          bool add_generation_prompt, uint64_t most = any_length);
 
-/// The tokens of a plain prompt, or the ids checked against the vocabulary. With `parse_special`
+/// The tokens of a plain prompt, or the ids checked against the vocabulary. `markers` says whether
 /// the texts of control tokens are these tokens; `most` as above. Throws net::api_error.
 std::vector<model::token_id> prompt_tokens(const service& s, const net::prompt_input& prompt,
-                                           bool parse_special, bool add_special_tokens = true,
+                                           model::special markers, bool add_special_tokens = true,
                                            uint64_t most = any_length);
 
 /// The answers of /tokenize, /detokenize and, whatever the body is, /tokenizer_info. Throw

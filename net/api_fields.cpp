@@ -85,6 +85,7 @@ void read_stream_options(json_object_reader& body, generation_params& out) {
   if (!out.stream)
     throw invalid_value("stream_options", "stream_options is only allowed with stream: true");
   json_object_reader options(*value, "stream_options", body);
+  options.find("include_obfuscation"); // it pads chunks; ours have no padding
   out.include_usage = options.optional<bool>("include_usage").value_or(false);
   out.continuous_usage = options.optional<bool>("continuous_usage_stats").value_or(false);
 }

@@ -71,6 +71,11 @@ constexpr unsupported_field completion_unsupported[] = {
     {"add_special_tokens", "true"},
 };
 
+model::special read_markers(json_object_reader& body) {
+  const bool parsed = body.optional<bool>("parse_special").value_or(true);
+  return parsed ? model::special::allowed : model::special::forbidden;
+}
+
 std::vector<prompt_input> read_prompts(const json_value& value, const api_limits& limits) {
   const size_t ids_max = limits.json.array_items;
   if (const auto* text = value.get_if<std::string>()) return {*text};
@@ -134,7 +139,7 @@ completion_request parse_completion_request(std::string_view text, const api_lim
     if (!p.max_tokens) p.max_tokens = std::max(16u, p.min_tokens);
     p.logprobs = body.optional<uint32_t>("logprobs", {0, limits.top_logprobs});
     request.echo = body.optional<bool>("echo").value_or(false);
-    request.parse_special = body.optional<bool>("parse_special").value_or(true);
+    request.markers = read_markers(body);
     request.best_of = body.optional<uint32_t>("best_of", {0, limits.best_of}).value_or(p.n);
     if (request.best_of == 0) request.best_of = p.n;
     if (request.best_of < p.n)
@@ -163,7 +168,7 @@ tokenize_request parse_tokenize_request(std::string_view text, const api_limits&
       request.tools = read_tool_use(body);
     }
     request.add_special_tokens = body.optional<bool>("add_special_tokens").value_or(true);
-    request.parse_special = body.optional<bool>("parse_special").value_or(true);
+    request.markers = read_markers(body);
     request.add_generation_prompt = body.optional<bool>("add_generation_prompt").value_or(true);
     request.return_token_strs = body.optional<bool>("return_token_strs").value_or(false);
     request.template_kwargs = read_template_kwargs(body);

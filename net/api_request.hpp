@@ -2,6 +2,7 @@
 #pragma once
 
 #include "model/json.hpp"
+#include "model/tokenizer.hpp"
 #include "net/output_format.hpp"
 #include "net/tool_use.hpp"
 
@@ -100,8 +101,9 @@ struct completion_request {
   std::vector<prompt_input> prompts; ///< at least one; choice index = prompt * n + k
   generation_params params;          ///< max_tokens is always present (default 16, 0 allowed)
   bool echo = false;
-  bool parse_special = true; ///< texts of control tokens in a prompt are these tokens
-  uint32_t best_of = 1;      ///< >= n; > n never with stream
+  /// Are texts of control tokens in a prompt these tokens? `parse_special`.
+  model::special markers = model::special::allowed;
+  uint32_t best_of = 1; ///< >= n; > n never with stream
   std::vector<std::string> unknown;
 };
 
@@ -111,7 +113,7 @@ struct tokenize_request {
   std::vector<chat_message> messages;
   tool_use tools;
   bool add_special_tokens = true;
-  bool parse_special = true; ///< texts of control tokens in `prompt` are these tokens
+  model::special markers = model::special::allowed; ///< in `prompt`, as above
   bool add_generation_prompt = true;
   bool return_token_strs = false;
   model::json_value::object template_kwargs;

@@ -86,15 +86,15 @@ TEST_CASE("a template writes tools where tools, calls and results all come out o
                                      "c.function.arguments|tojson }}}"));
   CHECK(bare.arguments_key == "parameters");
   CHECK(bare.template_writes);
-  for (const std::string source :
-       {plain, "{# tools [TOOL_CALLS] ipython <tool_call> #}" + plain, "Without tools. " + plain,
-        // Tools come out, what became of them does not.
-        "{{ tools|tojson }}{% for m in messages %}{{ m.content }}{% endfor %}<tool_call>",
-        // In words that are not read.
-        with_tools(
-            "<tool_call>\n<function={{ c.function.name }}>{{ c.function.arguments|tojson }}"),
-        with_tools("[TOOL_CALLS]{{ c.function.name }}[ARGS]{{ c.function.arguments|tojson }}"),
-        with_tools("<|tool_call|>[{{ c.function|tojson }}]")}) {
+  for (const auto& source : std::vector<std::string>{
+           plain, "{# tools [TOOL_CALLS] ipython <tool_call> #}" + plain, "Without tools. " + plain,
+           // Tools come out, what became of them does not.
+           "{{ tools|tojson }}{% for m in messages %}{{ m.content }}{% endfor %}<tool_call>",
+           // In words that are not read.
+           with_tools(
+               "<tool_call>\n<function={{ c.function.name }}>{{ c.function.arguments|tojson }}"),
+           with_tools("[TOOL_CALLS]{{ c.function.name }}[ARGS]{{ c.function.arguments|tojson }}"),
+           with_tools("<|tool_call|>[{{ c.function|tojson }}]")}) {
     CAPTURE(source);
     CHECK_FALSE(calls(source).template_writes);
     CHECK(calls(source).open == "<tool_call>\n");
@@ -111,8 +111,17 @@ TEST_CASE("families write their tools, or have them explained") {
       CHECK(of(*source.get_if<std::string>()).shows("user").text);
     }
   }
-  MESSAGE(found.size());
-  for (const auto& [name, how] : found) MESSAGE(name << " " << how);
+  const std::map<std::string, std::string> native{{"headers", "parameters"},
+                                                  {"instructions", "[TOOL_CALLS][arguments"},
+                                                  {"marks", "<tool_call>\narguments"},
+                                                  {"neighbours", "<tool_call>\narguments"},
+                                                  {"signatures", "<tool_call>\narguments"}};
+  CHECK(found.size() == 11);
+  for (const auto& [name, how] : found) {
+    CAPTURE(name);
+    const auto wanted = native.find(name);
+    CHECK(how == (wanted != native.end() ? wanted->second : "explained"));
+  }
 }
 
 TEST_CASE("members that a template names are known") {
