@@ -171,7 +171,7 @@ TEST_CASE("the deepest templates and values end in an error on a small stack") {
       "{{ f" + chain("()") + " }}",
       "{{ ''" + chain("|d") + " }}",
       "{{ '{0" + chain("[0]") + "}'.format(1) }}",
-      "{{ '" + nest("{", "}") + "'.format(1) }}",
+      "{{ '" + nest("{0:", "}") + "'.format(1) }}",
       "{% set " + nest("(", ")") + " = 1 %}",
       nest("{% if 1 %}", "{% endif %}"),
       nest("{% for x in [1] %}", "{% endfor %}"),
