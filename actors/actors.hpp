@@ -196,13 +196,12 @@ LAMELLA_INSPECT(epoch_members, x.epoch, x.replicas, x.shards, x.empty, x.streams
 /// MEMBERSHIP: seats, incarnations and epochs; their only writer (decision 21). `open` is answered
 /// when all workers of the next epoch have made their part of it; it says which epoch the asker has
 /// built its newest pipeline of, 0 for none: what it was told of others it may never have heard.
-using membership_actor =
-    caf::typed_actor<caf::reacts_to<worker_info>, caf::replies_to<seat_ask>::with<join_grant>,
-                     caf::replies_to<worker_facts>::with<bool>,
-                     caf::replies_to<caf::open_atom, uint64_t>::with<epoch_members>,
-                     caf::reacts_to<wake_atom, std::string, uint32_t>,
-                     caf::reacts_to<worker_stopped>, caf::reacts_to<caf::tick_atom>,
-                     caf::reacts_to<probe_atom>, caf::replies_to<injure>::with<std::string>,
-                     caf::replies_to<status_atom>::with<system_status>>;
+using membership_actor = caf::typed_actor<
+    caf::reacts_to<worker_info>, caf::replies_to<seat_ask>::with<join_grant>,
+    caf::replies_to<worker_facts>::with<bool>,
+    caf::replies_to<caf::open_atom, uint64_t>::with<epoch_members>,
+    caf::reacts_to<wake_atom, std::string, uint32_t>, caf::reacts_to<worker_stopped>,
+    caf::reacts_to<seat_failing>, caf::reacts_to<caf::tick_atom>, caf::reacts_to<probe_atom>,
+    caf::replies_to<injure>::with<std::string>, caf::replies_to<status_atom>::with<system_status>>;
 
 } // namespace lamella::actors

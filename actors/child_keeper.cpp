@@ -91,6 +91,21 @@ bool was_short_of_memory(keeper_ptr self, int status, std::string& how) {
   return true;
 }
 
+/// When it starts next, and who must know.
+void put_off(keeper_ptr self, child& x, pid_t pid, const std::string& how,
+             caf::actor_clock::time_point now) {
+  const auto delay = x.restarts.next_delay(scheduler::restart_policy::jitter_of(x.starts));
+  x.start_at = now + delay;
+  spdlog::warn("worker process ended worker={} pid={} how=\"{}\" again_in_ms={}", x.what.name, pid,
+               how, delay.count());
+  if (!x.restarts.failing()) return;
+  spdlog::error("worker process fails again and again worker={} faults={} how=\"{}\"", x.what.name,
+                x.restarts.faults(), how);
+  if (self->state.config.on_failing)
+    self->state.config.on_failing({std::string{scheduler::to_string(x.what.where.role)},
+                                   x.what.where.index, how, x.restarts.faults()});
+}
+
 void start(keeper_ptr self, child& x, caf::actor_clock::time_point now) {
   const int secret = secret_file(self->state.config.secret_text);
   const int error = secret < 0 ? errno : spawn_process(x.what, secret, x.pid);
@@ -101,15 +116,12 @@ void start(keeper_ptr self, child& x, caf::actor_clock::time_point now) {
     return;
   }
   x.pid = 0;
-  x.policy.on_loss(now);
-  const auto delay = x.policy.next_delay(0.5);
-  x.start_at = now + delay;
-  spdlog::error("worker process cannot be started worker={} reason=\"{}\" again_in_ms={}",
-                x.what.name, std::strerror(error), delay.count());
+  x.restarts.on_fault(now);
+  put_off(self, x, 0, std::string{"it cannot be started: "} + std::strerror(error), now);
 }
 
 void forgive(keeper_ptr self) {
-  for (auto& x : self->state.children) x.policy.forgive();
+  for (auto& x : self->state.children) x.restarts.forgive();
 }
 
 void on_end(keeper_ptr self, child& x, int status, caf::actor_clock::time_point now) {
@@ -122,18 +134,11 @@ void on_end(keeper_ptr self, child& x, int status, caf::actor_clock::time_point 
   const auto budget =
       blame ? blame->ended(static_cast<uint32_t>(pid), own_fault) : suspect_board::budget::counts;
   if (budget == suspect_board::budget::explained) forgive(self);
-  if (!own_fault || budget != suspect_board::budget::counts) {
-    x.policy.on_loss(now);
-  } else if (x.policy.on_exit(now) == scheduler::restart_verdict::escalate) {
-    spdlog::critical("worker process given up worker={} pid={} how=\"{}\"", x.what.name, pid, how);
-    self->state.closing = true;
-    if (auto told = std::exchange(self->state.config.on_give_up, nullptr)) told(x.what.name);
-    return;
-  }
-  const auto delay = x.policy.next_delay(scheduler::restart_policy::jitter_of(x.starts));
-  x.start_at = now + delay;
-  spdlog::warn("worker process ended worker={} pid={} how=\"{}\" again_in_ms={}", x.what.name, pid,
-               how, delay.count());
+  if (own_fault && budget == suspect_board::budget::counts)
+    x.restarts.on_fault(now);
+  else
+    x.restarts.on_loss(now);
+  put_off(self, x, pid, how, now);
 }
 
 /// Is the process stopped, by a signal or a debugger's?
@@ -176,15 +181,15 @@ void look(keeper_ptr self) {
   }
 }
 
-/// Its worker has been lost, or has joined again.
-void on_worker(keeper_ptr self, uint32_t pid, bool lost) {
+void on_worker(keeper_ptr self, uint32_t pid, worker_news news) {
   auto& st = self->state;
+  const bool lost = news == worker_news::lost;
   const auto ours = std::ranges::find(st.children, static_cast<pid_t>(pid), &child::pid);
   if (ours != st.children.end() && lost) {
     ours->lost_at = self->clock().now();
   } else if (ours != st.children.end()) {
     ours->lost_at.reset();
-    ours->policy.on_serving(self->clock().now());
+    if (news == worker_news::serves) ours->restarts.on_serving(self->clock().now());
   }
   // How a process ended that is none of ours, or has not ended, nobody will ever tell.
   if (st.config.blame && (ours == st.children.end() || !lost)) st.config.blame->ended(pid, false);
@@ -227,7 +232,7 @@ supervisor_status status_of(keeper_ptr self) {
       ++x.more;
       continue;
     }
-    const auto spent = each.policy.spent(self->clock().now());
+    const auto spent = each.restarts.spent(self->clock().now());
     x.children.push_back(
         {each.what.name,
          {},
@@ -261,7 +266,7 @@ child_keeper(child_keeper_actor::stateful_pointer<child_keeper_state> self,
         if (!self->state.closing)
           self->delayed_send(self, self->state.config.look_every, caf::tick_atom_v);
       },
-      [self](uint32_t pid, bool lost) { on_worker(self, pid, lost); },
+      [self](uint32_t pid, worker_news news) { on_worker(self, pid, news); },
       [self](caf::close_atom) -> caf::result<uint32_t> { return close_all(self); },
       [self](status_atom) { return status_of(self); },
   };

@@ -4,7 +4,8 @@
 
 #include "actors/actors.hpp"
 #include "actors/suspect_board.hpp"
-#include "scheduler/restart_policy.hpp"
+#include "scheduler/seat_restarts.hpp"
+#include "scheduler/seats.hpp"
 
 #include <caf/all.hpp>
 
@@ -20,14 +21,18 @@
 
 namespace lamella::actors {
 
-/// Told of a process: whether its worker has been lost (true) or has joined (false).
+/// What MEMBERSHIP knows of the worker of a process.
+enum class worker_news : uint8_t { joined, serves, lost };
+
+/// Told of the workers of its processes, by process id.
 using child_keeper_actor =
-    caf::typed_actor<caf::reacts_to<caf::tick_atom>, caf::reacts_to<uint32_t, bool>,
+    caf::typed_actor<caf::reacts_to<caf::tick_atom>, caf::reacts_to<uint32_t, worker_news>,
                      caf::replies_to<caf::close_atom>::with<uint32_t>,
                      caf::replies_to<status_atom>::with<supervisor_status>>;
 
 /// A process to keep alive.
 struct child_command {
+  scheduler::seat where; ///< the seat that it asks for
   std::string name;
   std::vector<std::string> words; ///< of its command line, the program first
 };
@@ -35,8 +40,8 @@ struct child_command {
 struct child_keeper_config {
   std::vector<child_command> children;
   std::string secret_text; ///< given to every child as descriptor 3
-  /// A child ends by itself again and again; called once.
-  std::function<void(const std::string& name)> on_give_up;
+  /// A child ends by itself again and again; called at each such end. May be empty.
+  std::function<void(const seat_failing&)> on_failing;
   /// A child stands still; it is killed next. May be empty.
   std::function<void(uint32_t pid)> on_stopped;
   std::shared_ptr<suspect_board> blame;     ///< told how children end; may be null
@@ -55,7 +60,7 @@ struct child_keeper_state {
     caf::actor_clock::time_point start_at{};
     std::optional<caf::actor_clock::time_point> lost_at;    ///< since then it has not joined again
     std::optional<caf::actor_clock::time_point> stopped_at; ///< since then it has not run
-    scheduler::restart_policy policy{5, std::chrono::seconds{30}};
+    scheduler::seat_restarts restarts{5, std::chrono::seconds{30}};
     uint64_t starts = 0;
   };
   child_keeper_config config;
@@ -65,16 +70,17 @@ struct child_keeper_state {
   const char* name = "child_keeper";
 };
 
-/// Ends by a fault of its own (a fatal signal, a bad exit code) count against a child's restarts;
-/// being killed from outside does not (decision 30), nor an end that a poisoned request explains,
-/// nor hanging: a child that is lost and
-/// stays away is killed, and so is one that is stopped, long before its heartbeats are missed.
-/// `close` ends all children, with SIGTERM, then SIGKILL, and answers how many had to be killed; it
-/// blocks for `grace` at most. Must be spawned detached: the kernel ends a child when the *thread*
-/// that started it ends (PR_SET_PDEATHSIG).
+/// A child that has ended is started again, for ever; whose delay is `scheduler/seat_restarts`.
+/// Ends by a fault of its own (a fatal signal, a bad exit code) count as faults; being killed from
+/// outside does not (decision 30), nor an end that a poisoned request explains, nor hanging: a
+/// child that is lost and stays away is killed, and so is one that is stopped, long before its
+/// heartbeats are missed. `close` ends all children, with SIGTERM, then SIGKILL, and answers how
+/// many had to be killed; it blocks for `grace` at most. Must be spawned detached: the kernel ends
+/// a child when the *thread* that started it ends (PR_SET_PDEATHSIG).
 child_keeper_actor::behavior_type
 child_keeper(child_keeper_actor::stateful_pointer<child_keeper_state> self,
              child_keeper_config config);
 
 } // namespace lamella::actors
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::child_keeper_config)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::worker_news)

@@ -143,8 +143,13 @@ control_plane::control_plane(caf::actor_system& system, control_plane_config con
     }
   };
   m.on_worker = [told = told_, blame](const worker_info& x, bool lost, bool own_fault) {
-    if (x.host == host_name() && !told->tell(x.pid, lost)) blame->ended(x.pid, lost && own_fault);
+    const auto news = lost ? worker_news::lost : worker_news::joined;
+    if (x.host == host_name() && !told->tell(x.pid, news)) blame->ended(x.pid, lost && own_fault);
   };
+  m.on_serving = [told = told_](const worker_info& x) {
+    if (x.host == host_name()) told->tell(x.pid, worker_news::serves);
+  };
+  m.on_hopeless = config_.on_give_up;
   members_ = system_.spawn(membership, std::move(m));
 }
 
@@ -216,6 +221,7 @@ std::vector<child_command> control_plane::children() const {
     for (uint32_t i = 0; i < seats_in(options, role); ++i) {
       const auto name = fmt::format("{}-{}", scheduler::to_string(role), i);
       child_command x{
+          {role, i},
           name,
           {program,
            "worker",
@@ -289,7 +295,7 @@ void control_plane::start() {
     child_keeper_config k;
     k.children = std::move(list);
     k.secret_text = child_secret_->file_text();
-    k.on_give_up = config_.on_give_up;
+    k.on_failing = [members = members_](const seat_failing& x) { caf::anon_send(members, x); };
     k.on_stopped = [members = members_](uint32_t pid) {
       caf::anon_send(members, worker_stopped{pid});
     };
@@ -351,8 +357,7 @@ void control_plane::take_own_seats() {
       w.on_end = [name, give_up = config_.on_give_up,
                   stopping = stopping_](const std::string& reason, bool) {
         if (*stopping) return;
-        spdlog::critical("own seat lost name={} reason=\"{}\"", name, reason);
-        give_up(name);
+        give_up("the seat " + name + " of this process is lost: " + reason);
       };
       const auto device = parts.devices->get(grant.terms.device, "host/" + name);
       const auto others =

@@ -30,8 +30,9 @@ struct control_plane_config {
   link_port_maker links;
   std::string program; ///< of child processes; empty: this one
   std::function<void(const seat_news&)> on_change;
-  /// A child process cannot be kept alive; called once.
-  std::function<void(const std::string& name)> on_give_up;
+  /// There can be no service: a seat of this process is lost, or so many fail at the start that
+  /// nothing could ever be decoded. May be called more than once.
+  std::function<void(const std::string& why)> on_give_up;
 };
 
 /// From the membership to the keeper of child processes, which starts later and ends earlier.
@@ -42,10 +43,10 @@ public:
     keeper_ = std::move(x);
   }
   /// False when there is none.
-  bool tell(uint32_t pid, bool lost) {
+  bool tell(uint32_t pid, worker_news news) {
     std::lock_guard lock{mutex_};
     if (!keeper_) return false;
-    caf::anon_send(keeper_, pid, lost);
+    caf::anon_send(keeper_, pid, news);
     return true;
   }
 

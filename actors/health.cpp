@@ -21,6 +21,11 @@ void health_board::set_missing(std::string seats) {
   missing_ = std::move(seats);
 }
 
+void health_board::set_failing(std::string seats) {
+  std::lock_guard lock{mutex_};
+  failing_ = std::move(seats);
+}
+
 void health_board::set_slow(std::string seats) {
   std::lock_guard lock{mutex_};
   slow_ = std::move(seats);
@@ -56,6 +61,7 @@ health_board::answer health_board::ask(probe kind,
   {
     std::lock_guard lock{mutex_};
     if (!missing_.empty()) missing = ", waiting for workers: " + missing_;
+    if (!failing_.empty()) missing += ", failing again and again: " + failing_;
     slow = slow_;
     for (const auto& r : roles_) lost = lost || r.up < r.need || r.spares_up < r.spares;
   }

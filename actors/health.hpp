@@ -39,6 +39,8 @@ public:
   void set_roles(std::vector<role> roles);
   /// Seats that nobody sits in, in words; empty when there are none.
   void set_missing(std::string seats);
+  /// Seats whose processes end again and again, in words; empty when there are none.
+  void set_failing(std::string seats);
   /// Seats whose workers are late but correct, in words; empty when there are none.
   void set_slow(std::string seats);
   /// There is a pipeline to hand requests to.
@@ -69,7 +71,7 @@ private:
   std::string progress_name_ = "discover";
   double progress_ratio_ = 0, progress_eta_ = 0;
   std::vector<role> roles_;
-  std::string missing_, slow_;
+  std::string missing_, slow_, failing_;
   bool served_ = false;
   std::condition_variable served_now_;
 };

@@ -3,6 +3,7 @@
 #include "actors/exceptions.hpp"
 #include "actors/explain.hpp"
 #include "actors/loss_causes.hpp"
+#include "actors/membership_failing.hpp"
 #include "actors/membership_injury.hpp"
 #include "actors/membership_pace.hpp"
 #include "actors/membership_probe.hpp"
@@ -36,8 +37,9 @@ void changed(membership_ptr self) {
   std::set<seat> slow;
   for (const auto& [where, m] : st.members)
     if (m.info.slow) slow.insert(where);
-  st.config.on_change(
-      {st.config.seats, ready, scheduler::lacking_roles(st.config.shape, ready, st.held), slow});
+  st.config.on_change({st.config.seats, ready,
+                       scheduler::lacking_roles(st.config.shape, ready, st.held), slow,
+                       failing_seats(st)});
 }
 
 bool has_part(const scheduler::epoch_plan& plan, const seat& where) {
@@ -184,7 +186,10 @@ void lose(membership_ptr self, const seat& where, const std::string& reason,
   st.pace.forget(where);
   spdlog::warn("worker lost seat={} incarnation={} worker={} pid={} reason=\"{}\"", gone.info.seat,
                gone.info.incarnation, gone.info.name, gone.info.pid, reason);
-  if (gone.handle) self->send(gone.handle, worker_leave{reason});
+  if (gone.handle)
+    self->send(gone.handle, worker_leave{reason});
+  else
+    st.refusals[where] = reason;
   if (gone.handle && has_part(st.plan, where)) {
     ++st.losses;
     if (st.config.numbers) st.config.numbers->failover(gone.info.role, cause);
@@ -290,6 +295,7 @@ caf::result<bool> on_facts(membership_ptr self, const worker_facts& x) {
   m.info.state = "live";
   st.reports.heard(m.where, self->clock().now());
   watch(self, caf::actor_cast<caf::strong_actor_ptr>(x.handle), m);
+  note_serving(st, m);
   changed(self);
   if (const auto missing = st.config.seats.missing(); !missing.empty())
     spdlog::info("waiting for workers missing=\"{}\"", missing);
@@ -368,6 +374,11 @@ membership(membership_actor::stateful_pointer<membership_state> self, membership
           }
       },
       [self](const worker_stopped& x) { on_stopped(self, x.pid); },
+      [self](const seat_failing& x) {
+        note_failing(self->state, x);
+        changed(self);
+        try_open(self); // the first epoch waits for nobody who fails
+      },
       [self](caf::tick_atom) {
         look_at_pace(self, [self](const auto& x) { on_pace(self, x); });
         self->delayed_send(self, self->state.config.look_every, caf::tick_atom_v);

@@ -24,6 +24,7 @@ struct seat_news {
   const std::set<scheduler::seat>& ready;            ///< their workers have loaded what they need
   const std::vector<scheduler::worker_role> lacking; ///< for want of them nothing can be decoded
   const std::set<scheduler::seat> slow;              ///< late but correct
+  const std::set<scheduler::seat> failing;           ///< their processes end again and again
 };
 
 struct membership_config {
@@ -39,6 +40,10 @@ struct membership_config {
   /// Told of a worker that takes a seat or loses it; called on the actor's thread. May be empty.
   /// `own_fault`: it has said itself that what it served with failed.
   std::function<void(const worker_info&, bool lost, bool own_fault)> on_worker;
+  /// Told of a worker that has loaded what it needs, in the same way. May be empty.
+  std::function<void(const worker_info&)> on_serving{};
+  /// Seats that fail keep the first epoch from ever being opened; says which. May be empty.
+  std::function<void(const std::string& why)> on_hopeless{};
   /// Told, before that, of a worker with a part in an epoch that is open or being opened. May be
   /// empty.
   std::function<void(const worker_info&, uint64_t epoch, std::vector<scheduler::stream_id> served,
@@ -96,6 +101,8 @@ struct membership_state {
   std::set<scheduler::seat> asking;                        ///< how they are
   std::deque<std::pair<std::string, uint32_t>> given_up; ///< host and pid of those that were silent
   uint64_t losses = 0;                                   ///< of workers with a part
+  std::map<scheduler::seat, std::string> failing;        ///< why, until somebody serves there
+  std::map<scheduler::seat, std::string> refusals; ///< of who left each seat before it was ready
   bool open = false;     ///< the newest epoch has been handed out and is whole
   bool was_open = false; ///< some epoch has been
   const char* name = "membership";

@@ -1,5 +1,7 @@
 #include "actors/membership_pace.hpp"
 
+#include "actors/membership_failing.hpp"
+
 #include <algorithm>
 
 namespace lamella::actors {
@@ -92,8 +94,9 @@ bool has_substitute(const membership_state& st, const seat& who) {
 }
 
 std::optional<scheduler::epoch_plan> next_plan(const membership_state& st) {
+  if (!st.was_open && !may_begin(st)) return std::nullopt;
   const auto of = [&](const std::set<seat>& ready) {
-    return scheduler::plan_epoch(st.config.shape, ready, st.held, !st.was_open);
+    return scheduler::plan_epoch(st.config.shape, ready, st.held, false);
   };
   auto all = of(ready_seats(st)), well = of(well_seats(st));
   return all && well && as_large(*well, *all) ? well : all;

@@ -28,8 +28,13 @@ system_status status_of(membership_ptr self) {
     gone.role = scheduler::to_string(x.where.role);
     gone.seat = scheduler::to_string(x.where);
     gone.incarnation = x.incarnation;
+    gone.state = st.failing.contains(x.where) ? "failing" : "missing";
     answer.missing.push_back(std::move(gone));
   }
+  for (auto* list : {&answer.workers, &answer.missing})
+    for (auto& x : *list)
+      for (const auto& [where, why] : st.failing)
+        if (scheduler::to_string(where) == x.seat) x.trouble = why;
   return answer;
 }
 

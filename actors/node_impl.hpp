@@ -72,6 +72,7 @@ struct node::impl {
   bool listens;
   std::shared_ptr<health_board> health;
   model::loaded_model model;
+  uint64_t model_digest = 0; ///< when it was loaded; the file may have changed since
   std::shared_ptr<pipeline_parts> parts = std::make_shared<pipeline_parts>();
   /// Where weights and KV go; null where that is a device of other processes.
   std::shared_ptr<gpu::device> model_device, attention_device;

@@ -92,8 +92,9 @@ void node::impl::describe_service() {
   base.aliases = options.model.aliases;
   base.created = base.world.seconds_since_1970();
   base.context_tokens = options.model.context_tokens.value_or(spec.context_tokens);
-  base.fingerprint = fingerprint_of(numerics_of(options, model_numerics, attention_numerics),
-                                    model.file->digest());
+  model_digest = model.file->digest();
+  base.fingerprint =
+      fingerprint_of(numerics_of(options, model_numerics, attention_numerics), model_digest);
   for (model::token_id t = 0; t < model.text->vocabulary(); ++t)
     if (model.text->is_end(t)) base.end_tokens.push_back(t);
   base.constraints =
@@ -116,8 +117,7 @@ void node::impl::note_numerics(const epoch_members& workers) {
   };
   note(model_numerics, workers.compute);
   note(attention_numerics, workers.attention);
-  auto now = fingerprint_of(numerics_of(options, model_numerics, attention_numerics),
-                            model.file->digest());
+  auto now = fingerprint_of(numerics_of(options, model_numerics, attention_numerics), model_digest);
   if (now != parts->base.fingerprint) parts->base.fingerprint = std::move(now); // the first time
 }
 

@@ -21,6 +21,13 @@ constexpr std::chrono::seconds restart_window{30};
 /// Until the supervisor asks again for workers that have not come.
 constexpr caf::timespan workers_patience = std::chrono::minutes{1};
 
+/// "model/1, attention/0"
+std::string names_of(const std::set<scheduler::seat>& seats) {
+  std::string text;
+  for (const auto& x : seats) text += (text.empty() ? "" : ", ") + scheduler::to_string(x);
+  return text;
+}
+
 } // namespace
 
 void node::impl::tell_who_is_there(const seat_news& x) {
@@ -36,9 +43,10 @@ void node::impl::tell_who_is_there(const seat_news& x) {
       const auto worker = name + "-" + std::to_string(i);
       const bool up = x.ready.contains({role, i});
       numbers->set_worker_state(name, worker,
-                                up                            ? net::worker_condition::live
-                                : x.seats.occupied({role, i}) ? net::worker_condition::loading
-                                                              : net::worker_condition::missing);
+                                up                              ? net::worker_condition::live
+                                : x.failing.contains({role, i}) ? net::worker_condition::failing
+                                : x.seats.occupied({role, i})   ? net::worker_condition::loading
+                                                                : net::worker_condition::missing);
       numbers->set_worker_slow(name, worker, x.slow.contains({role, i}));
       ready += up ? 1 : 0;
     }
@@ -54,9 +62,8 @@ void node::impl::tell_who_is_there(const seat_news& x) {
   health->pauses.lacks(x.lacking.empty() ? "" : std::string{to_string(x.lacking.front())});
   health->set_roles(std::move(roles));
   health->set_missing(x.seats.missing());
-  std::string slow;
-  for (const auto& who : x.slow) slow += (slow.empty() ? "" : ", ") + scheduler::to_string(who);
-  health->set_slow(std::move(slow));
+  health->set_slow(names_of(x.slow));
+  health->set_failing(names_of(x.failing));
 }
 
 void node::impl::join_workers() {
@@ -68,12 +75,12 @@ void node::impl::join_workers() {
   control_plane_config c;
   c.parts = parts;
   c.model_path = std::filesystem::absolute(model.file->path()).string();
-  c.model_digest = model.file->digest();
+  c.model_digest = model_digest;
   c.links = links;
   c.program = worker_program;
   c.on_change = [this](const seat_news& x) { tell_who_is_there(x); };
-  c.on_give_up = [this](const std::string& name) {
-    spdlog::critical("a worker cannot be kept alive worker={}", name);
+  c.on_give_up = [this](const std::string& why) {
+    spdlog::critical("there can be no service reason=\"{}\"", why);
     give_up();
   };
   control = std::make_unique<control_plane>(system, std::move(c));

@@ -25,6 +25,7 @@ struct worker_info {
   std::vector<peer_info> peers;
   bool slow = false; ///< late but correct, held against its peers
   std::string part;  ///< in the open epoch: "replica 1", "shard 2", "parity", "spare"; empty: none
+  std::string trouble{}; ///< why its processes end again and again; empty: they do not
 };
 
 struct pool_info {
@@ -69,7 +70,7 @@ struct system_status {
 
 LAMELLA_INSPECT(peer_info, x.seat, x.transport, x.rtt_us, x.bytes, x.measured)
 LAMELLA_INSPECT(worker_info, x.name, x.role, x.seat, x.state, x.device, x.incarnation, x.host,
-                x.pid, x.peers, x.slow, x.part)
+                x.pid, x.peers, x.slow, x.part, x.trouble)
 LAMELLA_INSPECT(pool_info, x.name, x.partition, x.members, x.slots, x.used, x.cached, x.parity,
                 x.orphan, x.free, x.references, x.held)
 LAMELLA_INSPECT(restart_budget, x.used, x.allowed, x.window_s)

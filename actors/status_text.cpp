@@ -51,7 +51,8 @@ std::string status_json(const system_status& x, uint64_t recovering) {
         .member("state", w.state)
         .member("device", w.device)
         .member("slow", w.slow)
-        .member("part", w.part);
+        .member("part", w.part)
+        .member("trouble", w.trouble);
     out.key("peers").begin_array();
     for (const auto& peer : w.peers)
       out.begin_object()
@@ -68,6 +69,8 @@ std::string status_json(const system_status& x, uint64_t recovering) {
         .member("role", w.role)
         .member("seat", w.seat)
         .member("incarnation", w.incarnation)
+        .member("state", w.state)
+        .member("trouble", w.trouble)
         .end_object();
   out.end_array().key("pools").begin_array();
   for (const auto& pool : x.pools) {

@@ -145,6 +145,15 @@ struct worker_stopped {
   uint32_t pid = 0;
 };
 
+/// A process of this host ends by its own fault again and again: so many times by now (CHILD KEEPER
+/// to MEMBERSHIP).
+struct seat_failing {
+  std::string role;
+  uint32_t index = 0;
+  std::string how; ///< it ended the last time
+  uint32_t faults = 0;
+};
+
 /// The control process wants the worker to end.
 struct worker_leave {
   std::string reason;
@@ -193,6 +202,7 @@ LAMELLA_INSPECT(epoch_open, x.epoch, x.streams, x.replicas, x.shards, x.number)
 LAMELLA_INSPECT(epoch_close, x.epoch)
 LAMELLA_INSPECT(epoch_lost, x.epoch, x.grown, x.role, x.reason)
 LAMELLA_INSPECT(worker_stopped, x.pid)
+LAMELLA_INSPECT(seat_failing, x.role, x.index, x.how, x.faults)
 LAMELLA_INSPECT(worker_leave, x.reason)
 LAMELLA_INSPECT(worker_injury, x.what, x.duration_ms)
 LAMELLA_INSPECT(injure, x.target, x.injury, x.chance)

@@ -101,8 +101,6 @@ void worker_process::load(const worker_terms& terms, const std::function<bool()>
     shapes_ = terms.shapes; // a shard has no model: it takes the shape it is given
   else
     load_weights(terms, stop);
-} catch (const model::file_error&) {
-  throw;
 } catch (const std::runtime_error& e) {
   // The control process says no, so that its log has the reason, too.
   refusal_ = e.what();
@@ -257,9 +255,6 @@ session_end worker_process::run(const std::function<bool()>& stop) try {
 } catch (const link_error& e) {
   spdlog::warn("{}", e.what());
   return session_end::unreachable;
-} catch (const model::file_error& e) {
-  spdlog::error("not joined reason=\"{}\"", e.what());
-  return session_end::refused;
 } catch (const std::bad_alloc&) {
   spdlog::error("not joined reason=\"not enough memory for the model's weights\"");
   return session_end::failed;

@@ -4,6 +4,7 @@
 #include "cli/commands.hpp"
 #include "cli/terminal.hpp"
 #include "config/nearest.hpp"
+#include "gpu/float_mode.hpp"
 
 #include <cstdio>
 #include <cstdlib>
@@ -124,6 +125,7 @@ void print_warning(const std::string& message) {
 }
 
 int run(int argc, const char* const* argv) {
+  const gpu::plain_floats floats; // of all threads, which inherit it
   std::function<int()> chosen;
   try {
     const auto app = make_app(chosen);

@@ -105,6 +105,11 @@ void print_status(const json_value& status) {
               count_of(status, {"requests", "running"}).c_str(),
               count_of(status, {"requests", "waiting"}).c_str(),
               count_of(status, {"requests", "recovering"}).c_str());
+  for (const char* list : {"workers", "missing"})
+    for (const auto& w : items_of(status, list))
+      if (const auto trouble = text_or(w.find("trouble"), ""); !trouble.empty())
+        std::printf("%s fails again and again: %s\n", text_or(w.find("seat"), "-").c_str(),
+                    trouble.c_str());
 }
 
 /// "loading: weights 63 %, about 4 s left", from the body of /ready.

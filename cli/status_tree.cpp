@@ -98,6 +98,7 @@ branch seat_of(const json_value& x, size_t width) {
   const auto* slow = x.find("slow");
   const auto* is_slow = slow == nullptr ? nullptr : slow->get_if<bool>();
   if (is_slow != nullptr && *is_slow) text += ", slow";
+  if (const auto trouble = text_or(x.find("trouble"), ""); !trouble.empty()) text += ", " + trouble;
   return {text, {}};
 }
 

@@ -1,11 +1,11 @@
 #include "gpu/cuda_module.hpp"
 
+#include "gpu/library_file.hpp"
+
 #include <cstring>
 #include <filesystem>
 #include <mutex>
 #include <stdexcept>
-
-#include <dlfcn.h>
 
 namespace lamella::gpu {
 
@@ -28,7 +28,7 @@ std::vector<std::string> candidates() {
 
 /// One of them; null with a reason.
 const cuda_module* load(const std::string& path, std::string& reason) {
-  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* library = open_library(path.c_str());
   if (library == nullptr) {
     reason = dlerror();
     return nullptr;

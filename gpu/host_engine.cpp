@@ -3,6 +3,7 @@
 #include "gpu/host_memory_device.hpp"
 
 #include "gpu/channel.hpp"
+#include "gpu/float_mode.hpp"
 #include "gpu/poll_patience.hpp"
 
 #include <algorithm>
@@ -103,6 +104,7 @@ struct host_engine::impl {
   }
 
   void drive() {
+    const plain_floats floats;
     std::unique_lock lock{mutex};
     while (true) {
       const auto next = pick();

@@ -1,5 +1,7 @@
 #include "gpu/team.hpp"
 
+#include "gpu/float_mode.hpp"
+
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -85,6 +87,7 @@ struct team::state {
   }
 
   void help() noexcept {
+    const plain_floats floats;
     uint32_t seen = 0;
     while (true) {
       if (!spin_until([&] { return wake.load(std::memory_order_acquire) != seen; }))
@@ -112,6 +115,7 @@ team::~team() = default;
 unsigned team::size() const { return static_cast<unsigned>(state_->threads.size()) + 1; }
 
 void team::run(size_t count, void (*call)(void*, size_t), void* context) {
+  const plain_floats floats;
   auto& s = *state_;
   if (s.threads.empty() || count <= 1) {
     for (size_t i = 0; i < count; ++i) call(context, i);

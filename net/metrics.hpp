@@ -85,8 +85,9 @@ struct slot_counts {
   uint64_t free = 0, used = 0, cached = 0, parity = 0, orphan = 0;
 };
 
-/// Who sits in a seat: nobody, a worker that loads, or one that is ready to serve.
-enum class worker_condition : uint8_t { missing, loading, live };
+/// Who sits in a seat: nobody, a worker that loads, one that is ready to serve, or one process
+/// after the other, none of which comes so far.
+enum class worker_condition : uint8_t { missing, loading, live, failing };
 
 /// Where the time of an iteration went, for `lamella_iteration_seconds{stage}`: a replica computes
 /// slices, a shard attention, and both wait for each other and for their turn.

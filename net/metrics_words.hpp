@@ -54,7 +54,7 @@ inline constexpr std::string_view faults[] = {"epoch", "attempt", "duplicate", "
 inline constexpr std::string_view damages[] = {"transfer", "rest", "rebuild"};
 inline constexpr std::string_view slot_states[] = {"free", "used", "cached", "parity", "orphan"};
 inline constexpr std::string_view stages[] = {"slice", "attention", "combine", "send", "wait"};
-inline constexpr std::string_view conditions[] = {"missing", "loading", "live"};
+inline constexpr std::string_view conditions[] = {"missing", "loading", "live", "failing"};
 inline constexpr std::string_view phases[] = {"map", "weights", "join", "warm"};
 inline constexpr std::string_view mailboxes[] = {"gateway", "membership", "scheduler", "allocator",
                                                  "batch"};

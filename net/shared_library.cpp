@@ -1,6 +1,6 @@
 #include "net/shared_library.hpp"
 
-#include <dlfcn.h>
+#include "gpu/library_file.hpp"
 
 namespace lamella::net {
 
@@ -13,7 +13,7 @@ std::string last_error(const char* name) {
 
 } // namespace
 
-shared_library::shared_library(const char* name) : handle_{dlopen(name, RTLD_NOW | RTLD_LOCAL)} {
+shared_library::shared_library(const char* name) : handle_{gpu::open_library(name)} {
   if (handle_ == nullptr) error_ = last_error(name);
 }
 

@@ -69,6 +69,11 @@ public:
   milliseconds next_delay(double jitter) {
     const auto delay = delay_;
     delay_ = std::min(delay_ * 2, longest_delay);
+    return spread(delay, jitter);
+  }
+
+  /// That delay, 20 % shorter to 20 % longer.
+  static milliseconds spread(milliseconds delay, double jitter) {
     return milliseconds{
         static_cast<int64_t>(static_cast<double>(delay.count()) * (0.8 + 0.4 * jitter))};
   }

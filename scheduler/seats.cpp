@@ -82,6 +82,12 @@ std::vector<seat_plan::taken> seat_plan::free_seats() const {
   return found;
 }
 
+std::set<seat> seat_plan::all() const {
+  std::set<seat> result;
+  for (const auto& x : places_) result.insert(x.where);
+  return result;
+}
+
 std::string seat_plan::missing() const {
   std::string text;
   for (const auto& x : places_)

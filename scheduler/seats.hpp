@@ -4,6 +4,7 @@
 #include <compare>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -55,6 +56,8 @@ public:
 
   /// The free seats, in order, with the incarnation that sat there last (0: nobody ever did).
   std::vector<taken> free_seats() const;
+
+  std::set<seat> all() const;
 
   /// The free seats, in order: "model/1, attention/0"; empty when there are none.
   std::string missing() const;

@@ -1,6 +1,6 @@
 #include "gpu/cuda/nccl_library.hpp"
 
-#include <dlfcn.h>
+#include "gpu/library_file.hpp"
 
 namespace lamella::gpu::cuda {
 
@@ -15,7 +15,7 @@ struct loaded {
 
 loaded load() {
   loaded x;
-  void* file = dlopen(library_name, RTLD_NOW | RTLD_LOCAL);
+  void* file = open_library(library_name);
   if (file == nullptr) {
     x.reason = dlerror();
     return x;

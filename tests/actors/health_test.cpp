@@ -81,6 +81,15 @@ TEST_CASE("/ready: 200 as long as each role can serve, degraded where a worker i
   CHECK(told(probe::health) == "200 degraded");
   CHECK(board.ask(probe::health, begin).body.find("slow workers: model/1") != std::string::npos);
   board.set_slow("");
+  roles(2, 1, true);
+  board.set_missing("attention/2");
+  board.set_failing("attention/2");
+  CHECK(told(probe::health) == "200 degraded");
+  CHECK(board.ask(probe::health, begin).body.find("failing again and again: attention/2")
+        != std::string::npos);
+  board.set_missing("");
+  board.set_failing("");
+  roles(3, 1, true);
   board.set_queue_full(true);
   CHECK(told(probe::ready) == "503 unavailable");
   CHECK(told(probe::health) == "200 ok");

@@ -28,10 +28,11 @@ struct membership_world : stage {
   uint32_t nonces = 0;
   bool next_is_late = false; ///< who joins next
   scheduler::identity wanted{"1", "avx512", "3 layers", 77, true};
-  std::vector<std::string> missing; ///< after every change
-  size_t ready = 0;                 ///< workers, at the last change
-  std::vector<worker_role> lacking; ///< at the last change
-  std::set<scheduler::seat> slow;   ///< at the last change
+  std::vector<std::string> missing;  ///< after every change
+  size_t ready = 0;                  ///< workers, at the last change
+  std::vector<worker_role> lacking;  ///< at the last change
+  std::set<scheduler::seat> slow;    ///< at the last change
+  std::set<scheduler::seat> failing; ///< at the last change
   membership_actor members;
   door_actor gate;
   std::vector<std::pair<uint64_t, std::string>> lost; ///< told to the supervisor
@@ -56,6 +57,7 @@ struct membership_world : stage {
       ready = x.ready.size();
       lacking = x.lacking;
       slow = x.slow;
+      failing = x.failing;
     };
     if (change) change(m);
     members = spawn(actors::membership, std::move(m));

@@ -30,6 +30,8 @@ TEST_CASE("the status of a system has every field in its place, letter by letter
   gone.role = "attention";
   gone.seat = "attention/1";
   gone.incarnation = 2;
+  gone.state = "failing";
+  gone.trouble = "exit code 69, 6 times in a row";
   x.missing = {gone};
   x.pools = {{"main", "heads", 2, 4096, 100, 8, 60, 7, 3996, 110, 111}};
   x.running = 4;
@@ -41,10 +43,11 @@ TEST_CASE("the status of a system has every field in its place, letter by letter
       status_json(x, 3)
       == R"({"version":1,"epochs":{"attention/main":7},"workers":[{"name":"left","role":"model",)"
          R"("seat":"model/0","incarnation":3,"pid":4711,"host":"there","state":"live",)"
-         R"("device":"host","slow":true,"part":"replica 0","peers":[{"seat":"attention/0",)"
+         R"("device":"host","slow":true,"part":"replica 0","trouble":"","peers":[{"seat":"attention/0",)"
          R"("transport":"shm","rtt_us":12.5,"bytes":1000000007},{"seat":"attention/1",)"
          R"("transport":"","rtt_us":0.0,"bytes":0}]}],"missing":[{"role":"attention",)"
-         R"("seat":"attention/1","incarnation":2}],"pools":[{"name":"main","members":2,)"
+         R"("seat":"attention/1","incarnation":2,"state":"failing",)"
+         R"("trouble":"exit code 69, 6 times in a row"}],"pools":[{"name":"main","members":2,)"
          R"("partition":"heads","slots":{"free":3996,"used":93,"cached":8,"parity":60,)"
          R"("orphan":7,"total":4096},"references":{"counted":110,"held":111}}],"requests":{"running":4,"waiting":5,"recovering":3},)"
          R"("gateway":{"requests":6,"host":")"

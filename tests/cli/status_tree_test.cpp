@@ -17,7 +17,8 @@ TEST_CASE("The tree shows every seat under its pool, the missing ones among them
        "host": "a", "state": "loading", "device": "", "peers": []},
       {"name": "model-2", "role": "model", "seat": "model/2", "incarnation": 4, "pid": 14,
        "host": "b", "state": "live", "device": "host", "slow": true, "peers": []}],
-    "missing": [{"role": "model", "seat": "model/3", "incarnation": 2},
+    "missing": [{"role": "model", "seat": "model/3", "incarnation": 2, "state": "failing",
+                 "trouble": "exit code 69, 6 times in a row"},
                 {"role": "attention", "seat": "attention/1", "incarnation": 0}],
     "pools": [{"name": "main", "members": 2, "partition": "heads",
                "slots": {"free": 60, "used": 30, "cached": 10}}]})");
@@ -27,7 +28,7 @@ TEST_CASE("The tree shows every seat under its pool, the missing ones among them
 └─ pipeline  8 restarts, sequences: 4 running, 1 waiting
    ├─ pool model
    │  ├─ model/2   live     incarnation 4, 3 restarts, pid 14 on b, device host, slow
-   │  ├─ model/3   missing  incarnation 2, 1 restart
+   │  ├─ model/3   failing  incarnation 2, 1 restart, exit code 69, 6 times in a row
    │  └─ model/10  loading  incarnation 1, 0 restarts, pid 13 on a
    └─ pool attention/main by heads, 30 slots used, 10 cached, 60 free
       ├─ attention/0  live     incarnation 2, 1 restart, pid 12 on a, device host

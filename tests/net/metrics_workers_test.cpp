@@ -27,7 +27,7 @@ metrics::settings settings() {
 
 std::string state_of(const std::string& page) {
   std::string found;
-  for (const std::string state : {"missing", "loading", "live"})
+  for (const std::string state : {"missing", "loading", "live", "failing"})
     if (value(page,
               "lamella_worker_state{role=\"model\",state=\"" + state + "\",worker=\"model-0\"}")
         == 1)
@@ -47,6 +47,9 @@ TEST_CASE("a worker is in one state at a time, and up when it is live") {
   m.set_worker_state("model", "model-0", worker_condition::live);
   CHECK(state_of(m.scrape().body) == "live");
   CHECK(value(m.scrape().body, up) == 1);
+  m.set_worker_state("model", "model-0", worker_condition::failing);
+  CHECK(state_of(m.scrape().body) == "failing");
+  CHECK(value(m.scrape().body, up) == 0);
 }
 
 TEST_CASE("slots that are used, of parity or orphans are in use, cached ones are not") {

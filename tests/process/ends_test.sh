@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A process that can serve no longer ends by itself, with an exit code that says so, within ten
 # seconds; one that can go on does. Workers without their service, a service whose workers cannot be
-# started again, a service that was stopped, a log that takes no more lines.
+# started, a service that was stopped, a log that takes no more lines.
 #
 # usage: tests/process/ends_test.sh LAMELLA SOURCE   (exit code 77: skipped, no default model)
 set -uo pipefail
@@ -60,25 +60,23 @@ for i in 0 1; do
   (while runs "${workers[$i]}"; do sleep 0.05; done; now_ms >"orphan-$i.end") &
 done
 
-# Child processes that cannot start again: the model is gone, or cut.
-for change in rm truncate; do
-  cp "$model" model.gguf
-  serve "local.log" --config "$source/config/one-node.yaml" --model model.gguf
-  pids=$(children)
-  victim=$(pid_of model/0)
-  case $change in # never cut what somebody has mapped
-    rm) rm model.gguf ;;
-    truncate) head -c 1000000 "$model" >new.gguf && mv new.gguf model.gguf ;;
-  esac
-  began=$(now_ms)
-  kill -KILL "$victim"
-  ends "A8 no worker can be started again ($change)" 70 "$began" "$server"
-  server=
-  contains "A8 no worker can be started again ($change): it says which" \
-    'worker process given up worker=model-0' "$(cat local.log)"
-  gone $pids
-  expect "A8 no worker can be started again ($change): none is left" 0 $?
+# Child processes that fail before the service has ever served: nothing can come of it. (What happens to one that has
+# served: seats_test.sh.)
+began=$(now_ms)
+"$lamella" serve --listen 127.0.0.1:0 --set admin.listen=127.0.0.1:0 --config "$source/config/one-node.yaml" \
+  --failpoint worker.epoch_open=1:crash 2>local.log &
+server=$!
+for _ in $(seq 600); do
+  pids=$(children 2>/dev/null)
+  [ -z "$pids" ] || break
+  sleep 0.05
 done
+ends "A8 no worker can be started" 70 "$began" "$server"
+server=
+contains "A8 no worker can be started: it says why" 'there can be no service reason=' "$(cat local.log)"
+contains "A8 no worker can be started: and which" 'signal 11' "$(grep 'there can be no service' local.log)"
+gone $pids
+expect "A8 no worker can be started: none is left" 0 $?
 
 # The service is stopped until its workers give it up, and goes on: they join again.
 serve stopped.log --set control.dead_seconds=1 --config "$source/config/one-node.yaml"
