@@ -57,6 +57,9 @@ int serve(const configuration_flags& flags) {
   // One heap: with one per thread, what requests leave behind is spread over all of them and never
   // goes back to the system. Nothing on the way of a token allocates enough to contend for it.
   mallopt(M_ARENA_MAX, 1);
+  // What large bodies need is taken from the system and goes back at once: on the heap it would be
+  // moved while all other threads wait for it.
+  mallopt(M_MMAP_THRESHOLD, 1 << 20);
   const service_manager manager;
   signal_watch signals;
   std::atomic<bool> failed{false};

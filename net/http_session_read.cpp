@@ -17,8 +17,8 @@ namespace {
 
 /// Bytes a client may send ahead while its answer is being made before it is cut off.
 constexpr size_t early_bytes_max = 64 << 10;
-/// Reads in one go before others get their turn.
-constexpr int reads_per_turn = 16;
+/// Reads in one go before others get their turn: few, for dozens may send large bodies at once.
+constexpr int reads_per_turn = 4;
 
 bool printable_id(std::string_view id) {
   return !id.empty() && id.size() <= 128
@@ -189,22 +189,21 @@ void http_session::take_body(std::string_view bytes) {
   take_bytes(bytes.substr(used));
 }
 
-/// Room in the body for so many bytes more, if the bodies of all requests leave any. Bodies grow by
-/// quarters as they come: what is announced and never sent takes nothing.
+/// Room in the body for so many bytes more, if the bodies of all requests leave any. What is
+/// announced and never sent takes nothing: only what has come is held, and what is reserved beyond
+/// it are addresses of pages that nobody has written to.
 void http_session::make_room(size_t more) {
+  constexpr size_t step = size_t{64} << 10;
   const size_t needed = body_.size() + more;
-  if (needed <= body_share_.bytes()) return;
   const size_t most = head_->chunked ? core_->limits.body_bytes : head_->content_length;
-  const size_t wanted = std::max(needed, std::min(most, body_share_.bytes() / 4 * 5));
-  if (!body_share_.hold(wanted) && !body_share_.hold(needed)) {
+  const size_t wanted = std::max(needed, std::min(most, body_share_.bytes() + step));
+  if (needed > body_share_.bytes() && !body_share_.hold(wanted) && !body_share_.hold(needed)) {
     core_->bodies->count_refusal();
     throw no_capacity("the requests' bodies take as much memory as they may (limits.bodies_bytes): "
                       "try again soon");
   }
-  std::string larger; // reserve() of one that has grown takes twice as much as it is asked for
-  larger.reserve(body_share_.bytes());
-  larger += body_;
-  body_ = std::move(larger);
+  if (needed > body_.capacity())
+    body_.reserve(std::max(needed, std::min<size_t>(most, 4 * body_.capacity())));
 }
 
 void http_session::dispatch() {

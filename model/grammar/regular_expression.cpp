@@ -77,7 +77,6 @@ private:
     }
     for (; copies > 0; --copies) {
       const auto copy = compile(body, next);
-      if (copy == next) break; // nothing, however often; nested, copies would never end
       next = copies > optional_from ? grammar_.maybe(copy, next) : copy;
     }
     return next;
