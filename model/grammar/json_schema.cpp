@@ -137,7 +137,8 @@ node_id json_schema_compiler::constants(const schema_view& x, node_id next) {
   };
   if (const auto* one = x.find("const")) {
     const auto* list = x.array("enum");
-    const auto is_same = [key = value_key(*one)](const auto& y) { return value_key(y) == key; };
+    const auto key = value_key(*one, number_reading::exact);
+    const auto is_same = [&](const auto& y) { return value_key(y, number_reading::exact) == key; };
     if (list != nullptr && std::none_of(list->begin(), list->end(), is_same))
       x.fail("const", "is none of the values of enum");
     add(*one);
@@ -232,6 +233,10 @@ node_id json_schema_compiler::number(const schema_view& x, number_form form, nod
   };
   const number_bounds bounds{read("minimum", "exclusiveMinimum", bound_side::low),
                              read("maximum", "exclusiveMaximum", bound_side::high)};
+  if (!any_within(form, bounds))
+    x.fail(x.has("maximum") ? "maximum" : "exclusiveMaximum",
+           std::string{"leaves no "} + (form == number_form::integer ? "whole " : "")
+               + "number above the lower bound");
   const auto name = [](const std::optional<decimal>& bound) {
     return bound
                ? (bound->negative ? "-" : "") + std::to_string(bound->whole) + "." + bound->fraction

@@ -124,7 +124,7 @@ bool json_schema_compiler::has_own_constants(const schema_place& place,
   const auto values = constants_of(*place.schema);
   std::unordered_set<std::string> own;
   for (const auto* value : values) {
-    auto key = value_key(*value);
+    auto key = value_key(*value, number_reading::as_doubles);
     spend(place.pointer, 1 + key.size() / 16);
     if (seen.contains(key)) return false;
     own.insert(std::move(key));

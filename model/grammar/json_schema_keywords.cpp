@@ -191,19 +191,35 @@ json_type type_of(const json_value& value) {
   return d != nullptr && *d != std::trunc(*d) ? json_type::number : json_type::integer;
 }
 
-std::string value_key(const json_value& value) {
-  const auto of_number = [](double x) { return to_json(json_value(x == 0 ? 0.0 : x)); };
-  if (const auto* i = value.get_if<int64_t>()) return of_number(static_cast<double>(*i));
-  if (const auto* u = value.get_if<uint64_t>()) return of_number(static_cast<double>(*u));
-  if (const auto* d = value.get_if<double>()) return of_number(*d);
+namespace {
+
+std::optional<double> as_double(const json_value& value) {
+  if (const auto* i = value.get_if<int64_t>()) return static_cast<double>(*i);
+  if (const auto* u = value.get_if<uint64_t>()) return static_cast<double>(*u);
+  if (const auto* d = value.get_if<double>()) return *d;
+  return {};
+}
+
+std::string number_key(const json_value& value, double read, number_reading how) {
+  const bool is_written = value.get_if<double>() == nullptr && how == number_reading::exact;
+  if (is_written) return to_json(value);
+  // Whole ones in the digits that integers have.
+  const bool whole = std::abs(read) < 0x1p63 && read == std::trunc(read);
+  return to_json(whole ? json_value(static_cast<int64_t>(read)) : json_value(read));
+}
+
+} // namespace
+
+std::string value_key(const json_value& value, number_reading how) {
+  if (const auto read = as_double(value)) return number_key(value, *read, how);
   std::string key;
   if (const auto* items = value.get_if<json_value::array>()) {
-    for (const auto& x : *items) key += (key.empty() ? "[" : ",") + value_key(x);
+    for (const auto& x : *items) key += (key.empty() ? "[" : ",") + value_key(x, how);
     return key.empty() ? "[]" : key + "]";
   }
   if (const auto* members = value.get_if<json_value::object>()) {
     std::map<std::string_view, std::string> by_name;
-    for (const auto& [name, x] : *members) by_name.emplace(name, value_key(x));
+    for (const auto& [name, x] : *members) by_name.emplace(name, value_key(x, how));
     for (const auto& [name, x] : by_name)
       key += (key.empty() ? "{" : ",") + to_json(json_value(name)) + ":" + x;
     return key.empty() ? "{}" : key + "}";

@@ -54,9 +54,10 @@ bool is_annotation(std::string_view keyword);
 bool takes_anything(const json_value& schema);
 
 json_type type_of(const json_value& value);
-/// Equal for values that schemas take for the same: numbers are as large (as doubles), members have
-/// no order.
-std::string value_key(const json_value& value);
+/// Whole numbers beyond 2^53 are not all doubles: some readers tell them apart, others do not.
+enum class number_reading : uint8_t { exact, as_doubles };
+/// Equal for values that schemas take for the same: numbers are as large, members have no order.
+std::string value_key(const json_value& value, number_reading how);
 /// Is a value of that type one of these? Integers are numbers.
 bool is_among(json_type type, const std::vector<json_type>& types);
 

@@ -204,6 +204,24 @@ std::optional<decimal> bound_of(const json_value& number, number_form form, boun
   return decimal::from(json_value(outside ? std::nextafter(nearest, inwards) : nearest));
 }
 
+bool any_within(number_form form, const number_bounds& bounds) {
+  if (!bounds.low || !bounds.high) return true;
+  const auto& low = *bounds.low;
+  const auto& high = *bounds.high;
+  if (form == number_form::integer) { // below 10^18 before the point
+    const auto whole = [](const decimal& x) {
+      return x.negative ? -static_cast<int64_t>(x.whole) : static_cast<int64_t>(x.whole);
+    };
+    const auto first = whole(low) + (!low.negative && !low.fraction.empty() ? 1 : 0);
+    const auto last = whole(high) - (high.negative && !high.fraction.empty() ? 1 : 0);
+    return first <= last;
+  }
+  if (low.negative != high.negative) return low.negative;
+  // Fractions have no zeros at their end, so that their digits compare as texts do.
+  const auto amount = [](const decimal& x) { return std::tie(x.whole, x.fraction); };
+  return low.negative ? amount(high) <= amount(low) : amount(low) <= amount(high);
+}
+
 node_id number_within(grammar& g, number_form form, const number_bounds& bounds, node_id next) {
   const bool bounded = bounds.low || bounds.high;
   auto end = next;

@@ -39,6 +39,9 @@ enum class bound_side : uint8_t { low, high };
 std::optional<decimal> bound_of(const json_value& number, number_form form, bound_side side,
                                 bool excluded);
 
+/// Is there a number within the bounds? Whole numbers are asked for by `integer`.
+bool any_within(number_form form, const number_bounds& bounds);
+
 /// A number within the bounds as JSON writes it; no text at all when there is none.
 grammar::node_id number_within(grammar& g, number_form form, const number_bounds& bounds,
                                grammar::node_id next);

@@ -9,6 +9,7 @@
 #include <cstdlib>
 
 using namespace lamella;
+using model::any_within;
 using model::bound_of;
 using model::bound_side;
 using model::decimal;
@@ -54,6 +55,7 @@ TEST_CASE("whole numbers are those within their bounds") {
     auto low = draw(), high = draw();
     if (low > high) std::swap(low, high);
     auto states = states_of(number_form::integer, between(low, high));
+    CHECK(any_within(number_form::integer, between(low, high)));
     CAPTURE(low);
     CAPTURE(high);
     for (const auto around : {low, high, int64_t{0}, draw(), draw()})
@@ -153,8 +155,15 @@ TEST_CASE("one bound is enough") {
 }
 
 TEST_CASE("bounds between which nothing is allow no text") {
-  for (const auto& bounds : {between(5, 4), between(0.25, 0.75)})
+  for (const auto& bounds : {between(5, 4), between(0.25, 0.75), between(-0.75, -0.25)}) {
+    CHECK_FALSE(any_within(number_form::integer, bounds));
     CHECK_THROWS_AS(states_of(number_form::integer, bounds), model::grammar_error);
+  }
+  for (const auto& [low, high] :
+       {std::pair{-0.75, -0.25}, {-0.5, 0.5}, {0.25, 0.75}, {1.0, 1.0}, {-1.5, 2.0}}) {
+    CHECK(any_within(number_form::any, between(low, high)));
+    CHECK(any_within(number_form::any, between(high, low)) == (low == high));
+  }
   number_bounds open{decimal::from(1), bound_of(1, number_form::any, bound_side::high, true)};
   CHECK_THROWS_AS(states_of(number_form::any, open), model::grammar_error);
 }
