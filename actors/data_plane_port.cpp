@@ -41,6 +41,9 @@ public:
                              : spdlog::level::debug;
       spdlog::log(level, "link up {} tier={} reason=\"{}\"", net::to_string(x.key), tier, x.text);
       links_[x.key] = {std::string{tier}, x.trips};
+    } else if (x.key.epoch == 0) {
+      const auto level = x.what == kind::refused ? spdlog::level::warn : spdlog::level::debug;
+      spdlog::log(level, "peer is not heard tier={} reason=\"{}\"", tier, x.text);
     } else if (x.what == kind::refused) {
       spdlog::warn("link refused {} tier={} reason=\"{}\"", net::to_string(x.key), tier, x.text);
     } else {
@@ -117,6 +120,8 @@ link_port_maker data_plane_links(std::string listen) {
                  : plane->accept(order.key, terms, order.patience, order.device);
     };
     port.report = [book](const net::link_key& key) { return book->of(key); };
+    port.watch = [plane](const std::string& address) { return plane->watch(address); };
+    port.isolate = [plane](std::chrono::milliseconds how_long) { plane->isolate(how_long); };
     port.close = [plane, book](uint64_t epoch) {
       plane->end_epoch(epoch);
       book->forget(epoch);

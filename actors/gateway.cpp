@@ -124,9 +124,10 @@ void answer_chaos(gateway_ptr self, const exchange_ptr& exchange) {
   if (exchange->request().body.size() > brief_bytes_max) throw net::body_too_large(brief_bytes_max);
   const auto body = net::parse_chaos_request(exchange->request().body);
   if (!injury_named(body.action))
-    throw net::invalid_value("action", "unknown action '" + body.action
-                                           + "'; known are kill, stop, "
-                                             "pause, slow, partition, corrupt, drop and oom");
+    throw net::invalid_value("action",
+                             "unknown action '" + body.action
+                                 + "'; known are kill, stop, "
+                                   "pause, slow, partition, isolate, corrupt, drop and oom");
   self->request(st.members, std::chrono::seconds{2},
                 injure{body.target, {body.action, body.duration_ms}, st.config.world.chance()})
       .then(

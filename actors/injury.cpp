@@ -14,8 +14,8 @@ namespace lamella::actors {
 
 namespace {
 
-constexpr std::array<std::string_view, 8> names{"kill",      "stop",    "pause", "slow",
-                                                "partition", "corrupt", "drop",  "oom"};
+constexpr std::array<std::string_view, 9> names{"kill",    "stop",    "pause", "slow", "partition",
+                                                "isolate", "corrupt", "drop",  "oom"};
 
 /// A stopped process cannot wake itself: a grandchild does, which nobody has to wait for.
 void stop_for(std::chrono::milliseconds duration) {

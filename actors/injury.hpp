@@ -14,6 +14,7 @@ enum class injury : uint8_t {
   pause,     ///< SIGSTOP, and SIGCONT after a while
   slow,      ///< every step of its device takes longer, for a while
   partition, ///< its links are cut; it goes on
+  isolate,   ///< nobody hears it on the data plane for a while, its control link lives
   corrupt,   ///< the header of its next frame is wrong
   drop,      ///< its next frame is never sent
   oom,       ///< it gets no more memory

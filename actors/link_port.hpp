@@ -4,6 +4,7 @@
 #include "gpu/doorbell.hpp"
 #include "gpu/ring_end.hpp"
 #include "net/fabric.hpp"
+#include "net/peer_reach.hpp"
 
 #include <chrono>
 #include <functional>
@@ -49,6 +50,13 @@ struct link_port {
   bool direct = false;
 
   std::function<link_report(const net::link_key&)> report;
+
+  /// Asks the process behind that address whether the two hear each other, again and again, for as
+  /// long as the result is held. Throws std::exception with the reason. Empty: it cannot.
+  std::function<std::shared_ptr<const net::peer_reach>(const std::string& address)> watch;
+
+  /// An injury: for so long nobody is heard, and hears. May be empty.
+  std::function<void(std::chrono::milliseconds)> isolate;
 
   /// Forgets whatever belongs to that epoch; wakes who waits in `open` for it.
   std::function<void(uint64_t epoch)> close;

@@ -7,7 +7,9 @@
 #include "actors/membership_injury.hpp"
 #include "actors/membership_pace.hpp"
 #include "actors/membership_probe.hpp"
+#include "actors/membership_reach.hpp"
 #include "actors/membership_refusal.hpp"
+#include "actors/membership_seats.hpp"
 #include "actors/membership_status.hpp"
 #include "actors/sizing.hpp"
 #include "net/oddity.hpp"
@@ -16,31 +18,16 @@
 
 #include <algorithm>
 
-#include <unistd.h>
-
 namespace lamella::actors {
 
 namespace {
 
-using membership_ptr = membership_actor::stateful_pointer<membership_state>;
-using member = membership_state::member;
+using membership_ptr = membership_self::stateful_pointer<membership_state>;
 using scheduler::seat;
 using scheduler::worker_role;
 
 /// Processes that were slow and are remembered; one is replaced in a minute.
 constexpr size_t shunned_max = 256;
-
-void changed(membership_ptr self) {
-  const auto& st = self->state;
-  if (!st.config.on_change) return;
-  const auto ready = ready_seats(st);
-  std::set<seat> slow;
-  for (const auto& [where, m] : st.members)
-    if (m.info.slow) slow.insert(where);
-  st.config.on_change({st.config.seats, ready,
-                       scheduler::lacking_roles(st.config.shape, ready, st.held), slow,
-                       failing_seats(st)});
-}
 
 bool has_part(const scheduler::epoch_plan& plan, const seat& where) {
   const auto& list = where.role == worker_role::attention ? plan.shards : plan.replicas;
@@ -61,6 +48,7 @@ void lose(membership_ptr self, const seat& where, const std::string& reason,
           net::failover_cause cause, bool own_fault = false);
 void close_epoch(membership_ptr self, bool grown, const worker_info& who, const std::string& what);
 void try_open(membership_ptr self);
+reach_verdicts verdicts_of(membership_ptr self);
 
 /// The epoch is whole: the supervisor gets it. A shard has the KV only if its cache is the one that
 /// the newest pipeline wrote to: what was begun for an epoch that nobody got is empty, although its
@@ -184,6 +172,7 @@ void lose(membership_ptr self, const seat& where, const std::string& reason,
   auto& gone = node.mapped();
   st.config.seats.give_back(where, gone.info.incarnation);
   st.pace.forget(where);
+  stop_watching(self, gone);
   spdlog::warn("worker lost seat={} incarnation={} worker={} pid={} reason=\"{}\"", gone.info.seat,
                gone.info.incarnation, gone.info.name, gone.info.pid, reason);
   if (gone.handle)
@@ -226,53 +215,6 @@ void on_down(membership_ptr self, const caf::down_msg& down) {
        cause_of_end(st, where, down.reason, self->clock().now()), own_fault);
 }
 
-void watch(membership_ptr self, const caf::strong_actor_ptr& x, const member& m) {
-  self->state.who[caf::actor_cast<caf::actor_addr>(x)] = {m.where, m.info.incarnation};
-  self->monitor(caf::actor_cast<caf::actor_addr>(x));
-}
-
-caf::result<join_grant> on_seat(membership_ptr self, const seat_ask& x) {
-  auto& st = self->state;
-  const auto role = scheduler::role_named(x.role);
-  const auto refuse = [&](const std::string& why) {
-    spdlog::warn("worker refused worker={} host={} pid={} reason=\"{}\"", x.name, x.host, x.pid,
-                 why);
-    return caf::make_error(ec::join_refused, why);
-  };
-  if (!role || st.config.seats.members(*role) == 0)
-    return refuse("this service takes no worker processes for the pool '" + x.role + "'");
-  const auto wish = x.wish == any_seat ? std::nullopt : std::optional<uint32_t>{x.wish};
-  const auto taken = st.config.seats.take(*role, wish);
-  if (!taken)
-    return refuse("the pool '" + x.role
-                  + "' is full: " + std::to_string(st.config.seats.members(*role)) + " of "
-                  + std::to_string(st.config.seats.members(*role)) + " seats are taken");
-  member m;
-  m.where = taken->where;
-  m.info.name = x.name;
-  m.info.role = x.role;
-  m.info.seat = scheduler::to_string(taken->where);
-  m.info.state = "loading";
-  m.info.incarnation = taken->incarnation;
-  m.info.host = x.host;
-  m.info.pid = x.pid;
-  m.info.slow = std::ranges::find(st.shunned, std::pair{x.host, x.pid}) != st.shunned.end();
-  watch(self, self->current_sender(), m);
-  // Whoever takes a seat and never loads must not keep it.
-  self->delayed_send(self, st.config.load_patience, wake_atom_v, m.info.seat, m.info.incarnation);
-  spdlog::info("worker joined seat={} incarnation={} worker={} host={} pid={}", m.info.seat,
-               m.info.incarnation, x.name, x.host, x.pid);
-  join_grant grant{x.proof,           x.role,
-                   m.where.index,     m.info.incarnation,
-                   self->state.epoch, st.config.terms_of(m.where)};
-  if (st.config.on_worker) st.config.on_worker(m.info, false, false);
-  if (st.patience) note_return(self, m);
-  st.reports.heard(m.where, self->clock().now());
-  st.members.emplace(m.where, std::move(m));
-  changed(self);
-  return grant;
-}
-
 caf::result<bool> on_facts(membership_ptr self, const worker_facts& x) {
   auto& st = self->state;
   const auto known = st.who.find(caf::actor_cast<caf::actor_addr>(self->current_sender()));
@@ -294,16 +236,46 @@ caf::result<bool> on_facts(membership_ptr self, const worker_facts& x) {
   m.info.device = x.device;
   m.info.state = "live";
   st.reports.heard(m.where, self->clock().now());
+  m.joined = ++st.joins;
+  m.live_since = self->clock().now();
   watch(self, caf::actor_cast<caf::strong_actor_ptr>(x.handle), m);
   note_serving(st, m);
+  begin_watching(self, m, verdicts_of(self));
+  return true;
+}
+
+/// All others hear that worker, from now on or again.
+void trust(membership_ptr self, const seat& where) {
+  auto& st = self->state;
   changed(self);
   if (const auto missing = st.config.seats.missing(); !missing.empty())
     spdlog::info("waiting for workers missing=\"{}\"", missing);
   // Also one that is still being opened: nobody would ask again whether it could be larger.
   if ((st.open || st.current) && scheduler::could_grow(st.config.shape, st.plan, ready_seats(st)))
-    close_epoch(self, true, m.info, " has joined");
+    close_epoch(self, true, st.members.at(where).info, " can be used");
   try_open(self);
-  return true;
+}
+
+/// A worker has no part any more, although it lives: others do not hear it, or it them. What it has
+/// of KV it keeps.
+void fence(membership_ptr self, const seat& where, const std::string& reason) {
+  auto& st = self->state;
+  const auto& m = st.members.at(where);
+  if (has_part(st.plan, where)) {
+    ++st.losses;
+    if (st.config.numbers) st.config.numbers->failover(m.info.role, net::failover_cause::partition);
+    close_epoch(self, false, m.info, " fenced: " + reason);
+    try_open(self);
+  }
+  changed(self);
+}
+
+reach_verdicts verdicts_of(membership_ptr self) {
+  return {[self](const seat& where) { trust(self, where); },
+          [self](const seat& where, const std::string& reason) { fence(self, where, reason); },
+          [self](const seat& where, const std::string& reason) {
+            lose(self, where, reason, net::failover_cause::partition);
+          }};
 }
 
 /// A worker has become slow, or is well again.
@@ -332,8 +304,8 @@ void on_pace(membership_ptr self, const scheduler::slow_workers::change& x) {
 
 } // namespace
 
-membership_actor::behavior_type
-membership(membership_actor::stateful_pointer<membership_state> self, membership_config config) {
+membership_self::behavior_type membership(membership_self::stateful_pointer<membership_state> self,
+                                          membership_config config) {
   end_on_exceptions(self);
   self->state.config = std::move(config);
   // From the start everybody knows who is missing.
@@ -344,6 +316,7 @@ membership(membership_actor::stateful_pointer<membership_state> self, membership
     self->state.patience.emplace(std::chrono::duration_cast<std::chrono::milliseconds>(dead));
     self->delayed_send(self, self->state.patience->every(), probe_atom_v);
   }
+  begin_ticking(self);
   self->set_down_handler([self](const caf::down_msg& down) { on_down(self, down); });
   self->set_exit_handler([self](const caf::exit_msg& x) {
     for (const auto& [where, m] : self->state.members)
@@ -389,6 +362,7 @@ membership(membership_actor::stateful_pointer<membership_state> self, membership
         });
         self->delayed_send(self, self->state.patience->every(), probe_atom_v);
       },
+      [self](reach_atom, uint64_t tick) { watch_members(self, tick, verdicts_of(self)); },
       [self](const injure& x) { return on_injure(self, x); },
       [self](status_atom) -> caf::result<system_status> { return answer_status(self); },
   };

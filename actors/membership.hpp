@@ -6,6 +6,7 @@
 #include "scheduler/compatibility.hpp"
 #include "scheduler/epoch_plan.hpp"
 #include "scheduler/probe_patience.hpp"
+#include "scheduler/reach_book.hpp"
 #include "scheduler/seats.hpp"
 #include "scheduler/slow_workers.hpp"
 
@@ -17,6 +18,12 @@
 #include <set>
 
 namespace lamella::actors {
+
+using reach_atom = caf::atom_constant<caf::atom("reach")>;
+constexpr reach_atom reach_atom_v{};
+
+/// With what it tells itself alone.
+using membership_self = membership_actor::extend<caf::reacts_to<reach_atom, uint64_t>>;
 
 /// Who is there.
 struct seat_news {
@@ -66,6 +73,12 @@ struct membership_state {
     worker_info info;
     worker_actor handle; ///< null until its model is loaded
     std::string address; ///< of its data plane
+    uint64_t joined = 0; ///< grows with each join
+    caf::actor_clock::time_point live_since{};
+    /// All others hear it over the data plane, and it them: it may have a part.
+    bool trusted = false;
+    uint64_t watch_version = 0; ///< of the list of peers that it knows
+    std::optional<caf::actor_clock::time_point> fenced_at, proven_since;
   };
   /// An epoch that is being opened.
   struct opening {
@@ -100,6 +113,13 @@ struct membership_state {
   std::optional<scheduler::probe_patience> patience;       ///< nothing: nobody is asked
   std::set<scheduler::seat> asking;                        ///< how they are
   std::deque<std::pair<std::string, uint32_t>> given_up; ///< host and pid of those that were silent
+  scheduler::reach_book reach;                           ///< of all members, over the data plane
+  uint64_t watch_version = 0;                            ///< of the list of peers that they ask
+  std::set<scheduler::seat> watching;                    ///< are asked whom they hear
+  uint64_t reach_tick = 0;                               ///< the newest one that is due
+  uint64_t joins = 0;
+  /// Of those that were fenced, by host and name; `rests_max` at most.
+  std::map<std::pair<std::string, std::string>, scheduler::fence_rest> rests;
   uint64_t losses = 0;                                   ///< of workers with a part
   std::map<scheduler::seat, std::string> failing;        ///< why, until somebody serves there
   std::map<scheduler::seat, std::string> refusals; ///< of who left each seat before it was ready
@@ -116,9 +136,11 @@ struct membership_state {
 /// A worker that says nothing is given up (`scheduler/probe_patience`), as is one whose connection
 /// ends. One that is slow (`scheduler/slow_workers`) is told of; where somebody can do its part at
 /// once and without computing, it loses it and joins again, as a spare that is taken last.
+/// A worker gets a part when all hear it over the data plane, and is fenced when that is over
+/// (`membership_reach.hpp`).
 /// `worker_info` is for the seats of actors of this process.
-membership_actor::behavior_type
-membership(membership_actor::stateful_pointer<membership_state> self, membership_config config);
+membership_self::behavior_type membership(membership_self::stateful_pointer<membership_state> self,
+                                          membership_config config);
 
 } // namespace lamella::actors
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::membership_config)

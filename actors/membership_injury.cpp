@@ -8,7 +8,7 @@
 
 namespace lamella::actors {
 
-using membership_ptr = membership_actor::stateful_pointer<membership_state>;
+using membership_ptr = membership_self::stateful_pointer<membership_state>;
 using member = membership_state::member;
 
 bool is_of_this_process(const member& m) {

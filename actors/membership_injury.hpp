@@ -9,7 +9,7 @@ namespace lamella::actors {
 bool is_of_this_process(const membership_state::member& m);
 
 /// Passes the injury on to a worker process that fits; answers its seat.
-caf::result<std::string> on_injure(membership_actor::stateful_pointer<membership_state> self,
+caf::result<std::string> on_injure(membership_self::stateful_pointer<membership_state> self,
                                    const injure& x);
 
 } // namespace lamella::actors

@@ -8,7 +8,7 @@ namespace lamella::actors {
 
 namespace {
 
-using membership_ptr = membership_actor::stateful_pointer<membership_state>;
+using membership_ptr = membership_self::stateful_pointer<membership_state>;
 using scheduler::seat;
 using scheduler::work_report;
 
@@ -45,7 +45,7 @@ bool as_large(const scheduler::epoch_plan& x, const scheduler::epoch_plan& than)
 std::set<seat> ready_seats(const membership_state& st) {
   std::set<seat> ready;
   for (const auto& [where, m] : st.members)
-    if (m.handle) ready.insert(where);
+    if (m.handle && m.trusted) ready.insert(where);
   return ready;
 }
 

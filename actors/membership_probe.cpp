@@ -13,7 +13,7 @@ namespace lamella::actors {
 
 namespace {
 
-using membership_ptr = membership_actor::stateful_pointer<membership_state>;
+using membership_ptr = membership_self::stateful_pointer<membership_state>;
 using scheduler::seat;
 using give_up_function = std::function<void(const seat&, const std::string&)>;
 

@@ -12,11 +12,11 @@ namespace lamella::actors {
 /// not answer twice in their time. What is asked already is not asked again. While an epoch is
 /// being opened nobody is asked: its orders have a deadline of their own.
 void probe_workers(
-    membership_actor::stateful_pointer<membership_state> self,
+    membership_self::stateful_pointer<membership_state> self,
     const std::function<void(const scheduler::seat&, const std::string& reason)>& give_up);
 
 /// A process takes a seat: one that was given up for its silence was alive.
-void note_return(membership_actor::stateful_pointer<membership_state> self,
+void note_return(membership_self::stateful_pointer<membership_state> self,
                  const membership_state::member& m);
 
 } // namespace lamella::actors

@@ -6,7 +6,7 @@ namespace lamella::actors {
 
 namespace {
 
-using membership_ptr = membership_actor::stateful_pointer<membership_state>;
+using membership_ptr = membership_self::stateful_pointer<membership_state>;
 
 constexpr caf::timespan status_patience = std::chrono::seconds{1};
 

@@ -18,6 +18,10 @@ using supervisor_ptr = caf::stateful_actor<supervisor_state>*;
 using restart_atom = caf::atom_constant<caf::atom("restart")>;
 constexpr restart_atom restart_atom_v{};
 
+/// Before links are made anew. Nobody asks in vain meanwhile: an epoch is handed out when it can be
+/// had.
+constexpr std::chrono::milliseconds cut_delay_max{160};
+
 void end_children(supervisor_ptr self) {
   auto children = std::exchange(self->state.children, {});
   for (auto it = children.rbegin(); it != children.rend(); ++it)
@@ -55,7 +59,8 @@ void begin(supervisor_ptr self) {
       return;
     }
     spdlog::warn("supervisor waits subtree={} reason=\"{}\"", now.what.name, *why);
-    self->delayed_send(self, now.policy->next_delay(0.5), restart_atom_v, ++now.restart);
+    self->delayed_send(self, std::min(now.policy->next_delay(0.5), cut_delay_max), restart_atom_v,
+                       ++now.restart);
   });
 }
 
@@ -73,13 +78,15 @@ void on_lost(supervisor_ptr self, const epoch_lost& x) {
 }
 
 /// The links are to be made anew: no fault of the children either, but it may happen again at once.
+/// Whose links break again and again is fenced, and rests alone (scheduler/reach_book.hpp): nobody
+/// else waits for that.
 void on_cut(supervisor_ptr self, const std::string& role, const std::string& reason,
             std::optional<net::failover_cause> cause) {
   auto& st = self->state;
   end_children(self);
   st.policy->on_loss(self->clock().now());
   st.what.on_trouble(false, role, cause);
-  const auto delay = st.policy->next_delay(0.5);
+  const auto delay = std::min(st.policy->next_delay(0.5), cut_delay_max);
   spdlog::warn("supervisor connects anew subtree={} delay_ms={} reason=\"{}\"", st.what.name,
                delay.count(), reason);
   st.waiting = true;

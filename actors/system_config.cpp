@@ -1,5 +1,7 @@
 #include "actors/system_config.hpp"
 
+#include "actors/watch_messages.hpp"
+
 #include "actors/actors.hpp"
 
 #include <caf/io/middleman.hpp>
@@ -64,6 +66,8 @@ system_config::system_config(size_t threads) {
   add_message_type<work_done>("lamella::work_done");
   add_message_type<stage_report>("lamella::stage_report");
   add_message_type<worker_peers>("lamella::worker_peers");
+  add_message_type<watch_order>("lamella::watch_order");
+  add_message_type<watch_report>("lamella::watch_report");
   add_message_type<worker_stopped>("lamella::worker_stopped");
   add_message_type<worker_leave>("lamella::worker_leave");
   add_message_type<worker_injury>("lamella::worker_injury");

@@ -10,6 +10,7 @@
 #include "actors/prefill_seat.hpp"
 #include "actors/worker_links.hpp"
 #include "actors/worker_report.hpp"
+#include "actors/worker_watch.hpp"
 #include "net/failpoint.hpp"
 #include "scheduler/head_partition.hpp"
 
@@ -22,7 +23,7 @@ namespace lamella::actors {
 
 namespace {
 
-using worker_ptr = worker_actor::stateful_pointer<worker_state>;
+using worker_ptr = watching_worker_actor::stateful_pointer<worker_state>;
 using scheduler::worker_role;
 
 /// So many looks in a row, so far apart, must find something that does not end.
@@ -256,6 +257,10 @@ void on_injury(worker_ptr self, const worker_injury& x) {
   case injury::partition:
     if (st.open.epoch != 0) st.config.port.close(st.open.epoch);
     return;
+  case injury::isolate:
+    st.flaws->mute_until = std::chrono::steady_clock::now() + duration;
+    if (st.config.port.isolate) st.config.port.isolate(duration);
+    return;
   case injury::corrupt:
     st.flaws->corrupt = true;
     return;
@@ -298,8 +303,8 @@ void on_wake(worker_ptr self) {
 
 } // namespace
 
-worker_actor::behavior_type worker(worker_actor::stateful_pointer<worker_state> self,
-                                   worker_config config) {
+watching_worker_actor::behavior_type
+worker(watching_worker_actor::stateful_pointer<worker_state> self, worker_config config) {
   end_on_exceptions(self);
   self->state.config = std::move(config);
   self->set_down_handler([self](const caf::down_msg& down) {
@@ -329,6 +334,7 @@ worker_actor::behavior_type worker(worker_actor::stateful_pointer<worker_state> 
       [self](const worker_leave& x) { end(self, x.reason, false); },
       [self](const worker_injury& x) { on_injury(self, x); },
       [self](wake_atom) { on_wake(self); },
+      [self](const watch_order& x) { return on_watch(self->state, x, self->clock().now()); },
       [self](status_atom) -> caf::result<worker_peers> { return peers_of(self->state); },
   };
 }

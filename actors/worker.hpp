@@ -5,6 +5,7 @@
 #include "actors/gpu_executor.hpp"
 #include "actors/link_port.hpp"
 #include "actors/log_drops.hpp"
+#include "actors/watch_messages.hpp"
 #include "actors/work_meter.hpp"
 #include "gpu/host_engine.hpp"
 #include "gpu/kv_cache.hpp"
@@ -68,7 +69,15 @@ struct worker_state {
   uint64_t log_dropped_before = log_lines_dropped;   ///< when it took its seat
   std::shared_ptr<work_meter> meter = std::make_shared<work_meter>();
   std::shared_ptr<net::flaws> flaws = std::make_shared<net::flaws>(); ///< of its links
-  std::vector<caf::strong_actor_ptr> parts; ///< of the epoch: a replica, a shard, or more
+  /// A peer that is asked over the data plane.
+  struct watched {
+    uint32_t incarnation = 0;
+    std::string address;
+    std::shared_ptr<const net::peer_reach> reach; ///< null: it cannot be asked
+  };
+  std::map<std::string, watched> watched_peers; ///< by seat
+  uint64_t watch_version = 0;                   ///< of that list
+  std::vector<caf::strong_actor_ptr> parts;     ///< of the epoch: a replica, a shard, or more
   std::vector<gpu_executor_actor> executors;
   const char* name = "worker";
 };
@@ -77,8 +86,8 @@ struct worker_state {
 /// what it has told to end does not (`hang_limit`), and when told to leave. An epoch is opened when
 /// nothing of the one before runs any more: what that would still write into a cache that is kept
 /// could be another sequence's by now.
-worker_actor::behavior_type worker(worker_actor::stateful_pointer<worker_state> self,
-                                   worker_config config);
+watching_worker_actor::behavior_type
+worker(watching_worker_actor::stateful_pointer<worker_state> self, worker_config config);
 
 } // namespace lamella::actors
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::worker_config)

@@ -41,9 +41,10 @@ run_function setup_chaos(CLI::App& app) {
   };
   auto text = std::make_shared<spans>();
   app.add_option("action", options->action,
-                 "kill, stop, pause, slow, partition, corrupt, drop or oom (default: kill)")
-      ->check(
-          CLI::IsMember({"kill", "stop", "pause", "slow", "partition", "corrupt", "drop", "oom"}));
+                 "kill, stop, pause, slow, partition, isolate, corrupt, drop or oom (default: "
+                 "kill); isolate: nobody hears it on the data plane, its control link lives")
+      ->check(CLI::IsMember(
+          {"kill", "stop", "pause", "slow", "partition", "isolate", "corrupt", "drop", "oom"}));
   app.add_option("--admin", options->admin, "Admin listener of the service")
       ->type_name("HOST:PORT");
   app.add_option("--admin-key-file", options->admin_key_file, "File whose first key is for it")
@@ -60,7 +61,7 @@ run_function setup_chaos(CLI::App& app) {
   app.add_option("--count", options->count, "So many injuries at most")
       ->type_name("N")
       ->check(CLI::Range(1, 1'000'000));
-  app.add_option("--duration", text->duration, "Of pause and slow (default: 500ms)")
+  app.add_option("--duration", text->duration, "Of pause, slow and isolate (default: 500ms)")
       ->type_name("TIME");
   app.add_option("--streams", options->streams, "Answers asked for at the same time (default: 16)")
       ->type_name("N")

@@ -3,6 +3,7 @@
 
 #include "net/host_lookup.hpp"
 #include "net/link.hpp"
+#include "net/peer_reach.hpp"
 
 #include <chrono>
 #include <functional>
@@ -43,6 +44,7 @@ struct data_plane_options {
       4'000}; ///< for a word through RDMA adapters: longer than they try
   /// For what adapters have still to write when a link ends, or all of them with the plane.
   std::chrono::milliseconds last_writes{1'000};
+  reach_pace asking{};       ///< of peers that are watched
   size_t strangers_max = 64; ///< connections that have not proved themselves
   size_t early_max = 1'024;  ///< links that have arrived before accept()
 };
@@ -87,6 +89,15 @@ public:
   /// connect().
   link_end accept(const link_key& key, const link_terms& terms, std::chrono::milliseconds patience,
                   std::shared_ptr<gpu::device> device = {});
+
+  /// Asks the process that published `address` again and again, for as long as the result is held,
+  /// over a connection of its own that takes the way of links: whether each of the two hears the
+  /// other. Throws std::invalid_argument for an address that is none.
+  std::shared_ptr<const peer_reach> watch(const std::string& address);
+
+  /// An injury: for so long it asks nobody, answers nobody, and makes no link. Those that stand are
+  /// left alone (net/flawed_sender.hpp).
+  void isolate(std::chrono::milliseconds how_long);
 
   /// Whether an address can be listened on, before anything depends on it. Throws as the
   /// constructor does.

@@ -77,7 +77,7 @@ asio::awaitable<void> data_plane::impl::serve(std::shared_ptr<Socket> socket) {
     if (ec) throw boost::system::system_error{ec};
     if (auto wrong = check(h, shared, options.cluster); !wrong.empty())
       throw std::runtime_error{wrong};
-    transport = static_cast<link_transport>(h.transport);
+    if (h.transport != asks_only) transport = static_cast<link_transport>(h.transport);
     challenge c;
     c.mine = make_nonce();
     c.proof = prove(options.secret, "accepting", h, c.mine);
@@ -97,6 +97,14 @@ asio::awaitable<void> data_plane::impl::serve(std::shared_ptr<Socket> socket) {
     proven = true;
     --strangers;
     limit.cancel();
+    if (h.transport == asks_only) {
+      try {
+        co_await answer_reach(socket);
+      } catch (const std::exception&) { // who asked has gone, or cannot be reached
+      }
+      co_return;
+    }
+    if (isolated()) throw std::runtime_error{"isolated by an injury"};
     co_await admit(h, socket, std::move(descriptors), round_trip, c.mine);
   } catch (const std::exception& e) {
     failed = limit.over() ? "it has not proved itself within "

@@ -50,6 +50,7 @@ asio::awaitable<void> data_plane::impl::connect(side s, record_ptr r,
   // Named: GCC 12 destroys some temporaries of a co_await twice.
   std::string why = "as configured";
   try {
+    if (isolated()) throw std::runtime_error{"isolated by an injury"};
     if (wanted == link_transport::in_process && !here)
       throw std::runtime_error{"the peer is another process"};
     if ((any && here) || wanted == link_transport::in_process) {
@@ -95,14 +96,15 @@ asio::awaitable<void> data_plane::impl::connect(side s, record_ptr r,
     }
     co_await connect_tcp(s, r, patience, tcp, why);
   } catch (const std::exception& e) {
-    give_up(s, r,
-            e.what()
-                + std::string{hides(to, self.host)
-                                  ? "; the peer is on another host and listens for its own alone: "
-                                    "give net.listen of the service or --listen of the worker an "
-                                    "address that others reach, or 0.0.0.0:0"
-                                  : ""});
+    give_up(s, r, e.what() + hint_of(to));
   }
+}
+
+std::string data_plane::impl::hint_of(const peer_address& to) const {
+  return hides(to, self.host) ? "; the peer is on another host and listens for its own alone: give "
+                                "net.listen of the service or --listen of the worker an address "
+                                "that others reach, or 0.0.0.0:0"
+                              : "";
 }
 
 asio::awaitable<void> data_plane::impl::connect_in_process(side s, record_ptr r,

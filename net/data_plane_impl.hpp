@@ -106,6 +106,19 @@ struct data_plane::impl : std::enable_shared_from_this<data_plane::impl> {
   task<void> connect_verbs(side s, record_ptr r, std::chrono::milliseconds patience,
                            const std::string& address, std::string why);
 
+  /// What to do where a peer cannot be reached; empty: who knows.
+  std::string hint_of(const peer_address& to) const;
+
+  // Asking whether peers can be reached (data_plane_reach.cpp).
+  std::shared_ptr<const peer_reach> watch(peer_address to);
+  task<void> keep_asking(std::weak_ptr<peer_reach> of, peer_address to);
+  void note_failure(const std::weak_ptr<peer_reach>& of, const peer_address& to, link_transport by,
+                    const std::string& reason);
+  template <class Socket> task<void> introduce_reach(std::shared_ptr<Socket> socket);
+  template <class Socket>
+  task<void> ask(std::weak_ptr<peer_reach> of, std::shared_ptr<Socket> socket);
+  template <class Socket> task<void> answer_reach(std::shared_ptr<Socket> socket);
+
   // Accepting (data_plane_accept.cpp).
   task<void> accept_unix();
   task<void> accept_tcp();
@@ -135,6 +148,8 @@ struct data_plane::impl : std::enable_shared_from_this<data_plane::impl> {
   peer_address self;
   std::string address;
   std::atomic<uint64_t> first_epoch{0}; ///< those before are over; any thread
+  std::atomic<clock::time_point> isolated_until{clock::time_point::min()}; ///< any thread
+  bool isolated() const { return clock::now() < isolated_until.load(); }
   size_t strangers = 0;
   bool stopping = false;
   asio::io_context io{1};

@@ -5,6 +5,7 @@
 #include "net/failpoint.hpp"
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <utility>
 
@@ -14,6 +15,9 @@ namespace lamella::net {
 struct flaws {
   std::atomic<bool> drop{false};    ///< the next frame is not sent
   std::atomic<bool> corrupt{false}; ///< the next frame says it is of another layer
+  /// Until then no frame is sent.
+  std::atomic<std::chrono::steady_clock::time_point> mute_until{
+      std::chrono::steady_clock::time_point::min()};
 };
 
 /// Passes everything on to another sender, but for its flaws.
@@ -28,13 +32,19 @@ public:
   size_t slot_bytes() const override { return inner_->slot_bytes(); }
   void commit(const gpu::frame_tag& tag) override {
     // Its memory is given out again.
-    if (flaws_->drop.exchange(false) || failpoint_hit(failpoint::link_send)) return;
+    if (flaws_->drop.exchange(false) || mute() || failpoint_hit(failpoint::link_send)) return;
     auto said = tag;
     if (flaws_->corrupt.exchange(false)) said.layer ^= 1;
     inner_->commit(said);
   }
 
 private:
+  bool mute() const {
+    const auto until = flaws_->mute_until.load();
+    return until != std::chrono::steady_clock::time_point::min()
+           && std::chrono::steady_clock::now() < until;
+  }
+
   std::shared_ptr<gpu::channel_sender> inner_;
   std::shared_ptr<flaws> flaws_;
 };

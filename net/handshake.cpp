@@ -53,6 +53,14 @@ bool equal(const proof_code& a, const proof_code& b) {
   return CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
+hello hello_to_ask(uint32_t cluster) {
+  hello h;
+  h.transport = asks_only;
+  h.cluster = cluster;
+  h.mine = make_nonce();
+  return h;
+}
+
 std::string check(const hello& h, bool unix_socket, uint32_t cluster) {
   if (h.magic != handshake_magic) return "not a link's hello";
   if (h.version != handshake_version)
@@ -60,6 +68,7 @@ std::string check(const hello& h, bool unix_socket, uint32_t cluster) {
            + std::to_string(handshake_version);
   if (h.cluster != cluster)
     return "hello of cluster " + std::to_string(h.cluster) + ", this is " + std::to_string(cluster);
+  if (h.transport == asks_only) return {};
   const auto is = [&](link_transport x) { return h.transport == static_cast<uint16_t>(x); };
   if (unix_socket ? !is(link_transport::shm)
                   : !is(link_transport::tcp) && !is(link_transport::verbs_staged))

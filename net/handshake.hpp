@@ -31,11 +31,14 @@ using proof_code = std::array<std::byte, 32>; ///< HMAC-SHA256
 
 constexpr uint32_t handshake_magic = 0x4c4d4450;
 constexpr uint16_t handshake_version = 2;
+/// In place of a transport: no link is wanted, the peer says each word again that it is told.
+constexpr uint16_t asks_only = 0xffff;
 
 struct hello {
   uint32_t magic = handshake_magic;
   uint16_t version = handshake_version;
-  uint16_t transport = 0; ///< link_transport: shm on unix sockets, tcp or verbs on others
+  /// link_transport: shm on unix sockets, tcp or verbs on others; or `asks_only`.
+  uint16_t transport = 0;
   uint32_t cluster = 0;
   uint32_t slots = 0;
   uint64_t slot_bytes = 0;
@@ -88,6 +91,9 @@ bool equal(const proof_code& a, const proof_code& b);
 
 /// What is wrong with a hello that has come over a unix socket, or another one; or nothing.
 std::string check(const hello& h, bool unix_socket, uint32_t cluster);
+
+/// The hello of who wants no link.
+hello hello_to_ask(uint32_t cluster);
 
 /// What is wrong with terms, or nothing.
 std::string check(const link_terms& terms);

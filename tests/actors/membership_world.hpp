@@ -3,6 +3,7 @@
 
 #include "actors/door.hpp"
 #include "actors/membership.hpp"
+#include "actors/watch_messages.hpp"
 #include "tests/actors/stage.hpp"
 
 namespace lamella::actors::test {
@@ -21,11 +22,16 @@ struct worker_book {
   bool late = false;    ///< does the next order and its answer never comes
   work_done work{};     ///< of its device
   uint32_t deaf = 0;    ///< does not answer so many questions how it is
+  /// What it says of a peer that it was told to ask; empty: its data plane cannot ask.
+  std::function<watched_peer(const epoch_peer&)> watches;
+  std::vector<epoch_peer> watched; ///< whom it was told to ask
 };
 
 struct membership_world : stage {
   net::shared_secret secret = net::shared_secret::random();
   uint32_t nonces = 0;
+  /// What a worker in the first seat says of a peer; empty: their data planes cannot ask.
+  std::function<watched_peer(const std::string& by, const epoch_peer&)> hears;
   bool next_is_late = false; ///< who joins next
   scheduler::identity wanted{"1", "avx512", "3 layers", 77, true};
   std::vector<std::string> missing;  ///< after every change
@@ -99,56 +105,69 @@ struct membership_world : stage {
   };
 
   worker_actor make_worker(std::shared_ptr<worker_book> book, bool attends) {
-    return spawn([=, this](worker_actor::pointer self) -> worker_actor::behavior_type {
-      return {[=, this](const epoch_open& x) -> caf::result<epoch_ready> {
-                book->opened.push_back(x.epoch);
-                book->orders.push_back(x);
-                if (std::exchange(book->late, false)) {
-                  book->number = x.number;
-                  return self->make_response_promise<epoch_ready>();
-                }
-                if (book->silent) return self->make_response_promise<epoch_ready>();
-                if (book->fails) return caf::make_error(ec::links_failed, "no way");
-                epoch_ready answer;
-                answer.kept = std::exchange(book->number, x.number) == x.number;
-                if (attends)
-                  answer.shard = self->spawn([](attention_shard_actor::pointer) {
-                    return attention_shard_actor::behavior_type{
-                        [](const iteration_launch&) {},
-                        [](kv_trim) { return true; },
-                        [](const kv_pull&) { return kv_moved{}; },
-                        [](kv_pull_cancel) {},
-                        [](const kv_offer&) { return kv_moved{}; },
-                        [](const kv_check&) { return kv_checked{}; }};
-                  });
-                else
-                  answer.replica = self->spawn([](model_replica_actor::pointer) {
-                    return model_replica_actor::behavior_type{
-                        [](const iteration_launch&) {},
-                        [](const sampled_of&) { return sampled{}; }};
-                  });
-                return answer;
-              },
-              [book](const epoch_close& x) { book->closed.push_back(x.epoch); },
-              [=](const worker_leave& x) {
-                book->left.push_back(x.reason);
-                self->quit();
-              },
-              [book](const worker_injury& x) { book->injuries.push_back(x.what); },
-              [](wake_atom) {},
-              [=](status_atom) -> caf::result<worker_peers> {
-                if (book->deaf > 0) {
-                  --book->deaf;
-                  return self->make_response_promise<worker_peers>();
-                }
-                return worker_peers{{{"somebody", "shm"}}, book->work};
-              }};
-    });
+    return spawn(
+        [=, this](watching_worker_actor::pointer self) -> watching_worker_actor::behavior_type {
+          return {[=, this](const epoch_open& x) -> caf::result<epoch_ready> {
+                    book->opened.push_back(x.epoch);
+                    book->orders.push_back(x);
+                    if (std::exchange(book->late, false)) {
+                      book->number = x.number;
+                      return self->make_response_promise<epoch_ready>();
+                    }
+                    if (book->silent) return self->make_response_promise<epoch_ready>();
+                    if (book->fails) return caf::make_error(ec::links_failed, "no way");
+                    epoch_ready answer;
+                    answer.kept = std::exchange(book->number, x.number) == x.number;
+                    if (attends)
+                      answer.shard = self->spawn([](attention_shard_actor::pointer) {
+                        return attention_shard_actor::behavior_type{
+                            [](const iteration_launch&) {},
+                            [](kv_trim) { return true; },
+                            [](const kv_pull&) { return kv_moved{}; },
+                            [](kv_pull_cancel) {},
+                            [](const kv_offer&) { return kv_moved{}; },
+                            [](const kv_check&) { return kv_checked{}; }};
+                      });
+                    else
+                      answer.replica = self->spawn([](model_replica_actor::pointer) {
+                        return model_replica_actor::behavior_type{
+                            [](const iteration_launch&) {},
+                            [](const sampled_of&) { return sampled{}; }};
+                      });
+                    return answer;
+                  },
+                  [book](const epoch_close& x) { book->closed.push_back(x.epoch); },
+                  [=](const worker_leave& x) {
+                    book->left.push_back(x.reason);
+                    self->quit();
+                  },
+                  [book](const worker_injury& x) { book->injuries.push_back(x.what); },
+                  [](wake_atom) {},
+                  [=](const watch_order& x) -> caf::result<watch_report> {
+                    if (!book->watches) return watch_report{false, x.version, {}};
+                    book->watched = x.whole ? x.peers : book->watched;
+                    watch_report answer{true, x.version, {}};
+                    for (const auto& peer : book->watched)
+                      answer.peers.push_back(book->watches(peer));
+                    return answer;
+                  },
+                  [=](status_atom) -> caf::result<worker_peers> {
+                    if (book->deaf > 0) {
+                      --book->deaf;
+                      return self->make_response_promise<worker_peers>();
+                    }
+                    return worker_peers{{{"somebody", "shm"}}, book->work};
+                  }};
+        });
   }
 
   process join(const std::string& role, uint64_t digest = 77, bool says_facts = true) {
     process p;
     p.book->late = std::exchange(next_is_late, false);
+    if (hears)
+      p.book->watches = [this, role, grant = p.grant](const epoch_peer& peer) {
+        return hears(role + "/" + std::to_string(grant->index), peer);
+      };
     p.worker = make_worker(p.book, role == "attention");
     const worker_facts facts{p.worker,     "1",    next_kernels, "3 layers",  digest,
                              "at " + role, "host", "sizes",      next_refusal};

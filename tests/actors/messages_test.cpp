@@ -200,6 +200,8 @@ TEST_CASE_FIXTURE(world, "So are the messages between processes, handles of acto
                    {{"attention/3", "c", 0x4003, 2}},
                    1});
   check(epoch_close{5});
+  check(watch_order{3, true, {{"attention/1", "a", 1, 5}}});
+  check(watch_report{true, 3, {{"attention/1", 5, true, 0}, {"attention/2", 6, false, 400}}});
   check(worker_leave{"go"});
   check(worker_stopped{71});
   check(worker_injury{"pause", 300});

@@ -20,7 +20,7 @@ chaos "kill" 25 kill --random --every 800ms --count 25 --for 300s --seed 7
 expect "kill: the report tells what was computed again, and how long that may take" True "$(tail -n 1 page |
   json '("rebuild" not in x if x["recoveries"]["recompute"] == 0 else x["rebuild"]["injuries"] != [] and
     all(i["tokens"] > 0 and i["limit_ms"] > 1000 for i in x["rebuild"]["injuries"]))')"
-for action in stop pause slow partition corrupt drop oom; do
+for action in stop pause slow partition isolate corrupt drop oom; do
   chaos "$action" 2 "$action" --every 1s --count 2 --for 300s --tokens 192 --duration 400ms
 done
 # A replica is killed: the other one serves on, and /ready says that one is missing until it is back.

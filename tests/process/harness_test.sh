@@ -4,7 +4,7 @@
 # delayed, flipped and lost; then harness/checker.py compares everything that was written with an undisturbed run.
 #
 # usage: tests/process/harness_test.sh LAMELLA WRITE_TINY_MODEL [WORDS...]   (exit code 77: skipped, with the reason)
-# Words: --seed N, --random SECONDS, --schedule FILE, --rate R, --keep FOLDER
+# Words: --seed N, --random SECONDS, --gray, --schedule FILE, --rate R, --keep FOLDER
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/namespaces.sh"

@@ -11,7 +11,7 @@ echo "LAMELLA_SEED=$seed"
 for pools in parity two-pools; do
   serve log --config "$source/config/$pools.yaml" --set chaos.enabled=true --set pools.attention.spares=1
   chaos "$pools: kill" 145 kill --random --every 2s --count 145 --for 600s --seed "$seed"
-  for action in stop pause slow partition corrupt drop oom; do
+  for action in stop pause slow partition isolate corrupt drop oom; do
     chaos "$pools: $action" 15 "$action" --random --every 3s --count 15 --for 90s --seed "$seed" \
       --duration 400ms
   done

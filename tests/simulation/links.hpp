@@ -1,9 +1,10 @@
 /// The data plane between simulated processes: real rings whose frames are seen later, in order,
-/// and links that break.
+/// links that break, and hosts that do not hear each other (cables.hpp).
 #pragma once
 
 #include "actors/link_port.hpp"
 #include "net/pending_link.hpp"
+#include "tests/simulation/cables.hpp"
 #include "tests/simulation/devices.hpp"
 
 #include <map>
@@ -13,13 +14,19 @@ namespace lamella::simulation {
 
 class data_plane {
 public:
-  explicit data_plane(timeline& time) : time_{time} {}
+  explicit data_plane(timeline& time) : cables{time}, time_{time} {
+    cables.on_change = [this] { let_through(); };
+  }
 
-  /// The port of process number `process`.
-  actors::link_port port(uint32_t process, std::shared_ptr<engine> compute) {
+  /// The port of process number `process`, on that host.
+  actors::link_port port(uint32_t process, uint32_t host, std::shared_ptr<engine> compute) {
+    cables.add(process, host);
     actors::link_port p;
     p.address = std::to_string(process);
     p.open = [=, this](const actors::link_order& x) { return open(process, compute, x); };
+    p.watch = [=, this](const std::string& address) {
+      return cables.watch(process, static_cast<uint32_t>(std::stoul(address)));
+    };
     p.report = [](const net::link_key&) { return actors::link_report{"simulated", 1}; };
     p.close = [=, this](uint64_t epoch) {
       for (auto& [key, x] : links_)
@@ -33,6 +40,7 @@ public:
   /// The process is gone: its peers see that soon, each at its own time.
   void die(uint32_t process) {
     gone_.insert(process);
+    cables.die(process);
     for (auto& [key, x] : links_)
       for (int i = 0; i < 2; ++i)
         if (x.sides[i].pending && x.sides[i].process == process) end_later(x.sides[1 - i]);
@@ -51,12 +59,17 @@ public:
   }
 
   /// Nothing of that process arrives anywhere before then.
-  void hold(uint32_t process, time_point until) { held_[process] = until; }
+  void hold(uint32_t process, time_point until) {
+    held_[process] = until;
+    cables.hold(process, until);
+  }
 
   /// Links of epochs before this one are forgotten once nobody can use them.
   void forget_before(uint64_t epoch) {
     std::erase_if(links_, [&](const auto& x) { return x.first.epoch + 2 < epoch; });
   }
+
+  class cables cables;
 
   uint64_t frames() const { return frames_; }
   /// Frames of another epoch than their link's that a receiver was shown.
@@ -77,9 +90,13 @@ private:
   };
   /// When the frames of one direction arrive.
   struct lane {
+    uint32_t from = 0, to = 0; ///< processes
+    std::shared_ptr<engine> receiver;
     std::deque<time_point> arrivals;
     time_point last{};
   };
+  /// Of frames that wait for the other host to be heard of again.
+  static constexpr time_point not_yet = time_point::max();
 
   class late_sender final : public gpu::channel_sender {
   public:
@@ -96,6 +113,10 @@ private:
       auto when = of_.time_.now() + of_.time_.between(1us, 80us);
       if (auto held = of_.held_.find(process_); held != of_.held_.end())
         when = std::max(when, held->second);
+      if (!of_.cables.carries(way_->from, way_->to)) {
+        way_->arrivals.push_back(not_yet);
+        return;
+      }
       way_->last = std::max(way_->last, when);
       way_->arrivals.push_back(way_->last);
       of_.time_.at(way_->last, [to = to_] { to->ring(); });
@@ -160,6 +181,10 @@ private:
     auto& x = found->second;
     for (const auto& s : x.sides)
       if (gone_.contains(s.process) || s.pending->state() != gpu::channel_state::open) return;
+    if (!cables.hear_each_other(x.sides[0].process, x.sides[1].process)) {
+      time_.in(time_.between(50ms, 300ms), [this, key] { meet(key); }); // as it is tried again
+      return;
+    }
     x.bound = true;
     const auto forth = make_way(key, x, 0), back = make_way(key, x, 1);
     x.sides[0].pending->bind({forth.first, back.second});
@@ -179,6 +204,10 @@ private:
     const auto& receiver = x.sides[1 - from];
     terms.peer = receiver.other;
     const auto way = std::make_shared<lane>();
+    way->from = sender.process;
+    way->to = receiver.process;
+    way->receiver = receiver.compute;
+    lanes_.push_back(way);
     return {
         std::make_shared<late_sender>(
             *this, gpu::ring_place{memory->data(), memory, sender.compute, receiver.compute, terms},
@@ -188,6 +217,30 @@ private:
             way, sender.compute)};
   }
 
+  /// What waited is sent again, in its order; a link of which nothing is acknowledged is given up.
+  void let_through() {
+    std::erase_if(lanes_, [](const auto& weak) { return weak.expired(); });
+    for (const auto& weak : lanes_) {
+      const auto way = weak.lock();
+      if (!cables.carries(way->from, way->to)) continue;
+      for (auto& when : way->arrivals) {
+        if (when != not_yet) continue;
+        way->last = when = std::max(way->last, time_.now() + time_.between(1ms, 200ms));
+        time_.at(when, [to = way->receiver] { to->ring(); });
+      }
+    }
+    for (auto& [key, x] : links_)
+      if (x.bound && !cables.hear_each_other(x.sides[0].process, x.sides[1].process))
+        time_.in(unread, [this, key = key] { give_up_unread(key); });
+  }
+  void give_up_unread(const net::link_key& key) {
+    const auto found = links_.find(key);
+    if (found == links_.end()) return;
+    const auto& sides = found->second.sides;
+    if (cables.hear_each_other(sides[0].process, sides[1].process)) return;
+    for (const auto& s : sides) end(s, gpu::channel_state::closed);
+  }
+
   static void end(const side& s, gpu::channel_state why) { s.pending->end(why); }
   void end_later(const side& s) {
     if (!s.pending) return;
@@ -195,8 +248,11 @@ private:
              [pending = s.pending] { pending->end(gpu::channel_state::closed); });
   }
 
+  static constexpr duration unread = 5s; ///< as net::data_plane_options has it
+
   timeline& time_;
   std::map<net::link_key, link> links_;
+  std::vector<std::weak_ptr<lane>> lanes_;
   std::set<uint32_t> gone_;
   std::map<uint32_t, time_point> held_;
   uint64_t frames_ = 0, strangers_ = 0;

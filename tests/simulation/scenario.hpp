@@ -23,13 +23,14 @@ struct outcome {
 struct kind {
   bool parity = false; ///< a pool by head that has it, whatever the seed says
   bool odd = false;    ///< places in the product act oddly (net/oddity.hpp)
+  bool gray = false;   ///< hosts do not hear each other on the data network; control links live
 };
 
 class scenario {
 public:
   explicit scenario(uint64_t seed, kind what = {})
-      : odd_{what.odd, seed}, dice_{mix(seed, 1)}, cluster_{draw_shape(dice_, what.parity),
-                                                            mix(seed, 2)} {}
+      : odd_{what.odd, seed}, gray_{what.gray}, dice_{mix(seed, 1)},
+        cluster_{draw_shape(dice_, what.parity), mix(seed, 2)} {}
 
   outcome run() {
     auto& c = cluster_;
@@ -112,6 +113,7 @@ private:
     result_.hits += std::any_of(clients_.begin(), clients_.end(),
                                 [](const auto& x) { return x.exchange && !x.over(); });
     auto& who = anybody();
+    if (gray_ && dice_.below(2) == 0) return gray_trouble(who);
     const auto kind = dice_.below(23);
     if (kind < 6)
       who.crash(some(1ms, 500ms));
@@ -137,6 +139,29 @@ private:
       cluster_.kill_part();
     else if (killed_ < kills_max && cluster_.kill_actor())
       ++killed_;
+  }
+
+  /// Control is healthy, the data plane is not.
+  void gray_trouble(worker_box& who) {
+    const auto how_long = [&] { return dice_.below(2) == 0 ? some(50ms, 2s) : some(2s, 90s); };
+    const auto kind = dice_.below(7);
+    if (kind < 2) {
+      who.pull_data_cable(how_long());
+    } else if (kind < 4) {
+      who.pull_data_cable(how_long(), true);
+    } else if (kind < 6) {
+      who.part_from(anybody(), how_long());
+    } else { // a plug that does not sit right
+      const auto times = 2 + static_cast<uint32_t>(dice_.below(4));
+      const bool one_way = dice_.below(2) == 0;
+      auto when = duration{0};
+      for (uint32_t i = 0; i < times; ++i) {
+        cluster_.time.in(
+            when, [&who, one_way, on = some(100ms, 2s)] { who.pull_data_cable(on, one_way); });
+        when += some(500ms, 4s);
+      }
+      result_.troubles += times - 1;
+    }
   }
 
   /// After the last answer everything comes back to rest (I5, I6), and the log is in order (I7, I8,
@@ -185,6 +210,7 @@ private:
   };
 
   oddities odd_;
+  bool gray_;
   tests::splitmix dice_;
   std::vector<client> clients_;
   outcome result_;

@@ -18,13 +18,13 @@ struct worker_world {
   actors::membership_actor members;
   duration slowest_step = 60us, slowest_message = 2ms;
   duration dead = 1s; ///< silence that means death
-  uint32_t next_process = 1;
+  uint32_t next_process = 1, next_host = 1;
 };
 
 class worker_box {
 public:
   worker_box(worker_world& world, scheduler::worker_role role, uint32_t index)
-      : world_{world}, role_{role}, index_{index} {}
+      : world_{world}, role_{role}, index_{index}, host_{world.next_host++} {}
   ~worker_box() { clear(); }
   worker_box(const worker_box&) = delete;
   worker_box& operator=(const worker_box&) = delete;
@@ -70,6 +70,19 @@ public:
     if (!alive_) return;
     world_.time.note("cut " + name());
     world_.links.cut_one(process_);
+  }
+
+  /// Its host's data cable is pulled for so long, or what the host sends goes nowhere; the control
+  /// network is another one.
+  void pull_data_cable(duration how_long, bool one_way = false) {
+    world_.time.note((one_way ? "mute data of " : "pull data cable of ") + name());
+    world_.links.cables.pull(host_, one_way, how_long);
+  }
+  /// The data network loses what these two send each other.
+  void part_from(const worker_box& other, duration how_long) {
+    if (other.host_ == host_) return;
+    world_.time.note("part " + name() + " from " + other.name());
+    world_.links.cables.part(host_, other.host_, how_long);
   }
 
   /// Its streams stand still for so long; the process lives.
@@ -175,7 +188,7 @@ private:
         c.program = the_model().loaded.program;
         c.weights = the_model().weights;
       }
-      c.port = world_.links.port(mine, engine_);
+      c.port = world_.links.port(mine, host_, engine_);
       c.on_end = [this, mine](const std::string&, bool) { give_up(mine); };
       actors::worker_facts facts;
       facts.address = c.port.address;
@@ -200,7 +213,7 @@ private:
 
   worker_world& world_;
   scheduler::worker_role role_;
-  uint32_t index_;
+  uint32_t index_, host_;
   bool alive_ = false;
   uint32_t process_ = 0, incarnations_ = 0;
   std::shared_ptr<wire> wire_;

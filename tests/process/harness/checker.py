@@ -9,8 +9,10 @@ import sys
 
 import answers
 import leftovers
+import pauses
 import workers
 from evidence import Evidence, series_of
+from pauses import quantile, silences
 
 # What cannot be seen from outside a process, and what stands for it.
 UNSEEN = {
@@ -36,22 +38,8 @@ INVARIANTS = {
     "injuries": workers.injuries_have_their_effect,
     "joins": workers.joins_wait_for_the_handshake,
     "others": workers.others_keep_their_links,
+    "pauses": pauses.pauses_are_short,
 }
-
-
-def quantile(values, q):
-    """Nearest rank; 0 of nothing."""
-    ordered = sorted(values)
-    return ordered[int(q * (len(ordered) - 1) + 0.5)] if ordered else 0
-
-
-def silences(evidence):
-    """The longest silence of each complete stream, in milliseconds."""
-    found = []
-    for x in evidence.attempts.values():
-        if x.stream and x.is_complete and len(x.times) > 2:
-            found.append(1e3 * max(b - a for a, b in zip(x.times, x.times[1:])))
-    return found
 
 
 def recoveries(evidence):
@@ -70,14 +58,15 @@ def report(evidence):
         print(f"{name:8} {'holds' if not problems else f'BROKEN, {len(problems)} times'}")
         for problem in problems[:8]:
             print(f"         {problem}")
-    pauses = silences(evidence)
+    stood_still = silences(evidence)
     passed = not any(wrong.values())
     print(json.dumps({
         "version": 1, "injected": sum(x["event"] == "begin" for x in evidence.nemesis),
         "requests": len(evidence.attempts), "refused": sum(x.is_refused for x in evidence.attempts.values()),
         "lost": len(wrong["i1"]), "wrong": len(wrong["i3"]), "duplicates": len(wrong["i2"]),
-        "pause_ms": {"p50": round(quantile(pauses, 0.5)), "p99": round(quantile(pauses, 0.99)),
-                     "max": round(quantile(pauses, 1))},
+        "pause_ms": {"p50": round(quantile(stood_still, 0.5)), "p99": round(quantile(stood_still, 0.99)),
+                     "max": round(quantile(stood_still, 1))},
+        "epochs": sum(x.message.startswith("epoch open ") for x in evidence.gateway),
         "recoveries": recoveries(evidence), "digests_compared": workers.digests_compared(evidence),
         "broken": sorted(name for name, problems in wrong.items() if problems), "passed": passed}))
     return passed

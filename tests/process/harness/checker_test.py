@@ -321,6 +321,17 @@ class Checker(unittest.TestCase):
         self.run_files["nemesis.jsonl"][-1]["whole"] = False
         self.expect("injuries")
 
+    def test_streams_that_stood_still_for_too_long(self):
+        self.run_files["nemesis.jsonl"][0] |= {"t": 1e9 + 5, "seconds": 10, "pause_ms": 50}
+        self.expect()
+        self.run_files["nemesis.jsonl"][0]["pause_ms"] = 5
+        self.expect("pauses")
+
+    def test_no_stream_went_on(self):
+        self.run_files["nemesis.jsonl"].append({"t": 1e9 + 20, "event": "begin", "number": 1, "kind": "cut_data",
+                                                "targets": ["model-0"], "seconds": 10, "pause_ms": 50})
+        self.expect("pauses")
+
     def test_others_lost_as_well(self):
         log, nemesis = self.run_files["gateway.log"], self.run_files["nemesis.jsonl"]
         other = "worker {} seat=attention/{} incarnation={} worker=attention-{}"

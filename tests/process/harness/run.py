@@ -3,7 +3,7 @@
 look at everything that was written meanwhile. Called by ../harness_test.sh within its namespaces, in the
 working folder, where the certificates are.
 
-usage: run.py LAMELLA MODEL [--seed N] [--random SECONDS | --schedule FILE] [--rate R] [--keep FOLDER]
+usage: run.py LAMELLA MODEL [--seed N] [--random SECONDS | --gray | --schedule FILE] [--rate R] [--keep FOLDER]
 """
 import argparse
 import json
@@ -123,6 +123,7 @@ def main():
     parser.add_argument("model")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--random", type=float, default=0, help="seconds of drawn injuries; else each kind in turn")
+    parser.add_argument("--gray", action="store_true", help="minutes in which data links fail and control links do not")
     parser.add_argument("--schedule", help="JSON file of a run before")
     parser.add_argument("--rate", type=float, default=8, help="requests a second")
     parser.add_argument("--requests", type=int, default=40, help="different ones")
@@ -133,6 +134,8 @@ def main():
     cluster = Cluster(Hosts(work), work, options.lamella, options.model)
     if options.schedule:
         plan = json.load(open(options.schedule))
+    elif options.gray:
+        plan = schedule.gray(options.seed)
     elif options.random:
         plan = schedule.drawn(options.seed, options.random, cluster.workers, THROUGH_PROXY)
     else:

@@ -10,6 +10,18 @@ def step(kind, *targets, seconds=0.0, way="up", gap=0.0, seed=0):
     return {"kind": kind, "targets": list(targets), "seconds": seconds, "way": way, "gap": gap, "seed": seed}
 
 
+def gray(seed):
+    """Control is healthy, the data plane is not: for a minute each, with what streams may stand still meanwhile. The
+    pool has a spare and parity."""
+    chance = random.Random(seed)
+    shard = lambda: f"attention-{chance.randrange(3)}"
+    replica = lambda: f"model-{chance.randrange(2)}"
+    plan = [step("cut_data", shard(), seconds=60), step("mute_data", replica(), seconds=45),
+            step("mute_data", shard(), seconds=60), step("cut_data", replica(), seconds=60),
+            step("isolate", shard(), seconds=20), step("isolate", replica(), seconds=20)]
+    return [x | {"pause_ms": 2000} for x in plan]
+
+
 def targeted(seed, through_proxy):
     """Each kind in turn, all well in between where it matters: about half a minute."""
     chance = random.Random(seed)
@@ -50,7 +62,7 @@ def drawn(seed, seconds, workers, through_proxy, mean=5.0):
         left -= gap
         who = chance.choice(sorted(workers))
         kind = chance.choice(("kill", "kill", "kill", "pair", "slow_join", "pause", "pause", "stop", "cut", "cut_control", "cut_data",
-                              "mute_control", "mute_data", "proxy", "proxy", "http", "corrupt", "drop", "slow"))
+                              "mute_control", "mute_data", "proxy", "proxy", "http", "corrupt", "drop", "slow", "isolate"))
         data = chance.randrange(1 << 30)
         way = chance.choice(("up", "down"))
         if kind == "slow_join":

@@ -11,6 +11,7 @@ class Schedule(unittest.TestCase):
     def test_the_same_seed_gives_the_same(self):
         for make in (lambda seed: schedule.targeted(seed, THROUGH_PROXY),
                      lambda seed: schedule.drawn(seed, 300, workers_of(), THROUGH_PROXY),
+                     schedule.gray,
                      lambda seed: workload.make(seed, 40, "tiny", "canary")):
             self.assertEqual(make(3), make(3))
             self.assertNotEqual(make(3), make(4))
@@ -21,9 +22,9 @@ class Schedule(unittest.TestCase):
         drawn = schedule.drawn(1, 5000, workers, THROUGH_PROXY)
         kinds = {x["kind"] for x in drawn}
         self.assertLessEqual({"kill", "pause", "stop", "cut", "cut_control", "cut_data", "mute_control", "mute_data",
-                              "http", "slow_join", "corrupt", "drop", "slow", *schedule.PROXY_KINDS}, kinds)
+                              "http", "slow_join", "corrupt", "drop", "slow", "isolate", *schedule.PROXY_KINDS}, kinds)
         self.assertTrue(any(len(x["targets"]) == 2 for x in drawn))
-        for x in drawn + schedule.targeted(1, THROUGH_PROXY):
+        for x in drawn + schedule.targeted(1, THROUGH_PROXY) + schedule.gray(1):
             for name in x["targets"]:
                 self.assertIn(name, ["http"] if x["kind"] == "http" else workers)
             if x["kind"] in (*schedule.PROXY_KINDS, "slow_join"):

@@ -1,0 +1,51 @@
+/// Whether a peer can be reached over the data plane, both ways: what asking it again and again has
+/// come to.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+
+namespace lamella::net {
+
+/// How often a peer is asked, and for how long its answer is waited for. A packet that is lost once
+/// is sent again within the patience.
+struct reach_pace {
+  std::chrono::milliseconds every{100};
+  std::chrono::milliseconds patience{300};
+  std::chrono::milliseconds again{50}; ///< after a question that failed
+};
+
+/// Written on the data plane's own thread, read by any. What counts is what failed while this
+/// process ran: where it stood still, it has asked nothing and knows nothing.
+class peer_reach {
+public:
+  using clock = std::chrono::steady_clock;
+
+  void answered() {
+    failing_since_.store(0);
+    ever_.store(true);
+  }
+  void failed(clock::time_point now) {
+    int64_t none = 0;
+    failing_since_.compare_exchange_strong(none, now.time_since_epoch().count());
+  }
+
+  /// The peer has answered, and no question has failed since.
+  bool answers() const { return ever_.load() && failing_since_.load() == 0; }
+
+  /// For how long questions have failed, each of them; nothing: none has since the newest answer.
+  std::optional<std::chrono::milliseconds> failing(clock::time_point now) const {
+    const auto since = failing_since_.load();
+    if (since == 0) return std::nullopt;
+    const auto began = clock::time_point{clock::duration{since}};
+    return std::chrono::duration_cast<std::chrono::milliseconds>(now - began);
+  }
+
+private:
+  std::atomic<bool> ever_{false};
+  std::atomic<int64_t> failing_since_{0}; ///< on the clock; 0: it does not
+};
+
+} // namespace lamella::net
