@@ -65,7 +65,6 @@ TEST_CASE_FIXTURE(tools, "a line feed behind a call promises no other one, nor d
 TEST_CASE_FIXTURE(tools, "a model that draws a line feed wherever it may can end") {
   for (const bool required : {false, true}) {
     auto states = required ? must(tags) : may(tags);
-    states.begin_steps();
     auto at = states.start();
     for (const char byte : find) at = states.step(at, static_cast<uint8_t>(byte));
     int feeds = 0;
