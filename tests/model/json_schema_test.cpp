@@ -1,6 +1,7 @@
 #include "tests/model/json_schema_support.hpp"
 
 using namespace lamella;
+using model::grammar_error;
 using model::json_schema_error;
 using tests::takes;
 using tests::schemas::check;
