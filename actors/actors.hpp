@@ -127,7 +127,8 @@ LAMELLA_INSPECT(batch_ready, x.stream, x.handle)
 /// GLOBAL SCHEDULER: who may start, and where. `wake`: who may run has changed.
 using global_scheduler_actor =
     caf::typed_actor<caf::replies_to<admit>::with<admitted>, caf::reacts_to<withdraw>,
-                     caf::reacts_to<retire>, caf::reacts_to<kv_freed>, caf::reacts_to<drain_atom>,
+                     caf::reacts_to<retire>, caf::reacts_to<prefill_begun>,
+                     caf::reacts_to<kv_freed>, caf::reacts_to<drain_atom>,
                      caf::reacts_to<batch_ready>, caf::reacts_to<wake_atom>,
                      caf::reacts_to<scheduler::admission_limits>,
                      caf::replies_to<status_atom>::with<uint64_t, uint64_t>>;

@@ -16,10 +16,18 @@ sequence_id nth(sequence_id first, uint32_t k) {
   return sequence_id{static_cast<uint64_t>(first) + k};
 }
 
+/// Sequences that run, and prompts that wait: in the queue, or for their prefill.
+std::pair<uint64_t, uint64_t> running_and_waiting(const global_scheduler_state& st) {
+  uint64_t unbegun = 0;
+  for (const auto& [first, choices] : st.unbegun) unbegun += choices;
+  return {st.seated.size() - unbegun, st.queue->waiting() + st.held.size() + st.unbegun.size()};
+}
+
 void publish(scheduler_ptr self) {
   const auto& st = self->state;
   if (st.config.numbers) {
-    st.config.numbers->set_requests(st.seated.size(), st.queue->waiting() + st.held.size());
+    const auto [running, waiting] = running_and_waiting(st);
+    st.config.numbers->set_requests(running, waiting);
     st.config.numbers->set_mailbox_depth("scheduler", self->mailbox().size());
   }
   if (st.config.health)
@@ -42,6 +50,7 @@ void start(scheduler_ptr self, const scheduler::admission_entry& entry, uint32_t
   st.seats[batch] += entry.choices;
   st.idle.erase(entry.first);
   for (uint32_t k = 0; k < entry.choices; ++k) st.seated[nth(entry.first, k)] = batch;
+  if (!grant.holdings.front().kept) st.unbegun[entry.first] = entry.choices;
   auto node = st.waiting.extract(entry.first);
   node.mapped().promise.deliver(admitted{
       stream_id{batch}, prefill_worker_for(st, entry.first, grant.holdings.front().cached > 0),
@@ -184,6 +193,7 @@ void on_retire(scheduler_ptr self, const retire& x) {
     self->state.idle.insert(x.sequence);
   else
     self->state.idle.erase(x.sequence);
+  self->state.unbegun.erase(x.sequence);
   auto node = self->state.seated.extract(x.sequence);
   if (!node) return;
   --self->state.seats[node.mapped()];
@@ -223,6 +233,9 @@ global_scheduler(scheduler_ptr self, global_scheduler_config config, kv_allocato
         pump(self);
       },
       [self](const retire& x) { on_retire(self, x); },
+      [self](const prefill_begun& x) {
+        if (self->state.unbegun.erase(x.first) > 0) publish(self);
+      },
       [self](const kv_freed&) {
         self->state.starved = false;
         pump(self);
@@ -240,8 +253,8 @@ global_scheduler(scheduler_ptr self, global_scheduler_config config, kv_allocato
         sort_out(self);
       },
       [self](status_atom) -> caf::result<uint64_t, uint64_t> {
-        const auto& now = self->state;
-        return {uint64_t{now.seated.size()}, uint64_t{now.queue->waiting() + now.held.size()}};
+        const auto [running, waiting] = running_and_waiting(self->state);
+        return {running, waiting};
       },
   };
 }

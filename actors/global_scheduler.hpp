@@ -40,7 +40,9 @@ struct global_scheduler_state {
   };
   std::map<sequence_id, waiter> waiting;  ///< by first sequence
   std::map<sequence_id, uint32_t> seated; ///< running sequences and their batches
-  std::vector<uint64_t> seats;            ///< taken seats by batch
+  /// Seated prompts of which no row has been computed, and their choices: they wait still.
+  std::map<sequence_id, uint32_t> unbegun;
+  std::vector<uint64_t> seats; ///< taken seats by batch
   uint32_t next_prefill = 0;
   std::map<sequence_id, scheduler::admission_entry>
       held;                                ///< waiting, but not in the queue: by first

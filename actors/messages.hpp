@@ -283,6 +283,12 @@ struct prefill {
 
 struct prefilled {
   std::vector<sampled_token> tokens; ///< per choice
+  uint64_t waited_us = 0;            ///< before the first of its rows were computed
+};
+
+/// The first rows of a prompt are being computed: it waits no more.
+struct prefill_begun {
+  sequence_id first{};
 };
 
 /// Drops a prompt; its `prefill` is answered with ec::cancelled once no launch uses its slots.
@@ -364,7 +370,8 @@ LAMELLA_INSPECT(withdraw, x.first)
 LAMELLA_INSPECT(retire, x.sequence, x.kept)
 LAMELLA_INSPECT(prefill, x.first, x.tokens, x.member, x.runs, x.samplings, x.draws, x.changes,
                 x.cached, x.rebuild, x.slack_ms)
-LAMELLA_INSPECT(prefilled, x.tokens)
+LAMELLA_INSPECT(prefilled, x.tokens, x.waited_us)
+LAMELLA_INSPECT(prefill_begun, x.first)
 LAMELLA_INSPECT(prefill_cancel, x.first)
 LAMELLA_INSPECT(token, x.sequence, x.index, x.value, x.reason)
 LAMELLA_INSPECT(preempted, x.sequence, x.kept, x.epoch)

@@ -307,6 +307,7 @@ private:
                               options_.batching.prefill_chunk_tokens};
       c.rebuild_percent = options_.recovery.rebuild_percent;
       c.token_bytes = slot_bytes(options_, spec_) * (by_request_ ? 1 : shards_count_);
+      c.scheduler = scheduler_;
       if (bounds_decoding()) c.decode_beside = batches_;
       const auto replica = places_.at(c.target.stream);
       const auto own = replica < own_kv_.size() ? own_kv_[replica] : prefill_kv{};

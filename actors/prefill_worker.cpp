@@ -47,6 +47,19 @@ uint32_t patience_ms(const prefill_worker_state& st,
   return static_cast<uint32_t>(limit.count());
 }
 
+/// Rows of these are computed next.
+void note_begun(prefill_ptr self, const std::vector<scheduler::prefill_piece>& pieces) {
+  using std::chrono::microseconds;
+  auto& st = self->state;
+  for (const auto& piece : pieces) {
+    auto& j = st.jobs.at(piece.sequence);
+    if (j.waited_us) continue;
+    const auto waited = self->clock().now() - j.asked;
+    j.waited_us = static_cast<uint64_t>(std::chrono::duration_cast<microseconds>(waited).count());
+    if (st.config.scheduler) self->send(st.config.scheduler, prefill_begun{piece.sequence});
+  }
+}
+
 iteration_launch compose(prefill_ptr self, const std::vector<scheduler::prefill_piece>& pieces) {
   auto& st = self->state;
   iteration_launch x;
@@ -190,6 +203,7 @@ void on_sampled(prefill_ptr self, sampled answer) {
     if (!piece.last) continue;
     auto& j = st.jobs.at(piece.sequence);
     auto& result = j.result.emplace();
+    result.waited_us = j.waited_us.value_or(0);
     for (size_t k = 0; k < j.what.samplings.size(); ++k)
       result.tokens.push_back(std::move(answer.tokens.at(next++)));
   }
@@ -278,6 +292,7 @@ void pump(prefill_ptr self) {
     std::stable_sort(pieces.begin(), pieces.end(), [&](const auto& a, const auto& b) {
       return st.jobs.at(a.sequence).what.member < st.jobs.at(b.sequence).what.member;
     });
+  note_begun(self, pieces);
   auto x = compose(self, pieces);
   st.current.emplace(prefill_worker_state::flight{std::move(x), now, std::move(pieces)});
   start(self);
@@ -298,6 +313,7 @@ caf::result<prefilled> on_prefill(prefill_ptr self, const prefill& x) {
   auto& j = st.jobs[x.first];
   j.what = x;
   j.promise = promise;
+  j.asked = self->clock().now();
   if (st.config.own) j.mode = scheduler::pull_mode_of(tokens, st.config.own->serialize_below);
   if (x.rebuild) rebuild_began(self, j);
   tell_of_pulls(self, x, false);

@@ -28,6 +28,7 @@ struct prefill_worker_config {
   uint64_t token_bytes = 0;                 ///< of K and V, over all shards
   uint32_t rebuild_percent = 70;            ///< of an iteration, while new prompts wait as well
   std::vector<batch_actor> decode_beside{}; ///< batches that are to know of rebuilds
+  global_scheduler_actor scheduler{};       ///< hears which prompts have begun; may be null
 };
 
 struct prefill_worker_state {
@@ -38,6 +39,8 @@ struct prefill_worker_state {
     caf::typed_response_promise<prefilled> promise;
     std::optional<uint32_t> seat;
     bool cancelled = false;
+    caf::actor_clock::time_point asked;
+    std::optional<uint64_t> waited_us;             ///< until its first rows were computed
     std::chrono::nanoseconds came{0}, deadline{0}; ///< of a rebuild, by the actors' clock
     // Own KV alone:
     scheduler::pull_mode mode = scheduler::pull_mode::serialized;

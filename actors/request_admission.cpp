@@ -165,6 +165,11 @@ void on_prefilled(request_ptr self, size_t first, const admitted& place,
   speak_and_finish(self);
 }
 
+/// Its first rows were computed then: what was before is its time in queues.
+void note_start(request_state& st, std::chrono::steady_clock::time_point when) {
+  if (!std::exchange(st.has_started, true)) st.started = when;
+}
+
 /// Has the tokens of `x` computed; all choices draw their next one under the same mask.
 void send_prefill(request_ptr self, size_t first, const admitted& place, prefill x,
                   const std::shared_ptr<const model::token_mask>& mask) {
@@ -174,12 +179,14 @@ void send_prefill(request_ptr self, size_t first, const admitted& place, prefill
   ++st.open_questions;
   auto wanted = x.samplings;
   const auto again = x.rebuild;
+  const auto asked = self->clock().now();
   const auto epoch = st.server->epoch;
   self->request(st.server->prefill_workers.at(place.prefill_worker), patience(self), std::move(x))
       .then(
           [=](const prefilled& answer) {
             if (self->state.server->epoch != epoch) return;
             --self->state.open_questions;
+            note_start(self->state, asked + std::chrono::microseconds{answer.waited_us});
             or_fail(self, [&] { on_prefilled(self, first, place, wanted, again, answer); });
             for (uint32_t k = 0; k < choices; ++k) // whose turn an error took
               if (self->state.sequences[first + k].where == phase::prefilling)
@@ -231,10 +238,6 @@ void ask_prefill(request_ptr self, size_t first, const admitted& place, prefill 
 
 void on_admitted(request_ptr self, size_t first, uint32_t choices, const admitted& place) {
   auto& st = self->state;
-  if (!st.has_started) {
-    st.has_started = true;
-    st.started = self->clock().now();
-  }
   if (st.answered) { // cancelled while the answer was under way
     for (uint32_t k = 0; k < choices; ++k) give_back(self, first + k);
     return;

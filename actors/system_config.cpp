@@ -44,6 +44,7 @@ system_config::system_config(size_t threads) {
   add_message_type<admitted>("lamella::admitted");
   add_message_type<withdraw>("lamella::withdraw");
   add_message_type<retire>("lamella::retire");
+  add_message_type<prefill_begun>("lamella::prefill_begun");
   add_message_type<prefill>("lamella::prefill");
   add_message_type<prefilled>("lamella::prefilled");
   add_message_type<prefill_cancel>("lamella::prefill_cancel");

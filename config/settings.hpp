@@ -202,7 +202,7 @@ struct limits_settings {
   uint32_t best_of = 20;
   uint32_t top_logprobs = 20;
   uint32_t logit_bias_entries = 300;
-  uint32_t stop_strings = 4;
+  uint32_t stop_strings = 16;
   uint32_t stop_string_bytes = 256;
 };
 

@@ -80,8 +80,10 @@ struct metrics::impl {
 
   // The compatible set.
   const buckets tokens = token_buckets(configured.context_tokens);
-  Gauge& running = gauge("vllm:num_requests_running", "Requests in a batch.");
-  Gauge& waiting = gauge("vllm:num_requests_waiting", "Requests admitted and waiting.");
+  Gauge& running = gauge("vllm:num_requests_running",
+                         "Sequences in a batch, or whose prompt is being computed.");
+  Gauge& waiting = gauge("vllm:num_requests_waiting",
+                         "Prompts that wait for slots, or for their prefill to begin.");
   Gauge& usage = gauge("vllm:kv_cache_usage_perc",
                        "Highest share of KV slots in use of any attention worker, 0 to 1.");
   Family<Gauge>& cache_config =

@@ -54,6 +54,35 @@ TEST_CASE("V-M15 prompts start in the order they came, spread over batches and p
   CHECK_FALSE(answers[5]->came);
 }
 
+TEST_CASE("what has its slots waits until its prefill begins") {
+  using numbers = std::pair<uint64_t, uint64_t>;
+  world w;
+  const auto load = [&] {
+    const auto result = std::make_shared<numbers>();
+    w.spawn([result, whom = w.scheduler](caf::event_based_actor* self) -> caf::behavior {
+      self->request(whom, caf::infinite, status_atom_v)
+          .then([result](uint64_t running, uint64_t waiting) {
+            *result = {running, waiting};
+          });
+      return {[](const kv_freed&) {}};
+    });
+    w.settle();
+    return *result;
+  };
+  REQUIRE(w.offer(1, 10, 2)->came);
+  REQUIRE(w.offer(2)->came);
+  CHECK(load() == numbers{0, 2});
+  w.tell(prefill_begun{seq(1)});
+  CHECK(load() == numbers{2, 1});
+  w.tell(prefill_begun{seq(1)}); // again, after a failure
+  CHECK(load() == numbers{2, 1});
+  w.tell(retire{seq(2)}); // its client left before its turn came
+  CHECK(load() == numbers{2, 0});
+  w.tell(prefill_begun{seq(2)}); // under way meanwhile
+  w.tell(retire{seq(1, 1)});
+  CHECK(load() == numbers{1, 0});
+}
+
 TEST_CASE("V-M15 the queue is bounded in prompts and in tokens") {
   world w;
   w.kv->does = allocator_book::mode::holds;

@@ -9,6 +9,7 @@ struct world : stage {
   std::shared_ptr<shard_book> shard = std::make_shared<shard_book>();
   std::shared_ptr<allocator_book> kv = std::make_shared<allocator_book>();
   std::shared_ptr<std::vector<bool>> beside = std::make_shared<std::vector<bool>>();
+  std::shared_ptr<scheduler_book> scheduler = std::make_shared<scheduler_book>();
   prefill_worker_actor worker;
 
   explicit world(uint32_t chunk = 8) {
@@ -19,6 +20,7 @@ struct world : stage {
     c.target.allocator = spawn(stand_in_allocator(kv));
     c.chunk_tokens = chunk;
     c.decode_beside = {spawn(stand_in_batch(beside))};
+    c.scheduler = spawn(stand_in_scheduler(scheduler));
     worker = spawn(prefill_worker, std::move(c));
     settle();
   }
@@ -50,6 +52,23 @@ struct world : stage {
 };
 
 } // namespace
+
+TEST_CASE("the scheduler hears when a prompt's turn comes, and the request how long that took") {
+  world w;
+  const auto first = w.offer(world::prompt(1, 19));
+  const auto second = w.offer(world::prompt(2, 5));
+  CHECK(w.scheduler->begun == std::vector<sequence_id>{seq(1)});
+  w.answer(1);
+  CHECK(w.scheduler->begun.size() == 1);
+  w.sched.advance_time(std::chrono::milliseconds{250});
+  w.answer(2); // three rows of the first are left, and five of the second fit beside them
+  CHECK(w.scheduler->begun == std::vector<sequence_id>{seq(1), seq(2)});
+  w.answer(3);
+  REQUIRE(first->came);
+  REQUIRE(second->came);
+  CHECK(first->value.waited_us == 0);
+  CHECK(second->value.waited_us == 250'000);
+}
 
 TEST_CASE(
     "S-M10 prompts are cut into chunks; the last row of a prompt is drawn from once per choice") {

@@ -70,6 +70,23 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("a request's time in queues ends where its prefill begins") {
+  world w;
+  w.exchange->add_header("x-lamella-metrics", "1");
+  w.advance(1s, 250ms);
+  w.admit_all();
+  w.advance(3s, 250ms);
+  prefilled first{{w.drawn(0)}, 2'000'000}; // two of the three seconds
+  w.books.prefills->promises.front().deliver(first);
+  w.books.prefills->promises.pop_front();
+  w.settle();
+  for (uint32_t i = 1; i < 6; ++i) w.say(i, i == 5 ? finish::length : finish::none);
+  const auto answer = model::parse_json(w.exchange->body);
+  const auto* numbers = answer.find("metrics");
+  REQUIRE(numbers != nullptr);
+  CHECK(model::json_as<double>(*numbers->find("queue_time_ms"), "queue_time_ms") == 3000);
+}
+
 TEST_CASE("Tokens that come twice, late or of another count once") {
   world w;
   w.admit_all();

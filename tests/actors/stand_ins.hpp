@@ -195,7 +195,7 @@ inline auto stand_in_allocator(std::shared_ptr<allocator_book> book) {
 struct scheduler_book {
   std::vector<admit> asked;
   std::deque<owed<admitted>> promises;
-  std::vector<sequence_id> retired, withdrawn;
+  std::vector<sequence_id> retired, withdrawn, begun;
 };
 
 inline auto stand_in_scheduler(std::shared_ptr<scheduler_book> book) {
@@ -209,6 +209,7 @@ inline auto stand_in_scheduler(std::shared_ptr<scheduler_book> book) {
         },
         [book](const withdraw& x) { book->withdrawn.push_back(x.first); },
         [book](const retire& x) { book->retired.push_back(x.sequence); },
+        [book](const prefill_begun& x) { book->begun.push_back(x.first); },
         [](const kv_freed&) {},
         [](drain_atom) {},
         [](const batch_ready&) {},
