@@ -120,8 +120,8 @@ struct membership_state {
   uint64_t joins = 0;
   /// Of those that were fenced, by host and name; `rests_max` at most.
   std::map<std::pair<std::string, std::string>, scheduler::fence_rest> rests;
-  uint64_t losses = 0;                                   ///< of workers with a part
-  std::map<scheduler::seat, std::string> failing;        ///< why, until somebody serves there
+  uint64_t losses = 0;                             ///< of workers with a part
+  std::map<scheduler::seat, std::string> failing;  ///< why, until somebody serves there
   std::map<scheduler::seat, std::string> refusals; ///< of who left each seat before it was ready
   bool open = false;     ///< the newest epoch has been handed out and is whole
   bool was_open = false; ///< some epoch has been
