@@ -1,5 +1,6 @@
 // Every message survives a serialiser: what is not registered or not inspected whole would be lost
 // between processes without a word.
+#include "actors/watch_messages.hpp"
 #include "tests/actors/stand_ins.hpp"
 
 namespace lamella::actors::test {

@@ -17,10 +17,6 @@ const way_to_fail ways[]{
      [](request_world& w) {
        w.tell(sequence_failed{seq(1), "the device is gone", w.epoch});
      }},
-    {"invalid_schema",
-     [](request_world& w) {
-       w.tell(sequence_failed{seq(1), "too ambiguous", w.epoch, true});
-     }},
     {"draining", [](request_world& w) { w.tell(drain_atom_v); }},
     {"deadline_exceeded",
      [](request_world& w) {

@@ -83,6 +83,7 @@ private:
             },
             [](wake_atom, const std::string&, uint32_t) {},
             [](const worker_stopped&) {},
+            [](const seat_failing&) {},
             [](caf::tick_atom) {},
             [](probe_atom) {},
             [](const injure&) { return std::string{}; },
