@@ -84,9 +84,9 @@ api_error prompt_too_long(uint64_t prompt_tokens, uint64_t allowed, std::string 
 }
 
 api_error prompt_cannot_fit(uint64_t fewest_tokens, uint64_t allowed, std::string param) {
-  return bad("context_length_exceeded", std::move(param),
-             "the prompt has at least " + std::to_string(fewest_tokens)
-                 + " tokens, there is room for " + std::to_string(allowed) + ": shorten it");
+  return too_long(std::move(param), allowed,
+                  "the prompt has at least " + std::to_string(fewest_tokens)
+                      + " tokens: shorten it");
 }
 
 api_error never_fits(std::string message) {

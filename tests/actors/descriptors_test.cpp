@@ -62,6 +62,17 @@ TEST_CASE(
     };
     constexpr size_t kinds = 3;
     std::vector<size_t> after;
+    // Workers open the connections over which they ask each other one after the other.
+    const auto settled = [] {
+      size_t last = 0, same = 0;
+      CHECK(eventually([&] {
+        const auto now = open_descriptors();
+        same = now == last ? same + 1 : 0;
+        last = now;
+        return same >= 300;
+      }));
+      return last;
+    };
     for (size_t round = 0; round < 3 * kinds; ++round) {
       CAPTURE(round);
       const auto answer = j.call("POST", "/v1/completions",
@@ -79,7 +90,7 @@ TEST_CASE(
       CHECK(eventually([&] { return j.call("GET", "/ready").status == 200; }));
       // A replica, a shard and the shard in its place: what each of them left is not more the next
       // time.
-      size_t now = open_descriptors();
+      size_t now = settled();
       if (round >= kinds)
         CHECK_MESSAGE(
             eventually([&] { return (now = open_descriptors()) <= after[round - kinds]; }),

@@ -42,7 +42,12 @@ public:
     ++answers;
     closes = close;
   }
-  void on_closed(std::function<void()> closed) override { closed_ = std::move(closed); }
+  void on_closed(std::function<void()> closed) override {
+    if (open_)
+      closed_ = std::move(closed);
+    else
+      closed();
+  }
   bool open() const override { return open_; }
 
   /// The client is gone.

@@ -66,7 +66,7 @@ TEST_CASE_FIXTURE(membership_world,
   CHECK(opened[1].empty == std::vector<uint32_t>{0});
   join("prefill");
   REQUIRE(lost.size() == 2);
-  CHECK(says(lost[1].second, "prefill/0 has joined"));
+  CHECK(says(lost[1].second, "prefill/0 can be used"));
   want_epoch();
   REQUIRE(opened.size() == 3);
   CHECK(opened[2].replicas.size() == 2);

@@ -84,8 +84,8 @@ TEST_CASE("an error is the last event of a stream, wherever it comes") {
 
 TEST_CASE(
     "an error before the first token is told in the stream if one is open, else by its status") {
-  const way_to_fail early[]{{"draining", ways[2].fail},
-                            {"deadline_exceeded", ways[3].fail},
+  const way_to_fail early[]{{"draining", ways[1].fail},
+                            {"deadline_exceeded", ways[2].fail},
                             {"recovery_failed", [](request_world& w) {
                                w.books.prefills->promises.front().deliver(
                                    caf::make_error(ec::device_lost));
