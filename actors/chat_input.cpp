@@ -135,9 +135,13 @@ model::template_input chat_input(const service& s, const std::vector<net::chat_m
   model::template_input input;
   const auto& can = s.chat_can;
   const bool native = s.tool_calls.template_writes;
+  // Without tools nothing is explained: earlier calls may stand in a form that we could not read.
+  const bool as_they_are = native || (!tools.active() && can.shows_calls);
+  // A template that teaches a form that we do not read must not: ours is explained instead.
+  const bool teaches_another = !native && can.shows_tools && can.shows_calls;
   model::template_data::list list;
-  for (const auto& m :
-       told_by_known_roles(native ? messages : told_as_text(messages, tools, s.tool_calls), can))
+  for (const auto& m : told_by_known_roles(
+           as_they_are ? messages : told_as_text(messages, tools, s.tool_calls), can))
     list.push_back(entry_of(m, can));
   input.messages = std::move(list);
   input.add_generation_prompt = add_generation_prompt;
@@ -145,7 +149,7 @@ model::template_input chat_input(const service& s, const std::vector<net::chat_m
   input.eos_token = special_text(s, s.text->eos());
   // As transformers has it, what is not there is None, not undefined.
   model::template_data told_tools;
-  if (native && tools.active()) {
+  if (tools.active() && !teaches_another) {
     model::template_data::list definitions;
     for (const auto& x : tools.tools) definitions.push_back(as_template_data(x.definition));
     told_tools = std::move(definitions);

@@ -104,6 +104,16 @@ public:
            && has_all(answered, {argument, value, result});
   }
 
+  bool names_tools() {
+    return shown({message("user", "Hi")}, true).find(tool_name) != std::string::npos;
+  }
+  bool lays_out_calls() {
+    const auto answered = shown(talk("tool", result), false);
+    for (const auto* word : {&tool_name, &value, &result})
+      if (answered.find(*word) == std::string::npos) return false;
+    return true;
+  }
+
   tool_dialect calls() {
     const auto answered = shown(talk("tool", result), true);
     if (!lays_out_tools(answered)) return tool_dialect_of("", tool_name);
@@ -129,6 +139,8 @@ chat_abilities abilities_of(const chat_template& x, const std::string& bos,
   for (const auto* role : {"system", "developer", "user", "assistant", "tool"})
     made.content.emplace(role, probe.forms_of(role));
   made.knows_developer = probe.is_known("developer");
+  made.shows_tools = probe.names_tools();
+  made.shows_calls = probe.lays_out_calls();
   return made;
 }
 

@@ -23,6 +23,8 @@ struct chat_abilities {
   /// Developers have words of their own. A template that lays out any role alike knows none: what
   /// its model was trained with is the system's.
   bool knows_developer = false;
+  bool shows_tools = false; ///< the name of a tool comes out
+  bool shows_calls = false; ///< earlier calls and their results come out, in whatever form
 
   /// What of a role's messages comes out.
   content_forms shows(std::string_view role) const;

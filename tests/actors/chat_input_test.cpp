@@ -81,6 +81,32 @@ TEST_CASE("roles and tools that a template does not show are told by those that 
   CHECK(prompt(generic, instructed) == "<system>ONE WORD<user>hi");
 }
 
+TEST_CASE(
+    "tools reach templates that ask for them, but for those that teach a form we do not read") {
+  const std::string words = "{% for m in messages %}{{ m.content }}{% endfor %}";
+  const auto asks =
+      with_template("{% if tools is not none %}TOOLS {{ tools | length }}{% endif %}" + words);
+  CHECK(prompt(asks, as_text, tool).starts_with("TOOLS 1"));
+  CHECK(prompt(asks, as_text, tool).find("frobnicate") != std::string::npos); // explained as well
+  CHECK(prompt(asks, as_text) == "one");
+  const auto lists =
+      with_template("{% for t in tools or [] %}[{{ t.function.name }}]{% endfor %}" + words);
+  CHECK(prompt(lists, as_text, tool).starts_with("[frobnicate]"));
+  const std::string calls =
+      "{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}"
+      "<call {{ c.function.name }}{% for k, v in c.function.arguments.items() %} "
+      "{{ k }}={{ v }}{% endfor %}>{% endfor %}{% endfor %}";
+  const auto teaches =
+      with_template("{% for t in tools or [] %}[{{ t.function.name }}]{% endfor %}" + calls);
+  CHECK_FALSE(prompt(teaches, as_text, tool).starts_with("[frobnicate]"));
+  CHECK(prompt(teaches, as_text, tool).find("frobnicate") != std::string::npos);
+  // Earlier calls of a chat without tools stand as the template writes them.
+  const std::string called =
+      R"([{"role":"user","content":"u"},{"role":"assistant","content":"a","tool_calls":[{"id":"c","type":"function",)"
+      R"("function":{"name":"f","arguments":"{\"x\":1}"}}]},{"role":"tool","tool_call_id":"c","content":"r"}])";
+  CHECK(prompt(teaches, called) == "ua<call f x=1>r");
+}
+
 TEST_CASE("what a message says of itself reaches templates that read it") {
   const auto s = with_template(
       "{% for m in messages %}<{{ m.content }}>{% if m.reasoning_content %}(think {{ "
