@@ -1,6 +1,7 @@
 #include "actors/answer.hpp"
 
 #include "actors/request_end.hpp"
+#include "net/http_ids.hpp"
 #include "net/sse.hpp"
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "actors/iteration.hpp"
-#include "actors/mask_maker.hpp"
+#include "actors/mask_messages.hpp"
 #include "scheduler/decode_pace.hpp"
 #include "scheduler/iteration_deadline.hpp"
 #include "scheduler/seat_table.hpp"

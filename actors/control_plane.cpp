@@ -92,23 +92,6 @@ std::string reachable(const std::string& host) {
 
 } // namespace
 
-const config::pool_settings& pool_of(const config::settings& options, worker_role role) {
-  switch (role) {
-  case worker_role::attention:
-    return options.pools.attention;
-  case worker_role::prefill:
-    return options.pools.prefill;
-  case worker_role::model:
-    break;
-  }
-  return options.pools.model;
-}
-
-uint32_t members_needed(const config::settings& options, worker_role role) {
-  const bool parity = role == worker_role::attention && options.pools.attention.parity;
-  return pool_of(options, role).members + (parity ? 1 : 0);
-}
-
 scheduler::identity identity_of(const pipeline_parts& parts, uint64_t model_digest) {
   return {LAMELLA_VERSION, std::string{parts.engine->ops().name},
           shapes_text(parts.program->spec, name_of(half_type_of(parts.options.numerics.wire)),

@@ -105,12 +105,6 @@ private:
   std::shared_ptr<std::atomic<bool>> stopping_ = std::make_shared<std::atomic<bool>>(false);
 };
 
-/// Members without which a pool is not whole: the one with the parity included.
-uint32_t members_needed(const config::settings& options, scheduler::worker_role role);
-
-/// The settings of the pool a role belongs to.
-const config::pool_settings& pool_of(const config::settings& options, scheduler::worker_role role);
-
 /// What all workers must be like.
 scheduler::identity identity_of(const pipeline_parts& parts, uint64_t model_digest);
 

@@ -1,6 +1,5 @@
 #include "actors/seat_devices.hpp"
 
-#include "actors/control_plane.hpp"
 
 #include <spdlog/spdlog.h>
 

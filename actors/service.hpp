@@ -4,7 +4,7 @@
 #include "actors/actors.hpp"
 #include "actors/aside.hpp"
 #include "actors/constraint_store.hpp"
-#include "actors/mask_maker.hpp"
+#include "actors/mask_messages.hpp"
 #include "actors/recovery_watch.hpp"
 #include "actors/suspect_board.hpp"
 #include "model/chat_abilities.hpp"

@@ -144,4 +144,21 @@ scheduler::epoch_shape shape_of(const config::settings& options) {
   return shape;
 }
 
+const config::pool_settings& pool_of(const config::settings& options, scheduler::worker_role role) {
+  switch (role) {
+  case scheduler::worker_role::attention:
+    return options.pools.attention;
+  case scheduler::worker_role::prefill:
+    return options.pools.prefill;
+  case scheduler::worker_role::model:
+    break;
+  }
+  return options.pools.model;
+}
+
+uint32_t members_needed(const config::settings& options, scheduler::worker_role role) {
+  const bool parity = role == scheduler::worker_role::attention && options.pools.attention.parity;
+  return pool_of(options, role).members + (parity ? 1 : 0);
+}
+
 } // namespace lamella::actors

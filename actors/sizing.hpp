@@ -63,4 +63,10 @@ uint64_t slot_bytes(const config::settings& options, const model::model_spec& sp
 /// replicas.
 scheduler::epoch_shape shape_of(const config::settings& options);
 
+/// Members without which a pool is not whole: the one with the parity included.
+uint32_t members_needed(const config::settings& options, scheduler::worker_role role);
+
+/// The settings of the pool a role belongs to.
+const config::pool_settings& pool_of(const config::settings& options, scheduler::worker_role role);
+
 } // namespace lamella::actors

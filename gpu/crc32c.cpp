@@ -1,7 +1,5 @@
 #include "gpu/crc32c.hpp"
 
-#include "gpu/frame.hpp"
-
 #include <array>
 #include <cstring>
 

@@ -1,5 +1,5 @@
 /// The grammar of expressions, one function per level of precedence, weakest first.
-#include "model/chat_template.hpp"
+#include "model/jinja_data.hpp"
 #include "model/jinja_parser.hpp"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 #include "model/jinja_lexer.hpp"
 
-#include "model/chat_template.hpp"
+#include "model/jinja_data.hpp"
 #include "model/jinja_text.hpp"
 
 #include <array>

@@ -1,6 +1,6 @@
 #include "model/jinja_parser.hpp"
 
-#include "model/chat_template.hpp"
+#include "model/jinja_data.hpp"
 #include "model/jinja_builtins.hpp"
 
 #include <utility>

@@ -1,7 +1,7 @@
 /// Values of the template interpreter, and the pool they live in.
 #pragma once
 
-#include "model/chat_template.hpp"
+#include "model/jinja_data.hpp"
 #include "model/jinja_ast.hpp"
 #include "model/jinja_text.hpp"
 

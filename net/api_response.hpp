@@ -22,10 +22,6 @@ struct response_head {
   bool service_tier = false; ///< write "service_tier":"default"
 };
 
-/// `prefix` and 24 letters and digits from 128 bits of entropy: "chatcmpl-", "cmpl-", "req-",
-/// "call_".
-std::string make_response_id(std::string_view prefix, uint64_t high, uint64_t low);
-
 enum class finish_reason : uint8_t { stop, length, tool_calls };
 std::string_view to_string(finish_reason reason);
 

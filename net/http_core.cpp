@@ -1,6 +1,6 @@
 #include "net/http_core.hpp"
 
-#include "net/api_response.hpp"
+#include "net/http_ids.hpp"
 #include "net/outside_world.hpp"
 
 namespace lamella::net {

@@ -1,6 +1,6 @@
 #include "gpu/cuda/kv_checksum.hpp"
 #include "gpu/cuda/launch.cuh"
-#include "gpu/frame.hpp"
+#include "gpu/crc32c.hpp"
 
 namespace lamella::gpu::cuda {
 

@@ -1,5 +1,7 @@
 #include "tests/actors/request_world.hpp"
 
+#include "net/http_ids.hpp"
+
 namespace lamella::actors::test {
 
 namespace {

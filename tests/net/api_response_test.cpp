@@ -2,6 +2,7 @@
 #include "model/json_reader.hpp"
 #include "net/api_error.hpp"
 #include "net/api_response.hpp"
+#include "net/http_ids.hpp"
 #include "net/sse.hpp"
 
 #include <doctest/doctest.h>

@@ -1,0 +1,63 @@
+/// What a template is given, why it fails, and how much it may do.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace lamella::model {
+
+/// Data from a request, as in JSON: null, true, 12, 1.5, "text", [..], {..}. Members keep their
+/// order.
+struct template_data {
+  using list = std::vector<template_data>;
+  using object = std::vector<std::pair<std::string, template_data>>;
+
+  template_data() = default;
+  template <class T> template_data(T x) : value{std::move(x)} {}
+  template_data(const char* x) : value{std::string{x}} {}
+  template_data(int x) : value{int64_t{x}} {}
+
+  std::variant<std::nullptr_t, bool, int64_t, double, std::string, list, object> value{nullptr};
+};
+
+/// Why a template cannot be used, or not with this conversation.
+class chat_template_error : public std::runtime_error {
+public:
+  enum class kind : uint8_t {
+    syntax,  ///< the template is not in the language; found by compile()
+    runtime, ///< an operation the values do not allow, such as reading from an undefined value
+    raised,  ///< the template called raise_exception: what() is its text, for the client
+    limit    ///< a bound of template_limits was reached
+  };
+
+  chat_template_error(kind what, uint32_t line, const std::string& message)
+      : std::runtime_error{message}, kind_{what}, line_{line} {}
+
+  kind why() const { return kind_; }
+  uint32_t line() const { return line_; } ///< in the template, from 1
+
+  /// For those who did not write the template: "line 2: there is no filter named 'x'". What the
+  /// template raised is for the client as it is.
+  std::string told() const {
+    return kind_ == kind::raised ? what() : "line " + std::to_string(line_) + ": " + what();
+  }
+
+private:
+  kind kind_;
+  uint32_t line_;
+};
+
+/// Bounds of one rendering. Templates come with model files and may be hostile.
+struct template_limits {
+  size_t output_bytes = 1 << 20;
+  uint64_t steps = 1'000'000;       ///< evaluated nodes, and bytes handled in units of 64
+  uint32_t recursion = 100;         ///< calls of macros inside each other
+  size_t memory_bytes = 256u << 20; ///< of everything made while rendering
+};
+
+} // namespace lamella::model
