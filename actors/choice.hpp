@@ -3,7 +3,7 @@
 #pragma once
 
 #include "actors/messages.hpp"
-#include "model/detokenizer.hpp"
+#include "model/tokenizer/detokenizer.hpp"
 #include "net/api_request.hpp"
 #include "net/api_response.hpp"
 #include "net/stop_matcher.hpp"

@@ -1,9 +1,9 @@
 #include "actors/constraint_store.hpp"
 
-#include "model/grammar/json_grammar.hpp"
-#include "model/grammar/json_schema.hpp"
+#include "model/chat/tool_grammar.hpp"
+#include "model/grammar/json_schema/json_grammar.hpp"
+#include "model/grammar/json_schema/json_schema.hpp"
 #include "model/grammar/regular_expression.hpp"
-#include "model/grammar/tool_grammar.hpp"
 #include "net/api_error.hpp"
 
 #include <algorithm>

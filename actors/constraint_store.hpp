@@ -2,8 +2,8 @@
 /// kept while they are asked for.
 #pragma once
 
+#include "model/chat/tool_dialect.hpp"
 #include "model/grammar/output_constraint.hpp"
-#include "model/tool_dialect.hpp"
 #include "net/output_format.hpp"
 #include "net/tool_use.hpp"
 

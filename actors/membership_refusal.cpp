@@ -1,6 +1,6 @@
 #include "actors/membership_refusal.hpp"
 
-#include "model/printable.hpp"
+#include "base/printable.hpp"
 
 namespace lamella::actors {
 

@@ -3,7 +3,7 @@
 
 #include "gpu/device.hpp"
 #include "gpu/weights.hpp"
-#include "model/load.hpp"
+#include "model/program/load.hpp"
 
 #include <cstdint>
 #include <functional>

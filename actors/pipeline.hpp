@@ -12,7 +12,7 @@
 #include "config/settings.hpp"
 #include "gpu/host_engine.hpp"
 #include "gpu/weights.hpp"
-#include "model/load.hpp"
+#include "model/program/load.hpp"
 #include "scheduler/parity_ledger.hpp"
 
 #include <caf/all.hpp>

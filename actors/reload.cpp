@@ -1,6 +1,6 @@
 #include "actors/reload.hpp"
 
-#include "model/json_writer.hpp"
+#include "base/json_writer.hpp"
 
 namespace lamella::actors {
 

@@ -1,7 +1,7 @@
 #include "actors/service.hpp"
 
 #include "actors/chat_input.hpp"
-#include "model/json_writer.hpp"
+#include "base/json_writer.hpp"
 #include "net/api_error.hpp"
 #include "net/api_response.hpp"
 

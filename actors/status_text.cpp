@@ -1,7 +1,7 @@
 #include "actors/status_text.hpp"
 
 #include "actors/sizing.hpp"
-#include "model/json_writer.hpp"
+#include "base/json_writer.hpp"
 
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
 #include "actors/tool_prompt.hpp"
 
-#include "model/json_writer.hpp"
+#include "base/json_writer.hpp"
 
 namespace lamella::actors {
 

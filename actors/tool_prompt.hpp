@@ -1,7 +1,7 @@
 /// Tools in a conversation for models whose chat template knows none.
 #pragma once
 
-#include "model/tool_dialect.hpp"
+#include "model/chat/tool_dialect.hpp"
 #include "net/api_request.hpp"
 
 #include <vector>

@@ -10,7 +10,7 @@
 #include "gpu/host_engine.hpp"
 #include "gpu/kv_cache.hpp"
 #include "gpu/weights.hpp"
-#include "model/program.hpp"
+#include "model/program/program.hpp"
 #include "net/flawed_sender.hpp"
 #include "net/metrics.hpp"
 #include "scheduler/seats.hpp"

@@ -7,7 +7,7 @@
 #include "config/settings.hpp"
 #include "gpu/host_engine.hpp"
 #include "gpu/weights.hpp"
-#include "model/program.hpp"
+#include "model/program/program.hpp"
 #include "net/shared_secret.hpp"
 #include "scheduler/seats.hpp"
 

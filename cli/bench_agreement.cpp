@@ -2,6 +2,7 @@
 
 #include "actors/data_plane_port.hpp"
 #include "actors/service.hpp"
+#include "base/json_writer.hpp"
 #include "cli/bench_pipeline.hpp"
 #include "cli/bench_profile.hpp"
 #include "cli/bench_replay.hpp"
@@ -9,7 +10,6 @@
 #include "cli/data_files.hpp"
 #include "cli/log.hpp"
 #include "cli/simulate.hpp"
-#include "model/json_writer.hpp"
 #include "scheduler/served_simulator.hpp"
 
 #include <algorithm>

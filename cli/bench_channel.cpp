@@ -1,7 +1,7 @@
 #include "cli/bench_channel.hpp"
 
+#include "base/json_writer.hpp"
 #include "cli/bench_channel_wire.hpp"
-#include "model/json_writer.hpp"
 #include "net/verbs.hpp"
 
 #include <algorithm>

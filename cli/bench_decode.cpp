@@ -1,12 +1,12 @@
 #include "cli/bench_decode.hpp"
 
 #include "actors/data_plane_port.hpp"
+#include "base/json_writer.hpp"
 #include "cli/bench_pipeline.hpp"
 #include "cli/bench_profile.hpp"
 #include "cli/commands.hpp"
 #include "cli/log.hpp"
 #include "cli/machine_limits.hpp"
-#include "model/json_writer.hpp"
 
 #include <algorithm>
 #include <cstdio>

@@ -1,9 +1,9 @@
 #include "cli/bench_gemm.hpp"
 
 #include "actors/sizing.hpp"
+#include "base/json_writer.hpp"
 #include "cli/commands.hpp"
 #include "cli/machine_limits.hpp"
-#include "model/json_writer.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -1,6 +1,6 @@
 #include "cli/bench_load.hpp"
 
-#include "model/json_writer.hpp"
+#include "base/json_writer.hpp"
 
 #include <algorithm>
 #include <cmath>

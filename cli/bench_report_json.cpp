@@ -1,6 +1,6 @@
 /// The benchmark's result as JSON, under the flat keys that plotting scripts expect.
+#include "base/json_writer.hpp"
 #include "cli/bench_report.hpp"
-#include "model/json_writer.hpp"
 
 #include <ctime>
 

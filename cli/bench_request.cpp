@@ -1,6 +1,6 @@
 #include "cli/bench_request.hpp"
 
-#include "model/json_writer.hpp"
+#include "base/json_writer.hpp"
 
 namespace lamella::cli {
 

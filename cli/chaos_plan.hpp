@@ -1,7 +1,7 @@
 /// Whom `lamella chaos` injures, one after another: a function of the service's seats and the seed.
 #pragma once
 
-#include "model/json.hpp"
+#include "base/json.hpp"
 
 #include <cstdint>
 #include <random>

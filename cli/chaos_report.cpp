@@ -1,5 +1,5 @@
+#include "base/json_writer.hpp"
 #include "cli/chaos.hpp"
-#include "model/json_writer.hpp"
 
 #include <fmt/format.h>
 

@@ -1,8 +1,8 @@
 #include "cli/chaos.hpp"
 
+#include "base/json_writer.hpp"
 #include "cli/bench_request.hpp"
 #include "cli/chaos_plan.hpp"
-#include "model/json_writer.hpp"
 #include "net/sse.hpp"
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 #include "cli/chat.hpp"
 
+#include "base/json_writer.hpp"
 #include "cli/app.hpp"
 #include "cli/terminal.hpp"
-#include "model/json_writer.hpp"
 
 #include <chrono>
 #include <cstdio>

@@ -1,8 +1,8 @@
 /// What the commands that talk to a server have in common: where it is, its key, its errors.
 #pragma once
 
+#include "base/json.hpp"
 #include "cli/commands.hpp"
-#include "model/json.hpp"
 #include "net/http_client.hpp"
 
 #include <initializer_list>

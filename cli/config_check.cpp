@@ -1,11 +1,11 @@
 /// `lamella config check`: what serve would refuse, without serving.
 #include "actors/devices.hpp"
 #include "actors/sizing.hpp"
+#include "base/json_writer.hpp"
 #include "cli/app.hpp"
 #include "cli/commands.hpp"
 #include "cli/configuration.hpp"
-#include "model/json_writer.hpp"
-#include "model/load.hpp"
+#include "model/program/load.hpp"
 #include "net/api_keys.hpp"
 #include "scheduler/head_partition.hpp"
 

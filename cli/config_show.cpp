@@ -1,9 +1,9 @@
 /// `lamella config show`, `schema` and `diff`: the table of options for people.
+#include "base/json_writer.hpp"
 #include "cli/app.hpp"
 #include "cli/commands.hpp"
 #include "cli/configuration.hpp"
 #include "config/schema.hpp"
-#include "model/json_writer.hpp"
 
 #include <cstdio>
 

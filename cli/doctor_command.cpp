@@ -1,9 +1,9 @@
 /// `lamella doctor`: what the probes of this machine say.
+#include "base/json_writer.hpp"
 #include "cli/app.hpp"
 #include "cli/commands.hpp"
 #include "gpu/cuda_module.hpp"
 #include "gpu/doorbell.hpp"
-#include "model/json_writer.hpp"
 #include "net/data_plane.hpp"
 #include "net/fhbn_probe.hpp"
 #include "net/shm_segment.hpp"

@@ -1,10 +1,10 @@
 /// `lamella model slices` and `lamella model inspect`: what a model file becomes, without running
 /// it.
+#include "base/json_writer.hpp"
 #include "cli/app.hpp"
 #include "cli/commands.hpp"
-#include "model/chat_template.hpp"
-#include "model/json_writer.hpp"
-#include "model/load.hpp"
+#include "model/chat/chat_template.hpp"
+#include "model/program/load.hpp"
 
 #include <cstdio>
 

@@ -3,7 +3,7 @@
 #include "cli/commands.hpp"
 #include "cli/terminal.hpp"
 #include "cli/wheel.hpp"
-#include "model/load.hpp"
+#include "model/program/load.hpp"
 
 #include <cstdio>
 #include <cstdlib>

@@ -1,6 +1,6 @@
+#include "base/json_writer.hpp"
 #include "cli/commands.hpp"
 #include "cli/plan.hpp"
-#include "model/json_writer.hpp"
 #include "scheduler/report.hpp"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 /// The supervisor tree of a running server as lines of text (reliability A8).
 #pragma once
 
-#include "model/json.hpp"
+#include "base/json.hpp"
 
 #include <string>
 

@@ -1,8 +1,8 @@
 /// `lamella version`.
 #include "actors/build_info.hpp"
+#include "base/json_writer.hpp"
 #include "cli/app.hpp"
 #include "cli/commands.hpp"
-#include "model/json_writer.hpp"
 
 #include <boost/version.hpp>
 #include <caf/config.hpp>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "gpu/device.hpp"
-#include "model/program.hpp"
+#include "model/program/program.hpp"
 #include "model/tensor.hpp"
 
 #include <functional>

@@ -1,6 +1,6 @@
 // Answers that tell of the model, its tokens and this program: bodies of /v1/models, /tokenize,
 // /detokenize, /tokenizer_info and /version.
-#include "model/json_writer.hpp"
+#include "base/json_writer.hpp"
 #include "net/api_response.hpp"
 
 namespace lamella::net {

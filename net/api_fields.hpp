@@ -1,7 +1,7 @@
 /// The parts of request bodies that several routes share; used by the parsers of net/api_request.
 #pragma once
 
-#include "model/json_reader.hpp"
+#include "base/json_reader.hpp"
 #include "net/api_request.hpp"
 
 #include <span>

@@ -1,8 +1,8 @@
 /// Request bodies of the API as checked values. Pure: JSON text in, value or api_error out.
 #pragma once
 
-#include "model/json.hpp"
-#include "model/tokenizer.hpp"
+#include "base/json.hpp"
+#include "model/tokenizer/tokenizer.hpp"
 #include "net/output_format.hpp"
 #include "net/tool_use.hpp"
 

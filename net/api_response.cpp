@@ -1,6 +1,6 @@
 #include "net/api_response.hpp"
 
-#include "model/json_writer.hpp"
+#include "base/json_writer.hpp"
 
 #include <algorithm>
 #include <cmath>

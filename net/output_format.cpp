@@ -1,6 +1,6 @@
 #include "net/output_format.hpp"
 
-#include "model/json_writer.hpp"
+#include "base/json_writer.hpp"
 #include "net/api_error.hpp"
 #include "net/api_fields.hpp"
 

@@ -1,7 +1,7 @@
 /// What a request holds its output to.
 #pragma once
 
-#include "model/json_reader.hpp"
+#include "base/json_reader.hpp"
 
 #include <cstdint>
 #include <optional>

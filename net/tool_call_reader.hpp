@@ -1,7 +1,7 @@
 /// Finds calls of tools in an answer that arrives in pieces.
 #pragma once
 
-#include "model/tool_dialect.hpp"
+#include "model/chat/tool_dialect.hpp"
 
 #include <cstdint>
 #include <string>
@@ -24,7 +24,7 @@ struct answer_piece {
   bool empty() const { return text.empty() && calls.empty(); }
 };
 
-/// Reads what a grammar of the dialect allows (model/grammar/tool_grammar.hpp), so calls are laid
+/// Reads what a grammar of the dialect allows (model/chat/tool_grammar.hpp), so calls are laid
 /// out as it says. White space before a call belongs to neither, and what comes behind a call and
 /// is no other call is no part of the answer. What is given out is a function of the bytes, not of
 /// the pieces they came in.

@@ -1,6 +1,6 @@
 #include "net/tool_use.hpp"
 
-#include "model/json_writer.hpp"
+#include "base/json_writer.hpp"
 #include "net/api_error.hpp"
 
 #include <algorithm>

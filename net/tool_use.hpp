@@ -1,7 +1,7 @@
 /// The tools of a request, and the calls of them in its messages.
 #pragma once
 
-#include "model/json_reader.hpp"
+#include "base/json_reader.hpp"
 
 #include <cstdint>
 #include <string>

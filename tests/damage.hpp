@@ -1,8 +1,8 @@
 /// Damaging model files in many ways and opening them.
 #pragma once
 
-#include "model/checkpoint.hpp"
-#include "model/tokenizer.hpp"
+#include "model/files/checkpoint.hpp"
+#include "model/tokenizer/tokenizer.hpp"
 #include "tests/random.hpp"
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 /// wrong ones.
 #pragma once
 
-#include "model/json_writer.hpp"
+#include "base/json_writer.hpp"
 #include "tests/tiny_model.hpp"
 
 #include <filesystem>

@@ -6,7 +6,7 @@
 #include "gpu/host_engine.hpp"
 #include "gpu/parity_runner.hpp"
 #include "gpu/slice_runner.hpp"
-#include "model/load.hpp"
+#include "model/program/load.hpp"
 
 #include <doctest/doctest.h>
 

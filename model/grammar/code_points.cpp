@@ -1,6 +1,6 @@
 #include "model/grammar/code_points.hpp"
 
-#include "model/utf8.hpp"
+#include "base/utf8.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
 #include "model/grammar/regular_expression_parts.hpp"
 
-#include "model/utf8.hpp"
+#include "base/utf8.hpp"
 
 #include <algorithm>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "model/grammar/grammar.hpp"
-#include "model/tokenizer.hpp"
+#include "model/tokenizer/tokenizer.hpp"
 
 #include <cstdint>
 #include <memory>

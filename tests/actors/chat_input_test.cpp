@@ -1,6 +1,6 @@
 // What requests say reaches the chat template in a form that it shows, or is told another way.
 #include "actors/chat_input.hpp"
-#include "model/json_writer.hpp"
+#include "base/json_writer.hpp"
 #include "net/api_error.hpp"
 #include "tests/actors/fake_exchange.hpp"
 

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "actors/request.hpp"
-#include "model/json.hpp"
-#include "model/load.hpp"
+#include "base/json.hpp"
+#include "model/program/load.hpp"
 #include "tests/scratch_folder.hpp"
 #include "tests/tiny_model.hpp"
 

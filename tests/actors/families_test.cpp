@@ -1,5 +1,5 @@
 // Models of every architecture, and a SentencePiece vocabulary, through the whole service.
-#include "model/architectures.hpp"
+#include "model/program/architectures.hpp"
 #include "tests/actors/served.hpp"
 
 namespace lamella::actors::test {

@@ -1,5 +1,5 @@
 // Prompts that begin like others take the K and V of those: nobody sees it but by its time.
-#include "model/json_writer.hpp"
+#include "base/json_writer.hpp"
 #include "tests/actors/served.hpp"
 #include "tests/random.hpp"
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "actors/node.hpp"
-#include "model/json.hpp"
+#include "base/json.hpp"
 #include "net/failpoint.hpp"
 #include "net/http_client.hpp"
 #include "tests/scratch_folder.hpp"

@@ -1,7 +1,7 @@
 // `lamella status --json` and GET /admin/status: complete and stable.
 #include "actors/sizing.hpp"
 #include "actors/status_text.hpp"
-#include "model/json.hpp"
+#include "base/json.hpp"
 
 #include <doctest/doctest.h>
 

@@ -2,7 +2,7 @@
 // and in streams. The model's weights are random, so calls are right because they are held to be.
 #include "tests/actors/served.hpp"
 
-#include "model/json_writer.hpp"
+#include "base/json_writer.hpp"
 
 #include <set>
 

@@ -1,5 +1,5 @@
 // `lamella bench channel --json`: complete and stable (decisions, Interfaces).
-#include "model/json.hpp"
+#include "base/json.hpp"
 #include "tests/cli/program.hpp"
 #include "tests/scratch_folder.hpp"
 

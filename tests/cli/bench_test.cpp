@@ -1,7 +1,7 @@
 // The numbers of `lamella bench serve`, from records written by hand.
+#include "base/json.hpp"
 #include "cli/bench_report.hpp"
 #include "cli/bench_request.hpp"
-#include "model/json.hpp"
 #include "tests/scratch_folder.hpp"
 
 #include <doctest/doctest.h>

@@ -1,6 +1,6 @@
 // What `lamella chaos` says of KV that was computed again.
+#include "base/json.hpp"
 #include "cli/chaos.hpp"
-#include "model/json.hpp"
 
 #include <doctest/doctest.h>
 

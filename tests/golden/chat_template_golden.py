@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes what python3-jinja2 makes of chat templates and snippets, for tests/model/chat_template_test.cpp.
+"""Writes what python3-jinja2 makes of chat templates and snippets, for tests/model/chat/chat_template_test.cpp.
 
 Settings are those of the transformers library: sandboxed, trim_blocks, lstrip_blocks, loop controls, a
 tojson that does not escape HTML. Run with the package of Debian 12 (3.1.2):

@@ -6,7 +6,7 @@
 #define DOCTEST_CONFIG_IMPLEMENT
 #include "tests/pipeline_runs.hpp"
 
-#include "model/hugging_face/tokenizer_file.hpp"
+#include "model/files/hugging_face/tokenizer_file.hpp"
 
 #include <cstdio>
 #include <iostream>

@@ -1,7 +1,7 @@
 /// The default model for tests, and scattered KV slots for its sequences.
 #pragma once
 
-#include "model/load.hpp"
+#include "model/program/load.hpp"
 #include "tests/golden/oracle_files.hpp"
 #include "tests/model_files.hpp"
 #include "tests/pipeline.hpp"

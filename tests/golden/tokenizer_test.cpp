@@ -1,9 +1,9 @@
 // Token ids against an oracle that nobody here wrote (tokenizer_golden.py), on ten thousand texts
 // per family of pre-tokenisers: code, many scripts, emoji, long white space, control characters.
-#include "model/checkpoint.hpp"
-#include "model/detokenizer.hpp"
-#include "model/pre_tokenizer.hpp"
-#include "model/tokenizer.hpp"
+#include "model/files/checkpoint.hpp"
+#include "model/tokenizer/detokenizer.hpp"
+#include "model/tokenizer/pre_tokenizer.hpp"
+#include "model/tokenizer/tokenizer.hpp"
 #include "tests/folders.hpp"
 #include "tests/golden/tokenizer_texts.hpp"
 #include "tests/model_files.hpp"

@@ -1,7 +1,7 @@
 /// The texts of the golden tokeniser tests; tokenizer_golden.py makes the same ones.
 #pragma once
 
-#include "model/utf8.hpp"
+#include "base/utf8.hpp"
 #include "tests/folders.hpp"
 #include "tests/random.hpp"
 

@@ -2,10 +2,10 @@
 // input, one per line back.
 //   {"schema": S or "regex": R, "take": [TEXT ...], "draw": N, "seed": S}
 //   {"taken": [true ...], "drawn": [TEXT ...]} or {"error": WHY}
-#include "model/grammar/json_schema.hpp"
+#include "base/json_writer.hpp"
+#include "model/grammar/json_schema/json_schema.hpp"
 #include "model/grammar/regular_expression.hpp"
-#include "model/json_writer.hpp"
-#include "tests/model/grammar_support.hpp"
+#include "tests/model/grammar/grammar_support.hpp"
 
 #include <iostream>
 

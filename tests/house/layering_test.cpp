@@ -20,13 +20,14 @@ namespace {
 const fs::path root{lamella::tests::source_folder};
 
 const std::map<std::string, std::set<std::string>> may_include{
-    {"model", {}},
-    {"scheduler", {"model"}},
-    {"config", {"model", "scheduler"}},
-    {"gpu", {"model"}},
-    {"net", {"gpu", "model"}},
-    {"actors", {"model", "scheduler", "config", "gpu", "net"}},
-    {"cli", {"model", "scheduler", "config", "gpu", "net", "actors"}},
+    {"base", {}},
+    {"model", {"base"}},
+    {"scheduler", {"base", "model"}},
+    {"config", {"base", "model", "scheduler"}},
+    {"gpu", {"base", "model"}},
+    {"net", {"base", "gpu", "model"}},
+    {"actors", {"base", "model", "scheduler", "config", "gpu", "net"}},
+    {"cli", {"base", "model", "scheduler", "config", "gpu", "net", "actors"}},
 };
 
 /// Folders of headers that are not the standard library's or the system's, and who may use them.
@@ -37,7 +38,7 @@ struct library {
 };
 const std::map<std::string, library> libraries{
     {"boost/graph", {{"model"}, true}},
-    {"boost/json", {{"model"}, true}},
+    {"boost/json", {{"base"}, true}},
     {"unicode", {{"model"}, true}},
     {"sentencepiece", {{"model"}, true}},
     {"yaml-cpp", {{"config"}, true}},
@@ -127,8 +128,8 @@ template <class F> size_t for_each_include(const std::string& folder, F f) {
 
 TEST_CASE("the scanner reads include lines and nothing else") {
   include_line x;
-  CHECK(read_include("#include \"model/json.hpp\"", x));
-  CHECK((x.path == "model/json.hpp" && x.quoted));
+  CHECK(read_include("#include \"base/json.hpp\"", x));
+  CHECK((x.path == "base/json.hpp" && x.quoted));
   CHECK(read_include("  #\tinclude <caf/all.hpp> // actors", x));
   CHECK((x.path == "caf/all.hpp" && !x.quoted));
   for (const char* no : {"", "// #include \"a/b.hpp\"", "#define include", "#include",
@@ -183,7 +184,7 @@ TEST_CASE("outside libraries stay in the folders that may use them") {
 }
 
 TEST_CASE("headers of model and scheduler need the standard library alone") {
-  for (const char* folder : {"model", "scheduler"})
+  for (const char* folder : {"base", "model", "scheduler"})
     for_each_include(folder, [](const fs::path& file, const include_line& x) {
       // Names of the standard library have neither a folder nor an ending.
       if (file.extension() == ".hpp" && !x.quoted)

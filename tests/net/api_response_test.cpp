@@ -1,5 +1,5 @@
 // Answers as text: golden bodies, since clients depend on every member.
-#include "model/json_reader.hpp"
+#include "base/json_reader.hpp"
 #include "net/api_error.hpp"
 #include "net/api_response.hpp"
 #include "net/http_ids.hpp"

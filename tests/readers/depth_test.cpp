@@ -1,12 +1,12 @@
 // Every reader of data from outside takes the deepest and the longest text that its limits let in,
 // on a small stack: it reads it, or refuses it in words.
+#include "base/json.hpp"
 #include "config/yaml.hpp"
-#include "model/gguf_reader.hpp"
+#include "model/files/gguf_reader.hpp"
+#include "model/files/hugging_face/json_file.hpp"
+#include "model/files/hugging_face/safetensors.hpp"
 #include "model/grammar/grammar.hpp"
 #include "model/grammar/regular_expression.hpp"
-#include "model/hugging_face/json_file.hpp"
-#include "model/hugging_face/safetensors.hpp"
-#include "model/json.hpp"
 #include "net/api_error.hpp"
 #include "net/api_request.hpp"
 #include "net/http_framing.hpp"

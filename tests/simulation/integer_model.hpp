@@ -7,7 +7,7 @@
 #pragma once
 
 #include "gpu/weights.hpp"
-#include "model/load.hpp"
+#include "model/program/load.hpp"
 #include "tests/scratch_folder.hpp"
 #include "tests/tiny_model.hpp"
 

@@ -15,8 +15,8 @@
 #include "gpu/cuda_module.hpp"
 #include "gpu/device_ring.hpp"
 #include "gpu/slice_runner.hpp"
-#include "model/architectures.hpp"
-#include "model/splitter.hpp"
+#include "model/program/architectures.hpp"
+#include "model/program/splitter.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,0 +1,41 @@
+/// What a chat template can do, told by what it makes of small conversations.
+#pragma once
+
+#include "model/chat/chat_template.hpp"
+#include "model/chat/tool_dialect.hpp"
+
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace lamella::model {
+
+/// In which forms a template shows what a message says.
+struct content_forms {
+  bool text = false;  ///< "..."
+  bool parts = false; ///< [{"type": "text", "text": "..."}, ...]
+
+  bool any() const { return text || parts; }
+};
+
+struct chat_abilities {
+  std::map<std::string, content_forms, std::less<>> content; ///< by role
+  /// Developers have words of their own. A template that lays out any role alike knows none: what
+  /// its model was trained with is the system's.
+  bool knows_developer = false;
+  bool shows_tools = false; ///< the name of a tool comes out
+  bool shows_calls = false; ///< earlier calls and their results come out, in whatever form
+
+  /// What of a role's messages comes out.
+  content_forms shows(std::string_view role) const;
+};
+
+/// Renders conversations with a word of its own for whatever is asked, and looks for these words in
+/// what comes out. What a template refuses, it cannot do.
+chat_abilities abilities_of(const chat_template& x, const std::string& bos, const std::string& eos);
+
+/// How the template writes calls of tools. It `template_writes` where tools, calls and results all
+/// come out, in a dialect that we read.
+tool_dialect calls_of(const chat_template& x, const std::string& bos, const std::string& eos);
+
+} // namespace lamella::model

@@ -1,0 +1,46 @@
+#include "model/chat/chat_template.hpp"
+
+#include "model/jinja/interpreter.hpp"
+#include "model/jinja/parser.hpp"
+
+#include <set>
+
+namespace lamella::model {
+
+struct chat_template::program {
+  jinja::tree tree;
+  std::set<std::string, std::less<>> members;
+};
+
+chat_template chat_template::compile(std::string_view source) {
+  program x{jinja::parse(source), {}};
+  for (const auto& node : x.tree.nodes)
+    if (node.kind == jinja::node_kind::attribute || node.kind == jinja::node_kind::string)
+      x.members.insert(node.text);
+  chat_template made;
+  made.program_ = std::make_shared<const program>(std::move(x));
+  return made;
+}
+
+bool chat_template::reads(std::string_view member) const {
+  return program_->members.contains(member);
+}
+
+std::vector<template_segment> chat_template::render(const template_input& input,
+                                                    const template_limits& limits) const {
+  const auto out = jinja::interpreter{program_->tree, input, limits}.run();
+  std::vector<template_segment> segments;
+  size_t from = 0;
+  for (const auto& run : out.runs()) {
+    segments.push_back({out.bytes().substr(from, run.end - from), run.trusted});
+    from = run.end;
+  }
+  return segments;
+}
+
+std::string chat_template::render_text(const template_input& input,
+                                       const template_limits& limits) const {
+  return jinja::interpreter{program_->tree, input, limits}.run().bytes();
+}
+
+} // namespace lamella::model

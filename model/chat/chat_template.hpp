@@ -1,0 +1,59 @@
+/// Chat templates: the Jinja subset that model files use to lay out a conversation.
+#pragma once
+
+#include "model/jinja/data.hpp"
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lamella::model {
+
+/// A stretch of rendered text. Trusted text was written in the template (or is the BOS or EOS
+/// token): only there may the tokeniser recognise special tokens, and only such that lie wholly in
+/// one segment. Ordinary text is tokenised across segment borders.
+struct template_segment {
+  std::string text;
+  bool trusted = false;
+
+  friend bool operator==(const template_segment&, const template_segment&) = default;
+};
+
+/// What a rendering is made from. Everything but the tokens comes from the client.
+struct template_input {
+  template_data messages = template_data::list{};
+  bool add_generation_prompt = true;
+  std::string bos_token;
+  std::string eos_token;
+  /// Further variables: `tools`, `documents`, and the client's `chat_template_kwargs`. They hide
+  /// functions of the language, and cannot replace the variables above.
+  template_data::object more;
+  std::chrono::sys_seconds now{}; ///< what strftime_now shows, in UTC
+};
+
+/// A compiled template. Immutable; render() may be called from any number of threads at once.
+class chat_template {
+public:
+  /// Reads a template of at most 1 MiB. Throws chat_template_error (syntax) with the line.
+  static chat_template compile(std::string_view source);
+
+  /// Lays out a conversation. Neighbouring segments differ in trust; none is empty. Throws
+  /// chat_template_error. Time and memory are within the limits whatever the template does.
+  std::vector<template_segment> render(const template_input& input,
+                                       const template_limits& limits = {}) const;
+
+  /// Members that the template names anywhere, such as content in m.content, m['content'] and
+  /// m.get('content').
+  bool reads(std::string_view member) const;
+
+  /// What render() makes, as one string.
+  std::string render_text(const template_input& input, const template_limits& limits = {}) const;
+
+private:
+  struct program;
+  std::shared_ptr<const program> program_;
+};
+
+} // namespace lamella::model

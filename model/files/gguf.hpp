@@ -1,0 +1,39 @@
+/// GGUF v2 and v3 files.
+///
+/// A GGUF file is a header (counts), a table of typed keys and values, a table of tensors (name,
+/// dimensions, type, offset), and the tensors' bytes, aligned. The file may come from anywhere, so
+/// every count is bounded before anything is allocated for it and every sum is checked.
+#pragma once
+
+#include "model/files/checkpoint.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+
+namespace lamella::model {
+
+/// Bounds on what a file may claim. A file that claims more is refused with file_error.
+namespace gguf_limit {
+inline constexpr uint64_t keys = 65'536;
+inline constexpr uint64_t tensors = 65'536;
+inline constexpr uint64_t key_bytes = 256;
+inline constexpr uint64_t string_bytes = 16u << 20;
+inline constexpr uint64_t array_elements = 16u << 20;
+inline constexpr uint64_t alignment = 64u << 10;
+inline constexpr uint64_t tensor_name_bytes = 256;
+inline constexpr uint32_t layers = 1024;
+inline constexpr uint32_t heads = 1024;
+inline constexpr uint32_t embedding = 1u << 17;
+inline constexpr uint32_t feed_forward = 1u << 20;
+inline constexpr uint32_t context = 1u << 24;
+} // namespace gguf_limit
+
+/// Maps and validates the file at `path`, with all rules above. A tensor of rank 3 or 4 appears
+/// with its outer dimensions multiplied into `rows`. Tensor types are those of tensor_type; another
+/// type is an error that names the tensor, the type and the types that are read. A file without
+/// tensors (vocabulary only) is fine; one part of a split model is refused. Cost: O(header bytes +
+/// tensors * log tensors); the tensors' bytes are not touched.
+std::unique_ptr<checkpoint> open_gguf(const std::filesystem::path& path);
+
+} // namespace lamella::model

@@ -1,0 +1,236 @@
+#include "model/grammar/json_schema/json_schema_keywords.hpp"
+
+#include "base/json_reader.hpp"
+#include "base/json_writer.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <utility>
+
+namespace lamella::model {
+
+namespace {
+
+/// Mean nothing for which texts are taken. Some are OpenAPI's, `nullable` among them: 2020-12 does
+/// not know it, and a value that is not null is right for both.
+constexpr std::array<std::string_view, 17> annotations{
+    "$schema",   "$id",      "$comment",      "$defs",           "definitions",     "title",
+    "default",   "example",  "examples",      "description",     "deprecated",      "readOnly",
+    "writeOnly", "nullable", "discriminator", "contentEncoding", "contentMediaType"};
+
+/// Which type a keyword is about.
+constexpr std::array<std::pair<std::string_view, json_type>, 20> about{{
+    {"properties", json_type::object},
+    {"required", json_type::object},
+    {"additionalProperties", json_type::object},
+    {"minProperties", json_type::object},
+    {"maxProperties", json_type::object},
+    {"items", json_type::array},
+    {"prefixItems", json_type::array},
+    {"minItems", json_type::array},
+    {"maxItems", json_type::array},
+    {"uniqueItems", json_type::array},
+    {"minLength", json_type::string},
+    {"maxLength", json_type::string},
+    {"pattern", json_type::string},
+    {"format", json_type::string},
+    {"minimum", json_type::number},
+    {"maximum", json_type::number},
+    {"exclusiveMinimum", json_type::number},
+    {"exclusiveMaximum", json_type::number},
+    {"multipleOf", json_type::number},
+    {"unevaluatedProperties", json_type::object},
+}};
+
+constexpr std::array<std::string_view, 7> of_any_type{"type",  "enum",  "const", "anyOf",
+                                                      "oneOf", "allOf", "$ref"};
+
+constexpr std::array<std::pair<std::string_view, json_type>, 7> type_names{{
+    {"object", json_type::object},
+    {"array", json_type::array},
+    {"string", json_type::string},
+    {"number", json_type::number},
+    {"integer", json_type::integer},
+    {"boolean", json_type::boolean},
+    {"null", json_type::null},
+}};
+
+const std::pair<std::string_view, json_type>* find_about(std::string_view keyword) {
+  const auto* found =
+      std::find_if(about.begin(), about.end(), [&](const auto& x) { return x.first == keyword; });
+  return found == about.end() ? nullptr : found;
+}
+
+bool is_known(std::string_view keyword) {
+  return is_annotation(keyword) || find_about(keyword) != nullptr
+         || std::find(of_any_type.begin(), of_any_type.end(), keyword) != of_any_type.end();
+}
+
+} // namespace
+
+bool is_annotation(std::string_view keyword) {
+  return keyword.starts_with("x-")
+         || std::find(annotations.begin(), annotations.end(), keyword) != annotations.end();
+}
+
+bool takes_anything(const json_value& schema) {
+  if (const auto* any = schema.get_if<bool>()) return *any;
+  const auto* members = schema.get_if<json_value::object>();
+  return members != nullptr
+         && std::all_of(members->begin(), members->end(),
+                        [](const auto& member) { return is_annotation(member.first); });
+}
+
+schema_view::schema_view(const json_value& schema, std::string pointer)
+    : schema_{schema}, pointer_{std::move(pointer)} {
+  const auto* members = schema.get_if<json_value::object>();
+  if (members == nullptr)
+    throw json_schema_error(pointer_,
+                            "must be an object or a boolean, not " + std::string(schema.kind()));
+  for (const auto& [keyword, value] : *members)
+    if (!is_known(keyword)) fail(keyword, "is not supported");
+}
+
+std::string schema_view::below(std::string_view keyword) const {
+  return pointer_ + "/" + pointer_part(keyword);
+}
+
+void schema_view::fail(std::string_view keyword, const std::string& problem) const {
+  throw json_schema_error(below(keyword), problem);
+}
+
+void schema_view::refuse_beside(std::initializer_list<std::string_view> keywords) const {
+  for (const auto& [keyword, value] : *schema_.get_if<json_value::object>())
+    if (!is_annotation(keyword)
+        && std::find(keywords.begin(), keywords.end(), keyword) == keywords.end())
+      fail(keyword, "is not supported beside " + std::string(*keywords.begin()));
+}
+
+std::optional<uint32_t> schema_view::count(std::string_view keyword) const {
+  const auto* value = find(keyword);
+  if (value == nullptr) return {};
+  try {
+    return json_as<uint32_t>(*value, "it", {0, 1'000'000'000});
+  } catch (const json_field_error&) {
+    fail(keyword, "must be a whole number from 0 to 1000000000, not " + to_json(*value));
+  }
+}
+
+const json_value::array* schema_view::array(std::string_view keyword) const {
+  const auto* value = find(keyword);
+  if (value == nullptr) return nullptr;
+  const auto* items = value->get_if<json_value::array>();
+  if (items == nullptr || items->empty()) fail(keyword, "must be an array that is not empty");
+  return items;
+}
+
+const json_value::object* schema_view::object(std::string_view keyword) const {
+  const auto* value = find(keyword);
+  if (value == nullptr) return nullptr;
+  const auto* members = value->get_if<json_value::object>();
+  if (members == nullptr) fail(keyword, "must be an object, not " + std::string(value->kind()));
+  return members;
+}
+
+std::optional<std::string> schema_view::text(std::string_view keyword) const {
+  const auto* value = find(keyword);
+  if (value == nullptr) return {};
+  const auto* text = value->get_if<std::string>();
+  if (text == nullptr) fail(keyword, "must be a string, not " + std::string(value->kind()));
+  return *text;
+}
+
+std::vector<json_type> schema_view::types() const {
+  std::vector<json_type> result;
+  const auto add = [&](json_type t) {
+    if (std::find(result.begin(), result.end(), t) == result.end()) result.push_back(t);
+  };
+  const auto named = [&](const json_value& name) {
+    const auto* text = name.get_if<std::string>();
+    for (const auto& [word, type] : type_names)
+      if (text != nullptr && *text == word) return add(type);
+    fail("type", "must be one of object, array, string, number, integer, boolean and null, or an "
+                 "array of them, not "
+                     + to_json(name));
+  };
+  if (const auto* type = find("type")) {
+    if (type->get_if<json_value::array>() != nullptr)
+      for (const auto& name : *array("type")) named(name);
+    else
+      named(*type);
+  } else {
+    for (const auto& [keyword, value] : *schema_.get_if<json_value::object>())
+      if (const auto* x = find_about(keyword)) add(x->second);
+    if (result.size() > 1) fail("type", "is missing, and its keywords are about several types");
+  }
+  return result;
+}
+
+std::string pointer_part(std::string_view name) {
+  std::string out;
+  for (const char c : name) {
+    if (c == '~')
+      out += "~0";
+    else if (c == '/')
+      out += "~1";
+    else
+      out += c;
+  }
+  return out;
+}
+
+json_type type_of(const json_value& value) {
+  if (value.get_if<json_value::object>() != nullptr) return json_type::object;
+  if (value.get_if<json_value::array>() != nullptr) return json_type::array;
+  if (value.get_if<std::string>() != nullptr) return json_type::string;
+  if (value.get_if<bool>() != nullptr) return json_type::boolean;
+  if (value.is_null()) return json_type::null;
+  const auto* d = value.get_if<double>();
+  return d != nullptr && *d != std::trunc(*d) ? json_type::number : json_type::integer;
+}
+
+namespace {
+
+std::optional<double> as_double(const json_value& value) {
+  if (const auto* i = value.get_if<int64_t>()) return static_cast<double>(*i);
+  if (const auto* u = value.get_if<uint64_t>()) return static_cast<double>(*u);
+  if (const auto* d = value.get_if<double>()) return *d;
+  return {};
+}
+
+std::string number_key(const json_value& value, double read, number_reading how) {
+  const bool is_written = value.get_if<double>() == nullptr && how == number_reading::exact;
+  if (is_written) return to_json(value);
+  // Whole ones in the digits that integers have.
+  const bool whole = std::abs(read) < 0x1p63 && read == std::trunc(read);
+  return to_json(whole ? json_value(static_cast<int64_t>(read)) : json_value(read));
+}
+
+} // namespace
+
+std::string value_key(const json_value& value, number_reading how) {
+  if (const auto read = as_double(value)) return number_key(value, *read, how);
+  std::string key;
+  if (const auto* items = value.get_if<json_value::array>()) {
+    for (const auto& x : *items) key += (key.empty() ? "[" : ",") + value_key(x, how);
+    return key.empty() ? "[]" : key + "]";
+  }
+  if (const auto* members = value.get_if<json_value::object>()) {
+    std::map<std::string_view, std::string> by_name;
+    for (const auto& [name, x] : *members) by_name.emplace(name, value_key(x, how));
+    for (const auto& [name, x] : by_name)
+      key += (key.empty() ? "{" : ",") + to_json(json_value(name)) + ":" + x;
+    return key.empty() ? "{}" : key + "}";
+  }
+  return to_json(value);
+}
+
+bool is_among(json_type type, const std::vector<json_type>& types) {
+  return std::any_of(types.begin(), types.end(), [type](json_type t) {
+    return t == type || (t == json_type::number && type == json_type::integer);
+  });
+}
+
+} // namespace lamella::model

@@ -1,0 +1,64 @@
+/// Reading the keywords of one JSON Schema.
+#pragma once
+
+#include "base/json.hpp"
+#include "model/grammar/json_schema/json_schema.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lamella::model {
+
+enum class json_type : uint8_t { object, array, string, number, integer, boolean, null };
+
+/// One schema within another: an object, and where it is.
+class schema_view {
+public:
+  /// Throws json_schema_error unless it is an object of keywords that are known.
+  schema_view(const json_value& schema, std::string pointer);
+
+  const std::string& pointer() const { return pointer_; }
+  std::string below(std::string_view keyword) const;
+  const json_value* find(std::string_view keyword) const { return schema_.find(keyword); }
+  bool has(std::string_view keyword) const { return find(keyword) != nullptr; }
+  const json_value& schema() const { return schema_; }
+
+  [[noreturn]] void fail(std::string_view keyword, const std::string& problem) const;
+
+  /// Nothing but annotations stands beside these keywords; else an error that names what does.
+  void refuse_beside(std::initializer_list<std::string_view> keywords) const;
+
+  /// A number of items, characters or members.
+  std::optional<uint32_t> count(std::string_view keyword) const;
+  const json_value::array* array(std::string_view keyword) const;
+  const json_value::object* object(std::string_view keyword) const;
+  std::optional<std::string> text(std::string_view keyword) const;
+
+  /// What `type` names, or what the other keywords are about; empty: anything.
+  std::vector<json_type> types() const;
+
+private:
+  const json_value& schema_;
+  std::string pointer_;
+};
+
+/// `name` as part of a JSON pointer.
+std::string pointer_part(std::string_view name);
+
+/// Does the keyword say nothing about which values are taken?
+bool is_annotation(std::string_view keyword);
+/// Is it `true`, or an object of annotations: any value is taken?
+bool takes_anything(const json_value& schema);
+
+json_type type_of(const json_value& value);
+/// Whole numbers beyond 2^53 are not all doubles: some readers tell them apart, others do not.
+enum class number_reading : uint8_t { exact, as_doubles };
+/// Equal for values that schemas take for the same: numbers are as large, members have no order.
+std::string value_key(const json_value& value, number_reading how);
+/// Is a value of that type one of these? Integers are numbers.
+bool is_among(json_type type, const std::vector<json_type>& types);
+
+} // namespace lamella::model

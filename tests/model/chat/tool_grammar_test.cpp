@@ -1,0 +1,157 @@
+#include "model/chat/tool_grammar.hpp"
+
+#include "model/grammar/json_schema/json_schema.hpp"
+#include "tests/model/grammar/grammar_support.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace lamella;
+using model::grammar;
+using model::tool_calls;
+using tests::takes;
+
+namespace {
+
+const auto tags = model::tool_dialect_of("", "");
+const auto bare = model::tool_dialect_of(R"({"name": "f", "parameters": {}})", "f");
+
+struct tools {
+  model::json_value schema = model::parse_json(
+      R"({"type":"object","properties":{"q":{"type":"integer"}},"required":["q"]})");
+  std::vector<model::tool_signature> list{{"find", &schema}, {"now"}};
+
+  model::grammar_states must(const model::tool_dialect& d, tool_calls n = tool_calls::many) const {
+    return tests::states_of(
+        [&](grammar& g, auto next) { return model::tool_calls_grammar(g, list, d, n, next); });
+  }
+  model::grammar_states may(const model::tool_dialect& d) const {
+    return tests::states_of([&](grammar& g, auto next) {
+      return model::text_or_tool_calls(g, list, d, tool_calls::many, next);
+    });
+  }
+};
+
+const std::string find =
+    "<tool_call>\n{\"name\": \"find\", \"arguments\": {\"q\": 7}}\n</tool_call>";
+const std::string now = "<tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call>";
+
+} // namespace
+
+TEST_CASE_FIXTURE(tools, "calls are those of the tools, with arguments of their schema") {
+  auto states = must(tags);
+  for (const auto& text : {find, now, find + "\n" + now + "\n" + find})
+    CHECK_MESSAGE(takes(states, text), text);
+  for (const auto& text :
+       {std::string{}, std::string{"text"}, "text " + find, find + now, find + " more",
+        std::string{"<tool_call>\n{\"name\": \"find\", \"arguments\": {}}\n</tool_call>"},
+        std::string{"<tool_call>\n{\"name\": \"other\", \"arguments\": {}}\n</tool_call>"}})
+    CHECK_MESSAGE(!takes(states, text), text);
+  auto once = must(tags, tool_calls::one);
+  CHECK(takes(once, find));
+  CHECK_FALSE(takes(once, find + "\n" + now));
+}
+
+TEST_CASE_FIXTURE(tools, "a line feed behind a call promises no other one, nor does a result") {
+  for (const bool required : {false, true}) {
+    auto states = required ? must(tags) : may(tags);
+    for (const auto& text : {find + "\n", find + "\n" + now + "\n", find + "\n<tool_response>"})
+      CHECK_MESSAGE(takes(states, text), text);
+    for (const auto& text : {find + "\n\n", find + "\n<tool_resp", find + "\n<tool_response>\n",
+                             find + "\n<tool_response>x", find + "\nmore"})
+      CHECK_MESSAGE(!takes(states, text), text);
+  }
+}
+
+TEST_CASE_FIXTURE(tools, "a model that draws a line feed wherever it may can end") {
+  for (const bool required : {false, true}) {
+    auto states = required ? must(tags) : may(tags);
+    auto at = states.start();
+    for (const char byte : find) at = states.step(at, static_cast<uint8_t>(byte));
+    int feeds = 0;
+    for (auto next = at; next != model::grammar_states::dead; ++feeds) {
+      at = next;
+      next = states.step(at, '\n');
+      REQUIRE(feeds < 10);
+    }
+    CHECK(feeds > 1);
+    CHECK(states.accepts(at));
+  }
+}
+
+TEST_CASE_FIXTURE(tools, "arguments are an object, whatever else their schema takes") {
+  const auto call_of = [](const std::string& arguments) {
+    return "<tool_call>\n{\"name\": \"find\", \"arguments\": " + arguments + "}\n</tool_call>";
+  };
+  struct row {
+    const char* schema;
+    const char* object;
+  };
+  for (const auto& x :
+       {row{"{}", R"({"a":[1]})"}, row{R"({"description":"no arguments"})", "{}"},
+        row{R"({"type":["object","null"]})", R"({"b":null})"},
+        row{R"({"enum":["a",{"k":1},null]})", R"({"k":1})"},
+        row{R"({"anyOf":[{"type":"string"},{"type":"object","properties":{"q":{}}}]})", "{}"},
+        row{R"({"$ref":"#/$defs/any","$defs":{"any":{"anyOf":[{"$ref":"#/$defs/none"},
+               {"$ref":"#/$defs/some"}]},"none":{"type":"null"},"some":{"type":"object"}}})",
+            R"({"c":2})"},
+        row{R"({"type":"object","patternProperties":{"a":{}}})", R"({"d":{}})"}}) {
+    CAPTURE(x.schema);
+    schema = model::parse_json(x.schema);
+    auto states = must(tags);
+    CHECK(takes(states, call_of(x.object)));
+    for (const auto* other : {"null", "5", "\"a\"", "[1]", "true"})
+      CHECK_MESSAGE(!takes(states, call_of(other)), other);
+  }
+}
+
+TEST_CASE_FIXTURE(tools, "a schema that takes no object is refused with the name of its field") {
+  list[0].pointer = "tools[0].function.parameters";
+  for (const auto* none :
+       {R"({"type":"string"})", R"({"type":["array","null"]})", R"({"enum":["a",1]})",
+        R"({"const":null})", R"({"anyOf":[{"type":"string"},{"type":"integer"}]})",
+        R"_({"type":"string","pattern":"a(?=b)"})_"})
+    for (const bool strict : {false, true}) {
+      CAPTURE(none);
+      schema = model::parse_json(none);
+      list[0].strict = strict;
+      try {
+        must(tags);
+        FAIL("it is taken");
+      } catch (const model::json_schema_error& e) {
+        CHECK(e.pointer.starts_with("tools[0].function.parameters"));
+      }
+    }
+}
+
+TEST_CASE_FIXTURE(tools, "text is free up to the mark of a call") {
+  auto states = may(tags);
+  for (const auto& text :
+       {std::string{}, std::string{"any text < at all, <tool_cal"}, std::string{"<<tool_call>x"},
+        std::string{"<tool_call><tool_call>"}, "<<tool_call>\n" + find.substr(12), now,
+        "Well.\n" + find + "\n" + now, std::string{"\xC3\xA9"}})
+    CHECK_MESSAGE(takes(states, text), text);
+  for (const auto& text : {std::string{"<tool_call>\n"}, std::string{"a<tool_call>\nb"},
+                           find + "\nand text", find + find})
+    CHECK_MESSAGE(!takes(states, text), text);
+}
+
+TEST_CASE_FIXTURE(tools, "where nothing marks a call, the first character tells") {
+  auto states = may(bare);
+  for (const auto* text : {"", "text {\"name\"", "{\"name\": \"now\", \"parameters\": {}}",
+                           " \n{\"name\": \"find\", \"parameters\": {\"q\":1}}"})
+    CHECK_MESSAGE(takes(states, text), text);
+  for (const auto* text : {"{", "{\"a\": 1}", "{\"name\": \"now\", \"parameters\": {}} x"})
+    CHECK_MESSAGE(!takes(states, text), text);
+}
+
+TEST_CASE_FIXTURE(tools, "arguments that no grammar can promise are any object, unless strict") {
+  schema = model::parse_json(R"({"type":"object","patternProperties":{"a":{}}})");
+  auto states = must(tags);
+  CHECK(
+      takes(states, "<tool_call>\n{\"name\": \"find\", \"arguments\": {\"b\":[1]}}\n</tool_call>"));
+  list[0].strict = true;
+  list[0].pointer = "tools[0].function.parameters";
+  CHECK_THROWS_WITH_AS(must(tags),
+                       doctest::Contains("tools[0].function.parameters/patternProperties"),
+                       model::json_schema_error);
+}

@@ -1,0 +1,487 @@
+// The hyperparameters and tensors of architectures as they come from files, good ones and hostile
+// ones.
+#include "model/program/architectures.hpp"
+#include "model/program/load.hpp"
+#include "tests/scratch_folder.hpp"
+#include "tests/tiny_model.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <map>
+#include <numbers>
+#include <set>
+#include <tuple>
+
+using namespace lamella;
+using model::file_error, model::load_model;
+
+namespace {
+
+struct fixture {
+  tests::scratch_folder folder;
+  std::filesystem::path path = folder / "tiny.gguf";
+
+  model::loaded_model load(const tests::tiny_model_options& options = {}) {
+    tests::write_tiny_model(path, options);
+    return load_model(path);
+  }
+};
+
+/// The bits that make a file hostile, and the field that the refusal must name.
+struct hostile {
+  const char* field;
+  std::function<void(tests::gguf_writer&)> damage;
+};
+
+/// A key of the file's architecture.
+std::string of_file(const tests::gguf_writer& w, const char* key) {
+  return w.keys.at(0).bytes.substr(sizeof(uint64_t)) + "." + key;
+}
+
+hostile number(const char* key, uint32_t value) {
+  return {key, [=](tests::gguf_writer& w) { w.set_u32(of_file(w, key), value); }};
+}
+hostile real(const char* key, float value) {
+  return {key, [=](tests::gguf_writer& w) { w.set_f32(of_file(w, key), value); }};
+}
+hostile without(const char* key) {
+  return {key, [=](tests::gguf_writer& w) { w.remove(of_file(w, key)); }};
+}
+
+/// What all architectures refuse.
+std::vector<hostile> hostile_decoders() {
+  return {
+      number("block_count", 0),
+      number("block_count", 1025),
+      number("block_count", ~0u),
+      number("embedding_length", 0),
+      number("embedding_length", ~0u),
+      number("feed_forward_length", 0),
+      number("feed_forward_length", ~0u),
+      number("attention.head_count", 0),
+      number("attention.head_count", 1025),
+      number("attention.head_count_kv", 0),
+      number("attention.head_count_kv", 4),
+      number("attention.head_count_kv", 7),
+      number("attention.key_length", 0),
+      number("attention.key_length", 1025),
+      number("attention.value_length", 17),
+      number("context_length", 0),
+      number("context_length", ~0u),
+      number("attention.sliding_window", ~0u),
+      number("expert_count", 8),
+      number("rope.dimension_count", 0),
+      number("rope.dimension_count", 1),
+      number("rope.dimension_count", 7),
+      number("rope.dimension_count", 18),
+      number("rope.dimension_count", ~0u),
+      real("rope.freq_base", 0),
+      real("rope.freq_base", -1),
+      real("rope.freq_base", std::numeric_limits<float>::infinity()),
+      real("rope.freq_base", std::numeric_limits<float>::quiet_NaN()),
+      real("attention.layer_norm_rms_epsilon", 0),
+      real("attention.layer_norm_rms_epsilon", -1e-5f),
+      real("attention.layer_norm_rms_epsilon", std::numeric_limits<float>::quiet_NaN()),
+      without("block_count"),
+      without("embedding_length"),
+      without("feed_forward_length"),
+      without("attention.head_count"),
+      without("context_length"),
+      without("attention.layer_norm_rms_epsilon"),
+      {"rope.scaling.type", [](auto& w) { w.set_text(of_file(w, "rope.scaling.type"), "ntk"); }},
+      real("rope.scaling.attn_factor", 0),
+      real("rope.scaling.attn_factor", std::numeric_limits<float>::infinity()),
+      {"rope.scaling.factor", [](auto& w) { w.set_text(of_file(w, "rope.scaling.type"), "yarn"); }},
+      {"rope.scaling.factor",
+       [](auto& w) {
+         w.set_text(of_file(w, "rope.scaling.type"), "yarn");
+         w.set_f32(of_file(w, "rope.scaling.factor"), 0.5f);
+       }},
+      {"rope.scaling.original_context_length",
+       [](auto& w) {
+         w.set_text(of_file(w, "rope.scaling.type"), "yarn");
+         w.set_f32(of_file(w, "rope.scaling.factor"), 4);
+         w.set_u32(of_file(w, "rope.scaling.original_context_length"), 0);
+       }},
+      {"rope.freq_base",
+       [](auto& w) {
+         w.set_text(of_file(w, "rope.scaling.type"), "yarn");
+         w.set_f32(of_file(w, "rope.scaling.factor"), 4);
+         w.set_f32(of_file(w, "rope.freq_base"), 1);
+       }},
+      {"rope_factors_short.weight",
+       [](auto& w) { w.set_text(of_file(w, "rope.scaling.type"), "longrope"); }},
+      {"rope.scaling.factor",
+       [](auto& w) { w.set_text(of_file(w, "rope.scaling.type"), "linear"); }},
+      {"rope.scaling.factor",
+       [](auto& w) {
+         w.set_text(of_file(w, "rope.scaling.type"), "linear");
+         w.set_f32(of_file(w, "rope.scaling.factor"), 0);
+       }},
+      {"token_embd.weight", [](auto& w) { w.named("token_embd.weight").name = "token.weight"; }},
+      {"output_norm.weight", [](auto& w) { w.named("output_norm.weight").name = "other"; }},
+      {"blk.1.ffn_up.weight", [](auto& w) { w.named("blk.1.ffn_up.weight").name = "other"; }},
+      {"surplus",
+       [](auto& w) {
+         w.add_tensor("surplus", model::tensor_type::f32, 1, 1, std::vector<float>{1});
+       }},
+  };
+}
+
+/// Nothing, or how a damaged model of this architecture was not refused as it should be.
+void refuses(const std::string& architecture, const hostile& x, const std::filesystem::path& path) {
+  tests::tiny_model_options options;
+  options.architecture = architecture;
+  auto writer = tests::make_tiny_model(options);
+  x.damage(writer);
+  writer.write(path);
+  INFO(architecture << " with a wrong " << std::string{x.field});
+  try {
+    load_model(path);
+    FAIL_CHECK("was accepted");
+  } catch (const file_error& error) {
+    INFO(std::string{error.what()});
+    CHECK(std::string{error.what()}.find(x.field) != std::string::npos);
+    CHECK(std::string{error.what()}.find("tiny.gguf") != std::string::npos);
+  }
+}
+
+} // namespace
+
+TEST_CASE_FIXTURE(fixture, "the shapes of a tiny model are read from its file") {
+  const auto loaded = load();
+  const auto& s = loaded.program->spec;
+  CHECK(s.architecture == "llama");
+  CHECK(s.layers == 3);
+  CHECK(s.hidden == 96);
+  CHECK(s.feed_forward == 160);
+  CHECK(s.heads == 6);
+  CHECK(s.kv_heads == 3);
+  CHECK(s.group() == 2);
+  CHECK(s.head_dim == 16);
+  CHECK(s.context_tokens == 512);
+  CHECK(s.tied_output);
+  CHECK(s.attention_scale() == 0.25f);
+  CHECK(s.vocabulary == tests::make_tiny_vocabulary().tokens.size());
+  CHECK(loaded.program->slices.size() == 4);
+  CHECK(loaded.text != nullptr);
+}
+
+TEST_CASE_FIXTURE(
+    fixture, "L-M05 sizes follow from shapes: (2 + 2/G) e d L on the wire, 2 e d L / G of KV") {
+  tests::tiny_model_options options;
+  options.layers = 7;
+  const auto s = load(options).program->spec;
+  for (uint32_t e : {2u, 4u}) {
+    const auto d = s.heads * s.head_dim;
+    CHECK(s.wire_bytes_per_row(e) == (2 + 2.0 / s.group()) * e * d * s.layers);
+    CHECK(s.kv_bytes_per_token(e) == 2.0 * e * d * s.layers / s.group());
+  }
+}
+
+TEST_CASE_FIXTURE(fixture, "a head of any width, and an output head of its own, are read") {
+  tests::tiny_model_options options;
+  options.heads = 7;
+  options.kv_heads = 1;
+  options.head_dim = 34;
+  options.tied_embeddings = false;
+  const auto loaded = load(options);
+  CHECK(loaded.program->spec.head_dim == 34);
+  CHECK(loaded.program->spec.group() == 7);
+  CHECK_FALSE(loaded.program->spec.tied_output);
+  CHECK(loaded.program->graph.weights.back().name == "output.weight");
+}
+
+TEST_CASE_FIXTURE(fixture,
+                  "rotation frequencies fall geometrically, and LLaMA-3's divisors apply") {
+  tests::tiny_model_options options;
+  options.rope_base = 500000;
+  const auto plain = load(options).program->spec.rope_frequencies;
+  REQUIRE(plain.size() == 8);
+  for (size_t i = 0; i < plain.size(); ++i)
+    CHECK(plain[i] == doctest::Approx(std::pow(500000.0, -2.0 * i / 16)).epsilon(1e-12));
+  options.rope_factors = true; // 1 for the first half, 8 for the second
+  const auto scaled = load(options).program->spec.rope_frequencies;
+  for (size_t i = 0; i < plain.size(); ++i)
+    CHECK(scaled[i] == doctest::Approx(plain[i] / (i < 4 ? 1 : 8)).epsilon(1e-12));
+}
+
+TEST_CASE_FIXTURE(fixture,
+                  "linear scaling divides every frequency, and part of a head may rotate") {
+  auto writer = tests::make_tiny_model();
+  writer.set_text("llama.rope.scaling.type", "linear");
+  writer.set_f32("llama.rope.scaling.factor", 4);
+  writer.set_u32("llama.rope.dimension_count", 6);
+  writer.write(path);
+  const auto frequencies = load_model(path).program->spec.rope_frequencies;
+  REQUIRE(frequencies.size() == 3);
+  CHECK(frequencies[0] == 0.25);
+}
+
+TEST_CASE_FIXTURE(fixture, "hostile hyperparameters are refused, and the refusal names the field") {
+  for (const char* architecture :
+       {"llama", "qwen2", "qwen3", "smollm3", "granite", "olmo2", "phi3"})
+    for (const auto& x : hostile_decoders()) refuses(architecture, x, path);
+  refuses("llama",
+          {"general.architecture",
+           [](auto& w) {
+             w.set_text("general.architecture", "mamba");
+             for (auto& key : w.keys)
+               if (key.name.starts_with("llama.")) key.name.replace(0, 5, "mamba");
+           }},
+          path);
+}
+
+TEST_CASE_FIXTURE(fixture, "a sliding window bounds the context, and one that is wider does not") {
+  const std::tuple<uint32_t, uint32_t, const char*> cases[]{
+      {0, 512, "the model was trained for"},
+      {511, 511, "of the model's attention window"},
+      {512, 512, "the model was trained for"},
+      {100000, 512, "the model was trained for"}};
+  for (const auto& [window, usable, bound] : cases) {
+    CAPTURE(window);
+    auto writer = tests::make_tiny_model();
+    writer.set_u32("llama.attention.sliding_window", window);
+    writer.write(path);
+    const auto loaded = load_model(path);
+    CHECK(loaded.program->spec.trained_tokens == 512);
+    CHECK(loaded.program->spec.context_tokens == usable);
+    CHECK(loaded.program->spec.context_bound() == bound);
+  }
+}
+
+TEST_CASE_FIXTURE(fixture, "a bias of LLaMA's is in all layers or in none") {
+  tests::tiny_model_options options;
+  options.biased = {"attn_q", "ffn_down"};
+  CHECK(load(options).program->spec.biased == options.biased);
+  CHECK(load().program->spec.biased.empty());
+  for (int layer : {0, 1}) {
+    auto writer = tests::make_tiny_model();
+    const auto name = "blk." + std::to_string(layer) + ".attn_q.bias";
+    writer.add_tensor(name, model::tensor_type::f32, 96, 1, std::vector<float>(96, 1.f));
+    writer.write(path);
+    // The next layer has none; or the first has none, and this one is not expected.
+    CHECK_THROWS_WITH_AS(load_model(path), doctest::Contains("blk.1.attn_q.bias"), file_error);
+  }
+}
+
+TEST_CASE_FIXTURE(fixture,
+                  "YaRN leaves fast pairs alone, slows the others, and sharpens attention") {
+  tests::tiny_model_options options;
+  options.head_dim = 64;
+  options.rope_yarn = 4;
+  options.context = 4096;
+  const auto scaled = load(options).program->spec;
+  options.rope_yarn = 0;
+  const auto plain = load(options).program->spec;
+  CHECK(plain.rope_magnitude == 1);
+  CHECK(scaled.rope_magnitude == doctest::Approx(1 + 0.1 * std::log(4.0)));
+  REQUIRE(scaled.rope_frequencies.size() == 32);
+  double before = 1;
+  for (size_t i = 0; i < 32; ++i) {
+    const auto ratio = scaled.rope_frequencies[i] / plain.rope_frequencies[i];
+    // Turns within the original context of 1024: more than 32, less than one, or between.
+    const auto turns = 1024 * plain.rope_frequencies[i] / (2 * std::numbers::pi);
+    if (turns > 40) CHECK(ratio == 1);
+    if (turns < 0.7) CHECK(ratio == doctest::Approx(0.25));
+    CHECK(ratio <= before);
+    before = ratio;
+  }
+}
+
+TEST_CASE_FIXTURE(fixture, "the usable context decides between short and long divisors") {
+  tests::tiny_model_options options;
+  options.architecture = "phi3";
+  options.rope_long =
+      true; // of an original context of 128, short to 1.02 and long to 1.9 at pair 1
+  const auto ratio = [&](uint32_t window) {
+    auto writer = tests::make_tiny_model(options);
+    writer.set_u32("phi3.attention.sliding_window", window);
+    writer.write(path);
+    const auto frequencies = load_model(path).program->spec.rope_frequencies;
+    return std::pow(10000.0, -2.0 / 16) / frequencies[1];
+  };
+  CHECK(ratio(0) == doctest::Approx(1.9));
+  CHECK(ratio(129) == doctest::Approx(1.9));
+  CHECK(ratio(128) == doctest::Approx(1.02));
+}
+
+TEST_CASE_FIXTURE(fixture,
+                  "Phi-3's weights are rows of its file's tensors, none left and none twice") {
+  tests::tiny_model_options options;
+  options.architecture = "phi3";
+  const auto phi3 = load(options);
+  std::map<std::string, uint32_t> next; // row, by tensor
+  for (const auto& x : phi3.program->graph.weights)
+    if (x.rows_in_file != 0) {
+      CHECK(x.first_row == next[x.name]);
+      next[x.name] += x.outputs;
+      if (next[x.name] == x.rows_in_file) CHECK(phi3.tensor(x).rows == x.rows_in_file);
+    }
+  CHECK(next.size() == 2 * 3);
+  CHECK(next["blk.0.attn_qkv.weight"] == 96 + 48 + 48);
+  CHECK(next["blk.2.ffn_up.weight"] == 2 * 160);
+  CHECK(to_text(*phi3.program).find("blk.0.attn_qkv.weight[96:144]") != std::string::npos);
+  refuses("phi3",
+          {"blk.1.attn_qkv.weight",
+           [](auto& w) {
+             w.named("blk.1.attn_qkv.weight").dimensions = {96, 96};
+           }},
+          path);
+}
+
+TEST_CASE_FIXTURE(fixture, "Granite's factors are read, and hostile ones refused") {
+  tests::tiny_model_options options;
+  options.architecture = "granite";
+  const auto granite = load(options);
+  const auto& s = granite.program->spec;
+  CHECK(s.attention_scale() == 0.3f);
+  CHECK(s.embedding_scale == 3);
+  CHECK(s.residual_scale == 0.7f);
+  CHECK(s.logit_scale == doctest::Approx(0.4));
+  auto writer = tests::make_tiny_model(options);
+  for (const char* key : {"attention.scale", "embedding_scale", "residual_scale", "logit_scale"}) {
+    writer.remove(std::string{"granite."} + key);
+    for (float bad : {0.f, -1.f, 1e7f, std::numeric_limits<float>::quiet_NaN()})
+      refuses("granite", real(key, bad), path);
+  }
+  writer.write(path);
+  const auto plain = load_model(path);
+  CHECK(plain.program->spec.attention_scale() == 0.25f);
+  CHECK(plain.program->spec.logit_scale == 1);
+}
+
+TEST_CASE_FIXTURE(fixture, "OLMo's windows beside scaled rotations are refused") {
+  refuses("olmo2",
+          {"rope.scaling.type",
+           [](auto& w) {
+             w.set_u32("olmo2.attention.sliding_window", 100);
+             w.set_text("olmo2.rope.scaling.type", "yarn");
+             w.set_f32("olmo2.rope.scaling.factor", 8);
+           }},
+          path);
+}
+
+TEST_CASE_FIXTURE(fixture, "every fourth layer of SmolLM3 rotates nothing") {
+  tests::tiny_model_options options;
+  options.architecture = "smollm3";
+  options.layers = 9;
+  const auto smollm3 = load(options);
+  std::map<uint32_t, int> rotations; // by layer
+  for (const auto& node : smollm3.program->graph.nodes)
+    rotations[node.layer] += node.kind == model::op_kind::rope ? 1 : 0;
+  for (uint32_t layer = 0; layer < 9; ++layer)
+    CHECK(rotations[layer] == (layer == 3 || layer == 7 ? 0 : 2));
+}
+
+TEST_CASE_FIXTURE(fixture, "tensors that an architecture needs are missed by name") {
+  const auto without_tensor = [](const char* name) {
+    return hostile{name, [=](tests::gguf_writer& w) {
+                     std::erase_if(w.tensors, [&](const auto& x) { return x.name == name; });
+                   }};
+  };
+  const auto surplus = [](const char* name, uint64_t width) {
+    return hostile{name, [=](tests::gguf_writer& w) {
+                     w.add_tensor(name, model::tensor_type::f32, width, 1,
+                                  std::vector<float>(width, 1.f));
+                   }};
+  };
+  for (const char* name : {"blk.0.attn_q.bias", "blk.1.attn_k.bias", "blk.2.attn_v.bias"}) {
+    refuses("qwen2", without_tensor(name), path);
+    refuses("qwen3", surplus(name, name[11] == 'q' ? 96 : 48), path);
+  }
+  for (const char* name : {"blk.0.attn_q_norm.weight", "blk.2.attn_k_norm.weight"}) {
+    refuses("qwen3", without_tensor(name), path);
+    refuses("qwen2", surplus(name, 16), path);
+  }
+  // Of the wrong width, and in a type that vectors are not read in.
+  refuses("qwen3",
+          {"blk.1.attn_q_norm.weight",
+           [](auto& w) {
+             w.named("blk.1.attn_q_norm.weight").dimensions = {8, 2};
+           }},
+          path);
+  refuses("qwen2",
+          {"blk.1.attn_v.bias",
+           [](auto& w) {
+             w.named("blk.1.attn_v.bias").dimensions = {24, 2};
+           }},
+          path);
+  refuses("qwen2",
+          {"blk.1.attn_q.bias",
+           [](auto& w) {
+             auto& bias = w.named("blk.1.attn_q.bias");
+             bias.type = tests::gguf_number(model::tensor_type::q8_0);
+             bias.data = tests::pack(model::tensor_type::q8_0, std::vector<float>(96, 1.f));
+           }},
+          path);
+}
+
+TEST_CASE_FIXTURE(fixture,
+                  "the definition of each architecture uses the tensors that are its own") {
+  const auto weights = [&](const char* architecture) {
+    tests::tiny_model_options options;
+    options.architecture = architecture;
+    const auto loaded = load(options);
+    std::set<std::string> names;
+    for (const auto& x : loaded.program->graph.weights) names.insert(x.name);
+    return names;
+  };
+  const auto llama = weights("llama");
+  auto qwen2 = weights("qwen2"), qwen3 = weights("qwen3");
+  for (int layer = 0; layer < 3; ++layer) {
+    const auto blk = "blk." + std::to_string(layer) + ".";
+    for (const char* name : {"attn_q.bias", "attn_k.bias", "attn_v.bias"})
+      CHECK(qwen2.erase(blk + name) == 1);
+    for (const char* name : {"attn_q_norm.weight", "attn_k_norm.weight"})
+      CHECK(qwen3.erase(blk + name) == 1);
+  }
+  CHECK(qwen2 == llama);
+  CHECK(qwen3 == llama);
+}
+
+TEST_CASE_FIXTURE(fixture, "frequency divisors that are zero, not finite or too many are refused") {
+  for (float bad : {0.f, -1.f, 1e7f, std::numeric_limits<float>::quiet_NaN()}) {
+    auto writer = tests::make_tiny_model();
+    std::vector<float> factors(8, 1.f);
+    factors[7] = bad;
+    writer.add_tensor("rope_freqs.weight", model::tensor_type::f32, 8, 1, factors);
+    writer.write(path);
+    CHECK_THROWS_AS(load_model(path), file_error);
+  }
+  auto writer = tests::make_tiny_model();
+  writer.add_tensor("rope_freqs.weight", model::tensor_type::f32, 9, 1, std::vector<float>(9, 1.f));
+  writer.write(path);
+  CHECK_THROWS_AS(load_model(path), file_error);
+}
+
+TEST_CASE_FIXTURE(fixture, "a norm in a quantised type is refused before any weight is packed") {
+  tests::tiny_model_options options;
+  auto writer = tests::make_tiny_model(options);
+  auto& norm = writer.named("blk.2.ffn_norm.weight");
+  norm.type = tests::gguf_number(model::tensor_type::q8_0);
+  norm.data = tests::pack(model::tensor_type::q8_0, std::vector<float>(96, 1.f));
+  writer.write(path);
+  CHECK_THROWS_WITH_AS(load_model(path), doctest::Contains("blk.2.ffn_norm.weight"), file_error);
+}
+
+TEST_CASE_FIXTURE(fixture, "a file that claims a thousand layers it does not have is refused") {
+  auto writer = tests::make_tiny_model();
+  writer.set_u32("llama.block_count", 1024);
+  writer.write(path);
+  CHECK_THROWS_WITH_AS(load_model(path), doctest::Contains("block_count"), file_error);
+}
+
+TEST_CASE("architectures are found by name, and the known ones can be listed") {
+  CHECK(model::find_architecture("llama") == &model::llama_architecture());
+  CHECK(model::find_architecture("Llama") == nullptr);
+  CHECK(model::find_architecture("") == nullptr);
+  for (const char* name : {"llama", "qwen2", "qwen3", "smollm3", "granite", "olmo2", "phi3"}) {
+    REQUIRE(model::find_architecture(name) != nullptr);
+    CHECK(model::find_architecture(name)->name == name);
+  }
+  CHECK(model::architecture_names() == "llama, qwen2, qwen3, smollm3, granite, olmo2, phi3");
+}
