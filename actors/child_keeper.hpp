@@ -4,8 +4,8 @@
 
 #include "actors/actors.hpp"
 #include "actors/suspect_board.hpp"
-#include "scheduler/seat_restarts.hpp"
-#include "scheduler/seats.hpp"
+#include "scheduler/membership/seat_restarts.hpp"
+#include "scheduler/membership/seats.hpp"
 
 #include <caf/all.hpp>
 
@@ -70,13 +70,14 @@ struct child_keeper_state {
   const char* name = "child_keeper";
 };
 
-/// A child that has ended is started again, for ever; whose delay is `scheduler/seat_restarts`.
-/// Ends by a fault of its own (a fatal signal, a bad exit code) count as faults; being killed from
-/// outside does not (decision 30), nor an end that a poisoned request explains, nor hanging: a
-/// child that is lost and stays away is killed, and so is one that is stopped, long before its
-/// heartbeats are missed. `close` ends all children, with SIGTERM, then SIGKILL, and answers how
-/// many had to be killed; it blocks for `grace` at most. Must be spawned detached: the kernel ends
-/// a child when the *thread* that started it ends (PR_SET_PDEATHSIG).
+/// A child that has ended is started again, for ever; whose delay is
+/// `scheduler/membership/seat_restarts`. Ends by a fault of its own (a fatal signal, a bad exit
+/// code) count as faults; being killed from outside does not (decision 30), nor an end that a
+/// poisoned request explains, nor hanging: a child that is lost and stays away is killed, and so is
+/// one that is stopped, long before its heartbeats are missed. `close` ends all children, with
+/// SIGTERM, then SIGKILL, and answers how many had to be killed; it blocks for `grace` at most.
+/// Must be spawned detached: the kernel ends a child when the *thread* that started it ends
+/// (PR_SET_PDEATHSIG).
 child_keeper_actor::behavior_type
 child_keeper(child_keeper_actor::stateful_pointer<child_keeper_state> self,
              child_keeper_config config);

@@ -11,7 +11,7 @@
 #include "net/private_folder.hpp"
 #include "net/shared_secret.hpp"
 #include "scheduler/compatibility.hpp"
-#include "scheduler/seats.hpp"
+#include "scheduler/membership/seats.hpp"
 
 #include <atomic>
 #include <filesystem>

@@ -2,7 +2,7 @@
 
 #include "actors/exceptions.hpp"
 
-#include "scheduler/seats.hpp"
+#include "scheduler/membership/seats.hpp"
 
 #include <spdlog/spdlog.h>
 

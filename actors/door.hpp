@@ -3,7 +3,7 @@
 
 #include "actors/actors.hpp"
 #include "net/shared_secret.hpp"
-#include "scheduler/join_guard.hpp"
+#include "scheduler/membership/join_guard.hpp"
 
 #include <functional>
 #include <map>

@@ -4,11 +4,11 @@
 #include "actors/actors.hpp"
 #include "actors/worker_reports.hpp"
 #include "scheduler/compatibility.hpp"
-#include "scheduler/epoch_plan.hpp"
-#include "scheduler/probe_patience.hpp"
-#include "scheduler/reach_book.hpp"
-#include "scheduler/seats.hpp"
-#include "scheduler/slow_workers.hpp"
+#include "scheduler/membership/epoch_plan.hpp"
+#include "scheduler/membership/probe_patience.hpp"
+#include "scheduler/membership/reach_book.hpp"
+#include "scheduler/membership/seats.hpp"
+#include "scheduler/membership/slow_workers.hpp"
 
 #include <deque>
 #include <functional>
@@ -133,10 +133,11 @@ struct membership_state {
 /// supervisor has asked; spares are not waited for. The loss of a worker that has a part in it
 /// closes an epoch and is told to the supervisor, which asks again: the next one is opened as soon
 /// as it could decode, with fewer replicas if need be, and once more when those are back.
-/// A worker that says nothing is given up (`scheduler/probe_patience`), as is one whose connection
-/// ends. One that is slow (`scheduler/slow_workers`) is told of; where somebody can do its part at
-/// once and without computing, it loses it and joins again, as a spare that is taken last.
-/// A worker gets a part when all hear it over the data plane, and is fenced when that is over
+/// A worker that says nothing is given up (`scheduler/membership/probe_patience`), as is one whose
+/// connection ends. One that is slow (`scheduler/membership/slow_workers`) is told of; where
+/// somebody can do its part at once and without computing, it loses it and joins again, as a spare
+/// that is taken last. A worker gets a part when all hear it over the data plane, and is fenced
+/// when that is over
 /// (`membership_reach.hpp`).
 /// `worker_info` is for the seats of actors of this process.
 membership_self::behavior_type membership(membership_self::stateful_pointer<membership_state> self,

@@ -1,7 +1,7 @@
 #include "actors/membership_failing.hpp"
 
 #include "actors/membership_pace.hpp"
-#include "scheduler/first_epoch.hpp"
+#include "scheduler/membership/first_epoch.hpp"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,7 @@
 /// How MEMBERSHIP learns that a worker whose control link lives is not heard over the data plane:
-/// workers ask each other, and it asks them what has come of it (scheduler/reach_book.hpp). Who is
-/// at fault is fenced: it has no part until all hear it again.
+/// workers ask each other, and it asks them what has come of it
+/// (scheduler/membership/reach_book.hpp). Who is at fault is fenced: it has no part until all hear
+/// it again.
 #pragma once
 
 #include "actors/membership.hpp"

@@ -3,7 +3,7 @@
 
 #include "config/settings.hpp"
 #include "gpu/cuda_module.hpp"
-#include "scheduler/seats.hpp"
+#include "scheduler/membership/seats.hpp"
 
 #include <string>
 

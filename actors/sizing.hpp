@@ -5,7 +5,7 @@
 #include "config/settings.hpp"
 #include "gpu/kernels/operators.hpp"
 #include "model/spec.hpp"
-#include "scheduler/epoch_plan.hpp"
+#include "scheduler/membership/epoch_plan.hpp"
 
 #include <cstdint>
 #include <string>

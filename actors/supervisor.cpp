@@ -78,8 +78,8 @@ void on_lost(supervisor_ptr self, const epoch_lost& x) {
 }
 
 /// The links are to be made anew: no fault of the children either, but it may happen again at once.
-/// Whose links break again and again is fenced, and rests alone (scheduler/reach_book.hpp): nobody
-/// else waits for that.
+/// Whose links break again and again is fenced, and rests alone
+/// (scheduler/membership/reach_book.hpp): nobody else waits for that.
 void on_cut(supervisor_ptr self, const std::string& role, const std::string& reason,
             std::optional<net::failover_cause> cause) {
   auto& st = self->state;

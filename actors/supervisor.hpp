@@ -3,7 +3,7 @@
 
 #include "actors/suspect_board.hpp"
 #include "net/metrics.hpp"
-#include "scheduler/restart_policy.hpp"
+#include "scheduler/membership/restart_policy.hpp"
 
 #include <caf/all.hpp>
 

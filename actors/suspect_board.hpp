@@ -1,9 +1,9 @@
 /// Who may be killing workers, for all who must know it at once: requests say where they run,
 /// MEMBERSHIP and the CHILD KEEPER which worker ended and how, the GLOBAL SCHEDULER asks who may
-/// run. Outlives the pipelines. The decisions are scheduler/suspects.hpp.
+/// run. Outlives the pipelines. The decisions are scheduler/membership/suspects.hpp.
 #pragma once
 
-#include "scheduler/suspects.hpp"
+#include "scheduler/membership/suspects.hpp"
 
 #include <cstdint>
 #include <deque>

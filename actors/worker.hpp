@@ -13,7 +13,7 @@
 #include "model/program/program.hpp"
 #include "net/flawed_sender.hpp"
 #include "net/metrics.hpp"
-#include "scheduler/seats.hpp"
+#include "scheduler/membership/seats.hpp"
 
 #include <array>
 #include <functional>

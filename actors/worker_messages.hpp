@@ -4,7 +4,7 @@
 
 #include "actors/status_messages.hpp"
 #include "gpu/kernels/operators.hpp"
-#include "scheduler/epoch_plan.hpp"
+#include "scheduler/membership/epoch_plan.hpp"
 
 #include <string>
 #include <vector>

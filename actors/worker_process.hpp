@@ -9,7 +9,7 @@
 #include "gpu/weights.hpp"
 #include "model/program/program.hpp"
 #include "net/shared_secret.hpp"
-#include "scheduler/seats.hpp"
+#include "scheduler/membership/seats.hpp"
 
 #include <filesystem>
 #include <functional>

@@ -4,7 +4,7 @@
 #include "actors/worker_messages.hpp"
 #include "net/metrics.hpp"
 #include "net/time_counts.hpp"
-#include "scheduler/seats.hpp"
+#include "scheduler/membership/seats.hpp"
 
 #include <array>
 #include <chrono>

@@ -10,7 +10,7 @@
 #include "cli/data_files.hpp"
 #include "cli/log.hpp"
 #include "cli/simulate.hpp"
-#include "scheduler/served_simulator.hpp"
+#include "scheduler/planner/served_simulator.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "config/settings.hpp"
-#include "scheduler/simulator.hpp"
+#include "scheduler/planner/simulator.hpp"
 
 #include <cstdint>
 #include <string>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "actors/node.hpp"
-#include "scheduler/served_profile.hpp"
+#include "scheduler/planner/served_profile.hpp"
 
 #include <string>
 #include <vector>

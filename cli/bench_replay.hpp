@@ -2,7 +2,7 @@
 #pragma once
 
 #include "actors/node.hpp"
-#include "scheduler/simulator.hpp"
+#include "scheduler/planner/simulator.hpp"
 
 #include <chrono>
 #include <cstdint>

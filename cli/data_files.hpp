@@ -1,10 +1,10 @@
 /// Opens the tables and traces that simulations read: plain, gzip or xz.
 #pragma once
 
-#include "scheduler/csv.hpp"
-#include "scheduler/hardware.hpp"
-#include "scheduler/profile.hpp"
-#include "scheduler/trace.hpp"
+#include "scheduler/planner/cost/csv.hpp"
+#include "scheduler/planner/cost/hardware.hpp"
+#include "scheduler/planner/cost/profile.hpp"
+#include "scheduler/planner/cost/trace.hpp"
 
 #include <functional>
 #include <istream>

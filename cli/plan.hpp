@@ -1,7 +1,7 @@
 /// The flags of `lamella plan` and its outputs.
 #pragma once
 
-#include "scheduler/served_planner.hpp"
+#include "scheduler/planner/served_planner.hpp"
 
 #include <optional>
 #include <string>

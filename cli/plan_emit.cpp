@@ -1,6 +1,6 @@
 /// `lamella plan --emit`: the best design as a configuration and a Kubernetes manifest.
 #include "cli/plan.hpp"
-#include "scheduler/report.hpp"
+#include "scheduler/planner/report.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "cli/data_files.hpp"
-#include "scheduler/served_profile.hpp"
-#include "scheduler/simulator.hpp"
-#include "scheduler/splitwise.hpp"
+#include "scheduler/planner/papers/splitwise.hpp"
+#include "scheduler/planner/served_profile.hpp"
+#include "scheduler/planner/simulator.hpp"
 
 #include <cstdint>
 #include <functional>

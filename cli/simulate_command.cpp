@@ -1,10 +1,10 @@
 /// `lamella simulate`: a trace through the live scheduling on hardware that is not there.
 #include "cli/commands.hpp"
 #include "cli/simulate.hpp"
-#include "scheduler/dop.hpp"
-#include "scheduler/planner.hpp"
-#include "scheduler/report.hpp"
-#include "scheduler/reproduction.hpp"
+#include "scheduler/planner/dop.hpp"
+#include "scheduler/planner/papers/reproduction.hpp"
+#include "scheduler/planner/planner.hpp"
+#include "scheduler/planner/report.hpp"
 
 #include <cstdio>
 

@@ -2,8 +2,8 @@
 #include "cli/commands.hpp"
 #include "cli/simulate.hpp"
 #include "config/nearest.hpp"
-#include "scheduler/report.hpp"
-#include "scheduler/reproduction.hpp"
+#include "scheduler/planner/papers/reproduction.hpp"
+#include "scheduler/planner/report.hpp"
 
 #include <charconv>
 #include <cmath>

@@ -1,9 +1,9 @@
 /// `lamella simulate --design splitwise` and `--design neo`.
 #include "cli/commands.hpp"
 #include "cli/simulate.hpp"
-#include "scheduler/neo.hpp"
-#include "scheduler/report.hpp"
-#include "scheduler/reproduction.hpp"
+#include "scheduler/planner/papers/neo.hpp"
+#include "scheduler/planner/papers/reproduction.hpp"
+#include "scheduler/planner/report.hpp"
 
 #include <map>
 

@@ -1,7 +1,7 @@
 #include "base/json_writer.hpp"
 #include "cli/commands.hpp"
 #include "cli/simulate.hpp"
-#include "scheduler/report.hpp"
+#include "scheduler/planner/report.hpp"
 
 #include <fstream>
 

@@ -2,8 +2,8 @@
 #include "cli/bench_profile.hpp"
 #include "cli/commands.hpp"
 #include "cli/simulate.hpp"
-#include "scheduler/report.hpp"
-#include "scheduler/served_simulator.hpp"
+#include "scheduler/planner/report.hpp"
+#include "scheduler/planner/served_simulator.hpp"
 
 namespace lamella::cli {
 

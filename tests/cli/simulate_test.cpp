@@ -2,7 +2,7 @@
 #include "cli/commands.hpp"
 #include "cli/plan.hpp"
 #include "cli/simulate.hpp"
-#include "scheduler/reproduction.hpp"
+#include "scheduler/planner/papers/reproduction.hpp"
 
 #include <doctest/doctest.h>
 

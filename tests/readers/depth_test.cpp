@@ -11,7 +11,7 @@
 #include "net/api_request.hpp"
 #include "net/http_framing.hpp"
 #include "net/sse.hpp"
-#include "scheduler/trace.hpp"
+#include "scheduler/planner/cost/trace.hpp"
 #include "tests/gguf_writer.hpp"
 #include "tests/scratch_folder.hpp"
 #include "tests/small_stack.hpp"

@@ -1,0 +1,80 @@
+#include "scheduler/membership/reach_book.hpp"
+
+#include <algorithm>
+
+namespace lamella::scheduler {
+
+void reach_book::sits(const seat& who, bool able) { known_[who].able = able; }
+
+void reach_book::left(const seat& who) {
+  known_.erase(who);
+  for (auto& [other, x] : known_) x.views.erase(who);
+}
+
+void reach_book::told(const seat& by, const std::vector<reach_view>& views, time_point now) {
+  const auto found = known_.find(by);
+  if (found == known_.end()) return;
+  auto& x = found->second;
+  if (!x.heard || now - *x.heard > silence) x.since = now;
+  x.heard = now;
+  x.views.clear();
+  for (const auto& view : views) x.views[view.peer] = view;
+}
+
+std::set<failed_pair> reach_book::failed(time_point now) const {
+  const auto there = [&](const record& x) {
+    return x.able && x.heard && now - *x.heard <= silence && *x.heard - *x.since >= failing_needed;
+  };
+  std::set<failed_pair> result;
+  bool some_may = false;
+  milliseconds longest{0};
+  for (const auto& [by, x] : known_) {
+    if (!there(x)) continue;
+    for (const auto& [peer, view] : x.views) {
+      const auto other = known_.find(peer);
+      if (view.failing.count() == 0 || other == known_.end() || !there(other->second)) continue;
+      // What was said before the peer went on after a silence counts for nothing.
+      if (*x.heard - *other->second.since < failing_needed) continue;
+      some_may = some_may || view.failing < failing_needed;
+      longest = std::max(longest, view.failing);
+      if (view.failing >= failing_needed) result.insert(std::minmax(by, peer));
+    }
+  }
+  if (some_may && longest < 2 * failing_needed) result.clear();
+  return result;
+}
+
+bool reach_book::answers(const seat& by, const seat& peer) const {
+  const auto& views = known_.at(by).views;
+  const auto found = views.find(peer);
+  return found != views.end() && found->second.answers;
+}
+
+bool reach_book::doubtful() const {
+  return std::ranges::any_of(known_, [](const auto& entry) {
+    return std::ranges::any_of(entry.second.views,
+                               [](const auto& x) { return x.second.failing.count() > 0; });
+  });
+}
+
+bool reach_book::proven(const seat& who, const std::set<seat>& fenced, time_point now) const {
+  const auto found = known_.find(who);
+  if (found == known_.end()) return false;
+  if (!found->second.able) return true;
+  if (!found->second.heard) return false;
+  return std::ranges::all_of(known_, [&](const auto& entry) {
+    const auto& [other, x] = entry;
+    if (other == who || !x.able || fenced.contains(other)) return true;
+    if (!x.heard || now - *x.heard > silence) return true;
+    return (other.role != worker_role::attention || answers(who, other))
+           && (who.role != worker_role::attention || answers(other, who));
+  });
+}
+
+void fence_rest::fenced(time_point now) {
+  const bool anew = !newest_ || now - *newest_ > forgotten_after;
+  rest_ = anew ? first : std::min(2 * rest_, most);
+  newest_ = now;
+}
+
+} // namespace lamella::scheduler

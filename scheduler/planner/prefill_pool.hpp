@@ -1,0 +1,59 @@
+/// Servers that compute prompts for a decoding design, each prompt on one of them (S-M10, L-M27).
+#pragma once
+
+#include "scheduler/planner/cost/cost.hpp"
+
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+namespace lamella::scheduler {
+
+/// One prompt in the pool.
+struct pooled_prompt {
+  uint32_t index = 0;  ///< of its request
+  uint32_t stamp = 0;  ///< of the request's way; who waits for it knows whether it still counts
+  uint32_t tokens = 0; ///< to be computed
+};
+
+/// One queue, first come first served; a server that is free takes whole prompts of at most
+/// `batch_tokens` together, or one that is longer. Times in seconds; no clock of its own.
+class prefill_pool {
+public:
+  prefill_pool(const cost_model& cost, const device_group& server, uint32_t servers,
+               uint32_t batch_tokens = 2048)
+      : cost_{cost}, server_{server}, batch_tokens_{batch_tokens}, servers_(servers) {}
+
+  void add(const pooled_prompt& x) { queue_.push_back(x); }
+
+  /// Free servers take what waits.
+  void start(double now);
+
+  /// When the next server is done; far away when none works.
+  double next_end() const;
+
+  /// The prompts of all servers that are done by `now`, and how long their iteration took.
+  struct done {
+    pooled_prompt prompt;
+    double seconds = 0;
+  };
+  std::vector<done> finish(double now);
+
+  /// Seconds that servers have worked, all of them together.
+  double busy_s() const { return busy_; }
+  size_t waiting() const { return queue_.size(); }
+
+private:
+  struct machine {
+    std::vector<pooled_prompt> prompts; ///< under way; empty: free
+    double start = 0, end = 0;
+  };
+  const cost_model& cost_;
+  device_group server_;
+  uint32_t batch_tokens_;
+  std::deque<pooled_prompt> queue_;
+  std::vector<machine> servers_;
+  double busy_ = 0;
+};
+
+} // namespace lamella::scheduler

@@ -1,0 +1,35 @@
+/// Plays a trace on a service that has measured itself: the live admission, slots and prefill
+/// chunks, with times from its profile.
+///
+/// Prompts are part of it, unlike in simulate(): they run beside the batch on the same devices, and
+/// both go on more slowly meanwhile, at the rates of the profile.
+#pragma once
+
+#include "scheduler/planner/served_profile.hpp"
+#include "scheduler/planner/simulator.hpp"
+
+namespace lamella::scheduler {
+
+/// Whole run, from the first arrival to the last token. `ttft` begins with the arrival and ends
+/// with the prompt's own token; `tbt` are the gaps between a request's tokens, each with weight 1,
+/// those beside prompts or after a preemption included; `mean_batch` are the requests between their
+/// first and last token.
+struct served_result : simulation_result {
+  double decode_busy = 0, prefill_busy = 0; ///< shares of the time
+  double extrapolated = 0;                  ///< share of decode time beyond what was measured
+};
+
+struct served_options {
+  load_kind load = load_kind::saturated;
+  uint32_t seats = 0; ///< 0: those of the profile
+  /// Decode iterations with batch 0, prefill iterations with batch 1; may be empty.
+  std::function<void(const iteration_span&)> on_iteration;
+};
+
+/// Requests that the service could not hold are left out and counted. Throws std::invalid_argument
+/// when none is left, table_error when the profile says too little. Cost: O(tokens + iterations *
+/// points).
+served_result simulate_served(const served_profile& profile, const request_trace& trace,
+                              const served_options& options = {});
+
+} // namespace lamella::scheduler

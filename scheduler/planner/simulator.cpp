@@ -1,0 +1,339 @@
+#include "scheduler/planner/simulator.hpp"
+
+#include "scheduler/placement.hpp"
+#include "scheduler/planner/simulator_run.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+namespace lamella::scheduler {
+
+namespace decoding {
+
+namespace {
+
+constexpr double never = 1e300;
+constexpr uint32_t prompts_per_iteration = 64; ///< as the live prefill worker has them
+
+} // namespace
+
+run::run(const decode_design& design, const cost_model& cost, const request_trace& trace,
+         const simulation_options& options, bool whole)
+    : design_{design}, cost_{cost}, trace_{trace}, options_{options}, whole_{whole},
+      queue_{admission_limits{}},
+      states_(trace.size()), failures_{options.failures}, scalings_{options.scalings} {
+  const auto slots = static_cast<uint32_t>(slots_per_pool(design, cost));
+  kept_ = static_cast<uint32_t>(slots * design.kept_free_share);
+  for (uint32_t i = 0; i < design.pools(); ++i) pools_.emplace_back(slots);
+  prefixes_.resize(pools_.size());
+  for (uint32_t j = 0; j < design.concurrent(); ++j) add_batch();
+  if (design.prefill_servers > 0) {
+    prompts_.emplace(cost, design.prefill, design.prefill_servers);
+    arrivals_.emplace(design, cost);
+  }
+  for (const auto& x : trace) total_tokens_ += x.output_tokens;
+  const auto earlier = [](const auto& a, const auto& b) { return a.at_s < b.at_s; };
+  std::sort(failures_.begin(), failures_.end(), earlier);
+  std::stable_sort(scalings_.begin(), scalings_.end(), earlier);
+  measuring_ = whole;
+}
+
+simulation_result run::play() {
+  offer();
+  pump();
+  for (;;) {
+    auto next = std::min_element(batches_.begin(), batches_.end(), [](auto& a, auto& b) {
+      return a.running != b.running ? a.running : a.running && a.end < b.end;
+    });
+    const bool idle = !next->running && !prompts_under_way();
+    if (idle && arrived_ == trace_.size() && queue_.waiting() == 0) break;
+    if (idle && queue_.waiting() > 0 && arrived_ == trace_.size() && scalings_.empty()
+        && loading_.empty()) {
+      if (result_.scalings > 0)
+        throw std::invalid_argument{
+            "after scaling, a request that has begun does not fit any more"};
+      throw std::logic_error("requests wait and nothing runs");
+    }
+    // A request that has come and found the queue full tries again when an iteration ends.
+    const bool comes = arrived_ < trace_.size() && options_.load == load_kind::arrivals
+                       && (idle || trace_[arrived_].arrival_s > now_);
+    const auto arrival = comes ? trace_[arrived_].arrival_s : never;
+    const auto end = next->running ? next->end : never, prompt = next_prompt();
+    auto change = scalings_.empty() ? never : scalings_.front().at_s;
+    if (!loading_.empty()) change = std::min(change, loading_.front());
+    if (!failures_.empty()) change = std::min(change, failures_.front().at_s);
+    const auto first = std::min({end, prompt, change, arrival});
+    now_ = std::max(now_, first);
+    if (first == change) {
+      scale();
+      fail();
+    } else if (first == end)
+      end_iteration(static_cast<uint32_t>(next - batches_.begin()));
+    else if (first == prompt)
+      end_prompts();
+    if (now_ > options_.requests_limit_s) throw std::invalid_argument{"the run takes too long"};
+    offer();
+    pump();
+  }
+  return finish();
+}
+
+/// Requests that have come go into the queue, as long as it takes them.
+void run::offer() {
+  for (; arrived_ < trace_.size(); ++arrived_) {
+    const auto& x = trace_[arrived_];
+    if (options_.load == load_kind::arrivals && x.arrival_s > now_) return;
+    const auto whole = uint64_t{x.prompt_tokens} + x.output_tokens + design_.window_slots;
+    if (whole + design_.block_slots > pools_[0].slots()) {
+      ++result_.never_fit;
+      continue;
+    }
+    const admission_entry entry{id_of(arrived_), 1, x.prompt_tokens,
+                                round_up(x.prompt_tokens + design_.window_slots), false};
+    // The client tries again when there is room.
+    if (queue_.offer(entry) != admission_verdict::queued) return;
+  }
+}
+
+/// Of several slot tables, the one with the most room.
+std::optional<uint32_t> run::member_for(uint32_t slots) const {
+  std::vector<uint64_t> used;
+  for (const auto& p : pools_) used.push_back(p.used() - p.cached());
+  return least_loaded(used, pools_[0].slots(), slots);
+}
+
+/// Starts as much of the queue as there is room for, in order.
+void run::pump() {
+  while (auto entry = queue_.next(options_.seats_per_batch, pools_[0].slots())) {
+    const auto batch = least_loaded(seats_, options_.seats_per_batch, 1);
+    if (!batch) break;
+    if (refused_before(*entry)) break;
+    auto pool = design_.disaggregated() ? 0u : server_of(*batch);
+    if (design_.disaggregated() && pools_.size() > 1) {
+      auto member = table_with(*entry);
+      if (!member) member = member_for(entry->slots);
+      if (!member) break;
+      pool = *member;
+    }
+    auto taken = take_slots(*entry, pool);
+    if (!taken) break;
+    queue_.started();
+    offer();
+    seat(index_of_id(entry->first), *batch, pool, std::move(*taken));
+  }
+  if (prompts_) prompts_->start(now_);
+  for (uint32_t j = 0; j < batches_.size(); ++j)
+    if (!batches_[j].running) start_iteration(j);
+  if (!whole_ && measuring_ && arrived_ == trace_.size() && queue_.waiting() == 0) stop();
+}
+
+void run::seat(uint32_t index, uint32_t batch, uint32_t pool, std::vector<slot_run> runs) {
+  auto& s = states_[index];
+  s.batch = batch;
+  s.pool = pool;
+  s.capacity = length_of(runs);
+  s.runs = std::move(runs);
+  ++seats_[batch];
+  if (design_.prompts()) return begin_prompt(index);
+  keep_prompt(index);
+  s.at = place::joining;
+  batches_[batch].joining.push_back(index);
+}
+
+void run::start_iteration(uint32_t j) {
+  auto& b = batches_[j];
+  for (const auto index : b.joining) join(b, index);
+  b.joining.clear();
+  times_[j] = {};
+  if (design_.prefill_beside) b.pieces = b.prompts.next(prompts_per_iteration);
+  if (b.seated.empty() && b.pieces.empty()) return;
+  b.rows_now = b.context_now = 0;
+  double busiest = 0;
+  for (uint32_t i = 0; i < pools_.size(); ++i) {
+    b.rows_now += b.rows[i];
+    b.context_now += b.context[i];
+    busiest = std::max(busiest, b.context[i]);
+  }
+  times_[j] =
+      times_with_prompts(design_, cost_, b.rows_now, b.context_now,
+                         design_.disaggregated() && pools_.size() > 1 ? busiest : 0, b.pieces);
+  double duration = 0;
+  if (design_.disaggregated()) {
+    duration = iteration_s(times_, j, design_.replicas, design_.pipeline);
+  } else {
+    const auto first = server_of(j) * design_.stages;
+    duration = iteration_s(std::span{times_}.subspan(first, design_.stages), j - first, 1,
+                           pipeline_kind::fixed);
+  }
+  b.start = now_;
+  b.end = std::max({now_, blocked_until_, b.blocked_until}) + duration;
+  b.times = times_[j];
+  b.running = true;
+}
+
+void run::join(batch_run& b, uint32_t index) {
+  auto& s = states_[index];
+  s.at = place::seated;
+  s.joined_at = b.iteration;
+  s.joined_generated = s.generated;
+  s.stay_since = now_;
+  ++s.stamp;
+  b.fresh.push_back(index);
+  b.seated.insert(index);
+  b.rows[s.pool] += 1;
+  b.context[s.pool] += tokens_of(index);
+  b.finish.push({b.iteration + trace_[index].output_tokens - s.generated, index, s.stamp});
+  b.grow.push({b.iteration + s.capacity - tokens_of(index), index, s.stamp});
+}
+
+void run::end_iteration(uint32_t j) {
+  auto& b = batches_[j];
+  const auto duration = b.end - b.start;
+  b.running = false;
+  ++b.iteration;
+  ++result_.iterations;
+  result_.tokens += b.seated.size();
+  for (uint32_t i = 0; i < pools_.size(); ++i) b.context[i] += b.rows[i];
+  if (options_.on_iteration)
+    options_.on_iteration({b.start, duration, j, static_cast<uint32_t>(b.rows_now), b.context_now});
+  running_sum_ += b.rows_now * duration;
+  measure(b, duration);
+  for (const auto index : b.fresh)
+    if (!std::exchange(states_[index].answered, true)) result_.ttft.add(now_ - arrival_of(index));
+  b.fresh.clear();
+  end_pieces(b);
+  while (!b.finish.empty() && b.finish.top().iteration <= b.iteration) {
+    const auto x = b.finish.top();
+    b.finish.pop();
+    if (states_[x.index].stamp == x.stamp) leave(b, x.index, true);
+  }
+  while (!b.grow.empty() && b.grow.top().iteration <= b.iteration) {
+    const auto x = b.grow.top();
+    b.grow.pop();
+    if (states_[x.index].stamp == x.stamp) grow(b, x.index);
+  }
+}
+
+/// What an iteration adds to the numbers of the measured part.
+void run::measure(const batch_run& b, double duration) {
+  if (measuring_) {
+    measured_tokens_ += b.rows_now;
+    // The gap is longer for those who had a token before they came into the batch: their KV was on
+    // its way, or they had given their slots up and waited for others.
+    double late = 0;
+    for (const auto index : b.fresh)
+      if (states_[index].answered) {
+        result_.tbt.add(now_ - states_[index].token_s);
+        ++late;
+      }
+    result_.tbt.add(duration, b.rows_now - late);
+    batch_sum_ += b.rows_now * duration;
+    model_sum_ += b.times.model;
+    attention_sum_ += b.times.attention;
+    if (design_.disaggregated()) wire_sum_ += b.rows_now * cost_.model().wire_bytes_per_row();
+  } else if (!whole_ && !stopped_
+             && static_cast<double>(result_.tokens) >= 0.1 * static_cast<double>(total_tokens_)) {
+    pay(now_);
+    measuring_ = true;
+    measure_from_ = now_;
+  }
+}
+
+void run::leave(batch_run& b, uint32_t index, bool done) {
+  auto& s = states_[index];
+  s.generated = s.joined_generated + static_cast<uint32_t>(b.iteration - s.joined_at);
+  ++s.stamp;
+  b.seated.erase(index);
+  b.rows[s.pool] -= 1;
+  b.context[s.pool] -= tokens_of(index);
+  give_back(index);
+  stay_sum_ += now_ - s.stay_since;
+  if (!done) return;
+  ++result_.requests;
+  result_.e2e.add(now_ - arrival_of(index));
+}
+
+void run::grow(batch_run& b, uint32_t index) {
+  auto& s = states_[index];
+  auto& pool = pools_[s.pool];
+  const auto want = round_up(design_.window_slots);
+  for (;;) {
+    const auto end = s.runs.back().first + s.runs.back().length;
+    prefixes_[s.pool].make_room(pool, want);
+    if (auto more = pool.take(want, end)) {
+      append(s.runs, *more);
+      s.capacity += want;
+      b.grow.push({b.iteration + want, index, s.stamp});
+      return;
+    }
+    // The sequence of this batch that came last gives its slots up and runs again later.
+    uint32_t youngest = index;
+    for (auto it = b.seated.rbegin(); it != b.seated.rend(); ++it)
+      if (states_[*it].pool == s.pool) {
+        youngest = *it;
+        break;
+      }
+    preempt(b, youngest);
+    if (youngest == index) return;
+  }
+}
+
+void run::preempt(batch_run& b, uint32_t index) {
+  leave(b, index, false);
+  states_[index].token_s = now_;
+  ++result_.preemptions;
+  queue_again(index);
+}
+
+void run::queue_again(uint32_t index) {
+  const auto tokens = tokens_of(index);
+  queue_.offer({id_of(index), 1, tokens, round_up(tokens + design_.window_slots), true});
+}
+
+void run::stop() {
+  pay(now_);
+  measuring_ = false;
+  stopped_ = true;
+  result_.measured_seconds = now_ - measure_from_;
+}
+
+simulation_result run::finish() {
+  auto& r = result_;
+  if (r.requests == 0) throw std::invalid_argument{"no request of the trace fits into a pool"};
+  r.seconds = now_;
+  pay(now_);
+  r.mean_usd_per_hour = now_ > 0 ? usd_ / now_ : design_.usd_per_hour();
+  if (prompts_ && now_ > 0) r.prefill_busy = prompts_->busy_s() / now_ / design_.prefill_servers;
+  if (whole_) r.measured_seconds = now_;
+  if (r.measured_seconds > 0) {
+    const auto t = r.measured_seconds;
+    r.tokens_per_s = measured_tokens_ / t;
+    r.mean_batch = batch_sum_ / t;
+    r.model_busy = replica_s_ > 0 ? model_sum_ / replica_s_ : 0;
+    r.attention_busy = attention_sum_ / t;
+    r.wire_bytes_per_s = wire_sum_ / t;
+  }
+  r.running_over_time = running_sum_ / now_;
+  r.rate_times_stay = stay_sum_ / now_;
+  return std::move(result_);
+}
+
+} // namespace decoding
+
+simulation_result simulate(const decode_design& design, const cost_model& cost,
+                           const request_trace& trace, const simulation_options& options) {
+  if (auto why = refuse(design, cost)) throw std::invalid_argument{*why};
+  const bool whole = options.load == load_kind::arrivals;
+  if (design.prefix_cache_s > 0 && !(options.failures.empty() && options.scalings.empty()))
+    throw std::invalid_argument{"what devices that die, come or go do to a prefix cache is not "
+                                "simulated: leave one of them out"};
+  decoding::run first{design, cost, trace, options, whole};
+  auto result = first.play();
+  if (result.measured_seconds > 0 && (whole || result.measured_seconds >= 0.2 * result.seconds))
+    return result;
+  return decoding::run{design, cost, trace, options, true}
+      .play(); // too short to have a steady part
+}
+
+} // namespace lamella::scheduler

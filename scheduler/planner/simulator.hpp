@@ -1,0 +1,91 @@
+/// Replays a trace on devices that are not there, through the live admission, placement and slots.
+#pragma once
+
+#include "scheduler/planner/cost/distribution.hpp"
+#include "scheduler/planner/cost/trace.hpp"
+#include "scheduler/planner/decode_design.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace lamella::scheduler {
+
+/// When requests come: as fast as they can be queued, so that capacity is measured, or at the
+/// trace's own arrivals.
+enum class load_kind : uint8_t { saturated, arrivals };
+
+/// A device dies at `at_s`; a spare takes its seat after `repair_s`. A memory device takes the KV
+/// of its heads along, or by request that of its requests: what runs of it is recomputed (L-M26),
+/// at prefill speed of the compute devices. A compute device takes nothing along (L-M25) where
+/// there are memory devices; else it takes all KV of its server along. Those who need the device
+/// wait: of independent servers, and of replicas in a fixed pipeline, one. Failures go round, from
+/// the first.
+struct failure_event {
+  double at_s = 0;
+  bool memory_device = false;
+  double repair_s = 10;
+};
+
+/// Devices come or go at `at_s`. Memory devices: that many more or fewer share the KV cache, whose
+/// shares move over their NICs while nothing decodes; what finds no room runs again later. Compute
+/// devices: that many replicas (or servers, of a homogeneous design) as large as the others; new
+/// ones are of use when they have read the weights, and bring a batch with them where batches
+/// rotate.
+struct scaling_event {
+  double at_s = 0;
+  bool memory_devices = false;
+  int32_t change = 0;
+};
+
+/// One iteration, for a timeline.
+struct iteration_span {
+  double start_s = 0, duration_s = 0;
+  uint32_t batch = 0, rows = 0;
+  double context_tokens = 0;
+};
+
+struct simulation_options {
+  load_kind load = load_kind::saturated;
+  uint32_t seats_per_batch = 65'536;
+  double requests_limit_s = 1e9; ///< simulated time after which the run is given up
+  std::vector<failure_event> failures;
+  std::vector<scaling_event> scalings;
+  std::function<void(const iteration_span&)> on_iteration; ///< may be empty
+};
+
+/// Times in seconds. Throughput, batch and TBT are taken while the queue is full: from a tenth of
+/// the tokens on until nobody waits; over the whole run if arrivals decide or the trace is short.
+struct simulation_result {
+  double seconds = 0;          ///< of the whole run
+  double measured_seconds = 0; ///< of the part that is reported
+  double tokens_per_s = 0;
+  double mean_batch = 0; ///< requests in all batches together, over time
+  distribution tbt;      ///< per token
+  distribution ttft;     ///< arrival to first token: decoded, or of the prompt where the design
+                         ///< computes prompts
+  distribution e2e;      ///< arrival to last token
+  uint64_t tokens = 0, requests = 0;
+  uint64_t never_fit = 0;              ///< requests longer than a pool; left out
+  uint64_t scalings = 0, failures = 0; ///< that came before the end of the run
+  double mean_usd_per_hour = 0;        ///< of the whole run, by the devices that there were
+  double prefill_busy = 0; ///< share of the whole run that servers for prompts work, mean
+  uint64_t prefix_queries = 0, prefix_hits = 0; ///< tokens of prompts: all, and found
+  uint64_t preemptions = 0, iterations = 0, recomputed_tokens = 0;
+  double model_busy = 0, attention_busy = 0; ///< shares of the measured time, mean of devices
+  double wire_bytes_per_s = 0;               ///< mean of the measured time, all NICs together
+  /// Little's law, whole run, from independent sums: requests there over time, and arrival rate
+  /// into the batches times mean stay.
+  double running_over_time = 0, rate_times_stay = 0;
+  double usd_per_mtok(double usd_per_hour) const {
+    return tokens_per_s > 0 ? usd_per_hour / 3600 / tokens_per_s * 1e6 : 0;
+  }
+};
+
+/// Runs the whole trace. Throws std::invalid_argument when the design, or what scaling makes of it,
+/// is refused or no request of the trace fits. Cost: O(iterations * batches + tokens / window * log
+/// requests).
+simulation_result simulate(const decode_design& design, const cost_model& cost,
+                           const request_trace& trace, const simulation_options& options = {});
+
+} // namespace lamella::scheduler
