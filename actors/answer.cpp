@@ -1,8 +1,8 @@
 #include "actors/answer.hpp"
 
 #include "actors/request_end.hpp"
-#include "net/http_ids.hpp"
-#include "net/sse.hpp"
+#include "net/http/http_ids.hpp"
+#include "net/http/sse.hpp"
 
 #include <algorithm>
 #include <numeric>

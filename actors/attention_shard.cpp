@@ -5,8 +5,8 @@
 #include "actors/iteration.hpp"
 #include "actors/shard_check.hpp"
 #include "actors/shard_pull.hpp"
-#include "gpu/parity_runner.hpp"
-#include "net/failpoint.hpp"
+#include "base/failpoint.hpp"
+#include "gpu/runners/parity_runner.hpp"
 
 #include <spdlog/spdlog.h>
 

@@ -3,10 +3,10 @@
 
 #include "actors/actors.hpp"
 #include "actors/work_meter.hpp"
-#include "gpu/attention_runner.hpp"
-#include "gpu/kv_cache.hpp"
-#include "net/fabric.hpp"
-#include "net/metrics.hpp"
+#include "gpu/runners/attention_runner.hpp"
+#include "gpu/runners/kv_cache.hpp"
+#include "net/link/fabric.hpp"
+#include "net/metrics/metrics.hpp"
 #include "scheduler/pull_plan.hpp"
 #include "scheduler/seat_table.hpp"
 

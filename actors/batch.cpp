@@ -4,9 +4,9 @@
 #include "actors/exceptions.hpp"
 #include "actors/explain.hpp"
 
-#include "gpu/slice_runner.hpp"
-#include "net/failpoint.hpp"
-#include "net/oddity.hpp"
+#include "base/failpoint.hpp"
+#include "base/oddity.hpp"
+#include "gpu/runners/slice_runner.hpp"
 #include "scheduler/slot_pool.hpp"
 
 #include <spdlog/spdlog.h>

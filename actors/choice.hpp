@@ -4,10 +4,10 @@
 
 #include "actors/messages.hpp"
 #include "model/tokenizer/detokenizer.hpp"
-#include "net/api_request.hpp"
-#include "net/api_response.hpp"
-#include "net/stop_matcher.hpp"
-#include "net/tool_call_reader.hpp"
+#include "net/api/api_request.hpp"
+#include "net/api/api_response.hpp"
+#include "net/api/stop_matcher.hpp"
+#include "net/api/tool_call_reader.hpp"
 
 #include <optional>
 #include <string>

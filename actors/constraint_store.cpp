@@ -4,7 +4,7 @@
 #include "model/grammar/json_schema/json_grammar.hpp"
 #include "model/grammar/json_schema/json_schema.hpp"
 #include "model/grammar/regular_expression.hpp"
-#include "net/api_error.hpp"
+#include "net/http/api_error.hpp"
 
 #include <algorithm>
 

@@ -4,8 +4,8 @@
 
 #include "model/chat/tool_dialect.hpp"
 #include "model/grammar/output_constraint.hpp"
-#include "net/output_format.hpp"
-#include "net/tool_use.hpp"
+#include "net/api/output_format.hpp"
+#include "net/api/tool_use.hpp"
 
 #include <list>
 #include <memory>

@@ -1,7 +1,7 @@
 #include "actors/control_link.hpp"
 #include "actors/control_scribe.hpp"
 #include "actors/explain.hpp"
-#include "net/tls_errors.hpp"
+#include "net/http/tls_errors.hpp"
 
 #include <caf/io/basp_broker.hpp>
 #include <caf/io/middleman.hpp>

@@ -4,7 +4,7 @@
 
 #include "actors/actors.hpp"
 #include "config/settings.hpp"
-#include "net/control_gate.hpp"
+#include "net/data_plane/control_gate.hpp"
 
 #include <chrono>
 #include <memory>

@@ -6,7 +6,7 @@
 #include "actors/seat_devices.hpp"
 #include "actors/sizing.hpp"
 #include "actors/worker.hpp"
-#include "net/failpoint.hpp"
+#include "base/failpoint.hpp"
 
 #include <spdlog/spdlog.h>
 

@@ -7,9 +7,9 @@
 #include "actors/link_port.hpp"
 #include "actors/pipeline.hpp"
 #include "actors/warden.hpp"
-#include "net/control_gate.hpp"
-#include "net/private_folder.hpp"
-#include "net/shared_secret.hpp"
+#include "net/data_plane/control_gate.hpp"
+#include "net/data_plane/private_folder.hpp"
+#include "net/data_plane/shared_secret.hpp"
 #include "scheduler/compatibility.hpp"
 #include "scheduler/membership/seats.hpp"
 

@@ -1,7 +1,8 @@
-/// CAF's side of a control connection whose peer has proved itself (net/control_gate.hpp).
+/// CAF's side of a control connection whose peer has proved itself
+/// (net/data_plane/control_gate.hpp).
 #pragma once
 
-#include "net/shm_segment.hpp"
+#include "net/link/shm_segment.hpp"
 
 #include <caf/io/scribe.hpp>
 

@@ -1,11 +1,11 @@
 #include "actors/data_plane_port.hpp"
 
 #include "actors/control_link.hpp"
-#include "net/data_plane.hpp"
-#include "net/peer_address.hpp"
-#include "net/private_folder.hpp"
-#include "net/round_trips.hpp"
-#include "net/shared_secret.hpp"
+#include "net/data_plane/data_plane.hpp"
+#include "net/data_plane/peer_address.hpp"
+#include "net/data_plane/private_folder.hpp"
+#include "net/data_plane/shared_secret.hpp"
+#include "net/link/round_trips.hpp"
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>

@@ -3,7 +3,7 @@
 
 #include "actors/worker_messages.hpp"
 #include "config/settings.hpp"
-#include "gpu/host_engine.hpp"
+#include "gpu/host/host_engine.hpp"
 #include "model/spec.hpp"
 
 #include <functional>

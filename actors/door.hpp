@@ -2,7 +2,7 @@
 #pragma once
 
 #include "actors/actors.hpp"
-#include "net/shared_secret.hpp"
+#include "net/data_plane/shared_secret.hpp"
 #include "scheduler/membership/join_guard.hpp"
 
 #include <functional>

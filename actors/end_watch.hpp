@@ -2,7 +2,7 @@
 /// trusted (reliability A1, A8).
 #pragma once
 
-#include "net/ticker.hpp"
+#include "base/ticker.hpp"
 
 #include <caf/all.hpp>
 

@@ -1,7 +1,7 @@
 /// Ends of pipelines for `lamella_failovers_total`, each loss once.
 #pragma once
 
-#include "net/metrics.hpp"
+#include "net/metrics/metrics.hpp"
 
 #include <cstdint>
 #include <optional>

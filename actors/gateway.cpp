@@ -7,7 +7,7 @@
 #include "actors/gateway_status.hpp"
 #include "actors/injury.hpp"
 #include "actors/log_drops.hpp"
-#include "net/api_route.hpp"
+#include "net/api/api_route.hpp"
 
 #include <spdlog/spdlog.h>
 

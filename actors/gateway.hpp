@@ -8,7 +8,7 @@
 #include "actors/membership.hpp"
 #include "actors/reload.hpp"
 #include "actors/request.hpp"
-#include "net/api_keys.hpp"
+#include "net/api/api_keys.hpp"
 
 #include <map>
 #include <memory>

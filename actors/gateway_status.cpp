@@ -2,7 +2,7 @@
 
 #include "actors/explain.hpp"
 #include "actors/status_text.hpp"
-#include "net/api_error.hpp"
+#include "net/http/api_error.hpp"
 
 namespace lamella::actors {
 

@@ -4,7 +4,7 @@
 #include "actors/actors.hpp"
 #include "actors/health.hpp"
 #include "actors/suspect_board.hpp"
-#include "net/metrics.hpp"
+#include "net/metrics/metrics.hpp"
 #include "scheduler/admission.hpp"
 
 #include <map>

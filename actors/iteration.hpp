@@ -4,7 +4,7 @@
 #include "actors/actors.hpp"
 #include "actors/first_iterations.hpp"
 #include "actors/pulse.hpp"
-#include "net/metrics.hpp"
+#include "net/metrics/metrics.hpp"
 
 #include <algorithm>
 #include <memory>

@@ -4,8 +4,8 @@
 #include "actors/kv_grants.hpp"
 #include "actors/kv_prefixes.hpp"
 #include "actors/kv_sweep.hpp"
-#include "net/failpoint.hpp"
-#include "net/oddity.hpp"
+#include "base/failpoint.hpp"
+#include "base/oddity.hpp"
 
 #include <algorithm>
 

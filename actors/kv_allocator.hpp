@@ -2,7 +2,7 @@
 #pragma once
 
 #include "actors/actors.hpp"
-#include "net/metrics.hpp"
+#include "net/metrics/metrics.hpp"
 #include "scheduler/prefix_cache.hpp"
 #include "scheduler/slot_pool.hpp"
 #include "scheduler/slot_set.hpp"

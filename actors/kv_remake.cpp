@@ -1,7 +1,7 @@
 #include "actors/kv_remake.hpp"
 
 #include "actors/explain.hpp"
-#include "net/oddity.hpp"
+#include "base/oddity.hpp"
 #include "scheduler/types.hpp"
 
 namespace lamella::actors {

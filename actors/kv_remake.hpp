@@ -3,7 +3,7 @@
 #pragma once
 
 #include "actors/actors.hpp"
-#include "net/metrics.hpp"
+#include "net/metrics/metrics.hpp"
 
 #include <functional>
 #include <memory>

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "actors/actors.hpp"
-#include "gpu/kv_transfer.hpp"
-#include "net/fabric.hpp"
+#include "gpu/runners/kv_transfer.hpp"
+#include "net/link/fabric.hpp"
 
 #include <map>
 #include <memory>

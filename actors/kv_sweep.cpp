@@ -1,6 +1,6 @@
 #include "actors/kv_sweep.hpp"
 
-#include "net/oddity.hpp"
+#include "base/oddity.hpp"
 #include "scheduler/pull_plan.hpp"
 
 #include <algorithm>

@@ -1,10 +1,10 @@
 /// What the control plane needs of the data plane: an address to publish, and connected ends.
 #pragma once
 
-#include "gpu/doorbell.hpp"
-#include "gpu/ring_end.hpp"
-#include "net/fabric.hpp"
-#include "net/peer_reach.hpp"
+#include "gpu/ring/doorbell.hpp"
+#include "gpu/ring/ring_end.hpp"
+#include "net/data_plane/peer_reach.hpp"
+#include "net/link/fabric.hpp"
 
 #include <chrono>
 #include <functional>
@@ -46,7 +46,7 @@ struct link_port {
   std::function<net::link_end(const link_order&)> open;
 
   /// Whether a device can have its side of a link in its own memory: else a device's frames go
-  /// through a link of the host (net/staged_link.hpp).
+  /// through a link of the host (net/link/staged_link.hpp).
   bool direct = false;
 
   std::function<link_report(const net::link_key&)> report;

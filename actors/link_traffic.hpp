@@ -2,7 +2,7 @@
 #pragma once
 
 #include "actors/status_messages.hpp"
-#include "net/metrics.hpp"
+#include "net/metrics/metrics.hpp"
 
 #include <map>
 #include <string>

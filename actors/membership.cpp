@@ -12,7 +12,7 @@
 #include "actors/membership_seats.hpp"
 #include "actors/membership_status.hpp"
 #include "actors/sizing.hpp"
-#include "net/oddity.hpp"
+#include "base/oddity.hpp"
 
 #include <spdlog/spdlog.h>
 

@@ -3,7 +3,7 @@
 #include "actors/exceptions.hpp"
 #include "actors/iteration.hpp"
 
-#include "net/failpoint.hpp"
+#include "base/failpoint.hpp"
 #include "scheduler/head_partition.hpp"
 
 #include <algorithm>

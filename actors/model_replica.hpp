@@ -3,9 +3,9 @@
 
 #include "actors/actors.hpp"
 #include "actors/work_meter.hpp"
-#include "gpu/slice_runner.hpp"
-#include "net/fabric.hpp"
-#include "net/metrics.hpp"
+#include "gpu/runners/slice_runner.hpp"
+#include "net/link/fabric.hpp"
+#include "net/metrics/metrics.hpp"
 #include "scheduler/seat_table.hpp"
 
 #include <map>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "gpu/device.hpp"
-#include "gpu/weights.hpp"
+#include "gpu/runners/weights.hpp"
 #include "model/program/load.hpp"
 
 #include <cstdint>

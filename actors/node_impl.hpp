@@ -9,7 +9,7 @@
 #include "actors/gateway.hpp"
 #include "actors/node.hpp"
 #include "actors/system_config.hpp"
-#include "net/http_server.hpp"
+#include "net/http/http_server.hpp"
 
 #include <atomic>
 #include <mutex>

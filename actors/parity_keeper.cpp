@@ -3,7 +3,7 @@
 #include "actors/exceptions.hpp"
 #include "actors/iteration.hpp"
 #include "actors/kv_remake.hpp"
-#include "gpu/kv_checksums.hpp"
+#include "gpu/runners/kv_checksums.hpp"
 #include "scheduler/slot_pool.hpp"
 
 #include <spdlog/spdlog.h>

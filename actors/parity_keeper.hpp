@@ -4,7 +4,7 @@
 
 #include "actors/actors.hpp"
 #include "actors/digest_book.hpp"
-#include "net/metrics.hpp"
+#include "net/metrics/metrics.hpp"
 
 #include <chrono>
 #include <memory>

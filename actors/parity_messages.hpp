@@ -47,7 +47,7 @@ struct kv_pulled {
   bool complete = false;
 };
 
-/// Asks a shard for a checksum of each slot of the runs (gpu/kv_checksums.hpp).
+/// Asks a shard for a checksum of each slot of the runs (gpu/runners/kv_checksums.hpp).
 struct kv_check {
   std::vector<slot_run> runs;
 };

@@ -10,8 +10,8 @@
 #include "actors/supervisor.hpp"
 #include "actors/suspect_board.hpp"
 #include "config/settings.hpp"
-#include "gpu/host_engine.hpp"
-#include "gpu/weights.hpp"
+#include "gpu/host/host_engine.hpp"
+#include "gpu/runners/weights.hpp"
 #include "model/program/load.hpp"
 #include "scheduler/parity_ledger.hpp"
 

@@ -3,7 +3,7 @@
 
 #include "actors/shard_pull.hpp"
 #include "actors/sizing.hpp"
-#include "gpu/parity_frames.hpp"
+#include "gpu/runners/parity_frames.hpp"
 
 #include <algorithm>
 

@@ -4,7 +4,7 @@
 #include "actors/explain.hpp"
 #include "actors/prefill_pulls.hpp"
 #include "actors/prefill_rebuilds.hpp"
-#include "net/failpoint.hpp"
+#include "base/failpoint.hpp"
 
 #include <spdlog/spdlog.h>
 

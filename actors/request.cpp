@@ -5,7 +5,7 @@
 #include "actors/request_admission.hpp"
 #include "actors/request_body.hpp"
 #include "actors/request_end.hpp"
-#include "net/failpoint.hpp"
+#include "base/failpoint.hpp"
 
 #include <algorithm>
 

@@ -3,9 +3,9 @@
 
 #include "actors/choice.hpp"
 #include "actors/service.hpp"
-#include "net/api_error.hpp"
-#include "net/api_response.hpp"
-#include "net/http_exchange.hpp"
+#include "net/api/api_response.hpp"
+#include "net/http/api_error.hpp"
+#include "net/http/http_exchange.hpp"
 
 #include <algorithm>
 #include <array>

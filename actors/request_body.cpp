@@ -1,7 +1,7 @@
 #include "actors/request_body.hpp"
 
-#include "net/api_keys.hpp"
-#include "net/http_ids.hpp"
+#include "net/api/api_keys.hpp"
+#include "net/http/http_ids.hpp"
 
 #include <spdlog/spdlog.h>
 

@@ -2,8 +2,8 @@
 
 #include "actors/chat_input.hpp"
 #include "base/json_writer.hpp"
-#include "net/api_error.hpp"
-#include "net/api_response.hpp"
+#include "net/api/api_response.hpp"
+#include "net/http/api_error.hpp"
 
 #include <algorithm>
 

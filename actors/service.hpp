@@ -7,11 +7,11 @@
 #include "actors/mask_messages.hpp"
 #include "actors/recovery_watch.hpp"
 #include "actors/suspect_board.hpp"
+#include "base/outside_world.hpp"
 #include "model/chat/chat_abilities.hpp"
 #include "model/tokenizer/tokenizer.hpp"
-#include "net/api_request.hpp"
-#include "net/metrics.hpp"
-#include "net/outside_world.hpp"
+#include "net/api/api_request.hpp"
+#include "net/metrics/metrics.hpp"
 
 #include <memory>
 #include <optional>

@@ -1,7 +1,7 @@
 #include "actors/shard_check.hpp"
 
 #include "actors/iteration.hpp"
-#include "gpu/kv_checksums.hpp"
+#include "gpu/runners/kv_checksums.hpp"
 
 namespace lamella::actors {
 

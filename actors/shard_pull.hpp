@@ -2,7 +2,7 @@
 #pragma once
 
 #include "actors/attention_shard.hpp"
-#include "gpu/kv_transfer.hpp"
+#include "gpu/runners/kv_transfer.hpp"
 
 namespace lamella::actors {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "actors/suspect_board.hpp"
-#include "net/metrics.hpp"
+#include "net/metrics/metrics.hpp"
 #include "scheduler/membership/restart_policy.hpp"
 
 #include <caf/all.hpp>

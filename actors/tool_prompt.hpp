@@ -2,7 +2,7 @@
 #pragma once
 
 #include "model/chat/tool_dialect.hpp"
-#include "net/api_request.hpp"
+#include "net/api/api_request.hpp"
 
 #include <vector>
 

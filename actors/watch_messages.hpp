@@ -1,5 +1,5 @@
 /// What MEMBERSHIP and WORKER tell each other of peers that are asked over the data plane
-/// (net/peer_reach.hpp).
+/// (net/data_plane/peer_reach.hpp).
 #pragma once
 
 #include "actors/actors.hpp"
@@ -17,7 +17,7 @@ struct watch_order {
   std::vector<epoch_peer> peers;
 };
 
-/// What has come of asking one of them (net/peer_reach.hpp).
+/// What has come of asking one of them (net/data_plane/peer_reach.hpp).
 struct watched_peer {
   std::string seat;
   uint32_t incarnation = 0;

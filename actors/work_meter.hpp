@@ -1,9 +1,9 @@
 /// What the device of a worker has done: counted where its work ends, read when MEMBERSHIP asks.
 #pragma once
 
+#include "base/time_counts.hpp"
 #include "gpu/device.hpp"
-#include "net/metrics.hpp"
-#include "net/time_counts.hpp"
+#include "net/metrics/metrics.hpp"
 
 #include <algorithm>
 #include <array>

@@ -11,7 +11,7 @@
 #include "actors/worker_links.hpp"
 #include "actors/worker_report.hpp"
 #include "actors/worker_watch.hpp"
-#include "net/failpoint.hpp"
+#include "base/failpoint.hpp"
 #include "scheduler/head_partition.hpp"
 
 #include <fmt/format.h>

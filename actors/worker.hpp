@@ -7,12 +7,12 @@
 #include "actors/log_drops.hpp"
 #include "actors/watch_messages.hpp"
 #include "actors/work_meter.hpp"
-#include "gpu/host_engine.hpp"
-#include "gpu/kv_cache.hpp"
-#include "gpu/weights.hpp"
+#include "gpu/host/host_engine.hpp"
+#include "gpu/runners/kv_cache.hpp"
+#include "gpu/runners/weights.hpp"
 #include "model/program/program.hpp"
-#include "net/flawed_sender.hpp"
-#include "net/metrics.hpp"
+#include "net/link/flawed_sender.hpp"
+#include "net/metrics/metrics.hpp"
 #include "scheduler/membership/seats.hpp"
 
 #include <array>

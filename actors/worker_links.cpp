@@ -1,7 +1,7 @@
 #include "actors/worker_links.hpp"
 
-#include "net/failpoint.hpp"
-#include "net/staged_link.hpp"
+#include "base/failpoint.hpp"
+#include "net/link/staged_link.hpp"
 
 #include <map>
 

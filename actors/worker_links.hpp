@@ -6,7 +6,7 @@
 namespace lamella::actors {
 
 /// Asks for all links of the open epoch to seats of other roles. On a device whose memory links do
-/// not reach it makes the rings between them: while nothing runs there (net/staged_link.hpp).
+/// not reach it makes the rings between them: while nothing runs there (net/link/staged_link.hpp).
 /// Throws what link_port::open throws, and std::bad_alloc.
 void connect(worker_state& st);
 

@@ -168,7 +168,7 @@ struct work_done {
 
 /// How long one stage of its iterations took, since it took its seat.
 struct stage_report {
-  std::vector<uint64_t> counts; ///< by bucket of net/time_counts.hpp; empty: none
+  std::vector<uint64_t> counts; ///< by bucket of base/time_counts.hpp; empty: none
   uint64_t total_ns = 0;
 };
 

@@ -5,10 +5,10 @@
 #include "actors/devices.hpp"
 #include "actors/link_port.hpp"
 #include "config/settings.hpp"
-#include "gpu/host_engine.hpp"
-#include "gpu/weights.hpp"
+#include "gpu/host/host_engine.hpp"
+#include "gpu/runners/weights.hpp"
 #include "model/program/program.hpp"
-#include "net/shared_secret.hpp"
+#include "net/data_plane/shared_secret.hpp"
 #include "scheduler/membership/seats.hpp"
 
 #include <filesystem>

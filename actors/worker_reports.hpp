@@ -2,8 +2,8 @@
 #pragma once
 
 #include "actors/worker_messages.hpp"
-#include "net/metrics.hpp"
-#include "net/time_counts.hpp"
+#include "base/time_counts.hpp"
+#include "net/metrics/metrics.hpp"
 #include "scheduler/membership/seats.hpp"
 
 #include <array>

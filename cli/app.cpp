@@ -1,10 +1,10 @@
 #include "cli/app.hpp"
 
 #include "actors/node.hpp"
+#include "base/float_mode.hpp"
 #include "cli/commands.hpp"
 #include "cli/terminal.hpp"
 #include "config/nearest.hpp"
-#include "gpu/float_mode.hpp"
 
 #include <cstdio>
 #include <cstdlib>

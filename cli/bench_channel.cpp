@@ -2,7 +2,7 @@
 
 #include "base/json_writer.hpp"
 #include "cli/bench_channel_wire.hpp"
-#include "net/verbs.hpp"
+#include "net/rdma/verbs.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -1,8 +1,8 @@
 #include "cli/bench_channel_wire.hpp"
 
-#include "gpu/poll_patience.hpp"
-#include "net/data_plane.hpp"
-#include "net/in_process_channel.hpp"
+#include "gpu/ring/poll_patience.hpp"
+#include "net/data_plane/data_plane.hpp"
+#include "net/link/in_process_channel.hpp"
 
 #include <array>
 #include <cerrno>

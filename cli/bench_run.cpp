@@ -2,7 +2,7 @@
 
 #include "cli/bench_request.hpp"
 #include "cli/terminal.hpp"
-#include "net/sse.hpp"
+#include "net/http/sse.hpp"
 
 #include <algorithm>
 #include <deque>

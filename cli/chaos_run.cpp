@@ -3,7 +3,7 @@
 #include "base/json_writer.hpp"
 #include "cli/bench_request.hpp"
 #include "cli/chaos_plan.hpp"
-#include "net/sse.hpp"
+#include "net/http/sse.hpp"
 
 #include <algorithm>
 #include <charconv>

@@ -3,7 +3,7 @@
 
 #include "base/json.hpp"
 #include "cli/commands.hpp"
-#include "net/http_client.hpp"
+#include "net/http/client/http_client.hpp"
 
 #include <initializer_list>
 #include <memory>

@@ -6,7 +6,7 @@
 #include "cli/commands.hpp"
 #include "cli/configuration.hpp"
 #include "model/program/load.hpp"
-#include "net/api_keys.hpp"
+#include "net/api/api_keys.hpp"
 #include "scheduler/head_partition.hpp"
 
 #include <cstdio>

@@ -1,9 +1,9 @@
 #include "cli/configuration.hpp"
 
+#include "base/failpoint.hpp"
 #include "cli/app.hpp"
 #include "cli/commands.hpp"
 #include "config/options.hpp"
-#include "net/failpoint.hpp"
 
 namespace lamella::cli {
 

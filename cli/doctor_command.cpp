@@ -3,11 +3,11 @@
 #include "cli/app.hpp"
 #include "cli/commands.hpp"
 #include "gpu/cuda_module.hpp"
-#include "gpu/doorbell.hpp"
-#include "net/data_plane.hpp"
-#include "net/fhbn_probe.hpp"
-#include "net/shm_segment.hpp"
-#include "net/verbs.hpp"
+#include "gpu/ring/doorbell.hpp"
+#include "net/data_plane/data_plane.hpp"
+#include "net/link/shm_segment.hpp"
+#include "net/rdma/fhbn_probe.hpp"
+#include "net/rdma/verbs.hpp"
 
 #include <cstdio>
 

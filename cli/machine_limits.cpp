@@ -1,6 +1,6 @@
 #include "cli/machine_limits.hpp"
 
-#include "gpu/team.hpp"
+#include "base/team.hpp"
 
 #include <algorithm>
 #include <atomic>

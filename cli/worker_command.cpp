@@ -7,7 +7,7 @@
 #include "cli/configuration.hpp"
 #include "cli/log.hpp"
 #include "cli/signals.hpp"
-#include "net/data_plane.hpp"
+#include "net/data_plane/data_plane.hpp"
 
 #include <spdlog/spdlog.h>
 

@@ -64,12 +64,8 @@ if(TARGET CUDA::cublasLt)
 endif()
 
 # The driver, the ring ends and their tests, over a runtime made of threads.
-set(cuda_host_tests fake_cuda fake_kernels driver_test launch_window_test memory_test)
-list(TRANSFORM cuda_host_tests PREPEND "${CMAKE_SOURCE_DIR}/tests/gpu/fake_cuda/")
-set(cuda_host_sources driver driver_launch launch_window memory peers queue ring_ends replay trace twins)
-list(TRANSFORM cuda_host_sources PREPEND "${CMAKE_SOURCE_DIR}/gpu/cuda/")
-list(APPEND cuda_host_tests ${cuda_host_sources})
-list(TRANSFORM cuda_host_tests APPEND .cpp)
+file(GLOB cuda_host_tests CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/tests/gpu/fake_cuda/*.cpp"
+  "${CMAKE_SOURCE_DIR}/gpu/cuda/driver/*.cpp")
 
 if(NOT LAMELLA_CUDA_FOUND)
   message(STATUS "GPU part: not built (LAMELLA_CUDA=${LAMELLA_CUDA}): ${missing}")
@@ -79,11 +75,11 @@ endif()
 # Warnings of the host compiler, of nvcc and of the assembler end the build.
 set(cuda_warnings -Xcompiler=-Wall,-Wextra,-Werror -Werror=all-warnings)
 
-file(GLOB cuda_sources CONFIGURE_DEPENDS gpu/cuda/*.cpp gpu/cuda/*.cu)
-list(APPEND cuda_sources net/fhbn_device.cu net/ring_posts.cu) # they post into a network adapter's queue
-list(FILTER cuda_sources EXCLUDE REGEX "/(attention_plan\\.cpp|wgmma_gemm\\.cu)$")
+file(GLOB_RECURSE cuda_sources CONFIGURE_DEPENDS gpu/cuda/*.cpp gpu/cuda/*.cu)
+list(APPEND cuda_sources net/rdma/fhbn_device.cu net/rdma/ring_posts.cu) # they post into a network adapter's queue
+list(FILTER cuda_sources EXCLUDE REGEX "/(attention_plan\\.cpp|wgmma_gemm\\.cu|bench/[^/]*)$")
 # wgmma exists on sm_90a alone: a unit of its own, for that target only.
-add_library(lamella_wgmma OBJECT gpu/cuda/wgmma_gemm.cu)
+add_library(lamella_wgmma OBJECT gpu/cuda/gemm/wgmma_gemm.cu)
 set_target_properties(lamella_wgmma PROPERTIES CUDA_ARCHITECTURES OFF)
 target_compile_options(lamella_wgmma PRIVATE
   "$<$<COMPILE_LANGUAGE:CUDA>:--generate-code=arch=compute_90a,code=[sm_90a]>")
@@ -102,8 +98,8 @@ endforeach()
 
 # What the assembler says of the kernels that live in registers is kept beside their objects, for
 # tests/gpu/cuda/spills_test.sh.
-set_source_files_properties(gpu/cuda/attention_previous.cu gpu/cuda/attention_rows.cu
-  gpu/cuda/attention_finish.cu gpu/cuda/mma_gemm.cu gpu/cuda/wgmma_gemm.cu
+set_source_files_properties(gpu/cuda/attention/attention_previous.cu gpu/cuda/attention/attention_rows.cu
+  gpu/cuda/attention/attention_finish.cu gpu/cuda/gemm/mma_gemm.cu gpu/cuda/gemm/wgmma_gemm.cu
   PROPERTIES COMPILE_OPTIONS "-Xptxas=-v")
 set_target_properties(lamella_cuda lamella_wgmma PROPERTIES
   RULE_LAUNCH_COMPILE "${CMAKE_SOURCE_DIR}/cmake/keep_ptxas_report <OBJECT>")
@@ -120,5 +116,5 @@ function(lamella_gpu_benchmark name source)
 endfunction()
 lamella_gpu_benchmark(attention_bench gpu/cuda/bench/attention_bench.cu lamella_gpu)
 lamella_gpu_benchmark(gemm_bench gpu/cuda/bench/gemm_bench.cu lamella_gpu CUDA::cublasLt)
-lamella_gpu_benchmark(fhbn_bench net/fhbn_bench.cu lamella_net)
+lamella_gpu_benchmark(fhbn_bench net/rdma/fhbn_bench.cu lamella_net)
 lamella_gpu_benchmark(step_bench gpu/cuda/bench/step_bench.cpp lamella_gpu)

@@ -76,7 +76,7 @@ void check_devices(const settings& x, std::vector<rule_violation>& found) {
 }
 
 /// A kernel that waits must not stand in one queue before the one it waits for, so a CUDA device
-/// takes no more streams than it has queues for (gpu/cuda/driver.hpp).
+/// takes no more streams than it has queues for (gpu/cuda/driver/driver.hpp).
 constexpr uint32_t cuda_streams_max = 28;
 
 /// Streams of a pool's executors in one process: one per batch and per prefill worker that the

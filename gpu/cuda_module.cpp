@@ -1,6 +1,6 @@
 #include "gpu/cuda_module.hpp"
 
-#include "gpu/library_file.hpp"
+#include "base/library_file.hpp"
 
 #include <cstring>
 #include <filesystem>

@@ -175,14 +175,15 @@ public:
   /// Whether its streams are run by threads of the host, on the host's memory.
   virtual bool on_host() const = 0;
 
-  /// Zeroed memory for a ring (gpu/ring.hpp) between a stream of this device and one of `peer`.
+  /// Zeroed memory for a ring (gpu/ring/ring.hpp) between a stream of this device and one of
+  /// `peer`.
   virtual std::shared_ptr<std::byte> ring_memory(size_t bytes, const device& peer) = 0;
 
   /// The ends of such a ring as streams of this device use them.
   virtual std::shared_ptr<channel_sender> make_sender(ring_place place, ring_identity self) = 0;
   virtual std::shared_ptr<channel_receiver> make_receiver(ring_place place) = 0;
 
-  /// For rings whose frames an adapter carries (net/direct_link.hpp). May wait for the device.
+  /// For rings whose frames an adapter carries (net/rdma/direct_link.hpp). May wait for the device.
   /// Throws std::runtime_error with the reason where there is no room, or no adapter may write into
   /// memory of this device that its streams poll.
   virtual adapter_memory make_adapter_memory(size_t /*bytes*/, size_t /*host_bytes*/) {

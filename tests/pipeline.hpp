@@ -1,11 +1,11 @@
 /// A replica and its shards without actors: programs, channels and streams on devices of any kind.
 #pragma once
 
-#include "gpu/attention_runner.hpp"
-#include "gpu/device_ring.hpp"
-#include "gpu/host_engine.hpp"
-#include "gpu/parity_runner.hpp"
-#include "gpu/slice_runner.hpp"
+#include "gpu/host/host_engine.hpp"
+#include "gpu/ring/device_ring.hpp"
+#include "gpu/runners/attention_runner.hpp"
+#include "gpu/runners/parity_runner.hpp"
+#include "gpu/runners/slice_runner.hpp"
 #include "model/program/load.hpp"
 
 #include <doctest/doctest.h>

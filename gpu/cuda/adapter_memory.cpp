@@ -1,6 +1,6 @@
 #include "gpu/cuda/adapter_memory.hpp"
 
-#include "gpu/cuda/memory.hpp"
+#include "gpu/cuda/driver/memory.hpp"
 
 #include <algorithm>
 #include <map>

@@ -1,15 +1,15 @@
 #include "gpu/cuda/device.hpp"
 
 #include "gpu/cuda/adapter_memory.hpp"
-#include "gpu/cuda/attention_plan.hpp"
-#include "gpu/cuda/counter.hpp"
-#include "gpu/cuda/driver.hpp"
-#include "gpu/cuda/nccl_collective.hpp"
-#include "gpu/cuda/operators.hpp"
-#include "gpu/cuda/peers.hpp"
-#include "gpu/cuda/products.hpp"
-#include "gpu/cuda/ring_ends.hpp"
-#include "gpu/cuda/sample.hpp"
+#include "gpu/cuda/attention/attention_plan.hpp"
+#include "gpu/cuda/driver/driver.hpp"
+#include "gpu/cuda/driver/peers.hpp"
+#include "gpu/cuda/driver/ring_ends.hpp"
+#include "gpu/cuda/operators/counter.hpp"
+#include "gpu/cuda/operators/nccl_collective.hpp"
+#include "gpu/cuda/operators/operators.hpp"
+#include "gpu/cuda/operators/products.hpp"
+#include "gpu/cuda/rows/sample.hpp"
 
 #include <algorithm>
 #include <cstdlib>

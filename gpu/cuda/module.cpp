@@ -1,6 +1,6 @@
-#include "gpu/cuda/check.hpp"
 #include "gpu/cuda/device.hpp"
-#include "gpu/cuda/peers.hpp"
+#include "gpu/cuda/driver/peers.hpp"
+#include "gpu/cuda/stream/check.hpp"
 #include "gpu/cuda_module.hpp"
 
 #include <cstdlib>

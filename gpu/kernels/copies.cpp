@@ -1,4 +1,4 @@
-#include "gpu/crc32c.hpp"
+#include "base/crc32c.hpp"
 #include "gpu/kernels/sets.hpp"
 
 #include <cstring>

@@ -13,8 +13,8 @@
 /// unchanged until the work ends: a device with queues copies each of them once per work.
 #pragma once
 
-#include "gpu/arena.hpp"
-#include "gpu/team.hpp"
+#include "base/arena.hpp"
+#include "base/team.hpp"
 #include "model/sampling.hpp"
 #include "model/spec.hpp"
 #include "model/tensor.hpp"

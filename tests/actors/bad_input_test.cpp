@@ -2,7 +2,7 @@
 // "Bad input gets").
 #include "actors/build_info.hpp"
 #include "tests/actors/served.hpp"
-#include "tests/net/raw_client.hpp"
+#include "tests/net/http/raw_client.hpp"
 
 namespace lamella::actors::test {
 using lamella::test::raw_client;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "actors/batch.hpp"
-#include "gpu/slice_runner.hpp"
+#include "gpu/runners/slice_runner.hpp"
 #include "tests/actors/stand_ins.hpp"
 
 namespace lamella::actors::test {

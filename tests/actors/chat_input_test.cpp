@@ -1,7 +1,7 @@
 // What requests say reaches the chat template in a form that it shows, or is told another way.
 #include "actors/chat_input.hpp"
 #include "base/json_writer.hpp"
-#include "net/api_error.hpp"
+#include "net/http/api_error.hpp"
 #include "tests/actors/fake_exchange.hpp"
 
 #include <doctest/doctest.h>

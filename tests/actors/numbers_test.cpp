@@ -1,6 +1,6 @@
 // What /metrics says of a service that has served: nothing that cannot be true.
 #include "tests/actors/joined.hpp"
-#include "tests/net/raw_client.hpp"
+#include "tests/net/http/raw_client.hpp"
 
 namespace lamella::actors::test {
 

@@ -1,6 +1,6 @@
 #include "actors/devices.hpp"
 #include "actors/sizing.hpp"
-#include "gpu/cuda/attention_plan.hpp"
+#include "gpu/cuda/attention/attention_plan.hpp"
 
 #include <doctest/doctest.h>
 

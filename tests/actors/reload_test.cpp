@@ -1,6 +1,6 @@
 // A configuration that is read again while the service serves.
 #include "tests/actors/served.hpp"
-#include "tests/net/raw_client.hpp"
+#include "tests/net/http/raw_client.hpp"
 
 #include <fstream>
 #include <future>

@@ -1,6 +1,6 @@
 #include "tests/actors/request_world.hpp"
 
-#include "net/http_ids.hpp"
+#include "net/http/http_ids.hpp"
 
 namespace lamella::actors::test {
 

@@ -1,6 +1,6 @@
 // Many clients at once, clients that leave or do not read, and a service that ends.
 #include "tests/actors/served.hpp"
-#include "tests/net/raw_client.hpp"
+#include "tests/net/http/raw_client.hpp"
 
 #include <atomic>
 #include <fstream>

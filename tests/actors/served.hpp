@@ -2,9 +2,9 @@
 #pragma once
 
 #include "actors/node.hpp"
+#include "base/failpoint.hpp"
 #include "base/json.hpp"
-#include "net/failpoint.hpp"
-#include "net/http_client.hpp"
+#include "net/http/client/http_client.hpp"
 #include "tests/scratch_folder.hpp"
 #include "tests/tiny_model.hpp"
 

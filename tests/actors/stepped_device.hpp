@@ -2,8 +2,8 @@
 /// whole pipeline, kernels included, runs on virtual time.
 #pragma once
 
-#include "gpu/host_memory_device.hpp"
-#include "gpu/team.hpp"
+#include "base/team.hpp"
+#include "gpu/host/host_memory_device.hpp"
 
 #include <algorithm>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-#include "net/tls_errors.hpp"
+#include "net/http/tls_errors.hpp"
 
 #include <doctest/doctest.h>
 

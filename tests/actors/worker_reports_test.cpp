@@ -2,8 +2,8 @@
 #include "actors/work_meter.hpp"
 #include "actors/worker.hpp"
 #include "actors/worker_reports.hpp"
-#include "net/in_process_channel.hpp"
-#include "net/pending_link.hpp"
+#include "net/link/in_process_channel.hpp"
+#include "net/link/pending_link.hpp"
 #include "tests/actors/membership_world.hpp"
 #include "tests/actors/stepped_device.hpp"
 

@@ -2,11 +2,11 @@
 // tests/gpu/cuda/attention_test.cu asks more of them on a device.
 #include "tests/emulated/tail.hpp"
 
-#include "gpu/cuda/attention_previous.cu"
+#include "gpu/cuda/attention/attention_previous.cu"
 
-#include "gpu/cuda/attention_finish.cu"
+#include "gpu/cuda/attention/attention_finish.cu"
 
-#include "gpu/cuda/attention_rows.cu"
+#include "gpu/cuda/attention/attention_rows.cu"
 
 #include "tests/gpu/cuda/attention_support.hpp"
 

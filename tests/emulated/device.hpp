@@ -8,8 +8,8 @@
 /// are rounded otherwise than on a device: bytes agree between kernels here, not with a device's.
 #pragma once
 
-#include "gpu/cuda/attention.hpp"
-#include "gpu/cuda/launch_count.hpp"
+#include "gpu/cuda/attention/attention.hpp"
+#include "gpu/cuda/stream/launch_count.hpp"
 #include "tests/gpu/fake_cuda/fake_cuda.hpp"
 
 #include <boost/context/fiber.hpp>

@@ -1,12 +1,12 @@
 // Links over adapters that read and write a CUDA device's memory: its driver and its rings as they
 // are, the adapter one in software.
 #include "tests/emulated/link_talk.hpp"
-#include "tests/gpu/post_runs.hpp"
-#include "tests/net/soft_adapter.hpp"
-#include "tests/net/soft_mlx5_adapter.hpp"
-#include "tests/net/test_plane.hpp"
+#include "tests/gpu/runners/post_runs.hpp"
+#include "tests/net/data_plane/test_plane.hpp"
+#include "tests/net/rdma/soft_adapter.hpp"
+#include "tests/net/rdma/soft_mlx5_adapter.hpp"
 
-#include "net/peer_address.hpp"
+#include "net/data_plane/peer_address.hpp"
 
 using namespace lamella;
 using namespace lamella::test;

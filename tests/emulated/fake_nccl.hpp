@@ -2,7 +2,7 @@
 /// which order, what fails and what is aborted.
 #pragma once
 
-#include "gpu/cuda/nccl_library.hpp"
+#include "gpu/cuda/operators/nccl_library.hpp"
 #include "tests/gpu/fake_cuda/fake_cuda.hpp"
 
 #include <condition_variable>

@@ -2,6 +2,6 @@
 // cases of the device's own tests.
 #include "tests/emulated/launch.hpp"
 
-#include "gpu/cuda/kv_checksum.cu"
+#include "gpu/cuda/rows/kv_checksum.cu"
 
 #include "tests/gpu/cuda/kv_checksum_test.cu"

@@ -2,6 +2,6 @@
 // cases of the device's own tests.
 #include "tests/emulated/launch.hpp"
 
-#include "gpu/cuda/kv_copy.cu"
+#include "gpu/cuda/rows/kv_copy.cu"
 
 #include "tests/gpu/cuda/kv_copy_test.cu"

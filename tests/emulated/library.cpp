@@ -1,7 +1,7 @@
 // Weights and products of the emulated device: weights are taken as they lie in the file, the
 // library of products offers nothing, and nothing is measured.
-#include "gpu/cuda/gemm.hpp"
-#include "gpu/cuda/weight_loader.hpp"
+#include "gpu/cuda/gemm/gemm.hpp"
+#include "gpu/cuda/operators/weight_loader.hpp"
 
 #include <cstring>
 

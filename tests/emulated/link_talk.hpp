@@ -1,8 +1,8 @@
 /// Frames to and from streams of an emulated CUDA device, for tests of its links.
 #pragma once
 
-#include "gpu/cuda/words.cuh"
-#include "net/link.hpp"
+#include "gpu/cuda/stream/words.cuh"
+#include "net/link/link.hpp"
 #include "tests/emulated/whole_device.hpp"
 
 #include <doctest/doctest.h>

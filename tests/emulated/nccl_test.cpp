@@ -1,8 +1,8 @@
 // Sums that NCCL carries, over emulated CUDA devices and an NCCL that tells what it was asked.
-#include "gpu/cuda/nccl_collective.hpp"
+#include "gpu/cuda/operators/nccl_collective.hpp"
 #include "tests/emulated/fake_nccl.hpp"
 #include "tests/emulated/whole_device.hpp"
-#include "tests/gpu/sum_runs.hpp"
+#include "tests/gpu/ring/sum_runs.hpp"
 #include "tests/pipeline_runs.hpp"
 
 #include <algorithm>

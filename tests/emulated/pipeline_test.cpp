@@ -1,10 +1,10 @@
 // A whole tiny model on emulated CUDA devices: the operators, the driver and the rings as they are,
 // the kernels' sources run lane by lane in the order of streams made of threads. What kernels are
 // joined, and how many a layer needs, shows here.
-#include "gpu/cuda/launch_count.hpp"
+#include "gpu/cuda/stream/launch_count.hpp"
 #include "tests/emulated/whole_device.hpp"
 #include "tests/gpu/fake_cuda/fake_cuda.hpp"
-#include "tests/gpu/parity_runs.hpp"
+#include "tests/gpu/runners/parity_runs.hpp"
 
 using namespace lamella;
 using namespace lamella::test;

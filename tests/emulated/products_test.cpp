@@ -2,7 +2,7 @@
 // matrix instruction, computes the same bytes and the right ones.
 #include "tests/emulated/product_intrinsics.hpp"
 
-#include "gpu/cuda/mma_gemm.cu"
+#include "gpu/cuda/gemm/mma_gemm.cu"
 
 #include "gpu/kernels/half.hpp"
 

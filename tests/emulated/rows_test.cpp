@@ -2,6 +2,6 @@
 // own tests.
 #include "tests/emulated/launch.hpp"
 
-#include "gpu/cuda/rows.cu"
+#include "gpu/cuda/rows/rows.cu"
 
 #include "tests/gpu/cuda/rows_test.cu"

@@ -2,6 +2,6 @@
 // test.
 #include "tests/emulated/launch.hpp"
 
-#include "gpu/cuda/sample.cu"
+#include "gpu/cuda/rows/sample.cu"
 
 #include "tests/gpu/cuda/sample_test.cu"

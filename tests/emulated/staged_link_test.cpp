@@ -1,10 +1,10 @@
 // Links between processes where one side is a CUDA device: its driver and its rings as they are,
 // the transport a ring of the host.
-#include "net/in_process_channel.hpp"
-#include "net/staged_link.hpp"
+#include "net/link/in_process_channel.hpp"
+#include "net/link/staged_link.hpp"
 #include "tests/emulated/link_talk.hpp"
 
-#include "gpu/host_engine.hpp"
+#include "gpu/host/host_engine.hpp"
 
 using namespace lamella;
 using namespace lamella::test;

@@ -3,7 +3,7 @@
 
 #include "tests/emulated/intrinsics.hpp"
 
-#include "gpu/cuda/kernel_tail.hpp"
+#include "gpu/cuda/stream/kernel_tail.hpp"
 
 #include <atomic>
 

@@ -2,6 +2,6 @@
 // of the device's own tests, against the reference.
 #include "tests/emulated/launch.hpp"
 
-#include "gpu/cuda/unpack.cu"
+#include "gpu/cuda/gemm/unpack.cu"
 
 #include "tests/gpu/cuda/unpack_test.cu"

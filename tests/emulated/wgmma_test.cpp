@@ -1,7 +1,7 @@
 // The source of the wgmma kernels for the emulated device; products_test.cpp runs them.
 #include "tests/emulated/product_intrinsics.hpp"
 
-#include "gpu/cuda/wgmma_gemm.cu"
+#include "gpu/cuda/gemm/wgmma_gemm.cu"
 
 #include <doctest/doctest.h>
 

@@ -2,10 +2,10 @@
 /// streams made of threads and kernels run lane by lane.
 #pragma once
 
-#include "gpu/cuda/counter.hpp"
-#include "gpu/cuda/driver.hpp"
-#include "gpu/cuda/operators.hpp"
-#include "gpu/cuda/ring_ends.hpp"
+#include "gpu/cuda/driver/driver.hpp"
+#include "gpu/cuda/driver/ring_ends.hpp"
+#include "gpu/cuda/operators/counter.hpp"
+#include "gpu/cuda/operators/operators.hpp"
 
 #include <cstring>
 

@@ -2,6 +2,6 @@
 // the device's own tests.
 #include "tests/emulated/launch.hpp"
 
-#include "gpu/cuda/wire.cu"
+#include "gpu/cuda/rows/wire.cu"
 
 #include "tests/gpu/cuda/wire_test.cu"

@@ -1,4 +1,4 @@
-"""Makes the expected values of quantised weights for tests/gpu/quantised_test.cpp.
+"""Makes the expected values of quantised weights for tests/gpu/kernels/quantised_test.cpp.
 
 Run in a throw-away environment (a minute, and some minutes to build llama.cpp):
 
@@ -13,7 +13,7 @@ what they mean is the package `gguf`; llama.cpp's own dequantisers must agree wi
 nothing is written. The oracle of logits is a forward pass in float64, below; llama.cpp's logits are
 compared with them.
 
-Written to tests/data/golden/ (formats: tests/gpu/quantised_test.cpp, which reads them):
+Written to tests/data/golden/ (formats: tests/gpu/kernels/quantised_test.cpp, which reads them):
 
     blocks.bin              blocks of every quantised type, and their elements in float32
     mixed_4_bit.gguf        a tiny LLaMA model in the usual mix of 4-bit files (Q4_K_M)

@@ -1,4 +1,4 @@
-#include "gpu/cuda/attention_plan.hpp"
+#include "gpu/cuda/attention/attention_plan.hpp"
 #include "tests/random.hpp"
 
 #include <doctest/doctest.h>

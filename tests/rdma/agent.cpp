@@ -1,6 +1,6 @@
 // The other end of tests over RDMA: takes orders on a port, one process for each test.
 #define DOCTEST_CONFIG_IMPLEMENT
-#include "tests/net/far_side.hpp"
+#include "tests/net/link/far_side.hpp"
 #include "tests/rdma/control.hpp"
 #include "tests/rdma/verbs_tier.hpp"
 

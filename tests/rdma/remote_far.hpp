@@ -1,7 +1,7 @@
 /// The far side of a link in another process or guest, as tests see it.
 #pragma once
 
-#include "tests/net/far_side.hpp"
+#include "tests/net/link/far_side.hpp"
 #include "tests/rdma/control.hpp"
 
 namespace lamella::tests {

@@ -1,8 +1,8 @@
 // What links over verbs do when the other side's adapter, memory or process does what it should
 // not. The other side is raw: it writes what it likes, where its key lets it.
-#include "gpu/crc32c.hpp"
-#include "net/peer_address.hpp"
-#include "net/verbs_link.hpp"
+#include "base/crc32c.hpp"
+#include "net/data_plane/peer_address.hpp"
+#include "net/rdma/verbs_link.hpp"
 #include "tests/rdma/verbs_tier.hpp"
 
 #include <boost/asio/executor_work_guard.hpp>

@@ -1,7 +1,7 @@
 /// The verbs tier as the conformance suite sees it: an adapter here, the far side elsewhere.
 #pragma once
 
-#include "tests/net/link_rig.hpp"
+#include "tests/net/link/link_rig.hpp"
 #include "tests/rdma/remote_far.hpp"
 
 #include <cstdlib>

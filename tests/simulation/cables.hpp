@@ -2,7 +2,7 @@
 /// asking. The control network is another one.
 #pragma once
 
-#include "net/peer_reach.hpp"
+#include "net/data_plane/peer_reach.hpp"
 #include "tests/simulation/timeline.hpp"
 
 #include <functional>

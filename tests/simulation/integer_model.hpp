@@ -6,7 +6,7 @@
 /// whole numbers below 2^24, which fp32 carries exactly.
 #pragma once
 
-#include "gpu/weights.hpp"
+#include "gpu/runners/weights.hpp"
 #include "model/program/load.hpp"
 #include "tests/scratch_folder.hpp"
 #include "tests/tiny_model.hpp"

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "actors/link_port.hpp"
-#include "net/pending_link.hpp"
+#include "net/link/pending_link.hpp"
 #include "tests/simulation/cables.hpp"
 #include "tests/simulation/devices.hpp"
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "actors/iteration.hpp"
-#include "net/oddity.hpp"
+#include "base/oddity.hpp"
 #include "tests/simulation/rest.hpp"
 #include "tests/simulation/workload.hpp"
 
@@ -22,7 +22,7 @@ struct outcome {
 /// What a run is, beside its seed.
 struct kind {
   bool parity = false; ///< a pool by head that has it, whatever the seed says
-  bool odd = false;    ///< places in the product act oddly (net/oddity.hpp)
+  bool odd = false;    ///< places in the product act oddly (base/oddity.hpp)
   bool gray = false;   ///< hosts do not hear each other on the data network; control links live
 };
 

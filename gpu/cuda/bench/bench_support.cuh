@@ -1,7 +1,7 @@
 /// Memory, limits and clocks of the CUDA attention benchmark.
 #pragma once
 
-#include "gpu/cuda/attention.hpp"
+#include "gpu/cuda/attention/attention.hpp"
 
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>

@@ -1,9 +1,9 @@
 /// Round trips in which no host call lies between the two ends.
 ///
 /// A  two resident kernels: the floor of polling device memory.
-/// A2 streams of kernels, post and wait of gpu/cuda/channel.cuh between them, in device memory.
-/// A3 the same with the post at the end of the kernel that writes, and the kernel behind a wait
-/// made
+/// A2 streams of kernels, post and wait of gpu/cuda/stream/channel.cuh between them, in device
+/// memory. A3 the same with the post at the end of the kernel that writes, and the kernel behind a
+/// wait made
 ///    ready while the wait runs.
 /// B  the same with the words in host memory and a CPU thread that answers them, without payload.
 /// B2 the same with payload in host memory, which the CPU thread turns into its answer.

@@ -5,9 +5,9 @@
 //   gemm_bench [shape…]      names or parts of names; none: all
 #include "gpu/cuda/bench/gemm_support.cuh"
 #include "gpu/cuda/bench/target.hpp"
-#include "gpu/cuda/gemm.hpp"
-#include "gpu/cuda/sample.hpp"
-#include "gpu/cuda/wire.hpp"
+#include "gpu/cuda/gemm/gemm.hpp"
+#include "gpu/cuda/rows/sample.hpp"
+#include "gpu/cuda/rows/wire.hpp"
 
 #include <algorithm>
 #include <chrono>

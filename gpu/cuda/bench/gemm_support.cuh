@@ -1,8 +1,8 @@
 /// Memory, random numbers and times of the product benchmark.
 #pragma once
 
-#include "gpu/cuda/gemm_check.hpp"
-#include "gpu/cuda/rows.hpp"
+#include "gpu/cuda/gemm/gemm_check.hpp"
+#include "gpu/cuda/rows/rows.hpp"
 
 #include <cuda_runtime.h>
 

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "gpu/cuda/bench/measure.cuh"
-#include "gpu/cuda/channel.cuh"
+#include "gpu/cuda/stream/channel.cuh"
 
 #include <array>
 #include <chrono>

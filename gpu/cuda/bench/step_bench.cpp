@@ -7,14 +7,14 @@
 // With --trace N the last N iterations are traced kind by kind; their times are left out of the
 // rest. --read-gb: the device's read bandwidth in GB/s as attention_bench measured it in the same
 // run; --torch: PyTorch's tokens/s in the same run: with them the targets for these are told too.
-#include "gpu/attention_runner.hpp"
 #include "gpu/cuda/bench/target.hpp"
-#include "gpu/cuda/launch_count.hpp"
-#include "gpu/cuda/products.hpp"
-#include "gpu/cuda/trace.hpp"
+#include "gpu/cuda/driver/trace.hpp"
+#include "gpu/cuda/operators/products.hpp"
+#include "gpu/cuda/stream/launch_count.hpp"
 #include "gpu/cuda_module.hpp"
-#include "gpu/device_ring.hpp"
-#include "gpu/slice_runner.hpp"
+#include "gpu/ring/device_ring.hpp"
+#include "gpu/runners/attention_runner.hpp"
+#include "gpu/runners/slice_runner.hpp"
 #include "model/program/architectures.hpp"
 #include "model/program/splitter.hpp"
 

@@ -1,6 +1,6 @@
 // Rings in a CUDA device's own memory that somebody outside writes and reads.
 #include "gpu/cuda_module.hpp"
-#include "tests/gpu/post_runs.hpp"
+#include "tests/gpu/runners/post_runs.hpp"
 
 using namespace lamella::gpu;
 

@@ -1,7 +1,7 @@
 /// Sequences, batches of them in a device's cache, and exact attention over them.
 #pragma once
 
-#include "gpu/cuda/attention.hpp"
+#include "gpu/cuda/attention/attention.hpp"
 #include "gpu/kernels/half.hpp"
 #include "gpu/kernels/q8.hpp"
 #include "tests/gpu/cuda/device_support.hpp"

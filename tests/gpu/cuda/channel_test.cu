@@ -1,6 +1,6 @@
 // Waits and posts of streams: how they meet, and how they end when nothing comes.
 #include "gpu/cuda/bench/measure.cuh"
-#include "gpu/cuda/channel.cuh"
+#include "gpu/cuda/stream/channel.cuh"
 #include "tests/gpu/cuda/device_support.hpp"
 
 #include <doctest/doctest.h>

@@ -2,9 +2,9 @@
 // payload in pinned host memory, queue state in device memory, as on a host whose adapter reads
 // them.
 #include "gpu/cuda/bench/measure.cuh"
-#include "net/fhbn_device.hpp"
-#include "net/mlx5/doorbell_proxy.hpp"
-#include "net/mlx5/software_hca.hpp"
+#include "net/rdma/fhbn_device.hpp"
+#include "net/rdma/mlx5/doorbell_proxy.hpp"
+#include "net/rdma/mlx5/software_hca.hpp"
 #include "tests/gpu/cuda/device_support.hpp"
 
 #include <doctest/doctest.h>

@@ -1,8 +1,8 @@
 // Products on the device: right against sums in double, and the same bytes for a row whoever else
 // is in the call, whatever kernel was chosen.
-#include "gpu/cuda/gemm.hpp"
-#include "gpu/cuda/gemm_check.hpp"
-#include "gpu/cuda/rows.hpp"
+#include "gpu/cuda/gemm/gemm.hpp"
+#include "gpu/cuda/gemm/gemm_check.hpp"
+#include "gpu/cuda/rows/rows.hpp"
 #include "tests/gpu/cuda/kernel_device.hpp"
 
 #include "gpu/kernels/half.hpp"

@@ -1,7 +1,7 @@
 // Checksums of what slots hold, against the host's.
-#include "gpu/cuda/kv_checksum.hpp"
+#include "gpu/cuda/rows/kv_checksum.hpp"
 #include "tests/gpu/cuda/kernel_device.hpp"
-#include "tests/gpu/kernel_support.hpp"
+#include "tests/gpu/kernels/kernel_support.hpp"
 
 using namespace lamella::gpu;
 using cuda::test::check;

@@ -1,7 +1,7 @@
 // Rows of KV between caches, and their digest, against the host's.
-#include "gpu/cuda/kv_copy.hpp"
+#include "gpu/cuda/rows/kv_copy.hpp"
 #include "tests/gpu/cuda/kernel_device.hpp"
-#include "tests/gpu/kernel_support.hpp"
+#include "tests/gpu/kernels/kernel_support.hpp"
 
 using namespace lamella::gpu;
 using cuda::test::check;

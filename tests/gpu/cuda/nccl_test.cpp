@@ -1,7 +1,7 @@
 // NCCL on a CUDA device, with one rank where there is one device.
-#include "gpu/cuda/nccl_library.hpp"
+#include "gpu/cuda/operators/nccl_library.hpp"
 #include "gpu/cuda_module.hpp"
-#include "tests/gpu/sum_runs.hpp"
+#include "tests/gpu/ring/sum_runs.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // A whole tiny model with CUDA devices as replica, as shards, and as both.
 #include "gpu/cuda_module.hpp"
-#include "tests/gpu/parity_runs.hpp"
+#include "tests/gpu/runners/parity_runs.hpp"
 
 #include <doctest/doctest.h>
 

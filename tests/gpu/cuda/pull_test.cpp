@@ -1,7 +1,7 @@
 // Pulls of KV from and to a CUDA device.
 #include "gpu/cuda_module.hpp"
-#include "gpu/host_engine.hpp"
-#include "tests/gpu/pull_runs.hpp"
+#include "gpu/host/host_engine.hpp"
+#include "tests/gpu/runners/pull_runs.hpp"
 
 using namespace lamella::gpu;
 

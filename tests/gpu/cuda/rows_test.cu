@@ -1,8 +1,8 @@
 // Row operators on the device against the reference kernels, and the same bytes for a row whoever
 // else is in the call.
-#include "gpu/cuda/rows.hpp"
+#include "gpu/cuda/rows/rows.hpp"
 #include "tests/gpu/cuda/kernel_device.hpp"
-#include "tests/gpu/kernel_support.hpp"
+#include "tests/gpu/kernels/kernel_support.hpp"
 
 #include "gpu/kernels/half.hpp"
 

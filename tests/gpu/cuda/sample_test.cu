@@ -1,7 +1,7 @@
 // Sampling on the device against the CPU sampler: the same token wherever rounding does not decide.
-#include "gpu/cuda/sample.hpp"
+#include "gpu/cuda/rows/sample.hpp"
 #include "tests/gpu/cuda/kernel_device.hpp"
-#include "tests/gpu/kernel_support.hpp"
+#include "tests/gpu/kernels/kernel_support.hpp"
 
 #include "gpu/kernels/philox.hpp"
 
@@ -269,7 +269,8 @@ TEST_CASE("masks forbid on the device what they forbid on the host") {
     for (uint32_t mask : {0u, 1u, 2u, 3u, no_mask})
       for (uint32_t i = 0; i < 6; ++i) {
         const float temperature = i % 3 == 0 ? 0 : 1.5f;
-        t.records.push_back({0, 7, 1, i, temperature, i % 2 == 0 ? 0u : 5u, 1, 0, 3, 0, i % 2, mask});
+        t.records.push_back(
+            {0, 7, 1, i, temperature, i % 2 == 0 ? 0u : 5u, 1, 0, 3, 0, i % 2, mask});
       }
     const auto device = t.on_device();
     const auto host = t.on_host();

@@ -1,7 +1,7 @@
 // Dense weights equal what the reference reads from the same blocks, rounded to 16 bits.
-#include "gpu/cuda/unpack.hpp"
+#include "gpu/cuda/gemm/unpack.hpp"
 #include "tests/gpu/cuda/kernel_device.hpp"
-#include "tests/gpu/kernel_support.hpp"
+#include "tests/gpu/kernels/kernel_support.hpp"
 
 #include "gpu/kernels/half.hpp"
 

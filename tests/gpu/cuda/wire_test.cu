@@ -1,8 +1,8 @@
 // Rows on their way to and from the wire, on the device against the reference kernels; what is
 // joined in one launch has the bytes of several.
-#include "gpu/cuda/wire.hpp"
+#include "gpu/cuda/rows/wire.hpp"
 #include "tests/gpu/cuda/kernel_device.hpp"
-#include "tests/gpu/kernel_support.hpp"
+#include "tests/gpu/kernels/kernel_support.hpp"
 
 #include "gpu/kernels/half.hpp"
 

@@ -1,9 +1,9 @@
 /// A driver with two lines and a ring between them, over a runtime made of threads.
 #pragma once
 
-#include "gpu/cuda/driver.hpp"
-#include "gpu/cuda/ring_ends.hpp"
-#include "gpu/cuda/words.cuh"
+#include "gpu/cuda/driver/driver.hpp"
+#include "gpu/cuda/driver/ring_ends.hpp"
+#include "gpu/cuda/stream/words.cuh"
 #include "tests/gpu/fake_cuda/fake_cuda.hpp"
 
 #include <doctest/doctest.h>

@@ -1,7 +1,7 @@
 // The driver thread and the ring ends of CUDA devices over a runtime made of threads: order, marks,
 // aborts, deadlines, lost devices, and that nothing waits for a device whose streams wait for each
 // other.
-#include "gpu/cuda/sample.hpp"
+#include "gpu/cuda/rows/sample.hpp"
 #include "tests/gpu/fake_cuda/driver_bench.hpp"
 
 using namespace lamella;

@@ -108,7 +108,7 @@ struct CUevent_st {
 namespace {
 
 // Never destroyed, like all tables here: memory is given back by a thread that lives until the
-// process ends (gpu/cuda/memory.cpp), while static objects go.
+// process ends (gpu/cuda/driver/memory.cpp), while static objects go.
 std::mutex& streams_mutex = *new std::mutex;
 std::set<cudaStream_t>& streams = *new std::set<cudaStream_t>;
 

@@ -1,13 +1,13 @@
 // Kernels of waits, posts and frames on streams made of threads.
 #include "tests/gpu/fake_cuda/fake_cuda.hpp"
 
-#include "gpu/cuda/channel_port.hpp"
-#include "gpu/cuda/counter_wait.hpp"
-#include "gpu/cuda/launch_count.hpp"
-#include "gpu/cuda/ring_kernels.cuh"
-#include "gpu/cuda/words.cuh"
-#include "gpu/ring.hpp"
-#include "net/mlx5/host_stores.hpp"
+#include "gpu/cuda/stream/channel_port.hpp"
+#include "gpu/cuda/stream/counter_wait.hpp"
+#include "gpu/cuda/stream/launch_count.hpp"
+#include "gpu/cuda/stream/ring_kernels.cuh"
+#include "gpu/cuda/stream/words.cuh"
+#include "gpu/ring/ring.hpp"
+#include "net/rdma/mlx5/host_stores.hpp"
 
 #include <atomic>
 #include <chrono>

@@ -1,6 +1,6 @@
 // Memory of CUDA devices and words that streams raise in it, over a runtime made of threads.
-#include "gpu/cuda/peers.hpp"
-#include "gpu/cuda/queue.hpp"
+#include "gpu/cuda/driver/peers.hpp"
+#include "gpu/cuda/driver/queue.hpp"
 #include "tests/gpu/fake_cuda/fake_cuda.hpp"
 
 #include <doctest/doctest.h>

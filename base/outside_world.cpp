@@ -1,0 +1,18 @@
+#include "base/outside_world.hpp"
+
+#include <random>
+
+namespace lamella::net {
+
+std::chrono::system_clock::time_point date_of_machine() { return std::chrono::system_clock::now(); }
+
+uint64_t chance_of_machine() {
+  std::random_device device;
+  return uint64_t{device()} << 32 | device();
+}
+
+int64_t outside_world::seconds_since_1970() const {
+  return std::chrono::duration_cast<std::chrono::seconds>(date().time_since_epoch()).count();
+}
+
+} // namespace lamella::net

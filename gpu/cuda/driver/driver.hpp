@@ -1,0 +1,99 @@
+/// The thread that drives one CUDA device: works in, marks out.
+#pragma once
+
+#include "gpu/cuda/driver/queue.hpp"
+#include "gpu/cuda/driver/replay.hpp"
+#include "gpu/device.hpp"
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace lamella::gpu::cuda {
+
+/// Puts the works of each line (a stream of the port) into its CUDA stream in order, at most
+/// `ahead` of them before the first has ended, and watches the words their last kernels raise.
+class driver {
+public:
+  /// A work, and what to do when it has ended.
+  struct job {
+    std::shared_ptr<work> what;
+    clock::time_point deadline;
+    stream::mark on_end;
+  };
+
+  /// What the driver keeps of a stream.
+  struct line;
+
+  /// Lines of one device at most. A device has 32 queues (CUDA_DEVICE_MAX_CONNECTIONS) that streams
+  /// share from there on, and a kernel that waits would stand before the one it waits for; some
+  /// are left for loading. config/settings.cpp refuses settings that need more.
+  static constexpr size_t lines_max = 28;
+
+  /// `device` is current on this thread. `replays`: works that are like those before them are
+  /// launched as graphs.
+  explicit driver(int device, bool replays = replay_wanted());
+  /// Ends all work with `aborted`; waits for the device.
+  ~driver();
+  driver(const driver&) = delete;
+  driver& operator=(const driver&) = delete;
+
+  /// Throws std::runtime_error when there would be more than lines_max. Waits for the device where
+  /// no spare line is left that has the room asked for.
+  std::shared_ptr<line> open();
+  /// Lines opened from now on have room for so many bytes of arguments of each work, and at least
+  /// for staging::bytes_least. A work that has more fails, and its line, and those made ready after
+  /// that, have twice the room it lacked. While nothing runs: it pins memory, and gives back what
+  /// it pinned before.
+  void reserve(size_t argument_bytes);
+  /// From now on up to so many lines, lines_max at most, can be opened at once without waiting.
+  /// While nothing runs.
+  void prepare(size_t lines);
+  /// All its work ends with `aborted`; returns when the device has left it.
+  void close(const std::shared_ptr<line>& x);
+  void launch(const std::shared_ptr<line>& x, job j);
+  void abort(const std::shared_ptr<line>& x);
+
+  /// A sticky error has been met: all work ends with `lost`. Thread-safe.
+  bool lost() const { return lost_.load(std::memory_order_relaxed); }
+
+  /// For what the host does with weights before anything is launched.
+  team& workers() { return workers_; }
+
+private:
+  void run();
+  bool turn(line& x);
+  bool obey(line& x);
+  bool collect(line& x);
+  bool expire(line& x);
+  void recover(line& x);
+  static void end_waits(line& x);
+  bool put(line& x);
+  bool start(line& x);
+  void complete(line& x, work_status status);
+  void close_last(line& x);
+  void lack_room(size_t wanted);
+  void end_front(line& x, work_status status);
+  bool device_failed(line& x);
+  void watch();
+
+  int device_;
+  bool replays_;
+  team workers_;
+  std::mutex mutex_;
+  std::condition_variable wake_, left_;
+  std::vector<std::shared_ptr<line>> lines_; ///< guarded by mutex_, as are their orders
+  std::vector<std::shared_ptr<line>> spare_; ///< guarded by mutex_
+  std::atomic<size_t> argument_bytes_{staging::bytes_least}; ///< written under mutex_
+  bool stopping_ = false;
+  std::atomic<bool> lost_{false}; ///< written by the driver thread
+  uint32_t idle_turns_ = 0;
+  std::thread thread_;
+};
+
+} // namespace lamella::gpu::cuda

@@ -1,0 +1,112 @@
+#include "gpu/cuda/operators/products.hpp"
+
+#include "gpu/cuda/rows/rows.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <new>
+#include <stdexcept>
+#include <vector>
+
+namespace lamella::gpu::cuda {
+
+namespace {
+
+/// Timing rotates through copies of a weight that together exceed any L2.
+constexpr size_t rotation_bytes = size_t{160} << 20;
+constexpr size_t copies_max = 8;
+
+/// For a trace: "product 14336 + 14336 x 4096".
+std::string name_of(std::span<const gemm_part> parts) {
+  std::string name = "product ";
+  for (const auto& p : parts)
+    name += (&p == parts.data() ? "" : " + ") + std::to_string(p.weight.outputs);
+  return name + " x " + std::to_string(parts.front().weight.inputs);
+}
+
+} // namespace
+
+products::products() {
+  if (auto why = gemm_.open()) throw std::runtime_error{*why};
+}
+
+products& products::of(int device) {
+  static std::mutex one_at_a_time;
+  static std::map<int, std::unique_ptr<products>> all;
+  std::lock_guard lock{one_at_a_time};
+  auto& place = all[device];
+  if (!place) {
+    check(cudaSetDevice(device), "cudaSetDevice");
+    place.reset(new products);
+  }
+  return *place;
+}
+
+void products::prepare(const dense_matrix& weight) {
+  std::lock_guard lock{mutex_};
+  if (!prepared_.insert({weight.type, weight.outputs, weight.inputs}).second) return;
+  const auto began = std::chrono::steady_clock::now();
+  const auto bytes = dense_bytes(weight.outputs, weight.inputs);
+  const auto count = std::clamp<size_t>(rotation_bytes / bytes, 1, copies_max);
+  std::vector<dense_matrix> weights{weight};
+  std::vector<std::shared_ptr<std::byte>> copies;
+  while (weights.size() < count) {
+    try {
+      copies.push_back(device_memory(bytes));
+    } catch (const std::bad_alloc&) {
+      break; // fewer to rotate through
+    }
+    check(cudaMemcpy(copies.back().get(), weight.data, bytes, cudaMemcpyDeviceToDevice),
+          "copy of a weight");
+    auto copy = weight;
+    copy.data = copies.back().get();
+    weights.push_back(copy);
+  }
+  cudaStream_t stream = nullptr;
+  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
+  const auto why = gemm_.tune(weights, stream);
+  cudaStreamDestroy(stream);
+  if (why) throw std::runtime_error{*why};
+  if (gemm_.plan_of({weight.type, weight.outputs, weight.inputs}) == nullptr) ++untuned_;
+  seconds_preparing_ +=
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+}
+
+uint32_t products::untuned() const {
+  std::lock_guard lock{mutex_};
+  return untuned_;
+}
+
+double products::seconds_preparing() const {
+  std::lock_guard lock{mutex_};
+  return seconds_preparing_;
+}
+
+void products::run(const float* x, uint32_t rows, std::span<const gemm_part> parts, queue& on) {
+  const auto& first = parts.front().weight;
+  size_t scratch_bytes = 0;
+  for (const auto& p : parts) {
+    scratch_bytes =
+        std::max(scratch_bytes, gemm::scratch_bytes(rows, p.weight.outputs, p.weight.inputs));
+    if (p.weight.type != first.type || p.weight.inputs != first.inputs)
+      throw std::runtime_error{"products of one input have weights of different types"};
+  }
+  const auto count = size_t{rows} * first.inputs;
+  on.products_read = first.type;
+  const auto* narrow = on.copies().of(x, count, first.type);
+  if (narrow == nullptr) {
+    auto* rounded = on.scratch.allocate<uint16_t>(count);
+    check(launch_narrow(x, count, first.type, rounded, on.stream("rounding of activations")),
+          "rounding of activations");
+    narrow = rounded;
+  }
+  auto* scratch = on.scratch.allocate<std::byte>(scratch_bytes);
+  std::lock_guard lock{mutex_};
+  check(gemm_.run(narrow, rows, parts, scratch, scratch_bytes,
+                  on.stream(tracing ? name_of(parts) : std::string{})),
+        "matrix product");
+}
+
+} // namespace lamella::gpu::cuda

@@ -1,0 +1,46 @@
+/// The matrix products of one device, with what has been measured about them.
+#pragma once
+
+#include "gpu/cuda/driver/queue.hpp"
+#include "gpu/cuda/gemm/gemm.hpp"
+
+#include <mutex>
+#include <set>
+#include <span>
+
+namespace lamella::gpu::cuda {
+
+/// Products with fp32 activations, rounded once per call for all parts. One per device and process.
+class products {
+public:
+  /// The products of a device, opened when first asked for. Throws std::runtime_error when the
+  /// library cannot be opened. Thread-safe.
+  static products& of(int device);
+
+  /// Measures the algorithms for the shape of a weight, once per shape: some 0.2 s, and it waits
+  /// for the device. Called when weights are loaded, because nothing may wait for a device whose
+  /// streams wait for each other. Thread-safe.
+  void prepare(const dense_matrix& weight);
+
+  /// Shapes for which there was no memory to measure: they take the own kernels' defaults, with the
+  /// same bytes. Thread-safe.
+  uint32_t untuned() const;
+
+  /// Seconds spent in prepare() so far. Thread-safe.
+  double seconds_preparing() const;
+
+  /// out = x * weight^T for parts of one input width. Shapes that were not prepared take the own
+  /// kernels' defaults, with the same bytes. Used by the driver thread.
+  void run(const float* x, uint32_t rows, std::span<const gemm_part> parts, queue& on);
+
+private:
+  products();
+
+  mutable std::mutex mutex_; ///< of the plans: read by launches, written while weights are loaded
+  gemm gemm_;
+  std::set<weight_shape> prepared_;
+  uint32_t untuned_ = 0;
+  double seconds_preparing_ = 0;
+};
+
+} // namespace lamella::gpu::cuda

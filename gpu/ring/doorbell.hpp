@@ -1,0 +1,111 @@
+/// What a driver sleeps on, and what others ring when they have something for it: threads of the
+/// process, and other processes that map its word.
+#pragma once
+
+#include "gpu/ring/descriptor_watch.hpp"
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+
+namespace lamella::gpu {
+
+/// Told that something has changed which it may wait for.
+class listener {
+public:
+  virtual ~listener() = default;
+  virtual void ring() = 0; ///< thread-safe, cheap, never blocks
+};
+
+/// A word in shared memory and a futex on it. One waiter; any number of ringers. While the waiter
+/// is awake a ring costs a fence and a load.
+///
+///   const auto seen = bell.arm();
+///   if (nothing to do, looked at once more) bell.wait(seen, until); else bell.disarm();
+///
+/// A waiter that attends to sockets also calls look() between two pieces of work; while there are
+/// any, it sleeps on them and on an eventfd in place of the futex.
+class doorbell final : public listener {
+public:
+  /// A word of our own. Throws std::system_error.
+  doorbell();
+
+  /// The bell of another process, from its descriptors, which stay the caller's. It can be rung.
+  /// Throws std::system_error; std::runtime_error when the first is not a sealed segment of one
+  /// page.
+  explicit doorbell(std::array<int, 2> descriptors);
+
+  ~doorbell() override;
+  doorbell(const doorbell&) = delete;
+  doorbell& operator=(const doorbell&) = delete;
+
+  /// Wakes the waiter, if it sleeps or is about to. Thread-safe.
+  void ring() override;
+
+  /// From now on every ring counts. Look for work after this, not before.
+  uint32_t arm();
+  void disarm();
+
+  /// Sleeps until somebody has rung since arm(), or until the time. Disarms. Spurious wake-ups
+  /// happen.
+  void wait(uint32_t seen, std::chrono::steady_clock::time_point until);
+
+  /// To be given to another process.
+  std::array<int, 2> descriptors() const { return {word_, waker_}; }
+
+  /// The waiter says, before anybody else has the bell, that it reads sockets itself.
+  void attend() { attended_ = true; }
+  bool attended() const { return attended_; }
+
+  /// Sockets that the waiter waits for. Where it does not attend to them, somebody else
+  /// has to look, who then rings. Of this process's own bell only.
+  void watch(int descriptor, std::weak_ptr<listener> ready);
+  void unwatch(int descriptor) { watch_->remove(descriptor); }
+  descriptor_watch& watched() { return *watch_; }
+
+  /// Takes what has come over sockets that the waiter attends to. Almost free without any.
+  void look() {
+    if (attended_ && !watch_->empty()) watch_->look();
+  }
+
+  /// Channels that bring something without a thread of ours in between. While there is one, polling
+  /// pays: the waiter does so for a while before it sleeps. Where a thread of ours brings what
+  /// comes (TCP that the waiter does not attend to), polling would only take the core from it.
+  std::atomic<uint32_t> outside{0};
+
+  /// Those of them whose other side cannot ring: an adapter writes into our memory and no more.
+  /// While there is one, a waiter with something to wait for sleeps for `nap` at most.
+  std::atomic<uint32_t> silent{0};
+  static constexpr std::chrono::microseconds nap{100};
+
+private:
+  struct words;
+  /// What the armed word says: how the waiter sleeps.
+  enum sleep : uint32_t { awake, on_word, on_descriptors };
+
+  static words* map(int word);
+
+  int word_ = -1, waker_ = -1;
+  words* words_ = nullptr;
+  std::unique_ptr<descriptor_watch> watch_; ///< null in other processes
+  bool attended_ = false;
+  sleep sleeps_ = awake; ///< since arm(); the waiter's
+};
+
+/// Counts as one channel from outside for as long as it lives.
+class outside_channel {
+public:
+  /// `rings`: whether the other side rings the bell.
+  explicit outside_channel(std::shared_ptr<doorbell> bell, bool rings = true);
+  ~outside_channel();
+  outside_channel(const outside_channel&) = delete;
+  outside_channel& operator=(const outside_channel&) = delete;
+
+private:
+  std::shared_ptr<doorbell> bell_;
+  bool rings_;
+};
+
+} // namespace lamella::gpu

@@ -1,0 +1,66 @@
+/// Attention of one batch over all layers of one iteration, on a stream of a memory device.
+#pragma once
+
+#include "gpu/device.hpp"
+#include "gpu/ring/channel.hpp"
+#include "gpu/runners/kv_cache.hpp"
+#include "gpu/runners/kv_hand_over.hpp"
+#include "gpu/runners/qkv_watch.hpp"
+
+#include <memory>
+#include <vector>
+
+namespace lamella::gpu {
+
+/// What one iteration asks of one shard.
+struct attention_launch {
+  frame_tag tag; ///< epoch, iteration, attempt
+  uint32_t rows = 0;
+  uint32_t group = 1;
+  float scale = 1;
+  half_type wire = half_type::f16;
+  std::vector<attention_span> spans;
+  std::vector<slot_run> runs;
+  std::shared_ptr<qkv_watch> watch{}; ///< of the shard; null: nobody asks
+  /// Of a prefill worker's own shard: whom it tells what is written, and, by shard, the newest pull
+  /// (0: none) whose offer must have read a layer before it is written again.
+  std::shared_ptr<kv_hand_over> hand_over{};
+  std::vector<uint64_t> fences{};
+};
+
+/// Per layer: Q arrives, the old slots are attended to; K and V arrive, they are appended, the new
+/// positions are merged and the output goes back (L-M14, L-M15). The output is written straight
+/// into the channel's slot. Its steps aside are those that append and combine.
+class attention_runner final : public work {
+public:
+  attention_runner(std::shared_ptr<const kv_cache> cache, const operators& ops,
+                   attention_launch launch, std::shared_ptr<channel_receiver> from,
+                   std::shared_ptr<channel_sender> to);
+
+  progress advance(kernel_context context) override;
+
+  /// Payload bytes sent so far.
+  uint64_t bytes_sent() const { return bytes_sent_; }
+
+private:
+  enum class phase : uint8_t { queries, keys_values };
+
+  progress on_queries(kernel_context context);
+  progress on_keys_values(kernel_context context);
+  bool may_write() const;
+  attention_args args() const;
+
+  std::shared_ptr<const kv_cache> cache_;
+  const operators& ops_;
+  attention_launch launch_;
+  std::shared_ptr<channel_receiver> from_;
+  std::shared_ptr<channel_sender> to_;
+  qkv_watch::presence presence_;
+  float* state_ = nullptr;
+  uint32_t layer_ = 0;
+  phase phase_ = phase::queries;
+  const std::byte* q_ = nullptr;
+  uint64_t bytes_sent_ = 0;
+};
+
+} // namespace lamella::gpu

@@ -1,0 +1,116 @@
+/// The two sides of a pull: K and V of some rows, all layers, from a prefill worker's cache into an
+/// attention shard's (decision 27; Lamina v1 5; Splitwise IV-C), or from one member of an attention
+/// pool into another one's, which a spare makes itself of what the others hold (reliability A6).
+///
+/// The shard grants (frames of kind `pull`), the prefill worker answers each grant with one piece
+/// (frames of kind `rows`). Pieces are numbered layer by layer; both sides know beforehand what
+/// each of them is, so nothing but the rows travels. Moves layers * rows * row bytes, once.
+#pragma once
+
+#include "gpu/device.hpp"
+#include "gpu/ring/channel.hpp"
+#include "gpu/runners/kv_cache.hpp"
+#include "gpu/runners/kv_hand_over.hpp"
+#include "gpu/runners/qkv_watch.hpp"
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+namespace lamella::gpu {
+
+/// Rows of one frame: runs [first_run, first_run + run_count).
+struct transfer_piece {
+  uint32_t rows = 0;
+  uint32_t first_run = 0, run_count = 0;
+};
+
+/// What one side knows of a pull.
+struct transfer_launch {
+  uint64_t epoch = 0;
+  uint64_t pull = 0;                  ///< its number; grows from pull to pull of a link
+  std::vector<slot_run> runs;         ///< this side's slots of the rows
+  std::vector<transfer_piece> pieces; ///< of one layer, the same for all; alike on both sides
+  uint32_t first_head = 0;            ///< of this side's cache
+  uint32_t head_count = 0;
+  bool add = false; ///< the shard's side: XOR the rows into what the slots hold (reliability A6)
+};
+
+/// What both sides have in common: where they stand, and what they have moved.
+class kv_transfer : public work {
+public:
+  /// Of all rows; valid when done. The rows are complete when both sides say the same.
+  uint64_t digest() const { return digest_; }
+  uint64_t bytes() const { return words_ * 4; }
+
+protected:
+  kv_transfer(std::shared_ptr<const kv_cache> cache, const operators& ops, transfer_launch launch);
+
+  frame_tag tag_of(frame_kind kind, uint64_t piece) const;
+  uint64_t pieces() const { return launch_.pieces.size() * uint64_t{cache_->layers()}; }
+  size_t bytes_of_next() const;
+  uint32_t layer_of_next() const { return static_cast<uint32_t>(next_ / launch_.pieces.size()); }
+  bool next_begins_layer() const { return next_ % launch_.pieces.size() == 0; }
+  copy_kv_args next_with(std::byte* packed);
+  progress done_with_next();
+
+  std::shared_ptr<const kv_cache> cache_;
+  const operators& ops_;
+  transfer_launch launch_;
+  uint64_t next_ = 0; ///< the piece that is moved next
+
+private:
+  uint64_t words_ = 0, digest_ = 0;
+};
+
+/// When a shard grants and takes; scheduler/pull_plan.hpp decides.
+struct pull_policy {
+  /// May a step run now? Given whether Q, K or V wait, and how many of them were received.
+  std::function<bool(bool qkv_waits, uint64_t receives)> may_step;
+  /// How many pieces may be granted in all, of so many, when so many have been taken.
+  std::function<uint64_t(uint64_t pieces, uint64_t taken)> grants;
+};
+
+/// THE SHARD'S SIDE: takes at most one piece per step, in the gaps of attention (L-M28).
+class pull_runner final : public kv_transfer {
+public:
+  /// Without a watch every moment is a gap.
+  pull_runner(std::shared_ptr<const kv_cache> cache, const operators& ops, transfer_launch launch,
+              std::shared_ptr<channel_receiver> from, std::shared_ptr<channel_sender> to,
+              pull_policy policy, std::shared_ptr<const qkv_watch> watch);
+
+  progress advance(kernel_context context) override;
+
+private:
+  std::shared_ptr<channel_receiver> from_;
+  std::shared_ptr<channel_sender> to_;
+  pull_policy policy_;
+  std::shared_ptr<const qkv_watch> watch_;
+  uint64_t granted_ = 0;
+};
+
+/// What an offer waits for beside grants.
+struct offer_terms {
+  std::shared_ptr<kv_hand_over> hand_over{}; ///< null: nothing waits for the reading
+  uint32_t shard = 0;
+  uint64_t iteration = 0;           ///< that writes the rows; 0: they are there
+  std::function<bool()> may_step{}; ///< whether a step may run now; empty: always
+};
+
+/// THE PREFILL WORKER'S SIDE: sends a piece for every grant, once its layer is there (S-M14), and
+/// tells when a layer has been read (S-M16).
+class offer_runner final : public kv_transfer {
+public:
+  offer_runner(std::shared_ptr<const kv_cache> cache, const operators& ops, transfer_launch launch,
+               std::shared_ptr<channel_receiver> from, std::shared_ptr<channel_sender> to,
+               offer_terms terms);
+
+  progress advance(kernel_context context) override;
+
+private:
+  std::shared_ptr<channel_receiver> from_;
+  std::shared_ptr<channel_sender> to_;
+  offer_terms terms_;
+};
+
+} // namespace lamella::gpu

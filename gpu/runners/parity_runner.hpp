@@ -1,0 +1,29 @@
+/// The shard that holds the parity of the others, over all layers of one iteration.
+#pragma once
+
+#include "gpu/runners/attention_runner.hpp"
+
+namespace lamella::gpu {
+
+/// Stores what comes where the other shards store theirs, and says when all of it is stored
+/// (decision 23; reliability A6). It attends to nothing. `launch` as for the others.
+class parity_runner final : public work {
+public:
+  /// `frame_bytes`: what the link carries at most.
+  parity_runner(std::shared_ptr<const kv_cache> cache, const operators& ops,
+                attention_launch launch, size_t frame_bytes, std::shared_ptr<channel_receiver> from,
+                std::shared_ptr<channel_sender> to);
+
+  progress advance(kernel_context context) override;
+
+private:
+  std::shared_ptr<const kv_cache> cache_;
+  const operators& ops_;
+  attention_launch launch_;
+  size_t frame_bytes_;
+  std::shared_ptr<channel_receiver> from_;
+  std::shared_ptr<channel_sender> to_;
+  uint32_t layer_ = 0;
+};
+
+} // namespace lamella::gpu

@@ -1,0 +1,49 @@
+/// Whether attention of a shard has something to do: what pulls of KV give way to (L-M28).
+#pragma once
+
+#include "gpu/ring/channel.hpp"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+
+namespace lamella::gpu {
+
+/// One per shard. Its streams must run on one thread, because looking at a channel is theirs to do:
+/// a device of the host. A device with queues of its own has priorities instead.
+class qkv_watch {
+public:
+  /// An attention runner that was launched and has not ended.
+  class presence {
+  public:
+    presence() = default;
+    presence(std::shared_ptr<qkv_watch> watch, std::shared_ptr<channel_receiver> from);
+    ~presence();
+    presence(const presence&) = delete;
+    presence& operator=(const presence&) = delete;
+
+    /// Q, K and V of a layer have been received and given back.
+    void received();
+
+    /// It takes nothing any more.
+    void leave();
+
+  private:
+    std::shared_ptr<qkv_watch> watch_;
+    std::shared_ptr<channel_receiver> from_;
+  };
+
+  /// Whether Q, K or V have arrived for a runner that has not ended. Step of a stream.
+  bool waits() const;
+
+  /// QKV receives since the start.
+  uint64_t receives() const;
+
+private:
+  mutable std::mutex mutex_;
+  std::map<channel_receiver*, uint32_t> open_; ///< runners that take from it
+  uint64_t receives_ = 0;
+};
+
+} // namespace lamella::gpu

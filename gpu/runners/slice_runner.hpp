@@ -1,0 +1,121 @@
+/// Runs the slices of a model for one batch and one iteration, on a stream of a compute device.
+#pragma once
+
+#include "gpu/device.hpp"
+#include "gpu/ring/channel.hpp"
+#include "gpu/ring/head_exchange.hpp"
+#include "gpu/runners/weights.hpp"
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace lamella::gpu {
+
+/// The part of a launch that goes to one shard: some rows, some kv heads.
+struct shard_share {
+  std::shared_ptr<channel_sender> to;
+  std::shared_ptr<channel_receiver> from;
+  std::vector<uint32_t> rows; ///< rows of the launch, ascending
+  uint32_t first_head = 0, head_count = 0;
+};
+
+/// The part that goes to the shard that holds the parity of the others (decision 23).
+struct parity_share {
+  std::shared_ptr<channel_sender> to;
+  std::shared_ptr<channel_receiver> from;
+  uint32_t head_count = 0;          ///< of each shard
+  half_type cache = half_type::f16; ///< of each shard
+  size_t frame_bytes = 0;           ///< what the link carries at most
+};
+
+/// What one iteration asks of one replica. Rows are tokens at positions.
+struct slice_launch {
+  frame_tag tag; ///< epoch, iteration, attempt
+  half_type wire = half_type::f16;
+  std::vector<uint32_t> tokens;       ///< [M], or take_sampled
+  std::vector<uint32_t> seats;        ///< [M], < seats_max: whose token take_sampled means
+  std::vector<uint32_t> positions;    ///< [M]
+  std::vector<uint32_t> selected;     ///< [S]: rows that are sampled from, ascending
+  std::vector<sample_record> samples; ///< record.row counts in `selected`
+  std::vector<uint32_t> sample_seats; ///< [samples]: the seat that keeps the token
+  std::vector<logit_edit> edits;
+  std::vector<uint32_t> masks; ///< [masks, mask_words(vocabulary)]
+  std::vector<shard_share> shares;
+  std::optional<parity_share> parity; ///< then each of the shares has all rows
+  /// Where several ranks run the launch together (L-M03), each with its share of the program's
+  /// weights: null for one. Rank 0 has the shares; the others have none, and give it their heads.
+  std::shared_ptr<const rank_group> ranks;
+};
+
+/// What outlives a launch: one per replica and batch.
+class slice_stream_state {
+public:
+  explicit slice_stream_state(device& where)
+      : last_sampled_{where.allocate(seats_max * sizeof(uint32_t))} {}
+
+  /// [seats_max], in device memory.
+  uint32_t* last_sampled() { return reinterpret_cast<uint32_t*>(last_sampled_->data()); }
+
+private:
+  std::unique_ptr<memory> last_sampled_;
+};
+
+/// Executes the program's slices 0 to L in order; `recv_attention` is where it may block. Tail
+/// slice and next head slice lie in one work only when launches follow each other on the stream.
+/// Its steps aside are those that send.
+///
+/// With parity an iteration has ended only when its parity is stored: a token that is told to
+/// anybody has its K and V in as many places as one shard may be lost (reliability A6).
+///
+/// All ranks of a group draw the same tokens: each needs them for its next launch.
+class slice_runner final : public work {
+public:
+  slice_runner(std::shared_ptr<const model::model_program> program,
+               std::shared_ptr<const packed_weights> weights, const operators& ops,
+               slice_launch launch, std::shared_ptr<slice_stream_state> state);
+
+  progress advance(kernel_context context) override;
+
+  /// One per sample record, valid when done.
+  const std::vector<sampled_token>& sampled() const { return sampled_; }
+
+  /// Logits of the selected rows, [S, vocabulary], in device memory; valid when done, until the
+  /// stream's next launch or until the engine has been idle for two seconds.
+  const float* logits() const { return logits_; }
+
+  /// Payload bytes sent so far, over all shares. What ranks send each other is not in it.
+  uint64_t bytes_sent() const { return bytes_sent_; }
+
+private:
+  void begin(arena& room);
+  void check_launch() const;
+  void meet_ranks(arena& room);
+  uint32_t rows_of(model::buffer_id buffer) const;
+  uint32_t heads_stride(model::buffer_id buffer) const;
+  progress execute(const model::instruction& x, kernel_context context);
+  void matmul(const model::instruction& x, kernel_context context);
+  progress send(const model::instruction& x, kernel_context context);
+  progress send_parity(const model::instruction& x, kernel_context context);
+  progress end_with_parity();
+  progress receive_attention(const model::instruction& x, kernel_context context);
+  progress all_reduce(const model::instruction& x, kernel_context context);
+  void sample(const model::instruction& x, kernel_context context);
+
+  std::shared_ptr<const model::model_program> program_;
+  std::shared_ptr<const packed_weights> weights_;
+  const operators& ops_;
+  slice_launch launch_;
+  std::shared_ptr<slice_stream_state> state_;
+  std::vector<float*> buffers_;
+  std::optional<head_exchange> exchange_; ///< of rank 0 where there are others
+  bool collected_ = false;                ///< by the exchange, for the present instruction
+  std::vector<sampled_token> sampled_;
+  const float* logits_ = nullptr;
+  size_t slice_ = 0, instruction_ = 0, share_ = 0; ///< where it stands
+  uint32_t sums_ = 0;                              ///< over the ranks, so far
+  uint64_t bytes_sent_ = 0;
+  bool begun_ = false;
+};
+
+} // namespace lamella::gpu

@@ -1,0 +1,156 @@
+/// Request bodies of the API as checked values. Pure: JSON text in, value or api_error out.
+#pragma once
+
+#include "base/json.hpp"
+#include "model/tokenizer/tokenizer.hpp"
+#include "net/api/output_format.hpp"
+#include "net/api/tool_use.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace lamella::net {
+
+class http_headers;
+
+/// What a body may ask for. Ranges that no configuration changes are in the parser.
+struct api_limits {
+  model::json_limits json;
+  uint32_t messages = 2'048;  ///< per chat
+  uint32_t prompts = 16;      ///< per legacy call
+  uint32_t max_n = 8;         ///< at most 128
+  uint32_t best_of = 20;      ///< legacy calls
+  uint32_t top_logprobs = 20; ///< alternatives to a token; at most 20
+  uint32_t logit_bias = 300;  ///< entries
+  uint32_t stop_strings = 16;
+  uint32_t stop_string_bytes = 256;      ///< of each
+  std::optional<uint32_t> prompt_tokens; ///< of the longest prompt; none: what the context has
+  uint32_t tokens_per_request = 65'536;  ///< n x prompts x max_tokens
+  uint32_t default_max_tokens = 4'096;   ///< chat, where the context has room
+  uint32_t vocabulary = 0;               ///< token ids must be below; 0: not checked here
+  bool strict = false;                   ///< unknown fields are 400 instead of ignored and counted
+  /// Members of messages that the chat template reads, beside those that all messages have.
+  std::function<bool(std::string_view)> template_reads;
+};
+
+/// How one token is drawn.
+struct sampling_params {
+  double temperature = 1;        ///< 0..2; 0 is greedy, and so is all below 1e-5
+  double top_p = 1;              ///< 0..1; 0 keeps only the top token
+  uint32_t top_k = 0;            ///< 0: off
+  double min_p = 0;              ///< 0..1
+  double presence_penalty = 0;   ///< -2..2, over generated tokens
+  double frequency_penalty = 0;  ///< -2..2, over generated tokens
+  double repetition_penalty = 1; ///< 0.01..100, over prompt and output
+  std::optional<int64_t> seed;
+  std::vector<std::pair<uint32_t, float>> logit_bias; ///< by ascending token id
+};
+
+/// Everything the two generating routes have in common.
+struct generation_params {
+  sampling_params sampling;
+  uint32_t n = 1;
+  std::optional<uint32_t> max_tokens;               ///< none: see resolve_max_tokens()
+  std::string_view max_tokens_field = "max_tokens"; ///< which the body had, for errors
+  uint32_t min_tokens = 0;
+  std::vector<std::string> stop;
+  std::vector<uint32_t> stop_token_ids;
+  bool ignore_eos = false;
+  bool skip_special_tokens = true;
+  std::optional<output_format> format; ///< what the output is held to
+  std::optional<uint32_t> logprobs;    ///< present: wanted, with that many alternatives, 0..20
+  bool stream = false;
+  bool include_usage = false;     ///< stream_options
+  bool continuous_usage = false;  ///< stream_options
+  bool echo_service_tier = false; ///< answer with service_tier "default"
+  std::string request_id;         ///< empty: none in the body
+  std::string cache_salt;         ///< requests share K and V only where it is the same
+};
+
+struct chat_message {
+  std::string role;                    ///< system, developer, user, assistant or tool
+  std::string content;                 ///< text parts joined by line feeds
+  std::string name;                    ///< empty: none
+  std::vector<tool_call> tool_calls{}; ///< assistant; then `content` may be empty
+  std::string tool_call_id{};          ///< tool: whose result it is
+  std::vector<std::string> parts{};    ///< the texts of `content`, where it was an array of parts
+  std::string reasoning{};             ///< assistant: what it thought before `content`
+  model::json_value::object more{};    ///< members that only the chat template knows
+};
+
+struct chat_request {
+  std::string model;
+  std::vector<chat_message> messages; ///< at least one
+  tool_use tools;
+  generation_params params;
+  model::json_value::object template_kwargs; ///< data for the chat template
+  std::vector<std::string> unknown;          ///< fields ignored
+};
+
+/// A prompt as text or as token ids.
+using prompt_input = std::variant<std::string, std::vector<uint32_t>>;
+
+struct completion_request {
+  std::string model;
+  std::vector<prompt_input> prompts; ///< at least one; choice index = prompt * n + k
+  generation_params params;          ///< max_tokens is always present (default 16, 0 allowed)
+  bool echo = false;
+  /// Are texts of control tokens in a prompt these tokens? `parse_special`.
+  model::special markers = model::special::allowed;
+  uint32_t best_of = 1; ///< >= n; > n never with stream
+  std::vector<std::string> unknown;
+};
+
+struct tokenize_request {
+  std::string model;                 ///< empty: the only one
+  std::optional<std::string> prompt; ///< this or messages
+  std::vector<chat_message> messages;
+  tool_use tools;
+  bool add_special_tokens = true;
+  model::special markers = model::special::allowed; ///< in `prompt`, as above
+  bool add_generation_prompt = true;
+  bool return_token_strs = false;
+  model::json_value::object template_kwargs;
+  std::vector<std::string> unknown;
+};
+
+struct detokenize_request {
+  std::string model; ///< empty: the only one
+  std::vector<uint32_t> tokens;
+  std::vector<std::string> unknown;
+};
+
+/// Harm for a worker, asked for on the admin listener.
+struct chaos_request {
+  std::string action;
+  std::string target;         ///< a seat, a role, or empty: any worker
+  uint32_t duration_ms = 500; ///< of actions that pass by; at most ten minutes
+};
+
+/// All throw api_error (400, with param and code).
+chat_request parse_chat_request(std::string_view body, const api_limits& limits);
+completion_request parse_completion_request(std::string_view body, const api_limits& limits);
+tokenize_request parse_tokenize_request(std::string_view body, const api_limits& limits);
+detokenize_request parse_detokenize_request(std::string_view body, const api_limits& limits);
+chaos_request parse_chaos_request(std::string_view body);
+
+/// The number of tokens each choice may generate, once the prompt has been counted: what was asked
+/// for, else what fits, at most limits.default_max_tokens. Throws prompt_too_long beyond
+/// limits.prompt_tokens, context_length_exceeded when prompt and answer do not fit into `context`
+/// (of the prompt, or where that alone would fit, of the answer's length), and invalid_value when
+/// n x prompts x the result breaks limits.tokens_per_request or min_tokens exceeds the result.
+uint32_t resolve_max_tokens(const generation_params& params, uint64_t prompt_tokens,
+                            uint64_t context, size_t prompts, const api_limits& limits,
+                            std::string_view prompt_field = "messages");
+
+/// 415 unless the fields of a request are silent of its body, or say that it is JSON and not
+/// encoded.
+void check_content(const http_headers& headers);
+
+} // namespace lamella::net

@@ -1,0 +1,131 @@
+#include "net/api/output_format.hpp"
+
+#include "base/json_writer.hpp"
+#include "net/api/api_fields.hpp"
+#include "net/http/api_error.hpp"
+
+#include <algorithm>
+
+namespace lamella::net {
+
+using model::json_object_reader;
+using model::json_value;
+using kind = output_format::kind;
+
+namespace {
+
+constexpr size_t regex_bytes_max = 4'096, choices_max = 1'024, choice_bytes_max = 4'096;
+
+/// A schema as an object, or as the text of one.
+json_value schema_at(const json_value& value, const std::string& path) {
+  if (const auto* text = value.get_if<std::string>()) {
+    try {
+      return model::parse_json(*text);
+    } catch (const model::json_syntax_error& e) {
+      throw invalid_value(path, path + " is a string, but no JSON text: " + e.what());
+    }
+  }
+  return value;
+}
+
+output_format choice_at(const json_value& value, const std::string& path) {
+  output_format out{kind::choice, path};
+  const auto& items = model::json_items(value, path, {1, choices_max});
+  for (size_t i = 0; i < items.size(); ++i)
+    out.choices.push_back(
+        model::json_string(items[i], model::json_index(path, i), {1, choice_bytes_max}));
+  return out;
+}
+
+output_format regex_at(const json_value& value, const std::string& path) {
+  output_format out{kind::regex, path};
+  out.regex = model::json_string(value, path, {1, regex_bytes_max});
+  return out;
+}
+
+output_format schema_format(const json_value& value, const std::string& path) {
+  output_format out{kind::schema, path};
+  out.schema = schema_at(value, path);
+  return out;
+}
+
+std::optional<output_format> response_format(json_object_reader& body) {
+  const auto* value = body.find("response_format");
+  if (value == nullptr) return {};
+  json_object_reader format(*value, "response_format", body);
+  const auto type = format.required_string("type", {1, 64});
+  if (type == "text") return {};
+  if (type == "json_object") {
+    // As some servers have it, a schema may stand beside the type.
+    if (const auto* schema = format.find("schema"))
+      return schema_format(*schema, format.path("schema"));
+    return output_format{kind::json, "response_format"};
+  }
+  if (type != "json_schema")
+    throw unsupported_parameter(
+        format.path("type"), "response_format.type must be text, json_object or json_schema, not "
+                                 + model::to_json(json_value(type)));
+  json_object_reader named(format.require("json_schema"), format.path("json_schema"), format);
+  named.required_string("name", {1, 64});
+  named.optional_string("description");
+  named.optional<bool>("strict"); // the output is always held to the schema
+  return schema_format(named.require("schema"), named.path("schema"));
+}
+
+std::optional<output_format> structured_outputs(json_object_reader& body) {
+  const auto* value = body.find("structured_outputs");
+  if (value == nullptr) return {};
+  json_object_reader wanted(*value, "structured_outputs", body);
+  std::vector<output_format> found;
+  if (const auto* x = wanted.find("json")) found.push_back(schema_format(*x, wanted.path("json")));
+  if (const auto* x = wanted.find("regex")) found.push_back(regex_at(*x, wanted.path("regex")));
+  if (const auto* x = wanted.find("choice")) found.push_back(choice_at(*x, wanted.path("choice")));
+  if (wanted.optional<bool>("json_object").value_or(false))
+    found.push_back({kind::json, "structured_outputs"});
+  constexpr unsupported_field others[] = {{"grammar", ""},
+                                          {"structural_tag", ""},
+                                          {"disable_fallback", "true false"},
+                                          {"disable_any_whitespace", "false"},
+                                          {"disable_additional_properties", "true false"},
+                                          {"whitespace_pattern", ""}};
+  refuse_unsupported(wanted, others);
+  if (found.size() != 1)
+    throw invalid_value("structured_outputs",
+                        "structured_outputs must have one of json, regex, choice and json_object");
+  return found.front();
+}
+
+} // namespace
+
+std::string output_format::key() const {
+  switch (what) {
+  case kind::json:
+    return "json";
+  case kind::schema:
+    return "schema " + model::to_json(schema);
+  case kind::regex:
+    return "regex " + regex;
+  case kind::choice: {
+    json_value::array texts(choices.begin(), choices.end());
+    return "choice " + model::to_json(json_value(std::move(texts)));
+  }
+  }
+  return {};
+}
+
+std::optional<output_format> read_output_format(json_object_reader& body) {
+  std::vector<output_format> found;
+  if (auto x = response_format(body)) found.push_back(std::move(*x));
+  if (auto x = structured_outputs(body)) found.push_back(std::move(*x));
+  for (const auto* name : {"guided_json", "json_schema"})
+    if (const auto* x = body.find(name)) found.push_back(schema_format(*x, name));
+  if (const auto* x = body.find("guided_regex")) found.push_back(regex_at(*x, "guided_regex"));
+  if (const auto* x = body.find("guided_choice")) found.push_back(choice_at(*x, "guided_choice"));
+  if (found.empty()) return {};
+  if (found.size() > 1)
+    throw invalid_value(found[1].field, found[1].field + " is not allowed beside " + found[0].field
+                                            + ": ask for one format");
+  return std::move(found.front());
+}
+
+} // namespace lamella::net

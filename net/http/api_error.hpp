@@ -1,0 +1,92 @@
+/// Errors as the HTTP API tells them: status, envelope, headers.
+#pragma once
+
+#include "net/http/http_exchange.hpp"
+
+#include <cstdint>
+#include <exception>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace lamella::net {
+
+/// One row of the error table. The named functions below are the rows; use them rather than filling
+/// the members. Messages say what is wrong, the value seen, the allowed range, what to change.
+struct api_error : std::exception {
+  int status = 500;
+  std::string type;
+  std::string code;  ///< empty: null
+  std::string param; ///< dotted path of the field; empty: null
+  std::string message;
+  std::optional<uint32_t> retry_after_ms; ///< becomes retry-after and retry-after-ms
+  std::optional<bool> should_retry;       ///< becomes x-should-retry
+  bool retryable = false;                 ///< error.lamella.retryable
+  std::string allow;                      ///< becomes Allow (405)
+  std::string accept_encoding;            ///< becomes Accept-Encoding (415)
+  std::string detail;                     ///< JSON text, becomes error.lamella.detail; empty: none
+
+  const char* what() const noexcept override { return message.c_str(); }
+};
+
+// 400
+api_error invalid_json(std::string message);
+api_error invalid_value(std::string param, std::string message);
+/// A schema, or another description of the output, that nothing can be held to.
+api_error invalid_schema(std::string param, std::string message);
+api_error unknown_parameter(std::string param);
+api_error unsupported_parameter(std::string param, std::string message);
+/// The model cannot do what the route is for. No 5xx, which clients would try again.
+api_error unsupported_endpoint(std::string message);
+/// Names the prompt, the answer asked for, and the context of the model, all in tokens, in the
+/// words "maximum context length" that clients look for.
+api_error context_length_exceeded(uint64_t prompt_tokens, uint64_t max_tokens, uint64_t context,
+                                  std::string param = "messages");
+/// The prompt alone is longer than the operator allows; the same code, so that clients shorten it.
+api_error prompt_too_long(uint64_t prompt_tokens, uint64_t allowed, std::string param);
+/// The same, of a prompt that was not even cut into tokens: its bytes are at least so many.
+api_error prompt_cannot_fit(uint64_t fewest_tokens, uint64_t allowed, std::string param);
+/// More KV slots or places in a batch than there are when nothing else runs.
+api_error never_fits(std::string message);
+/// Broken framing and the like.
+api_error bad_request(std::string message);
+// 401, 403
+api_error invalid_api_key();
+api_error insufficient_permissions(std::string message);
+// 404, 405, 413, 415
+api_error model_not_found(std::string_view model);
+/// `instead`: what does here what the route does elsewhere; empty: nothing.
+api_error route_not_found(std::string_view method, std::string_view path,
+                          std::string_view instead = {});
+api_error method_not_allowed(std::string_view method, std::string allow);
+api_error body_too_large(uint64_t limit_bytes);
+api_error unsupported_media_type(std::string_view content_type);
+api_error unsupported_content_coding(std::string_view coding);
+// 408
+api_error deadline_exceeded(std::string message);
+// 429
+api_error queue_full(uint32_t retry_after_ms);
+api_error rate_limit_exceeded(uint32_t retry_after_ms);
+// 500
+api_error internal_error(std::string message);
+/// The request makes workers end: an internal_error that nobody should try again.
+api_error request_poisoned();
+// 503
+/// `detail` is JSON with the load progress, or empty.
+api_error loading(std::string detail);
+api_error draining();
+api_error no_capacity(std::string message);
+api_error recovery_failed(std::string message);
+
+/// `{"error":{"message","type","param","code","lamella":{...}}}`: the body of an answer, or of the
+/// one event that ends a broken stream.
+std::string error_body(const api_error& error, std::string_view request_id = {});
+
+/// content-type, retry-after, x-should-retry, allow, accept-encoding, www-authenticate: what
+/// belongs to the error.
+http_headers error_headers(const api_error& error);
+
+/// Answers with error_body and error_headers.
+void respond_error(http_exchange& exchange, const api_error& error);
+
+} // namespace lamella::net

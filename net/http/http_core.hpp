@@ -1,0 +1,73 @@
+/// What the sessions of one HTTP server share. Internal to net/http_*.
+#pragma once
+
+#include "net/http/http_server.hpp"
+
+#include <boost/asio/io_context.hpp>
+
+#include <atomic>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace lamella::net {
+
+class http_session;
+
+/// The event loop, limits, counters, and the list of sessions. Thread-safe. Exchanges that outlive
+/// the server keep it alive.
+class http_core {
+public:
+  explicit http_core(http_server::settings settings);
+
+  boost::asio::io_context io;
+  std::atomic<bool> stopped{false}; ///< nobody runs the loop any more: post nothing
+  const http_limits limits;
+  std::atomic<http_limits::milliseconds> answer_time; ///< of `limits`, until somebody changes it
+  const std::string version;
+  const std::shared_ptr<byte_budget> bodies;
+
+  std::atomic<uint64_t> accepted{0};
+  std::atomic<uint64_t> turned_away{0};
+  std::atomic<uint64_t> requests{0};
+  std::atomic<uint64_t> refused{0};
+  std::atomic<uint64_t> disconnects{0};
+  std::atomic<uint64_t> stalls{0};
+  std::atomic<bool> draining{false};
+
+  /// What a new connection gets.
+  enum class verdict : uint8_t { serve, too_many, too_many_from_address, drop };
+
+  /// Enters a session when it may be served or has to be told why not (`drop`: neither).
+  verdict enter(const std::shared_ptr<http_session>& session, const std::string& address);
+  void leave(http_session* session, const std::string& address, bool served);
+
+  void exchange_begun();
+  void exchange_ended();
+
+  size_t sessions() const;
+  size_t exchanges() const;
+  std::vector<std::shared_ptr<http_session>> all_sessions() const;
+
+  /// Waits until no exchange (or no session) is left; false when the deadline passed before.
+  bool wait_exchanges(std::chrono::steady_clock::time_point deadline);
+  bool wait_sessions(std::chrono::steady_clock::time_point deadline);
+
+  /// "req-..." unlike any other of this server.
+  std::string new_request_id();
+
+private:
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<http_session*, std::weak_ptr<http_session>> sessions_;
+  std::map<std::string, size_t> by_address_;
+  size_t served_ = 0;
+  size_t told_ = 0; ///< connections over the limits that are being told so
+  size_t exchanges_ = 0;
+  std::atomic<uint64_t> next_id_;
+};
+
+} // namespace lamella::net

@@ -1,0 +1,40 @@
+/// The channels between replicas and shards of one process.
+#pragma once
+
+#include "gpu/device.hpp"
+#include "net/link/link.hpp"
+
+#include <functional>
+#include <map>
+#include <mutex>
+
+namespace lamella::net {
+
+/// Gives one side's end of a link: whoever runs on it need not know what it is made of.
+using link_source = std::function<link_end(const link_key&)>;
+
+/// Makes a link when its first end is asked for. Thread-safe.
+class fabric {
+public:
+  /// A device by the number of its seat. It must outlive the links.
+  using device_of_seat = std::function<gpu::device&(uint32_t)>;
+
+  /// `slot_bytes(stream)`: the largest frame of a stream, in bytes.
+  fabric(std::function<size_t(uint32_t)> slot_bytes, device_of_seat replica, device_of_seat shard);
+
+  link_end replica_end(const link_key& key);
+  link_end shard_end(const link_key& key);
+
+private:
+  struct link {
+    link_end replica, shard;
+  };
+  link& find(const link_key& key);
+
+  std::function<size_t(uint32_t)> slot_bytes_;
+  device_of_seat replica_, shard_;
+  std::mutex mutex_;
+  std::map<link_key, link> links_;
+};
+
+} // namespace lamella::net

@@ -1,0 +1,271 @@
+#include "net/metrics/metrics_impl.hpp"
+
+#include "net/metrics/metrics_text.hpp"
+
+#include <algorithm>
+
+namespace lamella::net {
+
+metrics::metrics(settings s) : impl_(std::make_unique<impl>(std::move(s))) {
+  impl_->zero();
+  const settings& configured = impl_->configured;
+  const uint32_t block = std::max<uint32_t>(configured.slot_block, 1);
+  set_cache_config(block, configured.slot_count / block);
+  for (const auto& [role, name] : configured.workers) {
+    set_worker_state(role, name, worker_condition::missing);
+    set_worker_slow(role, name, false);
+    set_heartbeat_age(role, name, 0);
+    computed(role, name, 0);
+    if (role == "attention") set_kv_slots(name, {});
+  }
+}
+
+metrics::~metrics() = default;
+
+// --- requests
+
+void metrics::request_finished(const request_times& t) {
+  impl& m = *impl_;
+  m.e2e.Observe(t.e2e);
+  m.queue.Observe(t.queue);
+  m.prefill.Observe(t.prefill);
+  m.decode.Observe(t.decode);
+  m.inference.Observe(t.prefill + t.decode);
+  const double per_choice =
+      static_cast<double>(t.generated_tokens) / static_cast<double>(std::max(t.n, 1u));
+  if (per_choice > 1) m.per_token.Observe(t.decode / (per_choice - 1));
+  m.request_prompt.Observe(static_cast<double>(t.prompt_tokens));
+  m.request_generation.Observe(static_cast<double>(t.generated_tokens));
+  m.request_max_tokens.Observe(t.max_tokens);
+  m.request_n.Observe(t.n);
+  m.success.Add(m.with_model("finished_reason", ends[static_cast<size_t>(t.end)])).Increment();
+}
+
+void metrics::request_ended(request_outcome outcome, std::string_view code) {
+  impl& m = *impl_;
+  m.requests
+      .Add({{"outcome", text(outcomes[static_cast<size_t>(outcome)])},
+            {"code", code.empty() ? "" : m.bounded(m.codes, code)},
+            {"model_name", m.configured.model_name}})
+      .Increment();
+}
+
+void metrics::admission_rejected(rejection reason) {
+  impl_->rejected.Add({{"reason", text(rejections[static_cast<size_t>(reason)])}}).Increment();
+}
+
+void metrics::first_token(double seconds) { impl_->first_token.Observe(seconds); }
+void metrics::token_gap(double seconds) { impl_->gap.Observe(seconds); }
+void metrics::tokens_prompted(uint64_t n) {
+  impl_->prompt_tokens.Increment(static_cast<double>(n));
+}
+void metrics::tokens_generated(uint64_t n) {
+  impl_->generation_tokens.Increment(static_cast<double>(n));
+}
+void metrics::preempted() { impl_->preemptions.Increment(); }
+
+void metrics::prefix_cache(uint64_t queried_tokens, uint64_t hit_tokens) {
+  impl_->prefix_queries.Increment(static_cast<double>(queried_tokens));
+  impl_->prefix_hits.Increment(static_cast<double>(hit_tokens));
+}
+
+void metrics::set_requests(uint64_t running, uint64_t waiting) {
+  impl_->running.Set(static_cast<double>(running));
+  impl_->waiting.Set(static_cast<double>(waiting));
+}
+
+void metrics::unknown_param(std::string_view name) {
+  impl_->unknown.Add({{"param", impl_->bounded(impl_->unknown_names, name.substr(0, 64))}})
+      .Increment();
+}
+
+void metrics::http_request(std::string_view handler, std::string_view method, int status,
+                           double seconds) {
+  constexpr std::string_view classes[] = {"1xx", "2xx", "3xx", "4xx", "5xx"};
+  constexpr std::string_view verbs[] = {"GET", "HEAD", "POST", "OPTIONS", "PUT", "DELETE", "PATCH"};
+  const bool known = std::find(std::begin(verbs), std::end(verbs), method) != std::end(verbs);
+  const std::string verb = known ? text(method) : "other";
+  const auto group = classes[static_cast<size_t>(std::clamp(status / 100, 1, 5) - 1)];
+  impl_->http.Add({{"handler", text(handler)}, {"method", verb}, {"status", text(group)}})
+      .Increment();
+  impl_->http_seconds.Add({{"handler", text(handler)}, {"method", verb}}, duration_buckets)
+      .Observe(seconds);
+}
+
+// --- iterations
+
+void metrics::iteration(uint64_t tokens, uint64_t batch_size) {
+  impl_->iteration_tokens.Observe(static_cast<double>(tokens));
+  impl_->batch_size.Observe(static_cast<double>(batch_size));
+}
+
+void metrics::iteration_time(iteration_stage stage, double seconds) {
+  impl_->iteration_seconds
+      .Add({{"stage", text(stages[static_cast<size_t>(stage)])}}, iteration_buckets)
+      .Observe(seconds);
+}
+
+void metrics::iteration_times(iteration_stage stage, const std::vector<uint64_t>& more,
+                              double seconds) {
+  impl_->iteration_seconds
+      .Add({{"stage", text(stages[static_cast<size_t>(stage)])}}, iteration_buckets)
+      .ObserveMultiple({more.begin(), more.end()}, seconds);
+}
+
+void metrics::set_in_flight(uint32_t batch, bool in_flight) {
+  const std::lock_guard lock(impl_->mutex);
+  if (in_flight)
+    impl_->in_flight.insert(batch);
+  else
+    impl_->in_flight.erase(batch);
+  impl_->batches_in_flight.Set(static_cast<double>(impl_->in_flight.size()));
+}
+
+// --- KV slots
+
+void metrics::kv_pulled(uint64_t bytes, double seconds) {
+  impl_->kv_pulled_bytes.Increment(static_cast<double>(bytes));
+  impl_->kv_pull_seconds.Observe(seconds);
+}
+
+void metrics::set_cache_config(uint64_t block_slots, uint64_t blocks) {
+  const std::lock_guard lock(impl_->mutex);
+  Labels labels = impl_->model;
+  labels.emplace("block_size", std::to_string(block_slots));
+  labels.emplace("num_gpu_blocks", std::to_string(blocks));
+  Gauge& now = impl_->cache_config.Add(labels);
+  now.Set(1);
+  if (impl_->cache_config_now && impl_->cache_config_now != &now)
+    impl_->cache_config.Remove(impl_->cache_config_now);
+  impl_->cache_config_now = &now;
+}
+
+// --- the cluster
+
+void metrics::failover(std::string_view role, failover_cause cause) {
+  impl_->failovers.Add({{"role", text(role)}, {"cause", text(causes[static_cast<size_t>(cause)])}})
+      .Increment();
+}
+
+void metrics::request_lost(std::string_view role) {
+  impl_->lost.Add({{"role", text(role)}}).Increment();
+}
+
+void metrics::request_poisoned() { impl_->poisoned.Increment(); }
+
+void metrics::diverged() { impl_->divergence.Increment(); }
+
+void metrics::fenced(fence why) {
+  impl_->fenced.Add({{"reason", text(fences[static_cast<size_t>(why)])}}).Increment();
+}
+
+void metrics::frames_dropped(std::string_view role, frame_fault why, uint64_t frames) {
+  impl_->frames_dropped
+      .Add({{"role", text(role)}, {"reason", text(faults[static_cast<size_t>(why)])}})
+      .Increment(static_cast<double>(frames));
+}
+
+void metrics::set_recovering(uint64_t requests, bool alarm) {
+  impl_->recovering.Set(static_cast<double>(requests));
+  if (alarm && impl_->pause_alarm.Value() == 0) impl_->pause_alarms.Increment();
+  impl_->pause_alarm.Set(alarm ? 1 : 0);
+}
+
+void metrics::set_bodies(uint64_t bytes, uint64_t refused) {
+  impl_->body_bytes.Set(static_cast<double>(bytes));
+  const auto more = static_cast<double>(refused) - impl_->bodies_refused.Value();
+  if (more > 0) impl_->bodies_refused.Increment(more);
+}
+
+void metrics::log_dropped(std::string_view role, uint64_t lines) {
+  impl_->log_dropped.Add({{"role", text(role)}}).Increment(static_cast<double>(lines));
+}
+
+void metrics::kv_remade_bytes(std::string_view method, uint64_t bytes) {
+  impl_->kv_rebuild_bytes.Add({{"method", text(method)}}).Increment(static_cast<double>(bytes));
+}
+
+void metrics::kv_remade(std::string_view method, double seconds) {
+  impl_->kv_rebuild_seconds.Add({{"method", text(method)}}, pause_buckets).Observe(seconds);
+}
+
+void metrics::parity_checked(uint64_t slots, uint64_t wrong) {
+  impl_->parity_checked.Increment(static_cast<double>(slots));
+  impl_->parity_mismatches.Increment(static_cast<double>(wrong));
+  impl_->integrity_failures.Add({{"where", text(damages[static_cast<size_t>(kv_damage::rest)])}})
+      .Increment(static_cast<double>(wrong));
+}
+
+void metrics::kv_damaged(kv_damage where) {
+  impl_->integrity_failures.Add({{"where", text(damages[static_cast<size_t>(where)])}}).Increment();
+}
+
+void metrics::digests_compared(uint64_t positions) {
+  impl_->digests_compared.Increment(static_cast<double>(positions));
+}
+
+void metrics::set_parity_lag(std::string_view pool, uint64_t tokens) {
+  impl_->parity_lag.Add({{"group", text(pool)}}).Set(static_cast<double>(tokens));
+}
+
+void metrics::parity_rebuilt(uint64_t slots) {
+  impl_->parity_rebuilt.Increment(static_cast<double>(slots));
+}
+
+void metrics::kv_rebuilt(uint64_t tokens) {
+  impl_->kv_rebuilt_tokens.Increment(static_cast<double>(tokens));
+}
+
+void metrics::request_recovered(std::string_view method) {
+  impl_->recovered.Add({{"method", text(method)}}).Increment();
+}
+
+void metrics::recovery_pause(std::string_view role, std::string_view method, double seconds) {
+  impl_->pause.Add({{"role", text(role)}, {"method", text(method)}}, pause_buckets)
+      .Observe(seconds);
+}
+
+void metrics::link_rtt(std::string_view peer_role, std::string_view transport, double seconds) {
+  impl_->link_rtt.Add({{"peer_role", text(peer_role)}, {"transport", text(transport)}}, rtt_buckets)
+      .Observe(seconds);
+}
+
+void metrics::link_bytes(std::string_view peer_role, std::string_view transport, uint64_t bytes) {
+  impl_->link_bytes.Add({{"peer_role", text(peer_role)}, {"transport", text(transport)}})
+      .Increment(static_cast<double>(bytes));
+}
+
+void metrics::set_mailbox_depth(std::string_view actor_class, uint64_t depth) {
+  impl_->mailbox.Add({{"actor", text(actor_class)}}).Set(static_cast<double>(depth));
+}
+
+void metrics::config_reloaded(bool ok) {
+  impl_->reloads.Add({{"result", ok ? "ok" : "error"}}).Increment();
+}
+
+void metrics::set_load_progress(std::string_view phase, double ratio) {
+  impl_->load.Add({{"phase", text(phase)}}).Set(ratio);
+}
+
+// --- scraping
+
+metrics::page metrics::scrape(std::string_view accept,
+                              std::chrono::steady_clock::time_point now) const {
+  impl_->tell_busy(now);
+  auto families = impl_->registry.Collect();
+  auto process = process_families();
+  families.insert(families.end(), std::make_move_iterator(process.begin()),
+                  std::make_move_iterator(process.end()));
+  std::sort(families.begin(), families.end(),
+            [](const auto& a, const auto& b) { return a.name < b.name; });
+  // The library keeps series in hash order; ours is the same at every scrape.
+  for (auto& family : families)
+    std::sort(family.metric.begin(), family.metric.end(),
+              [](const auto& a, const auto& b) { return a.label < b.label; });
+  if (accept.find("application/openmetrics-text") != std::string_view::npos)
+    return {"application/openmetrics-text; version=1.0.0; charset=utf-8",
+            openmetrics_text(families)};
+  return {"text/plain; version=0.0.4; charset=utf-8", prometheus_text(families)};
+}
+
+} // namespace lamella::net

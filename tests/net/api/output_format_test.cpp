@@ -1,0 +1,108 @@
+#include "net/api/output_format.hpp"
+
+#include "tests/net/api/api_bodies.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace lamella::net;
+using namespace lamella::net::test;
+using kind = output_format::kind;
+
+namespace {
+
+std::optional<output_format> format_of(const std::string& field) {
+  const auto chat_format = parse_chat_request(chat(field), {}).params.format;
+  const auto legacy_format = parse_completion_request(legacy(field), {}).params.format;
+  CHECK(chat_format.has_value() == legacy_format.has_value());
+  return chat_format;
+}
+
+} // namespace
+
+TEST_CASE("an output format may be asked for in the words of several servers") {
+  struct row {
+    const char* field;
+    kind what;
+    const char* at;
+    const char* key;
+  };
+  for (const auto& x : {
+           row{R"("response_format":{"type":"json_object"})", kind::json, "response_format",
+               "json"},
+           row{R"("response_format":{"type":"json_schema","json_schema":{"name":"n","strict":true,
+                  "schema":{"type":"integer"}}})",
+               kind::schema, "response_format.json_schema.schema", R"(schema {"type":"integer"})"},
+           row{R"("response_format":{"type":"json_object","schema":{"type":"null"}})", kind::schema,
+               "response_format.schema", R"(schema {"type":"null"})"},
+           row{R"("guided_json":{"type":"integer"})", kind::schema, "guided_json",
+               R"(schema {"type":"integer"})"},
+           row{R"("guided_json":"{\"type\": \"integer\"}")", kind::schema, "guided_json",
+               R"(schema {"type":"integer"})"},
+           row{R"("json_schema":true)", kind::schema, "json_schema", "schema true"},
+           row{R"("guided_regex":"a+")", kind::regex, "guided_regex", "regex a+"},
+           row{R"("guided_choice":["yes","no"])", kind::choice, "guided_choice",
+               R"(choice ["yes","no"])"},
+           row{R"("structured_outputs":{"regex":"\\d"})", kind::regex, "structured_outputs.regex",
+               "regex \\d"},
+           row{R"("structured_outputs":{"choice":["a"],"disable_any_whitespace":false})",
+               kind::choice, "structured_outputs.choice", R"(choice ["a"])"},
+           row{R"("structured_outputs":{"json_object":true})", kind::json, "structured_outputs",
+               "json"},
+       }) {
+    CAPTURE(x.field);
+    const auto format = format_of(x.field);
+    REQUIRE(format);
+    CHECK(format->what == x.what);
+    CHECK(format->field == x.at);
+    CHECK(format->key() == x.key);
+  }
+}
+
+TEST_CASE("a free output is asked for by saying so, or nothing") {
+  for (const char* field : {R"("response_format":{"type":"text"})", R"("response_format":null)",
+                            R"("guided_json":null)", R"("structured_outputs":null)"})
+    CHECK_FALSE(format_of(field));
+}
+
+TEST_CASE("what is no output format is refused where it is wrong") {
+  struct row {
+    const char* field;
+    const char* code;
+    const char* param;
+  };
+  for (const auto& x : {
+           row{R"("response_format":"json")", "invalid_value", "response_format"},
+           row{R"("response_format":{})", "invalid_value", "response_format.type"},
+           row{R"("response_format":{"type":"xml"})", "unsupported_parameter",
+               "response_format.type"},
+           row{R"("response_format":{"type":"json_schema"})", "invalid_value",
+               "response_format.json_schema"},
+           row{R"("response_format":{"type":"json_schema","json_schema":{"name":"n"}})",
+               "invalid_value", "response_format.json_schema.schema"},
+           row{R"("response_format":{"type":"json_schema","json_schema":{"schema":{}}})",
+               "invalid_value", "response_format.json_schema.name"},
+           row{R"("guided_json":"{")", "invalid_value", "guided_json"},
+           row{R"("guided_choice":[])", "invalid_value", "guided_choice"},
+           row{R"("guided_choice":["a",1])", "invalid_value", "guided_choice[1]"},
+           row{R"("guided_regex":"")", "invalid_value", "guided_regex"},
+           row{R"("guided_regex":7)", "invalid_value", "guided_regex"},
+           row{R"("structured_outputs":{})", "invalid_value", "structured_outputs"},
+           row{R"("structured_outputs":{"regex":"a","choice":["a"]})", "invalid_value",
+               "structured_outputs"},
+           row{R"("structured_outputs":{"grammar":"root ::= x"})", "unsupported_parameter",
+               "structured_outputs.grammar"},
+           row{R"("guided_regex":"a","guided_choice":["a"])", "invalid_value", "guided_choice"},
+           row{R"("response_format":{"type":"json_object"},"guided_json":{})", "invalid_value",
+               "guided_json"},
+           row{R"("guided_regex":"a","ignore_eos":true)", "invalid_value", "ignore_eos"},
+           row{R"("guided_regex":"a","min_tokens":2,"max_tokens":5)", "invalid_value",
+               "min_tokens"},
+       }) {
+    CAPTURE(x.field);
+    for (const auto& f : {chat_failure(chat(x.field)), legacy_failure(legacy(x.field))}) {
+      CHECK(f.status == 400);
+      CHECK(f.code == x.code);
+      CHECK(f.param == x.param);
+    }
+  }
+}

@@ -1,0 +1,101 @@
+// The memory that the bodies of all requests take together.
+#include "tests/net/http/http_session_fixture.hpp"
+
+#include <memory>
+#include <thread>
+#include <vector>
+
+using namespace lamella::net;
+using namespace lamella::test;
+
+namespace {
+
+constexpr size_t mib = size_t{1} << 20;
+
+std::string post(size_t bytes, const std::string& path = "/n") {
+  return "POST " + path + " HTTP/1.1\r\nHost: x\r\nContent-Length: " + std::to_string(bytes)
+         + "\r\n\r\n";
+}
+
+/// Until so much is held: what was sent has been read.
+bool holds(const byte_budget& all, size_t least, size_t most) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::minutes{5};
+  while (all.held() < least || all.held() > most) {
+    if (std::chrono::steady_clock::now() > until) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+} // namespace
+
+TEST_CASE("a budget leaves a quarter to those that hold little, and gets back what was held") {
+  const auto all = std::make_shared<byte_budget>(4 * mib);
+  {
+    byte_budget::share large{all}, second{all}, little{all};
+    CHECK(large.hold(2 * mib));
+    CHECK_FALSE(second.hold(2 * mib));
+    CHECK(second.bytes() == 0);
+    CHECK(second.hold(mib));
+    CHECK_FALSE(second.hold(mib + 1));
+    CHECK(all->held() == 3 * mib);
+    CHECK(little.hold(byte_budget::little));
+    CHECK(large.hold(mib));
+    const auto moved = std::move(second);
+    CHECK(all->held() == 2 * mib + byte_budget::little);
+    large = byte_budget::share{};
+    CHECK(all->held() == mib + byte_budget::little);
+  }
+  CHECK(all->held() == 0);
+}
+
+TEST_CASE("unfinished bodies hold no more than the limit, and small ones are let in beside them") {
+  const auto all = std::make_shared<byte_budget>(4 * mib);
+  echo_server echo(patient_limits{}, 1, nullptr, all);
+  std::vector<std::unique_ptr<raw_client>> slow;
+  for (size_t i = 1; i <= 2; ++i) { // each of them sends half of what it announced
+    slow.push_back(std::make_unique<raw_client>(echo.port()));
+    slow.back()->send(post(2 * mib) + std::string(mib, 'x'));
+    CHECK(holds(*all, i * mib, i * (mib + mib / 4)));
+  }
+  // No more: of who announces a large body and sends it, and of one in chunks.
+  raw_client more(echo.port());
+  more.send(post(3 * mib) + std::string(3 * mib, 'x'));
+  const auto refused = more.read_until("\r\n\r\n");
+  CHECK(status_of(refused) == 503);
+  CHECK(refused.find("retry-after: ") != std::string::npos);
+  raw_client pieces(echo.port());
+  pieces.send("POST /n HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n300000\r\n"
+              + std::string(3 * mib, 'x'));
+  CHECK(status_of(pieces.read_until("\r\n\r\n")) == 503);
+  CHECK(all->refusals() == 2);
+  CHECK(all->held() <= 3 * mib);
+  raw_client little(echo.port());
+  little.send(post(1000) + std::string(1000, 'y'));
+  CHECK(status_of(little.read_answer()) == 200);
+  // Whoever leaves makes room.
+  slow.clear();
+  CHECK(holds(*all, 0, 0));
+  raw_client again(echo.port());
+  again.send(post(2 * mib) + std::string(2 * mib, 'z'));
+  CHECK(status_of(again.read_answer()) == 200);
+  CHECK(holds(*all, 0, 0));
+}
+
+TEST_CASE("a body is held until its reader has taken it and is done, or its request is over") {
+  const auto all = std::make_shared<byte_budget>(4 * mib);
+  echo_server echo(patient_limits{}, 1, nullptr, all);
+  raw_client client(echo.port());
+  client.send(post(mib, "/hold") + std::string(mib, 'x'));
+  const auto exchange = echo.held.take();
+  CHECK(all->held() == mib);
+  {
+    const auto body = exchange->take_body();
+    CHECK(body.text.size() == mib);
+    CHECK(exchange->request().body.empty());
+    CHECK(all->held() == mib);
+  }
+  CHECK(all->held() == 0);
+  exchange->respond(200, {}, "ok");
+  CHECK(client.read_answer().ends_with("ok"));
+}
