@@ -1,6 +1,6 @@
 #include "cli/app.hpp"
 
-#include "actors/node.hpp"
+#include "actors/node/node.hpp"
 #include "base/float_mode.hpp"
 #include "cli/commands.hpp"
 #include "cli/terminal.hpp"

@@ -1,6 +1,6 @@
 /// `lamella config check`: what serve would refuse, without serving.
-#include "actors/devices.hpp"
-#include "actors/sizing.hpp"
+#include "actors/machine/devices.hpp"
+#include "actors/machine/sizing.hpp"
 #include "base/json_writer.hpp"
 #include "cli/app.hpp"
 #include "cli/commands.hpp"

@@ -11,7 +11,7 @@ namespace lamella::cli {
 /// `quiet` keeps warnings and errors only (for commands that print results). `name` stands in every
 /// line: processes that share a terminal are told apart by it; empty for none. Visible ASCII only.
 /// Nobody waits for a line to be written: where nobody reads them, lines are dropped and counted
-/// (actors/log_drops.hpp).
+/// (actors/shared/log_drops.hpp).
 void configure_log(const config::log_settings& settings, bool quiet = false,
                    const std::string& name = {});
 

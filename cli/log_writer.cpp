@@ -1,6 +1,6 @@
 #include "cli/log_writer.hpp"
 
-#include "actors/log_drops.hpp"
+#include "actors/shared/log_drops.hpp"
 
 #include <algorithm>
 #include <cerrno>

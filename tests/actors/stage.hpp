@@ -2,8 +2,8 @@
 /// likes.
 #pragma once
 
-#include "actors/actors.hpp"
-#include "actors/system_config.hpp"
+#include "actors/protocol/actors.hpp"
+#include "actors/protocol/system_config.hpp"
 #include "tests/random.hpp"
 
 #include <caf/all.hpp>

@@ -1,7 +1,7 @@
 /// Actors of our interfaces that do what the test says, and write down what they were told.
 #pragma once
 
-#include "actors/iteration.hpp"
+#include "actors/device/iteration.hpp"
 #include "scheduler/slot_pool.hpp"
 #include "tests/actors/stage.hpp"
 

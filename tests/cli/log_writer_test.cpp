@@ -1,5 +1,5 @@
 // A log whose reader stops, whose disk is full, and that goes on afterwards.
-#include "actors/log_drops.hpp"
+#include "actors/shared/log_drops.hpp"
 #include "cli/log_writer.hpp"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,5 @@
 // What every actor does first.
-#include "tests/folders.hpp"
+#include "tests/house/sources.hpp"
 
 #include <doctest/doctest.h>
 
@@ -10,11 +10,10 @@
 #include <string_view>
 #include <vector>
 
+using namespace lamella::house;
 namespace fs = std::filesystem;
 
 namespace {
-
-const fs::path root{lamella::tests::source_folder};
 
 /// The bodies of functions that make the behaviour of an actor: from behind their brace on.
 std::vector<std::string_view> behaviours_of(std::string_view code) {
@@ -58,7 +57,8 @@ TEST_CASE("A8 every actor begins with what exceptions in it mean") {
   CHECK(actors > 15);
 }
 
-TEST_CASE("causes of failures are told in sentences (actors/explain), wherever they are told") {
+TEST_CASE(
+    "causes of failures are told in sentences (actors/protocol/explain), wherever they are told") {
   size_t files = 0;
   for (const auto* folder : {"actors", "cli"})
     for (const auto& file : fs::directory_iterator(root / folder)) {

@@ -1,6 +1,6 @@
-// What keeps the house in order: who may include whom, how long a file may be, which words it may
-// not leave behind. The scanner is a few lines by hand; it reads #include lines and nothing else.
-#include "tests/folders.hpp"
+// What keeps the house in order: which libraries a folder may use, how long a file may be, which
+// words it may not leave behind.
+#include "tests/house/sources.hpp"
 
 #include <doctest/doctest.h>
 
@@ -13,22 +13,10 @@
 #include <string_view>
 #include <vector>
 
+using namespace lamella::house;
 namespace fs = std::filesystem;
 
 namespace {
-
-const fs::path root{lamella::tests::source_folder};
-
-const std::map<std::string, std::set<std::string>> may_include{
-    {"base", {}},
-    {"model", {"base"}},
-    {"scheduler", {"base", "model"}},
-    {"config", {"base", "model", "scheduler"}},
-    {"gpu", {"base", "model"}},
-    {"net", {"base", "gpu", "model"}},
-    {"actors", {"base", "model", "scheduler", "config", "gpu", "net"}},
-    {"cli", {"base", "model", "scheduler", "config", "gpu", "net", "actors"}},
-};
 
 /// Folders of headers that are not the standard library's or the system's, and who may use them.
 /// `sources_only`: not in headers, so that users of the folder compile without them.
@@ -57,73 +45,6 @@ const std::map<std::string, library> libraries{
     {"boost/version.hpp", {{"cli"}, true}},
 };
 
-struct include_line {
-  std::string path;
-  bool quoted; ///< "…" rather than <…>
-};
-
-/// The file that a line includes, if it is an #include line: `#`, `include`, and the name, with
-/// blanks between them.
-bool read_include(std::string_view line, include_line& out) {
-  const auto skip = [&] {
-    const auto at = line.find_first_not_of(" \t");
-    line.remove_prefix(at == std::string_view::npos ? line.size() : at);
-  };
-  skip();
-  if (!line.starts_with('#')) return false;
-  line.remove_prefix(1);
-  skip();
-  constexpr std::string_view word = "include";
-  if (!line.starts_with(word)) return false;
-  line.remove_prefix(word.size());
-  skip();
-  if (line.empty() || (line[0] != '"' && line[0] != '<')) return false;
-  out.quoted = line[0] == '"';
-  const auto end = line.find(out.quoted ? '"' : '>', 1);
-  if (end == std::string_view::npos) return false;
-  out.path = std::string{line.substr(1, end - 1)};
-  return true;
-}
-
-std::vector<std::string> lines_of(const fs::path& file) {
-  std::ifstream in{file};
-  REQUIRE_MESSAGE(in.good(), file);
-  std::vector<std::string> lines;
-  for (std::string line; std::getline(in, line);) lines.push_back(line);
-  return lines;
-}
-
-bool is_code(const fs::path& file) {
-  const auto extension = file.extension();
-  return extension == ".hpp" || extension == ".cpp" || extension == ".cu";
-}
-
-/// All code of a folder, in a fixed order.
-std::vector<fs::path> code_of(const std::string& folder) {
-  std::vector<fs::path> files;
-  if (!fs::exists(root / folder)) return files;
-  for (const auto& entry : fs::recursive_directory_iterator(root / folder))
-    if (entry.is_regular_file() && is_code(entry.path())) files.push_back(entry.path());
-  std::sort(files.begin(), files.end());
-  return files;
-}
-
-std::string name_of(const fs::path& file) { return fs::relative(file, root).generic_string(); }
-
-/// Calls `f(file, include)` for every #include line of the folder.
-template <class F> size_t for_each_include(const std::string& folder, F f) {
-  size_t count = 0;
-  for (const auto& file : code_of(folder))
-    for (const auto& line : lines_of(file)) {
-      include_line found;
-      if (!read_include(line, found)) continue;
-      ++count;
-      INFO(name_of(file) << ": " << line);
-      f(file, found);
-    }
-  return count;
-}
-
 } // namespace
 
 TEST_CASE("the scanner reads include lines and nothing else") {
@@ -137,35 +58,17 @@ TEST_CASE("the scanner reads include lines and nothing else") {
     CHECK_FALSE(read_include(no, x));
 }
 
-TEST_CASE("includes only point down") {
-  size_t seen = 0;
-  for (const auto& [name, allowed] : may_include) {
-    const auto& folder = name;
-    const auto& below = allowed;
-    seen += for_each_include(folder, [&](const fs::path&, const include_line& x) {
-      if (!x.quoted) return;
-      const auto slash = x.path.find('/');
-      REQUIRE_MESSAGE(slash != std::string::npos, "paths are written from the root");
-      const auto target = x.path.substr(0, slash);
-      CHECK((target == folder || below.contains(target)));
-      CHECK(fs::exists(root / x.path));
-    });
-  }
-  CHECK(seen > 100);
-}
-
 TEST_CASE("a folder of ours is included by a path from the root, in quotes") {
-  for (const auto& [folder, allowed] : may_include)
+  for (const auto& folder : top_folders)
     for_each_include(folder, [](const fs::path&, const include_line& x) {
       const auto first = x.path.substr(0, x.path.find('/'));
-      if (may_include.contains(first) && x.path.find('/') != std::string::npos) CHECK(x.quoted);
+      if (top_folders.contains(first) && x.path.find('/') != std::string::npos) CHECK(x.quoted);
     });
 }
 
 TEST_CASE("outside libraries stay in the folders that may use them") {
   size_t used = 0;
-  for (const auto& [name, allowed] : may_include) {
-    const auto& folder = name;
+  for (const auto& folder : top_folders) {
     for_each_include(folder, [&](const fs::path& file, const include_line& x) {
       if (x.quoted || x.path.find('/') == std::string::npos) return;
       if (x.path.starts_with("sys/") || x.path.starts_with("netinet/")
@@ -184,7 +87,7 @@ TEST_CASE("outside libraries stay in the folders that may use them") {
 }
 
 TEST_CASE("headers of model and scheduler need the standard library alone") {
-  for (const char* folder : {"base", "model", "scheduler"})
+  for (const char* folder : {"model", "scheduler"})
     for_each_include(folder, [](const fs::path& file, const include_line& x) {
       // Names of the standard library have neither a folder nor an ending.
       if (file.extension() == ".hpp" && !x.quoted)
@@ -207,7 +110,7 @@ TEST_CASE("pure folders and actors ask no clock, start no thread and never sleep
           INFO(name_of(file) << ": " << line);
           CHECK(line.find(word) == std::string::npos);
         }
-  for (const auto& [folder, allowed] : may_include)
+  for (const auto& folder : top_folders)
     for (const auto& file : code_of(folder))
       for (const auto& line : lines_of(file)) {
         INFO(name_of(file) << ": " << line);
@@ -216,7 +119,7 @@ TEST_CASE("pure folders and actors ask no clock, start no thread and never sleep
 }
 
 TEST_CASE("no file is longer than 400 lines") {
-  for (const auto& [folder, allowed] : may_include)
+  for (const auto& folder : top_folders)
     for (const auto& file : code_of(folder)) {
       const auto lines = lines_of(file).size();
       INFO(name_of(file) << " has " << lines << " lines");
@@ -225,7 +128,7 @@ TEST_CASE("no file is longer than 400 lines") {
 }
 
 TEST_CASE("headers say what they are for, and are included once") {
-  for (const auto& [folder, allowed] : may_include)
+  for (const auto& folder : top_folders)
     for (const auto& file : code_of(folder)) {
       if (file.extension() != ".hpp") continue;
       const auto lines = lines_of(file);
@@ -241,7 +144,7 @@ TEST_CASE("nothing is left for later in the code") {
   const std::vector<std::string> words{std::string{"TO"} + "DO", std::string{"FIX"} + "ME",
                                        std::string{"place"} + "holder"};
   std::vector<std::string> folders{"tests", "deploy", "cmake"};
-  for (const auto& [folder, allowed] : may_include) folders.push_back(folder);
+  for (const auto& folder : top_folders) folders.push_back(folder);
   for (const auto& folder : folders)
     for (const auto& file : code_of(folder))
       for (const auto& line : lines_of(file))
@@ -257,7 +160,7 @@ TEST_CASE("the folder map of the README names what exists") {
     MESSAGE("skipped: there is no README.md yet");
     return;
   }
-  // Names in back quotes that begin with a folder of ours: `model/`, `actors/batch.cpp`.
+  // Names in back quotes that begin with a folder of ours: `model/`, `actors/decode/batch.cpp`.
   size_t seen = 0;
   for (const auto& line : lines_of(readme)) {
     size_t at = 0;
@@ -267,7 +170,7 @@ TEST_CASE("the folder map of the README names what exists") {
       const auto name = line.substr(at + 1, end - at - 1);
       at = end + 1;
       const auto slash = name.find('/');
-      if (slash == std::string::npos || !may_include.contains(name.substr(0, slash))) continue;
+      if (slash == std::string::npos || !top_folders.contains(name.substr(0, slash))) continue;
       if (name.find_first_of(" *{…<") != std::string::npos) continue;
       ++seen;
       INFO(line);

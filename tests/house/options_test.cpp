@@ -1,6 +1,6 @@
 // Every option changes something: the member that its accessor in the table names is read by the
 // program. Looks at words and nothing else, but not at comments and texts.
-#include "tests/house/source_text.hpp"
+#include "tests/house/sources.hpp"
 
 #include <doctest/doctest.h>
 

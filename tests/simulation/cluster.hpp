@@ -2,12 +2,12 @@
 /// network, under them simulated devices.
 #pragma once
 
-#include "actors/gateway.hpp"
-#include "actors/kv_rebuild.hpp"
-#include "actors/pipeline.hpp"
-#include "actors/sizing.hpp"
-#include "actors/supervisor.hpp"
-#include "tests/actors/fake_exchange.hpp"
+#include "actors/gateway/gateway.hpp"
+#include "actors/machine/sizing.hpp"
+#include "actors/node/kv_rebuild.hpp"
+#include "actors/node/pipeline.hpp"
+#include "actors/node/supervisor.hpp"
+#include "tests/actors/gateway/fake_exchange.hpp"
 #include "tests/actors/stage.hpp"
 #include "tests/simulation/worker_box.hpp"
 

@@ -2,7 +2,7 @@
 /// there is.
 #pragma once
 
-#include "tests/actors/stepped_device.hpp"
+#include "tests/actors/device/stepped_device.hpp"
 #include "tests/simulation/timeline.hpp"
 
 #include <memory>

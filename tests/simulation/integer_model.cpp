@@ -1,6 +1,6 @@
 #include "tests/simulation/integer_model.hpp"
 
-#include "tests/actors/stepped_device.hpp"
+#include "tests/actors/device/stepped_device.hpp"
 
 namespace lamella::simulation {
 

@@ -2,7 +2,7 @@
 /// links that break, and hosts that do not hear each other (cables.hpp).
 #pragma once
 
-#include "actors/link_port.hpp"
+#include "actors/machine/link_port.hpp"
 #include "net/link/pending_link.hpp"
 #include "tests/simulation/cables.hpp"
 #include "tests/simulation/devices.hpp"

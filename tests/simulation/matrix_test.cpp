@@ -2,7 +2,7 @@
 // a small cluster on virtual time. Every client gets the tokens of an undisturbed run, all comes to
 // rest, and what was done about the trouble is what the matrix says. recovery_matrix.md tells which
 // test covers which cell.
-#include "actors/iteration.hpp"
+#include "actors/device/iteration.hpp"
 #include "tests/simulation/rest.hpp"
 #include "tests/simulation/workload.hpp"
 

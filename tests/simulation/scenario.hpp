@@ -1,7 +1,7 @@
 /// What one seed means: a cluster, its clients, its troubles, and what must hold at the end.
 #pragma once
 
-#include "actors/iteration.hpp"
+#include "actors/device/iteration.hpp"
 #include "base/oddity.hpp"
 #include "tests/simulation/rest.hpp"
 #include "tests/simulation/workload.hpp"

@@ -2,7 +2,7 @@
 /// Actors of the other side are proxies; messages arrive later, in order, or not at all.
 #pragma once
 
-#include "actors/actors.hpp"
+#include "actors/protocol/actors.hpp"
 #include "tests/simulation/timeline.hpp"
 
 #include <caf/actor_proxy.hpp>

@@ -2,7 +2,7 @@
 /// standing still, and coming back as the next incarnation.
 #pragma once
 
-#include "actors/worker.hpp"
+#include "actors/worker/worker.hpp"
 #include "tests/simulation/links.hpp"
 #include "tests/simulation/wires.hpp"
 

@@ -1,0 +1,72 @@
+/// BATCH: continuous batching, one iteration after another (V-M14, V-M15).
+#pragma once
+
+#include "actors/device/iteration.hpp"
+#include "actors/protocol/mask_messages.hpp"
+#include "scheduler/decode_pace.hpp"
+#include "scheduler/iteration_deadline.hpp"
+#include "scheduler/seat_table.hpp"
+
+#include <deque>
+#include <map>
+
+namespace lamella::actors {
+
+struct batch_config {
+  iteration_target target;
+  global_scheduler_actor scheduler;
+  uint32_t window_slots = 32; ///< a sequence that runs short of slots gets this many more
+  /// Of the time, while lost KV is computed again on processors that this batch uses; 100: all.
+  uint32_t rebuild_percent = 100;
+  mask_maker_actor masks{}; ///< null: it makes masks itself
+};
+
+struct batch_state {
+  /// One sequence in the batch. Positions and counts are those of the committed tokens.
+  struct seat {
+    batch_join member;
+    uint32_t capacity = 0;   ///< slots it has
+    uint32_t in_flight = 0;  ///< launched iterations that include it
+    bool growing = false;    ///< has asked for slots
+    bool leaving = false;    ///< wants no more tokens
+    bool evicted = false;    ///< leaves because slots ran out
+    bool steps_back = false; ///< leaves with its slots, and will come back
+    kv_written written;      ///< since it joined
+    bool exposed = false;    ///< an iteration that was given up may still write its slots
+    model::token_history history;
+    model::constrained_answer answer;
+    logit_changes changes;    ///< of its next draw, where they depend on the history
+    uint64_t awaits_mask = 0; ///< the question; 0: has its mask
+  };
+  /// A launched iteration: the seats of its rows, in order.
+  struct flight {
+    uint64_t iteration;
+    std::vector<uint32_t> rows;
+    caf::actor_clock::time_point launched;
+  };
+  batch_config config;
+  scheduler::seat_table table;
+  std::map<uint32_t, seat> seats;          ///< by seat number
+  std::map<sequence_id, uint32_t> seat_of; ///< the same, by sequence
+  std::deque<batch_join> joining;          ///< seated before the next launch
+  std::deque<flight> flights;              ///< oldest first; at most two
+  uint64_t iteration = 0;
+  uint64_t questions = 0; ///< for masks
+  uint32_t failures = 0;  ///< iterations failed in a row
+  bool silence = false;   ///< of one of these nobody has said why
+  scheduler::iteration_deadline deadline;
+  scheduler::decode_pace pace;
+  bool resting = false; ///< a wake is under way
+  const char* name = "batch";
+};
+
+/// Requests join and leave between iterations. While membership stands still and no row needs to
+/// know what was drawn before it, the next iteration is launched before this one has answered, so
+/// that the devices never wait for an actor (decision 20). A sequence whose mask is not known yet
+/// is in no iteration until the mask maker has answered; the others go on. While lost KV is
+/// computed again beside it, it rests between iterations.
+batch_actor::behavior_type batch(batch_actor::stateful_pointer<batch_state> self,
+                                 batch_config config);
+
+} // namespace lamella::actors
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::batch_config)

@@ -1,0 +1,262 @@
+#include "actors/decode/global_scheduler.hpp"
+
+#include "actors/decode/idle_kv.hpp"
+#include "actors/decode/quarantine.hpp"
+#include "actors/protocol/exceptions.hpp"
+#include "scheduler/placement.hpp"
+
+namespace lamella::actors {
+
+namespace {
+
+/// Until those who were told to step back are told again.
+constexpr caf::timespan step_back_patience = std::chrono::milliseconds{50};
+
+sequence_id nth(sequence_id first, uint32_t k) {
+  return sequence_id{static_cast<uint64_t>(first) + k};
+}
+
+/// Sequences that run, and prompts that wait: in the queue, or for their prefill.
+std::pair<uint64_t, uint64_t> running_and_waiting(const global_scheduler_state& st) {
+  uint64_t unbegun = 0;
+  for (const auto& [first, choices] : st.unbegun) unbegun += choices;
+  return {st.seated.size() - unbegun, st.queue->waiting() + st.held.size() + st.unbegun.size()};
+}
+
+void publish(scheduler_ptr self) {
+  const auto& st = self->state;
+  if (st.config.numbers) {
+    const auto [running, waiting] = running_and_waiting(st);
+    st.config.numbers->set_requests(running, waiting);
+    st.config.numbers->set_mailbox_depth("scheduler", self->mailbox().size());
+  }
+  if (st.config.health)
+    st.config.health->set_queue_full(st.queue->waiting() >= st.queue->limits().queue_requests
+                                     || st.queue->waiting_tokens()
+                                            >= st.queue->limits().queue_tokens);
+}
+
+void answer(scheduler_ptr self, sequence_id first, caf::error reason) {
+  auto node = self->state.waiting.extract(first);
+  if (node) node.mapped().promise.deliver(std::move(reason));
+}
+
+void pump(scheduler_ptr self);
+
+/// The head of the queue got its slots: give it a batch and a prefill worker.
+void start(scheduler_ptr self, const scheduler::admission_entry& entry, uint32_t batch,
+           const kv_grant& grant) {
+  auto& st = self->state;
+  st.seats[batch] += entry.choices;
+  st.idle.erase(entry.first);
+  for (uint32_t k = 0; k < entry.choices; ++k) st.seated[nth(entry.first, k)] = batch;
+  if (!grant.holdings.front().kept) st.unbegun[entry.first] = entry.choices;
+  auto node = st.waiting.extract(entry.first);
+  node.mapped().promise.deliver(admitted{
+      stream_id{batch}, prefill_worker_for(st, entry.first, grant.holdings.front().cached > 0),
+      grant.holdings});
+}
+
+kv_reserve needs_of(const global_scheduler_config& config, const scheduler::admission_entry& entry,
+                    const kv_text& text) {
+  kv_reserve result;
+  result.tell = true;
+  result.epoch = config.epoch;
+  const auto wish = entry.has_kv ? kv_wish::go_on : kv_wish::begin;
+  for (uint32_t k = 0; k < entry.choices; ++k) {
+    const auto holder = nth(entry.first, k);
+    if (k == 0)
+      // The newest token has no K and V yet.
+      result.needs.push_back({holder,
+                              entry.prompt_tokens + config.window_slots,
+                              {},
+                              0,
+                              wish,
+                              entry.has_kv ? entry.prompt_tokens - 1 : 0,
+                              text});
+    else
+      result.needs.push_back({holder, config.window_slots, entry.first, entry.prompt_tokens, wish});
+  }
+  return result;
+}
+
+/// Starts as much of the queue as there is room for; one reservation at a time, in order.
+void pump(scheduler_ptr self) {
+  auto& st = self->state;
+  publish(self);
+  if (st.asking || st.starved) return;
+  auto entry = st.queue->next(st.config.seats_per_batch, st.config.slots);
+  if (!entry) return;
+  const auto load = load_for(st, entry->first);
+  if (!load) return;
+  const auto batch = scheduler::least_loaded(*load, st.config.seats_per_batch, entry->choices);
+  if (!batch) return;
+  st.asking = true;
+  auto needs = needs_of(st.config, *entry, st.waiting.at(entry->first).text);
+  // What runs must be able to grow: start new work only while a twentieth would be left.
+  if (!st.seated.empty()) needs.keep_free = st.config.slots / 20;
+  self->request(st.allocator, std::chrono::seconds{30}, needs)
+      .then(
+          [self, entry = *entry, batch = *batch](const kv_grant& grant) {
+            auto& state = self->state;
+            state.asking = false;
+            if (state.waiting.contains(entry.first) && !state.held.contains(entry.first)) {
+              // Not the head any more if a resumed one came meanwhile.
+              state.queue->withdraw(entry.first);
+              start(self, entry, batch, grant);
+              // Its place was chosen before the question.
+              if (state.config.blame && state.config.blame->hunting())
+                self->send(self, wake_atom_v);
+            } else { // withdrawn or held meanwhile
+              state.idle.erase(entry.first);
+              kv_release back;
+              back.epoch = state.config.epoch;
+              for (const auto& x : grant.holdings) back.holders.push_back(x.holder);
+              self->send(state.allocator, back);
+            }
+            pump(self);
+          },
+          [self, first = entry->first](caf::error&) {
+            self->state.asking = false;
+            self->state.starved = true;
+            take_idle_kv(self, first);
+            publish(self);
+          });
+}
+
+caf::result<admitted> on_admit(scheduler_ptr self, const admit& x) {
+  auto& st = self->state;
+  if (st.draining && !x.resumed) return caf::make_error(ec::draining);
+  const scheduler::admission_entry entry{
+      x.first,         x.choices,
+      x.prompt_tokens, x.prompt_tokens + x.choices * st.config.window_slots,
+      x.resumed,       x.resumed && x.has_kv};
+  if (entry.slots > st.config.slots || x.choices > st.config.seats_per_batch)
+    return caf::make_error(ec::never_fits,
+                           std::to_string(entry.slots) + " slots and " + std::to_string(x.choices)
+                               + " seats wanted, " + std::to_string(st.config.slots) + " and "
+                               + std::to_string(st.config.seats_per_batch) + " there");
+  if (is_poisonous(st, x.first)) return caf::make_error(ec::request_poisoned);
+  if (entry.has_kv) st.idle.insert(x.first);
+  if (must_wait(st, x.first)) {
+    if (!x.resumed && st.queue->waiting() + st.held.size() >= st.queue->limits().queue_requests)
+      return caf::make_error(ec::queue_full);
+    auto promise = self->make_response_promise<admitted>();
+    st.held.emplace(x.first, entry);
+    st.waiting.emplace(x.first, global_scheduler_state::waiter{promise, x.text});
+    publish(self);
+    return promise;
+  }
+  switch (st.queue->offer(entry)) {
+  case scheduler::admission_verdict::queue_requests:
+    return caf::make_error(ec::queue_full);
+  case scheduler::admission_verdict::queue_tokens:
+    return caf::make_error(ec::queue_tokens);
+  case scheduler::admission_verdict::queued:
+    break;
+  }
+  auto promise = self->make_response_promise<admitted>();
+  st.waiting.emplace(x.first, global_scheduler_state::waiter{promise, x.text});
+  if (x.resumed) st.starved = false; // it may be the head now, and want less
+  pump(self);
+  return promise;
+}
+
+/// Who may run has changed: some are held from now on, some go on, some must leave.
+void sort_out(scheduler_ptr self) {
+  auto& st = self->state;
+  std::vector<sequence_id> waiting;
+  for (const auto& [first, waiter] : st.waiting) waiting.push_back(first);
+  for (auto first : waiting) {
+    auto held = st.held.find(first);
+    if (is_poisonous(st, first)) {
+      if (held != st.held.end()) st.held.erase(held);
+      st.queue->withdraw(first);
+      answer(self, first, caf::make_error(ec::request_poisoned));
+    } else if (held != st.held.end() && !must_wait(st, first)) {
+      auto entry = held->second;
+      entry.resumed = true; // it was accepted: it is not refused again
+      st.held.erase(held);
+      st.queue->offer(entry);
+    } else if (held == st.held.end() && must_wait(st, first)) {
+      if (auto entry = st.queue->take(first)) st.held.emplace(first, *entry);
+    }
+  }
+  if (make_room(self) && !std::exchange(st.clearing, true))
+    self->delayed_send(self, step_back_patience, wake_atom_v);
+  st.starved = false;
+  pump(self);
+}
+
+void on_retire(scheduler_ptr self, const retire& x) {
+  if (x.kept)
+    self->state.idle.insert(x.sequence);
+  else
+    self->state.idle.erase(x.sequence);
+  self->state.unbegun.erase(x.sequence);
+  auto node = self->state.seated.extract(x.sequence);
+  if (!node) return;
+  --self->state.seats[node.mapped()];
+  // Now nothing has to be kept free for those that run: a refusal may no longer hold, and no slot
+  // may ever come back to say so.
+  if (self->state.seated.empty()) self->state.starved = false;
+  pump(self);
+}
+
+} // namespace
+
+global_scheduler_actor::behavior_type
+global_scheduler(scheduler_ptr self, global_scheduler_config config, kv_allocator_actor allocator) {
+  end_on_exceptions(self);
+  auto& st = self->state;
+  st.config = std::move(config);
+  st.allocator = std::move(allocator);
+  st.queue.emplace(st.config.limits);
+  st.seats.assign(st.config.batches, 0);
+  if (st.config.blame)
+    st.config.blame->on_change([me = caf::actor_cast<caf::actor_addr>(self)] {
+      if (const auto lives = caf::actor_cast<caf::actor>(me)) caf::anon_send(lives, wake_atom_v);
+    });
+  // Without it there is nothing to schedule: whoever watches this actor starts both anew.
+  self->monitor(st.allocator);
+  self->set_down_handler([self](const caf::down_msg& down) {
+    self->quit(down.reason ? down.reason : caf::make_error(caf::sec::runtime_error));
+  });
+  return {
+      [self](const admit& x) { return on_admit(self, x); },
+      [self](const withdraw& x) {
+        // A reservation under way finds nobody waiting and gives its slots back.
+        self->state.queue->withdraw(x.first);
+        self->state.held.erase(x.first);
+        answer(self, x.first, caf::make_error(ec::cancelled));
+        self->state.starved = false;
+        pump(self);
+      },
+      [self](const retire& x) { on_retire(self, x); },
+      [self](const prefill_begun& x) {
+        if (self->state.unbegun.erase(x.first) > 0) publish(self);
+      },
+      [self](const kv_freed&) {
+        self->state.starved = false;
+        pump(self);
+      },
+      [self](drain_atom) { self->state.draining = true; },
+      [self](const scheduler::admission_limits& x) {
+        self->state.queue->set_limits(x);
+        publish(self);
+      },
+      [self](const batch_ready& x) {
+        self->state.batches[static_cast<uint32_t>(x.stream)] = x.handle;
+      },
+      [self](wake_atom) {
+        self->state.clearing = false;
+        sort_out(self);
+      },
+      [self](status_atom) -> caf::result<uint64_t, uint64_t> {
+        const auto [running, waiting] = running_and_waiting(self->state);
+        return {running, waiting};
+      },
+  };
+}
+
+} // namespace lamella::actors

@@ -1,0 +1,96 @@
+#include "actors/decode/quarantine.hpp"
+
+#include <algorithm>
+
+namespace lamella::actors {
+
+namespace {
+
+using verdict = suspect_board::verdict;
+
+verdict verdict_of(const global_scheduler_state& st, sequence_id x) {
+  return st.config.blame ? st.config.blame->of(scheduler::request_of(x)) : verdict::free;
+}
+
+/// The replica on which suspects are apart from the others; nothing where there is only one.
+std::optional<uint32_t> place_apart(const global_scheduler_state& st) {
+  const auto& replicas = st.config.replica_of_batch;
+  if (replicas.empty()) return std::nullopt;
+  const auto [least, most] = std::ranges::minmax(replicas);
+  return least == most ? std::nullopt : std::optional{most};
+}
+
+/// May others run while a group is under test?
+bool others_wait(const global_scheduler_state& st) {
+  return st.config.blame->others_wait() || !place_apart(st);
+}
+
+/// May somebody of that verdict run in that batch while a group is under test?
+bool may_run_in(const global_scheduler_state& st, verdict x, uint32_t batch) {
+  if (x != verdict::free && x != verdict::apart) return false;
+  if (others_wait(st)) return x == verdict::apart;
+  return (st.config.replica_of_batch.at(batch) == *place_apart(st)) == (x == verdict::apart);
+}
+
+} // namespace
+
+bool must_wait(const global_scheduler_state& st, sequence_id first) {
+  const auto x = verdict_of(st, first);
+  return x == verdict::wait
+         || (x == verdict::free && st.config.blame && st.config.blame->hunting()
+             && others_wait(st));
+}
+
+bool is_poisonous(const global_scheduler_state& st, sequence_id first) {
+  return verdict_of(st, first) == verdict::poisonous;
+}
+
+std::optional<std::vector<uint64_t>> load_for(const global_scheduler_state& st, sequence_id first) {
+  if (!st.config.blame || !st.config.blame->hunting()) return st.seats;
+  const auto mine = verdict_of(st, first);
+  auto load = st.seats;
+  for (uint32_t j = 0; j < load.size(); ++j)
+    if (!may_run_in(st, mine, j)) load[j] = st.config.seats_per_batch;
+  if (mine != verdict::apart) return load;
+  // Whoever is still there has been told to leave.
+  const bool alone = std::ranges::all_of(st.seated, [&](const auto& x) {
+    const auto theirs = verdict_of(st, x.first);
+    return theirs == verdict::apart
+           || (theirs == verdict::free && may_run_in(st, theirs, x.second));
+  });
+  return alone ? std::optional{load} : std::nullopt;
+}
+
+uint32_t prefill_worker_for(global_scheduler_state& st, sequence_id first, bool suffix) {
+  const auto& c = st.config;
+  const bool apart_workers = suffix && c.suffix_workers > 0;
+  const auto base = apart_workers ? c.prefill_workers : 0;
+  const auto count = apart_workers ? c.suffix_workers : c.prefill_workers;
+  const auto next = st.next_prefill++ % count;
+  const bool hunting = c.blame && c.blame->hunting();
+  if (!hunting || others_wait(st) || c.replica_of_prefill.size() < base + count) return base + next;
+  const bool apart = verdict_of(st, first) == verdict::apart;
+  for (uint32_t i = 0; i < count; ++i) {
+    const auto worker = base + (next + i) % count;
+    if ((c.replica_of_prefill[worker] == *place_apart(st)) == apart) return worker;
+  }
+  return base + next; // shared: an end of it will tell, and then the others wait
+}
+
+bool make_room(scheduler_ptr self) {
+  auto& st = self->state;
+  if (!st.config.blame) return false;
+  const bool hunting = st.config.blame->hunting();
+  bool somebody = false;
+  for (const auto& [sequence, batch] : st.seated) {
+    const auto x = verdict_of(st, sequence);
+    if (hunting ? may_run_in(st, x, batch) : x == verdict::free) continue;
+    somebody = true;
+    // One whose prompt still runs is in no batch yet: it is told again.
+    if (const auto found = st.batches.find(batch); found != st.batches.end())
+      self->send(found->second, batch_leave{sequence, true});
+  }
+  return somebody;
+}
+
+} // namespace lamella::actors

@@ -1,0 +1,175 @@
+#include "actors/device/attention_shard.hpp"
+
+#include "actors/device/iteration.hpp"
+#include "actors/device/shard_check.hpp"
+#include "actors/device/shard_pull.hpp"
+#include "actors/protocol/exceptions.hpp"
+#include "actors/protocol/explain.hpp"
+#include "base/failpoint.hpp"
+#include "gpu/runners/parity_runner.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <fmt/format.h>
+
+namespace lamella::actors {
+
+namespace {
+
+/// The shard's part of a launch: its spans with their slots. Slots come from the shard's copy of
+/// the seat table, positions from the launch.
+gpu::attention_launch prepare(const shard_config& config, const scheduler::seat_copy& seats,
+                              const iteration_launch& x) {
+  gpu::attention_launch out;
+  out.tag.epoch = x.epoch;
+  out.tag.iteration = x.iteration;
+  out.tag.attempt = x.attempt;
+  out.tag.table_version = x.table_version;
+  out.group = config.group;
+  out.scale = config.scale;
+  out.wire = config.wire;
+  for (const auto& span : x.spans) {
+    const auto& seat = seats.at(span.seat);
+    if (config.whole_requests && seat.member != config.seat) continue;
+    out.spans.push_back({out.rows, span.rows, span.position, static_cast<uint32_t>(out.runs.size()),
+                         static_cast<uint32_t>(seat.runs.size())});
+    for (const auto& run : seat.runs) out.runs.push_back({run.first, run.length});
+    out.rows += span.rows;
+  }
+  return out;
+}
+
+/// Positions that the rows of a launch attend to, their own among them.
+uint64_t positions_of(const gpu::attention_launch& x) {
+  uint64_t sum = 0;
+  for (const auto& span : x.spans)
+    sum += uint64_t{span.rows} * span.first_position + uint64_t{span.rows} * (span.rows + 1) / 2;
+  return sum;
+}
+
+/// What the device runs, and how many payload bytes it has sent.
+struct shard_work {
+  work_ptr work;
+  std::function<uint64_t()> bytes_sent;
+};
+
+shard_work work_of(const shard_config& config, gpu::attention_launch launch,
+                   const net::link_end& link) {
+  if (config.parity)
+    return {std::make_shared<gpu::parity_runner>(config.cache, config.device->ops(),
+                                                 std::move(launch), config.parity_frame_bytes,
+                                                 link.from, link.to),
+            [] { return uint64_t{0}; }};
+  auto work = std::make_shared<gpu::attention_runner>(config.cache, config.device->ops(),
+                                                      std::move(launch), link.from, link.to);
+  return {work, [work] { return work->bytes_sent(); }};
+}
+
+/// An iteration is over; it could begin when it was launched, or when the one before it ended.
+void tell_of(shard_ptr self, stream_id id, caf::actor_clock::time_point launched,
+             const shard_work& work, uint64_t positions) {
+  const auto& config = self->state.config;
+  auto& ended = self->state.streams[id].ended;
+  const auto now = self->clock().now();
+  const auto spent = spent_by(*work.work, now - std::max(launched, std::exchange(ended, now)));
+  if (config.meter) {
+    // The one with the parity has other work than those it could be held against.
+    if (config.parity) {
+      config.meter->compute(work.work->busy());
+    } else {
+      config.meter->add(work.work->busy(), positions);
+      config.meter->spend(spent, shard_stages);
+    }
+  }
+  if (!config.numbers) return;
+  config.numbers->link_bytes("model", "in_process", work.bytes_sent());
+  tell_spent(*config.numbers, spent, shard_stages, "attention", config.seat);
+}
+
+void on_launch(shard_ptr self, const iteration_launch& x) {
+  net::failpoint_or_throw(net::failpoint::shard_launch);
+  net::failpoint_or_throw(net::failpoint::shard_token, x.tokens);
+  auto& st = self->state;
+  auto& stream = stream_of(self, x.stream, x.epoch);
+  stream.seats.apply(x.changes, x.table_version);
+  auto launch = prepare(st.config, stream.seats, x);
+  if (launch.rows == 0) return;
+  launch.watch = st.watch;
+  launch.hand_over = st.config.hand_over;
+  launch.fences = x.fences;
+  if (x.attempt > 0) self->send(st.executor, abort_atom_v, x.stream);
+  const auto positions = positions_of(launch);
+  const auto work = work_of(st.config, std::move(launch), stream.link);
+  iteration_failed failure{x.stream, x.iteration, x.attempt, false, {}};
+  auto launcher = self->current_sender();
+  const auto launched = self->clock().now();
+  const caf::timespan patience = std::chrono::milliseconds{x.patience_ms};
+  self->request(st.executor, patience + answer_patience, x.stream, work.work, patience)
+      .then([self, id = x.stream, launched, work,
+             positions](bool) { tell_of(self, id, launched, work, positions); },
+            [self, failure, launcher,
+             silence = std::chrono::milliseconds{x.patience_ms}](caf::error& reason) mutable {
+              failure.reason = explain(self->system(), reason);
+              if (reason == ec::deadline)
+                failure.reason =
+                    fmt::format("shard {} waited {} ms for replica {}", self->state.config.seat,
+                                silence.count(), self->state.config.replica_of(failure.stream));
+              failure.silent = is_silence(reason);
+              spdlog::warn(
+                  "attention iteration failed shard={} stream={} iteration={} reason=\"{}\"",
+                  self->state.config.seat, static_cast<uint32_t>(failure.stream), failure.iteration,
+                  failure.reason);
+              // Of a cut link the replica tells, and whoever watches the workers.
+              if (launcher && reason != ec::link_cut)
+                self->send(caf::actor_cast<launcher_actor>(launcher), failure);
+            });
+}
+
+} // namespace
+
+attention_shard_state::stream_state& stream_of(shard_ptr self, stream_id id, uint64_t epoch) {
+  auto& st = self->state;
+  auto& stream = st.streams[id];
+  if (stream.link.to && stream.epoch == epoch) return stream;
+  const auto number = static_cast<uint32_t>(id);
+  if (number >= scheduler::member_streams)
+    stream.link =
+        st.config.member_links({epoch, number, number - scheduler::member_streams, st.config.seat});
+  else
+    stream.link = st.config.links({epoch, number, st.config.replica_of(id), st.config.seat});
+  stream.epoch = epoch;
+  return stream;
+}
+
+std::function<bool()> gaps_of(shard_ptr self) {
+  const auto watch = self->state.watch;
+  if (!watch) return {};
+  return [watch, pacer = std::make_shared<scheduler::pull_pacer>(scheduler::pull_window)] {
+    return pacer->may_step(watch->waits(), watch->receives());
+  };
+}
+
+attention_shard_actor::behavior_type
+attention_shard(attention_shard_actor::stateful_pointer<attention_shard_state> self,
+                shard_config config, gpu_executor_actor executor) {
+  end_on_exceptions(self);
+  self->state.config = std::move(config);
+  self->state.executor = std::move(executor);
+  if (self->state.config.device->on_host()) self->state.watch = std::make_shared<gpu::qkv_watch>();
+  self->link_to(self->state.executor);
+  return {
+      [self](const iteration_launch& x) { on_launch(self, x); },
+      [self](kv_trim) -> caf::result<bool> {
+        self->state.config.cache->trim();
+        return true;
+      },
+      [self](const kv_pull& x) { return pull(self, x); },
+      [self](const kv_pull_cancel& x) {
+        self->send(self->state.executor, abort_atom_v, stream_of_transfer(x.stream));
+      },
+      [self](const kv_offer& x) { return lend(self, x); },
+      [self](const kv_check& x) { return check(self, x); },
+  };
+}
+
+} // namespace lamella::actors

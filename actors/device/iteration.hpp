@@ -1,0 +1,94 @@
+/// Launching iterations: what batches and prefill workers have in common.
+#pragma once
+
+#include "actors/protocol/actors.hpp"
+#include "actors/shared/first_iterations.hpp"
+#include "actors/shared/pulse.hpp"
+#include "net/metrics/metrics.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+namespace lamella::actors {
+
+/// Where a stream's iterations run.
+struct iteration_target {
+  stream_id stream{};
+  uint64_t epoch = 1;
+  model_replica_actor replica;
+  std::vector<attention_shard_actor> shards;
+  kv_allocator_actor allocator;
+  std::shared_ptr<net::metrics> numbers; ///< may be null
+  std::shared_ptr<pulse> beats;          ///< may be null
+  /// Of streams like this one.
+  std::shared_ptr<first_iterations> firsts = std::make_shared<first_iterations>();
+  caf::timespan patience{std::chrono::seconds{90}}; ///< for the answer of an iteration
+};
+
+/// How often an iteration is tried before who launches it ends, and the pipeline is made anew. No
+/// request ends for that: all go on in the next one.
+constexpr uint32_t attempts_max = 3;
+
+/// What the answer of a device may take longer than the device itself.
+constexpr caf::timespan answer_patience = std::chrono::seconds{5};
+
+/// A cut link means that a worker is gone. Whoever watches the workers ends the pipeline for it; an
+/// iteration is not tried again on links that are dead. When nothing has happened after this time,
+/// the link alone was lost, and its launcher ends so that the pipeline is connected anew.
+constexpr caf::timespan cut_patience = std::chrono::milliseconds{300};
+constexpr const char* cut_reason = "a link was cut and nobody was missed";
+
+/// Why who launches must end after that failure, the `failures`th in a row; nothing: it tries
+/// again. `silence`: of one of them nobody has said why, so that the links are not to be trusted.
+inline caf::error end_of_attempts(const iteration_failed& x, uint32_t failures, bool silence) {
+  if (x.reason == cut_reason) return caf::make_error(ec::link_cut, x.reason);
+  if (silence && failures >= attempts_max) return caf::make_error(ec::attempts_silent, x.reason);
+  return failures >= attempts_max ? caf::make_error(ec::attempts_spent, x.reason) : caf::error{};
+}
+
+/// Hands one whole iteration to the devices, all of it at once; the order between replica and
+/// shards is kept by channels. `then` gets the tokens, `otherwise` the error.
+template <class Self, class Then, class Otherwise>
+void launch(Self* self, const iteration_target& target, const iteration_launch& x, Then then,
+            Otherwise otherwise) {
+  if (x.masks.empty()) {
+    for (const auto& shard : target.shards) self->send(shard, x);
+  } else {
+    auto of_shards = x;
+    of_shards.masks.clear();
+    for (const auto& shard : target.shards) self->send(shard, of_shards);
+  }
+  self->send(target.replica, x);
+  self->request(target.replica, target.patience, sampled_of{x.stream, x.iteration, x.attempt})
+      .then(std::move(then), std::move(otherwise));
+}
+
+/// Has the launch draw token number `draw` of a sequence from row `row` of its selected ones;
+/// `seat` keeps it.
+inline void add_sample(iteration_launch& x, const sampling& wanted, uint32_t row, uint32_t draw,
+                       const logit_changes& changes, uint32_t seat) {
+  sample_record record{row,
+                       wanted.seed,
+                       wanted.choice,
+                       draw,
+                       wanted.temperature,
+                       wanted.top_k,
+                       wanted.top_p,
+                       wanted.min_p,
+                       wanted.logprobs,
+                       static_cast<uint32_t>(x.edits.size()),
+                       static_cast<uint32_t>(changes.edits.size())};
+  x.edits.insert(x.edits.end(), changes.edits.begin(), changes.edits.end());
+  if (changes.mask) { // answers to one grammar are often at the same place
+    const auto same = std::find_if(x.masks.begin(), x.masks.end(),
+                                   [&](const auto& m) { return m.tokens == changes.mask; });
+    record.mask = static_cast<uint32_t>(same - x.masks.begin());
+    if (same == x.masks.end()) x.masks.push_back({changes.mask});
+  }
+  x.samples.push_back(record);
+  x.sample_seats.push_back(seat);
+}
+
+} // namespace lamella::actors
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::iteration_target)

@@ -1,0 +1,36 @@
+/// KV SOURCE: the KV of a prefill worker, for shards to pull.
+#pragma once
+
+#include "actors/protocol/actors.hpp"
+#include "gpu/runners/kv_transfer.hpp"
+#include "net/link/fabric.hpp"
+
+#include <map>
+#include <memory>
+
+namespace lamella::actors {
+
+/// What a source is made of; fixed while it lives.
+struct kv_source_config {
+  uint32_t seat = 0;           ///< replica number of the prefill worker
+  uint32_t shards = 1;         ///< members of the attention pool
+  bool whole_requests = false; ///< the pool is partitioned by request
+  std::shared_ptr<gpu::device> device;
+  std::shared_ptr<gpu::kv_cache> cache; ///< of all KV heads
+  std::shared_ptr<gpu::kv_hand_over> hand_over;
+  net::link_source links; ///< this seat's end of the link to a shard, connected
+};
+
+struct kv_source_state {
+  kv_source_config config;
+  gpu_executor_actor executor;
+  std::map<uint32_t, net::link_end> links; ///< by shard; an epoch has a source of its own
+  const char* name = "kv_source";
+};
+
+/// Each shard's offers run on a stream of their own, so that a slow one holds up no other.
+kv_source_actor::behavior_type kv_source(kv_source_actor::stateful_pointer<kv_source_state> self,
+                                         kv_source_config config, gpu_executor_actor executor);
+
+} // namespace lamella::actors
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::kv_source_config)

@@ -1,0 +1,87 @@
+/// MODEL REPLICA: weights and slice programs on a compute device, or on several as ranks (L-M03).
+#pragma once
+
+#include "actors/protocol/actors.hpp"
+#include "actors/shared/work_meter.hpp"
+#include "gpu/runners/slice_runner.hpp"
+#include "net/link/fabric.hpp"
+#include "net/metrics/metrics.hpp"
+#include "scheduler/seat_table.hpp"
+
+#include <map>
+#include <memory>
+
+namespace lamella::actors {
+
+/// A device behind the first one of a tensor-parallel replica, with its share of the weights.
+struct replica_rank {
+  std::shared_ptr<gpu::device> device;
+  std::shared_ptr<const gpu::packed_weights> weights;
+  gpu_executor_actor executor;
+};
+
+/// What the ranks of a replica have of a stream, by rank.
+struct ready_stream {
+  uint64_t epoch = 0;
+  std::vector<std::shared_ptr<gpu::slice_stream_state>> devices;
+  std::vector<std::shared_ptr<const gpu::rank_group>> ranks; ///< empty for one alone
+};
+
+/// What a replica is made of; fixed while it lives.
+struct replica_config {
+  uint32_t seat = 0;
+  uint32_t shards = 1;         ///< members of the attention pool
+  bool whole_requests = false; ///< the pool is partitioned by request
+  /// Largest frame for the shard behind them, which holds their parity (decision 23); 0: none is
+  /// there.
+  uint64_t parity_frame_bytes = 0;
+  gpu::half_type wire = gpu::half_type::f16, kv = gpu::half_type::f16; ///< kv: of the shards
+  std::shared_ptr<gpu::device> device;
+  std::shared_ptr<const model::model_program> program;
+  std::shared_ptr<const gpu::packed_weights> weights;
+  std::vector<replica_rank> others; ///< ranks 1, 2, ...; the shards know rank 0 alone
+  /// Largest frame between ranks, of a batch and of prompts; unused where there is one rank.
+  uint64_t decode_rank_bytes = 0, prefill_rank_bytes = 0;
+  net::link_source links;                ///< this seat's end of a link, connected
+  std::shared_ptr<net::metrics> numbers; ///< may be null
+  std::shared_ptr<work_meter> meter;     ///< counts rows; may be null
+  /// Streams that were made ready. What others need is made with their first launch.
+  std::map<stream_id, ready_stream> ready{};
+};
+
+/// Makes what these streams need of the devices in that epoch, before the replica is spawned; but
+/// what ranks send each other is made anew at the launch behind an abort. Their
+/// memory may have to wait until a device is idle, and a launch that waits for it would do so for
+/// the shard on the same device, which waits for that launch.
+void make_ready(replica_config& config, uint64_t epoch, const std::vector<stream_id>& streams);
+
+struct model_replica_state {
+  replica_config config;
+  gpu_executor_actor executor;
+  /// An iteration that was launched, and who waits for its tokens.
+  struct iteration_state {
+    uint64_t iteration = 0;
+    uint32_t attempt = 0;
+    std::optional<caf::expected<sampled>> outcome;
+    std::optional<caf::typed_response_promise<sampled>> asked;
+  };
+  struct stream_state {
+    scheduler::seat_copy seats;
+    std::vector<std::shared_ptr<gpu::slice_stream_state>> devices; ///< by rank
+    std::vector<net::link_end> links;                              ///< by shard
+    std::vector<std::shared_ptr<const gpu::rank_group>> ranks;     ///< by rank; empty for one alone
+    uint64_t epoch = 0;
+    uint64_t aborts = 0;                     ///< so often all ranks were told to end what they do
+    caf::actor_clock::time_point ended{};    ///< of the newest iteration that is over
+    std::vector<iteration_state> iterations; ///< at most two: one runs, one is queued behind it
+  };
+  std::map<stream_id, stream_state> streams;
+  const char* name = "model_replica";
+};
+
+model_replica_actor::behavior_type
+model_replica(model_replica_actor::stateful_pointer<model_replica_state> self,
+              replica_config config, gpu_executor_actor executor);
+
+} // namespace lamella::actors
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::replica_config)

@@ -1,0 +1,98 @@
+#include "actors/device/shard_pull.hpp"
+
+#include "actors/device/iteration.hpp"
+#include "actors/protocol/explain.hpp"
+
+#include <spdlog/spdlog.h>
+
+namespace lamella::actors {
+
+namespace {
+
+gpu::pull_policy policy_of(const std::shared_ptr<scheduler::pull_pacer>& pacer) {
+  return {
+      [pacer](bool qkv_waits, uint64_t receives) { return pacer->may_step(qkv_waits, receives); },
+      [pacer](uint64_t pieces, uint64_t taken) { return pacer->grants(pieces, taken); }};
+}
+
+/// Runs a side of a transfer, and answers what it has moved.
+template <class Work>
+caf::result<kv_moved> move(shard_ptr self, stream_id stream, std::shared_ptr<Work> work,
+                           caf::timespan limit, uint64_t number, const char* what, uint32_t from,
+                           uint32_t to) {
+  auto promise = self->make_response_promise<kv_moved>();
+  self->request(self->state.executor, limit + answer_patience, stream, work_ptr{work}, limit)
+      .then(
+          [promise, work, number](bool) mutable {
+            promise.deliver(kv_moved{number, work->digest(), work->bytes()});
+          },
+          [self, promise, number, what, from, to](caf::error& reason) mutable {
+            spdlog::warn("{} failed from={} to={} pull={} reason=\"{}\"", what, from, to, number,
+                         explain(self->system(), reason));
+            promise.deliver(std::move(reason));
+          });
+  return promise;
+}
+
+} // namespace
+
+stream_id stream_of_transfer(stream_id x) {
+  const auto number = static_cast<uint32_t>(x);
+  return stream_id{number >= scheduler::member_streams  ? scheduler::member_streams
+                   : number >= scheduler::offer_streams ? scheduler::offer_streams
+                                                        : number};
+}
+
+gpu::transfer_launch transfer_of(uint64_t epoch, uint64_t number, const std::vector<slot_run>& runs,
+                                 uint32_t first_head, uint32_t head_count, uint64_t row_bytes) {
+  const auto rows = scheduler::piece_rows(row_bytes, scheduler::pull_piece_bytes);
+  const auto cut = scheduler::cut_rows(runs, rows);
+  gpu::transfer_launch x;
+  x.epoch = epoch;
+  x.pull = number;
+  x.first_head = first_head;
+  x.head_count = head_count;
+  for (const auto& run : cut.runs) x.runs.push_back({run.first, run.length});
+  for (const auto& piece : cut.pieces)
+    x.pieces.push_back({piece.rows, piece.first_run, piece.run_count});
+  return x;
+}
+
+caf::result<kv_moved> pull(shard_ptr self, const kv_pull& x) try {
+  auto& st = self->state;
+  auto& stream = stream_of(self, x.stream, x.epoch);
+  if (!stream.pacer) stream.pacer = std::make_shared<scheduler::pull_pacer>(scheduler::pull_window);
+  const auto row = st.config.cache->layer(0);
+  auto rows = transfer_of(x.epoch, x.number, x.runs, 0, row.kv_heads, row.row_bytes());
+  rows.add = x.add;
+  auto work = std::make_shared<gpu::pull_runner>(st.config.cache, st.config.device->ops(),
+                                                 std::move(rows), stream.link.from, stream.link.to,
+                                                 policy_of(stream.pacer), st.watch);
+  const bool of_member = static_cast<uint32_t>(x.stream) >= scheduler::member_streams;
+  return move(self, stream_of_transfer(x.stream), std::move(work),
+              of_member ? lend_deadline : pull_deadline, x.number, "pull",
+              static_cast<uint32_t>(x.stream), st.config.seat);
+} catch (const gpu::channel_ended& e) { // a link that is made for it, of an epoch that is over
+  return caf::make_error(ec::link_cut, std::string{e.what()});
+}
+
+caf::result<kv_moved> lend(shard_ptr self, const kv_offer& x) try {
+  auto& st = self->state;
+  if (!st.config.member_links || x.shard == st.config.seat)
+    return caf::make_error(caf::sec::invalid_argument, "an offer to nobody");
+  auto& link = st.lends[x.shard];
+  if (!link.to)
+    link =
+        st.config.member_links({x.epoch, static_cast<uint32_t>(x.stream), st.config.seat, x.shard});
+  const auto row = st.config.cache->layer(0);
+  auto work = std::make_shared<gpu::offer_runner>(
+      st.config.cache, st.config.device->ops(),
+      transfer_of(x.epoch, x.number, x.runs, 0, row.kv_heads, row.row_bytes()), link.from, link.to,
+      gpu::offer_terms{nullptr, x.shard, x.iteration, gaps_of(self)});
+  return move(self, stream_id{scheduler::offer_streams}, std::move(work), lend_deadline, x.number,
+              "lending", st.config.seat, x.shard);
+} catch (const gpu::channel_ended& e) {
+  return caf::make_error(ec::link_cut, std::string{e.what()});
+}
+
+} // namespace lamella::actors

@@ -1,0 +1,392 @@
+#include "actors/gateway/gateway.hpp"
+
+#include "actors/gateway/gateway_reload.hpp"
+#include "actors/gateway/gateway_status.hpp"
+#include "actors/protocol/build_info.hpp"
+#include "actors/protocol/exceptions.hpp"
+#include "actors/protocol/explain.hpp"
+#include "actors/shared/injury.hpp"
+#include "actors/shared/log_drops.hpp"
+#include "net/api/api_route.hpp"
+
+#include <spdlog/spdlog.h>
+
+namespace lamella::actors {
+
+namespace {
+
+/// For all workers together to say how they are.
+constexpr std::chrono::seconds workers_patience{2};
+
+/// Between two looks at the requests that pause.
+constexpr caf::timespan look_every = std::chrono::milliseconds{100};
+
+const net::http_headers json_type{{"content-type", "application/json"}};
+
+void count(net::metrics& numbers, const exchange_ptr& exchange, net::api_route route, int status) {
+  const auto seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - exchange->request().arrived)
+          .count();
+  numbers.http_request(net::route_name(route), exchange->request().method, status, seconds);
+}
+
+void count(gateway_ptr self, const exchange_ptr& exchange, net::api_route route, int status) {
+  count(*self->state.config.numbers, exchange, route, status);
+}
+
+/// Public routes want a key of the public list, admin routes one of the admin list.
+void check_key(const gateway_state& st, const net::http_request& request, net::api_route route) {
+  if (net::is_probe(route) || route == net::api_route::metrics) {
+    if (request.listener == "admin" || st.config.public_probes) return;
+    throw net::route_not_found(request.method, request.path);
+  }
+  const bool admin = route == net::api_route::admin;
+  if (admin && request.listener != "admin")
+    throw net::route_not_found(request.method, request.path);
+  const auto& keys = admin ? st.config.admin_keys : st.config.keys;
+  if (!keys.admits(request.headers)) throw net::invalid_api_key();
+}
+
+const service& serving(gateway_ptr self) {
+  const auto& st = self->state;
+  if (!st.server) {
+    const auto answer = st.config.health->ask(health_board::probe::ready, self->clock().now());
+    throw net::loading(answer.body);
+  }
+  return *st.server;
+}
+
+/// Nobody is accepted whom nobody can serve, nor while those that were wait for too long, unless
+/// they are kept apart because one of them ends workers.
+void check_capacity(gateway_ptr self) {
+  const auto& st = self->state;
+  if (const auto role = st.config.health->lacking(); !role.empty())
+    throw net::no_capacity("no worker of the pool '" + role + "' is there: try again soon");
+  const bool hunting = st.server->blame && st.server->blame->hunting();
+  if (hunting) return;
+  if (const auto pause = st.config.health->pauses.look(self->clock().now()); pause.too_long)
+    throw net::no_capacity("accepted requests wait since " + std::to_string(pause.longest.count())
+                           + " ms for what was lost: try again soon");
+}
+
+/// While somebody pauses: how many, and whether for too long.
+void look_at_pauses(gateway_ptr self) {
+  auto& st = self->state;
+  const auto now = st.config.health->pauses.look(self->clock().now());
+  const bool hunting = st.server && st.server->blame && st.server->blame->hunting();
+  st.config.health->set_hunting(hunting);
+  st.config.numbers->set_recovering(now.recovering, now.too_long);
+  if (now.too_long != std::exchange(st.alarm, now.too_long)) {
+    if (now.too_long)
+      spdlog::error("recovery takes longer than recovery.max_pause_seconds pause_ms={} requests={} "
+                    "pipeline={}: {}",
+                    now.longest.count(), now.recovering, now.down ? "lost" : "there",
+                    hunting ? "a request that ends workers is looked for"
+                            : "new requests are refused meanwhile");
+    else
+      spdlog::info("recovery alarm is over");
+  }
+  st.looking = now.down || now.recovering > 0;
+  if (st.looking) self->delayed_send(self, look_every, caf::tick_atom_v);
+}
+
+/// What all requests ran on is gone.
+void on_lost(gateway_ptr self) {
+  auto& st = self->state;
+  st.down = true;
+  st.config.health->pauses.pipeline_lost(self->clock().now());
+  for (auto& [addr, child] : st.requests) self->send(child, lost_atom_v);
+  if (!st.looking) look_at_pauses(self);
+}
+
+void start_request(gateway_ptr self, const exchange_ptr& exchange, bool chat) {
+  auto& st = self->state;
+  serving(self);
+  // The board knows first: what asks after /ready said no is refused.
+  if (st.draining || st.config.health->where() == health_board::phase::draining)
+    throw net::draining();
+  check_capacity(self);
+  const request_id id{++st.next_request};
+  auto child = self->spawn(request, st.server, exchange, id, chat,
+                           st.config.keys.caller(exchange->request().headers));
+  self->monitor(child);
+  st.requests.emplace(caf::actor_cast<caf::actor_addr>(child), child);
+  self->send(child, begin_atom_v);
+  if (st.down) self->send(child, lost_atom_v);
+}
+
+/// `{"action":"kill","target":"model/0","duration_ms":500}`: harm for a worker, in tests.
+void answer_chaos(gateway_ptr self, const exchange_ptr& exchange) {
+  const auto& st = self->state;
+  if (!st.config.chaos)
+    throw net::insufficient_permissions(
+        "chaos is not enabled; start the service with chaos.enabled: true");
+  if (exchange->request().body.size() > brief_bytes_max) throw net::body_too_large(brief_bytes_max);
+  const auto body = net::parse_chaos_request(exchange->request().body);
+  if (!injury_named(body.action))
+    throw net::invalid_value("action",
+                             "unknown action '" + body.action
+                                 + "'; known are kill, stop, "
+                                   "pause, slow, partition, isolate, corrupt, drop and oom");
+  self->request(st.members, std::chrono::seconds{2},
+                injure{body.target, {body.action, body.duration_ms}, st.config.world.chance()})
+      .then(
+          [exchange](const std::string& seat) {
+            exchange->respond(202, json_type, "{\"injured\":\"" + seat + "\"}");
+          },
+          [self, exchange](caf::error& reason) {
+            auto error = net::invalid_value("target", explain(self->system(), reason));
+            error.status = 409;
+            net::respond_error(*exchange, error);
+          });
+}
+
+/// Workers are asked what they have sent; those that do not answer in time have sent nothing new.
+void answer_metrics(gateway_ptr self, const exchange_ptr& exchange) {
+  const auto scrape = [self, exchange] {
+    const auto& config = self->state.config;
+    auto& numbers = *config.numbers;
+    numbers.set_mailbox_depth("gateway", self->mailbox().size());
+    const auto ready =
+        config.health->ask(health_board::probe::ready, std::chrono::steady_clock::now());
+    numbers.set_ready(ready.status == 200);
+    if (config.bodies) numbers.set_bodies(config.bodies->held(), config.bodies->refusals());
+    const uint64_t dropped = log_lines_dropped;
+    numbers.log_dropped("control", dropped - std::exchange(self->state.log_dropped, dropped));
+    self->send(
+        config.aside,
+        aside_job{
+            aside_lane::brief, [exchange, to = config.numbers] {
+              auto page = to->scrape(exchange->request().headers.get("accept"));
+              exchange->respond(200, {{"content-type", page.content_type}}, std::move(page.body));
+              count(*to, exchange, net::api_route::metrics, 200);
+            }});
+  };
+  if (!self->state.members) return scrape();
+  self->request(self->state.members, workers_patience, status_atom_v)
+      .then(
+          [self, scrape](const system_status& status) {
+            self->state.traffic.note(status, *self->state.config.numbers);
+            scrape();
+          },
+          [scrape](caf::error&) { scrape(); });
+}
+
+/// A page of somebody else in an operator's browser can send what needs no key; browsers say whose
+/// page it was.
+void refuse_pages(const gateway_state& st, const net::http_request& request) {
+  if (request.method == "POST" && st.config.admin_keys.empty() && request.headers.find("origin"))
+    throw net::insufficient_permissions("web pages may ask for this only where the admin listener "
+                                        "has keys (admin.api_keys_file)");
+}
+
+void answer_admin(gateway_ptr self, const exchange_ptr& exchange, const std::string& what) {
+  const auto& request = exchange->request();
+  refuse_pages(self->state, request);
+  if (what == "status" && request.method == "GET") {
+    answer_status(self, exchange);
+  } else if (what == "drain" && request.method == "POST") {
+    exchange->respond(202, json_type, "{\"draining\":true}");
+    self->state.config.on_drain();
+  } else if (what == "chaos" && request.method == "POST") {
+    answer_chaos(self, exchange);
+  } else if (what == "reload" && request.method == "POST") {
+    answer_reload(self, exchange);
+  } else if (what == "status" || what == "drain" || what == "chaos" || what == "reload") {
+    throw net::method_not_allowed(request.method, what == "status" ? "GET" : "POST");
+  } else {
+    throw net::route_not_found(request.method, request.path);
+  }
+}
+
+net::model_entry entry_of(const service& s, const std::string& id) {
+  return {id, s.model_name, s.created, s.context_tokens, {}};
+}
+
+void answer_models(gateway_ptr self, const exchange_ptr& exchange, const std::string* id) {
+  const auto& s = serving(self);
+  if (id != nullptr) {
+    check_model(s, *id);
+    exchange->respond(200, json_type, net::model_body(entry_of(s, *id)));
+    return;
+  }
+  std::vector<net::model_entry> entries{entry_of(s, s.model_name)};
+  for (const auto& alias : s.aliases) entries.push_back(entry_of(s, alias));
+  exchange->respond(200, json_type, net::models_body(entries));
+}
+
+/// Long texts take long: nobody waits behind them.
+void answer_aside(gateway_ptr self, const exchange_ptr& exchange, net::api_route where,
+                  std::string (*answer)(const service&, const std::string&)) {
+  serving(self);
+  const auto& st = self->state;
+  const auto run = [server = st.server, numbers = st.config.numbers, exchange, where, answer] {
+    if (!exchange->open()) return;
+    int status = 200;
+    try {
+      net::check_content(exchange->request().headers);
+      const auto body = exchange->take_body();
+      exchange->respond(200, json_type, answer(*server, body.text));
+    } catch (const net::api_error& error) {
+      status = error.status;
+      net::respond_error(*exchange, error);
+    } catch (const std::exception& error) {
+      status = 500;
+      spdlog::error("gateway path={} error=\"{}\"", exchange->request().path, error.what());
+      net::respond_error(*exchange, net::internal_error("internal error"));
+    }
+    count(*numbers, exchange, where, status);
+  };
+  self->send(st.config.aside, aside_job{lane_of(exchange->request().body.size()), run});
+}
+
+/// Routes one request. Returns the status when it was answered here, 0 when an actor will answer.
+int route(gateway_ptr self, const exchange_ptr& exchange, const net::api_route_match& match) {
+  switch (match.route) {
+  case net::api_route::chat_completions:
+    start_request(self, exchange, true);
+    return 0;
+  case net::api_route::completions:
+    start_request(self, exchange, false);
+    return 0;
+  case net::api_route::models:
+    answer_models(self, exchange, nullptr);
+    return 200;
+  case net::api_route::model:
+    answer_models(self, exchange, &match.id);
+    return 200;
+  case net::api_route::embeddings:
+    throw net::unsupported_endpoint("this model makes no embeddings");
+  case net::api_route::tokenize:
+    answer_aside(self, exchange, match.route, tokenize);
+    return 0;
+  case net::api_route::detokenize:
+    answer_aside(self, exchange, match.route, detokenize);
+    return 0;
+  case net::api_route::tokenizer_info:
+    answer_aside(self, exchange, match.route, tokenizer_info);
+    return 0;
+  case net::api_route::live:
+  case net::api_route::ready:
+  case net::api_route::health:
+    answer_probe(*self->state.config.health, exchange);
+    return 200;
+  case net::api_route::metrics:
+    answer_metrics(self, exchange);
+    return 0;
+  case net::api_route::version:
+    exchange->respond(200, json_type,
+                      net::version_body(self->state.config.version, build_commit(), build_date()));
+    return 200;
+  case net::api_route::admin:
+    answer_admin(self, exchange, match.id);
+    return 0;
+  }
+  return 0;
+}
+
+void on_exchange(gateway_ptr self, const exchange_ptr& exchange) {
+  const auto& request = exchange->request();
+  auto where = net::api_route::version;
+  try {
+    const auto match = net::find_route(request.method, request.path);
+    where = match.route;
+    if (request.method == "OPTIONS" && where != net::api_route::admin) {
+      exchange->respond(204, {{"allow", match.allow}}, {});
+      return count(self, exchange, where, 204);
+    }
+    check_key(self->state, request, match.route);
+    if (const auto status = route(self, exchange, match); status != 0)
+      count(self, exchange, where, status);
+  } catch (const net::api_error& error) {
+    net::respond_error(*exchange, error);
+    count(self, exchange, where, error.status);
+    if (error.code == "draining")
+      self->state.config.numbers->admission_rejected(net::rejection::draining);
+    if (error.code == "no_capacity")
+      self->state.config.numbers->admission_rejected(net::rejection::no_capacity);
+    if (error.code == "loading")
+      self->state.config.numbers->admission_rejected(net::rejection::loading);
+  } catch (const std::exception& error) {
+    spdlog::error("gateway path={} error=\"{}\"", request.path, error.what());
+    net::respond_error(*exchange, net::internal_error("internal error"));
+    count(self, exchange, where, 500);
+  }
+}
+
+void check_drained(gateway_ptr self) {
+  auto& st = self->state;
+  if (!st.draining || !st.requests.empty()) return;
+  for (auto& promise : std::exchange(st.drained, {})) promise.deliver(true);
+}
+
+} // namespace
+
+bool answer_probe(const health_board& health, const net::http_exchange_ptr& exchange) {
+  const auto& path = exchange->request().path;
+  const auto& method = exchange->request().method;
+  if (method != "GET" && method != "HEAD") return false;
+  auto kind = health_board::probe::live;
+  if (path == "/ready" || path == "/ready/" || path == "/v2/health/ready")
+    kind = health_board::probe::ready;
+  else if (path == "/health" || path == "/health/")
+    kind = health_board::probe::health;
+  else if (path != "/live" && path != "/live/" && path != "/v2/health/live")
+    return false;
+  auto answer = health.ask(kind, std::chrono::steady_clock::now());
+  exchange->respond(answer.status, json_type, std::move(answer.body));
+  return true;
+}
+
+gateway_actor::behavior_type gateway(gateway_actor::stateful_pointer<gateway_state> self,
+                                     gateway_config config) {
+  end_on_exceptions(self);
+  self->state.config = std::move(config);
+  self->set_exit_handler([self](const caf::exit_msg& x) {
+    // Requests may wait for answers that nobody owes them any more.
+    for (auto& [addr, child] : self->state.requests) self->send_exit(child, x.reason);
+    // CAF answers nothing for a promise that is dropped, and who drains would wait for ever.
+    for (auto& promise : std::exchange(self->state.drained, {})) promise.deliver(false);
+    self->quit(x.reason);
+  });
+  self->set_down_handler([self](const caf::down_msg& down) {
+    if (down.reason)
+      spdlog::error("request actor ended reason=\"{}\"", explain(self->system(), down.reason));
+    self->state.requests.erase(down.source);
+    check_drained(self);
+  });
+  return {
+      [self](const exchange_ptr& exchange) { on_exchange(self, exchange); },
+      [self](const service_ptr& server) {
+        serve_by_rules(self, server);
+        self->state.down = false;
+        self->state.config.health->pauses.pipeline_back();
+        self->state.config.health->set_served();
+        for (auto& [addr, child] : self->state.requests) self->send(child, self->state.server);
+      },
+      [self](const new_rules& x) {
+        auto& st = self->state;
+        st.config.keys = x.keys;
+        st.config.admin_keys = x.admin_keys;
+        st.rules = x.rules;
+        if (st.server) serve_by_rules(self, st.server);
+      },
+      [self](const supervision& x) { self->state.tree = x; },
+      [self](drain_atom) -> caf::result<bool> {
+        self->state.draining = true;
+        auto promise = self->make_response_promise<bool>();
+        self->state.drained.push_back(promise);
+        check_drained(self);
+        return promise;
+      },
+      [self](lost_atom) { on_lost(self); },
+      [self](caf::tick_atom) { look_at_pauses(self); },
+      [self](const membership_actor& members) { self->state.members = members; },
+      // The drain ran out of time: what is left ends now.
+      [self](wake_atom) {
+        for (auto& [addr, child] : self->state.requests) self->send(child, drain_atom_v);
+      },
+  };
+}
+
+} // namespace lamella::actors

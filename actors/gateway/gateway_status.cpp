@@ -1,0 +1,122 @@
+#include "actors/gateway/gateway_status.hpp"
+
+#include "actors/gateway/status_text.hpp"
+#include "actors/protocol/explain.hpp"
+#include "net/http/api_error.hpp"
+
+namespace lamella::actors {
+
+namespace {
+
+/// For all that are asked together.
+constexpr caf::timespan patience = std::chrono::seconds{2};
+
+/// An answer that is being put together.
+struct answer {
+  exchange_ptr exchange;
+  aside_actor aside;
+  system_status status;
+  uint64_t recovering = 0;
+  size_t left = 1; ///< questions; one for who asks them
+};
+using answer_ptr = std::shared_ptr<answer>;
+
+void one_less(const answer_ptr& x) {
+  if (--x->left > 0) return;
+  const auto write = [x] {
+    x->exchange->respond(200, {{"content-type", "application/json"}},
+                         status_json(x->status, x->recovering));
+  };
+  caf::anon_send(x->aside, aside_job{aside_lane::brief, write});
+}
+
+pool_info pool_of(const gateway_config& c, const kv_usage& usage) {
+  pool_info pool{c.pool_name, c.partition, c.attention_members};
+  for (auto n : usage.slots) pool.slots += n;
+  for (auto n : usage.used) pool.used += n;
+  pool.cached = usage.cached;
+  pool.parity = usage.parity;
+  pool.orphan = usage.orphan;
+  pool.free = usage.free;
+  pool.references = usage.references;
+  pool.held = usage.held;
+  return pool;
+}
+
+/// This process: what is vital in it, and the requests.
+void add_roots(const gateway_state& st, std::vector<supervisor_status>& to) {
+  supervisor_status node{"node", "none", {}, {{"gateway", {}}, {"membership", {}}}, 0};
+  if (st.tree.children) node.children.push_back({"child_keeper", {}});
+  if (st.tree.pipeline) node.children.push_back({"pipeline", {}});
+  to.push_back(std::move(node));
+  to.push_back(
+      {"gateway", "none", {}, {{"request", {}, static_cast<uint32_t>(st.requests.size())}}, 0});
+}
+
+/// Asks who looks after others; they are told in the order asked.
+template <class Handle> void ask_tree(gateway_ptr self, const answer_ptr& x, const Handle& whom) {
+  if (!whom) return;
+  ++x->left;
+  const auto place = x->status.supervisors.size();
+  x->status.supervisors.emplace_back();
+  self->request(whom, patience, status_atom_v)
+      .then(
+          [=](supervisor_status& told) {
+            x->status.supervisors[place] = std::move(told);
+            one_less(x);
+          },
+          [=](caf::error&) { one_less(x); });
+}
+
+/// While a pipeline is being rebuilt its actors are gone: the workers are told anyway.
+void ask_others(gateway_ptr self, const answer_ptr& x) {
+  const auto& st = self->state;
+  const auto failed = [=](caf::error&) { one_less(x); };
+  add_roots(st, x->status.supervisors);
+  ask_tree(self, x, st.tree.children);
+  ask_tree(self, x, st.tree.pipeline);
+  if (st.server) {
+    x->left += 2;
+    x->status.restarts = st.server->restarts;
+    self->request(st.server->allocator, patience, status_atom_v)
+        .then(
+            [=](const kv_usage& usage) {
+              x->status.pools.push_back(pool_of(self->state.config, usage));
+              one_less(x);
+            },
+            failed);
+    self->request(st.server->scheduler, patience, status_atom_v)
+        .then(
+            [=](uint64_t running, uint64_t waiting) {
+              x->status.running = running;
+              x->status.waiting = waiting;
+              one_less(x);
+            },
+            failed);
+  }
+  one_less(x);
+}
+
+} // namespace
+
+void answer_status(gateway_ptr self, const exchange_ptr& exchange) {
+  const auto& st = self->state;
+  if (!st.members) throw net::loading({});
+  const auto x = std::make_shared<answer>();
+  x->exchange = exchange;
+  x->aside = st.config.aside;
+  x->recovering = st.config.health->pauses.look(self->clock().now()).recovering;
+  self->request(st.members, patience, status_atom_v)
+      .then(
+          [=](system_status& told) {
+            x->status = std::move(told);
+            x->status.pool = self->state.config.pool_name;
+            x->status.requests = self->state.requests.size();
+            ask_others(self, x);
+          },
+          [=](caf::error& reason) {
+            net::respond_error(*exchange, net::internal_error(explain(self->system(), reason)));
+          });
+}
+
+} // namespace lamella::actors

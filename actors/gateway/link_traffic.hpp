@@ -1,0 +1,30 @@
+/// What workers have sent to each other, as a metric of the control process.
+#pragma once
+
+#include "actors/protocol/status_messages.hpp"
+#include "net/metrics/metrics.hpp"
+
+#include <map>
+#include <string>
+#include <utility>
+
+namespace lamella::actors {
+
+/// Turns what workers say of their links into counters. A worker counts from zero when it takes its
+/// seat, counters of the service never go back. A round trip counts once for each look that finds a
+/// new measurement.
+class link_traffic {
+public:
+  /// Adds what each worker has sent since it was noted last.
+  void note(const system_status& status, net::metrics& numbers);
+
+private:
+  struct worker {
+    uint32_t incarnation = 0;
+    std::map<std::string, uint64_t> sent;     ///< bytes, by the peer's seat
+    std::map<std::string, uint64_t> measured; ///< round trips, by the peer's seat
+  };
+  std::map<std::string, worker> seen_; ///< by seat
+};
+
+} // namespace lamella::actors

@@ -1,0 +1,14 @@
+/// The status of the system as stable JSON (decisions, Interfaces).
+#pragma once
+
+#include "actors/protocol/status_messages.hpp"
+
+#include <cstdint>
+#include <string>
+
+namespace lamella::actors {
+
+/// `recovering`: requests that pause because something was lost.
+std::string status_json(const system_status& x, uint64_t recovering);
+
+} // namespace lamella::actors

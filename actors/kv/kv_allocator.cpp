@@ -1,0 +1,327 @@
+#include "actors/kv/kv_allocator.hpp"
+
+#include "actors/kv/kv_grants.hpp"
+#include "actors/kv/kv_prefixes.hpp"
+#include "actors/kv/kv_sweep.hpp"
+#include "actors/protocol/exceptions.hpp"
+#include "base/failpoint.hpp"
+#include "base/oddity.hpp"
+
+#include <algorithm>
+
+#include <malloc.h>
+
+namespace lamella::actors {
+
+namespace {
+
+using allocator_ptr = kv_allocator_actor::stateful_pointer<kv_allocator_state>;
+
+/// How long a pool stands empty before its memory goes back to the system.
+constexpr std::chrono::seconds trim_after{1};
+/// So few slots are not worth it: the canary of an idle service uses one every few seconds, and the
+/// system would clear a huge page per layer for it each time.
+constexpr uint32_t worth_trimming = 64;
+
+std::chrono::nanoseconds now(allocator_ptr self) { return self->clock().now().time_since_epoch(); }
+
+/// Per table, the slots in use for nobody: those of holders that have not spoken in this epoch, and
+/// any when there are no holders. What choices share counts for each of them, but no slot twice for
+/// the pool. Cost: O(runs of those holders).
+std::vector<uint32_t> orphans_of(const kv_allocator_state& st) {
+  std::vector<uint32_t> orphans(st.pools.size());
+  for (const auto& [holder, held] : st.holders)
+    if (held.epoch < st.epoch) orphans[held.member] += scheduler::length_of(held.runs);
+  for (size_t i = 0; i < orphans.size(); ++i) {
+    const auto used = st.pools[i].used() - st.pools[i].cached();
+    orphans[i] = st.holders.empty() ? used : std::min(orphans[i], used);
+  }
+  return orphans;
+}
+
+void publish(allocator_ptr self) {
+  const auto& st = self->state;
+  if (!st.config.numbers) return;
+  auto& numbers = *st.config.numbers;
+  numbers.set_mailbox_depth("allocator", self->mailbox().size());
+  const auto orphans = orphans_of(st);
+  const auto tell = [&](const std::string& worker, size_t table) {
+    net::slot_counts slots;
+    slots.free = st.pools[table].free();
+    slots.orphan = orphans[table];
+    slots.cached = st.pools[table].cached();
+    slots.used = st.pools[table].used() - slots.cached - slots.orphan;
+    numbers.set_kv_slots(worker, slots);
+  };
+  for (size_t i = 0; i < st.pools.size(); ++i) tell(st.config.tables[i], i);
+  for (const auto& worker : st.config.sharers) tell(worker, 0);
+  if (st.config.parity.empty()) return;
+  net::slot_counts slots;
+  slots.free = st.pools.front().free();
+  slots.cached = st.pools.front().cached();
+  slots.parity = with_parity(st) - (st.has_parity ? slots.cached : 0);
+  slots.used = st.pools.front().used() - slots.cached - slots.parity;
+  numbers.set_kv_slots(st.config.parity, slots);
+  numbers.set_parity_lag(st.config.pool, slots.used);
+}
+
+/// Everything counted one by one: what an operator is told need not be what the tables believe.
+kv_usage usage_of(const kv_allocator_state& st) {
+  kv_usage usage;
+  for (const auto& pool : st.pools) {
+    const auto counted = pool.count();
+    usage.slots.push_back(pool.slots());
+    usage.used.push_back(counted.used - pool.cached());
+    usage.free += counted.free;
+    usage.references += counted.references;
+  }
+  for (const auto& [holder, held] : st.holders) usage.held += scheduler::length_of(held.runs);
+  for (const auto& cache : st.prefixes) usage.held += cache.slots();
+  usage.cached = cached(st);
+  usage.parity = st.has_parity ? with_parity(st) - usage.cached : 0; // nothing cached lacks its own
+  for (auto n : orphans_of(st)) usage.orphan += n;
+  return usage;
+}
+
+uint32_t used(const kv_allocator_state& st) {
+  uint32_t total = 0;
+  for (const auto& pool : st.pools) total += pool.used();
+  return total;
+}
+
+/// Only where somebody else will give slots back, which whoever waits is told of.
+bool acts_full(const kv_allocator_state& st, const kv_reserve& x) {
+  const auto own = std::count_if(x.needs.begin(), x.needs.end(), [&](const auto& need) {
+    return st.holders.contains(need.holder);
+  });
+  return st.holders.size() > static_cast<size_t>(own) && net::is_odd(net::oddity::slots_short);
+}
+
+/// Slots that others of the same question want behind what this holder gets: they follow it to its
+/// table, and need room there.
+uint32_t shares_from(const kv_reserve& x, sequence_id holder) {
+  uint32_t slots = 0;
+  for (const auto& need : x.needs)
+    if (need.share_tokens > 0 && need.share_from == holder) slots += need.slots;
+  return slots;
+}
+
+caf::expected<kv_grant> reserve(allocator_ptr self, const kv_reserve& x,
+                                const caf::strong_actor_ptr& asker) {
+  auto& st = self->state;
+  if (x.epoch != st.epoch) {
+    if (st.config.numbers) st.config.numbers->fenced(net::fence::epoch);
+    return caf::make_error(ec::aborted, "of epoch " + std::to_string(x.epoch));
+  }
+  kv_grant result;
+  const bool full = acts_full(st, x);
+  for (const auto& need : x.needs) {
+    // A need that follows another one of the same holder is not used by anybody, so taking back is
+    // giving back all that the holder has got from this call.
+    auto holding =
+        full ? std::nullopt : grant(st, need, x.keep_free + shares_from(x, need.holder), now(self));
+    if (!holding) {
+      for (const auto& done : result.holdings) {
+        auto& held = st.holders.at(done.holder);
+        st.pools[done.member].give_back(done.runs);
+        auto keep = scheduler::length_of(held.runs) - scheduler::length_of(done.runs);
+        held.runs = scheduler::prefix(held.runs, keep);
+        if (held.runs.empty()) st.holders.erase(done.holder);
+      }
+      if (x.tell && asker) st.waiters.push_back(caf::actor_cast<kv_waiter_actor>(asker));
+      return caf::make_error(ec::kv_exhausted);
+    }
+    result.holdings.push_back(std::move(*holding));
+  }
+  if (used(st) >= worth_trimming) st.trimmed = false;
+  publish(self);
+  return result;
+}
+
+/// While there is something cached, looks from time to time for what nobody has asked for lately.
+void look_later(allocator_ptr self) {
+  auto& st = self->state;
+  const bool some =
+      std::any_of(st.prefixes.begin(), st.prefixes.end(), [](const auto& x) { return !x.empty(); });
+  if (!some || std::exchange(st.looking, true)) return;
+  self->delayed_send(self, std::max<caf::timespan>(st.config.prefix_time / 8, trim_after),
+                     caf::tick_atom_v);
+}
+
+/// There may be more free slots than before.
+void tell_of_free(allocator_ptr self) {
+  auto& st = self->state;
+  uint32_t free = 0;
+  for (const auto& pool : st.pools) free += pool.free() + pool.cached();
+  for (auto& waiter : std::exchange(st.waiters, {})) self->send(waiter, kv_freed{free});
+  if (used(st) == 0 && !st.trimmed) {
+    ++st.trim_ticket;
+    self->delayed_send(self, trim_after, wake_atom_v);
+  }
+  look_later(self);
+  publish(self);
+}
+
+void give_back(allocator_ptr self, const std::vector<sequence_id>& holders,
+               const std::vector<kv_written>& written = {}) {
+  auto& st = self->state;
+  for (size_t i = 0; i < holders.size(); ++i) {
+    if (i < written.size()) keep_written(st, holders[i], written[i], now(self));
+    release(st, holders[i]);
+  }
+  tell_of_free(self);
+}
+
+void on_tick(allocator_ptr self) {
+  auto& st = self->state;
+  st.looking = false;
+  const auto before = now(self) - st.config.prefix_time;
+  for (size_t i = 0; i < st.pools.size(); ++i) st.prefixes[i].expire(st.pools[i], before);
+  tell_of_free(self);
+}
+
+/// Gives back what the holders have that `lost` says yes to.
+template <class Predicate> void drop(allocator_ptr self, Predicate lost) {
+  std::vector<sequence_id> gone;
+  for (const auto& [holder, held] : self->state.holders)
+    if (lost(held)) gone.push_back(holder);
+  if (!gone.empty()) give_back(self, gone);
+}
+
+/// What has no parity was lost with the shard that was made of it.
+bool lost_with_it(const kv_allocator_state& st, const kv_adopt& x,
+                  const kv_allocator_state::holding& held) {
+  if (x.rebuilt && st.bare.meets(held.runs)) return true;
+  return st.config.whole_requests
+             ? std::find(x.empty.begin(), x.empty.end(), held.member) != x.empty.end()
+             : !x.empty.empty();
+}
+
+/// Whoever asked in the epoch before is gone; the holders themselves ask again.
+void adopt(allocator_ptr self, const kv_adopt& x) {
+  auto& st = self->state;
+  st.epoch = x.epoch;
+  st.shards = x.shards;
+  st.has_parity = !st.config.parity.empty()
+                  && st.shards.size() > st.config.tables.size() + st.config.sharers.size();
+  st.waiters.clear();
+  st.trimming = 0;
+  for (auto& late : std::exchange(st.waiting_for_trim, {}))
+    late.promise.deliver(caf::make_error(ec::aborted));
+  if (const auto pin = std::exchange(st.pinned_by, std::nullopt)) release(st, *pin);
+  drop(self, [&](const auto& held) { return lost_with_it(st, x, held); });
+  forget_cached(st, x);
+  if (x.parity_is_new) st.bare.insert(st.pools.front().used_runs());
+  if (!st.holders.empty()) self->delayed_send(self, st.config.patience, wake_atom_v, st.epoch);
+  publish(self);
+}
+
+/// What can be copied together from the others when a shard is lost.
+kv_inventory inventory(const kv_allocator_state& st) {
+  return {st.bare.part(st.pools.front().used_runs(), false)};
+}
+
+caf::result<kv_swept> on_sweep(allocator_ptr self, const kv_sweep& x) {
+  auto& st = self->state;
+  if (x.epoch != st.epoch) return caf::make_error(ec::aborted);
+  if (st.holders.contains(x.pin)) give_back(self, {x.pin});
+  return sweep(st, x);
+}
+
+caf::result<bool> on_protection(allocator_ptr self, const kv_protection& x) {
+  auto& st = self->state;
+  if (x.epoch != st.epoch) return caf::make_error(ec::aborted);
+  x.have ? st.bare.erase(x.runs) : st.bare.insert(x.runs);
+  if (!x.have) distrust(st, 0, x.runs);
+  publish(self);
+  return true;
+}
+
+/// Its holder goes on with them only once they are complete, and asks for more after that.
+void on_pulled(allocator_ptr self, const kv_pulled& x) {
+  auto& st = self->state;
+  const auto held = st.holders.find(x.holder);
+  if (x.epoch != st.epoch || held == st.holders.end()) return; // it is over, or was given up
+  if (x.complete)
+    held->second.filled = std::max(held->second.filled, scheduler::length_of(x.runs));
+  else
+    st.bare.insert(x.runs);
+  publish(self);
+}
+
+/// A second has passed since some moment at which the pool was empty.
+void trim(allocator_ptr self) {
+  auto& st = self->state;
+  if (--st.trim_ticket > 0 || used(st) > 0 || st.trimmed || st.trimming > 0) return;
+  st.trimmed = true;
+  st.trimming = static_cast<uint32_t>(st.shards.size());
+  const auto done = [self, epoch = st.epoch] {
+    if (self->state.epoch != epoch || --self->state.trimming > 0) return;
+    malloc_trim(0); // what requests have freed goes back as well
+    for (auto& x : std::exchange(self->state.waiting_for_trim, {})) {
+      auto answer = reserve(self, x.question, x.asker);
+      if (answer)
+        x.promise.deliver(std::move(*answer));
+      else
+        x.promise.deliver(std::move(answer.error()));
+    }
+  };
+  for (auto& shard : st.shards)
+    self->request(shard, std::chrono::seconds{10}, kv_trim{})
+        .then([done](bool) { done(); }, [done](caf::error&) { done(); });
+}
+
+} // namespace
+
+kv_allocator_actor::behavior_type
+kv_allocator(kv_allocator_actor::stateful_pointer<kv_allocator_state> self,
+             kv_allocator_config config) {
+  end_on_exceptions(self);
+  auto& st = self->state;
+  st.config = std::move(config);
+  for (size_t i = 0; i < st.config.tables.size(); ++i) {
+    st.pools.emplace_back(st.config.slots);
+    st.prefixes.emplace_back();
+  }
+  st.bare = scheduler::slot_set{st.config.slots};
+  publish(self);
+  return {
+      [self](const kv_reserve& x) -> caf::result<kv_grant> {
+        net::failpoint_or_throw(net::failpoint::allocator_reserve);
+        const auto& asker = self->current_sender();
+        if (self->state.trimming == 0) {
+          auto answer = reserve(self, x, asker);
+          if (answer) return std::move(*answer);
+          return std::move(answer.error());
+        }
+        auto promise = self->make_response_promise<kv_grant>();
+        self->state.waiting_for_trim.push_back({x, asker, promise});
+        return promise;
+      },
+      [self](const kv_release& x) {
+        if (x.epoch == self->state.epoch)
+          give_back(self, x.holders, x.written);
+        else if (self->state.config.numbers)
+          self->state.config.numbers->fenced(net::fence::epoch);
+      },
+      [self](const kv_filled& x) {
+        on_filled(self->state, x, now(self));
+        look_later(self);
+      },
+      [self](const kv_doubt& x) { on_doubt(self->state, x); },
+      [self](const kv_adopt& x) { adopt(self, x); },
+      [self](status_atom) -> caf::result<kv_usage> { return usage_of(self->state); },
+      [self](const kv_inventory_ask&) { return inventory(self->state); },
+      [self](const kv_sweep& x) { return on_sweep(self, x); },
+      [self](const kv_protection& x) { return on_protection(self, x); },
+      [self](const kv_pulled& x) { on_pulled(self, x); },
+      [self](wake_atom) { trim(self); },
+      [self](caf::tick_atom) { on_tick(self); },
+      [self](wake_atom, uint64_t epoch) {
+        if (self->state.epoch == epoch)
+          drop(self, [&](const auto& held) { return held.epoch < epoch; });
+      },
+  };
+}
+
+} // namespace lamella::actors

@@ -1,0 +1,112 @@
+#include "actors/kv/kv_grants.hpp"
+
+#include "actors/kv/kv_prefixes.hpp"
+#include "actors/kv/kv_sweep.hpp"
+
+#include <algorithm>
+
+namespace lamella::actors {
+
+namespace {
+
+using std::chrono::nanoseconds;
+
+/// The table of a holder: where it already is, where its source is, where most of its text is, else
+/// the emptiest.
+uint32_t place(const kv_allocator_state& st, const kv_need& need, uint32_t keep_free) {
+  if (auto own = st.holders.find(need.holder); own != st.holders.end()) return own->second.member;
+  if (auto source = st.holders.find(need.share_from);
+      need.share_tokens > 0 && source != st.holders.end())
+    return source->second.member;
+  if (const auto alike = table_with(st, need, keep_free)) return *alike;
+  const auto best = std::max_element(st.pools.begin(), st.pools.end(), [](auto& a, auto& b) {
+    return a.free() + a.cached() < b.free() + b.cached();
+  });
+  return static_cast<uint32_t>(best - st.pools.begin());
+}
+
+/// What it holds already, where that is to be kept: otherwise it begins.
+kv_allocator_state::holding* kept(kv_allocator_state& st, const kv_need& need) {
+  const auto own = st.holders.find(need.holder);
+  return need.wish == kv_wish::go_on && own != st.holders.end() ? &own->second : nullptr;
+}
+
+/// The beginning that it has in common with others, shared; nothing if there is no such holder.
+std::optional<std::vector<slot_run>> share(kv_allocator_state& st, uint32_t table,
+                                           const kv_need& need, nanoseconds now) {
+  if (need.share_tokens > 0) {
+    const auto source = st.holders.find(need.share_from);
+    if (source == st.holders.end()) return std::nullopt;
+    auto runs = scheduler::prefix(source->second.runs, need.share_tokens);
+    st.pools[table].share(runs);
+    return runs;
+  }
+  if (need.wish == kv_wish::more || kept(st, need)) return std::vector<slot_run>{};
+  return share_cached(st, table, need.text, now);
+}
+
+/// What it will hold, for the prefix cache.
+void note_text(kv_allocator_state& st, const kv_need& need, const kv_holding& granted) {
+  auto& held = st.holders.at(need.holder);
+  if (!need.text.tokens.empty()) {
+    held.scope = need.text.scope;
+    held.text = std::make_shared<const std::vector<token_id>>(need.text.tokens);
+    held.filled = std::max(held.filled, granted.cached);
+    if (!granted.kept && st.config.numbers)
+      st.config.numbers->prefix_cache(need.text.tokens.size(), granted.cached);
+  } else if (need.share_tokens > 0) {
+    const auto& source = st.holders.at(need.share_from);
+    held.scope = source.scope;
+    held.text = source.text;
+  }
+}
+
+} // namespace
+
+std::optional<kv_holding> grant(kv_allocator_state& st, const kv_need& need, uint32_t keep_free,
+                                nanoseconds now) {
+  if (need.wish == kv_wish::begin) release(st, need.holder);
+  const auto table = place(st, need, keep_free);
+  auto& pool = st.pools[table];
+  kv_holding result{need.holder, table, {}};
+  auto slots = need.slots;
+  auto shared = share(st, table, need, now);
+  if (!shared) return std::nullopt;
+  if (const auto* own = kept(st, need)) {
+    result.kept = true;
+    slots -= std::min(slots, scheduler::length_of(own->runs));
+  } else if (need.share_tokens == 0) {
+    result.cached = scheduler::length_of(*shared);
+    slots -= std::min(slots, result.cached);
+  }
+  if (slots > 0 && pool.free() + pool.cached() < uint64_t{slots} + keep_free) {
+    pool.give_back(*shared);
+    return std::nullopt;
+  }
+  st.prefixes[table].make_room(pool, slots);
+  auto& held = st.holders[need.holder];
+  held.member = table;
+  held.epoch = st.epoch;
+  note_text(st, need, result);
+  if (result.kept || need.wish == kv_wish::more) held.filled = need.filled;
+  std::optional<uint32_t> after;
+  if (!held.runs.empty()) after = held.runs.back().first + held.runs.back().length;
+  const auto taken = pool.take(slots, after);
+  result.runs = std::move(*shared);
+  result.runs.insert(result.runs.end(), taken->begin(), taken->end());
+  scheduler::append(held.runs, result.runs);
+  if (result.kept) {
+    forget_behind(st, held);
+    result.runs = held.runs;
+  }
+  return result;
+}
+
+void release(kv_allocator_state& st, sequence_id holder) {
+  auto node = st.holders.extract(holder);
+  if (!node) return;
+  st.pools[node.mapped().member].give_back(node.mapped().runs);
+  forget_free(st, node.mapped().runs);
+}
+
+} // namespace lamella::actors

@@ -1,0 +1,94 @@
+#include "actors/kv/kv_remake.hpp"
+
+#include "actors/protocol/explain.hpp"
+#include "base/oddity.hpp"
+#include "scheduler/types.hpp"
+
+namespace lamella::actors {
+
+namespace {
+
+struct progress {
+  caf::event_based_actor* self = nullptr;
+  kv_remake what;
+  std::function<void(const std::optional<remake_failure>&)> done;
+  uint32_t source = 0;           ///< whose turn it is
+  std::optional<kv_moved> first; ///< what the side that ended first has moved
+};
+using progress_ptr = std::shared_ptr<progress>;
+
+/// One side may wait for the other for as long as it has time: not for one that has failed.
+void cancel(const progress& x) {
+  const auto& w = x.what;
+  x.self->send(w.members[w.target],
+               kv_pull_cancel{stream_id{scheduler::member_streams + x.source}});
+  x.self->send(w.members[x.source], kv_pull_cancel{stream_id{scheduler::offer_streams + w.target}});
+}
+
+void end(const progress_ptr& x, const std::optional<remake_failure>& failure) {
+  auto told = std::exchange(x->done, nullptr);
+  if (!told) return;
+  if (failure) cancel(*x);
+  told(failure);
+}
+
+void take_from(const progress_ptr& x);
+
+void on_moved(const progress_ptr& x, uint32_t source, const kv_moved& answer) {
+  if (!x->done || source != x->source) return;
+  if (!x->first) {
+    x->first = answer;
+    return;
+  }
+  if (x->first->digest != answer.digest || x->first->bytes != answer.bytes
+      || net::is_odd(net::oddity::remake_fails)) {
+    if (x->what.numbers) x->what.numbers->kv_damaged(net::kv_damage::rebuild);
+    end(x, remake_failure{"what came of member " + std::to_string(source) + " is not what it sent",
+                          true});
+    return;
+  }
+  x->first.reset();
+  ++x->source;
+  take_from(x);
+}
+
+/// The next member lends its rows to the target.
+void take_from(const progress_ptr& x) {
+  const auto& w = x->what;
+  if (x->source == w.target) ++x->source;
+  if (x->source == w.members.size()) {
+    end(x, std::nullopt);
+    return;
+  }
+  const auto source = x->source;
+  const bool is_first = source == (w.target == 0 ? 1 : 0);
+  const stream_id stream{scheduler::member_streams + source};
+  const auto moved = [x, source](const kv_moved& answer) { on_moved(x, source, answer); };
+  const auto failed = [x](const caf::error& e) {
+    end(x, remake_failure{explain(x->self->system(), e)});
+  };
+  x->self
+      ->request(w.members[source], w.patience,
+                kv_offer{stream, w.epoch, w.number, w.target, w.runs, 0})
+      .then(moved, failed);
+  x->self
+      ->request(w.members[w.target], w.patience,
+                kv_pull{stream, w.epoch, w.number, w.runs, !is_first})
+      .then(moved, failed);
+}
+
+} // namespace
+
+void remake(caf::event_based_actor* self, kv_remake what,
+            std::function<void(const std::optional<remake_failure>& failure)> done) {
+  auto x = std::make_shared<progress>();
+  x->self = self;
+  x->what = std::move(what);
+  x->done = std::move(done);
+  if (x->what.runs.empty())
+    end(x, std::nullopt);
+  else
+    take_from(x);
+}
+
+} // namespace lamella::actors

@@ -1,0 +1,164 @@
+#include "actors/machine/sizing.hpp"
+
+#include "actors/machine/control_groups.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include <sched.h>
+#include <unistd.h>
+
+namespace lamella::actors {
+
+std::string host_name() {
+  char host[256] = {};
+  gethostname(host, sizeof host - 1);
+  return host;
+}
+
+unsigned usable_processors() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  unsigned count = 1;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) count = static_cast<unsigned>(CPU_COUNT(&set));
+  return std::max(
+      1u, static_cast<unsigned>(std::min<double>(count, processor_bound(own_groups("cpu")) + 0.5)));
+}
+
+uint64_t memory_limit() {
+  const auto machine =
+      static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  return std::min(machine, memory_bound(own_groups("memory")));
+}
+
+std::string why_too_large(const config::settings& options, uint64_t weight_bytes,
+                          uint64_t member_kv_bytes) {
+  const auto is_here = [](const config::pool_settings& pool) {
+    return pool.placement != config::placement::remote && !config::is_cuda(pool.device);
+  };
+  const auto& pools = options.pools;
+  const auto limit = memory_limit();
+  const auto weights = is_here(pools.model) ? weight_bytes : 0;
+  const auto kv = is_here(pools.attention) ? member_kv_bytes * pools.attention.members : 0;
+  if (weights + kv <= limit) return {};
+  return "the weights (" + std::to_string(weights) + " bytes) and the KV cache ("
+         + std::to_string(kv) + " bytes) are more than the memory limit of " + std::to_string(limit)
+         + " bytes";
+}
+
+uint32_t rows_most(const config::settings& options) {
+  return std::max(options.batching.max_batch, options.batching.prefill_chunk_tokens);
+}
+
+uint32_t suffix_streams(const config::settings& options) {
+  const bool apart = options.pools.prefill_owns_kv() && options.kv.prefix_cache.count() > 0;
+  return apart ? options.pools.model.members : 0;
+}
+
+size_t streams_on(const config::settings& options, const std::string& device) {
+  const auto& pools = options.pools;
+  const size_t streams = options.batching.batches_for(pools.model.members)
+                         + size_t{pools.prefill.members} + suffix_streams(options);
+  size_t count = 0;
+  if (device == pools.attention.device) count += pools.attention.members * (streams + 1);
+  if (!config::devices_of_ranks(pools.model.device, pools.model.tensor_parallel).contains(device))
+    return count;
+  // A prefill worker with KV of its own has a shard, and an offer to each other one.
+  const auto own = pools.prefill_owns_kv() ? pools.prefill.members : 0;
+  return count + streams + own * (size_t{1} + pools.attention.members);
+}
+
+gpu::half_type half_type_of(config::number_type x) {
+  switch (x) {
+  case config::number_type::f32:
+    return gpu::half_type::f32;
+  case config::number_type::bf16:
+    return gpu::half_type::bf16;
+  case config::number_type::q8:
+    return gpu::half_type::q8;
+  case config::number_type::f16:
+    break;
+  }
+  return gpu::half_type::f16;
+}
+
+const char* name_of(gpu::half_type type) {
+  switch (type) {
+  case gpu::half_type::f32:
+    return "f32";
+  case gpu::half_type::bf16:
+    return "bf16";
+  case gpu::half_type::q8:
+    return "q8";
+  case gpu::half_type::f16:
+    break;
+  }
+  return "f16";
+}
+
+uint64_t token_bytes(const config::settings& options, const model::model_spec& spec) {
+  const gpu::kv_layer layer{nullptr, half_type_of(options.kv.dtype), spec.kv_heads, spec.head_dim};
+  return spec.layers * layer.row_bytes();
+}
+
+uint64_t slot_bytes(const config::settings& options, const model::model_spec& spec) {
+  const auto whole = token_bytes(options, spec);
+  const auto& pool = options.pools.attention;
+  return pool.partition == config::partition::heads ? whole / pool.members : whole;
+}
+
+uint32_t slots_for(const config::settings& options, const model::model_spec& spec,
+                   uint64_t available) {
+  const auto& pool = options.pools.attention;
+  const auto given = pool.kv_bytes ? pool.kv_bytes : options.kv.bytes;
+  const auto bytes = given.value_or(available / (pool.members + (pool.parity ? 1 : 0)));
+  const auto seats = uint64_t{options.batching.max_batch}
+                     * options.batching.batches_for(options.pools.model.members);
+  const auto context = options.model.context_tokens.value_or(spec.context_tokens);
+  auto slots = bytes / slot_bytes(options, spec);
+  if (!given) slots = std::min(slots, seats * (uint64_t{context} + 64));
+  return static_cast<uint32_t>(std::min<uint64_t>(slots, 1u << 30));
+}
+
+uint32_t prefill_slots(const config::settings& options, const model::model_spec& spec,
+                       uint32_t pool_slots) {
+  const auto& pool = options.pools.attention;
+  const auto context = options.model.context_tokens.value_or(spec.context_tokens);
+  const auto tables = pool.partition == config::partition::requests ? pool.members : 1;
+  const auto wanted = options.pools.prefill.kv_bytes
+                          ? *options.pools.prefill.kv_bytes / token_bytes(options, spec)
+                          : context + uint64_t{8} * options.batching.prefill_chunk_tokens;
+  return static_cast<uint32_t>(std::min(wanted, uint64_t{pool_slots} * tables));
+}
+
+scheduler::epoch_shape shape_of(const config::settings& options) {
+  const auto& pools = options.pools;
+  scheduler::epoch_shape shape;
+  shape.replicas = pools.model.members;
+  shape.shards = pools.attention.members;
+  shape.parity = pools.attention.parity;
+  if (pools.prefill.has_seats()) shape.prefill_seats = pools.prefill.members;
+  shape.batches = options.batching.batches_for(pools.model.members);
+  shape.prefill_streams = pools.prefill.members;
+  shape.suffix_streams = suffix_streams(options);
+  return shape;
+}
+
+const config::pool_settings& pool_of(const config::settings& options, scheduler::worker_role role) {
+  switch (role) {
+  case scheduler::worker_role::attention:
+    return options.pools.attention;
+  case scheduler::worker_role::prefill:
+    return options.pools.prefill;
+  case scheduler::worker_role::model:
+    break;
+  }
+  return options.pools.model;
+}
+
+uint32_t members_needed(const config::settings& options, scheduler::worker_role role) {
+  const bool parity = role == scheduler::worker_role::attention && options.pools.attention.parity;
+  return pool_of(options, role).members + (parity ? 1 : 0);
+}
+
+} // namespace lamella::actors

@@ -1,0 +1,50 @@
+#include "actors/membership/membership_failing.hpp"
+
+#include "actors/membership/membership_pace.hpp"
+#include "scheduler/membership/first_epoch.hpp"
+
+#include <fmt/format.h>
+
+namespace lamella::actors {
+
+namespace {
+
+using scheduler::beginning;
+using scheduler::seat;
+
+beginning beginning_of(const membership_state& st) {
+  return scheduler::first_epoch(st.config.shape, st.config.seats.all(), ready_seats(st),
+                                failing_seats(st));
+}
+
+} // namespace
+
+void note_failing(membership_state& st, const seat_failing& x) {
+  const auto role = scheduler::role_named(x.role);
+  if (!role) return;
+  const seat where{*role, x.index};
+  auto why = fmt::format("{}, {} times in a row", x.how, x.faults);
+  if (const auto said = st.refusals.extract(where)) why += ": " + said.mapped();
+  st.failing[where] = std::move(why);
+  if (st.was_open || !st.config.on_hopeless || beginning_of(st) != beginning::hopeless) return;
+  std::string all;
+  for (const auto& [each, reason] : st.failing)
+    all += (all.empty() ? "" : "; ") + scheduler::to_string(each) + ": " + reason;
+  st.config.on_hopeless(all);
+}
+
+void note_serving(membership_state& st, const membership_state::member& m) {
+  st.failing.erase(m.where);
+  st.refusals.erase(m.where);
+  if (st.config.on_serving) st.config.on_serving(m.info);
+}
+
+std::set<seat> failing_seats(const membership_state& st) {
+  std::set<seat> result;
+  for (const auto& [where, reason] : st.failing) result.insert(where);
+  return result;
+}
+
+bool may_begin(const membership_state& st) { return beginning_of(st) == beginning::opens; }
+
+} // namespace lamella::actors

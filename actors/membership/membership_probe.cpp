@@ -1,0 +1,92 @@
+#include "actors/membership/membership_probe.hpp"
+
+#include "actors/membership/membership_injury.hpp"
+#include "actors/membership/membership_pace.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace lamella::actors {
+
+namespace {
+
+using membership_ptr = membership_self::stateful_pointer<membership_state>;
+using scheduler::seat;
+using give_up_function = std::function<void(const seat&, const std::string&)>;
+
+/// Processes that were given up and are remembered.
+constexpr size_t given_up_max = 64;
+
+/// The worker that sat there when it was asked; null: another one does, or nobody.
+const membership_state::member* same_worker(const membership_state& st, const seat& where,
+                                            uint32_t incarnation) {
+  const auto found = st.members.find(where);
+  return found != st.members.end() && found->second.info.incarnation == incarnation ? &found->second
+                                                                                    : nullptr;
+}
+
+void give_up_on(membership_ptr self, const membership_state::member& m, caf::timespan silence,
+                const give_up_function& give_up) {
+  auto& st = self->state;
+  st.given_up.emplace_back(m.info.host, m.info.pid);
+  if (st.given_up.size() > given_up_max) st.given_up.pop_front();
+  using std::chrono::milliseconds;
+  const auto where = m.where; // it is gone after the next line
+  give_up(where, fmt::format("it has answered nothing for {} ms, and was asked twice",
+                             std::chrono::duration_cast<milliseconds>(silence).count()));
+}
+
+void ask(membership_ptr self, const membership_state::member& m, bool again,
+         const give_up_function& give_up) {
+  auto& st = self->state;
+  st.asking.insert(m.where);
+  const auto half = st.patience->half(m.where.role);
+  self->request(m.handle, caf::timespan{half}, status_atom_v)
+      .then(
+          [self, where = m.where, incarnation = m.info.incarnation](const worker_peers& x) {
+            auto& now = self->state;
+            now.asking.erase(where);
+            if (const auto* who = same_worker(now, where, incarnation)) note_report(self, *who, x);
+          },
+          [=, where = m.where, incarnation = m.info.incarnation](const caf::error& reason) {
+            auto& now = self->state;
+            now.asking.erase(where);
+            const auto* who = same_worker(now, where, incarnation);
+            // Of one that has ended its connection tells, and why.
+            if (who == nullptr || now.current || reason != caf::sec::request_timeout) return;
+            if (again) return give_up_on(self, *who, 2 * caf::timespan{half}, give_up);
+            spdlog::warn("worker suspected seat={} worker={} silent_ms={}", who->info.seat,
+                         who->info.name, half.count());
+            ask(self, *who, true, give_up);
+          });
+}
+
+} // namespace
+
+void probe_workers(membership_ptr self, const give_up_function& give_up) {
+  auto& st = self->state;
+  if (!st.open || st.current) return;
+  for (const auto& [where, m] : st.members) {
+    if (m.handle && !is_of_this_process(m) && scheduler::part_of(st.plan, where) != "spare"
+        && !st.asking.contains(where))
+      ask(self, m, false, give_up);
+  }
+}
+
+void note_return(membership_ptr self, const membership_state::member& m) {
+  auto& st = self->state;
+  const auto found = std::ranges::find(st.given_up, std::pair{m.info.host, m.info.pid});
+  if (found == st.given_up.end()) return;
+  st.given_up.erase(found);
+  spdlog::warn("false alarm worker={} host={} pid={}: it was given up for its silence, and lives",
+               m.info.name, m.info.host, m.info.pid);
+  if (st.patience->false_alarm(m.where.role, self->clock().now()))
+    spdlog::error("too many false alarms role={}: its workers may be silent for {} ms from now on; "
+                  "is the machine too busy?",
+                  m.info.role, 2 * st.patience->half(m.where.role).count());
+}
+
+} // namespace lamella::actors

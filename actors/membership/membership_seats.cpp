@@ -1,0 +1,80 @@
+#include "actors/membership/membership_seats.hpp"
+
+#include "actors/membership/membership_failing.hpp"
+#include "actors/membership/membership_pace.hpp"
+#include "actors/membership/membership_probe.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+namespace lamella::actors {
+
+namespace {
+
+using membership_ptr = membership_self::stateful_pointer<membership_state>;
+using member = membership_state::member;
+using scheduler::seat;
+
+} // namespace
+
+void changed(membership_ptr self) {
+  const auto& st = self->state;
+  if (!st.config.on_change) return;
+  const auto ready = ready_seats(st);
+  std::set<seat> slow;
+  for (const auto& [where, m] : st.members)
+    if (m.info.slow) slow.insert(where);
+  st.config.on_change({st.config.seats, ready,
+                       scheduler::lacking_roles(st.config.shape, ready, st.held), slow,
+                       failing_seats(st)});
+}
+
+void watch(membership_ptr self, const caf::strong_actor_ptr& x, const member& m) {
+  self->state.who[caf::actor_cast<caf::actor_addr>(x)] = {m.where, m.info.incarnation};
+  self->monitor(caf::actor_cast<caf::actor_addr>(x));
+}
+
+caf::result<join_grant> on_seat(membership_ptr self, const seat_ask& x) {
+  auto& st = self->state;
+  const auto role = scheduler::role_named(x.role);
+  const auto refuse = [&](const std::string& why) {
+    spdlog::warn("worker refused worker={} host={} pid={} reason=\"{}\"", x.name, x.host, x.pid,
+                 why);
+    return caf::make_error(ec::join_refused, why);
+  };
+  if (!role || st.config.seats.members(*role) == 0)
+    return refuse("this service takes no worker processes for the pool '" + x.role + "'");
+  const auto wish = x.wish == any_seat ? std::nullopt : std::optional<uint32_t>{x.wish};
+  const auto taken = st.config.seats.take(*role, wish);
+  if (!taken)
+    return refuse("the pool '" + x.role
+                  + "' is full: " + std::to_string(st.config.seats.members(*role)) + " of "
+                  + std::to_string(st.config.seats.members(*role)) + " seats are taken");
+  member m;
+  m.where = taken->where;
+  m.info.name = x.name;
+  m.info.role = x.role;
+  m.info.seat = scheduler::to_string(taken->where);
+  m.info.state = "loading";
+  m.info.incarnation = taken->incarnation;
+  m.info.host = x.host;
+  m.info.pid = x.pid;
+  m.info.slow = std::ranges::find(st.shunned, std::pair{x.host, x.pid}) != st.shunned.end();
+  watch(self, self->current_sender(), m);
+  // Whoever takes a seat and never loads must not keep it.
+  self->delayed_send(self, st.config.load_patience, wake_atom_v, m.info.seat, m.info.incarnation);
+  spdlog::info("worker joined seat={} incarnation={} worker={} host={} pid={}", m.info.seat,
+               m.info.incarnation, x.name, x.host, x.pid);
+  join_grant grant{x.proof,           x.role,
+                   m.where.index,     m.info.incarnation,
+                   self->state.epoch, st.config.terms_of(m.where)};
+  if (st.config.on_worker) st.config.on_worker(m.info, false, false);
+  if (st.patience) note_return(self, m);
+  st.reports.heard(m.where, self->clock().now());
+  st.members.emplace(m.where, std::move(m));
+  changed(self);
+  return grant;
+}
+
+} // namespace lamella::actors

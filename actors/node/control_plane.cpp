@@ -1,0 +1,380 @@
+#include "actors/node/control_plane.hpp"
+
+#include "actors/machine/model_store.hpp"
+#include "actors/machine/sizing.hpp"
+#include "actors/protocol/explain.hpp"
+#include "actors/worker/control_link.hpp"
+#include "actors/worker/seat_devices.hpp"
+#include "actors/worker/worker.hpp"
+#include "base/failpoint.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+
+#include <unistd.h>
+
+namespace lamella::actors {
+
+namespace {
+
+using config::placement;
+using scheduler::worker_role;
+
+constexpr caf::timespan seat_patience = std::chrono::seconds{10};
+
+/// Between two looks at how long workers take for their work.
+constexpr caf::timespan pace_look = std::chrono::seconds{1};
+
+constexpr worker_role all_roles[] = {worker_role::model, worker_role::attention,
+                                     worker_role::prefill};
+
+/// Spares are seats like others; nobody waits for them, and they have no part until one is free.
+uint32_t seats_in(const config::settings& options, worker_role role) {
+  return members_needed(options, role) + pool_of(options, role).spares;
+}
+
+/// Seats of processes and, beside them, of this one.
+scheduler::seat_plan seats_of(const config::settings& options) {
+  scheduler::seat_plan plan;
+  if (!options.pools.distributed()) return plan;
+  for (auto role : all_roles)
+    if (role != worker_role::prefill || options.pools.prefill.has_seats())
+      plan.add(role, seats_in(options, role));
+  return plan;
+}
+
+const char* word_of(config::transport x) {
+  switch (x) {
+  case config::transport::shm:
+    return "shm";
+  case config::transport::tcp:
+    return "tcp";
+  case config::transport::verbs_staged:
+    return "verbs_staged";
+  case config::transport::verbs_gpudirect:
+    return "verbs_gpudirect";
+  case config::transport::mlx5_proxy:
+    return "mlx5_proxy";
+  case config::transport::fhbn:
+    return "fhbn";
+  default:
+    return "auto";
+  }
+}
+
+const char* word_of(config::log_level x) {
+  switch (x) {
+  case config::log_level::error:
+    return "error";
+  case config::log_level::warn:
+    return "warn";
+  case config::log_level::info:
+    return "info";
+  case config::log_level::debug:
+    return "debug";
+  case config::log_level::trace:
+    return "trace";
+  }
+  return "info";
+}
+
+/// Where a child of this host reaches a listener.
+std::string reachable(const std::string& host) {
+  if (host == "0.0.0.0") return "127.0.0.1";
+  if (host == "[::]") return "[::1]";
+  return host;
+}
+
+} // namespace
+
+scheduler::identity identity_of(const pipeline_parts& parts, uint64_t model_digest) {
+  return {LAMELLA_VERSION, std::string{parts.engine->ops().name},
+          shapes_text(parts.program->spec, name_of(half_type_of(parts.options.numerics.wire)),
+                      name_of(half_type_of(parts.options.kv.dtype))),
+          model_digest, true};
+}
+
+control_plane::control_plane(caf::actor_system& system, control_plane_config config)
+    : system_{system}, config_{std::move(config)} {
+  const auto& options = config_.parts->options;
+  membership_config m;
+  m.seats = seats_of(options);
+  m.wanted = identity_of(*config_.parts, config_.model_digest);
+  for (auto role : all_roles)
+    if (config::is_cuda(device_option(options, role))) m.on_devices.insert(role);
+  m.shape = shape_of(options);
+  m.terms_of = [this](const scheduler::seat& where) { return terms_of(where); };
+  m.on_change = config_.on_change;
+  if (options.pools.distributed()) m.look_every = pace_look;
+  m.dead = options.control.dead;
+  m.numbers = config_.parts->numbers;
+  const auto blame = config_.parts->blame;
+  // Numbers that no process of this host has.
+  m.on_part_lost = [blame, of_other_hosts = uint32_t{1} << 31](
+                       const worker_info& x, uint64_t epoch,
+                       std::vector<scheduler::stream_id> served, bool own_fault) mutable {
+    if (x.host == host_name()) {
+      blame->lost({x.pid, epoch, std::move(served)});
+    } else if (own_fault) { // nobody else knows how it ended
+      blame->lost({++of_other_hosts, epoch, std::move(served)});
+      blame->ended(of_other_hosts, true);
+    }
+  };
+  m.on_worker = [told = told_, blame](const worker_info& x, bool lost, bool own_fault) {
+    const auto news = lost ? worker_news::lost : worker_news::joined;
+    if (x.host == host_name() && !told->tell(x.pid, news)) blame->ended(x.pid, lost && own_fault);
+  };
+  m.on_serving = [told = told_](const worker_info& x) {
+    if (x.host == host_name()) told->tell(x.pid, worker_news::serves);
+  };
+  m.on_hopeless = config_.on_give_up;
+  members_ = system_.spawn(membership, std::move(m));
+}
+
+control_plane::~control_plane() { stop(); }
+
+bool control_plane::distributed() const { return config_.parts->options.pools.distributed(); }
+
+worker_terms control_plane::terms_of(const scheduler::seat& where) const {
+  const auto& parts = *config_.parts;
+  const auto& options = parts.options;
+  const auto& spec = parts.program->spec;
+  const auto wanted = identity_of(parts, config_.model_digest);
+  const auto& pool = pool_of(options, where.role);
+  worker_terms t;
+  t.model_path = config_.model_path;
+  t.model_digest = wanted.model_digest;
+  t.version = wanted.version;
+  t.kernels = wanted.kernels;
+  t.shapes = wanted.shapes;
+  t.device = device_of(options, where);
+  // Children share this machine; a worker of another host has its own.
+  t.threads =
+      pool.threads.value_or(pool.placement == placement::remote
+                                ? 0
+                                : std::max(1u, usable_processors() / std::max(1u, pool.members)));
+  t.wire = half_type_of(options.numerics.wire);
+  t.kv = half_type_of(options.kv.dtype);
+  t.layers = spec.layers;
+  t.kv_heads = spec.kv_heads;
+  t.group = spec.group();
+  t.head_dim = spec.head_dim;
+  t.scale = spec.attention_scale();
+  t.shards = options.pools.attention.members;
+  t.whole_requests = options.pools.attention.partition == config::partition::requests;
+  t.prefill_owns_kv = options.pools.prefill_owns_kv();
+  t.slots =
+      where.role == worker_role::prefill ? prefill_slots(options, spec, parts.slots) : parts.slots;
+  t.ranks = ranks_of(options, where.role);
+  t.rows = rows_most(options);
+  t.transport = word_of(options.net.transport);
+  t.link_secret = link_secret_;
+  t.link_cluster = link_cluster_;
+  t.chaos = options.chaos.enabled;
+  if (pool.placement == placement::local) t.link_folder = folder_->path().string();
+  t.decode_frame_bytes = frame_bytes(options, spec, 0);
+  t.prefill_frame_bytes = frame_bytes(options, spec, scheduler::prefill_streams);
+  t.decode_rank_bytes = rank_frame_bytes(options, spec, 0);
+  t.prefill_rank_bytes = rank_frame_bytes(options, spec, scheduler::prefill_streams);
+  t.own_frame_bytes = own_frame_bytes(options, spec);
+  t.parity_frame_bytes = parity_frame_bytes(options, spec);
+  t.member_frame_bytes = member_frame_bytes(options, spec);
+  return t;
+}
+
+std::vector<child_command> control_plane::children() const {
+  const auto& options = config_.parts->options;
+  const auto& control = options.control;
+  std::error_code ignored;
+  const auto program = config_.program.empty()
+                           ? std::filesystem::read_symlink("/proc/self/exe", ignored).string()
+                           : config_.program;
+  const auto listen = config::parse_address(control.listen);
+  const auto join = fmt::format("{}:{}", reachable(listen->host), port_);
+  std::vector<child_command> result;
+  for (auto role : all_roles) {
+    const auto& pool = pool_of(options, role);
+    if (pool.placement != placement::local) continue;
+    warn_of_sharing(options, role, seats_in(options, role));
+    for (uint32_t i = 0; i < seats_in(options, role); ++i) {
+      const auto name = fmt::format("{}-{}", scheduler::to_string(role), i);
+      child_command x{
+          {role, i},
+          name,
+          {program,
+           "worker",
+           "--role",
+           std::string{scheduler::to_string(role)},
+           "--name",
+           name,
+           "--seat",
+           std::to_string(i),
+           "--join",
+           join,
+           "--secret-file",
+           "/dev/fd/3",
+           "--parent",
+           std::to_string(getpid()),
+           "--heartbeat-seconds",
+           fmt::format("{}", control.heartbeat.count() / 1e3),
+           "--dead-seconds",
+           fmt::format("{}", control.dead.count() / 1e3),
+           "--rejoin-seconds", // it ends with this process, however long that stands still
+           "0",
+           "--log-level",
+           word_of(options.log.level),
+           "--listen", // for workers of other hosts; the port itself is this process's
+           config::parse_address(options.net.listen)->host + ":0"}};
+      if (control.tls())
+        x.words.insert(x.words.end(),
+                       {"--tls-certificate", control.tls_certificate.string(), "--tls-key",
+                        control.tls_key.string(), "--tls-ca", control.tls_ca.string()});
+      for (const auto& text : net::armed_failpoints())
+        x.words.insert(x.words.end(), {"--failpoint", text});
+      result.push_back(std::move(x));
+    }
+  }
+  return result;
+}
+
+void control_plane::start() {
+  if (!distributed()) return;
+  const auto& options = config_.parts->options;
+  secret_ = options.control.secret_file.empty()
+                ? net::shared_secret::random()
+                : net::shared_secret::from_file(options.control.secret_file);
+  child_secret_ = net::shared_secret::random();
+  link_secret_ = net::random_bytes(32);
+  const auto tag = net::random_bytes(sizeof link_cluster_);
+  std::memcpy(&link_cluster_, tag.data(), tag.size());
+  try {
+    folder_.emplace();
+  } catch (const std::system_error& e) {
+    throw link_error{e.what()};
+  }
+  door_config d{*secret_,
+                net::hex_of(net::random_bytes(16)),
+                LAMELLA_VERSION,
+                static_cast<uint32_t>(options.control.heartbeat.count()),
+                static_cast<uint32_t>(options.control.dead.count()),
+                members_,
+                [] { return net::random_bytes(nonce_bytes); },
+                {},
+                child_secret_};
+  for (auto role : all_roles)
+    if (pool_of(options, role).placement == placement::local)
+      d.child_roles.emplace(scheduler::to_string(role));
+  door_ = system_.spawn(door, std::move(d));
+  gate_ = publish_door(system_, door_, options.control, {*secret_, *child_secret_});
+  port_ = gate_->port();
+  spdlog::info("control listens address={} port={} tls={}", options.control.listen, port_,
+               options.control.tls());
+  if (auto list = children(); !list.empty()) {
+    child_keeper_config k;
+    k.children = std::move(list);
+    k.secret_text = child_secret_->file_text();
+    k.on_failing = [members = members_](const seat_failing& x) { caf::anon_send(members, x); };
+    k.on_stopped = [members = members_](uint32_t pid) {
+      caf::anon_send(members, worker_stopped{pid});
+    };
+    k.blame = config_.parts->blame;
+    keeper_ = system_.spawn<caf::detached>(child_keeper, std::move(k));
+    told_->keep(keeper_);
+  }
+  take_own_seats();
+}
+
+std::vector<vital_actor> control_plane::vital() const {
+  std::vector<vital_actor> result{{"membership", caf::actor_cast<caf::strong_actor_ptr>(members_)}};
+  if (door_) result.push_back({"door", caf::actor_cast<caf::strong_actor_ptr>(door_)});
+  if (keeper_) result.push_back({"child_keeper", caf::actor_cast<caf::strong_actor_ptr>(keeper_)});
+  return result;
+}
+
+void control_plane::take_own_seats() {
+  const auto& parts = *config_.parts;
+  caf::scoped_actor self{system_};
+  std::optional<link_port> port; // one for all seats of this process
+  for (auto role : all_roles) {
+    const auto& pool = pool_of(parts.options, role);
+    if (pool.placement != placement::in_process) continue;
+    if (role == worker_role::prefill && !parts.options.pools.prefill.has_seats()) continue;
+    for (uint32_t i = 0; i < pool.members; ++i) {
+      if (!port)
+        port = config_.links({link_secret_, link_cluster_, word_of(parts.options.net.transport),
+                              folder_->path().string(), parts.engine->bell()});
+      const auto name = fmt::format("{}-{}", scheduler::to_string(role), i);
+      const auto refused = [&](const caf::error& e) {
+        throw link_error{"own seat " + name + ": " + explain(system_, e)};
+      };
+      join_grant grant;
+      self->request(members_, caf::duration{seat_patience},
+                    seat_ask{std::string{scheduler::to_string(role)},
+                             name,
+                             host_name(),
+                             static_cast<uint32_t>(getpid()),
+                             i,
+                             {}})
+          .receive([&](join_grant& x) { grant = std::move(x); }, refused);
+      worker_config w;
+      w.where = {role, grant.index};
+      w.incarnation = grant.incarnation;
+      w.terms = grant.terms;
+      w.engine = parts.engine;
+      w.make_device = [devices = parts.devices, option = grant.terms.device](const std::string& x,
+                                                                             uint32_t rank) {
+        return devices->get(config::device_of_rank(option, rank), x);
+      };
+      w.program = parts.program;
+      w.weights = parts.weights;
+      w.other_weights = parts.other_weights;
+      w.port = *port;
+      // Nobody else can take a seat of this process: without it there is no service. So it is kept
+      // where only its work fails; a request that makes it fail is found by the suspect board.
+      w.on_failed_work = failed_work::is_told;
+      w.on_end = [name, give_up = config_.on_give_up,
+                  stopping = stopping_](const std::string& reason, bool) {
+        if (*stopping) return;
+        give_up("the seat " + name + " of this process is lost: " + reason);
+      };
+      const auto device = parts.devices->get(grant.terms.device, "host/" + name);
+      const auto others =
+          parts.devices->behind(grant.terms.device, grant.terms.ranks, "host/" + name);
+      const auto numerics = device->numerics();
+      worker_facts facts{system_.spawn(worker, std::move(w)),
+                         LAMELLA_VERSION,
+                         numerics.kernels,
+                         grant.terms.shapes,
+                         grant.terms.model_digest,
+                         port->address,
+                         device->on_host() ? "host" : names_of(*device, others),
+                         numerics.sizes};
+      self->request(members_, caf::duration{seat_patience}, facts).receive([](bool) {}, refused);
+    }
+  }
+}
+
+void control_plane::stop() {
+  *stopping_ = true;
+  gate_.reset();
+  caf::scoped_actor self{system_};
+  if (members_) self->send_exit(members_, caf::exit_reason::user_shutdown);
+  if (keeper_)
+    self->request(keeper_, caf::duration{caf::timespan{std::chrono::seconds{30}}},
+                  caf::close_atom_v)
+        .receive([](uint32_t) {}, [](caf::error&) {});
+  if (keeper_) self->send_exit(keeper_, caf::exit_reason::user_shutdown);
+  if (door_) self->send_exit(door_, caf::exit_reason::user_shutdown);
+  folder_.reset(); // sockets of children that were killed lie there still
+  members_ = nullptr;
+  keeper_ = nullptr;
+  told_->keep({});
+  door_ = nullptr;
+}
+
+} // namespace lamella::actors

@@ -1,0 +1,111 @@
+/// What a service has beyond one process: the door, membership, child processes, and this process's
+/// own seats beside those of workers.
+#pragma once
+
+#include "actors/machine/link_port.hpp"
+#include "actors/node/pipeline.hpp"
+#include "actors/node/warden.hpp"
+#include "actors/worker/child_keeper.hpp"
+#include "actors/worker/door.hpp"
+#include "net/data_plane/control_gate.hpp"
+#include "net/data_plane/private_folder.hpp"
+#include "net/data_plane/shared_secret.hpp"
+#include "scheduler/compatibility.hpp"
+#include "scheduler/membership/seats.hpp"
+
+#include <atomic>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+namespace lamella::actors {
+
+struct control_plane_config {
+  std::shared_ptr<pipeline_parts> parts; ///< weights only where this process has compute seats
+  std::string model_path;
+  uint64_t model_digest = 0;
+  link_port_maker links;
+  std::string program; ///< of child processes; empty: this one
+  std::function<void(const seat_news&)> on_change;
+  /// There can be no service: a seat of this process is lost, or so many fail at the start that
+  /// nothing could ever be decoded. May be called more than once.
+  std::function<void(const std::string& why)> on_give_up;
+};
+
+/// From the membership to the keeper of child processes, which starts later and ends earlier.
+class keeper_line {
+public:
+  void keep(child_keeper_actor x) {
+    std::lock_guard lock{mutex_};
+    keeper_ = std::move(x);
+  }
+  /// False when there is none.
+  bool tell(uint32_t pid, worker_news news) {
+    std::lock_guard lock{mutex_};
+    if (!keeper_) return false;
+    caf::anon_send(keeper_, pid, news);
+    return true;
+  }
+
+private:
+  std::mutex mutex_;
+  child_keeper_actor keeper_;
+};
+
+/// Started and stopped by the node; between the two only its actors work.
+class control_plane {
+public:
+  /// Spawns MEMBERSHIP.
+  control_plane(caf::actor_system& system, control_plane_config config);
+
+  /// stop().
+  ~control_plane();
+
+  control_plane(const control_plane&) = delete;
+  control_plane& operator=(const control_plane&) = delete;
+
+  const membership_actor& members() const { return members_; }
+
+  /// Publishes the door, starts the child processes and takes this process's own seats. Throws
+  /// link_error, std::runtime_error (secret file).
+  void start();
+
+  /// Sends workers away, ends child processes and closes the door. Blocks for some seconds at most.
+  void stop();
+
+  /// Null where there are no child processes; after start().
+  const child_keeper_actor& keeper() const { return keeper_; }
+
+  uint16_t port() const { return port_; } ///< of the door
+
+  /// Its actors that nobody starts again; after start().
+  std::vector<vital_actor> vital() const;
+
+private:
+  bool distributed() const;
+  worker_terms terms_of(const scheduler::seat& where) const;
+  std::vector<child_command> children() const;
+  void take_own_seats();
+
+  caf::actor_system& system_;
+  control_plane_config config_;
+  std::optional<net::shared_secret> secret_, child_secret_;
+  std::unique_ptr<net::control_gate> gate_;
+  std::string link_secret_;
+  uint32_t link_cluster_ = 0;
+  std::optional<net::private_folder> folder_; ///< of the sockets of this process and its children
+  membership_actor members_;
+  door_actor door_;
+  child_keeper_actor keeper_;
+  std::shared_ptr<keeper_line> told_ = std::make_shared<keeper_line>();
+  uint16_t port_ = 0;
+  std::shared_ptr<std::atomic<bool>> stopping_ = std::make_shared<std::atomic<bool>>(false);
+};
+
+/// What all workers must be like.
+scheduler::identity identity_of(const pipeline_parts& parts, uint64_t model_digest);
+
+} // namespace lamella::actors

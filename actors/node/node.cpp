@@ -1,0 +1,173 @@
+#include "actors/node/node_impl.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <fmt/format.h>
+
+#include <future>
+
+#include <poll.h>
+
+namespace lamella::actors {
+namespace {
+
+/// For the first token after a start or a rebuild.
+constexpr std::chrono::seconds first_token_patience{60};
+
+/// The longest time until a start sees that it was interrupted.
+constexpr std::chrono::milliseconds interrupt_check{50};
+
+/// For actors that were told to end when a node goes: ten seconds, in looks, for a process that
+/// stood still has not given them any.
+constexpr int last_looks = 2000, last_look_ms = 5;
+
+} // namespace
+
+/// The canary of the new pipeline beats, and whoever hands it requests has it: the gateway, or the
+/// callers of server() where there is none. Blocks for at most `limit` for each of the two.
+bool node::impl::wait_first_token(std::chrono::milliseconds limit) {
+  return health->beats.wait_first(limit) && health->wait_served(limit);
+}
+
+node::node(config::settings options, bool listens)
+    : impl_{std::make_unique<impl>(std::move(options), listens)} {
+  // Prompts run on the replicas in this process: one worker cuts them even where none is asked for.
+  auto& prefill = impl_->options.pools.prefill.members;
+  prefill = std::max(1u, prefill);
+}
+
+void node::connect_with(link_port_maker links, std::string worker_program) {
+  impl_->links = std::move(links);
+  impl_->worker_program = std::move(worker_program);
+}
+
+bool node::start(const load_progress& progress, const std::function<bool()>& interrupted) {
+  const auto stop = [&] { return impl_->drained || (interrupted && interrupted()); };
+  impl_->open_model(progress);
+  impl_->choose_kernels();
+  impl_->size_cache();
+  impl_->describe_service();
+  if (impl_->listens) impl_->listen();
+  impl_->load_weights(progress);
+  impl_->join_workers();
+  impl_->build();
+  impl_->watch_vital_actors();
+  progress("warm", 0, 1);
+  const bool waits_for_others = impl_->options.pools.distributed();
+  const auto until = std::chrono::steady_clock::now() + first_token_patience;
+  while (!impl_->wait_first_token(interrupt_check)) {
+    if (stop() && waits_for_others) return false;
+    if (impl_->drained || (!waits_for_others && std::chrono::steady_clock::now() > until))
+      throw start_error{70, "no token came through the pipeline"};
+  }
+  impl_->health->enter(health_board::phase::serving);
+  impl_->numbers->set_load_progress("warm", 1);
+  progress("warm", 1, 1);
+  return true;
+}
+
+uint16_t node::http_port() const { return impl_->http->port("public"); }
+uint16_t node::admin_port() const { return impl_->http->port("admin"); }
+uint16_t node::control_port() const { return impl_->control ? impl_->control->port() : 0; }
+
+std::string node::summary() const {
+  const auto& x = *impl_;
+  const auto& spec = x.model.program->spec;
+  const auto ranks = x.model.program->ranks();
+  return fmt::format(
+      "model {} ({} layers, {} slices), {} replica(s){}, {} attention shard(s) by {}, {} KV slots\n"
+      "kernels {} on {} thread(s), fingerprint {}",
+      x.parts->base.model_name, spec.layers, x.model.program->slices.size(),
+      x.options.pools.model.members, ranks > 1 ? fmt::format(" of {} ranks", ranks) : std::string{},
+      x.options.pools.attention.members,
+      x.options.pools.attention.partition == config::partition::requests ? "request" : "head",
+      x.parts->slots, x.kernels(), x.parts->engine->threads(), x.parts->base.fingerprint);
+}
+
+bool node::drain(std::chrono::milliseconds limit) {
+  auto& x = *impl_;
+  x.stopped = true;
+  x.drained = true;
+  bool complete = true;
+  if (x.front) {
+    x.health->enter(health_board::phase::draining);
+    const auto until = std::chrono::steady_clock::now() + limit;
+    // A gateway that answers late must not find this frame gone: the flag is shared.
+    auto finished = std::make_shared<std::promise<void>>();
+    auto waits = finished->get_future();
+    x.system.spawn([front = x.front, finished](caf::event_based_actor* asker) {
+      asker->request(front, std::chrono::seconds{86400}, drain_atom_v)
+          .then([finished](bool) { finished->set_value(); },
+                [finished](caf::error&) { finished->set_value(); });
+    });
+    while (waits.wait_for(std::chrono::milliseconds{20}) != std::future_status::ready) {
+      if (std::chrono::steady_clock::now() < until && !x.hurried) continue;
+      complete = false;
+      caf::anon_send(x.front, wake_atom_v);
+      waits.wait_for(std::chrono::seconds{2});
+      break;
+    }
+  }
+  if (x.http) x.http->stop(std::chrono::milliseconds{500});
+  return complete;
+}
+
+void node::hurry() { impl_->hurried = true; }
+
+void node::on_end(std::function<void(bool)> callback) { impl_->end_callback = std::move(callback); }
+
+caf::actor_system& node::system() { return impl_->system; }
+
+service_ptr node::server() const {
+  std::lock_guard lock{impl_->server_mutex};
+  return impl_->server;
+}
+
+std::vector<caf::strong_actor_ptr> node::pipeline_actors() const {
+  std::lock_guard lock{impl_->server_mutex};
+  std::vector<caf::strong_actor_ptr> result;
+  for (const auto& x : impl_->members)
+    if (auto alive = caf::actor_cast<caf::strong_actor_ptr>(x)) result.push_back(std::move(alive));
+  return result;
+}
+
+std::vector<vital_actor> node::vital_actors() const { return impl_->vital(); }
+
+const pipeline_parts& node::parts() const { return *impl_->parts; }
+
+node::~node() {
+  auto& x = *impl_;
+  if (!x.stopped) drain(std::chrono::milliseconds{0});
+  {
+    std::lock_guard lock{x.end_mutex};
+    x.ending_node = true;
+  }
+  x.http.reset();
+  if (x.watch) caf::anon_send_exit(x.watch, caf::exit_reason::user_shutdown);
+  x.watch = nullptr;
+  if (x.root) caf::anon_send_exit(x.root, caf::exit_reason::user_shutdown);
+  if (x.front) caf::anon_send_exit(x.front, caf::exit_reason::user_shutdown);
+  if (const auto& aside = x.parts->base.aside)
+    caf::anon_send_exit(aside, caf::exit_reason::user_shutdown);
+  // A supervisor that was killed has told nobody.
+  for (const auto& part : pipeline_actors())
+    caf::anon_send_exit(part, caf::exit_reason::user_shutdown);
+  if (const auto& kept = x.parts->kept->handle)
+    caf::anon_send_exit(kept, caf::exit_reason::user_shutdown);
+  x.root = nullptr;
+  x.front = nullptr;
+  x.parts->base.aside = nullptr;
+  x.parts->members = nullptr;
+  x.parts->blame->on_change(nullptr);
+  x.control.reset();
+  x.ending.emplace(end_limit); // it watches from here on: the other one has an actor of its own
+  x.turns.reset();
+  // Actors end when told; one that does not must not keep the process.
+  for (int look = 0; x.system.registry().running() > 0 && look < last_looks; ++look)
+    poll(nullptr, 0, last_look_ms);
+  const auto left = x.system.registry().running();
+  if (left > 0) spdlog::warn("actors did not end count={}", left);
+  x.system.await_actors_before_shutdown(left == 0);
+}
+
+} // namespace lamella::actors

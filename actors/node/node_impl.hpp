@@ -1,0 +1,117 @@
+/// What a node is made of: for its own sources alone, which read in the order of a start: the model
+/// (node_model), what clients see of it (node_service), the actors (node_tree), the rest (node); a
+/// configuration that is read again (node_reload).
+#pragma once
+
+#include "actors/gateway/gateway.hpp"
+#include "actors/node/control_plane.hpp"
+#include "actors/node/node.hpp"
+#include "actors/protocol/system_config.hpp"
+#include "actors/shared/end_watch.hpp"
+#include "actors/shared/failover_tally.hpp"
+#include "net/http/http_server.hpp"
+
+#include <atomic>
+#include <mutex>
+
+namespace lamella::actors {
+
+/// How long the handler of a request with this deadline may be silent: it ends requests itself.
+std::chrono::milliseconds answer_time(std::chrono::milliseconds deadline);
+
+/// Reads what the public listener shows to clients that speak HTTPS, and logs until when they take
+/// it; null where it speaks plain HTTP. Throws net::tls_identity_error.
+std::shared_ptr<const net::tls_identity> identity_of(const config::settings& x);
+
+struct node::impl {
+  impl(config::settings x, bool with_http)
+      : options{std::move(x)}, in_force{options}, listens{with_http},
+        health{std::make_shared<health_board>(options.health.iteration_max_age,
+                                              options.recovery.max_pause)},
+        system_options{options.pools.distributed() ? system_config{2, options.control}
+                                                   : system_config{2}},
+        system{system_options} {}
+
+  void open_model(const load_progress& progress);
+  void choose_kernels();
+  std::shared_ptr<gpu::device> open_device(const char* pool, const config::pool_settings& of,
+                                           const char* name);
+  uint64_t cache_bytes() const;
+  std::string kernels() const {
+    return kernel_names(model_numerics.kernels, attention_numerics.kernels);
+  }
+  /// As far as the two are known; `workers`: what those of an epoch have said.
+  void note_numerics(const epoch_members& workers);
+  void size_cache();
+  void describe_service();
+  std::shared_ptr<net::metrics> make_numbers() const;
+  request_rules rules_of(const config::settings& x) const;
+  void listen();
+  reload_report reload();
+  void load_weights(const load_progress& progress);
+  void open_rank_devices();
+  void share_by_ranks();
+  void join_workers();
+  void tell_who_is_there(const seat_news& x);
+  void build();
+  void watch_vital_actors();
+  void give_up();
+  std::vector<vital_actor> vital() const;
+  void set_roles(bool up);
+  bool wait_first_token(std::chrono::milliseconds limit);
+  /// Does any pool of compute seats live in this process?
+  bool needs_weights() const {
+    const auto& pools = options.pools;
+    return pools.model.placement == config::placement::in_process
+           || (pools.prefill.placement == config::placement::in_process
+               && pools.prefill.has_seats());
+  }
+
+  config::settings options;
+  config::settings in_force; ///< as they were given, with what reloads have changed
+  bool listens;
+  std::shared_ptr<health_board> health;
+  model::loaded_model model;
+  uint64_t model_digest = 0; ///< when it was loaded; the file may have changed since
+  std::shared_ptr<pipeline_parts> parts = std::make_shared<pipeline_parts>();
+  /// Where weights and KV go; null where that is a device of other processes.
+  std::shared_ptr<gpu::device> model_device, attention_device;
+  std::vector<std::shared_ptr<gpu::device>> rank_devices; ///< of ranks 1, 2, ... (L-M03)
+  gpu::device_numerics model_numerics, attention_numerics;
+  // Everything above outlives the actors, everything below may hold handles to them.
+  system_config system_options;
+  std::optional<end_watch> ending; ///< of the system
+  caf::actor_system system;
+  std::optional<system_watch> turns{std::in_place, system, turns_limit};
+  std::shared_ptr<net::metrics> numbers;
+  link_port_maker links;
+  std::string worker_program;
+  std::unique_ptr<control_plane> control;
+  gateway_actor front;
+  caf::actor root, watch; ///< the supervisor and, for those without one, the warden
+  std::unique_ptr<net::http_server> http;
+  const std::shared_ptr<net::byte_budget> bodies =
+      std::make_shared<net::byte_budget>(options.bodies_bytes());
+  std::function<void(bool)> end_callback = [](bool) {};
+  configuration_source configuration = [this] {
+    config::loaded same;
+    same.value = in_force;
+    return same;
+  };
+  std::function<void(const config::settings&)> on_reload = [](const auto&) {};
+  std::mutex reload_turn; ///< held while one runs; of `in_force` and `longest_deadline`
+  std::mutex end_mutex;   ///< of `ending_node`, and of what a reload changes until that is set
+  bool ending_node = false;
+  std::chrono::milliseconds longest_deadline = in_force.limits.request_deadline; ///< so far
+  std::atomic<std::chrono::milliseconds> drain_limit{in_force.shutdown.drain};
+  std::atomic<bool> hurried{false};
+  std::atomic<bool> drained{false};
+  bool stopped = false;
+  std::mutex server_mutex;
+  service_ptr server;                   ///< of the newest pipeline
+  std::vector<caf::actor_addr> members; ///< of the newest pipeline; weak, so that they may end
+  std::vector<child_facts> facts;       ///< of each of them
+  failover_tally tally;                 ///< of the supervisor's thread
+};
+
+} // namespace lamella::actors

@@ -1,0 +1,219 @@
+#include "actors/node/node_impl.hpp"
+
+#include "actors/node/kv_rebuild.hpp"
+#include "actors/node/supervisor.hpp"
+#include "actors/protocol/explain.hpp"
+#include "actors/worker/control_link.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <filesystem>
+
+namespace lamella::actors {
+
+namespace {
+
+/// Restarts of the whole pipeline before the process gives up (reliability A8).
+constexpr uint32_t restarts_max = 5;
+constexpr std::chrono::seconds restart_window{30};
+
+/// Until the supervisor asks again for workers that have not come.
+constexpr caf::timespan workers_patience = std::chrono::minutes{1};
+
+/// "model/1, attention/0"
+std::string names_of(const std::set<scheduler::seat>& seats) {
+  std::string text;
+  for (const auto& x : seats) text += (text.empty() ? "" : ", ") + scheduler::to_string(x);
+  return text;
+}
+
+} // namespace
+
+void node::impl::tell_who_is_there(const seat_news& x) {
+  using scheduler::worker_role;
+  std::vector<health_board::role> roles;
+  uint32_t needed = 0, joined = 0;
+  for (auto role : {worker_role::model, worker_role::attention, worker_role::prefill}) {
+    const auto places = x.seats.members(role);
+    if (places == 0) continue;
+    const std::string name{scheduler::to_string(role)};
+    uint32_t ready = 0;
+    for (uint32_t i = 0; i < places; ++i) {
+      const auto worker = name + "-" + std::to_string(i);
+      const bool up = x.ready.contains({role, i});
+      numbers->set_worker_state(name, worker,
+                                up                              ? net::worker_condition::live
+                                : x.failing.contains({role, i}) ? net::worker_condition::failing
+                                : x.seats.occupied({role, i})   ? net::worker_condition::loading
+                                                                : net::worker_condition::missing);
+      numbers->set_worker_slow(name, worker, x.slow.contains({role, i}));
+      ready += up ? 1 : 0;
+    }
+    // Whoever is above the need is a spare, wherever it sits.
+    const auto need = members_needed(options, role);
+    const auto members_up = std::min(need, ready);
+    needed += need;
+    joined += members_up;
+    roles.push_back({name, need, members_up, places - need, ready - members_up,
+                     std::ranges::find(x.lacking, role) == x.lacking.end()});
+  }
+  numbers->set_load_progress("join", needed == 0 ? 1.0 : 1.0 * joined / needed);
+  health->pauses.lacks(x.lacking.empty() ? "" : std::string{to_string(x.lacking.front())});
+  health->set_roles(std::move(roles));
+  health->set_missing(x.seats.missing());
+  health->set_slow(names_of(x.slow));
+  health->set_failing(names_of(x.failing));
+}
+
+void node::impl::join_workers() {
+  if (!options.pools.distributed()) numbers->set_load_progress("join", 1);
+  if (options.pools.attention.parity) {
+    parts->parity.emplace(options.pools.attention.members, parts->slots);
+    parts->digests = std::make_shared<digest_book>(2 * size_t{parts->slots});
+  }
+  control_plane_config c;
+  c.parts = parts;
+  c.model_path = std::filesystem::absolute(model.file->path()).string();
+  c.model_digest = model_digest;
+  c.links = links;
+  c.program = worker_program;
+  c.on_change = [this](const seat_news& x) { tell_who_is_there(x); };
+  c.on_give_up = [this](const std::string& why) {
+    spdlog::critical("there can be no service reason=\"{}\"", why);
+    give_up();
+  };
+  control = std::make_unique<control_plane>(system, std::move(c));
+  parts->members = control->members();
+  if (front) caf::anon_send(front, parts->members);
+  try {
+    control->start();
+  } catch (const link_error& e) {
+    throw start_error{69, std::string{"control.listen: "} + e.what()};
+  } catch (const std::runtime_error& e) {
+    throw start_error{78, std::string{"control.secret_file: "} + e.what()};
+  }
+}
+
+void node::impl::set_roles(bool up) {
+  if (options.pools.distributed()) return; // membership says who is there
+  const auto count = [&](uint32_t n) { return up ? n : 0; };
+  const auto& pools = options.pools;
+  const auto role = [&](const char* name, uint32_t wanted) {
+    // Where it is not up it is being rebuilt.
+    return health_board::role{name, wanted, count(wanted), 0, 0, true};
+  };
+  health->set_roles({role("model", pools.model.members), role("attention", pools.attention.members),
+                     role("prefill", pools.prefill.members)});
+}
+
+void node::impl::build() {
+  subtree tree;
+  tree.name = "pipeline";
+  if (options.pools.distributed())
+    tree.prepare = [this](caf::event_based_actor* self, auto ready) {
+      uint64_t built = 0;
+      {
+        std::lock_guard lock{server_mutex};
+        if (server) built = server->epoch;
+      }
+      self->request(parts->members, workers_patience, caf::open_atom_v, built)
+          .then(
+              [this, self, ready](const epoch_members& x) {
+                parts->workers = x;
+                if (parts->parity)
+                  fill_by_parity(self, *parts, x, [ready] { ready(std::nullopt); });
+                else
+                  ready(std::nullopt);
+              },
+              [self, ready](const caf::error& e) { ready(explain(self->system(), e)); });
+    };
+  tree.start = [this](caf::event_based_actor* self,
+                      uint64_t generation) -> std::vector<caf::strong_actor_ptr> {
+    if (const auto lost = parts->devices->lost()) {
+      spdlog::critical("device lost device=\"{}\": only another process can open it again", *lost);
+      give_up();
+      return {};
+    }
+    if (parts->parity) {
+      parts->began = parts->parity->begin();
+      parts->workers->empty = parts->began.lost;
+    }
+    if (parts->workers) note_numerics(*parts->workers);
+    parts->base.restarts = generation - 1;
+    auto built = build_pipeline(self, *parts, generation);
+    parts->base.lost_role.clear(); // only of the epoch that follows the loss
+    parts->base.by_parity = false;
+    {
+      std::lock_guard lock{server_mutex};
+      server = built.server;
+      members.clear();
+      for (const auto& x : built.actors) members.push_back(caf::actor_cast<caf::actor_addr>(x));
+      facts = built.facts;
+    }
+    if (const auto x = tally.serves(parts->workers ? parts->workers->losses : 0))
+      numbers->failover(x->first, x->second);
+    set_roles(true);
+    if (health->where() == health_board::phase::rebuilding)
+      health->enter(health_board::phase::serving);
+    // Last: whoever waits for a served pipeline finds all of the above.
+    if (front)
+      caf::anon_send(front, built.server);
+    else
+      health->set_served();
+    return built.actors;
+  };
+  tree.facts_of = [this](const caf::actor_addr& child) {
+    std::lock_guard lock{server_mutex};
+    const auto found = std::ranges::find(members, child);
+    return found == members.end() ? child_facts{}
+                                  : facts[static_cast<size_t>(found - members.begin())];
+  };
+  tree.on_trouble = [this](bool given_up, const std::string& role,
+                           std::optional<net::failover_cause> cause) {
+    set_roles(false);
+    parts->base.lost_role = role.empty() ? "model" : role; // whatever ran, ran on replicas
+    health->pauses.lost(parts->base.lost_role);
+    tally.ended(parts->base.lost_role, cause);
+    if (given_up && cause) numbers->failover(parts->base.lost_role, *cause);
+    if (front) caf::anon_send(front, lost_atom_v);
+    if (given_up) {
+      give_up();
+    } else if (health->where() == health_board::phase::serving) {
+      health->enter(health_board::phase::rebuilding);
+    }
+  };
+  // Where workers are processes it is their keeper who knows how they end; what fails without
+  // ending any of them may be a request's fault all the same.
+  if (!options.pools.distributed())
+    tree.on_fault = [blame = parts->blame] { return blame->ended_here(); };
+  else
+    tree.on_spent = [blame = parts->blame] { blame->ended_here(); };
+  tree.on_stop = [kept = parts->kept] {
+    if (kept->handle) caf::anon_send_exit(kept->handle, caf::exit_reason::user_shutdown);
+    kept->handle = nullptr;
+  };
+  root = system.spawn(supervisor, std::move(tree),
+                      scheduler::restart_policy{restarts_max, restart_window});
+  if (front) caf::anon_send(front, supervision{root, control->keeper()});
+}
+
+void node::impl::give_up() {
+  health->enter(health_board::phase::failed);
+  if (!drained.exchange(true)) end_callback(true);
+}
+
+std::vector<vital_actor> node::impl::vital() const {
+  auto result = control->vital();
+  if (front) result.push_back({"gateway", caf::actor_cast<caf::strong_actor_ptr>(front)});
+  if (const auto& aside = parts->base.aside)
+    result.push_back({"aside", caf::actor_cast<caf::strong_actor_ptr>(aside)});
+  if (root) result.push_back({"supervisor", caf::actor_cast<caf::strong_actor_ptr>(root)});
+  return result;
+}
+
+void node::impl::watch_vital_actors() {
+  watch = system.spawn(warden, warden_config{vital(), [this](const std::string&) { give_up(); }});
+}
+
+} // namespace lamella::actors

@@ -1,0 +1,92 @@
+/// The decode pipeline: every actor between a request and the devices, built and rebuilt as one.
+#pragma once
+
+#include "actors/machine/devices.hpp"
+#include "actors/membership/membership.hpp"
+#include "actors/node/supervisor.hpp"
+#include "actors/request/service.hpp"
+#include "actors/shared/digest_book.hpp"
+#include "actors/shared/first_iterations.hpp"
+#include "actors/shared/health.hpp"
+#include "actors/shared/suspect_board.hpp"
+#include "config/settings.hpp"
+#include "gpu/host/host_engine.hpp"
+#include "gpu/runners/weights.hpp"
+#include "model/program/load.hpp"
+#include "scheduler/parity_ledger.hpp"
+
+#include <caf/all.hpp>
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace lamella::actors {
+
+/// The allocator, which goes on from one pipeline to the next: it knows where the KV is.
+struct kept_allocator {
+  kv_allocator_actor handle;
+  std::shared_ptr<std::atomic<bool>> lives = std::make_shared<std::atomic<bool>>(false);
+};
+
+/// What outlives a rebuild: settings, model, packed weights (one copy per process), the engine.
+struct pipeline_parts {
+  config::settings options;
+  std::shared_ptr<gpu::host_engine> engine;
+  std::shared_ptr<device_set> devices; ///< of the engine, and CUDA devices
+  std::shared_ptr<const model::model_program> program;
+  std::shared_ptr<const gpu::packed_weights> weights; ///< of a replica's rank 0
+  /// Of ranks 1, 2, ...; none where a replica is one device.
+  std::vector<std::shared_ptr<const gpu::packed_weights>> other_weights{};
+  uint32_t slots = 0;       ///< per slot table
+  membership_actor members; ///< outlives the pipelines
+  std::shared_ptr<kept_allocator> kept = std::make_shared<kept_allocator>();
+  std::optional<epoch_members> workers; ///< of the epoch to build; nothing: all in this process
+  std::optional<scheduler::parity_ledger> parity; ///< where a pool has parity
+  scheduler::parity_begin began;                  ///< of that, for the epoch to build
+  std::shared_ptr<digest_book> digests;           ///< of its K and V; null without
+  uint64_t rebuild_bytes = 16 << 20; ///< of a member's KV that are made of the others' at once
+  service base;                      ///< all but the handles and the epoch
+  /// What computes for long has a thread of its own; not where time is simulated.
+  bool own_threads = true;
+  /// Of batches, and of prefill workers.
+  std::shared_ptr<first_iterations> first_decodes = std::make_shared<first_iterations>(),
+                                    first_prefills = std::make_shared<first_iterations>();
+  std::shared_ptr<suspect_board> blame = std::make_shared<suspect_board>();
+  std::shared_ptr<health_board> health;
+  std::shared_ptr<net::metrics> numbers;
+};
+
+struct pipeline {
+  std::vector<caf::strong_actor_ptr> actors; ///< in the order of their start
+  std::vector<child_facts> facts;            ///< of each
+  service_ptr server;
+};
+
+/// Largest frame of a stream, in bytes: Q or K and V of its largest iteration.
+uint64_t frame_bytes(const config::settings& options, const model::model_spec& spec,
+                     uint32_t stream);
+
+/// Largest frame between the replica and the shard of a prefill worker with KV of its own, in
+/// bytes.
+uint64_t own_frame_bytes(const config::settings& options, const model::model_spec& spec);
+
+/// Largest frames where a pool has parity, in bytes: to the shard that holds it, and between its
+/// members. 0 without.
+uint64_t parity_frame_bytes(const config::settings& options, const model::model_spec& spec);
+uint64_t member_frame_bytes(const config::settings& options, const model::model_spec& spec);
+
+/// Largest frame of a stream between the ranks of a replica, in bytes: a part of a sum, or Q or K
+/// and V of a rank's heads.
+uint64_t rank_frame_bytes(const config::settings& options, const model::model_spec& spec,
+                          uint32_t stream);
+
+/// Spawns executors, shards, allocator, parity keeper, replicas, scheduler, mask maker, batches,
+/// prefill workers and canary, wired to each other; replicas and shards of worker processes are
+/// taken as they are, and so is the allocator where there is one. Shards of this process start with
+/// an empty cache. Throws std::bad_alloc when that does not fit.
+pipeline build_pipeline(caf::event_based_actor* parent, const pipeline_parts& parts,
+                        uint64_t epoch);
+
+} // namespace lamella::actors

@@ -1,0 +1,60 @@
+// How large the frames of a pipeline's links get.
+#include "actors/node/pipeline.hpp"
+
+#include "actors/device/shard_pull.hpp"
+#include "actors/machine/sizing.hpp"
+#include "gpu/runners/parity_frames.hpp"
+
+#include <algorithm>
+
+namespace lamella::actors {
+
+namespace {
+
+/// Q, or K and V, of one row and all heads, whichever is larger.
+uint64_t qkv_row_bytes(const config::settings& options, const model::model_spec& spec) {
+  return uint64_t{std::max(spec.heads, 2 * spec.kv_heads)} * spec.head_dim
+         * gpu::bytes_of(half_type_of(options.numerics.wire));
+}
+
+uint64_t rows_of(const config::settings& options, bool prefills) {
+  return prefills ? options.batching.prefill_chunk_tokens : options.batching.max_batch;
+}
+
+} // namespace
+
+uint64_t frame_bytes(const config::settings& options, const model::model_spec& spec,
+                     uint32_t stream) {
+  const auto& pool = options.pools.attention;
+  const bool prefills = stream >= scheduler::prefill_streams;
+  const auto rows = rows_of(options, prefills);
+  const auto row = qkv_row_bytes(options, spec);
+  const auto qkv =
+      rows * (pool.partition == config::partition::requests ? row : row / pool.members);
+  if (!prefills || !options.pools.prefill_owns_kv()) return qkv;
+  // Without prefill workers left, prompts run on the model replicas.
+  return std::max(qkv, pull_frame_bytes(slot_bytes(options, spec) / spec.layers));
+}
+
+uint64_t own_frame_bytes(const config::settings& options, const model::model_spec& spec) {
+  return options.batching.prefill_chunk_tokens * qkv_row_bytes(options, spec);
+}
+
+uint64_t member_frame_bytes(const config::settings& options, const model::model_spec& spec) {
+  if (!options.pools.attention.parity) return 0;
+  return pull_frame_bytes(slot_bytes(options, spec) / spec.layers);
+}
+
+uint64_t parity_frame_bytes(const config::settings& options, const model::model_spec& spec) {
+  if (!options.pools.attention.parity) return 0;
+  return gpu::parity_frame_bytes(rows_most(options), slot_bytes(options, spec) / spec.layers);
+}
+
+uint64_t rank_frame_bytes(const config::settings& options, const model::model_spec& spec,
+                          uint32_t stream) {
+  const auto ranks = options.pools.model.tensor_parallel;
+  return rows_of(options, stream >= scheduler::prefill_streams)
+         * std::max(uint64_t{spec.hidden} * sizeof(float), qkv_row_bytes(options, spec) / ranks);
+}
+
+} // namespace lamella::actors

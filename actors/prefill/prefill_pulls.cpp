@@ -1,0 +1,185 @@
+#include "actors/prefill/prefill_pulls.hpp"
+
+#include "actors/device/shard_pull.hpp"
+#include "actors/protocol/explain.hpp"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+namespace lamella::actors {
+
+namespace {
+
+using pull_state = prefill_worker_state::pull_state;
+
+/// Both sides end by their own deadlines; this only outlives them.
+constexpr caf::timespan pull_patience = pull_deadline + 2 * answer_patience;
+
+/// The last answer has come: the rows are complete, or their prompts must run again.
+void end(prefill_ptr self, uint64_t number, pulls_ended then) {
+  auto& st = self->state;
+  const auto x = std::move(st.pulls.extract(number).mapped());
+  const auto took = self->clock().now() - x.began;
+  if (!x.failure && x.iteration == 0) st.pull_deadline.add(x.bytes, took);
+  if (!x.failure && st.config.target.numbers)
+    st.config.target.numbers->kv_pulled(x.first->bytes,
+                                        std::chrono::duration<double>(took).count());
+  for (const auto sequence : x.jobs) {
+    auto& j = st.jobs.at(sequence);
+    --j.pulls;
+    if (x.failure && !j.failure) j.failure = x.failure;
+  }
+  for (const auto sequence : x.jobs)
+    if (const auto found = st.jobs.find(sequence);
+        found != st.jobs.end() && found->second.pulls == 0)
+      then(self, sequence);
+}
+
+void on_moved(prefill_ptr self, uint64_t number, const kv_moved& answer, pulls_ended then) {
+  if (self->state.cut) return;
+  auto& x = self->state.pulls.at(number);
+  if (!x.first) {
+    x.first = answer;
+  } else if (x.first->digest != answer.digest || x.first->bytes != answer.bytes) {
+    spdlog::warn("pulled rows differ pull={} shard={} bytes={}/{}", number, x.shard, x.first->bytes,
+                 answer.bytes);
+    if (const auto& numbers = self->state.config.target.numbers)
+      numbers->kv_damaged(net::kv_damage::transfer);
+    x.failure = caf::make_error(ec::rows_differ);
+  }
+  if (++x.answers == 2) end(self, number, then);
+}
+
+void on_error(prefill_ptr self, uint64_t number, caf::error& reason, pulls_ended then) {
+  if (peer_lost(reason)) {
+    self->quit(peer_gone());
+    return;
+  }
+  auto& st = self->state;
+  if (st.cut) return;
+  if (reason == ec::link_cut) {
+    st.cut = true;
+    self->delayed_send(
+        self, cut_patience,
+        iteration_failed{st.config.target.stream, number, attempt_of_pulls, true, cut_reason});
+    return;
+  }
+  auto& x = st.pulls.at(number);
+  if (!x.failure) {
+    spdlog::warn("pull given up pull={} shard={} reason=\"{}\"", number, x.shard,
+                 explain(self->system(), reason));
+    x.failure = std::move(reason);
+    if (number > st.pulls_cancelled) cancel_pulls(self); // or the other side waits for long
+  }
+  if (++x.answers == 2) end(self, number, then);
+}
+
+/// Its rows are there: from now on only lost frames can hold it for long.
+void limit(prefill_ptr self, uint64_t number, pull_state& x) {
+  auto& st = self->state;
+  uint32_t failures = 0;
+  for (const auto sequence : x.jobs) failures = std::max(failures, st.jobs.at(sequence).failures);
+  self->delayed_send(
+      self, caf::timespan{st.pull_deadline.next(x.bytes, failures)},
+      iteration_failed{st.config.target.stream, number, attempt_of_late_pull, true, {}});
+}
+
+void begin_pull(prefill_ptr self, kv_offer offer, kv_pull pull, std::vector<sequence_id> jobs,
+                pulls_ended then) {
+  auto& st = self->state;
+  const auto& own = *st.config.own;
+  const auto number = offer.number = pull.number = ++st.pull_number;
+  const auto shard = offer.shard;
+  offer.stream = pull.stream = st.config.target.stream;
+  offer.epoch = pull.epoch = st.config.target.epoch;
+  for (const auto sequence : jobs) {
+    auto& j = st.jobs.at(sequence);
+    ++j.pulls;
+    j.newest[shard] = number;
+  }
+  const auto bytes = scheduler::length_of(pull.runs) * st.config.token_bytes
+                     / (own.whole_requests ? 1 : own.shards.size());
+  auto& x = st.pulls[number] = {shard, std::move(jobs),     std::nullopt, 0,
+                                {},    self->clock().now(), bytes,        offer.iteration};
+  if (x.iteration == 0) limit(self, number, x);
+  const auto moved = [=](const kv_moved& answer) { on_moved(self, number, answer, then); };
+  const auto failed = [=](caf::error& reason) { on_error(self, number, reason, then); };
+  self->request(own.source, pull_patience, std::move(offer)).then(moved, failed);
+  self->request(own.shards[shard], pull_patience, std::move(pull)).then(moved, failed);
+}
+
+} // namespace
+
+void begin_pulls(prefill_ptr self, std::span<const prompt_rows> rows, uint64_t iteration,
+                 pulls_ended then) {
+  auto& st = self->state;
+  const auto& own = *st.config.own;
+  for (uint32_t shard = 0; shard < own.shards.size(); ++shard) {
+    kv_offer offer;
+    kv_pull pull;
+    std::vector<sequence_id> jobs;
+    for (const auto& x : rows) {
+      const auto& j = st.jobs.at(x.sequence);
+      if (x.count == 0 || (own.whole_requests && j.what.member != shard)) continue;
+      scheduler::append_positions(offer.runs, j.slots, x.first, x.count);
+      scheduler::append_positions(pull.runs, j.what.runs, x.first, x.count);
+      jobs.push_back(x.sequence);
+    }
+    if (jobs.empty()) continue;
+    offer.shard = shard;
+    offer.iteration = iteration;
+    begin_pull(self, std::move(offer), std::move(pull), std::move(jobs), then);
+  }
+}
+
+void await_pulls(prefill_ptr self, uint64_t iteration) {
+  for (auto& [number, x] : self->state.pulls) {
+    if (x.iteration != iteration) continue;
+    x.iteration = 0;
+    x.began = self->clock().now();
+    limit(self, number, x);
+  }
+}
+
+void on_late_pull(prefill_ptr self, uint64_t number) {
+  auto& st = self->state;
+  const auto found = st.pulls.find(number);
+  if (st.cut || found == st.pulls.end() || found->second.failure) return;
+  auto& x = found->second;
+  const auto waited =
+      std::chrono::duration_cast<std::chrono::milliseconds>(self->clock().now() - x.began);
+  x.failure = caf::make_error(ec::deadline, fmt::format("shard {} has not pulled {} bytes in {} ms",
+                                                        x.shard, x.bytes, waited.count()));
+  spdlog::warn("pull given up pull={} shard={} reason=\"{}\"", number, x.shard,
+               explain(self->system(), x.failure));
+  if (number > st.pulls_cancelled) cancel_pulls(self);
+}
+
+void tell_of_pulls(prefill_ptr self, const prefill& what, bool complete) {
+  const auto& c = self->state.config;
+  if (!c.own || !c.own->parity) return;
+  const auto tokens = static_cast<uint32_t>(what.tokens.size());
+  self->send(c.target.allocator,
+             kv_pulled{c.target.epoch, what.first, scheduler::prefix(what.runs, tokens), complete});
+}
+
+void cancel_pulls(prefill_ptr self) {
+  auto& st = self->state;
+  if (st.pulls.empty()) return;
+  st.pulls_cancelled = st.pull_number;
+  const kv_pull_cancel order{st.config.target.stream};
+  self->send(st.config.own->source, order);
+  for (const auto& shard : st.config.own->shards) self->send(shard, order);
+}
+
+void free_slots(prefill_worker_state& st, prefill_worker_state::job& j) {
+  if (j.slots.empty()) return;
+  st.slots->give_back(j.slots);
+  j.slots.clear();
+  for (const auto& [shard, number] : j.newest)
+    st.fences[shard] = std::max(st.fences[shard], number);
+}
+
+} // namespace lamella::actors

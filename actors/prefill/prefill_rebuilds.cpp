@@ -1,0 +1,58 @@
+#include "actors/prefill/prefill_rebuilds.hpp"
+
+#include <spdlog/spdlog.h>
+
+namespace lamella::actors {
+
+namespace {
+
+using seconds = std::chrono::duration<double>;
+
+void tell_batches(prefill_ptr self, bool some) {
+  const auto& config = self->state.config;
+  for (const auto& x : config.decode_beside)
+    self->send(x, kv_rebuilding{config.target.stream, some});
+}
+
+} // namespace
+
+void rebuild_began(prefill_ptr self, prefill_worker_state::job& j) {
+  auto& x = self->state.rebuilds;
+  const auto now = self->clock().now();
+  j.came = now.time_since_epoch();
+  j.deadline = j.came + std::chrono::milliseconds{j.what.slack_ms};
+  if (x.waiting++ > 0) return;
+  x = {1, 0, 0, false, now};
+  tell_batches(self, true);
+}
+
+void rebuild_ended(prefill_ptr self, const prefill_worker_state::job& j) {
+  auto& st = self->state;
+  auto& x = st.rebuilds;
+  if (j.result && !j.failure && !j.cancelled) {
+    ++x.prompts;
+    const auto computed = j.what.tokens.size() - j.what.cached;
+    x.tokens += computed;
+    if (st.config.target.numbers) st.config.target.numbers->kv_rebuilt(computed);
+  }
+  if (--x.waiting > 0) return;
+  tell_batches(self, false);
+  const auto took = seconds{self->clock().now() - x.since}.count();
+  if (x.tokens > 0 && st.config.target.numbers) {
+    st.config.target.numbers->kv_remade_bytes("recompute", x.tokens * st.config.token_bytes);
+    st.config.target.numbers->kv_remade("recompute", took);
+  }
+  spdlog::info("lost KV is computed again sequences={} tokens={} seconds={:.2f}", x.prompts,
+               x.tokens, took);
+}
+
+void announce_rebuild(prefill_worker_state& st, uint64_t tokens, std::chrono::nanoseconds took) {
+  auto& x = st.rebuilds;
+  const auto left = st.plan->rebuild_tokens();
+  if (left == 0 || std::exchange(x.announced, true)) return;
+  spdlog::info("lost KV waits to be computed again sequences={} tokens={} expected_seconds={:.1f}",
+               x.waiting, left,
+               static_cast<double>(left) / static_cast<double>(tokens) * seconds{took}.count());
+}
+
+} // namespace lamella::actors

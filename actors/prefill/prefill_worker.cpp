@@ -1,0 +1,352 @@
+#include "actors/prefill/prefill_worker.hpp"
+
+#include "actors/prefill/prefill_pulls.hpp"
+#include "actors/prefill/prefill_rebuilds.hpp"
+#include "actors/protocol/exceptions.hpp"
+#include "actors/protocol/explain.hpp"
+#include "base/failpoint.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+namespace lamella::actors {
+
+namespace {
+
+using job = prefill_worker_state::job;
+
+/// Prompts in one iteration: bounds the spans of a launch.
+constexpr uint32_t prompts_per_iteration = 64;
+
+void pump(prefill_ptr self);
+
+/// The last row of a prompt is drawn from once per choice.
+void add_samples(iteration_launch& x, const job& j, uint32_t row) {
+  const auto selected = static_cast<uint32_t>(x.selected.size());
+  x.selected.push_back(row);
+  for (size_t k = 0; k < j.what.samplings.size(); ++k)
+    add_sample(x, j.what.samplings[k], selected, j.what.draws[k], j.what.changes[k], *j.seat);
+}
+
+/// What the rows of a launch cost, in rows of an empty context: attention grows with the position.
+uint64_t work_of(const std::vector<scheduler::prefill_piece>& pieces) {
+  constexpr uint64_t context_like_a_row = 1024; // or more, of all models there are
+  uint64_t units = 0;
+  for (const auto& x : pieces)
+    units += x.tokens + uint64_t{x.tokens} * (x.position + x.tokens) / context_like_a_row;
+  return units;
+}
+
+/// For the next iteration, of these pieces.
+uint32_t patience_ms(const prefill_worker_state& st,
+                     const std::vector<scheduler::prefill_piece>& pieces) {
+  const auto work = work_of(pieces);
+  const auto limit = st.deadline.empty() ? st.config.target.firsts->limit(work, st.failures)
+                                         : st.deadline.next(work, st.failures);
+  return static_cast<uint32_t>(limit.count());
+}
+
+/// Rows of these are computed next.
+void note_begun(prefill_ptr self, const std::vector<scheduler::prefill_piece>& pieces) {
+  using std::chrono::microseconds;
+  auto& st = self->state;
+  for (const auto& piece : pieces) {
+    auto& j = st.jobs.at(piece.sequence);
+    if (j.waited_us) continue;
+    const auto waited = self->clock().now() - j.asked;
+    j.waited_us = static_cast<uint64_t>(std::chrono::duration_cast<microseconds>(waited).count());
+    if (st.config.scheduler) self->send(st.config.scheduler, prefill_begun{piece.sequence});
+  }
+}
+
+iteration_launch compose(prefill_ptr self, const std::vector<scheduler::prefill_piece>& pieces) {
+  auto& st = self->state;
+  iteration_launch x;
+  x.stream = st.config.target.stream;
+  x.epoch = st.config.target.epoch;
+  x.iteration = ++st.iteration;
+  x.attempt = st.failures; // clears what an iteration that was given up left on the streams
+  x.patience_ms = patience_ms(st, pieces);
+  for (const auto& piece : pieces) {
+    auto& j = st.jobs.at(piece.sequence);
+    if (!j.seat)
+      j.seat =
+          st.config.own ? st.seats.join(0, j.slots) : st.seats.join(j.what.member, j.what.runs);
+    x.spans.push_back({*j.seat, piece.position, piece.tokens});
+    const auto begin = j.what.tokens.begin() + piece.position;
+    x.tokens.insert(x.tokens.end(), begin, begin + piece.tokens);
+    if (piece.last) add_samples(x, j, static_cast<uint32_t>(x.tokens.size()) - 1);
+  }
+  std::tie(x.changes, x.table_version) = st.seats.take_changes();
+  x.fences = st.fences;
+  return x;
+}
+
+/// It computes no more: its seat is free from the next launch on.
+void withdraw(prefill_ptr self, sequence_id first) {
+  auto& st = self->state;
+  auto& j = st.jobs.at(first);
+  st.plan->remove(first);
+  if (j.seat) st.seats.leave(*j.seat);
+  j.seat.reset();
+  free_slots(st, j);
+}
+
+/// Puts a job where its turn is; `again`: it has had it and failed.
+void enqueue(prefill_ptr self, sequence_id first, bool again) {
+  auto& st = self->state;
+  const auto& j = st.jobs.at(first);
+  const auto tokens = static_cast<uint32_t>(j.what.tokens.size());
+  if (j.what.rebuild)
+    st.plan->add(scheduler::rebuild_entry{first, tokens, j.came, j.deadline, j.what.cached});
+  else if (again)
+    st.plan->add_first(first, tokens, j.what.cached);
+  else
+    st.plan->add(first, tokens, j.what.cached);
+}
+
+/// Ends this actor, and nothing begins any more.
+void end(prefill_ptr self, caf::error reason) {
+  self->state.cut = true;
+  spdlog::error("prefill worker ends stream={} reason=\"{}\"",
+                static_cast<uint32_t>(self->state.config.target.stream),
+                explain(self->system(), reason));
+  self->quit(std::move(reason));
+}
+
+bool runs(const prefill_worker_state& st, sequence_id first) {
+  return st.current
+         && std::any_of(st.current->pieces.begin(), st.current->pieces.end(),
+                        [&](const auto& p) { return p.sequence == first; });
+}
+
+/// Takes the job on where it stands, unless devices still work on it: a cancelled one is over, a
+/// failed one runs again with the same tokens, one whose rows are where they belong is told.
+void settle(prefill_ptr self, sequence_id first) {
+  auto& st = self->state;
+  auto& j = st.jobs.at(first);
+  if (runs(st, first)) return;
+  const bool failed = j.failure || j.cancelled;
+  if (failed) withdraw(self, first);
+  if (j.pulls > 0 || (!failed && !j.result)) return;
+  if (j.failure && !j.cancelled && ++j.failures < attempts_max) {
+    spdlog::warn("prompt runs again sequence={} failures={} reason=\"{}\"",
+                 static_cast<uint64_t>(first), j.failures, explain(self->system(), j.failure));
+    j.failure = caf::error{};
+    j.result.reset();
+    enqueue(self, first, true);
+    return;
+  }
+  if (!j.cancelled && j.failure) {
+    // The pipeline is made anew, and the request asks again. Where nobody has said that a device
+    // failed, it is the links that are not to be trusted.
+    const auto why = is_silence(j.failure)          ? ec::attempts_silent
+                     : j.failure == ec::rows_differ ? ec::rows_differ
+                                                    : ec::attempts_spent;
+    end(self, caf::make_error(why, explain(self->system(), j.failure)));
+    return;
+  }
+  auto node = st.jobs.extract(first);
+  auto& over = node.mapped();
+  if (over.what.rebuild) rebuild_ended(self, over);
+  if (over.cancelled) {
+    over.promise.deliver(caf::make_error(ec::cancelled));
+    return;
+  }
+  tell_of_pulls(self, over.what, true);
+  over.promise.deliver(std::move(*over.result));
+}
+
+void on_pulls_ended(prefill_ptr self, sequence_id first) {
+  settle(self, first);
+  pump(self);
+}
+
+/// Rows of the iteration's prompts that are pulled while it runs.
+void begin_layered(prefill_ptr self) {
+  auto& st = self->state;
+  std::vector<prompt_rows> rows;
+  for (const auto& x : st.current->pieces)
+    if (st.jobs.at(x.sequence).mode == scheduler::pull_mode::layered)
+      rows.push_back({x.sequence, x.position, x.tokens});
+  begin_pulls(self, rows, st.current->launch.iteration, on_pulls_ended);
+}
+
+/// The prompts that are computed and were not pulled meanwhile.
+void begin_serialized(prefill_ptr self, const std::vector<scheduler::prefill_piece>& pieces) {
+  std::vector<prompt_rows> rows;
+  for (const auto& x : pieces)
+    if (const auto& j = self->state.jobs.at(x.sequence);
+        j.result && !j.cancelled && j.mode == scheduler::pull_mode::serialized)
+      rows.push_back({x.sequence, 0, x.position + x.tokens});
+  begin_pulls(self, rows, 0, on_pulls_ended);
+}
+
+void on_sampled(prefill_ptr self, sampled answer) {
+  auto& st = self->state;
+  auto flight = std::move(*st.current);
+  st.current.reset();
+  st.failures = 0;
+  st.silence = false;
+  const auto now = self->clock().now();
+  const auto work = work_of(flight.pieces);
+  if (st.deadline.empty()) st.config.target.firsts->add(work, now - flight.launched);
+  st.deadline.add(work, now - flight.launched);
+  if (st.config.own) await_pulls(self, flight.launch.iteration);
+  if (st.config.target.beats) st.config.target.beats->beat(now);
+  announce_rebuild(st, flight.launch.tokens.size(), now - flight.launched);
+  if (st.config.target.numbers)
+    st.config.target.numbers->iteration(flight.launch.tokens.size(), flight.pieces.size());
+  size_t next = 0;
+  for (const auto& piece : flight.pieces) {
+    if (!piece.last) continue;
+    auto& j = st.jobs.at(piece.sequence);
+    auto& result = j.result.emplace();
+    result.waited_us = j.waited_us.value_or(0);
+    for (size_t k = 0; k < j.what.samplings.size(); ++k)
+      result.tokens.push_back(std::move(answer.tokens.at(next++)));
+  }
+  if (st.config.own) begin_serialized(self, flight.pieces);
+  for (const auto& piece : flight.pieces) {
+    if (piece.last) withdraw(self, piece.sequence);
+    settle(self, piece.sequence);
+  }
+  pump(self);
+}
+
+void start(prefill_ptr self) {
+  net::failpoint_or_throw(net::failpoint::prefill_chunk);
+  auto& st = self->state;
+  const auto iteration = st.current->launch.iteration;
+  const auto attempt = st.current->launch.attempt;
+  const auto is_current = [self, iteration, attempt] {
+    const auto& current = self->state.current;
+    return current && current->launch.iteration == iteration && current->launch.attempt == attempt;
+  };
+  launch(
+      &*self, st.config.target, st.current->launch,
+      [=](sampled& answer) {
+        if (is_current())
+          on_sampled(self, std::move(answer));
+        else if (self->state.config.target.numbers)
+          self->state.config.target.numbers->fenced(net::fence::attempt);
+      },
+      [=](caf::error& reason) {
+        if (peer_lost(reason))
+          self->quit(peer_gone());
+        else if (reason == ec::link_cut)
+          self->delayed_send(self, cut_patience,
+                             iteration_failed{self->state.config.target.stream, iteration, attempt,
+                                              true, cut_reason});
+        else if (is_current())
+          self->send(self, iteration_failed{self->state.config.target.stream, iteration, attempt,
+                                            is_silence(reason), explain(self->system(), reason)});
+      });
+}
+
+void on_failure(prefill_ptr self, const iteration_failed& x) {
+  auto& st = self->state;
+  if (x.attempt == attempt_of_pulls) {
+    end(self, caf::make_error(ec::link_cut));
+    return;
+  }
+  if (x.attempt == attempt_of_late_pull) {
+    on_late_pull(self, x.iteration);
+    return;
+  }
+  if (!st.current || st.current->launch.iteration != x.iteration
+      || st.current->launch.attempt != x.attempt)
+    return;
+  st.silence |= x.silent;
+  if (auto reason = end_of_attempts(x, st.failures + 1, st.silence)) {
+    end(self, std::move(reason));
+    return;
+  }
+  spdlog::warn("prefill iteration failed iteration={} attempt={} reason=\"{}\"", x.iteration,
+               x.attempt, x.reason);
+  st.current->launch.attempt = ++st.failures;
+  st.current->launch.patience_ms = patience_ms(st, st.current->pieces);
+  st.current->launched = self->clock().now();
+  st.current->launch.changes.clear(); // they were applied with the first attempt
+  start(self);
+}
+
+/// Gives a prompt slots of our own, all at once.
+bool take_slots(prefill_worker_state& st, sequence_id first, uint32_t tokens) {
+  auto taken = st.slots->take(tokens);
+  if (taken) st.jobs.at(first).slots = std::move(*taken);
+  return taken.has_value();
+}
+
+void pump(prefill_ptr self) {
+  auto& st = self->state;
+  if (st.current || st.cut) return;
+  const auto now = self->clock().now();
+  auto pieces = st.plan->next(prompts_per_iteration, now.time_since_epoch(),
+                              [&](sequence_id first, uint32_t tokens) {
+                                return !st.config.own || take_slots(st, first, tokens);
+                              });
+  if (pieces.empty()) return;
+  if (!st.config.own)
+    std::stable_sort(pieces.begin(), pieces.end(), [&](const auto& a, const auto& b) {
+      return st.jobs.at(a.sequence).what.member < st.jobs.at(b.sequence).what.member;
+    });
+  note_begun(self, pieces);
+  auto x = compose(self, pieces);
+  st.current.emplace(prefill_worker_state::flight{std::move(x), now, std::move(pieces)});
+  start(self);
+  if (st.config.own) begin_layered(self);
+}
+
+caf::result<prefilled> on_prefill(prefill_ptr self, const prefill& x) {
+  auto& st = self->state;
+  if (x.tokens.empty() || x.samplings.empty() || x.draws.size() != x.samplings.size()
+      || x.changes.size() != x.samplings.size() || x.cached >= x.tokens.size()
+      || (x.cached > 0 && st.config.own) || st.jobs.contains(x.first))
+    return caf::make_error(caf::sec::invalid_argument, "malformed prefill");
+  const auto tokens = static_cast<uint32_t>(x.tokens.size());
+  if (st.slots && tokens > st.slots->slots())
+    return caf::make_error(ec::never_fits, std::to_string(tokens) + " tokens, a prefill worker has "
+                                               + std::to_string(st.slots->slots()) + " slots");
+  auto promise = self->make_response_promise<prefilled>();
+  auto& j = st.jobs[x.first];
+  j.what = x;
+  j.promise = promise;
+  j.asked = self->clock().now();
+  if (st.config.own) j.mode = scheduler::pull_mode_of(tokens, st.config.own->serialize_below);
+  if (x.rebuild) rebuild_began(self, j);
+  tell_of_pulls(self, x, false);
+  enqueue(self, x.first, false);
+  pump(self);
+  return promise;
+}
+
+void on_cancel(prefill_ptr self, sequence_id first) {
+  auto& st = self->state;
+  auto found = st.jobs.find(first);
+  if (found == st.jobs.end()) return;
+  found->second.cancelled = true;
+  settle(self, first);
+  pump(self);
+}
+
+} // namespace
+
+prefill_worker_actor::behavior_type prefill_worker(prefill_ptr self, prefill_worker_config config) {
+  end_on_exceptions(self);
+  auto& st = self->state;
+  st.config = std::move(config);
+  st.plan.emplace(st.config.chunk_tokens, st.config.rebuild_percent);
+  if (st.config.own) {
+    st.slots.emplace(st.config.own->slots);
+    st.fences.resize(st.config.own->shards.size());
+  }
+  return {
+      [self](const prefill& x) { return on_prefill(self, x); },
+      [self](const prefill_cancel& x) { on_cancel(self, x.first); },
+      [self](const iteration_failed& x) { on_failure(self, x); },
+  };
+}
+
+} // namespace lamella::actors

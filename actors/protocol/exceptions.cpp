@@ -1,0 +1,21 @@
+#include "actors/protocol/exceptions.hpp"
+
+#include "actors/protocol/error.hpp"
+
+#include <spdlog/spdlog.h>
+
+namespace lamella::actors {
+
+caf::error failed_by(const char* actor, const std::exception_ptr& exception) {
+  std::string what = "something that is no std::exception";
+  try {
+    std::rethrow_exception(exception);
+  } catch (const std::exception& e) {
+    what = e.what();
+  } catch (...) { // its text is above
+  }
+  spdlog::error("actor ends by an exception actor={} what=\"{}\"", actor, what);
+  return caf::make_error(ec::actor_failed, std::string{actor} + ": " + what);
+}
+
+} // namespace lamella::actors

@@ -1,0 +1,164 @@
+#include "actors/request/chat_input.hpp"
+
+#include "actors/request/tool_prompt.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+namespace lamella::actors {
+
+namespace {
+
+model::template_data as_template_data(const model::json_value& x) {
+  using model::json_value;
+  if (const auto* b = x.get_if<bool>()) return *b;
+  if (const auto* i = x.get_if<int64_t>()) return *i;
+  if (const auto* u = x.get_if<uint64_t>()) return static_cast<double>(*u);
+  if (const auto* d = x.get_if<double>()) return *d;
+  if (const auto* s = x.get_if<std::string>()) return *s;
+  if (const auto* a = x.get_if<json_value::array>()) {
+    model::template_data::list list;
+    for (const auto& item : *a) list.push_back(as_template_data(item));
+    return list;
+  }
+  if (const auto* o = x.get_if<json_value::object>()) {
+    model::template_data::object object;
+    for (const auto& [key, value] : *o) object.emplace_back(key, as_template_data(value));
+    return object;
+  }
+  return {};
+}
+
+/// Templates write arguments as JSON themselves; what is no JSON is text to them.
+model::template_data arguments_of(const net::tool_call& call) {
+  if (call.arguments.empty()) return model::template_data::object{};
+  try {
+    return as_template_data(model::parse_json(call.arguments));
+  } catch (const model::json_syntax_error&) {
+    return call.arguments;
+  }
+}
+
+model::template_data::list calls_of(const net::chat_message& m) {
+  model::template_data::list calls;
+  for (const auto& x : m.tool_calls)
+    calls.push_back(model::template_data::object{
+        {"id", x.id},
+        {"type", "function"},
+        {"function",
+         model::template_data::object{{"name", x.name}, {"arguments", arguments_of(x)}}}});
+  return calls;
+}
+
+/// What a message says, in a form that the template shows of this role.
+model::template_data content_of(const net::chat_message& m, model::content_forms shown) {
+  const bool in_parts = shown.parts && (!m.parts.empty() || !shown.text);
+  if (!in_parts) return m.content;
+  model::template_data::list parts;
+  const auto add = [&](const std::string& text) {
+    parts.push_back(model::template_data::object{{"type", "text"}, {"text", text}});
+  };
+  for (const auto& text : m.parts) add(text);
+  if (m.parts.empty()) add(m.content);
+  return parts;
+}
+
+model::template_data entry_of(const net::chat_message& m, const model::chat_abilities& can) {
+  model::template_data::object entry{{"role", m.role},
+                                     {"content", content_of(m, can.shows(m.role))}};
+  if (!m.name.empty()) entry.emplace_back("name", m.name);
+  if (!m.tool_calls.empty()) entry.emplace_back("tool_calls", calls_of(m));
+  if (!m.tool_call_id.empty()) entry.emplace_back("tool_call_id", m.tool_call_id);
+  if (!m.reasoning.empty()) { // templates know it by either name
+    entry.emplace_back("reasoning_content", m.reasoning);
+    entry.emplace_back("reasoning", m.reasoning);
+  }
+  for (const auto& [key, value] : m.more) entry.emplace_back(key, as_template_data(value));
+  return entry;
+}
+
+/// Instructions by roles that the template shows: a developer's are the system's where it knows no
+/// developer, and the system's stand before what the user says where it knows no system.
+std::vector<net::chat_message> told_by_known_roles(std::vector<net::chat_message> messages,
+                                                   const model::chat_abilities& can) {
+  std::vector<net::chat_message> result;
+  const bool knows_system = can.shows("system").any() || !can.shows("user").any();
+  std::string instructions;
+  for (auto& m : messages) {
+    if (m.role == "developer" && !can.knows_developer) m.role = "system";
+    if (m.role == "system" && !knows_system) {
+      instructions += (instructions.empty() ? "" : "\n\n") + m.content;
+      continue;
+    }
+    if (m.role == "user" && !instructions.empty()) {
+      if (!m.parts.empty()) m.parts.insert(m.parts.begin(), instructions + "\n\n");
+      m.content = std::exchange(instructions, {}) + "\n\n" + m.content;
+    }
+    result.push_back(std::move(m));
+  }
+  if (!instructions.empty()) result.push_back({"user", std::move(instructions), {}});
+  return result;
+}
+
+} // namespace
+
+std::string special_text(const service& s, std::optional<model::token_id> id) {
+  return id ? std::string{s.text->token_bytes(*id)} : std::string{};
+}
+
+void use_chat_template(service& s, const std::string& source) {
+  if (source.empty()) return;
+  try {
+    s.chat = model::chat_template::compile(source);
+  } catch (const model::chat_template_error& e) {
+    s.chat_fault = "the model's chat template cannot be used: " + e.told();
+    spdlog::warn("{}", s.chat_fault);
+    return;
+  }
+  s.chat_source = source;
+  const auto bos = special_text(s, s.text->bos()), eos = special_text(s, s.text->eos());
+  s.chat_can = model::abilities_of(*s.chat, bos, eos);
+  s.tool_calls = model::calls_of(*s.chat, bos, eos);
+  const auto user = s.chat_can.shows("user");
+  if (!user.any()) spdlog::warn("the model's chat template does not show what a user says");
+  spdlog::info("chat template tools={} system={} developer={} parts={}",
+               s.tool_calls.template_writes ? "shown" : "explained",
+               s.chat_can.shows("system").any() ? "shown" : "as user",
+               s.chat_can.knows_developer ? "shown" : "as system",
+               user.parts ? "shown" : "as text");
+}
+
+model::template_input chat_input(const service& s, const std::vector<net::chat_message>& messages,
+                                 const net::tool_use& tools, const model::json_value::object& more,
+                                 bool add_generation_prompt) {
+  model::template_input input;
+  const auto& can = s.chat_can;
+  const bool native = s.tool_calls.template_writes;
+  // Without tools nothing is explained: earlier calls may stand in a form that we could not read.
+  const bool as_they_are = native || (!tools.active() && can.shows_calls);
+  // A template that teaches a form that we do not read must not: ours is explained instead.
+  const bool teaches_another = !native && can.shows_tools && can.shows_calls;
+  model::template_data::list list;
+  for (const auto& m : told_by_known_roles(
+           as_they_are ? messages : told_as_text(messages, tools, s.tool_calls), can))
+    list.push_back(entry_of(m, can));
+  input.messages = std::move(list);
+  input.add_generation_prompt = add_generation_prompt;
+  input.bos_token = special_text(s, s.text->bos());
+  input.eos_token = special_text(s, s.text->eos());
+  // As transformers has it, what is not there is None, not undefined.
+  model::template_data told_tools;
+  if (tools.active() && !teaches_another) {
+    model::template_data::list definitions;
+    for (const auto& x : tools.tools) definitions.push_back(as_template_data(x.definition));
+    told_tools = std::move(definitions);
+  }
+  input.more.emplace_back("tools", std::move(told_tools));
+  input.more.emplace_back("documents", model::template_data{});
+  for (const auto& [key, value] : more) input.more.emplace_back(key, as_template_data(value));
+  input.now = std::chrono::floor<std::chrono::seconds>(s.world.date());
+  return input;
+}
+
+} // namespace lamella::actors

@@ -1,0 +1,96 @@
+#include "actors/request/choice.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace lamella::actors {
+
+namespace {
+
+/// JSON has no infinity: what the API says instead of it.
+double finite_logprob(float x) { return std::isfinite(x) ? double{x} : -9999.0; }
+
+/// What a token adds to the text that ends with `before`.
+net::token_logprobs describe(const model::tokenizer& text, std::optional<model::token_id> before,
+                             const sampled_token& drawn) {
+  const auto added = [&](model::token_id x) { return std::string{text.text_after(before, x)}; };
+  net::token_logprobs out;
+  out.bytes = added(drawn.token);
+  out.logprob = finite_logprob(drawn.logprob);
+  for (const auto& x : drawn.top) out.top.push_back({added(x.token), finite_logprob(x.logprob)});
+  return out;
+}
+
+} // namespace
+
+choice::choice(const model::tokenizer& text, const net::generation_params& params,
+               std::optional<model::token_id> before, const model::tool_dialect* calls)
+    : text_{&text}, before_{before}, stops_{params.stop},
+      wants_logprobs_{params.logprobs.has_value()},
+      // Marks of calls may be special tokens.
+      detokenizer_{text,
+                   params.skip_special_tokens && calls == nullptr
+                       ? model::detokenizer::specials::skipped
+                       : model::detokenizer::specials::shown,
+                   before},
+      matcher_{params.stop} {
+  if (calls == nullptr) return;
+  calls_.emplace(*calls);
+  stop_ids_ = params.stop_token_ids;
+}
+
+bool choice::stops_at(token_id token) const {
+  return std::find(stop_ids_.begin(), stop_ids_.end(), token) != stop_ids_.end()
+         && calls_->reads_as_text(text_->text_after(before_, token));
+}
+
+/// Text of the answer, in which stop strings are looked for.
+void choice::say(const std::string& text) {
+  pending_.text += matcher_.feed(text);
+  if (const auto which = matcher_.matched()) {
+    stopped_by_ = stops_[*which];
+    reason_ = finish::stop;
+  }
+}
+
+void choice::hear(net::answer_piece piece) {
+  say(piece.text);
+  if (over() || piece.calls.empty()) return;
+  pending_.text += matcher_.finish(); // the text ends where a call begins
+  for (auto& x : piece.calls) pending_.calls.push_back(std::move(x));
+}
+
+void choice::hear(const std::string& text) { calls_ ? hear(calls_->feed(text)) : say(text); }
+
+void choice::push(const sampled_token& drawn, finish reason) {
+  if (over()) return;
+  if (reason != finish::stop && stops_at(drawn.token)) reason = finish::stop;
+  const auto before = std::exchange(before_, drawn.token);
+  tokens_.push_back(drawn.token);
+  sum_logprob_ += drawn.logprob;
+  if (reason == finish::stop) { // an end token: drawn, but not part of the text
+    if (!text_->is_end(drawn.token)) stopped_by_ = drawn.token;
+    close(reason);
+    return;
+  }
+  if (wants_logprobs_) pending_.logprobs.push_back(describe(*text_, before, drawn));
+  hear(detokenizer_.push(drawn.token));
+  if (!over() && reason != finish::none) close(reason);
+}
+
+void choice::close(finish reason) {
+  if (over()) return;
+  hear(detokenizer_.finish());
+  if (!over() && calls_) hear(calls_->finish());
+  if (over()) return; // the rest completed a stop string
+  pending_.text += matcher_.finish();
+  reason_ = reason;
+}
+
+choice_piece choice::take() {
+  if (!has_text()) return {};
+  return std::exchange(pending_, {});
+}
+
+} // namespace lamella::actors

@@ -1,0 +1,77 @@
+/// The text of one choice while its tokens arrive: detokenised, parted into text and calls of
+/// tools, the text searched for stop strings, released.
+#pragma once
+
+#include "actors/protocol/messages.hpp"
+#include "model/tokenizer/detokenizer.hpp"
+#include "net/api/api_request.hpp"
+#include "net/api/api_response.hpp"
+#include "net/api/stop_matcher.hpp"
+#include "net/api/tool_call_reader.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lamella::actors {
+
+/// What a choice has to say that was not said yet.
+struct choice_piece : net::answer_piece {
+  std::vector<net::token_logprobs> logprobs; ///< of the tokens behind text and calls
+};
+
+/// A pure function of the tokens pushed so far: it can be rebuilt from them at any time.
+class choice {
+public:
+  /// `text` must outlive the choice. `before`: the last token of the text that it goes on with;
+  /// nothing where it is a text of its own. `calls`: how it writes calls of tools; null: it has
+  /// none. Beside calls, stop strings and stop tokens are those of the text alone.
+  choice(const model::tokenizer& text, const net::generation_params& params,
+         std::optional<model::token_id> before = {}, const model::tool_dialect* calls = nullptr);
+
+  /// The next token; `reason` tells whether the batch ended it here. Ignored once over.
+  void push(const sampled_token& drawn, finish reason);
+
+  /// Ends it without a token (max_tokens 0).
+  void close(finish reason);
+
+  /// What can be sent now; nothing unless has_text().
+  choice_piece take();
+
+  bool over() const { return reason_ != finish::none; }
+  finish reason() const { return reason_; }
+  const net::stop_reason& stopped_by() const { return stopped_by_; }
+
+  /// All tokens drawn, an end token included.
+  const std::vector<token_id>& tokens() const { return tokens_; }
+
+  /// Calls of tools that have begun.
+  uint32_t calls() const { return calls_ ? calls_->calls() : 0; }
+
+  /// Something can be said: text, calls, or at the end the log probabilities of tokens without
+  /// them.
+  bool has_text() const { return !pending_.empty() || (over() && !pending_.logprobs.empty()); }
+  double sum_logprob() const { return sum_logprob_; }
+
+private:
+  bool stops_at(token_id token) const;
+  void hear(const std::string& text);
+  void hear(net::answer_piece piece);
+  void say(const std::string& text);
+
+  const model::tokenizer* text_;
+  std::optional<model::token_id> before_; ///< the next token
+  std::vector<std::string> stops_;
+  std::vector<uint32_t> stop_ids_; ///< that the batch does not end at
+  bool wants_logprobs_;
+  model::detokenizer detokenizer_;
+  net::stop_matcher matcher_;
+  std::optional<net::tool_call_reader> calls_;
+  std::vector<token_id> tokens_;
+  choice_piece pending_;
+  finish reason_ = finish::none;
+  net::stop_reason stopped_by_;
+  double sum_logprob_ = 0;
+};
+
+} // namespace lamella::actors

@@ -1,0 +1,112 @@
+/// What every request needs to know of the service it runs on. Immutable once it serves.
+#pragma once
+
+#include "actors/protocol/actors.hpp"
+#include "actors/protocol/mask_messages.hpp"
+#include "actors/request/aside.hpp"
+#include "actors/request/constraint_store.hpp"
+#include "actors/shared/recovery_watch.hpp"
+#include "actors/shared/suspect_board.hpp"
+#include "base/outside_world.hpp"
+#include "model/chat/chat_abilities.hpp"
+#include "model/tokenizer/tokenizer.hpp"
+#include "net/api/api_request.hpp"
+#include "net/metrics/metrics.hpp"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lamella::actors {
+
+/// What requests ran on is gone, by a loss or a fault, and is being made anew.
+using lost_atom = caf::atom_constant<caf::atom("lost")>;
+constexpr lost_atom lost_atom_v{};
+
+/// What a reload may change for requests that come after it; those that are there keep theirs.
+struct request_rules {
+  net::api_limits limits;
+  std::chrono::milliseconds deadline{600'000}; ///< from a request's arrival to its end
+  scheduler::admission_limits queue;
+};
+
+struct service {
+  // The model.
+  std::shared_ptr<const model::tokenizer> text;
+  std::optional<model::chat_template> chat; ///< nothing: the file has none, or `chat_fault`
+  std::string chat_source;                  ///< of `chat`
+  std::string chat_fault;                   ///< why the file's template cannot be used
+  model::chat_abilities chat_can;           ///< in which forms the template shows messages
+  model::tool_dialect tool_calls = model::tool_dialect_of("", ""); ///< how the model writes them
+  std::string model_name;
+  std::vector<std::string> aliases;
+  std::string model_file;
+  int64_t created = 0; ///< when it was loaded, seconds since 1970
+  std::string fingerprint;
+  uint32_t context_tokens = 0;
+  std::vector<model::token_id> end_tokens; ///< all that end an answer
+  std::shared_ptr<constraint_store> constraints;
+  aside_actor aside; ///< reads bodies and writes long answers
+
+  // The pipeline. Every rebuild of it makes a new service with the next epoch.
+  uint64_t epoch = 0;
+  global_scheduler_actor scheduler;
+  kv_allocator_actor allocator;
+  std::vector<prefill_worker_actor> prefill_workers;
+  std::vector<batch_actor> batches;
+  mask_maker_actor masks;       ///< null: requests make masks themselves
+  uint64_t restarts = 0;        ///< of the pipeline before this one
+  std::string lost_role;        ///< whose loss made the epoch; empty: none
+  bool by_parity = false;       ///< the KV that it took was rebuilt from the other shards
+  uint32_t slots = 0;           ///< of a slot table: no sequence can be longer
+  uint32_t window_slots = 0;    ///< reserved beyond a prompt
+  bool caches_prefixes = false; ///< prompts may take K and V of others that began alike
+
+  // The rules.
+  request_rules rules;
+  std::chrono::milliseconds ping{15'000};
+  size_t piece_bytes = 65'536; ///< of a stream, given to the socket at once
+  std::shared_ptr<net::metrics> numbers;
+  std::shared_ptr<suspect_board> blame;   ///< may be null
+  std::shared_ptr<recovery_watch> pauses; ///< may be null
+  net::outside_world world;
+
+  bool serves(const std::string& name) const;
+};
+
+using service_ptr = std::shared_ptr<const service>;
+
+inline constexpr uint64_t any_length = ~uint64_t{0};
+
+/// The most tokens that one sequence can have, prompt and answer together.
+uint64_t tokens_of_a_sequence(const service& s);
+
+/// No prompt of more tokens is taken.
+uint64_t longest_prompt(const service& s);
+
+/// The tokens of a conversation as the chat template lays it out. Where they are certain to be more
+/// than `most` it is refused by its bytes, before it is cut into tokens. Throws net::api_error.
+std::vector<model::token_id> chat_tokens(const service& s,
+                                         const std::vector<net::chat_message>& messages,
+                                         const net::tool_use& tools,
+                                         const model::json_value::object& more,
+                                         bool add_generation_prompt, uint64_t most = any_length);
+
+/// The tokens of a plain prompt, or the ids checked against the vocabulary. `markers` says whether
+/// the texts of control tokens are these tokens; `most` as above. Throws net::api_error.
+std::vector<model::token_id> prompt_tokens(const service& s, const net::prompt_input& prompt,
+                                           model::special markers, bool add_special_tokens = true,
+                                           uint64_t most = any_length);
+
+/// The answers of /tokenize, /detokenize and, whatever the body is, /tokenizer_info. Throw
+/// net::api_error.
+std::string tokenize(const service& s, const std::string& body);
+std::string detokenize(const service& s, const std::string& body);
+std::string tokenizer_info(const service& s, const std::string& body);
+
+/// Throws model_not_found unless the service answers to that name.
+void check_model(const service& s, const std::string& name);
+
+} // namespace lamella::actors
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::service_ptr)

@@ -1,0 +1,79 @@
+/// What probes are told: shared state that any thread may read without asking an actor.
+#pragma once
+
+#include "actors/shared/pulse.hpp"
+#include "actors/shared/recovery_watch.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace lamella::actors {
+
+/// One per process. Written by the node and the gateway, read on I/O threads: probes answer in
+/// microseconds at any load (api-and-ops 6).
+class health_board {
+public:
+  enum class phase : uint8_t { loading, serving, rebuilding, draining, failed };
+
+  /// A role's workers: `up` of the `need` it wants have loaded what they need. Spares have no part
+  /// as long as nobody is lost.
+  struct role {
+    std::string name;
+    uint32_t need = 0, up = 0;
+    uint32_t spares = 0, spares_up = 0;
+    bool serves = true; ///< nothing that it is needed for lacks both a member and a spare
+  };
+
+  explicit health_board(std::chrono::milliseconds iteration_max_age,
+                        std::chrono::milliseconds max_pause = std::chrono::seconds{2})
+      : beats{iteration_max_age}, pauses{max_pause} {}
+
+  void enter(phase x) { phase_.store(x); }
+  phase where() const { return phase_.load(); }
+  void set_progress(const std::string& name, double ratio, double eta_seconds);
+  void set_roles(std::vector<role> roles);
+  /// Seats that nobody sits in, in words; empty when there are none.
+  void set_missing(std::string seats);
+  /// Seats whose processes end again and again, in words; empty when there are none.
+  void set_failing(std::string seats);
+  /// Seats whose workers are late but correct, in words; empty when there are none.
+  void set_slow(std::string seats);
+  /// There is a pipeline to hand requests to.
+  void set_served();
+  /// Blocks until it has one, at most for `limit`; says whether it has.
+  bool wait_served(std::chrono::milliseconds limit);
+  /// A role that cannot serve for want of a member and a spare; empty: none.
+  std::string lacking() const;
+  void set_queue_full(bool full) { queue_full_.store(full); }
+  /// A request that ends workers is looked for: others may pause for long, and new ones are taken.
+  void set_hunting(bool hunting) { hunting_.store(hunting); }
+
+  enum class probe : uint8_t { live, ready, health };
+  struct answer {
+    int status = 200;
+    std::string body; ///< JSON
+  };
+  answer ask(probe kind, std::chrono::steady_clock::time_point now) const;
+
+  pulse beats;
+  recovery_watch pauses;
+
+private:
+  std::atomic<phase> phase_{phase::loading};
+  std::atomic<bool> queue_full_{false};
+  std::atomic<bool> hunting_{false};
+  mutable std::mutex mutex_; ///< of the members below
+  std::string progress_name_ = "discover";
+  double progress_ratio_ = 0, progress_eta_ = 0;
+  std::vector<role> roles_;
+  std::string missing_, slow_, failing_;
+  bool served_ = false;
+  std::condition_variable served_now_;
+};
+
+} // namespace lamella::actors

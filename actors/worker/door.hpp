@@ -1,0 +1,56 @@
+/// DOOR: where worker processes knock; the only actor that is published.
+#pragma once
+
+#include "actors/protocol/actors.hpp"
+#include "net/data_plane/shared_secret.hpp"
+#include "scheduler/membership/join_guard.hpp"
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+
+namespace lamella::actors {
+
+struct door_config {
+  net::shared_secret secret;
+  std::string cluster; ///< random, of this life of the control process
+  std::string version;
+  uint32_t heartbeat_ms = 0, dead_ms = 0;
+  membership_actor members;
+  /// Random bytes for a nonce; tests may count instead.
+  std::function<std::string()> fresh_nonce;
+  /// The pools whose workers are child processes, which have a secret that nobody else knows: no
+  /// other worker takes a seat there, whatever it calls itself.
+  std::set<std::string> child_roles{};
+  std::optional<net::shared_secret> child_secret{};
+};
+
+struct door_state {
+  std::optional<door_config> config;
+  scheduler::join_guard guard;
+  struct open_ask {
+    join_ask what;
+    caf::actor_clock::time_point since;
+  };
+  std::map<std::string, open_ask> asked;   ///< by nonce; no more than the guard has open
+  std::set<caf::actor_addr> authenticated; ///< monitored, so it holds the living alone
+  const char* name = "door";
+};
+
+/// Challenge, proof (reliability C2.3), then a seat from MEMBERSHIP, which answers the worker
+/// itself. Wrong proofs are logged and counted by node; a node with five of them waits a minute.
+door_actor::behavior_type door(door_actor::stateful_pointer<door_state> self, door_config config);
+
+/// What both sides sign. The worker proves itself first.
+std::string worker_proof(const net::shared_secret& secret, const join_ask& ask,
+                         const join_challenge& challenge);
+bool proves_worker(const net::shared_secret& secret, const std::string& proof, const join_ask& ask,
+                   const join_challenge& challenge);
+std::string control_proof(const net::shared_secret& secret, const join_ask& ask,
+                          const join_challenge& challenge);
+bool proves_control(const net::shared_secret& secret, const std::string& proof, const join_ask& ask,
+                    const join_challenge& challenge);
+
+} // namespace lamella::actors
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::door_config)

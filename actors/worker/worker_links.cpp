@@ -1,0 +1,108 @@
+#include "actors/worker/worker_links.hpp"
+
+#include "base/failpoint.hpp"
+#include "net/link/staged_link.hpp"
+
+#include <map>
+
+namespace lamella::actors {
+
+namespace {
+
+using scheduler::worker_role;
+
+gpu::ring_identity identity_of(const worker_config& x) {
+  return {scheduler::number_of(x.where), x.incarnation};
+}
+
+/// The links of this seat in that epoch, and the other side of each.
+std::map<net::link_key, epoch_peer> links_of(const scheduler::seat& where, const epoch_open& x) {
+  std::map<net::link_key, epoch_peer> links;
+  for (const auto& place : x.streams) {
+    const auto stream = static_cast<uint32_t>(place.stream);
+    if (where.role == worker_role::attention)
+      links[{x.epoch, stream, place.replica, x.number}] = x.replicas.at(place.replica);
+    else if (place.replica == x.number)
+      for (uint32_t s = 0; s < x.shards.size(); ++s)
+        links[{x.epoch, stream, x.number, s}] = x.shards[s];
+  }
+  return links;
+}
+
+/// What all links of this seat are asked for with.
+link_order order_of(const worker_state& st) {
+  link_order order;
+  order.self = identity_of(st.config);
+  order.patience = std::chrono::milliseconds{st.config.terms.link_patience_ms};
+  if (st.carries && st.config.port.direct) order.device = st.device;
+  return order;
+}
+
+/// The end that streams of this seat's device use.
+net::link_end carried(const worker_state& st, const link_order& order, net::link_end end) {
+  if (!st.carries || order.device) return end;
+  net::link_terms staged;
+  staged.slot_bytes = order.frame_bytes;
+  return net::stage(*st.device, *st.carries, order.key.epoch, staged, std::move(end));
+}
+
+/// How a shard asks for a link to another member of its pool. The one that lends connects.
+link_order member_order(link_order order, const epoch_open& at, const net::link_key& key) {
+  const bool lends = key.replica == at.number;
+  const auto& peer = at.shards.at(lends ? key.shard : key.replica);
+  order.key = key;
+  order.side = lends ? link_side::replica : link_side::shard;
+  order.peer = peer.address;
+  order.other = {peer.number, peer.incarnation};
+  return order;
+}
+
+} // namespace
+
+void connect(worker_state& st) {
+  const auto& terms = st.config.terms;
+  const bool attends = st.config.where.role == worker_role::attention;
+  auto order = order_of(st);
+  order.side = attends ? link_side::shard : link_side::replica;
+  for (const auto& [key, peer] : links_of(st.config.where, st.open)) {
+    order.key = key;
+    order.peer = peer.address;
+    order.other = {peer.number, peer.incarnation};
+    order.frame_bytes = key.shard == terms.shards                  ? terms.parity_frame_bytes
+                        : key.stream >= scheduler::prefill_streams ? terms.prefill_frame_bytes
+                                                                   : terms.decode_frame_bytes;
+    auto& end = st.links[key] = st.config.port.open(order);
+    if (order.device) continue; // no frame of it passes through the host
+    if (terms.chaos || net::failpoint_armed(net::failpoint::link_send))
+      end.to = std::make_shared<net::flawed_sender>(std::move(end.to), st.flaws);
+    end = carried(st, order, std::move(end));
+  }
+}
+
+net::link_source links_made(const worker_state& st) {
+  return [links = st.links](const net::link_key& key) { return links.at(key); };
+}
+
+net::link_source member_links_of(const worker_state& st) {
+  auto terms = order_of(st);
+  terms.frame_bytes = st.config.terms.member_frame_bytes;
+  if (!st.carries)
+    return [terms, open = st.config.port.open, at = st.open](const net::link_key& key) {
+      return open(member_order(terms, at, key));
+    };
+  std::map<net::link_key, net::link_end> links;
+  const auto number = st.open.number;
+  const auto open = [&](uint32_t from, uint32_t to) {
+    const net::link_key key{st.open.epoch, scheduler::member_streams + from, from, to};
+    const auto order = member_order(terms, st.open, key);
+    links[key] = carried(st, order, st.config.port.open(order));
+  };
+  for (uint32_t other = 0; other < st.open.shards.size(); ++other) {
+    if (other == number) continue;
+    open(number, other);
+    open(other, number);
+  }
+  return [links](const net::link_key& key) { return links.at(key); };
+}
+
+} // namespace lamella::actors

@@ -1,0 +1,263 @@
+#include "actors/worker/worker_process.hpp"
+
+#include "actors/machine/model_store.hpp"
+#include "actors/machine/sizing.hpp"
+#include "actors/protocol/explain.hpp"
+#include "actors/protocol/system_config.hpp"
+#include "actors/shared/end_watch.hpp"
+#include "actors/worker/control_link.hpp"
+#include "actors/worker/door.hpp"
+#include "actors/worker/worker.hpp"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <atomic>
+
+#include <unistd.h>
+
+namespace lamella::actors {
+
+namespace {
+
+constexpr caf::timespan answer_patience = std::chrono::seconds{5};
+constexpr std::chrono::milliseconds look_around{100};
+/// For the end of what is known to have failed: hung or not, the process ends with the same code.
+constexpr std::chrono::milliseconds failed_patience{500};
+
+/// A step of the join that the other side did not answer, or answered with no.
+struct join_failure {
+  caf::error reason;
+};
+
+template <class Answer, class... Question>
+Answer ask(caf::scoped_actor& self, const door_actor& door, const Question&... x) {
+  Answer answer;
+  caf::error reason;
+  self->request(door, caf::duration{answer_patience}, x...)
+      .receive([&](Answer& y) { answer = std::move(y); }, [&](caf::error& e) { reason = e; });
+  if (reason) throw join_failure{std::move(reason)};
+  return answer;
+}
+
+session_end meaning_of(caf::actor_system& system, const caf::error& reason) {
+  spdlog::error("not joined reason=\"{}\"", explain(system, reason));
+  if (reason == ec::join_denied) return session_end::denied;
+  if (reason == ec::join_refused) return session_end::refused;
+  return session_end::lost;
+}
+
+} // namespace
+
+worker_process::worker_process(worker_options options, net::shared_secret secret,
+                               link_port_maker links)
+    : options_{std::move(options)}, secret_{std::move(secret)}, links_{std::move(links)} {}
+
+/// Engine and device; throws std::runtime_error that says what is missing.
+void worker_process::open(const worker_terms& terms) {
+  const auto option = device_option(terms);
+  if (device_ && opened_ == option && other_devices_.size() + 1 == terms.ranks) return;
+  const bool computes = !config::is_cuda(option);
+  if (!engine_) {
+    std::string why;
+    // Beside a device of its own the engine carries frames and no more.
+    const auto* ops = gpu::find_operators(computes ? terms.kernels.c_str() : "auto", &why);
+    if (ops == nullptr) throw std::runtime_error{"kernels " + terms.kernels + ": " + why};
+    const auto threads = terms.threads == 0 ? usable_processors() : terms.threads;
+    engine_ = std::make_shared<gpu::host_engine>(computes ? threads : 1, *ops);
+    devices_ = std::make_shared<device_set>(engine_, options_.open_cuda);
+  }
+  auto device = devices_->get(option, "host/loader");
+  if (!device->on_host()) check_fits(*device, terms);
+  auto others = devices_->behind(option, terms.ranks, "host/loader");
+  check_alike(*device, others);
+  if (opened_ != option) weights_.reset(); // those of other devices
+  opened_ = option;
+  device_ = std::move(device);
+  other_devices_ = std::move(others);
+}
+
+/// Whether a device of its own can do this seat's attention, and has room for its KV.
+void worker_process::check_fits(const gpu::device& device, const worker_terms& terms) const {
+  const bool attends = options_.role == scheduler::worker_role::attention;
+  if (!attends && !terms.prefill_owns_kv) return;
+  const auto shape = attention_of(terms, attends);
+  if (const auto why = refuse_attention(device, shape); !why.empty())
+    throw std::runtime_error{device.name() + ": " + why};
+  const auto needed = uint64_t{terms.layers} * terms.slots * shape.kv.row_bytes();
+  if (const auto free = device.free_bytes(); free < needed)
+    throw std::runtime_error{
+        fmt::format("{} has {} bytes free, the KV cache needs {}", device.name(), free, needed)};
+}
+
+std::string worker_process::device_option(const worker_terms& terms) const {
+  return options_.device == "auto" ? terms.device : options_.device;
+}
+
+void worker_process::load(const worker_terms& terms, const std::function<bool()>& stop) try {
+  refusal_.clear();
+  open(terms);
+  if (options_.role == scheduler::worker_role::attention)
+    shapes_ = terms.shapes; // a shard has no model: it takes the shape it is given
+  else
+    load_weights(terms, stop);
+} catch (const std::runtime_error& e) {
+  // The control process says no, so that its log has the reason, too.
+  refusal_ = e.what();
+  spdlog::error("cannot do this seat's part reason=\"{}\"", refusal_);
+}
+
+void worker_process::load_weights(const worker_terms& terms, const std::function<bool()>& stop) {
+  if (weights_ && digest_ == terms.model_digest && other_weights_.size() + 1 == terms.ranks) return;
+  const auto path =
+      options_.model.empty() ? std::filesystem::path{terms.model_path} : options_.model;
+  auto opened = model::load_model(path);
+  digest_ = opened.file->digest();
+  shapes_ = shapes_text(opened.program->spec, name_of(terms.wire), name_of(terms.kv));
+  if (digest_ != terms.model_digest) return; // it will be refused; no use in loading it
+  if (terms.ranks > 1) opened.program = model::rank_program(opened, terms.ranks);
+  const auto pack = [&](gpu::device& where, uint32_t rank) {
+    auto packed = pack_weights(
+        opened, where,
+        [&](uint64_t, uint64_t) {
+          if (stop()) throw stopped_here{};
+        },
+        rank);
+    for (const auto& x : where.remarks())
+      spdlog::warn("device remark device=\"{}\" text=\"{}\"", where.name(), x);
+    spdlog::info("weights loaded path={} rank={} of={} bytes={}", path.string(), rank, terms.ranks,
+                 packed->bytes());
+    return packed;
+  };
+  weights_.reset(); // before others take their memory
+  other_weights_.clear();
+  auto weights = pack(*device_, 0); // all ranks' or none's: whoever joins again looks at them
+  std::vector<std::shared_ptr<const gpu::packed_weights>> others;
+  for (uint32_t r = 1; r < terms.ranks; ++r) others.push_back(pack(*other_devices_[r - 1], r));
+  program_ = opened.program;
+  weights_ = std::move(weights);
+  other_weights_ = std::move(others);
+}
+
+worker_facts worker_process::facts() const {
+  worker_facts x;
+  x.version = LAMELLA_VERSION;
+  x.shapes = shapes_;
+  x.model_digest = digest_;
+  x.refusal = refusal_;
+  if (!device_) return x;
+  const auto numerics = device_->numerics();
+  x.kernels = numerics.kernels;
+  x.sizes = numerics.sizes;
+  x.device = device_->on_host() ? "host" : names_of(*device_, other_devices_);
+  return x;
+}
+
+session_end worker_process::run(const std::function<bool()>& stop) try {
+  served_ = false;
+  system_config configuration{2, options_.control, system_config::heartbeats::once_connected};
+  std::optional<end_watch> watch; // while the system ends, below
+  caf::actor_system system{configuration};
+  auto result = session_end::stopped;
+  const auto watched = caf::detail::make_scope_guard(
+      [&] { watch.emplace(result == session_end::failed ? failed_patience : hang_limit); });
+  caf::scoped_actor self{system};
+  const auto reached = reach_door(system, options_.join, options_.control, secret_);
+  const auto& door = reached.door;
+  self->monitor(door);
+  join_ask question{join_protocol,
+                    std::string{scheduler::to_string(options_.role)},
+                    options_.name,
+                    LAMELLA_VERSION,
+                    host_name(),
+                    static_cast<uint32_t>(getpid()),
+                    options_.wish,
+                    static_cast<uint32_t>(options_.control.heartbeat.count()),
+                    static_cast<uint32_t>(options_.control.dead.count()),
+                    net::random_bytes(nonce_bytes)};
+  join_grant grant;
+  worker_facts have;
+  // What the WORKER says at its end; it may outlive this frame's wait, so it has its own place.
+  struct outcome {
+    std::atomic<int> state{0}; ///< 1: sent away, 2: failed
+  };
+  auto ended = std::make_shared<outcome>();
+  try {
+    const auto challenge = ask<join_challenge>(self, door, question);
+    grant = ask<join_grant>(
+        self, door, join_proof{challenge.nonce, worker_proof(secret_, question, challenge)});
+    if (!proves_control(secret_, grant.proof, question, challenge)) {
+      spdlog::error("not joined reason=\"the control process does not know our secret\"");
+      return session_end::denied;
+    }
+    spdlog::info("joined seat={}/{} incarnation={}", grant.role, grant.index, grant.incarnation);
+    load(grant.terms, stop);
+    have = facts();
+    if (refusal_.empty()) {
+      const auto& terms = grant.terms;
+      auto port = links_({terms.link_secret, terms.link_cluster, terms.transport, terms.link_folder,
+                          engine_->bell(), reached.here, reached.there});
+      have.address = port.address;
+      worker_config config;
+      config.where = {options_.role, grant.index};
+      config.incarnation = grant.incarnation;
+      config.terms = grant.terms;
+      config.engine = engine_;
+      config.make_device = [devices = devices_,
+                            option = device_option(terms)](const std::string& name, uint32_t rank) {
+        return devices->get(config::device_of_rank(option, rank), name);
+      };
+      config.program = program_;
+      config.weights = weights_;
+      config.other_weights = other_weights_;
+      config.port = std::move(port);
+      config.on_end = [ended](const std::string& reason, bool failed) {
+        spdlog::info("worker ends failed={} reason=\"{}\"", failed, reason);
+        ended->state = failed ? 2 : 1;
+      };
+      have.handle = system.spawn(worker, std::move(config));
+      self->monitor(have.handle);
+    }
+    ask<bool>(self, door, have);
+  } catch (const join_failure& failure) {
+    if (have.handle) self->send_exit(have.handle, caf::exit_reason::user_shutdown);
+    return meaning_of(system, failure.reason);
+  } catch (const stopped_here&) {
+    return session_end::stopped;
+  }
+  spdlog::info("serving seat={}/{}", grant.role, grant.index);
+  served_ = true;
+  bool over = false;
+  while (!over && !stop()) {
+    self->receive(
+        [&](const caf::down_msg& down) {
+          over = true;
+          if (down.source == caf::actor_cast<caf::actor_addr>(door)) {
+            spdlog::warn("control process lost reason=\"{}\"", explain(system, down.reason));
+            result = session_end::lost;
+            return;
+          }
+          // A WORKER that was not sent away has ended by a fault, with a word or without.
+          result = ended->state == 1 ? session_end::lost : session_end::failed;
+          if (ended->state == 0)
+            spdlog::critical("worker ended reason=\"{}\"", explain(system, down.reason));
+        },
+        caf::after(look_around) >> [] {});
+  }
+  self->send_exit(have.handle, caf::exit_reason::user_shutdown);
+  return result;
+} catch (const denied_error& e) {
+  spdlog::error("not joined reason=\"{}\"", e.what());
+  return session_end::denied;
+} catch (const refused_error& e) {
+  spdlog::error("not joined reason=\"{}\"", e.what());
+  return session_end::refused;
+} catch (const link_error& e) {
+  spdlog::warn("{}", e.what());
+  return session_end::unreachable;
+} catch (const std::bad_alloc&) {
+  spdlog::error("not joined reason=\"not enough memory for the model's weights\"");
+  return session_end::failed;
+}
+
+} // namespace lamella::actors

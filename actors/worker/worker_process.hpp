@@ -1,0 +1,82 @@
+/// A worker process from its flags to its end: joins, loads what its seat needs, serves it.
+#pragma once
+
+#include "actors/machine/devices.hpp"
+#include "actors/machine/link_port.hpp"
+#include "actors/protocol/actors.hpp"
+#include "config/settings.hpp"
+#include "gpu/host/host_engine.hpp"
+#include "gpu/runners/weights.hpp"
+#include "model/program/program.hpp"
+#include "net/data_plane/shared_secret.hpp"
+#include "scheduler/membership/seats.hpp"
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace lamella::actors {
+
+struct worker_options {
+  scheduler::worker_role role = scheduler::worker_role::model;
+  std::string name; ///< in logs and status
+  uint32_t wish = any_seat;
+  config::host_and_port join;
+  config::control_settings control; ///< heartbeats and TLS; `listen` is not used
+  std::filesystem::path model;      ///< empty: where the control process says
+  std::string device = "auto";      ///< auto: what the control process says; host or cuda:N
+  device_set::opener open_cuda;     ///< as device_set's
+};
+
+/// Why a session is over.
+enum class session_end {
+  stopped,     ///< we were told to, by a signal
+  unreachable, ///< no control process there, or not one that we may talk to; it may come
+  lost,        ///< the control process went away or sent us away; joining again may help
+  denied,      ///< wrong secret
+  refused,     ///< we are not the worker it wants
+  failed       ///< our device failed
+};
+
+/// Keeps engine, device and weights between sessions: who joins again need not load again.
+class worker_process {
+public:
+  worker_process(worker_options options, net::shared_secret secret, link_port_maker links);
+
+  /// One session with the control process, until it ends for one of the reasons above; says why in
+  /// one line of the log. `stop` is asked at least ten times a second, also while loading.
+  session_end run(const std::function<bool()>& stop);
+
+  /// Has the last session got as far as to serve?
+  bool served() const { return served_; }
+
+private:
+  struct stopped_here {};
+  void load(const worker_terms& terms, const std::function<bool()>& stop);
+  void open(const worker_terms& terms);
+  void check_fits(const gpu::device& device, const worker_terms& terms) const;
+  std::string device_option(const worker_terms& terms) const;
+  void load_weights(const worker_terms& terms, const std::function<bool()>& stop);
+  worker_facts facts() const;
+
+  worker_options options_;
+  net::shared_secret secret_;
+  link_port_maker links_;
+  // What was loaded, and for which terms.
+  std::shared_ptr<gpu::host_engine> engine_;
+  std::shared_ptr<device_set> devices_;
+  std::string opened_;                  ///< the option that the devices were opened for
+  std::shared_ptr<gpu::device> device_; ///< of the engine, or a CUDA device
+  std::vector<std::shared_ptr<gpu::device>> other_devices_; ///< of ranks 1, 2, ...
+  std::string refusal_; ///< why it cannot do what it was asked to
+  std::shared_ptr<const model::model_program> program_;
+  std::shared_ptr<const gpu::packed_weights> weights_;
+  std::vector<std::shared_ptr<const gpu::packed_weights>> other_weights_;
+  uint64_t digest_ = 0;
+  std::string shapes_;
+  bool served_ = false;
+};
+
+} // namespace lamella::actors

@@ -1,0 +1,166 @@
+#include "cli/bench/bench_load.hpp"
+
+#include "base/json_writer.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <sstream>
+
+namespace lamella::cli {
+
+namespace {
+
+constexpr std::chrono::seconds patience{30};
+constexpr size_t file_bytes_max = size_t{256} << 20;
+
+/// In most vocabularies each of these is one token, with the space before it.
+constexpr const char* common_words =
+    "time year people way day man thing woman life child world school state family student group "
+    "country problem hand part place case week company system program question work government "
+    "number night point home water room mother area money story fact month lot right study book "
+    "eye "
+    "job word business issue side kind head house service friend father power hour game line end "
+    "member law car city community name president team minute idea body information back parent "
+    "face others level office door health person art war history party result change morning "
+    "reason "
+    "research girl guy moment air teacher force education";
+
+std::vector<std::string> words_of(const char* text) {
+  std::istringstream in{text};
+  std::vector<std::string> words;
+  for (std::string word; in >> word;) words.push_back(word);
+  return words;
+}
+
+/// Spreads a seed and an index over all bits, so that neighbours share nothing.
+uint64_t mixed(uint64_t seed, uint64_t index) {
+  uint64_t x = seed + 0x9e3779b97f4a7c15ULL * (index + 1);
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+  return x ^ (x >> 31);
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string out;
+  for (const auto& word : words) out += (out.empty() ? "" : " ") + word;
+  return out;
+}
+
+} // namespace
+
+std::chrono::nanoseconds poisson_arrivals::next() {
+  // 53 random bits, so that u < 1 and the logarithm is finite.
+  const double u = static_cast<double>(random_() >> 11) * 0x1p-53;
+  seconds_ -= std::log1p(-u) / rate_;
+  return std::chrono::nanoseconds{static_cast<int64_t>(seconds_ * 1e9)};
+}
+
+std::optional<uint64_t> count_tokens(net::http_client& server, const std::string& model,
+                                     bench_endpoint endpoint, const std::string& prompt) {
+  model::json_writer body;
+  body.begin_object().member("model", model);
+  if (endpoint == bench_endpoint::chat)
+    body.key("messages")
+        .begin_array()
+        .begin_object()
+        .member("role", "user")
+        .member("content", prompt)
+        .end_object()
+        .end_array()
+        .member("add_generation_prompt", true);
+  else
+    body.member("prompt", prompt);
+  net::http_reply reply;
+  try {
+    reply = server.post("/tokenize", body.end_object().take(), patience);
+  } catch (const net::http_call_error& e) {
+    throw unreachable(e);
+  }
+  constexpr int ok = 200;
+  if (reply.status != ok) return std::nullopt;
+  try {
+    const auto json = model::parse_json(reply.body);
+    const auto count = number_or(json.find("count"), -1);
+    if (count >= 0) return static_cast<uint64_t>(count);
+  } catch (const model::json_syntax_error&) { // some other route of that name
+  }
+  return std::nullopt;
+}
+
+prompt_source prompt_source::from_file(const std::string& path) {
+  std::ifstream in{path, std::ios::binary};
+  if (!in)
+    throw command_error{exit_missing_input, "--prompt-file: cannot read " + path,
+                        "write one prompt per line into it"};
+  prompt_source made;
+  made.from_file_ = true;
+  size_t bytes = 0;
+  for (std::string line; std::getline(in, line);) {
+    bytes += line.size();
+    if (bytes > file_bytes_max)
+      throw command_error{exit_damaged_input, "--prompt-file: " + path + " is larger than 256 MiB",
+                          "use a part of it"};
+    if (line.ends_with('\r')) line.pop_back();
+    if (!line.empty()) made.texts_.push_back(line);
+  }
+  if (made.texts_.empty())
+    throw command_error{exit_damaged_input, "--prompt-file: " + path + " has no lines",
+                        "write one prompt per line into it"};
+  return made;
+}
+
+prompt_source prompt_source::synthetic(net::http_client& server, const std::string& model,
+                                       bench_endpoint endpoint, uint32_t tokens, uint64_t seed) {
+  prompt_source made;
+  made.seed_ = seed;
+  made.texts_ = words_of(common_words);
+  made.words_ = tokens;
+  const auto count = [&](const std::string& text) {
+    return count_tokens(server, model, endpoint, text);
+  };
+  made.starts_ = made.texts_;
+  const auto all = count(joined(made.texts_));
+  if (!all) return made; // no /tokenize: a word is about a token
+  // The first word has no space before it, and begin tokens or a chat template around it.
+  std::vector<uint64_t> alone;
+  for (const auto& word : made.texts_) alone.push_back(*count(word));
+  const auto least = *std::min_element(alone.begin(), alone.end());
+  made.starts_.clear();
+  for (size_t i = 0; i < alone.size(); ++i)
+    if (alone[i] == least) made.starts_.push_back(made.texts_[i]);
+  if (*all != alone.front() + made.texts_.size() - 1) {
+    // Another vocabulary: keep the words that it has whole.
+    std::vector<std::string> whole;
+    for (const auto& word : made.texts_)
+      if (*count(made.starts_.front() + " " + word) == least + 1) whole.push_back(word);
+    made.texts_ = std::move(whole);
+  }
+  if (tokens < least)
+    throw command_error{exit_usage,
+                        "--input-tokens " + std::to_string(tokens)
+                            + " is too small: with all that is added to it, a word has "
+                            + std::to_string(least) + " tokens",
+                        "use at least " + std::to_string(least)};
+  made.words_ = tokens - static_cast<uint32_t>(least) + 1;
+  const auto got = made.texts_.size() < 2 ? 0 : *count(made.prompt(0));
+  if (got != tokens)
+    throw command_error{exit_failure,
+                        "the synthetic prompt has " + std::to_string(got)
+                            + " tokens by the server's /tokenize instead of "
+                            + std::to_string(tokens),
+                        "this vocabulary has too few common words whole; use --prompt-file"};
+  made.counted_ = true;
+  return made;
+}
+
+std::string prompt_source::prompt(uint64_t index) const {
+  if (from_file_) return texts_[index % texts_.size()];
+  std::mt19937_64 random{mixed(seed_, index)};
+  std::string out;
+  for (uint32_t i = 0; i < words_; ++i)
+    out += i == 0 ? starts_[random() % starts_.size()] : " " + texts_[random() % texts_.size()];
+  return out;
+}
+
+} // namespace lamella::cli

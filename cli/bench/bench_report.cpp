@@ -1,0 +1,192 @@
+#include "cli/bench/bench_report.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+namespace lamella::cli {
+
+namespace {
+
+double milliseconds(bench_record::time x) { return static_cast<double>(x.count()) / 1e6; }
+
+double ttft(const bench_record& r) { return milliseconds(r.first - r.intended); }
+double e2el(const bench_record& r) { return milliseconds(r.end - r.intended); }
+
+uint64_t output_tokens(const bench_record& r) { return r.usage ? r.completion_tokens : r.pieces; }
+
+/// Time per output token but the first; no number where there is only one.
+double tpot(const bench_record& r) {
+  const auto tokens = output_tokens(r);
+  return tokens < 2 ? latency_summary::nothing
+                    : (e2el(r) - ttft(r)) / static_cast<double>(tokens - 1);
+}
+
+/// At q of the way through sorted values, between neighbours in a straight line.
+double percentile(const std::vector<double>& sorted, double q) {
+  const double at = q * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<size_t>(at);
+  const auto above = std::min(below + 1, sorted.size() - 1);
+  return sorted[below] + (sorted[above] - sorted[below]) * (at - static_cast<double>(below));
+}
+
+/// Whether it keeps all limits; one on what it does not have is kept.
+bool is_good(const bench_record& r, const std::map<std::string, double>& limits) {
+  for (const auto& [name, limit] : limits) {
+    const double value = name == "ttft" ? ttft(r) : name == "tpot" ? tpot(r) : e2el(r);
+    if (value > limit) return false;
+  }
+  return true;
+}
+
+void add_warnings(bench_summary& x, const bench_result& result,
+                  const bench_serve_options& options) {
+  x.warnings = result.notes;
+  char text[200];
+  constexpr double busy = 0.8, late_ms = 1, kept_up = 0.95;
+  if (result.cpu_share > busy || result.lag_p99_ms > late_ms) {
+    std::snprintf(text, sizeof text,
+                  "CLIENT-LIMITED: this program used %.0f %% of a core and was %.1f ms late (p99); "
+                  "latencies include that",
+                  result.cpu_share * 100, result.lag_p99_ms);
+    x.warnings.emplace_back(text);
+  }
+  if (options.rate && x.offered_rate > 0 && x.request_throughput < kept_up * x.offered_rate) {
+    std::snprintf(text, sizeof text,
+                  "SATURATED: %.2f requests/s arrived, %.2f were answered; latencies grow with the "
+                  "length of the run",
+                  x.offered_rate, x.request_throughput);
+    x.warnings.emplace_back(text);
+  }
+  if (x.cached_tokens * 2 > x.input_tokens)
+    x.warnings.emplace_back("most of the prompts were in the server's prefix cache: times to the "
+                            "first token are short for it; another --seed has other prompts");
+  if (x.failed > 0)
+    x.warnings.emplace_back("latencies and throughput leave the failed requests out");
+  uint64_t pieces = 0;
+  for (const auto& r : result.records)
+    if (r.error.empty()) pieces += r.pieces;
+  if (options.goodput.contains("tpot") && x.tpot.count < x.completed)
+    x.warnings.push_back("goodput: the limit on tpot says nothing of "
+                         + std::to_string(x.completed - x.tpot.count) + " answers of one token");
+  if (pieces > 0 && pieces * 10 < x.output_tokens * 9)
+    x.warnings.emplace_back("many events held several tokens: inter-token latency is per event");
+  if (result.interrupted)
+    x.warnings.emplace_back("interrupted: requests that had not ended are not counted");
+}
+
+} // namespace
+
+latency_summary summarize(std::vector<double> values) {
+  latency_summary x;
+  x.count = values.size();
+  if (values.empty()) return x;
+  std::sort(values.begin(), values.end());
+  const auto n = static_cast<double>(values.size());
+  x.mean = x.std = 0;
+  for (const double v : values) x.mean += v / n;
+  for (const double v : values) x.std += (v - x.mean) * (v - x.mean) / n;
+  x.std = std::sqrt(x.std);
+  x.min = values.front();
+  x.max = values.back();
+  constexpr double half = 0.5, p90 = 0.9, p95 = 0.95, p99 = 0.99;
+  x.median = percentile(values, half);
+  x.p90 = percentile(values, p90);
+  x.p95 = percentile(values, p95);
+  x.p99 = percentile(values, p99);
+  return x;
+}
+
+bench_summary summarize(const bench_result& result, const bench_serve_options& options) {
+  bench_summary x;
+  uint64_t good = 0;
+  std::vector<double> ttfts, tpots, gaps, e2els;
+  for (const auto& r : result.records) {
+    if (!r.error.empty()) {
+      ++x.failed;
+      ++x.errors[r.error];
+      continue;
+    }
+    ++x.completed;
+    x.input_tokens += r.prompt_tokens;
+    x.cached_tokens += r.cached_tokens;
+    x.output_tokens += output_tokens(r);
+    ttfts.push_back(ttft(r));
+    e2els.push_back(e2el(r));
+    if (output_tokens(r) > 1) tpots.push_back(tpot(r));
+    for (const float gap : r.gaps_ms) gaps.push_back(gap);
+    good += is_good(r, options.goodput) ? 1 : 0;
+  }
+  const auto per_second = [&](uint64_t count) {
+    return result.duration_s > 0 ? static_cast<double>(count) / result.duration_s : 0;
+  };
+  if (options.rate && result.arrivals_s > 0)
+    x.offered_rate = static_cast<double>(result.records.size()) / result.arrivals_s;
+  x.request_throughput = per_second(x.completed);
+  x.goodput = per_second(good);
+  x.output_throughput = per_second(x.output_tokens);
+  x.total_throughput = per_second(x.output_tokens + x.input_tokens);
+  x.ttft = summarize(std::move(ttfts));
+  x.tpot = summarize(std::move(tpots));
+  x.itl = summarize(std::move(gaps));
+  x.e2el = summarize(std::move(e2els));
+  x.max_pause_ms = x.itl.max;
+  add_warnings(x, result, options);
+  return x;
+}
+
+std::string console_block(const bench_summary& x, const bench_result& result,
+                          const bench_serve_options& options) {
+  constexpr size_t width = 50;
+  std::string out;
+  char text[120];
+  const auto line = [&](const std::string& name, const char* format, auto value) {
+    char number[48] = "-";
+    if (!std::isnan(static_cast<double>(value)))
+      std::snprintf(number, sizeof number, format, value);
+    std::snprintf(text, sizeof text, "%-40s %-10s\n", name.c_str(), number);
+    out += text;
+  };
+  const auto count = [&](const std::string& name, uint64_t value) {
+    line(name, "%llu", static_cast<unsigned long long>(value));
+  };
+  const auto title = [&](const std::string& name, char fill) {
+    const auto spaced = name.empty() ? name : " " + name + " ";
+    const auto before = (width - std::min(width, spaced.size())) / 2;
+    out += std::string(before, fill) + spaced
+           + std::string(width - std::min(width, before + spaced.size()), fill) + "\n";
+  };
+  const auto section = [&](const std::string& name, const std::string& word,
+                           const latency_summary& s) {
+    title(name, '-');
+    line("Mean " + word + " (ms):", "%.2f", s.mean);
+    line("Median " + word + " (ms):", "%.2f", s.median);
+    line("P99 " + word + " (ms):", "%.2f", s.p99);
+  };
+  title("Serving Benchmark Result", '=');
+  count("Successful requests:", x.completed);
+  count("Failed requests:", x.failed);
+  for (const auto& [code, number] : x.errors) count("  " + code + ":", number);
+  if (options.rate)
+    line("Request rate configured (RPS):", "%.2f", *options.rate);
+  else
+    count("Maximum request concurrency:", options.concurrency);
+  line("Benchmark duration (s):", "%.2f", result.duration_s);
+  count("Total input tokens:", x.input_tokens);
+  count("  of these in the server's cache:", x.cached_tokens);
+  count("Total generated tokens:", x.output_tokens);
+  line("Request throughput (req/s):", "%.2f", x.request_throughput);
+  if (!options.goodput.empty()) line("Request goodput (req/s):", "%.2f", x.goodput);
+  line("Output token throughput (tok/s):", "%.2f", x.output_throughput);
+  line("Total token throughput (tok/s):", "%.2f", x.total_throughput);
+  section("Time to First Token", "TTFT", x.ttft);
+  section("Time per Output Token (excl. 1st token)", "TPOT", x.tpot);
+  section("Inter-token Latency", "ITL", x.itl);
+  line("Longest pause in a stream (ms):", "%.2f", x.max_pause_ms);
+  section("End-to-end Latency", "E2EL", x.e2el);
+  title("", '=');
+  for (const auto& warning : x.warnings) out += "note: " + warning + "\n";
+  return out;
+}
+
+} // namespace lamella::cli

@@ -1,0 +1,25 @@
+/// One request of a serving benchmark: what is sent, and what its answer tells.
+#pragma once
+
+#include "cli/bench/bench_serve.hpp"
+
+#include <string>
+#include <string_view>
+
+namespace lamella::cli {
+
+/// What is sent; `exact` asks the server to stop at the token limit and nowhere before.
+std::string request_body(const bench_serve_options& x, const std::string& prompt, bool exact);
+
+/// Where it is sent to.
+std::string path_of(bench_endpoint endpoint);
+
+/// One event of a stream, into its record. An error event and what is not JSON set the error.
+void read_event(bench_record& r, std::string_view data, std::chrono::nanoseconds now);
+
+/// The word by which a failure is counted: of a call that got no answer, and of an answer that is
+/// no success ("429 queue_full").
+std::string code_of(net::http_call_error::reason why);
+std::string code_of(const net::http_reply& reply);
+
+} // namespace lamella::cli

@@ -1,0 +1,233 @@
+#include "cli/bench/bench_run.hpp"
+
+#include "cli/bench/bench_request.hpp"
+#include "cli/terminal.hpp"
+#include "net/http/sse.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <limits>
+
+#include <ctime>
+#include <sys/resource.h>
+#include <unistd.h>
+
+namespace lamella::cli {
+
+namespace {
+
+using clock = std::chrono::steady_clock;
+using std::chrono::nanoseconds;
+
+constexpr int ok = 200;
+constexpr uint64_t default_requests = 64;
+
+double thread_cpu_seconds() {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+}
+
+/// Streams are sockets: as many as the system lets us have.
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/// The load: everything on the thread of one event loop.
+class load_run {
+public:
+  load_run(net::http_url url, std::string key, const bench_serve_options& options,
+           const prompt_source& prompts, bool exact)
+      : url_{std::move(url)}, key_{std::move(key)}, options_{options}, prompts_{prompts},
+        exact_{exact} {
+    if (options.rate) arrivals_.emplace(*options.rate, options.seed);
+    last_index_ = options.requests     ? *options.requests
+                  : options.duration_s ? std::numeric_limits<uint64_t>::max()
+                                       : default_requests;
+  }
+
+  bench_result run(interrupts& signals) {
+    raise_descriptor_limit();
+    if (is_terminal(STDERR_FILENO)) bar_.emplace();
+    const interrupt_watch watch{signals, [this] { loop_.stop(); }};
+    begin_ = clock::now();
+    const auto cpu = thread_cpu_seconds();
+    if (arrivals_)
+      schedule_arrival();
+    else
+      for (uint32_t i = 0; i < options_.concurrency; ++i) begin_next();
+    tick(clock::now());
+    loop_.run();
+    const auto spent = since_begin();
+    result_.cpu_share = (thread_cpu_seconds() - cpu) * 1e9 / static_cast<double>(spent.count());
+    bar_.reset();
+    collect(watch.interrupted(), spent);
+    return std::move(result_);
+  }
+
+private:
+  struct running {
+    bench_record record;
+    std::unique_ptr<net::sse_reader> reader;
+    bool complete = false; ///< "[DONE]" came
+    bool over = false;
+  };
+
+  nanoseconds since_begin() const { return clock::now() - begin_; }
+
+  bool more() const {
+    return begun_ < last_index_
+           && !(options_.duration_s
+                && static_cast<double>(since_begin().count()) * 1e-9 >= *options_.duration_s);
+  }
+
+  void begin_next() {
+    if (more()) begin(begun_++, since_begin());
+  }
+
+  void schedule_arrival() {
+    if (begun_ >= last_index_) return arrivals_over();
+    const auto when = arrivals_->next();
+    if (options_.duration_s && static_cast<double>(when.count()) * 1e-9 >= *options_.duration_s)
+      return arrivals_over();
+    loop_.at(begin_ + when, [this, when] {
+      const auto index = begun_++;
+      if (in_flight_ < options_.max_in_flight)
+        begin(index, when);
+      else
+        held_.emplace_back(index, when);
+      schedule_arrival();
+    });
+  }
+
+  void arrivals_over() { begun_ = last_index_; }
+
+  void begin(uint64_t index, nanoseconds intended) {
+    auto& slot = all_.emplace_back(std::make_shared<running>());
+    const auto x = slot;
+    x->record.intended = intended;
+    x->record.sent = since_begin();
+    x->reader = std::make_unique<net::sse_reader>([this, raw = x.get()](std::string_view data) {
+      if (data == "[DONE]")
+        raw->complete = true;
+      else if (raw->record.error.empty())
+        read_event(raw->record, data, since_begin());
+    });
+    ++in_flight_;
+    net::http_call_request request;
+    request.method = "POST";
+    request.path = path_of(options_.endpoint);
+    request.body = request_body(options_, prompts_.prompt(index), exact_);
+    if (!key_.empty()) request.headers.set("authorization", "Bearer " + key_);
+    const auto limit = std::chrono::milliseconds{static_cast<int64_t>(options_.timeout_s * 1e3)};
+    request.total_timeout = request.idle_timeout = limit;
+    request.connect_timeout = std::min(limit, std::chrono::milliseconds{30'000});
+    net::http_call_events events;
+    events.on_data = [x](std::string_view bytes) {
+      try {
+        x->reader->feed(bytes);
+      } catch (const std::length_error&) {
+        x->record.error = "oversized_event";
+      }
+    };
+    events.on_done = [this, x](const net::http_reply& reply) {
+      auto& r = x->record;
+      if (reply.status != ok)
+        r.error = code_of(reply);
+      else if (r.error.empty() && !x->complete)
+        r.error = "cut";
+      else if (r.error.empty() && r.pieces == 0)
+        r.error = "no_text";
+      else if (r.error.empty() && exact_ && r.usage
+               && (r.completion_tokens != options_.output_tokens || r.finish != "length"))
+        r.error = "wrong_length";
+      finish(*x);
+    };
+    events.on_error = [this, x](const net::http_call_error& e) {
+      if (x->record.error.empty()) x->record.error = code_of(e.why);
+      finish(*x);
+    };
+    loop_.call(url_, std::move(request), std::move(events));
+  }
+
+  void finish(running& x) {
+    x.over = true;
+    x.record.end = since_begin();
+    x.reader.reset();
+    --in_flight_;
+    ++ended_;
+    if (bar_) bar_->update("requests", ended_, std::max(ended_, progress_total()));
+    if (!held_.empty()) {
+      const auto [index, intended] = held_.front();
+      held_.pop_front();
+      begin(index, intended);
+    } else if (!arrivals_) {
+      // A server that refuses at once must not be asked thousands of times a second.
+      constexpr std::chrono::milliseconds pause{100};
+      if (x.record.error.empty())
+        begin_next();
+      else if (more())
+        loop_.at(clock::now() + pause, [this] { begin_next(); });
+    }
+  }
+
+  uint64_t progress_total() const {
+    return last_index_ == std::numeric_limits<uint64_t>::max() ? begun_ : last_index_;
+  }
+
+  /// Watches how late timers come: then our own times are late, too.
+  void tick(clock::time_point due) {
+    const auto late = clock::now() - due;
+    lags_ms_.push_back(std::chrono::duration<double, std::milli>(late).count());
+    if (in_flight_ == 0 && held_.empty() && !more()) return;
+    constexpr std::chrono::milliseconds between{10};
+    const auto next = clock::now() + between;
+    loop_.at(next, [this, next] { tick(next); });
+  }
+
+  void collect(bool interrupted, nanoseconds spent) {
+    result_.interrupted = interrupted;
+    nanoseconds last{0};
+    for (auto& x : all_) {
+      if (!x->over) continue; // only when interrupted
+      last = std::max(last, x->record.end);
+      result_.arrivals_s =
+          std::max(result_.arrivals_s, static_cast<double>(x->record.intended.count()) * 1e-9);
+      result_.records.push_back(std::move(x->record));
+    }
+    if (interrupted) last = spent;
+    result_.duration_s = static_cast<double>(last.count()) * 1e-9;
+    std::sort(lags_ms_.begin(), lags_ms_.end());
+    constexpr double p99 = 0.99;
+    result_.lag_p99_ms =
+        lags_ms_[static_cast<size_t>(static_cast<double>(lags_ms_.size() - 1) * p99)];
+  }
+
+  const net::http_url url_;
+  const std::string key_;
+  const bench_serve_options& options_;
+  const prompt_source& prompts_;
+  const bool exact_;
+  std::optional<poisson_arrivals> arrivals_;
+  uint64_t last_index_ = 0, begun_ = 0, in_flight_ = 0, ended_ = 0;
+  std::deque<std::pair<uint64_t, nanoseconds>> held_; ///< arrived, beyond max_in_flight
+  std::vector<std::shared_ptr<running>> all_;
+  std::vector<double> lags_ms_;
+  std::optional<progress_bar> bar_; ///< where there is a terminal
+  clock::time_point begin_;
+  bench_result result_;
+  net::http_client_loop loop_; ///< last: its calls point to all of the above
+};
+
+} // namespace
+
+bench_result run_load(const net::http_url& url, const std::string& key,
+                      const bench_serve_options& options, const prompt_source& prompts, bool exact,
+                      interrupts& signals) {
+  return load_run{url, key, options, prompts, exact}.run(signals);
+}
+
+} // namespace lamella::cli

@@ -1,0 +1,125 @@
+/// The flags of `lamella bench serve`.
+#include "cli/app.hpp"
+#include "cli/bench/bench_report.hpp"
+
+#include <cstdio>
+#include <fstream>
+
+namespace lamella::cli {
+
+namespace {
+
+constexpr int exit_interrupted = 130;
+
+/// `ttft:500` and so on.
+std::map<std::string, double> goodput_limits(const std::vector<std::string>& words) {
+  std::map<std::string, double> limits;
+  for (const auto& word : words) {
+    const auto colon = word.find(':');
+    const auto name = word.substr(0, colon);
+    size_t used = 0;
+    double limit = 0;
+    const auto number = colon == std::string::npos ? std::string{} : word.substr(colon + 1);
+    try {
+      limit = std::stod(number, &used);
+    } catch (const std::exception&) {
+      used = std::string::npos;
+    }
+    const bool known = name == "ttft" || name == "tpot" || name == "e2el";
+    if (!known || used != number.size() || !(limit > 0) || limit > 1e9)
+      throw command_error{exit_usage, "--goodput: '" + word + "' is not a limit",
+                          "write ttft:MS, tpot:MS or e2el:MS, such as --goodput ttft:500 tpot:50"};
+    limits[name] = limit;
+  }
+  return limits;
+}
+
+/// How this was called, for the record.
+std::string own_command_line() {
+  std::ifstream in{"/proc/self/cmdline", std::ios::binary};
+  std::string line, word;
+  while (std::getline(in, word, '\0')) line += (line.empty() ? "" : " ") + word;
+  return line;
+}
+
+void save(const std::string& path, const std::string& text) {
+  std::ofstream out{path, std::ios::binary | std::ios::trunc};
+  out << text << '\n';
+  out.close();
+  if (!out)
+    throw command_error{exit_failure, "--save: cannot write " + path,
+                        "check the folder, its permissions and the free space"};
+}
+
+int bench_serve(const server_choice& server, bench_serve_options options) {
+  if (!options.save.empty()) save(options.save, "{}"); // better to fail before the run
+  const auto result = run_bench(server, options);
+  const auto summary = summarize(result, options);
+  if (!options.save.empty()) save(options.save, bench_json(summary, result, options, true));
+  const auto shown = options.json ? bench_json(summary, result, options, false) + "\n"
+                                  : console_block(summary, result, options);
+  std::fputs(shown.c_str(), stdout);
+  if (result.interrupted) return exit_interrupted;
+  return summary.failed == 0 && summary.completed > 0 ? exit_success : exit_failure;
+}
+
+} // namespace
+
+run_function setup_bench_serve(CLI::App& app) {
+  auto server = add_server_flags(app);
+  auto options = std::make_shared<bench_serve_options>();
+  auto goodput = std::make_shared<std::vector<std::string>>();
+  const auto number = [&](const char* flag, auto& to, const char* what, uint64_t least,
+                          uint64_t most) {
+    return app.add_option(flag, to, what)->type_name("N")->check(CLI::Range(least, most));
+  };
+  constexpr uint64_t users_max = 100'000, requests_max = 100'000'000, tokens_max = 10'000'000;
+  constexpr double seconds_max = 1e6, rate_max = 1e5, least = 1e-3;
+  app.add_option("--model", options->model, "The model (default: the first the server lists)")
+      ->type_name("NAME");
+  const std::map<std::string, bench_endpoint> endpoints{
+      {"completions", bench_endpoint::completions}, {"chat", bench_endpoint::chat}};
+  app.add_option("--endpoint", options->endpoint, "completions (default) or chat")
+      ->type_name("NAME")
+      ->transform(CLI::CheckedTransformer(endpoints).description({}));
+  auto* users =
+      number("--concurrency", options->concurrency,
+             "Closed loop: so many users, each waits for its answer (default: 8)", 1, users_max);
+  app.add_option("--rate", options->rate, "Open loop: Poisson arrivals per second")
+      ->type_name("R")
+      ->check(CLI::Range(least, rate_max))
+      ->excludes(users);
+  number("--seed", options->seed, "Seed of prompts and arrivals (default: 0)", 0, UINT64_MAX);
+  number("--requests", options->requests, "Requests in all (default: 64, or until --duration)", 1,
+         requests_max);
+  app.add_option("--duration", options->duration_s, "Begin no request after so many seconds")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(least, seconds_max));
+  auto* input = number("--input-tokens", options->input_tokens,
+                       "Tokens of a synthetic prompt (default: 128)", 1, tokens_max);
+  number("--output-tokens", options->output_tokens, "Tokens of an answer (default: 128)", 1,
+         tokens_max);
+  app.add_option("--prompt-file", options->prompt_file, "Prompts instead, one per line, in turn")
+      ->type_name("FILE")
+      ->excludes(input);
+  constexpr uint64_t warm_up_max = 1000;
+  number("--warm-up", options->warm_up, "Requests before the load, not counted (default: 1)", 1,
+         warm_up_max);
+  number("--max-in-flight", options->max_in_flight,
+         "Open loop: arrivals beyond wait, and that counts (default: 4096)", 1, users_max);
+  app.add_option("--timeout", options->timeout_s, "Longest time of a request (default: 600)")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(least, seconds_max));
+  app.add_option("--goodput", *goodput, "Count requests within all of ttft:MS tpot:MS e2el:MS")
+      ->type_name("LIMIT...");
+  app.add_flag("--json", options->json, "Write JSON");
+  app.add_option("--save", options->save, "Also write JSON with every request to a file")
+      ->type_name("FILE");
+  return [server, options, goodput] {
+    options->goodput = goodput_limits(*goodput);
+    options->command_line = own_command_line();
+    return bench_serve(*server, *options);
+  };
+}
+
+} // namespace lamella::cli

@@ -1,0 +1,33 @@
+/// The flags of `lamella chat`.
+#include "cli/app.hpp"
+#include "cli/client/chat.hpp"
+
+namespace lamella::cli {
+
+run_function setup_chat(CLI::App& app) {
+  auto server = add_server_flags(app);
+  auto options = std::make_shared<chat_options>();
+  app.add_option("--model", options->model, "The model (default: the first the server lists)")
+      ->type_name("NAME");
+  app.add_option("--system", options->system, "The system prompt")->type_name("TEXT");
+  constexpr double hottest = 2;
+  app.add_option("--temperature", options->temperature,
+                 "0 always takes the likeliest token (default: the server's)")
+      ->type_name("X")
+      ->check(CLI::Range(0.0, hottest));
+  constexpr uint32_t longest = 10'000'000;
+  app.add_option("--max-tokens", options->max_tokens, "Tokens of an answer at most")
+      ->type_name("N")
+      ->check(CLI::Range(1u, longest));
+  auto* once = app.add_option("--once", options->once, "Ask one question, print the answer, end");
+  once->type_name("TEXT");
+  return [server, options, once] {
+    options->has_once = once->count() > 0;
+    if (options->has_once && options->once.empty())
+      throw command_error{exit_usage, "--once: the question is empty",
+                          "lamella chat --once \"Name three colours.\""};
+    return chat(*server, *options);
+  };
+}
+
+} // namespace lamella::cli

@@ -1,0 +1,122 @@
+/// `lamella simulate`: a trace through the live scheduling on hardware that is not there.
+#include "cli/commands.hpp"
+#include "cli/plan/simulate.hpp"
+#include "scheduler/planner/dop.hpp"
+#include "scheduler/planner/papers/reproduction.hpp"
+#include "scheduler/planner/planner.hpp"
+#include "scheduler/planner/report.hpp"
+
+#include <cstdio>
+
+namespace lamella::cli {
+
+namespace {
+
+int reproduce(const simulate_options& o, const scheduler::constants& c) {
+  scheduler::report r;
+  if (o.reproduce == "lamina")
+    r = scheduler::reproduce_lamina(c, load_trace);
+  else if (o.reproduce == "splitwise")
+    r = scheduler::reproduce_splitwise(c, load_profile(), load_trace);
+  else if (o.reproduce == "neo")
+    r = scheduler::reproduce_neo(c, load_trace);
+  else
+    r = scheduler::reproduce_lamina_v1(c);
+  const auto text = scheduler::markdown_of(r, c);
+  std::fputs(text.c_str(), stdout);
+  if (!o.markdown.empty()) save_file(o.markdown, "--markdown", text);
+  if (!o.svg.empty()) save_file(o.svg, "--svg", scheduler::svg_of(r));
+  return exit_success;
+}
+
+} // namespace
+
+int simulate_command(simulate_options o) {
+  if (o.model.empty()) o.model = default_model(o.design);
+  const auto c = constants_of(o.constants);
+  if (!o.reproduce.empty()) return reproduce(o, c);
+  const auto show = [&](const shown_design& design, const scheduler::simulation_result& result) {
+    const auto text =
+        o.json ? simulation_json(design, result, o, c) : simulation_table(design, result, o);
+    std::fputs(text.c_str(), stdout);
+    return exit_success;
+  };
+  iteration_files files{o};
+  if (o.design == "served") {
+    const auto run = run_served(o, with_load(load_trace(o.trace), o.load, o.seed), files.sink());
+    files.save();
+    return show(run.design, run.result);
+  }
+  if (o.design == "splitwise" || o.design == "neo") {
+    auto trace = with_load(load_trace(o.trace), o.load, o.seed);
+    if (o.load == "saturated") // all at once
+      for (auto& x : trace) x.arrival_s = 0;
+    const auto other = o.design == "neo" ? run_neo(o, c, trace) : run_splitwise(o, c, trace);
+    return show(other.design, other.result);
+  }
+  auto design = design_of(o, c);
+  const scheduler::cost_model cost{model_named(load_models(o.models), o.model), c};
+  if (const auto why = scheduler::refuse(design, cost))
+    throw command_error{exit_configuration, *why};
+  const auto trace = with_load(load_trace(o.trace), o.load, o.seed);
+  std::string balance;
+  if (design.disaggregated()) {
+    const auto w = scheduler::workload_of(trace);
+    const auto full = scheduler::slots_per_pool(design, cost) * design.pools() / w.context;
+    if (o.batches == "auto")
+      design.batches = scheduler::batches_for(design, cost, full, full * w.context);
+    if (design.batches > 1) {
+      const auto one = full / design.batches;
+      balance =
+          "attention takes a replica's turn with "
+          + std::to_string(scheduler::memory_devices_for(design, cost, one, one * w.context, 64))
+          + " x " + design.memory.kind.name + " at this batch";
+    }
+  }
+  scheduler::simulation_options options;
+  options.load =
+      o.load == "saturated" ? scheduler::load_kind::saturated : scheduler::load_kind::arrivals;
+  if (o.design == "homogeneous") options.seats_per_batch = static_cast<uint32_t>(c.baseline_seats);
+  for (const auto& text : o.failures)
+    options.failures.push_back(failure_of(text, design.disaggregated()));
+  for (const auto& text : o.scalings)
+    options.scalings.push_back(scaling_of(text, design.disaggregated()));
+  options.on_iteration = files.sink();
+  scheduler::simulation_result result;
+  try {
+    result = scheduler::simulate(design, cost, trace, options);
+  } catch (const std::invalid_argument& e) {
+    throw command_error{exit_configuration, e.what()};
+  }
+  files.save();
+  shown_design shown{scheduler::describe(design), design.priced() ? design.usd_per_hour() : 0,
+                     design.powered() ? design.watts() : 0,
+                     design.prompts() ? "waiting and prefill included"
+                                      : "waiting and first decoded token, no prefill",
+                     balance};
+  if (design.prefill_servers > 0) {
+    shown.more += "prompts     servers for them work "
+                  + scheduler::fixed(100 * result.prefill_busy, 0) + " % of the time\n";
+    shown.numbers.emplace_back("prefill_busy", result.prefill_busy);
+  }
+  if (design.prefix_cache_s > 0) {
+    const auto found = result.prefix_queries > 0 ? static_cast<double>(result.prefix_hits)
+                                                       / static_cast<double>(result.prefix_queries)
+                                                 : 0;
+    shown.more += result.prefix_queries > 0
+                      ? "found       " + scheduler::fixed(100 * found, 1)
+                            + " % of the prompts' tokens in the prefix cache\n"
+                      : "found       nothing: the trace does not tell what prompts begin with\n";
+    shown.numbers.emplace_back("prefix_found", found);
+  }
+  if (result.scalings > 0) {
+    if (design.priced()) shown.usd_per_hour = result.mean_usd_per_hour;
+    shown.more +=
+        "scaled      " + std::to_string(result.scalings)
+        + " times; dollars per hour are the mean of the run, power that of its beginning\n";
+    shown.numbers.emplace_back("scalings", static_cast<double>(result.scalings));
+  }
+  return show(shown, result);
+}
+
+} // namespace lamella::cli

@@ -1,0 +1,211 @@
+/// The flags of `lamella simulate`.
+#include "cli/app.hpp"
+#include "cli/commands.hpp"
+#include "cli/plan/simulate.hpp"
+
+namespace lamella::cli {
+
+std::string default_model(const std::string& design) {
+  if (design == "splitwise") return "BLOOM-176B";
+  if (design == "neo") return "LLaMA3-8B"; // what one A10G holds with room for KV
+  return "LLaMA3-70B";
+}
+
+namespace {
+
+/// A flag that means something to some kinds of runs only: a design, or `reproduce`.
+struct bound_flag {
+  const char* flag;
+  const char* kinds; ///< words with a space behind each
+};
+constexpr bound_flag bound_flags[] = {
+    {"--compute", "lamina "},
+    {"--memory", "lamina "},
+    {"--batches", "lamina "},
+    {"--replicas", "lamina "},
+    {"--compute-nics", "lamina "},
+    {"--memory-nics", "lamina "},
+    {"--pipeline", "lamina "},
+    {"--partition", "lamina "},
+    {"--network", "lamina "},
+    {"--overlap", "lamina "},
+    {"--devices", "homogeneous "},
+    {"--tensor-parallel", "homogeneous "},
+    {"--stages", "lamina homogeneous "},
+    {"--kv", "homogeneous "},
+    {"--prompt", "splitwise "},
+    {"--token", "splitwise "},
+    {"--decode-key", "splitwise "},
+    {"--transfer", "splitwise "},
+    {"--gpu", "neo "},
+    {"--cpu", "neo "},
+    {"--offload", "neo "},
+    {"--host-overhead", "lamina homogeneous "},
+    {"--failure", "lamina homogeneous splitwise "},
+    {"--scale", "lamina homogeneous "},
+    {"--prefill", "lamina homogeneous "},
+    {"--prefill-servers", "lamina homogeneous "},
+    {"--prefix-cache", "lamina homogeneous "},
+    {"--checkpoint", "splitwise "},
+    {"--batching", "splitwise "},
+    {"--repurpose", "splitwise "},
+    {"--report", "splitwise "},
+    {"--profile", "served "},
+    {"--csv", "lamina homogeneous served "},
+    {"--timeline", "lamina homogeneous served "},
+    {"--hardware", "lamina homogeneous neo "},
+    {"--models", "lamina homogeneous neo "},
+    {"--design", "lamina homogeneous splitwise neo served "},
+    {"--model", "lamina homogeneous splitwise neo "},
+    {"--trace", "lamina homogeneous splitwise neo served "},
+    {"--load", "lamina homogeneous splitwise neo served "},
+    {"--seed", "lamina homogeneous splitwise neo served "},
+    {"--json", "lamina homogeneous splitwise neo served "},
+    {"--constant", "lamina homogeneous splitwise neo reproduce "},
+    {"--markdown", "reproduce "},
+    {"--svg", "reproduce "},
+};
+
+/// A flag that would change nothing is a mistake of who wrote it, not to be passed over.
+void refuse_foreign_flags(const CLI::App& app, const simulate_options& o) {
+  const auto kind = o.reproduce.empty() ? o.design : std::string{"reproduce"};
+  std::vector<command_error::problem> found;
+  for (const auto& [flag, kinds] : bound_flags) {
+    const std::string known{kinds};
+    if (app.count(flag) == 0 || known.find(kind + " ") != std::string::npos) continue;
+    std::string list;
+    for (size_t at = 0, end; (end = known.find(' ', at)) != std::string::npos; at = end + 1)
+      if (const auto word = known.substr(at, end - at); word != "reproduce")
+        list += (list.empty() ? "" : ", ") + word;
+    found.push_back(
+        {std::string{flag} + ": means nothing to "
+             + (kind == "reproduce" ? "--reproduce, which has its own designs and traces"
+                                    : "--design " + kind),
+         known == "reproduce " ? "it is for --reproduce" : "it is for --design " + list});
+  }
+  if (!found.empty()) throw command_error{exit_usage, std::move(found)};
+}
+
+} // namespace
+
+run_function setup_simulate(CLI::App& app) {
+  auto o = std::make_shared<simulate_options>();
+  const auto word = [&](const char* flag, std::string& to, const char* what, const char* type) {
+    return app.add_option(flag, to, what)->type_name(type)->capture_default_str();
+  };
+  const auto choice = [&](const char* flag, std::string& to, const char* what,
+                          std::vector<std::string> all) {
+    return app.add_option(flag, to, what)
+        ->check(CLI::IsMember(std::move(all)))
+        ->capture_default_str();
+  };
+  choice("--design", o->design, "Kind of design",
+         {"lamina", "homogeneous", "splitwise", "neo", "served"});
+  word("--compute", o->compute, "lamina: devices that hold the weights", "COUNTxDEVICE");
+  word("--memory", o->memory, "lamina: devices that hold the KV cache", "COUNTxDEVICE");
+  word("--devices", o->devices, "homogeneous: all devices", "COUNTxDEVICE");
+  app.add_option("--tensor-parallel", o->tensor_parallel, "homogeneous: devices per server (all)")
+      ->type_name("N")
+      ->check(CLI::Range(1u, 4096u));
+  app.add_option("--stages", o->stages,
+                 "lamina, homogeneous: pipeline-parallel stages of a replica (server)")
+      ->type_name("N")
+      ->check(CLI::Range(1u, 256u))
+      ->capture_default_str();
+  word("--batches", o->batches, "lamina: concurrent batches, or auto", "N");
+  app.add_option("--replicas", o->replicas, "lamina: copies of the weights (batches - 1)")
+      ->type_name("N")
+      ->check(CLI::Range(1u, 256u));
+  const auto nics = [&](const char* flag, uint32_t& to, const char* what) {
+    app.add_option(flag, to, what)->type_name("N")->check(CLI::Range(1u, 65'536u));
+  };
+  nics("--compute-nics", o->compute_nics, "lamina: NICs of all compute devices (one each)");
+  nics("--memory-nics", o->memory_nics, "lamina: NICs of all memory devices (one each)");
+  choice("--pipeline", o->pipeline, "lamina: which replica runs a slice", {"rotational", "fixed"});
+  choice("--partition", o->partition, "lamina: what a memory device holds", {"heads", "requests"});
+  choice("--network", o->network, "lamina: who posts the sends", {"fhbn", "host"});
+  choice("--overlap", o->overlap, "lamina: send Q before K and V", {"on", "off"});
+  word("--prompt", o->prompt, "splitwise: machines for prompts, or none", "COUNTxMACHINE");
+  word("--token", o->token, "splitwise: machines for tokens (DGX-A100, DGX-H100, DGX-H100-capped)",
+       "COUNTxMACHINE");
+  choice("--decode-key", o->decode_key, "splitwise: what the time of a token depends on (C23)",
+         {"batch", "released"});
+  choice("--transfer", o->transfer, "splitwise: how KV travels", {"layers", "serialized"});
+  word("--gpu", o->gpu, "neo: GPUs", "COUNTxDEVICE");
+  word("--cpu", o->cpu, "neo: the host", "DEVICE");
+  choice("--offload", o->offload, "neo: what the host does",
+         {"neo", "none", "simple", "symmetric", "full"});
+  choice("--kv", o->kv, "homogeneous: unit of the KV cache", {"paged", "token"});
+  word("--profile", o->profile,
+       "served: what lamella bench decode --profile wrote; makes the design served", "FILE");
+  word("--host-overhead", o->host_overhead,
+       "lamina, homogeneous: published, equal, or ms per iteration, us per request", "MS,US");
+  word("--model", o->model,
+       "Model of the table (LLaMA3-70B; for splitwise BLOOM-176B, for neo LLaMA3-8B)", "NAME");
+  word("--models", o->models, "Another table of models", "FILE");
+  word("--trace", o->trace,
+       "Trace by name or file (CSV, Azure, Mooncake; plain, gz, xz), or "
+       "uniform:REQUESTS,PROMPT,OUTPUT",
+       "TRACE");
+  word("--load", o->load,
+       "saturated, trace, Poisson arrivals per second, or RATE,SHAPE with gamma gaps (bursts)",
+       "LOAD");
+  app.add_option("--seed", o->seed, "Of the arrivals")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  word("--hardware", o->hardware, "Another table of devices", "FILE");
+  app.add_option("--failure", o->failures,
+                 "memory or compute (lamina), compute (homogeneous) or a machine's number "
+                 "(splitwise) dies, and is back later; may be repeated")
+      ->type_name("WHAT@SECONDS[+SECONDS]");
+  app.add_option("--scale", o->scalings,
+                 "memory devices (lamina) or replicas, or servers (homogeneous) come or go; may be "
+                 "repeated")
+      ->type_name("WHAT@SECONDS=+N");
+  word("--prefill", o->prefill,
+       "lamina, homogeneous: devices that compute prompts, or beside (decoding), or none",
+       "COUNTxDEVICE");
+  app.add_option("--prefill-servers", o->prefill_servers,
+                 "lamina, homogeneous: servers that those devices are divided over")
+      ->type_name("N")
+      ->check(CLI::Range(1u, 4096u))
+      ->capture_default_str();
+  app.add_option("--prefix-cache", o->prefix_cache_s,
+                 "lamina, homogeneous: prompts find what others of the trace began with (its "
+                 "hash_ids) for so many seconds, as with kv.prefix_cache_seconds (never)")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(1e-3, 1e8));
+  app.add_flag("--checkpoint", o->checkpoint, "splitwise: KV of prompts outlives machines");
+  choice("--batching", o->batching,
+         "splitwise: what runs together: all, prompts or tokens, or requests from begin to end",
+         {"mixed", "continuous", "request"});
+  app.add_option("--repurpose", o->repurpose_s,
+                 "splitwise: a machine that is mixed for so many seconds changes its pool (never)")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(1e-3, 1e8));
+  app.add_option("--report", o->report_s,
+                 "splitwise: machines tell their load every so many seconds (always known)")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(1e-3, 1e8));
+  app.add_option("--constant", o->constants, "Override a constant of the models")
+      ->type_name("NAME=VALUE");
+  choice("--reproduce", o->reproduce, "Print a paper's results beside ours",
+         {"lamina", "lamina-v1", "splitwise", "neo"});
+  app.add_flag("--json", o->json, "Write JSON");
+  word("--csv", o->csv, "Write every iteration as CSV", "FILE");
+  word("--timeline", o->timeline, "Write a timeline for Perfetto", "FILE");
+  word("--markdown", o->markdown, "With --reproduce: also write the report here", "FILE");
+  word("--svg", o->svg, "With --reproduce: also draw it here", "FILE");
+  return [o, &app] {
+    if (!o->profile.empty() && app.count("--design") == 0) o->design = "served";
+    if (o->design == "served" && o->profile.empty() && o->reproduce.empty())
+      throw command_error{exit_usage, "--design served: there is no --profile",
+                          "measure one: lamella bench decode --profile FILE"};
+    if (app.count("--seed") > 0 && o->reproduce.empty()) refuse_unused_seed(o->load);
+    refuse_foreign_flags(app, *o);
+    return simulate_command(*o);
+  };
+}
+
+} // namespace lamella::cli

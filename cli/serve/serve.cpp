@@ -1,0 +1,139 @@
+#include "cli/serve/serve.hpp"
+
+#include "actors/node/node.hpp"
+#include "actors/worker/data_plane_port.hpp"
+#include "cli/log.hpp"
+#include "cli/serve/service_manager.hpp"
+#include "cli/signals.hpp"
+#include "cli/terminal.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <atomic>
+#include <cstdio>
+#include <memory>
+#include <sstream>
+#include <thread>
+#include <utility>
+
+#include <malloc.h>
+
+namespace lamella::cli {
+
+namespace {
+
+/// Whoever asks for JSON gets nothing else.
+bool logs_json(const config::settings& options) {
+  return options.log.format == config::log_format::json;
+}
+
+void announce(const actors::node& n, const config::settings& options, double seconds) {
+  const auto url = [](const char* scheme, const std::string& listen, uint16_t port,
+                      const char* path) {
+    const auto where = config::parse_address(listen);
+    auto host = where ? where->host : std::string{"127.0.0.1"};
+    if (host.find(':') != host.npos) host = "[" + host + "]";
+    return fmt::format("{}://{}:{}{}", scheme, host, port, path);
+  };
+  const auto api =
+      url(options.http.https() ? "https" : "http", options.http.listen, n.http_port(), "/v1");
+  const auto admin = url("http", options.admin.listen, n.admin_port(), "/metrics");
+  if (logs_json(options)) {
+    std::istringstream lines{n.summary()};
+    for (std::string line; std::getline(lines, line);) spdlog::info("{}", line);
+    spdlog::info("ready seconds={:.2f} api={} admin={}", seconds, api, admin);
+    return;
+  }
+  std::fprintf(stderr, "%s\nready in %.2f s\n", n.summary().c_str(), seconds);
+  std::fprintf(stderr, "  API    %s\n  admin  %s\n", api.c_str(), admin.c_str());
+  std::fflush(stderr);
+}
+
+} // namespace
+
+int serve(const configuration_flags& flags) {
+  const auto made = load_configuration(flags);
+  const auto& options = made.value;
+  // One heap: with one per thread, what requests leave behind is spread over all of them and never
+  // goes back to the system. Nothing on the way of a token allocates enough to contend for it.
+  mallopt(M_ARENA_MAX, 1);
+  // What large bodies need is taken from the system and goes back at once: on the heap it would be
+  // moved while all other threads wait for it.
+  mallopt(M_MMAP_THRESHOLD, 1 << 20);
+  const service_manager manager;
+  signal_watch signals;
+  std::atomic<bool> failed{false};
+  configure_log(options.log);
+
+  actors::node n{options};
+  n.on_end([&](bool broken) {
+    failed = broken;
+    signals.end();
+  });
+  auto again = flags.inputs();
+  // The file of the start, not the next one of the search while it is missing.
+  if (!made.files.empty()) again.file = made.files.front();
+  n.reload_from([again] { return config::load(again); },
+                [](const config::settings& x) { set_log_level(x.log.level); });
+  n.connect_with(actors::data_plane_links(options.net.listen));
+  const auto began = std::chrono::steady_clock::now();
+  bool ready = false;
+  {
+    const auto bar = logs_json(options) ? std::make_unique<progress_bar>(
+                         [](const std::string& line) { spdlog::info("{}", line); })
+                                        : std::make_unique<progress_bar>();
+    std::string last;
+    ready = n.start(
+        [&](const std::string& phase, uint64_t done, uint64_t total) {
+          bar->update(phase, done, total);
+          if (std::exchange(last, phase) != phase) manager.status("starting: " + phase);
+        },
+        [&] { return signals.terminate_asked(); });
+  }
+  const auto serving = ready ? "serving on port " + std::to_string(n.http_port()) : std::string{};
+  if (ready) {
+    announce(n, options,
+             std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
+    manager.ready(serving);
+  }
+
+  while (true) {
+    if (signals.wait() == signal_watch::event::hang_up) {
+      if (!ready) continue;
+      manager.reloading();
+      const bool taken = n.reload().problems.empty();
+      manager.ready(taken ? serving : serving + "; the last reload was refused: see the log");
+      continue;
+    }
+    break;
+  }
+  if (failed) {
+    spdlog::critical("the pipeline cannot be kept alive; exiting");
+    n.drain(std::chrono::milliseconds{0});
+    return 70;
+  }
+  const auto limit = n.drain_limit();
+  manager.stopping(limit);
+  spdlog::info("draining limit_seconds={}", limit.count() / 1000);
+  std::atomic<bool> over{false};
+  std::thread second{[&] { // a second signal ends the patience
+    while (!over) switch (signals.wait()) {
+      case signal_watch::event::terminate:
+        n.hurry();
+        break;
+      case signal_watch::event::hang_up:
+        if (ready) n.reload(); // refused, with a line that says so
+        break;
+      case signal_watch::event::ended:
+        break;
+      }
+  }};
+  const bool complete = n.drain(limit);
+  over = true;
+  signals.end();
+  second.join();
+  spdlog::info("drained complete={}", complete);
+  return complete ? 0 : 75;
+}
+
+} // namespace lamella::cli

@@ -1,0 +1,234 @@
+/// `lamella worker`: one seat of a service in a process of its own.
+#include "actors/machine/sizing.hpp"
+#include "actors/worker/data_plane_port.hpp"
+#include "actors/worker/worker_process.hpp"
+#include "cli/app.hpp"
+#include "cli/commands.hpp"
+#include "cli/configuration.hpp"
+#include "cli/log.hpp"
+#include "cli/signals.hpp"
+#include "net/data_plane/data_plane.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <map>
+#include <optional>
+
+#include <malloc.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+namespace lamella::cli {
+namespace {
+
+struct worker_flags {
+  std::string role, join, name, secret_file, model, log_level = "info";
+  std::string device = "auto", listen = "127.0.0.1:0";
+  uint32_t seat = actors::any_seat;
+  double heartbeat = 0.1, dead = 1.0, rejoin = 8.0;
+  std::string tls_certificate, tls_key, tls_ca;
+  int64_t parent = 0;
+};
+
+/// Ends with the process that started us, whatever ends it.
+void tie_to(pid_t parent) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  // It may have ended before the line above.
+  if (getppid() != parent)
+    throw command_error{exit_failure, "the process that started this worker has ended"};
+}
+
+actors::worker_options options_of(const worker_flags& flags) {
+  actors::worker_options x;
+  const auto join = config::parse_address(flags.join);
+  if (!join || join->port == 0)
+    throw command_error{exit_usage, "--join: '" + flags.join + "' is not HOST:PORT",
+                        "give it the control.listen address of the service"};
+  x.role = *scheduler::role_named(flags.role); // one of the three, the flag is checked
+  x.join = *join;
+  x.name = flags.name.empty() ? actors::host_name() + "-" + std::to_string(getpid()) : flags.name;
+  x.wish = flags.seat;
+  x.model = flags.model;
+  x.device = flags.device;
+  config::settings all;
+  all.control.heartbeat = std::chrono::milliseconds{static_cast<int64_t>(flags.heartbeat * 1e3)};
+  all.control.dead = std::chrono::milliseconds{static_cast<int64_t>(flags.dead * 1e3)};
+  all.control.tls_certificate = flags.tls_certificate;
+  all.control.tls_key = flags.tls_key;
+  all.control.tls_ca = flags.tls_ca;
+  std::vector<command_error::problem> problems;
+  for (const auto& found : config::check(all)) problems.push_back({found.message, found.hint});
+  if (!config::is_loopback(join->host) && !all.control.tls())
+    problems.push_back(
+        {"--join: " + join->host + " is another host, and mutual TLS is not configured",
+         "give --tls-certificate, --tls-key and --tls-ca"});
+  // A seat is not taken before these.
+  if (const auto why = actors::why_no_device(flags.device); !why.empty())
+    throw command_error{exit_unavailable, "--device: " + why,
+                        "'lamella doctor' says what this machine has"};
+  try {
+    net::data_plane::try_listen(flags.listen);
+  } catch (const std::exception& e) {
+    problems.push_back({std::string{"--listen: "} + e.what(),
+                        "give an address of this host and a free port, or port 0"});
+  }
+  if (!problems.empty()) throw command_error{exit_configuration, std::move(problems)};
+  x.control = all.control;
+  return x;
+}
+
+/// How long a worker that has served is to look for a service that takes it again.
+class rejoin_limit {
+public:
+  using clock = std::chrono::steady_clock;
+
+  explicit rejoin_limit(double seconds)
+      : limit_{std::chrono::milliseconds{static_cast<int64_t>(seconds * 1e3)}} {}
+
+  /// A session has ended.
+  void ended(bool served, clock::time_point now) {
+    if (served) since_ = now;
+  }
+  /// Is it over at that time? Never for one that has not served yet: its service may come.
+  bool over(clock::time_point now) const {
+    return since_ && limit_.count() > 0 && now - *since_ > limit_;
+  }
+
+private:
+  std::chrono::milliseconds limit_;
+  std::optional<clock::time_point> since_;
+};
+
+/// Joins again and again until there is a reason not to. Returns the exit code.
+int work(const worker_flags& flags) {
+  mallopt(M_ARENA_MAX, 1);
+  if (flags.parent != 0) tie_to(static_cast<pid_t>(flags.parent));
+  signal_watch signals;
+  config::log_settings log;
+  const std::map<std::string, config::log_level> levels{{"error", config::log_level::error},
+                                                        {"warn", config::log_level::warn},
+                                                        {"info", config::log_level::info},
+                                                        {"debug", config::log_level::debug},
+                                                        {"trace", config::log_level::trace}};
+  log.level = levels.at(flags.log_level);
+  auto options = options_of(flags);
+  configure_log(log, false, options.name);
+  auto secret = [&] {
+    try {
+      return net::shared_secret::from_file(flags.secret_file);
+    } catch (const std::runtime_error& e) {
+      throw command_error{exit_permission, e.what(),
+                          "both sides need the same file; 'openssl rand -hex 32' makes one"};
+    }
+  }();
+  actors::worker_process process{std::move(options), std::move(secret),
+                                 actors::data_plane_links(flags.listen)};
+  const auto stop = [&] { return signals.terminate_asked(); };
+  std::chrono::milliseconds delay{100};
+  constexpr std::chrono::milliseconds longest{5000};
+  rejoin_limit limit{flags.rejoin};
+  while (!stop()) {
+    const auto began = std::chrono::steady_clock::now();
+    switch (process.run(stop)) {
+    case actors::session_end::stopped:
+      return exit_success;
+    case actors::session_end::denied:
+      print_error("the control process at " + flags.join + " denies this worker: wrong secret",
+                  "both sides need the same --secret-file");
+      return exit_permission;
+    case actors::session_end::refused:
+      print_error("the control process at " + flags.join + " refuses this worker; see above", "");
+      return exit_unavailable;
+    case actors::session_end::failed:
+      print_error("the device of this worker failed", "");
+      return 70;
+    case actors::session_end::unreachable:
+    case actors::session_end::lost:
+      break;
+    }
+    const auto now = std::chrono::steady_clock::now();
+    if (now - began > std::chrono::minutes{1}) delay = std::chrono::milliseconds{100};
+    limit.ended(process.served(), now);
+    // A process that can serve nobody is somebody else's to start again (reliability A8).
+    if (limit.over(now + delay)) {
+      print_error(fmt::format("the service at {} has not taken this worker again for {} s",
+                              flags.join, flags.rejoin),
+                  "start the worker again with the service; --rejoin-seconds 0 waits for ever");
+      return exit_unavailable;
+    }
+    spdlog::info("joining again in_ms={}", delay.count());
+    if (signals.terminate_within(delay)) return exit_success;
+    delay = std::min(2 * delay, longest);
+  }
+  return exit_success;
+}
+
+} // namespace
+
+run_function setup_worker(CLI::App& app) {
+  auto flags = std::make_shared<worker_flags>();
+  app.add_option("--role", flags->role, "The pool to work for")
+      ->required()
+      ->check(CLI::IsMember({"model", "attention", "prefill"}));
+  app.add_option("--join", flags->join, "Where the service takes workers (control.listen)")
+      ->type_name("HOST:PORT")
+      ->required();
+  app.add_option("--secret-file", flags->secret_file, "The secret that both sides know")
+      ->type_name("FILE")
+      ->required();
+  app.add_option("--name", flags->name, "Name in logs and status; else host and pid")
+      ->type_name("NAME")
+      ->check([](const std::string& text) {
+        const bool plain = text.size() <= 64
+                           && text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRS"
+                                                     "TUVWXYZ0123456789._-")
+                                  == std::string::npos;
+        return plain ? std::string{} : "up to 64 letters, digits and . _ -";
+      });
+  app.add_option("--seat", flags->seat, "Number of the seat to take where it is free")
+      ->type_name("N");
+  app.add_option("--device", flags->device,
+                 "What to compute on: auto (what the pool's option says), host or cuda:N")
+      ->type_name("DEVICE")
+      ->check([](const std::string& text) { return config::check_device(text); })
+      ->capture_default_str();
+  app.add_option("--listen", flags->listen,
+                 "Address for replicas or shards of other hosts; port 0: any")
+      ->type_name("ADDRESS:PORT")
+      ->capture_default_str();
+  app.add_option("--model", flags->model,
+                 "GGUF file or Hugging Face directory; else the path that the service uses")
+      ->type_name("PATH");
+  app.add_option("--heartbeat-seconds", flags->heartbeat, "As control.heartbeat_seconds")
+      ->check(CLI::Range(0.01, 60.0))
+      ->capture_default_str();
+  app.add_option("--dead-seconds", flags->dead, "As control.dead_seconds")
+      ->check(CLI::Range(0.1, 600.0))
+      ->capture_default_str();
+  app.add_option("--rejoin-seconds", flags->rejoin,
+                 "Having lost the service, end with 69 when it does not take this worker again for "
+                 "so long; 0: tries for ever")
+      ->check(CLI::Range(0.0, 86400.0))
+      ->capture_default_str();
+  app.add_option("--tls-certificate", flags->tls_certificate, "Certificate (PEM) of this worker")
+      ->type_name("FILE");
+  app.add_option("--tls-key", flags->tls_key, "Its private key (PEM)")->type_name("FILE");
+  app.add_option("--tls-ca", flags->tls_ca, "Authority (PEM) that signed the service's certificate")
+      ->type_name("FILE");
+  app.add_option("--log-level", flags->log_level, "Least severe lines that are logged")
+      ->check(CLI::IsMember({"error", "warn", "info", "debug", "trace"}))
+      ->capture_default_str();
+  app.add_option("--parent", flags->parent, "End with this process, which started us")
+      ->type_name("PID");
+  auto failpoints = add_failpoint_flag(app);
+  return [flags, failpoints] {
+    arm_failpoints(*failpoints);
+    return work(*flags);
+  };
+}
+
+} // namespace lamella::cli

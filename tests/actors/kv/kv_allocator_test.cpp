@@ -1,0 +1,385 @@
+#include "actors/kv/kv_allocator.hpp"
+#include "tests/actors/stand_ins.hpp"
+
+namespace lamella::actors::test {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+struct world : stage {
+  std::shared_ptr<shard_book> shard = std::make_shared<shard_book>();
+  std::vector<attention_shard_actor> shards;
+  kv_allocator_actor allocator;
+  uint64_t epoch = 0;
+
+  explicit world(uint32_t slots = 100, uint32_t tables = 1, bool parity = false) {
+    kv_allocator_config c;
+    if (parity) c.parity = "attention-2";
+    if (parity) c.sharers = {"attention-1"};
+    for (uint32_t i = 0; i < tables; ++i) c.tables.push_back("attention-" + std::to_string(i));
+    c.slots = slots;
+    c.whole_requests = tables > 1;
+    shards = {spawn(stand_in_shard(shard)), spawn(stand_in_shard(shard))};
+    if (parity) shards.push_back(spawn(stand_in_shard(shard)));
+    allocator = spawn(kv_allocator, std::move(c));
+    adopt({0, 1});
+  }
+
+  /// The next epoch, in which some shards have lost what they held.
+  void adopt(std::vector<uint32_t> empty) {
+    caf::anon_send(allocator, kv_adopt{++epoch, shards, std::move(empty)});
+    settle();
+  }
+
+  std::shared_ptr<reply<kv_grant>> reserve(std::vector<kv_need> needs, uint32_t keep_free = 0,
+                                           bool tell = false) {
+    auto answer = ask<kv_grant>(allocator, kv_reserve{std::move(needs), keep_free, tell, epoch});
+    settle();
+    return answer;
+  }
+  void release(std::vector<sequence_id> holders) {
+    caf::anon_send(allocator, kv_release{std::move(holders), epoch});
+    settle();
+  }
+  uint32_t with_parity() {
+    auto answer = ask<kv_usage>(allocator, status_atom_v);
+    settle();
+    return answer->value.parity;
+  }
+  std::vector<uint32_t> used() {
+    auto answer = ask<kv_usage>(allocator, status_atom_v);
+    settle();
+    return answer->value.used;
+  }
+};
+
+} // namespace
+
+TEST_CASE("V-M11 the allocator grants all of the needs or none") {
+  world w;
+  REQUIRE_FALSE(w.reserve({{seq(1), 60, {}, 0}})->error);
+  const auto refused = w.reserve({{seq(2), 30, {}, 0}, {seq(3), 30, {}, 0}});
+  CHECK(refused->error == ec::kv_exhausted);
+  CHECK(w.used() == std::vector<uint32_t>{60});
+  // What was tried left no trace: the same holders can have all that is there.
+  const auto granted = w.reserve({{seq(2), 20, {}, 0}, {seq(3), 20, {}, 0}});
+  REQUIRE_FALSE(granted->error);
+  CHECK(granted->value.holdings.size() == 2);
+  CHECK(w.used() == std::vector<uint32_t>{100});
+}
+
+TEST_CASE("V-M11 a refused growth keeps what the holder had") {
+  world w;
+  w.reserve({{seq(1), 50, {}, 0}, {seq(2), 40, {}, 0}});
+  const auto refused = w.reserve({{seq(1), 5, {}, 0}, {seq(2), 6, {}, 0}});
+  CHECK(refused->error == ec::kv_exhausted);
+  CHECK(w.used() == std::vector<uint32_t>{90});
+  w.release({seq(1)});
+  CHECK(w.used() == std::vector<uint32_t>{40});
+  w.release({seq(2)});
+  CHECK(w.used() == std::vector<uint32_t>{0});
+}
+
+TEST_CASE("V-M12 choices share the slots of their prompt until the last one lets go") {
+  world w;
+  const auto granted = w.reserve(
+      {{seq(1, 0), 40, {}, 0}, {seq(1, 1), 5, seq(1, 0), 30}, {seq(1, 2), 5, seq(1, 0), 30}});
+  REQUIRE_FALSE(granted->error);
+  CHECK(w.used() == std::vector<uint32_t>{50});
+  const auto& first = granted->value.holdings[0].runs;
+  const auto& second = granted->value.holdings[1].runs;
+  CHECK(scheduler::prefix(first, 30) == scheduler::prefix(second, 30));
+  CHECK(scheduler::length_of(second) == 35);
+  w.release({seq(1, 0)});
+  CHECK(w.used() == std::vector<uint32_t>{40});
+  w.release({seq(1, 2), seq(1, 1)});
+  CHECK(w.used() == std::vector<uint32_t>{0});
+}
+
+TEST_CASE("I5 references are counted on both sides: by the slots, and by who holds them") {
+  world w;
+  const auto usage = [&] {
+    auto answer = w.ask<kv_usage>(w.allocator, status_atom_v);
+    w.settle();
+    return answer->value;
+  };
+  REQUIRE_FALSE(w.reserve({{seq(1), 30}, {seq(1, 1), 4, seq(1), 20}})->error);
+  auto x = usage();
+  CHECK(x.free == 66);
+  CHECK(x.used == std::vector<uint32_t>{34});
+  CHECK(x.references == 54);
+  CHECK(x.held == 54);
+  w.adopt({}); // whose holders have not come yet
+  w.release({seq(1)});
+  x = usage();
+  CHECK(x.free + x.used.front() == 100);
+  CHECK(x.references == 24);
+  CHECK(x.held == 24);
+  w.release({seq(1, 1)});
+  x = usage();
+  CHECK(x.free == 100);
+  CHECK(x.references == 0);
+  CHECK(x.held == 0);
+}
+
+TEST_CASE("V-M12 a share of nobody is refused; releasing strangers changes nothing") {
+  world w;
+  CHECK(w.reserve({{seq(1), 5, seq(9), 10}})->error == ec::kv_exhausted);
+  w.release({seq(7)});
+  CHECK(w.used() == std::vector<uint32_t>{0});
+}
+
+TEST_CASE("V-M11 slots are kept free when asked for") {
+  world w;
+  CHECK(w.reserve({{seq(1), 91, {}, 0}}, 10)->error == ec::kv_exhausted);
+  CHECK_FALSE(w.reserve({{seq(1), 90, {}, 0}}, 10)->error);
+}
+
+TEST_CASE("V-M11 request partition places holders on the emptiest table and keeps them there") {
+  world w{100, 2};
+  const auto a = w.reserve({{seq(1), 30, {}, 0}});
+  const auto b = w.reserve({{seq(2), 50, {}, 0}});
+  CHECK(a->value.holdings[0].member != b->value.holdings[0].member);
+  const auto c = w.reserve({{seq(1), 60, {}, 0}});
+  CHECK(c->value.holdings[0].member == a->value.holdings[0].member);
+  const auto d = w.reserve({{seq(3), 1, seq(2), 40}});
+  CHECK(d->value.holdings[0].member == b->value.holdings[0].member);
+  CHECK(w.reserve({{seq(1), 11, {}, 0}})->error == ec::kv_exhausted); // though the other has room
+}
+
+TEST_CASE("L-M26 the usage says how many slots have a parity, and none where nobody holds it") {
+  world w{100, 1, true};
+  CHECK(w.with_parity() == 0);
+  w.reserve({{seq(1), 60, {}, 0}});
+  CHECK(w.with_parity() == 60);
+  w.shards.pop_back();
+  w.adopt({});
+  CHECK(w.used() == std::vector<uint32_t>{60});
+  CHECK(w.with_parity() == 0);
+  world without;
+  without.reserve({{seq(1), 60, {}, 0}});
+  CHECK(without.with_parity() == 0);
+}
+
+TEST_CASE("V-M11 freed slots are told to those who were refused and asked to be told, once") {
+  world w;
+  w.reserve({{seq(1), 100, {}, 0}});
+  const auto told = w.reserve({{seq(2), 10, {}, 0}}, 0, true);
+  const auto silent = w.reserve({{seq(3), 10, {}, 0}}, 0, false);
+  CHECK(told->freed == 0);
+  w.release({seq(1)});
+  CHECK(told->freed == 1);
+  CHECK(silent->freed == 0);
+  w.reserve({{seq(2), 10, {}, 0}});
+  w.release({seq(2)});
+  CHECK(told->freed == 1);
+}
+
+TEST_CASE("An empty pool is trimmed after a second, and reservations wait for the trim") {
+  world w;
+  w.shard->holds_trims = true;
+  w.reserve({{seq(1), 64, {}, 0}});
+  w.release({seq(1)});
+  w.advance(990ms, 10ms);
+  CHECK(w.shard->trims == 0);
+  w.advance(20ms, 10ms);
+  REQUIRE(w.shard->trims == 2);
+  const auto waiting = w.reserve({{seq(2), 10, {}, 0}});
+  CHECK_FALSE(waiting->came);
+  w.shard->trimming[0].deliver(true);
+  w.settle();
+  CHECK_FALSE(waiting->came); // the other shard still trims
+  w.shard->trimming[1].deliver(true);
+  w.settle();
+  REQUIRE(waiting->came);
+  CHECK_FALSE(waiting->error);
+  CHECK(w.used() == std::vector<uint32_t>{10});
+}
+
+TEST_CASE("What a canary used is not worth a trim") {
+  world w;
+  w.reserve({{seq(1), 33, {}, 0}});
+  w.release({seq(1)});
+  w.advance(5s, 100ms);
+  CHECK(w.shard->trims == 0);
+}
+
+TEST_CASE("A pool in use is not trimmed, and a shard that does not answer holds nobody for ever") {
+  world w;
+  w.shard->holds_trims = true;
+  w.reserve({{seq(1), 64, {}, 0}});
+  w.release({seq(1)});
+  w.advance(500ms, 10ms);
+  w.reserve({{seq(2), 64, {}, 0}});
+  w.advance(2s, 10ms);
+  CHECK(w.shard->trims == 0);
+  w.release({seq(2)});
+  w.advance(1010ms, 10ms);
+  REQUIRE(w.shard->trims == 2);
+  const auto waiting = w.reserve({{seq(3), 10, {}, 0}}, 0, true);
+  w.advance(11s, 100ms);
+  CHECK(waiting->came);
+  CHECK_FALSE(waiting->error);
+}
+
+TEST_CASE("L-M25 what no shard has lost goes on in the next epoch, grown to what is needed now") {
+  world w;
+  const auto before = w.reserve({{seq(1), 20, {}, 0}, {seq(2), 20, {}, 0}});
+  REQUIRE_FALSE(before->error);
+  w.adopt({});
+  CHECK(w.used() == std::vector<uint32_t>{40});
+  const auto on = w.reserve({{seq(1), 30, {}, 0, kv_wish::go_on}});
+  REQUIRE_FALSE(on->error);
+  const auto& holding = on->value.holdings.at(0);
+  CHECK(holding.kept);
+  CHECK(scheduler::length_of(holding.runs) == 30);
+  CHECK(holding.runs.front().first == before->value.holdings.at(0).runs.front().first);
+  // One that needs no more than it has gets it even where nothing is free.
+  REQUIRE_FALSE(w.reserve({{seq(3), 50, {}, 0, kv_wish::begin}})->error);
+  const auto full = w.reserve({{seq(2), 10, {}, 0, kv_wish::go_on}}, 30);
+  REQUIRE_FALSE(full->error);
+  CHECK(full->value.holdings.at(0).kept);
+  CHECK(scheduler::length_of(full->value.holdings.at(0).runs) == 20);
+}
+
+TEST_CASE("L-M26 a lost shard takes the KV of the whole pool with it, or that of its requests") {
+  for (uint32_t tables : {1u, 2u}) {
+    CAPTURE(tables);
+    world w{100, tables};
+    w.reserve({{seq(1), 20, {}, 0}});
+    w.reserve({{seq(2), 30, {}, 0}}); // by request: in the other table, which has more room
+    w.adopt({1});
+    CHECK(w.used() == (tables == 1 ? std::vector<uint32_t>{0} : std::vector<uint32_t>{20, 0}));
+    const auto first = w.reserve({{seq(1), 20, {}, 0, kv_wish::go_on}});
+    const auto second = w.reserve({{seq(2), 30, {}, 0, kv_wish::go_on}});
+    REQUIRE_FALSE(first->error);
+    REQUIRE_FALSE(second->error);
+    CHECK(first->value.holdings.at(0).kept == (tables == 2));
+    CHECK_FALSE(second->value.holdings.at(0).kept);
+    CHECK(scheduler::length_of(second->value.holdings.at(0).runs) == 30);
+  }
+}
+
+TEST_CASE("L-M25 who does not come for its KV loses it, and who begins anew gets other slots") {
+  world w;
+  w.reserve({{seq(1), 20, {}, 0}, {seq(2), 20, {}, 0}, {seq(3), 20, {}, 0}});
+  w.adopt({});
+  w.reserve({{seq(1), 20, {}, 0, kv_wish::go_on}});
+  const auto fresh = w.reserve({{seq(2), 10, {}, 0, kv_wish::begin}});
+  REQUIRE_FALSE(fresh->error);
+  CHECK_FALSE(fresh->value.holdings.at(0).kept);
+  CHECK(w.used() == std::vector<uint32_t>{50});
+  const auto waiting = w.reserve({{seq(4), 60, {}, 0}}, 0, true);
+  CHECK(waiting->error == ec::kv_exhausted);
+  w.advance(6s, 1s);
+  CHECK(w.used() == std::vector<uint32_t>{30});
+  CHECK_FALSE(w.reserve({{seq(4), 60, {}, 0}})->error);
+}
+
+TEST_CASE("reliability A3: an epoch that is over can neither take nor give back slots") {
+  world w;
+  w.reserve({{seq(1), 20, {}, 0}});
+  w.adopt({});
+  w.reserve({{seq(1), 20, {}, 0, kv_wish::go_on}});
+  const auto late = w.ask<kv_grant>(w.allocator, kv_reserve{{{seq(1), 5, {}, 0}}, 0, false, 1});
+  caf::anon_send(w.allocator, kv_release{{seq(1)}, 1});
+  w.settle();
+  CHECK(late->error == ec::aborted);
+  CHECK(w.used() == std::vector<uint32_t>{20});
+}
+
+namespace {
+
+/// An allocator with metrics: two shards by heads, and one with their parity.
+struct numbered : stage {
+  std::shared_ptr<net::metrics> numbers;
+  std::vector<attention_shard_actor> shards;
+  kv_allocator_actor allocator;
+  uint64_t epoch = 0;
+
+  numbered() {
+    net::metrics::settings options;
+    for (const char* name : {"attention-0", "attention-1", "attention-2"})
+      options.workers.push_back({"attention", name});
+    numbers = std::make_shared<net::metrics>(options);
+    kv_allocator_config c;
+    c.tables = {"attention-0"};
+    c.sharers = {"attention-1"};
+    c.parity = "attention-2";
+    c.slots = 54;
+    c.numbers = numbers;
+    for (int i = 0; i < 3; ++i)
+      shards.push_back(spawn(stand_in_shard(std::make_shared<shard_book>())));
+    allocator = spawn(kv_allocator, c);
+    adopt();
+  }
+  ~numbered() { end_all(); }
+
+  void adopt(bool parity_is_new = false) {
+    caf::anon_send(allocator, kv_adopt{++epoch, shards, {}, false, parity_is_new});
+    settle();
+  }
+  bool reserve(kv_need need) {
+    auto answer = ask<kv_grant>(allocator, kv_reserve{{need}, 0, false, epoch});
+    settle();
+    return answer->came && !answer->error;
+  }
+
+  kv_usage usage() {
+    auto answer = ask<kv_usage>(allocator, status_atom_v);
+    settle();
+    return answer->value;
+  }
+  /// free, used, parity, orphan
+  std::vector<int> slots(const std::string& worker) const {
+    const auto page = numbers->scrape().body;
+    std::vector<int> result;
+    for (const std::string state : {"free", "used", "parity", "orphan"}) {
+      const auto series =
+          "lamella_kv_slots{role=\"attention\",state=\"" + state + "\",worker=\"" + worker + "\"} ";
+      const auto at = page.find(series);
+      result.push_back(at == std::string::npos ? -1 : std::stoi(page.substr(at + series.size())));
+    }
+    return result;
+  }
+};
+
+using slots = std::vector<int>;
+
+} // namespace
+
+TEST_CASE("V-M11 every shard of a pool by heads is told of with the slots of the one table") {
+  numbered w;
+  REQUIRE(w.reserve({seq(1), 27, {}, 0}));
+  CHECK(w.slots("attention-0") == slots{27, 27, 0, 0});
+  CHECK(w.slots("attention-1") == slots{27, 27, 0, 0});
+  CHECK(w.slots("attention-2") == slots{27, 0, 27, 0}); // their parity
+  const auto page = w.numbers->scrape().body;
+  for (const std::string worker : {"attention-0", "attention-1", "attention-2"}) {
+    CAPTURE(worker);
+    CHECK(page.find("lamella_kv_usage_ratio{role=\"attention\",worker=\"" + worker + "\"} 0.5\n")
+          != std::string::npos);
+  }
+  CHECK(page.find("vllm:kv_cache_usage_perc{engine=\"0\",model_name=\"\"} 0.5\n")
+        != std::string::npos);
+}
+
+TEST_CASE("V-M11 slots are orphans until their holder speaks in the new epoch, or gives them up") {
+  numbered w;
+  REQUIRE(w.reserve({seq(1), 20, {}, 0}));
+  REQUIRE(w.reserve({seq(2), 7, {}, 0}));
+  w.adopt(true);
+  CHECK(w.slots("attention-0") == slots{27, 0, 0, 27});
+  CHECK(w.slots("attention-2") == slots{27, 27, 0, 0}); // all of it is to be made again
+  REQUIRE(w.reserve({seq(1), 20, {}, 0, kv_wish::go_on, 20}));
+  CHECK(w.slots("attention-0") == slots{27, 20, 0, 7});
+  CHECK(w.usage().orphan == 7);
+  w.advance(6s, 1s); // nobody wants the others
+  CHECK(w.slots("attention-0") == slots{34, 20, 0, 0});
+  caf::anon_send(w.allocator, kv_release{{seq(1)}, w.epoch});
+  w.settle();
+  CHECK(w.slots("attention-1") == slots{54, 0, 0, 0});
+}
+
+} // namespace lamella::actors::test

@@ -1,0 +1,123 @@
+// MEMBERSHIP on virtual time: workers that are slower than the others of their role.
+#include "tests/actors/membership/membership_world.hpp"
+
+namespace lamella::actors::test {
+
+namespace {
+
+constexpr scheduler::seat model_0{worker_role::model, 0}, shard_1{worker_role::attention, 1};
+
+/// For two looks, those have taken `times` as long as the others, for 30 iterations of 8 rows each.
+void work(membership_world& w, const std::vector<membership_world::process*>& all,
+          const membership_world::process* late, uint64_t times) {
+  for (int look = 0; look < 2; ++look) {
+    for (auto* x : all) {
+      x->book->work.iterations += 30;
+      x->book->work.units += 30 * 8;
+      x->book->work.busy_ns += 30 * 1'000'000 * (x == late ? times : 1);
+    }
+    w.advance(1s, 100ms);
+  }
+}
+
+} // namespace
+
+TEST_CASE("A2 model replica, slow: DRAIN, a spare takes its part, and it comes back as the spare") {
+  membership_world w{[](membership_config& m) {
+    m.seats = {};
+    m.seats.add(worker_role::model, 3);
+    m.seats.add(worker_role::attention, 2);
+    m.shape.replicas = 2;
+    m.shape.prefill_seats = 0;
+    m.look_every = 1s;
+  }};
+  w.want_epoch();
+  std::vector<membership_world::process> models(3);
+  std::vector<membership_world::process*> all;
+  uint32_t pid = 40;
+  for (auto& x : models) {
+    w.pid = ++pid;
+    x = w.join("model");
+    all.push_back(&x);
+  }
+  auto a0 = w.join("attention"), a1 = w.join("attention");
+  REQUIRE(w.opened.size() == 1);
+  CHECK(w.opened[0].replicas.size() == 2);
+  work(w, all, all[0], 2); // late, and not that late
+  CHECK(w.slow.empty());
+  CHECK(w.lost.empty());
+  all.pop_back(); // the spare has nothing to do
+  work(w, all, all[0], 5);
+  REQUIRE(w.lost.size() == 1);
+  CHECK(says(w.lost[0].second, "model/0 lost: it is slow, and a spare is not"));
+  CHECK(models[0].book->left.size() == 1);
+  w.want_epoch();
+  REQUIRE(w.opened.size() == 2);
+  CHECK(models[1].book->opened == std::vector<uint64_t>{1, 2});
+  CHECK(models[2].book->opened == std::vector<uint64_t>{2});
+  // The same process again: it sits, and has no part as long as there are others.
+  w.pid = 41;
+  auto again = w.join("model");
+  CHECK(again.grant->index == 0);
+  CHECK(w.slow == std::set<scheduler::seat>{model_0});
+  CHECK(w.lost.size() == 1);
+  w.pid = 50;
+  w.end(a0.worker);
+  w.want_epoch();
+  w.join("attention");
+  REQUIRE(w.opened.size() == 3);
+  CHECK(again.book->opened.empty());
+  // Better a slow one than none.
+  w.end(models[1].worker);
+  w.want_epoch();
+  REQUIRE(w.opened.size() == 4);
+  CHECK(w.opened[3].replicas.size() == 2);
+  CHECK(again.book->opened == std::vector<uint64_t>{4});
+}
+
+TEST_CASE(
+    "A2 attention worker, slow: told, and kept where its KV would have to be computed again") {
+  for (const bool parity : {false, true}) {
+    CAPTURE(parity);
+    membership_world w{[=](membership_config& m) {
+      m.seats = {};
+      m.seats.add(worker_role::model, 1);
+      m.seats.add(worker_role::attention, 4); // a spare, and a parity or another spare
+      m.shape.prefill_seats = 0;
+      m.shape.parity = parity;
+      m.look_every = 1s;
+    }};
+    w.want_epoch();
+    auto m = w.join("model");
+    std::vector<membership_world::process> shards(4);
+    std::vector<membership_world::process*> all;
+    for (auto& x : shards) {
+      x = w.join("attention");
+      all.push_back(&x);
+    }
+    REQUIRE(w.opened.size() == 1);
+    const auto seats = w.ask<system_status>(w.members, status_atom_v);
+    w.settle();
+    std::vector<std::string> parts;
+    for (const auto& x : seats->value.workers) parts.push_back(x.part);
+    CHECK(parts
+          == std::vector<std::string>{"replica 0", "shard 0", "shard 1",
+                                      parity ? "parity" : "spare", "spare"});
+    all.resize(2);
+    work(w, all, all[1], 10);
+    if (parity) {
+      REQUIRE(w.lost.size() == 1);
+      CHECK(says(w.lost[0].second, "attention/1 lost: it is slow, and a spare is not"));
+      continue;
+    }
+    CHECK(w.lost.empty());
+    CHECK(w.slow == std::set<scheduler::seat>{shard_1});
+    const auto status = w.ask<system_status>(w.members, status_atom_v);
+    w.settle();
+    for (const auto& x : status->value.workers) CHECK(x.slow == (x.seat == "attention/1"));
+    work(w, all, nullptr, 1);
+    CHECK(w.slow.empty());
+  }
+}
+
+} // namespace lamella::actors::test

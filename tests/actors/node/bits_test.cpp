@@ -1,0 +1,190 @@
+// The bits of an answer depend on the request alone: not on who else runs, how the pipeline is cut,
+// or what went wrong on the way (issue 2, "Bits").
+#include "tests/actors/gateway/served.hpp"
+
+#include <future>
+
+namespace lamella::actors::test {
+namespace {
+
+/// Prompts of awkward lengths; some greedy, some drawn, some with penalties. All want log
+/// probabilities, which show every bit of the logits that the sampler saw.
+std::vector<std::string> requests(uint32_t count, uint32_t max_tokens = 20) {
+  const uint32_t lengths[]{1, 7, 17, 54, 130, 63, 2, 300};
+  const char* samplings[]{R"("temperature":0)", R"("temperature":1)",
+                          R"("temperature":1.3,"top_p":0.9,"top_k":40)",
+                          R"("temperature":0.8,"min_p":0.02,"frequency_penalty":0.7)"};
+  std::vector<std::string> bodies;
+  for (uint32_t i = 0; i < count; ++i)
+    bodies.push_back(R"({"model":"tiny","prompt":)" + token_list(lengths[i % 8], i + 1)
+                     + R"(,"max_tokens":)" + std::to_string(max_tokens)
+                     + R"(,"ignore_eos":true,"logprobs":2,"seed":)" + std::to_string(i + 100) + ","
+                     + samplings[i % 4] + "}");
+  return bodies;
+}
+
+/// What to look at when two answers differ.
+std::string shown(const json_value& choices) {
+  std::string out = text_at(choices, "0.text") + " |";
+  for (size_t i = 0; i < size_at(choices, "0.logprobs.token_logprobs"); ++i) {
+    const auto path = "0.logprobs.token_logprobs." + std::to_string(i);
+    out += " " + std::to_string(number_at(choices, path));
+  }
+  return out;
+}
+
+std::vector<json_value> choices_of(const std::vector<answer>& answers) {
+  std::vector<json_value> result;
+  for (const auto& x : answers) {
+    REQUIRE_MESSAGE(x.status == 200, x.body);
+    result.push_back(at(x.json, "choices"));
+  }
+  return result;
+}
+
+std::vector<json_value> alone(served& s, const std::vector<std::string>& bodies) {
+  std::vector<answer> answers;
+  for (const auto& body : bodies) answers.push_back(s.post("/v1/completions", body));
+  return choices_of(answers);
+}
+
+std::vector<json_value> together(served& s, const std::vector<std::string>& bodies) {
+  return choices_of(s.post_all("/v1/completions", bodies));
+}
+
+/// One shard, one replica, one request at a time.
+const std::vector<json_value>& expected() {
+  static const auto result = [] {
+    served s;
+    return alone(s, requests(32));
+  }();
+  return result;
+}
+
+void check_same(config::settings x) {
+  served s{std::move(x)};
+  const auto got = together(s, requests(32));
+  for (size_t i = 0; i < got.size(); ++i) {
+    CAPTURE(i);
+    CHECK(got[i] == expected()[i]);
+  }
+}
+
+} // namespace
+
+TEST_CASE(
+    "L-M23 V-M14 a request among 31 others gets the tokens and log probabilities it gets alone") {
+  REQUIRE(expected().size() == 32);
+  // Not vacuous: answers have text and differ from each other.
+  CHECK(size_at(expected()[0], "0.logprobs.token_logprobs") > 0);
+  CHECK(!(expected()[0] == expected()[4]));
+  check_same(tiny_settings());
+}
+
+TEST_CASE("L-M23 three shards by head change no bit") {
+  auto x = tiny_settings();
+  x.pools.attention.members = 3;
+  check_same(x);
+}
+
+TEST_CASE("L-M24 two shards by request change no bit") {
+  auto x = tiny_settings();
+  x.pools.attention.members = 2;
+  x.pools.attention.partition = config::partition::requests;
+  check_same(x);
+}
+
+TEST_CASE("V-M07 two replicas with two batches and two prefill workers change no bit") {
+  auto x = tiny_settings();
+  x.pools.model.members = 2;
+  x.pools.prefill.members = 2;
+  x.pools.attention.members = 3;
+  check_same(x);
+}
+
+TEST_CASE("Any prefill chunk gives the same bits") {
+  for (uint32_t chunk : {1u, 7u, 64u}) {
+    CAPTURE(chunk);
+    auto x = tiny_settings();
+    x.batching.prefill_chunk_tokens = chunk;
+    check_same(x);
+  }
+}
+
+TEST_CASE("V-M14 a small batch with requests joining and leaving gives the same bits") {
+  auto x = tiny_settings();
+  x.batching.max_batch = 3;
+  check_same(x);
+}
+
+TEST_CASE("L-M23 L-M24 KV in 8 bits: shards by head or by request and own prefill change no bit") {
+  auto q8 = tiny_settings();
+  q8.kv.dtype = config::number_type::q8;
+  const auto bodies = requests(16);
+  std::vector<json_value> wanted;
+  {
+    served s{q8};
+    wanted = alone(s, bodies);
+  }
+  uint32_t others = 0;
+  for (size_t i = 0; i < wanted.size(); ++i) others += wanted[i] == expected()[i] ? 0 : 1;
+  CHECK(others > 0); // than in 16 bits
+  auto by_head = q8, by_request = q8, own = q8;
+  by_head.pools.attention.members = 3;
+  by_request.pools.attention.members = 2;
+  by_request.pools.attention.partition = config::partition::requests;
+  own.pools.attention.members = 3;
+  own.pools.prefill.members = 2;
+  own.pools.prefill.attention = config::prefill_attention::own;
+  for (const auto& x : {by_head, by_request, own}) {
+    served s{x};
+    const auto got = together(s, bodies);
+    for (size_t i = 0; i < got.size(); ++i) {
+      CAPTURE(i);
+      CHECK_MESSAGE(got[i] == wanted[i], shown(got[i]), " instead of ", shown(wanted[i]));
+    }
+  }
+}
+
+// Room for about four sequences of those that want to run: growth must throw out the youngest,
+// which runs again from its tokens.
+TEST_CASE("V-M12 preempted requests end with the tokens of an undisturbed run") {
+  std::vector<std::string> bodies;
+  for (uint32_t i = 0; i < 8; ++i)
+    bodies.push_back(R"({"model":"tiny","prompt":)" + token_list(20, i + 1)
+                     + R"(,"max_tokens":110,"ignore_eos":true,"logprobs":1,"seed":)"
+                     + std::to_string(i) + (i % 2 ? R"(,"presence_penalty":0.5})" : "}"));
+  std::vector<json_value> undisturbed;
+  {
+    served s;
+    undisturbed = alone(s, bodies);
+    CHECK(s.metric("vllm:num_preemptions_total") == 0);
+  }
+  for (const bool by_request : {false, true}) {
+    CAPTURE(by_request);
+    auto x = tiny_settings();
+    x.kv.bytes = 200 * 576; // 576 bytes: 3 layers, 3 KV heads, 16 dims, K and V of 2 bytes each
+    if (by_request) {
+      x.pools.attention.members = 2;
+      x.pools.attention.partition = config::partition::requests;
+    }
+    served s{x};
+    REQUIRE(s.node().server()->slots == 200);
+    std::optional<slow_tokens> slow{std::in_place};
+    auto answers = std::async(std::launch::async, [&] { return together(s, bodies); });
+    CHECK(eventually([&] {
+      const auto [running, waiting] = s.load();
+      return running + waiting == bodies.size();
+    }));
+    slow.reset();
+    const auto got = answers.get();
+    CHECK(s.metric("vllm:num_preemptions_total") > 0);
+    for (size_t i = 0; i < got.size(); ++i) {
+      CAPTURE(i);
+      CHECK_MESSAGE(got[i] == undisturbed[i], shown(got[i]), " instead of ", shown(undisturbed[i]));
+    }
+    CHECK(eventually([&] { return s.idle(); }));
+  }
+}
+
+} // namespace lamella::actors::test

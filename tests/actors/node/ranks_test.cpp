@@ -1,0 +1,133 @@
+// Replicas of several ranks in a whole node (L-M03): the bits of an answer, refusals, recovery.
+#include "tests/actors/gateway/served.hpp"
+
+namespace lamella::actors::test {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+/// 12 heads on 6 KV heads: for 1, 2, 3 and 6 ranks.
+config::settings settings_of(uint32_t ranks) {
+  static tests::scratch_folder folder;
+  const auto path = folder / "even.gguf";
+  if (!std::filesystem::exists(path)) {
+    tests::tiny_model_options model;
+    model.embedding = 192;
+    model.heads = 12;
+    model.kv_heads = 6;
+    model.feed_forward = 192;
+    tests::write_tiny_model(path, model);
+  }
+  auto x = tiny_settings();
+  x.model.path = path;
+  x.pools.model.tensor_parallel = ranks;
+  return x;
+}
+
+std::vector<std::string> requests(uint32_t count, uint32_t max_tokens = 12) {
+  std::vector<std::string> bodies;
+  for (uint32_t i = 0; i < count; ++i)
+    bodies.push_back(R"({"model":"tiny","prompt":)" + token_list(1 + 9 * i % 70, i + 1)
+                     + R"(,"max_tokens":)" + std::to_string(max_tokens)
+                     + R"(,"ignore_eos":true,"logprobs":2,"seed":)" + std::to_string(i)
+                     + (i % 2 == 0 ? R"(,"temperature":0})" : R"(,"frequency_penalty":0.5})"));
+  return bodies;
+}
+
+std::vector<json_value> choices_of(const std::vector<answer>& answers) {
+  std::vector<json_value> result;
+  for (const auto& x : answers) {
+    REQUIRE_MESSAGE(x.status == 200, x.body);
+    result.push_back(at(x.json, "choices"));
+  }
+  return result;
+}
+
+std::vector<json_value> together(config::settings x, uint32_t count) {
+  served s{std::move(x)};
+  return choices_of(s.post_all("/v1/completions", requests(count)));
+}
+
+} // namespace
+
+TEST_CASE("L-M03 with two ranks no cut of the work changes a bit of an answer") {
+  constexpr uint32_t count = 16;
+  std::vector<json_value> alone;
+  {
+    served s{settings_of(2)};
+    std::vector<answer> answers;
+    for (const auto& body : requests(count)) answers.push_back(s.post("/v1/completions", body));
+    alone = choices_of(answers);
+  }
+  CHECK(!(alone[0] == alone[1]));
+  CHECK(together(settings_of(2), count) == alone);
+  auto x = settings_of(2);
+  x.pools.attention.members = 3; // whose borders are not those of the ranks
+  x.batching.prefill_chunk_tokens = 7;
+  CHECK(together(x, count) == alone);
+  x = settings_of(2);
+  x.pools.model.members = 2;
+  x.pools.prefill.members = 2;
+  x.pools.attention.members = 2;
+  x.pools.attention.partition = config::partition::requests;
+  CHECK(together(x, count) == alone);
+}
+
+TEST_CASE("L-M03 answers of other degrees are close, and told apart by their fingerprints") {
+  std::vector<std::string> fingerprints;
+  std::vector<double> first; // log probability of the first token of a greedy request
+  for (uint32_t ranks : {1u, 2u, 3u, 6u}) {
+    served s{settings_of(ranks)};
+    const auto got = s.post("/v1/completions", requests(1)[0]);
+    REQUIRE_MESSAGE(got.status == 200, got.body);
+    fingerprints.push_back(text_at(got.json, "system_fingerprint"));
+    first.push_back(number_at(got.json, "choices.0.logprobs.token_logprobs.0"));
+  }
+  for (size_t i = 1; i < first.size(); ++i) {
+    CHECK(std::abs(first[i] - first[0]) < 0.05); // parts of sums meet the wire's 16 bits
+    for (size_t j = 0; j < i; ++j) CHECK(fingerprints[i] != fingerprints[j]);
+  }
+}
+
+TEST_CASE("L-M03 a degree that the model cannot be split by is a configuration error") {
+  actors::node n{settings_of(4), false};
+  try {
+    n.start([](const std::string&, uint64_t, uint64_t) {});
+    FAIL("it started");
+  } catch (const start_error& e) {
+    CHECK(e.exit_code == 78);
+    CHECK(std::string{e.what()}
+          == "pools.model.tensor_parallel: the model's 6 KV heads cannot be shared by 4 ranks");
+  }
+}
+
+TEST_CASE("L-M25 L-M03 when a rank behind the first ends, requests end with their own tokens") {
+  auto settings = settings_of(2);
+  const auto wanted = requests(6, 100);
+  std::vector<json_value> undisturbed;
+  {
+    served s{settings};
+    undisturbed = choices_of(s.post_all("/v1/completions", wanted));
+  }
+  served s{settings};
+  std::vector<answer> answers;
+  std::optional<slow_tokens> slow{100ms};
+  std::thread client{[&] { answers = s.post_all("/v1/completions", wanted); }};
+  CHECK(eventually([&] { return s.load().first >= 6; }));
+  // The shard's executor comes first, then that of rank 1.
+  uint32_t executors = 0;
+  for (const auto& x : s.node().pipeline_actors()) {
+    const auto* actor = caf::actor_cast<caf::abstract_actor*>(x);
+    if (std::string{static_cast<const caf::local_actor*>(actor)->name()} != "gpu_executor")
+      continue;
+    if (++executors == 2) caf::anon_send_exit(x, caf::exit_reason::kill);
+  }
+  CHECK(executors == 3);
+  slow.reset();
+  client.join();
+  CHECK(choices_of(answers) == undisturbed);
+  CHECK(s.node().server()->epoch == 2);
+}
+
+} // namespace lamella::actors::test

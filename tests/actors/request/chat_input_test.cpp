@@ -1,0 +1,150 @@
+// What requests say reaches the chat template in a form that it shows, or is told another way.
+#include "actors/request/chat_input.hpp"
+#include "base/json_writer.hpp"
+#include "net/http/api_error.hpp"
+#include "tests/actors/gateway/fake_exchange.hpp"
+
+#include <doctest/doctest.h>
+#include <spdlog/spdlog.h>
+
+namespace lamella::actors::test {
+
+namespace {
+
+service with_template(const std::string& source) {
+  spdlog::set_level(spdlog::level::off);
+  auto s = tiny_service();
+  use_chat_template(s, source);
+  if (s.chat)
+    s.rules.limits.template_reads = [chat = *s.chat](std::string_view x) { return chat.reads(x); };
+  return s;
+}
+
+/// The prompt that a service makes of messages and other fields, or the error's text.
+std::string prompt(const service& s, const std::string& messages, const std::string& more = "") {
+  try {
+    const auto answer = model::parse_json(tokenize(s, R"({"messages":)" + messages + more + "}"));
+    std::vector<model::token_id> ids;
+    for (const auto& id : *answer.find("tokens")->get_if<model::json_value::array>())
+      ids.push_back(static_cast<model::token_id>(*id.get_if<int64_t>()));
+    return s.text->decode(ids);
+  } catch (const net::api_error& e) {
+    return e.message;
+  }
+}
+
+const std::string tool =
+    R"(,"tools":[{"type":"function","function":{"name":"frobnicate","parameters":{"type":"object"}}}])";
+const std::string in_parts =
+    R"([{"role":"user","content":[{"type":"text","text":"one"},{"type":"text","text":"two"}]}])";
+const std::string as_text = R"([{"role":"user","content":"one"}])";
+const std::string instructed =
+    R"([{"role":"developer","content":"ONE WORD"},{"role":"user","content":"hi"}])";
+
+} // namespace
+
+TEST_CASE("parts go to templates that show parts, one text to those that do not") {
+  const auto texts = with_template("{% for m in messages %}<{{ m.content + '' }}>{% endfor %}");
+  CHECK(prompt(texts, as_text) == "<one>");
+  CHECK(prompt(texts, in_parts) == "<one\ntwo>");
+  const auto parts =
+      with_template("{% for m in messages %}{% for p in m.content %}{% if p.type == 'text' %}<{{ "
+                    "p.text }}>{% endif %}{% endfor %}{% endfor %}");
+  CHECK(prompt(parts, as_text) == "<one>");
+  CHECK(prompt(parts, in_parts) == "<one><two>");
+  const auto both = with_template(
+      "{% for m in messages %}{% if m.content is string %}text {{ m.content }}{% else "
+      "%}{% for p in m.content %}<{{ p.text }}>{% endfor %}{% endif %}{% endfor %}");
+  CHECK(prompt(both, as_text) == "text one");
+  CHECK(prompt(both, in_parts) == "<one><two>");
+}
+
+TEST_CASE("roles and tools that a template does not show are told by those that it does") {
+  for (const std::string before : {"{# for every developer, with tools <tool_call> #}", ""}) {
+    CAPTURE(before);
+    const auto s = with_template(
+        before
+        + "{% for m in messages %}{% if m.role == 'system' %}<S>{{ m.content }}{% elif "
+          "m.role == 'user' %}<U>{{ m.content }}{% endif %}{% endfor %}");
+    CHECK(prompt(s, instructed) == "<S>ONE WORD<U>hi");
+    const auto told = prompt(s, as_text, tool);
+    CHECK(told.starts_with("<S>These functions can be called"));
+    CHECK(told.find("frobnicate") != std::string::npos);
+  }
+  const auto no_system =
+      with_template("{% for m in messages %}{% if m.role not in ['user', 'assistant'] %}{{ "
+                    "raise_exception('no') }}{% endif %}<{{ m.role }}>{{ m.content }}{% endfor %}");
+  CHECK(prompt(no_system, instructed) == "<user>ONE WORD\n\nhi");
+  CHECK(prompt(no_system, as_text, tool).find("frobnicate") != std::string::npos);
+  const auto generic =
+      with_template("{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}");
+  CHECK(prompt(generic, instructed) == "<system>ONE WORD<user>hi");
+}
+
+TEST_CASE(
+    "tools reach templates that ask for them, but for those that teach a form we do not read") {
+  const std::string words = "{% for m in messages %}{{ m.content }}{% endfor %}";
+  const auto asks =
+      with_template("{% if tools is not none %}TOOLS {{ tools | length }}{% endif %}" + words);
+  CHECK(prompt(asks, as_text, tool).starts_with("TOOLS 1"));
+  CHECK(prompt(asks, as_text, tool).find("frobnicate") != std::string::npos); // explained as well
+  CHECK(prompt(asks, as_text) == "one");
+  const auto lists =
+      with_template("{% for t in tools or [] %}[{{ t.function.name }}]{% endfor %}" + words);
+  CHECK(prompt(lists, as_text, tool).starts_with("[frobnicate]"));
+  const std::string calls =
+      "{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}"
+      "<call {{ c.function.name }}{% for k, v in c.function.arguments.items() %} "
+      "{{ k }}={{ v }}{% endfor %}>{% endfor %}{% endfor %}";
+  const auto teaches =
+      with_template("{% for t in tools or [] %}[{{ t.function.name }}]{% endfor %}" + calls);
+  CHECK_FALSE(prompt(teaches, as_text, tool).starts_with("[frobnicate]"));
+  CHECK(prompt(teaches, as_text, tool).find("frobnicate") != std::string::npos);
+  // Earlier calls of a chat without tools stand as the template writes them.
+  const std::string called =
+      R"([{"role":"user","content":"u"},{"role":"assistant","content":"a","tool_calls":[{"id":"c","type":"function",)"
+      R"("function":{"name":"f","arguments":"{\"x\":1}"}}]},{"role":"tool","tool_call_id":"c","content":"r"}])";
+  CHECK(prompt(teaches, called) == "ua<call f x=1>r");
+}
+
+TEST_CASE("what a message says of itself reaches templates that read it") {
+  const auto s = with_template(
+      "{% for m in messages %}<{{ m.content }}>{% if m.reasoning_content %}(think {{ "
+      "m.reasoning_content }}){% endif %}{{ m.tone|tojson if m.tone else '' }}{% endfor %}{{ tools "
+      "is none }}{{ documents is none }}");
+  const auto answered = [](const std::string& fields) {
+    return R"([{"role":"user","content":"a"},{"role":"assistant","content":"b",)" + fields + "}]";
+  };
+  CHECK(prompt(s, as_text) == "<one>TrueTrue");
+  CHECK(prompt(s, answered(R"("reasoning_content":"why")")) == "<a><b>(think why)TrueTrue");
+  CHECK(prompt(s, answered(R"("reasoning":"why")")) == "<a><b>(think why)TrueTrue");
+  CHECK(prompt(s, answered(R"("tone":{"k":[1]})")) == R"(<a><b>{"k": [1]}TrueTrue)");
+}
+
+TEST_CASE("a template that cannot be used says why, where it is asked for") {
+  CHECK(prompt(with_template("line one\n{{ messages|frobnicated }}"), as_text)
+        == "the model's chat template cannot be used: line 2: there is no filter named "
+           "'frobnicated'");
+  CHECK(prompt(with_template("{% for m in messages %}{{ m.content }}\n{{ m.x.y }}{% endfor %}"),
+               as_text)
+        == "the chat template refuses: line 2: member 'x' of a dict is undefined");
+  CHECK(prompt(with_template("{{ raise_exception('only two turns') }}"), as_text)
+        == "the chat template refuses: only two turns");
+  CHECK(prompt(with_template(""), as_text)
+        == "the model has no chat template; use /v1/completions");
+}
+
+TEST_CASE("markers in a plain prompt are special tokens unless a field says that they are text") {
+  const auto s = tiny_service();
+  const auto ids = [&](const std::string& body) {
+    return model::to_json(*model::parse_json(tokenize(s, body)).find("tokens"));
+  };
+  const std::string marked = R"("prompt":"<|im_start|>hi<|im_end|>")";
+  const auto letters = ids("{" + marked + R"(,"parse_special":false})");
+  CHECK(ids("{" + marked + "}") == "[1,107,108,2]");
+  CHECK(ids("{" + marked + R"(,"parse_special":true})") == "[1,107,108,2]");
+  CHECK(letters.find("[1,") == std::string::npos);
+  CHECK(letters.size() > 40);
+}
+
+} // namespace lamella::actors::test

@@ -1,0 +1,84 @@
+// What a choice says of its tokens, and where it ends.
+#include "actors/request/choice.hpp"
+#include "tests/actors/gateway/fake_exchange.hpp"
+
+#include <doctest/doctest.h>
+
+namespace lamella::actors::test {
+
+namespace {
+
+const std::string call =
+    "<tool_call>\n{\"name\": \"save\", \"arguments\": {\"a\": \"stop, here\"}}\n</tool_call>";
+
+struct said {
+  std::string text, arguments;
+  net::stop_reason stopped_by;
+  finish reason = finish::none;
+};
+
+/// An answer of tokens that are bytes, until the choice or the answer is over.
+said read(const net::generation_params& params, const std::string& answer, bool has_tools) {
+  const auto service = tiny_service();
+  choice c{*service.text, params, {}, has_tools ? &service.tool_calls : nullptr};
+  for (const char byte : answer) {
+    sampled_token drawn;
+    drawn.token = 3 + static_cast<unsigned char>(byte);
+    c.push(drawn, finish::none);
+    if (c.over()) break;
+  }
+  if (!c.over()) {
+    sampled_token end;
+    end.token = service.end_tokens.at(0);
+    c.push(end, finish::stop);
+  }
+  said out;
+  const auto piece = c.take();
+  out.text = piece.text;
+  for (const auto& x : piece.calls) out.arguments += x.arguments;
+  out.stopped_by = c.stopped_by();
+  out.reason = c.reason();
+  return out;
+}
+
+token_id byte_token(char x) { return 3 + static_cast<unsigned char>(x); }
+
+} // namespace
+
+TEST_CASE("stop strings and stop tokens end the text beside tools, and no call") {
+  net::generation_params strings, tokens;
+  strings.stop = {"stop", ","};
+  tokens.stop_token_ids = {byte_token(','), byte_token('\n'), byte_token('_')};
+  for (const auto& params : {strings, tokens}) {
+    const auto whole = read(params, "I do" + call, true);
+    CHECK(whole.text == "I do");
+    CHECK(whole.arguments == R"({"a": "stop, here"})");
+    CHECK(whole.reason == finish::stop);
+    CHECK(std::holds_alternative<std::monostate>(whole.stopped_by));
+    const auto cut = read(params, "I do, " + call, true);
+    CHECK(cut.text == "I do");
+    CHECK(cut.arguments.empty());
+    CHECK_FALSE(std::holds_alternative<std::monostate>(cut.stopped_by));
+  }
+  // Text that only looked like a call at first.
+  strings.stop = {"_dance"};
+  CHECK(read(strings, "a <tool_dance>, b", true).text == "a <tool");
+  strings.stop = {"end"};
+  CHECK(read(strings, "a <tool_end", true).text == "a <tool_");
+}
+
+TEST_CASE("text that could still be a stop string is told where a call begins") {
+  net::generation_params params;
+  params.stop = {"do not"};
+  const auto x = read(params, "I do " + call, true);
+  CHECK(x.text == "I do");
+  CHECK(x.arguments == R"({"a": "stop, here"})");
+}
+
+TEST_CASE("without tools a stop string is found in any text") {
+  net::generation_params params;
+  params.stop = {"stop"};
+  CHECK(read(params, call, false).text == call.substr(0, call.find("stop")));
+}
+
+} // namespace lamella::actors::test

@@ -1,0 +1,140 @@
+// A worker process whose WORKER has ended can serve nobody: it must end, too, whether or not the
+// actor could still say why (reliability A8).
+#include "actors/protocol/system_config.hpp"
+#include "actors/worker/control_link.hpp"
+#include "actors/worker/door.hpp"
+#include "tests/actors/worker/joined.hpp"
+
+#include <caf/io/all.hpp>
+
+namespace lamella::actors::test {
+
+namespace {
+
+/// A control process as small as can be: a real door, and a membership that takes whoever comes.
+class taker {
+public:
+  taker() : options_{2, control()}, system_{options_} {
+    const auto members =
+        system_.spawn([this](membership_actor::pointer self) { return behavior(self); });
+    door_config d{net::shared_secret::from_file(secret_file),
+                  "cluster",
+                  LAMELLA_VERSION,
+                  100,
+                  120'000,
+                  members,
+                  [] { return net::random_bytes(nonce_bytes); }};
+    door_ = system_.spawn(door, std::move(d));
+    members_ = members;
+    gate_ = publish_door(system_, door_, control(), {net::shared_secret::from_file(secret_file)});
+    port = gate_->port();
+  }
+  ~taker() {
+    gate_.reset();
+    caf::scoped_actor self{system_}; // the door obeys nobody without a name
+    self->send_exit(door_, caf::exit_reason::user_shutdown);
+    self->send_exit(members_, caf::exit_reason::user_shutdown);
+  }
+
+  /// The worker that has joined; null before.
+  worker_actor joined() {
+    std::lock_guard lock{mutex_};
+    return joined_;
+  }
+
+  static config::control_settings control() {
+    config::control_settings x;
+    x.listen = "127.0.0.1:0";
+    x.dead = std::chrono::seconds{120};
+    return x;
+  }
+
+  tests::scratch_folder folder;
+  std::filesystem::path secret_file = make_secret();
+  uint16_t port = 0;
+
+private:
+  std::filesystem::path make_secret() {
+    const auto file = folder / "secret";
+    std::ofstream{file} << std::string(40, 's') << "\n";
+    chmod(file.c_str(), 0400);
+    return file;
+  }
+
+  membership_actor::behavior_type behavior(membership_actor::pointer self) {
+    return {[](const worker_info&) {},
+            [](const seat_ask& x) {
+              worker_terms t;
+              t.version = LAMELLA_VERSION;
+              t.kernels = "reference";
+              t.shapes = "any";
+              t.threads = 1;
+              t.transport = "shm";
+              t.link_secret = std::string(32, 'l');
+              return join_grant{x.proof, x.role, 0, 1, 0, t};
+            },
+            [this](const worker_facts& x) {
+              std::lock_guard lock{mutex_};
+              joined_ = x.handle;
+              return true;
+            },
+            [self](caf::open_atom, uint64_t) -> caf::result<epoch_members> {
+              return self->make_response_promise<epoch_members>();
+            },
+            [](wake_atom, const std::string&, uint32_t) {},
+            [](const worker_stopped&) {},
+            [](const seat_failing&) {},
+            [](caf::tick_atom) {},
+            [](probe_atom) {},
+            [](const injure&) { return std::string{}; },
+            [](status_atom) { return system_status{}; }};
+  }
+
+  system_config options_;
+  caf::actor_system system_;
+  std::mutex mutex_; ///< of the next one
+  worker_actor joined_;
+  door_actor door_;
+  std::unique_ptr<net::control_gate> gate_;
+  membership_actor members_;
+};
+
+} // namespace
+
+TEST_CASE("A2 worker process: when its WORKER ends, it ends and says that it failed") {
+  spdlog::set_level(spdlog::level::off);
+  taker control;
+  const auto ends_with = [&](auto end, session_end wanted) {
+    worker_options o;
+    o.role = scheduler::worker_role::attention;
+    o.name = "w";
+    o.join = {"127.0.0.1", control.port};
+    o.control = taker::control();
+    worker_process process{o, net::shared_secret::from_file(control.secret_file),
+                           data_plane_links("127.0.0.1:0")};
+    const auto known = control.joined();
+    std::atomic<bool> over{false}, stop{false};
+    auto last = session_end::stopped;
+    std::thread runs{[&] {
+      do // a join that a busy machine was too slow for is tried again, as a worker does
+        last = process.run([&] { return stop.load(); });
+      while (!process.served() && !stop && last != session_end::failed);
+      over = true;
+    }};
+    CHECK(eventually([&] { return control.joined() != known; }));
+    end(control.joined());
+    CHECK(eventually([&] { return over.load(); }));
+    stop = true;
+    runs.join();
+    CHECK(last == wanted);
+    CHECK(process.served());
+  };
+  // By a bug: it says nothing.
+  ends_with([](const worker_actor& x) { caf::anon_send_exit(x, caf::exit_reason::kill); },
+            session_end::failed);
+  // It is sent away.
+  ends_with([](const worker_actor& x) { caf::anon_send(x, worker_leave{"test"}); },
+            session_end::lost);
+}
+
+} // namespace lamella::actors::test
