@@ -44,7 +44,7 @@ TEST_CASE("the scanner finds what makes a behaviour") {
 
 TEST_CASE("A8 every actor begins with what exceptions in it mean") {
   size_t actors = 0;
-  for (const auto& file : fs::directory_iterator(root / "actors")) {
+  for (const auto& file : fs::recursive_directory_iterator(root / "actors")) {
     if (file.path().extension() != ".cpp") continue;
     std::ifstream in{file.path()};
     const std::string code{std::istreambuf_iterator<char>{in}, {}};
@@ -61,7 +61,7 @@ TEST_CASE(
     "causes of failures are told in sentences (actors/protocol/explain), wherever they are told") {
   size_t files = 0;
   for (const auto* folder : {"actors", "cli"})
-    for (const auto& file : fs::directory_iterator(root / folder)) {
+    for (const auto& file : fs::recursive_directory_iterator(root / folder)) {
       const auto name = file.path().filename();
       if (file.path().extension() != ".cpp" || name == "explain.cpp") continue;
       ++files;

@@ -110,7 +110,7 @@ TEST_CASE("A2 clock jump: the wall clock dates answers and reports, nothing else
   constexpr const char* ways[] = {"system_clock::now", "gettimeofday", "CLOCK_REALTIME",
                                   "time(nullptr"};
   std::vector<std::string> readers;
-  for (const char* folder : {"model", "scheduler", "config", "gpu", "net", "actors", "cli"})
+  for (const char* folder : {"base", "model", "scheduler", "config", "gpu", "net", "actors", "cli"})
     for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
       const auto extension = entry.path().extension();
       if (extension != ".cpp" && extension != ".hpp" && extension != ".cu") continue;

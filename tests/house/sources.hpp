@@ -1,5 +1,5 @@
-/// The sources as the tests of the house read them: files, lines, and what they include. The scanner
-/// is a few lines by hand; it reads #include lines and nothing else.
+/// The sources as the tests of the house read them: files, lines, and what they include. The
+/// scanner is a few lines by hand; it reads #include lines and nothing else.
 #pragma once
 
 #include "tests/folders.hpp"
@@ -81,7 +81,9 @@ inline std::vector<std::filesystem::path> code_of(const std::string& folder) {
   return files;
 }
 
-inline std::string name_of(const std::filesystem::path& file) { return std::filesystem::relative(file, root).generic_string(); }
+inline std::string name_of(const std::filesystem::path& file) {
+  return std::filesystem::relative(file, root).generic_string();
+}
 
 /// Calls `f(file, include)` for every #include line of the folder.
 template <class F> size_t for_each_include(const std::string& folder, F f) {
