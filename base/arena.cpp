@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <new>
 
-namespace lamella::gpu {
+namespace lamella {
 
 namespace {
 constexpr std::align_val_t alignment{64};
@@ -52,4 +52,4 @@ size_t arena::capacity() const {
   return total;
 }
 
-} // namespace lamella::gpu
+} // namespace lamella

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-namespace lamella::gpu {
+namespace lamella {
 
 /// Hands out memory by bumping a pointer. Not thread-safe: allocate before forking.
 class arena {
@@ -66,4 +66,4 @@ private:
   size_t used_ = 0;  ///< bytes used of it
 };
 
-} // namespace lamella::gpu
+} // namespace lamella

@@ -7,7 +7,7 @@
 #include <memory>
 #include <utility>
 
-namespace lamella::net {
+namespace lamella {
 
 /// Bytes of all holders together. Who holds much leaves a quarter to those who hold little, so that
 /// a few large holders never keep the small ones out. Thread-safe.
@@ -77,4 +77,4 @@ private:
   std::atomic<uint64_t> refusals_{0};
 };
 
-} // namespace lamella::net
+} // namespace lamella

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-namespace lamella::model {
+namespace lamella {
 
 namespace {
 
@@ -75,4 +75,4 @@ uint64_t digest_of(std::span<const std::byte> bytes, unsigned threads) {
   return settle(sum);
 }
 
-} // namespace lamella::model
+} // namespace lamella

@@ -7,7 +7,7 @@
 #include <nmmintrin.h>
 #endif
 
-namespace lamella::gpu {
+namespace lamella {
 
 namespace {
 
@@ -82,4 +82,4 @@ uint32_t crc32c(const void* data, size_t bytes, uint32_t crc) {
   return ~by_table(p, bytes, ~crc);
 }
 
-} // namespace lamella::gpu
+} // namespace lamella

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace lamella::gpu {
+namespace lamella {
 
 /// What eight zero bits make of a CRC32C (Castagnoli, reflected 0x82f63b78).
 LAMELLA_HOST_DEVICE constexpr uint32_t crc32c_byte(uint32_t crc) {
@@ -29,4 +29,4 @@ LAMELLA_HOST_DEVICE inline uint32_t crc32c_portable(const void* data, size_t byt
 /// there is one; otherwise a table, one byte at a time.
 uint32_t crc32c(const void* data, size_t bytes, uint32_t crc = 0);
 
-} // namespace lamella::gpu
+} // namespace lamella

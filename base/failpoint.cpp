@@ -9,7 +9,7 @@
 
 #include <unistd.h>
 
-namespace lamella::net {
+namespace lamella {
 
 namespace {
 
@@ -155,4 +155,4 @@ void disarm_failpoints() {
   texts.clear();
 }
 
-} // namespace lamella::net
+} // namespace lamella

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace lamella::net {
+namespace lamella {
 
 /// Every place there is. What `error` means is said here; crash, hang and delay mean the same
 /// everywhere.
@@ -78,4 +78,4 @@ std::string failpoint_names();
 /// None is armed any more.
 void disarm_failpoints();
 
-} // namespace lamella::net
+} // namespace lamella

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-namespace lamella::model {
+namespace lamella {
 
 /// A model file that cannot be used: which file, where in it, which field, and what is wrong.
 /// what() reads `FILE: FIELD (at byte OFFSET): PROBLEM`.
@@ -38,4 +38,4 @@ private:
   std::string field_;
 };
 
-} // namespace lamella::model
+} // namespace lamella

@@ -8,7 +8,7 @@
 #include <xmmintrin.h>
 #endif
 
-namespace lamella::gpu {
+namespace lamella {
 
 /// While it lives, its thread rounds to nearest, keeps denormal numbers (no flush to zero) and
 /// traps nothing; afterwards the thread is as before. Threads inherit the mode of the one that
@@ -44,4 +44,4 @@ private:
   word before_;
 };
 
-} // namespace lamella::gpu
+} // namespace lamella

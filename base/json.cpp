@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-namespace lamella::model {
+namespace lamella {
 
 namespace {
 
@@ -239,4 +239,4 @@ json_value parse_json(std::string_view text, const json_limits& limits) {
   return parser.handler().take();
 }
 
-} // namespace lamella::model
+} // namespace lamella

@@ -14,7 +14,7 @@
 #include <variant>
 #include <vector>
 
-namespace lamella::model {
+namespace lamella {
 
 /// Bounds on a JSON text, checked while parsing; beyond one of them parse_json() throws.
 struct json_limits {
@@ -77,4 +77,4 @@ private:
 /// beyond a double's range, and broken limits.
 json_value parse_json(std::string_view text, const json_limits& limits = {});
 
-} // namespace lamella::model
+} // namespace lamella

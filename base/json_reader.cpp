@@ -6,7 +6,7 @@
 #include <cmath>
 #include <type_traits>
 
-namespace lamella::model {
+namespace lamella {
 
 namespace {
 
@@ -199,4 +199,4 @@ std::vector<std::string> json_object_reader::unread_within() const {
   return paths;
 }
 
-} // namespace lamella::model
+} // namespace lamella

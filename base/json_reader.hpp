@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-namespace lamella::model {
+namespace lamella {
 
 /// A field is missing, of the wrong type, or out of range.
 struct json_field_error : std::runtime_error {
@@ -108,4 +108,4 @@ private:
   object* self_;
 };
 
-} // namespace lamella::model
+} // namespace lamella

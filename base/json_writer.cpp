@@ -3,7 +3,7 @@
 #include <charconv>
 #include <cmath>
 
-namespace lamella::model {
+namespace lamella {
 
 namespace {
 
@@ -201,4 +201,4 @@ std::string valid_utf8(std::string_view text) {
   return out;
 }
 
-} // namespace lamella::model
+} // namespace lamella

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace lamella::model {
+namespace lamella {
 
 /// Appends to one string, without white space or line breaks. Doubles are written in the shortest
 /// form that reads back the same (2.5, 1e+30); a double that is not finite becomes null. Strings
@@ -66,4 +66,4 @@ std::string to_json(const json_value& value);
 /// sequence).
 std::string valid_utf8(std::string_view text);
 
-} // namespace lamella::model
+} // namespace lamella

@@ -5,7 +5,7 @@
 
 #include <dlfcn.h>
 
-namespace lamella::gpu {
+namespace lamella {
 
 /// As dlopen, with all symbols resolved and kept to the library; null where it cannot be loaded
 /// (dlerror says why). What the library does to this thread's floating-point mode is undone.
@@ -14,4 +14,4 @@ inline void* open_library(const char* path) {
   return dlopen(path, RTLD_NOW | RTLD_LOCAL);
 }
 
-} // namespace lamella::gpu
+} // namespace lamella

@@ -15,7 +15,7 @@
 #include <system_error>
 #include <unistd.h>
 
-namespace lamella::model {
+namespace lamella {
 
 namespace {
 
@@ -148,4 +148,4 @@ void mapped_file::release_pages() const {
   madvise(const_cast<std::byte*>(bytes_.data()), bytes_.size(), MADV_DONTNEED);
 }
 
-} // namespace lamella::model
+} // namespace lamella

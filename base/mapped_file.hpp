@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <span>
 
-namespace lamella::model {
+namespace lamella {
 
 /// A regular file, mapped for reading.
 ///
@@ -44,4 +44,4 @@ private:
   size_t slot_ = 0;
 };
 
-} // namespace lamella::model
+} // namespace lamella

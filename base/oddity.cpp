@@ -2,7 +2,7 @@
 
 #include <array>
 
-namespace lamella::net {
+namespace lamella {
 
 namespace {
 
@@ -41,4 +41,4 @@ bool odd::draw(oddity what) {
   return fires;
 }
 
-} // namespace lamella::net
+} // namespace lamella

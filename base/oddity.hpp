@@ -7,7 +7,7 @@
 #include <atomic>
 #include <cstdint>
 
-namespace lamella::net {
+namespace lamella {
 
 enum class oddity : uint8_t {
   slots_short,    ///< an allocator says that slots are short, though some are free
@@ -41,4 +41,4 @@ inline bool is_odd(oddity what) {
          && odd::draw(what);
 }
 
-} // namespace lamella::net
+} // namespace lamella

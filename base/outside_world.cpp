@@ -2,7 +2,7 @@
 
 #include <random>
 
-namespace lamella::net {
+namespace lamella {
 
 std::chrono::system_clock::time_point date_of_machine() { return std::chrono::system_clock::now(); }
 
@@ -15,4 +15,4 @@ int64_t outside_world::seconds_since_1970() const {
   return std::chrono::duration_cast<std::chrono::seconds>(date().time_since_epoch()).count();
 }
 
-} // namespace lamella::net
+} // namespace lamella

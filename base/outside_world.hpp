@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <functional>
 
-namespace lamella::net {
+namespace lamella {
 
 std::chrono::system_clock::time_point date_of_machine();
 
@@ -23,4 +23,4 @@ struct outside_world {
   int64_t seconds_since_1970() const;
 };
 
-} // namespace lamella::net
+} // namespace lamella

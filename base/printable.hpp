@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace lamella::model {
+namespace lamella {
 
 /// `text` for an error message or a log line: bytes that are not printable ASCII appear as \xHH, so
 /// that a file cannot write lines of its own into a log; at most `bytes_max` bytes are shown.
@@ -25,4 +25,4 @@ inline std::string printable(std::string_view text, size_t bytes_max = 80) {
   return out;
 }
 
-} // namespace lamella::model
+} // namespace lamella

@@ -2,7 +2,7 @@
 
 #include "base/library_file.hpp"
 
-namespace lamella::net {
+namespace lamella {
 
 namespace {
 
@@ -13,7 +13,7 @@ std::string last_error(const char* name) {
 
 } // namespace
 
-shared_library::shared_library(const char* name) : handle_{gpu::open_library(name)} {
+shared_library::shared_library(const char* name) : handle_{open_library(name)} {
   if (handle_ == nullptr) error_ = last_error(name);
 }
 
@@ -28,4 +28,4 @@ void* shared_library::find_optional(const char* name) const {
   return error_ ? nullptr : dlsym(handle_, name);
 }
 
-} // namespace lamella::net
+} // namespace lamella

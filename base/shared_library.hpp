@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-namespace lamella::net {
+namespace lamella {
 
 /// A library that could not be used, or why its part of a table of calls is empty.
 using load_error = std::optional<std::string>;
@@ -34,4 +34,4 @@ private:
   load_error error_;
 };
 
-} // namespace lamella::net
+} // namespace lamella

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-namespace lamella::gpu {
+namespace lamella {
 
 namespace {
 
@@ -139,4 +139,4 @@ void team::run(size_t count, void (*call)(void*, size_t), void* context) {
   }
 }
 
-} // namespace lamella::gpu
+} // namespace lamella

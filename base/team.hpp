@@ -5,7 +5,7 @@
 #include <memory>
 #include <type_traits>
 
-namespace lamella::gpu {
+namespace lamella {
 
 /// `size` threads, the caller included. One loop at a time; calls come from one thread (the
 /// engine's driver). Between loops the helpers spin for some microseconds, then sleep, so that an
@@ -36,4 +36,4 @@ private:
   std::unique_ptr<state> state_;
 };
 
-} // namespace lamella::gpu
+} // namespace lamella

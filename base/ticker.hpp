@@ -7,7 +7,7 @@
 #include <mutex>
 #include <thread>
 
-namespace lamella::net {
+namespace lamella {
 
 /// While it lives, `tick` is called every so often, on a thread of its own; the first time after
 /// `every`. For what must go on where actors do not. `tick` must not throw.
@@ -39,4 +39,4 @@ private:
   std::thread thread_;
 };
 
-} // namespace lamella::net
+} // namespace lamella

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace lamella::net {
+namespace lamella {
 
 /// Upper bounds of the buckets of iteration times; what is longer goes to one more.
 inline constexpr std::array<std::chrono::nanoseconds, 14> iteration_bounds{{
@@ -63,4 +63,4 @@ private:
   std::atomic<uint64_t> total_ns_{0};
 };
 
-} // namespace lamella::net
+} // namespace lamella

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace lamella::model {
+namespace lamella {
 
 /// What lies at one place of a text.
 struct utf8_unit {
@@ -69,4 +69,4 @@ inline void append_utf8(std::string& text, char32_t c) {
   }
 }
 
-} // namespace lamella::model
+} // namespace lamella

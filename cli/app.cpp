@@ -125,7 +125,7 @@ void print_warning(const std::string& message) {
 }
 
 int run(int argc, const char* const* argv) {
-  const gpu::plain_floats floats; // of all threads, which inherit it
+  const plain_floats floats; // of all threads, which inherit it
   std::function<int()> chosen;
   try {
     const auto app = make_app(chosen);

@@ -73,12 +73,12 @@ command_error unreachable(const net::http_call_error& error) {
 std::string error_message(int status, std::string_view body) {
   const auto code = "HTTP " + std::to_string(status);
   try {
-    const auto parsed = model::parse_json(body);
+    const auto parsed = parse_json(body);
     const auto message = text_or(find_path(parsed, {"error", "message"}), "");
     if (!message.empty()) return message + " (" + code + ")";
     const auto word = text_or(find_path(parsed, {"error"}), "");
     if (!word.empty()) return word + " (" + code + ")";
-  } catch (const model::json_syntax_error&) { // shown as it is
+  } catch (const json_syntax_error&) { // shown as it is
   }
   std::string shown{body.substr(0, shown_bytes)};
   for (char& c : shown)
@@ -97,10 +97,10 @@ command_error refused(const net::http_reply& reply) {
           error_message(reply.status, reply.body), hint};
 }
 
-model::json_value parse_answer(std::string_view body) {
+json_value parse_answer(std::string_view body) {
   try {
-    return model::parse_json(body);
-  } catch (const model::json_syntax_error& e) {
+    return parse_json(body);
+  } catch (const json_syntax_error& e) {
     throw command_error{
         exit_failure, std::string{"the server's answer is not the JSON expected: "} + e.what(),
         "is this an OpenAI-style server? It said: " + std::string{body.substr(0, shown_bytes)}};
@@ -124,11 +124,10 @@ std::string first_model(net::http_client& client) {
   return id;
 }
 
-const model::json_value* find_path(const model::json_value& from,
-                                   std::initializer_list<std::string_view> path) {
+const json_value* find_path(const json_value& from, std::initializer_list<std::string_view> path) {
   const auto* at = &from;
   for (const auto name : path) {
-    if (const auto* items = at->get_if<model::json_value::array>()) {
+    if (const auto* items = at->get_if<json_value::array>()) {
       size_t index = 0;
       const auto end = name.data() + name.size();
       const auto [parsed, failure] = std::from_chars(name.data(), end, index);
@@ -142,12 +141,12 @@ const model::json_value* find_path(const model::json_value& from,
   return at;
 }
 
-std::string text_or(const model::json_value* value, std::string_view fallback) {
+std::string text_or(const json_value* value, std::string_view fallback) {
   const auto* text = value == nullptr ? nullptr : value->get_if<std::string>();
   return text == nullptr ? std::string{fallback} : *text;
 }
 
-double number_or(const model::json_value* value, double fallback) {
+double number_or(const json_value* value, double fallback) {
   if (value == nullptr) return fallback;
   if (const auto* x = value->get_if<int64_t>()) return static_cast<double>(*x);
   if (const auto* x = value->get_if<uint64_t>()) return static_cast<double>(*x);

@@ -37,17 +37,16 @@ command_error refused(const net::http_reply& reply);
 std::string error_message(int status, std::string_view body);
 
 /// The server's answer as JSON. Throws command_error (1) when it is not.
-model::json_value parse_answer(std::string_view body);
+json_value parse_answer(std::string_view body);
 
 /// The id of the first model of `GET /v1/models`. Throws command_error.
 std::string first_model(net::http_client& client);
 
 /// The value at a path of member names, where a number as a name indexes an array; null when there
 /// is none.
-const model::json_value* find_path(const model::json_value& from,
-                                   std::initializer_list<std::string_view> path);
+const json_value* find_path(const json_value& from, std::initializer_list<std::string_view> path);
 /// Of what find_path found: the text or number, else the fallback.
-std::string text_or(const model::json_value* value, std::string_view fallback);
-double number_or(const model::json_value* value, double fallback);
+std::string text_or(const json_value* value, std::string_view fallback);
+double number_or(const json_value* value, double fallback);
 
 } // namespace lamella::cli

@@ -163,7 +163,7 @@ void print_plan(const config::loaded& from, const plan& x) {
 }
 
 void print_json(const config::loaded& from, const plan& x) {
-  model::json_writer out;
+  json_writer out;
   out.begin_object().member("version", 1).member("ok", true).key("files").begin_array();
   for (const auto& file : from.files) out.value(file.string());
   out.end_array().member("model", x.model_file).member("architecture", x.architecture);

@@ -23,7 +23,7 @@ struct diff_flags {
 
 void print_differences(const std::vector<config::difference>& found, bool json) {
   if (json) {
-    model::json_writer out;
+    json_writer out;
     out.begin_object().member("version", 1).key("differences").begin_array();
     for (const auto& x : found)
       out.begin_object()

@@ -48,11 +48,11 @@ std::shared_ptr<std::vector<std::string>> add_failpoint_flag(CLI::App& app) {
 
 void arm_failpoints(const std::vector<std::string>& texts) {
   for (const auto& text : texts) try {
-      net::arm_failpoint(text);
+      arm_failpoint(text);
     } catch (const std::invalid_argument& e) {
       throw command_error{exit_usage, std::string{"--failpoint: "} + e.what(),
                           "write it as NAME=PROBABILITY:ACTION[:ARGUMENT]; there are "
-                              + net::failpoint_names()};
+                              + failpoint_names()};
     }
 }
 

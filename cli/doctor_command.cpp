@@ -83,7 +83,7 @@ std::vector<finding> examine() {
 }
 
 std::string as_json(const std::vector<finding>& all) {
-  model::json_writer out;
+  json_writer out;
   out.begin_object().member("version", 1).key("findings").begin_array();
   for (const auto& x : all)
     out.begin_object()

@@ -63,7 +63,7 @@ __attribute__((target("avx2"))) int dots_avx2(uint64_t rounds) {
 double measure_read_bandwidth(unsigned threads) {
   constexpr size_t bytes = size_t{512} << 20, piece = size_t{1} << 20;
   std::vector<uint64_t> data(bytes / sizeof(uint64_t), 1);
-  gpu::team workers{threads};
+  team workers{threads};
   std::atomic<uint64_t> sink{0}; // keeps the sums alive
   double best = 0;
   for (int pass = 0; pass < 6; ++pass) {
@@ -89,7 +89,7 @@ double measure_int8_rate(unsigned threads) {
   if (!vnni && !__builtin_cpu_supports("avx2")) return 0;
   constexpr uint64_t rounds = 1'000'000;
   const double operations = static_cast<double>(rounds) * chains * (vnni ? 128 : 64) * threads;
-  gpu::team workers{threads};
+  team workers{threads};
   std::atomic<int> sink{0};
   double best = 0;
   for (int pass = 0; pass < 4; ++pass) {

@@ -22,7 +22,7 @@ run_function setup_version(CLI::App& app) {
     const auto dotted = [](int major, int minor, int patch) {
       return std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(patch);
     };
-    model::json_writer out;
+    json_writer out;
     out.begin_object().member("version", LAMELLA_VERSION);
     out.member("commit", actors::build_commit()).member("build_date", actors::build_date());
     out.member("caf", dotted(CAF_VERSION / 10000, CAF_VERSION / 100 % 100, CAF_VERSION % 100));

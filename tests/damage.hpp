@@ -37,7 +37,7 @@ inline void open_damaged(const std::filesystem::path& path, bool use, damage_rep
         throw std::logic_error("unreasonable");
     }
     ++report.accepted;
-  } catch (const model::file_error& error) {
+  } catch (const file_error& error) {
     if (std::string(error.what()).empty() || error.field().empty())
       throw std::logic_error("an error without a field");
     ++report.refused;

@@ -14,7 +14,7 @@
 
 namespace lamella::tests {
 
-using model::json_value;
+using json_value;
 
 /// Sets a member of an object; one that is there already gets the new value.
 inline void set(json_value::object& object, std::string_view key, json_value value) {
@@ -63,7 +63,7 @@ public:
   }
 
   std::string file() const {
-    auto text = model::to_json(header);
+    auto text = to_json(header);
     text.resize((text.size() + 7) / 8 * 8, ' ');
     return gguf_writer::raw(uint64_t{text.size()}) + text + data;
   }
@@ -79,7 +79,7 @@ struct hugging_face_model {
   void write(const std::filesystem::path& folder) const {
     std::filesystem::create_directories(folder);
     const auto put = [&](const char* name, const json_value::object& value) {
-      gguf_writer::write_file(folder / name, model::to_json(value));
+      gguf_writer::write_file(folder / name, to_json(value));
     };
     put("config.json", config);
     put("tokenizer.json", tokenizer);

@@ -182,7 +182,7 @@ std::vector<uint32_t> rows_of(batch_ptr self) {
 
 /// For the next iteration; what it costs hardly depends on its rows.
 std::chrono::milliseconds patience(const batch_state& st) {
-  if (net::is_odd(net::oddity::early_deadline)) return std::chrono::milliseconds{1};
+  if (is_odd(oddity::early_deadline)) return std::chrono::milliseconds{1};
   return st.deadline.empty() ? st.config.target.firsts->limit(1, st.failures)
                              : st.deadline.next(st.failures);
 }
@@ -257,7 +257,7 @@ void on_sampled(batch_ptr self, uint64_t iteration, sampled answer) {
     if (st.config.target.numbers) st.config.target.numbers->fenced(net::fence::attempt);
     return;
   }
-  if (net::failpoint_hit(net::failpoint::batch_commit)) {
+  if (failpoint_hit(failpoint::batch_commit)) {
     on_failure(self, {st.config.target.stream, iteration, st.failures, false, "failpoint"});
     return;
   }

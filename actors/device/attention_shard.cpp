@@ -87,8 +87,8 @@ void tell_of(shard_ptr self, stream_id id, caf::actor_clock::time_point launched
 }
 
 void on_launch(shard_ptr self, const iteration_launch& x) {
-  net::failpoint_or_throw(net::failpoint::shard_launch);
-  net::failpoint_or_throw(net::failpoint::shard_token, x.tokens);
+  failpoint_or_throw(failpoint::shard_launch);
+  failpoint_or_throw(failpoint::shard_token, x.tokens);
   auto& st = self->state;
   auto& stream = stream_of(self, x.stream, x.epoch);
   stream.seats.apply(x.changes, x.table_version);

@@ -222,9 +222,9 @@ struct running_launch {
 void on_success(replica_ptr self, const running_launch& x) {
   tell_of(self, x.stream, x.launched, *x.first, x.rows);
   // Of a launch ahead the rows' tokens are not known before this.
-  if (net::failpoint_armed(net::failpoint::worker_token))
+  if (failpoint_armed(failpoint::worker_token))
     for (const auto& drawn : x.first->sampled())
-      net::failpoint_or_throw(net::failpoint::worker_token, {&drawn.token, 1});
+      failpoint_or_throw(failpoint::worker_token, {&drawn.token, 1});
   finish(self, x.stream, x.iteration, x.attempt,
          sampled{x.stream, x.iteration, x.first->sampled()});
 }
@@ -253,8 +253,8 @@ void on_rank_end(replica_ptr self, running_launch& x, const caf::error& reason) 
 }
 
 void on_launch(replica_ptr self, const iteration_launch& x) {
-  net::failpoint_or_throw(net::failpoint::worker_launch);
-  net::failpoint_or_throw(net::failpoint::worker_token, x.tokens);
+  failpoint_or_throw(failpoint::worker_launch);
+  failpoint_or_throw(failpoint::worker_token, x.tokens);
   auto& st = self->state;
   auto& stream = st.streams[x.stream];
   keep_stream(st.config, stream, x.stream);

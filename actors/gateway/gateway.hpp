@@ -43,17 +43,17 @@ struct gateway_config {
   std::shared_ptr<health_board> health;
   std::shared_ptr<net::metrics> numbers;
   aside_actor aside; ///< writes pages of numbers, and answers what takes long
-  std::shared_ptr<const net::byte_budget> bodies; ///< of the requests; null: nobody counts them
-  net::api_keys keys;                             ///< of the public listener
-  net::api_keys admin_keys;  ///< of the admin listener, but for probes and metrics
-  bool public_probes = true; ///< both are on the public listener, too
+  std::shared_ptr<const byte_budget> bodies; ///< of the requests; null: nobody counts them
+  net::api_keys keys;                        ///< of the public listener
+  net::api_keys admin_keys;                  ///< of the admin listener, but for probes and metrics
+  bool public_probes = true;                 ///< both are on the public listener, too
   std::string version;
   std::string pool_name = "main", partition = "heads";
   uint32_t attention_members = 1;
   std::function<void()> on_drain;           ///< an operator asked for it
   std::function<reload_report()> on_reload; ///< likewise; reads files
   bool chaos = false;                       ///< workers may be injured
-  net::outside_world world;
+  outside_world world;
 };
 
 struct gateway_state {

@@ -9,7 +9,7 @@ namespace lamella::actors {
 
 namespace {
 
-void write(model::json_writer& out, const restart_budget& x) {
+void write(json_writer& out, const restart_budget& x) {
   out.key("restarts")
       .begin_object()
       .member("used", x.used)
@@ -18,7 +18,7 @@ void write(model::json_writer& out, const restart_budget& x) {
       .end_object();
 }
 
-void write(model::json_writer& out, const supervisor_status& x) {
+void write(json_writer& out, const supervisor_status& x) {
   out.begin_object().member("name", x.name).member("strategy", x.strategy);
   write(out, x.restarts);
   out.key("children").begin_array();
@@ -36,7 +36,7 @@ void write(model::json_writer& out, const supervisor_status& x) {
 } // namespace
 
 std::string status_json(const system_status& x, uint64_t recovering) {
-  model::json_writer out;
+  json_writer out;
   out.begin_object().member("version", 1).key("epochs").begin_object();
   out.member("attention/" + x.pool, x.epoch);
   out.end_object().key("workers").begin_array();

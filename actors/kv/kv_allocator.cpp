@@ -94,7 +94,7 @@ bool acts_full(const kv_allocator_state& st, const kv_reserve& x) {
   const auto own = std::count_if(x.needs.begin(), x.needs.end(), [&](const auto& need) {
     return st.holders.contains(need.holder);
   });
-  return st.holders.size() > static_cast<size_t>(own) && net::is_odd(net::oddity::slots_short);
+  return st.holders.size() > static_cast<size_t>(own) && is_odd(oddity::slots_short);
 }
 
 /// Slots that others of the same question want behind what this holder gets: they follow it to its
@@ -287,7 +287,7 @@ kv_allocator(kv_allocator_actor::stateful_pointer<kv_allocator_state> self,
   publish(self);
   return {
       [self](const kv_reserve& x) -> caf::result<kv_grant> {
-        net::failpoint_or_throw(net::failpoint::allocator_reserve);
+        failpoint_or_throw(failpoint::allocator_reserve);
         const auto& asker = self->current_sender();
         if (self->state.trimming == 0) {
           auto answer = reserve(self, x, asker);

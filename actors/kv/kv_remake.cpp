@@ -41,7 +41,7 @@ void on_moved(const progress_ptr& x, uint32_t source, const kv_moved& answer) {
     return;
   }
   if (x->first->digest != answer.digest || x->first->bytes != answer.bytes
-      || net::is_odd(net::oddity::remake_fails)) {
+      || is_odd(oddity::remake_fails)) {
     if (x->what.numbers) x->what.numbers->kv_damaged(net::kv_damage::rebuild);
     end(x, remake_failure{"what came of member " + std::to_string(source) + " is not what it sent",
                           true});

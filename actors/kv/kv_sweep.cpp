@@ -36,7 +36,7 @@ kv_swept sweep(kv_allocator_state& st, const kv_sweep& x) {
   kv_swept result;
   result.bare = st.bare.count();
   if (!st.has_parity || (x.bare && st.bare.empty())) return result;
-  const auto most = net::is_odd(net::oddity::small_sweep) ? 1 : x.slots;
+  const auto most = is_odd(oddity::small_sweep) ? 1 : x.slots;
   found_slots found; // one comes up once for each choice that shares it
   auto it = st.holders.lower_bound(x.from);
   for (; it != st.holders.end() && found.size() < most; ++it) {

@@ -14,7 +14,7 @@ namespace lamella::actors {
 
 /// Packs the weights for the device's kernels, in its memory, and gives the file's pages back: of a
 /// program of several ranks those of `rank`.
-/// `progress` may throw to give up. Throws model::file_error, std::bad_alloc.
+/// `progress` may throw to give up. Throws file_error, std::bad_alloc.
 std::shared_ptr<const gpu::packed_weights>
 pack_weights(const model::loaded_model& model, gpu::device& where,
              const std::function<void(uint64_t done, uint64_t total)>& progress, uint32_t rank = 0);

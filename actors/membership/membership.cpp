@@ -101,7 +101,7 @@ void on_ready(membership_ptr self, uint64_t epoch, const seat& where, uint32_t n
   }
   st.current->left.erase(where);
   if (!st.current->left.empty()) return;
-  if (net::is_odd(net::oddity::epoch_again)) {
+  if (is_odd(oddity::epoch_again)) {
     close_epoch(self, true, st.members.at(where).info, " opened it last");
     try_open(self);
     return;

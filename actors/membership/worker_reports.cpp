@@ -37,7 +37,7 @@ void worker_reports::note(const scheduler::seat& where, uint32_t incarnation, co
   for (size_t i = 0; i < std::min<size_t>(x.stages.size(), net::iteration_stages); ++i) {
     const auto& now = x.stages[i];
     auto& before = last.stages[i];
-    if (now.counts.size() != net::iteration_bounds.size() + 1 || now.total_ns < before.total_ns)
+    if (now.counts.size() != iteration_bounds.size() + 1 || now.total_ns < before.total_ns)
       continue;
     before.counts.resize(now.counts.size());
     auto more = now.counts;

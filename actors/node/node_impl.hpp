@@ -90,8 +90,7 @@ struct node::impl {
   gateway_actor front;
   caf::actor root, watch; ///< the supervisor and, for those without one, the warden
   std::unique_ptr<net::http_server> http;
-  const std::shared_ptr<net::byte_budget> bodies =
-      std::make_shared<net::byte_budget>(options.bodies_bytes());
+  const std::shared_ptr<byte_budget> bodies = std::make_shared<byte_budget>(options.bodies_bytes());
   std::function<void(bool)> end_callback = [](bool) {};
   configuration_source configuration = [this] {
     config::loaded same;

@@ -47,7 +47,7 @@ void node::impl::open_model(const load_progress& progress) {
   progress("map", 0, 1);
   try {
     model = model::load_model(path);
-  } catch (const model::file_error& e) {
+  } catch (const file_error& e) {
     throw start_error{65, e.what()};
   }
   progress("map", 1, 1);
@@ -213,7 +213,7 @@ void node::impl::load_weights(const load_progress& progress) {
     parts->weights = pack(*model_device, 0);
     for (uint32_t r = 1; r < ranks; ++r)
       parts->other_weights.push_back(pack(*rank_devices[r - 1], r));
-  } catch (const model::file_error& e) {
+  } catch (const file_error& e) {
     throw start_error{65, e.what()};
   } catch (const std::bad_alloc&) {
     throw start_error{71, "not enough memory for the model's weights",

@@ -216,7 +216,7 @@ void on_sampled(prefill_ptr self, sampled answer) {
 }
 
 void start(prefill_ptr self) {
-  net::failpoint_or_throw(net::failpoint::prefill_chunk);
+  failpoint_or_throw(failpoint::prefill_chunk);
   auto& st = self->state;
   const auto iteration = st.current->launch.iteration;
   const auto attempt = st.current->launch.attempt;

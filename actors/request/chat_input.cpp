@@ -10,8 +10,8 @@ namespace lamella::actors {
 
 namespace {
 
-model::template_data as_template_data(const model::json_value& x) {
-  using model::json_value;
+model::template_data as_template_data(const json_value& x) {
+  using json_value;
   if (const auto* b = x.get_if<bool>()) return *b;
   if (const auto* i = x.get_if<int64_t>()) return *i;
   if (const auto* u = x.get_if<uint64_t>()) return static_cast<double>(*u);
@@ -34,8 +34,8 @@ model::template_data as_template_data(const model::json_value& x) {
 model::template_data arguments_of(const net::tool_call& call) {
   if (call.arguments.empty()) return model::template_data::object{};
   try {
-    return as_template_data(model::parse_json(call.arguments));
-  } catch (const model::json_syntax_error&) {
+    return as_template_data(parse_json(call.arguments));
+  } catch (const json_syntax_error&) {
     return call.arguments;
   }
 }
@@ -130,7 +130,7 @@ void use_chat_template(service& s, const std::string& source) {
 }
 
 model::template_input chat_input(const service& s, const std::vector<net::chat_message>& messages,
-                                 const net::tool_use& tools, const model::json_value::object& more,
+                                 const net::tool_use& tools, const json_value::object& more,
                                  bool add_generation_prompt) {
   model::template_input input;
   const auto& can = s.chat_can;

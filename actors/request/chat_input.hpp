@@ -9,7 +9,7 @@ namespace lamella::actors {
 /// service shows. What it would not show is told in another way: parts as one text, a developer as
 /// the system, the system within what the user says, tools, calls and results as text.
 model::template_input chat_input(const service& s, const std::vector<net::chat_message>& messages,
-                                 const net::tool_use& tools, const model::json_value::object& more,
+                                 const net::tool_use& tools, const json_value::object& more,
                                  bool add_generation_prompt);
 
 /// Takes the chat template of a model into the service: compiled, with what it can do, or why it

@@ -5,7 +5,7 @@
 namespace lamella::actors {
 
 std::string to_json(const reload_report& x) {
-  model::json_writer out;
+  json_writer out;
   const auto list = [&](const char* name, const std::vector<std::string>& keys) {
     out.key(name).begin_array();
     for (const auto& key : keys) out.value(key);

@@ -75,7 +75,7 @@ void on_cancel(request_ptr self, cancel_atom) {
 }
 
 void on_token(request_ptr self, const token& x) {
-  net::failpoint_or_throw(net::failpoint::request_token);
+  failpoint_or_throw(failpoint::request_token);
   auto& st = self->state;
   const auto index = scheduler::index_of(x.sequence);
   if (st.answered || index >= st.sequences.size()) return;

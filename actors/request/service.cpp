@@ -14,8 +14,8 @@ namespace {
 /// Is the text that of a JSON object?
 bool is_object(const std::string& text) {
   try {
-    return model::parse_json(text).get_if<model::json_value::object>() != nullptr;
-  } catch (const model::json_syntax_error&) {
+    return parse_json(text).get_if<json_value::object>() != nullptr;
+  } catch (const json_syntax_error&) {
     return false;
   }
 }
@@ -28,7 +28,7 @@ std::vector<net::chat_message> with_object_arguments(std::vector<net::chat_messa
   for (auto& m : messages)
     for (auto& call : m.tool_calls) {
       if (call.arguments.empty() || is_object(call.arguments)) continue;
-      call.arguments = model::to_json(model::json_value::object{{"arguments", call.arguments}});
+      call.arguments = to_json(json_value::object{{"arguments", call.arguments}});
       changed = true;
     }
   if (!changed) messages.clear();
@@ -68,8 +68,7 @@ void check_model(const service& s, const std::string& name) {
 
 std::vector<model::token_id> chat_tokens(const service& s,
                                          const std::vector<net::chat_message>& messages,
-                                         const net::tool_use& tools,
-                                         const model::json_value::object& more,
+                                         const net::tool_use& tools, const json_value::object& more,
                                          bool add_generation_prompt, uint64_t most) {
   if (!s.chat)
     throw net::invalid_value("messages", s.chat_fault.empty()

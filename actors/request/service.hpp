@@ -70,7 +70,7 @@ struct service {
   std::shared_ptr<net::metrics> numbers;
   std::shared_ptr<suspect_board> blame;   ///< may be null
   std::shared_ptr<recovery_watch> pauses; ///< may be null
-  net::outside_world world;
+  outside_world world;
 
   bool serves(const std::string& name) const;
 };
@@ -89,8 +89,7 @@ uint64_t longest_prompt(const service& s);
 /// than `most` it is refused by its bytes, before it is cut into tokens. Throws net::api_error.
 std::vector<model::token_id> chat_tokens(const service& s,
                                          const std::vector<net::chat_message>& messages,
-                                         const net::tool_use& tools,
-                                         const model::json_value::object& more,
+                                         const net::tool_use& tools, const json_value::object& more,
                                          bool add_generation_prompt, uint64_t most = any_length);
 
 /// The tokens of a plain prompt, or the ids checked against the vocabulary. `markers` says whether

@@ -14,7 +14,7 @@ std::string call_text(const std::string& name, const std::string& arguments,
 
 std::string explanation(const net::tool_use& tools, const model::tool_dialect& dialect) {
   std::string text = "These functions can be called, one JSON object per line:\n<tools>\n";
-  for (const auto& x : tools.tools) text += model::to_json(x.definition) + "\n";
+  for (const auto& x : tools.tools) text += to_json(x.definition) + "\n";
   text += "</tools>\nTo call a function, answer with its name and its arguments:\n"
           + call_text("NAME", "{...}", dialect)
           + "\nResults come between <tool_response> and </tool_response>.";

@@ -31,7 +31,7 @@ public:
   explicit end_watch(std::chrono::milliseconds limit);
 
 private:
-  net::ticker ticker_;
+  ticker ticker_;
 };
 
 /// While it lives, an actor of the system is asked again and again to say something. When it has
@@ -47,7 +47,7 @@ public:
 private:
   std::shared_ptr<std::atomic<bool>> said_; ///< something, since the last look
   caf::actor speaker_;
-  net::ticker ticker_;
+  ticker ticker_;
 };
 
 } // namespace lamella::actors

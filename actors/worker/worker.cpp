@@ -204,7 +204,7 @@ void open_epoch(worker_ptr self) {
   st.next.reset();
   const auto name = scheduler::to_string(st.config.where);
   try {
-    net::failpoint_or_throw(net::failpoint::worker_epoch_open);
+    failpoint_or_throw(failpoint::worker_epoch_open);
     st.open = next.order;
     epoch_ready answer;
     if (!st.device) open_device(st, name);

@@ -73,7 +73,7 @@ void connect(worker_state& st) {
                                                                    : terms.decode_frame_bytes;
     auto& end = st.links[key] = st.config.port.open(order);
     if (order.device) continue; // no frame of it passes through the host
-    if (terms.chaos || net::failpoint_armed(net::failpoint::link_send))
+    if (terms.chaos || failpoint_armed(failpoint::link_send))
       end.to = std::make_shared<net::flawed_sender>(std::move(end.to), st.flaws);
     end = carried(st, order, std::move(end));
   }

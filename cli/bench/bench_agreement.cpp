@@ -75,7 +75,7 @@ double machine_drift(pipeline_driver& driver, const scheduler::served_profile& p
 
 std::string as_json(const std::vector<played_trace>& all, const agreement_options& o, double before,
                     double after) {
-  model::json_writer out;
+  json_writer out;
   out.begin_object().member("version", 1).member("profile", o.profile).member("load", o.load);
   out.member("target", agreement_target).member("worst", worst_of(all));
   out.member("drift_before", before).member("drift_after", after);

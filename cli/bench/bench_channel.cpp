@@ -130,7 +130,7 @@ double memcpy_gb_per_s(size_t bytes) {
 
 std::string as_json(const std::vector<bench_channel_row>& rows,
                     const std::vector<std::pair<size_t, double>>& copies) {
-  model::json_writer out;
+  json_writer out;
   out.begin_object().member("version", 1).key("rows").begin_array();
   for (const auto& r : rows)
     out.begin_object()

@@ -69,7 +69,7 @@ struct machine_limits {
 
 std::string as_json(const actors::node& n, const std::vector<row>& rows,
                     const machine_limits& limits) {
-  model::json_writer out;
+  json_writer out;
   out.begin_object().member("version", 1).member("model", n.parts().base.model_name);
   out.member("threads", n.parts().engine->threads());
   out.member("kernels", n.parts().engine->ops().name);

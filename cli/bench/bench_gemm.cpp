@@ -25,8 +25,8 @@ struct bench_machine {
   explicit bench_machine(unsigned threads) : workers{threads} {}
   gpu::kernel_context context() { return {workers, scratch}; }
 
-  gpu::team workers;
-  gpu::arena scratch, weights;
+  team workers;
+  arena scratch, weights;
 };
 
 /// Rows as they might lie in a file. Any two neighbouring bytes from 0x20 to 0x2f are an ordinary
@@ -87,7 +87,7 @@ std::vector<tensor_type> types_of(const bench_gemm_options& options) {
 
 std::string as_json(const std::vector<bench_gemm_row>& rows, const bench_gemm_options& options,
                     std::string_view kernels, unsigned threads, double read, double int8) {
-  model::json_writer out;
+  json_writer out;
   out.begin_object().member("version", 1).member("kernels", kernels).member("threads", threads);
   out.member("outputs", options.outputs).member("inputs", options.inputs);
   out.key("limits").begin_object().member("read_gb_per_s", read);

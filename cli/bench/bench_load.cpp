@@ -58,7 +58,7 @@ std::chrono::nanoseconds poisson_arrivals::next() {
 
 std::optional<uint64_t> count_tokens(net::http_client& server, const std::string& model,
                                      bench_endpoint endpoint, const std::string& prompt) {
-  model::json_writer body;
+  json_writer body;
   body.begin_object().member("model", model);
   if (endpoint == bench_endpoint::chat)
     body.key("messages")
@@ -80,10 +80,10 @@ std::optional<uint64_t> count_tokens(net::http_client& server, const std::string
   constexpr int ok = 200;
   if (reply.status != ok) return std::nullopt;
   try {
-    const auto json = model::parse_json(reply.body);
+    const auto json = parse_json(reply.body);
     const auto count = number_or(json.find("count"), -1);
     if (count >= 0) return static_cast<uint64_t>(count);
-  } catch (const model::json_syntax_error&) { // some other route of that name
+  } catch (const json_syntax_error&) { // some other route of that name
   }
   return std::nullopt;
 }

@@ -8,7 +8,7 @@ namespace lamella::cli {
 
 namespace {
 
-void write_latency(model::json_writer& out, const std::string& name, const latency_summary& x) {
+void write_latency(json_writer& out, const std::string& name, const latency_summary& x) {
   const auto key = [&](const std::string& what) { return what + "_" + name + "_ms"; };
   // Null where there is none.
   out.member(key("mean"), x.mean).member(key("median"), x.median).member(key("std"), x.std);
@@ -25,7 +25,7 @@ std::string date() {
   return text;
 }
 
-void write_records(model::json_writer& out, const bench_result& result) {
+void write_records(json_writer& out, const bench_result& result) {
   const auto seconds = [](bench_record::time x) { return static_cast<double>(x.count()) * 1e-9; };
   const auto array = [&](const char* name, auto&& value) {
     out.key(name).begin_array();
@@ -55,7 +55,7 @@ void write_records(model::json_writer& out, const bench_result& result) {
 
 std::string bench_json(const bench_summary& x, const bench_result& result,
                        const bench_serve_options& options, bool records) {
-  model::json_writer out;
+  json_writer out;
   out.begin_object().member("version", 1).member("date", date());
   out.member("endpoint_type", options.endpoint == bench_endpoint::chat ? "openai-chat" : "openai");
   out.member("model_id", options.model);

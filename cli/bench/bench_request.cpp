@@ -8,7 +8,7 @@ using std::chrono::nanoseconds;
 
 /// What is sent; `exact` asks the server to stop at the token limit and nowhere before.
 std::string request_body(const bench_serve_options& x, const std::string& prompt, bool exact) {
-  model::json_writer out;
+  json_writer out;
   out.begin_object().member("model", x.model);
   if (x.endpoint == bench_endpoint::chat)
     out.key("messages")
@@ -32,10 +32,10 @@ std::string path_of(bench_endpoint endpoint) {
 
 /// One event of a stream, into its record. An error event and what is not JSON set the error.
 void read_event(bench_record& r, std::string_view data, nanoseconds now) {
-  model::json_value json;
+  json_value json;
   try {
-    json = model::parse_json(data);
-  } catch (const model::json_syntax_error&) {
+    json = parse_json(data);
+  } catch (const json_syntax_error&) {
     r.error = "invalid_event";
     return;
   }
@@ -94,9 +94,9 @@ std::string code_of(net::http_call_error::reason why) {
 std::string code_of(const net::http_reply& reply) {
   std::string code = std::to_string(reply.status);
   try {
-    const auto json = model::parse_json(reply.body);
+    const auto json = parse_json(reply.body);
     code += " " + text_or(find_path(json, {"error", "code"}), "");
-  } catch (const model::json_syntax_error&) { // the status has to do
+  } catch (const json_syntax_error&) { // the status has to do
   }
   return code;
 }

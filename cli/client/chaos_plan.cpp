@@ -11,20 +11,18 @@ namespace lamella::cli {
 
 namespace {
 
-std::string text_at(const model::json_value& x, const char* name) {
-  return text_or(x.find(name), "");
-}
+std::string text_at(const json_value& x, const char* name) { return text_or(x.find(name), ""); }
 
-const model::json_value::array& list_at(const model::json_value& x, const char* name) {
-  static const model::json_value::array none;
+const json_value::array& list_at(const json_value& x, const char* name) {
+  static const json_value::array none;
   const auto* found = x.find(name);
-  const auto* list = found == nullptr ? nullptr : found->get_if<model::json_value::array>();
+  const auto* list = found == nullptr ? nullptr : found->get_if<json_value::array>();
   return list == nullptr ? none : *list;
 }
 
 } // namespace
 
-std::vector<chaos_seat> worker_seats(const model::json_value& status) {
+std::vector<chaos_seat> worker_seats(const json_value& status) {
   const auto own = std::pair{text_or(find_path(status, {"gateway", "host"}), ""),
                              number_or(find_path(status, {"gateway", "pid"}), -1)};
   std::vector<chaos_seat> seats;

@@ -17,7 +17,7 @@ struct chaos_seat {
 
 /// The seats of worker processes in an answer of /admin/status, in the order of their names, also
 /// those that nobody has. Seats of the service's own process are none: it would end itself.
-std::vector<chaos_seat> worker_seats(const model::json_value& status);
+std::vector<chaos_seat> worker_seats(const json_value& status);
 
 /// The same seed and the same seats give the same sequence, whoever is there when its turn comes.
 class chaos_plan {

@@ -34,7 +34,7 @@ std::string rebuild_line(const chaos_injury& x, double rate) {
                      limit * 1e-3, last_back_ms(x) / limit);
 }
 
-void write_rebuilds(model::json_writer& out, const chaos_report& x) {
+void write_rebuilds(json_writer& out, const chaos_report& x) {
   out.key("rebuild").begin_object().member("prefill_tokens_per_s", x.prefill_rate);
   out.key("injuries").begin_array();
   for (const auto& i : x.injuries)
@@ -77,7 +77,7 @@ std::string chaos_page(const chaos_report& x, const chaos_options& options) {
     if (count > 0) page += fmt::format("requests recovered by {}: {}\n", method, count);
   for (const auto& error : x.errors) page += "lost: " + error + "\n";
   if (x.injuries.empty()) page += "nobody was injured\n";
-  model::json_writer out;
+  json_writer out;
   out.begin_object()
       .member("version", 1)
       .member("injected", x.injuries.size())

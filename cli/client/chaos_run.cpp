@@ -123,7 +123,7 @@ private:
     const auto begin = clock::now();
     uint64_t done = 0;
     for (size_t i = 0; i < std::min(streams_.size(), prompts_timed); ++i) {
-      model::json_writer out;
+      json_writer out;
       out.begin_object().member("model", model_).member("max_tokens", 1);
       out.key("prompt").begin_array();
       for (uint64_t k = 0; k < tokens; ++k) out.value(10 + (i + k) % 50);
@@ -145,7 +145,7 @@ private:
   }
 
   std::string body_of(size_t index) const {
-    model::json_writer out;
+    json_writer out;
     std::string prompt = "Story number " + std::to_string(index) + ":";
     for (size_t i = 0; i < index * 7 % 60; ++i) prompt += " and then";
     out.begin_object()
@@ -188,7 +188,7 @@ private:
     const auto t = now();
     read_event(s.record, data, t);
     if (!s.record.error.empty()) return;
-    model::json_value json = model::parse_json(data);
+    json_value json = parse_json(data);
     const auto* text = find_path(json, {"choices", "0", "text"});
     if (text == nullptr) return;
     s.text += text_or(text, "");
@@ -289,7 +289,7 @@ private:
 
   /// `rebuilt`: tokens until now.
   void injure(uint64_t rebuilt) {
-    model::json_writer body;
+    json_writer body;
     body.begin_object().member("action", options_.action);
     if (!victim_.empty()) body.member("target", victim_);
     body.member("duration_ms", static_cast<uint64_t>(options_.duration_s * 1e3));

@@ -194,7 +194,7 @@ void conversation::reset() {
 }
 
 std::string conversation::body() const {
-  model::json_writer out;
+  json_writer out;
   out.begin_object().member("model", options_.model).key("messages").begin_array();
   for (const auto& [role, content] : history_)
     out.begin_object().member("role", role).member("content", content).end_object();

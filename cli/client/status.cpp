@@ -13,7 +13,7 @@ namespace lamella::cli {
 namespace {
 
 using clock = std::chrono::steady_clock;
-using model::json_value;
+using json_value;
 
 constexpr int ok = 200;
 constexpr std::chrono::seconds patience{5};
@@ -115,7 +115,7 @@ void print_status(const json_value& status) {
 /// "loading: weights 63 %, about 4 s left", from the body of /ready.
 std::string why_not_ready(const net::http_reply& ready) {
   try {
-    const auto body = model::parse_json(ready.body);
+    const auto body = parse_json(ready.body);
     auto text = text_or(body.find("status"), "not ready");
     if (const auto* progress = body.find("progress"); progress != nullptr && !progress->is_null()) {
       char more[64];
@@ -127,7 +127,7 @@ std::string why_not_ready(const net::http_reply& ready) {
     if (const auto reason = text_or(body.find("reason"), ""); !reason.empty())
       text += ": " + reason;
     return text;
-  } catch (const model::json_syntax_error&) {
+  } catch (const json_syntax_error&) {
     return error_message(ready.status, ready.body);
   }
 }

@@ -11,7 +11,7 @@ namespace lamella::cli {
 
 namespace {
 
-using model::json_value;
+using json_value;
 
 struct branch {
   std::string text;

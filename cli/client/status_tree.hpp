@@ -12,6 +12,6 @@ namespace lamella::cli {
 /// and under it every pool with its seats, who sits there, on which device, and how often it was
 /// started again. At most 64 lines of a kind; the rest are counted. Fields that are missing (of an
 /// older server) are left out. Ends with a line break.
-std::string status_tree(const model::json_value& status);
+std::string status_tree(const json_value& status);
 
 } // namespace lamella::cli

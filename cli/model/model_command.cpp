@@ -32,7 +32,7 @@ template <class F> int with_file(const model_choice& x, F&& f) {
   const auto path = path_of(x);
   try {
     return f(path);
-  } catch (const model::file_error& e) {
+  } catch (const file_error& e) {
     throw command_error{exit_damaged_input, e.what()};
   }
 }
@@ -49,7 +49,7 @@ std::shared_ptr<model_choice> add_model_flags(CLI::App& app) {
 int slices(const model_choice& x) {
   return with_file(x, [&](const auto& path) {
     const auto loaded = model::load_model(path);
-    const auto text = x.json  ? model::to_json(*loaded.program) + "\n"
+    const auto text = x.json  ? to_json(*loaded.program) + "\n"
                       : x.dot ? model::to_dot(*loaded.program)
                               : model::to_text(*loaded.program);
     std::fputs(text.c_str(), stdout);
@@ -68,7 +68,7 @@ std::string template_fault(const model::checkpoint& file) {
 }
 
 std::string inspection_json(const model::checkpoint& file) {
-  model::json_writer out;
+  json_writer out;
   out.begin_object().member("version", 1).member("path", file.path().string());
   out.member("format", file.format()).member("name", file.name());
   out.member("architecture", file.architecture()).member("bytes", file.file_bytes());

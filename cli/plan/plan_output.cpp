@@ -121,7 +121,7 @@ std::string measured_text(const measured_plan& m, const scheduler::plan_question
 std::string plan_json(const std::vector<scheduler::plan_row>& rows, const std::string& verdict,
                       const std::vector<scheduler::sensitivity>& sensitive,
                       const std::optional<measured_plan>& measured, const plan_options& o) {
-  model::json_writer out;
+  json_writer out;
   out.begin_object().member("version", 1).member("model", o.model).member("trace", o.trace);
   out.member("verdict", verdict).key("rows").begin_array();
   for (const auto& r : rows) {

@@ -10,7 +10,7 @@ namespace lamella::cli {
 namespace {
 
 /// Milliseconds; null where there is no sample.
-void latency(model::json_writer& out, const char* name, const scheduler::distribution& x) {
+void latency(json_writer& out, const char* name, const scheduler::distribution& x) {
   out.key(name).begin_object();
   out.member("mean", x.mean() * 1e3).member("p50", x.quantile(0.5) * 1e3);
   out.member("p90", x.quantile(0.9) * 1e3).member("p99", x.quantile(0.99) * 1e3);
@@ -39,7 +39,7 @@ void iteration_files::add(const scheduler::iteration_span& x) {
             + std::to_string(x.batch) + "," + std::to_string(x.rows) + ","
             + std::to_string(x.context_tokens) + "\n";
   if (options_.timeline.empty()) return;
-  model::json_writer event;
+  json_writer event;
   event.begin_object().member("name", "iteration").member("ph", "X").member("pid", 1);
   event.member("tid", x.batch).member("ts", x.start_s * 1e6);
   event.member("dur", x.duration_s * 1e6).key("args").begin_object();
@@ -56,7 +56,7 @@ void iteration_files::save() {
 
 std::string simulation_json(const shown_design& design, const scheduler::simulation_result& r,
                             const simulate_options& o, const scheduler::constants& c) {
-  model::json_writer out;
+  json_writer out;
   out.begin_object();
   out.member("version", 1).member("design", design.text);
   out.member("model", o.model).member("trace", o.trace).member("load", o.load);

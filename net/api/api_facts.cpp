@@ -5,7 +5,7 @@
 
 namespace lamella::net {
 
-using model::json_writer;
+using json_writer;
 
 namespace {
 

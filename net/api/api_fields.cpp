@@ -9,11 +9,11 @@
 
 namespace lamella::net {
 
-using model::json_index;
-using model::json_items;
-using model::json_object_reader;
-using model::json_string;
-using model::json_value;
+using json_index;
+using json_items;
+using json_object_reader;
+using json_string;
+using json_value;
 
 namespace {
 
@@ -33,7 +33,7 @@ constexpr std::array<std::string_view, 8> without_effect{"user",
 
 uint32_t token_id(const json_value& value, const std::string& path, const api_limits& limits) {
   const uint32_t max = limits.vocabulary ? limits.vocabulary - 1 : INT32_MAX;
-  return model::json_as<uint32_t>(value, path, {0, max});
+  return json_as<uint32_t>(value, path, {0, max});
 }
 
 void read_logit_bias(json_object_reader& body, const api_limits& limits, sampling_params& out) {
@@ -54,12 +54,12 @@ void read_logit_bias(json_object_reader& body, const api_limits& limits, samplin
                            && (key.size() == 1 || key.front() != '0');
     if (!canonical || (limits.vocabulary && id >= limits.vocabulary))
       throw invalid_value("logit_bias",
-                          "logit_bias has the key " + model::to_json(json_value(key.substr(0, 40)))
+                          "logit_bias has the key " + to_json(json_value(key.substr(0, 40)))
                               + ", which is not the id of a token"
                               + (limits.vocabulary ? " below " + std::to_string(limits.vocabulary)
                                                    : std::string()));
     out.logit_bias.emplace_back(
-        id, static_cast<float>(model::json_as<double>(bias, "logit_bias." + key, {-100, 100})));
+        id, static_cast<float>(json_as<double>(bias, "logit_bias." + key, {-100, 100})));
   }
   std::sort(out.logit_bias.begin(), out.logit_bias.end());
 }
@@ -106,7 +106,7 @@ void read_content(json_object_reader& item, const json_value& content, chat_mess
     const std::string type = part.required_string("type", {1, 64});
     if (type != "text" && type != "refusal")
       throw unsupported_parameter(part.path("type"), part.path("type") + " is "
-                                                         + model::to_json(json_value(type))
+                                                         + to_json(json_value(type))
                                                          + ": this model takes only \"text\"");
     out.parts.push_back(part.required_string(type));
     out.content += (i > 0 ? "\n" : "") + out.parts.back();
@@ -187,7 +187,7 @@ void refuse_unsupported(json_object_reader& body, std::span<const unsupported_fi
   for (const auto& [name, harmless] : fields) {
     const json_value* value = body.find(name);
     if (!value) continue;
-    const std::string text = model::to_json(*value);
+    const std::string text = to_json(*value);
     std::string_view rest = harmless;
     bool off = false;
     while (!rest.empty() && !off) {
@@ -240,7 +240,7 @@ generation_params read_generation(json_object_reader& body, const api_limits& li
   read_logit_bias(body, limits, s);
 
   p.n = body.optional<uint32_t>("n", {1, std::min(limits.max_n, 128u)}).value_or(1);
-  const model::json_range<uint32_t> lengths{max_tokens_min, INT32_MAX};
+  const json_range<uint32_t> lengths{max_tokens_min, INT32_MAX};
   p.max_tokens = body.optional<uint32_t>("max_tokens", lengths);
   p.min_tokens = body.optional<uint32_t>("min_tokens", {0, INT32_MAX}).value_or(0);
   read_stop(body, limits, p);
@@ -291,7 +291,7 @@ std::vector<chat_message> read_messages(json_object_reader& body, const api_limi
       throw invalid_value(item.path("role"), item.path("role")
                                                  + " must be system, developer, user, assistant, "
                                                    "tool or function, not "
-                                                 + model::to_json(json_value(message.role)));
+                                                 + to_json(json_value(message.role)));
     if (message.role == "function") message.role = "tool"; // its name before 2023
     refuse_unsupported(item, fields);
     message.tool_calls = read_tool_calls(item);
@@ -321,16 +321,15 @@ json_value::object read_template_kwargs(json_object_reader& body) {
   const auto* members = value->get_if<json_value::object>();
   if (!members)
     throw invalid_value(path, path + " must be an object, not " + std::string(value->kind()));
-  if (model::to_json(*value).size() > template_kwargs_bytes_max)
+  if (to_json(*value).size() > template_kwargs_bytes_max)
     throw invalid_value(path, path + " is larger than 8192 bytes");
   for (const auto& [key, item] : *members) {
     const bool reserved = std::find(ours.begin(), ours.end(), key) != ours.end()
                           || key == "strftime_now" || key == "continue_final_message";
     if (!identifier(key) || reserved)
-      throw invalid_value(
-          path,
-          path + " has the key " + model::to_json(json_value(key.substr(0, 64)))
-              + (reserved ? ", which the server sets itself" : ", which is not an identifier"));
+      throw invalid_value(path, path + " has the key " + to_json(json_value(key.substr(0, 64)))
+                                    + (reserved ? ", which the server sets itself"
+                                                : ", which is not an identifier"));
     if (!shallow(item))
       throw invalid_value(path + "." + key, path + "." + key + " is nested too deeply");
   }

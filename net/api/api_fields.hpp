@@ -19,29 +19,28 @@ struct unsupported_field {
 };
 
 /// Refuses those whose value asks for something.
-void refuse_unsupported(model::json_object_reader& body, std::span<const unsupported_field> fields);
+void refuse_unsupported(json_object_reader& body, std::span<const unsupported_field> fields);
 
 /// Deals with what nobody read, at any depth: internal names are 400, unknown ones are 400 when
 /// strict, else returned, each once.
-std::vector<std::string> take_unknown(const model::json_object_reader& body,
-                                      const api_limits& limits);
+std::vector<std::string> take_unknown(const json_object_reader& body, const api_limits& limits);
 
 /// sampling, lengths, n, stop, streaming: all but logprobs, which differ by route.
-generation_params read_generation(model::json_object_reader& body, const api_limits& limits,
+generation_params read_generation(json_object_reader& body, const api_limits& limits,
                                   uint32_t max_tokens_min);
 
 /// Checks that belong to several fields at once.
 void check_combinations(const generation_params& params, size_t prompts, const api_limits& limits);
 
 /// The `messages` of a chat.
-std::vector<chat_message> read_messages(model::json_object_reader& body, const api_limits& limits);
+std::vector<chat_message> read_messages(json_object_reader& body, const api_limits& limits);
 
 /// `chat_template_kwargs`: identifier keys, 8 KiB, scalars or shallow values, none of our own
 /// names.
-model::json_value::object read_template_kwargs(model::json_object_reader& body);
+json_value::object read_template_kwargs(json_object_reader& body);
 
 /// An array of token ids below limits.vocabulary.
-std::vector<uint32_t> read_token_ids(const model::json_value& value, const std::string& path,
+std::vector<uint32_t> read_token_ids(const json_value& value, const std::string& path,
                                      const api_limits& limits, size_t min, size_t max);
 
 } // namespace lamella::net

@@ -7,10 +7,10 @@
 
 namespace lamella::net {
 
-using model::json_index;
-using model::json_items;
-using model::json_object_reader;
-using model::json_value;
+using json_index;
+using json_items;
+using json_object_reader;
+using json_value;
 
 namespace {
 
@@ -18,12 +18,12 @@ namespace {
 template <class Read>
 auto parse_body(std::string_view body, const api_limits& limits, Read&& read) {
   try {
-    const json_value value = model::parse_json(body, limits.json);
+    const json_value value = parse_json(body, limits.json);
     json_object_reader reader(value);
     return read(reader);
-  } catch (const model::json_syntax_error& error) {
+  } catch (const json_syntax_error& error) {
     throw invalid_json(error.what());
-  } catch (const model::json_field_error& error) {
+  } catch (const json_field_error& error) {
     throw invalid_value(error.path, error.what());
   }
 }
@@ -92,7 +92,7 @@ std::vector<prompt_input> read_prompts(const json_value& value, const api_limits
   for (size_t i = 0; i < items.size(); ++i) {
     const std::string path = json_index("prompt", i);
     if (strings)
-      prompts.emplace_back(model::json_string(items[i], path));
+      prompts.emplace_back(json_string(items[i], path));
     else
       prompts.emplace_back(read_token_ids(items[i], path, limits, 1, ids_max));
   }
@@ -196,7 +196,7 @@ chaos_request parse_chaos_request(std::string_view text) {
   limits.strict = true; // a misspelt target must not become another one
   return parse_body(text, limits, [&](json_object_reader& body) {
     chaos_request request;
-    request.action = model::json_string(body.require("action"), "action", {1, 32});
+    request.action = json_string(body.require("action"), "action", {1, 32});
     request.target = body.optional_string("target", {0, 80}).value_or("");
     request.duration_ms =
         body.optional<uint32_t>("duration_ms", {1, 600'000}).value_or(request.duration_ms);

@@ -21,7 +21,7 @@ class http_headers;
 
 /// What a body may ask for. Ranges that no configuration changes are in the parser.
 struct api_limits {
-  model::json_limits json;
+  json_limits json;
   uint32_t messages = 2'048;  ///< per chat
   uint32_t prompts = 16;      ///< per legacy call
   uint32_t max_n = 8;         ///< at most 128
@@ -81,7 +81,7 @@ struct chat_message {
   std::string tool_call_id{};          ///< tool: whose result it is
   std::vector<std::string> parts{};    ///< the texts of `content`, where it was an array of parts
   std::string reasoning{};             ///< assistant: what it thought before `content`
-  model::json_value::object more{};    ///< members that only the chat template knows
+  json_value::object more{};           ///< members that only the chat template knows
 };
 
 struct chat_request {
@@ -89,8 +89,8 @@ struct chat_request {
   std::vector<chat_message> messages; ///< at least one
   tool_use tools;
   generation_params params;
-  model::json_value::object template_kwargs; ///< data for the chat template
-  std::vector<std::string> unknown;          ///< fields ignored
+  json_value::object template_kwargs; ///< data for the chat template
+  std::vector<std::string> unknown;   ///< fields ignored
 };
 
 /// A prompt as text or as token ids.
@@ -116,7 +116,7 @@ struct tokenize_request {
   model::special markers = model::special::allowed; ///< in `prompt`, as above
   bool add_generation_prompt = true;
   bool return_token_strs = false;
-  model::json_value::object template_kwargs;
+  json_value::object template_kwargs;
   std::vector<std::string> unknown;
 };
 

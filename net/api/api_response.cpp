@@ -7,7 +7,7 @@
 
 namespace lamella::net {
 
-using model::json_writer;
+using json_writer;
 
 namespace {
 
@@ -114,7 +114,7 @@ uint64_t write_legacy_logprobs(json_writer& w, const std::vector<token_logprobs>
     w.begin_object();
     std::vector<std::string> names; // two tokens may look the same as text; a key stands once
     for (const token_alternative& other : entry.top) {
-      std::string name = model::valid_utf8(other.bytes);
+      std::string name = valid_utf8(other.bytes);
       if (std::find(names.begin(), names.end(), name) != names.end()) continue;
       w.member(name, finite(other.logprob));
       names.push_back(std::move(name));

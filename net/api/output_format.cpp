@@ -8,8 +8,8 @@
 
 namespace lamella::net {
 
-using model::json_object_reader;
-using model::json_value;
+using json_object_reader;
+using json_value;
 using kind = output_format::kind;
 
 namespace {
@@ -20,8 +20,8 @@ constexpr size_t regex_bytes_max = 4'096, choices_max = 1'024, choice_bytes_max 
 json_value schema_at(const json_value& value, const std::string& path) {
   if (const auto* text = value.get_if<std::string>()) {
     try {
-      return model::parse_json(*text);
-    } catch (const model::json_syntax_error& e) {
+      return parse_json(*text);
+    } catch (const json_syntax_error& e) {
       throw invalid_value(path, path + " is a string, but no JSON text: " + e.what());
     }
   }
@@ -30,16 +30,15 @@ json_value schema_at(const json_value& value, const std::string& path) {
 
 output_format choice_at(const json_value& value, const std::string& path) {
   output_format out{kind::choice, path};
-  const auto& items = model::json_items(value, path, {1, choices_max});
+  const auto& items = json_items(value, path, {1, choices_max});
   for (size_t i = 0; i < items.size(); ++i)
-    out.choices.push_back(
-        model::json_string(items[i], model::json_index(path, i), {1, choice_bytes_max}));
+    out.choices.push_back(json_string(items[i], json_index(path, i), {1, choice_bytes_max}));
   return out;
 }
 
 output_format regex_at(const json_value& value, const std::string& path) {
   output_format out{kind::regex, path};
-  out.regex = model::json_string(value, path, {1, regex_bytes_max});
+  out.regex = json_string(value, path, {1, regex_bytes_max});
   return out;
 }
 
@@ -64,7 +63,7 @@ std::optional<output_format> response_format(json_object_reader& body) {
   if (type != "json_schema")
     throw unsupported_parameter(
         format.path("type"), "response_format.type must be text, json_object or json_schema, not "
-                                 + model::to_json(json_value(type)));
+                                 + to_json(json_value(type)));
   json_object_reader named(format.require("json_schema"), format.path("json_schema"), format);
   named.required_string("name", {1, 64});
   named.optional_string("description");
@@ -102,12 +101,12 @@ std::string output_format::key() const {
   case kind::json:
     return "json";
   case kind::schema:
-    return "schema " + model::to_json(schema);
+    return "schema " + to_json(schema);
   case kind::regex:
     return "regex " + regex;
   case kind::choice: {
     json_value::array texts(choices.begin(), choices.end());
-    return "choice " + model::to_json(json_value(std::move(texts)));
+    return "choice " + to_json(json_value(std::move(texts)));
   }
   }
   return {};

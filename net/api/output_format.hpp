@@ -20,9 +20,9 @@ struct output_format {
     choice  ///< one of some texts
   };
   kind what = kind::json;
-  std::string field;          ///< dotted path of the schema, expression or texts, for errors
-  model::json_value schema{}; ///< schema
-  std::string regex{};        ///< regex
+  std::string field;   ///< dotted path of the schema, expression or texts, for errors
+  json_value schema{}; ///< schema
+  std::string regex{}; ///< regex
   std::vector<std::string> choices{}; ///< choice
 
   /// The same for formats that mean the same.
@@ -32,6 +32,6 @@ struct output_format {
 /// Reads `response_format`, and what other servers have beside it: `guided_json`, `guided_regex`,
 /// `guided_choice`, `structured_outputs` and `json_schema`. Nothing where the output is free.
 /// Throws api_error; when more than one is given, too.
-std::optional<output_format> read_output_format(model::json_object_reader& body);
+std::optional<output_format> read_output_format(json_object_reader& body);
 
 } // namespace lamella::net

@@ -7,8 +7,8 @@
 
 namespace lamella::net {
 
-using model::json_object_reader;
-using model::json_value;
+using json_object_reader;
+using json_value;
 
 namespace {
 
@@ -25,7 +25,7 @@ std::string function_name(json_object_reader& function) {
   const auto name = function.required_string("name", {1, 64});
   if (!is_function_name(name))
     throw invalid_value(function.path("name"),
-                        function.path("name") + " is " + model::to_json(json_value(name))
+                        function.path("name") + " is " + to_json(json_value(name))
                             + ": only letters, digits, _, - and . are allowed");
   return name;
 }
@@ -33,7 +33,7 @@ std::string function_name(json_object_reader& function) {
 void require_function(json_object_reader& item) {
   if (const auto type = item.required_string("type", {1, 64}); type != "function")
     throw unsupported_parameter(item.path("type"), item.path("type") + " must be function, not "
-                                                       + model::to_json(json_value(type)));
+                                                       + to_json(json_value(type)));
 }
 
 tool read_tool(const json_value& value, const std::string& path) {
@@ -70,7 +70,7 @@ void keep(tool_use& use, const std::vector<std::string>& names, const std::strin
   for (const auto& name : names)
     if (std::none_of(use.tools.begin(), use.tools.end(),
                      [&](const tool& x) { return x.name == name; }))
-      throw invalid_value(field, field + " is " + model::to_json(json_value(name))
+      throw invalid_value(field, field + " is " + to_json(json_value(name))
                                      + ", which is none of the tools");
   std::erase_if(use.tools, [&](const tool& x) { return !is_named(x); });
 }
@@ -85,12 +85,12 @@ void choose_some(tool_use& use, const json_value& value, const json_object_reade
     if (mode != "auto" && mode != "required")
       throw invalid_value(allowed.path("mode"), allowed.path("mode")
                                                     + " must be auto or required, not "
-                                                    + model::to_json(json_value(mode)));
+                                                    + to_json(json_value(mode)));
     const auto path = allowed.path("tools");
-    const auto& items = model::json_items(allowed.require("tools"), path, {1, tools_max});
+    const auto& items = json_items(allowed.require("tools"), path, {1, tools_max});
     std::vector<std::string> names;
     for (size_t i = 0; i < items.size(); ++i) {
-      json_object_reader item(items[i], model::json_index(path, i), allowed);
+      json_object_reader item(items[i], json_index(path, i), allowed);
       names.push_back(chosen_name(item));
     }
     keep(use, names, path);
@@ -119,7 +119,7 @@ void choose(tool_use& use, json_object_reader& body) {
       throw invalid_value(
           "tool_choice",
           "tool_choice must be none, auto, required, a function or allowed_tools, not "
-              + model::to_json(*value));
+              + to_json(*value));
   } else {
     choose_some(use, *value, body);
   }
@@ -136,15 +136,15 @@ std::string tool_use::key() const {
   json_value::array list;
   for (const auto& x : tools) list.push_back(x.definition);
   return (what == choice::required ? "must " : "may ") + std::string{parallel ? "many " : "one "}
-         + model::to_json(json_value{std::move(list)});
+         + to_json(json_value{std::move(list)});
 }
 
 tool_use read_tool_use(json_object_reader& body) {
   tool_use use;
   if (const auto* value = body.find("tools")) {
-    const auto& items = model::json_items(*value, "tools", {0, tools_max});
+    const auto& items = json_items(*value, "tools", {0, tools_max});
     for (size_t i = 0; i < items.size(); ++i) {
-      auto one = read_tool(items[i], model::json_index("tools", i));
+      auto one = read_tool(items[i], json_index("tools", i));
       if (std::any_of(use.tools.begin(), use.tools.end(),
                       [&](const tool& x) { return x.name == one.name; }))
         throw invalid_value("tools", "tools has two functions " + one.name);
@@ -168,9 +168,9 @@ std::vector<tool_call> read_tool_calls(json_object_reader& message) {
   const auto* value = message.find("tool_calls");
   if (value == nullptr) return calls;
   const auto path = message.path("tool_calls");
-  const auto& items = model::json_items(*value, path, {0, calls_max});
+  const auto& items = json_items(*value, path, {0, calls_max});
   for (size_t i = 0; i < items.size(); ++i) {
-    json_object_reader item(items[i], model::json_index(path, i), message);
+    json_object_reader item(items[i], json_index(path, i), message);
     require_function(item);
     add(item.optional_string("id", {0, 128}).value_or(""),
         json_object_reader{item.require("function"), item.path("function"), item});

@@ -11,9 +11,9 @@ namespace lamella::net {
 
 struct tool {
   std::string name;
-  model::json_value definition; ///< {"type":"function","function":{...}}, as it came
-  model::json_value parameters; ///< schema of the arguments; null: it has none
-  std::string schema_field{};   ///< dotted path of `parameters`, for errors
+  json_value definition;      ///< {"type":"function","function":{...}}, as it came
+  json_value parameters;      ///< schema of the arguments; null: it has none
+  std::string schema_field{}; ///< dotted path of `parameters`, for errors
   bool strict = false; ///< arguments are held to all of the schema, or the request is refused
 };
 
@@ -38,10 +38,10 @@ struct tool_call {
 
 /// Reads `tools`, `tool_choice` and `parallel_tool_calls`. A choice of one function leaves only
 /// that one, to be called once; a choice of allowed tools leaves those. Throws api_error.
-tool_use read_tool_use(model::json_object_reader& body);
+tool_use read_tool_use(json_object_reader& body);
 
 /// The `tool_calls` of a message, or its one `function_call`, as they were named before; none where
 /// there are none.
-std::vector<tool_call> read_tool_calls(model::json_object_reader& message);
+std::vector<tool_call> read_tool_calls(json_object_reader& message);
 
 } // namespace lamella::net

@@ -199,7 +199,7 @@ api_error recovery_failed(std::string message) {
 }
 
 std::string error_body(const api_error& error, std::string_view request_id) {
-  model::json_writer w;
+  json_writer w;
   const auto text_or_null = [&](std::string_view name, const std::string& value) {
     if (value.empty())
       w.null_member(name);

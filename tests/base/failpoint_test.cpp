@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-using namespace lamella::net;
+using namespace lamella;
 
 namespace {
 

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <random>
 
-using namespace lamella::model;
+using namespace lamella;
 
 namespace {
 

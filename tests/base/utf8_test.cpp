@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace lamella::model;
+using namespace lamella;
 
 TEST_CASE("every code point is written and read again") {
   for (char32_t c = 0; c <= 0x10FFFF; ++c) {

@@ -49,7 +49,7 @@ public:
                                                                         + " emulated"} {}
   std::string name() const override { return name_; }
   const gpu::operators& ops() const override { return gpu::cuda::cuda_operators(); }
-  gpu::team& workers() override { return driver_->workers(); }
+  team& workers() override { return driver_->workers(); }
   std::unique_ptr<gpu::stream> make_stream(std::string) override {
     return std::make_unique<line_stream>(driver_);
   }

@@ -24,8 +24,8 @@ inline std::string unescape(const std::string& line) {
     const char kind = line.at(i + 1);
     if (kind == 'u') {
       const size_t end = line.find('}', i);
-      model::append_utf8(
-          out, static_cast<char32_t>(std::stoul(line.substr(i + 3, end - i - 3), nullptr, 16)));
+      append_utf8(out,
+                  static_cast<char32_t>(std::stoul(line.substr(i + 3, end - i - 3), nullptr, 16)));
       i = end + 1;
     } else {
       out += kind == 'n' ? '\n' : kind == 'r' ? '\r' : kind == 't' ? '\t' : '\\';
@@ -67,8 +67,8 @@ inline std::string make_text(uint64_t number, const std::vector<std::string>& ta
     } else if (choice == 5) {
       const auto& range = ranges[random.below(std::size(ranges))];
       for (uint64_t count = 1 + random.below(6); count > 0; --count)
-        model::append_utf8(
-            text, range.first + static_cast<char32_t>(random.below(range.last - range.first + 1)));
+        append_utf8(text, range.first
+                              + static_cast<char32_t>(random.below(range.last - range.first + 1)));
     } else if (choice == 6) {
       const std::string& piece = table[random.below(table.size())];
       for (uint64_t count = random.below(40); count > 0; --count) text += piece;
@@ -88,7 +88,7 @@ inline std::string make_cased_text(uint64_t number) {
   splitmix random(number);
   std::string text;
   for (uint64_t count = 1 + random.below(24); count > 0; --count)
-    model::append_utf8(text, characters[random.below(characters.size())]);
+    append_utf8(text, characters[random.below(characters.size())]);
   return text;
 }
 

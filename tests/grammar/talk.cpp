@@ -10,7 +10,7 @@
 #include <iostream>
 
 using namespace lamella;
-using model::json_value;
+using json_value;
 
 namespace {
 
@@ -37,7 +37,7 @@ std::string answer_to(const json_value& question) {
   json_value::object answer;
   answer.emplace_back("taken", std::move(taken));
   answer.emplace_back("drawn", std::move(drawn));
-  return model::to_json(json_value{std::move(answer)});
+  return to_json(json_value{std::move(answer)});
 }
 
 } // namespace
@@ -45,11 +45,11 @@ std::string answer_to(const json_value& question) {
 int main() {
   for (std::string line; std::getline(std::cin, line);) {
     try {
-      std::cout << answer_to(model::parse_json(line, {.depth = 128})) << std::endl;
+      std::cout << answer_to(parse_json(line, {.depth = 128})) << std::endl;
     } catch (const std::exception& e) {
       json_value::object answer;
       answer.emplace_back("error", json_value{e.what()});
-      std::cout << model::to_json(json_value{std::move(answer)}) << std::endl;
+      std::cout << to_json(json_value{std::move(answer)}) << std::endl;
     }
   }
 }

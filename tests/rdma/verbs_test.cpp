@@ -76,7 +76,7 @@ struct forged_link {
   gpu::frame_header good_header(std::span<const std::byte> payload) const {
     auto x = gpu::make_header(tag_of(1), static_cast<uint32_t>(payload.size()), rings, {});
     x.flags = gpu::frame_has_payload_crc;
-    x.payload_crc = gpu::crc32c(payload.data(), payload.size());
+    x.payload_crc = crc32c(payload.data(), payload.size());
     gpu::seal(x);
     return x;
   }

@@ -69,7 +69,7 @@ TEST_CASE("readers: JSON bodies nested as deeply as they are long") {
        {std::array{"[", "", "]"}, std::array{"{\"a\":", "1", "}"},
         std::array{"[{\"a\":", "[]", "}]"}, std::array{"[", "", ""}}) {
     const auto text = nested(opens, inside, closes, body_bytes);
-    CHECK(tells(refusal<model::json_syntax_error>([&] { model::parse_json(text); }),
+    CHECK(tells(refusal<json_syntax_error>([&] { parse_json(text); }),
                 "nested deeper than 32 levels"));
     const auto body = R"({"model":"m","messages":[{"role":"user","content":"x"}],"stop":)" + text;
     CHECK(tells(refusal<net::api_error>([&] { net::parse_chat_request(body, {}); }),
@@ -77,8 +77,8 @@ TEST_CASE("readers: JSON bodies nested as deeply as they are long") {
   }
   // The deepest that is read, with all that is done to a value.
   const auto deepest = nested("[", "1", "]", 2 * 32 + 1);
-  CHECK(refusal<model::json_syntax_error>([&] {
-          const auto value = model::parse_json(deepest);
+  CHECK(refusal<json_syntax_error>([&] {
+          const auto value = parse_json(deepest);
           const auto copy = value;
           CHECK(copy == value);
         })
@@ -89,9 +89,9 @@ TEST_CASE("readers: JSON bodies of as many values as they have bytes for") {
   for (const auto& text : {"[" + repeated("1,", body_bytes / 2 - 1) + "1]",
                            "[" + repeated("[],", body_bytes / 3 - 1) + "[]]",
                            "[" + repeated("[0,0,0,0,0,0,0,0],", body_bytes / 18 - 1) + "0]"})
-    CHECK(tells(refusal<model::json_syntax_error>([&] { model::parse_json(text); }), "more than"));
-  CHECK(refusal<model::json_syntax_error>(
-            [&] { model::parse_json("\"" + repeated("\\n", body_bytes / 2 - 1) + "\""); })
+    CHECK(tells(refusal<json_syntax_error>([&] { parse_json(text); }), "more than"));
+  CHECK(refusal<json_syntax_error>(
+            [&] { parse_json("\"" + repeated("\\n", body_bytes / 2 - 1) + "\""); })
         == "");
 }
 
@@ -178,8 +178,8 @@ TEST_CASE("readers: GGUF metadata of arrays in arrays") {
   tests::gguf_writer made;
   made.set("general.deep", array, value);
   write(folder / "deep.gguf", made.file());
-  const model::mapped_file file{folder / "deep.gguf"};
-  CHECK(tells(refusal<model::file_error>([&] { model::read_gguf_header(file); }),
+  const mapped_file file{folder / "deep.gguf"};
+  CHECK(tells(refusal<file_error>([&] { model::read_gguf_header(file); }),
               "arrays of arrays are not read"));
 }
 
@@ -188,12 +188,11 @@ TEST_CASE("readers: headers of safetensors and JSON files of models") {
   tests::scratch_folder folder;
   const auto deep = nested("{\"a\":", "1", "}", size_t{32} << 20);
   write(folder / "deep.json", deep);
-  CHECK(tells(refusal<model::file_error>([&] { json_file{folder / "deep.json"}; }),
-              "nested deeper than"));
+  CHECK(tells(refusal<file_error>([&] { json_file{folder / "deep.json"}; }), "nested deeper than"));
   const auto header =
       deep.substr(0, std::min<size_t>(deep.size(), safetensors_limit::header_bytes));
   write(folder / "deep.safetensors", tests::gguf_writer::raw(uint64_t{header.size()}) + header);
-  CHECK(tells(refusal<model::file_error>([&] { safetensors_file{folder / "deep.safetensors"}; }),
+  CHECK(tells(refusal<file_error>([&] { safetensors_file{folder / "deep.safetensors"}; }),
               "nested deeper than 4 levels"));
 }
 

@@ -58,7 +58,7 @@ public:
   };
   struct queue {
     std::deque<job> jobs;
-    gpu::arena workspace;
+    arena workspace;
     bool awake = false; ///< its next step is on the timeline
   };
 
@@ -105,8 +105,8 @@ public:
     });
   }
 
-  gpu::team& workers() {
-    static gpu::team alone{1};
+  team& workers() {
+    static team alone{1};
     return alone;
   }
 
@@ -122,7 +122,7 @@ private:
     }
     try {
       for (auto steps = 1 + time_.dice().below(12); steps > 0; --steps) {
-        gpu::arena::scope scope{scratch_};
+        arena::scope scope{scratch_};
         const auto outcome = front.what->advance({workers(), scratch_, &q->workspace});
         if (outcome == gpu::work::progress::done) return end(q, gpu::work_status::done);
         if (outcome == gpu::work::progress::blocked) {
@@ -148,7 +148,7 @@ private:
   }
 
   timeline& time_;
-  gpu::arena scratch_;
+  arena scratch_;
   std::vector<std::shared_ptr<queue>> queues_;
   std::vector<std::weak_ptr<gpu::memory>> memories_;
   bool stopped_ = false, dead_ = false;
@@ -180,7 +180,7 @@ public:
       : engine_{std::move(of)}, name_{std::move(name)} {}
   std::string name() const override { return name_; }
   const gpu::operators& ops() const override { return integer_operators(); }
-  gpu::team& workers() override { return engine_->workers(); }
+  team& workers() override { return engine_->workers(); }
   std::unique_ptr<gpu::stream> make_stream(std::string) override {
     return std::make_unique<simulated_stream>(engine_);
   }

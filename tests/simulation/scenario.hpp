@@ -195,7 +195,7 @@ private:
     result_.log = c.time.log();
     result_.events = c.time.noted();
     result_.frames = c.links.frames();
-    if (odd_.wanted) result_.odd = net::odd::fired();
+    if (odd_.wanted) result_.odd = odd::fired();
     result_.epochs = static_cast<uint32_t>(c.epochs.size());
     result_.took = c.time.elapsed();
     return result_;
@@ -204,9 +204,9 @@ private:
   struct oddities {
     bool wanted;
     oddities(bool x, uint64_t seed) : wanted{x} {
-      if (wanted) net::odd::arm(seed);
+      if (wanted) odd::arm(seed);
     }
-    ~oddities() { net::odd::disarm(); }
+    ~oddities() { odd::disarm(); }
   };
 
   oddities odd_;

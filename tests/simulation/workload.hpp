@@ -87,10 +87,10 @@ inline void begin(cluster& where, client& c) {
 inline std::string reason_of(const actors::test::fake_exchange& x, int64_t choice) {
   std::string found;
   const auto look = [&](const std::string& text) {
-    const auto json = model::parse_json(text);
+    const auto json = parse_json(text);
     const auto* list = json.find("choices");
     if (list == nullptr) return;
-    for (const auto& c : *list->get_if<model::json_value::array>())
+    for (const auto& c : *list->get_if<json_value::array>())
       if (*c.find("index")->get_if<int64_t>() == choice)
         if (const auto* r = c.find("finish_reason"))
           if (const auto* word = r->get_if<std::string>()) found += *word;

@@ -22,7 +22,7 @@ public:
   };
   struct queue {
     std::deque<job> jobs;
-    gpu::arena workspace;
+    arena workspace;
   };
 
   /// One step of each stream that can go on; false when none could.
@@ -31,7 +31,7 @@ public:
     const auto all = queues; // marks may make streams
     for (const auto& q : all) {
       if (q->jobs.empty()) continue;
-      gpu::arena::scope scope{scratch};
+      arena::scope scope{scratch};
       const auto outcome = q->jobs.front().aborted
                                ? gpu::work::progress::done
                                : q->jobs.front().what->advance({workers, scratch, &q->workspace});
@@ -47,8 +47,8 @@ public:
 
   std::unique_ptr<gpu::device> make_device(std::string name);
 
-  gpu::team workers{1};
-  gpu::arena scratch;
+  team workers{1};
+  arena scratch;
   std::vector<std::shared_ptr<queue>> queues;
   uint64_t steps = 0;
   uint64_t memories = 0; ///< pieces of memory that devices were asked for
@@ -93,7 +93,7 @@ public:
       : engine_{engine}, name_{std::move(name)} {}
   std::string name() const override { return name_; }
   const gpu::operators& ops() const override { return gpu::reference_operators(); }
-  gpu::team& workers() override { return engine_.workers; }
+  team& workers() override { return engine_.workers; }
   std::unique_ptr<gpu::stream> make_stream(std::string) override {
     engine_.queues.push_back(std::make_shared<stepped_engine::queue>());
     return std::make_unique<stepped_stream>(engine_.queues.back());

@@ -64,17 +64,17 @@ public:
   /// Text of a choice, whether streamed or not.
   std::string text(int64_t choice = 0) const {
     std::string result;
-    const auto add = [&](const model::json_value& x) {
+    const auto add = [&](const json_value& x) {
       const auto* choices = x.find("choices");
       if (choices == nullptr) return;
-      for (const auto& c : *choices->get_if<model::json_value::array>())
+      for (const auto& c : *choices->get_if<json_value::array>())
         if (*c.find("index")->get_if<int64_t>() == choice)
           if (const auto* t = c.find("text")) result += *t->get_if<std::string>();
     };
-    if (!body.empty()) add(model::parse_json(body));
+    if (!body.empty()) add(parse_json(body));
     for (size_t from = 0; (from = streamed.find("data: {", from)) != std::string::npos;) {
       from += 6;
-      add(model::parse_json(streamed.substr(from, streamed.find("\n\n", from) - from)));
+      add(parse_json(streamed.substr(from, streamed.find("\n\n", from) - from)));
     }
     return result;
   }

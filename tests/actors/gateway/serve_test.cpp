@@ -28,7 +28,7 @@ std::string text_of_events(std::string_view bytes, bool& complete) {
     if (data == "[DONE]")
       complete = true;
     else
-      text += text_at(model::parse_json(data), "choices.0.text");
+      text += text_at(parse_json(data), "choices.0.text");
   }
   return text;
 }

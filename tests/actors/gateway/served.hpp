@@ -17,7 +17,7 @@
 
 namespace lamella::actors::test {
 
-using model::json_value;
+using json_value;
 
 /// Generous: only a broken program waits so long. Machines that run tests stand still for seconds.
 constexpr std::chrono::seconds deadline{300};
@@ -57,8 +57,8 @@ template <class Condition> bool eventually(Condition holds) {
 
 /// A failpoint, armed while this lives.
 struct armed {
-  explicit armed(const std::string& text) { net::arm_failpoint(text); }
-  ~armed() { net::disarm_failpoints(); }
+  explicit armed(const std::string& text) { arm_failpoint(text); }
+  ~armed() { disarm_failpoints(); }
   armed(const armed&) = delete;
   armed& operator=(const armed&) = delete;
 };
@@ -123,7 +123,7 @@ struct answer {
 inline answer answer_of(const net::http_reply& x) {
   answer result{x.status, x.headers, x.body, {}};
   if (x.headers.get("content-type").starts_with("application/json"))
-    result.json = model::parse_json(x.body);
+    result.json = parse_json(x.body);
   return result;
 }
 
@@ -172,7 +172,7 @@ public:
     const auto reply = client.stream(
         path, body,
         [&](std::string_view data) {
-          result.chunks.push_back(model::parse_json(data));
+          result.chunks.push_back(parse_json(data));
           const auto& x = result.chunks.back();
           if (int_at(x, "choices.0.index") == 0) {
             const auto piece =

@@ -60,7 +60,7 @@ TEST_CASE("the status of a system has every field in its place, letter by letter
 
 TEST_CASE("the status of a system where nobody is has the same fields") {
   const auto text = status_json({}, 0);
-  const auto parsed = lamella::model::parse_json(text);
+  const auto parsed = lamella::parse_json(text);
   for (const char* name :
        {"version", "epochs", "workers", "missing", "pools", "requests", "gateway", "pipeline"}) {
     CAPTURE(name);

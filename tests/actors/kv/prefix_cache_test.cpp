@@ -136,9 +136,8 @@ TEST_CASE("prefix cache: a conversation finds what was said before, answers incl
   };
   const auto tokens_of = [](served& s, const answer& x) {
     std::vector<uint32_t> tokens;
-    const auto asked =
-        s.post("/tokenize", R"({"model":"tiny","add_special_tokens":false,"prompt":)"
-                                + model::to_json(at(x.json, "choices.0.text")) + "}");
+    const auto asked = s.post("/tokenize", R"({"model":"tiny","add_special_tokens":false,"prompt":)"
+                                               + to_json(at(x.json, "choices.0.text")) + "}");
     REQUIRE_MESSAGE(asked.status == 200, asked.body);
     for (size_t i = 0; i < size_at(asked.json, "tokens"); ++i)
       tokens.push_back(static_cast<uint32_t>(int_at(asked.json, "tokens." + std::to_string(i))));

@@ -15,7 +15,7 @@ public:
   explicit doomed_device(gpu::work_status ends) : ends_{ends} {}
   std::string name() const override { return "cuda:0 doomed"; }
   const gpu::operators& ops() const override { return gpu::reference_operators(); }
-  gpu::team& workers() override { return workers_; }
+  team& workers() override { return workers_; }
   bool lost() const override { return lost_; }
   void next_ends(gpu::work_status ends) { ends_ = ends; }
   std::unique_ptr<gpu::memory> allocate(size_t bytes) override {
@@ -37,7 +37,7 @@ private:
   };
   gpu::work_status ends_;
   bool lost_ = false;
-  gpu::team workers_{1};
+  team workers_{1};
 };
 
 } // namespace

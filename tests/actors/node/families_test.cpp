@@ -68,7 +68,7 @@ TEST_CASE("the space that SentencePiece puts before a text is not in a message")
   options.sentencepiece = true;
   served s{settings_of(folder, options)};
   const auto encoded = s.post("/tokenize", R"({"model":"tiny","prompt":"the the"})");
-  CHECK(at(encoded.json, "tokens") == model::parse_json("[1,266,266]"));
+  CHECK(at(encoded.json, "tokens") == parse_json("[1,266,266]"));
   CHECK(text_at(s.post("/detokenize", R"({"model":"tiny","tokens":[266,266]})").json, "prompt")
         == "the the");
   const std::string drawn = R"(,"max_tokens":2,"temperature":0,"logit_bias":{"266":100}})";

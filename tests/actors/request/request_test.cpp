@@ -52,7 +52,7 @@ TEST_CASE(
     "Seed, id and date of an answer come from outside, and the seed only where none is given") {
   for (const bool seeded : {true, false}) {
     CAPTURE(seeded);
-    net::outside_world fixed;
+    outside_world fixed;
     fixed.date = [] { return std::chrono::system_clock::time_point{1'700'000'000s}; };
     fixed.chance = [drawn = uint64_t{100}]() mutable { return ++drawn; };
     auto body = completion_body(10, 6, 5);
@@ -64,7 +64,7 @@ TEST_CASE(
     CHECK(w.books.prefills->asked[0].samplings.at(0).seed == (seeded ? 5 : 101));
     w.prefill_all();
     for (uint32_t i = 1; i < 6; ++i) w.say(i, i == 5 ? finish::length : finish::none);
-    const auto answer = model::parse_json(w.exchange->body);
+    const auto answer = parse_json(w.exchange->body);
     const uint64_t first = seeded ? 101 : 102;
     CHECK(*answer.find("id")->get_if<std::string>()
           == net::make_response_id("cmpl-", first, first + 1));
@@ -83,10 +83,10 @@ TEST_CASE("a request's time in queues ends where its prefill begins") {
   w.books.prefills->promises.pop_front();
   w.settle();
   for (uint32_t i = 1; i < 6; ++i) w.say(i, i == 5 ? finish::length : finish::none);
-  const auto answer = model::parse_json(w.exchange->body);
+  const auto answer = parse_json(w.exchange->body);
   const auto* numbers = answer.find("metrics");
   REQUIRE(numbers != nullptr);
-  CHECK(model::json_as<double>(*numbers->find("queue_time_ms"), "queue_time_ms") == 3000);
+  CHECK(json_as<double>(*numbers->find("queue_time_ms"), "queue_time_ms") == 3000);
 }
 
 TEST_CASE("Tokens that come twice, late or of another count once") {

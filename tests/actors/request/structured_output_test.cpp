@@ -60,7 +60,7 @@ std::vector<std::string> texts_of(const std::vector<answer>& answers) {
   std::vector<std::string> texts;
   for (const auto& x : answers) {
     REQUIRE_MESSAGE(x.status == 200, x.body);
-    texts.push_back(model::to_json(at(x.json, "choices")));
+    texts.push_back(to_json(at(x.json, "choices")));
   }
   return texts;
 }
@@ -88,7 +88,7 @@ TEST_CASE("an answer is what its schema says, and complete when it says that it 
     ++complete;
     const auto text = text_at(x.json, "choices.0.text");
     CAPTURE(text);
-    check_person(model::parse_json(text));
+    check_person(parse_json(text));
   }
   CHECK(complete > 10);
 }
@@ -115,7 +115,7 @@ TEST_CASE("an answer is one of the choices, all of a regular expression, or any 
     const auto text = text_at(x.json, "choices.0.text");
     CHECK(text.starts_with("{"));
     if (text_at(x.json, "choices.0.finish_reason") == "stop")
-      CHECK_NOTHROW_MESSAGE(model::parse_json(text, {.depth = 300}), text);
+      CHECK_NOTHROW_MESSAGE(parse_json(text, {.depth = 300}), text);
   }
 }
 
@@ -197,7 +197,7 @@ TEST_CASE("formats of ambiguous counts are served, and change nothing for others
   const auto answers = s.post_all("/v1/completions", all);
   for (size_t i = 0; i < answers.size(); ++i) {
     REQUIRE_MESSAGE(answers[i].status == 200, answers[i].body);
-    if (i < 8) CHECK(model::to_json(at(answers[i].json, "choices")) == alone()[i]);
+    if (i < 8) CHECK(to_json(at(answers[i].json, "choices")) == alone()[i]);
   }
   CHECK(text_at(answers[8].json, "choices.0.text").find_first_not_of('a') == std::string::npos);
   CHECK(eventually([&] { return s.idle(); }));

@@ -40,7 +40,7 @@ void check_call(const json_value& call) {
   CHECK(text_at(call, "type") == "function");
   CHECK(text_at(call, "id").starts_with("call_"));
   const auto name = text_at(call, "function.name");
-  const auto arguments = model::parse_json(text_at(call, "function.arguments"));
+  const auto arguments = parse_json(text_at(call, "function.arguments"));
   if (name == "now") {
     CHECK(arguments == json_value(json_value::object{}));
   } else {
@@ -139,7 +139,7 @@ TEST_CASE("a stream of calls adds up to the whole answer") {
     auto other = message_of(streamed.chunks);
     // Ids differ from request to request.
     const auto anonymous = [](const json_value& x) {
-      auto text = model::to_json(x);
+      auto text = to_json(x);
       for (size_t i = 0; (i = text.find("call_", i)) != std::string::npos && i + 29 <= text.size();)
         text.erase(i, 29);
       return text;
@@ -189,7 +189,7 @@ TEST_CASE("the prompt tells of tools, calls and results, and counts them alike e
   REQUIRE_MESSAGE(tokens.status == 200, tokens.body);
   CHECK(int_at(tokens.json, "count") == int_at(x.json, "usage.prompt_tokens"));
   const auto back =
-      s.post("/detokenize", R"({"tokens":)" + model::to_json(at(tokens.json, "tokens")) + "}");
+      s.post("/detokenize", R"({"tokens":)" + to_json(at(tokens.json, "tokens")) + "}");
   const auto prompt = text_at(back.json, "prompt");
   for (const auto* words : {"Be brief.", "The weather of a city.", "<tool_call>", "rain",
                             "\"days\": 1", "\"name\":\"now\""})
@@ -242,7 +242,7 @@ TEST_CASE("a tool of any schema is called with an object, and calls end with whi
       REQUIRE_MESSAGE(x.status == 200, x.body);
       CHECK(text_at(x.json, "choices.0.finish_reason") == "tool_calls");
       const auto arguments =
-          model::parse_json(text_at(x.json, "choices.0.message.tool_calls.0.function.arguments"));
+          parse_json(text_at(x.json, "choices.0.message.tool_calls.0.function.arguments"));
       CHECK(arguments.get_if<json_value::object>() != nullptr);
     }
   // Always a line feed where there may be one, then the end rather than a letter.

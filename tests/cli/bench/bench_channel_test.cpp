@@ -7,7 +7,7 @@
 #include <vector>
 
 using namespace lamella;
-using model::json_value;
+using json_value;
 
 namespace {
 
@@ -39,7 +39,7 @@ TEST_CASE("bench channel --json has a row for every way and size, and nothing el
                                     "lamella bench channel --tier shm,tcp --max-bytes 4096 --json");
   INFO(got.err);
   REQUIRE(got.code == 0);
-  const auto all = model::parse_json(got.out);
+  const auto all = parse_json(got.out);
   CHECK(number(all, "version") == 1);
   std::set<std::string> ways;
   std::set<double> sizes;

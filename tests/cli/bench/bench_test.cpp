@@ -66,7 +66,7 @@ TEST_CASE("answers of one token have no time between tokens, and nothing says th
   CHECK(has(block, "P99 ITL (ms):                            -         \n"));
   CHECK(has(block, "Longest pause in a stream (ms):          -         \n"));
   CHECK(has(block, "the limit on tpot says nothing of 2 answers of one token"));
-  const auto json = lamella::model::parse_json(bench_json(x, result, options, false));
+  const auto json = lamella::parse_json(bench_json(x, result, options, false));
   for (const char* name : {"mean_tpot_ms", "std_tpot_ms", "p99_itl_ms", "max_itl_ms"}) {
     CAPTURE(name);
     REQUIRE(json.find(name) != nullptr);
@@ -124,7 +124,7 @@ TEST_CASE("a summary has latencies of successes, and failures by code") {
   CHECK(has(block, "  429 queue_full:                        1         \n"));
   CHECK(has(block, "Mean TTFT (ms):                          200.00    \n"));
   CHECK(has(block, "leave the failed requests out"));
-  const auto json = lamella::model::parse_json(bench_json(x, result, options, true));
+  const auto json = lamella::parse_json(bench_json(x, result, options, true));
   CHECK(number_or(json.find("mean_ttft_ms"), 0) == doctest::Approx(200));
   CHECK(number_or(find_path(json, {"ttfts", "1"}), 0) == doctest::Approx(0.3));
   CHECK(text_or(find_path(json, {"errors", "2"}), "") == "429 queue_full");

@@ -10,7 +10,7 @@ namespace lamella::tests {
 
 namespace {
 
-const auto status = model::parse_json(R"({"version":1,
+const auto status = parse_json(R"({"version":1,
   "workers":[{"name":"b","role":"model","seat":"model/1","pid":12,"host":"h"},
              {"name":"a","role":"model","seat":"model/0","pid":11,"host":"h"},
              {"name":"p","role":"prefill","seat":"prefill/0","pid":7,"host":"h"},

@@ -31,10 +31,10 @@ TEST_CASE("L-M26 the report tells the tokens computed again, and how near the la
                   "10.00 s = 14.00 s, last back after 0.71 of that\n")
         != std::string::npos);
   const auto begin = page.rfind('\n', page.size() - 2) + 1;
-  const auto json = model::parse_json(page.substr(begin));
+  const auto json = parse_json(page.substr(begin));
   const auto* rebuild = json.find("rebuild");
   REQUIRE(rebuild != nullptr);
-  const auto* injuries = rebuild->find("injuries")->get_if<model::json_value::array>();
+  const auto* injuries = rebuild->find("injuries")->get_if<json_value::array>();
   REQUIRE(injuries->size() == 1); // the other one cost nothing
   CHECK(*injuries->front().find("limit_ms")->get_if<double>() == doctest::Approx(14'000));
 }
@@ -46,7 +46,7 @@ TEST_CASE("The last line of the report is one JSON object with all that a script
   const auto page = cli::chaos_page(report, {});
   CHECK(page.find("recovered by replica: 5") != std::string::npos);
   CHECK(page.find("recovered by parity") == std::string::npos); // people are told what there was
-  const auto json = model::parse_json(page.substr(page.rfind('\n', page.size() - 2) + 1));
+  const auto json = parse_json(page.substr(page.rfind('\n', page.size() - 2) + 1));
   for (const char* name : {"version", "injected", "lost", "wrong", "duplicates"}) {
     CAPTURE(name);
     CHECK(json.find(name) != nullptr);

@@ -3,8 +3,8 @@
 
 #include <doctest/doctest.h>
 
+using lamella::parse_json;
 using lamella::cli::status_tree;
-using lamella::model::parse_json;
 
 TEST_CASE("The tree shows every seat under its pool, the missing ones among them") {
   const auto status = parse_json(R"({

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+using namespace lamella;
 using namespace lamella::gpu;
 using namespace lamella::gpu::test;
 

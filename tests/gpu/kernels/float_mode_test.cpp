@@ -6,6 +6,7 @@
 
 #include <thread>
 
+using namespace lamella;
 using namespace lamella::gpu;
 using namespace lamella::gpu::test;
 

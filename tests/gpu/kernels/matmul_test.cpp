@@ -1,5 +1,6 @@
 #include "tests/gpu/kernels/kernel_support.hpp"
 
+using namespace lamella;
 using namespace lamella::gpu;
 using namespace lamella::gpu::test;
 using lamella::model::tensor_type;

@@ -5,6 +5,7 @@
 #include <bit>
 #include <numeric>
 
+using namespace lamella;
 using namespace lamella::gpu;
 using namespace lamella::gpu::test;
 

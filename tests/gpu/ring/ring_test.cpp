@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+using namespace lamella;
 using namespace lamella::gpu;
 using std::chrono::steady_clock;
 

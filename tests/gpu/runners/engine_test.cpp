@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+using namespace lamella;
 using namespace lamella::gpu;
 using progress = work::progress;
 

@@ -2,6 +2,7 @@
 #include "model/chat/chat_abilities.hpp"
 #include "tests/model/chat/chat_template_fixture.hpp"
 
+using namespace lamella;
 using namespace lamella::model;
 using namespace lamella::model::test;
 

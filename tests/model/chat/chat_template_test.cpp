@@ -5,6 +5,7 @@
 
 #include <map>
 
+using namespace lamella;
 using namespace lamella::model;
 using namespace lamella::model::test;
 

@@ -16,8 +16,8 @@ const auto tags = model::tool_dialect_of("", "");
 const auto bare = model::tool_dialect_of(R"({"name": "f", "parameters": {}})", "f");
 
 struct tools {
-  model::json_value schema = model::parse_json(
-      R"({"type":"object","properties":{"q":{"type":"integer"}},"required":["q"]})");
+  json_value schema =
+      parse_json(R"({"type":"object","properties":{"q":{"type":"integer"}},"required":["q"]})");
   std::vector<model::tool_signature> list{{"find", &schema}, {"now"}};
 
   model::grammar_states must(const model::tool_dialect& d, tool_calls n = tool_calls::many) const {
@@ -96,7 +96,7 @@ TEST_CASE_FIXTURE(tools, "arguments are an object, whatever else their schema ta
             R"({"c":2})"},
         row{R"({"type":"object","patternProperties":{"a":{}}})", R"({"d":{}})"}}) {
     CAPTURE(x.schema);
-    schema = model::parse_json(x.schema);
+    schema = parse_json(x.schema);
     auto states = must(tags);
     CHECK(takes(states, call_of(x.object)));
     for (const auto* other : {"null", "5", "\"a\"", "[1]", "true"})
@@ -112,7 +112,7 @@ TEST_CASE_FIXTURE(tools, "a schema that takes no object is refused with the name
         R"_({"type":"string","pattern":"a(?=b)"})_"})
     for (const bool strict : {false, true}) {
       CAPTURE(none);
-      schema = model::parse_json(none);
+      schema = parse_json(none);
       list[0].strict = strict;
       try {
         must(tags);
@@ -145,7 +145,7 @@ TEST_CASE_FIXTURE(tools, "where nothing marks a call, the first character tells"
 }
 
 TEST_CASE_FIXTURE(tools, "arguments that no grammar can promise are any object, unless strict") {
-  schema = model::parse_json(R"({"type":"object","patternProperties":{"a":{}}})");
+  schema = parse_json(R"({"type":"object","patternProperties":{"a":{}}})");
   auto states = must(tags);
   CHECK(
       takes(states, "<tool_call>\n{\"name\": \"find\", \"arguments\": {\"b\":[1]}}\n</tool_call>"));

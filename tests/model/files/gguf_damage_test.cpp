@@ -49,7 +49,7 @@ TEST_CASE("what is no model file is refused with the formats that are read") {
   const auto refuses = [](const std::filesystem::path& path, const std::string& words) {
     CAPTURE(path);
     CHECK_THROWS_WITH_AS(model::open_checkpoint(path), doctest::Contains(words.c_str()),
-                         model::file_error);
+                         file_error);
   };
   refuses(folder / "missing.gguf", "no such file");
   refuses(folder / "", "Hugging Face directories");
@@ -62,8 +62,8 @@ TEST_CASE("what is no model file is refused with the formats that are read") {
   refuses(folder / "short", "version");
   REQUIRE(mkfifo((folder / "pipe").c_str(), 0600) == 0);
   refuses(folder / "pipe", "not a regular file");
-  CHECK_THROWS_AS(model::mapped_file(folder / "pipe"), model::file_error);
-  CHECK_THROWS_AS(model::mapped_file(folder / "empty"), model::file_error);
+  CHECK_THROWS_AS(mapped_file(folder / "pipe"), file_error);
+  CHECK_THROWS_AS(mapped_file(folder / "empty"), file_error);
   std::filesystem::create_symlink(folder / "loop", folder / "loop");
   refuses(folder / "loop", "no such file");
 }
@@ -79,13 +79,13 @@ TEST_CASE("a file that is truncated while it is mapped becomes an error, not a c
   tests::scratch_folder folder;
   tests::gguf_writer::write_file(folder / "f", std::string(64 * 1024, 'x'));
   tests::gguf_writer::write_file(folder / "other", std::string(64 * 1024, 'y'));
-  const model::mapped_file file(folder / "f"), other(folder / "other");
+  const mapped_file file(folder / "f"), other(folder / "other");
   file.check_intact();
   REQUIRE(truncate((folder / "f").c_str(), 4096) == 0);
   size_t zeros = 0;
   for (const std::byte byte : file.bytes()) zeros += byte == std::byte{0};
   CHECK(zeros == 60 * 1024);
-  CHECK_THROWS_WITH_AS(file.check_intact(), doctest::Contains("lost bytes"), model::file_error);
+  CHECK_THROWS_WITH_AS(file.check_intact(), doctest::Contains("lost bytes"), file_error);
   CHECK(other.bytes()[60'000] == std::byte{'y'});
   other.check_intact();
 }
@@ -96,16 +96,15 @@ TEST_CASE("a file that is changed while it is mapped is noticed") {
   const auto opened = model::open_checkpoint(folder / "m.gguf");
   opened->check_intact();
   REQUIRE(truncate((folder / "m.gguf").c_str(), 100'000) == 0);
-  CHECK_THROWS_WITH_AS(opened->check_intact(), doctest::Contains("changed its length"),
-                       model::file_error);
+  CHECK_THROWS_WITH_AS(opened->check_intact(), doctest::Contains("changed its length"), file_error);
 }
 
 TEST_CASE("many models can be opened one after the other, and sixty at a time") {
   tests::scratch_folder folder;
   tests::gguf_writer::write_file(folder / "f", "content");
   for (int round = 0; round < 3; ++round) {
-    std::vector<std::unique_ptr<model::mapped_file>> open;
-    for (int i = 0; i < 60; ++i) open.push_back(std::make_unique<model::mapped_file>(folder / "f"));
+    std::vector<std::unique_ptr<mapped_file>> open;
+    for (int i = 0; i < 60; ++i) open.push_back(std::make_unique<mapped_file>(folder / "f"));
     CHECK(open.size() == 60);
   }
 }

@@ -13,7 +13,7 @@
 #include <limits>
 
 using namespace lamella;
-using model::file_error;
+using file_error;
 using model::tensor_type;
 using tests::gguf_writer;
 

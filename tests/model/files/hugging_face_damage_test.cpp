@@ -28,7 +28,7 @@ struct fixture {
   std::string refusal() {
     try {
       model::load_model(path);
-    } catch (const model::file_error& error) {
+    } catch (const file_error& error) {
       CHECK_FALSE(error.field().empty());
       return error.what();
     }

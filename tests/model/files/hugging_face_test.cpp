@@ -180,8 +180,7 @@ TEST_CASE_FIXTURE(fixture, "ends of answers are those of all files that list som
   for (model::token_id id = 0; id < 5; ++id) CHECK(text->is_end(id) == (id < 3));
 
   tests::gguf_writer::write_file(path / "generation_config.json", R"({"eos_token_id": [1, 999]})");
-  CHECK_THROWS_WITH_AS(model::load_model(path), doctest::Contains("eos_token_id"),
-                       model::file_error);
+  CHECK_THROWS_WITH_AS(model::load_model(path), doctest::Contains("eos_token_id"), file_error);
 }
 
 TEST_CASE_FIXTURE(fixture, "beginnings of texts are told by the settings, or the post-processor") {
@@ -235,7 +234,7 @@ TEST_CASE_FIXTURE(fixture, "a chat template may have a name") {
   tests::set(made.settings, "chat_template", nullptr);
   CHECK(open(made)->chat_template().empty());
   tests::set(made.settings, "chat_template", json_value::array{named("rag", "{{ 3 }}")});
-  CHECK_THROWS_WITH_AS(open(made), doctest::Contains("'default'"), model::file_error);
+  CHECK_THROWS_WITH_AS(open(made), doctest::Contains("'default'"), file_error);
 }
 
 TEST_CASE_FIXTURE(fixture, "pre-tokenisers are recognised by their expressions") {
@@ -267,11 +266,11 @@ TEST_CASE_FIXTURE(fixture, "pre-tokenisers are recognised by their expressions")
   CHECK(*open(made)->tokenizer().whole_words);
   CHECK(pre(json_value::object{{"type", "ByteLevel"}, {"add_prefix_space", false}}) == "gpt-2");
   CHECK_THROWS_WITH_AS(pre(split(llama3, "Removed", false)), doctest::Contains("behavior"),
-                       model::file_error);
+                       file_error);
   CHECK_THROWS_WITH_AS(pre(split("[a-z]+", "Isolated", false)),
                        doctest::Contains("tokenizer.json: pre_tokenizer.pretokenizers[0]"
                                          ".pattern.Regex: '[a-z]+' is none"),
-                       model::file_error);
+                       file_error);
 }
 
 TEST_CASE_FIXTURE(fixture, "LLaMA-3's scaling leaves fast pairs and divides slow ones") {

@@ -45,7 +45,7 @@ struct fixture {
     return {std::move(g), trie, {end_token}, text->vocabulary() + 50, work_max};
   }
   output_constraint schema(std::string_view json) const {
-    const auto value = model::parse_json(json);
+    const auto value = parse_json(json);
     return constraint([&](grammar& g, auto next) { return json_schema_grammar(g, value, next); });
   }
   output_constraint expression(std::string_view regex,
@@ -152,7 +152,7 @@ TEST_CASE_FIXTURE(fixture, "whatever is drawn under masks is a text of the schem
       {"enum":["and","the ring"]},{"type":"object","additionalProperties":{"type":"null"}}]},
       "minItems":1,"maxItems":6})";
   auto c = schema(json);
-  const auto value = model::parse_json(json);
+  const auto value = parse_json(json);
   auto states =
       tests::states_of([&](grammar& g, auto next) { return json_schema_grammar(g, value, next); });
   tests::splitmix random{17};

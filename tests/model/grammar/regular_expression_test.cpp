@@ -127,7 +127,7 @@ TEST_CASE("a class has its characters and no others, whatever its borders") {
       auto c = near[i % 3] + static_cast<char32_t>(random.below(5)) - 2;
       if (c > 0x10FFFF || (c >= 0xD800 && c <= 0xDFFF)) continue;
       std::string text;
-      model::append_utf8(text, c);
+      append_utf8(text, c);
       CHECK(takes(states, text) == (c >= low && c <= high));
     }
   }

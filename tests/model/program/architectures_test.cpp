@@ -16,7 +16,7 @@
 #include <tuple>
 
 using namespace lamella;
-using model::file_error, model::load_model;
+using file_error, model::load_model;
 
 namespace {
 

@@ -235,21 +235,21 @@ TEST_CASE("a program of any depth needs the same few buffers") {
 TEST_CASE("the JSON of a program is valid, complete and the same each time") {
   const auto spec = tests::smollm2_spec();
   const auto program = convert(spec);
-  const auto text = model::to_json(program);
-  CHECK(text == model::to_json(convert(spec)));
+  const auto text = to_json(program);
+  CHECK(text == to_json(convert(spec)));
   CHECK(text.starts_with(R"({"version":1,)"));
-  const auto parsed = model::parse_json(text);
+  const auto parsed = parse_json(text);
   CHECK(*parsed.find("version")->get_if<int64_t>() == 1);
-  const auto& slices = *parsed.find("slices")->get_if<model::json_value::array>();
+  const auto& slices = *parsed.find("slices")->get_if<json_value::array>();
   REQUIRE(slices.size() == 31);
   for (size_t k = 0; k < slices.size(); ++k) {
     CHECK(*slices[k].find("index")->get_if<int64_t>() == static_cast<int64_t>(k));
-    const auto& list = *slices[k].find("instructions")->get_if<model::json_value::array>();
+    const auto& list = *slices[k].find("instructions")->get_if<json_value::array>();
     REQUIRE(list.size() == program.slices[k].instructions.size());
     for (size_t i = 0; i < list.size(); ++i)
       CHECK(*list[i].find("op")->get_if<std::string>()
             == to_string(program.slices[k].instructions[i].code));
-    const auto& context = *slices[k].find("context")->get_if<model::json_value::array>();
+    const auto& context = *slices[k].find("context")->get_if<json_value::array>();
     REQUIRE(context.size() == (k < 30 ? 1 : 0));
     if (k < 30) CHECK(*context[0].find("bytes_per_row")->get_if<int64_t>() == 4 * 576);
   }
@@ -265,7 +265,7 @@ TEST_CASE("the JSON of a small program is what it always was") {
   t.sample(t.add(x, a));
   model::model_spec spec;
   spec.architecture = "small";
-  CHECK(model::to_json(convert(spec, t.take()))
+  CHECK(to_json(convert(spec, t.take()))
         == R"({"version":1,"model":"small","slices":[)"
            R"({"index":0,"instructions":[{"op":"embed","layer":0,"weights":["ta\"ble"]},)"
            R"({"op":"send_q","layer":0},{"op":"matmul","layer":0,"weights":["k","v"]},)"

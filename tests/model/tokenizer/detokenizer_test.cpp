@@ -26,8 +26,8 @@ token_id byte_token(char c) { return 3 + static_cast<unsigned char>(c); }
 
 bool is_valid(std::string_view text) {
   for (size_t at = 0; at < text.size();) {
-    const auto unit = model::decode_utf8(text, at);
-    if (unit.kind != model::utf8_unit::state::valid) return false;
+    const auto unit = decode_utf8(text, at);
+    if (unit.kind != lamella::utf8_unit::state::valid) return false;
     at += unit.bytes;
   }
   return true;
@@ -99,8 +99,8 @@ TEST_CASE("whatever the tokens, the text is valid and a function of the tokens a
     std::string at_once;
     const std::string bytes = tokens->decode(ids);
     for (size_t at = 0; at < bytes.size();) {
-      const auto unit = model::decode_utf8(bytes, at);
-      model::append_utf8(at_once, unit.code_point);
+      const auto unit = decode_utf8(bytes, at);
+      append_utf8(at_once, unit.code_point);
       at += unit.bytes;
     }
     CHECK(streamed == at_once);

@@ -121,8 +121,7 @@ std::string stream(const model::tokenizer& tokens, const ids& list,
 }
 
 void refuses(const model::tokenizer_source& source, const std::string& words) {
-  CHECK_THROWS_WITH_AS(model::make_tokenizer(source), doctest::Contains(words.c_str()),
-                       model::file_error);
+  CHECK_THROWS_WITH_AS(model::make_tokenizer(source), doctest::Contains(words.c_str()), file_error);
 }
 
 } // namespace

@@ -44,8 +44,7 @@ bool has_special(const model::tokenizer& tokens, const ids& encoded) {
 const char* const markers[] = {"<|endoftext|>", "<|im_start|>", "<|im_end|>"};
 
 void refuses(const model::tokenizer_source& source, const std::string& words) {
-  CHECK_THROWS_WITH_AS(model::make_tokenizer(source), doctest::Contains(words.c_str()),
-                       model::file_error);
+  CHECK_THROWS_WITH_AS(model::make_tokenizer(source), doctest::Contains(words.c_str()), file_error);
 }
 
 } // namespace

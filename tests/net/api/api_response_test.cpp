@@ -11,9 +11,10 @@
 #include <random>
 #include <set>
 
+using namespace lamella;
 using namespace lamella::net;
-using lamella::model::json_value;
-using lamella::model::parse_json;
+using lamella::json_value;
+using lamella::parse_json;
 
 namespace {
 

@@ -5,6 +5,7 @@
 #include <thread>
 #include <vector>
 
+using namespace lamella;
 using namespace lamella::net;
 using namespace lamella::test;
 

@@ -52,7 +52,7 @@ struct echo_server {
 
   explicit echo_server(net::http_limits limits = patient_limits(), unsigned threads = 1,
                        std::shared_ptr<const net::tls_identity> identity = nullptr,
-                       std::shared_ptr<net::byte_budget> bodies = nullptr)
+                       std::shared_ptr<byte_budget> bodies = nullptr)
       : server(settings_of(limits, threads, std::move(bodies)),
                {{"public",
                  "127.0.0.1",
@@ -76,7 +76,7 @@ struct echo_server {
   uint16_t port() const { return server.port("public"); }
 
   static net::http_server::settings settings_of(const net::http_limits& limits, unsigned threads,
-                                                std::shared_ptr<net::byte_budget> bodies) {
+                                                std::shared_ptr<byte_budget> bodies) {
     net::http_server::settings s;
     s.limits = limits;
     s.threads = threads;

@@ -6,6 +6,7 @@
 
 #include <sstream>
 
+using namespace lamella;
 using namespace lamella::net;
 using namespace std::chrono_literals;
 

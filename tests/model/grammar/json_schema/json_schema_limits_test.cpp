@@ -16,11 +16,11 @@ using tests::takes;
 
 namespace {
 
-constexpr model::json_limits wide{.depth = 8'000, .object_members = 100'000};
+constexpr json_limits wide{.depth = 8'000, .object_members = 100'000};
 
 /// Compiled and looked through, as for a request, on a small stack.
 model::grammar_states states_of(const std::string& text) {
-  const auto schema = model::parse_json(text, wide);
+  const auto schema = parse_json(text, wide);
   std::optional<model::grammar_states> made;
   tests::on_small_stack([&] {
     made.emplace(tests::states_of(
@@ -31,7 +31,7 @@ model::grammar_states states_of(const std::string& text) {
 
 size_t places_of(const std::string& schema) {
   grammar g;
-  g.begin(0, model::json_schema_grammar(g, model::parse_json(schema, wide), g.end()));
+  g.begin(0, model::json_schema_grammar(g, parse_json(schema, wide), g.end()));
   return g.nodes().size();
 }
 

@@ -13,7 +13,7 @@
 namespace lamella::tests::schemas {
 
 inline model::grammar_states states_of(std::string_view schema) {
-  const auto value = model::parse_json(schema, {.depth = 64});
+  const auto value = parse_json(schema, {.depth = 64});
   return tests::states_of(
       [&](model::grammar& g, auto next) { return model::json_schema_grammar(g, value, next); });
 }

@@ -258,7 +258,7 @@ TEST_CASE("what is drawn from any value is JSON") {
   tests::splitmix random{1};
   for (int i = 0; i < 200; ++i) {
     const auto text = tests::draw_text(states, random);
-    CHECK_NOTHROW_MESSAGE(model::parse_json(text, {.depth = 300}), text);
+    CHECK_NOTHROW_MESSAGE(parse_json(text, {.depth = 300}), text);
   }
 }
 

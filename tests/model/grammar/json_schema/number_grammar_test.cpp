@@ -9,12 +9,12 @@
 #include <cstdlib>
 
 using namespace lamella;
+using json_value;
 using model::any_within;
 using model::bound_of;
 using model::bound_side;
 using model::decimal;
 using model::grammar;
-using model::json_value;
 using model::number_bounds;
 using model::number_form;
 using tests::takes;
