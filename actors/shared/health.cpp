@@ -49,84 +49,76 @@ bool health_board::wait_served(std::chrono::milliseconds limit) {
   return served_now_.wait_for(lock, limit, [this] { return served_; });
 }
 
+health_board::verdict health_board::why_not(probe kind, const facts& x) const {
+  const auto refuse = [](const char* status, std::string reason) {
+    return verdict{false, status, std::move(reason)};
+  };
+  if (x.where == phase::failed)
+    return refuse("unavailable", "the pipeline failed for good; the process ends");
+  if (kind == probe::live) return {};
+  if (x.where == phase::loading) return refuse("loading", "the model is being loaded" + x.missing);
+  if (x.where == phase::draining) return refuse("draining", "the service is shutting down");
+  if (!x.lacks.empty())
+    return refuse("unavailable", "role " + x.lacks + " has neither member nor spare" + x.missing);
+  if (x.age > beats.max_age())
+    return refuse("unavailable", fmt::format("no iteration finished for {} ms", x.age.count()));
+  if (kind == probe::ready && x.pause.too_long && !hunting_.load())
+    return refuse("unavailable",
+                  fmt::format("accepted requests pause for {} ms, new ones are refused",
+                              x.pause.longest.count()));
+  if (kind == probe::ready && queue_full_.load()) return refuse("unavailable", "the queue is full");
+  return {};
+}
+
+std::string health_board::why_degraded(probe kind, const facts& x) {
+  if (x.where == phase::loading) return {};
+  if (x.pause.too_long)
+    return fmt::format("requests pause for {} ms, longer than recovery.max_pause_seconds{}",
+                       x.pause.longest.count(), x.missing);
+  if (x.lost) return "a worker is lost" + x.missing;
+  if (x.where == phase::rebuilding) return "the pipeline is being rebuilt";
+  if (x.where == phase::serving && x.pause.recovering > 0)
+    return fmt::format("requests that recover: {}", x.pause.recovering);
+  // Nothing that a load balancer should act on: all is served, later.
+  if (kind == probe::health && !x.slow.empty()) return "slow workers: " + x.slow;
+  return {};
+}
+
 health_board::answer health_board::ask(probe kind,
                                        std::chrono::steady_clock::time_point now) const {
-  const auto where = phase_.load();
-  const auto age = std::chrono::duration_cast<std::chrono::milliseconds>(beats.age(now));
-  const char* status = "ok";
-  std::string reason, missing, slow;
-  const auto lacks = lacking();
-  const auto pause = pauses.look(now);
-  bool lost = false;
-  {
-    std::lock_guard lock{mutex_};
-    if (!missing_.empty()) missing = ", waiting for workers: " + missing_;
-    if (!failing_.empty()) missing += ", failing again and again: " + failing_;
-    slow = slow_;
-    for (const auto& r : roles_) lost = lost || r.up < r.need || r.spares_up < r.spares;
-  }
-  bool good = true;
-  const auto refuse = [&](const char* word, std::string why) {
-    status = word;
-    reason = std::move(why);
-    good = false;
-  };
-  if (where == phase::failed) {
-    refuse("unavailable", "the pipeline failed for good; the process ends");
-  } else if (kind != probe::live) {
-    if (where == phase::loading) {
-      refuse("loading", "the model is being loaded" + missing);
-    } else if (where == phase::draining) {
-      refuse("draining", "the service is shutting down");
-    } else if (!lacks.empty()) {
-      refuse("unavailable", "role " + lacks + " has neither member nor spare" + missing);
-    } else if (age > beats.max_age()) {
-      refuse("unavailable", fmt::format("no iteration finished for {} ms", age.count()));
-    } else if (kind == probe::ready && pause.too_long && !hunting_.load()) {
-      refuse("unavailable", fmt::format("accepted requests pause for {} ms, new ones are refused",
-                                        pause.longest.count()));
-    } else if (kind == probe::ready && queue_full_.load()) {
-      refuse("unavailable", "the queue is full");
-    }
-  }
-  if (good && where != phase::loading && pause.too_long) {
-    status = "degraded";
-    reason = fmt::format("requests pause for {} ms, longer than recovery.max_pause_seconds{}",
-                         pause.longest.count(), missing);
-  } else if (good && where != phase::loading && lost) {
-    status = "degraded";
-    reason = "a worker is lost" + missing;
-  } else if (good && where == phase::rebuilding) {
-    status = "degraded";
-    reason = "the pipeline is being rebuilt";
-  } else if (good && where == phase::serving && pause.recovering > 0) {
-    status = "degraded";
-    reason = fmt::format("requests that recover: {}", pause.recovering);
-  } else if (good && kind == probe::health && !slow.empty()) {
-    // Nothing that a load balancer should act on: all is served, later.
-    status = "degraded";
-    reason = "slow workers: " + slow;
-  }
+  facts x;
+  x.where = phase_.load();
+  x.age = std::chrono::duration_cast<std::chrono::milliseconds>(beats.age(now));
+  x.lacks = lacking();
+  x.pause = pauses.look(now);
   std::string roles, progress = "null";
   {
     std::lock_guard lock{mutex_};
+    if (!missing_.empty()) x.missing = ", waiting for workers: " + missing_;
+    if (!failing_.empty()) x.missing += ", failing again and again: " + failing_;
+    x.slow = slow_;
     for (const auto& r : roles_) {
+      x.lost = x.lost || r.up < r.need || r.spares_up < r.spares;
       roles += fmt::format(R"({}"{}":{{"need":{},"up":{})", roles.empty() ? "" : ",", r.name,
                            r.need, r.up);
       if (r.spares > 0)
         roles += fmt::format(R"(,"spares":{},"spares_up":{})", r.spares, r.spares_up);
       roles += "}";
     }
-    if (where == phase::loading)
+    if (x.where == phase::loading)
       progress = fmt::format(R"({{"phase":"{}","ratio":{:.3f},"eta_s":{:.1f}}})", progress_name_,
                              progress_ratio_, progress_eta_);
   }
-  const auto age_text = beats.count() == 0 ? std::string{"null"} : std::to_string(age.count());
-  return {good ? 200 : 503,
+  auto found = why_not(kind, x);
+  if (found.good)
+    if (auto reason = why_degraded(kind, x); !reason.empty())
+      found = {true, "degraded", std::move(reason)};
+  const auto age = beats.count() == 0 ? std::string{"null"} : std::to_string(x.age.count());
+  return {found.good ? 200 : 503,
           fmt::format(R"({{"status":"{}","progress":{},"roles":{{{}}},"last_iteration_age_ms":{},)"
                       R"("reason":{}}})",
-                      status, progress, roles, age_text,
-                      reason.empty() ? "null" : "\"" + reason + "\"")};
+                      found.status, progress, roles, age,
+                      found.reason.empty() ? "null" : "\"" + found.reason + "\"")};
 }
 
 } // namespace lamella::actors

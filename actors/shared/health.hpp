@@ -64,6 +64,25 @@ public:
   recovery_watch pauses;
 
 private:
+  /// What a probe is answered from, as of one moment.
+  struct facts {
+    phase where = phase::loading;
+    std::chrono::milliseconds age{}; ///< of the last iteration
+    std::string lacks;               ///< a role with neither member nor spare; else empty
+    std::string missing, slow;       ///< workers, ready to be appended to a reason
+    recovery_watch::view pause;
+    bool lost = false; ///< a worker or a spare
+  };
+  struct verdict {
+    bool good = true;
+    const char* status = "ok";
+    std::string reason;
+  };
+  /// Why the probe is answered with 503; good where it is not.
+  verdict why_not(probe kind, const facts& x) const;
+  /// What limits a service that answers with 200; empty: nothing.
+  static std::string why_degraded(probe kind, const facts& x);
+
   std::atomic<phase> phase_{phase::loading};
   std::atomic<bool> queue_full_{false};
   std::atomic<bool> hunting_{false};

@@ -3,6 +3,7 @@
 
 #include "model/jinja/value.hpp"
 
+#include <chrono>
 #include <functional>
 #include <string_view>
 

@@ -48,13 +48,10 @@ value interpreter::eval(const node& x, scope& in) {
   }
   case node_kind::compare:
     return eval_compare(x, in);
-  case node_kind::logical_and: {
-    const auto left = eval(*x.items[0], in);
-    return truth(left) ? eval(*x.items[1], in) : left;
-  }
+  case node_kind::logical_and:
   case node_kind::logical_or: {
     const auto left = eval(*x.items[0], in);
-    return truth(left) ? left : eval(*x.items[1], in);
+    return truth(left) == (x.kind == node_kind::logical_and) ? eval(*x.items[1], in) : left;
   }
   case node_kind::logical_not:
     return !truth(eval(*x.items[0], in));

@@ -35,70 +35,82 @@ template <class F> text changed_whole(const text& x, F f) {
   return text{f(x.bytes()), false};
 }
 
+/// The parts between separators, at most `limit` cuts; from the right in reverse order.
+std::vector<byte_range> cut_at(const std::string& bytes, const std::string& separator, size_t limit,
+                               bool from_right) {
+  std::vector<byte_range> parts;
+  size_t from = 0;
+  size_t to = bytes.size();
+  while (parts.size() < limit && (!from_right || to >= separator.size())) {
+    const auto at =
+        from_right ? bytes.rfind(separator, to - separator.size()) : bytes.find(separator, from);
+    if (at == std::string::npos) break;
+    if (from_right) {
+      parts.push_back({at + separator.size(), to});
+      to = at;
+    } else {
+      parts.push_back({from, at});
+      from = at + separator.size();
+    }
+  }
+  parts.push_back({from, to});
+  return parts;
+}
+
+/// The words between white space from the right, in reverse order; what is left after `limit` cuts
+/// is the last.
+std::vector<byte_range> words_from_right(const std::string& bytes, size_t limit) {
+  std::vector<byte_range> parts;
+  size_t to = bytes.size();
+  while (true) {
+    to = strip(std::string_view{bytes}.substr(0, to), false, true).to;
+    if (to == 0) return parts;
+    if (parts.size() >= limit) {
+      parts.push_back({0, to});
+      return parts;
+    }
+    size_t from = to;
+    while (from > 0) {
+      size_t before = from - 1;
+      while (before > 0 && (static_cast<unsigned char>(bytes[before]) & 0xc0) == 0x80) --before;
+      if (is_space(character_at(bytes, before))) break;
+      from = before;
+    }
+    parts.push_back({from, to});
+    to = from;
+  }
+}
+
+/// The words between white space; what is left after `limit` cuts is the last.
+std::vector<byte_range> words_from_left(const std::string& bytes, size_t limit) {
+  std::vector<byte_range> parts;
+  size_t at = 0;
+  while (true) {
+    while (at < bytes.size() && is_space(character_at(bytes, at))) at += character_bytes(bytes, at);
+    if (at >= bytes.size()) return parts;
+    size_t to = at;
+    if (parts.size() >= limit) {
+      to = bytes.size();
+    } else {
+      while (to < bytes.size() && !is_space(character_at(bytes, to)))
+        to += character_bytes(bytes, to);
+    }
+    parts.push_back({at, to});
+    if (parts.size() > limit) return parts;
+    at = to;
+  }
+}
+
 /// split(separator, most) of Python, from either end; no separator cuts at white space.
 std::vector<value> split(heap& h, const text& x, const text* separator, int64_t most,
                          bool from_right) {
   const auto& bytes = x.bytes();
-  std::vector<byte_range> parts;
   const auto limit = most < 0 ? std::numeric_limits<size_t>::max() : static_cast<size_t>(most);
-  if (separator != nullptr) {
-    const auto& cut = separator->bytes();
-    if (cut.empty()) h.fail("split needs a separator that is not empty");
-    size_t from = 0;
-    size_t to = bytes.size();
-    if (from_right) {
-      while (parts.size() < limit && to >= cut.size()) {
-        const auto at = bytes.rfind(cut, to - cut.size());
-        if (at == std::string::npos) break;
-        parts.push_back({at + cut.size(), to});
-        to = at;
-      }
-    } else {
-      while (parts.size() < limit) {
-        const auto at = bytes.find(cut, from);
-        if (at == std::string::npos) break;
-        parts.push_back({from, at});
-        from = at + cut.size();
-      }
-    }
-    parts.push_back({from, to});
-  } else if (from_right) {
-    size_t to = bytes.size();
-    while (true) {
-      to = strip(std::string_view{bytes}.substr(0, to), false, true).to;
-      if (to == 0) break;
-      if (parts.size() >= limit) {
-        parts.push_back({0, to});
-        break;
-      }
-      size_t from = to;
-      while (from > 0) {
-        size_t before = from - 1;
-        while (before > 0 && (static_cast<unsigned char>(bytes[before]) & 0xc0) == 0x80) --before;
-        if (is_space(character_at(bytes, before))) break;
-        from = before;
-      }
-      parts.push_back({from, to});
-      to = from;
-    }
-  } else {
-    size_t at = 0;
-    while (true) {
-      while (at < bytes.size() && is_space(character_at(bytes, at)))
-        at += character_bytes(bytes, at);
-      if (at >= bytes.size()) break;
-      size_t to = at;
-      if (parts.size() >= limit) {
-        to = bytes.size();
-      } else {
-        while (to < bytes.size() && !is_space(character_at(bytes, to)))
-          to += character_bytes(bytes, to);
-      }
-      parts.push_back({at, to});
-      if (parts.size() > limit) break;
-      at = to;
-    }
-  }
+  if (separator != nullptr && separator->bytes().empty())
+    h.fail("split needs a separator that is not empty");
+  auto parts = separator != nullptr ? cut_at(bytes, separator->bytes(), limit, from_right)
+               : from_right         ? words_from_right(bytes, limit)
+                                    : words_from_left(bytes, limit);
   if (from_right) std::ranges::reverse(parts);
   std::vector<value> made;
   made.reserve(parts.size());
@@ -230,6 +242,21 @@ text padded(heap& h, const text& x, int64_t width, const std::string& name) {
   return out;
 }
 
+/// separator.join(texts) of Python.
+text joined(heap& h, const text& separator, const value& texts) {
+  text out;
+  bool first = true;
+  for (const auto& item : elements(h, texts)) {
+    const auto* part = std::get_if<const text*>(&item);
+    if (part == nullptr) h.fail(std::string{"join needs texts, not "} + type_name(item));
+    h.charge((*part)->size() + separator.size());
+    if (!first) out.append(separator);
+    out.append(**part);
+    first = false;
+  }
+  return out;
+}
+
 value call_text(heap& h, const text& x, const std::string& name, arguments& args) {
   h.step(1 + x.size() / 64);
   if (name == "upper") return h.make_text(x.mapped(to_upper));
@@ -268,19 +295,7 @@ value call_text(heap& h, const text& x, const std::string& name, arguments& args
   if (name == "find" || name == "rfind" || name == "index")
     return find_text_in(h, x, *args.need_text("sub"), name);
   if (name == "count") return count_of(x, *args.need_text("sub"));
-  if (name == "join") {
-    text out;
-    bool first = true;
-    for (const auto& item : elements(h, args.need("iterable"))) {
-      const auto* part = std::get_if<const text*>(&item);
-      if (part == nullptr) h.fail(std::string{"join needs texts, not "} + type_name(item));
-      h.charge((*part)->size() + x.size());
-      if (!first) out.append(x);
-      out.append(**part);
-      first = false;
-    }
-    return h.make_text(std::move(out));
-  }
+  if (name == "join") return h.make_text(joined(h, x, args.need("iterable")));
   if (name == "zfill" || name == "center")
     return h.make_text(padded(h, x, args.need_whole("width"), name));
   if (name == "partition" || name == "rpartition")

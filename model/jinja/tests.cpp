@@ -33,26 +33,11 @@ bool in_case(environment& e, const value& x, const char* method) {
   return truth(call_method(e.memory, e.memory.make_text(to_text(e.memory, x)), method, no));
 }
 
-const std::map<std::string, test_function, std::less<>>& tests() {
-  static const auto equals = [](environment& e, const value& x, arguments& a) {
-    return equal(e.memory, x, a.need("other"));
-  };
-  static const auto differs = [](environment& e, const value& x, arguments& a) {
-    return !equal(e.memory, x, a.need("other"));
-  };
-  static const auto less = [](environment& e, const value& x, arguments& a) {
-    return compare(e.memory, x, a.need("other")) < 0;
-  };
-  static const auto less_or_equal = [](environment& e, const value& x, arguments& a) {
-    return compare(e.memory, x, a.need("other")) <= 0;
-  };
-  static const auto greater = [](environment& e, const value& x, arguments& a) {
-    return compare(e.memory, x, a.need("other")) > 0;
-  };
-  static const auto greater_or_equal = [](environment& e, const value& x, arguments& a) {
-    return compare(e.memory, x, a.need("other")) >= 0;
-  };
-  static const std::map<std::string, test_function, std::less<>> all{
+using test_table = std::map<std::string, test_function, std::less<>>;
+
+/// What a value is.
+const test_table& tests_of_types() {
+  static const test_table all{
       {"defined", [](environment&, const value& x,
                      arguments&) { return !std::holds_alternative<undefined>(x); }},
       {"undefined", [](environment&, const value& x,
@@ -90,6 +75,31 @@ const std::map<std::string, test_function, std::less<>>& tests() {
        }},
       {"escaped", [](environment&, const value& x,
                      arguments&) { return is_text(x) && std::get<const text*>(x)->is_markup(); }},
+  };
+  return all;
+}
+
+/// How a value compares with another.
+const test_table& comparisons() {
+  static const auto equals = [](environment& e, const value& x, arguments& a) {
+    return equal(e.memory, x, a.need("other"));
+  };
+  static const auto differs = [](environment& e, const value& x, arguments& a) {
+    return !equal(e.memory, x, a.need("other"));
+  };
+  static const auto less = [](environment& e, const value& x, arguments& a) {
+    return compare(e.memory, x, a.need("other")) < 0;
+  };
+  static const auto less_or_equal = [](environment& e, const value& x, arguments& a) {
+    return compare(e.memory, x, a.need("other")) <= 0;
+  };
+  static const auto greater = [](environment& e, const value& x, arguments& a) {
+    return compare(e.memory, x, a.need("other")) > 0;
+  };
+  static const auto greater_or_equal = [](environment& e, const value& x, arguments& a) {
+    return compare(e.memory, x, a.need("other")) >= 0;
+  };
+  static const test_table all{
       {"sameas",
        [](environment& e, const value& x, arguments& a) { return same(e, x, a.need("other")); }},
       {"eq", equals},
@@ -107,6 +117,13 @@ const std::map<std::string, test_function, std::less<>>& tests() {
       {">", greater},
       {"ge", greater_or_equal},
       {">=", greater_or_equal},
+  };
+  return all;
+}
+
+/// What is true of a number, a text or a name.
+const test_table& tests_of_contents() {
+  static const test_table all{
       {"in", [](environment& e, const value& x,
                 arguments& a) { return contains(e.memory, a.need("seq"), x); }},
       {"odd", [](environment& e, const value& x, arguments&) { return whole(e, x) % 2 != 0; }},
@@ -129,15 +146,22 @@ const std::map<std::string, test_function, std::less<>>& tests() {
   return all;
 }
 
+/// Null where there is no test of that name.
+const test_function* find_test(std::string_view name) {
+  for (const auto* table : {&tests_of_types(), &comparisons(), &tests_of_contents()})
+    if (const auto found = table->find(name); found != table->end()) return &found->second;
+  return nullptr;
+}
+
 } // namespace
 
-bool is_test(std::string_view name) { return tests().contains(name); }
+bool is_test(std::string_view name) { return find_test(name) != nullptr; }
 
 bool apply_test(environment& e, const std::string& name, const value& input, arguments& args) {
-  const auto found = tests().find(name);
-  if (found == tests().end()) e.memory.fail("there is no test named '" + name + "'");
+  const auto* test = find_test(name);
+  if (test == nullptr) e.memory.fail("there is no test named '" + name + "'");
   e.memory.step();
-  const bool result = found->second(e, input, args);
+  const bool result = (*test)(e, input, args);
   args.done();
   return result;
 }

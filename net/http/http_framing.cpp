@@ -167,13 +167,41 @@ request_head parse_head(std::string_view text, const http_limits& limits) {
   return head;
 }
 
+namespace {
+
+void expect(char seen, char wanted) {
+  if (seen != wanted) throw bad_request("broken chunk framing: extensions are not taken");
+}
+
+} // namespace
+
+void chunk_decoder::take_size(char c, size_t body_bytes) {
+  const char l = lower(c);
+  const int digit = c >= '0' && c <= '9' ? c - '0' : l >= 'a' && l <= 'f' ? l - 'a' + 10 : -1;
+  if (digit < 0) {
+    expect(c, '\r');
+    if (digits_ == 0) throw bad_request("a chunk without a size");
+    state_ = state::size_lf;
+    return;
+  }
+  if (++digits_ > 8) throw bad_request("a chunk size has more than 8 digits");
+  remaining_ = remaining_ * 16 + static_cast<uint64_t>(digit);
+  if (remaining_ > limits_.body_bytes || body_bytes + remaining_ > limits_.body_bytes)
+    throw body_too_large(limits_.body_bytes);
+}
+
 size_t chunk_decoder::feed(std::string_view bytes, std::string& body) {
-  const auto expect = [](char seen, char wanted) {
-    if (seen != wanted) throw bad_request("broken chunk framing: extensions are not taken");
-  };
   size_t at = 0;
   while (at < bytes.size() && state_ != state::done) {
-    const char c = bytes[at];
+    if (state_ == state::data) {
+      const size_t take = std::min<uint64_t>(remaining_, bytes.size() - at);
+      body.append(bytes, at, take);
+      remaining_ -= take;
+      at += take;
+      if (remaining_ == 0) state_ = state::data_cr;
+      continue;
+    }
+    const char c = bytes[at++];
     switch (state_) {
     case state::size_first:
       if (++chunks_ > limits_.chunks)
@@ -182,55 +210,30 @@ size_t chunk_decoder::feed(std::string_view bytes, std::string& body) {
       digits_ = 0;
       state_ = state::size;
       [[fallthrough]];
-    case state::size: {
-      const char l = lower(c);
-      const int digit = c >= '0' && c <= '9' ? c - '0' : l >= 'a' && l <= 'f' ? l - 'a' + 10 : -1;
-      if (digit < 0) {
-        expect(c, '\r');
-        if (digits_ == 0) throw bad_request("a chunk without a size");
-        state_ = state::size_lf;
-      } else {
-        if (++digits_ > 8) throw bad_request("a chunk size has more than 8 digits");
-        remaining_ = remaining_ * 16 + static_cast<uint64_t>(digit);
-        if (remaining_ > limits_.body_bytes || body.size() + remaining_ > limits_.body_bytes)
-          throw body_too_large(limits_.body_bytes);
-      }
-      ++at;
+    case state::size:
+      take_size(c, body.size());
       break;
-    }
     case state::size_lf:
       expect(c, '\n');
       state_ = remaining_ ? state::data : state::end_cr;
-      ++at;
       break;
-    case state::data: {
-      const size_t take = std::min<uint64_t>(remaining_, bytes.size() - at);
-      body.append(bytes, at, take);
-      remaining_ -= take;
-      at += take;
-      if (remaining_ == 0) state_ = state::data_cr;
-      break;
-    }
     case state::data_cr:
       expect(c, '\r');
       state_ = state::data_lf;
-      ++at;
       break;
     case state::data_lf:
       expect(c, '\n');
       state_ = state::size_first;
-      ++at;
       break;
     case state::end_cr:
       if (c != '\r') throw bad_request("trailers are not taken");
       state_ = state::end_lf;
-      ++at;
       break;
     case state::end_lf:
       expect(c, '\n');
       state_ = state::done;
-      ++at;
       break;
+    case state::data: // taken above
     case state::done:
       break;
     }

@@ -75,6 +75,9 @@ private:
     done
   };
 
+  /// Takes one character of a chunk's size, or the CR behind it.
+  void take_size(char c, size_t body_bytes);
+
   const http_limits& limits_;
   state state_ = state::size_first;
   uint64_t remaining_ = 0;

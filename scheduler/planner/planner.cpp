@@ -62,6 +62,54 @@ uint32_t copies_within(const plan_question& q, const decode_design& design) {
   return most < 1e6 ? static_cast<uint32_t>(std::max(1.0, std::floor(most + 1e-9))) : 1;
 }
 
+namespace {
+
+/// Runs the trace over the row's design: throughput, latencies and copies of the row. Returns how
+/// many requests can never fit.
+uint64_t simulate_row(plan_row& row, const plan_question& q, const cost_model& cost,
+                      const request_trace& trace, uint32_t copies_least) {
+  simulation_options full;
+  full.seats_per_batch = row.seats;
+  auto r = simulate(row.design, cost, trace, full);
+  row.simulated = true;
+  row.tokens_per_s = r.tokens_per_s;
+  row.batch = r.mean_batch;
+  row.tbt = r.tbt;
+  if (q.rate > 0) {
+    const auto needed = static_cast<uint32_t>(
+        std::clamp(std::ceil(q.rate * workload_of(trace).output / r.tokens_per_s), 1.0, 1e6));
+    row.copies = std::max(needed, copies_least);
+    simulation_options load = full;
+    load.load = load_kind::arrivals;
+    r = simulate(row.design, cost, with_arrivals(trace, q.rate / row.copies, 1), load);
+    row.tbt = r.tbt;
+    row.ttft = r.ttft;
+    row.e2e = r.e2e;
+  } else {
+    row.copies = copies_within(q, row.design);
+  }
+  return r.never_fit;
+}
+
+/// Gives up seats for the limit of the time between tokens, adds copies for others; false when
+/// there is no seat to give up.
+bool ease(plan_row& row, const limit_miss& worst) {
+  if (worst.metric == latency_metric::tbt) {
+    const double batches = row.design.concurrent();
+    const auto seats = std::floor(std::min<double>(row.seats, row.batch / batches)
+                                  / std::min(2.0, worst.factor * 1.02));
+    if (seats < 1) return false;
+    row.seats = static_cast<uint32_t>(seats);
+    bound_by(row, "TBT limit");
+  } else {
+    row.copies += std::max(1u, row.copies / 10);
+    bound_by(row, std::string{name_of(worst.metric)} + " limit");
+  }
+  return true;
+}
+
+} // namespace
+
 plan_row evaluate(const plan_row& guess, const plan_question& q, const cost_model& cost,
                   const request_trace& trace) {
   auto row = guess;
@@ -73,52 +121,21 @@ plan_row evaluate(const plan_row& guess, const plan_question& q, const cost_mode
              holds > static_cast<double>(trace.size()) ? "requests of the trace" : "KV memory");
   }
   for (int attempt = 0;; ++attempt) {
-    simulation_options full;
-    full.seats_per_batch = row.seats;
-    simulation_result r;
+    uint64_t never_fit = 0;
     try {
-      r = simulate(row.design, cost, trace, full);
+      never_fit = simulate_row(row, q, cost, trace, attempt > 0 ? row.copies : 1u);
     } catch (const std::invalid_argument& e) {
       row.misses = e.what();
       row.miss = INFINITY;
       return row;
     }
-    row.simulated = true;
-    row.tokens_per_s = r.tokens_per_s;
-    row.batch = r.mean_batch;
-    row.tbt = r.tbt;
-    row.copies = q.rate > 0 ? row.copies : copies_within(q, row.design);
-    if (q.rate > 0) {
-      const auto needed = static_cast<uint32_t>(
-          std::clamp(std::ceil(q.rate * w.output / r.tokens_per_s), 1.0, 1e6));
-      row.copies = std::max(needed, attempt > 0 ? row.copies : 1u);
-      simulation_options load = full;
-      load.load = load_kind::arrivals;
-      r = simulate(row.design, cost, with_arrivals(trace, q.rate / row.copies, 1), load);
-      row.tbt = r.tbt;
-      row.ttft = r.ttft;
-      row.e2e = r.e2e;
-    }
-    row.misses.clear();
     const auto worst = worst_miss(row.tbt, row.ttft, row.e2e, q.limits);
-    if (r.never_fit * 100 > trace.size())
-      row.misses = std::to_string(r.never_fit) + " requests are longer than its KV cache";
-    else
-      row.misses = worst.text;
+    row.misses = never_fit * 100 > trace.size()
+                     ? std::to_string(never_fit) + " requests are longer than its KV cache"
+                     : worst.text;
     row.miss = row.ok() ? 0 : worst.text.empty() ? INFINITY : worst.factor;
     // Seats cost throughput, copies cost money; a few steps are enough near the limit.
-    if (worst.text.empty() || attempt == 4) break;
-    if (worst.metric == latency_metric::tbt) {
-      const double batches = row.design.concurrent();
-      const auto seats = std::floor(std::min<double>(row.seats, row.batch / batches)
-                                    / std::min(2.0, worst.factor * 1.02));
-      if (seats < 1) break;
-      row.seats = static_cast<uint32_t>(seats);
-      bound_by(row, "TBT limit");
-    } else {
-      row.copies += std::max(1u, row.copies / 10);
-      bound_by(row, std::string{name_of(worst.metric)} + " limit");
-    }
+    if (worst.text.empty() || attempt == 4 || !ease(row, worst)) break;
   }
   check_shared_nics(row, cost, w);
   row.usd_per_mtok = row.design.usd_per_hour() / 3600 / row.tokens_per_s * 1e6;
