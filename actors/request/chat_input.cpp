@@ -11,7 +11,6 @@ namespace lamella::actors {
 namespace {
 
 model::template_data as_template_data(const json_value& x) {
-  using json_value;
   if (const auto* b = x.get_if<bool>()) return *b;
   if (const auto* i = x.get_if<int64_t>()) return *i;
   if (const auto* u = x.get_if<uint64_t>()) return static_cast<double>(*u);

@@ -13,7 +13,6 @@ namespace lamella::cli {
 namespace {
 
 using clock = std::chrono::steady_clock;
-using json_value;
 
 constexpr int ok = 200;
 constexpr std::chrono::seconds patience{5};

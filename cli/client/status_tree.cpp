@@ -11,7 +11,6 @@ namespace lamella::cli {
 
 namespace {
 
-using json_value;
 
 struct branch {
   std::string text;

@@ -3,35 +3,12 @@
 
 #include "model/jinja/data.hpp"
 
-#include <chrono>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace lamella::model {
-
-/// A stretch of rendered text. Trusted text was written in the template (or is the BOS or EOS
-/// token): only there may the tokeniser recognise special tokens, and only such that lie wholly in
-/// one segment. Ordinary text is tokenised across segment borders.
-struct template_segment {
-  std::string text;
-  bool trusted = false;
-
-  friend bool operator==(const template_segment&, const template_segment&) = default;
-};
-
-/// What a rendering is made from. Everything but the tokens comes from the client.
-struct template_input {
-  template_data messages = template_data::list{};
-  bool add_generation_prompt = true;
-  std::string bos_token;
-  std::string eos_token;
-  /// Further variables: `tools`, `documents`, and the client's `chat_template_kwargs`. They hide
-  /// functions of the language, and cannot replace the variables above.
-  template_data::object more;
-  std::chrono::sys_seconds now{}; ///< what strftime_now shows, in UTC
-};
 
 /// A compiled template. Immutable; render() may be called from any number of threads at once.
 class chat_template {

@@ -1,6 +1,7 @@
 /// What a template is given, why it fails, and how much it may do.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <stdexcept>
@@ -58,6 +59,28 @@ struct template_limits {
   uint64_t steps = 1'000'000;       ///< evaluated nodes, and bytes handled in units of 64
   uint32_t recursion = 100;         ///< calls of macros inside each other
   size_t memory_bytes = 256u << 20; ///< of everything made while rendering
+};
+
+/// A stretch of rendered text. Trusted text was written in the template (or is the BOS or EOS
+/// token): only there may the tokeniser recognise special tokens, and only such that lie wholly in
+/// one segment. Ordinary text is tokenised across segment borders.
+struct template_segment {
+  std::string text;
+  bool trusted = false;
+
+  friend bool operator==(const template_segment&, const template_segment&) = default;
+};
+
+/// What a rendering is made from. Everything but the tokens comes from the client.
+struct template_input {
+  template_data messages = template_data::list{};
+  bool add_generation_prompt = true;
+  std::string bos_token;
+  std::string eos_token;
+  /// Further variables: `tools`, `documents`, and the client's `chat_template_kwargs`. They hide
+  /// functions of the language, and cannot replace the variables above.
+  template_data::object more;
+  std::chrono::sys_seconds now{}; ///< what strftime_now shows, in UTC
 };
 
 } // namespace lamella::model

@@ -5,7 +5,6 @@
 
 namespace lamella::net {
 
-using json_writer;
 
 namespace {
 

@@ -9,11 +9,6 @@
 
 namespace lamella::net {
 
-using json_index;
-using json_items;
-using json_object_reader;
-using json_string;
-using json_value;
 
 namespace {
 

@@ -7,10 +7,6 @@
 
 namespace lamella::net {
 
-using json_index;
-using json_items;
-using json_object_reader;
-using json_value;
 
 namespace {
 

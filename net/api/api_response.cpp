@@ -7,7 +7,6 @@
 
 namespace lamella::net {
 
-using json_writer;
 
 namespace {
 

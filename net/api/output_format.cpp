@@ -8,8 +8,6 @@
 
 namespace lamella::net {
 
-using json_object_reader;
-using json_value;
 using kind = output_format::kind;
 
 namespace {

@@ -7,8 +7,6 @@
 
 namespace lamella::net {
 
-using json_object_reader;
-using json_value;
 
 namespace {
 

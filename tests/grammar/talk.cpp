@@ -10,7 +10,6 @@
 #include <iostream>
 
 using namespace lamella;
-using json_value;
 
 namespace {
 

@@ -17,7 +17,6 @@
 
 namespace lamella::actors::test {
 
-using json_value;
 
 /// Generous: only a broken program waits so long. Machines that run tests stand still for seconds.
 constexpr std::chrono::seconds deadline{300};

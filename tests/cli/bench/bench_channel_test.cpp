@@ -7,7 +7,6 @@
 #include <vector>
 
 using namespace lamella;
-using json_value;
 
 namespace {
 

@@ -13,7 +13,6 @@
 #include <limits>
 
 using namespace lamella;
-using file_error;
 using model::tensor_type;
 using tests::gguf_writer;
 

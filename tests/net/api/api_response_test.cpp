@@ -13,8 +13,6 @@
 
 using namespace lamella;
 using namespace lamella::net;
-using lamella::json_value;
-using lamella::parse_json;
 
 namespace {
 

@@ -9,7 +9,6 @@
 #include <cstdlib>
 
 using namespace lamella;
-using json_value;
 using model::any_within;
 using model::bound_of;
 using model::bound_side;
