@@ -50,7 +50,9 @@ std::string server_choice::api_key() const {
 
 std::shared_ptr<server_choice> add_server_flags(CLI::App& app) {
   auto choice = std::make_shared<server_choice>();
-  app.add_option("--url", choice->url, "The server")->type_name("URL")->capture_default_str();
+  app.add_option("--url", choice->url, "URL of the server")
+      ->type_name("URL")
+      ->capture_default_str();
   app.add_option("--api-key-file", choice->api_key_file, "Send the first key of this file")
       ->type_name("FILE");
   return choice;

