@@ -108,7 +108,7 @@ void print_status(const json_value& status) {
   for (const char* list : {"workers", "missing"})
     for (const auto& w : items_of(status, list))
       if (const auto trouble = text_or(w.find("trouble"), ""); !trouble.empty())
-        std::printf("%s fails again and again: %s\n", text_or(w.find("seat"), "-").c_str(),
+        std::printf("%s keeps failing: %s\n", text_or(w.find("seat"), "-").c_str(),
                     trouble.c_str());
 }
 

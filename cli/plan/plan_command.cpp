@@ -89,7 +89,7 @@ scheduler::plan_question question_of(const plan_options& o, const scheduler::con
   for (const auto& x : q.limits)
     if (x.metric != scheduler::latency_metric::tbt && !(q.rate > 0))
       throw command_error{exit_usage, "--slo: limits on TTFT and E2E need --rate",
-                          "at full load the queue grows without end"};
+                          "without a rate, the queue grows without bound"};
   q.devices_max = o.devices_max;
   q.batches_max = o.batches_max;
   q.stages_max = o.stages_max;
@@ -122,7 +122,7 @@ std::optional<measured_plan> plan_of_profile(const plan_options& o,
 
 int plan_command(const plan_options& o) {
   if (!o.model_path.empty() && o.emit.empty())
-    throw command_error{exit_usage, "--model-path: means nothing without --emit",
+    throw command_error{exit_usage, "--model-path: requires --emit",
                         "add --emit DIR; the planner itself takes shapes from --model"};
   const auto c = constants_of(o.constants);
   const auto q = question_of(o, c);
@@ -178,9 +178,9 @@ int plan_command(const plan_options& o) {
   } else {
     std::printf("%zu designs for %s on %s; %s.\n%s\n%s\n", designs.size(), o.model.c_str(),
                 o.trace.c_str(),
-                q.prefill_beside        ? "prompts are computed beside decoding"
-                : q.prefill_servers > 0 ? "every copy has its own servers for prompts"
-                                        : "times are of decoding, prefill is a pool of its own",
+                q.prefill_beside        ? "prefill runs on the decode devices"
+                : q.prefill_servers > 0 ? "every copy has its own prefill servers"
+                                        : "times are for decoding, prefill is a separate pool",
                 plan_table(best, o.top + 1, q).c_str(), says.c_str());
     std::fputs(sensitivity_text(sensitive, q.objective).c_str(), stdout);
     if (measured) std::printf("\n%s", measured_text(*measured, q).c_str());
@@ -191,7 +191,7 @@ int plan_command(const plan_options& o) {
     save(o.svg, scheduler::frontier_svg(all));
   }
   if (!best.front().ok()) {
-    if (!o.emit.empty()) print_error("--emit: nothing was written: no design keeps the limits", "");
+    if (!o.emit.empty()) print_error("--emit: nothing was written: no design meets the limits", "");
     return exit_failure;
   }
   if (!o.emit.empty()) {

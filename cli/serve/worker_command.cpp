@@ -39,7 +39,7 @@ void tie_to(pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   // It may have ended before the line above.
   if (getppid() != parent)
-    throw command_error{exit_failure, "the process that started this worker has ended"};
+    throw command_error{exit_failure, "the parent process of this worker has exited"};
 }
 
 actors::worker_options options_of(const worker_flags& flags) {
@@ -47,7 +47,7 @@ actors::worker_options options_of(const worker_flags& flags) {
   const auto join = config::parse_address(flags.join);
   if (!join || join->port == 0)
     throw command_error{exit_usage, "--join: '" + flags.join + "' is not HOST:PORT",
-                        "give it the control.listen address of the service"};
+                        "give the control.listen address of the service"};
   x.role = *scheduler::role_named(flags.role); // one of the three, the flag is checked
   x.join = *join;
   x.name = flags.name.empty() ? actors::host_name() + "-" + std::to_string(getpid()) : flags.name;
@@ -69,7 +69,7 @@ actors::worker_options options_of(const worker_flags& flags) {
   // A seat is not taken before these.
   if (const auto why = actors::why_no_device(flags.device); !why.empty())
     throw command_error{exit_unavailable, "--device: " + why,
-                        "'lamella doctor' says what this machine has"};
+                        "'lamella doctor' lists the devices of this machine"};
   try {
     net::data_plane::try_listen(flags.listen);
   } catch (const std::exception& e) {
@@ -137,11 +137,11 @@ int work(const worker_flags& flags) {
     case actors::session_end::stopped:
       return exit_success;
     case actors::session_end::denied:
-      print_error("the control process at " + flags.join + " denies this worker: wrong secret",
+      print_error("the control process at " + flags.join + " rejected this worker: wrong secret",
                   "both sides need the same --secret-file");
       return exit_permission;
     case actors::session_end::refused:
-      print_error("the control process at " + flags.join + " refuses this worker; see above", "");
+      print_error("the control process at " + flags.join + " refused this worker; see above", "");
       return exit_unavailable;
     case actors::session_end::failed:
       print_error("the device of this worker failed", "");
@@ -155,12 +155,12 @@ int work(const worker_flags& flags) {
     limit.ended(process.served(), now);
     // A process that can serve nobody is somebody else's to start again (reliability A8).
     if (limit.over(now + delay)) {
-      print_error(fmt::format("the service at {} has not taken this worker again for {} s",
+      print_error(fmt::format("this worker could not rejoin the service at {} within {} s",
                               flags.join, flags.rejoin),
-                  "start the worker again with the service; --rejoin-seconds 0 waits for ever");
+                  "restart the worker with the service; --rejoin-seconds 0 sets no limit");
       return exit_unavailable;
     }
-    spdlog::info("joining again in_ms={}", delay.count());
+    spdlog::info("rejoining in_ms={}", delay.count());
     if (signals.terminate_within(delay)) return exit_success;
     delay = std::min(2 * delay, longest);
   }

@@ -102,7 +102,7 @@ for i in 0 1; do
     "$(($(cat "orphan-$i.end") - orphaned))"
 done
 workers=()
-contains "A8 a worker whose service was killed: it says so" "has not taken this worker again" \
+contains "A8 a worker whose service was killed: it says so" "could not rejoin the service" \
   "$(cat worker-model.log)"
 
 # An actor that hangs while the heart of its worker goes on beating: it is found by its silence, and by what does not

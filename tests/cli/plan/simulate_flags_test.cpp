@@ -63,7 +63,7 @@ TEST_CASE("a model that a design cannot be simulated with names those it can") {
       run_shell(folder / ".", std::string{with_trace} + "--design splitwise --model LLaMA3-70B");
   CHECK(unmeasured.code == cli::exit_usage);
   CHECK(has(unmeasured.err, "LLaMA3-70B"));
-  CHECK(has(unmeasured.err, "hint: models they know: BLOOM-176B, LLaMA2-70B"));
+  CHECK(has(unmeasured.err, "hint: models with measurements: BLOOM-176B, LLaMA2-70B"));
   const auto large =
       run_shell(folder / ".", std::string{with_trace} + "--design neo --model LLaMA3-70B");
   CHECK(large.code == cli::exit_configuration);
@@ -158,7 +158,7 @@ TEST_CASE("L-M25 L-M26 devices may die in a run, and what that costs is told") {
   CHECK(!has(lost.out, "failures    2, 0 tokens"));
   const auto kept = told("--failure compute@0.1");
   CHECK(kept.code == 0);
-  CHECK(has(kept.out, "failures    1, 0 tokens computed again"));
+  CHECK(has(kept.out, "failures    1, 0 tokens recomputed"));
   for (const char* bad : {"memory", "disk@3", "memory@", "memory@-1", "memory@1+", "memory@1+x",
                           "memory@1e99", "@3"}) {
     CAPTURE(bad);
