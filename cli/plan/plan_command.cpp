@@ -77,7 +77,7 @@ scheduler::plan_question question_of(const plan_options& o, const scheduler::con
     const auto& d = device_named(all, o.menu.substr(at, comma - at), "--menu");
     check_known(d, "--menu", o);
     if (scheduler::find_device(q.menu, d.name) != nullptr)
-      throw command_error{exit_usage, "--menu: " + d.name + " is there twice"};
+      throw command_error{exit_usage, "--menu: " + d.name + " is given twice"};
     q.menu.push_back(d);
     at = comma + 1;
   }

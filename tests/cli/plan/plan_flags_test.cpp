@@ -30,7 +30,7 @@ TEST_CASE("a menu that names a device twice, or one without what is to be saved,
   };
   const auto twice = told("--menu H20,H20");
   CHECK(twice.code == cli::exit_usage);
-  CHECK(has(twice.err, "H20 is there twice"));
+  CHECK(has(twice.err, "H20 is given twice"));
   for (const char* words :
        {"--hardware d.csv --menu A,B", "--hardware d.csv --menu A,B --objective power",
         "--hardware d.csv --menu A,B --objective throughput --budget 50",
