@@ -37,7 +37,7 @@ constexpr caf::timespan answer_patience = std::chrono::seconds{5};
 /// iteration is not tried again on links that are dead. When nothing has happened after this time,
 /// the link alone was lost, and its launcher ends so that the pipeline is connected anew.
 constexpr caf::timespan cut_patience = std::chrono::milliseconds{300};
-constexpr const char* cut_reason = "a link was cut and nobody was missed";
+constexpr const char* cut_reason = "a link was cut but no worker was lost";
 
 /// Why who launches must end after that failure, the `failures`th in a row; nothing: it tries
 /// again. `silence`: of one of them nobody has said why, so that the links are not to be trusted.

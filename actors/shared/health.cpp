@@ -61,7 +61,7 @@ health_board::answer health_board::ask(probe kind,
   {
     std::lock_guard lock{mutex_};
     if (!missing_.empty()) missing = ", waiting for workers: " + missing_;
-    if (!failing_.empty()) missing += ", failing again and again: " + failing_;
+    if (!failing_.empty()) missing += ", failing repeatedly: " + failing_;
     slow = slow_;
     for (const auto& r : roles_) lost = lost || r.up < r.need || r.spares_up < r.spares;
   }
@@ -72,26 +72,27 @@ health_board::answer health_board::ask(probe kind,
     good = false;
   };
   if (where == phase::failed) {
-    refuse("unavailable", "the pipeline failed for good; the process ends");
+    refuse("unavailable", "the pipeline failed beyond its restart limit; the process exits");
   } else if (kind != probe::live) {
     if (where == phase::loading) {
       refuse("loading", "the model is being loaded" + missing);
     } else if (where == phase::draining) {
       refuse("draining", "the service is shutting down");
     } else if (!lacks.empty()) {
-      refuse("unavailable", "role " + lacks + " has neither member nor spare" + missing);
+      refuse("unavailable", "role " + lacks + " has no worker and no spare" + missing);
     } else if (age > beats.max_age()) {
       refuse("unavailable", fmt::format("no iteration finished for {} ms", age.count()));
     } else if (kind == probe::ready && pause.too_long && !hunting_.load()) {
-      refuse("unavailable", fmt::format("accepted requests pause for {} ms, new ones are refused",
-                                        pause.longest.count()));
+      refuse("unavailable",
+             fmt::format("accepted requests have stalled for {} ms, new ones are rejected",
+                         pause.longest.count()));
     } else if (kind == probe::ready && queue_full_.load()) {
       refuse("unavailable", "the queue is full");
     }
   }
   if (good && where != phase::loading && pause.too_long) {
     status = "degraded";
-    reason = fmt::format("requests pause for {} ms, longer than recovery.max_pause_seconds{}",
+    reason = fmt::format("requests have stalled for {} ms, beyond recovery.max_pause_seconds{}",
                          pause.longest.count(), missing);
   } else if (good && where != phase::loading && lost) {
     status = "degraded";
@@ -101,7 +102,7 @@ health_board::answer health_board::ask(probe kind,
     reason = "the pipeline is being rebuilt";
   } else if (good && where == phase::serving && pause.recovering > 0) {
     status = "degraded";
-    reason = fmt::format("requests that recover: {}", pause.recovering);
+    reason = fmt::format("requests recovering: {}", pause.recovering);
   } else if (good && kind == probe::health && !slow.empty()) {
     // Nothing that a load balancer should act on: all is served, later.
     status = "degraded";

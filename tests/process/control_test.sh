@@ -80,7 +80,7 @@ refused "other heartbeats" 69 "100 and 3000" "100 and 2000" -- \
 head -c 1000000 "$model" >cut.gguf
 refused "a damaged model" 69 "cut.gguf" -- \
   --role model --join "$join" --secret-file secret --model cut.gguf
-refused "no prefill workers wanted" 69 "takes no worker processes for the pool 'prefill'" -- \
+refused "no prefill workers wanted" 69 "accepts no worker processes for the pool 'prefill'" -- \
   --role prefill --join "$join" --secret-file secret
 
 # Workers that are killed while they join or load.

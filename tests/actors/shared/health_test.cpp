@@ -63,7 +63,7 @@ TEST_CASE("/ready: 200 as long as each role can serve, degraded where a worker i
     CHECK(told(probe::ready) == "503 unavailable");
     CHECK(told(probe::health) == "503 unavailable");
     CHECK(told(probe::live) == "200 degraded");
-    CHECK(board.ask(probe::ready, begin).body.find("role attention has neither member nor spare")
+    CHECK(board.ask(probe::ready, begin).body.find("role attention has no worker and no spare")
           != std::string::npos);
     roles(0, 0, false);
     CHECK(told(probe::ready) == "503 unavailable");
@@ -85,7 +85,7 @@ TEST_CASE("/ready: 200 as long as each role can serve, degraded where a worker i
   board.set_missing("attention/2");
   board.set_failing("attention/2");
   CHECK(told(probe::health) == "200 degraded");
-  CHECK(board.ask(probe::health, begin).body.find("failing again and again: attention/2")
+  CHECK(board.ask(probe::health, begin).body.find("failing repeatedly: attention/2")
         != std::string::npos);
   board.set_missing("");
   board.set_failing("");
