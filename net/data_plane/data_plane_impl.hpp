@@ -186,7 +186,7 @@ asio::awaitable<introduction> introduce(Socket& socket, hello h, const std::stri
   co_await asio::async_read(socket, asio::buffer(&c, sizeof c), asio::use_awaitable);
   round_trip = std::chrono::steady_clock::now() - began;
   if (!equal(c.proof, prove(secret, "accepting", h, c.mine)))
-    throw std::runtime_error{"the peer does not know the secret"};
+    throw std::runtime_error{"the peer has another secret"};
   co_return introduction{{prove(secret, "connecting", h, c.mine)}, c.mine};
 }
 

@@ -23,7 +23,7 @@ start_server() {
     --set pools.attention.threads=1 --set control.dead_seconds=$dead "$@" 2>"$log") &
   server=$!
   for _ in $(seq 3000); do
-    grep -q 'control listens' "$log" && return 0
+    grep -q 'control listening' "$log" && return 0
     kill -0 "$server" 2>/dev/null || break
     sleep 0.1
   done

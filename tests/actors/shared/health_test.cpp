@@ -109,8 +109,8 @@ TEST_CASE("/health: degraded while requests recover, with the reason; and while 
   CHECK(said("\"status\":\"ok\"", 0ms));
   board.pauses.pauses(scheduler::request_id{1}, begin);
   CHECK(said("\"status\":\"degraded\"", 1s));
-  CHECK(said("requests that recover: 1", 1s));
-  CHECK(said("requests pause for 3000 ms, longer than recovery.max_pause_seconds", 3s));
+  CHECK(said("requests recovering: 1", 1s));
+  CHECK(said("requests have stalled for 3000 ms, beyond recovery.max_pause_seconds", 3s));
   // Who is refused then must not be told to come.
   CHECK(board.ask(probe::ready, begin + 1s).status == 200);
   CHECK(board.ask(probe::ready, begin + 3s).status == 503);

@@ -197,7 +197,7 @@ TEST_CASE("a profile that cannot be measured, written or read says why") {
   for (const auto& x :
        {row{"bench decode" + service + "--batch 5 --profile p.csv", cli::exit_usage,
             "batching.max_batch"},
-        {"bench decode" + service + "--batch 4 --profile p.csv", cli::exit_usage, "a seat free"},
+        {"bench decode" + service + "--batch 4 --profile p.csv", cli::exit_usage, "a batch below"},
         {"bench decode" + service + "--profile none/p.csv", cli::exit_failure, "none/p.csv"},
         {"bench decode" + service + "--set batching.batches=2 --profile p.csv",
          cli::exit_configuration, "one batch"},

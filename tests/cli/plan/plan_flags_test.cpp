@@ -44,7 +44,7 @@ TEST_CASE("a menu that names a device twice, or one without what is to be saved,
   const auto unknown = told("--hardware d.csv --menu B --objective throughput");
   CHECK(unknown.code == 0);
   CHECK(has(unknown.out, "| -   | -      | - |")); // no price, no power
-  CHECK(has(unknown.out, "The time of a token"));
+  CHECK(has(unknown.out, "The time per token"));
   CHECK(told("--menu H20 --budget 0").code == cli::exit_usage);
 }
 
