@@ -131,8 +131,7 @@ void node::impl::build() {
   tree.start = [this](caf::event_based_actor* self,
                       uint64_t generation) -> std::vector<caf::strong_actor_ptr> {
     if (const auto lost = parts->devices->lost()) {
-      spdlog::critical("device lost device=\"{}\": it can be reopened only by a new process",
-                       *lost);
+      spdlog::critical("device lost device=\"{}\": only a new process can open it", *lost);
       give_up();
       return {};
     }

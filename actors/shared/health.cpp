@@ -72,7 +72,7 @@ health_board::answer health_board::ask(probe kind,
     good = false;
   };
   if (where == phase::failed) {
-    refuse("unavailable", "the pipeline failed beyond its restart limit; the process exits");
+    refuse("unavailable", "the pipeline exceeded its restart limit; exiting");
   } else if (kind != probe::live) {
     if (where == phase::loading) {
       refuse("loading", "the model is being loaded" + missing);
@@ -83,9 +83,8 @@ health_board::answer health_board::ask(probe kind,
     } else if (age > beats.max_age()) {
       refuse("unavailable", fmt::format("no iteration finished for {} ms", age.count()));
     } else if (kind == probe::ready && pause.too_long && !hunting_.load()) {
-      refuse("unavailable",
-             fmt::format("accepted requests have stalled for {} ms, new ones are rejected",
-                         pause.longest.count()));
+      refuse("unavailable", fmt::format("accepted requests stall for {} ms, new ones are rejected",
+                                        pause.longest.count()));
     } else if (kind == probe::ready && queue_full_.load()) {
       refuse("unavailable", "the queue is full");
     }

@@ -203,8 +203,7 @@ run_function setup_worker(CLI::App& app) {
   app.add_option("--model", flags->model,
                  "GGUF file or Hugging Face directory (default: the service's path)")
       ->type_name("PATH");
-  app.add_option("--heartbeat-seconds", flags->heartbeat,
-                 "Time between heartbeats, as control.heartbeat_seconds")
+  app.add_option("--heartbeat-seconds", flags->heartbeat, "As control.heartbeat_seconds")
       ->check(CLI::Range(0.01, 60.0))
       ->capture_default_str();
   app.add_option("--dead-seconds", flags->dead,
@@ -217,10 +216,8 @@ run_function setup_worker(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--tls-certificate", flags->tls_certificate, "Certificate (PEM) of this worker")
       ->type_name("FILE");
-  app.add_option("--tls-key", flags->tls_key, "Private key (PEM) of the certificate")
-      ->type_name("FILE");
-  app.add_option("--tls-ca", flags->tls_ca,
-                 "Certificate authority (PEM) of the service's certificate")
+  app.add_option("--tls-key", flags->tls_key, "Private key (PEM)")->type_name("FILE");
+  app.add_option("--tls-ca", flags->tls_ca, "CA (PEM) of the service's certificate")
       ->type_name("FILE");
   app.add_option("--log-level", flags->log_level, "Lowest severity that is logged")
       ->check(CLI::IsMember({"error", "warn", "info", "debug", "trace"}))

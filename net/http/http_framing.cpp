@@ -169,8 +169,7 @@ request_head parse_head(std::string_view text, const http_limits& limits) {
 
 size_t chunk_decoder::feed(std::string_view bytes, std::string& body) {
   const auto expect = [](char seen, char wanted) {
-    if (seen != wanted)
-      throw bad_request("broken chunk framing: chunk extensions are not supported");
+    if (seen != wanted) throw bad_request("broken chunk framing: no extensions are allowed");
   };
   size_t at = 0;
   while (at < bytes.size() && state_ != state::done) {
