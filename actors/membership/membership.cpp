@@ -50,9 +50,9 @@ void close_epoch(membership_ptr self, bool grown, const worker_info& who, const 
 void try_open(membership_ptr self);
 reach_verdicts verdicts_of(membership_ptr self);
 
-/// The epoch is whole: the supervisor gets it. A shard has the KV only if its cache is the one that
-/// the newest pipeline wrote to: what was begun for an epoch that nobody got is empty, although its
-/// worker has kept it since.
+/// The epoch is complete: hands it to the supervisor. A shard has the KV only if its cache is the
+/// one that the newest pipeline wrote to: a cache created for an epoch that was never handed out
+/// counts as empty even if its worker kept it.
 void hand_out(membership_ptr self) {
   auto& st = self->state;
   auto& result = st.current->result;
