@@ -124,7 +124,8 @@ struct batch_ready {
 };
 LAMELLA_INSPECT(batch_ready, x.stream, x.handle)
 
-/// GLOBAL SCHEDULER: admits sequences and places them. `wake`: the set of suspects has changed.
+/// GLOBAL SCHEDULER: admits sequences and places them. `wake`: checks again which sequences may
+/// run.
 using global_scheduler_actor =
     caf::typed_actor<caf::replies_to<admit>::with<admitted>, caf::reacts_to<withdraw>,
                      caf::reacts_to<retire>, caf::reacts_to<prefill_begun>,
