@@ -46,7 +46,7 @@ struct parity_keeper_state {
 ///
 /// - Rebuild: slots without parity (the parity's member is new, their parity was wrong, or shards
 ///   pulled the rows from a prefill worker) get parity computed from the shards' rows, in
-///   `rebuild_percent` of the time. Parity of new rows is sent by the replica.
+/// `rebuild_percent` of the time. New rows get their parity from their sender.
 /// - Scrub: when no readable slot lacks parity, it compares checksums of the members' rows. A slot
 ///   that differs is logged and counted, becomes unprotected, and is rebuilt. The parity does not
 ///   show which member is wrong: the new parity protects the rows that the shards hold. Rows that
