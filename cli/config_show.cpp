@@ -46,8 +46,8 @@ void print_differences(const std::vector<config::difference>& found, bool json) 
 run_function setup_config_show(CLI::App& app) {
   auto flags = add_configuration_flags(app);
   auto how = std::make_shared<show_flags>();
-  app.add_flag("--effective", how->effective, "Every key, not only those that are set");
-  app.add_flag("--origin", how->origin, "Where each value comes from");
+  app.add_flag("--effective", how->effective, "Show every key, including defaults");
+  app.add_flag("--origin", how->origin, "Show the source of each value");
   app.add_flag("--json", how->json, "Write JSON");
   return [flags, how] {
     const auto made = load_configuration(*flags);

@@ -21,7 +21,7 @@ std::shared_ptr<configuration_flags> add_configuration_flags(CLI::App& app) {
   auto flags = std::make_shared<configuration_flags>();
   app.add_option("--config", flags->config, "Configuration file")->type_name("FILE");
   app.add_option("--set", flags->set,
-                 "One key, such as http.listen=127.0.0.1:9000; may be repeated")
+                 "Set one key, such as http.listen=127.0.0.1:9000; may be repeated")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   return flags;
@@ -39,7 +39,7 @@ void add_key_flag(CLI::App& app, configuration_flags& flags, const std::string& 
 std::shared_ptr<std::vector<std::string>> add_failpoint_flag(CLI::App& app) {
   auto texts = std::make_shared<std::vector<std::string>>();
   app.add_option("--failpoint", *texts,
-                 "For tests: fail at a place, such as worker.launch=0.01:crash or "
+                 "For tests: arm a failpoint, such as worker.launch=0.01:crash or "
                  "link.send=1:delay:20; may be repeated")
       ->type_name("NAME=PROBABILITY:ACTION[:ARGUMENT]")
       ->allow_extra_args(false);

@@ -45,14 +45,14 @@ void add_fhbn(std::vector<finding>& all) {
   const auto report = net::probe_rdma(net::load_fhbn_library());
   for (const auto& step : report.steps)
     all.push_back({"fhbn", step.name, step.passed, step.reason});
-  all.push_back({"fhbn", "highest tier its parts would allow", report.tier != net::rdma_tier::none,
+  all.push_back({"fhbn", "highest tier this host allows", report.tier != net::rdma_tier::none,
                  std::string{net::name_of(report.tier)}});
 }
 
 void add_cuda(std::vector<finding>& all) {
   std::string reason;
   const auto* module = gpu::find_cuda_module(&reason);
-  all.push_back({"cuda", "GPU part of the program", module != nullptr,
+  all.push_back({"cuda", "CUDA module of the program", module != nullptr,
                  module != nullptr ? "loaded" : reason});
   if (module == nullptr) return;
   const auto count = module->count(&reason);
@@ -61,10 +61,10 @@ void add_cuda(std::vector<finding>& all) {
   for (unsigned a = 0; a < count; ++a)
     for (unsigned b = a + 1; b < count; ++b) {
       const auto why = gpu::why_apart(a, b);
-      all.push_back(
-          {"cuda", "memory of cuda:" + std::to_string(a) + " and cuda:" + std::to_string(b),
-           why.empty(),
-           why.empty() ? "each reaches the other's" : why + "; rings lie in host memory"});
+      all.push_back({"cuda",
+                     "memory of cuda:" + std::to_string(a) + " and cuda:" + std::to_string(b),
+                     why.empty(),
+                     why.empty() ? "peer access both ways" : why + "; rings are in host memory"});
     }
 }
 
@@ -74,7 +74,7 @@ std::vector<finding> examine() {
     const net::shm_segment segment{gpu::ring_terms{}};
     const gpu::doorbell bell;
   }));
-  all.push_back(attempt("tcp", "loopback", "a port can be listened on",
+  all.push_back(attempt("tcp", "loopback", "a port can be opened",
                         [] { net::data_plane::try_listen("127.0.0.1:0"); }));
   add_verbs(all);
   add_fhbn(all);

@@ -21,7 +21,8 @@ signal_watch::signal_watch() {
   std::signal(SIGPIPE, SIG_IGN);
   signals_ = signalfd(-1, &set, SFD_CLOEXEC);
   end_ = eventfd(0, EFD_CLOEXEC);
-  if (signals_ < 0 || end_ < 0) throw std::runtime_error{"no descriptor for signals"};
+  if (signals_ < 0 || end_ < 0)
+    throw std::runtime_error{"cannot create a signal or event descriptor"};
 }
 
 signal_watch::~signal_watch() {

@@ -13,7 +13,7 @@ namespace lamella::cli {
 
 run_function setup_version(CLI::App& app) {
   auto json = std::make_shared<bool>(false);
-  app.add_flag("--json", *json, "Write JSON, with the versions of the libraries it was built with");
+  app.add_flag("--json", *json, "Write JSON, including the versions of the libraries");
   return [json] {
     if (!*json) {
       std::printf("lamella %s\n", LAMELLA_VERSION);

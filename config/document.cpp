@@ -120,7 +120,7 @@ private:
         problems_.push_back({x.at, "a key must be a plain word"});
       const auto [first, fresh] = top.lines.emplace(x.text, x.at.line);
       if (x.type == node::kind::scalar && !fresh)
-        problems_.push_back({x.at, "the key " + x.text + " is there twice; first in line "
+        problems_.push_back({x.at, "the key " + x.text + " is given twice; first in line "
                                        + std::to_string(first->second)});
       top.key = x.text;
       top.key_at = x.at;
@@ -161,7 +161,7 @@ node parse_document(std::string_view text, std::vector<document_problem>& proble
     auto root = built.take();
     builder second{problems};
     if (parser && parser.HandleNextDocument(second))
-      problems.push_back({{}, "has a second document (---); only one is read"});
+      problems.push_back({{}, "has a second document (---); only one is allowed"});
     return root;
   } catch (const too_much&) {
     return {};

@@ -244,7 +244,7 @@ void reader::apply_text(const origin& where, const std::string& key, const std::
     return;
   }
   if (key == "version") {
-    complain({}, key, "is only read from files");
+    complain({}, key, "can be set only in files");
     return;
   }
   const auto cell = split_cell_key(key);

@@ -210,9 +210,8 @@ std::string reference_text() {
   const settings defaults;
   std::string out =
       "# Options\n\nEvery key can be set in the file, by the environment variable and by "
-      "`--set KEY=VALUE`.\nSIGHUP and `POST /admin/reload` read all of them again and take new "
-      "values of "
-      "those marked `live`; the others need a restart.\n";
+      "`--set KEY=VALUE`.\nSIGHUP and `POST /admin/reload` reread all of them and apply new "
+      "values of those marked `live`; the others need a restart.\n";
   for (const auto& x : options()) {
     out += "\n## " + x.key + "\n\n" + x.sentence + "\n\n";
     out += "- allowed: " + range_text(x) + "\n";

@@ -15,7 +15,7 @@ void check_availability(const settings& x, std::vector<rule_violation>& found) {
     if (p.spares != 0 && p.placement == placement::in_process
         && !(base && base->spares == p.spares))
       found.push_back({{key + ".spares", key + ".placement"},
-                       "a pool of this process has no spares: what ends it ends them",
+                       "a pool of this process cannot have spares: they would be lost with it",
                        "use placement local or remote, or spares 0"});
   };
   pool("pools.model", x.pools.model, nullptr);
@@ -25,12 +25,13 @@ void check_availability(const settings& x, std::vector<rule_violation>& found) {
   pool("pools.prefill", x.pools.prefill, nullptr);
   if (!x.pools.attention.cells.empty())
     found.push_back({{"pools.attention.cells"},
-                     "several pools are not available in this version",
+                     "several attention pools are not available in this version",
                      "give the options of the one pool under pools.attention"});
   if (const auto& p = x.pools.prefill; is_cuda(p.device) && p.placement == placement::in_process)
     found.push_back(
         {{"pools.prefill.device"},
-         p.device + " is not available in this version: prompts of this process run on replicas",
+         p.device
+             + " is not available in this version: prefill of this process runs on the replicas",
          "use pools.model.device"});
   if (const auto ranks = x.pools.model.tensor_parallel;
       ranks != 1 && x.pools.prefill.attention == prefill_attention::own)
@@ -51,23 +52,24 @@ void check_devices(const settings& x, std::vector<rule_violation>& found) {
   if (is_cuda(pools.attention.device) && pools.attention.placement != placement::in_process
       && !pools.attention.kv_bytes && !x.kv.bytes)
     found.push_back({{"pools.attention.kv_bytes", "pools.attention.device"},
-                     "how much memory " + pools.attention.device
-                         + " has is not known here: it is a device of other processes",
+                     "the memory of " + pools.attention.device
+                         + " is unknown here: it is a device of other processes",
                      "set pools.attention.kv_bytes"});
   if (!prefill.has_seats()) return;
   const bool of_this_process = prefill.placement == placement::in_process;
   if (of_this_process && is_cuda(pools.model.device)
       && pools.model.placement != placement::in_process)
     found.push_back({{"pools.prefill.placement", "pools.model.device"},
-                     "prefill workers of this process compute on what the replicas do, and "
+                     "prefill workers of this process use the device of the replicas, and "
                          + pools.model.device + " is a device of other processes",
                      "set pools.prefill.placement: local or remote"});
   const auto alike = [&](bool one, const char* other, const pool_settings& pool) {
     if (one == is_cuda(pool.device)) return;
-    found.push_back({{"pools.prefill.device", std::string{other} + ".device"},
-                     "K and V of a prompt must be the same whoever computes them, and the kernels "
-                     "of CUDA devices and of the host round in other places",
-                     "give both a CUDA device, or neither"});
+    found.push_back(
+        {{"pools.prefill.device", std::string{other} + ".device"},
+         "K and V must not depend on the device, but the kernels of CUDA devices and of the "
+         "host round differently",
+         "give both a CUDA device, or neither"});
   };
   const bool computes_on_cuda =
       of_this_process ? is_cuda(pools.model.device) : is_cuda(prefill.device);
@@ -111,7 +113,7 @@ void check_device_streams(const settings& x, std::vector<rule_violation>& found)
           {{"batching.batches", "pools.attention.members", "pools.prefill.members"},
            device + " would get " + std::to_string(count) + " streams and has queues for "
                + std::to_string(cuda_streams_max)
-               + ": one that waits could stand before the one it waits for",
+               + ": a waiting kernel could block the one it waits for",
            "lower batching.batches, or give pools.model and pools.attention devices of their own"});
 }
 
@@ -123,8 +125,7 @@ void check_types(const settings& x, std::vector<rule_violation>& found) {
   };
   if (wire == cache || !has_16_bits(wire) || !has_16_bits(cache)) return;
   found.push_back({{"numerics.wire", "kv.dtype"},
-                   "one is f16 and the other bf16: no kernel turns one kind of 16 bits into the "
-                   "other",
+                   "one is f16 and the other bf16: no kernel converts between the two",
                    "give numerics.wire and kv.dtype the same type"});
 }
 
@@ -135,7 +136,7 @@ void check_listener(const std::string& section, const std::string& listen, bool 
   found.push_back(
       {{section + ".listen", section + ".api_keys_file"},
        listen + " can be reached from other hosts, but " + section + ".api_keys_file is not set",
-       "listen on 127.0.0.1, or name a file with one key per line"});
+       "listen on 127.0.0.1, or give a file with one key per line"});
 }
 
 void check_https(const settings& x, std::vector<rule_violation>& found) {
@@ -150,14 +151,13 @@ void check_parity(const std::string& key, const attention_pool_settings& p,
                   std::vector<rule_violation>& found) {
   if (!p.parity) return;
   if (p.partition == partition::requests)
-    found.push_back(
-        {{key + ".parity", key + ".partition"},
-         "parity needs partition: heads, where all members write the same slot; here it "
-         "is requests",
-         "set partition: heads or parity: false"});
+    found.push_back({{key + ".parity", key + ".partition"},
+                     "parity needs partition: heads, where all shards write the same slot; here it "
+                     "is requests",
+                     "set partition: heads or parity: false"});
   if (p.placement == placement::in_process)
     found.push_back({{key + ".parity", key + ".placement"},
-                     "members of this process are lost together: parity would be lost with them",
+                     "shards of this process are lost together, and their parity with them",
                      "use placement local or remote, or parity: false"});
 }
 
@@ -182,11 +182,11 @@ void check_control(const settings& x, std::vector<rule_violation>& found) {
   if (!x.pools.any(placement::remote)) return;
   if (c.secret_file.empty())
     found.push_back({{"control.secret_file"},
-                     "placement: remote needs a secret that the workers know",
-                     "make one with 'openssl rand -hex 32', mode 0400, and name it here"});
+                     "placement: remote needs a secret shared with the workers",
+                     "create a file of mode 0400 with 'openssl rand -hex 32' and give it here"});
   if (address && address->port == 0)
     found.push_back({{"control.listen"},
-                     "placement: remote needs a port that the workers know; here it is any",
+                     "placement: remote needs a fixed port; here it is any",
                      "give control.listen a port"});
   // Links to seats of this host are asked for by those of others.
   const auto data = parse_address(x.net.listen);
@@ -205,9 +205,9 @@ void check_control(const settings& x, std::vector<rule_violation>& found) {
                          + " for all addresses of this host"});
   if (by_six && address->host != "::" && data->host == "0.0.0.0")
     found.push_back({{"net.listen", "control.listen"},
-                     "workers know this host by an address of IPv6, and net.listen " + x.net.listen
-                         + " takes IPv4 alone",
-                     "set net.listen to [::]:0, which takes both"});
+                     "workers reach this host by an IPv6 address, but net.listen " + x.net.listen
+                         + " accepts IPv4 only",
+                     "set net.listen to [::]:0, which accepts both"});
 }
 
 } // namespace
@@ -226,7 +226,7 @@ std::vector<rule_violation> check(const settings& x) {
   const auto admin = parse_address(x.admin.listen);
   if (http && admin && http->port == admin->port && http->port != 0 && http->host == admin->host)
     found.push_back({{"admin.listen", "http.listen"},
-                     "both listeners are told to use " + x.http.listen,
+                     "both listeners are set to " + x.http.listen,
                      "give admin.listen a port of its own"});
   // Without cells of their own, the options beside them are the pool that is built.
   for (const auto& [name, cell] : x.pools.attention.cells)
@@ -240,27 +240,27 @@ std::vector<rule_violation> check(const settings& x) {
                      "lower http.connections_per_address_max"});
   if (const auto all = x.bodies_bytes(); x.http.max_body_bytes > all - all / 4)
     found.push_back({{"limits.bodies_bytes", "http.max_body_bytes"},
-                     "large bodies get three quarters of " + std::to_string(all)
-                         + " bytes, which one of " + std::to_string(x.http.max_body_bytes)
-                         + " would not fit into",
+                     "large bodies share three quarters of " + std::to_string(all)
+                         + " bytes, which is less than one body of "
+                         + std::to_string(x.http.max_body_bytes),
                      "raise limits.bodies_bytes or lower http.max_body_bytes"});
   const auto& served = x.model.name;
   for (const auto& alias : x.model.aliases)
     if (alias == served || std::ranges::count(x.model.aliases, alias) > 1) {
       found.push_back({{"model.aliases", "model.name"},
-                       "the name " + alias + " is there twice",
+                       "the name " + alias + " is given twice",
                        "name each alias once"});
       break;
     }
   check_control(x, found);
   if (x.pools.distributed() && x.net.transport == transport::in_process)
     found.push_back({{"net.transport"},
-                     "in_process cannot connect the processes that pools.*.placement asks for",
+                     "in_process cannot connect the processes of pools.*.placement",
                      "use auto"});
   if (!x.pools.distributed() && x.net.transport != transport::automatic
       && x.net.transport != transport::in_process)
     found.push_back({{"net.transport", "pools.model.placement"},
-                     "all pools are in this process, so there is nothing to connect",
+                     "all pools are in this process: there is nothing to connect",
                      "use auto, or placement: local"});
   check_devices(x, found);
   check_device_streams(x, found);

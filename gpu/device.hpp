@@ -126,15 +126,16 @@ class channel_receiver;
 class collective;
 class doorbell;
 
-/// What works of a device are told at most, as far as one can say beforehand.
+/// Upper bounds of one work item, as known at start.
 struct work_sizes {
-  uint64_t attended = 0;   ///< slots that the rows of a work attend to, in all
+  uint64_t attended = 0;   ///< slots attended to by all rows of a work
   uint32_t rows = 0;       ///< that attend
-  uint32_t draws = 0;      ///< rows that tokens are drawn for
+  uint32_t draws = 0;      ///< rows that are sampled
   uint32_t vocabulary = 0; ///< of those
 };
 
-/// What decides about the bits of a device's results besides weights and types (decision 29).
+/// Properties that determine the bits of a device's results besides weights and types
+/// (decision 29).
 struct device_numerics {
   std::string kernels; ///< the set, and of what class of devices
   std::string sizes;   ///< of the pieces that sums are cut into
@@ -147,7 +148,7 @@ public:
   virtual std::string name() const = 0;
   virtual const operators& ops() const = 0;
   virtual device_numerics numerics() const { return {std::string{ops().name}, "chunk=256"}; }
-  /// Whether nothing can run on it any more, in this process.
+  /// Whether the device failed for good in this process.
   virtual bool lost() const { return false; }
   virtual team& workers() = 0; ///< for packing weights, before anything is launched
   virtual std::unique_ptr<stream> make_stream(std::string name) = 0;

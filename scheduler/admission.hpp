@@ -1,4 +1,5 @@
-/// Who may start, who waits, who is refused (V-M14, V-M15; Lamina v1 5.5; reliability B1).
+/// Admission: which prompts start, wait or are rejected (V-M14, V-M15; Lamina v1 5.5; reliability
+/// B1).
 #pragma once
 
 #include "scheduler/types.hpp"
@@ -11,33 +12,33 @@ namespace lamella::scheduler {
 
 struct admission_limits {
   uint32_t queue_requests = 512;     ///< waiting entries
-  uint64_t queue_tokens = 2'000'000; ///< prompt tokens of the waiting
+  uint64_t queue_tokens = 2'000'000; ///< prompt tokens of waiting entries
 };
 
-/// One prompt that wants to run, with all its choices.
+/// One prompt with all its choices, waiting to run.
 struct admission_entry {
   sequence_id first{};        ///< its first sequence; the others follow in order
   uint32_t choices = 1;       ///< seats it needs
   uint32_t prompt_tokens = 0; ///< to be prefilled
-  uint32_t slots = 0;         ///< it needs now: prompt and a first window for each choice
-  bool resumed = false;       ///< was running before: its tokens are kept, it goes first
-  bool has_kv = false;        ///< and its KV, if that is still there
+  uint32_t slots = 0;         ///< needed at start: prompt and a first window for each choice
+  bool resumed = false; ///< ran before (preempted or recovered): its tokens are kept, it goes first
+  bool has_kv = false;  ///< its KV is kept as well, if still valid
 };
 
 enum class admission_verdict : uint8_t { queued, queue_requests, queue_tokens };
 
-/// A bounded queue, first in first out; those that were preempted go before those that never ran,
-/// and of them first those that have their KV still: while they wait, nobody can use its slots. New
-/// prompts never overtake the head of the queue, so a large one cannot be starved by small ones.
+/// A bounded FIFO queue. Preempted entries go before new ones, and among them those with KV first:
+/// their slots are blocked while they wait. New prompts never overtake the head of the queue, so a
+/// large one cannot be starved by small ones.
 class admission {
 public:
   explicit admission(admission_limits limits) : limits_{limits} {}
 
-  /// For those that come from now on; who waits already is not refused.
+  /// Applies to new entries; waiting entries are not rejected.
   void set_limits(admission_limits limits) { limits_ = limits; }
   const admission_limits& limits() const { return limits_; }
 
-  /// Accepted work is never refused again: resumed entries pass the limits.
+  /// Accepted work is never rejected later: resumed entries bypass the limits.
   admission_verdict offer(const admission_entry& entry);
 
   /// The next entry to start when `seats` and `slots` are free, or nothing. Stays queued until
@@ -47,10 +48,10 @@ public:
   /// The head was started.
   void started();
 
-  /// The entry is not wanted any more; false when it does not wait.
+  /// Cancels a waiting entry; false when it is not in the queue.
   bool withdraw(sequence_id first) { return take(first).has_value(); }
 
-  /// Takes an entry out; nothing when it does not wait.
+  /// Removes and returns an entry; nothing when it is not in the queue.
   std::optional<admission_entry> take(sequence_id first);
 
   size_t waiting() const { return queue_.size(); }

@@ -1,5 +1,5 @@
-/// May a worker take part? Bits are promised within one version, model, kernel set and shape only
-/// (decision 29), so whoever differs is told what and sent away.
+/// Compatibility of a joining worker. Bit-exactness holds only within one version, model, kernel
+/// set and shape (decision 29), so a worker that differs is rejected with the differences.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,13 @@
 
 namespace lamella::scheduler {
 
-/// What decides about the bits, on either side of a join.
+/// Properties that determine the bits of results, compared at a join.
 struct identity {
   std::string version;       ///< of the program
-  std::string kernels;       ///< kernel set that runs
+  std::string kernels;       ///< kernel set in use
   std::string shapes;        ///< layers, heads, element types, in words
   uint64_t model_digest = 0; ///< of the weights file
-  bool with_weights = true;  ///< an attention shard has none: its digest is not looked at
+  bool with_weights = true;  ///< false for an attention shard: its digest is ignored
 };
 
 /// Every difference with both values, in one line; nothing when there is none.

@@ -1,4 +1,4 @@
-/// Decoding beside a rebuild: a bounded share of the time (L-M26, reliability A5).
+/// Pacing of decoding during a rebuild: a bounded share of the time (L-M26, reliability A5).
 #pragma once
 
 #include "scheduler/types.hpp"
@@ -10,20 +10,20 @@
 
 namespace lamella::scheduler {
 
-/// When a batch may run its next iteration. While sequences wait for their KV to be computed again,
-/// on processors that decoding uses too, every iteration is followed by a rest, so that iterations
-/// take `percent` of the time: those that are back go on, and the others are not kept waiting.
+/// When a batch may run its next iteration. While lost KV is recomputed on the processors that
+/// decoding uses, every iteration is followed by a rest, so that iterations take `percent` of the
+/// time: recovered sequences decode, and the others are not delayed.
 class decode_pace {
 public:
   using nanoseconds = std::chrono::nanoseconds;
 
-  /// However long an iteration took, the next one is not further away than this.
+  /// Upper bound of the rest after an iteration.
   static constexpr nanoseconds rest_max = std::chrono::seconds{1};
 
-  /// 1 to 100; 100: never bounded.
+  /// `percent`: 1 to 100; 100: no rest.
   explicit decode_pace(uint32_t percent = 100) : percent_{percent} {}
 
-  /// KV is being computed again on that prefill stream, or no more.
+  /// Recomputation of KV on that prefill stream has started (`some`) or ended.
   void rebuilds(stream_id prefill_stream, bool some) {
     if (some)
       rebuilding_.insert(prefill_stream);
@@ -50,7 +50,7 @@ private:
   nanoseconds next_{0};
 };
 
-/// The share of one batch where `batches` of them have `percent` of the time together.
+/// The share in percent of one of `batches` batches that together get `percent` of the time.
 inline uint32_t share_of_batch(uint32_t percent, uint32_t batches) {
   return percent >= 100 ? 100 : std::max(1u, percent / std::max(1u, batches));
 }

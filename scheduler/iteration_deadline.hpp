@@ -1,5 +1,5 @@
-/// How long an iteration may take before it is given up: learnt from those before it
-/// (reliability A1: an executor that hangs while its process is alive).
+/// Timeout of an iteration, learned from previous iterations (reliability A1: an executor that
+/// hangs while its process is alive).
 #pragma once
 
 #include <algorithm>
@@ -11,10 +11,10 @@
 namespace lamella::scheduler {
 
 /// Sixteen times the median of the last 256 iterations, and never less than a second: machines are
-/// shared, and giving up too soon costs an iteration each time. Doubles with every failure in a
-/// row. Nothing is known of the first one; the three behind it may take `early` at least, and much
-/// more than the longest before them, since rows may join meanwhile. Cost: O(256) each time a new
-/// median is taken: after 4, 8 and 16 iterations, then every 32.
+/// shared, and timing out too early costs an iteration each time. Doubles with every failure in a
+/// row. The first iteration gets `most`; the next three get at least `early`, and a multiple of the
+/// longest so far, since rows may join meanwhile. Cost: O(256) each time a new median is taken:
+/// after 4, 8 and 16 iterations, then every 32.
 class iteration_deadline {
 public:
   using milliseconds = std::chrono::milliseconds;
@@ -30,10 +30,10 @@ public:
     if (count_ % renewed_every == 0 || count_ == 4 || count_ == 8 || count_ == 16) renew();
   }
 
-  /// None has ended yet.
+  /// No iteration has ended yet.
   bool empty() const { return count_ == 0; }
 
-  /// For the next attempt after so many failures in a row; `most` while it is empty.
+  /// The timeout of the next attempt after `failures` failures in a row; `most` while empty().
   milliseconds next(uint32_t failures) const {
     auto limit = limit_;
     for (uint32_t i = 0; i < failures && limit < most; ++i) limit *= 2;

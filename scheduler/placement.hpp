@@ -1,4 +1,4 @@
-/// Which batch, which prefill worker, which member for a new sequence.
+/// Placement of a new sequence: batch, prefill worker and attention member.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace lamella::scheduler {
 
-/// The least loaded of several places that has room for `wanted` more (join the shortest queue,
-/// S-M05); the first on ties, so that the choice is reproducible. Nothing when none has room.
+/// The least loaded place with room for `wanted` more (join the shortest queue, S-M05); the first
+/// on ties, so that the choice is reproducible. Nothing when no place has room.
 inline std::optional<uint32_t> least_loaded(std::span<const uint64_t> load, uint64_t limit,
                                             uint64_t wanted) {
   std::optional<uint32_t> best;

@@ -1,5 +1,5 @@
-/// Cuts waiting prompts into chunks (S-M10: first come first served, bounded tokens per iteration),
-/// those whose KV was lost in an order of their own (L-M26, reliability A5).
+/// Chunked prefill: cuts waiting prompts into chunks (S-M10: FCFS, bounded tokens per iteration);
+/// prompts with lost KV have an order of their own (L-M26, reliability A5).
 #pragma once
 
 #include "scheduler/types.hpp"
@@ -21,40 +21,39 @@ struct prefill_piece {
   bool last = false; ///< ends the prompt: its last row is sampled
 };
 
-/// A sequence that had answered when its KV was lost: all its tokens are computed again.
+/// A sequence that had generated tokens when its KV was lost: all its tokens are recomputed.
 struct rebuild_entry {
   sequence_id sequence{};
   uint32_t tokens = 0;
-  std::chrono::nanoseconds since{0}; ///< when it came, by the clock of the caller
+  std::chrono::nanoseconds since{0}; ///< arrival, by the clock of the caller
   std::chrono::nanoseconds deadline = std::chrono::nanoseconds::max(); ///< of its request
-  uint32_t cached = 0; ///< of the tokens: the first ones, whose K and V are there
+  uint32_t cached = 0; ///< number of first tokens that have KV
 };
 
 /// Two queues of prompts, cut into iterations of at most `chunk_tokens` tokens; short prompts share
 /// an iteration. Chunk borders change no bit of the result (decision 9).
 ///
-/// New prompts: first come, first served. Rebuilds: those whose deadline is near, then those with
-/// the fewest tokens left, so that many decode again early; whoever has waited for `patience` goes
-/// before all these, in the order they came. Where both wait, rebuilds get `rebuild_percent` of the
-/// tokens of an iteration, and what new prompts leave.
-/// Cost: O(n log n) in the waiting rebuilds per iteration.
+/// New prompts: FCFS. Rebuilds: near deadlines first, then the fewest tokens left, so that many
+/// sequences decode again early; entries that waited for `patience` go before all these, in order
+/// of arrival. Where both wait, rebuilds get `rebuild_percent` of the tokens of an iteration, and
+/// the rest that new prompts leave. Cost: O(n log n) in the waiting rebuilds per iteration.
 class prefill_plan {
 public:
   using nanoseconds = std::chrono::nanoseconds;
   static constexpr nanoseconds patience = std::chrono::seconds{5};
 
-  /// May a prompt of so many tokens begin now? Asked once with the answer yes.
+  /// Whether a prompt of `tokens` tokens may start now; not called again after it returned true.
   using may_begin = std::function<bool(sequence_id sequence, uint32_t tokens)>;
 
   /// `rebuild_percent`: 1 to 99.
   explicit prefill_plan(uint32_t chunk_tokens, uint32_t rebuild_percent = 70)
       : chunk_tokens_{chunk_tokens}, rebuild_percent_{rebuild_percent} {}
 
-  /// `cached`: of the tokens, the first ones, whose K and V are there; fewer than all.
+  /// `cached`: number of first tokens that have KV; fewer than `tokens`.
   void add(sequence_id sequence, uint32_t tokens, uint32_t cached = 0) {
     fresh_.push_back({{sequence, tokens}, cached});
   }
-  /// Before all other new prompts: its turn had come before.
+  /// Goes before all other new prompts: it was at the head before.
   void add_first(sequence_id sequence, uint32_t tokens, uint32_t cached = 0) {
     fresh_.push_front({{sequence, tokens}, cached});
   }
@@ -64,8 +63,8 @@ public:
   bool remove(sequence_id sequence);
 
   /// The pieces of the next iteration, of at most `sequences_max` prompts. A prompt that may not
-  /// begin holds back all that would begin after it; those begun go on. Empty when nothing waits,
-  /// or nothing that may begin.
+  /// start holds back all that would start after it; started ones continue. Empty when no prompt
+  /// waits or may start.
   std::vector<prefill_piece> next(uint32_t sequences_max, nanoseconds now = {},
                                   const may_begin& begins = {});
 

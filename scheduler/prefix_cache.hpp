@@ -1,9 +1,8 @@
-/// The KV of prompts and answers, for others that begin alike (V-M12; decision 22).
+/// The KV of prompts and answers, kept for prompts with a shared prefix (V-M12; decision 22).
 ///
-/// A tree of token sequences: what two of them begin with lies there once, and a path from the root
-/// is the beginning of a sequence. Because the K and V of a position depend on nothing but the
-/// tokens up to it (decision 9), whoever takes slots from here has the bytes it would have
-/// computed.
+/// A radix tree of token sequences: a shared prefix is stored once, and a path from the root is a
+/// prefix of a sequence. The K and V of a position depend only on the tokens up to it (decision 9),
+/// so slots taken from the cache hold the bytes that prefill would compute.
 #pragma once
 
 #include "model/token.hpp"
@@ -21,44 +20,46 @@
 
 namespace lamella::scheduler {
 
-/// The prefix cache of one slot table, which every call that changes it is given. It holds one
-/// reference to each of its slots, and gives up what was used least recently first, from the end of
-/// a sequence on. Sequences of different scopes (of different callers) never share anything.
+/// The prefix cache of one slot table, which is passed to every call that changes it. The cache
+/// holds one reference to each of its slots and evicts the least recently used leaf first, from the
+/// end of a sequence backwards. Sequences of different scopes (of different callers) never share
+/// slots.
 ///
-/// Holds as many tokens as slots. Cost of a call: O(tokens it compares, keeps or gives up), and
-/// O(log leaves) for each node on the way.
+/// Holds as many tokens as slots. Cost of a call: O(tokens compared, kept or evicted), and O(log
+/// leaves) per node on the path.
 class prefix_cache {
 public:
   using token_id = model::token_id;
   using nanoseconds = std::chrono::nanoseconds;
 
-  /// Less than this is not worth a run of its own.
+  /// Shortest prefix in tokens that is worth a run of its own.
   static constexpr uint32_t least_tokens = slot_pool::run_slots;
 
   prefix_cache() = default;
   prefix_cache(prefix_cache&&) = default;
   ~prefix_cache();
 
-  /// The slots of the longest beginning of `tokens` that is here, in order of position; none when
-  /// that is shorter than `least_tokens`. They are the caller's only once it has shared them.
+  /// The slots of the longest cached prefix of `tokens`, in order of position; none when it is
+  /// shorter than `least_tokens`. The caller must share() the slots in the pool before it uses
+  /// them.
   std::vector<slot_run> find(uint64_t scope, std::span<const token_id> tokens, nanoseconds now);
 
-  /// The same, for who only wants to know: it counts as no use.
+  /// Like find(), without refreshing the entry's age.
   std::vector<slot_run> look(uint64_t scope, std::span<const token_id> tokens) const;
 
-  /// Keeps what is not here yet of a sequence whose K and V are in `runs`, position by position.
+  /// Inserts the uncached part of a sequence whose K and V are in `runs`, position by position.
   void keep(slot_pool& pool, uint64_t scope, std::span<const token_id> tokens,
             std::span<const slot_run> runs, nanoseconds now);
 
-  /// Gives slots up until `free` are free in the pool, or none that only this cache refers to are
+  /// Evicts slots until `free` are free in the pool, or none that only this cache refers to are
   /// left.
   void make_room(slot_pool& pool, uint32_t free);
 
-  /// Gives up all that nobody has asked for since `before`.
+  /// Evicts entries that were not used since `before`.
   void expire(slot_pool& pool, nanoseconds before);
 
-  /// Gives up the slots of the set, all that comes behind them in their sequences, and what lies
-  /// before them in the same node.
+  /// Evicts the slots of the set, everything behind them in their sequences, and the tokens before
+  /// them in the same node.
   void forget(slot_pool& pool, const slot_set& lost);
 
   void clear(slot_pool& pool);
@@ -104,10 +105,10 @@ private:
   uint32_t slots_ = 0;
 };
 
-/// Of several tables the one whose cache has the longest beginning of `tokens`, where that is more
-/// than half of them, there is room for `slots` in all, with those that are found, and `keep_free`
-/// more, and not a quarter of the table more is in use than of the emptiest one; nothing otherwise:
-/// then an even load counts for more.
+/// Of several tables, the one whose cache has the longest prefix of `tokens`. Conditions: the
+/// prefix is more than half of `tokens`; the table has room for `slots` in all, cached ones
+/// included, and `keep_free` more; and its use exceeds that of the emptiest table by at most a
+/// quarter of a table. Nothing otherwise: then an even load matters more.
 std::optional<uint32_t> table_with(std::span<const slot_pool> pools,
                                    std::span<const prefix_cache> caches, uint64_t scope,
                                    std::span<const model::token_id> tokens, uint64_t slots,

@@ -1,5 +1,5 @@
-/// How K and V of a prompt get from the prefill worker that computed them to the attention shards
-/// (Lamina v1 5; Splitwise IV-C): what is pulled, in which pieces, and when a shard takes one.
+/// Transfer of the KV of a prompt from its prefill worker to the attention shards (Lamina v1 5;
+/// Splitwise IV-C): what is pulled, in which pieces, and when a shard takes one.
 #pragma once
 
 #include "scheduler/types.hpp"
@@ -13,7 +13,7 @@ namespace lamella::scheduler {
 /// When the pull of a prompt begins.
 enum class pull_mode : uint8_t {
   serialized, ///< after the prompt: few messages, adds size / bandwidth to the second token
-  layered,    ///< with each chunk, every layer as soon as it is there: hidden behind the next ones
+  layered,    ///< with each chunk, layer by layer as computed: hidden behind the next layers
 };
 
 /// Known before the prompt starts, from its length alone (Splitwise VI-A: 512 tokens on an H100).
@@ -39,7 +39,7 @@ struct pull_cut {
 };
 
 /// Cuts rows into pieces of `rows_max` rows; only the last one is smaller. Both sides of a pull cut
-/// their own slots of the same rows, so their pieces agree however their slots lie.
+/// their own slots of the same rows, so their pieces match whatever their slots are.
 pull_cut cut_rows(std::span<const slot_run> runs, uint32_t rows_max);
 
 /// Rows of `row_bytes` bytes in a piece of at most `bytes_max` bytes; at least one.
@@ -47,15 +47,15 @@ constexpr uint32_t piece_rows(uint64_t row_bytes, uint64_t bytes_max) {
   return bytes_max < row_bytes ? 1 : static_cast<uint32_t>(bytes_max / row_bytes);
 }
 
-/// Payload of a frame of rows: what decoding may have to wait for, so not much.
+/// Payload of a frame of rows; small, because decoding may have to wait for one.
 constexpr uint64_t pull_piece_bytes = 64 << 10;
 
-/// Pieces that a shard has granted and not taken: the slots of a link.
+/// Pieces granted and not taken by a shard: the frame slots of a link.
 constexpr uint32_t pull_window = 4;
 
 /// Decides when a shard grants and takes pieces (L-M28): in the gaps between QKV receives. While Q,
-/// K or V wait, nothing is granted and nothing taken, so decoding waits for one piece at most. A
-/// shard that never has a gap still takes one piece every `receives_per_piece` receives: pulls end.
+/// K or V wait, no piece is granted or taken, so decoding waits for at most one piece. A shard
+/// without gaps still takes one piece every `receives_per_piece` receives, so pulls finish.
 class pull_pacer {
 public:
   /// `window`: pieces granted and not yet taken.
@@ -69,7 +69,7 @@ public:
     return true;
   }
 
-  /// Of `pieces` pieces, how many may be granted in all now that `taken` have been taken.
+  /// Total number of `pieces` pieces that may be granted now that `taken` have been taken.
   uint64_t grants(uint64_t pieces, uint64_t taken) const {
     return pieces - taken < window_ ? pieces : taken + window_;
   }

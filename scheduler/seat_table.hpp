@@ -1,5 +1,5 @@
-/// Who sits where in a batch (V-M14). The batch owns the table; replicas and shards keep copies
-/// that follow by numbered changes.
+/// Rows of a batch (V-M14): a seat is the place of a sequence. The batch owns the table; replicas
+/// and shards keep copies that follow by numbered changes.
 #pragma once
 
 #include "scheduler/slot_pool.hpp"
@@ -15,13 +15,13 @@
 
 namespace lamella::scheduler {
 
-/// What a launch changes before it runs: a seat is taken (all runs of the sequence), grows (runs
-/// behind those it has), or is given up (no runs).
+/// A change applied before a launch runs: a seat is taken (all runs of the sequence), extended
+/// (additional runs), or freed (no runs).
 struct seat_change {
   enum class kind : uint8_t { join, extend, leave };
   kind what = kind::join;
   uint32_t seat = 0;
-  uint32_t member = 0; ///< request partition: the attention member that has its KV
+  uint32_t member = 0; ///< request partition: the attention member with its KV
   std::vector<slot_run> runs;
 };
 
@@ -59,7 +59,7 @@ private:
   uint64_t version_ = 0;
 };
 
-/// A copy: what a replica or shard knows of the seats.
+/// The copy of the table in a replica or shard.
 class seat_copy {
 public:
   struct entry {
@@ -67,7 +67,7 @@ public:
     std::vector<slot_run> runs;
   };
 
-  /// Throws std::logic_error when changes do not fit: then the copy has missed a launch.
+  /// Throws std::logic_error when the version does not fit: the copy missed a launch.
   void apply(std::span<const seat_change> changes, uint64_t version) {
     if (version != version_ + (changes.empty() ? 0 : 1))
       throw std::logic_error("seat table version " + std::to_string(version) + " after "

@@ -1,7 +1,8 @@
 /// Token slots of one attention pool (V-M11, V-M12; Lamina v1 5.4).
 ///
-/// The unit is the room of one token. Slots are handed out in runs, so that the tokens of a
-/// sequence mostly lie together, and counted one by one, so that any prefix can be shared.
+/// A slot holds the K and V of one token. Slots are allocated in runs, so that the tokens of a
+/// sequence are mostly contiguous, and reference-counted one by one, so that any prefix can be
+/// shared.
 #pragma once
 
 #include "scheduler/types.hpp"
@@ -23,35 +24,35 @@ public:
 
   explicit slot_pool(uint32_t slots);
 
-  /// Takes `slots` slots, each with one reference, or nothing when fewer are free. Continues behind
-  /// `after` (the end of the sequence's last run) where it can, then takes the run that was given
-  /// back last (LIFO: its memory is warm). Cost: O(runs * log free runs), amortised.
+  /// Allocates `slots` slots, each with one reference, or nothing when fewer are free. Extends the
+  /// run that ends at `after` (the end of the sequence's last run) where possible, then takes the
+  /// run that was freed last (LIFO: its memory is warm). Cost: O(runs * log free runs), amortised.
   std::optional<std::vector<slot_run>> take(uint32_t slots, std::optional<uint32_t> after = {});
 
-  /// One more reference for each slot of the runs.
+  /// Adds a reference to each slot of the runs.
   void share(std::span<const slot_run> runs);
 
-  /// One reference less; slots without any are free again.
+  /// Drops a reference of each slot; slots without references are free.
   void give_back(std::span<const slot_run> runs);
 
-  /// The prefix cache refers to these slots from now on, which others hold now and it did not yet:
-  /// one more reference for each.
+  /// Adds the prefix cache's reference to each slot; the slots are held by sequences and not cached
+  /// yet.
   void cache(std::span<const slot_run> runs);
 
-  /// The prefix cache refers to these slots no more; those without any reference left are free.
+  /// Drops the prefix cache's reference to each slot; slots without references are free.
   void uncache(std::span<const slot_run> runs);
 
   uint32_t slots() const { return static_cast<uint32_t>(references_.size()); }
   uint32_t free() const { return free_; }
-  /// Slots that nobody but the prefix cache refers to: it gives them up for whoever needs them.
+  /// Slots referenced by the prefix cache only: evictable.
   uint32_t cached() const { return cached_; }
   uint32_t used() const { return slots() - free_; }
   /// Slots with a reference, in order and joined. Cost: O(slots).
   std::vector<slot_run> used_runs() const;
   uint32_t references(uint32_t slot) const { return references_[slot]; }
 
-  /// What the tables say when they are counted one by one, for audits: each of the three is kept on
-  /// its own. Cost: O(slots).
+  /// Counts for audits, taken slot by slot; each of the three is stored independently. Cost:
+  /// O(slots).
   struct audit {
     uint32_t free = 0;       ///< slots in the free list
     uint32_t used = 0;       ///< slots with a reference

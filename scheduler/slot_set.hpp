@@ -9,7 +9,8 @@
 
 namespace lamella::scheduler {
 
-/// Such as those without parity (reliability A6). Every call costs O(slots of the runs given).
+/// For example the slots without parity (reliability A6). Every call costs O(slots of the runs
+/// given).
 class slot_set {
 public:
   explicit slot_set(uint32_t slots = 0) : in_(slots) {}
@@ -22,7 +23,7 @@ public:
   uint32_t count() const { return count_; }
   bool empty() const { return count_ == 0; }
 
-  /// Is any slot of the runs in the set?
+  /// Whether any slot of the runs is in the set.
   bool meets(std::span<const slot_run> runs) const {
     for (const auto& run : runs)
       for (auto slot = run.first; slot < run.first + run.length; ++slot)

@@ -17,14 +17,14 @@ enum class stream_id : uint32_t {};
 
 constexpr uint32_t prefill_streams = 1u << 16;
 
-/// Streams of a prefill worker's device that offer KV, one per shard: offer_streams + its number.
+/// Streams of a prefill worker's device that offer KV, one per shard: offer_streams + shard number.
 constexpr uint32_t offer_streams = 1u << 17;
 
-/// Streams between two members of an attention pool, by the one that lends its KV: member_streams +
-/// its number.
+/// Streams between two members of an attention pool, by the lending member: member_streams + its
+/// number.
 constexpr uint32_t member_streams = 3u << 16;
 
-/// The stream of a member's device that reads slots for a check of the parity.
+/// The stream of a member's device that reads slots for parity checks.
 constexpr uint32_t check_stream = 1u << 18;
 
 /// A request's k-th sequence. At most 2^16 sequences per request.

@@ -1,5 +1,4 @@
-/// How long work of a known size may take before it is given up: learnt from what was like it
-/// (reliability A1).
+/// Timeout of work of a known size, learned from similar work (reliability A1).
 #pragma once
 
 #include <algorithm>
@@ -11,16 +10,16 @@
 
 namespace lamella::scheduler {
 
-/// Sixteen times what the median of the last 32 pieces of work makes of that size, from the first
-/// one on, and never less than two seconds: machines are shared, and giving up too soon costs the
-/// work each time. Doubles with every failure in a row. Cost: O(32) for each deadline.
+/// Sixteen times the median time per unit of the last 32 works, scaled to the size, and at least
+/// two seconds: machines are shared, and timing out too early costs the work each time. Doubles
+/// with every failure in a row. Cost: O(32) for each deadline.
 class work_deadline {
 public:
   using milliseconds = std::chrono::milliseconds;
   static constexpr milliseconds least{2000};
 
-  /// `fixed`: units that the part of the work that does not grow is worth. `most`: the longest;
-  /// also for all that comes before anything is known, where `slowest` (units a second) is 0.
+  /// `fixed`: cost in units of the part that does not grow with the size. `most`: the longest
+  /// timeout, also used before the first measurement where `slowest` (units per second) is 0.
   work_deadline(uint64_t fixed, milliseconds most, uint64_t slowest = 0)
       : fixed_{fixed}, most_{most}, slowest_{slowest} {}
 
@@ -29,10 +28,10 @@ public:
         static_cast<double>(took.count()) / static_cast<double>(units + fixed_);
   }
 
-  /// Nothing is known yet.
+  /// No work was measured yet.
   bool empty() const { return count_ == 0; }
 
-  /// For work of so many units that has failed so often in a row.
+  /// The timeout of work of `units` units after `failures` failures in a row.
   milliseconds next(uint64_t units, uint32_t failures = 0) const {
     auto limit = first(units);
     for (uint32_t i = 0; i < failures && limit < most_; ++i) limit *= 2;

@@ -34,7 +34,7 @@ void fail(batch_ptr self, seat& s, std::string reason) {
 /// The seat's mask has come, or never will.
 void on_mask(batch_ptr self, seat& s, const caf::error& why) {
   if (why && !s.leaving)
-    fail(self, s, "what may come next in its format: " + explain(self->system(), why));
+    fail(self, s, "the token mask of its response format failed: " + explain(self->system(), why));
   pump(self);
 }
 
@@ -289,7 +289,7 @@ void on_failure(batch_ptr self, const iteration_failed& x) {
   st.silence |= x.silent;
   const auto end = end_of_attempts(x, st.failures + 1, st.silence);
   if (end) { // its sequences go on in the next pipeline, from the tokens their requests have
-    spdlog::error("batch ends batch={} iteration={} failures={} reason=\"{}\"",
+    spdlog::error("batch aborted batch={} iteration={} failures={} reason=\"{}\"",
                   static_cast<uint32_t>(st.config.target.stream), x.iteration, st.failures + 1,
                   x.reason);
     self->quit(end);

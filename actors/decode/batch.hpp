@@ -15,28 +15,28 @@ namespace lamella::actors {
 struct batch_config {
   iteration_target target;
   global_scheduler_actor scheduler;
-  uint32_t window_slots = 32; ///< a sequence that runs short of slots gets this many more
-  /// Of the time, while lost KV is computed again on processors that this batch uses; 100: all.
+  uint32_t window_slots = 32; ///< slots added when a sequence runs short
+  /// Share of the time for decoding while lost KV is recomputed on the same processors; 100: all.
   uint32_t rebuild_percent = 100;
-  mask_maker_actor masks{}; ///< null: it makes masks itself
+  mask_maker_actor masks{}; ///< null: the batch computes masks itself
 };
 
 struct batch_state {
   /// One sequence in the batch. Positions and counts are those of the committed tokens.
   struct seat {
     batch_join member;
-    uint32_t capacity = 0;   ///< slots it has
+    uint32_t capacity = 0;   ///< number of its slots
     uint32_t in_flight = 0;  ///< launched iterations that include it
     bool growing = false;    ///< has asked for slots
-    bool leaving = false;    ///< wants no more tokens
-    bool evicted = false;    ///< leaves because slots ran out
-    bool steps_back = false; ///< leaves with its slots, and will come back
+    bool leaving = false;    ///< generates no more tokens
+    bool evicted = false;    ///< preempted because slots ran out
+    bool steps_back = false; ///< yields: keeps its slots and comes back
     kv_written written;      ///< since it joined
-    bool exposed = false;    ///< an iteration that was given up may still write its slots
+    bool exposed = false;    ///< an aborted iteration may still write its slots
     model::token_history history;
     model::constrained_answer answer;
-    logit_changes changes;    ///< of its next draw, where they depend on the history
-    uint64_t awaits_mask = 0; ///< the question; 0: has its mask
+    logit_changes changes;    ///< for the next token, where they depend on the history
+    uint64_t awaits_mask = 0; ///< number of the open mask question; 0: none
   };
   /// A launched iteration: the seats of its rows, in order.
   struct flight {
@@ -53,18 +53,18 @@ struct batch_state {
   uint64_t iteration = 0;
   uint64_t questions = 0; ///< for masks
   uint32_t failures = 0;  ///< iterations failed in a row
-  bool silence = false;   ///< of one of these nobody has said why
+  bool silence = false;   ///< one of these timed out without a reported cause
   scheduler::iteration_deadline deadline;
   scheduler::decode_pace pace;
-  bool resting = false; ///< a wake is under way
+  bool resting = false; ///< a wake message is pending
   const char* name = "batch";
 };
 
-/// Requests join and leave between iterations. While membership stands still and no row needs to
-/// know what was drawn before it, the next iteration is launched before this one has answered, so
-/// that the devices never wait for an actor (decision 20). A sequence whose mask is not known yet
-/// is in no iteration until the mask maker has answered; the others go on. While lost KV is
-/// computed again beside it, it rests between iterations.
+/// Requests join and leave between iterations. While the batch composition is unchanged and no row
+/// depends on the previously sampled token, the next iteration is launched before this one has
+/// replied, so that devices never wait for an actor (decision 20). A sequence without its token
+/// mask skips iterations until the mask maker replies; the others go on. While lost KV is
+/// recomputed on the same processors, the batch rests between iterations.
 batch_actor::behavior_type batch(batch_actor::stateful_pointer<batch_state> self,
                                  batch_config config);
 

@@ -1,4 +1,4 @@
-/// What a batch needs to know before a sequence's next draw.
+/// Logit changes and token masks that a batch needs before a sequence's next token.
 #pragma once
 
 #include "actors/decode/batch.hpp"
@@ -9,9 +9,9 @@ namespace lamella::actors {
 
 using batch_ptr = batch_actor::stateful_pointer<batch_state>;
 
-/// Adds `tokens` to those that the seat's next draw depends on, and finds out what they change.
-/// Where it is not known what may come next, the seat awaits its mask, and `then` is called when it
-/// has come, or with the reason why it never will.
+/// Adds `tokens` to the history of the seat and computes the logit changes of its next token. Where
+/// the token mask is not known, the seat awaits it, and `then` is called when the mask arrives, or
+/// with the error.
 void follow(batch_ptr self, batch_state::seat& s, std::span<const token_id> tokens,
             void (*then)(batch_ptr, batch_state::seat&, const caf::error&));
 

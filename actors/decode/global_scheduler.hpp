@@ -18,15 +18,15 @@ struct global_scheduler_config {
   uint32_t batches = 1;
   uint32_t seats_per_batch = 64;
   uint32_t prefill_workers = 1;
-  /// Behind those: for prompts whose beginning is in the prefix cache; 0: the same do both.
+  /// Additional workers for prompts with a prefix-cache hit; 0: the same workers do both.
   uint32_t suffix_workers = 0;
   uint32_t window_slots = 32; ///< reserved for each choice beyond its prompt
-  uint32_t slots = 0;         ///< of the largest table: what can ever fit
+  uint32_t slots = 0;         ///< of the largest table: upper bound of a reservation
   uint64_t epoch = 0;
   std::shared_ptr<net::metrics> numbers; ///< may be null
-  std::shared_ptr<health_board> health;  ///< may be null; told when the queue is full
-  std::shared_ptr<suspect_board> blame;  ///< may be null; who runs apart, and who not at all
-  /// Where batches and prefill workers run; empty: unknown, and nobody can run apart.
+  std::shared_ptr<health_board> health;  ///< may be null; notified when the queue is full
+  std::shared_ptr<suspect_board> blame;  ///< may be null; isolated and poisonous sequences
+  /// Replicas of batches and prefill workers; empty: unknown, and isolation is impossible.
   std::vector<uint32_t> replica_of_batch, replica_of_prefill;
 };
 
@@ -40,17 +40,17 @@ struct global_scheduler_state {
   };
   std::map<sequence_id, waiter> waiting;  ///< by first sequence
   std::map<sequence_id, uint32_t> seated; ///< running sequences and their batches
-  /// Seated prompts of which no row has been computed, and their choices: they wait still.
+  /// Seated prompts without a computed row, and their choices: they still count as waiting.
   std::map<sequence_id, uint32_t> unbegun;
   std::vector<uint64_t> seats; ///< taken seats by batch
   uint32_t next_prefill = 0;
   std::map<sequence_id, scheduler::admission_entry>
       held;                                ///< waiting, but not in the queue: by first
   std::map<uint32_t, batch_actor> batches; ///< by number
-  std::set<sequence_id> idle;              ///< have KV, as far as is known, and no seat
-  bool clearing = false; ///< some are where they may not be, and have been told to step back
-  bool asking = false;   ///< a reservation for the head of the queue is under way
-  bool starved = false;  ///< the head was refused; wait for kv_freed
+  std::set<sequence_id> idle; ///< sequences with KV (as far as known) and without a seat
+  bool clearing = false;      ///< misplaced sequences were asked to yield
+  bool asking = false;        ///< a reservation for the head of the queue is pending
+  bool starved = false;       ///< the head was refused; wait for kv_freed
   bool draining = false;
   const char* name = "global_scheduler";
 };

@@ -1,14 +1,14 @@
-/// KV that nobody runs on: of sequences that wait for a seat, for their reader, or until others
-/// have been told apart from them. It costs nothing until somebody else wants its slots.
+/// Idle KV: of sequences that wait for a seat, for their client, or for the end of a poison-request
+/// search. It costs nothing until other sequences need its slots.
 #pragma once
 
 #include "actors/decode/global_scheduler.hpp"
 
 namespace lamella::actors {
 
-/// The head of the queue lacks slots: gives back the KV of the youngest sequence that is not about
-/// to run; it computes it again. Where nobody runs who could give slots back, also of the youngest
-/// one in the queue, or everybody would wait for everybody else.
+/// The head of the queue lacks slots: evicts the KV of the youngest sequence that is not about to
+/// run, which recomputes it later. Where no running sequence could free slots, also of the youngest
+/// one in the queue, to avoid a deadlock.
 void take_idle_kv(scheduler_ptr self, sequence_id head);
 
 } // namespace lamella::actors

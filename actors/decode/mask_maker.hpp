@@ -1,4 +1,4 @@
-/// MASK MAKER: finds out what may come next in answers that are held to a format.
+/// MASK MAKER: computes token masks of structured output.
 #pragma once
 
 #include "actors/protocol/mask_messages.hpp"
@@ -9,8 +9,8 @@ struct mask_maker_state {
   const char* name = "mask_maker";
 };
 
-/// Computes for milliseconds at a time, so it needs a thread of its own wherever others serve
-/// beside it: spawn it detached. Keeps nothing.
+/// Computes for milliseconds at a time, so it needs a thread of its own: spawn it detached.
+/// Stateless.
 mask_maker_actor::behavior_type
 mask_maker(mask_maker_actor::stateful_pointer<mask_maker_state> self);
 

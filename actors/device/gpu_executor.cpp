@@ -57,7 +57,7 @@ void on_mark(executor_ptr self, uint64_t ticket, gpu::work_status status) {
     promise.deliver(caf::make_error(ec::device_lost));
     if (++self->state.failures[stream] < failures_max || self->state.rule == failed_work::is_told)
       return;
-    spdlog::error("device given up device=\"{}\" stream={} failures={}", self->state.device->name(),
+    spdlog::error("device failed device=\"{}\" stream={} failures={}", self->state.device->name(),
                   static_cast<uint32_t>(stream), failures_max);
     self->quit(caf::make_error(ec::device_lost, self->state.device->name()));
     return;

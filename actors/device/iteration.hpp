@@ -1,4 +1,4 @@
-/// Launching iterations: what batches and prefill workers have in common.
+/// Launching iterations: shared by batches and prefill workers.
 #pragma once
 
 #include "actors/protocol/actors.hpp"
@@ -12,7 +12,7 @@
 
 namespace lamella::actors {
 
-/// Where a stream's iterations run.
+/// The actors that run the iterations of a stream.
 struct iteration_target {
   stream_id stream{};
   uint64_t epoch = 1;
@@ -21,26 +21,26 @@ struct iteration_target {
   kv_allocator_actor allocator;
   std::shared_ptr<net::metrics> numbers; ///< may be null
   std::shared_ptr<pulse> beats;          ///< may be null
-  /// Of streams like this one.
+  /// Shared by streams of this kind.
   std::shared_ptr<first_iterations> firsts = std::make_shared<first_iterations>();
-  caf::timespan patience{std::chrono::seconds{90}}; ///< for the answer of an iteration
+  caf::timespan patience{std::chrono::seconds{90}}; ///< for the reply of an iteration
 };
 
-/// How often an iteration is tried before who launches it ends, and the pipeline is made anew. No
-/// request ends for that: all go on in the next one.
+/// Attempts of an iteration before its launcher terminates and the pipeline is rebuilt. No request
+/// fails for that: all resume in the next pipeline.
 constexpr uint32_t attempts_max = 3;
 
-/// What the answer of a device may take longer than the device itself.
+/// Extra time for the reply of a device beyond the timeout of its work.
 constexpr caf::timespan answer_patience = std::chrono::seconds{5};
 
-/// A cut link means that a worker is gone. Whoever watches the workers ends the pipeline for it; an
-/// iteration is not tried again on links that are dead. When nothing has happened after this time,
-/// the link alone was lost, and its launcher ends so that the pipeline is connected anew.
+/// A cut link usually means a lost worker, for which membership rebuilds the pipeline; an iteration
+/// is not retried on dead links. If no worker was reported lost after this time, only the link
+/// failed, and the launcher terminates so that the pipeline is reconnected.
 constexpr caf::timespan cut_patience = std::chrono::milliseconds{300};
-constexpr const char* cut_reason = "a link was cut and nobody was missed";
+constexpr const char* cut_reason = "a link was cut but no worker was lost";
 
-/// Why who launches must end after that failure, the `failures`th in a row; nothing: it tries
-/// again. `silence`: of one of them nobody has said why, so that the links are not to be trusted.
+/// The error the launcher must stop with after `failures` failures in a row; none: retry.
+/// `silence`: one of them timed out without a reported cause, so the links may be broken.
 inline caf::error end_of_attempts(const iteration_failed& x, uint32_t failures, bool silence) {
   if (x.reason == cut_reason) return caf::make_error(ec::link_cut, x.reason);
   if (silence && failures >= attempts_max) return caf::make_error(ec::attempts_silent, x.reason);
@@ -64,7 +64,7 @@ void launch(Self* self, const iteration_target& target, const iteration_launch& 
       .then(std::move(then), std::move(otherwise));
 }
 
-/// Has the launch draw token number `draw` of a sequence from row `row` of its selected ones;
+/// Makes the launch sample token number `draw` of a sequence from row `row` of its selected rows;
 /// `seat` keeps it.
 inline void add_sample(iteration_launch& x, const sampling& wanted, uint32_t row, uint32_t draw,
                        const logit_changes& changes, uint32_t seat) {

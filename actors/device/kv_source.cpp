@@ -34,7 +34,7 @@ std::shared_ptr<gpu::offer_runner> work_of(source_ptr self, const kv_offer& x) {
 caf::result<kv_moved> on_offer(source_ptr self, const kv_offer& x) {
   auto& st = self->state;
   if (x.shard >= st.config.shards)
-    return caf::make_error(caf::sec::invalid_argument, "an offer to a shard that is none");
+    return caf::make_error(caf::sec::invalid_argument, "an offer to a shard that does not exist");
   auto work = work_of(self, x);
   auto promise = self->make_response_promise<kv_moved>();
   // Well or not: from now on nothing of it reads the slots.

@@ -79,7 +79,7 @@ caf::result<kv_moved> pull(shard_ptr self, const kv_pull& x) try {
 caf::result<kv_moved> lend(shard_ptr self, const kv_offer& x) try {
   auto& st = self->state;
   if (!st.config.member_links || x.shard == st.config.seat)
-    return caf::make_error(caf::sec::invalid_argument, "an offer to nobody");
+    return caf::make_error(caf::sec::invalid_argument, "an offer without a receiver");
   auto& link = st.lends[x.shard];
   if (!link.to)
     link =

@@ -56,20 +56,20 @@ const service& serving(gateway_ptr self) {
   return *st.server;
 }
 
-/// Nobody is accepted whom nobody can serve, nor while those that were wait for too long, unless
-/// they are kept apart because one of them ends workers.
+/// Refuses new requests while a role has no worker, or while accepted requests stall beyond
+/// max_pause (unless a poison-request search is isolating them).
 void check_capacity(gateway_ptr self) {
   const auto& st = self->state;
   if (const auto role = st.config.health->lacking(); !role.empty())
-    throw net::no_capacity("no worker of the pool '" + role + "' is there: try again soon");
+    throw net::no_capacity("the pool '" + role + "' has no worker: retry soon");
   const bool hunting = st.server->blame && st.server->blame->hunting();
   if (hunting) return;
   if (const auto pause = st.config.health->pauses.look(self->clock().now()); pause.too_long)
-    throw net::no_capacity("accepted requests wait since " + std::to_string(pause.longest.count())
-                           + " ms for what was lost: try again soon");
+    throw net::no_capacity("accepted requests have been paused by a loss for "
+                           + std::to_string(pause.longest.count()) + " ms: retry soon");
 }
 
-/// While somebody pauses: how many, and whether for too long.
+/// Reports how many requests are paused, and whether one stalls beyond max_pause.
 void look_at_pauses(gateway_ptr self) {
   auto& st = self->state;
   const auto now = st.config.health->pauses.look(self->clock().now());
@@ -81,16 +81,16 @@ void look_at_pauses(gateway_ptr self) {
       spdlog::error("recovery takes longer than recovery.max_pause_seconds pause_ms={} requests={} "
                     "pipeline={}: {}",
                     now.longest.count(), now.recovering, now.down ? "lost" : "there",
-                    hunting ? "a request that ends workers is looked for"
-                            : "new requests are refused meanwhile");
+                    hunting ? "a poison request is being isolated"
+                            : "new requests are rejected meanwhile");
     else
-      spdlog::info("recovery alarm is over");
+      spdlog::info("recovery alarm cleared");
   }
   st.looking = now.down || now.recovering > 0;
   if (st.looking) self->delayed_send(self, look_every, caf::tick_atom_v);
 }
 
-/// What all requests ran on is gone.
+/// The pipeline of all requests is lost.
 void on_lost(gateway_ptr self) {
   auto& st = self->state;
   st.down = true;
@@ -126,8 +126,8 @@ void answer_chaos(gateway_ptr self, const exchange_ptr& exchange) {
   if (!injury_named(body.action))
     throw net::invalid_value("action",
                              "unknown action '" + body.action
-                                 + "'; known are kill, stop, "
-                                   "pause, slow, partition, isolate, corrupt, drop and oom");
+                                 + "'; use kill, stop, "
+                                   "pause, slow, partition, isolate, corrupt, drop or oom");
   self->request(st.members, std::chrono::seconds{2},
                 injure{body.target, {body.action, body.duration_ms}, st.config.world.chance()})
       .then(
@@ -176,7 +176,7 @@ void answer_metrics(gateway_ptr self, const exchange_ptr& exchange) {
 /// page it was.
 void refuse_pages(const gateway_state& st, const net::http_request& request) {
   if (request.method == "POST" && st.config.admin_keys.empty() && request.headers.find("origin"))
-    throw net::insufficient_permissions("web pages may ask for this only where the admin listener "
+    throw net::insufficient_permissions("web pages may use this only when the admin listener "
                                         "has keys (admin.api_keys_file)");
 }
 
@@ -351,7 +351,7 @@ gateway_actor::behavior_type gateway(gateway_actor::stateful_pointer<gateway_sta
   });
   self->set_down_handler([self](const caf::down_msg& down) {
     if (down.reason)
-      spdlog::error("request actor ended reason=\"{}\"", explain(self->system(), down.reason));
+      spdlog::error("request actor crashed reason=\"{}\"", explain(self->system(), down.reason));
     self->state.requests.erase(down.source);
     check_drained(self);
   });

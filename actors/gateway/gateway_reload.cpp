@@ -5,7 +5,7 @@ namespace lamella::actors {
 void answer_reload(gateway_ptr self, const exchange_ptr& exchange) {
   auto& st = self->state;
   if (!st.reloading.expired()) {
-    auto error = net::bad_request("the configuration is being reloaded already: try again soon");
+    auto error = net::bad_request("a configuration reload is already in progress: retry soon");
     error.status = 409;
     throw error;
   }

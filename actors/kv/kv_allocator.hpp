@@ -22,21 +22,21 @@ struct kv_allocator_config {
   std::string parity;               ///< the one that holds their parity; empty: none
   uint32_t slots = 0;               ///< per table
   bool whole_requests = false;      ///< request partition: the members have a table each
-  /// How long K and V that nobody uses are kept for prompts that begin alike; 0: not at all.
+  /// How long unused KV stays in the prefix cache; 0 disables it.
   caf::timespan prefix_time{0};
-  uint32_t prefix_least_percent = 0; ///< of a prompt must be there, or none of it is taken
-  /// How long what an earlier epoch left is kept for its holders.
+  uint32_t prefix_least_percent = 0; ///< minimum share of a prompt for a prefix-cache hit
+  /// How long the KV of an earlier epoch is kept for its holders.
   caf::timespan patience{std::chrono::seconds{5}};
   std::shared_ptr<net::metrics> numbers; ///< may be null
 };
 
 struct kv_allocator_state {
-  /// What a sequence holds.
+  /// The slots of a sequence.
   struct holding {
     uint32_t member = 0;
     std::vector<slot_run> runs;
-    uint64_t epoch = 0;  ///< in which its holder last said something
-    uint32_t filled = 0; ///< positions that are there for good, as it said then
+    uint64_t epoch = 0;  ///< of the last message of its holder
+    uint32_t filled = 0; ///< committed positions, as of that message
     uint64_t scope = 0;  ///< of its text
     std::shared_ptr<const std::vector<token_id>> text{}; ///< of its first positions; may be null
   };
@@ -46,11 +46,11 @@ struct kv_allocator_state {
   bool has_parity = false;                       ///< one of them holds the parity of the others
   std::vector<scheduler::slot_pool> pools;       ///< by table
   std::vector<scheduler::prefix_cache> prefixes; ///< by table
-  bool looking = false;                          ///< a look at what of them is too old is under way
+  bool looking = false;                          ///< an expiry check is scheduled
   std::map<sequence_id, holding> holders;
-  scheduler::slot_set bare; ///< in use, but without the parity that the pool should have
-  std::optional<sequence_id> pinned_by; ///< who looks after the parity, while it has slots
-  std::vector<kv_waiter_actor> waiters; ///< to be told when slots come back
+  scheduler::slot_set bare;             ///< slots in use without parity in a pool that has parity
+  std::optional<sequence_id> pinned_by; ///< the parity keeper, while it has slots pinned
+  std::vector<kv_waiter_actor> waiters; ///< get kv_freed when slots are freed
   bool trimmed = true;                  ///< no slot was used since memory was given back
   uint64_t trim_ticket = 0;             ///< of the newest delayed trim
   uint32_t trimming = 0;                ///< shards that have not answered
@@ -63,8 +63,8 @@ struct kv_allocator_state {
   const char* name = "kv_allocator";
 };
 
-/// Holders are sequences. A pool that stands empty for a second gives its memory back to the
-/// system; reservations of that moment wait for it. Serves nobody before the first `kv_adopt`.
+/// Holders are sequences. A pool that is empty for a second returns its memory to the system;
+/// reservations meanwhile wait for it. Serves no request before the first `kv_adopt`.
 kv_allocator_actor::behavior_type
 kv_allocator(kv_allocator_actor::stateful_pointer<kv_allocator_state> self,
              kv_allocator_config config);

@@ -43,7 +43,7 @@ void on_moved(const progress_ptr& x, uint32_t source, const kv_moved& answer) {
   if (x->first->digest != answer.digest || x->first->bytes != answer.bytes
       || is_odd(oddity::remake_fails)) {
     if (x->what.numbers) x->what.numbers->kv_damaged(net::kv_damage::rebuild);
-    end(x, remake_failure{"what came of member " + std::to_string(source) + " is not what it sent",
+    end(x, remake_failure{"KV transfer from member " + std::to_string(source) + ": digests differ",
                           true});
     return;
   }

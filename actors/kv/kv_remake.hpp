@@ -1,5 +1,5 @@
-/// The rows of one member of a pool with parity, made of those of all others (decision 23;
-/// reliability A6).
+/// Reconstruction of the rows of one member of a pool with parity by XOR of all others (decision
+/// 23; reliability A6).
 #pragma once
 
 #include "actors/protocol/actors.hpp"
@@ -18,20 +18,21 @@ struct kv_remake {
   std::vector<attention_shard_actor> members; ///< the one with the parity last
   uint32_t target = 0;
   std::vector<slot_run> runs;
-  uint64_t number = 1; ///< grows from one to the next of a target and epoch
+  uint64_t number = 1; ///< increases with each reconstruction of a target and epoch
   caf::timespan patience{};
   std::shared_ptr<net::metrics> numbers; ///< may be null
 };
 
-/// Why rows could not be made.
+/// Why the reconstruction failed.
 struct remake_failure {
   std::string reason;
-  bool differs = false; ///< both sides have done their part, and it is not the same
+  bool differs = false; ///< the transfer completed, but the digests of both sides differ
 };
 
-/// Member after member lends its rows, because they add to the same slots: the first one's replace
-/// what is there. Calls `done` once, on the thread of `self`, with the reason if it has failed; the
-/// target's rows are then worth nothing. Moves (members - 1) * KV of the runs at a member.
+/// Members send their rows one after the other, because the rows are XORed into the same slots;
+/// those of the first member overwrite the slots. Calls `done` once, on the thread of `self`, with
+/// the reason after a failure; the target's rows are then invalid. Moves (members - 1) * KV of the
+/// runs at a member.
 void remake(caf::event_based_actor* self, kv_remake what,
             std::function<void(const std::optional<remake_failure>& failure)> done);
 

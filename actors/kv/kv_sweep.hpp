@@ -1,23 +1,23 @@
-/// The allocator's side of whoever keeps the parity: which slots may be read, and which have none.
+/// The allocator's side of the parity keeper: slots that may be read, and slots without parity.
 #pragma once
 
 #include "actors/kv/kv_allocator.hpp"
 
 namespace lamella::actors {
 
-/// The next slots of a walk over the holders, and pins them in the name of `x.pin` until the next
-/// question or its release. Only positions that are written for good, of holders that have spoken
-/// in this epoch: nobody writes them while they are pinned. Cost: O(positions walked over).
+/// Returns the next slots of a walk over the holders and pins them for `x.pin` until its next
+/// request or its release. Only committed positions of holders that sent a message in this epoch:
+/// no launch writes them while they are pinned. Cost: O(positions walked over).
 kv_swept sweep(kv_allocator_state& st, const kv_sweep& x);
 
-/// What the holder does not have for good is written in this epoch, with parity: the slots behind
-/// its first `filled` positions lack nothing.
+/// Uncommitted positions are written in this epoch, with parity: the slots behind the first
+/// `filled` positions are protected.
 void forget_behind(kv_allocator_state& st, const kv_allocator_state::holding& held);
 
-/// Slots that nobody holds any more lack nothing: whoever takes them writes them with parity.
+/// Free slots count as protected: their next holder writes them with parity.
 void forget_free(kv_allocator_state& st, const std::vector<slot_run>& runs);
 
-/// Slots in use whose parity the pool has.
+/// Used slots with parity.
 uint32_t with_parity(const kv_allocator_state& st);
 
 } // namespace lamella::actors

@@ -59,15 +59,15 @@ template <class Then> void tell(keeper_ptr self, std::vector<slot_run> runs, boo
       .then([=](bool) { then(); }, [=](caf::error&) { rest(self, idle_rest); });
 }
 
-/// How loud that is told which happens with every prompt in some pools.
+/// Log level of an event that is routine where prompts arrive without parity.
 spdlog::level::level_enum level_of(const parity_keeper_config& c,
                                    spdlog::level::level_enum else_at = spdlog::level::warn) {
   return c.prompts_lack_it ? spdlog::level::debug : else_at;
 }
 
-/// Of a lost worker others tell; when nothing has happened soon, it was the link alone.
+/// Membership reports a lost worker; if it reports none in time, only the link was lost.
 void give_up(keeper_ptr self, const remake_failure& failure) {
-  spdlog::warn("parity cannot be made epoch={} reason=\"{}\"", self->state.config.epoch,
+  spdlog::warn("parity rebuild failed epoch={} reason=\"{}\"", self->state.config.epoch,
                failure.reason);
   self->state.differs = failure.differs;
   self->delayed_send(self, cut_patience, abort_atom_v);
@@ -79,10 +79,11 @@ void make(keeper_ptr self, const kv_swept& x) {
   const auto began = self->clock().now();
   if (!st.lacks_since) {
     st.lacks_since = began;
-    spdlog::log(level_of(c),
-                "parity is missing epoch={} slots={}: until it is made, a lost shard costs their "
-                "sequences a new computation",
-                c.epoch, x.bare);
+    spdlog::log(
+        level_of(c),
+        "parity is missing epoch={} slots={}: until it is rebuilt, their KV is recomputed if a "
+        "shard is lost",
+        c.epoch, x.bare);
   }
   const auto slots = scheduler::length_of(x.runs);
   remake(self,
@@ -124,7 +125,7 @@ std::vector<slot_run> differing(const checksums& x, uint32_t whole, std::vector<
   return result;
 }
 
-/// Are these rows what they were when they were read before?
+/// Compares the digests of these rows with those of their previous read.
 void compare_with_book(const parity_keeper_config& c, const checksums& x,
                        const std::vector<size_t>& well) {
   if (!c.digests) return;
@@ -139,8 +140,8 @@ void compare_with_book(const parity_keeper_config& c, const checksums& x,
     compared += found == finding::kept || found == finding::lost ? 1 : 0;
     if (found != finding::lost) continue;
     if (lost++ == 0)
-      spdlog::error("K and V are others than before epoch={} sequence={} position={}: what was "
-                    "rebuilt is wrong, or a worker's memory has changed",
+      spdlog::error("KV digest changed since it was verified epoch={} sequence={} position={}: the "
+                    "rebuild was wrong, or the memory of a worker is corrupt",
                     c.epoch, static_cast<uint64_t>(origin.sequence), origin.position);
     if (c.numbers) c.numbers->kv_damaged(net::kv_damage::rebuild);
   }
@@ -159,8 +160,8 @@ void judge(keeper_ptr self, const checksums& x) {
                     / static_cast<double>(c.scrub_bytes_per_second)};
   const auto pause = std::max(std::chrono::duration_cast<caf::timespan>(due), short_rest);
   if (wrong.empty()) return rest(self, pause);
-  spdlog::error("parity is wrong epoch={} slots={} first={}: the memory of an attention worker has "
-                "changed, check them all; it is made anew of what the shards have",
+  spdlog::error("parity is wrong epoch={} slots={} first={}: the memory of an attention worker is "
+                "corrupt, check all hosts of the pool; the parity is rebuilt from the shards",
                 c.epoch, count, wrong.front().first);
   tell(self, std::move(wrong), false, [=] { rest(self, short_rest); });
 }
@@ -218,7 +219,7 @@ void turn(keeper_ptr self) {
     if (x.bare > 0) return scrub(self, short_rest); // not there for good yet, as far as is known
     if (const auto since = std::exchange(st.lacks_since, std::nullopt))
       spdlog::log(level_of(st.config, spdlog::level::info),
-                  "parity is whole epoch={} slots={} seconds={:.3f}", st.config.epoch,
+                  "parity is complete epoch={} slots={} seconds={:.3f}", st.config.epoch,
                   std::exchange(st.slots_made, 0), seconds{self->clock().now() - *since}.count());
     scrub(self, idle_rest);
   });

@@ -1,5 +1,5 @@
-/// PARITY KEEPER: sees to it that the parity of an attention pool is what it should be, while the
-/// pool serves (decision 23; reliability A6).
+/// PARITY KEEPER: rebuilds and checks the parity of an attention pool while the pool serves
+/// (decision 23; reliability A6).
 #pragma once
 
 #include "actors/protocol/actors.hpp"
@@ -17,17 +17,18 @@ struct parity_keeper_config {
   uint64_t epoch = 0;
   std::vector<attention_shard_actor> members; ///< of the pool, the one with the parity last
   kv_allocator_actor allocator;
-  sequence_id pin{};                     ///< in whose name it holds slots; no request's
-  uint64_t slot_bytes = 0;               ///< of a slot at a member
-  uint64_t scrub_bytes_per_second = 0;   ///< read at each member; 0: nothing is checked
-  uint32_t rebuild_percent = 100;        ///< of the time; 1 to 100
-  bool prompts_lack_it = false;          ///< theirs is made of what shards have pulled: no news
+  sequence_id pin{};                   ///< holder id for its pinned slots; not that of a request
+  uint64_t slot_bytes = 0;             ///< of a slot at a member
+  uint64_t scrub_bytes_per_second = 0; ///< read at each member; 0: nothing is checked
+  uint32_t rebuild_percent = 100;      ///< of the time; 1 to 100
+  bool prompts_lack_it =
+      false; ///< parity of prompts is computed from pulled rows, so missing parity is routine
   std::shared_ptr<net::metrics> numbers; ///< may be null
   std::shared_ptr<digest_book> digests;  ///< may be null
 };
 
 struct parity_keeper_state {
-  /// Where a walk over the holders stands.
+  /// Position of a walk over the holders.
   struct place {
     sequence_id holder{};
     uint32_t position = 0;
@@ -35,27 +36,26 @@ struct parity_keeper_state {
   parity_keeper_config config;
   place made, checked;
   uint64_t number = 0;                                     ///< of the newest copy between members
-  std::optional<caf::actor_clock::time_point> lacks_since; ///< some slots have no parity
+  std::optional<caf::actor_clock::time_point> lacks_since; ///< since when slots are unprotected
   uint64_t slots_made = 0;                                 ///< since then
-  bool differs = false; ///< it gives up because a copy is not what was sent
+  bool differs = false; ///< it stops because the digests of a transfer differ
   const char* name = "parity_keeper";
 };
 
-/// Two works, a few slots at a time, both in the gaps of attention:
+/// Two tasks, a few slots at a time, both in the gaps of attention:
 ///
-/// - Slots without parity (the parity's member is new, what it had was wrong, or shards have pulled
-///   the rows from a prefill worker) get theirs of the shards' rows, in `rebuild_percent` of the
-///   time. New rows have theirs from whoever sends them.
-/// - When there are none that can be read, it goes round and compares checksums of what the members
-/// hold. A slot
-///   that differs is told of and counted, has no parity from then on, and gets a new one. Which
-///   member is wrong nobody can say: what is made anew protects what the shards have. Rows that
-///   agree are compared with what the digest book knows of their position from earlier epochs: a
-///   rebuild gives back the same bytes.
+/// - Rebuild: slots without parity (the parity's member is new, their parity was wrong, or shards
+///   pulled the rows from a prefill worker) get parity computed from the shards' rows, in
+/// `rebuild_percent` of the time. New rows get their parity from their sender.
+/// - Scrub: when no readable slot lacks parity, it compares checksums of the members' rows. A slot
+///   that differs is logged and counted, becomes unprotected, and is rebuilt. The parity does not
+///   show which member is wrong: the new parity protects the rows that the shards hold. Rows that
+///   agree are compared with the digest of their position from earlier epochs: a rebuild must
+///   restore the same bytes.
 ///
-/// Slots are pinned while they are read, so nobody writes them. A copy that fails ends the keeper
-/// with ec::link_cut (ec::rows_differ where that was the failure) when nobody was missed: then the
-/// links are made anew.
+/// Slots are pinned while they are read, so that no launch writes them. After a failed transfer the
+/// keeper terminates with ec::link_cut (ec::rows_differ where digests differ) unless a worker was
+/// reported lost: then the links are rebuilt.
 caf::behavior parity_keeper(caf::stateful_actor<parity_keeper_state>* self,
                             parity_keeper_config config);
 

@@ -23,7 +23,7 @@ std::shared_ptr<gpu::device> device_set::get(const std::string& option, const st
       if (!device || other == option) continue;
       if (const auto why = gpu::why_apart(config::cuda_index(option), config::cuda_index(other));
           !why.empty())
-        spdlog::warn("frames between devices go through host memory reason=\"{}\"", why);
+        spdlog::warn("frames between devices are staged in host memory reason=\"{}\"", why);
     }
   }
   return place;
@@ -64,7 +64,7 @@ void check_alike(const gpu::device& first, std::span<const std::shared_ptr<gpu::
   for (const auto& other : others)
     if (other->numerics() != first.numerics())
       throw std::runtime_error{"ranks of one replica on " + first.name() + " and " + other->name()
-                               + ": they are of different classes and would compute other bits"};
+                               + ": devices of different classes give different bits"};
 }
 
 std::string names_of(const gpu::device& first,

@@ -50,9 +50,9 @@ void close_epoch(membership_ptr self, bool grown, const worker_info& who, const 
 void try_open(membership_ptr self);
 reach_verdicts verdicts_of(membership_ptr self);
 
-/// The epoch is whole: the supervisor gets it. A shard has the KV only if its cache is the one that
-/// the newest pipeline wrote to: what was begun for an epoch that nobody got is empty, although its
-/// worker has kept it since.
+/// The epoch is complete: hands it to the supervisor. A shard has the KV only if its cache is the
+/// one that the newest pipeline wrote to: a cache created for an epoch that was never handed out
+/// counts as empty even if its worker kept it.
 void hand_out(membership_ptr self) {
   auto& st = self->state;
   auto& result = st.current->result;
@@ -88,7 +88,7 @@ void on_ready(membership_ptr self, uint64_t epoch, const seat& where, uint32_t n
   }
   if (!st.current || st.current->result.epoch != epoch) return; // of an epoch that was given up
   if (attends ? !answer.shard : !answer.replica) {
-    lose(self, where, "it opened the epoch without its part of it", net::failover_cause::fault);
+    lose(self, where, "it opened the epoch without its own part", net::failover_cause::fault);
     return;
   }
   auto& result = st.current->result;
@@ -194,11 +194,11 @@ void lose(membership_ptr self, const seat& where, const std::string& reason,
   changed(self);
 }
 
-/// The kernel says so: others need not wait for its connection to close.
+/// The kernel reports a stopped process: no need to wait until its connection closes.
 void on_stopped(membership_ptr self, uint32_t pid) {
   for (const auto& [where, m] : self->state.members)
     if (m.info.pid == pid && m.info.host == host_name()) {
-      lose(self, where, "its process stands still", net::failover_cause::timeout);
+      lose(self, where, "its process is stopped", net::failover_cause::timeout);
       return;
     }
 }
@@ -244,7 +244,7 @@ caf::result<bool> on_facts(membership_ptr self, const worker_facts& x) {
   return true;
 }
 
-/// All others hear that worker, from now on or again.
+/// All peers reach that worker, for the first time or again.
 void trust(membership_ptr self, const seat& where) {
   auto& st = self->state;
   changed(self);
@@ -278,7 +278,7 @@ reach_verdicts verdicts_of(membership_ptr self) {
           }};
 }
 
-/// A worker has become slow, or is well again.
+/// A worker has become slow (gray failure) or has recovered.
 void on_pace(membership_ptr self, const scheduler::slow_workers::change& x) {
   auto& st = self->state;
   const auto found = st.members.find(x.who);
@@ -286,7 +286,7 @@ void on_pace(membership_ptr self, const scheduler::slow_workers::change& x) {
   auto& m = found->second;
   m.info.slow = x.slow;
   spdlog::warn("worker {} seat={} worker={} host={} pid={} times_its_peers={:.1f}",
-               x.slow ? "slow" : "well again", m.info.seat, m.info.name, m.info.host, m.info.pid,
+               x.slow ? "slow" : "recovered", m.info.seat, m.info.name, m.info.host, m.info.pid,
                x.times);
   const auto now = self->clock().now();
   const bool soon = st.replaced_at && now - *st.replaced_at < st.config.replace_every;
@@ -295,7 +295,7 @@ void on_pace(membership_ptr self, const scheduler::slow_workers::change& x) {
     st.replaced_at = now;
     st.shunned.emplace_back(m.info.host, m.info.pid);
     if (st.shunned.size() > shunned_max) st.shunned.pop_front();
-    lose(self, x.who, "it is slow, and a spare is not",
+    lose(self, x.who, "it is slow, and a spare takes its part",
          net::failover_cause::slow); // and tells of the change
   } else {
     changed(self);
@@ -320,7 +320,7 @@ membership_self::behavior_type membership(membership_self::stateful_pointer<memb
   self->set_down_handler([self](const caf::down_msg& down) { on_down(self, down); });
   self->set_exit_handler([self](const caf::exit_msg& x) {
     for (const auto& [where, m] : self->state.members)
-      if (m.handle) self->send(m.handle, worker_leave{"the service ends"});
+      if (m.handle) self->send(m.handle, worker_leave{"the service is shutting down"});
     self->quit(x.reason);
   });
   return {

@@ -1,4 +1,4 @@
-/// Seats whose processes end again and again: told of, and not waited for.
+/// Seats whose processes keep crashing: reported, and not waited for.
 #pragma once
 
 #include "actors/membership/membership.hpp"
@@ -7,11 +7,11 @@
 
 namespace lamella::actors {
 
-/// The keeper of a seat's process says that it fails. Tells `on_hopeless` where no epoch was open
-/// yet and none ever can be.
+/// Handles a crash report of a child keeper. Calls `on_hopeless` where no epoch was open yet and
+/// none can be opened.
 void note_failing(membership_state& st, const seat_failing& x);
 
-/// That worker could serve: whatever was wrong with its seat is over.
+/// That worker serves: its seat counts as healthy again.
 void note_serving(membership_state& st, const membership_state::member& m);
 
 std::set<scheduler::seat> failing_seats(const membership_state& st);

@@ -36,10 +36,10 @@ caf::result<std::string> on_injure(membership_ptr self, const injure& x) {
             || x.target == m.info.role + "/" + m.info.name))
       candidates.push_back(&m);
   if (candidates.empty())
-    return caf::make_error(ec::nobody_there,
-                           "no worker process for '" + x.target + "'; there are " + injurable(st));
+    return caf::make_error(ec::nobody_there, "no worker process for '" + x.target
+                                                 + "'; choose one of " + injurable(st));
   const auto& victim = *candidates[x.chance % candidates.size()];
-  spdlog::warn("injury what={} duration_ms={} seat={} worker={} pid={}", x.injury.what,
+  spdlog::warn("fault injected what={} duration_ms={} seat={} worker={} pid={}", x.injury.what,
                x.injury.duration_ms, victim.info.seat, victim.info.name, victim.info.pid);
   self->send(victim.handle, x.injury);
   return victim.info.seat;

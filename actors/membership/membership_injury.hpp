@@ -1,14 +1,14 @@
-/// Harm that is asked for: who gets it.
+/// Fault injection: chooses the worker.
 #pragma once
 
 #include "actors/membership/membership.hpp"
 
 namespace lamella::actors {
 
-/// Whether the worker is one of this process, whose seat nobody else can take.
+/// Whether the worker is an actor of this process; no other worker can take its seat.
 bool is_of_this_process(const membership_state::member& m);
 
-/// Passes the injury on to a worker process that fits; answers its seat.
+/// Forwards the fault to a matching worker process; answers its seat.
 caf::result<std::string> on_injure(membership_self::stateful_pointer<membership_state> self,
                                    const injure& x);
 

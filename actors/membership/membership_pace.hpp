@@ -1,26 +1,27 @@
-/// How MEMBERSHIP learns who is late but correct: it asks its workers what their devices have done.
+/// Detection of slow workers (gray failures): MEMBERSHIP polls the work of their devices.
 #pragma once
 
 #include "actors/membership/membership.hpp"
 
 namespace lamella::actors {
 
-/// Of workers that may have a part: they have loaded what they need, and others hear them.
+/// Seats of workers that may have a part: loaded and reachable.
 std::set<scheduler::seat> ready_seats(const membership_state& st);
 
-/// A worker has answered what it was asked.
+/// A worker has replied to a poll.
 void note_report(membership_self::stateful_pointer<membership_state> self,
                  const membership_state::member& m, const worker_peers& x);
 
-/// Asks all workers. When each has answered, or has not in time, `tell` gets those that have become
-/// slow or well again since the look before.
+/// Polls all workers. When each has replied or timed out, `tell` gets those that became slow or
+/// recovered since the last poll.
 void look_at_pace(membership_self::stateful_pointer<membership_state> self,
                   std::function<void(const scheduler::slow_workers::change&)> tell);
 
-/// Could somebody who is not slow do the part of that seat, at once and with no KV computed again?
+/// Whether a worker that is not slow could take the part of that seat at once, without recomputing
+/// KV.
 bool has_substitute(const membership_state& st, const scheduler::seat& who);
 
-/// The next epoch of the workers that are ready, with slow ones only where it needs them.
+/// The plan of the next epoch from the ready workers; slow ones only where needed.
 std::optional<scheduler::epoch_plan> next_plan(const membership_state& st);
 
 } // namespace lamella::actors

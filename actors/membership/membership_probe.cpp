@@ -35,7 +35,7 @@ void give_up_on(membership_ptr self, const membership_state::member& m, caf::tim
   if (st.given_up.size() > given_up_max) st.given_up.pop_front();
   using std::chrono::milliseconds;
   const auto where = m.where; // it is gone after the next line
-  give_up(where, fmt::format("it has answered nothing for {} ms, and was asked twice",
+  give_up(where, fmt::format("it sent no reply for {} ms to two probes",
                              std::chrono::duration_cast<milliseconds>(silence).count()));
 }
 
@@ -81,12 +81,14 @@ void note_return(membership_ptr self, const membership_state::member& m) {
   const auto found = std::ranges::find(st.given_up, std::pair{m.info.host, m.info.pid});
   if (found == st.given_up.end()) return;
   st.given_up.erase(found);
-  spdlog::warn("false alarm worker={} host={} pid={}: it was given up for its silence, and lives",
-               m.info.name, m.info.host, m.info.pid);
+  spdlog::warn(
+      "worker returned after it was declared dead worker={} host={} pid={} (false positive)",
+      m.info.name, m.info.host, m.info.pid);
   if (st.patience->false_alarm(m.where.role, self->clock().now()))
-    spdlog::error("too many false alarms role={}: its workers may be silent for {} ms from now on; "
-                  "is the machine too busy?",
-                  m.info.role, 2 * st.patience->half(m.where.role).count());
+    spdlog::error(
+        "too many false positives role={}: its silence limit is now {} ms; check whether the "
+        "machine is overloaded",
+        m.info.role, 2 * st.patience->half(m.where.role).count());
 }
 
 } // namespace lamella::actors

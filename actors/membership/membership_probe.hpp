@@ -1,4 +1,4 @@
-/// How MEMBERSHIP learns that a worker says nothing: it asks, and asks once more (reliability A1).
+/// Failure detection by heartbeat probes: MEMBERSHIP probes a worker twice (reliability A1).
 #pragma once
 
 #include "actors/membership/membership.hpp"
@@ -8,14 +8,14 @@
 
 namespace lamella::actors {
 
-/// Asks every worker process with a part in the open epoch how it is, and `give_up`s those that do
-/// not answer twice in their time. What is asked already is not asked again. While an epoch is
-/// being opened nobody is asked: its orders have a deadline of their own.
+/// Probes every worker process with a part in the open epoch, and calls `give_up` for those that
+/// miss two replies. A worker has at most one probe in flight. While an epoch is being opened no
+/// worker is probed: its messages have a timeout of their own.
 void probe_workers(
     membership_self::stateful_pointer<membership_state> self,
     const std::function<void(const scheduler::seat&, const std::string& reason)>& give_up);
 
-/// A process takes a seat: one that was given up for its silence was alive.
+/// A process takes a seat; counts a false positive if it was declared dead for its silence.
 void note_return(membership_self::stateful_pointer<membership_state> self,
                  const membership_state::member& m);
 

@@ -56,13 +56,13 @@ std::vector<scheduler::reach_view> views_of(const membership_state& st, const wa
   return views;
 }
 
-/// Whom a worker does not hear, or who does not hear it, in words.
+/// The peers with which a worker has no data plane connection, as text.
 std::string unheard(const std::set<failed_pair>& pairs, const seat& who) {
   std::string others;
   for (const auto& [a, b] : pairs)
     if (a == who || b == who)
       others += (others.empty() ? "" : ", ") + scheduler::to_string(a == who ? b : a);
-  return "over the data plane it and these do not hear each other: " + others;
+  return "no data plane connection with: " + others;
 }
 
 std::vector<scheduler::link_party> parties_of(const membership_state& st) {
@@ -125,13 +125,13 @@ void look_at(membership_ptr self, const seat& where, const std::set<seat>& unhea
   if (!st.reach.proven(where, unheard_of, now)) {
     m.proven_since.reset();
     if (m.fenced_at && !is_of_this_process(m) && now - *m.fenced_at >= patience_with(st, m))
-      verdicts.send_away(where, "over the data plane it was not heard for long");
+      verdicts.send_away(where, "it was unreachable on the data plane for too long");
     return;
   }
   if (!m.proven_since) m.proven_since = now;
   if (!may_be_trusted(st, m, now)) return;
   if (m.fenced_at)
-    spdlog::warn("worker heard again seat={} incarnation={} worker={}", m.info.seat,
+    spdlog::warn("worker reachable again seat={} incarnation={} worker={}", m.info.seat,
                  m.info.incarnation, m.info.name);
   m.trusted = true;
   m.fenced_at.reset();

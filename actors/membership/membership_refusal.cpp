@@ -19,7 +19,7 @@ std::optional<std::string> refuse(membership_state& st, worker_role role, const 
   auto& known = role == worker_role::attention ? st.attention : st.compute;
   const bool on_device = st.config.on_devices.contains(role);
   if (on_device && !x.kernels.starts_with("cuda"))
-    return "the pool computes on CUDA devices, the worker on " + printable(x.device);
+    return "the pool uses CUDA devices, the worker uses " + printable(x.device);
   if (on_device) wanted.kernels = known.kernels.empty() ? x.kernels : known.kernels;
   auto why = scheduler::refuse_worker(
       wanted, {x.version, x.kernels, x.shapes, x.model_digest, role != worker_role::attention});

@@ -1,4 +1,4 @@
-/// Who may not take the seat that was granted.
+/// Checks of a worker before it takes the granted seat.
 #pragma once
 
 #include "actors/membership/membership.hpp"
@@ -8,8 +8,8 @@
 
 namespace lamella::actors {
 
-/// Why a worker with these facts cannot be taken. The first one of a pool on devices of its own
-/// says which kernels the others must have.
+/// Why a worker with these properties is rejected. The first worker of a pool on devices of its own
+/// determines the kernel set of the others.
 std::optional<std::string> refuse(membership_state& st, scheduler::worker_role role,
                                   const worker_facts& x);
 

@@ -44,7 +44,7 @@ caf::result<join_grant> on_seat(membership_ptr self, const seat_ask& x) {
     return caf::make_error(ec::join_refused, why);
   };
   if (!role || st.config.seats.members(*role) == 0)
-    return refuse("this service takes no worker processes for the pool '" + x.role + "'");
+    return refuse("this service accepts no worker processes for the pool '" + x.role + "'");
   const auto wish = x.wish == any_seat ? std::nullopt : std::optional<uint32_t>{x.wish};
   const auto taken = st.config.seats.take(*role, wish);
   if (!taken)

@@ -1,12 +1,12 @@
-/// Who sits where and does what, as `lamella status` shows it.
+/// Seats, workers and their parts, as `lamella status` shows them.
 #pragma once
 
 #include "actors/membership/membership.hpp"
 
 namespace lamella::actors {
 
-/// Asks the workers whom they talk to; those that do not answer within a second are told of as
-/// before.
+/// Polls the workers for their peers; the last report is used for workers that do not reply within
+/// a second.
 caf::result<system_status> answer_status(membership_self::stateful_pointer<membership_state> self);
 
 } // namespace lamella::actors

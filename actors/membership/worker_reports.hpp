@@ -1,4 +1,4 @@
-/// What workers report of themselves, as metrics of the control process.
+/// Reports of workers as metrics of the control process.
 #pragma once
 
 #include "actors/protocol/worker_messages.hpp"
@@ -13,30 +13,29 @@
 
 namespace lamella::actors {
 
-/// The name of whoever sits there in metrics: "model-0".
+/// The name of a seat's worker in metrics: "model-0".
 std::string worker_label(const scheduler::seat& where);
 
-/// Turns reports into metrics. A worker counts from zero when it takes its seat, counters of the
-/// service never go back.
+/// Turns reports into metrics. A worker counts from zero when it takes its seat; counters of the
+/// service never decrease.
 class worker_reports {
 public:
   using time_point = std::chrono::steady_clock::time_point;
 
-  /// Somebody in that seat has said something.
+  /// A message of the worker in that seat arrived.
   void heard(const scheduler::seat& where, time_point now) { heard_[where] = now; }
 
-  /// When anybody in that seat was last heard of; nothing: never.
+  /// Time of the last message of that seat; nothing: none yet.
   std::optional<time_point> last_heard(const scheduler::seat& where) const {
     const auto found = heard_.find(where);
     return found == heard_.end() ? std::nullopt : std::optional{found->second};
   }
 
-  /// Adds what a worker has done since it was noted last.
+  /// Adds the work of a worker since its last report.
   void note(const scheduler::seat& where, uint32_t incarnation, const worker_peers& x,
             net::metrics& numbers);
 
-  /// How long each seat has been silent; one that nobody was ever heard of in, since the first
-  /// call.
+  /// Age of the last message of each seat; of a seat without messages, since the first call.
   void tell_ages(const scheduler::seat_plan& seats, time_point now, net::metrics& numbers);
 
 private:

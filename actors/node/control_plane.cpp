@@ -272,7 +272,7 @@ void control_plane::start() {
   door_ = system_.spawn(door, std::move(d));
   gate_ = publish_door(system_, door_, options.control, {*secret_, *child_secret_});
   port_ = gate_->port();
-  spdlog::info("control listens address={} port={} tls={}", options.control.listen, port_,
+  spdlog::info("control listening address={} port={} tls={}", options.control.listen, port_,
                options.control.tls());
   if (auto list = children(); !list.empty()) {
     child_keeper_config k;
@@ -340,7 +340,7 @@ void control_plane::take_own_seats() {
       w.on_end = [name, give_up = config_.on_give_up,
                   stopping = stopping_](const std::string& reason, bool) {
         if (*stopping) return;
-        give_up("the seat " + name + " of this process is lost: " + reason);
+        give_up("seat " + name + " of this process failed: " + reason);
       };
       const auto device = parts.devices->get(grant.terms.device, "host/" + name);
       const auto others =

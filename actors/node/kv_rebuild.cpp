@@ -93,7 +93,7 @@ void fill_by_parity(caf::event_based_actor* self, pipeline_parts& parts,
             x->slots = scheduler::length_of(now.runs);
             x->left = x->parts->parity->left(x->cache(), now.runs);
             if (const auto left = scheduler::length_of(x->left); left < x->slots)
-              spdlog::info("rebuild by parity goes on epoch={} member={} slots_left={} of {}",
+              spdlog::info("rebuild by parity resumed epoch={} member={} slots_left={} of {}",
                            x->members.epoch, x->target, left, x->slots);
             next_slots(x);
           },

@@ -166,7 +166,7 @@ node::~node() {
   for (int look = 0; x.system.registry().running() > 0 && look < last_looks; ++look)
     poll(nullptr, 0, last_look_ms);
   const auto left = x.system.registry().running();
-  if (left > 0) spdlog::warn("actors did not end count={}", left);
+  if (left > 0) spdlog::warn("actors did not terminate count={}", left);
   x.system.await_actors_before_shutdown(left == 0);
 }
 

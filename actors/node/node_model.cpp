@@ -62,7 +62,7 @@ void node::impl::open_model(const load_progress& progress) {
                                       *options.model.context_tokens, spec.context_tokens,
                                       spec.context_bound())};
   if (spec.context_tokens < spec.trained_tokens)
-    spdlog::info("the model attends through a sliding window: contexts are limited to its {} "
+    spdlog::info("the model uses sliding-window attention: contexts are limited to its {} "
                  "tokens, of {} it was trained for",
                  spec.context_tokens, spec.trained_tokens);
 }
@@ -206,7 +206,7 @@ void node::impl::load_weights(const load_progress& progress) {
         },
         rank);
     for (const auto& x : where.remarks())
-      spdlog::warn("device remark device=\"{}\" text=\"{}\"", where.name(), x);
+      spdlog::warn("device warning device=\"{}\" text=\"{}\"", where.name(), x);
     return packed;
   };
   try {
@@ -217,7 +217,7 @@ void node::impl::load_weights(const load_progress& progress) {
     throw start_error{65, e.what()};
   } catch (const std::bad_alloc&) {
     throw start_error{71, "not enough memory for the model's weights",
-                      "use a smaller or more strongly quantised model"};
+                      "use a smaller model or a stronger quantisation"};
   } catch (const std::runtime_error& e) { // a shape or a device that refuses
     throw start_error{70, fmt::format("weights on {}: {}", model_device->name(), e.what())};
   }

@@ -66,7 +66,7 @@ std::shared_ptr<const net::tls_identity> identity_of(const config::settings& x) 
   auto made = net::tls_identity::from_files(x.http.tls_certificate, x.http.tls_key);
   const auto expires = fmt::format("{:%FT%TZ}", made->expires());
   if (made->expired())
-    spdlog::warn("https certificate={} expired={}: clients will refuse it",
+    spdlog::warn("https certificate={} expired={}: clients will reject it",
                  x.http.tls_certificate.string(), expires);
   else
     spdlog::info("https certificate={} expires={}", x.http.tls_certificate.string(), expires);
@@ -187,7 +187,7 @@ void node::impl::listen() {
   try {
     listeners.back().identity = identity_of(options);
   } catch (const net::tls_identity_error& e) {
-    throw start_error{78, e.what(), "name PEM files with http.tls_certificate and http.tls_key"};
+    throw start_error{78, e.what(), "set http.tls_certificate and http.tls_key to PEM files"};
   }
   add("admin", options.admin.listen, true);
   http = std::make_unique<net::http_server>(s, std::move(listeners));

@@ -80,7 +80,7 @@ void node::impl::join_workers() {
   c.program = worker_program;
   c.on_change = [this](const seat_news& x) { tell_who_is_there(x); };
   c.on_give_up = [this](const std::string& why) {
-    spdlog::critical("there can be no service reason=\"{}\"", why);
+    spdlog::critical("the service cannot start reason=\"{}\"", why);
     give_up();
   };
   control = std::make_unique<control_plane>(system, std::move(c));
@@ -131,7 +131,7 @@ void node::impl::build() {
   tree.start = [this](caf::event_based_actor* self,
                       uint64_t generation) -> std::vector<caf::strong_actor_ptr> {
     if (const auto lost = parts->devices->lost()) {
-      spdlog::critical("device lost device=\"{}\": only another process can open it again", *lost);
+      spdlog::critical("device lost device=\"{}\": only a new process can open it", *lost);
       give_up();
       return {};
     }

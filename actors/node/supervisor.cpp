@@ -58,13 +58,13 @@ void begin(supervisor_ptr self) {
       start(self);
       return;
     }
-    spdlog::warn("supervisor waits subtree={} reason=\"{}\"", now.what.name, *why);
+    spdlog::warn("supervisor waiting subtree={} reason=\"{}\"", now.what.name, *why);
     self->delayed_send(self, std::min(now.policy->next_delay(0.5), cut_delay_max), restart_atom_v,
                        ++now.restart);
   });
 }
 
-/// What the children need is gone, by no fault of theirs.
+/// A worker that the children need is lost, by no fault of theirs.
 void on_lost(supervisor_ptr self, const epoch_lost& x) {
   auto& st = self->state;
   if (st.stopping) return;
@@ -73,13 +73,13 @@ void on_lost(supervisor_ptr self, const epoch_lost& x) {
     st.policy->on_loss(self->clock().now());
     st.what.on_trouble(false, x.role, std::nullopt);
   }
-  spdlog::warn("supervisor starts anew subtree={} reason=\"{}\"", st.what.name, x.reason);
+  spdlog::warn("restarting after a loss subtree={} reason=\"{}\"", st.what.name, x.reason);
   begin(self);
 }
 
-/// The links are to be made anew: no fault of the children either, but it may happen again at once.
-/// Whose links break again and again is fenced, and rests alone
-/// (scheduler/membership/reach_book.hpp): nobody else waits for that.
+/// Reconnects the links after a cut: no fault of the children either, but it may recur at once.
+/// A worker whose links keep breaking is fenced and rests alone
+/// (scheduler/membership/reach_book.hpp); the others do not wait for it.
 void on_cut(supervisor_ptr self, const std::string& role, const std::string& reason,
             std::optional<net::failover_cause> cause) {
   auto& st = self->state;
@@ -87,13 +87,13 @@ void on_cut(supervisor_ptr self, const std::string& role, const std::string& rea
   st.policy->on_loss(self->clock().now());
   st.what.on_trouble(false, role, cause);
   const auto delay = std::min(st.policy->next_delay(0.5), cut_delay_max);
-  spdlog::warn("supervisor connects anew subtree={} delay_ms={} reason=\"{}\"", st.what.name,
+  spdlog::warn("reconnecting links subtree={} delay_ms={} reason=\"{}\"", st.what.name,
                delay.count(), reason);
   st.waiting = true;
   self->delayed_send(self, delay, restart_atom_v, ++st.restart);
 }
 
-/// `killed`: from outside; no request is the reason for that.
+/// `killed`: by a signal from outside, so no request is suspected.
 void on_end(supervisor_ptr self, const std::string& role, const std::string& reason, bool killed) {
   auto& st = self->state;
   end_children(self);
@@ -110,13 +110,13 @@ void on_end(supervisor_ptr self, const std::string& role, const std::string& rea
   st.what.on_trouble(given_up, role,
                      killed ? net::failover_cause::exit : net::failover_cause::fault);
   if (given_up) {
-    spdlog::critical("supervisor gives up subtree={} reason=\"{}\"", st.what.name, reason);
+    spdlog::critical("restart limit exceeded subtree={} reason=\"{}\"", st.what.name, reason);
     if (st.what.on_stop) st.what.on_stop();
     self->quit(caf::make_error(caf::sec::runtime_error, st.what.name + ": " + reason));
     return;
   }
   const auto delay = st.policy->next_delay(scheduler::restart_policy::jitter_of(st.generation));
-  spdlog::error("supervisor restarts subtree={} delay_ms={} reason=\"{}\"", st.what.name,
+  spdlog::error("restarting after a fault subtree={} delay_ms={} reason=\"{}\"", st.what.name,
                 delay.count(), reason);
   st.waiting = true;
   self->delayed_send(self, delay, restart_atom_v, ++st.restart);

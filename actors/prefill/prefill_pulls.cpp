@@ -43,8 +43,8 @@ void on_moved(prefill_ptr self, uint64_t number, const kv_moved& answer, pulls_e
   if (!x.first) {
     x.first = answer;
   } else if (x.first->digest != answer.digest || x.first->bytes != answer.bytes) {
-    spdlog::warn("pulled rows differ pull={} shard={} bytes={}/{}", number, x.shard, x.first->bytes,
-                 answer.bytes);
+    spdlog::warn("KV transfer digests differ pull={} shard={} bytes={}/{}", number, x.shard,
+                 x.first->bytes, answer.bytes);
     if (const auto& numbers = self->state.config.target.numbers)
       numbers->kv_damaged(net::kv_damage::transfer);
     x.failure = caf::make_error(ec::rows_differ);
@@ -68,7 +68,7 @@ void on_error(prefill_ptr self, uint64_t number, caf::error& reason, pulls_ended
   }
   auto& x = st.pulls.at(number);
   if (!x.failure) {
-    spdlog::warn("pull given up pull={} shard={} reason=\"{}\"", number, x.shard,
+    spdlog::warn("pull aborted pull={} shard={} reason=\"{}\"", number, x.shard,
                  explain(self->system(), reason));
     x.failure = std::move(reason);
     if (number > st.pulls_cancelled) cancel_pulls(self); // or the other side waits for long
@@ -152,7 +152,7 @@ void on_late_pull(prefill_ptr self, uint64_t number) {
       std::chrono::duration_cast<std::chrono::milliseconds>(self->clock().now() - x.began);
   x.failure = caf::make_error(ec::deadline, fmt::format("shard {} has not pulled {} bytes in {} ms",
                                                         x.shard, x.bytes, waited.count()));
-  spdlog::warn("pull given up pull={} shard={} reason=\"{}\"", number, x.shard,
+  spdlog::warn("pull aborted pull={} shard={} reason=\"{}\"", number, x.shard,
                explain(self->system(), x.failure));
   if (number > st.pulls_cancelled) cancel_pulls(self);
 }

@@ -42,15 +42,15 @@ void rebuild_ended(prefill_ptr self, const prefill_worker_state::job& j) {
     st.config.target.numbers->kv_remade_bytes("recompute", x.tokens * st.config.token_bytes);
     st.config.target.numbers->kv_remade("recompute", took);
   }
-  spdlog::info("lost KV is computed again sequences={} tokens={} seconds={:.2f}", x.prompts,
-               x.tokens, took);
+  spdlog::info("lost KV recomputed sequences={} tokens={} seconds={:.2f}", x.prompts, x.tokens,
+               took);
 }
 
 void announce_rebuild(prefill_worker_state& st, uint64_t tokens, std::chrono::nanoseconds took) {
   auto& x = st.rebuilds;
   const auto left = st.plan->rebuild_tokens();
   if (left == 0 || std::exchange(x.announced, true)) return;
-  spdlog::info("lost KV waits to be computed again sequences={} tokens={} expected_seconds={:.1f}",
+  spdlog::info("lost KV queued for recomputation sequences={} tokens={} expected_seconds={:.1f}",
                x.waiting, left,
                static_cast<double>(left) / static_cast<double>(tokens) * seconds{took}.count());
 }

@@ -109,7 +109,7 @@ void enqueue(prefill_ptr self, sequence_id first, bool again) {
 /// Ends this actor, and nothing begins any more.
 void end(prefill_ptr self, caf::error reason) {
   self->state.cut = true;
-  spdlog::error("prefill worker ends stream={} reason=\"{}\"",
+  spdlog::error("prefill worker aborted stream={} reason=\"{}\"",
                 static_cast<uint32_t>(self->state.config.target.stream),
                 explain(self->system(), reason));
   self->quit(std::move(reason));
@@ -131,7 +131,7 @@ void settle(prefill_ptr self, sequence_id first) {
   if (failed) withdraw(self, first);
   if (j.pulls > 0 || (!failed && !j.result)) return;
   if (j.failure && !j.cancelled && ++j.failures < attempts_max) {
-    spdlog::warn("prompt runs again sequence={} failures={} reason=\"{}\"",
+    spdlog::warn("prefill retried sequence={} failures={} reason=\"{}\"",
                  static_cast<uint64_t>(first), j.failures, explain(self->system(), j.failure));
     j.failure = caf::error{};
     j.result.reset();
@@ -307,7 +307,8 @@ caf::result<prefilled> on_prefill(prefill_ptr self, const prefill& x) {
     return caf::make_error(caf::sec::invalid_argument, "malformed prefill");
   const auto tokens = static_cast<uint32_t>(x.tokens.size());
   if (st.slots && tokens > st.slots->slots())
-    return caf::make_error(ec::never_fits, std::to_string(tokens) + " tokens, a prefill worker has "
+    return caf::make_error(ec::never_fits, std::to_string(tokens)
+                                               + " tokens, but a prefill worker has "
                                                + std::to_string(st.slots->slots()) + " slots");
   auto promise = self->make_response_promise<prefilled>();
   auto& j = st.jobs[x.first];

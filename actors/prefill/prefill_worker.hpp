@@ -1,4 +1,4 @@
-/// PREFILL WORKER: prompts to first tokens and a filled KV cache.
+/// PREFILL WORKER: computes the KV of prompts and samples their first tokens.
 #pragma once
 
 #include "actors/device/iteration.hpp"
@@ -11,14 +11,14 @@
 
 namespace lamella::actors {
 
-/// The KV of a prefill worker that has its own, and who pulls from it.
+/// Own KV of a prefill worker, and the shards that pull from it.
 struct prefill_own_kv {
   kv_source_actor source;
   std::vector<attention_shard_actor> shards; ///< of the pool; the target's shard is its own
   bool whole_requests = false;               ///< the pool is partitioned by request
   uint32_t slots = 0;                        ///< of its own KV
   uint32_t serialize_below = 512;            ///< prompt tokens (S-M15)
-  bool parity = false; ///< the pool has one, of which `shards` are not: rows that they pull lack it
+  bool parity = false; ///< the pool has parity (its shard is not in `shards`): pulled rows lack it
 };
 
 struct prefill_worker_config {
@@ -27,12 +27,12 @@ struct prefill_worker_config {
   std::optional<prefill_own_kv> own = std::nullopt;
   uint64_t token_bytes = 0;                 ///< of K and V, over all shards
   uint32_t rebuild_percent = 70;            ///< of an iteration, while new prompts wait as well
-  std::vector<batch_actor> decode_beside{}; ///< batches that are to know of rebuilds
-  global_scheduler_actor scheduler{};       ///< hears which prompts have begun; may be null
+  std::vector<batch_actor> decode_beside{}; ///< batches that are notified of rebuilds
+  global_scheduler_actor scheduler{};       ///< notified of started prompts; may be null
 };
 
 struct prefill_worker_state {
-  /// For a pull whose rows are there, as long as the devices of its two sides give it.
+  /// Timeout of a pull with complete rows, the same as on the devices of its two sides.
   static constexpr std::chrono::milliseconds pull_limit{20'000};
   struct job {
     prefill what;
@@ -41,13 +41,13 @@ struct prefill_worker_state {
     bool cancelled = false;
     caf::actor_clock::time_point asked;
     std::optional<uint64_t> waited_us;             ///< until its first rows were computed
-    std::chrono::nanoseconds came{0}, deadline{0}; ///< of a rebuild, by the actors' clock
+    std::chrono::nanoseconds came{0}, deadline{0}; ///< of a rebuild, by the clock of the actors
     // Own KV alone:
     scheduler::pull_mode mode = scheduler::pull_mode::serialized;
     std::vector<slot_run> slots;         ///< of the worker, while it computes
     std::map<uint32_t, uint64_t> newest; ///< pull of each shard
     uint32_t pulls = 0;                  ///< under way
-    std::optional<prefilled> result;     ///< computed; told when the shards have it
+    std::optional<prefilled> result;     ///< computed; sent when the shards have the rows
     caf::error failure;
     uint32_t failures = 0; ///< runs from the start
   };
@@ -55,10 +55,10 @@ struct prefill_worker_state {
   struct pull_state {
     uint32_t shard = 0;
     std::vector<sequence_id> jobs;
-    std::optional<kv_moved> first; ///< what the side that ended first has moved
+    std::optional<kv_moved> first; ///< result of the side that ended first
     uint32_t answers = 0;
     caf::error failure;
-    caf::actor_clock::time_point began; ///< when its rows were there, or began to be
+    caf::actor_clock::time_point began; ///< when its rows were complete, or started
     uint64_t bytes = 0;
     uint64_t iteration = 0; ///< that still writes its rows; 0: none
   };
@@ -70,8 +70,8 @@ struct prefill_worker_state {
   std::vector<uint64_t> fences;              ///< by shard: pulls whose slots may be in use again
   std::map<uint64_t, pull_state> pulls;      ///< under way, by number
   uint64_t pull_number = 0, pulls_cancelled = 0; ///< newest numbers
-  bool cut = false; ///< nothing begins any more: the pipeline is about to be rebuilt
-  /// Lost KV that is computed again: since the first of them came, until none is left.
+  bool cut = false; ///< no new work is started: the pipeline is about to be rebuilt
+  /// Recomputation of lost KV: from the arrival of the first job until none is left.
   struct rebuild_watch {
     uint32_t waiting = 0;             ///< sequences
     uint64_t prompts = 0, tokens = 0; ///< told
@@ -90,15 +90,15 @@ struct prefill_worker_state {
   /// Of an iteration by the work of its rows, and of a pull by its bytes.
   scheduler::work_deadline deadline{64, first_iterations::most};
   scheduler::work_deadline pull_deadline{1 << 20, pull_limit, 1 << 20};
-  bool silence = false; ///< of one of these nobody has said why
+  bool silence = false; ///< one of these timed out without a reported cause
   const char* name = "prefill_worker";
 };
 
 using prefill_ptr = prefill_worker_actor::stateful_pointer<prefill_worker_state>;
 
-/// Cuts prompts into chunks and runs them on its own stream of a replica and its shards. Without KV
-/// of its own the shards are the pool's, and K and V go straight there; with it the shard is its
-/// own, and the pool's shards pull (decision 26).
+/// Cuts prompts into chunks and runs them on its own stream of a replica and shards. Without own
+/// KV, the shards are those of the pool, and K and V are sent to them directly; with own KV, the
+/// shard is its own, and the pool's shards pull (decision 26).
 prefill_worker_actor::behavior_type prefill_worker(prefill_ptr self, prefill_worker_config config);
 
 } // namespace lamella::actors

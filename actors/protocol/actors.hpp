@@ -24,19 +24,19 @@ constexpr wake_atom wake_atom_v{};
 using probe_atom = caf::atom_constant<caf::atom("probe")>;
 constexpr probe_atom probe_atom_v{};
 
-/// What a batch knows of a request.
+/// A request as a batch sees it.
 using decode_client_actor = caf::typed_actor<caf::reacts_to<token>, caf::reacts_to<preempted>,
                                              caf::reacts_to<sequence_failed>>;
 
-/// What a shard knows of whoever launches iterations.
+/// The launcher of iterations as a shard sees it.
 using launcher_actor = caf::typed_actor<caf::reacts_to<iteration_failed>>;
 
-/// What an allocator knows of whoever waits for slots.
+/// A requester that waits for slots, as an allocator sees it.
 using kv_waiter_actor = caf::typed_actor<caf::reacts_to<kv_freed>>;
 
-/// GPU EXECUTOR: one device and its streams. Runs work in order on the named stream and answers
-/// when it has ended well; ends it with an error when it is aborted, outlives its deadline or
-/// fails. `wake` is internal: a mark has been reached.
+/// GPU EXECUTOR: one device and its streams. Runs work in order on the named stream and replies
+/// when the work is done, or with an error when the work is aborted, misses its deadline or fails.
+/// `wake` is internal: a mark has been reached.
 using gpu_executor_actor =
     caf::typed_actor<caf::replies_to<stream_id, work_ptr, caf::timespan>::with<bool>,
                      caf::reacts_to<abort_atom, stream_id>,
@@ -54,14 +54,14 @@ using attention_shard_actor =
 using kv_source_actor =
     caf::typed_actor<caf::replies_to<kv_offer>::with<kv_moved>, caf::reacts_to<kv_pull_cancel>>;
 
-/// A new epoch of the pool. What the shards in `empty` held is lost; other holders keep what they
-/// have, if they come for it soon (L-M25).
+/// A new epoch of the pool. The KV of the shards in `empty` is lost; other holders keep their slots
+/// if they resume them soon (L-M25).
 struct kv_adopt {
   uint64_t epoch = 0;
   std::vector<attention_shard_actor> shards;
-  std::vector<uint32_t> empty; ///< members without the KV of the epoch before
-  bool rebuilt = false; ///< a shard has its KV of the others: where no parity was, it has none
-  bool parity_is_new = false; ///< what is in use has no parity
+  std::vector<uint32_t> empty; ///< members without the KV of the previous epoch
+  bool rebuilt = false;        ///< a shard's KV was reconstructed; slots without parity are missing
+  bool parity_is_new = false;  ///< slots in use have no parity yet
 };
 LAMELLA_INSPECT(kv_adopt, x.epoch, x.shards, x.empty, x.rebuilt, x.parity_is_new)
 
@@ -80,12 +80,12 @@ using kv_allocator_actor =
 using model_replica_actor =
     caf::typed_actor<caf::reacts_to<iteration_launch>, caf::replies_to<sampled_of>::with<sampled>>;
 
-/// PREFILL WORKER: prompts to first tokens and a filled KV cache.
+/// PREFILL WORKER: computes the KV of prompts and samples their first tokens.
 using prefill_worker_actor =
     caf::typed_actor<caf::replies_to<prefill>::with<prefilled>, caf::reacts_to<prefill_cancel>,
                      caf::reacts_to<iteration_failed>>;
 
-/// A sequence takes a seat at the next iteration.
+/// Adds a sequence to the batch at the next iteration.
 struct batch_join {
   sequence_id sequence{};
   decode_client_actor client;
@@ -94,37 +94,38 @@ struct batch_join {
   uint32_t position = 0;   ///< of `last`: the number of tokens with K and V
   token_id last = 0;       ///< the newest token, not yet in the cache
   uint32_t generated = 1;  ///< tokens generated so far, `last` included
-  uint32_t max_tokens = 0; ///< it ends with this many
+  uint32_t max_tokens = 0; ///< generated tokens at which it finishes
   sampling wanted;
-  bool ignore_end = false;              ///< end tokens do not end it
-  std::vector<token_id> history_prompt; ///< where penalties need them
+  bool ignore_end = false;              ///< end tokens do not finish it
+  std::vector<token_id> history_prompt; ///< empty unless penalties need it
   std::vector<token_id> history_output;
 };
 LAMELLA_INSPECT(batch_join, x.sequence, x.client, x.member, x.runs, x.position, x.last, x.generated,
                 x.max_tokens, x.wanted, x.ignore_end, x.history_prompt, x.history_output)
 
-/// KV that was lost is being computed again on that prefill stream, or no more (to batches that
-/// share its processors).
+/// Recomputation of lost KV on that prefill stream has started or ended (to batches that share its
+/// processors).
 struct kv_rebuilding {
   stream_id stream{};
   bool some = false;
 };
 LAMELLA_INSPECT(kv_rebuilding, x.stream, x.some)
 
-/// BATCH: who sits in it; runs iterations while somebody does. `wake`: it has rested.
+/// BATCH: the decoding sequences; runs iterations while it has any. `wake`: its rest is over.
 using batch_actor =
     caf::typed_actor<caf::reacts_to<batch_join>, caf::reacts_to<batch_leave>,
                      caf::reacts_to<iteration_failed>, caf::reacts_to<kv_rebuilding>,
                      caf::reacts_to<wake_atom>, caf::replies_to<status_atom>::with<uint32_t>>;
 
-/// The batch of that stream is there (to the global scheduler).
+/// The batch of that stream is ready (to the global scheduler).
 struct batch_ready {
   stream_id stream{};
   batch_actor handle;
 };
 LAMELLA_INSPECT(batch_ready, x.stream, x.handle)
 
-/// GLOBAL SCHEDULER: who may start, and where. `wake`: who may run has changed.
+/// GLOBAL SCHEDULER: admits sequences and places them. `wake`: checks again which sequences may
+/// run.
 using global_scheduler_actor =
     caf::typed_actor<caf::replies_to<admit>::with<admitted>, caf::reacts_to<withdraw>,
                      caf::reacts_to<retire>, caf::reacts_to<prefill_begun>,
@@ -133,11 +134,11 @@ using global_scheduler_actor =
                      caf::reacts_to<scheduler::admission_limits>,
                      caf::replies_to<status_atom>::with<uint64_t, uint64_t>>;
 
-/// What a worker process has made of an epoch: one of the two, by its role.
+/// The actors that a worker process created for an epoch: replica or shard, by its role.
 struct epoch_ready {
   model_replica_actor replica;
   attention_shard_actor shard;
-  bool kept = false;      ///< the shard has the KV of the epochs before
+  bool kept = false;      ///< the shard still has the KV of earlier epochs
   kv_source_actor source; ///< of a prefill worker with KV of its own; the shard is its own, too
 };
 LAMELLA_INSPECT(epoch_ready, x.replica, x.shard, x.kept, x.source)
@@ -149,13 +150,13 @@ struct prefill_kv {
 };
 LAMELLA_INSPECT(prefill_kv, x.shard, x.source)
 
-/// WORKER: one seat in a process of its own; makes its replica or shard anew for every epoch.
+/// WORKER: one seat in a process of its own; rebuilds its replica or shard for every epoch.
 using worker_actor =
     caf::typed_actor<caf::replies_to<epoch_open>::with<epoch_ready>, caf::reacts_to<epoch_close>,
                      caf::reacts_to<worker_leave>, caf::reacts_to<worker_injury>,
                      caf::reacts_to<wake_atom>, caf::replies_to<status_atom>::with<worker_peers>>;
 
-/// What a worker has, once its model is loaded; the last word of a join.
+/// Properties of a worker with its model loaded; the last message of a join.
 struct worker_facts {
   worker_actor handle;
   std::string version, kernels, shapes;
@@ -163,17 +164,17 @@ struct worker_facts {
   std::string address; ///< of its end of the data plane
   std::string device;
   std::string sizes{};   ///< gpu::device_numerics of its device, as `kernels`
-  std::string refusal{}; ///< why it cannot do its part; empty when it can
+  std::string refusal{}; ///< why it cannot serve its seat; empty: it can
 };
 LAMELLA_INSPECT(worker_facts, x.handle, x.version, x.kernels, x.shapes, x.model_digest, x.address,
                 x.device, x.sizes, x.refusal)
 
-/// DOOR: where workers knock. Answers nobody who does not know the secret.
+/// DOOR: authenticates joining workers; a worker without the secret is rejected.
 using door_actor = caf::typed_actor<caf::replies_to<join_ask>::with<join_challenge>,
                                     caf::replies_to<join_proof>::with<join_grant>,
                                     caf::replies_to<worker_facts>::with<bool>>;
 
-/// What decides about the bits of a pool's devices (gpu::device_numerics).
+/// Properties that determine the bits of a pool's results (gpu::device_numerics).
 struct pool_numerics {
   std::string kernels, sizes;
 };
@@ -184,19 +185,19 @@ struct epoch_members {
   uint64_t epoch = 0;
   std::vector<model_replica_actor> replicas;
   std::vector<attention_shard_actor> shards;
-  std::vector<uint32_t> empty; ///< shards that do not have the KV of the epoch before
+  std::vector<uint32_t> empty; ///< shards without the KV of the previous epoch
   std::vector<stream_place> streams;
-  std::vector<prefill_kv> own_kv;   ///< by replica
-  uint64_t losses = 0;              ///< of workers with a part, so far
-  std::vector<uint64_t> caches;     ///< by shard: which memory it has its KV in; never used again
-  pool_numerics compute, attention; ///< of those who compute, prompts and tokens alike; of shards
+  std::vector<prefill_kv> own_kv; ///< by replica
+  uint64_t losses = 0;            ///< of workers with a part, so far
+  std::vector<uint64_t> caches;   ///< by shard: id of the memory with its KV; ids are never reused
+  pool_numerics compute, attention; ///< of replicas and prefill workers; of shards
 };
 LAMELLA_INSPECT(epoch_members, x.epoch, x.replicas, x.shards, x.empty, x.streams, x.own_kv,
                 x.losses, x.caches, x.compute, x.attention)
 
 /// MEMBERSHIP: seats, incarnations and epochs; their only writer (decision 21). `open` is answered
-/// when all workers of the next epoch have made their part of it; it says which epoch the asker has
-/// built its newest pipeline of, 0 for none: what it was told of others it may never have heard.
+/// when all workers of the next epoch have created their part of it. Its argument is the epoch of
+/// the sender's newest pipeline, 0 for none: replies about later epochs may have been lost.
 using membership_actor = caf::typed_actor<
     caf::reacts_to<worker_info>, caf::replies_to<seat_ask>::with<join_grant>,
     caf::replies_to<worker_facts>::with<bool>,

@@ -29,23 +29,23 @@ const char* describe(ec code) {
   case ec::join_denied:
     return "the proof of the shared secret is wrong";
   case ec::join_refused:
-    return "the worker is refused";
+    return "the worker was rejected";
   case ec::links_failed:
     return "the data plane could not be connected";
   case ec::nobody_there:
-    return "nobody sits there";
+    return "no worker in that seat";
   case ec::request_poisoned:
-    return "the request ends the workers that serve it";
+    return "the request crashes the workers that serve it";
   case ec::link_cut:
     return "a link to another device was cut";
   case ec::attempts_spent:
-    return "it failed as often as it may";
+    return "retries exhausted";
   case ec::actor_failed:
-    return "an exception ended an actor";
+    return "an actor failed with an exception";
   case ec::attempts_silent:
-    return "nothing came in time, as often as it may";
+    return "timed out on every attempt, no device reported a failure";
   case ec::rows_differ:
-    return "K and V that came are not what was sent";
+    return "KV transfer: digests differ";
   }
   return "unknown error";
 }

@@ -7,14 +7,14 @@
 namespace lamella::actors {
 
 caf::error failed_by(const char* actor, const std::exception_ptr& exception) {
-  std::string what = "something that is no std::exception";
+  std::string what = "an exception not derived from std::exception";
   try {
     std::rethrow_exception(exception);
   } catch (const std::exception& e) {
     what = e.what();
   } catch (...) { // its text is above
   }
-  spdlog::error("actor ends by an exception actor={} what=\"{}\"", actor, what);
+  spdlog::error("actor failed with an exception actor={} what=\"{}\"", actor, what);
   return caf::make_error(ec::actor_failed, std::string{actor} + ": " + what);
 }
 

@@ -7,7 +7,7 @@
 
 namespace lamella::actors {
 
-/// CAF's own errors in words, ours as they describe themselves. "it" is whom the error is about.
+/// CAF's own errors in words, errors of `ec` by describe(). "it" is the actor that failed.
 std::string explain(caf::actor_system& system, const caf::error& reason);
 
 } // namespace lamella::actors

@@ -88,8 +88,8 @@ struct row_span {
   uint32_t rows = 1;
 };
 
-/// Which tokens a sample record may draw. Records of one launch, and launches one after the other,
-/// share it within a process.
+/// The tokens that a sample record may sample. Records of one launch and of consecutive launches
+/// share the mask within a process.
 struct shared_mask {
   std::shared_ptr<const model::token_mask> tokens;
 };
@@ -101,20 +101,20 @@ struct iteration_launch {
   uint64_t epoch = 0;
   uint64_t iteration = 0;
   uint32_t attempt = 0;
-  uint32_t patience_ms = 60'000; ///< from its begin on a device to its end there
+  uint32_t patience_ms = 60'000; ///< timeout on a device, from the start of the work there
   uint64_t table_version = 0;
   std::vector<seat_change> changes;
   std::vector<row_span> spans;
-  std::vector<token_id> tokens;       ///< one per row; gpu::take_sampled: what the seat drew last
-  std::vector<uint32_t> selected;     ///< rows that are sampled from, ascending
+  std::vector<token_id> tokens;   ///< one per row; gpu::take_sampled: the seat's last sampled token
+  std::vector<uint32_t> selected; ///< rows that are sampled from, ascending
   std::vector<sample_record> samples; ///< record.row counts in `selected`
   std::vector<uint32_t> sample_seats; ///< the seat that keeps each sampled token
   std::vector<logit_edit> edits;
-  std::vector<shared_mask> masks; ///< for the replica; shards get none
+  std::vector<shared_mask> masks; ///< for the replica only
   std::vector<uint64_t> fences;   ///< prefill worker's own KV: by shard, see gpu::attention_launch
 };
 
-/// Asks for the tokens of an iteration, answered when the tail slice has drawn them.
+/// Asks for the tokens of an iteration; answered when the tail slice has sampled them.
 struct sampled_of {
   stream_id stream{};
   uint64_t iteration = 0;
@@ -132,86 +132,84 @@ struct iteration_failed {
   stream_id stream{};
   uint64_t iteration = 0;
   uint32_t attempt = 0;
-  bool silent = false; ///< nothing came in time; no device said that it failed
+  bool silent = false; ///< timed out; no device reported a failure
   std::string reason;
 };
 
 // --- KV slots ------------------------------------------------------------------------------------
 
-/// What a need is to the holder: more slots behind those it has; a beginning, for which it gives
-/// back what it still holds of an earlier epoch; or going on with that, if it is still there, and
-/// else a beginning.
+/// Reservation mode: extend the holding (`more`); start fresh, where leftovers of an earlier epoch
+/// are freed (`begin`); resume the holding if it is still valid, else start fresh (`go_on`).
 enum class kv_wish : uint8_t { more, begin, go_on };
 
-/// What the slots of a sequence are to hold, from position 0 on, for the prefix cache; without
-/// tokens: nothing for it.
+/// The tokens of a sequence from position 0 on, as the key of its KV in the prefix cache. Without
+/// tokens, the sequence does not use the cache.
 struct kv_text {
   uint64_t scope = 0; ///< sequences of different scopes share nothing
   std::vector<token_id> tokens;
 };
 
-/// What one holder wants: the first `share_tokens` slots of another holder, then `slots` of its
-/// own. Slots that the prefix cache has are counted among the latter.
+/// The reservation of one holder: the first `share_tokens` slots of another holder, then `slots` of
+/// its own. `slots` includes those that the prefix cache provides.
 struct kv_need {
   sequence_id holder{};
-  uint32_t slots = 0; ///< go_on: all it will have
+  uint32_t slots = 0; ///< go_on: the whole holding
   sequence_id share_from{};
   uint32_t share_tokens = 0;
   kv_wish wish = kv_wish::more;
-  uint32_t filled = 0; ///< more, go_on: its positions with K and V that are there for good
+  uint32_t filled = 0; ///< more, go_on: its positions with committed KV
   kv_text text{};      ///< begin, go_on
 };
 
-/// All of the needs or none; refused as well when fewer than `keep_free` slots would be left, and
-/// in any other epoch than the allocator's.
+/// Reserves all of the needs or none. Refused when fewer than `keep_free` slots would be left, or
+/// when `epoch` is not the allocator's.
 struct kv_reserve {
   std::vector<kv_need> needs;
   uint32_t keep_free = 0;
-  bool tell = false; ///< send kv_freed to the asker when slots come back after a refusal
+  bool tell = false; ///< after a refusal, send kv_freed to the sender when slots are freed
   uint64_t epoch = 0;
 };
 
 struct kv_holding {
   sequence_id holder{};
   uint32_t member = 0;        ///< request partition: where the slots are
-  std::vector<slot_run> runs; ///< what was added, shared slots first; go_on: all
-  bool kept = false;          ///< go_on: what it held before is still there
-  uint32_t cached = 0;        ///< else: its first positions whose K and V are there already
+  std::vector<slot_run> runs; ///< the added slots, shared ones first; go_on: all
+  bool kept = false;          ///< go_on: the previous holding is still valid
+  uint32_t cached = 0;        ///< else: its first positions with KV from the prefix cache
 };
 
 struct kv_grant {
   std::vector<kv_holding> holdings; ///< in the order of the needs
 };
 
-/// K and V that a holder has written since it joined its batch, which others may want.
+/// KV that a holder wrote since it joined its batch, for the prefix cache.
 struct kv_written {
   uint32_t position = 0;        ///< of the first token
   std::vector<token_id> tokens; ///< may be empty
 };
 
-/// The holders give back all they hold. Not sent before the last launch that uses it has ended;
-/// of another epoch than the allocator's it means nothing.
+/// Frees all slots of the holders. Sent after the last launch that uses them has ended; ignored
+/// when `epoch` is not the allocator's.
 struct kv_release {
   std::vector<sequence_id> holders;
   uint64_t epoch = 0;
   std::vector<kv_written> written{}; ///< per holder, or none at all
 };
 
-/// K and V of a holder's first positions are there for good: others may share them.
+/// The KV of a holder's first positions is committed: other sequences may share it.
 struct kv_filled {
   sequence_id holder{};
   uint64_t epoch = 0;
   uint32_t positions = 0;
 };
 
-/// K and V of a holder may be others than they should be: its logits are not finite, or a token
-/// came out as another one than before.
+/// The holder's KV may be corrupt: its logits are not finite, or a recomputed token differed.
 struct kv_doubt {
   sequence_id holder{};
   uint64_t epoch = 0;
 };
 
-/// Slots became free after somebody was refused.
+/// Slots became free after a reservation was refused.
 struct kv_freed {
   uint32_t free = 0;
 };
@@ -222,16 +220,16 @@ struct kv_trim {};
 struct kv_usage {
   std::vector<uint32_t> slots; ///< per member (one entry where one table serves all)
   std::vector<uint32_t> used;
-  uint32_t cached = 0; ///< slots in use by nobody, kept for prompts that begin like others did
-  uint32_t parity = 0; ///< of those in use, how many the epoch has the parity of
-  uint64_t orphan = 0; ///< of those in use, how many for nobody
-  // Each counted on its own, so that they check each other:
+  uint32_t cached = 0; ///< unused slots that the prefix cache keeps
+  uint32_t parity = 0; ///< used slots with parity in this epoch
+  uint64_t orphan = 0; ///< used slots without a holder (leaked or of a lost epoch)
+  // Counted independently, as a consistency check:
   uint64_t free = 0;       ///< slots in free lists
-  uint64_t references = 0; ///< that slots say they have
-  uint64_t held = 0; ///< slots that holders and the prefix cache say they have, each for itself
+  uint64_t references = 0; ///< sum of the reference counts of slots
+  uint64_t held = 0;       ///< sum of the slots of all holders and the prefix cache
 };
 
-/// Asks an allocator which slots of its first table are in use, by whomever, and have their parity.
+/// Asks an allocator for the used slots of its first table that have parity.
 struct kv_inventory_ask {};
 
 struct kv_inventory {
@@ -240,14 +238,14 @@ struct kv_inventory {
 
 // --- requests ------------------------------------------------------------------------------------
 
-/// A prompt with its choices asks to run.
+/// Asks to admit a prompt with its choices.
 struct admit {
   sequence_id first{};
   uint32_t choices = 1;
   uint32_t prompt_tokens = 0;
   bool resumed = false;
   bool has_kv = false; ///< its KV was complete in an earlier epoch
-  kv_text text{};      ///< what is to be prefilled
+  kv_text text{};      ///< the tokens to prefill
 };
 
 struct admitted {
@@ -256,7 +254,7 @@ struct admitted {
   std::vector<kv_holding> holdings; ///< per choice: prompt and first window
 };
 
-/// The prompt is not wanted any more; only while `admit` is unanswered.
+/// Cancels an `admit` that is not answered yet.
 struct withdraw {
   sequence_id first{};
 };
@@ -264,7 +262,7 @@ struct withdraw {
 /// A choice has left its batch: its seat is free.
 struct retire {
   sequence_id sequence{};
-  bool kept = false; ///< it has its KV still: it only stepped back
+  bool kept = false; ///< it yielded its seat and keeps its KV
 };
 
 /// Asks for KV and first tokens of a prompt, one for each choice.
@@ -274,19 +272,19 @@ struct prefill {
   uint32_t member = 0;
   std::vector<slot_run> runs;         ///< of the first choice; cover the tokens
   std::vector<sampling> samplings;    ///< per choice
-  std::vector<uint32_t> draws;        ///< per choice: index of the token to be drawn
-  std::vector<logit_changes> changes; ///< per choice: of the logits, before the draw
-  uint32_t cached = 0;                ///< so many of the tokens have K and V in the runs
-  bool rebuild = false;               ///< its KV was lost: it had answered with these
-  uint32_t slack_ms = ~0u;            ///< of a rebuild: to the deadline of its request
+  std::vector<uint32_t> draws;        ///< per choice: index of the token to sample
+  std::vector<logit_changes> changes; ///< per choice: applied to the logits before sampling
+  uint32_t cached = 0;                ///< tokens whose KV is already in the runs
+  bool rebuild = false;               ///< recomputes lost KV of tokens that were committed before
+  uint32_t slack_ms = ~0u;            ///< rebuild: time left to the request's deadline
 };
 
 struct prefilled {
   std::vector<sampled_token> tokens; ///< per choice
-  uint64_t waited_us = 0;            ///< before the first of its rows were computed
+  uint64_t waited_us = 0;            ///< in the queue before its first row was computed
 };
 
-/// The first rows of a prompt are being computed: it waits no more.
+/// The prefill of a prompt has started: it left the queue.
 struct prefill_begun {
   sequence_id first{};
 };
@@ -296,10 +294,10 @@ struct prefill_cancel {
   sequence_id first{};
 };
 
-/// Why a choice is over.
+/// Finish reason of a choice.
 enum class finish : uint8_t { none, stop, length };
 
-/// A token of a sequence, committed.
+/// A committed token of a sequence.
 struct token {
   sequence_id sequence{};
   uint32_t index = 0; ///< of the generated token
@@ -307,24 +305,24 @@ struct token {
   finish reason = finish::none;
 };
 
-/// The sequence has no seat any more; it may ask to be admitted again. Its KV is gone for lack of
-/// slots, or `kept` because it stepped back by itself.
+/// The sequence lost its seat and may ask for admission again. Its KV was evicted for lack of
+/// slots, or is `kept` because the sequence yielded.
 struct preempted {
   sequence_id sequence{};
   bool kept = false;
-  uint64_t epoch = 0; ///< of the batch; of an earlier one it is too late
+  uint64_t epoch = 0; ///< of the batch; a message of an earlier epoch is ignored
 };
 
-/// The batch cannot go on with this sequence.
+/// The batch aborted this sequence.
 struct sequence_failed {
   sequence_id sequence{};
   std::string reason;
   uint64_t epoch = 0; ///< as above
 };
 
-/// The sequence is wanted no more; its seat is freed after the iteration that runs. With `tell` it
-/// only steps back and keeps its slots: `preempted` comes when its seat is free. Without, slots
-/// that it has kept go back as well, so only the batch that it joined last may hear of it.
+/// Removes the sequence from the batch; its seat is freed after the running iteration. With `tell`
+/// it yields and keeps its slots: `preempted` is sent when its seat is free. Without, its slots are
+/// freed too, so this may be sent only to the batch that it joined last.
 struct batch_leave {
   sequence_id sequence{};
   bool tell = false;

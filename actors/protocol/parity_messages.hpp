@@ -1,23 +1,23 @@
-/// What is said about the parity of a pool while it serves (decision 23; reliability A6).
+/// Messages about the parity of a pool while it serves (decision 23; reliability A6).
 #pragma once
 
 #include "actors/protocol/messages.hpp"
 
 namespace lamella::actors {
 
-/// Asks an allocator for the next slots that are written for good and have their parity, or that
-/// lack it (`bare`): of the holder `from` at `position` and on, then of those behind it. They are
-/// pinned, so that nobody else gets them, until the next such question or the release of `pin`.
+/// Asks an allocator for the next committed slots with parity, or without (`bare`): of the holder
+/// `from` from `position` on, then of the following holders. They are pinned, so that they are not
+/// reallocated, until the next request of this kind or the release of `pin`.
 struct kv_sweep {
   uint64_t epoch = 0;
-  sequence_id pin{}; ///< a holder that is no sequence
+  sequence_id pin{}; ///< a holder id that is not a sequence
   sequence_id from{};
   uint32_t position = 0;
   uint32_t slots = 1; ///< at most
   bool bare = false;
 };
 
-/// Whose K and V a slot has: of a sequence (the first of those that share it) at a position.
+/// The owner of the KV of a slot: a sequence (the first of those that share it) and a position.
 struct kv_origin {
   sequence_id sequence{};
   uint32_t position = 0;
@@ -26,20 +26,22 @@ struct kv_origin {
 struct kv_swept {
   std::vector<slot_run> runs;     ///< ascending
   std::vector<kv_origin> origins; ///< of each slot, in their order
-  sequence_id next{};             ///< where to go on: at the first holder once the end was reached
+  sequence_id next{};             ///< where to continue: at the first holder after the end
   uint32_t position = 0;
-  uint32_t bare = 0; ///< slots without their parity, also those of holders not heard of yet
+  uint32_t bare =
+      0; ///< slots without parity, including those of holders without a message in this epoch
 };
 
-/// Tells an allocator that pinned slots have their parity, or do not. Answered when it knows.
+/// Tells an allocator that pinned slots have parity, or have none. Answered when recorded.
 struct kv_protection {
   uint64_t epoch = 0;
   std::vector<slot_run> runs;
   bool have = false;
 };
 
-/// Tells an allocator of rows that shards pull: they have no parity, which is made of what is sent
-/// to all members. `complete`: they are there for good; from now on it can be made of them.
+/// Tells an allocator about rows that shards pull: they have no parity, because parity comes with
+/// rows sent to all members. `complete`: the rows are committed, so parity can be computed from
+/// them.
 struct kv_pulled {
   uint64_t epoch = 0;
   sequence_id holder{};

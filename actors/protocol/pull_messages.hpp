@@ -1,40 +1,39 @@
-/// Messages of pulls: K and V that a shard takes from a prefill worker or another member of its
-/// pool.
+/// Messages of pulls: KV transfers to a shard from a prefill worker or another member of its pool.
 #pragma once
 
 #include "actors/protocol/messages.hpp"
 
 namespace lamella::actors {
 
-/// Tells a shard to pull K and V of some rows, all layers, from the prefill worker of that stream
-/// into slots of its own (decision 27), or from the member of its pool that has lent them to that
-/// stream (reliability A6). Answered with kv_moved when the last layer is there.
+/// Makes a shard pull the KV of some rows, all layers, from the prefill worker of that stream into
+/// slots of its own (decision 27), or from a member of its pool over that stream (reliability A6).
+/// Answered with kv_moved when the last layer has arrived.
 struct kv_pull {
   stream_id stream{};
   uint64_t epoch = 0;
-  uint64_t number = 0; ///< grows from pull to pull of the stream
+  uint64_t number = 0; ///< increases with each pull of the stream
   std::vector<slot_run> runs;
   bool add = false; ///< XOR the rows into what the slots hold
 };
 
-/// Tells the other side of the same pull which rows these are.
+/// Gives the sending side of the same pull its rows.
 struct kv_offer {
   stream_id stream{};
   uint64_t epoch = 0;
   uint64_t number = 0;
   uint32_t shard = 0;
   std::vector<slot_run> runs; ///< of this side
-  uint64_t iteration = 0;     ///< that writes the rows layer by layer; 0: they are there
+  uint64_t iteration = 0;     ///< that writes the rows layer by layer; 0: the rows are complete
 };
 
-/// What one side of a pull has moved; the rows are complete when both say the same.
+/// Result of one side of a pull; the rows are complete when both sides' digests match.
 struct kv_moved {
   uint64_t number = 0;
   uint64_t digest = 0;
   uint64_t bytes = 0;
 };
 
-/// Ends all pulls of that stream that are under way; each is then answered with an error.
+/// Aborts all active pulls of that stream; each is then answered with an error.
 struct kv_pull_cancel {
   stream_id stream{};
 };

@@ -1,4 +1,4 @@
-/// What the control process and worker processes tell each other: joining, seats, epochs. Workers
+/// Messages between the control process and worker processes: joining, seats, epochs. Workers
 /// never hold each other's handles, only addresses of the data plane (decision 28).
 #pragma once
 
@@ -21,7 +21,7 @@ namespace lamella::actors {
 
 using scheduler::stream_place;
 
-/// Raised when the conversation changes; another one is refused with both values.
+/// Version of the join protocol; a join with another version is rejected with both values.
 constexpr uint32_t join_protocol = 4;
 /// Bytes of a nonce.
 constexpr size_t nonce_bytes = 32;
@@ -33,12 +33,12 @@ struct join_ask {
   uint32_t protocol = join_protocol;
   std::string role, name, version, host;
   uint32_t pid = 0;
-  uint32_t wish = any_seat; ///< index of the seat it would like
+  uint32_t wish = any_seat; ///< index of the preferred seat
   uint32_t heartbeat_ms = 0, dead_ms = 0;
   std::string nonce;
 };
 
-/// Prove that you know the secret.
+/// Asks for a proof of the shared secret.
 struct join_challenge {
   std::string cluster, nonce;
 };
@@ -48,15 +48,15 @@ struct join_proof {
   std::string proof;
 };
 
-/// What a worker must know; it never reads settings of its own that could differ.
+/// Configuration of a worker, sent by the service: a worker reads no settings that could differ.
 struct worker_terms {
-  // The model. Its path is a hint: a worker may have been given another one.
+  // The model. Its path is a default: a worker may have its own.
   std::string model_path;
   uint64_t model_digest = 0;
   std::string version, kernels, shapes;
-  std::string device;   ///< as in the pool's option; a worker may have been given another one
+  std::string device;   ///< of the pool's option; a worker may have its own
   uint32_t threads = 0; ///< 0: the processors it may use
-  uint32_t ranks = 1;   ///< devices that compute as one, from that one on (L-M03)
+  uint32_t ranks = 1;   ///< tensor-parallel devices of this worker, from `device` on (L-M03)
   gpu::half_type wire = gpu::half_type::f16, kv = gpu::half_type::f16;
   uint32_t layers = 0, kv_heads = 0, group = 0, head_dim = 0;
   float scale = 1;
@@ -77,18 +77,18 @@ struct worker_terms {
   uint64_t parity_frame_bytes = 0; ///< to the shard behind the others, which holds their parity
   uint64_t member_frame_bytes = 0; ///< between shards of a pool with parity
   uint32_t link_patience_ms = 10'000;
-  bool chaos = false; ///< it may be injured
+  bool chaos = false; ///< faults may be injected
 };
 
 struct join_grant {
-  std::string proof; ///< that the control process knows the secret as well
+  std::string proof; ///< of the secret, by the control process
   std::string role;
   uint32_t index = 0, incarnation = 0;
   uint64_t epoch = 0;
   worker_terms terms;
 };
 
-/// An authenticated worker wants a seat (DOOR to MEMBERSHIP).
+/// An authenticated worker asks for a seat (DOOR to MEMBERSHIP).
 struct seat_ask {
   std::string role, name, host;
   uint32_t pid = 0;
@@ -96,15 +96,15 @@ struct seat_ask {
   std::string proof; ///< for the grant
 };
 
-/// A worker of an epoch as the others see it.
+/// A worker of an epoch as its peers see it.
 struct epoch_peer {
   std::string seat, address; ///< of its end of the data plane
-  uint16_t number = 0;       ///< of the seat, as its frames tell it, with the incarnation
+  uint16_t number = 0;       ///< of the seat; frames carry it with the incarnation
   uint32_t incarnation = 0;
 };
 
-/// A new epoch: connect the links of your part in it. A shard whose number is that of its last
-/// epoch goes on with the cache it has, else it starts with an empty one.
+/// Opens an epoch: the worker connects the links of its part. A shard with the same number as in
+/// its last epoch keeps its cache, else it starts with an empty one.
 struct epoch_open {
   uint64_t epoch = 0;
   std::vector<stream_place> streams;
@@ -112,13 +112,13 @@ struct epoch_open {
   uint32_t number = 0;                      ///< of the worker this is sent to
 };
 
-/// The epoch is over: nothing of it may run on.
+/// Closes the epoch: the worker stops everything of it.
 struct epoch_close {
   uint64_t epoch = 0;
 };
 
-/// The pipeline of that epoch must be built anew (MEMBERSHIP to the pipeline's supervisor): it has
-/// lost a worker, or has `grown`: one has come that it can use.
+/// The pipeline of that epoch must be rebuilt (MEMBERSHIP to the pipeline's supervisor): a worker
+/// was lost, or (`grown`) a new one can join it.
 struct epoch_lost {
   uint64_t epoch = 0;
   bool grown = false;
@@ -126,57 +126,56 @@ struct epoch_lost {
   std::string reason;
 };
 
-/// Harm to a worker that allows it (actors/shared/injury.hpp).
+/// Injects a fault into a worker that allows it (actors/shared/injury.hpp).
 struct worker_injury {
   std::string what;
   uint32_t duration_ms = 0; ///< of pause and slow
 };
 
-/// Asks MEMBERSHIP to injure a live worker: the one in the seat named `target` ("model/0"), or one
-/// of that role, or any; `chance` chooses. Answered with the seat.
+/// Asks MEMBERSHIP to inject a fault into a live worker: the one in the seat `target` ("model/0"),
+/// or one of that role, or any; `chance` selects it. Answered with the seat.
 struct injure {
   std::string target;
   worker_injury injury;
   uint64_t chance = 0;
 };
 
-/// A process of this host stands still and is about to be killed (CHILD KEEPER to MEMBERSHIP).
+/// A process of this host is stopped (SIGSTOP) and will be killed (CHILD KEEPER to MEMBERSHIP).
 struct worker_stopped {
   uint32_t pid = 0;
 };
 
-/// A process of this host ends by its own fault again and again: so many times by now (CHILD KEEPER
-/// to MEMBERSHIP).
+/// A process of this host keeps crashing, `faults` times so far (CHILD KEEPER to MEMBERSHIP).
 struct seat_failing {
   std::string role;
   uint32_t index = 0;
-  std::string how; ///< it ended the last time
+  std::string how; ///< how it exited last
   uint32_t faults = 0;
 };
 
-/// The control process wants the worker to end.
+/// The control process asks the worker to exit.
 struct worker_leave {
   std::string reason;
 };
 
-/// What the device of a worker has done since it took its seat.
+/// Work that the device of a worker did since the worker took its seat.
 struct work_done {
   uint64_t iterations = 0;
   uint64_t units = 0; ///< rows of a replica, attended positions of a shard
   uint64_t busy_ns = 0;
 };
 
-/// How long one stage of its iterations took, since it took its seat.
+/// Durations of one stage of its iterations, since it took its seat.
 struct stage_report {
   std::vector<uint64_t> counts; ///< by bucket of base/time_counts.hpp; empty: none
   uint64_t total_ns = 0;
 };
 
-/// Whom a worker talks to in the open epoch, and what it has done.
+/// The peers of a worker in the open epoch, and its work.
 struct worker_peers {
   std::vector<peer_info> peers;
   work_done work{};
-  uint64_t computed_ns = 0; ///< of its device, with what it is not held against others for
+  uint64_t computed_ns = 0; ///< of its device, work that is not compared with peers included
   std::vector<stage_report> stages{}; ///< by net::iteration_stage
   std::vector<uint64_t> dropped{};    ///< frames since it took its seat, by net::frame_fault
   uint64_t log_dropped = 0;           ///< lines of its log, since it took its seat

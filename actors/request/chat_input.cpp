@@ -120,7 +120,7 @@ void use_chat_template(service& s, const std::string& source) {
   s.chat_can = model::abilities_of(*s.chat, bos, eos);
   s.tool_calls = model::calls_of(*s.chat, bos, eos);
   const auto user = s.chat_can.shows("user");
-  if (!user.any()) spdlog::warn("the model's chat template does not show what a user says");
+  if (!user.any()) spdlog::warn("the model's chat template does not render user messages");
   spdlog::info("chat template tools={} system={} developer={} parts={}",
                s.tool_calls.template_writes ? "shown" : "explained",
                s.chat_can.shows("system").any() ? "shown" : "as user",

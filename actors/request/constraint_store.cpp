@@ -111,7 +111,8 @@ constraint_store::make(const net::output_format* format, const net::tool_use& to
         std::move(g), trie_of(tools.active(), dialect), ends_, vocabulary_);
   } catch (const model::grammar_error& e) {
     const auto field = format != nullptr ? format->field : std::string{"tools"};
-    throw net::invalid_schema(field, field + ": the output cannot be held to it: " + e.what());
+    throw net::invalid_schema(field,
+                              field + ": the output cannot be constrained to it: " + e.what());
   }
   auto key = key_of(format, tools);
   const std::lock_guard guard{lock_};

@@ -12,7 +12,7 @@ void compare_with_committed(request_ptr self, size_t index, uint32_t position, t
   st.server->numbers->diverged();
   self->send(st.server->allocator, kv_doubt{st.sequence(index), st.server->epoch});
   spdlog::error("divergence request_id={} request={} choice={} position={} committed={} again={} "
-                "by={} epoch={}: a device, a kernel or its memory is not to be trusted",
+                "by={} epoch={}: a device, a kernel or memory is faulty",
                 st.exchange->request().request_id, static_cast<uint64_t>(st.id), index, position,
                 committed, again, by, st.server->epoch);
 }

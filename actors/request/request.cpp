@@ -163,12 +163,13 @@ void on_expire(request_ptr self, expire_atom) {
   const auto limit = std::to_string(st.deadline.count()) + " ms";
   if (st.paused()) {
     st.server->numbers->request_lost(st.server->pauses ? st.server->pauses->role() : "model");
-    fail(self, net::recovery_failed("what the request ran on was lost and did not come back within "
-                                    "the request's "
-                                    + limit + ": send it again"));
+    fail(self,
+         net::recovery_failed("the workers of the request were lost and did not come back within "
+                              "the request's "
+                              + limit + ": retry it"));
   } else if (st.down) {
-    fail(self, net::no_capacity("no worker to run the request on came within its " + limit
-                                + ": send it again later"));
+    fail(self, net::no_capacity("no worker was available for the request within its " + limit
+                                + ": retry later"));
   } else {
     fail(self, net::deadline_exceeded("the request did not finish within " + limit));
   }

@@ -311,7 +311,7 @@ void accept_token(request_ptr self, size_t index, const sampled_token& drawn, fi
   if (s.text->over() && st.server->pauses && !st.paused()) st.server->pauses->goes_on(st.id);
   if (s.heard)
     compare_with_committed(self, index, static_cast<uint32_t>(s.text->tokens().size()) - 1,
-                           *std::exchange(s.heard, std::nullopt), "the batch before");
+                           *std::exchange(s.heard, std::nullopt), "the previous batch");
   if (const auto& blame = st.server->blame; blame && s.text->over())
     blame->stopped(st.sequence(index), suspect_board::pause::done);
   else if (blame)

@@ -82,7 +82,7 @@ std::vector<model::token_id> chat_tokens(const service& s,
     const auto other = with_object_arguments(messages);
     if (!other.empty() && e.why() == model::chat_template_error::kind::runtime)
       return chat_tokens(s, other, tools, more, add_generation_prompt, most);
-    throw net::invalid_value("messages", "the chat template refuses: " + e.told());
+    throw net::invalid_value("messages", "the chat template rejects the messages: " + e.told());
   }
   check_length(s.text->fewest_tokens(segments), most, "messages");
   auto ids = s.text->encode(segments);

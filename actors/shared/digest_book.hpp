@@ -1,4 +1,4 @@
-/// What the K and V of each position were when they were last looked at (reliability A4, D1: I9).
+/// Digests of the K and V of each position, as of their last read (reliability A4, D1: I9).
 #pragma once
 
 #include "scheduler/types.hpp"
@@ -11,20 +11,20 @@
 
 namespace lamella::actors {
 
-/// K and V of a position never change once they are there for good, wherever they lie: kept, copied
-/// together from other workers, or computed again, they are the same bytes. Who reads them notes a
-/// digest, and is told when it is another one than before. Outlives the epochs. Thread-safe.
+/// Committed K and V of a position never change, wherever they are stored: kept, reconstructed from
+/// other workers, or recomputed, they are the same bytes. A reader records their digest and learns
+/// whether it changed. Outlives the epochs. Thread-safe.
 class digest_book {
 public:
-  /// Remembers so many positions; beyond, those of the oldest sequences are forgotten.
+  /// Capacity in positions; beyond, those of the oldest sequences are dropped.
   explicit digest_book(size_t positions_max) : positions_max_{positions_max} {}
 
   enum class finding : uint8_t {
-    first,   ///< nothing is known of that position
-    same,    ///< as it was in this epoch
-    kept,    ///< as it was in an epoch before
-    changed, ///< it was another one in this epoch
-    lost,    ///< it was another one in an epoch before
+    first,   ///< the position is not in the book
+    same,    ///< same digest, recorded in this epoch
+    kept,    ///< same digest, recorded in an earlier epoch
+    changed, ///< different digest in this epoch
+    lost,    ///< different digest in an earlier epoch
   };
   finding note(scheduler::sequence_id sequence, uint32_t position, uint64_t epoch,
                uint64_t digest) {
@@ -44,7 +44,7 @@ public:
     return same ? finding::kept : finding::lost;
   }
 
-  /// So often a position was found lost.
+  /// Number of positions found lost.
   uint64_t losses() const {
     const std::lock_guard lock{mutex_};
     return losses_;
@@ -57,7 +57,7 @@ public:
 
 private:
   struct entry {
-    uint64_t epoch = 0; ///< 0: nothing is known
+    uint64_t epoch = 0; ///< 0: empty
     uint64_t digest = 0;
   };
   using entries = std::map<scheduler::sequence_id, std::vector<entry>>;

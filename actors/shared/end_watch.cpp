@@ -23,12 +23,14 @@ constexpr uint32_t looks_in_limit = 40;
 } // namespace
 
 end_watch::end_watch(std::chrono::milliseconds limit)
-    : ticker_{limit, [limit] {
-                spdlog::critical("the process does not end in order within {} ms: an actor or a "
-                                 "device hangs; it ends at once",
-                                 limit.count());
-                end_at_once();
-              }} {}
+    : ticker_{
+        limit, [limit] {
+          spdlog::critical(
+              "shutdown timed out after {} ms: an actor or a device hangs; the process exits at "
+              "once",
+              limit.count());
+          end_at_once();
+        }} {}
 
 system_watch::system_watch(caf::actor_system& system, std::chrono::milliseconds limit,
                            std::function<void()> on_hang)
@@ -45,8 +47,7 @@ system_watch::system_watch(caf::actor_system& system, std::chrono::milliseconds 
                   silent = 0;
                   caf::anon_send(speaker_, caf::tick_atom_v);
                 } else if (on_time && ++silent == looks_in_limit) {
-                  spdlog::critical("no actor has had its turn for {} ms: all threads of the "
-                                   "actors hang",
+                  spdlog::critical("no actor has run for {} ms: all threads of the actors hang",
                                    limit.count());
                   if (!on_hang) end_at_once();
                   on_hang();

@@ -1,5 +1,5 @@
-/// Ends the process where it cannot serve or end in order: a hung thread can be neither joined nor
-/// trusted (reliability A1, A8).
+/// Exits the process when it cannot serve or shut down in order: a hung thread can be neither
+/// joined nor trusted (reliability A1, A8).
 #pragma once
 
 #include "base/ticker.hpp"
@@ -13,19 +13,18 @@
 
 namespace lamella::actors {
 
-/// How long what was told to end may take before it counts as hung: an actor in a handler that
-/// never returns, or a device that does not come back. Nothing of Lamella's own runs for so long
-/// without looking whether it is wanted.
+/// Shutdown timeout after which an actor (in a handler that never returns) or a device counts as
+/// hung. No code of Lamella runs for so long without checking for cancellation.
 constexpr std::chrono::seconds hang_limit{5};
 
-/// For the orderly end of a process, which gives back memory in terabytes.
+/// Timeout of an orderly shutdown, which may free terabytes of memory.
 constexpr std::chrono::seconds end_limit{30};
 
-/// For any actor at all to have its turn.
+/// Timeout for any actor to run.
 constexpr std::chrono::seconds turns_limit{10};
 
-/// While it lives, something ends; if that takes longer than `limit`, the process ends at once,
-/// with 70 and a line in the log.
+/// Guards a shutdown during its lifetime; if that takes longer than `limit`, the process exits at
+/// once, with 70 and a log line.
 class end_watch {
 public:
   explicit end_watch(std::chrono::milliseconds limit);
@@ -34,10 +33,10 @@ private:
   ticker ticker_;
 };
 
-/// While it lives, an actor of the system is asked again and again to say something. When it has
-/// not for `limit`, all threads of the system hang, and `on_hang` is called once, on a thread of
-/// its own; by default it ends the process with 70. Time in which the whole process stood still
-/// does not count. Must be destroyed before the system. Costs one message in `limit` / 40.
+/// Pings an actor of the system periodically during its lifetime. When it does not reply for
+/// `limit`, all threads of the system hang, and `on_hang` is called once, on a thread of its own;
+/// by default the process exits with 70. Time in which the whole process was stopped does not
+/// count. Must be destroyed before the system. Costs one message in `limit` / 40.
 class system_watch {
 public:
   system_watch(caf::actor_system& system, std::chrono::milliseconds limit,
@@ -45,7 +44,7 @@ public:
   ~system_watch();
 
 private:
-  std::shared_ptr<std::atomic<bool>> said_; ///< something, since the last look
+  std::shared_ptr<std::atomic<bool>> said_; ///< a reply since the last poll
   caf::actor speaker_;
   ticker ticker_;
 };

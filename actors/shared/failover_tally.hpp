@@ -1,4 +1,4 @@
-/// Ends of pipelines for `lamella_failovers_total`, each loss once.
+/// Counts ends of pipelines for `lamella_failovers_total`, each loss once.
 #pragma once
 
 #include "net/metrics/metrics.hpp"
@@ -10,14 +10,14 @@
 
 namespace lamella::actors {
 
-/// MEMBERSHIP counts a worker that is lost. Whoever worked with it may meet that first, as a link
-/// that is cut or an answer that does not come, and ends the pipeline before anybody misses the
-/// worker: so what ended a pipeline counts only if no worker is lost before the next one serves.
+/// MEMBERSHIP counts a lost worker. Its peers may notice the loss first, as a cut link or a missing
+/// reply, and end the pipeline before the worker is reported lost: so the cause of a pipeline end
+/// counts only if no worker is lost before the next pipeline serves.
 class failover_tally {
 public:
-  using entry = std::pair<std::string, net::failover_cause>; ///< whose work it was, and why
+  using entry = std::pair<std::string, net::failover_cause>; ///< role and cause
 
-  /// A pipeline has ended. Nothing: for a worker that is lost.
+  /// A pipeline has ended. Nothing: because of a lost worker.
   void ended(const std::string& role, std::optional<net::failover_cause> cause) {
     if (!cause)
       met_.reset();
@@ -25,7 +25,7 @@ public:
       met_ = {role, *cause};
   }
 
-  /// The next one serves; `losses` of workers have been counted so far. What is to be counted.
+  /// The next pipeline serves; `losses`: lost workers counted so far. Returns the cause to count.
   std::optional<entry> serves(uint64_t losses) {
     const bool lost = losses != std::exchange(losses_, losses);
     auto counts = std::exchange(met_, std::nullopt);
@@ -33,8 +33,8 @@ public:
   }
 
 private:
-  std::optional<entry> met_; ///< since the newest one served
-  uint64_t losses_ = 0;      ///< when that began
+  std::optional<entry> met_; ///< since the newest pipeline served
+  uint64_t losses_ = 0;      ///< at that time
 };
 
 } // namespace lamella::actors

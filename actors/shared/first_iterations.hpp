@@ -1,5 +1,5 @@
-/// How long the first iteration of an epoch may take, of which the epoch itself knows nothing yet:
-/// learnt from the first ones of earlier epochs (reliability A1).
+/// Timeout of the first iteration of an epoch, learned from the first iterations of earlier epochs
+/// (reliability A1).
 #pragma once
 
 #include <algorithm>
@@ -11,22 +11,22 @@
 
 namespace lamella::actors {
 
-/// Outlives the pipelines: shared by those who launch on streams of one kind. Thread-safe.
+/// Outlives the pipelines: shared by the launchers of streams of one kind. Thread-safe.
 class first_iterations {
 public:
   using milliseconds = std::chrono::milliseconds;
-  /// A worker that has just begun may have to read its weights first.
+  /// A worker that has just started may have to read its weights first.
   static constexpr milliseconds least{10'000}, most{60'000};
 
-  /// One of so many units of work has ended. Cost: O(1).
+  /// A first iteration of `units` units of work has ended. Cost: O(1).
   void add(uint64_t units, std::chrono::nanoseconds took) {
     std::lock_guard lock{mutex_};
     if (last_.size() < known_max) last_.emplace_back();
     last_[count_++ % known_max] = static_cast<double>(took.count()) / cost_of(units);
   }
 
-  /// For one of so many units that has failed so often in a row: 256 times what the median of the
-  /// last sixteen makes of it; `most` while there are none. Cost: O(16).
+  /// The timeout of a first iteration of `units` units after `failures` failures in a row: 256
+  /// times the median time per unit of the last sixteen; `most` while there are none. Cost: O(16).
   milliseconds limit(uint64_t units, uint32_t failures = 0) const {
     std::lock_guard lock{mutex_};
     if (last_.empty()) return most;
@@ -43,11 +43,11 @@ private:
   static constexpr size_t known_max = 16;
   static constexpr double medians = 256;
 
-  /// What does not grow with the work is worth 64 units.
+  /// The fixed cost counts as 64 units.
   static double cost_of(uint64_t units) { return static_cast<double>(units) + 64; }
 
   mutable std::mutex mutex_;
-  std::vector<double> last_; ///< nanoseconds a unit
+  std::vector<double> last_; ///< nanoseconds per unit
   size_t count_ = 0;
 };
 

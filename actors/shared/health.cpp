@@ -54,17 +54,17 @@ health_board::verdict health_board::why_not(probe kind, const facts& x) const {
     return verdict{false, status, std::move(reason)};
   };
   if (x.where == phase::failed)
-    return refuse("unavailable", "the pipeline failed for good; the process ends");
+    return refuse("unavailable", "the pipeline exceeded its restart limit; exiting");
   if (kind == probe::live) return {};
   if (x.where == phase::loading) return refuse("loading", "the model is being loaded" + x.missing);
   if (x.where == phase::draining) return refuse("draining", "the service is shutting down");
   if (!x.lacks.empty())
-    return refuse("unavailable", "role " + x.lacks + " has neither member nor spare" + x.missing);
+    return refuse("unavailable", "role " + x.lacks + " has no worker and no spare" + x.missing);
   if (x.age > beats.max_age())
     return refuse("unavailable", fmt::format("no iteration finished for {} ms", x.age.count()));
   if (kind == probe::ready && x.pause.too_long && !hunting_.load())
     return refuse("unavailable",
-                  fmt::format("accepted requests pause for {} ms, new ones are refused",
+                  fmt::format("accepted requests stall for {} ms, new ones are rejected",
                               x.pause.longest.count()));
   if (kind == probe::ready && queue_full_.load()) return refuse("unavailable", "the queue is full");
   return {};
@@ -73,12 +73,12 @@ health_board::verdict health_board::why_not(probe kind, const facts& x) const {
 std::string health_board::why_degraded(probe kind, const facts& x) {
   if (x.where == phase::loading) return {};
   if (x.pause.too_long)
-    return fmt::format("requests pause for {} ms, longer than recovery.max_pause_seconds{}",
+    return fmt::format("requests have stalled for {} ms, beyond recovery.max_pause_seconds{}",
                        x.pause.longest.count(), x.missing);
   if (x.lost) return "a worker is lost" + x.missing;
   if (x.where == phase::rebuilding) return "the pipeline is being rebuilt";
   if (x.where == phase::serving && x.pause.recovering > 0)
-    return fmt::format("requests that recover: {}", x.pause.recovering);
+    return fmt::format("requests recovering: {}", x.pause.recovering);
   // Nothing that a load balancer should act on: all is served, later.
   if (kind == probe::health && !x.slow.empty()) return "slow workers: " + x.slow;
   return {};
@@ -95,7 +95,7 @@ health_board::answer health_board::ask(probe kind,
   {
     std::lock_guard lock{mutex_};
     if (!missing_.empty()) x.missing = ", waiting for workers: " + missing_;
-    if (!failing_.empty()) x.missing += ", failing again and again: " + failing_;
+    if (!failing_.empty()) x.missing += ", failing repeatedly: " + failing_;
     x.slow = slow_;
     for (const auto& r : roles_) {
       x.lost = x.lost || r.up < r.need || r.spares_up < r.spares;

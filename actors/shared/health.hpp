@@ -1,4 +1,4 @@
-/// What probes are told: shared state that any thread may read without asking an actor.
+/// State behind the health probes: readable by any thread without a message to an actor.
 #pragma once
 
 #include "actors/shared/pulse.hpp"
@@ -20,13 +20,13 @@ class health_board {
 public:
   enum class phase : uint8_t { loading, serving, rebuilding, draining, failed };
 
-  /// A role's workers: `up` of the `need` it wants have loaded what they need. Spares have no part
-  /// as long as nobody is lost.
+  /// The workers of a role: `up` of `need` workers have finished loading. Spares have no part until
+  /// a worker is lost.
   struct role {
     std::string name;
     uint32_t need = 0, up = 0;
     uint32_t spares = 0, spares_up = 0;
-    bool serves = true; ///< nothing that it is needed for lacks both a member and a spare
+    bool serves = true; ///< every needed part has a worker or a spare
   };
 
   explicit health_board(std::chrono::milliseconds iteration_max_age,
@@ -37,20 +37,20 @@ public:
   phase where() const { return phase_.load(); }
   void set_progress(const std::string& name, double ratio, double eta_seconds);
   void set_roles(std::vector<role> roles);
-  /// Seats that nobody sits in, in words; empty when there are none.
+  /// Empty seats, as text; empty when there are none.
   void set_missing(std::string seats);
-  /// Seats whose processes end again and again, in words; empty when there are none.
+  /// Seats whose processes keep crashing, as text; empty when there are none.
   void set_failing(std::string seats);
-  /// Seats whose workers are late but correct, in words; empty when there are none.
+  /// Seats with slow workers (gray failure), as text; empty when there are none.
   void set_slow(std::string seats);
-  /// There is a pipeline to hand requests to.
+  /// A pipeline is ready for requests.
   void set_served();
-  /// Blocks until it has one, at most for `limit`; says whether it has.
+  /// Blocks until a pipeline is ready, at most for `limit`; returns whether it is.
   bool wait_served(std::chrono::milliseconds limit);
-  /// A role that cannot serve for want of a member and a spare; empty: none.
+  /// A role that cannot serve because a part has no worker and no spare; empty: none.
   std::string lacking() const;
   void set_queue_full(bool full) { queue_full_.store(full); }
-  /// A request that ends workers is looked for: others may pause for long, and new ones are taken.
+  /// A poison-request search is running: long pauses are expected, and new requests are accepted.
   void set_hunting(bool hunting) { hunting_.store(hunting); }
 
   enum class probe : uint8_t { live, ready, health };

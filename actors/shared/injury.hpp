@@ -1,4 +1,4 @@
-/// Deliberate harm to worker processes, where `chaos.enabled` allows it (reliability D2).
+/// Fault injection into worker processes, where `chaos.enabled` allows it (reliability D2).
 #pragma once
 
 #include <chrono>
@@ -13,17 +13,18 @@ enum class injury : uint8_t {
   stop,      ///< SIGSTOP, for good
   pause,     ///< SIGSTOP, and SIGCONT after a while
   slow,      ///< every step of its device takes longer, for a while
-  partition, ///< its links are cut; it goes on
-  isolate,   ///< nobody hears it on the data plane for a while, its control link lives
+  partition, ///< its links are cut; the process goes on
+  isolate,   ///< cut off from the data plane for a while, control link up
   corrupt,   ///< the header of its next frame is wrong
   drop,      ///< its next frame is never sent
-  oom,       ///< it gets no more memory
+  oom,       ///< allocations fail
 };
 
 std::string_view to_string(injury x);
 std::optional<injury> injury_named(std::string_view text);
 
-/// Injures this process by kill, stop, pause or oom; the others are for who owns device and links.
+/// Injects kill, stop, pause or oom into this process; the other faults are injected by the owner
+/// of device and links.
 void injure_process(injury what, std::chrono::milliseconds duration);
 
 } // namespace lamella::actors

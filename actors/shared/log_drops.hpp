@@ -1,4 +1,4 @@
-/// What became of the log of this process.
+/// Dropped log lines of this process.
 #pragma once
 
 #include <atomic>
@@ -6,7 +6,8 @@
 
 namespace lamella::actors {
 
-/// Lines that could not be written, because nobody read them in time or their file took none.
+/// Lines that could not be written, because the reader was too slow or gone, or the file was not
+/// writable.
 inline std::atomic<uint64_t> log_lines_dropped{0};
 
 } // namespace lamella::actors

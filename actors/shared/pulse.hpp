@@ -1,4 +1,4 @@
-/// When this process last finished an iteration: what readiness rests on.
+/// Time of the last finished iteration of this process, for readiness.
 #pragma once
 
 #include <atomic>
@@ -9,13 +9,14 @@
 
 namespace lamella::actors {
 
-/// Shared by all that run iterations and the probes that ask. Lock-free but for the first beat,
-/// which the start of the service waits for.
+/// Shared by the launchers of iterations and the health probes. Lock-free except for the first
+/// beat, which start-up waits for.
 class pulse {
 public:
   explicit pulse(std::chrono::milliseconds max_age = std::chrono::seconds{5}) : max_age_{max_age} {}
 
-  /// The age of the last beat beyond which nothing is ready (`health.iteration_max_age_seconds`).
+  /// The age of the last beat beyond which the service is not ready
+  /// (`health.iteration_max_age_seconds`).
   std::chrono::milliseconds max_age() const { return max_age_.load(); }
   void set_max_age(std::chrono::milliseconds limit) { max_age_.store(limit); }
 
@@ -27,13 +28,13 @@ public:
     first_.notify_all();
   }
 
-  /// Blocks until there was a beat, at most for `limit`; says whether there was.
+  /// Blocks until the first beat, at most for `limit`; returns whether there was one.
   bool wait_first(std::chrono::milliseconds limit) {
     std::unique_lock lock{mutex_};
     return first_.wait_for(lock, limit, [this] { return count() > 0; });
   }
 
-  /// Since the last beat; since the clock's start when there was none.
+  /// Time since the last beat; since the clock's start when there was none.
   std::chrono::steady_clock::duration age(std::chrono::steady_clock::time_point now) const {
     return now.time_since_epoch()
            - std::chrono::steady_clock::duration{last_.load(std::memory_order_relaxed)};

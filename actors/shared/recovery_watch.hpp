@@ -1,4 +1,4 @@
-/// Who pauses because something was lost, and for how long: shared state any thread may read.
+/// Requests paused by a loss, and for how long: readable by any thread.
 #pragma once
 
 #include "scheduler/types.hpp"
@@ -13,7 +13,7 @@
 
 namespace lamella::actors {
 
-/// One per process. Requests tell when they pause and when they go on, the gateway when there is no
+/// One per process. Requests report when they pause and resume, the gateway when there is no
 /// pipeline; all by one steady clock.
 class recovery_watch {
 public:
@@ -24,25 +24,25 @@ public:
 
   void set_max_pause(std::chrono::milliseconds limit) { max_pause_.store(limit); }
 
-  /// The role whose loss, or whose actor's end, ended the newest pipeline.
+  /// The role whose loss or failure ended the newest pipeline.
   void lost(const std::string& role);
-  /// A role for want of which there can be no pipeline; empty: none.
+  /// A missing role without which no pipeline is possible; empty: none.
   void lacks(const std::string& role);
-  /// Whom requests that pause wait for: the role that is lacking, else the one lost last.
+  /// The role that paused requests wait for: the missing one, else the one lost last.
   std::string role() const;
-  /// What requests run on is gone; again before it is back: the first time counts.
+  /// The pipeline is lost; of repeated calls before it is back, the first one counts.
   void pipeline_lost(time_point now);
   void pipeline_back();
-  /// What that request had begun stands still; again before it goes on: the first time counts.
+  /// That request is paused; of repeated calls before it resumes, the first one counts.
   void pauses(scheduler::request_id who, time_point now);
-  /// It goes on, or is over.
+  /// The request resumes or has ended.
   void goes_on(scheduler::request_id who);
 
   struct view {
-    uint64_t recovering = 0;              ///< requests that pause
+    uint64_t recovering = 0;              ///< paused requests
     bool down = false;                    ///< there is no pipeline
-    std::chrono::milliseconds longest{0}; ///< of these pauses, until now
-    bool too_long = false;                ///< it raises the alarm
+    std::chrono::milliseconds longest{0}; ///< longest of these pauses so far
+    bool too_long = false;                ///< the alarm is raised
   };
   view look(time_point now) const;
 

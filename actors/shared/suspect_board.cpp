@@ -83,12 +83,13 @@ suspect_board::budget suspect_board::blame(const pending_end& end) {
   const bool hunted = suspects_.hunting();
   if (const auto found = suspects_.on_end(end.flights)) {
     poisonous_.insert(*found);
-    spdlog::error("a request kills workers request={}", static_cast<uint64_t>(*found));
+    spdlog::error("poison request found request={}", static_cast<uint64_t>(*found));
     return budget::explained;
   }
   if (suspects_.hunting())
-    spdlog::warn("a worker ended by its own fault in_flight={} {}", end.flights.size(),
-                 hunted ? "the search goes on" : "a request is suspected; suspects run apart");
+    spdlog::warn("worker crashed in_flight={} {}", end.flights.size(),
+                 hunted ? "the poison-request search continues"
+                        : "a poison request is suspected; suspects are isolated");
   return suspects_.hunting() ? budget::excused : budget::counts;
 }
 

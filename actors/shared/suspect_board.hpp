@@ -1,6 +1,6 @@
-/// Who may be killing workers, for all who must know it at once: requests say where they run,
-/// MEMBERSHIP and the CHILD KEEPER which worker ended and how, the GLOBAL SCHEDULER asks who may
-/// run. Outlives the pipelines. The decisions are scheduler/membership/suspects.hpp.
+/// Search for poison requests. Requests report where they run, MEMBERSHIP and the CHILD KEEPER
+/// which worker exited and how; the GLOBAL SCHEDULER queries which sequences may run. Outlives the
+/// pipelines. The decisions are in scheduler/membership/suspects.hpp.
 #pragma once
 
 #include "scheduler/membership/suspects.hpp"
@@ -20,7 +20,7 @@ using scheduler::request_id;
 using scheduler::sequence_id;
 using scheduler::stream_id;
 
-/// A worker that had a part in an epoch is gone.
+/// A worker with a part in an epoch is lost.
 struct lost_part {
   uint32_t pid = 0; ///< on this host
   uint64_t epoch = 0;
@@ -31,46 +31,47 @@ struct lost_part {
 class suspect_board {
 public:
   enum class verdict : uint8_t {
-    free,     ///< it may run, but not where a suspect runs
-    apart,    ///< it is under test: with nobody else in its worker
-    wait,     ///< not now
-    poisonous ///< never again
+    free,     ///< may run, but not where a suspect runs
+    apart,    ///< under test: alone in its worker
+    wait,     ///< must wait
+    poisonous ///< must be failed
   };
 
-  /// What an end means for the restarts that a worker is allowed.
+  /// Effect of an exit on the restart budget of a worker.
   enum class budget : uint8_t {
     counts,
-    excused,  ///< suspects are being looked for: more ends are to be expected
-    explained ///< a request was the reason: earlier ends count no more, either
+    excused,  ///< a search is running: more exits are expected
+    explained ///< a request was the cause: earlier exits do not count either
   };
 
-  /// Told, on any thread and without the lock, when verdicts have changed. The newest one is told.
+  /// Called on any thread, without the lock, when verdicts have changed. Only the newest listener
+  /// is called.
   void on_change(std::function<void()> told);
 
   // Requests.
-  /// The sequence runs on that stream from now on, in that epoch, with so many tokens drawn.
+  /// The sequence runs on that stream from now on, in that epoch, with `tokens` tokens sampled.
   void runs(sequence_id sequence, uint64_t epoch, stream_id where, uint32_t tokens);
   void has(sequence_id sequence, uint32_t tokens);
-  /// It runs no more: it will soon again, or as soon as its reader likes, or never.
+  /// The sequence stopped running; it may run again soon, when its client reads on, or never.
   enum class pause : uint8_t { brief, reader, done };
   void stopped(sequence_id sequence, pause why);
-  /// Nothing more is wanted of the request.
+  /// The request has ended.
   void over(request_id request);
 
   // Ends.
-  /// A worker of this host is gone; how it ended is said later, by ended(), or was said before.
+  /// A worker of this host is lost; ended() reports how it exited, before or after this call.
   void lost(const lost_part& part);
-  /// A process has ended by its own fault, or not, or nobody can tell (then it is no fault).
+  /// A process has exited by its own fault, or not; unknown counts as no fault.
   budget ended(uint32_t pid, bool own_fault);
-  /// The pipeline of this process has ended by a fault of its own, with all that ran in it.
+  /// The pipeline of this process failed by its own fault, with all its sequences.
   budget ended_here();
-  /// An end that ended() said to count has been explained since this was asked last.
+  /// Whether an exit that counted in ended() was explained since the last call.
   bool take_forgiveness();
 
   // The scheduler.
   verdict of(request_id request) const;
-  bool hunting() const;     ///< some request is under test
-  bool others_wait() const; ///< and nobody else may run
+  bool hunting() const;     ///< a request is under test
+  bool others_wait() const; ///< and no other sequence may run
 
 private:
   struct place {
@@ -89,16 +90,17 @@ private:
   budget blame(const pending_end& end);
   void tell(std::unique_lock<std::mutex>& lock);
 
-  /// Ends whose worker is not known to be lost yet: of spares that is never said.
+  /// Exits whose worker is not reported lost yet; of spares it never is.
   static constexpr size_t known_max = 64;
 
   mutable std::mutex mutex_;
   scheduler::suspects suspects_;
   std::map<sequence_id, place> places_;
-  std::map<uint32_t, pending_end> pending_;     ///< by pid: how it ended is not known
-  std::deque<std::pair<uint32_t, bool>> known_; ///< pid, own fault: who was in flight is not known
+  std::map<uint32_t, pending_end> pending_; ///< by pid: the kind of exit is not known
+  std::deque<std::pair<uint32_t, bool>>
+      known_; ///< pid, own fault: the sequences in flight are not known
   std::set<request_id> poisonous_;
-  uint64_t newest_end_ = 0; ///< epoch; one run is one end, however many workers it kills
+  uint64_t newest_end_ = 0; ///< epoch; one run counts as one exit, however many workers it kills
   bool forgiven_ = false;
   std::function<void()> told_;
 };

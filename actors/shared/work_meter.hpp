@@ -1,4 +1,4 @@
-/// What the device of a worker has done: counted where its work ends, read when MEMBERSHIP asks.
+/// Work of the device of a worker: counted where a work ends, read when MEMBERSHIP polls.
 #pragma once
 
 #include "base/time_counts.hpp"
@@ -13,14 +13,15 @@
 
 namespace lamella::actors {
 
-/// Where the time of one iteration on one device went.
+/// Time of one iteration on one device, by stage.
 struct iteration_spent {
-  std::chrono::nanoseconds main{0};  ///< slices of a replica, attention of a shard
-  std::chrono::nanoseconds aside{0}; ///< sending, combining; 0 where the device does not tell
+  std::chrono::nanoseconds main{0}; ///< slices of a replica, attention of a shard
+  std::chrono::nanoseconds aside{
+      0}; ///< transfer time: sending, combining; 0 where the device does not measure it
   std::chrono::nanoseconds wait{0};
 };
 
-/// Of a work that has ended, so long after it could begin.
+/// Times of a finished work, given the time since it could start.
 inline iteration_spent spent_by(const gpu::work& x, std::chrono::nanoseconds whole) {
   return {x.busy() - x.aside(), x.aside(), std::max(whole - x.busy(), {})};
 }
@@ -34,7 +35,7 @@ inline constexpr iteration_stages replica_stages{net::iteration_stage::slice,
 inline constexpr iteration_stages shard_stages{net::iteration_stage::attention,
                                                net::iteration_stage::combine};
 
-/// One per worker, shared by its replicas or shards and itself; lock-free. The numbers only grow.
+/// One per worker, shared with its replicas or shards; lock-free. The counters only grow.
 class work_meter {
 public:
   /// A device has ended one iteration. `units`: rows of a replica, attended positions of a shard.
@@ -44,7 +45,7 @@ public:
     busy_ns_.fetch_add(static_cast<uint64_t>(busy.count()), std::memory_order_relaxed);
   }
 
-  /// Where its time went; of work of another kind only that the device was busy.
+  /// The time by stage; for other works only the busy time of the device.
   void spend(const iteration_spent& x, iteration_stages stages) {
     compute(x.main + x.aside);
     times_of(stages.main).add(x.main);
@@ -69,7 +70,7 @@ private:
   std::array<time_counts, net::iteration_stages> times_;
 };
 
-/// The same of a worker in the process that has the metrics.
+/// The same for a worker in the process of the metrics.
 inline void tell_spent(net::metrics& numbers, const iteration_spent& x, iteration_stages stages,
                        const std::string& role, uint32_t seat) {
   const auto seconds = [](std::chrono::duration<double> y) { return y.count(); };

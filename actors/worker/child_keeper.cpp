@@ -96,10 +96,10 @@ void put_off(keeper_ptr self, child& x, pid_t pid, const std::string& how,
              caf::actor_clock::time_point now) {
   const auto delay = x.restarts.next_delay(scheduler::restart_policy::jitter_of(x.starts));
   x.start_at = now + delay;
-  spdlog::warn("worker process ended worker={} pid={} how=\"{}\" again_in_ms={}", x.what.name, pid,
+  spdlog::warn("worker process exited worker={} pid={} how=\"{}\" again_in_ms={}", x.what.name, pid,
                how, delay.count());
   if (!x.restarts.failing()) return;
-  spdlog::error("worker process fails again and again worker={} faults={} how=\"{}\"", x.what.name,
+  spdlog::error("worker process keeps failing worker={} faults={} how=\"{}\"", x.what.name,
                 x.restarts.faults(), how);
   if (self->state.config.on_failing)
     self->state.config.on_failing({std::string{scheduler::to_string(x.what.where.role)},
@@ -117,7 +117,7 @@ void start(keeper_ptr self, child& x, caf::actor_clock::time_point now) {
   }
   x.pid = 0;
   x.restarts.on_fault(now);
-  put_off(self, x, 0, std::string{"it cannot be started: "} + std::strerror(error), now);
+  put_off(self, x, 0, std::string{"cannot be started: "} + std::strerror(error), now);
 }
 
 void forgive(keeper_ptr self) {
@@ -161,7 +161,7 @@ void look_at_life(keeper_ptr self, child& x, caf::actor_clock::time_point now) {
   const bool stopped = x.stopped_at && now - *x.stopped_at >= config.stopped;
   const bool silent = x.lost_at && now - *x.lost_at > config.silence;
   if (!stopped && !silent) return;
-  spdlog::warn("worker process {} worker={} pid={} killed", stopped ? "stopped" : "hangs",
+  spdlog::warn("worker process {} worker={} pid={} killed", stopped ? "stopped" : "hung",
                x.what.name, x.pid);
   if (stopped && config.on_stopped) config.on_stopped(static_cast<uint32_t>(x.pid));
   kill(x.pid, SIGKILL);

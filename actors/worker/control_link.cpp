@@ -137,12 +137,12 @@ reached_door reach_door(caf::actor_system& system, const config::host_and_port& 
     return result;
   }
   auto why = explain(system, failure);
-  if (failure == caf::sec::request_timeout) why = "it accepts connections and says nothing";
+  if (failure == caf::sec::request_timeout) why = "it accepts the connection but sends nothing";
   if (failure == caf::sec::disconnect_during_handshake)
     why = control.tls() ? "the TLS handshake failed; both sides need certificates of the same CA"
                         : "the other side hung up";
   if (failure == caf::sec::unexpected_actor_messaging_interface)
-    why = "the service speaks another version of the control protocol";
+    why = "the service uses another version of the control protocol";
   throw link_error{cannot(why)};
 }
 

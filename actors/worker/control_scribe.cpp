@@ -76,7 +76,7 @@ caf::io::scribe_ptr make_scribe(caf::actor_system& system, net::owned_descriptor
   auto& loop = system.middleman().backend();
   if (!tls) return loop.new_scribe(socket.release());
   auto session = caf::openssl::make_session(system, socket.get(), side == control_side::accepted);
-  if (!session) throw std::runtime_error{"the TLS session cannot begin"};
+  if (!session) throw std::runtime_error{"cannot start the TLS session"};
   return caf::make_counted<tls_scribe>(dynamic_cast<caf::io::network::default_multiplexer&>(loop),
                                        socket.release(), std::move(session));
 }

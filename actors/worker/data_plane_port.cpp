@@ -43,7 +43,7 @@ public:
       links_[x.key] = {std::string{tier}, x.trips};
     } else if (x.key.epoch == 0) {
       const auto level = x.what == kind::refused ? spdlog::level::warn : spdlog::level::debug;
-      spdlog::log(level, "peer is not heard tier={} reason=\"{}\"", tier, x.text);
+      spdlog::log(level, "peer unreachable tier={} reason=\"{}\"", tier, x.text);
     } else if (x.what == kind::refused) {
       spdlog::warn("link refused {} tier={} reason=\"{}\"", net::to_string(x.key), tier, x.text);
     } else {

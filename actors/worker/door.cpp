@@ -31,17 +31,18 @@ caf::error refusal(const std::string& why, const std::string& who) {
 }
 
 std::string node_of(const caf::strong_actor_ptr& x) {
-  return x ? caf::to_string(x->node()) : std::string{"nobody"};
+  return x ? caf::to_string(x->node()) : std::string{"unknown"};
 }
 
-/// Both values of everything that the two sides must agree on before anything is proved.
+/// The first setting on which service and worker must agree and differ, with both values.
 std::optional<std::string> differs(const door_config& ours, const join_ask& theirs) {
   if (theirs.protocol != join_protocol)
     return fmt::format("protocol: the service has {}, the worker {}", join_protocol,
                        theirs.protocol);
   if (theirs.version != ours.version)
     return fmt::format("version: the service has {}, the worker {}", ours.version,
-                       is_plain(theirs.version, name_bytes_max) ? theirs.version : "an odd one");
+                       is_plain(theirs.version, name_bytes_max) ? theirs.version
+                                                                : "an invalid one");
   if (theirs.heartbeat_ms != ours.heartbeat_ms || theirs.dead_ms != ours.dead_ms)
     return fmt::format("heartbeat and dead milliseconds: the service has {} and {}, the worker {} "
                        "and {}",
@@ -55,7 +56,7 @@ caf::result<join_challenge> on_ask(door_ptr self, const join_ask& x) {
   const auto origin = node_of(self->current_sender());
   if (const auto left = st.guard.blocked(origin, now))
     return caf::make_error(ec::join_denied,
-                           fmt::format("too many wrong proofs; try again in {} s", left->count()));
+                           fmt::format("too many wrong proofs; retry in {} s", left->count()));
   if (!is_plain(x.name, name_bytes_max) || !is_plain(x.host, host_bytes_max)
       || x.nonce.size() != nonce_bytes)
     return refusal("the request to join is malformed", origin);
@@ -64,7 +65,7 @@ caf::result<join_challenge> on_ask(door_ptr self, const join_ask& x) {
     return refusal("no pool is named '" + x.role.substr(0, name_bytes_max) + "'", x.name);
   join_challenge challenge{st.config->cluster, st.config->fresh_nonce()};
   if (!st.guard.issue(challenge.nonce, now))
-    return refusal("too many workers are joining; try again in a few seconds", x.name);
+    return refusal("too many workers are joining; retry in a few seconds", x.name);
   std::erase_if(st.asked, [&](const auto& open) {
     return now - open.second.since > scheduler::join_guard::nonce_life;
   });
@@ -86,7 +87,7 @@ caf::result<join_grant> on_proof(door_ptr self, const join_proof& x) {
   const auto& secret = is_child ? *config.child_secret : config.secret;
   if (is_child && proves_worker(config.secret, x.proof, ask, challenge))
     return refusal("the pool '" + ask.role
-                       + "' takes no worker but those that the service starts (placement: local)",
+                       + "' accepts only workers that the service starts (placement: local)",
                    ask.name);
   if (!proves_worker(secret, x.proof, ask, challenge)) {
     st.guard.failed(node_of(sender), now);
@@ -105,7 +106,7 @@ caf::result<join_grant> on_proof(door_ptr self, const join_proof& x) {
 caf::result<bool> on_facts(door_ptr self, const worker_facts& x) {
   const auto sender = caf::actor_cast<caf::actor_addr>(self->current_sender());
   if (!self->state.authenticated.contains(sender))
-    return refusal("it has not joined", node_of(self->current_sender()));
+    return refusal("the worker has not joined", node_of(self->current_sender()));
   return self->delegate(self->state.config->members, x);
 }
 

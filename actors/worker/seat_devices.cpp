@@ -45,7 +45,7 @@ void warn_of_sharing(const config::settings& options, worker_role role, uint32_t
   if (!config::is_cuda(device_option(options, role))) return;
   const auto shares = device_shares(options, role, gpu::cuda_devices());
   if (seats > shares)
-    spdlog::warn("worker processes share CUDA devices and take turns on them role={} processes={} "
+    spdlog::warn("worker processes share CUDA devices and time-share them role={} processes={} "
                  "with_devices_of_their_own={}",
                  scheduler::to_string(role), seats, shares);
 }

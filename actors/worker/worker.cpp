@@ -225,7 +225,7 @@ void open_epoch(worker_ptr self) {
                  st.open.number, st.links.size(), answer.kept);
     next.promise.deliver(std::move(answer));
   } catch (const std::exception& e) {
-    spdlog::error("epoch cannot be opened seat={} epoch={} reason=\"{}\"", name, next.order.epoch,
+    spdlog::error("cannot open epoch seat={} epoch={} reason=\"{}\"", name, next.order.epoch,
                   e.what());
     end_epoch(self);
     next.promise.deliver(caf::make_error(ec::links_failed, std::string{e.what()}));
@@ -247,7 +247,7 @@ void on_injury(worker_ptr self, const worker_injury& x) {
   const auto what = injury_named(x.what);
   if (!st.config.terms.chaos || !what) return;
   const std::chrono::milliseconds duration{x.duration_ms};
-  spdlog::warn("injured what={} duration_ms={}", x.what, x.duration_ms);
+  spdlog::warn("fault injected what={} duration_ms={}", x.what, x.duration_ms);
   switch (*what) {
   case injury::slow:
     st.config.engine->slow_down(slow_step);
@@ -278,7 +278,7 @@ void end(worker_ptr self, const std::string& reason, bool failed) {
   self->quit(failed ? caf::make_error(ec::device_lost, reason) : caf::error{});
 }
 
-/// An injury is over, or it is time to look whether what was told to end has ended.
+/// An injected fault is over, or the shutdown of an epoch is polled.
 void on_wake(worker_ptr self) {
   auto& st = self->state;
   const auto now = self->clock().now();
@@ -288,17 +288,17 @@ void on_wake(worker_ptr self) {
   }
   const bool late = std::any_of(st.ending.begin(), st.ending.end(),
                                 [&](const auto& x) { return now - x.second >= hang_limit; });
-  // Where the process itself stood still, what has ended is heard of between two looks.
+  // After a stall of this process, pending terminations are reported between two polls.
   st.late_looks = late ? st.late_looks + 1 : 0;
   if (!late) return;
   if (st.late_looks < late_looks_max) {
     self->delayed_send(self, late_look_every, wake_atom_v);
     return;
   }
-  spdlog::critical("what served an epoch does not end seat={} seconds={}: its device or an actor "
-                   "hangs",
-                   scheduler::to_string(st.config.where), hang_limit.count());
-  end(self, "what served an epoch does not end: it hangs", true);
+  spdlog::critical(
+      "shutdown of an epoch timed out seat={} seconds={}: its device or an actor hangs",
+      scheduler::to_string(st.config.where), hang_limit.count());
+  end(self, "shutdown of an epoch timed out: its device or an actor hangs", true);
 }
 
 } // namespace
@@ -317,7 +317,7 @@ worker(watching_worker_actor::stateful_pointer<worker_state> self, worker_config
           return caf::actor_cast<caf::actor_addr>(part) == down.source;
         }))
       return;
-    end(self, "its part of the pipeline ended: " + explain(self->system(), down.reason), true);
+    end(self, "its part of the pipeline failed: " + explain(self->system(), down.reason), true);
   });
   self->set_exit_handler(
       [self](const caf::exit_msg& x) { end(self, explain(self->system(), x.reason), false); });

@@ -104,7 +104,7 @@ void worker_process::load(const worker_terms& terms, const std::function<bool()>
 } catch (const std::runtime_error& e) {
   // The control process says no, so that its log has the reason, too.
   refusal_ = e.what();
-  spdlog::error("cannot do this seat's part reason=\"{}\"", refusal_);
+  spdlog::error("cannot serve this seat reason=\"{}\"", refusal_);
 }
 
 void worker_process::load_weights(const worker_terms& terms, const std::function<bool()>& stop) {
@@ -124,7 +124,7 @@ void worker_process::load_weights(const worker_terms& terms, const std::function
         },
         rank);
     for (const auto& x : where.remarks())
-      spdlog::warn("device remark device=\"{}\" text=\"{}\"", where.name(), x);
+      spdlog::warn("device warning device=\"{}\" text=\"{}\"", where.name(), x);
     spdlog::info("weights loaded path={} rank={} of={} bytes={}", path.string(), rank, terms.ranks,
                  packed->bytes());
     return packed;
@@ -187,7 +187,7 @@ session_end worker_process::run(const std::function<bool()>& stop) try {
     grant = ask<join_grant>(
         self, door, join_proof{challenge.nonce, worker_proof(secret_, question, challenge)});
     if (!proves_control(secret_, grant.proof, question, challenge)) {
-      spdlog::error("not joined reason=\"the control process does not know our secret\"");
+      spdlog::error("not joined reason=\"the control process has another secret\"");
       return session_end::denied;
     }
     spdlog::info("joined seat={}/{} incarnation={}", grant.role, grant.index, grant.incarnation);
@@ -212,7 +212,7 @@ session_end worker_process::run(const std::function<bool()>& stop) try {
       config.other_weights = other_weights_;
       config.port = std::move(port);
       config.on_end = [ended](const std::string& reason, bool failed) {
-        spdlog::info("worker ends failed={} reason=\"{}\"", failed, reason);
+        spdlog::info("worker exiting failed={} reason=\"{}\"", failed, reason);
         ended->state = failed ? 2 : 1;
       };
       have.handle = system.spawn(worker, std::move(config));
@@ -240,7 +240,7 @@ session_end worker_process::run(const std::function<bool()>& stop) try {
           // A WORKER that was not sent away has ended by a fault, with a word or without.
           result = ended->state == 1 ? session_end::lost : session_end::failed;
           if (ended->state == 0)
-            spdlog::critical("worker ended reason=\"{}\"", explain(system, down.reason));
+            spdlog::critical("worker exited reason=\"{}\"", explain(system, down.reason));
         },
         caf::after(look_around) >> [] {});
   }

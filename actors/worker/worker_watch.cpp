@@ -21,7 +21,7 @@ void watch_all(worker_state& st, const std::vector<epoch_peer>& peers) {
     try {
       mine.reach = st.config.port.watch(x.address);
     } catch (const std::exception& e) {
-      spdlog::warn("peer cannot be asked seat={} reason=\"{}\"", x.seat, e.what());
+      spdlog::warn("cannot probe peer seat={} reason=\"{}\"", x.seat, e.what());
     }
   }
 }

@@ -35,9 +35,9 @@ void check_same(const scheduler::served_profile& measured, const scheduler::serv
                 const std::string& file) {
   std::vector<command_error::problem> found;
   for (const auto& x : differences(measured, running))
-    found.push_back({"--profile: " + file + " is of another service: " + x, ""});
+    found.push_back({"--profile: " + file + " was measured on another service: " + x, ""});
   if (found.empty()) return;
-  found.back().hint = "measure this one: lamella bench decode --profile " + file;
+  found.back().hint = "measure this service: lamella bench decode --profile " + file;
   throw command_error{exit_configuration, std::move(found)};
 }
 
@@ -50,10 +50,11 @@ double worst_of(const std::vector<played_trace>& all) {
 }
 
 void print(const played_trace& t, const std::string& load) {
-  std::printf("\n%s, %s, %zu requests; %.0f %% of the decode time lies beyond what was measured\n"
-              "%-22s %12s %12s %12s\n",
-              t.name.c_str(), load.c_str(), t.requests, 100 * t.extrapolated, "", "live",
-              "simulated", "difference");
+  std::printf(
+      "\n%s, %s, %zu requests; %.0f %% of the decode time is extrapolated beyond the profile\n"
+      "%-22s %12s %12s %12s\n",
+      t.name.c_str(), load.c_str(), t.requests, 100 * t.extrapolated, "", "live", "simulated",
+      "difference");
   for (const auto& r : t.rows)
     std::printf("%-22s %12.2f %12.2f %+10.1f %%\n", (r.what + (r.target ? " *" : "")).c_str(),
                 r.live, r.simulated, 100 * r.difference());
@@ -177,8 +178,8 @@ int bench_agreement(config::settings settings, const agreement_options& o) {
     std::printf("%s\n", as_json(all, o, before, after).c_str());
   else
     std::printf(
-        "\na prompt takes %.2f times what it took for the profile, %.2f times before the "
-        "traces; far from 1: something else runs\n* differs by %.1f %% at most, target %.0f %%\n",
+        "\nprefill takes %.2f times as long as in the profile, %.2f times before the traces; "
+        "far from 1: the machine is busy\n* differs by %.1f %% at most, target %.0f %%\n",
         after, before, 100 * worst_of(all), 100 * agreement_target);
   return exit_success;
 }

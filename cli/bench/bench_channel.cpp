@@ -68,7 +68,7 @@ struct messages {
     const auto got = wire.receive({in.data(), bytes});
     if (std::memcmp(got.data(), &n, sizeof n) != 0
         || std::memcmp(got.data() + bytes - sizeof n, &n, sizeof n) != 0)
-      throw std::runtime_error("a wrong message has come");
+      throw std::runtime_error("a message arrived with wrong content");
   }
   size_t bytes;
   lines out, in;
@@ -163,7 +163,7 @@ std::vector<std::string> tiers_to_measure(const bench_channel_options& options) 
     if (net::open_verbs(why))
       tiers.emplace_back("verbs_staged");
     else if (!options.json)
-      std::printf("no verbs_staged here: %s\n", why.c_str());
+      std::printf("verbs_staged is not available here: %s\n", why.c_str());
   } else if (std::ranges::count(tiers, "verbs_staged") > 0 && !net::open_verbs(why)) {
     throw std::runtime_error("verbs_staged cannot be measured here: " + why);
   }

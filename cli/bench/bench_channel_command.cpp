@@ -7,7 +7,7 @@ namespace lamella::cli {
 
 run_function setup_bench_channel(CLI::App& app) {
   auto options = std::make_shared<bench_channel_options>();
-  app.add_option("--tier", options->tiers, "Ways to measure; by default all that are there")
+  app.add_option("--tier", options->tiers, "Tiers to measure; by default all that work here")
       ->delimiter(',')
       ->type_name("NAME,...")
       ->check(CLI::IsMember({"in_process", "shm", "tcp", "verbs_staged"}));

@@ -87,7 +87,7 @@ private:
           bell_->silent.load() != 0 ? gpu::doorbell::nap : std::chrono::microseconds{100ms};
       bell_->wait(seen, std::min(end, clock::now() + longest));
       if (ready()) return patience_.rewarded();
-      if (clock::now() > end) throw std::runtime_error("nothing has come for a minute");
+      if (clock::now() > end) throw std::runtime_error("timed out: no message for one minute");
     }
   }
 
@@ -144,7 +144,7 @@ public:
       body();
       _exit(0);
     } catch (const std::exception& e) {
-      std::fprintf(stderr, "the other process: %s\n", e.what());
+      std::fprintf(stderr, "peer process: %s\n", e.what());
     }
     _exit(1);
   }
@@ -160,7 +160,7 @@ public:
     int status = 0;
     waitpid(std::exchange(id_, -1), &status, 0);
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-      throw std::runtime_error("the other process has failed");
+      throw std::runtime_error("the peer process failed");
   }
 
 private:
@@ -278,7 +278,8 @@ void run_in_process(const net::link_terms& terms, const body& near, const body& 
 void run_over_link(const std::string& tier, const net::link_terms& terms, const body& near,
                    const body& far) {
   std::string pattern = (std::filesystem::temp_directory_path() / "lamella-bench-XXXXXX").string();
-  if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary folder");
+  if (mkdtemp(pattern.data()) == nullptr)
+    throw std::runtime_error(std::string{"mkdtemp(): "} + std::strerror(errno));
   struct folder {
     std::string path;
     ~folder() {
@@ -287,7 +288,7 @@ void run_over_link(const std::string& tier, const net::link_terms& terms, const 
     }
   } at{pattern};
   int ends[2];
-  if (pipe(ends) != 0) throw std::runtime_error("no pipe");
+  if (pipe(ends) != 0) throw std::runtime_error(std::string{"pipe(): "} + std::strerror(errno));
   child_process other{[&] {
     const processor_half half{true};
     auto options = plane_options(tier, at.path, "far");
@@ -295,13 +296,15 @@ void run_over_link(const std::string& tier, const net::link_terms& terms, const 
     net::data_plane plane{std::move(options)};
     link_wire wire{plane.accept(key, terms, limit), bell};
     const auto& address = plane.address();
-    if (write(ends[1], address.data(), address.size()) < 0) throw std::runtime_error("no pipe");
+    if (write(ends[1], address.data(), address.size()) < 0)
+      throw std::runtime_error(std::string{"write(): "} + std::strerror(errno));
     close(ends[1]);
     try {
       far(wire);
       wire.wait_for_end();
-    } catch (const std::exception& e) { // told before the plane goes and the other side kills us
-      std::fprintf(stderr, "the other process: %s\n", e.what());
+    } catch (const std::exception&
+                 e) { // reported before the plane closes and the parent kills this process
+      std::fprintf(stderr, "peer process: %s\n", e.what());
       throw;
     }
   }};

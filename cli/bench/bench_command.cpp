@@ -14,8 +14,9 @@ run_function setup_bench_decode(CLI::App& app) {
                         uint32_t most) {
     app.add_option(flag, to, what)->delimiter(',')->type_name("N,...")->check(CLI::Range(1u, most));
   };
-  list("--batch", options->batches, "Sequences decoded together", 4096);
-  list("--context", options->contexts, "Tokens each sequence begins with", 1'000'000);
+  list("--batch", options->batches, "Sequences in the batch", 4096);
+  list("--context", options->contexts, "Context length of each sequence at the start, in tokens",
+       1'000'000);
   list("--prefill", options->prefills, "Prompt lengths whose prefill is measured", 1'000'000);
   app.add_option("--iterations", options->iterations,
                  "Iterations of each row (24, for a profile 48)")
@@ -25,7 +26,7 @@ run_function setup_bench_decode(CLI::App& app) {
       ->type_name("N")
       ->check(CLI::Range(1u, 1000u));
   app.add_option("--profile", options->profile,
-                 "Write the measurements here, for simulate and plan; measures more")
+                 "Write a profile for simulate and plan here; takes more measurements")
       ->type_name("FILE");
   app.add_flag("--json", options->json, "Write JSON");
   return [flags, options] { return bench_decode(load_configuration(*flags).value, *options); };

@@ -226,7 +226,7 @@ int bench_decode(config::settings settings, bench_options options) {
   const auto largest = *std::max_element(options.batches.begin(), options.batches.end());
   if (!options.profile.empty() && largest > seats)
     throw command_error{exit_usage,
-                        "--batch: a profile is of the configuration as it is, and "
+                        "--batch: a profile measures the service as configured, and "
                         "batching.max_batch is "
                             + std::to_string(seats),
                         "add --set batching.max_batch=" + std::to_string(largest)};
@@ -234,7 +234,7 @@ int bench_decode(config::settings settings, bench_options options) {
     throw command_error{exit_failure, "--profile: cannot write " + options.profile};
   if (!options.profile.empty() && seats > 1
       && *std::min_element(options.batches.begin(), options.batches.end()) >= seats)
-    throw command_error{exit_usage, "--batch: a profile needs a batch that leaves a seat free",
+    throw command_error{exit_usage, "--batch: a profile needs a batch below batching.max_batch",
                         "add 1 to the list"};
   seats = std::max(seats, largest);
   actors::node n{settings, false};

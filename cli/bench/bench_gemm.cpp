@@ -66,8 +66,8 @@ void check(const gpu::operators& ops, tensor_type type, std::span<const std::byt
     size += std::pow(double{expected[n]}, 2);
   }
   if (!(difference <= size * 0.05 * 0.05))
-    throw std::runtime_error("products with weights of type " + std::string{to_string(type)}
-                             + " are wrong");
+    throw std::runtime_error("matmuls with weights of type " + std::string{to_string(type)}
+                             + " give wrong results");
 }
 
 double seconds_of(const gpu::operators& ops, const packed_matrix& weight, const float* x,

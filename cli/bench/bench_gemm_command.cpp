@@ -12,7 +12,7 @@ run_function setup_bench_gemm(CLI::App& app) {
   auto types = std::make_shared<std::vector<std::string>>();
   std::vector<std::string> names;
   for (const auto& known : model::tensor_types) names.emplace_back(known.name);
-  app.add_option("--type", *types, "Types of weights; by default all")
+  app.add_option("--type", *types, "Weight types; by default all")
       ->delimiter(',')
       ->type_name("NAME,...")
       ->check(CLI::IsMember(names, CLI::ignore_case));
@@ -24,8 +24,8 @@ run_function setup_bench_gemm(CLI::App& app) {
     app.add_option(flag, to, what)->type_name("N")->check(CLI::Range(1u, most));
   };
   number("--outputs", options->outputs, "Rows of the weights (8192)", 1u << 20);
-  number("--inputs", options->inputs, "Their length (4096)", 1u << 16);
-  number("--repeats", options->repeats, "Turns of each type (15)", 10'000);
+  number("--inputs", options->inputs, "Columns of the weights (4096)", 1u << 16);
+  number("--repeats", options->repeats, "Repetitions of each type (15)", 10'000);
   number("--threads", options->threads, "Threads; by default all processors", 1024);
   app.add_option("--kernels", options->kernels, "Kernel set: auto, reference, portable, ...")
       ->type_name("NAME");

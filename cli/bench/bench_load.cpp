@@ -100,7 +100,7 @@ prompt_source prompt_source::from_file(const std::string& path) {
     bytes += line.size();
     if (bytes > file_bytes_max)
       throw command_error{exit_damaged_input, "--prompt-file: " + path + " is larger than 256 MiB",
-                          "use a part of it"};
+                          "split the file"};
     if (line.ends_with('\r')) line.pop_back();
     if (!line.empty()) made.texts_.push_back(line);
   }
@@ -139,17 +139,17 @@ prompt_source prompt_source::synthetic(net::http_client& server, const std::stri
   if (tokens < least)
     throw command_error{exit_usage,
                         "--input-tokens " + std::to_string(tokens)
-                            + " is too small: with all that is added to it, a word has "
+                            + " is too small: one word with the added tokens of the template has "
                             + std::to_string(least) + " tokens",
                         "use at least " + std::to_string(least)};
   made.words_ = tokens - static_cast<uint32_t>(least) + 1;
   const auto got = made.texts_.size() < 2 ? 0 : *count(made.prompt(0));
   if (got != tokens)
-    throw command_error{exit_failure,
-                        "the synthetic prompt has " + std::to_string(got)
-                            + " tokens by the server's /tokenize instead of "
-                            + std::to_string(tokens),
-                        "this vocabulary has too few common words whole; use --prompt-file"};
+    throw command_error{
+        exit_failure,
+        "the synthetic prompt has " + std::to_string(got)
+            + " tokens by the server's /tokenize instead of " + std::to_string(tokens),
+        "this vocabulary has too few common words as single tokens; use --prompt-file"};
   made.counted_ = true;
   return made;
 }

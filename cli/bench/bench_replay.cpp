@@ -202,7 +202,7 @@ replay_actor::behavior_type player(replay_ptr self, actors::service_ptr server,
 scheduler::simulation_result replay(actors::node& n, const scheduler::request_trace& trace,
                                     scheduler::load_kind load, uint64_t first_request,
                                     std::chrono::seconds patience) {
-  if (trace.empty()) throw std::runtime_error{"a trace without requests"};
+  if (trace.empty()) throw std::runtime_error{"the trace has no requests"};
   simulation_result result;
   caf::scoped_actor self{n.system()};
   const auto actor =
@@ -215,7 +215,7 @@ scheduler::simulation_result replay(actors::node& n, const scheduler::request_tr
   self->monitor(actor);
   caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
   self->receive([](const caf::down_msg&) {});
-  if (failure) throw std::runtime_error{"the trace was not played to its end: " + *failure};
+  if (failure) throw std::runtime_error{"the replay of the trace stopped early: " + *failure};
   return result;
 }
 

@@ -47,7 +47,7 @@ void add_warnings(bench_summary& x, const bench_result& result,
   if (result.cpu_share > busy || result.lag_p99_ms > late_ms) {
     std::snprintf(text, sizeof text,
                   "CLIENT-LIMITED: this program used %.0f %% of a core and was %.1f ms late (p99); "
-                  "latencies include that",
+                  "latencies include this delay",
                   result.cpu_share * 100, result.lag_p99_ms);
     x.warnings.emplace_back(text);
   }
@@ -59,20 +59,19 @@ void add_warnings(bench_summary& x, const bench_result& result,
     x.warnings.emplace_back(text);
   }
   if (x.cached_tokens * 2 > x.input_tokens)
-    x.warnings.emplace_back("most of the prompts were in the server's prefix cache: times to the "
-                            "first token are short for it; another --seed has other prompts");
-  if (x.failed > 0)
-    x.warnings.emplace_back("latencies and throughput leave the failed requests out");
+    x.warnings.emplace_back("most prompt tokens were in the server's prefix cache, which shortens "
+                            "TTFT; use another --seed for other prompts");
+  if (x.failed > 0) x.warnings.emplace_back("latencies and throughput exclude failed requests");
   uint64_t pieces = 0;
   for (const auto& r : result.records)
     if (r.error.empty()) pieces += r.pieces;
   if (options.goodput.contains("tpot") && x.tpot.count < x.completed)
-    x.warnings.push_back("goodput: the limit on tpot says nothing of "
+    x.warnings.push_back("goodput: the limit on tpot does not apply to "
                          + std::to_string(x.completed - x.tpot.count) + " answers of one token");
   if (pieces > 0 && pieces * 10 < x.output_tokens * 9)
     x.warnings.emplace_back("many events held several tokens: inter-token latency is per event");
   if (result.interrupted)
-    x.warnings.emplace_back("interrupted: requests that had not ended are not counted");
+    x.warnings.emplace_back("interrupted: unfinished requests are not counted");
 }
 
 } // namespace

@@ -46,22 +46,22 @@ bool warm_up(net::http_client& client, const bench_serve_options& options,
   }
   if (!r.usage)
     notes.emplace_back(
-        "the server sends no usage in streams: tokens are counted as pieces of text");
+        "the server sends no usage in streams: each piece of text counts as one token");
   if (!exact)
     notes.emplace_back("the server refuses ignore_eos: answers may end before --output-tokens");
   else if (r.usage && (r.completion_tokens != options.output_tokens || r.finish != "length"))
     throw command_error{exit_failure,
-                        "asked with ignore_eos for " + std::to_string(options.output_tokens)
-                            + " tokens, the server ended with finish_reason '" + r.finish
-                            + "' after " + std::to_string(r.completion_tokens),
-                        "a context too small for both, or ignore_eos is ignored: lower "
+                        "with ignore_eos and max_tokens " + std::to_string(options.output_tokens)
+                            + ", the server stopped with finish_reason '" + r.finish + "' after "
+                            + std::to_string(r.completion_tokens) + " tokens",
+                        "the context is too small, or the server ignores ignore_eos: lower "
                         "--output-tokens"};
   if (const auto counted = count_tokens(client, options.model, options.endpoint, prompt);
       counted && r.usage && *counted != r.prompt_tokens)
     throw command_error{exit_failure,
                         "the server's usage says " + std::to_string(r.prompt_tokens)
                             + " prompt tokens, its /tokenize " + std::to_string(*counted),
-                        "its token counts cannot be trusted"};
+                        "the token counts of this server are not reliable"};
   return exact;
 }
 

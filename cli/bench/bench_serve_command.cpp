@@ -82,38 +82,40 @@ run_function setup_bench_serve(CLI::App& app) {
   app.add_option("--endpoint", options->endpoint, "completions (default) or chat")
       ->type_name("NAME")
       ->transform(CLI::CheckedTransformer(endpoints).description({}));
-  auto* users =
-      number("--concurrency", options->concurrency,
-             "Closed loop: so many users, each waits for its answer (default: 8)", 1, users_max);
+  auto* users = number(
+      "--concurrency", options->concurrency,
+      "Closed loop: concurrent users, each with one request in flight (default: 8)", 1, users_max);
   app.add_option("--rate", options->rate, "Open loop: Poisson arrivals per second")
       ->type_name("R")
       ->check(CLI::Range(least, rate_max))
       ->excludes(users);
   number("--seed", options->seed, "Seed of prompts and arrivals (default: 0)", 0, UINT64_MAX);
-  number("--requests", options->requests, "Requests in all (default: 64, or until --duration)", 1,
-         requests_max);
-  app.add_option("--duration", options->duration_s, "Begin no request after so many seconds")
+  number("--requests", options->requests,
+         "Total number of requests (default: 64, or until --duration)", 1, requests_max);
+  app.add_option("--duration", options->duration_s, "Seconds after which no request is started")
       ->type_name("SECONDS")
       ->check(CLI::Range(least, seconds_max));
   auto* input = number("--input-tokens", options->input_tokens,
                        "Tokens of a synthetic prompt (default: 128)", 1, tokens_max);
-  number("--output-tokens", options->output_tokens, "Tokens of an answer (default: 128)", 1,
+  number("--output-tokens", options->output_tokens, "Output tokens of a request (default: 128)", 1,
          tokens_max);
-  app.add_option("--prompt-file", options->prompt_file, "Prompts instead, one per line, in turn")
+  app.add_option("--prompt-file", options->prompt_file,
+                 "Take prompts from this file, one per line, in turn")
       ->type_name("FILE")
       ->excludes(input);
   constexpr uint64_t warm_up_max = 1000;
   number("--warm-up", options->warm_up, "Requests before the load, not counted (default: 1)", 1,
          warm_up_max);
   number("--max-in-flight", options->max_in_flight,
-         "Open loop: arrivals beyond wait, and that counts (default: 4096)", 1, users_max);
-  app.add_option("--timeout", options->timeout_s, "Longest time of a request (default: 600)")
+         "Open loop: cap on requests in flight; waiting counts as latency (default: 4096)", 1,
+         users_max);
+  app.add_option("--timeout", options->timeout_s, "Timeout of a request (default: 600)")
       ->type_name("SECONDS")
       ->check(CLI::Range(least, seconds_max));
   app.add_option("--goodput", *goodput, "Count requests within all of ttft:MS tpot:MS e2el:MS")
       ->type_name("LIMIT...");
   app.add_flag("--json", options->json, "Write JSON");
-  app.add_option("--save", options->save, "Also write JSON with every request to a file")
+  app.add_option("--save", options->save, "Also write JSON with every request to this file")
       ->type_name("FILE");
   return [server, options, goodput] {
     options->goodput = goodput_limits(*goodput);

@@ -25,7 +25,7 @@ double seconds_of(const std::string& flag, const std::string& text) {
                                                     : 0;
   constexpr double longest = 7 * 24 * 3600.0;
   if (used == 0 || factor == 0 || !(value > 0) || value * factor > longest)
-    throw command_error{exit_usage, flag + ": '" + text + "' is no time span",
+    throw command_error{exit_usage, flag + ": '" + text + "' is not a duration",
                         "write it as 500ms, 3s, 10m or 2h"};
   return value * factor;
 }
@@ -42,35 +42,37 @@ run_function setup_chaos(CLI::App& app) {
   auto text = std::make_shared<spans>();
   app.add_option("action", options->action,
                  "kill, stop, pause, slow, partition, isolate, corrupt, drop or oom (default: "
-                 "kill); isolate: nobody hears it on the data plane, its control link lives")
+                 "kill); isolate: cut off from the data plane, control link up")
       ->check(CLI::IsMember(
           {"kill", "stop", "pause", "slow", "partition", "isolate", "corrupt", "drop", "oom"}));
-  app.add_option("--admin", options->admin, "Admin listener of the service")
+  app.add_option("--admin", options->admin, "Address of the service's admin listener")
       ->type_name("HOST:PORT");
-  app.add_option("--admin-key-file", options->admin_key_file, "File whose first key is for it")
+  app.add_option("--admin-key-file", options->admin_key_file,
+                 "File whose first key is sent to the admin listener")
       ->type_name("FILE");
   auto* target = app.add_option("--target", options->target,
                                 "A role (model, attention, prefill) or a seat (model/0)")
                      ->type_name("ROLE[/NAME]");
   app.add_flag("--random", text->any, "Any worker (default without --target)")->excludes(target);
-  app.add_option("--every", text->every, "Between injuries (default: 5s)")->type_name("TIME");
+  app.add_option("--every", text->every, "Time between faults (default: 5s)")->type_name("TIME");
   app.add_option("--after", text->after,
-                 "To the first injury, once streams run (default: --every, 2s at most)")
+                 "Time to the first fault, once streams run (default: --every, 2s at most)")
       ->type_name("TIME");
-  app.add_option("--for", text->how_long, "No injury after this (default: 30s)")->type_name("TIME");
-  app.add_option("--count", options->count, "So many injuries at most")
+  app.add_option("--for", text->how_long, "Time after which no fault is injected (default: 30s)")
+      ->type_name("TIME");
+  app.add_option("--count", options->count, "Maximum number of faults")
       ->type_name("N")
       ->check(CLI::Range(1, 1'000'000));
-  app.add_option("--duration", text->duration, "Of pause, slow and isolate (default: 500ms)")
+  app.add_option("--duration", text->duration,
+                 "Duration of pause, slow and isolate (default: 500ms)")
       ->type_name("TIME");
-  app.add_option("--streams", options->streams, "Answers asked for at the same time (default: 16)")
+  app.add_option("--streams", options->streams, "Concurrent streams (default: 16)")
       ->type_name("N")
       ->check(CLI::Range(1, 4096));
-  app.add_option("--tokens", options->tokens, "Of each answer (default: 256)")
+  app.add_option("--tokens", options->tokens, "Output tokens of each answer (default: 256)")
       ->type_name("N")
       ->check(CLI::Range(2, 100'000));
-  app.add_option("--seed", options->seed,
-                 "Of whom it injures, of prompts and sampling (default: 1)")
+  app.add_option("--seed", options->seed, "Seed of victims, prompts and sampling (default: 1)")
       ->type_name("N");
   return [server, options, text] {
     options->every_s = seconds_of("--every", text->every);

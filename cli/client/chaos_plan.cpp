@@ -54,7 +54,7 @@ chaos_plan::chaos_plan(const std::vector<chaos_seat>& seats, const std::string& 
   std::string list;
   for (const auto& x : known) list += (list.empty() ? "" : ", ") + x;
   throw command_error{exit_usage, "--target: there is no worker process '" + target + "'",
-                      "known are " + list};
+                      "worker processes: " + list};
 }
 
 std::string chaos_plan::next() { return seats_[draws_() % seats_.size()]; }

@@ -28,7 +28,7 @@ double last_back_ms(const chaos_injury& x) {
 /// What was computed again after an injury, and how long the last stream waited for that.
 std::string rebuild_line(const chaos_injury& x, double rate) {
   const auto limit = rebuild_limit_ms(x.rebuilt_tokens, rate);
-  return fmt::format("{:10} KV of {} tokens computed again; prefill alone {:.0f} tokens/s: 1 s + "
+  return fmt::format("{:10} KV of {} tokens recomputed; prefill alone {:.0f} tokens/s: 1 s + "
                      "1.3 x {:.2f} s = {:.2f} s, last back after {:.2f} of that\n",
                      "", x.rebuilt_tokens, rate, static_cast<double>(x.rebuilt_tokens) / rate,
                      limit * 1e-3, last_back_ms(x) / limit);
@@ -67,16 +67,16 @@ std::string chaos_page(const chaos_report& x, const chaos_options& options) {
     if (i.rebuilt_tokens > 0 && x.prefill_rate > 0) page += rebuild_line(i, x.prefill_rate);
   }
   all = sorted(std::move(all));
-  page += fmt::format("\ninjuries {}, answers {} right, {} wrong, {} lost, {} with duplicates, "
-                      "{} refused and asked again\n",
+  page += fmt::format("\nfaults {}, answers {} correct, {} wrong, {} lost, {} with duplicates, "
+                      "{} refused and retried\n",
                       x.injuries.size(), x.answers, x.wrong, x.lost, x.duplicates, x.refused);
-  page += fmt::format("longest silence of a stream: {:.0f} ms without injuries; with, p50 {:.0f}, "
+  page += fmt::format("longest silence of a stream: {:.0f} ms without faults; with, p50 {:.0f}, "
                       "p99 {:.0f}, max {:.0f}\n",
                       x.calm_gap_ms, quantile(all, 0.5), quantile(all, 0.99), quantile(all, 1));
   for (const auto& [method, count] : x.recoveries)
     if (count > 0) page += fmt::format("requests recovered by {}: {}\n", method, count);
   for (const auto& error : x.errors) page += "lost: " + error + "\n";
-  if (x.injuries.empty()) page += "nobody was injured\n";
+  if (x.injuries.empty()) page += "no fault was injected\n";
   json_writer out;
   out.begin_object()
       .member("version", 1)

@@ -245,7 +245,7 @@ private:
   void on_lost(size_t index, const std::string& why) {
     auto& s = streams_[index];
     if (!s.known) { // not even without injuries
-      failure_ = "an answer failed before any injury: " + why;
+      failure_ = "an answer failed before any fault was injected: " + why;
       loop_.stop();
       return;
     }

@@ -45,9 +45,10 @@ struct answer {
 void answer::event(std::string_view data, bool terminal) {
   const auto json = parse_answer(data);
   if (json.find("error") != nullptr)
-    throw command_error{exit_failure,
-                        text_or(find_path(json, {"error", "message"}), "the server gave up"),
-                        "the answer is incomplete; ask again"};
+    throw command_error{
+        exit_failure,
+        text_or(find_path(json, {"error", "message"}), "the server aborted the answer"),
+        "the answer is incomplete; retry"};
   const auto piece = text_or(find_path(json, {"choices", "0", "delta", "content"}), "");
   tokens = number_or(find_path(json, {"usage", "completion_tokens"}), tokens);
   if (piece.empty()) return;
@@ -91,8 +92,8 @@ public:
         return got::line;
       }
       if (buffer_.size() > line_bytes_max)
-        throw command_error{exit_damaged_input, "a line of the input is longer than 1 MiB",
-                            "split it"};
+        throw command_error{exit_damaged_input, "an input line is longer than 1 MiB",
+                            "split the line"};
       pollfd fds[2] = {{STDIN_FILENO, POLLIN, 0}, {signals_.descriptor(), POLLIN, 0}};
       if (poll(fds, 2, -1) < 0) continue;
       if (fds[1].revents != 0 && signals_.take()) {

@@ -12,14 +12,15 @@ run_function setup_chat(CLI::App& app) {
   app.add_option("--system", options->system, "The system prompt")->type_name("TEXT");
   constexpr double hottest = 2;
   app.add_option("--temperature", options->temperature,
-                 "0 always takes the likeliest token (default: the server's)")
+                 "Sampling temperature; 0: greedy (default: the server's)")
       ->type_name("X")
       ->check(CLI::Range(0.0, hottest));
   constexpr uint32_t longest = 10'000'000;
-  app.add_option("--max-tokens", options->max_tokens, "Tokens of an answer at most")
+  app.add_option("--max-tokens", options->max_tokens, "Maximum number of output tokens")
       ->type_name("N")
       ->check(CLI::Range(1u, longest));
-  auto* once = app.add_option("--once", options->once, "Ask one question, print the answer, end");
+  auto* once =
+      app.add_option("--once", options->once, "Ask one question, print the answer and exit");
   once->type_name("TEXT");
   return [server, options, once] {
     options->has_once = once->count() > 0;

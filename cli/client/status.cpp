@@ -107,7 +107,7 @@ void print_status(const json_value& status) {
   for (const char* list : {"workers", "missing"})
     for (const auto& w : items_of(status, list))
       if (const auto trouble = text_or(w.find("trouble"), ""); !trouble.empty())
-        std::printf("%s fails again and again: %s\n", text_or(w.find("seat"), "-").c_str(),
+        std::printf("%s keeps failing: %s\n", text_or(w.find("seat"), "-").c_str(),
                     trouble.c_str());
 }
 
@@ -192,16 +192,16 @@ int status(const status_options& options) {
 
 run_function setup_status(CLI::App& app) {
   auto options = std::make_shared<status_options>();
-  app.add_option("--admin", options->admin, "The admin listener of the server")
+  app.add_option("--admin", options->admin, "Address of the server's admin listener")
       ->type_name("HOST:PORT")
       ->capture_default_str();
   app.add_option("--api-key-file", options->api_key_file, "Send the first key of this file")
       ->type_name("FILE");
-  auto* json = app.add_flag("--json", options->json, "Write the server's JSON as it is");
-  app.add_flag("--tree", options->tree, "Draw who supervises whom, with seats and restarts")
+  auto* json = app.add_flag("--json", options->json, "Write the server's JSON unchanged");
+  app.add_flag("--tree", options->tree, "Draw the supervision tree with seats and restarts")
       ->excludes(json);
   constexpr double day = 86'400;
-  app.add_option("--wait", options->wait_seconds, "Wait so long for the server to be ready")
+  app.add_option("--wait", options->wait_seconds, "Seconds to wait for the server to be ready")
       ->type_name("SECONDS")
       ->check(CLI::Range(0.0, day));
   return [options] { return status(*options); };

@@ -148,7 +148,7 @@ std::string status_tree(const json_value& status) {
     for (const auto& [pool, x] : *pools) epoch = std::max(epoch, count_at(x, {}));
   branch node{"node", {}};
   if (supervisor_named(status, "node") != nullptr)
-    node.text += "  restarts none of these: when one ends, the process does (70)";
+    node.text += "  no restarts: when one of these exits, the process exits with 70";
   auto requests = count_at(status, {"gateway", "requests"});
   node.below.push_back({"gateway  " + counted(requests, "request"), {}});
   node.below.push_back(

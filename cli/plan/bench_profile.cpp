@@ -16,14 +16,15 @@ scheduler::served_profile profile_facts(const actors::node& n, const config::set
   const auto& pool = settings.pools.attention;
   const bool one_table = pool.members == 1 || pool.partition == config::partition::heads;
   if (server->batches.size() != 1 || settings.pools.prefill.members != 1 || !one_table)
-    throw command_error{exit_configuration,
-                        "a profile tells of one batch, one prefill worker and one slot table, this "
-                        "service has "
-                            + std::to_string(server->batches.size()) + ", "
-                            + std::to_string(settings.pools.prefill.members) + " and "
-                            + std::to_string(one_table ? 1 : pool.members),
-                        "set batching.batches, pools.prefill.members and "
-                        "pools.attention.partition accordingly"};
+    throw command_error{
+        exit_configuration,
+        "a profile covers one batch, one prefill worker and one slot table, but this "
+        "service has "
+            + std::to_string(server->batches.size()) + ", "
+            + std::to_string(settings.pools.prefill.members) + " and "
+            + std::to_string(one_table ? 1 : pool.members),
+        "set batching.batches, pools.prefill.members and "
+        "pools.attention.partition accordingly"};
   scheduler::served_profile p;
   p.model = server->model_name;
   p.kernels = n.parts().engine->ops().name;
@@ -76,7 +77,8 @@ std::vector<std::string> differences(const scheduler::served_profile& measured,
   std::vector<std::string> all;
   const auto compare = [&](const char* what, const std::string& then, const std::string& now) {
     if (then != now)
-      all.push_back(std::string{what} + ": " + then + " was measured, " + now + " runs");
+      all.push_back(std::string{what} + ": " + then + " in the profile, " + now
+                    + " in this service");
   };
   const auto number = [&](const char* what, uint32_t then, uint32_t now) {
     compare(what, std::to_string(then), std::to_string(now));

@@ -77,7 +77,7 @@ scheduler::plan_question question_of(const plan_options& o, const scheduler::con
     const auto& d = device_named(all, o.menu.substr(at, comma - at), "--menu");
     check_known(d, "--menu", o);
     if (scheduler::find_device(q.menu, d.name) != nullptr)
-      throw command_error{exit_usage, "--menu: " + d.name + " is there twice"};
+      throw command_error{exit_usage, "--menu: " + d.name + " is given twice"};
     q.menu.push_back(d);
     at = comma + 1;
   }
@@ -89,7 +89,7 @@ scheduler::plan_question question_of(const plan_options& o, const scheduler::con
   for (const auto& x : q.limits)
     if (x.metric != scheduler::latency_metric::tbt && !(q.rate > 0))
       throw command_error{exit_usage, "--slo: limits on TTFT and E2E need --rate",
-                          "at full load the queue grows without end"};
+                          "without a rate, the queue grows without bound"};
   q.devices_max = o.devices_max;
   q.batches_max = o.batches_max;
   q.stages_max = o.stages_max;
@@ -122,7 +122,7 @@ std::optional<measured_plan> plan_of_profile(const plan_options& o,
 
 int plan_command(const plan_options& o) {
   if (!o.model_path.empty() && o.emit.empty())
-    throw command_error{exit_usage, "--model-path: means nothing without --emit",
+    throw command_error{exit_usage, "--model-path: requires --emit",
                         "add --emit DIR; the planner itself takes shapes from --model"};
   const auto c = constants_of(o.constants);
   const auto q = question_of(o, c);
@@ -178,9 +178,9 @@ int plan_command(const plan_options& o) {
   } else {
     std::printf("%zu designs for %s on %s; %s.\n%s\n%s\n", designs.size(), o.model.c_str(),
                 o.trace.c_str(),
-                q.prefill_beside        ? "prompts are computed beside decoding"
-                : q.prefill_servers > 0 ? "every copy has its own servers for prompts"
-                                        : "times are of decoding, prefill is a pool of its own",
+                q.prefill_beside        ? "prefill runs on the decode devices"
+                : q.prefill_servers > 0 ? "every copy has its own prefill servers"
+                                        : "times are for decoding, prefill is a separate pool",
                 plan_table(best, o.top + 1, q).c_str(), says.c_str());
     std::fputs(sensitivity_text(sensitive, q.objective).c_str(), stdout);
     if (measured) std::printf("\n%s", measured_text(*measured, q).c_str());
@@ -191,7 +191,7 @@ int plan_command(const plan_options& o) {
     save(o.svg, scheduler::frontier_svg(all));
   }
   if (!best.front().ok()) {
-    if (!o.emit.empty()) print_error("--emit: nothing was written: no design keeps the limits", "");
+    if (!o.emit.empty()) print_error("--emit: nothing was written: no design meets the limits", "");
     return exit_failure;
   }
   if (!o.emit.empty()) {
@@ -221,40 +221,41 @@ run_function setup_plan(CLI::App& app) {
   word("--hardware", o->hardware, "Another table of devices", "FILE");
   app.add_option("--slo", o->slo, "Limits: tbt|ttft|e2e, p50|p90|p99, ms")
       ->type_name("METRIC:QUANTILE:MS");
-  app.add_option("--rate", o->rate, "Requests per second to be served (as many as it can)")
+  app.add_option("--rate", o->rate,
+                 "Target rate in requests per second (default: maximum throughput)")
       ->type_name("R")
       ->check(CLI::Range(1e-6, 1e6));
   app.add_option("--budget", o->budget,
-                 "Dollars per hour at most; for throughput spent on copies of a design")
+                 "Maximum dollars per hour; for throughput, spent on copies of a design")
       ->type_name("USD")
       ->check(CLI::Range(1e-6, 1e9));
-  app.add_option("--power-budget", o->power_budget, "Watts at most, in the same way")
+  app.add_option("--power-budget", o->power_budget, "Maximum watts, spent likewise")
       ->type_name("W")
       ->check(CLI::Range(1e-3, 1e9));
-  app.add_option("--objective", o->objective, "What the best is best at")
+  app.add_option("--objective", o->objective, "Objective to optimise")
       ->check(CLI::IsMember({"cost", "power", "throughput"}))
       ->capture_default_str();
   word("--prefill", o->prefill,
-       "Devices that compute prompts for each copy, or beside (decoding); none: they come with KV",
+       "Prefill devices of each copy, or beside (on decode devices); none: KV arrives computed",
        "COUNTxDEVICE");
-  count("--prefill-servers", o->prefill_servers, "Servers that those devices are divided over",
-        4096);
-  count("--devices-max", o->devices_max, "Devices of one copy of a design", 256);
-  count("--batches-max", o->batches_max, "Concurrent batches of a design", 16);
-  count("--stages-max", o->stages_max, "Pipeline-parallel stages of a replica or server", 64);
-  count("--top", o->top, "Designs that the whole trace is played through", 200);
+  count("--prefill-servers", o->prefill_servers,
+        "Servers that the prefill devices are divided over", 4096);
+  count("--devices-max", o->devices_max, "Maximum devices of one copy of a design", 256);
+  count("--batches-max", o->batches_max, "Maximum concurrent batches of a design", 16);
+  count("--stages-max", o->stages_max, "Maximum pipeline-parallel stages of a replica or server",
+        64);
+  count("--top", o->top, "Designs simulated on the whole trace", 200);
   app.add_option("--threads", o->threads, "Threads (all)")
       ->type_name("N")
       ->check(CLI::Range(1u, 1024u));
   word("--host-overhead", o->host_overhead, "equal, or ms per iteration, us per request", "MS,US");
-  app.add_option("--constant", o->constants, "Override a constant of the models")
+  app.add_option("--constant", o->constants, "Override a constant of the cost models")
       ->type_name("NAME=VALUE");
   word("--profile", o->profile,
-       "Tell of the service that was measured, too: what lamella bench decode --profile wrote",
-       "FILE");
-  word("--svg", o->svg, "Draw price over TBT here", "FILE");
-  word("--emit", o->emit, "Write configuration and manifest of the best here", "DIR");
-  word("--model-path", o->model_path, "With --emit: the model file that it is to serve", "FILE");
+       "Also report the measured service: profile of lamella bench decode --profile", "FILE");
+  word("--svg", o->svg, "Plot price over TBT here", "FILE");
+  word("--emit", o->emit, "Write configuration and manifest of the best design here", "DIR");
+  word("--model-path", o->model_path, "With --emit: model file of the configuration", "FILE");
   app.add_flag("--json", o->json, "Write JSON");
   return [o] { return plan_command(*o); };
 }

@@ -57,7 +57,7 @@ std::string prefill_lines(const scheduler::decode_design& d) {
   const bool alone = d.compute.count == 1;
   auto y = "  prefill:\n    members: " + std::to_string(d.prefill_servers) + "\n    attention: "
            + (alone ? "own # KV of their own, which the shards pull\n"
-                    : "shards # planned: KV of their own, which they have as one device alone\n");
+                    : "shards # planned: KV of their own, which needs workers of one device\n");
   if (d.prefill.count != d.compute.count)
     y += "    # planned: tensor_parallel " + std::to_string(d.prefill.count)
          + "; they are as many devices as a replica\n";
@@ -97,7 +97,7 @@ std::string plan_yaml(const scheduler::plan_row& row, const plan_options& o) {
          + " that share one replica\n";
   if (d.stages > 1)
     y += "    # planned: pipeline parallelism, " + text(d.stages)
-         + " stages of each replica, which this version has not\n";
+         + " stages of each replica, which this version does not support\n";
   y += where_lines(d.compute, d.groups()) + "  attention:\n    members: " + text(members)
        + "\n    partition: "
        + (d.partition == scheduler::partition_kind::requests && d.disaggregated() ? "requests"
@@ -105,7 +105,8 @@ std::string plan_yaml(const scheduler::plan_row& row, const plan_options& o) {
        + "\n" + where_lines(d.disaggregated() ? d.memory : d.compute, 1) + prefill_lines(d)
        + "\nbatching:\n  batches: " + text(d.disaggregated() ? d.batches : 1)
        + "\n  pipeline: fixed"
-       + (d.disaggregated() && d.batches > 1 ? " # rotational, which was planned, is refused" : "")
+       + (d.disaggregated() && d.batches > 1 ? " # planned: rotational, which this version refuses"
+                                             : "")
        + "\n";
   return y + max_batch_line(row);
 }

@@ -81,16 +81,17 @@ std::string sensitivity_text(const std::vector<scheduler::sensitivity>& all,
   const char* what = objective == scheduler::plan_objective::power        ? "power"
                      : objective == scheduler::plan_objective::throughput ? "time"
                                                                           : "price";
-  std::string text = "\nThe " + std::string{what}
-                     + " of a token of the best changes with what nobody measured, a fifth larger "
-                       "or as large as it can be, by\n";
+  std::string text =
+      "\nThe " + std::string{what}
+      + " per token of the best design changes when an unmeasured constant is a fifth "
+        "larger, or at its maximum, by\n";
   if (all.empty()) return text + "  nothing\n";
   for (size_t i = 0; i < std::min<size_t>(4, all.size()); ++i) {
     const auto& x = all[i];
     const auto change = " (" + brief(x.from) + " to " + brief(x.to) + ")";
     text += x.refused.empty() ? "  " + std::string{x.percent > 0 ? "+" : ""} + fixed(x.percent, 1)
                                     + " %  " + x.constant + change + "\n"
-                              : "  " + x.constant + change + ": it cannot be: " + x.refused + "\n";
+                              : "  " + x.constant + change + ": infeasible: " + x.refused + "\n";
   }
   return text;
 }
@@ -101,7 +102,7 @@ std::string measured_text(const measured_plan& m, const scheduler::plan_question
     return fixed(x.quantile(0.5) * 1e3, 1) + " ms p50, " + fixed(x.quantile(0.99) * 1e3, 1)
            + " p99";
   };
-  std::string text = "Beside these, prompts included: " + m.service + "\n  "
+  std::string text = "For comparison, prefill included: " + m.service + "\n  "
                      + fixed(m.plan.tokens_per_s, 0) + " tokens/s full, with "
                      + std::to_string(m.plan.seats) + " seats";
   if (q.rate > 0)
@@ -110,11 +111,11 @@ std::string measured_text(const measured_plan& m, const scheduler::plan_question
   text += "\n  TBT " + ms(r.tbt) + "; TTFT " + ms(r.ttft) + "\n  limits: "
           + (!m.plan.ok()       ? m.plan.misses
              : q.limits.empty() ? "none"
-                                : "kept")
+                                : "met")
           + "; " + fixed(100 * r.extrapolated, 0)
-          + " % of decoding lies beyond what was measured\n";
+          + " % of decoding is extrapolated beyond the profile\n";
   if (r.never_fit > 0)
-    text += "  left out: " + std::to_string(r.never_fit) + " requests that it cannot hold\n";
+    text += "  left out: " + std::to_string(r.never_fit) + " requests longer than its KV cache\n";
   return text;
 }
 

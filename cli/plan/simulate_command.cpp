@@ -95,7 +95,7 @@ int simulate_command(simulate_options o) {
                                       : "waiting and first decoded token, no prefill",
                      balance};
   if (design.prefill_servers > 0) {
-    shown.more += "prompts     servers for them work "
+    shown.more += "prompts     prefill servers are busy "
                   + scheduler::fixed(100 * result.prefill_busy, 0) + " % of the time\n";
     shown.numbers.emplace_back("prefill_busy", result.prefill_busy);
   }
@@ -106,14 +106,14 @@ int simulate_command(simulate_options o) {
     shown.more += result.prefix_queries > 0
                       ? "found       " + scheduler::fixed(100 * found, 1)
                             + " % of the prompts' tokens in the prefix cache\n"
-                      : "found       nothing: the trace does not tell what prompts begin with\n";
+                      : "found       nothing: the trace has no hash_ids of shared prefixes\n";
     shown.numbers.emplace_back("prefix_found", found);
   }
   if (result.scalings > 0) {
     if (design.priced()) shown.usd_per_hour = result.mean_usd_per_hour;
     shown.more +=
         "scaled      " + std::to_string(result.scalings)
-        + " times; dollars per hour are the mean of the run, power that of its beginning\n";
+        + " times; dollars per hour are the mean of the run, power is that of its start\n";
     shown.numbers.emplace_back("scalings", static_cast<double>(result.scalings));
   }
   return show(shown, result);

@@ -155,7 +155,7 @@ void give_prefill(scheduler::decode_design& design, const std::string& text, uin
   const bool nowhere = text.empty() || text == "none";
   if ((nowhere || text == "beside") && servers > 1)
     throw command_error{exit_usage, "--prefill-servers: there are no devices to divide",
-                        "name those that compute prompts: --prefill COUNTxDEVICE"};
+                        "give the prefill devices: --prefill COUNTxDEVICE"};
   design.prefill_beside = text == "beside";
   if (nowhere || design.prefill_beside) return;
   design.prefill = group_of(text, "--prefill", all);
@@ -183,8 +183,8 @@ scheduler::machine_failure machine_failure_of(const std::string& text, uint32_t 
 
 void refuse_unused_seed(const std::string& load) {
   if (load != "saturated" && load != "trace") return;
-  throw command_error{exit_usage, "--seed: means nothing to --load " + load,
-                      "it draws the arrivals of a load in requests per second, such as --load 2"};
+  throw command_error{exit_usage, "--seed: does not apply to --load " + load,
+                      "a seed applies to a load in requests per second, such as --load 2"};
 }
 
 scheduler::decode_design design_of(const simulate_options& o, const scheduler::constants& c) {
@@ -238,7 +238,7 @@ scheduler::decode_design design_of(const simulate_options& o, const scheduler::c
     if (nics == 0) return;
     if (group.kind.nic_bandwidth <= 0)
       throw command_error{exit_usage,
-                          std::string{flag} + ": the table knows no NIC of " + group.kind.name,
+                          std::string{flag} + ": the table has no NIC of " + group.kind.name,
                           "give it nic_gbps in a table of your own: --hardware FILE"};
     if (nics % groups != 0)
       throw command_error{exit_usage, std::string{flag} + ": " + std::to_string(nics)

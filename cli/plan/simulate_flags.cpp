@@ -78,7 +78,7 @@ void refuse_foreign_flags(const CLI::App& app, const simulate_options& o) {
       if (const auto word = known.substr(at, end - at); word != "reproduce")
         list += (list.empty() ? "" : ", ") + word;
     found.push_back(
-        {std::string{flag} + ": means nothing to "
+        {std::string{flag} + ": does not apply to "
              + (kind == "reproduce" ? "--reproduce, which has its own designs and traces"
                                     : "--design " + kind),
          known == "reproduce " ? "it is for --reproduce" : "it is for --design " + list});
@@ -123,21 +123,21 @@ run_function setup_simulate(CLI::App& app) {
   nics("--memory-nics", o->memory_nics, "lamina: NICs of all memory devices (one each)");
   choice("--pipeline", o->pipeline, "lamina: which replica runs a slice", {"rotational", "fixed"});
   choice("--partition", o->partition, "lamina: what a memory device holds", {"heads", "requests"});
-  choice("--network", o->network, "lamina: who posts the sends", {"fhbn", "host"});
+  choice("--network", o->network, "lamina: what posts the sends", {"fhbn", "host"});
   choice("--overlap", o->overlap, "lamina: send Q before K and V", {"on", "off"});
-  word("--prompt", o->prompt, "splitwise: machines for prompts, or none", "COUNTxMACHINE");
-  word("--token", o->token, "splitwise: machines for tokens (DGX-A100, DGX-H100, DGX-H100-capped)",
+  word("--prompt", o->prompt, "splitwise: prefill machines, or none", "COUNTxMACHINE");
+  word("--token", o->token, "splitwise: decode machines (DGX-A100, DGX-H100, DGX-H100-capped)",
        "COUNTxMACHINE");
-  choice("--decode-key", o->decode_key, "splitwise: what the time of a token depends on (C23)",
+  choice("--decode-key", o->decode_key, "splitwise: variable that sets decode time (C23)",
          {"batch", "released"});
-  choice("--transfer", o->transfer, "splitwise: how KV travels", {"layers", "serialized"});
+  choice("--transfer", o->transfer, "splitwise: how KV is transferred", {"layers", "serialized"});
   word("--gpu", o->gpu, "neo: GPUs", "COUNTxDEVICE");
-  word("--cpu", o->cpu, "neo: the host", "DEVICE");
-  choice("--offload", o->offload, "neo: what the host does",
+  word("--cpu", o->cpu, "neo: host CPU", "DEVICE");
+  choice("--offload", o->offload, "neo: work offloaded to the host",
          {"neo", "none", "simple", "symmetric", "full"});
   choice("--kv", o->kv, "homogeneous: unit of the KV cache", {"paged", "token"});
-  word("--profile", o->profile,
-       "served: what lamella bench decode --profile wrote; makes the design served", "FILE");
+  word("--profile", o->profile, "Profile of lamella bench decode --profile; sets --design served",
+       "FILE");
   word("--host-overhead", o->host_overhead,
        "lamina, homogeneous: published, equal, or ms per iteration, us per request", "MS,US");
   word("--model", o->model,
@@ -150,53 +150,53 @@ run_function setup_simulate(CLI::App& app) {
   word("--load", o->load,
        "saturated, trace, Poisson arrivals per second, or RATE,SHAPE with gamma gaps (bursts)",
        "LOAD");
-  app.add_option("--seed", o->seed, "Of the arrivals")
+  app.add_option("--seed", o->seed, "Seed of the arrivals")
       ->type_name("N")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   word("--hardware", o->hardware, "Another table of devices", "FILE");
   app.add_option("--failure", o->failures,
                  "memory or compute (lamina), compute (homogeneous) or a machine's number "
-                 "(splitwise) dies, and is back later; may be repeated")
+                 "(splitwise) fails and comes back later; may be repeated")
       ->type_name("WHAT@SECONDS[+SECONDS]");
   app.add_option("--scale", o->scalings,
-                 "memory devices (lamina) or replicas, or servers (homogeneous) come or go; may be "
-                 "repeated")
+                 "memory devices (lamina), replicas or servers (homogeneous) are added or removed; "
+                 "may be repeated")
       ->type_name("WHAT@SECONDS=+N");
   word("--prefill", o->prefill,
-       "lamina, homogeneous: devices that compute prompts, or beside (decoding), or none",
+       "lamina, homogeneous: prefill devices, or beside (on decode devices), or none",
        "COUNTxDEVICE");
   app.add_option("--prefill-servers", o->prefill_servers,
-                 "lamina, homogeneous: servers that those devices are divided over")
+                 "lamina, homogeneous: servers that the prefill devices are divided over")
       ->type_name("N")
       ->check(CLI::Range(1u, 4096u))
       ->capture_default_str();
   app.add_option("--prefix-cache", o->prefix_cache_s,
-                 "lamina, homogeneous: prompts find what others of the trace began with (its "
-                 "hash_ids) for so many seconds, as with kv.prefix_cache_seconds (never)")
+                 "lamina, homogeneous: seconds that KV stays in the prefix cache, keyed by the "
+                 "trace's hash_ids, as kv.prefix_cache_seconds (no cache)")
       ->type_name("SECONDS")
       ->check(CLI::Range(1e-3, 1e8));
-  app.add_flag("--checkpoint", o->checkpoint, "splitwise: KV of prompts outlives machines");
+  app.add_flag("--checkpoint", o->checkpoint, "splitwise: prefill KV survives machine failures");
   choice("--batching", o->batching,
-         "splitwise: what runs together: all, prompts or tokens, or requests from begin to end",
+         "splitwise: what shares a batch: all, prompts or tokens, or requests from start to end",
          {"mixed", "continuous", "request"});
   app.add_option("--repurpose", o->repurpose_s,
-                 "splitwise: a machine that is mixed for so many seconds changes its pool (never)")
+                 "splitwise: seconds of mixed work after which a machine changes its pool (never)")
       ->type_name("SECONDS")
       ->check(CLI::Range(1e-3, 1e8));
   app.add_option("--report", o->report_s,
-                 "splitwise: machines tell their load every so many seconds (always known)")
+                 "splitwise: seconds between load reports of a machine (always known)")
       ->type_name("SECONDS")
       ->check(CLI::Range(1e-3, 1e8));
-  app.add_option("--constant", o->constants, "Override a constant of the models")
+  app.add_option("--constant", o->constants, "Override a constant of the cost models")
       ->type_name("NAME=VALUE");
-  choice("--reproduce", o->reproduce, "Print a paper's results beside ours",
+  choice("--reproduce", o->reproduce, "Print a paper's results next to ours",
          {"lamina", "lamina-v1", "splitwise", "neo"});
   app.add_flag("--json", o->json, "Write JSON");
   word("--csv", o->csv, "Write every iteration as CSV", "FILE");
   word("--timeline", o->timeline, "Write a timeline for Perfetto", "FILE");
   word("--markdown", o->markdown, "With --reproduce: also write the report here", "FILE");
-  word("--svg", o->svg, "With --reproduce: also draw it here", "FILE");
+  word("--svg", o->svg, "With --reproduce: also write the plot here", "FILE");
   return [o, &app] {
     if (!o->profile.empty() && app.count("--design") == 0) o->design = "served";
     if (o->design == "served" && o->profile.empty() && o->reproduce.empty())

@@ -42,7 +42,7 @@ const char* profile_name_of(const std::string& model) {
   }
   throw command_error{exit_usage,
                       "--model: the measurements of --design splitwise have no '" + model + "'",
-                      "models they know: " + known};
+                      "models with measurements: " + known};
 }
 
 /// The models of the table that leave room for KV on these devices.
@@ -86,7 +86,7 @@ other_run run_splitwise(const simulate_options& o, const scheduler::constants& c
   const auto [prompts, prompt_name] = machines_of(o.prompt, "--prompt");
   const auto [tokens, token_name] = machines_of(o.token, "--token");
   if (tokens == 0)
-    throw command_error{exit_usage, "--token: some machine must make tokens",
+    throw command_error{exit_usage, "--token: no machine decodes",
                         "with --prompt none, these machines do both"};
   const scheduler::splitwise_design design{machine(prompt_name), machine(token_name), prompts,
                                            tokens};
@@ -141,7 +141,7 @@ other_run run_neo(const simulate_options& o, const scheduler::constants& c,
   const scheduler::cost_model cost{model_named(models, o.model), c};
   const auto& host = device_named(all, o.cpu, "--cpu");
   if (host.kind != "cpu")
-    throw command_error{exit_usage, "--cpu: " + host.name + " is no host but a " + host.kind,
+    throw command_error{exit_usage, "--cpu: " + host.name + " is not a host but a " + host.kind,
                         "name a device of the table whose kind is cpu, such as x86-8ch-generic"};
   scheduler::neo_machine m;
   m.gpu = group_of(o.gpu, "--gpu", all);

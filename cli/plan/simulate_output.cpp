@@ -124,10 +124,10 @@ std::string simulation_table(const shown_design& design, const scheduler::simula
   if (r.preemptions > 0) text += "preempted   " + std::to_string(r.preemptions) + " times\n";
   if (!o.failures.empty()) {
     text += "failures    " + std::to_string(r.failures) + ", " + std::to_string(r.recomputed_tokens)
-            + " tokens computed again";
+            + " tokens recomputed";
     if (r.failures < o.failures.size())
       text += "; of " + std::to_string(o.failures.size())
-              + ", the others came after the end, or to what was down";
+              + ", the others came after the end, or on a device already down";
     text += "\n";
   }
   if (!o.scalings.empty() && r.scalings < o.scalings.size())

@@ -32,7 +32,7 @@ other_run run_served(simulate_options& o, const scheduler::request_trace& trace,
   run.design.ttft_note = "waiting and prefill included";
   run.design.balance = "decoding runs " + fixed(100 * r.decode_busy, 0) + " % of the time, prompts "
                        + fixed(100 * r.prefill_busy, 0) + " %; " + fixed(100 * r.extrapolated, 0)
-                       + " % of decoding lies beyond what was measured";
+                       + " % of decoding is extrapolated beyond the profile";
   run.design.measured = {{"decode_busy", r.decode_busy},
                          {"prefill_busy", r.prefill_busy},
                          {"extrapolated", r.extrapolated}};

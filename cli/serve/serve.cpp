@@ -102,7 +102,7 @@ int serve(const configuration_flags& flags) {
       if (!ready) continue;
       manager.reloading();
       const bool taken = n.reload().problems.empty();
-      manager.ready(taken ? serving : serving + "; the last reload was refused: see the log");
+      manager.ready(taken ? serving : serving + "; the last reload was rejected: see the log");
       continue;
     }
     break;

@@ -59,7 +59,7 @@ void service_manager::tell(const std::string& assignments, int flags) const {
              reinterpret_cast<const sockaddr*>(&to), static_cast<socklen_t>(size))
           < 0
       && flags == 0)
-    spdlog::warn("the service manager was not told message=\"{}\" reason=\"{}\"",
+    spdlog::warn("service manager notification failed message=\"{}\" reason=\"{}\"",
                  assignments.substr(0, assignments.find('\n')), std::strerror(errno));
 }
 

@@ -39,7 +39,7 @@ void tie_to(pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   // It may have ended before the line above.
   if (getppid() != parent)
-    throw command_error{exit_failure, "the process that started this worker has ended"};
+    throw command_error{exit_failure, "the parent process of this worker has exited"};
 }
 
 actors::worker_options options_of(const worker_flags& flags) {
@@ -47,7 +47,7 @@ actors::worker_options options_of(const worker_flags& flags) {
   const auto join = config::parse_address(flags.join);
   if (!join || join->port == 0)
     throw command_error{exit_usage, "--join: '" + flags.join + "' is not HOST:PORT",
-                        "give it the control.listen address of the service"};
+                        "give the control.listen address of the service"};
   x.role = *scheduler::role_named(flags.role); // one of the three, the flag is checked
   x.join = *join;
   x.name = flags.name.empty() ? actors::host_name() + "-" + std::to_string(getpid()) : flags.name;
@@ -69,7 +69,7 @@ actors::worker_options options_of(const worker_flags& flags) {
   // A seat is not taken before these.
   if (const auto why = actors::why_no_device(flags.device); !why.empty())
     throw command_error{exit_unavailable, "--device: " + why,
-                        "'lamella doctor' says what this machine has"};
+                        "'lamella doctor' lists the devices of this machine"};
   try {
     net::data_plane::try_listen(flags.listen);
   } catch (const std::exception& e) {
@@ -137,11 +137,11 @@ int work(const worker_flags& flags) {
     case actors::session_end::stopped:
       return exit_success;
     case actors::session_end::denied:
-      print_error("the control process at " + flags.join + " denies this worker: wrong secret",
+      print_error("the control process at " + flags.join + " rejected this worker: wrong secret",
                   "both sides need the same --secret-file");
       return exit_permission;
     case actors::session_end::refused:
-      print_error("the control process at " + flags.join + " refuses this worker; see above", "");
+      print_error("the control process at " + flags.join + " refused this worker; see above", "");
       return exit_unavailable;
     case actors::session_end::failed:
       print_error("the device of this worker failed", "");
@@ -155,12 +155,12 @@ int work(const worker_flags& flags) {
     limit.ended(process.served(), now);
     // A process that can serve nobody is somebody else's to start again (reliability A8).
     if (limit.over(now + delay)) {
-      print_error(fmt::format("the service at {} has not taken this worker again for {} s",
+      print_error(fmt::format("this worker could not rejoin the service at {} within {} s",
                               flags.join, flags.rejoin),
-                  "start the worker again with the service; --rejoin-seconds 0 waits for ever");
+                  "restart the worker with the service; --rejoin-seconds 0 sets no limit");
       return exit_unavailable;
     }
-    spdlog::info("joining again in_ms={}", delay.count());
+    spdlog::info("rejoining in_ms={}", delay.count());
     if (signals.terminate_within(delay)) return exit_success;
     delay = std::min(2 * delay, longest);
   }
@@ -171,16 +171,16 @@ int work(const worker_flags& flags) {
 
 run_function setup_worker(CLI::App& app) {
   auto flags = std::make_shared<worker_flags>();
-  app.add_option("--role", flags->role, "The pool to work for")
+  app.add_option("--role", flags->role, "The pool to join")
       ->required()
       ->check(CLI::IsMember({"model", "attention", "prefill"}));
-  app.add_option("--join", flags->join, "Where the service takes workers (control.listen)")
+  app.add_option("--join", flags->join, "The service's control.listen address")
       ->type_name("HOST:PORT")
       ->required();
-  app.add_option("--secret-file", flags->secret_file, "The secret that both sides know")
+  app.add_option("--secret-file", flags->secret_file, "The secret shared with the service")
       ->type_name("FILE")
       ->required();
-  app.add_option("--name", flags->name, "Name in logs and status; else host and pid")
+  app.add_option("--name", flags->name, "Name in logs and status (default: host and pid)")
       ->type_name("NAME")
       ->check([](const std::string& text) {
         const bool plain = text.size() <= 64
@@ -189,40 +189,40 @@ run_function setup_worker(CLI::App& app) {
                                   == std::string::npos;
         return plain ? std::string{} : "up to 64 letters, digits and . _ -";
       });
-  app.add_option("--seat", flags->seat, "Number of the seat to take where it is free")
+  app.add_option("--seat", flags->seat, "Preferred seat number, used if that seat is free")
       ->type_name("N");
   app.add_option("--device", flags->device,
-                 "What to compute on: auto (what the pool's option says), host or cuda:N")
+                 "Device: auto (the pool's device option), host or cuda:N")
       ->type_name("DEVICE")
       ->check([](const std::string& text) { return config::check_device(text); })
       ->capture_default_str();
   app.add_option("--listen", flags->listen,
-                 "Address for replicas or shards of other hosts; port 0: any")
+                 "Data plane address for workers on other hosts; port 0: any")
       ->type_name("ADDRESS:PORT")
       ->capture_default_str();
   app.add_option("--model", flags->model,
-                 "GGUF file or Hugging Face directory; else the path that the service uses")
+                 "GGUF file or Hugging Face directory (default: the service's path)")
       ->type_name("PATH");
   app.add_option("--heartbeat-seconds", flags->heartbeat, "As control.heartbeat_seconds")
       ->check(CLI::Range(0.01, 60.0))
       ->capture_default_str();
-  app.add_option("--dead-seconds", flags->dead, "As control.dead_seconds")
+  app.add_option("--dead-seconds", flags->dead,
+                 "Silence after which a peer is dead, as control.dead_seconds")
       ->check(CLI::Range(0.1, 600.0))
       ->capture_default_str();
   app.add_option("--rejoin-seconds", flags->rejoin,
-                 "Having lost the service, end with 69 when it does not take this worker again for "
-                 "so long; 0: tries for ever")
+                 "Seconds to rejoin a lost service before this worker exits with 69; 0: no limit")
       ->check(CLI::Range(0.0, 86400.0))
       ->capture_default_str();
   app.add_option("--tls-certificate", flags->tls_certificate, "Certificate (PEM) of this worker")
       ->type_name("FILE");
-  app.add_option("--tls-key", flags->tls_key, "Its private key (PEM)")->type_name("FILE");
-  app.add_option("--tls-ca", flags->tls_ca, "Authority (PEM) that signed the service's certificate")
+  app.add_option("--tls-key", flags->tls_key, "Private key (PEM)")->type_name("FILE");
+  app.add_option("--tls-ca", flags->tls_ca, "CA (PEM) of the service's certificate")
       ->type_name("FILE");
-  app.add_option("--log-level", flags->log_level, "Least severe lines that are logged")
+  app.add_option("--log-level", flags->log_level, "Lowest severity that is logged")
       ->check(CLI::IsMember({"error", "warn", "info", "debug", "trace"}))
       ->capture_default_str();
-  app.add_option("--parent", flags->parent, "End with this process, which started us")
+  app.add_option("--parent", flags->parent, "Exit when this parent process exits")
       ->type_name("PID");
   auto failpoints = add_failpoint_flag(app);
   return [flags, failpoints] {

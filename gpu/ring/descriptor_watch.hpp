@@ -1,4 +1,5 @@
-/// Sockets that a waiter reads itself, without a thread in between that would have to wake it.
+/// Sockets that a waiting driver polls itself, without a thread in between that would have to wake
+/// it.
 #pragma once
 
 #include <atomic>
@@ -11,9 +12,9 @@ namespace lamella::gpu {
 
 class listener;
 
-/// Descriptors, and who is told when one of them has something to read or room to write. Whoever
-/// waits looks at them while awake and sleeps on all of them at once. look() and sleep() are one
-/// thread's at a time; the others are thread-safe.
+/// Descriptors with listeners that are rung when a descriptor is readable or writable. The waiter
+/// polls them while awake and sleeps on all of them at once. look() and sleep() must be called by
+/// one thread at a time; the others are thread-safe.
 class descriptor_watch {
 public:
   /// Throws std::system_error.
@@ -22,30 +23,31 @@ public:
   descriptor_watch(const descriptor_watch&) = delete;
   descriptor_watch& operator=(const descriptor_watch&) = delete;
 
-  /// `ready` is rung, by look() or sleep(), as long as there is something to read or the other
-  /// side has gone. Throws std::system_error.
+  /// look() and sleep() ring `ready` as long as the descriptor is readable or the peer is gone.
+  /// Throws std::system_error.
   void add(int descriptor, std::weak_ptr<listener> ready);
 
-  /// Whether the listener is also to be told when there is room to write. The descriptor is
+  /// Whether the listener is also rung when the descriptor is writable. The descriptor must be
   /// watched.
   void want_room(int descriptor, bool wanted);
 
-  /// Before the descriptor is closed. Its listener may be told once more, by a look under way.
+  /// Call before the descriptor is closed. A concurrent look() may ring its listener once more.
   void remove(int descriptor);
 
   bool empty() const { return count_.load(std::memory_order_relaxed) == 0; }
 
-  /// Rings those who have something to read. False when there are none. One system call.
+  /// Rings the listeners of readable descriptors; false when there are none. One system call.
   bool look();
 
-  /// As look(), but sleeps for something to read, for the waker, or for the time.
+  /// As look(), but sleeps until a descriptor is readable, the waker is written, or the time is
+  /// over.
   void sleep(std::chrono::steady_clock::time_point until);
 
-  /// An eventfd: to write to it, in whatever process, ends a sleep, or the next one. A look leaves
-  /// it as it is.
+  /// An eventfd: a write to it, from any process, ends the current or next sleep(). look() does not
+  /// read it.
   int waker() const { return waker_; }
 
-  /// To be waited for elsewhere: readable when look() would find something.
+  /// For other pollers: readable when look() would ring a listener.
   int descriptor() const { return set_; }
 
 private:

@@ -1,5 +1,5 @@
-/// What a driver sleeps on, and what others ring when they have something for it: threads of the
-/// process, and other processes that map its word.
+/// The doorbell that a driver sleeps on. Threads of the process and other processes that map its
+/// word ring it when they have work for the driver.
 #pragma once
 
 #include "gpu/ring/descriptor_watch.hpp"
@@ -12,7 +12,7 @@
 
 namespace lamella::gpu {
 
-/// Told that something has changed which it may wait for.
+/// Rung when something changed that it may wait for.
 class listener {
 public:
   virtual ~listener() = default;
@@ -29,12 +29,12 @@ public:
 /// any, it sleeps on them and on an eventfd in place of the futex.
 class doorbell final : public listener {
 public:
-  /// A word of our own. Throws std::system_error.
+  /// Creates a new word. Throws std::system_error.
   doorbell();
 
-  /// The bell of another process, from its descriptors, which stay the caller's. It can be rung.
-  /// Throws std::system_error; std::runtime_error when the first is not a sealed segment of one
-  /// page.
+  /// The bell of another process, from its descriptors, which the caller keeps. It can be rung
+  /// only. Throws std::system_error; std::runtime_error when the first is not a sealed segment of
+  /// one page.
   explicit doorbell(std::array<int, 2> descriptors);
 
   ~doorbell() override;
@@ -52,37 +52,37 @@ public:
   /// happen.
   void wait(uint32_t seen, std::chrono::steady_clock::time_point until);
 
-  /// To be given to another process.
+  /// For another process.
   std::array<int, 2> descriptors() const { return {word_, waker_}; }
 
-  /// The waiter says, before anybody else has the bell, that it reads sockets itself.
+  /// Declares, before the bell is shared, that the waiter reads sockets itself.
   void attend() { attended_ = true; }
   bool attended() const { return attended_; }
 
-  /// Sockets that the waiter waits for. Where it does not attend to them, somebody else
-  /// has to look, who then rings. Of this process's own bell only.
+  /// Sockets that the waiter waits for. Where the waiter does not read them itself, another thread
+  /// must poll them and ring. Of this process's own bell only.
   void watch(int descriptor, std::weak_ptr<listener> ready);
   void unwatch(int descriptor) { watch_->remove(descriptor); }
   descriptor_watch& watched() { return *watch_; }
 
-  /// Takes what has come over sockets that the waiter attends to. Almost free without any.
+  /// Polls the sockets that the waiter reads itself. Almost free without any.
   void look() {
     if (attended_ && !watch_->empty()) watch_->look();
   }
 
-  /// Channels that bring something without a thread of ours in between. While there is one, polling
-  /// pays: the waiter does so for a while before it sleeps. Where a thread of ours brings what
-  /// comes (TCP that the waiter does not attend to), polling would only take the core from it.
+  /// Channels whose data arrives without a thread of this process in between. While there is one,
+  /// the waiter polls for a while before it sleeps. Where a thread delivers the data (TCP that the
+  /// waiter does not read), polling would only take its core.
   std::atomic<uint32_t> outside{0};
 
-  /// Those of them whose other side cannot ring: an adapter writes into our memory and no more.
-  /// While there is one, a waiter with something to wait for sleeps for `nap` at most.
+  /// Those of them whose peer cannot ring: an adapter only writes into our memory. While there is
+  /// one, a waiting driver sleeps for `nap` at most.
   std::atomic<uint32_t> silent{0};
   static constexpr std::chrono::microseconds nap{100};
 
 private:
   struct words;
-  /// What the armed word says: how the waiter sleeps.
+  /// Value of the armed word: how the waiter sleeps.
   enum sleep : uint32_t { awake, on_word, on_descriptors };
 
   static words* map(int word);
@@ -94,10 +94,10 @@ private:
   sleep sleeps_ = awake; ///< since arm(); the waiter's
 };
 
-/// Counts as one channel from outside for as long as it lives.
+/// Counts as one outside channel during its lifetime.
 class outside_channel {
 public:
-  /// `rings`: whether the other side rings the bell.
+  /// `rings`: whether the peer rings the bell.
   explicit outside_channel(std::shared_ptr<doorbell> bell, bool rings = true);
   ~outside_channel();
   outside_channel(const outside_channel&) = delete;

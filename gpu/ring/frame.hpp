@@ -1,7 +1,7 @@
 /// The header of every frame between devices, the same 64 bytes on every transport.
 ///
-/// Plain C++17, so that device code reads and writes it as well. Fields are little-endian, as are
-/// all machines we run on.
+/// Plain C++17, so that device code can use it as well. Fields are little-endian, as are all
+/// supported machines.
 #pragma once
 
 #include "base/host_device.hpp"
@@ -11,40 +11,40 @@
 
 namespace lamella::gpu {
 
-/// What a frame carries. Of one layer, smaller kinds are sent first.
+/// Kind of a frame. Within one layer, smaller kinds are sent first.
 enum class frame_kind : uint8_t {
   q,         ///< [kv_head][row][group * dim] of the wire type
   kv,        ///< K, then V: [kv_head][row][dim] each
   attention, ///< as q
-  credit,    ///< no payload: slots given back, where the sender's ring is not our memory
-  pull,      ///< no payload: a shard has time and room for a piece of K and V (decision 27)
+  credit,    ///< no payload: freed slots, where the sender's ring is not our memory
+  pull,      ///< no payload: a shard grants a piece of KV (decision 27)
   rows,      ///< that piece: [row][K of the shard's heads | V of them] of the cache's type
-  parity,    ///< of the layers up to this one: the XOR of what the shards get as `kv`
+  parity,    ///< of the layers up to this one: the XOR of the shards' `kv` frames
   stored,    ///< no payload: the parity of the whole iteration is in the cache
-  ping,      ///< no payload, between sockets: asks for a `pong`, to know the round trip
+  ping,      ///< no payload, over sockets: asks for a `pong` to measure the round trip
   pong,      ///< no payload
-  partial,   ///< between ranks: [row][width] fp32, one rank's part of a sum
+  partial,   ///< between ranks: [row][width] fp32, one rank's partial sum
 };
 
 constexpr uint32_t frame_magic = 0x4c4d4c31; ///< "1LML" in memory
 constexpr uint8_t frame_version = 1;
 
-/// `flags`: payload_crc is CRC32C of the payload; without it, the field is 0 and means nothing.
+/// `flags`: payload_crc is CRC32C of the payload; without it, the field is 0 and unused.
 constexpr uint16_t frame_has_payload_crc = 1;
 
-/// Lies right before its payload. A receiver copies it once and believes only the copy: the memory
-/// may belong to somebody who changes it later.
+/// Stored right before its payload. A receiver copies it once and uses only the copy: the peer may
+/// still change the memory.
 struct alignas(64) frame_header {
   uint32_t magic;
   uint8_t version;
   uint8_t kind; ///< frame_kind
   uint16_t flags;
-  uint32_t cluster;       ///< tag of the cluster: strangers' frames are refused
+  uint32_t cluster;       ///< tag of the cluster: frames of other clusters are rejected
   uint16_t seat;          ///< of the sender, checked where it is another process
   uint16_t unused;        ///< 0
   uint64_t epoch;         ///< whole; the seqno carries its low 16 bits
-  uint64_t iteration;     ///< of the stream; of a credit: the counter given back up to
-  uint64_t table_version; ///< of the slot table the sender worked with
+  uint64_t iteration;     ///< of the stream; of a credit: counter up to which slots are freed
+  uint64_t table_version; ///< of the sender's slot table
   uint32_t attempt;
   uint32_t layer; ///< of `pull` and `rows`: number of the piece
   uint32_t payload_bytes;

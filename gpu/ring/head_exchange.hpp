@@ -1,4 +1,4 @@
-/// How a tensor-parallel group speaks with attention: through rank 0 (L-M03).
+/// How a tensor-parallel group exchanges heads with attention: through rank 0 (L-M03).
 #pragma once
 
 #include "gpu/ring/rank_group.hpp"
@@ -10,12 +10,12 @@
 
 namespace lamella::gpu {
 
-/// Rank 0's side. To the others it is what a shard is to a replica: they send it the queries, keys
-/// and values of their heads and get their attention output back. So links, shares and parity of
-/// the attention pool are the same whatever the number of ranks. Heads are rounded to the wire
-/// before they are put beside each other: rounding them again changes nothing.
+/// Rank 0's side: gathers heads and scatters attention output. To the other ranks it acts like a
+/// shard: they send the queries, keys and values of their heads and get their attention output. So
+/// links, shares and parity of the attention pool do not depend on the number of ranks. Heads are
+/// rounded to the wire type before they are concatenated: rounding them again changes nothing.
 ///
-/// Costs rank 0 two copies of all heads, and the others one hop.
+/// Costs rank 0 two copies of all heads, and the other ranks one hop.
 class head_exchange {
 public:
   /// Heads of one launch: `heads` KV heads of each rank, `rows` rows.
@@ -24,20 +24,20 @@ public:
     half_type wire = half_type::f16;
   };
 
-  /// Takes its memory from `room`.
+  /// Allocates its memory from `room`.
   head_exchange(std::shared_ptr<const rank_group> ranks, const shape& of, const operators& ops,
                 arena& room);
 
-  /// Puts the heads of all ranks beside each other, this rank's from `own`: queries are one tensor,
-  /// keys and values two. False: another rank's are not there yet; ask again.
+  /// Concatenates the heads of all ranks, this rank's from `own`: queries are one tensor, keys and
+  /// values two. False: another rank's have not arrived; retry.
   bool collect(const frame_tag& tag, std::span<const float* const> own, kernel_context context);
 
-  /// What collect() has put together, and where the attention output of all heads is to be written
+  /// The result of collect(), and the buffer for the attention output of all heads, to be filled
   /// before distribute(): rows of all heads of all ranks.
   float* all(size_t tensor) const { return all_[tensor]; }
 
   /// Sends every rank its heads' attention output; this rank's goes to `own`. False: a ring is
-  /// full.
+  /// full; retry.
   bool distribute(const frame_tag& tag, float* own, kernel_context context);
 
 private:

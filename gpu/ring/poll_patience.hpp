@@ -8,23 +8,23 @@
 
 namespace lamella::gpu {
 
-/// Polling answers within a fraction of a microsecond, waking a sleeper takes ten to fifty. But a
-/// driver that polls in vain takes a core from the very process it waits for. So it polls for twice
-/// as long as a wait took lately, if that would have been worth it: waits that last longer than
-/// `most` make it impatient. After the first few looks it offers its core to others between two.
+/// Polling reacts within a fraction of a microsecond, waking a sleeper takes ten to fifty. But a
+/// driver that polls in vain takes a core from the process it waits for. So the driver polls for
+/// twice the duration of recent waits, if those were short: waits longer than `most` reduce
+/// polling. After the first few polls it yields its core between polls.
 class poll_patience {
 public:
   using clock = std::chrono::steady_clock;
   static constexpr std::chrono::nanoseconds least{2'000}, most{100'000};
 
-  /// Whether to look again rather than sleep.
+  /// Whether to poll again rather than sleep.
   bool poll() {
     const auto now = clock::now();
     if (looks_++ == 0) began_ = now;
     return now - began_ < budget_;
   }
 
-  /// Between two looks.
+  /// Between two polls.
   void pause() const {
     if (looks_ > yields_after) {
       sched_yield();
@@ -37,7 +37,7 @@ public:
 #endif
   }
 
-  /// What was waited for has come, awake or asleep.
+  /// The wait has ended, awake or asleep.
   void rewarded() {
     if (looks_ == 0) return;
     const std::chrono::nanoseconds took = clock::now() - began_;

@@ -1,4 +1,4 @@
-/// The ranks of one tensor-parallel replica as one of them sees them (L-M03).
+/// The ranks of one tensor-parallel replica, from the view of one rank (L-M03).
 #pragma once
 
 #include "gpu/device.hpp"
@@ -17,17 +17,17 @@ struct rank_link {
   std::shared_ptr<channel_receiver> from;
 };
 
-/// What one rank has of its group, for one stream of launches.
+/// The group as held by one rank, for one stream of launches.
 struct rank_group {
   uint32_t rank = 0, ranks = 1;
   std::vector<rank_link> links; ///< by rank; its own is empty
   std::shared_ptr<collective> sums;
-  std::string why_rings; ///< why sums go through the rings; empty where they do not
+  std::string why_rings; ///< why all-reduce goes through the rings; empty where it does not
 };
 
-/// The groups of the ranks on these devices, in their order: rings between every two of them, and
-/// sums by means of the devices' own or through these rings, with the same bytes. `frame_bytes`: of
-/// the largest frame, which is a part of a sum or heads of the attention. Throws std::bad_alloc.
+/// The groups of the ranks on these devices, in order: rings between all pairs, and all-reduce by
+/// the devices' own means or through these rings, with the same bytes. `frame_bytes`: of the
+/// largest frame, which is a partial sum or attention heads. Throws std::bad_alloc.
 std::vector<std::shared_ptr<const rank_group>>
 make_rank_groups(std::span<const std::shared_ptr<device>> devices, uint64_t epoch,
                  uint64_t frame_bytes);

@@ -1,7 +1,7 @@
 /// One direction of a channel as plain memory: what two processes, or a process and a device, map.
 ///
 /// Plain C++17. A ring is [ring_control][slot 0][slot 1]…; a slot is a frame_header and room for
-/// its payload. Who maps it agrees beforehand on shape and epoch; nothing in it is an address.
+/// its payload. Both sides agree on shape and epoch before they map it; it contains no addresses.
 ///
 ///   sender                                       receiver
 ///   waits until sent - released < slots          waits until sent moves past what it has taken
@@ -10,8 +10,7 @@
 ///
 /// Words are read with acquire (device code: relaxed loads, then one acquire fence) and written
 /// whole. Both ends begin at slot 0 and step through the slots, so any number of slots will do and
-/// a counter that wraps at 2^48 disturbs nobody. Every wait also looks at `ended` and at a
-/// deadline.
+/// a counter that wraps at 2^48 is harmless. Every wait also checks `ended` and a deadline.
 #pragma once
 
 #include "gpu/ring/frame.hpp"
@@ -45,7 +44,7 @@ LAMELLA_HOST_DEVICE constexpr uint64_t frames_between(seqno older, seqno newer) 
   return (newer - older) & seqno_counter_mask;
 }
 
-/// A word on a line of its own: its writer and its poller disturb nobody else.
+/// A word on a cache line of its own, to avoid false sharing.
 struct alignas(64) ring_word {
   uint64_t value;
   uint64_t unused[7];
@@ -53,7 +52,7 @@ struct alignas(64) ring_word {
 
 constexpr uint32_t ring_magic = 0x4c4d5231;
 
-/// Written once by whoever makes the ring; the other side compares it with what was agreed.
+/// Written once by the creator of the ring; the peer compares it with the agreed terms.
 struct alignas(64) ring_shape {
   uint32_t magic;
   uint32_t slots;      ///< >= 1
@@ -64,26 +63,26 @@ struct alignas(64) ring_shape {
 struct ring_control {
   ring_shape shape;
   ring_word sent;     ///< seqno after the last frame sent; written by the sender
-  ring_word released; ///< seqno after the last frame given back: the credit; by the receiver
-  ring_word ended;    ///< 0, or a channel_state; by anybody, the first one stays
+  ring_word released; ///< seqno after the last released frame: the credit; written by the receiver
+  ring_word ended;    ///< 0, or a channel_state; written by either side, the first one stays
 };
 static_assert(sizeof(ring_control) == 256 && alignof(ring_control) == 64);
 static_assert(offsetof(ring_control, sent) == 64);
 static_assert(offsetof(ring_control, released) == 128);
 static_assert(offsetof(ring_control, ended) == 192);
 
-/// What a stream posts to an adapter at once: a frame of the ring it fills, the credit for what it
-/// has released of the other one, or both. Places are offsets into the memory of a side.
+/// One post of a stream to an adapter: a frame of the ring it fills, the credit for frames released
+/// of the other ring, or both. Positions are offsets into the memory of a side.
 struct ring_post {
   uint64_t from = 0, to = 0; ///< of the frame with its header: here, and at the peer
   uint32_t bytes = 0;        ///< 0: no frame
   uint64_t sent_at = 0;      ///< the peer's word behind it
   seqno sent = 0;
-  uint64_t released_at = 0; ///< the peer's word of credit; 0: none is told
+  uint64_t released_at = 0; ///< the peer's word of credit; 0: no credit is sent
   seqno released = 0;
 };
 
-/// Payload room of a slot that shall hold `bytes`: whole lines.
+/// Payload size of a slot for `bytes` bytes: whole cache lines.
 LAMELLA_HOST_DEVICE constexpr uint64_t slot_room(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
 
 /// From one slot's header to the next one's. `slot_bytes` as in ring_shape.

@@ -1,4 +1,4 @@
-/// Sums over the ranks of a group through rings between every two of them, on devices of any kind.
+/// All-reduce over the ranks of a group through rings between all pairs, on devices of any kind.
 #pragma once
 
 #include "gpu/ring/collective.hpp"
@@ -9,9 +9,10 @@
 
 namespace lamella::gpu {
 
-/// Every rank sends its part to every other one and adds up all of them itself: (n - 1) * rows *
-/// width * 4 bytes per rank and sum, one hop. A ring of ranks would send 2 (n - 1) / n of a part
-/// over 2 (n - 1) hops; for the few ranks of a machine and the few rows of decoding hops cost more.
+/// Every rank sends its partial sum to every other rank and adds all of them itself: (n - 1) * rows
+/// * width * 4 bytes per rank and sum, one hop. A ring all-reduce would send 2 (n - 1) / n of a
+/// partial sum over 2 (n - 1) hops; for the few ranks of a machine and the few rows of decoding,
+/// hops cost more.
 class ring_collective final : public collective {
 public:
   /// `ops` of the rank's device; `links` by rank, its own is empty.
@@ -29,7 +30,7 @@ private:
   const operators& ops_;
   std::vector<uint32_t> rows_; ///< 0, 1, ...
   frame_tag newest_{};         ///< of the sum that is being sent
-  uint32_t sent_to_ = 0;       ///< ranks below have this rank's part of it
+  uint32_t sent_to_ = 0;       ///< ranks below this one have received the partial sum
   std::atomic<uint64_t> bytes_sent_{0};
 };
 

@@ -12,23 +12,23 @@
 
 namespace lamella::gpu {
 
-/// What a sender says of itself in every header.
+/// Identity of a sender, sent in every header.
 struct ring_identity {
   uint16_t seat = 0;
   uint32_t incarnation = 0;
   friend bool operator==(const ring_identity&, const ring_identity&) = default;
 };
 
-/// What both sides of a ring have agreed on.
+/// Terms that both sides of a ring agreed on.
 struct ring_terms {
   uint32_t slots = 4;
   uint64_t slot_bytes = 64;   ///< of payload, a multiple of 64
-  uint64_t epoch = 0;         ///< frames and seqnos of another one end the channel
+  uint64_t epoch = 0;         ///< frames and seqnos of another epoch close the channel
   uint64_t first_counter = 0; ///< of the first frame
-  uint32_t cluster = 0;       ///< frames of another one end the channel
-  uint32_t crc_every = 0; ///< every so many frames the sender adds a CRC of the payload; 0: never
-  /// Who must have sent what arrives: frames of anybody else end the channel. Nothing: whoever
-  /// reaches this memory, which is that of one process.
+  uint32_t cluster = 0;       ///< frames of another cluster close the channel
+  uint32_t crc_every = 0;     ///< interval in frames of payload CRCs; 0: never
+  /// The expected sender: frames of any other close the channel. Nothing: not checked, for memory
+  /// of one process.
   std::optional<ring_identity> peer{};
   seqno first() const { return make_seqno(epoch, first_counter); }
   size_t bytes() const { return ring_bytes(slots, slot_bytes); }
@@ -54,8 +54,8 @@ struct stream_posts {
 struct ring_place {
   std::byte* base = nullptr;        ///< 64-byte aligned, terms.bytes() long
   std::shared_ptr<void> memory;     ///< keeps it mapped
-  std::shared_ptr<listener> mine;   ///< rung when this side ends it; may be null
-  std::shared_ptr<listener> theirs; ///< rung after every change; null: they never sleep on it
+  std::shared_ptr<listener> mine;   ///< rung when this side closes it; may be null
+  std::shared_ptr<listener> theirs; ///< rung after every change; null: the peer never sleeps on it
   ring_terms terms;
   /// Of a ring that a device's stream and an adapter share (net/rdma/direct_link.hpp): what the
   /// host has to read or write, in memory of its own. The words that this side writes, and `ended`;
@@ -65,21 +65,21 @@ struct ring_place {
   std::shared_ptr<stream_posts> posts{}; ///< null: the host posts, or nobody has to
 };
 
-/// Writes the words of an empty ring into zeroed memory.
+/// Initialises the words of an empty ring in zeroed memory.
 void make_ring(std::byte* base, const ring_terms& terms);
 
-/// Whether the memory holds a ring of exactly these terms, as its maker wrote it.
+/// Whether the memory holds a ring of exactly these terms, as its creator wrote it.
 bool is_ring(const std::byte* base, const ring_terms& terms);
 
 /// A word as both sides read and write it: acquire, release.
 uint64_t load(const ring_word& word);
 void store(ring_word& word, uint64_t value);
 
-/// Puts the reason there unless there is one.
+/// Stores the reason unless one is set.
 void end_ring(ring_control& ring, channel_state why);
 channel_state state_of(const ring_control& ring);
 
-/// What the two kinds of end share.
+/// Common part of both kinds of end.
 class ring_end {
 public:
   explicit ring_end(ring_place place);
@@ -97,8 +97,8 @@ protected:
   void tell() const {
     if (place_.theirs) place_.theirs->ring();
   }
-  /// Whether a word of the other side can be right: of our epoch, and `to` ahead of `from` by all
-  /// slots at most. Ends the ring as stale or torn otherwise.
+  /// Whether a word of the peer is plausible: of our epoch, and `to` at most all slots ahead of
+  /// `from`. Closes the ring as stale or torn otherwise.
   bool plausible(seqno from, seqno to);
 
   ring_place place_;
@@ -139,17 +139,17 @@ private:
   seqno released_;
   uint32_t index_ = 0;   ///< slot of the oldest frame
   uint64_t checked_ = 0; ///< frames from the oldest on that have been checked
-  uint64_t arrived_ = 0; ///< frames from the oldest on, when last looked at
+  uint64_t arrived_ = 0; ///< frames from the oldest on, as of the last poll
 };
 
-/// A header but for its two CRCs.
+/// A header without its two CRCs.
 frame_header make_header(const frame_tag& tag, uint32_t payload_bytes, const ring_terms& terms,
                          ring_identity self);
 
-/// The last thing done to a header.
+/// The last step of building a header.
 void seal(frame_header& x);
 
-/// What is wrong with a header that belongs to a channel of these terms; open when nothing is.
+/// The error of a header received on a channel of these terms; `open` when it is valid.
 channel_state check_header(const frame_header& x, const ring_terms& terms);
 
 frame_tag tag_of(const frame_header& x);

@@ -12,7 +12,7 @@
 
 namespace lamella::gpu {
 
-/// What one iteration asks of one shard.
+/// The part of one iteration for one shard.
 struct attention_launch {
   frame_tag tag; ///< epoch, iteration, attempt
   uint32_t rows = 0;
@@ -21,16 +21,16 @@ struct attention_launch {
   half_type wire = half_type::f16;
   std::vector<attention_span> spans;
   std::vector<slot_run> runs;
-  std::shared_ptr<qkv_watch> watch{}; ///< of the shard; null: nobody asks
-  /// Of a prefill worker's own shard: whom it tells what is written, and, by shard, the newest pull
-  /// (0: none) whose offer must have read a layer before it is written again.
+  std::shared_ptr<qkv_watch> watch{}; ///< of the shard; null: not tracked
+  /// Of a prefill worker's own shard: where written layers are reported, and by shard the newest
+  /// pull (0: none) whose offer must have read a layer before the layer is overwritten.
   std::shared_ptr<kv_hand_over> hand_over{};
   std::vector<uint64_t> fences{};
 };
 
 /// Per layer: Q arrives, the old slots are attended to; K and V arrive, they are appended, the new
 /// positions are merged and the output goes back (L-M14, L-M15). The output is written straight
-/// into the channel's slot. Its steps aside are those that append and combine.
+/// into the channel's slot. Steps that append and combine count as transfer time.
 class attention_runner final : public work {
 public:
   attention_runner(std::shared_ptr<const kv_cache> cache, const operators& ops,

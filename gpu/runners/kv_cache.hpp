@@ -1,4 +1,4 @@
-/// Where the K and V of (layer, slot, head) lie in a shard's memory.
+/// Memory layout of the K and V of (layer, slot, head) at a shard.
 #pragma once
 
 #include "gpu/device.hpp"
@@ -27,7 +27,7 @@ public:
   uint32_t layers() const { return layers_; }
   size_t bytes() const { return memory_->size(); }
 
-  /// Gives all pages back to the system; only when no slot is in use.
+  /// Returns all pages to the system; only when no slot is in use.
   void trim() { memory_->trim(); }
 
 private:

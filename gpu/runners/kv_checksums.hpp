@@ -11,7 +11,7 @@
 
 namespace lamella::gpu {
 
-/// CRC32C of what a slot holds, layer after layer. A CRC is linear over GF(2): but for a constant
+/// CRC32C of the content of a slot, layer after layer. A CRC is linear over GF(2): up to a constant
 /// of the length, the XOR of the checksums of several rows is the checksum of their XOR. So the
 /// members of a pool with parity compare 4 bytes of a slot instead of all of it. The same numbers
 /// on every device. Reads layers * slots * row bytes once, in steps of at most 64 KiB.

@@ -1,4 +1,4 @@
-/// What streams of a prefill worker's device tell each other about its scratch KV, layer by layer.
+/// Synchronisation of streams of a prefill worker's device on its scratch KV, layer by layer.
 #pragma once
 
 #include "gpu/device.hpp"
@@ -32,7 +32,7 @@ public:
   bool is_taken(uint32_t shard, uint64_t pull, uint32_t layer) {
     return taken_[shard]->reached(at(pull, layer));
   }
-  /// The offer has ended, well or not, and reads nothing any more.
+  /// The offer has ended, with or without success, and reads no more slots.
   void end_take(uint32_t shard, uint64_t pull) { taken_[shard]->skip(at(pull, layers_ - 1)); }
 
   uint32_t shards() const { return static_cast<uint32_t>(taken_.size()); }

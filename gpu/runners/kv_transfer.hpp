@@ -1,10 +1,10 @@
 /// The two sides of a pull: K and V of some rows, all layers, from a prefill worker's cache into an
-/// attention shard's (decision 27; Lamina v1 5; Splitwise IV-C), or from one member of an attention
-/// pool into another one's, which a spare makes itself of what the others hold (reliability A6).
+/// attention shard's (decision 27; Lamina v1 5; Splitwise IV-C), or between members of an attention
+/// pool, where a spare reconstructs KV from the other members (reliability A6).
 ///
-/// The shard grants (frames of kind `pull`), the prefill worker answers each grant with one piece
-/// (frames of kind `rows`). Pieces are numbered layer by layer; both sides know beforehand what
-/// each of them is, so nothing but the rows travels. Moves layers * rows * row bytes, once.
+/// The shard grants (frames of kind `pull`), and the prefill worker sends one piece per grant
+/// (frames of kind `rows`). Pieces are numbered layer by layer; both sides know the content of each
+/// in advance, so only rows are sent. Moves layers * rows * row bytes, once.
 #pragma once
 
 #include "gpu/device.hpp"
@@ -25,21 +25,21 @@ struct transfer_piece {
   uint32_t first_run = 0, run_count = 0;
 };
 
-/// What one side knows of a pull.
+/// A pull as one side sees it.
 struct transfer_launch {
   uint64_t epoch = 0;
-  uint64_t pull = 0;                  ///< its number; grows from pull to pull of a link
+  uint64_t pull = 0;                  ///< number; increases with each pull of a link
   std::vector<slot_run> runs;         ///< this side's slots of the rows
-  std::vector<transfer_piece> pieces; ///< of one layer, the same for all; alike on both sides
+  std::vector<transfer_piece> pieces; ///< of one layer, the same for all layers and on both sides
   uint32_t first_head = 0;            ///< of this side's cache
   uint32_t head_count = 0;
   bool add = false; ///< the shard's side: XOR the rows into what the slots hold (reliability A6)
 };
 
-/// What both sides have in common: where they stand, and what they have moved.
+/// Common part of both sides: position and digest of the moved rows.
 class kv_transfer : public work {
 public:
-  /// Of all rows; valid when done. The rows are complete when both sides say the same.
+  /// Digest of all rows; valid when done. The rows are complete when both sides' digests match.
   uint64_t digest() const { return digest_; }
   uint64_t bytes() const { return words_ * 4; }
 
@@ -63,18 +63,18 @@ private:
   uint64_t words_ = 0, digest_ = 0;
 };
 
-/// When a shard grants and takes; scheduler/pull_plan.hpp decides.
+/// When a shard grants and takes pieces; see scheduler/pull_plan.hpp.
 struct pull_policy {
-  /// May a step run now? Given whether Q, K or V wait, and how many of them were received.
+  /// Whether a step may run now, given whether Q, K or V wait and how many were received.
   std::function<bool(bool qkv_waits, uint64_t receives)> may_step;
-  /// How many pieces may be granted in all, of so many, when so many have been taken.
+  /// Total number of pieces that may be granted, given the number of pieces and of those taken.
   std::function<uint64_t(uint64_t pieces, uint64_t taken)> grants;
 };
 
 /// THE SHARD'S SIDE: takes at most one piece per step, in the gaps of attention (L-M28).
 class pull_runner final : public kv_transfer {
 public:
-  /// Without a watch every moment is a gap.
+  /// Without a watch, pieces are taken at any time.
   pull_runner(std::shared_ptr<const kv_cache> cache, const operators& ops, transfer_launch launch,
               std::shared_ptr<channel_receiver> from, std::shared_ptr<channel_sender> to,
               pull_policy policy, std::shared_ptr<const qkv_watch> watch);
@@ -89,16 +89,16 @@ private:
   uint64_t granted_ = 0;
 };
 
-/// What an offer waits for beside grants.
+/// What an offer waits for besides grants.
 struct offer_terms {
-  std::shared_ptr<kv_hand_over> hand_over{}; ///< null: nothing waits for the reading
+  std::shared_ptr<kv_hand_over> hand_over{}; ///< null: no iteration waits for the reads
   uint32_t shard = 0;
-  uint64_t iteration = 0;           ///< that writes the rows; 0: they are there
+  uint64_t iteration = 0;           ///< that writes the rows; 0: the rows are complete
   std::function<bool()> may_step{}; ///< whether a step may run now; empty: always
 };
 
-/// THE PREFILL WORKER'S SIDE: sends a piece for every grant, once its layer is there (S-M14), and
-/// tells when a layer has been read (S-M16).
+/// THE PREFILL WORKER'S SIDE: sends a piece for every grant, once its layer is computed (S-M14),
+/// and reports when a layer has been read (S-M16).
 class offer_runner final : public kv_transfer {
 public:
   offer_runner(std::shared_ptr<const kv_cache> cache, const operators& ops, transfer_launch launch,

@@ -1,5 +1,5 @@
-/// How the parity of an iteration is cut into frames: alike for the replica that sends it and the
-/// shard that stores it (decision 23; reliability A6).
+/// How the parity of an iteration is cut into frames: the same for the replica that sends it and
+/// the shard that stores it (decision 23; reliability A6).
 #pragma once
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 
 namespace lamella::gpu {
 
-/// As many layers in a frame as fit: nobody waits for parity layer by layer, so that it costs few
-/// wake-ups. Small iterations travel in one frame.
+/// As many layers per frame as fit: parity is not needed layer by layer, and few frames cost few
+/// wake-ups. The parity of a small iteration is one frame.
 class parity_frames {
 public:
   /// Of an iteration of `layers` layers, for frames of at most `frame_bytes` bytes. `half`: bytes

@@ -5,8 +5,9 @@
 
 namespace lamella::gpu {
 
-/// Stores what comes where the other shards store theirs, and says when all of it is stored
-/// (decision 23; reliability A6). It attends to nothing. `launch` as for the others.
+/// Stores the parity in the same slots as the other shards their rows, and reports when all of it
+/// is stored (decision 23; reliability A6). It computes no attention. `launch` as for the other
+/// shards.
 class parity_runner final : public work {
 public:
   /// `frame_bytes`: what the link carries at most.

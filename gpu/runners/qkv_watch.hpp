@@ -1,4 +1,4 @@
-/// Whether attention of a shard has something to do: what pulls of KV give way to (L-M28).
+/// Whether attention of a shard has pending work, to which KV pulls yield (L-M28).
 #pragma once
 
 #include "gpu/ring/channel.hpp"
@@ -10,8 +10,8 @@
 
 namespace lamella::gpu {
 
-/// One per shard. Its streams must run on one thread, because looking at a channel is theirs to do:
-/// a device of the host. A device with queues of its own has priorities instead.
+/// One per shard. Its streams must run on one thread, because only they may poll a channel: a host
+/// device. A device with queues of its own uses priorities instead.
 class qkv_watch {
 public:
   /// An attention runner that was launched and has not ended.
@@ -26,7 +26,7 @@ public:
     /// Q, K and V of a layer have been received and given back.
     void received();
 
-    /// It takes nothing any more.
+    /// The runner receives no more frames.
     void leave();
 
   private:
@@ -34,7 +34,7 @@ public:
     std::shared_ptr<channel_receiver> from_;
   };
 
-  /// Whether Q, K or V have arrived for a runner that has not ended. Step of a stream.
+  /// Whether Q, K or V have arrived for an active runner. Step of a stream.
   bool waits() const;
 
   /// QKV receives since the start.

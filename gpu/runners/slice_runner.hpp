@@ -29,26 +29,26 @@ struct parity_share {
   size_t frame_bytes = 0;           ///< what the link carries at most
 };
 
-/// What one iteration asks of one replica. Rows are tokens at positions.
+/// The part of one iteration for one replica. Rows are tokens at positions.
 struct slice_launch {
   frame_tag tag; ///< epoch, iteration, attempt
   half_type wire = half_type::f16;
   std::vector<uint32_t> tokens;       ///< [M], or take_sampled
-  std::vector<uint32_t> seats;        ///< [M], < seats_max: whose token take_sampled means
+  std::vector<uint32_t> seats;        ///< [M], < seats_max: the seat whose token take_sampled uses
   std::vector<uint32_t> positions;    ///< [M]
-  std::vector<uint32_t> selected;     ///< [S]: rows that are sampled from, ascending
+  std::vector<uint32_t> selected;     ///< [S]: rows that are sampled, ascending
   std::vector<sample_record> samples; ///< record.row counts in `selected`
   std::vector<uint32_t> sample_seats; ///< [samples]: the seat that keeps the token
   std::vector<logit_edit> edits;
   std::vector<uint32_t> masks; ///< [masks, mask_words(vocabulary)]
   std::vector<shard_share> shares;
-  std::optional<parity_share> parity; ///< then each of the shares has all rows
+  std::optional<parity_share> parity; ///< if set, each of the shares has all rows
   /// Where several ranks run the launch together (L-M03), each with its share of the program's
   /// weights: null for one. Rank 0 has the shares; the others have none, and give it their heads.
   std::shared_ptr<const rank_group> ranks;
 };
 
-/// What outlives a launch: one per replica and batch.
+/// State that outlives a launch: one per replica and batch.
 class slice_stream_state {
 public:
   explicit slice_stream_state(device& where)
@@ -63,12 +63,12 @@ private:
 
 /// Executes the program's slices 0 to L in order; `recv_attention` is where it may block. Tail
 /// slice and next head slice lie in one work only when launches follow each other on the stream.
-/// Its steps aside are those that send.
+/// Steps that send count as transfer time.
 ///
-/// With parity an iteration has ended only when its parity is stored: a token that is told to
-/// anybody has its K and V in as many places as one shard may be lost (reliability A6).
+/// With parity an iteration ends only when its parity is stored: the KV of every reported token
+/// survives the loss of one shard (reliability A6).
 ///
-/// All ranks of a group draw the same tokens: each needs them for its next launch.
+/// All ranks of a group sample the same tokens: each needs them for its next launch.
 class slice_runner final : public work {
 public:
   slice_runner(std::shared_ptr<const model::model_program> program,
@@ -84,7 +84,7 @@ public:
   /// stream's next launch or until the engine has been idle for two seconds.
   const float* logits() const { return logits_; }
 
-  /// Payload bytes sent so far, over all shares. What ranks send each other is not in it.
+  /// Payload bytes sent so far, over all shares. Traffic between ranks is not included.
   uint64_t bytes_sent() const { return bytes_sent_; }
 
 private:
@@ -112,7 +112,7 @@ private:
   bool collected_ = false;                ///< by the exchange, for the present instruction
   std::vector<sampled_token> sampled_;
   const float* logits_ = nullptr;
-  size_t slice_ = 0, instruction_ = 0, share_ = 0; ///< where it stands
+  size_t slice_ = 0, instruction_ = 0, share_ = 0; ///< current position
   uint32_t sums_ = 0;                              ///< over the ranks, so far
   uint64_t bytes_sent_ = 0;
   bool begun_ = false;

@@ -102,7 +102,7 @@ void read_content(json_object_reader& item, const json_value& content, chat_mess
     if (type != "text" && type != "refusal")
       throw unsupported_parameter(part.path("type"), part.path("type") + " is "
                                                          + to_json(json_value(type))
-                                                         + ": this model takes only \"text\"");
+                                                         + ": this model accepts only \"text\"");
     out.parts.push_back(part.required_string(type));
     out.content += (i > 0 ? "\n" : "") + out.parts.back();
   }
@@ -168,7 +168,7 @@ void refuse_other_ends(const generation_params& p) {
   const auto refuse = [&](bool is_set, const std::string& field) {
     if (is_set)
       throw invalid_value(field, field + " is not allowed where " + p.format->field
-                                     + " says when the output is complete");
+                                     + " decides when the output is complete");
   };
   refuse(p.ignore_eos, "ignore_eos");
   refuse(p.min_tokens > 0, "min_tokens");
@@ -292,9 +292,9 @@ std::vector<chat_message> read_messages(json_object_reader& body, const api_limi
     message.tool_calls = read_tool_calls(item);
     message.tool_call_id = item.optional_string("tool_call_id", {0, 128}).value_or("");
     if (!message.tool_calls.empty() && message.role != "assistant")
-      throw invalid_value(item.path("tool_calls"), item.path("tool_calls")
-                                                       + " are an assistant's, not of the role "
-                                                       + message.role);
+      throw invalid_value(item.path("tool_calls"),
+                          item.path("tool_calls") + " are allowed only for the role assistant, not "
+                              + message.role);
     read_text(item, message);
     message.name = item.optional_string("name", {0, 64}).value_or("");
     const auto reasoning = item.optional_string("reasoning_content");

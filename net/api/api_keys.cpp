@@ -65,7 +65,8 @@ uint64_t number_of(const digest& x) {
 api_keys api_keys::from_file(const std::filesystem::path& file) {
   std::error_code ignored; // a pipe would be waited for for ever
   if (!std::filesystem::is_regular_file(file, ignored))
-    throw std::runtime_error("the API key file " + file.string() + " is not a file, or not there");
+    throw std::runtime_error("the API key file " + file.string()
+                             + " does not exist or is not a regular file");
   std::ifstream in(file, std::ios::binary);
   if (!in) throw std::runtime_error("cannot read the API key file " + file.string());
   std::string text(file_bytes_max + 1, '\0');
@@ -98,14 +99,15 @@ api_keys api_keys::from_text(std::string_view text, const std::string& name) {
       throw std::runtime_error(name + ":" + std::to_string(number) + ": " + what);
     };
     if (key.size() < 8 || key.size() > 256)
-      refuse("an API key has 8 to 256 characters, this one " + std::to_string(key.size()));
+      refuse("an API key must have 8 to 256 characters, this one has "
+             + std::to_string(key.size()));
     if (!visible(key)) refuse("an API key consists of visible ASCII characters only");
     if (keys.hashes_.size() == keys_max)
       refuse("more than " + std::to_string(keys_max) + " API keys");
     keys.hashes_.push_back(hash(key));
   }
   if (keys.hashes_.empty())
-    throw std::runtime_error(name + ": no API key in it (one per line, # starts a comment)");
+    throw std::runtime_error(name + ": contains no API key (one per line, # starts a comment)");
   return keys;
 }
 

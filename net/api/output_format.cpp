@@ -20,7 +20,7 @@ json_value schema_at(const json_value& value, const std::string& path) {
     try {
       return parse_json(*text);
     } catch (const json_syntax_error& e) {
-      throw invalid_value(path, path + " is a string, but no JSON text: " + e.what());
+      throw invalid_value(path, path + " is a string, but not JSON text: " + e.what());
     }
   }
   return value;
@@ -120,8 +120,8 @@ std::optional<output_format> read_output_format(json_object_reader& body) {
   if (const auto* x = body.find("guided_choice")) found.push_back(choice_at(*x, "guided_choice"));
   if (found.empty()) return {};
   if (found.size() > 1)
-    throw invalid_value(found[1].field, found[1].field + " is not allowed beside " + found[0].field
-                                            + ": ask for one format");
+    throw invalid_value(found[1].field, found[1].field + " is not allowed together with "
+                                            + found[0].field + ": use one format");
   return std::move(found.front());
 }
 

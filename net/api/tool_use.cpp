@@ -69,7 +69,7 @@ void keep(tool_use& use, const std::vector<std::string>& names, const std::strin
     if (std::none_of(use.tools.begin(), use.tools.end(),
                      [&](const tool& x) { return x.name == name; }))
       throw invalid_value(field, field + " is " + to_json(json_value(name))
-                                     + ", which is none of the tools");
+                                     + ", which is not one of the tools");
   std::erase_if(use.tools, [&](const tool& x) { return !is_named(x); });
 }
 
@@ -123,7 +123,7 @@ void choose(tool_use& use, json_object_reader& body) {
   }
   if (!use.tools.empty()) return;
   if (use.what == tool_use::choice::required)
-    throw invalid_value("tool_choice", "tool_choice asks for a call, but there are no tools");
+    throw invalid_value("tool_choice", "tool_choice requires a call, but tools is empty");
   use.what = tool_use::choice::none;
 }
 

@@ -132,9 +132,9 @@ struct control_gate::impl {
       fcntl(socket->native_handle(), F_SETFD, FD_CLOEXEC);
       socket->set_option(asio::ip::tcp::no_delay{true});
       greeting theirs;
-      // By itself, so that who speaks another protocol is known by its first word.
+      // Read on its own, so that a peer of another protocol is detected by its first word.
       co_await asio::async_read(*socket, asio::buffer(&theirs, sizeof theirs.magic), use_awaitable);
-      if (theirs.magic != gate_magic) throw std::runtime_error{"not a worker's first word"};
+      if (theirs.magic != gate_magic) throw std::runtime_error{"not a Lamella worker"};
       const auto rest = bytes_of(theirs).subspan(sizeof theirs.magic);
       co_await asio::async_read(*socket, asio::buffer(rest.data(), rest.size()), use_awaitable);
       greeting ours;
@@ -150,19 +150,18 @@ struct control_gate::impl {
       if (strangers.erase(number) != 0) options.on_pass(pass_of(*socket));
       co_return;
     } catch (const boost::system::system_error& e) {
-      failed = "it went away: " + e.code().message();
-      if (!strangers.contains(number)) failed = "too many others came at the same time";
+      failed = "it disconnected: " + e.code().message();
+      if (!strangers.contains(number)) failed = "too many connections at the same time";
     } catch (const std::exception& e) {
       failed = e.what();
     }
     if (limit.over())
-      failed =
-          "it has not proved itself within " + std::to_string(options.patience.count()) + " ms";
+      failed = "it did not authenticate within " + std::to_string(options.patience.count()) + " ms";
     strangers.erase(number);
     refuse(who, failed);
   }
 
-  /// Nothing is told to who does not know a secret, but that.
+  /// A peer without a valid secret learns only that its secret is wrong.
   gate_verdict judge(const greeting& theirs, const greeting& ours, const proof_code& proof) const {
     gate_verdict v;
     const auto say = [&v](gate_answer answer, const std::string& text) {
@@ -173,7 +172,7 @@ struct control_gate::impl {
     for (const auto& secret : options.secrets) {
       if (!knows(secret, proof, "worker", theirs, ours)) continue;
       if (theirs.version != ours.version)
-        return say(gate_answer::refused, "version of the first words: the service has "
+        return say(gate_answer::refused, "gate version: the service has "
                                              + std::to_string(ours.version) + ", the worker "
                                              + std::to_string(theirs.version));
       if (theirs.tls != ours.tls)
@@ -191,7 +190,8 @@ struct control_gate::impl {
     const auto now = clock::now();
     if (now - second >= std::chrono::seconds{1}) {
       if (unsaid > 0)
-        options.on_refuse("others", std::to_string(unsaid) + " more were sent away meanwhile");
+        options.on_refuse("others",
+                          std::to_string(unsaid) + " more connections were refused meanwhile");
       second = now;
       said = unsaid = 0;
     }
@@ -252,7 +252,7 @@ asio::awaitable<void> knock(std::shared_ptr<tcp_socket> socket, const endpoints&
   error_code ec;
   co_await asio::async_connect(*socket, found, asio::redirect_error(use_awaitable, ec));
   if (ec == asio::error::connection_refused)
-    throw gate_error{why::unreachable, "nobody listens there"};
+    throw gate_error{why::unreachable, "no process listens on that port"};
   if (ec) throw boost::system::system_error{ec};
   met = true;
   socket->set_option(asio::ip::tcp::no_delay{true});
@@ -263,7 +263,8 @@ asio::awaitable<void> knock(std::shared_ptr<tcp_socket> socket, const endpoints&
   const auto check = [](const error_code& e) {
     if (e == asio::error::eof || e == asio::error::connection_reset
         || e == asio::error::broken_pipe)
-      throw gate_error{why::unreachable, "the other side hung up: is it a Lamella control port?"};
+      throw gate_error{why::unreachable,
+                       "the peer closed the connection: is it a Lamella control port?"};
     if (e) throw boost::system::system_error{e};
   };
   co_await asio::async_write(*socket, asio::buffer(&ours, sizeof ours),
@@ -273,7 +274,7 @@ asio::awaitable<void> knock(std::shared_ptr<tcp_socket> socket, const endpoints&
                             asio::redirect_error(use_awaitable, ec));
   check(ec);
   if (theirs.magic != gate_magic)
-    throw gate_error{why::unreachable, "the other side is no Lamella control port"};
+    throw gate_error{why::unreachable, "the peer is not a Lamella control port"};
   const auto proof = prove_gate(secret, "worker", ours, theirs);
   co_await asio::async_write(*socket, asio::buffer(proof), asio::redirect_error(use_awaitable, ec));
   check(ec);
@@ -282,7 +283,7 @@ asio::awaitable<void> knock(std::shared_ptr<tcp_socket> socket, const endpoints&
   check(ec);
   if (v.answer == static_cast<uint32_t>(gate_answer::yes)) {
     if (!knows(secret, v.proof, "service", ours, theirs))
-      throw gate_error{why::denied, "the control process does not know our secret"};
+      throw gate_error{why::denied, "the control process has another secret"};
     co_return;
   }
   std::string text{v.text.begin(), std::find(v.text.begin(), v.text.end(), '\0')};
@@ -314,7 +315,7 @@ gate_pass pass_gate(const std::string& host, uint16_t port, const shared_secret&
   try {
     if (limit.over() || !over)
       throw gate_error{gate_error::reason::unreachable,
-                       met ? "it accepts connections and says nothing" : "nobody answers"};
+                       met ? "it accepts the connection but sends nothing" : "no answer"};
     if (failure) std::rethrow_exception(failure);
     return pass_of(*socket);
   } catch (const boost::system::system_error& e) {

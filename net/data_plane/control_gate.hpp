@@ -1,5 +1,5 @@
-/// In front of a port that believes whoever reaches it: strangers prove that they know the secret
-/// before the first byte of theirs goes any further.
+/// Authentication in front of a port that trusts every connection: a connection proves knowledge of
+/// the shared secret before any of its bytes is forwarded.
 ///
 ///   who comes                                 the gate
 ///   hello: version, TLS or not, nonce     →
@@ -7,8 +7,8 @@
 ///   proof                                 →
 ///                                          ← verdict: yes and its own proof, or why not
 ///
-/// All messages have a fixed size, the conversation a deadline, and the number of those who are in
-/// it a bound; so a stranger costs a descriptor for a while and nothing else.
+/// All messages have a fixed size, the handshake has a timeout, and the number of concurrent
+/// handshakes is bounded; so an unauthenticated connection costs only a descriptor for a while.
 #pragma once
 
 #include "net/data_plane/shared_secret.hpp"
@@ -24,7 +24,7 @@
 
 namespace lamella::net {
 
-/// A connection whose two sides have proved themselves; nothing but their proofs has been said.
+/// A connection after mutual authentication; nothing else was sent on it.
 struct gate_pass {
   owned_descriptor socket; ///< does not block
   std::string here, there; ///< addresses of its two ends, without ports
@@ -34,13 +34,15 @@ struct gate_options {
   std::string host;                   ///< name or address, IPv6 without brackets
   uint16_t port = 0;                  ///< 0: any
   std::vector<shared_secret> secrets; ///< any of them is accepted
-  bool tls = false; ///< what follows the conversation; both sides must want the same
-  /// Takes those who have passed, on the gate's own thread; what it throws ends that connection.
+  bool tls = false;                   ///< TLS after the handshake; must be equal on both sides
+  /// Called with each authenticated connection, on the gate's own thread; an exception closes the
+  /// connection.
   std::function<void(gate_pass)> on_pass;
-  /// Is told who was sent away and why, one line; ten a second at most, then their number.
+  /// Called with the address and reason of a refused connection; at most ten per second, then with
+  /// their number.
   std::function<void(const std::string& who, const std::string& why)> on_refuse;
-  std::chrono::milliseconds patience{5'000}; ///< for the whole conversation
-  size_t strangers_max = 64;                 ///< beyond, the one that came first is sent away
+  std::chrono::milliseconds patience{5'000}; ///< for the whole handshake
+  size_t strangers_max = 64;                 ///< beyond, the oldest one is closed
 };
 
 /// Listens until it is destroyed.
@@ -60,19 +62,19 @@ private:
   std::shared_ptr<impl> impl_;
 };
 
-/// Why somebody has not passed a gate; the text is for the operator of that side.
+/// Why a connection did not pass a gate; the text is for the operator of that side.
 struct gate_error : std::runtime_error {
   enum class reason : uint8_t {
-    unreachable, ///< nobody listens there, or nobody answers
-    denied,      ///< one of the sides does not know the other's secret
-    refused      ///< they do not fit: version, TLS
+    unreachable, ///< no listener, or no reply
+    denied,      ///< the secrets differ
+    refused      ///< version or TLS setting differ
   };
   gate_error(reason r, const std::string& text) : std::runtime_error{text}, why{r} {}
   reason why;
 };
 
-/// Connects to a gate and passes it; blocks for `patience` at most, the lookup of the host's name
-/// included, however long that hangs. Throws gate_error.
+/// Connects to a gate and authenticates; blocks for at most `patience`, including a hanging lookup
+/// of the host's name. Throws gate_error.
 gate_pass pass_gate(const std::string& host, uint16_t port, const shared_secret& secret, bool tls,
                     std::chrono::milliseconds patience, host_lookup look_up = system_lookup);
 

@@ -54,13 +54,14 @@ data_plane::impl::impl(data_plane_options o)
     : options{std::move(o)}, bell{options.bell ? options.bell : std::make_shared<gpu::doorbell>()} {
   forced = transport_of(options.transport);
   if (!forced && options.transport != "auto")
-    throw std::invalid_argument{"there is no transport " + options.transport
-                                + ": auto, in_process, shm, tcp, verbs_staged, verbs_gpudirect, "
-                                  "mlx5_proxy or fhbn"};
+    throw std::invalid_argument{
+        "unknown transport " + options.transport
+        + ": use auto, in_process, shm, tcp, verbs_staged, verbs_gpudirect, "
+          "mlx5_proxy or fhbn"};
   if (options.secret.size() < secret_bytes_min)
-    throw std::invalid_argument{"the secret of the data plane has "
-                                + std::to_string(options.secret.size()) + " bytes, at least "
-                                + std::to_string(secret_bytes_min) + " are needed"};
+    throw std::invalid_argument{"the data plane secret has " + std::to_string(options.secret.size())
+                                + " bytes, at least " + std::to_string(secret_bytes_min)
+                                + " are needed"};
   if (options.unix_path.find_first_of(";") != std::string::npos)
     throw std::invalid_argument{"the path of a data plane's socket must not contain ';'"};
   self.process = random_name();
@@ -128,7 +129,7 @@ void data_plane::impl::stop() {
     const auto all = records;
     for (const auto& [s, r] : all) r->link->end(channel_state::closed);
     for (const auto& weak : tcp_links)
-      if (const auto link = weak.lock()) link->close(channel_state::closed, "the process ends");
+      if (const auto link = weak.lock()) link->close(channel_state::closed, "the process exits");
     const auto deadline = clock::now() + options.last_writes;
     for (const auto& weak : verbs_links)
       if (const auto link = weak.lock()) link->close_when_settled(deadline);
@@ -193,7 +194,7 @@ data_plane::impl::make_direct(const side& s, const link_terms& terms,
                               const std::shared_ptr<gpu::device>& device) const {
   std::optional<stream_posting> by_stream;
   if (*forced != link_transport::verbs_gpudirect) {
-    if (!verbs) throw std::runtime_error{"no verbs here: " + no_verbs};
+    if (!verbs) throw std::runtime_error{"RDMA verbs are not available: " + no_verbs};
     by_stream = stream_posting{verbs, *forced == link_transport::fhbn};
   }
   return std::make_shared<direct_link>(device, ring_terms_of(s.key, terms), terms.self, by_stream);
@@ -204,7 +205,7 @@ void data_plane::impl::expect(const side& s, const record_ptr& r,
   r->limit = std::make_shared<asio::steady_timer>(io, patience);
   r->limit->async_wait([this, s, r, patience](error_code ec) {
     if (!ec && !r->link->bound())
-      give_up(s, r, "nobody connected within " + std::to_string(patience.count()) + " ms");
+      give_up(s, r, "no peer connected within " + std::to_string(patience.count()) + " ms");
   });
   if (const auto waits = early.find(s.key); waits != early.end()) waits->second->cancel();
 }

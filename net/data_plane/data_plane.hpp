@@ -1,4 +1,4 @@
-/// Where the links of a process begin: one per process, for all its devices.
+/// The data plane of a process: creates the links of all its devices.
 #pragma once
 
 #include "net/data_plane/peer_reach.hpp"
@@ -21,89 +21,88 @@ class verbs_device;
 struct data_plane_options {
   std::string unix_path; ///< socket for peers of this host; empty: none, and no shm
   std::string listen;    ///< ADDRESS:PORT for peers of other hosts, port 0: any; empty: none
-  std::string advertise; ///< host name or address by which others reach `listen`; empty: the same
-  /// The control process's host as this process reaches it: where a peer is that listens on all
-  /// addresses of its host and tells none. Empty: this host.
+  std::string advertise; ///< host name or address by which peers reach `listen`; empty: the same
+  /// The control process's host as this process reaches it: the host of a peer that listens on all
+  /// addresses and publishes none. Empty: this host.
   std::string home;
-  host_lookup names = system_lookup; ///< of peers that are told by name
-  std::string secret;                ///< bytes that all members know; at least 16
-  uint32_t cluster = 0;              ///< tag in every frame; peers of another cluster are refused
-  /// What connect() may use: auto, or the name of a link_transport. With verbs_gpudirect,
-  /// mlx5_proxy and fhbn, sides that name a device have their rings in its memory, others in the
-  /// host's.
+  host_lookup names = system_lookup; ///< resolves peers given by name
+  std::string secret;                ///< shared by all members; at least 16 bytes
+  uint32_t cluster = 0;              ///< tag in every frame; peers of another cluster are rejected
+  /// Transport of connect(): auto, or the name of a link_transport. With verbs_gpudirect,
+  /// mlx5_proxy and fhbn, sides that pass a device have their rings in its memory, others in host
+  /// memory.
   std::string transport = "auto";
-  /// Which links to other hosts may use; null: the first of this machine that has an active port.
+  /// RDMA device of links to other hosts; null: the first of this machine with an active port.
   std::shared_ptr<verbs_device> adapter;
   std::shared_ptr<gpu::doorbell> bell;             ///< of this process's engine; may be null
   std::function<void(const link_event&)> on_event; ///< on the plane's own thread; must not block
-  std::chrono::milliseconds handshake{5'000};      ///< for a stranger to prove itself
-  std::chrono::milliseconds early{30'000}; ///< for accept() to follow a peer that came first
-  std::chrono::milliseconds unread{5'000}; ///< a peer that reads nothing for so long is cut off
-  std::chrono::milliseconds measure_every{1'000}; ///< round trips of links that stand
+  std::chrono::milliseconds handshake{5'000};      ///< timeout of authentication
+  std::chrono::milliseconds early{
+      30'000}; ///< timeout of accept() after a peer that connected first
+  std::chrono::milliseconds unread{
+      5'000}; ///< timeout after which a peer that reads nothing is cut off
+  std::chrono::milliseconds measure_every{1'000}; ///< interval of round-trip measurements
   std::chrono::milliseconds greeting{
-      4'000}; ///< for a word through RDMA adapters: longer than they try
-  /// For what adapters have still to write when a link ends, or all of them with the plane.
+      4'000}; ///< for a test word through RDMA adapters: longer than their retries
+  /// Time for pending writes of adapters when a link or the plane closes.
   std::chrono::milliseconds last_writes{1'000};
-  reach_pace asking{};       ///< of peers that are watched
-  size_t strangers_max = 64; ///< connections that have not proved themselves
-  size_t early_max = 1'024;  ///< links that have arrived before accept()
+  reach_pace asking{};       ///< probe intervals of watched peers
+  size_t strangers_max = 64; ///< limit of unauthenticated connections
+  size_t early_max = 1'024;  ///< limit of links that arrived before accept()
 };
 
-/// Makes links in both roles and ends them with their epoch. Thread-safe.
+/// Creates links in both roles and closes them with their epoch. Thread-safe.
 ///
-/// Both calls return at once with ends that can be used at once: a sender has no credit and a
-/// receiver no frame until the two sides have met, so that streams wait for streams and no actor
-/// waits for a socket. What fails ends the channels as `closed`, with the reason as an event.
+/// connect() and accept() return at once with usable ends: a sender has no credit and a receiver no
+/// frame until both sides are connected, so that streams wait for streams and no actor waits for a
+/// socket. A failure closes the channels as `closed`, with the reason as an event.
 ///
-/// Peers prove that they know the secret (HMAC-SHA256 over both sides' nonces) before anything of
-/// them is believed. Descriptors go only to processes of the same user (SO_PEERCRED).
+/// Peers prove knowledge of the secret (HMAC-SHA256 over both sides' nonces) before any other
+/// message is accepted. Descriptors are passed only to processes of the same user (SO_PEERCRED).
 class data_plane {
 public:
-  /// Throws std::invalid_argument for options that make no sense, std::system_error when it cannot
-  /// listen.
+  /// Throws std::invalid_argument for invalid options, std::system_error when it cannot listen.
   explicit data_plane(data_plane_options options);
 
-  /// Ends all links.
+  /// Closes all links.
   ~data_plane();
 
   data_plane(const data_plane&) = delete;
   data_plane& operator=(const data_plane&) = delete;
 
-  /// To be told to peers, for their connect(). Names the process, its host and where it listens.
+  /// Published to peers for their connect(): the process, its host and its listeners.
   const std::string& address() const;
 
-  /// This side's end of a link to the process that published `address`, by the best way there is:
-  /// in the same process, through shared memory on the same host, through RDMA adapters where a
-  /// word from each side arrives at the other, through TCP. A link of the same key that this side
-  /// had before is ended. Throws std::invalid_argument for terms out of range or
-  /// an address that is none, gpu::channel_ended (revoked) when the epoch is over.
+  /// This side's end of a link to the process that published `address`, over the fastest transport
+  /// that works: in process, shared memory on the same host, RDMA adapters where a test word from
+  /// each side arrives at the other, TCP. A previous link of the same key on this side is closed.
+  /// Throws std::invalid_argument for terms out of range or an invalid address, gpu::channel_ended
+  /// (revoked) when the epoch is closed.
   ///
-  /// `device`: whose streams use this side, where the transport is one of those: its rings are
-  /// made in memory of the device that an adapter reaches, and what direct_link throws is thrown
-  /// here. Null, and with any other transport:
-  /// streams of the host.
+  /// `device`: the device whose streams use this side, for transports with rings in device memory;
+  /// exceptions of direct_link pass through. Null, and with any other transport: streams of the
+  /// host.
   link_end connect(const std::string& address, const link_key& key, const link_terms& terms,
                    std::chrono::milliseconds patience, std::shared_ptr<gpu::device> device = {});
 
-  /// This side's end of a link that the other side connects, before or after. Throws like
+  /// This side's end of a link that the peer connects, before or after this call. Throws like
   /// connect().
   link_end accept(const link_key& key, const link_terms& terms, std::chrono::milliseconds patience,
                   std::shared_ptr<gpu::device> device = {});
 
-  /// Asks the process that published `address` again and again, for as long as the result is held,
-  /// over a connection of its own that takes the way of links: whether each of the two hears the
-  /// other. Throws std::invalid_argument for an address that is none.
+  /// Probes the process that published `address` for as long as the result is held, over a
+  /// connection of its own on the path of links: whether each of the two reaches the other. Throws
+  /// std::invalid_argument for an invalid address.
   std::shared_ptr<const peer_reach> watch(const std::string& address);
 
-  /// An injury: for so long it asks nobody, answers nobody, and makes no link. Those that stand are
-  /// left alone (net/link/flawed_sender.hpp).
+  /// Fault injection: for this time the plane sends no probe, no reply, and creates no link.
+  /// Existing links are not affected (net/link/flawed_sender.hpp).
   void isolate(std::chrono::milliseconds how_long);
 
-  /// Whether an address can be listened on, before anything depends on it. Throws as the
-  /// constructor does.
+  /// Checks early that an address can be listened on. Throws as the constructor does.
   static void try_listen(const std::string& address);
 
-  /// Revokes all links of this epoch and of those before it; later ones of them are refused.
+  /// Revokes all links of this and earlier epochs; later attempts to create them are rejected.
   void end_epoch(uint64_t epoch);
 
   struct impl;

@@ -63,7 +63,7 @@ asio::awaitable<void> data_plane::impl::serve(std::shared_ptr<Socket> socket) {
   time_limit limit{socket, options.handshake};
   try {
     if constexpr (shared) {
-      if (!same_user(socket->native_handle())) throw std::runtime_error{"another user"};
+      if (!same_user(socket->native_handle())) throw std::runtime_error{"it runs as another user"};
     } else {
       socket->set_option(asio::ip::tcp::no_delay{true});
     }
@@ -93,7 +93,7 @@ asio::awaitable<void> data_plane::impl::serve(std::shared_ptr<Socket> socket) {
     }
     const std::chrono::nanoseconds round_trip = clock::now() - began;
     if (!equal(a.proof, prove(options.secret, "connecting", h, c.mine)))
-      throw std::runtime_error{"it does not know the secret"};
+      throw std::runtime_error{"it has another secret"};
     proven = true;
     --strangers;
     limit.cancel();
@@ -104,10 +104,10 @@ asio::awaitable<void> data_plane::impl::serve(std::shared_ptr<Socket> socket) {
       }
       co_return;
     }
-    if (isolated()) throw std::runtime_error{"isolated by an injury"};
+    if (isolated()) throw std::runtime_error{"isolated by fault injection"};
     co_await admit(h, socket, std::move(descriptors), round_trip, c.mine);
   } catch (const std::exception& e) {
-    failed = limit.over() ? "it has not proved itself within "
+    failed = limit.over() ? "it did not authenticate within "
                                 + std::to_string(options.handshake.count()) + " ms"
                           : e.what();
   }
@@ -134,12 +134,13 @@ asio::awaitable<void> data_plane::impl::admit(hello h, std::shared_ptr<Socket> s
   std::shared_ptr<shm_segment> segment;
   std::shared_ptr<gpu::doorbell> their_bell;
   verdict v;
-  const std::string why = "as the peer chose"; // named, see connect()
+  const std::string why = "chosen by the peer"; // named, see connect()
   try {
     r = co_await meet(s.key, theirs, options.early);
     r->round_trip = round_trip;
     if constexpr (shared) {
-      if (descriptors.size() != 3) throw std::runtime_error{"no segment and bell came along"};
+      if (descriptors.size() != 3)
+        throw std::runtime_error{"no shared-memory segment and doorbell received"};
       segment =
           std::make_shared<shm_segment>(std::move(descriptors[0]), ring_terms_of(s.key, theirs));
       their_bell =
@@ -166,7 +167,8 @@ asio::awaitable<data_plane::impl::record_ptr>
 data_plane::impl::meet(link_key key, link_terms theirs, std::chrono::milliseconds patience) {
   const auto deadline = clock::now() + patience;
   while (true) {
-    if (key.epoch < first_epoch.load()) throw std::runtime_error{to_string(key) + ": it is over"};
+    if (key.epoch < first_epoch.load())
+      throw std::runtime_error{to_string(key) + ": the epoch is closed"};
     const auto found = records.find({key, false});
     if (found != records.end() && !found->second->link->bound()
         && found->second->link->state() == channel_state::open) {
@@ -179,11 +181,12 @@ data_plane::impl::meet(link_key key, link_terms theirs, std::chrono::millisecond
                                + std::to_string(ours.slots) + " of "
                                + std::to_string(ours.slot_bytes)};
     }
-    if (clock::now() >= deadline) throw std::runtime_error{to_string(key) + ": nobody expects it"};
+    if (clock::now() >= deadline)
+      throw std::runtime_error{to_string(key) + ": this link is not expected"};
     if (early.contains(key))
-      throw std::runtime_error{to_string(key) + ": another one waits for it"};
+      throw std::runtime_error{to_string(key) + ": another connection is already waiting for it"};
     if (early.size() >= options.early_max)
-      throw std::runtime_error{"too many links wait to be expected"};
+      throw std::runtime_error{"too many links arrived before they were expected"};
     const auto timer = std::make_shared<asio::steady_timer>(io, deadline);
     early.emplace(key, timer);
     error_code ignored;

@@ -50,7 +50,7 @@ asio::awaitable<void> data_plane::impl::connect(side s, record_ptr r,
   // Named: GCC 12 destroys some temporaries of a co_await twice.
   std::string why = "as configured";
   try {
-    if (isolated()) throw std::runtime_error{"isolated by an injury"};
+    if (isolated()) throw std::runtime_error{"isolated by fault injection"};
     if (wanted == link_transport::in_process && !here)
       throw std::runtime_error{"the peer is another process"};
     if ((any && here) || wanted == link_transport::in_process) {
@@ -78,7 +78,7 @@ asio::awaitable<void> data_plane::impl::connect(side s, record_ptr r,
     const bool rdma = over_verbs(wanted);
     if (rdma) {
       r->transport = r->direct ? wanted : link_transport::verbs_staged;
-      if (!verbs) throw std::runtime_error{"no verbs here: " + no_verbs};
+      if (!verbs) throw std::runtime_error{"RDMA verbs are not available: " + no_verbs};
       if (to.verbs.empty()) throw std::runtime_error{"the peer has no RDMA port in use"};
     }
     // The adapters' numbers are told over TCP.
@@ -101,9 +101,9 @@ asio::awaitable<void> data_plane::impl::connect(side s, record_ptr r,
 }
 
 std::string data_plane::impl::hint_of(const peer_address& to) const {
-  return hides(to, self.host) ? "; the peer is on another host and listens for its own alone: give "
-                                "net.listen of the service or --listen of the worker an address "
-                                "that others reach, or 0.0.0.0:0"
+  return hides(to, self.host) ? "; the peer is on another host and listens on loopback only: set "
+                                "net.listen of the service or --listen of the worker to a "
+                                "reachable address, or 0.0.0.0:0"
                               : "";
 }
 
@@ -129,7 +129,7 @@ asio::awaitable<void> data_plane::impl::connect_shm(side s, record_ptr r,
   try {
     co_await socket->async_connect(asio::local::stream_protocol::endpoint{path}, use_awaitable);
     if (!same_user(socket->native_handle()))
-      throw std::runtime_error{"the peer at " + path + " is another user"};
+      throw std::runtime_error{"the peer at " + path + " runs as another user"};
     const auto h = hello_of(s.key, r->terms, link_transport::shm, options.cluster);
     // Before the conversation: the other side times our answer.
     auto segment = std::make_shared<shm_segment>(ring_terms_of(s.key, r->terms));
@@ -141,8 +141,8 @@ asio::awaitable<void> data_plane::impl::connect_shm(side s, record_ptr r,
     co_await socket->async_wait(unix_socket::wait_read, use_awaitable);
     verdict v;
     const auto got = receive_descriptors(socket->native_handle(), bytes_of(v));
-    if (v.refused != 0) throw std::runtime_error{"the peer refuses: " + text_of(v)};
-    if (got.size() != 2) throw std::runtime_error{"the peer has sent no bell"};
+    if (v.refused != 0) throw std::runtime_error{"the peer refused: " + text_of(v)};
+    if (got.size() != 2) throw std::runtime_error{"the peer sent no doorbell"};
     auto their_bell = std::make_shared<gpu::doorbell>(std::array{got[0].get(), got[1].get()});
     limit.cancel();
     co_await finish_shm(s, r, socket, segment, their_bell, why);
@@ -163,7 +163,7 @@ asio::awaitable<void> data_plane::impl::reach(std::shared_ptr<tcp_socket> socket
   asio::steady_timer timer{io};
   while (answer.wait_for(std::chrono::seconds{0}) != std::future_status::ready) {
     if (clock::now() > until)
-      throw lookup_timeout{where_to + ": its name is not looked up within "
+      throw lookup_timeout{where_to + ": name lookup timed out after "
                            + std::to_string(patience.count()) + " ms"};
     timer.expires_after(look_every);
     co_await timer.async_wait(use_awaitable);
@@ -191,7 +191,7 @@ asio::awaitable<void> data_plane::impl::connect_tcp(side s, record_ptr r,
     co_await asio::async_write(*socket, asio::buffer(&met.proof, sizeof met.proof), use_awaitable);
     verdict v;
     co_await asio::async_read(*socket, asio::buffer(&v, sizeof v), use_awaitable);
-    if (v.refused != 0) throw std::runtime_error{"the peer refuses: " + text_of(v)};
+    if (v.refused != 0) throw std::runtime_error{"the peer refused: " + text_of(v)};
     limit.cancel();
     finish_tcp(s, r, std::move(*socket), std::move(why));
   } catch (const boost::system::system_error& e) {

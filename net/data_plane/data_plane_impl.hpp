@@ -1,4 +1,4 @@
-/// The inside of data_plane: what its thread knows.
+/// Implementation of data_plane: the state of its thread.
 #pragma once
 
 #include "net/data_plane/data_plane.hpp"
@@ -46,7 +46,7 @@ struct data_plane::impl : std::enable_shared_from_this<data_plane::impl> {
     auto operator<=>(const side&) const = default;
   };
 
-  /// A link that has been asked for here.
+  /// A link requested by this process.
   struct record {
     std::shared_ptr<pending_link> link;
     std::shared_ptr<direct_link> direct; ///< of a device whose memory an adapter reaches, or null
@@ -66,7 +66,7 @@ struct data_plane::impl : std::enable_shared_from_this<data_plane::impl> {
   void start(); ///< after listen()
   void stop();  ///< from outside
 
-  /// Makes the ends at once and leaves the rest to the thread. Thread-safe.
+  /// Creates the ends at once and leaves the rest to the thread. Thread-safe.
   link_end open(const side& s, const link_terms& terms, std::chrono::milliseconds patience,
                 const std::shared_ptr<gpu::device>& device, std::optional<peer_address> to);
 
@@ -79,10 +79,10 @@ struct data_plane::impl : std::enable_shared_from_this<data_plane::impl> {
   void on_link_end(const side& s, const record_ptr& gone, gpu::channel_state why);
   void report(const side& s, const record& r, link_event::kind what, std::string text);
 
-  /// Ends a link that cannot be had, with the reason.
+  /// Closes a link that cannot be created, with the reason.
   void give_up(const side& s, const record_ptr& r, const std::string& text);
 
-  /// Makes a record's link the real one. False when it ended meanwhile.
+  /// Binds a record's link. False when the link was closed meanwhile.
   bool bind(const side& s, const record_ptr& r, link_end real, link_transport transport,
             std::string text, std::function<void()> hang_up);
 
@@ -106,7 +106,7 @@ struct data_plane::impl : std::enable_shared_from_this<data_plane::impl> {
   task<void> connect_verbs(side s, record_ptr r, std::chrono::milliseconds patience,
                            const std::string& address, std::string why);
 
-  /// What to do where a peer cannot be reached; empty: who knows.
+  /// A hint where a peer is unreachable; empty: none.
   std::string hint_of(const peer_address& to) const;
 
   // Asking whether peers can be reached (data_plane_reach.cpp).
@@ -129,7 +129,7 @@ struct data_plane::impl : std::enable_shared_from_this<data_plane::impl> {
                    nonce mine);
   task<void> admit_verbs(hello h, std::shared_ptr<tcp_socket> socket,
                          std::chrono::nanoseconds round_trip, nonce mine);
-  /// The record that accept() has made or makes within `patience`. Throws std::runtime_error.
+  /// The record that accept() created or creates within `patience`. Throws std::runtime_error.
   task<record_ptr> meet(link_key key, link_terms theirs, std::chrono::milliseconds patience);
 
   // Both.
@@ -165,18 +165,18 @@ struct data_plane::impl : std::enable_shared_from_this<data_plane::impl> {
   std::thread thread;
 };
 
-/// This way to the peer is none, but another one may be.
+/// This transport does not reach the peer, but another one may.
 struct other_way : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// The connecting side's proof, and what the other side's is made with.
+/// The connecting side's proof, and the inputs of the peer's proof.
 struct introduction {
   answer proof;
   nonce theirs;
 };
 
-/// Says hello and checks that the other side knows the secret; also how long its answer took.
+/// Sends the hello and checks the peer's proof; also measures the round trip.
 template <class Socket>
 asio::awaitable<introduction> introduce(Socket& socket, hello h, const std::string& secret,
                                         std::chrono::nanoseconds& round_trip) {
@@ -186,7 +186,7 @@ asio::awaitable<introduction> introduce(Socket& socket, hello h, const std::stri
   co_await asio::async_read(socket, asio::buffer(&c, sizeof c), asio::use_awaitable);
   round_trip = std::chrono::steady_clock::now() - began;
   if (!equal(c.proof, prove(secret, "accepting", h, c.mine)))
-    throw std::runtime_error{"the peer does not know the secret"};
+    throw std::runtime_error{"the peer has another secret"};
   co_return introduction{{prove(secret, "connecting", h, c.mine)}, c.mine};
 }
 

@@ -49,7 +49,8 @@ asio::awaitable<void> data_plane::impl::keep_asking(std::weak_ptr<peer_reach> of
           time_limit limit{socket, options.asking.patience};
           const asio::local::stream_protocol::endpoint where{to.unix_path};
           co_await socket->async_connect(where, use_awaitable);
-          if (!same_user(socket->native_handle())) throw std::runtime_error{"another user"};
+          if (!same_user(socket->native_handle()))
+            throw std::runtime_error{"it runs as another user"};
           co_await introduce_reach(socket);
         }
         co_await ask(of, socket);
@@ -63,7 +64,7 @@ asio::awaitable<void> data_plane::impl::keep_asking(std::weak_ptr<peer_reach> of
         }
         co_await ask(of, socket);
       }
-      failed = "it is not asked any more";
+      failed = "the probe was cancelled";
     } catch (const std::exception& e) {
       failed = e.what();
     }
@@ -109,7 +110,7 @@ asio::awaitable<void> data_plane::impl::ask(std::weak_ptr<peer_reach> of,
       uint64_t word = reach_word;
       co_await asio::async_write(*socket, asio::buffer(&word, sizeof word), use_awaitable);
       co_await asio::async_read(*socket, asio::buffer(&word, sizeof word), use_awaitable);
-      if (word != reach_word) throw std::runtime_error{"another word"};
+      if (word != reach_word) throw std::runtime_error{"an unexpected reply"};
     }
     if (const auto still = of.lock()) still->answered();
     pause.expires_after(options.asking.every);

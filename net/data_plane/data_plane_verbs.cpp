@@ -25,7 +25,7 @@ std::span<const std::byte> covered(const offer& x) { return std::as_bytes(std::s
 } // namespace
 
 std::shared_ptr<verbs_link> data_plane::impl::make_verbs(const side& s, const record_ptr& r) {
-  if (!verbs) throw other_way{"no verbs there: " + no_verbs};
+  if (!verbs) throw other_way{"RDMA verbs are not available: " + no_verbs};
   verbs_link::terms t;
   t.rings = ring_terms_of(s.key, r->terms);
   t.self = r->terms.self;
@@ -44,7 +44,7 @@ std::shared_ptr<verbs_link> data_plane::impl::make_verbs(const side& s, const re
   };
   if (r->direct && !r->carrier.expired())
     throw std::runtime_error{
-        "another conversation is about this link, whose rings are one device's"};
+        "this link already has a handshake, and its rings belong to one device"};
   try {
     auto link = std::make_shared<verbs_link>(io.get_executor(), *verbs, std::move(t));
     r->carrier = link;
@@ -61,7 +61,7 @@ asio::awaitable<void> data_plane::impl::greet(std::shared_ptr<verbs_link> link, 
     link->greet(word);
     asio::steady_timer timer{io};
     while (!link->arrived()) {
-      if (clock::now() > until) throw std::runtime_error{"a word does not arrive"};
+      if (clock::now() > until) throw std::runtime_error{"the test word did not arrive"};
       timer.expires_after(look_every);
       co_await timer.async_wait(use_awaitable);
     }
@@ -92,12 +92,12 @@ asio::awaitable<void> data_plane::impl::connect_verbs(side s, record_ptr r,
     verdict v;
     co_await asio::async_read(*socket, asio::buffer(&v, sizeof v), use_awaitable);
     if (v.refused == refused_other_way) throw other_way{"the peer: " + text_of(v)};
-    if (v.refused != 0) throw std::runtime_error{"the peer refuses: " + text_of(v)};
+    if (v.refused != 0) throw std::runtime_error{"the peer refused: " + text_of(v)};
     offer theirs;
     co_await asio::async_read(*socket, asio::buffer(&theirs, sizeof theirs), use_awaitable);
     if (!equal(theirs.proof,
                prove(options.secret, "accepting queue", h, met.theirs, covered(theirs))))
-      throw std::runtime_error{"the peer's offer is not its own"};
+      throw std::runtime_error{"the proof of the peer's offer is wrong"};
     link->connect(theirs.end);
     co_await greet(link, word_of(h.mine));
     v = {};
@@ -105,7 +105,8 @@ asio::awaitable<void> data_plane::impl::connect_verbs(side s, record_ptr r,
     co_await asio::async_read(*socket, asio::buffer(&v, sizeof v), use_awaitable);
     if (v.refused != 0) throw other_way{"the peer: " + text_of(v)};
     if (link->greeting() != word_of(met.theirs))
-      throw other_way{"the peer's word has not arrived, though its adapter says so"};
+      throw other_way{
+          "the peer's test word did not arrive, although its adapter reported completion"};
     limit.cancel();
     finish_verbs(s, r, link, std::move(*socket), why);
     co_return;
@@ -130,7 +131,7 @@ asio::awaitable<void> data_plane::impl::admit_verbs(hello h, std::shared_ptr<tcp
     co_await asio::async_read(*socket, asio::buffer(&theirs, sizeof theirs), use_awaitable);
   }
   if (!equal(theirs.proof, prove(options.secret, "connecting queue", h, mine, covered(theirs))))
-    throw std::runtime_error{"its offer is not its own"};
+    throw std::runtime_error{"the proof of its offer is wrong"};
   const link_terms terms = h.terms();
   try {
     r = co_await meet(s.key, terms, options.early);
@@ -152,7 +153,8 @@ asio::awaitable<void> data_plane::impl::admit_verbs(hello h, std::shared_ptr<tcp
   try {
     if (v.refused != 0) throw std::runtime_error{text_of(v)};
     if (link->greeting() != word_of(h.mine))
-      throw std::runtime_error{"a word has not arrived, though the adapter says so"};
+      throw std::runtime_error{
+          "the test word did not arrive, although the adapter reported completion"};
     co_await greet(link, word_of(mine));
   } catch (const boost::system::system_error&) {
     throw;
@@ -162,7 +164,7 @@ asio::awaitable<void> data_plane::impl::admit_verbs(hello h, std::shared_ptr<tcp
   co_await asio::async_write(*socket, asio::buffer(&v, sizeof v), use_awaitable);
   if (v.refused != 0) throw std::runtime_error{text_of(v)};
   limit.cancel();
-  const std::string why = "as the peer chose"; // named, see connect()
+  const std::string why = "chosen by the peer"; // named, see connect()
   finish_verbs(s, r, link, std::move(*socket), why);
 }
 

@@ -22,7 +22,7 @@ nonce make_nonce() {
   nonce result;
   if (RAND_bytes(reinterpret_cast<unsigned char*>(result.data()), static_cast<int>(result.size()))
       != 1)
-    throw std::runtime_error{"no random bytes for a nonce"};
+    throw std::runtime_error{"cannot get random bytes for a nonce"};
   return result;
 }
 
@@ -62,7 +62,7 @@ hello hello_to_ask(uint32_t cluster) {
 }
 
 std::string check(const hello& h, bool unix_socket, uint32_t cluster) {
-  if (h.magic != handshake_magic) return "not a link's hello";
+  if (h.magic != handshake_magic) return "not a link hello";
   if (h.version != handshake_version)
     return "hello of version " + std::to_string(h.version) + ", expected "
            + std::to_string(handshake_version);
@@ -72,7 +72,7 @@ std::string check(const hello& h, bool unix_socket, uint32_t cluster) {
   const auto is = [&](link_transport x) { return h.transport == static_cast<uint16_t>(x); };
   if (unix_socket ? !is(link_transport::shm)
                   : !is(link_transport::tcp) && !is(link_transport::verbs_staged))
-    return "hello for another transport than the socket's";
+    return "hello for a transport other than that of the socket";
   return check(h.terms());
 }
 

@@ -1,4 +1,4 @@
-/// How the two sides of a link prove themselves to each other before the first frame.
+/// Mutual authentication of the two sides of a link before the first frame.
 ///
 ///   connecting side                          accepting side
 ///   hello: which link, which terms, nonce →
@@ -6,14 +6,15 @@
 ///   proof (shm: segment and bell)         →
 ///                                          ← verdict: yes (shm: its bell), or why not
 ///
-/// Links over verbs go on, on the same socket, after the proof and with the verdict:
+/// Links over verbs continue on the same socket, after the proof and with the verdict:
 ///
 ///   offer: its queue and memory           →  (with the proof)
 ///                                          ← offer (with the verdict)
 ///   verdict, when its word has arrived    →
 ///                                          ← verdict, when its word has arrived
 ///
-/// All messages have a fixed size, so a stranger can make us hold no more than one of each.
+/// All messages have a fixed size, so an unauthenticated peer cannot make us buffer more than one
+/// of each.
 #pragma once
 
 #include "net/link/link.hpp"
@@ -31,7 +32,7 @@ using proof_code = std::array<std::byte, 32>; ///< HMAC-SHA256
 
 constexpr uint32_t handshake_magic = 0x4c4d4450;
 constexpr uint16_t handshake_version = 2;
-/// In place of a transport: no link is wanted, the peer says each word again that it is told.
+/// In place of a transport: a probe without a link; the peer echoes each word.
 constexpr uint16_t asks_only = 0xffff;
 
 struct hello {
@@ -61,7 +62,7 @@ struct answer {
   proof_code proof{};
 };
 
-/// A side's queue and memory, which are nobody else's (verbs).
+/// A side's own queue and memory (verbs).
 struct offer {
   verbs_end end;
   proof_code proof{}; ///< as the sides' other proofs, of these bytes too
@@ -80,8 +81,8 @@ template <class T> std::span<std::byte> bytes_of(T& x) {
 /// Random bytes. Throws std::runtime_error.
 nonce make_nonce();
 
-/// Proof of knowing the secret for this very conversation. `side`: "connecting" or "accepting", so
-/// that neither proof can be given back as the other. `more`: bytes that it covers as well. Throws
+/// Proof of the secret for this handshake. `side`: "connecting" or "accepting", so that neither
+/// proof can be replayed as the other. `more`: further bytes that the proof covers. Throws
 /// std::runtime_error.
 proof_code prove(std::string_view secret, std::string_view side, const hello& h,
                  const nonce& of_acceptor, std::span<const std::byte> more = {});
@@ -89,13 +90,13 @@ proof_code prove(std::string_view secret, std::string_view side, const hello& h,
 /// In constant time.
 bool equal(const proof_code& a, const proof_code& b);
 
-/// What is wrong with a hello that has come over a unix socket, or another one; or nothing.
+/// The error of a hello received over a unix socket or another one; empty: none.
 std::string check(const hello& h, bool unix_socket, uint32_t cluster);
 
-/// The hello of who wants no link.
+/// The hello of a probe.
 hello hello_to_ask(uint32_t cluster);
 
-/// What is wrong with terms, or nothing.
+/// The error of terms; empty: none.
 std::string check(const link_terms& terms);
 
 /// `other_way`: another transport may do.

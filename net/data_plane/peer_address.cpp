@@ -82,8 +82,8 @@ std::string advertised(const std::string& listen, const std::string& here) {
   if (!where || !is_wildcard(where->host) || here.empty() || is_own_host(here)) return {};
   if (misses(where->host, here))
     throw std::invalid_argument{
-        "this worker listens on 0.0.0.0, for IPv4 alone, and reaches the service by IPv6, from "
-        + here + ": give --listen [::]:0, or an address of this host that others reach"};
+        "this worker listens on 0.0.0.0 (IPv4 only) but reaches the service by IPv6, from " + here
+        + ": give --listen [::]:0 or a reachable address of this host"};
   return here;
 }
 
@@ -94,9 +94,9 @@ std::string reachable_tcp(const peer_address& x, const std::string& home) {
   auto host = home.empty() ? std::string{"127.0.0.1"} : home;
   if (misses(where->host, host)) {
     if (!is_own_host(host))
-      throw std::runtime_error{"the peer listens on 0.0.0.0, for IPv4 alone, and its host is known "
+      throw std::runtime_error{"the peer listens on 0.0.0.0 (IPv4 only), but its host is known "
                                "as "
-                               + host + ": let it listen on [::]:0"};
+                               + host + ": set its listen address to [::]:0"};
     host = "127.0.0.1";
   }
   if (host.find(':') != std::string::npos) host = "[" + host + "]";

@@ -1,5 +1,4 @@
-/// Whether a peer can be reached over the data plane, both ways: what asking it again and again has
-/// come to.
+/// Reachability of a peer over the data plane, both ways, from periodic probes.
 #pragma once
 
 #include <atomic>
@@ -9,16 +8,16 @@
 
 namespace lamella::net {
 
-/// How often a peer is asked, and for how long its answer is waited for. A packet that is lost once
-/// is sent again within the patience.
+/// Probe interval and reply timeout. A packet that is lost once is retransmitted within the
+/// timeout.
 struct reach_pace {
   std::chrono::milliseconds every{100};
   std::chrono::milliseconds patience{300};
-  std::chrono::milliseconds again{50}; ///< after a question that failed
+  std::chrono::milliseconds again{50}; ///< after a failed probe
 };
 
-/// Written on the data plane's own thread, read by any. What counts is what failed while this
-/// process ran: where it stood still, it has asked nothing and knows nothing.
+/// Written on the data plane's own thread, read by any. Only failures while this process ran count:
+/// while it was stopped, it sent no probes.
 class peer_reach {
 public:
   using clock = std::chrono::steady_clock;
@@ -32,10 +31,10 @@ public:
     failing_since_.compare_exchange_strong(none, now.time_since_epoch().count());
   }
 
-  /// The peer has answered, and no question has failed since.
+  /// The peer has replied, and no probe has failed since.
   bool answers() const { return ever_.load() && failing_since_.load() == 0; }
 
-  /// For how long questions have failed, each of them; nothing: none has since the newest answer.
+  /// Time during which all probes failed; nothing: no probe failed since the last reply.
   std::optional<std::chrono::milliseconds> failing(clock::time_point now) const {
     const auto since = failing_since_.load();
     if (since == 0) return std::nullopt;

@@ -51,7 +51,8 @@ private_folder::private_folder(const fs::path& base) {
   for (int i = 0; i < tries; ++i) {
     auto pattern = (base / (prefix + std::string(random_letters, 'X'))).string();
     if (mkdtemp(pattern.data()) == nullptr)
-      throw std::system_error{errno, std::generic_category(), "cannot make the folder " + pattern};
+      throw std::system_error{errno, std::generic_category(),
+                              "cannot create the folder " + pattern};
     lock_ = lock(pattern);
     if (lock_.get() >= 0) {
       path_ = pattern;
@@ -60,7 +61,7 @@ private_folder::private_folder(const fs::path& base) {
     // Another service took it for an abandoned one before we held it.
   }
   throw std::system_error{EBUSY, std::generic_category(),
-                          "cannot keep a folder in " + base.string()};
+                          "cannot create a folder in " + base.string()};
 }
 
 private_folder::~private_folder() {

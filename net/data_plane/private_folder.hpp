@@ -1,4 +1,4 @@
-/// A folder of one process for as long as it lives, for sockets that its children and it share.
+/// A folder of one process during its lifetime, for sockets shared with its children.
 #pragma once
 
 #include "net/link/shm_segment.hpp"
@@ -7,14 +7,14 @@
 
 namespace lamella::net {
 
-/// Made in the temporary folder of the system, for this user alone, with a random name and a lock
-/// that the kernel takes back when the process ends, however it ends: nobody removes a folder that
-/// is locked, neither another service of this user nor a cleaner of old files that knows locks. It
-/// goes with its content at the end.
+/// Created in the temporary folder of the system, for this user only, with a random name and a lock
+/// that the kernel releases when the process ends, however it ends: neither another service of this
+/// user nor a cleaner of old files that respects locks removes a locked folder. Removed with its
+/// content at the end.
 class private_folder {
 public:
-  /// Also removes the folders of processes that could not do so themselves. Throws
-  /// std::system_error when none can be made.
+  /// Also removes folders left by killed processes. Throws std::system_error when no folder can be
+  /// created.
   explicit private_folder(
       const std::filesystem::path& base = std::filesystem::temp_directory_path());
   ~private_folder();

@@ -90,7 +90,7 @@ shared_secret shared_secret::from_file(const std::filesystem::path& file) {
     if (line.empty() || line.front() == '#') continue;
     if (line.size() < key_min || line.size() > key_max)
       throw std::runtime_error("secret file " + file.string()
-                               + ": a secret has 32 to 512 characters, this one "
+                               + ": a secret must have 32 to 512 characters, this one has "
                                + std::to_string(line.size()));
     if (keys.size() == keys_max)
       throw std::runtime_error("secret file " + file.string() + ": more than two secrets");
@@ -99,7 +99,7 @@ shared_secret shared_secret::from_file(const std::filesystem::path& file) {
   OPENSSL_cleanse(text.data(), text.size());
   if (keys.empty())
     throw std::runtime_error("secret file " + file.string()
-                             + ": no secret in it; make one with 'openssl rand -hex 32'");
+                             + ": contains no secret; create one with 'openssl rand -hex 32'");
   return shared_secret{std::move(keys)};
 }
 
@@ -131,7 +131,7 @@ std::string shared_secret::file_text() const {
 std::string random_bytes(size_t count) {
   std::string out(count, '\0');
   if (RAND_bytes(reinterpret_cast<unsigned char*>(out.data()), static_cast<int>(count)) != 1)
-    throw std::runtime_error("the system gives no random bytes");
+    throw std::runtime_error("cannot get random bytes from the system");
   return out;
 }
 

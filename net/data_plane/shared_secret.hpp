@@ -1,4 +1,4 @@
-/// What the processes of one service know and nobody else does, and proofs of knowing it.
+/// The shared secret of the processes of one service, and proofs of it.
 #pragma once
 
 #include <cstddef>
@@ -10,25 +10,25 @@
 
 namespace lamella::net {
 
-/// One or two secrets (two while one replaces the other). Proofs are HMAC-SHA256.
+/// One or two secrets (two during rotation). Proofs are HMAC-SHA256.
 class shared_secret {
 public:
-  /// One secret per line, 32 to 512 characters each; # starts a comment. The first one makes
-  /// proofs, all are accepted. The file must be unreadable for other users. Throws
-  /// std::runtime_error with what is wrong and with which file; never with a secret.
+  /// One secret per line, 32 to 512 characters each; # starts a comment. The first one creates
+  /// proofs, all are accepted. The file must not be readable by other users. Throws
+  /// std::runtime_error with the error and the file, never with a secret.
   static shared_secret from_file(const std::filesystem::path& file);
 
-  /// A fresh one, for the children of one process.
+  /// A new random secret, for the children of one process.
   static shared_secret random();
 
   ~shared_secret();
   shared_secret(const shared_secret&) = default;
   shared_secret& operator=(const shared_secret&) = default;
 
-  /// 32 bytes over the parts and their lengths: no two lists of parts look the same.
+  /// 32 bytes over the parts and their lengths, so that different lists of parts differ as input.
   std::string prove(std::initializer_list<std::string_view> parts) const;
 
-  /// Is `proof` one over these parts, by any of the secrets? Takes the same time whatever it holds.
+  /// Whether `proof` is valid for these parts and any of the secrets. Constant time.
   bool accepts(std::string_view proof, std::initializer_list<std::string_view> parts) const;
 
   /// As from_file would read it.
@@ -39,10 +39,10 @@ private:
   std::vector<std::string> keys_;
 };
 
-/// Bytes nobody can guess. Throws std::runtime_error when the system has none.
+/// Cryptographically random bytes. Throws std::runtime_error when the system provides none.
 std::string random_bytes(size_t count);
 
-/// Two digits per byte.
+/// Hexadecimal, two digits per byte.
 std::string hex_of(std::string_view bytes);
 
 } // namespace lamella::net

@@ -73,13 +73,13 @@ api_error context_length_exceeded(uint64_t prompt_tokens, uint64_t max_tokens, u
   return too_long(std::move(param), context,
                   "the prompt has " + std::to_string(prompt_tokens) + " tokens and "
                       + std::to_string(max_tokens)
-                      + " more were asked for: shorten the prompt or lower max_tokens");
+                      + " more were requested: shorten the prompt or lower max_tokens");
 }
 
 api_error prompt_too_long(uint64_t prompt_tokens, uint64_t allowed, std::string param) {
   return too_long(std::move(param), allowed,
                   "the prompt has " + std::to_string(prompt_tokens)
-                      + " tokens, and no longer one is allowed here (limits.prompt_tokens): "
+                      + " tokens, more than limits.prompt_tokens of this server: "
                         "shorten it");
 }
 
@@ -106,9 +106,9 @@ api_error insufficient_permissions(std::string message) {
 }
 
 api_error model_not_found(std::string_view model) {
-  api_error error =
-      make(404, "invalid_request_error", "model_not_found",
-           "the model " + quoted(model) + " is not served here: GET /v1/models lists what is");
+  api_error error = make(404, "invalid_request_error", "model_not_found",
+                         "the model " + quoted(model)
+                             + " is not served here: GET /v1/models lists the served ones");
   error.param = "model";
   return error;
 }
@@ -153,8 +153,8 @@ api_error deadline_exceeded(std::string message) {
 }
 
 api_error queue_full(uint32_t retry_after_ms) {
-  api_error error = make(429, "rate_limit_error", "queue_full",
-                         "the server has as many requests waiting as it takes: try again later");
+  api_error error =
+      make(429, "rate_limit_error", "queue_full", "the queue of the server is full: retry later");
   error.retry_after_ms = retry_after_ms;
   error.retryable = true;
   return error;
@@ -162,7 +162,7 @@ api_error queue_full(uint32_t retry_after_ms) {
 
 api_error rate_limit_exceeded(uint32_t retry_after_ms) {
   api_error error = make(429, "rate_limit_error", "rate_limit_exceeded",
-                         "this key sent more than its rate allows: slow down");
+                         "this key exceeded its rate limit: slow down");
   error.retry_after_ms = retry_after_ms;
   error.retryable = true;
   return error;
@@ -173,15 +173,16 @@ api_error internal_error(std::string message) {
 }
 
 api_error request_poisoned() {
-  api_error error = internal_error("this request makes the workers that serve it fail: do not send "
-                                   "it again, and tell the operator its request id");
+  api_error error =
+      internal_error("this request crashes the workers that serve it: do not retry it, "
+                     "and report its request id to the operator");
   error.should_retry = false;
   error.detail = R"({"reason":"request_poisoned"})";
   return error;
 }
 
 api_error loading(std::string detail) {
-  api_error error = unavailable("loading", "the model is still loading: try again soon", 5'000);
+  api_error error = unavailable("loading", "the model is still loading: retry soon", 5'000);
   error.detail = std::move(detail);
   return error;
 }

@@ -55,7 +55,7 @@ void check_body_framing(request_head& head, const http_limits& limits) {
     if (lengths) throw bad_request("Transfer-Encoding and Content-Length exclude each other");
     if (head.http_1_0) throw bad_request("Transfer-Encoding is not part of HTTP/1.0");
     if (codings > 1 || !equals(head.headers.get("transfer-encoding"), "chunked"))
-      throw bad_request("the only Transfer-Encoding taken is \"chunked\"");
+      throw bad_request("the only supported Transfer-Encoding is \"chunked\"");
     head.chunked = true;
   }
   if (lengths > 1) throw bad_request("more than one Content-Length");
@@ -78,7 +78,7 @@ void check_host(const request_head& head) {
   for (const char c : head.headers.get("host")) {
     const bool plain = (c >= '0' && c <= '9') || (lower(c) >= 'a' && lower(c) <= 'z');
     if (!plain && std::string_view("-._~:[]%!$&'()*+;=").find(c) == std::string_view::npos)
-      throw bad_request("Host has a character that no host name has");
+      throw bad_request("Host has a character not allowed in host names");
   }
 }
 
@@ -159,7 +159,7 @@ request_head parse_head(std::string_view text, const http_limits& limits) {
   check_body_framing(head, limits);
   if (const std::string* expect = head.headers.find("expect")) {
     if (head.headers.count("expect") > 1 || !equals(*expect, "100-continue"))
-      throw bad_request("the only Expect taken is \"100-continue\"");
+      throw bad_request("the only supported Expect is \"100-continue\"");
     head.expect_continue = !head.http_1_0;
   }
   head.keep_alive = head.http_1_0 ? has_token(head.headers, "connection", "keep-alive")
@@ -170,7 +170,7 @@ request_head parse_head(std::string_view text, const http_limits& limits) {
 namespace {
 
 void expect(char seen, char wanted) {
-  if (seen != wanted) throw bad_request("broken chunk framing: extensions are not taken");
+  if (seen != wanted) throw bad_request("broken chunk framing: no extensions are allowed");
 }
 
 } // namespace
@@ -226,7 +226,7 @@ size_t chunk_decoder::feed(std::string_view bytes, std::string& body) {
       state_ = state::size_first;
       break;
     case state::end_cr:
-      if (c != '\r') throw bad_request("trailers are not taken");
+      if (c != '\r') throw bad_request("trailers are not supported");
       state_ = state::end_lf;
       break;
     case state::end_lf:

@@ -36,7 +36,7 @@ void http_session::start(http_core::verdict entered) {
   if (!served_) {
     close_after_ = true;
     refuse(entered == http_core::verdict::too_many
-               ? no_capacity("the server has as many connections as it takes")
+               ? no_capacity("the server has reached its connection limit")
                : rate_limit_exceeded(1'000));
     return;
   }
@@ -71,7 +71,7 @@ void http_session::body_tick() {
   if (elapsed >= limits.body_rate_after
       && static_cast<double>(body_.size())
              < seconds * static_cast<double>(limits.body_bytes_per_second)) {
-    refuse(deadline_exceeded("the body came too slowly"));
+    refuse(deadline_exceeded("the body arrived too slowly"));
     return;
   }
   using std::chrono::milliseconds;

@@ -46,7 +46,7 @@ void http_session::on_readable() {
       return;
     }
     if (ec == boost::system::errc::wrong_protocol_type) {
-      refuse(bad_request("this address speaks HTTPS: ask it with https://"));
+      refuse(bad_request("this address serves HTTPS: use https://"));
       break;
     }
     if (ec) {
@@ -199,8 +199,7 @@ void http_session::make_room(size_t more) {
   const size_t wanted = std::max(needed, std::min(most, body_share_.bytes() + step));
   if (needed > body_share_.bytes() && !body_share_.hold(wanted) && !body_share_.hold(needed)) {
     core_->bodies->count_refusal();
-    throw no_capacity("the requests' bodies take as much memory as they may (limits.bodies_bytes): "
-                      "try again soon");
+    throw no_capacity("the memory for request bodies is full (limits.bodies_bytes): retry soon");
   }
   if (needed > body_.capacity())
     body_.reserve(std::max(needed, std::min<size_t>(most, 4 * body_.capacity())));

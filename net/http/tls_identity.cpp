@@ -63,10 +63,10 @@ tls_identity::from_files(const std::filesystem::path& certificate,
   SSL_CTX_clear_mode(context, SSL_MODE_AUTO_RETRY);
   SSL_CTX_set_default_passwd_cb(context, no_passphrase);
   if (SSL_CTX_use_certificate_chain_file(context, certificate.c_str()) != 1)
-    refuse(certificate, "is no certificate in PEM: " + error_of_openssl());
+    refuse(certificate, "is not a PEM certificate: " + error_of_openssl());
   if (SSL_CTX_use_PrivateKey_file(context, key.c_str(), SSL_FILETYPE_PEM) != 1) {
     const auto why = error_of_openssl();
-    refuse(key, "is no private key in PEM, without a passphrase, of the certificate "
+    refuse(key, "is not the PEM private key, without a passphrase, of the certificate "
                     + certificate.string() + ": " + why);
   }
   made->expires_ = expiry_of(SSL_CTX_get0_certificate(context));

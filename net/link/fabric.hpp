@@ -10,10 +10,10 @@
 
 namespace lamella::net {
 
-/// Gives one side's end of a link: whoever runs on it need not know what it is made of.
+/// Provides one side's end of a link, whatever its transport.
 using link_source = std::function<link_end(const link_key&)>;
 
-/// Makes a link when its first end is asked for. Thread-safe.
+/// Creates a link when its first end is requested. Thread-safe.
 class fabric {
 public:
   /// A device by the number of its seat. It must outlive the links.

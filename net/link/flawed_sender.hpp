@@ -1,4 +1,5 @@
-/// A sender that can be told to lose or spoil a frame: for chaos, and tests of the receiver rule.
+/// A sender that injects faults (drops or corrupts a frame): for chaos, and tests of the receiver
+/// rule.
 #pragma once
 
 #include "base/failpoint.hpp"
@@ -11,16 +12,16 @@
 
 namespace lamella::net {
 
-/// What shall go wrong next. Any thread.
+/// The next faults. Thread-safe.
 struct flaws {
   std::atomic<bool> drop{false};    ///< the next frame is not sent
-  std::atomic<bool> corrupt{false}; ///< the next frame says it is of another layer
-  /// Until then no frame is sent.
+  std::atomic<bool> corrupt{false}; ///< the header of the next frame has a wrong layer
+  /// Until this time no frame is sent.
   std::atomic<std::chrono::steady_clock::time_point> mute_until{
       std::chrono::steady_clock::time_point::min()};
 };
 
-/// Passes everything on to another sender, but for its flaws.
+/// Forwards everything to another sender, except for injected faults.
 class flawed_sender final : public gpu::channel_sender {
 public:
   flawed_sender(std::shared_ptr<gpu::channel_sender> inner, std::shared_ptr<flaws> what)

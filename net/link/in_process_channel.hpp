@@ -17,7 +17,7 @@ struct channel_ends {
 /// The two ends may be used from two threads. Throws std::bad_alloc.
 channel_ends make_in_process_channel(size_t slots, size_t slot_bytes);
 
-/// The same with all terms, and with those who wait for its two ends (may be null).
+/// The same with all terms, and with the listeners of its two ends (may be null).
 channel_ends make_in_process_channel(const gpu::ring_terms& terms, gpu::ring_identity sender = {},
                                      std::shared_ptr<gpu::listener> of_sender = nullptr,
                                      std::shared_ptr<gpu::listener> of_receiver = nullptr);

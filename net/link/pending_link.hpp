@@ -14,18 +14,18 @@ namespace lamella::net {
 /// Thread-safe but for the ends' own rule: one stream each.
 class pending_link : public std::enable_shared_from_this<pending_link> {
 public:
-  /// `bell` is rung when the link is bound or ends before; may be null. `on_end` is called once,
+  /// `bell` is rung when the link is bound or closed before; may be null. `on_end` is called once,
   /// by the first end(), on its thread.
   pending_link(const link_key& key, uint64_t slot_bytes, std::shared_ptr<gpu::listener> bell,
                std::function<void(gpu::channel_state)> on_end);
 
-  /// The ends to hand out; they keep the link alive.
+  /// The ends for the caller; they keep the link alive.
   link_end ends();
 
-  /// Gives it its real ends. False, and those are ended, when this link had already ended.
+  /// Binds the real ends. False, and those are closed, when this link is already closed.
   bool bind(link_end real);
 
-  /// Ends it for both sides.
+  /// Closes the link for both sides.
   void end(gpu::channel_state why);
 
   gpu::channel_state state() const;

@@ -1,4 +1,4 @@
-/// How long a link takes there and back, measured again and again while it stands.
+/// Round-trip time of a link, measured periodically while the link is up.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -25,10 +25,10 @@ public:
   static constexpr size_t kept_max = 64;
 
   struct summary {
-    /// Of the window: what the way itself takes, without waits behind large frames and busy
-    /// threads. 0: none was measured.
+    /// Minimum of the window: the path alone, without queueing behind large frames and busy
+    /// threads. 0: no measurement.
     std::chrono::nanoseconds least{0};
-    uint64_t measured = 0; ///< since the link stands
+    uint64_t measured = 0; ///< since the link is up
   };
 
   void add(std::chrono::nanoseconds took, clock::time_point now);
@@ -44,10 +44,10 @@ private:
   uint64_t measured_ = 0;
 };
 
-/// What the two sides of a socket say to each other to measure.
+/// Words of the measurement protocol over a socket.
 enum class echo_word : uint64_t { ask = 0x6c6d6c61736b, answer, thanks };
 
-/// One side's part of that conversation, on the thread of its socket.
+/// One side of that protocol, on the thread of its socket.
 template <class Socket> class echo {
 public:
   using clock = round_trips::clock;
@@ -55,14 +55,14 @@ public:
   echo(std::shared_ptr<Socket> socket, std::shared_ptr<round_trips> results)
       : socket_{std::move(socket)}, results_{std::move(results)} {}
 
-  /// Words are so few that there is always room for them, but with a peer that reads nothing.
+  /// Words are so few that the socket always has room, unless the peer reads nothing.
   void say(echo_word word) {
     said_ = clock::now();
     [[maybe_unused]] const auto sent =
         ::send(socket_->native_handle(), &word, sizeof word, MSG_DONTWAIT | MSG_NOSIGNAL);
   }
 
-  /// Answers, and notes what has come back. False for anything but a word of the conversation.
+  /// Replies, and records replies. False for an unknown word.
   bool hear(echo_word word) {
     switch (word) {
     case echo_word::ask:
@@ -90,8 +90,8 @@ private:
   clock::time_point said_{};
 };
 
-/// Measures over a socket on which nothing else is said, until it ends: the side that `asks` does
-/// so every so often, the other one answers, and is answered, so that both know.
+/// Measures over a dedicated socket until it closes: the side that `asks` sends a word at every
+/// interval; the peer replies and gets a reply, so both sides measure.
 template <class Socket>
 boost::asio::awaitable<void> keep_measuring(std::shared_ptr<Socket> socket, bool asks,
                                             std::chrono::milliseconds every,

@@ -65,7 +65,7 @@ shm_segment::shm_segment(owned_descriptor descriptor, const gpu::ring_terms& ter
   map();
   if (gpu::is_ring(forth(), terms) && gpu::is_ring(back(), terms)) return;
   munmap(base_, 2 * terms_.bytes());
-  throw std::runtime_error{"the segment holds other rings than agreed"};
+  throw std::runtime_error{"the rings of the segment differ from the agreed ones"};
 }
 
 shm_segment::~shm_segment() { munmap(base_, 2 * terms_.bytes()); }
@@ -96,7 +96,7 @@ void send_descriptors(int socket, std::span<const std::byte> bytes,
   const auto sent = sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
   if (sent < 0) fail("sending descriptors");
   if (static_cast<size_t>(sent) != bytes.size())
-    throw std::runtime_error{"a message with descriptors was cut"};
+    throw std::runtime_error{"a message with descriptors was truncated"};
 }
 
 std::vector<owned_descriptor> receive_descriptors(int socket, std::span<std::byte> bytes) {

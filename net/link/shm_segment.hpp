@@ -23,15 +23,15 @@ private:
   int number_;
 };
 
-/// Two rings, forth and back, in a fresh sealed memfd (no shrinking, no growing). A segment belongs
-/// to one link of one epoch between two incarnations, and is never used again (reliability A3).
+/// Two rings, one per direction, in a new sealed memfd (no shrinking, no growing). A segment
+/// belongs to one link of one epoch between two incarnations, and is never reused (reliability A3).
 class shm_segment {
 public:
-  /// Makes one. Pages become resident when first written. Throws std::system_error.
+  /// Creates a segment. Pages become resident when first written. Throws std::system_error.
   explicit shm_segment(const gpu::ring_terms& terms);
 
-  /// Maps one that the other side made. Throws std::runtime_error when it is not sealed, not as
-  /// large as the terms say, or holds other rings.
+  /// Maps the segment of the peer. Throws std::runtime_error when it is not sealed, has another
+  /// size than the terms, or holds other rings.
   shm_segment(owned_descriptor descriptor, const gpu::ring_terms& terms);
 
   ~shm_segment();
@@ -60,7 +60,7 @@ void send_descriptors(int socket, std::span<const std::byte> bytes,
 /// when fewer bytes came.
 std::vector<owned_descriptor> receive_descriptors(int socket, std::span<std::byte> bytes);
 
-/// Whether the process at the other end runs as our user. Throws std::system_error.
+/// Whether the peer process runs as our user. Throws std::system_error.
 bool same_user(int socket);
 
 } // namespace lamella::net

@@ -8,9 +8,9 @@ namespace lamella::net {
 
 /// The ends that streams of `device` use of a link whose `real` ends are a host's: a ring each way
 /// in host memory that the device maps, and a stream of `host` that carries frames between them and
-/// the real ends, checksums and all, so that every transport serves every device. What either side
-/// of the link ends, ends as a whole once what was sent before has been carried. It is carried
-/// for as long as one of the two ends is held.
+/// the real ends, checksums included, so that every transport serves every device. Closing
+/// either end closes the link after frames in flight are delivered. Frames are carried as long as
+/// one of the two ends is held.
 ///
 /// `terms` and `epoch` are those the link was asked for with. Pinning memory may wait for kernels
 /// of the device: to be called while none of them waits for another. Throws std::bad_alloc.

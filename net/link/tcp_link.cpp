@@ -144,12 +144,12 @@ void tcp_link::push() {
   if (ended == channel_state::open) return;
   shut_ = true;
   asio::post(executor_, [self = shared_from_this(), ended] {
-    if (ended != channel_state::closed) return self->close(ended, "ended here");
+    if (ended != channel_state::closed) return self->close(ended, "closed here");
     if (self->closed_) return;
     shutdown(self->socket_.get(), SHUT_WR);
     self->timer_->expires_after(self->terms_.unread); // for the other side to end its half
     self->timer_->async_wait([self](error_code ec) {
-      if (!ec) self->close(channel_state::closed, "ended here");
+      if (!ec) self->close(channel_state::closed, "closed here");
     });
   });
 }
@@ -208,7 +208,7 @@ void tcp_link::read() {
     }
     if (got <= 0) {
       refuse(channel_state::closed,
-             got == 0 ? "the peer has ended it" : std::string{"reading: "} + std::strerror(errno));
+             got == 0 ? "the peer closed it" : std::string{"reading: "} + std::strerror(errno));
       break;
     }
     const auto direct = std::min(static_cast<size_t>(got), payload_left);
@@ -290,7 +290,7 @@ bool tcp_link::on_pong() {
     return asked_at_;
   }();
   if (!asked_at || header_.payload_bytes != 0)
-    return refuse(channel_state::torn, "a pong that nobody asked for");
+    return refuse(channel_state::torn, "a pong without a ping");
   terms_.trips->add(now - *asked_at, now);
   return true;
 }
@@ -317,7 +317,7 @@ bool tcp_link::refuse(channel_state why, std::string text) {
 }
 
 std::string tcp_link::unread_text() const {
-  return "the peer has read nothing for " + std::to_string(terms_.unread.count()) + " ms";
+  return "the peer read nothing for " + std::to_string(terms_.unread.count()) + " ms";
 }
 
 void tcp_link::close(channel_state why, std::string text) {

@@ -1,4 +1,4 @@
-/// A link over a TCP connection that has already proved itself.
+/// A link over an authenticated TCP connection.
 #pragma once
 
 #include "net/link/link.hpp"
@@ -15,23 +15,24 @@
 
 namespace lamella::net {
 
-/// Carries two rings of this process over a socket: frames go out of one as they lie there, header
-/// and payload, and are read into the other's slots. The sender's slots are given back by the
-/// receiver's credits, as if the memory were shared; so there is never more on the wire than the
-/// receiver has room for, and a socket that takes nothing means a peer that reads nothing.
+/// Carries two rings of this process over a socket: frames are sent from one ring unchanged, header
+/// and payload, and are read into the slots of the other. The sender's slots are freed by the
+/// receiver's credits, as if the memory were shared; so there is never more data on the wire than
+/// the receiver has room for, and a socket that accepts no data means a peer that reads nothing.
 ///
-/// Whoever commits a frame writes it, with everything else that waits, in one call. Whoever attends
-/// to the bell reads, and writes what the socket did not take at first: the engine that waits for
-/// the frames, so that a frame wakes one thread and no second one. Each side sends a ping now and
-/// then, which whoever reads answers: that is the round trip of frames. On a link that has nothing
-/// else to carry it is also how one finds that the other host is gone.
+/// The thread that commits a frame writes it, with all pending data, in one call. The waiter of the
+/// doorbell (the engine that waits for frames) reads, and writes what the socket did not accept at
+/// first, so that a frame wakes only one thread. Each side sends periodic pings, which the reader
+/// of the peer answers: they measure the round trip of frames, and detect a lost host on an idle
+/// link.
 class tcp_link final : public gpu::listener, public std::enable_shared_from_this<tcp_link> {
 public:
   struct terms {
     gpu::ring_terms rings; ///< of both; every payload gets a CRC
     gpu::ring_identity self;
-    std::shared_ptr<gpu::doorbell> bell;     ///< of this side's receiver
-    std::chrono::milliseconds unread{0};     ///< cut off a peer that reads nothing for so long
+    std::shared_ptr<gpu::doorbell> bell; ///< of this side's receiver
+    std::chrono::milliseconds unread{
+        0}; ///< timeout after which a peer that reads nothing is cut off
     std::function<void(std::string)> on_end; ///< once, on the plane's thread, with the reason
     std::chrono::milliseconds measure_every{1'000};
     std::shared_ptr<round_trips> trips = std::make_shared<round_trips>();
@@ -41,14 +42,14 @@ public:
   tcp_link(boost::asio::ip::tcp::socket socket, terms t);
   ~tcp_link() override;
 
-  /// Lets the bell's waiter read, and gives this side's ends. Once, on the plane's thread. Throws
-  /// std::system_error.
+  /// Starts reading by the bell's waiter, and returns this side's ends. Once, on the plane's
+  /// thread. Throws std::system_error.
   link_end start();
 
-  /// A ring has changed: writes what can be written. Any thread.
+  /// A ring has changed: writes as much as possible. Thread-safe.
   void ring() override;
 
-  /// Ends both rings and closes the socket. On the plane's thread.
+  /// Closes both rings and the socket. On the plane's thread.
   void close(gpu::channel_state why, std::string text);
 
 private:
@@ -56,7 +57,7 @@ private:
     const std::byte* data;
     size_t bytes;
   };
-  /// Told when the socket has something to read, or room for what waits to be written.
+  /// Rung when the socket is readable, or writable with data pending.
   struct readiness final : gpu::listener {
     explicit readiness(tcp_link& x) : link{x} {}
     void ring() override { link.on_ready(); }
@@ -79,8 +80,8 @@ private:
   std::string unread_text() const;
 
   boost::asio::any_io_executor executor_;
-  owned_descriptor socket_; ///< not known to the plane's thread, which would wake for every frame
-  /// Nothing once closed: the ends, which keep us alive, may outlive the plane.
+  owned_descriptor socket_; ///< not watched by the plane's thread, which would wake for every frame
+  /// Empty once closed: the ends, which keep this link alive, may outlive the plane.
   std::optional<boost::asio::steady_timer> timer_;
   terms terms_;
   std::optional<gpu::outside_channel> polled_; ///< where the waiter reads
@@ -92,18 +93,18 @@ private:
   std::vector<piece> pieces_;                    ///< being written
   gpu::frame_header credit_{}, ping_{}, pong_{}; ///< one of each, at times
   bool ping_due_ = false, pong_due_ = false;
-  bool asked_ = false; ///< and not answered
+  bool asked_ = false; ///< a ping without its pong
   std::chrono::steady_clock::time_point asked_at_ = std::chrono::steady_clock::now();
-  gpu::seqno wired_, credited_; ///< frames handed to the socket; slots given back so far
+  gpu::seqno wired_, credited_; ///< frames handed to the socket; slots freed so far
   uint32_t out_index_ = 0;
-  /// The socket takes nothing more, since then.
+  /// Since when the socket accepts no data.
   std::optional<std::chrono::steady_clock::time_point> blocked_;
-  bool timed_out_ = false; ///< the kernel was first to give up a peer that reads nothing
-  bool shut_ = false;      ///< our end of the stream is over
+  bool timed_out_ = false; ///< the kernel timed out first on a peer that reads nothing
+  bool shut_ = false;      ///< our end of the stream is shut down
 
   std::mutex reading_; ///< of all below
   readiness readiness_{*this};
-  bool deaf_ = false;          ///< nothing more will be read
+  bool deaf_ = false;          ///< reads no more
   gpu::frame_header header_{}; ///< being read
   size_t header_bytes_ = 0, payload_bytes_ = 0;
   gpu::seqno arrived_;

@@ -80,10 +80,9 @@ struct metrics::impl {
 
   // The compatible set.
   const buckets tokens = token_buckets(configured.context_tokens);
-  Gauge& running = gauge("vllm:num_requests_running",
-                         "Sequences in a batch, or whose prompt is being computed.");
-  Gauge& waiting = gauge("vllm:num_requests_waiting",
-                         "Prompts that wait for slots, or for their prefill to begin.");
+  Gauge& running = gauge("vllm:num_requests_running", "Sequences in a batch or in prefill.");
+  Gauge& waiting =
+      gauge("vllm:num_requests_waiting", "Prompts waiting for KV slots or for prefill to start.");
   Gauge& usage = gauge("vllm:kv_cache_usage_perc",
                        "Highest share of KV slots in use of any attention worker, 0 to 1.");
   Family<Gauge>& cache_config =
@@ -91,11 +90,11 @@ struct metrics::impl {
   Counter& prompt_tokens = counter("vllm:prompt_tokens_total", "Prompt tokens processed.");
   Counter& generation_tokens = counter("vllm:generation_tokens_total", "Tokens generated.");
   Family<Counter>& success =
-      counters("vllm:request_success_total", "Requests finished, by how they ended.");
+      counters("vllm:request_success_total", "Requests finished, by finish reason.");
   Counter& poisoned = counter("lamella_requests_poisoned_total",
-                              "Requests that were failed because they end the workers.");
-  Counter& preemptions =
-      counter("vllm:num_preemptions_total", "Requests whose KV was dropped to make room.");
+                              "Poison requests failed because they crash workers.");
+  Counter& preemptions = counter("vllm:num_preemptions_total",
+                                 "Requests preempted: their KV was evicted to make room.");
   Counter& prefix_queries =
       counter("vllm:prefix_cache_queries_total", "Prompt tokens looked up in the prefix cache.");
   Counter& prefix_hits =
@@ -132,83 +131,81 @@ struct metrics::impl {
       histograms("http_request_duration_seconds", "HTTP request to end of answer.");
 
   // Our own.
-  Family<Gauge>& build = gauges("lamella_build_info", "What is running, as labels; always 1.");
+  Family<Gauge>& build =
+      gauges("lamella_build_info", "Version and build of this process as labels; always 1.");
   Family<Counter>& requests =
-      counters("lamella_requests_total", "Requests by how they ended and error code.");
+      counters("lamella_requests_total", "Requests by outcome and error code.");
   Family<Counter>& lost =
       counters("lamella_requests_lost_total", "Requests lost with a worker; must stay 0.");
   Family<Counter>& rejected =
-      counters("lamella_admission_rejected_total", "Requests that admission refused, by reason.");
+      counters("lamella_admission_rejected_total", "Requests rejected by admission, by reason.");
   Family<Gauge>& worker_up =
       gauges("lamella_worker_up", "1 while the worker has loaded and is ready to serve.");
   Family<Gauge>& worker_state =
       gauges("lamella_worker_state", "1 for the state the worker is in, 0 for the others.");
   Family<Gauge>& heartbeat_age =
       gauges("lamella_heartbeat_age_seconds",
-             "Time since a worker in that seat was last heard of; 0 in the control process.");
+             "Time since the last heartbeat of the worker in that seat; 0 in the control process.");
   Family<Gauge>& busy_ratio =
-      gauges("lamella_role_busy_ratio",
-             "Share of the time since the last scrape that the worker computed, 0 to 1.");
+      gauges("lamella_role_busy_ratio", "Busy share of the worker since the last scrape, 0 to 1.");
   Family<Gauge>& worker_slow = gauges(
-      "lamella_worker_slow", "1 while the worker takes much longer than its peers for its work.");
-  Family<Counter>& failovers = counters("lamella_failovers_total",
-                                        "Workers replaced and links made anew, by role and cause.");
+      "lamella_worker_slow", "1 while the worker is much slower than its peers (gray failure).");
+  Family<Counter>& failovers =
+      counters("lamella_failovers_total", "Workers replaced and links rebuilt, by role and cause.");
   Family<Counter>& recovered =
-      counters("lamella_requests_recovered_total", "Requests that survived a loss, by method.");
+      counters("lamella_requests_recovered_total", "Requests recovered after a loss, by method.");
   Family<Histogram>& pause =
-      histograms("lamella_recovery_pause_seconds", "Pause of a request caused by a loss.");
+      histograms("lamella_recovery_pause_seconds",
+                 "Pause of a request caused by the loss of a worker or its KV.");
   Gauge& recovering =
-      gauges("lamella_requests_recovering", "Requests that pause because something was lost.")
+      gauges("lamella_requests_recovering", "Requests paused by the loss of a worker or its KV.")
           .Add(Labels{});
-  Gauge& pause_alarm =
-      gauges("lamella_recovery_alarm",
-             "1 while a request, or all, pause for longer than recovery.max_pause_seconds.")
-          .Add(Labels{});
+  Gauge& pause_alarm = gauges("lamella_recovery_alarm",
+                              "1 while a request, or all, stall beyond recovery.max_pause_seconds.")
+                           .Add(Labels{});
   Counter& pause_alarms =
-      counters("lamella_recovery_alarms_total", "Times that alarm was raised.").Add(Labels{});
-  Counter& divergence = counters("lamella_divergence_total",
-                                 "Tokens that were computed again and were others; must stay 0.")
-                            .Add(Labels{});
+      counters("lamella_recovery_alarms_total", "Times that lamella_recovery_alarm was raised.")
+          .Add(Labels{});
+  Counter& divergence =
+      counters("lamella_divergence_total",
+               "Recomputed tokens that differed from the committed ones; must stay 0.")
+          .Add(Labels{});
   Family<Counter>& fenced =
-      counters("lamella_fenced_total", "Messages dropped because they came too late, by reason.");
+      counters("lamella_fenced_total", "Late messages fenced (dropped), by reason.");
   Family<Counter>& frames_dropped =
       counters("lamella_frames_dropped_total",
-               "Frames of the data plane that the workers of that role have dropped, by reason.");
-  Family<Histogram>& kv_rebuild_seconds =
-      histograms("lamella_kv_rebuild_seconds", "From the loss of K and V to their last row.");
+               "Data plane frames dropped by workers of that role, by reason.");
+  Family<Histogram>& kv_rebuild_seconds = histograms(
+      "lamella_kv_rebuild_seconds", "Time from the loss of KV to its last rebuilt row, by method.");
   Family<Counter>& kv_rebuild_bytes =
-      counters("lamella_kv_rebuild_bytes_total", "Bytes of lost K and V that were made again.");
+      counters("lamella_kv_rebuild_bytes_total", "Bytes of lost KV that were rebuilt, by method.");
   Family<Gauge>& kv_usage = gauges("lamella_kv_usage_ratio", "Share of KV slots in use, 0 to 1.");
   Family<Gauge>& kv_slots = gauges("lamella_kv_slots", "KV slots by state.");
-  Counter& kv_rebuilt_tokens =
-      counters("lamella_kv_rebuilt_tokens_total",
-               "Tokens whose lost K and V were computed again by the model.")
-          .Add(Labels{});
+  Counter& kv_rebuilt_tokens = counters("lamella_kv_rebuilt_tokens_total",
+                                        "Tokens whose lost KV was recomputed by the model.")
+                                   .Add(Labels{});
   Counter& parity_checked = counters("lamella_parity_checked_slots_total",
-                                     "KV slots whose parity was compared with the shards' rows.")
+                                     "KV slots whose parity was checked against the shards' rows.")
                                 .Add(Labels{});
   Counter& parity_mismatches =
       counters("lamella_parity_mismatches_total",
-               "KV slots whose parity was wrong: some worker's memory has changed; must stay 0.")
+               "KV slots with wrong parity: the memory of a worker is corrupt; must stay 0.")
           .Add(Labels{});
-  Family<Counter>& integrity_failures =
-      counters("lamella_kv_integrity_failures_total",
-               "K and V that were not what they should be, by where that was found; must stay 0.");
+  Family<Counter>& integrity_failures = counters(
+      "lamella_kv_integrity_failures_total", "Corrupt KV, by where the check failed; must stay 0.");
   Counter& digests_compared =
       counters("lamella_kv_digests_compared_total",
-               "Positions whose K and V were compared with what they were in an earlier epoch.")
+               "Positions whose KV digest was compared with that of an earlier epoch.")
           .Add(Labels{});
   Family<Gauge>& parity_lag =
       gauges("lamella_kv_parity_lag_tokens",
-             "Tokens of the pool whose K and V have no parity yet: 0 when a lost worker costs no "
-             "computation.");
+             "Tokens whose KV is unprotected (no parity yet): recomputed if a shard is lost.");
   Counter& parity_rebuilt = counters("lamella_parity_rebuilt_slots_total",
-                                     "KV slots that got a new parity, made of the shards' rows.")
+                                     "KV slots whose parity was rebuilt from the shards' rows.")
                                 .Add(Labels{});
-  Counter& kv_pulled_bytes =
-      counters("lamella_kv_pulled_bytes_total",
-               "Bytes of K and V that shards have pulled from prefill workers.")
-          .Add(Labels{});
+  Counter& kv_pulled_bytes = counters("lamella_kv_pulled_bytes_total",
+                                      "Bytes of KV that shards pulled from prefill workers.")
+                                 .Add(Labels{});
   Histogram& kv_pull_seconds =
       histograms("lamella_kv_pull_seconds", "Time of a pull, from its first wait to its last row.")
           .Add(Labels{}, iteration_buckets);
@@ -216,29 +213,27 @@ struct metrics::impl {
       histograms("lamella_iteration_seconds", "Time of an iteration on one worker, by stage.");
   Family<Counter>& link_bytes =
       counters("lamella_link_bytes_total", "Payload bytes sent between workers.");
-  Family<Histogram>& link_rtt =
-      histograms("lamella_link_rtt_seconds",
-                 "There and back between two workers: the least of ten seconds, at each look.");
+  Family<Histogram>& link_rtt = histograms(
+      "lamella_link_rtt_seconds", "Round-trip time between two workers, minimum over 10 s.");
   Histogram& batch_size = histograms("lamella_batch_size", "Requests in a batch, per iteration.")
                               .Add(Labels{}, batch_buckets);
   Gauge& batches_in_flight =
-      gauges("lamella_batches_in_flight", "Batches with an iteration under way.").Add(Labels{});
-  Family<Gauge>& mailbox = gauges(
-      "lamella_mailbox_depth",
-      "Messages that waited when an actor of that class was last at work in the control process.");
-  Gauge& ready = gauges("lamella_ready", "1 while /ready says yes.").Add(Labels{});
+      gauges("lamella_batches_in_flight", "Batches with an iteration in flight.").Add(Labels{});
+  Family<Gauge>& mailbox =
+      gauges("lamella_mailbox_depth",
+             "Mailbox depth when an actor of that class last ran in the control process.");
+  Gauge& ready = gauges("lamella_ready", "1 while /ready returns 200.").Add(Labels{});
   Family<Counter>& reloads = counters("lamella_config_reload_total", "Reloads by result.");
   Gauge& body_bytes =
-      gauges("lamella_body_bytes", "Memory that bodies of requests take until they are read.")
+      gauges("lamella_body_bytes", "Memory of request bodies that are not parsed yet.")
           .Add(Labels{});
   Counter& bodies_refused =
       counters("lamella_bodies_refused_total",
-               "Requests that were refused because the bodies of others take limits.bodies_bytes.")
+               "Requests rejected because request bodies fill limits.bodies_bytes.")
           .Add(Labels{});
   Family<Counter>& log_dropped =
       counters("lamella_log_lines_dropped_total",
-               "Log lines that could not be written: nobody reads them, or the disk is full or "
-               "slow.");
+               "Log lines dropped: the reader is gone, or the disk is full or slow.");
   Family<Gauge>& load = gauges("lamella_load_progress_ratio", "Progress of a load phase, 0 to 1.");
   Family<Counter>& unknown =
       counters("lamella_unknown_params_total", "Unknown fields ignored in request bodies.");
@@ -269,7 +264,7 @@ struct metrics::impl {
     return *known.emplace(name).first;
   }
 
-  /// Makes the busy ratios anew, at most once a second.
+  /// Recomputes the busy ratios, at most once a second.
   void tell_busy(std::chrono::steady_clock::time_point now);
   /// The highest of all workers' KV usage; with the mutex held.
   void tell_usage();

@@ -79,7 +79,7 @@ direct_link::direct_link(const std::shared_ptr<gpu::device>& device, const gpu::
   if (!by_stream) return;
   queue_ = by_stream->adapter->make_stream_queue(memory_->registered(), memory_->queue_place());
   if (gpu::slot_stride(rings.slot_bytes) > queue_->write_bytes_max())
-    throw std::runtime_error{by_stream->adapter->name() + " takes no frames of "
+    throw std::runtime_error{by_stream->adapter->name() + " does not accept frames of "
                              + std::to_string(rings.slot_bytes) + " bytes"};
   if (by_stream->rings) {
     bell_ = device->map_register(queue_->bell());
@@ -101,7 +101,7 @@ direct_link::direct_link(const std::shared_ptr<gpu::device>& device, const gpu::
 
 std::unique_ptr<stream_queue> direct_link::take_queue() {
   if (posts_by_stream_ && !queue_)
-    throw std::runtime_error{"another conversation has used up the queue of this link"};
+    throw std::runtime_error{"another handshake already uses the queue of this link"};
   return std::move(queue_);
 }
 

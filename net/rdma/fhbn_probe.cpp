@@ -101,7 +101,7 @@ private:
            devx ? "DEVX context opened"
                 : "no DEVX context: " + errno_text() + "; needs CAP_NET_RAW and kernel 5.x");
     } else {
-      note("mlx5 objects", false, report_.device + " is no mlx5 adapter");
+      note("mlx5 objects", false, report_.device + " is not an mlx5 adapter");
     }
     if (!context) context = lib_.open_plain(device);
     if (!note("open", context != nullptr, context ? report_.device : errno_text())) return;

@@ -27,7 +27,7 @@ mlx5_pair::mlx5_pair(std::shared_ptr<const verbs_port> port, const verbs_memory&
   if (lib.error) throw std::runtime_error{*lib.error};
   if (!lib.is_supported(port->context->device))
     throw std::runtime_error{port->device
-                             + " is no mlx5 adapter: devices cannot post into its queues"};
+                             + " is not an mlx5 adapter: devices cannot post into its queues"};
   auto* const newest = std::exchange(room_.next, room_.next + line);
   std::memset(newest, 0xff, line);
   pair_.emplace(port, memory, depth, [&](ibv_pd* domain) {
@@ -48,10 +48,10 @@ mlx5_pair::mlx5_pair(std::shared_ptr<const verbs_port> port, const verbs_memory&
     throw std::runtime_error{std::string{"mlx5dv_init_obj: "} + std::strerror(reason)};
   const auto is_ours = [&](const void* at) { return at >= room_.begin && at < room_.end; };
   if (!is_ours(queue.sq.buf) || !is_ours(queue.dbrec))
-    throw std::runtime_error{"libmlx5 does not take memory for queues: rdma-core 27 is needed"};
+    throw std::runtime_error{"libmlx5 does not accept queue memory: install rdma-core 27 or later"};
   if (queue.sq.stride != line || (queue.sq.wqe_cnt & (queue.sq.wqe_cnt - 1)) != 0
       || completions.cqe_cnt < queue.sq.wqe_cnt)
-    throw std::runtime_error{"the queues of " + port->device + " are not laid out as expected"};
+    throw std::runtime_error{"the queues of " + port->device + " have an unexpected layout"};
   q_.ring = static_cast<mlx5::wqe_block*>(queue.sq.buf);
   q_.mask = queue.sq.wqe_cnt - 1;
   q_.number = pair_->queue()->qp_num;

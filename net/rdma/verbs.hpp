@@ -123,7 +123,8 @@ public:
   /// (net/rdma/mlx5/wqe.hpp): std::runtime_error.
   virtual std::unique_ptr<stream_queue> make_stream_queue(const verbs_memory& /*memory*/,
                                                           std::byte* /*place*/) {
-    throw std::runtime_error{name() + " is no mlx5 adapter: devices cannot post into its queues"};
+    throw std::runtime_error{name()
+                             + " is not an mlx5 adapter: devices cannot post into its queues"};
   }
 };
 

@@ -81,7 +81,7 @@ link_end verbs_link::start(tcp_socket socket) {
   asio::co_spawn(executor_,
                  keep_measuring(socket_, terms_.asks, terms_.measure_every, terms_.trips),
                  [self](const std::exception_ptr&) {
-                   if (!self->closed_) self->close(channel_state::closed, "the peer has ended it");
+                   if (!self->closed_) self->close(channel_state::closed, "the peer closed it");
                  });
   look_again();
   if (terms_.direct) {
@@ -111,7 +111,7 @@ std::optional<uint32_t> verbs_link::add_frame(uint32_t slot) {
   const auto& header = memory_->header(slot);
   const auto payload = header.payload_bytes;
   if (payload > rings.slot_bytes) {
-    fail("somebody has written over the header of a frame");
+    fail("the header of a frame was overwritten");
     return {};
   }
   const auto offset = gpu::slot_offset(rings.slot_bytes, slot);
@@ -139,7 +139,7 @@ bool verbs_link::gather(bool flush) {
   const auto released = gpu::load(in_->released);
   const auto owed = gpu::frames_between(credited_, released);
   if (frames > rings.slots || owed > rings.slots) {
-    fail("somebody has written over the words of the ring");
+    fail("the words of the ring were overwritten");
     return false;
   }
   writes_.clear();
@@ -229,9 +229,9 @@ bool verbs_link::work() {
 
 void verbs_link::look() {
   if (closed_) return;
-  if (memory_->ended() != 0) return close(channel_state::closed, "the peer has ended it");
+  if (memory_->ended() != 0) return close(channel_state::closed, "the peer closed it");
   if (work())
-    close(channel_state::closed, failed_.empty() ? std::string{"ended here"} : failed_);
+    close(channel_state::closed, failed_.empty() ? std::string{"closed here"} : failed_);
   else
     look_again();
 }
@@ -249,7 +249,7 @@ void verbs_link::look_again() {
 
 void verbs_link::close_when_settled(clock::time_point deadline) {
   while (!closed_ && !work() && clock::now() < deadline) sched_yield();
-  close(channel_state::closed, "the process ends");
+  close(channel_state::closed, "the process exits");
 }
 
 void verbs_link::close(channel_state why, std::string text) {

@@ -87,7 +87,7 @@ verbs_port find_port(ibv_device* device, std::string& trouble) {
       return port;
     }
   }
-  if (trouble.empty()) trouble = "it has no port";
+  if (trouble.empty()) trouble = "the adapter has no port";
   port.context.reset();
   return port;
 }

@@ -27,7 +27,7 @@ constexpr uint32_t blocks_of_write = 8; ///< of a ring's entry for one write, at
 uint32_t random_packet_number() {
   uint32_t x = 0;
   if (RAND_bytes(reinterpret_cast<unsigned char*>(&x), sizeof x) != 1)
-    throw std::runtime_error{"no random bytes for a packet number"};
+    throw std::runtime_error{"cannot get random bytes for a packet number"};
   return x & packet_number_mask;
 }
 

@@ -103,8 +103,10 @@ TEST_CASE("config check names what serve would trip over") {
                                 "admin.api_keys_file=absent --set model.path=junk.gguf --set "
                                 "http.listen=192.0.2.1:80");
   CHECK(got.code == 78);
-  CHECK(has(got.err, "http.api_keys_file: keys: no API key in it"));
-  CHECK(has(got.err, "admin.api_keys_file: the API key file absent is not a file, or not there"));
+  CHECK(has(got.err, "http.api_keys_file: keys: contains no API key"));
+  CHECK(
+      has(got.err,
+          "admin.api_keys_file: the API key file absent does not exist or is not a regular file"));
   CHECK(has(got.err, "http.listen: cannot listen on 192.0.2.1:80"));
   CHECK(has(got.err, "model.path: "));
 }

@@ -67,7 +67,7 @@ TEST_CASE("seats of a host that is known by IPv6 do not listen for IPv4 alone") 
                            "local}}\nnet: {listen: \""
                          + net + "\"}\n");
   };
-  CHECK(says(problems("[fd00::1]:7000", "0.0.0.0:0"), "net.listen 0.0.0.0:0 takes IPv4 alone"));
+  CHECK(says(problems("[fd00::1]:7000", "0.0.0.0:0"), "net.listen 0.0.0.0:0 accepts IPv4 only"));
   CHECK(problems("[fd00::1]:7000", "[::]:0").problems.empty());
   CHECK(problems("[::]:7000", "0.0.0.0:0").problems.empty()); // workers may come by IPv4
   CHECK(problems("10.0.0.1:7000", "0.0.0.0:0").problems.empty());
@@ -142,8 +142,9 @@ TEST_CASE("CUDA devices of worker processes need what the control process cannot
   };
   const std::string model = "model: {device: \"cuda:0\", placement: local}, ";
   const std::string attention = "attention: {device: \"cuda:1\", placement: remote";
-  CHECK(says(with(model + attention + "}"),
-             "pools.attention.kv_bytes, pools.attention.device: how much memory cuda:1 has"));
+  CHECK(says(
+      with(model + attention + "}"),
+      "pools.attention.kv_bytes, pools.attention.device: the memory of cuda:1 is unknown here"));
   CHECK(with(model + attention + ", kv_bytes: 1GiB}").problems.empty());
   CHECK(with(model + attention + ", members: 2, kv_bytes: 1GiB, parity: true}").problems.empty());
   // Who computes prompts computes as the replicas do, and where it attends as the shards do.
@@ -186,7 +187,8 @@ TEST_CASE("what this version cannot run is refused, not ignored") {
   }
   const auto cells = load_text(folder, "version: 1\npools: {attention: {cells: {a: {}}}}\n");
   REQUIRE(cells.problems.size() == 1);
-  CHECK(says(cells, "pools.attention.cells: several pools are not available in this version"));
+  CHECK(says(cells,
+             "pools.attention.cells: several attention pools are not available in this version"));
 }
 
 TEST_CASE("parity is for shards of processes, whatever they store") {
@@ -244,7 +246,7 @@ TEST_CASE("spares are for pools of processes") {
     CAPTURE(row);
     const auto got = load_text(folder, std::string{"version: 1\n"} + row + "\n");
     CHECK(says(got, "spares, "));
-    CHECK(says(got, "a pool of this process has no spares"));
+    CHECK(says(got, "a pool of this process cannot have spares"));
   }
   CHECK(load_text(folder, "version: 1\npools: {model: {spares: 1, placement: local}}\n")
             .problems.empty());

@@ -32,7 +32,7 @@ TEST_CASE("bad values are refused with their position, value and allowed range")
       {"http: 3", "http: must be a map of options"},
       {"http: [a]", "http: must be a map of options"},
       {"http: {cors_origins: [chat.example.org]}",
-       "http.cors_origins: 'chat.example.org' does not begin with a scheme"},
+       "http.cors_origins: 'chat.example.org' does not begin with a lower-case scheme"},
       {"http: {cors_origins: [\"*\", \"https://x/\"]}", "has a path: an origin is scheme, host"},
       {"http: {cors_origins: [\"https://X\"]}", "has a capital letter"},
       {"http: {cors_origins: [*]}", "a text that begins with * needs quotes"},
@@ -56,7 +56,7 @@ TEST_CASE("bad values are refused with their position, value and allowed range")
       {"model: {aliases: small}", "must be a list, such as [a, b]"},
       {"model: {aliases: [a, [b]]}", "must be a list of texts"},
       {"model: {aliases: [a, \"\"]}", "has an empty item"},
-      {"model: {name: a, aliases: [a]}", "the name a is there twice"},
+      {"model: {name: a, aliases: [a]}", "the name a is given twice"},
       {"pools: {model: {device: gpu}}", "'gpu' is not a device: use auto, host or cuda:N"},
       {"pools: {model: {members: 0}}", "(allowed: 1 to 64)"},
       {"pools: {attention: {cells: 3}}", "must be a map of options"},
@@ -106,7 +106,7 @@ TEST_CASE("all problems are told at once, each with line and column") {
       file
           + ":13:5: pools.attention.parity, pools.attention.partition: parity needs partition: "
             "heads, where "
-            "all members write the same slot; here it is requests | set partition: heads or "
+            "all shards write the same slot; here it is requests | set partition: heads or "
             "parity: false",
   };
   CHECK(texts == expected);
@@ -130,9 +130,9 @@ TEST_CASE("what could expand or be read in two ways is refused") {
   CHECK(says(load_text(folder, "version: 1\nlog: &x {level: info}\napi: *x\n"), "3:6: aliases"));
   CHECK(says(load_text(folder, "version: 1\nlog: {level: !!str info}\n"), "tags (!name)"));
   CHECK(says(load_text(folder, "version: 1\nlog: !x {level: info}\n"), "tags (!name)"));
-  CHECK(says(load_text(folder, "version: 1\nlog: {level: info, level: warn}\n"), "is there twice"));
+  CHECK(says(load_text(folder, "version: 1\nlog: {level: info, level: warn}\n"), "is given twice"));
   CHECK(says(load_text(folder, "version: 1\nlog: {level: info}\nlog: {level: warn}\n"),
-             "3:1: the key log is there twice; first in line 2"));
+             "3:1: the key log is given twice; first in line 2"));
   CHECK(says(load_text(folder, "version: 1\n---\nversion: 1\n"), "second document"));
   CHECK(says(load_text(folder, "version: 1\n? [a]\n: b\n"), "a key must be a plain word"));
   CHECK(says(load_text(folder, "version: 1\nlog: {level: info\n"), "is not YAML"));

@@ -273,7 +273,7 @@ TEST_CASE("an adapter into whose queues no stream can post is told of") {
   test_plane plane{"fhbn", x.folder, "other", x.change};
   CHECK_THROWS_WITH_AS(
       plane.plane->accept(key, x.terms(), tests::patience, x.device),
-      "an adapter in software is no mlx5 adapter: devices cannot post into its queues",
+      "an adapter in software is not an mlx5 adapter: devices cannot post into its queues",
       std::runtime_error);
 }
 

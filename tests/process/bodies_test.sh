@@ -23,6 +23,6 @@ expect "bodies take no more memory than they may" True "$(of 'x["held"] <= 64 <<
 expect "and are counted where there is no room" True "$(of 'x["refused"] > 0')"
 expect "their memory is given back" 0 "$(of 'x["held_after"]')"
 expect "a client that leaves in the middle costs nothing" True "$(of 'x["left"]')"
-expect "no actor was missed" 0 "$(grep -c 'no actor has had its turn' log)"
+expect "no actor was missed" 0 "$(grep -c 'no actor has run for' log)"
 stop "bodies"
 finish

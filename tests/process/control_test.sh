@@ -23,7 +23,7 @@ start_server() {
     --set pools.attention.threads=1 --set control.dead_seconds=$dead "$@" 2>"$log") &
   server=$!
   for _ in $(seq 3000); do
-    grep -q 'control listens' "$log" && return 0
+    grep -q 'control listening' "$log" && return 0
     kill -0 "$server" 2>/dev/null || break
     sleep 0.1
   done
@@ -80,7 +80,7 @@ refused "other heartbeats" 69 "100 and 3000" "100 and 2000" -- \
 head -c 1000000 "$model" >cut.gguf
 refused "a damaged model" 69 "cut.gguf" -- \
   --role model --join "$join" --secret-file secret --model cut.gguf
-refused "no prefill workers wanted" 69 "takes no worker processes for the pool 'prefill'" -- \
+refused "no prefill workers wanted" 69 "accepts no worker processes for the pool 'prefill'" -- \
   --role prefill --join "$join" --secret-file secret
 
 # Workers that are killed while they join or load.

@@ -124,7 +124,7 @@ serve service.log --set control.dead_seconds=$dead --set recovery.max_pause_seco
   --set pools.model.threads=1 --set pools.attention.threads=1 --set "control.listen=$gateway:7000" \
   --set control.secret_file=secret --set control.tls_certificate=gateway.pem \
   --set control.tls_key=gateway.key --set control.tls_ca=ca.pem --set net.listen=0.0.0.0:0
-until_true 600 grep -q 'control listens' service.log ||
+until_true 600 grep -q 'control listening' service.log ||
   fail "the control port listens" "$(cat service.log)"
 
 # work HOST ROLE SEAT; of left, on all addresses: others reach it by the one that it reaches the service by.

@@ -50,7 +50,7 @@ stop "with parity"
 serve alone.log --config "$source/config/one-node.yaml"
 for seat in model/0 attention/0; do
   look "A2 ${seat%/0}, crash, alone" KILL $seat $kill_bound "[200, 503]" "503 unavailable"
-  contains "A2 ${seat%/0}, crash, alone: the reason" "role ${seat%/0} has neither member nor spare" "$(of 'x["reason"]')"
+  contains "A2 ${seat%/0}, crash, alone: the reason" "role ${seat%/0} has no worker and no spare" "$(of 'x["reason"]')"
   look "A2 ${seat%/0}, STOP, alone" STOP $seat $stop_bound "[200, 503]" "503 unavailable"
 done
 stop "alone"

@@ -65,7 +65,7 @@ broken() {
   expect "$name: status tells that $seat fails" 0 $?
   contains "$name: and why" "$why" "$(trouble_of "$seat")"
   expect "$name: /health is degraded" degraded "$(health)"
-  contains "$name: and names the seat" "failing again and again: $seat" "$(curl -s "http://127.0.0.1:$port/health")"
+  contains "$name: and names the seat" "failing repeatedly: $seat" "$(curl -s "http://127.0.0.1:$port/health")"
   expect "$name: /ready is 200" 200 "$(curl -s -o reply -w '%{http_code}' "http://127.0.0.1:$port/ready")"
   expect "$name: the metric of the alarm" 1 "$(metric lamella_worker_state 'state="failing"')"
   wait "$client"

@@ -270,8 +270,8 @@ TEST_CASE("adapters are preferred to TCP and not to shared memory, and the reaso
           a.host = "elsewhere";
           a.verbs.clear();
         });
-  check("tcp", net::link_transport::tcp, "no verbs: the peer: no verbs there: net.transport is tcp",
-        [](auto& a) {
+  check("tcp", net::link_transport::tcp,
+        "no verbs: the peer: RDMA verbs are not available: net.transport is tcp", [](auto& a) {
           a.host = "elsewhere";
           a.verbs = "as it says";
         });

@@ -165,7 +165,7 @@ TEST_CASE("readers: configuration files as deep and as wide as they may be") {
   CHECK(tells(read(keys + "}"), "more than 8192 values"));
   CHECK(tells(read(keys.substr(0, 30'000) + "}"), "is not a known key"));
   CHECK(tells(read("version: 1\nhttp: {" + repeated("a: 1, ", longest / 6 - 8) + "}"),
-              "is there twice"));
+              "is given twice"));
 }
 
 TEST_CASE("readers: GGUF metadata of arrays in arrays") {

@@ -78,7 +78,7 @@ std::shared_ptr<std::byte> owned(void* p, give_back_call how) {
           [how, device](std::byte* x) { undertaker::get().give_back(x, how, device); }};
 }
 
-/// Running out of memory is no error of the device: it is told as the standard does.
+/// Out of memory is not a device failure: throw std::bad_alloc.
 void check_room(cudaError_t code, const char* what) {
   if (code == cudaErrorMemoryAllocation) {
     cudaGetLastError();

@@ -80,8 +80,7 @@ std::vector<std::string> addresses_of(const std::string& name, std::chrono::mill
                                       host_lookup ask) {
   const auto answer = look_up(name, std::move(ask));
   if (answer.wait_for(patience) != std::future_status::ready)
-    throw lookup_timeout{"its name is not looked up within " + std::to_string(patience.count())
-                         + " ms"};
+    throw lookup_timeout{"name lookup timed out after " + std::to_string(patience.count()) + " ms"};
   return answer.get();
 }
 

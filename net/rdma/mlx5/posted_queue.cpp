@@ -32,7 +32,7 @@ std::string text_of_syndrome(uint8_t syndrome) {
     what = "remote access";
     break;
   case syndrome_retry_exceeded:
-    what = "nobody answers";
+    what = "no answer from the peer";
     break;
   case syndrome_receiver_not_ready:
     what = "the receiver is not ready";
@@ -52,7 +52,7 @@ uint32_t posted_queue::room() const {
 
 void posted_queue::post(std::span<const verbs_write> writes, bool tell) {
   if (writes.empty()) return;
-  if (handed_over_) throw std::runtime_error{"streams of a device post into this queue"};
+  if (handed_over_) throw std::runtime_error{"device streams post into this queue"};
   if (writes.size() > room()) throw std::runtime_error{"more writes than the queue has room for"};
   auto policy = stores();
   segment last{};

@@ -44,7 +44,7 @@ TEST_CASE_FIXTURE(world, "reliability A1: who answers nothing is given up, befor
     const auto took = until_lost();
     CHECK(took > 700ms);
     CHECK(took <= 970ms);
-    CHECK(says(lost.back().second, "answered nothing for 700 ms"));
+    CHECK(says(lost.back().second, "sent no reply for 700 ms"));
   }
 }
 

@@ -58,7 +58,7 @@ TEST_CASE_FIXTURE(world, "A1 a shard that nobody hears is fenced, and the spare 
   all_join();
   unheard = {"attention/1"};
   CHECK(until_lost() <= 900ms);
-  CHECK(says(lost[0].second, "attention/1 fenced: over the data plane"));
+  CHECK(says(lost[0].second, "attention/1 fenced: no data plane connection"));
   CHECK(says(lost[0].second, "model/0"));
   want_epoch();
   REQUIRE(opened.size() == 2);

@@ -282,7 +282,7 @@ TEST_CASE("A process that stands still is lost when that is seen, and for that r
   caf::anon_send(w.members, worker_stopped{70});
   w.settle();
   REQUIRE(w.lost.size() == 1);
-  CHECK(says(w.lost[0].second, "stands still"));
+  CHECK(says(w.lost[0].second, "is stopped"));
   CHECK(m.book->left.size() == 1);
   CHECK(failovers(*numbers, "timeout") == 1);
 }

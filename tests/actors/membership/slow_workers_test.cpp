@@ -49,7 +49,7 @@ TEST_CASE("A2 model replica, slow: DRAIN, a spare takes its part, and it comes b
   all.pop_back(); // the spare has nothing to do
   work(w, all, all[0], 5);
   REQUIRE(w.lost.size() == 1);
-  CHECK(says(w.lost[0].second, "model/0 lost: it is slow, and a spare is not"));
+  CHECK(says(w.lost[0].second, "model/0 lost: it is slow, and a spare takes its part"));
   CHECK(models[0].book->left.size() == 1);
   w.want_epoch();
   REQUIRE(w.opened.size() == 2);
@@ -107,7 +107,7 @@ TEST_CASE(
     work(w, all, all[1], 10);
     if (parity) {
       REQUIRE(w.lost.size() == 1);
-      CHECK(says(w.lost[0].second, "attention/1 lost: it is slow, and a spare is not"));
+      CHECK(says(w.lost[0].second, "attention/1 lost: it is slow, and a spare takes its part"));
       continue;
     }
     CHECK(w.lost.empty());

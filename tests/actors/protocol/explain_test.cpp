@@ -13,13 +13,13 @@ TEST_CASE("errors are told in words, never as codes of a library") {
   caf::actor_system system{options};
   const auto text = [&](const caf::error& x) { return explain(system, x); };
   CHECK(text(caf::exit_reason::remote_link_unreachable)
-        == "its process is gone, or was silent for longer than control.dead_seconds");
-  CHECK(text(caf::sec::request_timeout) == "it has not answered in time");
-  CHECK(text(caf::error{}) == "it ended");
+        == "its process is gone, or it sent no heartbeat within control.dead_seconds");
+  CHECK(text(caf::sec::request_timeout) == "it did not reply in time");
+  CHECK(text(caf::error{}) == "it exited");
   CHECK(text(caf::make_error(ec::link_cut, "the cable"))
         == "a link to another device was cut: the cable");
   CHECK(text(caf::make_error(caf::sec::invalid_argument, "malformed prefill"))
-        == "it does not take the question as it is: malformed prefill");
+        == "it rejected the message as invalid: malformed prefill");
   // What happens to actors in practice, and what nobody has seen yet.
   for (const auto& x :
        {caf::error{caf::exit_reason::kill}, caf::error{caf::exit_reason::user_shutdown},
@@ -48,5 +48,5 @@ TEST_CASE("an actor that throws is told of in words, too") {
   std::string text;
   self->receive([&](const caf::down_msg& down) { text = explain(system, down.reason); });
   INFO(text);
-  CHECK(text == "it failed unexpectedly"); // CAF has printed the exception
+  CHECK(text == "it failed with an exception"); // CAF has printed the exception
 }

@@ -127,9 +127,9 @@ TEST_CASE("a template that cannot be used says why, where it is asked for") {
            "'frobnicated'");
   CHECK(prompt(with_template("{% for m in messages %}{{ m.content }}\n{{ m.x.y }}{% endfor %}"),
                as_text)
-        == "the chat template refuses: line 2: member 'x' of a dict is undefined");
+        == "the chat template rejects the messages: line 2: member 'x' of a dict is undefined");
   CHECK(prompt(with_template("{{ raise_exception('only two turns') }}"), as_text)
-        == "the chat template refuses: only two turns");
+        == "the chat template rejects the messages: only two turns");
   CHECK(prompt(with_template(""), as_text)
         == "the model has no chat template; use /v1/completions");
 }

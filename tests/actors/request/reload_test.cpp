@@ -132,7 +132,8 @@ TEST_CASE("A reload takes keys that were added and forgets those that were remov
     std::ofstream{folder / "keys"} << "short\n";
     const auto broken = r.s.node().reload();
     REQUIRE(broken.problems.size() == 1);
-    CHECK(broken.problems.front().find("keys:1: an API key has 8 to 256") != std::string::npos);
+    CHECK(broken.problems.front().find("keys:1: an API key must have 8 to 256")
+          != std::string::npos);
     CHECK(r.ask(1, "second-key") == 200);
   }
 }

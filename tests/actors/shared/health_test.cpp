@@ -63,7 +63,7 @@ TEST_CASE("/ready: 200 as long as each role can serve, degraded where a worker i
     CHECK(told(probe::ready) == "503 unavailable");
     CHECK(told(probe::health) == "503 unavailable");
     CHECK(told(probe::live) == "200 degraded");
-    CHECK(board.ask(probe::ready, begin).body.find("role attention has neither member nor spare")
+    CHECK(board.ask(probe::ready, begin).body.find("role attention has no worker and no spare")
           != std::string::npos);
     roles(0, 0, false);
     CHECK(told(probe::ready) == "503 unavailable");
@@ -85,7 +85,7 @@ TEST_CASE("/ready: 200 as long as each role can serve, degraded where a worker i
   board.set_missing("attention/2");
   board.set_failing("attention/2");
   CHECK(told(probe::health) == "200 degraded");
-  CHECK(board.ask(probe::health, begin).body.find("failing again and again: attention/2")
+  CHECK(board.ask(probe::health, begin).body.find("failing repeatedly: attention/2")
         != std::string::npos);
   board.set_missing("");
   board.set_failing("");
@@ -109,8 +109,8 @@ TEST_CASE("/health: degraded while requests recover, with the reason; and while 
   CHECK(said("\"status\":\"ok\"", 0ms));
   board.pauses.pauses(scheduler::request_id{1}, begin);
   CHECK(said("\"status\":\"degraded\"", 1s));
-  CHECK(said("requests that recover: 1", 1s));
-  CHECK(said("requests pause for 3000 ms, longer than recovery.max_pause_seconds", 3s));
+  CHECK(said("requests recovering: 1", 1s));
+  CHECK(said("requests have stalled for 3000 ms, beyond recovery.max_pause_seconds", 3s));
   // Who is refused then must not be told to come.
   CHECK(board.ask(probe::ready, begin + 1s).status == 200);
   CHECK(board.ask(probe::ready, begin + 3s).status == 503);

@@ -69,7 +69,7 @@ TEST_CASE_FIXTURE(membership_world,
   };
   const auto stranger = join(secret, "attention");
   CHECK(stranger->error == ec::join_refused);
-  CHECK(says(system.render(stranger->error), "takes no worker but those that the service starts"));
+  CHECK(says(system.render(stranger->error), "accepts only workers that the service starts"));
   CHECK(!join(child, "attention")->error);
   CHECK(join(child, "model")->error == ec::join_denied);
   CHECK(!join(secret, "model")->error);
@@ -86,7 +86,7 @@ TEST_CASE_FIXTURE(membership_world, "Wrong proofs block their node for a minute"
   const auto blocked = ask<join_challenge>(gate, question());
   settle();
   CHECK(blocked->error == ec::join_denied);
-  CHECK(says(system.render(blocked->error), "try again in 60 s"));
+  CHECK(says(system.render(blocked->error), "retry in 60 s"));
   advance(61s, 1s);
   const auto open = ask<join_challenge>(gate, question());
   settle();
@@ -109,7 +109,7 @@ TEST_CASE_FIXTURE(membership_world,
   x.version = "0.9";
   refused(x, "the service has 1, the worker 0.9");
   x.version = "\"\n";
-  refused(x, "an odd one");
+  refused(x, "an invalid one");
   x = question();
   x.dead_ms = 0;
   refused(x, "the service has 100 and 1000, the worker 100 and 0");

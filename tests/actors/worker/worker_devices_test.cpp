@@ -17,7 +17,7 @@ struct devices_world : membership_world {
 
 TEST_CASE_FIXTURE(devices_world, "L-M02 the first worker on a device says which kernels its pool "
                                  "has, and prefill workers have those of replicas") {
-  CHECK(says(*join("model").result, "the pool computes on CUDA devices, the worker on host"));
+  CHECK(says(*join("model").result, "the pool uses CUDA devices, the worker uses host"));
   next_kernels = "cuda-sm90";
   const auto first = join("model");
   CHECK(*first.result == "in");

@@ -70,7 +70,7 @@ TEST_CASE("reliability A8: the tree shows supervisors, what they may restart, an
         {"name": "global_scheduler", "role": "model", "count": 1},
         {"name": "batch", "role": "model", "count": 2}], "more": 0}],
     "pools": [{"name": "main"}]})"));
-  CHECK(tree == R"(node  restarts none of these: when one ends, the process does (70)
+  CHECK(tree == R"(node  no restarts: when one of these exits, the process exits with 70
 ├─ gateway  2 requests
 ├─ membership  epoch 0, 0 of 0 seats taken
 ├─ child keeper  one for one

@@ -100,8 +100,8 @@ TEST_CASE("a profile of another service is told by what differs") {
   other.limits.chunk_tokens = 256;
   const auto all = cli::differences(one, other);
   REQUIRE(all.size() == 2);
-  CHECK(has(all[0], "model: a was measured, b runs"));
-  CHECK(has(all[1], "chunk_tokens: 512 was measured, 256 runs"));
+  CHECK(has(all[0], "model: a in the profile, b in this service"));
+  CHECK(has(all[1], "chunk_tokens: 512 in the profile, 256 in this service"));
 }
 
 TEST_CASE("agreement is the difference from the live run, number by number") {
@@ -164,7 +164,7 @@ TEST_CASE("a service is measured, simulated, planned with and compared with its 
                                                "--slo ttft:p99:100000");
   INFO(planned.err);
   CHECK(planned.code == 0);
-  CHECK(has(planned.out, "Beside these, prompts included: "));
+  CHECK(has(planned.out, "For comparison, prefill included: "));
   CHECK(has(planned.out, "1 copy for 0.01 requests/s"));
   for (const char* load : {"saturated", "trace", "50"}) {
     CAPTURE(load);
@@ -181,7 +181,7 @@ TEST_CASE("a service is measured, simulated, planned with and compared with its 
   const auto other = run_shell(folder / ".", "lamella bench agreement --model tiny.gguf --profile "
                                              "p.csv --trace t.csv");
   CHECK(other.code == cli::exit_configuration);
-  CHECK(has(other.err, "chunk_tokens: 32 was measured, 512 runs"));
+  CHECK(has(other.err, "chunk_tokens: 32 in the profile, 512 in this service"));
 }
 
 TEST_CASE("a profile that cannot be measured, written or read says why") {
@@ -197,7 +197,7 @@ TEST_CASE("a profile that cannot be measured, written or read says why") {
   for (const auto& x :
        {row{"bench decode" + service + "--batch 5 --profile p.csv", cli::exit_usage,
             "batching.max_batch"},
-        {"bench decode" + service + "--batch 4 --profile p.csv", cli::exit_usage, "a seat free"},
+        {"bench decode" + service + "--batch 4 --profile p.csv", cli::exit_usage, "a batch below"},
         {"bench decode" + service + "--profile none/p.csv", cli::exit_failure, "none/p.csv"},
         {"bench decode" + service + "--set batching.batches=2 --profile p.csv",
          cli::exit_configuration, "one batch"},
@@ -224,7 +224,7 @@ TEST_CASE("a seed is refused where no arrivals are drawn") {
     const auto got =
         run_shell(folder / ".", std::string{"lamella simulate --trace t.csv --seed 7 "} + load);
     CHECK(got.code == cli::exit_usage);
-    CHECK(has(got.err, "--seed: means nothing to --load"));
+    CHECK(has(got.err, "--seed: does not apply to --load"));
   }
   const auto with = run_shell(folder / ".", "lamella simulate --trace t.csv --seed 7 --load 2");
   CHECK(with.code == 0);

@@ -117,7 +117,7 @@ TEST_CASE("a model file without a configuration to write it into is refused") {
   const scratch_folder folder;
   const auto got = run_shell(folder / ".", "lamella plan --model-path tiny.gguf");
   CHECK(got.code == 2);
-  CHECK(has(got.err, "--model-path: means nothing without --emit"));
+  CHECK(has(got.err, "--model-path: requires --emit"));
 }
 
 TEST_CASE("plan --emit writes both files, and they pass config check as they are") {

@@ -30,7 +30,7 @@ TEST_CASE("a menu that names a device twice, or one without what is to be saved,
   };
   const auto twice = told("--menu H20,H20");
   CHECK(twice.code == cli::exit_usage);
-  CHECK(has(twice.err, "H20 is there twice"));
+  CHECK(has(twice.err, "H20 is given twice"));
   for (const char* words :
        {"--hardware d.csv --menu A,B", "--hardware d.csv --menu A,B --objective power",
         "--hardware d.csv --menu A,B --objective throughput --budget 50",
@@ -44,7 +44,7 @@ TEST_CASE("a menu that names a device twice, or one without what is to be saved,
   const auto unknown = told("--hardware d.csv --menu B --objective throughput");
   CHECK(unknown.code == 0);
   CHECK(has(unknown.out, "| -   | -      | - |")); // no price, no power
-  CHECK(has(unknown.out, "The time of a token"));
+  CHECK(has(unknown.out, "The time per token"));
   CHECK(told("--menu H20 --budget 0").code == cli::exit_usage);
 }
 
@@ -133,7 +133,7 @@ TEST_CASE("results say what was used, and leave out what is not known") {
   const auto same = told("--design homogeneous --failure compute@1e7 --scale compute@1e7=+1");
   CHECK(same.code == 0);
   CHECK(!has(same.out, "network"));
-  CHECK(has(same.out, "failures    0, 0 tokens computed again; of 1, the others came after"));
+  CHECK(has(same.out, "failures    0, 0 tokens recomputed; of 1, the others came after"));
   CHECK(has(same.out, "not scaled  1 times"));
   CHECK(has(same.out, "E2E         "));
   const auto cluster = told("--design splitwise --json");
@@ -154,7 +154,7 @@ TEST_CASE("a run without gaps between tokens has no TBT, a host is a cpu, a seed
   CHECK(has(told("--design homogeneous --stages 2").out, "2 stages of 2 x H100-SXM"));
   const auto host = told("--design neo --cpu H20");
   CHECK(host.code == cli::exit_usage);
-  CHECK(has(host.err, "--cpu: H20 is no host but a gpu"));
+  CHECK(has(host.err, "--cpu: H20 is not a host but a gpu"));
   CHECK(told("--load 3 --seed -1").code == cli::exit_usage);
   CHECK(told("--design homogeneous --stages 3").code == cli::exit_usage);
   CHECK(

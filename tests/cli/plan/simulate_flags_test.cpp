@@ -63,14 +63,14 @@ TEST_CASE("a model that a design cannot be simulated with names those it can") {
       run_shell(folder / ".", std::string{with_trace} + "--design splitwise --model LLaMA3-70B");
   CHECK(unmeasured.code == cli::exit_usage);
   CHECK(has(unmeasured.err, "LLaMA3-70B"));
-  CHECK(has(unmeasured.err, "hint: models they know: BLOOM-176B, LLaMA2-70B"));
+  CHECK(has(unmeasured.err, "hint: models with measurements: BLOOM-176B, LLaMA2-70B"));
   const auto large =
       run_shell(folder / ".", std::string{with_trace} + "--design neo --model LLaMA3-70B");
   CHECK(large.code == cli::exit_configuration);
   CHECK(has(large.err, "models of the table that fit: LLaMA-7B, LLaMA3-8B, SmolLM2-135M"));
 }
 
-TEST_CASE("a flag that means nothing to the design is refused, with those it is for") {
+TEST_CASE("a flag that does not apply to the design is refused with the designs that have it") {
   const scratch_folder folder;
   struct row {
     const char *words, *flag, *hint;
@@ -92,7 +92,7 @@ TEST_CASE("a flag that means nothing to the design is refused, with those it is 
     const auto got = run_shell(folder / ".", std::string{"lamella simulate "} + x.words);
     CHECK(got.code == cli::exit_usage);
     CHECK(got.out.empty());
-    CHECK(has(got.err, "error: " + std::string{x.flag} + ": means nothing to --"));
+    CHECK(has(got.err, "error: " + std::string{x.flag} + ": does not apply to --"));
     CHECK(has(got.err, "hint: it is for " + std::string{x.hint} + "\n"));
   }
   const auto both =
@@ -139,7 +139,7 @@ TEST_CASE("L-M27 V-M16 prompts may be computed by servers of their own, or besid
   CHECK(has(pool.out, "waiting and prefill included"));
   const auto beside = told("--design homogeneous --prefill beside");
   CHECK(beside.code == 0);
-  CHECK(has(beside.out, "prompts beside decoding"));
+  CHECK(has(beside.out, "prefill on the decode devices"));
   CHECK(has(told("").out, "no prefill"));
   CHECK(told("--prefill 3xH100-SXM --prefill-servers 2").code == cli::exit_usage);
   const auto small = told("--prefill 1xH100-SXM");
@@ -158,7 +158,7 @@ TEST_CASE("L-M25 L-M26 devices may die in a run, and what that costs is told") {
   CHECK(!has(lost.out, "failures    2, 0 tokens"));
   const auto kept = told("--failure compute@0.1");
   CHECK(kept.code == 0);
-  CHECK(has(kept.out, "failures    1, 0 tokens computed again"));
+  CHECK(has(kept.out, "failures    1, 0 tokens recomputed"));
   for (const char* bad : {"memory", "disk@3", "memory@", "memory@-1", "memory@1+", "memory@1+x",
                           "memory@1e99", "@3"}) {
     CAPTURE(bad);

@@ -86,7 +86,7 @@ TEST_CASE("the length of an answer follows from prompt, context and limits") {
   CHECK(longer.param == "prompt");
   CHECK(longer.message
         == "This model's maximum context length is 950 tokens. However, the prompt has 951 tokens, "
-           "and no longer one is allowed here (limits.prompt_tokens): shorten it");
+           "more than limits.prompt_tokens of this server: shorten it");
   limits.prompt_tokens.reset();
   p.max_tokens = 51;
   const failure f = failure_of([&] { resolve_max_tokens(p, 950, 1000, 1, limits, "prompt"); });

@@ -137,10 +137,10 @@ TEST_CASE("a caller has the same number for as long as the process lives, and ot
 }
 
 TEST_CASE("bad key files are refused with file and line and without the key") {
-  CHECK(error_of("") == "keys.txt: no API key in it (one per line, # starts a comment)");
+  CHECK(error_of("") == "keys.txt: contains no API key (one per line, # starts a comment)");
   CHECK(error_of("# only a comment\n").find("no API key") != std::string::npos);
   CHECK(error_of("lam_0123456789\nshort\n")
-        == "keys.txt:2: an API key has 8 to 256 characters, this one 5");
+        == "keys.txt:2: an API key must have 8 to 256 characters, this one has 5");
   const std::string spaced = error_of("secret value\n");
   CHECK(spaced == "keys.txt:1: an API key consists of visible ASCII characters only");
   CHECK_THROWS_AS(api_keys::from_file("/nonexistent/keys"), std::runtime_error);

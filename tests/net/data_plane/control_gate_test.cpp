@@ -149,7 +149,7 @@ TEST_CASE("the gate denies who does not know the secret, and tells who does what
         == "wrong secret");
   const auto port = gate.port();
   gate.close();
-  CHECK(refusal_of(port, secret, true, why::unreachable) == "nobody listens there");
+  CHECK(refusal_of(port, secret, true, why::unreachable) == "no process listens on that port");
 }
 
 TEST_CASE(
@@ -205,7 +205,7 @@ TEST_CASE("the gate has room for so many strangers: the next one sends the first
   auto mine = net::pass_gate("127.0.0.1", gate.port(), secret, false, patience);
   auto theirs = gate.passed();
   CHECK(hung_up(silent[0].get()));
-  CHECK(gate.refused() == "too many others came at the same time");
+  CHECK(gate.refused() == "too many connections at the same time");
   pollfd p{silent[3].get(), POLLIN, 0};
   CHECK(::poll(&p, 1, 0) == 0);
 }
@@ -222,7 +222,7 @@ TEST_CASE("a listener that says nothing, or something else, is no gate") {
   REQUIRE(::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&a), &length) == 0);
   const auto secret = net::shared_secret::random();
   CHECK(refusal_of(ntohs(a.sin_port), secret, false, why::unreachable, 200ms)
-        == "it accepts connections and says nothing");
+        == "it accepts the connection but sends nothing");
 }
 
 TEST_CASE(
@@ -241,7 +241,7 @@ TEST_CASE(
     return net::pass_gate("service.test", gate.port(), secret, false, limit, hangs);
   };
   for (int i = 0; i < 3; ++i)
-    CHECK_THROWS_WITH_AS(knock(17ms), "its name is not looked up within 17 ms", net::gate_error);
+    CHECK_THROWS_WITH_AS(knock(17ms), "name lookup timed out after 17 ms", net::gate_error);
   CHECK(*asked == 1);
   release.set_value();
   CHECK(knock(patience).there == "127.0.0.1");

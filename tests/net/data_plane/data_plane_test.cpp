@@ -117,7 +117,8 @@ TEST_CASE("a transport that is forced and cannot be had is refused with the reas
   refused("tcp", "127.0.0.1:1: Connection refused", [](auto& a) { a.tcp = "127.0.0.1:1"; });
   std::string none; // where there is an adapter, it is the peer that has none
   const bool adapter = net::open_verbs(none) != nullptr;
-  refused("verbs_staged", adapter ? "the peer has no RDMA port in use" : "no verbs here: " + none,
+  refused("verbs_staged",
+          adapter ? "the peer has no RDMA port in use" : "RDMA verbs are not available: " + none,
           [](auto& a) { a.verbs.clear(); });
 }
 
@@ -128,7 +129,7 @@ TEST_CASE("who does not know the secret is not let in, on either side") {
     auto b = x.far.plane->accept(key, terms, patience);
     auto a = x.near.plane->connect(x.far.plane->address(), key, terms, patience);
     CHECK(holds_soon([&] { return a.to->state() == channel_state::closed; }));
-    x.near.log->wait_for(kind::refused, "the peer does not know the secret");
+    x.near.log->wait_for(kind::refused, "the peer has another secret");
     x.far.log->wait_for(kind::refused);
     CHECK(b.to->state() == channel_state::open); // still waits for the right one
     CHECK(b.to->reserve(1) == nullptr);
@@ -157,12 +158,12 @@ TEST_CASE("a link that nobody comes for, or that nobody expects, ends at its dea
     two_planes x{transport, [](auto& o) { o.early = 17ms; }};
     auto b = x.far.plane->accept(key, terms, 17ms);
     CHECK(holds_soon([&] { return b.from->state() == channel_state::closed; }));
-    x.far.log->wait_for(kind::refused, "nobody connected within 17 ms");
+    x.far.log->wait_for(kind::refused, "no peer connected within 17 ms");
     auto& connects = transport == "in_process" ? x.far : x.near;
     auto a = connects.plane->connect(x.far.plane->address(), key, terms,
                                      transport == "in_process" ? 17ms : patience);
     CHECK(holds_soon([&] { return a.from->state() == channel_state::closed; }));
-    connects.log->wait_for(kind::refused, "nobody expects it");
+    connects.log->wait_for(kind::refused, "this link is not expected");
   }
 }
 
@@ -200,7 +201,7 @@ TEST_CASE("garbage of strangers changes nothing for members") {
     stranger.send(bytes);
     CHECK(stranger.read_all().empty()); // no answer at all, and the connection ends
   }
-  x.far.log->wait_for(kind::refused, "not a link's hello");
+  x.far.log->wait_for(kind::refused, "not a link hello");
   x.check_alive();
 }
 
@@ -211,7 +212,7 @@ TEST_CASE("who only looks whether a plane listens, as probes do, is not told of"
   stranger.send(std::string(sizeof(net::hello), 'x'));
   CHECK(stranger.read_all().empty());
   x.far.log->wait_for(kind::refused);
-  CHECK(x.far.log->first(kind::refused).text.find("not a link's hello") != std::string::npos);
+  CHECK(x.far.log->first(kind::refused).text.find("not a link hello") != std::string::npos);
   x.check_alive();
 }
 
@@ -226,7 +227,7 @@ TEST_CASE("silence and crowds of strangers end when their time is over, and chan
     strangers.back()->send(std::string(static_cast<size_t>(i), 'x')); // a hello is longer
   }
   for (auto& s : strangers) CHECK(s->read_all().empty()); // at once, or when their time is over
-  x.far.log->wait_for(kind::refused, "has not proved itself within 170 ms");
+  x.far.log->wait_for(kind::refused, "did not authenticate within 170 ms");
   // A member may need longer than that on a busy machine to be let in: this side lets one in.
   two_planes::check_link(x.far, x.near);
 }
@@ -307,7 +308,7 @@ TEST_CASE("a peer that stops reading is cut off, and says why") {
     return x.a.to->state() == channel_state::unread;
   }));
   CHECK(sent <= 4);
-  x.near.log->wait_for(kind::ended, "has read nothing for 170 ms");
+  x.near.log->wait_for(kind::ended, "read nothing for 170 ms");
 }
 
 TEST_CASE("a peer that listens everywhere and tells no address is on the control process's host") {
@@ -335,7 +336,7 @@ TEST_CASE("who cannot reach a peer that listens for its own host alone is told s
     a.tcp = "127.0.0.1:1";
   });
   auto a = x.near.plane->connect(gone, key, terms, patience);
-  x.near.log->wait_for(kind::refused, "give net.listen of the service or --listen of the worker");
+  x.near.log->wait_for(kind::refused, "set net.listen of the service or --listen of the worker");
 }
 
 TEST_CASE("a link to a peer of IPv4 comes about where the control process is reached at ::1") {

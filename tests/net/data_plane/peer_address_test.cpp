@@ -35,8 +35,8 @@ TEST_CASE("what listens for IPv4 alone is never looked for, or told, by an addre
   CHECK(net::reachable_tcp(peer, "::1") == "127.0.0.1:70"); // --join [::1]:PORT
   CHECK(net::reachable_tcp(peer, "::ffff:10.0.0.1") == "[::ffff:10.0.0.1]:70");
   CHECK_THROWS_WITH_AS(net::reachable_tcp(peer, "fd00::1"),
-                       "the peer listens on 0.0.0.0, for IPv4 alone, and its host is known as "
-                       "fd00::1: let it listen on [::]:0",
+                       "the peer listens on 0.0.0.0 (IPv4 only), but its host is known as "
+                       "fd00::1: set its listen address to [::]:0",
                        std::runtime_error);
   CHECK(net::advertised("0.0.0.0:0", "10.0.0.2") == "10.0.0.2");
   CHECK(net::advertised("[::]:0", "fd00::2") == "fd00::2");

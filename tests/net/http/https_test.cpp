@@ -287,10 +287,10 @@ TEST_CASE("files that make no identity are refused with a reason") {
   says(refusal(pem, folder.path() / "none"), "none: No such file");
   says(refusal(folder.path(), key), "is not a file");
   says(refusal(pem, folder.path() / "pipe"), "is not a file");
-  says(refusal(folder.path() / "text", key), "text: is no certificate in PEM: no start line");
-  says(refusal(pem, folder.path() / "text"), "text: is no private key in PEM");
-  says(refusal(key, pem), "a.key: is no certificate in PEM");
-  says(refusal(pem, folder.key("b")), "b.key: is no private key in PEM, without a passphrase, of "
+  says(refusal(folder.path() / "text", key), "text: is not a PEM certificate: no start line");
+  says(refusal(pem, folder.path() / "text"), "text: is not the PEM private key");
+  says(refusal(key, pem), "a.key: is not a PEM certificate");
+  says(refusal(pem, folder.key("b")), "b.key: is not the PEM private key, without a passphrase, of "
                                       "the certificate "
                                           + pem.string() + ": key values mismatch");
   says(refusal(folder.certificate("secret"), folder.key("secret")), "without a passphrase");

@@ -87,7 +87,7 @@ TEST_CASE("a write that fails ends the link on both sides") {
   CHECK(holds_soon([&] { return x.a.to->state() == channel_state::closed; }));
   CHECK(holds_soon([&] { return x.b.to->state() == channel_state::closed; }));
   x.near.log->wait_for(kind::ended, "a write has failed: nobody answers");
-  x.far.log->wait_for(kind::ended, "the peer has ended it");
+  x.far.log->wait_for(kind::ended, "the peer closed it");
   CHECK(x.b.from->peek(0) == nullptr);
 }
 
@@ -129,7 +129,7 @@ TEST_CASE("a queue or key that changes on the wire makes no link") {
                                      }};
     x.open({4, 4096, 0, {}}, wire.port());
     CHECK(holds_soon([&] { return x.a.to->state() == channel_state::closed; }));
-    x.far.log->wait_for(kind::refused, "its offer is not its own");
+    x.far.log->wait_for(kind::refused, "the proof of its offer is wrong");
     CHECK(x.b.to->reserve(1) == nullptr);
   }
 }

@@ -223,7 +223,7 @@ class Checker(unittest.TestCase):
         self.expect("i8")
 
     def test_i9_rows_that_differ(self):
-        self.run_files["gateway.log"].append(log_line(8, "pulled rows differ pull=1", "warning"))
+        self.run_files["gateway.log"].append(log_line(8, "KV transfer digests differ pull=1", "warning"))
         self.expect("i9")
 
     def damage(self, series):
@@ -261,7 +261,7 @@ class Checker(unittest.TestCase):
         self.expect("i12")
 
     def test_i13_a_restart_of_the_supervisor(self):
-        self.run_files["gateway.log"].append(log_line(8, "supervisor restarts subtree=pipeline", "error"))
+        self.run_files["gateway.log"].append(log_line(8, "restarting after a fault subtree=pipeline", "error"))
         self.expect("i13")
 
     def test_i13_a_busy_loop(self):

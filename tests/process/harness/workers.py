@@ -71,7 +71,7 @@ def i9_rebuilt_rows_are_the_same(evidence):
     """K and V of a position have the same digest before and after workers were lost, whether they were kept, copied
     together or computed again; and where both sides of a move tell digests, they agree."""
     problems = [x.text for x in evidence.gateway
-                if x.message.startswith(("pulled rows differ", "K and V are others than before"))]
+                if x.message.startswith(("KV transfer digests differ", "KV digest changed"))]
     for where in ("rebuild", "transfer"):
         failures = highest(evidence, "lamella_kv_integrity_failures_total", f'where="{where}"')
         if failures is None:
@@ -93,7 +93,7 @@ def i10_the_parity_is_right(evidence):
 def i13_restarts_are_rare(evidence):
     """Losses are no restarts of the supervisor's, which has none; and nobody joins in a busy loop."""
     problems = [x.text for x in evidence.gateway
-                if x.message.startswith(("supervisor restarts", "supervisor gives up"))]
+                if x.message.startswith(("restarting after a fault", "restart limit exceeded"))]
     joins = collections.defaultdict(list)
     for at, what, words in seat_events(evidence):
         if what == "joined":
