@@ -19,7 +19,7 @@ enter_namespaces() {
   LAMELLA_TEST_INSIDE=yes exec "${inside[@]}" "$@"
 }
 
-# make_certificates HOSTS...: a throw-away authority in the working folder, made as deploy/README.md tells, with a
+# make_certificates HOSTS...: a throw-away authority in the working folder, made as docs/operations.md says, with a
 # certificate for each host, and `secret`.
 make_certificates() {
   local host
