@@ -39,6 +39,10 @@ void grammar_states::begin_state() {
 
 void grammar_states::reach_all(grammar::node_id first, frame_id top) {
   to_visit_.emplace_back(first, top);
+  reach_all();
+}
+
+void grammar_states::reach_all() {
   while (!to_visit_.empty()) {
     const auto [at, open] = to_visit_.back();
     to_visit_.pop_back();
@@ -219,6 +223,7 @@ grammar_states::state_id grammar_states::take_state() {
     if (end - begin > 1) drop_covered(begin, end);
   }
   std::erase_if(found_, [](const place& x) { return x.top == unknown; });
+  const bool narrowed = visits_ > visits_max || found_.size() > places_max;
   if (found_.size() > places_max) found_.resize(places_max);
   uint64_t hash = accepts_ ? 1 : 0;
   for (const auto& p : found_) hash = mix(hash, uint64_t{p.at} << 32 | p.top);
@@ -227,10 +232,13 @@ grammar_states::state_id grammar_states::take_state() {
     return states_[x].accepts == accepts_
            && std::equal(there.begin(), there.end(), found_.begin(), found_.end());
   });
-  if (known != hash_index::none) return known;
+  if (known != hash_index::none) {
+    states_[known].narrowed |= narrowed;
+    return known;
+  }
   const auto id = static_cast<state_id>(states_.size());
-  states_.push_back(
-      {static_cast<uint32_t>(places_.size()), static_cast<uint32_t>(found_.size()), accepts_});
+  states_.push_back({static_cast<uint32_t>(places_.size()), static_cast<uint32_t>(found_.size()),
+                     accepts_, narrowed});
   places_.insert(places_.end(), found_.begin(), found_.end());
   state_of_.add(hash, id);
   return id;

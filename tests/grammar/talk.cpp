@@ -2,6 +2,7 @@
 // input, one per line back.
 //   {"schema": S or "regex": R, "take": [TEXT ...], "draw": N, "seed": S}
 //   {"taken": [true ...], "drawn": [TEXT ...]} or {"error": WHY}
+#include "model/grammar/ambiguity.hpp"
 #include "model/grammar/json_schema.hpp"
 #include "model/grammar/regular_expression.hpp"
 #include "model/json_writer.hpp"
@@ -15,12 +16,17 @@ using model::json_value;
 namespace {
 
 model::grammar_states states_of(const json_value& question) {
-  return tests::states_of([&](model::grammar& g, auto next) {
+  const auto build = [&](model::grammar& g, auto next) {
     if (const auto* schema = question.find("schema"))
       return model::json_schema_grammar(g, *schema, next);
     return model::regular_expression::parse(*question.find("regex")->get_if<std::string>())
         .compile(g, model::regular_expression::match::whole, model::spelling::plain, next);
-  });
+  };
+  model::grammar g;
+  g.begin(0, build(g, g.end()));
+  const auto made = std::make_shared<model::runnable_grammar>(std::move(g), tests::all_bytes());
+  model::refuse_ambiguous(made);
+  return {made, 256};
 }
 
 std::string answer_to(const json_value& question) {
