@@ -201,6 +201,7 @@ const std::map<std::string, filter_function, std::less<>>& filters() {
       {"urlencode", filter_urlencode},
       {"xmlattr", filter_xmlattr},
       {"tojson", filter_tojson},
+      {"pprint", filter_pprint},
       {"attr", filter_attr},
       {"format", filter_format},
       {"first", filter_first},
