@@ -25,9 +25,11 @@ class choice {
 public:
   /// `text` must outlive the choice. `before`: the last token of the text that it goes on with;
   /// nothing where it is a text of its own. `calls`: how it writes calls of tools; null: it has
-  /// none. Beside calls, stop strings and stop tokens are those of the text alone.
+  /// none. Beside calls, stop strings and stop tokens are those of the text alone. `unfinished`:
+  /// how the text before it ends within a character, where the choice begins with this character.
   choice(const model::tokenizer& text, const net::generation_params& params,
-         std::optional<model::token_id> before = {}, const model::tool_dialect* calls = nullptr);
+         std::optional<model::token_id> before = {}, const model::tool_dialect* calls = nullptr,
+         std::string unfinished = {});
 
   /// The next token; `reason` tells whether the batch ended it here. Ignored once over.
   void push(const sampled_token& drawn, finish reason);
