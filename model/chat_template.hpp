@@ -1,6 +1,8 @@
 /// Chat templates: the Jinja subset that model files use to lay out a conversation.
 #pragma once
 
+#include "model/big_integer.hpp"
+
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -24,7 +26,8 @@ struct template_data {
   template_data(const char* x) : value{std::string{x}} {}
   template_data(int x) : value{int64_t{x}} {}
 
-  std::variant<std::nullptr_t, bool, int64_t, double, std::string, list, object> value{nullptr};
+  std::variant<std::nullptr_t, bool, int64_t, double, big_integer, std::string, list, object> value{
+      nullptr};
 };
 
 /// Why a template cannot be used, or not with this conversation.

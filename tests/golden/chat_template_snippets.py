@@ -11,6 +11,7 @@ VARIABLES = {
              "another day of this week, as the nearest station sees it.", "parameters": {"type": "object", "properties": {
                  "place": {"type": "string", "description": "where"}, "day": {"enum": ["today", "tomorrow"]}},
                  "required": ["place"]}}},
+    "big": 123456789012345678901234567890, "bigs": [-18446744073709551617, 18446744073709551616, 99999999999999999999, 7, -1.5],
     "pages": ["The quick brown fox jumps over the lazy dog, and the dog, who is not that lazy, runs after the fox.",
               "one\ntwo\n" + "a line that is longer than what fits into eighty characters, and is cut behind a word\n"
               "the end it's", "äöü " * 30, "日本語" * 30, "x\u2003y \u200b\t" * 12],
@@ -116,6 +117,10 @@ SNIPPETS = r"""
 {{ text|indent }}|{{ text|indent(2, true) }}|{{ 'a\n\nb'|indent(1) }}|{{ 'a\n\nb'|indent(1, blank=true) }}|{{ 'a\nb'|indent('> ') }}|{{ ''|indent }}
 {{ '<a href="x">\'&'|escape }} {{ '<b>'|e }} {{ '<b>'|safe }}
 {{ map|tojson }} {{ [1, 1.0, 1e22, none, true, 'é"\\\n\t\u0001\u007f/<>&\'']|tojson }} {{ {}|tojson }} {{ []|tojson }} {{ 'x'|tojson }}
+{{ big }} {{ big|tojson }} {{ bigs|tojson(indent=1) }} {{ {big: bigs[0]}|tojson }} {{ bigs }} {{ big|string|length }} {{ bigs|pprint }}
+{{ big is number }} {{ big is integer }} {{ big is float }} {{ big == bigs[1] }} {{ big in [big] }} {{ {big: 1}[big] }} {{ big == 123456789 }}
+{{ bigs|sort }} {{ bigs|max }} {{ bigs|min }} {{ big > 5 }} {{ bigs[0] < -5 }} {{ big > bigs[1] }} {{ 1.5 < big }} {{ bigs[2] != bigs[1] }}
+{{ big|int }} {{ big|float }} {{ bigs[0]|abs }} {{ big|abs }} {{ big|round|int }} {{ big / 10 }} {{ big * 1.0 }} {{ 'x' if big else 'y' }} {{ big ~ 'a' }}
 {{ tool|pprint }}
 {{ pages|pprint }}
 {{ pages[0]|pprint }}|{{ pages[1]|pprint }}|{{ pages[2]|pprint }}|{{ pages[3]|pprint }}|{{ pages[4]|pprint }}
