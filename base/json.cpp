@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace lamella {
 
@@ -94,8 +95,9 @@ public:
       }
       value = 0; // too small for a double
     }
-    text_.clear();
-    return put(json_value(value), ec);
+    const auto written = std::exchange(text_, {});
+    if (written.find_first_of(".eE") != std::string::npos) return put(json_value(value), ec);
+    return put(json_value(big_integer{written}), ec);
   }
   bool on_bool(bool value, bj::error_code& ec) { return put(json_value(value), ec); }
   bool on_null(bj::error_code& ec) { return put(json_value(), ec); }
@@ -210,10 +212,11 @@ std::string_view json_value::kind() const {
   case 2:
   case 3:
   case 4:
-    return "a number";
   case 5:
-    return "a string";
+    return "a number";
   case 6:
+    return "a string";
+  case 7:
     return "an array";
   default:
     return "an object";

@@ -1,9 +1,11 @@
 /// JSON from outside: a strict parser into a plain value.
 ///
 /// Clients, files and peers send JSON that a lenient parser would silently change: the last of two
-/// equal keys wins, 1e400 becomes infinity, 2^70 becomes a rounded double. Here all of these are
-/// errors that name the place.
+/// equal keys wins, 1e400 becomes infinity, 2^70 becomes a rounded double. Here the first two are
+/// errors that name the place, and 2^70 keeps its digits.
 #pragma once
+
+#include "base/big_integer.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -32,7 +34,7 @@ struct json_syntax_error : std::runtime_error {
   size_t offset; ///< bytes from the start of the text
 };
 
-/// One JSON value. Integers keep all 64 bits; other numbers are finite doubles.
+/// One JSON value. Integers are exact; other numbers are finite doubles.
 class json_value {
 public:
   using array = std::vector<json_value>;
@@ -47,6 +49,7 @@ public:
   json_value(int64_t value) : data_(value) {}
   json_value(uint64_t value); ///< held as int64_t where it fits
   json_value(double value) : data_(value) {}
+  json_value(big_integer value) : data_(std::move(value)) {}
   json_value(const char* value) : data_(std::string(value)) {}
   json_value(std::string value) : data_(std::move(value)) {}
   json_value(std::string_view value) : data_(std::string(value)) {}
@@ -56,7 +59,7 @@ public:
   bool is_null() const { return std::holds_alternative<std::monostate>(data_); }
 
   /// The value as T, or null when it is something else. T is one of bool, int64_t, uint64_t (only
-  /// above the int64_t range), double, std::string, array, object.
+  /// above the int64_t range), big_integer (beyond both), double, std::string, array, object.
   template <class T> const T* get_if() const { return std::get_if<T>(&data_); }
 
   /// The member of that name; null when there is none or this is no object. Linear in the members.
@@ -69,7 +72,9 @@ public:
   bool operator==(const json_value&) const = default;
 
 private:
-  std::variant<std::monostate, bool, int64_t, uint64_t, double, std::string, array, object> data_;
+  std::variant<std::monostate, bool, int64_t, uint64_t, double, big_integer, std::string, array,
+               object>
+      data_;
 };
 
 /// Parses one JSON text. Linear (n log n in the members of an object). Throws json_syntax_error for

@@ -108,6 +108,8 @@ double json_as(const json_value& value, const std::string& path, json_range<doub
     number = static_cast<double>(*u);
   else if (const auto* d = value.get_if<double>())
     number = *d;
+  else if (const auto* big = value.get_if<big_integer>())
+    number = big->nearest();
   else
     refuse(path, expected, value);
   if (!(number >= range.min && number <= range.max)) refuse(path, expected, value);

@@ -165,6 +165,7 @@ json_writer& json_writer::value(const json_value& value) {
   if (const auto* i = value.get_if<int64_t>()) return integer(*i);
   if (const auto* u = value.get_if<uint64_t>()) return integer(*u);
   if (const auto* d = value.get_if<double>()) return this->value(*d);
+  if (const auto* big = value.get_if<big_integer>()) return raw(big->digits);
   if (const auto* text = value.get_if<std::string>()) return this->value(*text);
   if (const auto* items = value.get_if<json_value::array>()) {
     begin_array();

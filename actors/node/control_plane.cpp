@@ -234,7 +234,7 @@ std::vector<child_command> control_plane::children() const {
         x.words.insert(x.words.end(),
                        {"--tls-certificate", control.tls_certificate.string(), "--tls-key",
                         control.tls_key.string(), "--tls-ca", control.tls_ca.string()});
-      for (const auto& text : net::armed_failpoints())
+      for (const auto& text : armed_failpoints())
         x.words.insert(x.words.end(), {"--failpoint", text});
       result.push_back(std::move(x));
     }

@@ -4,6 +4,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <string>
 #include <utility>
 
 namespace lamella::actors {
@@ -13,7 +14,8 @@ namespace {
 model::template_data as_template_data(const json_value& x) {
   if (const auto* b = x.get_if<bool>()) return *b;
   if (const auto* i = x.get_if<int64_t>()) return *i;
-  if (const auto* u = x.get_if<uint64_t>()) return static_cast<double>(*u);
+  if (const auto* u = x.get_if<uint64_t>()) return big_integer{std::to_string(*u)};
+  if (const auto* big = x.get_if<big_integer>()) return *big;
   if (const auto* d = x.get_if<double>()) return *d;
   if (const auto* s = x.get_if<std::string>()) return *s;
   if (const auto* a = x.get_if<json_value::array>()) {

@@ -25,7 +25,8 @@ net::token_logprobs describe(const model::tokenizer& text, std::optional<model::
 } // namespace
 
 choice::choice(const model::tokenizer& text, const net::generation_params& params,
-               std::optional<model::token_id> before, const model::tool_dialect* calls)
+               std::optional<model::token_id> before, const model::tool_dialect* calls,
+               std::string unfinished)
     : text_{&text}, before_{before}, stops_{params.stop},
       wants_logprobs_{params.logprobs.has_value()},
       // Marks of calls may be special tokens.
@@ -33,7 +34,7 @@ choice::choice(const model::tokenizer& text, const net::generation_params& param
                    params.skip_special_tokens && calls == nullptr
                        ? model::detokenizer::specials::skipped
                        : model::detokenizer::specials::shown,
-                   before},
+                   before, std::move(unfinished)},
       matcher_{params.stop} {
   if (calls == nullptr) return;
   calls_.emplace(*calls);

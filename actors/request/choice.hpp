@@ -25,9 +25,11 @@ class choice {
 public:
   /// `text` must outlive the choice. `before`: the last token of the text that the choice
   /// continues; nothing where it starts a new text. `calls`: the tool-call dialect; null: no tools.
-  /// With tools, stop strings and stop tokens apply to the text only.
+  /// With tools, stop strings and stop tokens apply to the text only. `unfinished`: the bytes of a
+  /// character that the text before ends within; the choice starts with that character.
   choice(const model::tokenizer& text, const net::generation_params& params,
-         std::optional<model::token_id> before = {}, const model::tool_dialect* calls = nullptr);
+         std::optional<model::token_id> before = {}, const model::tool_dialect* calls = nullptr,
+         std::string unfinished = {});
 
   /// The next token; `reason`: whether the batch finished the choice with it. Ignored once
   /// finished.

@@ -34,6 +34,8 @@ struct request_reading {
   std::shared_ptr<model::output_constraint> constraint; ///< of params.format and tools
   std::vector<std::vector<token_id>> prompts;
   std::vector<std::string> prompt_texts; ///< for echo
+  /// For echo, too: beginnings of characters that prompts of ids end with, not in `prompt_texts`.
+  std::vector<std::string> prompt_ends;
   std::string model;
   uint32_t choices = 1; ///< per prompt
   uint32_t max_tokens = 0;

@@ -1,5 +1,6 @@
 #include "actors/request/request_body.hpp"
 
+#include "model/tokenizer/detokenizer.hpp"
 #include "net/api/api_keys.hpp"
 #include "net/http/http_ids.hpp"
 
@@ -35,10 +36,13 @@ void read_completion(request_reading& to, const service& s, std::string_view tex
     to.prompts.push_back(prompt_tokens(s, prompt, body.markers, true, longest_prompt(s)));
     if (to.prompts.back().empty())
       throw net::invalid_value("prompt", "the prompt is empty; give at least one token");
-    if (to.echo)
-      to.prompt_texts.push_back(std::holds_alternative<std::string>(prompt)
-                                    ? std::get<std::string>(prompt)
-                                    : s.text->decode(to.prompts.back()));
+    if (!to.echo) continue;
+    const auto* words = std::get_if<std::string>(&prompt);
+    const auto& ids = to.prompts.back();
+    to.prompt_ends.push_back(words != nullptr ? "" : model::unfinished_end(*s.text, ids));
+    to.prompt_texts.push_back(words != nullptr ? *words : s.text->decode(ids));
+    auto& shown = to.prompt_texts.back();
+    shown.resize(shown.size() - to.prompt_ends.back().size());
   }
   to.model = body.model;
   for (const auto& name : body.unknown) s.numbers->unknown_param(name);
@@ -123,8 +127,10 @@ void prepare(request_state& st, request_reading&& x) {
     // A message is a text of its own; a completion goes on after its prompt.
     std::optional<model::token_id> before;
     if (!st.chat) before = st.prompts[i / st.choices].back();
+    std::string unfinished;
+    if (st.echo) unfinished = x.prompt_ends[i / st.choices];
     s.text.emplace(*st.server->text, st.params, before,
-                   st.tools.active() ? &st.server->tool_calls : nullptr);
+                   st.tools.active() ? &st.server->tool_calls : nullptr, std::move(unfinished));
   }
   const auto high = world.chance(), low = world.chance();
   st.head.model = std::move(x.model);

@@ -39,6 +39,10 @@ void grammar_states::begin_state() {
 
 void grammar_states::reach_all(grammar::node_id first, frame_id top) {
   to_visit_.emplace_back(first, top);
+  reach_all();
+}
+
+void grammar_states::reach_all() {
   while (!to_visit_.empty()) {
     const auto [at, open] = to_visit_.back();
     to_visit_.pop_back();
@@ -181,29 +185,26 @@ bool grammar_states::covers(frame_id a, frame_id b) const {
 /// get `unknown` as their top.
 void grammar_states::drop_covered(size_t begin, size_t end) {
   constexpr size_t compared_max = 512; // each with each
-  const auto of = [&](size_t i) -> const frame& { return frames_[found_[i].top]; };
-  bool by_top = true;
-  for (auto i = begin; i < end; ++i) by_top &= of(i).below == of(begin).below;
-  if (by_top) {
-    std::vector<frame_id> order;
-    for (auto i = begin; i < end; ++i) order.push_back(found_[i].top);
-    std::sort(order.begin(), order.end(), [&](auto a, auto b) {
-      const auto &x = frames_[a], &y = frames_[b];
-      return std::tuple{x.least, y.most} < std::tuple{y.least, x.most};
+  std::vector<frame_id> order;
+  for (auto i = begin; i < end; ++i) order.push_back(found_[i].top);
+  std::sort(order.begin(), order.end(), [&](auto a, auto b) {
+    const auto &x = frames_[a], &y = frames_[b];
+    return std::tie(x.below, x.least, y.most) < std::tie(y.below, y.least, x.most);
+  });
+  std::vector<frame_id> kept; // of those with the same open rules below
+  for (const auto x : order)
+    if (kept.empty() || frames_[kept.back()].below != frames_[x].below
+        || frames_[kept.back()].most < frames_[x].most)
+      kept.push_back(x);
+  const bool one_below = frames_[kept.front()].below == frames_[kept.back()].below;
+  if (!one_below && kept.size() <= compared_max)
+    std::erase_if(kept, [all = kept, this](frame_id x) {
+      return std::any_of(all.begin(), all.end(),
+                         [&](frame_id y) { return x != y && covers(y, x); });
     });
-    std::vector<frame_id> kept;
-    for (const auto x : order)
-      if (kept.empty() || frames_[kept.back()].most < frames_[x].most) kept.push_back(x);
-    std::sort(kept.begin(), kept.end());
-    for (auto i = begin; i < end; ++i)
-      if (!std::binary_search(kept.begin(), kept.end(), found_[i].top)) found_[i].top = unknown;
-    return;
-  }
-  if (end - begin > compared_max) return;
+  std::sort(kept.begin(), kept.end());
   for (auto i = begin; i < end; ++i)
-    for (auto j = begin; j < end && found_[i].top != unknown; ++j)
-      if (i != j && found_[j].top != unknown && covers(found_[j].top, found_[i].top))
-        found_[i].top = unknown;
+    if (!std::binary_search(kept.begin(), kept.end(), found_[i].top)) found_[i].top = unknown;
 }
 
 /// The state that was put together, which may be known. Its places are in an order that depends on
@@ -222,6 +223,7 @@ grammar_states::state_id grammar_states::take_state() {
     if (end - begin > 1) drop_covered(begin, end);
   }
   std::erase_if(found_, [](const place& x) { return x.top == unknown; });
+  const bool narrowed = visits_ > visits_max || found_.size() > places_max;
   if (found_.size() > places_max) found_.resize(places_max);
   uint64_t hash = accepts_ ? 1 : 0;
   for (const auto& p : found_) hash = mix(hash, uint64_t{p.at} << 32 | p.top);
@@ -230,10 +232,13 @@ grammar_states::state_id grammar_states::take_state() {
     return states_[x].accepts == accepts_
            && std::equal(there.begin(), there.end(), found_.begin(), found_.end());
   });
-  if (known != hash_index::none) return known;
+  if (known != hash_index::none) {
+    states_[known].narrowed |= narrowed;
+    return known;
+  }
   const auto id = static_cast<state_id>(states_.size());
-  states_.push_back(
-      {static_cast<uint32_t>(places_.size()), static_cast<uint32_t>(found_.size()), accepts_});
+  states_.push_back({static_cast<uint32_t>(places_.size()), static_cast<uint32_t>(found_.size()),
+                     accepts_, narrowed});
   places_.insert(places_.end(), found_.begin(), found_.end());
   state_of_.add(hash, id);
   return id;

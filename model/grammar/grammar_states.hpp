@@ -48,6 +48,14 @@ public:
   /// May the text end here?
   bool accepts(state_id x) const { return states_[x].accepts; }
   size_t places_of(state_id x) const { return states_[x].places; }
+  /// Places at one node of the grammar, where they are most: they differ in what is open there.
+  size_t most_alike(state_id x) const;
+  /// A hash of the nodes that its places are at, whatever is open there.
+  uint64_t nodes_of(state_id x) const;
+  /// Were there more places than may be at once, or more visits? Some are left out then.
+  bool is_narrowed(state_id x) const { return states_[x].narrowed; }
+  /// The bytes that may come next.
+  byte_set following(state_id x) const;
 
   /// The state that stands for all that allow the same next `reach` bytes: counts that cannot come
   /// to their limits within them are no counts there. Many states have the same one.
@@ -57,6 +65,14 @@ public:
 
   /// The same state as `x` of `from`, which is of the same grammar.
   state_id import(const grammar_states& from, state_id x);
+
+  /// States that come later: for each open repeat that must go on, one in which it need not any
+  /// more. A text that leads there may be at more places. Repeats in `passed` are left out, and
+  /// those that were looked at are added.
+  std::vector<state_id> past_counts(state_id x, visit_set& passed);
+  /// How often what is open in `x` and was not in `before` can go on in the same way before a count
+  /// comes to its limit, or more would be open than may be.
+  uint32_t times_left(state_id x, state_id before) const;
 
   size_t states() const { return states_.size(); }
   size_t memory_bytes() const;
@@ -88,7 +104,7 @@ private:
   };
   struct state {
     uint32_t first_place, places;
-    bool accepts;
+    bool accepts, narrowed;
     state_id near = unknown;
     row* leads_to = nullptr;
   };
@@ -98,6 +114,7 @@ private:
   }
   void begin_state();
   void reach_all(grammar::node_id first, frame_id top);
+  void reach_all();
   void visit(grammar::node_id at, frame_id open);
   void leave_rule(frame_id top);
   void enter_repeat(grammar::node_id at, uint32_t least, uint32_t most, frame_id below);

@@ -1,5 +1,6 @@
 #include "model/grammar/output_constraint.hpp"
 
+#include "model/grammar/ambiguity.hpp"
 #include "model/grammar/grammar_states.hpp"
 
 #include <algorithm>
@@ -22,6 +23,7 @@ output_constraint::output_constraint(grammar g, std::shared_ptr<const token_trie
                                std::move(g), vocabulary_->single_bytes())},
       walks_{std::make_shared<grammar_states>(grammar_, vocabulary_->depth())},
       states_{std::make_shared<grammar_states>(grammar_, vocabulary_->depth())} {
+  refuse_ambiguous(grammar_);
   count_bytes();
 }
 

@@ -1,6 +1,8 @@
 /// What a template is given, why it fails, and how much it may do.
 #pragma once
 
+#include "base/big_integer.hpp"
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -23,7 +25,8 @@ struct template_data {
   template_data(const char* x) : value{std::string{x}} {}
   template_data(int x) : value{int64_t{x}} {}
 
-  std::variant<std::nullptr_t, bool, int64_t, double, std::string, list, object> value{nullptr};
+  std::variant<std::nullptr_t, bool, int64_t, double, big_integer, std::string, list, object> value{
+      nullptr};
 };
 
 /// Why a template cannot be used, or not with this conversation.

@@ -68,6 +68,7 @@ value filter_int(environment& e, const value& x, arguments& args) {
   const auto otherwise = args.take("default", int64_t{0});
   const auto base = args.take_whole("base").value_or(10);
   if (const auto n = as_whole(x)) return *n;
+  if (as_big(x) != nullptr) return x;
   double real = 0;
   if (const auto* d = std::get_if<double>(&x)) {
     real = *d;
@@ -114,6 +115,8 @@ value filter_abs(environment& e, const value& x, arguments&) {
   if (const auto* d = std::get_if<double>(&x)) return std::abs(*d);
   if (const auto n = as_whole(x))
     return *n < 0 ? arithmetic(e.memory, "*", *n, int64_t{-1}) : value{*n};
+  if (const auto* big = as_big(x))
+    return big->is_negative() ? value{e.memory.make_big({big->digits.substr(1)})} : x;
   e.memory.fail(std::string{"abs needs a number, not "} + type_name(x));
 }
 
@@ -130,6 +133,7 @@ value filter_round(environment& e, const value& x, arguments& args) {
   if (how == "floor") return std::floor(number * scale) / scale;
   if (how != "common") e.memory.fail("round knows common, ceil and floor");
   if (const auto n = as_whole(x); n && precision >= 0) return *n;
+  if (as_big(x) != nullptr && precision >= 0) return x;
   if (precision < 0) return std::nearbyint(number * scale) / scale;
   // The decimal digits round half to even, as Python does.
   std::array<char, 800> digits{};
@@ -201,6 +205,7 @@ const std::map<std::string, filter_function, std::less<>>& filters() {
       {"urlencode", filter_urlencode},
       {"xmlattr", filter_xmlattr},
       {"tojson", filter_tojson},
+      {"pprint", filter_pprint},
       {"attr", filter_attr},
       {"format", filter_format},
       {"first", filter_first},

@@ -232,6 +232,9 @@ value arithmetic(heap& h, const std::string& op, const value& a, const value& b)
   if (is_number(a) && is_number(b)) {
     const auto x = as_whole(a);
     const auto y = as_whole(b);
+    const bool is_big =
+        (as_big(a) != nullptr && (y || as_big(b) != nullptr)) || (as_big(b) != nullptr && x);
+    if (is_big && op != "/") h.fail("an integer is too large");
     return x && y ? whole_arithmetic(h, op, *x, *y)
                   : real_arithmetic(h, op, as_real(a), as_real(b));
   }

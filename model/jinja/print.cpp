@@ -78,6 +78,7 @@ std::string json_number(const value& x) {
     if (std::isinf(*d)) return *d > 0 ? "Infinity" : "-Infinity";
     return real_text(*d);
   }
+  if (const auto* big = as_big(x)) return big->digits;
   return std::to_string(as_whole(x).value_or(0));
 }
 
@@ -130,6 +131,7 @@ text to_repr(heap& h, const value& x, int depth) {
   if (const auto* b = std::get_if<bool>(&x)) return text{*b ? "True" : "False", true};
   if (const auto* d = std::get_if<double>(&x)) return text{real_text(*d), true};
   if (const auto* n = std::get_if<int64_t>(&x)) return text{std::to_string(*n), true};
+  if (const auto* big = as_big(x)) return text{big->digits, true};
   text out;
   if (const auto* l = std::get_if<const list_object*>(&x); l != nullptr && !(*l)->is_lazy()) {
     const auto& list = **l;

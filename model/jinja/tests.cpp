@@ -11,6 +11,7 @@ using test_function = bool (*)(environment&, const value&, arguments&);
 
 int64_t whole(environment& e, const value& x) {
   if (const auto n = as_whole(x)) return *n;
+  if (as_big(x) != nullptr) e.memory.fail("an integer is too large");
   e.memory.fail(std::string{"the test needs an integer, not "} + type_name(x));
 }
 
@@ -48,7 +49,9 @@ const test_table& tests_of_types() {
       {"mapping", [](environment&, const value& x, arguments&) { return is_dict(x); }},
       {"number", [](environment&, const value& x, arguments&) { return is_number(x); }},
       {"integer",
-       [](environment&, const value& x, arguments&) { return std::holds_alternative<int64_t>(x); }},
+       [](environment&, const value& x, arguments&) {
+         return std::holds_alternative<int64_t>(x) || as_big(x) != nullptr;
+       }},
       {"float",
        [](environment&, const value& x, arguments&) { return std::holds_alternative<double>(x); }},
       {"boolean",

@@ -18,6 +18,7 @@ value filter_truncate(environment& e, const value& x, arguments& args);
 value filter_wordcount(environment& e, const value& x, arguments& args);
 value filter_urlencode(environment& e, const value& x, arguments& args);
 value filter_xmlattr(environment& e, const value& x, arguments& args);
+value filter_pprint(environment& e, const value& x, arguments& args);
 
 /// What str() makes of it through a change of its letters.
 value mapped_text(environment& e, const value& x, std::string (*f)(std::string_view));

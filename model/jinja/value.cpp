@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <compare>
 #include <utility>
 
 namespace lamella::model::jinja {
@@ -9,6 +10,16 @@ namespace lamella::model::jinja {
 namespace {
 /// Data deeper than this is refused; the client's own depth limit is lower.
 constexpr int depth_max = 100;
+
+std::partial_ordering compare_numbers(const value& a, const value& b) {
+  const auto x = as_whole(a), y = as_whole(b);
+  if (x && y) return *x <=> *y;
+  const auto *m = as_big(a), *n = as_big(b);
+  if (m != nullptr && n != nullptr) return m->compare(*n) <=> 0;
+  if (m != nullptr && y) return m->is_negative() ? -1 <=> 0 : 1 <=> 0;
+  if (n != nullptr && x) return n->is_negative() ? 1 <=> 0 : -1 <=> 0;
+  return as_real(a) <=> as_real(b);
+}
 } // namespace
 
 void heap::fail(const std::string& message) const {
@@ -38,6 +49,11 @@ const list_object* heap::make_list(std::vector<value> items, list_kind kind) {
 cycler_object* heap::make_cycler(std::vector<value> items) {
   charge(sizeof(cycler_object) + items.size() * sizeof(value));
   return &cyclers_.emplace_back(cycler_object{std::move(items)});
+}
+
+const big_integer* heap::make_big(big_integer x) {
+  charge(sizeof(big_integer) + x.digits.size());
+  return &bigs_.emplace_back(std::move(x));
 }
 
 dict_object* heap::make_dict() {
@@ -83,6 +99,7 @@ value from_data(heap& h, const template_data& x, int depth) {
   if (const auto* b = std::get_if<bool>(&x.value)) return *b;
   if (const auto* n = std::get_if<int64_t>(&x.value)) return *n;
   if (const auto* d = std::get_if<double>(&x.value)) return *d;
+  if (const auto* big = std::get_if<big_integer>(&x.value)) return h.make_big(*big);
   if (const auto* s = std::get_if<std::string>(&x.value)) return h.make_text(*s, false);
   if (const auto* items = std::get_if<template_data::list>(&x.value)) {
     std::vector<value> made;
@@ -111,9 +128,9 @@ bool truth(const value& x) {
 }
 
 const char* type_name(const value& x) {
-  static constexpr const char* names[] = {"undefined",   "none",       "a boolean", "an integer",
-                                          "a float",     "a text",     "a list",    "a dict",
-                                          "a namespace", "a function", "a loop",    "a cycler"};
+  static constexpr const char* names[] = {
+      "undefined", "none",        "a boolean",  "an integer", "a float",  "a text",    "a list",
+      "a dict",    "a namespace", "a function", "a loop",     "a cycler", "an integer"};
   if (const auto* l = std::get_if<const list_object*>(&x); l != nullptr && !(*l)->has_places())
     return (*l)->is_lazy() ? "a generator" : "a view of a dict";
   return names[x.index()];
@@ -121,10 +138,11 @@ const char* type_name(const value& x) {
 
 bool is_number(const value& x) {
   return std::holds_alternative<bool>(x) || std::holds_alternative<int64_t>(x)
-         || std::holds_alternative<double>(x);
+         || std::holds_alternative<double>(x) || as_big(x) != nullptr;
 }
 
 double as_real(const value& x) {
+  if (const auto* big = as_big(x)) return big->nearest();
   if (const auto* d = std::get_if<double>(&x)) return *d;
   return static_cast<double>(as_whole(x).value_or(0));
 }
@@ -135,6 +153,11 @@ std::optional<int64_t> as_whole(const value& x) {
   return std::nullopt;
 }
 
+const big_integer* as_big(const value& x) {
+  const auto* big = std::get_if<const big_integer*>(&x);
+  return big != nullptr ? *big : nullptr;
+}
+
 std::string key_of(const heap& h, const value& x, int depth) {
   if (depth > depth_max) h.fail_limit("values are nested too deeply");
   if (const auto* s = std::get_if<const text*>(&x)) return "s" + (*s)->bytes();
@@ -143,6 +166,7 @@ std::string key_of(const heap& h, const value& x, int depth) {
     return is_whole ? "n" + std::to_string(static_cast<int64_t>(*d)) : "n" + real_text(*d);
   }
   if (const auto n = as_whole(x)) return "n" + std::to_string(*n);
+  if (const auto* big = as_big(x)) return "n" + big->digits;
   if (std::holds_alternative<none>(x)) return "-";
   if (const auto* l = std::get_if<const list_object*>(&x); l != nullptr && (*l)->is_tuple()) {
     std::string key = "t";
@@ -176,11 +200,7 @@ const value* find_text(const dict_object& in, std::string_view key) {
 bool equal(heap& h, const value& a, const value& b, int depth) {
   h.step();
   if (depth > depth_max) h.fail_limit("values are nested too deeply");
-  if (is_number(a) && is_number(b)) {
-    const auto x = as_whole(a);
-    const auto y = as_whole(b);
-    return x && y ? *x == *y : as_real(a) == as_real(b);
-  }
+  if (is_number(a) && is_number(b)) return compare_numbers(a, b) == 0;
   if (a.index() != b.index()) return false;
   if (const auto* s = std::get_if<const text*>(&a)) {
     h.step((*s)->size() / 64);
@@ -219,10 +239,8 @@ int compare(heap& h, const value& a, const value& b, int depth) {
   h.step();
   if (depth > depth_max) h.fail_limit("values are nested too deeply");
   if (is_number(a) && is_number(b)) {
-    const auto x = as_whole(a);
-    const auto y = as_whole(b);
-    if (x && y) return *x < *y ? -1 : *x > *y ? 1 : 0;
-    return as_real(a) < as_real(b) ? -1 : as_real(a) > as_real(b) ? 1 : 0;
+    const auto order = compare_numbers(a, b);
+    return order < 0 ? -1 : order > 0 ? 1 : 0;
   }
   const auto* s = std::get_if<const text*>(&a);
   const auto* t = std::get_if<const text*>(&b);

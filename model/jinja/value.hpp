@@ -31,7 +31,7 @@ struct none {};
 /// need no care.
 using value = std::variant<undefined, none, bool, int64_t, double, const text*, const list_object*,
                            const dict_object*, namespace_object*, const function_object*,
-                           const loop_object*, cycler_object*>;
+                           const loop_object*, cycler_object*, const big_integer*>;
 
 /// What a list_object is to Python. All can be looped over; what is `lazy`, such as the result of
 /// |map, once and without a length, and dict views have no places.
@@ -104,6 +104,7 @@ public:
   function_object* make_function();
   loop_object* make_loop();
   cycler_object* make_cycler(std::vector<value> items);
+  const big_integer* make_big(big_integer x);
   scope* make_scope(scope* parent);
 
   /// Adds or replaces a member. The key must be a text, number, boolean, none or tuple of such.
@@ -134,6 +135,7 @@ private:
   std::deque<function_object> functions_;
   std::deque<loop_object> loops_;
   std::deque<cycler_object> cyclers_;
+  std::deque<big_integer> bigs_;
   std::deque<scope> scopes_;
 };
 
@@ -144,7 +146,8 @@ bool truth(const value& x);
 const char* type_name(const value& x);
 bool is_number(const value& x); ///< booleans count, as in Python
 double as_real(const value& x);
-std::optional<int64_t> as_whole(const value& x); ///< of integers and booleans
+std::optional<int64_t> as_whole(const value& x); ///< of integers of 64 bits and booleans
+const big_integer* as_big(const value& x);       ///< null: no integer, or one of 64 bits
 
 /// The key of a dict member, one text for equal keys. Fails for values that cannot be keys.
 std::string key_of(const heap& h, const value& x, int depth = 0);

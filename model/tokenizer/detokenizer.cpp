@@ -2,6 +2,7 @@
 
 #include "base/utf8.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace lamella::model {
@@ -31,6 +32,18 @@ std::string detokenizer::finish() {
   held_.clear();
   before_.reset();
   return text;
+}
+
+std::string unfinished_end(const tokenizer& tokens, std::span<const token_id> text) {
+  constexpr size_t unfinished_max = 3;
+  std::string end;
+  for (auto i = text.size(); i-- > 0 && end.size() < unfinished_max;) {
+    const auto before = i > 0 ? std::optional{text[i - 1]} : std::nullopt;
+    end.insert(0, tokens.text_after(before, text[i]));
+  }
+  for (auto at = end.size() - std::min(end.size(), unfinished_max); at < end.size(); ++at)
+    if (decode_utf8(end, at).kind == utf8_unit::state::unfinished) return end.substr(at);
+  return {};
 }
 
 } // namespace lamella::model

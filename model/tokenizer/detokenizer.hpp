@@ -3,7 +3,10 @@
 
 #include "model/tokenizer/tokenizer.hpp"
 
+#include <optional>
+#include <span>
 #include <string>
+#include <utility>
 
 namespace lamella::model {
 
@@ -17,10 +20,10 @@ public:
   enum class specials : uint8_t { skipped, shown };
 
   /// `tokens` must outlive the detokeniser. Where the text goes on after others, `before` is the
-  /// last of these; else it begins.
+  /// last of these; else it begins. `held`: their unfinished_end(), with which it begins.
   explicit detokenizer(const tokenizer& tokens, specials policy = specials::skipped,
-                       std::optional<token_id> before = {})
-      : tokens_(&tokens), policy_(policy), before_(before) {}
+                       std::optional<token_id> before = {}, std::string held = {})
+      : tokens_(&tokens), policy_(policy), before_(before), held_(std::move(held)) {}
 
   /// The text that `token` completes: nothing while a code point is unfinished.
   std::string push(token_id token);
@@ -37,5 +40,9 @@ private:
   std::optional<token_id> before_;
   std::string held_;
 };
+
+/// The bytes at the end of the text of these tokens that begin a code point and do not finish it:
+/// at most 3.
+std::string unfinished_end(const tokenizer& tokens, std::span<const token_id> text);
 
 } // namespace lamella::model

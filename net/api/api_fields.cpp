@@ -9,7 +9,6 @@
 
 namespace lamella::net {
 
-
 namespace {
 
 constexpr double greedy_below = 1e-5;
@@ -151,6 +150,23 @@ bool identifier(std::string_view name) {
 
 bool is_container(const json_value& value) {
   return value.get_if<json_value::array>() || value.get_if<json_value::object>();
+}
+
+/// Why a client may not set this variable of templates; empty: it may. Names of the language's
+/// functions are names like others, as with Hugging Face and vLLM: a variable hides the function.
+std::string_view refused_variable(std::string_view name) {
+  constexpr std::array<std::string_view, 6> fields{
+      "messages",     "tools", "documents", "add_generation_prompt", "continue_final_message",
+      "chat_template"};
+  constexpr std::array<std::string_view, 4> tokens{"bos_token", "eos_token", "unk_token",
+                                                   "pad_token"};
+  const auto is_in = [&](const auto& names) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  if (is_in(fields)) return ", which is a field of the request and no variable of its own";
+  if (is_in(tokens)) return ", which is a token of the model";
+  if (name == "tokenize") return ", which is no variable: prompts are always tokenised";
+  return identifier(name) ? "" : ", which is not an identifier";
 }
 
 /// A scalar, or an array or object of scalars.
@@ -306,10 +322,6 @@ std::vector<chat_message> read_messages(json_object_reader& body, const api_limi
 }
 
 json_value::object read_template_kwargs(json_object_reader& body) {
-  constexpr std::array<std::string_view, 14> ours{
-      "messages",  "tools",     "documents", "tokenize",       "add_generation_prompt",
-      "bos_token", "eos_token", "unk_token", "pad_token",      "chat_template",
-      "namespace", "range",     "dict",      "raise_exception"};
   const std::string path = "chat_template_kwargs";
   const json_value* value = body.find(path);
   if (!value) return {};
@@ -319,12 +331,9 @@ json_value::object read_template_kwargs(json_object_reader& body) {
   if (to_json(*value).size() > template_kwargs_bytes_max)
     throw invalid_value(path, path + " is larger than 8192 bytes");
   for (const auto& [key, item] : *members) {
-    const bool reserved = std::find(ours.begin(), ours.end(), key) != ours.end()
-                          || key == "strftime_now" || key == "continue_final_message";
-    if (!identifier(key) || reserved)
+    if (const auto why = refused_variable(key); !why.empty())
       throw invalid_value(path, path + " has the key " + to_json(json_value(key.substr(0, 64)))
-                                    + (reserved ? ", which the server sets itself"
-                                                : ", which is not an identifier"));
+                                    + std::string(why));
     if (!shallow(item))
       throw invalid_value(path + "." + key, path + "." + key + " is nested too deeply");
   }

@@ -35,8 +35,8 @@ void check_combinations(const generation_params& params, size_t prompts, const a
 /// The `messages` of a chat.
 std::vector<chat_message> read_messages(json_object_reader& body, const api_limits& limits);
 
-/// `chat_template_kwargs`: identifier keys, 8 KiB, scalars or shallow values, none of our own
-/// names.
+/// `chat_template_kwargs`: identifier keys, 8 KiB, scalars or shallow values. Keys that are
+/// fields of the request or tokens of the model are refused; those of functions hide these.
 json_value::object read_template_kwargs(json_object_reader& body);
 
 /// An array of token ids below limits.vocabulary.

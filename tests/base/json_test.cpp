@@ -141,6 +141,32 @@ TEST_CASE("JSON limits hold at the limit and break one beyond") {
   CHECK(syntax_error("[1,2]", limits).find("at most 4 are allowed") != std::string::npos);
 }
 
+TEST_CASE("integers beyond 64 bits keep their digits") {
+  for (const std::string text :
+       {"18446744073709551616", "-9223372036854775809", "123456789012345678901234567890",
+        "-100000000000000000000000000000000000000001"}) {
+    const auto value = parse_json(text);
+    REQUIRE(value.get_if<big_integer>());
+    CHECK(to_json(value) == text);
+    CHECK(value.kind() == "a number");
+    CHECK(json_as<double>(value, "f") == std::strtod(text.c_str(), nullptr));
+    CHECK(to_json(parse_json("{\"a\":[" + text + "]}")) == "{\"a\":[" + text + "]}");
+  }
+  CHECK(parse_json("100000000000000000001") != parse_json("100000000000000000002"));
+  CHECK(parse_json("1e20").get_if<double>());
+  CHECK(parse_json("100000000000000000000.0").get_if<double>());
+  CHECK(parse_json("18446744073709551615").get_if<uint64_t>());
+  CHECK(syntax_error(std::string(400, '9')).find("beyond the range") != std::string::npos);
+  const auto less = [](const char* a, const char* b) {
+    return big_integer{a}.compare({b}) < 0 && big_integer{b}.compare({a}) > 0;
+  };
+  CHECK(less("99999999999999999999", "100000000000000000000"));
+  CHECK(less("-100000000000000000000", "-99999999999999999999"));
+  CHECK(less("-99999999999999999999", "99999999999999999998"));
+  CHECK(less("99999999999999999998", "99999999999999999999"));
+  CHECK(big_integer{"99999999999999999999"}.compare({"99999999999999999999"}) == 0);
+}
+
 TEST_CASE("integers and numbers accept each other's form, never strings") {
   const auto as_int = [](const char* text) { return json_as<int64_t>(parse_json(text), "f"); };
   CHECK(as_int("3") == 3);

@@ -7,6 +7,14 @@ VARIABLES = {
     "map": {"b": 1, "a": "two", "items": "shadow", "C": None}, "text": "one two  three\nfour",
     "uni": "Žluťoučký kůň 🦊 ß", "people": [{"name": "Zoe", "age": 30, "tags": {"x": 1}},
                                            {"name": "bob", "age": 25}, {"name": "Cy"}],
+    "tool": {"type": "function", "function": {"name": "get_weather", "description": "The weather of a place, today or on "
+             "another day of this week, as the nearest station sees it.", "parameters": {"type": "object", "properties": {
+                 "place": {"type": "string", "description": "where"}, "day": {"enum": ["today", "tomorrow"]}},
+                 "required": ["place"]}}},
+    "big": 123456789012345678901234567890, "bigs": [-18446744073709551617, 18446744073709551616, 99999999999999999999, 7, -1.5],
+    "pages": ["The quick brown fox jumps over the lazy dog, and the dog, who is not that lazy, runs after the fox.",
+              "one\ntwo\n" + "a line that is longer than what fits into eighty characters, and is cut behind a word\n"
+              "the end it's", "äöü " * 30, "日本語" * 30, "x\u2003y \u200b\t" * 12],
 }
 
 SNIPPETS = r"""
@@ -109,6 +117,17 @@ SNIPPETS = r"""
 {{ text|indent }}|{{ text|indent(2, true) }}|{{ 'a\n\nb'|indent(1) }}|{{ 'a\n\nb'|indent(1, blank=true) }}|{{ 'a\nb'|indent('> ') }}|{{ ''|indent }}
 {{ '<a href="x">\'&'|escape }} {{ '<b>'|e }} {{ '<b>'|safe }}
 {{ map|tojson }} {{ [1, 1.0, 1e22, none, true, 'é"\\\n\t\u0001\u007f/<>&\'']|tojson }} {{ {}|tojson }} {{ []|tojson }} {{ 'x'|tojson }}
+{{ big }} {{ big|tojson }} {{ bigs|tojson(indent=1) }} {{ {big: bigs[0]}|tojson }} {{ bigs }} {{ big|string|length }} {{ bigs|pprint }}
+{{ big is number }} {{ big is integer }} {{ big is float }} {{ big == bigs[1] }} {{ big in [big] }} {{ {big: 1}[big] }} {{ big == 123456789 }}
+{{ bigs|sort }} {{ bigs|max }} {{ bigs|min }} {{ big > 5 }} {{ bigs[0] < -5 }} {{ big > bigs[1] }} {{ 1.5 < big }} {{ bigs[2] != bigs[1] }}
+{{ big|int }} {{ big|float }} {{ bigs[0]|abs }} {{ big|abs }} {{ big|round|int }} {{ big / 10 }} {{ big * 1.0 }} {{ 'x' if big else 'y' }} {{ big ~ 'a' }}
+{{ tool|pprint }}
+{{ pages|pprint }}
+{{ pages[0]|pprint }}|{{ pages[1]|pprint }}|{{ pages[2]|pprint }}|{{ pages[3]|pprint }}|{{ pages[4]|pprint }}
+{{ {'k': pages[0], 'l': {'m': (pages[1],), 'n': [pages[2]]}}|pprint }} {{ (('a' * 90,), [], {}, (), '')|pprint }}
+{{ {2: 'two', 1: 'one', 'z': 0, none: 1, 1.5: 2, (1, 2): 3}|pprint }} {{ range(27)|list|pprint }} {{ range(26)|list|pprint }}
+{{ missing|pprint }} {{ none|pprint }} {{ 1.0|pprint }} {{ 'a'|pprint }} {{ '<b>'|escape|pprint }} {{ map|pprint }} {{ ('y' * 77)|pprint }}
+{{ ('y ' * 39)|pprint }} {{ ('y ' * 40)|pprint }} {{ ['y ' * 37, 'y ' * 38, 'y ' * 39]|pprint }} {{ ('a' * 60 ~ ' ' ~ 'b' * 60)|pprint }}
 {{ map|tojson(indent=2) }} {{ []|tojson(indent=2) }} {{ nested|tojson(indent=1) }} {{ {'a': {}}|tojson(indent=4) }}
 {{ uni|tojson }} {{ uni|tojson(ensure_ascii=true) }} {{ {'b': 1, 'a': 2}|tojson(sort_keys=true) }} {{ [1, {'a': 2}]|tojson(separators=(',', ':')) }} {{ {'b': [1, 2]}|tojson(indent=2, separators=(', ', '= ')) }}
 {{ {1: 'a', true: 'b', none: 'c', 1.5: 'd'}|tojson }}

@@ -3,6 +3,7 @@
 //   {"schema": S or "regex": R, "take": [TEXT ...], "draw": N, "seed": S}
 //   {"taken": [true ...], "drawn": [TEXT ...]} or {"error": WHY}
 #include "base/json_writer.hpp"
+#include "model/grammar/ambiguity.hpp"
 #include "model/grammar/json_schema/json_schema.hpp"
 #include "model/grammar/regular_expression.hpp"
 #include "tests/model/grammar/grammar_support.hpp"
@@ -14,12 +15,17 @@ using namespace lamella;
 namespace {
 
 model::grammar_states states_of(const json_value& question) {
-  return tests::states_of([&](model::grammar& g, auto next) {
+  const auto build = [&](model::grammar& g, auto next) {
     if (const auto* schema = question.find("schema"))
       return model::json_schema_grammar(g, *schema, next);
     return model::regular_expression::parse(*question.find("regex")->get_if<std::string>())
         .compile(g, model::regular_expression::match::whole, model::spelling::plain, next);
-  });
+  };
+  model::grammar g;
+  g.begin(0, build(g, g.end()));
+  const auto made = std::make_shared<model::runnable_grammar>(std::move(g), tests::all_bytes());
+  model::refuse_ambiguous(made);
+  return {made, 256};
 }
 
 std::string answer_to(const json_value& question) {

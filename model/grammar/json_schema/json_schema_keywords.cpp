@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <map>
 #include <utility>
@@ -197,15 +198,20 @@ std::optional<double> as_double(const json_value& value) {
   if (const auto* i = value.get_if<int64_t>()) return static_cast<double>(*i);
   if (const auto* u = value.get_if<uint64_t>()) return static_cast<double>(*u);
   if (const auto* d = value.get_if<double>()) return *d;
+  if (const auto* big = value.get_if<big_integer>()) return big->nearest();
   return {};
 }
 
 std::string number_key(const json_value& value, double read, number_reading how) {
   const bool is_written = value.get_if<double>() == nullptr && how == number_reading::exact;
   if (is_written) return to_json(value);
+  if (read != std::trunc(read)) return to_json(json_value(read));
+  if (read == 0) read = 0; // of either sign
   // Whole ones in the digits that integers have.
-  const bool whole = std::abs(read) < 0x1p63 && read == std::trunc(read);
-  return to_json(whole ? json_value(static_cast<int64_t>(read)) : json_value(read));
+  std::array<char, 400> digits;
+  return {digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), read,
+                                       std::chars_format::fixed)
+                             .ptr};
 }
 
 } // namespace

@@ -227,7 +227,29 @@ TEST_CASE("Echo, several prompts, n and best_of fill the choices in order") {
       s.post("/v1/completions", R"({"model":"tiny","prompt":"hello","echo":true,"max_tokens":0})");
   REQUIRE_MESSAGE(only.status == 200, only.body);
   CHECK(text_at(only.json, "choices.0.text") == "hello");
+  CHECK(eventually([&] { return s.idle(); }));
+}
 
+// "h" is token 107; 198 and 172 are the two bytes of "é".
+TEST_CASE("a character that a prompt of ids leaves unfinished is echoed once, and whole") {
+  served s;
+  const std::string prompt = R"("model":"tiny","prompt":[107,198],"temperature":0)";
+  const std::string drawn = prompt + R"(,"max_tokens":2,"logit_bias":{"172":100})";
+  const auto text = [&](const std::string& more) {
+    const auto answer = s.post("/v1/completions", "{" + more + "}");
+    REQUIRE_MESSAGE(answer.status == 200, answer.body);
+    return text_at(answer.json, "choices.0.text");
+  };
+  CHECK(text(drawn + R"(,"echo":true)") == "h\u00E9\uFFFD");
+  CHECK(text(drawn) == "\uFFFD\uFFFD"); // a text of its own
+  CHECK(s.stream("/v1/completions", "{" + drawn + R"(,"echo":true,"stream":true})").text
+        == "h\u00E9\uFFFD");
+  CHECK(text(prompt + R"(,"echo":true,"max_tokens":0)") == "h\uFFFD");
+  CHECK(eventually([&] { return s.idle(); }));
+}
+
+TEST_CASE("The best of several choices is the one that is likeliest") {
+  served s;
   const auto all = s.post("/v1/completions", completion(R"("n":4,"max_tokens":10,"logprobs":0)"));
   const auto best =
       s.post("/v1/completions", completion(R"("best_of":4,"max_tokens":10,"logprobs":0)"));

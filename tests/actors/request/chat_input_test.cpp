@@ -134,6 +134,25 @@ TEST_CASE("a template that cannot be used says why, where it is asked for") {
         == "the model has no chat template; use /v1/completions");
 }
 
+TEST_CASE("integers beyond 64 bits reach templates with their digits") {
+  const auto calls =
+      with_template("{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}{{ "
+                    "c.function.name }} "
+                    "{{ c.function.arguments|tojson }}{% endfor %}{% endfor %}{{ id }}");
+  const std::string called =
+      R"([{"role":"user","content":"a"},{"role":"assistant","tool_calls":[{"id":"1","type":"function",)"
+      R"("function":{"name":"f","arguments":"{\"id\":12345678901234567890123,)"
+      R"(\"n\":18446744073709551615}"}}]}])";
+  CHECK(prompt(calls, called, R"(,"chat_template_kwargs":{"id":-98765432109876543210})")
+        == R"(af {"id": 12345678901234567890123, "n": 18446744073709551615}-98765432109876543210)");
+  const auto tools =
+      with_template("{% for m in messages %}{{ m.content }}{% endfor %}{{ tools|tojson }}");
+  const auto told = prompt(tools, as_text,
+                           R"(,"tools":[{"type":"function","function":{"name":"f",)"
+                           R"("parameters":{"const":100000000000000000001}}}])");
+  CHECK_MESSAGE(told.find(R"({"const": 100000000000000000001})") != told.npos, told);
+}
+
 TEST_CASE("markers in a plain prompt are special tokens unless a field says that they are text") {
   const auto s = tiny_service();
   const auto ids = [&](const std::string& body) {

@@ -45,6 +45,23 @@ token_id byte_token(char x) { return 3 + static_cast<unsigned char>(x); }
 
 } // namespace
 
+TEST_CASE("a choice begins with the character that the text before it left unfinished") {
+  const auto service = tiny_service();
+  const auto begun = [&](const std::string& bytes) {
+    choice c{*service.text, {}, byte_token('\xC3'), nullptr, "\xC3"};
+    for (const char byte : bytes) {
+      sampled_token drawn;
+      drawn.token = byte_token(byte);
+      c.push(drawn, finish::none);
+    }
+    c.close(finish::length);
+    return c.take().text;
+  };
+  CHECK(begun("\xA9!") == "\u00E9!");
+  CHECK(begun("!") == "\uFFFD!");
+  CHECK(begun("") == "\uFFFD");
+}
+
 TEST_CASE("stop strings and stop tokens end the text beside tools, and no call") {
   net::generation_params strings, tokens;
   strings.stop = {"stop", ","};

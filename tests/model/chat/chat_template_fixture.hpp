@@ -24,6 +24,7 @@ inline json_value read(const std::string& name) {
 inline template_data data_of(const json_value& x) {
   if (const auto* b = x.get_if<bool>()) return *b;
   if (const auto* n = x.get_if<int64_t>()) return *n;
+  if (const auto* big = x.get_if<big_integer>()) return *big;
   if (const auto* d = x.get_if<double>()) return *d;
   if (const auto* s = x.get_if<std::string>()) return *s;
   if (const auto* a = x.get_if<json_value::array>()) {

@@ -176,6 +176,23 @@ TEST_CASE("ambiguous counts are followed without limit") {
   for (size_t n = 0; n < 20; ++n) CHECK(takes(empty_too, std::string(n, 'a') + ".") == (n <= 12));
 }
 
+// More pairs than may be compared each with each: of those that differ in the inner count alone one
+// is left.
+TEST_CASE("hundreds of hundreds are at few places") {
+  auto states = states_of([](grammar& g, auto next) {
+    const auto inner = g.rule(), outer = g.rule();
+    g.begin(inner, g.text("a", g.end()));
+    g.begin(outer, g.repeat(inner, 1, 600, g.end()));
+    return g.repeat(outer, 600, 600, g.text(".", next));
+  });
+  auto at = states.start();
+  for (int i = 0; i < 1'500; ++i) {
+    at = states.step(at, 'a');
+    REQUIRE(states.places_of(at) <= 600);
+  }
+  CHECK(takes(states, std::string(1'500, 'a') + "."));
+}
+
 // Of the text so far nothing may be known but its last 20 characters: 2^20 states.
 TEST_CASE("states of others are found again where one has gone on to an empty set of them") {
   const auto build = [](grammar& g, auto next) {

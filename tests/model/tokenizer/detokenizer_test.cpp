@@ -1,6 +1,7 @@
 #include "model/tokenizer/detokenizer.hpp"
 
 #include "base/utf8.hpp"
+#include "tests/random.hpp"
 #include "tests/tiny_model.hpp"
 
 #include <doctest/doctest.h>
@@ -49,6 +50,29 @@ std::string joined(const std::vector<std::string>& parts) {
 }
 
 } // namespace
+
+TEST_CASE("text goes on within the character that the tokens before it left unfinished") {
+  const auto tokens = tiny();
+  tests::splitmix random{11};
+  for (int round = 0; round < 500; ++round) {
+    std::vector<token_id> before;
+    for (size_t n = random.below(6); n > 0; --n) {
+      const std::string_view bytes = "a\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80\xFF";
+      before.push_back(byte_token(bytes[random.below(bytes.size())]));
+    }
+    detokenizer whole(*tokens);
+    std::string text;
+    for (const auto t : before) text += whole.push(t);
+    const auto unfinished = model::unfinished_end(*tokens, before);
+    CHECK(unfinished.size() == whole.held());
+    detokenizer rest(*tokens, detokenizer::specials::skipped, {}, unfinished);
+    for (const char c : {'\xA9', '\x82', '!'})
+      CHECK(rest.push(byte_token(c)) == whole.push(byte_token(c)));
+  }
+  const std::vector<token_id> euro{byte_token('a'), byte_token('\xE2'), byte_token('\x82')};
+  CHECK(model::unfinished_end(*tokens, euro) == "\xE2\x82");
+  CHECK(model::unfinished_end(*tokens, {}).empty());
+}
 
 TEST_CASE("text is released at the borders of code points") {
   const auto tokens = tiny();

@@ -274,6 +274,35 @@ TEST_CASE("SentencePiece: Phi-3's markers take the white space after them") {
   CHECK(takes->decode(takes->encode(typed)) == "<|user|>\nab");
 }
 
+TEST_CASE("SentencePiece: the least tokens of a text count control tokens, of which one may be the "
+          "longest") {
+  auto source = small_source();
+  const std::string longest = "<|a control token longer than any other one|>";
+  for (const auto& text : {longest, "<" + std::string{mark} + "|>"}) {
+    source.tokens.push_back(text);
+    source.kinds.push_back(token_kind::control);
+    source.scores.push_back(0);
+  }
+  auto spaced = source;
+  spaced.take_space = {2};
+  tests::splitmix random{5};
+  for (const auto& x : {source, spaced}) {
+    const auto tokens = model::make_tokenizer(x);
+    CHECK(tokens->longest_token() == longest.size());
+    for (int round = 0; round < 300; ++round) {
+      std::string text;
+      for (size_t n = random.below(12); n > 0; --n) {
+        const std::string piece[]{longest, "</s>",      "    ",        "ab ",
+                                  mark,    "<\u2581|>", "\u4F60\u597D"};
+        text += piece[random.below(7)];
+      }
+      CAPTURE(text);
+      CHECK(tokens->fewest_tokens(text) <= tokens->encode(text, special::allowed).size());
+      CHECK(tokens->fewest_tokens(text) <= tokens->encode(text, special::forbidden).size());
+    }
+  }
+}
+
 TEST_CASE("SentencePiece: an answer that goes on after words keeps the space of its first one") {
   const auto tokens = model::make_tokenizer(small_source());
   const auto list = tokens_of(*tokens, {" ab", " a"});

@@ -1,6 +1,7 @@
 #include "model/tokenizer/tokenizer.hpp"
 
 #include "base/file_error.hpp"
+#include "tests/random.hpp"
 #include "tests/tiny_model.hpp"
 
 #include <doctest/doctest.h>
@@ -161,6 +162,36 @@ TEST_CASE("apart from control tokens the borders of segments do not matter") {
     }
     CAPTURE(text);
     CHECK(tokens->encode(segments) == tokens->encode(text, special::forbidden));
+  }
+}
+
+TEST_CASE("the least tokens of a text count control tokens, of which one may be the longest") {
+  auto source = tiny_source();
+  const std::string longest = "<|a control token longer than any other one|>";
+  source.tokens.push_back(longest);
+  source.kinds.push_back(model::token_kind::control);
+  auto spaced = source;
+  spaced.take_space = {1};
+  for (const auto& x : {source, spaced}) {
+    const auto tokens = model::make_tokenizer(x);
+    CHECK(tokens->longest_token() == longest.size());
+    std::string text;
+    for (int i = 0; i < 5; ++i) text += longest;
+    CHECK(tokens->encode(text, special::allowed).size() == 5);
+    CHECK(tokens->fewest_tokens(text) <= 5);
+    tests::splitmix random{3};
+    for (int round = 0; round < 300; ++round) {
+      std::vector<text_segment> segments;
+      text.clear();
+      for (size_t n = random.below(12); n > 0; --n) {
+        const std::string piece[]{longest, markers[1], " ", "the ", "\xFF", longest.substr(0, 9)};
+        text += piece[random.below(6)];
+        segments.push_back({text, random.below(2) == 0});
+      }
+      CHECK(tokens->fewest_tokens(text) <= tokens->encode(text, special::allowed).size());
+      CHECK(tokens->fewest_tokens(text) <= tokens->encode(text, special::forbidden).size());
+      CHECK(tokens->fewest_tokens(segments) <= tokens->encode(segments).size());
+    }
   }
 }
 

@@ -157,6 +157,31 @@ TEST_CASE("values out of range or of the wrong type are 400 and name the field")
   }
 }
 
+TEST_CASE(
+    "variables of templates may have the names of functions, and none that means another thing") {
+  const auto request = parse_chat_request(
+      chat(R"("chat_template_kwargs":{"range":[1],"raise_exception":"no","namespace":{},"dict":1,)"
+           R"("strftime_now":"today","cycler":null,"joiner":true})"),
+      {});
+  std::string names;
+  for (const auto& [name, value] : request.template_kwargs) names += name + " ";
+  CHECK(names == "range raise_exception namespace dict strftime_now cycler joiner ");
+  for (const auto& [name, why] : std::vector<std::pair<std::string, std::string>>{
+           {"messages", "a field of the request"},
+           {"tools", "a field of the request"},
+           {"add_generation_prompt", "a field of the request"},
+           {"continue_final_message", "a field of the request"},
+           {"bos_token", "a token of the model"},
+           {"tokenize", "no variable"},
+           {"1st", "not an identifier"}}) {
+    const auto f = chat_failure(chat("\"chat_template_kwargs\":{\"" + name + "\":1}"));
+    CHECK(f.status == 400);
+    CHECK(f.param == "chat_template_kwargs");
+    CHECK_MESSAGE(f.message.find("\"" + name + "\", which is " + why) != std::string::npos,
+                  f.message);
+  }
+}
+
 TEST_CASE("operators lower what one request may ask for") {
   api_limits limits;
   limits.top_logprobs = 2;

@@ -75,6 +75,21 @@ TEST_CASE("arrays have as many items as they may") {
           {"[null,1]", "[1,1,1]"}}});
 }
 
+TEST_CASE("constants beyond 64 bits are taken with exactly their digits") {
+  check({{R"({"const":123456789012345678901234567890})",
+          {"123456789012345678901234567890"},
+          {"123456789012345678901234567891", "1.2345678901234568e+29",
+           "123456789012345677877719597056"}},
+         {R"({"type":"integer","enum":[18446744073709551616,-9223372036854775809,5]})",
+          {"18446744073709551616", "-9223372036854775809", "5"},
+          {"18446744073709551615", "18446744073709552000", "-9223372036854775808"}},
+         {R"({"enum":[100000000000000000001,100000000000000000002],"const":100000000000000000002})",
+          {"100000000000000000002"},
+          {"100000000000000000001"}},
+         {R"({"const":1e20,"enum":[100000000000000000000]})", {"1e+20"}, {}},
+         {R"({"const":[123456789012345678901]})", {"[123456789012345678901]"}, {}}});
+}
+
 TEST_CASE("strings are as long as they may be, whatever their characters are made of") {
   check(
       {{R"({"type":"string","minLength":2,"maxLength":3})",
@@ -195,6 +210,8 @@ TEST_CASE("what a schema asks for and cannot be kept to is refused, with its pla
                  "/allOf/1/required", "beside $ref"},
            wrong{R"({"const":"a","enum":["b"]})", "/const", "not one of the values"},
            wrong{R"({"const":9007199254740992,"enum":[9007199254740993]})", "/const",
+                 "not one of the values"},
+           wrong{R"({"const":100000000000000000001,"enum":[100000000000000000002]})", "/const",
                  "not one of the values"},
            wrong{R"({"oneOf":[{"const":9007199254740992},{"const":9007199254740993}]})", "/oneOf",
                  "same type"},

@@ -1,0 +1,202 @@
+#include "model/grammar/ambiguity.hpp"
+
+#include "base/json_writer.hpp"
+#include "model/grammar/grammar_states.hpp"
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <queue>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <unordered_set>
+
+namespace lamella::model {
+
+namespace {
+
+using state_id = grammar_states::state_id;
+
+/// One byte of each class of bytes that the grammar tells apart, letters where there are some.
+std::vector<uint8_t> telling_bytes(const grammar& g) {
+  std::unordered_set<byte_set> sets;
+  for (const auto& x : g.nodes())
+    if (x.what == grammar::kind::bytes) sets.insert(x.set);
+  std::array<uint64_t, 256> classes{};
+  uint64_t number = 0;
+  for (const auto& set : sets) {
+    ++number;
+    for (size_t b = 0; b < classes.size(); ++b)
+      if (set[b]) classes[b] = mix(classes[b], number);
+  }
+  std::vector<uint8_t> order;
+  for (unsigned b = 0; b < 256; ++b) order.push_back(static_cast<uint8_t>('a' + b));
+  std::vector<uint8_t> result;
+  std::unordered_set<uint64_t> seen{0};
+  for (const auto b : order)
+    if (seen.insert(classes[b]).second) result.push_back(b);
+  return result;
+}
+
+class search {
+public:
+  search(std::shared_ptr<const runnable_grammar> g, size_t work_max)
+      : bytes_{telling_bytes(g->rules)}, states_{std::move(g), reach}, work_max_{work_max} {}
+
+  void run() {
+    come_to(states_.start(), {0, 0, true});
+    for (bool nearest = false; work_ < work_max_ && !(most_first_.empty() && first_.empty());
+         nearest = !nearest) {
+      const auto at = next(nearest);
+      if (!std::exchange(found_[at].gone_on, true)) go_on(at);
+    }
+  }
+
+private:
+  static constexpr uint32_t reach = 4;     ///< bytes within which a limit of a count is near
+  static constexpr size_t step_work = 8;   ///< beside its places
+  static constexpr size_t loop_bytes = 64; ///< of a way that is walked again and again
+  static constexpr size_t loops_work_max = 2'000'000; ///< for all of them
+  static constexpr uint32_t steady_times = 64;        ///< with the same growth: it goes on
+
+  /// How a state was come to.
+  struct origin {
+    uint32_t before; ///< of found_
+    uint8_t byte;
+    bool leap; ///< not by one byte
+  };
+  struct place {
+    state_id state;
+    uint64_t nodes; ///< a hash of them
+    origin way;
+    bool gone_on = false;
+  };
+
+  uint32_t next(bool nearest) {
+    uint32_t at;
+    if (most_first_.empty() || (nearest && !first_.empty())) {
+      at = first_.front();
+      first_.pop_front();
+    } else {
+      at = std::get<2>(most_first_.top());
+      most_first_.pop();
+    }
+    return at;
+  }
+
+  state_id step(state_id at, uint8_t byte) {
+    work_ += step_work + states_.places_of(at);
+    return states_.step(at, byte);
+  }
+
+  void go_on(uint32_t at) {
+    const auto state = found_[at].state;
+    const auto following = states_.following(state);
+    for (const auto b : bytes_)
+      if (following[b]) come_to(step(state, b), {at, b, false});
+    for (const auto x : states_.past_counts(state, passed_)) come_to(x, {at, 0, true});
+  }
+
+  void come_to(state_id x, origin way) {
+    if (x == grammar_states::dead) return;
+    if (states_.is_narrowed(x)) refuse(way);
+    const auto places = states_.places_of(x);
+    const auto [most, fresh] = most_.try_emplace(states_.near(x), places);
+    if (!fresh && places <= most->second) return;
+    most->second = places;
+    const auto nodes = states_.nodes_of(x);
+    const auto at = static_cast<uint32_t>(found_.size());
+    found_.push_back({x, nodes, way});
+    most_first_.emplace(states_.most_alike(x), places, at);
+    first_.push_back(at);
+    const auto [there, first] = most_at_nodes_.try_emplace(nodes, places);
+    if (first || places <= there->second) return;
+    there->second = places;
+    walk_again(at);
+  }
+
+  /// The bytes from a state at the same nodes that has fewer places; none where there is none.
+  std::vector<uint8_t> loop_to(uint32_t at) {
+    std::vector<uint8_t> bytes;
+    for (auto x = at; bytes.size() < loop_bytes && !found_[x].way.leap;) {
+      bytes.push_back(found_[x].way.byte);
+      x = found_[x].way.before;
+      if (found_[x].nodes == found_[at].nodes) {
+        std::reverse(bytes.begin(), bytes.end());
+        return bytes;
+      }
+    }
+    return {};
+  }
+
+  void walk_again(uint32_t from) {
+    const auto loop = loop_to(from);
+    if (loop.empty()) return;
+    const auto begun = work_;
+    auto at = found_[from].state;
+    size_t growth = 0;
+    uint32_t steady = 0;
+    while (work_ - begun + loops_work_ < loops_work_max) {
+      auto next = at;
+      for (const auto b : loop) {
+        next = step(next, b);
+        if (states_.is_narrowed(next)) refuse({from, b, true});
+      }
+      const auto before = states_.places_of(at), now = states_.places_of(next);
+      if (now <= before) break;
+      steady = now - before == growth ? steady + 1 : 0;
+      growth = now - before;
+      if (steady == steady_times) {
+        steady = 0;
+        const auto times = states_.times_left(next, at) / loop.size();
+        if (now + growth * times > runnable_grammar::places_max) refuse({from, loop.back(), true});
+      }
+      at = next;
+    }
+    loops_work_ += std::exchange(work_, begun) - begun;
+    for (auto* most : {&most_[states_.near(at)], &most_at_nodes_[found_[from].nodes]})
+      *most = std::max(*most, states_.places_of(at));
+    found_[from].state = at;
+    found_[from].way.leap = true;
+  }
+
+  [[noreturn]] void refuse(origin way) const {
+    constexpr size_t shown = 40;
+    std::string text;
+    for (bool more = true; more; way = found_[way.before].way) {
+      more = way.before != 0;
+      const bool leap = way.leap || text.size() == shown;
+      if (!leap)
+        text += static_cast<char>(way.byte);
+      else if (!text.ends_with("..."))
+        text += "...";
+      if (text.size() > shown) break;
+    }
+    std::reverse(text.begin(), text.end());
+    throw grammar_error("a text of it such as " + to_json(json_value{text})
+                        + " may go on in more than " + std::to_string(runnable_grammar::places_max)
+                        + " ways at once; make plain where what is repeated begins, or use smaller"
+                          " counts, or fewer alternatives that begin alike");
+  }
+
+  const std::vector<uint8_t> bytes_;
+  grammar_states states_;
+  const size_t work_max_;
+  size_t work_ = 0, loops_work_ = 0; ///< the second: of ways that are walked again
+  std::vector<place> found_;
+  /// Places at one node, places, and of found_.
+  std::priority_queue<std::tuple<size_t, size_t, uint32_t>> most_first_;
+  std::deque<uint32_t> first_;                         ///< of found_
+  std::unordered_map<state_id, size_t> most_;          ///< places, by near state
+  std::unordered_map<uint64_t, size_t> most_at_nodes_; ///< places
+  visit_set passed_;
+};
+
+} // namespace
+
+void refuse_ambiguous(std::shared_ptr<const runnable_grammar> g, size_t work_max) {
+  search{std::move(g), work_max}.run();
+}
+
+} // namespace lamella::model

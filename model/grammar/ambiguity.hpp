@@ -1,0 +1,34 @@
+/// Finds out, before anything is held to a grammar, whether texts of it may be at too many places.
+#pragma once
+
+#include "model/grammar/runnable_grammar.hpp"
+
+#include <cstddef>
+#include <memory>
+
+namespace lamella::model {
+
+/// Work of refuse_ambiguous(): places that are stepped from, 10 to 50 ms of them. Ways that are
+/// walked again and again may take half a second beside it.
+constexpr size_t ambiguity_work_max = 500'000;
+
+/// Throws grammar_error where a text is found that may be at more than
+/// runnable_grammar::places_max places of the grammar at once: repeats whose beginning may be at
+/// any of many characters, parts that begin alike within each other.
+///
+/// The search walks from the start: to the states that are at one node in the most ways, and in
+/// turn to the nearest ones. Counts that must be done first are passed at once. A state that
+/// differs from an earlier one in counts far from their limits alone is gone on from only where it
+/// has more places. Where a way leads from some nodes to more places at the same nodes, it is
+/// walked again and again. Once each time adds as many places as the time before, that is taken to
+/// go on until a count comes to its limit.
+///
+/// So a grammar is refused with a text that shows why, and only growth that is taken to go on is
+/// not walked to its end. The other way round nothing is proven of a grammar that has more states
+/// than the work allows: a text that was not found leads to a state that is narrowed
+/// (grammar_states::places_max). Some texts are not allowed behind it; what is drawn is a beginning
+/// of a text of the grammar as ever.
+void refuse_ambiguous(std::shared_ptr<const runnable_grammar> g,
+                      size_t work_max = ambiguity_work_max);
+
+} // namespace lamella::model

@@ -1,0 +1,70 @@
+// Counts of the repeats that are open in states: what ambiguity.cpp asks of them.
+#include "model/grammar/grammar_states.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace lamella::model {
+
+byte_set grammar_states::following(state_id x) const {
+  byte_set all;
+  for (const auto& p : places(x)) all |= grammar_->rules.nodes()[p.at].set;
+  return all;
+}
+
+uint64_t grammar_states::nodes_of(state_id x) const {
+  uint64_t hash = 0;
+  auto before = std::numeric_limits<grammar::node_id>::max();
+  for (const auto& p : places(x))
+    if (p.at != std::exchange(before, p.at)) hash = mix(hash, p.at);
+  return hash;
+}
+
+size_t grammar_states::most_alike(state_id x) const {
+  const auto all = places(x);
+  size_t most = 0;
+  for (size_t begin = 0, end = 0; begin < all.size(); begin = end) {
+    while (end < all.size() && all[end].at == all[begin].at) ++end;
+    most = std::max(most, end - begin);
+  }
+  return most;
+}
+
+std::vector<grammar_states::state_id> grammar_states::past_counts(state_id x, visit_set& passed) {
+  std::vector<frame_id> open;
+  for (const auto& p : places(x))
+    for (auto at = p.top; at != bottom && passed.insert(at); at = frames_[at].below)
+      if (frames_[at].least > 0) open.push_back(at);
+  std::vector<state_id> result;
+  for (const auto at : open) {
+    const auto f = frames_[at];
+    const auto most = f.most == grammar::unbounded ? f.most : f.most - f.least;
+    begin_state();
+    enter_repeat(f.at, 0, most, f.below);
+    reach_all();
+    result.push_back(take_state());
+  }
+  return result;
+}
+
+uint32_t grammar_states::times_left(state_id x, state_id before) const {
+  visit_set open;
+  for (const auto& p : places(before))
+    for (auto at = p.top; at != bottom && open.insert(at);) at = frames_[at].below;
+  auto left = grammar::unbounded;
+  uint32_t deepest = 0, deepest_before = 0;
+  for (const auto& p : places(x)) deepest = std::max(deepest, frames_[p.top].depth);
+  for (const auto& p : places(before))
+    deepest_before = std::max(deepest_before, frames_[p.top].depth);
+  if (deepest > deepest_before) left = depth_max - deepest;
+  for (const auto& p : places(x))
+    for (auto at = p.top; at != bottom && open.insert(at); at = frames_[at].below) {
+      const auto& f = frames_[at];
+      if (grammar_->rules.nodes()[f.at].what == grammar::kind::repeat)
+        left = std::min(left, f.least > 0 ? f.least : f.most);
+    }
+  return left;
+}
+
+} // namespace lamella::model

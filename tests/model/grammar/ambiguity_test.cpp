@@ -1,0 +1,93 @@
+// Which grammars are refused because texts of them may be at too many places at once, and which
+// ones only look like it.
+#include "model/grammar/ambiguity.hpp"
+
+#include "model/grammar/json_schema/json_schema.hpp"
+#include "model/grammar/regular_expression.hpp"
+#include "tests/model/grammar/grammar_support.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+using namespace lamella;
+using model::grammar;
+using model::grammar_error;
+
+namespace {
+
+template <class Build> std::shared_ptr<const model::runnable_grammar> runnable(Build build) {
+  grammar g;
+  g.begin(0, build(g, g.end()));
+  return std::make_shared<model::runnable_grammar>(std::move(g), tests::all_bytes());
+}
+
+auto of_expression(const std::string& regex) {
+  return runnable([&](grammar& g, auto next) {
+    return model::regular_expression::parse(regex).compile(
+        g, model::regular_expression::match::whole, model::spelling::plain, next);
+  });
+}
+
+auto of_schema(const std::string& schema) {
+  const auto value = parse_json(schema, {.depth = 64});
+  return runnable([&](grammar& g, auto next) { return json_schema_grammar(g, value, next); });
+}
+
+/// A list of two kinds of objects that begin alike, each with such a list within.
+const std::string alike = R"({"$ref":"#/$defs/a","$defs":{"a":{"anyOf":[
+  {"type":"object","properties":{"next":{"$ref":"#/$defs/a"},"x":{"type":"null"}},"required":["next"],
+   "additionalProperties":false},
+  {"type":"object","properties":{"next":{"$ref":"#/$defs/a"},"y":{"type":"null"}},"required":["next"],
+   "additionalProperties":false},{"type":"integer"}]}}})";
+
+} // namespace
+
+TEST_CASE("counts that begin at any of many characters are refused before any text") {
+  for (const auto* regex :
+       {"[ab]*a[ab]{10000}", ".*a.{5000}", "x{100}[ab]*a[ab]{10000}", "(.*a.{1000}){2,40}",
+        "(x{10,20}y){100}[ab]*a[ab]{10000}", ".{1,5000}\\d.{4000,5000}", "([ab]*a[ab]{10000}c){3}",
+        "[ab]{9000}[ab]*a[ab]{9000}", "(a|b|ab)*a[ab]{9000}", "(.*a.{1050,1100}){2,400}"}) {
+    CAPTURE(std::string{regex});
+    CHECK_THROWS_WITH_AS(model::refuse_ambiguous(of_expression(regex)),
+                         doctest::Contains("ways at once; make plain"), grammar_error);
+  }
+}
+
+TEST_CASE("what is refused as too ambiguous is named by a text") {
+  CHECK_THROWS_WITH_AS(model::refuse_ambiguous(of_expression("x{100}[bc]*b[bc]{10000}")),
+                       doctest::Contains(R"(a text of it such as "...bb..." may)"), grammar_error);
+}
+
+TEST_CASE("counts that leave a text at few places are not refused, however large they are") {
+  for (const auto* regex :
+       {"(a{1,1000}){1,1000}", "(a{1,1000}){1000}", ".{0,5000}\\d.{0,5000}",
+        "[ab]{0,300}a[ab]{10000}", "[ab]*a[ab]{5000}", ".{10000}", "(.{1,80}\\n){1000}",
+        "(a{2,3}){3000,4000}b", "[^,]{3000,9000}(,[^,]{3000,9000}){9000}",
+        "(the|[a-h ]{3,30}){1,20}[d-w]{5}", "(foo|[a-z])*foo[a-z]{9000}", "(.*a.{50,60}){2,40}"}) {
+    CAPTURE(std::string{regex});
+    CHECK_NOTHROW(model::refuse_ambiguous(of_expression(regex)));
+  }
+}
+
+TEST_CASE("schemas are refused as ambiguous where alternatives begin alike within each other") {
+  CHECK_THROWS_WITH_AS(model::refuse_ambiguous(of_schema(alike)),
+                       doctest::Contains("alternatives that begin alike"), grammar_error);
+  CHECK_THROWS_AS(model::refuse_ambiguous(of_schema(
+                      R"({"type":"object","properties":{"id":{"type":"string","minLength":3000},
+                          "text":{"type":"string","pattern":"^.*a.{5000}$"}}})")),
+                  grammar_error);
+  for (
+      const auto* schema :
+      {R"({"type":"string","minLength":6000,"maxLength":20000})",
+       R"({"type":"array","minItems":3000,"maxItems":9000,"items":{"type":"object","required":["a"],
+            "properties":{"a":{"type":"string","minLength":6000,"maxLength":20000}}}})",
+       R"({"type":"object","minProperties":1,"additionalProperties":{}})", "{}",
+       R"({"type":"array","uniqueItems":false,"items":{"anyOf":[{"type":"integer"},
+            {"type":"number"},{"type":"string"},{"type":"array"},{"type":"object"}]}})"})
+    CHECK_NOTHROW(model::refuse_ambiguous(of_schema(schema)));
+}
+
+TEST_CASE("a search that may do nothing refuses nothing") {
+  CHECK_NOTHROW(model::refuse_ambiguous(of_expression(".*a.{5000}"), 0));
+}
