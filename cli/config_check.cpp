@@ -1,6 +1,7 @@
 /// `lamella config check`: what serve would refuse, without serving.
 #include "actors/machine/devices.hpp"
 #include "actors/machine/sizing.hpp"
+#include "actors/protocol/prefills.hpp"
 #include "base/json_writer.hpp"
 #include "cli/app.hpp"
 #include "cli/commands.hpp"

@@ -3,6 +3,9 @@
 #include "actors/decode/batch_masks.hpp"
 #include "actors/protocol/exceptions.hpp"
 #include "actors/protocol/explain.hpp"
+#include "actors/protocol/iterations.hpp"
+#include "actors/protocol/kv.hpp"
+#include "actors/protocol/requests.hpp"
 
 #include "base/failpoint.hpp"
 #include "base/oddity.hpp"

@@ -2,7 +2,10 @@
 #pragma once
 
 #include "actors/device/iteration.hpp"
+#include "actors/protocol/iterations.hpp"
+#include "actors/protocol/kv.hpp"
 #include "actors/protocol/mask_messages.hpp"
+#include "actors/protocol/requests.hpp"
 #include "scheduler/decode_pace.hpp"
 #include "scheduler/iteration_deadline.hpp"
 #include "scheduler/seat_table.hpp"

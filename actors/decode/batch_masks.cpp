@@ -1,5 +1,7 @@
 #include "actors/decode/batch_masks.hpp"
 
+#include "actors/protocol/values.hpp"
+
 namespace lamella::actors {
 
 namespace {

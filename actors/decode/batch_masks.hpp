@@ -2,6 +2,7 @@
 #pragma once
 
 #include "actors/decode/batch.hpp"
+#include "actors/protocol/values.hpp"
 
 #include <span>
 

@@ -3,6 +3,9 @@
 #include "actors/decode/idle_kv.hpp"
 #include "actors/decode/quarantine.hpp"
 #include "actors/protocol/exceptions.hpp"
+#include "actors/protocol/kv.hpp"
+#include "actors/protocol/prefills.hpp"
+#include "actors/protocol/requests.hpp"
 #include "scheduler/placement.hpp"
 
 namespace lamella::actors {

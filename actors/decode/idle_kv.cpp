@@ -1,5 +1,7 @@
 #include "actors/decode/idle_kv.hpp"
 
+#include "actors/protocol/kv.hpp"
+
 #include <algorithm>
 #include <ranges>
 

@@ -1,5 +1,7 @@
 #include "actors/decode/quarantine.hpp"
 
+#include "actors/protocol/requests.hpp"
+
 #include <algorithm>
 
 namespace lamella::actors {

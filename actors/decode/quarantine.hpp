@@ -3,6 +3,7 @@
 #pragma once
 
 #include "actors/decode/global_scheduler.hpp"
+#include "actors/protocol/values.hpp"
 
 namespace lamella::actors {
 

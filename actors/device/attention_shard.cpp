@@ -5,6 +5,10 @@
 #include "actors/device/shard_pull.hpp"
 #include "actors/protocol/exceptions.hpp"
 #include "actors/protocol/explain.hpp"
+#include "actors/protocol/iterations.hpp"
+#include "actors/protocol/kv.hpp"
+#include "actors/protocol/parity.hpp"
+#include "actors/protocol/pulls.hpp"
 #include "base/failpoint.hpp"
 #include "gpu/runners/parity_runner.hpp"
 

@@ -2,6 +2,10 @@
 #pragma once
 
 #include "actors/protocol/actors.hpp"
+#include "actors/protocol/iterations.hpp"
+#include "actors/protocol/kv.hpp"
+#include "actors/protocol/parity.hpp"
+#include "actors/protocol/pulls.hpp"
 #include "actors/shared/work_meter.hpp"
 #include "gpu/runners/attention_runner.hpp"
 #include "gpu/runners/kv_cache.hpp"

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "actors/protocol/actors.hpp"
+#include "actors/protocol/iterations.hpp"
 #include "actors/shared/first_iterations.hpp"
 #include "actors/shared/pulse.hpp"
 #include "net/metrics/metrics.hpp"

@@ -4,6 +4,7 @@
 #include "actors/device/shard_pull.hpp"
 #include "actors/protocol/exceptions.hpp"
 #include "actors/protocol/explain.hpp"
+#include "actors/protocol/pulls.hpp"
 #include "scheduler/head_partition.hpp"
 
 #include <spdlog/spdlog.h>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "actors/protocol/actors.hpp"
+#include "actors/protocol/pulls.hpp"
 #include "gpu/runners/kv_transfer.hpp"
 #include "net/link/fabric.hpp"
 

@@ -2,6 +2,7 @@
 
 #include "actors/device/iteration.hpp"
 #include "actors/protocol/exceptions.hpp"
+#include "actors/protocol/iterations.hpp"
 
 #include "base/failpoint.hpp"
 #include "scheduler/head_partition.hpp"

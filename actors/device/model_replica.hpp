@@ -2,6 +2,7 @@
 #pragma once
 
 #include "actors/protocol/actors.hpp"
+#include "actors/protocol/iterations.hpp"
 #include "actors/shared/work_meter.hpp"
 #include "gpu/runners/slice_runner.hpp"
 #include "net/link/fabric.hpp"

@@ -1,6 +1,7 @@
 #include "actors/device/shard_check.hpp"
 
 #include "actors/device/iteration.hpp"
+#include "actors/protocol/parity.hpp"
 #include "gpu/runners/kv_checksums.hpp"
 
 namespace lamella::actors {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "actors/device/attention_shard.hpp"
+#include "actors/protocol/parity.hpp"
 
 namespace lamella::actors {
 

@@ -2,6 +2,7 @@
 
 #include "actors/device/iteration.hpp"
 #include "actors/protocol/explain.hpp"
+#include "actors/protocol/pulls.hpp"
 
 #include <spdlog/spdlog.h>
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "actors/device/attention_shard.hpp"
+#include "actors/protocol/pulls.hpp"
 #include "gpu/runners/kv_transfer.hpp"
 
 namespace lamella::actors {

@@ -3,6 +3,9 @@
 
 #include "actors/gateway/link_traffic.hpp"
 #include "actors/membership/membership.hpp"
+#include "actors/protocol/epochs.hpp"
+#include "actors/protocol/join.hpp"
+#include "actors/protocol/status.hpp"
 #include "actors/request/aside.hpp"
 #include "actors/request/reload.hpp"
 #include "actors/request/request.hpp"

@@ -2,6 +2,8 @@
 
 #include "actors/gateway/status_text.hpp"
 #include "actors/protocol/explain.hpp"
+#include "actors/protocol/kv.hpp"
+#include "actors/protocol/status.hpp"
 #include "net/http/api_error.hpp"
 
 namespace lamella::actors {

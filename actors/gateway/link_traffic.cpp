@@ -1,5 +1,7 @@
 #include "actors/gateway/link_traffic.hpp"
 
+#include "actors/protocol/status.hpp"
+
 namespace lamella::actors {
 
 void link_traffic::note(const system_status& status, net::metrics& numbers) {

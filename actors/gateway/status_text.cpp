@@ -1,6 +1,7 @@
 #include "actors/gateway/status_text.hpp"
 
 #include "actors/machine/sizing.hpp"
+#include "actors/protocol/status.hpp"
 #include "base/json_writer.hpp"
 
 #include <unistd.h>

@@ -4,6 +4,8 @@
 #include "actors/kv/kv_prefixes.hpp"
 #include "actors/kv/kv_sweep.hpp"
 #include "actors/protocol/exceptions.hpp"
+#include "actors/protocol/kv.hpp"
+#include "actors/protocol/parity.hpp"
 #include "base/failpoint.hpp"
 #include "base/oddity.hpp"
 

@@ -2,6 +2,8 @@
 #pragma once
 
 #include "actors/protocol/actors.hpp"
+#include "actors/protocol/kv.hpp"
+#include "actors/protocol/parity.hpp"
 #include "net/metrics/metrics.hpp"
 #include "scheduler/prefix_cache.hpp"
 #include "scheduler/slot_pool.hpp"

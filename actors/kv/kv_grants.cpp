@@ -2,6 +2,8 @@
 
 #include "actors/kv/kv_prefixes.hpp"
 #include "actors/kv/kv_sweep.hpp"
+#include "actors/protocol/kv.hpp"
+#include "actors/protocol/parity.hpp"
 
 #include <algorithm>
 

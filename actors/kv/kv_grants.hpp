@@ -2,6 +2,7 @@
 #pragma once
 
 #include "actors/kv/kv_allocator.hpp"
+#include "actors/protocol/kv.hpp"
 
 namespace lamella::actors {
 

@@ -1,5 +1,7 @@
 #include "actors/kv/kv_prefixes.hpp"
 
+#include "actors/protocol/kv.hpp"
+
 #include <algorithm>
 #include <span>
 

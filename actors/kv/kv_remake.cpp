@@ -1,6 +1,7 @@
 #include "actors/kv/kv_remake.hpp"
 
 #include "actors/protocol/explain.hpp"
+#include "actors/protocol/pulls.hpp"
 #include "base/oddity.hpp"
 #include "scheduler/types.hpp"
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "actors/protocol/actors.hpp"
+#include "actors/protocol/values.hpp"
 #include "net/metrics/metrics.hpp"
 
 #include <functional>

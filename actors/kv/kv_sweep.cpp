@@ -1,5 +1,6 @@
 #include "actors/kv/kv_sweep.hpp"
 
+#include "actors/protocol/parity.hpp"
 #include "base/oddity.hpp"
 #include "scheduler/pull_plan.hpp"
 

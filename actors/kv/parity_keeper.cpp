@@ -3,6 +3,8 @@
 #include "actors/device/iteration.hpp"
 #include "actors/kv/kv_remake.hpp"
 #include "actors/protocol/exceptions.hpp"
+#include "actors/protocol/kv.hpp"
+#include "actors/protocol/parity.hpp"
 #include "gpu/runners/kv_checksums.hpp"
 #include "scheduler/slot_pool.hpp"
 

@@ -1,6 +1,7 @@
 #include "actors/machine/devices.hpp"
 
 #include "actors/machine/sizing.hpp"
+#include "actors/protocol/join.hpp"
 
 #include "gpu/cuda_module.hpp"
 

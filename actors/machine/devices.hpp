@@ -1,7 +1,7 @@
 /// The devices of this process: those of its host engine, and CUDA devices once opened.
 #pragma once
 
-#include "actors/protocol/worker_messages.hpp"
+#include "actors/protocol/join.hpp"
 #include "config/settings.hpp"
 #include "gpu/host/host_engine.hpp"
 #include "model/spec.hpp"

@@ -10,8 +10,11 @@
 #include "actors/membership/membership_refusal.hpp"
 #include "actors/membership/membership_seats.hpp"
 #include "actors/membership/membership_status.hpp"
+#include "actors/protocol/epochs.hpp"
 #include "actors/protocol/exceptions.hpp"
 #include "actors/protocol/explain.hpp"
+#include "actors/protocol/join.hpp"
+#include "actors/protocol/status.hpp"
 #include "base/oddity.hpp"
 
 #include <spdlog/spdlog.h>

@@ -1,6 +1,7 @@
 #include "actors/membership/membership_injury.hpp"
 
 #include "actors/machine/sizing.hpp"
+#include "actors/protocol/epochs.hpp"
 
 #include <spdlog/spdlog.h>
 

@@ -1,6 +1,7 @@
 #include "actors/membership/membership_pace.hpp"
 
 #include "actors/membership/membership_failing.hpp"
+#include "actors/protocol/status.hpp"
 
 #include <algorithm>
 

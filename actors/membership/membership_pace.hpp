@@ -2,6 +2,7 @@
 #pragma once
 
 #include "actors/membership/membership.hpp"
+#include "actors/protocol/status.hpp"
 
 namespace lamella::actors {
 

@@ -2,6 +2,7 @@
 
 #include "actors/membership/membership_injury.hpp"
 #include "actors/membership/membership_pace.hpp"
+#include "actors/protocol/status.hpp"
 
 #include <spdlog/spdlog.h>
 

@@ -2,7 +2,8 @@
 
 #include "actors/membership/membership_injury.hpp"
 #include "actors/membership/membership_pace.hpp"
-#include "actors/protocol/watch_messages.hpp"
+#include "actors/protocol/epochs.hpp"
+#include "actors/protocol/status.hpp"
 
 #include <spdlog/spdlog.h>
 

@@ -1,5 +1,6 @@
 #include "actors/membership/membership_refusal.hpp"
 
+#include "actors/protocol/join.hpp"
 #include "base/printable.hpp"
 
 namespace lamella::actors {

@@ -3,6 +3,7 @@
 #include "actors/membership/membership_failing.hpp"
 #include "actors/membership/membership_pace.hpp"
 #include "actors/membership/membership_probe.hpp"
+#include "actors/protocol/join.hpp"
 
 #include <spdlog/spdlog.h>
 

@@ -1,6 +1,7 @@
 #include "actors/membership/membership_status.hpp"
 
 #include "actors/membership/membership_pace.hpp"
+#include "actors/protocol/status.hpp"
 
 namespace lamella::actors {
 

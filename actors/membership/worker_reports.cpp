@@ -1,5 +1,7 @@
 #include "actors/membership/worker_reports.hpp"
 
+#include "actors/protocol/status.hpp"
+
 namespace lamella::actors {
 
 namespace {

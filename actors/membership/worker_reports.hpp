@@ -1,7 +1,7 @@
 /// Reports of workers as metrics of the control process.
 #pragma once
 
-#include "actors/protocol/worker_messages.hpp"
+#include "actors/protocol/status.hpp"
 #include "base/time_counts.hpp"
 #include "net/metrics/metrics.hpp"
 #include "scheduler/membership/seats.hpp"

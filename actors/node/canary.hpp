@@ -2,6 +2,7 @@
 /// means that a request would be served (api-and-ops 6).
 #pragma once
 
+#include "actors/protocol/values.hpp"
 #include "actors/request/service.hpp"
 #include "actors/shared/pulse.hpp"
 

@@ -2,7 +2,10 @@
 
 #include "actors/machine/model_store.hpp"
 #include "actors/machine/sizing.hpp"
+#include "actors/protocol/epochs.hpp"
 #include "actors/protocol/explain.hpp"
+#include "actors/protocol/join.hpp"
+#include "actors/protocol/status.hpp"
 #include "actors/worker/control_link.hpp"
 #include "actors/worker/seat_devices.hpp"
 #include "actors/worker/worker.hpp"

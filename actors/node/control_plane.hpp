@@ -5,6 +5,7 @@
 #include "actors/machine/link_port.hpp"
 #include "actors/node/pipeline.hpp"
 #include "actors/node/warden.hpp"
+#include "actors/protocol/join.hpp"
 #include "actors/worker/child_keeper.hpp"
 #include "actors/worker/door.hpp"
 #include "net/data_plane/control_gate.hpp"

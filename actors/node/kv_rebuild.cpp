@@ -4,7 +4,9 @@
 #include "actors/device/shard_pull.hpp"
 #include "actors/kv/kv_remake.hpp"
 #include "actors/machine/sizing.hpp"
+#include "actors/protocol/epochs.hpp"
 #include "actors/protocol/explain.hpp"
+#include "actors/protocol/kv.hpp"
 #include "scheduler/pull_plan.hpp"
 
 #include <spdlog/spdlog.h>

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "actors/node/pipeline.hpp"
+#include "actors/protocol/epochs.hpp"
 
 #include <functional>
 

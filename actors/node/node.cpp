@@ -1,4 +1,6 @@
 #include "actors/node/node_impl.hpp"
+#include "actors/protocol/prefills.hpp"
+#include "actors/protocol/requests.hpp"
 
 #include <spdlog/spdlog.h>
 

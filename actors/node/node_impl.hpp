@@ -6,6 +6,7 @@
 #include "actors/gateway/gateway.hpp"
 #include "actors/node/control_plane.hpp"
 #include "actors/node/node.hpp"
+#include "actors/protocol/epochs.hpp"
 #include "actors/protocol/system_config.hpp"
 #include "actors/shared/end_watch.hpp"
 #include "actors/shared/failover_tally.hpp"

@@ -2,6 +2,7 @@
 
 #include "actors/machine/sizing.hpp"
 #include "actors/protocol/build_info.hpp"
+#include "actors/protocol/epochs.hpp"
 #include "actors/request/chat_input.hpp"
 
 #include <spdlog/spdlog.h>

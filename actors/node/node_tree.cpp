@@ -1,8 +1,11 @@
 #include "actors/node/node_impl.hpp"
 
+#include "actors/machine/sizing.hpp"
 #include "actors/node/kv_rebuild.hpp"
 #include "actors/node/supervisor.hpp"
+#include "actors/protocol/epochs.hpp"
 #include "actors/protocol/explain.hpp"
+#include "actors/protocol/prefills.hpp"
 #include "actors/worker/control_link.hpp"
 
 #include <spdlog/spdlog.h>

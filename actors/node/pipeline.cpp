@@ -2,6 +2,7 @@
 
 #include "actors/decode/batch.hpp"
 #include "actors/decode/global_scheduler.hpp"
+#include "actors/decode/mask_maker.hpp"
 #include "actors/device/attention_shard.hpp"
 #include "actors/device/gpu_executor.hpp"
 #include "actors/device/model_replica.hpp"
@@ -11,6 +12,11 @@
 #include "actors/machine/sizing.hpp"
 #include "actors/node/canary.hpp"
 #include "actors/prefill/prefill_worker.hpp"
+#include "actors/protocol/kv.hpp"
+#include "actors/protocol/prefills.hpp"
+#include "actors/protocol/pulls.hpp"
+#include "actors/protocol/requests.hpp"
+#include "actors/protocol/status.hpp"
 #include "scheduler/head_partition.hpp"
 
 #include <map>

@@ -4,6 +4,7 @@
 #include "actors/machine/devices.hpp"
 #include "actors/membership/membership.hpp"
 #include "actors/node/supervisor.hpp"
+#include "actors/protocol/epochs.hpp"
 #include "actors/request/service.hpp"
 #include "actors/shared/digest_book.hpp"
 #include "actors/shared/first_iterations.hpp"

@@ -1,10 +1,11 @@
 #include "actors/node/supervisor.hpp"
 
 #include "actors/protocol/actors.hpp"
+#include "actors/protocol/epochs.hpp"
 #include "actors/protocol/error.hpp"
 #include "actors/protocol/exceptions.hpp"
 #include "actors/protocol/explain.hpp"
-#include "actors/protocol/worker_messages.hpp"
+#include "actors/protocol/status.hpp"
 
 #include <spdlog/spdlog.h>
 

@@ -2,6 +2,10 @@
 
 #include "actors/device/shard_pull.hpp"
 #include "actors/protocol/explain.hpp"
+#include "actors/protocol/iterations.hpp"
+#include "actors/protocol/parity.hpp"
+#include "actors/protocol/prefills.hpp"
+#include "actors/protocol/pulls.hpp"
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>

@@ -1,5 +1,8 @@
 #include "actors/prefill/prefill_rebuilds.hpp"
 
+#include "actors/protocol/prefills.hpp"
+#include "actors/protocol/requests.hpp"
+
 #include <spdlog/spdlog.h>
 
 namespace lamella::actors {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "actors/prefill/prefill_worker.hpp"
+#include "actors/protocol/prefills.hpp"
 
 namespace lamella::actors {
 

@@ -4,6 +4,8 @@
 #include "actors/prefill/prefill_rebuilds.hpp"
 #include "actors/protocol/exceptions.hpp"
 #include "actors/protocol/explain.hpp"
+#include "actors/protocol/iterations.hpp"
+#include "actors/protocol/prefills.hpp"
 #include "base/failpoint.hpp"
 
 #include <spdlog/spdlog.h>

@@ -2,6 +2,9 @@
 #pragma once
 
 #include "actors/device/iteration.hpp"
+#include "actors/protocol/iterations.hpp"
+#include "actors/protocol/prefills.hpp"
+#include "actors/protocol/pulls.hpp"
 #include "scheduler/prefill_plan.hpp"
 #include "scheduler/pull_plan.hpp"
 #include "scheduler/seat_table.hpp"

@@ -1,17 +1,95 @@
-/// One interface per role, bottom-up, so that each can only mention the ones above it.
+/// One interface per role, bottom-up, so that each can only mention the ones above it. Messages are
+/// declared here and described in the headers of their conversations: iterations, kv, requests,
+/// prefills, pulls, parity, join, epochs, status.
 ///
 /// Actors decide and enqueue; devices wait for devices. No message lies between two layers of a
 /// token.
 #pragma once
 
 #include "actors/protocol/error.hpp"
-#include "actors/protocol/messages.hpp"
-#include "actors/protocol/parity_messages.hpp"
-#include "actors/protocol/pull_messages.hpp"
-#include "actors/protocol/status_messages.hpp"
-#include "actors/protocol/worker_messages.hpp"
+#include "scheduler/types.hpp"
+
+#include <caf/all.hpp>
+
+#include <memory>
+#include <string>
+
+namespace lamella::gpu {
+class work;
+}
+namespace lamella::scheduler {
+struct admission_limits;
+}
 
 namespace lamella::actors {
+
+using scheduler::request_id;
+using scheduler::sequence_id;
+using scheduler::stream_id;
+
+struct iteration_launch;
+struct sampled_of;
+struct sampled;
+struct iteration_failed;
+struct kv_reserve;
+struct kv_grant;
+struct kv_release;
+struct kv_filled;
+struct kv_doubt;
+struct kv_freed;
+struct kv_trim;
+struct kv_usage;
+struct kv_inventory_ask;
+struct kv_inventory;
+struct kv_adopt;
+struct admit;
+struct admitted;
+struct withdraw;
+struct retire;
+struct token;
+struct preempted;
+struct sequence_failed;
+struct batch_join;
+struct batch_leave;
+struct kv_rebuilding;
+struct batch_ready;
+struct prefill;
+struct prefilled;
+struct prefill_begun;
+struct prefill_cancel;
+struct kv_pull;
+struct kv_offer;
+struct kv_moved;
+struct kv_pull_cancel;
+struct kv_sweep;
+struct kv_swept;
+struct kv_protection;
+struct kv_pulled;
+struct kv_check;
+struct kv_checked;
+struct join_ask;
+struct join_challenge;
+struct join_proof;
+struct join_grant;
+struct seat_ask;
+struct worker_facts;
+struct epoch_open;
+struct epoch_close;
+struct epoch_ready;
+struct epoch_members;
+struct worker_stopped;
+struct seat_failing;
+struct worker_leave;
+struct worker_injury;
+struct injure;
+struct worker_info;
+struct system_status;
+struct worker_peers;
+struct watch_order;
+struct watch_report;
+
+/// Work for a stream of an executor's device.
+using work_ptr = std::shared_ptr<gpu::work>;
 
 using abort_atom = caf::atom_constant<caf::atom("abort")>;
 constexpr abort_atom abort_atom_v{};
@@ -54,17 +132,6 @@ using attention_shard_actor =
 using kv_source_actor =
     caf::typed_actor<caf::replies_to<kv_offer>::with<kv_moved>, caf::reacts_to<kv_pull_cancel>>;
 
-/// A new epoch of the pool. The KV of the shards in `empty` is lost; other holders keep their slots
-/// if they resume them soon (L-M25).
-struct kv_adopt {
-  uint64_t epoch = 0;
-  std::vector<attention_shard_actor> shards;
-  std::vector<uint32_t> empty; ///< members without the KV of the previous epoch
-  bool rebuilt = false;        ///< a shard's KV was reconstructed; slots without parity are missing
-  bool parity_is_new = false;  ///< slots in use have no parity yet
-};
-LAMELLA_INSPECT(kv_adopt, x.epoch, x.shards, x.empty, x.rebuilt, x.parity_is_new)
-
 /// KV ALLOCATOR: the slot tables of one pool. Not linked to a shard; outlives pipelines.
 using kv_allocator_actor =
     caf::typed_actor<caf::replies_to<kv_reserve>::with<kv_grant>, caf::reacts_to<kv_release>,
@@ -85,44 +152,11 @@ using prefill_worker_actor =
     caf::typed_actor<caf::replies_to<prefill>::with<prefilled>, caf::reacts_to<prefill_cancel>,
                      caf::reacts_to<iteration_failed>>;
 
-/// Adds a sequence to the batch at the next iteration.
-struct batch_join {
-  sequence_id sequence{};
-  decode_client_actor client;
-  uint32_t member = 0;
-  std::vector<slot_run> runs;
-  uint32_t position = 0;   ///< of `last`: the number of tokens with K and V
-  token_id last = 0;       ///< the newest token, not yet in the cache
-  uint32_t generated = 1;  ///< tokens generated so far, `last` included
-  uint32_t max_tokens = 0; ///< generated tokens at which it finishes
-  sampling wanted;
-  bool ignore_end = false;              ///< end tokens do not finish it
-  std::vector<token_id> history_prompt; ///< empty unless penalties need it
-  std::vector<token_id> history_output;
-};
-LAMELLA_INSPECT(batch_join, x.sequence, x.client, x.member, x.runs, x.position, x.last, x.generated,
-                x.max_tokens, x.wanted, x.ignore_end, x.history_prompt, x.history_output)
-
-/// Recomputation of lost KV on that prefill stream has started or ended (to batches that share its
-/// processors).
-struct kv_rebuilding {
-  stream_id stream{};
-  bool some = false;
-};
-LAMELLA_INSPECT(kv_rebuilding, x.stream, x.some)
-
 /// BATCH: the decoding sequences; runs iterations while it has any. `wake`: its rest is over.
 using batch_actor =
     caf::typed_actor<caf::reacts_to<batch_join>, caf::reacts_to<batch_leave>,
                      caf::reacts_to<iteration_failed>, caf::reacts_to<kv_rebuilding>,
                      caf::reacts_to<wake_atom>, caf::replies_to<status_atom>::with<uint32_t>>;
-
-/// The batch of that stream is ready (to the global scheduler).
-struct batch_ready {
-  stream_id stream{};
-  batch_actor handle;
-};
-LAMELLA_INSPECT(batch_ready, x.stream, x.handle)
 
 /// GLOBAL SCHEDULER: admits sequences and places them. `wake`: checks again which sequences may
 /// run.
@@ -134,66 +168,16 @@ using global_scheduler_actor =
                      caf::reacts_to<scheduler::admission_limits>,
                      caf::replies_to<status_atom>::with<uint64_t, uint64_t>>;
 
-/// The actors that a worker process created for an epoch: replica or shard, by its role.
-struct epoch_ready {
-  model_replica_actor replica;
-  attention_shard_actor shard;
-  bool kept = false;      ///< the shard still has the KV of earlier epochs
-  kv_source_actor source; ///< of a prefill worker with KV of its own; the shard is its own, too
-};
-LAMELLA_INSPECT(epoch_ready, x.replica, x.shard, x.kept, x.source)
-
-/// The KV of a prefill worker; empty handles where it has none of its own.
-struct prefill_kv {
-  attention_shard_actor shard; ///< attends to its prompts
-  kv_source_actor source;
-};
-LAMELLA_INSPECT(prefill_kv, x.shard, x.source)
-
 /// WORKER: one seat in a process of its own; rebuilds its replica or shard for every epoch.
 using worker_actor =
     caf::typed_actor<caf::replies_to<epoch_open>::with<epoch_ready>, caf::reacts_to<epoch_close>,
                      caf::reacts_to<worker_leave>, caf::reacts_to<worker_injury>,
                      caf::reacts_to<wake_atom>, caf::replies_to<status_atom>::with<worker_peers>>;
 
-/// Properties of a worker with its model loaded; the last message of a join.
-struct worker_facts {
-  worker_actor handle;
-  std::string version, kernels, shapes;
-  uint64_t model_digest = 0;
-  std::string address; ///< of its end of the data plane
-  std::string device;
-  std::string sizes{};   ///< gpu::device_numerics of its device, as `kernels`
-  std::string refusal{}; ///< why it cannot serve its seat; empty: it can
-};
-LAMELLA_INSPECT(worker_facts, x.handle, x.version, x.kernels, x.shapes, x.model_digest, x.address,
-                x.device, x.sizes, x.refusal)
-
 /// DOOR: authenticates joining workers; a worker without the secret is rejected.
 using door_actor = caf::typed_actor<caf::replies_to<join_ask>::with<join_challenge>,
                                     caf::replies_to<join_proof>::with<join_grant>,
                                     caf::replies_to<worker_facts>::with<bool>>;
-
-/// Properties that determine the bits of a pool's results (gpu::device_numerics).
-struct pool_numerics {
-  std::string kernels, sizes;
-};
-LAMELLA_INSPECT(pool_numerics, x.kernels, x.sizes)
-
-/// The replicas and shards of an epoch, by number; replicas of the prefill pool come last.
-struct epoch_members {
-  uint64_t epoch = 0;
-  std::vector<model_replica_actor> replicas;
-  std::vector<attention_shard_actor> shards;
-  std::vector<uint32_t> empty; ///< shards without the KV of the previous epoch
-  std::vector<stream_place> streams;
-  std::vector<prefill_kv> own_kv; ///< by replica
-  uint64_t losses = 0;            ///< of workers with a part, so far
-  std::vector<uint64_t> caches;   ///< by shard: id of the memory with its KV; ids are never reused
-  pool_numerics compute, attention; ///< of replicas and prefill workers; of shards
-};
-LAMELLA_INSPECT(epoch_members, x.epoch, x.replicas, x.shards, x.empty, x.streams, x.own_kv,
-                x.losses, x.caches, x.compute, x.attention)
 
 /// MEMBERSHIP: seats, incarnations and epochs; their only writer (decision 21). `open` is answered
 /// when all workers of the next epoch have created their part of it. Its argument is the epoch of
@@ -206,4 +190,10 @@ using membership_actor = caf::typed_actor<
     caf::reacts_to<seat_failing>, caf::reacts_to<caf::tick_atom>, caf::reacts_to<probe_atom>,
     caf::replies_to<injure>::with<std::string>, caf::replies_to<status_atom>::with<system_status>>;
 
+/// WORKER with the messages that only MEMBERSHIP sends.
+using watching_worker_actor =
+    worker_actor::extend<caf::replies_to<watch_order>::with<watch_report>>;
+
 } // namespace lamella::actors
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::work_ptr)

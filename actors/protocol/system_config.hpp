@@ -23,6 +23,18 @@ public:
   /// configured. Throws std::invalid_argument when heartbeats are off.
   system_config(size_t threads, const config::control_settings& control,
                 heartbeats begin = heartbeats::at_once);
+
+private:
+  // Name the messages of a conversation for other processes; each in the conversation's source.
+  void add_iterations();
+  void add_kv();
+  void add_requests();
+  void add_prefills();
+  void add_pulls();
+  void add_parity();
+  void add_join();
+  void add_epochs();
+  void add_status();
 };
 
 } // namespace lamella::actors

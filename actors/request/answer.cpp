@@ -1,5 +1,6 @@
 #include "actors/request/answer.hpp"
 
+#include "actors/protocol/requests.hpp"
 #include "actors/request/request_end.hpp"
 #include "net/http/http_ids.hpp"
 #include "net/http/sse.hpp"

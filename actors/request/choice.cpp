@@ -1,5 +1,7 @@
 #include "actors/request/choice.hpp"
 
+#include "actors/protocol/requests.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <utility>

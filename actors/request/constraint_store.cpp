@@ -1,5 +1,6 @@
 #include "actors/request/constraint_store.hpp"
 
+#include "actors/protocol/requests.hpp"
 #include "model/chat/tool_grammar.hpp"
 #include "model/grammar/json_schema/json_grammar.hpp"
 #include "model/grammar/json_schema/json_schema.hpp"

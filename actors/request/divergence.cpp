@@ -1,5 +1,7 @@
 #include "actors/request/divergence.hpp"
 
+#include "actors/protocol/kv.hpp"
+
 #include <spdlog/spdlog.h>
 
 namespace lamella::actors {

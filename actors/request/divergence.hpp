@@ -1,6 +1,7 @@
 /// A recomputed token must equal the committed one (reliability A4).
 #pragma once
 
+#include "actors/protocol/values.hpp"
 #include "actors/request/request.hpp"
 
 namespace lamella::actors {

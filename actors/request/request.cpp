@@ -1,6 +1,7 @@
 #include "actors/request/request.hpp"
 
 #include "actors/protocol/exceptions.hpp"
+#include "actors/protocol/requests.hpp"
 #include "actors/request/divergence.hpp"
 #include "actors/request/request_admission.hpp"
 #include "actors/request/request_body.hpp"

@@ -1,6 +1,8 @@
 /// REQUEST: owns prompt, parameters and committed tokens, which survive the loss of devices.
 #pragma once
 
+#include "actors/protocol/requests.hpp"
+#include "actors/protocol/values.hpp"
 #include "actors/request/choice.hpp"
 #include "actors/request/service.hpp"
 #include "net/api/api_response.hpp"

@@ -1,6 +1,9 @@
 #include "actors/request/request_admission.hpp"
 
 #include "actors/protocol/explain.hpp"
+#include "actors/protocol/kv.hpp"
+#include "actors/protocol/prefills.hpp"
+#include "actors/protocol/requests.hpp"
 #include "actors/request/divergence.hpp"
 
 #include <algorithm>

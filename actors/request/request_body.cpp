@@ -1,5 +1,6 @@
 #include "actors/request/request_body.hpp"
 
+#include "actors/protocol/requests.hpp"
 #include "model/tokenizer/detokenizer.hpp"
 #include "net/api/api_keys.hpp"
 #include "net/http/http_ids.hpp"

@@ -1,5 +1,9 @@
 #include "actors/request/request_end.hpp"
 
+#include "actors/protocol/kv.hpp"
+#include "actors/protocol/prefills.hpp"
+#include "actors/protocol/requests.hpp"
+
 #include <spdlog/spdlog.h>
 
 namespace lamella::actors {

@@ -1,5 +1,6 @@
 #include "actors/request/service.hpp"
 
+#include "actors/protocol/requests.hpp"
 #include "actors/request/chat_input.hpp"
 #include "base/json_writer.hpp"
 #include "net/api/api_response.hpp"

@@ -12,6 +12,7 @@
 #include "model/tokenizer/tokenizer.hpp"
 #include "net/api/api_request.hpp"
 #include "net/metrics/metrics.hpp"
+#include "scheduler/admission.hpp"
 
 #include <memory>
 #include <optional>

@@ -1,5 +1,7 @@
 #include "actors/shared/suspect_board.hpp"
 
+#include "actors/protocol/values.hpp"
+
 #include <spdlog/spdlog.h>
 
 #include <algorithm>

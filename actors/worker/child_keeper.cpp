@@ -2,6 +2,7 @@
 
 #include "actors/machine/oom_kills.hpp"
 #include "actors/protocol/exceptions.hpp"
+#include "actors/protocol/status.hpp"
 
 #include <spdlog/spdlog.h>
 

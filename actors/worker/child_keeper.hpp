@@ -3,6 +3,8 @@
 #pragma once
 
 #include "actors/protocol/actors.hpp"
+#include "actors/protocol/epochs.hpp"
+#include "actors/protocol/status.hpp"
 #include "actors/shared/suspect_board.hpp"
 #include "scheduler/membership/seat_restarts.hpp"
 #include "scheduler/membership/seats.hpp"

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "actors/protocol/actors.hpp"
+#include "actors/protocol/join.hpp"
 #include "config/settings.hpp"
 #include "net/data_plane/control_gate.hpp"
 

@@ -1,6 +1,7 @@
 #include "actors/worker/door.hpp"
 
 #include "actors/protocol/exceptions.hpp"
+#include "actors/protocol/join.hpp"
 
 #include "scheduler/membership/seats.hpp"
 

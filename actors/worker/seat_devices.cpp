@@ -1,5 +1,7 @@
 #include "actors/worker/seat_devices.hpp"
 
+#include "actors/machine/sizing.hpp"
+
 #include <spdlog/spdlog.h>
 
 #include <algorithm>

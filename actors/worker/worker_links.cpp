@@ -1,5 +1,6 @@
 #include "actors/worker/worker_links.hpp"
 
+#include "actors/protocol/epochs.hpp"
 #include "base/failpoint.hpp"
 #include "net/link/staged_link.hpp"
 

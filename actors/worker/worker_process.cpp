@@ -3,6 +3,7 @@
 #include "actors/machine/model_store.hpp"
 #include "actors/machine/sizing.hpp"
 #include "actors/protocol/explain.hpp"
+#include "actors/protocol/join.hpp"
 #include "actors/protocol/system_config.hpp"
 #include "actors/shared/end_watch.hpp"
 #include "actors/worker/control_link.hpp"

@@ -4,6 +4,7 @@
 #include "actors/machine/devices.hpp"
 #include "actors/machine/link_port.hpp"
 #include "actors/protocol/actors.hpp"
+#include "actors/protocol/join.hpp"
 #include "config/settings.hpp"
 #include "gpu/host/host_engine.hpp"
 #include "gpu/runners/weights.hpp"

@@ -1,5 +1,6 @@
 #include "actors/worker/worker_report.hpp"
 
+#include "actors/protocol/status.hpp"
 #include "actors/shared/log_drops.hpp"
 
 namespace lamella::actors {

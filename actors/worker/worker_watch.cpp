@@ -1,5 +1,8 @@
 #include "actors/worker/worker_watch.hpp"
 
+#include "actors/protocol/epochs.hpp"
+#include "actors/protocol/status.hpp"
+
 #include <spdlog/spdlog.h>
 
 namespace lamella::actors {

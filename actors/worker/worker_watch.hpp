@@ -1,6 +1,7 @@
 /// Reachability of peers of a worker over the data plane.
 #pragma once
 
+#include "actors/protocol/status.hpp"
 #include "actors/worker/worker.hpp"
 
 namespace lamella::actors {

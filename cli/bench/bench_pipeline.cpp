@@ -1,6 +1,9 @@
 #include "cli/bench/bench_pipeline.hpp"
 
 #include "actors/protocol/explain.hpp"
+#include "actors/protocol/kv.hpp"
+#include "actors/protocol/prefills.hpp"
+#include "actors/protocol/requests.hpp"
 
 #include <algorithm>
 #include <map>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "actors/node/node.hpp"
+#include "actors/protocol/requests.hpp"
 #include "actors/request/service.hpp"
 
 #include <chrono>

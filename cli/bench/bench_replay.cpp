@@ -1,6 +1,9 @@
 #include "cli/bench/bench_replay.hpp"
 
 #include "actors/protocol/explain.hpp"
+#include "actors/protocol/kv.hpp"
+#include "actors/protocol/prefills.hpp"
+#include "actors/protocol/requests.hpp"
 #include "actors/request/service.hpp"
 
 #include <optional>

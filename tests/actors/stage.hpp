@@ -3,6 +3,7 @@
 #pragma once
 
 #include "actors/protocol/actors.hpp"
+#include "actors/protocol/kv.hpp"
 #include "actors/protocol/system_config.hpp"
 #include "tests/random.hpp"
 

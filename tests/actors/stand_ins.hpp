@@ -2,6 +2,12 @@
 #pragma once
 
 #include "actors/device/iteration.hpp"
+#include "actors/protocol/iterations.hpp"
+#include "actors/protocol/kv.hpp"
+#include "actors/protocol/parity.hpp"
+#include "actors/protocol/prefills.hpp"
+#include "actors/protocol/pulls.hpp"
+#include "actors/protocol/requests.hpp"
 #include "scheduler/slot_pool.hpp"
 #include "tests/actors/stage.hpp"
 

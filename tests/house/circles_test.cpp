@@ -1,4 +1,6 @@
 // Files that include one another, directly or through others, can only be understood together.
+#include "actors/protocol/parity.hpp"
+#include "actors/protocol/prefills.hpp"
 #include "tests/house/sources.hpp"
 
 #include <doctest/doctest.h>

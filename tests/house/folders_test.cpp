@@ -1,4 +1,5 @@
 // Which folder may include which: an arrow that is not in the table is a decision, not a slip.
+#include "actors/protocol/prefills.hpp"
 #include "tests/house/sources.hpp"
 
 #include <doctest/doctest.h>

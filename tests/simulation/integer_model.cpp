@@ -1,5 +1,6 @@
 #include "tests/simulation/integer_model.hpp"
 
+#include "actors/protocol/requests.hpp"
 #include "tests/actors/device/stepped_device.hpp"
 
 namespace lamella::simulation {

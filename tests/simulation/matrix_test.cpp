@@ -3,6 +3,7 @@
 // rest, and what was done about the trouble is what the matrix says. recovery_matrix.md tells which
 // test covers which cell.
 #include "actors/device/iteration.hpp"
+#include "actors/protocol/prefills.hpp"
 #include "tests/simulation/rest.hpp"
 #include "tests/simulation/workload.hpp"
 

@@ -3,6 +3,8 @@
 // client gets the tokens of an undisturbed run.
 #include "tests/simulation/scenario.hpp"
 
+#include "actors/protocol/kv.hpp"
+
 namespace lamella::simulation {
 
 namespace {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "actors/device/iteration.hpp"
+#include "actors/protocol/requests.hpp"
 #include "base/oddity.hpp"
 #include "tests/simulation/rest.hpp"
 #include "tests/simulation/workload.hpp"

@@ -3,6 +3,8 @@
 #pragma once
 
 #include "actors/protocol/actors.hpp"
+#include "actors/protocol/epochs.hpp"
+#include "actors/protocol/join.hpp"
 #include "tests/simulation/timeline.hpp"
 
 #include <caf/actor_proxy.hpp>

@@ -1,3 +1,5 @@
+#include "actors/protocol/iterations.hpp"
+#include "actors/protocol/requests.hpp"
 #include "tests/actors/decode/batch_world.hpp"
 
 namespace lamella::actors::test {

@@ -1,3 +1,6 @@
+#include "actors/protocol/kv.hpp"
+#include "actors/protocol/parity.hpp"
+#include "actors/protocol/requests.hpp"
 #include "tests/actors/decode/batch_world.hpp"
 
 namespace lamella::actors::test {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include "actors/decode/batch.hpp"
+#include "actors/protocol/iterations.hpp"
+#include "actors/protocol/requests.hpp"
 #include "gpu/runners/slice_runner.hpp"
 #include "tests/actors/stand_ins.hpp"
 

@@ -1,5 +1,6 @@
 // Bytes between workers as counters: only what is new is added.
 #include "actors/gateway/link_traffic.hpp"
+#include "actors/protocol/status.hpp"
 
 #include <doctest/doctest.h>
 

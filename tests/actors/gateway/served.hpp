@@ -2,6 +2,7 @@
 #pragma once
 
 #include "actors/node/node.hpp"
+#include "actors/protocol/kv.hpp"
 #include "base/failpoint.hpp"
 #include "base/json.hpp"
 #include "net/http/client/http_client.hpp"
@@ -16,7 +17,6 @@
 #include <thread>
 
 namespace lamella::actors::test {
-
 
 /// Generous: only a broken program waits so long. Machines that run tests stand still for seconds.
 constexpr std::chrono::seconds deadline{300};

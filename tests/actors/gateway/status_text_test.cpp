@@ -1,6 +1,7 @@
 // `lamella status --json` and GET /admin/status: complete and stable.
 #include "actors/gateway/status_text.hpp"
 #include "actors/machine/sizing.hpp"
+#include "actors/protocol/status.hpp"
 #include "base/json.hpp"
 
 #include <doctest/doctest.h>

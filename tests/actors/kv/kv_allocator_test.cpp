@@ -1,4 +1,5 @@
 #include "actors/kv/kv_allocator.hpp"
+#include "actors/protocol/kv.hpp"
 #include "tests/actors/stand_ins.hpp"
 
 namespace lamella::actors::test {

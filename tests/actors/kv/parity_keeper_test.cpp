@@ -1,6 +1,7 @@
 // The parity of a pool is looked after while the pool serves: what is wrong is found, told of and
 // made again, what is missing is made, and rows that may still be written are left alone.
 #include "actors/kv/kv_remake.hpp"
+#include "actors/protocol/pulls.hpp"
 #include "tests/actors/kv/parity_pool.hpp"
 
 namespace lamella::actors::test {

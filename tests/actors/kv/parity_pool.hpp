@@ -7,6 +7,8 @@
 #include "actors/device/shard_pull.hpp"
 #include "actors/kv/kv_allocator.hpp"
 #include "actors/kv/parity_keeper.hpp"
+#include "actors/protocol/kv.hpp"
+#include "actors/protocol/parity.hpp"
 #include "tests/actors/device/stepped_device.hpp"
 #include "tests/actors/stand_ins.hpp"
 

@@ -1,4 +1,6 @@
 // Prompts that begin like others take the K and V of those: nobody sees it but by its time.
+#include "actors/protocol/prefills.hpp"
+#include "actors/protocol/requests.hpp"
 #include "base/json_writer.hpp"
 #include "tests/actors/gateway/served.hpp"
 #include "tests/random.hpp"

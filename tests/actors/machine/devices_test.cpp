@@ -1,6 +1,7 @@
 // Devices of a process, and what a lost one ends.
 #include "actors/device/gpu_executor.hpp"
 #include "actors/machine/devices.hpp"
+#include "actors/protocol/kv.hpp"
 #include "tests/actors/device/stepped_device.hpp"
 #include "tests/actors/stage.hpp"
 

@@ -1,4 +1,5 @@
 // Workers that say nothing: suspected, asked again, and given up before their connection is.
+#include "actors/protocol/prefills.hpp"
 #include "tests/actors/membership/membership_world.hpp"
 
 namespace lamella::actors::test {

@@ -1,5 +1,8 @@
 // MEMBERSHIP on virtual time: who gets a seat, when an epoch opens and ends, whose KV is lost.
 #include "actors/machine/sizing.hpp"
+#include "actors/protocol/epochs.hpp"
+#include "actors/protocol/prefills.hpp"
+#include "actors/protocol/status.hpp"
 #include "tests/actors/membership/membership_world.hpp"
 
 namespace lamella::actors::test {

@@ -2,7 +2,13 @@
 #pragma once
 
 #include "actors/membership/membership.hpp"
-#include "actors/protocol/watch_messages.hpp"
+#include "actors/protocol/epochs.hpp"
+#include "actors/protocol/iterations.hpp"
+#include "actors/protocol/join.hpp"
+#include "actors/protocol/kv.hpp"
+#include "actors/protocol/parity.hpp"
+#include "actors/protocol/pulls.hpp"
+#include "actors/protocol/status.hpp"
 #include "actors/worker/door.hpp"
 #include "tests/actors/stage.hpp"
 

@@ -1,4 +1,5 @@
 // MEMBERSHIP on virtual time: workers that are slower than the others of their role.
+#include "actors/protocol/status.hpp"
 #include "tests/actors/membership/membership_world.hpp"
 
 namespace lamella::actors::test {

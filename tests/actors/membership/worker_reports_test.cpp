@@ -1,5 +1,7 @@
 // What workers report of themselves as metrics of the control process.
 #include "actors/membership/worker_reports.hpp"
+#include "actors/protocol/epochs.hpp"
+#include "actors/protocol/status.hpp"
 #include "actors/shared/work_meter.hpp"
 #include "actors/worker/worker.hpp"
 #include "net/link/in_process_channel.hpp"

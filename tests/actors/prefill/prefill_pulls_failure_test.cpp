@@ -1,5 +1,7 @@
 // What a prefill worker with KV of its own does when a pull or an iteration fails, is late, or has
 // nobody to answer it. Devices are stand-ins.
+#include "actors/protocol/prefills.hpp"
+#include "actors/protocol/pulls.hpp"
 #include "tests/actors/prefill/prefill_pulls_stage.hpp"
 
 namespace lamella::actors::test {

@@ -3,6 +3,8 @@
 #pragma once
 
 #include "actors/prefill/prefill_worker.hpp"
+#include "actors/protocol/prefills.hpp"
+#include "actors/protocol/pulls.hpp"
 #include "tests/actors/stand_ins.hpp"
 
 namespace lamella::actors::test {

@@ -1,5 +1,6 @@
 // A prefill worker with KV of its own: what it has the shards pull, when, and what it does when a
 // pull fails. Devices are stand-ins; those with real ones are in tests/actors/kv/pull_test.cpp.
+#include "actors/protocol/prefills.hpp"
 #include "tests/actors/prefill/prefill_pulls_stage.hpp"
 
 namespace lamella::actors::test {

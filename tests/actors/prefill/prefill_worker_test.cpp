@@ -1,4 +1,5 @@
 #include "actors/prefill/prefill_worker.hpp"
+#include "actors/protocol/prefills.hpp"
 #include "tests/actors/stand_ins.hpp"
 
 namespace lamella::actors::test {

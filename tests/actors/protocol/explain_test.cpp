@@ -1,5 +1,6 @@
 #include "actors/protocol/error.hpp"
 #include "actors/protocol/explain.hpp"
+#include "actors/protocol/prefills.hpp"
 #include "actors/protocol/system_config.hpp"
 
 #include <doctest/doctest.h>

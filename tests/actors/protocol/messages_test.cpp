@@ -1,6 +1,14 @@
 // Every message survives a serialiser: what is not registered or not inspected whole would be lost
 // between processes without a word.
-#include "actors/protocol/watch_messages.hpp"
+#include "actors/protocol/epochs.hpp"
+#include "actors/protocol/iterations.hpp"
+#include "actors/protocol/join.hpp"
+#include "actors/protocol/kv.hpp"
+#include "actors/protocol/parity.hpp"
+#include "actors/protocol/prefills.hpp"
+#include "actors/protocol/pulls.hpp"
+#include "actors/protocol/requests.hpp"
+#include "actors/protocol/status.hpp"
 #include "tests/actors/stand_ins.hpp"
 
 namespace lamella::actors::test {

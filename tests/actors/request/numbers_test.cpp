@@ -1,4 +1,5 @@
 // What /metrics says of a service that has served: nothing that cannot be true.
+#include "actors/protocol/prefills.hpp"
 #include "tests/actors/worker/joined.hpp"
 #include "tests/net/http/raw_client.hpp"
 

@@ -1,3 +1,5 @@
+#include "actors/protocol/prefills.hpp"
+#include "actors/protocol/requests.hpp"
 #include "tests/actors/request/request_world.hpp"
 
 namespace lamella::actors::test {

@@ -1,5 +1,7 @@
 #include "tests/actors/request/request_world.hpp"
 
+#include "actors/protocol/prefills.hpp"
+#include "actors/protocol/requests.hpp"
 #include "net/http/http_ids.hpp"
 
 namespace lamella::actors::test {

@@ -1,6 +1,9 @@
 /// A request and a service whose every part waits for the test.
 #pragma once
 
+#include "actors/protocol/iterations.hpp"
+#include "actors/protocol/prefills.hpp"
+#include "actors/protocol/requests.hpp"
 #include "tests/actors/gateway/fake_exchange.hpp"
 #include "tests/actors/stand_ins.hpp"
 

@@ -1,3 +1,4 @@
+#include "actors/protocol/values.hpp"
 #include "actors/shared/digest_book.hpp"
 
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+#include "actors/protocol/prefills.hpp"
 #include "actors/shared/recovery_watch.hpp"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,6 @@
 // What is known of requests that may kill workers: who was in flight where, and how the worker
 // ended, in whatever order that is told.
+#include "actors/protocol/values.hpp"
 #include "actors/shared/suspect_board.hpp"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,5 @@
+#include "actors/protocol/join.hpp"
 #include "actors/protocol/system_config.hpp"
-#include "actors/protocol/worker_messages.hpp"
 #include "actors/worker/control_link.hpp"
 
 #include <doctest/doctest.h>

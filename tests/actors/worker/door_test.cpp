@@ -1,4 +1,5 @@
 // DOOR on virtual time: who gets in, and what those are told who do not.
+#include "actors/protocol/join.hpp"
 #include "tests/actors/membership/membership_world.hpp"
 
 namespace lamella::actors::test {

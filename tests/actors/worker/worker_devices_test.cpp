@@ -1,4 +1,5 @@
 // Workers on devices of their own: who may join, and what their kernels are to the service.
+#include "actors/protocol/prefills.hpp"
 #include "tests/actors/membership/membership_world.hpp"
 
 #include <doctest/doctest.h>

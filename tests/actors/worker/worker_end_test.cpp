@@ -1,5 +1,8 @@
 // A worker process whose WORKER has ended can serve nobody: it must end, too, whether or not the
 // actor could still say why (reliability A8).
+#include "actors/protocol/epochs.hpp"
+#include "actors/protocol/join.hpp"
+#include "actors/protocol/status.hpp"
 #include "actors/protocol/system_config.hpp"
 #include "actors/worker/control_link.hpp"
 #include "actors/worker/door.hpp"

@@ -1,5 +1,6 @@
 // Replicas, shards and prefill workers that have joined over the middleman: the same tokens as in
 // one process, also when a worker goes and another one comes; whoever does not belong is sent away.
+#include "actors/protocol/prefills.hpp"
 #include "tests/actors/worker/joined.hpp"
 
 namespace lamella::actors::test {

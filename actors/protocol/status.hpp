@@ -1,8 +1,10 @@
-/// The status of the system: seats, workers, and usage of the pools.
+/// Status: who sits where, how full the pools are, what workers have done.
 #pragma once
 
-#include "actors/protocol/messages.hpp"
+#include "actors/protocol/epochs.hpp"
+#include "actors/protocol/message.hpp"
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -55,6 +57,7 @@ struct supervisor_status {
   std::vector<child_status> children;
   uint64_t more = 0; ///< children that are not listed
 };
+
 constexpr size_t children_told_max = 64;
 
 struct system_status {
@@ -68,15 +71,61 @@ struct system_status {
   std::vector<supervisor_status> supervisors; ///< from the root down
 };
 
-LAMELLA_INSPECT(peer_info, x.seat, x.transport, x.rtt_us, x.bytes, x.measured)
-LAMELLA_INSPECT(worker_info, x.name, x.role, x.seat, x.state, x.device, x.incarnation, x.host,
-                x.pid, x.peers, x.slow, x.part, x.trouble)
-LAMELLA_INSPECT(pool_info, x.name, x.partition, x.members, x.slots, x.used, x.cached, x.parity,
-                x.orphan, x.free, x.references, x.held)
-LAMELLA_INSPECT(restart_budget, x.used, x.allowed, x.window_s)
-LAMELLA_INSPECT(child_status, x.name, x.role, x.count, x.restarts)
-LAMELLA_INSPECT(supervisor_status, x.name, x.strategy, x.restarts, x.children, x.more)
-LAMELLA_INSPECT(system_status, x.epoch, x.pool, x.workers, x.missing, x.pools, x.running, x.waiting,
-                x.requests, x.restarts, x.supervisors)
+/// Work that the device of a worker did since the worker took its seat.
+struct work_done {
+  uint64_t iterations = 0;
+  uint64_t units = 0; ///< rows of a replica, attended positions of a shard
+  uint64_t busy_ns = 0;
+};
+
+/// Durations of one stage of its iterations, since it took its seat.
+struct stage_report {
+  std::vector<uint64_t> counts; ///< by bucket of base/time_counts.hpp; empty: none
+  uint64_t total_ns = 0;
+};
+
+/// The peers of a worker in the open epoch, and its work.
+struct worker_peers {
+  std::vector<peer_info> peers;
+  work_done work{};
+  uint64_t computed_ns = 0; ///< of its device, work that is not compared with peers included
+  std::vector<stage_report> stages{}; ///< by net::iteration_stage
+  std::vector<uint64_t> dropped{};    ///< frames since it took its seat, by net::frame_fault
+  uint64_t log_dropped = 0;           ///< lines of its log, since it took its seat
+};
+
+/// The peers (shards) that a worker probes periodically over the data plane. Without peers where
+/// the worker has confirmed this list.
+struct watch_order {
+  uint64_t version = 0; ///< of the list, from 1
+  bool whole = false;   ///< `peers` is the list
+  std::vector<epoch_peer> peers;
+};
+
+/// Probe result of one peer (net/data_plane/peer_reach.hpp).
+struct watched_peer {
+  std::string seat;
+  uint32_t incarnation = 0;
+  bool answers = false;
+  uint32_t failing_ms = 0;
+};
+
+struct watch_report {
+  bool able = false;    ///< its data plane can probe
+  uint64_t version = 0; ///< of its current list
+  std::vector<watched_peer> peers;
+};
 
 } // namespace lamella::actors
+
+// clang-format off
+#define LAMELLA_STATUS_MESSAGES(x) \
+  x(worker_info) x(system_status) x(supervisor_status) x(work_done) x(stage_report) \
+  x(worker_peers) x(watch_order) x(watch_report)
+// clang-format on
+LAMELLA_PART(peer_info)
+LAMELLA_PART(pool_info)
+LAMELLA_PART(restart_budget)
+LAMELLA_PART(child_status)
+LAMELLA_PART(watched_peer)
+LAMELLA_STATUS_MESSAGES(LAMELLA_MADE_ELSEWHERE)

@@ -1,7 +1,12 @@
-/// Messages of pulls: KV transfers to a shard from a prefill worker or another member of its pool.
+/// Pulls: K and V that a shard takes from a prefill worker or another member of its pool.
 #pragma once
 
-#include "actors/protocol/messages.hpp"
+#include "actors/protocol/actors.hpp"
+#include "actors/protocol/message.hpp"
+#include "actors/protocol/values.hpp"
+
+#include <cstdint>
+#include <vector>
 
 namespace lamella::actors {
 
@@ -38,9 +43,17 @@ struct kv_pull_cancel {
   stream_id stream{};
 };
 
-LAMELLA_INSPECT(kv_pull, x.stream, x.epoch, x.number, x.runs, x.add)
-LAMELLA_INSPECT(kv_offer, x.stream, x.epoch, x.number, x.shard, x.runs, x.iteration)
-LAMELLA_INSPECT(kv_moved, x.number, x.digest, x.bytes)
-LAMELLA_INSPECT(kv_pull_cancel, x.stream)
+/// The KV of a prefill worker; empty handles where it has none of its own.
+struct prefill_kv {
+  attention_shard_actor shard; ///< attends to its prompts
+  kv_source_actor source;
+};
 
 } // namespace lamella::actors
+
+// clang-format off
+#define LAMELLA_PULLS_MESSAGES(x) \
+  x(kv_pull) x(kv_offer) x(kv_moved) x(kv_pull_cancel)
+// clang-format on
+LAMELLA_PART(prefill_kv)
+LAMELLA_PULLS_MESSAGES(LAMELLA_MADE_ELSEWHERE)

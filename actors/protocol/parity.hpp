@@ -1,7 +1,11 @@
-/// Messages about the parity of a pool while it serves (decision 23; reliability A6).
+/// The parity of a pool while it serves (decision 23; reliability A6).
 #pragma once
 
-#include "actors/protocol/messages.hpp"
+#include "actors/protocol/message.hpp"
+#include "actors/protocol/values.hpp"
+
+#include <cstdint>
+#include <vector>
 
 namespace lamella::actors {
 
@@ -58,12 +62,11 @@ struct kv_checked {
   std::vector<uint32_t> sums; ///< in the order of the runs
 };
 
-LAMELLA_INSPECT(kv_sweep, x.epoch, x.pin, x.from, x.position, x.slots, x.bare)
-LAMELLA_INSPECT(kv_origin, x.sequence, x.position)
-LAMELLA_INSPECT(kv_swept, x.runs, x.origins, x.next, x.position, x.bare)
-LAMELLA_INSPECT(kv_protection, x.epoch, x.runs, x.have)
-LAMELLA_INSPECT(kv_pulled, x.epoch, x.holder, x.runs, x.complete)
-LAMELLA_INSPECT(kv_check, x.runs)
-LAMELLA_INSPECT(kv_checked, x.sums)
-
 } // namespace lamella::actors
+
+// clang-format off
+#define LAMELLA_PARITY_MESSAGES(x) \
+  x(kv_sweep) x(kv_swept) x(kv_protection) x(kv_pulled) x(kv_check) x(kv_checked)
+// clang-format on
+LAMELLA_PART(kv_origin)
+LAMELLA_PARITY_MESSAGES(LAMELLA_MADE_ELSEWHERE)

@@ -1,0 +1,3 @@
+#include "actors/protocol/format_code.hpp"
+
+LAMELLA_FORMAT_CODE()

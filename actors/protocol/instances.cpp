@@ -1,5 +1,0 @@
-#include "actors/protocol/instances.hpp"
-
-#define LAMELLA_CODE_HERE(type) LAMELLA_MESSAGE_CODE(, type)
-LAMELLA_EACH_MESSAGE(LAMELLA_CODE_HERE)
-LAMELLA_FORMAT_CODE()

@@ -1,0 +1,11 @@
+#include "actors/protocol/kv.hpp"
+
+#include "actors/protocol/system_config.hpp"
+
+LAMELLA_KV_MESSAGES(LAMELLA_MADE_HERE)
+
+namespace lamella::actors {
+
+void system_config::add_kv() { LAMELLA_KV_MESSAGES(LAMELLA_REGISTER) }
+
+} // namespace lamella::actors

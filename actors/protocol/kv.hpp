@@ -1,0 +1,132 @@
+/// KV slots: reserving, filling and releasing them (KV ALLOCATOR).
+#pragma once
+
+#include "actors/protocol/actors.hpp"
+#include "actors/protocol/message.hpp"
+#include "actors/protocol/values.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace lamella::actors {
+
+/// Reservation mode: extend the holding (`more`); start fresh, where leftovers of an earlier epoch
+/// are freed (`begin`); resume the holding if it is still valid, else start fresh (`go_on`).
+enum class kv_wish : uint8_t { more, begin, go_on };
+
+/// The tokens of a sequence from position 0 on, as the key of its KV in the prefix cache. Without
+/// tokens, the sequence does not use the cache.
+struct kv_text {
+  uint64_t scope = 0; ///< sequences of different scopes share nothing
+  std::vector<token_id> tokens;
+};
+
+/// The reservation of one holder: the first `share_tokens` slots of another holder, then `slots` of
+/// its own. `slots` includes those that the prefix cache provides.
+struct kv_need {
+  sequence_id holder{};
+  uint32_t slots = 0; ///< go_on: the whole holding
+  sequence_id share_from{};
+  uint32_t share_tokens = 0;
+  kv_wish wish = kv_wish::more;
+  uint32_t filled = 0; ///< more, go_on: its positions with committed KV
+  kv_text text{};      ///< begin, go_on
+};
+
+/// Reserves all of the needs or none. Refused when fewer than `keep_free` slots would be left, or
+/// when `epoch` is not the allocator's.
+struct kv_reserve {
+  std::vector<kv_need> needs;
+  uint32_t keep_free = 0;
+  bool tell = false; ///< after a refusal, send kv_freed to the sender when slots are freed
+  uint64_t epoch = 0;
+};
+
+struct kv_holding {
+  sequence_id holder{};
+  uint32_t member = 0;        ///< request partition: where the slots are
+  std::vector<slot_run> runs; ///< the added slots, shared ones first; go_on: all
+  bool kept = false;          ///< go_on: the previous holding is still valid
+  uint32_t cached = 0;        ///< else: its first positions with KV from the prefix cache
+};
+
+struct kv_grant {
+  std::vector<kv_holding> holdings; ///< in the order of the needs
+};
+
+/// KV that a holder wrote since it joined its batch, for the prefix cache.
+struct kv_written {
+  uint32_t position = 0;        ///< of the first token
+  std::vector<token_id> tokens; ///< may be empty
+};
+
+/// Frees all slots of the holders. Sent after the last launch that uses them has ended; ignored
+/// when `epoch` is not the allocator's.
+struct kv_release {
+  std::vector<sequence_id> holders;
+  uint64_t epoch = 0;
+  std::vector<kv_written> written{}; ///< per holder, or none at all
+};
+
+/// The KV of a holder's first positions is committed: other sequences may share it.
+struct kv_filled {
+  sequence_id holder{};
+  uint64_t epoch = 0;
+  uint32_t positions = 0;
+};
+
+/// The holder's KV may be corrupt: its logits are not finite, or a recomputed token differed.
+struct kv_doubt {
+  sequence_id holder{};
+  uint64_t epoch = 0;
+};
+
+/// Slots became free after a reservation was refused.
+struct kv_freed {
+  uint32_t free = 0;
+};
+
+/// Asks a shard to give unused memory back to the system; only while no slot is in use.
+struct kv_trim {};
+
+struct kv_usage {
+  std::vector<uint32_t> slots; ///< per member (one entry where one table serves all)
+  std::vector<uint32_t> used;
+  uint32_t cached = 0; ///< unused slots that the prefix cache keeps
+  uint32_t parity = 0; ///< used slots with parity in this epoch
+  uint64_t orphan = 0; ///< used slots without a holder (leaked or of a lost epoch)
+  // Counted independently, as a consistency check:
+  uint64_t free = 0;       ///< slots in free lists
+  uint64_t references = 0; ///< sum of the reference counts of slots
+  uint64_t held = 0;       ///< sum of the slots of all holders and the prefix cache
+};
+
+/// Asks an allocator for the used slots of its first table that have parity.
+struct kv_inventory_ask {};
+
+struct kv_inventory {
+  std::vector<slot_run> runs; ///< ascending
+};
+
+/// A new epoch of the pool. The KV of the shards in `empty` is lost; other holders keep their slots
+/// if they resume them soon (L-M25).
+struct kv_adopt {
+  uint64_t epoch = 0;
+  std::vector<attention_shard_actor> shards;
+  std::vector<uint32_t> empty; ///< members without the KV of the previous epoch
+  bool rebuilt = false;        ///< a shard's KV was reconstructed; slots without parity are missing
+  bool parity_is_new = false;  ///< slots in use have no parity yet
+};
+
+} // namespace lamella::actors
+
+// clang-format off
+#define LAMELLA_KV_MESSAGES(x) \
+  x(kv_reserve) x(kv_grant) x(kv_release) x(kv_filled) x(kv_doubt) x(kv_freed) x(kv_trim) \
+  x(kv_usage) x(kv_inventory_ask) x(kv_inventory) x(kv_adopt)
+// clang-format on
+LAMELLA_PART(kv_text)
+LAMELLA_PART(kv_need)
+LAMELLA_PART(kv_holding)
+LAMELLA_PART(kv_written)
+LAMELLA_KV_MESSAGES(LAMELLA_MADE_ELSEWHERE)

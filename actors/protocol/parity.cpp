@@ -1,0 +1,11 @@
+#include "actors/protocol/parity.hpp"
+
+#include "actors/protocol/system_config.hpp"
+
+LAMELLA_PARITY_MESSAGES(LAMELLA_MADE_HERE)
+
+namespace lamella::actors {
+
+void system_config::add_parity() { LAMELLA_PARITY_MESSAGES(LAMELLA_REGISTER) }
+
+} // namespace lamella::actors
