@@ -3,6 +3,7 @@
 
 #include "actors/gateway/link_traffic.hpp"
 #include "actors/membership/membership.hpp"
+#include "actors/protocol/actors.hpp"
 #include "actors/protocol/epochs.hpp"
 #include "actors/protocol/join.hpp"
 #include "actors/protocol/status.hpp"
@@ -32,15 +33,6 @@ struct new_rules {
   request_rules rules;
   net::api_keys keys, admin_keys;
 };
-
-/// `exchange`: an HTTP request to route. A service: the model is loaded, or the pipeline was
-/// rebuilt. `drain`: accept no new request; answered when the last request has ended. `lost`: there
-/// is no pipeline until the next service. `tick`: checks paused requests.
-using gateway_actor = caf::typed_actor<caf::reacts_to<exchange_ptr>, caf::reacts_to<service_ptr>,
-                                       caf::replies_to<drain_atom>::with<bool>,
-                                       caf::reacts_to<membership_actor>, caf::reacts_to<wake_atom>,
-                                       caf::reacts_to<lost_atom>, caf::reacts_to<caf::tick_atom>,
-                                       caf::reacts_to<supervision>, caf::reacts_to<new_rules>>;
 
 struct gateway_config {
   std::shared_ptr<health_board> health;

@@ -22,9 +22,6 @@
 
 namespace lamella::actors {
 
-using reach_atom = caf::atom_constant<caf::atom("reach")>;
-constexpr reach_atom reach_atom_v{};
-
 /// With the messages it sends only to itself.
 using membership_self = membership_actor::extend<caf::reacts_to<reach_atom, uint64_t>>;
 

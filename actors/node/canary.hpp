@@ -2,13 +2,12 @@
 /// means that a request would be served (api-and-ops 6).
 #pragma once
 
+#include "actors/protocol/actors.hpp"
 #include "actors/protocol/values.hpp"
 #include "actors/request/service.hpp"
 #include "actors/shared/pulse.hpp"
 
 namespace lamella::actors {
-
-using canary_actor = caf::typed_actor<caf::reacts_to<caf::tick_atom>>;
 
 struct canary_state {
   service_ptr server;

@@ -17,6 +17,12 @@
 namespace lamella::gpu {
 class work;
 }
+namespace lamella::model {
+class constrained_answer;
+}
+namespace lamella::net {
+class http_exchange;
+}
 namespace lamella::scheduler {
 struct admission_limits;
 }
@@ -87,20 +93,40 @@ struct system_status;
 struct worker_peers;
 struct watch_order;
 struct watch_report;
+struct supervisor_status;
+struct aside_job;
+struct aside_idle;
+struct new_rules;
+struct request_reading;
+struct service;
+struct supervision;
+enum class worker_news : uint8_t;
+
+/// An HTTP request and its answer.
+using exchange_ptr = std::shared_ptr<net::http_exchange>;
+/// What a body asks for; see request.hpp.
+using request_reading_ptr = std::shared_ptr<request_reading>;
+/// What requests are served with; replaced when the pipeline is rebuilt.
+using service_ptr = std::shared_ptr<const service>;
 
 /// Work for a stream of an executor's device.
 using work_ptr = std::shared_ptr<gpu::work>;
 
-using abort_atom = caf::atom_constant<caf::atom("abort")>;
-constexpr abort_atom abort_atom_v{};
-using status_atom = caf::atom_constant<caf::atom("status")>;
-constexpr status_atom status_atom_v{};
-using drain_atom = caf::atom_constant<caf::atom("drain")>;
-constexpr drain_atom drain_atom_v{};
-using wake_atom = caf::atom_constant<caf::atom("wake")>;
-constexpr wake_atom wake_atom_v{};
-using probe_atom = caf::atom_constant<caf::atom("probe")>;
-constexpr probe_atom probe_atom_v{};
+#define LAMELLA_ATOM(name)                                                                         \
+  using name##_atom = caf::atom_constant<caf::atom(#name)>;                                        \
+  constexpr name##_atom name##_atom_v{};
+LAMELLA_ATOM(abort)
+LAMELLA_ATOM(status)
+LAMELLA_ATOM(drain)
+LAMELLA_ATOM(wake)
+LAMELLA_ATOM(probe)
+LAMELLA_ATOM(begin)
+LAMELLA_ATOM(cancel)
+LAMELLA_ATOM(written)
+LAMELLA_ATOM(expire)
+LAMELLA_ATOM(lost)
+LAMELLA_ATOM(reach)
+#undef LAMELLA_ATOM
 
 /// A request as a batch sees it.
 using decode_client_actor = caf::typed_actor<caf::reacts_to<token>, caf::reacts_to<preempted>,
@@ -193,6 +219,49 @@ using membership_actor = caf::typed_actor<
 /// WORKER with the messages that only MEMBERSHIP sends.
 using watching_worker_actor =
     worker_actor::extend<caf::replies_to<watch_order>::with<watch_report>>;
+
+/// MASK MAKER: computes which tokens may come next in answers with a format. Answered when the mask
+/// is computed. Requests are answered one after the other, in order of arrival; a sender has at
+/// most one open request per sequence.
+using mask_maker_actor =
+    caf::typed_actor<caf::replies_to<model::constrained_answer>::with<model::constrained_answer>>;
+
+/// ASIDE: long computations, outside the actors; its workers.
+using aside_worker_actor = caf::typed_actor<caf::reacts_to<aside_job>>;
+/// A job: the next free worker of its lane runs it, the oldest first.
+using aside_actor = caf::typed_actor<caf::reacts_to<aside_job>, caf::reacts_to<aside_idle>>;
+
+/// CHILD KEEPER: the worker processes of `placement: local`. Receives the state of the workers of
+/// its processes, by process id.
+using child_keeper_actor =
+    caf::typed_actor<caf::reacts_to<caf::tick_atom>, caf::reacts_to<uint32_t, worker_news>,
+                     caf::replies_to<caf::close_atom>::with<uint32_t>,
+                     caf::replies_to<status_atom>::with<supervisor_status>>;
+
+/// CANARY: a request of our own, at each tick, where no other runs.
+using canary_actor = caf::typed_actor<caf::reacts_to<caf::tick_atom>>;
+
+/// REQUEST: one HTTP request and its sequences. `begin`: parse the body. request_reading: the body
+/// is parsed; ask for admission. `cancel`: the client is gone. `written`: the socket has written
+/// the data. `tick`: open the stream or ping. `expire`: the deadline has passed. `drain`: the
+/// service shuts down before the request ends. `lost`: the pipeline is lost. A service: the
+/// pipeline was rebuilt.
+using request_actor =
+    caf::typed_actor<caf::reacts_to<begin_atom>, caf::reacts_to<request_reading_ptr>,
+                     caf::reacts_to<cancel_atom>, caf::reacts_to<written_atom>,
+                     caf::reacts_to<caf::tick_atom>, caf::reacts_to<expire_atom>,
+                     caf::reacts_to<drain_atom>, caf::reacts_to<lost_atom>,
+                     caf::reacts_to<service_ptr>>::extend_with<decode_client_actor>;
+
+/// GATEWAY: routes HTTP requests. `exchange`: an HTTP request to route. A service: the model is
+/// loaded, or the pipeline was rebuilt. `drain`: accept no new request; answered when the last
+/// request has ended. `lost`: there is no pipeline until the next service. `tick`: checks paused
+/// requests.
+using gateway_actor = caf::typed_actor<caf::reacts_to<exchange_ptr>, caf::reacts_to<service_ptr>,
+                                       caf::replies_to<drain_atom>::with<bool>,
+                                       caf::reacts_to<membership_actor>, caf::reacts_to<wake_atom>,
+                                       caf::reacts_to<lost_atom>, caf::reacts_to<caf::tick_atom>,
+                                       caf::reacts_to<supervision>, caf::reacts_to<new_rules>>;
 
 } // namespace lamella::actors
 

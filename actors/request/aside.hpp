@@ -2,6 +2,8 @@
 /// at a time.
 #pragma once
 
+#include "actors/protocol/actors.hpp"
+
 #include <caf/all.hpp>
 
 #include <array>
@@ -32,16 +34,11 @@ struct aside_job {
   std::function<void()> run;
 };
 
-using aside_worker_actor = caf::typed_actor<caf::reacts_to<aside_job>>;
-
 /// The worker is idle.
 struct aside_idle {
   aside_lane lane = aside_lane::brief;
   aside_worker_actor worker;
 };
-
-/// A job: the next free worker of its lane runs it, the oldest first.
-using aside_actor = caf::typed_actor<caf::reacts_to<aside_job>, caf::reacts_to<aside_idle>>;
 
 struct aside_config {
   uint32_t workers = 1; ///< of each lane

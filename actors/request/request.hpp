@@ -1,6 +1,7 @@
 /// REQUEST: owns prompt, parameters and committed tokens, which survive the loss of devices.
 #pragma once
 
+#include "actors/protocol/actors.hpp"
 #include "actors/protocol/requests.hpp"
 #include "actors/protocol/values.hpp"
 #include "actors/request/choice.hpp"
@@ -17,17 +18,6 @@
 
 namespace lamella::actors {
 
-using exchange_ptr = net::http_exchange_ptr;
-
-using begin_atom = caf::atom_constant<caf::atom("begin")>;
-constexpr begin_atom begin_atom_v{};
-using cancel_atom = caf::atom_constant<caf::atom("cancel")>;
-constexpr cancel_atom cancel_atom_v{};
-using written_atom = caf::atom_constant<caf::atom("written")>;
-constexpr written_atom written_atom_v{};
-using expire_atom = caf::atom_constant<caf::atom("expire")>;
-constexpr expire_atom expire_atom_v{};
-
 /// A validated request body with the tokens of its prompts.
 struct request_reading {
   std::optional<net::api_error> refusal; ///< if set, the other fields are unused
@@ -43,18 +33,6 @@ struct request_reading {
   uint32_t max_tokens = 0;
   bool echo = false;
 };
-using request_reading_ptr = std::shared_ptr<request_reading>;
-
-/// `begin`: parse the body. request_reading: the body is parsed; ask for admission. `cancel`: the
-/// client is gone. `written`: the socket has written the data. `tick`: open the stream or ping.
-/// `expire`: the deadline has passed. `drain`: the service shuts down before the request ends.
-/// `lost`: the pipeline is lost. A service: the pipeline was rebuilt.
-using request_actor =
-    caf::typed_actor<caf::reacts_to<begin_atom>, caf::reacts_to<request_reading_ptr>,
-                     caf::reacts_to<cancel_atom>, caf::reacts_to<written_atom>,
-                     caf::reacts_to<caf::tick_atom>, caf::reacts_to<expire_atom>,
-                     caf::reacts_to<drain_atom>, caf::reacts_to<lost_atom>,
-                     caf::reacts_to<service_ptr>>::extend_with<decode_client_actor>;
 
 /// One sequence and its progress.
 struct request_sequence {

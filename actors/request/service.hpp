@@ -22,8 +22,6 @@
 namespace lamella::actors {
 
 /// The pipeline is lost, by the loss of a worker or a fault, and is being rebuilt.
-using lost_atom = caf::atom_constant<caf::atom("lost")>;
-constexpr lost_atom lost_atom_v{};
 
 /// Settings that a reload may change for later requests; running requests keep theirs.
 struct request_rules {
@@ -75,8 +73,6 @@ struct service {
 
   bool serves(const std::string& name) const;
 };
-
-using service_ptr = std::shared_ptr<const service>;
 
 inline constexpr uint64_t any_length = ~uint64_t{0};
 

@@ -26,12 +26,6 @@ namespace lamella::actors {
 /// State of the worker of a process, from MEMBERSHIP.
 enum class worker_news : uint8_t { joined, serves, lost };
 
-/// Receives the state of the workers of its processes, by process id.
-using child_keeper_actor =
-    caf::typed_actor<caf::reacts_to<caf::tick_atom>, caf::reacts_to<uint32_t, worker_news>,
-                     caf::replies_to<caf::close_atom>::with<uint32_t>,
-                     caf::replies_to<status_atom>::with<supervisor_status>>;
-
 /// A process to keep alive.
 struct child_command {
   scheduler::seat where; ///< the requested seat
