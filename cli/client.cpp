@@ -110,10 +110,10 @@ json_value parse_answer(std::string_view body) {
 }
 
 std::string first_model(net::http_client& client) {
-  constexpr std::chrono::seconds patience{10};
+  constexpr std::chrono::seconds timeout{10};
   net::http_reply reply;
   try {
-    reply = client.get("/v1/models", patience);
+    reply = client.get("/v1/models", timeout);
   } catch (const net::http_call_error& e) {
     throw unreachable(e);
   }

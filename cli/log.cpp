@@ -68,7 +68,7 @@ private:
 };
 
 /// For the last words of a process.
-constexpr std::chrono::milliseconds flush_patience{200};
+constexpr std::chrono::milliseconds flush_timeout{200};
 
 std::string_view colour_of(spdlog::level::level_enum level) {
   switch (level) {
@@ -101,7 +101,7 @@ protected:
     }
     put(x);
   }
-  void flush_() override { writer_.flush(flush_patience); }
+  void flush_() override { writer_.flush(flush_timeout); }
 
 private:
   bool put(const spdlog::details::log_msg& x) {

@@ -119,9 +119,9 @@ bool log_writer::put(std::string_view line) {
   return true;
 }
 
-bool log_writer::flush(std::chrono::milliseconds patience) {
+bool log_writer::flush(std::chrono::milliseconds timeout) {
   std::unique_lock lock{shared_->mutex};
-  return shared_->changed.wait_for(lock, patience,
+  return shared_->changed.wait_for(lock, timeout,
                                    [&] { return shared_->waiting.empty() && !shared_->writing; });
 }
 

@@ -26,7 +26,7 @@ public:
   bool put(std::string_view line);
 
   /// Waits until all is written that was put before, at most so long. False: it is not.
-  bool flush(std::chrono::milliseconds patience);
+  bool flush(std::chrono::milliseconds timeout);
 
   /// Lines dropped so far.
   uint64_t dropped() const;

@@ -28,7 +28,7 @@ bool prefill_plan::remove(sequence_id sequence) {
 
 void prefill_plan::put_in_order(nanoseconds now) {
   const auto key = [&](const entry& x) {
-    const bool waits = now - x.since < patience;
+    const bool waits = now - x.since < timeout;
     return std::tuple{waits, waits ? slack_bucket(x.deadline - now) : 0, waits ? x.left() : 0};
   };
   // They lie in the order they came but for what earlier calls did: time of arrival decides first.

@@ -34,13 +34,13 @@ struct rebuild_entry {
 /// an iteration. Chunk borders change no bit of the result (decision 9).
 ///
 /// New prompts: FCFS. Rebuilds: near deadlines first, then the fewest tokens left, so that many
-/// sequences decode again early; entries that waited for `patience` go before all these, in order
+/// sequences decode again early; entries that waited for `timeout` go before all these, in order
 /// of arrival. Where both wait, rebuilds get `rebuild_percent` of the tokens of an iteration, and
 /// the rest that new prompts leave. Cost: O(n log n) in the waiting rebuilds per iteration.
 class prefill_plan {
 public:
   using nanoseconds = std::chrono::nanoseconds;
-  static constexpr nanoseconds patience = std::chrono::seconds{5};
+  static constexpr nanoseconds timeout = std::chrono::seconds{5};
 
   /// Whether a prompt of `tokens` tokens may start now; not called again after it returned true.
   using may_begin = std::function<bool(sequence_id sequence, uint32_t tokens)>;

@@ -184,7 +184,7 @@ std::vector<uint32_t> rows_of(batch_ptr self) {
 }
 
 /// For the next iteration; what it costs hardly depends on its rows.
-std::chrono::milliseconds patience(const batch_state& st) {
+std::chrono::milliseconds timeout(const batch_state& st) {
   if (is_odd(oddity::early_deadline)) return std::chrono::milliseconds{1};
   return st.deadline.empty() ? st.config.target.firsts->limit(1, st.failures)
                              : st.deadline.next(st.failures);
@@ -202,7 +202,7 @@ void launch_iteration(batch_ptr self) {
   x.epoch = st.config.target.epoch;
   x.iteration = ++st.iteration;
   x.attempt = st.failures;
-  x.patience_ms = static_cast<uint32_t>(patience(st).count());
+  x.timeout_ms = static_cast<uint32_t>(timeout(st).count());
   for (auto number : rows) {
     auto& s = st.seats.at(number);
     add_row(x, number, s);
@@ -219,7 +219,7 @@ void launch_iteration(batch_ptr self) {
         if (peer_lost(reason))
           self->quit(peer_gone());
         else if (reason == ec::link_cut)
-          self->delayed_send(self, cut_patience,
+          self->delayed_send(self, cut_timeout,
                              iteration_failed{self->state.config.target.stream, iteration, attempt,
                                               true, cut_reason});
         else

@@ -39,7 +39,7 @@ void follow(batch_ptr self, seat& s, std::span<const token_id> tokens, mask_foll
   }
   const auto sequence = s.member.sequence;
   const auto question = s.awaits_mask = ++st.questions;
-  self->request(st.config.masks, mask_patience, s.answer)
+  self->request(st.config.masks, mask_timeout, s.answer)
       .then(
           [=](model::constrained_answer& answer) {
             on_mask(self, sequence, question, std::move(answer), then);

@@ -13,7 +13,7 @@ namespace lamella::actors {
 namespace {
 
 /// Until those who were told to step back are told again.
-constexpr caf::timespan step_back_patience = std::chrono::milliseconds{50};
+constexpr caf::timespan step_back_timeout = std::chrono::milliseconds{50};
 
 sequence_id nth(sequence_id first, uint32_t k) {
   return sequence_id{static_cast<uint64_t>(first) + k};
@@ -186,7 +186,7 @@ void sort_out(scheduler_ptr self) {
     }
   }
   if (make_room(self) && !std::exchange(st.clearing, true))
-    self->delayed_send(self, step_back_patience, wake_atom_v);
+    self->delayed_send(self, step_back_timeout, wake_atom_v);
   st.starved = false;
   pump(self);
 }

@@ -107,12 +107,12 @@ void on_launch(shard_ptr self, const iteration_launch& x) {
   iteration_failed failure{x.stream, x.iteration, x.attempt, false, {}};
   auto launcher = self->current_sender();
   const auto launched = self->clock().now();
-  const caf::timespan patience = std::chrono::milliseconds{x.patience_ms};
-  self->request(st.executor, patience + answer_patience, x.stream, work.work, patience)
+  const caf::timespan timeout = std::chrono::milliseconds{x.timeout_ms};
+  self->request(st.executor, timeout + answer_timeout, x.stream, work.work, timeout)
       .then([self, id = x.stream, launched, work,
              positions](bool) { tell_of(self, id, launched, work, positions); },
             [self, failure, launcher,
-             silence = std::chrono::milliseconds{x.patience_ms}](caf::error& reason) mutable {
+             silence = std::chrono::milliseconds{x.timeout_ms}](caf::error& reason) mutable {
               failure.reason = explain(self->system(), reason);
               if (reason == ec::deadline)
                 failure.reason =

@@ -20,12 +20,12 @@ gpu::stream& stream_of(executor_ptr self, stream_id id) {
 constexpr uint32_t failures_max = 2;
 
 caf::result<bool> run(executor_ptr self, stream_id id, const work_ptr& work,
-                      caf::timespan patience) {
+                      caf::timespan timeout) {
   auto promise = self->make_response_promise<bool>();
   const auto ticket = ++self->state.tickets;
   self->state.pending.emplace(ticket, gpu_executor_state::asked{id, promise});
   const auto deadline =
-      self->clock().now() + std::chrono::duration_cast<gpu::clock::duration>(patience);
+      self->clock().now() + std::chrono::duration_cast<gpu::clock::duration>(timeout);
   // Runs on the device's driver thread, so it may only post a message.
   stream_of(self, id).launch(
       work, deadline,
@@ -77,8 +77,8 @@ gpu_executor(gpu_executor_actor::stateful_pointer<gpu_executor_state> self,
   self->state.rule = rule;
   self->state.device = std::move(device);
   return {
-      [self](stream_id id, const work_ptr& work, caf::timespan patience) {
-        return run(self, id, work, patience);
+      [self](stream_id id, const work_ptr& work, caf::timespan timeout) {
+        return run(self, id, work, timeout);
       },
       [self](abort_atom, stream_id id) { stream_of(self, id).abort(); },
       [self](wake_atom, uint64_t ticket, uint8_t status) {

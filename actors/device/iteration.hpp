@@ -24,7 +24,7 @@ struct iteration_target {
   std::shared_ptr<pulse> beats;          ///< may be null
   /// Shared by streams of this kind.
   std::shared_ptr<first_iterations> firsts = std::make_shared<first_iterations>();
-  caf::timespan patience{std::chrono::seconds{90}}; ///< for the reply of an iteration
+  caf::timespan timeout{std::chrono::seconds{90}}; ///< for the reply of an iteration
 };
 
 /// Attempts of an iteration before its launcher terminates and the pipeline is rebuilt. No request
@@ -32,12 +32,12 @@ struct iteration_target {
 constexpr uint32_t attempts_max = 3;
 
 /// Extra time for the reply of a device beyond the timeout of its work.
-constexpr caf::timespan answer_patience = std::chrono::seconds{5};
+constexpr caf::timespan answer_timeout = std::chrono::seconds{5};
 
 /// A cut link usually means a lost worker, for which membership rebuilds the pipeline; an iteration
 /// is not retried on dead links. If no worker was reported lost after this time, only the link
 /// failed, and the launcher terminates so that the pipeline is reconnected.
-constexpr caf::timespan cut_patience = std::chrono::milliseconds{300};
+constexpr caf::timespan cut_timeout = std::chrono::milliseconds{300};
 constexpr const char* cut_reason = "a link was cut but no worker was lost";
 
 /// The error the launcher must stop with after `failures` failures in a row; none: retry.
@@ -61,7 +61,7 @@ void launch(Self* self, const iteration_target& target, const iteration_launch& 
     for (const auto& shard : target.shards) self->send(shard, of_shards);
   }
   self->send(target.replica, x);
-  self->request(target.replica, target.patience, sampled_of{x.stream, x.iteration, x.attempt})
+  self->request(target.replica, target.timeout, sampled_of{x.stream, x.iteration, x.attempt})
       .then(std::move(then), std::move(otherwise));
 }
 

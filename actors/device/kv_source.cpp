@@ -42,7 +42,7 @@ caf::result<kv_moved> on_offer(source_ptr self, const kv_offer& x) {
   const auto ended = [hand_over = st.config.hand_over, shard = x.shard, number = x.number] {
     hand_over->end_take(shard, number);
   };
-  self->request(st.executor, pull_deadline + answer_patience, stream_to(x.shard), work_ptr{work},
+  self->request(st.executor, pull_deadline + answer_timeout, stream_to(x.shard), work_ptr{work},
                 pull_deadline)
       .then(
           [=](bool) mutable {

@@ -212,7 +212,7 @@ struct running_launch {
   uint64_t iteration = 0;
   uint32_t attempt = 0;
   uint64_t rows = 0;
-  std::chrono::milliseconds patience{};
+  std::chrono::milliseconds timeout{};
   caf::actor_clock::time_point launched{};
   std::shared_ptr<gpu::slice_runner> first; ///< rank 0's work
   size_t ranks_left = 0;
@@ -236,7 +236,7 @@ void on_failure(replica_ptr self, const running_launch& x) {
     reason = caf::make_error(
         ec::deadline,
         fmt::format("replica {} waited {} ms for its shards (stream {}, iteration {})",
-                    self->state.config.seat, x.patience.count(), static_cast<uint32_t>(x.stream),
+                    self->state.config.seat, x.timeout.count(), static_cast<uint32_t>(x.stream),
                     x.iteration));
   finish(self, x.stream, x.iteration, x.attempt, std::move(reason));
 }
@@ -264,21 +264,21 @@ void on_launch(replica_ptr self, const iteration_launch& x) {
   connect(st.config, stream, x);
   const auto works = works_of(st.config, stream, prepare(st.config, stream, x));
   iteration_of(stream, x.iteration, x.attempt);
-  const caf::timespan patience = std::chrono::milliseconds{x.patience_ms};
+  const caf::timespan timeout = std::chrono::milliseconds{x.timeout_ms};
   const auto running =
       std::make_shared<running_launch>(running_launch{x.stream,
                                                       x.iteration,
                                                       x.attempt,
                                                       x.tokens.size(),
-                                                      std::chrono::milliseconds{x.patience_ms},
+                                                      std::chrono::milliseconds{x.timeout_ms},
                                                       self->clock().now(),
                                                       works.front(),
                                                       works.size(),
                                                       stream.aborts,
                                                       {}});
   for (size_t r = 0; r < works.size(); ++r)
-    self->request(executor_of(self, r), patience + answer_patience, x.stream, work_ptr{works[r]},
-                  patience)
+    self->request(executor_of(self, r), timeout + answer_timeout, x.stream, work_ptr{works[r]},
+                  timeout)
         .then([=](bool) { on_rank_end(self, *running, {}); },
               [=](const caf::error& reason) { on_rank_end(self, *running, reason); });
 }

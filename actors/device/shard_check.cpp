@@ -19,7 +19,7 @@ caf::result<kv_checked> check(shard_ptr self, const kv_check& x) {
   const auto work = std::make_shared<gpu::checksum_runner>(st.config.cache, st.config.device->ops(),
                                                            std::move(runs), gaps_of(self));
   auto promise = self->make_response_promise<kv_checked>();
-  self->request(st.executor, check_deadline + answer_patience, stream_id{scheduler::check_stream},
+  self->request(st.executor, check_deadline + answer_timeout, stream_id{scheduler::check_stream},
                 work_ptr{work}, check_deadline)
       .then([promise, work](bool) mutable { promise.deliver(kv_checked{work->sums()}); },
             [promise](caf::error& reason) mutable { promise.deliver(std::move(reason)); });

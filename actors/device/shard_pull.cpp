@@ -22,7 +22,7 @@ caf::result<kv_moved> move(shard_ptr self, stream_id stream, std::shared_ptr<Wor
                            caf::timespan limit, uint64_t number, const char* what, uint32_t from,
                            uint32_t to) {
   auto promise = self->make_response_promise<kv_moved>();
-  self->request(self->state.executor, limit + answer_patience, stream, work_ptr{work}, limit)
+  self->request(self->state.executor, limit + answer_timeout, stream, work_ptr{work}, limit)
       .then(
           [promise, work, number](bool) mutable {
             promise.deliver(kv_moved{number, work->digest(), work->bytes()});

@@ -18,7 +18,7 @@ namespace lamella::actors {
 namespace {
 
 /// For all workers together to say how they are.
-constexpr std::chrono::seconds workers_patience{2};
+constexpr std::chrono::seconds workers_timeout{2};
 
 /// Between two looks at the requests that pause.
 constexpr caf::timespan look_every = std::chrono::milliseconds{100};
@@ -165,7 +165,7 @@ void answer_metrics(gateway_ptr self, const exchange_ptr& exchange) {
             }});
   };
   if (!self->state.members) return scrape();
-  self->request(self->state.members, workers_patience, status_atom_v)
+  self->request(self->state.members, workers_timeout, status_atom_v)
       .then(
           [self, scrape](const system_status& status) {
             self->state.traffic.note(status, *self->state.config.numbers);

@@ -11,7 +11,7 @@ namespace lamella::actors {
 namespace {
 
 /// For all that are asked together.
-constexpr caf::timespan patience = std::chrono::seconds{2};
+constexpr caf::timespan timeout = std::chrono::seconds{2};
 
 /// An answer that is being put together.
 struct answer {
@@ -61,7 +61,7 @@ template <class Handle> void ask_tree(gateway_ptr self, const answer_ptr& x, con
   ++x->left;
   const auto place = x->status.supervisors.size();
   x->status.supervisors.emplace_back();
-  self->request(whom, patience, status_atom_v)
+  self->request(whom, timeout, status_atom_v)
       .then(
           [=](supervisor_status& told) {
             x->status.supervisors[place] = std::move(told);
@@ -80,14 +80,14 @@ void ask_others(gateway_ptr self, const answer_ptr& x) {
   if (st.server) {
     x->left += 2;
     x->status.restarts = st.server->restarts;
-    self->request(st.server->allocator, patience, status_atom_v)
+    self->request(st.server->allocator, timeout, status_atom_v)
         .then(
             [=](const kv_usage& usage) {
               x->status.pools.push_back(pool_of(self->state.config, usage));
               one_less(x);
             },
             failed);
-    self->request(st.server->scheduler, patience, status_atom_v)
+    self->request(st.server->scheduler, timeout, status_atom_v)
         .then(
             [=](uint64_t running, uint64_t waiting) {
               x->status.running = running;
@@ -108,7 +108,7 @@ void answer_status(gateway_ptr self, const exchange_ptr& exchange) {
   x->exchange = exchange;
   x->aside = st.config.aside;
   x->recovering = st.config.health->pauses.look(self->clock().now()).recovering;
-  self->request(st.members, patience, status_atom_v)
+  self->request(st.members, timeout, status_atom_v)
       .then(
           [=](system_status& told) {
             x->status = std::move(told);

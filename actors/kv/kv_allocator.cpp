@@ -214,7 +214,7 @@ void adopt(allocator_ptr self, const kv_adopt& x) {
   drop(self, [&](const auto& held) { return lost_with_it(st, x, held); });
   forget_cached(st, x);
   if (x.parity_is_new) st.bare.insert(st.pools.front().used_runs());
-  if (!st.holders.empty()) self->delayed_send(self, st.config.patience, wake_atom_v, st.epoch);
+  if (!st.holders.empty()) self->delayed_send(self, st.config.timeout, wake_atom_v, st.epoch);
   publish(self);
 }
 

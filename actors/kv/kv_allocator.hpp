@@ -28,7 +28,7 @@ struct kv_allocator_config {
   caf::timespan prefix_time{0};
   uint32_t prefix_least_percent = 0; ///< minimum share of a prompt for a prefix-cache hit
   /// How long the KV of an earlier epoch is kept for its holders.
-  caf::timespan patience{std::chrono::seconds{5}};
+  caf::timespan timeout{std::chrono::seconds{5}};
   std::shared_ptr<net::metrics> numbers; ///< may be null
 };
 

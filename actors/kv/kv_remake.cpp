@@ -69,11 +69,11 @@ void take_from(const progress_ptr& x) {
     end(x, remake_failure{explain(x->self->system(), e)});
   };
   x->self
-      ->request(w.members[source], w.patience,
+      ->request(w.members[source], w.timeout,
                 kv_offer{stream, w.epoch, w.number, w.target, w.runs, 0})
       .then(moved, failed);
   x->self
-      ->request(w.members[w.target], w.patience,
+      ->request(w.members[w.target], w.timeout,
                 kv_pull{stream, w.epoch, w.number, w.runs, !is_first})
       .then(moved, failed);
 }

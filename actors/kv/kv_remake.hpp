@@ -20,7 +20,7 @@ struct kv_remake {
   uint32_t target = 0;
   std::vector<slot_run> runs;
   uint64_t number = 1; ///< increases with each reconstruction of a target and epoch
-  caf::timespan patience{};
+  caf::timespan timeout{};
   std::shared_ptr<net::metrics> numbers; ///< may be null
 };
 

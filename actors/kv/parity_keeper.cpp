@@ -72,7 +72,7 @@ void give_up(keeper_ptr self, const remake_failure& failure) {
   spdlog::warn("parity rebuild failed epoch={} reason=\"{}\"", self->state.config.epoch,
                failure.reason);
   self->state.differs = failure.differs;
-  self->delayed_send(self, cut_patience, abort_atom_v);
+  self->delayed_send(self, cut_timeout, abort_atom_v);
 }
 
 void make(keeper_ptr self, const kv_swept& x) {

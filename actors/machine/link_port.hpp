@@ -25,7 +25,7 @@ struct link_order {
   uint64_t frame_bytes = 0;
   gpu::ring_identity self;
   std::optional<gpu::ring_identity> other{}; ///< the expected peer
-  std::chrono::milliseconds patience{10'000};
+  std::chrono::milliseconds timeout{10'000};
   /// The device whose streams use this side, where the port is `direct`; null: streams of the host.
   std::shared_ptr<gpu::device> device{};
 };

@@ -115,7 +115,7 @@ void on_ready(membership_ptr self, uint64_t epoch, const seat& where, uint32_t n
 void send_order(membership_ptr self, const seat& where, const epoch_open& order) {
   auto& st = self->state;
   st.current->left.insert(where);
-  self->request(st.members.at(where).handle, st.config.epoch_patience, order)
+  self->request(st.members.at(where).handle, st.config.epoch_timeout, order)
       .then([self, epoch = order.epoch, number = order.number,
              where](epoch_ready& answer) { on_ready(self, epoch, where, number, answer); },
             [self, epoch = order.epoch, where](caf::error& reason) {
@@ -316,8 +316,8 @@ membership_self::behavior_type membership(membership_self::stateful_pointer<memb
   const auto look_every = self->state.config.look_every;
   if (look_every.count() > 0) self->delayed_send(self, look_every, caf::tick_atom_v);
   if (const auto dead = self->state.config.dead; dead.count() > 0) {
-    self->state.patience.emplace(std::chrono::duration_cast<std::chrono::milliseconds>(dead));
-    self->delayed_send(self, self->state.patience->every(), probe_atom_v);
+    self->state.timeout.emplace(std::chrono::duration_cast<std::chrono::milliseconds>(dead));
+    self->delayed_send(self, self->state.timeout->every(), probe_atom_v);
   }
   begin_ticking(self);
   self->set_down_handler([self](const caf::down_msg& down) { on_down(self, down); });
@@ -363,7 +363,7 @@ membership_self::behavior_type membership(membership_self::stateful_pointer<memb
         probe_workers(self, [self](const seat& where, const std::string& reason) {
           lose(self, where, reason, net::failover_cause::timeout);
         });
-        self->delayed_send(self, self->state.patience->every(), probe_atom_v);
+        self->delayed_send(self, self->state.timeout->every(), probe_atom_v);
       },
       [self](reach_atom, uint64_t tick) { watch_members(self, tick, verdicts_of(self)); },
       [self](const injure& x) { return on_injure(self, x); },

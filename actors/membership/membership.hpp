@@ -8,7 +8,7 @@
 #include "actors/protocol/status.hpp"
 #include "scheduler/compatibility.hpp"
 #include "scheduler/membership/epoch_plan.hpp"
-#include "scheduler/membership/probe_patience.hpp"
+#include "scheduler/membership/probe_timeout.hpp"
 #include "scheduler/membership/reach_book.hpp"
 #include "scheduler/membership/seats.hpp"
 #include "scheduler/membership/slow_workers.hpp"
@@ -56,8 +56,8 @@ struct membership_config {
   std::function<void(const worker_info&, uint64_t epoch, std::vector<scheduler::stream_id> served,
                      bool own_fault)>
       on_part_lost;
-  caf::timespan load_patience{std::chrono::minutes{10}};  ///< from a seat to the facts
-  caf::timespan epoch_patience{std::chrono::seconds{30}}; ///< for a worker to open an epoch
+  caf::timespan load_timeout{std::chrono::minutes{10}};  ///< from a seat to the facts
+  caf::timespan epoch_timeout{std::chrono::seconds{30}}; ///< for a worker to open an epoch
   caf::timespan look_every{0}; ///< polling interval of work reports, to find slow workers; 0: never
   /// Silence after which a connection is closed; workers are declared dead earlier. 0: neither.
   caf::timespan dead{0};
@@ -111,7 +111,7 @@ struct membership_state {
   /// are recognised in any seat.
   std::deque<std::pair<std::string, uint32_t>> shunned;
   std::optional<caf::actor_clock::time_point> replaced_at; ///< time of the last replacement
-  std::optional<scheduler::probe_patience> patience;       ///< nothing: workers are not probed
+  std::optional<scheduler::probe_timeout> timeout;         ///< nothing: workers are not probed
   std::set<scheduler::seat> asking;                        ///< probes in flight
   std::deque<std::pair<std::string, uint32_t>>
       given_up;                       ///< host and pid of workers declared dead for silence
@@ -136,7 +136,7 @@ struct membership_state {
 /// the supervisor has asked; spares are not waited for. The loss of a worker with a part closes the
 /// epoch and is reported to the supervisor, which asks again: the next epoch is opened as soon as
 /// it could decode, with fewer replicas if need be, and again when those are back. A worker without
-/// heartbeats is declared dead (`scheduler/membership/probe_patience`), as is one whose connection
+/// heartbeats is declared dead (`scheduler/membership/probe_timeout`), as is one whose connection
 /// closes. A slow worker (`scheduler/membership/slow_workers`) is reported; if another worker can
 /// take its part at once and without recomputation, the slow one loses it and rejoins as the last
 /// choice among spares. A worker gets a part when all peers reach it over the data plane, and is

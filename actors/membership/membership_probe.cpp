@@ -44,7 +44,7 @@ void ask(membership_ptr self, const membership_state::member& m, bool again,
          const give_up_function& give_up) {
   auto& st = self->state;
   st.asking.insert(m.where);
-  const auto half = st.patience->half(m.where.role);
+  const auto half = st.timeout->half(m.where.role);
   self->request(m.handle, caf::timespan{half}, status_atom_v)
       .then(
           [self, where = m.where, incarnation = m.info.incarnation](const worker_peers& x) {
@@ -85,11 +85,11 @@ void note_return(membership_ptr self, const membership_state::member& m) {
   spdlog::warn(
       "worker returned after it was declared dead worker={} host={} pid={} (false positive)",
       m.info.name, m.info.host, m.info.pid);
-  if (st.patience->false_alarm(m.where.role, self->clock().now()))
+  if (st.timeout->false_alarm(m.where.role, self->clock().now()))
     spdlog::error(
         "too many false positives role={}: its silence limit is now {} ms; check whether the "
         "machine is overloaded",
-        m.info.role, 2 * st.patience->half(m.where.role).count());
+        m.info.role, 2 * st.timeout->half(m.where.role).count());
 }
 
 } // namespace lamella::actors

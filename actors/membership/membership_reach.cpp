@@ -87,7 +87,7 @@ scheduler::fence_rest& rest_of(membership_state& st, const member& m) {
 }
 
 /// When a worker that is fenced is sent away.
-std::chrono::seconds patience_with(membership_state& st, const member& m) {
+std::chrono::seconds timeout_with(membership_state& st, const member& m) {
   const bool has_kv = std::ranges::find(st.held, m.where) != st.held.end();
   const auto times = rest_of(st, m).rest() / scheduler::fence_rest::first;
   return std::min((has_kv ? sent_away_with_kv : sent_away_after) * std::max<int64_t>(times, 1),
@@ -125,7 +125,7 @@ void look_at(membership_ptr self, const seat& where, const std::set<seat>& unhea
   const auto now = self->clock().now();
   if (!st.reach.proven(where, unheard_of, now)) {
     m.proven_since.reset();
-    if (m.fenced_at && !is_of_this_process(m) && now - *m.fenced_at >= patience_with(st, m))
+    if (m.fenced_at && !is_of_this_process(m) && now - *m.fenced_at >= timeout_with(st, m))
       verdicts.send_away(where, "it was unreachable on the data plane for too long");
     return;
   }

@@ -64,14 +64,14 @@ caf::result<join_grant> on_seat(membership_ptr self, const seat_ask& x) {
   m.info.slow = std::ranges::find(st.shunned, std::pair{x.host, x.pid}) != st.shunned.end();
   watch(self, self->current_sender(), m);
   // Whoever takes a seat and never loads must not keep it.
-  self->delayed_send(self, st.config.load_patience, wake_atom_v, m.info.seat, m.info.incarnation);
+  self->delayed_send(self, st.config.load_timeout, wake_atom_v, m.info.seat, m.info.incarnation);
   spdlog::info("worker joined seat={} incarnation={} worker={} host={} pid={}", m.info.seat,
                m.info.incarnation, x.name, x.host, x.pid);
   join_grant grant{x.proof,           x.role,
                    m.where.index,     m.info.incarnation,
                    self->state.epoch, st.config.terms_of(m.where)};
   if (st.config.on_worker) st.config.on_worker(m.info, false, false);
-  if (st.patience) note_return(self, m);
+  if (st.timeout) note_return(self, m);
   st.reports.heard(m.where, self->clock().now());
   st.members.emplace(m.where, std::move(m));
   changed(self);

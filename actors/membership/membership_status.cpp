@@ -9,7 +9,7 @@ namespace {
 
 using membership_ptr = membership_self::stateful_pointer<membership_state>;
 
-constexpr caf::timespan status_patience = std::chrono::seconds{1};
+constexpr caf::timespan status_timeout = std::chrono::seconds{1};
 
 system_status status_of(membership_ptr self) {
   auto& st = self->state;
@@ -51,7 +51,7 @@ caf::result<system_status> answer_status(membership_ptr self) {
   for (const auto& [where, m] : st.members) {
     if (!m.handle) continue;
     ++*left;
-    self->request(m.handle, status_patience, status_atom_v)
+    self->request(m.handle, status_timeout, status_atom_v)
         .then(
             [self, one_less, where = where,
              incarnation = m.info.incarnation](worker_peers& x) mutable {

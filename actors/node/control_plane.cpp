@@ -28,7 +28,7 @@ namespace {
 using config::placement;
 using scheduler::worker_role;
 
-constexpr caf::timespan seat_patience = std::chrono::seconds{10};
+constexpr caf::timespan seat_timeout = std::chrono::seconds{10};
 
 /// Between two looks at how long workers take for their work.
 constexpr caf::timespan pace_look = std::chrono::seconds{1};
@@ -316,7 +316,7 @@ void control_plane::take_own_seats() {
         throw link_error{"own seat " + name + ": " + explain(system_, e)};
       };
       join_grant grant;
-      self->request(members_, caf::duration{seat_patience},
+      self->request(members_, caf::duration{seat_timeout},
                     seat_ask{std::string{scheduler::to_string(role)},
                              name,
                              host_name(),
@@ -357,7 +357,7 @@ void control_plane::take_own_seats() {
                          port->address,
                          device->on_host() ? "host" : names_of(*device, others),
                          numerics.sizes};
-      self->request(members_, caf::duration{seat_patience}, facts).receive([](bool) {}, refused);
+      self->request(members_, caf::duration{seat_timeout}, facts).receive([](bool) {}, refused);
     }
   }
 }

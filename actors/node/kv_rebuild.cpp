@@ -17,7 +17,7 @@ namespace lamella::actors {
 
 namespace {
 
-constexpr caf::timespan inventory_patience = std::chrono::seconds{5};
+constexpr caf::timespan inventory_timeout = std::chrono::seconds{5};
 
 /// A rebuild of one member, some slots at a time: what is made stays made when it is interrupted.
 struct rebuild {
@@ -89,7 +89,7 @@ void fill_by_parity(caf::event_based_actor* self, pipeline_parts& parts,
   }
   const auto x = std::make_shared<rebuild>(
       rebuild{self, &parts, members, *target, self->clock().now(), std::move(done), 0, {}, 0});
-  self->request(parts.kept->handle, inventory_patience, kv_inventory_ask{})
+  self->request(parts.kept->handle, inventory_timeout, kv_inventory_ask{})
       .then(
           [x](const kv_inventory& now) {
             x->slots = scheduler::length_of(now.runs);

@@ -14,7 +14,7 @@ namespace lamella::actors {
 namespace {
 
 /// For the first token after a start or a rebuild.
-constexpr std::chrono::seconds first_token_patience{60};
+constexpr std::chrono::seconds first_token_timeout{60};
 
 /// The longest time until a start sees that it was interrupted.
 constexpr std::chrono::milliseconds interrupt_check{50};
@@ -56,7 +56,7 @@ bool node::start(const load_progress& progress, const std::function<bool()>& int
   impl_->watch_vital_actors();
   progress("warm", 0, 1);
   const bool waits_for_others = impl_->options.pools.distributed();
-  const auto until = std::chrono::steady_clock::now() + first_token_patience;
+  const auto until = std::chrono::steady_clock::now() + first_token_timeout;
   while (!impl_->wait_first_token(interrupt_check)) {
     if (stop() && waits_for_others) return false;
     if (impl_->drained || (!waits_for_others && std::chrono::steady_clock::now() > until))

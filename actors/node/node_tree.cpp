@@ -22,7 +22,7 @@ constexpr uint32_t restarts_max = 5;
 constexpr std::chrono::seconds restart_window{30};
 
 /// Until the supervisor asks again for workers that have not come.
-constexpr caf::timespan workers_patience = std::chrono::minutes{1};
+constexpr caf::timespan workers_timeout = std::chrono::minutes{1};
 
 /// "model/1, attention/0"
 std::string names_of(const std::set<scheduler::seat>& seats) {
@@ -120,7 +120,7 @@ void node::impl::build() {
         std::lock_guard lock{server_mutex};
         if (server) built = server->epoch;
       }
-      self->request(parts->members, workers_patience, caf::open_atom_v, built)
+      self->request(parts->members, workers_timeout, caf::open_atom_v, built)
           .then(
               [this, self, ready](const epoch_members& x) {
                 parts->workers = x;

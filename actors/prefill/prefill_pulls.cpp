@@ -19,7 +19,7 @@ namespace {
 using pull_state = prefill_worker_state::pull_state;
 
 /// Both sides end by their own deadlines; this only outlives them.
-constexpr caf::timespan pull_patience = pull_deadline + 2 * answer_patience;
+constexpr caf::timespan pull_timeout = pull_deadline + 2 * answer_timeout;
 
 /// The last answer has come: the rows are complete, or their prompts must run again.
 void end(prefill_ptr self, uint64_t number, pulls_ended then) {
@@ -66,7 +66,7 @@ void on_error(prefill_ptr self, uint64_t number, caf::error& reason, pulls_ended
   if (reason == ec::link_cut) {
     st.cut = true;
     self->delayed_send(
-        self, cut_patience,
+        self, cut_timeout,
         iteration_failed{st.config.target.stream, number, attempt_of_pulls, true, cut_reason});
     return;
   }
@@ -110,8 +110,8 @@ void begin_pull(prefill_ptr self, kv_offer offer, kv_pull pull, std::vector<sequ
   if (x.iteration == 0) limit(self, number, x);
   const auto moved = [=](const kv_moved& answer) { on_moved(self, number, answer, then); };
   const auto failed = [=](caf::error& reason) { on_error(self, number, reason, then); };
-  self->request(own.source, pull_patience, std::move(offer)).then(moved, failed);
-  self->request(own.shards[shard], pull_patience, std::move(pull)).then(moved, failed);
+  self->request(own.source, pull_timeout, std::move(offer)).then(moved, failed);
+  self->request(own.shards[shard], pull_timeout, std::move(pull)).then(moved, failed);
 }
 
 } // namespace

@@ -41,8 +41,8 @@ uint64_t work_of(const std::vector<scheduler::prefill_piece>& pieces) {
 }
 
 /// For the next iteration, of these pieces.
-uint32_t patience_ms(const prefill_worker_state& st,
-                     const std::vector<scheduler::prefill_piece>& pieces) {
+uint32_t timeout_ms(const prefill_worker_state& st,
+                    const std::vector<scheduler::prefill_piece>& pieces) {
   const auto work = work_of(pieces);
   const auto limit = st.deadline.empty() ? st.config.target.firsts->limit(work, st.failures)
                                          : st.deadline.next(work, st.failures);
@@ -69,7 +69,7 @@ iteration_launch compose(prefill_ptr self, const std::vector<scheduler::prefill_
   x.epoch = st.config.target.epoch;
   x.iteration = ++st.iteration;
   x.attempt = st.failures; // clears what an iteration that was given up left on the streams
-  x.patience_ms = patience_ms(st, pieces);
+  x.timeout_ms = timeout_ms(st, pieces);
   for (const auto& piece : pieces) {
     auto& j = st.jobs.at(piece.sequence);
     if (!j.seat)
@@ -238,7 +238,7 @@ void start(prefill_ptr self) {
         if (peer_lost(reason))
           self->quit(peer_gone());
         else if (reason == ec::link_cut)
-          self->delayed_send(self, cut_patience,
+          self->delayed_send(self, cut_timeout,
                              iteration_failed{self->state.config.target.stream, iteration, attempt,
                                               true, cut_reason});
         else if (is_current())
@@ -268,7 +268,7 @@ void on_failure(prefill_ptr self, const iteration_failed& x) {
   spdlog::warn("prefill iteration failed iteration={} attempt={} reason=\"{}\"", x.iteration,
                x.attempt, x.reason);
   st.current->launch.attempt = ++st.failures;
-  st.current->launch.patience_ms = patience_ms(st, st.current->pieces);
+  st.current->launch.timeout_ms = timeout_ms(st, st.current->pieces);
   st.current->launched = self->clock().now();
   st.current->launch.changes.clear(); // they were applied with the first attempt
   start(self);

@@ -40,7 +40,7 @@ struct iteration_launch {
   uint64_t epoch = 0;
   uint64_t iteration = 0;
   uint32_t attempt = 0;
-  uint32_t patience_ms = 60'000; ///< timeout on a device, from the start of the work there
+  uint32_t timeout_ms = 60'000; ///< timeout on a device, from the start of the work there
   uint64_t table_version = 0;
   std::vector<seat_change> changes;
   std::vector<row_span> spans;

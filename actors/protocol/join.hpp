@@ -68,7 +68,7 @@ struct worker_terms {
   uint64_t own_frame_bytes = 0;    ///< between a prefill worker's replica and its own shard
   uint64_t parity_frame_bytes = 0; ///< to the shard behind the others, which holds their parity
   uint64_t member_frame_bytes = 0; ///< between shards of a pool with parity
-  uint32_t link_patience_ms = 10'000;
+  uint32_t link_timeout_ms = 10'000;
   bool chaos = false; ///< faults may be injected
 };
 

@@ -9,6 +9,6 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::model::constrained_answer)
 namespace lamella::actors {
 
 /// Timeout of a mask request, including the queue of all other sequences.
-constexpr caf::timespan mask_patience = std::chrono::seconds{60};
+constexpr caf::timespan mask_timeout = std::chrono::seconds{60};
 
 } // namespace lamella::actors

@@ -16,8 +16,8 @@ namespace {
 using phase = request_sequence::phase;
 using seconds = std::chrono::duration<double>;
 
-/// The requester's own patience is the deadline; questions only outlive it a little.
-caf::timespan patience(request_ptr self) { return self->state.deadline + std::chrono::seconds{30}; }
+/// The requester's own timeout is the deadline; questions only outlive it a little.
+caf::timespan timeout(request_ptr self) { return self->state.deadline + std::chrono::seconds{30}; }
 
 /// Milliseconds to the deadline.
 uint32_t slack_of(request_ptr self) {
@@ -184,7 +184,7 @@ void send_prefill(request_ptr self, size_t first, const admitted& place, prefill
   const auto again = x.rebuild;
   const auto asked = self->clock().now();
   const auto epoch = st.server->epoch;
-  self->request(st.server->prefill_workers.at(place.prefill_worker), patience(self), std::move(x))
+  self->request(st.server->prefill_workers.at(place.prefill_worker), timeout(self), std::move(x))
       .then(
           [=](const prefilled& answer) {
             if (self->state.server->epoch != epoch) return;
@@ -218,7 +218,7 @@ void ask_prefill(request_ptr self, size_t first, const admitted& place, prefill 
   const auto give_all_back = [=] {
     for (uint32_t k = 0; k < choices; ++k) give_back(self, first + k);
   };
-  self->request(st.server->masks, mask_patience, std::move(answer))
+  self->request(st.server->masks, mask_timeout, std::move(answer))
       .then(
           [=, x = std::move(x)](const model::constrained_answer& known) {
             if (self->state.server->epoch != epoch) return;
@@ -330,7 +330,7 @@ void ask_admission(request_ptr self, size_t first, uint32_t choices, bool resume
     text = {st.cache_scope, tokens_of(st, first, rebuilds(st.sequences[first]) ? 1 : 0)};
   ++st.open_questions;
   const auto epoch = st.server->epoch;
-  self->request(st.server->scheduler, patience(self),
+  self->request(st.server->scheduler, timeout(self),
                 admit{st.sequence(first), choices, tokens, resumed,
                       choices == 1 && st.sequences[first].has_kv, std::move(text)})
       .then(

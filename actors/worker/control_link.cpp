@@ -54,14 +54,14 @@ void start_heartbeats(caf::actor_system& system, const config::control_settings&
 /// A no is for good, so it is asked for twice: a bit that changed on its way looks like a secret
 /// that is wrong.
 net::gate_pass pass_with_care(const config::host_and_port& where, const net::shared_secret& secret,
-                              bool tls, std::chrono::milliseconds patience) {
+                              bool tls, std::chrono::milliseconds timeout) {
   const auto host = plain_host(where.host);
   try {
-    return net::pass_gate(host, where.port, secret, tls, patience);
+    return net::pass_gate(host, where.port, secret, tls, timeout);
   } catch (const net::gate_error& e) {
     if (e.why == net::gate_error::reason::unreachable) throw;
   }
-  return net::pass_gate(host, where.port, secret, tls, patience);
+  return net::pass_gate(host, where.port, secret, tls, timeout);
 }
 
 } // namespace
@@ -96,16 +96,16 @@ std::unique_ptr<net::control_gate> publish_door(caf::actor_system& system, const
 
 reached_door reach_door(caf::actor_system& system, const config::host_and_port& where,
                         const config::control_settings& control, const net::shared_secret& secret,
-                        std::chrono::milliseconds patience) {
+                        std::chrono::milliseconds timeout) {
   check_safe(where.host, control);
-  const auto deadline = caf::actor_clock::clock_type::now() + patience;
+  const auto deadline = caf::actor_clock::clock_type::now() + timeout;
   const auto cannot = [&](const std::string& why) {
     return fmt::format("cannot join {}:{}: {}", where.host, where.port, why);
   };
   reached_door result;
   caf::io::scribe_ptr scribe;
   try {
-    auto pass = pass_with_care(where, secret, control.tls(), patience);
+    auto pass = pass_with_care(where, secret, control.tls(), timeout);
     result.here = pass.here;
     result.there = pass.there;
     scribe = make_scribe(system, std::move(pass.socket), control_side::connected, control.tls());

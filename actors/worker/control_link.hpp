@@ -44,9 +44,9 @@ struct reached_door {
 };
 
 /// Connects to a door, and starts the heartbeats of a system that starts them once connected.
-/// Blocks for at most `patience`. Throws link_error; the same rule for plain connections.
+/// Blocks for at most `timeout`. Throws link_error; the same rule for plain connections.
 reached_door reach_door(caf::actor_system& system, const config::host_and_port& where,
                         const config::control_settings& control, const net::shared_secret& secret,
-                        std::chrono::milliseconds patience = std::chrono::seconds{5});
+                        std::chrono::milliseconds timeout = std::chrono::seconds{5});
 
 } // namespace lamella::actors

@@ -116,8 +116,8 @@ link_port_maker data_plane_links(std::string listen) {
       terms.self = order.self;
       terms.peer = order.other;
       return order.side == link_side::replica
-                 ? plane->connect(order.peer, order.key, terms, order.patience, order.device)
-                 : plane->accept(order.key, terms, order.patience, order.device);
+                 ? plane->connect(order.peer, order.key, terms, order.timeout, order.device)
+                 : plane->accept(order.key, terms, order.timeout, order.device);
     };
     port.report = [book](const net::link_key& key) { return book->of(key); };
     port.watch = [plane](const std::string& address) { return plane->watch(address); };

@@ -34,7 +34,7 @@ std::map<net::link_key, epoch_peer> links_of(const scheduler::seat& where, const
 link_order order_of(const worker_state& st) {
   link_order order;
   order.self = identity_of(st.config);
-  order.patience = std::chrono::milliseconds{st.config.terms.link_patience_ms};
+  order.timeout = std::chrono::milliseconds{st.config.terms.link_timeout_ms};
   if (st.carries && st.config.port.direct) order.device = st.device;
   return order;
 }

@@ -21,10 +21,10 @@ namespace lamella::actors {
 
 namespace {
 
-constexpr caf::timespan answer_patience = std::chrono::seconds{5};
+constexpr caf::timespan answer_timeout = std::chrono::seconds{5};
 constexpr std::chrono::milliseconds look_around{100};
 /// For the end of what is known to have failed: hung or not, the process ends with the same code.
-constexpr std::chrono::milliseconds failed_patience{500};
+constexpr std::chrono::milliseconds failed_timeout{500};
 
 /// A step of the join that the other side did not answer, or answered with no.
 struct join_failure {
@@ -35,7 +35,7 @@ template <class Answer, class... Question>
 Answer ask(caf::scoped_actor& self, const door_actor& door, const Question&... x) {
   Answer answer;
   caf::error reason;
-  self->request(door, caf::duration{answer_patience}, x...)
+  self->request(door, caf::duration{answer_timeout}, x...)
       .receive([&](Answer& y) { answer = std::move(y); }, [&](caf::error& e) { reason = e; });
   if (reason) throw join_failure{std::move(reason)};
   return answer;
@@ -161,7 +161,7 @@ session_end worker_process::run(const std::function<bool()>& stop) try {
   caf::actor_system system{configuration};
   auto result = session_end::stopped;
   const auto watched = caf::detail::make_scope_guard(
-      [&] { watch.emplace(result == session_end::failed ? failed_patience : hang_limit); });
+      [&] { watch.emplace(result == session_end::failed ? failed_timeout : hang_limit); });
   caf::scoped_actor self{system};
   const auto reached = reach_door(system, options_.join, options_.control, secret_);
   const auto& door = reached.door;

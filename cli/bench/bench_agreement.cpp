@@ -20,7 +20,7 @@ namespace lamella::cli {
 
 namespace {
 
-constexpr std::chrono::minutes patience{30};
+constexpr std::chrono::minutes timeout{30};
 /// Ids of a run's requests begin here, far from those that a service gives out at its start.
 constexpr uint64_t first_request = 1u << 21, requests_most = 1u << 16;
 
@@ -167,7 +167,7 @@ int bench_agreement(config::settings settings, const agreement_options& o) {
     scheduler::served_options options;
     options.load = load;
     const auto simulated = scheduler::simulate_served(profile, traces[i], options);
-    const auto live = replay(n, traces[i], load, first_request + i * requests_most, patience);
+    const auto live = replay(n, traces[i], load, first_request + i * requests_most, timeout);
     all.push_back(
         {o.traces[i], traces[i].size(), simulated.extrapolated, compare(live, simulated)});
     if (!o.json) print(all.back(), o.load);

@@ -1,6 +1,6 @@
 #include "cli/bench/bench_channel_wire.hpp"
 
-#include "gpu/ring/poll_patience.hpp"
+#include "gpu/ring/poll_timeout.hpp"
 #include "net/data_plane/data_plane.hpp"
 #include "net/link/in_process_channel.hpp"
 
@@ -73,27 +73,27 @@ private:
     if (ready()) return;
     const auto end = clock::now() + limit;
     while (true) {
-      while (patience_.poll()) {
+      while (timeout_.poll()) {
         bell_->look();
-        if (ready()) return patience_.rewarded();
-        patience_.pause();
+        if (ready()) return timeout_.rewarded();
+        timeout_.pause();
       }
       const auto seen = bell_->arm();
       if (ready()) {
         bell_->disarm();
-        return patience_.rewarded();
+        return timeout_.rewarded();
       }
       const std::chrono::microseconds longest =
           bell_->silent.load() != 0 ? gpu::doorbell::nap : std::chrono::microseconds{100ms};
       bell_->wait(seen, std::min(end, clock::now() + longest));
-      if (ready()) return patience_.rewarded();
+      if (ready()) return timeout_.rewarded();
       if (clock::now() > end) throw std::runtime_error("timed out: no message for one minute");
     }
   }
 
   net::link_end link_;
   std::shared_ptr<gpu::doorbell> bell_;
-  gpu::poll_patience patience_;
+  gpu::poll_timeout timeout_;
   uint64_t sent_ = 0, taken_ = 0;
   bool held_ = false;
 };

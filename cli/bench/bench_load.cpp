@@ -11,7 +11,7 @@ namespace lamella::cli {
 
 namespace {
 
-constexpr std::chrono::seconds patience{30};
+constexpr std::chrono::seconds timeout{30};
 constexpr size_t file_bytes_max = size_t{256} << 20;
 
 /// In most vocabularies each of these is one token, with the space before it.
@@ -73,7 +73,7 @@ std::optional<uint64_t> count_tokens(net::http_client& server, const std::string
     body.member("prompt", prompt);
   net::http_reply reply;
   try {
-    reply = server.post("/tokenize", body.end_object().take(), patience);
+    reply = server.post("/tokenize", body.end_object().take(), timeout);
   } catch (const net::http_call_error& e) {
     throw unreachable(e);
   }

@@ -16,7 +16,7 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds patience{600};
+constexpr std::chrono::seconds timeout{600};
 
 double seconds(clock::duration d) { return std::chrono::duration<double>(d).count(); }
 
@@ -87,7 +87,7 @@ pipeline_driver::~pipeline_driver() {
 template <class Answer, class Handle, class... Question>
 Answer pipeline_driver::ask(const Handle& whom, Question&&... question) {
   Answer answer;
-  self_->request(whom, patience, std::forward<Question>(question)...)
+  self_->request(whom, timeout, std::forward<Question>(question)...)
       .receive([&](Answer& x) { answer = std::move(x); },
                [&](caf::error& reason) {
                  throw std::runtime_error(actors::explain(node_.system(), reason));

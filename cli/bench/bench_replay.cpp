@@ -35,7 +35,7 @@ struct replay_state {
   simulation_result* result = nullptr;             ///< the same; read after the answer
   scheduler::load_kind load = scheduler::load_kind::saturated;
   uint64_t first_request = 0;
-  std::chrono::seconds patience{600};
+  std::chrono::seconds timeout{600};
   std::vector<played_request> requests;
   size_t over = 0;
   clock::time_point began;
@@ -108,7 +108,7 @@ void on_admitted(replay_ptr self, uint32_t index, const actors::admitted& place)
   x.samplings.resize(1);
   x.draws = {r.generated};
   x.changes.resize(1);
-  self->request(st.server->prefill_workers.at(place.prefill_worker), st.patience, std::move(x))
+  self->request(st.server->prefill_workers.at(place.prefill_worker), st.timeout, std::move(x))
       .then(
           [=](const actors::prefilled& drawn) {
             auto& state = self->state;
@@ -137,7 +137,7 @@ void on_admitted(replay_ptr self, uint32_t index, const actors::admitted& place)
 void ask_admission(replay_ptr self, uint32_t index, bool resumed) {
   auto& st = self->state;
   const auto tokens = static_cast<uint32_t>(st.requests[index].tokens.size());
-  self->request(st.server->scheduler, st.patience,
+  self->request(st.server->scheduler, st.timeout,
                 actors::admit{sequence_at(self, index), 1, tokens, resumed})
       .then([=](const actors::admitted& place) { on_admitted(self, index, place); },
             [=](caf::error& reason) { fail(self, std::move(reason)); });
@@ -161,7 +161,7 @@ void begin(replay_ptr self, uint32_t index) {
 
 replay_actor::behavior_type player(replay_ptr self, actors::service_ptr server,
                                    const scheduler::request_trace* trace, scheduler::load_kind load,
-                                   uint64_t first_request, std::chrono::seconds patience,
+                                   uint64_t first_request, std::chrono::seconds timeout,
                                    simulation_result* result) {
   auto& st = self->state;
   st.server = std::move(server);
@@ -169,7 +169,7 @@ replay_actor::behavior_type player(replay_ptr self, actors::service_ptr server,
   st.result = result;
   st.load = load;
   st.first_request = first_request;
-  st.patience = patience;
+  st.timeout = timeout;
   st.requests.resize(trace->size());
   return {
       [self](caf::get_atom) -> caf::result<bool> {
@@ -204,14 +204,14 @@ replay_actor::behavior_type player(replay_ptr self, actors::service_ptr server,
 
 scheduler::simulation_result replay(actors::node& n, const scheduler::request_trace& trace,
                                     scheduler::load_kind load, uint64_t first_request,
-                                    std::chrono::seconds patience) {
+                                    std::chrono::seconds timeout) {
   if (trace.empty()) throw std::runtime_error{"the trace has no requests"};
   simulation_result result;
   caf::scoped_actor self{n.system()};
   const auto actor =
-      n.system().spawn(player, n.server(), &trace, load, first_request, patience, &result);
+      n.system().spawn(player, n.server(), &trace, load, first_request, timeout, &result);
   std::optional<std::string> failure;
-  self->request(actor, patience, caf::get_atom_v)
+  self->request(actor, timeout, caf::get_atom_v)
       .receive([](bool) {},
                [&](caf::error& reason) { failure = actors::explain(n.system(), reason); });
   // Nothing of ours may be written to once this function has ended.

@@ -18,9 +18,9 @@ using std::chrono::nanoseconds;
 constexpr int ok = 200, accepted = 202, conflict = 409, too_many = 429, unavailable = 503;
 constexpr std::chrono::milliseconds soon{100}; ///< before asking again
 /// For a page of a service that may stand still: a run of minutes is not given up for one.
-constexpr std::chrono::seconds patience{60};
+constexpr std::chrono::seconds timeout{60};
 /// For whom the plan names next to be there; then the plan goes on.
-constexpr std::chrono::seconds victim_patience{10};
+constexpr std::chrono::seconds victim_timeout{10};
 constexpr size_t errors_kept = 5;
 constexpr size_t prompts_timed = 16;
 
@@ -40,7 +40,7 @@ uint64_t rebuilt_tokens(const std::string& page) {
 /// The service's counts of recovered requests, by method.
 std::map<std::string, double> recovered(net::http_client& admin) {
   std::map<std::string, double> counts;
-  const auto page = admin.get("/metrics", patience);
+  const auto page = admin.get("/metrics", timeout);
   const std::string begin = "lamella_requests_recovered_total{method=\"";
   for (size_t at = page.body.find(begin); at != std::string::npos;
        at = page.body.find(begin, at + 1)) {
@@ -69,7 +69,7 @@ public:
   chaos_report run(interrupts& signals) {
     net::http_client admin{admin_url_, admin_key_};
     const auto before = recovered(admin);
-    const auto status = admin.get("/admin/status", patience);
+    const auto status = admin.get("/admin/status", timeout);
     if (status.status != ok)
       throw command_error{exit_failure, error_message(status.status, status.body)};
     plan_ = chaos_plan{worker_seats(parse_answer(status.body)), options_.target, options_.seed};
@@ -87,7 +87,7 @@ public:
     }
     for (size_t i = 0; i < report_.injuries.size(); ++i)
       for (const auto& [index, pause] : pauses_[i]) report_.injuries[i].pauses_ms.push_back(pause);
-    count_rebuilt(rebuilt_tokens(admin.get("/metrics", patience).body));
+    count_rebuilt(rebuilt_tokens(admin.get("/metrics", timeout).body));
     return std::move(report_);
   }
 
@@ -321,7 +321,7 @@ private:
     } else if (reply.status == conflict) { // it is being replaced
       wait = soon;
       if (!absent_since_) absent_since_ = at;
-      if (at - *absent_since_ > victim_patience) next_victim();
+      if (at - *absent_since_ > victim_timeout) next_victim();
     } else {
       failure_ = error_message(reply.status, reply.body);
       loop_.stop();

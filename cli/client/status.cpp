@@ -15,7 +15,7 @@ namespace {
 using clock = std::chrono::steady_clock;
 
 constexpr int ok = 200;
-constexpr std::chrono::seconds patience{5};
+constexpr std::chrono::seconds timeout{5};
 
 struct status_options {
   std::string admin = "127.0.0.1:8001";
@@ -140,7 +140,7 @@ net::http_reply ready_answer(net::http_client& client, const status_options& opt
   while (true) {
     std::optional<net::http_call_error> failed;
     try {
-      auto reply = client.get("/ready", patience);
+      auto reply = client.get("/ready", timeout);
       if (reply.status == ok || clock::now() >= end) return reply;
     } catch (const net::http_call_error& e) {
       failed = e;
@@ -166,7 +166,7 @@ int status(const status_options& options) {
   const auto ready = ready_answer(client, options);
   net::http_reply reply;
   try {
-    reply = client.get("/admin/status", patience);
+    reply = client.get("/admin/status", timeout);
   } catch (const net::http_call_error& e) {
     throw unreachable(e);
   }

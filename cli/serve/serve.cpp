@@ -116,7 +116,7 @@ int serve(const configuration_flags& flags) {
   manager.stopping(limit);
   spdlog::info("draining limit_seconds={}", limit.count() / 1000);
   std::atomic<bool> over{false};
-  std::thread second{[&] { // a second signal ends the patience
+  std::thread second{[&] { // a second signal ends the timeout
     while (!over) switch (signals.wait()) {
       case signal_watch::event::terminate:
         n.hurry();

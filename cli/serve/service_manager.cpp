@@ -22,8 +22,8 @@ service_manager::service_manager() {
   const bool known = socket_.size() > 1 && (socket_[0] == '/' || socket_[0] == '@');
   if (!known || socket_.size() >= sizeof(sockaddr_un::sun_path)) return;
   descriptor_ = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  const timeval patience{5, 0};
-  setsockopt(descriptor_, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+  const timeval timeout{5, 0};
+  setsockopt(descriptor_, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
 }
 
 service_manager::~service_manager() {

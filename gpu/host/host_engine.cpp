@@ -4,7 +4,7 @@
 
 #include "base/float_mode.hpp"
 #include "gpu/ring/channel.hpp"
-#include "gpu/ring/poll_patience.hpp"
+#include "gpu/ring/poll_timeout.hpp"
 
 #include <algorithm>
 #include <array>
@@ -139,9 +139,9 @@ struct host_engine::impl {
         idle = false;
       }
     const bool outside = bell->outside.load(std::memory_order_relaxed) != 0;
-    if (!idle && outside && patience.poll()) {
+    if (!idle && outside && timeout.poll()) {
       lock.unlock();
-      patience.pause();
+      timeout.pause();
       bell->look();
       lock.lock();
     } else if (!armed) {
@@ -225,7 +225,7 @@ struct host_engine::impl {
     } else if (outcome == work::progress::done) {
       end_front(s, work_status::done, lock);
     }
-    patience.rewarded();
+    timeout.rewarded();
     unblock(); // what this step sent may be what another stream waits for
   }
 
@@ -253,7 +253,7 @@ struct host_engine::impl {
   /// The highest use a stream has been picked with. A stream that was idle starts here, not with a
   /// credit of idle time that would let it starve the others, even those between two launches.
   clock::duration level{0};
-  poll_patience patience; ///< this and the next two are used by the driver alone
+  poll_timeout timeout; ///< this and the next two are used by the driver alone
   bool armed = false;
   uint32_t seen = 0;
   stream_state* busy = nullptr; ///< the stream whose step or mark runs right now

@@ -81,15 +81,15 @@ void descriptor_watch::sleep(steady_clock::time_point until) {
   [[maybe_unused]] const auto taken = read(waker_, &times, sizeof times);
 }
 
-bool descriptor_watch::serve(nanoseconds patience) {
+bool descriptor_watch::serve(nanoseconds timeout) {
   std::array<epoll_event, events_max> events;
   timespec limit{};
-  limit.tv_sec = static_cast<time_t>(patience / seconds{1});
-  limit.tv_nsec = static_cast<long>((patience % seconds{1}).count());
+  limit.tv_sec = static_cast<time_t>(timeout / seconds{1});
+  limit.tv_nsec = static_cast<long>((timeout % seconds{1}).count());
   auto found = epoll_pwait2(set_, events.data(), events_max, &limit, nullptr);
   if (found < 0 && errno != EINTR) // before Linux 5.11, or forbidden: whole milliseconds
     found = epoll_wait(set_, events.data(), events_max,
-                       static_cast<int>(ceil<milliseconds>(patience).count()));
+                       static_cast<int>(ceil<milliseconds>(timeout).count()));
   bool rung = false;
   for (int i = 0; i < found; ++i)
     if (const auto descriptor = events[static_cast<size_t>(i)].data.fd; descriptor != waker_) {

@@ -51,7 +51,7 @@ public:
   int descriptor() const { return set_; }
 
 private:
-  bool serve(std::chrono::nanoseconds patience);
+  bool serve(std::chrono::nanoseconds timeout);
   void ring(int descriptor);
 
   int set_, waker_;

@@ -126,7 +126,7 @@ struct control_gate::impl {
 
   asio::awaitable<void> serve(uint64_t number, std::shared_ptr<tcp_socket> socket) {
     std::string who = "?", failed;
-    time_limit limit{socket, options.patience};
+    time_limit limit{socket, options.timeout};
     try {
       who = socket->remote_endpoint().address().to_string();
       fcntl(socket->native_handle(), F_SETFD, FD_CLOEXEC);
@@ -156,7 +156,7 @@ struct control_gate::impl {
       failed = e.what();
     }
     if (limit.over())
-      failed = "it did not authenticate within " + std::to_string(options.patience.count()) + " ms";
+      failed = "it did not authenticate within " + std::to_string(options.timeout.count()) + " ms";
     strangers.erase(number);
     refuse(who, failed);
   }
@@ -234,11 +234,11 @@ namespace {
 
 using endpoints = std::vector<asio::ip::tcp::endpoint>;
 
-endpoints endpoints_of(const std::string& host, uint16_t port, std::chrono::milliseconds patience,
+endpoints endpoints_of(const std::string& host, uint16_t port, std::chrono::milliseconds timeout,
                        host_lookup look_up) {
   endpoints result;
   try {
-    for (const auto& address : addresses_of(host, patience, std::move(look_up)))
+    for (const auto& address : addresses_of(host, timeout, std::move(look_up)))
       result.emplace_back(asio::ip::make_address(address), port);
   } catch (const std::exception& e) {
     throw gate_error{gate_error::reason::unreachable, e.what()};
@@ -296,9 +296,9 @@ asio::awaitable<void> knock(std::shared_ptr<tcp_socket> socket, const endpoints&
 } // namespace
 
 gate_pass pass_gate(const std::string& host, uint16_t port, const shared_secret& secret, bool tls,
-                    std::chrono::milliseconds patience, host_lookup look_up) {
-  const auto until = clock::now() + patience;
-  const auto found = endpoints_of(host, port, patience, std::move(look_up));
+                    std::chrono::milliseconds timeout, host_lookup look_up) {
+  const auto until = clock::now() + timeout;
+  const auto found = endpoints_of(host, port, timeout, std::move(look_up));
   const auto left = std::max(std::chrono::ceil<std::chrono::milliseconds>(until - clock::now()),
                              std::chrono::milliseconds{1});
   asio::io_context io{1};

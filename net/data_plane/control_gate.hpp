@@ -41,8 +41,8 @@ struct gate_options {
   /// Called with the address and reason of a refused connection; at most ten per second, then with
   /// their number.
   std::function<void(const std::string& who, const std::string& why)> on_refuse;
-  std::chrono::milliseconds patience{5'000}; ///< for the whole handshake
-  size_t strangers_max = 64;                 ///< beyond, the oldest one is closed
+  std::chrono::milliseconds timeout{5'000}; ///< for the whole handshake
+  size_t strangers_max = 64;                ///< beyond, the oldest one is closed
 };
 
 /// Listens until it is destroyed.
@@ -73,9 +73,9 @@ struct gate_error : std::runtime_error {
   reason why;
 };
 
-/// Connects to a gate and authenticates; blocks for at most `patience`, including a hanging lookup
+/// Connects to a gate and authenticates; blocks for at most `timeout`, including a hanging lookup
 /// of the host's name. Throws gate_error.
 gate_pass pass_gate(const std::string& host, uint16_t port, const shared_secret& secret, bool tls,
-                    std::chrono::milliseconds patience, host_lookup look_up = system_lookup);
+                    std::chrono::milliseconds timeout, host_lookup look_up = system_lookup);
 
 } // namespace lamella::net

@@ -156,7 +156,7 @@ gpu::ring_terms data_plane::impl::ring_terms_of(const link_key& key,
 }
 
 link_end data_plane::impl::open(const side& s, const link_terms& terms,
-                                std::chrono::milliseconds patience,
+                                std::chrono::milliseconds timeout,
                                 const std::shared_ptr<gpu::device>& device,
                                 std::optional<peer_address> to) {
   if (auto wrong = check(terms); !wrong.empty()) throw std::invalid_argument{wrong};
@@ -176,15 +176,15 @@ link_end data_plane::impl::open(const side& s, const link_terms& terms,
     r->direct = make_direct(s, terms, device);
     ends = r->direct->ends(*device, r->link);
   }
-  asio::post(io, [this, s, r, patience, to = std::move(to)] {
+  asio::post(io, [this, s, r, timeout, to = std::move(to)] {
     if (stopping) return r->link->end(channel_state::closed);
     if (s.key.epoch < first_epoch.load()) return r->link->end(channel_state::revoked);
     const auto old = std::exchange(records[s], r);
     if (old) old->link->end(channel_state::closed);
     if (to)
-      asio::co_spawn(io, connect(s, r, patience, *to), asio::detached);
+      asio::co_spawn(io, connect(s, r, timeout, *to), asio::detached);
     else
-      expect(s, r, patience);
+      expect(s, r, timeout);
   });
   return ends;
 }
@@ -201,11 +201,11 @@ data_plane::impl::make_direct(const side& s, const link_terms& terms,
 }
 
 void data_plane::impl::expect(const side& s, const record_ptr& r,
-                              std::chrono::milliseconds patience) {
-  r->limit = std::make_shared<asio::steady_timer>(io, patience);
-  r->limit->async_wait([this, s, r, patience](error_code ec) {
+                              std::chrono::milliseconds timeout) {
+  r->limit = std::make_shared<asio::steady_timer>(io, timeout);
+  r->limit->async_wait([this, s, r, timeout](error_code ec) {
     if (!ec && !r->link->bound())
-      give_up(s, r, "no peer connected within " + std::to_string(patience.count()) + " ms");
+      give_up(s, r, "no peer connected within " + std::to_string(timeout.count()) + " ms");
   });
   if (const auto waits = early.find(s.key); waits != early.end()) waits->second->cancel();
 }
@@ -272,17 +272,17 @@ data_plane::~data_plane() { impl_->stop(); }
 const std::string& data_plane::address() const { return impl_->address; }
 
 link_end data_plane::connect(const std::string& address, const link_key& key,
-                             const link_terms& terms, std::chrono::milliseconds patience,
+                             const link_terms& terms, std::chrono::milliseconds timeout,
                              std::shared_ptr<gpu::device> device) {
   auto to = parse_peer_address(address);
   if (!to) throw std::invalid_argument{"not an address of a data plane: " + address};
-  return impl_->open({key, true}, terms, patience, device, std::move(to));
+  return impl_->open({key, true}, terms, timeout, device, std::move(to));
 }
 
 link_end data_plane::accept(const link_key& key, const link_terms& terms,
-                            std::chrono::milliseconds patience,
+                            std::chrono::milliseconds timeout,
                             std::shared_ptr<gpu::device> device) {
-  return impl_->open({key, false}, terms, patience, device, {});
+  return impl_->open({key, false}, terms, timeout, device, {});
 }
 
 void data_plane::try_listen(const std::string& address) {

@@ -83,11 +83,11 @@ public:
   /// exceptions of direct_link pass through. Null, and with any other transport: streams of the
   /// host.
   link_end connect(const std::string& address, const link_key& key, const link_terms& terms,
-                   std::chrono::milliseconds patience, std::shared_ptr<gpu::device> device = {});
+                   std::chrono::milliseconds timeout, std::shared_ptr<gpu::device> device = {});
 
   /// This side's end of a link that the peer connects, before or after this call. Throws like
   /// connect().
-  link_end accept(const link_key& key, const link_terms& terms, std::chrono::milliseconds patience,
+  link_end accept(const link_key& key, const link_terms& terms, std::chrono::milliseconds timeout,
                   std::shared_ptr<gpu::device> device = {});
 
   /// Probes the process that published `address` for as long as the result is held, over a

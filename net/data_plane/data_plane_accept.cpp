@@ -164,8 +164,8 @@ asio::awaitable<void> data_plane::impl::admit(hello h, std::shared_ptr<Socket> s
 }
 
 asio::awaitable<data_plane::impl::record_ptr>
-data_plane::impl::meet(link_key key, link_terms theirs, std::chrono::milliseconds patience) {
-  const auto deadline = clock::now() + patience;
+data_plane::impl::meet(link_key key, link_terms theirs, std::chrono::milliseconds timeout) {
+  const auto deadline = clock::now() + timeout;
   while (true) {
     if (key.epoch < first_epoch.load())
       throw std::runtime_error{to_string(key) + ": the epoch is closed"};

@@ -41,7 +41,7 @@ hello hello_of(const link_key& key, const link_terms& terms, link_transport tran
 
 /// The best way there is, and why the better ones are not.
 asio::awaitable<void> data_plane::impl::connect(side s, record_ptr r,
-                                                std::chrono::milliseconds patience,
+                                                std::chrono::milliseconds timeout,
                                                 peer_address to) {
   const bool any = !forced;
   const auto wanted = forced.value_or(link_transport::tcp);
@@ -55,7 +55,7 @@ asio::awaitable<void> data_plane::impl::connect(side s, record_ptr r,
       throw std::runtime_error{"the peer is another process"};
     if ((any && here) || wanted == link_transport::in_process) {
       if (any) why = "same process";
-      co_await connect_in_process(s, r, patience, why);
+      co_await connect_in_process(s, r, timeout, why);
       co_return;
     }
     r->transport = link_transport::shm;
@@ -64,7 +64,7 @@ asio::awaitable<void> data_plane::impl::connect(side s, record_ptr r,
     if (wanted == link_transport::shm || (any && same_host && !to.unix_path.empty())) {
       if (any) why = "same host";
       try {
-        co_await connect_shm(s, r, patience, to.unix_path, why);
+        co_await connect_shm(s, r, timeout, to.unix_path, why);
         co_return;
       } catch (const boost::system::system_error& e) {
         // Nobody has read the hello yet: another way may still be tried.
@@ -85,7 +85,7 @@ asio::awaitable<void> data_plane::impl::connect(side s, record_ptr r,
     const auto tcp = reachable_tcp(to, options.home);
     if (verbs && !to.verbs.empty() && (any || rdma)) {
       try {
-        co_await connect_verbs(s, r, patience, tcp, why);
+        co_await connect_verbs(s, r, timeout, tcp, why);
         co_return;
       } catch (const other_way& e) {
         if (!any || r->link->state() != channel_state::open) throw;
@@ -94,7 +94,7 @@ asio::awaitable<void> data_plane::impl::connect(side s, record_ptr r,
     } else if (any) {
       why += "; no verbs: " + (verbs ? std::string{"the peer has no RDMA port in use"} : no_verbs);
     }
-    co_await connect_tcp(s, r, patience, tcp, why);
+    co_await connect_tcp(s, r, timeout, tcp, why);
   } catch (const std::exception& e) {
     give_up(s, r, e.what() + hint_of(to));
   }
@@ -108,9 +108,9 @@ std::string data_plane::impl::hint_of(const peer_address& to) const {
 }
 
 asio::awaitable<void> data_plane::impl::connect_in_process(side s, record_ptr r,
-                                                           std::chrono::milliseconds patience,
+                                                           std::chrono::milliseconds timeout,
                                                            std::string why) {
-  auto other = co_await meet(s.key, r->terms, patience);
+  auto other = co_await meet(s.key, r->terms, timeout);
   auto terms = ring_terms_of(s.key, r->terms);
   terms.crc_every = 0;
   const auto back = make_in_process_channel(terms, other->terms.self, bell, bell);
@@ -122,10 +122,10 @@ asio::awaitable<void> data_plane::impl::connect_in_process(side s, record_ptr r,
 }
 
 asio::awaitable<void> data_plane::impl::connect_shm(side s, record_ptr r,
-                                                    std::chrono::milliseconds patience,
+                                                    std::chrono::milliseconds timeout,
                                                     const std::string& path, std::string why) {
   auto socket = std::make_shared<unix_socket>(io);
-  time_limit limit{socket, patience};
+  time_limit limit{socket, timeout};
   try {
     co_await socket->async_connect(asio::local::stream_protocol::endpoint{path}, use_awaitable);
     if (!same_user(socket->native_handle()))
@@ -148,23 +148,23 @@ asio::awaitable<void> data_plane::impl::connect_shm(side s, record_ptr r,
     co_await finish_shm(s, r, socket, segment, their_bell, why);
   } catch (const boost::system::system_error&) {
     if (limit.over())
-      throw std::runtime_error{"no answer on " + path + " within "
-                               + std::to_string(patience.count()) + " ms"};
+      throw std::runtime_error{"no answer on " + path + " within " + std::to_string(timeout.count())
+                               + " ms"};
     throw;
   }
 }
 
 asio::awaitable<void> data_plane::impl::reach(std::shared_ptr<tcp_socket> socket,
                                               const std::string& where_to,
-                                              std::chrono::milliseconds patience) {
-  const auto until = clock::now() + patience;
+                                              std::chrono::milliseconds timeout) {
+  const auto until = clock::now() + timeout;
   const auto where = parse_host_and_port(where_to);
   const auto answer = look_up(where->host, options.names);
   asio::steady_timer timer{io};
   while (answer.wait_for(std::chrono::seconds{0}) != std::future_status::ready) {
     if (clock::now() > until)
       throw lookup_timeout{where_to + ": name lookup timed out after "
-                           + std::to_string(patience.count()) + " ms"};
+                           + std::to_string(timeout.count()) + " ms"};
     timer.expires_after(look_every);
     co_await timer.async_wait(use_awaitable);
   }
@@ -180,12 +180,12 @@ asio::awaitable<void> data_plane::impl::reach(std::shared_ptr<tcp_socket> socket
 }
 
 asio::awaitable<void> data_plane::impl::connect_tcp(side s, record_ptr r,
-                                                    std::chrono::milliseconds patience,
+                                                    std::chrono::milliseconds timeout,
                                                     const std::string& where_to, std::string why) {
   auto socket = std::make_shared<tcp_socket>(io);
-  time_limit limit{socket, patience};
+  time_limit limit{socket, timeout};
   try {
-    co_await reach(socket, where_to, patience);
+    co_await reach(socket, where_to, timeout);
     const auto h = hello_of(s.key, r->terms, link_transport::tcp, options.cluster);
     const auto met = co_await introduce(*socket, h, options.secret, r->round_trip);
     co_await asio::async_write(*socket, asio::buffer(&met.proof, sizeof met.proof), use_awaitable);
@@ -196,7 +196,7 @@ asio::awaitable<void> data_plane::impl::connect_tcp(side s, record_ptr r,
     finish_tcp(s, r, std::move(*socket), std::move(why));
   } catch (const boost::system::system_error& e) {
     throw std::runtime_error{limit.over() ? "no answer from " + where_to + " within "
-                                                + std::to_string(patience.count()) + " ms"
+                                                + std::to_string(timeout.count()) + " ms"
                                           : where_to + ": " + e.code().message()};
   }
 }

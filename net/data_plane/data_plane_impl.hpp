@@ -67,14 +67,14 @@ struct data_plane::impl : std::enable_shared_from_this<data_plane::impl> {
   void stop();  ///< from outside
 
   /// Creates the ends at once and leaves the rest to the thread. Thread-safe.
-  link_end open(const side& s, const link_terms& terms, std::chrono::milliseconds patience,
+  link_end open(const side& s, const link_terms& terms, std::chrono::milliseconds timeout,
                 const std::shared_ptr<gpu::device>& device, std::optional<peer_address> to);
 
   /// The rings of a side whose streams use them in memory of their device.
   std::shared_ptr<direct_link> make_direct(const side& s, const link_terms& terms,
                                            const std::shared_ptr<gpu::device>& device) const;
 
-  void expect(const side& s, const record_ptr& r, std::chrono::milliseconds patience);
+  void expect(const side& s, const record_ptr& r, std::chrono::milliseconds timeout);
   void end_epoch(uint64_t epoch);
   void on_link_end(const side& s, const record_ptr& gone, gpu::channel_state why);
   void report(const side& s, const record& r, link_event::kind what, std::string text);
@@ -91,19 +91,19 @@ struct data_plane::impl : std::enable_shared_from_this<data_plane::impl> {
   task<void> attend();
 
   // Connecting (data_plane_connect.cpp).
-  task<void> connect(side s, record_ptr r, std::chrono::milliseconds patience, peer_address to);
-  task<void> connect_in_process(side s, record_ptr r, std::chrono::milliseconds patience,
+  task<void> connect(side s, record_ptr r, std::chrono::milliseconds timeout, peer_address to);
+  task<void> connect_in_process(side s, record_ptr r, std::chrono::milliseconds timeout,
                                 std::string why);
-  task<void> connect_shm(side s, record_ptr r, std::chrono::milliseconds patience,
+  task<void> connect_shm(side s, record_ptr r, std::chrono::milliseconds timeout,
                          const std::string& path, std::string why);
-  /// Connects to HOST:PORT, whose name is looked up first; all within `patience`, as far as the
+  /// Connects to HOST:PORT, whose name is looked up first; all within `timeout`, as far as the
   /// lookup goes (the socket has a limit of its own).
   task<void> reach(std::shared_ptr<tcp_socket> socket, const std::string& where_to,
-                   std::chrono::milliseconds patience);
-  task<void> connect_tcp(side s, record_ptr r, std::chrono::milliseconds patience,
+                   std::chrono::milliseconds timeout);
+  task<void> connect_tcp(side s, record_ptr r, std::chrono::milliseconds timeout,
                          const std::string& address, std::string why);
   /// Throws other_way when the two cannot reach each other by RDMA, but perhaps otherwise.
-  task<void> connect_verbs(side s, record_ptr r, std::chrono::milliseconds patience,
+  task<void> connect_verbs(side s, record_ptr r, std::chrono::milliseconds timeout,
                            const std::string& address, std::string why);
 
   /// A hint where a peer is unreachable; empty: none.
@@ -129,8 +129,8 @@ struct data_plane::impl : std::enable_shared_from_this<data_plane::impl> {
                    nonce mine);
   task<void> admit_verbs(hello h, std::shared_ptr<tcp_socket> socket,
                          std::chrono::nanoseconds round_trip, nonce mine);
-  /// The record that accept() created or creates within `patience`. Throws std::runtime_error.
-  task<record_ptr> meet(link_key key, link_terms theirs, std::chrono::milliseconds patience);
+  /// The record that accept() created or creates within `timeout`. Throws std::runtime_error.
+  task<record_ptr> meet(link_key key, link_terms theirs, std::chrono::milliseconds timeout);
 
   // Both.
   task<void> finish_shm(side s, record_ptr r, std::shared_ptr<unix_socket> socket,

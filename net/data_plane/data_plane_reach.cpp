@@ -46,7 +46,7 @@ asio::awaitable<void> data_plane::impl::keep_asking(std::weak_ptr<peer_reach> of
       if (file) {
         auto socket = std::make_shared<unix_socket>(io);
         {
-          time_limit limit{socket, options.asking.patience};
+          time_limit limit{socket, options.asking.timeout};
           const asio::local::stream_protocol::endpoint where{to.unix_path};
           co_await socket->async_connect(where, use_awaitable);
           if (!same_user(socket->native_handle()))
@@ -57,9 +57,9 @@ asio::awaitable<void> data_plane::impl::keep_asking(std::weak_ptr<peer_reach> of
       } else {
         auto socket = std::make_shared<tcp_socket>(io);
         {
-          time_limit limit{socket, options.asking.patience};
+          time_limit limit{socket, options.asking.timeout};
           const std::string where = reachable_tcp(to, options.home);
-          co_await reach(socket, where, options.asking.patience);
+          co_await reach(socket, where, options.asking.timeout);
           co_await introduce_reach(socket);
         }
         co_await ask(of, socket);
@@ -106,7 +106,7 @@ asio::awaitable<void> data_plane::impl::ask(std::weak_ptr<peer_reach> of,
   asio::steady_timer pause{io};
   while (!of.expired() && !isolated()) {
     {
-      time_limit limit{socket, options.asking.patience};
+      time_limit limit{socket, options.asking.timeout};
       uint64_t word = reach_word;
       co_await asio::async_write(*socket, asio::buffer(&word, sizeof word), use_awaitable);
       co_await asio::async_read(*socket, asio::buffer(&word, sizeof word), use_awaitable);

@@ -72,14 +72,14 @@ asio::awaitable<void> data_plane::impl::greet(std::shared_ptr<verbs_link> link, 
 }
 
 asio::awaitable<void> data_plane::impl::connect_verbs(side s, record_ptr r,
-                                                      std::chrono::milliseconds patience,
+                                                      std::chrono::milliseconds timeout,
                                                       const std::string& where_to,
                                                       std::string why) {
   auto socket = std::make_shared<tcp_socket>(io);
-  time_limit limit{socket, patience};
+  time_limit limit{socket, timeout};
   std::string lost;
   try {
-    co_await reach(socket, where_to, patience);
+    co_await reach(socket, where_to, timeout);
     const auto h = hello_of(s.key, r->terms, link_transport::verbs_staged, options.cluster);
     // Before the conversation: the other side times our answer, and memory takes time to pin.
     const auto link = make_verbs(s, r);
@@ -111,9 +111,9 @@ asio::awaitable<void> data_plane::impl::connect_verbs(side s, record_ptr r,
     finish_verbs(s, r, link, std::move(*socket), why);
     co_return;
   } catch (const boost::system::system_error& e) {
-    lost = limit.over() ? "no answer from " + where_to + " within "
-                              + std::to_string(patience.count()) + " ms"
-                        : where_to + ": " + e.code().message();
+    lost = limit.over()
+               ? "no answer from " + where_to + " within " + std::to_string(timeout.count()) + " ms"
+               : where_to + ": " + e.code().message();
   }
   throw std::runtime_error{lost};
 }

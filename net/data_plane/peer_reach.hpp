@@ -12,7 +12,7 @@ namespace lamella::net {
 /// timeout.
 struct reach_pace {
   std::chrono::milliseconds every{100};
-  std::chrono::milliseconds patience{300};
+  std::chrono::milliseconds timeout{300};
   std::chrono::milliseconds again{50}; ///< after a failed probe
 };
 

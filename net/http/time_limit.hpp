@@ -11,8 +11,8 @@ namespace lamella::net {
 /// Closes a socket when its time is over; a coroutine that waits for it then fails.
 template <class Socket> class time_limit {
 public:
-  time_limit(std::shared_ptr<Socket> socket, std::chrono::milliseconds patience)
-      : timer_{std::make_shared<boost::asio::steady_timer>(socket->get_executor(), patience)} {
+  time_limit(std::shared_ptr<Socket> socket, std::chrono::milliseconds timeout)
+      : timer_{std::make_shared<boost::asio::steady_timer>(socket->get_executor(), timeout)} {
     timer_->async_wait([socket = std::weak_ptr{socket}, timer = timer_, over = over_](auto ec) {
       const auto still = socket.lock();
       if (ec || !still) return;

@@ -35,8 +35,8 @@ tcp_link::tcp_link(asio::ip::tcp::socket socket, terms t)
   error_code ignored;
   socket.set_option(asio::ip::tcp::no_delay{true}, ignored);
   socket_ = owned_descriptor{socket.release()};
-  const auto patience = static_cast<unsigned>(terms_.unread.count());
-  setsockopt(socket_.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, &patience, sizeof patience);
+  const auto timeout = static_cast<unsigned>(terms_.unread.count());
+  setsockopt(socket_.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof timeout);
   terms_.rings.crc_every = 1;
   auto* p = mmap(nullptr, 2 * terms_.rings.bytes(), PROT_READ | PROT_WRITE,
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

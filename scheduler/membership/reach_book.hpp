@@ -21,7 +21,7 @@ struct reach_view {
 
 /// Workers probe the shards, and shards probe each other: the connecting side probes, and a reply
 /// proves both directions. A pair fails only while both sides reply to the control process: stopped
-/// workers are detected elsewhere (scheduler/membership/probe_patience).
+/// workers are detected elsewhere (scheduler/membership/probe_timeout).
 class reach_book {
 public:
   using time_point = std::chrono::steady_clock::time_point;

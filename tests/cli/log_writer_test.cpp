@@ -15,7 +15,7 @@ using lamella::cli::log_writer;
 
 namespace {
 
-constexpr std::chrono::minutes patience{5}; // only a broken program waits so long
+constexpr std::chrono::minutes timeout{5}; // only a broken program waits so long
 
 struct pipe_ends {
   int read_end = -1, write_end = -1;
@@ -39,7 +39,7 @@ TEST_CASE("log: lines come out whole and in their order") {
   pipe_ends ends;
   log_writer writer{ends.write_end};
   for (size_t i = 0; i < 100; ++i) CHECK(writer.put(line_of(i)));
-  CHECK(writer.flush(patience));
+  CHECK(writer.flush(timeout));
   std::string expected, got(1 << 16, '\0');
   for (size_t i = 0; i < 100; ++i) expected += line_of(i);
   got.resize(static_cast<size_t>(read(ends.read_end, got.data(), got.size())));
@@ -66,10 +66,10 @@ TEST_CASE("log: nobody waits for a reader that stopped; lines are dropped, count
     REQUIRE(count > 0);
     got.append(buffer, static_cast<size_t>(count));
   }
-  CHECK(writer.flush(patience));
+  CHECK(writer.flush(timeout));
   CHECK(got.starts_with(line_of(0) + line_of(1)));
   CHECK(writer.put("again\n"));
-  CHECK(writer.flush(patience));
+  CHECK(writer.flush(timeout));
   const auto count = read(ends.read_end, buffer, sizeof buffer);
   CHECK(std::string{buffer, static_cast<size_t>(count)} == "again\n");
 }
@@ -90,7 +90,7 @@ TEST_CASE("log: a full disk, and a pipe without a reader, cost lines and nothing
     {
       log_writer writer{full};
       for (size_t i = 0; i < 10; ++i) CHECK(writer.put(line_of(i)));
-      CHECK(writer.flush(patience));
+      CHECK(writer.flush(timeout));
       CHECK(writer.dropped() == 10);
     }
     close(full);
@@ -101,7 +101,7 @@ TEST_CASE("log: a full disk, and a pipe without a reader, cost lines and nothing
     ends.read_end = -1;
     log_writer writer{ends.write_end};
     CHECK(writer.put(line_of(0)));
-    CHECK(writer.flush(patience));
+    CHECK(writer.flush(timeout));
     CHECK(writer.dropped() == 1);
   }
 }

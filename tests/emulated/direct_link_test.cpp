@@ -48,10 +48,10 @@ template <class Way = host_posts> struct direct {
   void connect() {
     auto address = net::parse_peer_address(far.plane->address()).value();
     address.host = "elsewhere";
-    near_end = near.plane->connect(net::to_string(address), key, terms(), tests::patience, device);
+    near_end = near.plane->connect(net::to_string(address), key, terms(), tests::timeout, device);
   }
   void open() {
-    far_end = far.plane->accept(key, terms(), tests::patience, far_device);
+    far_end = far.plane->accept(key, terms(), tests::timeout, far_device);
     connect();
   }
   static net::link_terms terms() {
@@ -146,7 +146,7 @@ TEST_CASE_TEMPLATE("what a device sends before the two sides have met is not los
   const auto got = x.device->allocate(3 * frame_bytes);
   x.connect();
   auto end = run(*x.stream, std::make_shared<talk>(x.near_end, 3, got->data()));
-  x.far_end = x.far.plane->accept(key, x.terms(), tests::patience);
+  x.far_end = x.far.plane->accept(key, x.terms(), tests::timeout);
   CHECK(answer(x.far_end, 3));
   CHECK(ends(end) == gpu::work_status::done);
 }
@@ -248,7 +248,7 @@ TEST_CASE("a frame whose work gave up before the adapter's queue was there ends 
   REQUIRE(eventually([&] { return x.near_end.sent->load() == frame_bytes; }));
   x.stream->abort();
   CHECK(ends(given_up) == gpu::work_status::aborted);
-  x.far_end = x.far.plane->accept(key, x.terms(), tests::patience);
+  x.far_end = x.far.plane->accept(key, x.terms(), tests::timeout);
   auto end = run(*x.stream, std::make_shared<talk>(x.near_end, 1, got->data()));
   CHECK(eventually([&] {
     return x.far_end.from->peek(0) == nullptr && x.far_end.from->state() == channel_state::torn;
@@ -272,7 +272,7 @@ TEST_CASE("an adapter into whose queues no stream can post is told of") {
   x.change = [&](auto& o) { o.adapter = std::make_shared<soft_adapter>(); };
   test_plane plane{"fhbn", x.folder, "other", x.change};
   CHECK_THROWS_WITH_AS(
-      plane.plane->accept(key, x.terms(), tests::patience, x.device),
+      plane.plane->accept(key, x.terms(), tests::timeout, x.device),
       "an adapter in software is not an mlx5 adapter: devices cannot post into its queues",
       std::runtime_error);
 }

@@ -33,11 +33,11 @@ struct two_ranks {
     ends = gpu::make_rank_groups(devices, 0, 4096);
     for (auto& d : devices) streams.push_back(d->make_stream("batch"));
   }
-  std::future<work_status> start(uint32_t rank, std::chrono::milliseconds patience, float value) {
+  std::future<work_status> start(uint32_t rank, std::chrono::milliseconds timeout, float value) {
     works[rank] = std::make_shared<sum_work>(
         ends[rank], std::vector<std::vector<float>>{std::vector<float>(3 * sum_work::width, value)},
         gpu::frame_tag{});
-    return run_on(*streams[rank], works[rank], patience);
+    return run_on(*streams[rank], works[rank], timeout);
   }
   std::vector<std::shared_ptr<gpu::device>> devices;
   std::vector<std::shared_ptr<const gpu::rank_group>> ends;

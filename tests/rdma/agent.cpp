@@ -16,7 +16,7 @@ using namespace lamella::tests;
 namespace {
 
 /// For a task's end before it is asked for again: other orders wait meanwhile.
-constexpr auto result_patience = 5ms;
+constexpr auto result_timeout = 5ms;
 
 /// What one test has here.
 class session {
@@ -66,7 +66,7 @@ public:
     }
     case order::result: {
       auto& task = tasks_.at(x.get<uint32_t>());
-      const bool ended = task.wait_for(result_patience) == std::future_status::ready;
+      const bool ended = task.wait_for(result_timeout) == std::future_status::ready;
       answer.put(ended).put(ended ? task.get() : uint64_t{0});
       break;
     }

@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint16_t port = 7700;
 constexpr size_t longest = size_t{64} << 20;
-constexpr std::chrono::seconds connect_patience{60};
+constexpr std::chrono::seconds connect_timeout{60};
 
 [[noreturn]] void fail(const std::string& what) {
   throw std::runtime_error{what + ": " + std::strerror(errno)};
@@ -64,7 +64,7 @@ int connect_to_agent(const std::string& ipv4_address) {
   where.sin_port = htons(port);
   if (inet_pton(AF_INET, ipv4_address.c_str(), &where.sin_addr) != 1)
     throw std::runtime_error{"not an address: " + ipv4_address};
-  const auto until = std::chrono::steady_clock::now() + connect_patience;
+  const auto until = std::chrono::steady_clock::now() + connect_timeout;
   while (true) {
     const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (connect(socket, reinterpret_cast<const sockaddr*>(&where), sizeof where) == 0)

@@ -210,7 +210,7 @@ TEST_CASE("a write that fails ends the link with the adapter's reason") {
   x.peer.queue.reset(); // its memory and queue are gone, its process and socket are not
   REQUIRE(send(*x.near.to, 1, 1000));
   auto ended = x.ended.get_future();
-  REQUIRE(ended.wait_for(patience) == std::future_status::ready);
+  REQUIRE(ended.wait_for(timeout) == std::future_status::ready);
   CHECK(ended.get().find("a write has failed: transport retry counter exceeded")
         != std::string::npos);
   CHECK(x.near.to->state() == channel_state::closed);
@@ -256,7 +256,7 @@ TEST_CASE("adapters are preferred to TCP and not to shared memory, and the reaso
     remote_far far{rdma_address("RDMA_PEER"), far_transport};
     test_plane near{"auto", folder, "near", verbs_tier::change};
     const auto b = far.accept(key, terms);
-    const auto a = near.plane->connect(with(far.address(), change), key, terms, patience);
+    const auto a = near.plane->connect(with(far.address(), change), key, terms, timeout);
     REQUIRE(send(*a.to, 1, 17));
     CHECK(take(*b.from, 1, 17));
     near.log->wait_for(kind::up, reason);

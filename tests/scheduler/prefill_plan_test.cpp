@@ -130,7 +130,7 @@ TEST_CASE("L-M26 a rebuild that has waited long enough is not overtaken by short
     plan.add(rebuild_entry{id(1), 100, seconds{1}});
     plan.add(rebuild_entry{id(2), 90, seconds{2}});
     plan.add(rebuild_entry{id(3), 5, seconds{3}});
-    const auto now = seconds{2} + prefill_plan::patience - nanoseconds{long_enough ? 0 : 1};
+    const auto now = seconds{2} + prefill_plan::timeout - nanoseconds{long_enough ? 0 : 1};
     CHECK(order_of(plan, now)
           == (long_enough ? std::vector<uint64_t>{1, 2, 3} : std::vector<uint64_t>{1, 3, 2}));
   }

@@ -166,7 +166,7 @@ private:
                                                 [](gpu::channel_state) {}),
             process, compute, x.self, x.other};
     l.bytes = std::max(l.bytes, gpu::slot_room(x.frame_bytes));
-    time_.in(x.patience, [this, key = x.key, pending = mine.pending] {
+    time_.in(x.timeout, [this, key = x.key, pending = mine.pending] {
       const auto found = links_.find(key);
       if (found != links_.end() && !found->second.bound) pending->end(gpu::channel_state::closed);
     });

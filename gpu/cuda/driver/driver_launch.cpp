@@ -94,7 +94,7 @@ bool driver::put(line& x) {
     complete(x, work_status::deadline);
     return true;
   }
-  x.kernels.patience_ns =
+  x.kernels.timeout_ns =
       static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(left).count());
   try {
     queue::step scope{x.kernels, r.way->arguments};

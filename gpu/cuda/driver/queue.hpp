@@ -153,7 +153,7 @@ public:
     return stream_;
   }
 
-  channel_port port() { return {&control(), failed_word(), patience_ns}; }
+  channel_port port() { return {&control(), failed_word(), timeout_ns}; }
 
   int device() const { return device_; }
 
@@ -210,7 +210,7 @@ public:
   std::function<void()> before_growth = [] {};
 
   /// Nanoseconds a wait of the present work may take; set by the driver for each step.
-  uint64_t patience_ns = 0;
+  uint64_t timeout_ns = 0;
 
   /// Of the present work.
   twins& copies() {

@@ -76,11 +76,11 @@ std::shared_future<addresses> look_up(const std::string& name, host_lookup ask) 
   return itself.get_future().share();
 }
 
-std::vector<std::string> addresses_of(const std::string& name, std::chrono::milliseconds patience,
+std::vector<std::string> addresses_of(const std::string& name, std::chrono::milliseconds timeout,
                                       host_lookup ask) {
   const auto answer = look_up(name, std::move(ask));
-  if (answer.wait_for(patience) != std::future_status::ready)
-    throw lookup_timeout{"name lookup timed out after " + std::to_string(patience.count()) + " ms"};
+  if (answer.wait_for(timeout) != std::future_status::ready)
+    throw lookup_timeout{"name lookup timed out after " + std::to_string(timeout.count()) + " ms"};
   return answer.get();
 }
 

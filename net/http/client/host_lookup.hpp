@@ -29,9 +29,9 @@ struct lookup_timeout : std::runtime_error {
 std::shared_future<std::vector<std::string>> look_up(const std::string& name,
                                                      host_lookup ask = system_lookup);
 
-/// The same for who can block: for `patience` at most, then it throws lookup_timeout; and what
+/// The same for who can block: for `timeout` at most, then it throws lookup_timeout; and what
 /// `ask` throws.
-std::vector<std::string> addresses_of(const std::string& name, std::chrono::milliseconds patience,
+std::vector<std::string> addresses_of(const std::string& name, std::chrono::milliseconds timeout,
                                       host_lookup ask = system_lookup);
 
 } // namespace lamella::net

@@ -89,7 +89,7 @@ TEST_CASE("reliability A4: nothing is launched behind an attempt that could clea
   w.settle();
   const auto attempt = w.replica->launches.back().iteration;
   CHECK(w.launched(attempt).attempt == 1);
-  CHECK(w.launched(attempt).patience_ms >= w.launched(1).patience_ms);
+  CHECK(w.launched(attempt).timeout_ms >= w.launched(1).timeout_ms);
   CHECK(w.replica->asked.size() == 2); // the one given up, and the attempt
   w.answer(attempt);
   CHECK(w.tokens(1) == 1);

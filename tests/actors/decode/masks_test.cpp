@@ -146,7 +146,7 @@ TEST_CASE("a mask that does not come in time ends its sequence alone") {
   w.join(w.joining(1));
   w.join(w.held(2, held_to(letters)));
   w.play(2);
-  w.sched.advance_time(mask_patience);
+  w.sched.advance_time(mask_timeout);
   w.settle();
   CHECK(w.client->failed == std::vector<sequence_id>{seq(2)});
   const auto before = w.tokens(1);

@@ -295,7 +295,7 @@ TEST_CASE(
                     s.spawn(stand_in_shard(target))};
     what.target = 1;
     what.runs = {{0, 4}};
-    what.patience = 1s;
+    what.timeout = 1s;
     what.numbers = numbers;
     s.spawn([&](caf::event_based_actor* self) {
       remake(self, what, [&](const auto& told) { failure = told; });

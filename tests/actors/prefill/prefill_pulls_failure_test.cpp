@@ -198,7 +198,7 @@ TEST_CASE(
   CHECK_FALSE(answer->came);
   CHECK(w.replica->launches.size() == 1);
   CHECK_FALSE(ended);
-  w.advance(cut_patience + std::chrono::seconds{1}, std::chrono::milliseconds{100});
+  w.advance(cut_timeout + std::chrono::seconds{1}, std::chrono::milliseconds{100});
   CHECK(ended);
 }
 

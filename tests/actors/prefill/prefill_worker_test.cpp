@@ -153,18 +153,18 @@ TEST_CASE("reliability A1: prompts may take what those before them tell, and mor
   using namespace std::chrono_literals;
   world w;
   const auto answer = w.offer(world::prompt(1, 20));
-  CHECK(w.replica->launch_of(1).patience_ms == 60'000); // nothing is known
+  CHECK(w.replica->launch_of(1).timeout_ms == 60'000); // nothing is known
   w.advance(500ms, 100ms);
   w.answer(1); // 8 tokens
-  CHECK(w.replica->launch_of(2).patience_ms == 8'000);
+  CHECK(w.replica->launch_of(2).timeout_ms == 8'000);
   w.replica->fail(2, ec::deadline); // a frame was lost
   w.settle();
   CHECK(w.replica->launch_of(2).attempt == 1);
-  CHECK(w.replica->launch_of(2).patience_ms == 16'000);
+  CHECK(w.replica->launch_of(2).timeout_ms == 16'000);
   w.advance(500ms, 100ms);
-  w.answer(2);                                        // measured from its second attempt on
-  CHECK(w.replica->launch_of(3).patience_ms < 8'000); // 4 tokens
-  CHECK(w.replica->launch_of(3).patience_ms > 6'000);
+  w.answer(2);                                       // measured from its second attempt on
+  CHECK(w.replica->launch_of(3).timeout_ms < 8'000); // 4 tokens
+  CHECK(w.replica->launch_of(3).timeout_ms > 6'000);
   w.answer(3);
   CHECK(answer->came);
 }

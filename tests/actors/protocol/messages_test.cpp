@@ -202,7 +202,7 @@ TEST_CASE_FIXTURE(world, "So are the messages between processes, handles of acto
   terms.link_folder = "/tmp/x";
   terms.decode_frame_bytes = 18;
   terms.prefill_frame_bytes = 19;
-  terms.link_patience_ms = 20;
+  terms.link_timeout_ms = 20;
   check(join_grant{std::string(32, 'p'), "attention", 2, 9, 4, terms});
   check(epoch_open{5,
                    {{stream_id{65536}, 2}},

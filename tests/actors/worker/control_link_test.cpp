@@ -21,7 +21,7 @@ using namespace lamella::actors;
 namespace {
 
 /// For a handshake on a busy machine.
-constexpr std::chrono::milliseconds patience = std::chrono::minutes{2};
+constexpr std::chrono::milliseconds timeout = std::chrono::minutes{2};
 
 sockaddr_in loopback(uint16_t port) {
   sockaddr_in a{};
@@ -111,7 +111,7 @@ TEST_CASE("a handshake may take longer than heartbeats are apart") {
     long_way way{gate->port(), std::chrono::milliseconds{400}};
     system_config joining{2, control, system_config::heartbeats::once_connected};
     caf::actor_system worker{joining};
-    CHECK(reach_door(worker, {"127.0.0.1", way.port()}, control, secret, patience).door);
+    CHECK(reach_door(worker, {"127.0.0.1", way.port()}, control, secret, timeout).door);
   }
   caf::anon_send_exit(door, caf::exit_reason::user_shutdown);
 }
@@ -129,9 +129,9 @@ TEST_CASE("a bit that changes on the way to the gate is no wrong secret; a wrong
     long_way way{gate->port(), std::chrono::milliseconds{0}, true};
     system_config joining{2, control, system_config::heartbeats::once_connected};
     caf::actor_system worker{joining};
-    CHECK(reach_door(worker, {"127.0.0.1", way.port()}, control, secret, patience).door);
+    CHECK(reach_door(worker, {"127.0.0.1", way.port()}, control, secret, timeout).door);
     CHECK_THROWS_AS(reach_door(worker, {"127.0.0.1", gate->port()}, control,
-                               net::shared_secret::random(), patience),
+                               net::shared_secret::random(), timeout),
                     denied_error);
   }
   caf::anon_send_exit(door, caf::exit_reason::user_shutdown);
@@ -153,7 +153,7 @@ TEST_CASE("once connected, heartbeats find out who is silent") {
     caf::actor_system worker{joining};
     caf::scoped_actor self{worker};
     const auto reached =
-        reach_door(worker, {"127.0.0.1", gate->port()}, control, secret, patience).door;
+        reach_door(worker, {"127.0.0.1", gate->port()}, control, secret, timeout).door;
     self->monitor(reached);
     bool lost = false;
     self->receive([&](const caf::down_msg&) { lost = true; },

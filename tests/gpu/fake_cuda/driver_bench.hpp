@@ -68,10 +68,10 @@ struct bench {
 
   std::future<work_status> run(const std::shared_ptr<cuda::driver::line>& line,
                                std::vector<listed_work::step> steps,
-                               std::chrono::milliseconds patience = 240s) {
+                               std::chrono::milliseconds timeout = 240s) {
     auto end = std::make_shared<std::promise<work_status>>();
     auto result = end->get_future();
-    d.launch(line, {std::make_shared<listed_work>(std::move(steps)), gpu::clock::now() + patience,
+    d.launch(line, {std::make_shared<listed_work>(std::move(steps)), gpu::clock::now() + timeout,
                     [end](work_status s) { end->set_value(s); }});
     return result;
   }

@@ -27,8 +27,8 @@ struct group {
   }
 
   std::future<work_status> start(uint32_t rank, std::shared_ptr<gpu::work> x,
-                                 std::chrono::milliseconds patience = std::chrono::minutes{1}) {
-    return run_on(*streams[rank], std::move(x), patience);
+                                 std::chrono::milliseconds timeout = std::chrono::minutes{1}) {
+    return run_on(*streams[rank], std::move(x), timeout);
   }
 
   std::shared_ptr<sum_work> work(uint32_t rank, std::vector<std::vector<float>> parts,

@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr auto patience = 60s;
+constexpr auto timeout = 60s;
 
 struct socket_pair {
   socket_pair() { REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends.data()) == 0); }
@@ -41,7 +41,7 @@ struct reader final : listener {
 
 /// Arms, looks, sleeps, until it holds. False when a sleep lasted for too long.
 template <class Condition> bool sleep_until(doorbell& bell, const Condition& holds) {
-  const auto until = steady_clock::now() + patience;
+  const auto until = steady_clock::now() + timeout;
   while (!holds()) {
     const auto seen = bell.arm();
     if (holds()) {
@@ -149,7 +149,7 @@ TEST_CASE("a ring between arming and a look still ends the sleep") {
   const auto seen = bell.arm();
   bell.ring(); // takes the flag: a second one would not wake anybody
   bell.look();
-  const auto until = steady_clock::now() + patience;
+  const auto until = steady_clock::now() + timeout;
   bell.wait(seen, until);
   CHECK(steady_clock::now() < until);
   // And it has been told of once: the next sleep is one.

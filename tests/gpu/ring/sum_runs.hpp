@@ -38,9 +38,9 @@ private:
 
 /// Launches and tells how it ended.
 inline std::future<gpu::work_status> run_on(gpu::stream& stream, std::shared_ptr<gpu::work> x,
-                                            std::chrono::milliseconds patience) {
+                                            std::chrono::milliseconds timeout) {
   auto end = std::make_shared<std::promise<gpu::work_status>>();
-  stream.launch(std::move(x), gpu::clock::now() + patience,
+  stream.launch(std::move(x), gpu::clock::now() + timeout,
                 [end](gpu::work_status status) { end->set_value(status); });
   return end->get_future();
 }

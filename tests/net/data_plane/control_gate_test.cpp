@@ -27,18 +27,18 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr std::chrono::milliseconds patience = 120s; ///< on a busy machine
+constexpr std::chrono::milliseconds timeout = 120s; ///< on a busy machine
 
 /// A gate, and what it has said and let in.
 class watched_gate {
 public:
   explicit watched_gate(std::vector<net::shared_secret> secrets, bool tls = false,
-                        std::chrono::milliseconds limit = patience, size_t strangers_max = 64) {
+                        std::chrono::milliseconds limit = timeout, size_t strangers_max = 64) {
     net::gate_options o;
     o.host = "127.0.0.1";
     o.secrets = std::move(secrets);
     o.tls = tls;
-    o.patience = limit;
+    o.timeout = limit;
     o.strangers_max = strangers_max;
     o.on_pass = [this](net::gate_pass pass) {
       std::lock_guard lock{mutex_};
@@ -55,7 +55,7 @@ public:
   uint16_t port() const { return gate_->port(); }
   net::gate_pass passed() {
     std::unique_lock lock{mutex_};
-    REQUIRE(changed_.wait_for(lock, patience, [&] { return !passed_.empty(); }));
+    REQUIRE(changed_.wait_for(lock, timeout, [&] { return !passed_.empty(); }));
     auto x = std::move(passed_.front());
     passed_.erase(passed_.begin());
     return x;
@@ -63,7 +63,7 @@ public:
   /// The next reason to refuse somebody.
   std::string refused() {
     std::unique_lock lock{mutex_};
-    REQUIRE(changed_.wait_for(lock, patience, [&] { return !refused_.empty(); }));
+    REQUIRE(changed_.wait_for(lock, timeout, [&] { return !refused_.empty(); }));
     auto x = refused_.front();
     refused_.erase(refused_.begin());
     return x;
@@ -92,7 +92,7 @@ net::owned_descriptor connect_to(uint16_t port) {
 bool hung_up(int fd) {
   pollfd p{fd, POLLIN, 0};
   char bytes[4096];
-  while (::poll(&p, 1, static_cast<int>(patience.count())) == 1)
+  while (::poll(&p, 1, static_cast<int>(timeout.count())) == 1)
     if (::recv(fd, bytes, sizeof bytes, 0) <= 0) return true;
   return false;
 }
@@ -105,7 +105,7 @@ size_t open_descriptors() {
 
 std::string refusal_of(uint16_t port, const net::shared_secret& secret, bool tls,
                        net::gate_error::reason expected,
-                       std::chrono::milliseconds limit = patience) {
+                       std::chrono::milliseconds limit = timeout) {
   try {
     net::pass_gate("127.0.0.1", port, secret, tls, limit);
   } catch (const net::gate_error& e) {
@@ -122,14 +122,14 @@ TEST_CASE("who knows one of the secrets passes the gate, and both ends carry byt
   const auto first = net::shared_secret::random(), second = net::shared_secret::random();
   watched_gate gate{{first, second}};
   for (const auto& secret : {first, second}) {
-    auto mine = net::pass_gate("127.0.0.1", gate.port(), secret, false, patience);
+    auto mine = net::pass_gate("127.0.0.1", gate.port(), secret, false, timeout);
     auto theirs = gate.passed();
     CHECK(mine.here == "127.0.0.1");
     CHECK(mine.there == "127.0.0.1");
     CHECK(theirs.there == "127.0.0.1");
     REQUIRE(::send(mine.socket.get(), "word", 4, 0) == 4);
     pollfd p{theirs.socket.get(), POLLIN, 0};
-    REQUIRE(::poll(&p, 1, static_cast<int>(patience.count())) == 1);
+    REQUIRE(::poll(&p, 1, static_cast<int>(timeout.count())) == 1);
     char got[8];
     CHECK(::recv(theirs.socket.get(), got, sizeof got, 0) == 4); // and nothing before it
   }
@@ -189,7 +189,7 @@ TEST_CASE(
   // There too it may take more than one attempt.
   std::optional<net::gate_pass> mine;
   for (int attempt = 0; attempt < 50 && !mine; ++attempt) try {
-      mine = net::pass_gate("127.0.0.1", gate.port(), secret, false, patience);
+      mine = net::pass_gate("127.0.0.1", gate.port(), secret, false, timeout);
     } catch (const net::gate_error& e) {
       MESSAGE(e.what());
     }
@@ -199,10 +199,10 @@ TEST_CASE(
 
 TEST_CASE("the gate has room for so many strangers: the next one sends the first one away") {
   const auto secret = net::shared_secret::random();
-  watched_gate gate{{secret}, false, patience, 4};
+  watched_gate gate{{secret}, false, timeout, 4};
   std::vector<net::owned_descriptor> silent;
   for (int i = 0; i < 4; ++i) silent.push_back(connect_to(gate.port()));
-  auto mine = net::pass_gate("127.0.0.1", gate.port(), secret, false, patience);
+  auto mine = net::pass_gate("127.0.0.1", gate.port(), secret, false, timeout);
   auto theirs = gate.passed();
   CHECK(hung_up(silent[0].get()));
   CHECK(gate.refused() == "too many connections at the same time");
@@ -244,8 +244,8 @@ TEST_CASE(
     CHECK_THROWS_WITH_AS(knock(17ms), "name lookup timed out after 17 ms", net::gate_error);
   CHECK(*asked == 1);
   release.set_value();
-  CHECK(knock(patience).there == "127.0.0.1");
-  CHECK_THROWS_WITH_AS(net::pass_gate("other.test", gate.port(), secret, false, patience,
+  CHECK(knock(timeout).there == "127.0.0.1");
+  CHECK_THROWS_WITH_AS(net::pass_gate("other.test", gate.port(), secret, false, timeout,
                                       [](const std::string&) -> std::vector<std::string> {
                                         throw std::runtime_error{"there is no such host"};
                                       }),
@@ -280,7 +280,7 @@ TEST_CASE("a process without descriptors left goes on when it has some again") {
   const auto waiting = connect_to(gate.port()); // the kernel's backlog takes it, accept() fails
   REQUIRE(::setrlimit(RLIMIT_NOFILE, &old) == 0);
   all.clear();
-  auto later = net::pass_gate("127.0.0.1", gate.port(), secret, false, patience);
+  auto later = net::pass_gate("127.0.0.1", gate.port(), secret, false, timeout);
   CHECK(gate.passed().socket.get() >= 0);
 }
 #endif

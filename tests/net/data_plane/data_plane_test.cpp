@@ -40,18 +40,18 @@ struct two_planes {
 
   /// The other side of a link whose bytes go through a proxy.
   void open(const tampering_proxy& proxy, const net::link_terms& t = terms) {
-    b = far.plane->accept(key, t, patience);
+    b = far.plane->accept(key, t, timeout);
     a = near.plane->connect(
         with(far.plane->address(),
              [&](auto& x) { x.tcp = "127.0.0.1:" + std::to_string(proxy.port()); }),
-        key, t, patience);
+        key, t, timeout);
   }
   /// A link that works: the planes have survived what was done to them.
   void check_alive() { check_link(near, far); }
   static void check_link(test_plane& from, test_plane& to) {
     const net::link_key other{9, 9, 9, 9};
-    auto y = to.plane->accept(other, terms, patience);
-    auto x = from.plane->connect(to.plane->address(), other, terms, patience);
+    auto y = to.plane->accept(other, terms, timeout);
+    auto x = from.plane->connect(to.plane->address(), other, terms, timeout);
     CHECK(send(*x.to, 1, 17));
     CHECK(take(*y.from, 1, 17));
   }
@@ -86,8 +86,8 @@ TEST_CASE("the transport is the best there is, and the reason is told") {
   const auto up = [&](const std::string& to, const std::string& reason, uint32_t stream,
                       net::data_plane& by) {
     const net::link_key k{1, stream, 0, 0};
-    auto b = (to == x.near.plane->address() ? x.near : x.far).plane->accept(k, terms, patience);
-    auto a = by.connect(to, k, terms, patience);
+    auto b = (to == x.near.plane->address() ? x.near : x.far).plane->accept(k, terms, timeout);
+    auto a = by.connect(to, k, terms, timeout);
     REQUIRE(send(*a.to, 1, 17));
     CHECK(take(*b.from, 1, 17));
     x.near.log->wait_for(kind::up, reason);
@@ -105,8 +105,8 @@ TEST_CASE("a transport that is forced and cannot be had is refused with the reas
   const auto refused = [](const std::string& transport, const std::string& reason,
                           const std::function<void(net::peer_address&)>& change) {
     two_planes x{transport};
-    auto b = x.far.plane->accept(key, terms, patience);
-    auto a = x.near.plane->connect(with(x.far.plane->address(), change), key, terms, patience);
+    auto b = x.far.plane->accept(key, terms, timeout);
+    auto a = x.near.plane->connect(with(x.far.plane->address(), change), key, terms, timeout);
     CHECK(holds_soon([&] { return a.to->state() == channel_state::closed; }));
     x.near.log->wait_for(kind::refused, reason);
   };
@@ -126,8 +126,8 @@ TEST_CASE("who does not know the secret is not let in, on either side") {
   for (const std::string transport : {"shm", "tcp"}) {
     CAPTURE(transport);
     two_planes x{transport, [](auto& o) { o.secret = "another secret of some length"; }};
-    auto b = x.far.plane->accept(key, terms, patience);
-    auto a = x.near.plane->connect(x.far.plane->address(), key, terms, patience);
+    auto b = x.far.plane->accept(key, terms, timeout);
+    auto a = x.near.plane->connect(x.far.plane->address(), key, terms, timeout);
     CHECK(holds_soon([&] { return a.to->state() == channel_state::closed; }));
     x.near.log->wait_for(kind::refused, "the peer has another secret");
     x.far.log->wait_for(kind::refused);
@@ -140,12 +140,12 @@ TEST_CASE("a peer of another cluster or with other terms is refused with both va
   for (const std::string transport : {"shm", "tcp"}) {
     CAPTURE(transport);
     two_planes strangers{transport, [](auto& o) { o.cluster = 8; }};
-    auto a = strangers.near.plane->connect(strangers.far.plane->address(), key, terms, patience);
+    auto a = strangers.near.plane->connect(strangers.far.plane->address(), key, terms, timeout);
     CHECK(holds_soon([&] { return a.to->state() == channel_state::closed; }));
     strangers.far.log->wait_for(kind::refused, "cluster 7, this is 8");
     two_planes x{transport};
-    auto b = x.far.plane->accept(key, {8, 4096, 0, {}}, patience);
-    auto c = x.near.plane->connect(x.far.plane->address(), key, terms, patience);
+    auto b = x.far.plane->accept(key, {8, 4096, 0, {}}, timeout);
+    auto c = x.near.plane->connect(x.far.plane->address(), key, terms, timeout);
     CHECK(holds_soon([&] { return c.to->state() == channel_state::closed; }));
     x.near.log->wait_for(kind::refused, "4 slots of 4096 bytes, here 8 of 4096");
     x.far.log->wait_for(kind::refused, "4 slots of 4096 bytes, here 8 of 4096");
@@ -161,7 +161,7 @@ TEST_CASE("a link that nobody comes for, or that nobody expects, ends at its dea
     x.far.log->wait_for(kind::refused, "no peer connected within 17 ms");
     auto& connects = transport == "in_process" ? x.far : x.near;
     auto a = connects.plane->connect(x.far.plane->address(), key, terms,
-                                     transport == "in_process" ? 17ms : patience);
+                                     transport == "in_process" ? 17ms : timeout);
     CHECK(holds_soon([&] { return a.from->state() == channel_state::closed; }));
     connects.log->wait_for(kind::refused, "this link is not expected");
   }
@@ -172,9 +172,9 @@ TEST_CASE("a peer that comes before it is expected waits for that") {
     CAPTURE(transport);
     two_planes x{transport};
     auto& connects = transport == "in_process" ? x.far : x.near;
-    auto a = connects.plane->connect(x.far.plane->address(), key, terms, patience);
+    auto a = connects.plane->connect(x.far.plane->address(), key, terms, timeout);
     CHECK(a.to->reserve(1) == nullptr);
-    auto b = x.far.plane->accept(key, terms, patience);
+    auto b = x.far.plane->accept(key, terms, timeout);
     CHECK(send(*a.to, 1, 17));
     CHECK(take(*b.from, 1, 17));
   }
@@ -335,7 +335,7 @@ TEST_CASE("who cannot reach a peer that listens for its own host alone is told s
     a.host = "elsewhere";
     a.tcp = "127.0.0.1:1";
   });
-  auto a = x.near.plane->connect(gone, key, terms, patience);
+  auto a = x.near.plane->connect(gone, key, terms, timeout);
   x.near.log->wait_for(kind::refused, "set net.listen of the service or --listen of the worker");
 }
 

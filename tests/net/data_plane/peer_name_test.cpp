@@ -58,13 +58,13 @@ TEST_CASE("a peer's name that nobody knows is told, one that is known leads to t
   named_peer unknown{"nobody.test", [](const std::string&) -> std::vector<std::string> {
                        throw std::runtime_error{"no such host"};
                      }};
-  const auto reason = unknown.refusal(patience);
+  const auto reason = unknown.refusal(timeout);
   CHECK(reason.find("nobody.test:") != std::string::npos);
   CHECK(reason.find("no such host") != std::string::npos);
   named_peer known{"known.test",
                    [](const std::string&) { return std::vector<std::string>{"127.0.0.1"}; }};
-  const auto b = known.far.plane->accept(key, terms, patience);
-  const auto a = known.connect(patience);
+  const auto b = known.far.plane->accept(key, terms, timeout);
+  const auto a = known.connect(timeout);
   REQUIRE(send(*a.to, 1, 17));
   CHECK(take(*b.from, 1, 17));
 }

@@ -65,8 +65,8 @@ struct test_plane {
     o.cluster = 7;
     o.transport = transport;
     o.bell = bell;
-    o.handshake = o.early = o.unread = o.greeting = o.last_writes = patience;
-    o.measure_every = patience; // what goes over the wire is the test's
+    o.handshake = o.early = o.unread = o.greeting = o.last_writes = timeout;
+    o.measure_every = timeout; // what goes over the wire is the test's
     o.on_event = [log = log](const net::link_event& e) { log->add(e); };
     if (change) change(o);
     plane = std::make_unique<net::data_plane>(std::move(o));

@@ -15,7 +15,7 @@ using std::chrono::milliseconds;
 namespace {
 
 /// Only a broken program is waited for so long.
-constexpr milliseconds patience{300'000};
+constexpr milliseconds timeout{300'000};
 
 http_url local(uint16_t port) { return parse_http_url("127.0.0.1:" + std::to_string(port)); }
 
@@ -128,15 +128,15 @@ TEST_CASE("URLs of services are taken apart or refused with a reason") {
 TEST_CASE("the blocking client gets and posts") {
   echo_server echo;
   http_client client(local(echo.port()), "lam_0123456789");
-  const http_reply get = client.get("/a?b", patience);
+  const http_reply get = client.get("/a?b", timeout);
   CHECK(get.status == 200);
   CHECK(get.body == "GET /a?b|");
   CHECK(get.headers.get("X-Lamella-Version") == "9.9");
-  CHECK(client.post("/p", "{}", patience).body == "POST /p?|{}");
-  CHECK(client.get("/throw", patience).status == 500);
-  CHECK(client.post("/p", std::string(3 << 20, 'x'), patience).body.size() == (3 << 20) + 9);
+  CHECK(client.post("/p", "{}", timeout).body == "POST /p?|{}");
+  CHECK(client.get("/throw", timeout).status == 500);
+  CHECK(client.post("/p", std::string(3 << 20, 'x'), timeout).body.size() == (3 << 20) + 9);
 
-  std::thread caller([&] { client.post("/hold", "{}", patience); });
+  std::thread caller([&] { client.post("/hold", "{}", timeout); });
   const auto exchange = echo.held.take();
   CHECK(exchange->request().headers.get("authorization") == "Bearer lam_0123456789");
   CHECK(exchange->request().headers.get("content-type") == "application/json");
@@ -155,7 +155,7 @@ TEST_CASE("a stream is handed over event by event") {
         CHECK(data == "{\"i\":" + std::to_string(next++) + "}");
         return true;
       },
-      patience);
+      timeout);
   server.join();
   CHECK(reply.status == 200);
   CHECK(next == 1000);
@@ -166,7 +166,7 @@ TEST_CASE("a refused stream gives status and body instead of events") {
   http_client client(local(echo.port()));
   std::thread server([&] { echo.held.take()->respond(400, {}, "no"); });
   const http_reply reply = client.stream(
-      "/hold", "{}", [](std::string_view) { return true; }, patience);
+      "/hold", "{}", [](std::string_view) { return true; }, timeout);
   server.join();
   CHECK(reply.status == 400);
   CHECK(reply.body == "no");
@@ -187,7 +187,7 @@ TEST_CASE("stopping a stream early closes the connection, which the server notic
   });
   CHECK(client
             .stream(
-                "/hold", "{}", [](std::string_view) { return false; }, patience)
+                "/hold", "{}", [](std::string_view) { return false; }, timeout)
             .status
         == 200);
   server.join();
@@ -195,7 +195,7 @@ TEST_CASE("stopping a stream early closes the connection, which the server notic
   std::thread again([&] { serve_stream(echo.held.take(), 3); });
   CHECK_THROWS_AS(
       client.stream(
-          "/hold", "{}", [](std::string_view) -> bool { throw std::logic_error("x"); }, patience),
+          "/hold", "{}", [](std::string_view) -> bool { throw std::logic_error("x"); }, timeout),
       std::logic_error);
   again.join();
 }
@@ -207,9 +207,9 @@ TEST_CASE("abort from another thread ends the call") {
     const auto exchange = echo.held.take();
     client.abort();
   });
-  CHECK(reason_of([&] { client.get("/hold", patience); }) == http_call_error::reason::aborted);
+  CHECK(reason_of([&] { client.get("/hold", timeout); }) == http_call_error::reason::aborted);
   aborter.join();
-  CHECK(client.get("/a", patience).status == 200); // good for the next call
+  CHECK(client.get("/a", timeout).status == 200); // good for the next call
 }
 
 TEST_CASE("every way a call can fail is told apart") {
@@ -219,7 +219,7 @@ TEST_CASE("every way a call can fail is told apart") {
     rude_server gone("");
     dead = gone.port();
   }
-  CHECK(reason_of([&] { http_client(local(dead)).get("/", patience); }) == reason::connect);
+  CHECK(reason_of([&] { http_client(local(dead)).get("/", timeout); }) == reason::connect);
   echo_server echo;
   CHECK(reason_of([&] { http_client(local(echo.port())).get("/hold", milliseconds(60)); })
         == reason::timeout);
@@ -238,7 +238,7 @@ TEST_CASE("every way a call can fail is told apart") {
     http_client client(local(server.port()));
     CHECK(reason_of([&] {
             client.stream(
-                "/", "{}", [](std::string_view) { return true; }, patience);
+                "/", "{}", [](std::string_view) { return true; }, timeout);
           })
           == why);
   }
@@ -254,7 +254,7 @@ TEST_CASE("a stream without chunks that ends with its end mark is complete") {
   http_client client(local(server.port()));
   int events = 0;
   client.stream(
-      "/", "{}", [&](std::string_view) { return ++events > 0; }, patience);
+      "/", "{}", [&](std::string_view) { return ++events > 0; }, timeout);
   CHECK(events == 1);
 }
 

@@ -14,7 +14,7 @@ using std::chrono::milliseconds;
 namespace {
 
 /// Only a broken program is waited for so long.
-constexpr milliseconds patience{300'000};
+constexpr milliseconds timeout{300'000};
 
 /// A server whose certificate those trust who are made in the lifetime of this.
 struct trusted_server {
@@ -35,7 +35,7 @@ struct trusted_server {
 /// What a call says that must fail for want of trust.
 std::string distrust(const std::string& url) {
   try {
-    http_client(parse_http_url(url)).get("/", patience);
+    http_client(parse_http_url(url)).get("/", timeout);
   } catch (const http_call_error& error) {
     CHECK(error.why == http_call_error::reason::trust);
     return error.what();
@@ -55,9 +55,9 @@ bool has(const std::string& text, const std::string& words) {
 TEST_CASE("HTTPS: the client gets, posts and reads streams") {
   trusted_server server;
   http_client client(parse_http_url(server.url()), "lam_0123456789");
-  CHECK(client.get("/a?b", patience).body == "GET /a?b|");
+  CHECK(client.get("/a?b", timeout).body == "GET /a?b|");
   const std::string body(3 << 20, 'x');
-  CHECK(client.post("/p", body, patience).body == "POST /p?|" + body);
+  CHECK(client.post("/p", body, timeout).body == "POST /p?|" + body);
 
   constexpr int events = 300;
   std::thread source([&] {
@@ -75,7 +75,7 @@ TEST_CASE("HTTPS: the client gets, posts and reads streams") {
         CHECK(data == std::to_string(next++));
         return true;
       },
-      patience);
+      timeout);
   source.join();
   CHECK(next == events);
 }
@@ -89,7 +89,7 @@ TEST_CASE("HTTPS: the client tells a stream that was cut, and an answer that doe
     CHECK(write_and_wait(exchange, sse_event("1")));
   });
   CHECK_THROWS_WITH(client.stream(
-                        "/hold", "{}", [](std::string_view) { return true; }, patience),
+                        "/hold", "{}", [](std::string_view) { return true; }, timeout),
                     doctest::Contains("closed the connection"));
   source.join();
   CHECK_THROWS_WITH(client.get("/hold", milliseconds(60)), doctest::Contains("took longer"));
@@ -116,7 +116,7 @@ TEST_CASE("HTTPS: the client tells a server that speaks another language") {
   has(distrust("https://localhost:" + std::to_string(plain.port())), "wrong version number");
   const http_reply reply =
       http_client(parse_http_url("http://localhost:" + std::to_string(server.echo.port())))
-          .get("/", patience);
+          .get("/", timeout);
   CHECK(reply.status == 400);
   has(reply.body, "https://");
 }
@@ -132,7 +132,7 @@ TEST_CASE("HTTPS: many streams run on one thread of a client") {
     request.method = "POST";
     request.path = "/" + std::to_string(i);
     request.body = std::string(static_cast<size_t>(i) * 1'000, 'x');
-    request.connect_timeout = request.idle_timeout = patience;
+    request.connect_timeout = request.idle_timeout = timeout;
     http_call_events events;
     events.on_done = [&right, expected = "POST " + request.path + "?|" + request.body](
                          const http_reply& reply) { right += reply.body == expected; };

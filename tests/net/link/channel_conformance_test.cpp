@@ -149,8 +149,8 @@ TEST_CASE_TEMPLATE("an epoch that ends revokes its links and those before, and n
   CHECK(old.to->reserve(1) == nullptr);
   CHECK(holds_soon([&] { return old_far.from->state() != channel_state::open; }));
   CHECK(take(*x.far.from, 1, 17));
-  CHECK_THROWS_AS(x.mine.plane->accept({1, 5, 0, 0}, x.terms, patience), gpu::channel_ended);
-  CHECK_THROWS_AS(x.mine.plane->connect(x.other->address(), {1, 5, 0, 0}, x.terms, patience),
+  CHECK_THROWS_AS(x.mine.plane->accept({1, 5, 0, 0}, x.terms, timeout), gpu::channel_ended);
+  CHECK_THROWS_AS(x.mine.plane->connect(x.other->address(), {1, 5, 0, 0}, x.terms, timeout),
                   gpu::channel_ended);
 }
 
@@ -158,7 +158,7 @@ TEST_CASE_TEMPLATE("a link of an epoch that is over on the other side is refused
                    TIERS_BETWEEN_PLANES) {
   link_rig<tier> x;
   x.other->end_epoch(5);
-  auto late = x.mine.plane->connect(x.other->address(), {4, 0, 0, 0}, x.terms, patience);
+  auto late = x.mine.plane->connect(x.other->address(), {4, 0, 0, 0}, x.terms, timeout);
   CHECK(holds_soon([&] { return late.to->state() == channel_state::closed; }));
   x.mine.log->wait_for(net::link_event::kind::refused, "epoch 4, stream 0, replica 0, shard 0");
 }
@@ -204,7 +204,7 @@ template <class Tier> struct engines {
                    }};
   net::link_terms terms{4, 64, 0, {}};
   net::link_end b = there->accept({1, 0, 0, 0}, terms);
-  net::link_end a = plane.plane->connect(there->address(), {1, 0, 0, 0}, terms, patience);
+  net::link_end a = plane.plane->connect(there->address(), {1, 0, 0, 0}, terms, timeout);
 };
 
 } // namespace

@@ -20,11 +20,11 @@ const net::link_terms terms{7, 64 << 10, gpu::seqno_counter_mask - 54, {}};
 /// Sends back what comes until the link ends.
 void echo(const std::string& transport, const scratch_folder& folder, int address_to) {
   test_plane plane{transport, folder, "child"};
-  auto link = plane.plane->accept(key, terms, patience);
+  auto link = plane.plane->accept(key, terms, timeout);
   const auto& address = plane.plane->address();
   if (write(address_to, address.data(), address.size()) < 0) return;
   close(address_to);
-  const auto until = clock::now() + patience;
+  const auto until = clock::now() + timeout;
   while (clock::now() < until) {
     const auto* f = link.from->peek(0);
     if (f == nullptr) {
@@ -92,7 +92,7 @@ TEST_CASE_TEMPLATE("two processes echo frames of all sizes, and part as they sho
   REQUIRE_FALSE(child.address.empty());
   {
     test_plane mine{tier::name, child.folder, "parent"};
-    auto link = mine.plane->connect(child.address, key, terms, patience);
+    auto link = mine.plane->connect(child.address, key, terms, timeout);
     constexpr uint64_t count = 5'000;
     const auto size_of = [](uint64_t n) { return n * 7919 % (n % 54 == 0 ? 65'537 : 700); };
     uint64_t sent = 0, taken = 0;
@@ -131,7 +131,7 @@ TEST_CASE_TEMPLATE("a process that is killed at any moment ends its links within
     echoing_child child{tier::name};
     REQUIRE_FALSE(child.address.empty());
     test_plane mine{tier::name, child.folder, "parent"};
-    auto link = mine.plane->connect(child.address, key, terms, patience);
+    auto link = mine.plane->connect(child.address, key, terms, timeout);
     const auto victim_after = random() % 300; // 0: perhaps in the middle of the handshake
     uint64_t sent = 0, taken = 0, wrong = 0;
     if (victim_after == 0 || round == 0) child.end(SIGKILL);

@@ -50,7 +50,7 @@ public:
 
   std::string address() override { return at_->plane->address(); }
   net::link_end accept(const net::link_key& key, const net::link_terms& terms) override {
-    return last_ = at_->plane->accept(key, terms, patience);
+    return last_ = at_->plane->accept(key, terms, timeout);
   }
   void end_epoch(uint64_t epoch) override { at_->plane->end_epoch(epoch); }
   void go() override { at_->plane.reset(); }

@@ -70,10 +70,10 @@ struct spoiled_link {
                return bytes.size();
              }} {
     const net::link_key key{1, 0, 0, 0};
-    b = far.plane->accept(key, far_terms, patience);
+    b = far.plane->accept(key, far_terms, timeout);
     auto address = net::parse_peer_address(far.plane->address()).value();
     address.tcp = "127.0.0.1:" + std::to_string(wire.port());
-    a = near.plane->connect(net::to_string(address), key, near_terms, patience);
+    a = near.plane->connect(net::to_string(address), key, near_terms, timeout);
     REQUIRE(send(*a.to, 1, 1000));
   }
   uint16_t port() const {
@@ -152,8 +152,8 @@ TEST_CASE("links between two incarnations carry frames of these two alone, whate
     test_plane far{transport, folder, "far"}, other{transport, folder, "near"};
     auto& near = transport == "in_process" ? far : other;
     const auto answers = [&](const net::link_terms& of_near) {
-      auto b = far.plane->accept(key, far_terms, patience);
-      auto a = near.plane->connect(far.plane->address(), key, of_near, patience);
+      auto b = far.plane->accept(key, far_terms, timeout);
+      auto a = near.plane->connect(far.plane->address(), key, of_near, timeout);
       REQUIRE(send(*a.to, 1, 17));
       const bool came =
           holds_soon(

@@ -77,7 +77,7 @@ template <class Tier> struct link_rig {
 
   void open(const net::link_key& key) {
     far = other->accept(key, terms);
-    near = mine.plane->connect(other->address(), key, terms, patience);
+    near = mine.plane->connect(other->address(), key, terms, timeout);
   }
 
   scratch_folder folder;

@@ -17,11 +17,11 @@ using clock = std::chrono::steady_clock;
 
 /// Every wait of these tests ends by then, and the test with it. Only a broken program waits so
 /// long: machines that run tests stand still for seconds.
-constexpr auto patience = 240s;
+constexpr auto timeout = 240s;
 
 /// Gives way until it holds; whether it did.
 inline bool holds_soon(const std::function<bool()>& condition) {
-  const auto until = clock::now() + patience;
+  const auto until = clock::now() + timeout;
   while (!condition()) {
     if (clock::now() > until) return false;
     std::this_thread::yield();
@@ -77,7 +77,7 @@ inline bool take(gpu::channel_receiver& from, uint64_t n, size_t bytes) {
 /// them when they do not come in time.
 inline uint64_t exchange(const net::link_end& at, uint64_t count) {
   uint64_t sent = 0, taken = 0, wrong = 0;
-  const auto until = clock::now() + patience;
+  const auto until = clock::now() + timeout;
   while (sent < count || taken < count) {
     bool moved = false;
     if (sent < count)
@@ -127,7 +127,7 @@ private:
 };
 
 inline std::future<gpu::work_status> launch(gpu::stream& on, std::shared_ptr<gpu::work> x,
-                                            clock::duration limit = patience) {
+                                            clock::duration limit = timeout) {
   auto end = std::make_shared<std::promise<gpu::work_status>>();
   on.launch(std::move(x), clock::now() + limit, [end](auto status) { end->set_value(status); });
   return end->get_future();

@@ -59,8 +59,8 @@ TEST_CASE(
       test_plane far{transport, folder, "far", change}, near{transport, folder, "near", change};
       const net::link_key key{1, 0, 0, 0};
       const net::link_terms terms{4, 4096, 0, {}};
-      const auto b = far.plane->accept(key, terms, patience);
-      const auto a = near.plane->connect(far.plane->address(), key, terms, patience);
+      const auto b = far.plane->accept(key, terms, timeout);
+      const auto a = near.plane->connect(far.plane->address(), key, terms, timeout);
       const auto ours = trips_of(near), theirs = trips_of(far);
       const auto first = std::min(measured(*ours), measured(*theirs));
       CHECK(first >= 1); // the handshake's

@@ -22,7 +22,7 @@ public:
           for (uint32_t idle = 0; !over.stop_requested();)
             if (hca_.step())
               idle = 0;
-            else if (++idle < patience)
+            else if (++idle < timeout)
               std::this_thread::yield();
             else // nobody needs a processor for this
               std::this_thread::sleep_for(std::chrono::microseconds{50});
@@ -38,7 +38,7 @@ public:
 
 private:
   class queue;
-  static constexpr uint32_t patience = 2'000; ///< turns without anything to do
+  static constexpr uint32_t timeout = 2'000; ///< turns without anything to do
   using register_page = std::array<uint64_t, 64>;
 
   /// Outlives its queue, as a page of a device does: streams may ring too late.

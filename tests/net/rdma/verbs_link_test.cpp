@@ -24,8 +24,8 @@ struct two_ends {
     auto address = net::parse_peer_address(far.plane->address()).value();
     address.host = "elsewhere";
     if (through != 0) address.tcp = "127.0.0.1:" + std::to_string(through);
-    b = far.plane->accept(key, terms, patience);
-    a = near.plane->connect(net::to_string(address), key, terms, patience);
+    b = far.plane->accept(key, terms, timeout);
+    a = near.plane->connect(net::to_string(address), key, terms, timeout);
   }
 
   std::shared_ptr<soft_adapter> adapter;

@@ -12,7 +12,7 @@ namespace lamella::gpu {
 /// driver that polls in vain takes a core from the process it waits for. So the driver polls for
 /// twice the duration of recent waits, if those were short: waits longer than `most` reduce
 /// polling. After the first few polls it yields its core between polls.
-class poll_patience {
+class poll_timeout {
 public:
   using clock = std::chrono::steady_clock;
   static constexpr std::chrono::nanoseconds least{2'000}, most{100'000};

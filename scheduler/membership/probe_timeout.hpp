@@ -18,7 +18,7 @@ namespace lamella::scheduler {
 /// A false positive costs an iteration for a stateless worker, and KV for an attention worker,
 /// which therefore gets more time. When a role has more than 3 of them within a minute, its timeout
 /// doubles and stays doubled: an overloaded machine must not cause a storm of losses.
-class probe_patience {
+class probe_timeout {
 public:
   using time_point = std::chrono::steady_clock::time_point;
   using milliseconds = std::chrono::milliseconds;
@@ -26,7 +26,7 @@ public:
   static constexpr std::chrono::seconds alarm_window{60};
 
   /// `dead`: silence after which connections are closed anyway.
-  explicit probe_patience(milliseconds dead) : dead_{dead} {}
+  explicit probe_timeout(milliseconds dead) : dead_{dead} {}
 
   /// Interval between two probes of a worker that replies.
   milliseconds every() const { return std::max(dead_ / 4, milliseconds{1}); }

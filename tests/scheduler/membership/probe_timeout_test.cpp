@@ -1,4 +1,4 @@
-#include "scheduler/membership/probe_patience.hpp"
+#include "scheduler/membership/probe_timeout.hpp"
 
 #include <doctest/doctest.h>
 
@@ -6,18 +6,18 @@ using namespace lamella::scheduler;
 using namespace std::chrono_literals;
 
 TEST_CASE("reliability A1: who is asked twice and says nothing is given up before its connection") {
-  const probe_patience x{1000ms};
+  const probe_timeout x{1000ms};
   CHECK(x.half(worker_role::model) == 150ms);
   CHECK(x.half(worker_role::prefill) == 150ms);
   CHECK(x.half(worker_role::attention) == 350ms);
   for (const auto role : {worker_role::model, worker_role::attention, worker_role::prefill})
     CHECK(x.every() + 2 * x.half(role) < 1000ms);
-  CHECK(probe_patience{1ms}.half(worker_role::model) >= 1ms); // never no time at all
+  CHECK(probe_timeout{1ms}.half(worker_role::model) >= 1ms); // never no time at all
 }
 
 TEST_CASE("reliability A1: false alarms of a role give it more time, up to twice what is dead") {
-  probe_patience x{1000ms};
-  auto now = probe_patience::time_point{} + 1h;
+  probe_timeout x{1000ms};
+  auto now = probe_timeout::time_point{} + 1h;
   for (int i = 0; i < 3; ++i) CHECK_FALSE(x.false_alarm(worker_role::model, now += 1s));
   now += 2min; // long ago
   for (int i = 0; i < 3; ++i) CHECK_FALSE(x.false_alarm(worker_role::model, now += 1s));
