@@ -32,7 +32,7 @@ struct shard_config {
   net::link_source links;          ///< this seat's end of a link, connected
   net::link_source member_links;   ///< the same for links to other members, once each; may be null
   uint64_t parity_frame_bytes = 0; ///< largest frame of the parity links
-  std::shared_ptr<net::metrics> numbers; ///< may be null
+  std::shared_ptr<net::metrics> metrics; ///< may be null
   std::shared_ptr<work_meter> meter;     ///< counts attended positions; may be null
   std::function<uint32_t(stream_id)> replica_of;
   std::shared_ptr<gpu::kv_hand_over> hand_over; ///< of a prefill worker's own shard

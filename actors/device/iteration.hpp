@@ -20,7 +20,7 @@ struct iteration_target {
   model_replica_actor replica;
   std::vector<attention_shard_actor> shards;
   kv_allocator_actor allocator;
-  std::shared_ptr<net::metrics> numbers; ///< may be null
+  std::shared_ptr<net::metrics> metrics; ///< may be null
   std::shared_ptr<pulse> beats;          ///< may be null
   /// Shared by streams of this kind.
   std::shared_ptr<first_iterations> firsts = std::make_shared<first_iterations>();

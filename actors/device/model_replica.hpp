@@ -43,7 +43,7 @@ struct replica_config {
   /// Largest frame between ranks, of a batch and of prompts; unused where there is one rank.
   uint64_t decode_rank_bytes = 0, prefill_rank_bytes = 0;
   net::link_source links;                ///< this seat's end of a link, connected
-  std::shared_ptr<net::metrics> numbers; ///< may be null
+  std::shared_ptr<net::metrics> metrics; ///< may be null
   std::shared_ptr<work_meter> meter;     ///< counts rows; may be null
   /// Prepared streams. Other streams are set up with their first launch.
   std::map<stream_id, ready_stream> ready{};

@@ -25,15 +25,15 @@ constexpr caf::timespan look_every = std::chrono::milliseconds{100};
 
 const net::http_headers json_type{{"content-type", "application/json"}};
 
-void count(net::metrics& numbers, const exchange_ptr& exchange, net::api_route route, int status) {
+void count(net::metrics& metrics, const exchange_ptr& exchange, net::api_route route, int status) {
   const auto seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - exchange->request().arrived)
           .count();
-  numbers.http_request(net::route_name(route), exchange->request().method, status, seconds);
+  metrics.http_request(net::route_name(route), exchange->request().method, status, seconds);
 }
 
 void count(gateway_ptr self, const exchange_ptr& exchange, net::api_route route, int status) {
-  count(*self->state.config.numbers, exchange, route, status);
+  count(*self->state.config.metrics, exchange, route, status);
 }
 
 /// Public routes want a key of the public list, admin routes one of the admin list.
@@ -77,7 +77,7 @@ void look_at_pauses(gateway_ptr self) {
   const auto now = st.config.health->pauses.look(self->clock().now());
   const bool hunting = st.server && st.server->blame && st.server->blame->hunting();
   st.config.health->set_hunting(hunting);
-  st.config.numbers->set_recovering(now.recovering, now.too_long);
+  st.config.metrics->set_recovering(now.recovering, now.too_long);
   if (now.too_long != std::exchange(st.alarm, now.too_long)) {
     if (now.too_long)
       spdlog::error("recovery takes longer than recovery.max_pause_seconds pause_ms={} requests={} "
@@ -147,18 +147,18 @@ void answer_chaos(gateway_ptr self, const exchange_ptr& exchange) {
 void answer_metrics(gateway_ptr self, const exchange_ptr& exchange) {
   const auto scrape = [self, exchange] {
     const auto& config = self->state.config;
-    auto& numbers = *config.numbers;
-    numbers.set_mailbox_depth("gateway", self->mailbox().size());
+    auto& metrics = *config.metrics;
+    metrics.set_mailbox_depth("gateway", self->mailbox().size());
     const auto ready =
         config.health->ask(health_board::probe::ready, std::chrono::steady_clock::now());
-    numbers.set_ready(ready.status == 200);
-    if (config.bodies) numbers.set_bodies(config.bodies->held(), config.bodies->refusals());
+    metrics.set_ready(ready.status == 200);
+    if (config.bodies) metrics.set_bodies(config.bodies->held(), config.bodies->refusals());
     const uint64_t dropped = log_lines_dropped;
-    numbers.log_dropped("control", dropped - std::exchange(self->state.log_dropped, dropped));
+    metrics.log_dropped("control", dropped - std::exchange(self->state.log_dropped, dropped));
     self->send(
         config.aside,
         aside_job{
-            aside_lane::brief, [exchange, to = config.numbers] {
+            aside_lane::brief, [exchange, to = config.metrics] {
               auto page = to->scrape(exchange->request().headers.get("accept"));
               exchange->respond(200, {{"content-type", page.content_type}}, std::move(page.body));
               count(*to, exchange, net::api_route::metrics, 200);
@@ -168,7 +168,7 @@ void answer_metrics(gateway_ptr self, const exchange_ptr& exchange) {
   self->request(self->state.members, workers_timeout, status_atom_v)
       .then(
           [self, scrape](const system_status& status) {
-            self->state.traffic.note(status, *self->state.config.numbers);
+            self->state.traffic.note(status, *self->state.config.metrics);
             scrape();
           },
           [scrape](caf::error&) { scrape(); });
@@ -222,7 +222,7 @@ void answer_aside(gateway_ptr self, const exchange_ptr& exchange, net::api_route
                   std::string (*answer)(const service&, const std::string&)) {
   serving(self);
   const auto& st = self->state;
-  const auto run = [server = st.server, numbers = st.config.numbers, exchange, where, answer] {
+  const auto run = [server = st.server, metrics = st.config.metrics, exchange, where, answer] {
     if (!exchange->open()) return;
     int status = 200;
     try {
@@ -237,7 +237,7 @@ void answer_aside(gateway_ptr self, const exchange_ptr& exchange, net::api_route
       spdlog::error("gateway path={} error=\"{}\"", exchange->request().path, error.what());
       net::respond_error(*exchange, net::internal_error("internal error"));
     }
-    count(*numbers, exchange, where, status);
+    count(*metrics, exchange, where, status);
   };
   self->send(st.config.aside, aside_job{lane_of(exchange->request().body.size()), run});
 }
@@ -304,11 +304,11 @@ void on_exchange(gateway_ptr self, const exchange_ptr& exchange) {
     net::respond_error(*exchange, error);
     count(self, exchange, where, error.status);
     if (error.code == "draining")
-      self->state.config.numbers->admission_rejected(net::rejection::draining);
+      self->state.config.metrics->admission_rejected(net::rejection::draining);
     if (error.code == "no_capacity")
-      self->state.config.numbers->admission_rejected(net::rejection::no_capacity);
+      self->state.config.metrics->admission_rejected(net::rejection::no_capacity);
     if (error.code == "loading")
-      self->state.config.numbers->admission_rejected(net::rejection::loading);
+      self->state.config.metrics->admission_rejected(net::rejection::loading);
   } catch (const std::exception& error) {
     spdlog::error("gateway path={} error=\"{}\"", request.path, error.what());
     net::respond_error(*exchange, net::internal_error("internal error"));

@@ -36,7 +36,7 @@ struct new_rules {
 
 struct gateway_config {
   std::shared_ptr<health_board> health;
-  std::shared_ptr<net::metrics> numbers;
+  std::shared_ptr<net::metrics> metrics;
   aside_actor aside;                         ///< renders metrics pages and other long answers
   std::shared_ptr<const byte_budget> bodies; ///< of the requests; null: not limited
   net::api_keys keys;                        ///< of the public listener

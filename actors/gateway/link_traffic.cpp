@@ -4,7 +4,7 @@
 
 namespace lamella::actors {
 
-void link_traffic::note(const system_status& status, net::metrics& numbers) {
+void link_traffic::note(const system_status& status, net::metrics& metrics) {
   for (const auto& now : status.workers) {
     auto& before = seen_[now.seat];
     if (before.incarnation != now.incarnation) before = {now.incarnation, {}, {}};
@@ -12,11 +12,11 @@ void link_traffic::note(const system_status& status, net::metrics& numbers) {
       const auto role = peer.seat.substr(0, peer.seat.find('/'));
       if (peer.rtt_us > 0
           && std::exchange(before.measured[peer.seat], peer.measured) != peer.measured)
-        numbers.link_rtt(role, peer.transport, peer.rtt_us / 1e6);
+        metrics.link_rtt(role, peer.transport, peer.rtt_us / 1e6);
       auto& sent = before.sent[peer.seat];
       // Between two links there is no transport to count for: the next time tells.
       if (peer.transport.empty() || peer.bytes <= sent) continue;
-      numbers.link_bytes(role, peer.transport, peer.bytes - sent);
+      metrics.link_bytes(role, peer.transport, peer.bytes - sent);
       sent = peer.bytes;
     }
   }

@@ -16,7 +16,7 @@ namespace lamella::actors {
 class link_traffic {
 public:
   /// Adds the traffic of each worker since its last report.
-  void note(const system_status& status, net::metrics& numbers);
+  void note(const system_status& status, net::metrics& metrics);
 
 private:
   struct worker {

@@ -29,7 +29,7 @@ struct kv_allocator_config {
   uint32_t prefix_least_percent = 0; ///< minimum share of a prompt for a prefix-cache hit
   /// How long the KV of an earlier epoch is kept for its holders.
   caf::timespan timeout{std::chrono::seconds{5}};
-  std::shared_ptr<net::metrics> numbers; ///< may be null
+  std::shared_ptr<net::metrics> metrics; ///< may be null
 };
 
 struct kv_allocator_state {

@@ -21,7 +21,7 @@ struct kv_remake {
   std::vector<slot_run> runs;
   uint64_t number = 1; ///< increases with each reconstruction of a target and epoch
   caf::timespan timeout{};
-  std::shared_ptr<net::metrics> numbers; ///< may be null
+  std::shared_ptr<net::metrics> metrics; ///< may be null
 };
 
 /// Why the reconstruction failed.

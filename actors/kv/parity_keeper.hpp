@@ -24,7 +24,7 @@ struct parity_keeper_config {
   uint32_t rebuild_percent = 100;      ///< of the time; 1 to 100
   bool prompts_lack_it =
       false; ///< parity of prompts is computed from pulled rows, so missing parity is routine
-  std::shared_ptr<net::metrics> numbers; ///< may be null
+  std::shared_ptr<net::metrics> metrics; ///< may be null
   std::shared_ptr<digest_book> digests;  ///< may be null
 };
 

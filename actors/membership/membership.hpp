@@ -61,7 +61,7 @@ struct membership_config {
   caf::timespan look_every{0}; ///< polling interval of work reports, to find slow workers; 0: never
   /// Silence after which a connection is closed; workers are declared dead earlier. 0: neither.
   caf::timespan dead{0};
-  std::shared_ptr<net::metrics> numbers; ///< may be null
+  std::shared_ptr<net::metrics> metrics; ///< may be null
   /// Minimum time between two replacements of slow workers.
   caf::timespan replace_every{std::chrono::minutes{1}};
 };

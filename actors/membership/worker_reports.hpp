@@ -33,10 +33,10 @@ public:
 
   /// Adds the work of a worker since its last report.
   void note(const scheduler::seat& where, uint32_t incarnation, const worker_peers& x,
-            net::metrics& numbers);
+            net::metrics& metrics);
 
   /// Age of the last message of each seat; of a seat without messages, since the first call.
-  void tell_ages(const scheduler::seat_plan& seats, time_point now, net::metrics& numbers);
+  void tell_ages(const scheduler::seat_plan& seats, time_point now, net::metrics& metrics);
 
 private:
   struct report {

@@ -45,7 +45,7 @@ struct node::impl {
   void note_numerics(const epoch_members& workers);
   void size_cache();
   void describe_service();
-  std::shared_ptr<net::metrics> make_numbers() const;
+  std::shared_ptr<net::metrics> make_metrics() const;
   request_rules rules_of(const config::settings& x) const;
   void listen();
   reload_report reload();
@@ -84,7 +84,7 @@ struct node::impl {
   std::optional<end_watch> ending; ///< of the system
   caf::actor_system system;
   std::optional<system_watch> turns{std::in_place, system, turns_limit};
-  std::shared_ptr<net::metrics> numbers;
+  std::shared_ptr<net::metrics> metrics;
   link_port_maker links;
   std::string worker_program;
   std::unique_ptr<control_plane> control;

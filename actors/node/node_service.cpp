@@ -103,9 +103,9 @@ void node::impl::describe_service() {
   base.rules = rules_of(options);
   base.ping = options.http.sse_ping;
   base.piece_bytes = std::min<size_t>(base.piece_bytes, options.http.stream_buffer_bytes);
-  numbers = make_numbers();
-  numbers->set_load_progress("map", 1); // or there would be nothing to describe
-  base.numbers = parts->numbers = numbers;
+  metrics = make_metrics();
+  metrics->set_load_progress("map", 1); // or there would be nothing to describe
+  base.metrics = parts->metrics = metrics;
   base.blame = parts->blame;
   parts->health = health;
   parts->options = options;
@@ -122,7 +122,7 @@ void node::impl::note_numerics(const epoch_members& workers) {
   if (now != parts->base.fingerprint) parts->base.fingerprint = std::move(now); // the first time
 }
 
-std::shared_ptr<net::metrics> node::impl::make_numbers() const {
+std::shared_ptr<net::metrics> node::impl::make_metrics() const {
   net::metrics::settings m;
   m.model_name = parts->base.model_name;
   m.context_tokens = parts->base.context_tokens;
@@ -149,7 +149,7 @@ void node::impl::listen() {
   c.aside = parts->base.aside;
   c.bodies = bodies;
   c.health = health;
-  c.numbers = numbers;
+  c.metrics = metrics;
   c.keys = keys_from(options.http.api_keys_file);
   c.admin_keys = keys_from(options.admin.api_keys_file);
   c.public_probes = options.http.probes;

@@ -57,7 +57,7 @@ struct pipeline_parts {
                                     first_prefills = std::make_shared<first_iterations>();
   std::shared_ptr<suspect_board> blame = std::make_shared<suspect_board>();
   std::shared_ptr<health_board> health;
-  std::shared_ptr<net::metrics> numbers;
+  std::shared_ptr<net::metrics> metrics;
 };
 
 struct pipeline {

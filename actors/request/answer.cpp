@@ -95,12 +95,12 @@ struct whole_answer {
   net::response_head head;
   std::vector<net::response_choice> choices;
   net::usage_counts usage;
-  std::optional<net::response_metrics> numbers;
+  std::optional<net::response_metrics> metrics;
   net::http_headers headers;
   bool chat = true;
 
   std::string body() const {
-    const auto* shown = numbers ? &*numbers : nullptr;
+    const auto* shown = metrics ? &*metrics : nullptr;
     return chat ? net::chat_body(head, choices, usage, shown)
                 : net::completion_body(head, choices, usage, shown);
   }
@@ -141,7 +141,7 @@ void respond_whole(request_ptr self) {
   x->usage = usage_of(st);
   x->chat = st.chat;
   if (st.exchange->request().headers.get("x-lamella-metrics") == "1")
-    x->numbers = metrics_of(st, self->clock().now());
+    x->metrics = metrics_of(st, self->clock().now());
   x->headers = json_headers(self);
   st.answered = st.writing = true;
   report(self, net::request_outcome::done, 200, {});

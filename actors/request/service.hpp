@@ -66,7 +66,7 @@ struct service {
   request_rules rules;
   std::chrono::milliseconds ping{15'000};
   size_t piece_bytes = 65'536; ///< of a stream, given to the socket at once
-  std::shared_ptr<net::metrics> numbers;
+  std::shared_ptr<net::metrics> metrics;
   std::shared_ptr<suspect_board> blame;   ///< may be null
   std::shared_ptr<recovery_watch> pauses; ///< may be null
   outside_world world;

@@ -71,13 +71,13 @@ private:
 };
 
 /// The same for a worker in the process of the metrics.
-inline void tell_spent(net::metrics& numbers, const iteration_spent& x, iteration_stages stages,
+inline void tell_spent(net::metrics& metrics, const iteration_spent& x, iteration_stages stages,
                        const std::string& role, uint32_t seat) {
   const auto seconds = [](std::chrono::duration<double> y) { return y.count(); };
-  numbers.iteration_time(stages.main, seconds(x.main));
-  if (x.aside.count() > 0) numbers.iteration_time(stages.aside, seconds(x.aside));
-  numbers.iteration_time(net::iteration_stage::wait, seconds(x.wait));
-  numbers.computed(role, role + "-" + std::to_string(seat), seconds(x.main + x.aside));
+  metrics.iteration_time(stages.main, seconds(x.main));
+  if (x.aside.count() > 0) metrics.iteration_time(stages.aside, seconds(x.aside));
+  metrics.iteration_time(net::iteration_stage::wait, seconds(x.wait));
+  metrics.computed(role, role + "-" + std::to_string(seat), seconds(x.main + x.aside));
 }
 
 } // namespace lamella::actors

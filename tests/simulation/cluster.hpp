@@ -209,8 +209,8 @@ private:
       p.digests = std::make_shared<actors::digest_book>(4096);
     }
     p.health = std::make_shared<actors::health_board>(options_.health.iteration_max_age);
-    static const auto numbers = std::make_shared<net::metrics>(net::metrics::settings{});
-    p.numbers = numbers;
+    static const auto metrics = std::make_shared<net::metrics>(net::metrics::settings{});
+    p.metrics = metrics;
     divergences_before_ = divergences_now();
     auto& s = p.base;
     s.text = loaded.text;
@@ -220,7 +220,7 @@ private:
     s.constraints = std::make_shared<actors::constraint_store>(s.text, s.end_tokens,
                                                                loaded.program->spec.vocabulary);
     s.rules.limits.vocabulary = loaded.text->vocabulary();
-    s.numbers = numbers;
+    s.metrics = metrics;
   }
 
   actors::worker_terms terms_of(const scheduler::seat& where) const {
@@ -283,7 +283,7 @@ private:
     actors::gateway_config g;
     g.aside = parts_->base.aside;
     g.health = parts_->health;
-    g.numbers = parts_->numbers;
+    g.metrics = parts_->metrics;
     front_ = spawn(actors::gateway, std::move(g));
     caf::anon_send(front_, parts_->members);
   }
@@ -344,7 +344,7 @@ private:
   /// Of all clusters so far: they share their numbers.
   double divergences_now() const {
     const std::string name = "\nlamella_divergence_total ";
-    const auto page = parts_->numbers->scrape().body;
+    const auto page = parts_->metrics->scrape().body;
     return std::stod(page.substr(page.find(name) + name.size()));
   }
 

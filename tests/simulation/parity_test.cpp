@@ -81,7 +81,7 @@ public:
     return metric("lamella_requests_recovered_total{method=\"recompute\"}") - recompute_;
   }
   double metric(const std::string& series) const {
-    const auto page = where.server->numbers->scrape().body;
+    const auto page = where.server->metrics->scrape().body;
     const auto found = page.find("\n" + series + " ");
     return found == std::string::npos ? 0 : std::stod(page.substr(found + series.size() + 2));
   }
@@ -196,7 +196,7 @@ TEST_CASE("A6 L-M25 L-M26 seeds 1 to 400 of pools with parity end well") {
     hits += came.hits;
     for (const auto& why : came.wrong) FAIL_CHECK("seed " << seed << ": " << why);
     if (seed == 400 && one.where().server) {
-      const auto page = one.where().server->numbers->scrape().body;
+      const auto page = one.where().server->metrics->scrape().body;
       const std::string name = "\nlamella_parity_rebuilt_slots_total ";
       made = std::stod(page.substr(page.find(name) + name.size()));
     }

@@ -118,7 +118,7 @@ inline actors::service tiny_service() {
   s.slots = 512;
   s.window_slots = 16;
   s.epoch = 1;
-  s.numbers = std::make_shared<net::metrics>(net::metrics::settings{});
+  s.metrics = std::make_shared<net::metrics>(net::metrics::settings{});
   return s;
 }
 

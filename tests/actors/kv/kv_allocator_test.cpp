@@ -294,7 +294,7 @@ namespace {
 
 /// An allocator with metrics: two shards by heads, and one with their parity.
 struct numbered : stage {
-  std::shared_ptr<net::metrics> numbers;
+  std::shared_ptr<net::metrics> metrics;
   std::vector<attention_shard_actor> shards;
   kv_allocator_actor allocator;
   uint64_t epoch = 0;
@@ -303,13 +303,13 @@ struct numbered : stage {
     net::metrics::settings options;
     for (const char* name : {"attention-0", "attention-1", "attention-2"})
       options.workers.push_back({"attention", name});
-    numbers = std::make_shared<net::metrics>(options);
+    metrics = std::make_shared<net::metrics>(options);
     kv_allocator_config c;
     c.tables = {"attention-0"};
     c.sharers = {"attention-1"};
     c.parity = "attention-2";
     c.slots = 54;
-    c.numbers = numbers;
+    c.metrics = metrics;
     for (int i = 0; i < 3; ++i)
       shards.push_back(spawn(stand_in_shard(std::make_shared<shard_book>())));
     allocator = spawn(kv_allocator, c);
@@ -334,7 +334,7 @@ struct numbered : stage {
   }
   /// free, used, parity, orphan
   std::vector<int> slots(const std::string& worker) const {
-    const auto page = numbers->scrape().body;
+    const auto page = metrics->scrape().body;
     std::vector<int> result;
     for (const std::string state : {"free", "used", "parity", "orphan"}) {
       const auto series =
@@ -356,7 +356,7 @@ TEST_CASE("V-M11 every shard of a pool by heads is told of with the slots of the
   CHECK(w.slots("attention-0") == slots{27, 27, 0, 0});
   CHECK(w.slots("attention-1") == slots{27, 27, 0, 0});
   CHECK(w.slots("attention-2") == slots{27, 0, 27, 0}); // their parity
-  const auto page = w.numbers->scrape().body;
+  const auto page = w.metrics->scrape().body;
   for (const std::string worker : {"attention-0", "attention-1", "attention-2"}) {
     CAPTURE(worker);
     CHECK(page.find("lamella_kv_usage_ratio{role=\"attention\",worker=\"" + worker + "\"} 0.5\n")

@@ -281,10 +281,10 @@ TEST_CASE("A6 a copy that fails while nobody is missed has the links made anew, 
 TEST_CASE(
     "A6 rows that a member has got of another one, and that are others, are counted as damage") {
   stage s;
-  const auto numbers = std::make_shared<net::metrics>(net::metrics::settings{});
+  const auto metrics = std::make_shared<net::metrics>(net::metrics::settings{});
   const auto count = [&] {
     const std::string name = "\nlamella_kv_integrity_failures_total{where=\"rebuild\"} ";
-    const auto page = numbers->scrape().body;
+    const auto page = metrics->scrape().body;
     return page.at(page.find(name) + name.size());
   };
   for (const bool same : {true, false}) {
@@ -296,7 +296,7 @@ TEST_CASE(
     what.target = 1;
     what.runs = {{0, 4}};
     what.timeout = 1s;
-    what.numbers = numbers;
+    what.metrics = metrics;
     s.spawn([&](caf::event_based_actor* self) {
       remake(self, what, [&](const auto& told) { failure = told; });
     });

@@ -24,7 +24,7 @@ struct parity_pool : stage {
   std::shared_ptr<net::fabric> links;
   std::vector<gpu_executor_actor> executors;
   std::vector<attention_shard_actor> members;
-  std::shared_ptr<net::metrics> numbers = std::make_shared<net::metrics>(net::metrics::settings{});
+  std::shared_ptr<net::metrics> metrics = std::make_shared<net::metrics>(net::metrics::settings{});
   std::shared_ptr<digest_book> digests = std::make_shared<digest_book>(1000);
   kv_allocator_actor allocator;
   caf::actor keeper;
@@ -47,7 +47,7 @@ struct parity_pool : stage {
     c.sharers = {"attention-1", "attention-2"};
     c.parity = "attention-3";
     c.slots = slots;
-    c.numbers = numbers;
+    c.metrics = metrics;
     allocator = spawn(kv_allocator, std::move(c));
   }
   ~parity_pool() {
@@ -89,7 +89,7 @@ struct parity_pool : stage {
     c.slot_bytes = slot_bytes;
     c.scrub_bytes_per_second = scrub_bytes_per_second;
     c.rebuild_percent = percent;
-    c.numbers = numbers;
+    c.metrics = metrics;
     c.digests = digests;
     keeper = spawn(parity_keeper, std::move(c));
     keeper->attach_functor([this](const caf::error& why) { ended.push_back(why); });
@@ -178,7 +178,7 @@ struct parity_pool : stage {
     return scheduler::length_of(answer->value.runs);
   }
   double metric(const std::string& name) const {
-    const auto page = numbers->scrape().body;
+    const auto page = metrics->scrape().body;
     const auto at = page.find("\n" + name + " ");
     REQUIRE(at != std::string::npos);
     return std::stod(page.substr(at + name.size() + 2));

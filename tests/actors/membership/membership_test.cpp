@@ -186,11 +186,11 @@ TEST_CASE_FIXTURE(membership_world,
 namespace {
 
 /// The series of the failovers with that cause, over all roles.
-double failovers(const net::metrics& numbers, const std::string& cause) {
+double failovers(const net::metrics& metrics, const std::string& cause) {
   double sum = 0;
   for (const char* role : {"model", "attention", "prefill"}) {
     const auto name = "\nlamella_failovers_total{cause=\"" + cause + "\",role=\"" + role + "\"} ";
-    const auto page = numbers.scrape().body;
+    const auto page = metrics.scrape().body;
     const auto at = page.find(name);
     REQUIRE(at != std::string::npos);
     sum += std::stod(page.substr(at + name.size()));
@@ -201,13 +201,13 @@ double failovers(const net::metrics& numbers, const std::string& cause) {
 } // namespace
 
 TEST_CASE("A worker with a part that is lost is counted once, with the cause of its loss") {
-  const auto numbers = std::make_shared<net::metrics>(net::metrics::settings{});
+  const auto metrics = std::make_shared<net::metrics>(net::metrics::settings{});
   membership_world w{[&](membership_config& m) {
     m.seats = {};
     m.seats.add(worker_role::model, 1);
     m.seats.add(worker_role::attention, 3);
     m.shape.prefill_seats = 0;
-    m.numbers = numbers;
+    m.metrics = metrics;
     m.look_every = 1s;
     m.dead = 1s;
   }};
@@ -226,49 +226,49 @@ TEST_CASE("A worker with a part that is lost is counted once, with the cause of 
   w.advance(500ms, 100ms);
   SUBCASE("its process is gone") {
     end_with(m.worker, caf::exit_reason::remote_link_unreachable);
-    CHECK(failovers(*numbers, "exit") == 1);
+    CHECK(failovers(*metrics, "exit") == 1);
   }
   SUBCASE("it was silent for longer than it may") {
     m.book->deaf = 1000;
     w.advance(3s, 100ms);
     end_with(m.worker, caf::exit_reason::remote_link_unreachable);
-    CHECK(failovers(*numbers, "timeout") == 1);
+    CHECK(failovers(*metrics, "timeout") == 1);
   }
   SUBCASE("it left") {
     end_with(m.worker, caf::exit_reason::user_shutdown);
-    CHECK(failovers(*numbers, "operator") == 1);
+    CHECK(failovers(*metrics, "operator") == 1);
   }
   SUBCASE("its device failed") {
     end_with(a.worker, caf::make_error(ec::device_lost, "ecc"));
-    CHECK(failovers(*numbers, "fault") == 1);
+    CHECK(failovers(*metrics, "fault") == 1);
   }
   SUBCASE("it does not open the next epoch") {
     end_with(a.worker, caf::exit_reason::remote_link_unreachable);
-    CHECK(failovers(*numbers, "exit") == 1);
+    CHECK(failovers(*metrics, "exit") == 1);
     m.book->silent = true;
     w.want_epoch();
     w.advance(40s, 1s);
-    CHECK(failovers(*numbers, "timeout") == 1);
-    CHECK(failovers(*numbers, "exit") == 1);
+    CHECK(failovers(*metrics, "timeout") == 1);
+    CHECK(failovers(*metrics, "exit") == 1);
     return;
   }
   SUBCASE("nobody is lost where a spare is") {
     end_with(spare.worker, caf::exit_reason::remote_link_unreachable);
     for (const char* cause : {"exit", "timeout", "operator", "fault"})
-      CHECK(failovers(*numbers, cause) == 0);
+      CHECK(failovers(*metrics, cause) == 0);
     CHECK(w.lost.empty());
     return;
   }
   double all = 0;
   for (const char* cause : {"exit", "timeout", "operator", "fault", "partition", "slow"})
-    all += failovers(*numbers, cause);
+    all += failovers(*metrics, cause);
   CHECK(all == 1);
   CHECK(w.lost.size() == 1);
 }
 
 TEST_CASE("A process that stands still is lost when that is seen, and for that reason") {
-  const auto numbers = std::make_shared<net::metrics>(net::metrics::settings{});
-  membership_world w{[&](membership_config& m) { m.numbers = numbers; }};
+  const auto metrics = std::make_shared<net::metrics>(net::metrics::settings{});
+  membership_world w{[&](membership_config& m) { m.metrics = metrics; }};
   w.host = host_name();
   w.want_epoch();
   w.pid = 70;
@@ -287,7 +287,7 @@ TEST_CASE("A process that stands still is lost when that is seen, and for that r
   REQUIRE(w.lost.size() == 1);
   CHECK(says(w.lost[0].second, "is stopped"));
   CHECK(m.book->left.size() == 1);
-  CHECK(failovers(*numbers, "timeout") == 1);
+  CHECK(failovers(*metrics, "timeout") == 1);
 }
 
 TEST_CASE("A worker that ends because what it served with failed is told of so, and no other") {

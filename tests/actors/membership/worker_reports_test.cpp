@@ -22,9 +22,9 @@ net::metrics::settings settings() {
 }
 
 /// The value of a series, by its exact text; -1 when it is missing.
-double value(net::metrics& numbers, const std::string& series,
+double value(net::metrics& metrics, const std::string& series,
              std::chrono::steady_clock::time_point now = std::chrono::steady_clock::now()) {
-  const auto page = numbers.scrape({}, now).body;
+  const auto page = metrics.scrape({}, now).body;
   const auto at = page.find("\n" + series + " ");
   return at == std::string::npos ? -1 : std::stod(page.substr(at + series.size() + 2));
 }
@@ -46,69 +46,69 @@ const std::string slices = R"(lamella_iteration_seconds_count{stage="slice"})",
 } // namespace
 
 TEST_CASE("iterations of a worker are counted once, by stage, over restarts of the worker") {
-  net::metrics numbers{settings()};
+  net::metrics metrics{settings()};
   worker_reports reports;
   work_meter first;
-  reports.note(model_0, 1, report_of(first), numbers);
-  CHECK(value(numbers, waits) == 0);
+  reports.note(model_0, 1, report_of(first), metrics);
+  CHECK(value(metrics, waits) == 0);
   first.spend({30ms, 2ms, 500us}, replica_stages);
   first.spend({10ms, 0ms, 500us}, replica_stages); // of a device that does not tell
-  reports.note(model_0, 1, report_of(first), numbers);
-  reports.note(model_0, 1, report_of(first), numbers);
-  CHECK(value(numbers, slices) == 2);
-  CHECK(value(numbers, slice_time) == doctest::Approx(0.040));
-  CHECK(value(numbers, R"(lamella_iteration_seconds_bucket{stage="slice",le="0.01"})") == 1);
-  CHECK(value(numbers, sends) == 1);
-  CHECK(value(numbers, waits) == 2);
+  reports.note(model_0, 1, report_of(first), metrics);
+  reports.note(model_0, 1, report_of(first), metrics);
+  CHECK(value(metrics, slices) == 2);
+  CHECK(value(metrics, slice_time) == doctest::Approx(0.040));
+  CHECK(value(metrics, R"(lamella_iteration_seconds_bucket{stage="slice",le="0.01"})") == 1);
+  CHECK(value(metrics, sends) == 1);
+  CHECK(value(metrics, waits) == 2);
   first.spend({10ms, 1ms, 1ms}, replica_stages);
   const auto late = report_of(first);
   work_meter second; // another worker sits there
   second.spend({10ms, 1ms, 1ms}, replica_stages);
-  reports.note(model_0, 2, report_of(second), numbers);
-  reports.note(model_0, 1, late, numbers); // an answer that was long on its way
-  CHECK(value(numbers, slices) == 3);
-  CHECK(value(numbers, slice_time) == doctest::Approx(0.050));
+  reports.note(model_0, 2, report_of(second), metrics);
+  reports.note(model_0, 1, late, metrics); // an answer that was long on its way
+  CHECK(value(metrics, slices) == 3);
+  CHECK(value(metrics, slice_time) == doctest::Approx(0.050));
   worker_peers strange = report_of(second);
   strange.stages[0].counts.resize(2);
   strange.stages.resize(9);
-  reports.note(model_0, 2, strange, numbers);
-  CHECK(value(numbers, slices) == 3);
+  reports.note(model_0, 2, strange, metrics);
+  CHECK(value(metrics, slices) == 3);
 }
 
 TEST_CASE("lines that a worker's log lacks are counted once, by role") {
-  net::metrics numbers{settings()};
+  net::metrics metrics{settings()};
   worker_reports reports;
   const std::string series = R"(lamella_log_lines_dropped_total{role="model"})";
-  CHECK(value(numbers, series) == 0);
+  CHECK(value(metrics, series) == 0);
   worker_peers x;
   for (const auto& [incarnation, lines, all] :
        {std::array<uint32_t, 3>{1, 7, 7}, {1, 7, 7}, {1, 9, 9}, {2, 1, 10}}) {
     x.log_dropped = lines;
-    reports.note(model_0, incarnation, x, numbers);
-    CHECK(value(numbers, series) == all);
+    reports.note(model_0, incarnation, x, metrics);
+    CHECK(value(metrics, series) == all);
   }
 }
 
 TEST_CASE("frames that a worker has dropped are counted once, by role and reason") {
-  net::metrics numbers{settings()};
+  net::metrics metrics{settings()};
   worker_reports reports;
   const auto count = [&](const std::string& reason) {
-    return value(numbers, "lamella_frames_dropped_total{reason=\"" + reason + "\",role=\"model\"}");
+    return value(metrics, "lamella_frames_dropped_total{reason=\"" + reason + "\",role=\"model\"}");
   };
   CHECK(count("damaged") == 0);
   worker_peers x;
   x.dropped = {1, 2, 3, 4};
-  reports.note(model_0, 1, x, numbers);
-  reports.note(model_0, 1, x, numbers);
+  reports.note(model_0, 1, x, metrics);
+  reports.note(model_0, 1, x, metrics);
   CHECK(count("epoch") == 1);
   CHECK(count("attempt") == 2);
   CHECK(count("duplicate") == 3);
   CHECK(count("damaged") == 4);
   x.dropped = {1, 3, 3, 4, 99}; // of a version that knows more of them
-  reports.note(model_0, 1, x, numbers);
+  reports.note(model_0, 1, x, metrics);
   CHECK(count("attempt") == 3);
   x.dropped = {2}; // another worker sits there
-  reports.note(model_0, 2, x, numbers);
+  reports.note(model_0, 2, x, metrics);
   CHECK(count("epoch") == 3);
   CHECK(count("damaged") == 4);
 }
@@ -160,31 +160,31 @@ TEST_CASE(
 }
 
 TEST_CASE("what a worker has computed is its share of the time between two scrapes") {
-  net::metrics numbers{settings()};
+  net::metrics metrics{settings()};
   worker_reports reports;
   const auto t0 = std::chrono::steady_clock::now() + 1h;
-  CHECK(value(numbers, busy, t0) == 0);
+  CHECK(value(metrics, busy, t0) == 0);
   work_meter meter;
   meter.spend({900ms, 100ms, 5s}, replica_stages);
-  reports.note(model_0, 1, report_of(meter), numbers);
+  reports.note(model_0, 1, report_of(meter), metrics);
   meter.compute(1s); // of another kind: no iteration of a stage
-  reports.note(model_0, 1, report_of(meter), numbers);
-  CHECK(value(numbers, slices) == 1);
-  CHECK(value(numbers, busy, t0 + 4s) == doctest::Approx(0.5));
+  reports.note(model_0, 1, report_of(meter), metrics);
+  CHECK(value(metrics, slices) == 1);
+  CHECK(value(metrics, busy, t0 + 4s) == doctest::Approx(0.5));
 }
 
 TEST_CASE("membership tells how long each seat has been silent") {
-  auto numbers = std::make_shared<net::metrics>(settings());
+  auto metrics = std::make_shared<net::metrics>(settings());
   membership_world w{[&](membership_config& m) {
     m.seats = {};
     m.seats.add(worker_role::model, 2);
-    m.numbers = numbers;
+    m.metrics = metrics;
     m.look_every = 1s;
   }};
   const auto age = [&](const std::string& worker) {
     w.ask<system_status>(w.members, status_atom_v);
     w.settle();
-    return value(*numbers,
+    return value(*metrics,
                  "lamella_heartbeat_age_seconds{role=\"model\",worker=\"" + worker + "\"}");
   };
   auto first = w.join("model");

@@ -46,7 +46,7 @@ struct world : stage {
   explicit world(options o = {}) {
     prefill_worker_config c;
     c.target.stream = stream_id{0};
-    c.target.numbers = counted;
+    c.target.metrics = counted;
     c.target.allocator = spawn(stand_in_allocator(slots));
     c.target.replica = spawn(stand_in_replica(replica));
     c.target.shards = {spawn(stand_in_shard(own))};
@@ -128,7 +128,7 @@ struct world : stage {
   }
 };
 
-using numbers = std::vector<uint64_t>;
+using metrics = std::vector<uint64_t>;
 using runs = std::vector<slot_run>;
 
 } // namespace lamella::actors::test

@@ -94,7 +94,7 @@ TEST_CASE("A4 the newest token is computed again after a rebuild, and another on
   w.say(2);
   const auto diverged = [&] {
     const std::string name = "\nlamella_divergence_total ";
-    const auto page = w.numbers->scrape().body;
+    const auto page = w.metrics->scrape().body;
     return std::stoi(page.substr(page.find(name) + name.size()));
   };
   w.tell(token{seq(1), 1, world::drawn(1), finish::none}); // twice, and the same
@@ -146,7 +146,7 @@ TEST_CASE(
   w.prefill_all();
   for (uint32_t i = 2; i < 6; ++i) w.say(i, i == 5 ? finish::length : finish::none);
   CHECK(w.exchange->text() == w.text(6));
-  CHECK(w.numbers->scrape().body.find("\nlamella_divergence_total 1\n") != std::string::npos);
+  CHECK(w.metrics->scrape().body.find("\nlamella_divergence_total 1\n") != std::string::npos);
 }
 
 TEST_CASE("Recoveries and the longest pause stand in the answer that is asked for them") {
@@ -198,7 +198,7 @@ TEST_CASE(
     w.pauses->lost(role);
     w.tell(lost_atom_v);
     CHECK(code(w) == "recovery_failed");
-    CHECK(w.numbers->scrape().body.find("lamella_requests_lost_total{role=\"" + role + "\"} 1")
+    CHECK(w.metrics->scrape().body.find("lamella_requests_lost_total{role=\"" + role + "\"} 1")
           != std::string::npos);
   }
 }

@@ -86,9 +86,9 @@ TEST_CASE("a request's time in queues ends where its prefill begins") {
   w.settle();
   for (uint32_t i = 1; i < 6; ++i) w.say(i, i == 5 ? finish::length : finish::none);
   const auto answer = parse_json(w.exchange->body);
-  const auto* numbers = answer.find("metrics");
-  REQUIRE(numbers != nullptr);
-  CHECK(json_as<double>(*numbers->find("queue_time_ms"), "queue_time_ms") == 3000);
+  const auto* metrics = answer.find("metrics");
+  REQUIRE(metrics != nullptr);
+  CHECK(json_as<double>(*metrics->find("queue_time_ms"), "queue_time_ms") == 3000);
 }
 
 TEST_CASE("Tokens that come twice, late or of another count once") {

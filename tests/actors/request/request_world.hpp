@@ -44,7 +44,7 @@ struct request_world : stage {
   std::string lost_role; ///< of the next pipeline
   outside_world outside;
   size_t piece_bytes;
-  std::shared_ptr<net::metrics> numbers = std::make_shared<net::metrics>(net::metrics::settings{});
+  std::shared_ptr<net::metrics> metrics = std::make_shared<net::metrics>(net::metrics::settings{});
   std::shared_ptr<recovery_watch> pauses = std::make_shared<recovery_watch>(2s);
   std::shared_ptr<aside_book> held; ///< null: what runs aside is run as it comes
 
@@ -69,7 +69,7 @@ struct request_world : stage {
     s->epoch = ++epoch;
     s->world = outside;
     s->piece_bytes = piece_bytes;
-    s->numbers = numbers;
+    s->metrics = metrics;
     s->caches_prefixes = true;
     s->pauses = pauses;
     s->lost_role = lost_role;
