@@ -108,7 +108,7 @@ void pump(scheduler_ptr self) {
               state.queue->withdraw(entry.first);
               start(self, entry, batch, grant);
               // Its place was chosen before the question.
-              if (state.config.blame && state.config.blame->hunting())
+              if (state.config.suspects && state.config.suspects->hunting())
                 self->send(self, wake_atom_v);
             } else { // withdrawn or held meanwhile
               state.idle.erase(entry.first);
@@ -216,8 +216,8 @@ global_scheduler(scheduler_ptr self, global_scheduler_config config, kv_allocato
   st.allocator = std::move(allocator);
   st.queue.emplace(st.config.limits);
   st.seats.assign(st.config.batches, 0);
-  if (st.config.blame)
-    st.config.blame->on_change([me = caf::actor_cast<caf::actor_addr>(self)] {
+  if (st.config.suspects)
+    st.config.suspects->on_change([me = caf::actor_cast<caf::actor_addr>(self)] {
       if (const auto lives = caf::actor_cast<caf::actor>(me)) caf::anon_send(lives, wake_atom_v);
     });
   // Without it there is nothing to schedule: whoever watches this actor starts both anew.

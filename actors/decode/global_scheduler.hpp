@@ -26,9 +26,9 @@ struct global_scheduler_config {
   uint32_t window_slots = 32; ///< reserved for each choice beyond its prompt
   uint32_t slots = 0;         ///< of the largest table: upper bound of a reservation
   uint64_t epoch = 0;
-  std::shared_ptr<net::metrics> metrics; ///< may be null
-  std::shared_ptr<health_board> health;  ///< may be null; notified when the queue is full
-  std::shared_ptr<suspect_board> blame;  ///< may be null; isolated and poisonous sequences
+  std::shared_ptr<net::metrics> metrics;   ///< may be null
+  std::shared_ptr<health_board> health;    ///< may be null; notified when the queue is full
+  std::shared_ptr<suspect_board> suspects; ///< may be null; isolated and poisonous sequences
   /// Replicas of batches and prefill workers; empty: unknown, and isolation is impossible.
   std::vector<uint32_t> replica_of_batch, replica_of_prefill;
 };

@@ -11,7 +11,7 @@ namespace {
 using verdict = suspect_board::verdict;
 
 verdict verdict_of(const global_scheduler_state& st, sequence_id x) {
-  return st.config.blame ? st.config.blame->of(scheduler::request_of(x)) : verdict::free;
+  return st.config.suspects ? st.config.suspects->of(scheduler::request_of(x)) : verdict::free;
 }
 
 /// The replica on which suspects are apart from the others; nothing where there is only one.
@@ -24,7 +24,7 @@ std::optional<uint32_t> place_apart(const global_scheduler_state& st) {
 
 /// May others run while a group is under test?
 bool others_wait(const global_scheduler_state& st) {
-  return st.config.blame->others_wait() || !place_apart(st);
+  return st.config.suspects->others_wait() || !place_apart(st);
 }
 
 /// May somebody of that verdict run in that batch while a group is under test?
@@ -39,7 +39,7 @@ bool may_run_in(const global_scheduler_state& st, verdict x, uint32_t batch) {
 bool must_wait(const global_scheduler_state& st, sequence_id first) {
   const auto x = verdict_of(st, first);
   return x == verdict::wait
-         || (x == verdict::free && st.config.blame && st.config.blame->hunting()
+         || (x == verdict::free && st.config.suspects && st.config.suspects->hunting()
              && others_wait(st));
 }
 
@@ -48,7 +48,7 @@ bool is_poisonous(const global_scheduler_state& st, sequence_id first) {
 }
 
 std::optional<std::vector<uint64_t>> load_for(const global_scheduler_state& st, sequence_id first) {
-  if (!st.config.blame || !st.config.blame->hunting()) return st.seats;
+  if (!st.config.suspects || !st.config.suspects->hunting()) return st.seats;
   const auto mine = verdict_of(st, first);
   auto load = st.seats;
   for (uint32_t j = 0; j < load.size(); ++j)
@@ -69,7 +69,7 @@ uint32_t prefill_worker_for(global_scheduler_state& st, sequence_id first, bool 
   const auto base = apart_workers ? c.prefill_workers : 0;
   const auto count = apart_workers ? c.suffix_workers : c.prefill_workers;
   const auto next = st.next_prefill++ % count;
-  const bool hunting = c.blame && c.blame->hunting();
+  const bool hunting = c.suspects && c.suspects->hunting();
   if (!hunting || others_wait(st) || c.replica_of_prefill.size() < base + count) return base + next;
   const bool apart = verdict_of(st, first) == verdict::apart;
   for (uint32_t i = 0; i < count; ++i) {
@@ -81,8 +81,8 @@ uint32_t prefill_worker_for(global_scheduler_state& st, sequence_id first, bool 
 
 bool make_room(scheduler_ptr self) {
   auto& st = self->state;
-  if (!st.config.blame) return false;
-  const bool hunting = st.config.blame->hunting();
+  if (!st.config.suspects) return false;
+  const bool hunting = st.config.suspects->hunting();
   bool somebody = false;
   for (const auto& [sequence, batch] : st.seated) {
     const auto x = verdict_of(st, sequence);

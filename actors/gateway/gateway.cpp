@@ -64,7 +64,7 @@ void check_capacity(gateway_ptr self) {
   const auto& st = self->state;
   if (const auto role = st.config.health->lacking(); !role.empty())
     throw net::no_capacity("the pool '" + role + "' has no worker: retry soon");
-  const bool hunting = st.server->blame && st.server->blame->hunting();
+  const bool hunting = st.server->suspects && st.server->suspects->hunting();
   if (hunting) return;
   if (const auto pause = st.config.health->pauses.look(self->clock().now()); pause.too_long)
     throw net::no_capacity("accepted requests have been paused by a loss for "
@@ -75,7 +75,7 @@ void check_capacity(gateway_ptr self) {
 void look_at_pauses(gateway_ptr self) {
   auto& st = self->state;
   const auto now = st.config.health->pauses.look(self->clock().now());
-  const bool hunting = st.server && st.server->blame && st.server->blame->hunting();
+  const bool hunting = st.server && st.server->suspects && st.server->suspects->hunting();
   st.config.health->set_hunting(hunting);
   st.config.metrics->set_recovering(now.recovering, now.too_long);
   if (now.too_long != std::exchange(st.alarm, now.too_long)) {

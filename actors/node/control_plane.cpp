@@ -116,21 +116,22 @@ control_plane::control_plane(caf::actor_system& system, control_plane_config con
   if (options.pools.distributed()) m.look_every = pace_look;
   m.dead = options.control.dead;
   m.numbers = config_.parts->numbers;
-  const auto blame = config_.parts->blame;
+  const auto suspects = config_.parts->suspects;
   // Numbers that no process of this host has.
-  m.on_part_lost = [blame, of_other_hosts = uint32_t{1} << 31](
+  m.on_part_lost = [suspects, of_other_hosts = uint32_t{1} << 31](
                        const worker_info& x, uint64_t epoch,
                        std::vector<scheduler::stream_id> served, bool own_fault) mutable {
     if (x.host == host_name()) {
-      blame->lost({x.pid, epoch, std::move(served)});
+      suspects->lost({x.pid, epoch, std::move(served)});
     } else if (own_fault) { // nobody else knows how it ended
-      blame->lost({++of_other_hosts, epoch, std::move(served)});
-      blame->ended(of_other_hosts, true);
+      suspects->lost({++of_other_hosts, epoch, std::move(served)});
+      suspects->ended(of_other_hosts, true);
     }
   };
-  m.on_worker = [told = told_, blame](const worker_info& x, bool lost, bool own_fault) {
+  m.on_worker = [told = told_, suspects](const worker_info& x, bool lost, bool own_fault) {
     const auto news = lost ? worker_news::lost : worker_news::joined;
-    if (x.host == host_name() && !told->tell(x.pid, news)) blame->ended(x.pid, lost && own_fault);
+    if (x.host == host_name() && !told->tell(x.pid, news))
+      suspects->ended(x.pid, lost && own_fault);
   };
   m.on_serving = [told = told_](const worker_info& x) {
     if (x.host == host_name()) told->tell(x.pid, worker_news::serves);
@@ -285,7 +286,7 @@ void control_plane::start() {
     k.on_stopped = [members = members_](uint32_t pid) {
       caf::anon_send(members, worker_stopped{pid});
     };
-    k.blame = config_.parts->blame;
+    k.suspects = config_.parts->suspects;
     keeper_ = system_.spawn<caf::detached>(child_keeper, std::move(k));
     told_->keep(keeper_);
   }

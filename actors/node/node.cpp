@@ -160,7 +160,7 @@ node::~node() {
   x.front = nullptr;
   x.parts->base.aside = nullptr;
   x.parts->members = nullptr;
-  x.parts->blame->on_change(nullptr);
+  x.parts->suspects->on_change(nullptr);
   x.control.reset();
   x.ending.emplace(end_limit); // it watches from here on: the other one has an actor of its own
   x.turns.reset();

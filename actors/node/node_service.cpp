@@ -106,7 +106,7 @@ void node::impl::describe_service() {
   metrics = make_metrics();
   metrics->set_load_progress("map", 1); // or there would be nothing to describe
   base.metrics = parts->metrics = metrics;
-  base.blame = parts->blame;
+  base.suspects = parts->suspects;
   parts->health = health;
   parts->options = options;
   parts->program = model.program;

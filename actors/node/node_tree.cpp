@@ -189,9 +189,9 @@ void node::impl::build() {
   // Where workers are processes it is their keeper who knows how they end; what fails without
   // ending any of them may be a request's fault all the same.
   if (!options.pools.distributed())
-    tree.on_fault = [blame = parts->blame] { return blame->ended_here(); };
+    tree.on_fault = [suspects = parts->suspects] { return suspects->ended_here(); };
   else
-    tree.on_spent = [blame = parts->blame] { blame->ended_here(); };
+    tree.on_spent = [suspects = parts->suspects] { suspects->ended_here(); };
   tree.on_stop = [kept = parts->kept] {
     if (kept->handle) caf::anon_send_exit(kept->handle, caf::exit_reason::user_shutdown);
     kept->handle = nullptr;

@@ -284,7 +284,7 @@ private:
     c.epoch = epoch_;
     c.numbers = parts_.numbers;
     c.health = parts_.health;
-    c.blame = parts_.blame;
+    c.suspects = parts_.suspects;
     for (uint32_t j = 0; j < batches_count_; ++j)
       c.replica_of_batch.push_back(places_.at(stream_id{j}));
     for (uint32_t i = 0; i < prefill_streams_count(); ++i)

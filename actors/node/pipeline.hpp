@@ -55,7 +55,7 @@ struct pipeline_parts {
   /// Of batches, and of prefill workers.
   std::shared_ptr<first_iterations> first_decodes = std::make_shared<first_iterations>(),
                                     first_prefills = std::make_shared<first_iterations>();
-  std::shared_ptr<suspect_board> blame = std::make_shared<suspect_board>();
+  std::shared_ptr<suspect_board> suspects = std::make_shared<suspect_board>();
   std::shared_ptr<health_board> health;
   std::shared_ptr<net::metrics> metrics;
 };

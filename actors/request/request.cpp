@@ -113,9 +113,9 @@ void on_preempted(request_ptr self, const preempted& x) {
   if (st.answered || x.epoch != st.server->epoch || index >= st.sequences.size()
       || st.sequences[index].where != phase::decoding)
     return;
-  if (const auto& blame = st.server->blame)
-    blame->stopped(x.sequence, st.stalled && x.kept ? suspect_board::pause::reader
-                                                    : suspect_board::pause::brief);
+  if (const auto& suspects = st.server->suspects)
+    suspects->stopped(x.sequence, st.stalled && x.kept ? suspect_board::pause::reader
+                                                       : suspect_board::pause::brief);
   st.sequences[index].has_kv = x.kept;
   if (st.stalled && x.kept) {
     st.sequences[index].where = phase::waiting;
@@ -242,7 +242,8 @@ request_actor::behavior_type request(request_ptr self, service_ptr server, excha
   st.cache_scope = caller;
   st.arrived = st.last_written = self->clock().now();
   st.deadline = st.server->rules.deadline;
-  if (st.server->blame) self->attach_functor([blame = st.server->blame, id] { blame->over(id); });
+  if (st.server->suspects)
+    self->attach_functor([suspects = st.server->suspects, id] { suspects->over(id); });
   if (st.server->pauses)
     self->attach_functor([watch = st.server->pauses, id] { watch->goes_on(id); });
   st.exchange->on_closed(

@@ -94,9 +94,9 @@ logit_changes changes_of(const request_state& st, size_t index, const sampling& 
 
 /// Whoever looks for what ends workers must know who runs where.
 void runs_on(const request_state& st, size_t index, stream_id where) {
-  if (const auto& blame = st.server->blame)
-    blame->runs(st.sequence(index), st.server->epoch, where,
-                static_cast<uint32_t>(st.sequences[index].text->tokens().size()));
+  if (const auto& suspects = st.server->suspects)
+    suspects->runs(st.sequence(index), st.server->epoch, where,
+                   static_cast<uint32_t>(st.sequences[index].text->tokens().size()));
 }
 
 void join(request_ptr self, size_t index, const admitted& place, const kv_holding& holding,
@@ -315,10 +315,10 @@ void accept_token(request_ptr self, size_t index, const sampled_token& drawn, fi
   if (s.heard)
     compare_with_committed(self, index, static_cast<uint32_t>(s.text->tokens().size()) - 1,
                            *std::exchange(s.heard, std::nullopt), "the previous batch");
-  if (const auto& blame = st.server->blame; blame && s.text->over())
-    blame->stopped(st.sequence(index), suspect_board::pause::done);
-  else if (blame)
-    blame->has(st.sequence(index), static_cast<uint32_t>(s.text->tokens().size()));
+  if (const auto& suspects = st.server->suspects; suspects && s.text->over())
+    suspects->stopped(st.sequence(index), suspect_board::pause::done);
+  else if (suspects)
+    suspects->has(st.sequence(index), static_cast<uint32_t>(s.text->tokens().size()));
 }
 
 void ask_admission(request_ptr self, size_t first, uint32_t choices, bool resumed) {

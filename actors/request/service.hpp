@@ -67,8 +67,8 @@ struct service {
   std::chrono::milliseconds ping{15'000};
   size_t piece_bytes = 65'536; ///< of a stream, given to the socket at once
   std::shared_ptr<net::metrics> metrics;
-  std::shared_ptr<suspect_board> blame;   ///< may be null
-  std::shared_ptr<recovery_watch> pauses; ///< may be null
+  std::shared_ptr<suspect_board> suspects; ///< may be null
+  std::shared_ptr<recovery_watch> pauses;  ///< may be null
   outside_world world;
 
   bool serves(const std::string& name) const;

@@ -78,7 +78,7 @@ std::vector<in_flight> suspect_board::flights_of(uint64_t epoch,
   return found;
 }
 
-suspect_board::budget suspect_board::blame(const pending_end& end) {
+suspect_board::budget suspect_board::suspects(const pending_end& end) {
   if (end.flights.empty() || end.epoch <= newest_end_)
     return suspects_.hunting() ? budget::excused : budget::counts;
   newest_end_ = end.epoch;
@@ -106,7 +106,7 @@ void suspect_board::lost(const lost_part& part) {
     const bool own_fault = known->second;
     known_.erase(known);
     // Whoever said so has counted it.
-    if (own_fault && blame(end) != budget::counts) forgiven_ = true;
+    if (own_fault && suspects(end) != budget::counts) forgiven_ = true;
   }
   tell(lock);
 }
@@ -121,7 +121,7 @@ suspect_board::budget suspect_board::ended(uint32_t pid, bool own_fault) {
     return suspects_.hunting() ? budget::excused : budget::counts;
   }
   auto result = budget::counts;
-  if (own_fault) result = blame(node.mapped());
+  if (own_fault) result = suspects(node.mapped());
   tell(lock);
   return result;
 }
@@ -131,7 +131,7 @@ suspect_board::budget suspect_board::ended_here() {
   pending_end end;
   for (const auto& [sequence, x] : places_) end.epoch = std::max(end.epoch, x.epoch);
   end.flights = flights_of(end.epoch, nullptr);
-  const auto result = blame(end);
+  const auto result = suspects(end);
   tell(lock);
   return result;
 }

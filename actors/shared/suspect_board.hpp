@@ -87,7 +87,7 @@ private:
   std::vector<scheduler::in_flight> flights_of(uint64_t epoch,
                                                const std::vector<stream_id>* streams) const;
   uint32_t tokens_of(sequence_id sequence) const;
-  budget blame(const pending_end& end);
+  budget suspects(const pending_end& end);
   void tell(std::unique_lock<std::mutex>& lock);
 
   /// Exits whose worker is not reported lost yet; of spares it never is.

@@ -131,9 +131,9 @@ void on_end(keeper_ptr self, child& x, int status, caf::actor_clock::time_point 
   const auto pid = std::exchange(x.pid, 0);
   x.lost_at.reset();
   x.stopped_at.reset();
-  auto& blame = self->state.config.blame;
-  const auto budget =
-      blame ? blame->ended(static_cast<uint32_t>(pid), own_fault) : suspect_board::budget::counts;
+  auto& suspects = self->state.config.suspects;
+  const auto budget = suspects ? suspects->ended(static_cast<uint32_t>(pid), own_fault)
+                               : suspect_board::budget::counts;
   if (budget == suspect_board::budget::explained) forgive(self);
   if (own_fault && budget == suspect_board::budget::counts)
     x.restarts.on_fault(now);
@@ -172,7 +172,7 @@ void look_at_life(keeper_ptr self, child& x, caf::actor_clock::time_point now) {
 
 void look(keeper_ptr self) {
   const auto now = self->clock().now();
-  if (const auto& blame = self->state.config.blame; blame && blame->take_forgiveness())
+  if (const auto& suspects = self->state.config.suspects; suspects && suspects->take_forgiveness())
     forgive(self);
   for (auto& x : self->state.children) {
     int status = 0;
@@ -193,7 +193,8 @@ void on_worker(keeper_ptr self, uint32_t pid, worker_news news) {
     if (news == worker_news::serves) ours->restarts.on_serving(self->clock().now());
   }
   // How a process ended that is none of ours, or has not ended, nobody will ever tell.
-  if (st.config.blame && (ours == st.children.end() || !lost)) st.config.blame->ended(pid, false);
+  if (st.config.suspects && (ours == st.children.end() || !lost))
+    st.config.suspects->ended(pid, false);
   if (lost) look(self); // whoever was in flight there waits for it
 }
 

@@ -40,7 +40,7 @@ struct child_keeper_config {
   std::function<void(const seat_failing&)> on_failing;
   /// Called before a stopped child is killed. May be empty.
   std::function<void(uint32_t pid)> on_stopped;
-  std::shared_ptr<suspect_board> blame;     ///< receives the exits of children; may be null
+  std::shared_ptr<suspect_board> suspects;  ///< receives the exits of children; may be null
   std::chrono::milliseconds look_every{50}; ///< polling interval for exited children
   std::chrono::milliseconds grace{3000};    ///< between SIGTERM and SIGKILL at shutdown
   /// Time after which a running child counts as hung when its worker is lost and does not rejoin.

@@ -28,7 +28,7 @@ auto stand_in_batch(std::vector<sequence_id>* told_to_leave) {
 }
 
 struct world : stage {
-  std::shared_ptr<suspect_board> blame = std::make_shared<suspect_board>();
+  std::shared_ptr<suspect_board> suspects = std::make_shared<suspect_board>();
   std::shared_ptr<allocator_book> kv = std::make_shared<allocator_book>();
   std::map<uint32_t, std::vector<sequence_id>> told_to_leave; ///< by batch
   global_scheduler_actor scheduler;
@@ -44,7 +44,7 @@ struct world : stage {
     c.prefill_workers = c.batches;
     c.window_slots = 10;
     c.slots = 1000;
-    c.blame = blame;
+    c.suspects = suspects;
     c.replica_of_batch = c.replica_of_prefill = replicas;
     scheduler = spawn(global_scheduler, std::move(c), spawn(stand_in_allocator(kv)));
     for (uint32_t j = 0; j < replicas.size(); ++j)
@@ -66,14 +66,14 @@ struct world : stage {
   /// A worker ended by its own fault with these in flight.
   void end(std::initializer_list<uint64_t> ids) {
     ++epoch_;
-    for (auto x : ids) blame->runs(seq(x), epoch_, stream_id{0}, rows);
-    blame->ended_here();
+    for (auto x : ids) suspects->runs(seq(x), epoch_, stream_id{0}, rows);
+    suspects->ended_here();
     settle();
   }
   /// They have drawn so many tokens more.
   void draw(uint64_t request, uint32_t tokens) {
-    blame->runs(seq(request), epoch_ + 1, stream_id{0}, rows);
-    blame->has(seq(request), rows + tokens);
+    suspects->runs(seq(request), epoch_ + 1, stream_id{0}, rows);
+    suspects->has(seq(request), rows + tokens);
     settle();
   }
 
@@ -116,7 +116,7 @@ TEST_CASE("Suspects run on the last replica, one group after the other, and nobo
   for (uint64_t i : {3, 4}) CHECK(batch_of(answers[i]) % 2 == 1);
   CHECK(batch_of(w.offer(1)) % 2 == 0);
   for (uint64_t i : {3, 4}) w.draw(i, 8);
-  CHECK_FALSE(w.blame->hunting());
+  CHECK_FALSE(w.suspects->hunting());
 }
 
 TEST_CASE("With one replica the others wait for the suspects, and then go on") {
@@ -168,7 +168,7 @@ TEST_CASE("Whoever is found to kill is refused, waiting or not, and the others g
   CHECK_FALSE(held->error);
   CHECK(held->came);
   CHECK_FALSE(other->came);
-  w.blame->over(request_id{3});
+  w.suspects->over(request_id{3});
   w.tell(retire{seq(3)});
   CHECK(other->came);
 }
@@ -185,7 +185,7 @@ TEST_CASE("Held requests can be withdrawn and are bounded like the others") {
   w.tell(withdraw{seq(10)});
   CHECK(held[0]->error == ec::cancelled);
   w.draw(1, 8);
-  w.blame->over(request_id{2});
+  w.suspects->over(request_id{2});
   w.settle();
   for (size_t i = 1; i < held.size(); ++i) CHECK(held[i]->came);
 }

@@ -45,7 +45,7 @@ public:
   }
 
   const std::vector<served>& requests() const { return requests_; }
-  const suspects& blame() const { return blame_; }
+  const suspects& suspects() const { return suspects_; }
 
 private:
   bool all_over() const {
@@ -54,10 +54,10 @@ private:
 
   /// Where a request runs, if it may: the group under test alone on the last replica.
   std::optional<uint32_t> place_of(size_t i) const {
-    const auto x = blame_.leave_of(id(i + 1));
+    const auto x = suspects_.leave_of(id(i + 1));
     if (x == leave::wait) return std::nullopt;
     if (x == leave::in_test) return replicas_ - 1;
-    const bool apart = blame_.hunting();
+    const bool apart = suspects_.hunting();
     if (apart && replicas_ == 1) return std::nullopt;
     return static_cast<uint32_t>(i) % (apart ? replicas_ - 1 : replicas_);
   }
@@ -80,10 +80,10 @@ private:
       }
       for (const auto& [i, place] : running) {
         auto& r = requests_[i];
-        ended_test = blame_.on_tokens(id(i + 1), ++r.tokens) || ended_test;
+        ended_test = suspects_.on_tokens(id(i + 1), ++r.tokens) || ended_test;
         if (r.tokens < r.length) continue;
         r.over = true;
-        ended_test = blame_.forget(id(i + 1)) || ended_test;
+        ended_test = suspects_.forget(id(i + 1)) || ended_test;
       }
     }
     return false;
@@ -94,7 +94,7 @@ private:
     std::vector<in_flight> there;
     for (const auto& [i, place] : running)
       if (!which || place == *which) there.push_back({id(i + 1), requests_[i].tokens});
-    if (const auto found = blame_.on_end(there))
+    if (const auto found = suspects_.on_end(there))
       requests_.at(static_cast<uint64_t>(*found) - 1).failed = true;
   }
 
@@ -102,7 +102,7 @@ private:
   uint32_t replicas_;
   bool kills_shards_;
   std::mt19937_64 random_;
-  suspects blame_;
+  suspects suspects_;
 };
 
 } // namespace
@@ -276,7 +276,7 @@ TEST_CASE("every poisoned request of any number is found, and all others end wel
     CHECK(wrong == 0);
     CHECK(failed == poisoned);
     CHECK((poisoned > 0 || ends == 0));
-    CHECK_FALSE(w.blame().hunting());
-    CHECK_FALSE(w.blame().others_wait());
+    CHECK_FALSE(w.suspects().hunting());
+    CHECK_FALSE(w.suspects().others_wait());
   }
 }
