@@ -21,7 +21,7 @@ namespace {
 constexpr std::chrono::seconds workers_timeout{2};
 
 /// Between two looks at the requests that pause.
-constexpr caf::timespan look_every = std::chrono::milliseconds{100};
+constexpr caf::timespan poll_interval = std::chrono::milliseconds{100};
 
 const net::http_headers json_type{{"content-type", "application/json"}};
 
@@ -89,7 +89,7 @@ void look_at_pauses(gateway_ptr self) {
       spdlog::info("recovery alarm cleared");
   }
   st.looking = now.down || now.recovering > 0;
-  if (st.looking) self->delayed_send(self, look_every, caf::tick_atom_v);
+  if (st.looking) self->delayed_send(self, poll_interval, caf::tick_atom_v);
 }
 
 /// The pipeline of all requests is lost.

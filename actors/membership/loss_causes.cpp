@@ -17,10 +17,10 @@ failover_cause cause_of_end(const membership_state& st, const scheduler::seat& w
   if (!reason || reason == caf::exit_reason::user_shutdown) return failover_cause::ordered;
   if (reason == ec::device_lost || reason == ec::actor_failed) return failover_cause::fault;
   const auto& c = st.config;
-  if (c.dead.count() == 0 || c.look_every.count() == 0) return failover_cause::exit;
+  if (c.dead.count() == 0 || c.poll_interval.count() == 0) return failover_cause::exit;
   // Whoever lives answers each look.
   const auto heard = st.reports.last_heard(where);
-  const bool silent = heard && now - *heard >= std::max(c.dead, c.look_every);
+  const bool silent = heard && now - *heard >= std::max(c.dead, c.poll_interval);
   return silent ? failover_cause::timeout : failover_cause::exit;
 }
 

@@ -313,8 +313,8 @@ membership_self::behavior_type membership(membership_self::stateful_pointer<memb
   self->state.config = std::move(config);
   // From the start everybody knows who is missing.
   if (self->state.config.seats.free_count() > 0) changed(self);
-  const auto look_every = self->state.config.look_every;
-  if (look_every.count() > 0) self->delayed_send(self, look_every, caf::tick_atom_v);
+  const auto poll_interval = self->state.config.poll_interval;
+  if (poll_interval.count() > 0) self->delayed_send(self, poll_interval, caf::tick_atom_v);
   if (const auto dead = self->state.config.dead; dead.count() > 0) {
     self->state.timeout.emplace(std::chrono::duration_cast<std::chrono::milliseconds>(dead));
     self->delayed_send(self, self->state.timeout->every(), probe_atom_v);
@@ -357,7 +357,7 @@ membership_self::behavior_type membership(membership_self::stateful_pointer<memb
       },
       [self](caf::tick_atom) {
         look_at_pace(self, [self](const auto& x) { on_pace(self, x); });
-        self->delayed_send(self, self->state.config.look_every, caf::tick_atom_v);
+        self->delayed_send(self, self->state.config.poll_interval, caf::tick_atom_v);
       },
       [self](probe_atom) {
         probe_workers(self, [self](const seat& where, const std::string& reason) {

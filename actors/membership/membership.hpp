@@ -58,7 +58,8 @@ struct membership_config {
       on_part_lost;
   caf::timespan load_timeout{std::chrono::minutes{10}};  ///< from a seat to the facts
   caf::timespan epoch_timeout{std::chrono::seconds{30}}; ///< for a worker to open an epoch
-  caf::timespan look_every{0}; ///< polling interval of work reports, to find slow workers; 0: never
+  caf::timespan poll_interval{
+      0}; ///< polling interval of work reports, to find slow workers; 0: never
   /// Silence after which a connection is closed; workers are declared dead earlier. 0: neither.
   caf::timespan dead{0};
   std::shared_ptr<net::metrics> metrics; ///< may be null

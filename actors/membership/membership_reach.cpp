@@ -23,7 +23,7 @@ using scheduler::worker_role;
 using std::chrono::milliseconds;
 
 /// Between two looks: as a rule, while some pair fails, and while somebody new waits for a part.
-constexpr milliseconds look_every{200}, doubtful_every{100}, new_every{20};
+constexpr milliseconds poll_interval{200}, doubtful_every{100}, new_every{20};
 /// So long who is new is looked at often.
 constexpr std::chrono::seconds new_for{5};
 constexpr caf::timespan answer_limit = std::chrono::seconds{1};
@@ -208,7 +208,7 @@ void tick_in(membership_ptr self, milliseconds when) {
 
 } // namespace
 
-void begin_ticking(membership_ptr self) { tick_in(self, look_every); }
+void begin_ticking(membership_ptr self) { tick_in(self, poll_interval); }
 
 void begin_watching(membership_ptr self, const member& m, const reach_verdicts& verdicts) {
   auto& st = self->state;
@@ -232,7 +232,7 @@ void watch_members(membership_ptr self, uint64_t tick, const reach_verdicts& ver
   ask_all(self, verdicts);
   tick_in(self, somebody_is_new(self) ? new_every
                 : st.reach.doubtful() ? doubtful_every
-                                      : look_every);
+                                      : poll_interval);
 }
 
 } // namespace lamella::actors

@@ -113,7 +113,7 @@ control_plane::control_plane(caf::actor_system& system, control_plane_config con
   m.shape = shape_of(options);
   m.terms_of = [this](const scheduler::seat& where) { return terms_of(where); };
   m.on_change = config_.on_change;
-  if (options.pools.distributed()) m.look_every = pace_look;
+  if (options.pools.distributed()) m.poll_interval = pace_look;
   m.dead = options.control.dead;
   m.numbers = config_.parts->numbers;
   const auto suspects = config_.parts->suspects;

@@ -266,7 +266,7 @@ child_keeper(child_keeper_actor::stateful_pointer<child_keeper_state> self,
       [self](caf::tick_atom) {
         look(self);
         if (!self->state.closing)
-          self->delayed_send(self, self->state.config.look_every, caf::tick_atom_v);
+          self->delayed_send(self, self->state.config.poll_interval, caf::tick_atom_v);
       },
       [self](uint32_t pid, worker_news news) { on_worker(self, pid, news); },
       [self](caf::close_atom) -> caf::result<uint32_t> { return close_all(self); },

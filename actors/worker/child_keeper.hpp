@@ -40,9 +40,9 @@ struct child_keeper_config {
   std::function<void(const seat_failing&)> on_failing;
   /// Called before a stopped child is killed. May be empty.
   std::function<void(uint32_t pid)> on_stopped;
-  std::shared_ptr<suspect_board> suspects;  ///< receives the exits of children; may be null
-  std::chrono::milliseconds look_every{50}; ///< polling interval for exited children
-  std::chrono::milliseconds grace{3000};    ///< between SIGTERM and SIGKILL at shutdown
+  std::shared_ptr<suspect_board> suspects;     ///< receives the exits of children; may be null
+  std::chrono::milliseconds poll_interval{50}; ///< polling interval for exited children
+  std::chrono::milliseconds grace{3000};       ///< between SIGTERM and SIGKILL at shutdown
   /// Time after which a running child counts as hung when its worker is lost and does not rejoin.
   std::chrono::milliseconds silence{5000};
   /// Time after which a stopped child (SIGSTOP) is killed, because its peers wait for it.

@@ -30,7 +30,7 @@ using scheduler::worker_role;
 
 /// So many looks in a row, so far apart, must find something that does not end.
 constexpr uint32_t late_looks_max = 3;
-constexpr std::chrono::milliseconds late_look_every{250};
+constexpr std::chrono::milliseconds late_poll_interval{250};
 
 /// What a step of a slowed device takes longer.
 constexpr std::chrono::microseconds slow_step{500};
@@ -294,7 +294,7 @@ void on_wake(worker_ptr self) {
   st.late_looks = late ? st.late_looks + 1 : 0;
   if (!late) return;
   if (st.late_looks < late_looks_max) {
-    self->delayed_send(self, late_look_every, wake_atom_v);
+    self->delayed_send(self, late_poll_interval, wake_atom_v);
     return;
   }
   spdlog::critical(

@@ -19,7 +19,7 @@ using gpu::channel_state;
 
 namespace {
 
-constexpr std::chrono::milliseconds look_every{5}; ///< whether a name has been looked up
+constexpr std::chrono::milliseconds poll_interval{5}; ///< whether a name has been looked up
 
 } // namespace
 
@@ -165,7 +165,7 @@ asio::awaitable<void> data_plane::impl::reach(std::shared_ptr<tcp_socket> socket
     if (clock::now() > until)
       throw lookup_timeout{where_to + ": name lookup timed out after "
                            + std::to_string(timeout.count()) + " ms"};
-    timer.expires_after(look_every);
+    timer.expires_after(poll_interval);
     co_await timer.async_wait(use_awaitable);
   }
   std::vector<asio::ip::tcp::endpoint> found;

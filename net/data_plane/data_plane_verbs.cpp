@@ -11,7 +11,7 @@ using gpu::channel_state;
 
 namespace {
 
-constexpr std::chrono::milliseconds look_every{1};
+constexpr std::chrono::milliseconds poll_interval{1};
 
 /// What a side writes into the other's memory: a stranger's adapter cannot know it.
 uint64_t word_of(const nonce& n) {
@@ -62,7 +62,7 @@ asio::awaitable<void> data_plane::impl::greet(std::shared_ptr<verbs_link> link, 
     asio::steady_timer timer{io};
     while (!link->arrived()) {
       if (clock::now() > until) throw std::runtime_error{"the test word did not arrive"};
-      timer.expires_after(look_every);
+      timer.expires_after(poll_interval);
       co_await timer.async_wait(use_awaitable);
     }
   } catch (const std::exception& e) {

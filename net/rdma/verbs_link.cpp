@@ -17,7 +17,7 @@ using clock = std::chrono::steady_clock;
 namespace {
 
 /// Between two looks of the plane's thread: while the link is in use, and while it ends.
-constexpr std::chrono::milliseconds look_every{10}, settle_every{1};
+constexpr std::chrono::milliseconds poll_interval{10}, settle_every{1};
 /// Beside a frame's own writes: a header that lies apart, its seqno, a credit, the end.
 constexpr uint32_t other_writes = 4;
 
@@ -239,7 +239,7 @@ void verbs_link::look() {
 void verbs_link::look_again() {
   const auto every = [this] {
     const std::lock_guard lock{mutex_};
-    return shut_ ? settle_every : look_every;
+    return shut_ ? settle_every : poll_interval;
   }();
   timer_->expires_after(every);
   timer_->async_wait([self = shared_from_this()](error_code ec) {

@@ -208,7 +208,7 @@ TEST_CASE("A worker with a part that is lost is counted once, with the cause of 
     m.seats.add(worker_role::attention, 3);
     m.shape.prefill_seats = 0;
     m.metrics = metrics;
-    m.look_every = 1s;
+    m.poll_interval = 1s;
     m.dead = 1s;
   }};
   w.want_epoch();

@@ -30,7 +30,7 @@ TEST_CASE("A2 model replica, slow: DRAIN, a spare takes its part, and it comes b
     m.seats.add(worker_role::attention, 2);
     m.shape.replicas = 2;
     m.shape.prefill_seats = 0;
-    m.look_every = 1s;
+    m.poll_interval = 1s;
   }};
   w.want_epoch();
   std::vector<membership_world::process> models(3);
@@ -86,7 +86,7 @@ TEST_CASE(
       m.seats.add(worker_role::attention, 4); // a spare, and a parity or another spare
       m.shape.prefill_seats = 0;
       m.shape.parity = parity;
-      m.look_every = 1s;
+      m.poll_interval = 1s;
     }};
     w.want_epoch();
     auto m = w.join("model");

@@ -179,7 +179,7 @@ TEST_CASE("membership tells how long each seat has been silent") {
     m.seats = {};
     m.seats.add(worker_role::model, 2);
     m.metrics = metrics;
-    m.look_every = 1s;
+    m.poll_interval = 1s;
   }};
   const auto age = [&](const std::string& worker) {
     w.ask<system_status>(w.members, status_atom_v);
