@@ -132,7 +132,7 @@ void grow(batch_ptr self, seat& s) {
                              self->state.config.window_slots,
                              {},
                              0,
-                             kv_wish::more,
+                             reserve_mode::extend,
                              s.member.position}},
                            0,
                            false,

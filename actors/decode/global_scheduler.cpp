@@ -65,7 +65,7 @@ kv_reserve needs_of(const global_scheduler_config& config, const scheduler::admi
   kv_reserve result;
   result.tell = true;
   result.epoch = config.epoch;
-  const auto wish = entry.has_kv ? kv_wish::go_on : kv_wish::begin;
+  const auto mode = entry.has_kv ? reserve_mode::resume : reserve_mode::fresh;
   for (uint32_t k = 0; k < entry.choices; ++k) {
     const auto holder = nth(entry.first, k);
     if (k == 0)
@@ -74,11 +74,11 @@ kv_reserve needs_of(const global_scheduler_config& config, const scheduler::admi
                               entry.prompt_tokens + config.window_slots,
                               {},
                               0,
-                              wish,
+                              mode,
                               entry.has_kv ? entry.prompt_tokens - 1 : 0,
                               text});
     else
-      result.needs.push_back({holder, config.window_slots, entry.first, entry.prompt_tokens, wish});
+      result.needs.push_back({holder, config.window_slots, entry.first, entry.prompt_tokens, mode});
   }
   return result;
 }

@@ -30,7 +30,7 @@ uint32_t place(const kv_allocator_state& st, const kv_need& need, uint32_t keep_
 /// What it holds already, where that is to be kept: otherwise it begins.
 kv_allocator_state::holding* kept(kv_allocator_state& st, const kv_need& need) {
   const auto own = st.holders.find(need.holder);
-  return need.wish == kv_wish::go_on && own != st.holders.end() ? &own->second : nullptr;
+  return need.mode == reserve_mode::resume && own != st.holders.end() ? &own->second : nullptr;
 }
 
 /// The beginning that it has in common with others, shared; nothing if there is no such holder.
@@ -43,7 +43,7 @@ std::optional<std::vector<slot_run>> share(kv_allocator_state& st, uint32_t tabl
     st.pools[table].share(runs);
     return runs;
   }
-  if (need.wish == kv_wish::more || kept(st, need)) return std::vector<slot_run>{};
+  if (need.mode == reserve_mode::extend || kept(st, need)) return std::vector<slot_run>{};
   return share_cached(st, table, need.text, now);
 }
 
@@ -67,7 +67,7 @@ void note_text(kv_allocator_state& st, const kv_need& need, const kv_holding& gr
 
 std::optional<kv_holding> grant(kv_allocator_state& st, const kv_need& need, uint32_t keep_free,
                                 nanoseconds now) {
-  if (need.wish == kv_wish::begin) release(st, need.holder);
+  if (need.mode == reserve_mode::fresh) release(st, need.holder);
   const auto table = place(st, need, keep_free);
   auto& pool = st.pools[table];
   kv_holding result{need.holder, table, {}};
@@ -90,7 +90,7 @@ std::optional<kv_holding> grant(kv_allocator_state& st, const kv_need& need, uin
   held.member = table;
   held.epoch = st.epoch;
   note_text(st, need, result);
-  if (result.kept || need.wish == kv_wish::more) held.filled = need.filled;
+  if (result.kept || need.mode == reserve_mode::extend) held.filled = need.filled;
   std::optional<uint32_t> after;
   if (!held.runs.empty()) after = held.runs.back().first + held.runs.back().length;
   const auto taken = pool.take(slots, after);

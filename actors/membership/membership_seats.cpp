@@ -46,8 +46,9 @@ caf::result<join_grant> on_seat(membership_ptr self, const seat_ask& x) {
   };
   if (!role || st.config.seats.members(*role) == 0)
     return refuse("this service accepts no worker processes for the pool '" + x.role + "'");
-  const auto wish = x.wish == any_seat ? std::nullopt : std::optional<uint32_t>{x.wish};
-  const auto taken = st.config.seats.take(*role, wish);
+  const auto preferred =
+      x.preferred == any_seat ? std::nullopt : std::optional<uint32_t>{x.preferred};
+  const auto taken = st.config.seats.take(*role, preferred);
   if (!taken)
     return refuse("the pool '" + x.role
                   + "' is full: " + std::to_string(st.config.seats.members(*role)) + " of "

@@ -25,7 +25,7 @@ struct join_ask {
   uint32_t protocol = join_protocol;
   std::string role, name, version, host;
   uint32_t pid = 0;
-  uint32_t wish = any_seat; ///< index of the preferred seat
+  uint32_t preferred = any_seat; ///< index of the preferred seat
   uint32_t heartbeat_ms = 0, dead_ms = 0;
   std::string nonce;
 };
@@ -84,7 +84,7 @@ struct join_grant {
 struct seat_ask {
   std::string role, name, host;
   uint32_t pid = 0;
-  uint32_t wish = any_seat;
+  uint32_t preferred = any_seat;
   std::string proof; ///< for the grant
 };
 

@@ -12,7 +12,7 @@ namespace lamella::actors {
 
 /// Reservation mode: extend the holding (`more`); start fresh, where leftovers of an earlier epoch
 /// are freed (`begin`); resume the holding if it is still valid, else start fresh (`go_on`).
-enum class kv_wish : uint8_t { more, begin, go_on };
+enum class reserve_mode : uint8_t { extend, fresh, resume };
 
 /// The tokens of a sequence from position 0 on, as the key of its KV in the prefix cache. Without
 /// tokens, the sequence does not use the cache.
@@ -28,7 +28,7 @@ struct kv_need {
   uint32_t slots = 0; ///< go_on: the whole holding
   sequence_id share_from{};
   uint32_t share_tokens = 0;
-  kv_wish wish = kv_wish::more;
+  reserve_mode mode = reserve_mode::extend;
   uint32_t filled = 0; ///< more, go_on: its positions with committed KV
   kv_text text{};      ///< begin, go_on
 };

@@ -100,7 +100,7 @@ caf::result<join_grant> on_proof(door_ptr self, const join_proof& x) {
   self->monitor(sender);
   // The worker stays the sender: MEMBERSHIP watches it and answers it.
   return self->delegate(st.config->members,
-                        seat_ask{ask.role, ask.name, ask.host, ask.pid, ask.wish,
+                        seat_ask{ask.role, ask.name, ask.host, ask.pid, ask.preferred,
                                  control_proof(secret, ask, challenge)});
 }
 
@@ -115,14 +115,14 @@ caf::result<bool> on_facts(door_ptr self, const worker_facts& x) {
 
 std::string worker_proof(const net::shared_secret& secret, const join_ask& x,
                          const join_challenge& c) {
-  return secret.prove(
-      {"lamella-join-v1", c.nonce, c.cluster, x.role, std::to_string(x.wish), x.name, x.nonce});
+  return secret.prove({"lamella-join-v1", c.nonce, c.cluster, x.role, std::to_string(x.preferred),
+                       x.name, x.nonce});
 }
 
 bool proves_worker(const net::shared_secret& secret, const std::string& proof, const join_ask& x,
                    const join_challenge& c) {
   return secret.accepts(proof, {"lamella-join-v1", c.nonce, c.cluster, x.role,
-                                std::to_string(x.wish), x.name, x.nonce});
+                                std::to_string(x.preferred), x.name, x.nonce});
 }
 
 std::string control_proof(const net::shared_secret& secret, const join_ask& x,

@@ -172,7 +172,7 @@ session_end worker_process::run(const std::function<bool()>& stop) try {
                     LAMELLA_VERSION,
                     host_name(),
                     static_cast<uint32_t>(getpid()),
-                    options_.wish,
+                    options_.preferred,
                     static_cast<uint32_t>(options_.control.heartbeat.count()),
                     static_cast<uint32_t>(options_.control.dead.count()),
                     net::random_bytes(nonce_bytes)};

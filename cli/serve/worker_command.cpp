@@ -53,7 +53,7 @@ actors::worker_options options_of(const worker_flags& flags) {
   x.role = *scheduler::role_named(flags.role); // one of the three, the flag is checked
   x.join = *join;
   x.name = flags.name.empty() ? actors::host_name() + "-" + std::to_string(getpid()) : flags.name;
-  x.wish = flags.seat;
+  x.preferred = flags.seat;
   x.model = flags.model;
   x.device = flags.device;
   config::settings all;

@@ -36,10 +36,12 @@ void seat_plan::add(worker_role role, uint32_t members) {
   for (uint32_t i = 0; i < members; ++i) places_.push_back({{role, first + i}, 0, false});
 }
 
-std::optional<seat_plan::taken> seat_plan::take(worker_role role, std::optional<uint32_t> wish) {
+std::optional<seat_plan::taken> seat_plan::take(worker_role role,
+                                                std::optional<uint32_t> preferred) {
   const auto is_free = [&](const place& x) { return x.where.role == role && !x.occupied; };
-  auto found = std::ranges::find_if(
-      places_, [&](const place& x) { return is_free(x) && wish && x.where.index == *wish; });
+  auto found = std::ranges::find_if(places_, [&](const place& x) {
+    return is_free(x) && preferred && x.where.index == *preferred;
+  });
   if (found == places_.end()) found = std::ranges::find_if(places_, is_free);
   if (found == places_.end()) return std::nullopt;
   found->occupied = true;

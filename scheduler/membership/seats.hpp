@@ -43,7 +43,7 @@ public:
 
   /// Takes the preferred seat if it is free, else the first free one of the role. Nothing when
   /// there is none.
-  std::optional<taken> take(worker_role role, std::optional<uint32_t> wish = std::nullopt);
+  std::optional<taken> take(worker_role role, std::optional<uint32_t> preferred = std::nullopt);
 
   /// Frees a seat; false when that incarnation is not its current holder.
   bool give_back(const seat& where, uint32_t incarnation);

@@ -230,15 +230,15 @@ TEST_CASE("L-M25 what no shard has lost goes on in the next epoch, grown to what
   REQUIRE_FALSE(before->error);
   w.adopt({});
   CHECK(w.used() == std::vector<uint32_t>{40});
-  const auto on = w.reserve({{seq(1), 30, {}, 0, kv_wish::go_on}});
+  const auto on = w.reserve({{seq(1), 30, {}, 0, reserve_mode::resume}});
   REQUIRE_FALSE(on->error);
   const auto& holding = on->value.holdings.at(0);
   CHECK(holding.kept);
   CHECK(scheduler::length_of(holding.runs) == 30);
   CHECK(holding.runs.front().first == before->value.holdings.at(0).runs.front().first);
   // One that needs no more than it has gets it even where nothing is free.
-  REQUIRE_FALSE(w.reserve({{seq(3), 50, {}, 0, kv_wish::begin}})->error);
-  const auto full = w.reserve({{seq(2), 10, {}, 0, kv_wish::go_on}}, 30);
+  REQUIRE_FALSE(w.reserve({{seq(3), 50, {}, 0, reserve_mode::fresh}})->error);
+  const auto full = w.reserve({{seq(2), 10, {}, 0, reserve_mode::resume}}, 30);
   REQUIRE_FALSE(full->error);
   CHECK(full->value.holdings.at(0).kept);
   CHECK(scheduler::length_of(full->value.holdings.at(0).runs) == 20);
@@ -252,8 +252,8 @@ TEST_CASE("L-M26 a lost shard takes the KV of the whole pool with it, or that of
     w.reserve({{seq(2), 30, {}, 0}}); // by request: in the other table, which has more room
     w.adopt({1});
     CHECK(w.used() == (tables == 1 ? std::vector<uint32_t>{0} : std::vector<uint32_t>{20, 0}));
-    const auto first = w.reserve({{seq(1), 20, {}, 0, kv_wish::go_on}});
-    const auto second = w.reserve({{seq(2), 30, {}, 0, kv_wish::go_on}});
+    const auto first = w.reserve({{seq(1), 20, {}, 0, reserve_mode::resume}});
+    const auto second = w.reserve({{seq(2), 30, {}, 0, reserve_mode::resume}});
     REQUIRE_FALSE(first->error);
     REQUIRE_FALSE(second->error);
     CHECK(first->value.holdings.at(0).kept == (tables == 2));
@@ -266,8 +266,8 @@ TEST_CASE("L-M25 who does not come for its KV loses it, and who begins anew gets
   world w;
   w.reserve({{seq(1), 20, {}, 0}, {seq(2), 20, {}, 0}, {seq(3), 20, {}, 0}});
   w.adopt({});
-  w.reserve({{seq(1), 20, {}, 0, kv_wish::go_on}});
-  const auto fresh = w.reserve({{seq(2), 10, {}, 0, kv_wish::begin}});
+  w.reserve({{seq(1), 20, {}, 0, reserve_mode::resume}});
+  const auto fresh = w.reserve({{seq(2), 10, {}, 0, reserve_mode::fresh}});
   REQUIRE_FALSE(fresh->error);
   CHECK_FALSE(fresh->value.holdings.at(0).kept);
   CHECK(w.used() == std::vector<uint32_t>{50});
@@ -282,7 +282,7 @@ TEST_CASE("reliability A3: an epoch that is over can neither take nor give back 
   world w;
   w.reserve({{seq(1), 20, {}, 0}});
   w.adopt({});
-  w.reserve({{seq(1), 20, {}, 0, kv_wish::go_on}});
+  w.reserve({{seq(1), 20, {}, 0, reserve_mode::resume}});
   const auto late = w.ask<kv_grant>(w.allocator, kv_reserve{{{seq(1), 5, {}, 0}}, 0, false, 1});
   caf::anon_send(w.allocator, kv_release{{seq(1)}, 1});
   w.settle();
@@ -373,7 +373,7 @@ TEST_CASE("V-M11 slots are orphans until their holder speaks in the new epoch, o
   w.adopt(true);
   CHECK(w.slots("attention-0") == slots{27, 0, 0, 27});
   CHECK(w.slots("attention-2") == slots{27, 27, 0, 0}); // all of it is to be made again
-  REQUIRE(w.reserve({seq(1), 20, {}, 0, kv_wish::go_on, 20}));
+  REQUIRE(w.reserve({seq(1), 20, {}, 0, reserve_mode::resume, 20}));
   CHECK(w.slots("attention-0") == slots{27, 20, 0, 7});
   CHECK(w.usage().orphan == 7);
   w.advance(6s, 1s); // nobody wants the others

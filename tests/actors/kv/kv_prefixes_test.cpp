@@ -54,11 +54,11 @@ struct cached_pool : stage {
   }
   /// As the scheduler does for a prompt; nothing when it is refused.
   std::optional<kv_holding> begin(uint64_t request, const text& tokens, uint32_t window = 4,
-                                  uint64_t scope = 0, kv_wish wish = kv_wish::begin,
+                                  uint64_t scope = 0, reserve_mode mode = reserve_mode::fresh,
                                   uint32_t keep_free = 0) {
     const auto count = static_cast<uint32_t>(tokens.size());
-    kv_need need{seq(request), count + window, {}, 0, wish};
-    if (wish == kv_wish::go_on) need.filled = count - 1;
+    kv_need need{seq(request), count + window, {}, 0, mode};
+    if (mode == reserve_mode::resume) need.filled = count - 1;
     need.text = {scope, tokens};
     auto answer = ask<kv_grant>(allocator, kv_reserve{{need}, keep_free, false, epoch});
     settle();
@@ -141,8 +141,8 @@ TEST_CASE(
 TEST_CASE("prefix cache: choices of one prompt keep their common part once and each its own end") {
   cached_pool w;
   const auto prompt = counting(100, 30);
-  kv_need one{seq(1), 34, {}, 0, kv_wish::begin, 0, {0, prompt}};
-  kv_need two{seq(1, 1), 4, seq(1), 30, kv_wish::begin};
+  kv_need one{seq(1), 34, {}, 0, reserve_mode::fresh, 0, {0, prompt}};
+  kv_need two{seq(1, 1), 4, seq(1), 30, reserve_mode::fresh};
   auto answer = w.ask<kv_grant>(w.allocator, kv_reserve{{one, two}, 0, false, w.epoch});
   w.settle();
   REQUIRE_FALSE(answer->error);
@@ -174,9 +174,9 @@ TEST_CASE("prefix cache: gives up its slots for whoever needs them, and nobody i
   }
   SUBCASE("all of them") {
     CHECK_FALSE(w.begin(3, counting(3000, 101), 0));
-    CHECK_FALSE(w.begin(3, counting(3000, 90), 0, 0, kv_wish::begin, 11));
+    CHECK_FALSE(w.begin(3, counting(3000, 90), 0, 0, reserve_mode::fresh, 11));
     CHECK(w.cached() == 80);
-    CHECK(w.begin(3, counting(3000, 90), 0, 0, kv_wish::begin, 10));
+    CHECK(w.begin(3, counting(3000, 90), 0, 0, reserve_mode::fresh, 10));
     CHECK(w.cached() == 10);
   }
   SUBCASE("but not those that the same prompt has just found") {
@@ -195,7 +195,8 @@ TEST_CASE("prefix cache: gives up its slots for whoever needs them, and nobody i
   SUBCASE("for what runs and grows") {
     REQUIRE(w.begin(3, counting(3000, 20), 0));
     auto more = w.ask<kv_grant>(
-        w.allocator, kv_reserve{{{seq(3), 60, {}, 0, kv_wish::more, 20}}, 0, false, w.epoch});
+        w.allocator,
+        kv_reserve{{{seq(3), 60, {}, 0, reserve_mode::extend, 20}}, 0, false, w.epoch});
     w.settle();
     CHECK_FALSE(more->error);
     CHECK(w.cached() == 20);
@@ -231,7 +232,7 @@ TEST_CASE("prefix cache: keeps only what has its parity") {
     w.adopt({}, false, true);
     CHECK(w.cached() == 0);
     CHECK(w.usage().parity == 0);
-    w.begin(2, counting(500, 20), 4, 0, kv_wish::go_on); // it goes on with what has none
+    w.begin(2, counting(500, 20), 4, 0, reserve_mode::resume); // it goes on with what has none
     w.release(2, 19, counting(519, 1));
     CHECK(w.cached() == 0);
     CHECK(w.run(3, counting(100, 30)) == 0);
@@ -351,9 +352,10 @@ TEST_CASE("prefix cache: a prompt goes to a member that has room for all of its 
   REQUIRE(other);
   REQUIRE(other->member == first->member); // where 160 are left, cached ones included
   const auto ask = [&](uint64_t request, uint32_t window) {
-    std::vector<kv_need> needs{{seq(request), 60 + window, {}, 0, kv_wish::begin, 0, {0, prompt}}};
+    std::vector<kv_need> needs{
+        {seq(request), 60 + window, {}, 0, reserve_mode::fresh, 0, {0, prompt}}};
     for (uint32_t k = 1; k < 5; ++k)
-      needs.push_back({seq(request, k), window, seq(request), 60, kv_wish::begin});
+      needs.push_back({seq(request, k), window, seq(request), 60, reserve_mode::fresh});
     auto answer = w.ask<kv_grant>(w.allocator, kv_reserve{needs, 0, false, w.epoch});
     w.settle();
     REQUIRE_FALSE(answer->error);

@@ -104,15 +104,16 @@ struct parity_pool : stage {
     return first->value.holdings.front().runs;
   }
   void say(uint64_t holder, uint32_t filled) {
-    ask<kv_grant>(allocator,
-                  kv_reserve{{{seq(holder), 0, {}, 0, kv_wish::more, filled}}, 0, false, epoch});
+    ask<kv_grant>(
+        allocator,
+        kv_reserve{{{seq(holder), 0, {}, 0, reserve_mode::extend, filled}}, 0, false, epoch});
     settle();
   }
   /// It comes back in a new epoch; whether what it had is still there.
   bool go_on(uint64_t holder, uint32_t count, uint32_t filled) {
     auto again = ask<kv_grant>(
         allocator,
-        kv_reserve{{{seq(holder), count, {}, 0, kv_wish::go_on, filled}}, 0, false, epoch});
+        kv_reserve{{{seq(holder), count, {}, 0, reserve_mode::resume, filled}}, 0, false, epoch});
     settle();
     REQUIRE_FALSE(again->error);
     return again->value.holdings.front().kept;

@@ -98,7 +98,10 @@ TEST_CASE_FIXTURE(world, "Every message is the same after a trip through the ser
   check(sampled{stream_id{2}, 7, {some_token()}});
   check(iteration_failed{stream_id{2}, 7, 1, true, "no frame came"});
   check(kv_reserve{
-      {{seq(3, 1), 16, seq(3), 40, kv_wish::go_on, 39, {uint64_t{1} << 63, {4, 5}}}}, 5, true, 7});
+      {{seq(3, 1), 16, seq(3), 40, reserve_mode::resume, 39, {uint64_t{1} << 63, {4, 5}}}},
+      5,
+      true,
+      7});
   check(kv_grant{{{seq(3), 1, {{5, 6}}, true, 5}}});
   check(kv_release{{seq(3), seq(4)}, 7, {{40, {1, 2}}, {}}});
   check(kv_filled{seq(3), 7, 40});

@@ -59,7 +59,7 @@ TEST_CASE_FIXTURE(membership_world,
   const auto join = [&](const net::shared_secret& by, const std::string& role) {
     auto x = question(role);
     x.name = role + "-0"; // as the service calls its children
-    x.wish = 0;
+    x.preferred = 0;
     const auto challenge = ask<join_challenge>(other, x);
     settle();
     REQUIRE((challenge->came && !challenge->error));
