@@ -193,7 +193,7 @@ template <class Predicate> void drop(allocator_ptr self, Predicate lost) {
 /// What has no parity was lost with the shard that was made of it.
 bool lost_with_it(const kv_allocator_state& st, const kv_adopt& x,
                   const kv_allocator_state::holding& held) {
-  if (x.rebuilt && st.bare.meets(held.runs)) return true;
+  if (x.rebuilt && st.unprotected.meets(held.runs)) return true;
   return st.config.whole_requests
              ? std::find(x.empty.begin(), x.empty.end(), held.member) != x.empty.end()
              : !x.empty.empty();
@@ -213,14 +213,14 @@ void adopt(allocator_ptr self, const kv_adopt& x) {
   if (const auto pin = std::exchange(st.pinned_by, std::nullopt)) release(st, *pin);
   drop(self, [&](const auto& held) { return lost_with_it(st, x, held); });
   forget_cached(st, x);
-  if (x.parity_is_new) st.bare.insert(st.pools.front().used_runs());
+  if (x.parity_is_new) st.unprotected.insert(st.pools.front().used_runs());
   if (!st.holders.empty()) self->delayed_send(self, st.config.timeout, wake_atom_v, st.epoch);
   publish(self);
 }
 
 /// What can be copied together from the others when a shard is lost.
 kv_inventory inventory(const kv_allocator_state& st) {
-  return {st.bare.part(st.pools.front().used_runs(), false)};
+  return {st.unprotected.part(st.pools.front().used_runs(), false)};
 }
 
 caf::result<kv_swept> on_sweep(allocator_ptr self, const kv_sweep& x) {
@@ -233,7 +233,7 @@ caf::result<kv_swept> on_sweep(allocator_ptr self, const kv_sweep& x) {
 caf::result<bool> on_protection(allocator_ptr self, const kv_protection& x) {
   auto& st = self->state;
   if (x.epoch != st.epoch) return caf::make_error(ec::aborted);
-  x.have ? st.bare.erase(x.runs) : st.bare.insert(x.runs);
+  x.have ? st.unprotected.erase(x.runs) : st.unprotected.insert(x.runs);
   if (!x.have) distrust(st, 0, x.runs);
   publish(self);
   return true;
@@ -247,7 +247,7 @@ void on_pulled(allocator_ptr self, const kv_pulled& x) {
   if (x.complete)
     held->second.filled = std::max(held->second.filled, scheduler::length_of(x.runs));
   else
-    st.bare.insert(x.runs);
+    st.unprotected.insert(x.runs);
   publish(self);
 }
 
@@ -285,7 +285,7 @@ kv_allocator(kv_allocator_actor::stateful_pointer<kv_allocator_state> self,
     st.pools.emplace_back(st.config.slots);
     st.prefixes.emplace_back();
   }
-  st.bare = scheduler::slot_set{st.config.slots};
+  st.unprotected = scheduler::slot_set{st.config.slots};
   publish(self);
   return {
       [self](const kv_reserve& x) -> caf::result<kv_grant> {

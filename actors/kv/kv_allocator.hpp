@@ -50,7 +50,7 @@ struct kv_allocator_state {
   std::vector<scheduler::prefix_cache> prefixes; ///< by table
   bool looking = false;                          ///< an expiry check is scheduled
   std::map<sequence_id, holding> holders;
-  scheduler::slot_set bare;             ///< slots in use without parity in a pool that has parity
+  scheduler::slot_set unprotected;      ///< slots in use without parity in a pool that has parity
   std::optional<sequence_id> pinned_by; ///< the parity keeper, while it has slots pinned
   std::vector<kv_waiter_actor> waiters; ///< get kv_freed when slots are freed
   bool trimmed = true;                  ///< no slot was used since memory was given back

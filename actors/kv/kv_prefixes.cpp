@@ -23,8 +23,8 @@ void keep(kv_allocator_state& st, const kv_allocator_state::holding& held, token
           nanoseconds now) {
   if (st.config.prefix_time.count() <= 0) return;
   if (tokens.size() > scheduler::length_of(held.runs)) return;
-  if (!st.bare.empty()
-      && st.bare.meets(scheduler::prefix(held.runs, static_cast<uint32_t>(tokens.size()))))
+  if (!st.unprotected.empty()
+      && st.unprotected.meets(scheduler::prefix(held.runs, static_cast<uint32_t>(tokens.size()))))
     return;
   st.prefixes[held.member].keep(st.pools[held.member], held.scope, tokens, held.runs, now);
 }

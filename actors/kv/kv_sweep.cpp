@@ -17,8 +17,8 @@ using found_slots = std::map<uint32_t, kv_origin>;
 /// Adds the slots of a holder's positions from `first` on that lack their parity (or do not) until
 /// there are `most`; returns the position after the last one looked at.
 uint32_t walk(const kv_allocator_state& st, sequence_id holder,
-              const kv_allocator_state::holding& held, uint32_t first, bool bare, size_t most,
-              found_slots& found) {
+              const kv_allocator_state::holding& held, uint32_t first, bool unprotected,
+              size_t most, found_slots& found) {
   const auto last = std::min(held.filled, scheduler::length_of(held.runs));
   if (first >= last) return first;
   std::vector<slot_run> runs;
@@ -26,7 +26,8 @@ uint32_t walk(const kv_allocator_state& st, sequence_id holder,
   for (const auto& run : runs)
     for (auto slot = run.first; slot < run.first + run.length; ++slot, ++first) {
       if (found.size() == most) return first;
-      if (st.bare.contains(slot) == bare) found.emplace(slot, kv_origin{holder, first});
+      if (st.unprotected.contains(slot) == unprotected)
+        found.emplace(slot, kv_origin{holder, first});
     }
   return first;
 }
@@ -35,15 +36,15 @@ uint32_t walk(const kv_allocator_state& st, sequence_id holder,
 
 kv_swept sweep(kv_allocator_state& st, const kv_sweep& x) {
   kv_swept result;
-  result.bare = st.bare.count();
-  if (!st.has_parity || (x.bare && st.bare.empty())) return result;
+  result.unprotected = st.unprotected.count();
+  if (!st.has_parity || (x.unprotected && st.unprotected.empty())) return result;
   const auto most = is_odd(oddity::small_sweep) ? 1 : x.slots;
   found_slots found; // one comes up once for each choice that shares it
   auto it = st.holders.lower_bound(x.from);
   for (; it != st.holders.end() && found.size() < most; ++it) {
     if (it->second.epoch != st.epoch) continue; // what it has for good is yet to be heard
     const auto first = it->first == x.from ? x.position : 0;
-    result.position = walk(st, it->first, it->second, first, x.bare, most, found);
+    result.position = walk(st, it->first, it->second, first, x.unprotected, most, found);
     result.next = it->first;
   }
   if (found.size() < most) { // it has come to the end
@@ -62,23 +63,24 @@ kv_swept sweep(kv_allocator_state& st, const kv_sweep& x) {
 }
 
 void forget_behind(kv_allocator_state& st, const kv_allocator_state::holding& held) {
-  if (st.bare.empty()) return;
+  if (st.unprotected.empty()) return;
   const auto length = scheduler::length_of(held.runs);
   if (held.filled >= length) return;
   std::vector<slot_run> behind;
   scheduler::append_positions(behind, held.runs, held.filled, length - held.filled);
-  st.bare.erase(behind);
+  st.unprotected.erase(behind);
 }
 
 void forget_free(kv_allocator_state& st, const std::vector<slot_run>& runs) {
-  if (st.bare.empty()) return;
+  if (st.unprotected.empty()) return;
   for (const auto& run : runs)
     for (auto slot = run.first; slot < run.first + run.length; ++slot)
-      if (st.pools.front().references(slot) == 0) st.bare.erase(std::vector<slot_run>{{slot, 1}});
+      if (st.pools.front().references(slot) == 0)
+        st.unprotected.erase(std::vector<slot_run>{{slot, 1}});
 }
 
 uint32_t with_parity(const kv_allocator_state& st) {
-  return st.has_parity ? st.pools.front().used() - st.bare.count() : 0;
+  return st.has_parity ? st.pools.front().used() - st.unprotected.count() : 0;
 }
 
 } // namespace lamella::actors

@@ -41,14 +41,16 @@ void rest(keeper_ptr self, caf::timespan how_long) {
 }
 
 /// Asks for slots that lack their parity, or for others, from where that walk stands.
-template <class Then> void next_slots(keeper_ptr self, bool bare, uint32_t slots, Then then) {
+template <class Then>
+void next_slots(keeper_ptr self, bool unprotected, uint32_t slots, Then then) {
   auto& st = self->state;
-  const auto from = bare ? st.made : st.checked;
-  self->request(st.config.allocator, answer_limit,
-                kv_sweep{st.config.epoch, st.config.pin, from.holder, from.position, slots, bare})
+  const auto from = unprotected ? st.made : st.checked;
+  self->request(
+          st.config.allocator, answer_limit,
+          kv_sweep{st.config.epoch, st.config.pin, from.holder, from.position, slots, unprotected})
       .then(
           [=](kv_swept& x) {
-            (bare ? self->state.made : self->state.checked) = {x.next, x.position};
+            (unprotected ? self->state.made : self->state.checked) = {x.next, x.position};
             then(x);
           },
           [=](caf::error&) { rest(self, idle_rest); }); // of an epoch that is over, or to come
@@ -85,7 +87,7 @@ void make(keeper_ptr self, const kv_swept& x) {
         level_of(c),
         "parity is missing epoch={} slots={}: until it is rebuilt, their KV is recomputed if a "
         "shard is lost",
-        c.epoch, x.bare);
+        c.epoch, x.unprotected);
   }
   const auto slots = scheduler::length_of(x.runs);
   remake(self,
@@ -218,7 +220,8 @@ void turn(keeper_ptr self) {
   next_slots(self, true, slots_of(self->state.config, chunk_bytes), [=](const kv_swept& x) {
     auto& st = self->state;
     if (!x.runs.empty()) return make(self, x);
-    if (x.bare > 0) return scrub(self, short_rest); // not there for good yet, as far as is known
+    if (x.unprotected > 0)
+      return scrub(self, short_rest); // not there for good yet, as far as is known
     if (const auto since = std::exchange(st.lacks_since, std::nullopt))
       spdlog::log(level_of(st.config, spdlog::level::info),
                   "parity is complete epoch={} slots={} seconds={:.3f}", st.config.epoch,

@@ -18,7 +18,7 @@ struct kv_sweep {
   sequence_id from{};
   uint32_t position = 0;
   uint32_t slots = 1; ///< at most
-  bool bare = false;
+  bool unprotected = false;
 };
 
 /// The owner of the KV of a slot: a sequence (the first of those that share it) and a position.
@@ -32,7 +32,7 @@ struct kv_swept {
   std::vector<kv_origin> origins; ///< of each slot, in their order
   sequence_id next{};             ///< where to continue: at the first holder after the end
   uint32_t position = 0;
-  uint32_t bare =
+  uint32_t unprotected =
       0; ///< slots without parity, including those of holders without a message in this epoch
 };
 
