@@ -41,7 +41,7 @@ void on_mask(batch_ptr self, seat& s, const caf::error& why) {
   pump(self);
 }
 
-void sit_down(batch_ptr self, batch_join&& x) {
+void seat_request(batch_ptr self, batch_join&& x) {
   auto& st = self->state;
   const auto number = st.table.join(x.member, x.runs);
   seat s;
@@ -60,7 +60,7 @@ void sit_down(batch_ptr self, batch_join&& x) {
 bool must_run_again(const batch_state& st, const seat& s) { return s.exposed && st.failures > 0; }
 
 /// Gives up the seats that no launch uses any more; their slots go back.
-void stand_up(batch_ptr self) {
+void unseat(batch_ptr self) {
   auto& st = self->state;
   std::vector<seat> gone;
   for (auto it = st.seats.begin(); it != st.seats.end();) {
@@ -325,10 +325,10 @@ void tell_in_flight(const batch_state& st) {
 /// Does whatever can be done now.
 void pump(batch_ptr self) {
   auto& st = self->state;
-  stand_up(self);
+  unseat(self);
   if (st.flights.empty()) {
     while (!st.joining.empty()) {
-      sit_down(self, std::move(st.joining.front()));
+      seat_request(self, std::move(st.joining.front()));
       st.joining.pop_front();
     }
     if (!rests(self)) launch_iteration(self);
@@ -349,7 +349,7 @@ void on_leave(batch_ptr self, const batch_leave& x) {
   } else if (auto waiting = std::find_if(st.joining.begin(), st.joining.end(),
                                          [&](const auto& j) { return j.sequence == sequence; });
              waiting != st.joining.end()) {
-    sit_down(self, std::move(*waiting)); // so that it leaves in the one way there is
+    seat_request(self, std::move(*waiting)); // so that it leaves in the one way there is
     st.joining.erase(waiting);
     auto& s = st.seats.at(st.seat_of.at(sequence));
     s.leaving = true;
