@@ -7,8 +7,8 @@
 #include "actors/protocol/kv.hpp"
 #include "actors/protocol/requests.hpp"
 
+#include "base/buggify.hpp"
 #include "base/failpoint.hpp"
-#include "base/oddity.hpp"
 #include "gpu/runners/slice_runner.hpp"
 #include "scheduler/slot_pool.hpp"
 
@@ -185,7 +185,7 @@ std::vector<uint32_t> rows_of(batch_ptr self) {
 
 /// For the next iteration; what it costs hardly depends on its rows.
 std::chrono::milliseconds timeout(const batch_state& st) {
-  if (is_odd(oddity::early_deadline)) return std::chrono::milliseconds{1};
+  if (buggify(buggify_point::early_deadline)) return std::chrono::milliseconds{1};
   return st.deadline.empty() ? st.config.target.firsts->limit(1, st.failures)
                              : st.deadline.next(st.failures);
 }

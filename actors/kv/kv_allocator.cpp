@@ -6,8 +6,8 @@
 #include "actors/protocol/exceptions.hpp"
 #include "actors/protocol/kv.hpp"
 #include "actors/protocol/parity.hpp"
+#include "base/buggify.hpp"
 #include "base/failpoint.hpp"
-#include "base/oddity.hpp"
 
 #include <algorithm>
 
@@ -96,7 +96,7 @@ bool acts_full(const kv_allocator_state& st, const kv_reserve& x) {
   const auto own = std::count_if(x.needs.begin(), x.needs.end(), [&](const auto& need) {
     return st.holders.contains(need.holder);
   });
-  return st.holders.size() > static_cast<size_t>(own) && is_odd(oddity::slots_short);
+  return st.holders.size() > static_cast<size_t>(own) && buggify(buggify_point::slots_short);
 }
 
 /// Slots that others of the same question want behind what this holder gets: they follow it to its

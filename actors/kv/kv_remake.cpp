@@ -2,7 +2,7 @@
 
 #include "actors/protocol/explain.hpp"
 #include "actors/protocol/pulls.hpp"
-#include "base/oddity.hpp"
+#include "base/buggify.hpp"
 #include "scheduler/types.hpp"
 
 namespace lamella::actors {
@@ -42,7 +42,7 @@ void on_moved(const progress_ptr& x, uint32_t source, const kv_moved& answer) {
     return;
   }
   if (x->first->digest != answer.digest || x->first->bytes != answer.bytes
-      || is_odd(oddity::remake_fails)) {
+      || buggify(buggify_point::remake_fails)) {
     if (x->what.numbers) x->what.numbers->kv_damaged(net::kv_damage::rebuild);
     end(x, remake_failure{"KV transfer from member " + std::to_string(source) + ": digests differ",
                           true});

@@ -1,7 +1,7 @@
 #include "actors/kv/kv_sweep.hpp"
 
 #include "actors/protocol/parity.hpp"
-#include "base/oddity.hpp"
+#include "base/buggify.hpp"
 #include "scheduler/pull_plan.hpp"
 
 #include <algorithm>
@@ -38,7 +38,7 @@ kv_swept sweep(kv_allocator_state& st, const kv_sweep& x) {
   kv_swept result;
   result.unprotected = st.unprotected.count();
   if (!st.has_parity || (x.unprotected && st.unprotected.empty())) return result;
-  const auto most = is_odd(oddity::small_sweep) ? 1 : x.slots;
+  const auto most = buggify(buggify_point::small_sweep) ? 1 : x.slots;
   found_slots found; // one comes up once for each choice that shares it
   auto it = st.holders.lower_bound(x.from);
   for (; it != st.holders.end() && found.size() < most; ++it) {

@@ -15,7 +15,7 @@
 #include "actors/protocol/explain.hpp"
 #include "actors/protocol/join.hpp"
 #include "actors/protocol/status.hpp"
-#include "base/oddity.hpp"
+#include "base/buggify.hpp"
 
 #include <spdlog/spdlog.h>
 
@@ -104,7 +104,7 @@ void on_ready(membership_ptr self, uint64_t epoch, const seat& where, uint32_t n
   }
   st.current->left.erase(where);
   if (!st.current->left.empty()) return;
-  if (is_odd(oddity::epoch_again)) {
+  if (buggify(buggify_point::epoch_again)) {
     close_epoch(self, true, st.members.at(where).info, " opened it last");
     try_open(self);
     return;

@@ -3,7 +3,7 @@
 
 #include "actors/device/iteration.hpp"
 #include "actors/protocol/requests.hpp"
-#include "base/oddity.hpp"
+#include "base/buggify.hpp"
 #include "tests/simulation/rest.hpp"
 #include "tests/simulation/workload.hpp"
 
@@ -23,7 +23,7 @@ struct outcome {
 /// What a run is, beside its seed.
 struct kind {
   bool parity = false; ///< a pool by head that has it, whatever the seed says
-  bool odd = false;    ///< places in the product act oddly (base/oddity.hpp)
+  bool odd = false;    ///< places in the product act oddly (base/buggify.hpp)
   bool gray = false;   ///< hosts do not hear each other on the data network; control links live
 };
 
@@ -202,15 +202,15 @@ private:
     return result_;
   }
 
-  struct oddities {
+  struct buggify_points {
     bool wanted;
-    oddities(bool x, uint64_t seed) : wanted{x} {
+    buggify_points(bool x, uint64_t seed) : wanted{x} {
       if (wanted) odd::arm(seed);
     }
-    ~oddities() { odd::disarm(); }
+    ~buggify_points() { odd::disarm(); }
   };
 
-  oddities odd_;
+  buggify_points odd_;
   bool gray_;
   tests::splitmix dice_;
   std::vector<client> clients_;

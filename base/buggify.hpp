@@ -9,14 +9,14 @@
 
 namespace lamella {
 
-enum class oddity : uint8_t {
+enum class buggify_point : uint8_t {
   slots_short,    ///< an allocator says that slots are short, though some are free
   early_deadline, ///< an iteration of decoding gets a millisecond
   small_sweep,    ///< whoever keeps the parity gets one slot
   remake_fails,   ///< what a member has got of another one is not what that has sent
   epoch_again,    ///< an epoch that is whole is opened once more, with the next number
 };
-constexpr uint32_t oddities = 5;
+constexpr uint32_t buggify_points = 5;
 
 namespace odd {
 
@@ -31,12 +31,12 @@ void disarm();
 /// So many passes have been odd since they were armed.
 uint64_t fired();
 
-bool draw(oddity what);
+bool draw(buggify_point what);
 
 } // namespace odd
 
 /// Shall this pass be odd?
-inline bool is_odd(oddity what) {
+inline bool buggify(buggify_point what) {
   return (odd::armed.load(std::memory_order_relaxed) >> static_cast<unsigned>(what) & 1) != 0
          && odd::draw(what);
 }

@@ -1,4 +1,4 @@
-#include "base/oddity.hpp"
+#include "base/buggify.hpp"
 
 #include <array>
 
@@ -9,7 +9,7 @@ namespace {
 constexpr uint64_t one_in = 10;
 
 uint64_t seed_of_run = 0;
-std::array<uint64_t, oddities> passes{};
+std::array<uint64_t, buggify_points> passes{};
 uint64_t odd_passes = 0;
 
 uint64_t mixed(uint64_t x) {
@@ -24,14 +24,15 @@ void odd::arm(uint64_t seed) {
   seed_of_run = seed;
   passes = {};
   odd_passes = 0;
-  armed = static_cast<uint32_t>(mixed(seed + 0x9e3779b97f4a7c15) >> 32) & ((1u << oddities) - 1);
+  armed =
+      static_cast<uint32_t>(mixed(seed + 0x9e3779b97f4a7c15) >> 32) & ((1u << buggify_points) - 1);
 }
 
 void odd::disarm() { armed = 0; }
 
 uint64_t odd::fired() { return odd_passes; }
 
-bool odd::draw(oddity what) {
+bool odd::draw(buggify_point what) {
   const auto place = static_cast<uint64_t>(what);
   const auto pass = ++passes[place];
   const bool fires =
