@@ -13,7 +13,7 @@
 #include "gpu/runners/kv_cache.hpp"
 #include "gpu/runners/weights.hpp"
 #include "model/program/program.hpp"
-#include "net/link/flawed_sender.hpp"
+#include "net/link/faulty_sender.hpp"
 #include "net/metrics/metrics.hpp"
 #include "scheduler/membership/seats.hpp"
 

@@ -75,7 +75,7 @@ void connect(worker_state& st) {
     auto& end = st.links[key] = st.config.port.open(order);
     if (order.device) continue; // no frame of it passes through the host
     if (terms.chaos || failpoint_armed(failpoint::link_send))
-      end.to = std::make_shared<net::flawed_sender>(std::move(end.to), st.flaws);
+      end.to = std::make_shared<net::faulty_sender>(std::move(end.to), st.flaws);
     end = carried(st, order, std::move(end));
   }
 }

@@ -96,7 +96,7 @@ public:
   std::shared_ptr<const peer_reach> watch(const std::string& address);
 
   /// Fault injection: for this time the plane sends no probe, no reply, and creates no link.
-  /// Existing links are not affected (net/link/flawed_sender.hpp).
+  /// Existing links are not affected (net/link/faulty_sender.hpp).
   void isolate(std::chrono::milliseconds how_long);
 
   /// Checks early that an address can be listened on. Throws as the constructor does.

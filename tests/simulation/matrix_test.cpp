@@ -206,7 +206,7 @@ void net_cut(worker_role role) {
 }
 
 /// A frame that did not arrive, or is another one than it says.
-void flawed_frame(worker_role role, const char* what) {
+void faulty_frame(worker_role role, const char* what) {
   each_seed(
       role, [=](auto&, auto& who) { who.injure(what); },
       [](const auto& came) {
@@ -237,10 +237,10 @@ TEST_CASE("A2 L-M25 model replica, net cut: RERUN on the other one") {
   net_cut(worker_role::model);
 }
 TEST_CASE("A2 model replica, partial write: RESET and RERUN, the replica stays") {
-  flawed_frame(worker_role::model, "drop");
+  faulty_frame(worker_role::model, "drop");
 }
 TEST_CASE("A2 model replica, corrupt message: RESET and RERUN, the replica stays") {
-  flawed_frame(worker_role::model, "corrupt");
+  faulty_frame(worker_role::model, "corrupt");
 }
 
 TEST_CASE("A2 L-M26 attention worker, crash: REBUILD on the spare") {
@@ -257,10 +257,10 @@ TEST_CASE("A2 L-M26 attention worker, net cut: FENCE and REBUILD on the spare") 
   net_cut(worker_role::attention);
 }
 TEST_CASE("A2 attention worker, partial write: RESET and RERUN, its KV stays") {
-  flawed_frame(worker_role::attention, "drop");
+  faulty_frame(worker_role::attention, "drop");
 }
 TEST_CASE("A2 attention worker, corrupt message: RESET and RERUN, its KV stays") {
-  flawed_frame(worker_role::attention, "corrupt");
+  faulty_frame(worker_role::attention, "corrupt");
 }
 
 TEST_CASE("A2 prefill worker, crash: REQUEUE") { crash(worker_role::prefill); }
@@ -270,10 +270,10 @@ TEST_CASE("A2 prefill worker, slow: nobody is lost, late but correct") {
 }
 TEST_CASE("A2 prefill worker, net cut: REQUEUE") { net_cut(worker_role::prefill); }
 TEST_CASE("A2 prefill worker, partial write: discarded, REQUEUE") {
-  flawed_frame(worker_role::prefill, "drop");
+  faulty_frame(worker_role::prefill, "drop");
 }
 TEST_CASE("A2 prefill worker, corrupt message: discarded, REQUEUE") {
-  flawed_frame(worker_role::prefill, "corrupt");
+  faulty_frame(worker_role::prefill, "corrupt");
 }
 
 TEST_CASE("A2 batch actor, crash: REFORM") { actor_dies("batch"); }

@@ -22,9 +22,9 @@ struct flaws {
 };
 
 /// Forwards everything to another sender, except for injected faults.
-class flawed_sender final : public gpu::channel_sender {
+class faulty_sender final : public gpu::channel_sender {
 public:
-  flawed_sender(std::shared_ptr<gpu::channel_sender> inner, std::shared_ptr<flaws> what)
+  faulty_sender(std::shared_ptr<gpu::channel_sender> inner, std::shared_ptr<flaws> what)
       : inner_{std::move(inner)}, flaws_{std::move(what)} {}
 
   gpu::channel_state state() const override { return inner_->state(); }
