@@ -48,7 +48,7 @@ struct gateway_config {
   std::function<void()> on_drain;           ///< requested by an operator
   std::function<reload_report()> on_reload; ///< likewise; reads files
   bool chaos = false;                       ///< fault injection is allowed
-  outside_world world;
+  environment world;
 };
 
 struct gateway_state {

@@ -7,7 +7,7 @@
 #include "actors/request/constraint_store.hpp"
 #include "actors/shared/recovery_watch.hpp"
 #include "actors/shared/suspect_board.hpp"
-#include "base/outside_world.hpp"
+#include "base/environment.hpp"
 #include "model/chat/chat_abilities.hpp"
 #include "model/tokenizer/tokenizer.hpp"
 #include "net/api/api_request.hpp"
@@ -69,7 +69,7 @@ struct service {
   std::shared_ptr<net::metrics> metrics;
   std::shared_ptr<suspect_board> suspects; ///< may be null
   std::shared_ptr<recovery_watch> pauses;  ///< may be null
-  outside_world world;
+  environment world;
 
   bool serves(const std::string& name) const;
 };

@@ -1,6 +1,6 @@
 #include "net/http/http_core.hpp"
 
-#include "base/outside_world.hpp"
+#include "base/environment.hpp"
 #include "net/http/http_ids.hpp"
 
 namespace lamella::net {

@@ -9,7 +9,7 @@ namespace {
 /// A request whose body has not been read yet.
 struct unread : request_world {
   explicit unread(const std::string& body)
-      : request_world{body, outside_world{}, 65'536, std::make_shared<aside_book>()} {
+      : request_world{body, environment{}, 65'536, std::make_shared<aside_book>()} {
     REQUIRE(held->jobs.size() == 1);
     CHECK(books.scheduler->asked.empty());
   }

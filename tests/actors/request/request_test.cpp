@@ -54,7 +54,7 @@ TEST_CASE(
     "Seed, id and date of an answer come from outside, and the seed only where none is given") {
   for (const bool seeded : {true, false}) {
     CAPTURE(seeded);
-    outside_world fixed;
+    environment fixed;
     fixed.date = [] { return std::chrono::system_clock::time_point{1'700'000'000s}; };
     fixed.chance = [drawn = uint64_t{100}]() mutable { return ++drawn; };
     auto body = completion_body(10, 6, 5);

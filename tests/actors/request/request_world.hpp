@@ -42,17 +42,17 @@ struct request_world : stage {
   bool over = false;
   uint64_t epoch = 0;
   std::string lost_role; ///< of the next pipeline
-  outside_world outside;
+  environment outside;
   size_t piece_bytes;
   std::shared_ptr<net::metrics> metrics = std::make_shared<net::metrics>(net::metrics::settings{});
   std::shared_ptr<recovery_watch> pauses = std::make_shared<recovery_watch>(2s);
   std::shared_ptr<aside_book> held; ///< null: what runs aside is run as it comes
 
   explicit request_world(const std::string& more = {}, uint32_t max_tokens = 6)
-      : request_world{completion_body(10, max_tokens, 5, more), outside_world{}} {}
+      : request_world{completion_body(10, max_tokens, 5, more), environment{}} {}
 
   /// `pieces`: bytes that a stream gives the socket at once. `holds` keeps what is to run aside.
-  request_world(const std::string& body, outside_world from, size_t pieces = 65'536,
+  request_world(const std::string& body, environment from, size_t pieces = 65'536,
                 std::shared_ptr<aside_book> holds = nullptr)
       : outside{std::move(from)}, piece_bytes{pieces}, held{std::move(holds)} {
     exchange = std::make_shared<fake_exchange>(body);

@@ -97,7 +97,7 @@ TEST_CASE(
     for (const bool opened : {true, false}) {
       CAPTURE(way.code);
       CAPTURE(opened);
-      request_world w{streaming(), outside_world{}};
+      request_world w{streaming(), environment{}};
       w.admit_all();
       if (opened) w.advance(500ms, 50ms);
       CHECK(w.exchange->status == (opened ? 200 : 0));

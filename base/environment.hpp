@@ -15,7 +15,7 @@ uint64_t chance_of_machine();
 
 /// Actors on several threads call these at the same time. Time that passes is not here: it is
 /// measured by each actor's own clock.
-struct outside_world {
+struct environment {
   std::function<std::chrono::system_clock::time_point()> date = date_of_machine;
   std::function<uint64_t()> chance = chance_of_machine;
 

@@ -1,4 +1,4 @@
-#include "base/outside_world.hpp"
+#include "base/environment.hpp"
 
 #include <random>
 
@@ -11,7 +11,7 @@ uint64_t chance_of_machine() {
   return uint64_t{device()} << 32 | device();
 }
 
-int64_t outside_world::seconds_since_1970() const {
+int64_t environment::seconds_since_1970() const {
   return std::chrono::duration_cast<std::chrono::seconds>(date().time_since_epoch()).count();
 }
 
