@@ -184,7 +184,7 @@ void node::impl::listen() {
          }});
   };
   add("public", options.http.listen, options.http.probes);
-  listeners.back().pages = net::page_rule{options.http.cors_origins};
+  listeners.back().pages = net::cors_policy{options.http.cors_origins};
   try {
     listeners.back().identity = identity_of(options);
   } catch (const net::tls_identity_error& e) {

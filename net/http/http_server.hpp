@@ -1,8 +1,8 @@
 /// An HTTP/1.1 server for hostile networks: strict framing, bounded everything, streams.
 #pragma once
 
+#include "net/http/cors_policy.hpp"
 #include "net/http/http_exchange.hpp"
-#include "net/http/page_rule.hpp"
 #include "net/http/tls_identity.hpp"
 
 #include <chrono>
@@ -48,7 +48,7 @@ struct http_listener {
   std::string address = "127.0.0.1"; ///< numeric IPv4 or IPv6, or "localhost"
   uint16_t port = 0;                 ///< 0: any free one
   http_handler handler;
-  page_rule pages{};                              ///< web pages that may read the answers
+  cors_policy pages{};                            ///< web pages that may read the answers
   std::shared_ptr<const tls_identity> identity{}; ///< speaks HTTPS with one, else plain HTTP
 };
 

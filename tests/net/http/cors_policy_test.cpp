@@ -1,5 +1,5 @@
 // Web pages of other origins: what their browsers are told.
-#include "net/http/page_rule.hpp"
+#include "net/http/cors_policy.hpp"
 #include "tests/net/http/http_session_fixture.hpp"
 
 using namespace lamella::net;
@@ -8,7 +8,7 @@ using namespace lamella::test;
 namespace {
 
 /// The fields of an answer in the order of sending, one per line, without those all answers have.
-std::string told(const page_rule& rule, std::string_view method, const http_headers& request) {
+std::string told(const cors_policy& rule, std::string_view method, const http_headers& request) {
   std::string result;
   for (const auto& [name, value] : rule.answer_fields(method, request))
     result += name + ": " + value + "\n";
@@ -23,7 +23,7 @@ const http_headers preflight{{"Origin", "https://chat.example.org"},
 
 TEST_CASE("no page is let in unless its origin is named") {
   CHECK(told({}, "OPTIONS", preflight).empty());
-  const page_rule rule{{"http://localhost:3000", "https://chat.example.org"}};
+  const cors_policy rule{{"http://localhost:3000", "https://chat.example.org"}};
   const std::string stranger = "vary: origin\n";
   for (const char* origin : {"https://chat.example.org.evil.example", "http://chat.example.org",
                              "https://chat.example.org:8443", "null", "*", ""}) {
@@ -34,7 +34,7 @@ TEST_CASE("no page is let in unless its origin is named") {
 }
 
 TEST_CASE("a page whose origin is named may ask and read") {
-  const page_rule rule{{"http://localhost:3000", "https://chat.example.org"}};
+  const cors_policy rule{{"http://localhost:3000", "https://chat.example.org"}};
   const std::string let_in = "vary: origin\n"
                              "access-control-allow-origin: https://chat.example.org\n";
   CHECK(told(rule, "POST", {{"origin", "https://chat.example.org"}})
@@ -54,7 +54,7 @@ TEST_CASE("a page whose origin is named may ask and read") {
 }
 
 TEST_CASE("a star lets every page in, and answers do not depend on whose it is") {
-  const page_rule rule{{"https://chat.example.org", "*"}};
+  const cors_policy rule{{"https://chat.example.org", "*"}};
   for (const char* origin : {"https://anybody.example", "null"})
     CHECK(told(rule, "GET", {{"origin", origin}})
           == "access-control-allow-origin: *\naccess-control-expose-headers: *\n");
@@ -70,7 +70,7 @@ TEST_CASE("all answers to a page can be read: streams, the server's own refusals
                          e->start_stream({});
                          e->finish();
                        },
-                       page_rule{{"http://a.example"}}}}};
+                       cors_policy{{"http://a.example"}}}}};
   server.start();
   raw_client client(server.port("public"));
   const std::string let_in = "\r\naccess-control-allow-origin: http://a.example\r\n";

@@ -13,10 +13,10 @@ namespace lamella::net {
 
 /// Origins, as browsers write them ("https://chat.example.org:8443"), whose pages may read answers;
 /// "*" is all of them. None to begin with.
-class page_rule {
+class cors_policy {
 public:
-  page_rule() = default;
-  explicit page_rule(std::vector<std::string> origins) : origins_(std::move(origins)) {}
+  cors_policy() = default;
+  explicit cors_policy(std::vector<std::string> origins) : origins_(std::move(origins)) {}
 
   /// What every answer to this request has to say to the browser, and the answer to its question
   /// beforehand (OPTIONS) as well; nothing for pages of other origins. Cost: O(origins).

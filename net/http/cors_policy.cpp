@@ -1,4 +1,4 @@
-#include "net/http/page_rule.hpp"
+#include "net/http/cors_policy.hpp"
 
 #include <algorithm>
 
@@ -19,7 +19,8 @@ bool is_name_list(std::string_view text) {
 
 } // namespace
 
-http_headers page_rule::answer_fields(std::string_view method, const http_headers& request) const {
+http_headers cors_policy::answer_fields(std::string_view method,
+                                        const http_headers& request) const {
   http_headers result;
   if (origins_.empty()) return result;
   const bool everybody = std::ranges::find(origins_, "*") != origins_.end();
