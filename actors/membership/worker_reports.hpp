@@ -2,7 +2,7 @@
 #pragma once
 
 #include "actors/protocol/status.hpp"
-#include "base/time_counts.hpp"
+#include "base/time_histogram.hpp"
 #include "net/metrics/metrics.hpp"
 #include "scheduler/membership/seats.hpp"
 

@@ -80,7 +80,7 @@ struct work_done {
 
 /// Durations of one stage of its iterations, since it took its seat.
 struct stage_report {
-  std::vector<uint64_t> counts; ///< by bucket of base/time_counts.hpp; empty: none
+  std::vector<uint64_t> counts; ///< by bucket of base/time_histogram.hpp; empty: none
   uint64_t total_ns = 0;
 };
 

@@ -1,7 +1,7 @@
 /// Work of the device of a worker: counted where a work ends, read when MEMBERSHIP polls.
 #pragma once
 
-#include "base/time_counts.hpp"
+#include "base/time_histogram.hpp"
 #include "gpu/device.hpp"
 #include "net/metrics/metrics.hpp"
 
@@ -61,13 +61,13 @@ public:
   uint64_t busy_ns() const { return busy_ns_.load(std::memory_order_relaxed); }
   uint64_t computed_ns() const { return computed_ns_.load(std::memory_order_relaxed); }
   /// By stage.
-  const std::array<time_counts, net::iteration_stages>& times() const { return times_; }
+  const std::array<time_histogram, net::iteration_stages>& times() const { return times_; }
 
 private:
-  time_counts& times_of(net::iteration_stage x) { return times_[static_cast<size_t>(x)]; }
+  time_histogram& times_of(net::iteration_stage x) { return times_[static_cast<size_t>(x)]; }
 
   std::atomic<uint64_t> iterations_{0}, units_{0}, busy_ns_{0}, computed_ns_{0};
-  std::array<time_counts, net::iteration_stages> times_;
+  std::array<time_histogram, net::iteration_stages> times_;
 };
 
 /// The same for a worker in the process of the metrics.

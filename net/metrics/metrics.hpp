@@ -141,7 +141,7 @@ public:
   // Iterations.
   void iteration(uint64_t tokens, uint64_t batch_size);
   void iteration_time(iteration_stage stage, double seconds);
-  /// Several iterations: increments per bucket of base/time_counts.hpp.
+  /// Several iterations: increments per bucket of base/time_histogram.hpp.
   void iteration_times(iteration_stage stage, const std::vector<uint64_t>& more, double seconds);
   /// Whether that batch has an iteration in flight.
   void set_in_flight(uint32_t batch, bool in_flight);

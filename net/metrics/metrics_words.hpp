@@ -1,7 +1,7 @@
 /// Buckets of the histograms and values of the labels. Internal to net/metrics/metrics.
 #pragma once
 
-#include "base/time_counts.hpp"
+#include "base/time_histogram.hpp"
 
 #include <prometheus/histogram.h>
 

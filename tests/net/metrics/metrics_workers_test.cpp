@@ -1,5 +1,5 @@
 // What is told of workers one by one, and of stretches of time.
-#include "base/time_counts.hpp"
+#include "base/time_histogram.hpp"
 #include "net/metrics/metrics.hpp"
 
 #include <doctest/doctest.h>
@@ -102,7 +102,7 @@ TEST_CASE("batches in flight are counted one by one, whoever tells last") {
 
 TEST_CASE("times that were counted elsewhere fall into the buckets of those told one by one") {
   metrics one_by_one(settings()), at_once(settings());
-  time_counts counts;
+  time_histogram counts;
   CHECK(counts.counts().empty());
   uint64_t total = 0;
   for (const auto bound : iteration_bounds)

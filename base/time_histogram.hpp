@@ -36,7 +36,7 @@ constexpr size_t iteration_bucket(std::chrono::nanoseconds x) {
 }
 
 /// Grows only. Lock-free: an addition is two atomic ones.
-class time_counts {
+class time_histogram {
 public:
   /// One more time.
   void add(std::chrono::nanoseconds x) {
