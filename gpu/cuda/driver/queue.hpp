@@ -2,9 +2,9 @@
 #pragma once
 
 #include "base/arena.hpp"
+#include "gpu/cuda/driver/half_copies.hpp"
 #include "gpu/cuda/driver/memory.hpp"
 #include "gpu/cuda/driver/trace.hpp"
-#include "gpu/cuda/driver/twins.hpp"
 #include "gpu/cuda/stream/channel_port.hpp"
 #include "gpu/cuda/stream/open_kernel.hpp"
 #include "gpu/ring/collective.hpp"
@@ -213,8 +213,8 @@ public:
   uint64_t timeout_ns = 0;
 
   /// Of the present work.
-  twins& copies() {
-    return of_work<twins>(this, [] { return twins{}; });
+  half_copies& copies() {
+    return of_work<half_copies>(this, [] { return half_copies{}; });
   }
   /// What the next product will read, as far as one can tell: what the last one read.
   dense_type products_read = dense_type::f16;

@@ -11,7 +11,7 @@ namespace lamella::gpu::cuda {
 /// 16-bit copies of fp32 buffers, written by the kernel that writes the buffer, with the same
 /// rounding as a kernel of their own would do it. Of one work: they lie in its workspace. Whoever
 /// writes a buffer says so, here or with forget().
-class twins {
+class half_copies {
 public:
   /// Room for the copy of a whole buffer of `count` elements that is written now: a part of
   /// `written` elements, together with others that do not overlap it. A copy is whole when its

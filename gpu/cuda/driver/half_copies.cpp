@@ -1,9 +1,9 @@
-#include "gpu/cuda/driver/twins.hpp"
+#include "gpu/cuda/driver/half_copies.hpp"
 
 namespace lamella::gpu::cuda {
 
-uint16_t* twins::write(const float* buffer, size_t count, size_t written, dense_type type,
-                       arena& workspace) {
+uint16_t* half_copies::write(const float* buffer, size_t count, size_t written, dense_type type,
+                             arena& workspace) {
   auto& [room, size] = rooms_[buffer];
   if (size < count) {
     room = workspace.allocate<uint16_t>(count);
@@ -16,7 +16,7 @@ uint16_t* twins::write(const float* buffer, size_t count, size_t written, dense_
   return room;
 }
 
-const uint16_t* twins::of(const float* buffer, size_t count, dense_type type) const {
+const uint16_t* half_copies::of(const float* buffer, size_t count, dense_type type) const {
   const auto at = copies_.find(buffer);
   if (at == copies_.end()) return nullptr;
   const auto& x = at->second;
