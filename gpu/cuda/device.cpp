@@ -6,9 +6,9 @@
 #include "gpu/cuda/driver/peers.hpp"
 #include "gpu/cuda/driver/ring_ends.hpp"
 #include "gpu/cuda/operators/counter.hpp"
+#include "gpu/cuda/operators/matmuls.hpp"
 #include "gpu/cuda/operators/nccl_collective.hpp"
 #include "gpu/cuda/operators/operators.hpp"
-#include "gpu/cuda/operators/products.hpp"
 #include "gpu/cuda/rows/sample.hpp"
 
 #include <algorithm>
@@ -72,7 +72,7 @@ public:
     name_ = "cuda:" + std::to_string(index) + " " + properties.name;
     device_class_ = properties.major * 10 + properties.minor;
     keep_pool();
-    products::of(index_); // opens the library now, and tells here when it cannot
+    matmuls::of(index_); // opens the library now, and tells here when it cannot
     driver_ = std::make_shared<driver>(index_);
   }
 
@@ -160,7 +160,7 @@ public:
   }
   std::shared_ptr<doorbell> bell() override { return nullptr; }
   std::vector<std::string> remarks() const override {
-    const auto shapes = products::of(index_).untuned();
+    const auto shapes = matmuls::of(index_).untuned();
     if (shapes == 0) return {};
     return {"out of memory while choosing the fastest matmuls of " + std::to_string(shapes)
             + " weight shapes: they take default kernels"};

@@ -1,4 +1,4 @@
-/// Launches, and what the kernels of rows, draws and products use besides intrinsics.hpp, on the
+/// Launches, and what the kernels of rows, draws and matmuls use besides intrinsics.hpp, on the
 /// emulated device.
 #pragma once
 

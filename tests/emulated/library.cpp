@@ -1,5 +1,5 @@
-// Weights and products of the emulated device: weights are taken as they lie in the file, the
-// library of products offers nothing, and nothing is measured.
+// Weights and matmuls of the emulated device: weights are taken as they lie in the file, the
+// library of matmuls offers nothing, and nothing is measured.
 #include "gpu/cuda/gemm/gemm.hpp"
 #include "gpu/cuda/operators/weight_loader.hpp"
 

@@ -1,4 +1,4 @@
-/// Matrix instructions of the products on the emulated device.
+/// Matrix instructions of the matmuls on the emulated device.
 #pragma once
 
 #include "tests/emulated/launch.hpp"

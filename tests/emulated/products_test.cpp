@@ -1,4 +1,4 @@
-// The sources of the matrix products, run lane by lane on the CPU: every tile, on either kind of
+// The sources of the matrix matmuls, run lane by lane on the CPU: every tile, on either kind of
 // matrix instruction, computes the same bytes and the right ones.
 #include "tests/emulated/product_intrinsics.hpp"
 

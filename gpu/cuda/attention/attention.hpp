@@ -7,7 +7,7 @@
 /// Arithmetic: scores and outputs on tensor cores (f16 or bf16 in, fp32 sums), tiles of 32
 /// positions with a running maximum, units of 512 positions folded in ascending order, the own
 /// position last, in fp32. K and V of a cache of q8 are rounded to the wire's type before their
-/// products.
+/// matmuls.
 /// Probabilities are rounded to the wire's type and normalised by the sum of the rounded ones; 2^x
 /// is the device's `ex2.approx.ftz` (2 ulp). Against exact attention over the same cache the
 /// relative error is about 3e-4 in f16 and 2e-3 in bf16 before the output is rounded to the wire;
@@ -87,7 +87,7 @@ enum class load_hint : uint8_t { fetch_128, read_once };
 /// How attend_previous keeps memory busy; not part of the numerics. A warp has a ring of `slots`
 /// tiles of K or V (of 128 elements; twice as many of 64), 4 or 6; `warps` warps share a
 /// multiprocessor, or as many as fit. Where there is work for more than one round, `spare`
-/// multiprocessors are left to others: memory is busy without them, and the products of K and V
+/// multiprocessors are left to others: memory is busy without them, and the matmuls of K and V
 /// need not wait for the attention to Q when replica and shard share a device.
 struct attention_tuning {
   int slots, warps;

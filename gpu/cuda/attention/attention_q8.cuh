@@ -1,7 +1,7 @@
 /// Tiles of a cache of q8 in shared memory, and how they become tiles of 16 bits.
 ///
 /// Tiles wait as they lie in the cache, so as many more of them are on their way; each is widened
-/// once, just before its products, by those who share it.
+/// once, just before its matmuls, by those who share it.
 #pragma once
 
 #include "gpu/cuda/attention/attention_tile.cuh"
@@ -55,7 +55,7 @@ __device__ inline void widen_piece(uint32_t stored, uint32_t to, uint32_t row, u
   store_shared(to + tile_layout<D>::offset(row, piece * 2 + 1), {c.x, c.y, d.x, d.y});
 }
 
-/// A tile that is ready for products: `stored`, or `room` where it was widened to, by all lanes of
+/// A tile that is ready for matmuls: `stored`, or `room` where it was widened to, by all lanes of
 /// a warp. Nobody may still read the room.
 template <class math, int D>
 __device__ inline uint32_t widened_by_warp(uint32_t stored, uint32_t room) {

@@ -1,4 +1,4 @@
-// How near the products and the small kernels are to the device's limits, measured in the same
+// How near the matmuls and the small kernels are to the device's limits, measured in the same
 // process: copy bandwidth, the best product of the library at each number of rows, and ours, which
 // may only use kernels that give a row the same bytes in any batch.
 //
@@ -23,18 +23,18 @@ namespace {
 
 /// The fastest of what the library offers, split sums included. Each candidate over few calls, the
 /// best again over many.
-double best_of_library(gemm& products, std::span<const dense_matrix> weights, const void* x,
+double best_of_library(gemm& matmuls, std::span<const dense_matrix> weights, const void* x,
                        uint32_t rows, float* out, memory& room, size_t room_bytes) {
   const auto& w = weights[0];
   product p{w.type, rows, w.outputs, w.inputs, w.data, x, out, w.outputs};
   auto run = [&](const algorithm& a) {
     return [&, a](int i) {
       p.w = weights[static_cast<size_t>(i) % weights.size()].data;
-      return products.run_one(a, p, 1, room.get(), room_bytes, stream);
+      return matmuls.run_one(a, p, 1, room.get(), room_bytes, stream);
     };
   };
   std::vector<std::pair<double, algorithm>> found;
-  for (const auto& a : products.offers(p, 1, true, 32))
+  for (const auto& a : matmuls.offers(p, 1, true, 32))
     if (const auto took = time(4, run(a)); took > 0) found.emplace_back(took, a);
   std::sort(found.begin(), found.end(), [](auto& a, auto& b) { return a.first < b.first; });
   double best = 0;
@@ -105,13 +105,13 @@ bandwidth measure_bandwidth() {
   return best;
 }
 
-double measure_peak(gemm& products) {
+double measure_peak(gemm& matmuls) {
   constexpr uint32_t n = 8192;
   auto w = random_matrix(dense_type::bf16, size_t{n} * n, 1);
   auto x = random_matrix(dense_type::bf16, size_t{n} * n, 2);
   auto out = allocate(size_t{n} * n * 4), room = allocate(gemm::library_workspace);
   const dense_matrix weight{dense_type::bf16, n, n, w.get()};
-  const auto took = best_of_library(products, {&weight, 1}, x.get(), n,
+  const auto took = best_of_library(matmuls, {&weight, 1}, x.get(), n,
                                     static_cast<float*>(out.get()), room, gemm::library_workspace);
   return took == 0 ? 0 : 2.0 * n * n * n / took * 1e-6; // TFLOP/s
 }
@@ -140,9 +140,9 @@ void measure_shape(const shape& s, double read_tb, double peak_tflop, worst_rati
   const auto room_bytes = gemm::scratch_bytes(rows_most, s.outputs, s.inputs);
   auto room = allocate(room_bytes);
   gemm own{arithmetic::own}, fastest{arithmetic::fastest};
-  for (auto* products : {&own, &fastest}) {
-    auto wrong = products->open();
-    if (!wrong) wrong = products->tune(weights, stream);
+  for (auto* matmuls : {&own, &fastest}) {
+    auto wrong = matmuls->open();
+    if (!wrong) wrong = matmuls->tune(weights, stream);
     if (wrong) std::printf("%s: %s\n", s.name, wrong->c_str());
   }
   const weight_shape key{dense_type::bf16, s.outputs, s.inputs};
@@ -151,12 +151,12 @@ void measure_shape(const shape& s, double read_tb, double peak_tflop, worst_rati
     if (rows > rows_most) continue;
     const auto best = best_of_library(own, weights, x.get(), rows, static_cast<float*>(out.get()),
                                       room, room_bytes);
-    auto ours = [&](gemm& products) {
-      if (products.plan_of(key) == nullptr) return 0.0;
+    auto ours = [&](gemm& matmuls) {
+      if (matmuls.plan_of(key) == nullptr) return 0.0;
       return time(16, [&](int i) {
         const gemm_part part{weights[static_cast<size_t>(i) % weights.size()],
                              static_cast<float*>(out.get()), s.outputs};
-        return products.run(x.get(), rows, {&part, 1}, room.get(), room_bytes, stream);
+        return matmuls.run(x.get(), rows, {&part, 1}, room.get(), room_bytes, stream);
       });
     };
     const double own_us = ours(own), fastest_us = ours(fastest);
@@ -296,13 +296,13 @@ int main(int argc, char** argv) {
   check(cudaEventCreate(&to), "event");
   cudaDeviceProp device{};
   check(cudaGetDeviceProperties(&device, 0), "device");
-  gemm products{arithmetic::fastest};
-  if (auto wrong = products.open()) {
+  gemm matmuls{arithmetic::fastest};
+  if (auto wrong = matmuls.open()) {
     std::fprintf(stderr, "%s\n", wrong->c_str());
     return 1;
   }
   const auto [read_tb, copy_tb] = measure_bandwidth();
-  const double peak = measure_peak(products);
+  const double peak = measure_peak(matmuls);
   std::printf("%s: read %.2f TB/s, copy %.2f TB/s (both ways), bf16 8192^3 %.0f TFLOP/s\n",
               device.name, read_tb, copy_tb, peak);
   if (peak == 0) return 1;

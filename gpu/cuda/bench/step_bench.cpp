@@ -9,7 +9,7 @@
 // run; --torch: PyTorch's tokens/s in the same run: with them the targets for these are told too.
 #include "gpu/cuda/bench/target.hpp"
 #include "gpu/cuda/driver/trace.hpp"
-#include "gpu/cuda/operators/products.hpp"
+#include "gpu/cuda/operators/matmuls.hpp"
 #include "gpu/cuda/stream/launch_count.hpp"
 #include "gpu/cuda_module.hpp"
 #include "gpu/ring/device_ring.hpp"
@@ -150,7 +150,7 @@ void run(const options& o) {
       *program,
       [&](const model::weight_use& w) -> const model::tensor_view& { return views.at(w.name); },
       *device, [](uint64_t, uint64_t) {});
-  const auto tuning = gpu::cuda::products::of(static_cast<int>(o.device)).seconds_preparing();
+  const auto tuning = gpu::cuda::matmuls::of(static_cast<int>(o.device)).seconds_preparing();
   const auto load = milliseconds(gpu::clock::now() - began) / 1000 - tuning;
   const auto room = o.context + o.iterations + o.traced + 64;
   auto cache = std::make_shared<gpu::kv_cache>(*device, spec.layers, o.batch * room, spec.kv_heads,

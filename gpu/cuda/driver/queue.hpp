@@ -217,7 +217,7 @@ public:
     return of_work<half_copies>(this, [] { return half_copies{}; });
   }
   /// What the next product will read, as far as one can tell: what the last one read.
-  dense_type products_read = dense_type::f16;
+  dense_type matmuls_read = dense_type::f16;
 
   arena workspace; ///< device memory of the present work, kept between its steps
   arena scratch;   ///< device memory of one operator; the stream's order makes it safe to reuse

@@ -112,7 +112,7 @@ size_t gemm::scratch_bytes(uint32_t rows, uint32_t outputs, uint32_t inputs) {
 cublasStatus_t gemm::library_product(const cublasLtMatmulAlgo_t* choice, const product& p,
                                      uint32_t splits, float* parts, void* workspace,
                                      size_t workspace_size, cudaStream_t stream) {
-  // Descriptors are made once: an iteration has the same products as the one before.
+  // Descriptors are made once: an iteration has the same matmuls as the one before.
   if (problems_.size() >= problems_max) problems_.clear();
   auto& known = problems_[{{p.type, p.outputs, p.inputs}, p.rows, p.out_stride, splits}];
   if (!known) known = std::make_shared<library_problem>(p, splits);

@@ -1,7 +1,7 @@
-/// Matrix products on a CUDA device whose bytes do not depend on who else is in the batch.
+/// Matrix matmuls on a CUDA device whose bytes do not depend on who else is in the batch.
 ///
 /// **The arithmetic of a weight shape is fixed first, the algorithm second.** An output is a chain
-/// of tensor-core products over ascending inputs, cut into splits_of(N, K) parts that are summed in
+/// of tensor-core matmuls over ascending inputs, cut into splits_of(N, K) parts that are summed in
 /// ascending order: a function of the weight's shape alone. Which kernel runs at a number of rows
 /// may differ, but only kernels whose bytes were compared with the fixed arithmetic on the device,
 /// at several numbers and offsets of rows, are ever taken. So timing decides about speed and never
@@ -41,7 +41,7 @@ struct algorithm {
 constexpr std::array<uint32_t, 7> row_classes{16, 32, 64, 128, 256, 512, 1024};
 
 /// Rows of one piece of a product: 1024, fewer where outputs are many, so that the parts of split
-/// products and the room for tuning stay small.
+/// matmuls and the room for tuning stay small.
 uint32_t rows_max_of(uint32_t outputs);
 
 /// What was found for one class of one shape.
@@ -54,7 +54,7 @@ struct class_choice {
   uint32_t own_best = 0;       ///< that variant
 };
 
-/// How the products of one weight shape are computed.
+/// How the matmuls of one weight shape are computed.
 struct gemm_plan {
   uint32_t splits = 1;
   uint32_t rows_max = 0; ///< rows of one piece
@@ -102,7 +102,7 @@ public:
   /// Null before tune().
   const gemm_plan* plan_of(const weight_shape& shape) const;
 
-  /// Bytes that `run` needs as scratch for up to `rows` rows, the parts of split products included.
+  /// Bytes that `run` needs as scratch for up to `rows` rows, the parts of split matmuls included.
   static size_t scratch_bytes(uint32_t rows, uint32_t outputs, uint32_t inputs);
 
   /// out = x * weight^T for each part; x is [rows, inputs] of the weights' type, 16-byte aligned.

@@ -43,9 +43,9 @@ struct event_pair {
 /// The inputs, room and questions of one shape's tuning.
 class bench {
 public:
-  bench(gemm& products, std::span<const dense_matrix> weights, const gemm_plan& plan,
+  bench(gemm& matmuls, std::span<const dense_matrix> weights, const gemm_plan& plan,
         cudaStream_t stream)
-      : products_{products}, weights_{weights}, plan_{plan}, stream_{stream} {
+      : matmuls_{matmuls}, weights_{weights}, plan_{plan}, stream_{stream} {
     const auto& w = weights[0];
     x_ = allocate(dense_bytes(plan.rows_max, w.inputs));
     expected_ = allocate(output_bytes(plan.rows_max));
@@ -101,12 +101,12 @@ public:
 
   /// Microseconds of one product over rotating weights, best of three; 0: it does not run.
   double time(const algorithm& a, uint32_t count, double not_above) {
-    constexpr int products = 4;
+    constexpr int matmuls = 4;
     auto p = rows(0, count, static_cast<float*>(actual_.get()));
     double best = 0;
     for (int repetition = 0; repetition < 4; ++repetition) {
       cudaEventRecord(events_.from, stream_);
-      for (int i = 0; i < products; ++i) {
+      for (int i = 0; i < matmuls; ++i) {
         p.w = weights_[next_++ % weights_.size()].data;
         if (run(a, p) != cudaSuccess) {
           cudaGetLastError();
@@ -117,7 +117,7 @@ public:
       if (cudaEventSynchronize(events_.to) != cudaSuccess) return 0;
       float milliseconds = 0;
       cudaEventElapsedTime(&milliseconds, events_.from, events_.to);
-      const double each = milliseconds * 1000.0 / products;
+      const double each = milliseconds * 1000.0 / matmuls;
       if (repetition == 0 && each > not_above) return each;
       if (repetition > 0 && (best == 0 || each < best)) best = each;
     }
@@ -127,10 +127,10 @@ public:
 private:
   size_t output_bytes(uint32_t rows) const { return size_t{rows} * weights_[0].outputs * 4; }
   cudaError_t run(const algorithm& a, const product& p) {
-    return products_.run_one(a, p, plan_.splits, scratch_.get(), scratch_size_, stream_);
+    return matmuls_.run_one(a, p, plan_.splits, scratch_.get(), scratch_size_, stream_);
   }
 
-  gemm& products_;
+  gemm& matmuls_;
   std::span<const dense_matrix> weights_;
   const gemm_plan& plan_;
   cudaStream_t stream_;
@@ -142,7 +142,7 @@ private:
 /// Every own kernel, and every algorithm that the library offers at any number of rows: at few rows
 /// it likes to cut K, which is not allowed here, and what it offers for more rows then serves
 /// better.
-std::vector<algorithm> candidates(bench& trial, gemm& products, arithmetic fixed,
+std::vector<algorithm> candidates(bench& trial, gemm& matmuls, arithmetic fixed,
                                   const gemm_plan& plan, const algorithm& anchor) {
   std::vector<algorithm> all;
   for (uint32_t variant = 0; variant < mma_variants(); ++variant)
@@ -152,7 +152,7 @@ std::vector<algorithm> candidates(bench& trial, gemm& products, arithmetic fixed
   for (auto rows : row_classes) {
     if (rows > plan.rows_max) break;
     for (const auto& a :
-         products.offers(trial.rows(0, rows, nullptr), plan.splits, any, offers_per_class)) {
+         matmuls.offers(trial.rows(0, rows, nullptr), plan.splits, any, offers_per_class)) {
       const auto same = [&](const algorithm& b) {
         return b.library && std::memcmp(&a.choice, &b.choice, sizeof a.choice) == 0;
       };

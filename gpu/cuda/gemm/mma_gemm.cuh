@@ -4,7 +4,7 @@
 /// Both stream through shared memory by cp.async in STAGES tiles of BK inputs, 16 bytes at a time,
 /// with chunks swizzled so that ldmatrix meets no bank twice.
 ///
-/// **One arithmetic for all shapes of tile**: an output is a chain of m16n8k16 products over
+/// **One arithmetic for all shapes of tile**: an output is a chain of m16n8k16 matmuls over
 /// ascending k, from zero, within [k_begin, k_end) of its split. Neither M, nor the tile, nor the
 /// place of a row in it enters. Columns beyond K and rows beyond M are zeros.
 #pragma once

@@ -9,7 +9,7 @@ namespace lamella::gpu::cuda {
 
 /// out[n][k] = the stored value of row n, element k, as dense_type_of(type).
 ///
-/// BF16 and F16 are copied. Quantised blocks are expanded in fp32 exactly (products have at most 24
+/// BF16 and F16 are copied. Quantised blocks are expanded in fp32 exactly (matmuls have at most 24
 /// significant bits; adding a minimum rounds once) and rounded to f16, nearest, ties to even: an
 /// error of 2^-12 of the value, far below that of the quantisation. F32 is rounded to f16 the same
 /// way; below 2^-14 the error is 2^-25 absolute. Finite values beyond 65504 become 65504 with their

@@ -1,4 +1,4 @@
-/// Dense 16-bit matrices: the form in which weights and the activations of products lie on a CUDA
+/// Dense 16-bit matrices: the form in which weights and the activations of matmuls lie on a CUDA
 /// device.
 #pragma once
 

@@ -2,7 +2,7 @@
 
 #include "gpu/cuda/driver/queue.hpp"
 #include "gpu/cuda/operators/attention_operators.hpp"
-#include "gpu/cuda/operators/products.hpp"
+#include "gpu/cuda/operators/matmuls.hpp"
 #include "gpu/cuda/operators/weight_loader.hpp"
 #include "gpu/cuda/operators/wire_operators.hpp"
 #include "gpu/cuda/rows/kv_checksum.hpp"
@@ -30,7 +30,7 @@ public:
 
 /// Room for the copy of a whole output that is about to be written.
 dense_copy copy_of(queue& q, const float* out, size_t count) {
-  const auto type = q.products_read;
+  const auto type = q.matmuls_read;
   return {q.copies().write(out, count, count, type, q.workspace), type};
 }
 
@@ -69,7 +69,7 @@ void matmul(const matmul_args& args, kernel_context) {
     q.copies().forget(p.out);
     parts.push_back({dense(p.weight), p.out, p.out_stride});
   }
-  products::of(q.device()).run(args.x, args.rows, parts, q);
+  matmuls::of(q.device()).run(args.x, args.rows, parts, q);
 }
 
 void silu_mul(const silu_mul_args& args, kernel_context) {

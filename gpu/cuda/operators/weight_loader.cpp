@@ -2,7 +2,7 @@
 
 #include "gpu/cuda/driver/memory.hpp"
 #include "gpu/cuda/gemm/unpack.hpp"
-#include "gpu/cuda/operators/products.hpp"
+#include "gpu/cuda/operators/matmuls.hpp"
 
 #include <algorithm>
 #include <array>
@@ -82,7 +82,7 @@ void load_weight(model::tensor_type type, const std::byte* rows, uint32_t output
   }
   for (auto& p : pieces)
     if (p.stream != nullptr) check(cudaStreamSynchronize(p.stream), "loading of weights");
-  products::of(place.device).prepare({dense_type_of(type), outputs, inputs, out});
+  matmuls::of(place.device).prepare({dense_type_of(type), outputs, inputs, out});
 }
 
 } // namespace lamella::gpu::cuda

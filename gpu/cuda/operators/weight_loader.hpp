@@ -10,7 +10,7 @@
 namespace lamella::gpu::cuda {
 
 /// Bytes of a weight matrix on the device: dense 16-bit rows. Throws std::runtime_error for shapes
-/// the products cannot run.
+/// the matmuls cannot run.
 size_t dense_weight_bytes(model::tensor_type type, uint32_t outputs, uint32_t inputs);
 
 /// Reads the rows with all threads of the team into pinned memory, copies and unpacks them, two

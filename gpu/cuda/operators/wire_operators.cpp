@@ -132,7 +132,7 @@ void from_wire(const from_wire_args& args, kernel_context) {
                     args.wire};
   if (in_order(args.row_index)) {
     const auto written = size_t{rows} * args.head_count * args.width;
-    frame.copy.type = q.products_read;
+    frame.copy.type = q.matmuls_read;
     frame.copy.out = q.copies().write(args.out, size_t{rows} * args.stride, written,
                                       frame.copy.type, q.workspace);
   } else {

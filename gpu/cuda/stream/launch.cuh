@@ -1,4 +1,4 @@
-/// How kernels of rows, draws and products start, and where their shared memory lies. A test that
+/// How kernels of rows, draws and matmuls start, and where their shared memory lies. A test that
 /// runs their sources without a device (tests/emulated) brings its own versions.
 #pragma once
 

@@ -15,7 +15,7 @@ inline thread_local uint64_t kernels_launched_here = 0;
 /// What the kernels of the work that this thread launches have been, if anybody asks.
 inline thread_local uint64_t* launch_signature = nullptr;
 
-/// With every launch, the library's products included; `what` tells kernels apart.
+/// With every launch, the library's matmuls included; `what` tells kernels apart.
 inline void count_launch(uint64_t what) {
   kernels_launched.fetch_add(1, std::memory_order_relaxed);
   ++kernels_launched_here;

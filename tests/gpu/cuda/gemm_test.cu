@@ -38,11 +38,11 @@ struct problem {
   dense_matrix weight() { return {type, outputs, inputs, w.get()}; }
 
   /// `count` rows from `first`, alone; the bytes of the result.
-  std::vector<float> run(gemm& products, uint32_t first, uint32_t count) {
+  std::vector<float> run(gemm& matmuls, uint32_t first, uint32_t count) {
     out.poison();
     const gemm_part part{weight(), out.get(), outputs};
-    check(products.run(x.get() + size_t{first} * inputs, count, {&part, 1}, scratch.get(),
-                       scratch.size(), nullptr));
+    check(matmuls.run(x.get() + size_t{first} * inputs, count, {&part, 1}, scratch.get(),
+                      scratch.size(), nullptr));
     auto all = out.values();
     for (size_t i = size_t{count} * outputs; i < all.size(); ++i)
       if (!std::isnan(all[i])) FAIL("wrote rows that it was not asked for");
@@ -68,31 +68,31 @@ double relative_difference(std::span<const float> a, std::span<const float> b) {
   return std::sqrt(error / size);
 }
 
-void open(gemm& products) {
-  const auto wrong = products.open();
+void open(gemm& matmuls) {
+  const auto wrong = matmuls.open();
   REQUIRE_MESSAGE(!wrong, wrong.value_or(""));
 }
 
-void tune(gemm& products, problem& p) {
+void tune(gemm& matmuls, problem& p) {
   const auto weight = p.weight();
-  const auto wrong = products.tune({&weight, 1}, nullptr);
+  const auto wrong = matmuls.tune({&weight, 1}, nullptr);
   REQUIRE_MESSAGE(!wrong, wrong.value_or(""));
 }
 
 // Outputs and inputs on purpose awkward: not multiples of a tile, of a split; few outputs (split
-// products) and many.
+// matmuls) and many.
 constexpr std::pair<uint32_t, uint32_t> shapes[]{{576, 576}, {192, 1536},  {200, 4104}, {1536, 576},
                                                  {129, 72},  {4096, 1024}, {1024, 8192}};
 
-void check_rows(gemm& products, problem& p) {
+void check_rows(gemm& matmuls, problem& p) {
   const auto most = p.rows;
-  const auto whole = p.run(products, 0, most);
+  const auto whole = p.run(matmuls, 0, most);
   const std::span<const float> all{whole};
   for (uint32_t m : {1, 2, 3, 7, 8, 16, 17, 64, 65, 128, 200, 256, 512, 1024}) {
     if (m > most) continue;
     CAPTURE(m);
     const auto first = (most - m) / 3; // elsewhere in a tile than in the whole
-    CHECK(different_bytes(p.run(products, first, m),
+    CHECK(different_bytes(p.run(matmuls, first, m),
                           all.subspan(size_t{first} * p.outputs, size_t{m} * p.outputs))
           == 0);
   }
@@ -103,8 +103,8 @@ void check_rows(gemm& products, problem& p) {
 TEST_CASE("a product is right within the rounding of fp32 sums") {
   if (!test::device_there()) return;
   const auto seed = test::fresh_seed("gemm");
-  gemm products;
-  open(products);
+  gemm matmuls;
+  open(matmuls);
   for (auto type : {dense_type::f16, dense_type::bf16})
     for (auto [n, k] : shapes) {
       CAPTURE(n);
@@ -114,8 +114,8 @@ TEST_CASE("a product is right within the rounding of fp32 sums") {
       const auto w = p.w.values(), x = p.x.values();
       for (bool tuned : {false, true}) {
         CAPTURE(tuned);
-        if (tuned) tune(products, p);
-        const auto out = p.run(products, 0, rows);
+        if (tuned) tune(matmuls, p);
+        const auto out = p.run(matmuls, 0, rows);
         double error = 0, size = 0;
         for (uint32_t m = 0; m < rows; ++m)
           for (uint32_t i = 0; i < n; ++i) {
@@ -141,36 +141,36 @@ TEST_CASE("a row has the same bytes whoever else is in the call, tuned or not") 
     for (auto [n, k] : shapes) {
       CAPTURE(n);
       CAPTURE(k);
-      gemm products;
-      open(products);
+      gemm matmuls;
+      open(matmuls);
       problem p{type, n, k, 1100, seed}; // more than one piece
-      const auto before = p.run(products, 0, p.rows);
-      check_rows(products, p);
-      tune(products, p);
-      CHECK(different_bytes(before, p.run(products, 0, p.rows)) == 0);
-      check_rows(products, p);
+      const auto before = p.run(matmuls, 0, p.rows);
+      check_rows(matmuls, p);
+      tune(matmuls, p);
+      CHECK(different_bytes(before, p.run(matmuls, 0, p.rows)) == 0);
+      check_rows(matmuls, p);
     }
 }
 
 TEST_CASE("a row has the same bytes with the library's own arithmetic") {
   if (!test::device_there()) return;
   const auto seed = test::fresh_seed("library arithmetic");
-  gemm products{arithmetic::library};
-  open(products);
+  gemm matmuls{arithmetic::library};
+  open(matmuls);
   for (auto [n, k] : {std::pair{4096u, 1024u}, {1024u, 8192u}, {576u, 576u}}) {
     CAPTURE(n);
     CAPTURE(k);
     problem p{dense_type::f16, n, k, 1024, seed};
-    tune(products, p);
-    check_rows(products, p);
+    tune(matmuls, p);
+    check_rows(matmuls, p);
   }
 }
 
 TEST_CASE("own tiles compute the same bytes, on either kind of matrix instruction") {
   if (!test::device_there()) return;
   const auto seed = test::fresh_seed("tiles");
-  gemm products;
-  open(products);
+  gemm matmuls;
+  open(matmuls);
   for (auto [n, k] : shapes)
     for (uint32_t m : {1u, 15u, 64u, 130u}) {
       CAPTURE(n);
@@ -182,8 +182,8 @@ TEST_CASE("own tiles compute the same bytes, on either kind of matrix instructio
         CAPTURE(mma_variant_name(variant));
         p.out.poison();
         const product one{p.type, m, n, k, p.w.get(), p.x.get(), p.out.get(), n};
-        const auto error = products.run_one({.variant = variant}, one, splits_of(n, k),
-                                            p.scratch.get(), p.scratch.size(), nullptr);
+        const auto error = matmuls.run_one({.variant = variant}, one, splits_of(n, k),
+                                           p.scratch.get(), p.scratch.size(), nullptr);
         const bool wide = variant >= mma_sync_variants();
         if (wide && error != cudaSuccess) { // not sm_90
           cudaGetLastError();
@@ -206,11 +206,11 @@ TEST_CASE("own tiles compute the same bytes, on either kind of matrix instructio
 TEST_CASE("two products of one input, side by side in one buffer, replayed from a graph") {
   if (!test::device_there()) return;
   const auto seed = test::fresh_seed("parts");
-  gemm products;
-  open(products);
+  gemm matmuls;
+  open(matmuls);
   constexpr uint32_t rows = 33, k = 512, n = 320, stride = 2 * n + 4;
   problem gate{dense_type::bf16, n, k, rows, seed}, up{dense_type::bf16, n, k, rows, seed + 7};
-  tune(products, gate);
+  tune(matmuls, gate);
   device_array<float> both{size_t{rows} * stride};
   const gemm_part parts[]{{gate.weight(), both.get(), stride},
                           {up.weight(), both.get() + n, stride}};
@@ -219,13 +219,13 @@ TEST_CASE("two products of one input, side by side in one buffer, replayed from 
   cudaGraph_t graph{};
   cudaGraphExec_t replay{};
   check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-  check(products.run(gate.x.get(), rows, parts, gate.scratch.get(), gate.scratch.size(), stream));
+  check(matmuls.run(gate.x.get(), rows, parts, gate.scratch.get(), gate.scratch.size(), stream));
   check(cudaStreamEndCapture(stream, &graph));
   check(cudaGraphInstantiate(&replay, graph, 0));
   check(cudaGraphLaunch(replay, stream));
   check(cudaStreamSynchronize(stream));
   const auto out = both.values();
-  const auto alone = gate.run(products, 0, rows);
+  const auto alone = gate.run(matmuls, 0, rows);
   size_t different = 0, written_between = 0;
   for (uint32_t m = 0; m < rows; ++m) {
     different += different_bytes(std::span{out}.subspan(size_t{m} * stride, n),

@@ -1,4 +1,4 @@
-/// What the tests of products, row operators and sampling share: typed device memory, poisoned
+/// What the tests of matmuls, row operators and sampling share: typed device memory, poisoned
 /// before use, and seeds.
 #pragma once
 

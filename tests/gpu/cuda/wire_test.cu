@@ -87,7 +87,7 @@ TEST_CASE("rope equals the reference near and far, in place and not") {
             if (placed[i] != x[i] || !std::isnan(apart[i])) FAIL("touched what lies between rows");
             continue;
           }
-          // Angles are exact to 1e-10; then two products and a sum in fp32.
+          // Angles are exact to 1e-10; then two matmuls and a sum in fp32.
           if (std::fabs(placed[i] - expected[i]) > 2e-6f || placed[i] != apart[i])
             FAIL("row " << m << " element " << j << ": " << placed[i] << ", " << apart[i] << " not "
                         << expected[i]);

@@ -170,7 +170,7 @@ TEST_CASE("several products of one input equal the products one by one") {
 }
 
 TEST_CASE("integer sums are exact at the extremes of every type") {
-  // Largest magnitudes everywhere: sums of products would overflow 16 bits if they were kept there.
+  // Largest magnitudes everywhere: sums of matmuls would overflow 16 bits if they were kept there.
   machine one{1};
   for (const auto* set : sets(false))
     for (auto [type, name, number, elements, bytes] : tensor_types) {

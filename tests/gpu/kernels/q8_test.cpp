@@ -55,7 +55,7 @@ TEST_CASE("a head in q8 is its bytes, zeros and a scale, at multiples of 16 byte
       for (uint32_t j = 0; j < dim; ++j) {
         const auto q = static_cast<int8_t>(head[j]);
         CHECK(std::abs(q) <= 127);
-        // Half a step, and what the division and the products round.
+        // Half a step, and what the division and the matmuls round.
         CHECK(std::fabs(static_cast<float>(q) * scale_of(head) - x[j]) <= 0.50002f * highest / 127);
       }
       for (auto j = dim; j < q8_scale_at(dim); ++j) CHECK(head[j] == std::byte{0});

@@ -1,4 +1,4 @@
-/// The matrix products of one device, with what has been measured about them.
+/// The matrix matmuls of one device, with what has been measured about them.
 #pragma once
 
 #include "gpu/cuda/driver/queue.hpp"
@@ -11,11 +11,11 @@
 namespace lamella::gpu::cuda {
 
 /// Products with fp32 activations, rounded once per call for all parts. One per device and process.
-class products {
+class matmuls {
 public:
-  /// The products of a device, opened when first asked for. Throws std::runtime_error when the
+  /// The matmuls of a device, opened when first asked for. Throws std::runtime_error when the
   /// library cannot be opened. Thread-safe.
-  static products& of(int device);
+  static matmuls& of(int device);
 
   /// Measures the algorithms for the shape of a weight, once per shape: some 0.2 s, and it waits
   /// for the device. Called when weights are loaded, because nothing may wait for a device whose
@@ -34,7 +34,7 @@ public:
   void run(const float* x, uint32_t rows, std::span<const gemm_part> parts, queue& on);
 
 private:
-  products();
+  matmuls();
 
   mutable std::mutex mutex_; ///< of the plans: read by launches, written while weights are loaded
   gemm gemm_;

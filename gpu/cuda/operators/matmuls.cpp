@@ -1,4 +1,4 @@
-#include "gpu/cuda/operators/products.hpp"
+#include "gpu/cuda/operators/matmuls.hpp"
 
 #include "gpu/cuda/rows/rows.hpp"
 
@@ -28,23 +28,23 @@ std::string name_of(std::span<const gemm_part> parts) {
 
 } // namespace
 
-products::products() {
+matmuls::matmuls() {
   if (auto why = gemm_.open()) throw std::runtime_error{*why};
 }
 
-products& products::of(int device) {
+matmuls& matmuls::of(int device) {
   static std::mutex one_at_a_time;
-  static std::map<int, std::unique_ptr<products>> all;
+  static std::map<int, std::unique_ptr<matmuls>> all;
   std::lock_guard lock{one_at_a_time};
   auto& place = all[device];
   if (!place) {
     check(cudaSetDevice(device), "cudaSetDevice");
-    place.reset(new products);
+    place.reset(new matmuls);
   }
   return *place;
 }
 
-void products::prepare(const dense_matrix& weight) {
+void matmuls::prepare(const dense_matrix& weight) {
   std::lock_guard lock{mutex_};
   if (!prepared_.insert({weight.type, weight.outputs, weight.inputs}).second) return;
   const auto began = std::chrono::steady_clock::now();
@@ -74,17 +74,17 @@ void products::prepare(const dense_matrix& weight) {
       std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
 }
 
-uint32_t products::untuned() const {
+uint32_t matmuls::untuned() const {
   std::lock_guard lock{mutex_};
   return untuned_;
 }
 
-double products::seconds_preparing() const {
+double matmuls::seconds_preparing() const {
   std::lock_guard lock{mutex_};
   return seconds_preparing_;
 }
 
-void products::run(const float* x, uint32_t rows, std::span<const gemm_part> parts, queue& on) {
+void matmuls::run(const float* x, uint32_t rows, std::span<const gemm_part> parts, queue& on) {
   const auto& first = parts.front().weight;
   size_t scratch_bytes = 0;
   for (const auto& p : parts) {
@@ -94,7 +94,7 @@ void products::run(const float* x, uint32_t rows, std::span<const gemm_part> par
       throw std::runtime_error{"matmuls of one input have weights of different types"};
   }
   const auto count = size_t{rows} * first.inputs;
-  on.products_read = first.type;
+  on.matmuls_read = first.type;
   const auto* narrow = on.copies().of(x, count, first.type);
   if (narrow == nullptr) {
     auto* rounded = on.scratch.allocate<uint16_t>(count);
