@@ -14,7 +14,7 @@ class App;
 
 namespace lamella::cli {
 
-/// Exit codes of api-and-ops section 13 that commands use themselves.
+/// Exit codes, those of sysexits.h where one fits (docs/operations.md).
 enum exit_code : int {
   exit_success = 0,
   exit_failure = 1,

@@ -1,5 +1,5 @@
 /// CANARY: one token through the whole pipeline when it was idle for a while, so that readiness
-/// means that a request would be served (api-and-ops 6).
+/// means that a request would be served.
 #pragma once
 
 #include "actors/protocol/actors.hpp"

@@ -17,7 +17,7 @@
 
 namespace lamella::actors {
 
-/// The service cannot start; `exit_code` as in api-and-ops 13.
+/// The service cannot start; `exit_code` as in cli/commands.hpp.
 struct start_error : std::runtime_error {
   start_error(int code, const std::string& what, std::string advice = {})
       : std::runtime_error{what}, exit_code{code}, hint{std::move(advice)} {}

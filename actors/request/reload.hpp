@@ -1,4 +1,4 @@
-/// RELOAD: rereads the configuration while the service serves (api-and-ops 13).
+/// RELOAD: rereads the configuration while the service serves.
 #pragma once
 
 #include "config/reload.hpp"

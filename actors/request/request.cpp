@@ -16,8 +16,7 @@ namespace {
 
 using phase = request_sequence::phase;
 
-/// A reader that takes nothing for so long gets no more tokens until it does: others want the seats
-/// (api-and-ops 2).
+/// A sequence yields its place after its client has read nothing for this long.
 constexpr std::chrono::seconds yield_after{5};
 
 /// The longest time between two looks at the deadline.

@@ -15,7 +15,7 @@
 namespace lamella::actors {
 
 /// One per process. Written by the node and the gateway, read on I/O threads: probes answer in
-/// microseconds at any load (api-and-ops 6).
+/// microseconds at any load.
 class health_board {
 public:
   enum class phase : uint8_t { loading, serving, rebuilding, draining, failed };

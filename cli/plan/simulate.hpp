@@ -89,7 +89,7 @@ struct shown_design {
   std::vector<std::pair<const char*, double>> numbers{}; ///< the same for JSON
 };
 
-/// The JSON of the conventions (version 1).
+/// The report as JSON, version 1 (docs/planner.md).
 std::string simulation_json(const shown_design& design, const scheduler::simulation_result& result,
                             const simulate_options& o, const scheduler::constants& c);
 /// A few lines for a terminal.

@@ -109,7 +109,7 @@ def compare_logits(talk, folder):
 def texts():
     chance = random.Random(5)
     prose = "".join(p.read_text() for p in [HERE / "model_text.txt", HERE.parent.parent / "README.md",
-                                            *sorted((HERE.parent.parent / "model").glob("*.cpp"))])
+                                            *sorted((HERE.parent.parent / "model").rglob("*.cpp"))])
     for _ in range(3000):
         at = chance.randrange(len(prose) - 400)
         yield prose[at:at + chance.randrange(1, 300)]

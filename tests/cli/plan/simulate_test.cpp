@@ -122,7 +122,7 @@ TEST_CASE("V-M18 a memory device costs what consumer devices ask for its capacit
   CHECK(r.notes[0].find("($2667)") != std::string::npos);
 }
 
-TEST_CASE("C02 C20 bad words on the command line end with the codes of the conventions") {
+TEST_CASE("C02 C20 bad words on the command line end with the codes of usage errors") {
   const auto& all = scheduler::built_in_devices();
   CHECK(cli::group_of("4xH20", "--memory", all).count == 4);
   for (const char* bad : {"H20", "0xH20", "-1xH20", "4xH21", "99999xH20", "x", "", "4x"})
