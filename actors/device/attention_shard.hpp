@@ -15,7 +15,7 @@
 
 namespace lamella::actors {
 
-/// What a shard is made of; fixed while it lives.
+/// Configuration of a shard; immutable.
 struct shard_config {
   uint32_t seat = 0;           ///< member of its pool; the one of the parity comes last
   bool parity = false;         ///< holds the parity of the others (decision 23)
@@ -25,9 +25,9 @@ struct shard_config {
   gpu::half_type wire = gpu::half_type::f16;
   std::shared_ptr<gpu::device> device;
   std::shared_ptr<gpu::kv_cache> cache;
-  net::link_source links;                ///< this seat's end of a link, connected
-  net::link_source member_links;         ///< the same of links to other members, once; may be null
-  uint64_t parity_frame_bytes = 0;       ///< what the links of the parity carry at most
+  net::link_source links;          ///< this seat's end of a link, connected
+  net::link_source member_links;   ///< the same for links to other members, once each; may be null
+  uint64_t parity_frame_bytes = 0; ///< largest frame of the parity links
   std::shared_ptr<net::metrics> numbers; ///< may be null
   std::shared_ptr<work_meter> meter;     ///< counts attended positions; may be null
   std::function<uint32_t(stream_id)> replica_of;
@@ -37,23 +37,23 @@ struct shard_config {
 struct attention_shard_state {
   shard_config config;
   gpu_executor_actor executor;
-  /// What an iteration of a stream needs from the one before.
+  /// State of a stream from one iteration to the next.
   struct stream_state {
     scheduler::seat_copy seats;
     net::link_end link;
     uint64_t epoch = 0;
-    caf::actor_clock::time_point ended{};         ///< of the newest iteration that is over
+    caf::actor_clock::time_point ended{};         ///< of the newest finished iteration
     std::shared_ptr<scheduler::pull_pacer> pacer; ///< of the pulls of a prefill worker's stream
   };
   std::map<stream_id, stream_state> streams;
-  std::map<uint32_t, net::link_end> lends; ///< by the member that KV is lent to
-  std::shared_ptr<gpu::qkv_watch> watch;   ///< null where the host does not run the streams
+  std::map<uint32_t, net::link_end> lends; ///< by the member that receives KV
+  std::shared_ptr<gpu::qkv_watch> watch;   ///< null where streams do not run on the host
   const char* name = "attention_shard";
 };
 
 using shard_ptr = attention_shard_actor::stateful_pointer<attention_shard_state>;
 
-/// What is kept of a stream, connected for that epoch.
+/// The state of a stream, connected for that epoch.
 attention_shard_state::stream_state& stream_of(shard_ptr self, stream_id id, uint64_t epoch);
 
 /// Whether a step of background work may run now: in the gaps of attention (L-M28). Empty: always.

@@ -12,7 +12,7 @@
 
 namespace lamella::actors {
 
-/// Where a stream's iterations run.
+/// The actors that run the iterations of a stream.
 struct iteration_target {
   stream_id stream{};
   uint64_t epoch = 1;
@@ -21,9 +21,9 @@ struct iteration_target {
   kv_allocator_actor allocator;
   std::shared_ptr<net::metrics> numbers; ///< may be null
   std::shared_ptr<pulse> beats;          ///< may be null
-  /// Of streams like this one.
+  /// Shared by streams of this kind.
   std::shared_ptr<first_iterations> firsts = std::make_shared<first_iterations>();
-  caf::timespan patience{std::chrono::seconds{90}}; ///< for the answer of an iteration
+  caf::timespan patience{std::chrono::seconds{90}}; ///< for the reply of an iteration
 };
 
 /// Attempts of an iteration before its launcher terminates and the pipeline is rebuilt. No request

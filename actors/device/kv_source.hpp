@@ -10,7 +10,7 @@
 
 namespace lamella::actors {
 
-/// What a source is made of; fixed while it lives.
+/// Configuration of a source; immutable.
 struct kv_source_config {
   uint32_t seat = 0;           ///< replica number of the prefill worker
   uint32_t shards = 1;         ///< members of the attention pool
@@ -28,7 +28,7 @@ struct kv_source_state {
   const char* name = "kv_source";
 };
 
-/// Each shard's offers run on a stream of their own, so that a slow one holds up no other.
+/// Each shard's offers run on a stream of their own, so that a slow shard does not delay others.
 kv_source_actor::behavior_type kv_source(kv_source_actor::stateful_pointer<kv_source_state> self,
                                          kv_source_config config, gpu_executor_actor executor);
 

@@ -13,52 +13,51 @@
 
 namespace lamella::actors {
 
-/// A device behind the first one of a tensor-parallel replica, with its share of the weights.
+/// A further device (rank 1, 2, ...) of a tensor-parallel replica, with its share of the weights.
 struct replica_rank {
   std::shared_ptr<gpu::device> device;
   std::shared_ptr<const gpu::packed_weights> weights;
   gpu_executor_actor executor;
 };
 
-/// What the ranks of a replica have of a stream, by rank.
+/// State of a stream at the ranks of a replica, by rank.
 struct ready_stream {
   uint64_t epoch = 0;
   std::vector<std::shared_ptr<gpu::slice_stream_state>> devices;
   std::vector<std::shared_ptr<const gpu::rank_group>> ranks; ///< empty for one alone
 };
 
-/// What a replica is made of; fixed while it lives.
+/// Configuration of a replica; immutable.
 struct replica_config {
   uint32_t seat = 0;
   uint32_t shards = 1;         ///< members of the attention pool
   bool whole_requests = false; ///< the pool is partitioned by request
-  /// Largest frame for the shard behind them, which holds their parity (decision 23); 0: none is
-  /// there.
+  /// Largest frame to the parity shard, which follows the others (decision 23); 0: no parity.
   uint64_t parity_frame_bytes = 0;
   gpu::half_type wire = gpu::half_type::f16, kv = gpu::half_type::f16; ///< kv: of the shards
   std::shared_ptr<gpu::device> device;
   std::shared_ptr<const model::model_program> program;
   std::shared_ptr<const gpu::packed_weights> weights;
-  std::vector<replica_rank> others; ///< ranks 1, 2, ...; the shards know rank 0 alone
+  std::vector<replica_rank> others; ///< ranks 1, 2, ...; the shards see rank 0 only
   /// Largest frame between ranks, of a batch and of prompts; unused where there is one rank.
   uint64_t decode_rank_bytes = 0, prefill_rank_bytes = 0;
   net::link_source links;                ///< this seat's end of a link, connected
   std::shared_ptr<net::metrics> numbers; ///< may be null
   std::shared_ptr<work_meter> meter;     ///< counts rows; may be null
-  /// Streams that were made ready. What others need is made with their first launch.
+  /// Prepared streams. Other streams are set up with their first launch.
   std::map<stream_id, ready_stream> ready{};
 };
 
-/// Makes what these streams need of the devices in that epoch, before the replica is spawned; but
-/// what ranks send each other is made anew at the launch behind an abort. Their
-/// memory may have to wait until a device is idle, and a launch that waits for it would do so for
-/// the shard on the same device, which waits for that launch.
+/// Allocates device resources of these streams for that epoch, before the replica is spawned; rank
+/// groups are rebuilt at the launch after an abort. Allocation may wait until a device is idle: a
+/// launch that waits for it could deadlock with a shard on the same device, which waits for that
+/// launch.
 void make_ready(replica_config& config, uint64_t epoch, const std::vector<stream_id>& streams);
 
 struct model_replica_state {
   replica_config config;
   gpu_executor_actor executor;
-  /// An iteration that was launched, and who waits for its tokens.
+  /// A launched iteration, and the requester of its tokens.
   struct iteration_state {
     uint64_t iteration = 0;
     uint32_t attempt = 0;
@@ -71,8 +70,8 @@ struct model_replica_state {
     std::vector<net::link_end> links;                              ///< by shard
     std::vector<std::shared_ptr<const gpu::rank_group>> ranks;     ///< by rank; empty for one alone
     uint64_t epoch = 0;
-    uint64_t aborts = 0;                     ///< so often all ranks were told to end what they do
-    caf::actor_clock::time_point ended{};    ///< of the newest iteration that is over
+    uint64_t aborts = 0;                     ///< number of aborts of all ranks
+    caf::actor_clock::time_point ended{};    ///< of the newest finished iteration
     std::vector<iteration_state> iterations; ///< at most two: one runs, one is queued behind it
   };
   std::map<stream_id, stream_state> streams;

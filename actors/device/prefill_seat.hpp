@@ -1,5 +1,5 @@
-/// A prefill worker's seat with KV of its own: the same program as everywhere, its attention bound
-/// to a private shard (decision 26).
+/// A prefill worker's seat with own KV: the usual slice program, with attention on a private shard
+/// (decision 26).
 #pragma once
 
 #include "actors/device/gpu_executor.hpp"
@@ -8,7 +8,7 @@
 
 namespace lamella::actors {
 
-/// What a seat is made of; fixed while it lives.
+/// Configuration of a seat; immutable.
 struct prefill_seat_config {
   uint32_t seat = 0; ///< replica number
   uint64_t epoch = 0;

@@ -1,11 +1,11 @@
-/// An attention shard's side of a check of the parity.
+/// An attention shard's side of a parity check.
 #pragma once
 
 #include "actors/device/attention_shard.hpp"
 
 namespace lamella::actors {
 
-/// Reads the slots in the gaps of attention; answered when the device has (reliability A6).
+/// Reads the slots in the gaps of attention; answered when the device is done (reliability A6).
 caf::result<kv_checked> check(shard_ptr self, const kv_check& x);
 
 } // namespace lamella::actors

@@ -1,4 +1,4 @@
-/// ASIDE: runs what takes longer than an actor may take for one message, beside the actors and few
+/// ASIDE: runs jobs that are too long for a message handler, concurrently with the actors and few
 /// at a time.
 #pragma once
 
@@ -12,21 +12,21 @@
 
 namespace lamella::actors {
 
-/// Jobs of one lane wait for nobody but each other.
+/// Jobs of one lane wait only for each other.
 enum class aside_lane : uint8_t {
-  brief,   ///< milliseconds each: bodies of usual size, pages of numbers
+  brief,   ///< milliseconds each: bodies of usual size, metrics pages
   bulky,   ///< large bodies and answers
-  formats, ///< schemas and expressions that outputs are to be held to
+  formats, ///< schemas and expressions of structured output
 };
 inline constexpr size_t aside_lanes = 3;
 
-/// Up to so many bytes are read or written within milliseconds.
+/// Size limit in bytes of what is read or written within milliseconds.
 inline constexpr size_t brief_bytes_max = size_t{16} << 10;
 inline aside_lane lane_of(size_t bytes) {
   return bytes <= brief_bytes_max ? aside_lane::brief : aside_lane::bulky;
 }
 
-/// What `run` needs it holds itself, and what becomes of it, it tells itself.
+/// `run` owns its data and reports its own result.
 struct aside_job {
   aside_lane lane = aside_lane::brief;
   std::function<void()> run;
@@ -34,7 +34,7 @@ struct aside_job {
 
 using aside_worker_actor = caf::typed_actor<caf::reacts_to<aside_job>>;
 
-/// The worker has no job any more.
+/// The worker is idle.
 struct aside_idle {
   aside_lane lane = aside_lane::brief;
   aside_worker_actor worker;

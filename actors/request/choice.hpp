@@ -1,5 +1,5 @@
-/// The text of one choice while its tokens arrive: detokenised, parted into text and calls of
-/// tools, the text searched for stop strings, released.
+/// The text of one choice while its tokens arrive: detokenised, split into text and tool calls,
+/// searched for stop strings, released.
 #pragma once
 
 #include "actors/protocol/messages.hpp"
@@ -15,7 +15,7 @@
 
 namespace lamella::actors {
 
-/// What a choice has to say that was not said yet.
+/// Unsent output of a choice.
 struct choice_piece : net::answer_piece {
   std::vector<net::token_logprobs> logprobs; ///< of the tokens behind text and calls
 };
@@ -23,33 +23,34 @@ struct choice_piece : net::answer_piece {
 /// A pure function of the tokens pushed so far: it can be rebuilt from them at any time.
 class choice {
 public:
-  /// `text` must outlive the choice. `before`: the last token of the text that it goes on with;
-  /// nothing where it is a text of its own. `calls`: how it writes calls of tools; null: it has
-  /// none. Beside calls, stop strings and stop tokens are those of the text alone.
+  /// `text` must outlive the choice. `before`: the last token of the text that the choice
+  /// continues; nothing where it starts a new text. `calls`: the tool-call dialect; null: no tools.
+  /// With tools, stop strings and stop tokens apply to the text only.
   choice(const model::tokenizer& text, const net::generation_params& params,
          std::optional<model::token_id> before = {}, const model::tool_dialect* calls = nullptr);
 
-  /// The next token; `reason` tells whether the batch ended it here. Ignored once over.
+  /// The next token; `reason`: whether the batch finished the choice with it. Ignored once
+  /// finished.
   void push(const sampled_token& drawn, finish reason);
 
-  /// Ends it without a token (max_tokens 0).
+  /// Finishes the choice without a token (max_tokens 0).
   void close(finish reason);
 
-  /// What can be sent now; nothing unless has_text().
+  /// Output that can be sent now; empty unless has_text().
   choice_piece take();
 
   bool over() const { return reason_ != finish::none; }
   finish reason() const { return reason_; }
   const net::stop_reason& stopped_by() const { return stopped_by_; }
 
-  /// All tokens drawn, an end token included.
+  /// All sampled tokens, an end token included.
   const std::vector<token_id>& tokens() const { return tokens_; }
 
-  /// Calls of tools that have begun.
+  /// Number of started tool calls.
   uint32_t calls() const { return calls_ ? calls_->calls() : 0; }
 
-  /// Something can be said: text, calls, or at the end the log probabilities of tokens without
-  /// them.
+  /// Whether output is available: text, calls, or at the end the log probabilities of tokens
+  /// without text.
   bool has_text() const { return !pending_.empty() || (over() && !pending_.logprobs.empty()); }
   double sum_logprob() const { return sum_logprob_; }
 

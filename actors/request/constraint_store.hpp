@@ -1,5 +1,4 @@
-/// The constraints of requests whose output is held to a format: made once for each format, and
-/// kept while they are asked for.
+/// Constraints of structured output: compiled once per format, and cached while in use.
 #pragma once
 
 #include "model/chat/tool_dialect.hpp"
@@ -15,8 +14,7 @@
 
 namespace lamella::actors {
 
-/// Safe to be called from several threads. Requests with the same format share one constraint, and
-/// with it all masks that any of them needed.
+/// Thread-safe. Requests with the same format share one constraint, and its computed masks.
 class constraint_store {
 public:
   static constexpr size_t kept_max = 64;
@@ -27,13 +25,13 @@ public:
   constraint_store(std::shared_ptr<const model::tokenizer> text, std::vector<model::token_id> ends,
                    uint32_t vocabulary);
 
-  /// `format`: of text; null: free. Answers at once, with `found` null where nothing is held; false
-  /// where the constraint has to be made first.
+  /// `format`: of text; null: free. Returns at once; `found` is null where the output is
+  /// unconstrained; false where the constraint must be compiled first.
   bool find(const net::output_format* format, const net::tool_use& tools,
             std::shared_ptr<model::output_constraint>& found);
 
-  /// The same, made where it is not there: that may take seconds, in which others go on finding.
-  /// Throws net::api_error (400, invalid_schema or invalid_value) for what nothing can be held to.
+  /// The same, compiled if missing: may take seconds, during which other threads can still find().
+  /// Throws net::api_error (400, invalid_schema or invalid_value) for unsupported formats.
   std::shared_ptr<model::output_constraint> make(const net::output_format* format,
                                                  const net::tool_use& tools,
                                                  const model::tool_dialect& dialect);

@@ -1,4 +1,4 @@
-/// RELOAD: a configuration that is read again while the service serves (api-and-ops 13).
+/// RELOAD: rereads the configuration while the service serves (api-and-ops 13).
 #pragma once
 
 #include "config/reload.hpp"
@@ -10,18 +10,18 @@
 
 namespace lamella::actors {
 
-/// Reads the configuration again, from where it came at the start.
+/// Rereads the configuration from its original sources.
 using configuration_source = std::function<config::loaded()>;
 
-/// All or nothing: with a problem nothing has changed.
+/// All or nothing: with any problem, no value is changed.
 struct reload_report {
   std::vector<std::string> problems;
-  std::vector<std::string> applied;       ///< keys that have new values now
-  std::vector<std::string> needs_restart; ///< keys that would have some after a restart
+  std::vector<std::string> applied;       ///< keys with new values
+  std::vector<std::string> needs_restart; ///< keys whose new values need a restart
   size_t api_keys = 0, admin_keys = 0;    ///< in force
 };
 
-/// Where there was no problem: {"version":1,"applied":[...],"needs_restart":[...],
+/// Without problems: {"version":1,"applied":[...],"needs_restart":[...],
 /// "api_keys":2,"admin_keys":1}.
 std::string to_json(const reload_report& x);
 

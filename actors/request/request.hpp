@@ -1,4 +1,4 @@
-/// REQUEST: owns prompt, parameters and tokens: the truth that survives devices.
+/// REQUEST: owns prompt, parameters and committed tokens, which survive the loss of devices.
 #pragma once
 
 #include "actors/request/choice.hpp"
@@ -26,9 +26,9 @@ constexpr written_atom written_atom_v{};
 using expire_atom = caf::atom_constant<caf::atom("expire")>;
 constexpr expire_atom expire_atom_v{};
 
-/// What a body asks for, checked, with the tokens of its prompts.
+/// A validated request body with the tokens of its prompts.
 struct request_reading {
-  std::optional<net::api_error> refusal; ///< then nothing else counts
+  std::optional<net::api_error> refusal; ///< if set, the other fields are unused
   net::generation_params params;
   net::tool_use tools;
   std::shared_ptr<model::output_constraint> constraint; ///< of params.format and tools
@@ -41,10 +41,10 @@ struct request_reading {
 };
 using request_reading_ptr = std::shared_ptr<request_reading>;
 
-/// `begin`: have the body read. A reading: the body was; ask to be admitted. `cancel`: the client
-/// is gone. `written`: the socket took what was sent. `tick`: open the stream or ping. `expire`:
-/// the deadline has passed. `drain`: the service ends before the request does. `lost`: there is no
-/// pipeline. A service: it was rebuilt.
+/// `begin`: parse the body. request_reading: the body is parsed; ask for admission. `cancel`: the
+/// client is gone. `written`: the socket has written the data. `tick`: open the stream or ping.
+/// `expire`: the deadline has passed. `drain`: the service shuts down before the request ends.
+/// `lost`: the pipeline is lost. A service: the pipeline was rebuilt.
 using request_actor =
     caf::typed_actor<caf::reacts_to<begin_atom>, caf::reacts_to<request_reading_ptr>,
                      caf::reacts_to<cancel_atom>, caf::reacts_to<written_atom>,
@@ -52,29 +52,30 @@ using request_actor =
                      caf::reacts_to<drain_atom>, caf::reacts_to<lost_atom>,
                      caf::reacts_to<service_ptr>>::extend_with<decode_client_actor>;
 
-/// One sequence and how far it is.
+/// One sequence and its progress.
 struct request_sequence {
   enum class phase : uint8_t { waiting, prefilling, decoding, done };
   phase where = phase::waiting;
   std::optional<choice> text;
   uint64_t seed = 0;
-  stream_id batch{};              ///< which it joined last
-  bool has_kv = false;            ///< of all its tokens but the newest, in the shards it ran on
-  bool yielded = false;           ///< waits for its reader, without a seat
-  const char* recovery = nullptr; ///< how it goes on after a loss, until its next token
-  /// Since when what it ran on is gone; until its next token.
+  stream_id batch{};              ///< joined last
+  bool has_kv = false;            ///< of all tokens but the newest, at its shards
+  bool yielded = false;           ///< waits for its client, without a seat
+  const char* recovery = nullptr; ///< recovery method after a loss, until its next token
+  /// When its pipeline was lost; until its next token.
   std::optional<std::chrono::steady_clock::time_point> paused_since;
-  /// Said last by a batch that had ended: of the position behind its tokens, to be computed again.
+  /// The last token from a batch that had ended, for the position after its tokens; to be
+  /// recomputed.
   std::optional<token_id> heard;
-  uint32_t cached = 0;     ///< tokens of its prompt whose K and V were there when it began
+  uint32_t cached = 0;     ///< prompt tokens with KV from the prefix cache
   bool said_first = false; ///< the role chunk was sent
   bool said_last = false;  ///< the finish chunk was sent
   std::chrono::steady_clock::time_point last_token;
 };
 
-/// What a stream ends with once `unsent` is out.
+/// How a stream ends once `unsent` is sent.
 enum class stream_end : uint8_t {
-  open,  ///< it does not end there: more is to come
+  open,  ///< it goes on
   whole, ///< the end mark
   failed ///< an error
 };
@@ -89,23 +90,23 @@ struct request_state {
   std::shared_ptr<model::output_constraint> constraint; ///< of params.format and tools
   uint32_t choices = 1; ///< per prompt; more than params.n where the best are picked
   bool echo = false;
-  uint64_t cache_scope = 0; ///< only requests of the same share K and V
+  uint64_t cache_scope = 0; ///< KV is shared only within a scope
   std::vector<std::vector<token_id>> prompts;
   std::vector<std::string> prompt_texts; ///< for echo
   uint32_t max_tokens = 0;
   std::vector<request_sequence> sequences; ///< prompt-major
   net::response_head head;
-  std::array<uint64_t, 2> call_ids{}; ///< ids of tool calls are made of these
+  std::array<uint64_t, 2> call_ids{}; ///< seeds of tool-call ids
   std::optional<net::stream_chunks> chunks;
   bool streaming = false; ///< headers are out
   bool writing = false;   ///< a piece is with the socket
-  bool stalled = false;   ///< and has been for long: the sequences have given up their seats
+  bool stalled = false;   ///< the client is too slow: the sequences yielded their seats
   std::string unsent;     ///< rendered events that the socket has not taken,
   size_t unsent_from = 0; ///< from here on
   stream_end ending = stream_end::open;
-  bool answered = false;   ///< nothing more is to be said, but for what is in `unsent`
+  bool answered = false;   ///< complete except for the data in `unsent`
   bool down = false;       ///< there is no pipeline
-  uint32_t recoveries = 0; ///< how often a sequence went on after a loss
+  uint32_t recoveries = 0; ///< number of recoveries of its sequences
   std::chrono::steady_clock::duration longest_pause{0}; ///< of these, between two tokens
   uint32_t open_questions = 0;          ///< to the scheduler and the prefill workers
   std::chrono::milliseconds deadline{}; ///< after `arrived`, as it was then
@@ -113,7 +114,7 @@ struct request_state {
   bool has_started = false, has_first_token = false;
   const char* name = "request";
 
-  /// Something it had begun stands still, because what it ran on is gone.
+  /// Whether the request is paused by a loss.
   bool paused() const {
     return std::any_of(sequences.begin(), sequences.end(),
                        [](const auto& s) { return s.paused_since && !s.text->over(); });
@@ -125,7 +126,7 @@ struct request_state {
 
 using request_ptr = request_actor::stateful_pointer<request_state>;
 
-/// `caller`: whose it is; requests of different callers share no K and V.
+/// `caller`: its owner; requests of different callers share no KV.
 request_actor::behavior_type request(request_ptr self, service_ptr server, exchange_ptr exchange,
                                      request_id id, bool chat, uint64_t caller);
 

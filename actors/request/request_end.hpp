@@ -1,4 +1,4 @@
-/// The end of a request: its error, its one log line and numbers, and what it gives back.
+/// The end of a request: its error, log line, metrics, and the release of its resources.
 #pragma once
 
 #include "actors/request/answer.hpp"
@@ -8,7 +8,7 @@
 
 namespace lamella::actors {
 
-/// Refuses with `error`, unless the request was answered: ends what runs for it and counts it.
+/// Fails the request with `error` unless it was answered: stops its sequences and counts it.
 void fail(request_ptr self, const net::api_error& error,
           net::request_outcome outcome = net::request_outcome::error);
 
@@ -25,28 +25,27 @@ template <class Step> bool or_fail(request_ptr self, const Step& step) {
   }
 }
 
-/// The same for a request that ends the workers that serve it; the log gets a digest of it.
+/// The same for a poison request; a digest of its tokens is logged.
 void fail_poisoned(request_ptr self);
 
-/// Logs the one line per request and counts its numbers. To be called once, before the client can
-/// read the end of its answer: who asks for the numbers then finds the request in them.
+/// Logs the line of the request and counts its metrics. Call once, before the client can read the
+/// end of its answer, so that metrics read afterwards include the request.
 void report(request_ptr self, net::request_outcome outcome, int status, const std::string& code);
 
-/// Has the batch that runs the sequence give up its seat; `tell`: it steps back, and the request
-/// hears of it.
+/// Removes the sequence from its batch; `tell`: it yields, and the request is notified.
 void leave_batch(request_ptr self, size_t index, bool tell = false);
 
-/// Stops everything that still runs for this request. Slots held by a prefill are given back when
-/// it has answered; a batch gives back by itself.
+/// Stops everything that still runs for this request. Slots held by a prefill are freed when it
+/// replies; a batch frees slots itself.
 void stop_work(request_ptr self);
 
-/// The sequence is over and no batch holds it: its slots and its place go back.
+/// The sequence has finished and is in no batch: its slots and its place are freed.
 void give_back(request_ptr self, size_t index);
 
-/// Sends what there is to send; ends the request when that was the last of it and nothing is owed.
+/// Sends pending output; ends the request when that was the last of it and no reply is outstanding.
 void speak_and_finish(request_ptr self);
 
-/// Quits when nothing is owed to anybody: all sequences over and all questions answered.
+/// Terminates when all sequences have finished and no reply is outstanding.
 void quit_if_idle(request_ptr self);
 
 } // namespace lamella::actors

@@ -1,4 +1,4 @@
-/// What every request needs to know of the service it runs on. Immutable once it serves.
+/// The service as requests see it. Immutable once it serves.
 #pragma once
 
 #include "actors/protocol/actors.hpp"
@@ -20,11 +20,11 @@
 
 namespace lamella::actors {
 
-/// What requests ran on is gone, by a loss or a fault, and is being made anew.
+/// The pipeline is lost, by the loss of a worker or a fault, and is being rebuilt.
 using lost_atom = caf::atom_constant<caf::atom("lost")>;
 constexpr lost_atom lost_atom_v{};
 
-/// What a reload may change for requests that come after it; those that are there keep theirs.
+/// Settings that a reload may change for later requests; running requests keep theirs.
 struct request_rules {
   net::api_limits limits;
   std::chrono::milliseconds deadline{600'000}; ///< from a request's arrival to its end
@@ -37,7 +37,7 @@ struct service {
   std::optional<model::chat_template> chat; ///< nothing: the file has none, or `chat_fault`
   std::string chat_source;                  ///< of `chat`
   std::string chat_fault;                   ///< why the file's template cannot be used
-  model::chat_abilities chat_can;           ///< in which forms the template shows messages
+  model::chat_abilities chat_can;           ///< forms of messages that the template renders
   model::tool_dialect tool_calls = model::tool_dialect_of("", ""); ///< how the model writes them
   std::string model_name;
   std::vector<std::string> aliases;
@@ -47,7 +47,7 @@ struct service {
   uint32_t context_tokens = 0;
   std::vector<model::token_id> end_tokens; ///< all that end an answer
   std::shared_ptr<constraint_store> constraints;
-  aside_actor aside; ///< reads bodies and writes long answers
+  aside_actor aside; ///< parses bodies and writes long answers
 
   // The pipeline. Every rebuild of it makes a new service with the next epoch.
   uint64_t epoch = 0;
@@ -55,13 +55,13 @@ struct service {
   kv_allocator_actor allocator;
   std::vector<prefill_worker_actor> prefill_workers;
   std::vector<batch_actor> batches;
-  mask_maker_actor masks;       ///< null: requests make masks themselves
+  mask_maker_actor masks;       ///< null: requests compute masks themselves
   uint64_t restarts = 0;        ///< of the pipeline before this one
-  std::string lost_role;        ///< whose loss made the epoch; empty: none
-  bool by_parity = false;       ///< the KV that it took was rebuilt from the other shards
+  std::string lost_role;        ///< whose loss caused the epoch; empty: none
+  bool by_parity = false;       ///< lost KV was reconstructed from the other shards
   uint32_t slots = 0;           ///< of a slot table: no sequence can be longer
   uint32_t window_slots = 0;    ///< reserved beyond a prompt
-  bool caches_prefixes = false; ///< prompts may take K and V of others that began alike
+  bool caches_prefixes = false; ///< the prefix cache is enabled
 
   // The rules.
   request_rules rules;
@@ -79,14 +79,14 @@ using service_ptr = std::shared_ptr<const service>;
 
 inline constexpr uint64_t any_length = ~uint64_t{0};
 
-/// The most tokens that one sequence can have, prompt and answer together.
+/// Maximum tokens of one sequence, prompt and answer together.
 uint64_t tokens_of_a_sequence(const service& s);
 
-/// No prompt of more tokens is taken.
+/// Maximum tokens of a prompt.
 uint64_t longest_prompt(const service& s);
 
-/// The tokens of a conversation as the chat template lays it out. Where they are certain to be more
-/// than `most` it is refused by its bytes, before it is cut into tokens. Throws net::api_error.
+/// The tokens of a conversation as the chat template lays it out. A text that certainly has more
+/// than `most` tokens is rejected by its length, before tokenisation. Throws net::api_error.
 std::vector<model::token_id> chat_tokens(const service& s,
                                          const std::vector<net::chat_message>& messages,
                                          const net::tool_use& tools, const json_value::object& more,
@@ -104,7 +104,7 @@ std::string tokenize(const service& s, const std::string& body);
 std::string detokenize(const service& s, const std::string& body);
 std::string tokenizer_info(const service& s, const std::string& body);
 
-/// Throws model_not_found unless the service answers to that name.
+/// Throws model_not_found unless the service serves a model of that name.
 void check_model(const service& s, const std::string& name);
 
 } // namespace lamella::actors

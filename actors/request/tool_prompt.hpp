@@ -1,4 +1,4 @@
-/// Tools in a conversation for models whose chat template knows none.
+/// Tools in a conversation for models whose chat template has no tools.
 #pragma once
 
 #include "model/chat/tool_dialect.hpp"
@@ -8,8 +8,8 @@
 
 namespace lamella::actors {
 
-/// The conversation in messages of text alone: the system message tells of the tools and how to
-/// call them, calls are what the assistant has said, and their results what the user says next.
+/// The conversation in text messages only: the system message describes the tools and how to call
+/// them, calls become assistant messages, and their results user messages.
 std::vector<net::chat_message> told_as_text(std::vector<net::chat_message> messages,
                                             const net::tool_use& tools,
                                             const model::tool_dialect& dialect);

@@ -14,36 +14,36 @@
 
 namespace lamella::actors {
 
-/// Why a process cannot publish or reach the door, in words for its operator.
+/// Why a process cannot publish or reach the door, as text for its operator.
 struct link_error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// The door's process and this one do not know each other's secret.
+/// The secrets of the door's process and of this one differ.
 struct denied_error : link_error {
   using link_error::link_error;
 };
 
-/// They do not fit: another version, or TLS on one side alone.
+/// The processes do not fit: another version, or TLS on one side only.
 struct refused_error : link_error {
   using link_error::link_error;
 };
 
-/// Publishes the door on `control.listen`, for those who prove that they know one of the secrets
-/// before CAF hears a byte of them; until the gate is destroyed, which must be before the system
-/// is. Throws link_error, also where the address is not loopback and mutual TLS is not configured.
+/// Publishes the door on `control.listen`, for processes that prove one of the secrets before CAF
+/// gets any byte of them; until the gate is destroyed, which must be before the system is. Throws
+/// link_error, also where the address is not loopback and mutual TLS is not configured.
 std::unique_ptr<net::control_gate> publish_door(caf::actor_system& system, const door_actor& door,
                                                 const config::control_settings& control,
                                                 std::vector<net::shared_secret> secrets);
 
-/// A door that was reached, and the addresses of the connection's ends, without ports.
+/// A connected door, and the addresses of the connection's ends, without ports.
 struct reached_door {
   door_actor door;
   std::string here, there;
 };
 
-/// Connects to a door, and starts the heartbeats of a system whose begin with a connection. Blocks
-/// for `patience` at most. Throws link_error; the same rule for plain connections.
+/// Connects to a door, and starts the heartbeats of a system that starts them once connected.
+/// Blocks for at most `patience`. Throws link_error; the same rule for plain connections.
 reached_door reach_door(caf::actor_system& system, const config::host_and_port& where,
                         const config::control_settings& control, const net::shared_secret& secret,
                         std::chrono::milliseconds patience = std::chrono::seconds{5});

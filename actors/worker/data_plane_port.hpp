@@ -8,8 +8,7 @@
 namespace lamella::actors {
 
 /// Each port listens on a unix socket of this host and on `listen` (ADDRESS:PORT, port 0: any).
-/// Ends can be used at once; streams wait until the two sides have met. What happens to links is
-/// logged.
+/// Ends are usable at once; streams wait until both sides are connected. Link events are logged.
 link_port_maker data_plane_links(std::string listen);
 
 } // namespace lamella::actors

@@ -1,4 +1,4 @@
-/// DOOR: where worker processes knock; the only actor that is published.
+/// DOOR: authenticates joining worker processes; the only published actor.
 #pragma once
 
 #include "actors/protocol/actors.hpp"
@@ -14,11 +14,11 @@ namespace lamella::actors {
 
 struct door_config {
   net::shared_secret secret;
-  std::string cluster; ///< random, of this life of the control process
+  std::string cluster; ///< random, per run of the control process
   std::string version;
   uint32_t heartbeat_ms = 0, dead_ms = 0;
   membership_actor members;
-  /// Random bytes for a nonce; tests may count instead.
+  /// Random bytes for a nonce; tests may use a counter.
   std::function<std::string()> fresh_nonce;
   /// The pools whose workers are child processes, which have a secret that nobody else knows: no
   /// other worker takes a seat there, whatever it calls itself.

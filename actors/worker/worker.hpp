@@ -39,12 +39,12 @@ struct worker_config {
   link_port port;
   std::shared_ptr<net::metrics> numbers; ///< null outside the control process
   failed_work on_failed_work = failed_work::ends_executor;
-  /// Told once why it ended: the control process's word, or a device that failed.
+  /// Called once with the exit reason: a message of the control process, or a failed device.
   std::function<void(const std::string& reason, bool failed)> on_end;
 };
 
 struct worker_state {
-  /// An epoch to open once the work of the one before has ended.
+  /// An epoch to open once the work of the previous one has ended.
   struct opening {
     epoch_open order;
     caf::typed_response_promise<epoch_ready> promise;
@@ -52,11 +52,11 @@ struct worker_state {
   worker_config config;
   epoch_open open; ///< the open epoch; its number is 0: none
   std::optional<opening> next;
-  /// Parts and executors of epochs that are over, and when they were told to end.
+  /// Parts and executors of closed epochs, and when they were asked to stop.
   std::map<caf::actor_addr, caf::actor_clock::time_point> ending;
-  uint32_t late_looks = 0; ///< in a row that found some of them for too long
-  std::optional<caf::actor_clock::time_point> slow_until; ///< by an injury
-  /// Carries frames where the device's memory is out of reach of the links; null where it is not.
+  uint32_t late_looks = 0; ///< consecutive polls that found some of them overdue
+  std::optional<caf::actor_clock::time_point> slow_until; ///< by an injected fault
+  /// Stages frames where the links do not reach the device's memory; null where they do.
   std::shared_ptr<gpu::device> carries;
   /// Of an attention seat: its KV outlives the epochs (L-M25), and is that of part `cache_number`.
   std::shared_ptr<gpu::device> device;
@@ -64,16 +64,16 @@ struct worker_state {
   std::shared_ptr<gpu::kv_cache> cache;
   uint32_t cache_number = 0;
   std::map<net::link_key, net::link_end> links;
-  std::map<std::string, uint64_t> sent; ///< to each peer's seat in the epochs that are over, bytes
-  std::array<uint64_t, net::frame_faults> dropped{}; ///< frames, in those
+  std::map<std::string, uint64_t> sent; ///< bytes to each peer's seat, in closed epochs
+  std::array<uint64_t, net::frame_faults> dropped{}; ///< frames, in closed epochs
   uint64_t log_dropped_before = log_lines_dropped;   ///< when it took its seat
   std::shared_ptr<work_meter> meter = std::make_shared<work_meter>();
   std::shared_ptr<net::flaws> flaws = std::make_shared<net::flaws>(); ///< of its links
-  /// A peer that is asked over the data plane.
+  /// A peer that is probed over the data plane.
   struct watched {
     uint32_t incarnation = 0;
     std::string address;
-    std::shared_ptr<const net::peer_reach> reach; ///< null: it cannot be asked
+    std::shared_ptr<const net::peer_reach> reach; ///< null: it cannot be probed
   };
   std::map<std::string, watched> watched_peers; ///< by seat
   uint64_t watch_version = 0;                   ///< of that list
@@ -82,10 +82,9 @@ struct worker_state {
   const char* name = "worker";
 };
 
-/// Ends when its replica or shard ends by itself (a device that failed is not to be trusted), when
-/// what it has told to end does not (`hang_limit`), and when told to leave. An epoch is opened when
-/// nothing of the one before runs any more: what that would still write into a cache that is kept
-/// could be another sequence's by now.
+/// Terminates when its replica or shard fails (a failed device is not reused), when the shutdown of
+/// an epoch hangs (`hang_limit`), and on worker_leave. An epoch is opened when nothing of the
+/// previous one runs: a late write into a kept cache could hit a slot of another sequence.
 watching_worker_actor::behavior_type
 worker(watching_worker_actor::stateful_pointer<worker_state> self, worker_config config);
 

@@ -1,4 +1,4 @@
-/// A worker process from its flags to its end: joins, loads what its seat needs, serves it.
+/// A worker process: joins, loads what its seat needs, serves it.
 #pragma once
 
 #include "actors/machine/devices.hpp"
@@ -25,31 +25,31 @@ struct worker_options {
   uint32_t wish = any_seat;
   config::host_and_port join;
   config::control_settings control; ///< heartbeats and TLS; `listen` is not used
-  std::filesystem::path model;      ///< empty: where the control process says
-  std::string device = "auto";      ///< auto: what the control process says; host or cuda:N
+  std::filesystem::path model;      ///< empty: the path of the control process
+  std::string device = "auto";      ///< auto: from the control process; host or cuda:N
   device_set::opener open_cuda;     ///< as device_set's
 };
 
-/// Why a session is over.
+/// Why a session ended.
 enum class session_end {
-  stopped,     ///< we were told to, by a signal
-  unreachable, ///< no control process there, or not one that we may talk to; it may come
-  lost,        ///< the control process went away or sent us away; joining again may help
+  stopped,     ///< by a signal
+  unreachable, ///< no control process, or none that accepts us; retry
+  lost,        ///< the control process is gone or dismissed us; rejoin
   denied,      ///< wrong secret
-  refused,     ///< we are not the worker it wants
+  refused,     ///< this worker does not fit the service
   failed       ///< our device failed
 };
 
-/// Keeps engine, device and weights between sessions: who joins again need not load again.
+/// Keeps engine, device and weights between sessions, so that a rejoin does not reload them.
 class worker_process {
 public:
   worker_process(worker_options options, net::shared_secret secret, link_port_maker links);
 
-  /// One session with the control process, until it ends for one of the reasons above; says why in
-  /// one line of the log. `stop` is asked at least ten times a second, also while loading.
+  /// Runs one session with the control process until it ends for one of the reasons above; logs the
+  /// reason in one line. `stop` is polled at least ten times a second, also while loading.
   session_end run(const std::function<bool()>& stop);
 
-  /// Has the last session got as far as to serve?
+  /// Whether the last session got as far as serving.
   bool served() const { return served_; }
 
 private:
@@ -70,7 +70,7 @@ private:
   std::string opened_;                  ///< the option that the devices were opened for
   std::shared_ptr<gpu::device> device_; ///< of the engine, or a CUDA device
   std::vector<std::shared_ptr<gpu::device>> other_devices_; ///< of ranks 1, 2, ...
-  std::string refusal_; ///< why it cannot do what it was asked to
+  std::string refusal_;                                     ///< why it cannot serve its seat
   std::shared_ptr<const model::model_program> program_;
   std::shared_ptr<const gpu::packed_weights> weights_;
   std::vector<std::shared_ptr<const gpu::packed_weights>> other_weights_;

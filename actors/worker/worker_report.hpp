@@ -1,14 +1,14 @@
-/// What a worker tells of its links and its device, since it began.
+/// Report of a worker on its links and its device, since its start.
 #pragma once
 
 #include "actors/worker/worker.hpp"
 
 namespace lamella::actors {
 
-/// Every seat this one talks to, and how; what its device has done; the frames it did not take.
+/// The peers of this seat with transports; the work of its device; dropped frames.
 worker_peers peers_of(const worker_state& st);
 
-/// Adds up what the links of an epoch have counted, before they go.
+/// Accumulates the counters of the links of an epoch before they are destroyed.
 void keep_counts(worker_state& st);
 
 } // namespace lamella::actors

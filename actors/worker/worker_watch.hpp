@@ -1,11 +1,11 @@
-/// Which peers a worker hears over the data plane.
+/// Reachability of peers of a worker over the data plane.
 #pragma once
 
 #include "actors/worker/worker.hpp"
 
 namespace lamella::actors {
 
-/// Asks those peers from now on, if the order names them, and tells what has come of asking.
+/// Probes those peers from now on, if the order names them, and returns the results.
 watch_report on_watch(worker_state& st, const watch_order& x,
                       net::peer_reach::clock::time_point now);
 
