@@ -17,22 +17,22 @@
 
 namespace lamella::actors {
 
-/// Whom to ask who looks after whom: the pipeline's supervisor, and the keeper of child processes
-/// (null: there are none).
+/// Sources of the supervision tree: the supervisor of the pipeline, and the keeper of child
+/// processes (null: none).
 struct supervision {
   caf::actor pipeline;
   child_keeper_actor children;
 };
 
-/// A reload: for requests that come from now on, and for whoever asks.
+/// A reload: rules for later requests, and its report.
 struct new_rules {
   request_rules rules;
   net::api_keys keys, admin_keys;
 };
 
-/// `exchange`: an HTTP request to route. A service: the model is there, or the pipeline was
-/// rebuilt. `drain`: take nothing new; answered when the last request has ended. `lost`: there is
-/// no pipeline until the next service. `tick`: looks at those that pause.
+/// `exchange`: an HTTP request to route. A service: the model is loaded, or the pipeline was
+/// rebuilt. `drain`: accept no new request; answered when the last request has ended. `lost`: there
+/// is no pipeline until the next service. `tick`: checks paused requests.
 using gateway_actor = caf::typed_actor<caf::reacts_to<exchange_ptr>, caf::reacts_to<service_ptr>,
                                        caf::replies_to<drain_atom>::with<bool>,
                                        caf::reacts_to<membership_actor>, caf::reacts_to<wake_atom>,
@@ -42,17 +42,17 @@ using gateway_actor = caf::typed_actor<caf::reacts_to<exchange_ptr>, caf::reacts
 struct gateway_config {
   std::shared_ptr<health_board> health;
   std::shared_ptr<net::metrics> numbers;
-  aside_actor aside; ///< writes pages of numbers, and answers what takes long
-  std::shared_ptr<const byte_budget> bodies; ///< of the requests; null: nobody counts them
+  aside_actor aside;                         ///< renders metrics pages and other long answers
+  std::shared_ptr<const byte_budget> bodies; ///< of the requests; null: not limited
   net::api_keys keys;                        ///< of the public listener
-  net::api_keys admin_keys;                  ///< of the admin listener, but for probes and metrics
-  bool public_probes = true;                 ///< both are on the public listener, too
+  net::api_keys admin_keys;                  ///< of the admin listener, except probes and metrics
+  bool public_probes = true;                 ///< probes and metrics are on the public listener, too
   std::string version;
   std::string pool_name = "main", partition = "heads";
   uint32_t attention_members = 1;
-  std::function<void()> on_drain;           ///< an operator asked for it
+  std::function<void()> on_drain;           ///< requested by an operator
   std::function<reload_report()> on_reload; ///< likewise; reads files
-  bool chaos = false;                       ///< workers may be injured
+  bool chaos = false;                       ///< fault injection is allowed
   outside_world world;
 };
 
@@ -61,16 +61,16 @@ struct gateway_state {
   service_ptr server; ///< null while loading
   membership_actor members;
   supervision tree;
-  std::optional<request_rules> rules; ///< of the last reload; until then each service's own
-  std::weak_ptr<bool> reloading;      ///< lives while a reload is under way
+  std::optional<request_rules> rules; ///< of the last reload; until then those of the service
+  std::weak_ptr<bool> reloading;      ///< alive while a reload is running
   link_traffic traffic;
-  uint64_t log_dropped = 0; ///< lines, told to the numbers
+  uint64_t log_dropped = 0; ///< lines, already in the metrics
   std::map<caf::actor_addr, request_actor> requests;
   uint64_t next_request = 0;
   bool draining = false;
   bool down = false;    ///< there is no pipeline, after there was one
-  bool looking = false; ///< a look at those that pause is on its way
-  bool alarm = false;   ///< they do for too long
+  bool looking = false; ///< a check of paused requests is scheduled
+  bool alarm = false;   ///< a request stalls for too long
   std::vector<caf::typed_response_promise<bool>> drained;
   const char* name = "gateway";
 };
@@ -80,7 +80,7 @@ using gateway_ptr = gateway_actor::stateful_pointer<gateway_state>;
 gateway_actor::behavior_type gateway(gateway_actor::stateful_pointer<gateway_state> self,
                                      gateway_config config);
 
-/// Answers a probe at once on the calling I/O thread; false when the request is none.
+/// Answers a probe at once on the calling I/O thread; false when the request is not a probe.
 bool answer_probe(const health_board& health, const net::http_exchange_ptr& exchange);
 
 } // namespace lamella::actors

@@ -1,12 +1,12 @@
-/// What the gateway answers to `GET /admin/status`: everybody is asked at once.
+/// `GET /admin/status`: all actors are queried concurrently.
 #pragma once
 
 #include "actors/gateway/gateway.hpp"
 
 namespace lamella::actors {
 
-/// Answers with what those say who answer in time; only MEMBERSHIP must. Throws net::loading while
-/// there is none.
+/// Answers with the replies that arrive in time; only that of MEMBERSHIP is required. Throws
+/// net::loading while there is no MEMBERSHIP.
 void answer_status(gateway_ptr self, const exchange_ptr& exchange);
 
 } // namespace lamella::actors

@@ -1,4 +1,4 @@
-/// What workers have sent to each other, as a metric of the control process.
+/// Traffic between workers, as a metric of the control process.
 #pragma once
 
 #include "actors/protocol/status_messages.hpp"
@@ -10,12 +10,12 @@
 
 namespace lamella::actors {
 
-/// Turns what workers say of their links into counters. A worker counts from zero when it takes its
-/// seat, counters of the service never go back. A round trip counts once for each look that finds a
-/// new measurement.
+/// Turns link reports of workers into counters. A worker counts from zero when it takes its seat;
+/// counters of the service never decrease. A round trip is observed once per poll that finds a new
+/// measurement.
 class link_traffic {
 public:
-  /// Adds what each worker has sent since it was noted last.
+  /// Adds the traffic of each worker since its last report.
   void note(const system_status& status, net::metrics& numbers);
 
 private:

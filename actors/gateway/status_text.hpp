@@ -8,7 +8,7 @@
 
 namespace lamella::actors {
 
-/// `recovering`: requests that pause because something was lost.
+/// `recovering`: requests paused by a loss.
 std::string status_json(const system_status& x, uint64_t recovering);
 
 } // namespace lamella::actors

@@ -1,4 +1,4 @@
-/// What the kernel's control groups, of version 1 or 2, allow this process.
+/// Limits of the kernel's control groups, of version 1 or 2, for this process.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +22,10 @@ control_groups groups_of(std::string_view text, std::string_view controller,
 /// Those of this process.
 control_groups own_groups(std::string_view controller);
 
-/// Bytes, the least of all groups; the largest number where none bounds them.
+/// Bytes, the minimum of all groups; the largest number where there is no limit.
 uint64_t memory_bound(const control_groups& groups);
 
-/// Processors' time per time, the least of all groups; a huge number where none bounds it.
+/// Processor time per time, the minimum of all groups; a huge number where there is no limit.
 double processor_bound(const control_groups& groups);
 
 } // namespace lamella::actors

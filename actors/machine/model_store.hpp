@@ -12,14 +12,14 @@
 
 namespace lamella::actors {
 
-/// Packs the weights for the device's kernels, in its memory, and gives the file's pages back: of a
-/// program of several ranks those of `rank`.
-/// `progress` may throw to give up. Throws file_error, std::bad_alloc.
+/// Packs the weights for the device's kernels, in its memory, and releases the file's pages: of a
+/// program of several ranks those of `rank`. `progress` may throw to abort. Throws file_error,
+/// std::bad_alloc.
 std::shared_ptr<const gpu::packed_weights>
 pack_weights(const model::loaded_model& model, gpu::device& where,
              const std::function<void(uint64_t done, uint64_t total)>& progress, uint32_t rank = 0);
 
-/// Everything about a model that decides about bits beside its weights, in words for people: two
+/// All properties of a model that determine the bits besides its weights, as readable text: two
 /// processes with different texts cannot work together.
 std::string shapes_text(const model::model_spec& spec, const std::string& wire,
                         const std::string& kv);

@@ -1,4 +1,4 @@
-/// How many processes the kernel has killed for want of memory, where it tells.
+/// Number of processes killed by the kernel for lack of memory, where available.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ std::string oom_file_of(std::string_view cgroups);
 /// The number behind `oom_kill` in the text of such a file.
 std::optional<uint64_t> oom_kills_in(std::string_view text);
 
-/// The number of this process's control group; nothing where it cannot be known.
+/// The number of this process's control group; nothing where not available.
 std::optional<uint64_t> oom_kills();
 
 } // namespace lamella::actors

@@ -1,5 +1,5 @@
-/// CANARY: one token through the whole pipeline when nothing else has passed for a while, so that
-/// readiness means that a request would be served (api-and-ops 6).
+/// CANARY: one token through the whole pipeline when it was idle for a while, so that readiness
+/// means that a request would be served (api-and-ops 6).
 #pragma once
 
 #include "actors/request/service.hpp"
@@ -17,9 +17,8 @@ struct canary_state {
   const char* name = "canary";
 };
 
-/// Runs where the last beat is half as old as it may become, and looks twice as often, every second
-/// at least. `sequence` is its own, used by nobody else. Canaries appear in no request metrics and
-/// no logs.
+/// Runs when the last beat is half as old as the limit, and polls twice as often, at least every
+/// second. `sequence` is reserved for it. Canaries appear in no request metrics and no logs.
 canary_actor::behavior_type canary(canary_actor::stateful_pointer<canary_state> self,
                                    service_ptr server, std::shared_ptr<pulse> beats,
                                    sequence_id sequence);

@@ -1,5 +1,5 @@
-/// What a service has beyond one process: the door, membership, child processes, and this process's
-/// own seats beside those of workers.
+/// The multi-process part of a service: the door, membership, child processes, and this process's
+/// own seats.
 #pragma once
 
 #include "actors/machine/link_port.hpp"
@@ -30,19 +30,19 @@ struct control_plane_config {
   link_port_maker links;
   std::string program; ///< of child processes; empty: this one
   std::function<void(const seat_news&)> on_change;
-  /// There can be no service: a seat of this process is lost, or so many fail at the start that
-  /// nothing could ever be decoded. May be called more than once.
+  /// Called when the service is impossible: a seat of this process failed, or too many seats fail
+  /// at start-up to decode. May be called more than once.
   std::function<void(const std::string& why)> on_give_up;
 };
 
-/// From the membership to the keeper of child processes, which starts later and ends earlier.
+/// From membership to the keeper of child processes, which starts later and stops earlier.
 class keeper_line {
 public:
   void keep(child_keeper_actor x) {
     std::lock_guard lock{mutex_};
     keeper_ = std::move(x);
   }
-  /// False when there is none.
+  /// False when there is no keeper.
   bool tell(uint32_t pid, worker_news news) {
     std::lock_guard lock{mutex_};
     if (!keeper_) return false;
@@ -73,7 +73,7 @@ public:
   /// link_error, std::runtime_error (secret file).
   void start();
 
-  /// Sends workers away, ends child processes and closes the door. Blocks for some seconds at most.
+  /// Dismisses workers, stops child processes and closes the door. Blocks for at most some seconds.
   void stop();
 
   /// Null where there are no child processes; after start().
@@ -81,7 +81,7 @@ public:
 
   uint16_t port() const { return port_; } ///< of the door
 
-  /// Its actors that nobody starts again; after start().
+  /// Its actors without a supervisor; after start().
   std::vector<vital_actor> vital() const;
 
 private:
@@ -105,7 +105,7 @@ private:
   std::shared_ptr<std::atomic<bool>> stopping_ = std::make_shared<std::atomic<bool>>(false);
 };
 
-/// What all workers must be like.
+/// Properties that all workers must have.
 scheduler::identity identity_of(const pipeline_parts& parts, uint64_t model_digest);
 
 } // namespace lamella::actors

@@ -1,6 +1,6 @@
-/// What a node is made of: for its own sources alone, which read in the order of a start: the model
-/// (node_model), what clients see of it (node_service), the actors (node_tree), the rest (node); a
-/// configuration that is read again (node_reload).
+/// Implementation of a node, for its own sources only; in the order of start-up: the model
+/// (node_model), the client side (node_service), the actors (node_tree), the rest (node); reloads
+/// (node_reload).
 #pragma once
 
 #include "actors/gateway/gateway.hpp"
@@ -16,11 +16,11 @@
 
 namespace lamella::actors {
 
-/// How long the handler of a request with this deadline may be silent: it ends requests itself.
+/// Timeout of an HTTP handler for a request with this deadline; the request ends itself earlier.
 std::chrono::milliseconds answer_time(std::chrono::milliseconds deadline);
 
-/// Reads what the public listener shows to clients that speak HTTPS, and logs until when they take
-/// it; null where it speaks plain HTTP. Throws net::tls_identity_error.
+/// Reads the HTTPS certificate of the public listener and logs its expiry; null for plain HTTP.
+/// Throws net::tls_identity_error.
 std::shared_ptr<const net::tls_identity> identity_of(const config::settings& x);
 
 struct node::impl {
@@ -40,7 +40,7 @@ struct node::impl {
   std::string kernels() const {
     return kernel_names(model_numerics.kernels, attention_numerics.kernels);
   }
-  /// As far as the two are known; `workers`: what those of an epoch have said.
+  /// As far as known; `workers`: reports of the workers of an epoch.
   void note_numerics(const epoch_members& workers);
   void size_cache();
   void describe_service();
@@ -59,7 +59,7 @@ struct node::impl {
   std::vector<vital_actor> vital() const;
   void set_roles(bool up);
   bool wait_first_token(std::chrono::milliseconds limit);
-  /// Does any pool of compute seats live in this process?
+  /// Whether a pool of compute seats is in this process.
   bool needs_weights() const {
     const auto& pools = options.pools;
     return pools.model.placement == config::placement::in_process
@@ -68,13 +68,13 @@ struct node::impl {
   }
 
   config::settings options;
-  config::settings in_force; ///< as they were given, with what reloads have changed
+  config::settings in_force; ///< as given, with the changes of reloads
   bool listens;
   std::shared_ptr<health_board> health;
   model::loaded_model model;
-  uint64_t model_digest = 0; ///< when it was loaded; the file may have changed since
+  uint64_t model_digest = 0; ///< at load time; the file may have changed since
   std::shared_ptr<pipeline_parts> parts = std::make_shared<pipeline_parts>();
-  /// Where weights and KV go; null where that is a device of other processes.
+  /// Devices of weights and KV; null for devices of other processes.
   std::shared_ptr<gpu::device> model_device, attention_device;
   std::vector<std::shared_ptr<gpu::device>> rank_devices; ///< of ranks 1, 2, ... (L-M03)
   gpu::device_numerics model_numerics, attention_numerics;
@@ -88,7 +88,7 @@ struct node::impl {
   std::string worker_program;
   std::unique_ptr<control_plane> control;
   gateway_actor front;
-  caf::actor root, watch; ///< the supervisor and, for those without one, the warden
+  caf::actor root, watch; ///< the supervisor and, for actors without one, the warden
   std::unique_ptr<net::http_server> http;
   const std::shared_ptr<byte_budget> bodies = std::make_shared<byte_budget>(options.bodies_bytes());
   std::function<void(bool)> end_callback = [](bool) {};

@@ -24,13 +24,14 @@
 
 namespace lamella::actors {
 
-/// The allocator, which goes on from one pipeline to the next: it knows where the KV is.
+/// The allocator, which outlives pipelines: it has the location of the KV.
 struct kept_allocator {
   kv_allocator_actor handle;
   std::shared_ptr<std::atomic<bool>> lives = std::make_shared<std::atomic<bool>>(false);
 };
 
-/// What outlives a rebuild: settings, model, packed weights (one copy per process), the engine.
+/// State that outlives a rebuild: settings, model, packed weights (one copy per process), the
+/// engine.
 struct pipeline_parts {
   config::settings options;
   std::shared_ptr<gpu::host_engine> engine;
@@ -46,9 +47,9 @@ struct pipeline_parts {
   std::optional<scheduler::parity_ledger> parity; ///< where a pool has parity
   scheduler::parity_begin began;                  ///< of that, for the epoch to build
   std::shared_ptr<digest_book> digests;           ///< of its K and V; null without
-  uint64_t rebuild_bytes = 16 << 20; ///< of a member's KV that are made of the others' at once
+  uint64_t rebuild_bytes = 16 << 20; ///< of a member's KV that are reconstructed at once
   service base;                      ///< all but the handles and the epoch
-  /// What computes for long has a thread of its own; not where time is simulated.
+  /// Long computations get a thread of their own; not in simulated time.
   bool own_threads = true;
   /// Of batches, and of prefill workers.
   std::shared_ptr<first_iterations> first_decodes = std::make_shared<first_iterations>(),
@@ -77,15 +78,15 @@ uint64_t own_frame_bytes(const config::settings& options, const model::model_spe
 uint64_t parity_frame_bytes(const config::settings& options, const model::model_spec& spec);
 uint64_t member_frame_bytes(const config::settings& options, const model::model_spec& spec);
 
-/// Largest frame of a stream between the ranks of a replica, in bytes: a part of a sum, or Q or K
-/// and V of a rank's heads.
+/// Largest frame of a stream between the ranks of a replica, in bytes: a partial sum, or Q or K and
+/// V of a rank's heads.
 uint64_t rank_frame_bytes(const config::settings& options, const model::model_spec& spec,
                           uint32_t stream);
 
 /// Spawns executors, shards, allocator, parity keeper, replicas, scheduler, mask maker, batches,
-/// prefill workers and canary, wired to each other; replicas and shards of worker processes are
-/// taken as they are, and so is the allocator where there is one. Shards of this process start with
-/// an empty cache. Throws std::bad_alloc when that does not fit.
+/// prefill workers and canary, connected to each other; replicas and shards of worker processes are
+/// reused, and so is an existing allocator. Shards of this process start with an empty cache.
+/// Throws std::bad_alloc when memory does not suffice.
 pipeline build_pipeline(caf::event_based_actor* parent, const pipeline_parts& parts,
                         uint64_t epoch);
 

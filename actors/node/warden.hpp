@@ -1,4 +1,4 @@
-/// WARDEN: ends the process when an actor that nobody can replace has ended (reliability A8).
+/// WARDEN: exits the process when an irreplaceable actor has terminated (reliability A8).
 #pragma once
 
 #include <caf/all.hpp>
@@ -9,7 +9,7 @@
 
 namespace lamella::actors {
 
-/// An actor that the process cannot serve without, and that nobody starts again.
+/// An actor that the process needs to serve and that has no supervisor.
 struct vital_actor {
   std::string name; ///< in the log
   caf::strong_actor_ptr handle;
@@ -20,8 +20,8 @@ struct warden_config {
   std::function<void(const std::string& name)> on_loss;
 };
 
-/// Calls `on_loss` once, when the first of them ends for any other reason than the end of the
-/// service (user_shutdown). Holds none of them; keep a strong handle to it.
+/// Calls `on_loss` once, when the first of them terminates for any reason other than the shutdown
+/// of the service (user_shutdown). Holds no references to them; keep a strong handle to it.
 caf::behavior warden(caf::event_based_actor* self, const warden_config& config);
 
 } // namespace lamella::actors

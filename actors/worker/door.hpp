@@ -20,8 +20,8 @@ struct door_config {
   membership_actor members;
   /// Random bytes for a nonce; tests may use a counter.
   std::function<std::string()> fresh_nonce;
-  /// The pools whose workers are child processes, which have a secret that nobody else knows: no
-  /// other worker takes a seat there, whatever it calls itself.
+  /// The pools whose workers are child processes with a private secret: no other worker gets a seat
+  /// there, whatever its name.
   std::set<std::string> child_roles{};
   std::optional<net::shared_secret> child_secret{};
 };
@@ -33,8 +33,8 @@ struct door_state {
     join_ask what;
     caf::actor_clock::time_point since;
   };
-  std::map<std::string, open_ask> asked;   ///< by nonce; no more than the guard has open
-  std::set<caf::actor_addr> authenticated; ///< monitored, so it holds the living alone
+  std::map<std::string, open_ask> asked;   ///< by nonce; bounded by the guard
+  std::set<caf::actor_addr> authenticated; ///< monitored, so it contains only live ones
   const char* name = "door";
 };
 
@@ -42,7 +42,7 @@ struct door_state {
 /// itself. Wrong proofs are logged and counted by node; a node with five of them waits a minute.
 door_actor::behavior_type door(door_actor::stateful_pointer<door_state> self, door_config config);
 
-/// What both sides sign. The worker proves itself first.
+/// The bytes covered by both proofs. The worker proves first.
 std::string worker_proof(const net::shared_secret& secret, const join_ask& ask,
                          const join_challenge& challenge);
 bool proves_worker(const net::shared_secret& secret, const std::string& proof, const join_ask& ask,

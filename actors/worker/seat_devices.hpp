@@ -1,4 +1,4 @@
-/// Which devices the seats of pools are on.
+/// Devices of the seats of pools.
 #pragma once
 
 #include "config/settings.hpp"
@@ -9,27 +9,27 @@
 
 namespace lamella::actors {
 
-/// The option of a pool: where its first worker computes. Prompts without seats of their own run on
+/// The device option of a pool: the device of its first worker. Prefill without own seats runs on
 /// the replicas.
 const std::string& device_option(const config::settings& options, scheduler::worker_role role);
 
 /// Devices of one worker (L-M03).
 uint32_t ranks_of(const config::settings& options, scheduler::worker_role role);
 
-/// How many workers of a pool on CUDA devices have some of their own on a machine with so many:
-/// they take those from its option on, one for each rank, up to where another pool of this machine
-/// begins. At least 1: those beyond share.
+/// Number of workers of a CUDA pool with devices of their own, on a machine with `devices` devices:
+/// workers take devices from the option on, one for each rank, up to the first device of another
+/// pool of this machine. At least 1: further workers share.
 uint32_t device_shares(const config::settings& options, scheduler::worker_role role,
                        unsigned devices);
 
-/// The first device of a seat. Child processes go round the shares of their pool; all others have
-/// its option. `devices` counts the CUDA devices of this machine, and is asked only if there are
-/// any in the option.
+/// The first device of a seat. Child processes take the shares of their pool in turn; all others
+/// use its option. `devices` counts the CUDA devices of this machine, and is called only for CUDA
+/// options.
 std::string device_of(const config::settings& options, const scheduler::seat& where,
                       unsigned (*devices)() = gpu::cuda_devices);
 
-/// Tells the log where a pool has more child processes than devices for them: it works, and those
-/// of one device take turns.
+/// Logs a pool with more child processes than devices: it works, and processes on one device
+/// time-share it.
 void warn_of_sharing(const config::settings& options, scheduler::worker_role role, uint32_t seats);
 
 } // namespace lamella::actors

@@ -1,4 +1,4 @@
-/// WORKER: one seat in a process of its own; makes its replica or shard anew for every epoch.
+/// WORKER: one seat in a process of its own; rebuilds its replica or shard for every epoch.
 #pragma once
 
 #include "actors/device/gpu_executor.hpp"
@@ -24,13 +24,13 @@
 
 namespace lamella::actors {
 
-/// What a worker is made of; fixed while it sits.
+/// Configuration of a worker; fixed while it has its seat.
 struct worker_config {
   scheduler::seat where;
   uint32_t incarnation = 0;
   worker_terms terms;
   std::shared_ptr<gpu::host_engine> engine;
-  /// Makes its devices, or gives the one that all names mean; empty: the engine makes them.
+  /// Creates its devices, or returns one device for all names; empty: created by the engine.
   std::function<std::shared_ptr<gpu::device>(const std::string& name, uint32_t rank)> make_device;
   std::shared_ptr<const model::model_program> program; ///< null for an attention seat
   std::shared_ptr<const gpu::packed_weights> weights;  ///< null for an attention seat
@@ -58,7 +58,7 @@ struct worker_state {
   std::optional<caf::actor_clock::time_point> slow_until; ///< by an injected fault
   /// Stages frames where the links do not reach the device's memory; null where they do.
   std::shared_ptr<gpu::device> carries;
-  /// Of an attention seat: its KV outlives the epochs (L-M25), and is that of part `cache_number`.
+  /// Of an attention seat: its KV outlives epochs (L-M25) and belongs to part `cache_number`.
   std::shared_ptr<gpu::device> device;
   std::vector<std::shared_ptr<gpu::device>> other_devices; ///< of ranks 1, 2, ...
   std::shared_ptr<gpu::kv_cache> cache;
