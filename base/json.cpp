@@ -180,7 +180,7 @@ std::string describe(const builder& from, bj::error_code ec, const json_limits& 
   }
   if (ec == bj::error::too_deep)
     return "it is nested deeper than " + std::to_string(limits.depth) + " levels";
-  if (ec == bj::error::incomplete) return "the text ends too early";
+  if (ec == bj::error::incomplete) return "the text is truncated";
   if (ec == bj::error::extra_data) return "something follows the value";
   return ec.message();
 }

@@ -135,7 +135,7 @@ void mapped_file::check_intact() const {
     throw file_error(path_, {}, "file",
                      "lost bytes while it was read (truncated, or a disk error)");
   if (fstat(descriptor_, &info) != 0)
-    throw file_error(path_, {}, "file", "cannot be examined again: " + reason(errno));
+    throw file_error(path_, {}, "file", "cannot be reexamined: " + reason(errno));
   if (static_cast<size_t>(info.st_size) != bytes_.size())
     throw file_error(path_, {}, "file",
                      "changed its length from " + std::to_string(bytes_.size()) + " to "

@@ -89,7 +89,7 @@ public:
   }
   void prepare_works(const work_sizes& most) override {
     if (most.vocabulary > vocabulary_max)
-      throw std::runtime_error{name_ + " draws from up to " + std::to_string(vocabulary_max)
+      throw std::runtime_error{name_ + " samples from up to " + std::to_string(vocabulary_max)
                                + " tokens; the model has " + std::to_string(most.vocabulary)};
     driver_->reserve(argument_bytes_most(most.attended, most.rows)
                      + draw_argument_bytes(std::min(most.draws, usual_draws), most.vocabulary));
@@ -140,7 +140,7 @@ public:
     for (const auto& rank : ranks) {
       const auto* other = dynamic_cast<const cuda_device*>(rank.get());
       if (other == nullptr || std::ranges::count(indices, other->index_) != 0) {
-        why = "NCCL wants a CUDA device for each rank";
+        why = "NCCL needs a CUDA device for each rank";
         return {};
       }
       indices.push_back(other->index_);
@@ -162,7 +162,7 @@ public:
   std::vector<std::string> remarks() const override {
     const auto shapes = products::of(index_).untuned();
     if (shapes == 0) return {};
-    return {"no memory was left to choose the fastest products of " + std::to_string(shapes)
+    return {"out of memory while choosing the fastest matmuls of " + std::to_string(shapes)
             + " weight shapes: they take default kernels"};
   }
 

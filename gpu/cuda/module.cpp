@@ -26,7 +26,7 @@ unsigned count(std::string* reason) {
   cudaGetLastError();
   if (reason != nullptr)
     *reason = code == cudaSuccess || code == cudaErrorNoDevice
-                  ? std::string{"the driver knows no device"}
+                  ? std::string{"the driver reports no device"}
               : code == cudaErrorInsufficientDriver
                   ? "no NVIDIA driver is loaded, or it is too old for CUDA "
                         + std::to_string(CUDART_VERSION / 1000) + "."

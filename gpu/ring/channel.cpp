@@ -13,7 +13,7 @@ std::string_view to_string(channel_state state) {
 }
 
 channel_ended::channel_ended(channel_state why)
-    : std::runtime_error{"the channel has ended: " + std::string{to_string(why)}}, why_{why} {}
+    : std::runtime_error{"the channel is closed: " + std::string{to_string(why)}}, why_{why} {}
 
 const frame* channel_receiver::receive(const frame_tag& expected, size_t bytes, size_t ahead) {
   while (true) {

@@ -72,8 +72,9 @@ private:
     if (tool.parameters == nullptr) return grammar_.text("{}", next);
     const auto object = beginning_with(grammar_, as_said(tool, next), '{');
     if (!object || excludes_objects(*tool.parameters))
-      throw json_schema_error(tool.pointer, "takes no object, and the arguments of a call are one: "
-                                            "describe them with \"type\": \"object\"");
+      throw json_schema_error(tool.pointer,
+                              "does not allow an object, but the arguments of a call are one: "
+                              "describe them with \"type\": \"object\"");
     return *object;
   }
 

@@ -67,7 +67,7 @@ void checkpoint::refuse_others(std::span<const std::string_view> expected) const
 std::unique_ptr<checkpoint> open_checkpoint(const std::filesystem::path& path) {
   std::error_code failed;
   const auto kind = std::filesystem::status(path, failed);
-  if (!std::filesystem::exists(kind)) throw file_error(path, {}, "path", "there is no such file");
+  if (!std::filesystem::exists(kind)) throw file_error(path, {}, "path", "no such file");
   if (std::filesystem::is_directory(kind)) return hugging_face::open_directory(path);
   if (!std::filesystem::is_regular_file(kind))
     throw file_error(path, {}, "path", "is not a regular file");
@@ -80,7 +80,7 @@ std::unique_ptr<checkpoint> open_checkpoint(const std::filesystem::path& path) {
   throw file_error(path, 0, "magic",
                    "the file begins with '"
                        + printable({magic.data(), static_cast<size_t>(in.gcount())})
-                       + "', which is no known format; " + known_formats);
+                       + "', an unknown format; " + known_formats);
 }
 
 } // namespace lamella::model

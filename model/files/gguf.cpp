@@ -114,7 +114,7 @@ public:
     std::vector<uint64_t> integers;
     for (const double number : kept->second) {
       if (!(number >= 0 && number <= 0x1p53) || number != std::floor(number))
-        throw fail(field, "has an element that is no unsigned integer");
+        throw fail(field, "has an element that is not an unsigned integer");
       integers.push_back(static_cast<uint64_t>(number));
     }
     return integers;

@@ -24,7 +24,7 @@ void read_heads(const checkpoint& file, model_spec& spec) {
     throw refuse("attention.head_count_kv", std::to_string(spec.kv_heads) + " does not divide the "
                                                 + std::to_string(spec.heads) + " query heads");
   if (spec.hidden % spec.heads != 0 && !file.find_u64("attention.key_length"))
-    throw refuse("embedding_length", std::to_string(spec.hidden) + " is no multiple of the "
+    throw refuse("embedding_length", std::to_string(spec.hidden) + " is not a multiple of the "
                                          + std::to_string(spec.heads) + " heads");
   spec.head_dim = file.u32("attention.key_length", 1, dim_max, spec.hidden / spec.heads);
   if (spec.head_dim > dim_max)

@@ -30,7 +30,7 @@ std::shared_ptr<const model_program> rank_program(const loaded_model& model, uin
     if (share % block != 0)
       throw std::invalid_argument(weight.name + ": " + std::to_string(share)
                                   + " inputs for each of " + std::to_string(ranks)
-                                  + " ranks are no whole blocks of " + std::to_string(block));
+                                  + " ranks are not whole blocks of " + std::to_string(block));
   }
   const auto slices = split(graph);
   return std::make_shared<model_program>(make_program(spec, std::move(graph), slices));

@@ -147,7 +147,7 @@ private:
     if (scores_.size() != source.tokens.size()) throw refuse("is missing");
     for (size_t i = 0; i < scores_.size(); ++i)
       if (!std::isfinite(scores_[i]))
-        throw refuse("element " + std::to_string(i) + " is no finite number");
+        throw refuse("element " + std::to_string(i) + " is not a finite number");
   }
 
   void encode_plain(std::string_view text, std::vector<token_id>& out) const override;

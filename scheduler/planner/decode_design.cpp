@@ -36,10 +36,10 @@ std::optional<std::string> refuse(const decode_design& design, const cost_model&
   const auto devices = [](const device_group& g) {
     return std::to_string(g.count) + " x " + g.kind.name;
   };
-  if (design.compute.count == 0 || design.replicas == 0) return "there are no compute devices";
+  if (design.compute.count == 0 || design.replicas == 0) return "the design has no compute devices";
   if (design.prefix_cache_s > 0 && design.prefill_servers > 0)
     return "prefill servers have KV of their own, and find nothing in a prefix cache; with one, "
-           "prompts are computed beside decoding or come with their KV";
+           "prefill runs on the decode devices, or prompts arrive with their KV";
   if (design.stages == 0 || design.stages > model.layers)
     return std::to_string(model.layers) + " layers cannot be divided over "
            + std::to_string(design.stages) + " stages";
@@ -174,7 +174,7 @@ iteration_times times_with_prompts(const decode_design& design, const cost_model
 namespace {
 
 std::string describe_prompts(const decode_design& design) {
-  if (design.prefill_beside) return ", prompts beside decoding";
+  if (design.prefill_beside) return ", prefill on the decode devices";
   if (design.prefill_servers == 0) return "";
   const auto one = std::to_string(design.prefill.count) + " x " + design.prefill.kind.name;
   return ", prompts on "

@@ -181,7 +181,7 @@ void check_shared_nics(plan_row& row, const cost_model& cost, const workload& w)
   auto takes = nic_bandwidth(keeps, cost.values());
   if (!d.disaggregated()) takes *= d.groups();
   if (comes <= takes) return;
-  row.misses = "the KV of prompts comes at " + brief(comes / 1e9) + " GB/s, its NICs take "
+  row.misses = "the KV of prompts arrives at " + brief(comes / 1e9) + " GB/s, its NICs accept "
                + brief(takes / 1e9) + " GB/s";
   row.miss = comes / takes;
 }

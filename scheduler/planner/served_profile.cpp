@@ -32,7 +32,7 @@ std::string label(const csv_reader& csv, size_t column) {
   const auto& text = csv.text(column);
   constexpr size_t longest = 200;
   if (text.empty() || text.size() > longest)
-    throw table_error{csv.line(), "a name of 1 to 200 characters is wanted"};
+    throw table_error{csv.line(), "a name must have 1 to 200 characters"};
   for (const unsigned char c : text)
     if (c < ' ' || c == 127) throw table_error{csv.line(), "a name with control characters"};
   return text;
@@ -70,7 +70,8 @@ served_profile read_served_profile(std::istream& in) {
     throw table_error{csv.line(), "a profile begins with its version"};
   if (csv.whole(value, 0, std::numeric_limits<uint32_t>::max()) != served_profile_version)
     throw table_error{csv.line(), "a profile of version " + csv.text(value) + ", this reads "
-                                      + std::to_string(served_profile_version) + ": measure again"};
+                                      + std::to_string(served_profile_version)
+                                      + ": measure a new profile"};
   const auto rows = csv.column("rows"), context = csv.column("context"),
              prompt = csv.column("prompt");
   served_profile p;
@@ -109,7 +110,7 @@ served_profile read_served_profile(std::istream& in) {
       rates[key].second = csv.number(value, rate_least, rate_most);
     else
       throw table_error{csv.line(), "'" + name.substr(0, 40) + "' is nothing that a profile has"};
-    if (!keys.emplace(name, key).second) throw table_error{csv.line(), name + " is there twice"};
+    if (!keys.emplace(name, key).second) throw table_error{csv.line(), name + " is given twice"};
     seen.insert(name);
   }
   for (const auto& [at, x] : rates) {

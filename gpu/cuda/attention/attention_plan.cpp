@@ -91,7 +91,7 @@ attention_plan plan_attention(std::span<const attention_span> spans, std::span<c
     if (span.rows == 0) refuse(s, "has no rows");
     if (span.first_row != content.rows.size()) refuse(s, "does not follow the one before");
     if (span.first_run > runs.size() || span.run_count > runs.size() - span.first_run)
-      refuse(s, "has runs that are not there");
+      refuse(s, "has runs out of range");
     auto count = uint64_t{span.first_position} + span.rows;
     if (content.positions + count > most_positions)
       throw std::length_error("attention over more than 2^31 positions");

@@ -98,7 +98,7 @@ public:
   void wait_for(size_t count) {
     std::unique_lock lock{mutex_};
     changed_.wait(lock, [&] { return times_.size() >= count || bad_; });
-    if (bad_) throw std::runtime_error("a work ended: " + std::string{to_string(*bad_)});
+    if (bad_) throw std::runtime_error("a work failed: " + std::string{to_string(*bad_)});
   }
   std::vector<gpu::clock::time_point> times() {
     std::lock_guard lock{mutex_};

@@ -19,7 +19,7 @@ std::string_view waits_for(frame_kind kind) {
   case frame_kind::kv:
     return "wait for k and v";
   case frame_kind::partial:
-    return "wait for a part of a sum";
+    return "wait for a partial sum";
   default:
     return "wait for attention";
   }
@@ -187,7 +187,7 @@ public:
 
   /// A host cannot look into a queue that has not run yet.
   const frame* peek(size_t) override {
-    throw std::logic_error("frames of a device's ring are received, not looked at");
+    throw std::logic_error("frames of a device's ring must be received, not polled");
   }
 
   const frame* receive(const frame_tag& expected, size_t bytes, size_t ahead) override {

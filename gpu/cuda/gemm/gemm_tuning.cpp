@@ -229,7 +229,7 @@ std::optional<std::string> gemm::tune(std::span<const dense_matrix> weights, cud
   if (error == cudaSuccess) error = trial.expect(anchor);
   if (error == cudaSuccess) error = cudaStreamSynchronize(stream);
   if (error != cudaSuccess)
-    return "products of " + describe(shape) + ": " + cudaGetErrorString(error);
+    return "matmuls of " + describe(shape) + ": " + cudaGetErrorString(error);
   const auto all = candidates(trial, *this, fixed_, plan, anchor);
   uint32_t least = 1;
   for (size_t c = 0; c < row_classes.size() && row_classes[c] <= plan.rows_max; ++c) {

@@ -91,7 +91,7 @@ void products::run(const float* x, uint32_t rows, std::span<const gemm_part> par
     scratch_bytes =
         std::max(scratch_bytes, gemm::scratch_bytes(rows, p.weight.outputs, p.weight.inputs));
     if (p.weight.type != first.type || p.weight.inputs != first.inputs)
-      throw std::runtime_error{"products of one input have weights of different types"};
+      throw std::runtime_error{"matmuls of one input have weights of different types"};
   }
   const auto count = size_t{rows} * first.inputs;
   on.products_read = first.type;
@@ -106,7 +106,7 @@ void products::run(const float* x, uint32_t rows, std::span<const gemm_part> par
   std::lock_guard lock{mutex_};
   check(gemm_.run(narrow, rows, parts, scratch, scratch_bytes,
                   on.stream(tracing ? name_of(parts) : std::string{})),
-        "matrix product");
+        "matmul");
 }
 
 } // namespace lamella::gpu::cuda

@@ -129,7 +129,7 @@ private:
   std::string read_config() {
     if (!has("config.json"))
       throw file_error(path_, {}, "config.json",
-                       "there is no such file; Hugging Face directories have config.json, "
+                       "no such file; Hugging Face directories have config.json, "
                        "tokenizer.json and *.safetensors");
     config_ = read_hyperparameters(open("config.json"));
     if (has("generation_config.json")) {
@@ -222,7 +222,7 @@ void directory::add_ends() {
 void directory::read_vocabulary() {
   if (!has("tokenizer.json"))
     throw file_error(path_, {}, "tokenizer.json",
-                     std::string{"there is no such file"}
+                     std::string{"no such file"}
                          + (has("tokenizer.model") ? "; tokenizer.model is not read" : ""));
   {
     const auto file = open_tokenizer_file(path_ / "tokenizer.json");

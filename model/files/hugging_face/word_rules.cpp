@@ -89,7 +89,7 @@ std::string_view read_split(json_object_reader& fields) {
   for (const auto& known : expressions)
     if (known.text == text) return known.pre;
   throw refuse(pattern.path("Regex"), "'" + printable(text, 400)
-                                          + "' is none of the expressions that are known, those of "
+                                          + "' is not one of the supported expressions, those of "
                                             "GPT-2, LLaMA-3, Qwen2, Tekken and GPT-4o");
 }
 

@@ -140,7 +140,7 @@ node_id json_schema_compiler::constants(const schema_view& x, node_id next) {
     const auto key = value_key(*one, number_reading::exact);
     const auto is_same = [&](const auto& y) { return value_key(y, number_reading::exact) == key; };
     if (list != nullptr && std::none_of(list->begin(), list->end(), is_same))
-      x.fail("const", "is none of the values of enum");
+      x.fail("const", "is not one of the values of enum");
     add(*one);
   } else {
     const auto& values = *x.array("enum");

@@ -119,7 +119,7 @@ size_t csv_reader::column(std::string_view name) const {
   if (const auto at = find(name)) return *at;
   std::string all;
   for (const auto& x : columns_) all += (all.empty() ? "" : ", ") + shown(x);
-  throw table_error{"there is no column '" + std::string{name} + "', only " + all};
+  throw table_error{"no column '" + std::string{name} + "', only " + all};
 }
 
 double csv_reader::number(size_t column, double least, double most) const {

@@ -18,7 +18,7 @@ template <class T> const T* find_named(const std::vector<T>& all, std::string_vi
 template <class T> void refuse_twins(const std::vector<T>& all, const csv_reader& csv) {
   if (all.back().name.empty()) throw table_error{csv.line(), "the name is empty"};
   if (find_named(all, all.back().name) != &all.back())
-    throw table_error{csv.line(), "'" + all.back().name + "' is there twice"};
+    throw table_error{csv.line(), "'" + all.back().name + "' is given twice"};
 }
 
 } // namespace

@@ -39,7 +39,7 @@ std::vector<uint32_t> blocks_of(const std::string& text, size_t line) {
 std::string json_field(const std::string& text, const std::string& key, size_t line) {
   const auto at = text.find("\"" + key + "\"");
   const auto colon = at == std::string::npos ? at : text.find(':', at);
-  if (colon == std::string::npos) throw table_error{line, "there is no \"" + key + "\""};
+  if (colon == std::string::npos) throw table_error{line, "no member \"" + key + "\""};
   auto first = text.find_first_not_of(" \t", colon + 1);
   if (first == std::string::npos) throw table_error{line, "\"" + key + "\" has no value"};
   if (text[first] == '[') {

@@ -139,7 +139,7 @@ TEST_CASE("L-M27 V-M16 prompts may be computed by servers of their own, or besid
   CHECK(has(pool.out, "waiting and prefill included"));
   const auto beside = told("--design homogeneous --prefill beside");
   CHECK(beside.code == 0);
-  CHECK(has(beside.out, "prompts beside decoding"));
+  CHECK(has(beside.out, "prefill on the decode devices"));
   CHECK(has(told("").out, "no prefill"));
   CHECK(told("--prefill 3xH100-SXM --prefill-servers 2").code == cli::exit_usage);
   const auto small = told("--prefill 1xH100-SXM");

@@ -57,7 +57,7 @@ TEST_CASE("what is no model file is refused with the formats that are read") {
   tests::gguf_writer::write_file(folder / "text", "once upon a time");
   refuses(folder / "text", "GGUF v2 and v3 files");
   tests::gguf_writer::write_file(folder / "empty", "");
-  refuses(folder / "empty", "no known format");
+  refuses(folder / "empty", "an unknown format");
   tests::gguf_writer::write_file(folder / "short", "GGUF");
   refuses(folder / "short", "version");
   REQUIRE(mkfifo((folder / "pipe").c_str(), 0600) == 0);

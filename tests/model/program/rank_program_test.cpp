@@ -135,19 +135,19 @@ TEST_CASE_FIXTURE(fixture, "a degree that cuts blocks of quantised weights is re
   CHECK(refusal(load(options), 2).empty()); // 32 and 64 inputs for each
   options.feed_forward = 160;
   CHECK(refusal(load(options), 2)
-        == "blk.0.ffn_down.weight: 80 inputs for each of 2 ranks are no whole blocks of 32");
+        == "blk.0.ffn_down.weight: 80 inputs for each of 2 ranks are not whole blocks of 32");
 }
 
 TEST_CASE_FIXTURE(fixture, "super-blocks are shared whole among ranks too") {
   auto options = tests::tiny_model_of(model::tensor_type::q4_k);
   options.feed_forward = 512;
   CHECK(refusal(load(options), 2)
-        == "blk.0.attn_output.weight: 128 inputs for each of 2 ranks are no whole blocks of 256");
+        == "blk.0.attn_output.weight: 128 inputs for each of 2 ranks are not whole blocks of 256");
   options.heads = 16;
   CHECK(refusal(load(options), 2).empty()); // 256 inputs for each
   options.feed_forward = 256;
   CHECK(refusal(load(options), 2)
-        == "blk.0.ffn_down.weight: 128 inputs for each of 2 ranks are no whole blocks of 256");
+        == "blk.0.ffn_down.weight: 128 inputs for each of 2 ranks are not whole blocks of 256");
   // In a mix every matrix has its own rule: only rows that are split count.
   options.type_of = [](std::string_view name, uint32_t) {
     return name.ends_with("ffn_down.weight") ? model::tensor_type::q8_0 : model::tensor_type::q4_k;

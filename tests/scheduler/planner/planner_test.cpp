@@ -96,7 +96,7 @@ TEST_CASE("L-M27 NICs that are too few for the KV of prompts are no saving") {
   d.compute = with_nics({q.menu[1], 8}, 1, cost.values());
   d.host = q.host;
   const auto row = estimate(d, q, cost, workload_of(uniform_trace(100, 4000, 4, 7)));
-  CHECK(row.misses.find("the KV of prompts comes at") != std::string::npos);
+  CHECK(row.misses.find("the KV of prompts arrives at") != std::string::npos);
   CHECK(row.miss > 1);
   d.compute.nics = 0;
   CHECK(estimate(d, q, cost, workload_of(uniform_trace(100, 4000, 4, 7))).ok());

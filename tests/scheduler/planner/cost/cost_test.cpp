@@ -217,7 +217,7 @@ TEST_CASE("tables of devices say which line is wrong") {
   CHECK(message(head + good) == "");
   CHECK(message("").find("empty") != std::string::npos);
   CHECK(message(head).find("names no device") != std::string::npos);
-  CHECK(message(head + good + good).find("line 3: 'A' is there twice") == 0);
+  CHECK(message(head + good + good).find("line 3: 'A' is given twice") == 0);
   CHECK(message(head + good + "B,gpu,x,24,900,300,100,1.5,,me\n").find("line 3: bf16_dense_tflops")
         == 0);
   CHECK(message(head + "B,gpu,-1,24,900,300,100,1.5,,me\n").find("not within")

@@ -76,7 +76,7 @@ TEST_CASE("bad rows are refused with their line") {
   CHECK(refusal(head + "inf,1,1\n") != "");
   CHECK(refusal("time,in,out\n1,1,1\n").find("arrival_s") != std::string::npos);
   CHECK(refusal("{\"timestamp\": 1, \"input_length\": 5}\n")
-            .find("line 1: there is no \"output_length\"")
+            .find("line 1: no member \"output_length\"")
         == 0);
   CHECK(refusal("{\"timestamp\": 1, \"input_length\": -5, \"output_length\": 1}\n").find("line 1")
         == 0);
