@@ -1,4 +1,4 @@
-/// Whether a service that has never served may begin, though some of its seats fail.
+/// Whether a service that has never served may start although some of its seats fail.
 #pragma once
 
 #include "scheduler/membership/epoch_plan.hpp"
@@ -9,13 +9,13 @@
 namespace lamella::scheduler {
 
 enum class beginning : uint8_t {
-  waits,    ///< for workers that may come
-  opens,    ///< everybody is there who is needed, except for those that fail
-  hopeless, ///< without those that fail it could never decode
+  waits,    ///< waits for workers that may join
+  opens,    ///< all needed workers are ready, except for failing seats
+  hopeless, ///< decoding is impossible without the failing seats
 };
 
-/// `seats`: all there are; `ready`: those whose workers could serve; `failing`: those whose
-/// processes end again and again.
+/// `seats`: all seats; `ready`: those with ready workers; `failing`: those whose processes keep
+/// crashing.
 beginning first_epoch(const epoch_shape& shape, const std::set<seat>& seats,
                       const std::set<seat>& ready, const std::set<seat>& failing);
 

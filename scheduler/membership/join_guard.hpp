@@ -1,5 +1,5 @@
-/// Which challenges are open and who is not listened to: the bookkeeping of join authentication
-/// (reliability C2.3). Random bytes and the time come from outside.
+/// State of join authentication: open challenges and blocked origins (reliability C2.3). Random
+/// bytes and the time are passed in.
 #pragma once
 
 #include <chrono>
@@ -11,7 +11,7 @@
 
 namespace lamella::scheduler {
 
-/// Nonces are good once and for 5 s; 5 failures of one origin within a minute block it for 60 s.
+/// Nonces are valid once and for 5 s; 5 failures of one origin within a minute block it for 60 s.
 /// All of it is bounded: open challenges by `challenges_max`, origins by `origins_max`.
 class join_guard {
 public:
@@ -21,16 +21,16 @@ public:
   static constexpr size_t challenges_max = 64, origins_max = 1024, failures_max = 5;
   static constexpr seconds nonce_life{5}, failure_window{60}, block_time{60};
 
-  /// How much longer an origin is blocked; nothing when it is not.
+  /// Remaining block time of an origin; nothing when it is not blocked.
   std::optional<seconds> blocked(const std::string& origin, time_point now) const;
 
-  /// Remembers a nonce that is being sent out; false when too many are open.
+  /// Records an issued nonce; false when too many are open.
   bool issue(const std::string& nonce, time_point now);
 
-  /// True once, in time, for a nonce that was issued.
+  /// True once, within its lifetime, for an issued nonce.
   bool redeem(const std::string& nonce, time_point now);
 
-  /// A wrong proof came from there.
+  /// Records a wrong proof of that origin.
   void failed(const std::string& origin, time_point now);
 
 private:

@@ -1,4 +1,4 @@
-/// How long a worker that says nothing may go on saying nothing (reliability A1).
+/// Heartbeat timeout of a silent worker (reliability A1).
 #pragma once
 
 #include "scheduler/membership/seats.hpp"
@@ -11,13 +11,13 @@
 
 namespace lamella::scheduler {
 
-/// Every worker is asked how it is, again and again. One that does not answer in its half of the
-/// patience is suspected and asked once more; one that does not answer then either is given up.
-/// Twice, because whoever asks may have stood still itself: then the first answers are late.
+/// Every worker is probed periodically. One that does not reply within half of the timeout is
+/// suspected and probed once more; if it does not reply then either, it is declared dead. Two
+/// probes, because the prober itself may have been stopped, which delays the first replies.
 ///
-/// A false alarm costs an iteration where a worker has no state, and KV where it attends: those get
-/// more time. When a role has more than 3 of them within a minute, its patience doubles, and does
-/// not shrink again: a busy machine must not turn into a storm of losses.
+/// A false positive costs an iteration for a stateless worker, and KV for an attention worker,
+/// which therefore gets more time. When a role has more than 3 of them within a minute, its timeout
+/// doubles and stays doubled: an overloaded machine must not cause a storm of losses.
 class probe_patience {
 public:
   using time_point = std::chrono::steady_clock::time_point;
@@ -28,10 +28,10 @@ public:
   /// `dead`: silence after which connections are closed anyway.
   explicit probe_patience(milliseconds dead) : dead_{dead} {}
 
-  /// Between two questions to a worker that answers.
+  /// Interval between two probes of a worker that replies.
   milliseconds every() const { return std::max(dead_ / 4, milliseconds{1}); }
 
-  /// For the answer to one of the two questions that a silent worker is asked.
+  /// Reply timeout of one of the two probes of a silent worker.
   milliseconds half(worker_role role) const {
     const auto percent = role == worker_role::attention ? 70 : 30;
     const auto found = doubled_.find(role);
@@ -39,7 +39,7 @@ public:
     return std::max(std::min(dead_ * percent / 100 * times, 2 * dead_) / 2, milliseconds{1});
   }
 
-  /// One that was given up lives. True when its role gets more time from now on.
+  /// A worker that was declared dead is alive. True when the timeout of its role is doubled.
   bool false_alarm(worker_role role, time_point now) {
     auto& alarms = alarms_[role];
     while (!alarms.empty() && now - alarms.front() > alarm_window) alarms.pop_front();

@@ -1,4 +1,4 @@
-/// Which workers hear each other over the data plane, from what each says of its peers.
+/// Data plane reachability between workers, from the reports of each on its peers.
 #pragma once
 
 #include "scheduler/membership/link_verdicts.hpp"
@@ -12,57 +12,58 @@
 
 namespace lamella::scheduler {
 
-/// What a worker says of a peer that it asks again and again.
+/// Report of a worker on a peer that it probes.
 struct reach_view {
   seat peer;
-  bool answers = false;                 ///< it has, and no question has failed since
-  std::chrono::milliseconds failing{0}; ///< for so long each question has failed
+  bool answers = false;                 ///< it has replied, and no probe has failed since
+  std::chrono::milliseconds failing{0}; ///< for how long all probes have failed
 };
 
-/// Workers ask the shards, shards each other: who connects is who asks, and the answer has come
-/// both ways. A pair fails only while both sides answer the control process: one that stands still
-/// is for others to find (scheduler/membership/probe_patience).
+/// Workers probe the shards, and shards probe each other: the connecting side probes, and a reply
+/// proves both directions. A pair fails only while both sides reply to the control process: stopped
+/// workers are detected elsewhere (scheduler/membership/probe_patience).
 class reach_book {
 public:
   using time_point = std::chrono::steady_clock::time_point;
   using milliseconds = std::chrono::milliseconds;
 
-  /// Questions of a pair fail for so long before anybody is at fault. Pairs that have failed for
-  /// less are waited for, twice as long in all: one of them alone would not tell who it is.
+  /// Time for which the probes of a pair must fail before a worker is blamed. Pairs that have
+  /// failed for less are waited for, up to twice as long in all: one pair alone does not identify
+  /// the worker at fault.
   static constexpr milliseconds failing_needed{300};
-  /// Whoever is silent for longer has stood still.
+  /// A worker that is silent for longer counts as stopped.
   static constexpr milliseconds silence{500};
 
-  /// A worker takes a seat. `able`: it can ask; where it cannot, there is nothing to prove.
+  /// A worker takes a seat. `able`: it can probe; if not, nothing is checked.
   void sits(const seat& who, bool able);
   void left(const seat& who);
 
-  /// What a worker says of all peers that it asks.
+  /// Report of a worker on all peers that it probes.
   void told(const seat& by, const std::vector<reach_view>& views, time_point now);
 
-  /// The pairs that fail now; none while others may be about to.
+  /// The pairs that fail now; none while further pairs may be about to fail.
   std::set<failed_pair> failed(time_point now) const;
 
-  /// Does some pair fail that nobody is at fault for yet?
+  /// Whether a pair fails for which no worker is at fault yet.
   bool doubtful() const;
 
-  /// Does it hear all others, and they it? Those in `fenced` need not, nor those who are silent.
+  /// Whether it reaches all others and they reach it, except for those in `fenced` and silent ones.
   bool proven(const seat& who, const std::set<seat>& fenced, time_point now) const;
 
 private:
   struct record {
     bool able = false;
-    std::optional<time_point> heard, since; ///< newest word; of words with no silence between them
+    std::optional<time_point> heard, since; ///< newest report; start of reports without a gap
     std::map<seat, reach_view> views;
   };
-  /// What is said of the pair: by the one, or by the other.
+  /// The report on the pair by the one, or by the other.
   bool answers(const seat& by, const seat& peer) const;
 
   std::map<seat, record> known_;
 };
 
-/// How long a worker that was fenced must be heard by all before it gets a part again: longer each
-/// time, so that a link that comes and goes costs few epochs. What others do is not delayed.
+/// How long a fenced worker must be reachable by all before it gets a part again: longer each time,
+/// so that a flapping link costs few epochs. Other workers are not delayed.
 class fence_rest {
 public:
   using time_point = std::chrono::steady_clock::time_point;

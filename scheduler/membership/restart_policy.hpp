@@ -1,4 +1,4 @@
-/// Restart or escalate: how often a child may fail before its supervisor gives up (reliability A8).
+/// Restart or escalate: the restart budget of a supervised child (reliability A8).
 #pragma once
 
 #include <algorithm>
@@ -12,11 +12,10 @@ namespace lamella::scheduler {
 
 enum class restart_verdict : uint8_t { restart, escalate };
 
-/// At most `restarts` within `window`; ends without ever having served in between count however far
-/// apart they are, or a start that fails slowly would be tried for ever. The delay before a restart
-/// doubles from 10 ms to 5 s and starts over after 60 s of health, and for who is ended from
-/// outside after a second of service: another one who waits helps nobody. Time is any steady
-/// clock's.
+/// At most `restarts` within `window`; failures without service in between count however far apart
+/// they are, so that a slowly failing start is not retried for ever. The delay before a restart
+/// doubles from 10 ms to 5 s and is reset after 60 s of health, and for children ended from outside
+/// after a second of service, where waiting helps nobody. Time is any steady clock's.
 class restart_policy {
 public:
   using time_point = std::chrono::steady_clock::time_point;
@@ -25,7 +24,7 @@ public:
   restart_policy(uint32_t restarts, std::chrono::seconds window)
       : restarts_{restarts}, window_{window} {}
 
-  /// A child ended by its own fault.
+  /// A child failed by its own fault.
   restart_verdict on_exit(time_point now) {
     if (std::exchange(served_, false))
       while (!exits_.empty() && now - exits_.front() > window_) exits_.pop_front();
@@ -36,14 +35,14 @@ public:
     return restart_verdict::restart;
   }
 
-  /// The child does what it is there for. May be said often.
+  /// The child serves. May be called repeatedly.
   void on_serving(time_point now) {
     served_ = true;
     settled_at_ = std::min(settled_at_, now + settled_after);
   }
 
-  /// A child was ended from outside (killed, its host lost): it costs a delay and counts for
-  /// nothing (decision 30).
+  /// A child was ended from outside (killed, its host lost): costs a delay, but no restart of the
+  /// budget (decision 30).
   void on_loss(time_point now) {
     // The window may be shorter than a healthy time, so the newest exit is remembered apart.
     if ((newest_exit_ && now - *newest_exit_ > healthy_after) || now >= settled_at_)
@@ -52,20 +51,19 @@ public:
     settled_at_ = never;
   }
 
-  /// The exits so far had a reason that is gone: they count no more, and delay nothing.
+  /// The cause of the exits so far is resolved: they no longer count or delay.
   void forgive() {
     exits_.clear();
     delay_ = shortest_delay;
   }
 
-  /// A jitter for the restart of that number: it spreads restarts as a random number would, and is
-  /// the same in every run.
+  /// Deterministic jitter of the restart of that number: spreads restarts like a random number, and
+  /// is the same in every run.
   static double jitter_of(uint64_t number) {
     return static_cast<double>(number * 0x9e3779b97f4a7c15 >> 11) * 0x1p-53;
   }
 
-  /// How long to wait before the restart just granted. `jitter` in [0, 1) spreads it by 20 % each
-  /// way.
+  /// The delay before the granted restart. `jitter` in [0, 1) varies it by 20 % each way.
   milliseconds next_delay(double jitter) {
     const auto delay = delay_;
     delay_ = std::min(delay_ * 2, longest_delay);
@@ -78,7 +76,7 @@ public:
         static_cast<int64_t>(static_cast<double>(delay.count()) * (0.8 + 0.4 * jitter))};
   }
 
-  /// What the window allows, and what of it is used up.
+  /// The restarts allowed by the window, and those used.
   struct budget {
     uint32_t used = 0, allowed = 0;
     std::chrono::seconds window{0};
@@ -99,7 +97,7 @@ private:
   std::deque<time_point> exits_; ///< within the window
   bool served_ = true;           ///< since the last of them
   std::optional<time_point> newest_exit_;
-  time_point settled_at_ = never; ///< when it will have served for long enough
+  time_point settled_at_ = never; ///< when it has served long enough to reset the delay
   milliseconds delay_{shortest_delay};
 };
 

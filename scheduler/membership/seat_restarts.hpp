@@ -1,4 +1,4 @@
-/// When a worker process that has ended starts again, and whether its seat counts as failing.
+/// Restart delay of an exited worker process, and whether its seat counts as failing.
 #pragma once
 
 #include "scheduler/membership/restart_policy.hpp"
@@ -11,10 +11,10 @@
 
 namespace lamella::scheduler {
 
-/// One broken seat must not end a service, so a seat is never given up. Where a supervisor would
-/// escalate (`restart_policy`), the seat is failing: it is tried after 1 s, then after twice as
-/// long each time, 60 s at most, for ever. Once its worker serves it is failing no more; the
-/// delays start over when it has served for 60 s without an end. Time is any steady clock's.
+/// One broken seat must not end a service, so a seat is retried without limit. Where a supervisor
+/// would escalate (`restart_policy`), the seat is failing: it is retried after 1 s, then with
+/// doubling delays up to 60 s. Once its worker serves, it is not failing any more; the delays are
+/// reset when it has served for 60 s without an exit. Time is any steady clock's.
 class seat_restarts {
 public:
   using time_point = restart_policy::time_point;
@@ -22,7 +22,7 @@ public:
 
   seat_restarts(uint32_t quick, std::chrono::seconds window) : quick_{quick, window} {}
 
-  /// The process ended by its own fault, or could not be started.
+  /// The process crashed, or could not be started.
   void on_fault(time_point now) {
     end_service(now);
     ++faults_;
@@ -37,21 +37,21 @@ public:
     quick_.on_loss(now);
   }
 
-  /// Its worker serves. May be said often.
+  /// Its worker serves. May be called repeatedly.
   void on_serving(time_point now) {
     failing_ = false;
     if (!serves_since_) serves_since_ = now;
     quick_.on_serving(now);
   }
 
-  /// The faults so far had a reason that is gone.
+  /// The cause of the faults so far is resolved.
   void forgive() {
     quick_.forgive();
     start_over();
     failing_ = false;
   }
 
-  /// How long to wait before the next start; each call is one. `jitter` as restart_policy's.
+  /// The delay before the next start; call once per start. `jitter` as for restart_policy.
   milliseconds next_delay(double jitter) {
     if (!failing_) return quick_.next_delay(jitter);
     const auto delay = *slow_;

@@ -1,4 +1,4 @@
-/// Who sits where: the logical places of workers, and the incarnations of those who take them.
+/// Seats: the logical places of workers, and the incarnations of their workers.
 #pragma once
 
 #include <compare>
@@ -11,14 +11,14 @@
 
 namespace lamella::scheduler {
 
-/// What a worker process does: run the model for decoding, keep KV and attend, run prompts.
+/// Role of a worker process: decode with the model, keep KV and run attention, run prefill.
 enum class worker_role : uint8_t { model, attention, prefill };
 
 /// "model", "attention", "prefill", as in the keys of pools.
 std::string_view to_string(worker_role role);
 std::optional<worker_role> role_named(std::string_view text);
 
-/// A seat: a role's place number `index`. Written "model/0".
+/// A seat: place `index` of a role. Written "model/0".
 struct seat {
   worker_role role = worker_role::model;
   uint32_t index = 0;
@@ -29,8 +29,8 @@ std::string to_string(const seat& x);
 /// A number for each seat of the service, for the headers of frames.
 uint16_t number_of(const seat& x);
 
-/// The seats of all pools. A seat that is taken again gets the next incarnation, and an incarnation
-/// is never used twice (reliability A3).
+/// The seats of all pools. A seat that is retaken gets the next incarnation, and an incarnation is
+/// never reused (reliability A3).
 class seat_plan {
 public:
   /// Adds seats for a role; they are free.
@@ -41,11 +41,11 @@ public:
     uint32_t incarnation = 0; ///< from 1
   };
 
-  /// The wished seat where it is free, else the first free one of the role. Nothing when there is
-  /// none.
+  /// Takes the preferred seat if it is free, else the first free one of the role. Nothing when
+  /// there is none.
   std::optional<taken> take(worker_role role, std::optional<uint32_t> wish = std::nullopt);
 
-  /// Frees a seat; false when that incarnation does not sit there (any more).
+  /// Frees a seat; false when that incarnation is not its current holder.
   bool give_back(const seat& where, uint32_t incarnation);
 
   bool complete() const { return free_count() == 0; }
@@ -54,7 +54,7 @@ public:
   uint32_t members(worker_role role) const;
   uint32_t taken_count(worker_role role) const;
 
-  /// The free seats, in order, with the incarnation that sat there last (0: nobody ever did).
+  /// The free seats, in order, with the last incarnation (0: never taken).
   std::vector<taken> free_seats() const;
 
   std::set<seat> all() const;
@@ -65,7 +65,7 @@ public:
 private:
   struct place {
     seat where;
-    uint32_t incarnation = 0; ///< of who sits here or sat here last
+    uint32_t incarnation = 0; ///< of the current or last holder
     bool occupied = false;
   };
   std::vector<place> places_;

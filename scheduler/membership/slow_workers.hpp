@@ -1,4 +1,4 @@
-/// Which workers are late but correct: each is held against its peers (reliability A1).
+/// Detection of slow workers (gray failure): each is compared with its peers (reliability A1).
 #pragma once
 
 #include "scheduler/membership/seats.hpp"
@@ -10,8 +10,8 @@
 
 namespace lamella::scheduler {
 
-/// What a worker's device has done since the last look. `units` tell how much there was to do: rows
-/// of a replica, attended positions of a shard.
+/// Work of a worker's device since the last poll. `units` measure the amount: rows of a replica,
+/// attended positions of a shard.
 struct work_report {
   seat who;
   uint64_t iterations = 0, units = 0;
@@ -19,27 +19,27 @@ struct work_report {
 };
 
 /// A worker is slow when its device has taken more than three times as long as the median of its
-/// peers, the others of its role, for 20 iterations in a row and in two looks in a row; it is well
-/// again when it has taken less than twice as long for as many. Peers may have had other work, so
-/// it must be slow both by the iteration and by the unit of work; whoever has no peers at work is
-/// never judged. Cost: O(n^2) for n workers of a role.
+/// peers, the others of its role, for 20 iterations and two polls in a row; it has recovered when
+/// it has taken less than twice as long for as many. Peers may have had other work, so it must be
+/// slow both per iteration and per unit of work; a worker without active peers is never judged.
+/// Cost: O(n^2) for n workers of a role.
 class slow_workers {
 public:
   static constexpr double slow_above = 3, well_below = 2;
   static constexpr uint64_t iterations_needed = 20;
   static constexpr uint32_t looks_needed = 2;
 
-  /// A worker that has become slow, or well again.
+  /// A worker that has become slow or has recovered.
   struct change {
     seat who;
     bool slow = false;
-    double times = 0; ///< as long as its peers
+    double times = 0; ///< slowdown relative to its peers
   };
 
-  /// One look at all workers; who is not reported has done nothing.
+  /// One poll of all workers; a worker without a report has done no work.
   std::vector<change> look(const std::vector<work_report>& reports);
 
-  /// Somebody else sits there from now on.
+  /// Another worker takes that seat.
   void forget(const seat& who) { known_.erase(who); }
 
   bool slow(const seat& who) const;
@@ -47,8 +47,8 @@ public:
 private:
   struct record {
     bool slow = false;
-    uint64_t iterations = 0; ///< in a row that speak against what it is held to be
-    uint32_t looks = 0;      ///< the same
+    uint64_t iterations = 0; ///< in a row that contradict its current state
+    uint32_t looks = 0;      ///< polls, likewise
   };
   std::map<seat, record> known_;
 };
