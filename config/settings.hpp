@@ -22,15 +22,15 @@ enum class placement : uint8_t { in_process, local, remote };
 /// How an attention pool is cut: KV heads of every request, or whole requests per member.
 enum class partition : uint8_t { heads, requests };
 
-/// Where prompts are attended to: in the prefill worker's own KV, from which the shards pull, or in
-/// the shards. `automatic`: its own where prefill workers are processes.
+/// Where prefill attention runs: on the prefill worker's own KV, which the shards pull, or on the
+/// shards. `automatic`: its own where prefill workers are processes.
 enum class prefill_attention : uint8_t { automatic, own, shards };
 
 /// Element type of KV rows, and of values that cross from replica to shard. `q8`, a byte and a
 /// share of a scale, is one of KV rows alone.
 enum class number_type : uint8_t { f16, f32, bf16, q8 };
 
-/// Kernel set of the host device. `automatic` takes the best one this processor can run.
+/// Kernel set of the host device. `automatic`: the fastest one that this processor supports.
 enum class operator_set : uint8_t { automatic, reference, portable, avx2, avx512 };
 
 /// Which replica runs which batch: j mod r, or rotating with the slice.
@@ -70,7 +70,7 @@ struct http_settings {
   bool probes = true; ///< /live /ready /health /metrics on the public listener too
 };
 
-/// The listener of operators: metrics, status, drain.
+/// The admin listener: metrics, status, drain.
 struct admin_settings {
   std::string listen = "127.0.0.1:8001";
   std::filesystem::path api_keys_file;
@@ -83,7 +83,7 @@ struct model_settings {
   std::optional<uint32_t> context_tokens; ///< nothing: what the model file says
 };
 
-/// What all kinds of pools share.
+/// Options common to all kinds of pools.
 struct pool_settings {
   uint32_t members = 1;
   config::placement placement = placement::in_process;
@@ -98,8 +98,9 @@ struct model_pool_settings : pool_settings {
 
 struct prefill_pool_settings : pool_settings {
   prefill_attention attention = prefill_attention::automatic;
-  std::optional<uint64_t> kv_bytes;      ///< of a worker's own KV; nothing: room for a few prompts
-  uint32_t serialize_below_tokens = 512; ///< shorter prompts are pulled when they are done
+  std::optional<uint64_t> kv_bytes; ///< of a worker's own KV; nothing: room for a few prompts
+  uint32_t serialize_below_tokens =
+      512; ///< KV of shorter prompts is transferred in one piece after prefill
 
   /// Whether prompts run on seats of their own; else on the model replicas.
   bool has_seats() const {
@@ -109,7 +110,7 @@ struct prefill_pool_settings : pool_settings {
 
 struct attention_pool_settings : pool_settings {
   config::partition partition = partition::heads;
-  bool parity = false;              ///< one more member holds the parity of the others
+  bool parity = false;              ///< adds a member with the parity of the others
   std::optional<uint64_t> kv_bytes; ///< per member; nothing: `kv.bytes`
 };
 
@@ -126,9 +127,9 @@ struct pools_settings {
   attention_pools_settings attention;
   prefill_pool_settings prefill;
 
-  /// Whether prefill workers attend with KV of their own, which the shards pull. On CUDA devices,
-  /// and where a pool has parity, not unless asked for: what is sent to the shards has parity at
-  /// once, what they pull only when it was made of it.
+  /// Whether prefill workers run attention on KV of their own, which the shards pull. On CUDA
+  /// devices, and where a pool has parity, only if configured: KV sent to the shards has parity at
+  /// once, pulled KV only after a rebuild.
   bool prefill_owns_kv() const {
     return prefill.attention == prefill_attention::own
            || (prefill.attention == prefill_attention::automatic
@@ -136,7 +137,7 @@ struct pools_settings {
                && model.tensor_parallel == 1 && !is_cuda(prefill.device));
   }
 
-  /// Whether prompts run where batches do: on the model replicas, or on processors of one machine.
+  /// Whether prefill shares processors with batches: on the model replicas, or on one machine.
   bool prefill_beside_decode() const {
     return !prefill.has_seats()
            || (prefill.placement != placement::remote && model.placement != placement::remote);
@@ -177,7 +178,7 @@ struct control_settings {
   std::filesystem::path secret_file;  ///< empty: a fresh secret, for local children alone
   std::filesystem::path tls_certificate, tls_key, tls_ca;
   milliseconds heartbeat{100}; ///< `heartbeat_seconds`
-  milliseconds dead{1000};     ///< `dead_seconds`: silence that means death
+  milliseconds dead{1000};     ///< `dead_seconds`: heartbeat timeout
 
   bool tls() const { return !tls_certificate.empty() && !tls_key.empty() && !tls_ca.empty(); }
 };
@@ -187,7 +188,7 @@ struct net_settings {
   std::string listen = "127.0.0.1:0"; ///< of this process's own seats, for workers of other hosts
 };
 
-/// What one request may ask for, and how much may wait.
+/// Limits of one request and of the queue.
 struct limits_settings {
   uint32_t max_n = 8;
   milliseconds request_deadline{600'000}; ///< `request_deadline_seconds`
@@ -216,10 +217,10 @@ struct health_settings {
 
 struct recovery_settings {
   milliseconds max_pause{
-      2'000};                   ///< `max_pause_seconds`; beyond it an alarm, never an ended request
-  uint32_t decode_percent = 20; ///< of the time, beside a rebuild on the same processors
-  uint32_t rebuild_percent = 70;   ///< of a prefill iteration, beside new prompts
-  uint32_t parity_percent = 50;    ///< of the time, for the parity that a new member lacks
+      2'000}; ///< `max_pause_seconds`; beyond it an alarm, never an aborted request
+  uint32_t decode_percent = 20;    ///< of the time, during a rebuild on the same processors
+  uint32_t rebuild_percent = 70;   ///< of a prefill iteration, while new prompts wait
+  uint32_t parity_percent = 50;    ///< of the time, for rebuilding lost parity
   uint64_t scrub_bytes = 16 << 20; ///< of KV in a second, read at each member; 0: no checks
 };
 

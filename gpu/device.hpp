@@ -1,4 +1,4 @@
-/// A device as the rest of the system sees it: memory, streams of work, an operator table.
+/// The interface of a device: memory, streams of work, an operator table.
 #pragma once
 
 #include "gpu/kernels/operators.hpp"
@@ -18,27 +18,27 @@ namespace lamella::gpu {
 
 using clock = std::chrono::steady_clock;
 
-/// How a piece of work ended.
+/// Result of a work.
 enum class work_status : uint8_t {
   done,
   aborted,  ///< stream::abort, or the stream was destroyed
-  deadline, ///< a wait inside it outlived the deadline
-  cut,      ///< a channel it waits for has ended (channel_ended)
+  deadline, ///< a wait inside it missed the deadline
+  cut,      ///< a channel it waits for is closed (channel_ended)
   failed,   ///< an exception
-  lost,     ///< the device itself is lost: nothing will run on it any more
+  lost,     ///< the device itself is lost: no work will run on it any more
 };
 
 std::string_view to_string(work_status status);
 
 /// Work on a stream, as a resumable list of steps. A stream never blocks a thread: a step that must
-/// wait for another device says so and is tried again.
+/// wait for another device returns `blocked` and is retried.
 class work {
 public:
   enum class progress : uint8_t { advanced, blocked, done };
 
   virtual ~work() = default;
 
-  /// Runs the next step. `blocked`: nothing was done, the peer has not spoken yet.
+  /// Runs the next step. `blocked`: nothing was done, the peer is not ready.
   virtual progress advance(kernel_context context) = 0;
 
   /// Time of the device spent so far; final when the mark fires. On the host waiting is not
@@ -46,10 +46,10 @@ public:
   clock::duration busy() const { return busy_; }
   void add_busy(clock::duration x) { busy_ += x; } ///< for the device's stream alone
 
-  /// Of that, what steps have taken that put something aside from the work's main purpose; 0 on a
-  /// device with queues, which runs all of a work at once.
+  /// Of that, the transfer time: steps other than the main computation; 0 on a device with queues,
+  /// which runs all of a work at once.
   clock::duration aside() const { return aside_; }
-  /// A step has taken so long; for the device's stream alone.
+  /// Adds the duration of a step; for the device's stream only.
   void add_step(clock::duration x) {
     busy_ += x;
     if (step_aside_) aside_ += x;
@@ -61,7 +61,7 @@ public:
   void set_gap(clock::duration x) { gap_ = x; } ///< for the device's stream alone
 
 protected:
-  /// Said in advance(): of which kind this step is.
+  /// Called in advance(): the kind of this step.
   void step_aside(bool x) { step_aside_ = x; }
 
 private:
@@ -78,14 +78,14 @@ public:
 
   virtual ~stream() = default;
 
-  /// Enqueues and returns. The mark fires when the work has ended, whatever way.
+  /// Enqueues and returns. The mark fires when the work has ended, with any result.
   virtual void launch(std::shared_ptr<work> x, clock::time_point deadline, mark on_end) = 0;
 
   /// Ends all work launched so far with `aborted`, at the next step.
   virtual void abort() = 0;
 };
 
-/// Memory of a device, zeroed, 64-byte aligned. `trim` gives pages back to the system and zeroes.
+/// Memory of a device, zeroed, 64-byte aligned. `trim` returns pages to the system and zeroes.
 class memory {
 public:
   virtual ~memory() = default;
@@ -94,7 +94,7 @@ public:
   virtual void trim() = 0;
 };
 
-/// A number that only grows: streams of one device raise it and wait for it, as often as they like.
+/// A monotonic counter (timeline semaphore): streams of one device raise it and wait for it.
 class counter {
 public:
   virtual ~counter() = default;
@@ -102,16 +102,17 @@ public:
   /// A step of a stream: at least `value`, once everything before it in the stream is done.
   virtual void raise(uint64_t value) = 0;
 
-  /// A step of a stream: whether it is at least `value`. A device with queues says yes and puts the
-  /// wait into the stream's queue.
+  /// A step of a stream: whether it is at least `value`. A device with queues returns true and
+  /// enqueues the wait on the stream.
   virtual bool reached(uint64_t value) = 0;
 
-  /// From outside of streams, for work that will not raise it any more: at least `value`.
+  /// From outside of streams, for a work that will not raise it any more: raises it to at least
+  /// `value`.
   virtual void skip(uint64_t value) = 0;
 };
 
-/// Memory of a device that an RDMA adapter reads and writes, and memory of the host beside it that
-/// the device maps. Both zeroed.
+/// Memory of a device that an RDMA adapter reads and writes, and host memory that the device maps.
+/// Both zeroed.
 struct adapter_memory {
   std::shared_ptr<std::byte> data; ///< of the device, on a page of its own
   int dma_buf = -1;                ///< descriptor by which adapters register `data`; -1: by address
@@ -155,18 +156,18 @@ public:
   /// Throws std::bad_alloc.
   virtual std::unique_ptr<memory> allocate(size_t bytes) = 0;
 
-  /// Before its streams are made. Where nothing can be made ready later, a work that is told more
-  /// fails, and the next one in its stream has the room which it lacked.
+  /// Call before its streams are created. Where resources cannot grow while streams run, a work
+  /// that needs more fails, and the next one in its stream has enough.
   virtual void prepare_works(const work_sizes& /*most*/) {}
 
   /// Before any of its streams waits for another: from now on up to so many can be made at once
   /// without waiting for the device.
   virtual void prepare_streams(size_t /*count*/) {}
 
-  /// What an operator should know of how it works, of all that was done with it so far.
+  /// Warnings for the operator about the use of the device so far.
   virtual std::vector<std::string> remarks() const { return {}; }
 
-  /// Bytes that allocate() could still give; of the host all that the machine has.
+  /// Bytes still available to allocate(); for the host, the memory of the machine.
   virtual uint64_t free_bytes() const = 0;
 
   /// Copies host memory to memory of this device, and back; waits until it is done.
@@ -198,8 +199,8 @@ public:
     throw std::runtime_error{"kernels of " + name() + " cannot ring an adapter's bell"};
   }
 
-  /// Sums over the ranks on these devices, this one among them, by means of their own: one end per
-  /// rank. Empty where there are none: then sums go through rings, and `why` says so.
+  /// All-reduce over the ranks on these devices, this one included, by their own means: one end per
+  /// rank. Empty where not available: then all-reduce goes through rings, and `why` has the reason.
   virtual std::vector<std::shared_ptr<collective>>
   make_sums(std::span<const std::shared_ptr<device>> /*ranks*/, std::string& why) {
     why = name() + " has no means of its own";
@@ -209,8 +210,7 @@ public:
   /// From 0; values stay below 2^48.
   virtual std::shared_ptr<counter> make_counter() = 0;
 
-  /// What others ring when they have something for a stream of this device; null where no thread
-  /// sleeps for it.
+  /// The doorbell that peers ring for a stream of this device; null where no thread sleeps on it.
   virtual std::shared_ptr<doorbell> bell() = 0;
 };
 

@@ -1,5 +1,4 @@
-/// Every operator a device can run: shapes, layout, what bounds it. A kernel set is one table of
-/// them.
+/// All operators of a device: shapes, layout, bounds. A kernel set is one table of them.
 ///
 /// Letters: M rows of the call, N outputs, K inputs, H kv heads of a shard, G query heads per kv
 /// head, D elements per head. All activations are fp32, row-major.
@@ -44,13 +43,13 @@ constexpr size_t head_bytes_of(half_type type, uint32_t dim) {
   return type == half_type::q8 ? (elements + sizeof(float) + 15) / 16 * 16 : elements;
 }
 
-/// What a kernel may use while it runs: threads, and memory that is free again when it returns.
-/// A device with queues of its own (CUDA) runs nothing here: its operators put kernels into the
-/// stream's queue, and the arenas hand out device memory.
+/// Resources of a kernel while it runs: threads, and memory that is freed when it returns. A device
+/// with queues of its own (CUDA) runs nothing here: its operators enqueue kernels on the stream,
+/// and the arenas provide device memory.
 struct kernel_context {
   team& workers;
   arena& scratch;
-  arena* workspace = nullptr; ///< the stream's own: what a launch keeps between its steps
+  arena* workspace = nullptr; ///< the stream's own: memory of a launch between its steps
 };
 
 /// A weight matrix [N outputs, K inputs] in the private layout of one kernel set. Not owning.
@@ -66,7 +65,7 @@ struct packed_matrix {
 /// A token id that stands for "what this seat sampled last", which is still in device memory.
 constexpr uint32_t take_sampled = ~uint32_t{0};
 
-/// Seats of a stream: sampled tokens are kept for so many.
+/// Maximum seats of a stream whose sampled tokens are kept.
 constexpr uint32_t seats_max = 4096;
 
 /// out[m] = row tokens[m] of the table, as fp32. Reads M rows of the table.
@@ -87,19 +86,18 @@ struct rms_norm_args {
   float* out; ///< [M, width]; may be x
 };
 
-/// One product of a matmul: out = x * weight^T.
+/// One matmul: out = x * weight^T.
 struct matmul_part {
   packed_matrix weight;
   float* out;          ///< [M, out_stride], the first N of each row are written
   uint32_t out_stride; ///< >= weight.outputs
 };
 
-/// Several products of one input (gate and up; K and V), which is quantised once.
-/// Quantised weights: activations become int8 per 32 inputs with one scale (d = max|x| / 127),
-/// exact integer sums over the 32 or 16 weights that share a scale, fp32 across them in ascending
-/// order. Plain weights: fp32 FMA over ascending k, activations not rounded. Reads every weight
-/// once per tile of rows: memory-bound for M < 8, then bound by int8 (fp32) arithmetic.
-/// 2 * M * N * K operations.
+/// Several matmuls of one input (gate and up; K and V), which is quantised once. Quantised weights:
+/// activations become int8 per 32 inputs with one scale (d = max|x| / 127), exact integer sums over
+/// the 32 or 16 weights that share a scale, fp32 across them in ascending order. Plain weights:
+/// fp32 FMA over ascending k, activations not rounded. Reads every weight once per tile of rows:
+/// memory-bound for M < 8, then bound by int8 (fp32) arithmetic. 2 * M * N * K operations.
 struct matmul_args {
   const float* x; ///< [M, K]
   uint32_t rows;
@@ -118,7 +116,7 @@ struct rope_args {
   rope_pairing pairing;
   std::span<const uint32_t> positions; ///< [M]
   std::span<const double> frequencies; ///< [rotated / 2], radians per position; rotated <= D
-  float magnitude = 1;                 ///< what was rotated is multiplied by this
+  float magnitude = 1;                 ///< scale of the rotated elements
 };
 
 /// out = gate / (1 + exp(-gate)) * up
@@ -196,13 +194,13 @@ struct from_wire_args {
 
 using model::logit_edit;
 
-/// A record of no mask: every token may be drawn.
+/// A record without a mask: every token may be sampled.
 constexpr uint32_t no_mask = ~uint32_t{0};
 
-/// Words of a mask: bit t % 32 of word t / 32 tells whether token t may be drawn.
+/// Words of a mask: bit t % 32 of word t / 32 is 1 if token t may be sampled.
 constexpr uint32_t mask_words(uint32_t vocabulary) { return (vocabulary + 31) / 32; }
 
-/// How to draw one token from one row of logits.
+/// How to sample one token from one row of logits.
 struct sample_record {
   uint32_t row;                    ///< row of logits
   uint64_t seed;                   ///< of the request
@@ -225,16 +223,16 @@ struct token_logprob {
 struct sampled_token {
   uint32_t token;
   float logprob = 0; ///< natural log of the distribution before edits, temperature and truncation
-  /// False: the row held NaN or infinity, or no token may be drawn; `token` is 0 and must not be
+  /// False: the row has NaN or infinity, or no token may be sampled; `token` is 0 and must not be
   /// used.
   bool finite = true;
   std::vector<token_logprob> top; ///< highest first
 };
 
-/// Draws one token per record: mask, edits, temperature, top_k, top_p, min_p (each over what the
-/// one before left), then the draw. The draw is a pure function of (seed, choice, draw):
-/// counter-based, 53 bits. The token also goes to last_sampled[seats[i]], for the next launch of
-/// the stream.
+/// Samples one token per record: mask, edits, temperature, top_k, top_p, min_p (each on the result
+/// of the previous one), then the sample. It is a pure function of (seed, choice, draw):
+/// counter-based, 53 bits. The token is also stored in last_sampled[seats[i]], for the next launch
+/// of the stream.
 struct sample_args {
   const float* logits; ///< [rows, vocabulary]
   uint32_t rows, vocabulary;
@@ -306,7 +304,7 @@ struct attention_args {
   const std::byte* v_new;                ///< [H, M, D] of wire; null in attend_previous
   std::span<const attention_span> spans; ///< cover rows [0, M) in order
   std::span<const slot_run> runs;
-  float* state;   ///< attention_state_floats of them: what one step leaves for the next
+  float* state;   ///< attention_state_floats of them: state from one step to the next
   std::byte* out; ///< [H, M, G, D] of wire; written by attend_new
 };
 
@@ -322,7 +320,7 @@ struct copy_kv_args {
   std::byte* packed;   ///< [rows, 2, head_count, kv.head_bytes()]: K, then V; 4-byte aligned
   uint64_t first_word; ///< index of the first word of `packed` in the digest
   uint64_t* digest;    ///< host memory; added to by the time the work ends
-  bool add = false;    ///< scatter_kv: XOR them into what the slots hold (reliability A6)
+  bool add = false;    ///< scatter_kv: XOR them into the slots (reliability A6)
   size_t packed_row_bytes() const { return 2 * head_count * kv.head_bytes(); }
 };
 
@@ -361,7 +359,8 @@ struct operators {
   void (*parity_to_wire)(const parity_to_wire_args&, kernel_context);
   void (*sample)(const sample_args&, kernel_context);
 
-  /// Why the set cannot do attention of these types and shapes (kv, group, wire); null when it can.
+  /// Why the set does not support attention of these types and shapes (kv, group, wire); null when
+  /// it does.
   const char* (*attention_unsupported)(const attention_args&);
   /// Room the three steps share for a call with these shapes, spans and runs.
   size_t (*attention_state_floats)(const attention_args&);

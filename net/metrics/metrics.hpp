@@ -1,4 +1,4 @@
-/// Every number that Lamella publishes, and nothing else knows the metrics library.
+/// All metrics of Lamella; the only code that uses the metrics library.
 #pragma once
 
 #include <chrono>
@@ -17,7 +17,7 @@ enum class request_outcome : uint8_t { done, error, cancelled, rejected };
 enum class request_end : uint8_t { stop, length, abort };
 
 /// A finished request. Times in seconds from one clock. Time to first token and token counts are
-/// told when they happen, by first_token(), tokens_prompted() and tokens_generated().
+/// recorded when they happen, by first_token(), tokens_prompted() and tokens_generated().
 struct request_times {
   double e2e = 0;     ///< arrival to last byte handed over
   double queue = 0;   ///< arrival to first scheduled
@@ -30,7 +30,7 @@ struct request_times {
   request_end end = request_end::stop;
 };
 
-/// Why admission said no, for `lamella_admission_rejected_total{reason}`.
+/// Why admission rejected a request, for `lamella_admission_rejected_total{reason}`.
 enum class rejection : uint8_t {
   queue_requests,
   queue_tokens,
@@ -40,53 +40,50 @@ enum class rejection : uint8_t {
   no_capacity
 };
 
-/// What a message that came too late, or is not of the ones expected, was dropped for; for
-/// `lamella_fenced_total{reason}`.
+/// Why a late or unexpected message was dropped (fenced), for `lamella_fenced_total{reason}`.
 enum class fence : uint8_t {
   epoch,    ///< of another epoch
-  attempt,  ///< of an iteration that was given up
+  attempt,  ///< of an aborted iteration
   position, ///< a token of another position than the next
 };
 
-/// What a worker has dropped a frame of the data plane for, for
-/// `lamella_frames_dropped_total{reason}`.
+/// Why a worker dropped a frame of the data plane, for `lamella_frames_dropped_total{reason}`.
 enum class frame_fault : uint8_t {
-  epoch,     ///< it, or its seqno, is of another epoch
-  attempt,   ///< left over of an iteration that was given up
-  duplicate, ///< of the same attempt, and there before
-  damaged,   ///< its header or payload fails its checks; the link ends with it
+  epoch,     ///< the frame or its seqno is of another epoch
+  attempt,   ///< left over from an aborted iteration
+  duplicate, ///< of the same attempt, received before
+  damaged,   ///< its header or payload fails its checks; the link is closed
 };
 inline constexpr size_t frame_faults = 4;
 
-/// Where K and V were found to be others than they should be, for
-/// `lamella_kv_integrity_failures_total{where}`.
+/// Where KV was found to be corrupt, for `lamella_kv_integrity_failures_total{where}`.
 enum class kv_damage : uint8_t {
-  transfer, ///< pulled from a prefill worker: the two sides told different digests
-  rest,     ///< in a worker's memory: a slot and its parity do not add up
-  rebuild,  ///< copied between members of a pool: the two sides told different digests
+  transfer, ///< pulled from a prefill worker: the digests of the two sides differ
+  rest,     ///< in a worker's memory: a slot and its parity do not match
+  rebuild,  ///< copied between members of a pool: the digests of the two sides differ
 };
 
-/// Why others had to take over, for `lamella_failovers_total{cause}`.
+/// Cause of a failover, for `lamella_failovers_total{cause}`.
 enum class failover_cause : uint8_t {
-  exit,      ///< its process or actor has ended, and nobody says by its own fault
-  timeout,   ///< it stood still, or was silent for too long
-  deadline,  ///< iterations took too long again and again, and nobody has said why
-  partition, ///< a link between workers was cut, and nobody was missed
-  integrity, ///< K and V that it got were not what was sent
-  slow,      ///< late but correct: a spare has its part
+  exit,      ///< its process or actor has exited, not by its own fault as far as known
+  timeout,   ///< it was stopped, or sent no heartbeats
+  deadline,  ///< iterations timed out repeatedly without a reported cause
+  partition, ///< a link between workers was cut, but no worker was lost
+  integrity, ///< digests of received KV differ from those sent
+  slow,      ///< slow (gray failure): a spare has its part
   fault,     ///< a device or an actor of it failed
-  ordered,   ///< told to leave; `operator` in the metric
+  ordered,   ///< drained by an operator; `operator` in the metric
 };
 
 /// The KV slots of one attention worker, each in one state. `used` are held by a sequence, `parity`
-/// are those of the worker with the parity that have it, and `orphan` are held for nobody who has
-/// said since the last epoch began that it still wants them.
+/// are those of the worker with the parity that have it, and `orphan` are held for sequences that
+/// have not resumed them since the last epoch started.
 struct slot_counts {
   uint64_t free = 0, used = 0, cached = 0, parity = 0, orphan = 0;
 };
 
-/// Who sits in a seat: nobody, a worker that loads, one that is ready to serve, or one process
-/// after the other, none of which comes so far.
+/// State of a seat: empty, a worker that is loading, one that is ready to serve, or processes that
+/// keep crashing before that.
 enum class worker_condition : uint8_t { missing, loading, live, failing };
 
 /// Where the time of an iteration went, for `lamella_iteration_seconds{stage}`: a replica computes
@@ -113,7 +110,7 @@ public:
     std::string simd;
     uint64_t slot_count = 0;          ///< of the KV pool, for vllm:cache_config_info
     uint32_t slot_block = 16;         ///< slots per allocation run, its block_size
-    std::vector<worker_name> workers; ///< who is there at the start; their series begin at 0
+    std::vector<worker_name> workers; ///< present at start-up; their series start at 0
   };
   explicit metrics(settings);
   ~metrics();
@@ -122,10 +119,11 @@ public:
 
   // Requests.
   void request_finished(const request_times& times);
-  /// `code` is the error code of the API, empty where it ended well.
+  /// `code` is the error code of the API, empty on success.
   void request_ended(request_outcome outcome, std::string_view code = {});
   void admission_rejected(rejection reason);
-  /// When the first token came, in seconds after arrival; at once, not at the end of the request.
+  /// Time to first token, in seconds after arrival; recorded at once, not at the end of the
+  /// request.
   void first_token(double seconds);
   /// One gap between two tokens of a choice.
   void token_gap(double seconds);
@@ -134,7 +132,7 @@ public:
   void preempted();
   void prefix_cache(uint64_t queried_tokens, uint64_t hit_tokens);
   void set_requests(uint64_t running, uint64_t waiting);
-  /// A field nobody knows. At most 64 names become labels; the rest count as "other".
+  /// An unknown field. At most 64 names become labels; the rest count as "other".
   void unknown_param(std::string_view name);
 
   // HTTP. `handler` is a route name, never a raw path.
@@ -143,12 +141,12 @@ public:
   // Iterations.
   void iteration(uint64_t tokens, uint64_t batch_size);
   void iteration_time(iteration_stage stage, double seconds);
-  /// Many of them at once: how many more in each bucket of base/time_counts.hpp.
+  /// Several iterations: increments per bucket of base/time_counts.hpp.
   void iteration_times(iteration_stage stage, const std::vector<uint64_t>& more, double seconds);
-  /// Whether that batch has an iteration under way.
+  /// Whether that batch has an iteration in flight.
   void set_in_flight(uint32_t batch, bool in_flight);
-  /// The device of a worker has computed so long since this was last told of it;
-  /// `lamella_role_busy_ratio` is made of it when somebody scrapes.
+  /// Busy time of the device of a worker since the last call; `lamella_role_busy_ratio` is computed
+  /// from it at a scrape.
   void computed(std::string_view role, std::string_view worker, double seconds);
 
   /// K and V that a shard has pulled from a prefill worker, and how long that took.
@@ -157,56 +155,55 @@ public:
   /// The KV slots of one attention worker; its usage ratio follows, and vllm:kv_cache_usage_perc as
   /// the highest of them.
   void set_kv_slots(std::string_view worker, const slot_counts& slots);
-  /// Replaces the numbers of vllm:cache_config_info.
+  /// Replaces the values of vllm:cache_config_info.
   void set_cache_config(uint64_t block_slots, uint64_t blocks);
 
   // The cluster.
   /// `lamella_worker_state`, and `lamella_worker_up`: 1 while it is live.
   void set_worker_state(std::string_view role, std::string_view worker, worker_condition now);
   void set_worker_slow(std::string_view role, std::string_view worker, bool slow);
-  /// Since the control process has last heard of the worker in that seat, or of anybody there.
+  /// Time since the last message of the current or last worker in that seat.
   void set_heartbeat_age(std::string_view role, std::string_view worker, double seconds);
-  /// Whether /ready says yes.
+  /// Whether /ready returns 200.
   void set_ready(bool ready);
   /// Removes the series of a worker that left for good.
   void remove_worker(std::string_view role, std::string_view worker);
-  /// Somebody's part has to be done by others; once for each loss.
+  /// A failover; once for each loss.
   void failover(std::string_view role, failover_cause cause);
   void request_lost(std::string_view role);
   void request_recovered(std::string_view method);
-  /// Tokens of a sequence whose lost K and V were computed again.
+  /// Tokens of a sequence whose lost KV was recomputed.
   void kv_rebuilt(uint64_t tokens);
-  /// Slots whose parity was compared with the shards' rows, and how many of them differed; each of
-  /// those is damage at rest.
+  /// Slots whose parity was checked against the shards' rows, and how many differed; each of those
+  /// counts as corruption at rest.
   void parity_checked(uint64_t slots, uint64_t wrong);
-  /// Slots that got a parity of the shards' rows, because there was none or a wrong one.
+  /// Slots whose parity was rebuilt from the shards' rows, because it was missing or wrong.
   void parity_rebuilt(uint64_t slots);
   void kv_damaged(kv_damage where);
-  /// Positions whose K and V were compared with what they were in an earlier epoch.
+  /// Positions whose KV digest was compared with that of an earlier epoch.
   void digests_compared(uint64_t positions);
-  /// Tokens of a pool whose K and V no parity protects, although the pool should have one.
+  /// Unprotected tokens of a pool with parity.
   void set_parity_lag(std::string_view pool, uint64_t tokens);
   void request_poisoned();
-  /// A token that was computed again was another one.
+  /// A recomputed token differed from the committed one.
   void diverged();
   void fenced(fence why);
   void frames_dropped(std::string_view role, frame_fault why, uint64_t frames);
-  /// Requests that pause because something was lost, and whether one has for too long; raising the
-  /// alarm is counted.
+  /// Requests paused by a loss, and whether one stalls for too long; raising the alarm is counted.
   void set_recovering(uint64_t requests, bool alarm);
-  /// So many bytes of lost K and V have been made again.
+  /// Bytes of lost KV that were rebuilt.
   void kv_remade_bytes(std::string_view method, uint64_t bytes);
-  /// The last of them are there: how long that took.
+  /// The rebuild is complete: its duration.
   void kv_remade(std::string_view method, double seconds);
   void recovery_pause(std::string_view role, std::string_view method, double seconds);
   void link_bytes(std::string_view peer_role, std::string_view transport, uint64_t bytes);
-  /// There and back between two workers, once per measurement.
+  /// Round trip between two workers, once per measurement.
   void link_rtt(std::string_view peer_role, std::string_view transport, double seconds);
   void set_mailbox_depth(std::string_view actor_class, uint64_t depth);
   void config_reloaded(bool ok);
-  /// Bytes of requests' bodies, and how many requests found no room for theirs, since the start.
+  /// Bytes of request bodies, and number of requests rejected for lack of room, since the start.
   void set_bodies(uint64_t bytes, uint64_t refused);
-  /// Lines that the log of a process lacks; `role`: of a worker, or "control".
+  /// Log lines dropped by a process; `role`: of a worker, or "control".
   void log_dropped(std::string_view role, uint64_t lines);
 
   /// Progress of a load phase: map, weights, join or warm; 0..1.
@@ -216,8 +213,8 @@ public:
     std::string content_type;
     std::string body;
   };
-  /// All series: Prometheus text 0.0.4, or OpenMetrics 1.0 where `accept` asks for it. `now` is for
-  /// what is told of a stretch of time, which ends with a scrape and is at least a second long.
+  /// All series: Prometheus text 0.0.4, or OpenMetrics 1.0 where `accept` asks for it. `now`: end
+  /// of the interval of rates, which is from scrape to scrape and at least a second long.
   page scrape(std::string_view accept = {},
               std::chrono::steady_clock::time_point now = std::chrono::steady_clock::now()) const;
 

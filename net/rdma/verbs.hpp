@@ -1,8 +1,8 @@
 /// RDMA adapters as links use them: memory that a peer's adapter may write, and one queue of writes
 /// to the peer's (Lamina 4.1, with a CPU that posts).
 ///
-/// Nothing here needs the verbs headers or library: a program built or run without them gets no
-/// device and the reason.
+/// This header needs neither the verbs headers nor the library: a program built or run without them
+/// gets no device and the reason.
 #pragma once
 
 #include <array>
@@ -18,10 +18,10 @@
 
 namespace lamella::net {
 
-/// What the peer must know of a queue, as it travels in the handshake.
+/// Parameters of a queue for the peer, sent in the handshake.
 struct verbs_end {
   std::array<uint8_t, 16> address{}; ///< GID of the port
-  uint64_t landing = 0;              ///< where the landing memory begins, as its key counts
+  uint64_t landing = 0;              ///< start of the landing memory, as addressed by its key
   uint64_t landing_bytes = 0;
   uint32_t key = 0;          ///< of the landing memory
   uint32_t queue = 0;        ///< 24 bits
@@ -32,7 +32,8 @@ struct verbs_end {
 };
 static_assert(sizeof(verbs_end) == 48);
 
-/// Memory of ours: what the peer's adapter may write, and from where ours may read.
+/// Registered memory of this side: the part that the peer's adapter may write, and the part that
+/// ours reads.
 struct verbs_memory {
   std::span<std::byte> landing;        ///< the peer may write it and nothing else
   std::span<std::byte> sending;        ///< writes come from here, but for inline ones; may overlap
@@ -45,17 +46,17 @@ struct verbs_write {
   const std::byte* from = nullptr; ///< in the sending memory; inline: anywhere
   uint32_t bytes = 0;              ///< inline: verbs_inline_max at most
   uint64_t to = 0;                 ///< from the beginning of the peer's landing memory
-  bool inlined = false;            ///< the bytes are taken at once
+  bool inlined = false;            ///< the bytes are copied at once
 };
 constexpr uint32_t verbs_inline_max = 64; ///< a header
 
-/// How long an adapter tries to reach a silent peer: about a second in all.
+/// Retries of an adapter towards a silent peer: about a second in all.
 constexpr uint8_t verbs_timeout_code = 15; ///< 4.096 us << code between two tries: 134 ms
-constexpr uint8_t verbs_retries = 6;       ///< seven, the most, is for ever to some adapters
+constexpr uint8_t verbs_retries = 6;       ///< seven, the maximum, means infinite on some adapters
 
-/// A connected queue of writes and the memory it stands for, for one pair of incarnations and never
-/// for another (reliability A3). Each has a protection domain and keys of its own, which are gone
-/// when it is destroyed. Used by one thread at a time.
+/// A connected queue of writes and its memory, for one pair of incarnations only (reliability A3).
+/// Each has a protection domain and keys of its own, which are gone when it is destroyed. Used by
+/// one thread at a time.
 class verbs_queue {
 public:
   virtual ~verbs_queue() = default;
@@ -71,12 +72,12 @@ public:
   /// Most bytes of one write.
   virtual uint32_t write_bytes_max() const = 0;
 
-  /// Posts them in order with one ring of the bell; at most room(). Only few are signalled, the
-  /// last one for sure if `tell`. Does not block. Throws std::runtime_error.
+  /// Posts them in order with one doorbell; at most room(). Few are signalled; the last one always
+  /// if `tell`. Does not block. Throws std::runtime_error.
   virtual void post(std::span<const verbs_write> writes, bool tell) = 0;
 
-  /// Takes in what the adapter has finished. The reason when a write has failed, after which none
-  /// goes through any more. Does not block.
+  /// Polls completions. Returns the reason when a write has failed, after which no write succeeds
+  /// any more. Does not block.
   virtual std::optional<std::string> poll() = 0;
 
   /// Whether everything up to the last write posted with `tell` has arrived, as far as poll()
@@ -88,14 +89,14 @@ namespace mlx5 {
 struct send_queue;
 }
 
-/// A queue that streams of a device can post into by themselves, once it is connected.
+/// A queue that device streams can post into directly, once it is connected.
 class stream_queue : public verbs_queue {
 public:
-  /// The queue as they go on with it; they tell in `published` how far they are. From now on there
-  /// is no room for anybody else, and settled() speaks of what they have posted.
+  /// The queue for the streams, which report their progress in `published`. From now on the host
+  /// cannot post, and settled() refers to their posts.
   virtual const mlx5::send_queue& hand_over(uint64_t* published) = 0;
 
-  /// Rings for what they have published, for streams that cannot. Does not block.
+  /// Rings the doorbell for published posts, for streams that cannot. Does not block.
   virtual void ring() = 0;
 
   /// The adapter's register, which is rung; its page is not memory.
@@ -128,10 +129,10 @@ public:
   }
 };
 
-/// What a device or port is good for.
+/// State of a device or port.
 struct verbs_port_report {
   std::string device;
-  std::string trouble; ///< empty: it can be used
+  std::string trouble; ///< empty: usable
 };
 
 struct verbs_devices {
@@ -139,7 +140,7 @@ struct verbs_devices {
   std::vector<verbs_port_report> ports;
 };
 
-/// Looks at all ports of all adapters.
+/// Checks all ports of all adapters.
 verbs_devices look_for_verbs();
 
 /// The first adapter with an active port; null, and the reason in `why`, when there is none.
