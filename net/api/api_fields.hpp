@@ -12,31 +12,30 @@
 
 namespace lamella::net {
 
-/// A field we know but do not honour, and the values that ask for nothing.
+/// A known field that is not supported, and its values without effect.
 struct unsupported_field {
   std::string_view name;
   std::string_view harmless; ///< JSON texts that mean "off", separated by blanks; null always does
 };
 
-/// Refuses those whose value asks for something.
+/// Rejects those with a value that has an effect.
 void refuse_unsupported(json_object_reader& body, std::span<const unsupported_field> fields);
 
-/// Deals with what nobody read, at any depth: internal names are 400, unknown ones are 400 when
-/// strict, else returned, each once.
+/// Handles unread fields, at any depth: internal names are 400, unknown ones are 400 when strict,
+/// else returned, each once.
 std::vector<std::string> take_unknown(const json_object_reader& body, const api_limits& limits);
 
 /// sampling, lengths, n, stop, streaming: all but logprobs, which differ by route.
 generation_params read_generation(json_object_reader& body, const api_limits& limits,
                                   uint32_t max_tokens_min);
 
-/// Checks that belong to several fields at once.
+/// Checks across several fields.
 void check_combinations(const generation_params& params, size_t prompts, const api_limits& limits);
 
 /// The `messages` of a chat.
 std::vector<chat_message> read_messages(json_object_reader& body, const api_limits& limits);
 
-/// `chat_template_kwargs`: identifier keys, 8 KiB, scalars or shallow values, none of our own
-/// names.
+/// `chat_template_kwargs`: identifier keys, 8 KiB, scalars or shallow values, no reserved names.
 json_value::object read_template_kwargs(json_object_reader& body);
 
 /// An array of token ids below limits.vocabulary.

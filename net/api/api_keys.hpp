@@ -13,7 +13,7 @@
 
 namespace lamella::net {
 
-/// A set of keys. Empty means that no key is asked for; the caller decides whether that is allowed
+/// A set of keys. Empty means that no key is required; the caller decides whether that is allowed
 /// on its address.
 class api_keys {
 public:
@@ -28,15 +28,15 @@ public:
   bool empty() const { return hashes_.empty(); }
   size_t size() const { return hashes_.size(); }
 
-  /// Compares with all keys, in time that does not depend on which one matches.
+  /// Compares with all keys; the time does not depend on which one matches.
   bool contains(std::string_view key) const;
 
-  /// True when no key is asked for or the request carries one of them: `Authorization: Bearer KEY`,
+  /// True when no key is required or the request carries one of them: `Authorization: Bearer KEY`,
   /// `api-key: KEY` or `x-api-key: KEY`.
   bool admits(const http_headers& headers) const;
 
-  /// A number for the key the request carries, the same for as long as this process lives; 0 where
-  /// no key is asked for, or it carries none of them.
+  /// A number for the key of the request, constant during this process; 0 where no key is required,
+  /// or the request carries none of them.
   uint64_t caller(const http_headers& headers) const;
 
 private:
@@ -45,8 +45,8 @@ private:
   std::vector<std::array<uint8_t, 32>> hashes_; ///< SHA-256, salted
 };
 
-/// Which requests may share K and V: those of one caller, and of these the ones with the same
-/// `cache_salt`, which may be empty.
+/// Cache scope of a request: requests of one caller with the same `cache_salt` (may be empty) share
+/// KV.
 uint64_t cache_scope(uint64_t caller, std::string_view cache_salt);
 
 } // namespace lamella::net

@@ -19,7 +19,7 @@ namespace lamella::net {
 
 class http_headers;
 
-/// What a body may ask for. Ranges that no configuration changes are in the parser.
+/// Configurable limits of a body. Fixed ranges are in the parser.
 struct api_limits {
   json_limits json;
   uint32_t messages = 2'048;  ///< per chat
@@ -30,16 +30,16 @@ struct api_limits {
   uint32_t logit_bias = 300;  ///< entries
   uint32_t stop_strings = 16;
   uint32_t stop_string_bytes = 256;      ///< of each
-  std::optional<uint32_t> prompt_tokens; ///< of the longest prompt; none: what the context has
+  std::optional<uint32_t> prompt_tokens; ///< of the longest prompt; none: the context length
   uint32_t tokens_per_request = 65'536;  ///< n x prompts x max_tokens
   uint32_t default_max_tokens = 4'096;   ///< chat, where the context has room
   uint32_t vocabulary = 0;               ///< token ids must be below; 0: not checked here
   bool strict = false;                   ///< unknown fields are 400 instead of ignored and counted
-  /// Members of messages that the chat template reads, beside those that all messages have.
+  /// Members of messages that the chat template reads, in addition to the standard ones.
   std::function<bool(std::string_view)> template_reads;
 };
 
-/// How one token is drawn.
+/// Sampling parameters of a token.
 struct sampling_params {
   double temperature = 1;        ///< 0..2; 0 is greedy, and so is all below 1e-5
   double top_p = 1;              ///< 0..1; 0 keeps only the top token
@@ -52,25 +52,25 @@ struct sampling_params {
   std::vector<std::pair<uint32_t, float>> logit_bias; ///< by ascending token id
 };
 
-/// Everything the two generating routes have in common.
+/// Parameters common to the two generating routes.
 struct generation_params {
   sampling_params sampling;
   uint32_t n = 1;
   std::optional<uint32_t> max_tokens;               ///< none: see resolve_max_tokens()
-  std::string_view max_tokens_field = "max_tokens"; ///< which the body had, for errors
+  std::string_view max_tokens_field = "max_tokens"; ///< the field in the body, for errors
   uint32_t min_tokens = 0;
   std::vector<std::string> stop;
   std::vector<uint32_t> stop_token_ids;
   bool ignore_eos = false;
   bool skip_special_tokens = true;
-  std::optional<output_format> format; ///< what the output is held to
+  std::optional<output_format> format; ///< response format
   std::optional<uint32_t> logprobs;    ///< present: wanted, with that many alternatives, 0..20
   bool stream = false;
   bool include_usage = false;     ///< stream_options
   bool continuous_usage = false;  ///< stream_options
   bool echo_service_tier = false; ///< answer with service_tier "default"
   std::string request_id;         ///< empty: none in the body
-  std::string cache_salt;         ///< requests share K and V only where it is the same
+  std::string cache_salt;         ///< requests share KV only with the same salt
 };
 
 struct chat_message {
@@ -80,8 +80,8 @@ struct chat_message {
   std::vector<tool_call> tool_calls{}; ///< assistant; then `content` may be empty
   std::string tool_call_id{};          ///< tool: whose result it is
   std::vector<std::string> parts{};    ///< the texts of `content`, where it was an array of parts
-  std::string reasoning{};             ///< assistant: what it thought before `content`
-  json_value::object more{};           ///< members that only the chat template knows
+  std::string reasoning{};             ///< assistant: reasoning before `content`
+  json_value::object more{};           ///< members for the chat template only
 };
 
 struct chat_request {
@@ -101,7 +101,7 @@ struct completion_request {
   std::vector<prompt_input> prompts; ///< at least one; choice index = prompt * n + k
   generation_params params;          ///< max_tokens is always present (default 16, 0 allowed)
   bool echo = false;
-  /// Are texts of control tokens in a prompt these tokens? `parse_special`.
+  /// Whether texts of control tokens in a prompt are parsed as these tokens: `parse_special`.
   model::special markers = model::special::allowed;
   uint32_t best_of = 1; ///< >= n; > n never with stream
   std::vector<std::string> unknown;
@@ -126,11 +126,11 @@ struct detokenize_request {
   std::vector<std::string> unknown;
 };
 
-/// Harm for a worker, asked for on the admin listener.
+/// A fault for a worker, requested on the admin listener.
 struct chaos_request {
   std::string action;
   std::string target;         ///< a seat, a role, or empty: any worker
-  uint32_t duration_ms = 500; ///< of actions that pass by; at most ten minutes
+  uint32_t duration_ms = 500; ///< of temporary faults; at most ten minutes
 };
 
 /// All throw api_error (400, with param and code).
@@ -140,17 +140,16 @@ tokenize_request parse_tokenize_request(std::string_view body, const api_limits&
 detokenize_request parse_detokenize_request(std::string_view body, const api_limits& limits);
 chaos_request parse_chaos_request(std::string_view body);
 
-/// The number of tokens each choice may generate, once the prompt has been counted: what was asked
-/// for, else what fits, at most limits.default_max_tokens. Throws prompt_too_long beyond
+/// The number of tokens each choice may generate, given the prompt length: the requested one, else
+/// what fits, at most limits.default_max_tokens. Throws prompt_too_long beyond
 /// limits.prompt_tokens, context_length_exceeded when prompt and answer do not fit into `context`
-/// (of the prompt, or where that alone would fit, of the answer's length), and invalid_value when
-/// n x prompts x the result breaks limits.tokens_per_request or min_tokens exceeds the result.
+/// (of the prompt, or where that alone would fit, of the answer's length), and invalid_value when n
+/// x prompts x the result breaks limits.tokens_per_request or min_tokens exceeds the result.
 uint32_t resolve_max_tokens(const generation_params& params, uint64_t prompt_tokens,
                             uint64_t context, size_t prompts, const api_limits& limits,
                             std::string_view prompt_field = "messages");
 
-/// 415 unless the fields of a request are silent of its body, or say that it is JSON and not
-/// encoded.
+/// 415 unless the headers do not describe the body, or declare it as unencoded JSON.
 void check_content(const http_headers& headers);
 
 } // namespace lamella::net

@@ -13,7 +13,7 @@
 
 namespace lamella::net {
 
-/// What all bodies and chunks of one answer share.
+/// Fields common to all bodies and chunks of one answer.
 struct response_head {
   std::string id;      ///< with its prefix, see make_response_id()
   int64_t created = 0; ///< seconds since 1970
@@ -25,7 +25,7 @@ struct response_head {
 enum class finish_reason : uint8_t { stop, length, tool_calls };
 std::string_view to_string(finish_reason reason);
 
-/// What stopped a choice: nothing to tell, a stop string, or a stop token id.
+/// What stopped a choice: nothing to report, a stop string, or a stop token id.
 using stop_reason = std::variant<std::monostate, std::string, uint32_t>;
 
 struct token_alternative {
@@ -63,7 +63,7 @@ struct response_metrics {
   double generation_time_ms = 0;
   double mean_itl_ms = 0;
   double tokens_per_second = 0;
-  uint32_t recoveries = 0;      ///< how often a choice went on after a loss
+  uint32_t recoveries = 0;      ///< number of recoveries of its choices
   double recovery_pause_ms = 0; ///< the longest of these pauses
 };
 
@@ -123,7 +123,7 @@ std::string tokenize_body(std::span<const uint32_t> tokens, uint64_t max_model_l
                           const std::vector<std::string>* strings = nullptr);
 std::string detokenize_body(std::string_view text);
 
-/// What clients that lay out and count prompts themselves want to know of the tokenizer.
+/// Tokenizer properties for clients that render and count prompts themselves.
 struct tokenizer_facts {
   std::string_view bos, eos, chat_template; ///< texts; empty: there is none
   bool adds_bos = false;                    ///< a prompt begins with `bos`

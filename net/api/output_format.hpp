@@ -1,4 +1,4 @@
-/// What a request holds its output to.
+/// The response format of a request (structured output).
 #pragma once
 
 #include "base/json_reader.hpp"
@@ -11,12 +11,12 @@
 
 namespace lamella::net {
 
-/// One of the ways in which a body may ask for structured output.
+/// One kind of structured output.
 struct output_format {
   enum class kind : uint8_t {
     json,   ///< any JSON object
-    schema, ///< a JSON text that a schema takes
-    regex,  ///< a text that is all of a regular expression
+    schema, ///< a JSON text valid for a schema
+    regex,  ///< a text that matches a regular expression as a whole
     choice  ///< one of some texts
   };
   kind what = kind::json;
@@ -25,13 +25,13 @@ struct output_format {
   std::string regex{}; ///< regex
   std::vector<std::string> choices{}; ///< choice
 
-  /// The same for formats that mean the same.
+  /// Equal for equivalent formats.
   std::string key() const;
 };
 
-/// Reads `response_format`, and what other servers have beside it: `guided_json`, `guided_regex`,
-/// `guided_choice`, `structured_outputs` and `json_schema`. Nothing where the output is free.
-/// Throws api_error; when more than one is given, too.
+/// Reads `response_format`, and the alternatives of other servers: `guided_json`, `guided_regex`,
+/// `guided_choice`, `structured_outputs` and `json_schema`. Nothing where the output is
+/// unconstrained. Throws api_error, also when more than one is given.
 std::optional<output_format> read_output_format(json_object_reader& body);
 
 } // namespace lamella::net

@@ -1,4 +1,4 @@
-/// Finds calls of tools in an answer that arrives in pieces.
+/// Finds tool calls in an answer that arrives in pieces.
 #pragma once
 
 #include "model/chat/tool_dialect.hpp"
@@ -10,14 +10,14 @@
 
 namespace lamella::net {
 
-/// What more is known of a call.
+/// New data of a call.
 struct tool_call_piece {
   uint32_t call = 0;     ///< 0 for the answer's first
   std::string name;      ///< not empty where the call begins
   std::string arguments; ///< more of its arguments' JSON text
 };
 
-/// A piece of an answer: text, and behind it calls.
+/// A piece of an answer: text, followed by calls.
 struct answer_piece {
   std::string text;
   std::vector<tool_call_piece> calls;
@@ -25,21 +25,21 @@ struct answer_piece {
 };
 
 /// Reads what a grammar of the dialect allows (model/chat/tool_grammar.hpp), so calls are laid
-/// out as it says. White space before a call belongs to neither, and what comes behind a call and
-/// is no other call is no part of the answer. What is given out is a function of the bytes, not of
-/// the pieces they came in.
+/// out as it says. White space before a call belongs to neither, and text after a call that is not
+/// another call is dropped. The output depends on the bytes only, not on the pieces in which they
+/// arrive.
 class tool_call_reader {
 public:
   explicit tool_call_reader(model::tool_dialect dialect);
 
   answer_piece feed(std::string_view text);
-  /// The answer is over: what was held back.
+  /// The answer is complete: returns the held-back rest.
   answer_piece finish();
 
-  /// Calls that have begun.
+  /// Number of started calls.
   uint32_t calls() const { return calls_; }
 
-  /// Are these, as the next bytes, text, and no part of a call?
+  /// Whether these, as the next bytes, are text and not part of a call.
   bool reads_as_text(std::string_view next) const;
 
 private:

@@ -14,10 +14,11 @@ struct tool {
   json_value definition;      ///< {"type":"function","function":{...}}, as it came
   json_value parameters;      ///< schema of the arguments; null: it has none
   std::string schema_field{}; ///< dotted path of `parameters`, for errors
-  bool strict = false; ///< arguments are held to all of the schema, or the request is refused
+  bool strict =
+      false; ///< arguments are constrained to the whole schema, or the request is rejected
 };
 
-/// What an answer may do with the tools.
+/// How an answer may use the tools.
 struct tool_use {
   enum class choice : uint8_t { none, automatic, required };
   std::vector<tool> tools; ///< those that may be called; empty: `what` is none
@@ -25,7 +26,7 @@ struct tool_use {
   bool parallel = true; ///< an answer may have several calls
 
   bool active() const { return what != choice::none; }
-  /// The same for uses that mean the same.
+  /// Equal for equivalent uses.
   std::string key() const;
 };
 

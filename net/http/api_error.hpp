@@ -1,4 +1,4 @@
-/// Errors as the HTTP API tells them: status, envelope, headers.
+/// Errors of the HTTP API: status, envelope, headers.
 #pragma once
 
 #include "net/http/http_exchange.hpp"
@@ -32,21 +32,21 @@ struct api_error : std::exception {
 // 400
 api_error invalid_json(std::string message);
 api_error invalid_value(std::string param, std::string message);
-/// A schema, or another description of the output, that nothing can be held to.
+/// A schema, or another output format, that cannot be enforced.
 api_error invalid_schema(std::string param, std::string message);
 api_error unknown_parameter(std::string param);
 api_error unsupported_parameter(std::string param, std::string message);
-/// The model cannot do what the route is for. No 5xx, which clients would try again.
+/// The model does not support the route. Not a 5xx, which clients would retry.
 api_error unsupported_endpoint(std::string message);
-/// Names the prompt, the answer asked for, and the context of the model, all in tokens, in the
-/// words "maximum context length" that clients look for.
+/// Gives the prompt, the requested answer, and the context of the model, all in tokens, with the
+/// phrase "maximum context length" that clients search for.
 api_error context_length_exceeded(uint64_t prompt_tokens, uint64_t max_tokens, uint64_t context,
                                   std::string param = "messages");
 /// The prompt alone is longer than the operator allows; the same code, so that clients shorten it.
 api_error prompt_too_long(uint64_t prompt_tokens, uint64_t allowed, std::string param);
-/// The same, of a prompt that was not even cut into tokens: its bytes are at least so many.
+/// The same, for a prompt that was not tokenised: a lower bound from its bytes.
 api_error prompt_cannot_fit(uint64_t fewest_tokens, uint64_t allowed, std::string param);
-/// More KV slots or places in a batch than there are when nothing else runs.
+/// More KV slots or batch seats than the whole service has.
 api_error never_fits(std::string message);
 /// Broken framing and the like.
 api_error bad_request(std::string message);
@@ -55,7 +55,7 @@ api_error invalid_api_key();
 api_error insufficient_permissions(std::string message);
 // 404, 405, 413, 415
 api_error model_not_found(std::string_view model);
-/// `instead`: what does here what the route does elsewhere; empty: nothing.
+/// `instead`: the equivalent route here; empty: none.
 api_error route_not_found(std::string_view method, std::string_view path,
                           std::string_view instead = {});
 api_error method_not_allowed(std::string_view method, std::string allow);
@@ -69,7 +69,7 @@ api_error queue_full(uint32_t retry_after_ms);
 api_error rate_limit_exceeded(uint32_t retry_after_ms);
 // 500
 api_error internal_error(std::string message);
-/// The request makes workers end: an internal_error that nobody should try again.
+/// A poison request, which crashes workers: an internal_error that must not be retried.
 api_error request_poisoned();
 // 503
 /// `detail` is JSON with the load progress, or empty.
@@ -82,8 +82,8 @@ api_error recovery_failed(std::string message);
 /// one event that ends a broken stream.
 std::string error_body(const api_error& error, std::string_view request_id = {});
 
-/// content-type, retry-after, x-should-retry, allow, accept-encoding, www-authenticate: what
-/// belongs to the error.
+/// content-type, retry-after, x-should-retry, allow, accept-encoding, www-authenticate: the headers
+/// of the error.
 http_headers error_headers(const api_error& error);
 
 /// Answers with error_body and error_headers.

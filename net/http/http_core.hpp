@@ -1,4 +1,4 @@
-/// What the sessions of one HTTP server share. Internal to net/http_*.
+/// Shared state of the sessions of one HTTP server. Internal to net/http_*.
 #pragma once
 
 #include "net/http/http_server.hpp"
@@ -24,7 +24,7 @@ public:
   explicit http_core(http_server::settings settings);
 
   boost::asio::io_context io;
-  std::atomic<bool> stopped{false}; ///< nobody runs the loop any more: post nothing
+  std::atomic<bool> stopped{false}; ///< the loop is stopped: post nothing
   const http_limits limits;
   std::atomic<http_limits::milliseconds> answer_time; ///< of `limits`, until somebody changes it
   const std::string version;
@@ -38,7 +38,7 @@ public:
   std::atomic<uint64_t> stalls{0};
   std::atomic<bool> draining{false};
 
-  /// What a new connection gets.
+  /// How a new connection is treated.
   enum class verdict : uint8_t { serve, too_many, too_many_from_address, drop };
 
   /// Enters a session when it may be served or has to be told why not (`drop`: neither).
@@ -65,7 +65,7 @@ private:
   std::map<http_session*, std::weak_ptr<http_session>> sessions_;
   std::map<std::string, size_t> by_address_;
   size_t served_ = 0;
-  size_t told_ = 0; ///< connections over the limits that are being told so
+  size_t told_ = 0; ///< connections over the limits that are being answered
   size_t exchanges_ = 0;
   std::atomic<uint64_t> next_id_;
 };

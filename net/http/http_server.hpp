@@ -14,7 +14,7 @@
 
 namespace lamella::net {
 
-/// What one connection may cost. All are upper bounds but body_bytes_per_second.
+/// Limits of one connection. All are upper bounds except body_bytes_per_second.
 struct http_limits {
   using milliseconds = std::chrono::milliseconds;
 
@@ -42,7 +42,7 @@ struct http_limits {
                                << 20; ///< one write() of a stream; beyond: std::length_error
 };
 
-/// One address to listen on, and who answers there.
+/// One address to listen on, and its handler.
 struct http_listener {
   std::string name;                  ///< "public", "admin": becomes http_request::listener
   std::string address = "127.0.0.1"; ///< numeric IPv4 or IPv6, or "localhost"
@@ -52,7 +52,7 @@ struct http_listener {
   std::shared_ptr<const tls_identity> identity{}; ///< speaks HTTPS with one, else plain HTTP
 };
 
-/// The address cannot be listened on; what() names it and says why.
+/// The address cannot be listened on; what() has the address and the reason.
 struct http_listen_error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -64,7 +64,7 @@ struct http_counters {
   uint64_t requests = 0;            ///< handed to a handler
   uint64_t refused = 0;             ///< answered by the server itself: framing, limits, timeouts
   uint64_t disconnects = 0;         ///< connection ended before its answer was complete
-  uint64_t stalls = 0;              ///< of these, readers that took nothing for stall_time
+  uint64_t stalls = 0;              ///< of these, clients that read nothing for stall_time
   size_t connections_open = 0;
   size_t exchanges_open = 0; ///< requests being answered
 };
@@ -88,10 +88,10 @@ public:
   http_server& operator=(const http_server&) = delete;
 
   /// Listens on all addresses, then starts the threads. Throws http_listen_error and listens on
-  /// none when one cannot be had.
+  /// none when one of them fails.
   void start();
 
-  /// What a listener that has an identity shows from the next connection on. Thread-safe.
+  /// Replaces the identity of an HTTPS listener, from the next connection on. Thread-safe.
   void set_identity(std::string_view listener, std::shared_ptr<const tls_identity> identity);
 
   /// The port of a listener; valid after start().
@@ -107,8 +107,8 @@ public:
   /// rest and joins the threads. True when none had to be cut. Not from an I/O thread.
   bool stop(std::chrono::milliseconds deadline);
 
-  /// Lets the handler be silent for so long, where a session begins to wait for it from now on; for
-  /// a request that it was handed before, what held then. Thread-safe.
+  /// Sets the handler timeout for requests handed over from now on; earlier requests keep theirs.
+  /// Thread-safe.
   void set_answer_time(std::chrono::milliseconds limit);
 
   http_counters counters() const;

@@ -36,7 +36,7 @@ public:
   auto get_executor() { return socket_.get_executor(); }
   tcp::endpoint remote_endpoint(error_code& error) const { return socket_.remote_endpoint(error); }
 
-  /// Calls back when read_some() is worth a try.
+  /// Calls back when read_some() may succeed.
   void wait_readable(std::function<void(error_code)> then);
 
   /// would_block: nothing has come. eof: the other side sends no more. wrong_protocol_type: a
@@ -51,7 +51,7 @@ public:
   /// lost, and with TLS so is the connection.
   void write_now(std::string_view bytes);
 
-  /// Says to the other side that nothing more comes.
+  /// Shuts down sending.
   void shut_send();
 
   void close();

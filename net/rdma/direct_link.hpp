@@ -1,5 +1,5 @@
-/// Links of a device whose memory an RDMA adapter reads and writes: no copy and no thread of the
-/// host lies between its streams and the peer's, but for the post (GPUDirect; Lamina 4.1).
+/// Links of a device whose memory an RDMA adapter reads and writes: no copy and no host thread
+/// between its streams and the peer's, except for the post (GPUDirect; Lamina 4.1).
 #pragma once
 
 #include "net/link/pending_link.hpp"
@@ -11,7 +11,7 @@
 
 namespace lamella::net {
 
-/// Who posts what a device's streams have put into their rings.
+/// How frames in the rings of a device's streams are posted.
 struct stream_posting {
   std::shared_ptr<verbs_device> adapter; ///< into queues of this one the streams themselves
   bool rings =
@@ -20,7 +20,7 @@ struct stream_posting {
 
 /// The rings of one side, used by streams of the device from the beginning, as rings in memory of
 /// its own: frames that it sends wait for the link, and it waits for those of the peer. Where the
-/// host posts, a change is passed on to whoever does, once there is somebody.
+/// host posts, changes are forwarded to the poster once it is set.
 ///
 /// Kernels compare a frame's header with the one they expect, but neither who sent it nor a
 /// checksum: the queue is the peer's alone, and the adapters' own checks cover the wire.
@@ -33,18 +33,18 @@ public:
 
   const std::shared_ptr<link_memory>& memory() const { return memory_; }
 
-  /// The queue that streams post into, for whoever connects it; once. Null where the host posts.
+  /// The queue that streams post into, to be connected; once. Null where the host posts.
   std::unique_ptr<stream_queue> take_queue();
   /// Whether streams ring the adapter's bell.
   bool rings_itself() const { return bell_ != nullptr; }
-  /// It is connected: what the streams have to send goes out, by their own posts.
+  /// The queue is connected: frames of the streams are sent by their own posts.
   void open(stream_queue& queue);
 
   /// For streams of the device. When both are gone the link ends, and so it does when one of them
   /// ends it. Once.
   link_end ends(gpu::device& device, const std::shared_ptr<pending_link>& link);
 
-  /// From now on `posts` is told of every change; what has changed before is told at once.
+  /// From now on `posts` is notified of every change, and at once of earlier ones.
   void attach(std::weak_ptr<gpu::listener> posts);
 
   /// Ends both rings: waits of the device end.

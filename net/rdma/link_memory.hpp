@@ -1,10 +1,10 @@
-/// What one side of a link over verbs keeps in memory, wherever its streams use it.
+/// Memory of one side of a link over verbs, in host or device memory.
 ///
 ///   words    what the peer tells about the link         the peer's adapter writes
 ///   in       the ring that the peer fills               these two and the control
 ///   out      the ring that this side fills              words of the third
 ///
-/// Both sides have the same layout, so that a place here names the like of it there.
+/// Both sides have the same layout, so that an offset is valid on both.
 #pragma once
 
 #include "gpu/device.hpp"
@@ -22,10 +22,10 @@ namespace lamella::net {
 /// At the beginning.
 struct landing_words {
   gpu::ring_word greeting;
-  gpu::ring_word ended; ///< a channel_state: why the peer has ended the link
+  gpu::ring_word ended; ///< a channel_state: the peer's close reason
 };
 
-/// Where host and device tell each other of a queue that streams post into.
+/// Shared state of host and device on a queue that streams post into.
 struct stream_queue_words {
   alignas(64) mlx5::send_queue birth; ///< of the queue, whole when `ready` is not 0
   alignas(64) uint64_t ready = 0;
@@ -50,7 +50,7 @@ public:
 
   const gpu::ring_terms& rings() const { return rings_; }
   bool on_device() const { return words_ != nullptr; }
-  const std::string& how() const { return how_; } ///< for logs: where frames lie
+  const std::string& how() const { return how_; } ///< for logs: location of the frames
 
   /// From the beginning, on both sides.
   static constexpr uint64_t greeting_at = offsetof(landing_words, greeting);
@@ -85,7 +85,7 @@ public:
   /// The peer's word. On a device a copy, while links are made: it may wait for the driver. 0 when
   /// the device is lost.
   uint64_t greeting() const;
-  /// The peer's reason to end; 0 where it cannot be read without waiting for a device.
+  /// The peer's close reason; 0 where it cannot be read without waiting for a device.
   uint64_t ended() const;
 
   std::atomic<uint64_t> posted{

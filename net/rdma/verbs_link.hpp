@@ -16,18 +16,18 @@
 
 namespace lamella::net {
 
-/// Two rings in registered memory. What this side's sender commits is written to where the peer's
-/// receiver polls: header and payload, then the seqno, inline, in one post on one connection, which
-/// executes writes in order. Credits go back the same way, with frames where there are some. No
-/// thread and no completion lies between a frame and whoever waits for it.
+/// Two rings in registered memory. Frames committed by this side's sender are written to the memory
+/// that the peer's receiver polls: header and payload, then the seqno, inline, in one post on one
+/// connection, which executes writes in order. Credits go back the same way, together with frames
+/// if there are any. No thread and no completion is on the path of a frame.
 ///
-/// The socket of the handshake stays open: it tells when the peer's process goes, however it goes,
-/// and measures round trips: of hosts and the network, not of their adapters.
-/// The plane's thread looks every few milliseconds for failed writes, for the peer's reason to end,
-/// and for credits that nothing took along. Where the rings are those of a device with memory that
-/// the adapter reaches (direct_link), the peer's reason is not known: such links end as `closed`.
-/// And where their streams post by themselves, this side looks for failed writes, rings for them if
-/// they cannot, and waits at the end for what they have posted; the peer is not told why it ends.
+/// The socket of the handshake stays open: it detects the end of the peer's process, and measures
+/// round trips of hosts and the network, not of their adapters. The plane's thread polls every few
+/// milliseconds for failed writes, the peer's close reason, and credits without a frame to go with.
+/// Where the rings are in device memory that the adapter reaches (direct_link), the peer's reason
+/// is not available: such links close as `closed`. Where streams post themselves, this side polls
+/// for failed writes, rings the doorbell if they cannot, and waits at the end for their posts; the
+/// peer gets no close reason.
 class verbs_link final : public gpu::listener, public std::enable_shared_from_this<verbs_link> {
 public:
   using tcp_socket = boost::asio::ip::tcp::socket;
@@ -48,28 +48,28 @@ public:
   verbs_link(boost::asio::any_io_executor executor, verbs_device& device, terms t);
   ~verbs_link() override;
 
-  /// For logs: where frames lie on this side.
+  /// For logs: location of the frames on this side.
   const std::string& where() const { return memory_->how(); }
 
-  /// What the peer must know, and the connection to it. Throws std::runtime_error.
+  /// Parameters for the peer, and the connection to it. Throws std::runtime_error.
   verbs_end here() const { return queue_->here(); }
   void connect(const verbs_end& peer);
 
-  /// Writes a word into the peer's memory; arrived() tells when it is there. Throws
-  /// std::runtime_error with the reason when it cannot get there.
+  /// Writes a word into the peer's memory; arrived() is true when it has arrived. Throws
+  /// std::runtime_error with the reason on failure.
   void greet(uint64_t word);
   bool arrived();
-  /// What the peer has written.
+  /// The peer's word.
   uint64_t greeting() const;
 
-  /// Gives this side's ends. Once, on the plane's thread, when both sides have greeted each other.
-  /// `on_end` may be called from here on.
+  /// Returns this side's ends. Once, on the plane's thread, after both words have arrived. `on_end`
+  /// may be called from here on.
   link_end start(tcp_socket socket);
 
-  /// A ring has changed: posts what can be posted. Any thread; does not block.
+  /// A ring has changed: posts as much as possible. Thread-safe; does not block.
   void ring() override;
 
-  /// Ends both rings, takes the peer's right to write away and closes the socket. On the plane's
+  /// Closes both rings, revokes the peer's write access and closes the socket. On the plane's
   /// thread.
   void close(gpu::channel_state why, std::string text);
 
@@ -100,12 +100,12 @@ private:
   std::unique_ptr<verbs_queue> queue_;
   stream_queue* stream_ = nullptr;  ///< `queue_`, where streams post
   std::vector<verbs_write> writes_; ///< of one post
-  gpu::seqno wired_, credited_;     ///< frames posted; slots given back so far
+  gpu::seqno wired_, credited_;     ///< frames posted; slots freed so far
   uint32_t out_index_ = 0;
   uint64_t end_word_ = 0;
-  bool shut_ = false; ///< the peer has been told the end
+  bool shut_ = false; ///< the close was sent to the peer
   std::chrono::steady_clock::time_point shut_at_{};
-  std::string failed_; ///< why nothing goes out any more
+  std::string failed_; ///< why nothing is sent any more
 };
 
 } // namespace lamella::net

@@ -30,25 +30,26 @@ struct decode_design {
   bool overlap = true;       ///< Q goes first (L-M15, L-M16)
   uint32_t mini_batches = 1; ///< that a batch is streamed to attention in (V-M08)
   host_overhead host;
-  uint32_t block_slots = 1;      ///< KV is handed out in multiples of this (16: paged)
-  uint32_t window_slots = 32;    ///< a request that runs short gets this many more
-  double kept_free_share = 0.05; ///< of the slots; admission leaves them to those that run
+  uint32_t block_slots = 1;   ///< KV is allocated in multiples of this (16: paged)
+  uint32_t window_slots = 32; ///< slots added when a request runs short
+  double kept_free_share =
+      0.05; ///< share of the slots that admission reserves for running requests
 
-  /// Where prompts are computed: nowhere (they come with their KV), on `prefill_servers` groups
-  /// like `prefill`, or beside decoding on the compute devices (V-M16), `chunk_tokens` of them in
-  /// an iteration.
+  /// Where prefill runs: nowhere (prompts arrive with their KV), on `prefill_servers` groups like
+  /// `prefill`, or on the compute devices concurrently with decoding (V-M16), `chunk_tokens` tokens
+  /// per iteration.
   device_group prefill;
   uint32_t prefill_servers = 0;
   bool prefill_beside = false;
   uint32_t chunk_tokens = 512;
 
-  /// Prompts find the K and V of what others began with, where a trace tells, for so many seconds
-  /// after somebody has asked for them; 0: never.
+  /// Seconds that unused KV stays in the simulated prefix cache, where a trace has shared prefixes;
+  /// 0: no cache.
   double prefix_cache_s = 0;
 
   bool prompts() const { return prefill_servers > 0 || prefill_beside; }
   bool disaggregated() const { return memory.count > 0; }
-  /// Batches that run at once.
+  /// Number of concurrent batches.
   uint32_t concurrent() const { return disaggregated() ? batches : replicas * stages; }
   /// Compute devices of all stages of all replicas.
   uint32_t groups() const { return replicas * stages; }
@@ -64,7 +65,7 @@ struct decode_design {
     return compute.usd_per_hour() * groups() + memory.usd_per_hour()
            + prefill.usd_per_hour() * prefill_servers;
   }
-  /// Is the price, or the power, of every kind of device known?
+  /// Whether the price, or the power, of every kind of device is known.
   bool priced() const {
     return known([](const device& x) { return x.usd_per_hour > 0; });
   }
@@ -85,7 +86,7 @@ private:
 /// Slots of each pool of the design.
 double slots_per_pool(const decode_design& design, const cost_model& cost);
 
-/// Why the design cannot run the model, in words with numbers; or nothing.
+/// Why the design cannot run the model, as text with numbers; or nothing.
 std::optional<std::string> refuse(const decode_design& design, const cost_model& cost);
 
 /// What one iteration costs: `rows` requests with `context` tokens. With `partition: requests`,

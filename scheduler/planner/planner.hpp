@@ -18,35 +18,35 @@ struct latency_limit {
   double limit_s = 0.1;
 };
 
-/// What is wanted: tokens for the least money, for the least power, or the most of them.
+/// The objective: lowest price per token, lowest power per token, or highest throughput.
 enum class plan_objective : uint8_t { cost, power, throughput };
 
 struct plan_question {
   std::vector<device> menu;
   std::vector<latency_limit> limits;
   plan_objective objective = plan_objective::cost;
-  double rate = 0;             ///< requests per second to be served; 0: as many as a design can
+  double rate = 0;             ///< requests per second to be served; 0: maximum throughput
   uint32_t devices_max = 16;   ///< of one copy of a design
   double usd_per_hour_max = 0; ///< of all copies; 0: no limit
   double watts_max = 0;        ///< of all copies; 0: no limit
   uint32_t batches_max = 4;
   uint32_t stages_max = 1; ///< of a replica or server (V-M04)
   host_overhead host;      ///< of every design alike
-  device_group prefill;    ///< one of the servers that compute prompts for each copy
+  device_group prefill;    ///< one of the prefill servers of each copy
   uint32_t prefill_servers = 0;
-  bool prefill_beside = false; ///< prompts are computed beside decoding
-  /// Is there anything that a design could miss?
+  bool prefill_beside = false; ///< prefill runs on the decode devices
+  /// Whether there is any limit to meet.
   bool limited() const { return !limits.empty() || usd_per_hour_max > 0 || watts_max > 0; }
 };
 
-/// What the trace asks for on average.
+/// Average load of the trace.
 struct workload {
   double context = 0; ///< tokens a request holds while it decodes, per generated token
   double prompt = 0, output = 0;
 };
 workload workload_of(const request_trace& trace);
 
-/// The limit that is broken by the largest factor, in words; no text when all are kept.
+/// The limit that is exceeded by the largest factor, as text; empty when all are met.
 struct limit_miss {
   double factor = 1;
   latency_metric metric = latency_metric::tbt;
@@ -55,7 +55,7 @@ struct limit_miss {
 limit_miss worst_miss(const distribution& tbt, const distribution& ttft, const distribution& e2e,
                       const std::vector<latency_limit>& limits);
 
-/// One design with what it can do.
+/// One design with its performance.
 struct plan_row {
   decode_design design;
   uint32_t seats = 0;  ///< batch limit per batch; smaller than memory allows where TBT asks for it
@@ -64,8 +64,8 @@ struct plan_row {
   double batch = 0;
   distribution tbt, ttft, e2e; ///< simulated; one sample of the mean where only estimated
   bool simulated = false;
-  std::string bound;  ///< what keeps it from being faster
-  std::string misses; ///< the limit that it breaks and by how much; empty when it keeps all
+  std::string bound;  ///< its bottleneck
+  std::string misses; ///< the limit that it exceeds and by how much; empty when it meets all
   double miss = 0;    ///< by which factor; infinite where no number says how near it is
   double usd_per_hour() const { return design.usd_per_hour() * copies; }
   double watts() const { return design.watts() * copies; }
@@ -104,7 +104,7 @@ uint32_t copies_within(const plan_question& q, const decode_design& design);
 /// Of the designs that differ in their NICs only, the first of `ranked`.
 std::vector<plan_row> best_of_nics(const std::vector<plan_row>& ranked);
 
-/// Best first: designs that keep all limits by the objective, then the others, nearest miss first.
+/// Best first: designs that meet all limits by the objective, then the others, nearest miss first.
 void rank(std::vector<plan_row>& rows, const plan_question& q);
 
 /// How much what a token takes of what is saved (money, power, time) changes with a constant, in

@@ -1,4 +1,4 @@
-/// Servers that compute prompts for a decoding design, each prompt on one of them (S-M10, L-M27).
+/// Prefill servers of a decoding design, each prompt on one of them (S-M10, L-M27).
 #pragma once
 
 #include "scheduler/planner/cost/cost.hpp"
@@ -12,7 +12,7 @@ namespace lamella::scheduler {
 /// One prompt in the pool.
 struct pooled_prompt {
   uint32_t index = 0;  ///< of its request
-  uint32_t stamp = 0;  ///< of the request's way; who waits for it knows whether it still counts
+  uint32_t stamp = 0;  ///< of the request; stale results are detected by it
   uint32_t tokens = 0; ///< to be computed
 };
 
@@ -26,7 +26,7 @@ public:
 
   void add(const pooled_prompt& x) { queue_.push_back(x); }
 
-  /// Free servers take what waits.
+  /// Free servers take waiting prompts.
   void start(double now);
 
   /// When the next server is done; far away when none works.

@@ -1,4 +1,4 @@
-/// Would the service that was measured do, and how many of it?
+/// Whether copies of the measured service meet the limits, and how many.
 #pragma once
 
 #include "scheduler/planner/planner.hpp"
@@ -13,7 +13,7 @@ struct served_plan {
   uint32_t copies = 1;     ///< of the whole service, for the rate
   double tokens_per_s = 0; ///< of one copy, full
   served_result result;    ///< at its share of the rate, or full where there is none
-  std::string misses;      ///< the limit that it breaks and by how much; empty when it keeps all
+  std::string misses;      ///< the limit that it exceeds and by how much; empty when it meets all
   bool ok() const { return misses.empty(); }
 };
 

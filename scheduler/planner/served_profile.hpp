@@ -1,4 +1,4 @@
-/// What a running service measured of itself, and what its iterations cost by that (S-M23).
+/// The profile of a running service, and the cost of its iterations from it (S-M23).
 ///
 /// A profile is for one model on one machine under one configuration. Between measurements times
 /// are joined by straight lines, as in Splitwise V-B; seconds throughout.
@@ -41,7 +41,7 @@ struct sharing_point {
   friend bool operator==(const sharing_point&, const sharing_point&) = default;
 };
 
-/// The sizes that decide what runs when, as the service was configured.
+/// The sizes that determine scheduling, as the service was configured.
 struct served_limits {
   uint32_t slots = 0;          ///< of its slot table
   uint32_t window_slots = 0;   ///< reserved beyond a prompt, and whenever a request runs short
@@ -81,7 +81,7 @@ double mean_position(std::span<const prefill_piece> pieces);
 /// The times of a profile as functions.
 class served_cost {
 public:
-  /// Throws table_error when the profile has too little to tell anything.
+  /// Throws table_error when the profile has too few points.
   explicit served_cost(const served_profile& profile);
 
   /// One decode iteration, alone: `context` tokens of all `rows` together. O(points).
@@ -95,7 +95,7 @@ public:
   double decode_rate(double rows, double context = 0, double position = 0) const;
   double prefill_rate(double rows, double context = 0, double position = 0) const;
 
-  /// Is an iteration outside of what was measured, so that its time is an extrapolation?
+  /// Whether an iteration is outside of the measured range, so that its time is extrapolated.
   bool beyond(double rows, double context) const;
 
 private:

@@ -1,4 +1,4 @@
-/// Replays a trace on devices that are not there, through the live admission, placement and slots.
+/// Simulates a trace on hypothetical devices, with the live admission, placement and slots.
 #pragma once
 
 #include "scheduler/planner/cost/distribution.hpp"
@@ -11,27 +11,24 @@
 
 namespace lamella::scheduler {
 
-/// When requests come: as fast as they can be queued, so that capacity is measured, or at the
-/// trace's own arrivals.
+/// Arrivals of requests: as fast as they can be queued, to measure capacity, or as in the trace.
 enum class load_kind : uint8_t { saturated, arrivals };
 
-/// A device dies at `at_s`; a spare takes its seat after `repair_s`. A memory device takes the KV
-/// of its heads along, or by request that of its requests: what runs of it is recomputed (L-M26),
-/// at prefill speed of the compute devices. A compute device takes nothing along (L-M25) where
-/// there are memory devices; else it takes all KV of its server along. Those who need the device
-/// wait: of independent servers, and of replicas in a fixed pipeline, one. Failures go round, from
-/// the first.
+/// A device fails at `at_s`; a spare takes its seat after `repair_s`. A memory device loses the KV
+/// of its heads, or by request that of its requests: running requests are recomputed (L-M26), at
+/// prefill speed of the compute devices. A compute device loses no KV (L-M25) where there are
+/// memory devices; else all KV of its server. Users of the device wait: of independent servers, and
+/// of replicas in a fixed pipeline, one. Failures hit the devices in turn, from the first.
 struct failure_event {
   double at_s = 0;
   bool memory_device = false;
   double repair_s = 10;
 };
 
-/// Devices come or go at `at_s`. Memory devices: that many more or fewer share the KV cache, whose
-/// shares move over their NICs while nothing decodes; what finds no room runs again later. Compute
-/// devices: that many replicas (or servers, of a homogeneous design) as large as the others; new
-/// ones are of use when they have read the weights, and bring a batch with them where batches
-/// rotate.
+/// Devices are added or removed at `at_s`. Memory devices: that many more or fewer share the KV
+/// cache, whose shares move over their NICs while decoding pauses; requests without room are rerun
+/// later. Compute devices: that many replicas (or servers, of a homogeneous design) as large as the
+/// others; new ones serve when they have read the weights, and add a batch where batches rotate.
 struct scaling_event {
   double at_s = 0;
   bool memory_devices = false;
@@ -48,7 +45,7 @@ struct iteration_span {
 struct simulation_options {
   load_kind load = load_kind::saturated;
   uint32_t seats_per_batch = 65'536;
-  double requests_limit_s = 1e9; ///< simulated time after which the run is given up
+  double requests_limit_s = 1e9; ///< simulated time after which the run is aborted
   std::vector<failure_event> failures;
   std::vector<scaling_event> scalings;
   std::function<void(const iteration_span&)> on_iteration; ///< may be empty
