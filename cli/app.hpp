@@ -1,4 +1,4 @@
-/// The tree of commands as CLI11 sees it, and what becomes of a command line.
+/// The tree of commands in CLI11, and the run of a command line.
 #pragma once
 
 #include <CLI/App.hpp>
@@ -27,7 +27,7 @@ struct unknown_word {
 };
 unknown_word find_unknown_word(const CLI::App& app, const std::vector<std::string>& words);
 
-/// May this stream be coloured? A terminal, and neither NO_COLOR nor TERM=dumb.
+/// Whether this stream may be coloured: a terminal, and neither NO_COLOR nor TERM=dumb.
 bool use_color(int descriptor);
 
 /// `lamella: error: ...` and `hint: ...` on standard error.

@@ -1,4 +1,4 @@
-/// What the commands that talk to a server have in common: where it is, its key, its errors.
+/// Common part of the client commands: URL, key and errors of a server.
 #pragma once
 
 #include "base/json.hpp"
@@ -26,7 +26,7 @@ struct server_choice {
 /// Adds `--url` and `--api-key-file`.
 std::shared_ptr<server_choice> add_server_flags(CLI::App& app);
 
-/// Nobody answers there: exit code 69 with what to do about it.
+/// No server answers: exit code 69 with a hint.
 command_error unreachable(const net::http_call_error& error);
 
 /// An answer that is not 2xx, as a command_error: 69 for 503, else 1. The message of the server's

@@ -26,8 +26,8 @@ enum exit_code : int {
   exit_configuration = 78
 };
 
-/// A command cannot do what it was asked. main() prints every problem as `lamella: error: ...`,
-/// with `hint: ...` below where there is one, and ends with the code.
+/// A command failed. main() prints every problem as `lamella: error: ...`, with `hint: ...` below
+/// where there is one, and ends with the code.
 class command_error : public std::runtime_error {
 public:
   struct problem {
@@ -56,7 +56,7 @@ using run_function = std::function<int()>;
 /// One command. `setup` adds its flags to `app` and returns what to run; the values it binds flags
 /// to must live in that function object (a shared_ptr to a struct of options is the pattern).
 struct command {
-  std::string path; ///< the words: "serve", "config check"
+  std::string path; ///< the arguments: "serve", "config check"
   std::string summary;
   std::string example; ///< shown below --help; one or more lines
   run_function (*setup)(CLI::App& app);

@@ -1,4 +1,4 @@
-/// `lamella bench agreement`: is the simulator right about this machine?
+/// `lamella bench agreement`: compares the simulator with this machine.
 #pragma once
 
 #include "config/settings.hpp"
@@ -23,19 +23,19 @@ struct agreement_options {
 struct agreement_row {
   std::string what;
   double live = 0, simulated = 0;
-  bool target = false; ///< it is among those that are to agree within agreement_target
+  bool target = false; ///< it must agree within agreement_target
   /// (simulated - live) / live
   double difference() const { return live > 0 ? simulated / live - 1 : 0; }
 };
 
-/// Batch, time between tokens and throughput are to agree so well.
+/// Target for batch, time between tokens and throughput.
 constexpr double agreement_target = 0.15;
 
 std::vector<agreement_row> compare(const scheduler::simulation_result& live,
                                    const scheduler::simulation_result& simulated);
 
-/// The first `count` requests of a trace that a context of so many tokens holds; the first comes at
-/// time 0. Fewer where there are no more.
+/// The first `count` requests of a trace that fit the context; the first arrives at time 0. Fewer
+/// where there are no more.
 scheduler::request_trace beginning_of(const scheduler::request_trace& trace, uint32_t count,
                                       uint32_t context_tokens);
 

@@ -1,4 +1,5 @@
-/// `lamella bench channel`: what a link costs, beside plain sockets in the same run.
+/// `lamella bench channel`: latency and bandwidth of links, compared with plain sockets in the same
+/// run.
 #pragma once
 
 #include <string>
@@ -25,7 +26,7 @@ struct bench_channel_row {
 /// Measures round trips and bandwidth between two processes (in_process: two threads), from 64
 /// bytes to 4 MiB, and prints a line or a JSON row for each. Payloads are checked at both ends.
 /// Takes some ten seconds. Returns the exit code. Throws std::runtime_error when a wait takes a
-/// minute or a tier that was asked for cannot be had.
+/// minute or a requested tier is not available.
 int bench_channel(const bench_channel_options& options);
 
 } // namespace lamella::cli

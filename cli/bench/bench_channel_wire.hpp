@@ -23,7 +23,7 @@ public:
   virtual std::span<const std::byte> receive(std::span<std::byte> room) = 0;
 };
 
-/// Messages that are under way at most: the slots of a link.
+/// Maximum messages in flight: the frame slots of a link.
 constexpr size_t wire_slots = 8;
 
 /// Runs `far` at the other end, in a process of its own (in_process: a thread), and `near` here,

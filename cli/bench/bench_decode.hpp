@@ -20,13 +20,13 @@ struct bench_options {
   bool json = false;
 };
 
-/// Sizes where none are given: for a profile they cover what the service will meet.
+/// Default sizes: for a profile they cover the expected load of the service.
 void fill_batches(bench_options& options, uint32_t seats);
 void fill_sizes(bench_options& options, uint32_t chunk_tokens, uint32_t context_tokens);
 
 /// Real prompts of random tokens are prefilled, joined to a batch and decoded; best and median of
-/// the iterations are printed beside the machine's read bandwidth, measured before and after. For a
-/// profile every batch is measured beside a prompt, too. Returns the exit code. Throws
+/// the iterations are printed with the machine's read bandwidth, measured before and after. For a
+/// profile every batch is also measured concurrently with a prompt. Returns the exit code. Throws
 /// actors::start_error, command_error.
 int bench_decode(config::settings settings, bench_options options);
 

@@ -1,4 +1,4 @@
-/// `lamella bench gemm`: products with weights of each type, side by side.
+/// `lamella bench gemm`: matmuls with weights of each type, side by side.
 #pragma once
 
 #include "gpu/kernels/operators.hpp"
@@ -27,14 +27,14 @@ struct bench_gemm_row {
   double best_gflops = 0, median_gflops = 0; ///< 10^9 operations per second, 2 M N K each
 };
 
-/// Every type takes its turn `repeats` times, so that all meet the same neighbours; with them all
-/// in memory, no weights are in a cache when their turn comes, unless they are few or small. The
+/// The types are measured in turn, `repeats` times, so that all see the same background load; with
+/// all of them in memory, no weights are cached at their turn, unless they are few or small. The
 /// first outputs are compared with the reference before. Throws std::runtime_error when they are
-/// wrong or the rows of the weights are no whole blocks.
+/// wrong or the rows of the weights are not whole blocks.
 std::vector<bench_gemm_row> measure_gemm(const bench_gemm_options& options,
                                          const gpu::operators& ops, unsigned threads);
 
-/// Measures and prints, beside what the machine can do. Returns the exit code.
+/// Measures and prints, with the limits of the machine. Returns the exit code.
 int bench_gemm(const bench_gemm_options& options);
 
 } // namespace lamella::cli

@@ -1,4 +1,4 @@
-/// What a serving benchmark sends, and when.
+/// The load of a serving benchmark: prompts and arrivals.
 #pragma once
 
 #include "cli/client.hpp"
@@ -31,20 +31,20 @@ private:
 enum class bench_endpoint { completions, chat };
 
 /// Prompts of one length in tokens, or those of a file. Prompt i depends on the seed and on i only;
-/// two of them share no beginning, so that a prefix cache does not help unasked.
+/// no two share a prefix, so that the prefix cache has no hits.
 class prompt_source {
 public:
   /// Each line that is not empty is a prompt; they are used in turn. Throws command_error (66, 65).
   static prompt_source from_file(const std::string& path);
 
   /// Random words. Where the server has /tokenize, exactly `tokens` long as the server counts them;
-  /// elsewhere about so long, and counted() is false. Throws command_error when the server's
-  /// tokeniser cannot be met, or `tokens` is less than what each prompt gets added.
+  /// elsewhere approximately, and counted() is false. Throws command_error when the length cannot
+  /// be met with the server's tokeniser, or `tokens` is less than the tokens added to each prompt.
   static prompt_source synthetic(net::http_client& server, const std::string& model,
                                  bench_endpoint endpoint, uint32_t tokens, uint64_t seed);
 
   std::string prompt(uint64_t index) const;
-  /// Is the length known to be exact?
+  /// Whether the length is exact.
   bool counted() const { return counted_; }
 
 private:

@@ -1,4 +1,4 @@
-/// A trace on the running pipeline, without HTTP: what the simulation is compared with.
+/// Runs a trace on the pipeline, without HTTP, for comparison with the simulation.
 #pragma once
 
 #include "actors/node/node.hpp"

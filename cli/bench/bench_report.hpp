@@ -1,4 +1,4 @@
-/// The numbers of a serving benchmark, for people and for programs.
+/// The results of a serving benchmark, as text and as JSON.
 #pragma once
 
 #include "cli/bench/bench_serve.hpp"
@@ -37,7 +37,7 @@ struct bench_summary {
 /// Only successful requests have latencies and tokens; times run from the intended send.
 bench_summary summarize(const bench_result& result, const bench_serve_options& options);
 
-/// The block that people know from other serving benchmarks.
+/// The result block in the format of other serving benchmarks.
 std::string console_block(const bench_summary& x, const bench_result& result,
                           const bench_serve_options& options);
 

@@ -1,4 +1,4 @@
-/// One request of a serving benchmark: what is sent, and what its answer tells.
+/// One request of a serving benchmark, and its result.
 #pragma once
 
 #include "cli/bench/bench_serve.hpp"

@@ -1,4 +1,4 @@
-/// `lamella bench serve`: load against an OpenAI-style server, and what its users would have felt.
+/// `lamella bench serve`: load against an OpenAI-style server, measured from the client side.
 #pragma once
 
 #include "cli/bench/bench_load.hpp"
@@ -24,7 +24,7 @@ struct bench_serve_options {
   uint32_t output_tokens = 128;
   std::string prompt_file;
   uint32_t warm_up = 1;
-  uint32_t max_in_flight = 4096; ///< open loop: later arrivals wait, and their wait counts
+  uint32_t max_in_flight = 4096; ///< open loop: later arrivals wait, and waiting counts as latency
   double timeout_s = 600;
   std::map<std::string, double> goodput; ///< ttft, tpot, e2el: milliseconds
   bool json = false;
@@ -32,15 +32,15 @@ struct bench_serve_options {
   std::string command_line;
 };
 
-/// One request as its user felt it; times since the start of the run.
+/// One request as seen by the client; times since the start of the run.
 struct bench_record {
   using time = std::chrono::nanoseconds;
   time intended{}, sent{}, first{}, last{}, end{};
   std::vector<float> gaps_ms; ///< between pieces of text
   uint64_t prompt_tokens = 0, completion_tokens = 0;
-  uint64_t cached_tokens = 0; ///< of the prompt: what the server had computed before
+  uint64_t cached_tokens = 0; ///< prompt tokens from the prefix cache of the server
   uint32_t pieces = 0;        ///< events with text
-  bool usage = false;         ///< the server told the token counts
+  bool usage = false;         ///< the server reported token counts
   std::string finish;         ///< finish_reason
   std::string error;          ///< code; empty for a success
 };
@@ -55,7 +55,7 @@ struct bench_result {
   bool interrupted = false;
 };
 
-/// Warms up, checks that the server counts as we do, and runs the load. Throws command_error.
+/// Warms up, checks the token counts of the server, and runs the load. Throws command_error.
 bench_result run_bench(const server_choice& server, bench_serve_options& options);
 
 } // namespace lamella::cli

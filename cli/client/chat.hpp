@@ -20,18 +20,19 @@ struct chat_options {
   std::optional<uint32_t> max_tokens;
 };
 
-/// The conversation: what was said, and how the next question is asked.
+/// The conversation: history, and the parameters of the next request.
 class conversation {
 public:
   conversation(net::http_client& client, chat_options options, interrupts& signals);
 
   enum class outcome { answered, stopped };
 
-  /// Asks and streams the answer to standard output. Ctrl-C ends the answer (stopped): what came
-  /// until then stays in the history. Throws command_error; then the history is as before.
+  /// Sends the request and streams the answer to standard output. Ctrl-C stops the answer
+  /// (stopped): the received part stays in the history. Throws command_error; then the history is
+  /// unchanged.
   outcome ask(const std::string& question);
 
-  /// Forgets everything but the system prompt.
+  /// Resets the conversation to the system prompt.
   void reset();
 
 private:

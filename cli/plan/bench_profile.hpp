@@ -1,4 +1,4 @@
-/// From measurements of a running pipeline to the profile that simulations read.
+/// Builds the profile for simulations from measurements of a running pipeline.
 #pragma once
 
 #include "actors/node/node.hpp"
@@ -9,18 +9,18 @@
 
 namespace lamella::cli {
 
-/// What the profile says of the service itself, measurements left empty. Throws command_error 78
-/// when the service has more than one batch, prefill worker or slot table: a profile tells of one.
+/// The profile without measurements: the properties of the service. Throws command_error 78 when
+/// the service has more than one batch, prefill worker or slot table: a profile covers one.
 scheduler::served_profile profile_facts(const actors::node& n, const config::settings& settings);
 
-/// One batch beside a prompt.
+/// One batch concurrent with a prompt.
 struct sharing_sample {
   uint32_t rows = 0;
   double context = 0;                      ///< of each, mean while the prompt ran
   double prompt = 0;                       ///< tokens of the prompt
   double alone_s = 0;                      ///< of an iteration
-  double prompt_alone_s = 0, prompt_s = 0; ///< of the prompt, alone and beside the batch
-  double iterations = 0;                   ///< of the batch, beside the prompt
+  double prompt_alone_s = 0, prompt_s = 0; ///< of the prompt, alone and concurrent with the batch
+  double iterations = 0;                   ///< of the batch, concurrent with the prompt
 };
 
 /// The mean rates of all samples of each batch, context and prompt, within the range that a profile
@@ -33,7 +33,7 @@ void save_profile(const std::string& path, const scheduler::served_profile& prof
 /// The profile of a file. Throws command_error 66 or 65.
 scheduler::served_profile load_served_profile(const std::string& path);
 
-/// Everything in which a running service is not the one that was measured, one sentence each.
+/// The differences between a running service and the measured one, one sentence each.
 std::vector<std::string> differences(const scheduler::served_profile& measured,
                                      const scheduler::served_profile& running);
 

@@ -23,17 +23,17 @@ struct plan_options {
 /// "tbt:p99:60ms" and so on. Throws command_error 2.
 scheduler::latency_limit limit_of(const std::string& word);
 
-/// The ranked rows; where there is a rate, with TTFT and E2E, and where nothing was asked that a
-/// design could miss, limits are none. What the table of devices does not know is "-".
+/// The ranked rows; with a rate, also TTFT and E2E; without limits, the column says none. Values
+/// missing in the table of devices are "-".
 std::string plan_table(const std::vector<scheduler::plan_row>& rows, uint32_t shown,
                        const scheduler::plan_question& q);
 
-/// What the best depends on most, of what nobody has measured.
+/// The unmeasured constants that the best design depends on most.
 std::string sensitivity_text(const std::vector<scheduler::sensitivity>& all,
                              scheduler::plan_objective objective);
 
-/// What the service of --profile would do for the same trace and limits. Its model and machine are
-/// its own, and prompts are part of it: it stands beside the ranked designs, not among them.
+/// The service of --profile for the same trace and limits. It has its own model and machine, and
+/// includes prefill: it is listed separately from the ranked designs.
 struct measured_plan {
   std::string service; ///< in a line
   scheduler::served_plan plan;
@@ -44,8 +44,8 @@ std::string plan_json(const std::vector<scheduler::plan_row>& rows, const std::s
                       const std::vector<scheduler::sensitivity>& sensitive,
                       const std::optional<measured_plan>& measured, const plan_options& o);
 
-/// The configuration of one copy of a design. It passes `lamella config check` once the model is
-/// there; what only its reader knows (model file, placement, devices) is marked "fill in".
+/// The configuration of one copy of a design. It passes `lamella config check` once the model
+/// exists; site-specific values (model file, placement, devices) are marked "fill in".
 std::string plan_yaml(const scheduler::plan_row& row, const plan_options& o);
 
 /// A Kubernetes manifest around that configuration: ConfigMap, Deployment with a pod per copy and

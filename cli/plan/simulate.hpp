@@ -1,4 +1,4 @@
-/// The flags of `simulate` (and `plan`, in part) and what they mean.
+/// The flags of `simulate` (and `plan`, in part).
 #pragma once
 
 #include "cli/data_files.hpp"
@@ -51,34 +51,34 @@ scheduler::constants constants_of(const std::vector<std::string>& overrides);
 scheduler::host_overhead overhead_of(const std::string& text, bool baseline,
                                      const scheduler::constants& c);
 
-/// Arrivals as asked for: saturated (they do not matter), trace (its own), Poisson at a rate per
-/// second, or with gamma gaps of a shape at that rate. Throws command_error 2.
+/// Arrivals: saturated (ignored), trace (its own), Poisson at a rate per second, or with gamma gaps
+/// of a shape at that rate. Throws command_error 2.
 scheduler::request_trace with_load(scheduler::request_trace trace, const std::string& load,
                                    uint64_t seed);
 
-/// "memory@60", "compute@60+20": a device that dies, and after how long its spare is there. Throws
-/// command_error 2; `memory` is refused where a design has no memory devices.
+/// "memory@60", "compute@60+20": a device that fails, and the time until its spare is ready. Throws
+/// command_error 2; `memory` is rejected where a design has no memory devices.
 scheduler::failure_event failure_of(const std::string& text, bool disaggregated);
 
-/// "memory@60=+1", "compute@60=-1": devices that come or go (compute: whole replicas). Throws
-/// command_error 2.
+/// "memory@60=+1", "compute@60=-1": devices that are added or removed (compute: whole replicas).
+/// Throws command_error 2.
 scheduler::scaling_event scaling_of(const std::string& text, bool disaggregated);
 
-/// Where prompts are computed: "2xH100-SXM" in so many `servers`, beside decoding, or nowhere.
-/// Throws command_error 2.
+/// Where prefill runs: "2xH100-SXM" in `servers` servers, beside (on the decode devices), or
+/// nowhere. Throws command_error 2.
 void give_prefill(scheduler::decode_design& design, const std::string& text, uint32_t servers,
                   const std::vector<scheduler::device>& all);
 
 /// "3@60+20": a machine of a splitwise design. Throws command_error 2.
 scheduler::machine_failure machine_failure_of(const std::string& text, uint32_t machines);
 
-/// A seed draws Poisson arrivals and nothing else. Throws command_error 2 where there are none.
+/// A seed applies to Poisson arrivals only. Throws command_error 2 where there are none.
 void refuse_unused_seed(const std::string& load);
 
 /// The design of a lamina or homogeneous simulation.
 scheduler::decode_design design_of(const simulate_options& o, const scheduler::constants& c);
 
-/// What a result is shown with.
+/// Texts shown with a result.
 struct shown_design {
   std::string text;
   double usd_per_hour = 0, watts = 0;
@@ -99,21 +99,21 @@ std::string simulation_table(const shown_design& design, const scheduler::simula
 /// The service of a profile, in a line.
 std::string describe(const scheduler::served_profile& p);
 
-/// The other kinds of design, each with its own simulator; what they do not know stays 0.
+/// The other kinds of design, each with its own simulator; unsupported values stay 0.
 struct other_run {
   shown_design design;
   scheduler::simulation_result result;
 };
 other_run run_splitwise(const simulate_options& o, const scheduler::constants& c,
                         const scheduler::request_trace& trace);
-/// Sets o.model to what was measured.
+/// Sets o.model to the measured model.
 other_run run_served(simulate_options& o, const scheduler::request_trace& trace,
                      const std::function<void(const scheduler::iteration_span&)>& on_iteration);
 other_run run_neo(const simulate_options& o, const scheduler::constants& c,
                   const scheduler::request_trace& trace);
 
-/// The model of the table that a kind of design is simulated with unless told otherwise: one that
-/// its default devices hold and its measurements know.
+/// The default model of a kind of design: one that its default devices can hold and its
+/// measurements cover.
 std::string default_model(const std::string& design);
 
 /// What --csv and --timeline write, iteration by iteration.

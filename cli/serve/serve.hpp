@@ -6,8 +6,8 @@
 namespace lamella::cli {
 
 /// Serves until SIGTERM or SIGINT (drains; a second one hurries), until an operator drains it
-/// through the admin listener, or until the pipeline cannot be kept alive. SIGHUP reads the
-/// configuration again, from these flags. Returns the exit code. Throws command_error and
+/// through the admin listener, or until the pipeline fails for good. SIGHUP rereads the
+/// configuration, from these flags. Returns the exit code. Throws command_error and
 /// actors::start_error.
 int serve(const configuration_flags& flags);
 

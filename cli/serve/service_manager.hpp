@@ -1,4 +1,4 @@
-/// What systemd is told of a service (sd_notify(3)).
+/// Notifications of a service to systemd (sd_notify(3)).
 #pragma once
 
 #include <chrono>
@@ -6,23 +6,23 @@
 
 namespace lamella::cli {
 
-/// Messages to the service manager that started this process with `Type=notify`; where none did,
-/// they go nowhere. A manager that does not read is waited for for some seconds, but for words.
+/// Messages to the service manager that started this process with `Type=notify`; without one they
+/// are dropped. Blocks for some seconds on a manager that does not read, except for status texts.
 class service_manager {
 public:
-  /// Takes $NOTIFY_SOCKET out of the environment, so that child processes do not speak for this
-  /// one. Before any thread.
+  /// Removes $NOTIFY_SOCKET from the environment, so that child processes cannot notify for this
+  /// one. Call before any thread exists.
   service_manager();
   ~service_manager();
   service_manager(const service_manager&) = delete;
   service_manager& operator=(const service_manager&) = delete;
 
-  /// What it does, in words for `systemctl status`, which may be lost.
+  /// Status text for `systemctl status`; may be lost.
   void status(const std::string& words) const;
-  /// It serves; also ends what reloading() began.
+  /// The service is ready; also ends a state of reloading().
   void ready(const std::string& words) const;
   void reloading() const;
-  /// It drains, for so long at most; the manager is asked for that time and some more.
+  /// The service drains, for at most this time; asks the manager for that time and a margin.
   void stopping(std::chrono::milliseconds limit) const;
 
 private:
