@@ -1,7 +1,7 @@
-/// What may happen and rarely does, at the wish of a simulation (reliability D3, BUGGIFY).
+/// Rare but allowed behaviour, triggered by a simulation (reliability D3, BUGGIFY).
 ///
-/// A place that passes one takes another of the ways it may take anyway: slots that are short, a
-/// deadline that is early. Off unless a simulation arms them; then a pass costs one relaxed load.
+/// A place takes another of its allowed paths: short slots, an early deadline. Off unless a
+/// simulation arms them; off, a pass costs one relaxed load.
 #pragma once
 
 #include <atomic>
@@ -10,11 +10,11 @@
 namespace lamella {
 
 enum class oddity : uint8_t {
-  slots_short,    ///< an allocator says that slots are short, though some are free
-  early_deadline, ///< an iteration of decoding gets a millisecond
-  small_sweep,    ///< whoever keeps the parity gets one slot
-  remake_fails,   ///< what a member has got of another one is not what that has sent
-  epoch_again,    ///< an epoch that is whole is opened once more, with the next number
+  slots_short,    ///< an allocator reports a shortage although slots are free
+  early_deadline, ///< a decode iteration gets a timeout of a millisecond
+  small_sweep,    ///< the parity keeper gets one slot
+  remake_fails,   ///< digests of a transfer between members differ
+  epoch_again,    ///< a complete epoch is opened once more, with the next number
 };
 constexpr uint32_t oddities = 5;
 
@@ -28,14 +28,14 @@ inline std::atomic<uint32_t> armed{0};
 void arm(uint64_t seed);
 void disarm();
 
-/// So many passes have been odd since they were armed.
+/// Number of triggered passes since they were armed.
 uint64_t fired();
 
 bool draw(oddity what);
 
 } // namespace odd
 
-/// Shall this pass be odd?
+/// Whether this pass is triggered.
 inline bool is_odd(oddity what) {
   return (odd::armed.load(std::memory_order_relaxed) >> static_cast<unsigned>(what) & 1) != 0
          && odd::draw(what);

@@ -1,4 +1,4 @@
-/// Which activations of a work have been rounded for the next product already.
+/// 16-bit copies of activations of a work, already rounded for the next matmul.
 #pragma once
 
 #include "base/arena.hpp"
@@ -9,8 +9,8 @@
 namespace lamella::gpu::cuda {
 
 /// 16-bit copies of fp32 buffers, written by the kernel that writes the buffer, with the same
-/// rounding as a kernel of their own would do it. Of one work: they lie in its workspace. Whoever
-/// writes a buffer says so, here or with forget().
+/// rounding as a kernel of their own would do it. Of one work: they lie in its workspace. Every
+/// writer of a buffer must report it, here or with forget().
 class twins {
 public:
   /// Room for the copy of a whole buffer of `count` elements that is written now: a part of
@@ -22,7 +22,7 @@ public:
   /// The buffer was written without a copy.
   void forget(const float* buffer) { copies_.erase(buffer); }
 
-  /// The copy, if it is whole, of this length and type; else null.
+  /// The copy, if it is complete, of this length and type; else null.
   const uint16_t* of(const float* buffer, size_t count, dense_type type) const;
 
 private:
