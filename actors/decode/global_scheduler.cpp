@@ -134,8 +134,8 @@ caf::result<admitted> on_admit(scheduler_ptr self, const admit& x) {
   if (entry.slots > st.config.slots || x.choices > st.config.seats_per_batch)
     return caf::make_error(ec::never_fits,
                            std::to_string(entry.slots) + " slots and " + std::to_string(x.choices)
-                               + " seats wanted, " + std::to_string(st.config.slots) + " and "
-                               + std::to_string(st.config.seats_per_batch) + " there");
+                               + " seats needed, " + std::to_string(st.config.slots) + " and "
+                               + std::to_string(st.config.seats_per_batch) + " available");
   if (is_poisonous(st, x.first)) return caf::make_error(ec::request_poisoned);
   if (entry.has_kv) st.idle.insert(x.first);
   if (must_wait(st, x.first)) {
