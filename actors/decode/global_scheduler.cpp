@@ -9,7 +9,7 @@ namespace lamella::actors {
 
 namespace {
 
-/// Until those who were told to step back are told again.
+/// Time until sequences that were asked to yield are asked again.
 constexpr caf::timespan step_back_patience = std::chrono::milliseconds{50};
 
 sequence_id nth(sequence_id first, uint32_t k) {
@@ -217,7 +217,7 @@ global_scheduler(scheduler_ptr self, global_scheduler_config config, kv_allocato
     st.config.blame->on_change([me = caf::actor_cast<caf::actor_addr>(self)] {
       if (const auto lives = caf::actor_cast<caf::actor>(me)) caf::anon_send(lives, wake_atom_v);
     });
-  // Without it there is nothing to schedule: whoever watches this actor starts both anew.
+  // Without it there is nothing to schedule: the supervisor restarts both.
   self->monitor(st.allocator);
   self->set_down_handler([self](const caf::down_msg& down) {
     self->quit(down.reason ? down.reason : caf::make_error(caf::sec::runtime_error));
@@ -225,7 +225,7 @@ global_scheduler(scheduler_ptr self, global_scheduler_config config, kv_allocato
   return {
       [self](const admit& x) { return on_admit(self, x); },
       [self](const withdraw& x) {
-        // A reservation under way finds nobody waiting and gives its slots back.
+        // A pending reservation then finds no waiting entry and frees its slots.
         self->state.queue->withdraw(x.first);
         self->state.held.erase(x.first);
         answer(self, x.first, caf::make_error(ec::cancelled));
