@@ -1,7 +1,7 @@
-/// What may happen and rarely does, at the wish of a simulation (reliability D3, BUGGIFY).
+/// Rare but allowed behaviour, triggered by a simulation (reliability D3, BUGGIFY).
 ///
-/// A place that passes one takes another of the ways it may take anyway: slots that are short, a
-/// deadline that is early. Off unless a simulation arms them; then a pass costs one relaxed load.
+/// A place takes another of its allowed paths: short slots, an early deadline. Off unless a
+/// simulation arms them; off, a pass costs one relaxed load.
 #pragma once
 
 #include <atomic>
@@ -28,7 +28,7 @@ inline std::atomic<uint32_t> armed{0};
 void arm(uint64_t seed);
 void disarm();
 
-/// So many passes have been odd since they were armed.
+/// Number of triggered passes since they were armed.
 uint64_t fired();
 
 bool draw(buggify_point what);

@@ -1,4 +1,4 @@
-/// Memory that many hold together, up to a limit.
+/// A byte budget shared by many holders.
 #pragma once
 
 #include <atomic>
@@ -9,26 +9,26 @@
 
 namespace lamella {
 
-/// Bytes of all holders together. Who holds much leaves a quarter to those who hold little, so that
-/// a few large holders never keep the small ones out. Thread-safe.
+/// Limits the bytes of all holders together. Large holders leave a quarter to small ones, so that a
+/// few large holders never block the small ones. Thread-safe.
 class byte_budget {
 public:
-  /// Up to so much counts as little.
+  /// Largest size of a small holder.
   static constexpr size_t little = size_t{64} << 10;
 
   explicit byte_budget(size_t limit) : limit_{limit} {}
 
   size_t limit() const { return limit_; }
-  /// From now on; who holds more than that keeps it.
+  /// Sets the limit from now on; existing shares above it are kept.
   void set_limit(size_t bytes) { limit_ = bytes; }
   size_t held() const { return held_; }
 
-  /// Somebody was sent away because there was not enough; counted for whoever watches.
+  /// Counts a rejection for lack of room, for metrics.
   void count_refusal() { ++refusals_; }
   uint64_t refusals() const { return refusals_; }
 
-  /// What one holder has of it, given back at the end of the share. A share without a budget holds
-  /// whatever it is asked to.
+  /// The share of one holder, returned when the share is destroyed. A share without a budget is
+  /// unlimited.
   class share {
   public:
     share() = default;
@@ -45,7 +45,7 @@ public:
 
     size_t bytes() const { return bytes_; }
 
-    /// Holds so much from now on. False, and what it held before, where there is not enough.
+    /// Resizes the share. False, and unchanged, where the budget is exhausted.
     bool hold(size_t bytes) {
       if (of_ && !of_->change(bytes_, bytes)) return false;
       bytes_ = bytes;

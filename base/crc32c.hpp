@@ -1,4 +1,4 @@
-/// CRC32C (Castagnoli): what frames are checked with.
+/// CRC32C (Castagnoli), the checksum of frames.
 #pragma once
 
 #include "base/host_device.hpp"

@@ -1,5 +1,5 @@
-/// What a service takes from outside: the date and chance, in one place, so that a test can fix
-/// both and get the same answer, byte by byte.
+/// External inputs of a service: date and randomness, in one place, so that a test can fix both and
+/// get the same answer, byte by byte.
 #pragma once
 
 #include <chrono>
@@ -19,7 +19,7 @@ struct environment {
   std::function<std::chrono::system_clock::time_point()> date = date_of_machine;
   std::function<uint64_t()> chance = chance_of_machine;
 
-  /// The date in seconds since 1970, as the API tells it.
+  /// The date in seconds since 1970, as used by the API.
   int64_t seconds_since_1970() const;
 };
 

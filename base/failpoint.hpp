@@ -12,17 +12,16 @@
 
 namespace lamella {
 
-/// Every place there is. What `error` means is said here; crash, hang and delay mean the same
-/// everywhere.
+/// All failpoints, with the meaning of `error`; crash, hang and delay are the same everywhere.
 enum class failpoint : uint8_t {
   worker_launch,     ///< a replica gets an iteration; error: the replica ends
-  worker_token,      ///< the same, if a row has that token or has drawn it
+  worker_token,      ///< the same, if a row has that token or sampled it
   worker_epoch_open, ///< a worker opens an epoch; error: it cannot
   shard_launch,      ///< a shard gets an iteration; error: the shard ends
   shard_token,       ///< the same, if a row has that token
-  batch_commit,      ///< the tokens of an iteration are there; error: it has failed, and runs again
-  prefill_chunk,     ///< a chunk of prompts is launched; error: the prefill worker ends
-  allocator_reserve, ///< slots are asked for; error: the allocator ends
+  batch_commit,  ///< the tokens of an iteration arrive; error: the iteration failed and is retried
+  prefill_chunk, ///< a chunk of prompts is launched; error: the prefill worker ends
+  allocator_reserve, ///< slots are reserved; error: the allocator fails
   request_token,     ///< a token reaches its request; error: the request ends
   link_send,         ///< a frame leaves a worker process; error: it is lost
 };

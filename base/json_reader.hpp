@@ -51,8 +51,8 @@ const json_value::array& json_items(const json_value& value, const std::string& 
 /// `path[index]`.
 std::string json_index(const std::string& path, size_t index);
 
-/// Reads the members of one object and remembers which were asked for. null counts as absent.
-/// The value must outlive the reader.
+/// Reads the members of one object and records which were read. null counts as absent. The value
+/// must outlive the reader.
 class json_object_reader {
 public:
   /// Throws json_field_error when `value` is not an object. `path` is that of the object itself,
@@ -87,11 +87,11 @@ public:
   /// The dotted path of a member.
   std::string path(std::string_view key) const;
 
-  /// Keys nobody asked for, in the order of the text (also those whose value is null).
+  /// Unread keys, in the order of the text (also those whose value is null).
   std::vector<std::string_view> unread() const;
 
-  /// The paths of members that nobody asked for in objects within, where those had readers of their
-  /// own. Members that are null are none.
+  /// The paths of unread members in inner objects that had readers of their own. Null members are
+  /// excluded.
   std::vector<std::string> unread_within() const;
 
 private:

@@ -11,9 +11,9 @@ namespace lamella {
 
 /// A regular file, mapped for reading.
 ///
-/// Somebody may truncate the file while we read it, and the kernel then sends SIGBUS for the pages
-/// that are gone. Opening the first mapping installs a handler for this signal. For an address in
-/// one of our mappings it puts a page of zeros there, notes the loss, and lets the read go on; the
+/// Another process may truncate the file while it is read; the kernel then sends SIGBUS for the
+/// lost pages. Opening the first mapping installs a handler for this signal. For an address in one
+/// of our mappings it puts a page of zeros there, notes the loss, and lets the read go on; the
 /// reader learns of it from check_intact(). All other SIGBUS go to the handler that was there
 /// before. At most 256 files can be mapped at a time.
 class mapped_file {

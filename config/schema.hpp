@@ -17,7 +17,7 @@ std::string schema_json();
 std::string reference_text();
 
 struct show_options {
-  bool effective = false; ///< every key, not only those that somebody set
+  bool effective = false; ///< every key, including defaults
   bool with_origin = false;
 };
 

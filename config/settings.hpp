@@ -114,7 +114,7 @@ struct attention_pool_settings : pool_settings {
   std::optional<uint64_t> kv_bytes; ///< per member; nothing: `kv.bytes`
 };
 
-/// The attention pools. Each cell starts as a copy of the options beside it.
+/// The attention pools. Each cell starts as a copy of the surrounding options.
 struct attention_pools_settings : attention_pool_settings {
   std::map<std::string, attention_pool_settings> cells; ///< as configured, may be empty
 

@@ -24,8 +24,8 @@ struct problem {
   std::string text() const;
 };
 
-/// Where the value of a key comes from. Keys that nobody set have no origin: their value is built
-/// in.
+/// Where the value of a key comes from. Keys with default values have no origin: their value is
+/// built in.
 struct origin {
   enum class kind : uint8_t { file, environment, set, flag };
   kind from = kind::file;

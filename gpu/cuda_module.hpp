@@ -1,7 +1,7 @@
-/// The GPU part of the program, which is loaded when it is asked for.
+/// The CUDA module of the program, loaded on demand.
 ///
 /// CUDA code lies in a library of its own (liblamella_cuda.so), so that one binary runs with and
-/// without a GPU, and can say why it has none.
+/// without a GPU, and can report why there is none.
 #pragma once
 
 #include "gpu/device.hpp"
@@ -27,7 +27,7 @@ struct cuda_module {
 /// Version and interface of this build.
 const char* cuda_module_build();
 
-/// A library, or what stands in the way.
+/// A library, or the reason why it cannot be loaded.
 struct loaded_cuda_module {
   const cuda_module* module = nullptr;
   std::string reason;
@@ -39,7 +39,7 @@ struct loaded_cuda_module {
 loaded_cuda_module load_cuda_module(const std::vector<std::string>& paths);
 
 /// The library, loaded at the first call from beside the executable, its `lib` neighbour or the
-/// system's paths; or null with what stands in the way. Thread-safe.
+/// system's paths; or null with the reason. Thread-safe.
 const cuda_module* find_cuda_module(std::string* reason);
 
 /// Of two CUDA devices why they cannot reach each other's memory, so that rings between them lie in
@@ -52,7 +52,7 @@ unsigned cuda_devices();
 /// Why there is no device `index`, without opening it; empty where there is one.
 std::string why_no_cuda_device(unsigned index);
 
-/// Device `index`, counted from 0. Throws std::runtime_error that says what is missing.
+/// Device `index`, counted from 0. Throws std::runtime_error with the missing prerequisite.
 std::unique_ptr<device> open_cuda_device(unsigned index);
 
 } // namespace lamella::gpu

@@ -1,4 +1,4 @@
-/// How a sequence wants its tokens drawn, and what that means for the next row of logits.
+/// Sampling parameters of a sequence, and the resulting changes of its next row of logits.
 #pragma once
 
 #include "model/token.hpp"
@@ -22,10 +22,10 @@ struct logit_edit {
   float add = 0;   ///< may be -infinity
 };
 
-/// What is done to a row of logits before a token is drawn from it.
+/// Changes of a row of logits before a token is sampled from it.
 struct logit_changes {
   std::vector<logit_edit> edits;
-  std::shared_ptr<const token_mask> mask; ///< null: every token may be drawn
+  std::shared_ptr<const token_mask> mask; ///< null: every token may be sampled
 };
 
 /// The sampling parameters of one sequence; they never change while it lives.
@@ -47,7 +47,8 @@ struct sampling {
   /// masks.
   std::shared_ptr<output_constraint> constraint;
 
-  /// Do the changes of a draw depend on the tokens before it? Then launches cannot run ahead.
+  /// Whether the logit changes of a token depend on the previous tokens; then launches cannot run
+  /// ahead.
   bool needs_history() const {
     return presence_penalty != 0 || frequency_penalty != 0 || repetition_penalty != 1
            || min_tokens > 0 || constraint != nullptr;
@@ -65,7 +66,7 @@ public:
     ++generated_;
   }
 
-  /// The edits of the next draw.
+  /// The edits for the next token.
   std::vector<logit_edit> edits(const sampling& wanted) const;
 
 private:

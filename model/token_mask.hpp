@@ -9,8 +9,8 @@
 
 namespace lamella::model {
 
-/// Which tokens may be drawn: bit t % 32 of word t / 32 tells it of token t. Tokens beyond the end
-/// may not.
+/// The tokens that may be sampled: bit t % 32 of word t / 32 is 1 for an allowed token t. Tokens
+/// beyond the end may not.
 struct token_mask {
   std::vector<uint32_t> words;
 

@@ -55,8 +55,8 @@ void seat_request(batch_ptr self, batch_join&& x) {
   st.seats.emplace(number, std::move(s));
 }
 
-/// An iteration that was given up may still run on a shard, until the next attempt has cleared the
-/// streams. So a seat of it that leaves takes part in that attempt, and is given up after it.
+/// An aborted iteration may still run on a shard, until the next attempt has cleared the streams.
+/// So a leaving seat of it takes part in that attempt, and is freed after it.
 bool must_run_again(const batch_state& st, const seat& s) { return s.exposed && st.failures > 0; }
 
 /// Gives up the seats that no launch uses any more; their slots go back.

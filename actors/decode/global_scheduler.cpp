@@ -12,8 +12,8 @@ namespace lamella::actors {
 
 namespace {
 
-/// Until those who were told to step back are told again.
-constexpr caf::timespan step_back_timeout = std::chrono::milliseconds{50};
+/// Time until sequences that were asked to yield are asked again.
+constexpr caf::timespan yield_timeout = std::chrono::milliseconds{50};
 
 sequence_id nth(sequence_id first, uint32_t k) {
   return sequence_id{static_cast<uint64_t>(first) + k};
@@ -137,8 +137,8 @@ caf::result<admitted> on_admit(scheduler_ptr self, const admit& x) {
   if (entry.slots > st.config.slots || x.choices > st.config.seats_per_batch)
     return caf::make_error(ec::never_fits,
                            std::to_string(entry.slots) + " slots and " + std::to_string(x.choices)
-                               + " seats wanted, " + std::to_string(st.config.slots) + " and "
-                               + std::to_string(st.config.seats_per_batch) + " there");
+                               + " seats needed, " + std::to_string(st.config.slots) + " and "
+                               + std::to_string(st.config.seats_per_batch) + " available");
   if (is_poisonous(st, x.first)) return caf::make_error(ec::request_poisoned);
   if (entry.has_kv) st.idle.insert(x.first);
   if (must_wait(st, x.first)) {
@@ -186,7 +186,7 @@ void sort_out(scheduler_ptr self) {
     }
   }
   if (make_room(self) && !std::exchange(st.clearing, true))
-    self->delayed_send(self, step_back_timeout, wake_atom_v);
+    self->delayed_send(self, yield_timeout, wake_atom_v);
   st.starved = false;
   pump(self);
 }
@@ -220,7 +220,7 @@ global_scheduler(scheduler_ptr self, global_scheduler_config config, kv_allocato
     st.config.suspects->on_change([me = caf::actor_cast<caf::actor_addr>(self)] {
       if (const auto lives = caf::actor_cast<caf::actor>(me)) caf::anon_send(lives, wake_atom_v);
     });
-  // Without it there is nothing to schedule: whoever watches this actor starts both anew.
+  // Without it there is nothing to schedule: the supervisor restarts both.
   self->monitor(st.allocator);
   self->set_down_handler([self](const caf::down_msg& down) {
     self->quit(down.reason ? down.reason : caf::make_error(caf::sec::runtime_error));
@@ -228,7 +228,7 @@ global_scheduler(scheduler_ptr self, global_scheduler_config config, kv_allocato
   return {
       [self](const admit& x) { return on_admit(self, x); },
       [self](const withdraw& x) {
-        // A reservation under way finds nobody waiting and gives its slots back.
+        // A pending reservation then finds no waiting entry and frees its slots.
         self->state.queue->withdraw(x.first);
         self->state.held.erase(x.first);
         answer(self, x.first, caf::make_error(ec::cancelled));

@@ -17,7 +17,7 @@ void take_idle_kv(scheduler_ptr self, sequence_id head) {
   if (youngest == st.idle.rend()) return;
   const auto sequence = *youngest;
   st.idle.erase(sequence);
-  // Refused questions are told of what comes back, so the head asks again.
+  // A refused reservation gets kv_freed, so the head asks again.
   self->send(st.allocator, kv_release{{sequence}, st.config.epoch});
 }
 

@@ -27,7 +27,7 @@ bool others_wait(const global_scheduler_state& st) {
   return st.config.suspects->others_wait() || !place_apart(st);
 }
 
-/// May somebody of that verdict run in that batch while a group is under test?
+/// Whether a sequence with that verdict may run in that batch while a group is under test.
 bool may_run_in(const global_scheduler_state& st, verdict x, uint32_t batch) {
   if (x != verdict::free && x != verdict::apart) return false;
   if (others_wait(st)) return x == verdict::apart;
@@ -54,7 +54,7 @@ std::optional<std::vector<uint64_t>> load_for(const global_scheduler_state& st, 
   for (uint32_t j = 0; j < load.size(); ++j)
     if (!may_run_in(st, mine, j)) load[j] = st.config.seats_per_batch;
   if (mine != verdict::apart) return load;
-  // Whoever is still there has been told to leave.
+  // Sequences that are still there have been asked to leave.
   const bool alone = std::ranges::all_of(st.seated, [&](const auto& x) {
     const auto theirs = verdict_of(st, x.first);
     return theirs == verdict::apart
@@ -88,7 +88,7 @@ bool make_room(scheduler_ptr self) {
     const auto x = verdict_of(st, sequence);
     if (hunting ? may_run_in(st, x, batch) : x == verdict::free) continue;
     somebody = true;
-    // One whose prompt still runs is in no batch yet: it is told again.
+    // A sequence still in prefill is in no batch yet: it is asked again.
     if (const auto found = st.batches.find(batch); found != st.batches.end())
       self->send(found->second, batch_leave{sequence, true});
   }

@@ -217,7 +217,7 @@ void answer_models(gateway_ptr self, const exchange_ptr& exchange, const std::st
   exchange->respond(200, json_type, net::models_body(entries));
 }
 
-/// Long texts take long: nobody waits behind them.
+/// Long texts take long: no other request waits behind them.
 void answer_aside(gateway_ptr self, const exchange_ptr& exchange, net::api_route where,
                   std::string (*answer)(const service&, const std::string&)) {
   serving(self);
@@ -345,7 +345,7 @@ gateway_actor::behavior_type gateway(gateway_actor::stateful_pointer<gateway_sta
   end_on_exceptions(self);
   self->state.config = std::move(config);
   self->set_exit_handler([self](const caf::exit_msg& x) {
-    // Requests may wait for answers that nobody owes them any more.
+    // Requests may wait for replies that will never come.
     for (auto& [addr, child] : self->state.requests) self->send_exit(child, x.reason);
     // CAF answers nothing for a promise that is dropped, and who drains would wait for ever.
     for (auto& promise : std::exchange(self->state.drained, {})) promise.deliver(false);

@@ -70,7 +70,7 @@ template <class Handle> void ask_tree(gateway_ptr self, const answer_ptr& x, con
           [=](caf::error&) { one_less(x); });
 }
 
-/// While a pipeline is being rebuilt its actors are gone: the workers are told anyway.
+/// While a pipeline is being rebuilt its actors are gone: the workers are reported anyway.
 void ask_others(gateway_ptr self, const answer_ptr& x) {
   const auto& st = self->state;
   const auto failed = [=](caf::error&) { one_less(x); };

@@ -14,7 +14,7 @@ void link_traffic::note(const system_status& status, net::metrics& metrics) {
           && std::exchange(before.measured[peer.seat], peer.measured) != peer.measured)
         metrics.link_rtt(role, peer.transport, peer.rtt_us / 1e6);
       auto& sent = before.sent[peer.seat];
-      // Between two links there is no transport to count for: the next time tells.
+      // Between two links there is no transport: counted at the next report.
       if (peer.transport.empty() || peer.bytes <= sent) continue;
       metrics.link_bytes(role, peer.transport, peer.bytes - sent);
       sent = peer.bytes;

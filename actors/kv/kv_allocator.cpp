@@ -67,7 +67,7 @@ void publish(allocator_ptr self) {
   numbers.set_parity_lag(st.config.pool, slots.used);
 }
 
-/// Everything counted one by one: what an operator is told need not be what the tables believe.
+/// Everything counted slot by slot, independently of the counters of the tables.
 kv_usage usage_of(const kv_allocator_state& st) {
   kv_usage usage;
   for (const auto& pool : st.pools) {
@@ -91,7 +91,7 @@ uint32_t used(const kv_allocator_state& st) {
   return total;
 }
 
-/// Only where somebody else will give slots back, which whoever waits is told of.
+/// Only where another holder will free slots, which notifies the waiters.
 bool acts_full(const kv_allocator_state& st, const kv_reserve& x) {
   const auto own = std::count_if(x.needs.begin(), x.needs.end(), [&](const auto& need) {
     return st.holders.contains(need.holder);
@@ -140,7 +140,7 @@ caf::expected<kv_grant> reserve(allocator_ptr self, const kv_reserve& x,
   return result;
 }
 
-/// While there is something cached, looks from time to time for what nobody has asked for lately.
+/// While anything is cached, polls periodically for entries that expired.
 void look_later(allocator_ptr self) {
   auto& st = self->state;
   const bool some =

@@ -18,7 +18,7 @@ tokens_view wanted_of(const kv_text& text) {
   return all.first(all.size() - std::min<size_t>(all.size(), 1));
 }
 
-/// What has no parity is not kept: nobody would ever give it one.
+/// Slots without parity are not cached: their parity would never be computed.
 void keep(kv_allocator_state& st, const kv_allocator_state::holding& held, tokens_view tokens,
           nanoseconds now) {
   if (st.config.prefix_time.count() <= 0) return;

@@ -106,7 +106,7 @@ void make(keeper_ptr self, const kv_swept& x) {
          });
 }
 
-/// What every member has told of some slots.
+/// The checksums of some slots from every member.
 struct checksums {
   std::vector<slot_run> runs;
   std::vector<kv_origin> origins;

@@ -84,7 +84,7 @@ void on_ready(membership_ptr self, uint64_t epoch, const seat& where, uint32_t n
               epoch_ready& answer) {
   auto& st = self->state;
   const bool attends = where.role == worker_role::attention;
-  // Also where the epoch was given up: the next answer will be that it has kept what it began here.
+  // Also where the epoch was aborted: the next reply will be that the worker kept this cache.
   if (attends && !answer.kept) {
     st.memory[where] = ++st.memories;
     std::erase_if(st.caches, [&](const auto& x) { return x.second.first == where; });
@@ -124,7 +124,7 @@ void send_order(membership_ptr self, const seat& where, const epoch_open& order)
             });
 }
 
-/// Opens the next epoch when somebody has asked for it and enough workers are there.
+/// Opens the next epoch when it was requested and enough workers are ready.
 void try_open(membership_ptr self) {
   auto& st = self->state;
   if (!st.asked || st.current) return;
@@ -253,7 +253,7 @@ void trust(membership_ptr self, const seat& where) {
   changed(self);
   if (const auto missing = st.config.seats.missing(); !missing.empty())
     spdlog::info("waiting for workers missing=\"{}\"", missing);
-  // Also one that is still being opened: nobody would ask again whether it could be larger.
+  // Also one that is still being opened: its size would not be checked again.
   if ((st.open || st.current) && scheduler::could_grow(st.config.shape, st.plan, ready_seats(st)))
     close_epoch(self, true, st.members.at(where).info, " can be used");
   try_open(self);

@@ -18,10 +18,10 @@ using membership_ptr = membership_self::stateful_pointer<membership_state>;
 using scheduler::seat;
 using give_up_function = std::function<void(const seat&, const std::string&)>;
 
-/// Processes that were given up and are remembered.
+/// Remembered processes that were declared dead.
 constexpr size_t given_up_max = 64;
 
-/// The worker that sat there when it was asked; null: another one does, or nobody.
+/// The worker that held the seat when it was probed; null: replaced or gone.
 const membership_state::member* same_worker(const membership_state& st, const seat& where,
                                             uint32_t incarnation) {
   const auto found = st.members.find(where);
@@ -56,7 +56,7 @@ void ask(membership_ptr self, const membership_state::member& m, bool again,
             auto& now = self->state;
             now.asking.erase(where);
             const auto* who = same_worker(now, where, incarnation);
-            // Of one that has ended its connection tells, and why.
+            // The end of an exited worker is reported by its connection, with the reason.
             if (who == nullptr || now.current || reason != caf::sec::request_timeout) return;
             if (again) return give_up_on(self, *who, 2 * caf::timespan{half}, give_up);
             spdlog::warn("worker suspected seat={} worker={} silent_ms={}", who->info.seat,

@@ -36,12 +36,13 @@ constexpr caf::timespan pace_look = std::chrono::seconds{1};
 constexpr worker_role all_roles[] = {worker_role::model, worker_role::attention,
                                      worker_role::prefill};
 
-/// Spares are seats like others; nobody waits for them, and they have no part until one is free.
+/// Spares are seats like others; start-up does not wait for them, and they have no part until one
+/// is free.
 uint32_t seats_in(const config::settings& options, worker_role role) {
   return members_needed(options, role) + pool_of(options, role).spares;
 }
 
-/// Seats of processes and, beside them, of this one.
+/// Seats of worker processes and of this process.
 scheduler::seat_plan seats_of(const config::settings& options) {
   scheduler::seat_plan plan;
   if (!options.pools.distributed()) return plan;

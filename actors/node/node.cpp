@@ -151,7 +151,7 @@ node::~node() {
   if (x.front) caf::anon_send_exit(x.front, caf::exit_reason::user_shutdown);
   if (const auto& aside = x.parts->base.aside)
     caf::anon_send_exit(aside, caf::exit_reason::user_shutdown);
-  // A supervisor that was killed has told nobody.
+  // A killed supervisor has not reported its end.
   for (const auto& part : pipeline_actors())
     caf::anon_send_exit(part, caf::exit_reason::user_shutdown);
   if (const auto& kept = x.parts->kept->handle)
@@ -164,7 +164,7 @@ node::~node() {
   x.control.reset();
   x.ending.emplace(end_limit); // it watches from here on: the other one has an actor of its own
   x.turns.reset();
-  // Actors end when told; one that does not must not keep the process.
+  // Actors terminate when asked; one that does not must not block the process.
   for (int look = 0; x.system.registry().running() > 0 && look < last_looks; ++look)
     poll(nullptr, 0, last_look_ms);
   const auto left = x.system.registry().running();

@@ -15,7 +15,7 @@ namespace lamella::actors {
 
 namespace {
 
-/// Fewer slots than this serve nobody.
+/// Minimum number of slots of a useful service.
 constexpr uint32_t slots_min = 128;
 
 const char* name_of(config::operator_set set) {

@@ -17,7 +17,7 @@ namespace lamella::actors {
 
 namespace {
 
-/// Restarts of the whole pipeline before the process gives up (reliability A8).
+/// Restarts of the whole pipeline before the process exits (reliability A8).
 constexpr uint32_t restarts_max = 5;
 constexpr std::chrono::seconds restart_window{30};
 
@@ -159,7 +159,7 @@ void node::impl::build() {
     set_roles(true);
     if (health->where() == health_board::phase::rebuilding)
       health->enter(health_board::phase::serving);
-    // Last: whoever waits for a served pipeline finds all of the above.
+    // Last: waiters for a served pipeline then find all of the above.
     if (front)
       caf::anon_send(front, built.server);
     else

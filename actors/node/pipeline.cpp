@@ -262,7 +262,7 @@ private:
     c.slots = parts_.slots;
     c.whole_requests = by_request_;
     c.prefix_time = options_.kv.prefix_cache;
-    // A suffix is computed beside decoding, by those who could decode meanwhile.
+    // A suffix is computed concurrently with decoding, by replicas that could decode meanwhile.
     if (suffix_streams(options_) > 0) c.prefix_least_percent = 50;
     c.numbers = parts_.numbers;
     kept.handle = parent_->spawn(kv_allocator, std::move(c));

@@ -19,8 +19,8 @@ using supervisor_ptr = caf::stateful_actor<supervisor_state>*;
 using restart_atom = caf::atom_constant<caf::atom("restart")>;
 constexpr restart_atom restart_atom_v{};
 
-/// Before links are made anew. Nobody asks in vain meanwhile: an epoch is handed out when it can be
-/// had.
+/// Upper bound of the delay before links are rebuilt. The wait loses no epoch: one is handed out as
+/// soon as it is available.
 constexpr std::chrono::milliseconds cut_delay_max{160};
 
 void end_children(supervisor_ptr self) {

@@ -27,7 +27,7 @@ caf::behavior warden(caf::event_based_actor* self, const warden_config& config) 
                      explain(self->system(), down.reason));
     std::exchange(*told, nullptr)(name);
   });
-  // Nobody sends it anything; it lives until it is told to end.
+  // It handles no messages and lives until it is asked to stop.
   return {[](caf::tick_atom) {}};
 }
 

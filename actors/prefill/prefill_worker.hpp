@@ -77,7 +77,7 @@ struct prefill_worker_state {
   /// Recomputation of lost KV: from the arrival of the first job until none is left.
   struct rebuild_watch {
     uint32_t waiting = 0;             ///< sequences
-    uint64_t prompts = 0, tokens = 0; ///< told
+    uint64_t prompts = 0, tokens = 0; ///< answered
     bool announced = false;
     caf::actor_clock::time_point since;
   } rebuilds;

@@ -5,11 +5,11 @@
 
 namespace lamella::gpu::cuda {
 
-/// As device::make_adapter_memory, of that device, whose name is told. With a dma-buf where driver
-/// and kernel have them; else adapters register the address, which needs the module nvidia_peermem.
-/// Refused where writes from outside become visible to kernels only after a flush by the CPU: a
-/// stream that polls could see a seqno before its payload. Memory whose owners are gone is kept for
-/// the next call of the same sizes. Not run on hardware.
+/// As device::make_adapter_memory, for that device and its name. With a dma-buf where driver and
+/// kernel have them; else adapters register the address, which needs the module nvidia_peermem.
+/// Rejected where external writes become visible to kernels only after a flush by the CPU: a
+/// polling stream could see a seqno before its payload. Memory without owners is cached for the
+/// next call of the same sizes. Not run on hardware.
 adapter_memory make_adapter_memory(int device, const std::string& name, size_t bytes,
                                    size_t host_bytes);
 

@@ -1,5 +1,5 @@
 /// Counter-based random numbers: Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random
-/// numbers: as easy as 1, 2, 3", 2011). No state, so a draw can be repeated on any machine.
+/// numbers: as easy as 1, 2, 3", 2011). No state, so a sample can be repeated on any machine.
 #pragma once
 
 #include <array>

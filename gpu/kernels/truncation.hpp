@@ -1,4 +1,5 @@
-/// Which tokens may be drawn: the highest ones by count or by weight, without sorting a vocabulary.
+/// Truncation of the tokens to sample from: the highest ones by count or by weight, without sorting
+/// a vocabulary.
 ///
 /// Weights fall into buckets by exponent and three bits of mantissa; one pass counts and sums each
 /// bucket. The border lies in one of them, and only that one is sorted.

@@ -48,7 +48,7 @@ public:
   uint32_t arm();
   void disarm();
 
-  /// Sleeps until somebody has rung since arm(), or until the time. Disarms. Spurious wake-ups
+  /// Sleeps until the bell was rung since arm(), or until the time. Disarms. Spurious wake-ups
   /// happen.
   void wait(uint32_t seen, std::chrono::steady_clock::time_point until);
 

@@ -46,11 +46,11 @@ struct stream_posts {
   uint64_t out_at = 0;           ///< of the one that this side fills
   std::atomic<uint64_t>* bytes = nullptr; ///< of payload that was put into streams so far
 
-  // What has been put into the stream, for whoever puts more.
-  seqno released, told; ///< given back of the peer's frames; what the peer was told of that
+  // Progress of what was enqueued on the stream, for later enqueues.
+  seqno released, told; ///< released frames of the peer; credit sent to the peer
 };
 
-/// The memory of a ring and who is told of changes to it.
+/// The memory of a ring and the listeners of its changes.
 struct ring_place {
   std::byte* base = nullptr;        ///< 64-byte aligned, terms.bytes() long
   std::shared_ptr<void> memory;     ///< keeps it mapped
@@ -62,7 +62,7 @@ struct ring_place {
   /// null: those at `base`.
   ring_control* words = nullptr;
   frame_header* headers = nullptr; ///< of the frames it sends, by slot; null: before each payload
-  std::shared_ptr<stream_posts> posts{}; ///< null: the host posts, or nobody has to
+  std::shared_ptr<stream_posts> posts{}; ///< null: the host posts, or no posts are needed
 };
 
 /// Initialises the words of an empty ring in zeroed memory.

@@ -1,4 +1,4 @@
-/// What a chat template can do, told by what it makes of small conversations.
+/// Abilities of a chat template, detected by rendering small conversations.
 #pragma once
 
 #include "model/chat/chat_template.hpp"

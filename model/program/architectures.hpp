@@ -1,4 +1,4 @@
-/// The architectures Lamella knows. Another one is a file beside llama.cpp and a line in the list.
+/// The supported architectures. To add one: a file next to llama.cpp and a line in the list.
 #pragma once
 
 #include "model/program/graph.hpp"

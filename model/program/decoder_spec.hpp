@@ -1,4 +1,4 @@
-/// The hyperparameters that decoder-only architectures have in common, as files tell them.
+/// The common hyperparameters of decoder-only architectures, as stored in files.
 #pragma once
 
 #include "model/spec.hpp"

@@ -49,7 +49,7 @@ public:
   /// down(silu(gate) * up)
   symbol gated(symbol gate, symbol up);
 
-  /// The last norm, the output head, its factor, and the draw, of the rows that are sampled from.
+  /// The last norm, the output head, its factor, and sampling, of the sampled rows.
   operator_graph finish(symbol x);
 
 private:

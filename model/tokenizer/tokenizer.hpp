@@ -14,7 +14,7 @@
 namespace lamella::model {
 
 /// May the text name control tokens? Only templates and callers with the right to do so may; what a
-/// user wrote never does, so that nobody can end a turn by typing its marker.
+/// user wrote never does, so that a user cannot end a turn by typing its marker.
 enum class special : uint8_t { forbidden, allowed };
 
 /// A piece of a rendered prompt: scaffolding of the chat template is trusted, message text is not.
@@ -42,7 +42,7 @@ public:
   /// segments are.
   virtual std::vector<token_id> encode(std::span<const text_segment> segments) const = 0;
 
-  /// A text of these segments has so many tokens or more, which its bytes tell without cutting it.
+  /// A lower bound of the tokens of a text of these segments, from its bytes, without tokenisation.
   uint64_t fewest_tokens(std::span<const text_segment> segments) const;
   uint64_t fewest_tokens(std::string_view text) const;
 

@@ -160,7 +160,7 @@ struct data_plane::impl : std::enable_shared_from_this<data_plane::impl> {
   std::vector<std::weak_ptr<tcp_link>> tcp_links;     ///< to be closed before the context goes
   std::vector<std::weak_ptr<verbs_link>> verbs_links; ///< likewise
   std::optional<link_transport> forced; ///< by the options; nothing: the best there is
-  std::shared_ptr<verbs_device> verbs;  ///< null: `no_verbs` tells why
+  std::shared_ptr<verbs_device> verbs;  ///< null: the reason is in `no_verbs`
   std::string no_verbs;
   std::thread thread;
 };

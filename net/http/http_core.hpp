@@ -41,7 +41,7 @@ public:
   /// How a new connection is treated.
   enum class verdict : uint8_t { serve, too_many, too_many_from_address, drop };
 
-  /// Enters a session when it may be served or has to be told why not (`drop`: neither).
+  /// Enters a session that is served or gets an error answer (`drop`: neither).
   verdict enter(const std::shared_ptr<http_session>& session, const std::string& address);
   void leave(http_session* session, const std::string& address, bool served);
 

@@ -25,7 +25,7 @@ struct http_limits {
   size_t header_bytes = 16 << 10;         ///< request line and all fields; beyond: 431
   size_t header_count = 100;              ///< beyond: 431
   milliseconds header_time{10'000};       ///< first byte (or accept) to the empty line; beyond: 408
-  size_t body_bytes = size_t{16} << 20;   ///< beyond: 413, before reading when the length is told
+  size_t body_bytes = size_t{16} << 20;   ///< beyond: 413, before reading when the length is given
   milliseconds body_time{30'000};         ///< beyond: 408
   size_t body_bytes_per_second = 1 << 10; ///< on average, after body_rate_after; below: 408
   milliseconds body_rate_after{5'000};

@@ -136,7 +136,7 @@ struct verbs_port_report {
 };
 
 struct verbs_devices {
-  std::string trouble; ///< why there is none at all; empty when `ports` tells
+  std::string trouble; ///< why there is none at all; empty when `ports` has the reasons
   std::vector<verbs_port_report> ports;
 };
 

@@ -16,28 +16,28 @@
 
 namespace lamella::scheduler {
 
-/// An iteration of `rows` requests with `context` tokens each, nothing beside it.
+/// An iteration of `rows` requests with `context` tokens each, without concurrent prefill.
 struct decode_point {
   double rows = 0, context = 0, seconds = 0;
   friend bool operator==(const decode_point&, const decode_point&) = default;
 };
 
-/// A prompt of so many tokens, nothing beside it, from the question to its first token.
+/// Prefill of a prompt without concurrent decoding, from the request to its first token.
 struct prefill_point {
   double tokens = 0, seconds = 0;
   friend bool operator==(const prefill_point&, const prefill_point&) = default;
 };
 
-/// How fast both go while a prompt runs beside `rows` decoding requests with `context` tokens each,
-/// as shares of how fast they go alone. One engine that loses nothing makes the two add up to 1,
-/// two devices to 2. The shares depend on the context and on the prompt's length: streams of an
-/// engine take turns by the time they have used, and both have one for the model and one for
-/// attention. The more even the time of one is divided over its two, the more of the engine it
-/// gets.
+/// Speeds of prefill and decoding while a prompt runs concurrently with `rows` decoding requests
+/// with `context` tokens each, as shares of their speeds alone. One engine that loses nothing makes
+/// the two add up to 1, two devices to 2. The shares depend on the context and on the prompt's
+/// length: streams of an engine take turns by the time they have used, and both have one for the
+/// model and one for attention. The more even the time of one is divided over its two, the more of
+/// the engine it gets.
 struct sharing_point {
   double rows = 0, decode_rate = 0, prefill_rate = 0;
-  double context = 0; ///< 0: not told, the same for all
-  double prompt = 0;  ///< tokens of the prompt; 0: not told, the same for all
+  double context = 0; ///< 0: not given, the same for all
+  double prompt = 0;  ///< tokens of the prompt; 0: not given, the same for all
   friend bool operator==(const sharing_point&, const sharing_point&) = default;
 };
 

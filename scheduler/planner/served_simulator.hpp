@@ -1,8 +1,8 @@
-/// Plays a trace on a service that has measured itself: the live admission, slots and prefill
-/// chunks, with times from its profile.
+/// Simulates a trace on a profiled service: the live admission, slots and prefill chunks, with
+/// times from its profile.
 ///
-/// Prompts are part of it, unlike in simulate(): they run beside the batch on the same devices, and
-/// both go on more slowly meanwhile, at the rates of the profile.
+/// Prompts are part of it, unlike in simulate(): they run concurrently with the batch on the same
+/// devices, and both are slowed down, at the rates of the profile.
 #pragma once
 
 #include "scheduler/planner/served_profile.hpp"

@@ -52,7 +52,8 @@ struct simulation_options {
 };
 
 /// Times in seconds. Throughput, batch and TBT are taken while the queue is full: from a tenth of
-/// the tokens on until nobody waits; over the whole run if arrivals decide or the trace is short.
+/// the tokens on until no request waits; over the whole run if arrivals decide or the trace is
+/// short.
 struct simulation_result {
   double seconds = 0;          ///< of the whole run
   double measured_seconds = 0; ///< of the part that is reported

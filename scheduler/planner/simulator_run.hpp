@@ -60,7 +60,7 @@ struct batch_run {
   std::vector<uint32_t> joining; ///< seated, in from the next iteration on
   std::vector<uint32_t> fresh;   ///< in the iteration under way for the first time
   std::priority_queue<due, std::vector<due>, std::greater<>> finish, grow;
-  prefill_plan prompts;              ///< computed beside decoding
+  prefill_plan prompts;              ///< computed concurrently with decoding
   std::vector<prefill_piece> pieces; ///< of them, in the iteration under way
   std::vector<double> context;       ///< tokens by pool
   std::vector<double> rows;          ///< requests by pool

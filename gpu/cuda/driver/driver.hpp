@@ -20,19 +20,19 @@ namespace lamella::gpu::cuda {
 /// `ahead` of them before the first has ended, and watches the words their last kernels raise.
 class driver {
 public:
-  /// A work, and what to do when it has ended.
+  /// A work and its completion callback.
   struct job {
     std::shared_ptr<work> what;
     clock::time_point deadline;
     stream::mark on_end;
   };
 
-  /// What the driver keeps of a stream.
+  /// The driver's state of a stream.
   struct line;
 
-  /// Lines of one device at most. A device has 32 queues (CUDA_DEVICE_MAX_CONNECTIONS) that streams
-  /// share from there on, and a kernel that waits would stand before the one it waits for; some
-  /// are left for loading. config/settings.cpp refuses settings that need more.
+  /// Maximum lines of one device. A device has 32 queues (CUDA_DEVICE_MAX_CONNECTIONS); further
+  /// streams share them, and a waiting kernel could block the one it waits for. Some queues are
+  /// left for loading. config/settings.cpp rejects settings that need more.
   static constexpr size_t lines_max = 28;
 
   /// `device` is current on this thread. `replays`: works that are like those before them are
@@ -43,23 +43,22 @@ public:
   driver(const driver&) = delete;
   driver& operator=(const driver&) = delete;
 
-  /// Throws std::runtime_error when there would be more than lines_max. Waits for the device where
-  /// no spare line is left that has the room asked for.
+  /// Throws std::runtime_error beyond lines_max. Waits for the device where no spare line with the
+  /// requested room is left.
   std::shared_ptr<line> open();
-  /// Lines opened from now on have room for so many bytes of arguments of each work, and at least
-  /// for staging::bytes_least. A work that has more fails, and its line, and those made ready after
-  /// that, have twice the room it lacked. While nothing runs: it pins memory, and gives back what
-  /// it pinned before.
+  /// Lines opened from now on have room for this many bytes of arguments per work, at least
+  /// staging::bytes_least. A work with more fails, and its line, and later ones, get twice the
+  /// missing room. Call while nothing runs: it pins memory, and frees memory pinned before.
   void reserve(size_t argument_bytes);
-  /// From now on up to so many lines, lines_max at most, can be opened at once without waiting.
-  /// While nothing runs.
+  /// Prepares this many lines (at most lines_max), which can then be opened without waiting. Call
+  /// while nothing runs.
   void prepare(size_t lines);
-  /// All its work ends with `aborted`; returns when the device has left it.
+  /// Aborts all its work; returns when the device has left it.
   void close(const std::shared_ptr<line>& x);
   void launch(const std::shared_ptr<line>& x, job j);
   void abort(const std::shared_ptr<line>& x);
 
-  /// A sticky error has been met: all work ends with `lost`. Thread-safe.
+  /// A sticky error occurred: all work ends with `lost`. Thread-safe.
   bool lost() const { return lost_.load(std::memory_order_relaxed); }
 
   /// For what the host does with weights before anything is launched.

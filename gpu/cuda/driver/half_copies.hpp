@@ -1,4 +1,4 @@
-/// Which activations of a work have been rounded for the next product already.
+/// 16-bit copies of activations of a work, already rounded for the next matmul.
 #pragma once
 
 #include "base/arena.hpp"
@@ -22,7 +22,7 @@ public:
   /// The buffer was written without a copy.
   void forget(const float* buffer) { copies_.erase(buffer); }
 
-  /// The copy, if it is whole, of this length and type; else null.
+  /// The copy, if it is complete, of this length and type; else null.
   const uint16_t* of(const float* buffer, size_t count, dense_type type) const;
 
 private:

@@ -1,4 +1,4 @@
-/// How far a stream's launches may be ahead of the device.
+/// Bounds how far a stream's launches are ahead of the device.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -9,10 +9,10 @@
 
 namespace lamella::gpu::cuda {
 
-/// A stream takes about a thousand launches before the call waits for room, and the thread that
-/// waits may be the one to launch what the stream waits for: a pull has more pieces than that, and
-/// so has an iteration of a deep model. So the driver puts no more than `most` kernels into a
-/// stream that the device has not passed, and comes back. Of one stream, used by the driver thread.
+/// A CUDA stream accepts about a thousand launches before a launch blocks, and the blocked thread
+/// may be the one that must launch what the stream waits for: a pull has more pieces than that, and
+/// so has an iteration of a deep model. So the driver enqueues at most `most` kernels that the
+/// device has not passed, and retries later. Of one stream, used by the driver thread.
 class launch_window {
 public:
   /// Leaves room for what one step may launch beyond it.

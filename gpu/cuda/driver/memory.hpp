@@ -1,7 +1,7 @@
 /// Memory of a CUDA device, and host memory it can reach.
 ///
-/// Giving memory back may wait until the device is idle, and the last owner may be a driver thread,
-/// for which streams wait that wait for each other. So a thread of its own gives it back, later.
+/// Freeing memory may wait until the device is idle, and the last owner may be a driver thread that
+/// other streams wait for, which could deadlock. So a separate thread frees it later.
 #pragma once
 
 #include "gpu/cuda/stream/check.hpp"
@@ -15,7 +15,7 @@ namespace lamella::gpu::cuda {
 /// std::bad_alloc when it has no room.
 std::shared_ptr<std::byte> device_memory(size_t bytes);
 
-/// Like device_memory, but from the device's pool: neither this nor giving it back waits for
+/// Like device_memory, but from the device's pool: neither allocation nor release waits for
 /// kernels, so a stream may grow while another one polls. Valid for work of `stream` from now on.
 std::shared_ptr<std::byte> pool_memory(size_t bytes, cudaStream_t stream);
 
@@ -23,8 +23,8 @@ std::shared_ptr<std::byte> pool_memory(size_t bytes, cudaStream_t stream);
 /// the device.
 std::shared_ptr<std::byte> pinned_memory(size_t bytes);
 
-/// Returns when all memory that was given up before this call has been given back. Waits for the
-/// devices it is of: for times at which nothing runs that could wait for the caller.
+/// Returns when all memory released before this call is freed. Waits for its devices: call when no
+/// running work could wait for the caller.
 void wait_until_given_back();
 
 } // namespace lamella::gpu::cuda

@@ -8,8 +8,8 @@
 
 namespace lamella::gpu::cuda {
 
-/// Lets kernels of each of the two devices read and write memory of the other. Says why they
-/// cannot; nothing where they can, or are one. Changes the current device.
+/// Enables peer access between two devices. Returns the reason on failure; empty on success, or for
+/// one device. Changes the current device.
 std::optional<std::string> join_peers(int a, int b);
 
 /// Zeroed memory for a ring from a stream of `sender` to one of `receiver`: the receiver's own

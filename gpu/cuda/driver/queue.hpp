@@ -1,4 +1,4 @@
-/// What the operators of one CUDA stream work with.
+/// The launch context of operators on one CUDA stream.
 #pragma once
 
 #include "base/arena.hpp"
@@ -21,7 +21,7 @@
 
 namespace lamella::gpu::cuda {
 
-/// A work is told more than there is room for.
+/// The arguments of a work exceed the room.
 class no_room : public std::length_error {
 public:
   no_room(size_t wanted, size_t reserved)
@@ -29,15 +29,15 @@ public:
                           + " bytes of arguments or results and more, and "
                           + std::to_string(reserved) + " were reserved"},
         wanted_{wanted} {}
-  size_t wanted() const { return wanted_; } ///< bytes, of what is known of the work so far
+  size_t wanted() const { return wanted_; } ///< bytes, as far as known for the work
 
 private:
   size_t wanted_;
 };
 
-/// Arguments of one work on their way to the device. Filled by the driver thread while it puts the
-/// work into the stream; free again when the work has ended. Never grows meanwhile: pinning memory
-/// may wait for kernels that wait for this stream.
+/// Staging of the arguments of one work. Filled by the driver thread while it enqueues the work on
+/// the stream; reusable when the work has ended. Never grows meanwhile: pinning memory may wait for
+/// kernels that wait for this stream.
 class staging {
 public:
   /// Room for this many bytes on their way to the device, and back.
@@ -46,13 +46,12 @@ public:
   /// Has room for bytes_least. May wait for the device.
   explicit staging(cudaStream_t stream);
 
-  /// From now on there is room for so much on its way to the device. While no work uses this; may
-  /// wait for the device.
+  /// Resizes the room for arguments. Call while no work uses this; may wait for the device.
   void reserve(size_t upload_bytes);
   size_t reserved() const { return uploads_.size; }
 
-  /// Copies host memory into the block once and returns where the device will find it. Like copy()
-  /// and results() it throws no_room where there is none left.
+  /// Copies host memory into the block once and returns its device address. Like copy() and
+  /// results(), throws no_room when the block is full.
   const std::byte* upload(const void* from, size_t bytes);
 
   /// Copies host memory to `to` in device memory; `from` may change at once.
@@ -73,7 +72,7 @@ private:
     std::shared_ptr<std::byte> host, device;
     size_t size = 0, used = 0;
   };
-  /// Where the next `bytes` of the block lie.
+  /// Position of the next `bytes` of the block.
   static size_t take(block& from, size_t bytes);
   void send(size_t through, const void* from, size_t bytes, std::byte* to);
 
@@ -84,7 +83,7 @@ private:
   std::shared_ptr<std::byte> ended_;
 };
 
-/// A word in mapped host memory that a kernel of the stream raises, and who sleeps on it.
+/// A word in mapped host memory that a kernel of the stream raises, and its sleeper.
 struct watched_word {
   uint64_t* word;
   std::shared_ptr<void> memory; ///< keeps it mapped
@@ -92,8 +91,8 @@ struct watched_word {
   uint64_t seen = 0;
 };
 
-/// The stream whose work the driver thread is putting into the queue right now. Operators and
-/// channel ends find it with current(); it is used by that thread alone.
+/// The stream whose work the driver thread is currently enqueueing. Operators and channel ends find
+/// it with current(); it is used by that thread alone.
 class queue {
 public:
   explicit queue(int device);
@@ -116,14 +115,15 @@ public:
     queue* before_;
   };
 
-  /// For the next kernels, of this kind: all that was asked for before is in it. Throws cuda_error.
+  /// The stream for the next kernels of this kind; earlier launches are already in it. Throws
+  /// cuda_error.
   cudaStream_t stream(std::string_view what) {
     close();
     if (tracing.load(std::memory_order_relaxed)) trace_mark(stream_, what);
     return stream_;
   }
 
-  /// For what is no kernel, and orders nothing.
+  /// The stream for operations that are not kernels and need no order.
   cudaStream_t handle() const { return stream_; }
 
   /// Leaves a kernel open for the next operator to join; the one before is launched.
@@ -181,7 +181,7 @@ public:
     return reinterpret_cast<T*>(arguments_->results(count * sizeof(T)));
   }
 
-  /// Runs on the driver thread when the device has finished the work, before its mark.
+  /// Called on the driver thread when the device has finished the work, before its mark.
   void at_end(std::function<void()> x) { at_end_.push_back(std::move(x)); }
   std::vector<std::function<void()>> take_at_end() { return std::exchange(at_end_, {}); }
 
@@ -195,14 +195,14 @@ public:
   /// After failed waits, when the stream is empty: both words are 0 again.
   void recover();
 
-  /// When the waits of the stream end before their time, this ends with them, if it still lives:
-  /// its kernels wait without looking at the control words.
+  /// When the waits of the stream are ended early, this object is ended too, if it is alive: its
+  /// kernels wait without checking the control words.
   void ends_with_waits(std::weak_ptr<collective> x);
   void end_collectives();
 
-  /// From now on the driver tells the sleeper when the word has moved.
+  /// From now on the driver wakes the sleeper when the word has changed.
   void watch(watched_word x);
-  /// True if one has moved since the last call.
+  /// True if one has changed since the last call.
   bool tell_sleepers();
   void forget_sleepers() { watched_.clear(); }
 

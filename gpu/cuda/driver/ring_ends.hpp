@@ -10,9 +10,8 @@ namespace lamella::gpu::cuda {
 
 /// The ends of one ring. Use them in steps of one stream only; `base` must be memory the device
 /// reaches: its own, a peer's, or mapped host memory (`host_memory`: where its words lie). A frame
-/// that is late, does not come, or is another one than expected ends the work that waits for it,
-/// and the ring with it: counters of the two sides may differ from then on, so the pipeline makes
-/// new rings.
+/// that is late, missing, or not the expected one ends the waiting work, and the ring with it:
+/// counters of the two sides may differ from then on, so the pipeline creates new rings.
 std::shared_ptr<channel_sender> make_ring_sender(ring_place place, ring_identity self,
                                                  bool host_memory);
 std::shared_ptr<channel_receiver> make_ring_receiver(ring_place place, bool host_memory);

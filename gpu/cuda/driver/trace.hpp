@@ -1,5 +1,5 @@
-/// Where the time of a stream goes, kind of kernel by kind of kernel. For benchmarks: the events
-/// between kernels cost some time themselves.
+/// Time of a stream by kind of kernel. For benchmarks: the events between kernels cost some time
+/// themselves.
 #pragma once
 
 #include <cuda_runtime_api.h>

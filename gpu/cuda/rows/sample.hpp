@@ -15,7 +15,7 @@ constexpr uint32_t vocabulary_max = 1u << 18;
 /// penalty changes those of all tokens of a text.
 constexpr uint32_t usual_draws = 256, usual_edits = 1024;
 
-/// Bytes of arguments of a work that draws so many tokens, each with a mask of its own.
+/// Bytes of arguments of a work that samples so many tokens, each with a mask of its own.
 constexpr size_t draw_argument_bytes(uint32_t draws, uint32_t vocabulary) {
   constexpr size_t other = 64; ///< token, position, seat
   return draws
@@ -23,7 +23,7 @@ constexpr size_t draw_argument_bytes(uint32_t draws, uint32_t vocabulary) {
             + usual_edits * sizeof(logit_edit));
 }
 
-/// A record whose row this is draws nothing and writes nothing: launches may have spare records.
+/// A record with this row samples and writes nothing: launches may have spare records.
 constexpr uint32_t no_row = ~uint32_t{0};
 
 /// What one record drew; plain, so that it can be written to mapped host memory.

@@ -1,4 +1,4 @@
-/// What host and device tell each other about waits, in mapped host memory. Plain C++.
+/// State of waits shared by host and device, in mapped host memory. Plain C++.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -1,5 +1,6 @@
-/// What a kernel tells other streams when it ends: the frame whose payload it wrote, and slots it
-/// has read. Saves the kernels that would do it. Plain C++; the device's side is kernel_tail.cuh.
+/// What a kernel publishes to other streams when it ends: the frame whose payload it wrote, and
+/// slots it has read. Saves the kernels that would do it. Plain C++; the device's side is
+/// kernel_tail.cuh.
 #pragma once
 
 #include "gpu/cuda/stream/channel_port.hpp"

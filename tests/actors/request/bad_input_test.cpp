@@ -195,7 +195,7 @@ TEST_CASE("More choices than the pool has room for are refused for good, with th
   const auto x = ask("8");
   CHECK(x.status == 400);
   CHECK(text_at(x.json, "error.code") == "context_length_exceeded");
-  CHECK(text_at(x.json, "error.message").find("wanted, 200 and") != std::string::npos);
+  CHECK(text_at(x.json, "error.message").find("needed, 200 and") != std::string::npos);
   CHECK(ask("1").status == 200);
 }
 
