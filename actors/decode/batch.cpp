@@ -103,7 +103,7 @@ void evict_youngest(batch_ptr self) {
   }
   if (youngest == nullptr) return;
   youngest->leaving = youngest->evicted = true;
-  if (st.config.target.numbers) st.config.target.numbers->preempted();
+  if (st.config.target.metrics) st.config.target.metrics->preempted();
   spdlog::info("preempted sequence={} position={}",
                static_cast<uint64_t>(youngest->member.sequence), youngest->member.position);
 }
@@ -257,7 +257,7 @@ void commit(batch_ptr self, seat& s, sampled_token&& drawn) {
 void on_sampled(batch_ptr self, uint64_t iteration, sampled answer) {
   auto& st = self->state;
   if (st.flights.empty() || st.flights.front().iteration != iteration) { // given up before
-    if (st.config.target.numbers) st.config.target.numbers->fenced(net::fence::attempt);
+    if (st.config.target.metrics) st.config.target.metrics->fenced(net::fence::attempt);
     return;
   }
   if (failpoint_hit(failpoint::batch_commit)) {
@@ -273,9 +273,9 @@ void on_sampled(batch_ptr self, uint64_t iteration, sampled answer) {
   st.deadline.add(now - flight.launched);
   st.pace.ran(now.time_since_epoch(), now - flight.launched);
   if (st.config.target.beats) st.config.target.beats->beat(now);
-  if (st.config.target.numbers) {
-    st.config.target.numbers->iteration(flight.rows.size(), flight.rows.size());
-    st.config.target.numbers->set_mailbox_depth("batch", self->mailbox().size());
+  if (st.config.target.metrics) {
+    st.config.target.metrics->iteration(flight.rows.size(), flight.rows.size());
+    st.config.target.metrics->set_mailbox_depth("batch", self->mailbox().size());
   }
   for (size_t i = 0; i < flight.rows.size(); ++i)
     commit(self, st.seats.at(flight.rows[i]), std::move(answer.tokens.at(i)));
@@ -318,8 +318,8 @@ bool rests(batch_ptr self) {
 }
 
 void tell_in_flight(const batch_state& st) {
-  if (const auto& numbers = st.config.target.numbers)
-    numbers->set_in_flight(static_cast<uint32_t>(st.config.target.stream), !st.flights.empty());
+  if (const auto& metrics = st.config.target.metrics)
+    metrics->set_in_flight(static_cast<uint32_t>(st.config.target.stream), !st.flights.empty());
 }
 
 /// Does whatever can be done now.

@@ -28,10 +28,10 @@ std::pair<uint64_t, uint64_t> running_and_waiting(const global_scheduler_state& 
 
 void publish(scheduler_ptr self) {
   const auto& st = self->state;
-  if (st.config.numbers) {
+  if (st.config.metrics) {
     const auto [running, waiting] = running_and_waiting(st);
-    st.config.numbers->set_requests(running, waiting);
-    st.config.numbers->set_mailbox_depth("scheduler", self->mailbox().size());
+    st.config.metrics->set_requests(running, waiting);
+    st.config.metrics->set_mailbox_depth("scheduler", self->mailbox().size());
   }
   if (st.config.health)
     st.config.health->set_queue_full(st.queue->waiting() >= st.queue->limits().queue_requests

@@ -85,9 +85,9 @@ void tell_of(shard_ptr self, stream_id id, caf::actor_clock::time_point launched
       config.meter->spend(spent, shard_stages);
     }
   }
-  if (!config.numbers) return;
-  config.numbers->link_bytes("model", "in_process", work.bytes_sent());
-  tell_spent(*config.numbers, spent, shard_stages, "attention", config.seat);
+  if (!config.metrics) return;
+  config.metrics->link_bytes("model", "in_process", work.bytes_sent());
+  tell_spent(*config.metrics, spent, shard_stages, "attention", config.seat);
 }
 
 void on_launch(shard_ptr self, const iteration_launch& x) {

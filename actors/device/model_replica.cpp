@@ -189,9 +189,9 @@ void tell_of(replica_ptr self, stream_id id, caf::actor_clock::time_point launch
     config.meter->add(work.busy(), rows);
     config.meter->spend(spent, replica_stages);
   }
-  if (!config.numbers) return;
-  config.numbers->link_bytes("attention", "in_process", work.bytes_sent());
-  tell_spent(*config.numbers, spent, replica_stages, "model", config.seat);
+  if (!config.metrics) return;
+  config.metrics->link_bytes("attention", "in_process", work.bytes_sent());
+  tell_spent(*config.metrics, spent, replica_stages, "model", config.seat);
 }
 
 const gpu_executor_actor& executor_of(replica_ptr self, size_t rank) {

@@ -43,9 +43,9 @@ std::vector<uint32_t> orphans_of(const kv_allocator_state& st) {
 
 void publish(allocator_ptr self) {
   const auto& st = self->state;
-  if (!st.config.numbers) return;
-  auto& numbers = *st.config.numbers;
-  numbers.set_mailbox_depth("allocator", self->mailbox().size());
+  if (!st.config.metrics) return;
+  auto& metrics = *st.config.metrics;
+  metrics.set_mailbox_depth("allocator", self->mailbox().size());
   const auto orphans = orphans_of(st);
   const auto tell = [&](const std::string& worker, size_t table) {
     net::slot_counts slots;
@@ -53,7 +53,7 @@ void publish(allocator_ptr self) {
     slots.orphan = orphans[table];
     slots.cached = st.pools[table].cached();
     slots.used = st.pools[table].used() - slots.cached - slots.orphan;
-    numbers.set_kv_slots(worker, slots);
+    metrics.set_kv_slots(worker, slots);
   };
   for (size_t i = 0; i < st.pools.size(); ++i) tell(st.config.tables[i], i);
   for (const auto& worker : st.config.sharers) tell(worker, 0);
@@ -63,8 +63,8 @@ void publish(allocator_ptr self) {
   slots.cached = st.pools.front().cached();
   slots.parity = with_parity(st) - (st.has_parity ? slots.cached : 0);
   slots.used = st.pools.front().used() - slots.cached - slots.parity;
-  numbers.set_kv_slots(st.config.parity, slots);
-  numbers.set_parity_lag(st.config.pool, slots.used);
+  metrics.set_kv_slots(st.config.parity, slots);
+  metrics.set_parity_lag(st.config.pool, slots.used);
 }
 
 /// Everything counted slot by slot, independently of the counters of the tables.
@@ -112,7 +112,7 @@ caf::expected<kv_grant> reserve(allocator_ptr self, const kv_reserve& x,
                                 const caf::strong_actor_ptr& asker) {
   auto& st = self->state;
   if (x.epoch != st.epoch) {
-    if (st.config.numbers) st.config.numbers->fenced(net::fence::epoch);
+    if (st.config.metrics) st.config.metrics->fenced(net::fence::epoch);
     return caf::make_error(ec::aborted, "of epoch " + std::to_string(x.epoch));
   }
   kv_grant result;
@@ -303,8 +303,8 @@ kv_allocator(kv_allocator_actor::stateful_pointer<kv_allocator_state> self,
       [self](const kv_release& x) {
         if (x.epoch == self->state.epoch)
           give_back(self, x.holders, x.written);
-        else if (self->state.config.numbers)
-          self->state.config.numbers->fenced(net::fence::epoch);
+        else if (self->state.config.metrics)
+          self->state.config.metrics->fenced(net::fence::epoch);
       },
       [self](const kv_filled& x) {
         on_filled(self->state, x, now(self));

@@ -43,7 +43,7 @@ void on_moved(const progress_ptr& x, uint32_t source, const kv_moved& answer) {
   }
   if (x->first->digest != answer.digest || x->first->bytes != answer.bytes
       || buggify(buggify_point::remake_fails)) {
-    if (x->what.numbers) x->what.numbers->kv_damaged(net::kv_damage::rebuild);
+    if (x->what.metrics) x->what.metrics->kv_damaged(net::kv_damage::rebuild);
     end(x, remake_failure{"KV transfer from member " + std::to_string(source) + ": digests differ",
                           true});
     return;

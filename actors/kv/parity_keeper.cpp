@@ -92,13 +92,13 @@ void make(keeper_ptr self, const kv_swept& x) {
   const auto slots = scheduler::length_of(x.runs);
   remake(self,
          {c.epoch, c.members, static_cast<uint32_t>(c.members.size() - 1), x.runs, ++st.number,
-          answer_limit, c.numbers},
+          answer_limit, c.metrics},
          [=, runs = x.runs](const std::optional<remake_failure>& failure) {
            if (failure) return give_up(self, *failure);
            tell(self, runs, true, [=] {
              auto& now = self->state;
              now.slots_made += slots;
-             if (now.config.numbers) now.config.numbers->parity_rebuilt(slots);
+             if (now.config.metrics) now.config.metrics->parity_rebuilt(slots);
              const auto took = self->clock().now() - began;
              const auto percent = now.config.rebuild_percent;
              rest(self, caf::timespan{took / percent * (100 - percent)});
@@ -147,9 +147,9 @@ void compare_with_book(const parity_keeper_config& c, const checksums& x,
       spdlog::error("KV digest changed since it was verified epoch={} sequence={} position={}: the "
                     "rebuild was wrong, or the memory of a worker is corrupt",
                     c.epoch, static_cast<uint64_t>(origin.sequence), origin.position);
-    if (c.numbers) c.numbers->kv_damaged(net::kv_damage::rebuild);
+    if (c.metrics) c.metrics->kv_damaged(net::kv_damage::rebuild);
   }
-  if (c.numbers) c.numbers->digests_compared(compared);
+  if (c.metrics) c.metrics->digests_compared(compared);
 }
 
 void judge(keeper_ptr self, const checksums& x) {
@@ -158,7 +158,7 @@ void judge(keeper_ptr self, const checksums& x) {
   std::vector<size_t> well;
   auto wrong = differing(x, gpu::checksum_of_whole(c.members.size(), c.slot_bytes), well);
   const auto count = scheduler::length_of(wrong);
-  if (c.numbers) c.numbers->parity_checked(slots, count);
+  if (c.metrics) c.metrics->parity_checked(slots, count);
   compare_with_book(c, x, well);
   const seconds due{static_cast<double>(slots * c.slot_bytes)
                     / static_cast<double>(c.scrub_bytes_per_second)};

@@ -184,7 +184,7 @@ void lose(membership_ptr self, const seat& where, const std::string& reason,
     st.refusals[where] = reason;
   if (gone.handle && has_part(st.plan, where)) {
     ++st.losses;
-    if (st.config.numbers) st.config.numbers->failover(gone.info.role, cause);
+    if (st.config.metrics) st.config.metrics->failover(gone.info.role, cause);
   }
   if (st.config.on_part_lost && has_part(st.plan, where))
     st.config.on_part_lost(gone.info, st.epoch, streams_of(st.plan, where), own_fault);
@@ -266,7 +266,7 @@ void fence(membership_ptr self, const seat& where, const std::string& reason) {
   const auto& m = st.members.at(where);
   if (has_part(st.plan, where)) {
     ++st.losses;
-    if (st.config.numbers) st.config.numbers->failover(m.info.role, net::failover_cause::partition);
+    if (st.config.metrics) st.config.metrics->failover(m.info.role, net::failover_cause::partition);
     close_epoch(self, false, m.info, " fenced: " + reason);
     try_open(self);
   }

@@ -53,7 +53,7 @@ std::set<seat> ready_seats(const membership_state& st) {
 void note_report(membership_ptr self, const membership_state::member& m, const worker_peers& x) {
   auto& st = self->state;
   st.reports.heard(m.where, self->clock().now());
-  if (st.config.numbers) st.reports.note(m.where, m.info.incarnation, x, *st.config.numbers);
+  if (st.config.metrics) st.reports.note(m.where, m.info.incarnation, x, *st.config.metrics);
 }
 
 void look_at_pace(membership_ptr self,

@@ -13,9 +13,9 @@ constexpr caf::timespan status_timeout = std::chrono::seconds{1};
 
 system_status status_of(membership_ptr self) {
   auto& st = self->state;
-  if (st.config.numbers) {
-    st.reports.tell_ages(st.config.seats, self->clock().now(), *st.config.numbers);
-    st.config.numbers->set_mailbox_depth("membership", self->mailbox().size());
+  if (st.config.metrics) {
+    st.reports.tell_ages(st.config.seats, self->clock().now(), *st.config.metrics);
+    st.config.metrics->set_mailbox_depth("membership", self->mailbox().size());
   }
   system_status answer;
   answer.epoch = st.epoch;

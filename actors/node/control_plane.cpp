@@ -116,7 +116,7 @@ control_plane::control_plane(caf::actor_system& system, control_plane_config con
   m.on_change = config_.on_change;
   if (options.pools.distributed()) m.poll_interval = pace_look;
   m.dead = options.control.dead;
-  m.numbers = config_.parts->numbers;
+  m.metrics = config_.parts->metrics;
   const auto suspects = config_.parts->suspects;
   // Numbers that no process of this host has.
   m.on_part_lost = [suspects, of_other_hosts = uint32_t{1} << 31](

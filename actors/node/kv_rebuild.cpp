@@ -47,7 +47,7 @@ void end(const rebuild_ptr& x, const std::optional<remake_failure>& failure) {
                  x->slots, took.count());
     if (parts.parity->rebuilt(epoch)) {
       parts.base.by_parity = x->slots > 0;
-      parts.numbers->kv_remade("parity", took.count());
+      parts.metrics->kv_remade("parity", took.count());
     }
   }
   x->done();
@@ -65,11 +65,11 @@ void next_slots(const rebuild_ptr& x) {
   scheduler::append_positions(later, x->left, count, all - count);
   remake(x->self,
          {x->members.epoch, x->members.shards, x->target, now, ++x->number,
-          lend_limit(count * bytes), parts.numbers},
+          lend_limit(count * bytes), parts.metrics},
          [=](const std::optional<remake_failure>& failure) {
            if (failure) return end(x, failure);
            x->parts->parity->made(x->cache(), now);
-           x->parts->numbers->kv_remade_bytes("parity", count * bytes);
+           x->parts->metrics->kv_remade_bytes("parity", count * bytes);
            x->left = later;
            next_slots(x);
          });

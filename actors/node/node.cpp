@@ -63,7 +63,7 @@ bool node::start(const load_progress& progress, const std::function<bool()>& int
       throw start_error{70, "no token came through the pipeline"};
   }
   impl_->health->enter(health_board::phase::serving);
-  impl_->numbers->set_load_progress("warm", 1);
+  impl_->metrics->set_load_progress("warm", 1);
   progress("warm", 1, 1);
   return true;
 }

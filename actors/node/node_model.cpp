@@ -185,7 +185,7 @@ void node::impl::size_cache() {
 
 void node::impl::load_weights(const load_progress& progress) {
   if (!needs_weights()) {
-    numbers->set_load_progress("weights", 1);
+    metrics->set_load_progress("weights", 1);
     return;
   }
   const auto began = std::chrono::steady_clock::now();
@@ -201,7 +201,7 @@ void node::impl::load_weights(const load_progress& progress) {
           const auto spent =
               std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
           health->set_progress("weights", ratio, ratio > 0 ? spent / ratio * (1 - ratio) : 0);
-          numbers->set_load_progress("weights", ratio);
+          metrics->set_load_progress("weights", ratio);
           progress("weights", done, total);
         },
         rank);

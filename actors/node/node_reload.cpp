@@ -29,7 +29,7 @@ reload_report node::impl::reload() {
   reload_report report;
   const auto refuse = [&](std::vector<std::string> problems) {
     for (const auto& x : problems) spdlog::error("configuration not reloaded problem=\"{}\"", x);
-    numbers->config_reloaded(false);
+    metrics->config_reloaded(false);
     report.problems = std::move(problems);
     return report;
   };
@@ -74,7 +74,7 @@ reload_report node::impl::reload() {
   } catch (const std::exception& e) {
     return refuse({e.what()});
   }
-  numbers->config_reloaded(true);
+  metrics->config_reloaded(true);
   spdlog::info("configuration reloaded applied={} needs_restart={} api_keys={} admin_keys={}",
                report.applied.size(), report.needs_restart.size(), report.api_keys,
                report.admin_keys);

@@ -45,12 +45,12 @@ void node::impl::tell_who_is_there(const seat_news& x) {
     for (uint32_t i = 0; i < places; ++i) {
       const auto worker = name + "-" + std::to_string(i);
       const bool up = x.ready.contains({role, i});
-      numbers->set_worker_state(name, worker,
+      metrics->set_worker_state(name, worker,
                                 up                              ? net::worker_condition::live
                                 : x.failing.contains({role, i}) ? net::worker_condition::failing
                                 : x.seats.occupied({role, i})   ? net::worker_condition::loading
                                                                 : net::worker_condition::missing);
-      numbers->set_worker_slow(name, worker, x.slow.contains({role, i}));
+      metrics->set_worker_slow(name, worker, x.slow.contains({role, i}));
       ready += up ? 1 : 0;
     }
     // Whoever is above the need is a spare, wherever it sits.
@@ -61,7 +61,7 @@ void node::impl::tell_who_is_there(const seat_news& x) {
     roles.push_back({name, need, members_up, places - need, ready - members_up,
                      std::ranges::find(x.lacking, role) == x.lacking.end()});
   }
-  numbers->set_load_progress("join", needed == 0 ? 1.0 : 1.0 * joined / needed);
+  metrics->set_load_progress("join", needed == 0 ? 1.0 : 1.0 * joined / needed);
   health->pauses.lacks(x.lacking.empty() ? "" : std::string{to_string(x.lacking.front())});
   health->set_roles(std::move(roles));
   health->set_missing(x.seats.missing());
@@ -70,7 +70,7 @@ void node::impl::tell_who_is_there(const seat_news& x) {
 }
 
 void node::impl::join_workers() {
-  if (!options.pools.distributed()) numbers->set_load_progress("join", 1);
+  if (!options.pools.distributed()) metrics->set_load_progress("join", 1);
   if (options.pools.attention.parity) {
     parts->parity.emplace(options.pools.attention.members, parts->slots);
     parts->digests = std::make_shared<digest_book>(2 * size_t{parts->slots});
@@ -155,7 +155,7 @@ void node::impl::build() {
       facts = built.facts;
     }
     if (const auto x = tally.serves(parts->workers ? parts->workers->losses : 0))
-      numbers->failover(x->first, x->second);
+      metrics->failover(x->first, x->second);
     set_roles(true);
     if (health->where() == health_board::phase::rebuilding)
       health->enter(health_board::phase::serving);
@@ -178,7 +178,7 @@ void node::impl::build() {
     parts->base.lost_role = role.empty() ? "model" : role; // whatever ran, ran on replicas
     health->pauses.lost(parts->base.lost_role);
     tally.ended(parts->base.lost_role, cause);
-    if (given_up && cause) numbers->failover(parts->base.lost_role, *cause);
+    if (given_up && cause) metrics->failover(parts->base.lost_role, *cause);
     if (front) caf::anon_send(front, lost_atom_v);
     if (given_up) {
       give_up();

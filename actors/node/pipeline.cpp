@@ -98,7 +98,7 @@ private:
     info.host = host_name();
     info.pid = static_cast<uint32_t>(getpid());
     parent_->send(parts_.members, info);
-    parts_.numbers->set_worker_state(role, name, net::worker_condition::live);
+    parts_.metrics->set_worker_state(role, name, net::worker_condition::live);
   }
 
   void make_links() {
@@ -128,7 +128,7 @@ private:
       c.cache = std::make_shared<gpu::kv_cache>(*c.device, spec_.layers, parts_.slots, heads,
                                                 spec_.head_dim, half_type_of(options_.kv.dtype));
       c.links = [links = links_](const net::link_key& key) { return links->shard_end(key); };
-      c.numbers = parts_.numbers;
+      c.metrics = parts_.metrics;
       c.replica_of = [places = places_](stream_id id) { return places.at(id); };
       const auto name = c.device->name();
       empty_.push_back(i);
@@ -155,7 +155,7 @@ private:
       c.program = parts_.program;
       c.weights = parts_.weights;
       c.links = [links = links_](const net::link_key& key) { return links->replica_end(key); };
-      c.numbers = parts_.numbers;
+      c.metrics = parts_.metrics;
       add_ranks(c);
       make_ready(c, epoch_, streams_of(i));
       std::vector<std::shared_ptr<gpu::device>> others;
@@ -242,7 +242,7 @@ private:
     c.slot_bytes = slot_bytes(options_, spec_);
     c.scrub_bytes_per_second = options_.recovery.scrub_bytes;
     c.rebuild_percent = options_.recovery.parity_percent;
-    c.numbers = parts_.numbers;
+    c.metrics = parts_.metrics;
     c.digests = parts_.digests;
     c.prompts_lack_it = options_.pools.prefill_owns_kv();
     keep(parent_->spawn(parity_keeper, std::move(c)), "attention");
@@ -264,7 +264,7 @@ private:
     c.prefix_time = options_.kv.prefix_cache;
     // A suffix is computed concurrently with decoding, by replicas that could decode meanwhile.
     if (suffix_streams(options_) > 0) c.prefix_least_percent = 50;
-    c.numbers = parts_.numbers;
+    c.metrics = parts_.metrics;
     kept.handle = parent_->spawn(kv_allocator, std::move(c));
     *kept.lives = true;
     caf::actor_cast<caf::actor>(kept.handle)->attach_functor([lives = kept.lives] {
@@ -282,7 +282,7 @@ private:
     c.window_slots = window_slots;
     c.slots = parts_.slots;
     c.epoch = epoch_;
-    c.numbers = parts_.numbers;
+    c.metrics = parts_.metrics;
     c.health = parts_.health;
     c.suspects = parts_.suspects;
     for (uint32_t j = 0; j < batches_count_; ++j)
@@ -299,7 +299,7 @@ private:
     t.replica = replicas_.at(places_.at(t.stream));
     t.shards = shards_;
     t.allocator = allocator_;
-    t.numbers = parts_.numbers;
+    t.metrics = parts_.metrics;
     t.beats = std::shared_ptr<pulse>{parts_.health, &parts_.health->beats};
     t.firsts = stream < scheduler::prefill_streams ? parts_.first_decodes : parts_.first_prefills;
     return t;

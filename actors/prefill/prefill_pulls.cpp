@@ -27,8 +27,8 @@ void end(prefill_ptr self, uint64_t number, pulls_ended then) {
   const auto x = std::move(st.pulls.extract(number).mapped());
   const auto took = self->clock().now() - x.began;
   if (!x.failure && x.iteration == 0) st.pull_deadline.add(x.bytes, took);
-  if (!x.failure && st.config.target.numbers)
-    st.config.target.numbers->kv_pulled(x.first->bytes,
+  if (!x.failure && st.config.target.metrics)
+    st.config.target.metrics->kv_pulled(x.first->bytes,
                                         std::chrono::duration<double>(took).count());
   for (const auto sequence : x.jobs) {
     auto& j = st.jobs.at(sequence);
@@ -49,8 +49,8 @@ void on_moved(prefill_ptr self, uint64_t number, const kv_moved& answer, pulls_e
   } else if (x.first->digest != answer.digest || x.first->bytes != answer.bytes) {
     spdlog::warn("KV transfer digests differ pull={} shard={} bytes={}/{}", number, x.shard,
                  x.first->bytes, answer.bytes);
-    if (const auto& numbers = self->state.config.target.numbers)
-      numbers->kv_damaged(net::kv_damage::transfer);
+    if (const auto& metrics = self->state.config.target.metrics)
+      metrics->kv_damaged(net::kv_damage::transfer);
     x.failure = caf::make_error(ec::rows_differ);
   }
   if (++x.answers == 2) end(self, number, then);

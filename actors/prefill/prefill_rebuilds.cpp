@@ -36,14 +36,14 @@ void rebuild_ended(prefill_ptr self, const prefill_worker_state::job& j) {
     ++x.prompts;
     const auto computed = j.what.tokens.size() - j.what.cached;
     x.tokens += computed;
-    if (st.config.target.numbers) st.config.target.numbers->kv_rebuilt(computed);
+    if (st.config.target.metrics) st.config.target.metrics->kv_rebuilt(computed);
   }
   if (--x.waiting > 0) return;
   tell_batches(self, false);
   const auto took = seconds{self->clock().now() - x.since}.count();
-  if (x.tokens > 0 && st.config.target.numbers) {
-    st.config.target.numbers->kv_remade_bytes("recompute", x.tokens * st.config.token_bytes);
-    st.config.target.numbers->kv_remade("recompute", took);
+  if (x.tokens > 0 && st.config.target.metrics) {
+    st.config.target.metrics->kv_remade_bytes("recompute", x.tokens * st.config.token_bytes);
+    st.config.target.metrics->kv_remade("recompute", took);
   }
   spdlog::info("lost KV recomputed sequences={} tokens={} seconds={:.2f}", x.prompts, x.tokens,
                took);

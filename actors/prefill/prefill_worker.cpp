@@ -198,8 +198,8 @@ void on_sampled(prefill_ptr self, sampled answer) {
   if (st.config.own) await_pulls(self, flight.launch.iteration);
   if (st.config.target.beats) st.config.target.beats->beat(now);
   announce_rebuild(st, flight.launch.tokens.size(), now - flight.launched);
-  if (st.config.target.numbers)
-    st.config.target.numbers->iteration(flight.launch.tokens.size(), flight.pieces.size());
+  if (st.config.target.metrics)
+    st.config.target.metrics->iteration(flight.launch.tokens.size(), flight.pieces.size());
   size_t next = 0;
   for (const auto& piece : flight.pieces) {
     if (!piece.last) continue;
@@ -231,8 +231,8 @@ void start(prefill_ptr self) {
       [=](sampled& answer) {
         if (is_current())
           on_sampled(self, std::move(answer));
-        else if (self->state.config.target.numbers)
-          self->state.config.target.numbers->fenced(net::fence::attempt);
+        else if (self->state.config.target.metrics)
+          self->state.config.target.metrics->fenced(net::fence::attempt);
       },
       [=](caf::error& reason) {
         if (peer_lost(reason))

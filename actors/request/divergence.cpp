@@ -11,7 +11,7 @@ void compare_with_committed(request_ptr self, size_t index, uint32_t position, t
   const auto& st = self->state;
   const auto committed = st.sequences[index].text->tokens().at(position);
   if (again == committed) return;
-  st.server->numbers->diverged();
+  st.server->metrics->diverged();
   self->send(st.server->allocator, kv_doubt{st.sequence(index), st.server->epoch});
   spdlog::error("divergence request_id={} request={} choice={} position={} committed={} again={} "
                 "by={} epoch={}: a device, a kernel or memory is faulty",

@@ -83,11 +83,11 @@ void on_token(request_ptr self, const token& x) {
   const auto next = s.text->tokens().size();
   // A position is committed once; a repeated one is the same token again (reliability A4).
   if (x.index < next) compare_with_committed(self, index, x.index, x.value.token, "batch");
-  if (x.index != next) return st.server->numbers->fenced(net::fence::position);
+  if (x.index != next) return st.server->metrics->fenced(net::fence::position);
   // A batch that ended may have spoken a last time; what it said is computed again.
   if (s.where != phase::decoding) {
     s.heard = x.value.token;
-    return st.server->numbers->fenced(net::fence::epoch);
+    return st.server->metrics->fenced(net::fence::epoch);
   }
   accept_token(self, index, x.value, x.reason);
   if (s.text->over()) {
@@ -162,7 +162,7 @@ void on_expire(request_ptr self, expire_atom) {
   if (self->clock().now() - st.arrived < st.deadline) return watch_deadline(self);
   const auto limit = std::to_string(st.deadline.count()) + " ms";
   if (st.paused()) {
-    st.server->numbers->request_lost(st.server->pauses ? st.server->pauses->role() : "model");
+    st.server->metrics->request_lost(st.server->pauses ? st.server->pauses->role() : "model");
     fail(self,
          net::recovery_failed("the workers of the request were lost and did not come back within "
                               "the request's "

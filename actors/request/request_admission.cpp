@@ -251,7 +251,7 @@ void on_admitted(request_ptr self, size_t first, uint32_t choices, const admitte
     s.recovery = place.holdings.front().kept ? (st.server->by_parity ? "parity" : "replica")
                  : s.text->tokens().empty()  ? "replay"
                                              : "recompute";
-    st.server->numbers->request_recovered(s.recovery);
+    st.server->metrics->request_recovered(s.recovery);
   }
   if (place.holdings.front().kept) { // nothing is computed again
     join(self, first, place, place.holdings.front(), sampling_of(st, first));
@@ -292,11 +292,11 @@ void accept_token(request_ptr self, size_t index, const sampled_token& drawn, fi
   if (!st.has_first_token) {
     st.has_first_token = true;
     st.first_token = now;
-    st.server->numbers->first_token(seconds{now - st.arrived}.count());
+    st.server->metrics->first_token(seconds{now - st.arrived}.count());
   } else if (!s.text->tokens().empty()) {
-    st.server->numbers->token_gap(seconds{now - s.last_token}.count());
+    st.server->metrics->token_gap(seconds{now - s.last_token}.count());
     if (s.recovery != nullptr)
-      st.server->numbers->recovery_pause(st.server->lost_role, s.recovery,
+      st.server->metrics->recovery_pause(st.server->lost_role, s.recovery,
                                          seconds{now - s.last_token}.count());
   }
   s.recovery = nullptr;
@@ -308,7 +308,7 @@ void accept_token(request_ptr self, size_t index, const sampled_token& drawn, fi
     if (st.server->pauses && !st.paused()) st.server->pauses->goes_on(st.id);
   }
   s.last_token = now;
-  st.server->numbers->tokens_generated(1);
+  st.server->metrics->tokens_generated(1);
   s.text->push(drawn, reason);
   // Where it was the last one, nobody waits for what was lost any more.
   if (s.text->over() && st.server->pauses && !st.paused()) st.server->pauses->goes_on(st.id);
@@ -355,11 +355,11 @@ void ask_admission(request_ptr self, size_t first, uint32_t choices, bool resume
             }
             const bool full = reason == ec::queue_full || reason == ec::queue_tokens;
             if (full && !state.answered)
-              state.server->numbers->admission_rejected(reason == ec::queue_full
+              state.server->metrics->admission_rejected(reason == ec::queue_full
                                                             ? net::rejection::queue_requests
                                                             : net::rejection::queue_tokens);
             if (reason == ec::draining && !state.answered)
-              state.server->numbers->admission_rejected(net::rejection::draining);
+              state.server->metrics->admission_rejected(net::rejection::draining);
             if (reason == ec::request_poisoned)
               fail_poisoned(self);
             else

@@ -22,7 +22,7 @@ void read_chat(request_reading& to, const service& s, std::string_view text) {
       chat_tokens(s, body.messages, body.tools, body.template_kwargs, true, longest_prompt(s)));
   to.tools = std::move(body.tools);
   to.model = body.model;
-  for (const auto& name : body.unknown) s.numbers->unknown_param(name);
+  for (const auto& name : body.unknown) s.metrics->unknown_param(name);
 }
 
 void read_completion(request_reading& to, const service& s, std::string_view text) {
@@ -46,7 +46,7 @@ void read_completion(request_reading& to, const service& s, std::string_view tex
     shown.resize(shown.size() - to.prompt_ends.back().size());
   }
   to.model = body.model;
-  for (const auto& name : body.unknown) s.numbers->unknown_param(name);
+  for (const auto& name : body.unknown) s.metrics->unknown_param(name);
 }
 
 /// Everything that can be refused is refused here or while its format is compiled, before any
@@ -145,7 +145,7 @@ void prepare(request_state& st, request_reading&& x) {
                     st.head, st.params.include_usage, st.params.continuous_usage);
   uint64_t prompt_tokens = 0;
   for (const auto& p : st.prompts) prompt_tokens += p.size();
-  st.server->numbers->tokens_prompted(prompt_tokens);
+  st.server->metrics->tokens_prompted(prompt_tokens);
   spdlog::debug("request={} seed={}", static_cast<uint64_t>(st.id), seed);
 }
 

@@ -34,10 +34,10 @@ void report(request_ptr self, net::request_outcome outcome, int status, const st
   if (outcome == net::request_outcome::done && !st.sequences.empty())
     times.end = st.sequences.front().text->reason() == finish::length ? net::request_end::length
                                                                       : net::request_end::stop;
-  st.server->numbers->http_request(st.chat ? "/v1/chat/completions" : "/v1/completions", "POST",
+  st.server->metrics->http_request(st.chat ? "/v1/chat/completions" : "/v1/completions", "POST",
                                    status, times.e2e);
-  st.server->numbers->request_ended(outcome, code);
-  if (outcome != net::request_outcome::rejected) st.server->numbers->request_finished(times);
+  st.server->metrics->request_ended(outcome, code);
+  if (outcome != net::request_outcome::rejected) st.server->metrics->request_finished(times);
   const char* names[] = {"done", "error", "cancelled", "rejected"};
   spdlog::info("request_id={} request={} outcome={} code={} prompt_tokens={} generated_tokens={} "
                "choices={} queue_ms={:.1f} ttft_ms={:.1f} e2e_ms={:.1f} recoveries={} "
@@ -100,7 +100,7 @@ void fail_poisoned(request_ptr self) {
                 "generated_tokens={}",
                 st.exchange->request().request_id, static_cast<uint64_t>(st.id), digest,
                 usage_of(st).prompt_tokens, usage_of(st).completion_tokens);
-  st.server->numbers->request_poisoned();
+  st.server->metrics->request_poisoned();
   fail(self, net::request_poisoned());
 }
 

@@ -120,7 +120,7 @@ attention_shard_actor make_shard(worker_ptr self) {
   c.device = st.device;
   c.cache = st.cache;
   c.links = links_made(st);
-  c.numbers = st.config.numbers;
+  c.metrics = st.config.metrics;
   c.meter = st.meter;
   std::map<stream_id, uint32_t> places;
   for (const auto& place : st.open.streams) places[place.stream] = place.replica;
@@ -154,7 +154,7 @@ model_replica_actor make_replica(worker_ptr self) {
   c.program = st.config.program;
   c.weights = st.config.weights;
   c.links = links_made(st);
-  c.numbers = st.config.numbers;
+  c.metrics = st.config.metrics;
   c.meter = st.meter;
   add_ranks(self, c);
   make_ready(c, st.open.epoch, streams_of(st));

@@ -149,8 +149,10 @@ private:
       growth = now - before;
       if (steady == steady_times) {
         steady = 0;
-        const auto times = states_.times_left(next, at) / loop.size();
-        if (now + growth * times > runnable_grammar::places_max) refuse({from, loop.back(), true});
+        const auto left = states_.times_left(next, at);
+        const bool goes_on = left != grammar::unbounded; // until a count ends it
+        if (goes_on && now + growth * (left / loop.size()) > runnable_grammar::places_max)
+          refuse({from, loop.back(), true});
       }
       at = next;
     }
@@ -176,8 +178,8 @@ private:
     std::reverse(text.begin(), text.end());
     throw grammar_error("a text of it such as " + to_json(json_value{text})
                         + " may go on in more than " + std::to_string(runnable_grammar::places_max)
-                        + " ways at once; make plain where what is repeated begins, or use smaller"
-                          " counts, or fewer alternatives that begin alike");
+                        + " ways at once; make plain where what is repeated begins, use smaller"
+                          " counts, or let alternatives begin with what tells them apart");
   }
 
   const std::vector<uint8_t> bytes_;

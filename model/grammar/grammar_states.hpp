@@ -71,7 +71,7 @@ public:
   /// those that were looked at are added.
   std::vector<state_id> past_counts(state_id x, visit_set& passed);
   /// How often what is open in `x` and was not in `before` can go on in the same way before a count
-  /// comes to its limit, or more would be open than may be.
+  /// comes to its limit, or more would be open than may be. Unbounded: neither will.
   uint32_t times_left(state_id x, state_id before) const;
 
   size_t states() const { return states_.size(); }

@@ -42,7 +42,7 @@ struct bereft {
   }
   actors::recovery_watch::view pauses() { return where.server->pauses->look(where.time.now()); }
   double metric(const std::string& name) {
-    const auto page = where.server->numbers->scrape().body;
+    const auto page = where.server->metrics->scrape().body;
     const auto at = page.find("\n" + name + " ");
     REQUIRE(at != std::string::npos);
     return std::stod(page.substr(at + name.size() + 2));

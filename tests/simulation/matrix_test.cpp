@@ -17,7 +17,7 @@ constexpr uint64_t seeds = 6;
 
 /// Requests that went on by that method, in all clusters so far.
 double recovered(const cluster& c, const std::string& method) {
-  const auto page = c.server->numbers->scrape().body;
+  const auto page = c.server->metrics->scrape().body;
   const auto name = "lamella_requests_recovered_total{method=\"" + method + "\"}";
   const auto found = page.find(name);
   return found == std::string::npos ? 0 : std::stod(page.substr(found + name.size()));

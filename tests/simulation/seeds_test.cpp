@@ -17,7 +17,7 @@ uint64_t number_in(const char* text, uint64_t otherwise) {
 
 /// All series of a metric, of all clusters so far.
 double metric(const cluster& c, const std::string& name) {
-  const auto page = c.server->numbers->scrape().body;
+  const auto page = c.server->metrics->scrape().body;
   double sum = 0;
   for (size_t at = 0; (at = page.find("\n" + name, at)) != std::string::npos; ++at) {
     const auto line = page.substr(at + 1, page.find('\n', at + 1) - at - 1);

@@ -211,7 +211,7 @@ TEST_CASE("Penalties choose what a straightforward recomputation chooses") {
   CHECK(changed > 0); // the penalties had something to do
 }
 
-TEST_CASE("Echo, several prompts, n and best_of fill the choices in order") {
+TEST_CASE("Echo, several prompts and n fill the choices in order") {
   served s;
   const auto echoed = s.post("/v1/completions",
                              R"({"model":"tiny","prompt":["hello on","the re"],"n":2,"echo":true,)"

@@ -234,7 +234,7 @@ public:
 
   /// The value of a metric, all of its series together.
   double metric(const std::string& name) {
-    const auto page = node_.parts().numbers->scrape().body;
+    const auto page = node_.parts().metrics->scrape().body;
     double sum = 0;
     bool found = false;
     for (size_t from = 0; from < page.size();) {

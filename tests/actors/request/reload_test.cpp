@@ -164,7 +164,7 @@ TEST_CASE("A reload with a mistake changes nothing and says what is wrong") {
   CHECK(r.ask(3, "first-key") == 400);
   CHECK(r.ask(1) == 401);
   CHECK(r.ask(2, "first-key") == 200);
-  const auto page = r.s.node().parts().numbers->scrape().body;
+  const auto page = r.s.node().parts().metrics->scrape().body;
   CHECK(page.find("lamella_config_reload_total{result=\"error\"} 1") != std::string::npos);
 }
 

@@ -138,7 +138,7 @@ TEST_CASE("L-M27 shards pull from two prefill workers, by heads and by requests,
         for (int i = 0; i < 2; ++i) j.add(worker_role::prefill, "p" + std::to_string(i));
       });
       CHECK(j.choices_of(wanted) == expected);
-      CHECK(j.node->parts().numbers->scrape().body.find("lamella_kv_pull_seconds_count 0\n")
+      CHECK(j.node->parts().metrics->scrape().body.find("lamella_kv_pull_seconds_count 0\n")
             == std::string::npos);
     }
 }
