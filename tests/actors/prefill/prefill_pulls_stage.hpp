@@ -128,7 +128,7 @@ struct world : stage {
   }
 };
 
-using metrics = std::vector<uint64_t>;
+using numbers = std::vector<uint64_t>;
 using runs = std::vector<slot_run>;
 
 } // namespace lamella::actors::test
