@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+using lamella::team;
 
 TEST_CASE("a team calls every index exactly once, whatever its size and the count") {
   for (unsigned size : {1u, 2u, 3u, 8u}) {

@@ -12,7 +12,6 @@
 
 using namespace lamella;
 using model::special;
-using tests::json_value;
 
 namespace {
 

@@ -16,7 +16,7 @@
 #include <tuple>
 
 using namespace lamella;
-using file_error, model::load_model;
+using model::load_model;
 
 namespace {
 

@@ -45,7 +45,7 @@ public:
   }
 
   const std::vector<served>& requests() const { return requests_; }
-  const suspects& suspects() const { return suspects_; }
+  const suspects& found() const { return suspects_; }
 
 private:
   bool all_over() const {
@@ -276,7 +276,7 @@ TEST_CASE("every poisoned request of any number is found, and all others end wel
     CHECK(wrong == 0);
     CHECK(failed == poisoned);
     CHECK((poisoned > 0 || ends == 0));
-    CHECK_FALSE(w.suspects().hunting());
-    CHECK_FALSE(w.suspects().others_wait());
+    CHECK_FALSE(w.found().hunting());
+    CHECK_FALSE(w.found().others_wait());
   }
 }
