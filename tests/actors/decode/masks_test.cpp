@@ -1,5 +1,6 @@
 // Masks that are made beside the batch and the requests: who waits for one waits alone, and draws
 // the same tokens whenever it comes.
+#include "actors/decode/mask_maker.hpp"
 #include "actors/protocol/requests.hpp"
 #include "model/grammar/regular_expression.hpp"
 #include "tests/actors/decode/batch_world.hpp"
