@@ -11,7 +11,7 @@
 #include <iterator>
 
 using namespace lamella;
-using tests::hugging_face_model, json_value, tests::set, tests::set_at;
+using tests::hugging_face_model, tests::set, tests::set_at;
 
 namespace {
 
