@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+using lamella::parse_json;
 using lamella::cli::status_tree;
 
 TEST_CASE("The tree shows every seat under its pool, the missing ones among them") {
