@@ -12,11 +12,6 @@
 #include "actors/machine/sizing.hpp"
 #include "actors/node/canary.hpp"
 #include "actors/prefill/prefill_worker.hpp"
-#include "actors/protocol/kv.hpp"
-#include "actors/protocol/prefills.hpp"
-#include "actors/protocol/pulls.hpp"
-#include "actors/protocol/requests.hpp"
-#include "actors/protocol/status.hpp"
 #include "scheduler/head_partition.hpp"
 
 #include <map>

@@ -1,6 +1,5 @@
 #include "cli/plan/bench_profile.hpp"
 
-#include "actors/protocol/prefills.hpp"
 #include "actors/request/service.hpp"
 #include "cli/commands.hpp"
 #include "cli/data_files.hpp"

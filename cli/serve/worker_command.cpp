@@ -1,7 +1,5 @@
 /// `lamella worker`: one seat of a service in a process of its own.
 #include "actors/machine/sizing.hpp"
-#include "actors/protocol/join.hpp"
-#include "actors/protocol/prefills.hpp"
 #include "actors/worker/data_plane_port.hpp"
 #include "actors/worker/worker_process.hpp"
 #include "cli/app.hpp"

@@ -22,8 +22,6 @@ const std::multimap<std::string, size_t> longer{
     {"actors/membership/membership.cpp", 62},
     {"actors/node/control_plane.cpp", 62},
     {"actors/node/node_tree.cpp", 90},
-    {"actors/protocol/system_config.cpp", 69},
-    {"actors/shared/health.cpp", 78},
     {"actors/worker/worker_process.cpp", 94},
     {"cli/commands.cpp", 98},
     {"cli/plan/plan_command.cpp", 82},
@@ -40,19 +38,12 @@ const std::multimap<std::string, size_t> longer{
     {"gpu/cuda/bench/step_bench.cpp", 143},
     {"gpu/cuda/gemm/mma_gemm.cuh", 75},
     {"gpu/cuda/gemm/wgmma_gemm.cuh", 68},
-    {"model/jinja/evaluate.cpp", 61},
-    {"model/jinja/methods.cpp", 64},
-    {"model/jinja/methods.cpp", 68},
-    {"model/jinja/tests.cpp", 95},
     {"net/data_plane/data_plane_accept.cpp", 62},
-    {"net/http/http_framing.cpp", 70},
     {"net/rdma/fhbn_bench.cu", 64},
-    {"scheduler/planner/papers/neo.cpp", 94},
     {"scheduler/planner/papers/reproduction_lamina.cpp", 69},
     {"scheduler/planner/papers/reproduction_neo.cpp", 93},
     {"scheduler/planner/papers/reproduction_splitwise.cpp", 82},
     {"scheduler/planner/papers/reproduction_v1.cpp", 98},
-    {"scheduler/planner/planner.cpp", 68},
 };
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }

@@ -32,6 +32,7 @@ const std::map<std::string, library> libraries{
     {"yaml-cpp", {{"config"}, true}},
     {"boost/asio", {{"net", "actors"}, false}},
     {"boost/beast", {{"net"}, false}},
+    {"boost/pfr", {{"actors"}, false}},
     {"boost/version.hpp", {{"cli"}, true}},
     {"openssl", {{"net", "cli"}, true}},
     {"prometheus", {{"net"}, false}},

@@ -268,7 +268,7 @@ TEST_CASE_FIXTURE(fixture, "pre-tokenisers are recognised by their expressions")
                        file_error);
   CHECK_THROWS_WITH_AS(pre(split("[a-z]+", "Isolated", false)),
                        doctest::Contains("tokenizer.json: pre_tokenizer.pretokenizers[0]"
-                                         ".pattern.Regex: '[a-z]+' is none"),
+                                         ".pattern.Regex: '[a-z]+' is not one of"),
                        file_error);
 }
 
