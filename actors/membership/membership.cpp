@@ -305,10 +305,8 @@ void on_pace(membership_ptr self, const scheduler::slow_workers::change& x) {
   }
 }
 
-} // namespace
-
-membership_self::behavior_type membership(membership_self::stateful_pointer<membership_state> self,
-                                          membership_config config) {
+/// Takes the configuration, says who is missing, and starts the periodic work.
+void begin(membership_ptr self, membership_config config) {
   end_on_exceptions(self);
   self->state.config = std::move(config);
   // From the start everybody knows who is missing.
@@ -326,6 +324,13 @@ membership_self::behavior_type membership(membership_self::stateful_pointer<memb
       if (m.handle) self->send(m.handle, worker_leave{"the service is shutting down"});
     self->quit(x.reason);
   });
+}
+
+} // namespace
+
+membership_self::behavior_type membership(membership_self::stateful_pointer<membership_state> self,
+                                          membership_config config) {
+  begin(self, std::move(config));
   return {
       [self](const worker_info& x) {
         auto& st = self->state;
