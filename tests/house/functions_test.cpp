@@ -37,8 +37,6 @@ const std::multimap<std::string, size_t> longer{
     {"model/jinja/methods.cpp", 64},
     {"model/jinja/methods.cpp", 68},
     {"model/jinja/tests.cpp", 95},
-    {"net/data_plane/data_plane_accept.cpp", 62},
-    {"net/http/http_framing.cpp", 70},
     {"net/rdma/fhbn_bench.cu", 64},
     {"scheduler/planner/papers/neo.cpp", 94},
     {"scheduler/planner/papers/reproduction_lamina.cpp", 69},
