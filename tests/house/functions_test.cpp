@@ -18,7 +18,6 @@ constexpr size_t most_lines = 60;
 /// The functions that are longer today, by file and the line that they may not outgrow. Entries go,
 /// none comes.
 const std::multimap<std::string, size_t> longer{
-    {"config/options.cpp", 65},
     {"gpu/cuda/attention/attention_rows.cu", 71},
     {"gpu/cuda/bench/step_bench.cpp", 143},
     {"gpu/cuda/gemm/mma_gemm.cuh", 75},
