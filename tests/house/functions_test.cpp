@@ -27,12 +27,6 @@ const std::multimap<std::string, size_t> longer{
     {"model/jinja/methods.cpp", 68},
     {"model/jinja/tests.cpp", 95},
     {"net/rdma/fhbn_bench.cu", 64},
-    {"scheduler/planner/papers/neo.cpp", 94},
-    {"scheduler/planner/papers/reproduction_lamina.cpp", 69},
-    {"scheduler/planner/papers/reproduction_neo.cpp", 93},
-    {"scheduler/planner/papers/reproduction_splitwise.cpp", 82},
-    {"scheduler/planner/papers/reproduction_v1.cpp", 98},
-    {"scheduler/planner/planner.cpp", 68},
 };
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
