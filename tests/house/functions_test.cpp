@@ -22,10 +22,6 @@ const std::multimap<std::string, size_t> longer{
     {"gpu/cuda/bench/step_bench.cpp", 143},
     {"gpu/cuda/gemm/mma_gemm.cuh", 75},
     {"gpu/cuda/gemm/wgmma_gemm.cuh", 68},
-    {"model/jinja/evaluate.cpp", 61},
-    {"model/jinja/methods.cpp", 64},
-    {"model/jinja/methods.cpp", 68},
-    {"model/jinja/tests.cpp", 95},
     {"net/rdma/fhbn_bench.cu", 64},
 };
 
