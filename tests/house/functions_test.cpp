@@ -22,7 +22,6 @@ const std::multimap<std::string, size_t> longer{
     {"gpu/cuda/bench/step_bench.cpp", 143},
     {"gpu/cuda/gemm/mma_gemm.cuh", 75},
     {"gpu/cuda/gemm/wgmma_gemm.cuh", 68},
-    {"net/rdma/fhbn_bench.cu", 64},
 };
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
