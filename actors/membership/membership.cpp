@@ -307,7 +307,6 @@ void on_pace(membership_ptr self, const scheduler::slow_workers::change& x) {
 
 /// Takes the configuration, says who is missing, and starts the periodic work.
 void begin(membership_ptr self, membership_config config) {
-  end_on_exceptions(self);
   self->state.config = std::move(config);
   // From the start everybody knows who is missing.
   if (self->state.config.seats.free_count() > 0) changed(self);
@@ -330,6 +329,7 @@ void begin(membership_ptr self, membership_config config) {
 
 membership_self::behavior_type membership(membership_self::stateful_pointer<membership_state> self,
                                           membership_config config) {
+  end_on_exceptions(self);
   begin(self, std::move(config));
   return {
       [self](const worker_info& x) {
