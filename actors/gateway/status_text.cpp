@@ -34,6 +34,64 @@ void write(json_writer& out, const supervisor_status& x) {
   out.end_array().member("more", x.more).end_object();
 }
 
+/// A worker in its seat, with its peers.
+void write_worker(json_writer& out, const worker_info& w) {
+  out.begin_object()
+      .member("name", w.name)
+      .member("role", w.role)
+      .member("seat", w.seat)
+      .member("incarnation", w.incarnation)
+      .member("pid", w.pid)
+      .member("host", w.host)
+      .member("state", w.state)
+      .member("device", w.device)
+      .member("slow", w.slow)
+      .member("part", w.part)
+      .member("trouble", w.trouble);
+  out.key("peers").begin_array();
+  for (const auto& peer : w.peers)
+    out.begin_object()
+        .member("seat", peer.seat)
+        .member("transport", peer.transport)
+        .member("rtt_us", peer.rtt_us)
+        .member("bytes", peer.bytes)
+        .end_object();
+  out.end_array().end_object();
+}
+
+/// An empty seat.
+void write_missing(json_writer& out, const worker_info& w) {
+  out.begin_object()
+      .member("role", w.role)
+      .member("seat", w.seat)
+      .member("incarnation", w.incarnation)
+      .member("state", w.state)
+      .member("trouble", w.trouble)
+      .end_object();
+}
+
+void write(json_writer& out, const pool_info& pool) {
+  out.begin_object()
+      .member("name", pool.name)
+      .member("members", pool.members)
+      .member("partition", pool.partition)
+      .key("slots")
+      .begin_object()
+      .member("free", pool.free)
+      .member("used", pool.used - pool.orphan)
+      .member("cached", pool.cached)
+      .member("parity", pool.parity)
+      .member("orphan", pool.orphan)
+      .member("total", pool.slots)
+      .end_object()
+      .key("references")
+      .begin_object()
+      .member("counted", pool.references)
+      .member("held", pool.held)
+      .end_object()
+      .end_object();
+}
+
 } // namespace
 
 std::string status_json(const system_status& x, uint64_t recovering) {
@@ -41,60 +99,11 @@ std::string status_json(const system_status& x, uint64_t recovering) {
   out.begin_object().member("version", 1).key("epochs").begin_object();
   out.member("attention/" + x.pool, x.epoch);
   out.end_object().key("workers").begin_array();
-  for (const auto& w : x.workers) {
-    out.begin_object()
-        .member("name", w.name)
-        .member("role", w.role)
-        .member("seat", w.seat)
-        .member("incarnation", w.incarnation)
-        .member("pid", w.pid)
-        .member("host", w.host)
-        .member("state", w.state)
-        .member("device", w.device)
-        .member("slow", w.slow)
-        .member("part", w.part)
-        .member("trouble", w.trouble);
-    out.key("peers").begin_array();
-    for (const auto& peer : w.peers)
-      out.begin_object()
-          .member("seat", peer.seat)
-          .member("transport", peer.transport)
-          .member("rtt_us", peer.rtt_us)
-          .member("bytes", peer.bytes)
-          .end_object();
-    out.end_array().end_object();
-  }
+  for (const auto& w : x.workers) write_worker(out, w);
   out.end_array().key("missing").begin_array();
-  for (const auto& w : x.missing)
-    out.begin_object()
-        .member("role", w.role)
-        .member("seat", w.seat)
-        .member("incarnation", w.incarnation)
-        .member("state", w.state)
-        .member("trouble", w.trouble)
-        .end_object();
+  for (const auto& w : x.missing) write_missing(out, w);
   out.end_array().key("pools").begin_array();
-  for (const auto& pool : x.pools) {
-    out.begin_object()
-        .member("name", pool.name)
-        .member("members", pool.members)
-        .member("partition", pool.partition)
-        .key("slots")
-        .begin_object()
-        .member("free", pool.free)
-        .member("used", pool.used - pool.orphan)
-        .member("cached", pool.cached)
-        .member("parity", pool.parity)
-        .member("orphan", pool.orphan)
-        .member("total", pool.slots)
-        .end_object()
-        .key("references")
-        .begin_object()
-        .member("counted", pool.references)
-        .member("held", pool.held)
-        .end_object()
-        .end_object();
-  }
+  for (const auto& pool : x.pools) write(out, pool);
   out.end_array()
       .key("requests")
       .begin_object()

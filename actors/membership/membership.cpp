@@ -305,11 +305,8 @@ void on_pace(membership_ptr self, const scheduler::slow_workers::change& x) {
   }
 }
 
-} // namespace
-
-membership_self::behavior_type membership(membership_self::stateful_pointer<membership_state> self,
-                                          membership_config config) {
-  end_on_exceptions(self);
+/// Takes the configuration, says who is missing, and starts the periodic work.
+void begin(membership_ptr self, membership_config config) {
   self->state.config = std::move(config);
   // From the start everybody knows who is missing.
   if (self->state.config.seats.free_count() > 0) changed(self);
@@ -326,6 +323,14 @@ membership_self::behavior_type membership(membership_self::stateful_pointer<memb
       if (m.handle) self->send(m.handle, worker_leave{"the service is shutting down"});
     self->quit(x.reason);
   });
+}
+
+} // namespace
+
+membership_self::behavior_type membership(membership_self::stateful_pointer<membership_state> self,
+                                          membership_config config) {
+  end_on_exceptions(self);
+  begin(self, std::move(config));
   return {
       [self](const worker_info& x) {
         auto& st = self->state;

@@ -8,7 +8,6 @@
 #include "actors/protocol/status.hpp"
 #include "actors/worker/control_link.hpp"
 #include "actors/worker/seat_devices.hpp"
-#include "actors/worker/worker.hpp"
 #include "base/failpoint.hpp"
 
 #include <spdlog/spdlog.h>
@@ -313,55 +312,63 @@ void control_plane::take_own_seats() {
       if (!port)
         port = config_.links({link_secret_, link_cluster_, word_of(parts.options.net.transport),
                               folder_->path().string(), parts.engine->bell()});
-      const auto name = fmt::format("{}-{}", scheduler::to_string(role), i);
-      const auto refused = [&](const caf::error& e) {
-        throw link_error{"own seat " + name + ": " + explain(system_, e)};
-      };
-      join_grant grant;
-      self->request(members_, caf::duration{seat_timeout},
-                    seat_ask{std::string{scheduler::to_string(role)},
-                             name,
-                             host_name(),
-                             static_cast<uint32_t>(getpid()),
-                             i,
-                             {}})
-          .receive([&](join_grant& x) { grant = std::move(x); }, refused);
-      worker_config w;
-      w.where = {role, grant.index};
-      w.incarnation = grant.incarnation;
-      w.terms = grant.terms;
-      w.engine = parts.engine;
-      w.make_device = [devices = parts.devices, option = grant.terms.device](const std::string& x,
-                                                                             uint32_t rank) {
-        return devices->get(config::device_of_rank(option, rank), x);
-      };
-      w.program = parts.program;
-      w.weights = parts.weights;
-      w.other_weights = parts.other_weights;
-      w.port = *port;
-      // Nobody else can take a seat of this process: without it there is no service. So it is kept
-      // where only its work fails; a request that makes it fail is found by the suspect board.
-      w.on_failed_work = failed_work::is_told;
-      w.on_end = [name, give_up = config_.on_give_up,
-                  stopping = stopping_](const std::string& reason, bool) {
-        if (*stopping) return;
-        give_up("seat " + name + " of this process failed: " + reason);
-      };
-      const auto device = parts.devices->get(grant.terms.device, "host/" + name);
-      const auto others =
-          parts.devices->behind(grant.terms.device, grant.terms.ranks, "host/" + name);
-      const auto numerics = device->numerics();
-      worker_facts facts{system_.spawn(worker, std::move(w)),
-                         LAMELLA_VERSION,
-                         numerics.kernels,
-                         grant.terms.shapes,
-                         grant.terms.model_digest,
-                         port->address,
-                         device->on_host() ? "host" : names_of(*device, others),
-                         numerics.sizes};
-      self->request(members_, caf::duration{seat_timeout}, facts).receive([](bool) {}, refused);
+      take_own_seat(self, {role, i}, *port);
     }
   }
+}
+
+void control_plane::take_own_seat(caf::scoped_actor& self, const scheduler::seat& where,
+                                  const link_port& port) {
+  const auto& parts = *config_.parts;
+  const std::string role{scheduler::to_string(where.role)};
+  const auto name = fmt::format("{}-{}", role, where.index);
+  const auto refused = [&](const caf::error& e) {
+    throw link_error{"own seat " + name + ": " + explain(system_, e)};
+  };
+  join_grant grant;
+  self->request(members_, caf::duration{seat_timeout},
+                seat_ask{role, name, host_name(), static_cast<uint32_t>(getpid()), where.index, {}})
+      .receive([&](join_grant& x) { grant = std::move(x); }, refused);
+  auto w = own_worker(where.role, name, grant, port);
+  const auto device = parts.devices->get(grant.terms.device, "host/" + name);
+  const auto others = parts.devices->behind(grant.terms.device, grant.terms.ranks, "host/" + name);
+  const auto numerics = device->numerics();
+  worker_facts facts{system_.spawn(worker, std::move(w)),
+                     LAMELLA_VERSION,
+                     numerics.kernels,
+                     grant.terms.shapes,
+                     grant.terms.model_digest,
+                     port.address,
+                     device->on_host() ? "host" : names_of(*device, others),
+                     numerics.sizes};
+  self->request(members_, caf::duration{seat_timeout}, facts).receive([](bool) {}, refused);
+}
+
+worker_config control_plane::own_worker(worker_role role, const std::string& name,
+                                        const join_grant& grant, const link_port& port) const {
+  const auto& parts = *config_.parts;
+  worker_config w;
+  w.where = {role, grant.index};
+  w.incarnation = grant.incarnation;
+  w.terms = grant.terms;
+  w.engine = parts.engine;
+  w.make_device = [devices = parts.devices, option = grant.terms.device](const std::string& x,
+                                                                         uint32_t rank) {
+    return devices->get(config::device_of_rank(option, rank), x);
+  };
+  w.program = parts.program;
+  w.weights = parts.weights;
+  w.other_weights = parts.other_weights;
+  w.port = port;
+  // Nobody else can take a seat of this process: without it there is no service. So it is kept
+  // where only its work fails; a request that makes it fail is found by the suspect board.
+  w.on_failed_work = failed_work::is_told;
+  w.on_end = [name, give_up = config_.on_give_up, stopping = stopping_](const std::string& reason,
+                                                                        bool) {
+    if (*stopping) return;
+    give_up("seat " + name + " of this process failed: " + reason);
+  };
+  return w;
 }
 
 void control_plane::stop() {

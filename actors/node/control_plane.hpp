@@ -8,6 +8,7 @@
 #include "actors/protocol/join.hpp"
 #include "actors/worker/child_keeper.hpp"
 #include "actors/worker/door.hpp"
+#include "actors/worker/worker.hpp"
 #include "net/data_plane/control_gate.hpp"
 #include "net/data_plane/private_folder.hpp"
 #include "net/data_plane/shared_secret.hpp"
@@ -90,6 +91,10 @@ private:
   worker_terms terms_of(const scheduler::seat& where) const;
   std::vector<child_command> children() const;
   void take_own_seats();
+  /// Asks for one seat, spawns its worker and reports its facts. Throws link_error.
+  void take_own_seat(caf::scoped_actor& self, const scheduler::seat& where, const link_port& port);
+  worker_config own_worker(scheduler::worker_role role, const std::string& name,
+                           const join_grant& grant, const link_port& port) const;
 
   caf::actor_system& system_;
   control_plane_config config_;

@@ -54,7 +54,17 @@ struct node::impl {
   void share_by_ranks();
   void join_workers();
   void tell_who_is_there(const seat_news& x);
+  /// Spawns the supervisor of the pipeline; what it calls, on its thread, are the next four.
   void build();
+  /// Asks for an epoch of workers; `ready` as of subtree::prepare.
+  void gather_workers(caf::event_based_actor* self,
+                      std::function<void(std::optional<std::string>)> ready);
+  std::vector<caf::strong_actor_ptr> start_pipeline(caf::event_based_actor* self,
+                                                    uint64_t generation);
+  child_facts facts_of(const caf::actor_addr& child);
+  /// As subtree::on_trouble.
+  void note_trouble(bool given_up, const std::string& role,
+                    std::optional<net::failover_cause> cause);
   void watch_vital_actors();
   void give_up();
   std::vector<vital_actor> vital() const;

@@ -110,81 +110,97 @@ void node::impl::set_roles(bool up) {
                      role("prefill", pools.prefill.members)});
 }
 
+void node::impl::gather_workers(caf::event_based_actor* self,
+                                std::function<void(std::optional<std::string>)> ready) {
+  uint64_t built = 0;
+  {
+    std::lock_guard lock{server_mutex};
+    if (server) built = server->epoch;
+  }
+  self->request(parts->members, workers_timeout, caf::open_atom_v, built)
+      .then(
+          [this, self, ready](const epoch_members& x) {
+            parts->workers = x;
+            if (parts->parity)
+              fill_by_parity(self, *parts, x, [ready] { ready(std::nullopt); });
+            else
+              ready(std::nullopt);
+          },
+          [self, ready](const caf::error& e) { ready(explain(self->system(), e)); });
+}
+
+std::vector<caf::strong_actor_ptr> node::impl::start_pipeline(caf::event_based_actor* self,
+                                                              uint64_t generation) {
+  if (const auto lost = parts->devices->lost()) {
+    spdlog::critical("device lost device=\"{}\": only a new process can open it", *lost);
+    give_up();
+    return {};
+  }
+  if (parts->parity) {
+    parts->began = parts->parity->begin();
+    parts->workers->empty = parts->began.lost;
+  }
+  if (parts->workers) note_numerics(*parts->workers);
+  parts->base.restarts = generation - 1;
+  auto built = build_pipeline(self, *parts, generation);
+  parts->base.lost_role.clear(); // only of the epoch that follows the loss
+  parts->base.by_parity = false;
+  {
+    std::lock_guard lock{server_mutex};
+    server = built.server;
+    members.clear();
+    for (const auto& x : built.actors) members.push_back(caf::actor_cast<caf::actor_addr>(x));
+    facts = built.facts;
+  }
+  if (const auto x = tally.serves(parts->workers ? parts->workers->losses : 0))
+    metrics->failover(x->first, x->second);
+  set_roles(true);
+  if (health->where() == health_board::phase::rebuilding)
+    health->enter(health_board::phase::serving);
+  // Last: waiters for a served pipeline then find all of the above.
+  if (front)
+    caf::anon_send(front, built.server);
+  else
+    health->set_served();
+  return built.actors;
+}
+
+child_facts node::impl::facts_of(const caf::actor_addr& child) {
+  std::lock_guard lock{server_mutex};
+  const auto found = std::ranges::find(members, child);
+  return found == members.end() ? child_facts{}
+                                : facts[static_cast<size_t>(found - members.begin())];
+}
+
+void node::impl::note_trouble(bool given_up, const std::string& role,
+                              std::optional<net::failover_cause> cause) {
+  set_roles(false);
+  parts->base.lost_role = role.empty() ? "model" : role; // whatever ran, ran on replicas
+  health->pauses.lost(parts->base.lost_role);
+  tally.ended(parts->base.lost_role, cause);
+  if (given_up && cause) metrics->failover(parts->base.lost_role, *cause);
+  if (front) caf::anon_send(front, lost_atom_v);
+  if (given_up) {
+    give_up();
+  } else if (health->where() == health_board::phase::serving) {
+    health->enter(health_board::phase::rebuilding);
+  }
+}
+
 void node::impl::build() {
   subtree tree;
   tree.name = "pipeline";
   if (options.pools.distributed())
     tree.prepare = [this](caf::event_based_actor* self, auto ready) {
-      uint64_t built = 0;
-      {
-        std::lock_guard lock{server_mutex};
-        if (server) built = server->epoch;
-      }
-      self->request(parts->members, workers_timeout, caf::open_atom_v, built)
-          .then(
-              [this, self, ready](const epoch_members& x) {
-                parts->workers = x;
-                if (parts->parity)
-                  fill_by_parity(self, *parts, x, [ready] { ready(std::nullopt); });
-                else
-                  ready(std::nullopt);
-              },
-              [self, ready](const caf::error& e) { ready(explain(self->system(), e)); });
+      gather_workers(self, std::move(ready));
     };
-  tree.start = [this](caf::event_based_actor* self,
-                      uint64_t generation) -> std::vector<caf::strong_actor_ptr> {
-    if (const auto lost = parts->devices->lost()) {
-      spdlog::critical("device lost device=\"{}\": only a new process can open it", *lost);
-      give_up();
-      return {};
-    }
-    if (parts->parity) {
-      parts->began = parts->parity->begin();
-      parts->workers->empty = parts->began.lost;
-    }
-    if (parts->workers) note_numerics(*parts->workers);
-    parts->base.restarts = generation - 1;
-    auto built = build_pipeline(self, *parts, generation);
-    parts->base.lost_role.clear(); // only of the epoch that follows the loss
-    parts->base.by_parity = false;
-    {
-      std::lock_guard lock{server_mutex};
-      server = built.server;
-      members.clear();
-      for (const auto& x : built.actors) members.push_back(caf::actor_cast<caf::actor_addr>(x));
-      facts = built.facts;
-    }
-    if (const auto x = tally.serves(parts->workers ? parts->workers->losses : 0))
-      metrics->failover(x->first, x->second);
-    set_roles(true);
-    if (health->where() == health_board::phase::rebuilding)
-      health->enter(health_board::phase::serving);
-    // Last: waiters for a served pipeline then find all of the above.
-    if (front)
-      caf::anon_send(front, built.server);
-    else
-      health->set_served();
-    return built.actors;
+  tree.start = [this](caf::event_based_actor* self, uint64_t generation) {
+    return start_pipeline(self, generation);
   };
-  tree.facts_of = [this](const caf::actor_addr& child) {
-    std::lock_guard lock{server_mutex};
-    const auto found = std::ranges::find(members, child);
-    return found == members.end() ? child_facts{}
-                                  : facts[static_cast<size_t>(found - members.begin())];
-  };
+  tree.facts_of = [this](const caf::actor_addr& child) { return facts_of(child); };
   tree.on_trouble = [this](bool given_up, const std::string& role,
                            std::optional<net::failover_cause> cause) {
-    set_roles(false);
-    parts->base.lost_role = role.empty() ? "model" : role; // whatever ran, ran on replicas
-    health->pauses.lost(parts->base.lost_role);
-    tally.ended(parts->base.lost_role, cause);
-    if (given_up && cause) metrics->failover(parts->base.lost_role, *cause);
-    if (front) caf::anon_send(front, lost_atom_v);
-    if (given_up) {
-      give_up();
-    } else if (health->where() == health_board::phase::serving) {
-      health->enter(health_board::phase::rebuilding);
-    }
+    note_trouble(given_up, role, cause);
   };
   // Where workers are processes it is their keeper who knows how they end; what fails without
   // ending any of them may be a request's fault all the same.

@@ -14,6 +14,7 @@
 #include <spdlog/spdlog.h>
 
 #include <atomic>
+#include <optional>
 
 #include <unistd.h>
 
@@ -154,6 +155,135 @@ worker_facts worker_process::facts() const {
   return x;
 }
 
+/// From the door to the end of the seat. Its actor must be gone before the system ends.
+class worker_process::session {
+public:
+  /// Throws link_error, denied_error, refused_error.
+  session(worker_process& process, caf::actor_system& system, const std::function<bool()>& stop)
+      : process_{process}, system_{system}, stop_{stop}, self_{system},
+        reached_{
+            reach_door(system, process.options_.join, process.options_.control, process.secret_)} {
+    self_->monitor(reached_.door);
+  }
+
+  session_end run() {
+    if (const auto end = join()) return *end;
+    spdlog::info("serving seat={}/{}", grant_.role, grant_.index);
+    process_.served_ = true;
+    const auto result = serve();
+    self_->send_exit(have_.handle, caf::exit_reason::user_shutdown);
+    return result;
+  }
+
+private:
+  join_ask question() const;
+  std::optional<session_end> join();
+  void start_worker();
+  session_end serve();
+
+  /// What the WORKER says at its end; it may outlive our wait, so it has its own place.
+  struct outcome {
+    std::atomic<int> state{0}; ///< 1: sent away, 2: failed
+  };
+
+  worker_process& process_;
+  caf::actor_system& system_;
+  const std::function<bool()>& stop_;
+  caf::scoped_actor self_;
+  const reached_door reached_;
+  join_grant grant_;
+  worker_facts have_;
+  const std::shared_ptr<outcome> ended_ = std::make_shared<outcome>();
+};
+
+join_ask worker_process::session::question() const {
+  const auto& options = process_.options_;
+  return {join_protocol,
+          std::string{scheduler::to_string(options.role)},
+          options.name,
+          LAMELLA_VERSION,
+          host_name(),
+          static_cast<uint32_t>(getpid()),
+          options.preferred,
+          static_cast<uint32_t>(options.control.heartbeat.count()),
+          static_cast<uint32_t>(options.control.dead.count()),
+          net::random_bytes(nonce_bytes)};
+}
+
+/// Takes a seat, loads what it needs and reports that. Nothing: it is taken.
+std::optional<session_end> worker_process::session::join() try {
+  const auto asked = question();
+  const auto challenge = ask<join_challenge>(self_, reached_.door, asked);
+  grant_ = ask<join_grant>(
+      self_, reached_.door,
+      join_proof{challenge.nonce, worker_proof(process_.secret_, asked, challenge)});
+  if (!proves_control(process_.secret_, grant_.proof, asked, challenge)) {
+    spdlog::error("not joined reason=\"the control process has another secret\"");
+    return session_end::denied;
+  }
+  spdlog::info("joined seat={}/{} incarnation={}", grant_.role, grant_.index, grant_.incarnation);
+  process_.load(grant_.terms, stop_);
+  have_ = process_.facts();
+  if (process_.refusal_.empty()) start_worker();
+  ask<bool>(self_, reached_.door, have_);
+  return std::nullopt;
+} catch (const join_failure& failure) {
+  if (have_.handle) self_->send_exit(have_.handle, caf::exit_reason::user_shutdown);
+  return meaning_of(system_, failure.reason);
+} catch (const stopped_here&) {
+  return session_end::stopped;
+}
+
+void worker_process::session::start_worker() {
+  const auto& terms = grant_.terms;
+  auto port =
+      process_.links_({terms.link_secret, terms.link_cluster, terms.transport, terms.link_folder,
+                       process_.engine_->bell(), reached_.here, reached_.there});
+  have_.address = port.address;
+  worker_config config;
+  config.where = {process_.options_.role, grant_.index};
+  config.incarnation = grant_.incarnation;
+  config.terms = grant_.terms;
+  config.engine = process_.engine_;
+  config.make_device = [devices = process_.devices_, option = process_.device_option(terms)](
+                           const std::string& name, uint32_t rank) {
+    return devices->get(config::device_of_rank(option, rank), name);
+  };
+  config.program = process_.program_;
+  config.weights = process_.weights_;
+  config.other_weights = process_.other_weights_;
+  config.port = std::move(port);
+  config.on_end = [ended = ended_](const std::string& reason, bool failed) {
+    spdlog::info("worker exiting failed={} reason=\"{}\"", failed, reason);
+    ended->state = failed ? 2 : 1;
+  };
+  have_.handle = system_.spawn(worker, std::move(config));
+  self_->monitor(have_.handle);
+}
+
+/// Waits until the control process or the WORKER is gone, or for `stop`.
+session_end worker_process::session::serve() {
+  auto result = session_end::stopped;
+  bool over = false;
+  while (!over && !stop_()) {
+    self_->receive(
+        [&](const caf::down_msg& down) {
+          over = true;
+          if (down.source == caf::actor_cast<caf::actor_addr>(reached_.door)) {
+            spdlog::warn("control process lost reason=\"{}\"", explain(system_, down.reason));
+            result = session_end::lost;
+            return;
+          }
+          // A WORKER that was not sent away has ended by a fault, with a word or without.
+          result = ended_->state == 1 ? session_end::lost : session_end::failed;
+          if (ended_->state == 0)
+            spdlog::critical("worker exited reason=\"{}\"", explain(system_, down.reason));
+        },
+        caf::after(look_around) >> [] {});
+  }
+  return result;
+}
+
 session_end worker_process::run(const std::function<bool()>& stop) try {
   served_ = false;
   system_config configuration{2, options_.control, system_config::heartbeats::once_connected};
@@ -162,90 +292,8 @@ session_end worker_process::run(const std::function<bool()>& stop) try {
   auto result = session_end::stopped;
   const auto watched = caf::detail::make_scope_guard(
       [&] { watch.emplace(result == session_end::failed ? failed_timeout : hang_limit); });
-  caf::scoped_actor self{system};
-  const auto reached = reach_door(system, options_.join, options_.control, secret_);
-  const auto& door = reached.door;
-  self->monitor(door);
-  join_ask question{join_protocol,
-                    std::string{scheduler::to_string(options_.role)},
-                    options_.name,
-                    LAMELLA_VERSION,
-                    host_name(),
-                    static_cast<uint32_t>(getpid()),
-                    options_.preferred,
-                    static_cast<uint32_t>(options_.control.heartbeat.count()),
-                    static_cast<uint32_t>(options_.control.dead.count()),
-                    net::random_bytes(nonce_bytes)};
-  join_grant grant;
-  worker_facts have;
-  // What the WORKER says at its end; it may outlive this frame's wait, so it has its own place.
-  struct outcome {
-    std::atomic<int> state{0}; ///< 1: sent away, 2: failed
-  };
-  auto ended = std::make_shared<outcome>();
-  try {
-    const auto challenge = ask<join_challenge>(self, door, question);
-    grant = ask<join_grant>(
-        self, door, join_proof{challenge.nonce, worker_proof(secret_, question, challenge)});
-    if (!proves_control(secret_, grant.proof, question, challenge)) {
-      spdlog::error("not joined reason=\"the control process has another secret\"");
-      return session_end::denied;
-    }
-    spdlog::info("joined seat={}/{} incarnation={}", grant.role, grant.index, grant.incarnation);
-    load(grant.terms, stop);
-    have = facts();
-    if (refusal_.empty()) {
-      const auto& terms = grant.terms;
-      auto port = links_({terms.link_secret, terms.link_cluster, terms.transport, terms.link_folder,
-                          engine_->bell(), reached.here, reached.there});
-      have.address = port.address;
-      worker_config config;
-      config.where = {options_.role, grant.index};
-      config.incarnation = grant.incarnation;
-      config.terms = grant.terms;
-      config.engine = engine_;
-      config.make_device = [devices = devices_,
-                            option = device_option(terms)](const std::string& name, uint32_t rank) {
-        return devices->get(config::device_of_rank(option, rank), name);
-      };
-      config.program = program_;
-      config.weights = weights_;
-      config.other_weights = other_weights_;
-      config.port = std::move(port);
-      config.on_end = [ended](const std::string& reason, bool failed) {
-        spdlog::info("worker exiting failed={} reason=\"{}\"", failed, reason);
-        ended->state = failed ? 2 : 1;
-      };
-      have.handle = system.spawn(worker, std::move(config));
-      self->monitor(have.handle);
-    }
-    ask<bool>(self, door, have);
-  } catch (const join_failure& failure) {
-    if (have.handle) self->send_exit(have.handle, caf::exit_reason::user_shutdown);
-    return meaning_of(system, failure.reason);
-  } catch (const stopped_here&) {
-    return session_end::stopped;
-  }
-  spdlog::info("serving seat={}/{}", grant.role, grant.index);
-  served_ = true;
-  bool over = false;
-  while (!over && !stop()) {
-    self->receive(
-        [&](const caf::down_msg& down) {
-          over = true;
-          if (down.source == caf::actor_cast<caf::actor_addr>(door)) {
-            spdlog::warn("control process lost reason=\"{}\"", explain(system, down.reason));
-            result = session_end::lost;
-            return;
-          }
-          // A WORKER that was not sent away has ended by a fault, with a word or without.
-          result = ended->state == 1 ? session_end::lost : session_end::failed;
-          if (ended->state == 0)
-            spdlog::critical("worker exited reason=\"{}\"", explain(system, down.reason));
-        },
-        caf::after(look_around) >> [] {});
-  }
-  self->send_exit(have.handle, caf::exit_reason::user_shutdown);
+  session one{*this, system, stop};
+  result = one.run();
   return result;
 } catch (const denied_error& e) {
   spdlog::error("not joined reason=\"{}\"", e.what());

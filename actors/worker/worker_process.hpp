@@ -55,6 +55,7 @@ public:
 
 private:
   struct stopped_here {};
+  class session;
   void load(const worker_terms& terms, const std::function<bool()>& stop);
   void open(const worker_terms& terms);
   void check_fits(const gpu::device& device, const worker_terms& terms) const;

@@ -118,6 +118,113 @@ std::optional<measured_plan> plan_of_profile(const plan_options& o,
   }
 }
 
+/// The designs that a question allows. Throws command_error 78 where there are none.
+std::vector<scheduler::decode_design> designs_for(const scheduler::plan_question& q,
+                                                  const scheduler::cost_model& cost,
+                                                  const plan_options& o) {
+  auto designs = scheduler::enumerate_designs(q, cost);
+  if (!designs.empty()) return designs;
+  std::string why =
+      "no design of at most " + std::to_string(o.devices_max) + " devices holds the model";
+  scheduler::decode_design largest;
+  largest.compute = {q.menu.front(), std::min(8u, o.devices_max)};
+  if (const auto reason = scheduler::refuse(largest, cost)) why += "; for example, " + *reason;
+  throw command_error{exit_configuration, why,
+                      "more --devices-max or --stages-max, or larger devices in --menu"};
+}
+
+/// Closed forms for all, a short trace for those in sight, the whole trace for the best. Each step
+/// ranks its rows.
+class plan_search {
+public:
+  using rows = std::vector<scheduler::plan_row>;
+
+  plan_search(const plan_options& o, const scheduler::plan_question& q,
+              const scheduler::cost_model& cost, const scheduler::request_trace& trace)
+      : options_{o}, question_{q}, cost_{cost}, trace_{trace},
+        threads_{o.threads ? o.threads : std::max(1u, std::thread::hardware_concurrency())} {}
+
+  rows estimate(const std::vector<scheduler::decode_design>& designs,
+                const scheduler::workload& w) const;
+  rows narrow(const rows& all) const;
+  rows finish(const rows& close) const;
+
+private:
+  const plan_options& options_;
+  const scheduler::plan_question& question_;
+  const scheduler::cost_model& cost_;
+  const scheduler::request_trace& trace_;
+  uint32_t threads_;
+};
+
+plan_search::rows plan_search::estimate(const std::vector<scheduler::decode_design>& designs,
+                                        const scheduler::workload& w) const {
+  rows all(designs.size());
+  in_parallel("closed forms", all.size(), threads_,
+              [&](size_t i) { all[i] = scheduler::estimate(designs[i], question_, cost_, w); });
+  scheduler::rank(all, question_);
+  return all;
+}
+
+plan_search::rows plan_search::narrow(const rows& all) const {
+  auto sample = scheduler::shuffled(trace_, 1);
+  sample.resize(std::min<size_t>(sample.size(), 2000));
+  rows close;
+  for (const auto& row : scheduler::best_of_nics(all)) // the homogeneous ones are few: all of them
+    if (close.size() < 4 * size_t{options_.top} || !row.design.disaggregated())
+      close.push_back(row);
+  in_parallel("short traces", close.size(), threads_, [&](size_t i) {
+    close[i] = scheduler::evaluate(close[i], question_, cost_, sample);
+  });
+  scheduler::rank(close, question_);
+  return close;
+}
+
+plan_search::rows plan_search::finish(const rows& close) const {
+  rows best{close.begin(),
+            close.begin() + static_cast<long>(std::min<size_t>(options_.top, close.size()))};
+  // The verdict compares the best of both kinds.
+  for (const bool kind : {false, true}) {
+    const auto same = [&](const auto& row) { return row.design.disaggregated() == kind; };
+    if (std::any_of(best.begin(), best.end(), same)) continue;
+    const auto other = std::find_if(close.begin(), close.end(), same);
+    if (other != close.end()) best.push_back(*other);
+  }
+  in_parallel("whole trace", best.size(), threads_,
+              [&](size_t i) { best[i] = scheduler::evaluate(best[i], question_, cost_, trace_); });
+  scheduler::rank(best, question_);
+  return best;
+}
+
+/// The answer as text, on stdout.
+void print_answer(const plan_search::rows& best, size_t designs, const std::string& says,
+                  const std::vector<scheduler::sensitivity>& sensitive,
+                  const std::optional<measured_plan>& measured, const scheduler::plan_question& q,
+                  const plan_options& o) {
+  std::printf("%zu designs for %s on %s; %s.\n%s\n%s\n", designs, o.model.c_str(), o.trace.c_str(),
+              q.prefill_beside        ? "prefill runs on the decode devices"
+              : q.prefill_servers > 0 ? "every copy has its own prefill servers"
+                                      : "times are for decoding, prefill is a separate pool",
+              plan_table(best, o.top + 1, q).c_str(), says.c_str());
+  std::fputs(sensitivity_text(sensitive, q.objective).c_str(), stdout);
+  if (measured) std::printf("\n%s", measured_text(*measured, q).c_str());
+}
+
+/// Writes what --emit asks for, of a design that meets the limits. Returns the exit code.
+int emit(const scheduler::plan_row& best, const plan_options& o) {
+  if (!best.ok()) {
+    if (!o.emit.empty()) print_error("--emit: nothing was written: no design meets the limits", "");
+    return exit_failure;
+  }
+  if (!o.emit.empty()) {
+    std::error_code failure;
+    std::filesystem::create_directories(o.emit, failure);
+    save(std::filesystem::path{o.emit} / "lamella.yaml", plan_yaml(best, o));
+    save(std::filesystem::path{o.emit} / "kubernetes.yaml", plan_manifest(best, o));
+  }
+  return exit_success;
+}
+
 } // namespace
 
 int plan_command(const plan_options& o) {
@@ -132,75 +239,22 @@ int plan_command(const plan_options& o) {
   const auto trace = load_trace(o.trace);
   const auto measured = plan_of_profile(o, profile, q, trace);
   const auto w = scheduler::workload_of(trace);
-  const auto designs = scheduler::enumerate_designs(q, cost);
-  if (designs.empty()) {
-    std::string why =
-        "no design of at most " + std::to_string(o.devices_max) + " devices holds the model";
-    scheduler::decode_design largest;
-    largest.compute = {q.menu.front(), std::min(8u, o.devices_max)};
-    if (const auto reason = scheduler::refuse(largest, cost)) why += "; for example, " + *reason;
-    throw command_error{exit_configuration, why,
-                        "more --devices-max or --stages-max, or larger devices in --menu"};
-  }
-  const auto threads = o.threads ? o.threads : std::max(1u, std::thread::hardware_concurrency());
-  // Closed forms for all, a short trace for those in sight, the whole trace for the best.
-  std::vector<scheduler::plan_row> rows(designs.size());
-  in_parallel("closed forms", rows.size(), threads,
-              [&](size_t i) { rows[i] = scheduler::estimate(designs[i], q, cost, w); });
-  scheduler::rank(rows, q);
-  const auto sample = [&] {
-    auto some = scheduler::shuffled(trace, 1);
-    some.resize(std::min<size_t>(some.size(), 2000));
-    return some;
-  }();
-  std::vector<scheduler::plan_row> close;
-  for (const auto& row : scheduler::best_of_nics(rows)) // the homogeneous ones are few: all of them
-    if (close.size() < 4 * size_t{o.top} || !row.design.disaggregated()) close.push_back(row);
-  in_parallel("short traces", close.size(), threads,
-              [&](size_t i) { close[i] = scheduler::evaluate(close[i], q, cost, sample); });
-  scheduler::rank(close, q);
-  std::vector<scheduler::plan_row> best{
-      close.begin(), close.begin() + static_cast<long>(std::min<size_t>(o.top, close.size()))};
-  // The verdict compares the best of both kinds.
-  for (const bool kind : {false, true}) {
-    const auto same = [&](const auto& row) { return row.design.disaggregated() == kind; };
-    if (std::any_of(best.begin(), best.end(), same)) continue;
-    const auto other = std::find_if(close.begin(), close.end(), same);
-    if (other != close.end()) best.push_back(*other);
-  }
-  in_parallel("whole trace", best.size(), threads,
-              [&](size_t i) { best[i] = scheduler::evaluate(best[i], q, cost, trace); });
-  scheduler::rank(best, q);
+  const auto designs = designs_for(q, cost, o);
+  const plan_search search{o, q, cost, trace};
+  const auto rows = search.estimate(designs, w);
+  const auto best = search.finish(search.narrow(rows));
   const auto says = scheduler::verdict(best, q);
   const auto sensitive = scheduler::sensitivities(best.front(), q, cost, w);
-  if (o.json) {
+  if (o.json)
     std::fputs(plan_json(best, says, sensitive, measured, o).c_str(), stdout);
-  } else {
-    std::printf("%zu designs for %s on %s; %s.\n%s\n%s\n", designs.size(), o.model.c_str(),
-                o.trace.c_str(),
-                q.prefill_beside        ? "prefill runs on the decode devices"
-                : q.prefill_servers > 0 ? "every copy has its own prefill servers"
-                                        : "times are for decoding, prefill is a separate pool",
-                plan_table(best, o.top + 1, q).c_str(), says.c_str());
-    std::fputs(sensitivity_text(sensitive, q.objective).c_str(), stdout);
-    if (measured) std::printf("\n%s", measured_text(*measured, q).c_str());
-  }
+  else
+    print_answer(best, designs.size(), says, sensitive, measured, q, o);
   if (!o.svg.empty()) {
     auto all = best;
     all.insert(all.end(), rows.begin(), rows.end());
     save(o.svg, scheduler::frontier_svg(all));
   }
-  if (!best.front().ok()) {
-    if (!o.emit.empty()) print_error("--emit: nothing was written: no design meets the limits", "");
-    return exit_failure;
-  }
-  if (!o.emit.empty()) {
-    std::error_code failure;
-    std::filesystem::create_directories(o.emit, failure);
-    save(std::filesystem::path{o.emit} / "lamella.yaml", plan_yaml(best.front(), o));
-    save(std::filesystem::path{o.emit} / "kubernetes.yaml", plan_manifest(best.front(), o));
-  }
-  return exit_success;
+  return emit(best.front(), o);
 }
 
 run_function setup_plan(CLI::App& app) {

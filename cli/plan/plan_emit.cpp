@@ -74,6 +74,86 @@ std::string indented(const std::string& text, const std::string& by) {
   return out;
 }
 
+/// The container of a copy, with the probes that the service answers.
+std::string container_text(uint32_t devices) {
+  return R"(        - name: lamella
+          image: lamella # fill in
+          args:
+            - serve
+            - --config=/etc/lamella/lamella.yaml
+            - --set=http.listen=0.0.0.0:8000
+            - --set=http.api_keys_file=/etc/lamella-keys/api_keys
+            - --set=admin.listen=0.0.0.0:8001
+            - --set=admin.api_keys_file=/etc/lamella-keys/admin_keys
+          ports:
+            - {name: api, containerPort: 8000}
+            - {name: admin, containerPort: 8001}
+          resources:
+            limits: {nvidia.com/gpu: )"
+         + std::to_string(devices) + R"(} # all of one copy
+          startupProbe: # weights may be large
+            httpGet: {path: /live, port: admin}
+            periodSeconds: 10
+            failureThreshold: 720
+          livenessProbe:
+            httpGet: {path: /live, port: admin}
+            periodSeconds: 5
+            timeoutSeconds: 4
+            failureThreshold: 3
+          readinessProbe:
+            httpGet: {path: /ready, port: admin}
+            periodSeconds: 2
+            timeoutSeconds: 2
+            failureThreshold: 2
+)";
+}
+
+/// What the pod finds where: configuration, keys and models.
+constexpr const char* volumes_text = R"(          volumeMounts:
+            - {name: config, mountPath: /etc/lamella}
+            - {name: keys, mountPath: /etc/lamella-keys, readOnly: true}
+            - {name: models, mountPath: /models, readOnly: true}
+      volumes:
+        - name: config
+          configMap: {name: lamella}
+        - name: keys
+          secret: {secretName: lamella-keys}
+        - name: models
+          persistentVolumeClaim: {claimName: lamella-models} # fill in
+)";
+
+constexpr const char* service_text = R"(---
+apiVersion: v1
+kind: Service
+metadata:
+  name: lamella
+spec:
+  selector: {app.kubernetes.io/name: lamella}
+  ports:
+    - {name: api, port: 8000, targetPort: api}
+)";
+
+std::string deployment_text(uint32_t copies, uint32_t devices) {
+  return R"(---
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: lamella
+spec:
+  replicas: )"
+         + std::to_string(copies) + R"(
+  selector:
+    matchLabels: {app.kubernetes.io/name: lamella}
+  template:
+    metadata:
+      labels: {app.kubernetes.io/name: lamella}
+    spec:
+      terminationGracePeriodSeconds: 90 # longer than shutdown.drain_seconds
+      containers:
+)" + container_text(devices)
+         + volumes_text;
+}
+
 } // namespace
 
 std::string plan_yaml(const scheduler::plan_row& row, const plan_options& o) {
@@ -126,73 +206,7 @@ data:
   lamella.yaml: |
 )";
   y += indented(plan_yaml(row, o), "    ");
-  y += R"(---
-apiVersion: apps/v1
-kind: Deployment
-metadata:
-  name: lamella
-spec:
-  replicas: )"
-       + std::to_string(row.copies) + R"(
-  selector:
-    matchLabels: {app.kubernetes.io/name: lamella}
-  template:
-    metadata:
-      labels: {app.kubernetes.io/name: lamella}
-    spec:
-      terminationGracePeriodSeconds: 90 # longer than shutdown.drain_seconds
-      containers:
-        - name: lamella
-          image: lamella # fill in
-          args:
-            - serve
-            - --config=/etc/lamella/lamella.yaml
-            - --set=http.listen=0.0.0.0:8000
-            - --set=http.api_keys_file=/etc/lamella-keys/api_keys
-            - --set=admin.listen=0.0.0.0:8001
-            - --set=admin.api_keys_file=/etc/lamella-keys/admin_keys
-          ports:
-            - {name: api, containerPort: 8000}
-            - {name: admin, containerPort: 8001}
-          resources:
-            limits: {nvidia.com/gpu: )"
-       + std::to_string(d.devices()) + R"(} # all of one copy
-          startupProbe: # weights may be large
-            httpGet: {path: /live, port: admin}
-            periodSeconds: 10
-            failureThreshold: 720
-          livenessProbe:
-            httpGet: {path: /live, port: admin}
-            periodSeconds: 5
-            timeoutSeconds: 4
-            failureThreshold: 3
-          readinessProbe:
-            httpGet: {path: /ready, port: admin}
-            periodSeconds: 2
-            timeoutSeconds: 2
-            failureThreshold: 2
-          volumeMounts:
-            - {name: config, mountPath: /etc/lamella}
-            - {name: keys, mountPath: /etc/lamella-keys, readOnly: true}
-            - {name: models, mountPath: /models, readOnly: true}
-      volumes:
-        - name: config
-          configMap: {name: lamella}
-        - name: keys
-          secret: {secretName: lamella-keys}
-        - name: models
-          persistentVolumeClaim: {claimName: lamella-models} # fill in
----
-apiVersion: v1
-kind: Service
-metadata:
-  name: lamella
-spec:
-  selector: {app.kubernetes.io/name: lamella}
-  ports:
-    - {name: api, port: 8000, targetPort: api}
-)";
-  return y;
+  return y + deployment_text(row.copies, d.devices()) + service_text;
 }
 
 } // namespace lamella::cli

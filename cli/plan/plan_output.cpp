@@ -119,67 +119,70 @@ std::string measured_text(const measured_plan& m, const scheduler::plan_question
   return text;
 }
 
+namespace {
+
+void write_ms(json_writer& out, const char* name, const scheduler::distribution& x) {
+  out.key(name).begin_object().member("mean", x.mean() * 1e3);
+  out.member("p50", x.quantile(0.5) * 1e3).member("p90", x.quantile(0.9) * 1e3);
+  out.member("p99", x.quantile(0.99) * 1e3).end_object();
+}
+
+void write(json_writer& out, const scheduler::plan_row& r) {
+  out.begin_object().member("design", scheduler::describe(r.design));
+  out.member("stages", r.design.stages);
+  out.member("disaggregated", r.design.disaggregated()).member("copies", r.copies);
+  out.member("tokens_per_s", r.tokens_per_s).member("mean_batch", r.batch);
+  const auto nics = [](const scheduler::device_group& g) { return g.nics > 0 ? g.nics : g.count; };
+  out.member("compute_nics", nics(r.design.compute) * r.design.groups());
+  out.member("memory_nics", nics(r.design.memory));
+  out.member("seats_per_batch", r.seats).member("simulated", r.simulated);
+  write_ms(out, "tbt_ms", r.tbt);
+  for (const auto& [name, x] : {std::pair{"ttft_ms", &r.ttft}, {"e2e_ms", &r.e2e}})
+    if (x->count() > 0) write_ms(out, name, *x); // only at a rate
+  if (r.design.priced())
+    out.member("usd_per_hour", r.usd_per_hour()).member("usd_per_mtok", r.usd_per_mtok);
+  if (r.design.powered())
+    out.member("watts", r.watts()).member("joules_per_token", r.joules_per_token);
+  out.member("bound", r.bound).member("ok", r.ok()).member("misses", r.misses);
+  if (!r.ok() && std::isfinite(r.miss)) out.member("misses_by", r.miss);
+  out.end_object();
+}
+
+void write(json_writer& out, const scheduler::sensitivity& s) {
+  out.begin_object().member("constant", s.constant).member("from", s.from).member("to", s.to);
+  if (s.refused.empty())
+    out.member("percent", s.percent);
+  else
+    out.member("refused", s.refused);
+  out.end_object();
+}
+
+void write(json_writer& out, const measured_plan& measured) {
+  const auto& plan = measured.plan;
+  out.key("measured").begin_object().member("service", measured.service);
+  out.member("seats", plan.seats).member("copies", plan.copies);
+  out.member("tokens_per_s", plan.tokens_per_s).member("mean_batch", plan.result.mean_batch);
+  write_ms(out, "tbt_ms", plan.result.tbt);
+  write_ms(out, "ttft_ms", plan.result.ttft);
+  write_ms(out, "e2e_ms", plan.result.e2e);
+  out.member("ok", plan.ok()).member("misses", plan.misses);
+  out.member("never_fit", plan.result.never_fit);
+  out.member("extrapolated", plan.result.extrapolated).end_object();
+}
+
+} // namespace
+
 std::string plan_json(const std::vector<scheduler::plan_row>& rows, const std::string& verdict,
                       const std::vector<scheduler::sensitivity>& sensitive,
                       const std::optional<measured_plan>& measured, const plan_options& o) {
   json_writer out;
   out.begin_object().member("version", 1).member("model", o.model).member("trace", o.trace);
   out.member("verdict", verdict).key("rows").begin_array();
-  for (const auto& r : rows) {
-    out.begin_object().member("design", scheduler::describe(r.design));
-    out.member("stages", r.design.stages);
-    out.member("disaggregated", r.design.disaggregated()).member("copies", r.copies);
-    out.member("tokens_per_s", r.tokens_per_s).member("mean_batch", r.batch);
-    const auto nics = [](const scheduler::device_group& g) {
-      return g.nics > 0 ? g.nics : g.count;
-    };
-    out.member("compute_nics", nics(r.design.compute) * r.design.groups());
-    out.member("memory_nics", nics(r.design.memory));
-    out.member("seats_per_batch", r.seats).member("simulated", r.simulated);
-    out.key("tbt_ms").begin_object().member("mean", r.tbt.mean() * 1e3);
-    out.member("p50", r.tbt.quantile(0.5) * 1e3).member("p90", r.tbt.quantile(0.9) * 1e3);
-    out.member("p99", r.tbt.quantile(0.99) * 1e3).end_object();
-    for (const auto& [name, x] : {std::pair{"ttft_ms", &r.ttft}, {"e2e_ms", &r.e2e}}) {
-      if (x->count() == 0) continue; // only at a rate
-      out.key(name).begin_object().member("mean", x->mean() * 1e3);
-      out.member("p50", x->quantile(0.5) * 1e3).member("p90", x->quantile(0.9) * 1e3);
-      out.member("p99", x->quantile(0.99) * 1e3).end_object();
-    }
-    if (r.design.priced())
-      out.member("usd_per_hour", r.usd_per_hour()).member("usd_per_mtok", r.usd_per_mtok);
-    if (r.design.powered())
-      out.member("watts", r.watts()).member("joules_per_token", r.joules_per_token);
-    out.member("bound", r.bound).member("ok", r.ok()).member("misses", r.misses);
-    if (!r.ok() && std::isfinite(r.miss)) out.member("misses_by", r.miss);
-    out.end_object();
-  }
+  for (const auto& r : rows) write(out, r);
   out.end_array().key("sensitivity").begin_array();
-  for (const auto& s : sensitive) {
-    out.begin_object().member("constant", s.constant).member("from", s.from).member("to", s.to);
-    if (s.refused.empty())
-      out.member("percent", s.percent);
-    else
-      out.member("refused", s.refused);
-    out.end_object();
-  }
+  for (const auto& s : sensitive) write(out, s);
   out.end_array();
-  if (measured) {
-    const auto& plan = measured->plan;
-    const auto quantiles = [&](const char* name, const scheduler::distribution& x) {
-      out.key(name).begin_object().member("mean", x.mean() * 1e3);
-      out.member("p50", x.quantile(0.5) * 1e3).member("p90", x.quantile(0.9) * 1e3);
-      out.member("p99", x.quantile(0.99) * 1e3).end_object();
-    };
-    out.key("measured").begin_object().member("service", measured->service);
-    out.member("seats", plan.seats).member("copies", plan.copies);
-    out.member("tokens_per_s", plan.tokens_per_s).member("mean_batch", plan.result.mean_batch);
-    quantiles("tbt_ms", plan.result.tbt);
-    quantiles("ttft_ms", plan.result.ttft);
-    quantiles("e2e_ms", plan.result.e2e);
-    out.member("ok", plan.ok()).member("misses", plan.misses);
-    out.member("never_fit", plan.result.never_fit);
-    out.member("extrapolated", plan.result.extrapolated).end_object();
-  }
+  if (measured) write(out, *measured);
   out.end_object();
   return out.take() + "\n";
 }

@@ -187,39 +187,61 @@ void refuse_unused_seed(const std::string& load) {
                       "a seed applies to a load in requests per second, such as --load 2"};
 }
 
-scheduler::decode_design design_of(const simulate_options& o, const scheduler::constants& c) {
-  using namespace scheduler;
-  const auto all = load_devices(o.hardware);
-  const auto split = [&](device_group group, uint32_t parts, const char* flag) {
-    if (parts == 0 || group.count % parts != 0)
-      throw command_error{exit_usage, std::string{flag} + ": " + std::to_string(group.count)
-                                          + " devices cannot be divided evenly over "
-                                          + std::to_string(parts)
-                                          + (o.stages > 1 ? " stages of replicas" : " replicas")};
-    group.count /= parts;
-    return group;
-  };
-  if (o.design == "homogeneous") {
-    const auto group = group_of(o.devices, "--devices", all);
-    const auto tp = o.tensor_parallel ? o.tensor_parallel : group.count / o.stages;
-    if (tp == 0 || group.count % tp != 0)
-      throw command_error{exit_usage, "--tensor-parallel: " + std::to_string(tp)
-                                          + " does not divide " + std::to_string(group.count)
-                                          + " devices"};
-    if (group.count / tp % o.stages != 0)
-      throw command_error{exit_usage, "--stages: " + std::to_string(group.count) + " devices, "
-                                          + std::to_string(tp)
-                                          + " in a stage, cannot be divided evenly over "
-                                          + std::to_string(o.stages) + " stages"};
-    auto d = baseline_design(split(group, group.count / tp, "--devices"), c);
-    d.replicas = group.count / tp / o.stages;
-    d.stages = o.stages;
-    if (o.kv == "token") d.block_slots = 1;
-    d.host = overhead_of(o.host_overhead, true, c);
-    give_prefill(d, o.prefill, o.prefill_servers, all);
-    d.prefix_cache_s = o.prefix_cache_s;
-    return d;
-  }
+namespace {
+
+using namespace scheduler;
+
+/// One of `parts` equal parts of a group. Throws command_error 2.
+device_group split(device_group group, uint32_t parts, const char* flag,
+                   const simulate_options& o) {
+  if (parts == 0 || group.count % parts != 0)
+    throw command_error{exit_usage, std::string{flag} + ": " + std::to_string(group.count)
+                                        + " devices cannot be divided evenly over "
+                                        + std::to_string(parts)
+                                        + (o.stages > 1 ? " stages of replicas" : " replicas")};
+  group.count /= parts;
+  return group;
+}
+
+/// Another number of NICs than one each; 0: leaves it. Throws command_error 2.
+void give_nics(device_group& group, uint32_t nics, uint32_t groups, const char* flag,
+               const constants& c) {
+  if (nics == 0) return;
+  if (group.kind.nic_bandwidth <= 0)
+    throw command_error{exit_usage,
+                        std::string{flag} + ": the table has no NIC of " + group.kind.name,
+                        "give it nic_gbps in a table of your own: --hardware FILE"};
+  if (nics % groups != 0)
+    throw command_error{exit_usage, std::string{flag} + ": " + std::to_string(nics)
+                                        + " NICs cannot be divided evenly over "
+                                        + std::to_string(groups) + " replicas"};
+  group = with_nics(group, nics / groups, c);
+}
+
+decode_design homogeneous_design(const simulate_options& o, const std::vector<device>& all,
+                                 const constants& c) {
+  const auto group = group_of(o.devices, "--devices", all);
+  const auto tp = o.tensor_parallel ? o.tensor_parallel : group.count / o.stages;
+  if (tp == 0 || group.count % tp != 0)
+    throw command_error{exit_usage, "--tensor-parallel: " + std::to_string(tp) + " does not divide "
+                                        + std::to_string(group.count) + " devices"};
+  if (group.count / tp % o.stages != 0)
+    throw command_error{exit_usage, "--stages: " + std::to_string(group.count) + " devices, "
+                                        + std::to_string(tp)
+                                        + " in a stage, cannot be divided evenly over "
+                                        + std::to_string(o.stages) + " stages"};
+  auto d = baseline_design(split(group, group.count / tp, "--devices", o), c);
+  d.replicas = group.count / tp / o.stages;
+  d.stages = o.stages;
+  if (o.kv == "token") d.block_slots = 1;
+  d.host = overhead_of(o.host_overhead, true, c);
+  give_prefill(d, o.prefill, o.prefill_servers, all);
+  d.prefix_cache_s = o.prefix_cache_s;
+  return d;
+}
+
+decode_design lamina_design(const simulate_options& o, const std::vector<device>& all,
+                            const constants& c) {
   decode_design d;
   const bool chosen = o.batches == "auto"; // later, when the trace is known
   d.batches = chosen ? 2 : static_cast<uint32_t>(positive(o.batches, "--batches", 256));
@@ -231,23 +253,10 @@ scheduler::decode_design design_of(const simulate_options& o, const scheduler::c
   d.stages = o.stages;
   d.replicas = o.replicas ? o.replicas : o.stages > 1 ? 1 : std::max(1u, d.batches - 1);
   if (chosen) d.batches = d.groups() + 1;
-  d.compute = split(group_of(o.compute, "--compute", all), d.groups(), "--compute");
+  d.compute = split(group_of(o.compute, "--compute", all), d.groups(), "--compute", o);
   d.memory = group_of(o.memory, "--memory", all);
-  const auto give_nics = [&c](device_group& group, uint32_t nics, uint32_t groups,
-                              const char* flag) {
-    if (nics == 0) return;
-    if (group.kind.nic_bandwidth <= 0)
-      throw command_error{exit_usage,
-                          std::string{flag} + ": the table has no NIC of " + group.kind.name,
-                          "give it nic_gbps in a table of your own: --hardware FILE"};
-    if (nics % groups != 0)
-      throw command_error{exit_usage, std::string{flag} + ": " + std::to_string(nics)
-                                          + " NICs cannot be divided evenly over "
-                                          + std::to_string(groups) + " replicas"};
-    group = with_nics(group, nics / groups, c);
-  };
-  give_nics(d.compute, o.compute_nics, d.groups(), "--compute-nics");
-  give_nics(d.memory, o.memory_nics, 1, "--memory-nics");
+  give_nics(d.compute, o.compute_nics, d.groups(), "--compute-nics", c);
+  give_nics(d.memory, o.memory_nics, 1, "--memory-nics", c);
   d.pipeline = o.pipeline == "fixed" ? pipeline_kind::fixed : pipeline_kind::rotational;
   d.partition = o.partition == "requests" ? partition_kind::requests : partition_kind::heads;
   d.network = o.network == "host" ? network_kind::host : network_kind::fhbn;
@@ -256,6 +265,13 @@ scheduler::decode_design design_of(const simulate_options& o, const scheduler::c
   give_prefill(d, o.prefill, o.prefill_servers, all);
   d.prefix_cache_s = o.prefix_cache_s;
   return d;
+}
+
+} // namespace
+
+decode_design design_of(const simulate_options& o, const constants& c) {
+  const auto all = load_devices(o.hardware);
+  return o.design == "homogeneous" ? homogeneous_design(o, all, c) : lamina_design(o, all, c);
 }
 
 } // namespace lamella::cli

@@ -86,117 +86,168 @@ void refuse_foreign_flags(const CLI::App& app, const simulate_options& o) {
   if (!found.empty()) throw command_error{exit_usage, std::move(found)};
 }
 
+/// Adds the flags, in the order of --help.
+class flag_adder {
+public:
+  flag_adder(CLI::App& app, simulate_options& o) : app_{app}, options_{o} {}
+  void add_all() {
+    add_decode_design();
+    add_other_designs();
+    add_workload();
+    add_changes();
+    add_reports();
+  }
+
+private:
+  void add_decode_design();
+  void add_other_designs();
+  void add_workload();
+  void add_changes();
+  void add_reports();
+
+  CLI::Option* word(const char* flag, std::string& to, const char* what, const char* type) {
+    return app_.add_option(flag, to, what)->type_name(type)->capture_default_str();
+  }
+  CLI::Option* choice(const char* flag, std::string& to, const char* what,
+                      std::vector<std::string> all) {
+    return app_.add_option(flag, to, what)
+        ->check(CLI::IsMember(std::move(all)))
+        ->capture_default_str();
+  }
+  void nics(const char* flag, uint32_t& to, const char* what) {
+    app_.add_option(flag, to, what)->type_name("N")->check(CLI::Range(1u, 65'536u));
+  }
+
+  CLI::App& app_;
+  simulate_options& options_;
+};
+
+/// The design, and the devices of lamina and homogeneous ones.
+void flag_adder::add_decode_design() {
+  choice("--design", options_.design, "Kind of design",
+         {"lamina", "homogeneous", "splitwise", "neo", "served"});
+  word("--compute", options_.compute, "lamina: devices that hold the weights", "COUNTxDEVICE");
+  word("--memory", options_.memory, "lamina: devices that hold the KV cache", "COUNTxDEVICE");
+  word("--devices", options_.devices, "homogeneous: all devices", "COUNTxDEVICE");
+  app_.add_option("--tensor-parallel", options_.tensor_parallel,
+                  "homogeneous: devices per server (all)")
+      ->type_name("N")
+      ->check(CLI::Range(1u, 4096u));
+  app_.add_option("--stages", options_.stages,
+                  "lamina, homogeneous: pipeline-parallel stages of a replica (server)")
+      ->type_name("N")
+      ->check(CLI::Range(1u, 256u))
+      ->capture_default_str();
+  word("--batches", options_.batches, "lamina: concurrent batches, or auto", "N");
+  app_.add_option("--replicas", options_.replicas, "lamina: copies of the weights (batches - 1)")
+      ->type_name("N")
+      ->check(CLI::Range(1u, 256u));
+  nics("--compute-nics", options_.compute_nics, "lamina: NICs of all compute devices (one each)");
+  nics("--memory-nics", options_.memory_nics, "lamina: NICs of all memory devices (one each)");
+  choice("--pipeline", options_.pipeline, "lamina: which replica runs a slice",
+         {"rotational", "fixed"});
+  choice("--partition", options_.partition, "lamina: what a memory device holds",
+         {"heads", "requests"});
+  choice("--network", options_.network, "lamina: what posts the sends", {"fhbn", "host"});
+  choice("--overlap", options_.overlap, "lamina: send Q before K and V", {"on", "off"});
+}
+
+/// The devices of splitwise and neo.
+void flag_adder::add_other_designs() {
+  word("--prompt", options_.prompt, "splitwise: prefill machines, or none", "COUNTxMACHINE");
+  word("--token", options_.token,
+       "splitwise: decode machines (DGX-A100, DGX-H100, DGX-H100-capped)", "COUNTxMACHINE");
+  choice("--decode-key", options_.decode_key, "splitwise: variable that sets decode time (C23)",
+         {"batch", "released"});
+  choice("--transfer", options_.transfer, "splitwise: how KV is transferred",
+         {"layers", "serialized"});
+  word("--gpu", options_.gpu, "neo: GPUs", "COUNTxDEVICE");
+  word("--cpu", options_.cpu, "neo: host CPU", "DEVICE");
+  choice("--offload", options_.offload, "neo: work offloaded to the host",
+         {"neo", "none", "simple", "symmetric", "full"});
+}
+
+/// Engine, model, trace and load.
+void flag_adder::add_workload() {
+  choice("--kv", options_.kv, "homogeneous: unit of the KV cache", {"paged", "token"});
+  word("--profile", options_.profile,
+       "Profile of lamella bench decode --profile; sets --design served", "FILE");
+  word("--host-overhead", options_.host_overhead,
+       "lamina, homogeneous: published, equal, or ms per iteration, us per request", "MS,US");
+  word("--model", options_.model,
+       "Model of the table (LLaMA3-70B; for splitwise BLOOM-176B, for neo LLaMA3-8B)", "NAME");
+  word("--models", options_.models, "Another table of models", "FILE");
+  word("--trace", options_.trace,
+       "Trace by name or file (CSV, Azure, Mooncake; plain, gz, xz), or "
+       "uniform:REQUESTS,PROMPT,OUTPUT",
+       "TRACE");
+  word("--load", options_.load,
+       "saturated, trace, Poisson arrivals per second, or RATE,SHAPE with gamma gaps (bursts)",
+       "LOAD");
+  app_.add_option("--seed", options_.seed, "Seed of the arrivals")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  word("--hardware", options_.hardware, "Another table of devices", "FILE");
+}
+
+/// What fails, grows, or runs beside decoding.
+void flag_adder::add_changes() {
+  app_.add_option("--failure", options_.failures,
+                  "memory or compute (lamina), compute (homogeneous) or a machine's number "
+                  "(splitwise) fails and comes back later; may be repeated")
+      ->type_name("WHAT@SECONDS[+SECONDS]");
+  app_.add_option(
+          "--scale", options_.scalings,
+          "memory devices (lamina), replicas or servers (homogeneous) are added or removed; "
+          "may be repeated")
+      ->type_name("WHAT@SECONDS=+N");
+  word("--prefill", options_.prefill,
+       "lamina, homogeneous: prefill devices, or beside (on decode devices), or none",
+       "COUNTxDEVICE");
+  app_.add_option("--prefill-servers", options_.prefill_servers,
+                  "lamina, homogeneous: servers that the prefill devices are divided over")
+      ->type_name("N")
+      ->check(CLI::Range(1u, 4096u))
+      ->capture_default_str();
+  app_.add_option("--prefix-cache", options_.prefix_cache_s,
+                  "lamina, homogeneous: seconds that KV stays in the prefix cache, keyed by the "
+                  "trace's hash_ids, as kv.prefix_cache_seconds (no cache)")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(1e-3, 1e8));
+  app_.add_flag("--checkpoint", options_.checkpoint,
+                "splitwise: prefill KV survives machine failures");
+  choice("--batching", options_.batching,
+         "splitwise: what shares a batch: all, prompts or tokens, or requests from start to end",
+         {"mixed", "continuous", "request"});
+  app_.add_option("--repurpose", options_.repurpose_s,
+                  "splitwise: seconds of mixed work after which a machine changes its pool (never)")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(1e-3, 1e8));
+  app_.add_option("--report", options_.report_s,
+                  "splitwise: seconds between load reports of a machine (always known)")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(1e-3, 1e8));
+}
+
+/// What is written, and where.
+void flag_adder::add_reports() {
+  app_.add_option("--constant", options_.constants, "Override a constant of the cost models")
+      ->type_name("NAME=VALUE");
+  choice("--reproduce", options_.reproduce, "Print a paper's results next to ours",
+         {"lamina", "lamina-v1", "splitwise", "neo"});
+  app_.add_flag("--json", options_.json, "Write JSON");
+  word("--csv", options_.csv, "Write every iteration as CSV", "FILE");
+  word("--timeline", options_.timeline, "Write a timeline for Perfetto", "FILE");
+  word("--markdown", options_.markdown, "With --reproduce: also write the report here", "FILE");
+  word("--svg", options_.svg, "With --reproduce: also write the plot here", "FILE");
+}
+
 } // namespace
 
 run_function setup_simulate(CLI::App& app) {
   auto o = std::make_shared<simulate_options>();
-  const auto word = [&](const char* flag, std::string& to, const char* what, const char* type) {
-    return app.add_option(flag, to, what)->type_name(type)->capture_default_str();
-  };
-  const auto choice = [&](const char* flag, std::string& to, const char* what,
-                          std::vector<std::string> all) {
-    return app.add_option(flag, to, what)
-        ->check(CLI::IsMember(std::move(all)))
-        ->capture_default_str();
-  };
-  choice("--design", o->design, "Kind of design",
-         {"lamina", "homogeneous", "splitwise", "neo", "served"});
-  word("--compute", o->compute, "lamina: devices that hold the weights", "COUNTxDEVICE");
-  word("--memory", o->memory, "lamina: devices that hold the KV cache", "COUNTxDEVICE");
-  word("--devices", o->devices, "homogeneous: all devices", "COUNTxDEVICE");
-  app.add_option("--tensor-parallel", o->tensor_parallel, "homogeneous: devices per server (all)")
-      ->type_name("N")
-      ->check(CLI::Range(1u, 4096u));
-  app.add_option("--stages", o->stages,
-                 "lamina, homogeneous: pipeline-parallel stages of a replica (server)")
-      ->type_name("N")
-      ->check(CLI::Range(1u, 256u))
-      ->capture_default_str();
-  word("--batches", o->batches, "lamina: concurrent batches, or auto", "N");
-  app.add_option("--replicas", o->replicas, "lamina: copies of the weights (batches - 1)")
-      ->type_name("N")
-      ->check(CLI::Range(1u, 256u));
-  const auto nics = [&](const char* flag, uint32_t& to, const char* what) {
-    app.add_option(flag, to, what)->type_name("N")->check(CLI::Range(1u, 65'536u));
-  };
-  nics("--compute-nics", o->compute_nics, "lamina: NICs of all compute devices (one each)");
-  nics("--memory-nics", o->memory_nics, "lamina: NICs of all memory devices (one each)");
-  choice("--pipeline", o->pipeline, "lamina: which replica runs a slice", {"rotational", "fixed"});
-  choice("--partition", o->partition, "lamina: what a memory device holds", {"heads", "requests"});
-  choice("--network", o->network, "lamina: what posts the sends", {"fhbn", "host"});
-  choice("--overlap", o->overlap, "lamina: send Q before K and V", {"on", "off"});
-  word("--prompt", o->prompt, "splitwise: prefill machines, or none", "COUNTxMACHINE");
-  word("--token", o->token, "splitwise: decode machines (DGX-A100, DGX-H100, DGX-H100-capped)",
-       "COUNTxMACHINE");
-  choice("--decode-key", o->decode_key, "splitwise: variable that sets decode time (C23)",
-         {"batch", "released"});
-  choice("--transfer", o->transfer, "splitwise: how KV is transferred", {"layers", "serialized"});
-  word("--gpu", o->gpu, "neo: GPUs", "COUNTxDEVICE");
-  word("--cpu", o->cpu, "neo: host CPU", "DEVICE");
-  choice("--offload", o->offload, "neo: work offloaded to the host",
-         {"neo", "none", "simple", "symmetric", "full"});
-  choice("--kv", o->kv, "homogeneous: unit of the KV cache", {"paged", "token"});
-  word("--profile", o->profile, "Profile of lamella bench decode --profile; sets --design served",
-       "FILE");
-  word("--host-overhead", o->host_overhead,
-       "lamina, homogeneous: published, equal, or ms per iteration, us per request", "MS,US");
-  word("--model", o->model,
-       "Model of the table (LLaMA3-70B; for splitwise BLOOM-176B, for neo LLaMA3-8B)", "NAME");
-  word("--models", o->models, "Another table of models", "FILE");
-  word("--trace", o->trace,
-       "Trace by name or file (CSV, Azure, Mooncake; plain, gz, xz), or "
-       "uniform:REQUESTS,PROMPT,OUTPUT",
-       "TRACE");
-  word("--load", o->load,
-       "saturated, trace, Poisson arrivals per second, or RATE,SHAPE with gamma gaps (bursts)",
-       "LOAD");
-  app.add_option("--seed", o->seed, "Seed of the arrivals")
-      ->type_name("N")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  word("--hardware", o->hardware, "Another table of devices", "FILE");
-  app.add_option("--failure", o->failures,
-                 "memory or compute (lamina), compute (homogeneous) or a machine's number "
-                 "(splitwise) fails and comes back later; may be repeated")
-      ->type_name("WHAT@SECONDS[+SECONDS]");
-  app.add_option("--scale", o->scalings,
-                 "memory devices (lamina), replicas or servers (homogeneous) are added or removed; "
-                 "may be repeated")
-      ->type_name("WHAT@SECONDS=+N");
-  word("--prefill", o->prefill,
-       "lamina, homogeneous: prefill devices, or beside (on decode devices), or none",
-       "COUNTxDEVICE");
-  app.add_option("--prefill-servers", o->prefill_servers,
-                 "lamina, homogeneous: servers that the prefill devices are divided over")
-      ->type_name("N")
-      ->check(CLI::Range(1u, 4096u))
-      ->capture_default_str();
-  app.add_option("--prefix-cache", o->prefix_cache_s,
-                 "lamina, homogeneous: seconds that KV stays in the prefix cache, keyed by the "
-                 "trace's hash_ids, as kv.prefix_cache_seconds (no cache)")
-      ->type_name("SECONDS")
-      ->check(CLI::Range(1e-3, 1e8));
-  app.add_flag("--checkpoint", o->checkpoint, "splitwise: prefill KV survives machine failures");
-  choice("--batching", o->batching,
-         "splitwise: what shares a batch: all, prompts or tokens, or requests from start to end",
-         {"mixed", "continuous", "request"});
-  app.add_option("--repurpose", o->repurpose_s,
-                 "splitwise: seconds of mixed work after which a machine changes its pool (never)")
-      ->type_name("SECONDS")
-      ->check(CLI::Range(1e-3, 1e8));
-  app.add_option("--report", o->report_s,
-                 "splitwise: seconds between load reports of a machine (always known)")
-      ->type_name("SECONDS")
-      ->check(CLI::Range(1e-3, 1e8));
-  app.add_option("--constant", o->constants, "Override a constant of the cost models")
-      ->type_name("NAME=VALUE");
-  choice("--reproduce", o->reproduce, "Print a paper's results next to ours",
-         {"lamina", "lamina-v1", "splitwise", "neo"});
-  app.add_flag("--json", o->json, "Write JSON");
-  word("--csv", o->csv, "Write every iteration as CSV", "FILE");
-  word("--timeline", o->timeline, "Write a timeline for Perfetto", "FILE");
-  word("--markdown", o->markdown, "With --reproduce: also write the report here", "FILE");
-  word("--svg", o->svg, "With --reproduce: also write the plot here", "FILE");
+  flag_adder{app, *o}.add_all();
   return [o, &app] {
     if (!o->profile.empty() && app.count("--design") == 0) o->design = "served";
     if (o->design == "served" && o->profile.empty() && o->reproduce.empty())

@@ -49,17 +49,99 @@ void announce(const actors::node& n, const config::settings& options, double sec
   std::fflush(stderr);
 }
 
-} // namespace
-
-int serve(const configuration_flags& flags) {
-  const auto made = load_configuration(flags);
-  const auto& options = made.value;
+void tune_heap() {
   // One heap: with one per thread, what requests leave behind is spread over all of them and never
   // goes back to the system. Nothing on the way of a token allocates enough to contend for it.
   mallopt(M_ARENA_MAX, 1);
   // What large bodies need is taken from the system and goes back at once: on the heap it would be
   // moved while all other threads wait for it.
   mallopt(M_MMAP_THRESHOLD, 1 << 20);
+}
+
+/// From the start of the node to its end, as signals and service manager say.
+class service_run {
+public:
+  service_run(actors::node& n, const config::settings& options, signal_watch& signals,
+              const service_manager& manager)
+      : node_{n}, options_{options}, signals_{signals}, manager_{manager} {}
+
+  /// Loads the model, with its progress shown, and announces the service; or a signal ends it.
+  void start();
+  /// Reloads at each hang-up, until another signal.
+  void wait();
+  /// Whether all requests ended in time.
+  bool drain();
+
+private:
+  actors::node& node_;
+  const config::settings& options_;
+  signal_watch& signals_;
+  const service_manager& manager_;
+  bool ready_ = false;
+  std::string serving_; ///< what the service manager is told
+};
+
+void service_run::start() {
+  const auto began = std::chrono::steady_clock::now();
+  {
+    const auto bar = logs_json(options_) ? std::make_unique<progress_bar>(
+                         [](const std::string& line) { spdlog::info("{}", line); })
+                                         : std::make_unique<progress_bar>();
+    std::string last;
+    ready_ = node_.start(
+        [&](const std::string& phase, uint64_t done, uint64_t total) {
+          bar->update(phase, done, total);
+          if (std::exchange(last, phase) != phase) manager_.status("starting: " + phase);
+        },
+        [&] { return signals_.terminate_asked(); });
+  }
+  if (!ready_) return;
+  serving_ = "serving on port " + std::to_string(node_.http_port());
+  announce(node_, options_,
+           std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
+  manager_.ready(serving_);
+}
+
+void service_run::wait() {
+  while (signals_.wait() == signal_watch::event::hang_up) {
+    if (!ready_) continue;
+    manager_.reloading();
+    const bool taken = node_.reload().problems.empty();
+    manager_.ready(taken ? serving_ : serving_ + "; the last reload was rejected: see the log");
+  }
+}
+
+bool service_run::drain() {
+  const auto limit = node_.drain_limit();
+  manager_.stopping(limit);
+  spdlog::info("draining limit_seconds={}", limit.count() / 1000);
+  std::atomic<bool> over{false};
+  std::thread second{[&] { // a second signal ends the timeout
+    while (!over) switch (signals_.wait()) {
+      case signal_watch::event::terminate:
+        node_.hurry();
+        break;
+      case signal_watch::event::hang_up:
+        if (ready_) node_.reload(); // refused, with a line that says so
+        break;
+      case signal_watch::event::ended:
+        break;
+      }
+  }};
+  const bool complete = node_.drain(limit);
+  over = true;
+  signals_.end();
+  second.join();
+  spdlog::info("drained complete={}", complete);
+  return complete;
+}
+
+} // namespace
+
+int serve(const configuration_flags& flags) {
+  const auto made = load_configuration(flags);
+  const auto& options = made.value;
+  tune_heap();
   const service_manager manager;
   signal_watch signals;
   std::atomic<bool> failed{false};
@@ -76,64 +158,15 @@ int serve(const configuration_flags& flags) {
   n.reload_from([again] { return config::load(again); },
                 [](const config::settings& x) { set_log_level(x.log.level); });
   n.connect_with(actors::data_plane_links(options.net.listen));
-  const auto began = std::chrono::steady_clock::now();
-  bool ready = false;
-  {
-    const auto bar = logs_json(options) ? std::make_unique<progress_bar>(
-                         [](const std::string& line) { spdlog::info("{}", line); })
-                                        : std::make_unique<progress_bar>();
-    std::string last;
-    ready = n.start(
-        [&](const std::string& phase, uint64_t done, uint64_t total) {
-          bar->update(phase, done, total);
-          if (std::exchange(last, phase) != phase) manager.status("starting: " + phase);
-        },
-        [&] { return signals.terminate_asked(); });
-  }
-  const auto serving = ready ? "serving on port " + std::to_string(n.http_port()) : std::string{};
-  if (ready) {
-    announce(n, options,
-             std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
-    manager.ready(serving);
-  }
-
-  while (true) {
-    if (signals.wait() == signal_watch::event::hang_up) {
-      if (!ready) continue;
-      manager.reloading();
-      const bool taken = n.reload().problems.empty();
-      manager.ready(taken ? serving : serving + "; the last reload was rejected: see the log");
-      continue;
-    }
-    break;
-  }
+  service_run run{n, options, signals, manager};
+  run.start();
+  run.wait();
   if (failed) {
     spdlog::critical("the pipeline cannot be kept alive; exiting");
     n.drain(std::chrono::milliseconds{0});
     return 70;
   }
-  const auto limit = n.drain_limit();
-  manager.stopping(limit);
-  spdlog::info("draining limit_seconds={}", limit.count() / 1000);
-  std::atomic<bool> over{false};
-  std::thread second{[&] { // a second signal ends the timeout
-    while (!over) switch (signals.wait()) {
-      case signal_watch::event::terminate:
-        n.hurry();
-        break;
-      case signal_watch::event::hang_up:
-        if (ready) n.reload(); // refused, with a line that says so
-        break;
-      case signal_watch::event::ended:
-        break;
-      }
-  }};
-  const bool complete = n.drain(limit);
-  over = true;
-  signals.end();
-  second.join();
-  spdlog::info("drained complete={}", complete);
-  return complete ? 0 : 75;
+  return run.drain() ? 0 : 75;
 }
 
 } // namespace lamella::cli

@@ -103,11 +103,7 @@ private:
   std::optional<clock::time_point> since_;
 };
 
-/// Joins again and again until there is a reason not to. Returns the exit code.
-int work(const worker_flags& flags) {
-  mallopt(M_ARENA_MAX, 1);
-  if (flags.parent != 0) tie_to(static_cast<pid_t>(flags.parent));
-  signal_watch signals;
+config::log_settings log_of(const worker_flags& flags) {
   config::log_settings log;
   const std::map<std::string, config::log_level> levels{{"error", config::log_level::error},
                                                         {"warn", config::log_level::warn},
@@ -115,16 +111,49 @@ int work(const worker_flags& flags) {
                                                         {"debug", config::log_level::debug},
                                                         {"trace", config::log_level::trace}};
   log.level = levels.at(flags.log_level);
+  return log;
+}
+
+net::shared_secret secret_of(const worker_flags& flags) {
+  try {
+    return net::shared_secret::from_file(flags.secret_file);
+  } catch (const std::runtime_error& e) {
+    throw command_error{exit_permission, e.what(),
+                        "both sides need the same file; 'openssl rand -hex 32' makes one"};
+  }
+}
+
+/// The exit code after a session that is not to be followed by another one; says why.
+std::optional<int> exit_after(actors::session_end end, const worker_flags& flags) {
+  switch (end) {
+  case actors::session_end::stopped:
+    return exit_success;
+  case actors::session_end::denied:
+    print_error("the control process at " + flags.join + " rejected this worker: wrong secret",
+                "both sides need the same --secret-file");
+    return exit_permission;
+  case actors::session_end::refused:
+    print_error("the control process at " + flags.join + " refused this worker; see above", "");
+    return exit_unavailable;
+  case actors::session_end::failed:
+    print_error("the device of this worker failed", "");
+    return 70;
+  case actors::session_end::unreachable:
+  case actors::session_end::lost:
+    break;
+  }
+  return std::nullopt;
+}
+
+/// Joins again and again until there is a reason not to. Returns the exit code.
+int work(const worker_flags& flags) {
+  mallopt(M_ARENA_MAX, 1);
+  if (flags.parent != 0) tie_to(static_cast<pid_t>(flags.parent));
+  signal_watch signals;
+  const auto log = log_of(flags);
   auto options = options_of(flags);
   configure_log(log, false, options.name);
-  auto secret = [&] {
-    try {
-      return net::shared_secret::from_file(flags.secret_file);
-    } catch (const std::runtime_error& e) {
-      throw command_error{exit_permission, e.what(),
-                          "both sides need the same file; 'openssl rand -hex 32' makes one"};
-    }
-  }();
+  auto secret = secret_of(flags);
   actors::worker_process process{std::move(options), std::move(secret),
                                  actors::data_plane_links(flags.listen)};
   const auto stop = [&] { return signals.terminate_asked(); };
@@ -133,23 +162,7 @@ int work(const worker_flags& flags) {
   rejoin_limit limit{flags.rejoin};
   while (!stop()) {
     const auto began = std::chrono::steady_clock::now();
-    switch (process.run(stop)) {
-    case actors::session_end::stopped:
-      return exit_success;
-    case actors::session_end::denied:
-      print_error("the control process at " + flags.join + " rejected this worker: wrong secret",
-                  "both sides need the same --secret-file");
-      return exit_permission;
-    case actors::session_end::refused:
-      print_error("the control process at " + flags.join + " refused this worker; see above", "");
-      return exit_unavailable;
-    case actors::session_end::failed:
-      print_error("the device of this worker failed", "");
-      return 70;
-    case actors::session_end::unreachable:
-    case actors::session_end::lost:
-      break;
-    }
+    if (const auto code = exit_after(process.run(stop), flags)) return *code;
     const auto now = std::chrono::steady_clock::now();
     if (now - began > std::chrono::minutes{1}) delay = std::chrono::milliseconds{100};
     limit.ended(process.served(), now);
@@ -167,20 +180,18 @@ int work(const worker_flags& flags) {
   return exit_success;
 }
 
-} // namespace
-
-run_function setup_worker(CLI::App& app) {
-  auto flags = std::make_shared<worker_flags>();
-  app.add_option("--role", flags->role, "The pool to join")
+/// Which seat of which service.
+void add_seat_flags(CLI::App& app, worker_flags& flags) {
+  app.add_option("--role", flags.role, "The pool to join")
       ->required()
       ->check(CLI::IsMember({"model", "attention", "prefill"}));
-  app.add_option("--join", flags->join, "The service's control.listen address")
+  app.add_option("--join", flags.join, "The service's control.listen address")
       ->type_name("HOST:PORT")
       ->required();
-  app.add_option("--secret-file", flags->secret_file, "The secret shared with the service")
+  app.add_option("--secret-file", flags.secret_file, "The secret shared with the service")
       ->type_name("FILE")
       ->required();
-  app.add_option("--name", flags->name, "Name in logs and status (default: host and pid)")
+  app.add_option("--name", flags.name, "Name in logs and status (default: host and pid)")
       ->type_name("NAME")
       ->check([](const std::string& text) {
         const bool plain = text.size() <= 64
@@ -189,36 +200,56 @@ run_function setup_worker(CLI::App& app) {
                                   == std::string::npos;
         return plain ? std::string{} : "up to 64 letters, digits and . _ -";
       });
-  app.add_option("--seat", flags->seat, "Preferred seat number, used if that seat is free")
+  app.add_option("--seat", flags.seat, "Preferred seat number, used if that seat is free")
       ->type_name("N");
-  app.add_option("--device", flags->device,
+}
+
+/// What serves it.
+void add_resource_flags(CLI::App& app, worker_flags& flags) {
+  app.add_option("--device", flags.device,
                  "Device: auto (the pool's device option), host or cuda:N")
       ->type_name("DEVICE")
       ->check([](const std::string& text) { return config::check_device(text); })
       ->capture_default_str();
-  app.add_option("--listen", flags->listen,
+  app.add_option("--listen", flags.listen,
                  "Data plane address for workers on other hosts; port 0: any")
       ->type_name("ADDRESS:PORT")
       ->capture_default_str();
-  app.add_option("--model", flags->model,
+  app.add_option("--model", flags.model,
                  "GGUF file or Hugging Face directory (default: the service's path)")
       ->type_name("PATH");
-  app.add_option("--heartbeat-seconds", flags->heartbeat, "As control.heartbeat_seconds")
+}
+
+void add_timing_flags(CLI::App& app, worker_flags& flags) {
+  app.add_option("--heartbeat-seconds", flags.heartbeat, "As control.heartbeat_seconds")
       ->check(CLI::Range(0.01, 60.0))
       ->capture_default_str();
-  app.add_option("--dead-seconds", flags->dead,
+  app.add_option("--dead-seconds", flags.dead,
                  "Silence after which a peer is dead, as control.dead_seconds")
       ->check(CLI::Range(0.1, 600.0))
       ->capture_default_str();
-  app.add_option("--rejoin-seconds", flags->rejoin,
+  app.add_option("--rejoin-seconds", flags.rejoin,
                  "Seconds to rejoin a lost service before this worker exits with 69; 0: no limit")
       ->check(CLI::Range(0.0, 86400.0))
       ->capture_default_str();
-  app.add_option("--tls-certificate", flags->tls_certificate, "Certificate (PEM) of this worker")
+}
+
+void add_tls_flags(CLI::App& app, worker_flags& flags) {
+  app.add_option("--tls-certificate", flags.tls_certificate, "Certificate (PEM) of this worker")
       ->type_name("FILE");
-  app.add_option("--tls-key", flags->tls_key, "Private key (PEM)")->type_name("FILE");
-  app.add_option("--tls-ca", flags->tls_ca, "CA (PEM) of the service's certificate")
+  app.add_option("--tls-key", flags.tls_key, "Private key (PEM)")->type_name("FILE");
+  app.add_option("--tls-ca", flags.tls_ca, "CA (PEM) of the service's certificate")
       ->type_name("FILE");
+}
+
+} // namespace
+
+run_function setup_worker(CLI::App& app) {
+  auto flags = std::make_shared<worker_flags>();
+  add_seat_flags(app, *flags);
+  add_resource_flags(app, *flags);
+  add_timing_flags(app, *flags);
+  add_tls_flags(app, *flags);
   app.add_option("--log-level", flags->log_level, "Lowest severity that is logged")
       ->check(CLI::IsMember({"error", "warn", "info", "debug", "trace"}))
       ->capture_default_str();

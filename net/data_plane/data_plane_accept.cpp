@@ -21,6 +21,34 @@ namespace {
 /// Between two looks when the process is out of descriptors.
 constexpr std::chrono::milliseconds accept_pause{100};
 
+using unix_socket = asio::local::stream_protocol::socket;
+
+/// What a peer sends when it has been challenged.
+struct peer_answer {
+  answer proof;
+  std::vector<owned_descriptor> descriptors; ///< by Unix sockets only
+};
+
+template <class Socket> asio::awaitable<peer_answer> receive_answer(Socket& socket) {
+  peer_answer x;
+  if constexpr (std::is_same_v<Socket, unix_socket>) {
+    co_await socket.async_wait(Socket::wait_read, use_awaitable);
+    x.descriptors = receive_descriptors(socket.native_handle(), bytes_of(x.proof));
+  } else {
+    co_await asio::async_read(socket, asio::buffer(&x.proof, sizeof x.proof), use_awaitable);
+  }
+  co_return x;
+}
+
+/// Throws std::runtime_error where a peer on this host is not of this user.
+template <class Socket> void prepare(Socket& socket) {
+  if constexpr (std::is_same_v<Socket, unix_socket>) {
+    if (!same_user(socket.native_handle())) throw std::runtime_error{"it runs as another user"};
+  } else {
+    socket.set_option(asio::ip::tcp::no_delay{true});
+  }
+}
+
 } // namespace
 
 asio::awaitable<void> data_plane::impl::accept_unix() {
@@ -62,11 +90,7 @@ asio::awaitable<void> data_plane::impl::serve(std::shared_ptr<Socket> socket) {
   std::string failed;
   time_limit limit{socket, options.handshake};
   try {
-    if constexpr (shared) {
-      if (!same_user(socket->native_handle())) throw std::runtime_error{"it runs as another user"};
-    } else {
-      socket->set_option(asio::ip::tcp::no_delay{true});
-    }
+    prepare(*socket);
     error_code ec;
     const auto got = co_await asio::async_read(*socket, asio::buffer(&h, sizeof h),
                                                asio::redirect_error(use_awaitable, ec));
@@ -83,16 +107,9 @@ asio::awaitable<void> data_plane::impl::serve(std::shared_ptr<Socket> socket) {
     c.proof = prove(options.secret, "accepting", h, c.mine);
     const auto began = clock::now();
     co_await asio::async_write(*socket, asio::buffer(&c, sizeof c), use_awaitable);
-    answer a;
-    std::vector<owned_descriptor> descriptors;
-    if constexpr (shared) {
-      co_await socket->async_wait(Socket::wait_read, use_awaitable);
-      descriptors = receive_descriptors(socket->native_handle(), bytes_of(a));
-    } else {
-      co_await asio::async_read(*socket, asio::buffer(&a, sizeof a), use_awaitable);
-    }
+    auto answered = co_await receive_answer(*socket);
     const std::chrono::nanoseconds round_trip = clock::now() - began;
-    if (!equal(a.proof, prove(options.secret, "connecting", h, c.mine)))
+    if (!equal(answered.proof.proof, prove(options.secret, "connecting", h, c.mine)))
       throw std::runtime_error{"it has another secret"};
     proven = true;
     --strangers;
@@ -105,7 +122,7 @@ asio::awaitable<void> data_plane::impl::serve(std::shared_ptr<Socket> socket) {
       co_return;
     }
     if (isolated()) throw std::runtime_error{"isolated by fault injection"};
-    co_await admit(h, socket, std::move(descriptors), round_trip, c.mine);
+    co_await admit(h, socket, std::move(answered.descriptors), round_trip, c.mine);
   } catch (const std::exception& e) {
     failed = limit.over() ? "it did not authenticate within "
                                 + std::to_string(options.handshake.count()) + " ms"

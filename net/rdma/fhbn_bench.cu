@@ -87,6 +87,48 @@ struct connection_end {
   }
 };
 
+/// All messages, each sent by one kernel and waited for by the next.
+void run_two_kernels(const effort& e, posting how, side& a, side& b, connection_end& end_a,
+                     connection_end& end_b, notes& n) {
+  run_ahead(
+      e, a, b,
+      [&](cudaStream_t s, bool) {
+        produce(s, e, end_a.out.get(), a, n);
+        end_a.send(s, e, a, how);
+        check(enqueue_wait(s, end_a.word(e, how), a.next_received(), a.port()), "wait");
+        consume(s, e, end_a.in.get(), answer_mask, a, n);
+      },
+      [&](cudaStream_t s, bool) {
+        check(enqueue_wait(s, end_b.word(e, how), b.next_received(), b.port()), "wait");
+        answer(s, e, end_b.in.get(), end_b.out.get());
+        end_b.send(s, e, b, how);
+      });
+}
+
+/// The peer waits for the next message in the kernel that sends an answer: it needs a wait before
+/// the first message, and one message after the last.
+void run_one_kernel(const effort& e, side& a, side& b, connection_end& end_a, connection_end& end_b,
+                    notes& n) {
+  run_ahead(
+      e, a, b,
+      [&](cudaStream_t s, bool) {
+        produce(s, e, end_a.out.get(), a, n);
+        end_a.exchange(s, e, a);
+        consume_early(s, e, end_a.in.get(), answer_mask, a, n);
+      },
+      [&](cudaStream_t s, bool first) {
+        if (first)
+          answer(s, e, end_b.in.get(), end_b.out.get());
+        else
+          answer_early(s, e, end_b.in.get(), end_b.out.get());
+        end_b.exchange(s, e, b);
+      },
+      [&] {
+        check(enqueue_wait(b.s, end_b.seqno.get(), b.next_received(), b.port()), "first wait");
+      });
+  end_a.send(a.s, e, a, posting::doorbell);
+}
+
 outcome software_nic_case(const effort& e, posting how) {
   side a, b;
   notes n{e};
@@ -94,49 +136,12 @@ outcome software_nic_case(const effort& e, posting how) {
   mlx5::software_hca hca;
   end_a.connect(hca, end_b, 0x11);
   end_b.connect(hca, end_a, 0x22);
-  const auto in_two_kernels = [&] {
-    run_ahead(
-        e, a, b,
-        [&](cudaStream_t s, bool) {
-          produce(s, e, end_a.out.get(), a, n);
-          end_a.send(s, e, a, how);
-          check(enqueue_wait(s, end_a.word(e, how), a.next_received(), a.port()), "wait");
-          consume(s, e, end_a.in.get(), answer_mask, a, n);
-        },
-        [&](cudaStream_t s, bool) {
-          check(enqueue_wait(s, end_b.word(e, how), b.next_received(), b.port()), "wait");
-          answer(s, e, end_b.in.get(), end_b.out.get());
-          end_b.send(s, e, b, how);
-        });
-  };
-  // The peer waits for the next message in the kernel that sends an answer: it needs a wait before
-  // the first message, and one message after the last.
-  const auto in_one_kernel = [&] {
-    run_ahead(
-        e, a, b,
-        [&](cudaStream_t s, bool) {
-          produce(s, e, end_a.out.get(), a, n);
-          end_a.exchange(s, e, a);
-          consume_early(s, e, end_a.in.get(), answer_mask, a, n);
-        },
-        [&](cudaStream_t s, bool first) {
-          if (first)
-            answer(s, e, end_b.in.get(), end_b.out.get());
-          else
-            answer_early(s, e, end_b.in.get(), end_b.out.get());
-          end_b.exchange(s, e, b);
-        },
-        [&] {
-          check(enqueue_wait(b.s, end_b.seqno.get(), b.next_received(), b.port()), "first wait");
-        });
-    end_a.send(a.s, e, a, posting::doorbell);
-  };
   {
     const helper_thread adapter{[&] { hca.step(); }};
     if (how == posting::exchange)
-      in_one_kernel();
+      run_one_kernel(e, a, b, end_a, end_b, n);
     else
-      in_two_kernels();
+      run_two_kernels(e, how, a, b, end_a, end_b, n);
     wait_for_both(a, b);
   }
   auto o = outcome_of(e, n, a, true);

@@ -86,6 +86,73 @@ struct extremes {
   }
 };
 
+/// The cells of table 5, with what the checked numbers are made of.
+struct twelve_cells {
+  text_table table{"The twelve cells",
+                   {"model", "trace", "baseline tokens/s", "batch", "TBT ms", "left out",
+                    "Lamina tokens/s", "batch", "TBT ms", "left out", "GB/s per NIC", "batch ratio",
+                    "gain % (published)", "gain % (equal)"},
+                   {}};
+  std::vector<std::pair<std::string, double>> bars;
+  extremes published, equal, ratio;
+  double little = 0, batch_70b = 0, per_nic = 0;
+
+  void add(const trace_row& t, const request_trace& trace, const case_row& k, const constants& c);
+};
+
+void twelve_cells::add(const trace_row& t, const request_trace& trace, const case_row& k,
+                       const constants& c) {
+  const auto cost = cost_of(k.model, c);
+  simulation_options limited;
+  limited.seats_per_batch = static_cast<uint32_t>(c.baseline_seats);
+  const auto base =
+      simulate(baseline_design({device_of("H100-SXM"), k.baseline}, c), cost, trace, limited);
+  auto design = lamina(k.compute, k.memory);
+  const auto ours = simulate(design, cost, trace);
+  design.host = published_overhead(c);
+  const auto same = simulate(design, cost, trace);
+  const auto gain = 100 * (ours.tokens_per_s / base.tokens_per_s - 1),
+             gain_equal = 100 * (same.tokens_per_s / base.tokens_per_s - 1);
+  published.add(gain);
+  equal.add(gain_equal);
+  ratio.add(ours.mean_batch / base.mean_batch);
+  for (const auto* x : {&base, &ours, &same})
+    little = std::max(little, std::abs(x->running_over_time / x->rate_times_stay - 1));
+  const auto nic = ours.wire_bytes_per_s / k.compute / 1e9;
+  per_nic = std::max(per_nic, nic);
+  if (k.model == std::string{"LLaMA3-70B"} && t.name == std::string{"Azure-Conv"})
+    batch_70b = ours.mean_batch;
+  table.rows.push_back({k.model, t.name, fixed(base.tokens_per_s, 0), fixed(base.mean_batch, 1),
+                        fixed(base.tbt.mean() * 1e3, 1), std::to_string(base.never_fit),
+                        fixed(ours.tokens_per_s, 0), fixed(ours.mean_batch, 1),
+                        fixed(ours.tbt.mean() * 1e3, 1), std::to_string(ours.never_fit),
+                        fixed(nic, 1), fixed(ours.mean_batch / base.mean_batch, 2), fixed(gain, 1),
+                        fixed(gain_equal, 1)});
+  bars.emplace_back(std::string{k.model} + " " + t.name, gain);
+}
+
+std::vector<checked_number> numbers_of(const twelve_cells& cells, const constants& c) {
+  return {
+      {"L-Q14 least gain, published overhead", "16.1", cells.published.least, 11.1, 21.1, " %", ""},
+      {"L-Q14 largest gain, published overhead", "90.1", cells.published.most, 85.1, 95.1, " %",
+       ""},
+      {"L-Q14 least gain, equal overhead", "16.1", cells.equal.least, 11.1, 21.1, " %", ""},
+      {"L-Q14 largest gain, equal overhead", "90.1", cells.equal.most, 85.1, 95.1, " %",
+       "the paper's largest gain needs the baseline's own host overhead"},
+      {"L-Q15 mean batch ratio", "2.39", cells.ratio.sum / cells.ratio.count, 2.24, 2.54, "",
+       "equal to the price ratio 11.06 / 4.63 by coincidence (C12)"},
+      {"L-Q18 batch of LLaMA3-70B at (2,4)", "800", cells.batch_70b, 720, 880, "", "Azure-Conv"},
+      {"L-Q38 overlap, LLaMA-65B (2,2)", "13.2", overlap_gain("LLaMA-65B", 2, c), 11.2, 15.2, " %",
+       ""},
+      {"L-Q39 overlap, LLaMA3-70B (2,4)", "3.5", overlap_gain("LLaMA3-70B", 4, c), 1.5, 5.5, " %",
+       ""},
+      {"L-Q28 bandwidth needed per NIC, alpha 0.2", "30", bandwidth_per_nic(c), 0, 30, " GB/s",
+       "per NIC of the model side (C11)"},
+      {"bandwidth used per NIC, any cell", "30", cells.per_nic, 0, 30, " GB/s", ""},
+      {"Little's law, largest error of any run", "0", 100 * cells.little, 0, 1, " %", ""},
+  };
+}
+
 } // namespace
 
 host_overhead published_overhead(const constants& c) {
@@ -109,65 +176,15 @@ report reproduce_lamina(const constants& c, const trace_source& open) {
       "trace as fast as it can and leaves out the requests that are longer than its KV cache. "
       "*published* gives the baseline the host overhead that was published for its engine, and "
       "Lamina none; *equal* gives both the same. Lamina runs n = 2 batches on one replica."};
-  text_table cells{"The twelve cells",
-                   {"model", "trace", "baseline tokens/s", "batch", "TBT ms", "left out",
-                    "Lamina tokens/s", "batch", "TBT ms", "left out", "GB/s per NIC", "batch ratio",
-                    "gain % (published)", "gain % (equal)"},
-                   {}};
-  extremes published, equal, ratio;
-  double little = 0, batch_70b = 0, per_nic = 0;
+  twelve_cells cells;
   for (const auto& t : traces) {
     const auto trace = open(t.file);
-    for (const auto& k : cases) {
-      const auto cost = cost_of(k.model, c);
-      simulation_options limited;
-      limited.seats_per_batch = static_cast<uint32_t>(c.baseline_seats);
-      const auto base =
-          simulate(baseline_design({device_of("H100-SXM"), k.baseline}, c), cost, trace, limited);
-      auto design = lamina(k.compute, k.memory);
-      const auto ours = simulate(design, cost, trace);
-      design.host = published_overhead(c);
-      const auto same = simulate(design, cost, trace);
-      const auto gain = 100 * (ours.tokens_per_s / base.tokens_per_s - 1),
-                 gain_equal = 100 * (same.tokens_per_s / base.tokens_per_s - 1);
-      published.add(gain);
-      equal.add(gain_equal);
-      ratio.add(ours.mean_batch / base.mean_batch);
-      for (const auto* x : {&base, &ours, &same})
-        little = std::max(little, std::abs(x->running_over_time / x->rate_times_stay - 1));
-      const auto nic = ours.wire_bytes_per_s / k.compute / 1e9;
-      per_nic = std::max(per_nic, nic);
-      if (k.model == std::string{"LLaMA3-70B"} && t.name == std::string{"Azure-Conv"})
-        batch_70b = ours.mean_batch;
-      cells.rows.push_back({k.model, t.name, fixed(base.tokens_per_s, 0), fixed(base.mean_batch, 1),
-                            fixed(base.tbt.mean() * 1e3, 1), std::to_string(base.never_fit),
-                            fixed(ours.tokens_per_s, 0), fixed(ours.mean_batch, 1),
-                            fixed(ours.tbt.mean() * 1e3, 1), std::to_string(ours.never_fit),
-                            fixed(nic, 1), fixed(ours.mean_batch / base.mean_batch, 2),
-                            fixed(gain, 1), fixed(gain_equal, 1)});
-      r.bars.emplace_back(std::string{k.model} + " " + t.name, gain);
-    }
+    for (const auto& k : cases) cells.add(t, trace, k, c);
   }
+  r.bars = std::move(cells.bars);
   r.bars_title = "Throughput gain of Lamina over the homogeneous baseline, %";
-  r.numbers = {
-      {"L-Q14 least gain, published overhead", "16.1", published.least, 11.1, 21.1, " %", ""},
-      {"L-Q14 largest gain, published overhead", "90.1", published.most, 85.1, 95.1, " %", ""},
-      {"L-Q14 least gain, equal overhead", "16.1", equal.least, 11.1, 21.1, " %", ""},
-      {"L-Q14 largest gain, equal overhead", "90.1", equal.most, 85.1, 95.1, " %",
-       "the paper's largest gain needs the baseline's own host overhead"},
-      {"L-Q15 mean batch ratio", "2.39", ratio.sum / ratio.count, 2.24, 2.54, "",
-       "equal to the price ratio 11.06 / 4.63 by coincidence (C12)"},
-      {"L-Q18 batch of LLaMA3-70B at (2,4)", "800", batch_70b, 720, 880, "", "Azure-Conv"},
-      {"L-Q38 overlap, LLaMA-65B (2,2)", "13.2", overlap_gain("LLaMA-65B", 2, c), 11.2, 15.2, " %",
-       ""},
-      {"L-Q39 overlap, LLaMA3-70B (2,4)", "3.5", overlap_gain("LLaMA3-70B", 4, c), 1.5, 5.5, " %",
-       ""},
-      {"L-Q28 bandwidth needed per NIC, alpha 0.2", "30", bandwidth_per_nic(c), 0, 30, " GB/s",
-       "per NIC of the model side (C11)"},
-      {"bandwidth used per NIC, any cell", "30", per_nic, 0, 30, " GB/s", ""},
-      {"Little's law, largest error of any run", "0", 100 * little, 0, 1, " %", ""},
-  };
-  r.tables.push_back(std::move(cells));
+  r.numbers = numbers_of(cells, c);
+  r.tables.push_back(std::move(cells.table));
   return r;
 }
 

@@ -58,6 +58,113 @@ setting halved(setting s) {
   return s;
 }
 
+struct host {
+  const char* name;
+  double bandwidth, cache, paper;
+  const char *id, *text;
+};
+
+std::string percent(double x) { return fixed(x, 1) + " %"; }
+
+/// The machines of the paper, one after the other, each with its cells and numbers.
+class neo_cells {
+public:
+  neo_cells(const constants& c, report& r) : constants_{c}, report_{r} {}
+
+  /// T4 with LLaMA-2-7B.
+  void add_t4(const request_trace& osc);
+  /// A10G with 8B, on four hosts.
+  void add_a10g();
+  /// Two H100 with 70B.
+  void add_h100();
+  std::vector<text_table> tables() const { return {cells_, half_}; }
+
+private:
+  double add(const char* machine, const char* model, uint32_t prompt, const char* outputs,
+             const sweep& s);
+  void add_a10g(const host& h);
+  void number(const char* what, const char* paper, double ours, double target,
+              const char* note = "") {
+    report_.numbers.push_back({what, paper, ours, 0.8 * target, 1.2 * target, "", note});
+  }
+
+  const constants& constants_;
+  report& report_;
+  text_table cells_{
+      "Gain in % by output length", {"machine", "model", "prompt", "outputs", "gains"}, {}};
+  text_table half_{"If hosts read half as much", {"machine", "paper", "ours", "at half"}, {}};
+};
+
+double neo_cells::add(const char* machine, const char* model, uint32_t prompt, const char* outputs,
+                      const sweep& s) {
+  std::string gains;
+  for (const auto& x : s.cells) gains += (gains.empty() ? "" : " / ") + x;
+  cells_.rows.push_back({machine, model, std::to_string(prompt), outputs, gains});
+  return s.best;
+}
+
+void neo_cells::add_t4(const request_trace& osc) {
+  const auto t4 =
+      setting_of(constants_, "T4", 1, "LLaMA-7B", constants_.t4_kv_tokens,
+                 constants_.t4_batch_tokens, constants_.g4dn_host_gbs, constants_.t4_host_gb);
+  const auto on_osc = 1 + gain(t4, offload_kind::neo, osc) / 100;
+  number("N-Q07 T4, OSC, times", "6.6", on_osc, 6.6);
+  half_.rows.push_back({"g4dn.4xlarge, T4, OSC", "6.6 times", fixed(on_osc, 2) + " times",
+                        fixed(1 + gain(halved(t4), offload_kind::neo, osc) / 100, 2) + " times"});
+  const std::vector<uint32_t> t4_outputs{10, 25, 50, 100, 200};
+  double t4_best = 0;
+  for (const uint32_t prompt : {100u, 200u, 300u})
+    t4_best = std::max(t4_best, add("g4dn.4xlarge, T4", "LLaMA-7B", prompt, "10 25 50 100 200",
+                                    over_outputs(t4, prompt, t4_outputs, 2000)));
+  number("N-Q01 T4, best synthetic, times", "7.5", 1 + t4_best / 100, 7.5,
+         "the baseline's own overhead on the T4 is not modelled");
+}
+
+void neo_cells::add_a10g() {
+  const auto gbs = constants_.g5_4xlarge_host_gbs, gb = constants_.g5_16xlarge_host_gb;
+  for (const auto& h : {host{"g5.2xlarge", gbs, gb / 8, 12.2, "N-Q04 A10G, g5.2xlarge, %", "12.2"},
+                        {"g5.4xlarge", gbs, gb / 4, 13.3, "N-Q04 A10G, g5.4xlarge, %", "13.3"},
+                        {"g5.8xlarge", 2 * gbs, gb / 2, 29.7, "N-Q04 A10G, g5.8xlarge, %", "29.7"},
+                        {"g5.16xlarge", 4 * gbs, gb, 79.3, "N-Q04 A10G, g5.16xlarge, %", "79.3"}})
+    add_a10g(h);
+}
+
+void neo_cells::add_a10g(const host& h) {
+  const auto s = setting_of(constants_, "A10G", 1, "LLaMA3-8B", constants_.a10g_kv_tokens,
+                            constants_.a10g_batch_tokens, h.bandwidth, h.cache);
+  const auto best = add(h.name, "LLaMA3-8B", 1000, "50 100 200 300 400",
+                        over_outputs(s, 1000, {50, 100, 200, 300, 400}, 4000));
+  number(h.id, h.text, best, h.paper,
+         "C16: the host's share of its socket is too much for these four, right for T4 and H100");
+  half_.rows.push_back(
+      {h.name, h.text + std::string{" %"}, percent(best),
+       percent(over_outputs(halved(s), 1000, {50, 100, 200, 300, 400}, 4000).best)});
+  if (h.paper == 13.3) {
+    double most = best;
+    for (const uint32_t prompt : {500u, 2000u})
+      most = std::max(most, add(h.name, "LLaMA3-8B", prompt, "50 100 200 400",
+                                over_outputs(s, prompt, {50, 100, 200, 400}, 3000)));
+    number("N-Q02 A10G, best synthetic, %", "26", most, 26);
+  }
+  report_.bars.emplace_back(std::string{"A10G, "} + h.name, best);
+}
+
+void neo_cells::add_h100() {
+  auto h100 =
+      setting_of(constants_, "H100-SXM", 2, "LLaMA3-70B", constants_.h100_pair_kv_tokens,
+                 constants_.a10g_batch_tokens, constants_.hgx_host_gbs, constants_.hgx_host_gb);
+  h100.machine = on_numa_nodes(h100.machine, 1, 4);
+  const auto on_h100 = add("HGX, 2 x H100", "LLaMA3-70B", 2000, "50 75 100 150 200 400",
+                           over_outputs(h100, 2000, {50, 75, 100, 150, 200, 400}, 2000));
+  number("N-Q03 2 x H100, best synthetic, %", "14", on_h100, 14);
+  half_.rows.push_back(
+      {"HGX, 2 x H100", "14 %", percent(on_h100),
+       percent(over_outputs(halved(h100), 2000, {50, 75, 100, 150, 200, 400}, 2000).best)});
+  const auto full = 100 + gain(h100, offload_kind::full, uniform_trace(1000, 2000, 400, seed));
+  report_.numbers.push_back(
+      {"N-Q09 FastDecode+ at long outputs, % of the baseline", "< 60", full, 0, 60, "", ""});
+}
+
 } // namespace
 
 report reproduce_neo(const constants& c, const trace_source& open) {
@@ -77,80 +184,12 @@ report reproduce_neo(const constants& c, const trace_source& open) {
       "they are, and at half would miss by far. The length of the prompt, which C16 tells the "
       "published numbers apart by, hardly changes a gain: figure 9 has twice that of figure 10a "
       "on the same machine. No constant is set for these four."};
-  text_table cells{
-      "Gain in % by output length", {"machine", "model", "prompt", "outputs", "gains"}, {}};
-  const auto add = [&](const char* machine, const char* model, uint32_t prompt, const char* outputs,
-                       const sweep& s) {
-    std::string gains;
-    for (const auto& x : s.cells) gains += (gains.empty() ? "" : " / ") + x;
-    cells.rows.push_back({machine, model, std::to_string(prompt), outputs, gains});
-    return s.best;
-  };
-  const auto number = [&](const char* what, const char* paper, double ours, double target,
-                          const char* note = "") {
-    r.numbers.push_back({what, paper, ours, 0.8 * target, 1.2 * target, "", note});
-  };
-  text_table half{"If hosts read half as much", {"machine", "paper", "ours", "at half"}, {}};
-  const auto percent = [](double x) { return fixed(x, 1) + " %"; };
-  // T4 with LLaMA-2-7B.
-  const auto t4 = setting_of(c, "T4", 1, "LLaMA-7B", c.t4_kv_tokens, c.t4_batch_tokens,
-                             c.g4dn_host_gbs, c.t4_host_gb);
-  const auto osc = open("neo_osc");
-  const auto on_osc = 1 + gain(t4, offload_kind::neo, osc) / 100;
-  number("N-Q07 T4, OSC, times", "6.6", on_osc, 6.6);
-  half.rows.push_back({"g4dn.4xlarge, T4, OSC", "6.6 times", fixed(on_osc, 2) + " times",
-                       fixed(1 + gain(halved(t4), offload_kind::neo, osc) / 100, 2) + " times"});
-  const std::vector<uint32_t> t4_outputs{10, 25, 50, 100, 200};
-  double t4_best = 0;
-  for (const uint32_t prompt : {100u, 200u, 300u})
-    t4_best = std::max(t4_best, add("g4dn.4xlarge, T4", "LLaMA-7B", prompt, "10 25 50 100 200",
-                                    over_outputs(t4, prompt, t4_outputs, 2000)));
-  number("N-Q01 T4, best synthetic, times", "7.5", 1 + t4_best / 100, 7.5,
-         "the baseline's own overhead on the T4 is not modelled");
-  // A10G with 8B, on four hosts.
-  struct host {
-    const char* name;
-    double bandwidth, cache, paper;
-    const char *id, *text;
-  };
-  const auto gbs = c.g5_4xlarge_host_gbs, gb = c.g5_16xlarge_host_gb;
-  for (const auto& h : {host{"g5.2xlarge", gbs, gb / 8, 12.2, "N-Q04 A10G, g5.2xlarge, %", "12.2"},
-                        {"g5.4xlarge", gbs, gb / 4, 13.3, "N-Q04 A10G, g5.4xlarge, %", "13.3"},
-                        {"g5.8xlarge", 2 * gbs, gb / 2, 29.7, "N-Q04 A10G, g5.8xlarge, %", "29.7"},
-                        {"g5.16xlarge", 4 * gbs, gb, 79.3, "N-Q04 A10G, g5.16xlarge, %", "79.3"}}) {
-    const auto s = setting_of(c, "A10G", 1, "LLaMA3-8B", c.a10g_kv_tokens, c.a10g_batch_tokens,
-                              h.bandwidth, h.cache);
-    const auto best = add(h.name, "LLaMA3-8B", 1000, "50 100 200 300 400",
-                          over_outputs(s, 1000, {50, 100, 200, 300, 400}, 4000));
-    number(h.id, h.text, best, h.paper,
-           "C16: the host's share of its socket is too much for these four, right for T4 and H100");
-    half.rows.push_back(
-        {h.name, h.text + std::string{" %"}, percent(best),
-         percent(over_outputs(halved(s), 1000, {50, 100, 200, 300, 400}, 4000).best)});
-    if (h.paper == 13.3) {
-      double most = best;
-      for (const uint32_t prompt : {500u, 2000u})
-        most = std::max(most, add(h.name, "LLaMA3-8B", prompt, "50 100 200 400",
-                                  over_outputs(s, prompt, {50, 100, 200, 400}, 3000)));
-      number("N-Q02 A10G, best synthetic, %", "26", most, 26);
-    }
-    r.bars.emplace_back(std::string{"A10G, "} + h.name, best);
-  }
-  // Two H100 with 70B.
-  auto h100 = setting_of(c, "H100-SXM", 2, "LLaMA3-70B", c.h100_pair_kv_tokens, c.a10g_batch_tokens,
-                         c.hgx_host_gbs, c.hgx_host_gb);
-  h100.machine = on_numa_nodes(h100.machine, 1, 4);
-  const auto on_h100 = add("HGX, 2 x H100", "LLaMA3-70B", 2000, "50 75 100 150 200 400",
-                           over_outputs(h100, 2000, {50, 75, 100, 150, 200, 400}, 2000));
-  number("N-Q03 2 x H100, best synthetic, %", "14", on_h100, 14);
-  half.rows.push_back(
-      {"HGX, 2 x H100", "14 %", percent(on_h100),
-       percent(over_outputs(halved(h100), 2000, {50, 75, 100, 150, 200, 400}, 2000).best)});
-  const auto full = 100 + gain(h100, offload_kind::full, uniform_trace(1000, 2000, 400, seed));
-  r.numbers.push_back(
-      {"N-Q09 FastDecode+ at long outputs, % of the baseline", "< 60", full, 0, 60, "", ""});
+  neo_cells cells{c, r};
+  cells.add_t4(open("neo_osc"));
+  cells.add_a10g();
+  cells.add_h100();
   r.bars_title = "Best gain over the GPU alone, %";
-  r.tables = {cells, half};
+  r.tables = cells.tables();
   return r;
 }
 
