@@ -100,8 +100,6 @@ const std::vector<std::set<std::string>> known{
      "net/http/http_session"},
     {"net/api/api_fields", "net/api/api_request", "net/api/output_format"},
     {"actors/request/chat_input", "actors/request/service"},
-    {"actors/kv/kv_allocator", "actors/kv/kv_grants", "actors/kv/kv_prefixes",
-     "actors/kv/kv_sweep"},
     {"actors/device/attention_shard", "actors/device/shard_check", "actors/device/shard_pull"},
     {"actors/prefill/prefill_pulls", "actors/prefill/prefill_rebuilds",
      "actors/prefill/prefill_worker"},
