@@ -105,8 +105,6 @@ const std::vector<std::set<std::string>> known{
      "actors/prefill/prefill_worker"},
     {"actors/decode/global_scheduler", "actors/decode/idle_kv", "actors/decode/quarantine"},
     {"actors/decode/batch", "actors/decode/batch_masks"},
-    {"actors/worker/worker", "actors/worker/worker_links", "actors/worker/worker_report",
-     "actors/worker/worker_watch"},
     {"actors/request/answer", "actors/request/divergence", "actors/request/request",
      "actors/request/request_admission", "actors/request/request_body",
      "actors/request/request_end"},
