@@ -100,7 +100,6 @@ const std::vector<std::set<std::string>> known{
      "net/http/http_session"},
     {"net/api/api_fields", "net/api/api_request", "net/api/output_format"},
     {"actors/request/chat_input", "actors/request/service"},
-    {"actors/device/attention_shard", "actors/device/shard_check", "actors/device/shard_pull"},
     {"actors/prefill/prefill_pulls", "actors/prefill/prefill_rebuilds",
      "actors/prefill/prefill_worker"},
     {"actors/decode/global_scheduler", "actors/decode/idle_kv", "actors/decode/quarantine"},
