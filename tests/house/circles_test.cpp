@@ -100,7 +100,6 @@ const std::vector<std::set<std::string>> known{
      "net/http/http_session"},
     {"net/api/api_fields", "net/api/api_request", "net/api/output_format"},
     {"actors/request/chat_input", "actors/request/service"},
-    {"actors/decode/batch", "actors/decode/batch_masks"},
     {"actors/request/answer", "actors/request/divergence", "actors/request/request",
      "actors/request/request_admission", "actors/request/request_body",
      "actors/request/request_end"},
