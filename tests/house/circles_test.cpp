@@ -78,8 +78,6 @@ private:
 /// Those of today. Entries go or get smaller, none comes.
 const std::vector<std::set<std::string>> known{
     {"model/grammar/regular_expression", "model/grammar/regular_expression_parts"},
-    {"model/tokenizer/byte_level", "model/tokenizer/sentencepiece", "model/tokenizer/tokenizer",
-     "model/tokenizer/vocabulary_tokenizer"},
     {"model/grammar/json_schema/json_schema", "model/grammar/json_schema/json_schema_compiler",
      "model/grammar/json_schema/json_schema_keywords",
      "model/grammar/json_schema/json_schema_references"},
