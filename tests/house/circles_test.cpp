@@ -78,9 +78,6 @@ private:
 /// Those of today. Entries go or get smaller, none comes.
 const std::vector<std::set<std::string>> known{
     {"model/grammar/regular_expression", "model/grammar/regular_expression_parts"},
-    {"model/grammar/json_schema/json_schema", "model/grammar/json_schema/json_schema_compiler",
-     "model/grammar/json_schema/json_schema_keywords",
-     "model/grammar/json_schema/json_schema_references"},
     {"model/files/hugging_face/hyperparameters", "model/files/hugging_face/rope_settings"},
     {"model/files/checkpoint", "model/files/gguf", "model/files/gguf_cursor",
      "model/files/gguf_reader", "model/files/hugging_face/directory"},
