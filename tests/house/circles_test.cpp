@@ -79,8 +79,6 @@ private:
 const std::vector<std::set<std::string>> known{
     {"model/grammar/regular_expression", "model/grammar/regular_expression_parts"},
     {"model/files/hugging_face/hyperparameters", "model/files/hugging_face/rope_settings"},
-    {"model/files/checkpoint", "model/files/gguf", "model/files/gguf_cursor",
-     "model/files/gguf_reader", "model/files/hugging_face/directory"},
     {"scheduler/planner/simulator", "scheduler/planner/simulator_run"},
     {"scheduler/planner/papers/splitwise", "scheduler/planner/papers/splitwise_state"},
     {"config/option_table", "config/options"},
