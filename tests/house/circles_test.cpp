@@ -96,7 +96,6 @@ const std::vector<std::set<std::string>> known{
     {"actors/request/answer", "actors/request/divergence", "actors/request/request",
      "actors/request/request_admission", "actors/request/request_body",
      "actors/request/request_end"},
-    {"cli/bench/bench_request", "cli/bench/bench_run", "cli/bench/bench_serve"},
 };
 
 std::string joined(const std::set<std::string>& units) {
