@@ -84,7 +84,6 @@ const std::vector<std::set<std::string>> known{
     {"config/option_table", "config/options"},
     {"config/reader", "config/yaml"},
     {"gpu/kernels/operators", "gpu/kernels/sets"},
-    {"gpu/ring/descriptor_watch", "gpu/ring/doorbell"},
     {"gpu/cuda/rows/copies", "gpu/cuda/rows/rows"},
     {"gpu/cuda/driver/driver", "gpu/cuda/driver/driver_line"},
     {"net/rdma/mlx5/posted_queue", "net/rdma/mlx5_pair", "net/rdma/verbs", "net/rdma/verbs_queue"},
