@@ -87,8 +87,6 @@ const std::vector<std::set<std::string>> known{
     {"gpu/cuda/rows/copies", "gpu/cuda/rows/rows"},
     {"gpu/cuda/driver/driver", "gpu/cuda/driver/driver_line"},
     {"net/rdma/mlx5/posted_queue", "net/rdma/mlx5_pair", "net/rdma/verbs", "net/rdma/verbs_queue"},
-    {"net/http/http_core", "net/http/http_framing", "net/http/http_server",
-     "net/http/http_session"},
     {"net/api/api_fields", "net/api/api_request", "net/api/output_format"},
     {"actors/request/chat_input", "actors/request/service"},
     {"actors/request/answer", "actors/request/divergence", "actors/request/request",
