@@ -82,7 +82,6 @@ const std::vector<std::set<std::string>> known{
     {"scheduler/planner/simulator", "scheduler/planner/simulator_run"},
     {"scheduler/planner/papers/splitwise", "scheduler/planner/papers/splitwise_state"},
     {"config/option_table", "config/options"},
-    {"config/reader", "config/yaml"},
     {"gpu/kernels/operators", "gpu/kernels/sets"},
     {"gpu/cuda/rows/copies", "gpu/cuda/rows/rows"},
     {"gpu/cuda/driver/driver", "gpu/cuda/driver/driver_line"},
