@@ -81,7 +81,6 @@ const std::vector<std::set<std::string>> known{
     {"model/files/hugging_face/hyperparameters", "model/files/hugging_face/rope_settings"},
     {"scheduler/planner/simulator", "scheduler/planner/simulator_run"},
     {"scheduler/planner/papers/splitwise", "scheduler/planner/papers/splitwise_state"},
-    {"config/option_table", "config/options"},
     {"gpu/kernels/operators", "gpu/kernels/sets"},
     {"gpu/cuda/rows/copies", "gpu/cuda/rows/rows"},
     {"gpu/cuda/driver/driver", "gpu/cuda/driver/driver_line"},
