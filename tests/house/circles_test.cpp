@@ -82,7 +82,6 @@ const std::vector<std::set<std::string>> known{
     {"scheduler/planner/simulator", "scheduler/planner/simulator_run"},
     {"scheduler/planner/papers/splitwise", "scheduler/planner/papers/splitwise_state"},
     {"gpu/kernels/operators", "gpu/kernels/sets"},
-    {"gpu/cuda/rows/copies", "gpu/cuda/rows/rows"},
     {"gpu/cuda/driver/driver", "gpu/cuda/driver/driver_line"},
     {"net/rdma/mlx5/posted_queue", "net/rdma/mlx5_pair", "net/rdma/verbs", "net/rdma/verbs_queue"},
     {"net/api/api_fields", "net/api/api_request", "net/api/output_format"},
