@@ -81,9 +81,6 @@ const std::vector<std::set<std::string>> known{
     {"scheduler/planner/papers/splitwise", "scheduler/planner/papers/splitwise_state"},
     {"gpu/kernels/operators", "gpu/kernels/sets"},
     {"gpu/cuda/driver/driver", "gpu/cuda/driver/driver_line"},
-    {"actors/request/answer", "actors/request/divergence", "actors/request/request",
-     "actors/request/request_admission", "actors/request/request_body",
-     "actors/request/request_end"},
 };
 
 std::string joined(const std::set<std::string>& units) {
