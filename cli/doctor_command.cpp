@@ -7,6 +7,7 @@
 #include "net/data_plane/data_plane.hpp"
 #include "net/link/shm_segment.hpp"
 #include "net/rdma/fhbn_probe.hpp"
+#include "net/rdma/open_verbs.hpp"
 #include "net/rdma/verbs.hpp"
 
 #include <cstdio>

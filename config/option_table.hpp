@@ -1,7 +1,7 @@
 /// Builds the table of options: one call per option, with the member it stands for.
 #pragma once
 
-#include "config/options.hpp"
+#include "config/option.hpp"
 
 #include <type_traits>
 #include <utility>

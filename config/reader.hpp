@@ -1,8 +1,8 @@
 /// Applies the parts of a configuration, one source after the other, to settings.
 #pragma once
 
+#include "config/inputs.hpp"
 #include "config/options.hpp"
-#include "config/yaml.hpp"
 
 #include <map>
 #include <set>

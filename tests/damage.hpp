@@ -2,6 +2,8 @@
 #pragma once
 
 #include "model/files/checkpoint.hpp"
+#include "model/files/open_checkpoint.hpp"
+#include "model/tokenizer/make_tokenizer.hpp"
 #include "model/tokenizer/tokenizer.hpp"
 #include "tests/random.hpp"
 

@@ -1,7 +1,7 @@
 /// Logit changes and token masks that a batch needs before a sequence's next token.
 #pragma once
 
-#include "actors/decode/batch.hpp"
+#include "actors/decode/batch_state.hpp"
 #include "actors/protocol/values.hpp"
 
 #include <span>

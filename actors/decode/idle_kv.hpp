@@ -2,7 +2,7 @@
 /// search. It costs nothing until other sequences need its slots.
 #pragma once
 
-#include "actors/decode/global_scheduler.hpp"
+#include "actors/decode/global_scheduler_state.hpp"
 #include "actors/protocol/values.hpp"
 
 namespace lamella::actors {

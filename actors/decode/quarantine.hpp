@@ -2,7 +2,7 @@
 /// run on the last replica, other sequences on the rest; where they share more, the others wait.
 #pragma once
 
-#include "actors/decode/global_scheduler.hpp"
+#include "actors/decode/global_scheduler_state.hpp"
 #include "actors/protocol/values.hpp"
 
 namespace lamella::actors {

@@ -1,7 +1,7 @@
 /// An attention shard's side of a parity check.
 #pragma once
 
-#include "actors/device/attention_shard.hpp"
+#include "actors/device/attention_shard_state.hpp"
 #include "actors/protocol/parity.hpp"
 
 namespace lamella::actors {

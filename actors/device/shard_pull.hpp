@@ -1,7 +1,7 @@
 /// An attention shard's side of a pull.
 #pragma once
 
-#include "actors/device/attention_shard.hpp"
+#include "actors/device/attention_shard_state.hpp"
 #include "actors/protocol/pulls.hpp"
 #include "gpu/runners/kv_transfer.hpp"
 

@@ -7,6 +7,7 @@
 #include "actors/protocol/exceptions.hpp"
 #include "actors/protocol/explain.hpp"
 #include "actors/protocol/status.hpp"
+#include "actors/request/prompt_tokens.hpp"
 #include "actors/shared/injury.hpp"
 #include "actors/shared/log_drops.hpp"
 #include "net/api/api_route.hpp"

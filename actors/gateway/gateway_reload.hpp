@@ -1,7 +1,7 @@
 /// Reloads in the gateway: requests of operators, and the resulting rules.
 #pragma once
 
-#include "actors/gateway/gateway.hpp"
+#include "actors/gateway/gateway_state.hpp"
 
 namespace lamella::actors {
 

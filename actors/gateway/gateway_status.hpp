@@ -1,7 +1,7 @@
 /// `GET /admin/status`: all actors are queried concurrently.
 #pragma once
 
-#include "actors/gateway/gateway.hpp"
+#include "actors/gateway/gateway_state.hpp"
 
 namespace lamella::actors {
 

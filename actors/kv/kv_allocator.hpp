@@ -1,69 +1,9 @@
 /// KV ALLOCATOR: slot bookkeeping of one attention pool (V-M11, V-M12).
 #pragma once
 
-#include "actors/protocol/actors.hpp"
-#include "actors/protocol/kv.hpp"
-#include "actors/protocol/parity.hpp"
-#include "net/metrics/metrics.hpp"
-#include "scheduler/prefix_cache.hpp"
-#include "scheduler/slot_pool.hpp"
-#include "scheduler/slot_set.hpp"
-
-#include <map>
-#include <memory>
-#include <optional>
-#include <vector>
+#include "actors/kv/kv_allocator_state.hpp"
 
 namespace lamella::actors {
-
-struct kv_allocator_config {
-  std::string pool = "main";        ///< its name in metrics
-  std::vector<std::string> tables;  ///< one name per slot table: one for a head-partitioned pool,
-                                    ///< else one per member
-  std::vector<std::string> sharers; ///< other workers that hold the slots of the first table
-  std::string parity;               ///< the one that holds their parity; empty: none
-  uint32_t slots = 0;               ///< per table
-  bool whole_requests = false;      ///< request partition: the members have a table each
-  /// How long unused KV stays in the prefix cache; 0 disables it.
-  caf::timespan prefix_time{0};
-  uint32_t prefix_least_percent = 0; ///< minimum share of a prompt for a prefix-cache hit
-  /// How long the KV of an earlier epoch is kept for its holders.
-  caf::timespan timeout{std::chrono::seconds{5}};
-  std::shared_ptr<net::metrics> metrics; ///< may be null
-};
-
-struct kv_allocator_state {
-  /// The slots of a sequence.
-  struct holding {
-    uint32_t member = 0;
-    std::vector<slot_run> runs;
-    uint64_t epoch = 0;  ///< of the last message of its holder
-    uint32_t filled = 0; ///< committed positions, as of that message
-    uint64_t scope = 0;  ///< of its text
-    std::shared_ptr<const std::vector<token_id>> text{}; ///< of its first positions; may be null
-  };
-  kv_allocator_config config;
-  uint64_t epoch = 0;
-  std::vector<attention_shard_actor> shards;     ///< of the epoch
-  bool has_parity = false;                       ///< one of them holds the parity of the others
-  std::vector<scheduler::slot_pool> pools;       ///< by table
-  std::vector<scheduler::prefix_cache> prefixes; ///< by table
-  bool looking = false;                          ///< an expiry check is scheduled
-  std::map<sequence_id, holding> holders;
-  scheduler::slot_set unprotected;      ///< slots in use without parity in a pool that has parity
-  std::optional<sequence_id> pinned_by; ///< the parity keeper, while it has slots pinned
-  std::vector<kv_waiter_actor> waiters; ///< get kv_freed when slots are freed
-  bool trimmed = true;                  ///< no slot was used since memory was given back
-  uint64_t trim_ticket = 0;             ///< of the newest delayed trim
-  uint32_t trimming = 0;                ///< shards that have not answered
-  struct late_question {
-    kv_reserve question;
-    caf::strong_actor_ptr asker;
-    caf::typed_response_promise<kv_grant> promise;
-  };
-  std::vector<late_question> waiting_for_trim;
-  const char* name = "kv_allocator";
-};
 
 /// Holders are sequences. A pool that is empty for a second returns its memory to the system;
 /// reservations meanwhile wait for it. Serves no request before the first `kv_adopt`.
@@ -72,4 +12,3 @@ kv_allocator(kv_allocator_actor::stateful_pointer<kv_allocator_state> self,
              kv_allocator_config config);
 
 } // namespace lamella::actors
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::kv_allocator_config)

@@ -1,7 +1,7 @@
 /// Allocation of an attention pool's slots to holders, and their release.
 #pragma once
 
-#include "actors/kv/kv_allocator.hpp"
+#include "actors/kv/kv_allocator_state.hpp"
 #include "actors/protocol/kv.hpp"
 
 namespace lamella::actors {

@@ -1,7 +1,7 @@
 /// The allocator's side of the prefix cache: hits, insertions and evictions.
 #pragma once
 
-#include "actors/kv/kv_allocator.hpp"
+#include "actors/kv/kv_allocator_state.hpp"
 #include "actors/protocol/kv.hpp"
 
 namespace lamella::actors {

@@ -1,7 +1,7 @@
 /// The allocator's side of the parity keeper: slots that may be read, and slots without parity.
 #pragma once
 
-#include "actors/kv/kv_allocator.hpp"
+#include "actors/kv/kv_allocator_state.hpp"
 #include "actors/protocol/parity.hpp"
 
 namespace lamella::actors {

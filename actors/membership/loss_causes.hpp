@@ -1,7 +1,7 @@
 /// Classifies the loss of a worker for the metrics.
 #pragma once
 
-#include "actors/membership/membership.hpp"
+#include "actors/membership/membership_state.hpp"
 
 namespace lamella::actors {
 

@@ -1,6 +1,5 @@
 #include "actors/membership/membership_failing.hpp"
 
-#include "actors/membership/membership_pace.hpp"
 #include "actors/protocol/epochs.hpp"
 #include "scheduler/membership/first_epoch.hpp"
 

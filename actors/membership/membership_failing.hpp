@@ -1,7 +1,7 @@
 /// Seats whose processes keep crashing: reported, and not waited for.
 #pragma once
 
-#include "actors/membership/membership.hpp"
+#include "actors/membership/membership_state.hpp"
 #include "actors/protocol/epochs.hpp"
 
 #include <set>

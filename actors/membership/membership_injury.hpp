@@ -1,7 +1,7 @@
 /// Fault injection: chooses the worker.
 #pragma once
 
-#include "actors/membership/membership.hpp"
+#include "actors/membership/membership_state.hpp"
 #include "actors/protocol/epochs.hpp"
 
 namespace lamella::actors {

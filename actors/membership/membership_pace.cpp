@@ -43,13 +43,6 @@ bool as_large(const scheduler::epoch_plan& x, const scheduler::epoch_plan& than)
 
 } // namespace
 
-std::set<seat> ready_seats(const membership_state& st) {
-  std::set<seat> ready;
-  for (const auto& [where, m] : st.members)
-    if (m.handle && m.trusted) ready.insert(where);
-  return ready;
-}
-
 void note_report(membership_ptr self, const membership_state::member& m, const worker_peers& x) {
   auto& st = self->state;
   st.reports.heard(m.where, self->clock().now());

@@ -1,13 +1,10 @@
 /// Detection of slow workers (gray failures): MEMBERSHIP polls the work of their devices.
 #pragma once
 
-#include "actors/membership/membership.hpp"
+#include "actors/membership/membership_state.hpp"
 #include "actors/protocol/status.hpp"
 
 namespace lamella::actors {
-
-/// Seats of workers that may have a part: loaded and reachable.
-std::set<scheduler::seat> ready_seats(const membership_state& st);
 
 /// A worker has replied to a poll.
 void note_report(membership_self::stateful_pointer<membership_state> self,

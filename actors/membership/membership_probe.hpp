@@ -1,7 +1,7 @@
 /// Failure detection by heartbeat probes: MEMBERSHIP probes a worker twice (reliability A1).
 #pragma once
 
-#include "actors/membership/membership.hpp"
+#include "actors/membership/membership_state.hpp"
 
 #include <functional>
 #include <string>

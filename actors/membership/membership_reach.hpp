@@ -3,7 +3,7 @@
 /// it has no part until all peers reach it again.
 #pragma once
 
-#include "actors/membership/membership.hpp"
+#include "actors/membership/membership_state.hpp"
 
 #include <functional>
 #include <string>

@@ -1,7 +1,7 @@
 /// Checks of a worker before it takes the granted seat.
 #pragma once
 
-#include "actors/membership/membership.hpp"
+#include "actors/membership/membership_state.hpp"
 #include "actors/protocol/join.hpp"
 
 #include <optional>

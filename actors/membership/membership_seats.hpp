@@ -1,7 +1,7 @@
 /// Seats: granting, monitoring and reporting.
 #pragma once
 
-#include "actors/membership/membership.hpp"
+#include "actors/membership/membership_state.hpp"
 #include "actors/protocol/join.hpp"
 
 namespace lamella::actors {

@@ -1,7 +1,7 @@
 /// Seats, workers and their parts, as `lamella status` shows them.
 #pragma once
 
-#include "actors/membership/membership.hpp"
+#include "actors/membership/membership_state.hpp"
 #include "actors/protocol/status.hpp"
 
 namespace lamella::actors {

@@ -1,7 +1,7 @@
 /// Pulls of the KV of a prefill worker: start, timeout, comparison of digests.
 #pragma once
 
-#include "actors/prefill/prefill_worker.hpp"
+#include "actors/prefill/prefill_worker_state.hpp"
 #include "actors/protocol/prefills.hpp"
 
 #include <functional>

@@ -1,7 +1,7 @@
 /// Recomputation of lost KV in a prefill worker (L-M26): notifications, metrics and log lines.
 #pragma once
 
-#include "actors/prefill/prefill_worker.hpp"
+#include "actors/prefill/prefill_worker_state.hpp"
 #include "actors/protocol/prefills.hpp"
 
 namespace lamella::actors {

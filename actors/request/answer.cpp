@@ -1,7 +1,7 @@
 #include "actors/request/answer.hpp"
 
 #include "actors/protocol/requests.hpp"
-#include "actors/request/request_end.hpp"
+#include "actors/request/request_report.hpp"
 #include "net/http/http_ids.hpp"
 #include "net/http/sse.hpp"
 
@@ -227,15 +227,6 @@ void send(request_ptr self) {
 }
 
 } // namespace
-
-net::usage_counts usage_of(const request_state& st) {
-  net::usage_counts usage;
-  for (const auto& p : st.prompts) usage.prompt_tokens += p.size();
-  for (const auto& s : st.sequences) usage.completion_tokens += s.text->tokens().size();
-  for (size_t i = 0; i < st.sequences.size(); i += st.choices)
-    usage.cached_tokens += st.sequences[i].cached; // of choices of one prompt: once, as the prompt
-  return usage;
-}
 
 void open_stream(request_ptr self) {
   auto& st = self->state;

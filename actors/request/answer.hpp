@@ -1,7 +1,7 @@
 /// The response of a request: one body, or a stream that is rendered when the socket is ready.
 #pragma once
 
-#include "actors/request/request.hpp"
+#include "actors/request/request_state.hpp"
 
 namespace lamella::actors {
 
@@ -19,8 +19,5 @@ void ping(request_ptr self);
 /// Ends the answer with an error: as the whole answer, or as the last event of the stream, after
 /// the data in flight to the socket.
 void refuse(request_ptr self, const net::api_error& error);
-
-/// Tokens counted so far: prompts once, whatever the number of choices.
-net::usage_counts usage_of(const request_state& st);
 
 } // namespace lamella::actors

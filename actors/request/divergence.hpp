@@ -2,7 +2,7 @@
 #pragma once
 
 #include "actors/protocol/values.hpp"
-#include "actors/request/request.hpp"
+#include "actors/request/request_state.hpp"
 
 namespace lamella::actors {
 

@@ -2,10 +2,12 @@
 
 #include "actors/protocol/exceptions.hpp"
 #include "actors/protocol/requests.hpp"
+#include "actors/request/answer.hpp"
 #include "actors/request/divergence.hpp"
 #include "actors/request/request_admission.hpp"
 #include "actors/request/request_body.hpp"
 #include "actors/request/request_end.hpp"
+#include "actors/request/request_report.hpp"
 #include "base/failpoint.hpp"
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 #include "actors/request/request_body.hpp"
 
 #include "actors/protocol/requests.hpp"
+#include "actors/request/prompt_tokens.hpp"
 #include "model/tokenizer/detokenizer.hpp"
 #include "net/api/api_keys.hpp"
 #include "net/http/http_ids.hpp"

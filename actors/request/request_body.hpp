@@ -1,7 +1,7 @@
 /// Parsing of the HTTP request body into the state of the request actor.
 #pragma once
 
-#include "actors/request/request.hpp"
+#include "actors/request/request_state.hpp"
 
 namespace lamella::actors {
 

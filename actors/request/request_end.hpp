@@ -1,10 +1,9 @@
-/// The end of a request: its error, log line, metrics, and the release of its resources.
+/// The end of a request: its error, and the release of its resources.
 #pragma once
 
-#include "actors/request/answer.hpp"
+#include "actors/request/request_state.hpp"
 
 #include <exception>
-#include <string>
 
 namespace lamella::actors {
 
@@ -27,10 +26,6 @@ template <class Step> bool or_fail(request_ptr self, const Step& step) {
 
 /// The same for a poison request; a digest of its tokens is logged.
 void fail_poisoned(request_ptr self);
-
-/// Logs the line of the request and counts its metrics. Call once, before the client can read the
-/// end of its answer, so that metrics read afterwards include the request.
-void report(request_ptr self, net::request_outcome outcome, int status, const std::string& code);
 
 /// Removes the sequence from its batch; `tell`: it yields, and the request is notified.
 void leave_batch(request_ptr self, size_t index, bool tell = false);

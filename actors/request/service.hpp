@@ -21,8 +21,6 @@
 
 namespace lamella::actors {
 
-/// The pipeline is lost, by the loss of a worker or a fault, and is being rebuilt.
-
 /// Settings that a reload may change for later requests; running requests keep theirs.
 struct request_rules {
   net::api_limits limits;
@@ -74,32 +72,11 @@ struct service {
   bool serves(const std::string& name) const;
 };
 
-inline constexpr uint64_t any_length = ~uint64_t{0};
-
 /// Maximum tokens of one sequence, prompt and answer together.
 uint64_t tokens_of_a_sequence(const service& s);
 
 /// Maximum tokens of a prompt.
 uint64_t longest_prompt(const service& s);
-
-/// The tokens of a conversation as the chat template lays it out. A text that certainly has more
-/// than `most` tokens is rejected by its length, before tokenisation. Throws net::api_error.
-std::vector<model::token_id> chat_tokens(const service& s,
-                                         const std::vector<net::chat_message>& messages,
-                                         const net::tool_use& tools, const json_value::object& more,
-                                         bool add_generation_prompt, uint64_t most = any_length);
-
-/// The tokens of a plain prompt, or the ids checked against the vocabulary. `markers` says whether
-/// the texts of control tokens are these tokens; `most` as above. Throws net::api_error.
-std::vector<model::token_id> prompt_tokens(const service& s, const net::prompt_input& prompt,
-                                           model::special markers, bool add_special_tokens = true,
-                                           uint64_t most = any_length);
-
-/// The answers of /tokenize, /detokenize and, whatever the body is, /tokenizer_info. Throw
-/// net::api_error.
-std::string tokenize(const service& s, const std::string& body);
-std::string detokenize(const service& s, const std::string& body);
-std::string tokenizer_info(const service& s, const std::string& body);
 
 /// Throws model_not_found unless the service serves a model of that name.
 void check_model(const service& s, const std::string& name);

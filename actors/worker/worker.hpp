@@ -1,88 +1,9 @@
 /// WORKER: one seat in a process of its own; rebuilds its replica or shard for every epoch.
 #pragma once
 
-#include "actors/device/gpu_executor.hpp"
-#include "actors/machine/link_port.hpp"
-#include "actors/protocol/actors.hpp"
-#include "actors/protocol/epochs.hpp"
-#include "actors/protocol/join.hpp"
-#include "actors/protocol/status.hpp"
-#include "actors/shared/log_drops.hpp"
-#include "actors/shared/work_meter.hpp"
-#include "gpu/host/host_engine.hpp"
-#include "gpu/runners/kv_cache.hpp"
-#include "gpu/runners/weights.hpp"
-#include "model/program/program.hpp"
-#include "net/link/faulty_sender.hpp"
-#include "net/metrics/metrics.hpp"
-#include "scheduler/membership/seats.hpp"
-
-#include <array>
-#include <functional>
-#include <map>
-#include <memory>
-#include <optional>
-#include <vector>
+#include "actors/worker/worker_state.hpp"
 
 namespace lamella::actors {
-
-/// Configuration of a worker; fixed while it has its seat.
-struct worker_config {
-  scheduler::seat where;
-  uint32_t incarnation = 0;
-  worker_terms terms;
-  std::shared_ptr<gpu::host_engine> engine;
-  /// Creates its devices, or returns one device for all names; empty: created by the engine.
-  std::function<std::shared_ptr<gpu::device>(const std::string& name, uint32_t rank)> make_device;
-  std::shared_ptr<const model::model_program> program; ///< null for an attention seat
-  std::shared_ptr<const gpu::packed_weights> weights;  ///< null for an attention seat
-  /// Of ranks 1, 2, ... of a replica that is several devices (L-M03).
-  std::vector<std::shared_ptr<const gpu::packed_weights>> other_weights{};
-  link_port port;
-  std::shared_ptr<net::metrics> metrics; ///< null outside the control process
-  failed_work on_failed_work = failed_work::ends_executor;
-  /// Called once with the exit reason: a message of the control process, or a failed device.
-  std::function<void(const std::string& reason, bool failed)> on_end;
-};
-
-struct worker_state {
-  /// An epoch to open once the work of the previous one has ended.
-  struct opening {
-    epoch_open order;
-    caf::typed_response_promise<epoch_ready> promise;
-  };
-  worker_config config;
-  epoch_open open; ///< the open epoch; its number is 0: none
-  std::optional<opening> next;
-  /// Parts and executors of closed epochs, and when they were asked to stop.
-  std::map<caf::actor_addr, caf::actor_clock::time_point> ending;
-  uint32_t late_looks = 0; ///< consecutive polls that found some of them overdue
-  std::optional<caf::actor_clock::time_point> slow_until; ///< by an injected fault
-  /// Stages frames where the links do not reach the device's memory; null where they do.
-  std::shared_ptr<gpu::device> carries;
-  /// Of an attention seat: its KV outlives epochs (L-M25) and belongs to part `cache_number`.
-  std::shared_ptr<gpu::device> device;
-  std::vector<std::shared_ptr<gpu::device>> other_devices; ///< of ranks 1, 2, ...
-  std::shared_ptr<gpu::kv_cache> cache;
-  uint32_t cache_number = 0;
-  std::map<net::link_key, net::link_end> links;
-  std::map<std::string, uint64_t> sent; ///< bytes to each peer's seat, in closed epochs
-  std::array<uint64_t, net::frame_faults> dropped{}; ///< frames, in closed epochs
-  uint64_t log_dropped_before = log_lines_dropped;   ///< when it took its seat
-  std::shared_ptr<work_meter> meter = std::make_shared<work_meter>();
-  std::shared_ptr<net::flaws> flaws = std::make_shared<net::flaws>(); ///< of its links
-  /// A peer that is probed over the data plane.
-  struct watched {
-    uint32_t incarnation = 0;
-    std::string address;
-    std::shared_ptr<const net::peer_reach> reach; ///< null: it cannot be probed
-  };
-  std::map<std::string, watched> watched_peers; ///< by seat
-  uint64_t watch_version = 0;                   ///< of that list
-  std::vector<caf::strong_actor_ptr> parts;     ///< of the epoch: a replica, a shard, or more
-  std::vector<gpu_executor_actor> executors;
-  const char* name = "worker";
-};
 
 /// Terminates when its replica or shard fails (a failed device is not reused), when the shutdown of
 /// an epoch hangs (`hang_limit`), and on worker_leave. An epoch is opened when nothing of the
@@ -91,4 +12,3 @@ watching_worker_actor::behavior_type
 worker(watching_worker_actor::stateful_pointer<worker_state> self, worker_config config);
 
 } // namespace lamella::actors
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::worker_config)

@@ -1,7 +1,7 @@
 /// The links of a worker's seat in an epoch.
 #pragma once
 
-#include "actors/worker/worker.hpp"
+#include "actors/worker/worker_state.hpp"
 
 namespace lamella::actors {
 

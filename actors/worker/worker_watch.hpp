@@ -2,7 +2,7 @@
 #pragma once
 
 #include "actors/protocol/status.hpp"
-#include "actors/worker/worker.hpp"
+#include "actors/worker/worker_state.hpp"
 
 namespace lamella::actors {
 

@@ -2,6 +2,7 @@
 
 #include "base/json_writer.hpp"
 #include "cli/bench/bench_channel_wire.hpp"
+#include "net/rdma/open_verbs.hpp"
 #include "net/rdma/verbs.hpp"
 
 #include <algorithm>

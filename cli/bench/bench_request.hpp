@@ -1,7 +1,7 @@
 /// One request of a serving benchmark, and its result.
 #pragma once
 
-#include "cli/bench/bench_serve.hpp"
+#include "cli/bench/bench_record.hpp"
 
 #include <string>
 #include <string_view>

@@ -1,7 +1,7 @@
 /// The load of a serving benchmark: hundreds of streams on the thread of one event loop.
 #pragma once
 
-#include "cli/bench/bench_serve.hpp"
+#include "cli/bench/bench_record.hpp"
 #include "cli/interrupt.hpp"
 
 namespace lamella::cli {

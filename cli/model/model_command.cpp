@@ -4,6 +4,7 @@
 #include "cli/app.hpp"
 #include "cli/commands.hpp"
 #include "model/chat/chat_template.hpp"
+#include "model/files/open_checkpoint.hpp"
 #include "model/program/load.hpp"
 
 #include <cstdio>

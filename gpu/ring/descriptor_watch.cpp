@@ -1,6 +1,6 @@
 #include "gpu/ring/descriptor_watch.hpp"
 
-#include "gpu/ring/doorbell.hpp"
+#include "gpu/ring/listener.hpp"
 
 #include <array>
 #include <cerrno>

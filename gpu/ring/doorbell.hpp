@@ -3,6 +3,7 @@
 #pragma once
 
 #include "gpu/ring/descriptor_watch.hpp"
+#include "gpu/ring/listener.hpp"
 
 #include <array>
 #include <atomic>
@@ -11,13 +12,6 @@
 #include <memory>
 
 namespace lamella::gpu {
-
-/// Rung when something changed that it may wait for.
-class listener {
-public:
-  virtual ~listener() = default;
-  virtual void ring() = 0; ///< thread-safe, cheap, never blocks
-};
 
 /// A word in shared memory and a futex on it. One waiter; any number of ringers. While the waiter
 /// is awake a ring costs a fence and a load.

@@ -3,6 +3,7 @@
 
 #include "gpu/device.hpp"
 #include "gpu/ring/collective.hpp"
+#include "gpu/ring/rank_link.hpp"
 
 #include <memory>
 #include <span>
@@ -10,12 +11,6 @@
 #include <vector>
 
 namespace lamella::gpu {
-
-/// Both directions between this rank and another one.
-struct rank_link {
-  std::shared_ptr<channel_sender> to;
-  std::shared_ptr<channel_receiver> from;
-};
 
 /// The group as held by one rank, for one stream of launches.
 struct rank_group {

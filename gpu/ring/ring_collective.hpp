@@ -2,7 +2,7 @@
 #pragma once
 
 #include "gpu/ring/collective.hpp"
-#include "gpu/ring/rank_group.hpp"
+#include "gpu/ring/rank_link.hpp"
 
 #include <atomic>
 #include <vector>

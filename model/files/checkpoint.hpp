@@ -95,9 +95,4 @@ public:
   virtual file_error error_at_tensor(std::string_view name, const std::string& problem) const = 0;
 };
 
-/// Opens the model at `path`: a GGUF file, told by its first bytes, or a directory of Hugging Face.
-/// Symbolic links are followed.
-/// Throws file_error for what is missing, unreadable, of no known format, or invalid.
-std::unique_ptr<checkpoint> open_checkpoint(const std::filesystem::path& path);
-
 } // namespace lamella::model

@@ -3,7 +3,7 @@
 
 #include "base/file_error.hpp"
 #include "base/mapped_file.hpp"
-#include "model/files/gguf_reader.hpp"
+#include "model/files/gguf_type.hpp"
 
 #include <cstdint>
 #include <cstring>

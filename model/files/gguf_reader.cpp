@@ -1,8 +1,8 @@
 #include "model/files/gguf_reader.hpp"
 
 #include "base/printable.hpp"
-#include "model/files/gguf.hpp"
 #include "model/files/gguf_cursor.hpp"
+#include "model/files/gguf_limit.hpp"
 
 #include <algorithm>
 #include <array>
@@ -224,12 +224,6 @@ void check_places(const mapped_file& file, std::vector<tensor_entry>& entries, u
 }
 
 } // namespace
-
-std::string_view to_string(gguf_type type) {
-  constexpr std::array<std::string_view, 13> names{
-      "u8", "i8", "u16", "i16", "u32", "i32", "f32", "bool", "text", "array", "u64", "i64", "f64"};
-  return names[static_cast<size_t>(type)];
-}
 
 gguf_header read_gguf_header(const mapped_file& file) {
   gguf_cursor in(file);

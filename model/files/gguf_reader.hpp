@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/mapped_file.hpp"
+#include "model/files/gguf_type.hpp"
 #include "model/tensor.hpp"
 
 #include <cstdint>
@@ -12,25 +13,6 @@
 #include <vector>
 
 namespace lamella::model {
-
-/// Types of values by their number in the file.
-enum class gguf_type : uint32_t {
-  u8,
-  i8,
-  u16,
-  i16,
-  u32,
-  i32,
-  f32,
-  boolean,
-  text,
-  array,
-  u64,
-  i64,
-  f64
-};
-
-std::string_view to_string(gguf_type type);
 
 /// An array: only its place is kept, elements are decoded by those who need them.
 struct gguf_array {

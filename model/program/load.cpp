@@ -1,5 +1,7 @@
 #include "model/program/load.hpp"
 
+#include "model/tokenizer/make_tokenizer.hpp"
+
 #include <cstdlib>
 
 namespace lamella::model {

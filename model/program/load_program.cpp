@@ -1,3 +1,4 @@
+#include "model/files/open_checkpoint.hpp"
 #include "model/program/architectures.hpp"
 #include "model/program/load.hpp"
 #include "model/program/splitter.hpp"

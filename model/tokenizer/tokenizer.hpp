@@ -84,8 +84,4 @@ public:
   virtual bool adds_bos() const = 0;
 };
 
-/// Makes the tokeniser that the model file describes. Throws file_error where the description is
-/// inconsistent or of a kind that is not read; the message lists the kinds that are.
-std::unique_ptr<tokenizer> make_tokenizer(const tokenizer_source& source);
-
 } // namespace lamella::model

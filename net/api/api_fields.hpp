@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/json_reader.hpp"
-#include "net/api/api_request.hpp"
+#include "net/api/api_values.hpp"
 
 #include <span>
 #include <string>
@@ -11,15 +11,6 @@
 #include <vector>
 
 namespace lamella::net {
-
-/// A known field that is not supported, and its values without effect.
-struct unsupported_field {
-  std::string_view name;
-  std::string_view harmless; ///< JSON texts that mean "off", separated by blanks; null always does
-};
-
-/// Rejects those with a value that has an effect.
-void refuse_unsupported(json_object_reader& body, std::span<const unsupported_field> fields);
 
 /// Handles unread fields, at any depth: internal names are 400, unknown ones are 400 when strict,
 /// else returned, each once.

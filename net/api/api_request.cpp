@@ -1,12 +1,12 @@
 #include "net/api/api_request.hpp"
 
 #include "net/api/api_fields.hpp"
+#include "net/api/unsupported_fields.hpp"
 #include "net/http/api_error.hpp"
 
 #include <algorithm>
 
 namespace lamella::net {
-
 
 namespace {
 

@@ -1,7 +1,7 @@
 #include "net/api/output_format.hpp"
 
 #include "base/json_writer.hpp"
-#include "net/api/api_fields.hpp"
+#include "net/api/unsupported_fields.hpp"
 #include "net/http/api_error.hpp"
 
 #include <algorithm>

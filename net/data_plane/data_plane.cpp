@@ -2,6 +2,7 @@
 
 #include "net/link/tcp_link.hpp"
 #include "net/rdma/direct_link.hpp"
+#include "net/rdma/open_verbs.hpp"
 #include "net/rdma/verbs_link.hpp"
 
 #include <boost/asio/co_spawn.hpp>

@@ -19,7 +19,7 @@ uint64_t mixed(uint64_t x) {
 
 } // namespace
 
-http_core::http_core(http_server::settings settings)
+http_core::http_core(http_settings settings)
     : limits(settings.limits), answer_time(settings.limits.answer_time),
       version(std::move(settings.version)), bodies(std::move(settings.bodies)),
       next_id_(chance_of_machine()) {}

@@ -1,7 +1,7 @@
 /// Shared state of the sessions of one HTTP server. Internal to net/http_*.
 #pragma once
 
-#include "net/http/http_server.hpp"
+#include "net/http/http_settings.hpp"
 
 #include <boost/asio/io_context.hpp>
 
@@ -21,7 +21,7 @@ class http_session;
 /// the server keep it alive.
 class http_core {
 public:
-  explicit http_core(http_server::settings settings);
+  explicit http_core(http_settings settings);
 
   boost::asio::io_context io;
   std::atomic<bool> stopped{false}; ///< the loop is stopped: post nothing

@@ -8,7 +8,7 @@
 
 #include "net/http/api_error.hpp"
 #include "net/http/http_exchange.hpp"
-#include "net/http/http_server.hpp"
+#include "net/http/http_settings.hpp"
 
 #include <cstdint>
 #include <optional>

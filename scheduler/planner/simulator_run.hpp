@@ -5,7 +5,7 @@
 #include "scheduler/admission.hpp"
 #include "scheduler/planner/kv_arrivals.hpp"
 #include "scheduler/planner/prefill_pool.hpp"
-#include "scheduler/planner/simulator.hpp"
+#include "scheduler/planner/simulation.hpp"
 #include "scheduler/prefix_cache.hpp"
 #include "scheduler/slot_pool.hpp"
 

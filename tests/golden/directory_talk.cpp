@@ -4,6 +4,7 @@
 /// fp32, of the reference operators with nothing rounded on the wire or in the cache.
 /// directory_talk tokens FOLDER: texts on stdin, each with a NUL behind it; a line of ids of each.
 #define DOCTEST_CONFIG_IMPLEMENT
+#include "model/tokenizer/make_tokenizer.hpp"
 #include "tests/pipeline_runs.hpp"
 
 #include "model/files/hugging_face/tokenizer_file.hpp"

@@ -1,5 +1,6 @@
 // The default model's file, damaged. Its header is copied into a file of the same length whose
 // other bytes are a hole, so that 94 MiB need not be written for every damage.
+#include "model/files/open_checkpoint.hpp"
 #include "tests/damage.hpp"
 #include "tests/model_files.hpp"
 #include "tests/scratch_folder.hpp"

@@ -1,7 +1,9 @@
 // Token ids against an oracle that nobody here wrote (tokenizer_golden.py), on ten thousand texts
 // per family of pre-tokenisers: code, many scripts, emoji, long white space, control characters.
 #include "model/files/checkpoint.hpp"
+#include "model/files/open_checkpoint.hpp"
 #include "model/tokenizer/detokenizer.hpp"
+#include "model/tokenizer/make_tokenizer.hpp"
 #include "model/tokenizer/pre_tokenizer.hpp"
 #include "model/tokenizer/tokenizer.hpp"
 #include "tests/folders.hpp"

@@ -113,7 +113,7 @@ const std::map<std::string, std::set<std::string>> arrows{
       "cli", "cli/plan", "config", "gpu/kernels", "gpu/ring", "net/data_plane", "net/http",
       "net/link", "net/rdma", "scheduler/planner"}},
     {"cli/client", {"base", "cli", "cli/bench", "net/http"}},
-    {"cli/model", {"base", "cli", "model/chat", "model/program"}},
+    {"cli/model", {"base", "cli", "model/chat", "model/files", "model/program"}},
     {"cli/serve", {"actors/machine", "actors/node", "actors/worker", "cli", "net/data_plane"}},
 };
 

@@ -2,6 +2,7 @@
 // not. The other side is raw: it writes what it likes, where its key lets it.
 #include "base/crc32c.hpp"
 #include "net/data_plane/peer_address.hpp"
+#include "net/rdma/open_verbs.hpp"
 #include "net/rdma/verbs_link.hpp"
 #include "tests/rdma/verbs_tier.hpp"
 

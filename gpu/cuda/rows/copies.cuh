@@ -2,7 +2,7 @@
 #pragma once
 
 #include "gpu/cuda/numbers/halves.cuh"
-#include "gpu/cuda/rows/rows.hpp"
+#include "gpu/cuda/rows/dense_copy.hpp"
 
 namespace lamella::gpu::cuda {
 

@@ -5,18 +5,12 @@
 #pragma once
 
 #include "gpu/cuda/numbers/dense.hpp"
+#include "gpu/cuda/rows/dense_copy.hpp"
 #include "gpu/kernels/operators.hpp"
 
 #include <cuda_runtime_api.h>
 
 namespace lamella::gpu::cuda {
-
-/// A second, 16-bit copy of an output for the next product, written in the same pass (saturating,
-/// see halves.cuh), or none.
-struct dense_copy {
-  void* out = nullptr; ///< [M, width], 16-byte aligned
-  dense_type type = dense_type::f16;
-};
 
 /// out = x rounded to `type`, saturating; `count` elements, 16-byte aligned.
 cudaError_t launch_narrow(const float* x, size_t count, dense_type type, void* out,

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/json_reader.hpp"
-#include "model/files/hugging_face/hyperparameters.hpp"
+#include "model/files/hugging_face/hyperparameter.hpp"
 
 namespace lamella::model::hugging_face {
 

@@ -3,20 +3,9 @@
 
 #include "base/json.hpp"
 #include "model/grammar/grammar.hpp"
-
-#include <stdexcept>
-#include <string>
+#include "model/grammar/json_schema/json_schema_error.hpp"
 
 namespace lamella::model {
-
-/// The schema asks for something that a grammar here cannot promise, or is no schema.
-struct json_schema_error : std::runtime_error {
-  json_schema_error(std::string at, const std::string& why)
-      : std::runtime_error((at.empty() ? std::string{"the schema"} : at) + " " + why),
-        pointer{std::move(at)}, problem{why} {}
-  std::string pointer; ///< JSON pointer to what is wrong, within the schema
-  std::string problem;
-};
 
 /// Every text of the grammar is a JSON text that the schema (2020-12) takes; not every such text is
 /// in the grammar:

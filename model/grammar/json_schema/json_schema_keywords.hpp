@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/json.hpp"
-#include "model/grammar/json_schema/json_schema.hpp"
+#include "model/grammar/json_schema/json_schema_error.hpp"
 
 #include <cstdint>
 #include <optional>

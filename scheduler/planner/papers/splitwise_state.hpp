@@ -2,7 +2,7 @@
 /// it.
 #pragma once
 
-#include "scheduler/planner/papers/splitwise.hpp"
+#include "scheduler/planner/papers/splitwise_design.hpp"
 
 #include <cstdint>
 #include <deque>

@@ -1,4 +1,5 @@
 // What a conversation becomes before it runs.
+#include "actors/request/prompt_tokens.hpp"
 #include "tests/actors/gateway/fake_exchange.hpp"
 
 #include <doctest/doctest.h>

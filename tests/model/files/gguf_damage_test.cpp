@@ -1,5 +1,6 @@
 // Damaged files are refused or read, and never more than that: no crash, no run-away memory.
 #include "base/mapped_file.hpp"
+#include "model/files/open_checkpoint.hpp"
 #include "tests/damage.hpp"
 #include "tests/scratch_folder.hpp"
 #include "tests/tiny_model.hpp"

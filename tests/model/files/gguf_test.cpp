@@ -2,6 +2,7 @@
 // error that names the field.
 #include "model/files/checkpoint.hpp"
 #include "model/files/gguf.hpp"
+#include "model/files/open_checkpoint.hpp"
 #include "tests/scratch_folder.hpp"
 #include "tests/tiny_model.hpp"
 

@@ -1,5 +1,7 @@
 // Directories of Hugging Face: what they say is what GGUF files say.
+#include "model/files/open_checkpoint.hpp"
 #include "model/program/load.hpp"
+#include "model/tokenizer/make_tokenizer.hpp"
 #include "tests/hugging_face_writer.hpp"
 #include "tests/random.hpp"
 #include "tests/scratch_folder.hpp"

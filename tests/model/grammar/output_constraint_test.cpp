@@ -2,6 +2,7 @@
 
 #include "model/grammar/json_schema/json_schema.hpp"
 #include "model/grammar/regular_expression.hpp"
+#include "model/tokenizer/make_tokenizer.hpp"
 #include "tests/model/grammar/grammar_support.hpp"
 #include "tests/tiny_model.hpp"
 

@@ -1,6 +1,7 @@
 #include "model/tokenizer/detokenizer.hpp"
 
 #include "base/utf8.hpp"
+#include "model/tokenizer/make_tokenizer.hpp"
 #include "tests/random.hpp"
 #include "tests/tiny_model.hpp"
 

@@ -1,6 +1,7 @@
 // SentencePiece vocabularies against merging as it is defined, and what is put before texts.
 #include "base/file_error.hpp"
 #include "model/tokenizer/detokenizer.hpp"
+#include "model/tokenizer/make_tokenizer.hpp"
 #include "model/tokenizer/tokenizer.hpp"
 #include "tests/random.hpp"
 

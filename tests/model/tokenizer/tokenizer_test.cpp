@@ -1,6 +1,7 @@
 #include "model/tokenizer/tokenizer.hpp"
 
 #include "base/file_error.hpp"
+#include "model/tokenizer/make_tokenizer.hpp"
 #include "tests/random.hpp"
 #include "tests/tiny_model.hpp"
 

@@ -1,6 +1,7 @@
 // How links come about: which transport, who is let in, and what strangers and bad wires can do.
 #include "net/data_plane/handshake.hpp"
 #include "net/data_plane/peer_address.hpp"
+#include "net/rdma/open_verbs.hpp"
 #include "tests/net/data_plane/tampering_proxy.hpp"
 #include "tests/net/http/raw_client.hpp"
 #include "tests/net/link/link_rig.hpp"

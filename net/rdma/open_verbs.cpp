@@ -1,4 +1,4 @@
-#include "net/rdma/verbs.hpp"
+#include "net/rdma/open_verbs.hpp"
 
 #if __has_include(<infiniband/verbs.h>)
 

@@ -1,0 +1,64 @@
+/// The configuration and the state of the GLOBAL SCHEDULER, which its parts share.
+#pragma once
+
+#include "actors/protocol/actors.hpp"
+#include "actors/protocol/kv.hpp"
+#include "actors/protocol/prefills.hpp"
+#include "actors/protocol/requests.hpp"
+#include "actors/shared/health.hpp"
+#include "actors/shared/suspect_board.hpp"
+#include "net/metrics/metrics.hpp"
+#include "scheduler/admission.hpp"
+
+#include <map>
+#include <memory>
+#include <set>
+
+namespace lamella::actors {
+
+struct global_scheduler_config {
+  scheduler::admission_limits limits;
+  uint32_t batches = 1;
+  uint32_t seats_per_batch = 64;
+  uint32_t prefill_workers = 1;
+  /// Additional workers for prompts with a prefix-cache hit; 0: the same workers do both.
+  uint32_t suffix_workers = 0;
+  uint32_t window_slots = 32; ///< reserved for each choice beyond its prompt
+  uint32_t slots = 0;         ///< of the largest table: upper bound of a reservation
+  uint64_t epoch = 0;
+  std::shared_ptr<net::metrics> metrics;   ///< may be null
+  std::shared_ptr<health_board> health;    ///< may be null; notified when the queue is full
+  std::shared_ptr<suspect_board> suspects; ///< may be null; isolated and poisonous sequences
+  /// Replicas of batches and prefill workers; empty: unknown, and isolation is impossible.
+  std::vector<uint32_t> replica_of_batch, replica_of_prefill;
+};
+
+struct global_scheduler_state {
+  global_scheduler_config config;
+  kv_allocator_actor allocator;
+  std::optional<scheduler::admission> queue;
+  struct waiter {
+    caf::typed_response_promise<admitted> promise;
+    kv_text text;
+  };
+  std::map<sequence_id, waiter> waiting;  ///< by first sequence
+  std::map<sequence_id, uint32_t> seated; ///< running sequences and their batches
+  /// Seated prompts without a computed row, and their choices: they still count as waiting.
+  std::map<sequence_id, uint32_t> unbegun;
+  std::vector<uint64_t> seats; ///< taken seats by batch
+  uint32_t next_prefill = 0;
+  std::map<sequence_id, scheduler::admission_entry>
+      held;                                ///< waiting, but not in the queue: by first
+  std::map<uint32_t, batch_actor> batches; ///< by number
+  std::set<sequence_id> idle; ///< sequences with KV (as far as known) and without a seat
+  bool clearing = false;      ///< misplaced sequences were asked to yield
+  bool asking = false;        ///< a reservation for the head of the queue is pending
+  bool starved = false;       ///< the head was refused; wait for kv_freed
+  bool draining = false;
+  const char* name = "global_scheduler";
+};
+
+using scheduler_ptr = global_scheduler_actor::stateful_pointer<global_scheduler_state>;
+
+} // namespace lamella::actors
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::global_scheduler_config)

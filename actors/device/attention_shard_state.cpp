@@ -1,0 +1,27 @@
+#include "actors/device/attention_shard_state.hpp"
+
+namespace lamella::actors {
+
+attention_shard_state::stream_state& stream_of(shard_ptr self, stream_id id, uint64_t epoch) {
+  auto& st = self->state;
+  auto& stream = st.streams[id];
+  if (stream.link.to && stream.epoch == epoch) return stream;
+  const auto number = static_cast<uint32_t>(id);
+  if (number >= scheduler::member_streams)
+    stream.link =
+        st.config.member_links({epoch, number, number - scheduler::member_streams, st.config.seat});
+  else
+    stream.link = st.config.links({epoch, number, st.config.replica_of(id), st.config.seat});
+  stream.epoch = epoch;
+  return stream;
+}
+
+std::function<bool()> gaps_of(shard_ptr self) {
+  const auto watch = self->state.watch;
+  if (!watch) return {};
+  return [watch, pacer = std::make_shared<scheduler::pull_pacer>(scheduler::pull_window)] {
+    return pacer->may_step(watch->waits(), watch->receives());
+  };
+}
+
+} // namespace lamella::actors

@@ -1,0 +1,139 @@
+/// The configuration and the state of MEMBERSHIP, which its parts share.
+#pragma once
+
+#include "actors/membership/worker_reports.hpp"
+#include "actors/protocol/actors.hpp"
+#include "actors/protocol/epochs.hpp"
+#include "actors/protocol/join.hpp"
+#include "actors/protocol/status.hpp"
+#include "scheduler/compatibility.hpp"
+#include "scheduler/membership/epoch_plan.hpp"
+#include "scheduler/membership/probe_timeout.hpp"
+#include "scheduler/membership/reach_book.hpp"
+#include "scheduler/membership/seats.hpp"
+#include "scheduler/membership/slow_workers.hpp"
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+
+namespace lamella::actors {
+
+/// With the messages it sends only to itself.
+using membership_self = membership_actor::extend<caf::reacts_to<reach_atom, uint64_t>>;
+
+/// The current set of workers.
+struct seat_news {
+  const scheduler::seat_plan& seats;
+  const std::set<scheduler::seat>& ready; ///< seats whose workers have finished loading
+  const std::vector<scheduler::worker_role>
+      lacking;                             ///< missing roles without which decoding is impossible
+  const std::set<scheduler::seat> slow;    ///< slow workers (gray failure)
+  const std::set<scheduler::seat> failing; ///< seats whose processes keep crashing
+};
+
+struct membership_config {
+  scheduler::seat_plan seats; ///< of worker processes; none when all pools are in process
+  scheduler::identity wanted; ///< of workers
+  /// Pools whose kernel set is determined by the device class of the first worker. Later workers of
+  /// the pool must have the same set, and prefill workers that of the replicas.
+  std::set<scheduler::worker_role> on_devices{};
+  scheduler::epoch_shape shape; ///< of an epoch without missing workers
+  std::function<worker_terms(const scheduler::seat&)> terms_of;
+  /// Called when a seat is taken or lost or its worker is ready; on the actor's thread.
+  std::function<void(const seat_news&)> on_change;
+  /// Called when a worker takes or loses a seat; on the actor's thread. May be empty. `own_fault`:
+  /// the worker reported a failure of its own part.
+  std::function<void(const worker_info&, bool lost, bool own_fault)> on_worker;
+  /// Called when a worker has finished loading, likewise. May be empty.
+  std::function<void(const worker_info&)> on_serving{};
+  /// Called when failing seats make the first epoch impossible, with their names. May be empty.
+  std::function<void(const std::string& why)> on_hopeless{};
+  /// Called before that for a worker with a part in an open or opening epoch. May be empty.
+  std::function<void(const worker_info&, uint64_t epoch, std::vector<scheduler::stream_id> served,
+                     bool own_fault)>
+      on_part_lost;
+  caf::timespan load_timeout{std::chrono::minutes{10}};  ///< from a seat to the facts
+  caf::timespan epoch_timeout{std::chrono::seconds{30}}; ///< for a worker to open an epoch
+  caf::timespan poll_interval{
+      0}; ///< polling interval of work reports, to find slow workers; 0: never
+  /// Silence after which a connection is closed; workers are declared dead earlier. 0: neither.
+  caf::timespan dead{0};
+  std::shared_ptr<net::metrics> metrics; ///< may be null
+  /// Minimum time between two replacements of slow workers.
+  caf::timespan replace_every{std::chrono::minutes{1}};
+};
+
+struct membership_state {
+  /// A worker in its seat.
+  struct member {
+    scheduler::seat where;
+    worker_info info;
+    worker_actor handle; ///< null until its model is loaded
+    std::string address; ///< of its data plane
+    uint64_t joined = 0; ///< grows with each join
+    caf::actor_clock::time_point live_since{};
+    /// All peers reach it over the data plane, and it reaches them: it may have a part.
+    bool trusted = false;
+    uint64_t watch_version = 0; ///< of its current list of peers
+    std::optional<caf::actor_clock::time_point> fenced_at, proven_since;
+  };
+  /// An epoch that is being opened.
+  struct opening {
+    epoch_members result;
+    std::set<scheduler::seat> left; ///< workers that have not replied
+  };
+  membership_config config;
+  std::map<std::string, worker_info> in_process; ///< seats of actors of this process, by seat
+  std::map<scheduler::seat, member> members;
+  std::map<caf::actor_addr, std::pair<scheduler::seat, uint32_t>> who; ///< and its incarnation
+  uint64_t epoch = 0;
+  std::optional<caf::typed_response_promise<epoch_members>> asked; ///< by the supervisor
+  caf::actor_addr owner;                                           ///< the last requester
+  std::optional<opening> current;
+  scheduler::epoch_plan plan;        ///< of the newest epoch
+  pool_numerics compute, attention;  ///< of the first workers of these kinds; fixed
+  std::vector<scheduler::seat> held; ///< holder of the KV of each shard, by number
+  /// Workers whose caches hold the KV, by shard.
+  using cache_places = std::map<uint32_t, std::pair<scheduler::seat, uint32_t>>; ///< incarnation
+  cache_places caches;        ///< of the newest epoch that a pipeline was built of
+  uint64_t handed_epoch = 0;  ///< the newest that was handed out; it may never be built
+  cache_places handed_caches; ///< of that one
+  std::map<scheduler::seat, uint64_t> memory; ///< the cache of each shard's worker, by a number
+  uint64_t memories = 0;                      ///< the newest of them
+  scheduler::slow_workers pace;
+  std::map<scheduler::seat, std::pair<uint32_t, work_done>>
+      done; ///< at the last poll, with incarnation
+  worker_reports reports;
+  /// Host and process id of workers that were slow, the newest last, `shunned_max` at most: they
+  /// are recognised in any seat.
+  std::deque<std::pair<std::string, uint32_t>> shunned;
+  std::optional<caf::actor_clock::time_point> replaced_at; ///< time of the last replacement
+  std::optional<scheduler::probe_timeout> timeout;         ///< nothing: workers are not probed
+  std::set<scheduler::seat> asking;                        ///< probes in flight
+  std::deque<std::pair<std::string, uint32_t>>
+      given_up;                       ///< host and pid of workers declared dead for silence
+  scheduler::reach_book reach;        ///< data plane reachability of all members
+  uint64_t watch_version = 0;         ///< of the list of peers that workers probe
+  std::set<scheduler::seat> watching; ///< seats polled for reachability
+  uint64_t reach_tick = 0;            ///< the newest one that is due
+  uint64_t joins = 0;
+  /// Rest times of fenced workers, by host and name; `rests_max` at most.
+  std::map<std::pair<std::string, std::string>, scheduler::fence_rest> rests;
+  uint64_t losses = 0;                            ///< of workers with a part
+  std::map<scheduler::seat, std::string> failing; ///< reason, until a worker serves there
+  std::map<scheduler::seat, std::string>
+      refusals;          ///< reason of the last worker that left the seat before it was ready
+  bool open = false;     ///< the newest epoch was handed out and is complete
+  bool was_open = false; ///< some epoch has been
+  const char* name = "membership";
+};
+
+/// Seats of workers that may have a part: loaded and reachable.
+std::set<scheduler::seat> ready_seats(const membership_state& st);
+
+} // namespace lamella::actors
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::membership_config)

@@ -1,0 +1,124 @@
+#include "actors/request/prompt_tokens.hpp"
+
+#include "actors/protocol/requests.hpp"
+#include "actors/request/chat_input.hpp"
+#include "base/json_writer.hpp"
+#include "net/api/api_response.hpp"
+#include "net/http/api_error.hpp"
+
+#include <algorithm>
+
+namespace lamella::actors {
+
+namespace {
+
+/// Is the text that of a JSON object?
+bool is_object(const std::string& text) {
+  try {
+    return parse_json(text).get_if<json_value::object>() != nullptr;
+  } catch (const json_syntax_error&) {
+    return false;
+  }
+}
+
+/// The same conversation with other arguments than objects within one, for templates that read
+/// members: a call that was cut off once must not end its conversation. Nothing where all are
+/// objects.
+std::vector<net::chat_message> with_object_arguments(std::vector<net::chat_message> messages) {
+  bool changed = false;
+  for (auto& m : messages)
+    for (auto& call : m.tool_calls) {
+      if (call.arguments.empty() || is_object(call.arguments)) continue;
+      call.arguments = to_json(json_value::object{{"arguments", call.arguments}});
+      changed = true;
+    }
+  if (!changed) messages.clear();
+  return messages;
+}
+
+/// A text of so many tokens at least, where `most` are taken.
+void check_length(uint64_t fewest, uint64_t most, const char* field) {
+  if (fewest > most) throw net::prompt_cannot_fit(fewest, most, field);
+}
+
+void add_bos(const service& s, std::vector<model::token_id>& ids) {
+  const auto bos = s.text->bos();
+  if (s.text->adds_bos() && bos && (ids.empty() || ids.front() != *bos))
+    ids.insert(ids.begin(), *bos);
+}
+
+} // namespace
+
+std::vector<model::token_id> chat_tokens(const service& s,
+                                         const std::vector<net::chat_message>& messages,
+                                         const net::tool_use& tools, const json_value::object& more,
+                                         bool add_generation_prompt, uint64_t most) {
+  if (!s.chat)
+    throw net::invalid_value("messages", s.chat_fault.empty()
+                                             ? "the model has no chat template; use /v1/completions"
+                                             : s.chat_fault);
+  std::vector<model::text_segment> segments;
+  try {
+    for (auto& x : s.chat->render(chat_input(s, messages, tools, more, add_generation_prompt)))
+      segments.push_back({std::move(x.text), x.trusted});
+  } catch (const model::chat_template_error& e) {
+    const auto other = with_object_arguments(messages);
+    if (!other.empty() && e.why() == model::chat_template_error::kind::runtime)
+      return chat_tokens(s, other, tools, more, add_generation_prompt, most);
+    throw net::invalid_value("messages", "the chat template rejects the messages: " + e.told());
+  }
+  check_length(s.text->fewest_tokens(segments), most, "messages");
+  auto ids = s.text->encode(segments);
+  add_bos(s, ids);
+  return ids;
+}
+
+std::vector<model::token_id> prompt_tokens(const service& s, const net::prompt_input& prompt,
+                                           model::special markers, bool add_special_tokens,
+                                           uint64_t most) {
+  if (const auto* ids = std::get_if<std::vector<uint32_t>>(&prompt)) {
+    for (auto id : *ids)
+      if (id >= s.text->vocabulary())
+        throw net::invalid_value("prompt", "token id " + std::to_string(id)
+                                               + " is outside the vocabulary of "
+                                               + std::to_string(s.text->vocabulary()));
+    return *ids;
+  }
+  const auto& text = std::get<std::string>(prompt);
+  check_length(s.text->fewest_tokens(text), most, "prompt");
+  auto ids = s.text->encode(text, markers);
+  if (add_special_tokens) add_bos(s, ids);
+  return ids;
+}
+
+std::string tokenize(const service& s, const std::string& body) {
+  const auto request = net::parse_tokenize_request(body, s.rules.limits);
+  check_model(s, request.model);
+  const auto ids =
+      request.prompt
+          ? prompt_tokens(s, *request.prompt, request.markers, request.add_special_tokens)
+          : chat_tokens(s, request.messages, request.tools, request.template_kwargs,
+                        request.add_generation_prompt);
+  std::vector<std::string> strings;
+  if (request.return_token_strs)
+    for (auto id : ids) strings.emplace_back(s.text->token_bytes(id));
+  return net::tokenize_body(ids, s.context_tokens, request.return_token_strs ? &strings : nullptr);
+}
+
+std::string detokenize(const service& s, const std::string& body) {
+  const auto request = net::parse_detokenize_request(body, s.rules.limits);
+  check_model(s, request.model);
+  for (auto id : request.tokens)
+    if (id >= s.text->vocabulary())
+      throw net::invalid_value("tokens", "token id " + std::to_string(id)
+                                             + " is outside the vocabulary of "
+                                             + std::to_string(s.text->vocabulary()));
+  return net::detokenize_body(s.text->decode(request.tokens));
+}
+
+std::string tokenizer_info(const service& s, const std::string&) {
+  const auto bos = special_text(s, s.text->bos()), eos = special_text(s, s.text->eos());
+  return net::tokenizer_info_body({bos, eos, s.chat_source, s.text->adds_bos(), s.context_tokens});
+}
+
+} // namespace lamella::actors

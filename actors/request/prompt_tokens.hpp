@@ -1,0 +1,33 @@
+/// From prompts to tokens and back, as a service does it.
+#pragma once
+
+#include "actors/request/service.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace lamella::actors {
+
+inline constexpr uint64_t any_length = ~uint64_t{0};
+
+/// The tokens of a conversation as the chat template lays it out. A text that certainly has more
+/// than `most` tokens is rejected by its length, before tokenisation. Throws net::api_error.
+std::vector<model::token_id> chat_tokens(const service& s,
+                                         const std::vector<net::chat_message>& messages,
+                                         const net::tool_use& tools, const json_value::object& more,
+                                         bool add_generation_prompt, uint64_t most = any_length);
+
+/// The tokens of a plain prompt, or the ids checked against the vocabulary. `markers` says whether
+/// the texts of control tokens are these tokens; `most` as above. Throws net::api_error.
+std::vector<model::token_id> prompt_tokens(const service& s, const net::prompt_input& prompt,
+                                           model::special markers, bool add_special_tokens = true,
+                                           uint64_t most = any_length);
+
+/// The answers of /tokenize, /detokenize and, whatever the body is, /tokenizer_info. Throw
+/// net::api_error.
+std::string tokenize(const service& s, const std::string& body);
+std::string detokenize(const service& s, const std::string& body);
+std::string tokenizer_info(const service& s, const std::string& body);
+
+} // namespace lamella::actors

@@ -1,0 +1,58 @@
+#include "actors/request/request_report.hpp"
+
+#include "actors/protocol/requests.hpp"
+
+#include <spdlog/spdlog.h>
+
+namespace lamella::actors {
+
+namespace {
+
+using seconds = std::chrono::duration<double>;
+
+} // namespace
+
+net::usage_counts usage_of(const request_state& st) {
+  net::usage_counts usage;
+  for (const auto& p : st.prompts) usage.prompt_tokens += p.size();
+  for (const auto& s : st.sequences) usage.completion_tokens += s.text->tokens().size();
+  for (size_t i = 0; i < st.sequences.size(); i += st.choices)
+    usage.cached_tokens += st.sequences[i].cached; // of choices of one prompt: once, as the prompt
+  return usage;
+}
+
+void report(request_ptr self, net::request_outcome outcome, int status, const std::string& code) {
+  auto& st = self->state;
+  const auto now = self->clock().now();
+  const auto usage = usage_of(st);
+  net::request_times times;
+  times.e2e = seconds{now - st.arrived}.count();
+  times.queue = st.has_started ? seconds{st.started - st.arrived}.count() : times.e2e;
+  if (st.has_first_token) {
+    times.prefill = seconds{st.first_token - st.started}.count();
+    times.decode = seconds{now - st.first_token}.count();
+  }
+  times.prompt_tokens = usage.prompt_tokens;
+  times.generated_tokens = usage.completion_tokens;
+  times.max_tokens = st.max_tokens;
+  times.n = st.params.n;
+  times.end = net::request_end::abort;
+  if (outcome == net::request_outcome::done && !st.sequences.empty())
+    times.end = st.sequences.front().text->reason() == finish::length ? net::request_end::length
+                                                                      : net::request_end::stop;
+  st.server->metrics->http_request(st.chat ? "/v1/chat/completions" : "/v1/completions", "POST",
+                                   status, times.e2e);
+  st.server->metrics->request_ended(outcome, code);
+  if (outcome != net::request_outcome::rejected) st.server->metrics->request_finished(times);
+  const char* names[] = {"done", "error", "cancelled", "rejected"};
+  spdlog::info("request_id={} request={} outcome={} code={} prompt_tokens={} generated_tokens={} "
+               "choices={} queue_ms={:.1f} ttft_ms={:.1f} e2e_ms={:.1f} recoveries={} "
+               "recovery_pause_ms={:.1f}",
+               st.exchange->request().request_id, static_cast<uint64_t>(st.id),
+               names[static_cast<size_t>(outcome)], code.empty() ? "-" : code, times.prompt_tokens,
+               times.generated_tokens, st.sequences.size(), times.queue * 1e3,
+               (st.has_first_token ? seconds{st.first_token - st.arrived}.count() : 0) * 1e3,
+               times.e2e * 1e3, st.recoveries, seconds{st.longest_pause}.count() * 1e3);
+}
+
+} // namespace lamella::actors

@@ -1,0 +1,113 @@
+/// The state of a REQUEST, which its parts share.
+#pragma once
+
+#include "actors/protocol/actors.hpp"
+#include "actors/protocol/requests.hpp"
+#include "actors/protocol/values.hpp"
+#include "actors/request/choice.hpp"
+#include "actors/request/service.hpp"
+#include "net/api/api_response.hpp"
+#include "net/http/api_error.hpp"
+#include "net/http/http_exchange.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <optional>
+#include <vector>
+
+namespace lamella::actors {
+
+/// A validated request body with the tokens of its prompts.
+struct request_reading {
+  std::optional<net::api_error> refusal; ///< if set, the other fields are unused
+  net::generation_params params;
+  net::tool_use tools;
+  std::shared_ptr<model::output_constraint> constraint; ///< of params.format and tools
+  std::vector<std::vector<token_id>> prompts;
+  std::vector<std::string> prompt_texts; ///< for echo
+  /// For echo, too: beginnings of characters that prompts of ids end with, not in `prompt_texts`.
+  std::vector<std::string> prompt_ends;
+  std::string model;
+  uint32_t choices = 1; ///< per prompt
+  uint32_t max_tokens = 0;
+  bool echo = false;
+};
+
+/// One sequence and its progress.
+struct request_sequence {
+  enum class phase : uint8_t { waiting, prefilling, decoding, done };
+  phase where = phase::waiting;
+  std::optional<choice> text;
+  uint64_t seed = 0;
+  stream_id batch{};              ///< joined last
+  bool has_kv = false;            ///< of all tokens but the newest, at its shards
+  bool yielded = false;           ///< waits for its client, without a seat
+  const char* recovery = nullptr; ///< recovery method after a loss, until its next token
+  /// When its pipeline was lost; until its next token.
+  std::optional<std::chrono::steady_clock::time_point> paused_since;
+  /// The last token from a batch that had ended, for the position after its tokens; to be
+  /// recomputed.
+  std::optional<token_id> heard;
+  uint32_t cached = 0;     ///< prompt tokens with KV from the prefix cache
+  bool said_first = false; ///< the role chunk was sent
+  bool said_last = false;  ///< the finish chunk was sent
+  std::chrono::steady_clock::time_point last_token;
+};
+
+/// How a stream ends once `unsent` is sent.
+enum class stream_end : uint8_t {
+  open,  ///< it goes on
+  whole, ///< the end mark
+  failed ///< an error
+};
+
+struct request_state {
+  service_ptr server;
+  exchange_ptr exchange;
+  request_id id{};
+  bool chat = true;
+  net::generation_params params;
+  net::tool_use tools;
+  std::shared_ptr<model::output_constraint> constraint; ///< of params.format and tools
+  uint32_t choices = 1; ///< per prompt; more than params.n where the best are picked
+  bool echo = false;
+  uint64_t cache_scope = 0; ///< KV is shared only within a scope
+  std::vector<std::vector<token_id>> prompts;
+  std::vector<std::string> prompt_texts; ///< for echo
+  uint32_t max_tokens = 0;
+  std::vector<request_sequence> sequences; ///< prompt-major
+  net::response_head head;
+  std::array<uint64_t, 2> call_ids{}; ///< seeds of tool-call ids
+  std::optional<net::stream_chunks> chunks;
+  bool streaming = false; ///< headers are out
+  bool writing = false;   ///< a piece is with the socket
+  bool stalled = false;   ///< the client is too slow: the sequences yielded their seats
+  std::string unsent;     ///< rendered events that the socket has not taken,
+  size_t unsent_from = 0; ///< from here on
+  stream_end ending = stream_end::open;
+  bool answered = false;   ///< complete except for the data in `unsent`
+  bool down = false;       ///< there is no pipeline
+  uint32_t recoveries = 0; ///< number of recoveries of its sequences
+  std::chrono::steady_clock::duration longest_pause{0}; ///< of these, between two tokens
+  uint32_t open_questions = 0;          ///< to the scheduler and the prefill workers
+  std::chrono::milliseconds deadline{}; ///< after `arrived`, as it was then
+  std::chrono::steady_clock::time_point arrived, started, first_token, last_written;
+  bool has_started = false, has_first_token = false;
+  const char* name = "request";
+
+  /// Whether the request is paused by a loss.
+  bool paused() const {
+    return std::any_of(sequences.begin(), sequences.end(),
+                       [](const auto& s) { return s.paused_since && !s.text->over(); });
+  }
+  sequence_id sequence(size_t index) const {
+    return scheduler::sequence_of(id, static_cast<uint32_t>(index));
+  }
+};
+
+using request_ptr = request_actor::stateful_pointer<request_state>;
+
+} // namespace lamella::actors
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::exchange_ptr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::request_reading_ptr)

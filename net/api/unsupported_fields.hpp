@@ -1,0 +1,20 @@
+/// Known fields of request bodies that are not supported.
+#pragma once
+
+#include "base/json_reader.hpp"
+
+#include <span>
+#include <string_view>
+
+namespace lamella::net {
+
+/// A known field that is not supported, and its values without effect.
+struct unsupported_field {
+  std::string_view name;
+  std::string_view harmless; ///< JSON texts that mean "off", separated by blanks; null always does
+};
+
+/// Rejects those with a value that has an effect.
+void refuse_unsupported(json_object_reader& body, std::span<const unsupported_field> fields);
+
+} // namespace lamella::net
