@@ -18,8 +18,8 @@ for program in test_cuda test_cuda_host step_bench attention_bench gemm_bench fh
   ninja -C build -t query "$program" >/dev/null || { echo "$program would not be built"; exit 1; }
 done
 objects=()
-for source in $(grep -lE '<(boost|doctest)/' model/*.cpp); do
-  objects+=("CMakeFiles/lamella_model.dir/$source.o")
+for source in $(grep -lE '<(boost|doctest)/' base/*.cpp model/program/*.cpp); do
+  objects+=("CMakeFiles/lamella_${source%%/*}.dir/$source.o")
 done
 objects+=(CMakeFiles/test_cuda_host.dir/tests/main.cpp.o
   CMakeFiles/test_cuda.dir/tests/gpu/cuda/pipeline_test.cpp.o
