@@ -14,7 +14,6 @@
 
 namespace lamella::tests {
 
-
 /// Sets a member of an object; one that is there already gets the new value.
 inline void set(json_value::object& object, std::string_view key, json_value value) {
   for (auto& [name, old] : object)

@@ -65,7 +65,7 @@ void begin(supervisor_ptr self) {
   });
 }
 
-/// A worker that the children need is lost, by no fault of theirs.
+/// A worker of the children is lost, by no fault of theirs, or a worker that they can use has come.
 void on_lost(supervisor_ptr self, const epoch_lost& x) {
   auto& st = self->state;
   if (st.stopping) return;
@@ -74,7 +74,9 @@ void on_lost(supervisor_ptr self, const epoch_lost& x) {
     st.policy->on_loss(self->clock().now());
     st.what.on_trouble(false, x.role, std::nullopt);
   }
-  spdlog::warn("restarting after a loss subtree={} reason=\"{}\"", st.what.name, x.reason);
+  spdlog::warn("{} subtree={} reason=\"{}\"",
+               x.grown ? "restarting with a new worker" : "restarting after a loss", st.what.name,
+               x.reason);
   begin(self);
 }
 

@@ -11,25 +11,28 @@
 
 namespace lamella::actors {
 
-/// Is T a message or a part of one? True of those that the header of a conversation lists.
-template <class T> inline constexpr bool is_sent = false;
+/// The name of a message, or of a part of one, in logs. Null: T is neither. The header of each
+/// conversation lists its own.
+template <class T> inline constexpr const char* message_name = nullptr;
 
 /// Reads or writes all fields of a message or of a part of one, for CAF.
 template <class Inspector, class T>
-requires is_sent<T>
-typename Inspector::result_type inspect(Inspector& f, T& x) {
-  return std::apply([&](auto&... fields) { return f(caf::meta::type_name("message"), fields...); },
-                    boost::pfr::structure_tie(x));
+requires(message_name<T> != nullptr) typename Inspector::result_type inspect(Inspector& f, T& x) {
+  return std::apply(
+      [&](auto&... fields) { return f(caf::meta::type_name(message_name<T>), fields...); },
+      boost::pfr::structure_tie(x));
 }
 
 } // namespace lamella::actors
 
-/// A struct that messages are made of.
+/// Lists a struct that is a part of messages.
 #define LAMELLA_PART(type)                                                                         \
-  template <> inline constexpr bool lamella::actors::is_sent<lamella::actors::type> = true;
+  template <>                                                                                      \
+  inline constexpr const char* lamella::actors::message_name<lamella::actors::type> =              \
+      "lamella::" #type;
 
-/// CAF makes code wherever a message is sent or taken: how it is copied, written and read. It is
-/// made once, in the source of the conversation.
+/// Code that CAF instantiates wherever a message is sent or received: how the message is copied,
+/// written and read. The source of the conversation instantiates it once for all.
 #define LAMELLA_MESSAGE_CODE(where, type)                                                          \
   where template class caf::detail::tuple_vals_impl<caf::detail::message_data,                     \
                                                     lamella::actors::type>;                        \
@@ -38,8 +41,9 @@ typename Inspector::result_type inspect(Inspector& f, T& x) {
   where template class caf::detail::tuple_vals<lamella::actors::type>;                             \
   where template class caf::detail::type_erased_value_impl<lamella::actors::type>;
 
-/// What a conversation does with the list of its messages: in its header, in its source, and there
-/// in the method of system_config that names them for other processes.
+/// A conversation applies these to the list of its messages: ELSEWHERE in its header, HERE in its
+/// source, and REGISTER in its method of system_config, which names the messages for other
+/// processes.
 #define LAMELLA_MADE_ELSEWHERE(type)                                                               \
   LAMELLA_PART(type)                                                                               \
   LAMELLA_MESSAGE_CODE(extern, type)

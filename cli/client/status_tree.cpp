@@ -11,7 +11,6 @@ namespace lamella::cli {
 
 namespace {
 
-
 struct branch {
   std::string text;
   std::vector<branch> below;

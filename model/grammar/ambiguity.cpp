@@ -176,10 +176,11 @@ private:
       if (text.size() > shown) break;
     }
     std::reverse(text.begin(), text.end());
-    throw grammar_error("a text of it such as " + to_json(json_value{text})
-                        + " may go on in more than " + std::to_string(runnable_grammar::places_max)
-                        + " ways at once; make plain where what is repeated begins, use smaller"
-                          " counts, or let alternatives begin with what tells them apart");
+    throw grammar_error("it is too ambiguous: after an output such as " + to_json(json_value{text})
+                        + " more than " + std::to_string(runnable_grammar::places_max)
+                        + " positions in the format are possible; give repeated parts a distinct"
+                          " beginning, use smaller counts, or start alternatives with the member or"
+                          " text that distinguishes them");
   }
 
   const std::vector<uint8_t> bytes_;

@@ -107,9 +107,10 @@ private:
       for (size_t b = 0; b < by_byte.size(); ++b)
         if (x.set[b]) most = std::max(most, by_byte[b] += there);
       if (most > runnable_grammar::places_max)
-        throw grammar_error("a text of it may go on in more than "
+        throw grammar_error("it is too ambiguous: more than "
                             + std::to_string(runnable_grammar::places_max)
-                            + " ways at once; use fewer alternatives or optional members");
+                            + " positions in the format are possible at once; use fewer"
+                              " alternatives or optional members");
     }
   }
 

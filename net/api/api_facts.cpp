@@ -5,7 +5,6 @@
 
 namespace lamella::net {
 
-
 namespace {
 
 void write_model(json_writer& w, const model_entry& entry) {

@@ -7,7 +7,6 @@
 
 namespace lamella::net {
 
-
 namespace {
 
 /// Minus infinity has no JSON; clients know this number instead.

@@ -7,7 +7,6 @@
 
 namespace lamella::net {
 
-
 namespace {
 
 constexpr size_t tools_max = 128, calls_max = 128, arguments_bytes_max = 1 << 20;
