@@ -138,4 +138,9 @@ private:
   uint64_t padded(uint64_t size) const { return (size + alignment - 1) / alignment * alignment; }
 };
 
+/// The bytes of an array value: type of its elements, their number, and `bytes`, their values.
+inline std::string gguf_array(uint32_t element, uint64_t count, const std::string& bytes = {}) {
+  return gguf_writer::raw(element) + gguf_writer::raw(count) + bytes;
+}
+
 } // namespace lamella::tests

@@ -120,7 +120,9 @@ TEST_CASE("pure folders and actors ask no clock, start no thread and never sleep
 }
 
 TEST_CASE("no file is longer than 400 lines") {
-  for (const auto& folder : top_folders)
+  auto folders = top_folders;
+  folders.insert("tests");
+  for (const auto& folder : folders)
     for (const auto& file : code_of(folder)) {
       const auto lines = lines_of(file).size();
       INFO(name_of(file) << " has " << lines << " lines");
