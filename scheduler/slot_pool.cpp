@@ -78,16 +78,64 @@ void slot_pool::give_back(std::span<const slot_run> runs) {
   }
 }
 
-std::vector<slot_run> slot_pool::used_runs() const {
-  std::vector<slot_run> runs;
-  for (uint32_t slot = 0; slot < slots(); ++slot) {
-    if (references_[slot] == 0) continue;
-    if (!runs.empty() && runs.back().first + runs.back().length == slot)
-      ++runs.back().length;
-    else
-      runs.push_back({slot, 1});
+std::vector<slot_run> slot_pool::take_from(uint32_t first) {
+  std::vector<slot_run> found;
+  for (const auto& [begin, run] : free_runs_)
+    if (begin + run.length > first) found.push_back({begin, run.length});
+  std::vector<slot_run> taken;
+  for (const auto& run : found) {
+    take_front(run.first, run.length);
+    const auto below = run.first < first ? first - run.first : 0;
+    if (below > 0) give_back(std::vector<slot_run>{{run.first, below}});
+    taken.push_back({run.first + below, run.length - below});
   }
+  return taken;
+}
+
+void slot_pool::resize(uint32_t count) {
+  if (count < slots()) {
+    const auto gone = take_from(count);
+    if (length_of(gone) != slots() - count)
+      throw std::logic_error("slots that are in use cannot be taken from a pool");
+  }
+  const auto before = slots();
+  references_.resize(count);
+  in_cache_.resize(count);
+  if (freed_) freed_.emplace(count);
+  if (count > before) put_free(before, count - before);
+}
+
+void slot_pool::watch_freed(bool on) {
+  freed_.reset();
+  if (on) freed_.emplace(slots());
+}
+
+std::vector<slot_run> slot_pool::take_freed() {
+  if (!freed_ || freed_->empty()) return {};
+  const std::vector<slot_run> all{{0, slots()}};
+  auto result = freed_->part(all, true);
+  freed_->erase(result);
+  return result;
+}
+
+namespace {
+
+/// The slots below `count` that `wanted` says yes to, in order and joined.
+template <class Predicate> std::vector<slot_run> runs_of(uint32_t count, Predicate wanted) {
+  std::vector<slot_run> runs;
+  for (uint32_t slot = 0; slot < count; ++slot)
+    if (wanted(slot)) append(runs, std::vector<slot_run>{{slot, 1}});
   return runs;
+}
+
+} // namespace
+
+std::vector<slot_run> slot_pool::used_runs() const {
+  return runs_of(slots(), [this](uint32_t slot) { return references_[slot] > 0; });
+}
+
+std::vector<slot_run> slot_pool::cached_runs() const {
+  return runs_of(slots(), [this](uint32_t slot) { return in_cache_[slot]; });
 }
 
 slot_pool::audit slot_pool::count() const {
@@ -102,6 +150,7 @@ slot_pool::audit slot_pool::count() const {
 
 void slot_pool::put_free(uint32_t first, uint32_t length) {
   free_ += length;
+  if (freed_) freed_->insert(std::vector<slot_run>{{first, length}});
   auto next = free_runs_.lower_bound(first);
   if (next != free_runs_.end() && next->first == first + length) {
     length += next->second.length;

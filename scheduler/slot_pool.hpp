@@ -5,6 +5,7 @@
 /// shared.
 #pragma once
 
+#include "scheduler/slot_set.hpp"
 #include "scheduler/types.hpp"
 
 #include <array>
@@ -42,6 +43,17 @@ public:
   /// Drops the prefix cache's reference to each slot; slots without references are free.
   void uncache(std::span<const slot_run> runs);
 
+  /// Takes all free slots from `first` on, each with one reference. Cost: O(slots taken).
+  std::vector<slot_run> take_from(uint32_t first);
+
+  /// Changes the number of slots; those that go must be free, else throws std::logic_error.
+  void resize(uint32_t slots);
+
+  /// From now on the pool remembers which slots become free; or no longer.
+  void watch_freed(bool on);
+  /// The slots that became free since the last call; some may be in use again.
+  std::vector<slot_run> take_freed();
+
   uint32_t slots() const { return static_cast<uint32_t>(references_.size()); }
   uint32_t free() const { return free_; }
   /// Slots referenced by the prefix cache only: evictable.
@@ -49,6 +61,8 @@ public:
   uint32_t used() const { return slots() - free_; }
   /// Slots with a reference, in order and joined. Cost: O(slots).
   std::vector<slot_run> used_runs() const;
+  /// Slots that the prefix cache references, in order and joined. Cost: O(slots).
+  std::vector<slot_run> cached_runs() const;
   uint32_t references(uint32_t slot) const { return references_[slot]; }
 
   /// Counts for audits, taken slot by slot; each of the three is stored independently. Cost:
@@ -79,6 +93,7 @@ private:
   std::map<uint32_t, free_run> free_runs_; ///< by first slot, never adjacent
   /// Free runs of each class, first slot and number, newest last; may hold some that are gone.
   std::array<std::vector<std::pair<uint32_t, uint64_t>>, classes> stacks_;
+  std::optional<slot_set> freed_; ///< while they are watched
   uint64_t numbers_ = 0;
   uint32_t free_ = 0;
   uint32_t cached_ = 0;

@@ -17,6 +17,9 @@ enum class stream_id : uint32_t {};
 
 constexpr uint32_t prefill_streams = 1u << 16;
 
+/// Streams over which shards of an epoch pull KV of the epoch before, by the member that lends it.
+constexpr uint32_t move_streams = 3u << 15;
+
 /// Streams of a prefill worker's device that offer KV, one per shard: offer_streams + shard number.
 constexpr uint32_t offer_streams = 1u << 17;
 

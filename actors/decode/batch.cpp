@@ -322,10 +322,49 @@ void tell_in_flight(const batch_state& st) {
     metrics->set_in_flight(static_cast<uint32_t>(st.config.target.stream), !st.flights.empty());
 }
 
+/// The allocator learns what of the sequences is committed.
+void tell_positions(batch_ptr self) {
+  const auto& st = self->state;
+  const auto& target = st.config.target;
+  const auto tell = [&](const batch_join& x) {
+    self->send(target.allocator, kv_filled{x.sequence, target.epoch, x.position});
+  };
+  for (const auto& [number, s] : st.seats)
+    if (!s.leaving) tell(s.member);
+  for (const auto& x : st.joining) tell(x);
+}
+
+/// Another pipeline goes on with these sequences.
+void finish_hand_over(batch_ptr self) {
+  auto& st = self->state;
+  if (!st.handed) return;
+  tell_positions(self);
+  st.handed->deliver(true);
+  st.handed.reset();
+}
+
+caf::result<bool> on_hand_over(batch_ptr self, const hand_over& x) {
+  auto& st = self->state;
+  if (!x.stop) {
+    tell_positions(self);
+    return true;
+  }
+  st.handing = true;
+  st.handed = self->make_response_promise<bool>();
+  auto promise = *st.handed;
+  pump(self);
+  return promise;
+}
+
 /// Does whatever can be done now.
 void pump(batch_ptr self) {
   auto& st = self->state;
   unseat(self);
+  // An attempt that failed is run again first: what is left of it on a device must not write later.
+  if (st.handing && st.failures == 0) {
+    if (st.flights.empty()) finish_hand_over(self);
+    return tell_in_flight(st);
+  }
   if (st.flights.empty()) {
     while (!st.joining.empty()) {
       seat_request(self, std::move(st.joining.front()));
@@ -377,6 +416,7 @@ batch_actor::behavior_type batch(batch_actor::stateful_pointer<batch_state> self
       },
       [self](const batch_leave& x) { on_leave(self, x); },
       [self](const iteration_failed& x) { on_failure(self, x); },
+      [self](const hand_over& x) { return on_hand_over(self, x); },
       [self](const kv_rebuilding& x) {
         self->state.pace.rebuilds(x.stream, x.some);
         pump(self);

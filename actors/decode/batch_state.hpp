@@ -12,6 +12,7 @@
 
 #include <deque>
 #include <map>
+#include <optional>
 
 namespace lamella::actors {
 
@@ -60,6 +61,8 @@ struct batch_state {
   scheduler::iteration_deadline deadline;
   scheduler::decode_pace pace;
   bool resting = false; ///< a wake message is pending
+  bool handing = false; ///< another pipeline takes over: nothing more is launched
+  std::optional<caf::typed_response_promise<bool>> handed; ///< unanswered: something still runs
   const char* name = "batch";
 };
 

@@ -137,7 +137,9 @@ attention_shard(attention_shard_actor::stateful_pointer<attention_shard_state> s
   end_on_exceptions(self);
   self->state.config = std::move(config);
   self->state.executor = std::move(executor);
-  if (self->state.config.device->on_host()) self->state.watch = std::make_shared<gpu::qkv_watch>();
+  self->state.watch = self->state.config.watch;
+  if (!self->state.watch && self->state.config.device->on_host())
+    self->state.watch = std::make_shared<gpu::qkv_watch>();
   self->link_to(self->state.executor);
   return {
       [self](const iteration_launch& x) { on_launch(self, x); },

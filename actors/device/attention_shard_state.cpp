@@ -16,8 +16,9 @@ attention_shard_state::stream_state& stream_of(shard_ptr self, stream_id id, uin
   return stream;
 }
 
-std::function<bool()> gaps_of(shard_ptr self) {
-  const auto watch = self->state.watch;
+std::function<bool()> gaps_of(shard_ptr self) { return gaps_of(self->state.watch); }
+
+std::function<bool()> gaps_of(const std::shared_ptr<const gpu::qkv_watch>& watch) {
   if (!watch) return {};
   return [watch, pacer = std::make_shared<scheduler::pull_pacer>(scheduler::pull_window)] {
     return pacer->may_step(watch->waits(), watch->receives());

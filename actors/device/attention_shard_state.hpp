@@ -36,6 +36,9 @@ struct shard_config {
   std::shared_ptr<work_meter> meter;     ///< counts attended positions; may be null
   std::function<uint32_t(stream_id)> replica_of;
   std::shared_ptr<gpu::kv_hand_over> hand_over; ///< of a prefill worker's own shard
+  /// Of the seat, whose epochs share it: pulls of one step aside for attention of the other. Null:
+  /// the shard has its own.
+  std::shared_ptr<gpu::qkv_watch> watch{};
 };
 
 struct attention_shard_state {
@@ -62,6 +65,7 @@ attention_shard_state::stream_state& stream_of(shard_ptr self, stream_id id, uin
 
 /// Whether a step of background work may run now: in the gaps of attention (L-M28). Empty: always.
 std::function<bool()> gaps_of(shard_ptr self);
+std::function<bool()> gaps_of(const std::shared_ptr<const gpu::qkv_watch>& watch);
 
 } // namespace lamella::actors
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::shard_config)

@@ -23,24 +23,28 @@ std::shared_ptr<gpu::offer_runner> work_of(source_ptr self, const kv_offer& x) {
   auto& link = st.links[x.shard];
   if (!link.to) link = c.links({x.epoch, static_cast<uint32_t>(x.stream), c.seat, x.shard});
   const auto row = c.cache->layer(0);
-  const auto heads = c.whole_requests ? scheduler::head_range{0, row.kv_heads}
-                                      : scheduler::heads_of(row.kv_heads, c.shards, x.shard);
+  const auto heads = x.heads > 0        ? scheduler::head_range{x.first_head, x.heads}
+                     : c.whole_requests ? scheduler::head_range{0, row.kv_heads}
+                                        : scheduler::heads_of(row.kv_heads, c.shards, x.shard);
   return std::make_shared<gpu::offer_runner>(
       c.cache, c.device->ops(),
       transfer_of(x.epoch, x.number, x.runs, heads.first, heads.count,
                   row.row_bytes() / row.kv_heads * heads.count),
-      link.from, link.to, gpu::offer_terms{c.hand_over, x.shard, x.iteration});
+      link.from, link.to, gpu::offer_terms{c.hand_over, x.shard, x.iteration, c.may_step});
 }
 
-caf::result<kv_moved> on_offer(source_ptr self, const kv_offer& x) {
+caf::result<kv_moved> on_offer(source_ptr self, const kv_offer& x) try {
   auto& st = self->state;
   if (x.shard >= st.config.shards)
     return caf::make_error(caf::sec::invalid_argument, "an offer to a shard that does not exist");
+  if (const auto all = st.config.cache->layer(0).kv_heads; x.first_head + x.heads > all)
+    return caf::make_error(caf::sec::invalid_argument,
+                           "an offer of heads that are not stored here");
   auto work = work_of(self, x);
   auto promise = self->make_response_promise<kv_moved>();
   // Well or not: from now on nothing of it reads the slots.
   const auto ended = [hand_over = st.config.hand_over, shard = x.shard, number = x.number] {
-    hand_over->end_take(shard, number);
+    if (hand_over) hand_over->end_take(shard, number);
   };
   self->request(st.executor, pull_deadline + answer_timeout, stream_to(x.shard), work_ptr{work},
                 pull_deadline)
@@ -57,6 +61,8 @@ caf::result<kv_moved> on_offer(source_ptr self, const kv_offer& x) {
             promise.deliver(std::move(reason));
           });
   return promise;
+} catch (const gpu::channel_ended& e) { // of an epoch that is over
+  return caf::make_error(ec::link_cut, std::string{e.what()});
 }
 
 } // namespace

@@ -1,4 +1,4 @@
-/// KV SOURCE: the KV of a prefill worker, for shards to pull.
+/// KV SOURCE: KV for shards to pull, of a prefill worker or of a shard of the epoch before.
 #pragma once
 
 #include "actors/protocol/actors.hpp"
@@ -13,13 +13,14 @@ namespace lamella::actors {
 
 /// Configuration of a source; immutable.
 struct kv_source_config {
-  uint32_t seat = 0;           ///< replica number of the prefill worker
-  uint32_t shards = 1;         ///< members of the attention pool
+  uint32_t seat = 0;           ///< its number among the replicas
+  uint32_t shards = 1;         ///< members of the attention pool, which pull
   bool whole_requests = false; ///< the pool is partitioned by request
   std::shared_ptr<gpu::device> device;
-  std::shared_ptr<gpu::kv_cache> cache; ///< of all KV heads
-  std::shared_ptr<gpu::kv_hand_over> hand_over;
-  net::link_source links; ///< this seat's end of the link to a shard, connected
+  std::shared_ptr<gpu::kv_cache> cache;
+  std::shared_ptr<gpu::kv_hand_over> hand_over; ///< null: no iteration waits for its reads
+  std::function<bool()> may_step{}; ///< whether a step of an offer may run now; empty: always
+  net::link_source links;           ///< this seat's end of the link to a shard, connected
 };
 
 struct kv_source_state {

@@ -41,6 +41,7 @@ stream_id stream_of_transfer(stream_id x) {
   const auto number = static_cast<uint32_t>(x);
   return stream_id{number >= scheduler::member_streams  ? scheduler::member_streams
                    : number >= scheduler::offer_streams ? scheduler::offer_streams
+                   : number >= scheduler::move_streams  ? scheduler::move_streams
                                                         : number};
 }
 
@@ -64,7 +65,11 @@ caf::result<kv_moved> pull(shard_ptr self, const kv_pull& x) try {
   auto& stream = stream_of(self, x.stream, x.epoch);
   if (!stream.pacer) stream.pacer = std::make_shared<scheduler::pull_pacer>(scheduler::pull_window);
   const auto row = st.config.cache->layer(0);
-  auto rows = transfer_of(x.epoch, x.number, x.runs, 0, row.kv_heads, row.row_bytes());
+  if (x.first_head + x.heads > row.kv_heads)
+    return caf::make_error(caf::sec::invalid_argument, "a pull of heads that are not stored here");
+  const auto heads = x.heads > 0 ? x.heads : row.kv_heads;
+  auto rows = transfer_of(x.epoch, x.number, x.runs, x.first_head, heads,
+                          row.row_bytes() / row.kv_heads * heads);
   rows.add = x.add;
   auto work = std::make_shared<gpu::pull_runner>(st.config.cache, st.config.device->ops(),
                                                  std::move(rows), stream.link.from, stream.link.to,

@@ -1,5 +1,6 @@
 #include "actors/gateway/gateway.hpp"
 
+#include "actors/gateway/gateway_pools.hpp"
 #include "actors/gateway/gateway_reload.hpp"
 #include "actors/gateway/gateway_status.hpp"
 #include "actors/protocol/build_info.hpp"
@@ -195,8 +196,17 @@ void answer_admin(gateway_ptr self, const exchange_ptr& exchange, const std::str
     answer_chaos(self, exchange);
   } else if (what == "reload" && request.method == "POST") {
     answer_reload(self, exchange);
-  } else if (what == "status" || what == "drain" || what == "chaos" || what == "reload") {
-    throw net::method_not_allowed(request.method, what == "status" ? "GET" : "POST");
+  } else if (what == "scale" && request.method == "POST") {
+    answer_scale(self, exchange);
+  } else if (what == "drain-worker" && request.method == "POST") {
+    answer_drain_worker(self, exchange);
+  } else if (what == "pools" && request.method == "GET") {
+    answer_pools(self, exchange);
+  } else if (what == "status" || what == "pools") {
+    throw net::method_not_allowed(request.method, "GET");
+  } else if (what == "drain" || what == "chaos" || what == "reload" || what == "scale"
+             || what == "drain-worker") {
+    throw net::method_not_allowed(request.method, "POST");
   } else {
     throw net::route_not_found(request.method, request.path);
   }

@@ -1,10 +1,12 @@
 #include "actors/kv/kv_allocator.hpp"
 
 #include "actors/kv/kv_grants.hpp"
+#include "actors/kv/kv_moving.hpp"
 #include "actors/kv/kv_prefixes.hpp"
 #include "actors/kv/kv_sweep.hpp"
 #include "actors/protocol/exceptions.hpp"
 #include "actors/protocol/kv.hpp"
+#include "actors/protocol/moves.hpp"
 #include "actors/protocol/parity.hpp"
 #include "base/buggify.hpp"
 #include "base/failpoint.hpp"
@@ -194,6 +196,7 @@ template <class Predicate> void drop(allocator_ptr self, Predicate lost) {
 bool lost_with_it(const kv_allocator_state& st, const kv_adopt& x,
                   const kv_allocator_state::holding& held) {
   if (x.rebuilt && st.unprotected.meets(held.runs)) return true;
+  if (!x.tables.names.empty() && held.member >= x.tables.names.size()) return true;
   return st.config.whole_requests
              ? std::find(x.empty.begin(), x.empty.end(), held.member) != x.empty.end()
              : !x.empty.empty();
@@ -204,15 +207,21 @@ void adopt(allocator_ptr self, const kv_adopt& x) {
   auto& st = self->state;
   st.epoch = x.epoch;
   st.shards = x.shards;
-  st.has_parity = !st.config.parity.empty()
-                  && st.shards.size() > st.config.tables.size() + st.config.sharers.size();
   st.waiters.clear();
-  st.trimming = 0;
+  // A shard of the epoch before may still give memory back that one of this epoch has, too.
+  if (!x.planned) {
+    st.trimming = 0;
+    ++st.trim_round;
+  }
   for (auto& late : std::exchange(st.waiting_for_trim, {}))
     late.promise.deliver(caf::make_error(ec::aborted));
   if (const auto pin = std::exchange(st.pinned_by, std::nullopt)) release(st, *pin);
+  x.moved ? finish_move(st) : abort_move(st);
   drop(self, [&](const auto& held) { return lost_with_it(st, x, held); });
   forget_cached(st, x);
+  if (!x.tables.names.empty()) resize_tables(st, x.tables);
+  st.has_parity = !st.config.parity.empty()
+                  && st.shards.size() > st.config.tables.size() + st.config.sharers.size();
   if (x.parity_is_new) st.unprotected.insert(st.pools.front().used_runs());
   if (!st.holders.empty()) self->delayed_send(self, st.config.timeout, wake_atom_v, st.epoch);
   publish(self);
@@ -251,14 +260,22 @@ void on_pulled(allocator_ptr self, const kv_pulled& x) {
   publish(self);
 }
 
+caf::result<bool> on_move_begin(allocator_ptr self, const kv_move_begin& x) {
+  auto& st = self->state;
+  if (x.epoch != st.epoch) return caf::make_error(ec::aborted);
+  if (!begin_move(st, x)) return caf::make_error(ec::kv_exhausted);
+  publish(self);
+  return true;
+}
+
 /// A second has passed since some moment at which the pool was empty.
 void trim(allocator_ptr self) {
   auto& st = self->state;
   if (--st.trim_ticket > 0 || used(st) > 0 || st.trimmed || st.trimming > 0) return;
   st.trimmed = true;
   st.trimming = static_cast<uint32_t>(st.shards.size());
-  const auto done = [self, epoch = st.epoch] {
-    if (self->state.epoch != epoch || --self->state.trimming > 0) return;
+  const auto done = [self, round = ++st.trim_round] {
+    if (self->state.trim_round != round || --self->state.trimming > 0) return;
     malloc_trim(0); // what requests have freed goes back as well
     for (auto& x : std::exchange(self->state.waiting_for_trim, {})) {
       auto answer = reserve(self, x.question, x.asker);
@@ -317,6 +334,21 @@ kv_allocator(kv_allocator_actor::stateful_pointer<kv_allocator_state> self,
       [self](const kv_sweep& x) { return on_sweep(self, x); },
       [self](const kv_protection& x) { return on_protection(self, x); },
       [self](const kv_pulled& x) { on_pulled(self, x); },
+      [self](const kv_move_begin& x) { return on_move_begin(self, x); },
+      [self](const kv_move_ask& x) -> caf::result<kv_move_piece> {
+        if (x.epoch != self->state.epoch) return caf::make_error(ec::aborted);
+        return next_of_move(self->state, x.slots);
+      },
+      [self](const kv_move_done& x) -> caf::result<bool> {
+        if (x.epoch != self->state.epoch) return caf::make_error(ec::aborted);
+        note_copied(self->state);
+        return true;
+      },
+      [self](const kv_move_abort& x) {
+        if (x.epoch != self->state.epoch) return;
+        abort_move(self->state);
+        tell_of_free(self);
+      },
       [self](wake_atom) { trim(self); },
       [self](caf::tick_atom) { on_tick(self); },
       [self](wake_atom, uint64_t epoch) {

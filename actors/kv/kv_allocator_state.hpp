@@ -3,6 +3,7 @@
 
 #include "actors/protocol/actors.hpp"
 #include "actors/protocol/kv.hpp"
+#include "actors/protocol/moves.hpp"
 #include "actors/protocol/parity.hpp"
 #include "net/metrics/metrics.hpp"
 #include "scheduler/prefix_cache.hpp"
@@ -32,6 +33,21 @@ struct kv_allocator_config {
   std::shared_ptr<net::metrics> metrics; ///< may be null
 };
 
+/// A move of the pool's KV to the slot tables of the next epoch.
+struct kv_moving {
+  static constexpr uint32_t nowhere = ~0u;
+  /// What becomes of the slots of a table.
+  struct table {
+    uint32_t to = 0;             ///< the table where they go
+    std::vector<uint32_t> slots; ///< their slots there; nowhere: none yet
+    scheduler::slot_set copied;  ///< their content is there
+  };
+  uint32_t tables = 1, slots = 0; ///< of the next epoch
+  std::vector<table> from;        ///< by table of this epoch
+  uint32_t pinned_table = 0;
+  std::vector<slot_run> pinned; ///< being copied
+};
+
 struct kv_allocator_state {
   /// The slots of a sequence.
   struct holding {
@@ -41,6 +57,8 @@ struct kv_allocator_state {
     uint32_t filled = 0; ///< committed positions, as of that message
     uint64_t scope = 0;  ///< of its text
     std::shared_ptr<const std::vector<token_id>> text{}; ///< of its first positions; may be null
+    /// Its first positions that an epoch has taken over; nothing: all that it had.
+    std::optional<uint32_t> taken_over{};
   };
   kv_allocator_config config;
   uint64_t epoch = 0;
@@ -52,10 +70,12 @@ struct kv_allocator_state {
   std::map<sequence_id, holding> holders;
   scheduler::slot_set unprotected;      ///< slots in use without parity in a pool that has parity
   std::optional<sequence_id> pinned_by; ///< the parity keeper, while it has slots pinned
+  std::optional<kv_moving> moving;      ///< while KV is copied to the next epoch
   std::vector<kv_waiter_actor> waiters; ///< get kv_freed when slots are freed
   bool trimmed = true;                  ///< no slot was used since memory was given back
   uint64_t trim_ticket = 0;             ///< of the newest delayed trim
   uint32_t trimming = 0;                ///< shards that have not answered
+  uint64_t trim_round = 0;              ///< the newest that was begun or given up
   struct late_question {
     kv_reserve question;
     caf::strong_actor_ptr asker;

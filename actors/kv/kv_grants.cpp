@@ -16,12 +16,16 @@ using std::chrono::nanoseconds;
 /// The table of a holder: where it already is, where its source is, where most of its text is, else
 /// the emptiest.
 uint32_t place(const kv_allocator_state& st, const kv_need& need, uint32_t keep_free) {
+  // A table that goes takes no newcomer.
+  const auto tables =
+      st.moving ? std::min<size_t>(st.moving->tables, st.pools.size()) : st.pools.size();
   if (auto own = st.holders.find(need.holder); own != st.holders.end()) return own->second.member;
   if (auto source = st.holders.find(need.share_from);
       need.share_tokens > 0 && source != st.holders.end())
     return source->second.member;
-  if (const auto alike = table_with(st, need, keep_free)) return *alike;
-  const auto best = std::max_element(st.pools.begin(), st.pools.end(), [](auto& a, auto& b) {
+  if (const auto alike = table_with(st, need, keep_free); alike && *alike < tables) return *alike;
+  const auto end = st.pools.begin() + static_cast<ptrdiff_t>(tables);
+  const auto best = std::max_element(st.pools.begin(), end, [](auto& a, auto& b) {
     return a.free() + a.cached() < b.free() + b.cached();
   });
   return static_cast<uint32_t>(best - st.pools.begin());
@@ -30,7 +34,9 @@ uint32_t place(const kv_allocator_state& st, const kv_need& need, uint32_t keep_
 /// What it holds already, where that is to be kept: otherwise it begins.
 kv_allocator_state::holding* kept(kv_allocator_state& st, const kv_need& need) {
   const auto own = st.holders.find(need.holder);
-  return need.mode == reserve_mode::resume && own != st.holders.end() ? &own->second : nullptr;
+  if (need.mode != reserve_mode::resume || own == st.holders.end()) return nullptr;
+  const auto& taken_over = own->second.taken_over;
+  return taken_over && *taken_over < need.filled ? nullptr : &own->second;
 }
 
 /// The beginning that it has in common with others, shared; nothing if there is no such holder.
@@ -67,7 +73,8 @@ void note_text(kv_allocator_state& st, const kv_need& need, const kv_holding& gr
 
 std::optional<kv_holding> grant(kv_allocator_state& st, const kv_need& need, uint32_t keep_free,
                                 nanoseconds now) {
-  if (need.mode == reserve_mode::fresh) release(st, need.holder);
+  const bool begins = need.mode != reserve_mode::extend && !kept(st, need);
+  if (begins) release(st, need.holder); // also what an epoch has not taken over whole
   const auto table = place(st, need, keep_free);
   auto& pool = st.pools[table];
   kv_holding result{need.holder, table, {}};
@@ -89,6 +96,7 @@ std::optional<kv_holding> grant(kv_allocator_state& st, const kv_need& need, uin
   auto& held = st.holders[need.holder];
   held.member = table;
   held.epoch = st.epoch;
+  held.taken_over.reset();
   note_text(st, need, result);
   if (result.kept || need.mode == reserve_mode::extend) held.filled = need.filled;
   std::optional<uint32_t> after;

@@ -94,7 +94,8 @@ gpu::attention_args attention_of(const config::settings& options, const model::m
 gpu::attention_args attention_of(const worker_terms& terms, bool shared) {
   gpu::attention_args x{};
   x.kv = {nullptr, terms.kv,
-          shared && !terms.whole_requests ? terms.kv_heads / terms.shards : terms.kv_heads,
+          shared && !terms.pool.whole_requests ? terms.kv_heads / terms.pool.shards
+                                               : terms.kv_heads,
           terms.head_dim};
   x.group = terms.group;
   x.wire = terms.wire;

@@ -5,9 +5,11 @@
 #include "actors/membership/membership_failing.hpp"
 #include "actors/membership/membership_injury.hpp"
 #include "actors/membership/membership_pace.hpp"
+#include "actors/membership/membership_plan.hpp"
 #include "actors/membership/membership_probe.hpp"
 #include "actors/membership/membership_reach.hpp"
 #include "actors/membership/membership_refusal.hpp"
+#include "actors/membership/membership_scale.hpp"
 #include "actors/membership/membership_seats.hpp"
 #include "actors/membership/membership_status.hpp"
 #include "actors/protocol/epochs.hpp"
@@ -32,9 +34,17 @@ using scheduler::worker_role;
 /// Processes that were slow and are remembered; one is replaced in a minute.
 constexpr size_t shunned_max = 256;
 
+/// After an epoch that the pipeline could not move to.
+constexpr std::chrono::seconds drop_rest{1};
+
 bool has_part(const scheduler::epoch_plan& plan, const seat& where) {
   const auto& list = where.role == worker_role::attention ? plan.shards : plan.replicas;
   return std::find(list.begin(), list.end(), where) != list.end();
+}
+
+/// In an epoch that serves, served last, or is being opened on its own.
+bool has_part(const membership_state& st, const seat& where) {
+  return has_part(st.newest.plan, where) || (st.before && has_part(st.before->plan, where));
 }
 
 /// The streams that a worker with a part in an epoch serves: a shard all, a replica its own.
@@ -49,8 +59,9 @@ std::vector<scheduler::stream_id> streams_of(const scheduler::epoch_plan& plan, 
 
 void lose(membership_ptr self, const seat& where, const std::string& reason,
           net::failover_cause cause, bool own_fault = false);
-void close_epoch(membership_ptr self, bool grown, const worker_info& who, const std::string& what);
+void close_epochs(membership_ptr self, const worker_info& who, const std::string& what);
 void try_open(membership_ptr self);
+void consider(membership_ptr self, const std::string& reason);
 reach_verdicts verdicts_of(membership_ptr self);
 
 /// The epoch is complete: hands it to the supervisor. A shard has the KV only if its cache is the
@@ -58,54 +69,88 @@ reach_verdicts verdicts_of(membership_ptr self);
 /// counts as empty even if its worker kept it.
 void hand_out(membership_ptr self) {
   auto& st = self->state;
-  auto& result = st.current->result;
-  st.handed_epoch = st.epoch;
+  auto done = std::move(*st.current);
+  st.current.reset();
+  auto& result = done.result;
+  st.handed_epoch = done.what.epoch;
   st.handed_caches.clear();
-  for (uint32_t i = 0; i < st.plan.shards.size(); ++i) {
-    const auto& where = st.plan.shards[i];
-    const auto mine = std::pair{where, st.members.at(where).info.incarnation};
+  for (uint32_t i = 0; i < done.what.plan.shards.size(); ++i) {
+    const auto mine = result.caches[i];
     st.handed_caches.emplace(i, mine);
     const auto before = st.caches.find(i);
     if (before == st.caches.end() || before->second != mine) result.empty.push_back(i);
   }
-  spdlog::info("epoch open epoch={} replicas={} of {} shards={} empty={}", st.epoch,
-               st.plan.decoding, st.config.shape.replicas, st.plan.shards.size(),
-               result.empty.size());
+  spdlog::info("epoch open epoch={} replicas={} of {} shards={} empty={}{}", done.what.epoch,
+               done.what.plan.decoding, done.what.design.shape.replicas,
+               done.what.plan.shards.size(), result.empty.size(),
+               result.beside != 0 ? fmt::format(" beside={}", result.beside) : std::string{});
   result.compute = st.compute;
   result.attention = st.attention;
+  if (result.beside != 0) st.before = std::move(st.newest);
+  st.newest = std::move(done.what);
   st.open = st.was_open = true;
   result.losses = st.losses;
-  st.asked->deliver(std::move(result));
+  st.asked->promise.deliver(std::move(result));
   st.asked.reset();
-  st.current.reset();
 }
 
-void on_ready(membership_ptr self, uint64_t epoch, const seat& where, uint32_t number,
-              epoch_ready& answer) {
+/// Tells the workers of an epoch that it is over.
+void send_close(membership_ptr self, const membership_state::numbered_plan& what, bool settled) {
+  for (const auto& where : what.workers())
+    if (const auto found = self->state.members.find(where);
+        found != self->state.members.end() && found->second.handle)
+      self->send(found->second.handle, epoch_close{what.epoch, settled});
+}
+
+/// Stops opening an epoch beside the one that serves, or that one itself.
+void abort_opening(membership_ptr self) {
+  auto& st = self->state;
+  if (!st.current) return;
+  const auto over = std::move(*st.current);
+  st.current.reset();
+  send_close(self, over.what, over.result.beside != 0);
+}
+
+/// What a worker has made for an epoch. Also where the epoch was given up, the next reply will be
+/// that the worker kept this cache.
+void note_caches(membership_state& st, const seat& where, const epoch_design& design,
+                 uint32_t number, bool kept, bool alone) {
+  auto& memory = st.memory[where];
+  const auto part = part_of_shard(st, design, number);
+  if (!kept || !memory.contains(part)) {
+    const auto mine = ++st.memories;
+    if (alone) memory.clear(); // it has no other any more
+    memory[part] = mine;
+  }
+}
+
+void on_ready(membership_ptr self, const membership_state::numbered_plan& what, bool alone,
+              const seat& where, uint32_t number, epoch_ready& answer) {
   auto& st = self->state;
   const bool attends = where.role == worker_role::attention;
-  // Also where the epoch was aborted: the next reply will be that the worker kept this cache.
-  if (attends && !answer.kept) {
-    st.memory[where] = ++st.memories;
-    std::erase_if(st.caches, [&](const auto& x) { return x.second.first == where; });
-  }
-  if (!st.current || st.current->result.epoch != epoch) return; // of an epoch that was given up
-  if (attends ? !answer.shard : !answer.replica) {
+  if (attends && number != no_part) note_caches(st, where, what.design, number, answer.kept, alone);
+  if (!st.current || st.current->what.epoch != what.epoch) return; // it was given up
+  auto& result = st.current->result;
+  const auto lends = std::ranges::find(what.lenders, where);
+  const bool lent = lends == what.lenders.end() || answer.lender;
+  if (number != no_part
+      && !(attends ? static_cast<bool>(answer.shard) : static_cast<bool>(answer.replica) && lent)) {
     lose(self, where, "it opened the epoch without its own part", net::failover_cause::fault);
     return;
   }
-  auto& result = st.current->result;
-  if (attends) {
+  if (attends && number != no_part) {
     result.shards[number] = std::move(answer.shard);
-    result.caches[number] = st.memory[where];
-  } else {
+    result.caches[number] = st.memory[where][part_of_shard(st, what.design, number)];
+  } else if (!attends) {
     result.replicas[number] = std::move(answer.replica);
     result.own_kv[number] = {std::move(answer.shard), std::move(answer.source)};
   }
+  if (lends != what.lenders.end())
+    result.lenders[static_cast<size_t>(lends - what.lenders.begin())] = std::move(answer.lender);
   st.current->left.erase(where);
   if (!st.current->left.empty()) return;
   if (buggify(buggify_point::epoch_again)) {
-    close_epoch(self, true, st.members.at(where).info, " opened it last");
+    abort_opening(self);
     try_open(self);
     return;
   }
@@ -116,54 +161,107 @@ void send_order(membership_ptr self, const seat& where, const epoch_open& order)
   auto& st = self->state;
   st.current->left.insert(where);
   self->request(st.members.at(where).handle, st.config.epoch_timeout, order)
-      .then([self, epoch = order.epoch, number = order.number,
-             where](epoch_ready& answer) { on_ready(self, epoch, where, number, answer); },
+      .then([self, what = st.current->what, alone = order.beside == 0, number = order.number,
+             where](epoch_ready& answer) { on_ready(self, what, alone, where, number, answer); },
             [self, epoch = order.epoch, where](caf::error& reason) {
-              if (self->state.current && self->state.current->result.epoch == epoch)
+              if (self->state.current && self->state.current->what.epoch == epoch)
                 lose(self, where, explain(self->system(), reason), cause_of_refusal(reason));
             });
+}
+
+/// The order of an epoch, but for what each worker is told alone.
+epoch_open order_of(const membership_state& st, const membership_state::numbered_plan& what) {
+  epoch_open order;
+  order.epoch = what.epoch;
+  order.streams = what.plan.streams;
+  order.pool = what.design.pool;
+  const auto peer_of = [&](const seat& where) {
+    const auto& m = st.members.at(where);
+    return epoch_peer{scheduler::to_string(where), m.address, scheduler::number_of(where),
+                      m.info.incarnation};
+  };
+  for (const auto& where : what.plan.replicas) order.replicas.push_back(peer_of(where));
+  for (const auto& where : what.plan.shards) order.shards.push_back(peer_of(where));
+  for (uint32_t i = 0; i < what.lenders.size(); ++i) {
+    order.streams.push_back({scheduler::stream_id{scheduler::move_streams + i},
+                             static_cast<uint32_t>(order.replicas.size())});
+    order.replicas.push_back(peer_of(what.lenders[i]));
+  }
+  return order;
 }
 
 /// Opens the next epoch when it was requested and enough workers are ready.
 void try_open(membership_ptr self) {
   auto& st = self->state;
   if (!st.asked || st.current) return;
-  auto plan = next_plan(st);
-  if (!plan) return;
-  st.plan = std::move(*plan);
-  st.held = st.plan.shards;
-  epoch_open order;
-  order.epoch = ++st.epoch;
-  order.streams = st.plan.streams;
-  const auto peer_of = [&](const seat& where) {
-    const auto& m = st.members.at(where);
-    return epoch_peer{scheduler::to_string(where), m.address, scheduler::number_of(where),
-                      m.info.incarnation};
-  };
-  for (const auto& where : st.plan.replicas) order.replicas.push_back(peer_of(where));
-  for (const auto& where : st.plan.shards) order.shards.push_back(peer_of(where));
-  auto& result = st.current.emplace().result;
+  const bool beside = st.asked->beside;
+  auto next = beside ? better_plan(st) : next_plan(st);
+  if (!next && beside) {
+    st.asked->promise.deliver(caf::make_error(ec::aborted, "there is no better epoch now"));
+    st.asked.reset();
+  }
+  if (!next) return;
+  membership_state::numbered_plan what{++st.epoch, std::move(next->plan), next->design, {}};
+  if (beside && moves_kv(st, what)) what.lenders = st.newest.plan.shards;
+  auto order = order_of(st, what);
+  order.beside = beside ? st.newest.epoch : 0;
+  auto& current = st.current.emplace();
+  auto& result = current.result;
   result.epoch = order.epoch;
-  result.streams = order.streams;
-  result.replicas.resize(order.replicas.size());
-  result.own_kv.resize(order.replicas.size());
-  result.shards.resize(order.shards.size());
-  result.caches.resize(order.shards.size());
-  for (const auto* list : {&st.plan.replicas, &st.plan.shards})
-    for (order.number = 0; order.number < list->size(); ++order.number)
-      send_order(self, (*list)[order.number], order);
+  result.beside = order.beside;
+  result.streams = what.plan.streams;
+  result.sizes = scheduler::sizes_of(what.design.shape);
+  result.slots = what.design.pool.slots;
+  result.sizes_before = scheduler::sizes_of(st.config.shape);
+  result.replicas.resize(what.plan.replicas.size());
+  result.own_kv.resize(what.plan.replicas.size());
+  result.shards.resize(what.plan.shards.size());
+  result.caches.resize(what.plan.shards.size());
+  result.lenders.resize(what.lenders.size());
+  current.what = what;
+  if (!beside) {
+    st.config.shape = what.design.shape;
+    st.config.pool = what.design.pool;
+    st.held = what.plan.shards;
+    st.newest = what;
+  }
+  for (const auto& where : what.workers()) {
+    const auto lender = std::ranges::find(what.lenders, where);
+    order.number = what.number_of(where);
+    order.lender =
+        lender == what.lenders.end()
+            ? no_part
+            : static_cast<uint32_t>(what.plan.replicas.size()
+                                    + static_cast<size_t>(lender - what.lenders.begin()));
+    send_order(self, where, order);
+  }
 }
 
-/// Ends the newest epoch; the supervisor will ask for another one.
-void close_epoch(membership_ptr self, bool grown, const worker_info& who, const std::string& what) {
+/// Ends all epochs; the supervisor will ask for another one.
+void close_epochs(membership_ptr self, const worker_info& who, const std::string& what) {
   auto& st = self->state;
-  if (!st.open && !st.current) return;
-  for (const auto& [where, m] : st.members)
-    if (m.handle && has_part(st.plan, where)) self->send(m.handle, epoch_close{st.epoch});
+  if (st.current) send_close(self, st.current->what, false);
+  if (st.open) send_close(self, st.newest, false);
+  if (st.before) send_close(self, *st.before, false);
+  st.before.reset();
+  st.due = false;
+  if (st.asked && st.asked->beside) { // the supervisor hears of the loss and asks again
+    st.asked->promise.deliver(caf::make_error(ec::aborted, "a worker was lost"));
+    st.asked.reset();
+  }
   st.current.reset();
   if (!std::exchange(st.open, false)) return;
   if (auto owner = caf::actor_cast<caf::actor>(st.owner))
-    caf::anon_send(owner, epoch_lost{st.epoch, grown, who.role, who.seat + what});
+    caf::anon_send(owner, epoch_lost{st.epoch, who.role, who.seat + what});
+}
+
+/// Tells the supervisor when the workers allow a better epoch than the one that serves.
+void consider(membership_ptr self, const std::string& reason) {
+  auto& st = self->state;
+  if (!st.open || st.before || st.current || st.due || !better_plan(st)) return;
+  st.due = true;
+  if (auto owner = caf::actor_cast<caf::actor>(st.owner))
+    caf::anon_send(owner, epoch_due{st.newest.epoch, reason});
 }
 
 /// A worker is gone or must go: its seat is free and the epoch it was part of is over.
@@ -176,24 +274,33 @@ void lose(membership_ptr self, const seat& where, const std::string& reason,
   st.config.seats.give_back(where, gone.info.incarnation);
   st.pace.forget(where);
   stop_watching(self, gone);
-  spdlog::warn("worker lost seat={} incarnation={} worker={} pid={} reason=\"{}\"", gone.info.seat,
-               gone.info.incarnation, gone.info.name, gone.info.pid, reason);
+  const bool ordered = cause == net::failover_cause::ordered;
+  spdlog::log(ordered ? spdlog::level::info : spdlog::level::warn,
+              "worker {} seat={} incarnation={} worker={} pid={} reason=\"{}\"",
+              ordered ? "sent away" : "lost", gone.info.seat, gone.info.incarnation, gone.info.name,
+              gone.info.pid, reason);
   if (gone.handle)
     self->send(gone.handle, worker_leave{reason});
   else
     st.refusals[where] = reason;
-  if (gone.handle && has_part(st.plan, where)) {
+  st.memory.erase(where);
+  const bool had_part = has_part(st, where);
+  if (gone.handle && had_part) {
     ++st.losses;
     if (st.config.metrics) st.config.metrics->failover(gone.info.role, cause);
   }
-  if (st.config.on_part_lost && has_part(st.plan, where))
-    st.config.on_part_lost(gone.info, st.epoch, streams_of(st.plan, where), own_fault);
+  if (st.config.on_part_lost && had_part)
+    st.config.on_part_lost(gone.info, st.newest.epoch, streams_of(st.newest.plan, where),
+                           own_fault);
   if (st.config.on_worker) st.config.on_worker(gone.info, true, own_fault);
-  // Without a part in it, a spare does not end an epoch.
-  if (has_part(st.plan, where)) {
-    close_epoch(self, false, gone.info, " lost: " + reason);
+  if (had_part) {
+    close_epochs(self, gone.info, " lost: " + reason);
     try_open(self); // a handed-out one is asked for again, one under way is not
+  } else if (st.current && st.current->what.has(where)) {
+    abort_opening(self); // a newcomer's loss does not end what serves without it
+    try_open(self);
   }
+  // Without a part in it, a spare does not end an epoch.
   changed(self);
 }
 
@@ -254,9 +361,11 @@ void trust(membership_ptr self, const seat& where) {
   if (const auto missing = st.config.seats.missing(); !missing.empty())
     spdlog::info("waiting for workers missing=\"{}\"", missing);
   // Also one that is still being opened: its size would not be checked again.
-  if ((st.open || st.current) && scheduler::could_grow(st.config.shape, st.plan, ready_seats(st)))
-    close_epoch(self, true, st.members.at(where).info, " can be used");
+  if (!st.open && st.current
+      && scheduler::could_grow(st.config.shape, st.newest.plan, ready_seats(st)))
+    abort_opening(self);
   try_open(self);
+  consider(self, st.members.at(where).info.seat + " can be used");
 }
 
 /// A worker has no part any more, although it lives: others do not hear it, or it them. What it has
@@ -264,10 +373,13 @@ void trust(membership_ptr self, const seat& where) {
 void fence(membership_ptr self, const seat& where, const std::string& reason) {
   auto& st = self->state;
   const auto& m = st.members.at(where);
-  if (has_part(st.plan, where)) {
+  if (has_part(st, where)) {
     ++st.losses;
     if (st.config.metrics) st.config.metrics->failover(m.info.role, net::failover_cause::partition);
-    close_epoch(self, false, m.info, " fenced: " + reason);
+    close_epochs(self, m.info, " fenced: " + reason);
+    try_open(self);
+  } else if (st.current && st.current->what.has(where)) {
+    abort_opening(self);
     try_open(self);
   }
   changed(self);
@@ -293,7 +405,7 @@ void on_pace(membership_ptr self, const scheduler::slow_workers::change& x) {
                x.times);
   const auto now = self->clock().now();
   const bool soon = st.replaced_at && now - *st.replaced_at < st.config.replace_every;
-  if (x.slow && st.open && !soon && has_part(st.plan, x.who) && !is_of_this_process(m)
+  if (x.slow && st.open && !soon && has_part(st, x.who) && !is_of_this_process(m)
       && has_substitute(st, x.who)) {
     st.replaced_at = now;
     st.shunned.emplace_back(m.info.host, m.info.pid);
@@ -305,9 +417,90 @@ void on_pace(membership_ptr self, const scheduler::slow_workers::change& x) {
   }
 }
 
+scale_effects effects_of(membership_ptr self) {
+  return {[self](const seat& where, const std::string& reason) {
+            lose(self, where, reason, net::failover_cause::ordered);
+          },
+          [self](const std::string& reason) { consider(self, reason); }};
+}
+
+/// The pipeline of a newer epoch runs, or of none that it was given.
+void on_open(membership_ptr self, uint64_t built) {
+  auto& st = self->state;
+  if (built == 0 || built != st.handed_epoch) return;
+  st.caches = st.handed_caches;
+  st.held = st.newest.plan.shards;
+  st.config.shape = st.newest.design.shape;
+  st.config.pool = st.newest.design.pool;
+}
+
+/// Asks for an epoch on its own: whatever served, does not.
+caf::result<epoch_members> on_ask(membership_ptr self, uint64_t built) {
+  auto& st = self->state;
+  on_open(self, built);
+  if (st.current && st.current->result.beside != 0) abort_opening(self);
+  if (st.before) send_close(self, *st.before, false);
+  if (st.open) send_close(self, st.newest, false);
+  st.before.reset();
+  st.open = st.due = false;
+  if (st.asked) st.asked->promise.deliver(caf::make_error(ec::aborted));
+  st.owner = caf::actor_cast<caf::actor_addr>(self->current_sender());
+  st.asked = membership_state::question{self->make_response_promise<epoch_members>(), false};
+  auto promise = st.asked->promise;
+  try_open(self);
+  return promise;
+}
+
+caf::result<epoch_members> on_next(membership_ptr self, uint64_t built) {
+  auto& st = self->state;
+  st.due = false;
+  if (!st.before) on_open(self, built);
+  if (!st.open || st.before || st.asked)
+    return caf::make_error(ec::aborted, "there is no epoch that another could replace");
+  st.asked = membership_state::question{self->make_response_promise<epoch_members>(), true};
+  auto promise = st.asked->promise;
+  try_open(self);
+  return promise;
+}
+
+/// The pipeline has moved to the newest epoch, or stays where it is.
+void on_settled(membership_ptr self, const epoch_settled& x) {
+  auto& st = self->state;
+  if (!st.before || x.epoch != st.newest.epoch) return;
+  auto before = std::move(*st.before);
+  st.before.reset();
+  if (x.taken) {
+    on_open(self, x.epoch);
+    send_close(self, before, true);
+    finish_change(self, effects_of(self));
+  } else {
+    if (st.changing) st.changing->reason = x.reason;
+    spdlog::warn("epoch dropped epoch={} reason=\"{}\"", x.epoch, x.reason);
+    send_close(self, st.newest, true);
+    st.newest = std::move(before);
+    st.dropped_at = self->clock().now();
+  }
+  changed(self);
+  if (x.taken) consider(self, "the workers have changed");
+}
+
+/// What the pipeline could not move to is tried again after a while.
+void retry_dropped(membership_ptr self) {
+  auto& st = self->state;
+  if (!st.dropped_at || self->clock().now() - *st.dropped_at < drop_rest) return;
+  st.dropped_at.reset();
+  consider(self, "once more");
+}
+
 /// Takes the configuration, says who is missing, and starts the periodic work.
 void begin(membership_ptr self, membership_config config) {
   self->state.config = std::move(config);
+  auto& st = self->state;
+  st.wanted = scheduler::sizes_of(st.config.shape);
+  for (const auto role : {worker_role::model, worker_role::attention, worker_role::prefill}) {
+    const auto seats = st.config.seats.members(role);
+    st.extra_seats[role] = seats - std::min(seats, scheduler::size_of(st.wanted, role));
+  }
   // From the start everybody knows who is missing.
   if (self->state.config.seats.free_count() > 0) changed(self);
   const auto poll_interval = self->state.config.poll_interval;
@@ -339,14 +532,11 @@ membership_self::behavior_type membership(membership_self::stateful_pointer<memb
       },
       [self](const seat_ask& x) { return on_seat(self, x); },
       [self](const worker_facts& x) { return on_facts(self, x); },
-      [self](caf::open_atom, uint64_t built) -> caf::result<epoch_members> {
-        auto& st = self->state;
-        if (built != 0 && built == st.handed_epoch) st.caches = st.handed_caches;
-        st.owner = caf::actor_cast<caf::actor_addr>(self->current_sender());
-        st.asked = self->make_response_promise<epoch_members>();
-        try_open(self);
-        return *st.asked;
-      },
+      [self](caf::open_atom, uint64_t built) { return on_ask(self, built); },
+      [self](const epoch_next& x) { return on_next(self, x.built); },
+      [self](const epoch_settled& x) { on_settled(self, x); },
+      [self](const pool_resize& x) { return on_resize(self, x, effects_of(self)); },
+      [self](const worker_drain& x) { return on_drain(self, x, effects_of(self)); },
       [self](wake_atom, const std::string& seat_name, uint32_t incarnation) {
         for (const auto& [where, m] : self->state.members)
           if (m.info.seat == seat_name && m.info.incarnation == incarnation && !m.handle) {
@@ -370,7 +560,11 @@ membership_self::behavior_type membership(membership_self::stateful_pointer<memb
         });
         self->delayed_send(self, self->state.timeout->every(), probe_atom_v);
       },
-      [self](reach_atom, uint64_t tick) { watch_members(self, tick, verdicts_of(self)); },
+      [self](reach_atom, uint64_t tick) {
+        watch_members(self, tick, verdicts_of(self));
+        retry_dropped(self);
+        watch_change(self, effects_of(self));
+      },
       [self](const injure& x) { return on_injure(self, x); },
       [self](status_atom) -> caf::result<system_status> { return answer_status(self); },
   };

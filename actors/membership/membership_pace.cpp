@@ -1,6 +1,5 @@
 #include "actors/membership/membership_pace.hpp"
 
-#include "actors/membership/membership_failing.hpp"
 #include "actors/protocol/status.hpp"
 
 #include <algorithm>
@@ -25,20 +24,6 @@ work_report since_last(membership_state& st, const seat& who, uint32_t incarnati
                       std::chrono::nanoseconds{now.busy_ns - last.busy_ns}};
   last = now;
   return x;
-}
-
-/// Without the slow ones, but those that have KV: a shard keeps its part however slow it is.
-std::set<seat> well_seats(const membership_state& st) {
-  auto ready = ready_seats(st);
-  for (const auto& [where, m] : st.members)
-    if (m.info.slow && std::ranges::find(st.held, where) == st.held.end()) ready.erase(where);
-  return ready;
-}
-
-/// Is the one epoch as large as the other in all that it has?
-bool as_large(const scheduler::epoch_plan& x, const scheduler::epoch_plan& than) {
-  return x.decoding >= than.decoding && x.replicas.size() >= than.replicas.size()
-         && x.shards.size() >= than.shards.size();
 }
 
 } // namespace
@@ -77,23 +62,6 @@ void look_at_pace(membership_ptr self,
             [one_less](caf::error&) { one_less(); });
   }
   one_less();
-}
-
-bool has_substitute(const membership_state& st, const seat& who) {
-  auto others = well_seats(st);
-  others.erase(who);
-  const auto plan = scheduler::plan_epoch(st.config.shape, others, st.held, false);
-  return plan && as_large(*plan, st.plan)
-         && (who.role != scheduler::worker_role::attention || st.plan.parity);
-}
-
-std::optional<scheduler::epoch_plan> next_plan(const membership_state& st) {
-  if (!st.was_open && !may_begin(st)) return std::nullopt;
-  const auto of = [&](const std::set<seat>& ready) {
-    return scheduler::plan_epoch(st.config.shape, ready, st.held, false);
-  };
-  auto all = of(ready_seats(st)), well = of(well_seats(st));
-  return all && well && as_large(*well, *all) ? well : all;
 }
 
 } // namespace lamella::actors

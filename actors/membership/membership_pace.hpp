@@ -15,11 +15,4 @@ void note_report(membership_self::stateful_pointer<membership_state> self,
 void look_at_pace(membership_self::stateful_pointer<membership_state> self,
                   std::function<void(const scheduler::slow_workers::change&)> tell);
 
-/// Whether a worker that is not slow could take the part of that seat at once, without recomputing
-/// KV.
-bool has_substitute(const membership_state& st, const scheduler::seat& who);
-
-/// The plan of the next epoch from the ready workers; slow ones only where needed.
-std::optional<scheduler::epoch_plan> next_plan(const membership_state& st);
-
 } // namespace lamella::actors

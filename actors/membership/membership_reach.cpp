@@ -33,7 +33,7 @@ constexpr std::chrono::seconds sent_away_after{20}, sent_away_with_kv{60}, sent_
 constexpr size_t rests_max = 256;
 
 bool has_part(const membership_state& st, const seat& where) {
-  return scheduler::part_of(st.plan, where) != "spare";
+  return scheduler::part_of(st.newest.plan, where) != "spare";
 }
 
 /// Whom that worker asks: who connects links to shards are all others, and shards among themselves.

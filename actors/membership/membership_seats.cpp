@@ -26,8 +26,14 @@ void changed(membership_ptr self) {
   std::set<seat> slow;
   for (const auto& [where, m] : st.members)
     if (m.info.slow) slow.insert(where);
-  st.config.on_change({st.config.seats, ready,
-                       scheduler::lacking_roles(st.config.shape, ready, st.held), slow,
+  const auto& shape = st.config.shape;
+  st.config.on_change({st.config.seats,
+                       ready,
+                       scheduler::lacking_roles(shape, ready, st.held),
+                       {{scheduler::worker_role::model, shape.replicas},
+                        {scheduler::worker_role::attention, shape.shards + (shape.parity ? 1 : 0)},
+                        {scheduler::worker_role::prefill, shape.prefill_seats}},
+                       slow,
                        failing_seats(st)});
 }
 

@@ -30,9 +30,17 @@ struct seat_news {
   const scheduler::seat_plan& seats;
   const std::set<scheduler::seat>& ready; ///< seats whose workers have finished loading
   const std::vector<scheduler::worker_role>
-      lacking;                             ///< missing roles without which decoding is impossible
+      lacking; ///< missing roles without which decoding is impossible
+  /// Members of each pool without missing workers, the one of the parity included.
+  const std::map<scheduler::worker_role, uint32_t> needed;
   const std::set<scheduler::seat> slow;    ///< slow workers (gray failure)
   const std::set<scheduler::seat> failing; ///< seats whose processes keep crashing
+};
+
+/// The pools at certain sizes.
+struct epoch_design {
+  scheduler::epoch_shape shape;
+  pool_terms pool;
 };
 
 struct membership_config {
@@ -41,7 +49,16 @@ struct membership_config {
   /// Pools whose kernel set is determined by the device class of the first worker. Later workers of
   /// the pool must have the same set, and prefill workers that of the replicas.
   std::set<scheduler::worker_role> on_devices{};
-  scheduler::epoch_shape shape; ///< of an epoch without missing workers
+  scheduler::epoch_shape shape; ///< in force: of an epoch without missing workers
+  pool_terms pool;              ///< of that
+  uint32_t kv_heads = 1;        ///< of the model
+  /// What pools of other sizes mean. Throws std::invalid_argument with the reason when they are
+  /// impossible. Empty: the pools keep their sizes.
+  std::function<epoch_design(const pool_sizes&)> design_of{};
+  /// Called with all seats when some are added or taken away; on the actor's thread. May be empty.
+  std::function<void(const std::set<scheduler::seat>&)> on_resize{};
+  /// From a change of a pool's size until it is rolled back because its workers are not ready.
+  caf::timespan resize_timeout{std::chrono::minutes{1}};
   std::function<worker_terms(const scheduler::seat&)> terms_of;
   /// Called when a seat is taken or lost or its worker is ready; on the actor's thread.
   std::function<void(const seat_news&)> on_change;
@@ -81,29 +98,58 @@ struct membership_state {
     uint64_t watch_version = 0; ///< of its current list of peers
     std::optional<caf::actor_clock::time_point> fenced_at, proven_since;
   };
+  /// An epoch: its number, who plays which part, and at which sizes of the pools.
+  struct numbered_plan {
+    uint64_t epoch = 0;
+    scheduler::epoch_plan plan;
+    epoch_design design;
+    std::vector<scheduler::seat> lenders{}; ///< shards of the epoch that serves, by number there
+
+    /// All that have a part in it or lend KV to it.
+    std::set<scheduler::seat> workers() const;
+    bool has(const scheduler::seat& where) const { return workers().contains(where); }
+    /// Its number among the replicas or the shards; no_part: none.
+    uint32_t number_of(const scheduler::seat& where) const;
+  };
   /// An epoch that is being opened.
   struct opening {
     epoch_members result;
+    numbered_plan what;
     std::set<scheduler::seat> left; ///< workers that have not replied
   };
   membership_config config;
   std::map<std::string, worker_info> in_process; ///< seats of actors of this process, by seat
   std::map<scheduler::seat, member> members;
   std::map<caf::actor_addr, std::pair<scheduler::seat, uint32_t>> who; ///< and its incarnation
-  uint64_t epoch = 0;
-  std::optional<caf::typed_response_promise<epoch_members>> asked; ///< by the supervisor
-  caf::actor_addr owner;                                           ///< the last requester
+  uint64_t epoch = 0;                                                  ///< the newest number
+  /// By the supervisor; `beside`: for an epoch while the newest one serves.
+  struct question {
+    caf::typed_response_promise<epoch_members> promise;
+    bool beside = false;
+  };
+  std::optional<question> asked;
+  caf::actor_addr owner; ///< the last requester
   std::optional<opening> current;
-  scheduler::epoch_plan plan;        ///< of the newest epoch
-  pool_numerics compute, attention;  ///< of the first workers of these kinds; fixed
-  std::vector<scheduler::seat> held; ///< holder of the KV of each shard, by number
-  /// Workers whose caches hold the KV, by shard.
-  using cache_places = std::map<uint32_t, std::pair<scheduler::seat, uint32_t>>; ///< incarnation
+  numbered_plan newest; ///< of the newest epoch that was opened on its own or has taken over
+  std::optional<numbered_plan> before; ///< it serves until the pipeline has moved to `newest`
+  bool due = false;                    ///< the supervisor knows of a better epoch
+  std::optional<caf::actor_clock::time_point> dropped_at; ///< an epoch, not tried again since
+  pool_sizes wanted;                  ///< as asked for; `newest` may not have them yet
+  std::set<scheduler::seat> draining; ///< seats that shall have no part
+  std::map<scheduler::worker_role, uint32_t> extra_seats; ///< beyond the sizes: spares, parity
+  std::optional<pool_change> changing;                    ///< under way
+  caf::actor_clock::time_point changing_since{};
+  std::map<std::string, pool_change> changes; ///< the newest of each pool, ended
+  pool_numerics compute, attention;           ///< of the first workers of these kinds; fixed
+  std::vector<scheduler::seat> held;          ///< holder of the KV of each shard, by number
+  /// The memory that holds the KV of each shard.
+  using cache_places = std::map<uint32_t, uint64_t>;
   cache_places caches;        ///< of the newest epoch that a pipeline was built of
   uint64_t handed_epoch = 0;  ///< the newest that was handed out; it may never be built
   cache_places handed_caches; ///< of that one
-  std::map<scheduler::seat, uint64_t> memory; ///< the cache of each shard's worker, by a number
-  uint64_t memories = 0;                      ///< the newest of them
+  /// The caches of each shard's worker, by a number each.
+  std::map<scheduler::seat, std::map<scheduler::kv_part, uint64_t>> memory;
+  uint64_t memories = 0; ///< the newest of them
   scheduler::slow_workers pace;
   std::map<scheduler::seat, std::pair<uint32_t, work_done>>
       done; ///< at the last poll, with incarnation
@@ -127,7 +173,7 @@ struct membership_state {
   std::map<scheduler::seat, std::string> failing; ///< reason, until a worker serves there
   std::map<scheduler::seat, std::string>
       refusals;          ///< reason of the last worker that left the seat before it was ready
-  bool open = false;     ///< the newest epoch was handed out and is complete
+  bool open = false;     ///< `newest` was handed out and is complete
   bool was_open = false; ///< some epoch has been
   const char* name = "membership";
 };

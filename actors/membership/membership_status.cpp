@@ -1,6 +1,7 @@
 #include "actors/membership/membership_status.hpp"
 
 #include "actors/membership/membership_pace.hpp"
+#include "actors/membership/membership_scale.hpp"
 #include "actors/protocol/status.hpp"
 
 namespace lamella::actors {
@@ -18,11 +19,12 @@ system_status status_of(membership_ptr self) {
     st.config.metrics->set_mailbox_depth("membership", self->mailbox().size());
   }
   system_status answer;
-  answer.epoch = st.epoch;
+  answer.epoch = st.open ? st.newest.epoch : st.epoch;
+  answer.changes = changes_of(st);
   for (const auto& [name, info] : st.in_process) answer.workers.push_back(info);
   for (const auto& [where, m] : st.members) {
     answer.workers.push_back(m.info);
-    if (st.open && m.handle) answer.workers.back().part = scheduler::part_of(st.plan, where);
+    if (st.open && m.handle) answer.workers.back().part = scheduler::part_of(st.newest.plan, where);
   }
   for (const auto& x : st.config.seats.free_seats()) {
     worker_info gone;

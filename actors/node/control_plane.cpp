@@ -9,6 +9,7 @@
 #include "actors/worker/control_link.hpp"
 #include "actors/worker/seat_devices.hpp"
 #include "base/failpoint.hpp"
+#include "scheduler/head_partition.hpp"
 
 #include <spdlog/spdlog.h>
 
@@ -17,6 +18,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <stdexcept>
 
 #include <unistd.h>
 
@@ -28,6 +30,9 @@ using config::placement;
 using scheduler::worker_role;
 
 constexpr caf::timespan seat_timeout = std::chrono::seconds{10};
+
+/// Workers of other hosts are started by somebody who has to hear of the change first.
+constexpr caf::timespan remote_resize = std::chrono::minutes{10};
 
 /// Between two looks at how long workers take for their work.
 constexpr caf::timespan pace_look = std::chrono::seconds{1};
@@ -111,6 +116,12 @@ control_plane::control_plane(caf::actor_system& system, control_plane_config con
   for (auto role : all_roles)
     if (config::is_cuda(device_option(options, role))) m.on_devices.insert(role);
   m.shape = shape_of(options);
+  m.pool = pool_terms_of(options, config_.parts->program->spec, config_.parts->slots);
+  m.kv_heads = config_.parts->program->spec.kv_heads;
+  m.design_of = [this](const pool_sizes& x) { return design_of(x); };
+  m.on_resize = [this](const std::set<scheduler::seat>& all) { told_->tell(children(all)); };
+  for (auto role : all_roles)
+    if (pool_of(options, role).placement == placement::remote) m.resize_timeout = remote_resize;
   m.terms_of = [this](const scheduler::seat& where) { return terms_of(where); };
   m.on_change = config_.on_change;
   if (options.pools.distributed()) m.poll_interval = pace_look;
@@ -144,6 +155,29 @@ control_plane::~control_plane() { stop(); }
 
 bool control_plane::distributed() const { return config_.parts->options.pools.distributed(); }
 
+/// Members of the attention pool bring memory of their own: without a fixed size, their tables keep
+/// the slots that they had at the start.
+epoch_design control_plane::design_of(const pool_sizes& sizes) const {
+  const auto& parts = *config_.parts;
+  const auto& spec = parts.program->spec;
+  const auto now = shape_of(parts.options);
+  for (auto role : all_roles)
+    if (pool_of(parts.options, role).placement == placement::in_process
+        && scheduler::size_of(sizes, role) != scheduler::size_of(scheduler::sizes_of(now), role))
+      throw std::invalid_argument{fmt::format(
+          "the workers of the pool '{}' are in the control process, so it keeps its size; use "
+          "pools.{}.placement: local or remote",
+          scheduler::to_string(role), scheduler::to_string(role))};
+  const auto options = at_sizes(parts.options, sizes);
+  const auto& pool = options.pools.attention;
+  if (pool.partition == config::partition::heads)
+    if (auto why = scheduler::refuse_partition(spec.kv_heads, pool.members))
+      throw std::invalid_argument{*why};
+  const bool fixed = pool.kv_bytes || options.kv.bytes;
+  const auto slots = fixed ? slots_for(options, spec, 0) : parts.slots;
+  return {shape_of(options), pool_terms_of(options, spec, slots)};
+}
+
 worker_terms control_plane::terms_of(const scheduler::seat& where) const {
   const auto& parts = *config_.parts;
   const auto& options = parts.options;
@@ -169,11 +203,8 @@ worker_terms control_plane::terms_of(const scheduler::seat& where) const {
   t.group = spec.group();
   t.head_dim = spec.head_dim;
   t.scale = spec.attention_scale();
-  t.shards = options.pools.attention.members;
-  t.whole_requests = options.pools.attention.partition == config::partition::requests;
+  t.pool = pool_terms_of(options, spec, parts.slots);
   t.prefill_owns_kv = options.pools.prefill_owns_kv();
-  t.slots =
-      where.role == worker_role::prefill ? prefill_slots(options, spec, parts.slots) : parts.slots;
   t.ranks = ranks_of(options, where.role);
   t.rows = rows_most(options);
   t.transport = word_of(options.net.transport);
@@ -181,17 +212,12 @@ worker_terms control_plane::terms_of(const scheduler::seat& where) const {
   t.link_cluster = link_cluster_;
   t.chaos = options.chaos.enabled;
   if (pool.placement == placement::local) t.link_folder = folder_->path().string();
-  t.decode_frame_bytes = frame_bytes(options, spec, 0);
-  t.prefill_frame_bytes = frame_bytes(options, spec, scheduler::prefill_streams);
   t.decode_rank_bytes = rank_frame_bytes(options, spec, 0);
   t.prefill_rank_bytes = rank_frame_bytes(options, spec, scheduler::prefill_streams);
-  t.own_frame_bytes = own_frame_bytes(options, spec);
-  t.parity_frame_bytes = parity_frame_bytes(options, spec);
-  t.member_frame_bytes = member_frame_bytes(options, spec);
   return t;
 }
 
-std::vector<child_command> control_plane::children() const {
+child_command control_plane::child_of(const scheduler::seat& where) const {
   const auto& options = config_.parts->options;
   const auto& control = options.control;
   std::error_code ignored;
@@ -199,50 +225,46 @@ std::vector<child_command> control_plane::children() const {
                            ? std::filesystem::read_symlink("/proc/self/exe", ignored).string()
                            : config_.program;
   const auto listen = config::parse_address(control.listen);
-  const auto join = fmt::format("{}:{}", reachable(listen->host), port_);
+  const auto name = fmt::format("{}-{}", scheduler::to_string(where.role), where.index);
+  child_command x{where,
+                  name,
+                  {program,
+                   "worker",
+                   "--role",
+                   std::string{scheduler::to_string(where.role)},
+                   "--name",
+                   name,
+                   "--seat",
+                   std::to_string(where.index),
+                   "--join",
+                   fmt::format("{}:{}", reachable(listen->host), port_),
+                   "--secret-file",
+                   "/dev/fd/3",
+                   "--parent",
+                   std::to_string(getpid()),
+                   "--heartbeat-seconds",
+                   fmt::format("{}", control.heartbeat.count() / 1e3),
+                   "--dead-seconds",
+                   fmt::format("{}", control.dead.count() / 1e3),
+                   "--rejoin-seconds", // it ends with this process, however long that stands still
+                   "0",
+                   "--log-level",
+                   word_of(options.log.level),
+                   "--listen", // for workers of other hosts; the port itself is this process's
+                   config::parse_address(options.net.listen)->host + ":0"}};
+  if (control.tls())
+    x.words.insert(x.words.end(),
+                   {"--tls-certificate", control.tls_certificate.string(), "--tls-key",
+                    control.tls_key.string(), "--tls-ca", control.tls_ca.string()});
+  for (const auto& text : armed_failpoints()) x.words.insert(x.words.end(), {"--failpoint", text});
+  return x;
+}
+
+std::vector<child_command> control_plane::children(const std::set<scheduler::seat>& seats) const {
   std::vector<child_command> result;
-  for (auto role : all_roles) {
-    const auto& pool = pool_of(options, role);
-    if (pool.placement != placement::local) continue;
-    warn_of_sharing(options, role, seats_in(options, role));
-    for (uint32_t i = 0; i < seats_in(options, role); ++i) {
-      const auto name = fmt::format("{}-{}", scheduler::to_string(role), i);
-      child_command x{
-          {role, i},
-          name,
-          {program,
-           "worker",
-           "--role",
-           std::string{scheduler::to_string(role)},
-           "--name",
-           name,
-           "--seat",
-           std::to_string(i),
-           "--join",
-           join,
-           "--secret-file",
-           "/dev/fd/3",
-           "--parent",
-           std::to_string(getpid()),
-           "--heartbeat-seconds",
-           fmt::format("{}", control.heartbeat.count() / 1e3),
-           "--dead-seconds",
-           fmt::format("{}", control.dead.count() / 1e3),
-           "--rejoin-seconds", // it ends with this process, however long that stands still
-           "0",
-           "--log-level",
-           word_of(options.log.level),
-           "--listen", // for workers of other hosts; the port itself is this process's
-           config::parse_address(options.net.listen)->host + ":0"}};
-      if (control.tls())
-        x.words.insert(x.words.end(),
-                       {"--tls-certificate", control.tls_certificate.string(), "--tls-key",
-                        control.tls_key.string(), "--tls-ca", control.tls_ca.string()});
-      for (const auto& text : armed_failpoints())
-        x.words.insert(x.words.end(), {"--failpoint", text});
-      result.push_back(std::move(x));
-    }
-  }
+  for (const auto& where : seats)
+    if (pool_of(config_.parts->options, where.role).placement == placement::local)
+      result.push_back(child_of(where));
   return result;
 }
 
@@ -278,7 +300,10 @@ void control_plane::start() {
   port_ = gate_->port();
   spdlog::info("control listening address={} port={} tls={}", options.control.listen, port_,
                options.control.tls());
-  if (auto list = children(); !list.empty()) {
+  for (auto role : all_roles)
+    if (pool_of(options, role).placement == placement::local)
+      warn_of_sharing(options, role, seats_in(options, role));
+  if (auto list = children(seats_of(options).all()); !list.empty()) {
     child_keeper_config k;
     k.children = std::move(list);
     k.secret_text = child_secret_->file_text();

@@ -51,6 +51,11 @@ public:
     caf::anon_send(keeper_, pid, news);
     return true;
   }
+  void tell(std::vector<child_command> all) {
+    std::lock_guard lock{mutex_};
+    if (keeper_)
+      caf::anon_send(keeper_, std::make_shared<const std::vector<child_command>>(std::move(all)));
+  }
 
 private:
   std::mutex mutex_;
@@ -89,7 +94,10 @@ public:
 private:
   bool distributed() const;
   worker_terms terms_of(const scheduler::seat& where) const;
-  std::vector<child_command> children() const;
+  epoch_design design_of(const pool_sizes& sizes) const;
+  child_command child_of(const scheduler::seat& where) const;
+  /// The worker processes of this host among these seats.
+  std::vector<child_command> children(const std::set<scheduler::seat>& seats) const;
   void take_own_seats();
   /// Asks for one seat, spawns its worker and reports its facts. Throws link_error.
   void take_own_seat(caf::scoped_actor& self, const scheduler::seat& where, const link_port& port);

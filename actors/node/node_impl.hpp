@@ -54,6 +54,7 @@ struct node::impl {
   void share_by_ranks();
   void join_workers();
   void tell_who_is_there(const seat_news& x);
+  void forget_workers(const std::set<scheduler::seat>& seats);
   /// Spawns the supervisor of the pipeline; what it calls, on its thread, are the next four.
   void build();
   /// Asks for an epoch of workers; `ready` as of subtree::prepare.
@@ -121,7 +122,9 @@ struct node::impl {
   service_ptr server;                   ///< of the newest pipeline
   std::vector<caf::actor_addr> members; ///< of the newest pipeline; weak, so that they may end
   std::vector<child_facts> facts;       ///< of each of them
+  std::set<scheduler::seat> told_seats; ///< in metrics; of MEMBERSHIP's thread
   failover_tally tally;                 ///< of the supervisor's thread
+  uint64_t starts = 0;                  ///< of pipelines that took over from none; likewise
 };
 
 } // namespace lamella::actors

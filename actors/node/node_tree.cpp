@@ -3,6 +3,7 @@
 #include "actors/machine/sizing.hpp"
 #include "actors/node/kv_rebuild.hpp"
 #include "actors/node/supervisor.hpp"
+#include "actors/node/takeover.hpp"
 #include "actors/protocol/epochs.hpp"
 #include "actors/protocol/explain.hpp"
 #include "actors/protocol/prefills.hpp"
@@ -42,31 +43,43 @@ void node::impl::tell_who_is_there(const seat_news& x) {
     if (places == 0) continue;
     const std::string name{scheduler::to_string(role)};
     uint32_t ready = 0;
-    for (uint32_t i = 0; i < places; ++i) {
-      const auto worker = name + "-" + std::to_string(i);
-      const bool up = x.ready.contains({role, i});
+    for (const auto& where : x.seats.all()) {
+      if (where.role != role) continue;
+      const auto worker = name + "-" + std::to_string(where.index);
+      const bool up = x.ready.contains(where);
       metrics->set_worker_state(name, worker,
-                                up                              ? net::worker_condition::live
-                                : x.failing.contains({role, i}) ? net::worker_condition::failing
-                                : x.seats.occupied({role, i})   ? net::worker_condition::loading
-                                                                : net::worker_condition::missing);
-      metrics->set_worker_slow(name, worker, x.slow.contains({role, i}));
+                                up                          ? net::worker_condition::live
+                                : x.failing.contains(where) ? net::worker_condition::failing
+                                : x.seats.occupied(where)   ? net::worker_condition::loading
+                                                            : net::worker_condition::missing);
+      metrics->set_worker_slow(name, worker, x.slow.contains(where));
       ready += up ? 1 : 0;
     }
     // Whoever is above the need is a spare, wherever it sits.
-    const auto need = members_needed(options, role);
+    const auto need = x.needed.at(role);
     const auto members_up = std::min(need, ready);
     needed += need;
     joined += members_up;
     roles.push_back({name, need, members_up, places - need, ready - members_up,
                      std::ranges::find(x.lacking, role) == x.lacking.end()});
   }
+  forget_workers(x.seats.all());
   metrics->set_load_progress("join", needed == 0 ? 1.0 : 1.0 * joined / needed);
   health->pauses.lacks(x.lacking.empty() ? "" : std::string{to_string(x.lacking.front())});
   health->set_roles(std::move(roles));
   health->set_missing(x.seats.missing());
   health->set_slow(names_of(x.slow));
   health->set_failing(names_of(x.failing));
+}
+
+/// Seats that were taken away have no metrics any more.
+void node::impl::forget_workers(const std::set<scheduler::seat>& seats) {
+  for (const auto& where : told_seats)
+    if (!seats.contains(where)) {
+      const std::string role{scheduler::to_string(where.role)};
+      metrics->remove_worker(role, role + "-" + std::to_string(where.index));
+    }
+  told_seats = seats;
 }
 
 void node::impl::join_workers() {
@@ -141,7 +154,8 @@ std::vector<caf::strong_actor_ptr> node::impl::start_pipeline(caf::event_based_a
     parts->workers->empty = parts->began.lost;
   }
   if (parts->workers) note_numerics(*parts->workers);
-  parts->base.restarts = generation - 1;
+  if (!parts->planned) ++starts;
+  parts->base.restarts = starts - 1;
   auto built = build_pipeline(self, *parts, generation);
   parts->base.lost_role.clear(); // only of the epoch that follows the loss
   parts->base.by_parity = false;
@@ -197,6 +211,19 @@ void node::impl::build() {
   tree.start = [this](caf::event_based_actor* self, uint64_t generation) {
     return start_pipeline(self, generation);
   };
+  if (options.pools.distributed())
+    tree.renew = [this](caf::event_based_actor* self, uint64_t generation,
+                        std::function<bool()> goes_on, std::function<void(renewal)> done) {
+      takeover_config c;
+      c.parts = parts.get();
+      c.goes_on = std::move(goes_on);
+      c.start = [=, this] { return start_pipeline(self, generation); };
+      {
+        std::lock_guard lock{server_mutex};
+        c.server = server;
+      }
+      take_over(self, std::move(c), std::move(done));
+    };
   tree.facts_of = [this](const caf::actor_addr& child) { return facts_of(child); };
   tree.on_trouble = [this](bool given_up, const std::string& role,
                            std::optional<net::failover_cause> cause) {

@@ -35,7 +35,10 @@ constexpr auto parity_pin = scheduler::sequence_of(request_id{(uint64_t{1} << 47
 class builder {
 public:
   builder(caf::event_based_actor* parent, const pipeline_parts& parts, uint64_t epoch)
-      : parent_{parent}, parts_{parts}, options_{parts.options}, spec_{parts.program->spec},
+      : parent_{parent}, parts_{parts}, options_{parts.workers
+                                                     ? at_sizes(parts.options, parts.workers->sizes)
+                                                     : parts.options},
+        slots_{parts.workers ? parts.workers->slots : parts.slots}, spec_{parts.program->spec},
         epoch_{epoch}, shards_count_{options_.pools.attention.members},
         replicas_count_{options_.pools.model.members}, batches_count_{options_.batching.batches_for(
                                                            replicas_count_)},
@@ -112,7 +115,7 @@ private:
                                      "host/attention-" + std::to_string(i));
       attention_devices_->push_back(c.device);
       c.device->prepare_streams(streams_on(options_, options_.pools.attention.device));
-      c.device->prepare_works({.attended = parts_.slots, .rows = rows_most(options_)});
+      c.device->prepare_works({.attended = slots_, .rows = rows_most(options_)});
       c.seat = i;
       c.whole_requests = by_request_;
       c.group = spec_.group();
@@ -120,7 +123,7 @@ private:
       c.wire = half_type_of(options_.numerics.wire);
       const auto heads = by_request_ ? spec_.kv_heads
                                      : scheduler::heads_of(spec_.kv_heads, shards_count_, i).count;
-      c.cache = std::make_shared<gpu::kv_cache>(*c.device, spec_.layers, parts_.slots, heads,
+      c.cache = std::make_shared<gpu::kv_cache>(*c.device, spec_.layers, slots_, heads,
                                                 spec_.head_dim, half_type_of(options_.kv.dtype));
       c.links = [links = links_](const net::link_key& key) { return links->shard_end(key); };
       c.metrics = parts_.metrics;
@@ -196,7 +199,7 @@ private:
       c.whole_requests = by_request_;
       c.wire = half_type_of(options_.numerics.wire);
       c.kv = half_type_of(options_.kv.dtype);
-      c.slots = prefill_slots(options_, spec_, parts_.slots);
+      c.slots = prefill_slots(options_, spec_, slots_);
       c.frame_bytes = own_frame_bytes(options_, spec_);
       const auto name = "host/prefill-" + std::to_string(i);
       c.compute = parts_.devices->get(options_.pools.model.device, name);
@@ -222,8 +225,19 @@ private:
     auto& kept = *parts_.kept;
     if (!*kept.lives) spawn_allocator(kept);
     allocator_ = kept.handle;
-    parent_->send(allocator_, kv_adopt{epoch_, shards_, empty_, parts_.began.rebuilt,
-                                       parts_.began.parity_is_new});
+    parent_->send(allocator_,
+                  kv_adopt{epoch_, shards_, empty_, parts_.began.rebuilt,
+                           parts_.began.parity_is_new, tables(), parts_.planned, parts_.moved});
+  }
+
+  kv_tables tables() const {
+    kv_tables x;
+    const auto own = by_request_ ? shards_count_ : 1;
+    for (uint32_t i = 0; i < shards_count_; ++i)
+      (i < own ? x.names : x.sharers).push_back("attention-" + std::to_string(i));
+    if (options_.pools.attention.parity) x.parity = "attention-" + std::to_string(shards_count_);
+    x.slots = slots_;
+    return x;
   }
 
   /// Where this epoch has a member for the parity.
@@ -250,11 +264,11 @@ private:
 
   void spawn_allocator(kept_allocator& kept) {
     kv_allocator_config c;
-    const auto tables = by_request_ ? shards_count_ : 1;
-    for (uint32_t i = 0; i < shards_count_; ++i)
-      (i < tables ? c.tables : c.sharers).push_back("attention-" + std::to_string(i));
-    if (options_.pools.attention.parity) c.parity = "attention-" + std::to_string(shards_count_);
-    c.slots = parts_.slots;
+    auto all = tables();
+    c.tables = std::move(all.names);
+    c.sharers = std::move(all.sharers);
+    c.parity = std::move(all.parity);
+    c.slots = slots_;
     c.whole_requests = by_request_;
     c.prefix_time = options_.kv.prefix_cache;
     // A suffix is computed concurrently with decoding, by replicas that could decode meanwhile.
@@ -275,7 +289,7 @@ private:
     c.prefill_workers = options_.pools.prefill.members;
     c.suffix_workers = suffix_streams(options_);
     c.window_slots = window_slots;
-    c.slots = parts_.slots;
+    c.slots = slots_;
     c.epoch = epoch_;
     c.metrics = parts_.metrics;
     c.health = parts_.health;
@@ -317,7 +331,7 @@ private:
         c.own = prefill_own_kv{own.source,
                                {shards_.begin(), shards_.begin() + shards_count_},
                                by_request_,
-                               prefill_slots(options_, spec_, parts_.slots),
+                               prefill_slots(options_, spec_, slots_),
                                pool.serialize_below_tokens,
                                options_.pools.attention.parity};
       }
@@ -354,7 +368,7 @@ private:
     server->prefill_workers = prefill_workers_;
     server->batches = batches_;
     server->masks = masks_;
-    server->slots = parts_.slots;
+    server->slots = slots_;
     server->window_slots = window_slots;
     server->epoch = epoch_;
     server->caches_prefixes = options_.kv.prefix_cache.count() > 0;
@@ -367,7 +381,8 @@ private:
 
   caf::event_based_actor* parent_;
   const pipeline_parts& parts_;
-  const config::settings& options_;
+  const config::settings options_; ///< with the pools as they are in this epoch
+  uint32_t slots_;                 ///< per slot table
   const model::model_spec& spec_;
   uint64_t epoch_;
   uint32_t shards_count_, replicas_count_, batches_count_;

@@ -49,7 +49,10 @@ struct pipeline_parts {
   scheduler::parity_begin began;                  ///< of that, for the epoch to build
   std::shared_ptr<digest_book> digests;           ///< of its K and V; null without
   uint64_t rebuild_bytes = 16 << 20; ///< of a member's KV that are reconstructed at once
-  service base;                      ///< all but the handles and the epoch
+  uint64_t move_bytes = 8 << 20;     ///< of the pool's KV that are copied at once
+  bool planned = false; ///< the pipeline to build takes over from one that has ended in order
+  bool moved = false;   ///< KV was copied to its shards
+  service base;         ///< all but the handles and the epoch
   /// Long computations get a thread of their own; not in simulated time.
   bool own_threads = true;
   /// Of batches, and of prefill workers.
@@ -65,6 +68,13 @@ struct pipeline {
   std::vector<child_facts> facts;            ///< of each
   service_ptr server;
 };
+
+/// The settings with the pools at these sizes.
+config::settings at_sizes(const config::settings& options, const pool_sizes& sizes);
+
+/// What the sizes of the pools decide for their workers; `slots`: of each attention member.
+pool_terms pool_terms_of(const config::settings& options, const model::model_spec& spec,
+                         uint32_t slots);
 
 /// Largest frame of a stream, in bytes: Q or K and V of its largest iteration.
 uint64_t frame_bytes(const config::settings& options, const model::model_spec& spec,

@@ -57,4 +57,29 @@ uint64_t rank_frame_bytes(const config::settings& options, const model::model_sp
          * std::max(uint64_t{spec.hidden} * sizeof(float), qkv_row_bytes(options, spec) / ranks);
 }
 
+config::settings at_sizes(const config::settings& options, const pool_sizes& sizes) {
+  auto result = options;
+  result.pools.model.members = sizes.model;
+  result.pools.attention.members = sizes.attention;
+  // Without seats of their own, prefill workers run on the model replicas.
+  if (result.pools.prefill.has_seats()) result.pools.prefill.members = sizes.prefill;
+  return result;
+}
+
+pool_terms pool_terms_of(const config::settings& options, const model::model_spec& spec,
+                         uint32_t slots) {
+  pool_terms t;
+  t.shards = options.pools.attention.members;
+  t.whole_requests = options.pools.attention.partition == config::partition::requests;
+  t.slots = slots;
+  t.own_slots = prefill_slots(options, spec, slots);
+  t.decode_frame_bytes = frame_bytes(options, spec, 0);
+  t.prefill_frame_bytes = frame_bytes(options, spec, scheduler::prefill_streams);
+  t.own_frame_bytes = own_frame_bytes(options, spec);
+  t.parity_frame_bytes = parity_frame_bytes(options, spec);
+  t.member_frame_bytes = member_frame_bytes(options, spec);
+  t.move_frame_bytes = pull_frame_bytes(token_bytes(options, spec) / spec.layers);
+  return t;
+}
+
 } // namespace lamella::actors

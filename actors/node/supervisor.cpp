@@ -23,10 +23,15 @@ constexpr restart_atom restart_atom_v{};
 /// soon as it is available.
 constexpr std::chrono::milliseconds cut_delay_max{160};
 
-void end_children(supervisor_ptr self) {
-  auto children = std::exchange(self->state.children, {});
+void end_all(supervisor_ptr self, const std::vector<caf::strong_actor_ptr>& children) {
   for (auto it = children.rbegin(); it != children.rend(); ++it)
     self->send_exit(*it, caf::exit_reason::user_shutdown);
+}
+
+void end_children(supervisor_ptr self) {
+  self->state.renewing = 0;
+  self->state.due.reset(); // whoever asks for an epoch gets the best one
+  end_all(self, std::exchange(self->state.children, {}));
 }
 
 void on_end(supervisor_ptr self, const std::string& role, const std::string& reason, bool killed);
@@ -42,6 +47,7 @@ void start(supervisor_ptr self) {
   }
   st.policy->on_serving(self->clock().now());
   for (auto& child : st.children) self->monitor(caf::actor_cast<caf::actor_addr>(child));
+  if (const auto due = st.due) self->send(self, *due);
 }
 
 void begin(supervisor_ptr self) {
@@ -70,14 +76,57 @@ void on_lost(supervisor_ptr self, const epoch_lost& x) {
   auto& st = self->state;
   if (st.stopping) return;
   end_children(self);
-  if (!x.grown) {
-    st.policy->on_loss(self->clock().now());
-    st.what.on_trouble(false, x.role, std::nullopt);
-  }
-  spdlog::warn("{} subtree={} reason=\"{}\"",
-               x.grown ? "restarting with a new worker" : "restarting after a loss", st.what.name,
-               x.reason);
+  st.policy->on_loss(self->clock().now());
+  st.what.on_trouble(false, x.role, std::nullopt);
+  spdlog::warn("restarting after a loss subtree={} reason=\"{}\"", st.what.name, x.reason);
   begin(self);
+}
+
+/// The children that ran until now end; the others are there already.
+void take_over(supervisor_ptr self, std::vector<caf::strong_actor_ptr> children) {
+  auto& st = self->state;
+  const auto before = std::exchange(st.children, std::move(children));
+  for (const auto& child : before) self->demonitor(caf::actor_cast<caf::actor_addr>(child));
+  for (const auto& child : st.children) self->monitor(caf::actor_cast<caf::actor_addr>(child));
+  end_all(self, before);
+}
+
+void on_renewed(supervisor_ptr self, renewal x) {
+  auto& st = self->state;
+  st.renewing = 0;
+  if (const auto due = st.due) self->send(self, *due);
+  switch (x.what) {
+  case renewal::outcome::taken:
+    take_over(self, std::move(x.children));
+    return;
+  case renewal::outcome::stays:
+    spdlog::info("children stay subtree={} reason=\"{}\"", st.what.name, x.reason);
+    return;
+  case renewal::outcome::broken:
+    spdlog::warn("restarting: the next generation did not take over subtree={} reason=\"{}\"",
+                 st.what.name, x.reason);
+    end_children(self);
+    st.policy->on_loss(self->clock().now());
+    st.what.on_trouble(false, {}, std::nullopt);
+    begin(self);
+  }
+}
+
+/// A better epoch is possible than the one that the children serve.
+void on_due(supervisor_ptr self, const epoch_due& x) {
+  auto& st = self->state;
+  st.due.reset();
+  if (st.stopping || !st.what.renew) return;
+  if (st.waiting || st.renewing != 0) { // when they run
+    st.due = x;
+    return;
+  }
+  spdlog::info("renewing subtree={} epoch={} reason=\"{}\"", st.what.name, x.epoch, x.reason);
+  const auto mine = st.renewing = ++st.renewals;
+  const auto goes_on = [self, mine] { return self->state.renewing == mine; };
+  st.what.renew(self, ++st.generation, goes_on, [self, goes_on](renewal done) {
+    if (goes_on()) on_renewed(self, std::move(done));
+  });
 }
 
 /// Reconnects the links after a cut: no fault of the children either, but it may recur at once.
@@ -183,6 +232,7 @@ caf::behavior supervisor(caf::stateful_actor<supervisor_state>* self, subtree wh
   self->set_down_handler([self](const caf::down_msg& down) { on_down(self, down); });
   self->set_exit_handler([self](const caf::exit_msg& x) {
     self->state.stopping = true;
+    self->state.renewing = 0;
     end_children(self);
     if (self->state.what.on_stop) self->state.what.on_stop();
     self->quit(x.reason);
@@ -193,6 +243,7 @@ caf::behavior supervisor(caf::stateful_actor<supervisor_state>* self, subtree wh
         if (!self->state.stopping && which == self->state.restart) begin(self);
       },
       [self](const epoch_lost& x) { on_lost(self, x); },
+      [self](const epoch_due& x) { on_due(self, x); },
       [self](status_atom) { return status_of(self); },
   };
 }

@@ -1,6 +1,7 @@
 /// SUPERVISOR: restarts or escalates, as decided by a pure policy.
 #pragma once
 
+#include "actors/protocol/epochs.hpp"
 #include "actors/shared/suspect_board.hpp"
 #include "net/metrics/metrics.hpp"
 #include "scheduler/membership/restart_policy.hpp"
@@ -21,6 +22,18 @@ struct child_facts {
   std::string role; ///< model, attention or prefill; may be empty
 };
 
+/// What came of a new generation that was prepared beside the running one.
+struct renewal {
+  enum class outcome : uint8_t {
+    taken,  ///< `children` have taken over
+    stays,  ///< nothing has changed
+    broken, ///< the present children serve no more: all start anew
+  };
+  outcome what = outcome::stays;
+  std::vector<caf::strong_actor_ptr> children{};
+  std::string reason{};
+};
+
 /// Children that are restarted together, and how they are created.
 struct subtree {
   std::string name;
@@ -34,6 +47,13 @@ struct subtree {
   /// number, after one of them has failed. May throw; that counts as a failure.
   std::function<std::vector<caf::strong_actor_ptr>(caf::event_based_actor*, uint64_t generation)>
       start;
+  /// Prepares a new generation of children while the present one runs, and starts it; then calls
+  /// `done` on the supervisor's thread: with its children, which replace the present ones, or with
+  /// the reason why these stay. Each step first asks `goes_on`: the present children may have ended
+  /// meanwhile. May be empty: a new generation then starts after the end of the present one.
+  std::function<void(caf::event_based_actor*, uint64_t generation, std::function<bool()> goes_on,
+                     std::function<void(renewal)> done)>
+      renew;
   /// May be empty.
   std::function<child_facts(const caf::actor_addr& child)> facts_of;
   /// A child failed or a worker was lost; restart or escalation follows. `role`: of the lost worker
@@ -59,13 +79,17 @@ struct supervisor_state {
   uint64_t preparation = 0; ///< the newest preparation; replies to older ones are ignored
   uint64_t restart = 0;     ///< the newest delayed restart; older ones are ignored
   bool stopping = false;
-  bool waiting = false; ///< between a failure and the restart
+  uint64_t renewing = 0; ///< the newest renewal; 0: none is under way
+  uint64_t renewals = 0;
+  std::optional<epoch_due> due; ///< came while there was nothing to renew
+  bool waiting = false;         ///< between a failure and the restart
   const char* name = "supervisor";
 };
 
 /// One for all: when a child fails, the others are stopped and all are restarted, with a growing
 /// delay; beyond the restart budget, the supervisor terminates with the reason. `epoch_lost`
-/// restarts all as well, at once, without effect on the budget (decision 30). `status` is answered
+/// restarts all as well, at once, without effect on the budget (decision 30). `epoch_due` has the
+/// children renewed while they run; a failure meanwhile restarts all. `status` is answered
 /// with a supervisor_status, its children by kind. On an exit message the children are stopped
 /// first. Keep a strong handle to it: CAF destroys an actor without references.
 caf::behavior supervisor(caf::stateful_actor<supervisor_state>* self, subtree what,

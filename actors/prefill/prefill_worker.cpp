@@ -5,7 +5,9 @@
 #include "actors/protocol/exceptions.hpp"
 #include "actors/protocol/explain.hpp"
 #include "actors/protocol/iterations.hpp"
+#include "actors/protocol/kv.hpp"
 #include "actors/protocol/prefills.hpp"
+#include "actors/protocol/requests.hpp"
 #include "base/failpoint.hpp"
 
 #include <spdlog/spdlog.h>
@@ -185,6 +187,14 @@ void begin_serialized(prefill_ptr self, const std::vector<scheduler::prefill_pie
   begin_pulls(self, rows, 0, on_pulls_ended);
 }
 
+/// What of a prompt is computed outlives this worker: whoever takes the prompt over goes on there.
+void note_filled(prefill_ptr self, const std::vector<scheduler::prefill_piece>& pieces) {
+  const auto& target = self->state.config.target;
+  for (const auto& x : pieces)
+    if (!x.last && target.allocator)
+      self->send(target.allocator, kv_filled{x.sequence, target.epoch, x.position + x.tokens});
+}
+
 void on_sampled(prefill_ptr self, sampled answer) {
   auto& st = self->state;
   auto flight = std::move(*st.current);
@@ -209,7 +219,10 @@ void on_sampled(prefill_ptr self, sampled answer) {
     for (size_t k = 0; k < j.what.samplings.size(); ++k)
       result.tokens.push_back(std::move(answer.tokens.at(next++)));
   }
-  if (st.config.own) begin_serialized(self, flight.pieces);
+  if (st.config.own)
+    begin_serialized(self, flight.pieces);
+  else
+    note_filled(self, flight.pieces);
   for (const auto& piece : flight.pieces) {
     if (piece.last) withdraw(self, piece.sequence);
     settle(self, piece.sequence);
@@ -281,15 +294,31 @@ bool take_slots(prefill_worker_state& st, sequence_id first, uint32_t tokens) {
   return taken.has_value();
 }
 
+/// What it has computed is in the pool, and nothing runs.
+void finish_hand_over(prefill_ptr self) {
+  auto& st = self->state;
+  if (!st.handed || !st.pulls.empty()) return;
+  st.handed->deliver(true);
+  st.handed.reset();
+}
+
+/// While it hands over, a prompt on its own KV is computed to its end, because nobody could go on
+/// with that KV; any other one stops after the chunk that runs.
+std::vector<scheduler::prefill_piece> next_pieces(prefill_ptr self) {
+  auto& st = self->state;
+  if (st.handing && !st.config.own) return {};
+  return st.plan->next(prompts_per_iteration, self->clock().now().time_since_epoch(),
+                       [&](sequence_id first, uint32_t tokens) {
+                         return !st.handing && (!st.config.own || take_slots(st, first, tokens));
+                       });
+}
+
 void pump(prefill_ptr self) {
   auto& st = self->state;
   if (st.current || st.cut) return;
   const auto now = self->clock().now();
-  auto pieces = st.plan->next(prompts_per_iteration, now.time_since_epoch(),
-                              [&](sequence_id first, uint32_t tokens) {
-                                return !st.config.own || take_slots(st, first, tokens);
-                              });
-  if (pieces.empty()) return;
+  auto pieces = next_pieces(self);
+  if (pieces.empty()) return finish_hand_over(self);
   if (!st.config.own)
     std::stable_sort(pieces.begin(), pieces.end(), [&](const auto& a, const auto& b) {
       return st.jobs.at(a.sequence).what.member < st.jobs.at(b.sequence).what.member;
@@ -334,6 +363,17 @@ void on_cancel(prefill_ptr self, sequence_id first) {
   pump(self);
 }
 
+/// Its prompts' positions are told with each chunk.
+caf::result<bool> on_hand_over(prefill_ptr self, const hand_over& x) {
+  auto& st = self->state;
+  if (!x.stop) return true;
+  st.handing = true;
+  st.handed = self->make_response_promise<bool>();
+  auto promise = *st.handed;
+  pump(self);
+  return promise;
+}
+
 } // namespace
 
 prefill_worker_actor::behavior_type prefill_worker(prefill_ptr self, prefill_worker_config config) {
@@ -348,6 +388,7 @@ prefill_worker_actor::behavior_type prefill_worker(prefill_ptr self, prefill_wor
   return {
       [self](const prefill& x) { return on_prefill(self, x); },
       [self](const prefill_cancel& x) { on_cancel(self, x.first); },
+      [self](const hand_over& x) { return on_hand_over(self, x); },
       [self](const iteration_failed& x) { on_failure(self, x); },
   };
 }

@@ -73,7 +73,9 @@ struct prefill_worker_state {
   std::vector<uint64_t> fences;              ///< by shard: pulls whose slots may be in use again
   std::map<uint64_t, pull_state> pulls;      ///< under way, by number
   uint64_t pull_number = 0, pulls_cancelled = 0; ///< newest numbers
-  bool cut = false; ///< no new work is started: the pipeline is about to be rebuilt
+  bool cut = false;     ///< no new work is started: the pipeline is about to be rebuilt
+  bool handing = false; ///< another pipeline takes over: no prompt is started
+  std::optional<caf::typed_response_promise<bool>> handed; ///< unanswered: something still runs
   /// Recomputation of lost KV: from the arrival of the first job until none is left.
   struct rebuild_watch {
     uint32_t waiting = 0;             ///< sequences

@@ -1,6 +1,6 @@
 /// One interface per role, bottom-up, so that each can only mention the ones above it. Messages are
 /// declared here and described in the headers of their conversations: iterations, kv, requests,
-/// prefills, pulls, parity, join, epochs, status.
+/// prefills, pulls, moves, parity, join, epochs, status.
 ///
 /// Actors decide and enqueue; devices wait for devices. No message lies between two layers of a
 /// token.
@@ -13,6 +13,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace lamella::gpu {
 class work;
@@ -58,6 +59,7 @@ struct sequence_failed;
 struct batch_join;
 struct batch_leave;
 struct kv_rebuilding;
+struct hand_over;
 struct batch_ready;
 struct prefill;
 struct prefilled;
@@ -67,6 +69,11 @@ struct kv_pull;
 struct kv_offer;
 struct kv_moved;
 struct kv_pull_cancel;
+struct kv_move_begin;
+struct kv_move_ask;
+struct kv_move_piece;
+struct kv_move_done;
+struct kv_move_abort;
 struct kv_sweep;
 struct kv_swept;
 struct kv_protection;
@@ -81,10 +88,15 @@ struct seat_ask;
 struct worker_facts;
 struct epoch_open;
 struct epoch_close;
+struct epoch_next;
+struct epoch_settled;
 struct epoch_ready;
 struct epoch_members;
 struct worker_stopped;
 struct seat_failing;
+struct pool_resize;
+struct worker_drain;
+struct pool_change;
 struct worker_leave;
 struct worker_injury;
 struct injure;
@@ -95,6 +107,7 @@ struct watch_order;
 struct watch_report;
 struct supervisor_status;
 struct aside_job;
+struct child_command;
 struct aside_idle;
 struct new_rules;
 struct request_reading;
@@ -108,6 +121,9 @@ using exchange_ptr = std::shared_ptr<net::http_exchange>;
 using request_reading_ptr = std::shared_ptr<request_reading>;
 /// What requests are served with; replaced when the pipeline is rebuilt.
 using service_ptr = std::shared_ptr<const service>;
+
+/// All worker processes that a keeper keeps.
+using children_ptr = std::shared_ptr<const std::vector<child_command>>;
 
 /// Work for a stream of an executor's device.
 using work_ptr = std::shared_ptr<gpu::work>;
@@ -159,15 +175,16 @@ using kv_source_actor =
     caf::typed_actor<caf::replies_to<kv_offer>::with<kv_moved>, caf::reacts_to<kv_pull_cancel>>;
 
 /// KV ALLOCATOR: the slot tables of one pool. Not linked to a shard; outlives pipelines.
-using kv_allocator_actor =
-    caf::typed_actor<caf::replies_to<kv_reserve>::with<kv_grant>, caf::reacts_to<kv_release>,
-                     caf::reacts_to<kv_filled>, caf::reacts_to<kv_doubt>, caf::reacts_to<kv_adopt>,
-                     caf::replies_to<status_atom>::with<kv_usage>,
-                     caf::replies_to<kv_inventory_ask>::with<kv_inventory>,
-                     caf::replies_to<kv_sweep>::with<kv_swept>,
-                     caf::replies_to<kv_protection>::with<bool>, caf::reacts_to<kv_pulled>,
-                     caf::reacts_to<wake_atom>, caf::reacts_to<wake_atom, uint64_t>,
-                     caf::reacts_to<caf::tick_atom>>;
+using kv_allocator_actor = caf::typed_actor<
+    caf::replies_to<kv_reserve>::with<kv_grant>, caf::reacts_to<kv_release>,
+    caf::reacts_to<kv_filled>, caf::reacts_to<kv_doubt>, caf::reacts_to<kv_adopt>,
+    caf::replies_to<status_atom>::with<kv_usage>,
+    caf::replies_to<kv_inventory_ask>::with<kv_inventory>,
+    caf::replies_to<kv_sweep>::with<kv_swept>, caf::replies_to<kv_protection>::with<bool>,
+    caf::reacts_to<kv_pulled>, caf::replies_to<kv_move_begin>::with<bool>,
+    caf::replies_to<kv_move_ask>::with<kv_move_piece>, caf::replies_to<kv_move_done>::with<bool>,
+    caf::reacts_to<kv_move_abort>, caf::reacts_to<wake_atom>, caf::reacts_to<wake_atom, uint64_t>,
+    caf::reacts_to<caf::tick_atom>>;
 
 /// MODEL REPLICA: weights and slice programs.
 using model_replica_actor =
@@ -176,13 +193,14 @@ using model_replica_actor =
 /// PREFILL WORKER: computes the KV of prompts and samples their first tokens.
 using prefill_worker_actor =
     caf::typed_actor<caf::replies_to<prefill>::with<prefilled>, caf::reacts_to<prefill_cancel>,
-                     caf::reacts_to<iteration_failed>>;
+                     caf::replies_to<hand_over>::with<bool>, caf::reacts_to<iteration_failed>>;
 
 /// BATCH: the decoding sequences; runs iterations while it has any. `wake`: its rest is over.
 using batch_actor =
     caf::typed_actor<caf::reacts_to<batch_join>, caf::reacts_to<batch_leave>,
                      caf::reacts_to<iteration_failed>, caf::reacts_to<kv_rebuilding>,
-                     caf::reacts_to<wake_atom>, caf::replies_to<status_atom>::with<uint32_t>>;
+                     caf::replies_to<hand_over>::with<bool>, caf::reacts_to<wake_atom>,
+                     caf::replies_to<status_atom>::with<uint32_t>>;
 
 /// GLOBAL SCHEDULER: admits sequences and places them. `wake`: checks again which sequences may
 /// run.
@@ -212,6 +230,9 @@ using membership_actor = caf::typed_actor<
     caf::reacts_to<worker_info>, caf::replies_to<seat_ask>::with<join_grant>,
     caf::replies_to<worker_facts>::with<bool>,
     caf::replies_to<caf::open_atom, uint64_t>::with<epoch_members>,
+    caf::replies_to<epoch_next>::with<epoch_members>, caf::reacts_to<epoch_settled>,
+    caf::replies_to<pool_resize>::with<pool_change>,
+    caf::replies_to<worker_drain>::with<pool_change>,
     caf::reacts_to<wake_atom, std::string, uint32_t>, caf::reacts_to<worker_stopped>,
     caf::reacts_to<seat_failing>, caf::reacts_to<caf::tick_atom>, caf::reacts_to<probe_atom>,
     caf::replies_to<injure>::with<std::string>, caf::replies_to<status_atom>::with<system_status>>;
@@ -232,10 +253,10 @@ using aside_worker_actor = caf::typed_actor<caf::reacts_to<aside_job>>;
 using aside_actor = caf::typed_actor<caf::reacts_to<aside_job>, caf::reacts_to<aside_idle>>;
 
 /// CHILD KEEPER: the worker processes of `placement: local`. Receives the state of the workers of
-/// its processes, by process id.
+/// its processes, by process id, and the list of processes when it changes.
 using child_keeper_actor =
     caf::typed_actor<caf::reacts_to<caf::tick_atom>, caf::reacts_to<uint32_t, worker_news>,
-                     caf::replies_to<caf::close_atom>::with<uint32_t>,
+                     caf::reacts_to<children_ptr>, caf::replies_to<caf::close_atom>::with<uint32_t>,
                      caf::replies_to<status_atom>::with<supervisor_status>>;
 
 /// CANARY: a request of our own, at each tick, where no other runs.
@@ -266,3 +287,4 @@ using gateway_actor = caf::typed_actor<caf::reacts_to<exchange_ptr>, caf::reacts
 } // namespace lamella::actors
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::work_ptr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::children_ptr)

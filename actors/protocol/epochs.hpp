@@ -1,7 +1,8 @@
-/// Epochs: who plays which part, and what ends it.
+/// Epochs: who plays which part, and what ends it; and the sizes of pools while a service runs.
 #pragma once
 
 #include "actors/protocol/actors.hpp"
+#include "actors/protocol/join.hpp"
 #include "actors/protocol/message.hpp"
 #include "actors/protocol/pulls.hpp"
 #include "actors/protocol/values.hpp"
@@ -19,26 +20,56 @@ struct epoch_peer {
   uint32_t incarnation = 0;
 };
 
-/// Opens an epoch: the worker connects the links of its part. A shard with the same number as in
-/// its last epoch keeps its cache, else it starts with an empty one.
+/// The number of a worker that has no part of that kind in an epoch.
+constexpr uint32_t no_part = ~0u;
+
+/// Opens an epoch: the worker connects the links of its part. A shard that stored the same part
+/// before keeps its cache, else it starts with an empty one. With `beside`, that epoch of the
+/// worker goes on serving until it is closed; all others end first.
 struct epoch_open {
   uint64_t epoch = 0;
   std::vector<stream_place> streams;
-  std::vector<epoch_peer> replicas, shards; ///< by number; replicas of the prefill pool come last
-  uint32_t number = 0;                      ///< of the worker this is sent to
+  /// By number; replicas of the prefill pool come after the others, then the shards of `beside`
+  /// that lend their KV to the shards of this epoch.
+  std::vector<epoch_peer> replicas, shards;
+  uint32_t number = 0;       ///< of the worker this is sent to; no_part: it only lends
+  uint32_t lender = no_part; ///< its number among the replicas, if it lends KV
+  uint64_t beside = 0;       ///< 0: none
+  pool_terms pool;
 };
 
 /// Closes the epoch: the worker stops everything of it.
 struct epoch_close {
   uint64_t epoch = 0;
+  bool settled = false; ///< another epoch serves: KV that only this one used is not needed
 };
 
 /// The pipeline of that epoch must be rebuilt (MEMBERSHIP to the pipeline's supervisor): a worker
-/// was lost, or (`grown`) a new one can join it.
+/// was lost.
 struct epoch_lost {
   uint64_t epoch = 0;
-  bool grown = false;
   std::string role; ///< of the lost worker
+  std::string reason;
+};
+
+/// The workers allow a better epoch than the one that serves: a worker joined or leaves, or a pool
+/// changes its size (MEMBERSHIP to the pipeline's supervisor, which asks for it with epoch_next).
+struct epoch_due {
+  uint64_t epoch = 0; ///< the one that serves
+  std::string reason;
+};
+
+/// Asks for the next epoch while the newest one serves. Answered with ec::aborted when there is no
+/// better one now.
+struct epoch_next {
+  uint64_t built = 0; ///< epoch of the sender's pipeline
+};
+
+/// The pipeline runs on that epoch: MEMBERSHIP closes the one before. Without `taken`, the pipeline
+/// stays on the one before for that reason, and the epoch is closed.
+struct epoch_settled {
+  uint64_t epoch = 0;
+  bool taken = false;
   std::string reason;
 };
 
@@ -48,6 +79,7 @@ struct epoch_ready {
   attention_shard_actor shard;
   bool kept = false;      ///< the shard still has the KV of earlier epochs
   kv_source_actor source; ///< of a prefill worker with KV of its own; the shard is its own, too
+  kv_source_actor lender; ///< of the KV of `epoch_open::beside`
 };
 
 /// Properties that determine the bits of a pool's results (gpu::device_numerics).
@@ -66,6 +98,11 @@ struct epoch_members {
   uint64_t losses = 0;            ///< of workers with a part, so far
   std::vector<uint64_t> caches;   ///< by shard: id of the memory with its KV; ids are never reused
   pool_numerics compute, attention; ///< of replicas and prefill workers; of shards
+  pool_sizes sizes;
+  uint32_t slots = 0;  ///< of each shard
+  uint64_t beside = 0; ///< the epoch that serves until the pipeline is taken over; 0: none
+  std::vector<kv_source_actor> lenders; ///< the shards of `beside`, by number, where KV must move
+  pool_sizes sizes_before;              ///< of `beside`
 };
 
 /// A process of this host is stopped (SIGSTOP) and will be killed (CHILD KEEPER to MEMBERSHIP).
@@ -100,12 +137,35 @@ struct injure {
   uint64_t chance = 0;
 };
 
+/// Asks MEMBERSHIP to change the size of a pool. Answered at once: refused with the reason, or
+/// under way.
+struct pool_resize {
+  std::string pool; ///< model, attention or prefill
+  uint32_t members = 0;
+};
+
+/// Asks MEMBERSHIP to take its part from a worker and to send it away. A spare takes the part;
+/// without one the pool shrinks. Answered as pool_resize is.
+struct worker_drain {
+  std::string worker; ///< its name or its seat
+};
+
+/// A change of a pool. The newest one of each pool is in system_status.
+struct pool_change {
+  std::string pool;
+  uint32_t from = 0, to = 0;
+  std::string state;  ///< "none", "under way", "done" or "rolled back"
+  std::string reason; ///< what it waits for, or why it was rolled back; may be empty
+};
+
 } // namespace lamella::actors
 
 // clang-format off
 #define LAMELLA_EPOCHS_MESSAGES(x) \
-  x(epoch_open) x(epoch_close) x(epoch_lost) x(epoch_ready) x(epoch_members) x(worker_stopped) \
-  x(seat_failing) x(worker_leave) x(worker_injury) x(injure)
+  x(epoch_open) x(epoch_close) x(epoch_lost) x(epoch_due) x(epoch_next) x(epoch_settled) \
+  x(epoch_ready) x(epoch_members) x(worker_stopped) \
+  x(seat_failing) x(worker_leave) x(worker_injury) x(injure) x(pool_resize) x(worker_drain) \
+  x(pool_change)
 // clang-format on
 LAMELLA_PART(epoch_peer)
 LAMELLA_PART(pool_numerics)

@@ -46,6 +46,8 @@ const char* describe(ec code) {
     return "timed out on every attempt, no device reported a failure";
   case ec::rows_differ:
     return "KV transfer: digests differ";
+  case ec::resize_refused:
+    return "the pool keeps its size";
   }
   return "unknown error";
 }

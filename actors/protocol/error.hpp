@@ -30,6 +30,7 @@ enum class ec : uint8_t {
   actor_failed,     ///< an actor failed with an exception
   attempts_silent,  ///< the same, one attempt timed out without a cause: links are rebuilt too
   rows_differ,      ///< digests of transferred KV differ
+  resize_refused,   ///< the pool cannot have that size, or not now
 };
 
 /// The text of a code, for people.

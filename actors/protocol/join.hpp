@@ -12,7 +12,7 @@
 namespace lamella::actors {
 
 /// Version of the join protocol; a join with another version is rejected with both values.
-constexpr uint32_t join_protocol = 4;
+constexpr uint32_t join_protocol = 5;
 
 /// Bytes of a nonce.
 constexpr size_t nonce_bytes = 32;
@@ -40,6 +40,19 @@ struct join_proof {
   std::string proof;
 };
 
+/// What the sizes of the pools decide for their workers. An epoch has its own.
+struct pool_terms {
+  uint32_t shards = 0; ///< members of the attention pool, without the one of the parity
+  bool whole_requests = false;
+  uint32_t slots = 0;                                       ///< of each shard
+  uint32_t own_slots = 0;                                   ///< of a prefill worker's own KV
+  uint64_t decode_frame_bytes = 0, prefill_frame_bytes = 0; ///< largest frame of such a stream
+  uint64_t own_frame_bytes = 0;    ///< between a prefill worker's replica and its own shard
+  uint64_t parity_frame_bytes = 0; ///< to the shard behind the others, which holds their parity
+  uint64_t member_frame_bytes = 0; ///< between shards of a pool with parity
+  uint64_t move_frame_bytes = 0;   ///< between a shard of the epoch before and one of this
+};
+
 /// Configuration of a worker, sent by the service: a worker reads no settings that could differ.
 struct worker_terms {
   // The model. Its path is a default: a worker may have its own.
@@ -53,21 +66,15 @@ struct worker_terms {
   uint32_t layers = 0, kv_heads = 0, group = 0, head_dim = 0;
   float scale = 1;
   // The pools.
-  uint32_t shards = 0;
-  bool whole_requests = false;
-  uint32_t slots = 0; ///< of this shard, or of this prefill worker's own KV
-  uint32_t rows = 0;  ///< of the largest iteration
+  pool_terms pool;   ///< at the join
+  uint32_t rows = 0; ///< of the largest iteration
   bool prefill_owns_kv = false;
   // The data plane.
   std::string transport;
   std::string link_secret;
   uint32_t link_cluster = 0;
   std::string link_folder; ///< of the control process, for the sockets of its children
-  uint64_t decode_frame_bytes = 0, prefill_frame_bytes = 0; ///< largest frame of such a stream
-  uint64_t decode_rank_bytes = 0, prefill_rank_bytes = 0;   ///< the same between ranks of a replica
-  uint64_t own_frame_bytes = 0;    ///< between a prefill worker's replica and its own shard
-  uint64_t parity_frame_bytes = 0; ///< to the shard behind the others, which holds their parity
-  uint64_t member_frame_bytes = 0; ///< between shards of a pool with parity
+  uint64_t decode_rank_bytes = 0, prefill_rank_bytes = 0; ///< largest frame between its ranks
   uint32_t link_timeout_ms = 10'000;
   bool chaos = false; ///< faults may be injected
 };
@@ -105,5 +112,6 @@ struct worker_facts {
 #define LAMELLA_JOIN_MESSAGES(x) \
   x(join_ask) x(join_challenge) x(join_proof) x(join_grant) x(seat_ask) x(worker_facts)
 // clang-format on
+LAMELLA_PART(pool_terms)
 LAMELLA_PART(worker_terms)
 LAMELLA_JOIN_MESSAGES(LAMELLA_MADE_ELSEWHERE)

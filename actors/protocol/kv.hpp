@@ -6,6 +6,7 @@
 #include "actors/protocol/values.hpp"
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace lamella::actors {
@@ -108,6 +109,14 @@ struct kv_inventory {
   std::vector<slot_run> runs; ///< ascending
 };
 
+/// The slot tables of an attention pool.
+struct kv_tables {
+  std::vector<std::string> names;   ///< of the members with a table each; one where all share it
+  std::vector<std::string> sharers; ///< other members that hold the slots of the first table
+  std::string parity;               ///< the member that holds their parity; empty: none
+  uint32_t slots = 0;               ///< per table
+};
+
 /// A new epoch of the pool. The KV of the shards in `empty` is lost; other holders keep their slots
 /// if they resume them soon (L-M25).
 struct kv_adopt {
@@ -116,6 +125,9 @@ struct kv_adopt {
   std::vector<uint32_t> empty; ///< members without the KV of the previous epoch
   bool rebuilt = false;        ///< a shard's KV was reconstructed; slots without parity are missing
   bool parity_is_new = false;  ///< slots in use have no parity yet
+  kv_tables tables{};          ///< of the epoch; without names: as before
+  bool planned = false;        ///< the epoch before has served until now, and ended in order
+  bool moved = false; ///< the KV was copied to the shards of the epoch, as the allocator was told
 };
 
 } // namespace lamella::actors
@@ -129,4 +141,5 @@ LAMELLA_PART(kv_text)
 LAMELLA_PART(kv_need)
 LAMELLA_PART(kv_holding)
 LAMELLA_PART(kv_written)
+LAMELLA_PART(kv_tables)
 LAMELLA_KV_MESSAGES(LAMELLA_MADE_ELSEWHERE)

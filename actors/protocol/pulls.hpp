@@ -18,7 +18,8 @@ struct kv_pull {
   uint64_t epoch = 0;
   uint64_t number = 0; ///< increases with each pull of the stream
   std::vector<slot_run> runs;
-  bool add = false; ///< XOR the rows into what the slots hold
+  bool add = false;                   ///< XOR the rows into what the slots hold
+  uint32_t first_head = 0, heads = 0; ///< of this side's cache; no heads: all
 };
 
 /// Gives the sending side of the same pull its rows.
@@ -29,6 +30,7 @@ struct kv_offer {
   uint32_t shard = 0;
   std::vector<slot_run> runs; ///< of this side
   uint64_t iteration = 0;     ///< that writes the rows layer by layer; 0: the rows are complete
+  uint32_t first_head = 0, heads = 0; ///< of this side's cache; no heads: those of the shard
 };
 
 /// Result of one side of a pull; the rows are complete when both sides' digests match.

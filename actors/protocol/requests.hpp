@@ -96,6 +96,13 @@ struct kv_rebuilding {
   bool some = false;
 };
 
+/// Has a batch tell the allocator how many positions of each sequence are committed. With `stop`, a
+/// batch or a prefill worker launches nothing more, because another pipeline takes over; answered
+/// when its devices have ended what was launched.
+struct hand_over {
+  bool stop = false;
+};
+
 /// The batch of that stream is ready (to the global scheduler).
 struct batch_ready {
   stream_id stream{};
@@ -107,6 +114,6 @@ struct batch_ready {
 // clang-format off
 #define LAMELLA_REQUESTS_MESSAGES(x) \
   x(admit) x(admitted) x(withdraw) x(retire) x(token) x(preempted) x(sequence_failed) \
-  x(batch_join) x(batch_leave) x(kv_rebuilding) x(batch_ready)
+  x(batch_join) x(batch_leave) x(kv_rebuilding) x(hand_over) x(batch_ready)
 // clang-format on
 LAMELLA_REQUESTS_MESSAGES(LAMELLA_MADE_ELSEWHERE)

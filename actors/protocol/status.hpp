@@ -66,6 +66,7 @@ struct system_status {
   std::vector<worker_info> workers;
   std::vector<worker_info> missing; ///< empty seats of processes; with the last incarnation
   std::vector<pool_info> pools;
+  std::vector<pool_change> changes;           ///< the newest of each pool with workers of its own
   uint64_t running = 0, waiting = 0;          ///< sequences
   uint64_t requests = 0, restarts = 0;        ///< of the gateway; of the pipeline
   std::vector<supervisor_status> supervisors; ///< from the root down

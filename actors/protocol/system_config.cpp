@@ -18,6 +18,7 @@ system_config::system_config(size_t threads) {
   add_requests();
   add_prefills();
   add_pulls();
+  add_moves();
   add_parity();
   add_join();
   add_epochs();

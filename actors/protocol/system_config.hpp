@@ -31,6 +31,7 @@ private:
   void add_requests();
   void add_prefills();
   void add_pulls();
+  void add_moves();
   void add_parity();
   void add_join();
   void add_epochs();

@@ -7,6 +7,7 @@
 #include "model/token_mask.hpp"
 #include "scheduler/admission.hpp"
 #include "scheduler/membership/epoch_plan.hpp"
+#include "scheduler/membership/pool_layout.hpp"
 #include "scheduler/seat_table.hpp"
 #include "scheduler/types.hpp"
 
@@ -27,6 +28,9 @@ typename Inspector::result_type inspect(Inspector& f, admission_limits& x) {
 
 template <class Inspector> typename Inspector::result_type inspect(Inspector& f, stream_place& x) {
   return f(caf::meta::type_name("stream_place"), x.stream, x.replica);
+}
+template <class Inspector> typename Inspector::result_type inspect(Inspector& f, pool_sizes& x) {
+  return f(caf::meta::type_name("pool_sizes"), x.model, x.attention, x.prefill);
 }
 
 } // namespace lamella::scheduler
@@ -71,6 +75,7 @@ using gpu::sampled_token;
 using model::logit_changes;
 using model::sampling;
 using model::token_id;
+using scheduler::pool_sizes;
 using scheduler::request_id;
 using scheduler::seat_change;
 using scheduler::sequence_id;

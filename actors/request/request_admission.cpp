@@ -137,7 +137,7 @@ void on_prefilled(request_ptr self, size_t first, const admitted& place,
   const auto filled = st.prompts[first / st.choices].size() + generated.size() - (again ? 1 : 0);
   if (!finite)
     self->send(st.server->allocator, kv_doubt{st.sequence(first), st.server->epoch});
-  else if (st.server->caches_prefixes)
+  else
     self->send(st.server->allocator,
                kv_filled{st.sequence(first), st.server->epoch, static_cast<uint32_t>(filled)});
   for (size_t k = 0; k < x.tokens.size(); ++k) {

@@ -170,16 +170,48 @@ void look_at_life(keeper_ptr self, child& x, caf::actor_clock::time_point now) {
   x.stopped_at.reset();
 }
 
+/// Waits for processes whose seats were taken away.
+void reap_leavers(keeper_ptr self, caf::actor_clock::time_point now) {
+  std::erase_if(self->state.leaving, [&](const auto& x) {
+    if (waitpid(x.pid, nullptr, WNOHANG) == x.pid) {
+      spdlog::info("worker process ended worker={} pid={}", x.name, x.pid);
+      return true;
+    }
+    if (now >= x.killed_at) kill(x.pid, SIGKILL);
+    return false;
+  });
+}
+
 void look(keeper_ptr self) {
   const auto now = self->clock().now();
   if (const auto& suspects = self->state.config.suspects; suspects && suspects->take_forgiveness())
     forgive(self);
+  reap_leavers(self, now);
   for (auto& x : self->state.children) {
     int status = 0;
     if (x.pid != 0) look_at_life(self, x, now);
     if (x.pid != 0 && waitpid(x.pid, &status, WNOHANG) == x.pid) on_end(self, x, status, now);
     if (!self->state.closing && x.pid == 0 && x.start_at <= now) start(self, x, now);
   }
+}
+
+/// Takes a new list: starts what is new, lets go what is not in it.
+void on_children(keeper_ptr self, const std::vector<child_command>& list) {
+  auto& st = self->state;
+  const auto now = self->clock().now();
+  const auto is_of = [](const child& x, const child_command& y) { return x.what.where == y.where; };
+  for (const auto& what : list)
+    if (std::ranges::none_of(st.children, [&](const auto& x) { return is_of(x, what); })) {
+      child x;
+      x.what = what;
+      st.children.push_back(std::move(x));
+    }
+  std::erase_if(st.children, [&](const auto& x) {
+    if (std::ranges::any_of(list, [&](const auto& what) { return is_of(x, what); })) return false;
+    if (x.pid != 0) st.leaving.push_back({x.what.name, x.pid, now + st.config.grace});
+    return true;
+  });
+  look(self);
 }
 
 void on_worker(keeper_ptr self, uint32_t pid, worker_news news) {
@@ -202,6 +234,12 @@ void on_worker(keeper_ptr self, uint32_t pid, worker_news news) {
 uint32_t close_all(keeper_ptr self) {
   auto& st = self->state;
   st.closing = true;
+  for (const auto& x : std::exchange(st.leaving, {})) { // as children, so that none is left behind
+    child gone;
+    gone.what.name = x.name;
+    gone.pid = x.pid;
+    st.children.push_back(std::move(gone));
+  }
   for (const auto& x : st.children)
     if (x.pid != 0) kill(x.pid, SIGTERM);
   const auto until = std::chrono::steady_clock::now() + st.config.grace;
@@ -269,6 +307,7 @@ child_keeper(child_keeper_actor::stateful_pointer<child_keeper_state> self,
           self->delayed_send(self, self->state.config.poll_interval, caf::tick_atom_v);
       },
       [self](uint32_t pid, worker_news news) { on_worker(self, pid, news); },
+      [self](const children_ptr& list) { on_children(self, *list); },
       [self](caf::close_atom) -> caf::result<uint32_t> { return close_all(self); },
       [self](status_atom) { return status_of(self); },
   };

@@ -61,8 +61,15 @@ struct child_keeper_state {
     scheduler::seat_restarts restarts{5, std::chrono::seconds{30}};
     uint64_t starts = 0;
   };
+  /// A process whose seat was taken away: its worker is told to go.
+  struct leaver {
+    std::string name;
+    pid_t pid = 0;
+    caf::actor_clock::time_point killed_at{}; ///< if it has not gone by then
+  };
   child_keeper_config config;
   std::vector<child> children;
+  std::vector<leaver> leaving;
   std::optional<uint64_t> oom_kills; ///< of this control group, counted so far
   bool closing = false;
   const char* name = "child_keeper";
@@ -72,9 +79,11 @@ struct child_keeper_state {
 /// `scheduler/membership/seat_restarts`. Crashes (a fatal signal, a bad exit code) count as faults;
 /// a kill from outside does not (decision 30), nor a crash that a poison request explains, nor a
 /// hang: a child that is lost and does not rejoin is killed, and so is a stopped one, long before
-/// its heartbeats are missed. `close` stops all children, with SIGTERM, then SIGKILL, and answers
-/// how many had to be killed; it blocks for at most `grace`. Must be spawned detached: the kernel
-/// kills a child when the *thread* that started it ends (PR_SET_PDEATHSIG).
+/// its heartbeats are missed. A new list of children starts those that are new; those that are not
+/// in it are not restarted, and killed if they do not end within `grace`. `close` stops all
+/// children, with SIGTERM, then SIGKILL, and answers how many had to be killed; it blocks for at
+/// most `grace`. Must be spawned detached: the kernel kills a child when the *thread* that started
+/// it ends (PR_SET_PDEATHSIG).
 child_keeper_actor::behavior_type
 child_keeper(child_keeper_actor::stateful_pointer<child_keeper_state> self,
              child_keeper_config config);

@@ -60,7 +60,7 @@ public:
   }
   void forget(uint64_t epoch) {
     std::lock_guard lock{mutex_};
-    std::erase_if(links_, [&](const auto& x) { return x.first.epoch <= epoch; });
+    std::erase_if(links_, [&](const auto& x) { return x.first.epoch == epoch; });
   }
 
 private:

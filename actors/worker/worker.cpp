@@ -49,16 +49,35 @@ template <class Handle> void tell_to_end(worker_ptr self, const Handle& x) {
   self->send_exit(x, caf::exit_reason::user_shutdown);
 }
 
-/// Ends what was made for the epoch; what still runs ends soon, or hangs.
-void end_epoch(worker_ptr self) {
+/// Drops the KV that no open epoch uses.
+void drop_caches(worker_state& st) {
+  std::erase_if(st.caches, [&](const auto& x) {
+    return std::ranges::none_of(st.epochs,
+                                [&](const auto& open) { return open.second.stores == x.first; });
+  });
+}
+
+/// Ends what was made for an epoch; what still runs ends soon, or hangs.
+void end_epoch(worker_ptr self, uint64_t epoch) {
   auto& st = self->state;
-  keep_counts(st);
-  st.links.clear();
-  const auto epoch = std::exchange(st.open, {}).epoch;
-  for (const auto& part : std::exchange(st.parts, {})) tell_to_end(self, part);
-  for (const auto& executor : std::exchange(st.executors, {})) tell_to_end(self, executor);
+  auto node = st.epochs.extract(epoch);
+  if (!node) return;
+  auto& at = node.mapped();
+  keep_counts(st, at);
+  at.links.clear();
+  at.lends.clear();
+  for (const auto& part : std::exchange(at.parts, {})) tell_to_end(self, part);
+  for (const auto& executor : std::exchange(at.executors, {})) tell_to_end(self, executor);
   if (!st.ending.empty()) self->delayed_send(self, hang_limit, wake_atom_v);
-  if (epoch != 0) st.config.port.close(epoch);
+  st.config.port.close(epoch);
+}
+
+/// All but the epoch `stays`.
+void end_epochs(worker_ptr self, uint64_t stays = 0) {
+  std::vector<uint64_t> over;
+  for (const auto& [epoch, at] : self->state.epochs)
+    if (epoch != stays) over.push_back(epoch);
+  for (const auto epoch : over) end_epoch(self, epoch);
 }
 
 /// Before the first epoch.
@@ -69,174 +88,227 @@ void open_device(worker_state& st, const std::string& name) {
     st.other_devices.push_back(make_device(st.config, fmt::format("host/{}.{}", name, r), r));
   st.device = make_device(st.config, "host/" + name);
   gpu::work_sizes most;
-  if (st.config.where.role == worker_role::attention || terms.prefill_owns_kv)
-    most.attended = terms.slots, most.rows = terms.rows;
+  const bool attends = st.config.where.role == worker_role::attention;
+  if (attends || terms.prefill_owns_kv)
+    most.attended = attends ? terms.pool.slots : terms.pool.own_slots, most.rows = terms.rows;
   if (st.config.program)
     most.draws = terms.rows, most.vocabulary = st.config.program->spec.vocabulary;
   st.device->prepare_works(most);
   if (!st.device->on_host()) st.carries = st.config.engine->make_device("host/links");
+  if (attends && st.device->on_host()) st.watch = std::make_shared<gpu::qkv_watch>();
 }
 
-/// Is there a cache of that part? Else there is an empty one afterwards.
-bool keep_cache(worker_state& st, uint32_t number) {
-  if (st.cache && st.cache_number == number) return true;
+/// Is there a cache of the epoch's part? Else there is an empty one afterwards.
+bool keep_cache(worker_state& st, worker_epoch& at) {
   const auto& terms = st.config.terms;
-  const auto heads = terms.whole_requests
-                         ? terms.kv_heads
-                         : scheduler::heads_of(terms.kv_heads, terms.shards, 0).count;
-  st.cache.reset(); // before the next one takes its memory
-  st.cache = std::make_shared<gpu::kv_cache>(*st.device, terms.layers, terms.slots, heads,
-                                             terms.head_dim, terms.kv);
-  st.cache_number = number;
+  const auto& pool = at.order.pool;
+  at.stores = scheduler::part_of_member(terms.kv_heads, pool.shards, at.order.number,
+                                        pool.whole_requests, pool.slots);
+  drop_caches(st); // before the next one takes its memory
+  if (st.caches.contains(at.stores)) return true;
+  st.caches.emplace(at.stores,
+                    std::make_shared<gpu::kv_cache>(*st.device, terms.layers, pool.slots,
+                                                    at.stores.heads, terms.head_dim, terms.kv));
   return false;
 }
 
 /// What this seat serves in the epoch.
-std::vector<stream_id> streams_of(const worker_state& st) {
+std::vector<stream_id> streams_of(const worker_epoch& at) {
   std::vector<stream_id> result;
-  for (const auto& place : st.open.streams)
-    if (place.replica == st.open.number) result.push_back(place.stream);
+  for (const auto& place : at.order.streams)
+    if (place.replica == at.order.number) result.push_back(place.stream);
   return result;
 }
 
 /// Remembers a part of the epoch.
-template <class Handle> Handle keep(worker_state& st, Handle x) {
-  st.parts.push_back(caf::actor_cast<caf::strong_actor_ptr>(x));
+template <class Handle> Handle keep(worker_epoch& at, Handle x) {
+  at.parts.push_back(caf::actor_cast<caf::strong_actor_ptr>(x));
   return x;
 }
 
-attention_shard_actor make_shard(worker_ptr self) {
+gpu_executor_actor make_executor(worker_ptr self, worker_epoch& at,
+                                 const std::shared_ptr<gpu::device>& device) {
+  return at.executors.emplace_back(
+      self->spawn(gpu_executor, device, self->state.config.on_failed_work));
+}
+
+attention_shard_actor make_shard(worker_ptr self, worker_epoch& at) {
   auto& st = self->state;
   const auto& terms = st.config.terms;
+  const auto& pool = at.order.pool;
   shard_config c;
-  c.seat = st.open.number;
-  c.whole_requests = terms.whole_requests;
-  c.parity = st.open.number == terms.shards;
-  c.parity_frame_bytes = terms.parity_frame_bytes;
-  if (terms.member_frame_bytes > 0) c.member_links = member_links_of(st);
+  c.seat = at.order.number;
+  c.whole_requests = pool.whole_requests;
+  c.parity = at.stores.parity;
+  c.parity_frame_bytes = pool.parity_frame_bytes;
+  if (pool.member_frame_bytes > 0) c.member_links = member_links_of(st, at);
   c.group = terms.group;
   c.scale = terms.scale;
   c.wire = terms.wire;
   c.device = st.device;
-  c.cache = st.cache;
-  c.links = links_made(st);
+  c.cache = st.caches.at(at.stores);
+  c.links = links_made(at);
   c.metrics = st.config.metrics;
   c.meter = st.meter;
+  c.watch = st.watch;
   std::map<stream_id, uint32_t> places;
-  for (const auto& place : st.open.streams) places[place.stream] = place.replica;
+  for (const auto& place : at.order.streams) places[place.stream] = place.replica;
   c.replica_of = [places](stream_id id) { return places.at(id); };
-  st.executors.push_back(self->spawn(gpu_executor, st.device, st.config.on_failed_work));
-  return keep(st, self->spawn(attention_shard, std::move(c), st.executors.back()));
+  auto runs = make_executor(self, at, st.device);
+  return keep(at, self->spawn(attention_shard, std::move(c), std::move(runs)));
+}
+
+/// Lends the KV that it has in the epoch that goes on serving.
+kv_source_actor make_lender(worker_ptr self, worker_epoch& at) {
+  auto& st = self->state;
+  const auto& before = st.epochs.at(at.order.beside);
+  kv_source_config c;
+  c.seat = at.order.lender;
+  c.shards = static_cast<uint32_t>(at.order.shards.size());
+  c.whole_requests = at.order.pool.whole_requests;
+  c.device = st.device;
+  c.cache = st.caches.at(before.stores);
+  c.may_step = gaps_of(st.watch);
+  c.links = [links = at.lends](const net::link_key& key) { return links.at(key); };
+  auto runs = at.executors.empty() ? make_executor(self, at, st.device) : at.executors.front();
+  return keep(at, self->spawn(kv_source, std::move(c), std::move(runs)));
 }
 
 /// The ranks behind the first one (L-M03).
-void add_ranks(worker_ptr self, replica_config& c) {
+void add_ranks(worker_ptr self, worker_epoch& at, replica_config& c) {
   auto& st = self->state;
-  for (size_t r = 0; r < st.other_devices.size(); ++r) {
-    const auto& device = st.other_devices[r];
-    st.executors.push_back(self->spawn(gpu_executor, device, st.config.on_failed_work));
-    c.others.push_back({device, st.config.other_weights.at(r), st.executors.back()});
-  }
+  for (size_t r = 0; r < st.other_devices.size(); ++r)
+    c.others.push_back({st.other_devices[r], st.config.other_weights.at(r),
+                        make_executor(self, at, st.other_devices[r])});
   c.decode_rank_bytes = st.config.terms.decode_rank_bytes;
   c.prefill_rank_bytes = st.config.terms.prefill_rank_bytes;
 }
 
-model_replica_actor make_replica(worker_ptr self) {
+model_replica_actor make_replica(worker_ptr self, worker_epoch& at) {
   auto& st = self->state;
+  const auto& pool = at.order.pool;
   replica_config c;
-  c.seat = st.open.number;
-  c.shards = st.config.terms.shards;
-  c.whole_requests = st.config.terms.whole_requests;
-  if (st.open.shards.size() > c.shards) c.parity_frame_bytes = st.config.terms.parity_frame_bytes;
+  c.seat = at.order.number;
+  c.shards = pool.shards;
+  c.whole_requests = pool.whole_requests;
+  if (at.order.shards.size() > c.shards) c.parity_frame_bytes = pool.parity_frame_bytes;
   c.wire = st.config.terms.wire;
   c.kv = st.config.terms.kv;
   c.device = st.device;
   c.program = st.config.program;
   c.weights = st.config.weights;
-  c.links = links_made(st);
+  c.links = links_made(at);
   c.metrics = st.config.metrics;
   c.meter = st.meter;
-  add_ranks(self, c);
-  make_ready(c, st.open.epoch, streams_of(st));
-  st.executors.push_back(self->spawn(gpu_executor, st.device, st.config.on_failed_work));
-  return keep(st, self->spawn(model_replica, std::move(c), st.executors.back()));
+  add_ranks(self, at, c);
+  make_ready(c, at.order.epoch, streams_of(at));
+  auto runs = make_executor(self, at, st.device);
+  return keep(at, self->spawn(model_replica, std::move(c), std::move(runs)));
 }
 
 /// A prefill worker with KV of its own, which starts empty.
-void make_seat(worker_ptr self, epoch_ready& answer) {
+void make_seat(worker_ptr self, worker_epoch& at, epoch_ready& answer) {
   auto& st = self->state;
   const auto& terms = st.config.terms;
+  const auto& pool = at.order.pool;
   prefill_seat_config c;
-  c.seat = st.open.number;
-  c.epoch = st.open.epoch;
-  c.streams = streams_of(st);
-  c.shards = terms.shards;
-  c.whole_requests = terms.whole_requests;
+  c.seat = at.order.number;
+  c.epoch = at.order.epoch;
+  c.streams = streams_of(at);
+  c.shards = pool.shards;
+  c.whole_requests = pool.whole_requests;
   c.wire = terms.wire;
   c.kv = terms.kv;
-  c.slots = terms.slots;
-  c.frame_bytes = terms.own_frame_bytes;
+  c.slots = pool.own_slots;
+  c.frame_bytes = pool.own_frame_bytes;
   c.compute = st.device;
   c.memory = make_device(st.config, st.device->name() + "-kv");
   c.program = st.config.program;
   c.weights = st.config.weights;
-  c.links = links_made(st);
+  c.links = links_made(at);
   c.meter = st.meter;
   c.on_failed_work = st.config.on_failed_work;
   auto seat = make_prefill_seat(&*self, c);
-  st.executors = std::move(seat.executors);
-  answer.replica = keep(st, seat.replica);
-  answer.shard = keep(st, seat.kv.shard);
-  answer.source = keep(st, seat.kv.source);
+  at.executors = std::move(seat.executors);
+  answer.replica = keep(at, seat.replica);
+  answer.shard = keep(at, seat.kv.shard);
+  answer.source = keep(at, seat.kv.source);
 }
 
-/// Streams of the device that this seat may use at once in the epoch.
+/// Streams of the device that this seat may use at once in an epoch.
+size_t device_streams(const worker_state& st, const worker_epoch& at) {
+  const auto& pool = at.order.pool;
+  if (st.config.where.role == worker_role::attention) // and what looks after the KV, and lends it
+    return at.order.streams.size() + (pool.member_frame_bytes > 0 ? 3 : 1)
+           + (at.order.lender == no_part ? 0 : at.order.shards.size());
+  const auto own = st.config.terms.prefill_owns_kv && st.config.where.role == worker_role::prefill;
+  return streams_of(at).size() * (own ? 2 : 1) + (own ? pool.shards : 0);
+}
+
+/// Of all open epochs.
 size_t device_streams(const worker_state& st) {
-  const auto& terms = st.config.terms;
-  if (st.config.where.role == worker_role::attention) // and what looks after the KV
-    return st.open.streams.size() + (terms.member_frame_bytes > 0 ? 3 : 1);
-  const auto own = terms.prefill_owns_kv && st.config.where.role == worker_role::prefill;
-  return streams_of(st).size() * (own ? 2 : 1) + (own ? terms.shards : 0);
+  size_t sum = 0;
+  for (const auto& [epoch, at] : st.epochs) sum += device_streams(st, at);
+  return sum;
 }
 
-/// Nothing of the epoch before runs any more.
+/// Spawns the actors of this seat's part.
+epoch_ready make_parts(worker_ptr self, worker_epoch& at) {
+  auto& st = self->state;
+  epoch_ready answer;
+  const auto role = st.config.where.role;
+  if (role == worker_role::attention) {
+    if (at.order.number != no_part) {
+      answer.kept = keep_cache(st, at);
+      connect(st, at);
+      answer.shard = make_shard(self, at);
+    } else {
+      connect(st, at);
+    }
+    if (at.order.lender != no_part) answer.lender = make_lender(self, at);
+  } else {
+    connect(st, at);
+    if (role == worker_role::prefill && st.config.terms.prefill_owns_kv)
+      make_seat(self, at, answer);
+    else
+      answer.replica = make_replica(self, at);
+  }
+  for (const auto& part : at.parts) self->monitor(caf::actor_cast<caf::actor_addr>(part));
+  return answer;
+}
+
+/// Nothing of the epochs before runs any more, but for the one that it is opened beside.
 void open_epoch(worker_ptr self) {
   auto& st = self->state;
   auto next = std::move(*st.next);
   st.next.reset();
   const auto name = scheduler::to_string(st.config.where);
+  const auto epoch = next.order.epoch;
   try {
     failpoint_or_throw(failpoint::worker_epoch_open);
-    st.open = next.order;
-    epoch_ready answer;
+    if (next.order.beside != 0 && !st.epochs.contains(next.order.beside)
+        && next.order.lender != no_part)
+      throw std::runtime_error{"the epoch whose KV it lends is over"};
+    auto& at = st.epochs[epoch];
+    at.order = std::move(next.order);
     if (!st.device) open_device(st, name);
     st.device->prepare_streams(device_streams(st));
     for (const auto& rank : st.other_devices) rank->prepare_streams(device_streams(st));
-    connect(st);
-    const auto role = st.config.where.role;
-    if (role == worker_role::attention) {
-      answer.kept = keep_cache(st, st.open.number);
-      answer.shard = make_shard(self);
-    } else if (role == worker_role::prefill && st.config.terms.prefill_owns_kv) {
-      make_seat(self, answer);
-    } else {
-      answer.replica = make_replica(self);
-    }
-    for (const auto& part : st.parts) self->monitor(caf::actor_cast<caf::actor_addr>(part));
-    spdlog::info("epoch open seat={} epoch={} number={} links={} kept={}", name, st.open.epoch,
-                 st.open.number, st.links.size(), answer.kept);
+    auto answer = make_parts(self, at);
+    spdlog::info("epoch open seat={} epoch={} number={} links={} kept={}", name, epoch,
+                 at.order.number == no_part ? "none" : std::to_string(at.order.number),
+                 at.links.size() + at.lends.size(), answer.kept);
     next.promise.deliver(std::move(answer));
   } catch (const std::exception& e) {
-    spdlog::error("cannot open epoch seat={} epoch={} reason=\"{}\"", name, next.order.epoch,
-                  e.what());
-    end_epoch(self);
+    spdlog::error("cannot open epoch seat={} epoch={} reason=\"{}\"", name, epoch, e.what());
+    end_epoch(self, epoch);
     next.promise.deliver(caf::make_error(ec::links_failed, std::string{e.what()}));
   }
 }
 
 caf::result<epoch_ready> on_open(worker_ptr self, const epoch_open& x) {
   auto& st = self->state;
-  end_epoch(self);
+  end_epochs(self, x.beside);
   if (st.next) st.next->promise.deliver(caf::make_error(ec::aborted));
   auto promise = self->make_response_promise<epoch_ready>();
   st.next.emplace(worker_state::opening{x, promise});
@@ -257,7 +329,7 @@ void on_injury(worker_ptr self, const worker_injury& x) {
     self->delayed_send(self, duration, wake_atom_v);
     return;
   case injury::partition:
-    if (st.open.epoch != 0) st.config.port.close(st.open.epoch);
+    for (const auto& [epoch, at] : st.epochs) st.config.port.close(epoch);
     return;
   case injury::isolate:
     st.flaws->mute_until = std::chrono::steady_clock::now() + duration;
@@ -275,7 +347,7 @@ void on_injury(worker_ptr self, const worker_injury& x) {
 }
 
 void end(worker_ptr self, const std::string& reason, bool failed) {
-  end_epoch(self);
+  end_epochs(self);
   if (auto told = std::exchange(self->state.config.on_end, nullptr)) told(reason, failed);
   self->quit(failed ? caf::make_error(ec::device_lost, reason) : caf::error{});
 }
@@ -315,10 +387,12 @@ worker(watching_worker_actor::stateful_pointer<worker_state> self, worker_config
       if (st.ending.empty() && st.next) open_epoch(self);
       return;
     }
-    if (std::none_of(st.parts.begin(), st.parts.end(), [&](const auto& part) {
-          return caf::actor_cast<caf::actor_addr>(part) == down.source;
-        }))
-      return;
+    const auto is_ours = [&](const auto& open) {
+      return std::ranges::any_of(open.second.parts, [&](const auto& part) {
+        return caf::actor_cast<caf::actor_addr>(part) == down.source;
+      });
+    };
+    if (std::ranges::none_of(st.epochs, is_ours)) return;
     end(self, "its part of the pipeline failed: " + explain(self->system(), down.reason), true);
   });
   self->set_exit_handler(
@@ -327,7 +401,8 @@ worker(watching_worker_actor::stateful_pointer<worker_state> self, worker_config
       [self](const epoch_open& x) { return on_open(self, x); },
       [self](const epoch_close& x) {
         auto& st = self->state;
-        if (st.open.epoch == x.epoch) end_epoch(self);
+        end_epoch(self, x.epoch);
+        if (x.settled) drop_caches(st);
         if (st.next && st.next->order.epoch == x.epoch) {
           st.next->promise.deliver(caf::make_error(ec::aborted));
           st.next.reset();

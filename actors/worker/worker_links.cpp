@@ -16,9 +16,14 @@ gpu::ring_identity identity_of(const worker_config& x) {
   return {scheduler::number_of(x.where), x.incarnation};
 }
 
-/// The links of this seat in that epoch, and the other side of each.
+bool is_move(uint32_t stream) {
+  return stream >= scheduler::move_streams && stream < scheduler::offer_streams;
+}
+
+/// The links of this seat's part in that epoch, and the other side of each.
 std::map<net::link_key, epoch_peer> links_of(const scheduler::seat& where, const epoch_open& x) {
   std::map<net::link_key, epoch_peer> links;
+  if (x.number == no_part) return links;
   for (const auto& place : x.streams) {
     const auto stream = static_cast<uint32_t>(place.stream);
     if (where.role == worker_role::attention)
@@ -28,6 +33,23 @@ std::map<net::link_key, epoch_peer> links_of(const scheduler::seat& where, const
         links[{x.epoch, stream, x.number, s}] = x.shards[s];
   }
   return links;
+}
+
+/// The links over which it lends KV.
+std::map<net::link_key, epoch_peer> lends_of(const epoch_open& x) {
+  std::map<net::link_key, epoch_peer> links;
+  for (const auto& place : x.streams)
+    if (x.lender != no_part && place.replica == x.lender)
+      for (uint32_t s = 0; s < x.shards.size(); ++s)
+        links[{x.epoch, static_cast<uint32_t>(place.stream), x.lender, s}] = x.shards[s];
+  return links;
+}
+
+uint64_t frame_bytes_of(const net::link_key& key, const pool_terms& pool) {
+  if (is_move(key.stream)) return pool.move_frame_bytes;
+  if (!pool.whole_requests && key.shard == pool.shards) return pool.parity_frame_bytes;
+  return key.stream >= scheduler::prefill_streams ? pool.prefill_frame_bytes
+                                                  : pool.decode_frame_bytes;
 }
 
 /// What all links of this seat are asked for with.
@@ -58,47 +80,64 @@ link_order member_order(link_order order, const epoch_open& at, const net::link_
   return order;
 }
 
+/// Between a shard of the epoch before and one of this in the same worker: both ends.
+void connect_own(const worker_state& st, worker_epoch& at, const net::link_key& key) {
+  const auto device = [&](uint32_t) -> gpu::device& { return *st.device; };
+  const auto bytes = at.order.pool.move_frame_bytes;
+  net::fabric own{[bytes](uint32_t) { return bytes; }, device, device};
+  at.lends[key] = own.replica_end(key);
+  at.links[key] = own.shard_end(key);
+}
+
+net::link_end connect_one(worker_state& st, const epoch_open& at, link_order order,
+                          const net::link_key& key, const epoch_peer& peer) {
+  order.key = key;
+  order.peer = peer.address;
+  order.other = {peer.number, peer.incarnation};
+  order.frame_bytes = frame_bytes_of(key, at.pool);
+  auto end = st.config.port.open(order);
+  if (order.device) return end; // no frame of it passes through the host
+  if (st.config.terms.chaos || failpoint_armed(failpoint::link_send))
+    end.to = std::make_shared<net::faulty_sender>(std::move(end.to), st.flaws);
+  return carried(st, order, std::move(end));
+}
+
 } // namespace
 
-void connect(worker_state& st) {
-  const auto& terms = st.config.terms;
+void connect(worker_state& st, worker_epoch& at) {
   const bool attends = st.config.where.role == worker_role::attention;
   auto order = order_of(st);
   order.side = attends ? link_side::shard : link_side::replica;
-  for (const auto& [key, peer] : links_of(st.config.where, st.open)) {
-    order.key = key;
-    order.peer = peer.address;
-    order.other = {peer.number, peer.incarnation};
-    order.frame_bytes = key.shard == terms.shards                  ? terms.parity_frame_bytes
-                        : key.stream >= scheduler::prefill_streams ? terms.prefill_frame_bytes
-                                                                   : terms.decode_frame_bytes;
-    auto& end = st.links[key] = st.config.port.open(order);
-    if (order.device) continue; // no frame of it passes through the host
-    if (terms.chaos || failpoint_armed(failpoint::link_send))
-      end.to = std::make_shared<net::faulty_sender>(std::move(end.to), st.flaws);
-    end = carried(st, order, std::move(end));
+  for (const auto& [key, peer] : links_of(st.config.where, at.order)) {
+    if (attends && key.replica == at.order.lender)
+      connect_own(st, at, key);
+    else
+      at.links[key] = connect_one(st, at.order, order, key, peer);
   }
+  order.side = link_side::replica;
+  for (const auto& [key, peer] : lends_of(at.order))
+    if (key.shard != at.order.number) at.lends[key] = connect_one(st, at.order, order, key, peer);
 }
 
-net::link_source links_made(const worker_state& st) {
-  return [links = st.links](const net::link_key& key) { return links.at(key); };
+net::link_source links_made(const worker_epoch& at) {
+  return [links = at.links](const net::link_key& key) { return links.at(key); };
 }
 
-net::link_source member_links_of(const worker_state& st) {
+net::link_source member_links_of(const worker_state& st, const worker_epoch& at) {
   auto terms = order_of(st);
-  terms.frame_bytes = st.config.terms.member_frame_bytes;
+  terms.frame_bytes = at.order.pool.member_frame_bytes;
   if (!st.carries)
-    return [terms, open = st.config.port.open, at = st.open](const net::link_key& key) {
-      return open(member_order(terms, at, key));
+    return [terms, open = st.config.port.open, order = at.order](const net::link_key& key) {
+      return open(member_order(terms, order, key));
     };
   std::map<net::link_key, net::link_end> links;
-  const auto number = st.open.number;
+  const auto number = at.order.number;
   const auto open = [&](uint32_t from, uint32_t to) {
-    const net::link_key key{st.open.epoch, scheduler::member_streams + from, from, to};
-    const auto order = member_order(terms, st.open, key);
+    const net::link_key key{at.order.epoch, scheduler::member_streams + from, from, to};
+    const auto order = member_order(terms, at.order, key);
     links[key] = carried(st, order, st.config.port.open(order));
   };
-  for (uint32_t other = 0; other < st.open.shards.size(); ++other) {
+  for (uint32_t other = 0; other < at.order.shards.size(); ++other) {
     if (other == number) continue;
     open(number, other);
     open(other, number);

@@ -9,10 +9,15 @@ using scheduler::worker_role;
 
 namespace {
 
-/// The seat at the other end of a link of ours.
-const std::string& other_seat(const worker_state& st, const net::link_key& key) {
+/// All links of an epoch to other seats, with the seat at the other end of each.
+template <class Use> void for_links(const worker_state& st, const worker_epoch& at, Use use) {
   const bool attends = st.config.where.role == worker_role::attention;
-  return attends ? st.open.replicas.at(key.replica).seat : st.open.shards.at(key.shard).seat;
+  const auto& x = at.order;
+  for (const auto& [key, end] : at.links)
+    if (!attends || key.replica != x.lender)
+      use(key, end, attends ? x.replicas.at(key.replica).seat : x.shards.at(key.shard).seat);
+  for (const auto& [key, end] : at.lends)
+    if (key.shard != x.number) use(key, end, x.shards.at(key.shard).seat);
 }
 
 uint64_t sent_over(const net::link_end& end) { return end.sent ? end.sent->load() : 0; }
@@ -33,17 +38,18 @@ void add_drops(std::array<uint64_t, net::frame_faults>& to, const net::link_end&
 
 } // namespace
 
-void keep_counts(worker_state& st) {
-  for (const auto& [key, end] : st.links) {
-    st.sent[other_seat(st, key)] += sent_over(end);
+void keep_counts(worker_state& st, const worker_epoch& at) {
+  for_links(st, at, [&](const net::link_key&, const net::link_end& end, const std::string& seat) {
+    st.sent[seat] += sent_over(end);
     add_drops(st.dropped, end);
-  }
+  });
 }
 
 worker_peers peers_of(const worker_state& st) {
   std::map<std::string, peer_info> peers;
-  for (const auto& [key, end] : st.links) {
-    const auto& name = other_seat(st, key);
+  auto dropped = st.dropped;
+  const auto add = [&](const net::link_key& key, const net::link_end& end,
+                       const std::string& name) {
     auto& peer = peers[name];
     const auto link = st.config.port.report(key);
     peer.seat = name;
@@ -52,7 +58,9 @@ worker_peers peers_of(const worker_state& st) {
     peer.measured += link.measured;
     peer.transport = link.transport;
     peer.bytes += sent_over(end);
-  }
+    add_drops(dropped, end);
+  };
+  for (const auto& [number, at] : st.epochs) for_links(st, at, add);
   worker_peers result;
   for (auto& [name, peer] : peers) {
     if (const auto before = st.sent.find(name); before != st.sent.end())
@@ -63,8 +71,6 @@ worker_peers peers_of(const worker_state& st) {
   result.work = {meter.iterations(), meter.units(), meter.busy_ns()};
   result.computed_ns = meter.computed_ns();
   for (const auto& x : meter.times()) result.stages.push_back({x.counts(), x.total_ns()});
-  auto dropped = st.dropped;
-  for (const auto& [key, end] : st.links) add_drops(dropped, end);
   result.dropped.assign(dropped.begin(), dropped.end());
   result.log_dropped = log_lines_dropped - st.log_dropped_before;
   return result;

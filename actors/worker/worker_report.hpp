@@ -10,6 +10,6 @@ namespace lamella::actors {
 worker_peers peers_of(const worker_state& st);
 
 /// Accumulates the counters of the links of an epoch before they are destroyed.
-void keep_counts(worker_state& st);
+void keep_counts(worker_state& st, const worker_epoch& at);
 
 } // namespace lamella::actors

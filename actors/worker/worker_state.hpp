@@ -11,10 +11,12 @@
 #include "actors/shared/work_meter.hpp"
 #include "gpu/host/host_engine.hpp"
 #include "gpu/runners/kv_cache.hpp"
+#include "gpu/runners/qkv_watch.hpp"
 #include "gpu/runners/weights.hpp"
 #include "model/program/program.hpp"
 #include "net/link/faulty_sender.hpp"
 #include "net/metrics/metrics.hpp"
+#include "scheduler/membership/pool_layout.hpp"
 #include "scheduler/membership/seats.hpp"
 
 #include <array>
@@ -45,6 +47,16 @@ struct worker_config {
   std::function<void(const std::string& reason, bool failed)> on_end;
 };
 
+/// An open epoch of a worker.
+struct worker_epoch {
+  epoch_open order;
+  std::map<net::link_key, net::link_end> links; ///< of its part
+  std::map<net::link_key, net::link_end> lends; ///< to the shards that take KV of `order.beside`
+  std::vector<caf::strong_actor_ptr> parts;     ///< a replica, a shard, or more
+  std::vector<gpu_executor_actor> executors;
+  scheduler::kv_part stores{}; ///< of an attention seat with a part
+};
+
 struct worker_state {
   /// An epoch to open once the work of the previous one has ended.
   struct opening {
@@ -52,7 +64,8 @@ struct worker_state {
     caf::typed_response_promise<epoch_ready> promise;
   };
   worker_config config;
-  epoch_open open; ///< the open epoch; its number is 0: none
+  /// Open epochs, by number: one, or two while a pipeline is taken over.
+  std::map<uint64_t, worker_epoch> epochs;
   std::optional<opening> next;
   /// Parts and executors of closed epochs, and when they were asked to stop.
   std::map<caf::actor_addr, caf::actor_clock::time_point> ending;
@@ -60,12 +73,12 @@ struct worker_state {
   std::optional<caf::actor_clock::time_point> slow_until; ///< by an injected fault
   /// Stages frames where the links do not reach the device's memory; null where they do.
   std::shared_ptr<gpu::device> carries;
-  /// Of an attention seat: its KV outlives epochs (L-M25) and belongs to part `cache_number`.
   std::shared_ptr<gpu::device> device;
   std::vector<std::shared_ptr<gpu::device>> other_devices; ///< of ranks 1, 2, ...
-  std::shared_ptr<gpu::kv_cache> cache;
-  uint32_t cache_number = 0;
-  std::map<net::link_key, net::link_end> links;
+  /// Of an attention seat: its KV outlives epochs (L-M25). Two while one is copied from the other.
+  std::map<scheduler::kv_part, std::shared_ptr<gpu::kv_cache>> caches;
+  /// Whether attention of any epoch waits; null where streams do not run on the host.
+  std::shared_ptr<gpu::qkv_watch> watch;
   std::map<std::string, uint64_t> sent; ///< bytes to each peer's seat, in closed epochs
   std::array<uint64_t, net::frame_faults> dropped{}; ///< frames, in closed epochs
   uint64_t log_dropped_before = log_lines_dropped;   ///< when it took its seat
@@ -79,8 +92,6 @@ struct worker_state {
   };
   std::map<std::string, watched> watched_peers; ///< by seat
   uint64_t watch_version = 0;                   ///< of that list
-  std::vector<caf::strong_actor_ptr> parts;     ///< of the epoch: a replica, a shard, or more
-  std::vector<gpu_executor_actor> executors;
   const char* name = "worker";
 };
 

@@ -202,6 +202,29 @@ chaos_request parse_chaos_request(std::string_view text) {
   });
 }
 
+scale_request parse_scale_request(std::string_view text) {
+  api_limits limits;
+  limits.strict = true;
+  return parse_body(text, limits, [&](json_object_reader& body) {
+    scale_request request;
+    request.pool = json_string(body.require("pool"), "pool", {1, 32});
+    body.require("members");
+    request.members = body.optional<uint32_t>("members", {0, 1'000'000}).value_or(0);
+    take_unknown(body, limits);
+    return request;
+  });
+}
+
+std::string parse_drain_request(std::string_view text) {
+  api_limits limits;
+  limits.strict = true;
+  return parse_body(text, limits, [&](json_object_reader& body) {
+    auto worker = json_string(body.require("worker"), "worker", {1, 256});
+    take_unknown(body, limits);
+    return worker;
+  });
+}
+
 uint32_t resolve_max_tokens(const generation_params& params, uint64_t prompt_tokens,
                             uint64_t context, size_t prompts, const api_limits& limits,
                             std::string_view prompt_field) {

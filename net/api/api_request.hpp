@@ -11,6 +11,10 @@ completion_request parse_completion_request(std::string_view body, const api_lim
 tokenize_request parse_tokenize_request(std::string_view body, const api_limits& limits);
 detokenize_request parse_detokenize_request(std::string_view body, const api_limits& limits);
 chaos_request parse_chaos_request(std::string_view body);
+/// {"pool":"attention","members":3}
+scale_request parse_scale_request(std::string_view body);
+/// {"worker":"attention-1"}: its name or its seat.
+std::string parse_drain_request(std::string_view body);
 
 /// The number of tokens each choice may generate, given the prompt length: the requested one, else
 /// what fits, at most limits.default_max_tokens. Throws prompt_too_long beyond

@@ -133,4 +133,10 @@ struct chaos_request {
   uint32_t duration_ms = 500; ///< of temporary faults; at most ten minutes
 };
 
+/// Another size for a pool, requested on the admin listener.
+struct scale_request {
+  std::string pool;
+  uint32_t members = 0;
+};
+
 } // namespace lamella::net

@@ -161,7 +161,7 @@ link_end data_plane::impl::open(const side& s, const link_terms& terms,
                                 const std::shared_ptr<gpu::device>& device,
                                 std::optional<peer_address> to) {
   if (auto wrong = check(terms); !wrong.empty()) throw std::invalid_argument{wrong};
-  if (s.key.epoch < first_epoch.load()) throw channel_ended{channel_state::revoked};
+  if (epochs.ended(s.key.epoch)) throw channel_ended{channel_state::revoked};
   auto r = std::make_shared<record>();
   r->terms = terms;
   r->link = std::make_shared<pending_link>(
@@ -179,7 +179,7 @@ link_end data_plane::impl::open(const side& s, const link_terms& terms,
   }
   asio::post(io, [this, s, r, timeout, to = std::move(to)] {
     if (stopping) return r->link->end(channel_state::closed);
-    if (s.key.epoch < first_epoch.load()) return r->link->end(channel_state::revoked);
+    if (epochs.ended(s.key.epoch)) return r->link->end(channel_state::revoked);
     const auto old = std::exchange(records[s], r);
     if (old) old->link->end(channel_state::closed);
     if (to)
@@ -214,7 +214,7 @@ void data_plane::impl::expect(const side& s, const record_ptr& r,
 void data_plane::impl::end_epoch(uint64_t epoch) {
   const auto all = records;
   for (const auto& [s, r] : all)
-    if (s.key.epoch <= epoch) r->link->end(channel_state::revoked);
+    if (s.key.epoch == epoch) r->link->end(channel_state::revoked);
 }
 
 void data_plane::impl::report(const side& s, const record& r, link_event::kind what,
@@ -296,9 +296,7 @@ void data_plane::try_listen(const std::string& address) {
 }
 
 void data_plane::end_epoch(uint64_t epoch) {
-  auto first = impl_->first_epoch.load();
-  while (first <= epoch && !impl_->first_epoch.compare_exchange_weak(first, epoch + 1)) {
-  }
+  impl_->epochs.end(epoch);
   asio::post(impl_->io, [x = impl_.get(), epoch] { x->end_epoch(epoch); });
 }
 

@@ -102,7 +102,7 @@ public:
   /// Checks early that an address can be listened on. Throws as the constructor does.
   static void try_listen(const std::string& address);
 
-  /// Revokes all links of this and earlier epochs; later attempts to create them are rejected.
+  /// Revokes all links of this epoch; later attempts to create one are rejected.
   void end_epoch(uint64_t epoch);
 
   struct impl;

@@ -184,8 +184,7 @@ asio::awaitable<data_plane::impl::record_ptr>
 data_plane::impl::meet(link_key key, link_terms theirs, std::chrono::milliseconds timeout) {
   const auto deadline = clock::now() + timeout;
   while (true) {
-    if (key.epoch < first_epoch.load())
-      throw std::runtime_error{to_string(key) + ": the epoch is closed"};
+    if (epochs.ended(key.epoch)) throw std::runtime_error{to_string(key) + ": the epoch is closed"};
     const auto found = records.find({key, false});
     if (found != records.end() && !found->second->link->bound()
         && found->second->link->state() == channel_state::open) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "net/data_plane/data_plane.hpp"
+#include "net/data_plane/ended_epochs.hpp"
 #include "net/data_plane/handshake.hpp"
 #include "net/data_plane/peer_address.hpp"
 #include "net/http/time_limit.hpp"
@@ -147,7 +148,7 @@ struct data_plane::impl : std::enable_shared_from_this<data_plane::impl> {
   const std::shared_ptr<gpu::doorbell> bell;
   peer_address self;
   std::string address;
-  std::atomic<uint64_t> first_epoch{0}; ///< those before are over; any thread
+  ended_epochs epochs;                                                     ///< any thread
   std::atomic<clock::time_point> isolated_until{clock::time_point::min()}; ///< any thread
   bool isolated() const { return clock::now() < isolated_until.load(); }
   size_t strangers = 0;

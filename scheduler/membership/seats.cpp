@@ -32,8 +32,21 @@ uint16_t number_of(const seat& x) {
 }
 
 void seat_plan::add(worker_role role, uint32_t members) {
-  const auto first = this->members(role);
-  for (uint32_t i = 0; i < members; ++i) places_.push_back({{role, first + i}, 0, false});
+  for (uint32_t i = 0; members > 0; ++i) {
+    const seat where{role, i};
+    const auto at = std::ranges::lower_bound(places_, where, {}, &place::where);
+    if (at != places_.end() && at->where == where) continue;
+    const auto before = removed_.extract(where);
+    places_.insert(at, {where, before ? before.mapped() : 0, false});
+    --members;
+  }
+}
+
+void seat_plan::remove(const seat& where) {
+  const auto found = std::ranges::find(places_, where, &place::where);
+  if (found == places_.end() || found->occupied) return;
+  removed_[where] = found->incarnation;
+  places_.erase(found);
 }
 
 std::optional<seat_plan::taken> seat_plan::take(worker_role role,

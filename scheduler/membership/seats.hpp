@@ -3,6 +3,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -33,8 +34,11 @@ uint16_t number_of(const seat& x);
 /// never reused (reliability A3).
 class seat_plan {
 public:
-  /// Adds seats for a role; they are free.
+  /// Adds seats for a role, at its lowest unused places; they are free.
   void add(worker_role role, uint32_t members);
+
+  /// Takes a free seat away. Its place may be added again; incarnations go on from there.
+  void remove(const seat& where);
 
   struct taken {
     seat where;
@@ -68,7 +72,8 @@ private:
     uint32_t incarnation = 0; ///< of the current or last holder
     bool occupied = false;
   };
-  std::vector<place> places_;
+  std::vector<place> places_;        ///< in order
+  std::map<seat, uint32_t> removed_; ///< last incarnation of seats that were taken away
 };
 
 } // namespace lamella::scheduler

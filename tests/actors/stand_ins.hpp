@@ -4,6 +4,7 @@
 #include "actors/device/iteration.hpp"
 #include "actors/protocol/iterations.hpp"
 #include "actors/protocol/kv.hpp"
+#include "actors/protocol/moves.hpp"
 #include "actors/protocol/parity.hpp"
 #include "actors/protocol/prefills.hpp"
 #include "actors/protocol/pulls.hpp"
@@ -189,6 +190,10 @@ inline auto stand_in_allocator(std::shared_ptr<allocator_book> book) {
         [book](const kv_filled& x) { book->filled.push_back(x); },
         [book](const kv_doubt& x) { book->doubted.push_back(x.holder); },
         [book](const kv_pulled& x) { book->pulled.push_back(x); },
+        [](const kv_move_begin&) { return true; },
+        [](const kv_move_ask&) { return kv_move_piece{}; },
+        [](const kv_move_done&) { return true; },
+        [](const kv_move_abort&) {},
         [](status_atom) -> caf::result<kv_usage> { return kv_usage{}; },
         [](wake_atom) {},
         [](wake_atom, uint64_t) {},
@@ -252,6 +257,7 @@ inline auto stand_in_batch(std::shared_ptr<std::vector<bool>> told) {
         [](const batch_leave&) {},
         [](const iteration_failed&) {},
         [told](const kv_rebuilding& x) { told->push_back(x.some); },
+        [](const hand_over&) { return true; },
         [](wake_atom) {},
         [](status_atom) -> caf::result<uint32_t> { return uint32_t{0}; },
     };

@@ -7,6 +7,7 @@
 #include "actors/node/kv_rebuild.hpp"
 #include "actors/node/pipeline.hpp"
 #include "actors/node/supervisor.hpp"
+#include "actors/node/takeover.hpp"
 #include "actors/protocol/epochs.hpp"
 #include "actors/protocol/join.hpp"
 #include "actors/protocol/prefills.hpp"
@@ -233,17 +234,8 @@ private:
     t.group = spec.group();
     t.head_dim = spec.head_dim;
     t.scale = spec.attention_scale();
-    t.shards = options_.pools.attention.members;
-    t.whole_requests = options_.pools.attention.partition == config::partition::requests;
+    t.pool = actors::pool_terms_of(options_, spec, parts_->slots);
     t.prefill_owns_kv = options_.pools.prefill_owns_kv();
-    t.slots = where.role == scheduler::worker_role::prefill
-                  ? actors::prefill_slots(options_, spec, parts_->slots)
-                  : parts_->slots;
-    t.decode_frame_bytes = actors::frame_bytes(options_, spec, 0);
-    t.prefill_frame_bytes = actors::frame_bytes(options_, spec, scheduler::prefill_streams);
-    t.own_frame_bytes = actors::own_frame_bytes(options_, spec);
-    t.parity_frame_bytes = actors::parity_frame_bytes(options_, spec);
-    t.member_frame_bytes = actors::member_frame_bytes(options_, spec);
     t.chaos = true;
     return t;
   }
@@ -258,6 +250,18 @@ private:
     if (pools.prefill.has_seats()) m.seats.add(worker_role::prefill, pools.prefill.members);
     m.wanted = {"sim", "sim", "sim", 0, true};
     m.shape = actors::shape_of(options_);
+    m.pool = actors::pool_terms_of(options_, parts_->program->spec, parts_->slots);
+    m.kv_heads = parts_->program->spec.kv_heads;
+    m.design_of = [this](const scheduler::pool_sizes& sizes) {
+      const auto& spec = parts_->program->spec;
+      const auto options = actors::at_sizes(options_, sizes);
+      const auto& pool = options.pools.attention;
+      if (pool.partition == config::partition::heads)
+        if (auto why = scheduler::refuse_partition(spec.kv_heads, pool.members))
+          throw std::invalid_argument{*why};
+      return actors::epoch_design{actors::shape_of(options),
+                                  actors::pool_terms_of(options, spec, parts_->slots)};
+    };
     m.terms_of = [this](const scheduler::seat& where) { return terms_of(where); };
     m.dead = world_.dead;
     m.on_worker = [this](const actors::worker_info& x, bool lost, bool) { watch_seat(x, lost); };
@@ -320,6 +324,15 @@ private:
       time.note("epoch");
       caf::anon_send(front_, built.server);
       return built.actors;
+    };
+    tree.renew = [this, start = tree.start](caf::event_based_actor* self, uint64_t generation,
+                                            std::function<bool()> goes_on, auto done) {
+      actors::takeover_config c;
+      c.parts = parts_.get();
+      c.server = server;
+      c.goes_on = std::move(goes_on);
+      c.start = [=] { return start(self, generation); };
+      actors::take_over(self, std::move(c), std::move(done));
     };
     tree.on_trouble = [this](bool over, const std::string& role,
                              std::optional<net::failover_cause>) {

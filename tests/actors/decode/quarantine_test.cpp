@@ -21,6 +21,7 @@ auto stand_in_batch(std::vector<sequence_id>* told_to_leave) {
         },
         [](const iteration_failed&) {},
         [](const kv_rebuilding&) {},
+        [](const hand_over&) { return true; },
         [](wake_atom) {},
         [](status_atom) -> caf::result<uint32_t> { return uint32_t{0}; },
     };

@@ -21,7 +21,7 @@ TEST_CASE_FIXTURE(membership_world,
   CHECK(opened[0].epoch == 1);
   CHECK(opened[0].replicas.size() == 2); // the prefill seat is number 1
   CHECK(opened[0].shards.size() == 2);
-  CHECK(a1.grant->terms.slots == 1); // its own terms
+  CHECK(a1.grant->terms.threads == 1); // its own terms
   const auto& order = m.book->orders.at(0);
   REQUIRE(order.replicas.size() == 2);
   CHECK(order.replicas[0].address == "at model");
@@ -67,13 +67,19 @@ TEST_CASE_FIXTURE(membership_world,
   CHECK(opened[1].epoch == 2);
   CHECK(opened[1].replicas.size() == 1);
   CHECK(opened[1].empty == std::vector<uint32_t>{0});
-  join("prefill");
-  REQUIRE(lost.size() == 2);
-  CHECK(says(lost[1].second, "prefill/0 can be used"));
-  want_epoch();
+  join("prefill"); // the epoch goes on serving until the next one has taken over
+  REQUIRE(due.size() == 1);
+  CHECK(says(due[0].second, "prefill/0 can be used"));
+  CHECK(lost.size() == 1);
+  want_next();
   REQUIRE(opened.size() == 3);
+  CHECK(opened[2].beside == 2);
   CHECK(opened[2].replicas.size() == 2);
   CHECK(opened[2].empty.empty());
+  CHECK(opened[2].lenders.empty()); // no KV has to move
+  CHECK(m.book->closed == std::vector<uint64_t>{1});
+  settled();
+  CHECK(m.book->closed == std::vector<uint64_t>{1, 2});
   CHECK(m.book->opened == std::vector<uint64_t>{1, 2, 3});
   CHECK(a1.book->opened == std::vector<uint64_t>{1, 2, 3});
 }

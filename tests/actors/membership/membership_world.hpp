@@ -47,7 +47,7 @@ struct membership_world : stage {
   std::set<scheduler::seat> failing; ///< at the last change
   membership_actor members;
   door_actor gate;
-  std::vector<std::pair<uint64_t, std::string>> lost; ///< told to the supervisor
+  std::vector<std::pair<uint64_t, std::string>> lost, due; ///< told to the supervisor
   caf::actor supervisor_stand_in;
   std::vector<epoch_members> opened; ///< handed to the supervisor
 
@@ -59,9 +59,11 @@ struct membership_world : stage {
     m.wanted = wanted;
     m.shape.shards = 2;
     m.shape.prefill_seats = 1;
+    m.kv_heads = 12;
+    m.pool.shards = 2;
     m.terms_of = [](const scheduler::seat& x) {
       worker_terms t;
-      t.slots = x.index;
+      t.threads = x.index;
       return t;
     };
     m.on_change = [this](const seat_news& x) {
@@ -96,8 +98,26 @@ struct membership_world : stage {
     supervisor_stand_in = spawn([this, built](caf::event_based_actor* self) -> caf::behavior {
       self->request(members, caf::infinite, caf::open_atom_v, built)
           .then([this](const epoch_members& x) { opened.push_back(x); }, [](const caf::error&) {});
-      return {[this](const epoch_lost& x) { lost.emplace_back(x.epoch, x.reason); }};
+      return {[this](const epoch_lost& x) { lost.emplace_back(x.epoch, x.reason); },
+              [this](const epoch_due& x) { due.emplace_back(x.epoch, x.reason); },
+              [=, this](const epoch_next& x) { // to be asked on
+                self->request(members, caf::infinite, x)
+                    .then([this](const epoch_members& y) { opened.push_back(y); },
+                          [](const caf::error&) {});
+              }};
     });
+    settle();
+  }
+
+  /// It asks for the next epoch while the newest one serves.
+  void want_next() {
+    caf::anon_send(supervisor_stand_in, epoch_next{opened.empty() ? 0 : opened.back().epoch});
+    settle();
+  }
+
+  /// Its pipeline runs on the newest epoch.
+  void settled(bool taken = true) {
+    caf::anon_send(members, epoch_settled{opened.back().epoch, taken, "no"});
     settle();
   }
 

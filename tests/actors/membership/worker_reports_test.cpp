@@ -120,10 +120,8 @@ TEST_CASE(
   std::vector<std::shared_ptr<net::pending_link>> links;
   worker_config c;
   c.where = {worker_role::attention, 0};
-  c.terms.layers = c.terms.kv_heads = c.terms.group = c.terms.shards = 1;
+  c.terms.layers = c.terms.kv_heads = c.terms.group = 1;
   c.terms.head_dim = 8;
-  c.terms.slots = 16;
-  c.terms.decode_frame_bytes = 64;
   c.make_device = [&](const std::string& name, uint32_t) { return engine.make_device(name); };
   c.port.open = [&](const link_order& x) {
     links.push_back(
@@ -140,9 +138,13 @@ TEST_CASE(
   };
   using counts = std::vector<uint64_t>; // epoch, attempt, duplicate, damaged
   for (uint64_t epoch = 1; epoch <= 2; ++epoch) {
-    s.ask<epoch_ready>(
-        seat,
-        epoch_open{epoch, {{stream_id{0}, 0}}, {{"model/0", "a"}}, {{"attention/0", "b"}}, 0});
+    epoch_open order;
+    order.epoch = epoch;
+    order.streams = {{stream_id{0}, 0}};
+    order.replicas = {{"model/0", "a"}};
+    order.shards = {{"attention/0", "b"}};
+    order.pool = {1, false, 16, 0, 64, 64, 0, 0, 0, 0};
+    s.ask<epoch_ready>(seat, order);
     s.settle();
     REQUIRE(links.size() == epoch);
     CHECK(dropped() == counts{0, epoch - 1, 0, epoch - 1});

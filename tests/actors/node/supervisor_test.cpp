@@ -176,7 +176,7 @@ TEST_CASE("A restart that was overtaken by a loss does not start a second genera
   world w;
   w.kill(1);
   CHECK(w.generations.size() == 1);
-  caf::anon_send(w.root, epoch_lost{1, false, "model", "model/0 lost"});
+  caf::anon_send(w.root, epoch_lost{1, "model", "model/0 lost"});
   w.settle();
   REQUIRE(w.generations == std::vector<uint64_t>{1, 2});
   w.ended.clear();

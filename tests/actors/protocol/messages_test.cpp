@@ -191,11 +191,8 @@ TEST_CASE_FIXTURE(world, "So are the messages between processes, handles of acto
   terms.group = 4;
   terms.head_dim = 64;
   terms.scale = 0.125f;
-  terms.shards = 3;
-  terms.whole_requests = true;
-  terms.slots = 1000;
+  terms.pool = {3, true, 1000, 2000, 18, 19, 21, 24, 25, 26};
   terms.prefill_owns_kv = true;
-  terms.own_frame_bytes = 21;
   terms.ranks = 2;
   terms.decode_rank_bytes = 22;
   terms.prefill_rank_bytes = 23;
@@ -203,16 +200,17 @@ TEST_CASE_FIXTURE(world, "So are the messages between processes, handles of acto
   terms.link_secret = std::string(32, '\1');
   terms.link_cluster = 17;
   terms.link_folder = "/tmp/x";
-  terms.decode_frame_bytes = 18;
-  terms.prefill_frame_bytes = 19;
   terms.link_timeout_ms = 20;
   check(join_grant{std::string(32, 'p'), "attention", 2, 9, 4, terms});
   check(epoch_open{5,
                    {{stream_id{65536}, 2}},
                    {{"model/1", "a", 1, 5}, {"model/2", "b"}},
                    {{"attention/3", "c", 0x4003, 2}},
-                   1});
-  check(epoch_close{5});
+                   1,
+                   2,
+                   4,
+                   terms.pool});
+  check(epoch_close{5, true});
   check(watch_order{3, true, {{"attention/1", "a", 1, 5}}});
   check(watch_report{true, 3, {{"attention/1", 5, true, 0}, {"attention/2", 6, false, 400}}});
   check(worker_leave{"go"});
@@ -230,7 +228,7 @@ TEST_CASE_FIXTURE(world, "So are the messages between processes, handles of acto
     return kv_source_actor::behavior_type{[](const kv_offer&) { return kv_moved{}; },
                                           [](kv_pull_cancel) {}};
   });
-  check(epoch_ready{model_replica_actor{}, shard, true, source});
+  check(epoch_ready{model_replica_actor{}, shard, true, source, source});
   check(worker_peers{{{"model/0", "tcp", 0.5, 1}}, {1, 2, 3}, 4, {{{5, 6}, 7}, {}}, {8, 9}, 10});
   const auto worker = spawn([](worker_actor::pointer) {
     return worker_actor::behavior_type{[](const epoch_open&) { return epoch_ready{}; },

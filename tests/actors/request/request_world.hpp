@@ -90,6 +90,7 @@ struct request_world : stage {
             return promise;
           },
           [book](const prefill_cancel& x) { book->cancelled.push_back(x.first); },
+          [](const hand_over&) { return true; },
           [](const iteration_failed&) {},
       };
     }));
@@ -100,6 +101,7 @@ struct request_world : stage {
               [book](const batch_leave& x) { book->left.push_back(x.sequence); },
               [](const iteration_failed&) {},
               [](const kv_rebuilding&) {},
+              [](const hand_over&) { return true; },
               [](wake_atom) {},
               [](status_atom) -> caf::result<uint32_t> { return uint32_t{0}; },
           };

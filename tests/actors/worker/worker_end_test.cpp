@@ -84,6 +84,12 @@ private:
             [self](caf::open_atom, uint64_t) -> caf::result<epoch_members> {
               return self->make_response_promise<epoch_members>();
             },
+            [](const epoch_next&) -> caf::result<epoch_members> {
+              return caf::make_error(ec::aborted);
+            },
+            [](const epoch_settled&) {},
+            [](const pool_resize&) { return pool_change{}; },
+            [](const worker_drain&) { return pool_change{}; },
             [](wake_atom, const std::string&, uint32_t) {},
             [](const worker_stopped&) {},
             [](const seat_failing&) {},

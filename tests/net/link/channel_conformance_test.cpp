@@ -158,9 +158,9 @@ TEST_CASE_TEMPLATE("a link of an epoch that is over on the other side is refused
                    TIERS_BETWEEN_PLANES) {
   link_rig<tier> x;
   x.other->end_epoch(5);
-  auto late = x.mine.plane->connect(x.other->address(), {4, 0, 0, 0}, x.terms, timeout);
+  auto late = x.mine.plane->connect(x.other->address(), {5, 0, 0, 0}, x.terms, timeout);
   CHECK(holds_soon([&] { return late.to->state() == channel_state::closed; }));
-  x.mine.log->wait_for(net::link_event::kind::refused, "epoch 4, stream 0, replica 0, shard 0");
+  x.mine.log->wait_for(net::link_event::kind::refused, "epoch 5, stream 0, replica 0, shard 0");
 }
 
 TEST_CASE_TEMPLATE("a link made again is another link: nothing of the old one comes", tier, TIERS) {

@@ -1,0 +1,84 @@
+#include "actors/gateway/gateway_pools.hpp"
+
+#include "actors/protocol/epochs.hpp"
+#include "actors/protocol/explain.hpp"
+#include "base/json_writer.hpp"
+#include "net/api/api_request.hpp"
+#include "net/http/api_error.hpp"
+
+namespace lamella::actors {
+
+namespace {
+
+constexpr caf::timespan timeout = std::chrono::seconds{5};
+/// A body is one small object.
+constexpr size_t body_max = 4096;
+
+const net::http_headers& json() {
+  static const net::http_headers type{{"content-type", "application/json"}};
+  return type;
+}
+
+void write(json_writer& out, const pool_change& x) {
+  out.begin_object()
+      .member("pool", x.pool)
+      .member("from", x.from)
+      .member("members", x.to)
+      .member("state", x.state)
+      .member("reason", x.reason)
+      .end_object();
+}
+
+const std::string& small_body(const exchange_ptr& exchange) {
+  const auto& body = exchange->request().body;
+  if (body.size() > body_max) throw net::body_too_large(body_max);
+  return body;
+}
+
+/// Asks MEMBERSHIP for a change and answers what becomes of it.
+template <class Question>
+void ask_for(gateway_ptr self, const exchange_ptr& exchange, const Question& what,
+             const char* field) {
+  self->request(self->state.members, timeout, what)
+      .then(
+          [exchange](const pool_change& x) {
+            json_writer out;
+            write(out, x);
+            exchange->respond(x.state == "done" ? 200 : 202, json(), out.take());
+          },
+          [self, exchange, field](const caf::error& reason) {
+            auto error = net::invalid_value(field, explain(self->system(), reason));
+            error.status = 409;
+            error.code = "resize_refused";
+            net::respond_error(*exchange, error);
+          });
+}
+
+} // namespace
+
+void answer_scale(gateway_ptr self, const exchange_ptr& exchange) {
+  const auto x = net::parse_scale_request(small_body(exchange));
+  ask_for(self, exchange, pool_resize{x.pool, x.members}, "members");
+}
+
+void answer_drain_worker(gateway_ptr self, const exchange_ptr& exchange) {
+  ask_for(self, exchange, worker_drain{net::parse_drain_request(small_body(exchange))}, "worker");
+}
+
+void answer_pools(gateway_ptr self, const exchange_ptr& exchange) {
+  self->request(self->state.members, timeout, status_atom_v)
+      .then(
+          [exchange](const system_status& status) {
+            json_writer out;
+            out.begin_object().member("version", 1).member("epoch", status.epoch).key("pools");
+            out.begin_array();
+            for (const auto& x : status.changes) write(out, x);
+            out.end_array().end_object();
+            exchange->respond(200, json(), out.take());
+          },
+          [self, exchange](const caf::error& reason) {
+            net::respond_error(*exchange, net::internal_error(explain(self->system(), reason)));
+          });
+}
+
+} // namespace lamella::actors

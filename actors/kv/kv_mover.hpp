@@ -1,0 +1,64 @@
+/// MOVER: copies the KV of a pool to the shards of the next epoch while the present one serves.
+#pragma once
+
+#include "actors/protocol/actors.hpp"
+#include "net/metrics/metrics.hpp"
+#include "scheduler/kv_move.hpp"
+#include "scheduler/slot_pool.hpp"
+
+#include <caf/all.hpp>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lamella::actors {
+
+/// Configuration of a move; fixed.
+struct kv_mover_config {
+  uint64_t epoch_before = 0, epoch = 0;
+  scheduler::kv_move_shape shape;
+  std::vector<kv_source_actor> lenders;      ///< members of the present epoch, by number
+  std::vector<attention_shard_actor> shards; ///< members of the next one
+  kv_allocator_actor allocator;
+  uint32_t tables = 1, slots = 0; ///< of the next epoch
+  uint64_t slot_bytes = 1;        ///< K and V of a slot, all heads and layers
+  uint64_t piece_bytes = 8 << 20; ///< copied at once
+};
+
+/// A move under way. Its functions run on the thread of the actor that it was made for, and call
+/// `done` once: with nothing, or with the reason of a failure.
+class kv_mover : public std::enable_shared_from_this<kv_mover> {
+public:
+  using result = std::function<void(std::optional<std::string> failure)>;
+
+  kv_mover(caf::event_based_actor* self, kv_mover_config config)
+      : self_{self}, config_{std::move(config)} {}
+
+  /// Reserves places in the tables of the next epoch. Fails when there is no room.
+  void begin(result done);
+
+  /// Copies what is committed and not yet copied, until nothing is left.
+  void copy(result done);
+
+  /// Gives back all that was reserved, and ends copies under way.
+  void abort();
+
+  uint64_t slots_copied() const { return slots_copied_; }
+  uint64_t bytes_copied() const { return slots_copied_ * config_.slot_bytes; }
+
+private:
+  struct piece;
+  void copy_piece(const std::shared_ptr<piece>& x, const result& done);
+  void copied(const std::shared_ptr<piece>& x, const result& done);
+
+  caf::event_based_actor* self_;
+  kv_mover_config config_;
+  uint64_t number_ = 0; ///< of the newest copy
+  uint64_t slots_copied_ = 0;
+  bool over_ = false;
+};
+
+} // namespace lamella::actors

@@ -1,0 +1,285 @@
+#include "actors/kv/kv_moving.hpp"
+
+#include "actors/kv/kv_grants.hpp"
+
+#include <algorithm>
+
+namespace lamella::actors {
+
+namespace {
+
+/// Holders that are no sequences: no request gets these numbers.
+constexpr uint64_t last_request = (uint64_t{1} << 47) - 1;
+constexpr auto places_of_move = request_id{last_request - 2}; ///< new places, by table
+constexpr auto behind_of_move = request_id{last_request - 3}; ///< slots that go, by table
+constexpr auto pin_of_move = request_id{last_request - 4};
+
+sequence_id holder_of(request_id what, uint32_t table) {
+  return scheduler::sequence_of(what, table);
+}
+
+/// Adds slots to what a holder that is none has in a table.
+void hold(kv_allocator_state& st, request_id what, uint32_t table,
+          const std::vector<slot_run>& runs) {
+  if (runs.empty()) return;
+  auto& held = st.holders[holder_of(what, table)];
+  held.member = table;
+  held.epoch = st.epoch;
+  scheduler::append(held.runs, runs);
+}
+
+/// Slots of a table that have to change their number or their table.
+bool leaves(const kv_moving& m, uint32_t table, uint32_t slot) {
+  return table >= m.tables || slot >= m.slots;
+}
+
+/// Of tables that go, each goes to the stayer that has most room left.
+void choose_tables(kv_allocator_state& st) {
+  auto& m = *st.moving;
+  std::vector<uint64_t> room(m.tables);
+  for (uint32_t t = 0; t < std::min<size_t>(m.tables, st.pools.size()); ++t)
+    room[t] = st.pools[t].free();
+  m.from.resize(st.pools.size());
+  for (uint32_t t = 0; t < st.pools.size(); ++t) {
+    auto& x = m.from[t];
+    x.to = t;
+    x.slots.assign(st.pools[t].slots(), kv_moving::nowhere);
+    x.copied = scheduler::slot_set{st.pools[t].slots()};
+    if (t < m.tables) continue;
+    const auto best = std::ranges::max_element(room);
+    x.to = static_cast<uint32_t>(best - room.begin());
+    *best -= std::min<uint64_t>(*best, st.pools[t].used());
+  }
+}
+
+/// Free slots that the next table has not are given to nobody.
+void withhold(kv_allocator_state& st) {
+  const auto& m = *st.moving;
+  for (uint32_t t = 0; t < std::min<size_t>(m.tables, st.pools.size()); ++t)
+    if (st.pools[t].slots() > m.slots) hold(st, behind_of_move, t, st.pools[t].take_from(m.slots));
+}
+
+/// The places of these slots; those without one get one, if there is room. False: there is none.
+bool find_places(kv_allocator_state& st, uint32_t table, const std::vector<slot_run>& runs) {
+  auto& x = st.moving->from[table];
+  for (const auto& run : runs)
+    for (auto slot = run.first; slot < run.first + run.length; ++slot) {
+      auto& place = x.slots[slot];
+      if (place != kv_moving::nowhere) continue;
+      if (!leaves(*st.moving, table, slot)) {
+        place = slot;
+        continue;
+      }
+      auto& pool = st.pools[x.to];
+      if (pool.free() == 0) st.prefixes[x.to].make_room(pool, 1);
+      const auto after = slot > 0 ? x.slots[slot - 1] : kv_moving::nowhere;
+      const auto taken =
+          pool.take(1, after == kv_moving::nowhere ? std::nullopt : std::optional{after + 1});
+      if (!taken) return false;
+      if (taken->front().first >= st.moving->slots) { // of a table that is larger now
+        hold(st, behind_of_move, x.to, *taken);
+        withhold(st);
+        return find_places(st, table, runs);
+      }
+      hold(st, places_of_move, x.to, *taken);
+      place = taken->front().first;
+    }
+  return true;
+}
+
+/// Slots whose content has changed since they were looked at: their copies count no more, and
+/// nobody needs their places.
+void forget_freed(kv_allocator_state& st) {
+  for (uint32_t t = 0; t < st.moving->from.size(); ++t) {
+    auto& x = st.moving->from[t];
+    const auto freed = st.pools[t].take_freed();
+    x.copied.erase(freed);
+    for (const auto& run : freed)
+      for (auto slot = run.first; slot < run.first + run.length; ++slot) {
+        const auto place = std::exchange(x.slots[slot], kv_moving::nowhere);
+        if (place == kv_moving::nowhere || !leaves(*st.moving, t, slot)) continue;
+        auto& held = st.holders.at(holder_of(places_of_move, x.to));
+        const std::vector<slot_run> back{{place, 1}};
+        scheduler::slot_set gone{st.pools[x.to].slots()};
+        gone.insert(back);
+        held.runs = gone.part(held.runs, false);
+        st.pools[x.to].give_back(back);
+      }
+  }
+  withhold(st);
+}
+
+/// Committed slots of a table that were not copied.
+std::vector<slot_run> left_of(const kv_allocator_state& st, uint32_t table) {
+  scheduler::slot_set left{st.pools[table].slots()};
+  if (table < st.moving->tables) {
+    auto cached = st.pools[table].cached_runs();
+    left.insert(cached);
+  }
+  for (const auto& [holder, held] : st.holders)
+    if (held.member == table && !is_of_move(holder) && holder != st.pinned_by)
+      left.insert(scheduler::prefix(held.runs, held.filled));
+  left.erase(st.moving->from[table].copied.part(std::vector<slot_run>{{0, left.slots()}}, true));
+  return left.part(std::vector<slot_run>{{0, left.slots()}}, true);
+}
+
+std::vector<slot_run> places_of(const kv_moving::table& x, const std::vector<slot_run>& runs) {
+  std::vector<slot_run> places;
+  for (const auto& run : runs)
+    for (auto slot = run.first; slot < run.first + run.length; ++slot)
+      scheduler::append(places, std::vector<slot_run>{{x.slots[slot], 1}});
+  return places;
+}
+
+/// The first slots of a holder that have a place in the next tables.
+uint32_t placed(const kv_moving::table& x, const std::vector<slot_run>& runs) {
+  uint32_t count = 0;
+  for (const auto& run : runs)
+    for (auto slot = run.first; slot < run.first + run.length; ++slot, ++count)
+      if (x.slots[slot] == kv_moving::nowhere) return count;
+  return count;
+}
+
+/// Its first positions that are copied.
+uint32_t copied(const kv_moving::table& x, const kv_allocator_state::holding& held) {
+  uint32_t count = 0;
+  for (const auto& run : scheduler::prefix(held.runs, held.filled))
+    for (auto slot = run.first; slot < run.first + run.length; ++slot, ++count)
+      if (!x.copied.contains(slot)) return count;
+  return count;
+}
+
+/// Gives a holder its slots in the next tables.
+void rehome(kv_allocator_state& st, kv_allocator_state::holding& held) {
+  const auto& x = st.moving->from[held.member];
+  held.taken_over = copied(x, held);
+  held.filled = *held.taken_over;
+  // Slots that nothing was written to yet have no place where others had to go.
+  const auto stays = scheduler::prefix(held.runs, placed(x, held.runs));
+  auto runs = places_of(x, stays);
+  st.pools[x.to].share(runs);
+  st.pools[held.member].give_back(held.runs);
+  held.runs = std::move(runs);
+  held.member = x.to;
+}
+
+void end_move(kv_allocator_state& st) {
+  std::vector<sequence_id> over;
+  for (const auto& [holder, held] : st.holders)
+    if (is_of_move(holder)) over.push_back(holder);
+  for (const auto holder : over) release(st, holder);
+  for (auto& pool : st.pools) pool.watch_freed(false);
+  st.moving.reset();
+}
+
+} // namespace
+
+bool is_of_move(sequence_id holder) {
+  const auto request = scheduler::request_of(holder);
+  return request == places_of_move || request == behind_of_move || request == pin_of_move;
+}
+
+bool begin_move(kv_allocator_state& st, const kv_move_begin& x) {
+  if (!st.moving || st.moving->tables != x.tables || st.moving->slots != x.slots) {
+    if (st.moving) end_move(st);
+    st.moving.emplace();
+    st.moving->tables = x.tables;
+    st.moving->slots = x.slots;
+    choose_tables(st);
+    for (auto& pool : st.pools) pool.watch_freed(true);
+    for (uint32_t t = 0; t < st.pools.size(); ++t) {
+      scheduler::slot_set goes{st.pools[t].slots()};
+      for (uint32_t slot = 0; slot < goes.slots(); ++slot)
+        if (leaves(*st.moving, t, slot)) goes.insert(std::vector<slot_run>{{slot, 1}});
+      st.prefixes[t].forget(st.pools[t], goes);
+    }
+  }
+  forget_freed(st);
+  for (uint32_t t = 0; t < st.pools.size(); ++t)
+    if (!find_places(st, t, left_of(st, t))) {
+      end_move(st);
+      return false;
+    }
+  return true;
+}
+
+kv_move_piece next_of_move(kv_allocator_state& st, uint32_t slots_max) {
+  kv_move_piece piece;
+  if (!st.moving) return piece;
+  auto& m = *st.moving;
+  release(st, holder_of(pin_of_move, 0));
+  m.pinned.clear();
+  forget_freed(st);
+  for (uint32_t t = 0; t < st.pools.size(); ++t) {
+    const auto left = left_of(st, t);
+    const auto count = scheduler::length_of(left);
+    piece.left += count;
+    if (!piece.from.empty() || count == 0) continue;
+    const auto runs = scheduler::prefix(left, slots_max);
+    if (!find_places(st, t, runs)) continue; // it stays left
+    piece.left -= scheduler::length_of(runs);
+    piece.from_table = m.pinned_table = t;
+    piece.to_table = m.from[t].to;
+    piece.to = places_of(m.from[t], runs);
+    piece.from = m.pinned = runs;
+    st.pools[t].share(runs);
+    st.holders[holder_of(pin_of_move, 0)] = {t, runs, st.epoch, 0};
+  }
+  return piece;
+}
+
+void note_copied(kv_allocator_state& st) {
+  if (!st.moving) return;
+  st.moving->from[st.moving->pinned_table].copied.insert(st.moving->pinned);
+  st.moving->pinned.clear();
+  release(st, holder_of(pin_of_move, 0));
+}
+
+void abort_move(kv_allocator_state& st) {
+  if (st.moving) end_move(st);
+}
+
+void finish_move(kv_allocator_state& st) {
+  if (!st.moving) return;
+  release(st, holder_of(pin_of_move, 0));
+  forget_freed(st);
+  for (uint32_t t = 0; t < st.pools.size(); ++t) {
+    // What of the cache was not copied, or has no slot there, is forgotten.
+    auto& x = st.moving->from[t];
+    scheduler::slot_set lost{st.pools[t].slots()};
+    lost.insert(x.copied.part(std::vector<slot_run>{{0, lost.slots()}}, false));
+    for (uint32_t slot = 0; slot < lost.slots(); ++slot)
+      if (leaves(*st.moving, t, slot)) lost.insert(std::vector<slot_run>{{slot, 1}});
+    st.prefixes[t].forget(st.pools[t], lost);
+    // Slots that stay where they are have a place, written or not.
+    for (uint32_t slot = 0; slot < x.slots.size(); ++slot)
+      if (!leaves(*st.moving, t, slot)) x.slots[slot] = slot;
+  }
+  for (auto& [holder, held] : st.holders)
+    if (!is_of_move(holder)) rehome(st, held);
+  std::erase_if(st.holders, [](const auto& x) { return x.second.runs.empty(); });
+  end_move(st);
+}
+
+void resize_tables(kv_allocator_state& st, const kv_tables& tables) {
+  st.config.tables = tables.names;
+  st.config.sharers = tables.sharers;
+  st.config.parity = tables.parity;
+  const auto slots = tables.slots;
+  const bool changes = st.config.slots != slots;
+  st.config.slots = slots;
+  while (st.pools.size() > tables.names.size()) {
+    st.prefixes.back().clear(st.pools.back());
+    st.pools.pop_back();
+    st.prefixes.pop_back();
+  }
+  for (auto& pool : st.pools)
+    if (pool.slots() != slots) pool.resize(slots);
+  while (st.pools.size() < tables.names.size()) {
+    st.pools.emplace_back(slots);
+    st.prefixes.emplace_back();
+  }
+  if (changes) st.unprotected = scheduler::slot_set{slots};
+}
+
+} // namespace lamella::actors

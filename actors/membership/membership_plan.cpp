@@ -1,0 +1,116 @@
+#include "actors/membership/membership_plan.hpp"
+
+#include "actors/membership/membership_failing.hpp"
+
+#include <algorithm>
+
+namespace lamella::actors {
+
+namespace {
+
+using scheduler::epoch_plan;
+using scheduler::seat;
+using scheduler::worker_role;
+
+/// Without the slow ones, but those that have KV: a shard keeps its part however slow it is.
+std::set<seat> well_seats(const membership_state& st, std::set<seat> ready) {
+  for (const auto& [where, m] : st.members)
+    if (m.info.slow && std::ranges::find(st.held, where) == st.held.end()) ready.erase(where);
+  return ready;
+}
+
+std::set<seat> staying_seats(const membership_state& st) {
+  auto ready = ready_seats(st);
+  for (const auto& where : st.draining) ready.erase(where);
+  return ready;
+}
+
+/// Is the one epoch as large as the other in all that it has?
+bool as_large(const epoch_plan& x, const epoch_plan& than) {
+  return x.decoding >= than.decoding && x.replicas.size() >= than.replicas.size()
+         && x.shards.size() >= than.shards.size();
+}
+
+/// Of these seats, without the slow ones where that costs no part.
+std::optional<next_epoch> plan_of(const membership_state& st, const epoch_design& design,
+                                  const std::set<seat>& seats, bool whole) {
+  auto all = scheduler::plan_epoch(design.shape, seats, st.held, whole);
+  if (!all) return std::nullopt;
+  auto well = scheduler::plan_epoch(design.shape, well_seats(st, seats), st.held, whole);
+  return next_epoch{design, well && as_large(*well, *all) ? std::move(*well) : std::move(*all)};
+}
+
+epoch_design in_force(const membership_state& st) { return {st.config.shape, st.config.pool}; }
+
+bool wants_other_sizes(const membership_state& st) {
+  return st.config.design_of && st.wanted != scheduler::sizes_of(st.config.shape);
+}
+
+bool has_part(const epoch_plan& plan, const seat& where) {
+  return std::ranges::find(plan.shards, where) != plan.shards.end()
+         || std::ranges::find(plan.replicas, where) != plan.replicas.end();
+}
+
+/// Whether a worker has the KV of a part, as the epoch that serves writes it.
+bool has_kv(const membership_state& st, const seat& where, const scheduler::kv_part& part) {
+  const auto worker = st.memory.find(where);
+  if (worker == st.memory.end()) return false;
+  const auto cache = worker->second.find(part);
+  return cache != worker->second.end() && std::ranges::any_of(st.caches, [&](const auto& x) {
+           return x.second == cache->second;
+         });
+}
+
+} // namespace
+
+std::optional<next_epoch> next_plan(const membership_state& st) {
+  if (!st.was_open && !may_begin(st)) return std::nullopt;
+  if (auto plan = plan_of(st, in_force(st), staying_seats(st), false)) return plan;
+  // A draining worker is better than none.
+  if (auto plan = plan_of(st, in_force(st), ready_seats(st), false)) return plan;
+  if (!wants_other_sizes(st)) return std::nullopt;
+  return plan_of(st, st.config.design_of(st.wanted), ready_seats(st), false);
+}
+
+std::optional<next_epoch> better_plan(const membership_state& st) {
+  if (!st.open) return std::nullopt;
+  const auto staying = staying_seats(st);
+  if (wants_other_sizes(st))
+    if (auto plan = plan_of(st, st.config.design_of(st.wanted), staying, true)) return plan;
+  auto plan = plan_of(st, in_force(st), staying, false);
+  if (!plan) return std::nullopt;
+  const bool drains = std::ranges::any_of(st.draining, [&](const seat& where) {
+    return has_part(st.newest.plan, where) && !has_part(plan->plan, where);
+  });
+  if (!drains && !scheduler::could_grow(st.config.shape, st.newest.plan, staying))
+    return std::nullopt;
+  return plan;
+}
+
+scheduler::kv_part part_of_shard(const membership_state& st, const epoch_design& design,
+                                 uint32_t number) {
+  const auto& pool = design.pool;
+  return scheduler::part_of_member(st.config.kv_heads, pool.shards, number, pool.whole_requests,
+                                   pool.slots);
+}
+
+bool moves_kv(const membership_state& st, const membership_state::numbered_plan& next) {
+  // Sequences of members that are no more.
+  if (next.design.pool.whole_requests && next.design.pool.shards < st.config.pool.shards)
+    return true;
+  for (uint32_t i = 0; i < next.design.pool.shards; ++i) {
+    const bool is_new = next.design.pool.whole_requests && i >= st.config.pool.shards;
+    if (!is_new && !has_kv(st, next.plan.shards[i], part_of_shard(st, next.design, i))) return true;
+  }
+  return false;
+}
+
+bool has_substitute(const membership_state& st, const seat& who) {
+  auto others = well_seats(st, ready_seats(st));
+  others.erase(who);
+  const auto plan = scheduler::plan_epoch(st.config.shape, others, st.held, false);
+  return plan && as_large(*plan, st.newest.plan)
+         && (who.role != worker_role::attention || st.newest.plan.parity);
+}
+
+} // namespace lamella::actors

@@ -1,0 +1,37 @@
+/// Which epoch comes next: the decisions of MEMBERSHIP, from the workers it has.
+#pragma once
+
+#include "actors/membership/membership_state.hpp"
+
+#include <optional>
+
+namespace lamella::actors {
+
+/// The seats of an epoch, and the sizes of the pools it has them for.
+struct next_epoch {
+  epoch_design design;
+  scheduler::epoch_plan plan;
+};
+
+/// The epoch to open when none serves: at the sizes in force, where the KV is; where those are
+/// impossible, at the wanted ones. Slow workers have a part only where needed. Nothing: wait.
+std::optional<next_epoch> next_plan(const membership_state& st);
+
+/// An epoch that is better than the one that serves: it has the wanted sizes of the pools, all of
+/// their members, or more members than now, or a draining seat has lost its part. Nothing: there is
+/// none.
+std::optional<next_epoch> better_plan(const membership_state& st);
+
+/// Whether KV of the epoch that serves has to be copied before that one can replace it: a shard has
+/// another part or another seat than now.
+bool moves_kv(const membership_state& st, const membership_state::numbered_plan& next);
+
+/// What that shard of an epoch stores.
+scheduler::kv_part part_of_shard(const membership_state& st, const epoch_design& design,
+                                 uint32_t number);
+
+/// Whether a worker that is not slow could take the part of that seat at once, without recomputing
+/// KV.
+bool has_substitute(const membership_state& st, const scheduler::seat& who);
+
+} // namespace lamella::actors

@@ -1,0 +1,226 @@
+#include "actors/membership/membership_scale.hpp"
+
+#include "actors/membership/membership_plan.hpp"
+#include "actors/membership/membership_seats.hpp"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <tuple>
+
+namespace lamella::actors {
+
+namespace {
+
+using membership_ptr = membership_self::stateful_pointer<membership_state>;
+using scheduler::seat;
+using scheduler::worker_role;
+
+/// Members of a pool at most: seats have numbers of 14 bits, and a mistyped size starts processes.
+constexpr uint32_t members_max = 256;
+
+caf::error refused(const std::string& why) { return caf::make_error(ec::resize_refused, why); }
+
+std::string text_of(const pool_change& x) {
+  return fmt::format("{} {} -> {}", x.pool, x.from, x.to);
+}
+
+/// Why a pool cannot have that size now; empty: it can.
+std::string why_not(const membership_state& st, worker_role role, uint32_t members) {
+  const auto& pool = scheduler::to_string(role);
+  if (!st.config.design_of) return "the pools of this service keep their sizes";
+  if (st.config.seats.members(role) == 0)
+    return fmt::format("the pool '{}' has no workers of its own", pool);
+  if (members == 0) return fmt::format("a pool cannot be empty: '{}' needs a member", pool);
+  if (members > members_max)
+    return fmt::format("{} members: a pool has at most {}", members, members_max);
+  if (st.changing) return fmt::format("another change is under way: {}", text_of(*st.changing));
+  if (!st.was_open) return "the service has not started yet";
+  try {
+    st.config.design_of(scheduler::with_size(st.wanted, role, members));
+  } catch (const std::invalid_argument& e) {
+    return e.what();
+  }
+  return {};
+}
+
+/// Seats of a pool of that size, its spares and the one of the parity included.
+uint32_t needed_seats(const membership_state& st, worker_role role, uint32_t members) {
+  return members + st.extra_seats.at(role);
+}
+
+/// Gives a pool as many seats as it needs, spares included; new ones are free.
+void add_seats(membership_ptr self, worker_role role, uint32_t members) {
+  auto& st = self->state;
+  const auto needed = needed_seats(st, role, members);
+  if (const auto now = st.config.seats.members(role); now < needed)
+    st.config.seats.add(role, needed - now);
+  if (st.config.on_resize) st.config.on_resize(st.config.seats.all());
+}
+
+/// Takes seats away that are too many: of draining workers, then free ones, then the last.
+void drop_seats(membership_ptr self, worker_role role, uint32_t needed,
+                const scale_effects& effects) {
+  auto& st = self->state;
+  std::vector<seat> idle;
+  for (const auto& where : st.config.seats.all())
+    if (where.role == role && !st.newest.has(where)) idle.push_back(where);
+  std::ranges::stable_sort(idle, [&](const seat& a, const seat& b) {
+    const auto rank = [&](const seat& x) {
+      return std::tuple{!st.draining.contains(x), st.config.seats.occupied(x), ~x.index};
+    };
+    return rank(a) < rank(b);
+  });
+  std::vector<seat> gone;
+  for (const auto& where : idle)
+    if (st.config.seats.members(role) - gone.size() > needed) gone.push_back(where);
+  if (gone.empty()) return;
+  auto stay = st.config.seats.all();
+  for (const auto& where : gone) stay.erase(where);
+  if (st.config.on_resize) st.config.on_resize(stay); // before its workers end
+  for (const auto& where : gone) {
+    effects.send_away(where, "its pool was scaled in");
+    st.draining.erase(where);
+    st.failing.erase(where);
+    st.config.seats.remove(where);
+  }
+}
+
+/// The size that a pool can have next below its own; nothing: it has none.
+std::optional<uint32_t> next_lower(const membership_state& st, worker_role role) {
+  for (auto size = scheduler::size_of(st.wanted, role); size > 1;)
+    if (why_not(st, role, --size).empty()) return size;
+  return std::nullopt;
+}
+
+pool_change begin_change(membership_ptr self, worker_role role, uint32_t members,
+                         const scale_effects& effects) {
+  auto& st = self->state;
+  const auto from = scheduler::size_of(st.wanted, role);
+  add_seats(self, role, members);
+  st.wanted = scheduler::with_size(st.wanted, role, members);
+  st.changing =
+      pool_change{std::string{scheduler::to_string(role)}, from, members, "under way", {}};
+  st.changing_since = self->clock().now();
+  spdlog::info("pool resizing pool={} from={} to={}", st.changing->pool, from, members);
+  const auto answer = *st.changing;
+  changed(self);
+  effects.consider("the pool " + text_of(answer) + " changes its size");
+  return answer;
+}
+
+void end_change(membership_ptr self, const char* state, std::string reason) {
+  auto& st = self->state;
+  auto& x = st.changes[st.changing->pool];
+  x = std::move(*st.changing);
+  st.changing.reset();
+  x.state = state;
+  x.reason = std::move(reason);
+  const std::chrono::duration<double> took = self->clock().now() - st.changing_since;
+  if (x.reason.empty())
+    spdlog::info("pool resized pool={} from={} to={} seconds={:.3f}", x.pool, x.from, x.to,
+                 took.count());
+  else
+    spdlog::error("pool not resized pool={} from={} to={} seconds={:.3f} reason=\"{}\"", x.pool,
+                  x.from, x.to, took.count(), x.reason);
+}
+
+worker_role role_of(const pool_change& x) { return *scheduler::role_named(x.pool); }
+
+} // namespace
+
+caf::result<pool_change> on_resize(membership_ptr self, const pool_resize& x,
+                                   const scale_effects& effects) {
+  auto& st = self->state;
+  const auto role = scheduler::role_named(x.pool);
+  if (!role) return refused("there is no pool '" + x.pool + "'; use model, attention or prefill");
+  const auto now = scheduler::size_of(st.wanted, *role);
+  if (x.members == now && !st.changing) return pool_change{x.pool, now, now, "done", {}};
+  if (const auto why = why_not(st, *role, x.members); !why.empty()) return refused(why);
+  return begin_change(self, *role, x.members, effects);
+}
+
+caf::result<pool_change> on_drain(membership_ptr self, const worker_drain& x,
+                                  const scale_effects& effects) {
+  auto& st = self->state;
+  const auto found = std::ranges::find_if(st.members, [&](const auto& m) {
+    return m.second.info.name == x.worker || m.second.info.seat == x.worker;
+  });
+  if (found == st.members.end()) return refused("there is no worker '" + x.worker + "'");
+  const auto where = found->first;
+  const auto size = scheduler::size_of(st.wanted, where.role);
+  pool_change answer{std::string{scheduler::to_string(where.role)}, size, size, "under way", {}};
+  if (!st.newest.has(where) || !st.open) {
+    effects.send_away(where, "it was drained");
+    answer.state = "done";
+    return answer;
+  }
+  if (st.changing) return refused("another change is under way: " + text_of(*st.changing));
+  st.draining.insert(where);
+  if (better_plan(st)) { // a spare takes its part, or others have room for its work
+    spdlog::info("worker draining seat={} worker={}", found->second.info.seat,
+                 found->second.info.name);
+    effects.consider("worker " + found->second.info.name + " is drained");
+    return answer;
+  }
+  const auto lower = next_lower(st, where.role);
+  if (!lower) {
+    st.draining.erase(where);
+    return refused("no other worker can take over what '" + x.worker
+                   + "' does: add one to the pool '" + answer.pool + "' first");
+  }
+  return begin_change(self, where.role, *lower, effects);
+}
+
+void finish_change(membership_ptr self, const scale_effects& effects) {
+  auto& st = self->state;
+  if (st.changing && scheduler::sizes_of(st.config.shape) == st.wanted) {
+    const auto role = role_of(*st.changing);
+    drop_seats(self, role, needed_seats(st, role, st.changing->to), effects);
+    end_change(self, "done", {});
+  }
+  const auto draining = st.draining;
+  for (const auto& where : draining)
+    if (!st.newest.has(where)) {
+      st.draining.erase(where);
+      effects.send_away(where, "it was drained");
+    }
+  changed(self);
+}
+
+void watch_change(membership_ptr self, const scale_effects& effects) {
+  auto& st = self->state;
+  if (!st.changing || st.before || st.current) return;
+  if (self->clock().now() - st.changing_since < st.config.resize_timeout) return;
+  const auto role = role_of(*st.changing);
+  auto reason = fmt::format(
+      "its workers were not ready within {} s",
+      std::chrono::duration_cast<std::chrono::seconds>(st.config.resize_timeout).count());
+  if (const auto missing = st.config.seats.missing(); !missing.empty())
+    reason += ", missing: " + missing;
+  if (!st.changing->reason.empty()) reason = st.changing->reason;
+  st.wanted = scheduler::sizes_of(st.config.shape);
+  st.draining.clear();
+  drop_seats(self, role, needed_seats(st, role, scheduler::size_of(st.wanted, role)), effects);
+  end_change(self, "rolled back", reason);
+  changed(self);
+}
+
+std::vector<pool_change> changes_of(const membership_state& st) {
+  std::vector<pool_change> result;
+  for (const auto role : {worker_role::model, worker_role::attention, worker_role::prefill}) {
+    const std::string name{scheduler::to_string(role)};
+    const auto now = scheduler::size_of(scheduler::sizes_of(st.config.shape), role);
+    if (st.changing && st.changing->pool == name)
+      result.push_back(*st.changing);
+    else if (const auto last = st.changes.find(name); last != st.changes.end())
+      result.push_back(last->second);
+    else
+      result.push_back({name, now, now, "none", {}});
+  }
+  return result;
+}
+
+} // namespace lamella::actors

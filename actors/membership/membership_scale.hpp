@@ -1,0 +1,35 @@
+/// Changes of the pools' sizes, and draining workers.
+#pragma once
+
+#include "actors/membership/membership_state.hpp"
+#include "actors/protocol/epochs.hpp"
+
+#include <functional>
+
+namespace lamella::actors {
+
+/// What MEMBERSHIP does with a worker, or when a better epoch may be possible.
+struct scale_effects {
+  std::function<void(const scheduler::seat&, const std::string& reason)> send_away;
+  std::function<void(const std::string& reason)> consider;
+};
+
+/// One change at a time; a second one is refused with the reason, as is an impossible size.
+caf::result<pool_change> on_resize(membership_self::stateful_pointer<membership_state> self,
+                                   const pool_resize& x, const scale_effects& effects);
+
+caf::result<pool_change> on_drain(membership_self::stateful_pointer<membership_state> self,
+                                  const worker_drain& x, const scale_effects& effects);
+
+/// The pipeline has moved: seats and workers that are not needed any more go.
+void finish_change(membership_self::stateful_pointer<membership_state> self,
+                   const scale_effects& effects);
+
+/// Rolls a change back whose workers have not come in time.
+void watch_change(membership_self::stateful_pointer<membership_state> self,
+                  const scale_effects& effects);
+
+/// The pools with their newest changes, for status.
+std::vector<pool_change> changes_of(const membership_state& st);
+
+} // namespace lamella::actors

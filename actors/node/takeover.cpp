@@ -1,0 +1,203 @@
+#include "actors/node/takeover.hpp"
+
+#include "actors/kv/kv_mover.hpp"
+#include "actors/machine/sizing.hpp"
+#include "actors/protocol/explain.hpp"
+#include "actors/protocol/requests.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+namespace lamella::actors {
+
+namespace {
+
+/// Until MEMBERSHIP has opened the epoch.
+constexpr caf::timespan epoch_timeout = std::chrono::minutes{1};
+/// Until a launcher has ended what it has launched. A prompt on a prefill worker's own KV is
+/// computed to its end first.
+constexpr caf::timespan prompt_timeout = std::chrono::minutes{2};
+constexpr caf::timespan iteration_timeout = std::chrono::seconds{60};
+
+class takeover : public std::enable_shared_from_this<takeover> {
+public:
+  takeover(caf::event_based_actor* self, takeover_config config, std::function<void(renewal)> done)
+      : self_{self}, config_{std::move(config)}, done_{std::move(done)} {}
+
+  void run() {
+    self_->request(config_.parts->members, epoch_timeout, epoch_next{config_.server->epoch})
+        .then(
+            [me = shared_from_this()](const epoch_members& x) {
+              me->next_ = x;
+              me->began_ = me->self_->clock().now();
+              if (me->config_.goes_on()) me->begin_copy();
+            },
+            [me = shared_from_this()](const caf::error& e) {
+              me->done_({renewal::outcome::stays, {}, explain(me->self_->system(), e)});
+            });
+  }
+
+private:
+  using step = void (takeover::*)();
+
+  /// Goes on with a step, or ends with the reason of a failure.
+  std::function<void(std::optional<std::string>)> then(step next) {
+    return [me = shared_from_this(), next](const std::optional<std::string>& failure) {
+      if (!me->config_.goes_on()) return me->stop_copy();
+      if (failure) return me->fail(*failure);
+      ((*me).*next)();
+    };
+  }
+
+  void begin_copy() {
+    if (next_.lenders.empty()) return stop_prompts();
+    mover_ = std::make_shared<kv_mover>(self_, mover_config());
+    mover_->begin(then(&takeover::copy_first));
+  }
+
+  kv_mover_config mover_config() const {
+    const auto& parts = *config_.parts;
+    const auto& spec = parts.program->spec;
+    const auto& pool = parts.options.pools.attention;
+    kv_mover_config c;
+    c.epoch_before = config_.server->epoch;
+    c.epoch = next_.epoch;
+    c.shape.kv_heads = spec.kv_heads;
+    c.shape.from = next_.sizes_before.attention;
+    c.shape.to = next_.sizes.attention;
+    c.shape.whole_requests = pool.partition == config::partition::requests;
+    for (uint32_t i = 0; i < c.shape.to; ++i)
+      if (!std::ranges::count(next_.empty, i)) c.shape.kept.insert(i);
+    c.lenders = next_.lenders;
+    c.shards = next_.shards;
+    c.allocator = config_.server->allocator;
+    c.tables = c.shape.whole_requests ? c.shape.to : 1;
+    c.slots = next_.slots;
+    c.slot_bytes = token_bytes(parts.options, spec);
+    c.piece_bytes = parts.move_bytes;
+    return c;
+  }
+
+  void copy_first() { mover_->copy(then(&takeover::ask_for_positions)); }
+
+  /// What was decoded meanwhile is told every few tokens only.
+  void ask_for_positions() {
+    ask_all(config_.server->batches, iteration_timeout, hand_over{false},
+            then(&takeover::copy_again));
+  }
+
+  void copy_again() { mover_->copy(then(&takeover::stop_prompts)); }
+
+  void stop_prompts() {
+    stopping_ = true;
+    auto workers = config_.server->prefill_workers; // a worker may serve several streams
+    std::ranges::sort(workers);
+    const auto same = std::ranges::unique(workers);
+    workers.erase(same.begin(), same.end());
+    ask_all(workers, prompt_timeout, hand_over{true}, then(&takeover::stop_batches));
+  }
+
+  void stop_batches() {
+    stopped_ = self_->clock().now();
+    ask_all(config_.server->batches, iteration_timeout, hand_over{true},
+            then(&takeover::copy_rest));
+  }
+
+  void copy_rest() {
+    if (!mover_) return start();
+    mover_->copy(then(&takeover::start));
+  }
+
+  void start() {
+    auto& parts = *config_.parts;
+    const auto before = parts.workers;
+    parts.workers = next_;
+    parts.planned = true;
+    parts.moved = mover_ != nullptr;
+    use_parity();
+    renewal result{renewal::outcome::taken, {}, {}};
+    try {
+      result.children = config_.start();
+    } catch (const std::exception& e) {
+      parts.planned = parts.moved = false;
+      parts.workers = before;
+      return fail(e.what());
+    }
+    parts.planned = parts.moved = false;
+    using seconds = std::chrono::duration<double>;
+    const auto now = self_->clock().now();
+    spdlog::info("epoch taken over epoch={} from={} slots_moved={} seconds={:.3f} "
+                 "stopped_seconds={:.4f}",
+                 next_.epoch, config_.server->epoch, mover_ ? mover_->slots_copied() : 0,
+                 seconds{now - began_}.count(), seconds{now - stopped_}.count());
+    done_(std::move(result));
+    self_->send(parts.members, epoch_settled{next_.epoch, true, {}});
+  }
+
+  /// The parity of the next epoch's shards is made while it serves, unless it is there.
+  void use_parity() {
+    auto& parts = *config_.parts;
+    if (!parts.parity) return;
+    const auto shards = next_.sizes.attention;
+    const bool with = next_.shards.size() > shards;
+    const bool other = mover_ != nullptr;
+    if (other) {
+      parts.parity.emplace(shards, next_.slots);
+      parts.digests = std::make_shared<digest_book>(2 * size_t{next_.slots});
+    }
+    std::vector<uint32_t> empty;
+    if (other || std::ranges::count(next_.empty, shards)) empty.push_back(shards);
+    parts.parity->open(next_.epoch, empty, with);
+  }
+
+  void fail(const std::string& why) {
+    stop_copy();
+    if (stopping_) return done_({renewal::outcome::broken, {}, why});
+    self_->send(config_.parts->members, epoch_settled{next_.epoch, false, why});
+    done_({renewal::outcome::stays, {}, why});
+  }
+
+  void stop_copy() {
+    if (mover_) mover_->abort();
+  }
+
+  /// Asks all of them the same; goes on when all have answered.
+  template <class Actor, class Message, class Then>
+  void ask_all(const std::vector<Actor>& whom, caf::timespan timeout, const Message& what,
+               Then then) {
+    struct round {
+      size_t left = 0;
+      std::optional<std::string> failure;
+    };
+    if (whom.empty()) return then(std::nullopt);
+    const auto x = std::make_shared<round>(round{whom.size(), std::nullopt});
+    for (const auto& who : whom)
+      self_->request(who, timeout, what)
+          .then(
+              [x, then](bool) {
+                if (--x->left == 0) then(x->failure);
+              },
+              [x, then, me = shared_from_this()](const caf::error& e) {
+                x->failure = explain(me->self_->system(), e);
+                if (--x->left == 0) then(x->failure);
+              });
+  }
+
+  caf::event_based_actor* self_;
+  takeover_config config_;
+  std::function<void(renewal)> done_;
+  epoch_members next_;
+  std::shared_ptr<kv_mover> mover_; ///< null: no KV has to move
+  bool stopping_ = false;           ///< launchers were asked to stop
+  caf::actor_clock::time_point began_{}, stopped_{};
+};
+
+} // namespace
+
+void take_over(caf::event_based_actor* self, takeover_config config,
+               std::function<void(renewal)> done) {
+  std::make_shared<takeover>(self, std::move(config), std::move(done))->run();
+}
+
+} // namespace lamella::actors

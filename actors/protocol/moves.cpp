@@ -1,0 +1,11 @@
+#include "actors/protocol/moves.hpp"
+
+#include "actors/protocol/system_config.hpp"
+
+LAMELLA_MOVES_MESSAGES(LAMELLA_MADE_HERE)
+
+namespace lamella::actors {
+
+void system_config::add_moves() { LAMELLA_MOVES_MESSAGES(LAMELLA_REGISTER) }
+
+} // namespace lamella::actors

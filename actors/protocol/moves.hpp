@@ -1,0 +1,52 @@
+/// Moves: the KV of a pool is copied to the shards of the next epoch while the present one serves
+/// (MOVER and KV ALLOCATOR). K and V of a position are written once, so what is committed can be
+/// copied in pieces until little is left; the rest follows when no batch runs.
+#pragma once
+
+#include "actors/protocol/actors.hpp"
+#include "actors/protocol/message.hpp"
+#include "actors/protocol/values.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace lamella::actors {
+
+/// Prepares a move to so many tables of so many slots. Answered when every slot in use has a place
+/// there; with ec::kv_exhausted when there is no room: repeat it later. Repeating it is harmless.
+struct kv_move_begin {
+  uint64_t epoch = 0; ///< that serves
+  uint32_t tables = 1, slots = 0;
+};
+
+/// Asks for committed slots that were not copied yet, at most `slots` of one table. They are pinned
+/// until the next request of this kind.
+struct kv_move_ask {
+  uint64_t epoch = 0;
+  uint32_t slots = 1;
+};
+
+/// Slots to copy; none: all that is committed has been copied.
+struct kv_move_piece {
+  uint32_t from_table = 0, to_table = 0;
+  std::vector<slot_run> from, to; ///< of equal lengths
+  uint32_t left = 0;              ///< further slots that are committed and not copied
+};
+
+/// The pinned slots have been copied.
+struct kv_move_done {
+  uint64_t epoch = 0;
+};
+
+/// Forgets the move: the pool stays where it is.
+struct kv_move_abort {
+  uint64_t epoch = 0;
+};
+
+} // namespace lamella::actors
+
+// clang-format off
+#define LAMELLA_MOVES_MESSAGES(x) \
+  x(kv_move_begin) x(kv_move_ask) x(kv_move_piece) x(kv_move_done) x(kv_move_abort)
+// clang-format on
+LAMELLA_MOVES_MESSAGES(LAMELLA_MADE_ELSEWHERE)
