@@ -27,7 +27,7 @@ const std::map<std::string, std::set<std::string>> arrows{
     {"model/files/hugging_face", {"base", "model", "model/files", "model/tokenizer"}},
     {"model/files", {"base", "model", "model/files/hugging_face", "model/tokenizer"}},
     {"model/program", {"model", "model/files", "model/tokenizer"}},
-    {"scheduler", {"model"}},
+    {"scheduler", {"base", "model"}},
     {"scheduler/membership", {"scheduler"}},
     {"scheduler/planner/cost", {}},
     {"scheduler/planner", {"scheduler", "scheduler/planner/cost"}},
