@@ -106,7 +106,7 @@ const std::map<std::string, std::set<std::string>> arrows{
       "gpu/ring", "model/program", "net/api", "net/data_plane", "net/http/client", "net/link",
       "net/rdma", "scheduler", "scheduler/planner/cost"}},
     {"cli/plan",
-     {"actors/node", "actors/request", "base", "cli", "config", "scheduler/planner",
+     {"actors/node", "actors/request", "base", "cli", "config", "scheduler", "scheduler/planner",
       "scheduler/planner/papers"}},
     {"cli/bench",
      {"actors/machine", "actors/node", "actors/protocol", "actors/request", "actors/worker", "base",
