@@ -34,6 +34,11 @@ struct simulate_options {
   std::vector<std::string> constants; ///< NAME=VALUE
   std::vector<std::string> failures;  ///< WHAT@SECONDS[+SECONDS]
   std::vector<std::string> scalings;  ///< WHAT@SECONDS=+N or -N
+  std::vector<std::string> autoscale; ///< WHAT=MIN..MAX
+  std::vector<std::string> slo;       ///< targets of the autoscaler
+  std::vector<std::string> policy;    ///< NAME=VALUE, settings of the autoscaler
+  std::string looks;                  ///< written: what the autoscaler saw
+  std::string scaling_trace;          ///< read: the same
   std::string prefill;                ///< COUNTxDEVICE, beside or none
   uint32_t prefill_servers = 1;
   double prefix_cache_s = 0;
@@ -63,6 +68,23 @@ scheduler::failure_event failure_of(const std::string& text, bool disaggregated)
 /// "memory@60=+1", "compute@60=-1": devices that are added or removed (compute: whole replicas).
 /// Throws command_error 2.
 scheduler::scaling_event scaling_of(const std::string& text, bool disaggregated);
+
+/// A number within bounds. Throws command_error 2.
+double number_of(const std::string& text, const std::string& flag, double most, double least = 0);
+
+/// "memory=2..8": a pool and its bounds, of --autoscale, with the settings and targets of the other
+/// flags. Throws command_error 2.
+scheduler::autoscaling autoscaling_of(const simulate_options& o, bool disaggregated, bool prompts);
+
+/// Prints what the autoscaler decides over the looks of --scaling-trace. Throws command_error 65
+/// where the file is none, 66 where there is no file.
+int replay_scaling_trace(const simulate_options& o);
+
+/// The steps of an autoscaler, for the table: one line each, the first ones of many.
+std::string steps_table(const scheduler::simulation_result& result);
+
+/// "compute", "memory" or "prefill", as flags name the pools.
+const char* flag_word(scheduler::scaled_pool pool);
 
 /// Where prefill runs: "2xH100-SXM" in `servers` servers, beside (on the decode devices), or
 /// nowhere. Throws command_error 2.

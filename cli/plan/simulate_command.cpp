@@ -5,6 +5,7 @@
 #include "scheduler/planner/papers/reproduction.hpp"
 #include "scheduler/planner/planner.hpp"
 #include "scheduler/planner/report.hpp"
+#include "scheduler/scaling_text.hpp"
 
 #include <cstdio>
 
@@ -56,6 +57,8 @@ scheduler::simulation_options options_of(const simulate_options& o,
     options.failures.push_back(failure_of(text, design.disaggregated()));
   for (const auto& text : o.scalings)
     options.scalings.push_back(scaling_of(text, design.disaggregated()));
+  if (!o.autoscale.empty())
+    options.autoscale = autoscaling_of(o, design.disaggregated(), design.prefill_servers > 0);
   return options;
 }
 
@@ -89,6 +92,7 @@ shown_design shown_of(const scheduler::decode_design& design,
         + " times; dollars per hour are the mean of the run, power is that of its start\n";
     shown.numbers.emplace_back("scalings", static_cast<double>(result.scalings));
   }
+  if (result.most_device_hours > 0) shown.more += steps_table(result);
   return shown;
 }
 
@@ -103,6 +107,13 @@ other_run run_decode(const simulate_options& o, const scheduler::constants& c,
   const auto balanced = balance(design, cost, trace, o);
   auto options = options_of(o, design, c);
   options.on_iteration = files.sink();
+  std::string looks;
+  if (!o.looks.empty()) {
+    looks = scheduler::text_of(options.autoscale->settings) + "\n";
+    options.on_look = [&](const scheduler::scaling_look& x) {
+      looks += scheduler::text_of(x) + "\n";
+    };
+  }
   scheduler::simulation_result result;
   try {
     result = scheduler::simulate(design, cost, trace, options);
@@ -110,12 +121,14 @@ other_run run_decode(const simulate_options& o, const scheduler::constants& c,
     throw command_error{exit_configuration, e.what()};
   }
   files.save();
+  if (!o.looks.empty()) save_file(o.looks, "--looks", looks);
   return {shown_of(design, result, balanced), std::move(result)};
 }
 
 } // namespace
 
 int simulate_command(simulate_options o) {
+  if (!o.scaling_trace.empty()) return replay_scaling_trace(o);
   if (o.model.empty()) o.model = default_model(o.design);
   const auto c = constants_of(o.constants);
   if (!o.reproduce.empty()) return reproduce(o, c);

@@ -12,9 +12,7 @@
 
 namespace lamella::cli {
 
-namespace {
-
-double positive(const std::string& text, const std::string& flag, double most, double least = 0) {
+double number_of(const std::string& text, const std::string& flag, double most, double least) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size()
@@ -24,8 +22,6 @@ double positive(const std::string& text, const std::string& flag, double most, d
                                         + scheduler::brief(most)};
   return value;
 }
-
-} // namespace
 
 scheduler::device_group group_of(const std::string& text, const char* flag,
                                  const std::vector<scheduler::device>& all) {
@@ -59,7 +55,7 @@ scheduler::constants constants_of(const std::vector<std::string>& overrides) {
     }
     const auto range = scheduler::range_of(*found);
     c.*found->field =
-        positive(word.substr(equals + 1), "--constant " + name, range.most, range.least);
+        number_of(word.substr(equals + 1), "--constant " + name, range.most, range.least);
   }
   return c;
 }
@@ -73,8 +69,8 @@ scheduler::host_overhead overhead_of(const std::string& text, bool baseline,
   if (comma == std::string::npos)
     throw command_error{exit_usage, "--host-overhead: '" + text + "' is not an overhead",
                         "write published, equal, or MS,US: ms per iteration, us per request"};
-  return {positive(text.substr(0, comma), "--host-overhead", 1e6) * 1e-3,
-          positive(text.substr(comma + 1), "--host-overhead", 1e6) * 1e-6};
+  return {number_of(text.substr(0, comma), "--host-overhead", 1e6) * 1e-3,
+          number_of(text.substr(comma + 1), "--host-overhead", 1e6) * 1e-6};
 }
 
 scheduler::request_trace with_load(scheduler::request_trace trace, const std::string& load,
@@ -107,8 +103,8 @@ std::optional<failure_words> words_of(const std::string& text, const char* flag)
   if (at == std::string::npos || at == 0) return std::nullopt;
   const auto plus = text.find('+', at);
   const auto seconds = text.substr(at + 1, plus == std::string::npos ? plus : plus - at - 1);
-  failure_words x{text.substr(0, at), positive(seconds, flag, longest_s)};
-  if (plus != std::string::npos) x.repair_s = positive(text.substr(plus + 1), flag, longest_s);
+  failure_words x{text.substr(0, at), number_of(seconds, flag, longest_s)};
+  if (plus != std::string::npos) x.repair_s = number_of(text.substr(plus + 1), flag, longest_s);
   return x;
 }
 
@@ -244,7 +240,7 @@ decode_design lamina_design(const simulate_options& o, const std::vector<device>
                             const constants& c) {
   decode_design d;
   const bool chosen = o.batches == "auto"; // later, when the trace is known
-  d.batches = chosen ? 2 : static_cast<uint32_t>(positive(o.batches, "--batches", 256));
+  d.batches = chosen ? 2 : static_cast<uint32_t>(number_of(o.batches, "--batches", 256));
   if (d.batches == 0 || (!chosen && std::to_string(d.batches) != o.batches))
     throw command_error{exit_usage,
                         "--batches: '" + o.batches + "' is not a whole number from 1 to 256",

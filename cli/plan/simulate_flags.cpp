@@ -13,7 +13,7 @@ std::string default_model(const std::string& design) {
 
 namespace {
 
-/// A flag that means something to some kinds of runs only: a design, or `reproduce`.
+/// A flag that means something to some kinds of runs only: a design, `reproduce` or `replay`.
 struct bound_flag {
   const char* flag;
   const char* kinds; ///< words with a space behind each
@@ -43,6 +43,10 @@ constexpr bound_flag bound_flags[] = {
     {"--host-overhead", "lamina homogeneous "},
     {"--failure", "lamina homogeneous splitwise "},
     {"--scale", "lamina homogeneous "},
+    {"--autoscale", "lamina homogeneous "},
+    {"--slo", "lamina homogeneous "},
+    {"--looks", "lamina homogeneous "},
+    {"--policy", "lamina homogeneous replay "},
     {"--prefill", "lamina homogeneous "},
     {"--prefill-servers", "lamina homogeneous "},
     {"--prefix-cache", "lamina homogeneous "},
@@ -60,7 +64,7 @@ constexpr bound_flag bound_flags[] = {
     {"--trace", "lamina homogeneous splitwise neo served "},
     {"--load", "lamina homogeneous splitwise neo served "},
     {"--seed", "lamina homogeneous splitwise neo served "},
-    {"--json", "lamina homogeneous splitwise neo served "},
+    {"--json", "lamina homogeneous splitwise neo served replay "},
     {"--constant", "lamina homogeneous splitwise neo reproduce "},
     {"--markdown", "reproduce "},
     {"--svg", "reproduce "},
@@ -68,22 +72,44 @@ constexpr bound_flag bound_flags[] = {
 
 /// A flag that would change nothing is a mistake of who wrote it, not to be passed over.
 void refuse_foreign_flags(const CLI::App& app, const simulate_options& o) {
-  const auto kind = o.reproduce.empty() ? o.design : std::string{"reproduce"};
+  const auto kind = !o.scaling_trace.empty() ? std::string{"replay"}
+                    : o.reproduce.empty()    ? o.design
+                                             : std::string{"reproduce"};
   std::vector<command_error::problem> found;
   for (const auto& [flag, kinds] : bound_flags) {
     const std::string known{kinds};
     if (app.count(flag) == 0 || known.find(kind + " ") != std::string::npos) continue;
     std::string list;
     for (size_t at = 0, end; (end = known.find(' ', at)) != std::string::npos; at = end + 1)
-      if (const auto word = known.substr(at, end - at); word != "reproduce")
+      if (const auto word = known.substr(at, end - at); word != "reproduce" && word != "replay")
         list += (list.empty() ? "" : ", ") + word;
     found.push_back(
         {std::string{flag} + ": does not apply to "
              + (kind == "reproduce" ? "--reproduce, which has its own designs and traces"
+                : kind == "replay"  ? "--scaling-trace, whose looks were taken already"
                                     : "--design " + kind),
          known == "reproduce " ? "it is for --reproduce" : "it is for --design " + list});
   }
   if (!found.empty()) throw command_error{exit_usage, std::move(found)};
+}
+
+/// Flags of the autoscaler, which are for runs that have one.
+void refuse_autoscaler_flags(const CLI::App& app, const simulate_options& o) {
+  if (!o.scaling_trace.empty() && !o.reproduce.empty())
+    throw command_error{exit_usage, "--scaling-trace: does not apply to --reproduce",
+                        "give one of them"};
+  if (!o.autoscale.empty()) {
+    if (o.load == "saturated")
+      throw command_error{exit_usage,
+                          "--autoscale: does not apply to --load saturated, which wants the most "
+                          "of everything",
+                          "give arrivals: --load trace, or a rate such as --load 2"};
+    return;
+  }
+  for (const char* flag : {"--slo", "--looks", "--policy"})
+    if (app.count(flag) > 0 && (std::string{flag} != "--policy" || o.scaling_trace.empty()))
+      throw command_error{exit_usage, std::string{flag} + ": there is no autoscaler in this run",
+                          "give it pools: --autoscale memory=2..8"};
 }
 
 /// Adds the flags, in the order of --help.
@@ -95,6 +121,7 @@ public:
     add_other_designs();
     add_workload();
     add_changes();
+    add_autoscaler();
     add_reports();
   }
 
@@ -103,6 +130,7 @@ private:
   void add_other_designs();
   void add_workload();
   void add_changes();
+  void add_autoscaler();
   void add_reports();
 
   CLI::Option* word(const char* flag, std::string& to, const char* what, const char* type) {
@@ -230,6 +258,24 @@ void flag_adder::add_changes() {
       ->check(CLI::Range(1e-3, 1e8));
 }
 
+/// The autoscaler, and what it saw.
+void flag_adder::add_autoscaler() {
+  app_.add_option("--autoscale", options_.autoscale,
+                  "compute, memory (lamina) or prefill: the live autoscaler decides how many "
+                  "replicas (servers), devices or servers there are; may be repeated")
+      ->type_name("WHAT=MIN..MAX");
+  app_.add_option("--slo", options_.slo,
+                  "Target of the autoscaler, such as tbt:p99:80 or ttft:p99:2000 (ms); may be "
+                  "repeated")
+      ->type_name("METRIC:p99:MS");
+  app_.add_option("--policy", options_.policy,
+                  "Setting of the autoscaler, such as kv_high_ratio=0.7; may be repeated")
+      ->type_name("NAME=VALUE");
+  word("--looks", options_.looks, "Write what the autoscaler saw, as JSON lines", "FILE");
+  word("--scaling-trace", options_.scaling_trace,
+       "Print what the autoscaler decides over such a file, simulated or live", "FILE");
+}
+
 /// What is written, and where.
 void flag_adder::add_reports() {
   app_.add_option("--constant", options_.constants, "Override a constant of the cost models")
@@ -255,6 +301,7 @@ run_function setup_simulate(CLI::App& app) {
                           "measure one: lamella bench decode --profile FILE"};
     if (app.count("--seed") > 0 && o->reproduce.empty()) refuse_unused_seed(o->load);
     refuse_foreign_flags(app, *o);
+    refuse_autoscaler_flags(app, *o);
     return simulate_command(*o);
   };
 }

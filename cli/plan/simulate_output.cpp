@@ -72,6 +72,17 @@ std::string simulation_json(const shown_design& design, const scheduler::simulat
   if (r.iterations > 0) out.member("iterations", r.iterations); // a cluster does not count them
   out.member("recomputed_tokens", r.recomputed_tokens);
   if (!o.failures.empty()) out.member("failures", r.failures);
+  if (!o.autoscale.empty()) {
+    out.member("device_hours", r.device_hours);
+    out.member("device_hours_saved", r.most_device_hours - r.device_hours);
+    out.key("steps").begin_array();
+    for (const auto& x : r.steps) {
+      out.begin_object().member("at_seconds", x.at_s).member("pool", flag_word(x.step.pool));
+      out.member("from", x.step.from).member("to", x.step.to).member("reason", x.step.reason);
+      out.end_object();
+    }
+    out.end_array();
+  }
   out.member("seconds", r.seconds).member("measured_seconds", r.measured_seconds);
   if (r.model_busy > 0) { // only where it is known
     out.member("model_busy", r.model_busy).member("attention_busy", r.attention_busy);
@@ -130,8 +141,9 @@ std::string simulation_table(const shown_design& design, const scheduler::simula
               + ", the others came after the end, or on a device already down";
     text += "\n";
   }
-  if (!o.scalings.empty() && r.scalings < o.scalings.size())
-    text += "not scaled  " + std::to_string(o.scalings.size() - r.scalings)
+  const auto scaled = r.scalings - r.steps.size(); // the others were the autoscaler's
+  if (scaled < o.scalings.size())
+    text += "not scaled  " + std::to_string(o.scalings.size() - scaled)
             + " times: after the end of the run\n";
   if (r.never_fit > 0)
     text += "left out    " + std::to_string(r.never_fit) + " requests longer than the KV cache\n";

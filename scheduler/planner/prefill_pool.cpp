@@ -4,6 +4,17 @@
 
 namespace lamella::scheduler {
 
+void prefill_pool::resize(uint32_t servers) {
+  wanted_ = servers;
+  if (servers_.size() < wanted_) servers_.resize(wanted_);
+  drop_free();
+}
+
+void prefill_pool::drop_free() {
+  for (auto i = servers_.size(); i-- > 0 && servers_.size() > wanted_;)
+    if (servers_[i].prompts.empty()) servers_.erase(servers_.begin() + static_cast<ptrdiff_t>(i));
+}
+
 void prefill_pool::start(double now) {
   for (auto& s : servers_) {
     if (!s.prompts.empty()) continue;
@@ -37,6 +48,7 @@ std::vector<prefill_pool::done> prefill_pool::finish(double now) {
     for (const auto& x : s.prompts) all.push_back({x, s.end - s.start});
     s.prompts.clear();
   }
+  drop_free();
   return all;
 }
 

@@ -22,9 +22,13 @@ class prefill_pool {
 public:
   prefill_pool(const cost_model& cost, const device_group& server, uint32_t servers,
                uint32_t batch_tokens = 2048)
-      : cost_{cost}, server_{server}, batch_tokens_{batch_tokens}, servers_(servers) {}
+      : cost_{cost}, server_{server}, batch_tokens_{batch_tokens},
+        servers_(servers), wanted_{servers} {}
 
   void add(const pooled_prompt& x) { queue_.push_back(x); }
+
+  /// From now on so many servers, at least one. Of those that are too many, each ends its prompts.
+  void resize(uint32_t servers);
 
   /// Free servers take waiting prompts.
   void start(double now);
@@ -42,6 +46,8 @@ public:
   /// Seconds that servers have worked, all of them together.
   double busy_s() const { return busy_; }
   size_t waiting() const { return queue_.size(); }
+  /// The prompt that has waited longest, or null.
+  const pooled_prompt* oldest() const { return queue_.empty() ? nullptr : &queue_.front(); }
 
 private:
   struct machine {
@@ -52,7 +58,10 @@ private:
   device_group server_;
   uint32_t batch_tokens_;
   std::deque<pooled_prompt> queue_;
+  void drop_free();
+
   std::vector<machine> servers_;
+  size_t wanted_; ///< servers_ may be more while they end their prompts
   double busy_ = 0;
 };
 

@@ -4,10 +4,13 @@
 #include "scheduler/planner/cost/distribution.hpp"
 #include "scheduler/planner/cost/trace.hpp"
 #include "scheduler/planner/decode_design.hpp"
+#include "scheduler/scaling_policy.hpp"
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace lamella::scheduler {
 
@@ -35,6 +38,26 @@ struct scaling_event {
   int32_t change = 0;
 };
 
+/// The live autoscaler decides what is added and removed, within the bounds of each pool: replicas
+/// (or servers), memory devices, servers for prompts. Requests that the smallest allowed memory
+/// pool could not hold are left out.
+struct autoscaling {
+  struct bounds {
+    uint32_t least = 0, most = 0; ///< members; most 0: the pool stays as it is
+  };
+  by_pool<bounds> pools;
+  scaling_settings settings;
+  scaling_seconds tbt_target{0}, ttft_target{0}; ///< of the 99th percentile; 0: none
+  double look_s = 1;                             ///< between two looks
+  double window_s = 5; ///< of latencies, work and rate: the last one that has ended
+};
+
+/// A step that the autoscaler has taken.
+struct scaling_record {
+  double at_s = 0;
+  scaling_step step;
+};
+
 /// One iteration, for a timeline.
 struct iteration_span {
   double start_s = 0, duration_s = 0;
@@ -48,7 +71,9 @@ struct simulation_options {
   double requests_limit_s = 1e9; ///< simulated time after which the run is aborted
   std::vector<failure_event> failures;
   std::vector<scaling_event> scalings;
+  std::optional<autoscaling> autoscale;
   std::function<void(const iteration_span&)> on_iteration; ///< may be empty
+  std::function<void(const scaling_look&)> on_look;        ///< of the autoscaler; may be empty
 };
 
 /// Times in seconds. Throughput, batch and TBT are taken while the queue is full: from a tenth of
@@ -66,8 +91,11 @@ struct simulation_result {
   uint64_t tokens = 0, requests = 0;
   uint64_t never_fit = 0;              ///< requests longer than a pool; left out
   uint64_t scalings = 0, failures = 0; ///< that came before the end of the run
-  double mean_usd_per_hour = 0;        ///< of the whole run, by the devices that there were
-  double prefill_busy = 0; ///< share of the whole run that servers for prompts work, mean
+  std::vector<scaling_record> steps;   ///< of those scalings, the autoscaler's own
+  double device_hours = 0;             ///< of the whole run, all devices together
+  double most_device_hours = 0; ///< those of a run with the most that the autoscaler may have
+  double mean_usd_per_hour = 0; ///< of the whole run, by the devices that there were
+  double prefill_busy = 0;      ///< share of the whole run that servers for prompts work, mean
   uint64_t prefix_queries = 0, prefix_hits = 0; ///< tokens of prompts: all, and found
   uint64_t preemptions = 0, iterations = 0, recomputed_tokens = 0;
   double model_busy = 0, attention_busy = 0; ///< shares of the measured time, mean of devices

@@ -37,6 +37,7 @@ run::run(const decode_design& design, const cost_model& cost, const request_trac
   std::sort(failures_.begin(), failures_.end(), earlier);
   std::stable_sort(scalings_.begin(), scalings_.end(), earlier);
   measuring_ = whole;
+  if (options.autoscale) begin_autoscaling();
 }
 
 simulation_result run::play() {
@@ -49,7 +50,7 @@ simulation_result run::play() {
     const bool idle = !next->running && !prompts_under_way();
     if (idle && arrived_ == trace_.size() && queue_.waiting() == 0) break;
     if (idle && queue_.waiting() > 0 && arrived_ == trace_.size() && scalings_.empty()
-        && loading_.empty()) {
+        && loading_.empty() && loading_prompts_.empty()) {
       if (result_.scalings > 0)
         throw std::invalid_argument{
             "after scaling, a request that has begun does not fit any more"};
@@ -60,14 +61,13 @@ simulation_result run::play() {
                        && (idle || trace_[arrived_].arrival_s > now_);
     const auto arrival = comes ? trace_[arrived_].arrival_s : never;
     const auto end = next->running ? next->end : never, prompt = next_prompt();
-    auto change = scalings_.empty() ? never : scalings_.front().at_s;
-    if (!loading_.empty()) change = std::min(change, loading_.front());
-    if (!failures_.empty()) change = std::min(change, failures_.front().at_s);
+    const auto change = next_change();
     const auto first = std::min({end, prompt, change, arrival});
     now_ = std::max(now_, first);
     if (first == change) {
       scale();
       fail();
+      look();
     } else if (first == end)
       end_iteration(static_cast<uint32_t>(next - batches_.begin()));
     else if (first == prompt)
@@ -85,7 +85,7 @@ void run::offer() {
     const auto& x = trace_[arrived_];
     if (options_.load == load_kind::arrivals && x.arrival_s > now_) return;
     const auto whole = uint64_t{x.prompt_tokens} + x.output_tokens + design_.window_slots;
-    if (whole + design_.block_slots > pools_[0].slots()) {
+    if (whole + design_.block_slots > (scaling_ ? scaling_->least_slots : pools_[0].slots())) {
       ++result_.never_fit;
       continue;
     }
@@ -200,7 +200,7 @@ void run::end_iteration(uint32_t j) {
   running_sum_ += b.rows_now * duration;
   measure(b, duration);
   for (const auto index : b.fresh)
-    if (!std::exchange(states_[index].answered, true)) result_.ttft.add(now_ - arrival_of(index));
+    if (!std::exchange(states_[index].answered, true)) add_ttft(index);
   b.fresh.clear();
   end_pieces(b);
   while (!b.finish.empty() && b.finish.top().iteration <= b.iteration) {
@@ -217,17 +217,22 @@ void run::end_iteration(uint32_t j) {
 
 /// What an iteration adds to the numbers of the measured part.
 void run::measure(const batch_run& b, double duration) {
+  // The gap is longer for those who had a token before they came into the batch: their KV was on
+  // its way, or they had given their slots up and waited for others.
+  double late = 0;
+  for (const auto index : b.fresh)
+    if (states_[index].answered) {
+      add_tbt(now_ - states_[index].token_s);
+      ++late;
+    }
+  add_tbt(duration, b.rows_now - late);
+  if (scaling_) {
+    scaling_->window.model += b.times.model;
+    scaling_->window.attention += b.times.attention;
+    ++scaling_->window.iterations;
+  }
   if (measuring_) {
     measured_tokens_ += b.rows_now;
-    // The gap is longer for those who had a token before they came into the batch: their KV was on
-    // its way, or they had given their slots up and waited for others.
-    double late = 0;
-    for (const auto index : b.fresh)
-      if (states_[index].answered) {
-        result_.tbt.add(now_ - states_[index].token_s);
-        ++late;
-      }
-    result_.tbt.add(duration, b.rows_now - late);
     batch_sum_ += b.rows_now * duration;
     model_sum_ += b.times.model;
     attention_sum_ += b.times.attention;
@@ -238,6 +243,18 @@ void run::measure(const batch_run& b, double duration) {
     measuring_ = true;
     measure_from_ = now_;
   }
+}
+
+/// Between two tokens of a request, or of so many.
+void run::add_tbt(double seconds, double weight) {
+  if (measuring_) result_.tbt.add(seconds, weight);
+  if (scaling_) scaling_->window.tbt.add(seconds, weight);
+}
+
+/// A request has its first token.
+void run::add_ttft(uint32_t index) {
+  result_.ttft.add(now_ - arrival_of(index));
+  if (scaling_) scaling_->window.ttft.add(now_ - arrival_of(index));
 }
 
 void run::leave(batch_run& b, uint32_t index, bool done) {
@@ -304,7 +321,9 @@ simulation_result run::finish() {
   r.seconds = now_;
   pay(now_);
   r.mean_usd_per_hour = now_ > 0 ? usd_ / now_ : design_.usd_per_hour();
-  if (prompts_ && now_ > 0) r.prefill_busy = prompts_->busy_s() / now_ / design_.prefill_servers;
+  r.device_hours = device_s_ / 3600;
+  r.most_device_hours *= now_;
+  if (prompts_ && prompt_server_s_ > 0) r.prefill_busy = prompts_->busy_s() / prompt_server_s_;
   if (whole_) r.measured_seconds = now_;
   if (r.measured_seconds > 0) {
     const auto t = r.measured_seconds;
@@ -325,7 +344,10 @@ simulation_result simulate(const decode_design& design, const cost_model& cost,
                            const request_trace& trace, const simulation_options& options) {
   if (auto why = refuse(design, cost)) throw std::invalid_argument{*why};
   const bool whole = options.load == load_kind::arrivals;
-  if (design.prefix_cache_s > 0 && !(options.failures.empty() && options.scalings.empty()))
+  if (options.autoscale && !whole)
+    throw std::invalid_argument{"autoscaling: a saturated load wants the most of everything"};
+  if (design.prefix_cache_s > 0
+      && !(options.failures.empty() && options.scalings.empty() && !options.autoscale))
     throw std::invalid_argument{"what devices that die, come or go do to a prefix cache is not "
                                 "simulated: leave one of them out"};
   decoding::run first{design, cost, trace, options, whole};

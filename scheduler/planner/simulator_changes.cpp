@@ -54,8 +54,10 @@ void run::fail() {
   }
 }
 
-/// What the design costs until now, by the devices that it had; and how many replicas there were.
+/// What the design costs until now, by the devices that it had; and how many there were.
 void run::pay(double until) {
+  device_s_ += design_.devices() * (until - paid_until_);
+  prompt_server_s_ += design_.prefill_servers * (until - paid_until_);
   if (measuring_) replica_s_ += design_.groups() * (until - paid_until_);
   usd_ += design_.usd_per_hour() * (until - paid_until_);
   paid_until_ = until;
@@ -65,6 +67,10 @@ void run::scale() {
   while (!loading_.empty() && loading_.front() <= now_) {
     loading_.erase(loading_.begin());
     load_compute();
+  }
+  while (!loading_prompts_.empty() && loading_prompts_.front() <= now_) {
+    loading_prompts_.erase(loading_prompts_.begin());
+    scale_prompts(+1);
   }
   while (!scalings_.empty() && scalings_.front().at_s <= now_) {
     const auto event = scalings_.front();
@@ -97,21 +103,37 @@ void run::apply(const scaling_event& event) {
     const auto moves = used * cost_.model().kv_bytes_per_token() * (many - few) / many;
     design_ = next;
     settle_slots();
-    blocked_until_ = std::max(blocked_until_, now_ + moves / path.bandwidth);
+    moved_at_ = now_ + moves / path.bandwidth;
+    blocked_until_ = std::max(blocked_until_, moved_at_);
     return;
   }
   const auto replicas = int64_t{design_.replicas} + event.change;
   if (replicas < 1) wrong("no compute devices would be left");
-  if (event.change > 0) { // paid for from now on, of use when the weights are there
-    const auto load =
-        cost_.model().weight_bytes
-        / (design_.compute.count * design_.stages * cost_.values().host_link_gbs * 1e9);
-    for (int32_t i = 0; i < event.change; ++i) loading_.push_back(now_ + load);
-    std::sort(loading_.begin(), loading_.end());
-    usd_ += load * event.change * design_.stages * design_.compute.usd_per_hour();
-    return;
-  }
+  if (event.change > 0)
+    return load_weights(loading_, design_.compute, design_.stages, event.change);
   for (int32_t i = 0; i > event.change; --i) drop_replica();
+}
+
+/// New devices are paid for from now on, and of use when the weights are there.
+void run::load_weights(std::vector<double>& loading, const device_group& devices, uint32_t stages,
+                       int32_t count) {
+  const auto load =
+      cost_.model().weight_bytes / (devices.count * stages * cost_.values().host_link_gbs * 1e9);
+  for (int32_t i = 0; i < count; ++i) loading.push_back(now_ + load);
+  std::sort(loading.begin(), loading.end());
+  usd_ += load * count * stages * devices.usd_per_hour();
+  device_s_ += load * count * stages * devices.count;
+}
+
+/// When devices fail, come or go next, or the autoscaler looks; far away when nothing of it will
+/// be.
+double run::next_change() const {
+  double next = 1e300;
+  if (!scalings_.empty()) next = scalings_.front().at_s;
+  if (!failures_.empty()) next = std::min(next, failures_.front().at_s);
+  if (!loading_.empty()) next = std::min(next, loading_.front());
+  if (!loading_prompts_.empty()) next = std::min(next, loading_prompts_.front());
+  return scaling_ ? std::min(next, scaling_->next_look) : next;
 }
 
 /// One more replica, or one more server with KV of its own.

@@ -63,9 +63,9 @@ void run::first_token(uint32_t index, double transfer_s) {
   ++result_.tokens;
   if (measuring_) measured_tokens_ += 1;
   if (!s.answered)
-    result_.ttft.add(now_ - arrival_of(index));
-  else if (measuring_) // computed again: its last token was before that
-    result_.tbt.add(now_ - s.token_s);
+    add_ttft(index);
+  else // computed again: its last token was before that
+    add_tbt(now_ - s.token_s);
   s.token_s = now_;
   s.answered = true;
   if (s.generated >= trace_[index].output_tokens) {

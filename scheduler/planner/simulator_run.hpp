@@ -1,5 +1,6 @@
 /// A simulated run of a decoding design, as simulate() has it: its parts are in simulator.cpp,
-/// simulator_prompts.cpp, simulator_prefixes.cpp and simulator_changes.cpp.
+/// simulator_prompts.cpp, simulator_prefixes.cpp, simulator_changes.cpp and
+/// simulator_autoscale.cpp.
 #pragma once
 
 #include "scheduler/admission.hpp"
@@ -72,6 +73,26 @@ struct batch_run {
   iteration_times times;
 };
 
+/// What the autoscaler hears of a window of time.
+struct scaling_window {
+  double from = 0;
+  distribution tbt, ttft;
+  double model = 0, attention = 0; ///< seconds of work, all iterations together
+  uint64_t iterations = 0;
+  uint64_t tokens = 0;     ///< of the run, when the window began
+  double prompts_busy = 0; ///< seconds of servers for prompts, when the window began
+};
+
+/// The autoscaler of a run.
+struct scaling_state {
+  autoscaling options;
+  scaling_policy policy;
+  scaling_window window;
+  scaling_look measured;    ///< of the last window that has ended: only what is measured in windows
+  uint32_t least_slots = 0; ///< of a pool of the smallest allowed memory pool
+  double next_look = 0;
+};
+
 class run {
 public:
   run(const decode_design& design, const cost_model& cost, const request_trace& trace,
@@ -104,6 +125,8 @@ private:
   void join(batch_run& b, uint32_t index);
   void end_iteration(uint32_t j);
   void measure(const batch_run& b, double duration);
+  void add_tbt(double seconds, double weight = 1);
+  void add_ttft(uint32_t index);
   void leave(batch_run& b, uint32_t index, bool done);
   void grow(batch_run& b, uint32_t index);
   void preempt(batch_run& b, uint32_t index);
@@ -142,6 +165,18 @@ private:
   void lose(uint32_t index);
   void settle_slots();
   void pay(double until);
+  void load_weights(std::vector<double>& loading, const device_group& devices, uint32_t stages,
+                    int32_t count);
+  double next_change() const;
+
+  // simulator_autoscale.cpp
+  void begin_autoscaling();
+  void look();
+  void end_window();
+  scaling_look seen() const;
+  double waits_since(uint32_t index) const;
+  void obey(const scaling_step& step);
+  void scale_prompts(int32_t change);
 
   decode_design design_;
   const cost_model& cost_;
@@ -163,12 +198,16 @@ private:
   std::priority_queue<moving_prompt, std::vector<moving_prompt>, std::greater<>> moving_;
   std::vector<failure_event> failures_;
   std::vector<scaling_event> scalings_;
-  std::vector<double> loading_; ///< when new compute devices have their weights
+  std::vector<double> loading_;         ///< when new compute devices have their weights
+  std::vector<double> loading_prompts_; ///< likewise of servers for prompts
+  double moved_at_ = 0;                 ///< when shares of KV have moved to other memory devices
+  std::optional<scaling_state> scaling_;
   simulation_result result_;
   uint32_t kept_ = 0;
   size_t arrived_ = 0;
   double now_ = 0, blocked_until_ = 0, measure_from_ = 0;
   double usd_ = 0, paid_until_ = 0, replica_s_ = 0; ///< replicas over the measured time
+  double device_s_ = 0, prompt_server_s_ = 0;       ///< over the whole run
   uint64_t total_tokens_ = 0;
   bool measuring_ = false, stopped_ = false;
   double measured_tokens_ = 0, batch_sum_ = 0, model_sum_ = 0, attention_sum_ = 0, wire_sum_ = 0;

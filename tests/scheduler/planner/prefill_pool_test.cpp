@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <vector>
 
 using namespace lamella::scheduler;
 
@@ -63,6 +64,31 @@ TEST_CASE("S-M10 a server takes whole prompts up to its limit, or a longer one a
   CHECK(ends == 5);
   CHECK(pool.waiting() == 0);
   CHECK(pool.busy_s() > cost.prefill_s(of(2, "H100-SXM"), 5000));
+}
+
+TEST_CASE("servers that are too many end their prompts before they go") {
+  const auto cost = cost_of("LLaMA3-70B");
+  prefill_pool pool{cost, of(2, "H100-SXM"), 1};
+  for (const uint32_t index : {1u, 2u, 3u}) pool.add({index, 0, 3000});
+  pool.start(0);
+  REQUIRE(pool.oldest() != nullptr);
+  CHECK(pool.oldest()->index == 2);
+  pool.resize(3);
+  pool.start(0.1);
+  CHECK(pool.waiting() == 0);
+  CHECK(pool.oldest() == nullptr);
+  pool.resize(1);
+  for (const uint32_t index : {4u, 5u}) pool.add({index, 0, 3000});
+  std::vector<uint32_t> order;
+  double now = 0.1;
+  while (pool.next_end() < 1e300) {
+    now = pool.next_end();
+    for (const auto& x : pool.finish(now)) order.push_back(x.prompt.index);
+    pool.start(now);
+  }
+  CHECK(order == std::vector<uint32_t>{1, 2, 3, 4, 5});
+  // Of the three, one was left to take the others, one after the other.
+  CHECK(now > 3 * cost.prefill_s(of(2, "H100-SXM"), 3000));
 }
 
 TEST_CASE("L-M27 a request alone: its prompt, the last layer of its KV, then token by token") {
