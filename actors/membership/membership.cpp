@@ -176,6 +176,7 @@ void lose(membership_ptr self, const seat& where, const std::string& reason,
   st.config.seats.give_back(where, gone.info.incarnation);
   st.pace.forget(where);
   stop_watching(self, gone);
+  gone.info.trouble = reason;
   spdlog::warn("worker lost seat={} incarnation={} worker={} pid={} reason=\"{}\"", gone.info.seat,
                gone.info.incarnation, gone.info.name, gone.info.pid, reason);
   if (gone.handle)
@@ -332,11 +333,6 @@ membership_self::behavior_type membership(membership_self::stateful_pointer<memb
   end_on_exceptions(self);
   begin(self, std::move(config));
   return {
-      [self](const worker_info& x) {
-        auto& st = self->state;
-        st.in_process[x.seat] = x;
-        st.epoch = std::max<uint64_t>(st.epoch, x.incarnation);
-      },
       [self](const seat_ask& x) { return on_seat(self, x); },
       [self](const worker_facts& x) { return on_facts(self, x); },
       [self](caf::open_atom, uint64_t built) -> caf::result<epoch_members> {

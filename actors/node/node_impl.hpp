@@ -54,6 +54,9 @@ struct node::impl {
   void share_by_ranks();
   void join_workers();
   void tell_who_is_there(const seat_news& x);
+  uint32_t count_ready(const seat_news& x, scheduler::worker_role role);
+  health_board::role prefill_on_replicas(bool up);
+  bool device_lost();
   /// Spawns the supervisor of the pipeline; what it calls, on its thread, are the next four.
   void build();
   /// Asks for an epoch of workers; `ready` as of subtree::prepare.
@@ -68,7 +71,6 @@ struct node::impl {
   void watch_vital_actors();
   void give_up();
   std::vector<vital_actor> vital() const;
-  void set_roles(bool up);
   bool wait_first_token(std::chrono::milliseconds limit);
   /// Whether a pool of compute seats is in this process.
   bool needs_weights() const {

@@ -100,6 +100,7 @@ struct new_rules;
 struct request_reading;
 struct service;
 struct supervision;
+struct own_seat_lost;
 enum class worker_news : uint8_t;
 
 /// An HTTP request and its answer.
@@ -194,7 +195,8 @@ using global_scheduler_actor =
                      caf::reacts_to<scheduler::admission_limits>,
                      caf::replies_to<status_atom>::with<uint64_t, uint64_t>>;
 
-/// WORKER: one seat in a process of its own; rebuilds its replica or shard for every epoch.
+/// WORKER: one seat, in a process of its own or in this one; rebuilds its replica or shard for
+/// every epoch.
 using worker_actor =
     caf::typed_actor<caf::replies_to<epoch_open>::with<epoch_ready>, caf::reacts_to<epoch_close>,
                      caf::reacts_to<worker_leave>, caf::reacts_to<worker_injury>,
@@ -209,8 +211,7 @@ using door_actor = caf::typed_actor<caf::replies_to<join_ask>::with<join_challen
 /// when all workers of the next epoch have created their part of it. Its argument is the epoch of
 /// the sender's newest pipeline, 0 for none: replies about later epochs may have been lost.
 using membership_actor = caf::typed_actor<
-    caf::reacts_to<worker_info>, caf::replies_to<seat_ask>::with<join_grant>,
-    caf::replies_to<worker_facts>::with<bool>,
+    caf::replies_to<seat_ask>::with<join_grant>, caf::replies_to<worker_facts>::with<bool>,
     caf::replies_to<caf::open_atom, uint64_t>::with<epoch_members>,
     caf::reacts_to<wake_atom, std::string, uint32_t>, caf::reacts_to<worker_stopped>,
     caf::reacts_to<seat_failing>, caf::reacts_to<caf::tick_atom>, caf::reacts_to<probe_atom>,
@@ -236,6 +237,15 @@ using aside_actor = caf::typed_actor<caf::reacts_to<aside_job>, caf::reacts_to<a
 using child_keeper_actor =
     caf::typed_actor<caf::reacts_to<caf::tick_atom>, caf::reacts_to<uint32_t, worker_news>,
                      caf::replies_to<caf::close_atom>::with<uint32_t>,
+                     caf::replies_to<status_atom>::with<supervisor_status>>;
+
+/// OWN SEATS: the WORKERs of this process. `open`: take all seats at this MEMBERSHIP; answered when
+/// they are taken. `begin`: a pipeline was built of them. `wake`: the seat of that number may be
+/// taken again.
+using own_seats_actor =
+    caf::typed_actor<caf::replies_to<caf::open_atom, membership_actor>::with<bool>,
+                     caf::reacts_to<own_seat_lost>, caf::reacts_to<begin_atom>,
+                     caf::reacts_to<wake_atom, uint32_t>,
                      caf::replies_to<status_atom>::with<supervisor_status>>;
 
 /// CANARY: a request of our own, at each tick, where no other runs.

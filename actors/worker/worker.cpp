@@ -199,6 +199,16 @@ size_t device_streams(const worker_state& st) {
   return streams_of(st).size() * (own ? 2 : 1) + (own ? terms.shards : 0);
 }
 
+/// From now on so many streams can be made at once, on the devices of all ranks.
+void prepare_streams(const worker_state& st) {
+  const auto count = [&, own = device_streams(st)](uint32_t rank) {
+    return st.config.streams_on_device ? st.config.streams_on_device(rank) : own;
+  };
+  st.device->prepare_streams(count(0));
+  for (uint32_t r = 0; r < st.other_devices.size(); ++r)
+    st.other_devices[r]->prepare_streams(count(r + 1));
+}
+
 /// Nothing of the epoch before runs any more.
 void open_epoch(worker_ptr self) {
   auto& st = self->state;
@@ -210,8 +220,7 @@ void open_epoch(worker_ptr self) {
     st.open = next.order;
     epoch_ready answer;
     if (!st.device) open_device(st, name);
-    st.device->prepare_streams(device_streams(st));
-    for (const auto& rank : st.other_devices) rank->prepare_streams(device_streams(st));
+    prepare_streams(st);
     connect(st);
     const auto role = st.config.where.role;
     if (role == worker_role::attention) {

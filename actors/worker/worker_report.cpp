@@ -43,6 +43,7 @@ void keep_counts(worker_state& st) {
 worker_peers peers_of(const worker_state& st) {
   std::map<std::string, peer_info> peers;
   for (const auto& [key, end] : st.links) {
+    if (!st.config.port.report) break; // within a process there is nothing to tell
     const auto& name = other_seat(st, key);
     auto& peer = peers[name];
     const auto link = st.config.port.report(key);
@@ -61,12 +62,14 @@ worker_peers peers_of(const worker_state& st) {
   }
   const auto& meter = *st.meter;
   result.work = {meter.iterations(), meter.units(), meter.busy_ns()};
-  result.computed_ns = meter.computed_ns();
-  for (const auto& x : meter.times()) result.stages.push_back({x.counts(), x.total_ns()});
+  if (!st.config.metrics) {
+    result.computed_ns = meter.computed_ns();
+    for (const auto& x : meter.times()) result.stages.push_back({x.counts(), x.total_ns()});
+    result.log_dropped = log_lines_dropped - st.log_dropped_before;
+  }
   auto dropped = st.dropped;
   for (const auto& [key, end] : st.links) add_drops(dropped, end);
   result.dropped.assign(dropped.begin(), dropped.end());
-  result.log_dropped = log_lines_dropped - st.log_dropped_before;
   return result;
 }
 

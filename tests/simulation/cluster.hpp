@@ -68,7 +68,7 @@ public:
     world_.members = nullptr;
     parts_->members = nullptr;
     parts_->base.aside = nullptr;
-    parts_->workers.reset();
+    parts_->workers = {};
     parts_->kept->handle = nullptr;
     server.reset();
     pipeline_.clear();
@@ -139,12 +139,12 @@ public:
 
   /// So does a replica or a shard within its worker, which is not to be trusted then.
   void kill_part() {
-    if (!parts_->workers) return;
     std::vector<caf::strong_actor_ptr> all;
-    for (const auto& x : parts_->workers->replicas)
+    for (const auto& x : parts_->workers.replicas)
       all.push_back(caf::actor_cast<caf::strong_actor_ptr>(x));
-    for (const auto& x : parts_->workers->shards)
+    for (const auto& x : parts_->workers.shards)
       all.push_back(caf::actor_cast<caf::strong_actor_ptr>(x));
+    if (all.empty()) return;
     time.note("kill part");
     caf::anon_send_exit(all[time.dice().below(all.size())], caf::exit_reason::kill);
   }
@@ -304,12 +304,12 @@ private:
               },
               [self, ready](const caf::error& e) { ready(self->system().render(e)); });
     };
-    tree.start = [this](caf::event_based_actor* self, uint64_t generation) {
+    tree.start = [this](caf::event_based_actor* self, uint64_t) {
       if (parts_->parity) {
         parts_->began = parts_->parity->begin();
-        parts_->workers->empty = parts_->began.lost;
+        parts_->workers.empty = parts_->began.lost;
       }
-      auto built = actors::build_pipeline(self, *parts_, generation);
+      auto built = actors::build_pipeline(self, *parts_);
       parts_->base.lost_role.clear();
       parts_->base.by_parity = false;
       server = built.server;
@@ -328,6 +328,7 @@ private:
       ++troubles;
       given_up |= over;
     };
+    tree.blames_workers = [kept = parts_->kept] { return kept->lives->load(); };
     tree.on_stop = [kept = parts_->kept] {
       if (kept->handle) caf::anon_send_exit(kept->handle, caf::exit_reason::user_shutdown);
       kept->handle = nullptr;
