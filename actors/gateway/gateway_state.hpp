@@ -21,11 +21,12 @@
 
 namespace lamella::actors {
 
-/// Sources of the supervision tree: the supervisor of the pipeline, and the keeper of child
-/// processes (null: none).
+/// Sources of the supervision tree: the supervisor of the pipeline, the keeper of child processes
+/// (null: none), and that of this process's seats (null: none).
 struct supervision {
   caf::actor pipeline;
   child_keeper_actor children;
+  own_seats_actor own{};
 };
 
 /// A reload: rules for later requests, and its report.

@@ -49,6 +49,7 @@ pool_info pool_of(const gateway_config& c, const kv_usage& usage) {
 void add_roots(const gateway_state& st, std::vector<supervisor_status>& to) {
   supervisor_status node{"node", "none", {}, {{"gateway", {}}, {"membership", {}}}, 0};
   if (st.tree.children) node.children.push_back({"child_keeper", {}});
+  if (st.tree.own) node.children.push_back({"own_seats", {}});
   if (st.tree.pipeline) node.children.push_back({"pipeline", {}});
   to.push_back(std::move(node));
   to.push_back(
@@ -76,6 +77,7 @@ void ask_others(gateway_ptr self, const answer_ptr& x) {
   const auto failed = [=](caf::error&) { one_less(x); };
   add_roots(st, x->status.supervisors);
   ask_tree(self, x, st.tree.children);
+  ask_tree(self, x, st.tree.own);
   ask_tree(self, x, st.tree.pipeline);
   if (st.server) {
     x->left += 2;

@@ -50,6 +50,7 @@ struct link_port {
   /// through a link of the host (net/link/staged_link.hpp).
   bool direct = false;
 
+  /// May be empty.
   std::function<link_report(const net::link_key&)> report;
 
   /// Probes the process behind that address periodically, in both directions, for as long as the

@@ -274,6 +274,7 @@ void lose(membership_ptr self, const seat& where, const std::string& reason,
   st.config.seats.give_back(where, gone.info.incarnation);
   st.pace.forget(where);
   stop_watching(self, gone);
+  gone.info.trouble = reason;
   const bool ordered = cause == net::failover_cause::ordered;
   spdlog::log(ordered ? spdlog::level::info : spdlog::level::warn,
               "worker {} seat={} incarnation={} worker={} pid={} reason=\"{}\"",
@@ -525,11 +526,6 @@ membership_self::behavior_type membership(membership_self::stateful_pointer<memb
   end_on_exceptions(self);
   begin(self, std::move(config));
   return {
-      [self](const worker_info& x) {
-        auto& st = self->state;
-        st.in_process[x.seat] = x;
-        st.epoch = std::max<uint64_t>(st.epoch, x.incarnation);
-      },
       [self](const seat_ask& x) { return on_seat(self, x); },
       [self](const worker_facts& x) { return on_facts(self, x); },
       [self](caf::open_atom, uint64_t built) { return on_ask(self, built); },

@@ -14,8 +14,7 @@ namespace lamella::actors {
 /// closes. A slow worker (`scheduler/membership/slow_workers`) is reported; if another worker can
 /// take its part at once and without recomputation, the slow one loses it and rejoins as the last
 /// choice among spares. A worker gets a part when all peers reach it over the data plane, and is
-/// fenced when they do not (`membership_reach.hpp`). `worker_info` is for the seats of actors of
-/// this process.
+/// fenced when they do not (`membership_reach.hpp`).
 membership_self::behavior_type membership(membership_self::stateful_pointer<membership_state> self,
                                           membership_config config);
 

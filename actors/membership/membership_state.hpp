@@ -44,7 +44,7 @@ struct epoch_design {
 };
 
 struct membership_config {
-  scheduler::seat_plan seats; ///< of worker processes; none when all pools are in process
+  scheduler::seat_plan seats; ///< of worker processes and of this process
   scheduler::identity wanted; ///< of workers
   /// Pools whose kernel set is determined by the device class of the first worker. Later workers of
   /// the pool must have the same set, and prefill workers that of the replicas.
@@ -62,8 +62,8 @@ struct membership_config {
   std::function<worker_terms(const scheduler::seat&)> terms_of;
   /// Called when a seat is taken or lost or its worker is ready; on the actor's thread.
   std::function<void(const seat_news&)> on_change;
-  /// Called when a worker takes or loses a seat; on the actor's thread. May be empty. `own_fault`:
-  /// the worker reported a failure of its own part.
+  /// Called when a worker takes or loses a seat, `trouble` being the reason of the loss; on the
+  /// actor's thread. May be empty. `own_fault`: the worker reported a failure of its own part.
   std::function<void(const worker_info&, bool lost, bool own_fault)> on_worker;
   /// Called when a worker has finished loading, likewise. May be empty.
   std::function<void(const worker_info&)> on_serving{};
@@ -79,6 +79,7 @@ struct membership_config {
       0}; ///< polling interval of work reports, to find slow workers; 0: never
   /// Silence after which a connection is closed; workers are declared dead earlier. 0: neither.
   caf::timespan dead{0};
+  uint32_t prefill_on_replicas = 0;      ///< prefill workers without seats, for status
   std::shared_ptr<net::metrics> metrics; ///< may be null
   /// Minimum time between two replacements of slow workers.
   caf::timespan replace_every{std::chrono::minutes{1}};
@@ -118,7 +119,6 @@ struct membership_state {
     std::set<scheduler::seat> left; ///< workers that have not replied
   };
   membership_config config;
-  std::map<std::string, worker_info> in_process; ///< seats of actors of this process, by seat
   std::map<scheduler::seat, member> members;
   std::map<caf::actor_addr, std::pair<scheduler::seat, uint32_t>> who; ///< and its incarnation
   uint64_t epoch = 0;                                                  ///< the newest number

@@ -1,8 +1,14 @@
 #include "actors/membership/membership_status.hpp"
 
+#include "actors/machine/sizing.hpp"
+#include "actors/membership/membership_injury.hpp"
 #include "actors/membership/membership_pace.hpp"
 #include "actors/membership/membership_scale.hpp"
 #include "actors/protocol/status.hpp"
+
+#include <algorithm>
+
+#include <unistd.h>
 
 namespace lamella::actors {
 
@@ -12,20 +18,48 @@ using membership_ptr = membership_self::stateful_pointer<membership_state>;
 
 constexpr caf::timespan status_timeout = std::chrono::seconds{1};
 
+/// Prefill workers that run on replicas: actors of this process, each with the device of a replica.
+void add_prefill_on_replicas(const membership_state& st, std::vector<worker_info>& to) {
+  if (!st.was_open) return;
+  for (uint32_t i = 0; i < st.config.prefill_on_replicas; ++i) {
+    worker_info x;
+    x.name = "prefill-" + std::to_string(i);
+    x.role = scheduler::to_string(scheduler::worker_role::prefill);
+    x.seat = scheduler::to_string(scheduler::seat{scheduler::worker_role::prefill, i});
+    x.state = "live";
+    x.incarnation = static_cast<uint32_t>(st.epoch);
+    x.host = host_name();
+    x.pid = static_cast<uint32_t>(getpid());
+    const auto place =
+        std::ranges::find(st.newest.plan.streams, scheduler::stream_id{scheduler::prefill_streams + i},
+                          &scheduler::stream_place::stream);
+    if (place != st.newest.plan.streams.end()) {
+      const auto& where = st.newest.plan.replicas.at(place->replica);
+      const auto m = st.members.find(where);
+      const bool here = m != st.members.end() && is_of_this_process(m->second);
+      x.device = here ? m->second.info.device : scheduler::to_string(where);
+    }
+    to.push_back(std::move(x));
+  }
+}
+
 system_status status_of(membership_ptr self) {
   auto& st = self->state;
   if (st.config.metrics) {
-    st.reports.tell_ages(st.config.seats, self->clock().now(), *st.config.metrics);
+    const auto now = self->clock().now();
+    for (const auto& [where, m] : st.members) // actors of this process are never out of reach
+      if (is_of_this_process(m)) st.reports.heard(where, now);
+    st.reports.tell_ages(st.config.seats, now, *st.config.metrics);
     st.config.metrics->set_mailbox_depth("membership", self->mailbox().size());
   }
   system_status answer;
   answer.epoch = st.open ? st.newest.epoch : st.epoch;
   answer.changes = changes_of(st);
-  for (const auto& [name, info] : st.in_process) answer.workers.push_back(info);
   for (const auto& [where, m] : st.members) {
     answer.workers.push_back(m.info);
-    if (st.open && m.handle) answer.workers.back().part = scheduler::part_of(st.newest.plan, where);
+    if (st.open && m.handle) answer.workers.back().part = scheduler::part_of(st.newest.newest.plan, where);
   }
+  add_prefill_on_replicas(st, answer.workers);
   for (const auto& x : st.config.seats.free_seats()) {
     worker_info gone;
     gone.role = scheduler::to_string(x.where.role);

@@ -29,8 +29,6 @@ namespace {
 using config::placement;
 using scheduler::worker_role;
 
-constexpr caf::timespan seat_timeout = std::chrono::seconds{10};
-
 /// Workers of other hosts are started by somebody who has to hear of the change first.
 constexpr caf::timespan remote_resize = std::chrono::minutes{10};
 
@@ -49,7 +47,6 @@ uint32_t seats_in(const config::settings& options, worker_role role) {
 /// Seats of worker processes and of this process.
 scheduler::seat_plan seats_of(const config::settings& options) {
   scheduler::seat_plan plan;
-  if (!options.pools.distributed()) return plan;
   for (auto role : all_roles)
     if (role != worker_role::prefill || options.pools.prefill.has_seats())
       plan.add(role, seats_in(options, role));
@@ -108,8 +105,25 @@ scheduler::identity identity_of(const pipeline_parts& parts, uint64_t model_dige
 }
 
 control_plane::control_plane(caf::actor_system& system, control_plane_config config)
-    : system_{system}, config_{std::move(config)} {
+    : system_{system}, config_{std::move(config)}, maker_{
+                                                       std::make_shared<own_maker>(config_.parts)} {
   const auto& options = config_.parts->options;
+  if (auto seats = own_seats_of(options); !seats.empty()) {
+    own_seats_config own;
+    own.seats = std::move(seats);
+    own.make = [maker = maker_](const scheduler::seat& where, const join_grant& grant) {
+      return maker->make(where, grant);
+    };
+    own.is_over = config_.device_lost;
+    own.on_give_up = config_.on_give_up;
+    own_ = system_.spawn(own_seats, std::move(own));
+  }
+  auto m = membership_of(options);
+  listen_to_losses(m);
+  members_ = system_.spawn(membership, std::move(m));
+}
+
+membership_config control_plane::membership_of(const config::settings& options) {
   membership_config m;
   m.seats = seats_of(options);
   m.wanted = identity_of(*config_.parts, config_.model_digest);
@@ -119,55 +133,75 @@ control_plane::control_plane(caf::actor_system& system, control_plane_config con
   m.pool = pool_terms_of(options, config_.parts->program->spec, config_.parts->slots);
   m.kv_heads = config_.parts->program->spec.kv_heads;
   m.design_of = [this](const pool_sizes& x) { return design_of(x); };
-  m.on_resize = [this](const std::set<scheduler::seat>& all) { told_->tell(children(all)); };
+  m.on_resize = [this](const std::set<scheduler::seat>& all) { keep_seats(all); };
   for (auto role : all_roles)
     if (pool_of(options, role).placement == placement::remote) m.resize_timeout = remote_resize;
+  if (!options.pools.prefill.has_seats()) m.prefill_on_replicas = options.pools.prefill.members;
   m.terms_of = [this](const scheduler::seat& where) { return terms_of(where); };
   m.on_change = config_.on_change;
-  if (options.pools.distributed()) m.poll_interval = pace_look;
-  m.dead = options.control.dead;
+  if (distributed()) m.poll_interval = pace_look, m.dead = options.control.dead;
   m.metrics = config_.parts->metrics;
+  m.on_hopeless = config_.on_hopeless;
+  return m;
+}
+
+/// Of WORKERs of this process OWN SEATS is told, of those in child processes their keeper, and of
+/// those of other hosts nobody else knows how they ended.
+void control_plane::listen_to_losses(membership_config& m) {
   const auto suspects = config_.parts->suspects;
+  const auto is_here = [parts = config_.parts](const worker_info& x) {
+    const auto role = scheduler::role_named(x.role).value_or(worker_role::model);
+    return pool_of(parts->options, role).placement == placement::in_process;
+  };
+  const auto epoch_here = std::make_shared<uint64_t>(0); ///< in which one here had a part
   // Numbers that no process of this host has.
-  m.on_part_lost = [suspects, of_other_hosts = uint32_t{1} << 31](
-                       const worker_info& x, uint64_t epoch,
-                       std::vector<scheduler::stream_id> served, bool own_fault) mutable {
+  m.on_part_lost = [=, of_other_hosts = uint32_t{1} << 31](const worker_info& x, uint64_t epoch,
+                                                           std::vector<scheduler::stream_id> served,
+                                                           bool own_fault) mutable {
+    if (is_here(x)) *epoch_here = epoch;
     if (x.host == host_name()) {
       suspects->lost({x.pid, epoch, std::move(served)});
-    } else if (own_fault) { // nobody else knows how it ended
+    } else if (own_fault) {
       suspects->lost({++of_other_hosts, epoch, std::move(served)});
       suspects->ended(of_other_hosts, true);
     }
   };
-  m.on_worker = [told = told_, suspects](const worker_info& x, bool lost, bool own_fault) {
+  m.on_worker = [=, told = told_, own = own_](const worker_info& x, bool lost, bool own_fault) {
+    if (is_here(x)) {
+      if (!lost) return;
+      own_seat_lost gone{x.seat, x.trouble, std::exchange(*epoch_here, 0)};
+      if (gone.epoch != 0) gone.budget = suspects->ended(x.pid, own_fault);
+      caf::anon_send(own, gone);
+      return;
+    }
     const auto news = lost ? worker_news::lost : worker_news::joined;
     if (x.host == host_name() && !told->tell(x.pid, news))
       suspects->ended(x.pid, lost && own_fault);
   };
-  m.on_serving = [told = told_](const worker_info& x) {
-    if (x.host == host_name()) told->tell(x.pid, worker_news::serves);
+  m.on_serving = [=, told = told_](const worker_info& x) {
+    if (x.host == host_name() && !is_here(x)) told->tell(x.pid, worker_news::serves);
   };
-  m.on_hopeless = config_.on_give_up;
-  members_ = system_.spawn(membership, std::move(m));
 }
 
 control_plane::~control_plane() { stop(); }
 
 bool control_plane::distributed() const { return config_.parts->options.pools.distributed(); }
 
+/// Seats of this process are taken or left by OWN SEATS, those of child processes by their keeper.
+void control_plane::keep_seats(const std::set<scheduler::seat>& all) {
+  std::set<scheduler::seat> here;
+  for (const auto& where : all)
+    if (pool_of(config_.parts->options, where.role).placement == placement::in_process)
+      here.insert(where);
+  if (own_) caf::anon_send(own_, std::make_shared<const std::set<scheduler::seat>>(here));
+  told_->tell(children(all));
+}
+
 /// Members of the attention pool bring memory of their own: without a fixed size, their tables keep
 /// the slots that they had at the start.
 epoch_design control_plane::design_of(const pool_sizes& sizes) const {
   const auto& parts = *config_.parts;
   const auto& spec = parts.program->spec;
-  const auto now = shape_of(parts.options);
-  for (auto role : all_roles)
-    if (pool_of(parts.options, role).placement == placement::in_process
-        && scheduler::size_of(sizes, role) != scheduler::size_of(scheduler::sizes_of(now), role))
-      throw std::invalid_argument{fmt::format(
-          "the workers of the pool '{}' are in the control process, so it keeps its size; use "
-          "pools.{}.placement: local or remote",
-          scheduler::to_string(role), scheduler::to_string(role))};
   const auto options = at_sizes(parts.options, sizes);
   const auto& pool = options.pools.attention;
   if (pool.partition == config::partition::heads)
@@ -175,6 +209,8 @@ epoch_design control_plane::design_of(const pool_sizes& sizes) const {
       throw std::invalid_argument{*why};
   const bool fixed = pool.kv_bytes || options.kv.bytes;
   const auto slots = fixed ? slots_for(options, spec, 0) : parts.slots;
+  if (auto why = why_too_large(options, 0, slots * slot_bytes(options, spec)); !why.empty())
+    throw std::invalid_argument{why};
   return {shape_of(options), pool_terms_of(options, spec, slots)};
 }
 
@@ -269,7 +305,11 @@ std::vector<child_command> control_plane::children(const std::set<scheduler::sea
 }
 
 void control_plane::start() {
-  if (!distributed()) return;
+  if (distributed()) open_door();
+  take_own_seats();
+}
+
+void control_plane::open_door() {
   const auto& options = config_.parts->options;
   secret_ = options.control.secret_file.empty()
                 ? net::shared_secret::random()
@@ -315,92 +355,48 @@ void control_plane::start() {
     keeper_ = system_.spawn<caf::detached>(child_keeper, std::move(k));
     told_->keep(keeper_);
   }
-  take_own_seats();
 }
 
 std::vector<vital_actor> control_plane::vital() const {
   std::vector<vital_actor> result{{"membership", caf::actor_cast<caf::strong_actor_ptr>(members_)}};
+  if (own_) result.push_back({"own_seats", caf::actor_cast<caf::strong_actor_ptr>(own_)});
   if (door_) result.push_back({"door", caf::actor_cast<caf::strong_actor_ptr>(door_)});
   if (keeper_) result.push_back({"child_keeper", caf::actor_cast<caf::strong_actor_ptr>(keeper_)});
   return result;
 }
 
-void control_plane::take_own_seats() {
-  const auto& parts = *config_.parts;
-  caf::scoped_actor self{system_};
-  std::optional<link_port> port; // one for all seats of this process
+std::vector<scheduler::seat> control_plane::own_seats_of(const config::settings& options) const {
+  std::vector<scheduler::seat> seats;
   for (auto role : all_roles) {
-    const auto& pool = pool_of(parts.options, role);
-    if (pool.placement != placement::in_process) continue;
-    if (role == worker_role::prefill && !parts.options.pools.prefill.has_seats()) continue;
-    for (uint32_t i = 0; i < pool.members; ++i) {
-      if (!port)
-        port = config_.links({link_secret_, link_cluster_, word_of(parts.options.net.transport),
-                              folder_->path().string(), parts.engine->bell()});
-      take_own_seat(self, {role, i}, *port);
-    }
+    if (pool_of(options, role).placement != placement::in_process) continue;
+    if (role == worker_role::prefill && !options.pools.prefill.has_seats()) continue;
+    for (uint32_t i = 0; i < members_needed(options, role); ++i) seats.push_back({role, i});
   }
+  return seats;
 }
 
-void control_plane::take_own_seat(caf::scoped_actor& self, const scheduler::seat& where,
-                                  const link_port& port) {
+void control_plane::take_own_seats() {
+  if (!own_) return;
   const auto& parts = *config_.parts;
-  const std::string role{scheduler::to_string(where.role)};
-  const auto name = fmt::format("{}-{}", role, where.index);
-  const auto refused = [&](const caf::error& e) {
-    throw link_error{"own seat " + name + ": " + explain(system_, e)};
-  };
-  join_grant grant;
-  self->request(members_, caf::duration{seat_timeout},
-                seat_ask{role, name, host_name(), static_cast<uint32_t>(getpid()), where.index, {}})
-      .receive([&](join_grant& x) { grant = std::move(x); }, refused);
-  auto w = own_worker(where.role, name, grant, port);
-  const auto device = parts.devices->get(grant.terms.device, "host/" + name);
-  const auto others = parts.devices->behind(grant.terms.device, grant.terms.ranks, "host/" + name);
-  const auto numerics = device->numerics();
-  worker_facts facts{system_.spawn(worker, std::move(w)),
-                     LAMELLA_VERSION,
-                     numerics.kernels,
-                     grant.terms.shapes,
-                     grant.terms.model_digest,
-                     port.address,
-                     device->on_host() ? "host" : names_of(*device, others),
-                     numerics.sizes};
-  self->request(members_, caf::duration{seat_timeout}, facts).receive([](bool) {}, refused);
+  std::optional<link_port> port; // one for all seats of this process
+  if (distributed())
+    port = config_.links({link_secret_, link_cluster_, word_of(parts.options.net.transport),
+                          folder_->path().string(), parts.engine->bell()});
+  maker_->connect(std::move(port));
+  caf::scoped_actor self{system_};
+  self->request(own_, caf::infinite, caf::open_atom_v, members_)
+      .receive([](bool) {}, [&](const caf::error& e) { throw link_error{explain(system_, e)}; });
 }
 
-worker_config control_plane::own_worker(worker_role role, const std::string& name,
-                                        const join_grant& grant, const link_port& port) const {
-  const auto& parts = *config_.parts;
-  worker_config w;
-  w.where = {role, grant.index};
-  w.incarnation = grant.incarnation;
-  w.terms = grant.terms;
-  w.engine = parts.engine;
-  w.make_device = [devices = parts.devices, option = grant.terms.device](const std::string& x,
-                                                                         uint32_t rank) {
-    return devices->get(config::device_of_rank(option, rank), x);
-  };
-  w.program = parts.program;
-  w.weights = parts.weights;
-  w.other_weights = parts.other_weights;
-  w.port = port;
-  // Nobody else can take a seat of this process: without it there is no service. So it is kept
-  // where only its work fails; a request that makes it fail is found by the suspect board.
-  w.on_failed_work = failed_work::is_told;
-  w.on_end = [name, give_up = config_.on_give_up, stopping = stopping_](const std::string& reason,
-                                                                        bool) {
-    if (*stopping) return;
-    give_up("seat " + name + " of this process failed: " + reason);
-  };
-  return w;
+void control_plane::on_serving() {
+  if (own_) caf::anon_send(own_, begin_atom_v);
 }
 
 void control_plane::stop() {
-  *stopping_ = true;
   gate_.reset();
   caf::scoped_actor self{system_};
   if (members_) self->send_exit(members_, caf::exit_reason::user_shutdown);
+  if (own_) self->send_exit(own_, caf::exit_reason::user_shutdown);
   if (keeper_)
     self->request(keeper_, caf::duration{caf::timespan{std::chrono::seconds{30}}},
                   caf::close_atom_v)
@@ -409,6 +405,7 @@ void control_plane::stop() {
   if (door_) self->send_exit(door_, caf::exit_reason::user_shutdown);
   folder_.reset(); // sockets of children that were killed lie there still
   members_ = nullptr;
+  own_ = nullptr;
   keeper_ = nullptr;
   told_->keep({});
   door_ = nullptr;

@@ -1,21 +1,20 @@
-/// The multi-process part of a service: the door, membership, child processes, and this process's
-/// own seats.
+/// The workers of a service: membership, the seats of this process, and, where pools are outside of
+/// it, the door and child processes.
 #pragma once
 
 #include "actors/machine/link_port.hpp"
+#include "actors/node/own_maker.hpp"
 #include "actors/node/pipeline.hpp"
 #include "actors/node/warden.hpp"
 #include "actors/protocol/join.hpp"
 #include "actors/worker/child_keeper.hpp"
 #include "actors/worker/door.hpp"
-#include "actors/worker/worker.hpp"
 #include "net/data_plane/control_gate.hpp"
 #include "net/data_plane/private_folder.hpp"
 #include "net/data_plane/shared_secret.hpp"
 #include "scheduler/compatibility.hpp"
 #include "scheduler/membership/seats.hpp"
 
-#include <atomic>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -32,9 +31,12 @@ struct control_plane_config {
   link_port_maker links;
   std::string program; ///< of child processes; empty: this one
   std::function<void(const seat_news&)> on_change;
-  /// Called when the service is impossible: a seat of this process failed, or too many seats fail
-  /// at start-up to decode. May be called more than once.
-  std::function<void(const std::string& why)> on_give_up;
+  /// Called when too many seats fail at start-up to decode. May be called more than once.
+  std::function<void(const std::string& why)> on_hopeless;
+  /// Called when seats of this process have failed too often.
+  std::function<void()> on_give_up;
+  /// Whether a device of this process is lost; it has told of that then.
+  std::function<bool()> device_lost;
 };
 
 /// From membership to the keeper of child processes, which starts later and stops earlier.
@@ -76,15 +78,21 @@ public:
 
   const membership_actor& members() const { return members_; }
 
-  /// Publishes the door, starts the child processes and takes this process's own seats. Throws
-  /// link_error, std::runtime_error (secret file).
+  /// Publishes the door and starts the child processes, where there may be workers outside of this
+  /// process; takes this process's own seats. Throws link_error, std::runtime_error (secret file).
   void start();
+
+  /// A pipeline serves.
+  void on_serving();
 
   /// Dismisses workers, stops child processes and closes the door. Blocks for at most some seconds.
   void stop();
 
   /// Null where there are no child processes; after start().
   const child_keeper_actor& keeper() const { return keeper_; }
+
+  /// Null where this process has no seats.
+  const own_seats_actor& own() const { return own_; }
 
   uint16_t port() const { return port_; } ///< of the door
 
@@ -93,16 +101,17 @@ public:
 
 private:
   bool distributed() const;
+  membership_config membership_of(const config::settings& options);
+  void listen_to_losses(membership_config& m);
+  void open_door();
   worker_terms terms_of(const scheduler::seat& where) const;
   epoch_design design_of(const pool_sizes& sizes) const;
+  void keep_seats(const std::set<scheduler::seat>& all);
   child_command child_of(const scheduler::seat& where) const;
   /// The worker processes of this host among these seats.
   std::vector<child_command> children(const std::set<scheduler::seat>& seats) const;
+  std::vector<scheduler::seat> own_seats_of(const config::settings& options) const;
   void take_own_seats();
-  /// Asks for one seat, spawns its worker and reports its facts. Throws link_error.
-  void take_own_seat(caf::scoped_actor& self, const scheduler::seat& where, const link_port& port);
-  worker_config own_worker(scheduler::worker_role role, const std::string& name,
-                           const join_grant& grant, const link_port& port) const;
 
   caf::actor_system& system_;
   control_plane_config config_;
@@ -111,12 +120,13 @@ private:
   std::string link_secret_;
   uint32_t link_cluster_ = 0;
   std::optional<net::private_folder> folder_; ///< of the sockets of this process and its children
+  std::shared_ptr<own_maker> maker_;          ///< of the WORKERs of this process
+  own_seats_actor own_;                       ///< null where this process has no seats
   membership_actor members_;
   door_actor door_;
   child_keeper_actor keeper_;
   std::shared_ptr<keeper_line> told_ = std::make_shared<keeper_line>();
   uint16_t port_ = 0;
-  std::shared_ptr<std::atomic<bool>> stopping_ = std::make_shared<std::atomic<bool>>(false);
 };
 
 /// Properties that all workers must have.

@@ -55,13 +55,15 @@ struct node::impl {
   void join_workers();
   void tell_who_is_there(const seat_news& x);
   void forget_workers(const std::set<scheduler::seat>& seats);
+  uint32_t count_ready(const seat_news& x, scheduler::worker_role role);
+  health_board::role prefill_on_replicas(bool up);
+  bool device_lost();
   /// Spawns the supervisor of the pipeline; what it calls, on its thread, are the next four.
   void build();
   /// Asks for an epoch of workers; `ready` as of subtree::prepare.
   void gather_workers(caf::event_based_actor* self,
                       std::function<void(std::optional<std::string>)> ready);
-  std::vector<caf::strong_actor_ptr> start_pipeline(caf::event_based_actor* self,
-                                                    uint64_t generation);
+  std::vector<caf::strong_actor_ptr> start_pipeline(caf::event_based_actor* self);
   child_facts facts_of(const caf::actor_addr& child);
   /// As subtree::on_trouble.
   void note_trouble(bool given_up, const std::string& role,
@@ -69,7 +71,6 @@ struct node::impl {
   void watch_vital_actors();
   void give_up();
   std::vector<vital_actor> vital() const;
-  void set_roles(bool up);
   bool wait_first_token(std::chrono::milliseconds limit);
   /// Whether a pool of compute seats is in this process.
   bool needs_weights() const {

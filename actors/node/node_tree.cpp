@@ -18,10 +18,6 @@ namespace lamella::actors {
 
 namespace {
 
-/// Restarts of the whole pipeline before the process exits (reliability A8).
-constexpr uint32_t restarts_max = 5;
-constexpr std::chrono::seconds restart_window{30};
-
 /// Until the supervisor asks again for workers that have not come.
 constexpr caf::timespan workers_timeout = std::chrono::minutes{1};
 
@@ -34,38 +30,61 @@ std::string names_of(const std::set<scheduler::seat>& seats) {
 
 } // namespace
 
+/// The metrics of a pool's workers; how many of them can have a part.
+uint32_t node::impl::count_ready(const seat_news& x, scheduler::worker_role role) {
+  const std::string name{scheduler::to_string(role)};
+  uint32_t ready = 0;
+  for (const auto& where : x.seats.all()) {
+    if (where.role != role) continue;
+    const auto worker = name + "-" + std::to_string(where.index);
+    const bool up = x.ready.contains(where);
+    metrics->set_worker_state(name, worker,
+                              up                          ? net::worker_condition::live
+                              : x.failing.contains(where) ? net::worker_condition::failing
+                              : x.seats.occupied(where)   ? net::worker_condition::loading
+                                                          : net::worker_condition::missing);
+    metrics->set_worker_slow(name, worker, x.slow.contains(where));
+    ready += up ? 1 : 0;
+  }
+  return ready;
+}
+
+/// Prefill workers without seats are there when replicas are.
+health_board::role node::impl::prefill_on_replicas(bool up) {
+  const auto count = options.pools.prefill.members;
+  for (uint32_t i = 0; up && i < count; ++i)
+    metrics->set_worker_state("prefill", "prefill-" + std::to_string(i),
+                              net::worker_condition::live);
+  return {"prefill", count, up ? count : 0, 0, 0, true};
+}
+
 void node::impl::tell_who_is_there(const seat_news& x) {
   using scheduler::worker_role;
   std::vector<health_board::role> roles;
   uint32_t needed = 0, joined = 0;
+  std::string lacking;
   for (auto role : {worker_role::model, worker_role::attention, worker_role::prefill}) {
     const auto places = x.seats.members(role);
     if (places == 0) continue;
-    const std::string name{scheduler::to_string(role)};
-    uint32_t ready = 0;
-    for (const auto& where : x.seats.all()) {
-      if (where.role != role) continue;
-      const auto worker = name + "-" + std::to_string(where.index);
-      const bool up = x.ready.contains(where);
-      metrics->set_worker_state(name, worker,
-                                up                          ? net::worker_condition::live
-                                : x.failing.contains(where) ? net::worker_condition::failing
-                                : x.seats.occupied(where)   ? net::worker_condition::loading
-                                                            : net::worker_condition::missing);
-      metrics->set_worker_slow(name, worker, x.slow.contains(where));
-      ready += up ? 1 : 0;
-    }
+    const auto ready = count_ready(x, role);
+    // A seat of this process is taken again in no time.
+    const bool serves = std::ranges::find(x.lacking, role) == x.lacking.end()
+                        || pool_of(options, role).placement == config::placement::in_process;
     // Whoever is above the need is a spare, wherever it sits.
     const auto need = x.needed.at(role);
     const auto members_up = std::min(need, ready);
     needed += need;
     joined += members_up;
-    roles.push_back({name, need, members_up, places - need, ready - members_up,
-                     std::ranges::find(x.lacking, role) == x.lacking.end()});
+    const std::string name{scheduler::to_string(role)};
+    if (!serves && lacking.empty()) lacking = name;
+    roles.push_back({name, need, members_up, places - need, ready - members_up, serves});
   }
   forget_workers(x.seats.all());
+  if (!options.pools.prefill.has_seats())
+    roles.push_back(
+        prefill_on_replicas(std::ranges::find(x.lacking, worker_role::model) == x.lacking.end()));
   metrics->set_load_progress("join", needed == 0 ? 1.0 : 1.0 * joined / needed);
-  health->pauses.lacks(x.lacking.empty() ? "" : std::string{to_string(x.lacking.front())});
+  health->pauses.lacks(lacking);
   health->set_roles(std::move(roles));
   health->set_missing(x.seats.missing());
   health->set_slow(names_of(x.slow));
@@ -83,7 +102,6 @@ void node::impl::forget_workers(const std::set<scheduler::seat>& seats) {
 }
 
 void node::impl::join_workers() {
-  if (!options.pools.distributed()) metrics->set_load_progress("join", 1);
   if (options.pools.attention.parity) {
     parts->parity.emplace(options.pools.attention.members, parts->slots);
     parts->digests = std::make_shared<digest_book>(2 * size_t{parts->slots});
@@ -95,10 +113,12 @@ void node::impl::join_workers() {
   c.links = links;
   c.program = worker_program;
   c.on_change = [this](const seat_news& x) { tell_who_is_there(x); };
-  c.on_give_up = [this](const std::string& why) {
+  c.on_hopeless = [this](const std::string& why) {
     spdlog::critical("the service cannot start reason=\"{}\"", why);
     give_up();
   };
+  c.on_give_up = [this] { give_up(); };
+  c.device_lost = [this] { return device_lost(); };
   control = std::make_unique<control_plane>(system, std::move(c));
   parts->members = control->members();
   if (front) caf::anon_send(front, parts->members);
@@ -109,18 +129,6 @@ void node::impl::join_workers() {
   } catch (const std::runtime_error& e) {
     throw start_error{78, std::string{"control.secret_file: "} + e.what()};
   }
-}
-
-void node::impl::set_roles(bool up) {
-  if (options.pools.distributed()) return; // membership says who is there
-  const auto count = [&](uint32_t n) { return up ? n : 0; };
-  const auto& pools = options.pools;
-  const auto role = [&](const char* name, uint32_t wanted) {
-    // Where it is not up it is being rebuilt.
-    return health_board::role{name, wanted, count(wanted), 0, 0, true};
-  };
-  health->set_roles({role("model", pools.model.members), role("attention", pools.attention.members),
-                     role("prefill", pools.prefill.members)});
 }
 
 void node::impl::gather_workers(caf::event_based_actor* self,
@@ -142,21 +150,25 @@ void node::impl::gather_workers(caf::event_based_actor* self,
           [self, ready](const caf::error& e) { ready(explain(self->system(), e)); });
 }
 
-std::vector<caf::strong_actor_ptr> node::impl::start_pipeline(caf::event_based_actor* self,
-                                                              uint64_t generation) {
-  if (const auto lost = parts->devices->lost()) {
-    spdlog::critical("device lost device=\"{}\": only a new process can open it", *lost);
-    give_up();
-    return {};
-  }
+/// A process cannot open a device again.
+bool node::impl::device_lost() {
+  const auto lost = parts->devices->lost();
+  if (!lost) return false;
+  spdlog::critical("device lost device=\"{}\": only a new process can open it", *lost);
+  give_up();
+  return true;
+}
+
+std::vector<caf::strong_actor_ptr> node::impl::start_pipeline(caf::event_based_actor* self) {
+  if (device_lost()) return {};
   if (parts->parity) {
     parts->began = parts->parity->begin();
-    parts->workers->empty = parts->began.lost;
+    parts->workers.empty = parts->began.lost;
   }
-  if (parts->workers) note_numerics(*parts->workers);
-  if (!parts->planned) ++starts;
+  note_numerics(parts->workers);
+  if (!parts->planned) ++starts; // a generation that takes over is no restart
   parts->base.restarts = starts - 1;
-  auto built = build_pipeline(self, *parts, generation);
+  auto built = build_pipeline(self, *parts);
   parts->base.lost_role.clear(); // only of the epoch that follows the loss
   parts->base.by_parity = false;
   {
@@ -166,9 +178,8 @@ std::vector<caf::strong_actor_ptr> node::impl::start_pipeline(caf::event_based_a
     for (const auto& x : built.actors) members.push_back(caf::actor_cast<caf::actor_addr>(x));
     facts = built.facts;
   }
-  if (const auto x = tally.serves(parts->workers ? parts->workers->losses : 0))
-    metrics->failover(x->first, x->second);
-  set_roles(true);
+  if (const auto x = tally.serves(parts->workers.losses)) metrics->failover(x->first, x->second);
+  control->on_serving();
   if (health->where() == health_board::phase::rebuilding)
     health->enter(health_board::phase::serving);
   // Last: waiters for a served pipeline then find all of the above.
@@ -188,7 +199,6 @@ child_facts node::impl::facts_of(const caf::actor_addr& child) {
 
 void node::impl::note_trouble(bool given_up, const std::string& role,
                               std::optional<net::failover_cause> cause) {
-  set_roles(false);
   parts->base.lost_role = role.empty() ? "model" : role; // whatever ran, ran on replicas
   health->pauses.lost(parts->base.lost_role);
   tally.ended(parts->base.lost_role, cause);
@@ -204,20 +214,16 @@ void node::impl::note_trouble(bool given_up, const std::string& role,
 void node::impl::build() {
   subtree tree;
   tree.name = "pipeline";
-  if (options.pools.distributed())
-    tree.prepare = [this](caf::event_based_actor* self, auto ready) {
-      gather_workers(self, std::move(ready));
-    };
-  tree.start = [this](caf::event_based_actor* self, uint64_t generation) {
-    return start_pipeline(self, generation);
+  tree.prepare = [this](caf::event_based_actor* self, auto ready) {
+    gather_workers(self, std::move(ready));
   };
-  if (options.pools.distributed())
-    tree.renew = [this](caf::event_based_actor* self, uint64_t generation,
+  tree.start = [this](caf::event_based_actor* self, uint64_t) { return start_pipeline(self); };
+  tree.renew = [this](caf::event_based_actor* self, uint64_t,
                         std::function<bool()> goes_on, std::function<void(renewal)> done) {
       takeover_config c;
       c.parts = parts.get();
       c.goes_on = std::move(goes_on);
-      c.start = [=, this] { return start_pipeline(self, generation); };
+      c.start = [=, this] { return start_pipeline(self); };
       {
         std::lock_guard lock{server_mutex};
         c.server = server;
@@ -229,19 +235,18 @@ void node::impl::build() {
                            std::optional<net::failover_cause> cause) {
     note_trouble(given_up, role, cause);
   };
-  // Where workers are processes it is their keeper who knows how they end; what fails without
-  // ending any of them may be a request's fault all the same.
-  if (!options.pools.distributed())
-    tree.on_fault = [suspects = parts->suspects] { return suspects->ended_here(); };
-  else
-    tree.on_spent = [suspects = parts->suspects] { suspects->ended_here(); };
+  // How WORKERs end MEMBERSHIP tells; what fails without ending any of them may be a request's
+  // fault all the same. Of the peers of a pipeline the allocator alone is none of its children.
+  tree.on_fault = [suspects = parts->suspects] { return suspects->ended_here(); };
+  tree.on_spent = [suspects = parts->suspects] { suspects->ended_here(); };
+  tree.blames_workers = [kept = parts->kept] { return kept->lives->load(); };
   tree.on_stop = [kept = parts->kept] {
     if (kept->handle) caf::anon_send_exit(kept->handle, caf::exit_reason::user_shutdown);
     kept->handle = nullptr;
   };
   root = system.spawn(supervisor, std::move(tree),
                       scheduler::restart_policy{restarts_max, restart_window});
-  if (front) caf::anon_send(front, supervision{root, control->keeper()});
+  if (front) caf::anon_send(front, supervision{root, control->keeper(), control->own()});
 }
 
 void node::impl::give_up() {

@@ -3,20 +3,13 @@
 #include "actors/decode/batch.hpp"
 #include "actors/decode/global_scheduler.hpp"
 #include "actors/decode/mask_maker.hpp"
-#include "actors/device/attention_shard.hpp"
-#include "actors/device/gpu_executor.hpp"
-#include "actors/device/model_replica.hpp"
-#include "actors/device/prefill_seat.hpp"
 #include "actors/kv/kv_allocator.hpp"
 #include "actors/kv/parity_keeper.hpp"
 #include "actors/machine/sizing.hpp"
 #include "actors/node/canary.hpp"
 #include "actors/prefill/prefill_worker.hpp"
-#include "scheduler/head_partition.hpp"
 
 #include <map>
-
-#include <unistd.h>
 
 namespace lamella::actors {
 
@@ -34,35 +27,17 @@ constexpr auto parity_pin = scheduler::sequence_of(request_id{(uint64_t{1} << 47
 /// Builds one pipeline; a class only so that its steps can share what they make.
 class builder {
 public:
-  builder(caf::event_based_actor* parent, const pipeline_parts& parts, uint64_t epoch)
-      : parent_{parent}, parts_{parts}, options_{parts.workers
-                                                     ? at_sizes(parts.options, parts.workers->sizes)
-                                                     : parts.options},
-        slots_{parts.workers ? parts.workers->slots : parts.slots}, spec_{parts.program->spec},
-        epoch_{epoch}, shards_count_{options_.pools.attention.members},
+  builder(caf::event_based_actor* parent, const pipeline_parts& parts)
+      : parent_{parent}, parts_{parts}, options_{at_sizes(parts.options, parts.workers.sizes)},
+        slots_{parts.workers.slots}, spec_{parts.program->spec}, epoch_{parts.workers.epoch},
+        shards_count_{options_.pools.attention.members},
         replicas_count_{options_.pools.model.members}, batches_count_{options_.batching.batches_for(
                                                            replicas_count_)},
         by_request_{options_.pools.attention.partition == config::partition::requests} {
-    const auto shape = shape_of(options_);
-    for (const auto& x : parts_.workers
-                             ? parts_.workers->streams
-                             : scheduler::place_streams(shape, shape.replicas, shape.prefill_seats))
-      places_[x.stream] = x.replica;
+    for (const auto& x : parts_.workers.streams) places_[x.stream] = x.replica;
   }
 
   pipeline run() {
-    if (parts_.workers) {
-      epoch_ = parts_.workers->epoch;
-      replicas_ = parts_.workers->replicas;
-      shards_ = parts_.workers->shards;
-      empty_ = parts_.workers->empty;
-      own_kv_ = parts_.workers->own_kv;
-    } else {
-      make_links();
-      make_shards();
-      make_replicas();
-      if (options_.pools.prefill_owns_kv()) make_prefill_seats();
-    }
     make_allocator();
     make_parity_keeper();
     make_scheduler();
@@ -82,151 +57,12 @@ private:
     return x;
   }
 
-  void announce(const std::string& role, uint32_t index, const std::string& device) {
-    const auto name = role + "-" + std::to_string(index);
-    worker_info info;
-    info.name = name;
-    info.role = role;
-    info.seat = role + "/" + std::to_string(index);
-    info.state = "live";
-    if (role != "prefill")
-      info.part = (role == "model" ? "replica " : "shard ") + std::to_string(index);
-    info.device = device;
-    info.incarnation = static_cast<uint32_t>(epoch_);
-    info.host = host_name();
-    info.pid = static_cast<uint32_t>(getpid());
-    parent_->send(parts_.members, info);
-    parts_.metrics->set_worker_state(role, name, net::worker_condition::live);
-  }
-
-  void make_links() {
-    const auto decode = frame_bytes(options_, spec_, 0);
-    const auto prefill = frame_bytes(options_, spec_, scheduler::prefill_streams);
-    links_ = std::make_shared<net::fabric>(
-        [=](uint32_t stream) { return stream >= scheduler::prefill_streams ? prefill : decode; },
-        [own = model_devices_](uint32_t seat) -> gpu::device& { return *own->at(seat); },
-        [own = attention_devices_](uint32_t seat) -> gpu::device& { return *own->at(seat); });
-  }
-
-  void make_shards() {
-    for (uint32_t i = 0; i < shards_count_; ++i) {
-      shard_config c;
-      c.device = parts_.devices->get(options_.pools.attention.device,
-                                     "host/attention-" + std::to_string(i));
-      attention_devices_->push_back(c.device);
-      c.device->prepare_streams(streams_on(options_, options_.pools.attention.device));
-      c.device->prepare_works({.attended = slots_, .rows = rows_most(options_)});
-      c.seat = i;
-      c.whole_requests = by_request_;
-      c.group = spec_.group();
-      c.scale = spec_.attention_scale();
-      c.wire = half_type_of(options_.numerics.wire);
-      const auto heads = by_request_ ? spec_.kv_heads
-                                     : scheduler::heads_of(spec_.kv_heads, shards_count_, i).count;
-      c.cache = std::make_shared<gpu::kv_cache>(*c.device, spec_.layers, slots_, heads,
-                                                spec_.head_dim, half_type_of(options_.kv.dtype));
-      c.links = [links = links_](const net::link_key& key) { return links->shard_end(key); };
-      c.metrics = parts_.metrics;
-      c.replica_of = [places = places_](stream_id id) { return places.at(id); };
-      const auto name = c.device->name();
-      empty_.push_back(i);
-      auto runs =
-          keep(parent_->spawn(gpu_executor, c.device, failed_work::ends_executor), "attention");
-      shards_.push_back(keep(parent_->spawn(attention_shard, std::move(c), runs), "attention"));
-      announce("attention", i, name);
-    }
-  }
-
-  void make_replicas() {
-    for (uint32_t i = 0; i < replicas_count_; ++i) {
-      replica_config c;
-      c.seat = i;
-      c.shards = shards_count_;
-      c.whole_requests = by_request_;
-      c.wire = half_type_of(options_.numerics.wire), c.kv = half_type_of(options_.kv.dtype);
-      c.device =
-          parts_.devices->get(options_.pools.model.device, "host/model-" + std::to_string(i));
-      model_devices_->push_back(c.device);
-      c.device->prepare_streams(streams_on(options_, options_.pools.model.device));
-      c.device->prepare_works(
-          {.draws = options_.batching.max_batch, .vocabulary = spec_.vocabulary});
-      c.program = parts_.program;
-      c.weights = parts_.weights;
-      c.links = [links = links_](const net::link_key& key) { return links->replica_end(key); };
-      c.metrics = parts_.metrics;
-      add_ranks(c);
-      make_ready(c, epoch_, streams_of(i));
-      std::vector<std::shared_ptr<gpu::device>> others;
-      for (const auto& rank : c.others) others.push_back(rank.device);
-      const auto name = names_of(*c.device, others);
-      auto runs = keep(parent_->spawn(gpu_executor, c.device, failed_work::ends_executor));
-      replicas_.push_back(keep(parent_->spawn(model_replica, std::move(c), runs)));
-      announce("model", i, name);
-    }
-  }
-
-  std::vector<stream_id> streams_of(uint32_t replica) const {
-    std::vector<stream_id> result;
-    for (const auto& [stream, place] : places_)
-      if (place == replica) result.push_back(stream);
-    return result;
-  }
-
-  /// The ranks behind the first one (L-M03).
-  void add_ranks(replica_config& c) {
-    for (uint32_t r = 1; r <= parts_.other_weights.size(); ++r) {
-      const auto name = "host/model-" + std::to_string(c.seat) + "." + std::to_string(r);
-      const auto option = config::device_of_rank(options_.pools.model.device, r);
-      auto device = parts_.devices->get(option, name);
-      device->prepare_streams(streams_on(options_, option));
-      auto runs = keep(parent_->spawn(gpu_executor, device, failed_work::ends_executor));
-      c.others.push_back({std::move(device), parts_.other_weights[r - 1], std::move(runs)});
-    }
-    c.decode_rank_bytes = rank_frame_bytes(options_, spec_, 0);
-    c.prefill_rank_bytes = rank_frame_bytes(options_, spec_, scheduler::prefill_streams);
-  }
-
-  /// Prefill workers with KV of their own: seats behind the model replicas, linked to the shards by
-  /// the device of their KV.
-  void make_prefill_seats() {
-    own_kv_.resize(replicas_count_);
-    for (uint32_t i = 0; i < options_.pools.prefill.members; ++i) {
-      prefill_seat_config c;
-      c.seat = replicas_count_ + i;
-      c.epoch = epoch_;
-      c.streams = streams_of(c.seat);
-      c.shards = shards_count_;
-      c.whole_requests = by_request_;
-      c.wire = half_type_of(options_.numerics.wire);
-      c.kv = half_type_of(options_.kv.dtype);
-      c.slots = prefill_slots(options_, spec_, slots_);
-      c.frame_bytes = own_frame_bytes(options_, spec_);
-      const auto name = "host/prefill-" + std::to_string(i);
-      c.compute = parts_.devices->get(options_.pools.model.device, name);
-      c.memory = parts_.devices->get(options_.pools.model.device, name + "-kv");
-      c.program = parts_.program;
-      c.weights = parts_.weights;
-      c.links = [links = links_](const net::link_key& key) { return links->replica_end(key); };
-      model_devices_->push_back(c.memory);
-      auto seat = make_prefill_seat(parent_, c);
-      for (const auto& x : seat.executors) keep(x, "prefill");
-      replicas_.push_back(keep(seat.replica, "prefill"));
-      own_kv_.push_back({keep(seat.kv.shard, "prefill"), keep(seat.kv.source, "prefill")});
-    }
-  }
-
-  /// Of a replica in another process only its seat is known here.
-  std::string device_of_replica(uint32_t seat) const {
-    return seat < model_devices_->size() ? model_devices_->at(seat)->name()
-                                         : "model/" + std::to_string(seat);
-  }
-
   void make_allocator() {
     auto& kept = *parts_.kept;
     if (!*kept.lives) spawn_allocator(kept);
     allocator_ = kept.handle;
     parent_->send(allocator_,
-                  kv_adopt{epoch_, shards_, empty_, parts_.began.rebuilt,
+                  kv_adopt{epoch_, shards_, parts_.workers.empty, parts_.began.rebuilt,
                            parts_.began.parity_is_new, tables(), parts_.planned, parts_.moved});
   }
 
@@ -305,7 +141,7 @@ private:
     iteration_target t;
     t.stream = stream_id{stream};
     t.epoch = epoch_;
-    t.replica = replicas_.at(places_.at(t.stream));
+    t.replica = parts_.workers.replicas.at(places_.at(t.stream));
     t.shards = shards_;
     t.allocator = allocator_;
     t.metrics = parts_.metrics;
@@ -325,7 +161,7 @@ private:
       c.scheduler = scheduler_;
       if (bounds_decoding()) c.decode_beside = batches_;
       const auto replica = places_.at(c.target.stream);
-      const auto own = replica < own_kv_.size() ? own_kv_[replica] : prefill_kv{};
+      const auto& own = parts_.workers.own_kv.at(replica);
       if (own.source) {
         c.target.shards = {own.shard};
         c.own = prefill_own_kv{own.source,
@@ -339,9 +175,6 @@ private:
       if (!owner || !own.source)
         owner = keep(parent_->spawn(prefill_worker, std::move(c)), "prefill");
       prefill_workers_.push_back(owner);
-      if (i < pool.members && pool.placement == config::placement::in_process
-          && !(parts_.workers && pool.has_seats()))
-        announce("prefill", i, device_of_replica(replica));
     }
   }
 
@@ -388,15 +221,7 @@ private:
   uint32_t shards_count_, replicas_count_, batches_count_;
   bool by_request_;
   std::map<stream_id, uint32_t> places_; ///< replica of a stream
-  std::shared_ptr<net::fabric> links_;
-  /// By seat; shared with the links.
-  using devices_of_pool = std::vector<std::shared_ptr<gpu::device>>;
-  std::shared_ptr<devices_of_pool> model_devices_ = std::make_shared<devices_of_pool>();
-  std::shared_ptr<devices_of_pool> attention_devices_ = std::make_shared<devices_of_pool>();
-  std::vector<attention_shard_actor> shards_;
-  std::vector<uint32_t> empty_; ///< shards without the KV of the epoch before
-  std::vector<model_replica_actor> replicas_;
-  std::vector<prefill_kv> own_kv_; ///< by replica; may be shorter
+  const std::vector<attention_shard_actor>& shards_ = parts_.workers.shards;
   kv_allocator_actor allocator_;
   global_scheduler_actor scheduler_;
   std::vector<prefill_worker_actor> prefill_workers_;
@@ -407,9 +232,8 @@ private:
 
 } // namespace
 
-pipeline build_pipeline(caf::event_based_actor* parent, const pipeline_parts& parts,
-                        uint64_t epoch) {
-  return builder{parent, parts, epoch}.run();
+pipeline build_pipeline(caf::event_based_actor* parent, const pipeline_parts& parts) {
+  return builder{parent, parts}.run();
 }
 
 } // namespace lamella::actors

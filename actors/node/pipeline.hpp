@@ -44,7 +44,7 @@ struct pipeline_parts {
   uint32_t slots = 0;       ///< per slot table
   membership_actor members; ///< outlives the pipelines
   std::shared_ptr<kept_allocator> kept = std::make_shared<kept_allocator>();
-  std::optional<epoch_members> workers; ///< of the epoch to build; nothing: all in this process
+  epoch_members workers;                          ///< of the epoch to build
   std::optional<scheduler::parity_ledger> parity; ///< where a pool has parity
   scheduler::parity_begin began;                  ///< of that, for the epoch to build
   std::shared_ptr<digest_book> digests;           ///< of its K and V; null without
@@ -94,11 +94,8 @@ uint64_t member_frame_bytes(const config::settings& options, const model::model_
 uint64_t rank_frame_bytes(const config::settings& options, const model::model_spec& spec,
                           uint32_t stream);
 
-/// Spawns executors, shards, allocator, parity keeper, replicas, scheduler, mask maker, batches,
-/// prefill workers and canary, connected to each other; replicas and shards of worker processes are
-/// reused, and so is an existing allocator. Shards of this process start with an empty cache.
-/// Throws std::bad_alloc when memory does not suffice.
-pipeline build_pipeline(caf::event_based_actor* parent, const pipeline_parts& parts,
-                        uint64_t epoch);
+/// Spawns allocator, parity keeper, scheduler, mask maker, batches, prefill workers and canary over
+/// the replicas and shards of `parts.workers`. An existing allocator is reused.
+pipeline build_pipeline(caf::event_based_actor* parent, const pipeline_parts& parts);
 
 } // namespace lamella::actors

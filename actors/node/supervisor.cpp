@@ -191,9 +191,10 @@ void on_down(supervisor_ptr self, const caf::down_msg& down) {
   const auto role = st.what.facts_of ? st.what.facts_of(down.source).role : std::string{};
   const auto why = explain(self->system(), down.reason);
   const bool spent = down.reason == ec::attempts_spent;
-  // Whose peers are processes cannot know which of the two it hears of first: that one is gone,
-  // or that who spoke with it has ended for that. Attempts are spent on their devices as well.
-  const bool peers = !st.what.on_fault && (down.reason == caf::sec::request_receiver_down || spent);
+  // Whose peers are WORKERs cannot know which of the two it hears of first: that one is gone, or
+  // that who spoke with it has ended for that. Attempts are spent on their devices as well.
+  const bool peers = (down.reason == caf::sec::request_receiver_down || spent)
+                     && st.what.blames_workers && st.what.blames_workers();
   if (peers && spent && st.what.on_spent) st.what.on_spent();
   if (const auto cut = cut_of(down.reason))
     on_cut(self, role, why, cut);

@@ -64,8 +64,10 @@ struct subtree {
       on_trouble;
   /// Effect of a child's own fault on the restart budget. May be empty: each one counts.
   std::function<suspect_board::budget()> on_fault;
-  /// Where `on_fault` is empty: retries are exhausted (`ec::attempts_spent`) on devices of other
-  /// processes. May be empty.
+  /// Whether a child that finds a peer gone, or its retries exhausted (`ec::attempts_spent`), has
+  /// ended for a WORKER's sake, of whom MEMBERSHIP tells. May be empty: it has not.
+  std::function<bool()> blames_workers;
+  /// It has, and its retries are exhausted. May be empty.
   std::function<void()> on_spent;
   /// The supervisor terminates: stop everything that outlives its children. May be empty.
   std::function<void()> on_stop;

@@ -111,7 +111,7 @@ private:
 
   void start() {
     auto& parts = *config_.parts;
-    const auto before = parts.workers;
+    auto before = parts.workers;
     parts.workers = next_;
     parts.planned = true;
     parts.moved = mover_ != nullptr;
@@ -121,7 +121,7 @@ private:
       result.children = config_.start();
     } catch (const std::exception& e) {
       parts.planned = parts.moved = false;
-      parts.workers = before;
+      parts.workers = std::move(before);
       return fail(e.what());
     }
     parts.planned = parts.moved = false;

@@ -12,6 +12,7 @@
 #include <caf/all.hpp>
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@ class http_exchange;
 }
 namespace lamella::scheduler {
 struct admission_limits;
+struct seat;
 }
 
 namespace lamella::actors {
@@ -113,6 +115,7 @@ struct new_rules;
 struct request_reading;
 struct service;
 struct supervision;
+struct own_seat_lost;
 enum class worker_news : uint8_t;
 
 /// An HTTP request and its answer.
@@ -124,6 +127,9 @@ using service_ptr = std::shared_ptr<const service>;
 
 /// All worker processes that a keeper keeps.
 using children_ptr = std::shared_ptr<const std::vector<child_command>>;
+
+/// All seats of this process.
+using seats_ptr = std::shared_ptr<const std::set<scheduler::seat>>;
 
 /// Work for a stream of an executor's device.
 using work_ptr = std::shared_ptr<gpu::work>;
@@ -212,23 +218,25 @@ using global_scheduler_actor =
                      caf::reacts_to<scheduler::admission_limits>,
                      caf::replies_to<status_atom>::with<uint64_t, uint64_t>>;
 
-/// WORKER: one seat in a process of its own; rebuilds its replica or shard for every epoch.
+/// WORKER: one seat, in a process of its own or in this one; rebuilds its replica or shard for
+/// every epoch.
 using worker_actor =
     caf::typed_actor<caf::replies_to<epoch_open>::with<epoch_ready>, caf::reacts_to<epoch_close>,
                      caf::reacts_to<worker_leave>, caf::reacts_to<worker_injury>,
                      caf::reacts_to<wake_atom>, caf::replies_to<status_atom>::with<worker_peers>>;
 
-/// DOOR: authenticates joining workers; a worker without the secret is rejected.
+/// DOOR: authenticates joining workers; a worker without the secret is rejected. worker_drain: a
+/// worker that has joined wants to leave without a loss.
 using door_actor = caf::typed_actor<caf::replies_to<join_ask>::with<join_challenge>,
                                     caf::replies_to<join_proof>::with<join_grant>,
-                                    caf::replies_to<worker_facts>::with<bool>>;
+                                    caf::replies_to<worker_facts>::with<bool>,
+                                    caf::replies_to<worker_drain>::with<pool_change>>;
 
 /// MEMBERSHIP: seats, incarnations and epochs; their only writer (decision 21). `open` is answered
 /// when all workers of the next epoch have created their part of it. Its argument is the epoch of
 /// the sender's newest pipeline, 0 for none: replies about later epochs may have been lost.
 using membership_actor = caf::typed_actor<
-    caf::reacts_to<worker_info>, caf::replies_to<seat_ask>::with<join_grant>,
-    caf::replies_to<worker_facts>::with<bool>,
+    caf::replies_to<seat_ask>::with<join_grant>, caf::replies_to<worker_facts>::with<bool>,
     caf::replies_to<caf::open_atom, uint64_t>::with<epoch_members>,
     caf::replies_to<epoch_next>::with<epoch_members>, caf::reacts_to<epoch_settled>,
     caf::replies_to<pool_resize>::with<pool_change>,
@@ -259,6 +267,19 @@ using child_keeper_actor =
                      caf::reacts_to<children_ptr>, caf::replies_to<caf::close_atom>::with<uint32_t>,
                      caf::replies_to<status_atom>::with<supervisor_status>>;
 
+/// OWN SEATS: the WORKERs of this process. `open`: take all seats at this MEMBERSHIP; answered when
+/// they are taken. `begin`: a pipeline was built of them. A list of seats: pools of this process have
+/// other sizes. `wake`: the seat of that number may be
+/// taken again.
+using own_seats_actor =
+    caf::typed_actor<caf::replies_to<caf::open_atom, membership_actor>::with<bool>,
+                     caf::reacts_to<own_seat_lost>, caf::reacts_to<begin_atom>,
+                     caf::reacts_to<wake_atom, uint32_t>, caf::reacts_to<seats_ptr>,
+                     caf::replies_to<status_atom>::with<supervisor_status>>;
+
+/// AUTOSCALER: at each tick looks at the load, and asks MEMBERSHIP for other sizes of the pools.
+using autoscaler_actor = caf::typed_actor<caf::reacts_to<caf::tick_atom>>;
+
 /// CANARY: a request of our own, at each tick, where no other runs.
 using canary_actor = caf::typed_actor<caf::reacts_to<caf::tick_atom>>;
 
@@ -288,3 +309,4 @@ using gateway_actor = caf::typed_actor<caf::reacts_to<exchange_ptr>, caf::reacts
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::work_ptr)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::children_ptr)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::seats_ptr)

@@ -1,5 +1,6 @@
 #include "actors/worker/door.hpp"
 
+#include "actors/protocol/epochs.hpp"
 #include "actors/protocol/exceptions.hpp"
 #include "actors/protocol/join.hpp"
 
@@ -111,6 +112,13 @@ caf::result<bool> on_facts(door_ptr self, const worker_facts& x) {
   return self->delegate(self->state.config->members, x);
 }
 
+caf::result<pool_change> on_drain(door_ptr self, const worker_drain& x) {
+  const auto sender = caf::actor_cast<caf::actor_addr>(self->current_sender());
+  if (!self->state.authenticated.contains(sender))
+    return refusal("the worker has not joined", node_of(self->current_sender()));
+  return self->delegate(self->state.config->members, x);
+}
+
 } // namespace
 
 std::string worker_proof(const net::shared_secret& secret, const join_ask& x,
@@ -149,6 +157,7 @@ door_actor::behavior_type door(door_actor::stateful_pointer<door_state> self, do
       [self](const join_ask& x) { return on_ask(self, x); },
       [self](const join_proof& x) { return on_proof(self, x); },
       [self](const worker_facts& x) { return on_facts(self, x); },
+      [self](const worker_drain& x) { return on_drain(self, x); },
   };
 }
 

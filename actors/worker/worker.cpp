@@ -277,6 +277,16 @@ epoch_ready make_parts(worker_ptr self, worker_epoch& at) {
   return answer;
 }
 
+/// From now on so many streams can be made at once, on the devices of all ranks.
+void prepare_streams(const worker_state& st) {
+  const auto count = [&, own = device_streams(st)](uint32_t rank) {
+    return st.config.streams_on_device ? st.config.streams_on_device(rank) * st.epochs.size() : own;
+  };
+  st.device->prepare_streams(count(0));
+  for (uint32_t r = 0; r < st.other_devices.size(); ++r)
+    st.other_devices[r]->prepare_streams(count(r + 1));
+}
+
 /// Nothing of the epochs before runs any more, but for the one that it is opened beside.
 void open_epoch(worker_ptr self) {
   auto& st = self->state;
@@ -292,8 +302,7 @@ void open_epoch(worker_ptr self) {
     auto& at = st.epochs[epoch];
     at.order = std::move(next.order);
     if (!st.device) open_device(st, name);
-    st.device->prepare_streams(device_streams(st));
-    for (const auto& rank : st.other_devices) rank->prepare_streams(device_streams(st));
+    prepare_streams(st);
     auto answer = make_parts(self, at);
     spdlog::info("epoch open seat={} epoch={} number={} links={} kept={}", name, epoch,
                  at.order.number == no_part ? "none" : std::to_string(at.order.number),

@@ -50,6 +50,8 @@ worker_peers peers_of(const worker_state& st) {
   auto dropped = st.dropped;
   const auto add = [&](const net::link_key& key, const net::link_end& end,
                        const std::string& name) {
+    add_drops(dropped, end);
+    if (!st.config.port.report) return; // within a process there is nothing to tell
     auto& peer = peers[name];
     const auto link = st.config.port.report(key);
     peer.seat = name;
@@ -58,7 +60,6 @@ worker_peers peers_of(const worker_state& st) {
     peer.measured += link.measured;
     peer.transport = link.transport;
     peer.bytes += sent_over(end);
-    add_drops(dropped, end);
   };
   for (const auto& [number, at] : st.epochs) for_links(st, at, add);
   worker_peers result;
@@ -69,10 +70,12 @@ worker_peers peers_of(const worker_state& st) {
   }
   const auto& meter = *st.meter;
   result.work = {meter.iterations(), meter.units(), meter.busy_ns()};
-  result.computed_ns = meter.computed_ns();
-  for (const auto& x : meter.times()) result.stages.push_back({x.counts(), x.total_ns()});
+  if (!st.config.metrics) {
+    result.computed_ns = meter.computed_ns();
+    for (const auto& x : meter.times()) result.stages.push_back({x.counts(), x.total_ns()});
+    result.log_dropped = log_lines_dropped - st.log_dropped_before;
+  }
   result.dropped.assign(dropped.begin(), dropped.end());
-  result.log_dropped = log_lines_dropped - st.log_dropped_before;
   return result;
 }
 

@@ -41,7 +41,10 @@ struct worker_config {
   /// Of ranks 1, 2, ... of a replica that is several devices (L-M03).
   std::vector<std::shared_ptr<const gpu::packed_weights>> other_weights{};
   link_port port;
-  std::shared_ptr<net::metrics> metrics; ///< null outside the control process
+  std::shared_ptr<net::metrics> metrics; ///< null where it reports its numbers instead
+  /// Streams that all seats of this process have at once on the device of a rank; empty: it has its
+  /// devices for itself.
+  std::function<size_t(uint32_t rank)> streams_on_device{};
   failed_work on_failed_work = failed_work::ends_executor;
   /// Called once with the exit reason: a message of the control process, or a failed device.
   std::function<void(const std::string& reason, bool failed)> on_end;

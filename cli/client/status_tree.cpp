@@ -157,6 +157,8 @@ std::string status_tree(const json_value& status) {
     node.below.push_back({"child keeper" + strategy_of(*keeper), {}});
     add_children(node.below.back(), *keeper);
   }
+  if (const auto* own = supervisor_named(status, "own_seats"))
+    node.below.push_back({"own seats" + strategy_of(*own), {}});
   const auto* supervisor = supervisor_named(status, "pipeline");
   const auto restarts = counted(count_at(status, {"pipeline", "restarts"}), "restart");
   branch pipeline{fmt::format("pipeline{}, sequences: {} running, {} waiting",

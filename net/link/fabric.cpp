@@ -9,22 +9,29 @@ namespace {
 constexpr uint32_t slots_per_link = 4;
 } // namespace
 
+link_pair make_link(const link_key& key, size_t slot_bytes, gpu::device& replica,
+                    gpu::device& shard) {
+  gpu::ring_terms terms;
+  terms.slots = slots_per_link;
+  terms.slot_bytes = gpu::slot_room(slot_bytes);
+  terms.epoch = key.epoch;
+  auto forth = gpu::make_device_ring(replica, shard, terms);
+  auto back = gpu::make_device_ring(shard, replica, terms);
+  return {{forth.to, back.from}, {back.to, forth.from}};
+}
+
 fabric::fabric(std::function<size_t(uint32_t)> slot_bytes, device_of_seat replica,
                device_of_seat shard)
     : slot_bytes_{std::move(slot_bytes)}, replica_{std::move(replica)}, shard_{std::move(shard)} {}
 
-fabric::link& fabric::find(const link_key& key) {
+link_pair& fabric::find(const link_key& key) {
   auto found = links_.find(key);
-  if (found != links_.end()) return found->second;
-  gpu::ring_terms terms;
-  terms.slots = slots_per_link;
-  terms.slot_bytes = gpu::slot_room(slot_bytes_(key.stream));
-  terms.epoch = key.epoch;
-  auto& replica = replica_(key.replica);
-  auto& shard = shard_(key.shard);
-  auto forth = gpu::make_device_ring(replica, shard, terms);
-  auto back = gpu::make_device_ring(shard, replica, terms);
-  return links_.emplace(key, link{{forth.to, back.from}, {back.to, forth.from}}).first->second;
+  if (found == links_.end())
+    found = links_
+                .emplace(key, make_link(key, slot_bytes_(key.stream), replica_(key.replica),
+                                        shard_(key.shard)))
+                .first;
+  return found->second;
 }
 
 link_end fabric::replica_end(const link_key& key) {

@@ -13,6 +13,16 @@ namespace lamella::net {
 /// Provides one side's end of a link, whatever its transport.
 using link_source = std::function<link_end(const link_key&)>;
 
+/// Both ends of a link within a process.
+struct link_pair {
+  link_end replica, shard;
+};
+
+/// A new link between two devices, which must outlive its ends. `slot_bytes`: its largest frame, in
+/// bytes. Throws std::bad_alloc.
+link_pair make_link(const link_key& key, size_t slot_bytes, gpu::device& replica,
+                    gpu::device& shard);
+
 /// Creates a link when its first end is requested. Thread-safe.
 class fabric {
 public:
@@ -26,15 +36,12 @@ public:
   link_end shard_end(const link_key& key);
 
 private:
-  struct link {
-    link_end replica, shard;
-  };
-  link& find(const link_key& key);
+  link_pair& find(const link_key& key);
 
   std::function<size_t(uint32_t)> slot_bytes_;
   device_of_seat replica_, shard_;
   std::mutex mutex_;
-  std::map<link_key, link> links_;
+  std::map<link_key, link_pair> links_;
 };
 
 } // namespace lamella::net

@@ -14,6 +14,7 @@
 #include "actors/protocol/status.hpp"
 #include "tests/actors/gateway/fake_exchange.hpp"
 #include "tests/actors/stage.hpp"
+#include "tests/simulation/own_process.hpp"
 #include "tests/simulation/worker_box.hpp"
 
 namespace lamella::simulation {
@@ -24,6 +25,7 @@ struct cluster_shape {
   uint32_t prefill = 0;    ///< prefill workers with KV of their own; 0: prompts run on replicas
   bool by_request = false; ///< partition of the pool
   bool parity = false;     ///< one more member has the parity of the shards
+  bool here = false;       ///< all seats are of the control process, the default of a service
   uint32_t slots = 400;    ///< per table
   uint32_t max_batch = 4, chunk_tokens = 16;
   duration slowest_step = 60us;   ///< of a device
@@ -44,9 +46,16 @@ public:
     time.starved_per_mille = shape.starved_per_mille;
     set_options(shape);
     make_parts(shape);
+    if (shape.here) own.emplace(time, shape.slowest_step, seats_of(shape));
     make_members();
     make_front();
     make_tree();
+    parts = shape.replicas + shape.shards + (shape.parity ? 1 : 0) + shape.prefill;
+    if (!own) start_workers(shape);
+  }
+
+  /// Every seat is of a process of its own.
+  void start_workers(const cluster_shape& shape) {
     using scheduler::worker_role;
     const auto add = [&](worker_role role, uint32_t count) {
       for (uint32_t i = 0; i < count; ++i)
@@ -55,21 +64,22 @@ public:
     add(worker_role::model, shape.replicas);
     add(worker_role::attention, shape.shards + (shape.parity ? 1 : 0) + shape.spares);
     add(worker_role::prefill, shape.prefill);
-    parts = workers.size() - shape.spares;
     for (auto& x : workers) x->start();
   }
 
   ~cluster() {
     for (auto& x : workers) x->clear();
+    if (own) own->die();
     time.feed_all();
     end_all();
     workers.clear();
     root_ = nullptr;
     front_ = nullptr;
     world_.members = nullptr;
+    own_seats_ = nullptr;
     parts_->members = nullptr;
     parts_->base.aside = nullptr;
-    parts_->workers.reset();
+    parts_->workers = {};
     parts_->kept->handle = nullptr;
     server.reset();
     pipeline_.clear();
@@ -140,12 +150,12 @@ public:
 
   /// So does a replica or a shard within its worker, which is not to be trusted then.
   void kill_part() {
-    if (!parts_->workers) return;
     std::vector<caf::strong_actor_ptr> all;
-    for (const auto& x : parts_->workers->replicas)
+    for (const auto& x : parts_->workers.replicas)
       all.push_back(caf::actor_cast<caf::strong_actor_ptr>(x));
-    for (const auto& x : parts_->workers->shards)
+    for (const auto& x : parts_->workers.shards)
       all.push_back(caf::actor_cast<caf::strong_actor_ptr>(x));
+    if (all.empty()) return;
     time.note("kill part");
     caf::anon_send_exit(all[time.dice().below(all.size())], caf::exit_reason::kill);
   }
@@ -162,7 +172,8 @@ public:
 
   timeline time;
   data_plane links;
-  std::vector<std::unique_ptr<worker_box>> workers;
+  std::vector<std::unique_ptr<worker_box>> workers; ///< none where all seats are `own`
+  std::optional<own_process> own;
   size_t parts = 0;             ///< workers with a part in an epoch when nobody is missing
   actors::service_ptr server;   ///< of the newest pipeline; null before the first
   std::vector<uint64_t> epochs; ///< of the pipelines, in order
@@ -174,6 +185,7 @@ public:
 private:
   void set_options(const cluster_shape& shape) {
     auto& o = options_;
+    const auto where = shape.here ? config::placement::in_process : config::placement::remote;
     o.pools.model.members = shape.replicas;
     o.pools.attention.members = shape.shards;
     o.pools.attention.spares = shape.spares;
@@ -182,10 +194,10 @@ private:
         shape.by_request ? config::partition::requests : config::partition::heads;
     for (auto* pool : {static_cast<config::pool_settings*>(&o.pools.model),
                        static_cast<config::pool_settings*>(&o.pools.attention)})
-      pool->placement = config::placement::remote;
+      pool->placement = where;
     o.pools.prefill.members = std::max(1u, shape.prefill);
     if (shape.prefill > 0) {
-      o.pools.prefill.placement = config::placement::remote;
+      o.pools.prefill.placement = where;
       o.pools.prefill.attention = config::prefill_attention::own;
       o.pools.prefill.serialize_below_tokens = shape.chunk_tokens;
     } else {
@@ -195,6 +207,15 @@ private:
     o.batching.prefill_chunk_tokens = shape.chunk_tokens;
     o.numerics.wire = config::number_type::f32;
     o.kv.dtype = config::number_type::f32;
+  }
+
+  static std::vector<scheduler::seat> seats_of(const cluster_shape& shape) {
+    using scheduler::worker_role;
+    std::vector<scheduler::seat> seats;
+    for (uint32_t i = 0; i < shape.replicas; ++i) seats.push_back({worker_role::model, i});
+    for (uint32_t i = 0; i < shape.shards; ++i) seats.push_back({worker_role::attention, i});
+    for (uint32_t i = 0; i < shape.prefill; ++i) seats.push_back({worker_role::prefill, i});
+    return seats;
   }
 
   void make_parts(const cluster_shape& shape) {
@@ -263,9 +284,15 @@ private:
                                   actors::pool_terms_of(options, spec, parts_->slots)};
     };
     m.terms_of = [this](const scheduler::seat& where) { return terms_of(where); };
-    m.dead = world_.dead;
     m.on_worker = [this](const actors::worker_info& x, bool lost, bool) { watch_seat(x, lost); };
+    if (own) {
+      own_seats_ = spawn(actors::own_seats, own->config([this] { given_up = true; }));
+      own->listen(m, own_seats_);
+    } else {
+      m.dead = world_.dead;
+    }
     world_.members = parts_->members = spawn(actors::membership, std::move(m));
+    if (own) caf::anon_send(own_seats_, caf::open_atom_v, parts_->members);
   }
 
   /// At most one in each seat, and never the same incarnation again.
@@ -308,18 +335,19 @@ private:
               },
               [self, ready](const caf::error& e) { ready(self->system().render(e)); });
     };
-    tree.start = [this](caf::event_based_actor* self, uint64_t generation) {
+    tree.start = [this](caf::event_based_actor* self, uint64_t) {
       if (parts_->parity) {
         parts_->began = parts_->parity->begin();
-        parts_->workers->empty = parts_->began.lost;
+        parts_->workers.empty = parts_->began.lost;
       }
-      auto built = actors::build_pipeline(self, *parts_, generation);
+      auto built = actors::build_pipeline(self, *parts_);
       parts_->base.lost_role.clear();
       parts_->base.by_parity = false;
       server = built.server;
       epochs.push_back(server->epoch);
       links.forget_before(server->epoch);
       pipeline_.clear();
+      if (own) caf::anon_send(own_seats_, actors::begin_atom_v);
       for (const auto& x : built.actors) pipeline_.push_back(caf::actor_cast<caf::actor_addr>(x));
       time.note("epoch");
       caf::anon_send(front_, built.server);
@@ -341,6 +369,7 @@ private:
       ++troubles;
       given_up |= over;
     };
+    tree.blames_workers = [kept = parts_->kept] { return kept->lives->load(); };
     tree.on_stop = [kept = parts_->kept] {
       if (kept->handle) caf::anon_send_exit(kept->handle, caf::exit_reason::user_shutdown);
       kept->handle = nullptr;
@@ -365,6 +394,7 @@ private:
   double divergences_before_ = 0;
   config::settings options_;
   std::shared_ptr<actors::pipeline_parts> parts_ = std::make_shared<actors::pipeline_parts>();
+  actors::own_seats_actor own_seats_;
   actors::gateway_actor front_;
   caf::actor root_;
   std::vector<caf::actor_addr> pipeline_;

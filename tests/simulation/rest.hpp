@@ -33,6 +33,7 @@ inline std::string busy_with(cluster& c) {
     if (!w->alive()) busy += w->name() + " is missing; ";
     if (!w->idle()) busy += w->name() + " works; ";
   }
+  if (c.own && !c.own->idle()) busy += "this process works; ";
   if (const auto parts = c.with_part(); parts != c.parts)
     busy += std::to_string(parts) + " of " + std::to_string(c.parts) + " have a part; ";
   return busy;

@@ -24,14 +24,16 @@ struct outcome {
 struct kind {
   bool parity = false; ///< a pool by head that has it, whatever the seed says
   bool odd = false;    ///< places in the product act oddly (base/buggify.hpp)
+  bool here = false;   ///< all seats are of the control process
   bool gray = false;   ///< hosts do not hear each other on the data network; control links live
 };
 
 class scenario {
 public:
   explicit scenario(uint64_t seed, kind what = {})
-      : odd_{what.odd, seed}, gray_{what.gray}, dice_{mix(seed, 1)},
-        cluster_{draw_shape(dice_, what.parity), mix(seed, 2)} {}
+      : odd_{what.odd, seed}, gray_{what.gray}, dice_{mix(seed, 1)}, cluster_{
+                                                                         draw_shape(dice_, what),
+                                                                         mix(seed, 2)} {}
 
   outcome run() {
     auto& c = cluster_;
@@ -68,7 +70,7 @@ private:
   /// A pipeline may end so often by its own fault before it is given up, and once less.
   static constexpr uint32_t kills_max = 4;
 
-  static cluster_shape draw_shape(tests::splitmix& dice, bool parity) {
+  static cluster_shape draw_shape(tests::splitmix& dice, const kind& what) {
     cluster_shape s;
     s.replicas = 1 + static_cast<uint32_t>(dice.below(3));
     s.by_request = dice.below(3) == 0;
@@ -82,7 +84,9 @@ private:
     s.slowest_message = duration{200'000 + dice.below(dice.below(4) == 0 ? 50'000'000 : 2'000'000)};
     s.starved_per_mille = dice.below(2) == 0 ? static_cast<uint32_t>(dice.below(10)) : 0;
     s.chunk_tokens = 3 + static_cast<uint32_t>(dice.below(30));
-    if (!parity) return s;
+    s.here = what.here;
+    if (s.here) s.spares = 0;
+    if (!what.parity) return s;
     s.parity = true;
     s.by_request = false;
     s.shards = 1 + s.shards % 2;
@@ -113,6 +117,7 @@ private:
     ++result_.troubles;
     result_.hits += std::any_of(clients_.begin(), clients_.end(),
                                 [](const auto& x) { return x.exchange && !x.over(); });
+    if (cluster_.own) return trouble_here(*cluster_.own);
     auto& who = anybody();
     if (gray_ && dice_.below(2) == 0) return gray_trouble(who);
     const auto kind = dice_.below(23);
@@ -140,6 +145,25 @@ private:
       cluster_.kill_part();
     else if (killed_ < kills_max && cluster_.kill_actor())
       ++killed_;
+  }
+
+  /// What can happen where nothing is between the seats but one process.
+  void trouble_here(own_process& process) {
+    const auto kind = dice_.below(10);
+    if (kind < 2)
+      process.hang(some(1ms, 3s));
+    else if (kind < 4)
+      process.slow_down(2 + static_cast<uint32_t>(dice_.below(100)), some(1ms, 500ms));
+    else if (kind < 5)
+      process.fail(1); // a second one in a row would end a WORKER
+    else if (killed_ == kills_max)
+      return;
+    else if (++killed_; kind < 6)
+      process.fail(2);
+    else if (kind < 8)
+      cluster_.kill_part();
+    else
+      cluster_.kill_actor();
   }
 
   /// Control is healthy, the data plane is not.

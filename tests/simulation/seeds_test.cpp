@@ -34,7 +34,7 @@ struct totals {
 
 std::string name_of(kind what) {
   return std::string{what.parity ? " with parity" : ""} + (what.odd ? " and oddities" : "")
-         + (what.gray ? " and gray failures" : "");
+         + (what.here ? " in one process" : "") + (what.gray ? " and gray failures" : "");
 }
 
 totals run_seeds(uint64_t first, uint64_t count, kind what = {}) {
@@ -92,9 +92,17 @@ TEST_CASE("D3 seeds in which places of the product act oddly end well") {
   }
 }
 
+TEST_CASE("D3 L-M25 seeds in which all seats are of the control process end well") {
+  for (const bool odd : {false, true}) {
+    const auto all = run_seeds(1, 300, {.odd = odd, .here = true});
+    CHECK(all.hits > 300);
+    CHECK(all.epochs > 600);
+  }
+}
+
 TEST_CASE("A1 seeds in which hosts do not hear each other beside living control links end well") {
   for (const bool parity : {false, true}) {
-    const auto all = run_seeds(1, 200, {parity, false, true});
+    const auto all = run_seeds(1, 200, {.parity = parity, .gray = true});
     CHECK(all.hits > 200);
     CHECK(all.epochs > 400);
   }
@@ -102,8 +110,9 @@ TEST_CASE("A1 seeds in which hosts do not hear each other beside living control 
 
 TEST_CASE("The seeds asked for end well"
           * doctest::skip(asked("LAMELLA_SEED") == nullptr && asked("LAMELLA_SEEDS") == nullptr)) {
-  for (const kind what : {kind{}, kind{true, false}, kind{false, true}, kind{true, true},
-                          kind{false, false, true}, kind{true, false, true}})
+  for (const kind what :
+       {kind{}, kind{true, false}, kind{false, true}, kind{true, true}, kind{.gray = true},
+        kind{.parity = true, .gray = true}, kind{.here = true}, kind{.odd = true, .here = true}})
     run_seeds(number_in(asked("LAMELLA_SEED"), 1), number_in(asked("LAMELLA_SEEDS"), 1), what);
 }
 

@@ -134,6 +134,16 @@ struct events {
   bool complete = false;
 };
 
+/// Replicas and shards of the epoch that the node serves.
+inline std::vector<caf::strong_actor_ptr> worker_parts(const actors::node& n) {
+  std::vector<caf::strong_actor_ptr> result;
+  for (const auto& x : n.parts().workers.replicas)
+    result.push_back(caf::actor_cast<caf::strong_actor_ptr>(x));
+  for (const auto& x : n.parts().workers.shards)
+    result.push_back(caf::actor_cast<caf::strong_actor_ptr>(x));
+  return result;
+}
+
 class served {
 public:
   explicit served(config::settings x = tiny_settings(),

@@ -246,13 +246,7 @@ TEST_CASE("prefix cache: outlives a pipeline, for those that run and those that 
   auto answers =
       std::async(std::launch::async, [&] { return s.post_all("/v1/completions", bodies); });
   CHECK(eventually([&] { return s.load().first > 12; }));
-  for (const auto& x : s.node().pipeline_actors())
-    if (std::string_view{
-            static_cast<caf::local_actor*>(caf::actor_cast<caf::abstract_actor*>(x))->name()}
-        == "model_replica") {
-      caf::anon_send_exit(x, caf::exit_reason::kill);
-      break;
-    }
+  caf::anon_send_exit(s.node().parts().workers.replicas.front(), caf::exit_reason::kill);
   slow.reset();
   CHECK(choices_of(answers.get()) == wanted);
   CHECK(s.node().server()->epoch == 2);

@@ -1,4 +1,5 @@
 // Replicas of several ranks in a whole node (L-M03): the bits of an answer, refusals, recovery.
+#include "actors/device/model_replica.hpp"
 #include "tests/actors/gateway/served.hpp"
 
 namespace lamella::actors::test {
@@ -115,15 +116,12 @@ TEST_CASE("L-M25 L-M03 when a rank behind the first ends, requests end with thei
   std::optional<slow_tokens> slow{100ms};
   std::thread client{[&] { answers = s.post_all("/v1/completions", wanted); }};
   CHECK(eventually([&] { return s.load().first >= 6; }));
-  // The shard's executor comes first, then that of rank 1.
-  uint32_t executors = 0;
-  for (const auto& x : s.node().pipeline_actors()) {
-    const auto* actor = caf::actor_cast<caf::abstract_actor*>(x);
-    if (std::string{static_cast<const caf::local_actor*>(actor)->name()} != "gpu_executor")
-      continue;
-    if (++executors == 2) caf::anon_send_exit(x, caf::exit_reason::kill);
-  }
-  CHECK(executors == 3);
+  using replica = model_replica_actor::stateful_pointer<model_replica_state>;
+  const auto& first = s.node().parts().workers.replicas.front();
+  auto* actor = caf::actor_cast<caf::abstract_actor*>(first);
+  const auto& others = static_cast<replica>(actor)->state.config.others; // which does not change
+  REQUIRE(others.size() == 1);
+  caf::anon_send_exit(others.front().executor, caf::exit_reason::kill);
   slow.reset();
   client.join();
   CHECK(choices_of(answers) == undisturbed);

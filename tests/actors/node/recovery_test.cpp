@@ -25,9 +25,11 @@ std::string name_of(const caf::strong_actor_ptr& x) {
   return static_cast<caf::local_actor*>(caf::actor_cast<caf::abstract_actor*>(x))->name();
 }
 
-/// Ends the first actor of that name.
+/// Ends the first actor of that name, of the pipeline or of a WORKER.
 void kill(actors::node& n, const std::string& name) {
-  for (const auto& x : n.pipeline_actors())
+  auto all = n.pipeline_actors();
+  for (const auto& x : worker_parts(n)) all.push_back(x);
+  for (const auto& x : all)
     if (name_of(x) == name) {
       caf::anon_send_exit(x, caf::exit_reason::kill);
       return;
@@ -74,6 +76,59 @@ TEST_CASE("Whatever actor of the pipeline ends, running requests end with their 
   }
   CHECK(s.metric("lamella_failovers_total") == 4);
   CHECK(eventually([&] { return s.get("/ready").status == 200; }));
+}
+
+TEST_CASE("L-M25 in one process too only what a failed WORKER held is lost") {
+  auto settings = tiny_settings();
+  settings.pools.attention.members = 3;
+  served s{settings};
+  const auto& now = s.node().parts().workers;
+  const auto empty_after = [&](const char* victim) {
+    const auto epoch = s.node().server()->epoch;
+    kill(s.node(), victim);
+    CHECK(eventually([&] { return s.node().server()->epoch > epoch && s.idle(); }));
+    return now.empty;
+  };
+  CHECK(now.empty == std::vector<uint32_t>{0, 1, 2}); // of the first epoch
+  CHECK(empty_after("model_replica").empty());
+  CHECK(empty_after("batch").empty());
+  CHECK(empty_after("attention_shard") == std::vector<uint32_t>{0});
+}
+
+namespace {
+
+/// Sockets that this process has open.
+size_t sockets() {
+  size_t count = 0;
+  for (const auto& x : std::filesystem::directory_iterator{"/proc/self/fd"}) {
+    std::error_code gone;
+    count += std::filesystem::read_symlink(x.path(), gone).string().starts_with("socket:") ? 1 : 0;
+  }
+  return count;
+}
+
+} // namespace
+
+TEST_CASE("A service whose pools are all in its process opens no socket but those of its clients") {
+  const auto before = sockets();
+  actors::node n{tiny_settings(), false};
+  n.start([](const std::string&, uint64_t, uint64_t) {});
+  CHECK(n.control_port() == 0);
+  CHECK(sockets() == before);
+}
+
+TEST_CASE("A8 a seat of this process that cannot open an epoch ends the process, in time") {
+  const armed one{"worker.epoch_open=1:error"};
+  std::atomic<int> ends{0};
+  actors::node n{tiny_settings()};
+  n.on_end([&](bool failed) { ends += failed ? 100 : 1; });
+  try {
+    n.start([](const std::string&, uint64_t, uint64_t) {});
+    FAIL("it started");
+  } catch (const start_error& e) {
+    CHECK(e.exit_code == 70);
+  }
+  CHECK(ends == 100);
 }
 
 TEST_CASE("A pipeline that ends again and again ends the process, and nobody waits for ever") {

@@ -20,10 +20,11 @@ struct world : stage {
   int spent = 0; ///< attempts that others' devices failed
   caf::actor root;
 
-  /// `here`: the children run in this process, where somebody tells whose fault an end was.
-  explicit world(uint32_t restarts = 3, bool here = false) {
+  /// `apart`: the peers of the children are WORKERs.
+  explicit world(uint32_t restarts = 3, bool apart = true) {
     actors::subtree tree;
-    if (here) tree.on_fault = [] { return suspect_board::budget::counts; };
+    tree.on_fault = [] { return suspect_board::budget::counts; };
+    tree.blames_workers = [apart] { return apart; };
     tree.on_spent = [this] { ++spent; };
     tree.name = "tree";
     tree.start = [this](caf::event_based_actor* self, uint64_t generation) {
@@ -150,16 +151,17 @@ TEST_CASE("L-M25 links to be made anew, and peers that are gone, count for nothi
   CHECK(w.spent == (why == ec::attempts_spent ? 6 : 0)); // who ran may be the reason
 }
 
-TEST_CASE("Where peers run here, one that is gone has failed; an exception is a fault anywhere") {
-  bool here = true;
+TEST_CASE("Where no WORKER can be the reason, a peer that is gone has failed; an exception is a "
+          "fault anywhere") {
+  bool apart = false;
   caf::error why;
   SUBCASE("gone") { why = caf::sec::request_receiver_down; }
   SUBCASE("attempts at an iteration are spent") { why = caf::make_error(ec::attempts_spent); }
   SUBCASE("an exception") {
-    here = false;
+    apart = true;
     why = caf::make_error(ec::actor_failed);
   }
-  world w{1, here};
+  world w{1, apart};
   w.watch();
   for (int i = 0; i < 2; ++i) {
     const auto victim = caf::actor_cast<caf::actor>(w.children.at(0));

@@ -65,8 +65,7 @@ private:
   }
 
   membership_actor::behavior_type behavior(membership_actor::pointer self) {
-    return {[](const worker_info&) {},
-            [](const seat_ask& x) {
+    return {[](const seat_ask& x) {
               worker_terms t;
               t.version = LAMELLA_VERSION;
               t.kernels = "reference";

@@ -66,6 +66,8 @@ TEST_CASE("reliability A8: the tree shows supervisors, what they may restart, an
          "restarts": {"used": 2, "allowed": 5, "window_s": 30}},
         {"name": "attention-0", "role": "", "count": 0,
          "restarts": {"used": 0, "allowed": 5, "window_s": 30}}], "more": 3},
+      {"name": "own_seats", "strategy": "one_for_one",
+       "restarts": {"used": 2, "allowed": 5, "window_s": 30}, "children": [], "more": 0},
       {"name": "pipeline", "strategy": "one_for_all",
        "restarts": {"used": 1, "allowed": 5, "window_s": 30}, "children": [
         {"name": "global_scheduler", "role": "model", "count": 1},
@@ -78,6 +80,7 @@ TEST_CASE("reliability A8: the tree shows supervisors, what they may restart, an
 │  ├─ model-0  2 of 5 restarts in 30 s
 │  ├─ attention-0  not running, 0 of 5 restarts in 30 s
 │  └─ and 3 more
+├─ own seats  one for one, 2 of 5 restarts in 30 s
 └─ pipeline  one for all, 1 of 5 restarts in 30 s, 1 restart in all, sequences: 0 running, 0 waiting
    ├─ kv_allocator of pool main
    ├─ global_scheduler (model)

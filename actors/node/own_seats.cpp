@@ -1,0 +1,189 @@
+#include "actors/node/own_seats.hpp"
+
+#include "actors/machine/sizing.hpp"
+#include "actors/protocol/exceptions.hpp"
+#include "actors/protocol/explain.hpp"
+#include "actors/protocol/status.hpp"
+#include "actors/worker/worker.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+#include <unistd.h>
+
+namespace lamella::actors {
+
+namespace {
+
+using own_seats_ptr = own_seats_actor::stateful_pointer<own_seats_state>;
+using scheduler::seat;
+
+constexpr caf::timespan seat_timeout = std::chrono::seconds{10};
+
+void take_next(own_seats_ptr self);
+
+/// A failure counts once for all WORKERs that it ends.
+void take_later(own_seats_ptr self, const seat& where, const own_seat_lost& x,
+                const std::string& reason) {
+  auto& st = self->state;
+  if (st.config.is_over && st.config.is_over()) return;
+  const auto now = self->clock().now();
+  auto& policy = st.config.policy;
+  if (x.epoch == 0 || x.epoch != std::exchange(st.failed_epoch, x.epoch)) {
+    if (x.budget == suspect_board::budget::explained) policy.forgive();
+    if (x.budget != suspect_board::budget::counts) {
+      policy.on_loss(now);
+    } else if (policy.on_exit(now) == scheduler::restart_verdict::escalate) {
+      spdlog::critical("restart limit exceeded subtree={} reason=\"{}\"", st.name, reason);
+      if (auto give_up = std::exchange(st.config.on_give_up, nullptr)) give_up();
+      return;
+    }
+    st.delay = policy.next_delay(scheduler::restart_policy::jitter_of(++st.failures));
+  }
+  spdlog::error("restarting after a fault subtree={} delay_ms={} reason=\"{}\"", st.name,
+                st.delay.count(), reason);
+  const auto place = std::ranges::find(st.config.seats, where) - st.config.seats.begin();
+  self->delayed_send(self, st.delay, wake_atom_v, static_cast<uint32_t>(place));
+}
+
+/// The one who asked for all seats gets no as the answer; others are taken again.
+void on_refusal(own_seats_ptr self, const seat& where, const std::string& reason) {
+  auto& st = self->state;
+  st.taking = false;
+  const auto why = "own seat " + name_of(where) + ": " + reason;
+  if (st.asked) {
+    st.wanted.clear();
+    std::exchange(st.asked, std::nullopt)->deliver(caf::make_error(ec::join_refused, why));
+    return;
+  }
+  take_later(self, where, {}, why);
+  take_next(self);
+}
+
+void sit(own_seats_ptr self, const seat& where, const join_grant& grant) {
+  auto& st = self->state;
+  worker_facts facts;
+  try {
+    auto made = st.config.make(where, grant);
+    facts = std::move(made.facts);
+    facts.handle = st.config.own_threads
+                       ? self->home_system().spawn<caf::detached>(worker, std::move(made.config))
+                       : self->home_system().spawn(worker, std::move(made.config));
+  } catch (const std::exception& e) {
+    facts.refusal = e.what(); // MEMBERSHIP gives the seat back, and tells of it
+  }
+  st.workers[where] = facts.handle;
+  self->request(st.members, seat_timeout, facts)
+      .then(
+          [self](bool) {
+            self->state.taking = false;
+            take_next(self);
+          },
+          [self, where](const caf::error& e) {
+            if (self->state.asked) return on_refusal(self, where, explain(self->system(), e));
+            self->state.taking = false;
+            take_next(self);
+          });
+}
+
+/// One at a time: MEMBERSHIP knows who joins by the sender.
+void take_next(own_seats_ptr self) {
+  auto& st = self->state;
+  if (st.taking) return;
+  if (st.wanted.empty()) {
+    if (st.asked) std::exchange(st.asked, std::nullopt)->deliver(true);
+    return;
+  }
+  const auto where = st.wanted.front();
+  st.wanted.pop_front();
+  st.taking = true;
+  self->request(st.members, seat_timeout,
+                seat_ask{std::string{scheduler::to_string(where.role)},
+                         name_of(where),
+                         host_name(),
+                         static_cast<uint32_t>(getpid()),
+                         where.index,
+                         {}})
+      .then([self, where](const join_grant& x) { sit(self, where, x); },
+            [self, where](const caf::error& e) {
+              on_refusal(self, where, explain(self->system(), e));
+            });
+}
+
+caf::result<bool> take_all(own_seats_ptr self, const membership_actor& members) {
+  auto& st = self->state;
+  st.members = members;
+  st.wanted.assign(st.config.seats.begin(), st.config.seats.end());
+  auto promise = self->make_response_promise<bool>();
+  st.asked = promise;
+  take_next(self);
+  return promise;
+}
+
+/// While all seats are taken, who asked for that is told.
+void on_lost(own_seats_ptr self, const own_seat_lost& x) {
+  auto& st = self->state;
+  const auto where = std::ranges::find_if(
+      st.config.seats, [&](const seat& each) { return scheduler::to_string(each) == x.seat; });
+  if (where == st.config.seats.end()) return;
+  st.workers.erase(*where);
+  if (st.retired.contains(*where)) return;
+  if (!st.asked) take_later(self, *where, x, "own seat " + name_of(*where) + ": " + x.reason);
+}
+
+/// The pools of this process have changed their sizes.
+void on_seats(own_seats_ptr self, const std::set<seat>& all) {
+  auto& st = self->state;
+  for (const auto& where : all) {
+    const bool back = st.retired.erase(where) > 0;
+    const bool known = std::ranges::find(st.config.seats, where) != st.config.seats.end();
+    if (!known) st.config.seats.push_back(where);
+    if (back || !known) st.wanted.push_back(where);
+  }
+  for (const auto& where : st.config.seats)
+    if (!all.contains(where)) st.retired.insert(where);
+  std::erase_if(st.wanted, [&](const seat& where) { return st.retired.contains(where); });
+  take_next(self);
+}
+
+supervisor_status status_of(own_seats_ptr self) {
+  auto& st = self->state;
+  const auto spent = st.config.policy.spent(self->clock().now());
+  return {st.name,
+          "one_for_one",
+          {spent.used, spent.allowed, static_cast<uint32_t>(spent.window.count())},
+          {},
+          0};
+}
+
+} // namespace
+
+std::string name_of(const seat& where) {
+  return std::string{scheduler::to_string(where.role)} + "-" + std::to_string(where.index);
+}
+
+own_seats_actor::behavior_type own_seats(own_seats_actor::stateful_pointer<own_seats_state> self,
+                                         own_seats_config config) {
+  end_on_exceptions(self);
+  self->state.config = std::move(config);
+  self->set_exit_handler([self](const caf::exit_msg& x) {
+    for (const auto& [where, handle] : self->state.workers)
+      if (handle) self->send_exit(handle, caf::exit_reason::user_shutdown);
+    self->quit(x.reason);
+  });
+  return {
+      [self](caf::open_atom, const membership_actor& members) { return take_all(self, members); },
+      [self](const own_seat_lost& x) { on_lost(self, x); },
+      [self](begin_atom) { self->state.config.policy.on_serving(self->clock().now()); },
+      [self](wake_atom, uint32_t place) {
+        const auto& where = self->state.config.seats.at(place);
+        if (!self->state.retired.contains(where)) self->state.wanted.push_back(where);
+        take_next(self);
+      },
+      [self](const seats_ptr& all) { on_seats(self, *all); },
+      [self](status_atom) { return status_of(self); },
+  };
+}
+
+} // namespace lamella::actors

@@ -1,0 +1,172 @@
+// The seats of this process: taken, taken again, and given up.
+#include "actors/membership/membership.hpp"
+#include "actors/node/own_seats.hpp"
+#include "actors/protocol/epochs.hpp"
+#include "actors/protocol/status.hpp"
+#include "tests/actors/stage.hpp"
+
+namespace lamella::actors::test {
+
+using namespace std::chrono_literals;
+using scheduler::seat;
+using scheduler::worker_role;
+
+namespace {
+
+struct world : stage {
+  uint64_t part_in = 0; ///< epoch in which whoever is lost had a part
+  suspect_board::budget budget{};
+  std::map<std::string, uint32_t> incarnations; ///< of those who sit, by seat
+  bool throws = false, over = false;
+  int given_up = 0;
+  own_seats_actor own;
+  membership_actor members;
+  std::shared_ptr<reply<bool>> taken;
+
+  world() {
+    own_seats_config c;
+    c.seats = {{worker_role::model, 0}, {worker_role::attention, 0}, {worker_role::attention, 1}};
+    c.own_threads = false;
+    c.is_over = [this] { return over; };
+    c.on_give_up = [this] { ++given_up; };
+    c.make = [this](const seat& where, const join_grant& grant) {
+      if (throws) throw std::runtime_error{"no device"};
+      own_worker x;
+      x.config.where = where;
+      x.config.incarnation = grant.incarnation;
+      x.config.port.close = [](uint64_t) {};
+      x.facts.version = x.facts.kernels = x.facts.shapes = "1";
+      return x;
+    };
+    own = spawn(own_seats, std::move(c));
+    membership_config m;
+    m.seats.add(worker_role::model, 1);
+    m.seats.add(worker_role::attention, 2);
+    m.shape.shards = 2;
+    m.wanted = {"1", "1", "1", 0, true};
+    m.terms_of = [](const seat&) { return worker_terms{}; };
+    m.on_worker = [this](const worker_info& x, bool lost, bool) {
+      if (lost)
+        incarnations.erase(x.seat),
+            caf::anon_send(own, own_seat_lost{x.seat, x.trouble, part_in, budget});
+      else
+        incarnations[x.seat] = x.incarnation;
+    };
+    members = spawn(membership, std::move(m));
+  }
+  ~world() {
+    caf::anon_send_exit(own, caf::exit_reason::user_shutdown); // takes its WORKERs along
+    settle();
+    end_all();
+    own = nullptr;
+    members = nullptr;
+  }
+
+  void take() {
+    taken = ask<bool>(own, caf::open_atom_v, members);
+    settle();
+  }
+
+  /// The WORKERs of these seats fail.
+  void fail(std::initializer_list<seat> seats, uint64_t epoch) {
+    part_in = epoch;
+    using own_seats_ptr = own_seats_actor::stateful_pointer<own_seats_state>;
+    auto& workers =
+        static_cast<own_seats_ptr>(caf::actor_cast<caf::abstract_actor*>(own))->state.workers;
+    for (const auto& x : seats) caf::anon_send_exit(workers.at(x), caf::exit_reason::kill);
+    settle();
+  }
+
+  bool all_sit() const { return incarnations.size() == 3; }
+};
+
+constexpr seat replica{worker_role::model, 0}, first{worker_role::attention, 0},
+    second{worker_role::attention, 1};
+
+} // namespace
+
+TEST_CASE_FIXTURE(world, "the seats of this process are taken, and told of when all are") {
+  take();
+  REQUIRE(taken->came);
+  CHECK(taken->value);
+  CHECK(incarnations
+        == std::map<std::string, uint32_t>{{"attention/0", 1}, {"attention/1", 1}, {"model/0", 1}});
+}
+
+TEST_CASE_FIXTURE(world, "a seat that cannot be taken at the start is told of with the reason") {
+  throws = true;
+  take();
+  REQUIRE(taken->came);
+  CHECK(system.render(taken->error).find("own seat model-0: ") != std::string::npos);
+  CHECK(system.render(taken->error).find("no device") != std::string::npos);
+}
+
+TEST_CASE_FIXTURE(world, "a failed WORKER's seat is taken again after a delay, the others stay") {
+  take();
+  fail({first}, 1);
+  CHECK(incarnations.size() == 2);
+  advance(13ms);
+  CHECK(incarnations
+        == std::map<std::string, uint32_t>{{"attention/0", 2}, {"attention/1", 1}, {"model/0", 1}});
+}
+
+TEST_CASE_FIXTURE(world, "reliability A8: the sixth failure in 30 s is the last") {
+  take();
+  for (uint64_t epoch = 1; epoch <= 5; ++epoch) {
+    fail({replica, first, second}, epoch); // all by one failure
+    CHECK(given_up == 0);
+    advance(1s, 10ms);
+    REQUIRE(all_sit());
+    caf::anon_send(own, begin_atom_v);
+  }
+  fail({first}, 6);
+  CHECK(given_up == 1);
+  advance(10s, 100ms);
+  CHECK(incarnations.size() == 2);
+}
+
+TEST_CASE_FIXTURE(world, "failures far apart never add up; those of a request that is hunted, or "
+                         "found, are not held against the seats") {
+  take();
+  const auto fail_often = [&](caf::timespan between) {
+    for (uint64_t i = 0; i < 8; ++i) {
+      fail({first}, part_in + 1);
+      caf::anon_send(own, begin_atom_v);
+      advance(between, 100ms);
+    }
+  };
+  SUBCASE("far apart") { fail_often(31s); }
+  SUBCASE("hunted") {
+    budget = suspect_board::budget::excused;
+    fail_often(6s);
+  }
+  SUBCASE("found") {
+    budget = suspect_board::budget::explained;
+    fail_often(1s);
+  }
+  CHECK(given_up == 0);
+  CHECK(all_sit());
+}
+
+TEST_CASE_FIXTURE(world, "a seat whose epochs cannot be opened fails as well, and a lost device "
+                         "ends it all at once") {
+  take();
+  for (int i = 0; i < 5; ++i) {
+    fail({second}, 0); // without a part
+    advance(1s, 10ms);
+  }
+  CHECK(all_sit());
+  SUBCASE("the sixth time") {
+    fail({second}, 0);
+    CHECK(given_up == 1);
+  }
+  SUBCASE("the device is lost") {
+    over = true;
+    fail({second}, 0);
+    CHECK(given_up == 0); // who knows that has told of it
+    advance(1s, 10ms);
+    CHECK(!all_sit());
+  }
+}
+
+} // namespace lamella::actors::test
