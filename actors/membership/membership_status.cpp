@@ -57,7 +57,7 @@ system_status status_of(membership_ptr self) {
   answer.changes = changes_of(st);
   for (const auto& [where, m] : st.members) {
     answer.workers.push_back(m.info);
-    if (st.open && m.handle) answer.workers.back().part = scheduler::part_of(st.newest.newest.plan, where);
+    if (st.open && m.handle) answer.workers.back().part = scheduler::part_of(st.newest.plan, where);
   }
   add_prefill_on_replicas(st, answer.workers);
   for (const auto& x : st.config.seats.free_seats()) {
