@@ -270,7 +270,7 @@ private:
     s.metrics = metrics;
   }
 
-  actors::worker_terms terms_of(const scheduler::seat& where) const {
+  actors::worker_terms terms_of(const scheduler::seat&) const {
     const auto& spec = parts_->program->spec;
     actors::worker_terms t;
     t.version = t.kernels = t.shapes = "sim";

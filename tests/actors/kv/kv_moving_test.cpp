@@ -1,0 +1,198 @@
+// The allocator's side of a move: what is copied, where it goes, and what the next epoch keeps.
+#include "actors/protocol/moves.hpp"
+#include "scheduler/slot_pool.hpp"
+#include "tests/actors/kv/cached_pool.hpp"
+
+namespace lamella::actors::test {
+
+namespace {
+
+using runs = std::vector<slot_run>;
+
+struct moving_pool : cached_pool {
+  explicit moving_pool(uint32_t slots = 100, uint32_t tables = 1, caf::timespan prefix_time = 0s)
+      : cached_pool{slots, tables, false, prefix_time} {}
+
+  /// Whether there is room.
+  bool prepare(uint32_t tables, uint32_t slots) {
+    auto answer = ask<bool>(allocator, kv_move_begin{epoch, tables, slots});
+    settle();
+    return answer->came && !answer->error;
+  }
+  kv_move_piece next(uint32_t slots = 1000) {
+    auto answer = ask<kv_move_piece>(allocator, kv_move_ask{epoch, slots});
+    settle();
+    REQUIRE(answer->came);
+    return answer->value;
+  }
+  void done() {
+    ask<bool>(allocator, kv_move_done{epoch});
+    settle();
+  }
+  /// Copies all that is committed; how many slots.
+  uint32_t copy_all() {
+    uint32_t count = 0;
+    for (auto x = next(5); !x.from.empty(); x = next(5)) {
+      CHECK(scheduler::length_of(x.from) == scheduler::length_of(x.to));
+      count += scheduler::length_of(x.from);
+      done();
+    }
+    return count;
+  }
+  void take_over(uint32_t tables, uint32_t slots) {
+    kv_adopt x{++epoch, shards, {}};
+    for (uint32_t i = 0; i < tables; ++i)
+      x.tables.names.push_back("attention-" + std::to_string(i));
+    x.tables.slots = slots;
+    x.planned = x.moved = true;
+    caf::anon_send(allocator, x);
+    settle();
+  }
+  std::optional<kv_holding> resume(uint64_t request, const text& tokens) {
+    return begin(request, tokens, 4, 0, reserve_mode::resume);
+  }
+};
+
+} // namespace
+
+TEST_CASE("L-M03 what was copied is kept in the next epoch, what came later is not") {
+  moving_pool x;
+  const auto a = counting(1, 20), b = counting(100, 9);
+  const auto held = x.begin(1, a);
+  REQUIRE(held);
+  REQUIRE(x.begin(2, b));
+  x.filled(1, a);
+  REQUIRE(x.prepare(1, 100));
+  CHECK(x.copy_all() == 20); // of the other nothing is committed
+  x.filled(2, b);
+  CHECK(x.next().left == 0);
+  x.take_over(1, 100);
+  const auto again = x.resume(1, a + text{7});
+  REQUIRE(again);
+  CHECK(again->kept);
+  CHECK(scheduler::prefix(again->runs, 24) == held->runs); // same slots where the table has them
+  const auto other = x.resume(2, b + text{7});
+  REQUIRE(other);
+  CHECK_FALSE(other->kept);
+  x.usage();
+}
+
+TEST_CASE("L-M03 slots that were freed and taken again meanwhile are copied again") {
+  moving_pool x;
+  const auto a = counting(1, 20);
+  REQUIRE(x.begin(1, a, 0));
+  x.filled(1, a);
+  REQUIRE(x.prepare(1, 100));
+  CHECK(x.copy_all() == 20);
+  x.release(1);
+  const auto b = counting(200, 20);
+  REQUIRE(x.begin(2, b, 0)); // the same slots, most likely
+  x.filled(2, b);
+  CHECK(x.copy_all() == 20);
+  x.take_over(1, 100);
+  CHECK(x.resume(2, b + text{7})->kept);
+}
+
+TEST_CASE("L-M03 slots that are being copied are given to nobody, though their holder ends") {
+  moving_pool x{20};
+  const auto a = counting(1, 10);
+  REQUIRE(x.begin(1, a, 0));
+  x.filled(1, a);
+  REQUIRE(x.prepare(1, 20));
+  REQUIRE_FALSE(x.next().from.empty());
+  x.release(1);
+  CHECK_FALSE(x.begin(2, counting(50, 20), 0)); // only ten are free
+  x.done();
+  x.next();
+  CHECK(x.begin(2, counting(50, 20), 0));
+}
+
+TEST_CASE("V-M11 a smaller table: what is above its end moves down, and nobody gets slots there") {
+  moving_pool x{100};
+  const auto a = counting(1, 60), b = counting(100, 30);
+  REQUIRE(x.begin(1, a, 0));
+  const auto held = x.begin(2, b, 0);
+  REQUIRE(held);
+  x.filled(1, a);
+  x.filled(2, b);
+  CHECK_FALSE(x.prepare(1, 50)); // no room: nothing has changed
+  CHECK(x.usage().used.front() == 90);
+  x.release(1);
+  REQUIRE(x.prepare(1, 50));
+  const auto c = x.begin(3, counting(300, 10), 0);
+  REQUIRE(c);
+  for (const auto& run : c->runs) CHECK(run.first + run.length <= 50);
+  CHECK(x.copy_all() == 30);
+  x.take_over(1, 50);
+  const auto again = x.resume(2, b + text{7});
+  REQUIRE(again);
+  CHECK(again->kept);
+  for (const auto& run : again->runs) CHECK(run.first + run.length <= 50);
+  CHECK(x.usage().slots == std::vector<uint32_t>{50});
+}
+
+TEST_CASE("V-M11 by request, sequences of a table that goes find a place in one that stays") {
+  moving_pool x{60, 2};
+  const auto a = counting(1, 20), b = counting(100, 20);
+  const auto first = x.begin(1, a, 0), second = x.begin(2, b, 0);
+  REQUIRE(first);
+  REQUIRE(second);
+  CHECK(first->member != second->member);
+  x.filled(1, a);
+  x.filled(2, b);
+  REQUIRE(x.prepare(1, 60));
+  CHECK(x.begin(3, counting(300, 5), 0)->member == 0); // nobody new in the one that goes
+  CHECK(x.copy_all() == 40);
+  x.take_over(1, 60);
+  for (const auto& [request, tokens] : {std::pair{1, a}, std::pair{2, b}}) {
+    const auto again = x.resume(static_cast<uint64_t>(request), tokens + text{7});
+    REQUIRE(again);
+    CHECK(again->kept);
+    CHECK(again->member == 0);
+  }
+  CHECK(x.usage().slots == std::vector<uint32_t>{60});
+}
+
+TEST_CASE("V-M11 a further table is empty, and a larger one has more free slots") {
+  moving_pool x{40};
+  const auto a = counting(1, 20);
+  REQUIRE(x.begin(1, a, 0));
+  x.filled(1, a);
+  REQUIRE(x.prepare(1, 90));
+  CHECK(x.copy_all() == 20);
+  x.take_over(1, 90);
+  CHECK(x.resume(1, a + text{7})->kept);
+  CHECK(x.usage().slots == std::vector<uint32_t>{90});
+  CHECK(x.begin(2, counting(50, 60), 0));
+}
+
+TEST_CASE("L-M03 a move that is given up leaves nothing behind") {
+  moving_pool x{100};
+  const auto a = counting(1, 40);
+  REQUIRE(x.begin(1, a, 0));
+  x.filled(1, a);
+  const auto before = x.usage();
+  REQUIRE(x.prepare(1, 50));
+  REQUIRE_FALSE(x.next(8).from.empty());
+  caf::anon_send(x.allocator, kv_move_abort{x.epoch});
+  x.settle();
+  const auto after = x.usage();
+  CHECK(after.used == before.used);
+  CHECK(after.free == before.free);
+  CHECK(x.begin(2, counting(100, 60), 0)); // all of the table again
+}
+
+TEST_CASE("L-M03 V-M12 of the prefix cache, what was copied is found in the next epoch") {
+  moving_pool x{100, 1, 60s};
+  const auto a = counting(1, 32);
+  x.run(1, a);
+  CHECK(x.cached() == 32);
+  REQUIRE(x.prepare(1, 100));
+  CHECK(x.copy_all() == 32);
+  x.run(2, counting(500, 20)); // too late
+  x.take_over(1, 100);
+  CHECK(x.run(3, a + text{9, 8, 7}) == 32);
+  CHECK(x.run(4, counting(500, 20)) == 0);
+}
+
+} // namespace lamella::actors::test

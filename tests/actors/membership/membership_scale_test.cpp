@@ -1,0 +1,171 @@
+// Pools that change their sizes: what workers are told, and what is refused.
+#include "tests/actors/membership/membership_world.hpp"
+
+#include <stdexcept>
+
+namespace lamella::actors::test {
+
+namespace {
+
+struct scaled_world : membership_world {
+  std::vector<std::set<scheduler::seat>> resized;
+
+  scaled_world()
+      : membership_world{[this](membership_config& m) {
+          m.design_of = [](const scheduler::pool_sizes& x) {
+            if (12 % x.attention != 0) throw std::invalid_argument{"12 heads"};
+            epoch_design design;
+            design.shape.replicas = x.model;
+            design.shape.shards = x.attention;
+            design.shape.prefill_seats = x.prefill;
+            design.pool.shards = x.attention;
+            return design;
+          };
+          m.on_resize = [this](const auto& all) { resized.push_back(all); };
+        }} {
+    want_epoch();
+    model = join("model");
+    a0 = join("attention");
+    a1 = join("attention");
+    prefill = join("prefill");
+    REQUIRE(opened.size() == 1);
+  }
+
+  std::string resize(const std::string& pool, uint32_t size) {
+    return text_of(ask<pool_change>(members, pool_resize{pool, size}));
+  }
+  std::string drain(const std::string& who) {
+    return text_of(ask<pool_change>(members, worker_drain{who}));
+  }
+  template <class Answer> std::string text_of(const Answer& answer) {
+    settle();
+    REQUIRE(answer->came);
+    return answer->error ? system.render(answer->error) : answer->value.state;
+  }
+  pool_change change(size_t pool) {
+    const auto status = ask<system_status>(members, status_atom_v);
+    settle();
+    return status->value.changes.at(pool);
+  }
+
+  process model, a0, a1, prefill;
+};
+
+} // namespace
+
+TEST_CASE_FIXTURE(scaled_world, "L-M03 scale out: the next epoch is opened beside, KV moves, and "
+                                "the one before is closed when the pipeline has moved") {
+  CHECK(resize("attention", 4) == "under way");
+  REQUIRE(resized.size() == 1);
+  CHECK(resized[0].contains({worker_role::attention, 3}));
+  CHECK(due.empty());
+  auto a2 = join("attention");
+  CHECK(due.empty()); // one is missing
+  auto a3 = join("attention");
+  REQUIRE(due.size() == 1);
+  want_next();
+  REQUIRE(opened.size() == 2);
+  const auto& x = opened[1];
+  CHECK(x.beside == 1);
+  CHECK(x.sizes.attention == 4);
+  CHECK(x.sizes_before.attention == 2);
+  CHECK(x.shards.size() == 4);
+  CHECK(x.lenders.size() == 2);
+  CHECK(x.empty == std::vector<uint32_t>{0, 1, 2, 3}); // each stores fewer heads than before
+  const auto& order = a1.book->orders.back();
+  CHECK(order.beside == 1);
+  CHECK(order.number == 1);
+  CHECK(order.lender == 3); // behind a replica, a prefill worker and another lender
+  CHECK(a2.book->orders.back().lender == no_part);
+  CHECK(a0.book->closed.empty());
+  CHECK(change(1).state == "under way");
+  settled();
+  CHECK(a0.book->closed == std::vector<uint64_t>{1});
+  CHECK(change(1).state == "done");
+  CHECK(lost.empty());
+}
+
+TEST_CASE_FIXTURE(scaled_world, "L-M03 scale in: who lends and has no part goes afterwards") {
+  CHECK(resize("attention", 1) == "under way");
+  REQUIRE(due.size() == 1);
+  want_next();
+  REQUIRE(opened.size() == 2);
+  CHECK(opened[1].shards.size() == 1);
+  CHECK(opened[1].lenders.size() == 2);
+  CHECK(a1.book->orders.back().number == no_part);
+  CHECK(a1.book->left.empty());
+  settled();
+  CHECK(a1.book->left == std::vector<std::string>{"its pool was scaled in"});
+  CHECK(resized.back().size() == 3);
+  CHECK(missing.back().empty());
+  CHECK(lost.empty());
+}
+
+TEST_CASE_FIXTURE(scaled_world, "L-M03 a change that cannot be is refused with its reason") {
+  CHECK(says(resize("attention", 5), "12 heads"));
+  CHECK(says(resize("attention", 0), "cannot be empty"));
+  CHECK(says(resize("attention", 100'000), "at most"));
+  CHECK(says(resize("kv", 1), "there is no pool 'kv'"));
+  CHECK(resize("attention", 2) == "done");
+  CHECK(resize("attention", 4) == "under way");
+  CHECK(says(resize("model", 2), "another change is under way: attention 2 -> 4"));
+  CHECK(says(drain("nobody"), "there is no worker"));
+  CHECK(opened.size() == 1);
+}
+
+TEST_CASE_FIXTURE(scaled_world, "L-M03 a member that never comes up: rolled back, and told") {
+  CHECK(resize("attention", 4) == "under way");
+  auto a2 = join("attention");
+  advance(61s, 1s);
+  CHECK(change(1).state == "rolled back");
+  CHECK(says(change(1).reason, "attention/3"));
+  CHECK(a2.book->left == std::vector<std::string>{"its pool was scaled in"});
+  CHECK(a0.book->left.empty());
+  CHECK(opened.size() == 1);
+  CHECK(resize("model", 2) == "under way"); // others go on
+}
+
+TEST_CASE_FIXTURE(scaled_world, "L-M26 a loss while the next epoch is prepared is a loss like any "
+                                "other, with the KV of the epoch that served") {
+  CHECK(resize("attention", 1) == "under way");
+  want_next();
+  REQUIRE(opened.size() == 2);
+  end(prefill.worker);
+  REQUIRE(lost.size() == 1);
+  CHECK(a0.book->closed.size() == 2); // both epochs
+  want_epoch(1);                      // its pipeline is of the first one
+  REQUIRE(opened.size() == 3);
+  CHECK(opened[2].beside == 0);
+  CHECK(opened[2].sizes.attention == 2);
+  CHECK(opened[2].shards.size() == 2);
+}
+
+TEST_CASE_FIXTURE(scaled_world, "L-M25 a pipeline that stays: the epoch it was offered is closed") {
+  CHECK(resize("attention", 1) == "under way");
+  want_next();
+  settled(false);
+  CHECK(a0.book->closed == std::vector<uint64_t>{2});
+  CHECK(change(1).state == "under way");
+  due.clear();
+  advance(3s, 100ms);
+  CHECK(due.size() == 1); // once more
+}
+
+TEST_CASE_FIXTURE(scaled_world, "L-M03 a drained replica loses its part first, and goes then") {
+  CHECK(resize("model", 2) == "under way");
+  auto second = join("model");
+  want_next();
+  settled();
+  REQUIRE(change(0).state == "done");
+  due.clear();
+  CHECK(drain("model/0") == "under way");
+  REQUIRE(due.size() == 1);
+  CHECK(model.book->left.empty());
+  want_next();
+  CHECK(opened.back().replicas.size() == 2); // the other one, and the prefill worker's
+  settled();
+  CHECK(model.book->left == std::vector<std::string>{"it was drained"});
+  CHECK(lost.empty());
+}
+
+} // namespace lamella::actors::test

@@ -1,0 +1,49 @@
+#include "scheduler/kv_move.hpp"
+
+#include <doctest/doctest.h>
+
+#include <map>
+
+namespace lamella::scheduler {
+
+TEST_CASE("L-M03 one shard's heads go to three, each from where they are") {
+  using copies = std::vector<kv_copy>;
+  CHECK(copies_of({.kv_heads = 3, .from = 1, .to = 3}, 0, 0)
+        == copies{{0, 0, 0, 0, 1}, {0, 1, 1, 0, 1}, {0, 2, 2, 0, 1}});
+  CHECK(copies_of({.kv_heads = 3, .from = 3, .to = 1}, 0, 0)
+        == copies{{0, 0, 0, 0, 1}, {1, 0, 0, 1, 1}, {2, 0, 0, 2, 1}});
+}
+
+TEST_CASE("L-M03 whatever the sizes, every head of every member comes from one member, once") {
+  for (uint32_t kv_heads : {1u, 2u, 3u, 4u, 6u, 8u, 12u})
+    for (uint32_t from = 1; from <= kv_heads; ++from)
+      for (uint32_t to = 1; to <= kv_heads; ++to) {
+        if (kv_heads % from != 0 || kv_heads % to != 0) continue;
+        CAPTURE(kv_heads);
+        CAPTURE(from);
+        CAPTURE(to);
+        std::map<std::pair<uint32_t, uint32_t>, uint32_t> source; // of (member, head): of the model
+        for (const auto& x : copies_of({.kv_heads = kv_heads, .from = from, .to = to}, 0, 0))
+          for (uint32_t i = 0; i < x.heads; ++i) {
+            CHECK(x.from_head + i < kv_heads / from);
+            const auto head = heads_of(kv_heads, from, x.from).first + x.from_head + i;
+            CHECK(source.emplace(std::pair{x.to, x.to_head + i}, head).second);
+          }
+        CHECK(source.size() == kv_heads);
+        for (const auto& [where, head] : source)
+          CHECK(head == heads_of(kv_heads, to, where.first).first + where.second);
+      }
+}
+
+TEST_CASE("L-M03 a member that stores what it stored before takes nothing") {
+  CHECK(copies_of({.kv_heads = 4, .from = 2, .to = 2, .kept = {0}}, 0, 0)
+        == std::vector<kv_copy>{{1, 1, 0, 0, 2}});
+}
+
+TEST_CASE("L-M03 V-M11 by request, a table goes as a whole to the member that takes it over") {
+  const kv_move_shape x{.kv_heads = 4, .from = 3, .to = 2, .whole_requests = true, .kept = {0, 1}};
+  CHECK(copies_of(x, 0, 0).empty());
+  CHECK(copies_of(x, 2, 1) == std::vector<kv_copy>{{2, 1, 0, 0, 4}});
+}
+
+} // namespace lamella::scheduler

@@ -1,0 +1,95 @@
+// Pools that change their sizes while requests run, and nothing else happens: nobody may notice.
+#include "tests/simulation/workload.hpp"
+
+namespace lamella::simulation {
+
+namespace {
+
+double metric(cluster& c, const std::string& name) {
+  const auto page = c.server->metrics->scrape().body;
+  const auto at = page.find("\n" + name);
+  REQUIRE(at != std::string::npos);
+  return std::stod(page.substr(page.find(' ', at + 1) + 1));
+}
+
+/// Requests that run long enough for a change.
+struct busy {
+  cluster where;
+  std::vector<client> clients{4};
+
+  busy(const cluster_shape& shape, uint64_t seed) : where{shape, mix(seed, 7)} {
+    tests::splitmix dice{mix(seed, 8)};
+    REQUIRE(where.run_until([&] { return where.server != nullptr; }, 60s));
+    before_ = metric(where, rows_metric); // all clusters share their numbers
+    for (auto& x : clients) {
+      for (auto n = 4 + dice.below(30); n > 0; --n)
+        x.prompt.push_back(first_byte + static_cast<uint32_t>(dice.below(256)));
+      x.max_tokens = 120;
+      x.stream = true;
+      do x.seed = dice.below(1'000'000); // none ends before its time
+      while (golden_run{the_model()}.answer(x.prompt, x.max_tokens, x.seed, 0, 0, false).stopped());
+      begin(where, x);
+    }
+    REQUIRE(where.run_until([&] { return told() > 40; }, 30s));
+  }
+  size_t told() const {
+    size_t sum = 0;
+    for (const auto& x : clients) sum += x.exchange->text().size();
+    return sum;
+  }
+  bool over() const {
+    return std::ranges::all_of(clients, [](const auto& x) { return x.over(); });
+  }
+  /// Changes the pool, and waits until it has that size.
+  void scale(const std::string& pool, uint32_t members) {
+    const auto epochs = where.epochs.size();
+    where.scale(pool, members);
+    REQUIRE(where.run_until([&] { return where.epochs.size() > epochs; }, 30s));
+    CHECK_FALSE(over()); // while they run
+  }
+  void end_well() {
+    CHECK(where.run_until([&] { return over(); }, 599s));
+    for (const auto& x : clients) CHECK(check(x) == "");
+    CHECK(where.troubles == 0);
+    CHECK(where.links.strangers() == 0);
+  }
+  /// That were computed.
+  double rows() { return metric(where, rows_metric) - before_; }
+
+private:
+  static constexpr const char* rows_metric = "vllm:iteration_tokens_total_sum";
+  double before_ = 0;
+};
+
+/// Rows that are computed for these clients when nothing is computed twice.
+double rows_of(const std::vector<client>& clients) {
+  double rows = 0;
+  for (const auto& x : clients) rows += static_cast<double>(x.prompt.size() + x.max_tokens - 1);
+  return rows;
+}
+
+} // namespace
+
+TEST_CASE("L-M03 L-M25 pools change their sizes under requests: same tokens, nothing recomputed") {
+  for (const bool by_request : {false, true})
+    for (uint64_t seed = 1; seed <= 10; ++seed) {
+      CAPTURE(by_request);
+      CAPTURE(seed);
+      cluster_shape shape;
+      shape.replicas = shape.shards = 1;
+      shape.spares = 0;
+      shape.by_request = by_request;
+      shape.slots = 900;
+      busy x{shape, seed};
+      x.scale("attention", 2);
+      x.scale("model", 2);
+      x.scale("attention", 1);
+      x.scale("model", 1);
+      x.end_well();
+      // An iteration that is launched ahead may compute a row that nobody wants.
+      const auto ahead = 4.0 * static_cast<double>(x.clients.size());
+      CHECK(x.rows() <= rows_of(x.clients) + ahead);
+    }
+}
+
+} // namespace lamella::simulation
