@@ -1,4 +1,5 @@
 #include "actors/worker/control_link.hpp"
+#include "actors/protocol/epochs.hpp"
 #include "actors/protocol/explain.hpp"
 #include "actors/worker/control_scribe.hpp"
 #include "net/http/tls_errors.hpp"
