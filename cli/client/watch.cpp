@@ -49,7 +49,7 @@ private:
 
 std::chrono::milliseconds watch_interval(const std::string& text) {
   double seconds = 2;
-  if (!text.empty() && text != "true") { // CLI11's word for a flag without its value
+  if (!text.empty()) {
     size_t used = 0;
     try {
       seconds = std::stod(text, &used);
