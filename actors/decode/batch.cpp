@@ -1,5 +1,7 @@
 #include "actors/decode/batch.hpp"
 
+#include "actors/decode/batch_eviction.hpp"
+#include "actors/decode/batch_hand_over.hpp"
 #include "actors/decode/batch_masks.hpp"
 #include "actors/protocol/exceptions.hpp"
 #include "actors/protocol/explain.hpp"
@@ -89,23 +91,6 @@ void unseat(batch_ptr self) {
     if (s.evicted || s.steps_back)
       self->send(s.member.client, preempted{s.member.sequence, s.steps_back, back.epoch});
   }
-}
-
-/// Slots ran out: the sequence that came last gives its own up and runs again later, with the same
-/// tokens (its request keeps them).
-void evict_youngest(batch_ptr self) {
-  auto& st = self->state;
-  seat* youngest = nullptr;
-  for (auto& [number, s] : st.seats) {
-    if (s.evicted) return; // one at a time: its slots are on their way back
-    if (!s.leaving && (youngest == nullptr || s.member.sequence > youngest->member.sequence))
-      youngest = &s;
-  }
-  if (youngest == nullptr) return;
-  youngest->leaving = youngest->evicted = true;
-  if (st.config.target.metrics) st.config.target.metrics->preempted();
-  spdlog::info("preempted sequence={} position={}",
-               static_cast<uint64_t>(youngest->member.sequence), youngest->member.position);
 }
 
 void on_slots(batch_ptr self, sequence_id sequence, caf::expected<kv_grant> answer) {
@@ -322,40 +307,6 @@ void tell_in_flight(const batch_state& st) {
     metrics->set_in_flight(static_cast<uint32_t>(st.config.target.stream), !st.flights.empty());
 }
 
-/// The allocator learns what of the sequences is committed.
-void tell_positions(batch_ptr self) {
-  const auto& st = self->state;
-  const auto& target = st.config.target;
-  const auto tell = [&](const batch_join& x) {
-    self->send(target.allocator, kv_filled{x.sequence, target.epoch, x.position});
-  };
-  for (const auto& [number, s] : st.seats)
-    if (!s.leaving) tell(s.member);
-  for (const auto& x : st.joining) tell(x);
-}
-
-/// Another pipeline goes on with these sequences.
-void finish_hand_over(batch_ptr self) {
-  auto& st = self->state;
-  if (!st.handed) return;
-  tell_positions(self);
-  st.handed->deliver(true);
-  st.handed.reset();
-}
-
-caf::result<bool> on_hand_over(batch_ptr self, const hand_over& x) {
-  auto& st = self->state;
-  if (!x.stop) {
-    tell_positions(self);
-    return true;
-  }
-  st.handing = true;
-  st.handed = self->make_response_promise<bool>();
-  auto promise = *st.handed;
-  pump(self);
-  return promise;
-}
-
 /// Does whatever can be done now.
 void pump(batch_ptr self) {
   auto& st = self->state;
@@ -416,7 +367,7 @@ batch_actor::behavior_type batch(batch_actor::stateful_pointer<batch_state> self
       },
       [self](const batch_leave& x) { on_leave(self, x); },
       [self](const iteration_failed& x) { on_failure(self, x); },
-      [self](const hand_over& x) { return on_hand_over(self, x); },
+      [self](const hand_over& x) { return on_hand_over(self, x, pump); },
       [self](const kv_rebuilding& x) {
         self->state.pace.rebuilds(x.stream, x.some);
         pump(self);

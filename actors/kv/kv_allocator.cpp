@@ -268,6 +268,23 @@ caf::result<bool> on_move_begin(allocator_ptr self, const kv_move_begin& x) {
   return true;
 }
 
+caf::result<kv_move_piece> on_move_ask(allocator_ptr self, const kv_move_ask& x) {
+  if (x.epoch != self->state.epoch) return caf::make_error(ec::aborted);
+  return next_of_move(self->state, x.slots);
+}
+
+caf::result<bool> on_move_done(allocator_ptr self, const kv_move_done& x) {
+  if (x.epoch != self->state.epoch) return caf::make_error(ec::aborted);
+  note_copied(self->state);
+  return true;
+}
+
+void on_move_abort(allocator_ptr self, const kv_move_abort& x) {
+  if (x.epoch != self->state.epoch) return;
+  abort_move(self->state);
+  tell_of_free(self);
+}
+
 /// A second has passed since some moment at which the pool was empty.
 void trim(allocator_ptr self) {
   auto& st = self->state;
@@ -335,20 +352,9 @@ kv_allocator(kv_allocator_actor::stateful_pointer<kv_allocator_state> self,
       [self](const kv_protection& x) { return on_protection(self, x); },
       [self](const kv_pulled& x) { on_pulled(self, x); },
       [self](const kv_move_begin& x) { return on_move_begin(self, x); },
-      [self](const kv_move_ask& x) -> caf::result<kv_move_piece> {
-        if (x.epoch != self->state.epoch) return caf::make_error(ec::aborted);
-        return next_of_move(self->state, x.slots);
-      },
-      [self](const kv_move_done& x) -> caf::result<bool> {
-        if (x.epoch != self->state.epoch) return caf::make_error(ec::aborted);
-        note_copied(self->state);
-        return true;
-      },
-      [self](const kv_move_abort& x) {
-        if (x.epoch != self->state.epoch) return;
-        abort_move(self->state);
-        tell_of_free(self);
-      },
+      [self](const kv_move_ask& x) { return on_move_ask(self, x); },
+      [self](const kv_move_done& x) { return on_move_done(self, x); },
+      [self](const kv_move_abort& x) { on_move_abort(self, x); },
       [self](wake_atom) { trim(self); },
       [self](caf::tick_atom) { on_tick(self); },
       [self](wake_atom, uint64_t epoch) {

@@ -6,6 +6,8 @@
 #include "base/buggify.hpp"
 #include "scheduler/types.hpp"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 
 namespace lamella::actors {
@@ -27,6 +29,7 @@ struct kv_mover::piece {
   std::vector<std::optional<kv_moved>> first; ///< of each copy: the side that ended first
   size_t open = 0;                            ///< answers that have not come
   std::optional<std::string> failure;
+  caf::actor_clock::time_point began{};
 };
 
 void kv_mover::begin(result done) {
@@ -59,6 +62,7 @@ void kv_mover::copy(result done) {
 
 /// All copies of a piece at once; each member takes one after the other.
 void kv_mover::copy_piece(const std::shared_ptr<piece>& x, const result& done) {
+  x->began = self_->clock().now();
   x->first.resize(x->copies.size());
   x->open = 2 * x->copies.size();
   if (x->open == 0) return copied(x, done);
@@ -99,7 +103,11 @@ void kv_mover::copy_piece(const std::shared_ptr<piece>& x, const result& done) {
 /// The next piece, once the allocator knows of this one.
 void kv_mover::copied(const std::shared_ptr<piece>& x, const result& done) {
   if (x->failure) return done(x->failure);
-  slots_copied_ += scheduler::length_of(x->what.from);
+  const auto slots = scheduler::length_of(x->what.from);
+  slots_copied_ += slots;
+  const std::chrono::duration<double> took = self_->clock().now() - x->began;
+  spdlog::debug("KV copied epoch={} slots={} copies={} left={} seconds={:.4f}", config_.epoch, slots,
+                x->copies.size(), x->what.left, took.count());
   self_->request(config_.allocator, allocator_timeout, kv_move_done{config_.epoch_before})
       .then([me = shared_from_this(), done](bool) { me->copy(done); },
             [me = shared_from_this(), done](const caf::error& e) {

@@ -33,10 +33,10 @@ bool as_large(const epoch_plan& x, const epoch_plan& than) {
 
 /// Of these seats, without the slow ones where that costs no part.
 std::optional<next_epoch> plan_of(const membership_state& st, const epoch_design& design,
-                                  const std::set<seat>& seats, bool whole) {
-  auto all = scheduler::plan_epoch(design.shape, seats, st.held, whole);
+                                  const std::set<seat>& seats) {
+  auto all = scheduler::plan_epoch(design.shape, seats, st.held, false);
   if (!all) return std::nullopt;
-  auto well = scheduler::plan_epoch(design.shape, well_seats(st, seats), st.held, whole);
+  auto well = scheduler::plan_epoch(design.shape, well_seats(st, seats), st.held, false);
   return next_epoch{design, well && as_large(*well, *all) ? std::move(*well) : std::move(*all)};
 }
 
@@ -44,6 +44,20 @@ epoch_design in_force(const membership_state& st) { return {st.config.shape, st.
 
 bool wants_other_sizes(const membership_state& st) {
   return st.config.design_of && st.wanted != scheduler::sizes_of(st.config.shape);
+}
+
+/// Whether an epoch has what it is opened for: the pool that changes its size has all members, and
+/// no other pool has fewer than now, but for what it shall not have any more.
+bool is_complete(const membership_state& st, const next_epoch& x) {
+  const auto& shape = x.design.shape;
+  const auto& now = st.newest.plan;
+  const auto enough = [](uint64_t got, uint64_t had, uint32_t wanted, uint32_t in_force) {
+    return got >= (wanted == in_force ? std::min<uint64_t>(had, wanted) : wanted);
+  };
+  return enough(x.plan.decoding, now.decoding, shape.replicas, st.config.shape.replicas)
+         && enough(x.plan.replicas.size() - x.plan.decoding, now.replicas.size() - now.decoding,
+                   shape.prefill_seats, st.config.shape.prefill_seats)
+         && x.plan.parity >= now.parity;
 }
 
 bool has_part(const epoch_plan& plan, const seat& where) {
@@ -65,19 +79,22 @@ bool has_kv(const membership_state& st, const seat& where, const scheduler::kv_p
 
 std::optional<next_epoch> next_plan(const membership_state& st) {
   if (!st.was_open && !may_begin(st)) return std::nullopt;
-  if (auto plan = plan_of(st, in_force(st), staying_seats(st), false)) return plan;
+  if (auto plan = plan_of(st, in_force(st), staying_seats(st))) return plan;
   // A draining worker is better than none.
-  if (auto plan = plan_of(st, in_force(st), ready_seats(st), false)) return plan;
+  if (auto plan = plan_of(st, in_force(st), ready_seats(st))) return plan;
   if (!wants_other_sizes(st)) return std::nullopt;
-  return plan_of(st, st.config.design_of(st.wanted), ready_seats(st), false);
+  return plan_of(st, st.config.design_of(st.wanted), ready_seats(st));
 }
 
 std::optional<next_epoch> better_plan(const membership_state& st) {
   if (!st.open) return std::nullopt;
   const auto staying = staying_seats(st);
   if (wants_other_sizes(st))
-    if (auto plan = plan_of(st, st.config.design_of(st.wanted), staying, true)) return plan;
-  auto plan = plan_of(st, in_force(st), staying, false);
+    if (auto plan = plan_of(st, st.config.design_of(st.wanted), staying);
+        plan && is_complete(st, *plan))
+      return plan;
+  auto plan = plan_of(st, in_force(st), staying);
+  if (!plan) plan = plan_of(st, in_force(st), ready_seats(st)); // who drains has to wait
   if (!plan) return std::nullopt;
   const bool drains = std::ranges::any_of(st.draining, [&](const seat& where) {
     return has_part(st.newest.plan, where) && !has_part(plan->plan, where);

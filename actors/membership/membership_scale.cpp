@@ -1,5 +1,6 @@
 #include "actors/membership/membership_scale.hpp"
 
+#include "actors/membership/membership_injury.hpp"
 #include "actors/membership/membership_plan.hpp"
 #include "actors/membership/membership_seats.hpp"
 
@@ -149,6 +150,8 @@ caf::result<pool_change> on_drain(membership_ptr self, const worker_drain& x,
     return m.second.info.name == x.worker || m.second.info.seat == x.worker;
   });
   if (found == st.members.end()) return refused("there is no worker '" + x.worker + "'");
+  if (is_of_this_process(found->second))
+    return refused("'" + x.worker + "' is of the service's own process; change the pool's size");
   const auto where = found->first;
   const auto size = scheduler::size_of(st.wanted, where.role);
   pool_change answer{std::string{scheduler::to_string(where.role)}, size, size, "under way", {}};
@@ -179,6 +182,8 @@ void finish_change(membership_ptr self, const scale_effects& effects) {
   if (st.changing && scheduler::sizes_of(st.config.shape) == st.wanted) {
     const auto role = role_of(*st.changing);
     drop_seats(self, role, needed_seats(st, role, st.changing->to), effects);
+    // After a loss the worker that should leave may be the one that is left.
+    std::erase_if(st.draining, [&](const seat& where) { return where.role == role; });
     end_change(self, "done", {});
   }
   const auto draining = st.draining;
@@ -192,7 +197,13 @@ void finish_change(membership_ptr self, const scale_effects& effects) {
 
 void watch_change(membership_ptr self, const scale_effects& effects) {
   auto& st = self->state;
-  if (!st.changing || st.before || st.current) return;
+  if (!st.open || st.before || st.current) return;
+  // An epoch that was opened after a loss may have done it, too.
+  const bool drained = std::ranges::any_of(
+      st.draining, [&](const seat& where) { return !st.newest.has(where); });
+  if (drained || (st.changing && scheduler::sizes_of(st.config.shape) == st.wanted))
+    finish_change(self, effects);
+  if (!st.changing) return;
   if (self->clock().now() - st.changing_since < st.config.resize_timeout) return;
   const auto role = role_of(*st.changing);
   auto reason = fmt::format(

@@ -25,7 +25,8 @@ caf::result<pool_change> on_drain(membership_self::stateful_pointer<membership_s
 void finish_change(membership_self::stateful_pointer<membership_state> self,
                    const scale_effects& effects);
 
-/// Rolls a change back whose workers have not come in time.
+/// Finishes a change that an epoch after a loss has done; rolls one back whose workers have not come
+/// in time.
 void watch_change(membership_self::stateful_pointer<membership_state> self,
                   const scale_effects& effects);
 

@@ -119,6 +119,8 @@ struct membership_state {
     std::set<scheduler::seat> left; ///< workers that have not replied
   };
   membership_config config;
+  /// A worker is gone or must go.
+  std::function<void(const scheduler::seat&, const std::string& reason, net::failover_cause)> lose;
   std::map<scheduler::seat, member> members;
   std::map<caf::actor_addr, std::pair<scheduler::seat, uint32_t>> who; ///< and its incarnation
   uint64_t epoch = 0;                                                  ///< the newest number

@@ -2,6 +2,7 @@
 
 #include "actors/machine/model_store.hpp"
 #include "actors/machine/sizing.hpp"
+#include "actors/node/child_commands.hpp"
 #include "actors/protocol/epochs.hpp"
 #include "actors/protocol/explain.hpp"
 #include "actors/protocol/join.hpp"
@@ -70,29 +71,6 @@ const char* word_of(config::transport x) {
   default:
     return "auto";
   }
-}
-
-const char* word_of(config::log_level x) {
-  switch (x) {
-  case config::log_level::error:
-    return "error";
-  case config::log_level::warn:
-    return "warn";
-  case config::log_level::info:
-    return "info";
-  case config::log_level::debug:
-    return "debug";
-  case config::log_level::trace:
-    return "trace";
-  }
-  return "info";
-}
-
-/// Where a child of this host reaches a listener.
-std::string reachable(const std::string& host) {
-  if (host == "0.0.0.0") return "127.0.0.1";
-  if (host == "[::]") return "[::1]";
-  return host;
 }
 
 } // namespace
@@ -253,54 +231,11 @@ worker_terms control_plane::terms_of(const scheduler::seat& where) const {
   return t;
 }
 
-child_command control_plane::child_of(const scheduler::seat& where) const {
-  const auto& options = config_.parts->options;
-  const auto& control = options.control;
-  std::error_code ignored;
-  const auto program = config_.program.empty()
-                           ? std::filesystem::read_symlink("/proc/self/exe", ignored).string()
-                           : config_.program;
-  const auto listen = config::parse_address(control.listen);
-  const auto name = fmt::format("{}-{}", scheduler::to_string(where.role), where.index);
-  child_command x{where,
-                  name,
-                  {program,
-                   "worker",
-                   "--role",
-                   std::string{scheduler::to_string(where.role)},
-                   "--name",
-                   name,
-                   "--seat",
-                   std::to_string(where.index),
-                   "--join",
-                   fmt::format("{}:{}", reachable(listen->host), port_),
-                   "--secret-file",
-                   "/dev/fd/3",
-                   "--parent",
-                   std::to_string(getpid()),
-                   "--heartbeat-seconds",
-                   fmt::format("{}", control.heartbeat.count() / 1e3),
-                   "--dead-seconds",
-                   fmt::format("{}", control.dead.count() / 1e3),
-                   "--rejoin-seconds", // it ends with this process, however long that stands still
-                   "0",
-                   "--log-level",
-                   word_of(options.log.level),
-                   "--listen", // for workers of other hosts; the port itself is this process's
-                   config::parse_address(options.net.listen)->host + ":0"}};
-  if (control.tls())
-    x.words.insert(x.words.end(),
-                   {"--tls-certificate", control.tls_certificate.string(), "--tls-key",
-                    control.tls_key.string(), "--tls-ca", control.tls_ca.string()});
-  for (const auto& text : armed_failpoints()) x.words.insert(x.words.end(), {"--failpoint", text});
-  return x;
-}
-
 std::vector<child_command> control_plane::children(const std::set<scheduler::seat>& seats) const {
   std::vector<child_command> result;
   for (const auto& where : seats)
     if (pool_of(config_.parts->options, where.role).placement == placement::local)
-      result.push_back(child_of(where));
+      result.push_back(child_of(config_.parts->options, where, config_.program, port_));
   return result;
 }
 

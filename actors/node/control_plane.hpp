@@ -119,7 +119,6 @@ private:
   worker_terms terms_of(const scheduler::seat& where) const;
   epoch_design design_of(const pool_sizes& sizes) const;
   void keep_seats(const std::set<scheduler::seat>& all);
-  child_command child_of(const scheduler::seat& where) const;
   /// The worker processes of this host among these seats.
   std::vector<child_command> children(const std::set<scheduler::seat>& seats) const;
   std::vector<scheduler::seat> own_seats_of(const config::settings& options) const;

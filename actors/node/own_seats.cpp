@@ -139,7 +139,7 @@ void on_seats(own_seats_ptr self, const std::set<seat>& all) {
     const bool back = st.retired.erase(where) > 0;
     const bool known = std::ranges::find(st.config.seats, where) != st.config.seats.end();
     if (!known) st.config.seats.push_back(where);
-    if (back || !known) st.wanted.push_back(where);
+    if ((back || !known) && !st.workers.contains(where)) st.wanted.push_back(where);
   }
   for (const auto& where : st.config.seats)
     if (!all.contains(where)) st.retired.insert(where);
@@ -177,8 +177,10 @@ own_seats_actor::behavior_type own_seats(own_seats_actor::stateful_pointer<own_s
       [self](const own_seat_lost& x) { on_lost(self, x); },
       [self](begin_atom) { self->state.config.policy.on_serving(self->clock().now()); },
       [self](wake_atom, uint32_t place) {
-        const auto& where = self->state.config.seats.at(place);
-        if (!self->state.retired.contains(where)) self->state.wanted.push_back(where);
+        auto& st = self->state;
+        const auto& where = st.config.seats.at(place);
+        // It may have been taken away meanwhile, and be taken again.
+        if (!st.retired.contains(where) && !st.workers.contains(where)) st.wanted.push_back(where);
         take_next(self);
       },
       [self](const seats_ptr& all) { on_seats(self, *all); },

@@ -78,7 +78,9 @@ pool_terms pool_terms_of(const config::settings& options, const model::model_spe
   t.own_frame_bytes = own_frame_bytes(options, spec);
   t.parity_frame_bytes = parity_frame_bytes(options, spec);
   t.member_frame_bytes = member_frame_bytes(options, spec);
-  t.move_frame_bytes = pull_frame_bytes(token_bytes(options, spec) / spec.layers);
+  // Rows of any number of heads: pieces of whichever fill a frame best.
+  t.move_frame_bytes =
+      std::max<uint64_t>(scheduler::pull_piece_bytes, token_bytes(options, spec) / spec.layers);
   return t;
 }
 

@@ -115,6 +115,7 @@ private:
     parts.workers = next_;
     parts.planned = true;
     parts.moved = mover_ != nullptr;
+    if (parts.moved) parts.workers.empty.clear(); // they have what was copied
     use_parity();
     renewal result{renewal::outcome::taken, {}, {}};
     try {

@@ -26,6 +26,7 @@ struct cluster_shape {
   bool by_request = false; ///< partition of the pool
   bool parity = false;     ///< one more member has the parity of the shards
   bool here = false;       ///< all seats are of the control process, the default of a service
+  uint32_t more_slots = 0; ///< that each further attention member by head brings
   uint32_t slots = 400;    ///< per table
   uint32_t max_batch = 4, chunk_tokens = 16;
   duration slowest_step = 60us;   ///< of a device
@@ -50,7 +51,7 @@ public:
     make_members();
     make_front();
     make_tree();
-    parts = shape.replicas + shape.shards + (shape.parity ? 1 : 0) + shape.prefill;
+    more_slots_ = shape.more_slots;
     if (!own) start_workers(shape);
   }
 
@@ -93,6 +94,31 @@ public:
       if (!time.step(last)) return done();
     }
     return true;
+  }
+
+  /// Asks for another size of a pool, or for a worker to leave. May be refused.
+  void scale(const std::string& pool, uint32_t members) {
+    time.note("scale " + pool + " to " + std::to_string(members));
+    ask_and_forget(actors::pool_resize{pool, members});
+  }
+  void drain(const std::string& seat) {
+    time.note("drain " + seat);
+    ask_and_forget(actors::worker_drain{seat});
+  }
+
+  /// Changes of pools that are under way, in words; empty: none.
+  std::string changing() {
+    const auto status = ask<actors::system_status>(parts_->members, actors::status_atom_v);
+    run_until([&] { return status->came; }, 2s);
+    for (const auto& x : status->value.changes)
+      if (x.state == "under way") return x.pool + " changes its size";
+    return {};
+  }
+
+  /// Workers with a part in an epoch when nobody is missing.
+  size_t parts() const {
+    const auto& x = parts_->workers.sizes;
+    return size_t{x.model} + x.attention + (options_.pools.attention.parity ? 1 : 0) + x.prefill;
   }
 
   /// The seat that has that part in the open epoch, as status tells it; empty: none.
@@ -174,7 +200,6 @@ public:
   data_plane links;
   std::vector<std::unique_ptr<worker_box>> workers; ///< none where all seats are `own`
   std::optional<own_process> own;
-  size_t parts = 0;             ///< workers with a part in an epoch when nobody is missing
   actors::service_ptr server;   ///< of the newest pipeline; null before the first
   std::vector<uint64_t> epochs; ///< of the pipelines, in order
   uint32_t troubles = 0;        ///< ends of a pipeline
@@ -280,8 +305,17 @@ private:
       if (pool.partition == config::partition::heads)
         if (auto why = scheduler::refuse_partition(spec.kv_heads, pool.members))
           throw std::invalid_argument{*why};
+      auto slots = parts_->slots;
+      if (pool.partition == config::partition::heads)
+        slots += more_slots_ * pool.members - more_slots_ * options_.pools.attention.members;
       return actors::epoch_design{actors::shape_of(options),
-                                  actors::pool_terms_of(options, spec, parts_->slots)};
+                                  actors::pool_terms_of(options, spec, slots)};
+    };
+    m.on_resize = [this](const std::set<scheduler::seat>& all) {
+      if (own)
+        caf::anon_send(own_seats_, std::make_shared<const std::set<scheduler::seat>>(all));
+      else
+        time.in(0us, [this, all] { keep_seats(all); });
     };
     m.terms_of = [this](const scheduler::seat& where) { return terms_of(where); };
     m.on_worker = [this](const actors::worker_info& x, bool lost, bool) { watch_seat(x, lost); };
@@ -293,6 +327,26 @@ private:
     }
     world_.members = parts_->members = spawn(actors::membership, std::move(m));
     if (own) caf::anon_send(own_seats_, caf::open_atom_v, parts_->members);
+  }
+
+  /// Processes of new seats start, and those of seats that were taken away are not started again.
+  void keep_seats(const std::set<scheduler::seat>& all) {
+    auto unknown = all;
+    for (auto& x : workers) {
+      unknown.erase(x->where());
+      if (x->retired() == all.contains(x->where())) x->retire(!all.contains(x->where()));
+    }
+    for (const auto& where : unknown) {
+      workers.push_back(std::make_unique<worker_box>(world_, where.role, where.index));
+      time.in(time.between(1ms, 200ms), [x = workers.back().get()] { x->start(); });
+    }
+  }
+
+  template <class Question> void ask_and_forget(const Question& what) {
+    system.spawn([to = parts_->members, what](caf::event_based_actor* self) {
+      self->request(to, 60s, what)
+          .then([](const actors::pool_change&) {}, [](const caf::error&) {});
+    });
   }
 
   /// At most one in each seat, and never the same incarnation again.
@@ -392,6 +446,7 @@ private:
 
   worker_world world_;
   double divergences_before_ = 0;
+  uint32_t more_slots_ = 0;
   config::settings options_;
   std::shared_ptr<actors::pipeline_parts> parts_ = std::make_shared<actors::pipeline_parts>();
   actors::own_seats_actor own_seats_;

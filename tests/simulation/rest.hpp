@@ -30,12 +30,14 @@ inline std::string busy_with(cluster& c) {
   if (running->first + running->second > 0)
     busy += std::to_string(running->first) + " run, " + std::to_string(running->second) + " wait; ";
   for (const auto& w : c.workers) {
-    if (!w->alive()) busy += w->name() + " is missing; ";
+    if (!w->alive() && !w->retired()) busy += w->name() + " is missing; ";
+    if (w->alive() && w->retired()) busy += w->name() + " has no seat and lives; ";
     if (!w->idle()) busy += w->name() + " works; ";
   }
   if (c.own && !c.own->idle()) busy += "this process works; ";
-  if (const auto parts = c.with_part(); parts != c.parts)
-    busy += std::to_string(parts) + " of " + std::to_string(c.parts) + " have a part; ";
+  if (const auto parts = c.with_part(); parts != c.parts())
+    busy += std::to_string(parts) + " of " + std::to_string(c.parts()) + " have a part; ";
+  if (const auto change = c.changing(); !change.empty()) busy += change + "; ";
   return busy;
 }
 

@@ -26,12 +26,13 @@ struct kind {
   bool odd = false;    ///< places in the product act oddly (base/buggify.hpp)
   bool here = false;   ///< all seats are of the control process
   bool gray = false;   ///< hosts do not hear each other on the data network; control links live
+  bool scales = false; ///< pools change their sizes, and workers are drained
 };
 
 class scenario {
 public:
   explicit scenario(uint64_t seed, kind what = {})
-      : odd_{what.odd, seed}, gray_{what.gray}, dice_{mix(seed, 1)}, cluster_{
+      : odd_{what.odd, seed}, gray_{what.gray}, scales_{what.scales}, dice_{mix(seed, 1)}, cluster_{
                                                                          draw_shape(dice_, what),
                                                                          mix(seed, 2)} {}
 
@@ -84,6 +85,8 @@ private:
     s.slowest_message = duration{200'000 + dice.below(dice.below(4) == 0 ? 50'000'000 : 2'000'000)};
     s.starved_per_mille = dice.below(2) == 0 ? static_cast<uint32_t>(dice.below(10)) : 0;
     s.chunk_tokens = 3 + static_cast<uint32_t>(dice.below(30));
+    if (what.scales) s.more_slots = static_cast<uint32_t>(dice.below(3)) * 20;
+    if (what.scales) s.slots += s.more_slots * s.shards; // those of one suffice, too
     s.here = what.here;
     if (s.here) s.spares = 0;
     if (!what.parity) return s;
@@ -117,6 +120,7 @@ private:
     ++result_.troubles;
     result_.hits += std::any_of(clients_.begin(), clients_.end(),
                                 [](const auto& x) { return x.exchange && !x.over(); });
+    if (scales_ && dice_.below(2) == 0) return change_sizes();
     if (cluster_.own) return trouble_here(*cluster_.own);
     auto& who = anybody();
     if (gray_ && dice_.below(2) == 0) return gray_trouble(who);
@@ -145,6 +149,19 @@ private:
       cluster_.kill_part();
     else if (killed_ < kills_max && cluster_.kill_actor())
       ++killed_;
+  }
+
+  /// Nobody may notice, but for the time.
+  void change_sizes() {
+    const auto kind = dice_.below(10);
+    if (kind < 5)
+      cluster_.scale("attention", 1 + static_cast<uint32_t>(dice_.below(3)));
+    else if (kind < 7)
+      cluster_.scale("model", 1 + static_cast<uint32_t>(dice_.below(3)));
+    else if (kind < 8)
+      cluster_.scale("prefill", 1 + static_cast<uint32_t>(dice_.below(2)));
+    else if (!cluster_.workers.empty())
+      cluster_.drain(anybody().name());
   }
 
   /// What can happen where nothing is between the seats but one process.
@@ -235,7 +252,7 @@ private:
   };
 
   buggify_points odd_;
-  bool gray_;
+  bool gray_, scales_;
   tests::splitmix dice_;
   std::vector<client> clients_;
   outcome result_;

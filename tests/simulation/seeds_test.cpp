@@ -34,7 +34,8 @@ struct totals {
 
 std::string name_of(kind what) {
   return std::string{what.parity ? " with parity" : ""} + (what.odd ? " and oddities" : "")
-         + (what.here ? " in one process" : "") + (what.gray ? " and gray failures" : "");
+         + (what.here ? " in one process" : "") + (what.gray ? " and gray failures" : "")
+         + (what.scales ? " and scaling" : "");
 }
 
 totals run_seeds(uint64_t first, uint64_t count, kind what = {}) {
@@ -108,11 +109,22 @@ TEST_CASE("A1 seeds in which hosts do not hear each other beside living control 
   }
 }
 
+TEST_CASE("L-M03 L-M25 seeds in which pools change their sizes end well") {
+  for (const kind what : {kind{.scales = true}, kind{.odd = true, .scales = true},
+                          kind{.parity = true, .scales = true}, kind{.here = true, .scales = true}}) {
+    const auto all = run_seeds(1, 500, what);
+    CHECK(all.hits > 500);
+    CHECK(all.epochs > 1000);
+  }
+}
+
 TEST_CASE("The seeds asked for end well"
           * doctest::skip(asked("LAMELLA_SEED") == nullptr && asked("LAMELLA_SEEDS") == nullptr)) {
   for (const kind what :
        {kind{}, kind{true, false}, kind{false, true}, kind{true, true}, kind{.gray = true},
-        kind{.parity = true, .gray = true}, kind{.here = true}, kind{.odd = true, .here = true}})
+        kind{.parity = true, .gray = true}, kind{.here = true}, kind{.odd = true, .here = true},
+        kind{.scales = true}, kind{.odd = true, .scales = true},
+        kind{.parity = true, .scales = true}, kind{.here = true, .scales = true}})
     run_seeds(number_in(asked("LAMELLA_SEED"), 1), number_in(asked("LAMELLA_SEEDS"), 1), what);
 }
 

@@ -33,7 +33,7 @@ public:
 
   /// A new process starts and joins.
   void start() {
-    if (alive_) return;
+    if (alive_ || retired_) return;
     alive_ = true;
     process_ = world_.next_process++;
     wire_ = std::make_shared<wire>(world_.system, world_.time, process_, world_.slowest_message);
@@ -41,6 +41,14 @@ public:
     joiner_ = world_.system.spawn(
         [this, mine = process_](caf::event_based_actor* self) { return join(self, mine); });
   }
+
+  /// Its seat is taken away: the process that is told to go is not started again; or it is added
+  /// again.
+  void retire(bool yes) {
+    retired_ = yes;
+    if (!yes) start();
+  }
+  bool retired() const { return retired_; }
 
   /// SIGKILL, a crash: it is gone without a word, and starts again after a while.
   void crash(duration until_restart) {
@@ -131,6 +139,7 @@ public:
   bool alive() const { return alive_; }
   bool idle() const { return !alive_ || engine_->idle(); }
   uint32_t incarnations() const { return incarnations_; }
+  scheduler::seat where() const { return {role_, index_}; }
   std::string name() const { return scheduler::to_string(scheduler::seat{role_, index_}); }
 
 private:
@@ -216,7 +225,7 @@ private:
   worker_world& world_;
   scheduler::worker_role role_;
   uint32_t index_, host_;
-  bool alive_ = false;
+  bool alive_ = false, retired_ = false;
   uint32_t process_ = 0, incarnations_ = 0;
   std::shared_ptr<wire> wire_;
   std::shared_ptr<engine> engine_;
