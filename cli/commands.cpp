@@ -29,8 +29,24 @@ std::vector<command> service_commands() {
        "  lamella status\n"
        "  lamella status --wait 60 && lamella chat\n"
        "  lamella status --tree\n"
+       "  lamella status --watch 1\n"
        "  lamella status --json | jq .pools",
        setup_status},
+      {"pools", "Show how many workers each pool of a running server has, and the last change",
+       "  lamella pools\n"
+       "  lamella pools --admin 10.0.0.1:8001 --api-key-file admin_keys\n"
+       "  lamella pools --json | jq .pools[].state",
+       setup_pools},
+      {"scale", "Give a pool of a running server more or fewer workers, without an interruption",
+       "  lamella scale attention=3\n"
+       "  lamella scale model=2 --timeout 120\n"
+       "  lamella scale attention=1 --no-wait && lamella pools",
+       setup_scale},
+      {"drain", "Take a worker out of a running server, without an interruption",
+       "  lamella drain attention-1\n"
+       "  lamella drain attention/1 --timeout 120\n"
+       "  lamella drain model-0 --no-wait && lamella status --watch",
+       setup_drain},
       {"chaos", "Inject faults into a running server under load, and check every answer",
        "  lamella chaos kill --random --every 3s --for 3m --seed 7\n"
        "  lamella chaos stop --target attention --count 1\n"

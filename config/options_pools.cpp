@@ -19,7 +19,7 @@ void add_pool(table& t, const std::string& pool, const std::string& what, uint64
               F field) {
   const auto key = [&](const char* name) { return "pools." + pool + "." + name; };
   t.integer(
-      key("members"), reload::restart, members_minimum, 64,
+      key("members"), reload::live, members_minimum, 64,
       "Number of " + what + ".", [field](settings & s) -> auto& { return field(s).members; });
   t.choice<placement>(
       key("placement"), reload::restart,
@@ -77,8 +77,10 @@ void add_pools(table& t) {
       "KV cache of one shard; auto: kv.bytes.",
       [](settings & s) -> auto& { return s.pools.attention.kv_bytes; });
   add_pool(
-      t, "prefill", "prefill workers; 0: model replicas run prefill", 0,
-      [](settings & s) -> auto& { return s.pools.prefill; });
+      t, "prefill",
+      "prefill workers; 0: model replicas run prefill. Without seats of their own, "
+      "in_process and not attention: own, another number needs a restart",
+      0, [](settings & s) -> auto& { return s.pools.prefill; });
   t.choice<prefill_attention>(
       "pools.prefill.attention", reload::restart,
       {{prefill_attention::automatic, "auto"},

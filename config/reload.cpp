@@ -2,14 +2,33 @@
 
 #include "config/options.hpp"
 
+#include <algorithm>
+
 namespace lamella::config {
+
+namespace {
+
+/// Prefill workers without seats of their own are streams of the replicas, which are made at the
+/// start.
+bool is_live(const option& x, const settings& in_force) {
+  if (x.key == "pools.prefill.members" && !in_force.pools.prefill.has_seats()) return false;
+  return x.when == reload::live;
+}
+
+} // namespace
 
 live_change take_live(const settings& in_force, const settings& wanted) {
   live_change result;
   result.value = in_force;
   result.changes = diff(in_force, wanted);
-  for (const auto& x : options())
-    if (x.when == reload::live) x.set(result.value, x.get(wanted));
+  for (const auto& x : options()) {
+    if (is_live(x, in_force)) {
+      x.set(result.value, x.get(wanted));
+      continue;
+    }
+    const auto changed = std::ranges::find(result.changes, x.key, &difference::key);
+    if (changed != result.changes.end()) changed->needs_restart = true;
+  }
   result.violations = check(result.value);
   return result;
 }

@@ -19,7 +19,8 @@ struct live_change {
   std::vector<rule_violation> violations;
 };
 
-/// Takes the live keys of `wanted`, options marked reload::live, and leaves all others.
+/// Takes the live keys of `wanted`, options marked reload::live, and leaves all others: among these
+/// is the size of a prefill pool without seats of its own.
 live_change take_live(const settings& in_force, const settings& wanted);
 
 } // namespace lamella::config

@@ -20,6 +20,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stdexcept>
 #include <string>
 
 namespace lamella::actors {
@@ -87,6 +88,17 @@ public:
 
   /// Dismisses workers, stops child processes and closes the door. Blocks for at most some seconds.
   void stop();
+
+  /// Why the pools cannot have these sizes together; empty: they can. MEMBERSHIP may still refuse a
+  /// change to them.
+  std::string why_not(const pool_sizes& sizes) const {
+    try {
+      design_of(sizes);
+    } catch (const std::invalid_argument& e) {
+      return e.what();
+    }
+    return {};
+  }
 
   /// Null where there are no child processes; after start().
   const child_keeper_actor& keeper() const { return keeper_; }

@@ -6,6 +6,7 @@
 #include "actors/gateway/gateway.hpp"
 #include "actors/node/control_plane.hpp"
 #include "actors/node/node.hpp"
+#include "actors/node/resizer.hpp"
 #include "actors/protocol/epochs.hpp"
 #include "actors/protocol/system_config.hpp"
 #include "actors/shared/end_watch.hpp"
@@ -49,6 +50,11 @@ struct node::impl {
   request_rules rules_of(const config::settings& x) const;
   void listen();
   reload_report reload();
+  /// Asks MEMBERSHIP for the sizes of pools that `now` has and `in_force` has not. Adds the keys
+  /// of changes under way to the report. Returns what is wrong; then nothing was changed.
+  std::vector<std::string> resize_pools(const config::settings& now, reload_report& report);
+  /// Of pools that did not get their new sizes `in_force` takes back the old ones.
+  void take_sizes_back();
   void load_weights(const load_progress& progress);
   void open_rank_devices();
   void share_by_ranks();
@@ -111,6 +117,7 @@ struct node::impl {
     return same;
   };
   std::function<void(const config::settings&)> on_reload = [](const auto&) {};
+  const std::shared_ptr<resize_outcomes> resizes = std::make_shared<resize_outcomes>();
   std::mutex reload_turn; ///< held while one runs; of `in_force` and `longest_deadline`
   std::mutex end_mutex;   ///< of `ending_node`, and of what a reload changes until that is set
   bool ending_node = false;

@@ -1,4 +1,5 @@
 #include "actors/node/node_impl.hpp"
+#include "actors/protocol/explain.hpp"
 
 #include <spdlog/spdlog.h>
 
@@ -6,6 +7,9 @@
 
 namespace lamella::actors {
 namespace {
+
+/// Until MEMBERSHIP has refused or begun a change of a pool's size.
+constexpr caf::timespan resize_timeout = std::chrono::seconds{5};
 
 /// What is wrong with a configuration that was read again, or with what it would make of the one in
 /// force.
@@ -22,7 +26,76 @@ std::vector<std::string> problems_of(const config::loaded& made,
   return found;
 }
 
+/// Adds what differs to the report, whose pending keys are known, and logs it.
+void tell(const std::vector<config::difference>& changes, reload_report& report) {
+  for (const auto& x : changes) {
+    const bool pending = std::ranges::count(report.pending, x.key) > 0;
+    if (!pending) (x.needs_restart ? report.needs_restart : report.applied).push_back(x.key);
+    spdlog::info("configuration key={} before={} after={} {}", x.key, x.before, x.after,
+                 x.needs_restart ? "needs a restart"
+                 : pending       ? "pending"
+                                 : "applied");
+  }
+}
+
 } // namespace
+
+void node::impl::take_sizes_back() {
+  for (const auto& x : resizes->take_failed()) {
+    auto& pools = in_force.pools;
+    (x.role == scheduler::worker_role::model       ? pools.model.members
+     : x.role == scheduler::worker_role::attention ? pools.attention.members
+                                                   : pools.prefill.members) = x.from;
+  }
+}
+
+std::vector<std::string> node::impl::resize_pools(const config::settings& now,
+                                                  reload_report& report) {
+  const auto wishes = resizes_between(in_force, now);
+  if (wishes.empty()) return {};
+  const auto first = members_key(wishes.front().role) + ": ";
+  auto sizes = configured_sizes(in_force);
+  resizer_config c;
+  c.outcomes = resizes;
+  {
+    std::lock_guard lock{end_mutex};
+    if (ending_node || drained) return {"the service is draining"};
+    if (health->where() == health_board::phase::loading)
+      return {first + "the service has not started yet"};
+    if (resizes->under_way())
+      return {first + "the change that an earlier reload asked for is still under way"};
+    for (const auto& x : wishes) { // each of the sizes on the way
+      sizes = scheduler::with_size(sizes, x.role, x.members);
+      if (auto why = control->why_not(sizes); !why.empty())
+        return {members_key(x.role) + ": " + why};
+    }
+    c.members = parts->members;
+  }
+  caf::scoped_actor self{system};
+  for (const auto& x : wishes) {
+    const auto key = members_key(x.role);
+    if (!c.wishes.empty()) { // one change at a time: RESIZER asks for it after that
+      c.wishes.push_back(x);
+      report.pending.push_back(key);
+      continue;
+    }
+    std::string problem;
+    self->request(c.members, resize_timeout,
+                  pool_resize{std::string{scheduler::to_string(x.role)}, x.members})
+        .receive(
+            [&](const pool_change& answer) {
+              if (answer.state != "under way") return;
+              c.wishes.push_back(x);
+              report.pending.push_back(key);
+            },
+            [&](const caf::error& e) { problem = key + ": " + explain(system, e); });
+    if (!problem.empty()) return {problem};
+  }
+  if (c.wishes.empty()) return {};
+  resizes->begin();
+  system.spawn(resizer, std::move(c));
+  return {};
+}
 
 reload_report node::impl::reload() {
   std::lock_guard turn{reload_turn};
@@ -35,6 +108,7 @@ reload_report node::impl::reload() {
   };
   try {
     if (drained) return refuse({"the service is draining"});
+    take_sizes_back();
     const auto made = configuration();
     const auto change = config::take_live(in_force, made.value);
     if (auto problems = problems_of(made, change); !problems.empty())
@@ -50,17 +124,15 @@ reload_report node::impl::reload() {
                         : nullptr;
     report.api_keys = rules.keys.size();
     report.admin_keys = rules.admin_keys.size();
+    if (auto problems = resize_pools(now, report); !problems.empty())
+      return refuse(std::move(problems));
     // No file is read and nothing fails from here on.
     std::lock_guard lock{end_mutex};
     if (ending_node || drained) return refuse({"the service is draining"});
     // First the level of what is logged of it.
     on_reload(now);
     for (const auto& x : made.warnings) spdlog::warn("{}", x);
-    for (const auto& x : change.changes) {
-      (x.needs_restart ? report.needs_restart : report.applied).push_back(x.key);
-      spdlog::info("configuration key={} before={} after={} {}", x.key, x.before, x.after,
-                   x.needs_restart ? "needs a restart" : "applied");
-    }
+    tell(change.changes, report);
     drain_limit = now.shutdown.drain;
     health->beats.set_max_age(now.health.iteration_max_age);
     health->pauses.set_max_pause(now.recovery.max_pause);
@@ -75,9 +147,10 @@ reload_report node::impl::reload() {
     return refuse({e.what()});
   }
   metrics->config_reloaded(true);
-  spdlog::info("configuration reloaded applied={} needs_restart={} api_keys={} admin_keys={}",
-               report.applied.size(), report.needs_restart.size(), report.api_keys,
-               report.admin_keys);
+  spdlog::info(
+      "configuration reloaded applied={} pending={} needs_restart={} api_keys={} admin_keys={}",
+      report.applied.size(), report.pending.size(), report.needs_restart.size(), report.api_keys,
+      report.admin_keys);
   return report;
 }
 

@@ -13,6 +13,7 @@ std::string to_json(const reload_report& x) {
   };
   out.begin_object().member("version", 1);
   list("applied", x.applied);
+  list("pending", x.pending);
   list("needs_restart", x.needs_restart);
   out.member("api_keys", x.api_keys).member("admin_keys", x.admin_keys);
   return out.end_object().text();

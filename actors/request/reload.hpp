@@ -17,12 +17,13 @@ using configuration_source = std::function<config::loaded()>;
 struct reload_report {
   std::vector<std::string> problems;
   std::vector<std::string> applied;       ///< keys with new values
+  std::vector<std::string> pending;       ///< keys with new values that are under way: pools' sizes
   std::vector<std::string> needs_restart; ///< keys whose new values need a restart
   size_t api_keys = 0, admin_keys = 0;    ///< in force
 };
 
-/// Without problems: {"version":1,"applied":[...],"needs_restart":[...],
-/// "api_keys":2,"admin_keys":1}.
+/// Without problems: {"version":1,"applied":[...],"pending":[...],
+/// "needs_restart":[...],"api_keys":2,"admin_keys":1}.
 std::string to_json(const reload_report& x);
 
 } // namespace lamella::actors

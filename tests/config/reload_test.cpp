@@ -26,7 +26,8 @@ value other_value(const option& x, const settings& now) {
 } // namespace
 
 TEST_CASE("a reload takes every live option and no other") {
-  const settings before;
+  settings before;
+  before.pools.prefill.placement = placement::local; // with seats of its own
   size_t live = 0;
   for (const auto& x : options()) {
     CAPTURE(x.key);
@@ -42,6 +43,33 @@ TEST_CASE("a reload takes every live option and no other") {
   }
   CHECK(live >= 20);
   CHECK(take_live(before, before).changes.empty());
+}
+
+TEST_CASE("a reload takes the sizes of pools, but not of a prefill pool without seats of its own") {
+  const settings before; // prompts run on the replicas
+  auto wanted = before;
+  wanted.pools.model.members = 2;
+  wanted.pools.attention.members = 3;
+  wanted.pools.prefill.members = 4;
+  const auto got = take_live(before, wanted);
+  REQUIRE(got.changes.size() == 3);
+  CHECK(got.value.pools.model.members == 2);
+  CHECK(got.value.pools.attention.members == 3);
+  CHECK(got.value.pools.prefill.members == before.pools.prefill.members);
+  for (const auto& x : got.changes) {
+    CAPTURE(x.key);
+    CHECK(x.needs_restart == (x.key == "pools.prefill.members"));
+  }
+}
+
+TEST_CASE("a reload checks the rules of the sizes that it would make") {
+  settings before;
+  before.pools.attention.device = "cuda:0";
+  before.batching.batches = 2;
+  auto wanted = before;
+  wanted.pools.attention.members = 16; // too many streams of one device
+  CHECK(take_live(before, before).violations.empty());
+  CHECK_FALSE(take_live(before, wanted).violations.empty());
 }
 
 TEST_CASE("a reload that breaks a rule together with what stays as it was says so") {

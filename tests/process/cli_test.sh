@@ -45,6 +45,8 @@ fails "an unknown goodput" 2 "ttft:MS" -- bench serve --goodput speed:1
 fails "an unknown failpoint" 2 "no failpoint 'batch.comit'" "worker.launch, worker.token" -- serve --failpoint batch.comit=1:crash
 fails "a failpoint without an action" 2 "the action must be" -- worker --role model --join 127.0.0.1:1 --secret-file x --failpoint batch.commit=1
 fails "not an address" 2 "--admin" -- status --admin 127.0.0.1:http
+fails "not a size of a pool" 2 "is not POOL=N" "attention=3" -- scale attention
+fails "not an interval" 2 "--watch" -- status --watch often
 
 # Help and completion.
 "$lamella" --help >help.txt
@@ -59,6 +61,9 @@ serve
 worker
 chat
 status
+pools
+scale
+drain
 bench serve
 bench decode
 bench agreement
@@ -117,6 +122,7 @@ fails "beyond loopback without keys" 78 "api_keys_file" -- serve --listen 0.0.0.
 # Nobody there.
 fails "chat without a server" 69 "127.0.0.1:1" "lamella serve" -- chat --url http://127.0.0.1:1 --once x
 fails "status without a server" 69 "127.0.0.1:1" -- status --admin 127.0.0.1:1
+fails "scale without a server" 69 "127.0.0.1:1" -- scale attention=2 --admin 127.0.0.1:1
 fails "bench without a server" 69 "127.0.0.1:1" -- bench serve --url http://127.0.0.1:1
 
 # Two servers on one port.

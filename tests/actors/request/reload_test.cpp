@@ -214,7 +214,7 @@ TEST_CASE("POST /admin/reload answers with what it has done") {
   const auto done = r.s.admin("POST", "/admin/reload");
   CHECK(done.status == 200);
   CHECK(done.body
-        == R"({"version":1,"applied":["limits.max_n"],"needs_restart":["model.name"],)"
+        == R"({"version":1,"applied":["limits.max_n"],"pending":[],"needs_restart":["model.name"],)"
            R"("api_keys":0,"admin_keys":0})");
   CHECK(r.s.admin("GET", "/admin/reload").status == 405);
   r.next.problems.push_back(mistake("limits.max_n", "0 is not 1 to 128"));
@@ -223,6 +223,48 @@ TEST_CASE("POST /admin/reload answers with what it has done") {
   CHECK(text_at(refused.json, "error.message")
         == "nothing was reloaded: lamella.yaml:3:5: limits.max_n: 0 is not 1 to 128");
   CHECK(r.ask(5) == 200);
+}
+
+TEST_CASE(
+    "A reload changes the sizes of pools, one after the other, and says that they are pending") {
+  reloaded r;
+  r.next.value.pools.model.members = 2;
+  r.next.value.pools.attention.members = 3;
+  r.next.value.limits.max_n = 5;
+  const auto report = r.s.node().reload();
+  CHECK(report.problems == keys{});
+  CHECK(report.applied == keys{"limits.max_n"});
+  CHECK(report.pending == keys{"pools.model.members", "pools.attention.members"});
+  CHECK(report.needs_restart == keys{});
+  const auto is_done = [&](const std::string& pool) {
+    const auto now = r.s.admin("GET", "/admin/pools");
+    return text_at(now.json, "pools." + pool + ".state") == "done"
+           && int_at(now.json, "pools." + pool + ".members") == (pool == "0" ? 2 : 3);
+  };
+  CHECK(eventually([&] { return is_done("0") && is_done("1"); }));
+  CHECK(r.ask(5) == 200);
+  // The sizes of the start are not those that hold.
+  CHECK(r.s.node().reload().pending == keys{});
+}
+
+TEST_CASE("A size that a pool cannot have is a problem, and nothing is reloaded") {
+  auto x = tiny_settings();
+  x.limits.max_n = 2;
+  reloaded r{x};
+  r.next.value.limits.max_n = 8;
+  r.next.value.pools.attention.members = 2; // by heads, of which the tiny model has three
+  SUBCASE("alone") {}
+  SUBCASE("behind another that the service can have") { r.next.value.pools.model.members = 2; }
+  const auto report = r.s.node().reload();
+  REQUIRE(report.problems.size() == 1);
+  CHECK_MESSAGE(report.problems.front().starts_with("pools.attention.members: "),
+                report.problems.front());
+  CHECK(report.applied == keys{});
+  CHECK(report.pending == keys{});
+  CHECK(r.ask(3) == 400);
+  const auto now = r.s.admin("GET", "/admin/pools");
+  CHECK(text_at(now.json, "pools.0.state") == "none");
+  CHECK(text_at(now.json, "pools.1.state") == "none");
 }
 
 } // namespace lamella::actors::test

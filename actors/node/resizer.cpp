@@ -1,0 +1,118 @@
+#include "actors/node/resizer.hpp"
+
+#include "actors/machine/sizing.hpp"
+#include "actors/protocol/epochs.hpp"
+#include "actors/protocol/exceptions.hpp"
+#include "actors/protocol/explain.hpp"
+#include "actors/protocol/status.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+namespace lamella::actors {
+
+namespace {
+
+using resizer_ptr = caf::stateful_actor<resizer_state>*;
+using scheduler::worker_role;
+
+constexpr caf::timespan timeout = std::chrono::seconds{5};
+constexpr caf::timespan between_looks = std::chrono::milliseconds{500};
+
+/// As at the start of a service: prompts run on one worker where none is asked for.
+uint32_t members_of(const config::settings& x, worker_role role) {
+  const auto members = pool_of(x, role).members;
+  return role == worker_role::prefill ? std::max(1u, members) : members;
+}
+
+void end_all(resizer_ptr self, const std::string& why) {
+  auto& c = self->state.config;
+  for (const auto& x : c.wishes) {
+    spdlog::error("configuration not applied key={} members={} reason=\"{}\"", members_key(x.role),
+                  x.members, why);
+    c.outcomes->failed(x);
+  }
+  c.wishes.clear();
+  c.outcomes->end();
+  self->quit();
+}
+
+void look_again(resizer_ptr self) { self->delayed_send(self, between_looks, wake_atom_v); }
+
+/// The first of the wishes has its answer.
+void end_first(resizer_ptr self, bool failed) {
+  auto& c = self->state.config;
+  if (failed) c.outcomes->failed(c.wishes.front());
+  c.wishes.pop_front();
+  self->state.asked = false;
+  if (c.wishes.empty()) {
+    c.outcomes->end();
+    self->quit();
+  } else {
+    self->send(self, wake_atom_v);
+  }
+}
+
+void ask_for_first(resizer_ptr self) {
+  auto& st = self->state;
+  const auto x = st.config.wishes.front();
+  st.asked = true;
+  self->request(st.config.members, timeout,
+                pool_resize{std::string{scheduler::to_string(x.role)}, x.members})
+      .then([self](const pool_change&) { look_again(self); },
+            [self, x](const caf::error& e) {
+              spdlog::error("configuration not applied key={} members={} reason=\"{}\"",
+                            members_key(x.role), x.members, explain(self->system(), e));
+              end_first(self, true);
+            });
+}
+
+void on_status(resizer_ptr self, const std::vector<pool_change>& changes) {
+  auto& st = self->state;
+  if (st.config.wishes.empty()) return;
+  if (std::ranges::any_of(changes, [](const auto& x) { return x.state == "under way"; }))
+    return look_again(self);
+  if (!st.asked) return ask_for_first(self);
+  const auto& x = st.config.wishes.front();
+  const auto pool = scheduler::to_string(x.role);
+  const auto now = std::ranges::find_if(changes, [&](const auto& c) { return c.pool == pool; });
+  end_first(self, now != changes.end() && now->to == x.members && now->state == "rolled back");
+}
+
+} // namespace
+
+std::string members_key(worker_role role) {
+  return "pools." + std::string{scheduler::to_string(role)} + ".members";
+}
+
+scheduler::pool_sizes configured_sizes(const config::settings& x) {
+  return {members_of(x, worker_role::model), members_of(x, worker_role::attention),
+          x.pools.prefill.has_seats() ? members_of(x, worker_role::prefill) : 0};
+}
+
+std::vector<resize_wish> resizes_between(const config::settings& before,
+                                         const config::settings& after) {
+  std::vector<resize_wish> result;
+  for (const auto role : {worker_role::model, worker_role::attention, worker_role::prefill}) {
+    const auto from = pool_of(before, role).members, to = pool_of(after, role).members;
+    if (from != to) result.push_back({role, from, members_of(after, role)});
+  }
+  return result;
+}
+
+caf::behavior resizer(resizer_ptr self, resizer_config config) {
+  end_on_exceptions(self);
+  self->state.config = std::move(config);
+  self->monitor(self->state.config.members);
+  self->set_down_handler(
+      [self](const caf::down_msg& down) { end_all(self, explain(self->system(), down.reason)); });
+  look_again(self);
+  return {[self](wake_atom) {
+    self->request(self->state.config.members, timeout, status_atom_v)
+        .then([self](const system_status& x) { on_status(self, x.changes); },
+              [self](const caf::error&) { look_again(self); });
+  }};
+}
+
+} // namespace lamella::actors

@@ -1,0 +1,85 @@
+/// RESIZER: sees to the sizes of pools that a reload asked for, one change after the other.
+#pragma once
+
+#include "actors/protocol/actors.hpp"
+#include "config/settings.hpp"
+#include "scheduler/membership/pool_layout.hpp"
+#include "scheduler/membership/seats.hpp"
+
+#include <caf/all.hpp>
+
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace lamella::actors {
+
+/// A pool, its size of before, and the one that it shall have.
+struct resize_wish {
+  scheduler::worker_role role = scheduler::worker_role::model;
+  uint32_t from = 0, members = 0;
+};
+
+/// Key of a pool's size: "pools.attention.members".
+std::string members_key(scheduler::worker_role role);
+
+/// The pools whose configured sizes differ; in `after` those of the configuration that shall hold.
+std::vector<resize_wish> resizes_between(const config::settings& before,
+                                         const config::settings& after);
+
+/// The sizes of pools with workers of their own, of a configuration.
+scheduler::pool_sizes configured_sizes(const config::settings& x);
+
+/// What has become of changes that a reload asked for: from RESIZER to the next reload.
+/// Thread-safe.
+class resize_outcomes {
+public:
+  /// RESIZER has some to see to.
+  void begin() {
+    std::lock_guard lock{mutex_};
+    under_way_ = true;
+  }
+  /// It has seen to all of them.
+  void end() {
+    std::lock_guard lock{mutex_};
+    under_way_ = false;
+  }
+  void failed(const resize_wish& x) {
+    std::lock_guard lock{mutex_};
+    failed_.push_back(x);
+  }
+  bool under_way() const {
+    std::lock_guard lock{mutex_};
+    return under_way_;
+  }
+  /// Changes that were rolled back or refused, since the last call.
+  std::vector<resize_wish> take_failed() {
+    std::lock_guard lock{mutex_};
+    return std::exchange(failed_, {});
+  }
+
+private:
+  mutable std::mutex mutex_;
+  bool under_way_ = false;
+  std::vector<resize_wish> failed_;
+};
+
+struct resizer_config {
+  membership_actor members;
+  std::deque<resize_wish> wishes; ///< in their order; the first one was asked for already
+  std::shared_ptr<resize_outcomes> outcomes;
+};
+
+struct resizer_state {
+  resizer_config config;
+  bool asked = true; ///< for the first of the wishes
+  const char* name = "resizer";
+};
+
+/// Ends when the last change has ended, or with MEMBERSHIP. It asks for a change when no other is
+/// under way, and goes on with the next one after a failure.
+caf::behavior resizer(caf::stateful_actor<resizer_state>* self, resizer_config config);
+
+} // namespace lamella::actors

@@ -1,0 +1,71 @@
+#include "cli/client/pools.hpp"
+
+#include "cli/client/table.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+namespace lamella::cli {
+
+namespace {
+
+uint32_t count_at(const json_value& x, std::string_view name) {
+  return static_cast<uint32_t>(number_or(x.find(name), 0));
+}
+
+} // namespace
+
+pool_state pool_state_of(const json_value& x) {
+  pool_state result{text_or(x.find("pool"), ""), count_at(x, "from"), count_at(x, "members"),
+                    text_or(x.find("state"), ""), text_or(x.find("reason"), "")};
+  if (result.pool.empty() || result.state.empty())
+    throw command_error{exit_failure, "the server's answer says nothing of a pool",
+                        "--admin must be the admin.listen of 'lamella serve'"};
+  return result;
+}
+
+std::string line_of(const pool_state& x) {
+  const auto sizes =
+      x.from == x.members ? std::string{} : fmt::format("{} -> {}, ", x.from, x.members);
+  return x.pool + ": " + sizes + x.state + (x.reason.empty() ? "" : ": " + x.reason);
+}
+
+std::string pools_page(const json_value& pools) {
+  table all{{"POOL", "MEMBERS", "STATE", "REASON"}};
+  for (const auto& each : items_of(pools, "pools")) {
+    const auto x = pool_state_of(each);
+    const auto members = x.under_way() && x.from != x.members
+                             ? fmt::format("{} -> {}", x.from, x.members)
+                             : std::to_string(x.rolled_back() ? x.from : x.members);
+    all.add({x.pool, members, x.state == "none" ? "-" : x.state, x.reason});
+  }
+  return all.text();
+}
+
+wanted_size wanted_size_of(const std::string& text) {
+  const auto equals = text.find('=');
+  wanted_size result{text.substr(0, equals), 0};
+  const auto number = equals == std::string::npos ? std::string{} : text.substr(equals + 1);
+  const auto end = number.data() + number.size();
+  const auto [parsed, failure] = std::from_chars(number.data(), end, result.members);
+  if (result.pool.empty() || number.empty() || failure != std::errc{} || parsed != end)
+    throw command_error{exit_usage, "'" + text + "' is not POOL=N",
+                        "write it as attention=3; pools are model, attention and prefill"};
+  return result;
+}
+
+std::optional<seated> seat_of_worker(const json_value& status, const std::string& worker) {
+  for (const auto& w : items_of(status, "workers"))
+    if (const auto seat = text_or(w.find("seat"), "");
+        text_or(w.find("name"), "") == worker || seat == worker)
+      return seated{seat, count_at(w, "incarnation")};
+  return std::nullopt;
+}
+
+bool sits(const json_value& status, const seated& x) {
+  const auto now = seat_of_worker(status, x.seat);
+  return now && now->incarnation == x.incarnation;
+}
+
+} // namespace lamella::cli

@@ -1,0 +1,56 @@
+/// `lamella pools`, `lamella scale`, `lamella drain`: the pools of a running server.
+#pragma once
+
+#include "base/json.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace lamella::cli {
+
+/// A pool, or a change of one, as GET /admin/pools, POST /admin/scale and POST /admin/drain-worker
+/// tell of it.
+struct pool_state {
+  std::string pool;
+  uint32_t from = 0, members = 0;
+  std::string state; ///< "none", "under way", "done" or "rolled back"
+  std::string reason;
+
+  bool under_way() const { return state == "under way"; }
+  bool rolled_back() const { return state == "rolled back"; }
+  friend bool operator==(const pool_state&, const pool_state&) = default;
+};
+
+/// Throws command_error (1) where the text is none of these answers.
+pool_state pool_state_of(const json_value& x);
+
+/// "attention: 1 -> 3, under way: why"; without the sizes where they are equal.
+std::string line_of(const pool_state& x);
+
+/// Writes the reply of GET /admin/pools as a table. MEMBERS is the size that serves, with the one
+/// that is wanted where a change is under way: "1 -> 3". Ends with a line break.
+std::string pools_page(const json_value& pools);
+
+/// What `lamella scale` is asked for.
+struct wanted_size {
+  std::string pool;
+  uint32_t members = 0;
+};
+
+/// Of "attention=3". Throws command_error (2).
+wanted_size wanted_size_of(const std::string& text);
+
+/// A seat, and which of its workers in a row sits there.
+struct seated {
+  std::string seat;
+  uint32_t incarnation = 0;
+};
+
+/// Where the worker of that name, or in that seat, sits by the reply of GET /admin/status.
+std::optional<seated> seat_of_worker(const json_value& status, const std::string& worker);
+
+/// Whether it still does.
+bool sits(const json_value& status, const seated& x);
+
+} // namespace lamella::cli

@@ -1,0 +1,62 @@
+#include "cli/client/status_page.hpp"
+
+#include "cli/client/table.hpp"
+
+#include <fmt/format.h>
+
+namespace lamella::cli {
+
+namespace {
+
+/// "live", or "live, slow".
+std::string state_of(const json_value& worker) {
+  const auto* slow = worker.find("slow");
+  const auto* yes = slow == nullptr ? nullptr : slow->get_if<bool>();
+  return text_or(worker.find("state"), "-") + (yes != nullptr && *yes ? ", slow" : "");
+}
+
+/// "shard 2"; "-" where it has none.
+std::string part_of(const json_value& worker) {
+  const auto part = text_or(worker.find("part"), "");
+  return part.empty() ? "-" : part;
+}
+
+} // namespace
+
+std::string status_page(const json_value& status) {
+  table workers{{"WORKER", "ROLE", "SEAT", "PART", "STATE", "INCARNATION", "PID", "DEVICE"}};
+  for (const auto& w : items_of(status, "workers"))
+    workers.add({text_or(w.find("name"), "-"), text_or(w.find("role"), "-"),
+                 text_or(w.find("seat"), count_of(w, {"seat"})), part_of(w), state_of(w),
+                 count_of(w, {"incarnation"}), count_of(w, {"pid"}),
+                 text_or(w.find("device"), "-")});
+  std::string page = workers.text() + "\n";
+  table links{{"FROM", "TO", "TIER", "RTT_US", "BYTES"}};
+  for (const auto& w : items_of(status, "workers"))
+    for (const auto& p : items_of(w, "peers"))
+      links.add({text_or(w.find("seat"), "-"), text_or(p.find("seat"), "-"),
+                 text_or(p.find("transport"), "-"), count_of(p, {"rtt_us"}),
+                 count_of(p, {"bytes"})});
+  if (!links.empty()) page += links.text() + "\n";
+  table pools{
+      {"POOL", "EPOCH", "MEMBERS", "PARTITION", "FREE", "USED", "CACHED", "PARITY", "ORPHAN"}};
+  for (const auto& p : items_of(status, "pools")) {
+    const auto name = text_or(p.find("name"), "-");
+    pools.add({name, count_of(status, {"epochs", "attention/" + name}), count_of(p, {"members"}),
+               text_or(p.find("partition"), "-"), count_of(p, {"slots", "free"}),
+               count_of(p, {"slots", "used"}), count_of(p, {"slots", "cached"}),
+               count_of(p, {"slots", "parity"}), count_of(p, {"slots", "orphan"})});
+  }
+  page += pools.text() + "\n";
+  page += fmt::format("requests: {} running, {} waiting, {} recovering\n",
+                      count_of(status, {"requests", "running"}),
+                      count_of(status, {"requests", "waiting"}),
+                      count_of(status, {"requests", "recovering"}));
+  for (const char* list : {"workers", "missing"})
+    for (const auto& w : items_of(status, list))
+      if (const auto trouble = text_or(w.find("trouble"), ""); !trouble.empty())
+        page += fmt::format("{} keeps failing: {}\n", text_or(w.find("seat"), "-"), trouble);
+  return page;
+}
+
+} // namespace lamella::cli

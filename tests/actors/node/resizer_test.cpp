@@ -1,0 +1,129 @@
+// Sizes of pools that a reload asked for, one change after the other.
+#include "actors/node/resizer.hpp"
+#include "actors/protocol/epochs.hpp"
+#include "actors/protocol/status.hpp"
+#include "tests/actors/stage.hpp"
+
+#include <string>
+
+namespace lamella::actors::test {
+
+using namespace std::chrono_literals;
+using scheduler::worker_role;
+
+namespace {
+
+struct world : stage {
+  std::vector<pool_change> changes{{"model", 1, 1, "none", {}},
+                                   {"attention", 1, 3, "under way", {}}};
+  std::vector<std::string> asked; ///< of MEMBERSHIP
+  bool refuses = false;
+  membership_actor members;
+  std::shared_ptr<resize_outcomes> outcomes = std::make_shared<resize_outcomes>();
+
+  world() {
+    members = spawn([this](membership_actor::pointer self) { return behaviour(self); });
+  }
+  ~world() {
+    end_all();
+    members = nullptr;
+  }
+
+  /// attention=3, which is under way, and then model=2.
+  void start() {
+    outcomes->begin();
+    spawn(resizer, resizer_config{members,
+                                  {{worker_role::attention, 1, 3}, {worker_role::model, 1, 2}},
+                                  outcomes});
+    advance(5s, 100ms);
+  }
+
+  membership_actor::behavior_type behaviour(membership_actor::pointer self) {
+    return {[](const seat_ask&) { return join_grant{}; },
+            [](const worker_facts&) { return true; },
+            [self](caf::open_atom, uint64_t) -> caf::result<epoch_members> {
+              return self->make_response_promise<epoch_members>();
+            },
+            [](const epoch_next&) -> caf::result<epoch_members> {
+              return caf::make_error(ec::aborted);
+            },
+            [](const epoch_settled&) {},
+            [this](const pool_resize& x) -> caf::result<pool_change> {
+              asked.push_back(x.pool + "=" + std::to_string(x.members));
+              if (refuses) return caf::make_error(ec::resize_refused, "no");
+              changes[0] = {x.pool, 1, x.members, "under way", {}};
+              return changes[0];
+            },
+            [](const worker_drain&) { return pool_change{}; },
+            [](wake_atom, const std::string&, uint32_t) {},
+            [](const worker_stopped&) {},
+            [](const seat_failing&) {},
+            [](caf::tick_atom) {},
+            [](probe_atom) {},
+            [](const injure&) { return std::string{}; },
+            [this](status_atom) {
+              system_status x;
+              x.changes = changes;
+              return x;
+            }};
+  }
+};
+
+} // namespace
+
+TEST_CASE_FIXTURE(world, "the next pool of a reload changes when the one before has its size") {
+  start();
+  CHECK(asked.empty());
+  changes[1].state = "done";
+  advance(1s, 100ms);
+  CHECK(asked == std::vector<std::string>{"model=2"});
+  CHECK(outcomes->under_way());
+  changes[0].state = "done";
+  advance(1s, 100ms);
+  CHECK_FALSE(outcomes->under_way());
+  CHECK(outcomes->take_failed().empty());
+}
+
+TEST_CASE_FIXTURE(world, "what was rolled back or refused is told to the next reload, once") {
+  start();
+  changes[1].state = "rolled back";
+  SUBCASE("the first one") {
+    advance(1s, 100ms);
+    CHECK(asked == std::vector<std::string>{"model=2"}); // the other goes on
+    changes[0].state = "done";
+  }
+  SUBCASE("all") { refuses = true; }
+  advance(1s, 100ms);
+  CHECK_FALSE(outcomes->under_way());
+  const auto failed = outcomes->take_failed();
+  REQUIRE(failed.size() == (refuses ? 2 : 1));
+  CHECK(failed.front().role == worker_role::attention);
+  CHECK(failed.front().from == 1);
+  CHECK(outcomes->take_failed().empty());
+}
+
+TEST_CASE_FIXTURE(world, "with MEMBERSHIP the changes of a reload end") {
+  start();
+  caf::anon_send_exit(members, caf::exit_reason::kill);
+  settle();
+  CHECK_FALSE(outcomes->under_way());
+  CHECK(outcomes->take_failed().size() == 2);
+}
+
+TEST_CASE("the pools whose sizes differ are asked for in one order, at what a start would make") {
+  config::settings before, after;
+  CHECK(resizes_between(before, after).empty());
+  before.pools.prefill.placement = after.pools.prefill.placement = config::placement::local;
+  before.pools.prefill.members = 2;
+  after.pools.prefill.members = 0;
+  after.pools.model.members = 4;
+  const auto got = resizes_between(before, after);
+  REQUIRE(got.size() == 2);
+  CHECK(members_key(got[0].role) == "pools.model.members");
+  CHECK(got[0].members == 4);
+  CHECK(members_key(got[1].role) == "pools.prefill.members");
+  CHECK(got[1].members == 1);
+  CHECK(configured_sizes(after) == scheduler::pool_sizes{4, 1, 1});
+}
+
+} // namespace lamella::actors::test

@@ -1,0 +1,291 @@
+// Pools of a running server as operators see and change them: the real binary, and a server that
+// says what a test wants.
+#include "cli/client/pools.hpp"
+#include "cli/client/watch.hpp"
+#include "net/http/http_server.hpp"
+#include "tests/cli/program.hpp"
+#include "tests/scratch_folder.hpp"
+
+#include <deque>
+#include <map>
+#include <mutex>
+
+using namespace lamella::cli;
+using lamella::parse_json;
+using lamella::tests::program_result;
+using lamella::tests::run_shell;
+using lamella::tests::scratch_folder;
+
+namespace {
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// An admin listener. The last answer of a route stays.
+class fake_admin {
+public:
+  struct reply {
+    int status;
+    std::string body;
+  };
+
+  std::map<std::string, std::deque<reply>> answers; ///< by "METHOD path"
+  std::vector<std::string> bodies;                  ///< of POST, in their order
+
+  fake_admin() : server_{{}, {{"admin", "127.0.0.1", 0, [this](auto e) { answer(e); }, {}, {}}}} {
+    server_.start();
+    answers["GET /ready"] = {{200, R"({"status":"ready"})"}};
+  }
+
+  /// Runs a command against it.
+  program_result run(const std::string& words, const std::string& under = "timeout 300") {
+    const scratch_folder folder;
+    return run_shell(folder / ".", under + " lamella " + words + " --admin 127.0.0.1:"
+                                       + std::to_string(server_.port("admin")));
+  }
+
+  /// What GET /admin/pools says next: of the pool attention.
+  void pools(uint32_t from, uint32_t members, const std::string& state,
+             const std::string& reason = {}) {
+    answers["GET /admin/pools"].push_back(
+        {200, R"({"version":1,"epoch":4,"pools":[{"pool":"model","from":1,"members":1,)"
+              R"("state":"none","reason":""},)"
+                  + text_of(from, members, state, reason) + "]}"});
+  }
+
+  static std::string text_of(uint32_t from, uint32_t members, const std::string& state,
+                             const std::string& reason = {}) {
+    return R"({"pool":"attention","from":)" + std::to_string(from) + R"(,"members":)"
+           + std::to_string(members) + R"(,"state":")" + state + R"(","reason":")" + reason + "\"}";
+  }
+
+private:
+  void answer(const lamella::net::http_exchange_ptr& exchange) {
+    const std::lock_guard lock{mutex_};
+    const auto& request = exchange->request();
+    if (request.method == "POST") bodies.push_back(request.body);
+    auto& next = answers[request.method + " " + request.path];
+    const auto x = next.empty() ? reply{404, "{}"} : next.front();
+    if (next.size() > 1) next.pop_front();
+    exchange->respond(x.status, {{"content-type", "application/json"}}, x.body);
+  }
+
+  std::mutex mutex_;
+  lamella::net::http_server server_;
+};
+
+std::string refusal(const std::string& why) {
+  return R"({"error":{"message":")" + why + R"(","code":"resize_refused"}})";
+}
+
+/// A status with attention/0 and, of that incarnation, attention/1; 0: without it.
+std::string workers(uint32_t incarnation) {
+  return R"({"workers":[{"name":"attention-0","seat":"attention/0","incarnation":1})"
+         + (incarnation == 0 ? ""
+                             : R"(,{"name":"attention-1","seat":"attention/1","incarnation":)"
+                                   + std::to_string(incarnation) + "}")
+         + "]}";
+}
+
+} // namespace
+
+TEST_CASE("The page of pools shows sizes, states and reasons") {
+  CHECK(pools_page(parse_json(R"({"version":1,"epoch":7,"pools":[
+    {"pool":"model","from":1,"members":2,"state":"done","reason":""},
+    {"pool":"attention","from":1,"members":3,"state":"under way","reason":"epoch 8"},
+    {"pool":"prefill","from":0,"members":0,"state":"none","reason":""}]})"))
+        == "POOL       MEMBERS  STATE      REASON\n"
+           "model      2        done\n"
+           "attention  1 -> 3   under way  epoch 8\n"
+           "prefill    0        -\n");
+  CHECK(pools_page(parse_json(R"({"pools":[
+    {"pool":"attention","from":1,"members":3,"state":"rolled back","reason":"too late"}]})"))
+        == "POOL       MEMBERS  STATE        REASON\n"
+           "attention  1        rolled back  too late\n");
+}
+
+TEST_CASE("A size is a pool and a whole number") {
+  const auto size = wanted_size_of("attention=3");
+  CHECK(size.pool == "attention");
+  CHECK(size.members == 3);
+  for (const char* wrong : {"attention", "attention=", "=3", "attention=x", "attention=3x",
+                            "attention=-1", "attention=99999999999", ""}) {
+    CAPTURE(wrong);
+    CHECK_THROWS_AS(wanted_size_of(wrong), command_error);
+  }
+}
+
+TEST_CASE("A worker in a seat is told from its successor there") {
+  const auto now = parse_json(workers(2));
+  const auto by_name = seat_of_worker(now, "attention-1"),
+             by_seat = seat_of_worker(now, "attention/1");
+  REQUIRE(by_name);
+  REQUIRE(by_seat);
+  CHECK(by_name->incarnation == 2);
+  CHECK(sits(now, *by_name));
+  CHECK_FALSE(sits(parse_json(workers(3)), *by_name));
+  CHECK_FALSE(sits(parse_json(workers(0)), *by_seat));
+  CHECK_FALSE(seat_of_worker(now, "attention-7"));
+}
+
+TEST_CASE("lamella scale waits until the pool has its size, and shows each state once") {
+  fake_admin server;
+  server.answers["POST /admin/scale"] = {{202, fake_admin::text_of(1, 3, "under way")}};
+  server.pools(1, 3, "under way");
+  server.pools(1, 3, "under way", "waits for 2 workers");
+  server.pools(1, 3, "done");
+  const auto got = server.run("scale attention=3");
+  CHECK(got.code == 0);
+  CHECK(got.err.empty());
+  CHECK(got.out
+        == "attention: 1 -> 3, under way\n"
+           "attention: 1 -> 3, under way: waits for 2 workers\n"
+           "attention: 1 -> 3, done\n");
+  CHECK(server.bodies == std::vector<std::string>{R"({"pool":"attention","members":3})"});
+}
+
+TEST_CASE("lamella scale ends with 1 and the server's reason when a change is refused or undone") {
+  fake_admin server;
+  SUBCASE("refused") {
+    server.answers["POST /admin/scale"] = {{409, refusal("a pool cannot be empty")}};
+    const auto got = server.run("scale attention=0");
+    CHECK(got.code == 1);
+    CHECK(got.out.empty());
+    CHECK(has(got.err, "lamella: error: cannot scale attention=0: a pool cannot be empty\nhint: "));
+  }
+  SUBCASE("rolled back") {
+    server.answers["POST /admin/scale"] = {{202, fake_admin::text_of(1, 3, "under way")}};
+    server.pools(1, 3, "under way");
+    server.pools(1, 3, "rolled back", "its workers were not ready within 60 s");
+    const auto got = server.run("scale attention=3");
+    CHECK(got.code == 1);
+    CHECK(got.out == "attention: 1 -> 3, under way\n");
+    CHECK(has(got.err, "rolled back: the pool attention still has 1 member(s): its workers were "
+                       "not ready within 60 s"));
+  }
+  SUBCASE("another change follows before it is seen to end") {
+    server.answers["POST /admin/scale"] = {{202, fake_admin::text_of(1, 3, "under way")}};
+    server.pools(3, 2, "under way");
+    const auto got = server.run("scale attention=3");
+    CHECK(got.code == 1);
+    CHECK(has(got.err, "another change of the pool has followed: attention: 3 -> 2, under way"));
+  }
+  SUBCASE("the time is over") {
+    server.answers["POST /admin/scale"] = {{202, fake_admin::text_of(1, 3, "under way")}};
+    server.pools(1, 3, "under way");
+    const auto got = server.run("scale attention=3 --timeout 0");
+    CHECK(got.code == 1);
+    CHECK(has(got.err, "still under way after 0 s, and goes on"));
+  }
+  SUBCASE("a server that does not know it") {
+    const auto got = server.run("scale attention=3");
+    CHECK(got.code == 1);
+    CHECK(has(got.err, "the server does not know this request"));
+  }
+}
+
+TEST_CASE("lamella scale --no-wait returns at once, and a size that is there is done") {
+  fake_admin server; // which says nothing of its pools
+  server.answers["POST /admin/scale"] = {{202, fake_admin::text_of(1, 3, "under way")}};
+  auto got = server.run("scale attention=3 --no-wait");
+  CHECK(got.code == 0);
+  CHECK(got.out == "attention: 1 -> 3, under way\n'lamella pools' shows when it is done\n");
+  server.answers["POST /admin/scale"] = {{200, fake_admin::text_of(3, 3, "done")}};
+  got = server.run("scale attention=3");
+  CHECK(got.code == 0);
+  CHECK(got.out == "attention: done\n");
+}
+
+TEST_CASE("lamella drain waits until the worker is gone, not until its seat is empty") {
+  fake_admin server;
+  auto& status = server.answers["GET /admin/status"];
+  auto& post = server.answers["POST /admin/drain-worker"];
+  SUBCASE("a spare takes its part") {
+    post = {{202, fake_admin::text_of(2, 2, "under way")}};
+    status = {{200, workers(1)}, {200, workers(1)}, {200, workers(2)}};
+    const auto got = server.run("drain attention-1");
+    CHECK(got.code == 0);
+    CHECK(got.out == "attention: under way\nworker attention-1: gone\n");
+    CHECK(server.bodies == std::vector<std::string>{R"({"worker":"attention-1"})"});
+  }
+  SUBCASE("its pool gets smaller") {
+    post = {{202, fake_admin::text_of(2, 1, "under way")}};
+    server.pools(2, 1, "under way");
+    server.pools(2, 1, "done");
+    status = {{200, workers(1)}, {200, workers(0)}};
+    const auto got = server.run("drain attention/1");
+    CHECK(got.code == 0);
+    CHECK(got.out
+          == "attention: 2 -> 1, under way\nattention: 2 -> 1, done\n"
+             "worker attention/1: gone\n");
+  }
+  SUBCASE("refused") {
+    status = {{200, workers(1)}};
+    post = {{409, refusal("there is no worker")}};
+    const auto got = server.run("drain attention-7");
+    CHECK(got.code == 1);
+    CHECK(has(got.err, "cannot drain attention-7: there is no worker"));
+  }
+}
+
+TEST_CASE("lamella pools shows the table, or the server's JSON") {
+  fake_admin server;
+  server.pools(3, 3, "none");
+  auto got = server.run("pools");
+  CHECK(got.code == 0);
+  CHECK(got.out
+        == "POOL       MEMBERS  STATE  REASON\n"
+           "model      1        -\n"
+           "attention  3        -\n");
+  got = server.run("pools --json");
+  CHECK(got.code == 0);
+  CHECK(got.out == server.answers["GET /admin/pools"].front().body + "\n");
+}
+
+TEST_CASE("Without a server the commands for pools end with 69 and a hint") {
+  const scratch_folder folder;
+  for (const char* words :
+       {"pools", "scale attention=2", "drain attention-1", "status --watch 1"}) {
+    CAPTURE(words);
+    const auto got =
+        run_shell(folder / ".", std::string{"lamella "} + words + " --admin 127.0.0.1:1");
+    CHECK(got.code == 69);
+    CHECK(got.out.empty());
+    CHECK(has(got.err, "127.0.0.1:1"));
+    CHECK(has(got.err, "hint: is \'lamella serve\' running?"));
+  }
+  const auto wrong = run_shell(folder / ".", "lamella scale attention");
+  CHECK(wrong.code == 2);
+  CHECK(has(wrong.err, "is not POOL=N"));
+}
+
+TEST_CASE("lamella status --watch prints again what is no terminal, and ends well by Ctrl-C") {
+  fake_admin server;
+  server.answers["GET /admin/status"] = {{200, workers(1)}, {200, workers(0)}};
+  server.answers["GET /ready"].push_back({503, R"({"status":"loading"})"});
+  const auto got = server.run("status --watch 0.05", "timeout --preserve-status -s INT 2");
+  CHECK(got.code == 0);
+  CHECK(got.err.empty());
+  CHECK(has(got.out, "attention-1"));
+  CHECK(has(got.out, "the server is not ready: loading"));
+  CHECK_FALSE(has(got.out, "\033"));
+}
+
+TEST_CASE("An interval is two seconds, or what is written") {
+  using std::chrono::milliseconds;
+  CHECK(watch_interval("") == milliseconds{2000});
+  CHECK(watch_interval("0.5") == milliseconds{500});
+  for (const char* wrong : {"0", "-1", "x", "2s", "nan", "1e9"}) {
+    CAPTURE(wrong);
+    CHECK_THROWS_AS(watch_interval(wrong), command_error);
+  }
+}
+
+TEST_CASE("A terminal is redrawn from its corner, line by line, and nothing beyond its height") {
+  CHECK(redraw("a\nb\n", 24) == "\033[Ha\033[K\nb\033[K\n\033[J");
+  CHECK(redraw("a\nb\nc\n", 4) == "\033[Ha\033[K\nb\033[K\nc\033[K\n\033[J");
+  CHECK(redraw("a\nb\nc\nd\n", 4)
+        == "\033[Ha\033[K\n"
+           "b\033[K\n... and 2 more lines\033[K\n\033[J");
+}
