@@ -10,6 +10,8 @@
 #include "net/api/api_keys.hpp"
 #include "scheduler/head_partition.hpp"
 
+#include <fmt/format.h>
+
 #include <cstdio>
 #include <cstring>
 #include <stdexcept>
@@ -107,11 +109,13 @@ plan make_plan(const config::settings& s, problems& found) {
     const auto opened = model::load_model(path);
     const auto& spec = opened.program->spec;
     for (const auto& [name, pool] : s.pools.attention.resolved())
-      if (const auto why = pool.partition == config::partition::heads
-                               ? scheduler::refuse_partition(spec.kv_heads, pool.members)
-                               : std::nullopt)
-        found.push_back({"pools.attention.members (" + name + "): " + *why,
-                         "choose a number that divides the KV heads, or partition: requests"});
+      for (const auto& [key, members] :
+           {std::pair{"members", pool.members}, std::pair{"max", std::max(1u, pool.most)}})
+        if (const auto why = pool.partition == config::partition::heads
+                                 ? scheduler::refuse_partition(spec.kv_heads, members)
+                                 : std::nullopt)
+          found.push_back({fmt::format("pools.attention.{} ({}): {}", key, name, *why),
+                           "choose a number that divides the KV heads, or partition: requests"});
     try {
       model::rank_program(opened, s.pools.model.tensor_parallel);
     } catch (const std::invalid_argument& e) {

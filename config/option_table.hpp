@@ -128,4 +128,7 @@ private:
 /// Adds the options of the pools: who is in them, where, and on which devices.
 void add_pools(table& t);
 
+/// Adds the options of the autoscaler.
+void add_autoscale(table& t);
+
 } // namespace lamella::config

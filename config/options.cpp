@@ -342,6 +342,7 @@ std::vector<option> make_table() {
   add_listeners(t);
   add_model(t);
   add_pools(t);
+  add_autoscale(t);
   add_numerics(t);
   add_batching(t);
   add_net(t);

@@ -21,6 +21,15 @@ void add_pool(table& t, const std::string& pool, const std::string& what, uint64
   t.integer(
       key("members"), reload::live, members_minimum, 64,
       "Number of " + what + ".", [field](settings & s) -> auto& { return field(s).members; });
+  t.integer(
+      key("min"), reload::restart, 1, 64,
+      "Members that the autoscaler leaves at least.", [field](settings & s) -> auto& {
+        return field(s).least;
+      });
+  t.integer(
+      key("max"), reload::restart, 0, 64,
+      "Members that the autoscaler may give the pool; 0: no autoscaling of this pool.",
+      [field](settings & s) -> auto& { return field(s).most; });
   t.choice<placement>(
       key("placement"), reload::restart,
       {{placement::in_process, "in_process"},
@@ -99,6 +108,40 @@ void add_pools(table& t) {
       "KV of prompts shorter than this is transferred in one piece after prefill, that of longer "
       "ones layer by layer during it.",
       [](settings & s) -> auto& { return s.pools.prefill.serialize_below_tokens; });
+}
+
+void add_autoscale(table& t) {
+  t.integer(
+      "autoscale.kv_high_percent", reload::restart, 1, 100,
+      "KV slots in use, in percent, above which the pool with the KV gets members.",
+      [](settings & s) -> auto& { return s.autoscale.kv_high_percent; });
+  t.integer(
+      "autoscale.kv_low_percent", reload::restart, 0, 99,
+      "KV slots in use, in percent, below which the pool with the KV may lose members.",
+      [](settings & s) -> auto& { return s.autoscale.kv_low_percent; });
+  t.seconds(
+      "autoscale.cool_down_up_seconds", reload::restart, second, 3600 * second,
+      "Time from the end of one change of a pool to the next one that adds members.",
+      [](settings & s) -> auto& { return s.autoscale.cool_up; });
+  t.seconds(
+      "autoscale.cool_down_down_seconds", reload::restart, second, 86'400 * second,
+      "Time from the end of one change of a pool to the next one that removes members.",
+      [](settings & s) -> auto& { return s.autoscale.cool_down; });
+  t.integer(
+      "autoscale.tbt_target_ms", reload::restart, 0, 60 * second,
+      "Milliseconds between two tokens (TBT, 99th percentile) above which a pool gets members; 0: "
+      "no target.",
+      [](settings & s) -> auto& { return s.autoscale.tbt_target; });
+  t.integer(
+      "autoscale.ttft_target_ms", reload::restart, 0, 600 * second,
+      "Milliseconds to the first token (TTFT, 99th percentile) above which a pool gets members; 0: "
+      "no target.",
+      [](settings & s) -> auto& { return s.autoscale.ttft_target; });
+  t.plain(
+      "autoscale.trace_file", option_kind::path, reload::restart,
+      "File that gets what the autoscaler sees, one JSON object per second, for `lamella simulate "
+      "--scaling-trace`.",
+      [](settings & s) -> auto& { return s.autoscale.trace_file; });
 }
 
 } // namespace lamella::config

@@ -77,6 +77,61 @@ void check_devices(const settings& x, std::vector<rule_violation>& found) {
   if (pools.prefill_owns_kv()) alike(computes_on_cuda, "pools.attention", pools.attention);
 }
 
+/// Sizes between which the autoscaler may choose.
+void check_bounds(const std::string& key, const pool_settings& p,
+                  std::vector<rule_violation>& found) {
+  const auto n = [](uint32_t x) { return std::to_string(x); };
+  if (!p.autoscaled()) {
+    if (p.least > 1)
+      found.push_back({{key + ".min", key + ".max"},
+                       "min has no effect without max: the pool keeps its members",
+                       "set max, the members that the autoscaler may give the pool"});
+    return;
+  }
+  if (p.members < p.least)
+    found.push_back(
+        {{key + ".members", key + ".min"},
+         "the pool begins with " + n(p.members) + " members, fewer than min " + n(p.least),
+         "raise members or lower min"});
+  if (p.members > p.most)
+    found.push_back(
+        {{key + ".members", key + ".max"},
+         "the pool begins with " + n(p.members) + " members, more than max " + n(p.most),
+         "lower members or raise max"});
+}
+
+/// What the autoscaler can change, and by which measures.
+void check_autoscaling(const settings& x, std::vector<rule_violation>& found) {
+  check_bounds("pools.model", x.pools.model, found);
+  check_bounds("pools.attention", x.pools.attention, found);
+  check_bounds("pools.prefill", x.pools.prefill, found);
+  const auto& shards = x.pools.attention;
+  if (shards.autoscaled() && shards.partition == partition::heads && !shards.kv_bytes
+      && !x.kv.bytes)
+    found.push_back({{"pools.attention.max", "pools.attention.kv_bytes"},
+                     "without a size of one shard's KV, more shards have no more slots than before",
+                     "set pools.attention.kv_bytes"});
+  if (x.pools.prefill.autoscaled() && !x.pools.prefill.has_seats())
+    found.push_back({{"pools.prefill.max", "pools.prefill.placement"},
+                     "prefill runs on the model replicas, so it has no members of its own",
+                     "set pools.model.max, or pools.prefill.placement: local or remote"});
+  if (x.autoscale.kv_low_percent >= x.autoscale.kv_high_percent)
+    found.push_back({{"autoscale.kv_low_percent", "autoscale.kv_high_percent"},
+                     std::to_string(x.autoscale.kv_low_percent) + " is not below "
+                         + std::to_string(x.autoscale.kv_high_percent)
+                         + ": a pool would be too large and too small at once",
+                     "lower autoscale.kv_low_percent"});
+}
+
+/// The settings with each pool as large as it may become.
+settings at_most(settings x) {
+  for (pool_settings* p : {static_cast<pool_settings*>(&x.pools.model),
+                           static_cast<pool_settings*>(&x.pools.attention),
+                           static_cast<pool_settings*>(&x.pools.prefill)})
+    p->members = std::max(p->members, p->most);
+  return x;
+}
+
 /// A kernel that waits must not stand in one queue before the one it waits for, so a CUDA device
 /// takes no more streams than it has queues for (gpu/cuda/driver/driver.hpp).
 constexpr uint32_t cuda_streams_max = 28;
@@ -263,7 +318,8 @@ std::vector<rule_violation> check(const settings& x) {
                      "all pools are in this process: there is nothing to connect",
                      "use auto, or placement: local"});
   check_devices(x, found);
-  check_device_streams(x, found);
+  check_device_streams(at_most(x), found);
+  check_autoscaling(x, found);
   check_types(x, found);
   check_availability(x, found);
   return found;

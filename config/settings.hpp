@@ -86,10 +86,13 @@ struct model_settings {
 /// Options common to all kinds of pools.
 struct pool_settings {
   uint32_t members = 1;
+  uint32_t least = 1, most = 0; ///< `min` and `max` of the autoscaler; no max: it leaves the pool
   config::placement placement = placement::in_process;
   std::string device = "auto"; ///< auto, host or cuda:N
   uint32_t spares = 0;
   std::optional<uint32_t> threads; ///< per member; nothing: the processors are shared out
+
+  bool autoscaled() const { return most > 0; }
 };
 
 struct model_pool_settings : pool_settings {
@@ -146,6 +149,10 @@ struct pools_settings {
   /// Does any pool live there?
   bool any(config::placement where) const {
     return model.placement == where || attention.placement == where || prefill.placement == where;
+  }
+  /// Does the size of any pool follow the load?
+  bool autoscaled() const {
+    return model.autoscaled() || attention.autoscaled() || prefill.autoscaled();
   }
   /// Is there anything but this process?
   bool distributed() const { return any(placement::local) || any(placement::remote); }
@@ -224,6 +231,17 @@ struct recovery_settings {
   uint64_t scrub_bytes = 16 << 20; ///< of KV in a second, read at each member; 0: no checks
 };
 
+/// When pools with a `max` become larger or smaller (scheduler/scaling_look.hpp).
+struct autoscale_settings {
+  uint32_t kv_high_percent = 80;    ///< of the slots in use, above which there are too few
+  uint32_t kv_low_percent = 50;     ///< below which there may be too many
+  milliseconds cool_up{10'000};     ///< `cool_down_up_seconds`
+  milliseconds cool_down{60'000};   ///< `cool_down_down_seconds`
+  milliseconds tbt_target{0};       ///< `tbt_target_ms`, of the 99th percentile; 0: none
+  milliseconds ttft_target{0};      ///< `ttft_target_ms`, likewise
+  std::filesystem::path trace_file; ///< of what the autoscaler sees; empty: none
+};
+
 struct chaos_settings {
   bool enabled = false;
 };
@@ -253,6 +271,7 @@ struct settings {
   shutdown_settings shutdown;
   health_settings health;
   recovery_settings recovery;
+  autoscale_settings autoscale;
   chaos_settings chaos;
   log_settings log;
   api_settings api;

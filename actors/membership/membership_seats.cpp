@@ -42,7 +42,8 @@ void watch(membership_ptr self, const caf::strong_actor_ptr& x, const member& m)
   self->monitor(caf::actor_cast<caf::actor_addr>(x));
 }
 
-caf::result<join_grant> on_seat(membership_ptr self, const seat_ask& x) {
+caf::result<join_grant> on_seat(membership_ptr self, const seat_ask& x,
+                                const std::function<bool(scheduler::worker_role)>& grow) {
   auto& st = self->state;
   const auto role = scheduler::role_named(x.role);
   const auto refuse = [&](const std::string& why) {
@@ -54,7 +55,8 @@ caf::result<join_grant> on_seat(membership_ptr self, const seat_ask& x) {
     return refuse("this service accepts no worker processes for the pool '" + x.role + "'");
   const auto preferred =
       x.preferred == any_seat ? std::nullopt : std::optional<uint32_t>{x.preferred};
-  const auto taken = st.config.seats.take(*role, preferred);
+  auto taken = st.config.seats.take(*role, preferred);
+  if (!taken && grow(*role)) taken = st.config.seats.take(*role, preferred);
   if (!taken)
     return refuse("the pool '" + x.role
                   + "' is full: " + std::to_string(st.config.seats.members(*role)) + " of "

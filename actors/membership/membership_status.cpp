@@ -30,9 +30,9 @@ void add_prefill_on_replicas(const membership_state& st, std::vector<worker_info
     x.incarnation = static_cast<uint32_t>(st.epoch);
     x.host = host_name();
     x.pid = static_cast<uint32_t>(getpid());
-    const auto place =
-        std::ranges::find(st.newest.plan.streams, scheduler::stream_id{scheduler::prefill_streams + i},
-                          &scheduler::stream_place::stream);
+    const auto place = std::ranges::find(st.newest.plan.streams,
+                                         scheduler::stream_id{scheduler::prefill_streams + i},
+                                         &scheduler::stream_place::stream);
     if (place != st.newest.plan.streams.end()) {
       const auto& where = st.newest.plan.replicas.at(place->replica);
       const auto m = st.members.find(where);
@@ -96,6 +96,7 @@ caf::result<system_status> answer_status(membership_ptr self) {
                   && found->second.info.incarnation == incarnation) {
                 note_report(self, found->second, x);
                 found->second.info.peers = std::move(x.peers);
+                found->second.info.work = x.work;
               }
               one_less();
             },

@@ -54,6 +54,7 @@ bool node::start(const load_progress& progress, const std::function<bool()>& int
   impl_->join_workers();
   impl_->build();
   impl_->watch_vital_actors();
+  impl_->watch_load();
   progress("warm", 0, 1);
   const bool waits_for_others = impl_->options.pools.distributed();
   const auto until = std::chrono::steady_clock::now() + first_token_timeout;
@@ -147,6 +148,8 @@ node::~node() {
   x.http.reset();
   if (x.watch) caf::anon_send_exit(x.watch, caf::exit_reason::user_shutdown);
   x.watch = nullptr;
+  if (x.scaler) caf::anon_send_exit(x.scaler, caf::exit_reason::user_shutdown);
+  x.scaler = nullptr;
   if (x.root) caf::anon_send_exit(x.root, caf::exit_reason::user_shutdown);
   if (x.front) caf::anon_send_exit(x.front, caf::exit_reason::user_shutdown);
   if (const auto& aside = x.parts->base.aside)

@@ -75,6 +75,7 @@ struct node::impl {
   void note_trouble(bool given_up, const std::string& role,
                     std::optional<net::failover_cause> cause);
   void watch_vital_actors();
+  void watch_load();
   void give_up();
   std::vector<vital_actor> vital() const;
   bool wait_first_token(std::chrono::milliseconds limit);
@@ -107,7 +108,8 @@ struct node::impl {
   std::string worker_program;
   std::unique_ptr<control_plane> control;
   gateway_actor front;
-  caf::actor root, watch; ///< the supervisor and, for actors without one, the warden
+  caf::actor root, watch;  ///< the supervisor and, for actors without one, the warden
+  autoscaler_actor scaler; ///< null where no pool follows the load
   std::unique_ptr<net::http_server> http;
   const std::shared_ptr<byte_budget> bodies = std::make_shared<byte_budget>(options.bodies_bytes());
   std::function<void(bool)> end_callback = [](bool) {};

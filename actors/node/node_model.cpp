@@ -54,9 +54,12 @@ void node::impl::open_model(const load_progress& progress) {
   share_by_ranks();
   const auto& spec = model.program->spec;
   const auto& pool = options.pools.attention;
-  if (pool.partition == config::partition::heads)
+  if (pool.partition == config::partition::heads) {
     if (auto why = scheduler::refuse_partition(spec.kv_heads, pool.members))
       throw start_error{78, "pools.attention.members: " + *why};
+    if (auto why = scheduler::refuse_partition(spec.kv_heads, std::max(1u, pool.most)))
+      throw start_error{78, "pools.attention.max: " + *why};
+  }
   if (options.model.context_tokens && *options.model.context_tokens > spec.context_tokens)
     throw start_error{78, fmt::format("model.context_tokens: {} is more than the {} {}",
                                       *options.model.context_tokens, spec.context_tokens,

@@ -107,6 +107,7 @@ void node::impl::describe_service() {
   metrics->set_load_progress("map", 1); // or there would be nothing to describe
   base.metrics = parts->metrics = metrics;
   base.suspects = parts->suspects;
+  if (options.pools.autoscaled()) base.load = std::make_shared<load_window>();
   parts->health = health;
   parts->options = options;
   parts->program = model.program;

@@ -76,6 +76,8 @@ void node::impl::tell_who_is_there(const seat_news& x) {
     needed += need;
     joined += members_up;
     const std::string name{scheduler::to_string(role)};
+    const bool parity = role == worker_role::attention && options.pools.attention.parity;
+    metrics->set_pool_members(name, need - (parity ? 1 : 0));
     if (!serves && lacking.empty()) lacking = name;
     roles.push_back({name, need, members_up, places - need, ready - members_up, serves});
   }
@@ -218,18 +220,18 @@ void node::impl::build() {
     gather_workers(self, std::move(ready));
   };
   tree.start = [this](caf::event_based_actor* self, uint64_t) { return start_pipeline(self); };
-  tree.renew = [this](caf::event_based_actor* self, uint64_t,
-                        std::function<bool()> goes_on, std::function<void(renewal)> done) {
-      takeover_config c;
-      c.parts = parts.get();
-      c.goes_on = std::move(goes_on);
-      c.start = [=, this] { return start_pipeline(self); };
-      {
-        std::lock_guard lock{server_mutex};
-        c.server = server;
-      }
-      take_over(self, std::move(c), std::move(done));
-    };
+  tree.renew = [this](caf::event_based_actor* self, uint64_t, std::function<bool()> goes_on,
+                      std::function<void(renewal)> done) {
+    takeover_config c;
+    c.parts = parts.get();
+    c.goes_on = std::move(goes_on);
+    c.start = [=, this] { return start_pipeline(self); };
+    {
+      std::lock_guard lock{server_mutex};
+      c.server = server;
+    }
+    take_over(self, std::move(c), std::move(done));
+  };
   tree.facts_of = [this](const caf::actor_addr& child) { return facts_of(child); };
   tree.on_trouble = [this](bool given_up, const std::string& role,
                            std::optional<net::failover_cause> cause) {

@@ -18,6 +18,13 @@ struct peer_info {
   uint64_t measured = 0;       ///< round trips, since these links are up
 };
 
+/// Work that the device of a worker did since the worker took its seat.
+struct work_done {
+  uint64_t iterations = 0;
+  uint64_t units = 0; ///< rows of a replica, attended positions of a shard
+  uint64_t busy_ns = 0;
+};
+
 /// One seat of a pool and its worker.
 struct worker_info {
   std::string name, role, seat, state, device;
@@ -28,6 +35,7 @@ struct worker_info {
   bool slow = false; ///< slow compared with its peers (gray failure)
   std::string part;  ///< in the open epoch: "replica 1", "shard 2", "parity", "spare"; empty: none
   std::string trouble{}; ///< why its processes keep crashing; empty: they do not
+  work_done work{};
 };
 
 struct pool_info {
@@ -70,13 +78,6 @@ struct system_status {
   uint64_t running = 0, waiting = 0;          ///< sequences
   uint64_t requests = 0, restarts = 0;        ///< of the gateway; of the pipeline
   std::vector<supervisor_status> supervisors; ///< from the root down
-};
-
-/// Work that the device of a worker did since the worker took its seat.
-struct work_done {
-  uint64_t iterations = 0;
-  uint64_t units = 0; ///< rows of a replica, attended positions of a shard
-  uint64_t busy_ns = 0;
 };
 
 /// Durations of one stage of its iterations, since it took its seat.

@@ -293,8 +293,10 @@ void accept_token(request_ptr self, size_t index, const sampled_token& drawn, fi
     st.has_first_token = true;
     st.first_token = now;
     st.server->metrics->first_token(seconds{now - st.arrived}.count());
+    if (st.server->load) st.server->load->first_token(now, now - st.arrived);
   } else if (!s.text->tokens().empty()) {
     st.server->metrics->token_gap(seconds{now - s.last_token}.count());
+    if (st.server->load) st.server->load->token_gap(now, now - s.last_token);
     if (s.recovery != nullptr)
       st.server->metrics->recovery_pause(st.server->lost_role, s.recovery,
                                          seconds{now - s.last_token}.count());
@@ -309,6 +311,7 @@ void accept_token(request_ptr self, size_t index, const sampled_token& drawn, fi
   }
   s.last_token = now;
   st.server->metrics->tokens_generated(1);
+  if (st.server->load) st.server->load->tokens(now, 1);
   s.text->push(drawn, reason);
   // Where it was the last one, nobody waits for what was lost any more.
   if (s.text->over() && st.server->pauses && !st.paused()) st.server->pauses->goes_on(st.id);

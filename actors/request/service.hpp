@@ -5,6 +5,7 @@
 #include "actors/protocol/mask_messages.hpp"
 #include "actors/request/aside.hpp"
 #include "actors/request/constraint_store.hpp"
+#include "actors/shared/load_window.hpp"
 #include "actors/shared/recovery_watch.hpp"
 #include "actors/shared/suspect_board.hpp"
 #include "base/environment.hpp"
@@ -65,6 +66,7 @@ struct service {
   std::chrono::milliseconds ping{15'000};
   size_t piece_bytes = 65'536; ///< of a stream, given to the socket at once
   std::shared_ptr<net::metrics> metrics;
+  std::shared_ptr<load_window> load;       ///< null where nobody reads it
   std::shared_ptr<suspect_board> suspects; ///< may be null
   std::shared_ptr<recovery_watch> pauses;  ///< may be null
   environment world;

@@ -161,6 +161,9 @@ public:
   // The cluster.
   /// `lamella_worker_state`, and `lamella_worker_up`: 1 while it is live.
   void set_worker_state(std::string_view role, std::string_view worker, worker_condition now);
+  /// Members of a pool (model, attention, prefill): those it has, and those the autoscaler wants.
+  void set_pool_members(std::string_view pool, uint32_t members);
+  void set_pool_wish(std::string_view pool, uint32_t members);
   void set_worker_slow(std::string_view role, std::string_view worker, bool slow);
   /// Time since the last message of the current or last worker in that seat.
   void set_heartbeat_age(std::string_view role, std::string_view worker, double seconds);

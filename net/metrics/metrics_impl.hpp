@@ -143,6 +143,11 @@ struct metrics::impl {
       gauges("lamella_worker_up", "1 while the worker has loaded and is ready to serve.");
   Family<Gauge>& worker_state =
       gauges("lamella_worker_state", "1 for the state the worker is in, 0 for the others.");
+  Family<Gauge>& pool_members =
+      gauges("lamella_pool_members", "Members of the pool, spares and parity not counted.");
+  Family<Gauge>& pool_wish =
+      gauges("lamella_pool_wish",
+             "Members that the pool should have by the load; 0 where it is not autoscaled.");
   Family<Gauge>& heartbeat_age =
       gauges("lamella_heartbeat_age_seconds",
              "Time since the last heartbeat of the worker in that seat; 0 in the control process.");
@@ -292,6 +297,8 @@ struct metrics::impl {
     log_dropped.Add({{"role", "control"}});
     for (const auto role : roles) {
       log_dropped.Add({{"role", text(role)}});
+      pool_members.Add({{"pool", text(role)}});
+      pool_wish.Add({{"pool", text(role)}});
       lost.Add({{"role", text(role)}});
       link_bytes.Add({{"peer_role", text(role)}, {"transport", "in_process"}});
       link_rtt.Add({{"peer_role", text(role)}, {"transport", "in_process"}}, rtt_buckets);

@@ -33,6 +33,14 @@ void metrics::set_worker_slow(std::string_view role, std::string_view worker, bo
   impl_->worker_slow.Add(labels_of(role, worker)).Set(slow ? 1 : 0);
 }
 
+void metrics::set_pool_members(std::string_view pool, uint32_t members) {
+  impl_->pool_members.Add({{"pool", text(pool)}}).Set(members);
+}
+
+void metrics::set_pool_wish(std::string_view pool, uint32_t members) {
+  impl_->pool_wish.Add({{"pool", text(pool)}}).Set(members);
+}
+
 void metrics::set_heartbeat_age(std::string_view role, std::string_view worker, double seconds) {
   impl_->heartbeat_age.Add(labels_of(role, worker)).Set(seconds);
 }

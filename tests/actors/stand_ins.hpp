@@ -149,6 +149,7 @@ struct allocator_book {
   std::vector<sequence_id> doubted;
   std::vector<kv_written> written; ///< of the holders released
   std::vector<kv_pulled> pulled;
+  kv_usage usage; ///< as it says
 
   kv_grant grant_for(const kv_reserve& x) {
     kv_grant result;
@@ -194,7 +195,7 @@ inline auto stand_in_allocator(std::shared_ptr<allocator_book> book) {
         [](const kv_move_ask&) { return kv_move_piece{}; },
         [](const kv_move_done&) { return true; },
         [](const kv_move_abort&) {},
-        [](status_atom) -> caf::result<kv_usage> { return kv_usage{}; },
+        [book](status_atom) -> caf::result<kv_usage> { return book->usage; },
         [](wake_atom) {},
         [](wake_atom, uint64_t) {},
         [](caf::tick_atom) {},
@@ -207,6 +208,7 @@ struct scheduler_book {
   std::vector<admit> asked;
   std::deque<owed<admitted>> promises;
   std::vector<sequence_id> retired, withdrawn, begun;
+  uint64_t waiting = 0; ///< as it says
 };
 
 inline auto stand_in_scheduler(std::shared_ptr<scheduler_book> book) {
@@ -226,8 +228,8 @@ inline auto stand_in_scheduler(std::shared_ptr<scheduler_book> book) {
         [](const batch_ready&) {},
         [](wake_atom) {},
         [](const scheduler::admission_limits&) {},
-        [](status_atom) -> caf::result<uint64_t, uint64_t> {
-          return {uint64_t{0}, uint64_t{0}};
+        [book](status_atom) -> caf::result<uint64_t, uint64_t> {
+          return {uint64_t{0}, book->waiting};
         },
     };
   };

@@ -252,6 +252,29 @@ TEST_CASE("spares are for pools of processes") {
             .problems.empty());
 }
 
+TEST_CASE("the autoscaler has bounds that it can keep, and measures that differ") {
+  const scratch_folder folder;
+  const auto check = [&](const std::string& text) {
+    return load_text(folder, "version: 1\n" + text + "\n");
+  };
+  CHECK(check("pools: {model: {members: 2, min: 2, max: 4}}").problems.empty());
+  CHECK(says(check("pools: {model: {members: 5, max: 4}}"), "more than max 4"));
+  CHECK(says(check("pools: {model: {min: 2, max: 4}}"), "fewer than min 2"));
+  CHECK(says(check("pools: {model: {members: 2, min: 2}}"), "min has no effect without max"));
+  CHECK(says(check("pools: {attention: {max: 4}}"), "more shards have no more slots"));
+  CHECK(check("pools: {attention: {max: 4, kv_bytes: 1GiB}}").problems.empty());
+  CHECK(check("pools: {attention: {max: 4}}\nkv: {bytes: 1GiB}").problems.empty());
+  CHECK(check("pools: {attention: {max: 4, partition: requests}}").problems.empty());
+  CHECK(says(check("pools: {prefill: {max: 4}}"), "prefill runs on the model replicas"));
+  CHECK(check("pools: {prefill: {max: 4, placement: local}}").problems.empty());
+  CHECK(says(check("autoscale: {kv_low_percent: 80}"), "80 is not below 80"));
+  CHECK(check("autoscale: {tbt_target_ms: 50, cool_down_up_seconds: 30}").problems.empty());
+  // A pool as large as it may become needs streams as well.
+  const std::string cuda = "kv: {bytes: 1GiB}\npools: {model: {device: \"cuda:0\", max: ";
+  CHECK(check(cuda + "4}}").problems.empty());
+  CHECK(says(check(cuda + "40}}"), "streams and has queues for"));
+}
+
 TEST_CASE("worker processes need a safe listener, a secret, and heartbeats that make sense") {
   const scratch_folder folder;
   const auto check = [&](const std::string& text) {

@@ -123,7 +123,7 @@ TEST_CASE("a difference names key, both values and whether it needs a restart") 
   b.http.listen = "127.0.0.1:1";
   b.pools.attention.cells["x"] = {};
   const auto found = diff(a, b);
-  REQUIRE(found.size() == 2 + 8); // a cell has eight options
+  REQUIRE(found.size() == 2 + 10); // a cell has ten options
   CHECK(found[0].key == "http.listen");
   CHECK(found[0].before == "\"127.0.0.1:8000\"");
   CHECK(found[0].after == "\"127.0.0.1:1\"");

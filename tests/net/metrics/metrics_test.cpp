@@ -76,6 +76,8 @@ TEST_CASE("all families are there from the first scrape, with these names and ty
            "lamella_parity_checked_slots_total counter\n"
            "lamella_parity_mismatches_total counter\n"
            "lamella_parity_rebuilt_slots_total counter\n"
+           "lamella_pool_members gauge\n"
+           "lamella_pool_wish gauge\n"
            "lamella_ready gauge\n"
            "lamella_recovery_alarm gauge\n"
            "lamella_recovery_alarms_total counter\n"

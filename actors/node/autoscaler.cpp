@@ -1,0 +1,224 @@
+#include "actors/node/autoscaler.hpp"
+
+#include "actors/machine/sizing.hpp"
+#include "actors/protocol/epochs.hpp"
+#include "actors/protocol/exceptions.hpp"
+#include "actors/protocol/explain.hpp"
+#include "actors/protocol/status.hpp"
+#include "scheduler/scaling_text.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+namespace lamella::actors {
+
+namespace {
+
+using autoscaler_ptr = autoscaler_actor::stateful_pointer<autoscaler_state>;
+using round_ptr = std::shared_ptr<autoscaler_state::round>;
+using scheduler::scaled_pool;
+
+constexpr caf::timespan every = std::chrono::seconds{1};
+/// For each question of a look: MEMBERSHIP waits a second for workers that do not answer.
+constexpr caf::timespan timeout = std::chrono::seconds{5};
+
+scheduler::worker_role role_of(scaled_pool pool) {
+  return *scheduler::role_named(scheduler::name_of(pool));
+}
+
+scheduler::scaling_seconds seconds_of(std::chrono::milliseconds x) { return x; }
+
+/// A step is judged by what came after it.
+std::chrono::seconds window_of(const scheduler::scaling_settings& x) {
+  const auto shortest = std::min(x.cool_up, x.cool_down);
+  return std::clamp(std::chrono::floor<std::chrono::seconds>(shortest), std::chrono::seconds{1},
+                    load_window::longest);
+}
+
+/// Members of the pools, and what changes are under way.
+void give_sizes(scheduler::by_pool<scheduler::pool_look>& pools, const system_status& status,
+                const config::settings& options) {
+  for (const auto pool : scheduler::scaled_pools) {
+    auto& x = pools[pool];
+    const auto change = std::ranges::find(status.changes, scheduler::name_of(pool),
+                                          [](const pool_change& y) { return y.pool; });
+    if (!x.exists() || change == status.changes.end()) continue;
+    const bool under_way = change->state == "under way";
+    x.members = under_way || change->state == "rolled back" ? change->from : change->to;
+    x.wanted = under_way ? change->to : 0;
+    if (!pool_of(options, role_of(pool)).autoscaled()) x.least = x.most = std::max(1u, x.members);
+  }
+}
+
+scheduler::scaling_look look_of(autoscaler_ptr self, const autoscaler_state::round& heard) {
+  auto& st = self->state;
+  const auto now = self->clock().now();
+  const auto& options = st.config->options;
+  scheduler::scaling_look x;
+  x.at = now.time_since_epoch();
+  x.pools = st.pools;
+  give_sizes(x.pools, *heard.status, options);
+  st.work->note(now, *heard.status);
+  for (const auto pool : scheduler::scaled_pools)
+    if (auto& p = x.pools[pool]; p.exists())
+      p.busy = st.work->of(scheduler::name_of(pool), p.members).busy;
+  const auto members = [&](scaled_pool pool) { return x.pools[pool].members; };
+  x.model_work = st.work->of("model", members(scaled_pool::model)).mean;
+  // Each iteration waits for the last of its shards.
+  x.attention_work = st.work->of("attention", members(scaled_pool::attention)).most;
+  for (const auto n : heard.kv.slots) x.kv_slots += n;
+  for (const auto n : heard.kv.used) x.kv_used += n;
+  x.queue = static_cast<uint32_t>(heard.waiting);
+  x.batches = static_cast<uint32_t>(heard.batches);
+  const auto seen = st.config->load->read(now, st.window);
+  x.tbt_p99 = seen.tbt_p99;
+  x.ttft_p99 = seen.ttft_p99;
+  x.tokens_per_s = seen.tokens_per_s;
+  x.tbt_target = seconds_of(options.autoscale.tbt_target);
+  x.ttft_target = seconds_of(options.autoscale.ttft_target);
+  return x;
+}
+
+void trace(autoscaler_state& st, const std::string& line) {
+  if (!st.trace.is_open()) return;
+  st.trace << line << '\n' << std::flush;
+  if (st.trace) return;
+  spdlog::warn("autoscaler trace not written path={}",
+               st.config->options.autoscale.trace_file.string());
+  st.trace.close();
+}
+
+void tell_wishes(autoscaler_state& st, const scheduler::scaling_look& x,
+                 const scheduler::by_pool<uint32_t>& wish) {
+  for (const auto pool : scheduler::scaled_pools) {
+    if (!pool_of(st.config->options, role_of(pool)).autoscaled()) continue;
+    if (st.config->metrics) st.config->metrics->set_pool_wish(scheduler::name_of(pool), wish[pool]);
+    if (const auto before = std::exchange(st.wished[pool], wish[pool]);
+        before != wish[pool] && !x.pools[pool].acts)
+      spdlog::info("pool wish pool={} members={} wish={}", scheduler::name_of(pool),
+                   x.pools[pool].members, wish[pool]);
+  }
+}
+
+void take(autoscaler_ptr self, const scheduler::scaling_step& step) {
+  const std::string pool = scheduler::name_of(step.pool);
+  spdlog::info("autoscaling pool={} from={} to={} reason=\"{}\"", pool, step.from, step.to,
+               step.reason);
+  self->request(self->state.config->members, timeout, pool_resize{pool, step.to})
+      .then([](const pool_change&) {},
+            [self, pool, to = step.to](const caf::error& e) {
+              spdlog::warn("autoscaling refused pool={} to={} reason=\"{}\"", pool, to,
+                           explain(self->system(), e));
+            });
+}
+
+/// All have answered, or nobody will.
+void decide(autoscaler_ptr self, const autoscaler_state::round& heard) {
+  auto& st = self->state;
+  st.looking = false;
+  if (heard.failed) return;
+  const auto x = look_of(self, heard);
+  trace(st, scheduler::text_of(x));
+  const auto decision = st.policy->look(x);
+  tell_wishes(st, x, decision.wish);
+  if (decision.step) take(self, *decision.step);
+}
+
+void one_less(autoscaler_ptr self, const round_ptr& x) {
+  if (--x->left == 0) decide(self, *x);
+}
+
+void look(autoscaler_ptr self) {
+  auto& st = self->state;
+  const auto server = st.config->newest();
+  if (st.looking || !server) return;
+  st.looking = true;
+  const auto x = std::make_shared<autoscaler_state::round>();
+  x->batches = server->batches.size();
+  // While a pipeline is rebuilt there is nothing to see.
+  const auto failed = [self, x](const caf::error&) {
+    x->failed = true;
+    one_less(self, x);
+  };
+  self->request(st.config->members, timeout, status_atom_v)
+      .then(
+          [self, x](system_status& status) {
+            x->status = std::make_shared<const system_status>(std::move(status));
+            one_less(self, x);
+          },
+          failed);
+  self->request(server->allocator, timeout, status_atom_v)
+      .then(
+          [self, x](kv_usage& usage) {
+            x->kv = std::move(usage);
+            one_less(self, x);
+          },
+          failed);
+  self->request(server->scheduler, timeout, status_atom_v)
+      .then(
+          [self, x](uint64_t, uint64_t waiting) {
+            x->waiting = waiting;
+            one_less(self, x);
+          },
+          failed);
+}
+
+void open_trace(autoscaler_state& st) {
+  const auto& path = st.config->options.autoscale.trace_file;
+  if (path.empty()) return;
+  st.trace.open(path, std::ios::app);
+  if (!st.trace.is_open()) spdlog::warn("autoscaler trace not written path={}", path.string());
+  trace(st, scheduler::text_of(st.policy->settings()));
+}
+
+} // namespace
+
+scheduler::by_pool<scheduler::pool_look> scaled_pools_of(const config::settings& options,
+                                                         uint32_t kv_heads) {
+  scheduler::by_pool<scheduler::pool_look> pools;
+  for (const auto pool : scheduler::scaled_pools) {
+    if (pool == scaled_pool::prefill && !options.pools.prefill.has_seats()) continue;
+    auto& x = pools[pool];
+    const auto& of = pool_of(options, role_of(pool));
+    const bool scaled = of.autoscaled();
+    x.members = of.members;
+    x.least = scaled ? of.least : of.members;
+    x.most = std::max(1u, scaled ? of.most : of.members);
+    x.acts = scaled && of.placement != config::placement::remote;
+  }
+  if (options.pools.attention.partition == config::partition::heads)
+    pools[scaled_pool::attention].heads = kv_heads;
+  return pools;
+}
+
+scheduler::scaling_settings scaling_settings_of(const config::settings& options) {
+  const auto& autoscale = options.autoscale;
+  scheduler::scaling_settings x;
+  x.kv_high = autoscale.kv_high_percent / 100.0;
+  x.kv_low = autoscale.kv_low_percent / 100.0;
+  x.cool_up = seconds_of(autoscale.cool_up);
+  x.cool_down = seconds_of(autoscale.cool_down);
+  return x;
+}
+
+autoscaler_actor::behavior_type
+autoscaler(autoscaler_actor::stateful_pointer<autoscaler_state> self, autoscaler_config config) {
+  end_on_exceptions(self);
+  auto& st = self->state;
+  st.config.emplace(std::move(config));
+  st.pools = scaled_pools_of(st.config->options, st.config->kv_heads);
+  st.policy.emplace(scaling_settings_of(st.config->options));
+  st.window = window_of(st.policy->settings());
+  st.work.emplace(st.window);
+  open_trace(st);
+  self->send(self, caf::tick_atom_v);
+  return {
+      [self](caf::tick_atom) {
+        self->delayed_send(self, every, caf::tick_atom_v);
+        look(self);
+      },
+  };
+}
+
+} // namespace lamella::actors

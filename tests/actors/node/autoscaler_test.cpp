@@ -1,0 +1,289 @@
+// The sizes of pools follow the load: what AUTOSCALER sees, and whom it tells.
+#include "actors/node/autoscaler.hpp"
+#include "actors/protocol/join.hpp"
+#include "scheduler/scaling_text.hpp"
+#include "tests/actors/gateway/fake_exchange.hpp"
+#include "tests/actors/stand_ins.hpp"
+#include "tests/scratch_folder.hpp"
+
+#include <fstream>
+
+namespace lamella::actors::test {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+/// A MEMBERSHIP that says what the test wants and does what it is told, or refuses.
+struct membership_book {
+  system_status status;
+  std::vector<pool_resize> resizes;
+  bool refuses = false, begins = true;
+
+  membership_book() {
+    status.changes = {{"model", 1, 1, "none", {}},
+                      {"attention", 2, 2, "none", {}},
+                      {"prefill", 1, 1, "none", {}}};
+  }
+  pool_change& change_of(const std::string& pool) {
+    return *std::ranges::find(status.changes, pool, [](const pool_change& x) { return x.pool; });
+  }
+  caf::result<pool_change> resize(const pool_resize& x) {
+    resizes.push_back(x);
+    if (refuses) return caf::make_error(ec::resize_refused, "test");
+    auto& change = change_of(x.pool);
+    if (begins) change = {x.pool, change.to, x.members, "under way", {}};
+    return change;
+  }
+  void end(const std::string& pool, const char* how) { change_of(pool).state = how; }
+};
+
+auto stand_in_membership(std::shared_ptr<membership_book> book) {
+  return [book](membership_actor::pointer) -> membership_actor::behavior_type {
+    return {
+        [](const seat_ask&) -> caf::result<join_grant> { return caf::make_error(ec::aborted); },
+        [](const worker_facts&) { return true; },
+        [](caf::open_atom, uint64_t) -> caf::result<epoch_members> {
+          return caf::make_error(ec::aborted);
+        },
+        [](const epoch_next&) -> caf::result<epoch_members> {
+          return caf::make_error(ec::aborted);
+        },
+        [](const epoch_settled&) {},
+        [book](const pool_resize& x) { return book->resize(x); },
+        [](const worker_drain&) { return pool_change{}; },
+        [](wake_atom, const std::string&, uint32_t) {},
+        [](const worker_stopped&) {},
+        [](const seat_failing&) {},
+        [](caf::tick_atom) {},
+        [](probe_atom) {},
+        [](const injure&) { return std::string{}; },
+        [book](status_atom) { return book->status; },
+    };
+  };
+}
+
+struct scaled : stage {
+  std::shared_ptr<membership_book> members = std::make_shared<membership_book>();
+  std::shared_ptr<allocator_book> allocator = std::make_shared<allocator_book>();
+  std::shared_ptr<scheduler_book> scheduler = std::make_shared<scheduler_book>();
+  std::shared_ptr<load_window> load = std::make_shared<load_window>();
+  std::shared_ptr<net::metrics> metrics = std::make_shared<net::metrics>(net::metrics::settings{});
+  std::shared_ptr<service> server = std::make_shared<service>(tiny_service());
+  config::settings options;
+  autoscaler_actor scaler;
+
+  scaled() {
+    auto& pool = options.pools.attention;
+    pool.partition = config::partition::requests;
+    pool.placement = config::placement::local;
+    pool.members = 2;
+    pool.most = 4;
+    server->scheduler = spawn(stand_in_scheduler(scheduler));
+    server->allocator = spawn(stand_in_allocator(allocator));
+    server->batches.resize(2);
+    use(0.6);
+  }
+  ~scaled() { end_all(); }
+
+  void begin(bool serves = true) {
+    autoscaler_config c;
+    c.members = spawn(stand_in_membership(members));
+    c.newest = [this, serves] { return serves ? service_ptr{server} : service_ptr{}; };
+    c.load = load;
+    c.metrics = metrics;
+    c.options = options;
+    c.kv_heads = 8;
+    scaler = spawn(autoscaler, std::move(c));
+    settle();
+  }
+  /// Share of the slots of each member.
+  void use(double share) {
+    allocator->usage.slots = {1000, 1000};
+    allocator->usage.used.assign(2, static_cast<uint32_t>(1000 * share));
+  }
+  void pass(caf::timespan time) { advance(time, 100ms); }
+  bool wishes(const std::string& pool, uint32_t count) const {
+    return metrics->scrape().body.find("lamella_pool_wish{pool=\"" + pool + "\"} "
+                                       + std::to_string(count) + "\n")
+           != std::string::npos;
+  }
+  std::vector<uint32_t> asked() const {
+    std::vector<uint32_t> sizes;
+    for (const auto& x : members->resizes) sizes.push_back(x.members);
+    return sizes;
+  }
+};
+
+using sizes = std::vector<uint32_t>;
+
+} // namespace
+
+TEST_CASE_FIXTURE(scaled, "L-M19: the autoscaler asks for a member where KV is short, and for the "
+                          "next one when that has come") {
+  begin();
+  pass(30s);
+  CHECK(asked().empty());
+  CHECK(wishes("attention", 2));
+  use(0.9);
+  pass(8s);
+  REQUIRE(asked() == sizes{3});
+  CHECK(members->resizes.front().pool == "attention");
+  pass(60s); // the change takes its time
+  CHECK(asked() == sizes{3});
+  CHECK(wishes("attention", 3));
+  members->end("attention", "done");
+  pass(5s); // of its cool-down
+  CHECK(asked() == sizes{3});
+  pass(12s);
+  CHECK(asked() == sizes{3, 4});
+  members->end("attention", "done");
+  pass(60s); // it has as many as it may have
+  CHECK(asked() == sizes{3, 4});
+  CHECK(wishes("attention", 4));
+}
+
+TEST_CASE_FIXTURE(scaled, "L-M19: the autoscaler gives members back, as few as the pool keeps") {
+  options.pools.attention.least = 2;
+  members->change_of("attention") = {"attention", 3, 3, "none", {}};
+  use(0.1);
+  begin();
+  pass(59s);
+  CHECK(asked().empty());
+  pass(40s);
+  CHECK(asked() == sizes{2});
+  members->end("attention", "done");
+  pass(300s);
+  CHECK(asked() == sizes{2});
+}
+
+TEST_CASE_FIXTURE(scaled, "A pool of other hosts gets a wish and is not changed") {
+  options.pools.attention.placement = config::placement::remote;
+  begin();
+  use(0.9);
+  pass(60s);
+  CHECK(asked().empty());
+  CHECK(wishes("attention", 3));
+  CHECK(wishes("model", 0));                                         // it is not scaled
+  members->change_of("attention") = {"attention", 2, 3, "done", {}}; // somebody has followed
+  use(0.6);
+  pass(60s);
+  CHECK(asked().empty());
+  CHECK(wishes("attention", 3));
+}
+
+TEST_CASE_FIXTURE(scaled, "The autoscaler begins nothing while any pool changes") {
+  members->change_of("model") = {"model", 1, 2, "under way", {}}; // by an operator
+  begin();
+  use(0.9);
+  pass(60s);
+  CHECK(asked().empty());
+  members->end("model", "rolled back");
+  pass(20s);
+  CHECK(asked() == sizes{3});
+}
+
+TEST_CASE_FIXTURE(scaled, "A step that is refused is asked for again after a cool-down") {
+  members->refuses = true;
+  begin();
+  use(0.9);
+  pass(12s);
+  CHECK(asked() == sizes{3});
+  pass(4s);
+  CHECK(asked() == sizes{3});
+  pass(8s);
+  CHECK(asked() == sizes{3, 3});
+}
+
+TEST_CASE_FIXTURE(scaled, "Late tokens make the pool larger that is behind: shards whose attention "
+                          "takes longer than a turn of the replicas") {
+  options.autoscale.tbt_target = 50ms;
+  begin();
+  const auto work = [&](uint64_t seconds) { // a replica is busy for 2 ms each iteration, a shard 9
+    members->status.workers.resize(3);
+    for (auto& x : members->status.workers) {
+      const bool replica = &x == members->status.workers.data();
+      x.role = replica ? "model" : "attention";
+      x.seat = x.role + "/" + std::to_string(&x - members->status.workers.data());
+      x.work = {100 * seconds, 0, 100 * seconds * (replica ? 2'000'000 : 9'000'000)};
+    }
+  };
+  for (uint64_t i = 1; i < 20; ++i) {
+    work(i);
+    for (int k = 0; k < 100; ++k) load->token_gap(sched.clock().now(), 80ms);
+    load->tokens(sched.clock().now(), 100);
+    pass(1s);
+  }
+  CHECK(asked() == sizes{3});
+}
+
+TEST_CASE_FIXTURE(scaled, "Without a service the autoscaler waits") {
+  begin(false);
+  use(0.9);
+  pass(60s);
+  CHECK(asked().empty());
+}
+
+TEST_CASE_FIXTURE(scaled, "What the autoscaler has seen can be judged again") {
+  tests::scratch_folder folder;
+  options.autoscale.trace_file = folder / "looks.jsonl";
+  options.autoscale.kv_high_percent = 70;
+  begin();
+  scheduler->waiting = 3;
+  pass(5s);
+  std::ifstream in{options.autoscale.trace_file};
+  std::string line;
+  REQUIRE(std::getline(in, line));
+  CHECK(std::get<scheduler::scaling_settings>(scheduler::scaling_line_of(line)).kv_high
+        == doctest::Approx(0.7));
+  size_t looks = 0;
+  scheduler::scaling_look last;
+  for (; std::getline(in, line); ++looks)
+    last = std::get<scheduler::scaling_look>(scheduler::scaling_line_of(line));
+  CHECK(looks >= 5);
+  CHECK(last.queue == 3);
+  CHECK(last.batches == 2);
+  CHECK(last.kv_use() == doctest::Approx(0.6));
+  const auto& shards = last.pools[scheduler::scaled_pool::attention];
+  CHECK((shards.members == 2 && shards.least == 1 && shards.most == 4 && shards.acts));
+  CHECK_FALSE(last.pools[scheduler::scaled_pool::prefill].exists());
+}
+
+TEST_CASE("Shards by head are scaled to divisors of the model's KV heads") {
+  config::settings x;
+  x.pools.attention.most = 8;
+  const auto pools = scaled_pools_of(x, 8);
+  const auto& shards = pools[scheduler::scaled_pool::attention];
+  CHECK((shards.heads == 8 && shards.allows(4) && !shards.allows(3)));
+  CHECK(pools[scheduler::scaled_pool::model].most == 1);
+  CHECK_FALSE(pools[scheduler::scaled_pool::model].acts);
+}
+
+TEST_CASE("The work of a pool is that of the workers that were there before, too") {
+  using namespace std::chrono_literals;
+  pool_work work{10s};
+  const pool_work::time_point start{1h};
+  const auto note = [&](std::chrono::seconds at, std::vector<std::pair<uint32_t, work_done>> all) {
+    system_status status;
+    for (size_t i = 0; i < all.size(); ++i) {
+      worker_info x;
+      x.role = "attention";
+      x.seat = "attention/" + std::to_string(i);
+      x.incarnation = all[i].first;
+      x.work = all[i].second;
+      status.workers.push_back(x);
+    }
+    work.note(start + at, status);
+  };
+  note(0s, {{1, {100, 0, 0}}, {1, {100, 0, 0}}});
+  CHECK(work.of("attention", 2).busy < 0);
+  note(10s, {{1, {200, 0, 2'000'000'000}}, {1, {200, 0, 4'000'000'000}}});
+  CHECK(work.of("attention", 2).busy == doctest::Approx(0.3));
+  CHECK(work.of("attention", 2).mean.count() == doctest::Approx(0.03));
+  CHECK(work.of("attention", 2).most.count() == doctest::Approx(0.04));
+  CHECK(work.of("model", 1).mean.count() == 0);
+  note(20s, {{2, {50, 0, 9'000'000'000}}, {1, {300, 0, 5'000'000'000}}}); // one is another process
+  CHECK(work.of("attention", 2).mean.count() == doctest::Approx(0.01));
+}
+
+} // namespace lamella::actors::test
