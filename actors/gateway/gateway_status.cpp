@@ -23,8 +23,17 @@ struct answer {
 };
 using answer_ptr = std::shared_ptr<answer>;
 
+/// As MEMBERSHIP has it: the size may have changed since the start.
+void use_sizes(system_status& status) {
+  for (const auto& x : status.changes)
+    if (x.pool == "attention")
+      for (auto& pool : status.pools)
+        pool.members = x.state == "done" || x.state == "none" ? x.to : x.from;
+}
+
 void one_less(const answer_ptr& x) {
   if (--x->left > 0) return;
+  use_sizes(x->status);
   const auto write = [x] {
     x->exchange->respond(200, {{"content-type", "application/json"}},
                          status_json(x->status, x->recovering));

@@ -265,6 +265,7 @@ void on_settled(membership_ptr self, const epoch_settled& x, void (*moved)(membe
   if (x.taken) {
     on_open(self, x.epoch);
     send_close(self, before, true);
+    st.newest.lenders.clear(); // with that epoch their KV is needed no more
     moved(self);
   } else {
     if (st.changing) st.changing->reason = x.reason;

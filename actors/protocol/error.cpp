@@ -47,7 +47,7 @@ const char* describe(ec code) {
   case ec::rows_differ:
     return "KV transfer: digests differ";
   case ec::resize_refused:
-    return "the pool keeps its size";
+    return "the pool is not changed";
   }
   return "unknown error";
 }

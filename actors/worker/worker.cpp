@@ -37,6 +37,14 @@ template <class Handle> void tell_to_end(worker_ptr self, const Handle& x) {
   self->send_exit(x, caf::exit_reason::user_shutdown);
 }
 
+/// Ends what lends KV; nobody takes it any more.
+void end_lending(worker_ptr self, worker_epoch& at) {
+  at.lends.clear();
+  if (!at.lender) return;
+  tell_to_end(self, std::exchange(at.lender, {}));
+  tell_to_end(self, std::exchange(at.lends_on, {}));
+}
+
 /// Ends what was made for an epoch; what still runs ends soon, or hangs.
 void end_epoch(worker_ptr self, uint64_t epoch) {
   auto& st = self->state;
@@ -45,7 +53,7 @@ void end_epoch(worker_ptr self, uint64_t epoch) {
   auto& at = node.mapped();
   keep_counts(st, at);
   at.links.clear();
-  at.lends.clear();
+  end_lending(self, at);
   for (const auto& part : std::exchange(at.parts, {})) tell_to_end(self, part);
   for (const auto& executor : std::exchange(at.executors, {})) tell_to_end(self, executor);
   if (!st.ending.empty()) self->delayed_send(self, hang_limit, wake_atom_v);
@@ -96,6 +104,21 @@ void open_epoch(worker_ptr self) {
     end_epoch(self, epoch);
     next.promise.deliver(caf::make_error(ec::links_failed, std::string{e.what()}));
   }
+}
+
+/// The epoch that was opened beside that one serves: its KV is lent no more.
+void settle(worker_ptr self, uint64_t before) {
+  auto& st = self->state;
+  std::vector<uint64_t> over;
+  for (auto& [epoch, at] : st.epochs) {
+    if (at.order.beside != before) continue;
+    if (at.order.number == no_part)
+      over.push_back(epoch);
+    else
+      end_lending(self, at);
+  }
+  for (const auto epoch : over) end_epoch(self, epoch);
+  drop_caches(st);
 }
 
 caf::result<epoch_ready> on_open(worker_ptr self, const epoch_open& x) {
@@ -180,9 +203,11 @@ worker(watching_worker_actor::stateful_pointer<worker_state> self, worker_config
       return;
     }
     const auto is_ours = [&](const auto& open) {
-      return std::ranges::any_of(open.second.parts, [&](const auto& part) {
-        return caf::actor_cast<caf::actor_addr>(part) == down.source;
-      });
+      const auto& lender = open.second.lender;
+      return (lender && lender.address() == down.source)
+             || std::ranges::any_of(open.second.parts, [&](const auto& part) {
+                  return caf::actor_cast<caf::actor_addr>(part) == down.source;
+                });
     };
     if (std::ranges::none_of(st.epochs, is_ours)) return;
     end(self, "its part of the pipeline failed: " + explain(self->system(), down.reason), true);
@@ -194,7 +219,7 @@ worker(watching_worker_actor::stateful_pointer<worker_state> self, worker_config
       [self](const epoch_close& x) {
         auto& st = self->state;
         end_epoch(self, x.epoch);
-        if (x.settled) drop_caches(st);
+        if (x.settled) settle(self, x.epoch);
         if (st.next && st.next->order.epoch == x.epoch) {
           st.next->promise.deliver(caf::make_error(ec::aborted));
           st.next.reset();

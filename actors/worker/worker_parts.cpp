@@ -94,8 +94,10 @@ kv_source_actor make_lender(worker_ptr self, worker_epoch& at) {
   c.cache = st.caches.at(before.stores);
   c.may_step = gaps_of(st.watch);
   c.links = [links = at.lends](const net::link_key& key) { return links.at(key); };
-  auto runs = at.executors.empty() ? make_executor(self, at, st.device) : at.executors.front();
-  return keep(at, self->spawn(kv_source, std::move(c), std::move(runs)));
+  at.lends_on = self->spawn(gpu_executor, st.device, st.config.on_failed_work);
+  at.lender = self->spawn(kv_source, std::move(c), at.lends_on);
+  self->monitor(at.lender);
+  return at.lender;
 }
 
 /// The ranks behind the first one (L-M03).

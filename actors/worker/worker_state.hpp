@@ -57,6 +57,8 @@ struct worker_epoch {
   std::map<net::link_key, net::link_end> lends; ///< to the shards that take KV of `order.beside`
   std::vector<caf::strong_actor_ptr> parts;     ///< a replica, a shard, or more
   std::vector<gpu_executor_actor> executors;
+  kv_source_actor lender; ///< of the KV of `order.beside`, until that has ended; null: none
+  gpu_executor_actor lends_on;
   scheduler::kv_part stores{}; ///< of an attention seat with a part
 };
 

@@ -14,25 +14,11 @@
 #include "actors/protocol/status.hpp"
 #include "tests/actors/gateway/fake_exchange.hpp"
 #include "tests/actors/stage.hpp"
+#include "tests/simulation/cluster_shape.hpp"
 #include "tests/simulation/own_process.hpp"
 #include "tests/simulation/worker_box.hpp"
 
 namespace lamella::simulation {
-
-/// What is built.
-struct cluster_shape {
-  uint32_t replicas = 2, shards = 2, spares = 1;
-  uint32_t prefill = 0;    ///< prefill workers with KV of their own; 0: prompts run on replicas
-  bool by_request = false; ///< partition of the pool
-  bool parity = false;     ///< one more member has the parity of the shards
-  bool here = false;       ///< all seats are of the control process, the default of a service
-  uint32_t more_slots = 0; ///< that each further attention member by head brings
-  uint32_t slots = 400;    ///< per table
-  uint32_t max_batch = 4, chunk_tokens = 16;
-  duration slowest_step = 60us;   ///< of a device
-  duration slowest_message = 2ms; ///< between processes
-  uint32_t starved_per_mille = 0; ///< turns of actors that come late
-};
 
 class cluster : public actors::test::stage {
 public:
@@ -45,7 +31,7 @@ public:
                                                shape.slowest_message} {
 
     time.starved_per_mille = shape.starved_per_mille;
-    set_options(shape);
+    options_ = settings_of(shape);
     make_parts(shape);
     if (shape.here) own.emplace(time, shape.slowest_step, seats_of(shape));
     make_members();
@@ -208,41 +194,6 @@ public:
   const actors::gateway_actor& front() const { return front_; }
 
 private:
-  void set_options(const cluster_shape& shape) {
-    auto& o = options_;
-    const auto where = shape.here ? config::placement::in_process : config::placement::remote;
-    o.pools.model.members = shape.replicas;
-    o.pools.attention.members = shape.shards;
-    o.pools.attention.spares = shape.spares;
-    o.pools.attention.parity = shape.parity;
-    o.pools.attention.partition =
-        shape.by_request ? config::partition::requests : config::partition::heads;
-    for (auto* pool : {static_cast<config::pool_settings*>(&o.pools.model),
-                       static_cast<config::pool_settings*>(&o.pools.attention)})
-      pool->placement = where;
-    o.pools.prefill.members = std::max(1u, shape.prefill);
-    if (shape.prefill > 0) {
-      o.pools.prefill.placement = where;
-      o.pools.prefill.attention = config::prefill_attention::own;
-      o.pools.prefill.serialize_below_tokens = shape.chunk_tokens;
-    } else {
-      o.pools.prefill.attention = config::prefill_attention::shards;
-    }
-    o.batching.max_batch = shape.max_batch;
-    o.batching.prefill_chunk_tokens = shape.chunk_tokens;
-    o.numerics.wire = config::number_type::f32;
-    o.kv.dtype = config::number_type::f32;
-  }
-
-  static std::vector<scheduler::seat> seats_of(const cluster_shape& shape) {
-    using scheduler::worker_role;
-    std::vector<scheduler::seat> seats;
-    for (uint32_t i = 0; i < shape.replicas; ++i) seats.push_back({worker_role::model, i});
-    for (uint32_t i = 0; i < shape.shards; ++i) seats.push_back({worker_role::attention, i});
-    for (uint32_t i = 0; i < shape.prefill; ++i) seats.push_back({worker_role::prefill, i});
-    return seats;
-  }
-
   void make_parts(const cluster_shape& shape) {
     const auto& loaded = the_model().loaded;
     auto& p = *parts_;
@@ -268,22 +219,6 @@ private:
                                                                loaded.program->spec.vocabulary);
     s.rules.limits.vocabulary = loaded.text->vocabulary();
     s.metrics = metrics;
-  }
-
-  actors::worker_terms terms_of(const scheduler::seat&) const {
-    const auto& spec = parts_->program->spec;
-    actors::worker_terms t;
-    t.version = t.kernels = t.shapes = "sim";
-    t.wire = t.kv = gpu::half_type::f32;
-    t.layers = spec.layers;
-    t.kv_heads = spec.kv_heads;
-    t.group = spec.group();
-    t.head_dim = spec.head_dim;
-    t.scale = spec.attention_scale();
-    t.pool = actors::pool_terms_of(options_, spec, parts_->slots);
-    t.prefill_owns_kv = options_.pools.prefill_owns_kv();
-    t.chaos = true;
-    return t;
   }
 
   void make_members() {
@@ -317,7 +252,9 @@ private:
       else
         time.in(0us, [this, all] { keep_seats(all); });
     };
-    m.terms_of = [this](const scheduler::seat& where) { return terms_of(where); };
+    m.terms_of = [this](const scheduler::seat&) {
+      return simulation::terms_of(options_, parts_->program->spec, parts_->slots);
+    };
     m.on_worker = [this](const actors::worker_info& x, bool lost, bool) { watch_seat(x, lost); };
     if (own) {
       own_seats_ = spawn(actors::own_seats, own->config([this] { given_up = true; }));

@@ -1,0 +1,78 @@
+/// What a simulated cluster is built of.
+#pragma once
+
+#include "actors/node/pipeline.hpp"
+#include "actors/protocol/join.hpp"
+#include "tests/simulation/timeline.hpp"
+
+namespace lamella::simulation {
+
+/// What is built.
+struct cluster_shape {
+  uint32_t replicas = 2, shards = 2, spares = 1;
+  uint32_t prefill = 0;    ///< prefill workers with KV of their own; 0: prompts run on replicas
+  bool by_request = false; ///< partition of the pool
+  bool parity = false;     ///< one more member has the parity of the shards
+  bool here = false;       ///< all seats are of the control process, the default of a service
+  uint32_t more_slots = 0; ///< that each further attention member by head brings
+  uint32_t slots = 400;    ///< per table
+  uint32_t max_batch = 4, chunk_tokens = 16;
+  duration slowest_step = 60us;   ///< of a device
+  duration slowest_message = 2ms; ///< between processes
+  uint32_t starved_per_mille = 0; ///< turns of actors that come late
+};
+
+inline config::settings settings_of(const cluster_shape& shape) {
+  config::settings o;
+  const auto where = shape.here ? config::placement::in_process : config::placement::remote;
+  o.pools.model.members = shape.replicas;
+  o.pools.attention.members = shape.shards;
+  o.pools.attention.spares = shape.spares;
+  o.pools.attention.parity = shape.parity;
+  o.pools.attention.partition =
+      shape.by_request ? config::partition::requests : config::partition::heads;
+  for (auto* pool : {static_cast<config::pool_settings*>(&o.pools.model),
+                     static_cast<config::pool_settings*>(&o.pools.attention)})
+    pool->placement = where;
+  o.pools.prefill.members = std::max(1u, shape.prefill);
+  if (shape.prefill > 0) {
+    o.pools.prefill.placement = where;
+    o.pools.prefill.attention = config::prefill_attention::own;
+    o.pools.prefill.serialize_below_tokens = shape.chunk_tokens;
+  } else {
+    o.pools.prefill.attention = config::prefill_attention::shards;
+  }
+  o.batching.max_batch = shape.max_batch;
+  o.batching.prefill_chunk_tokens = shape.chunk_tokens;
+  o.numerics.wire = config::number_type::f32;
+  o.kv.dtype = config::number_type::f32;
+  return o;
+}
+
+/// The seats of a cluster in one process.
+inline std::vector<scheduler::seat> seats_of(const cluster_shape& shape) {
+  using scheduler::worker_role;
+  std::vector<scheduler::seat> seats;
+  for (uint32_t i = 0; i < shape.replicas; ++i) seats.push_back({worker_role::model, i});
+  for (uint32_t i = 0; i < shape.shards; ++i) seats.push_back({worker_role::attention, i});
+  for (uint32_t i = 0; i < shape.prefill; ++i) seats.push_back({worker_role::prefill, i});
+  return seats;
+}
+
+inline actors::worker_terms terms_of(const config::settings& options, const model::model_spec& spec,
+                                     uint32_t slots) {
+  actors::worker_terms t;
+  t.version = t.kernels = t.shapes = "sim";
+  t.wire = t.kv = gpu::half_type::f32;
+  t.layers = spec.layers;
+  t.kv_heads = spec.kv_heads;
+  t.group = spec.group();
+  t.head_dim = spec.head_dim;
+  t.scale = spec.attention_scale();
+  t.pool = actors::pool_terms_of(options, spec, slots);
+  t.prefill_owns_kv = options.pools.prefill_owns_kv();
+  t.chaos = true;
+  return t;
+}
+
+} // namespace lamella::simulation
