@@ -106,8 +106,8 @@ void kv_mover::copied(const std::shared_ptr<piece>& x, const result& done) {
   const auto slots = scheduler::length_of(x->what.from);
   slots_copied_ += slots;
   const std::chrono::duration<double> took = self_->clock().now() - x->began;
-  spdlog::debug("KV copied epoch={} slots={} copies={} left={} seconds={:.4f}", config_.epoch, slots,
-                x->copies.size(), x->what.left, took.count());
+  spdlog::debug("KV copied epoch={} slots={} copies={} left={} seconds={:.4f}", config_.epoch,
+                slots, x->copies.size(), x->what.left, took.count());
   self_->request(config_.allocator, allocator_timeout, kv_move_done{config_.epoch_before})
       .then([me = shared_from_this(), done](bool) { me->copy(done); },
             [me = shared_from_this(), done](const caf::error& e) {

@@ -233,8 +233,8 @@ void watch_change(membership_ptr self, const scale_effects& effects) {
   auto& st = self->state;
   if (!st.open || st.before || st.current) return;
   // An epoch that was opened after a loss may have done it, too.
-  const bool drained = std::ranges::any_of(
-      st.draining, [&](const seat& where) { return !st.newest.has(where); });
+  const bool drained =
+      std::ranges::any_of(st.draining, [&](const seat& where) { return !st.newest.has(where); });
   if (drained || (st.changing && scheduler::sizes_of(st.config.shape) == st.wanted))
     finish_change(self, effects);
   if (!st.changing) return;

@@ -30,8 +30,8 @@ bool grow_for(membership_self::stateful_pointer<membership_state> self, schedule
 void finish_change(membership_self::stateful_pointer<membership_state> self,
                    const scale_effects& effects);
 
-/// Finishes a change that an epoch after a loss has done; rolls one back whose workers have not come
-/// in time.
+/// Finishes a change that an epoch after a loss has done; rolls one back whose workers have not
+/// come in time.
 void watch_change(membership_self::stateful_pointer<membership_state> self,
                   const scale_effects& effects);
 

@@ -37,8 +37,8 @@ std::string reachable(const std::string& host) {
 
 } // namespace
 
-child_command child_of(const config::settings& options, const scheduler::seat& where, std::string program,
-                       uint16_t port) {
+child_command child_of(const config::settings& options, const scheduler::seat& where,
+                       std::string program, uint16_t port) {
   const auto& control = options.control;
   std::error_code ignored;
   if (program.empty()) program = std::filesystem::read_symlink("/proc/self/exe", ignored).string();

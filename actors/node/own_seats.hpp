@@ -67,7 +67,8 @@ struct own_seats_state {
 
 /// One for one, with a growing delay. WORKERs that fail in one epoch have failed once; beyond the
 /// restart budget it gives up (reliability A8). A new list of seats has those that are new taken;
-/// the WORKERs of those that are not in it are sent away by MEMBERSHIP. On an exit message it takes its WORKERs along.
+/// the WORKERs of those that are not in it are sent away by MEMBERSHIP. On an exit message it takes
+/// its WORKERs along.
 own_seats_actor::behavior_type own_seats(own_seats_actor::stateful_pointer<own_seats_state> self,
                                          own_seats_config config);
 

@@ -28,7 +28,7 @@ class http_exchange;
 namespace lamella::scheduler {
 struct admission_limits;
 struct seat;
-}
+} // namespace lamella::scheduler
 
 namespace lamella::actors {
 
@@ -227,10 +227,9 @@ using worker_actor =
 
 /// DOOR: authenticates joining workers; a worker without the secret is rejected. worker_drain: a
 /// worker that has joined wants to leave without a loss.
-using door_actor = caf::typed_actor<caf::replies_to<join_ask>::with<join_challenge>,
-                                    caf::replies_to<join_proof>::with<join_grant>,
-                                    caf::replies_to<worker_facts>::with<bool>,
-                                    caf::replies_to<worker_drain>::with<pool_change>>;
+using door_actor = caf::typed_actor<
+    caf::replies_to<join_ask>::with<join_challenge>, caf::replies_to<join_proof>::with<join_grant>,
+    caf::replies_to<worker_facts>::with<bool>, caf::replies_to<worker_drain>::with<pool_change>>;
 
 /// MEMBERSHIP: seats, incarnations and epochs; their only writer (decision 21). `open` is answered
 /// when all workers of the next epoch have created their part of it. Its argument is the epoch of
@@ -268,9 +267,8 @@ using child_keeper_actor =
                      caf::replies_to<status_atom>::with<supervisor_status>>;
 
 /// OWN SEATS: the WORKERs of this process. `open`: take all seats at this MEMBERSHIP; answered when
-/// they are taken. `begin`: a pipeline was built of them. A list of seats: pools of this process have
-/// other sizes. `wake`: the seat of that number may be
-/// taken again.
+/// they are taken. `begin`: a pipeline was built of them. A list of seats: pools of this process
+/// have other sizes. `wake`: the seat of that number may be taken again.
 using own_seats_actor =
     caf::typed_actor<caf::replies_to<caf::open_atom, membership_actor>::with<bool>,
                      caf::reacts_to<own_seat_lost>, caf::reacts_to<begin_atom>,

@@ -86,7 +86,7 @@ const std::map<std::string, std::set<std::string>> arrows{
     {"actors/worker",
      {"actors/device", "actors/machine", "actors/protocol", "actors/shared", "base", "config",
       "gpu", "gpu/host", "gpu/runners", "model/program", "net/data_plane", "net/http", "net/link",
-      "net/metrics", "scheduler", "scheduler/membership"}},
+      "net/metrics", "scheduler/membership"}},
     {"actors/gateway",
      {"actors/machine", "actors/membership", "actors/protocol", "actors/request", "actors/shared",
       "actors/worker", "base", "net/api", "net/http", "net/metrics"}},

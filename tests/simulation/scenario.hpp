@@ -32,9 +32,8 @@ struct kind {
 class scenario {
 public:
   explicit scenario(uint64_t seed, kind what = {})
-      : odd_{what.odd, seed}, gray_{what.gray}, scales_{what.scales}, dice_{mix(seed, 1)}, cluster_{
-                                                                         draw_shape(dice_, what),
-                                                                         mix(seed, 2)} {}
+      : odd_{what.odd, seed}, gray_{what.gray}, scales_{what.scales}, dice_{mix(seed, 1)},
+        cluster_{draw_shape(dice_, what), mix(seed, 2)} {}
 
   outcome run() {
     auto& c = cluster_;

@@ -110,8 +110,9 @@ TEST_CASE("A1 seeds in which hosts do not hear each other beside living control 
 }
 
 TEST_CASE("L-M03 L-M25 seeds in which pools change their sizes end well") {
-  for (const kind what : {kind{.scales = true}, kind{.odd = true, .scales = true},
-                          kind{.parity = true, .scales = true}, kind{.here = true, .scales = true}}) {
+  for (const kind what :
+       {kind{.scales = true}, kind{.odd = true, .scales = true},
+        kind{.parity = true, .scales = true}, kind{.here = true, .scales = true}}) {
     const auto all = run_seeds(1, 500, what);
     CHECK(all.hits > 500);
     CHECK(all.epochs > 1000);
