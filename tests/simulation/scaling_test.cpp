@@ -24,13 +24,13 @@ struct busy {
     for (auto& x : clients) {
       for (auto n = 4 + dice.below(30); n > 0; --n)
         x.prompt.push_back(first_byte + static_cast<uint32_t>(dice.below(256)));
-      x.max_tokens = 120;
+      x.max_tokens = 200;
       x.stream = true;
       do x.seed = dice.below(1'000'000); // none ends before its time
       while (golden_run{the_model()}.answer(x.prompt, x.max_tokens, x.seed, 0, 0, false).stopped());
       begin(where, x);
     }
-    REQUIRE(where.run_until([&] { return told() > 40; }, 30s));
+    REQUIRE(where.run_until([&] { return told() > 0; }, 30s));
   }
   size_t told() const {
     size_t sum = 0;
@@ -79,7 +79,8 @@ TEST_CASE("L-M03 L-M25 pools change their sizes under requests: same tokens, not
       shape.replicas = shape.shards = 1;
       shape.spares = 0;
       shape.by_request = by_request;
-      shape.slots = 900;
+      shape.slots = 2000;
+      shape.slowest_step = 2ms; // they run for longer than the changes take
       busy x{shape, seed};
       x.scale("attention", 2);
       x.scale("model", 2);

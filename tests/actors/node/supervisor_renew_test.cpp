@@ -1,7 +1,7 @@
 // A planned change: the next generation is prepared while the present one runs.
 #include "actors/node/supervisor.hpp"
 #include "actors/protocol/epochs.hpp"
-#include "tests/actors/stage.hpp"
+#include "tests/actors/stand_ins.hpp"
 
 namespace lamella::actors::test {
 
@@ -12,12 +12,20 @@ namespace {
 struct world : stage {
   std::vector<caf::strong_actor_ptr> children; ///< of the newest generation that was started
   std::vector<uint64_t> started, ended;        ///< generations
-  std::vector<std::function<void(renewal)>> renewals;
+  std::vector<owed<int>> renewals;             ///< answered with the outcome
+  caf::actor gate;
   std::vector<std::function<bool()>> goes_on;
   uint32_t troubles = 0;
   caf::actor root;
 
   world() {
+    gate = spawn([this](caf::event_based_actor* self) -> caf::behavior {
+      return {[this, self](int) -> caf::result<int> {
+        auto promise = self->make_response_promise<int>();
+        renewals.push_back({promise, self});
+        return promise;
+      }};
+    });
     actors::subtree tree;
     tree.name = "tree";
     tree.start = [this](caf::event_based_actor* self, uint64_t generation) {
@@ -27,7 +35,8 @@ struct world : stage {
     tree.renew = [this](caf::event_based_actor* self, uint64_t generation, std::function<bool()> on,
                         std::function<void(renewal)> done) {
       goes_on.push_back(std::move(on));
-      renewals.push_back([=, this, done = std::move(done)](renewal x) {
+      self->request(gate, caf::infinite, 0).then([=, this](int outcome) {
+        renewal x{static_cast<renewal::outcome>(outcome), {}, "because"};
         if (x.what == renewal::outcome::taken) x.children = children = make(self, generation);
         done(std::move(x));
       });
@@ -56,7 +65,7 @@ struct world : stage {
     settle();
   }
   void come(renewal::outcome what) {
-    renewals.back()({what, {}, "because"});
+    renewals.back().deliver(static_cast<int>(what));
     settle();
   }
   void kill_child() {
