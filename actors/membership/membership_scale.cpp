@@ -137,13 +137,6 @@ void end_change(membership_ptr self, const char* state, std::string reason) {
 
 worker_role role_of(const pool_change& x) { return *scheduler::role_named(x.pool); }
 
-/// Whether it is the process of that worker that asks.
-bool asks_itself(membership_ptr self, const membership_state::member& m) {
-  const auto& sender = self->current_sender();
-  return sender && m.handle && sender->node() == m.handle.node()
-         && sender->node() != self->home_system().node();
-}
-
 } // namespace
 
 caf::result<pool_change> on_resize(membership_ptr self, const pool_resize& x,
@@ -179,7 +172,7 @@ caf::result<pool_change> on_drain(membership_ptr self, const worker_drain& x,
   st.draining.insert(where);
   const auto lower = next_lower(st, where.role);
   // One that an operator drains asks for a seat at once, and shall not get it back.
-  const bool leaves = asks_itself(self, found->second);
+  const bool leaves = st.who.contains(caf::actor_cast<caf::actor_addr>(self->current_sender()));
   const auto bounds = st.config.follows.find(where.role);
   const bool follows =
       leaves && lower && bounds != st.config.follows.end() && *lower >= bounds->second.least;
