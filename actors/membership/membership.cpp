@@ -253,10 +253,7 @@ membership_self::behavior_type membership(membership_self::stateful_pointer<memb
   end_on_exceptions(self);
   begin(self, std::move(config));
   return {
-      [self](const seat_ask& x) {
-        return on_seat(self, x,
-                       [self](worker_role role) { return grow_for(self, role, effects_of(self)); });
-      },
+      [self](const seat_ask& x) { return on_seat(self, x); },
       [self](const worker_facts& x) { return on_facts(self, x); },
       [self](caf::open_atom, uint64_t built) { return on_ask(self, built); },
       [self](const epoch_next& x) { return on_next(self, x.built); },

@@ -42,8 +42,7 @@ void watch(membership_ptr self, const caf::strong_actor_ptr& x, const member& m)
   self->monitor(caf::actor_cast<caf::actor_addr>(x));
 }
 
-caf::result<join_grant> on_seat(membership_ptr self, const seat_ask& x,
-                                const std::function<bool(scheduler::worker_role)>& grow) {
+caf::result<join_grant> on_seat(membership_ptr self, const seat_ask& x) {
   auto& st = self->state;
   const auto role = scheduler::role_named(x.role);
   const auto refuse = [&](const std::string& why) {
@@ -55,8 +54,7 @@ caf::result<join_grant> on_seat(membership_ptr self, const seat_ask& x,
     return refuse("this service accepts no worker processes for the pool '" + x.role + "'");
   const auto preferred =
       x.preferred == any_seat ? std::nullopt : std::optional<uint32_t>{x.preferred};
-  auto taken = st.config.seats.take(*role, preferred);
-  if (!taken && grow(*role)) taken = st.config.seats.take(*role, preferred);
+  const auto taken = st.config.seats.take(*role, preferred);
   if (!taken)
     return refuse("the pool '" + x.role
                   + "' is full: " + std::to_string(st.config.seats.members(*role)) + " of "

@@ -1,4 +1,3 @@
-#include "actors/protocol/epochs.hpp"
 #include "actors/protocol/join.hpp"
 #include "actors/protocol/system_config.hpp"
 #include "actors/worker/control_link.hpp"
@@ -93,8 +92,7 @@ private:
 door_actor::behavior_type silent_door() {
   return {[](const join_ask&) -> caf::result<join_challenge> { return caf::sec::none; },
           [](const join_proof&) -> caf::result<join_grant> { return caf::sec::none; },
-          [](const worker_facts&) -> caf::result<bool> { return true; },
-          [](const worker_drain&) -> caf::result<pool_change> { return caf::sec::none; }};
+          [](const worker_facts&) -> caf::result<bool> { return true; }};
 }
 
 } // namespace
