@@ -222,37 +222,6 @@ TEST_CASE("A worker goes, another one comes, and running requests end with their
   CHECK(eventually([&] { return j.call("GET", "/ready").status == 200; }));
 }
 
-TEST_CASE("A worker that is told to stop leaves without a loss, and its pool is smaller then") {
-  const auto wanted = bodies(12, 40);
-  const auto expected = undisturbed(wanted);
-  auto settings = remote_settings(2, 1, 1);
-  settings.pools.prefill.placement = placement::in_process;
-  joined j{settings};
-  j.start([&] {
-    for (int i = 0; i < 2; ++i) {
-      auto x = j.options(worker_role::model, "m" + std::to_string(i));
-      x.drain = 10min;
-      j.add(x);
-    }
-    j.add(worker_role::attention, "a0");
-  });
-  std::vector<json_value> got;
-  std::optional<slow_tokens> slow{std::in_place};
-  std::thread client{[&] { got = j.choices_of(wanted); }};
-  j.wait_for_running(12);
-  auto& first = j.workers.front();
-  first.leave();
-  slow.reset();
-  CHECK(eventually([&] { return first.over(); }));
-  CHECK(first.last() == session_end::stopped);
-  client.join();
-  CHECK(got == expected);
-  const auto page = j.call("GET", "/metrics", {}, true).body;
-  CHECK(page.find("lamella_pool_members{pool=\"model\"} 1\n") != std::string::npos);
-  CHECK(page.find("lamella_failovers_total{cause=\"exit\",role=\"model\"} 0\n")
-        != std::string::npos);
-}
-
 TEST_CASE("Whoever does not belong is sent away, and the service goes on") {
   auto settings = remote_settings(1, 1, 1);
   settings.pools.prefill.placement = placement::in_process;
