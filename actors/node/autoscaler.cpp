@@ -177,15 +177,15 @@ void open_trace(autoscaler_state& st) {
 scheduler::by_pool<scheduler::pool_look> scaled_pools_of(const config::settings& options,
                                                          uint32_t kv_heads) {
   scheduler::by_pool<scheduler::pool_look> pools;
-  for (const auto pool : scheduler::scaled_pools) {
-    if (pool == scaled_pool::prefill && !options.pools.prefill.has_seats()) continue;
-    auto& x = pools[pool];
-    const auto& of = pool_of(options, role_of(pool));
-    const bool scaled = of.autoscaled();
-    x.members = of.members;
-    x.least = scaled ? of.least : of.members;
-    x.most = std::max(1u, scaled ? of.most : of.members);
-    x.acts = scaled && of.placement != config::placement::remote;
+  for (const auto which : scheduler::scaled_pools) {
+    if (which == scaled_pool::prefill && !options.pools.prefill.has_seats()) continue;
+    auto& x = pools[which];
+    const auto& pool = pool_of(options, role_of(which));
+    const bool scaled = pool.autoscaled();
+    x.members = pool.members;
+    x.least = scaled ? pool.least : pool.members;
+    x.most = std::max(1u, scaled ? pool.most : pool.members);
+    x.acts = scaled && pool.placement != config::placement::remote;
   }
   if (options.pools.attention.partition == config::partition::heads)
     pools[scaled_pool::attention].heads = kv_heads;

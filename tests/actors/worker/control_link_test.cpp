@@ -1,3 +1,4 @@
+#include "actors/protocol/epochs.hpp"
 #include "actors/protocol/join.hpp"
 #include "actors/protocol/system_config.hpp"
 #include "actors/worker/control_link.hpp"
