@@ -93,7 +93,8 @@ private:
 door_actor::behavior_type silent_door() {
   return {[](const join_ask&) -> caf::result<join_challenge> { return caf::sec::none; },
           [](const join_proof&) -> caf::result<join_grant> { return caf::sec::none; },
-          [](const worker_facts&) -> caf::result<bool> { return true; }};
+          [](const worker_facts&) -> caf::result<bool> { return true; },
+          [](const worker_drain&) { return pool_change{}; }};
 }
 
 } // namespace
