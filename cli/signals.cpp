@@ -67,4 +67,17 @@ bool signal_watch::terminate_within(std::chrono::milliseconds time) {
   return terminate_;
 }
 
+bool signal_watch::terminate_asked_again() {
+  pollfd fd{signals_, POLLIN, 0};
+  while (!again_ && poll(&fd, 1, 0) > 0) {
+    signalfd_siginfo info{};
+    [[maybe_unused]] auto got = read(signals_, &info, sizeof info);
+    if (info.ssi_signo == SIGHUP)
+      hang_up_ = true;
+    else
+      again_ = std::exchange(terminate_, true);
+  }
+  return again_;
+}
+
 } // namespace lamella::cli

@@ -28,9 +28,13 @@ public:
   /// The same, waiting for it for so long at most.
   bool terminate_within(std::chrono::milliseconds time);
 
+  /// Has another one come after that?
+  bool terminate_asked_again();
+
 private:
   int signals_, end_;
   bool terminate_ = false, hang_up_ = false; ///< read already, not yet told by wait()
+  bool again_ = false;                       ///< terminate_ was read twice
 };
 
 } // namespace lamella::cli

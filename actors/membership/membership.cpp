@@ -199,8 +199,7 @@ void on_pace(membership_ptr self, const scheduler::slow_workers::change& x) {
                x.times);
   const auto now = self->clock().now();
   const bool soon = st.replaced_at && now - *st.replaced_at < st.config.replace_every;
-  if (x.slow && st.open && !soon && has_part(st, x.who) && !is_of_this_process(m)
-      && has_substitute(st, x.who)) {
+  if (x.slow && st.open && !soon && has_part(st, x.who) && !m.here && has_substitute(st, x.who)) {
     st.replaced_at = now;
     st.shunned.emplace_back(m.info.host, m.info.pid);
     if (st.shunned.size() > shunned_max) st.shunned.pop_front();
@@ -253,7 +252,10 @@ membership_self::behavior_type membership(membership_self::stateful_pointer<memb
   end_on_exceptions(self);
   begin(self, std::move(config));
   return {
-      [self](const seat_ask& x) { return on_seat(self, x); },
+      [self](const seat_ask& x) {
+        return on_seat(self, x,
+                       [self](worker_role role) { return grow_for(self, role, effects_of(self)); });
+      },
       [self](const worker_facts& x) { return on_facts(self, x); },
       [self](caf::open_atom, uint64_t built) { return on_ask(self, built); },
       [self](const epoch_next& x) { return on_next(self, x.built); },

@@ -1,20 +1,13 @@
 #include "actors/membership/membership_injury.hpp"
 
-#include "actors/machine/sizing.hpp"
 #include "actors/protocol/epochs.hpp"
 
 #include <spdlog/spdlog.h>
-
-#include <unistd.h>
 
 namespace lamella::actors {
 
 using membership_ptr = membership_self::stateful_pointer<membership_state>;
 using member = membership_state::member;
-
-bool is_of_this_process(const member& m) {
-  return m.info.pid == static_cast<uint32_t>(getpid()) && m.info.host == host_name();
-}
 
 namespace {
 
@@ -22,7 +15,7 @@ namespace {
 std::string injurable(const membership_state& st) {
   std::string seats;
   for (const auto& [where, m] : st.members)
-    if (m.handle && !is_of_this_process(m)) seats += (seats.empty() ? "" : ", ") + m.info.seat;
+    if (m.handle && !m.here) seats += (seats.empty() ? "" : ", ") + m.info.seat;
   return seats.empty() ? "none" : seats;
 }
 
@@ -32,7 +25,7 @@ caf::result<std::string> on_injure(membership_ptr self, const injure& x) {
   const auto& st = self->state;
   std::vector<const member*> candidates;
   for (const auto& [where, m] : st.members)
-    if (m.handle && !is_of_this_process(m)
+    if (m.handle && !m.here
         && (x.target.empty() || x.target == m.info.seat || x.target == m.info.role
             || x.target == m.info.role + "/" + m.info.name))
       candidates.push_back(&m);

@@ -73,7 +73,7 @@ std::vector<scheduler::link_party> parties_of(const membership_state& st) {
     if (!m.handle) continue;
     auto others = ready;
     others.erase(where);
-    parties.push_back({where, is_of_this_process(m), has_part(st, where),
+    parties.push_back({where, m.here, has_part(st, where),
                        scheduler::plan_epoch(st.config.shape, others, st.held, false).has_value(),
                        m.joined});
   }
@@ -125,7 +125,7 @@ void look_at(membership_ptr self, const seat& where, const std::set<seat>& unhea
   const auto now = self->clock().now();
   if (!st.reach.proven(where, unheard_of, now)) {
     m.proven_since.reset();
-    if (m.fenced_at && !is_of_this_process(m) && now - *m.fenced_at >= timeout_with(st, m))
+    if (m.fenced_at && !m.here && now - *m.fenced_at >= timeout_with(st, m))
       verdicts.send_away(where, "it was unreachable on the data plane for too long");
     return;
   }

@@ -96,6 +96,13 @@ std::optional<uint32_t> next_lower(const membership_state& st, worker_role role)
   return std::nullopt;
 }
 
+/// The size that a pool can have next above its own, up to that; nothing: it has none.
+std::optional<uint32_t> next_higher(const membership_state& st, worker_role role, uint32_t most) {
+  for (auto size = scheduler::size_of(st.wanted, role); size < most;)
+    if (why_not(st, role, ++size).empty()) return size;
+  return std::nullopt;
+}
+
 pool_change begin_change(membership_ptr self, worker_role role, uint32_t members,
                          const scale_effects& effects) {
   auto& st = self->state;
@@ -140,6 +147,7 @@ caf::result<pool_change> on_resize(membership_ptr self, const pool_resize& x,
   const auto now = scheduler::size_of(st.wanted, *role);
   if (x.members == now && !st.changing) return pool_change{x.pool, now, now, "done", {}};
   if (const auto why = why_not(st, *role, x.members); !why.empty()) return refused(why);
+  st.before_drains.erase(*role);
   return begin_change(self, *role, x.members, effects);
 }
 
@@ -150,7 +158,7 @@ caf::result<pool_change> on_drain(membership_ptr self, const worker_drain& x,
     return m.second.info.name == x.worker || m.second.info.seat == x.worker;
   });
   if (found == st.members.end()) return refused("there is no worker '" + x.worker + "'");
-  if (is_of_this_process(found->second))
+  if (found->second.here)
     return refused("'" + x.worker + "' is of the service's own process; change the pool's size");
   const auto where = found->first;
   const auto size = scheduler::size_of(st.wanted, where.role);
@@ -162,19 +170,37 @@ caf::result<pool_change> on_drain(membership_ptr self, const worker_drain& x,
   }
   if (st.changing) return refused("another change is under way: " + text_of(*st.changing));
   st.draining.insert(where);
-  if (better_plan(st)) { // a spare takes its part, or others have room for its work
+  const auto lower = next_lower(st, where.role);
+  const auto bounds = st.config.follows.find(where.role);
+  const bool follows =
+      x.leaves && lower && bounds != st.config.follows.end() && *lower >= bounds->second.least;
+  if (!follows && better_plan(st)) { // a spare takes its part, or others have room for its work
     spdlog::info("worker draining seat={} worker={}", found->second.info.seat,
                  found->second.info.name);
     effects.consider("worker " + found->second.info.name + " is drained");
     return answer;
   }
-  const auto lower = next_lower(st, where.role);
   if (!lower) {
     st.draining.erase(where);
     return refused("no other worker can take over what '" + x.worker
                    + "' does: add one to the pool '" + answer.pool + "' first");
   }
+  // One that an operator drains asks for a seat at once, and shall not get it back.
+  if (x.leaves) st.before_drains.emplace(where.role, size);
   return begin_change(self, where.role, *lower, effects);
+}
+
+bool grow_for(membership_ptr self, worker_role role, const scale_effects& effects) {
+  auto& st = self->state;
+  uint32_t limit = 0;
+  if (const auto found = st.config.follows.find(role); found != st.config.follows.end())
+    limit = found->second.most;
+  if (const auto found = st.before_drains.find(role); found != st.before_drains.end())
+    limit = std::max(limit, found->second);
+  const auto higher = next_higher(st, role, limit);
+  if (!higher) return false;
+  begin_change(self, role, *higher, effects);
+  return true;
 }
 
 void finish_change(membership_ptr self, const scale_effects& effects) {

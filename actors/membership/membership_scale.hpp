@@ -21,6 +21,11 @@ caf::result<pool_change> on_resize(membership_self::stateful_pointer<membership_
 caf::result<pool_change> on_drain(membership_self::stateful_pointer<membership_state> self,
                                   const worker_drain& x, const scale_effects& effects);
 
+/// A worker has come for which the pool has no seat. Gives it one where the pool may grow, or has
+/// become smaller by a worker that was told to stop: one that is started again comes back.
+bool grow_for(membership_self::stateful_pointer<membership_state> self, scheduler::worker_role role,
+              const scale_effects& effects);
+
 /// The pipeline has moved: seats and workers that are not needed any more go.
 void finish_change(membership_self::stateful_pointer<membership_state> self,
                    const scale_effects& effects);

@@ -1,5 +1,6 @@
 #include "actors/membership/membership_seats.hpp"
 
+#include "actors/machine/sizing.hpp"
 #include "actors/membership/membership_failing.hpp"
 #include "actors/membership/membership_pace.hpp"
 #include "actors/membership/membership_probe.hpp"
@@ -8,6 +9,8 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+
+#include <unistd.h>
 
 namespace lamella::actors {
 
@@ -42,7 +45,8 @@ void watch(membership_ptr self, const caf::strong_actor_ptr& x, const member& m)
   self->monitor(caf::actor_cast<caf::actor_addr>(x));
 }
 
-caf::result<join_grant> on_seat(membership_ptr self, const seat_ask& x) {
+caf::result<join_grant> on_seat(membership_ptr self, const seat_ask& x,
+                                const std::function<bool(scheduler::worker_role)>& grow) {
   auto& st = self->state;
   const auto role = scheduler::role_named(x.role);
   const auto refuse = [&](const std::string& why) {
@@ -54,7 +58,8 @@ caf::result<join_grant> on_seat(membership_ptr self, const seat_ask& x) {
     return refuse("this service accepts no worker processes for the pool '" + x.role + "'");
   const auto preferred =
       x.preferred == any_seat ? std::nullopt : std::optional<uint32_t>{x.preferred};
-  const auto taken = st.config.seats.take(*role, preferred);
+  auto taken = st.config.seats.take(*role, preferred);
+  if (!taken && grow(*role)) taken = st.config.seats.take(*role, preferred);
   if (!taken)
     return refuse("the pool '" + x.role
                   + "' is full: " + std::to_string(st.config.seats.members(*role)) + " of "
@@ -69,6 +74,9 @@ caf::result<join_grant> on_seat(membership_ptr self, const seat_ask& x) {
   m.info.host = x.host;
   m.info.pid = x.pid;
   m.info.slow = std::ranges::find(st.shunned, std::pair{x.host, x.pid}) != st.shunned.end();
+  // Containers of one host may share its name, and their processes have the same numbers.
+  m.here = x.pid == static_cast<uint32_t>(getpid()) && x.host == host_name()
+           && self->current_sender()->node() == self->home_system().node();
   watch(self, self->current_sender(), m);
   // Whoever takes a seat and never loads must not keep it.
   self->delayed_send(self, st.config.load_timeout, wake_atom_v, m.info.seat, m.info.incarnation);

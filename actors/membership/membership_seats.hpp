@@ -4,6 +4,8 @@
 #include "actors/membership/membership_state.hpp"
 #include "actors/protocol/join.hpp"
 
+#include <functional>
+
 namespace lamella::actors {
 
 /// Reports the current workers to all listeners.
@@ -13,8 +15,9 @@ void changed(membership_self::stateful_pointer<membership_state> self);
 void watch(membership_self::stateful_pointer<membership_state> self, const caf::strong_actor_ptr& x,
            const membership_state::member& m);
 
-/// An authenticated worker asks for a seat.
+/// An authenticated worker asks for a seat. `grow`: gives the pool one more, if it may have that.
 caf::result<join_grant> on_seat(membership_self::stateful_pointer<membership_state> self,
-                                const seat_ask& x);
+                                const seat_ask& x,
+                                const std::function<bool(scheduler::worker_role)>& grow);
 
 } // namespace lamella::actors

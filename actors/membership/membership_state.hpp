@@ -43,6 +43,11 @@ struct epoch_design {
   pool_terms pool;
 };
 
+/// Members of a pool.
+struct size_bounds {
+  uint32_t least = 1, most = 0;
+};
+
 struct membership_config {
   scheduler::seat_plan seats; ///< of worker processes and of this process
   scheduler::identity wanted; ///< of workers
@@ -57,6 +62,8 @@ struct membership_config {
   std::function<epoch_design(const pool_sizes&)> design_of{};
   /// Called with all seats when some are added or taken away; on the actor's thread. May be empty.
   std::function<void(const std::set<scheduler::seat>&)> on_resize{};
+  /// Pools whose sizes follow the workers that join, and those that leave by themselves.
+  std::map<scheduler::worker_role, size_bounds> follows{};
   /// From a change of a pool's size until it is rolled back because its workers are not ready.
   caf::timespan resize_timeout{std::chrono::minutes{1}};
   std::function<worker_terms(const scheduler::seat&)> terms_of;
@@ -93,6 +100,7 @@ struct membership_state {
     worker_actor handle; ///< null until its model is loaded
     std::string address; ///< of its data plane
     uint64_t joined = 0; ///< grows with each join
+    bool here = false;   ///< an actor of this process; no other worker can take its seat
     caf::actor_clock::time_point live_since{};
     /// All peers reach it over the data plane, and it reaches them: it may have a part.
     bool trusted = false;
@@ -138,8 +146,9 @@ struct membership_state {
   std::optional<caf::actor_clock::time_point> dropped_at; ///< an epoch, not tried again since
   pool_sizes wanted;                  ///< as asked for; `newest` may not have them yet
   std::set<scheduler::seat> draining; ///< seats that shall have no part
-  std::map<scheduler::worker_role, uint32_t> extra_seats; ///< beyond the sizes: spares, parity
-  std::optional<pool_change> changing;                    ///< under way
+  std::map<scheduler::worker_role, uint32_t> extra_seats;   ///< beyond the sizes: spares, parity
+  std::map<scheduler::worker_role, uint32_t> before_drains; ///< members; none: no worker has left
+  std::optional<pool_change> changing;                      ///< under way
   caf::actor_clock::time_point changing_since{};
   std::map<std::string, pool_change> changes; ///< the newest of each pool, ended
   pool_numerics compute, attention;           ///< of the first workers of these kinds; fixed

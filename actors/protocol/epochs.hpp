@@ -147,7 +147,8 @@ struct pool_resize {
 /// Asks MEMBERSHIP to take its part from a worker and to send it away. A spare takes the part;
 /// without one the pool shrinks. Answered as pool_resize is.
 struct worker_drain {
-  std::string worker; ///< its name or its seat
+  std::string worker;  ///< its name or its seat
+  bool leaves = false; ///< the worker asks itself, and ends; otherwise an operator asks
 };
 
 /// A change of a pool. The newest one of each pool is in system_status.

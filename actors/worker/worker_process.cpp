@@ -2,6 +2,7 @@
 
 #include "actors/machine/model_store.hpp"
 #include "actors/machine/sizing.hpp"
+#include "actors/protocol/epochs.hpp"
 #include "actors/protocol/explain.hpp"
 #include "actors/protocol/join.hpp"
 #include "actors/protocol/system_config.hpp"
@@ -160,8 +161,9 @@ worker_facts worker_process::facts() const {
 class worker_process::session {
 public:
   /// Throws link_error, denied_error, refused_error.
-  session(worker_process& process, caf::actor_system& system, const std::function<bool()>& stop)
-      : process_{process}, system_{system}, stop_{stop}, self_{system},
+  session(worker_process& process, caf::actor_system& system, const std::function<bool()>& stop,
+          const std::function<bool()>& hurry)
+      : process_{process}, system_{system}, stop_{stop}, hurry_{hurry}, self_{system},
         reached_{
             reach_door(system, process.options_.join, process.options_.control, process.secret_)} {
     self_->monitor(reached_.door);
@@ -181,6 +183,8 @@ private:
   std::optional<session_end> join();
   void start_worker();
   session_end serve();
+  bool begin_drain();
+  bool drain_goes_on();
 
   /// What the WORKER says at its end; it may outlive our wait, so it has its own place.
   struct outcome {
@@ -189,7 +193,8 @@ private:
 
   worker_process& process_;
   caf::actor_system& system_;
-  const std::function<bool()>& stop_;
+  const std::function<bool()>&stop_, &hurry_;
+  std::optional<std::chrono::steady_clock::time_point> drained_by_; ///< nothing: not asked to stop
   caf::scoped_actor self_;
   const reached_door reached_;
   join_grant grant_;
@@ -262,11 +267,38 @@ void worker_process::session::start_worker() {
   self_->monitor(have_.handle);
 }
 
-/// Waits until the control process or the WORKER is gone, or for `stop`.
+/// Asks for others to take its part over. It serves on until it is sent away.
+bool worker_process::session::begin_drain() try {
+  const auto limit = process_.options_.drain;
+  const auto seat = scheduler::to_string(scheduler::seat{process_.options_.role, grant_.index});
+  drained_by_ = std::chrono::steady_clock::now() + limit;
+  ask<pool_change>(self_, reached_.door, worker_drain{seat, true});
+  spdlog::info("draining seat={} limit_seconds={:.1f}", seat,
+               std::chrono::duration<double>{limit}.count());
+  return true;
+} catch (const join_failure& failure) {
+  spdlog::warn("not drained reason=\"{}\"", explain(system_, failure.reason));
+  return false;
+}
+
+/// Asked to stop: whether it is to serve on for a while.
+bool worker_process::session::drain_goes_on() {
+  if (process_.options_.drain.count() == 0) return false;
+  if (!drained_by_ && !begin_drain()) return false;
+  if (hurry_()) {
+    spdlog::warn("not drained reason=\"told to stop again\"");
+    return false;
+  }
+  if (std::chrono::steady_clock::now() < *drained_by_) return true;
+  spdlog::warn("not drained reason=\"nobody has taken its part over in time\"");
+  return false;
+}
+
+/// Waits until the control process or the WORKER is gone, or for `stop` and its drain.
 session_end worker_process::session::serve() {
   auto result = session_end::stopped;
   bool over = false;
-  while (!over && !stop_()) {
+  while (!over && (!stop_() || drain_goes_on())) {
     self_->receive(
         [&](const caf::down_msg& down) {
           over = true;
@@ -282,10 +314,12 @@ session_end worker_process::session::serve() {
         },
         caf::after(look_around) >> [] {});
   }
-  return result;
+  // Whoever was asked to stop does not look for a service again.
+  return drained_by_ && result == session_end::lost ? session_end::stopped : result;
 }
 
-session_end worker_process::run(const std::function<bool()>& stop) try {
+session_end worker_process::run(const std::function<bool()>& stop,
+                                const std::function<bool()>& hurry) try {
   served_ = false;
   system_config configuration{2, options_.control, system_config::heartbeats::once_connected};
   std::optional<end_watch> watch; // while the system ends, below
@@ -293,7 +327,7 @@ session_end worker_process::run(const std::function<bool()>& stop) try {
   auto result = session_end::stopped;
   const auto watched = caf::detail::make_scope_guard(
       [&] { watch.emplace(result == session_end::failed ? failed_timeout : hang_limit); });
-  session one{*this, system, stop};
+  session one{*this, system, stop, hurry};
   result = one.run();
   return result;
 } catch (const denied_error& e) {

@@ -12,6 +12,7 @@
 #include "net/data_plane/shared_secret.hpp"
 #include "scheduler/membership/seats.hpp"
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -29,11 +30,13 @@ struct worker_options {
   std::filesystem::path model;      ///< empty: the path of the control process
   std::string device = "auto";      ///< auto: from the control process; host or cuda:N
   device_set::opener open_cuda;     ///< as device_set's
+  /// For others to take its part over when it is told to stop; 0: it ends at once.
+  std::chrono::milliseconds drain{0};
 };
 
 /// Why a session ended.
 enum class session_end {
-  stopped,     ///< by a signal
+  stopped,     ///< by a signal, and drained where that was asked for
   unreachable, ///< no control process, or none that accepts us; retry
   lost,        ///< the control process is gone or dismissed us; rejoin
   denied,      ///< wrong secret
@@ -47,8 +50,10 @@ public:
   worker_process(worker_options options, net::shared_secret secret, link_port_maker links);
 
   /// Runs one session with the control process until it ends for one of the reasons above; logs the
-  /// reason in one line. `stop` is polled at least ten times a second, also while loading.
-  session_end run(const std::function<bool()>& stop);
+  /// reason in one line. Both are polled ten times a second, `stop` also while loading; `hurry`
+  /// ends a drain.
+  session_end run(
+      const std::function<bool()>& stop, const std::function<bool()>& hurry = [] { return false; });
 
   /// Whether the last session got as far as serving.
   bool served() const { return served_; }

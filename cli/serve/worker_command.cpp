@@ -29,7 +29,7 @@ struct worker_flags {
   std::string role, join, name, secret_file, model, log_level = "info";
   std::string device = "auto", listen = "127.0.0.1:0";
   uint32_t seat = actors::any_seat;
-  double heartbeat = 0.1, dead = 1.0, rejoin = 8.0;
+  double heartbeat = 0.1, dead = 1.0, rejoin = 8.0, drain = 60.0;
   std::string tls_certificate, tls_key, tls_ca;
   int64_t parent = 0;
 };
@@ -54,6 +54,9 @@ actors::worker_options options_of(const worker_flags& flags) {
   x.preferred = flags.seat;
   x.model = flags.model;
   x.device = flags.device;
+  // A parent stops its children when all of them are to end.
+  if (flags.parent == 0)
+    x.drain = std::chrono::milliseconds{static_cast<int64_t>(flags.drain * 1e3)};
   config::settings all;
   all.control.heartbeat = std::chrono::milliseconds{static_cast<int64_t>(flags.heartbeat * 1e3)};
   all.control.dead = std::chrono::milliseconds{static_cast<int64_t>(flags.dead * 1e3)};
@@ -157,12 +160,13 @@ int work(const worker_flags& flags) {
   actors::worker_process process{std::move(options), std::move(secret),
                                  actors::data_plane_links(flags.listen)};
   const auto stop = [&] { return signals.terminate_asked(); };
+  const auto hurry = [&] { return signals.terminate_asked_again(); };
   std::chrono::milliseconds delay{100};
   constexpr std::chrono::milliseconds longest{5000};
   rejoin_limit limit{flags.rejoin};
   while (!stop()) {
     const auto began = std::chrono::steady_clock::now();
-    if (const auto code = exit_after(process.run(stop), flags)) return *code;
+    if (const auto code = exit_after(process.run(stop, hurry), flags)) return *code;
     const auto now = std::chrono::steady_clock::now();
     if (now - began > std::chrono::minutes{1}) delay = std::chrono::milliseconds{100};
     limit.ended(process.served(), now);
@@ -234,6 +238,14 @@ void add_timing_flags(CLI::App& app, worker_flags& flags) {
       ->capture_default_str();
 }
 
+void add_drain_flag(CLI::App& app, worker_flags& flags) {
+  app.add_option("--drain-seconds", flags.drain,
+                 "Seconds after SIGTERM for other workers to take over what this one does, after "
+                 "which it exits with 0; a second SIGTERM ends it at once, as does 0")
+      ->check(CLI::Range(0.0, 86400.0))
+      ->capture_default_str();
+}
+
 void add_tls_flags(CLI::App& app, worker_flags& flags) {
   app.add_option("--tls-certificate", flags.tls_certificate, "Certificate (PEM) of this worker")
       ->type_name("FILE");
@@ -249,6 +261,7 @@ run_function setup_worker(CLI::App& app) {
   add_seat_flags(app, *flags);
   add_resource_flags(app, *flags);
   add_timing_flags(app, *flags);
+  add_drain_flag(app, *flags);
   add_tls_flags(app, *flags);
   app.add_option("--log-level", flags->log_level, "Lowest severity that is logged")
       ->check(CLI::IsMember({"error", "warn", "info", "debug", "trace"}))

@@ -22,7 +22,8 @@ from checks import Checks, Program, bytes_of
 WORKLOADS = {"Deployment", "StatefulSet", "Job"}
 # Of operators: there is no schema of the API for them.
 CUSTOM = {"monitoring.coreos.com/v1": {"ServiceMonitor", "PrometheusRule"},
-          "cert-manager.io/v1": {"Issuer", "Certificate"}}
+          "cert-manager.io/v1": {"Issuer", "Certificate"},
+          "keda.sh/v1alpha1": {"ScaledObject"}}
 VERSIONS = ("1.30", "1.99")  # the first with the sleep of preStop, and the newest that is known
 
 
@@ -344,6 +345,10 @@ class Suite:
         sleep = container(service)["lifecycle"]["preStop"]["sleep"]["seconds"]
         grace = pod(service)["terminationGracePeriodSeconds"]
         assert grace > sleep + options["shutdown.drain_seconds"] + 15, f"{grace} s are too few"
+        for x in tree.workloads:
+            if "--join" in flags_of(x):
+                drain = float(flags_of(x).get("--drain-seconds", 60))
+                assert pod(x)["terminationGracePeriodSeconds"] >= drain + 10, f"{x['metadata']['name']}: too few"
         for name in ("startupProbe", "livenessProbe", "readinessProbe"):
             probe = container(service)[name]
             assert probe["timeoutSeconds"] <= probe["periodSeconds"], name
@@ -378,6 +383,20 @@ class Suite:
             assert spec["issuerRef"]["name"] in issuers
         assert issuers["lamella-ca"]["spec"]["ca"]["secretName"] == "lamella-ca" and made["lamella-ca"]["isCA"]
 
+    def autoscaling(self, tree):
+        """It asks for what is published, of a pool of its target, and has that drained in time."""
+        scaled = tree.one("ScaledObject", "lamella-model")["spec"]
+        target = tree.one(scaled["scaleTargetRef"]["kind"], scaled["scaleTargetRef"]["name"])
+        assert scaled["minReplicaCount"] <= target["spec"]["replicas"] <= scaled["maxReplicaCount"]
+        trigger, = scaled["triggers"]
+        assert trigger["metricType"] == "AverageValue" and trigger["metadata"]["threshold"] == "1"
+        name, pool = re.search(r'(lamella_\w+)\{.*pool="(\w+)"', trigger["metadata"]["query"]).groups()
+        assert f'"{name}"' in (self.source / "net/metrics/metrics_impl.hpp").read_text()
+        assert flags_of(target)["--role"] == pool
+        down = scaled["advanced"]["horizontalPodAutoscalerConfig"]["behavior"]["scaleDown"]
+        rule, = down["policies"]
+        assert rule["value"] == 1 and rule["periodSeconds"] >= pod(target)["terminationGracePeriodSeconds"]
+
     # All of deploy/.
 
     def known_files(self):
@@ -406,8 +425,8 @@ class Suite:
             print("kubernetes-validate is not here: no manifest was compared with the schemas of the API")
         kubectl = shutil.which("kubectl")
         folders = [("overlays/cpu", self.kubernetes / "overlays/cpu"), ("overlays/cuda", self.kubernetes / "overlays/cuda"),
-                   ("overlays/cpu with monitoring, cert-manager and one-node",
-                    self.composed("monitoring", "cert-manager", "one-node"))]
+                   ("overlays/cpu with monitoring, cert-manager, autoscaling and one-node",
+                    self.composed("monitoring", "cert-manager", "autoscaling", "one-node"))]
         for name, folder in folders:
             tree = Tree(name, kustomize.render(folder))
             if validates:
@@ -430,6 +449,7 @@ class Suite:
             else:
                 check("monitoring: the alerts are those of deploy/alerts.yml", self.alerts, tree)
                 check("monitoring: the dashboards are those of deploy/grafana", self.dashboards, tree)
+                check("autoscaling: replicas follow the wish, and are drained", self.autoscaling, tree)
                 check("cert-manager: it makes the secrets of make-secrets", self.certificates, tree)
         if not kubectl:
             print("kubectl is not here: the renderer of this test was not compared with it")

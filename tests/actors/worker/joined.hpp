@@ -22,22 +22,24 @@ public:
                  links = std::move(links)] {
           worker_process process{options, secret, links};
           while (!stop_) {
-            last_ = process.run([this] { return stop_.load(); });
+            last_ = process.run([this] { return stop_.load(); }, [this] { return hurry_.load(); });
             ++sessions_;
             if (last_ != session_end::lost && last_ != session_end::unreachable) break;
           }
           over_ = true;
         }} {}
   ~joined_worker() {
-    stop_ = true;
+    stop_ = hurry_ = true;
     thread_.join();
   }
+  /// As by SIGTERM.
+  void leave() { stop_ = true; }
   bool over() const { return over_; }
   session_end last() const { return last_; }
   uint32_t sessions() const { return sessions_; }
 
 private:
-  std::atomic<bool> stop_{false}, over_{false};
+  std::atomic<bool> stop_{false}, hurry_{false}, over_{false};
   std::atomic<session_end> last_{session_end::stopped};
   std::atomic<uint32_t> sessions_{0};
   std::thread thread_;

@@ -45,6 +45,12 @@ public:
     return joined_;
   }
 
+  /// Who wanted to leave.
+  std::vector<std::string> drained() {
+    std::lock_guard lock{mutex_};
+    return drained_;
+  }
+
   static config::control_settings control() {
     config::control_settings x;
     x.listen = "127.0.0.1:0";
@@ -55,6 +61,7 @@ public:
   tests::scratch_folder folder;
   std::filesystem::path secret_file = make_secret();
   uint16_t port = 0;
+  std::atomic<bool> refuses{false}; ///< to let a worker leave
 
 private:
   std::filesystem::path make_secret() {
@@ -88,7 +95,12 @@ private:
             },
             [](const epoch_settled&) {},
             [](const pool_resize&) { return pool_change{}; },
-            [](const worker_drain&) { return pool_change{}; },
+            [this](const worker_drain& x) -> caf::result<pool_change> {
+              std::lock_guard lock{mutex_};
+              drained_.push_back(x.worker);
+              if (refuses) return caf::make_error(ec::resize_refused, "test");
+              return pool_change{"attention", 2, 1, "under way", {}};
+            },
             [](wake_atom, const std::string&, uint32_t) {},
             [](const worker_stopped&) {},
             [](const seat_failing&) {},
@@ -102,6 +114,7 @@ private:
   caf::actor_system system_;
   std::mutex mutex_; ///< of the next one
   worker_actor joined_;
+  std::vector<std::string> drained_;
   door_actor door_;
   std::unique_ptr<net::control_gate> gate_;
   membership_actor members_;
@@ -143,6 +156,98 @@ TEST_CASE("A2 worker process: when its WORKER ends, it ends and says that it fai
   // It is sent away.
   ends_with([](const worker_actor& x) { caf::anon_send(x, worker_leave{"test"}); },
             session_end::lost);
+}
+
+namespace {
+
+/// A worker that serves, and what becomes of it when it is told to stop.
+struct leaving {
+  taker& control;
+  worker_process process;
+  std::atomic<bool> stop{false}, hurry{false}, over{false};
+  std::atomic<session_end> last{session_end::unreachable};
+  std::thread thread;
+
+  leaving(taker& t, std::chrono::milliseconds drain)
+      : control{t}, process{options(t, drain), net::shared_secret::from_file(t.secret_file),
+                            data_plane_links("127.0.0.1:0")} {
+    const auto known = control.joined();
+    thread = std::thread{[this] {
+      do last = process.run([this] { return stop.load(); }, [this] { return hurry.load(); });
+      while (!process.served() && !stop);
+      over = true;
+    }};
+    CHECK(eventually([&] { return control.joined() != known; }));
+  }
+  ~leaving() {
+    stop = hurry = true;
+    thread.join();
+  }
+  static worker_options options(taker& t, std::chrono::milliseconds drain) {
+    worker_options o;
+    o.role = scheduler::worker_role::attention;
+    o.name = "w";
+    o.join = {"127.0.0.1", t.port};
+    o.control = taker::control();
+    o.drain = drain;
+    return o;
+  }
+  /// As by SIGTERM; waits until it has asked to leave.
+  void tell_to_stop() {
+    const auto before = control.drained().size();
+    stop = true;
+    CHECK(eventually([&] { return control.drained().size() > before; }));
+  }
+  bool ends() {
+    return eventually([&] { return over.load(); });
+  }
+};
+
+} // namespace
+
+TEST_CASE(
+    "a worker that is told to stop serves on until it is sent away, and then rejoins nobody") {
+  spdlog::set_level(spdlog::level::off);
+  taker control;
+  leaving worker{control, std::chrono::minutes{10}};
+  worker.tell_to_stop();
+  CHECK(control.drained() == std::vector<std::string>{"attention/0"});
+  CHECK_FALSE(worker.over);
+  caf::anon_send(control.joined(), worker_leave{"it was drained"});
+  CHECK(worker.ends());
+  CHECK(worker.last == session_end::stopped);
+  CHECK(control.drained().size() == 1);
+}
+
+TEST_CASE("a worker that cannot be drained, has no time for it or is told twice ends at once") {
+  spdlog::set_level(spdlog::level::off);
+  taker control;
+  {
+    leaving twice{control, std::chrono::minutes{10}};
+    twice.tell_to_stop();
+    CHECK_FALSE(twice.over);
+    twice.hurry = true;
+    CHECK(twice.ends());
+    CHECK(twice.last == session_end::stopped);
+  }
+  {
+    leaving late{control, std::chrono::milliseconds{1}}; // nobody sends it away
+    late.tell_to_stop();
+    CHECK(late.ends());
+    CHECK(late.last == session_end::stopped);
+  }
+  {
+    leaving none{control, std::chrono::milliseconds{0}};
+    none.stop = true;
+    CHECK(none.ends());
+    CHECK(none.last == session_end::stopped);
+  }
+  CHECK(control.drained().size() == 2);
+  control.refuses = true;
+  leaving alone{control, std::chrono::minutes{10}};
+  alone.tell_to_stop();
+  CHECK(alone.ends());
+  CHECK(alone.last == session_end::stopped);
 }
 
 } // namespace lamella::actors::test

@@ -52,6 +52,14 @@ const json_value* worker_at(const json_value& status, const std::string& seat, j
   return nullptr;
 }
 
+/// Members of a pool, as it is in force.
+int members_of(joined& j, const std::string& pool) {
+  const auto page = j.call("GET", "/metrics", {}, true).body;
+  const auto name = "\nlamella_pool_members{pool=\"" + pool + "\"} ";
+  const auto at = page.find(name);
+  return at == std::string::npos ? -1 : std::stoi(page.substr(at + name.size()));
+}
+
 /// By all workers of a role to all their peers.
 int64_t bytes_sent(const json_value& status, const std::string& role) {
   int64_t sum = 0;
@@ -220,6 +228,80 @@ TEST_CASE("A worker goes, another one comes, and running requests end with their
   CHECK(int_at(*worker_at(status, "model/0", keep), "incarnation") == 2);
   CHECK(text_at(*worker_at(status, "model/0", keep), "name") == "second");
   CHECK(eventually([&] { return j.call("GET", "/ready").status == 200; }));
+}
+
+namespace {
+
+/// A worker that is drained when it is told to stop.
+joined_worker& add_drained(joined& j, worker_role role, const std::string& name) {
+  auto x = j.options(role, name);
+  x.drain = 10min;
+  return j.add(x);
+}
+
+/// Whether it has left without a loss.
+bool leaves(joined& j, joined_worker& worker) {
+  worker.leave();
+  CHECK(eventually([&] { return worker.over(); }));
+  const auto page = j.call("GET", "/metrics", {}, true).body;
+  const auto lost = page.find("\nlamella_failovers_total{cause=\"exit\",role=\"model\"} 0\n");
+  return worker.last() == session_end::stopped && lost != std::string::npos;
+}
+
+} // namespace
+
+TEST_CASE("A replica or a shard that is told to stop leaves without a loss, and comes back") {
+  const auto wanted = bodies(6, 40);
+  const auto expected = undisturbed(wanted);
+  auto settings = remote_settings(2, 2, 1);
+  settings.pools.prefill.placement = placement::in_process;
+  settings.pools.attention.partition = config::partition::requests;
+  joined j{settings};
+  j.start([&] {
+    for (int i = 0; i < 2; ++i) {
+      add_drained(j, worker_role::model, "m" + std::to_string(i));
+      add_drained(j, worker_role::attention, "a" + std::to_string(i));
+    }
+  });
+  for (const auto role : {worker_role::model, worker_role::attention}) {
+    CAPTURE(scheduler::to_string(role));
+    auto& worker = j.workers.front(); // a model, and then a shard
+    std::vector<json_value> got;
+    std::optional<slow_tokens> slow{std::in_place};
+    std::thread client{[&] { got = j.choices_of(wanted); }};
+    j.wait_for_running(6);
+    CHECK(leaves(j, worker));
+    slow.reset();
+    client.join();
+    CHECK(got == expected);
+    j.workers.pop_front();
+    // One that is started in its place finds a seat: the pool has kept it, or grows back.
+    add_drained(j, role, "again");
+    CHECK(eventually([&] { return members_of(j, std::string{scheduler::to_string(role)}) == 2; }));
+    CHECK(eventually(
+        [&] { return j.call("GET", "/ready").body.find("degraded") == std::string::npos; }));
+    CHECK(j.choices_of(wanted) == expected);
+  }
+}
+
+TEST_CASE("A pool of other hosts that is autoscaled follows the workers that come and go") {
+  auto settings = remote_settings(1, 1, 1);
+  settings.pools.prefill.placement = placement::in_process;
+  settings.pools.model.most = 2;
+  joined j{settings};
+  j.start([&] {
+    add_drained(j, worker_role::model, "m0");
+    j.add(worker_role::attention, "a0");
+  });
+  auto& second = add_drained(j, worker_role::model, "m1");
+  CHECK(eventually([&] { return members_of(j, "model") == 2; }));
+  auto& third = j.add(worker_role::model, "m2");
+  CHECK(eventually([&] { return third.over(); }));
+  CHECK(third.last() == session_end::refused);
+  CHECK(j.choices_of(bodies(2, 5)).size() == 2);
+  CHECK(leaves(j, second));
+  CHECK(eventually([&] { return members_of(j, "model") == 1; }));
+  CHECK(j.choices_of(bodies(2, 5)).size() == 2);
 }
 
 TEST_CASE("Whoever does not belong is sent away, and the service goes on") {
