@@ -10,10 +10,13 @@ namespace lamella::actors {
 
 namespace {
 
-gpu::pull_policy policy_of(const std::shared_ptr<scheduler::pull_pacer>& pacer) {
-  return {
-      [pacer](bool qkv_waits, uint64_t receives) { return pacer->may_step(qkv_waits, receives); },
-      [pacer](uint64_t pieces, uint64_t taken) { return pacer->grants(pieces, taken); }};
+/// Nothing is written before the pages are `ready`.
+gpu::pull_policy policy_of(const std::shared_ptr<scheduler::pull_pacer>& pacer,
+                           gpu::kv_pages::ready_flag ready) {
+  return {[pacer, ready = std::move(ready)](bool qkv_waits, uint64_t receives) {
+            return (!ready || ready->load()) && pacer->may_step(qkv_waits, receives);
+          },
+          [pacer](uint64_t pieces, uint64_t taken) { return pacer->grants(pieces, taken); }};
 }
 
 /// Runs a side of a transfer, and answers what it has moved.
@@ -71,9 +74,12 @@ caf::result<kv_moved> pull(shard_ptr self, const kv_pull& x) try {
   auto rows = transfer_of(x.epoch, x.number, x.runs, x.first_head, heads,
                           row.row_bytes() / row.kv_heads * heads);
   rows.add = x.add;
-  auto work = std::make_shared<gpu::pull_runner>(st.config.cache, st.config.device->ops(),
-                                                 std::move(rows), stream.link.from, stream.link.to,
-                                                 policy_of(stream.pacer), st.watch);
+  // Slots of a cache that is new: it moves there before anybody attends.
+  const bool moves = stream_of_transfer(x.stream) == stream_id{scheduler::move_streams};
+  auto ready = moves ? st.config.cache->prepare(x.runs) : nullptr;
+  auto work = std::make_shared<gpu::pull_runner>(
+      st.config.cache, st.config.device->ops(), std::move(rows), stream.link.from, stream.link.to,
+      policy_of(stream.pacer, std::move(ready)), st.watch);
   const bool of_member = static_cast<uint32_t>(x.stream) >= scheduler::member_streams;
   return move(self, stream_of_transfer(x.stream), std::move(work),
               of_member ? lend_deadline : pull_deadline, x.number, "pull",

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "gpu/device.hpp"
+#include "gpu/runners/kv_pages.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -15,7 +16,8 @@ public:
   kv_cache(device& where, uint32_t layers, uint32_t slots, uint32_t kv_heads, uint32_t dim,
            half_type type)
       : slots_{slots}, layers_{layers}, row_{nullptr, type, kv_heads, dim},
-        memory_{where.allocate(size_t{layers} * slots * row_.row_bytes())} {}
+        memory_{where.allocate(size_t{layers} * slots * row_.row_bytes())},
+        pages_{memory_->data(), layers, size_t{slots} * row_.row_bytes(), row_.row_bytes()} {}
 
   kv_layer layer(uint32_t index) const {
     auto result = row_;
@@ -28,12 +30,21 @@ public:
   size_t bytes() const { return memory_->size(); }
 
   /// Returns all pages to the system; only when no slot is in use.
-  void trim() { memory_->trim(); }
+  void trim() {
+    pages_.forget();
+    memory_->trim();
+  }
+
+  /// Pages of slots that KV is about to be moved to, made resident in the background.
+  template <class Runs> kv_pages::ready_flag prepare(const Runs& runs) {
+    return pages_.prepare(runs);
+  }
 
 private:
   uint32_t slots_, layers_;
   kv_layer row_;
   std::unique_ptr<memory> memory_;
+  kv_pages pages_;
 };
 
 } // namespace lamella::gpu

@@ -1,0 +1,68 @@
+/// Makes pages of a KV cache resident before KV that moves is written there.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <vector>
+
+namespace lamella::gpu {
+
+/// A cache has its layers one behind the other, so its first slots lie on as many huge pages as the
+/// model has layers, and each is zeroed at its first use: 60 MiB at once for 30 layers, a tenth of
+/// a second in which a shard that serves would attend to nobody. Zeroed here instead, by a thread
+/// of low priority that begins with the first call and ends with the object.
+///
+/// For memory of this host; with other memory nothing happens. Thread-safe.
+class kv_pages {
+public:
+  using ready_flag = std::shared_ptr<const std::atomic<bool>>;
+
+  /// A cache at `data` of `layers` layers, each `layer_bytes` long.
+  kv_pages(std::byte* data, uint32_t layers, size_t layer_bytes, size_t row_bytes)
+      : data_{data}, layers_{layers}, layer_bytes_{layer_bytes}, row_bytes_{row_bytes} {}
+  ~kv_pages();
+  kv_pages(const kv_pages&) = delete;
+  kv_pages& operator=(const kv_pages&) = delete;
+
+  /// Begins with the pages of some slots. The flag becomes true when they are resident; at once,
+  /// when all of them were already, or when they are too few to matter.
+  template <class Runs> ready_flag prepare(const Runs& runs) {
+    std::vector<window> wanted;
+    for (const auto& run : runs) add_windows(wanted, run.first, run.length);
+    return begin(std::move(wanted));
+  }
+
+  /// All pages have been given back to the system.
+  void forget();
+
+private:
+  using window = uint32_t; ///< of slots: of their rows a layer has one huge page, or a part of it
+
+  struct task {
+    std::vector<window> windows;
+    std::shared_ptr<std::atomic<bool>> done;
+  };
+  void add_windows(std::vector<window>& to, uint32_t first, uint32_t length) const;
+  ready_flag begin(std::vector<window> wanted);
+  void run();
+  void touch(window x) const;
+
+  std::byte* const data_;
+  const uint32_t layers_;
+  const size_t layer_bytes_, row_bytes_;
+  mutable std::atomic<bool> ending_{false};
+  std::mutex mutex_; ///< of the next ones
+  std::condition_variable changed_;
+  std::vector<bool> resident_; ///< windows, done or under way
+  std::deque<task> tasks_;
+  std::thread thread_;
+};
+
+} // namespace lamella::gpu

@@ -1,0 +1,95 @@
+// Pages that are made resident before KV is moved to them.
+#include "gpu/kernels/operators.hpp"
+#include "gpu/runners/kv_pages.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <optional>
+#include <thread>
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace lamella::gpu::test {
+
+namespace {
+
+constexpr uint32_t layers = 3;
+constexpr size_t row = 4096, layer_bytes = 8 << 20;
+
+/// Memory as a cache has it.
+struct area {
+  std::byte* data =
+      static_cast<std::byte*>(mmap(nullptr, layers* layer_bytes, PROT_READ | PROT_WRITE,
+                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+  std::optional<kv_pages> pages_;
+  kv_pages& pages;
+
+  area() : pages{pages_.emplace(data, layers, layer_bytes, row)} { REQUIRE(data != MAP_FAILED); }
+  ~area() {
+    pages_.reset();
+    munmap(data, layers * layer_bytes);
+  }
+
+  /// Whether all pages of some slots of a layer are there.
+  bool resident(uint32_t layer, uint32_t first, uint32_t length) const {
+    const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    std::vector<unsigned char> is(length * row / page);
+    REQUIRE(mincore(data + layer * layer_bytes + first * row, length * row, is.data()) == 0);
+    for (const auto x : is)
+      if ((x & 1) == 0) return false;
+    return true;
+  }
+};
+
+void wait_for(const kv_pages::ready_flag& ready) {
+  while (!ready->load())
+    std::this_thread::yield(); // a page takes a millisecond; the runner a limit
+}
+
+/// Whether the kernel can do it (Linux 5.14).
+bool supported() {
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  auto* p = mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  const bool result = madvise(p, page, 23) == 0;
+  munmap(p, page);
+  return result;
+}
+
+} // namespace
+
+TEST_CASE("the pages of a move are resident before anything is written there, in all layers") {
+  area a;
+  std::memset(a.data + 100 * row, 7, row);
+  const auto ready = a.pages.prepare(std::vector<slot_run>{{0, 200}, {1000, 100}});
+  wait_for(ready);
+  CHECK(a.data[100 * row] == std::byte{7}); // what is there stays
+  if (!supported()) return;
+  for (uint32_t layer = 0; layer < layers; ++layer) {
+    CAPTURE(layer);
+    CHECK(a.resident(layer, 0, 200));
+    CHECK(a.resident(layer, 1000, 100));
+  }
+}
+
+TEST_CASE(
+    "pages are made resident once, again after they were given back, and never beyond the end") {
+  area a;
+  const std::vector<slot_run> last{{layer_bytes / row - 10, 10}};
+  wait_for(a.pages.prepare(last));
+  CHECK(a.pages.prepare(last)->load()); // at once: nothing is left to do
+  CHECK(a.pages.prepare(std::vector<slot_run>{})->load());
+  a.pages.forget();
+  CHECK_FALSE(a.pages.prepare(last) == nullptr);
+  wait_for(a.pages.prepare(last));
+}
+
+TEST_CASE("who has asked for pages may end while they are being made") {
+  for (int i = 0; i < 20; ++i) {
+    area a;
+    a.pages.prepare(std::vector<slot_run>{{0, layer_bytes / row}});
+  }
+}
+
+} // namespace lamella::gpu::test
