@@ -6,6 +6,7 @@
 #include "actors/protocol/exceptions.hpp"
 #include "actors/protocol/explain.hpp"
 #include "actors/protocol/status.hpp"
+#include "actors/shared/events.hpp"
 
 #include <spdlog/spdlog.h>
 
@@ -162,14 +163,14 @@ void on_end(supervisor_ptr self, const std::string& role, const std::string& rea
   st.what.on_trouble(given_up, role,
                      killed ? net::failover_cause::exit : net::failover_cause::fault);
   if (given_up) {
-    spdlog::critical("restart limit exceeded subtree={} reason=\"{}\"", st.what.name, reason);
+    tell(event_kind::service_failed, {{"subtree", st.what.name}, {"reason", reason}});
     if (st.what.on_stop) st.what.on_stop();
     self->quit(caf::make_error(caf::sec::runtime_error, st.what.name + ": " + reason));
     return;
   }
   const auto delay = st.policy->next_delay(scheduler::restart_policy::jitter_of(st.generation));
-  spdlog::error("restarting after a fault subtree={} delay_ms={} reason=\"{}\"", st.what.name,
-                delay.count(), reason);
+  tell(event_kind::service_restarting,
+       {{"subtree", st.what.name}, {"delay_ms", delay.count()}, {"reason", reason}});
   st.waiting = true;
   self->delayed_send(self, delay, restart_atom_v, ++st.restart);
 }
