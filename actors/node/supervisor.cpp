@@ -30,9 +30,11 @@ void end_all(supervisor_ptr self, const std::vector<caf::strong_actor_ptr>& chil
 }
 
 void end_children(supervisor_ptr self) {
-  self->state.renewing = 0;
-  self->state.due.reset(); // whoever asks for an epoch gets the best one
-  end_all(self, std::exchange(self->state.children, {}));
+  auto& st = self->state;
+  st.renewing = 0;
+  if (const auto abandon = std::exchange(st.abandon, nullptr)) abandon();
+  st.due.reset(); // whoever asks for an epoch gets the best one
+  end_all(self, std::exchange(st.children, {}));
 }
 
 void on_end(supervisor_ptr self, const std::string& role, const std::string& reason, bool killed);
@@ -95,6 +97,7 @@ void take_over(supervisor_ptr self, std::vector<caf::strong_actor_ptr> children)
 void on_renewed(supervisor_ptr self, renewal x) {
   auto& st = self->state;
   st.renewing = 0;
+  st.abandon = nullptr;
   if (const auto due = st.due) self->send(self, *due);
   switch (x.what) {
   case renewal::outcome::taken:
@@ -125,7 +128,7 @@ void on_due(supervisor_ptr self, const epoch_due& x) {
   spdlog::info("renewing subtree={} epoch={} reason=\"{}\"", st.what.name, x.epoch, x.reason);
   const auto mine = st.renewing = ++st.renewals;
   const auto goes_on = [self, mine] { return self->state.renewing == mine; };
-  st.what.renew(self, ++st.generation, goes_on, [self, goes_on](renewal done) {
+  st.abandon = st.what.renew(self, ++st.generation, goes_on, [self, goes_on](renewal done) {
     if (goes_on()) on_renewed(self, std::move(done));
   });
 }

@@ -38,6 +38,12 @@ public:
             });
   }
 
+  /// Its pipeline is lost.
+  void abandon() {
+    stop_copy("a worker was lost");
+    config_.server = nullptr;
+  }
+
 private:
   using step = void (takeover::*)();
 
@@ -221,9 +227,13 @@ private:
 
 } // namespace
 
-void take_over(caf::event_based_actor* self, takeover_config config,
-               std::function<void(renewal)> done) {
-  std::make_shared<takeover>(self, std::move(config), std::move(done))->run();
+std::function<void()> take_over(caf::event_based_actor* self, takeover_config config,
+                                std::function<void(renewal)> done) {
+  const auto x = std::make_shared<takeover>(self, std::move(config), std::move(done));
+  x->run();
+  return [weak = std::weak_ptr{x}] {
+    if (const auto alive = weak.lock()) alive->abandon();
+  };
 }
 
 } // namespace lamella::actors
