@@ -3,7 +3,7 @@
 look at everything that was written meanwhile. Called by ../harness_test.sh within its namespaces, in the
 working folder, where the certificates are.
 
-usage: run.py LAMELLA MODEL [--seed N] [--random SECONDS | --gray | --schedule FILE] [--rate R] [--keep FOLDER]
+usage: run.py LAMELLA MODEL [--seed N] [--random SECONDS | --gray | --scaling | --schedule FILE] [--rate R] [--keep FOLDER]
 """
 import argparse
 import json
@@ -18,7 +18,7 @@ import time
 import checker
 import schedule
 import workload
-from cluster import MODEL, THROUGH_PROXY, Cluster, until, wait_or_kill
+from cluster import MODEL, THROUGH_PROXY, Cluster, until, wait_or_kill, workers_of
 from hosts import Hosts
 from nemesis import Nemesis, Proxy
 from sampler import Sampler
@@ -124,6 +124,7 @@ def main():
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--random", type=float, default=0, help="seconds of drawn injuries; else each kind in turn")
     parser.add_argument("--gray", action="store_true", help="minutes in which data links fail and control links do not")
+    parser.add_argument("--scaling", action="store_true", help="pools that change their sizes, with and without kills")
     parser.add_argument("--schedule", help="JSON file of a run before")
     parser.add_argument("--rate", type=float, default=8, help="requests a second")
     parser.add_argument("--requests", type=int, default=40, help="different ones")
@@ -136,8 +137,10 @@ def main():
         plan = json.load(open(options.schedule))
     elif options.gray:
         plan = schedule.gray(options.seed)
+    elif options.scaling:
+        plan = schedule.scaling(options.seed)
     elif options.random:
-        plan = schedule.drawn(options.seed, options.random, cluster.workers, THROUGH_PROXY)
+        plan = schedule.drawn(options.seed, options.random, workers_of(), THROUGH_PROXY)
     else:
         plan = schedule.targeted(options.seed, THROUGH_PROXY)
     (work / "schedule.json").write_text(json.dumps(plan, indent=1))
