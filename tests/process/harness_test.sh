@@ -4,7 +4,7 @@
 # delayed, flipped and lost; then harness/checker.py compares everything that was written with an undisturbed run.
 #
 # usage: tests/process/harness_test.sh LAMELLA WRITE_TINY_MODEL [WORDS...]   (exit code 77: skipped, with the reason)
-# Words: --seed N, --random SECONDS, --gray, --scaling, --schedule FILE, --rate R, --keep FOLDER
+# Words: --seed N, --random SECONDS, --gray, --scaling, --partition P, --schedule FILE, --rate R, --keep FOLDER
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/namespaces.sh"
@@ -23,6 +23,6 @@ make_certificates "${hosts[@]}"
 "$2" tiny.gguf 2048 || exit 1
 words=()
 for word in "${@:3}"; do
-  case $word in --*|[0-9]*|/*) words+=("$word") ;; *) words+=("$started_in/$word") ;; esac
+  case $word in --*|[0-9]*|/*|heads|requests) words+=("$word") ;; *) words+=("$started_in/$word") ;; esac
 done
 exec python3 "$here/harness/run.py" "$1" "$work/tiny.gguf" "${words[@]}"

@@ -19,8 +19,6 @@ MODEL = "tiny"
 
 
 SPARES = 1
-SIZES = {"model": 2, "attention": 3, "prefill": 1}       # of the pools at the start
-BESIDE = {"model": 0, "attention": 1 + SPARES, "prefill": 0}  # seats beyond the size: the parity's, spares'
 RESERVE = {"model-2": ("model", 2), "prefill-1": ("prefill", 1)}  # hosts whose workers start when a pool grows
 CHANGE_SECONDS = 100  # for a change of a pool's size
 
@@ -30,6 +28,20 @@ def workers_of(replicas=2, members=3, spares=SPARES, prefill=1):
     made = {f"model-{i}": ("model", i) for i in range(replicas)}
     made |= {f"attention-{i}": ("attention", i) for i in range(members + 1 + spares)}
     return made | {f"prefill-{i}": ("prefill", i) for i in range(prefill)}
+
+
+class Layout:
+    """The attention pool, and what all pools have at the start. Of five attention workers one is a spare, and where there
+    is parity one has it."""
+
+    def __init__(self, partition, parity, smaller):
+        members = 4 - parity
+        self.partition, self.parity, self.smaller = partition, parity, smaller
+        self.sizes = {"model": 2, "attention": members, "prefill": 1}
+        self.beside = {"model": 0, "attention": parity + SPARES, "prefill": 0}  # seats beyond the size
+
+
+LAYOUTS = {"heads": Layout("heads", True, 1), "requests": Layout("requests", False, 2)}
 
 
 class Worker:
@@ -48,12 +60,12 @@ class Worker:
 class Cluster:
     """Call prepare() with the certificates made, then start(); keep() runs in a thread of its own."""
 
-    def __init__(self, hosts, work, lamella, model):
-        self.hosts, self.work, self.lamella, self.model = hosts, work, lamella, model
+    def __init__(self, hosts, work, lamella, model, layout):
+        self.hosts, self.work, self.lamella, self.model, self.layout = hosts, work, lamella, model, layout
         self.workers = {name: Worker(name, *what) for name, what in (workers_of() | RESERVE).items()}
         for name in RESERVE:
             self.workers[name].wanted = False
-        self.sizes = dict(SIZES)
+        self.sizes = dict(layout.sizes)
         self.changing = 0  # changes that somebody follows
         self.lock = threading.RLock()
         self.ending = False
@@ -98,9 +110,11 @@ class Cluster:
                  "--set", f"control.dead_seconds={DEAD_SECONDS}",
                  "--set", "control.tls_certificate=gateway.pem", "--set", "control.tls_key=gateway.key",
                  "--set", "control.tls_ca=ca.pem", "--set", f"net.listen={self.hosts.data('gateway')}:0",
-                 "--set", "pools.model.replicas=2", "--set", "pools.attention.members=3",
-                 "--set", "pools.attention.parity=true", "--set", "pools.attention.spares=1",
-                 "--set", "pools.prefill.members=1"]
+                 "--set", f"pools.attention.partition={self.layout.partition}",
+                 "--set", f"pools.attention.parity={str(self.layout.parity).lower()}",
+                 "--set", f"pools.attention.spares={SPARES}"]
+        for pool, members in self.layout.sizes.items():
+            words += ["--set", f"pools.{pool}.members={members}"]
         for pool in ("model", "attention", "prefill"):
             words += ["--set", f"pools.{pool}.placement=remote", "--set", f"pools.{pool}.threads=1"]
         self.gateway = self.hosts.start("gateway", words, self.work / "gateway.log")
@@ -178,7 +192,7 @@ class Cluster:
         """More of that pool's workers where it has too few for that size."""
         with self.lock:
             of_pool = [x for x in self.workers.values() if x.role == pool]
-            short = members + BESIDE[pool] - sum(x.wanted for x in of_pool)
+            short = members + self.layout.beside[pool] - sum(x.wanted for x in of_pool)
             for worker in [x for x in of_pool if not x.wanted][:max(short, 0)]:
                 worker.wanted, worker.due = True, time.monotonic()
 
@@ -202,7 +216,7 @@ class Cluster:
         sit = {x["name"] for x in self.service.status()["workers"]}
         with self.lock:
             wanted = [x for x in self.workers.values() if x.role == pool and x.wanted]
-            over = max(len(wanted) - self.sizes[pool] - BESIDE[pool], 0)
+            over = max(len(wanted) - self.sizes[pool] - self.layout.beside[pool], 0)
             for worker in sorted(wanted, key=lambda x: x.name in sit)[:over]:
                 worker.wanted = False
                 self.signal(worker.name, signal.SIGTERM, "retire")

@@ -8,7 +8,7 @@ import threading
 import time
 from datetime import datetime
 
-from cluster import CHANGE_SECONDS, DEAD_SECONDS, FIRST_PROXY_PORT, HTTP_PROXY_PORT, SIZES, THROUGH_PROXY, until
+from cluster import CHANGE_SECONDS, DEAD_SECONDS, FIRST_PROXY_PORT, HTTP_PROXY_PORT, THROUGH_PROXY, until
 from schedule import PROXY_KINDS
 from service import sum_of
 
@@ -171,11 +171,13 @@ class Nemesis:
 
     def have_sizes_of_the_start(self):
         """Whether all pools have got them back, whatever became of the changes before."""
+        cluster, sizes = self.cluster, self.cluster.layout.sizes
+
         def has(pool):
-            if not self.cluster.changing and self.cluster.sizes[pool] != SIZES[pool]:
-                self.cluster.scale(pool, SIZES[pool])
-            return not self.cluster.changing and self.cluster.sizes[pool] == SIZES[pool]
-        return all([until(CHANGE_SECONDS, lambda: has(pool), 0.2) for pool in SIZES])
+            if not cluster.changing and cluster.sizes[pool] != sizes[pool]:
+                cluster.scale(pool, sizes[pool])
+            return not cluster.changing and cluster.sizes[pool] == sizes[pool]
+        return all([until(CHANGE_SECONDS, lambda: has(pool), 0.2) for pool in sizes])
 
 
 def log_lines(file, after):

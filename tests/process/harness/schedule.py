@@ -2,7 +2,7 @@
 file can be played again."""
 import random
 
-SIZES_DRAWN = {"model": (1, 2, 3), "attention": (1, 3), "prefill": (1, 2)}
+ATTENTION = (1, 3)  # sizes of that pool: a smaller one, and that of the start
 PROXY_KINDS = ("delay", "dribble", "coalesce", "truncate", "flip", "reset", "half_close", "stall")
 
 
@@ -16,16 +16,16 @@ def scale(pool, members, gap=0.0):
     return step("scale", pool, gap=gap) | {"members": members}
 
 
-def scaling(seed):
+def scaling(seed, attention=ATTENTION):
     """Sizes of pools, drained workers, and workers that are killed while KV moves to others. In the end all pools are
     as at the start."""
     chance = random.Random(seed)
     soon = lambda: round(0.005 * 60 ** chance.random(), 3)  # 5 to 300 ms: at any step of a change
     shard, replica = (lambda: f"attention-{chance.randrange(5)}"), (lambda: f"model-{chance.randrange(2)}")
-    plan = [scale("attention", 1), scale("attention", 3), scale("model", 3), scale("model", 2),
+    plan = [*(scale("attention", x) for x in attention), scale("model", 3), scale("model", 2),
             scale("prefill", 2), scale("prefill", 1), scale("model", 1), scale("model", 2),
             step("drain", replica()), step("drain", shard()), step("drain", shard())]
-    for members in (1, 3) * 5:
+    for members in attention * 5:
         plan += [scale("attention", members, gap=soon()), step("kill", chance.choice((shard, shard, replica))())]
     plan += [scale("model", 3, gap=soon()), step("kill", shard()), scale("model", 2, gap=soon()), step("kill", replica()),
              scale("prefill", 2, gap=soon()), step("kill", "prefill-0"), scale("prefill", 1)]
@@ -44,7 +44,7 @@ def gray(seed):
     return [x | {"pause_ms": 2000} for x in plan]
 
 
-def targeted(seed, through_proxy):
+def targeted(seed, through_proxy, attention=ATTENTION):
     """Each kind in turn, all well in between where it matters: about half a minute."""
     chance = random.Random(seed)
     proxied = [x for x in through_proxy if x != "attention-4"]  # who may be a spare, which nothing tells from
@@ -72,14 +72,14 @@ def targeted(seed, through_proxy):
         step("cut_data", f"model-{chance.randrange(2)}", seconds=1.0),
         step("cut", f"attention-{chance.randrange(4)}", seconds=3.6),
         step("stop", f"model-{chance.randrange(2)}"),
-        scale("attention", 1),
-        scale("attention", 3, gap=round(chance.uniform(0.01, 0.3), 3)),
+        scale("attention", attention[0]),
+        scale("attention", attention[1], gap=round(chance.uniform(0.01, 0.3), 3)),
         step("kill", f"attention-{chance.randrange(5)}"),
         step("drain", f"model-{chance.randrange(2)}"),
     ]
 
 
-def drawn(seed, seconds, workers, through_proxy, mean=5.0):
+def drawn(seed, seconds, workers, through_proxy, mean=5.0, attention=ATTENTION):
     """Random ones, Poisson with that mean between them, overlapping."""
     chance = random.Random(seed)
     made, left = [], seconds
@@ -95,8 +95,8 @@ def drawn(seed, seconds, workers, through_proxy, mean=5.0):
         if kind == "slow_join":
             made.append(step(kind, chance.choice(through_proxy), gap=gap))
         elif kind in ("scale", "scale_kill"):
-            pool = chance.choice(sorted(SIZES_DRAWN))
-            made.append(scale(pool, chance.choice(SIZES_DRAWN[pool]), gap=gap))
+            pool, sizes = chance.choice((("attention", attention), ("model", (1, 2, 3)), ("prefill", (1, 2))))
+            made.append(scale(pool, chance.choice(sizes), gap=gap))
             if kind == "scale_kill":  # at any step of the change
                 made[-1]["gap"] = round(chance.uniform(0.005, 0.5), 3)
                 made.append(step("kill", who, gap=gap))

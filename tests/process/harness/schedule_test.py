@@ -4,7 +4,7 @@ import unittest
 
 import schedule
 import workload
-from cluster import SIZES, THROUGH_PROXY, workers_of
+from cluster import LAYOUTS, THROUGH_PROXY, workers_of
 
 
 class Schedule(unittest.TestCase):
@@ -27,19 +27,21 @@ class Schedule(unittest.TestCase):
         self.assertTrue(any(len(x["targets"]) == 2 for x in drawn))
         for x in drawn + schedule.targeted(1, THROUGH_PROXY) + schedule.gray(1) + schedule.scaling(1):
             for name in x["targets"]:
-                self.assertIn(name, {"http": ["http"], "scale": SIZES}.get(x["kind"], workers))
+                self.assertIn(name, {"http": ["http"], "scale": LAYOUTS["heads"].sizes}.get(x["kind"], workers))
             if x["kind"] in (*schedule.PROXY_KINDS, "slow_join"):
                 self.assertLessEqual(set(x["targets"]), set(THROUGH_PROXY))
         self.assertLessEqual(set(schedule.PROXY_KINDS), {x["kind"] for x in schedule.targeted(1, THROUGH_PROXY)})
 
     def test_a_plan_that_scales_ends_with_the_sizes_of_the_start(self):
-        for plan in (schedule.scaling(1), schedule.targeted(1, THROUGH_PROXY)):
-            sizes = dict(SIZES)
-            for x in plan:
-                if x["kind"] == "scale":
-                    self.assertNotEqual(sizes[x["targets"][0]], x["members"])
-                    sizes[x["targets"][0]] = x["members"]
-            self.assertEqual(SIZES, sizes)
+        for layout in LAYOUTS.values():
+            attention = (layout.smaller, layout.sizes["attention"])
+            for plan in (schedule.scaling(1, attention), schedule.targeted(1, THROUGH_PROXY, attention)):
+                sizes = dict(layout.sizes)
+                for x in plan:
+                    if x["kind"] == "scale":
+                        self.assertNotEqual(sizes[x["targets"][0]], x["members"])
+                        sizes[x["targets"][0]] = x["members"]
+                self.assertEqual(layout.sizes, sizes)
 
     def test_workers_are_killed_while_pools_change(self):
         for plan in (schedule.scaling(1), schedule.drawn(1, 5000, workers_of(), THROUGH_PROXY)):
