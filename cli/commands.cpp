@@ -37,6 +37,11 @@ std::vector<command> service_commands() {
        "  lamella pools --admin 10.0.0.1:8001 --api-key-file admin_keys\n"
        "  lamella pools --json | jq .pools[].state",
        setup_pools},
+      {"events", "Show what has happened to a running server: workers, epochs, pools, reloads",
+       "  lamella events\n"
+       "  lamella events --follow --since 10m\n"
+       "  lamella events --json | jq 'select(.kind == \"worker_lost\")'",
+       setup_events},
       {"scale", "Give a pool of a running server more or fewer workers, without an interruption",
        "  lamella scale attention=3\n"
        "  lamella scale model=2 --timeout 120\n"

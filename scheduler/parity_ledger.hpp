@@ -54,6 +54,7 @@ public:
     if (cache_ == cache) made_.insert(runs);
   }
 
+  uint32_t shards() const { return shards_; }
   uint32_t slots_made() const { return cache_ == 0 ? 0 : made_.count(); }
 
   /// The member named by open() is reconstructed. Ignored (returns false) for an older epoch, whose

@@ -1,5 +1,6 @@
 #include "actors/gateway/gateway_admin.hpp"
 
+#include "actors/gateway/gateway_events.hpp"
 #include "actors/gateway/gateway_pools.hpp"
 #include "actors/gateway/gateway_reload.hpp"
 #include "actors/gateway/gateway_status.hpp"
@@ -68,7 +69,9 @@ void answer_admin(gateway_ptr self, const exchange_ptr& exchange, const std::str
     answer_drain_worker(self, exchange);
   } else if (what == "pools" && request.method == "GET") {
     answer_pools(self, exchange);
-  } else if (what == "status" || what == "pools") {
+  } else if (what == "events" && request.method == "GET") {
+    answer_events(self, exchange);
+  } else if (what == "status" || what == "pools" || what == "events") {
     throw net::method_not_allowed(request.method, "GET");
   } else if (what == "drain" || what == "chaos" || what == "reload" || what == "scale"
              || what == "drain-worker") {

@@ -172,6 +172,18 @@ void end_move(kv_allocator_state& st) {
   st.moving.reset();
 }
 
+/// Parts that a smaller pool has not tell of no slots any more.
+void forget_parts(const kv_allocator_config& before, const kv_tables& now) {
+  if (!before.metrics) return;
+  auto names = before.tables;
+  names.insert(names.end(), before.sharers.begin(), before.sharers.end());
+  names.push_back(before.parity);
+  for (const auto& name : names)
+    if (!name.empty() && name != now.parity && !std::ranges::count(now.names, name)
+        && !std::ranges::count(now.sharers, name))
+      before.metrics->set_kv_slots(name, {});
+}
+
 } // namespace
 
 bool is_of_move(sequence_id holder) {
@@ -262,6 +274,7 @@ void finish_move(kv_allocator_state& st) {
 }
 
 void resize_tables(kv_allocator_state& st, const kv_tables& tables) {
+  forget_parts(st.config, tables);
   st.config.tables = tables.names;
   st.config.sharers = tables.sharers;
   st.config.parity = tables.parity;

@@ -18,6 +18,7 @@
 #include "actors/protocol/explain.hpp"
 #include "actors/protocol/join.hpp"
 #include "actors/protocol/status.hpp"
+#include "actors/shared/events.hpp"
 
 #include <spdlog/spdlog.h>
 
@@ -69,10 +70,12 @@ void lose(membership_ptr self, const seat& where, const std::string& reason,
   stop_watching(self, gone);
   gone.info.trouble = reason;
   const bool ordered = cause == net::failover_cause::ordered;
-  spdlog::log(ordered ? spdlog::level::info : spdlog::level::warn,
-              "worker {} seat={} incarnation={} worker={} pid={} reason=\"{}\"",
-              ordered ? "sent away" : "lost", gone.info.seat, gone.info.incarnation, gone.info.name,
-              gone.info.pid, reason);
+  tell(ordered ? event_kind::worker_left : event_kind::worker_lost,
+       {{"seat", gone.info.seat},
+        {"incarnation", gone.info.incarnation},
+        {"worker", gone.info.name},
+        {"pid", gone.info.pid},
+        {"reason", reason}});
   if (gone.handle)
     self->send(gone.handle, worker_leave{reason});
   else
@@ -194,9 +197,12 @@ void on_pace(membership_ptr self, const scheduler::slow_workers::change& x) {
   if (found == st.members.end()) return;
   auto& m = found->second;
   m.info.slow = x.slow;
-  spdlog::warn("worker {} seat={} worker={} host={} pid={} times_its_peers={:.1f}",
-               x.slow ? "slow" : "recovered", m.info.seat, m.info.name, m.info.host, m.info.pid,
-               x.times);
+  tell(x.slow ? event_kind::worker_slow : event_kind::worker_recovered,
+       {{"seat", m.info.seat},
+        {"worker", m.info.name},
+        {"host", m.info.host},
+        {"pid", m.info.pid},
+        {"times_its_peers", x.times}});
   const auto now = self->clock().now();
   const bool soon = st.replaced_at && now - *st.replaced_at < st.config.replace_every;
   if (x.slow && st.open && !soon && has_part(st, x.who) && !m.here && has_substitute(st, x.who)) {

@@ -4,10 +4,10 @@
 #include "actors/membership/membership_plan.hpp"
 #include "actors/membership/membership_seats.hpp"
 #include "actors/protocol/explain.hpp"
+#include "actors/shared/events.hpp"
 #include "base/buggify.hpp"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 
@@ -37,10 +37,13 @@ void hand_out(membership_ptr self) {
     const auto before = st.caches.find(i);
     if (before == st.caches.end() || before->second != mine) result.empty.push_back(i);
   }
-  spdlog::info("epoch open epoch={} replicas={} of {} shards={} empty={}{}", done.what.epoch,
-               done.what.plan.decoding, done.what.design.shape.replicas,
-               done.what.plan.shards.size(), result.empty.size(),
-               result.beside != 0 ? fmt::format(" beside={}", result.beside) : std::string{});
+  std::vector<event_field> fields{{"epoch", done.what.epoch},
+                                  {"replicas", done.what.plan.decoding},
+                                  {"of", done.what.design.shape.replicas},
+                                  {"shards", done.what.plan.shards.size()},
+                                  {"empty", result.empty.size()}};
+  if (result.beside != 0) fields.emplace_back("beside", result.beside);
+  tell(event_kind::epoch_opened, std::move(fields));
   result.compute = st.compute;
   result.attention = st.attention;
   if (result.beside != 0) st.before = std::move(st.newest);
@@ -209,6 +212,8 @@ void close_epochs(membership_ptr self, const worker_info& who, const std::string
   if (st.current) send_close(self, st.current->what, false);
   if (st.open) send_close(self, st.newest, false);
   if (st.before) send_close(self, *st.before, false);
+  if (st.before)
+    tell(event_kind::epoch_closed, {{"epoch", st.before->epoch}, {"reason", who.seat + what}});
   st.before.reset();
   st.due = false;
   if (st.asked && st.asked->beside) { // the supervisor hears of the loss and asks again
@@ -217,6 +222,7 @@ void close_epochs(membership_ptr self, const worker_info& who, const std::string
   }
   st.current.reset();
   if (!std::exchange(st.open, false)) return;
+  tell(event_kind::epoch_closed, {{"epoch", st.newest.epoch}, {"reason", who.seat + what}});
   if (auto owner = caf::actor_cast<caf::actor>(st.owner))
     caf::anon_send(owner, epoch_lost{st.epoch, who.role, who.seat + what});
 }
@@ -235,6 +241,9 @@ caf::result<epoch_members> on_ask(membership_ptr self, uint64_t built) {
   if (st.current && st.current->result.beside != 0) abort_opening(self);
   if (st.before) send_close(self, *st.before, false);
   if (st.open) send_close(self, st.newest, false);
+  if (st.open)
+    tell(event_kind::epoch_closed,
+         {{"epoch", st.newest.epoch}, {"reason", "the pipeline is made anew"}});
   st.before.reset();
   st.open = st.due = false;
   if (st.asked) st.asked->promise.deliver(caf::make_error(ec::aborted));
@@ -265,11 +274,13 @@ void on_settled(membership_ptr self, const epoch_settled& x, void (*moved)(membe
   if (x.taken) {
     on_open(self, x.epoch);
     send_close(self, before, true);
+    tell(event_kind::epoch_closed,
+         {{"epoch", before.epoch}, {"reason", fmt::format("epoch {} has taken over", x.epoch)}});
     st.newest.lenders.clear(); // with that epoch their KV is needed no more
     moved(self);
   } else {
     if (st.changing) st.changing->reason = x.reason;
-    spdlog::warn("epoch dropped epoch={} reason=\"{}\"", x.epoch, x.reason);
+    tell(event_kind::epoch_dropped, {{"epoch", x.epoch}, {"reason", x.reason}});
     send_close(self, st.newest, true);
     st.newest = std::move(before);
     st.dropped_at = self->clock().now();

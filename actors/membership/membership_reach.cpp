@@ -4,8 +4,7 @@
 #include "actors/membership/membership_pace.hpp"
 #include "actors/protocol/epochs.hpp"
 #include "actors/protocol/status.hpp"
-
-#include <spdlog/spdlog.h>
+#include "actors/shared/events.hpp"
 
 #include <fmt/format.h>
 
@@ -104,8 +103,11 @@ void fence(membership_ptr self, const seat& where, const std::string& reason,
   m.proven_since.reset();
   m.info.state = "fenced";
   rest.fenced(now);
-  spdlog::warn("worker fenced seat={} incarnation={} worker={} rest_ms={} reason=\"{}\"",
-               m.info.seat, m.info.incarnation, m.info.name, rest.rest().count(), reason);
+  tell(event_kind::worker_fenced, {{"seat", m.info.seat},
+                                   {"incarnation", m.info.incarnation},
+                                   {"worker", m.info.name},
+                                   {"rest_ms", rest.rest().count()},
+                                   {"reason", reason}});
   verdicts.fence(where, reason);
 }
 
@@ -132,8 +134,8 @@ void look_at(membership_ptr self, const seat& where, const std::set<seat>& unhea
   if (!m.proven_since) m.proven_since = now;
   if (!may_be_trusted(st, m, now)) return;
   if (m.fenced_at)
-    spdlog::warn("worker reachable again seat={} incarnation={} worker={}", m.info.seat,
-                 m.info.incarnation, m.info.name);
+    tell(event_kind::worker_reachable,
+         {{"seat", m.info.seat}, {"incarnation", m.info.incarnation}, {"worker", m.info.name}});
   m.trusted = true;
   m.fenced_at.reset();
   m.info.state = "live";

@@ -3,9 +3,9 @@
 #include "actors/membership/membership_injury.hpp"
 #include "actors/membership/membership_plan.hpp"
 #include "actors/membership/membership_seats.hpp"
+#include "actors/shared/events.hpp"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <stdexcept>
@@ -22,7 +22,13 @@ using scheduler::worker_role;
 /// Members of a pool at most: seats have numbers of 14 bits, and a mistyped size starts processes.
 constexpr uint32_t members_max = 256;
 
-caf::error refused(const std::string& why) { return caf::make_error(ec::resize_refused, why); }
+/// `pool`: empty where the question names none that there is.
+caf::error refused(const membership_state& st, const std::string& pool, const std::string& why) {
+  tell(event_kind::pool_refused, {{"pool", pool}, {"reason", why}});
+  if (st.config.metrics && !pool.empty())
+    st.config.metrics->pool_changed(pool, net::change_end::refused);
+  return caf::make_error(ec::resize_refused, why);
+}
 
 std::string text_of(const pool_change& x) {
   return fmt::format("{} {} -> {}", x.pool, x.from, x.to);
@@ -112,7 +118,7 @@ pool_change begin_change(membership_ptr self, worker_role role, uint32_t members
   st.changing =
       pool_change{std::string{scheduler::to_string(role)}, from, members, "under way", {}};
   st.changing_since = self->clock().now();
-  spdlog::info("pool resizing pool={} from={} to={}", st.changing->pool, from, members);
+  tell(event_kind::pool_resizing, {{"pool", st.changing->pool}, {"from", from}, {"to", members}});
   const auto answer = *st.changing;
   changed(self);
   effects.consider("the pool " + text_of(answer) + " changes its size");
@@ -127,12 +133,14 @@ void end_change(membership_ptr self, const char* state, std::string reason) {
   x.state = state;
   x.reason = std::move(reason);
   const std::chrono::duration<double> took = self->clock().now() - st.changing_since;
-  if (x.reason.empty())
-    spdlog::info("pool resized pool={} from={} to={} seconds={:.3f}", x.pool, x.from, x.to,
-                 took.count());
-  else
-    spdlog::error("pool not resized pool={} from={} to={} seconds={:.3f} reason=\"{}\"", x.pool,
-                  x.from, x.to, took.count(), x.reason);
+  std::vector<event_field> fields{
+      {"pool", x.pool}, {"from", x.from}, {"to", x.to}, {"seconds", took.count()}};
+  if (!x.reason.empty()) fields.emplace_back("reason", x.reason);
+  if (st.config.metrics)
+    st.config.metrics->pool_changed(x.pool, x.reason.empty() ? net::change_end::done
+                                                             : net::change_end::rolled_back);
+  tell(x.reason.empty() ? event_kind::pool_resized : event_kind::pool_rolled_back,
+       std::move(fields));
 }
 
 worker_role role_of(const pool_change& x) { return *scheduler::role_named(x.pool); }
@@ -143,10 +151,11 @@ caf::result<pool_change> on_resize(membership_ptr self, const pool_resize& x,
                                    const scale_effects& effects) {
   auto& st = self->state;
   const auto role = scheduler::role_named(x.pool);
-  if (!role) return refused("there is no pool '" + x.pool + "'; use model, attention or prefill");
+  if (!role)
+    return refused(st, {}, "there is no pool '" + x.pool + "'; use model, attention or prefill");
   const auto now = scheduler::size_of(st.wanted, *role);
   if (x.members == now && !st.changing) return pool_change{x.pool, now, now, "done", {}};
-  if (const auto why = why_not(st, *role, x.members); !why.empty()) return refused(why);
+  if (const auto why = why_not(st, *role, x.members); !why.empty()) return refused(st, x.pool, why);
   st.before_drains.erase(*role);
   return begin_change(self, *role, x.members, effects);
 }
@@ -157,9 +166,10 @@ caf::result<pool_change> on_drain(membership_ptr self, const worker_drain& x,
   const auto found = std::ranges::find_if(st.members, [&](const auto& m) {
     return m.second.info.name == x.worker || m.second.info.seat == x.worker;
   });
-  if (found == st.members.end()) return refused("there is no worker '" + x.worker + "'");
+  if (found == st.members.end()) return refused(st, {}, "there is no worker '" + x.worker + "'");
   if (found->second.here)
-    return refused("'" + x.worker + "' is of the service's own process; change the pool's size");
+    return refused(st, found->second.info.role,
+                   "'" + x.worker + "' is of the service's own process; change the pool's size");
   const auto where = found->first;
   const auto size = scheduler::size_of(st.wanted, where.role);
   pool_change answer{std::string{scheduler::to_string(where.role)}, size, size, "under way", {}};
@@ -168,22 +178,24 @@ caf::result<pool_change> on_drain(membership_ptr self, const worker_drain& x,
     answer.state = "done";
     return answer;
   }
-  if (st.changing) return refused("another change is under way: " + text_of(*st.changing));
+  if (st.changing)
+    return refused(st, answer.pool, "another change is under way: " + text_of(*st.changing));
   st.draining.insert(where);
   const auto lower = next_lower(st, where.role);
   const auto bounds = st.config.follows.find(where.role);
   const bool follows =
       x.leaves && lower && bounds != st.config.follows.end() && *lower >= bounds->second.least;
   if (!follows && better_plan(st)) { // a spare takes its part, or others have room for its work
-    spdlog::info("worker draining seat={} worker={}", found->second.info.seat,
-                 found->second.info.name);
+    tell(event_kind::worker_draining,
+         {{"seat", found->second.info.seat}, {"worker", found->second.info.name}});
     effects.consider("worker " + found->second.info.name + " is drained");
     return answer;
   }
   if (!lower) {
     st.draining.erase(where);
-    return refused("no other worker can take over what '" + x.worker
-                   + "' does: add one to the pool '" + answer.pool + "' first");
+    return refused(st, answer.pool,
+                   "no other worker can take over what '" + x.worker
+                       + "' does: add one to the pool '" + answer.pool + "' first");
   }
   // One that an operator drains asks for a seat at once, and shall not get it back.
   if (x.leaves) st.before_drains.emplace(where.role, size);

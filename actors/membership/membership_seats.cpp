@@ -5,8 +5,7 @@
 #include "actors/membership/membership_pace.hpp"
 #include "actors/membership/membership_probe.hpp"
 #include "actors/protocol/join.hpp"
-
-#include <spdlog/spdlog.h>
+#include "actors/shared/events.hpp"
 
 #include <algorithm>
 
@@ -30,6 +29,11 @@ void changed(membership_ptr self) {
   for (const auto& [where, m] : st.members)
     if (m.info.slow) slow.insert(where);
   const auto& shape = st.config.shape;
+  for (const auto role : {scheduler::worker_role::model, scheduler::worker_role::attention,
+                          scheduler::worker_role::prefill})
+    if (st.config.metrics && st.config.seats.members(role) > 0)
+      st.config.metrics->set_pool_target(scheduler::to_string(role),
+                                         scheduler::size_of(st.wanted, role));
   st.config.on_change({st.config.seats,
                        ready,
                        scheduler::lacking_roles(shape, ready, st.held),
@@ -50,8 +54,8 @@ caf::result<join_grant> on_seat(membership_ptr self, const seat_ask& x,
   auto& st = self->state;
   const auto role = scheduler::role_named(x.role);
   const auto refuse = [&](const std::string& why) {
-    spdlog::warn("worker refused worker={} host={} pid={} reason=\"{}\"", x.name, x.host, x.pid,
-                 why);
+    tell(event_kind::worker_refused,
+         {{"worker", x.name}, {"host", x.host}, {"pid", x.pid}, {"reason", why}});
     return caf::make_error(ec::join_refused, why);
   };
   if (!role || st.config.seats.members(*role) == 0)
@@ -80,8 +84,11 @@ caf::result<join_grant> on_seat(membership_ptr self, const seat_ask& x,
   watch(self, self->current_sender(), m);
   // Whoever takes a seat and never loads must not keep it.
   self->delayed_send(self, st.config.load_timeout, wake_atom_v, m.info.seat, m.info.incarnation);
-  spdlog::info("worker joined seat={} incarnation={} worker={} host={} pid={}", m.info.seat,
-               m.info.incarnation, x.name, x.host, x.pid);
+  tell(event_kind::worker_joined, {{"seat", m.info.seat},
+                                   {"incarnation", m.info.incarnation},
+                                   {"worker", x.name},
+                                   {"host", x.host},
+                                   {"pid", x.pid}});
   join_grant grant{x.proof,           x.role,
                    m.where.index,     m.info.incarnation,
                    self->state.epoch, st.config.terms_of(m.where)};

@@ -5,6 +5,7 @@
 #include "actors/protocol/exceptions.hpp"
 #include "actors/protocol/explain.hpp"
 #include "actors/protocol/status.hpp"
+#include "actors/shared/events.hpp"
 #include "scheduler/scaling_text.hpp"
 
 #include <spdlog/spdlog.h>
@@ -96,15 +97,16 @@ void tell_wishes(autoscaler_state& st, const scheduler::scaling_look& x,
     if (st.config->metrics) st.config->metrics->set_pool_wish(scheduler::name_of(pool), wish[pool]);
     if (const auto before = std::exchange(st.wished[pool], wish[pool]);
         before != wish[pool] && !x.pools[pool].acts)
-      spdlog::info("pool wish pool={} members={} wish={}", scheduler::name_of(pool),
-                   x.pools[pool].members, wish[pool]);
+      tell(event_kind::pool_wish, {{"pool", scheduler::name_of(pool)},
+                                   {"members", x.pools[pool].members},
+                                   {"wish", wish[pool]}});
   }
 }
 
 void take(autoscaler_ptr self, const scheduler::scaling_step& step) {
   const std::string pool = scheduler::name_of(step.pool);
-  spdlog::info("autoscaling pool={} from={} to={} reason=\"{}\"", pool, step.from, step.to,
-               step.reason);
+  tell(event_kind::pool_autoscaling,
+       {{"pool", pool}, {"from", step.from}, {"to", step.to}, {"reason", step.reason}});
   self->request(self->state.config->members, timeout, pool_resize{pool, step.to})
       .then([](const pool_change&) {},
             [self, pool, to = step.to](const caf::error& e) {

@@ -1,6 +1,7 @@
 #include "actors/node/node_impl.hpp"
 #include "actors/protocol/prefills.hpp"
 #include "actors/protocol/requests.hpp"
+#include "actors/shared/events.hpp"
 
 #include <spdlog/spdlog.h>
 
@@ -94,6 +95,7 @@ bool node::drain(std::chrono::milliseconds limit) {
   bool complete = true;
   if (x.front) {
     x.health->enter(health_board::phase::draining);
+    tell(event_kind::service_draining, {{"limit_seconds", limit.count() / 1000}});
     const auto until = std::chrono::steady_clock::now() + limit;
     // A gateway that answers late must not find this frame gone: the flag is shared.
     auto finished = std::make_shared<std::promise<void>>();

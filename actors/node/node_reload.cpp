@@ -1,5 +1,6 @@
 #include "actors/node/node_impl.hpp"
 #include "actors/protocol/explain.hpp"
+#include "actors/shared/events.hpp"
 
 #include <spdlog/spdlog.h>
 
@@ -101,7 +102,7 @@ reload_report node::impl::reload() {
   std::lock_guard turn{reload_turn};
   reload_report report;
   const auto refuse = [&](std::vector<std::string> problems) {
-    for (const auto& x : problems) spdlog::error("configuration not reloaded problem=\"{}\"", x);
+    for (const auto& x : problems) tell(event_kind::config_refused, {{"reason", x}});
     metrics->config_reloaded(false);
     report.problems = std::move(problems);
     return report;
@@ -147,10 +148,11 @@ reload_report node::impl::reload() {
     return refuse({e.what()});
   }
   metrics->config_reloaded(true);
-  spdlog::info(
-      "configuration reloaded applied={} pending={} needs_restart={} api_keys={} admin_keys={}",
-      report.applied.size(), report.pending.size(), report.needs_restart.size(), report.api_keys,
-      report.admin_keys);
+  tell(event_kind::config_reloaded, {{"applied", report.applied.size()},
+                                     {"pending", report.pending.size()},
+                                     {"needs_restart", report.needs_restart.size()},
+                                     {"api_keys", report.api_keys},
+                                     {"admin_keys", report.admin_keys}});
   return report;
 }
 

@@ -230,7 +230,7 @@ void node::impl::build() {
       std::lock_guard lock{server_mutex};
       c.server = server;
     }
-    take_over(self, std::move(c), std::move(done));
+    return take_over(self, std::move(c), std::move(done));
   };
   tree.facts_of = [this](const caf::actor_addr& child) { return facts_of(child); };
   tree.on_trouble = [this](bool given_up, const std::string& role,

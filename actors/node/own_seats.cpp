@@ -4,9 +4,8 @@
 #include "actors/protocol/exceptions.hpp"
 #include "actors/protocol/explain.hpp"
 #include "actors/protocol/status.hpp"
+#include "actors/shared/events.hpp"
 #include "actors/worker/worker.hpp"
-
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 
@@ -35,14 +34,14 @@ void take_later(own_seats_ptr self, const seat& where, const own_seat_lost& x,
     if (x.budget != suspect_board::budget::counts) {
       policy.on_loss(now);
     } else if (policy.on_exit(now) == scheduler::restart_verdict::escalate) {
-      spdlog::critical("restart limit exceeded subtree={} reason=\"{}\"", st.name, reason);
+      tell(event_kind::service_failed, {{"subtree", st.name}, {"reason", reason}});
       if (auto give_up = std::exchange(st.config.on_give_up, nullptr)) give_up();
       return;
     }
     st.delay = policy.next_delay(scheduler::restart_policy::jitter_of(++st.failures));
   }
-  spdlog::error("restarting after a fault subtree={} delay_ms={} reason=\"{}\"", st.name,
-                st.delay.count(), reason);
+  tell(event_kind::service_restarting,
+       {{"subtree", st.name}, {"delay_ms", st.delay.count()}, {"reason", reason}});
   const auto place = std::ranges::find(st.config.seats, where) - st.config.seats.begin();
   self->delayed_send(self, st.delay, wake_atom_v, static_cast<uint32_t>(place));
 }

@@ -6,6 +6,7 @@
 #include "actors/protocol/exceptions.hpp"
 #include "actors/protocol/explain.hpp"
 #include "actors/protocol/status.hpp"
+#include "actors/shared/events.hpp"
 
 #include <spdlog/spdlog.h>
 
@@ -29,9 +30,11 @@ void end_all(supervisor_ptr self, const std::vector<caf::strong_actor_ptr>& chil
 }
 
 void end_children(supervisor_ptr self) {
-  self->state.renewing = 0;
-  self->state.due.reset(); // whoever asks for an epoch gets the best one
-  end_all(self, std::exchange(self->state.children, {}));
+  auto& st = self->state;
+  st.renewing = 0;
+  if (const auto abandon = std::exchange(st.abandon, nullptr)) abandon();
+  st.due.reset(); // whoever asks for an epoch gets the best one
+  end_all(self, std::exchange(st.children, {}));
 }
 
 void on_end(supervisor_ptr self, const std::string& role, const std::string& reason, bool killed);
@@ -94,6 +97,7 @@ void take_over(supervisor_ptr self, std::vector<caf::strong_actor_ptr> children)
 void on_renewed(supervisor_ptr self, renewal x) {
   auto& st = self->state;
   st.renewing = 0;
+  st.abandon = nullptr;
   if (const auto due = st.due) self->send(self, *due);
   switch (x.what) {
   case renewal::outcome::taken:
@@ -124,7 +128,7 @@ void on_due(supervisor_ptr self, const epoch_due& x) {
   spdlog::info("renewing subtree={} epoch={} reason=\"{}\"", st.what.name, x.epoch, x.reason);
   const auto mine = st.renewing = ++st.renewals;
   const auto goes_on = [self, mine] { return self->state.renewing == mine; };
-  st.what.renew(self, ++st.generation, goes_on, [self, goes_on](renewal done) {
+  st.abandon = st.what.renew(self, ++st.generation, goes_on, [self, goes_on](renewal done) {
     if (goes_on()) on_renewed(self, std::move(done));
   });
 }
@@ -162,14 +166,14 @@ void on_end(supervisor_ptr self, const std::string& role, const std::string& rea
   st.what.on_trouble(given_up, role,
                      killed ? net::failover_cause::exit : net::failover_cause::fault);
   if (given_up) {
-    spdlog::critical("restart limit exceeded subtree={} reason=\"{}\"", st.what.name, reason);
+    tell(event_kind::service_failed, {{"subtree", st.what.name}, {"reason", reason}});
     if (st.what.on_stop) st.what.on_stop();
     self->quit(caf::make_error(caf::sec::runtime_error, st.what.name + ": " + reason));
     return;
   }
   const auto delay = st.policy->next_delay(scheduler::restart_policy::jitter_of(st.generation));
-  spdlog::error("restarting after a fault subtree={} delay_ms={} reason=\"{}\"", st.what.name,
-                delay.count(), reason);
+  tell(event_kind::service_restarting,
+       {{"subtree", st.what.name}, {"delay_ms", delay.count()}, {"reason", reason}});
   st.waiting = true;
   self->delayed_send(self, delay, restart_atom_v, ++st.restart);
 }

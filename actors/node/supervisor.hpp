@@ -50,9 +50,11 @@ struct subtree {
   /// Prepares a new generation of children while the present one runs, and starts it; then calls
   /// `done` on the supervisor's thread: with its children, which replace the present ones, or with
   /// the reason why these stay. Each step first asks `goes_on`: the present children may have ended
-  /// meanwhile. May be empty: a new generation then starts after the end of the present one.
-  std::function<void(caf::event_based_actor*, uint64_t generation, std::function<bool()> goes_on,
-                     std::function<void(renewal)> done)>
+  /// meanwhile. What it returns is called when they have: it lets go what it has prepared. May be
+  /// empty: a new generation then starts after the end of the present one.
+  std::function<std::function<void()>(caf::event_based_actor*, uint64_t generation,
+                                      std::function<bool()> goes_on,
+                                      std::function<void(renewal)> done)>
       renew;
   /// May be empty.
   std::function<child_facts(const caf::actor_addr& child)> facts_of;
@@ -83,8 +85,9 @@ struct supervisor_state {
   bool stopping = false;
   uint64_t renewing = 0; ///< the newest renewal; 0: none is under way
   uint64_t renewals = 0;
-  std::optional<epoch_due> due; ///< came while there was nothing to renew
-  bool waiting = false;         ///< between a failure and the restart
+  std::function<void()> abandon; ///< of the renewal under way
+  std::optional<epoch_due> due;  ///< came while there was nothing to renew
+  bool waiting = false;          ///< between a failure and the restart
   const char* name = "supervisor";
 };
 

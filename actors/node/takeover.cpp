@@ -4,10 +4,10 @@
 #include "actors/machine/sizing.hpp"
 #include "actors/protocol/explain.hpp"
 #include "actors/protocol/requests.hpp"
-
-#include <spdlog/spdlog.h>
+#include "actors/shared/events.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace lamella::actors {
 
@@ -38,13 +38,19 @@ public:
             });
   }
 
+  /// Its pipeline is lost.
+  void abandon() {
+    stop_copy("a worker was lost");
+    config_.server = nullptr;
+  }
+
 private:
   using step = void (takeover::*)();
 
   /// Goes on with a step, or ends with the reason of a failure.
   std::function<void(std::optional<std::string>)> then(step next) {
     return [me = shared_from_this(), next](const std::optional<std::string>& failure) {
-      if (!me->config_.goes_on()) return me->stop_copy();
+      if (!me->config_.goes_on()) return me->stop_copy("a worker was lost");
       if (failure) return me->fail(*failure);
       ((*me).*next)();
     };
@@ -53,6 +59,9 @@ private:
   void begin_copy() {
     if (next_.lenders.empty()) return stop_prompts();
     mover_ = std::make_shared<kv_mover>(self_, mover_config());
+    tell(event_kind::kv_move_begun, {{"epoch", next_.epoch},
+                                     {"from", next_.sizes_before.attention},
+                                     {"to", next_.sizes.attention}});
     mover_->begin(then(&takeover::copy_first));
   }
 
@@ -126,14 +135,30 @@ private:
       return fail(e.what());
     }
     parts.planned = parts.moved = false;
-    using seconds = std::chrono::duration<double>;
-    const auto now = self_->clock().now();
-    spdlog::info("epoch taken over epoch={} from={} slots_moved={} seconds={:.3f} "
-                 "stopped_seconds={:.4f}",
-                 next_.epoch, config_.server->epoch, mover_ ? mover_->slots_copied() : 0,
-                 seconds{now - began_}.count(), seconds{now - stopped_}.count());
+    tell_taken();
     done_(std::move(result));
     self_->send(parts.members, epoch_settled{next_.epoch, true, {}});
+  }
+
+  void tell_taken() {
+    using seconds = std::chrono::duration<double>;
+    const auto now = self_->clock().now();
+    const auto took = seconds{now - began_}.count(), stopped = seconds{now - stopped_}.count();
+    const auto slots = mover_ ? mover_->slots_copied() : 0;
+    auto& metrics = config_.parts->metrics;
+    if (mover_) {
+      tell(event_kind::kv_moved, {{"epoch", next_.epoch},
+                                  {"slots", slots},
+                                  {"bytes", mover_->bytes_copied()},
+                                  {"seconds", took}});
+      if (metrics) metrics->kv_moved(slots, mover_->bytes_copied(), took);
+    }
+    tell(event_kind::epoch_taken_over, {{"epoch", next_.epoch},
+                                        {"from", config_.server->epoch},
+                                        {"slots_moved", slots},
+                                        {"seconds", took},
+                                        {"stopped_seconds", stopped}});
+    if (metrics) metrics->launches_stopped(stopped);
   }
 
   /// The parity of the next epoch's shards is made while it serves, unless it is there.
@@ -153,14 +178,20 @@ private:
   }
 
   void fail(const std::string& why) {
-    stop_copy();
+    stop_copy(why);
     if (stopping_) return done_({renewal::outcome::broken, {}, why});
     self_->send(config_.parts->members, epoch_settled{next_.epoch, false, why});
     done_({renewal::outcome::stays, {}, why});
   }
 
-  void stop_copy() {
-    if (mover_) mover_->abort();
+  void stop_copy(const std::string& why) {
+    if (!mover_) return;
+    tell(event_kind::kv_move_aborted, {{"epoch", next_.epoch},
+                                       {"slots", mover_->slots_copied()},
+                                       {"bytes", mover_->bytes_copied()},
+                                       {"reason", why}});
+    if (config_.parts->metrics) config_.parts->metrics->kv_move_aborted();
+    std::exchange(mover_, nullptr)->abort();
   }
 
   /// Asks all of them the same; goes on when all have answered.
@@ -196,9 +227,13 @@ private:
 
 } // namespace
 
-void take_over(caf::event_based_actor* self, takeover_config config,
-               std::function<void(renewal)> done) {
-  std::make_shared<takeover>(self, std::move(config), std::move(done))->run();
+std::function<void()> take_over(caf::event_based_actor* self, takeover_config config,
+                                std::function<void(renewal)> done) {
+  const auto x = std::make_shared<takeover>(self, std::move(config), std::move(done));
+  x->run();
+  return [weak = std::weak_ptr{x}] {
+    if (const auto alive = weak.lock()) alive->abandon();
+  };
 }
 
 } // namespace lamella::actors

@@ -24,8 +24,10 @@ struct takeover_config {
 /// Asks MEMBERSHIP for the next epoch, has the KV copied to its shards where it must move, stops
 /// the launchers of the present pipeline, copies the rest, starts the next one, and tells
 /// MEMBERSHIP. Then calls `done`. A failure before the launchers are stopped changes nothing; one
-/// after that has all begin anew, with the KV of the present epoch.
-void take_over(caf::event_based_actor* self, takeover_config config,
-               std::function<void(renewal)> done);
+/// after that has all begin anew, with the KV of the present epoch. What it returns ends it when
+/// the present pipeline is lost: questions to workers that are gone stay open for a minute, and
+/// must not keep that pipeline in memory.
+std::function<void()> take_over(caf::event_based_actor* self, takeover_config config,
+                                std::function<void(renewal)> done);
 
 } // namespace lamella::actors

@@ -3,6 +3,7 @@
 #include "actors/machine/oom_kills.hpp"
 #include "actors/protocol/exceptions.hpp"
 #include "actors/protocol/status.hpp"
+#include "actors/shared/events.hpp"
 
 #include <spdlog/spdlog.h>
 
@@ -97,11 +98,11 @@ void put_off(keeper_ptr self, child& x, pid_t pid, const std::string& how,
              caf::actor_clock::time_point now) {
   const auto delay = x.restarts.next_delay(scheduler::restart_policy::jitter_of(x.starts));
   x.start_at = now + delay;
-  spdlog::warn("worker process exited worker={} pid={} how=\"{}\" again_in_ms={}", x.what.name, pid,
-               how, delay.count());
+  tell(event_kind::worker_exited,
+       {{"worker", x.what.name}, {"pid", pid}, {"how", how}, {"again_in_ms", delay.count()}});
   if (!x.restarts.failing()) return;
-  spdlog::error("worker process keeps failing worker={} faults={} how=\"{}\"", x.what.name,
-                x.restarts.faults(), how);
+  tell(event_kind::worker_failing,
+       {{"worker", x.what.name}, {"faults", x.restarts.faults()}, {"how", how}});
   if (self->state.config.on_failing)
     self->state.config.on_failing({std::string{scheduler::to_string(x.what.where.role)},
                                    x.what.where.index, how, x.restarts.faults()});

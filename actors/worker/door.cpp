@@ -3,6 +3,7 @@
 #include "actors/protocol/epochs.hpp"
 #include "actors/protocol/exceptions.hpp"
 #include "actors/protocol/join.hpp"
+#include "actors/shared/events.hpp"
 
 #include "scheduler/membership/seats.hpp"
 
@@ -28,7 +29,7 @@ bool is_plain(const std::string& text, size_t bytes_max) {
 }
 
 caf::error refusal(const std::string& why, const std::string& who) {
-  spdlog::warn("worker refused worker={} reason=\"{}\"", who, why);
+  tell(event_kind::worker_refused, {{"worker", who}, {"reason", why}});
   return caf::make_error(ec::join_refused, why);
 }
 

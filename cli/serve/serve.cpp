@@ -114,7 +114,6 @@ void service_run::wait() {
 bool service_run::drain() {
   const auto limit = node_.drain_limit();
   manager_.stopping(limit);
-  spdlog::info("draining limit_seconds={}", limit.count() / 1000);
   std::atomic<bool> over{false};
   std::thread second{[&] { // a second signal ends the timeout
     while (!over) switch (signals_.wait()) {

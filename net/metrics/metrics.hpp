@@ -91,6 +91,9 @@ enum class worker_condition : uint8_t { missing, loading, live, failing };
 enum class iteration_stage : uint8_t { slice, attention, combine, send, wait };
 inline constexpr size_t iteration_stages = 5;
 
+/// How a change of a pool's size ended, for `lamella_pool_changes_total{result}`.
+enum class change_end : uint8_t { done, rolled_back, refused };
+
 /// One registry with all families, present and 0 from the first scrape. All methods may be called
 /// from any thread, cost well under a microsecond (set_* with a worker name: a map lookup), and
 /// never block on a scrape for longer than the copy of one number.
@@ -164,6 +167,15 @@ public:
   /// Members of a pool (model, attention, prefill): those it has, and those the autoscaler wants.
   void set_pool_members(std::string_view pool, uint32_t members);
   void set_pool_wish(std::string_view pool, uint32_t members);
+  /// Those it shall have: others than it has while a change is under way.
+  void set_pool_target(std::string_view pool, uint32_t members);
+  void pool_changed(std::string_view pool, change_end how);
+  /// KV was copied to the shards of the next epoch, which has taken over.
+  void kv_moved(uint64_t slots, uint64_t bytes, double seconds);
+  /// It was being copied, and the change was given up.
+  void kv_move_aborted();
+  /// Nothing was launched for so long because an epoch took over.
+  void launches_stopped(double seconds);
   void set_worker_slow(std::string_view role, std::string_view worker, bool slow);
   /// Time since the last message of the current or last worker in that seat.
   void set_heartbeat_age(std::string_view role, std::string_view worker, double seconds);

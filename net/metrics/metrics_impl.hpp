@@ -20,6 +20,7 @@ namespace lamella::net {
 using metric_words::batch_buckets;
 using metric_words::buckets;
 using metric_words::causes;
+using metric_words::change_ends;
 using metric_words::conditions;
 using metric_words::damages;
 using metric_words::duration_buckets;
@@ -41,6 +42,7 @@ using metric_words::rtt_buckets;
 using metric_words::slot_states;
 using metric_words::stages;
 using metric_words::step_token_buckets;
+using metric_words::stop_buckets;
 using metric_words::token_buckets;
 using prometheus::Counter;
 using prometheus::Family;
@@ -148,6 +150,26 @@ struct metrics::impl {
   Family<Gauge>& pool_wish =
       gauges("lamella_pool_wish",
              "Members that the pool should have by the load; 0 where it is not autoscaled.");
+  Family<Gauge>& pool_target =
+      gauges("lamella_pool_target_members",
+             "Members that the pool shall have; others than it has while a change is under way.");
+  Family<Counter>& pool_changes =
+      counters("lamella_pool_changes_total", "Changes of a pool's size, by how they ended.");
+  Counter& kv_moved_slots =
+      counters("lamella_kv_moved_slots_total", "KV slots copied to the shards of a next epoch.")
+          .Add(Labels{});
+  Counter& kv_moved_bytes =
+      counters("lamella_kv_moved_bytes_total", "Bytes of the KV copied to such shards.")
+          .Add(Labels{});
+  Histogram& kv_move_seconds =
+      histograms("lamella_kv_move_seconds",
+                 "Time to copy the KV of a pool to the shards of a next epoch, while it decodes.")
+          .Add(Labels{}, pause_buckets);
+  Counter& kv_moves_aborted =
+      counters("lamella_kv_moves_aborted_total", "Moves of KV that were given up.").Add(Labels{});
+  Histogram& launches_stopped = histograms("lamella_launches_stopped_seconds",
+                                           "Time without launches while the next epoch takes over.")
+                                    .Add(Labels{}, stop_buckets);
   Family<Gauge>& heartbeat_age =
       gauges("lamella_heartbeat_age_seconds",
              "Time since the last heartbeat of the worker in that seat; 0 in the control process.");
@@ -299,6 +321,9 @@ struct metrics::impl {
       log_dropped.Add({{"role", text(role)}});
       pool_members.Add({{"pool", text(role)}});
       pool_wish.Add({{"pool", text(role)}});
+      pool_target.Add({{"pool", text(role)}});
+      for (const auto how : change_ends)
+        pool_changes.Add({{"pool", text(role)}, {"result", text(how)}});
       lost.Add({{"role", text(role)}});
       link_bytes.Add({{"peer_role", text(role)}, {"transport", "in_process"}});
       link_rtt.Add({{"peer_role", text(role)}, {"transport", "in_process"}}, rtt_buckets);

@@ -34,6 +34,7 @@ inline const buckets rtt_buckets{1e-6,   2.5e-6, 5e-6, 1e-5,   2.5e-5, 5e-5, 1e-
 inline const buckets batch_buckets{1, 2, 4, 8, 16, 32, 64, 128, 256, 512};
 inline const buckets step_token_buckets{1,   8,    16,   32,   64,   128,  256,
                                         512, 1024, 2048, 4096, 8192, 16384};
+inline const buckets stop_buckets{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10};
 inline const buckets pause_buckets{.01, .025, .05, .1, .25, .5, 1, 2, 5, 10, 30, 60};
 
 /// 1 2 5 10 20 50 ... up to the context.
@@ -61,6 +62,7 @@ inline constexpr std::string_view mailboxes[] = {"gateway", "membership", "sched
 inline constexpr std::string_view roles[] = {"model", "attention", "prefill"};
 inline constexpr std::string_view causes[] = {"exit",      "timeout", "deadline", "partition",
                                               "integrity", "slow",    "fault",    "operator"};
+inline constexpr std::string_view change_ends[] = {"done", "rolled_back", "refused"};
 inline constexpr std::string_view methods[] = {"replica", "parity", "recompute", "replay"};
 
 } // namespace metric_words

@@ -1,4 +1,4 @@
-// What is told of workers one by one: their states, KV slots and time.
+// What is told of workers one by one, and of pools: states, KV slots, time and changes.
 #include "net/metrics/metrics_impl.hpp"
 
 #include <algorithm>
@@ -40,6 +40,26 @@ void metrics::set_pool_members(std::string_view pool, uint32_t members) {
 void metrics::set_pool_wish(std::string_view pool, uint32_t members) {
   impl_->pool_wish.Add({{"pool", text(pool)}}).Set(members);
 }
+
+void metrics::set_pool_target(std::string_view pool, uint32_t members) {
+  impl_->pool_target.Add({{"pool", text(pool)}}).Set(members);
+}
+
+void metrics::pool_changed(std::string_view pool, change_end how) {
+  impl_->pool_changes
+      .Add({{"pool", text(pool)}, {"result", text(change_ends[static_cast<size_t>(how)])}})
+      .Increment();
+}
+
+void metrics::kv_moved(uint64_t slots, uint64_t bytes, double seconds) {
+  impl_->kv_moved_slots.Increment(static_cast<double>(slots));
+  impl_->kv_moved_bytes.Increment(static_cast<double>(bytes));
+  impl_->kv_move_seconds.Observe(seconds);
+}
+
+void metrics::kv_move_aborted() { impl_->kv_moves_aborted.Increment(); }
+
+void metrics::launches_stopped(double seconds) { impl_->launches_stopped.Observe(seconds); }
 
 void metrics::set_heartbeat_age(std::string_view role, std::string_view worker, double seconds) {
   impl_->heartbeat_age.Add(labels_of(role, worker)).Set(seconds);

@@ -77,7 +77,7 @@ const std::map<std::string, std::set<std::string>> arrows{
      {"actors/protocol", "config", "gpu", "gpu/host", "gpu/kernels", "gpu/ring", "gpu/runners",
       "model", "model/program", "net/data_plane", "net/link", "scheduler/membership"}},
     {"actors/membership",
-     {"actors/machine", "actors/protocol", "base", "net/metrics", "scheduler",
+     {"actors/machine", "actors/protocol", "actors/shared", "base", "net/metrics", "scheduler",
       "scheduler/membership"}},
     {"actors/request",
      {"actors/protocol", "actors/shared", "base", "config", "model/chat", "model/grammar",

@@ -351,7 +351,7 @@ private:
       c.server = server;
       c.goes_on = std::move(goes_on);
       c.start = [=] { return start(self, generation); };
-      actors::take_over(self, std::move(c), std::move(done));
+      return actors::take_over(self, std::move(c), std::move(done));
     };
     tree.on_trouble = [this](bool over, const std::string& role,
                              std::optional<net::failover_cause>) {

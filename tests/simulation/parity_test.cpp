@@ -14,7 +14,8 @@ constexpr uint64_t seeds = 12;
 /// Two shards, their parity and a spare; requests that run for some seconds.
 class guarded {
 public:
-  explicit guarded(uint64_t seed) : where{shape(), mix(seed, 5)} {
+  explicit guarded(uint64_t seed, uint32_t shards = 2, uint32_t spares = 1)
+      : where{shape(shards, spares), mix(seed, 5)} {
     tests::splitmix dice{mix(seed, 6)};
     REQUIRE(where.run_until([&] { return where.server != nullptr; }, 60s));
     clients_.resize(6);
@@ -35,10 +36,16 @@ public:
   }
 
   /// Whoever has that part is gone; it comes back as the spare.
-  void lose(const std::string& part) {
+  void lose(const std::string& part, std::chrono::nanoseconds away = 100ms) {
     const auto epochs = where.epochs.size();
-    box(part).crash(100ms);
+    box(part).crash(away);
     REQUIRE(where.run_until([&] { return where.epochs.size() > epochs; }, 10s));
+  }
+  /// The pool has another number of shards.
+  void scale(uint32_t shards) {
+    const auto epochs = where.epochs.size();
+    where.scale("attention", shards);
+    REQUIRE(where.run_until([&] { return where.epochs.size() > epochs; }, 30s));
   }
   worker_box& box(const std::string& part) {
     const auto seat = where.seat_with(part);
@@ -99,8 +106,10 @@ public:
   cluster where;
 
 private:
-  static cluster_shape shape() {
+  static cluster_shape shape(uint32_t shards, uint32_t spares) {
     cluster_shape s;
+    s.shards = shards;
+    s.spares = spares;
     s.parity = true;
     s.slots = 4000;
     s.max_batch = 8;
@@ -129,6 +138,40 @@ TEST_CASE("A2 L-M26 parity, crash: decoding goes on at once, and the parity is m
     x.end_well();
     CHECK(x.by_parity() > 0);
     CHECK(x.computed() == 0);
+  }
+}
+
+TEST_CASE(
+    "L-M03 L-M26 of a pool that was scaled in, a lost parity is made, and brings a shard back") {
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    CAPTURE(seed);
+    guarded x{seed};
+    const auto wrong = x.metric("lamella_parity_mismatches_total");
+    x.scale(1);
+    REQUIRE(x.is_whole());
+    x.lose("parity");
+    const auto then = x.usage();
+    CHECK(then.parity < then.used.front());
+    REQUIRE(x.is_whole());
+    x.lose("shard 0");
+    x.end_well();
+    CHECK(x.by_parity() > 0);
+    CHECK(x.computed() == 0);
+    CHECK(x.metric("lamella_parity_mismatches_total") == wrong);
+  }
+}
+
+TEST_CASE("L-M03 L-M26 of a pool that was scaled out and lacks its parity, a shard is recomputed") {
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    CAPTURE(seed);
+    guarded x{seed, 1, 0};
+    x.scale(2);
+    REQUIRE(x.is_whole());
+    x.lose("parity", 10s);
+    x.lose("shard 1");
+    x.end_well();
+    CHECK(x.by_parity() == 0);
+    CHECK(x.computed() > 0);
   }
 }
 

@@ -383,4 +383,14 @@ TEST_CASE("V-M11 slots are orphans until their holder speaks in the new epoch, o
   CHECK(w.slots("attention-1") == slots{54, 0, 0, 0});
 }
 
+TEST_CASE("V-M11 parts that a smaller pool does not have tell of no slots any more") {
+  numbered w;
+  kv_adopt x{++w.epoch, w.shards, {}};
+  x.tables = {{"attention-0"}, {}, "attention-1", 54};
+  caf::anon_send(w.allocator, x);
+  w.settle();
+  CHECK(w.slots("attention-0") == slots{54, 0, 0, 0});
+  CHECK(w.slots("attention-2") == slots{0, 0, 0, 0});
+}
+
 } // namespace lamella::actors::test

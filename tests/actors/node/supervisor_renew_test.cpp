@@ -15,7 +15,7 @@ struct world : stage {
   std::vector<owed<int>> renewals;             ///< answered with the outcome
   caf::actor gate;
   std::vector<std::function<bool()>> goes_on;
-  uint32_t troubles = 0;
+  uint32_t troubles = 0, abandoned = 0;
   caf::actor root;
 
   world() {
@@ -40,6 +40,7 @@ struct world : stage {
         if (x.what == renewal::outcome::taken) x.children = children = make(self, generation);
         done(std::move(x));
       });
+      return [this] { ++abandoned; };
     };
     tree.on_trouble = [this](bool, const std::string&, std::optional<net::failover_cause>) {
       ++troubles;
@@ -108,6 +109,7 @@ TEST_CASE_FIXTURE(world, "L-M25 a generation that does not take over changes not
 TEST_CASE_FIXTURE(world, "L-M26 one that breaks off when the present one has stopped: all anew") {
   due();
   come(renewal::outcome::broken);
+  CHECK(abandoned == 0);
   CHECK(ended == generations{1});
   CHECK(troubles == 1);
   CHECK(started.size() == 2);
@@ -119,6 +121,7 @@ TEST_CASE_FIXTURE(world, "L-M26 a failure while the next one is prepared is a fa
   kill_child();
   CHECK(troubles == 1);
   CHECK_FALSE(goes_on.front()());
+  CHECK(abandoned == 1);
   come(renewal::outcome::stays); // nobody hears it any more
   advance(1s, 10ms);
   CHECK(started.size() == 2);

@@ -2,13 +2,8 @@
 // says what a test wants.
 #include "cli/client/pools.hpp"
 #include "cli/client/watch.hpp"
-#include "net/http/http_server.hpp"
-#include "tests/cli/program.hpp"
+#include "tests/cli/client/fake_admin.hpp"
 #include "tests/scratch_folder.hpp"
-
-#include <deque>
-#include <map>
-#include <mutex>
 
 using namespace lamella::cli;
 using lamella::parse_json;
@@ -22,30 +17,9 @@ bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-/// An admin listener. The last answer of a route stays.
-class fake_admin {
-public:
-  struct reply {
-    int status;
-    std::string body;
-  };
-
-  std::map<std::string, std::deque<reply>> answers; ///< by "METHOD path"
-  std::vector<std::string> bodies;                  ///< of POST, in their order
-
-  fake_admin() : server_{{}, {{"admin", "127.0.0.1", 0, [this](auto e) { answer(e); }, {}, {}}}} {
-    server_.start();
-    answers["GET /ready"] = {{200, R"({"status":"ready"})"}};
-  }
-
-  /// Runs a command against it.
-  program_result run(const std::string& words, const std::string& under = "timeout 300") {
-    const scratch_folder folder;
-    return run_shell(folder / ".", under + " lamella " + words + " --admin 127.0.0.1:"
-                                       + std::to_string(server_.port("admin")));
-  }
-
-  /// What GET /admin/pools says next: of the pool attention.
+/// An admin listener that tells of the pool attention.
+struct fake_admin : lamella::tests::fake_admin {
+  /// What GET /admin/pools says next.
   void pools(uint32_t from, uint32_t members, const std::string& state,
              const std::string& reason = {}) {
     answers["GET /admin/pools"].push_back(
@@ -59,20 +33,6 @@ public:
     return R"({"pool":"attention","from":)" + std::to_string(from) + R"(,"members":)"
            + std::to_string(members) + R"(,"state":")" + state + R"(","reason":")" + reason + "\"}";
   }
-
-private:
-  void answer(const lamella::net::http_exchange_ptr& exchange) {
-    const std::lock_guard lock{mutex_};
-    const auto& request = exchange->request();
-    if (request.method == "POST") bodies.push_back(request.body);
-    auto& next = answers[request.method + " " + request.path];
-    const auto x = next.empty() ? reply{404, "{}"} : next.front();
-    if (next.size() > 1) next.pop_front();
-    exchange->respond(x.status, {{"content-type", "application/json"}}, x.body);
-  }
-
-  std::mutex mutex_;
-  lamella::net::http_server server_;
 };
 
 std::string refusal(const std::string& why) {

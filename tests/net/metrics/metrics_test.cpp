@@ -60,6 +60,10 @@ TEST_CASE("all families are there from the first scrape, with these names and ty
            "lamella_iteration_seconds histogram\n"
            "lamella_kv_digests_compared_total counter\n"
            "lamella_kv_integrity_failures_total counter\n"
+           "lamella_kv_move_seconds histogram\n"
+           "lamella_kv_moved_bytes_total counter\n"
+           "lamella_kv_moved_slots_total counter\n"
+           "lamella_kv_moves_aborted_total counter\n"
            "lamella_kv_parity_lag_tokens gauge\n"
            "lamella_kv_pull_seconds histogram\n"
            "lamella_kv_pulled_bytes_total counter\n"
@@ -68,6 +72,7 @@ TEST_CASE("all families are there from the first scrape, with these names and ty
            "lamella_kv_rebuilt_tokens_total counter\n"
            "lamella_kv_slots gauge\n"
            "lamella_kv_usage_ratio gauge\n"
+           "lamella_launches_stopped_seconds histogram\n"
            "lamella_link_bytes_total counter\n"
            "lamella_link_rtt_seconds histogram\n"
            "lamella_load_progress_ratio gauge\n"
@@ -76,7 +81,9 @@ TEST_CASE("all families are there from the first scrape, with these names and ty
            "lamella_parity_checked_slots_total counter\n"
            "lamella_parity_mismatches_total counter\n"
            "lamella_parity_rebuilt_slots_total counter\n"
+           "lamella_pool_changes_total counter\n"
            "lamella_pool_members gauge\n"
+           "lamella_pool_target_members gauge\n"
            "lamella_pool_wish gauge\n"
            "lamella_ready gauge\n"
            "lamella_recovery_alarm gauge\n"
@@ -141,6 +148,8 @@ TEST_CASE("series begin at 0 with the labels that dashboards select by") {
         R"(lamella_requests_lost_total{role="attention"})",
         R"(lamella_admission_rejected_total{reason="queue_tokens"})",
         R"(lamella_failovers_total{cause="exit",role="model"})",
+        R"(lamella_pool_changes_total{pool="attention",result="rolled_back"})",
+        R"(lamella_launches_stopped_seconds_bucket{le="0.001"})",
         R"(lamella_kv_slots{role="attention",state="orphan",worker="attention-1"})",
         R"(lamella_kv_usage_ratio{role="attention",worker="attention-0"})",
         R"(lamella_worker_slow{role="attention",worker="attention-1"})",

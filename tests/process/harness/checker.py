@@ -66,6 +66,8 @@ def report(evidence):
         "lost": len(wrong["i1"]), "wrong": len(wrong["i3"]), "duplicates": len(wrong["i2"]),
         "pause_ms": {"p50": round(quantile(stood_still, 0.5)), "p99": round(quantile(stood_still, 0.99)),
                      "max": round(quantile(stood_still, 1))},
+        "pause_ms_by_kind": pauses.pauses_by_kind(evidence),
+        "changes": workers.changes_of_sizes(evidence),
         "epochs": sum(x.message.startswith("epoch open ") for x in evidence.gateway),
         "recoveries": recoveries(evidence), "digests_compared": workers.digests_compared(evidence),
         "broken": sorted(name for name, problems in wrong.items() if problems), "passed": passed}))

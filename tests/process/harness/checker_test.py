@@ -7,19 +7,24 @@ import tempfile
 import unittest
 
 import checker
+import pauses
 from evidence import Evidence
 from good_run import DRAINED_PAGE, SECRET, SLOTS, good_run, log_line
+
+
+def write(run, folder):
+    for name, content in run.items():
+        if name.endswith(".json"):
+            text = json.dumps(content)
+        else:
+            text = "".join((x if isinstance(x, str) else json.dumps(x)) + "\n" for x in content)
+        (pathlib.Path(folder) / name).write_text(text)
 
 
 def broken_by(run):
     """The invariants that the checker calls broken."""
     with tempfile.TemporaryDirectory() as folder:
-        for name, content in run.items():
-            if name.endswith(".json"):
-                text = json.dumps(content)
-            else:
-                text = "".join((x if isinstance(x, str) else json.dumps(x)) + "\n" for x in content)
-            (pathlib.Path(folder) / name).write_text(text)
+        write(run, folder)
         with contextlib.redirect_stdout(io.StringIO()) as page:
             passed = checker.report(Evidence(folder))
         last = json.loads(page.getvalue().splitlines()[-1])
@@ -209,6 +214,15 @@ class Checker(unittest.TestCase):
         del self.run_files["gateway.log"][4]  # the loss
         self.expect("i8", "injuries")
 
+    def test_i8_a_worker_that_was_sent_away_and_comes_again(self):
+        log = self.run_files["gateway.log"]
+        log[4] = log_line(6, 'worker sent away seat=model/0 incarnation=1 worker=model-0 reason="it was drained"')
+        for x in self.run_files["nemesis.jsonl"][:2]:
+            x.update(kind="drain")
+        self.expect()
+        log[4] = log_line(6, "worker sent away seat=model/1 incarnation=1 worker=model-0")
+        self.expect("i8")
+
     def test_i8_an_incarnation_twice(self):
         log = self.run_files["gateway.log"]
         log[5] = log[5].replace("incarnation=2", "incarnation=1")
@@ -320,6 +334,26 @@ class Checker(unittest.TestCase):
     def test_not_whole_at_the_end(self):
         self.run_files["nemesis.jsonl"][-1]["whole"] = False
         self.expect("injuries")
+
+    def test_a_worker_that_ends_when_its_pool_gets_smaller(self):
+        self.run_files["exits.jsonl"][0].update(cause="retire", code=69)
+        self.expect()
+        self.run_files["exits.jsonl"][0].update(code=70)
+        self.expect("i15")
+
+    def test_i5_as_many_numbers_of_slots_as_sizes(self):
+        self.drained_status()["pools"][0]["slots"] = {x: 2 * n for x, n in SLOTS.items()}
+        self.expect("i5")
+        self.run_files["nemesis.jsonl"].append({"t": 1e9 + 8.5, "event": "begin", "number": 1, "kind": "scale",
+                                                "targets": ["attention"], "members": 3})
+        self.expect()
+
+    def test_pauses_of_each_kind(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.run_files["nemesis.jsonl"][0]["t"] = 1e9 + 5
+            write(self.run_files, folder)
+            found = pauses.pauses_by_kind(Evidence(folder))
+        self.assertEqual({"kill": {"streams": 1, "p50": 10, "p99": 10, "max": 10}}, found)
 
     def test_streams_that_stood_still_for_too_long(self):
         self.run_files["nemesis.jsonl"][0] |= {"t": 1e9 + 5, "seconds": 10, "pause_ms": 50}

@@ -19,6 +19,8 @@ MODEL = "tiny"
 
 
 SPARES = 1
+RESERVE = {"model-2": ("model", 2), "prefill-1": ("prefill", 1)}  # hosts whose workers start when a pool grows
+CHANGE_SECONDS = 100  # for a change of a pool's size
 
 
 def workers_of(replicas=2, members=3, spares=SPARES, prefill=1):
@@ -26,6 +28,20 @@ def workers_of(replicas=2, members=3, spares=SPARES, prefill=1):
     made = {f"model-{i}": ("model", i) for i in range(replicas)}
     made |= {f"attention-{i}": ("attention", i) for i in range(members + 1 + spares)}
     return made | {f"prefill-{i}": ("prefill", i) for i in range(prefill)}
+
+
+class Layout:
+    """The attention pool, and what all pools have at the start. Of five attention workers one is a spare, and where there
+    is parity one has it."""
+
+    def __init__(self, partition, parity, smaller):
+        members = 4 - parity
+        self.partition, self.parity, self.smaller = partition, parity, smaller
+        self.sizes = {"model": 2, "attention": members, "prefill": 1}
+        self.beside = {"model": 0, "attention": parity + SPARES, "prefill": 0}  # seats beyond the size
+
+
+LAYOUTS = {"heads": Layout("heads", True, 1), "requests": Layout("requests", False, 2)}
 
 
 class Worker:
@@ -37,15 +53,20 @@ class Worker:
         self.started = 0.0
         self.delay = BACK_OFF[0]
         self.due = None   # when it is started again
+        self.wanted = True # else its pool is too small for it, and nobody starts it again
         self.cause = None # what the harness did to this process, if it ended it
 
 
 class Cluster:
     """Call prepare() with the certificates made, then start(); keep() runs in a thread of its own."""
 
-    def __init__(self, hosts, work, lamella, model):
-        self.hosts, self.work, self.lamella, self.model = hosts, work, lamella, model
-        self.workers = {name: Worker(name, *what) for name, what in workers_of().items()}
+    def __init__(self, hosts, work, lamella, model, layout):
+        self.hosts, self.work, self.lamella, self.model, self.layout = hosts, work, lamella, model, layout
+        self.workers = {name: Worker(name, *what) for name, what in (workers_of() | RESERVE).items()}
+        for name in RESERVE:
+            self.workers[name].wanted = False
+        self.sizes = dict(layout.sizes)
+        self.changing = 0  # changes that somebody follows
         self.lock = threading.RLock()
         self.ending = False
         self.gateway = None
@@ -89,14 +110,17 @@ class Cluster:
                  "--set", f"control.dead_seconds={DEAD_SECONDS}",
                  "--set", "control.tls_certificate=gateway.pem", "--set", "control.tls_key=gateway.key",
                  "--set", "control.tls_ca=ca.pem", "--set", f"net.listen={self.hosts.data('gateway')}:0",
-                 "--set", "pools.model.replicas=2", "--set", "pools.attention.members=3",
-                 "--set", "pools.attention.parity=true", "--set", "pools.attention.spares=1",
-                 "--set", "pools.prefill.members=1"]
+                 "--set", f"pools.attention.partition={self.layout.partition}",
+                 "--set", f"pools.attention.parity={str(self.layout.parity).lower()}",
+                 "--set", f"pools.attention.spares={SPARES}"]
+        for pool, members in self.layout.sizes.items():
+            words += ["--set", f"pools.{pool}.members={members}"]
         for pool in ("model", "attention", "prefill"):
             words += ["--set", f"pools.{pool}.placement=remote", "--set", f"pools.{pool}.threads=1"]
         self.gateway = self.hosts.start("gateway", words, self.work / "gateway.log")
         for worker in self.workers.values():
-            self.start_worker(worker)
+            if worker.wanted:
+                self.start_worker(worker)
         threading.Thread(target=self.keep, daemon=True).start()
 
     def start_worker(self, worker):
@@ -124,7 +148,7 @@ class Cluster:
             self.tell_exit(worker, code)
             worker.delay = BACK_OFF[0] if now - worker.started > 5 else min(2 * worker.delay, BACK_OFF[1])
             worker.process, worker.due = None, now + worker.delay
-        elif worker.due is not None and now >= worker.due:
+        elif worker.wanted and worker.due is not None and now >= worker.due:
             self.start_worker(worker)
 
     def tell_exit(self, worker, code):
@@ -137,9 +161,65 @@ class Cluster:
             worker = self.workers[name]
             if worker.process is None or worker.process.poll() is not None:
                 return False
-            worker.cause = cause or worker.cause
+            if worker.cause != "retire":  # it is ending by itself, whatever hits it now
+                worker.cause = cause or worker.cause
             worker.process.send_signal(what)
             return True
+
+    def scale(self, pool, members):
+        """Has the service change a pool's size, and starts or ends hosts' workers as whoever runs them would. Whether
+        the service took it."""
+        code, text = self.service.scale(pool, members)
+        return self.follow(json.loads(text)) if code in (200, 202) else False
+
+    def drain(self, name):
+        """Has the service take a worker out; a pool that gets smaller for it is followed."""
+        code, text = self.service.drain(name)
+        if code not in (200, 202):
+            return False
+        change = json.loads(text)
+        return True if change["from"] == change["members"] else self.follow(change)
+
+    def follow(self, change):
+        """Until the change has ended, in a thread of its own."""
+        with self.lock:
+            self.changing += 1
+        self.want(change["pool"], max(change["from"], change["members"]))
+        threading.Thread(target=self.see_to_the_end, args=(change["pool"],), daemon=True).start()
+        return True
+
+    def want(self, pool, members):
+        """More of that pool's workers where it has too few for that size."""
+        with self.lock:
+            of_pool = [x for x in self.workers.values() if x.role == pool]
+            short = members + self.layout.beside[pool] - sum(x.wanted for x in of_pool)
+            for worker in [x for x in of_pool if not x.wanted][:max(short, 0)]:
+                worker.wanted, worker.due = True, time.monotonic()
+
+    def see_to_the_end(self, pool):
+        def has_ended():
+            try:
+                return self.service.pools()[pool]["state"] != "under way"
+            except (OSError, ValueError):
+                return False
+        try:
+            if until(CHANGE_SECONDS, has_ended) and not self.ending:
+                now = self.service.pools()[pool]
+                self.sizes[pool] = now["from"] if now["state"] == "rolled back" else now["members"]
+                self.retire(pool)
+        finally:
+            with self.lock:
+                self.changing -= 1
+
+    def retire(self, pool):
+        """Workers of a pool that are too many now, ended as an operator would: those that have no seat."""
+        sit = {x["name"] for x in self.service.status()["workers"]}
+        with self.lock:
+            wanted = [x for x in self.workers.values() if x.role == pool and x.wanted]
+            over = max(len(wanted) - self.sizes[pool] - self.layout.beside[pool], 0)
+            for worker in sorted(wanted, key=lambda x: x.name in sit)[:over]:
+                worker.wanted = False
+                self.signal(worker.name, signal.SIGTERM, "retire")
 
     def stop(self):
         """Ends everybody with SIGTERM, the gateway first, and writes how they ended."""
@@ -158,12 +238,14 @@ class Cluster:
             self.tell_exit(worker, worker.process.returncode)
 
     def is_whole(self):
-        """Every seat is taken by a live worker, all but the spare have a part, and the service says that all is well."""
+        """Every seat is taken by a live worker, all but the spare have a part, no pool changes its size, and the service
+        says that all is well."""
         try:
             status = self.service.status()
             live = [x for x in status["workers"] if x["state"] == "live" and x["host"] != "gateway"]
             spares = [x for x in live if x["part"] == "spare"]
-            return (len(live) >= len(self.workers) and len(spares) == SPARES and all(x["part"] for x in live)
+            wanted = sum(x.wanted for x in self.workers.values())
+            return (not self.changing and len(live) >= wanted and len(spares) == SPARES and all(x["part"] for x in live)
                     and not status.get("missing") and self.service.ready() == (200, "ok"))
         except (OSError, ValueError):
             return False

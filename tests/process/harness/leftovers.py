@@ -25,17 +25,22 @@ def i5_slots_add_up(evidence):
     slot has one, all workers tell of as many slots, and nothing is held when all is drained but by the prefix cache. The service counts each
     of these on its own; shards have no table of their own to compare (they reserve nothing)."""
     problems = []
-    totals = {}
+    # More members of a pool by heads have more slots together: one number of slots for each size.
+    sizes = {x["members"] for x in evidence.nemesis if x.get("kind") == "scale" and x["targets"] == ["attention"]
+             and "members" in x}
+    sizes |= {pool.get("members") for status in evidence.statuses()[:1] for pool in status["pools"]}
+    totals = collections.defaultdict(set)
     for status in evidence.statuses():
         for pool in status["pools"]:
             slots, references = pool["slots"], pool["references"]
             parts = slots["free"] + slots["used"] + slots["cached"] + slots["orphan"]
             if min(slots.values()) < 0 or parts != slots["total"]:
                 problems.append(f"pool {pool['name']}: {slots} do not add up")
-            if totals.setdefault(pool["name"], slots["total"]) != slots["total"]:
-                problems.append(f"pool {pool['name']}: {slots['total']} slots, {totals[pool['name']]} before")
+            totals[pool["name"]].add(slots["total"])
             if references["counted"] != references["held"]:
                 problems.append(f"pool {pool['name']}: {references['counted']} references, {references['held']} held")
+    problems += [f"pool {name}: {sorted(found)} slots, of {len(sizes)} sizes at most"
+                 for name, found in totals.items() if len(found) > len(sizes)]
     for page in evidence.metrics():
         sums = {name: sum(states.values()) for name, states in slots_of_workers(page).items()}
         if len(set(sums.values()) - {0}) > 1:  # 0: of a worker that nobody has told anything of yet

@@ -8,7 +8,7 @@ import threading
 import time
 from datetime import datetime
 
-from cluster import DEAD_SECONDS, FIRST_PROXY_PORT, HTTP_PROXY_PORT, THROUGH_PROXY, until
+from cluster import CHANGE_SECONDS, DEAD_SECONDS, FIRST_PROXY_PORT, HTTP_PROXY_PORT, THROUGH_PROXY, until
 from schedule import PROXY_KINDS
 from service import sum_of
 
@@ -61,7 +61,7 @@ class Nemesis:
     def play(self, schedule):
         for number, x in enumerate(schedule):
             begin = time.time()
-            before = self.losses()
+            before, sat = self.losses(), self.sitting()
             self.tell(event="begin", number=number, **x)
             print(f"{begin - self.begin:6.2f} s  {json.dumps(x)}", flush=True)
             done = self.perform(x)
@@ -69,7 +69,7 @@ class Nemesis:
             if x["gap"]:
                 time.sleep(x["gap"])
             else:
-                self.wait_for(number, x, begin, before)
+                self.wait_for(number, x, begin, before, sat & set(x["targets"]) if done else set())
         self.heal()
 
     def run(self, schedule):
@@ -82,12 +82,23 @@ class Nemesis:
         except OSError:
             return None
 
+    def sitting(self):
+        """Workers that have a seat; all, where nobody can tell."""
+        try:
+            return {x["name"] for x in self.cluster.service.status()["workers"]}
+        except (OSError, ValueError):
+            return set(self.cluster.workers)
+
     def perform(self, x):
         """Whether there was somebody to do it to."""
         kind, targets = x["kind"], x["targets"]
         cluster = self.cluster
         if kind == "kill":
             return all([cluster.signal(name, signal.SIGKILL, "kill") for name in targets])
+        if kind == "scale":
+            return cluster.scale(targets[0], x["members"])
+        if kind == "drain":
+            return cluster.drain(targets[0])
         if kind == "slow_join":  # the new connection's first bytes take longer than heartbeats are apart
             self.proxy.do("injure", name=targets[0], kind="stall", way="down", seconds=0.6, next=True)
             return cluster.signal(targets[0], signal.SIGKILL, "kill")
@@ -124,12 +135,14 @@ class Nemesis:
         self.later.append(timer)
         timer.start()
 
-    def wait_for(self, number, x, begin, before):
-        """Until what was done has had its effect, and all is well again."""
+    def wait_for(self, number, x, begin, before, hit):
+        """Until what was done has had its effect on the workers that it hit, and all is well again."""
         for timer in self.later:
             timer.join()
         self.later.clear()
-        lost = until(60, lambda: self.is_lost(x, begin)) if x["kind"] in ("kill", "stop", "slow_join") + FATAL else None
+        until(CHANGE_SECONDS, lambda: not self.cluster.changing)
+        kinds = ("kill", "stop", "slow_join") + FATAL
+        lost = until(60, lambda: hit <= self.lost_since(begin)) if hit and x["kind"] in kinds else None
         whole = until(HEAL_SECONDS, self.cluster.is_whole)
         counted = None
         if lost is not None and before is not None:
@@ -140,14 +153,11 @@ class Nemesis:
         self.tell(event="effect", number=number, kind=x["kind"], targets=x["targets"], lost=lost, closed=closed,
                   counted=counted, whole=whole, seconds=round(time.time() - begin, 2))
 
-    def is_lost(self, x, begin):
-        """Whether the gateway has told that it lost all those workers, after `begin`."""
-        return all(name in self.lost_since(begin) for name in x["targets"])
-
     def lost_since(self, begin):
+        """Workers of which the gateway has told that it lost them or sent them away, after `begin`."""
         return {x["msg"].split(" worker=")[1].split()[0]
                 for x in log_lines(self.cluster.work / "gateway.log", begin)
-                if x["msg"].startswith("worker lost seat=")}
+                if x["msg"].startswith(("worker lost seat=", "worker sent away seat="))}
 
     def heal(self):
         """Nobody is injured any more; whether all became well."""
@@ -155,9 +165,19 @@ class Nemesis:
             timer.join()
         self.later.clear()
         begin = time.time()
-        whole = until(HEAL_SECONDS, self.cluster.is_whole)
+        whole = self.have_sizes_of_the_start() and until(HEAL_SECONDS, self.cluster.is_whole)
         self.tell(event="healed", whole=whole, seconds=round(time.time() - begin, 2))
         return whole
+
+    def have_sizes_of_the_start(self):
+        """Whether all pools have got them back, whatever became of the changes before."""
+        cluster, sizes = self.cluster, self.cluster.layout.sizes
+
+        def has(pool):
+            if not cluster.changing and cluster.sizes[pool] != sizes[pool]:
+                cluster.scale(pool, sizes[pool])
+            return not cluster.changing and cluster.sizes[pool] == sizes[pool]
+        return all([until(CHANGE_SECONDS, lambda: has(pool), 0.2) for pool in sizes])
 
 
 def log_lines(file, after):

@@ -19,6 +19,21 @@ def silences(evidence, begin=float("-inf"), end=float("inf")):
     return found
 
 
+def pauses_by_kind(evidence):
+    """Kind of injury -> how long streams stood still while it lasted, in milliseconds: from its beginning to that of the
+    next one, or until all was well. A size that changes while a worker is killed is a kind of its own."""
+    ends = {x["number"]: x["t"] for x in evidence.nemesis if x["event"] == "effect"}
+    begins = [x for x in evidence.nemesis if x["event"] == "begin"]
+    found, changing = {}, False
+    for x, after in zip(begins, begins[1:] + [None]):
+        end = ends.get(x["number"], after["t"] if after else float("inf"))
+        kind = f"{x['kind']} while scaling" if changing else x["kind"]
+        found.setdefault(kind, []).extend(silences(evidence, x["t"], end))
+        changing = x["kind"] == "scale" and x["number"] not in ends
+    return {kind: {"streams": len(all_of), "p50": round(quantile(all_of, 0.5)), "p99": round(quantile(all_of, 0.99)),
+                   "max": round(quantile(all_of, 1))} for kind, all_of in sorted(found.items())}
+
+
 def pauses_are_short(evidence):
     """Of each injury with a bound: 99 of 100 streams stood still for no longer than that while it lasted, and some
     did go on meanwhile."""

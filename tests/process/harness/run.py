@@ -3,7 +3,8 @@
 look at everything that was written meanwhile. Called by ../harness_test.sh within its namespaces, in the
 working folder, where the certificates are.
 
-usage: run.py LAMELLA MODEL [--seed N] [--random SECONDS | --gray | --schedule FILE] [--rate R] [--keep FOLDER]
+usage: run.py LAMELLA MODEL [--seed N] [--random SECONDS | --gray | --scaling | --schedule FILE]
+    [--partition heads|requests] [--rate R] [--keep FOLDER]
 """
 import argparse
 import json
@@ -18,7 +19,7 @@ import time
 import checker
 import schedule
 import workload
-from cluster import MODEL, THROUGH_PROXY, Cluster, until, wait_or_kill
+from cluster import LAYOUTS, MODEL, THROUGH_PROXY, Cluster, until, wait_or_kill, workers_of
 from hosts import Hosts
 from nemesis import Nemesis, Proxy
 from sampler import Sampler
@@ -124,6 +125,9 @@ def main():
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--random", type=float, default=0, help="seconds of drawn injuries; else each kind in turn")
     parser.add_argument("--gray", action="store_true", help="minutes in which data links fail and control links do not")
+    parser.add_argument("--scaling", action="store_true", help="pools that change their sizes, with and without kills")
+    parser.add_argument("--partition", choices=sorted(LAYOUTS), default="heads",
+                        help="heads: three shards and their parity; requests: four members without")
     parser.add_argument("--schedule", help="JSON file of a run before")
     parser.add_argument("--rate", type=float, default=8, help="requests a second")
     parser.add_argument("--requests", type=int, default=40, help="different ones")
@@ -131,15 +135,19 @@ def main():
     options = parser.parse_args()
     work = pathlib.Path.cwd()
     print(f"seed {options.seed}", flush=True)
-    cluster = Cluster(Hosts(work), work, options.lamella, options.model)
+    layout = LAYOUTS[options.partition]
+    attention = (layout.smaller, layout.sizes["attention"])
+    cluster = Cluster(Hosts(work), work, options.lamella, options.model, layout)
     if options.schedule:
         plan = json.load(open(options.schedule))
     elif options.gray:
         plan = schedule.gray(options.seed)
+    elif options.scaling:
+        plan = schedule.scaling(options.seed, attention)
     elif options.random:
-        plan = schedule.drawn(options.seed, options.random, cluster.workers, THROUGH_PROXY)
+        plan = schedule.drawn(options.seed, options.random, workers_of(), THROUGH_PROXY, attention=attention)
     else:
-        plan = schedule.targeted(options.seed, THROUGH_PROXY)
+        plan = schedule.targeted(options.seed, THROUGH_PROXY, attention)
     (work / "schedule.json").write_text(json.dumps(plan, indent=1))
     (work / "requests.json").write_text(json.dumps(workload.make(options.seed, options.requests, MODEL, CANARY)))
     write_secrets(work, cluster)

@@ -2,12 +2,34 @@
 file can be played again."""
 import random
 
+ATTENTION = (1, 3)  # sizes of that pool: a smaller one, and that of the start
 PROXY_KINDS = ("delay", "dribble", "coalesce", "truncate", "flip", "reset", "half_close", "stall")
 
 
 def step(kind, *targets, seconds=0.0, way="up", gap=0.0, seed=0):
     """`gap`: seconds until the next one begins, or 0: when all is well again."""
     return {"kind": kind, "targets": list(targets), "seconds": seconds, "way": way, "gap": gap, "seed": seed}
+
+
+def scale(pool, members, gap=0.0):
+    """Another size of a pool; the harness starts and ends its hosts' workers."""
+    return step("scale", pool, gap=gap) | {"members": members}
+
+
+def scaling(seed, attention=ATTENTION):
+    """Sizes of pools, drained workers, and workers that are killed while KV moves to others. In the end all pools are
+    as at the start."""
+    chance = random.Random(seed)
+    soon = lambda: round(0.005 * 60 ** chance.random(), 3)  # 5 to 300 ms: at any step of a change
+    shard, replica = (lambda: f"attention-{chance.randrange(5)}"), (lambda: f"model-{chance.randrange(2)}")
+    plan = [*(scale("attention", x) for x in attention), scale("model", 3), scale("model", 2),
+            scale("prefill", 2), scale("prefill", 1), scale("model", 1), scale("model", 2),
+            step("drain", replica()), step("drain", shard()), step("drain", shard())]
+    for members in attention * 5:
+        plan += [scale("attention", members, gap=soon()), step("kill", chance.choice((shard, shard, replica))())]
+    plan += [scale("model", 3, gap=soon()), step("kill", shard()), scale("model", 2, gap=soon()), step("kill", replica()),
+             scale("prefill", 2, gap=soon()), step("kill", "prefill-0"), scale("prefill", 1)]
+    return plan
 
 
 def gray(seed):
@@ -22,7 +44,7 @@ def gray(seed):
     return [x | {"pause_ms": 2000} for x in plan]
 
 
-def targeted(seed, through_proxy):
+def targeted(seed, through_proxy, attention=ATTENTION):
     """Each kind in turn, all well in between where it matters: about half a minute."""
     chance = random.Random(seed)
     proxied = [x for x in through_proxy if x != "attention-4"]  # who may be a spare, which nothing tells from
@@ -50,10 +72,14 @@ def targeted(seed, through_proxy):
         step("cut_data", f"model-{chance.randrange(2)}", seconds=1.0),
         step("cut", f"attention-{chance.randrange(4)}", seconds=3.6),
         step("stop", f"model-{chance.randrange(2)}"),
+        scale("attention", attention[0]),
+        scale("attention", attention[1], gap=round(chance.uniform(0.01, 0.3), 3)),
+        step("kill", f"attention-{chance.randrange(5)}"),
+        step("drain", f"model-{chance.randrange(2)}"),
     ]
 
 
-def drawn(seed, seconds, workers, through_proxy, mean=5.0):
+def drawn(seed, seconds, workers, through_proxy, mean=5.0, attention=ATTENTION):
     """Random ones, Poisson with that mean between them, overlapping."""
     chance = random.Random(seed)
     made, left = [], seconds
@@ -62,11 +88,18 @@ def drawn(seed, seconds, workers, through_proxy, mean=5.0):
         left -= gap
         who = chance.choice(sorted(workers))
         kind = chance.choice(("kill", "kill", "kill", "pair", "slow_join", "pause", "pause", "stop", "cut", "cut_control", "cut_data",
-                              "mute_control", "mute_data", "proxy", "proxy", "http", "corrupt", "drop", "slow", "isolate"))
+                              "mute_control", "mute_data", "proxy", "proxy", "http", "corrupt", "drop", "slow", "isolate", "scale", "scale_kill",
+                              "drain"))
         data = chance.randrange(1 << 30)
         way = chance.choice(("up", "down"))
         if kind == "slow_join":
             made.append(step(kind, chance.choice(through_proxy), gap=gap))
+        elif kind in ("scale", "scale_kill"):
+            pool, sizes = chance.choice((("attention", attention), ("model", (1, 2, 3)), ("prefill", (1, 2))))
+            made.append(scale(pool, chance.choice(sizes), gap=gap))
+            if kind == "scale_kill":  # at any step of the change
+                made[-1]["gap"] = round(chance.uniform(0.005, 0.5), 3)
+                made.append(step("kill", who, gap=gap))
         elif kind == "pair":
             made.append(step("kill", *chance.sample(sorted(workers), 2), gap=gap))
         elif kind == "proxy":
@@ -76,7 +109,7 @@ def drawn(seed, seconds, workers, through_proxy, mean=5.0):
             made.append(step("http", "http", way=way, gap=gap, seed=data))
         elif kind == "pause":
             made.append(step(kind, who, seconds=round(0.05 * 60 ** chance.random(), 3), gap=gap))
-        elif kind in ("kill", "stop"):
+        elif kind in ("kill", "stop", "drain"):
             made.append(step(kind, who, gap=gap))
         else:
             made.append(step(kind, who, seconds=round(chance.uniform(0.2, 6), 2), gap=gap))

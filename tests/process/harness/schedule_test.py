@@ -4,14 +4,14 @@ import unittest
 
 import schedule
 import workload
-from cluster import THROUGH_PROXY, workers_of
+from cluster import LAYOUTS, THROUGH_PROXY, workers_of
 
 
 class Schedule(unittest.TestCase):
     def test_the_same_seed_gives_the_same(self):
         for make in (lambda seed: schedule.targeted(seed, THROUGH_PROXY),
                      lambda seed: schedule.drawn(seed, 300, workers_of(), THROUGH_PROXY),
-                     schedule.gray,
+                     schedule.gray, schedule.scaling,
                      lambda seed: workload.make(seed, 40, "tiny", "canary")):
             self.assertEqual(make(3), make(3))
             self.assertNotEqual(make(3), make(4))
@@ -22,14 +22,31 @@ class Schedule(unittest.TestCase):
         drawn = schedule.drawn(1, 5000, workers, THROUGH_PROXY)
         kinds = {x["kind"] for x in drawn}
         self.assertLessEqual({"kill", "pause", "stop", "cut", "cut_control", "cut_data", "mute_control", "mute_data",
-                              "http", "slow_join", "corrupt", "drop", "slow", "isolate", *schedule.PROXY_KINDS}, kinds)
+                              "http", "slow_join", "corrupt", "drop", "slow", "isolate", "scale", "drain",
+                              *schedule.PROXY_KINDS}, kinds)
         self.assertTrue(any(len(x["targets"]) == 2 for x in drawn))
-        for x in drawn + schedule.targeted(1, THROUGH_PROXY) + schedule.gray(1):
+        for x in drawn + schedule.targeted(1, THROUGH_PROXY) + schedule.gray(1) + schedule.scaling(1):
             for name in x["targets"]:
-                self.assertIn(name, ["http"] if x["kind"] == "http" else workers)
+                self.assertIn(name, {"http": ["http"], "scale": LAYOUTS["heads"].sizes}.get(x["kind"], workers))
             if x["kind"] in (*schedule.PROXY_KINDS, "slow_join"):
                 self.assertLessEqual(set(x["targets"]), set(THROUGH_PROXY))
         self.assertLessEqual(set(schedule.PROXY_KINDS), {x["kind"] for x in schedule.targeted(1, THROUGH_PROXY)})
+
+    def test_a_plan_that_scales_ends_with_the_sizes_of_the_start(self):
+        for layout in LAYOUTS.values():
+            attention = (layout.smaller, layout.sizes["attention"])
+            for plan in (schedule.scaling(1, attention), schedule.targeted(1, THROUGH_PROXY, attention)):
+                sizes = dict(layout.sizes)
+                for x in plan:
+                    if x["kind"] == "scale":
+                        self.assertNotEqual(sizes[x["targets"][0]], x["members"])
+                        sizes[x["targets"][0]] = x["members"]
+                self.assertEqual(layout.sizes, sizes)
+
+    def test_workers_are_killed_while_pools_change(self):
+        for plan in (schedule.scaling(1), schedule.drawn(1, 5000, workers_of(), THROUGH_PROXY)):
+            self.assertTrue(any(a["kind"] == "scale" and 0 < a["gap"] <= 2 and b["kind"] == "kill"
+                                for a, b in zip(plan, plan[1:])))
 
 
 if __name__ == "__main__":

@@ -41,6 +41,19 @@ class Service:
             body["duration_ms"] = duration_ms
         return self.call(self.admin, self.admin_key, "/admin/chaos", body)
 
+    def pools(self):
+        """Pool -> the newest change of its size."""
+        code, text = self.call(self.admin, self.admin_key, "/admin/pools")
+        if code != 200:
+            raise OSError(f"/admin/pools: {code} {text}")
+        return {x["pool"]: x for x in json.loads(text)["pools"]}
+
+    def scale(self, pool, members):
+        return self.call(self.admin, self.admin_key, "/admin/scale", {"pool": pool, "members": members})
+
+    def drain(self, worker):
+        return self.call(self.admin, self.admin_key, "/admin/drain-worker", {"worker": worker})
+
     def probe(self, model, patience=60):
         """One token; returns the status."""
         body = {"model": model, "prompt": "a", "max_tokens": 1, "temperature": 0, "ignore_eos": True}

@@ -13,10 +13,10 @@ BY_ITSELF = {69}  # a worker that finds its pool full ends with that: its seat i
 
 
 def seat_events(evidence):
-    """(at, "joined" or "lost", words) in the gateway's order."""
+    """(at, "joined", "lost" or "sent", words) in the gateway's order; sent away: by an operator's order."""
     for line in evidence.gateway_lines("worker "):
         what = line.message.split()[1]
-        if what in ("joined", "lost") and "seat=" in line.message:
+        if what in ("joined", "lost", "sent") and "seat=" in line.message:
             yield line.at, what, line.words()
 
 
@@ -33,7 +33,7 @@ def i8_one_incarnation_sits_in_a_seat(evidence):
                 problems.append(f"{seat}: incarnation {incarnation} after {last[seat]}")
             sits[seat] = last[seat] = incarnation
         elif sits.pop(seat, None) != incarnation:
-            problems.append(f"{seat}: incarnation {incarnation} is lost and did not sit")
+            problems.append(f"{seat}: incarnation {incarnation} is {what} and did not sit")
     if not last:
         problems.append("nobody has joined")
     for name, lines in evidence.logs.items():
@@ -110,7 +110,7 @@ def i15_nobody_crashes(evidence):
     """Processes end as they are told to, and no log tells of a crash."""
     problems = []
     for x in evidence.exits:
-        allowed = {"end": {0}, "kill": {-9} | BY_ITSELF, None: BY_ITSELF}[x["cause"]]
+        allowed = {"end": {0}, "kill": {-9} | BY_ITSELF, "retire": {0, -9, -15} | BY_ITSELF, None: BY_ITSELF}[x["cause"]]
         if x["code"] not in allowed:
             problems.append(f"{x['name']} (pid {x['pid']}) ended with {x['code']}, cause {x['cause']}")
     if not any(x["name"] == "gateway" for x in evidence.exits):
@@ -123,11 +123,17 @@ def i15_nobody_crashes(evidence):
 
 
 def history(evidence):
-    """Worker -> [(at, "joined" or "lost")]."""
+    """Worker -> [(at, "joined", "lost" or "sent")]."""
     found = collections.defaultdict(list)
     for at, what, words in seat_events(evidence):
         found[words["worker"]].append((at, what))
     return found
+
+
+def changes_of_sizes(evidence):
+    """How often pools got another size, and how often they did not."""
+    return {name: len(evidence.gateway_lines(line))
+            for name, line in (("done", "pool resized "), ("rolled back", "pool not resized "))}
 
 
 def joins_wait_for_the_handshake(evidence):
@@ -156,7 +162,8 @@ def injuries_have_their_effect(evidence):
         lost = {}
         for name in x["targets"]:
             before = [what for at, what in events[name] if at < begin]
-            after = [at for at, what in events[name] if what == "lost" and begin <= at <= x["t"]]
+            # Who was about to leave may be sent away before anybody misses it.
+            after = [at for at, what in events[name] if what in ("lost", "sent") and begin <= at <= x["t"]]
             if before[-1:] == ["joined"] and not after:
                 problems.append(f"{who}: {name} sat and was not lost")
             lost |= {name: min(after)} if after else {}
