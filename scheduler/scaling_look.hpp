@@ -52,9 +52,13 @@ struct pool_look {
 struct scaling_look {
   scaling_seconds at{0};
   by_pool<pool_look> pools;
-  double kv_used = 0;  ///< slots that sequences hold; those of the prefix cache alone excluded
-  double kv_slots = 0; ///< slots of all members together
-  uint32_t queue = 0;  ///< prompts that wait for admission
+  double kv_used = 0; ///< slots that sequences hold; those of the prefix cache alone excluded
+  /// Slots that whoever waits for KV asked for in vain. KV in use falls when a sequence ends, and
+  /// rises again when the next one gets its slots: without this, a pool that is too small looks
+  /// well at times.
+  double kv_wanted = 0;
+  double kv_slots = 0;                         ///< slots of all members together
+  uint32_t queue = 0;                          ///< prompts that wait for admission
   scaling_seconds queue_age{0};                ///< how long the oldest of them has waited
   scaling_seconds tbt_p99{0}, tbt_target{0};   ///< a measured 0: no sample; a target 0: none
   scaling_seconds ttft_p99{0}, ttft_target{0}; ///< likewise
@@ -71,7 +75,8 @@ struct scaling_look {
   scaled_pool prompt_pool() const {
     return pools[scaled_pool::prefill].exists() ? scaled_pool::prefill : scaled_pool::model;
   }
-  double kv_use() const { return kv_slots > 0 ? kv_used / kv_slots : 0; }
+  /// Share of the slots that are in use or waited for.
+  double kv_use() const { return kv_slots > 0 ? (kv_used + kv_wanted) / kv_slots : 0; }
   /// Share of the KV in use if its pool had `count` members.
   double kv_use_with(uint32_t count) const {
     const auto members = pools[kv_pool()].members;

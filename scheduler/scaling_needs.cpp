@@ -68,7 +68,8 @@ by_pool<std::string> too_small(const scaling_look& x, const scaling_settings& s)
   const auto kv = x.kv_pool();
   const bool short_of_kv = x.kv_use() > s.kv_high;
   if (short_of_kv)
-    why[kv] = "KV in use is " + percent(x.kv_use()) + " of the slots, above " + percent(s.kv_high);
+    why[kv] = (x.kv_wanted > 0 ? "KV in use and waited for is " : "KV in use is ")
+              + percent(x.kv_use()) + " of the slots, above " + percent(s.kv_high);
   const auto blame = [&](scaled_pool pool, const std::string& text) {
     if (why[pool].empty()) why[pool] = text;
   };

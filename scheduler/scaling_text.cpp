@@ -62,6 +62,7 @@ scaling_look read_look(json_object_reader& in) {
     if (const auto* value = in.find(name_of(pool)))
       x.pools[pool] = read_pool({*value, name_of(pool), in});
   x.kv_used = in.optional<double>("kv_used_slots", {0, most_slots}).value_or(0);
+  x.kv_wanted = in.optional<double>("kv_wanted_slots", {0, most_slots}).value_or(0);
   x.kv_slots = in.optional<double>("kv_slots", {0, most_slots}).value_or(0);
   x.queue = in.optional<uint32_t>("queue_prompts", {0, most_queue}).value_or(0);
   time("queue_age_seconds", x.queue_age);
@@ -123,7 +124,8 @@ std::string text_of(const scaling_look& x) {
   out.begin_object().member("at_seconds", x.at.count());
   for (const auto pool : scaled_pools)
     if (x.pools[pool].exists()) write(out.key(name_of(pool)), x.pools[pool]);
-  out.member("kv_used_slots", x.kv_used).member("kv_slots", x.kv_slots);
+  out.member("kv_used_slots", x.kv_used).member("kv_wanted_slots", x.kv_wanted);
+  out.member("kv_slots", x.kv_slots);
   out.member("queue_prompts", x.queue).member("queue_age_seconds", x.queue_age.count());
   out.member("tbt_p99_seconds", x.tbt_p99.count());
   out.member("tbt_target_seconds", x.tbt_target.count());

@@ -8,6 +8,8 @@
 #include "actors/protocol/requests.hpp"
 #include "scheduler/placement.hpp"
 
+#include <algorithm>
+
 namespace lamella::actors {
 
 namespace {
@@ -20,17 +22,28 @@ sequence_id nth(sequence_id first, uint32_t k) {
 }
 
 /// Sequences that run, and prompts that wait: in the queue, or for their prefill.
-std::pair<uint64_t, uint64_t> running_and_waiting(const global_scheduler_state& st) {
-  uint64_t unbegun = 0;
-  for (const auto& [first, choices] : st.unbegun) unbegun += choices;
-  return {st.seated.size() - unbegun, st.queue->waiting() + st.held.size() + st.unbegun.size()};
+queue_status status_of(scheduler_ptr self) {
+  const auto& st = self->state;
+  const auto now = self->clock().now();
+  queue_status result;
+  result.running = st.seated.size();
+  result.waiting = st.queue->waiting() + st.held.size() + st.unbegun.size();
+  auto oldest = now;
+  for (const auto& [first, x] : st.unbegun) {
+    result.running -= x.choices;
+    oldest = std::min(oldest, x.since);
+  }
+  for (const auto& [first, x] : st.waiting) oldest = std::min(oldest, x.since);
+  result.oldest_ms = static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::milliseconds>(now - oldest).count());
+  return result;
 }
 
 void publish(scheduler_ptr self) {
   const auto& st = self->state;
   if (st.config.metrics) {
-    const auto [running, waiting] = running_and_waiting(st);
-    st.config.metrics->set_requests(running, waiting);
+    const auto now = status_of(self);
+    st.config.metrics->set_requests(now.running, now.waiting);
     st.config.metrics->set_mailbox_depth("scheduler", self->mailbox().size());
   }
   if (st.config.health)
@@ -53,8 +66,8 @@ void start(scheduler_ptr self, const scheduler::admission_entry& entry, uint32_t
   st.seats[batch] += entry.choices;
   st.idle.erase(entry.first);
   for (uint32_t k = 0; k < entry.choices; ++k) st.seated[nth(entry.first, k)] = batch;
-  if (!grant.holdings.front().kept) st.unbegun[entry.first] = entry.choices;
   auto node = st.waiting.extract(entry.first);
+  if (!grant.holdings.front().kept) st.unbegun[entry.first] = {entry.choices, node.mapped().since};
   node.mapped().promise.deliver(admitted{
       stream_id{batch}, prefill_worker_for(st, entry.first, grant.holdings.front().cached > 0),
       grant.holdings});
@@ -146,7 +159,8 @@ caf::result<admitted> on_admit(scheduler_ptr self, const admit& x) {
       return caf::make_error(ec::queue_full);
     auto promise = self->make_response_promise<admitted>();
     st.held.emplace(x.first, entry);
-    st.waiting.emplace(x.first, global_scheduler_state::waiter{promise, x.text});
+    st.waiting.emplace(x.first,
+                       global_scheduler_state::waiter{promise, x.text, self->clock().now()});
     publish(self);
     return promise;
   }
@@ -159,7 +173,7 @@ caf::result<admitted> on_admit(scheduler_ptr self, const admit& x) {
     break;
   }
   auto promise = self->make_response_promise<admitted>();
-  st.waiting.emplace(x.first, global_scheduler_state::waiter{promise, x.text});
+  st.waiting.emplace(x.first, global_scheduler_state::waiter{promise, x.text, self->clock().now()});
   if (x.resumed) st.starved = false; // it may be the head now, and want less
   pump(self);
   return promise;
@@ -255,10 +269,7 @@ global_scheduler(scheduler_ptr self, global_scheduler_config config, kv_allocato
         self->state.clearing = false;
         sort_out(self);
       },
-      [self](status_atom) -> caf::result<uint64_t, uint64_t> {
-        const auto [running, waiting] = running_and_waiting(self->state);
-        return {running, waiting};
-      },
+      [self](status_atom) { return status_of(self); },
   };
 }
 

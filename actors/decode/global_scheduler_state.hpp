@@ -40,11 +40,16 @@ struct global_scheduler_state {
   struct waiter {
     caf::typed_response_promise<admitted> promise;
     kv_text text;
+    caf::actor_clock::time_point since;
+  };
+  struct unbegun_prompt {
+    uint32_t choices = 1;
+    caf::actor_clock::time_point since;
   };
   std::map<sequence_id, waiter> waiting;  ///< by first sequence
   std::map<sequence_id, uint32_t> seated; ///< running sequences and their batches
-  /// Seated prompts without a computed row, and their choices: they still count as waiting.
-  std::map<sequence_id, uint32_t> unbegun;
+  /// Seated prompts without a computed row: they still count as waiting.
+  std::map<sequence_id, unbegun_prompt> unbegun;
   std::vector<uint64_t> seats; ///< taken seats by batch
   uint32_t next_prefill = 0;
   std::map<sequence_id, scheduler::admission_entry>

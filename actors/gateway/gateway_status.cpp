@@ -3,6 +3,7 @@
 #include "actors/gateway/status_text.hpp"
 #include "actors/protocol/explain.hpp"
 #include "actors/protocol/kv.hpp"
+#include "actors/protocol/requests.hpp"
 #include "actors/protocol/status.hpp"
 #include "net/http/api_error.hpp"
 
@@ -100,9 +101,9 @@ void ask_others(gateway_ptr self, const answer_ptr& x) {
             failed);
     self->request(st.server->scheduler, timeout, status_atom_v)
         .then(
-            [=](uint64_t running, uint64_t waiting) {
-              x->status.running = running;
-              x->status.waiting = waiting;
+            [=](const queue_status& queue) {
+              x->status.running = queue.running;
+              x->status.waiting = queue.waiting;
               one_less(x);
             },
             failed);

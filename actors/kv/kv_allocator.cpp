@@ -57,7 +57,9 @@ void publish(allocator_ptr self) {
     slots.used = st.pools[table].used() - slots.cached - slots.orphan;
     metrics.set_kv_slots(worker, slots);
   };
-  for (size_t i = 0; i < st.pools.size(); ++i) tell(st.config.tables[i], i);
+  // While an epoch is adopted there may be tables that have no name yet.
+  for (size_t i = 0; i < std::min(st.pools.size(), st.config.tables.size()); ++i)
+    tell(st.config.tables[i], i);
   for (const auto& worker : st.config.sharers) tell(worker, 0);
   if (st.config.parity.empty()) return;
   net::slot_counts slots;
@@ -81,6 +83,7 @@ kv_usage usage_of(const kv_allocator_state& st) {
   }
   for (const auto& [holder, held] : st.holders) usage.held += scheduler::length_of(held.runs);
   for (const auto& cache : st.prefixes) usage.held += cache.slots();
+  usage.wanted = st.wanted;
   usage.cached = cached(st);
   usage.parity = st.has_parity ? with_parity(st) - usage.cached : 0; // nothing cached lacks its own
   for (auto n : orphans_of(st)) usage.orphan += n;
@@ -132,11 +135,16 @@ caf::expected<kv_grant> reserve(allocator_ptr self, const kv_reserve& x,
         held.runs = scheduler::prefix(held.runs, keep);
         if (held.runs.empty()) st.holders.erase(done.holder);
       }
-      if (x.tell && asker) st.waiters.push_back(caf::actor_cast<kv_waiter_actor>(asker));
+      if (x.tell && asker) {
+        st.waiters.push_back(caf::actor_cast<kv_waiter_actor>(asker));
+        st.wanted = x.keep_free;
+        for (const auto& asked : x.needs) st.wanted += asked.slots;
+      }
       return caf::make_error(ec::kv_exhausted);
     }
     result.holdings.push_back(std::move(*holding));
   }
+  if (x.tell) st.wanted = 0;
   if (used(st) >= worth_trimming) st.trimmed = false;
   publish(self);
   return result;

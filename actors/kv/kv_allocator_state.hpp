@@ -38,12 +38,19 @@ struct kv_moving {
   static constexpr uint32_t nowhere = ~0u;
   /// What becomes of the slots of a table.
   struct table {
-    uint32_t to = 0;             ///< the table where they go
+    uint32_t to = 0;             ///< the table where they go, but for sequences that others get
+    std::vector<uint32_t> into;  ///< the table of each slot
     std::vector<uint32_t> slots; ///< their slots there; nowhere: none yet
     scheduler::slot_set copied;  ///< their content is there
   };
+  /// A table that the next epoch has more: whoever moves there is alone in it until then.
+  struct new_table {
+    scheduler::slot_pool pool;
+    std::vector<slot_run> places; ///< taken
+  };
   uint32_t tables = 1, slots = 0; ///< of the next epoch
   std::vector<table> from;        ///< by table of this epoch
+  std::vector<new_table> more;    ///< behind these
   uint32_t pinned_table = 0;
   std::vector<slot_run> pinned; ///< being copied
 };
@@ -72,6 +79,7 @@ struct kv_allocator_state {
   std::optional<sequence_id> pinned_by; ///< the parity keeper, while it has slots pinned
   std::optional<kv_moving> moving;      ///< while KV is copied to the next epoch
   std::vector<kv_waiter_actor> waiters; ///< get kv_freed when slots are freed
+  uint64_t wanted = 0;                  ///< as in kv_usage
   bool trimmed = true;                  ///< no slot was used since memory was given back
   uint64_t trim_ticket = 0;             ///< of the newest delayed trim
   uint32_t trimming = 0;                ///< shards that have not answered

@@ -1,18 +1,13 @@
 #include "actors/kv/kv_moving.hpp"
 
 #include "actors/kv/kv_grants.hpp"
+#include "actors/kv/kv_move_tables.hpp"
 
 #include <algorithm>
 
 namespace lamella::actors {
 
 namespace {
-
-/// Holders that are no sequences: no request gets these numbers.
-constexpr uint64_t last_request = (uint64_t{1} << 47) - 1;
-constexpr auto places_of_move = request_id{last_request - 2}; ///< new places, by table
-constexpr auto behind_of_move = request_id{last_request - 3}; ///< slots that go, by table
-constexpr auto pin_of_move = request_id{last_request - 4};
 
 sequence_id holder_of(request_id what, uint32_t table) {
   return scheduler::sequence_of(what, table);
@@ -28,28 +23,26 @@ void hold(kv_allocator_state& st, request_id what, uint32_t table,
   scheduler::append(held.runs, runs);
 }
 
-/// Slots of a table that have to change their number or their table.
-bool leaves(const kv_moving& m, uint32_t table, uint32_t slot) {
-  return table >= m.tables || slot >= m.slots;
+/// The slots of a table of the next epoch.
+scheduler::slot_pool& pool_of(kv_allocator_state& st, uint32_t table) {
+  return table < st.pools.size() ? st.pools[table]
+                                 : st.moving->more.at(table - st.pools.size()).pool;
 }
 
-/// Of tables that go, each goes to the stayer that has most room left.
-void choose_tables(kv_allocator_state& st) {
-  auto& m = *st.moving;
-  std::vector<uint64_t> room(m.tables);
-  for (uint32_t t = 0; t < std::min<size_t>(m.tables, st.pools.size()); ++t)
-    room[t] = st.pools[t].free();
-  m.from.resize(st.pools.size());
-  for (uint32_t t = 0; t < st.pools.size(); ++t) {
-    auto& x = m.from[t];
-    x.to = t;
-    x.slots.assign(st.pools[t].slots(), kv_moving::nowhere);
-    x.copied = scheduler::slot_set{st.pools[t].slots()};
-    if (t < m.tables) continue;
-    const auto best = std::ranges::max_element(room);
-    x.to = static_cast<uint32_t>(best - room.begin());
-    *best -= std::min<uint64_t>(*best, st.pools[t].used());
-  }
+/// Notes that slots of a table of the next epoch are places of a move.
+void hold_places(kv_allocator_state& st, uint32_t table, const std::vector<slot_run>& runs) {
+  if (table < st.pools.size()) return hold(st, places_of_move, table, runs);
+  scheduler::append(st.moving->more.at(table - st.pools.size()).places, runs);
+}
+
+/// Gives such slots back.
+void give_back_places(kv_allocator_state& st, uint32_t table, const std::vector<slot_run>& runs) {
+  auto& held = table < st.pools.size() ? st.holders.at(holder_of(places_of_move, table)).runs
+                                       : st.moving->more.at(table - st.pools.size()).places;
+  scheduler::slot_set gone{pool_of(st, table).slots()};
+  gone.insert(runs);
+  held = gone.part(held, false);
+  pool_of(st, table).give_back(runs);
 }
 
 /// Free slots that the next table has not are given to nobody.
@@ -70,18 +63,19 @@ bool find_places(kv_allocator_state& st, uint32_t table, const std::vector<slot_
         place = slot;
         continue;
       }
-      auto& pool = st.pools[x.to];
-      if (pool.free() == 0) st.prefixes[x.to].make_room(pool, 1);
+      const auto to = x.into[slot];
+      auto& pool = pool_of(st, to);
+      if (pool.free() == 0 && to < st.pools.size()) st.prefixes[to].make_room(pool, 1);
       const auto after = slot > 0 ? x.slots[slot - 1] : kv_moving::nowhere;
       const auto taken =
           pool.take(1, after == kv_moving::nowhere ? std::nullopt : std::optional{after + 1});
       if (!taken) return false;
       if (taken->front().first >= st.moving->slots) { // of a table that is larger now
-        hold(st, behind_of_move, x.to, *taken);
+        hold(st, behind_of_move, to, *taken);
         withhold(st);
         return find_places(st, table, runs);
       }
-      hold(st, places_of_move, x.to, *taken);
+      hold_places(st, to, *taken);
       place = taken->front().first;
     }
   return true;
@@ -97,15 +91,12 @@ void forget_freed(kv_allocator_state& st) {
     for (const auto& run : freed)
       for (auto slot = run.first; slot < run.first + run.length; ++slot) {
         const auto place = std::exchange(x.slots[slot], kv_moving::nowhere);
-        if (place == kv_moving::nowhere || !leaves(*st.moving, t, slot)) continue;
-        auto& held = st.holders.at(holder_of(places_of_move, x.to));
-        const std::vector<slot_run> back{{place, 1}};
-        scheduler::slot_set gone{st.pools[x.to].slots()};
-        gone.insert(back);
-        held.runs = gone.part(held.runs, false);
-        st.pools[x.to].give_back(back);
+        const bool left = leaves(*st.moving, t, slot);
+        const auto to = std::exchange(x.into[slot], x.to);
+        if (place != kv_moving::nowhere && left) give_back_places(st, to, {{place, 1}});
       }
   }
+  follow_first_slots(st);
   withhold(st);
 }
 
@@ -154,13 +145,22 @@ void rehome(kv_allocator_state& st, kv_allocator_state::holding& held) {
   const auto& x = st.moving->from[held.member];
   held.taken_over = copied(x, held);
   held.filled = *held.taken_over;
+  const auto to = x.into[held.runs.front().first];
   // Slots that nothing was written to yet have no place where others had to go.
   const auto stays = scheduler::prefix(held.runs, placed(x, held.runs));
   auto runs = places_of(x, stays);
-  st.pools[x.to].share(runs);
+  st.pools[to].share(runs);
   st.pools[held.member].give_back(held.runs);
   held.runs = std::move(runs);
-  held.member = x.to;
+  held.member = to;
+}
+
+/// The tables that the next epoch has more become those of the pool.
+void add_new_tables(kv_allocator_state& st) {
+  for (auto& x : st.moving->more) {
+    st.pools.push_back(std::move(x.pool));
+    st.prefixes.emplace_back();
+  }
 }
 
 void end_move(kv_allocator_state& st) {
@@ -185,11 +185,6 @@ void forget_parts(const kv_allocator_config& before, const kv_tables& now) {
 }
 
 } // namespace
-
-bool is_of_move(sequence_id holder) {
-  const auto request = scheduler::request_of(holder);
-  return request == places_of_move || request == behind_of_move || request == pin_of_move;
-}
 
 bool begin_move(kv_allocator_state& st, const kv_move_begin& x) {
   if (!st.moving || st.moving->tables != x.tables || st.moving->slots != x.slots) {
@@ -227,11 +222,11 @@ kv_move_piece next_of_move(kv_allocator_state& st, uint32_t slots_max) {
     const auto count = scheduler::length_of(left);
     piece.left += count;
     if (!piece.from.empty() || count == 0) continue;
-    const auto runs = scheduler::prefix(left, slots_max);
+    const auto runs = scheduler::prefix(to_one_table(m.from[t], left), slots_max);
     if (!find_places(st, t, runs)) continue; // it stays left
     piece.left -= scheduler::length_of(runs);
     piece.from_table = m.pinned_table = t;
-    piece.to_table = m.from[t].to;
+    piece.to_table = m.from[t].into[runs.front().first];
     piece.to = places_of(m.from[t], runs);
     piece.from = m.pinned = runs;
     st.pools[t].share(runs);
@@ -267,8 +262,11 @@ void finish_move(kv_allocator_state& st) {
     for (uint32_t slot = 0; slot < x.slots.size(); ++slot)
       if (!leaves(*st.moving, t, slot)) x.slots[slot] = slot;
   }
+  add_new_tables(st);
   for (auto& [holder, held] : st.holders)
-    if (!is_of_move(holder)) rehome(st, held);
+    if (!is_of_move(holder) && !held.runs.empty()) rehome(st, held);
+  for (size_t i = 0; i < st.moving->more.size(); ++i)
+    st.pools[st.moving->from.size() + i].give_back(st.moving->more[i].places);
   std::erase_if(st.holders, [](const auto& x) { return x.second.runs.empty(); });
   end_move(st);
 }

@@ -12,9 +12,6 @@
 
 namespace lamella::actors {
 
-/// Whether a holder is none: its slots are reserved for a move, or pinned by one.
-bool is_of_move(sequence_id holder);
-
 /// Starts a move, or goes on with one to the same tables. False when there is no room for the slots
 /// that have to go elsewhere: then nothing has changed.
 bool begin_move(kv_allocator_state& st, const kv_move_begin& x);

@@ -77,7 +77,7 @@ void lose(membership_ptr self, const seat& where, const std::string& reason,
         {"pid", gone.info.pid},
         {"reason", reason}});
   if (gone.handle)
-    self->send(gone.handle, worker_leave{reason});
+    self->send(gone.handle, worker_leave{reason, gone.seatless});
   else
     st.refusals[where] = reason;
   st.memory.erase(where);

@@ -112,13 +112,11 @@ scheduler::kv_part part_of_shard(const membership_state& st, const epoch_design&
 }
 
 bool moves_kv(const membership_state& st, const membership_state::numbered_plan& next) {
-  // Sequences of members that are no more.
-  if (next.design.pool.whole_requests && next.design.pool.shards < st.config.pool.shards)
+  // Sequences of members that are no more, or that new members get.
+  if (next.design.pool.whole_requests && next.design.pool.shards != st.config.pool.shards)
     return true;
-  for (uint32_t i = 0; i < next.design.pool.shards; ++i) {
-    const bool is_new = next.design.pool.whole_requests && i >= st.config.pool.shards;
-    if (!is_new && !has_kv(st, next.plan.shards[i], part_of_shard(st, next.design, i))) return true;
-  }
+  for (uint32_t i = 0; i < next.design.pool.shards; ++i)
+    if (!has_kv(st, next.plan.shards[i], part_of_shard(st, next.design, i))) return true;
   return false;
 }
 

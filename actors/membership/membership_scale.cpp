@@ -88,6 +88,7 @@ void drop_seats(membership_ptr self, worker_role role, uint32_t needed,
   for (const auto& where : gone) stay.erase(where);
   if (st.config.on_resize) st.config.on_resize(stay); // before its workers end
   for (const auto& where : gone) {
+    if (const auto m = st.members.find(where); m != st.members.end()) m->second.seatless = true;
     effects.send_away(where, "its pool was scaled in");
     st.draining.erase(where);
     st.failing.erase(where);

@@ -97,10 +97,11 @@ struct membership_state {
   struct member {
     scheduler::seat where;
     worker_info info;
-    worker_actor handle; ///< null until its model is loaded
-    std::string address; ///< of its data plane
-    uint64_t joined = 0; ///< grows with each join
-    bool here = false;   ///< an actor of this process; no other worker can take its seat
+    worker_actor handle;   ///< null until its model is loaded
+    std::string address;   ///< of its data plane
+    uint64_t joined = 0;   ///< grows with each join
+    bool here = false;     ///< an actor of this process; no other worker can take its seat
+    bool seatless = false; ///< its seat is taken away
     caf::actor_clock::time_point live_since{};
     /// All peers reach it over the data plane, and it reaches them: it may have a part.
     bool trusted = false;

@@ -70,7 +70,10 @@ scheduler::scaling_look look_of(autoscaler_ptr self, const autoscaler_state::rou
   x.attention_work = st.work->of("attention", members(scaled_pool::attention)).most;
   for (const auto n : heard.kv.slots) x.kv_slots += n;
   for (const auto n : heard.kv.used) x.kv_used += n;
-  x.queue = static_cast<uint32_t>(heard.waiting);
+  // The allocator does not hear of those who wait no longer.
+  if (heard.queue.waiting > 0) x.kv_wanted = static_cast<double>(heard.kv.wanted);
+  x.queue = static_cast<uint32_t>(heard.queue.waiting);
+  x.queue_age = std::chrono::milliseconds{heard.queue.oldest_ms};
   x.batches = static_cast<uint32_t>(heard.batches);
   const auto seen = st.config->load->read(now, st.window);
   x.tbt_p99 = seen.tbt_p99;
@@ -159,8 +162,8 @@ void look(autoscaler_ptr self) {
           failed);
   self->request(server->scheduler, timeout, status_atom_v)
       .then(
-          [self, x](uint64_t, uint64_t waiting) {
-            x->waiting = waiting;
+          [self, x](const queue_status& queue) {
+            x->queue = queue;
             one_less(self, x);
           },
           failed);

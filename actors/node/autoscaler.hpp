@@ -4,6 +4,7 @@
 #include "actors/node/pool_work.hpp"
 #include "actors/protocol/actors.hpp"
 #include "actors/protocol/kv.hpp"
+#include "actors/protocol/requests.hpp"
 #include "actors/request/service.hpp"
 #include "actors/shared/load_window.hpp"
 #include "config/settings.hpp"
@@ -38,7 +39,8 @@ struct autoscaler_state {
   struct round {
     std::shared_ptr<const system_status> status;
     kv_usage kv;
-    uint64_t waiting = 0, batches = 0;
+    queue_status queue;
+    uint64_t batches = 0;
     uint32_t left = 3;
     bool failed = false;
   };

@@ -53,6 +53,7 @@ struct kv_inventory;
 struct kv_adopt;
 struct admit;
 struct admitted;
+struct queue_status;
 struct withdraw;
 struct retire;
 struct token;
@@ -210,13 +211,11 @@ using batch_actor =
 
 /// GLOBAL SCHEDULER: admits sequences and places them. `wake`: checks again which sequences may
 /// run.
-using global_scheduler_actor =
-    caf::typed_actor<caf::replies_to<admit>::with<admitted>, caf::reacts_to<withdraw>,
-                     caf::reacts_to<retire>, caf::reacts_to<prefill_begun>,
-                     caf::reacts_to<kv_freed>, caf::reacts_to<drain_atom>,
-                     caf::reacts_to<batch_ready>, caf::reacts_to<wake_atom>,
-                     caf::reacts_to<scheduler::admission_limits>,
-                     caf::replies_to<status_atom>::with<uint64_t, uint64_t>>;
+using global_scheduler_actor = caf::typed_actor<
+    caf::replies_to<admit>::with<admitted>, caf::reacts_to<withdraw>, caf::reacts_to<retire>,
+    caf::reacts_to<prefill_begun>, caf::reacts_to<kv_freed>, caf::reacts_to<drain_atom>,
+    caf::reacts_to<batch_ready>, caf::reacts_to<wake_atom>,
+    caf::reacts_to<scheduler::admission_limits>, caf::replies_to<status_atom>::with<queue_status>>;
 
 /// WORKER: one seat, in a process of its own or in this one; rebuilds its replica or shard for
 /// every epoch.

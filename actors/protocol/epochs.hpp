@@ -121,6 +121,7 @@ struct seat_failing {
 /// The control process asks the worker to exit.
 struct worker_leave {
   std::string reason;
+  bool for_good = false; ///< its seat is gone: it need not join again
 };
 
 /// Injects a fault into a worker that allows it (actors/shared/injury.hpp).

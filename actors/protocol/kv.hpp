@@ -93,6 +93,7 @@ struct kv_trim {};
 struct kv_usage {
   std::vector<uint32_t> slots; ///< per member (one entry where one table serves all)
   std::vector<uint32_t> used;
+  uint64_t wanted = 0; ///< slots of the newest question that was refused, until one is granted
   uint32_t cached = 0; ///< unused slots that the prefix cache keeps
   uint32_t parity = 0; ///< used slots with parity in this epoch
   uint64_t orphan = 0; ///< used slots without a holder (leaked or of a lost epoch)

@@ -28,6 +28,13 @@ struct admitted {
   std::vector<kv_holding> holdings; ///< per choice: prompt and first window
 };
 
+/// What waits at GLOBAL SCHEDULER.
+struct queue_status {
+  uint64_t running = 0;   ///< sequences
+  uint64_t waiting = 0;   ///< prompts
+  uint64_t oldest_ms = 0; ///< how long the oldest of these has waited
+};
+
 /// Cancels an `admit` that is not answered yet.
 struct withdraw {
   sequence_id first{};
@@ -114,6 +121,7 @@ struct batch_ready {
 // clang-format off
 #define LAMELLA_REQUESTS_MESSAGES(x) \
   x(admit) x(admitted) x(withdraw) x(retire) x(token) x(preempted) x(sequence_failed) \
-  x(batch_join) x(batch_leave) x(kv_rebuilding) x(hand_over) x(batch_ready)
+  x(batch_join) x(batch_leave) x(kv_rebuilding) x(hand_over) x(batch_ready) \
+  x(queue_status)
 // clang-format on
 LAMELLA_REQUESTS_MESSAGES(LAMELLA_MADE_ELSEWHERE)

@@ -161,10 +161,10 @@ void on_injury(worker_ptr self, const worker_injury& x) {
   }
 }
 
-void end(worker_ptr self, const std::string& reason, bool failed) {
+void end(worker_ptr self, const std::string& reason, worker_end how) {
   end_epochs(self);
-  if (auto told = std::exchange(self->state.config.on_end, nullptr)) told(reason, failed);
-  self->quit(failed ? caf::make_error(ec::device_lost, reason) : caf::error{});
+  if (auto told = std::exchange(self->state.config.on_end, nullptr)) told(reason, how);
+  self->quit(how == worker_end::failed ? caf::make_error(ec::device_lost, reason) : caf::error{});
 }
 
 /// An injected fault is over, or the shutdown of an epoch is polled.
@@ -187,7 +187,7 @@ void on_wake(worker_ptr self) {
   spdlog::critical(
       "shutdown of an epoch timed out seat={} seconds={}: its device or an actor hangs",
       scheduler::to_string(st.config.where), hang_limit.count());
-  end(self, "shutdown of an epoch timed out: its device or an actor hangs", true);
+  end(self, "shutdown of an epoch timed out: its device or an actor hangs", worker_end::failed);
 }
 
 } // namespace
@@ -210,10 +210,12 @@ worker(watching_worker_actor::stateful_pointer<worker_state> self, worker_config
                 });
     };
     if (std::ranges::none_of(st.epochs, is_ours)) return;
-    end(self, "its part of the pipeline failed: " + explain(self->system(), down.reason), true);
+    end(self, "its part of the pipeline failed: " + explain(self->system(), down.reason),
+        worker_end::failed);
   });
-  self->set_exit_handler(
-      [self](const caf::exit_msg& x) { end(self, explain(self->system(), x.reason), false); });
+  self->set_exit_handler([self](const caf::exit_msg& x) {
+    end(self, explain(self->system(), x.reason), worker_end::sent_away);
+  });
   return {
       [self](const epoch_open& x) { return on_open(self, x); },
       [self](const epoch_close& x) {
@@ -225,7 +227,9 @@ worker(watching_worker_actor::stateful_pointer<worker_state> self, worker_config
           st.next.reset();
         }
       },
-      [self](const worker_leave& x) { end(self, x.reason, false); },
+      [self](const worker_leave& x) {
+        end(self, x.reason, x.for_good ? worker_end::dismissed : worker_end::sent_away);
+      },
       [self](const worker_injury& x) { on_injury(self, x); },
       [self](wake_atom) { on_wake(self); },
       [self](const watch_order& x) { return on_watch(self->state, x, self->clock().now()); },

@@ -43,6 +43,18 @@ Answer ask(caf::scoped_actor& self, const door_actor& door, const Question&... x
   return answer;
 }
 
+session_end end_of(worker_end how) {
+  switch (how) {
+  case worker_end::sent_away:
+    return session_end::lost;
+  case worker_end::dismissed:
+    return session_end::stopped;
+  case worker_end::failed:
+    break;
+  }
+  return session_end::failed;
+}
+
 session_end meaning_of(caf::actor_system& system, const caf::error& reason) {
   spdlog::error("not joined reason=\"{}\"", explain(system, reason));
   if (reason == ec::join_denied) return session_end::denied;
@@ -188,7 +200,8 @@ private:
 
   /// What the WORKER says at its end; it may outlive our wait, so it has its own place.
   struct outcome {
-    std::atomic<int> state{0}; ///< 1: sent away, 2: failed
+    std::atomic<bool> told{false};
+    std::atomic<worker_end> how{worker_end::failed}; ///< when told
   };
 
   worker_process& process_;
@@ -259,9 +272,10 @@ void worker_process::session::start_worker() {
   config.weights = process_.weights_;
   config.other_weights = process_.other_weights_;
   config.port = std::move(port);
-  config.on_end = [ended = ended_](const std::string& reason, bool failed) {
-    spdlog::info("worker exiting failed={} reason=\"{}\"", failed, reason);
-    ended->state = failed ? 2 : 1;
+  config.on_end = [ended = ended_](const std::string& reason, worker_end how) {
+    spdlog::info("worker exiting failed={} reason=\"{}\"", how == worker_end::failed, reason);
+    ended->how = how;
+    ended->told = true;
   };
   have_.handle = system_.spawn(worker, std::move(config));
   self_->monitor(have_.handle);
@@ -308,8 +322,8 @@ session_end worker_process::session::serve() {
             return;
           }
           // A WORKER that was not sent away has ended by a fault, with a word or without.
-          result = ended_->state == 1 ? session_end::lost : session_end::failed;
-          if (ended_->state == 0)
+          result = end_of(ended_->how);
+          if (!ended_->told)
             spdlog::critical("worker exited reason=\"{}\"", explain(system_, down.reason));
         },
         caf::after(look_around) >> [] {});

@@ -29,6 +29,13 @@
 namespace lamella::actors {
 
 /// Configuration of a worker; fixed while it has its seat.
+/// Why a WORKER ended.
+enum class worker_end {
+  sent_away, ///< it may join again
+  dismissed, ///< its seat is gone
+  failed
+};
+
 struct worker_config {
   scheduler::seat where;
   uint32_t incarnation = 0;
@@ -47,7 +54,7 @@ struct worker_config {
   std::function<size_t(uint32_t rank)> streams_on_device{};
   failed_work on_failed_work = failed_work::ends_executor;
   /// Called once with the exit reason: a message of the control process, or a failed device.
-  std::function<void(const std::string& reason, bool failed)> on_end;
+  std::function<void(const std::string& reason, worker_end how)> on_end;
 };
 
 /// An open epoch of a worker.

@@ -105,9 +105,11 @@ std::optional<uint32_t> run::member_for(uint32_t slots) const {
 
 /// Starts as much of the queue as there is room for, in order.
 void run::pump() {
+  kv_wanted_ = 0;
   while (auto entry = queue_.next(options_.seats_per_batch, pools_[0].slots())) {
     const auto batch = least_loaded(seats_, options_.seats_per_batch, 1);
     if (!batch) break;
+    kv_wanted_ = entry->slots; // until it has them
     if (refused_before(*entry)) break;
     auto pool = design_.disaggregated() ? 0u : server_of(*batch);
     if (design_.disaggregated() && pools_.size() > 1) {
@@ -118,6 +120,7 @@ void run::pump() {
     }
     auto taken = take_slots(*entry, pool);
     if (!taken) break;
+    kv_wanted_ = 0;
     queue_.started();
     offer();
     seat(index_of_id(entry->first), *batch, pool, std::move(*taken));

@@ -120,6 +120,7 @@ scaling_look run::seen() const {
     x.kv_used += p.used() - p.cached();
     x.kv_slots += p.slots();
   }
+  x.kv_wanted = kv_wanted_;
   x.queue = static_cast<uint32_t>(queue_.waiting() + (prompts_ ? prompts_->waiting() : 0));
   auto since = now_;
   if (const auto head = queue_.next(UINT32_MAX, UINT32_MAX))

@@ -188,6 +188,7 @@ private:
   std::vector<prefix_cache> prefixes_; ///< by pool
   /// The text asked for last: the head of the queue is tried again and again.
   std::pair<uint32_t, std::vector<model::token_id>> text_{~0u, {}};
+  uint32_t kv_wanted_ = 0; ///< slots that the head of the queue waits for
   std::pair<sequence_id, std::vector<uint32_t>> tried_; ///< last, and the room in each pool then
   std::vector<sequence_state> states_;
   std::vector<batch_run> batches_;

@@ -208,7 +208,7 @@ struct scheduler_book {
   std::vector<admit> asked;
   std::deque<owed<admitted>> promises;
   std::vector<sequence_id> retired, withdrawn, begun;
-  uint64_t waiting = 0; ///< as it says
+  queue_status status; ///< as it says
 };
 
 inline auto stand_in_scheduler(std::shared_ptr<scheduler_book> book) {
@@ -228,9 +228,7 @@ inline auto stand_in_scheduler(std::shared_ptr<scheduler_book> book) {
         [](const batch_ready&) {},
         [](wake_atom) {},
         [](const scheduler::admission_limits&) {},
-        [book](status_atom) -> caf::result<uint64_t, uint64_t> {
-          return {uint64_t{0}, book->waiting};
-        },
+        [book](status_atom) { return book->status; },
     };
   };
 }

@@ -114,6 +114,29 @@ stop "the walk"
 gone $pids
 expect "no worker process is left" 0 $?
 
+# Pools that follow the load: more sequences than one shard has KV for, and then none.
+serve scaled.log "${tiny[@]}" --set pools.model.placement=local --set pools.model.members=1 \
+  --set pools.attention.placement=local --set pools.attention.members=1 --set pools.attention.max=3 \
+  --set pools.attention.kv_bytes=2MiB --set autoscale.cool_down_up_seconds=1 --set autoscale.cool_down_down_seconds=1 \
+  --set autoscale.trace_file=looks.jsonl
+answers quiet.txt 8 1500
+before=$(change attention)
+answers busy.txt 8 1500 &
+client=$!
+until [ "$(change attention)" = "1 -> 3 done" ] || ! kill -0 "$client" 2>/dev/null; do sleep 0.1; done
+wait "$client"
+[ "$(change attention)" != "$before" ] || { answers busy.txt 8 1500 && answers busy.txt 8 1500; }
+becomes attention "1 -> 3 done"
+cmp -s quiet.txt busy.txt
+expect "a pool follows its load: the same tokens" 0 $?
+becomes attention "3 -> 1 done"
+none_in_use "a pool follows its load"
+stop "a pool follows its load"
+"$lamella" simulate --scaling-trace looks.jsonl >replayed
+grep -o 'autoscaling pool=[a-z]* from=[0-9]* to=[0-9]*' scaled.log | sed 's/.*pool=//; s/ from=/ /; s/ to=/ -> /' >live
+sed -n 's/^step.* s  \([a-z]*\) \([0-9]*\) to \([0-9]*\):.*/\1 \2 -> \3/p' replayed >simulated
+expect "the simulator decides the same from what the service saw" "$(cat live)" "$(cat simulated)"
+
 # Workers that others start: one that is told to stop is drained, one that comes finds a seat.
 printf '%s' "$(head -c 48 /dev/urandom | base64 -w0)" >secret
 chmod 400 secret

@@ -37,6 +37,10 @@ TEST_CASE("no pool is too small at its limits, each is beyond them") {
   x.kv_used = 810;
   CHECK(small(x) == "a");
   CHECK(too_small(x, {})[attention] == "KV in use is 81 % of the slots, above 80 %");
+  x.kv_used = 400;
+  x.kv_wanted = 500;
+  CHECK(too_small(x, {})[attention] == "KV in use and waited for is 90 % of the slots, above 80 %");
+  CHECK_FALSE(kv_fits(x, {}, attention, 1));
   x = good_look();
   x.tbt_p99 = x.tbt_target;
   x.ttft_p99 = x.ttft_target;

@@ -31,6 +31,7 @@ TEST_CASE("a look comes back from its line as it was") {
   auto x = good_look();
   x.at = scaling_seconds{1.0 / 3};
   x.kv_used = 123'456'789.25;
+  x.kv_wanted = 81.5;
   x.queue = 7;
   x.queue_age = scaling_seconds{0.1};
   x.pools[scaled_pool::attention].acts = false;

@@ -14,8 +14,8 @@ inline std::string busy_with(cluster& c) {
   c.spawn([&, running](caf::event_based_actor* self) {
     self->request(c.server->scheduler, caf::infinite, actors::status_atom_v)
         .then(
-            [running](uint64_t a, uint64_t b) {
-              *running = {a, b};
+            [running](const actors::queue_status& x) {
+              *running = {x.running, x.waiting};
             },
             [](caf::error&) {});
   });

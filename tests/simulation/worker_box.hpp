@@ -200,7 +200,7 @@ private:
         c.weights = the_model().weights;
       }
       c.port = world_.links.port(mine, host_, engine_);
-      c.on_end = [this, mine](const std::string&, bool) { give_up(mine); };
+      c.on_end = [this, mine](const std::string&, actors::worker_end) { give_up(mine); };
       actors::worker_facts facts;
       facts.address = c.port.address;
       const auto handle = world_.system.spawn(actors::worker, std::move(c));

@@ -63,10 +63,9 @@ TEST_CASE("what has its slots waits until its prefill begins") {
   const auto load = [&] {
     const auto result = std::make_shared<numbers>();
     w.spawn([result, whom = w.scheduler](caf::event_based_actor* self) -> caf::behavior {
-      self->request(whom, caf::infinite, status_atom_v)
-          .then([result](uint64_t running, uint64_t waiting) {
-            *result = {running, waiting};
-          });
+      self->request(whom, caf::infinite, status_atom_v).then([result](const queue_status& queue) {
+        *result = {queue.running, queue.waiting};
+      });
       return {[](const kv_freed&) {}};
     });
     w.settle();
@@ -84,6 +83,27 @@ TEST_CASE("what has its slots waits until its prefill begins") {
   w.tell(prefill_begun{seq(2)}); // under way meanwhile
   w.tell(retire{seq(1, 1)});
   CHECK(load() == numbers{1, 0});
+}
+
+TEST_CASE("the oldest prompt's wait is told, in the queue and before its prefill") {
+  world w;
+  const auto oldest = [&] {
+    auto answer = w.ask<queue_status>(w.scheduler, status_atom_v);
+    w.settle();
+    return answer->value.oldest_ms;
+  };
+  CHECK(oldest() == 0);
+  REQUIRE(w.offer(1, 10, 2)->came);
+  REQUIRE(w.offer(2, 10, 2)->came);
+  w.advance(std::chrono::seconds{2}, std::chrono::seconds{1});
+  CHECK_FALSE(w.offer(3)->came);
+  w.advance(std::chrono::seconds{1}, std::chrono::seconds{1});
+  CHECK(oldest() == 3000);
+  w.tell(prefill_begun{seq(1)});
+  w.tell(prefill_begun{seq(2)});
+  CHECK(oldest() == 1000);
+  w.tell(withdraw{seq(3)});
+  CHECK(oldest() == 0);
 }
 
 TEST_CASE("V-M15 the queue is bounded in prompts and in tokens") {

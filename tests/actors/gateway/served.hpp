@@ -3,6 +3,7 @@
 
 #include "actors/node/node.hpp"
 #include "actors/protocol/kv.hpp"
+#include "actors/protocol/requests.hpp"
 #include "base/failpoint.hpp"
 #include "base/json.hpp"
 #include "net/http/client/http_client.hpp"
@@ -232,8 +233,8 @@ public:
     std::pair<uint64_t, uint64_t> result{0, ~uint64_t{0}}; // while there is no scheduler
     self->request(node_.server()->scheduler, deadline, actors::status_atom_v)
         .receive(
-            [&](uint64_t running, uint64_t waiting) {
-              result = {running, waiting};
+            [&](const actors::queue_status& queue) {
+              result = {queue.running, queue.waiting};
             },
             [](caf::error&) {});
     return result;

@@ -3,6 +3,8 @@
 #include "scheduler/slot_pool.hpp"
 #include "tests/actors/kv/cached_pool.hpp"
 
+#include <map>
+
 namespace lamella::actors::test {
 
 namespace {
@@ -151,6 +153,64 @@ TEST_CASE("V-M11 by request, sequences of a table that goes find a place in one 
     CHECK(again->member == 0);
   }
   CHECK(x.usage().slots == std::vector<uint32_t>{60});
+}
+
+TEST_CASE(
+    "L-M03 by request, a new table gets its share of the sequences, whatever ends meanwhile") {
+  for (const bool one_ends : {false, true}) {
+    CAPTURE(one_ends);
+    moving_pool x{100, 2};
+    std::map<uint64_t, text> all;
+    for (uint64_t i = 1; i <= 4; ++i) {
+      all[i] = counting(static_cast<token_id>(100 * i), 20);
+      REQUIRE(x.begin(i, all[i], 0));
+      x.filled(i, all[i]);
+    }
+    const auto before = x.usage().used;
+    CHECK(before == std::vector<uint32_t>{40, 40});
+    REQUIRE(x.prepare(3, 100));
+    CHECK(x.begin(5, counting(900, 10), 0)->member < 2); // the new one is not there yet
+    all[5] = counting(900, 10);
+    x.filled(5, all[5]);
+    CHECK(x.copy_all() == 90); // the members may be new, too: the mover knows
+    if (one_ends)
+      for (const uint64_t gone : {uint64_t{1}, uint64_t{2}}) {
+        x.release(gone);
+        all.erase(gone);
+      }
+    x.take_over(3, 100);
+    std::map<uint32_t, uint32_t> slots;
+    for (const auto& [request, tokens] : all) {
+      const auto again = x.resume(request, tokens + text{7});
+      REQUIRE(again);
+      CHECK(again->kept);
+      slots[again->member] += static_cast<uint32_t>(tokens.size());
+    }
+    if (!one_ends) CHECK(slots[2] == 20);
+    for (const auto& [request, tokens] : all) x.release(request);
+    CHECK(x.usage().used == std::vector<uint32_t>{0, 0, 0});
+    CHECK(x.begin(6, counting(2000, 100), 0)); // a whole table, of any of them
+    CHECK(x.begin(7, counting(3000, 100), 0));
+    CHECK(x.begin(8, counting(4000, 100), 0));
+  }
+}
+
+TEST_CASE("L-M03 by request, a share for a new table that is given up leaves nothing behind") {
+  moving_pool x{60, 2};
+  for (uint64_t i = 1; i <= 4; ++i) {
+    const auto tokens = counting(static_cast<token_id>(100 * i), 20);
+    REQUIRE(x.begin(i, tokens, 0));
+    x.filled(i, tokens);
+  }
+  const auto before = x.usage();
+  REQUIRE(x.prepare(3, 60));
+  REQUIRE_FALSE(x.next(8).from.empty());
+  x.done();
+  caf::anon_send(x.allocator, kv_move_abort{x.epoch});
+  x.settle();
+  const auto after = x.usage();
+  CHECK(after.used == before.used);
+  CHECK(after.references == before.references);
 }
 
 TEST_CASE("V-M11 a further table is empty, and a larger one has more free slots") {

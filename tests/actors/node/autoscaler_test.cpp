@@ -143,6 +143,38 @@ TEST_CASE_FIXTURE(scaled, "L-M19: the autoscaler asks for a member where KV is s
   CHECK(wishes("attention", 4));
 }
 
+TEST_CASE_FIXTURE(scaled, "The autoscaler sees KV that is waited for, however its use goes up and "
+                          "down, until nobody waits") {
+  allocator->usage.wanted = 700;
+  begin();
+  for (int i = 0; i < 10; ++i) { // a sequence ends, the next one gets its slots
+    use(i % 2 == 0 ? 0.6 : 0.9);
+    pass(1s);
+  }
+  CHECK(asked().empty()); // nobody waits any more: the allocator does not hear of that
+  scheduler->status.waiting = 1;
+  for (int i = 0; i < 10; ++i) {
+    use(i % 2 == 0 ? 0.6 : 0.9);
+    pass(1s);
+  }
+  CHECK(asked() == sizes{3});
+}
+
+TEST_CASE_FIXTURE(scaled, "The autoscaler sees how long the oldest prompt has waited") {
+  options.pools.model.placement = config::placement::local;
+  options.pools.model.members = 1;
+  options.pools.model.most = 2;
+  scheduler->status.waiting = 1;
+  begin();
+  scheduler->status.oldest_ms = 4900;
+  pass(20s);
+  CHECK(asked().empty());
+  scheduler->status.oldest_ms = 5100;
+  pass(20s);
+  CHECK(asked() == sizes{2});
+  CHECK(members->resizes.front().pool == "model");
+}
+
 TEST_CASE_FIXTURE(scaled, "L-M19: the autoscaler gives members back, as few as the pool keeps") {
   options.pools.attention.least = 2;
   members->change_of("attention") = {"attention", 3, 3, "none", {}};
@@ -229,7 +261,7 @@ TEST_CASE_FIXTURE(scaled, "What the autoscaler has seen can be judged again") {
   options.autoscale.trace_file = folder / "looks.jsonl";
   options.autoscale.kv_high_percent = 70;
   begin();
-  scheduler->waiting = 3;
+  scheduler->status.waiting = 3;
   pass(5s);
   std::ifstream in{options.autoscale.trace_file};
   std::string line;

@@ -219,6 +219,20 @@ TEST_CASE(
   CHECK(control.drained().size() == 1);
 }
 
+TEST_CASE("a worker whose seat is gone ends, and one that is sent away joins again") {
+  spdlog::set_level(spdlog::level::off);
+  taker control;
+  leaving worker{control, std::chrono::minutes{10}};
+  caf::anon_send(control.joined(), worker_leave{"it is slow"});
+  CHECK(worker.ends()); // the session; the command begins the next one
+  CHECK(worker.last == session_end::lost);
+  leaving other{control, std::chrono::minutes{10}};
+  caf::anon_send(control.joined(), worker_leave{"its pool was scaled in", true});
+  CHECK(other.ends());
+  CHECK(other.last == session_end::stopped);
+  CHECK(control.drained().empty());
+}
+
 TEST_CASE("a worker that cannot be drained, has no time for it or is told twice ends at once") {
   spdlog::set_level(spdlog::level::off);
   taker control;

@@ -1,0 +1,33 @@
+/// Where the slots of each table go in a move.
+#pragma once
+
+#include "actors/kv/kv_allocator_state.hpp"
+
+namespace lamella::actors {
+
+/// Holders that are no sequences: no request gets these numbers.
+constexpr uint64_t last_request = (uint64_t{1} << 47) - 1;
+constexpr auto places_of_move = request_id{last_request - 2}; ///< new places, by table
+constexpr auto behind_of_move = request_id{last_request - 3}; ///< slots that go, by table
+constexpr auto pin_of_move = request_id{last_request - 4};
+
+/// Whether a holder is none: its slots are reserved for a move, or pinned by one.
+bool is_of_move(sequence_id holder);
+
+/// Slots of a table that have to change their number or their table.
+inline bool leaves(const kv_moving& m, uint32_t table, uint32_t slot) {
+  return slot >= m.slots || m.from[table].into[slot] != table;
+}
+
+/// Begins: of tables that go, each goes to the stayer that has most room left. Where a pool of
+/// members that hold whole requests gets more of them, some sequences go there, until all have
+/// about as much (scheduler/kv_balance.hpp). Cost: O(slots).
+void choose_tables(kv_allocator_state& st);
+
+/// What a sequence got since then goes where its first slot goes. Cost: O(slots of sequences).
+void follow_first_slots(kv_allocator_state& st);
+
+/// Of some slots, those that go to the same table as the first of them.
+std::vector<slot_run> to_one_table(const kv_moving::table& x, const std::vector<slot_run>& runs);
+
+} // namespace lamella::actors
