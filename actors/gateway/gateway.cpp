@@ -211,14 +211,15 @@ int route(gateway_ptr self, const exchange_ptr& exchange, const net::api_route_m
   case net::api_route::chat_completions:
   case net::api_route::completions:
   case net::api_route::responses:
+  case net::api_route::messages:
     start_request(self, exchange, match.route);
     return 0;
   case net::api_route::response:
     answer_response(self, exchange, match.id);
     return 200;
-  case net::api_route::messages:
   case net::api_route::count_tokens:
-    throw net::route_not_found("POST", "/v1/messages");
+    answer_aside(self, exchange, match.route, count_tokens);
+    return 0;
   case net::api_route::models:
     answer_models(self, exchange, nullptr);
     return 200;

@@ -83,10 +83,17 @@ net::response_metrics metrics_of(const request_state& st,
   return m;
 }
 
+/// By the name that clients of Anthropic's API look for.
+void add_request_id(const request_state& st, net::http_headers& headers) {
+  if (st.route == net::api_route::messages)
+    headers.add("request-id", st.exchange->request().request_id);
+}
+
 net::http_headers json_headers(request_ptr self) {
   net::http_headers headers{{"content-type", "application/json"}};
   headers.add("openai-processing-ms", std::to_string(static_cast<int64_t>(milliseconds(
                                           self->clock().now() - self->state.arrived))));
+  add_request_id(self->state, headers);
   return headers;
 }
 
@@ -223,7 +230,9 @@ void open_stream(request_ptr self) {
   auto& st = self->state;
   if (st.streaming) return;
   st.streaming = true;
-  st.exchange->start_stream(net::sse_headers());
+  auto headers = net::sse_headers();
+  add_request_id(st, headers);
+  st.exchange->start_stream(std::move(headers));
 }
 
 void speak(request_ptr self) {

@@ -4,6 +4,8 @@
 #include "actors/request/prompt_tokens.hpp"
 #include "model/tokenizer/detokenizer.hpp"
 #include "net/api/api_keys.hpp"
+#include "net/api/messages_request.hpp"
+#include "net/api/messages_writer.hpp"
 #include "net/api/responses_writer.hpp"
 #include "net/http/http_ids.hpp"
 
@@ -130,6 +132,28 @@ void read_response(request_reading& to, const service& s, std::string_view text,
   for (const auto& name : chat.unknown) s.metrics->unknown_param(name);
 }
 
+void read_message(request_reading& to, const service& s, std::string_view text) {
+  auto body = net::parse_messages_request(text, s.rules.limits);
+  check_model(s, body.model);
+  to.params = std::move(body.params);
+  to.prompts.push_back(
+      chat_tokens(s, body.messages, body.tools, body.template_kwargs, true, longest_prompt(s)));
+  // This API wants a bound of every answer, so clients send a large one: it is an upper bound, and
+  // an answer may end because the context is full.
+  const auto context = tokens_of_a_sequence(s), used = uint64_t{to.prompts.back().size()};
+  const auto room =
+      std::min<uint64_t>(context > used ? context - used : 0, s.rules.limits.tokens_per_request);
+  const bool clipped = room > 0 && *to.params.max_tokens > room;
+  if (clipped) to.params.max_tokens = static_cast<uint32_t>(room);
+  to.tools = std::move(body.tools);
+  to.model = body.model;
+  to.id_prefix = "msg_";
+  to.writer_of = [clipped](const net::response_head& head) {
+    return net::make_messages_writer(head, clipped);
+  };
+  for (const auto& name : body.unknown) s.metrics->unknown_param(name);
+}
+
 /// Everything that can be refused is refused here or while its format is compiled, before any
 /// device has worked: parses and checks the body, makes the prompts' tokens and bounds the answer.
 void read(request_reading& to, const service& s, net::http_exchange& exchange, net::api_route route,
@@ -143,6 +167,8 @@ void read(request_reading& to, const service& s, net::http_exchange& exchange, n
   } else if (route == net::api_route::responses) {
     read_response(to, s, body.text, caller);
     prompt_field = "input";
+  } else if (route == net::api_route::messages) {
+    read_message(to, s, body.text);
   } else {
     read_chat(to, s, body.text);
   }
