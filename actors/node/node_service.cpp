@@ -62,10 +62,6 @@ std::chrono::milliseconds answer_time(std::chrono::milliseconds deadline) {
   return deadline + std::chrono::minutes{1};
 }
 
-/// Finished responses that clients may continue or ask for again, and the memory for all of them.
-constexpr std::chrono::minutes responses_kept_for{10};
-constexpr size_t responses_bytes = size_t{64} << 20;
-
 std::shared_ptr<const net::tls_identity> identity_of(const config::settings& x) {
   if (!x.http.https()) return nullptr;
   auto made = net::tls_identity::from_files(x.http.tls_certificate, x.http.tls_key);
@@ -104,7 +100,9 @@ void node::impl::describe_service() {
     if (model.text->is_end(t)) base.end_tokens.push_back(t);
   base.constraints =
       std::make_shared<constraint_store>(model.text, base.end_tokens, spec.vocabulary);
-  base.responses = std::make_shared<response_store>(responses_kept_for, responses_bytes);
+  if (options.http.responses_keep.count() > 0)
+    base.responses =
+        std::make_shared<response_store>(options.http.responses_keep, options.http.responses_bytes);
   base.rules = rules_of(options);
   base.ping = options.http.sse_ping;
   base.piece_bytes = std::min<size_t>(base.piece_bytes, options.http.stream_buffer_bytes);

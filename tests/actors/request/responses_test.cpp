@@ -112,6 +112,20 @@ TEST_CASE("a response may be continued, asked for again and forgotten") {
   CHECK(ask(s, "GET", text_at(fleeting.json, "id")).status == 404);
 }
 
+TEST_CASE("where no responses are kept, none is continued") {
+  auto settings = tiny_settings();
+  settings.http.responses_keep = std::chrono::milliseconds{0};
+  served s{settings};
+  const auto x = s.post(path, body_of());
+  REQUIRE(x.status == 200);
+  CHECK(at(x.json, "store") == json_value{false});
+  const auto id = text_at(x.json, "id");
+  CHECK(ask(s, "GET", id).status == 404);
+  const auto next = s.post(path, body_of(R"("previous_response_id":")" + id + "\""));
+  CHECK(next.status == 400);
+  CHECK(text_at(next.json, "error.param") == "previous_response_id");
+}
+
 TEST_CASE("a response's text and calls are held to their schemas") {
   served s;
   const auto format =
