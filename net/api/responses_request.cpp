@@ -10,7 +10,7 @@ namespace lamella::net {
 
 namespace {
 
-constexpr size_t metadata_max = 16;
+constexpr size_t metadata_max = 16, repeated_bytes_max = size_t{1} << 20;
 
 /// Fields by which other APIs say the same.
 struct other_name {
@@ -119,6 +119,16 @@ bool includes_logprobs(json_object_reader& body) {
   return wanted;
 }
 
+/// A member that the answer repeats as it came, for as long as the request lives and several times
+/// in a stream; null where it is absent.
+const json_value* repeated(json_object_reader& body, const std::string& name) {
+  const auto* value = body.find(name);
+  if (value != nullptr && to_json(*value).size() > repeated_bytes_max)
+    throw invalid_value(name, name + " is larger than " + std::to_string(repeated_bytes_max)
+                                  + " bytes, and would be repeated in the answer: shorten it");
+  return value;
+}
+
 /// What is repeated as it came, and the bounds of the answer.
 void read_facts(json_object_reader& body, const api_limits& limits, responses_request& to) {
   auto& facts = to.facts;
@@ -130,14 +140,15 @@ void read_facts(json_object_reader& body, const api_limits& limits, responses_re
   facts.logprobs = includes_logprobs(body) || top.value_or(0) > 0;
   facts.top_logprobs = top.value_or(0);
   if (facts.logprobs) p.logprobs = facts.top_logprobs;
+  for (const char* name : {"text", "reasoning"}) repeated(body, name);
   facts.text = read_text(body, p);
   facts.reasoning = read_reasoning(body);
   facts.metadata = read_metadata(body);
   facts.temperature = p.sampling.temperature;
   facts.top_p = p.sampling.top_p;
   facts.parallel_tool_calls = to.chat.tools.parallel;
-  if (const auto* x = body.find("tools")) facts.tools = *x;
-  if (const auto* x = body.find("tool_choice")) facts.tool_choice = *x;
+  if (const auto* x = repeated(body, "tools")) facts.tools = *x;
+  if (const auto* x = repeated(body, "tool_choice")) facts.tool_choice = *x;
   facts.store = body.optional<bool>("store").value_or(true);
   facts.previous_id = body.optional_string("previous_response_id", {1, 128}).value_or("");
   const auto text = [&](const char* name, json_value& member) {

@@ -132,6 +132,8 @@ TEST_CASE("what a server with tools of its own would know is refused with its pl
   CHECK(param(R"("metadata":{"a":1})") == "metadata.a");
   CHECK(param(R"("include":["everything"])") == "include[0]");
   CHECK(param(R"("text":{"format":{"type":"xml"}})") == "text.format.type");
+  for (const std::string field : {"text", "reasoning"}) // the answer would repeat them
+    CHECK(param("\"" + field + R"(":{"x":")" + std::string(1 << 20, 'x') + "\"}") == field);
   CHECK(failure_of([] { parse_responses_request(R"({"model":"m"})", {}); }).param == "input");
   CHECK(refused(R"("max_tokens":3)").message.find("max_output_tokens") != std::string::npos);
 }
