@@ -85,6 +85,20 @@ void add_listeners(table& t) {
       "http.probes", option_kind::boolean, reload::restart,
       "Serves /live, /ready, /health and /metrics on the public listener too.",
       [](settings & s) -> auto& { return s.http.probes; });
+}
+
+void add_responses(table& t) {
+  t.seconds(
+      "http.responses_keep_seconds", reload::restart, 0, 7 * 86'400 * second,
+      "Time for which a finished response may be continued, read and deleted; 0 keeps none.",
+      [](settings & s) -> auto& { return s.http.responses_keep; });
+  t.bytes(
+      "http.responses_bytes", reload::restart, kib, tib,
+      "Memory of all finished responses that are kept; beyond it the oldest are forgotten.",
+      [](settings & s) -> auto& { return s.http.responses_bytes; });
+}
+
+void add_admin(table& t) {
   t.plain(
       "admin.listen", option_kind::address, reload::restart,
       "Address of the admin listener; beyond loopback, admin.api_keys_file is required.",
@@ -340,6 +354,8 @@ void add_operations(table& t) {
 std::vector<option> make_table() {
   table t;
   add_listeners(t);
+  add_responses(t);
+  add_admin(t);
   add_model(t);
   add_pools(t);
   add_autoscale(t);

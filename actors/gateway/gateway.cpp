@@ -10,6 +10,7 @@
 #include "actors/request/prompt_tokens.hpp"
 #include "actors/shared/log_drops.hpp"
 #include "net/api/api_route.hpp"
+#include "net/api/responses_writer.hpp"
 
 #include <spdlog/spdlog.h>
 
@@ -101,7 +102,7 @@ void on_lost(gateway_ptr self) {
   if (!st.looking) look_at_pauses(self);
 }
 
-void start_request(gateway_ptr self, const exchange_ptr& exchange, bool chat) {
+void start_request(gateway_ptr self, const exchange_ptr& exchange, net::api_route where) {
   auto& st = self->state;
   serving(self);
   // The board knows first: what asks after /ready said no is refused.
@@ -109,7 +110,7 @@ void start_request(gateway_ptr self, const exchange_ptr& exchange, bool chat) {
     throw net::draining();
   check_capacity(self);
   const request_id id{++st.next_request};
-  auto child = self->spawn(request, st.server, exchange, id, chat,
+  auto child = self->spawn(request, st.server, exchange, id, where,
                            st.config.keys.caller(exchange->request().headers));
   self->monitor(child);
   st.requests.emplace(caf::actor_cast<caf::actor_addr>(child), child);
@@ -164,6 +165,21 @@ void answer_models(gateway_ptr self, const exchange_ptr& exchange, const std::st
   exchange->respond(200, json_type, net::models_body(entries));
 }
 
+/// A finished response that is kept: shown, or forgotten.
+void answer_response(gateway_ptr self, const exchange_ptr& exchange, const std::string& id) {
+  const auto& s = serving(self);
+  const auto& request = exchange->request();
+  const auto caller = self->state.config.keys.caller(request.headers);
+  const auto now = s.world.date();
+  if (request.method == "DELETE") {
+    if (!s.responses || !s.responses->erase(id, caller, now)) throw net::response_not_found(id);
+    return exchange->respond(200, json_type, net::deleted_response_body(id));
+  }
+  const auto found = s.responses ? s.responses->find(id, caller, now) : nullptr;
+  if (!found) throw net::response_not_found(id);
+  exchange->respond(200, json_type, found->body);
+}
+
 /// Long texts take long: no other request waits behind them.
 void answer_aside(gateway_ptr self, const exchange_ptr& exchange, net::api_route where,
                   std::string (*answer)(const service&, const std::string&)) {
@@ -193,10 +209,16 @@ void answer_aside(gateway_ptr self, const exchange_ptr& exchange, net::api_route
 int route(gateway_ptr self, const exchange_ptr& exchange, const net::api_route_match& match) {
   switch (match.route) {
   case net::api_route::chat_completions:
-    start_request(self, exchange, true);
-    return 0;
   case net::api_route::completions:
-    start_request(self, exchange, false);
+  case net::api_route::responses:
+  case net::api_route::messages:
+    start_request(self, exchange, match.route);
+    return 0;
+  case net::api_route::response:
+    answer_response(self, exchange, match.id);
+    return 200;
+  case net::api_route::count_tokens:
+    answer_aside(self, exchange, match.route, count_tokens);
     return 0;
   case net::api_route::models:
     answer_models(self, exchange, nullptr);

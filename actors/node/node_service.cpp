@@ -100,6 +100,9 @@ void node::impl::describe_service() {
     if (model.text->is_end(t)) base.end_tokens.push_back(t);
   base.constraints =
       std::make_shared<constraint_store>(model.text, base.end_tokens, spec.vocabulary);
+  if (options.http.responses_keep.count() > 0)
+    base.responses =
+        std::make_shared<response_store>(options.http.responses_keep, options.http.responses_bytes);
   base.rules = rules_of(options);
   base.ping = options.http.sse_ping;
   base.piece_bytes = std::min<size_t>(base.piece_bytes, options.http.stream_buffer_bytes);

@@ -20,7 +20,7 @@ net::finish_reason api_reason(const choice& x) {
 /// Always the same for a call, however often it is told.
 std::string call_id(const request_state& st, size_t sequence, uint32_t call) {
   const auto salt = (uint64_t{sequence} << 32 | call) * 0x9e3779b97f4a7c15;
-  return net::make_response_id("call_", st.call_ids[0] ^ salt, st.call_ids[1]);
+  return net::make_response_id(st.writer->call_prefix(), st.call_ids[0] ^ salt, st.call_ids[1]);
 }
 
 std::vector<net::tool_call> calls_of(const request_state& st, size_t sequence,
@@ -83,27 +83,29 @@ net::response_metrics metrics_of(const request_state& st,
   return m;
 }
 
+/// By the name that clients of Anthropic's API look for.
+void add_request_id(const request_state& st, net::http_headers& headers) {
+  if (st.route == net::api_route::messages)
+    headers.add("request-id", st.exchange->request().request_id);
+}
+
 net::http_headers json_headers(request_ptr self) {
   net::http_headers headers{{"content-type", "application/json"}};
   headers.add("openai-processing-ms", std::to_string(static_cast<int64_t>(milliseconds(
                                           self->clock().now() - self->state.arrived))));
+  add_request_id(self->state, headers);
   return headers;
 }
 
 /// What a whole answer is written of.
 struct whole_answer {
-  net::response_head head;
+  std::shared_ptr<net::answer_writer> writer;
   std::vector<net::response_choice> choices;
   net::usage_counts usage;
   std::optional<net::response_metrics> metrics;
   net::http_headers headers;
-  bool chat = true;
 
-  std::string body() const {
-    const auto* shown = metrics ? &*metrics : nullptr;
-    return chat ? net::chat_body(head, choices, usage, shown)
-                : net::completion_body(head, choices, usage, shown);
-  }
+  std::string body() const { return writer->body(choices, usage, metrics ? &*metrics : nullptr); }
 };
 
 /// Bytes that it takes, roughly.
@@ -137,9 +139,8 @@ void respond_whole(request_ptr self) {
     if (st.params.logprobs) c.logprobs = std::move(piece.logprobs);
     choices.push_back(std::move(c));
   }
-  x->head = st.head;
+  x->writer = st.writer;
   x->usage = usage_of(st);
-  x->chat = st.chat;
   if (st.exchange->request().headers.get("x-lamella-metrics") == "1")
     x->metrics = metrics_of(st, self->clock().now());
   x->headers = json_headers(self);
@@ -163,14 +164,13 @@ std::string render_piece(request_state& st, uint32_t i, const choice_piece& piec
   std::string out;
   const auto* logprobs = st.params.logprobs ? &piece.logprobs : nullptr;
   if (!piece.text.empty() || piece.calls.empty()) {
-    out += net::sse_event(st.chunks->text(i, piece.text, logprobs, running));
+    out += st.writer->text(i, piece.text, logprobs, running);
     logprobs = nullptr;
   }
   for (const auto& x : piece.calls) {
-    if (!x.name.empty())
-      out += net::sse_event(st.chunks->call(i, x.call, call_id(st, i, x.call), x.name, running));
+    if (!x.name.empty()) out += st.writer->call(i, x.call, call_id(st, i, x.call), x.name, running);
     if (x.arguments.empty()) continue;
-    out += net::sse_event(st.chunks->arguments(i, x.call, x.arguments, logprobs, running));
+    out += st.writer->arguments(i, x.call, x.arguments, logprobs, running);
     logprobs = nullptr;
   }
   return out;
@@ -179,21 +179,19 @@ std::string render_piece(request_state& st, uint32_t i, const choice_piece& piec
 /// All events that can be sent now.
 std::string render_events(request_state& st) {
   std::string out;
-  const auto running = st.params.continuous_usage ? usage_of(st) : net::usage_counts{};
+  const auto running = usage_of(st);
   for (uint32_t i = 0; i < st.sequences.size(); ++i) {
     auto& s = st.sequences[i];
     if (!s.said_first) {
       s.said_first = true;
-      if (st.chat) out += net::sse_event(st.chunks->role(i, running));
+      out += st.writer->begin(i, running);
       if (st.echo && !st.prompt_texts[i / st.choices].empty())
-        out +=
-            net::sse_event(st.chunks->text(i, st.prompt_texts[i / st.choices], nullptr, running));
+        out += st.writer->text(i, st.prompt_texts[i / st.choices], nullptr, running);
     }
     if (s.text->has_text()) out += render_piece(st, i, s.text->take(), running);
     if (s.text->over() && !s.said_last) {
       s.said_last = true;
-      out +=
-          net::sse_event(st.chunks->finish(i, api_reason(*s.text), s.text->stopped_by(), running));
+      out += st.writer->finish(i, api_reason(*s.text), s.text->stopped_by(), running);
     }
   }
   return out;
@@ -232,7 +230,9 @@ void open_stream(request_ptr self) {
   auto& st = self->state;
   if (st.streaming) return;
   st.streaming = true;
-  st.exchange->start_stream(net::sse_headers());
+  auto headers = net::sse_headers();
+  add_request_id(st, headers);
+  st.exchange->start_stream(std::move(headers));
 }
 
 void speak(request_ptr self) {
@@ -247,8 +247,7 @@ void speak(request_ptr self) {
   open_stream(self);
   st.unsent = render_events(st);
   if (all_over(st)) { // then every finish chunk has been rendered
-    if (st.params.include_usage) st.unsent += net::sse_event(st.chunks->usage(usage_of(st)));
-    st.unsent += net::sse_done;
+    st.unsent += st.writer->end(usage_of(st));
     st.ending = stream_end::whole;
   }
   if (!st.unsent.empty()) send(self);
@@ -262,7 +261,7 @@ void ping(request_ptr self) {
     return;
   }
   if (!st.writing && self->clock().now() - st.last_written >= st.server->ping) {
-    st.unsent = net::sse_ping;
+    st.unsent = st.writer->ping();
     send(self);
   }
 }
@@ -276,7 +275,7 @@ void refuse(request_ptr self, const net::api_error& error) {
     return;
   }
   // Half an event may be out: the rest of it comes first.
-  st.unsent += net::sse_event(net::error_body(error, st.exchange->request().request_id));
+  st.unsent += st.writer->error(error, st.exchange->request().request_id);
   st.ending = stream_end::failed;
   if (!st.writing) send(self);
 }

@@ -4,6 +4,8 @@
 #include "actors/request/chat_input.hpp"
 #include "base/json_writer.hpp"
 #include "net/api/api_response.hpp"
+#include "net/api/messages_request.hpp"
+#include "net/api/messages_writer.hpp"
 #include "net/http/api_error.hpp"
 
 #include <algorithm>
@@ -114,6 +116,14 @@ std::string detokenize(const service& s, const std::string& body) {
                                              + " is outside the vocabulary of "
                                              + std::to_string(s.text->vocabulary()));
   return net::detokenize_body(s.text->decode(request.tokens));
+}
+
+std::string count_tokens(const service& s, const std::string& body) {
+  const auto request = net::parse_count_tokens_request(body, s.rules.limits);
+  check_model(s, request.model);
+  const auto ids = chat_tokens(s, request.messages, request.tools, request.template_kwargs, true);
+  for (const auto& name : request.unknown) s.metrics->unknown_param(name);
+  return net::token_count_body(ids.size());
 }
 
 std::string tokenizer_info(const service& s, const std::string&) {

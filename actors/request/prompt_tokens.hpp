@@ -24,10 +24,11 @@ std::vector<model::token_id> prompt_tokens(const service& s, const net::prompt_i
                                            model::special markers, bool add_special_tokens = true,
                                            uint64_t most = any_length);
 
-/// The answers of /tokenize, /detokenize and, whatever the body is, /tokenizer_info. Throw
-/// net::api_error.
+/// The answers of /tokenize, /detokenize, /v1/messages/count_tokens and, whatever the body is,
+/// /tokenizer_info. Throw net::api_error.
 std::string tokenize(const service& s, const std::string& body);
 std::string detokenize(const service& s, const std::string& body);
+std::string count_tokens(const service& s, const std::string& body);
 std::string tokenizer_info(const service& s, const std::string& body);
 
 } // namespace lamella::actors

@@ -233,13 +233,13 @@ template <class Message> auto handled_by(request_ptr self, void (*handle)(reques
 } // namespace
 
 request_actor::behavior_type request(request_ptr self, service_ptr server, exchange_ptr exchange,
-                                     request_id id, bool chat, uint64_t caller) {
+                                     request_id id, net::api_route route, uint64_t caller) {
   end_on_exceptions(self);
   auto& st = self->state;
   st.server = std::move(server);
   st.exchange = std::move(exchange);
   st.id = id;
-  st.chat = chat;
+  st.route = route;
   st.cache_scope = caller;
   st.arrived = st.last_written = self->clock().now();
   st.deadline = st.server->rules.deadline;

@@ -5,8 +5,9 @@
 
 namespace lamella::actors {
 
-/// `caller`: its owner; requests of different callers share no KV.
+/// `route`: a generating one, whose API it speaks. `caller`: its owner; requests of different
+/// callers share no KV.
 request_actor::behavior_type request(request_ptr self, service_ptr server, exchange_ptr exchange,
-                                     request_id id, bool chat, uint64_t caller);
+                                     request_id id, net::api_route route, uint64_t caller);
 
 } // namespace lamella::actors

@@ -4,6 +4,9 @@
 #include "actors/request/prompt_tokens.hpp"
 #include "model/tokenizer/detokenizer.hpp"
 #include "net/api/api_keys.hpp"
+#include "net/api/messages_request.hpp"
+#include "net/api/messages_writer.hpp"
+#include "net/api/responses_writer.hpp"
 #include "net/http/http_ids.hpp"
 
 #include <spdlog/spdlog.h>
@@ -14,6 +17,13 @@ namespace lamella::actors {
 
 namespace {
 
+auto completion_writer(net::stream_chunks::style style, const net::generation_params& p) {
+  return [style, usage = p.include_usage,
+          continuous = p.continuous_usage](const net::response_head& head) {
+    return net::make_completion_writer(style, head, usage, continuous);
+  };
+}
+
 void read_chat(request_reading& to, const service& s, std::string_view text) {
   auto body = net::parse_chat_request(text, s.rules.limits);
   check_model(s, body.model);
@@ -23,6 +33,8 @@ void read_chat(request_reading& to, const service& s, std::string_view text) {
       chat_tokens(s, body.messages, body.tools, body.template_kwargs, true, longest_prompt(s)));
   to.tools = std::move(body.tools);
   to.model = body.model;
+  to.id_prefix = "chatcmpl-";
+  to.writer_of = completion_writer(net::stream_chunks::style::chat, to.params);
   for (const auto& name : body.unknown) s.metrics->unknown_param(name);
 }
 
@@ -47,20 +59,123 @@ void read_completion(request_reading& to, const service& s, std::string_view tex
     shown.resize(shown.size() - to.prompt_ends.back().size());
   }
   to.model = body.model;
+  to.id_prefix = "cmpl-";
+  to.writer_of = completion_writer(net::stream_chunks::style::completion, to.params);
+  for (const auto& name : body.unknown) s.metrics->unknown_param(name);
+}
+
+/// The conversation that a response continues, with what it adds.
+std::vector<net::chat_message> continued(const service& s, const net::responses_request& body,
+                                         uint64_t caller) {
+  const auto& id = body.facts.previous_id;
+  if (id.empty()) return body.chat.messages;
+  if (!s.responses)
+    throw net::unsupported_parameter("previous_response_id",
+                                     "previous_response_id is not supported: this server keeps no "
+                                     "responses, send the whole conversation as input");
+  const auto before = s.responses->find(id, caller, s.world.date());
+  if (!before) throw net::response_not_found(id, "previous_response_id");
+  auto messages = before->messages;
+  messages.insert(messages.end(), body.chat.messages.begin(), body.chat.messages.end());
+  if (messages.size() > s.rules.limits.messages)
+    throw net::invalid_value("previous_response_id",
+                             "the conversation has " + std::to_string(messages.size())
+                                 + " messages, at most " + std::to_string(s.rules.limits.messages)
+                                 + " are allowed");
+  return messages;
+}
+
+/// Where an answer goes that is to be kept.
+struct response_keeper {
+  std::shared_ptr<response_store> store;
+  std::function<response_store::time()> date;
+  uint64_t caller = 0;
+  std::vector<net::chat_message> messages; ///< before the answer
+
+  net::keep_response of(const std::string& id) const {
+    if (!store) return {};
+    return [me = *this, id](const std::string& body, net::chat_message answer) {
+      auto all = me.messages;
+      all.push_back(std::move(answer));
+      me.store->add({id, me.caller, body, std::move(all)}, me.date());
+    };
+  }
+};
+
+void read_response(request_reading& to, const service& s, std::string_view text, uint64_t caller) {
+  auto body = net::parse_responses_request(text, s.rules.limits);
+  auto& chat = body.chat;
+  check_model(s, chat.model);
+  to.params = std::move(chat.params);
+  to.choices = to.params.n;
+  auto conversation = continued(s, body, caller);
+  auto told = conversation;
+  if (body.facts.instructions)
+    told.insert(told.begin(), net::chat_message{"system", *body.facts.instructions, {}});
+  try {
+    to.prompts.push_back(
+        chat_tokens(s, told, chat.tools, chat.template_kwargs, true, longest_prompt(s)));
+  } catch (net::api_error& error) {
+    if (error.param == "messages") error.param = "input";
+    throw;
+  }
+  to.tools = std::move(chat.tools);
+  to.model = chat.model;
+  to.id_prefix = "resp_";
+  body.facts.store = body.facts.store && s.responses;
+  response_keeper keeper;
+  if (body.facts.store) keeper = {s.responses, s.world.date, caller, std::move(conversation)};
+  to.writer_of = [keeper = std::move(keeper),
+                  facts = std::move(body.facts)](const net::response_head& head) {
+    return net::make_responses_writer(head, facts, keeper.of(head.id));
+  };
+  for (const auto& name : chat.unknown) s.metrics->unknown_param(name);
+}
+
+void read_message(request_reading& to, const service& s, std::string_view text) {
+  auto body = net::parse_messages_request(text, s.rules.limits);
+  check_model(s, body.model);
+  to.params = std::move(body.params);
+  to.prompts.push_back(
+      chat_tokens(s, body.messages, body.tools, body.template_kwargs, true, longest_prompt(s)));
+  // This API wants a bound of every answer, so clients send a large one: it is an upper bound, and
+  // an answer may end because the context is full.
+  const auto context = tokens_of_a_sequence(s), used = uint64_t{to.prompts.back().size()};
+  const auto room =
+      std::min<uint64_t>(context > used ? context - used : 0, s.rules.limits.tokens_per_request);
+  const bool clipped = room > 0 && *to.params.max_tokens > room;
+  if (clipped) to.params.max_tokens = static_cast<uint32_t>(room);
+  to.tools = std::move(body.tools);
+  to.model = body.model;
+  to.id_prefix = "msg_";
+  to.writer_of = [clipped](const net::response_head& head) {
+    return net::make_messages_writer(head, clipped);
+  };
   for (const auto& name : body.unknown) s.metrics->unknown_param(name);
 }
 
 /// Everything that can be refused is refused here or while its format is compiled, before any
 /// device has worked: parses and checks the body, makes the prompts' tokens and bounds the answer.
-void read(request_reading& to, const service& s, net::http_exchange& exchange, bool chat) {
+void read(request_reading& to, const service& s, net::http_exchange& exchange, net::api_route route,
+          uint64_t caller) {
   net::check_content(exchange.request().headers);
   const auto body = exchange.take_body();
-  chat ? read_chat(to, s, body.text) : read_completion(to, s, body.text);
+  const char* prompt_field = "messages";
+  if (route == net::api_route::completions) {
+    read_completion(to, s, body.text);
+    prompt_field = "prompt";
+  } else if (route == net::api_route::responses) {
+    read_response(to, s, body.text, caller);
+    prompt_field = "input";
+  } else if (route == net::api_route::messages) {
+    read_message(to, s, body.text);
+  } else {
+    read_chat(to, s, body.text);
+  }
   uint64_t longest = 0;
   for (const auto& p : to.prompts) longest = std::max<uint64_t>(longest, p.size());
-  to.max_tokens =
-      net::resolve_max_tokens(to.params, longest, tokens_of_a_sequence(s), to.prompts.size(),
-                              s.rules.limits, chat ? "messages" : "prompt");
+  to.max_tokens = net::resolve_max_tokens(to.params, longest, tokens_of_a_sequence(s),
+                                          to.prompts.size(), s.rules.limits, prompt_field);
 }
 
 /// Takes a step of the reading; what it throws is what the request is refused with.
@@ -96,11 +211,11 @@ void begin_reading(request_ptr self) {
   const auto size = st.exchange->request().body.size();
   self->send(st.server->aside,
              aside_job{lane_of(size), [x, tell, compile, server = st.server, exchange = st.exchange,
-                                       chat = st.chat] {
+                                       route = st.route, caller = st.cache_scope] {
                          if (!exchange->open()) return;
                          bool complete = false;
                          take_step(*x, [&] {
-                           read(*x, *server, *exchange, chat);
+                           read(*x, *server, *exchange, route, caller);
                            complete =
                                server->constraints->find(format_of(*x), x->tools, x->constraint);
                          });
@@ -128,7 +243,7 @@ void prepare(request_state& st, request_reading&& x) {
     s.seed = seed;
     // A message is a text of its own; a completion goes on after its prompt.
     std::optional<model::token_id> before;
-    if (!st.chat) before = st.prompts[i / st.choices].back();
+    if (st.route == net::api_route::completions) before = st.prompts[i / st.choices].back();
     std::string unfinished;
     if (st.echo) unfinished = x.prompt_ends[i / st.choices];
     s.text.emplace(*st.server->text, st.params, before,
@@ -136,14 +251,12 @@ void prepare(request_state& st, request_reading&& x) {
   }
   const auto high = world.chance(), low = world.chance();
   st.head.model = std::move(x.model);
-  st.head.id = net::make_response_id(st.chat ? "chatcmpl-" : "cmpl-", high, low);
+  st.head.id = net::make_response_id(x.id_prefix, high, low);
   if (st.tools.active()) st.call_ids = {world.chance(), world.chance()};
   st.head.created = world.seconds_since_1970();
   st.head.fingerprint = st.server->fingerprint;
   st.head.service_tier = st.params.echo_service_tier;
-  st.chunks.emplace(st.chat ? net::stream_chunks::style::chat
-                            : net::stream_chunks::style::completion,
-                    st.head, st.params.include_usage, st.params.continuous_usage);
+  st.writer = x.writer_of(st.head);
   uint64_t prompt_tokens = 0;
   for (const auto& p : st.prompts) prompt_tokens += p.size();
   st.server->metrics->tokens_prompted(prompt_tokens);

@@ -40,8 +40,7 @@ void report(request_ptr self, net::request_outcome outcome, int status, const st
   if (outcome == net::request_outcome::done && !st.sequences.empty())
     times.end = st.sequences.front().text->reason() == finish::length ? net::request_end::length
                                                                       : net::request_end::stop;
-  st.server->metrics->http_request(st.chat ? "/v1/chat/completions" : "/v1/completions", "POST",
-                                   status, times.e2e);
+  st.server->metrics->http_request(net::route_name(st.route), "POST", status, times.e2e);
   st.server->metrics->request_ended(outcome, code);
   if (outcome != net::request_outcome::rejected) st.server->metrics->request_finished(times);
   const char* names[] = {"done", "error", "cancelled", "rejected"};

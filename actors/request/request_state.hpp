@@ -6,14 +6,19 @@
 #include "actors/protocol/values.hpp"
 #include "actors/request/choice.hpp"
 #include "actors/request/service.hpp"
-#include "net/api/api_response.hpp"
+#include "net/api/answer_writer.hpp"
+#include "net/api/api_route.hpp"
 #include "net/http/api_error.hpp"
 #include "net/http/http_exchange.hpp"
 
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <functional>
+#include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace lamella::actors {
@@ -32,6 +37,9 @@ struct request_reading {
   uint32_t choices = 1; ///< per prompt
   uint32_t max_tokens = 0;
   bool echo = false;
+  std::string_view id_prefix; ///< of the answer
+  /// Makes the writer of the answer.
+  std::function<std::shared_ptr<net::answer_writer>(const net::response_head&)> writer_of;
 };
 
 /// One sequence and its progress.
@@ -66,7 +74,7 @@ struct request_state {
   service_ptr server;
   exchange_ptr exchange;
   request_id id{};
-  bool chat = true;
+  net::api_route route{}; ///< that it came by
   net::generation_params params;
   net::tool_use tools;
   std::shared_ptr<model::output_constraint> constraint; ///< of params.format and tools
@@ -78,10 +86,10 @@ struct request_state {
   uint32_t max_tokens = 0;
   std::vector<request_sequence> sequences; ///< prompt-major
   net::response_head head;
-  std::array<uint64_t, 2> call_ids{}; ///< seeds of tool-call ids
-  std::optional<net::stream_chunks> chunks;
-  bool streaming = false; ///< headers are out
-  bool writing = false;   ///< a piece is with the socket
+  std::array<uint64_t, 2> call_ids{};         ///< seeds of tool-call ids
+  std::shared_ptr<net::answer_writer> writer; ///< null until the body is read
+  bool streaming = false;                     ///< headers are out
+  bool writing = false;                       ///< a piece is with the socket
   bool stalled = false;   ///< the client is too slow: the sequences yielded their seats
   std::string unsent;     ///< rendered events that the socket has not taken,
   size_t unsent_from = 0; ///< from here on

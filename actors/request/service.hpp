@@ -5,6 +5,7 @@
 #include "actors/protocol/mask_messages.hpp"
 #include "actors/request/aside.hpp"
 #include "actors/request/constraint_store.hpp"
+#include "actors/request/response_store.hpp"
 #include "actors/shared/load_window.hpp"
 #include "actors/shared/recovery_watch.hpp"
 #include "actors/shared/suspect_board.hpp"
@@ -45,7 +46,8 @@ struct service {
   uint32_t context_tokens = 0;
   std::vector<model::token_id> end_tokens; ///< all that end an answer
   std::shared_ptr<constraint_store> constraints;
-  aside_actor aside; ///< parses bodies and writes long answers
+  std::shared_ptr<response_store> responses; ///< null: none are kept
+  aside_actor aside;                         ///< parses bodies and writes long answers
 
   // The pipeline. Every rebuild of it makes a new service with the next epoch.
   uint64_t epoch = 0;

@@ -1,8 +1,6 @@
 #include "net/api/api_fields.hpp"
 
 #include "base/json_writer.hpp"
-#include "net/api/unsupported_fields.hpp"
-#include "net/http/api_error.hpp"
 
 #include <algorithm>
 #include <array>
@@ -195,6 +193,28 @@ void refuse_other_ends(const generation_params& p) {
 
 } // namespace
 
+std::span<const unsupported_field> generation_unsupported() {
+  static constexpr unsupported_field fields[] = {
+      {"priority", "0"},
+      {"use_beam_search", "false"},
+      {"length_penalty", "1 1.0"},
+      {"early_stopping", "false"},
+      {"prompt_logprobs", "false"},
+      {"allowed_token_ids", "[]"},
+      {"bad_words", "[]"},
+      {"logits_processors", "[]"},
+      {"include_stop_str_in_output", "false"},
+      {"spaces_between_special_tokens", "true"},
+      {"truncate_prompt_tokens", ""},
+      {"guided_grammar", ""},
+      {"guided_whitespace_pattern", ""},
+      {"grammar", ""},
+      {"regex", ""},
+      {"return_token_ids", "false"},
+  };
+  return fields;
+}
+
 std::vector<std::string> take_unknown(const json_object_reader& body, const api_limits& limits) {
   std::vector<std::string> unknown;
   for (const std::string_view key : body.unread()) {
@@ -258,15 +278,16 @@ void check_combinations(const generation_params& p, size_t prompts, const api_li
   if (!p.max_tokens) return;
   if (p.min_tokens > *p.max_tokens)
     throw invalid_value("min_tokens", "min_tokens is " + std::to_string(p.min_tokens)
-                                          + ", more than max_tokens, "
+                                          + ", more than " + std::string(p.max_tokens_field) + ", "
                                           + std::to_string(*p.max_tokens));
   const uint64_t tokens = uint64_t{p.n} * prompts * *p.max_tokens;
   if (tokens > limits.tokens_per_request)
-    throw invalid_value("max_tokens",
-                        "n x prompts x max_tokens is " + std::to_string(p.n) + " x "
-                            + std::to_string(prompts) + " x " + std::to_string(*p.max_tokens)
-                            + " = " + std::to_string(tokens) + ", at most "
-                            + std::to_string(limits.tokens_per_request) + " is allowed");
+    throw invalid_value(std::string(p.max_tokens_field),
+                        "n x prompts x " + std::string(p.max_tokens_field) + " is "
+                            + std::to_string(p.n) + " x " + std::to_string(prompts) + " x "
+                            + std::to_string(*p.max_tokens) + " = " + std::to_string(tokens)
+                            + ", at most " + std::to_string(limits.tokens_per_request)
+                            + " is allowed");
 }
 
 std::vector<chat_message> read_messages(json_object_reader& body, const api_limits& limits) {

@@ -4,6 +4,8 @@
 
 #include "base/json_reader.hpp"
 #include "net/api/api_values.hpp"
+#include "net/api/unsupported_fields.hpp"
+#include "net/http/api_error.hpp"
 
 #include <span>
 #include <string>
@@ -11,6 +13,24 @@
 #include <vector>
 
 namespace lamella::net {
+
+/// Runs `read` on the top object of a body, and turns reader errors into API errors.
+template <class Read>
+auto parse_body(std::string_view body, const api_limits& limits, Read&& read) {
+  try {
+    const json_value value = parse_json(body, limits.json);
+    json_object_reader reader(value);
+    return read(reader);
+  } catch (const json_syntax_error& error) {
+    throw invalid_json(error.what());
+  } catch (const json_field_error& error) {
+    throw invalid_value(error.path, error.what());
+  }
+}
+
+/// Fields of this and other servers that would change the answer, on all generating routes.
+/// Silence would be a lie.
+std::span<const unsupported_field> generation_unsupported();
 
 /// Handles unread fields, at any depth: internal names are 400, unknown ones are 400 when strict,
 /// else returned, each once.

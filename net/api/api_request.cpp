@@ -10,40 +10,6 @@ namespace lamella::net {
 
 namespace {
 
-/// Runs `read` on the top object and turns reader errors into API errors.
-template <class Read>
-auto parse_body(std::string_view body, const api_limits& limits, Read&& read) {
-  try {
-    const json_value value = parse_json(body, limits.json);
-    json_object_reader reader(value);
-    return read(reader);
-  } catch (const json_syntax_error& error) {
-    throw invalid_json(error.what());
-  } catch (const json_field_error& error) {
-    throw invalid_value(error.path, error.what());
-  }
-}
-
-/// Fields of this and other servers that would change the answer. Silence would be a lie.
-constexpr unsupported_field generation_unsupported[] = {
-    {"priority", "0"},
-    {"use_beam_search", "false"},
-    {"length_penalty", "1 1.0"},
-    {"early_stopping", "false"},
-    {"prompt_logprobs", "false"},
-    {"allowed_token_ids", "[]"},
-    {"bad_words", "[]"},
-    {"logits_processors", "[]"},
-    {"include_stop_str_in_output", "false"},
-    {"spaces_between_special_tokens", "true"},
-    {"truncate_prompt_tokens", ""},
-    {"guided_grammar", ""},
-    {"guided_whitespace_pattern", ""},
-    {"grammar", ""},
-    {"regex", ""},
-    {"return_token_ids", "false"},
-};
-
 constexpr unsupported_field chat_unsupported[] = {
     {"functions", "[]"},
     {"function_call", R"("none" "auto")"},
@@ -119,7 +85,7 @@ chat_request parse_chat_request(std::string_view text, const api_limits& limits)
           field, field + " is not allowed together with tools: a tool call ends the answer");
     }
     request.template_kwargs = read_template_kwargs(body);
-    refuse_unsupported(body, generation_unsupported);
+    refuse_unsupported(body, generation_unsupported());
     refuse_unsupported(body, chat_unsupported);
     check_combinations(p, 1, limits);
     request.unknown = take_unknown(body, limits);
@@ -144,7 +110,7 @@ completion_request parse_completion_request(std::string_view text, const api_lim
                                          + ", less than n, " + std::to_string(p.n));
     if (request.best_of > p.n && p.stream)
       throw invalid_value("best_of", "best_of greater than n is not allowed with stream: true");
-    refuse_unsupported(body, generation_unsupported);
+    refuse_unsupported(body, generation_unsupported());
     refuse_unsupported(body, completion_unsupported);
     check_combinations(p, request.prompts.size(), limits);
     request.unknown = take_unknown(body, limits);

@@ -41,19 +41,6 @@ void write_usage(json_writer& w, const usage_counts& usage) {
   w.end_object();
 }
 
-void write_metrics(json_writer& w, const response_metrics& m) {
-  w.key("metrics")
-      .begin_object()
-      .member("queue_time_ms", m.queue_time_ms)
-      .member("time_to_first_token_ms", m.time_to_first_token_ms)
-      .member("generation_time_ms", m.generation_time_ms)
-      .member("mean_itl_ms", m.mean_itl_ms)
-      .member("tokens_per_second", m.tokens_per_second)
-      .member("recoveries", m.recoveries)
-      .member("recovery_pause_ms", m.recovery_pause_ms)
-      .end_object();
-}
-
 void write_token(json_writer& w, std::string_view bytes, std::optional<double> logprob) {
   w.member("token", bytes).key("logprob");
   if (logprob)
@@ -71,19 +58,9 @@ void write_chat_logprobs(json_writer& w, const std::vector<token_logprobs>* entr
     w.null();
     return;
   }
-  w.begin_object().key("content").begin_array();
-  for (const token_logprobs& entry : *entries) {
-    w.begin_object();
-    write_token(w, entry.bytes, entry.logprob);
-    w.key("top_logprobs").begin_array();
-    for (const token_alternative& other : entry.top) {
-      w.begin_object();
-      write_token(w, other.bytes, other.logprob);
-      w.end_object();
-    }
-    w.end_array().end_object();
-  }
-  w.end_array().null_member("refusal").end_object();
+  w.begin_object().key("content");
+  write_logprobs(w, *entries);
+  w.null_member("refusal").end_object();
 }
 
 /// Four parallel arrays; returns the offset after the last token.
@@ -186,6 +163,35 @@ std::string whole_body(bool chat, const response_head& head,
 }
 
 } // namespace
+
+void write_metrics(json_writer& w, const response_metrics& m) {
+  w.key("metrics")
+      .begin_object()
+      .member("queue_time_ms", m.queue_time_ms)
+      .member("time_to_first_token_ms", m.time_to_first_token_ms)
+      .member("generation_time_ms", m.generation_time_ms)
+      .member("mean_itl_ms", m.mean_itl_ms)
+      .member("tokens_per_second", m.tokens_per_second)
+      .member("recoveries", m.recoveries)
+      .member("recovery_pause_ms", m.recovery_pause_ms)
+      .end_object();
+}
+
+void write_logprobs(json_writer& w, const std::vector<token_logprobs>& entries) {
+  w.begin_array();
+  for (const token_logprobs& entry : entries) {
+    w.begin_object();
+    write_token(w, entry.bytes, entry.logprob);
+    w.key("top_logprobs").begin_array();
+    for (const token_alternative& other : entry.top) {
+      w.begin_object();
+      write_token(w, other.bytes, other.logprob);
+      w.end_object();
+    }
+    w.end_array().end_object();
+  }
+  w.end_array();
+}
 
 std::string_view to_string(finish_reason reason) {
   switch (reason) {

@@ -11,6 +11,10 @@
 #include <variant>
 #include <vector>
 
+namespace lamella {
+class json_writer;
+}
+
 namespace lamella::net {
 
 /// Fields common to all bodies and chunks of one answer.
@@ -66,6 +70,11 @@ struct response_metrics {
   uint32_t recoveries = 0;      ///< number of recoveries of its choices
   double recovery_pause_ms = 0; ///< the longest of these pauses
 };
+
+/// Parts that several APIs write alike: the member `metrics`, and an array with an object for each
+/// token: `token`, `logprob`, `bytes`, `top_logprobs`.
+void write_metrics(json_writer& w, const response_metrics& m);
+void write_logprobs(json_writer& w, const std::vector<token_logprobs>& entries);
 
 std::string chat_body(const response_head& head, std::span<const response_choice> choices,
                       const usage_counts& usage, const response_metrics* metrics = nullptr);

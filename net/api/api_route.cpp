@@ -8,7 +8,7 @@ namespace lamella::net {
 
 namespace {
 
-enum class methods : unsigned char { get, post, any };
+enum class methods : unsigned char { get, post, get_or_delete };
 
 struct row {
   std::string_view path;
@@ -19,6 +19,9 @@ struct row {
 constexpr std::array rows{
     row{"/v1/chat/completions", api_route::chat_completions, methods::post},
     row{"/v1/completions", api_route::completions, methods::post},
+    row{"/v1/responses", api_route::responses, methods::post},
+    row{"/v1/messages", api_route::messages, methods::post},
+    row{"/v1/messages/count_tokens", api_route::count_tokens, methods::post},
     row{"/v1/models", api_route::models, methods::get},
     row{"/v1/embeddings", api_route::embeddings, methods::post},
     row{"/tokenize", api_route::tokenize, methods::post},
@@ -43,12 +46,10 @@ struct other_api {
 };
 
 constexpr std::array other_apis{
-    other_api{"/v1/responses",
-              "the Responses API is not served here, chat completions are: POST "
-              "/v1/chat/completions. Clients have a switch: openai-agents "
-              "set_default_openai_api(\"chat_completions\"), pydantic-ai openai-chat:MODEL, "
-              "inspect-ai -M responses_api=false"},
-    other_api{"/v1/messages", "the Messages API is not served here: use POST /v1/chat/completions"},
+    other_api{"/v1/responses", "of the Responses API this server has POST /v1/responses, and GET "
+                               "and DELETE /v1/responses/{id}"},
+    other_api{"/v1/messages", "of the Messages API this server has POST /v1/messages and POST "
+                              "/v1/messages/count_tokens"},
     other_api{"/api", "Ollama's API is not served here: use POST /v1/chat/completions, GET "
                       "/v1/models"},
 };
@@ -60,17 +61,32 @@ std::string_view instead_of(std::string_view path) {
   return {};
 }
 
-constexpr std::string_view model_prefix = "/v1/models/";
+/// Routes of one thing, whose id is the rest of the path.
+struct prefix_row {
+  std::string_view path;
+  api_route route;
+  methods allowed;
+  bool slashes; ///< an id may have some
+};
+
+constexpr std::array prefix_rows{
+    prefix_row{"/v1/models/", api_route::model, methods::get, true},
+    prefix_row{"/v1/responses/", api_route::response, methods::get_or_delete, false},
+};
+
 constexpr std::string_view admin_prefix = "/admin/";
 
 const char* names_of(methods allowed) {
-  return allowed == methods::post ? "POST, OPTIONS" : "GET, HEAD, OPTIONS";
+  if (allowed == methods::post) return "POST, OPTIONS";
+  return allowed == methods::get ? "GET, HEAD, OPTIONS" : "GET, HEAD, DELETE, OPTIONS";
 }
 
 void check_method(std::string_view method, methods allowed) {
-  const bool fits =
-      method == "OPTIONS"
-      || (allowed == methods::post ? method == "POST" : method == "GET" || method == "HEAD");
+  const bool read = method == "GET" || method == "HEAD";
+  const bool fits = method == "OPTIONS"
+                    || (allowed == methods::post  ? method == "POST"
+                        : allowed == methods::get ? read
+                                                  : read || method == "DELETE");
   if (!fits) throw method_not_allowed(method, names_of(allowed));
 }
 
@@ -96,11 +112,14 @@ api_route_match find_route(std::string_view method, std::string_view path) {
       check_method(method, candidate.allowed);
       return {candidate.route, {}, names_of(candidate.allowed)};
     }
-  if (canonical.starts_with(model_prefix)) {
-    auto id = percent_decode(canonical.substr(model_prefix.size()));
-    if (!id || id->empty()) throw route_not_found(method, path);
-    check_method(method, methods::get);
-    return {api_route::model, std::move(*id), names_of(methods::get)};
+  for (const auto& candidate : prefix_rows) {
+    if (!canonical.starts_with(candidate.path)) continue;
+    const auto rest = canonical.substr(candidate.path.size());
+    auto id = percent_decode(rest);
+    if (!id || id->empty() || (!candidate.slashes && rest.find('/') != rest.npos))
+      throw route_not_found(method, path, instead_of(canonical));
+    check_method(method, candidate.allowed);
+    return {candidate.route, std::move(*id), names_of(candidate.allowed)};
   }
   if (canonical.starts_with(admin_prefix))
     return {api_route::admin, std::string(canonical.substr(admin_prefix.size())), {}};
@@ -111,6 +130,8 @@ std::string_view route_name(api_route route) {
   switch (route) {
   case api_route::model:
     return "/v1/models/{id}";
+  case api_route::response:
+    return "/v1/responses/{id}";
   case api_route::admin:
     return "/admin";
   default:

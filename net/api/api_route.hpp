@@ -10,6 +10,10 @@ namespace lamella::net {
 enum class api_route : unsigned char {
   chat_completions,
   completions,
+  responses,
+  response,
+  messages,
+  count_tokens,
   models,
   model,
   embeddings,
@@ -29,8 +33,8 @@ bool is_probe(api_route route);
 
 struct api_route_match {
   api_route route;
-  std::string
-      id; ///< of `model` (percent-decoded) and `admin` (the rest of the path, no leading '/')
+  std::string id;    ///< of `model` and `response` (percent-decoded) and `admin` (the rest of the
+                     ///< path, no leading '/')
   std::string allow; ///< the methods of the route; empty where it says so itself (`admin`)
 };
 

@@ -110,6 +110,23 @@ std::string output_format::key() const {
   return {};
 }
 
+std::optional<output_format> read_flat_format(json_object_reader& outer, std::string_view key) {
+  const auto* value = outer.find(key);
+  if (value == nullptr) return {};
+  json_object_reader format(*value, outer.path(key), outer);
+  const auto type = format.required_string("type", {1, 64});
+  if (type == "text") return {};
+  if (type == "json_object") return output_format{kind::json, outer.path(key)};
+  if (type != "json_schema")
+    throw unsupported_parameter(
+        format.path("type"), format.path("type") + " must be text, json_object or json_schema, not "
+                                 + to_json(json_value(type)));
+  format.optional_string("name", {1, 64});
+  format.optional_string("description");
+  format.optional<bool>("strict"); // the output is always held to the schema
+  return schema_format(format.require("schema"), format.path("schema"));
+}
+
 std::optional<output_format> read_output_format(json_object_reader& body) {
   std::vector<output_format> found;
   if (auto x = response_format(body)) found.push_back(std::move(*x));

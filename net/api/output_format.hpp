@@ -34,4 +34,9 @@ struct output_format {
 /// unconstrained. Throws api_error, also when more than one is given.
 std::optional<output_format> read_output_format(json_object_reader& body);
 
+/// Reads a format whose fields stand beside its type, `{"type":"json_schema","schema":{...}}`, as
+/// responses (`text.format`) and messages (`output_config.format`) have it: the member `key` of
+/// `outer`. Nothing where it is absent or text.
+std::optional<output_format> read_flat_format(json_object_reader& outer, std::string_view key);
+
 } // namespace lamella::net

@@ -37,9 +37,30 @@ struct tool_call {
   std::string arguments; ///< JSON text
 };
 
+/// Where the fields of a function stand, in tools and in choices of them.
+enum class tool_form : uint8_t {
+  nested, ///< {"type":"function","function":{"name":...}}: chats
+  flat    ///< {"type":"function","name":...}: responses
+};
+
 /// Reads `tools`, `tool_choice` and `parallel_tool_calls`. A choice of one function leaves only
 /// that one, to be called once; a choice of allowed tools leaves those. Throws api_error.
-tool_use read_tool_use(json_object_reader& body);
+tool_use read_tool_use(json_object_reader& body, tool_form form = tool_form::nested);
+
+/// The `name` of a function: 1 to `longest` letters, digits, _, - and full stops.
+std::string read_function_name(json_object_reader& function, size_t longest = 64);
+
+/// The definition of a tool as chats have it and templates show it.
+json_value function_definition(const std::string& name, const json_value* description,
+                               const json_value* parameters, bool strict);
+
+/// Adds a tool; `field`: where it stands. Two tools of one name are refused.
+void add_tool(tool_use& use, tool one, const std::string& field);
+
+/// Leaves the tools of these names, which stand at `field`.
+void keep_tools(tool_use& use, const std::vector<std::string>& names, const std::string& field);
+
+inline constexpr size_t tools_max = 128, calls_max = 128, arguments_bytes_max = 1 << 20;
 
 /// The `tool_calls` of a message, or its one `function_call`, as they were named before; none where
 /// there are none.

@@ -113,6 +113,15 @@ api_error model_not_found(std::string_view model) {
   return error;
 }
 
+api_error response_not_found(std::string_view id, std::string param) {
+  api_error error = make(404, "invalid_request_error", "response_not_found",
+                         "the response " + quoted(id)
+                             + " is not kept here (any more): send the whole conversation as "
+                               "input");
+  error.param = std::move(param);
+  return error;
+}
+
 api_error route_not_found(std::string_view method, std::string_view path,
                           std::string_view instead) {
   std::string message = "there is no route " + std::string(method) + " " + quoted(path);
@@ -199,7 +208,52 @@ api_error recovery_failed(std::string message) {
   return unavailable("recovery_failed", std::move(message), 5'000);
 }
 
-std::string error_body(const api_error& error, std::string_view request_id) {
+namespace {
+
+/// What Anthropic's API calls an error of that status.
+std::string_view anthropic_type(int status) {
+  switch (status) {
+  case 401:
+    return "authentication_error";
+  case 403:
+    return "permission_error";
+  case 404:
+    return "not_found_error";
+  case 408:
+    return "timeout_error";
+  case 413:
+    return "request_too_large";
+  case 429:
+    return "rate_limit_error";
+  case 503:
+    return "overloaded_error";
+  default:
+    return status < 500 ? "invalid_request_error" : "api_error";
+  }
+}
+
+std::string anthropic_body(const api_error& error, std::string_view request_id) {
+  json_writer w;
+  w.begin_object().member("type", "error").key("error").begin_object();
+  w.member("type", anthropic_type(error.status)).member("message", error.message);
+  if (!error.param.empty()) w.member("param", error.param);
+  if (!error.code.empty()) w.member("code", error.code);
+  w.end_object();
+  if (!request_id.empty()) w.member("request_id", request_id);
+  return w.end_object().take();
+}
+
+} // namespace
+
+error_format error_format_of(std::string_view path) {
+  constexpr std::string_view messages = "/v1/messages";
+  const bool within = path.starts_with(messages)
+                      && (path.size() == messages.size() || path[messages.size()] == '/');
+  return within ? error_format::anthropic : error_format::openai;
+}
+
+std::string error_body(const api_error& error, std::string_view request_id, error_format format) {
+  if (format == error_format::anthropic) return anthropic_body(error, request_id);
   json_writer w;
   const auto text_or_null = [&](std::string_view name, const std::string& value) {
     if (value.empty())
@@ -240,8 +294,11 @@ http_headers error_headers(const api_error& error) {
 }
 
 void respond_error(http_exchange& exchange, const api_error& error) {
-  exchange.respond(error.status, error_headers(error),
-                   error_body(error, exchange.request().request_id));
+  const auto& request = exchange.request();
+  auto headers = error_headers(error);
+  const auto format = error_format_of(request.path);
+  if (format == error_format::anthropic) headers.add("request-id", request.request_id);
+  exchange.respond(error.status, std::move(headers), error_body(error, request.request_id, format));
 }
 
 } // namespace lamella::net

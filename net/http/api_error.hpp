@@ -55,6 +55,8 @@ api_error invalid_api_key();
 api_error insufficient_permissions(std::string message);
 // 404, 405, 413, 415
 api_error model_not_found(std::string_view model);
+/// A response of the Responses API that is not kept (any more), or is another caller's.
+api_error response_not_found(std::string_view id, std::string param = {});
 /// `instead`: the equivalent route here; empty: none.
 api_error route_not_found(std::string_view method, std::string_view path,
                           std::string_view instead = {});
@@ -78,15 +80,24 @@ api_error draining();
 api_error no_capacity(std::string message);
 api_error recovery_failed(std::string message);
 
-/// `{"error":{"message","type","param","code","lamella":{...}}}`: the body of an answer, or of the
-/// one event that ends a broken stream.
-std::string error_body(const api_error& error, std::string_view request_id = {});
+/// How an API lays out its errors.
+enum class error_format : uint8_t {
+  openai,   ///< `{"error":{"message","type","param","code","lamella":{...}}}`
+  anthropic ///< `{"type":"error","error":{"type","message",...},"request_id":"..."}`
+};
+
+/// The format of the API that a path is of.
+error_format error_format_of(std::string_view path);
+
+/// The body of an answer, or of the one event that ends a broken stream.
+std::string error_body(const api_error& error, std::string_view request_id = {},
+                       error_format format = error_format::openai);
 
 /// content-type, retry-after, x-should-retry, allow, accept-encoding, www-authenticate: the headers
 /// of the error.
 http_headers error_headers(const api_error& error);
 
-/// Answers with error_body and error_headers.
+/// Answers with error_headers and the error_body of the API that was asked.
 void respond_error(http_exchange& exchange, const api_error& error);
 
 } // namespace lamella::net

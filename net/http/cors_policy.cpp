@@ -33,7 +33,7 @@ http_headers cors_policy::answer_fields(std::string_view method,
     result.add("access-control-expose-headers", "*");
     return result;
   }
-  result.add("access-control-allow-methods", "GET, HEAD, POST");
+  result.add("access-control-allow-methods", "GET, HEAD, POST, DELETE");
   if (const auto names = request.get("access-control-request-headers"); is_name_list(names))
     result.add("access-control-allow-headers", std::string{names});
   if (request.get("access-control-request-private-network") == "true")

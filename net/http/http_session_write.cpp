@@ -53,7 +53,7 @@ void http_session::refuse(const api_error& error) {
   body_share_.hold(0);
   ++deadline_turn_; // until the answer is written the stall limit holds
   deadline_.cancel();
-  std::string body = error_body(error, request_id_);
+  std::string body = error_body(error, request_id_, error_format_of(head_ ? head_->path : ""));
   http_headers headers = answer_headers(error_headers(error), false);
   headers.set("content-length", std::to_string(body.size()));
   push({response_head_text(error.status, headers) + body, {}, true});

@@ -11,6 +11,13 @@ std::string sse_event(std::string_view json) {
   return event;
 }
 
+std::string sse_event(std::string_view name, std::string_view json) {
+  std::string event;
+  event.reserve(name.size() + json.size() + 16);
+  event.append("event: ").append(name).append("\ndata: ").append(json).append("\n\n");
+  return event;
+}
+
 http_headers sse_headers() {
   return {{"content-type", "text/event-stream; charset=utf-8"},
           {"cache-control", "no-cache, no-transform"},

@@ -11,6 +11,8 @@ namespace lamella::net {
 
 /// `data: <json>\n\n`. The JSON must not contain line breaks (json_writer makes none).
 std::string sse_event(std::string_view json);
+/// The same with a name before it: `event: <name>\n`.
+std::string sse_event(std::string_view name, std::string_view json);
 /// A comment that keeps proxies and read timeouts quiet.
 inline constexpr std::string_view sse_ping = ": ping\n\n";
 /// The end mark of a complete stream.

@@ -126,8 +126,8 @@ struct stepped_pipeline : stage {
 
   std::shared_ptr<fake_exchange> begin(const std::string& body, uint64_t id) {
     auto exchange = std::make_shared<fake_exchange>(body);
-    auto handle =
-        spawn(request, service_ptr{server}, exchange_ptr{exchange}, request_id{id}, false, 0);
+    auto handle = spawn(request, service_ptr{server}, exchange_ptr{exchange}, request_id{id},
+                        net::api_route::completions, 0);
     caf::anon_send(handle, begin_atom_v);
     return exchange;
   }

@@ -239,7 +239,7 @@ TEST_CASE("Routes, methods and types that do not exist are named") {
   CHECK(packed.status == 415);
   CHECK(packed.headers.get("accept-encoding") == "identity");
   CHECK(text_at(packed.json, "error.message").find("gzip") != std::string::npos);
-  CHECK(text_at(s.post("/v1/responses", "{}").json, "error.message").find("/v1/chat/completions")
+  CHECK(text_at(s.post("/api/chat", "{}").json, "error.message").find("/v1/chat/completions")
         != std::string::npos);
   CHECK(s.get("/v1/models/other").status == 404);
   CHECK(s.get("/v1/models/tiny").status == 200);

@@ -56,7 +56,8 @@ struct request_world : stage {
                 std::shared_ptr<aside_book> holds = nullptr)
       : outside{std::move(from)}, piece_bytes{pieces}, held{std::move(holds)} {
     exchange = std::make_shared<fake_exchange>(body);
-    request_ = spawn(request, service(), exchange_ptr{exchange}, request_id{1}, false, 0);
+    request_ = spawn(request, service(), exchange_ptr{exchange}, request_id{1},
+                     net::api_route::completions, 0);
     request_->attach_functor([this](const caf::error&) { over = true; });
     caf::anon_send(request_, begin_atom_v);
     settle();

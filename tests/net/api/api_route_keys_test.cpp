@@ -49,7 +49,14 @@ TEST_CASE("routes are found with and without trailing slash and by their aliases
   CHECK(find_route("OPTIONS", "/v1/completions").route == api_route::completions);
   CHECK(find_route("OPTIONS", "/v1/completions").allow == "POST, OPTIONS");
   CHECK(find_route("OPTIONS", "/v1/models/x").allow == "GET, HEAD, OPTIONS");
+  CHECK(find_route("POST", "/v1/responses/").route == api_route::responses);
+  CHECK(find_route("DELETE", "/v1/responses/resp_1").id == "resp_1");
+  CHECK(find_route("GET", "/v1/responses/resp_1").route == api_route::response);
+  CHECK(find_route("POST", "/v1/messages/count_tokens").route == api_route::count_tokens);
+  CHECK(status_for("POST", "/v1/responses/resp_1") == 405);
+  CHECK(status_for("GET", "/v1/messages") == 405);
   CHECK(route_name(api_route::tokenize) == "/tokenize");
+  CHECK(route_name(api_route::response) == "/v1/responses/{id}");
   CHECK(route_name(api_route::model) == "/v1/models/{id}");
 }
 
@@ -63,12 +70,13 @@ TEST_CASE("a route of another API says what does the same here") {
     }
     return {};
   };
-  for (const char* path : {"/v1/responses", "/v1/responses/", "/v1/responses/resp_1/cancel",
-                           "/v1/messages", "/api/chat", "/api/generate"})
+  for (const char* path : {"/api/chat", "/api/generate"})
     CHECK_MESSAGE(message("POST", path).find("/v1/chat/completions") != std::string::npos, path);
-  CHECK(message("POST", "/v1/responses").find("set_default_openai_api") != std::string::npos);
+  CHECK(message("POST", "/v1/responses/resp_1/cancel").find("POST /v1/responses,")
+        != std::string::npos);
+  CHECK(message("GET", "/v1/messages/batches").find("POST /v1/messages ") != std::string::npos);
   for (const char* path : {"/v1/responsesx", "/v1/batches", "/apix"})
-    CHECK_MESSAGE(message("POST", path).find("chat") == std::string::npos, path);
+    CHECK_MESSAGE(message("POST", path).find("this server has") == std::string::npos, path);
 }
 
 TEST_CASE("unknown routes are 404 and wrong methods 405 with what is allowed") {

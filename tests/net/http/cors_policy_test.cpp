@@ -39,7 +39,7 @@ TEST_CASE("a page whose origin is named may ask and read") {
                              "access-control-allow-origin: https://chat.example.org\n";
   CHECK(told(rule, "POST", {{"origin", "https://chat.example.org"}})
         == let_in + "access-control-expose-headers: *\n");
-  const std::string asked = "access-control-allow-methods: GET, HEAD, POST\n"
+  const std::string asked = "access-control-allow-methods: GET, HEAD, POST, DELETE\n"
                             "access-control-allow-headers: authorization,content-type\n";
   CHECK(told(rule, "OPTIONS", preflight) == let_in + asked + "access-control-max-age: 7200\n");
   auto local = preflight;

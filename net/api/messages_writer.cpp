@@ -1,0 +1,193 @@
+#include "net/api/messages_writer.hpp"
+
+#include "base/json_writer.hpp"
+
+namespace lamella::net {
+
+namespace {
+
+void write_usage(json_writer& w, const usage_counts& usage) {
+  w.key("usage")
+      .begin_object()
+      .member("input_tokens", usage.prompt_tokens - usage.cached_tokens)
+      .member("cache_creation_input_tokens", 0)
+      .member("cache_read_input_tokens", usage.cached_tokens)
+      .member("output_tokens", usage.completion_tokens)
+      .end_object();
+}
+
+/// Arguments that the answer's bound has cut are no JSON: the call has none then.
+void write_input(json_writer& w, const std::string& arguments) {
+  json_value input = json_value::object{};
+  try {
+    if (auto read = parse_json(arguments); read.get_if<json_value::object>() != nullptr)
+      input = std::move(read);
+  } catch (const json_syntax_error&) {
+  }
+  w.member("input", input);
+}
+
+class messages_writer final : public answer_writer {
+public:
+  messages_writer(response_head head, bool clipped) : head_{std::move(head)}, clipped_{clipped} {}
+
+  std::string body(std::span<const response_choice> choices, const usage_counts& usage,
+                   const response_metrics* metrics) override {
+    json_writer w;
+    begin_message(w);
+    w.key("content").begin_array();
+    for (const auto& choice : choices) {
+      if (!choice.text.empty())
+        w.begin_object().member("type", "text").member("text", choice.text).end_object();
+      for (const auto& x : choice.tool_calls) {
+        w.begin_object().member("type", "tool_use").member("id", x.id).member("name", x.name);
+        write_input(w, x.arguments);
+        w.end_object();
+      }
+      note(choice.reason, choice.stopped_by);
+    }
+    w.end_array();
+    write_stop(w);
+    write_usage(w, usage);
+    if (metrics != nullptr) write_metrics(w, *metrics);
+    return w.end_object().take();
+  }
+
+  std::string begin(uint32_t, const usage_counts& running) override {
+    return event("message_start", [&](json_writer& w) {
+      w.key("message");
+      begin_message(w);
+      w.key("content").begin_array().end_array();
+      w.null_member("stop_reason").null_member("stop_sequence");
+      write_usage(w, running);
+      w.end_object();
+    });
+  }
+
+  std::string text(uint32_t, std::string_view piece, const std::vector<token_logprobs>*,
+                   const usage_counts&) override {
+    if (piece.empty() || in_call_) return {}; // nothing is said behind a call
+    std::string out;
+    if (!open_)
+      out = open_block([](json_writer& w) { w.member("type", "text").member("text", ""); });
+    return out
+           + delta([&](json_writer& w) { w.member("type", "text_delta").member("text", piece); });
+  }
+
+  std::string call(uint32_t, uint32_t, std::string_view id, std::string_view name,
+                   const usage_counts&) override {
+    auto out = close_block();
+    in_call_ = true;
+    return out + open_block([&](json_writer& w) {
+             w.member("type", "tool_use").member("id", id).member("name", name);
+             w.key("input").begin_object().end_object();
+           });
+  }
+
+  std::string arguments(uint32_t, uint32_t, std::string_view piece,
+                        const std::vector<token_logprobs>*, const usage_counts&) override {
+    return delta([&](json_writer& w) {
+      w.member("type", "input_json_delta").member("partial_json", piece);
+    });
+  }
+
+  std::string finish(uint32_t, finish_reason reason, const stop_reason& stopped_by,
+                     const usage_counts&) override {
+    note(reason, stopped_by);
+    return close_block();
+  }
+
+  std::string end(const usage_counts& total) override {
+    return event("message_delta",
+                 [&](json_writer& w) {
+                   w.key("delta").begin_object();
+                   write_stop(w);
+                   w.end_object();
+                   write_usage(w, total);
+                 })
+           + event("message_stop", [](json_writer&) {});
+  }
+
+  std::string error(const api_error& error, std::string_view request_id) override {
+    return sse_event("error", error_body(error, request_id, error_format::anthropic));
+  }
+
+  std::string_view ping() const override { return "event: ping\ndata: {\"type\":\"ping\"}\n\n"; }
+  std::string_view call_prefix() const override { return "toolu_"; }
+
+private:
+  void begin_message(json_writer& w) const {
+    w.begin_object().member("id", head_.id).member("type", "message");
+    w.member("role", "assistant").member("model", head_.model);
+  }
+
+  void note(finish_reason reason, const stop_reason& stopped_by) {
+    reason_ = reason;
+    stopped_by_ = stopped_by;
+  }
+
+  void write_stop(json_writer& w) const {
+    const auto* text = std::get_if<std::string>(&stopped_by_);
+    std::string_view why = "end_turn";
+    if (reason_ == finish_reason::tool_calls) why = "tool_use";
+    if (reason_ == finish_reason::length)
+      why = clipped_ ? "model_context_window_exceeded" : "max_tokens";
+    if (reason_ == finish_reason::stop && text != nullptr) why = "stop_sequence";
+    w.member("stop_reason", why);
+    if (why == "stop_sequence")
+      w.member("stop_sequence", *text);
+    else
+      w.null_member("stop_sequence");
+  }
+
+  /// An event; `write` writes the members behind its type.
+  template <class Write> static std::string event(std::string_view type, const Write& write) {
+    json_writer w;
+    w.begin_object().member("type", type);
+    write(w);
+    return sse_event(type, w.end_object().take());
+  }
+
+  template <class Write> std::string open_block(const Write& write) {
+    open_ = true;
+    return event("content_block_start", [&](json_writer& w) {
+      w.member("index", block_).key("content_block").begin_object();
+      write(w);
+      w.end_object();
+    });
+  }
+
+  template <class Write> std::string delta(const Write& write) const {
+    return event("content_block_delta", [&](json_writer& w) {
+      w.member("index", block_).key("delta").begin_object();
+      write(w);
+      w.end_object();
+    });
+  }
+
+  std::string close_block() {
+    if (!open_) return {};
+    open_ = false;
+    return event("content_block_stop", [&](json_writer& w) { w.member("index", block_++); });
+  }
+
+  response_head head_;
+  bool clipped_;
+  uint32_t block_ = 0;
+  bool open_ = false; ///< the block of that number
+  bool in_call_ = false;
+  finish_reason reason_ = finish_reason::stop;
+  stop_reason stopped_by_;
+};
+
+} // namespace
+
+std::shared_ptr<answer_writer> make_messages_writer(response_head head, bool clipped) {
+  return std::make_shared<messages_writer>(std::move(head), clipped);
+}
+
+std::string token_count_body(uint64_t tokens) {
+  return json_writer().begin_object().member("input_tokens", tokens).end_object().take();
+}
+
+} // namespace lamella::net

@@ -1,0 +1,335 @@
+#include "net/api/responses_writer.hpp"
+
+#include "base/json_writer.hpp"
+
+#include <algorithm>
+
+namespace lamella::net {
+
+namespace {
+
+/// A message or a call.
+struct item {
+  bool is_call = false;
+  std::string id, call_id, name;
+  std::string text; ///< of the message, or the call's arguments
+  std::vector<token_logprobs> logprobs{};
+  bool open = true; ///< more may come
+};
+
+/// The 24 characters behind the prefix of an id.
+std::string_view behind_prefix(std::string_view id) { return id.substr(id.find('_') + 1); }
+
+item message_of(const response_head& head) {
+  return {false, std::string{"msg_"}.append(behind_prefix(head.id)), {}, {}, {}};
+}
+
+item call_of(std::string_view id, std::string_view name) {
+  return {
+      true, std::string{"fc_"}.append(behind_prefix(id)), std::string{id}, std::string{name}, {}};
+}
+
+void write_text_part(json_writer& w, const item& x) {
+  w.begin_object().member("type", "output_text").member("text", x.text);
+  w.key("annotations").begin_array().end_array().key("logprobs");
+  write_logprobs(w, x.logprobs);
+  w.end_object();
+}
+
+void write_item(json_writer& w, const item& x, std::string_view status) {
+  w.begin_object().member("id", x.id).member("type", x.is_call ? "function_call" : "message");
+  w.member("status", status);
+  if (x.is_call) {
+    w.member("call_id", x.call_id).member("name", x.name).member("arguments", x.text);
+  } else {
+    w.member("role", "assistant").key("content").begin_array();
+    if (status != "in_progress") write_text_part(w, x);
+    w.end_array();
+  }
+  w.end_object();
+}
+
+void write_usage(json_writer& w, const usage_counts& usage) {
+  w.begin_object().member("input_tokens", usage.prompt_tokens).key("input_tokens_details");
+  w.begin_object()
+      .member("cached_tokens", usage.cached_tokens)
+      .member("cache_write_tokens", 0)
+      .end_object();
+  w.member("output_tokens", usage.completion_tokens).key("output_tokens_details");
+  w.begin_object().member("reasoning_tokens", 0).end_object();
+  w.member("total_tokens", usage.prompt_tokens + usage.completion_tokens).end_object();
+}
+
+/// What a response's error is called there.
+std::string_view code_of(const api_error& error) {
+  if (error.status == 429) return "rate_limit_exceeded";
+  return error.status < 500 ? "invalid_prompt" : "server_error";
+}
+
+/// Members that repeat the request.
+void write_facts(json_writer& w, const response_facts& facts) {
+  const auto text_or_null = [&](std::string_view name, bool present, const auto& value) {
+    if (present)
+      w.member(name, value);
+    else
+      w.null_member(name);
+  };
+  text_or_null("instructions", facts.instructions.has_value(), facts.instructions.value_or(""));
+  text_or_null("max_output_tokens", facts.max_output_tokens.has_value(),
+               facts.max_output_tokens.value_or(0));
+  w.null_member("max_tool_calls").member("parallel_tool_calls", facts.parallel_tool_calls);
+  text_or_null("previous_response_id", !facts.previous_id.empty(), facts.previous_id);
+  w.member("prompt_cache_key", facts.prompt_cache_key).member("reasoning", facts.reasoning);
+  w.member("safety_identifier", facts.safety_identifier).member("service_tier", "default");
+  w.member("store", facts.store).member("temperature", facts.temperature);
+  w.member("text", facts.text).member("tool_choice", facts.tool_choice);
+  w.member("tools", facts.tools).member("top_logprobs", facts.top_logprobs);
+  w.member("top_p", facts.top_p).member("truncation", "disabled").member("user", facts.user);
+  w.member("metadata", facts.metadata);
+}
+
+class responses_writer final : public answer_writer {
+public:
+  responses_writer(response_head head, response_facts facts, keep_response keep)
+      : head_{std::move(head)}, facts_{std::move(facts)}, keep_{std::move(keep)} {}
+
+  std::string body(std::span<const response_choice> choices, const usage_counts& usage,
+                   const response_metrics* metrics) override;
+  std::string begin(uint32_t index, const usage_counts& running) override;
+  std::string text(uint32_t index, std::string_view piece,
+                   const std::vector<token_logprobs>* logprobs,
+                   const usage_counts& running) override;
+  std::string call(uint32_t index, uint32_t call, std::string_view id, std::string_view name,
+                   const usage_counts& running) override;
+  std::string arguments(uint32_t index, uint32_t call, std::string_view piece,
+                        const std::vector<token_logprobs>* logprobs,
+                        const usage_counts& running) override;
+  std::string finish(uint32_t index, finish_reason reason, const stop_reason& stopped_by,
+                     const usage_counts& running) override;
+  std::string end(const usage_counts& total) override;
+  std::string error(const api_error& error, std::string_view request_id) override;
+
+private:
+  std::string_view final_status() const {
+    return reason_ == finish_reason::length ? "incomplete" : "completed";
+  }
+  /// The response as it is now.
+  std::string response(std::string_view status, const usage_counts* usage,
+                       const api_error* error = nullptr,
+                       const response_metrics* metrics = nullptr) const;
+  /// An event; `write` writes the members behind its type and number.
+  template <class Write> std::string event(std::string_view type, const Write& write);
+  std::string event_of_response(std::string_view type, const std::string& response);
+  /// An event of the newest item, or of its only part.
+  template <class Write> std::string event_of_item(std::string_view type, const Write& write);
+  std::string open_item(item x);
+  std::string close_item(std::string_view status);
+  void keep(const std::string& body);
+
+  response_head head_;
+  response_facts facts_;
+  keep_response keep_;
+  std::vector<item> output_;
+  finish_reason reason_ = finish_reason::stop;
+  uint64_t next_number_ = 0;
+};
+
+std::string responses_writer::response(std::string_view status, const usage_counts* usage,
+                                       const api_error* error,
+                                       const response_metrics* metrics) const {
+  json_writer w;
+  w.begin_object().member("id", head_.id).member("object", "response");
+  w.member("created_at", head_.created).member("status", status).member("background", false);
+  w.key("error");
+  if (error != nullptr)
+    w.begin_object().member("code", code_of(*error)).member("message", error->message).end_object();
+  else
+    w.null();
+  w.key("incomplete_details");
+  if (status == "incomplete")
+    w.begin_object().member("reason", "max_output_tokens").end_object();
+  else
+    w.null();
+  w.member("model", head_.model).key("output").begin_array();
+  for (const auto& x : output_)
+    if (!x.open || usage != nullptr || error != nullptr)
+      write_item(w, x,
+                 x.open || (status == "incomplete" && &x == &output_.back()) ? "incomplete"
+                                                                             : "completed");
+  w.end_array();
+  write_facts(w, facts_);
+  w.key("usage");
+  if (usage != nullptr)
+    write_usage(w, *usage);
+  else
+    w.null();
+  w.member("system_fingerprint", head_.fingerprint);
+  if (metrics != nullptr) write_metrics(w, *metrics);
+  return w.end_object().take();
+}
+
+std::string responses_writer::body(std::span<const response_choice> choices,
+                                   const usage_counts& usage, const response_metrics* metrics) {
+  for (const auto& choice : choices) {
+    if (!choice.text.empty() || choice.tool_calls.empty()) {
+      output_.push_back(message_of(head_));
+      output_.back().text = choice.text;
+      if (choice.logprobs && facts_.logprobs) output_.back().logprobs = *choice.logprobs;
+    }
+    for (const auto& x : choice.tool_calls) {
+      output_.push_back(call_of(x.id, x.name));
+      output_.back().text = x.arguments;
+    }
+    reason_ = choice.reason;
+  }
+  for (auto& x : output_) x.open = false;
+  auto text = response(final_status(), &usage, nullptr, metrics);
+  keep(text);
+  return text;
+}
+
+template <class Write>
+std::string responses_writer::event(std::string_view type, const Write& write) {
+  json_writer w;
+  w.begin_object().member("type", type).member("sequence_number", next_number_++);
+  write(w);
+  return sse_event(type, w.end_object().take());
+}
+
+std::string responses_writer::event_of_response(std::string_view type,
+                                                const std::string& response) {
+  return event(type, [&](json_writer& w) { w.key("response").raw(response); });
+}
+
+template <class Write>
+std::string responses_writer::event_of_item(std::string_view type, const Write& write) {
+  return event(type, [&](json_writer& w) {
+    w.member("item_id", output_.back().id).member("output_index", output_.size() - 1);
+    if (!output_.back().is_call) w.member("content_index", 0);
+    write(w);
+  });
+}
+
+std::string responses_writer::open_item(item x) {
+  output_.push_back(std::move(x));
+  auto out = event("response.output_item.added", [&](json_writer& w) {
+    w.member("output_index", output_.size() - 1).key("item");
+    write_item(w, output_.back(), "in_progress");
+  });
+  if (!output_.back().is_call)
+    out += event_of_item("response.content_part.added", [&](json_writer& w) {
+      w.key("part");
+      write_text_part(w, output_.back());
+    });
+  return out;
+}
+
+std::string responses_writer::close_item(std::string_view status) {
+  if (output_.empty() || !output_.back().open) return {};
+  auto& x = output_.back();
+  x.open = false;
+  std::string out;
+  if (x.is_call) {
+    out += event_of_item("response.function_call_arguments.done", [&](json_writer& w) {
+      w.member("name", x.name).member("arguments", x.text);
+    });
+  } else {
+    out += event_of_item("response.output_text.done", [&](json_writer& w) {
+      w.member("text", x.text).key("logprobs");
+      write_logprobs(w, x.logprobs);
+    });
+    out += event_of_item("response.content_part.done", [&](json_writer& w) {
+      w.key("part");
+      write_text_part(w, x);
+    });
+  }
+  return out + event("response.output_item.done", [&](json_writer& w) {
+           w.member("output_index", output_.size() - 1).key("item");
+           write_item(w, x, status);
+         });
+}
+
+std::string responses_writer::begin(uint32_t, const usage_counts&) {
+  const auto now = response("in_progress", nullptr);
+  auto out = event_of_response("response.created", now); // its number is the lower one
+  return out += event_of_response("response.in_progress", now);
+}
+
+std::string responses_writer::text(uint32_t, std::string_view piece,
+                                   const std::vector<token_logprobs>* logprobs,
+                                   const usage_counts&) {
+  std::string out;
+  if (output_.empty()) out += open_item(message_of(head_));
+  auto& x = output_.back();
+  if (x.is_call) return out; // nothing is said behind a call
+  x.text += piece;
+  const bool shown = logprobs != nullptr && facts_.logprobs;
+  if (shown) x.logprobs.insert(x.logprobs.end(), logprobs->begin(), logprobs->end());
+  return out + event_of_item("response.output_text.delta", [&](json_writer& w) {
+           w.member("delta", piece).key("logprobs");
+           write_logprobs(w, shown ? *logprobs : std::vector<token_logprobs>{});
+         });
+}
+
+std::string responses_writer::call(uint32_t, uint32_t, std::string_view id, std::string_view name,
+                                   const usage_counts&) {
+  auto out = close_item("completed");
+  return out + open_item(call_of(id, name));
+}
+
+std::string responses_writer::arguments(uint32_t, uint32_t, std::string_view piece,
+                                        const std::vector<token_logprobs>*, const usage_counts&) {
+  output_.back().text += piece;
+  return event_of_item("response.function_call_arguments.delta",
+                       [&](json_writer& w) { w.member("delta", piece); });
+}
+
+std::string responses_writer::finish(uint32_t, finish_reason reason, const stop_reason&,
+                                     const usage_counts&) {
+  reason_ = reason;
+  std::string out;
+  if (output_.empty()) out += open_item(message_of(head_)); // an answer without a word
+  return out + close_item(final_status());
+}
+
+std::string responses_writer::end(const usage_counts& total) {
+  const auto text = response(final_status(), &total);
+  keep(text);
+  return event_of_response(
+      reason_ == finish_reason::length ? "response.incomplete" : "response.completed", text);
+}
+
+std::string responses_writer::error(const api_error& error, std::string_view) {
+  return event_of_response("response.failed", response("failed", nullptr, &error));
+}
+
+void responses_writer::keep(const std::string& body) {
+  if (!keep_) return;
+  chat_message said;
+  said.role = "assistant";
+  for (const auto& x : output_)
+    if (x.is_call)
+      said.tool_calls.push_back({x.call_id, x.name, x.text});
+    else
+      said.content += x.text;
+  keep_(body, std::move(said));
+}
+
+} // namespace
+
+std::string deleted_response_body(std::string_view id) {
+  return json_writer()
+      .begin_object()
+      .member("id", id)
+      .member("object", "response")
+      .member("deleted", true)
+      .end_object()
+      .take();
+}
+
+std::shared_ptr<answer_writer> make_responses_writer(response_head head, response_facts facts,
+                                                     keep_response keep) {
+  return std::make_shared<responses_writer>(std::move(head), std::move(facts), std::move(keep));
+}
+
+} // namespace lamella::net

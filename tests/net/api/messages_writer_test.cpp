@@ -1,0 +1,109 @@
+#include "net/api/messages_writer.hpp"
+
+#include "base/json.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace lamella;
+using namespace lamella::net;
+
+namespace {
+
+const response_head head{"msg_1", 1700000000, "m", "lamella-1"};
+const usage_counts usage{12, 7, 4};
+
+} // namespace
+
+TEST_CASE("a whole message has the published form") {
+  response_choice choice;
+  choice.text = "hi";
+  choice.tool_calls = {{"toolu_1", "f", R"({"x": 1})"}};
+  choice.reason = finish_reason::tool_calls;
+  CHECK(make_messages_writer(head, false)->body(std::span(&choice, 1), usage, nullptr)
+        == R"({"id":"msg_1","type":"message","role":"assistant","model":"m","content":[)"
+           R"({"type":"text","text":"hi"},{"type":"tool_use","id":"toolu_1","name":"f",)"
+           R"("input":{"x":1}}],"stop_reason":"tool_use","stop_sequence":null,"usage":)"
+           R"({"input_tokens":8,"cache_creation_input_tokens":0,"cache_read_input_tokens":4,)"
+           R"("output_tokens":7}})");
+}
+
+TEST_CASE("a message says why it ended") {
+  const auto why = [](finish_reason reason, const stop_reason& by, bool clipped = false) {
+    response_choice choice;
+    choice.reason = reason;
+    choice.stopped_by = by;
+    // Arguments that were cut are no JSON: the body stays JSON.
+    choice.tool_calls = {{"toolu_1", "f", R"({"x": )"}};
+    const auto body = parse_json(
+        make_messages_writer(head, clipped)->body(std::span(&choice, 1), usage, nullptr));
+    const auto* sequence = body.find("stop_sequence")->get_if<std::string>();
+    return *body.find("stop_reason")->get_if<std::string>()
+           + (sequence == nullptr ? "" : " " + *sequence);
+  };
+  CHECK(why(finish_reason::stop, {}) == "end_turn");
+  CHECK(why(finish_reason::stop, std::string{"##"}) == "stop_sequence ##");
+  CHECK(why(finish_reason::stop, uint32_t{7}) == "end_turn");
+  CHECK(why(finish_reason::length, {}) == "max_tokens");
+  CHECK(why(finish_reason::length, {}, true) == "model_context_window_exceeded");
+  CHECK(why(finish_reason::tool_calls, {}) == "tool_use");
+}
+
+TEST_CASE("the events of a message come in the published order") {
+  const auto writer = make_messages_writer(head, false);
+  std::string stream;
+  for (const auto& part : std::initializer_list<std::string>{
+           writer->begin(0, {12, 0, 0}), writer->text(0, "h", nullptr, {}),
+           writer->text(0, "", nullptr, {}), writer->text(0, "i", nullptr, {}),
+           writer->call(0, 0, "toolu_1", "f", {}), writer->arguments(0, 0, "{}", nullptr, {}),
+           writer->finish(0, finish_reason::tool_calls, {}, {}), writer->end(usage)})
+    stream += part;
+  CHECK(stream
+        == "event: message_start\ndata: "
+           R"({"type":"message_start","message":{"id":"msg_1","type":"message",)"
+           R"("role":"assistant","model":"m","content":[],"stop_reason":null,)"
+           R"("stop_sequence":null,"usage":{"input_tokens":12,"cache_creation_input_tokens":0,)"
+           R"("cache_read_input_tokens":0,"output_tokens":0}}})"
+           "\n\nevent: content_block_start\ndata: "
+           R"({"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}})"
+           "\n\nevent: content_block_delta\ndata: "
+           R"({"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"h"}})"
+           "\n\nevent: content_block_delta\ndata: "
+           R"({"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"i"}})"
+           "\n\nevent: content_block_stop\ndata: "
+           R"({"type":"content_block_stop","index":0})"
+           "\n\nevent: content_block_start\ndata: "
+           R"({"type":"content_block_start","index":1,"content_block":{"type":"tool_use",)"
+           R"("id":"toolu_1","name":"f","input":{}}})"
+           "\n\nevent: content_block_delta\ndata: "
+           R"({"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta",)"
+           R"("partial_json":"{}"}})"
+           "\n\nevent: content_block_stop\ndata: "
+           R"({"type":"content_block_stop","index":1})"
+           "\n\nevent: message_delta\ndata: "
+           R"({"type":"message_delta","delta":{"stop_reason":"tool_use","stop_sequence":null},)"
+           R"("usage":{"input_tokens":8,"cache_creation_input_tokens":0,)"
+           R"("cache_read_input_tokens":4,"output_tokens":7}})"
+           "\n\nevent: message_stop\ndata: "
+           R"({"type":"message_stop"})"
+           "\n\n");
+  CHECK(writer->error(internal_error("broken"), "req-1")
+        == "event: error\ndata: "
+           R"({"type":"error","error":{"type":"api_error","message":"broken",)"
+           R"("code":"internal_error"},"request_id":"req-1"})"
+           "\n\n");
+  CHECK(writer->ping() == "event: ping\ndata: {\"type\":\"ping\"}\n\n");
+}
+
+TEST_CASE("errors have the form of the API that was asked") {
+  CHECK(error_format_of("/v1/messages") == error_format::anthropic);
+  CHECK(error_format_of("/v1/messages/count_tokens") == error_format::anthropic);
+  CHECK(error_format_of("/v1/messagesx") == error_format::openai);
+  CHECK(error_format_of("/v1/responses") == error_format::openai);
+  CHECK(error_body(invalid_value("model", "no"), "req-1", error_format::anthropic)
+        == R"({"type":"error","error":{"type":"invalid_request_error","message":"no",)"
+           R"("param":"model","code":"invalid_value"},"request_id":"req-1"})");
+  CHECK(error_body(invalid_api_key(), {}, error_format::anthropic).find("authentication_error")
+        != std::string::npos);
+  CHECK(error_body(no_capacity("x"), {}, error_format::anthropic).find("overloaded_error")
+        != std::string::npos);
+}
