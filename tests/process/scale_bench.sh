@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# How much streams feel of pools that change their sizes: random changes and drains of a service of worker processes with
+# the default model, under open-loop load (scaling.py, whose JSON it prints).
+#
+# usage: tests/process/scale_bench.sh LAMELLA [--events N] [--seed S] [--load PERCENT] [--tokens N]
+#   50 events by default; 200 make a soak. Exit code 77: skipped, no default model
+set -uo pipefail
+words=("${@:2}")
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/service.sh" 1 "${1:?$(sed -n 5,6p "$0")}"
+
+serve log --set pools.model.placement=local --set pools.model.members=1 --set pools.attention.placement=local \
+  --set pools.attention.members=1 --set kv.bytes=256MiB
+python3 "$here/scaling.py" "$port" "$admin" --events 50 --tokens 150 --model 1,2,3 "${words[@]}" >page
+expect "no answer failed or differs, no change failed, no slot is left in use" 0 $?
+cat page
+# Of takeovers that moved KV, and of those that did not: seconds without a launch.
+python3 - log <<'PYTHON'
+import re, sys
+moved, still = [], []
+for line in open(sys.argv[1], errors="replace"):
+    found = re.search(r"epoch taken over .*slots_moved=(\d+) .*stopped_seconds=([0-9.]+)", line)
+    if found:
+        (moved if int(found[1]) else still).append(1e3 * float(found[2]))
+for name, x in (("with KV", sorted(moved)), ("without", sorted(still))):
+    if x:
+        print(f"launches stopped, {len(x)} changes {name}: p50 {x[len(x) // 2]:.1f} ms, p99 {x[int(0.99 * len(x))]:.1f} ms")
+PYTHON
+stop "the service"
+finish
