@@ -74,6 +74,7 @@ scaling_decision scaling_policy::look(const scaling_look& x) {
     else
       wishes[pool] = down(x, pool);
     decision.wish[pool] = states_[pool].wished = wishes[pool].to;
+    decision.why[pool] = wishes[pool].reason;
   }
   decision.step = choose(x, wishes);
   if (decision.step) settle(x.at);

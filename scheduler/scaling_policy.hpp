@@ -21,6 +21,7 @@ struct scaling_step {
 struct scaling_decision {
   std::optional<scaling_step> step; ///< to be begun now
   by_pool<uint32_t> wish;           ///< members that each pool should have; 0: no such pool
+  by_pool<std::string> why{};       ///< of a wish that this look made; else empty
   friend bool operator==(const scaling_decision&, const scaling_decision&) = default;
 };
 

@@ -94,15 +94,18 @@ void trace(autoscaler_state& st, const std::string& line) {
 }
 
 void tell_wishes(autoscaler_state& st, const scheduler::scaling_look& x,
-                 const scheduler::by_pool<uint32_t>& wish) {
+                 const scheduler::scaling_decision& decision) {
+  const auto& wish = decision.wish;
   for (const auto pool : scheduler::scaled_pools) {
     if (!pool_of(st.config->options, role_of(pool)).autoscaled()) continue;
     if (st.config->metrics) st.config->metrics->set_pool_wish(scheduler::name_of(pool), wish[pool]);
-    if (const auto before = std::exchange(st.wished[pool], wish[pool]);
-        before != wish[pool] && !x.pools[pool].acts)
-      tell(event_kind::pool_wish, {{"pool", scheduler::name_of(pool)},
-                                   {"members", x.pools[pool].members},
-                                   {"wish", wish[pool]}});
+    const auto before = std::exchange(st.wished[pool], wish[pool]);
+    if (before == wish[pool] || x.pools[pool].acts) continue;
+    std::vector<event_field> fields{{"pool", scheduler::name_of(pool)},
+                                    {"members", x.pools[pool].members},
+                                    {"wish", wish[pool]}};
+    if (const auto& why = decision.why[pool]; !why.empty()) fields.emplace_back("reason", why);
+    tell(event_kind::pool_wish, std::move(fields));
   }
 }
 
@@ -126,7 +129,7 @@ void decide(autoscaler_ptr self, const autoscaler_state::round& heard) {
   const auto x = look_of(self, heard);
   trace(st, scheduler::text_of(x));
   const auto decision = st.policy->look(x);
-  tell_wishes(st, x, decision.wish);
+  tell_wishes(st, x, decision);
   if (decision.step) take(self, *decision.step);
 }
 

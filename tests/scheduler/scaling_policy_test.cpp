@@ -207,7 +207,10 @@ TEST_CASE("pools that others scale get a wish and no step") {
   for (auto& p : x.pools.all) p.acts = false;
   double now = 0;
   CHECK_FALSE(look_on(policy, x, now, 100));
-  CHECK(at(policy, x, now).wish == by_pool<uint32_t>{{2, 4, 2}});
+  const auto decision = at(policy, x, now);
+  CHECK(decision.wish == by_pool<uint32_t>{{2, 4, 2}});
+  CHECK_FALSE(decision.why[attention].empty());
+  CHECK(decision.why[model].empty());
   x.pools[prefill] = {};
   CHECK(at(policy, x, now + 1).wish == by_pool<uint32_t>{{2, 4, 0}});
 }

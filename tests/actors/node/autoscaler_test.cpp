@@ -1,6 +1,7 @@
 // The sizes of pools follow the load: what AUTOSCALER sees, and whom it tells.
 #include "actors/node/autoscaler.hpp"
 #include "actors/protocol/join.hpp"
+#include "actors/shared/events.hpp"
 #include "scheduler/scaling_text.hpp"
 #include "tests/actors/gateway/fake_exchange.hpp"
 #include "tests/actors/stand_ins.hpp"
@@ -191,11 +192,18 @@ TEST_CASE_FIXTURE(scaled, "L-M19: the autoscaler gives members back, as few as t
 
 TEST_CASE_FIXTURE(scaled, "A pool of other hosts gets a wish and is not changed") {
   options.pools.attention.placement = config::placement::remote;
+  const auto told = actors::events().after(0).newest;
   begin();
   use(0.9);
   pass(60s);
   CHECK(asked().empty());
   CHECK(wishes("attention", 3));
+  const auto page = actors::events().after(told);
+  REQUIRE(page.events.size() == 2); // that it is as large as it should be, and that it is not
+  CHECK(
+      page.events.back().text()
+      == "pool wish pool=attention members=2 wish=3 reason=\"KV in use is 90 % of the slots, above "
+         "80 %\"");
   CHECK(wishes("model", 0));                                         // it is not scaled
   members->change_of("attention") = {"attention", 2, 3, "done", {}}; // somebody has followed
   use(0.6);
