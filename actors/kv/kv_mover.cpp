@@ -17,6 +17,8 @@ namespace {
 constexpr caf::timespan allocator_timeout = std::chrono::seconds{30};
 /// Of one piece, on either side; the sides have a deadline of their own.
 constexpr caf::timespan piece_timeout = std::chrono::seconds{60};
+/// Of a piece that decoding waits for: a pipeline that is made anew costs less.
+constexpr caf::timespan rest_timeout = std::chrono::seconds{3};
 
 stream_id stream_from(uint32_t member) { return stream_id{scheduler::move_streams + member}; }
 
@@ -25,6 +27,7 @@ stream_id stream_from(uint32_t member) { return stream_id{scheduler::move_stream
 /// Slots that are being copied, and what the two sides of each copy have said.
 struct kv_mover::piece {
   kv_move_piece what;
+  caf::timespan limit{};
   std::vector<scheduler::kv_copy> copies;
   std::vector<std::optional<kv_moved>> first; ///< of each copy: the side that ended first
   size_t open = 0;                            ///< answers that have not come
@@ -42,16 +45,21 @@ void kv_mover::begin(result done) {
             });
 }
 
-void kv_mover::copy(result done) {
+void kv_mover::copy(result done) { copy_next(piece_timeout, done); }
+
+void kv_mover::copy_rest(result done) { copy_next(rest_timeout, done); }
+
+void kv_mover::copy_next(caf::timespan limit, const result& done) {
   const auto most =
       static_cast<uint32_t>(std::max<uint64_t>(config_.piece_bytes / config_.slot_bytes, 1));
   self_->request(config_.allocator, allocator_timeout, kv_move_ask{config_.epoch_before, most})
       .then(
-          [me = shared_from_this(), done](const kv_move_piece& x) {
+          [me = shared_from_this(), limit, done](const kv_move_piece& x) {
             if (me->over_) return done("aborted");
             if (x.from.empty()) return done(std::nullopt);
             auto next = std::make_shared<piece>();
             next->what = x;
+            next->limit = limit;
             next->copies = scheduler::copies_of(me->config_.shape, x.from_table, x.to_table);
             me->copy_piece(next, done);
           },
@@ -90,11 +98,11 @@ void kv_mover::copy_piece(const std::shared_ptr<piece>& x, const result& done) {
     };
     self_
         ->request(
-            config_.lenders.at(c.from), piece_timeout,
+            config_.lenders.at(c.from), x->limit,
             kv_offer{stream, config_.epoch, number, c.to, x->what.from, 0, c.from_head, c.heads})
         .then(ended, failed);
     self_
-        ->request(config_.shards.at(c.to), piece_timeout,
+        ->request(config_.shards.at(c.to), x->limit,
                   kv_pull{stream, config_.epoch, number, x->what.to, false, c.to_head, c.heads})
         .then(ended, failed);
   }
@@ -109,7 +117,7 @@ void kv_mover::copied(const std::shared_ptr<piece>& x, const result& done) {
   spdlog::debug("KV copied epoch={} slots={} copies={} left={} seconds={:.4f}", config_.epoch,
                 slots, x->copies.size(), x->what.left, took.count());
   self_->request(config_.allocator, allocator_timeout, kv_move_done{config_.epoch_before})
-      .then([me = shared_from_this(), done](bool) { me->copy(done); },
+      .then([me = shared_from_this(), x, done](bool) { me->copy_next(x->limit, done); },
             [me = shared_from_this(), done](const caf::error& e) {
               done(explain(me->self_->system(), e));
             });

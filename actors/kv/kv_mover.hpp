@@ -43,6 +43,9 @@ public:
   /// Copies what is committed and not yet copied, until nothing is left.
   void copy(result done);
 
+  /// The same while nothing is launched: a piece that takes seconds is a failure.
+  void copy_rest(result done);
+
   /// Gives back all that was reserved, and ends copies under way.
   void abort();
 
@@ -51,6 +54,7 @@ public:
 
 private:
   struct piece;
+  void copy_next(caf::timespan limit, const result& done);
   void copy_piece(const std::shared_ptr<piece>& x, const result& done);
   void copied(const std::shared_ptr<piece>& x, const result& done);
 

@@ -238,6 +238,8 @@ void consider(membership_ptr self, const std::string& reason) {
 caf::result<epoch_members> on_ask(membership_ptr self, uint64_t built) {
   auto& st = self->state;
   on_open(self, built);
+  // What was to be changed is tried again with the pipeline that is made anew.
+  if (st.before) st.dropped_at = self->clock().now();
   if (st.current && st.current->result.beside != 0) abort_opening(self);
   if (st.before) send_close(self, *st.before, false);
   if (st.open) send_close(self, st.newest, false);
@@ -292,6 +294,7 @@ void on_settled(membership_ptr self, const epoch_settled& x, void (*moved)(membe
 void retry_dropped(membership_ptr self) {
   auto& st = self->state;
   if (!st.dropped_at || self->clock().now() - *st.dropped_at < drop_rest) return;
+  if (!st.open || st.before || st.current) return;
   st.dropped_at.reset();
   consider(self, "once more");
 }

@@ -115,7 +115,7 @@ private:
 
   void copy_rest() {
     if (!mover_) return start();
-    mover_->copy(then(&takeover::start));
+    mover_->copy_rest(then(&takeover::start));
   }
 
   void start() {

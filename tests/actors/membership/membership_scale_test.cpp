@@ -140,6 +140,27 @@ TEST_CASE_FIXTURE(scaled_world, "L-M26 a loss while the next epoch is prepared i
   CHECK(opened[2].shards.size() == 2);
 }
 
+TEST_CASE_FIXTURE(scaled_world,
+                  "L-M25 a pipeline that broke while it moved is made anew, and moves "
+                  "then") {
+  CHECK(resize("attention", 1) == "under way");
+  REQUIRE(due.size() == 1);
+  want_next();
+  REQUIRE(opened.size() == 2);
+  want_epoch(1); // it could not go on, and asks for another one
+  REQUIRE(opened.size() == 3);
+  CHECK(opened[2].beside == 0);
+  CHECK(opened[2].shards.size() == 2);
+  CHECK(due.size() == 1);
+  advance(3s, 1s);
+  REQUIRE(due.size() == 2);
+  want_next();
+  REQUIRE(opened.size() == 4);
+  CHECK(opened[3].shards.size() == 1);
+  settled();
+  CHECK(change(1).state == "done");
+}
+
 TEST_CASE_FIXTURE(scaled_world, "L-M25 a pipeline that stays: the epoch it was offered is closed") {
   CHECK(resize("attention", 1) == "under way");
   want_next();
