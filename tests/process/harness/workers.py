@@ -9,7 +9,8 @@ CRASH_WORDS = re.compile(r"Sanitizer|runtime error:|terminate called|[Aa]ssertio
 JOINS_MAX, JOINS_SECONDS = 25, 10  # of one worker: more is a busy loop; joining again waits 0.1 s at least
 # What ends the connection between a worker and the service, and nothing else of it.
 FATAL = ("kill", "slow_join", "flip", "truncate", "reset", "half_close")
-BY_ITSELF = {69}  # a worker that finds its pool full ends with that: its seat is still thought to be taken
+# A worker ends so whose seat was taken away, and with 69 where its pool is full: its seat is still thought to be taken.
+BY_ITSELF = {0, 69}
 
 
 def seat_events(evidence):
