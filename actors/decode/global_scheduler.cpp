@@ -22,17 +22,21 @@ sequence_id nth(sequence_id first, uint32_t k) {
 }
 
 /// Sequences that run, and prompts that wait: in the queue, or for their prefill.
+queue_status counts_of(const global_scheduler_state& st) {
+  queue_status result;
+  result.running = st.seated.size();
+  for (const auto& [first, x] : st.unbegun) result.running -= x.choices;
+  result.waiting = st.queue->waiting() + st.held.size() + st.unbegun.size();
+  return result;
+}
+
+/// The same with the wait of the oldest prompt. Cost: O(waiting prompts).
 queue_status status_of(scheduler_ptr self) {
   const auto& st = self->state;
   const auto now = self->clock().now();
-  queue_status result;
-  result.running = st.seated.size();
-  result.waiting = st.queue->waiting() + st.held.size() + st.unbegun.size();
+  auto result = counts_of(st);
   auto oldest = now;
-  for (const auto& [first, x] : st.unbegun) {
-    result.running -= x.choices;
-    oldest = std::min(oldest, x.since);
-  }
+  for (const auto& [first, x] : st.unbegun) oldest = std::min(oldest, x.since);
   for (const auto& [first, x] : st.waiting) oldest = std::min(oldest, x.since);
   result.oldest_ms = static_cast<uint64_t>(
       std::chrono::duration_cast<std::chrono::milliseconds>(now - oldest).count());
@@ -42,7 +46,7 @@ queue_status status_of(scheduler_ptr self) {
 void publish(scheduler_ptr self) {
   const auto& st = self->state;
   if (st.config.metrics) {
-    const auto now = status_of(self);
+    const auto now = counts_of(st);
     st.config.metrics->set_requests(now.running, now.waiting);
     st.config.metrics->set_mailbox_depth("scheduler", self->mailbox().size());
   }

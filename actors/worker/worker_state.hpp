@@ -28,7 +28,6 @@
 
 namespace lamella::actors {
 
-/// Configuration of a worker; fixed while it has its seat.
 /// Why a WORKER ended.
 enum class worker_end {
   sent_away, ///< it may join again
@@ -36,6 +35,7 @@ enum class worker_end {
   failed
 };
 
+/// Configuration of a worker; fixed while it has its seat.
 struct worker_config {
   scheduler::seat where;
   uint32_t incarnation = 0;

@@ -178,19 +178,6 @@ bool shallow(const json_value& value) {
   return true;
 }
 
-/// Fields that would end an output elsewhere than its format does.
-void refuse_other_ends(const generation_params& p) {
-  const auto refuse = [&](bool is_set, const std::string& field) {
-    if (is_set)
-      throw invalid_value(field, field + " is not allowed where " + p.format->field
-                                     + " decides when the output is complete");
-  };
-  refuse(p.ignore_eos, "ignore_eos");
-  refuse(p.min_tokens > 0, "min_tokens");
-  refuse(!p.stop.empty(), "stop");
-  refuse(!p.stop_token_ids.empty(), "stop_token_ids");
-}
-
 } // namespace
 
 std::span<const unsupported_field> generation_unsupported() {
@@ -273,8 +260,28 @@ generation_params read_generation(json_object_reader& body, const api_limits& li
   return p;
 }
 
+void refuse_endless(const generation_params& params) {
+  if (params.min_tokens == 0 && !params.ignore_eos) return;
+  const std::string field = params.ignore_eos ? "ignore_eos" : "min_tokens";
+  throw invalid_value(field,
+                      field + " is not allowed together with tools: a tool call ends the answer");
+}
+
+void refuse_other_ends(const generation_params& p, const std::string& stop) {
+  if (!p.format) return;
+  const auto refuse = [&](bool is_set, const std::string& field) {
+    if (is_set)
+      throw invalid_value(field, field + " is not allowed where " + p.format->field
+                                     + " decides when the output is complete");
+  };
+  refuse(p.ignore_eos, "ignore_eos");
+  refuse(p.min_tokens > 0, "min_tokens");
+  refuse(!p.stop.empty(), stop);
+  refuse(!p.stop_token_ids.empty(), "stop_token_ids");
+}
+
 void check_combinations(const generation_params& p, size_t prompts, const api_limits& limits) {
-  if (p.format) refuse_other_ends(p);
+  refuse_other_ends(p);
   if (!p.max_tokens) return;
   if (p.min_tokens > *p.max_tokens)
     throw invalid_value("min_tokens", "min_tokens is " + std::to_string(p.min_tokens)

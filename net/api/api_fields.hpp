@@ -43,6 +43,13 @@ generation_params read_generation(json_object_reader& body, const api_limits& li
 /// Checks across several fields.
 void check_combinations(const generation_params& params, size_t prompts, const api_limits& limits);
 
+/// Fields that would end an output elsewhere than its format does: throws api_error. `stop`: the
+/// name of the field of stop texts.
+void refuse_other_ends(const generation_params& params, const std::string& stop = "stop");
+
+/// A tool call ends the answer: throws api_error where the parameters forbid that.
+void refuse_endless(const generation_params& params);
+
 /// The `messages` of a chat.
 std::vector<chat_message> read_messages(json_object_reader& body, const api_limits& limits);
 

@@ -79,11 +79,7 @@ chat_request parse_chat_request(std::string_view text, const api_limits& limits)
       p.logprobs = top.value_or(0);
     else if (top)
       throw invalid_value("top_logprobs", "top_logprobs is only allowed with logprobs: true");
-    if (request.tools.active() && (p.min_tokens > 0 || p.ignore_eos)) {
-      const std::string field = p.ignore_eos ? "ignore_eos" : "min_tokens";
-      throw invalid_value(
-          field, field + " is not allowed together with tools: a tool call ends the answer");
-    }
+    if (request.tools.active()) refuse_endless(p);
     request.template_kwargs = read_template_kwargs(body);
     refuse_unsupported(body, generation_unsupported());
     refuse_unsupported(body, chat_unsupported);

@@ -279,11 +279,8 @@ chat_request parse_messages_request(std::string_view text, const api_limits& lim
     body.require("max_tokens");
     read_output_config(body, p);
     read_stop_sequences(body, limits, p);
-    if (request.tools.active() && (p.min_tokens > 0 || p.ignore_eos)) {
-      const std::string field = p.ignore_eos ? "ignore_eos" : "min_tokens";
-      throw invalid_value(
-          field, field + " is not allowed together with tools: a tool call ends the answer");
-    }
+    if (request.tools.active()) refuse_endless(p);
+    refuse_other_ends(p, "stop_sequences");
     refuse_unsupported(body, generation_unsupported());
     refuse_unsupported(body, unsupported);
     request.unknown = take_unknown(body, limits);

@@ -173,11 +173,7 @@ responses_request parse_responses_request(std::string_view text, const api_limit
     chat.tools = read_tool_use(body, tool_form::flat);
     auto& p = chat.params = read_generation(body, limits, 1);
     read_facts(body, limits, to);
-    if (chat.tools.active() && (p.min_tokens > 0 || p.ignore_eos)) {
-      const std::string field = p.ignore_eos ? "ignore_eos" : "min_tokens";
-      throw invalid_value(
-          field, field + " is not allowed together with tools: a tool call ends the answer");
-    }
+    if (chat.tools.active()) refuse_endless(p);
     chat.template_kwargs = read_template_kwargs(body);
     refuse_unsupported(body, generation_unsupported());
     refuse_unsupported(body, unsupported);

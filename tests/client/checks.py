@@ -7,12 +7,16 @@ import traceback
 
 def run(scope, module):
     """Calls the functions that `module` defines, in their order; exits with 1 if one fails."""
+    run_all([check for name, check in scope.items()
+             if not name.startswith("_") and callable(check) and getattr(check, "__module__", "") == module])
+
+
+def run_all(checks):
+    """Calls these functions; exits with 1 if one fails."""
     failed = 0
-    for name, check in list(scope.items()):
-        if name.startswith("_") or not callable(check) or getattr(check, "__module__", "") != module:
-            continue
+    for check in checks:
         began = time.monotonic()
-        title = name.replace("_", " ")
+        title = check.__name__.replace("_", " ")
         try:
             check()
         except Exception:  # the others are still worth a run

@@ -8,12 +8,11 @@ import asyncio
 import json
 import os
 import random
-import sys
 import time
-import traceback
 import urllib.request
 from typing import Annotated, Literal, Optional
 
+import checks
 import openai
 import pydantic
 
@@ -342,25 +341,11 @@ def serves_64_streams_as_if_each_were_alone():
 
 def main():
     print(f"openai {openai.__version__}, model {model}, LAMELLA_SEED={seed}", flush=True)
-    failed = 0
-    checks = [lists_its_models, answers_whole, streams_the_same, streams_usage_when_asked,
-              finds_what_was_said_before,
-              tells_log_probabilities, gives_several_choices, repeats_with_a_seed,
-              ends_at_stop_texts, refuses_with_the_clients_own_errors, completes_plain_prompts,
-              parses_answers_into_classes, calls_tools,
-              lets_go_when_the_client_leaves, serves_64_streams_as_if_each_were_alone]
-    for check in checks:
-        began = time.monotonic()
-        name = check.__name__.replace("_", " ")
-        try:
-            check()
-        except Exception:  # the others are still worth a run
-            traceback.print_exc(file=sys.stdout)
-            print(f"FAIL {name}", flush=True)
-            failed += 1
-        else:
-            print(f"ok   {name} ({time.monotonic() - began:.1f} s)", flush=True)
-    sys.exit(1 if failed else 0)
+    checks.run_all([
+        lists_its_models, answers_whole, streams_the_same, streams_usage_when_asked, finds_what_was_said_before,
+        tells_log_probabilities, gives_several_choices, repeats_with_a_seed, ends_at_stop_texts,
+        refuses_with_the_clients_own_errors, completes_plain_prompts, parses_answers_into_classes, calls_tools,
+        lets_go_when_the_client_leaves, serves_64_streams_as_if_each_were_alone])
 
 
 main()
