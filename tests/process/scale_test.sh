@@ -8,7 +8,7 @@ set -uo pipefail
 here=$source/tests/process
 
 serve single.log "${tiny[@]}"
-answers golden.txt 8 200
+answers golden.txt 8 1000
 stop "a single process"
 expect "eight answers of a single process" 8 "$(grep -c logprobs golden.txt)"
 
@@ -54,25 +54,25 @@ port=$api
 client_of() { "$lamella" "$@" --admin "127.0.0.1:$admin"; }
 client_of status --wait 60 >page
 expect "the walk: the service is ready" 0 $?
-decoding during.txt 8 200
+decoding during.txt 8 1000
 eval "$(grep '^sed -i' <<<"$walk")"
 kill -HUP "$server"
 becomes attention "1 -> 3 done"
 wait "$client"
 same "the walk: 1 -> 3 by its file" during.txt
 contains "the walk: pools" "attention  3        done" "$(client_of pools)"
-decoding during.txt 8 200
+decoding during.txt 8 1000
 client_of scale attention=1 >page
 expect "the walk: scale 3 -> 1 succeeds" 0 $?
 wait "$client"
 same "the walk: 3 -> 1 by hand" during.txt
-decoding during.txt 8 200
+decoding during.txt 8 1000
 client_of scale attention=3 >page
 expect "the walk: scale 1 -> 3 succeeds" 0 $?
 wait "$client"
 same "the walk: 1 -> 3 by hand" during.txt
 client_of scale model=2 >page
-decoding during.txt 8 200
+decoding during.txt 8 1000
 client_of drain model-1 >page
 expect "the walk: a replica is drained" 0 $?
 wait "$client"
@@ -98,7 +98,7 @@ python3 "$here/scaling.py" "$port" "$admin" --events "${EVENTS:-12}" --seed "${L
 code=$?
 expect "random changes cost no answer" 0 $code
 cat page
-decoding during.txt 8 200
+decoding during.txt 8 1000
 client_of scale attention=1 --no-wait >page
 kill -KILL "$(pid_of attention/0)"
 wait "$client"
@@ -119,9 +119,9 @@ serve scaled.log "${tiny[@]}" --set pools.model.placement=local --set pools.mode
   --set pools.attention.placement=local --set pools.attention.members=1 --set pools.attention.max=3 \
   --set pools.attention.kv_bytes=2MiB --set autoscale.cool_down_up_seconds=1 --set autoscale.cool_down_down_seconds=1 \
   --set autoscale.trace_file=looks.jsonl
-answers quiet.txt 8 1500
+answers quiet.txt 12 3000
 for _ in $(seq 200); do # the load stays until the pool has followed it, however fast this machine is
-  answers busy.txt 8 1500
+  answers busy.txt 12 3000
   case $(change attention) in "1 -> 3 "*) break ;; esac
 done
 becomes attention "1 -> 3 done"
@@ -160,7 +160,7 @@ serve remote.log "${tiny[@]}" --set pools.model.placement=remote --set pools.att
   --set pools.model.members=1 --set pools.attention.members=2 --set pools.attention.partition=requests \
   --set "control.listen=127.0.0.1:$door" \
   --set control.secret_file=secret
-decoding during.txt 8 200
+decoding during.txt 8 1000
 kill -TERM "$a0"
 wait "$a0"
 expect "a shard of another host is told to stop: it ends with 0" 0 $?
@@ -170,7 +170,7 @@ same "a shard of another host is told to stop" during.txt
 expect "nothing was lost" 0 "$(metric lamella_failovers_total)"
 expect "nothing was recomputed" 0 "$(recovered recompute)"
 becomes attention "2 -> 1 done"
-decoding during.txt 8 200
+decoding during.txt 8 1000
 worker attention a2
 serving a 2
 expect "one that is started in its place has a part" 0 $?
