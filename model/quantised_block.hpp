@@ -24,9 +24,10 @@
 
 namespace lamella::model {
 
-/// Levels of the 4-bit codes of iq4_nl and iq4_xs, raised by 128: byte c of the 16 is that of code
-/// c. Two words and no array, since device code may index no constant array of the host.
-inline constexpr uint64_t iq4_levels_raised[2]{0x766a5d4f3f2d1801, 0xf1d9c5b5a6998d81};
+/// Levels of the 4-bit codes of iq4_nl and iq4_xs, raised by 128: byte c is that of code c, or of
+/// code 8 + c. Two words and no array: a constant array is the host's, and device code that chooses
+/// between its elements reads it there.
+inline constexpr uint64_t iq4_levels_low = 0x766a5d4f3f2d1801, iq4_levels_high = 0xf1d9c5b5a6998d81;
 
 template <tensor_type type> struct quantised_block;
 
@@ -105,7 +106,7 @@ struct iq4_codes {
   static constexpr uint32_t code_bits = 4;
   static constexpr bool has_minimum = false, has_levels = true;
   static constexpr int32_t level(uint32_t code) {
-    const uint64_t half = code < 8 ? iq4_levels_raised[0] : iq4_levels_raised[1];
+    const uint64_t half = code < 8 ? iq4_levels_low : iq4_levels_high;
     return static_cast<int32_t>(half >> code % 8 * 8 & 255) - 128;
   }
 };

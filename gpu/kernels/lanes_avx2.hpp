@@ -136,8 +136,8 @@ struct lanes {
     return {_mm256_xor_si256(codes.a, flip), _mm256_xor_si256(codes.b, flip)};
   }
   static values operands_of_levels(values codes) {
-    const auto raised = _mm_set_epi64x(static_cast<int64_t>(model::iq4_levels_raised[1]),
-                                       static_cast<int64_t>(model::iq4_levels_raised[0]));
+    const auto raised = _mm_set_epi64x(static_cast<int64_t>(model::iq4_levels_high),
+                                       static_cast<int64_t>(model::iq4_levels_low));
     const auto levels = _mm256_broadcastsi128_si256(_mm_xor_si128(raised, _mm_set1_epi8(-128)));
     return {_mm256_shuffle_epi8(levels, codes.a), _mm256_shuffle_epi8(levels, codes.b)};
   }

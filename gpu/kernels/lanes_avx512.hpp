@@ -124,8 +124,8 @@ struct lanes {
   static values operands_of_bytes(values codes) { return codes; }
   /// Codes of 4 bits as the levels that they choose (iq4).
   static values operands_of_levels(values codes) {
-    const auto levels = _mm_set_epi64x(static_cast<int64_t>(model::iq4_levels_raised[1]),
-                                       static_cast<int64_t>(model::iq4_levels_raised[0]));
+    const auto levels = _mm_set_epi64x(static_cast<int64_t>(model::iq4_levels_high),
+                                       static_cast<int64_t>(model::iq4_levels_low));
     return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(levels), codes);
   }
   /// Bits of each byte, moved down by `shift` (up where it is negative): those in `mask`.

@@ -143,8 +143,9 @@ struct lanes {
   }
   static values operands_of_bytes(values codes) { return codes; }
   static values operands_of_levels(values codes) {
+    constexpr uint64_t raised[2]{model::iq4_levels_low, model::iq4_levels_high};
     uint8_t levels[16], bytes[64];
-    __builtin_memcpy(levels, model::iq4_levels_raised, sizeof levels);
+    __builtin_memcpy(levels, raised, sizeof levels);
     __builtin_memcpy(bytes, &codes, sizeof bytes);
     for (auto& b : bytes) b = levels[b];
     __builtin_memcpy(&codes, bytes, sizeof bytes);
