@@ -104,7 +104,7 @@ set_source_files_properties(gpu/cuda/attention/attention_previous.cu gpu/cuda/at
 set_target_properties(lamella_cuda lamella_wgmma PROPERTIES
   RULE_LAUNCH_COMPILE "${CMAKE_SOURCE_DIR}/cmake/keep_ptxas_report <OBJECT>")
 
-# Benchmarks, not built by default: deploy/gpu-check and `ninja gpu_benchmarks`.
+# Benchmarks: built by deploy/gpu-check, by `ninja gpu_benchmarks` and with test_cuda.
 add_custom_target(gpu_benchmarks)
 function(lamella_gpu_benchmark name source)
   add_executable(${name} EXCLUDE_FROM_ALL ${source})

@@ -274,7 +274,7 @@ void measure_sampling(double copy_tb) {
           "records");
     const auto took = time(10, [&](int) {
       return launch_sample({x, rows, vocabulary, static_cast<sample_record*>(how.get()), rows,
-                            nullptr, nullptr, nullptr, static_cast<float*>(scratch.get()),
+                            nullptr, nullptr, nullptr, nullptr, static_cast<float*>(scratch.get()),
                             static_cast<sampled_row*>(out.get())},
                            stream);
     });
