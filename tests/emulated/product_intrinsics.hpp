@@ -37,6 +37,8 @@ inline uint32_t shared_address(const void* p) {
 inline void copy_16(uint32_t to, const void* from, bool valid) {
   copy_async<load_hint::fetch_128>(to, from, valid);
 }
+inline void prefetch_line(const void*) {}
+inline float load_from_l2(const float* from) { return *from; }
 inline void commit() { commit_copies(); }
 template <int pending> void wait_all_but() { await_copies<pending>(); }
 inline void load_matrices(uint32_t (&to)[4], uint32_t at) { load_8x8<false>(to, at); }

@@ -38,14 +38,11 @@ struct problem {
   }
 
   /// Rows of three more floats than needed, which must stay NaN.
-  std::vector<float> run(uint32_t variant, uint32_t splits) const {
+  std::vector<float> run(uint32_t variant, uint32_t splits, split_tickets tickets = {}) const {
     const auto stride = outputs + 3;
     std::vector<float> out(size_t{rows} * stride, NAN), parts(size_t{rows} * outputs * splits, NAN);
     const product p{type, rows, outputs, inputs, w.data(), x.data(), out.data(), stride};
-    REQUIRE(launch_mma(variant, p, splits, parts.data(), nullptr) == cudaSuccess);
-    if (splits > 1)
-      REQUIRE(launch_sum_parts(parts.data(), splits, rows, outputs, out.data(), stride, nullptr)
-              == cudaSuccess);
+    REQUIRE(launch_mma(variant, p, splits, parts.data(), tickets, nullptr) == cudaSuccess);
     return out;
   }
 };
@@ -71,14 +68,19 @@ void check_all_variants(const problem& p, uint32_t splits) {
       if (!(std::fabs(value - sum) <= size * p.inputs / 16 * 0x1p-24))
         FAIL("row " << m << " output " << n << ": " << value << " not " << sum);
     }
-  for (uint32_t variant = 1; variant < mma_variants(); ++variant) {
-    CAPTURE(mma_variant_name(variant));
-    const auto out = p.run(variant, splits);
-    size_t different = 0;
-    for (size_t i = 0; i < out.size(); ++i)
-      different += std::memcmp(&out[i], &first[i], sizeof(float)) != 0;
-    CHECK(different == 0);
-  }
+  std::vector<uint32_t> tickets(64);
+  const split_tickets joined{tickets.data(), static_cast<uint32_t>(tickets.size())};
+  for (uint32_t variant = 0; variant < mma_variants(); ++variant)
+    for (const auto& with : {split_tickets{}, joined}) {
+      CAPTURE(mma_variant_name(variant));
+      CAPTURE(with.count);
+      const auto out = p.run(variant, splits, with);
+      size_t different = 0;
+      for (size_t i = 0; i < out.size(); ++i)
+        different += std::memcmp(&out[i], &first[i], sizeof(float)) != 0;
+      CHECK(different == 0);
+      CHECK(tickets == std::vector<uint32_t>(64));
+    }
 }
 
 } // namespace

@@ -143,7 +143,7 @@ size_t argument_bytes_most(uint64_t slots, uint32_t rows) {
 device_numerics numerics_of(int device_class) {
   return {"cuda-sm" + std::to_string(device_class), "unit=" + std::to_string(attention_unit)
                                                         + " tile=" + std::to_string(attention_tile)
-                                                        + " fixed=own"};
+                                                        + " fixed=own splits=96"};
 }
 
 } // namespace lamella::gpu::cuda

@@ -68,14 +68,17 @@ void staging::reset() {
   *ended_word() = 0;
 }
 
+namespace {
+constexpr size_t words_bytes = (queue::words_of_waits + split_tickets_most) * sizeof(uint32_t);
+}
+
 queue::queue(int device)
     : device_{device}, control_{pinned_memory(sizeof(channel_control))}, failed_{device_memory(
-                                                                             2
-                                                                             * sizeof(uint32_t))} {
+                                                                             words_bytes)} {
   check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
   workspace = arena{[this](size_t bytes) { return grow(bytes); }};
   scratch = arena{[this](size_t bytes) { return grow(bytes); }};
-  check(cudaMemsetAsync(failed_.get(), 0, 2 * sizeof(uint32_t), stream_), "cudaMemset");
+  check(cudaMemsetAsync(failed_.get(), 0, words_bytes, stream_), "cudaMemset");
   control() = {};
 }
 

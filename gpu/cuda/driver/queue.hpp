@@ -5,6 +5,7 @@
 #include "gpu/cuda/driver/half_copies.hpp"
 #include "gpu/cuda/driver/memory.hpp"
 #include "gpu/cuda/driver/trace.hpp"
+#include "gpu/cuda/gemm/mma_gemm.hpp"
 #include "gpu/cuda/stream/channel_port.hpp"
 #include "gpu/cuda/stream/open_kernel.hpp"
 #include "gpu/ring/collective.hpp"
@@ -95,6 +96,9 @@ struct watched_word {
 /// it with current(); it is used by that thread alone.
 class queue {
 public:
+  /// Device memory behind failed_word(): that word, and how many blocks have ended.
+  static constexpr uint32_t words_of_waits = 2;
+
   explicit queue(int device);
   ~queue();
   queue(const queue&) = delete;
@@ -192,6 +196,11 @@ public:
   /// until the stream has been drained and recovered.
   uint32_t* failed_word() { return reinterpret_cast<uint32_t*>(failed_.get()); }
 
+  /// Of the products of this stream.
+  split_tickets tickets() {
+    return {failed_word() + words_of_waits, split_tickets_most};
+  }
+
   /// After failed waits, when the stream is empty: both words are 0 again.
   void recover();
 
@@ -230,7 +239,8 @@ private:
 
   int device_;
   cudaStream_t stream_ = nullptr;
-  std::shared_ptr<std::byte> control_, failed_; ///< failed_: that word, then blocks that have ended
+  std::shared_ptr<std::byte> control_;
+  std::shared_ptr<std::byte> failed_; ///< these words, then the tickets
   std::unique_ptr<open_kernel> open_;
   staging* arguments_ = nullptr;
   std::vector<std::function<void()>> at_end_;

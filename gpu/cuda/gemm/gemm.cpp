@@ -127,29 +127,25 @@ cublasStatus_t gemm::library_product(const cublasLtMatmulAlgo_t* choice, const p
 }
 
 cudaError_t gemm::run_one(const algorithm& with, const product& p, uint32_t splits, void* scratch,
-                          size_t scratch_size, cudaStream_t stream) {
+                          size_t scratch_size, cudaStream_t stream, split_tickets tickets) {
   const auto reserved = parts_bytes(p.rows, p.outputs, splits);
   if (scratch_size < reserved) return cudaErrorInvalidValue;
   auto* parts = static_cast<float*>(scratch);
-  if (with.library) {
-    auto status =
-        library_product(&with.choice, p, splits, parts, static_cast<std::byte*>(scratch) + reserved,
-                        scratch_size - reserved, stream);
-    if (status != CUBLAS_STATUS_SUCCESS)
-      return status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE
-                 ? cudaErrorNotSupported
-                 : cudaErrorLaunchFailure;
-  } else if (auto error = launch_mma(with.variant, p, splits, parts, stream);
-             error != cudaSuccess) {
-    return error;
-  }
+  if (!with.library) return launch_mma(with.variant, p, splits, parts, tickets, stream);
+  const auto status =
+      library_product(&with.choice, p, splits, parts, static_cast<std::byte*>(scratch) + reserved,
+                      scratch_size - reserved, stream);
+  if (status != CUBLAS_STATUS_SUCCESS)
+    return status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE
+               ? cudaErrorNotSupported
+               : cudaErrorLaunchFailure;
   return splits == 1
              ? cudaSuccess
              : launch_sum_parts(parts, splits, p.rows, p.outputs, p.out, p.out_stride, stream);
 }
 
 cudaError_t gemm::run(const void* x, uint32_t rows, std::span<const gemm_part> parts, void* scratch,
-                      size_t scratch_size, cudaStream_t stream) {
+                      size_t scratch_size, cudaStream_t stream, split_tickets tickets) {
   for (const auto& part : parts) {
     const auto& w = part.weight;
     const auto* plan = plan_of({w.type, w.outputs, w.inputs});
@@ -175,7 +171,7 @@ cudaError_t gemm::run(const void* x, uint32_t rows, std::span<const gemm_part> p
         else if (fixed_ != arithmetic::own)
           return cudaErrorMisalignedAddress;
       }
-      if (auto error = run_one(with, p, splits, scratch, scratch_size, stream);
+      if (auto error = run_one(with, p, splits, scratch, scratch_size, stream, tickets);
           error != cudaSuccess)
         return error;
     }

@@ -106,13 +106,14 @@ public:
   static size_t scratch_bytes(uint32_t rows, uint32_t outputs, uint32_t inputs);
 
   /// out = x * weight^T for each part; x is [rows, inputs] of the weights' type, 16-byte aligned.
-  /// Scratch is 256-byte aligned.
+  /// Scratch is 256-byte aligned. Without tickets the parts of split products are summed by kernels
+  /// of their own, to the same bytes.
   cudaError_t run(const void* x, uint32_t rows, std::span<const gemm_part> parts, void* scratch,
-                  size_t scratch_size, cudaStream_t stream);
+                  size_t scratch_size, cudaStream_t stream, split_tickets tickets = {});
 
   /// One product by one algorithm, at most rows_max rows. For tuning and measuring.
   cudaError_t run_one(const algorithm& with, const product& p, uint32_t splits, void* scratch,
-                      size_t scratch_size, cudaStream_t stream);
+                      size_t scratch_size, cudaStream_t stream, split_tickets tickets = {});
 
   /// Algorithms that the library offers for a product, best guess first.
   std::vector<algorithm> offers(const product& p, uint32_t splits, bool any_reduction, int most);

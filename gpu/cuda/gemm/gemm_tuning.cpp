@@ -53,12 +53,18 @@ public:
     scratch_size_ = gemm::scratch_bytes(plan.rows_max, w.outputs, w.inputs);
     scratch_ = allocate(scratch_size_);
     differences_ = allocate(sizeof(unsigned long long));
+    tickets_ = allocate(split_tickets_most * sizeof(uint32_t));
   }
 
-  bool has_room() const { return x_ && expected_ && actual_ && scratch_ && differences_; }
+  bool has_room() const {
+    return x_ && expected_ && actual_ && scratch_ && differences_ && tickets_;
+  }
 
   cudaError_t fill() {
     const auto& w = weights_[0];
+    const auto error =
+        cudaMemsetAsync(tickets_.get(), 0, split_tickets_most * sizeof(uint32_t), stream_);
+    if (error != cudaSuccess) return error;
     return launch_fill_random(w.type, x_.get(), size_t{plan_.rows_max} * w.inputs, seed, stream_);
   }
 
@@ -127,14 +133,15 @@ public:
 private:
   size_t output_bytes(uint32_t rows) const { return size_t{rows} * weights_[0].outputs * 4; }
   cudaError_t run(const algorithm& a, const product& p) {
-    return matmuls_.run_one(a, p, plan_.splits, scratch_.get(), scratch_size_, stream_);
+    return matmuls_.run_one(a, p, plan_.splits, scratch_.get(), scratch_size_, stream_,
+                            {static_cast<uint32_t*>(tickets_.get()), split_tickets_most});
   }
 
   gemm& matmuls_;
   std::span<const dense_matrix> weights_;
   const gemm_plan& plan_;
   cudaStream_t stream_;
-  device_memory x_, expected_, actual_, scratch_, differences_;
+  device_memory x_, expected_, actual_, scratch_, differences_, tickets_;
   size_t scratch_size_ = 0, next_ = 0;
   event_pair events_;
 };

@@ -22,6 +22,8 @@ cudaError_t launch(const mma_gemm_args& args, uint32_t splits, cudaStream_t stre
 
 template <class Tile> constexpr mma_variant variant_of(std::string_view name) {
   return {name,
+          Tile::BM,
+          Tile::BN,
           Tile::shared_bytes,
           {prepare<__half, Tile>, prepare<__nv_bfloat16, Tile>},
           {launch<__half, Tile>, launch<__nv_bfloat16, Tile>}};
@@ -61,11 +63,14 @@ __global__ void sum_parts_kernel(const float* parts, uint32_t splits, uint32_t r
 } // namespace
 
 uint32_t splits_of(uint32_t outputs, uint32_t inputs) {
-  // A block of 64 outputs draws at most about twice its share of the bandwidth; 64 blocks and more
-  // fill a device of 108 or 132 multiprocessors well enough. A part keeps at least 512 inputs.
+  // A block reads as many bytes of x as of w, and what a multiprocessor can read limits it: it
+  // takes some 96 blocks of 64 outputs to read weights as fast as the memory of a device of 108 or
+  // 132 multiprocessors gives them. From 64 blocks on a split pays only where inputs are many: it
+  // costs a sum. A part keeps at least 512 inputs.
   uint32_t blocks = (outputs + 63) / 64;
   uint32_t splits = 1;
   while (splits < 8 && blocks * splits < 64 && inputs / (splits * 2) >= 512) splits *= 2;
+  if (splits < 8 && blocks * splits < 96 && inputs / splits >= 8192) splits *= 2;
   return splits;
 }
 
@@ -101,10 +106,14 @@ cudaError_t prepare_mma(int shared_most) {
 }
 
 cudaError_t launch_mma(uint32_t variant, const product& p, uint32_t splits, float* parts,
-                       cudaStream_t stream) {
+                       split_tickets tickets, cudaStream_t stream) {
   if (p.rows == 0 || p.outputs == 0) return cudaSuccess;
   if (variant >= mma_variants() || p.inputs % 8 != 0 || p.inputs == 0) return cudaErrorInvalidValue;
   const bool direct = splits == 1;
+  const auto& tile = variant_at(variant);
+  const auto tiles = uint64_t{(p.rows + tile.rows - 1) / tile.rows}
+                     * ((p.outputs + tile.outputs - 1) / tile.outputs);
+  const bool joined = !direct && tiles <= tickets.count;
   mma_gemm_args args{p.w,
                      p.x,
                      direct ? p.out : parts,
@@ -113,8 +122,13 @@ cudaError_t launch_mma(uint32_t variant, const product& p, uint32_t splits, floa
                      p.inputs,
                      direct ? p.out_stride : p.outputs,
                      inputs_per_split(p.inputs, splits),
-                     size_t{p.rows} * p.outputs};
-  return variant_at(variant).launch[static_cast<size_t>(p.type)](args, splits, stream);
+                     size_t{p.rows} * p.outputs,
+                     joined ? tickets.first : nullptr,
+                     p.out,
+                     p.out_stride};
+  const auto error = tile.launch[static_cast<size_t>(p.type)](args, splits, stream);
+  if (error != cudaSuccess || direct || joined) return error;
+  return launch_sum_parts(parts, splits, p.rows, p.outputs, p.out, p.out_stride, stream);
 }
 
 cudaError_t launch_sum_parts(const float* parts, uint32_t splits, uint32_t rows, uint32_t outputs,

@@ -48,6 +48,13 @@ __device__ inline void copy_16(uint32_t to, const void* from, bool valid) {
                : "memory");
 }
 
+__device__ inline void prefetch_line(const void* from) {
+  asm volatile("prefetch.global.L2 [%0];\n" ::"l"(from));
+}
+
+/// Past the L1, which may hold what others have overwritten.
+__device__ inline float load_from_l2(const float* from) { return __ldcg(from); }
+
 __device__ inline void commit() { asm volatile("cp.async.commit_group;\n" ::: "memory"); }
 
 template <int N> __device__ inline void wait_all_but() {
@@ -103,13 +110,68 @@ __device__ inline void load_tile(uint32_t to, const T* from, uint32_t first_row,
   }
 }
 
+/// Starts on its way to the L2 what load_tile of these `ROWS` rows will read.
+template <class Tile, int ROWS, class T>
+__device__ inline void prefetch_tile(const T* from, uint32_t first_row, uint32_t limit,
+                                     uint32_t inputs, uint32_t k, uint32_t k_end) {
+  constexpr int lines = Tile::row_bytes / 128;
+  for (int at = static_cast<int>(threadIdx.x); at < ROWS * lines; at += Tile::threads) {
+    const uint32_t r = first_row + static_cast<uint32_t>(at / lines);
+    const uint32_t column = k + static_cast<uint32_t>(at % lines) * 64;
+    if (r < limit && column < k_end) prefetch_line(from + size_t{r} * inputs + column);
+  }
+}
+
+/// Tiles of weights, behind those that have a place in shared memory, which are sent for before the
+/// kernel before this one has ended.
+constexpr int tiles_prefetched = 16;
+
+/// The weights of the first AHEAD tiles, which no other kernel writes: their copies run while the
+/// kernel before this one ends (with launch_early). Then x may be read.
+template <class Tile, int AHEAD, class Fetch, class Prefetch>
+__device__ inline void begin_with_weights(int tiles, Fetch fetch, Prefetch prefetch) {
+#pragma unroll
+  for (int s = 0; s < AHEAD; ++s)
+    if (s < tiles) fetch(s);
+  for (int s = AHEAD; s < AHEAD + tiles_prefetched && s < tiles; ++s) prefetch(s);
+  begin_kernel();
+}
+
+/// After a split has written its part of a tile: the last one sums all of them, in ascending order,
+/// and leaves the ticket as it was.
+template <class Tile>
+__device__ inline void sum_when_last(const mma_gemm_args& args, uint32_t first_m,
+                                     uint32_t first_n) {
+  if (args.tickets == nullptr) return;
+  __shared__ uint32_t last;
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    auto* ticket = args.tickets + blockIdx.y * gridDim.x + blockIdx.x;
+    last = atomicAdd(ticket, 1) + 1 == gridDim.z ? 1 : 0;
+    if (last != 0) *ticket = 0;
+  }
+  __syncthreads();
+  if (last == 0) return;
+  __threadfence();
+#pragma unroll 4
+  for (int i = static_cast<int>(threadIdx.x); i < Tile::BM * Tile::BN; i += Tile::threads) {
+    const uint32_t row = first_m + static_cast<uint32_t>(i / Tile::BN);
+    const uint32_t column = first_n + static_cast<uint32_t>(i % Tile::BN);
+    if (row >= args.rows || column >= args.outputs) continue;
+    const float* part = args.out + size_t{row} * args.out_stride + column;
+    float sum = load_from_l2(part);
+    for (uint32_t s = 1; s < gridDim.z; ++s) sum += load_from_l2(part + s * args.split_stride);
+    args.sum[size_t{row} * args.sum_stride + column] = sum;
+  }
+}
+
 } // namespace mma
 
 /// Grid: (row tiles, output tiles, splits); the tiles of one weight tile run side by side, so that
 /// it is read from memory once.
 template <class T, class Tile>
 __global__ void __launch_bounds__(Tile::threads) mma_gemm_kernel(mma_gemm_args args) {
-  begin_kernel();
   const uint32_t base = mma::shared_address(dynamic_shared());
   constexpr int fragments_n = Tile::WN / 16, fragments_m = Tile::WM / 8;
 
@@ -125,18 +187,26 @@ __global__ void __launch_bounds__(Tile::threads) mma_gemm_kernel(mma_gemm_args a
   const T* w = static_cast<const T*>(args.w);
   const T* x = static_cast<const T*>(args.x);
 
-  auto start = [&](int tile) {
-    uint32_t to = base + static_cast<uint32_t>(tile % Tile::STAGES * Tile::stage_bytes);
-    uint32_t k = k_begin + static_cast<uint32_t>(tile) * Tile::BK;
-    mma::load_tile<Tile, Tile::BN>(to, w, first_n, args.outputs, args.inputs, k, k_end);
-    mma::load_tile<Tile, Tile::BM>(to + Tile::BN * Tile::row_bytes, x, first_m, args.rows,
-                                   args.inputs, k, k_end);
+  auto place = [&](int tile) {
+    return base + static_cast<uint32_t>(tile % Tile::STAGES * Tile::stage_bytes);
   };
+  auto from = [&](int tile) { return k_begin + static_cast<uint32_t>(tile) * Tile::BK; };
+  auto fetch_weights = [&](int tile) {
+    mma::load_tile<Tile, Tile::BN>(place(tile), w, first_n, args.outputs, args.inputs, from(tile),
+                                   k_end);
+  };
+  auto fetch_rows = [&](int tile) {
+    mma::load_tile<Tile, Tile::BM>(place(tile) + Tile::BN * Tile::row_bytes, x, first_m, args.rows,
+                                   args.inputs, from(tile), k_end);
+  };
+  mma::begin_with_weights<Tile, Tile::STAGES - 1>(tiles, fetch_weights, [&](int tile) {
+    mma::prefetch_tile<Tile, Tile::BN>(w, first_n, args.outputs, args.inputs, from(tile), k_end);
+  });
 
   float sums[fragments_n][fragments_m][4] = {};
 #pragma unroll
   for (int s = 0; s < Tile::STAGES - 1; ++s) {
-    if (s < tiles) start(s);
+    if (s < tiles) fetch_rows(s);
     mma::commit();
   }
   for (int tile = 0; tile < tiles; ++tile) {
@@ -144,9 +214,12 @@ __global__ void __launch_bounds__(Tile::threads) mma_gemm_kernel(mma_gemm_args a
     // The tile is there for every thread, and every thread has left the tile before it, whose place
     // the next copies take.
     __syncthreads();
-    if (tile + Tile::STAGES - 1 < tiles) start(tile + Tile::STAGES - 1);
+    if (const int next = tile + Tile::STAGES - 1; next < tiles) {
+      fetch_weights(next);
+      fetch_rows(next);
+    }
     mma::commit();
-    const uint32_t weights = base + static_cast<uint32_t>(tile % Tile::STAGES * Tile::stage_bytes);
+    const uint32_t weights = place(tile);
     const uint32_t rows = weights + Tile::BN * Tile::row_bytes;
 #pragma unroll
     for (int k = 0; k < Tile::BK / 16; ++k) {
@@ -182,6 +255,7 @@ __global__ void __launch_bounds__(Tile::threads) mma_gemm_kernel(mma_gemm_args a
         if (row < args.rows && column < args.outputs)
           out[size_t{row} * args.out_stride + column] = sums[n][m][i];
       }
+  mma::sum_when_last<Tile>(args, first_m, first_n);
 }
 
 } // namespace lamella::gpu::cuda

@@ -43,10 +43,21 @@ uint32_t default_mma_variant(uint32_t rows, uint32_t outputs, int shared_most);
 /// before anything is launched.
 cudaError_t prepare_mma(int shared_most);
 
-/// Parts [splits][M][N] of a product, each over its share of K; `p.out` is not used when splits
-/// > 1. With one split writes `p.out` at once.
+/// Words of device memory by which the splits of a tile know which of them is the last: zeros
+/// before a product and after it. Products that run at the same time have their own.
+struct split_tickets {
+  uint32_t* first = nullptr;
+  uint32_t count = 0;
+};
+
+/// Enough for products of up to 128 rows by any kernel.
+constexpr uint32_t split_tickets_most = 1024;
+
+/// A product, each of `splits` over its share of K. Parts [splits][M][N] are room for more than one
+/// split. They are summed as launch_sum_parts does: by the kernel itself where it has a ticket per
+/// tile, else by another one.
 cudaError_t launch_mma(uint32_t variant, const product& p, uint32_t splits, float* parts,
-                       cudaStream_t stream);
+                       split_tickets tickets, cudaStream_t stream);
 
 /// out[m][n] = ((parts[0] + parts[1]) + parts[2]) + …, in ascending order.
 cudaError_t launch_sum_parts(const float* parts, uint32_t splits, uint32_t rows, uint32_t outputs,

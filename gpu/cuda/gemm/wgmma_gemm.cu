@@ -21,6 +21,8 @@ cudaError_t launch(const mma_gemm_args& args, uint32_t splits, cudaStream_t stre
 
 template <class Tile> constexpr mma_variant variant_of(std::string_view name) {
   return {name,
+          Tile::BM,
+          Tile::BN,
           Tile::shared_bytes,
           {prepare<__half, Tile>, prepare<__nv_bfloat16, Tile>},
           {launch<__half, Tile>, launch<__nv_bfloat16, Tile>}};

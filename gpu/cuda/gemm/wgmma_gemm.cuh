@@ -117,7 +117,6 @@ template <class T> __device__ inline void multiply_add(float (&d)[64], uint64_t 
 /// may still be reading while the next are started.
 template <class T, class Tile>
 __global__ void __launch_bounds__(Tile::threads) wgmma_gemm_kernel(mma_gemm_args args) {
-  begin_kernel();
   const uint32_t base = (mma::shared_address(dynamic_shared()) + 1023) & ~1023u;
   constexpr int ahead = Tile::STAGES - 2;
   constexpr int step = Tile::BM < 128 ? Tile::BM : 128; ///< rows of x per instruction
@@ -135,17 +134,23 @@ __global__ void __launch_bounds__(Tile::threads) wgmma_gemm_kernel(mma_gemm_args
   auto place = [&](int tile) {
     return base + static_cast<uint32_t>(tile % Tile::STAGES * Tile::stage_bytes);
   };
-  auto start = [&](int tile) {
-    const uint32_t k = k_begin + static_cast<uint32_t>(tile) * Tile::BK;
-    mma::load_tile<Tile, Tile::BN>(place(tile), w, first_n, args.outputs, args.inputs, k, k_end);
-    mma::load_tile<Tile, Tile::BM>(place(tile) + Tile::BN * Tile::row_bytes, x, first_m, args.rows,
-                                   args.inputs, k, k_end);
+  auto from = [&](int tile) { return k_begin + static_cast<uint32_t>(tile) * Tile::BK; };
+  auto fetch_weights = [&](int tile) {
+    mma::load_tile<Tile, Tile::BN>(place(tile), w, first_n, args.outputs, args.inputs, from(tile),
+                                   k_end);
   };
+  auto fetch_rows = [&](int tile) {
+    mma::load_tile<Tile, Tile::BM>(place(tile) + Tile::BN * Tile::row_bytes, x, first_m, args.rows,
+                                   args.inputs, from(tile), k_end);
+  };
+  mma::begin_with_weights<Tile, ahead>(tiles, fetch_weights, [&](int tile) {
+    mma::prefetch_tile<Tile, Tile::BN>(w, first_n, args.outputs, args.inputs, from(tile), k_end);
+  });
 
   float sums[Tile::BM / step][step / 2] = {};
 #pragma unroll
   for (int s = 0; s < ahead; ++s) {
-    if (s < tiles) start(s);
+    if (s < tiles) fetch_rows(s);
     mma::commit();
   }
   for (int tile = 0; tile < tiles; ++tile) {
@@ -164,7 +169,10 @@ __global__ void __launch_bounds__(Tile::threads) wgmma_gemm_kernel(mma_gemm_args
         wgmma::multiply_add<T>(sums[m], wgmma::descriptor(weights + k * 32),
                                wgmma::descriptor(rows + m * step * Tile::row_bytes + k * 32));
     wgmma::commit();
-    if (tile + ahead < tiles) start(tile + ahead);
+    if (tile + ahead < tiles) {
+      fetch_weights(tile + ahead);
+      fetch_rows(tile + ahead);
+    }
     mma::commit();
     wgmma::wait_all_but<1>();
   }
@@ -183,6 +191,7 @@ __global__ void __launch_bounds__(Tile::threads) wgmma_gemm_kernel(mma_gemm_args
       if (row < args.rows && column < args.outputs)
         out[size_t{row} * args.out_stride + column] = sums[m][i];
     }
+  mma::sum_when_last<Tile>(args, first_m, first_n);
 }
 
 } // namespace lamella::gpu::cuda

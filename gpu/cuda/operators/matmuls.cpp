@@ -105,7 +105,7 @@ void matmuls::run(const float* x, uint32_t rows, std::span<const gemm_part> part
   auto* scratch = on.scratch.allocate<std::byte>(scratch_bytes);
   std::lock_guard lock{mutex_};
   check(gemm_.run(narrow, rows, parts, scratch, scratch_bytes,
-                  on.stream(tracing ? name_of(parts) : std::string{})),
+                  on.stream(tracing ? name_of(parts) : std::string{}), on.tickets()),
         "matmul");
 }
 

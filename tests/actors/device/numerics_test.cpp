@@ -11,13 +11,14 @@ TEST_CASE("numerics name the class of devices and the pieces of sums; those of h
   const gpu::device_numerics host{"avx512", "chunk=256"};
   CHECK(numerics_of(options, host, host) == "avx512 wire=f16 kv=f16 chunk=256");
   const auto h100 = gpu::cuda::numerics_of(90), a100 = gpu::cuda::numerics_of(80);
-  CHECK(numerics_of(options, h100, h100) == "cuda-sm90 wire=f16 kv=f16 unit=512 tile=32 fixed=own");
+  CHECK(numerics_of(options, h100, h100)
+        == "cuda-sm90 wire=f16 kv=f16 unit=512 tile=32 fixed=own splits=96");
   CHECK(numerics_of(options, h100, h100) != numerics_of(options, a100, a100));
   auto ranks = options; // sums are cut elsewhere
   ranks.pools.model.tensor_parallel = 2;
   CHECK(numerics_of(ranks, host, host) == "avx512 wire=f16 kv=f16 chunk=256 ranks=2");
   CHECK(numerics_of(options, h100, host)
-        == "cuda-sm90+avx512 wire=f16 kv=f16 unit=512 tile=32 fixed=own chunk=256");
+        == "cuda-sm90+avx512 wire=f16 kv=f16 unit=512 tile=32 fixed=own splits=96 chunk=256");
   options.kv.dtype = config::number_type::q8;
   CHECK(numerics_of(options, host, host) == "avx512 wire=f16 kv=q8 chunk=256");
 }

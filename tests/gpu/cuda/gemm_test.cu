@@ -178,6 +178,8 @@ TEST_CASE("own tiles compute the same bytes, on either kind of matrix instructio
       CAPTURE(m);
       problem p{dense_type::f16, n, k, m, seed};
       std::vector<float> first, first_wide;
+      device_array<uint32_t> tickets{split_tickets_most};
+      check(cudaMemset(tickets.get(), 0, split_tickets_most * sizeof(uint32_t)));
       for (uint32_t variant = 0; variant < mma_variants(); ++variant) {
         CAPTURE(mma_variant_name(variant));
         p.out.poison();
@@ -194,6 +196,13 @@ TEST_CASE("own tiles compute the same bytes, on either kind of matrix instructio
         auto& expected = wide ? first_wide : first;
         if (expected.empty()) expected = out;
         CHECK(different_bytes(out, expected) == 0);
+        for (int again = 0; again < 2; ++again) { // the tickets are as they were
+          p.out.poison();
+          check(matmuls.run_one({.variant = variant}, one, splits_of(n, k), p.scratch.get(),
+                                p.scratch.size(), nullptr,
+                                {tickets.get(), static_cast<uint32_t>(tickets.size())}));
+          CHECK(different_bytes(p.out.values(), expected) == 0);
+        }
       }
       // Both are within fp32 rounding of the true sums; see the first case.
       CHECK(relative_difference(first, first_wide) < 5e-5);
@@ -241,7 +250,7 @@ TEST_CASE("two products of one input, side by side in one buffer, replayed from 
 
 TEST_CASE("what cannot be multiplied is refused") {
   const product odd{dense_type::f16, 1, 64, 12, nullptr, nullptr, nullptr, 64};
-  CHECK(launch_mma(0, odd, 1, nullptr, nullptr) == cudaErrorInvalidValue);
+  CHECK(launch_mma(0, odd, 1, nullptr, {}, nullptr) == cudaErrorInvalidValue);
   for (uint32_t n : {1u, 64u, 192u, 576u, 1024u, 4096u, 57344u, 128256u})
     for (uint32_t k : {8u, 576u, 1536u, 4096u, 4104u, 28672u}) {
       const auto splits = splits_of(n, k);
