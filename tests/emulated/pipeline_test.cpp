@@ -252,3 +252,22 @@ TEST_CASE_FIXTURE(models, "L-M03 two ranks on emulated CUDA devices, and no cut 
   CHECK(same_bytes(run_chunked(p, tokens, 1, whole(length, 100)), found));
   CHECK(p.sum_bytes_sent(1) == uint64_t{2} * length * 2 * options.layers * options.embedding * 4);
 }
+
+TEST_CASE_FIXTURE(
+    models,
+    "L-M03 three ranks whose works are launched as graphs give the bytes of single kernels") {
+  auto options = shape();
+  options.heads = 6;
+  options.kv_heads = 3;
+  options.feed_forward = 192;
+  const auto model = load(options);
+  const auto tokens = random_tokens(length, 5);
+  auto o = both(1);
+  o.ranks = 3;
+  pipeline kernels{model, o};
+  const auto found = run_chunked(kernels, tokens, 8, whole(length));
+  o.replica_device = o.shard_device = replaying_cuda;
+  pipeline graphs{model, o};
+  CHECK(same_bytes(run_chunked(graphs, tokens, 8, whole(length)), found));
+  CHECK(same_bytes(run_chunked(graphs, tokens, 1, whole(length, 100)), found));
+}

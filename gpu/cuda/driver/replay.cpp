@@ -22,7 +22,7 @@ constexpr uint64_t empty_signature = 0xcbf29ce484222325;
 bool replay_wanted() {
   static const bool on = [] {
     const char* x = std::getenv("LAMELLA_GRAPHS");
-    return x != nullptr && std::strcmp(x, "1") == 0;
+    return x == nullptr || std::strcmp(x, "0") != 0;
   }();
   return on;
 }

@@ -9,7 +9,7 @@
 
 namespace lamella::gpu::cuda {
 
-/// Whether streams do so: LAMELLA_GRAPHS is 1. Read once.
+/// Whether streams do so: LAMELLA_GRAPHS is not 0. Read once.
 bool replay_wanted();
 
 /// Of one stream. A work whose kernels follow each other as in works before it is captured instead

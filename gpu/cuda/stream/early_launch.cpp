@@ -5,10 +5,26 @@
 
 namespace lamella::gpu::cuda {
 
+namespace {
+
+bool all_devices_can() {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) != cudaSuccess) return false;
+  for (int device = 0; device < count; ++device) {
+    int major = 0;
+    if (cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) != cudaSuccess
+        || major < 9)
+      return false;
+  }
+  return count > 0;
+}
+
+} // namespace
+
 bool early_launches() {
   static const bool on = [] {
     const char* x = std::getenv("LAMELLA_EARLY_LAUNCH");
-    return x != nullptr && std::strcmp(x, "1") == 0;
+    return (x == nullptr || std::strcmp(x, "0") != 0) && all_devices_can();
   }();
   return on;
 }
