@@ -5,13 +5,13 @@
 set -uo pipefail
 . "$(dirname "$0")/cuda_service.sh"
 
-"$write" "$work/$model" 512 halves
-common=(--set "model.path=$work/$model" --set kv.bytes=2MiB --set batching.max_batch=8
+"$write" "$work/$model" $context halves
+common=(--set "model.path=$work/$model" --set kv.bytes=$kv --set batching.max_batch=8
   --set batching.prefill_chunk_tokens=16 --set pools.model.threads=1 --set pools.attention.threads=1
-  --set pools.model.device=cuda:0 --set pools.attention.device=cuda:1)
+  --set "pools.model.device=$(device 0)" --set "pools.attention.device=$(device 1)")
 own=(--set pools.prefill.attention=own --set pools.attention.members=2 --set kv.prefix_cache_seconds=0)
 processes=(--set pools.model.placement=local --set pools.attention.placement=local
-  --set pools.prefill.placement=local --set pools.prefill.device=cuda:0)
+  --set pools.prefill.placement=local --set "pools.prefill.device=$(device 0)")
 limit=90 # seconds for a round; a stream that waits for another one in vain has a minute for its first works
 
 # rounds NAME COUNT: as often the same requests, each time with the tokens of a single process, and in time.
@@ -36,7 +36,7 @@ expect "3 answers of a single process" 3 "$(grep -c logprobs single.txt)"
 stop "a single process"
 
 serve log "${common[@]}" "${own[@]}" "${processes[@]}"
-expect "the prefill worker computes on the device" "cuda:0 emulated" \
+expect "the prefill worker computes on the device" "$(named 0)" \
   "$(status | json "[w['device'] for w in x['workers'] if w['role'] == 'prefill'][0]")"
 rounds "S-M16 L-M28 prompts that are pulled when they are computed" 4
 victim=$(pid_of prefill/0)

@@ -33,7 +33,7 @@ struct shape {
   /// 2^-9) at random, rounding each probability as much again. K of q8 is rounded, too, by as much
   /// of scores that are a few tens.
   double tolerance() const {
-    const double rounded = type == half_type::q8 ? 4 : 1;
+    const double rounded = type == half_type::q8 ? 5 : 1;
     return wire() == half_type::bf16 ? 8e-3 * rounded : 1e-3 * rounded;
   }
   float scale() const { return 1 / std::sqrt(static_cast<float>(dim)); }
