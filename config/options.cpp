@@ -183,6 +183,18 @@ void add_batching(table& t) {
       "batching.prefill_chunk_tokens", reload::restart, 16, 65'536,
       "Chunk size of prefill in tokens, so that long prompts do not delay other requests.",
       [](settings & s) -> auto& { return s.batching.prefill_chunk_tokens; });
+  t.seconds(
+      "batching.prefill_iteration_seconds", reload::restart, 0, 60'000,
+      "Time that a chunk of prompts should take at most: it gets fewer tokens where the machine is "
+      "slow or the context long, so that short prompts wait less; 0: no bound.",
+      [](settings & s) -> auto& { return s.batching.prefill_iteration; });
+  t.choice<prompt_order>(
+      "batching.prompt_order", reload::restart,
+      {{prompt_order::fair, "fair"}, {prompt_order::fcfs, "fcfs"}},
+      "Order of waiting prompts: fair (by arrival plus four times the time a prompt still takes, "
+      "so "
+      "that short ones pass long ones and none starves) or fcfs (first come, first served).",
+      [](settings & s) -> auto& { return s.batching.prompt_order; });
 }
 
 /// The data plane.

@@ -26,6 +26,9 @@ enum class partition : uint8_t { heads, requests };
 /// shards. `automatic`: its own where prefill workers are processes.
 enum class prefill_attention : uint8_t { automatic, own, shards };
 
+/// In which order waiting prompts are computed: scheduler/prefill_plan.hpp.
+enum class prompt_order : uint8_t { fcfs, fair };
+
 /// Element type of KV rows, and of values that cross from replica to shard. `q8`, a byte and a
 /// share of a scale, is one of KV rows alone.
 enum class number_type : uint8_t { f16, f32, bf16, q8 };
@@ -176,6 +179,8 @@ struct batching_settings {
   std::optional<uint32_t> batches; ///< nothing: as many as replicas
   uint32_t max_batch = 64;         ///< requests per batch
   uint32_t prefill_chunk_tokens = 512;
+  milliseconds prefill_iteration{60}; ///< `prefill_iteration_seconds`: its longest; 0: no bound
+  config::prompt_order prompt_order = prompt_order::fair;
 
   /// Batches for this number of model replicas.
   uint32_t batches_for(uint32_t replicas) const { return batches.value_or(replicas); }

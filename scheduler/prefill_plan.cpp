@@ -13,6 +13,19 @@ uint32_t slack_bucket(std::chrono::nanoseconds left) {
   return left < seconds{10} ? 0 : left < seconds{60} ? 1 : 2;
 }
 
+/// The most tokens from `position` on whose prefill_work is at most `work`, up to `most`.
+uint32_t tokens_within(uint64_t work, uint32_t position, uint32_t most) {
+  uint32_t least = 0;
+  while (least < most) {
+    const auto middle = least + (most - least + 1) / 2;
+    if (prefill_work(position, middle) <= work)
+      least = middle;
+    else
+      most = middle - 1;
+  }
+  return least;
+}
+
 } // namespace
 
 bool prefill_plan::remove(sequence_id sequence) {
@@ -26,7 +39,8 @@ bool prefill_plan::remove(sequence_id sequence) {
   return drop(rebuilds_) || drop(fresh_);
 }
 
-void prefill_plan::put_in_order(nanoseconds now) {
+void prefill_plan::put_in_order(const prefill_limits& limits) {
+  const auto now = limits.now;
   const auto key = [&](const entry& x) {
     const bool waits = now - x.since < timeout;
     return std::tuple{waits, waits ? slack_bucket(x.deadline - now) : 0, waits ? x.left() : 0};
@@ -36,12 +50,31 @@ void prefill_plan::put_in_order(nanoseconds now) {
     const auto of_a = key(a), of_b = key(b);
     return of_a != of_b ? of_a < of_b : a.since < b.since;
   });
+  if (order_ == prompt_order::fcfs) return;
+  const auto turn = [&](const entry& x) {
+    const auto work = static_cast<double>(prefill_work(x.done, x.left()));
+    return static_cast<double>(x.since.count()) + stretch * limits.work_ns * work;
+  };
+  std::stable_sort(fresh_.begin(), fresh_.end(),
+                   [&](const auto& a, const auto& b) { return turn(a) < turn(b); });
 }
 
-std::vector<prefill_piece> prefill_plan::next(uint32_t sequences_max, nanoseconds now,
+std::vector<prefill_piece> prefill_plan::next(const prefill_limits& limits,
                                               const may_begin& begins) {
   std::vector<prefill_piece> pieces;
   bool held_back = false;
+  uint64_t taken = 0, work = 0;
+  bool ended = false; // a prompt in this iteration
+  // Who ends waits for no more than a quarter of an iteration of those that do not.
+  const auto fits = [&](const entry& x, uint64_t room) {
+    const auto wanted = static_cast<uint32_t>(std::min<uint64_t>(room, x.left()));
+    const auto least =
+        taken < tokens_least ? std::min(wanted, static_cast<uint32_t>(tokens_least - taken)) : 0;
+    const auto work_left = limits.work - std::min(limits.work, work);
+    const auto whole = tokens_within(work_left, x.done, wanted);
+    if (order_ == prompt_order::fcfs || !ended || whole == x.left()) return std::max(least, whole);
+    return std::max(least, tokens_within(std::min(work_left, limits.work / 4), x.done, wanted));
+  };
   const auto take = [&](entries& list, uint64_t room, size_t pieces_max) {
     for (auto it = list.begin(); it != list.end() && room > 0 && pieces.size() < pieces_max;) {
       if (!it->begun) {
@@ -52,16 +85,21 @@ std::vector<prefill_piece> prefill_plan::next(uint32_t sequences_max, nanosecond
         ++it;
         continue;
       }
-      const auto count = static_cast<uint32_t>(std::min<uint64_t>(room, it->left()));
+      const auto count = fits(*it, room);
+      if (count == 0) break;
       const bool last = count == it->left();
+      ended |= last;
       pieces.push_back({it->sequence, it->done, count, last});
+      work += prefill_work(it->done, count);
+      taken += count;
       room -= count;
       it->done += count;
       it = last ? list.erase(it) : it + 1;
     }
     return room;
   };
-  put_in_order(now);
+  const auto sequences_max = limits.sequences;
+  put_in_order(limits);
   // What new prompts do not use of their share is for rebuilds, and the other way round.
   const uint64_t share = uint64_t{chunk_tokens_} * (100 - rebuild_percent_) / 100;
   const auto kept = rebuilds_.empty() ? 0 : std::min(left_in(fresh_), std::max<uint64_t>(share, 1));

@@ -1,5 +1,5 @@
-/// Chunked prefill: cuts waiting prompts into chunks (S-M10: FCFS, bounded tokens per iteration);
-/// prompts with lost KV have an order of their own (L-M26, reliability A5).
+/// Chunked prefill: cuts waiting prompts into chunks (S-M10: bounded tokens per iteration, FCFS or
+/// short prompts first); prompts with lost KV have an order of their own (L-M26, reliability A5).
 #pragma once
 
 #include "scheduler/types.hpp"
@@ -21,6 +21,30 @@ struct prefill_piece {
   bool last = false; ///< ends the prompt: its last row is sampled
 };
 
+/// What it costs to compute `tokens` tokens from `position` on, in tokens of an empty context:
+/// attention grows with the position.
+constexpr uint64_t prefill_work(uint32_t position, uint32_t tokens) {
+  constexpr uint64_t context_like_a_token = 1024; // or more, of all models there are
+  return tokens + uint64_t{tokens} * (uint64_t{position} + tokens) / context_like_a_token;
+}
+
+/// In which order new prompts are computed.
+enum class prompt_order : uint8_t {
+  fcfs, ///< as they came (S-M10)
+  /// By arrival plus four times the work that is left. A prompt lets only those pass that come
+  /// within four times as long as it takes alone, so none starves, and a short one waits for none
+  /// that is much longer.
+  fair,
+};
+
+/// Bounds of one prefill iteration.
+struct prefill_limits {
+  uint32_t sequences = std::numeric_limits<uint32_t>::max();
+  std::chrono::nanoseconds now{0};                      ///< by the clock of the entries
+  uint64_t work = std::numeric_limits<uint64_t>::max(); ///< prefill_work of all pieces
+  double work_ns = 1e6; ///< measured time of a unit of work: weighs length against age
+};
+
 /// A sequence that had generated tokens when its KV was lost: all its tokens are recomputed.
 struct rebuild_entry {
   sequence_id sequence{};
@@ -33,40 +57,54 @@ struct rebuild_entry {
 /// Two queues of prompts, cut into iterations of at most `chunk_tokens` tokens; short prompts share
 /// an iteration. Chunk borders change no bit of the result (decision 9).
 ///
-/// New prompts: FCFS. Rebuilds: near deadlines first, then the fewest tokens left, so that many
-/// sequences decode again early; entries that waited for `timeout` go before all these, in order
-/// of arrival. Where both wait, rebuilds get `rebuild_percent` of the tokens of an iteration, and
-/// the rest that new prompts leave. Cost: O(n log n) in the waiting rebuilds per iteration.
+/// New prompts: by prompt_order. Rebuilds: near deadlines first, then the fewest tokens left, so
+/// that many sequences decode again early; entries that waited for `timeout` go before all these,
+/// in order of arrival. Where both wait, rebuilds get `rebuild_percent` of the tokens of an
+/// iteration, and the rest that new prompts leave. Cost: O(n log n) in the waiting prompts per
+/// iteration.
 class prefill_plan {
 public:
   using nanoseconds = std::chrono::nanoseconds;
   static constexpr nanoseconds timeout = std::chrono::seconds{5};
 
+  /// A prompt may be passed by those that come within so many times the time it takes alone.
+  static constexpr double stretch = 4;
+
+  /// What an iteration should take at most, unless configured otherwise.
+  static constexpr std::chrono::milliseconds iteration_target{60};
+
+  /// An iteration takes as many tokens at least, whatever the bound of its work.
+  static constexpr uint32_t tokens_least = 16;
+
   /// Whether a prompt of `tokens` tokens may start now; not called again after it returned true.
   using may_begin = std::function<bool(sequence_id sequence, uint32_t tokens)>;
 
   /// `rebuild_percent`: 1 to 99.
-  explicit prefill_plan(uint32_t chunk_tokens, uint32_t rebuild_percent = 70)
-      : chunk_tokens_{chunk_tokens}, rebuild_percent_{rebuild_percent} {}
+  explicit prefill_plan(uint32_t chunk_tokens, uint32_t rebuild_percent = 70,
+                        prompt_order order = prompt_order::fcfs)
+      : chunk_tokens_{chunk_tokens}, rebuild_percent_{rebuild_percent}, order_{order} {}
 
-  /// `cached`: number of first tokens that have KV; fewer than `tokens`.
-  void add(sequence_id sequence, uint32_t tokens, uint32_t cached = 0) {
-    fresh_.push_back({{sequence, tokens}, cached});
+  /// `cached`: number of first tokens that have KV; fewer than `tokens`. `since`: arrival.
+  void add(sequence_id sequence, uint32_t tokens, uint32_t cached = 0, nanoseconds since = {}) {
+    fresh_.push_back({{sequence, tokens, since}, cached});
   }
   /// Goes before all other new prompts: it was at the head before.
-  void add_first(sequence_id sequence, uint32_t tokens, uint32_t cached = 0) {
-    fresh_.push_front({{sequence, tokens}, cached});
+  void add_first(sequence_id sequence, uint32_t tokens, uint32_t cached = 0,
+                 nanoseconds since = {}) {
+    fresh_.push_front({{sequence, tokens, since}, cached});
   }
   void add(const rebuild_entry& x) { rebuilds_.push_back({x, x.cached}); }
 
   /// Drops a prompt that has tokens left; false when it has none.
   bool remove(sequence_id sequence);
 
-  /// The pieces of the next iteration, of at most `sequences_max` prompts. A prompt that may not
-  /// start holds back all that would start after it; started ones continue. Empty when no prompt
-  /// waits or may start.
+  /// The pieces of the next iteration. A prompt that may not start holds back all that would start
+  /// after it; started ones continue. Empty when no prompt waits or may start.
+  std::vector<prefill_piece> next(const prefill_limits& limits, const may_begin& begins = {});
   std::vector<prefill_piece> next(uint32_t sequences_max, nanoseconds now = {},
-                                  const may_begin& begins = {});
+                                  const may_begin& begins = {}) {
+    return next(prefill_limits{.sequences = sequences_max, .now = now}, begins);
+  }
 
   bool empty() const { return fresh_.empty() && rebuilds_.empty(); }
   uint64_t waiting_tokens() const { return left_in(fresh_) + left_in(rebuilds_); }
@@ -80,9 +118,10 @@ private:
   };
   using entries = std::deque<entry>;
   static uint64_t left_in(const entries& list);
-  void put_in_order(nanoseconds now);
+  void put_in_order(const prefill_limits& limits);
 
   uint32_t chunk_tokens_, rebuild_percent_;
+  prompt_order order_;
   entries fresh_, rebuilds_;
 };
 

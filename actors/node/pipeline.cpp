@@ -157,6 +157,9 @@ private:
       prefill_worker_config c{target_of(scheduler::prefill_streams + i),
                               options_.batching.prefill_chunk_tokens};
       c.rebuild_percent = options_.recovery.rebuild_percent;
+      c.iteration_most = options_.batching.prefill_iteration;
+      if (options_.batching.prompt_order == config::prompt_order::fcfs)
+        c.order = scheduler::prompt_order::fcfs;
       c.token_bytes = slot_bytes(options_, spec_) * (by_request_ ? 1 : shards_count_);
       c.scheduler = scheduler_;
       if (bounds_decoding()) c.decode_beside = batches_;

@@ -33,13 +33,20 @@ void add_samples(iteration_launch& x, const job& j, uint32_t row) {
     add_sample(x, j.what.samplings[k], selected, j.what.draws[k], j.what.changes[k], *j.seat);
 }
 
-/// What the rows of a launch cost, in rows of an empty context: attention grows with the position.
 uint64_t work_of(const std::vector<scheduler::prefill_piece>& pieces) {
-  constexpr uint64_t context_like_a_row = 1024; // or more, of all models there are
   uint64_t units = 0;
-  for (const auto& x : pieces)
-    units += x.tokens + uint64_t{x.tokens} * (x.position + x.tokens) / context_like_a_row;
+  for (const auto& x : pieces) units += scheduler::prefill_work(x.position, x.tokens);
   return units;
+}
+
+/// Of the next iteration. Before one was measured, chunks are bounded by their tokens alone.
+scheduler::prefill_limits limits(prefill_ptr self) {
+  const auto& st = self->state;
+  scheduler::prefill_limits x{prompts_per_iteration, self->clock().now().time_since_epoch()};
+  if (const auto unit = st.pace.unit_ns(); unit > 0) x.work_ns = unit;
+  if (const auto most = st.config.iteration_most; most.count() > 0)
+    x.work = st.pace.work_within(most);
+  return x;
 }
 
 /// For the next iteration, of these pieces.
@@ -105,9 +112,9 @@ void enqueue(prefill_ptr self, sequence_id first, bool again) {
   if (j.what.rebuild)
     st.plan->add(scheduler::rebuild_entry{first, tokens, j.came, j.deadline, j.what.cached});
   else if (again)
-    st.plan->add_first(first, tokens, j.what.cached);
+    st.plan->add_first(first, tokens, j.what.cached, j.came);
   else
-    st.plan->add(first, tokens, j.what.cached);
+    st.plan->add(first, tokens, j.what.cached, j.came);
 }
 
 /// Ends this actor, and nothing begins any more.
@@ -205,6 +212,7 @@ void on_sampled(prefill_ptr self, sampled answer) {
   const auto work = work_of(flight.pieces);
   if (st.deadline.empty()) st.config.target.firsts->add(work, now - flight.launched);
   st.deadline.add(work, now - flight.launched);
+  st.pace.add(work, now - flight.launched);
   if (st.config.own) await_pulls(self, flight.launch.iteration);
   if (st.config.target.beats) st.config.target.beats->beat(now);
   announce_rebuild(st, flight.launch.tokens.size(), now - flight.launched);
@@ -307,10 +315,9 @@ void finish_hand_over(prefill_ptr self) {
 std::vector<scheduler::prefill_piece> next_pieces(prefill_ptr self) {
   auto& st = self->state;
   if (st.handing && !st.config.own) return {};
-  return st.plan->next(prompts_per_iteration, self->clock().now().time_since_epoch(),
-                       [&](sequence_id first, uint32_t tokens) {
-                         return !st.handing && (!st.config.own || take_slots(st, first, tokens));
-                       });
+  return st.plan->next(limits(self), [&](sequence_id first, uint32_t tokens) {
+    return !st.handing && (!st.config.own || take_slots(st, first, tokens));
+  });
 }
 
 void pump(prefill_ptr self) {
@@ -346,6 +353,7 @@ caf::result<prefilled> on_prefill(prefill_ptr self, const prefill& x) {
   j.what = x;
   j.promise = promise;
   j.asked = self->clock().now();
+  j.came = j.asked.time_since_epoch();
   if (st.config.own) j.mode = scheduler::pull_mode_of(tokens, st.config.own->serialize_below);
   if (x.rebuild) rebuild_began(self, j);
   tell_of_pulls(self, x, false);
@@ -380,7 +388,7 @@ prefill_worker_actor::behavior_type prefill_worker(prefill_ptr self, prefill_wor
   end_on_exceptions(self);
   auto& st = self->state;
   st.config = std::move(config);
-  st.plan.emplace(st.config.chunk_tokens, st.config.rebuild_percent);
+  st.plan.emplace(st.config.chunk_tokens, st.config.rebuild_percent, st.config.order);
   if (st.config.own) {
     st.slots.emplace(st.config.own->slots);
     st.fences.resize(st.config.own->shards.size());

@@ -5,6 +5,7 @@
 #include "actors/protocol/iterations.hpp"
 #include "actors/protocol/prefills.hpp"
 #include "actors/protocol/pulls.hpp"
+#include "scheduler/iteration_pace.hpp"
 #include "scheduler/prefill_plan.hpp"
 #include "scheduler/pull_plan.hpp"
 #include "scheduler/seat_table.hpp"
@@ -28,6 +29,9 @@ struct prefill_worker_config {
   iteration_target target;
   uint32_t chunk_tokens = 512; ///< per iteration, over all prompts in it
   std::optional<prefill_own_kv> own = std::nullopt;
+  /// What an iteration should take at most; 0: no bound.
+  std::chrono::milliseconds iteration_most = scheduler::prefill_plan::iteration_target;
+  scheduler::prompt_order order = scheduler::prompt_order::fair;
   uint64_t token_bytes = 0;                 ///< of K and V, over all shards
   uint32_t rebuild_percent = 70;            ///< of an iteration, while new prompts wait as well
   std::vector<batch_actor> decode_beside{}; ///< batches that are notified of rebuilds
@@ -43,8 +47,9 @@ struct prefill_worker_state {
     std::optional<uint32_t> seat;
     bool cancelled = false;
     caf::actor_clock::time_point asked;
-    std::optional<uint64_t> waited_us;             ///< until its first rows were computed
-    std::chrono::nanoseconds came{0}, deadline{0}; ///< of a rebuild, by the clock of the actors
+    std::optional<uint64_t> waited_us;    ///< until its first rows were computed
+    std::chrono::nanoseconds came{0};     ///< by the clock of the actors
+    std::chrono::nanoseconds deadline{0}; ///< of a rebuild
     // Own KV alone:
     scheduler::pull_mode mode = scheduler::pull_mode::serialized;
     std::vector<slot_run> slots;         ///< of the worker, while it computes
@@ -94,6 +99,7 @@ struct prefill_worker_state {
   uint32_t failures = 0; ///< in a row
   /// Of an iteration by the work of its rows, and of a pull by its bytes.
   scheduler::work_deadline deadline{64, first_iterations::most};
+  scheduler::iteration_pace pace; ///< bounds the next iteration
   scheduler::work_deadline pull_deadline{1 << 20, pull_limit, 1 << 20};
   bool silence = false; ///< one of these timed out without a reported cause
   const char* name = "prefill_worker";

@@ -31,7 +31,8 @@ class run {
 public:
   run(const served_profile& profile, const request_trace& trace, const served_options& options)
       : limits_{profile.limits}, cost_{profile}, trace_{trace}, options_{options},
-        queue_{admission_limits{}}, pool_{limits_.slots}, plan_{limits_.chunk_tokens},
+        queue_{admission_limits{}}, pool_{limits_.slots}, plan_{limits_.chunk_tokens, 70,
+                                                                prompt_order::fair},
         states_(trace.size()) {
     if (options.seats > 0) limits_.seats = options.seats;
   }
@@ -96,16 +97,30 @@ private:
       s.runs = *pool_.take(entry->slots);
       s.capacity = entry->slots;
       ++admitted_;
-      plan_.add(entry->first, entry->prompt_tokens);
+      plan_.add(entry->first, entry->prompt_tokens, 0, clock());
       queue_.started();
       offer();
     }
     if (!prefill_.running) {
-      pieces_ = plan_.next(prompts_per_iteration);
+      pieces_ = plan_.next(bounds());
       if (!pieces_.empty()) prefill_ = {true, cost_.chunk_s(pieces_), now_};
       position_ = mean_position(pieces_);
     }
     if (!decode_.running) start_iteration();
+  }
+
+  std::chrono::nanoseconds clock() const {
+    return std::chrono::nanoseconds{static_cast<int64_t>(now_ * 1e9)};
+  }
+
+  /// As a prefill worker bounds its iterations.
+  prefill_limits bounds() const {
+    const std::vector<prefill_piece> chunk{{sequence_id{}, 0, limits_.chunk_tokens, false}};
+    const auto unit_s =
+        cost_.chunk_s(chunk) / static_cast<double>(prefill_work(0, limits_.chunk_tokens));
+    const std::chrono::duration<double> target{prefill_plan::iteration_target};
+    return {prompts_per_iteration, clock(), static_cast<uint64_t>(target.count() / unit_s),
+            unit_s * 1e9};
   }
 
   void start_iteration() {

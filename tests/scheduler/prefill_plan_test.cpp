@@ -251,3 +251,86 @@ TEST_CASE("prefix cache: what a prompt has found is in no piece of it") {
   CHECK(first == std::map<sequence_id, uint32_t>{{id(1), 20}, {id(2), 0}, {id(3), 15}});
   CHECK(total == std::map<sequence_id, uint32_t>{{id(1), 10}, {id(2), 9}, {id(3), 1}});
 }
+
+namespace {
+
+/// An iteration of the given bounds.
+prefill_limits at(seconds now, uint64_t work = std::numeric_limits<uint64_t>::max()) {
+  return {7, now, work, 1e6}; // a millisecond for a token of an empty context
+}
+
+} // namespace
+
+TEST_CASE("S-M10 a short prompt passes a long one that came before, and no equal one") {
+  prefill_plan plan{64, 70, prompt_order::fair};
+  plan.add(id(1), 8000, 0, seconds{0});
+  CHECK(plan.next(at(seconds{0})).at(0).sequence == id(1));
+  plan.add(id(2), 50, 0, seconds{1});
+  plan.add(id(3), 50, 0, seconds{1});
+  plan.add(id(4), 8000, 0, seconds{1});
+  const auto pieces = plan.next(at(seconds{1}));
+  REQUIRE(pieces.size() == 2);
+  CHECK(pieces[0].sequence == id(2));
+  CHECK(pieces[0].last);
+  CHECK(pieces[1].sequence == id(3));
+  CHECK(plan.next(at(seconds{1})).at(0).sequence == id(3));
+  while (plan.waiting_tokens() > 8000) CHECK(plan.next(at(seconds{1})).at(0).sequence == id(1));
+}
+
+TEST_CASE("S-M10 a long prompt is passed only by those that come within four times its own time") {
+  // Short ones come without end, and alone they keep the device busy.
+  prefill_plan plan{64, 70, prompt_order::fair};
+  plan.add(id(1), 640, 0, seconds{0});
+  const auto own_ns = static_cast<double>(prefill_work(0, 640)) * 1e6;
+  uint64_t next = 2;
+  double now = 0, ended = 0;
+  while (ended == 0 && now < 100 * own_ns) {
+    const nanoseconds clock{static_cast<int64_t>(now)};
+    plan.add(id(next++), 64, 0, clock);
+    for (const auto& x : plan.next({7, clock, UINT64_MAX, 1e6})) {
+      now += static_cast<double>(prefill_work(x.position, x.tokens)) * 1e6;
+      if (x.sequence == id(1) && x.last) ended = now;
+    }
+  }
+  CHECK(ended > 2 * own_ns);
+  CHECK(ended < (1 + 2 * prefill_plan::stretch) * own_ns);
+}
+
+TEST_CASE("an iteration takes no more work than its bound, and sixteen tokens at least") {
+  for (uint64_t seed = 1; seed <= 100; ++seed) {
+    CAPTURE(seed);
+    lamella::tests::splitmix random{seed};
+    prefill_plan plan{512, 70, prompt_order::fair};
+    uint64_t left = 0;
+    for (uint64_t i = 1; i <= 5; ++i) {
+      const auto tokens = static_cast<uint32_t>(1 + random.below(9000));
+      plan.add(id(i), tokens, 0, seconds{static_cast<int64_t>(i)});
+      left += tokens;
+    }
+    while (!plan.empty()) {
+      const uint64_t bound = random.below(2000);
+      uint64_t work = 0, tokens = 0;
+      for (const auto& x : plan.next(at(seconds{9}, bound))) {
+        work += prefill_work(x.position, x.tokens);
+        tokens += x.tokens;
+      }
+      CHECK(tokens >= std::min<uint64_t>(left, prefill_plan::tokens_least));
+      if (tokens > prefill_plan::tokens_least) CHECK(work <= bound);
+      left -= tokens;
+    }
+    CHECK(left == 0);
+  }
+}
+
+TEST_CASE("a prompt that ends shares its iteration with others that end, and little of those that "
+          "do not") {
+  prefill_plan plan{512, 70, prompt_order::fair};
+  plan.add(id(1), 8000, 0, seconds{0});
+  for (uint64_t i = 2; i <= 4; ++i) plan.add(id(i), 40, 0, seconds{1});
+  const auto pieces = plan.next(at(seconds{1}, 200));
+  REQUIRE(pieces.size() == 4);
+  for (size_t i = 0; i < 3; ++i) CHECK(pieces[i].last);
+  CHECK(pieces[3].sequence == id(1));
+  CHECK(prefill_work(0, pieces[3].tokens) <= 50);
+  CHECK(pieces[3].tokens >= 45);
+}
