@@ -7,9 +7,14 @@ namespace lamella::gpu::cuda {
 
 namespace {
 
+/// Graphs take such launches since CUDA 12.3.
+constexpr int version_least = 12'030;
+
 bool all_devices_can() {
-  int count = 0;
-  if (cudaGetDeviceCount(&count) != cudaSuccess) return false;
+  int count = 0, driver = 0;
+  if (CUDART_VERSION < version_least || cudaDriverGetVersion(&driver) != cudaSuccess
+      || driver < version_least || cudaGetDeviceCount(&count) != cudaSuccess)
+    return false;
   for (int device = 0; device < count; ++device) {
     int major = 0;
     if (cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) != cudaSuccess

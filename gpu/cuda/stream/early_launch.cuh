@@ -11,8 +11,8 @@
 
 namespace lamella::gpu::cuda {
 
-/// Whether streams of models are launched so: every device of this process can (sm_90), and
-/// LAMELLA_EARLY_LAUNCH is not 0. Read once.
+/// Whether streams of models are launched so: every device of this process can (sm_90), toolkit and
+/// driver are of CUDA 12.3 or newer, and LAMELLA_EARLY_LAUNCH is not 0. Read once.
 bool early_launches();
 
 #ifndef LAMELLA_EMULATED_DEVICE
