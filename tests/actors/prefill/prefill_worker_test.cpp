@@ -57,18 +57,31 @@ struct world : stage {
 TEST_CASE("the scheduler hears when a prompt's turn comes, and the request how long that took") {
   world w;
   const auto first = w.offer(world::prompt(1, 19));
-  const auto second = w.offer(world::prompt(2, 5));
+  const auto second = w.offer(world::prompt(2, 21)); // longer: it does not pass the first
   CHECK(w.scheduler->begun == std::vector<sequence_id>{seq(1)});
   w.answer(1);
   CHECK(w.scheduler->begun.size() == 1);
   w.sched.advance_time(std::chrono::milliseconds{250});
   w.answer(2); // three rows of the first are left, and five of the second fit beside them
   CHECK(w.scheduler->begun == std::vector<sequence_id>{seq(1), seq(2)});
-  w.answer(3);
+  for (uint64_t i = 3; i <= 5; ++i) w.answer(i);
   REQUIRE(first->came);
   REQUIRE(second->came);
   CHECK(first->value.waited_us == 0);
   CHECK(second->value.waited_us == 250'000);
+}
+
+TEST_CASE("S-M10 a short prompt is computed between the chunks of a long one that came before") {
+  world w;
+  const auto first = w.offer(world::prompt(1, 40));
+  const auto second = w.offer(world::prompt(2, 5));
+  w.answer(1);
+  CHECK(w.replica->launch_of(2).tokens.size() == 8); // it, and what fits of the first
+  w.answer(2);
+  CHECK(second->came);
+  CHECK_FALSE(first->came);
+  for (uint64_t i = 3; i <= 6; ++i) w.answer(i);
+  CHECK(first->came);
 }
 
 TEST_CASE(
