@@ -180,6 +180,25 @@ def json_answer(page):
     check("chat: JSON is shown in lines", shown.startswith("{\n  \"a\": "), shown)
 
 
+def call_tool(page):
+    """A call is shown, its result goes with the next message."""
+    tool = {"type": "function", "function": {"name": "weather", "parameters": {
+        "type": "object", "properties": {"sunny": {"type": "boolean"}}, "required": ["sunny"], "additionalProperties": False}}}
+    page.value(f"document.getElementById('tools').value = {json.dumps(json.dumps([tool]))};"
+               "document.getElementById('format').value = ''; document.getElementById('tool_choice').value = 'required';"
+               "document.getElementById('clear').click(); document.getElementById('text').focus()")
+    page.type("is it sunny?")
+    page.press("Enter", "\r")
+    shown = page.wait("document.querySelector('.call')?.innerText")
+    check("chat: a tool call is shown", "weather" in shown and '"sunny": ' in shown, shown)
+    page.value("document.getElementById('tool_choice').value = 'none'; document.querySelector('.call input').focus()")
+    page.type("it rains")
+    page.value("document.getElementById('max_tokens').value = 8; document.getElementById('send').click()")
+    page.wait("document.querySelectorAll('.assistant').length === 2 && document.getElementById('stop').disabled")
+    told = page.value("document.querySelectorAll('.assistant')[1].className")
+    check("chat: its result is taken", "wrong" not in told, page.value("document.getElementById('log').innerText"))
+
+
 def refuse_markup(page):
     """The policy of the page, asked by who tries."""
     page.wrong.clear()
@@ -204,6 +223,7 @@ def main():
             pictures(page, "chat")
             stop_chat(page)
             json_answer(page)
+            call_tool(page)
             nothing_wrong(page, "chat")
             refuse_markup(page)
         except Exception:

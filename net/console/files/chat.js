@@ -43,6 +43,7 @@ function request() {
   if (by_id('logprobs').checked) Object.assign(body, { logprobs: true, top_logprobs: alternatives });
   body.response_format = format();
   body.tools = json_of('tools', 'The list of tools');
+  if (body.tools && by_id('tool_choice').value !== '') body.tool_choice = by_id('tool_choice').value;
   return body;
 }
 
