@@ -8,6 +8,8 @@ import { topology } from './console_topology.js';
 
 const period_ms = 1000;
 const patience_ms = 6000;
+/// States of health that pass.
+const patient = new Set(['degraded', 'loading', 'draining']);
 
 const history = new readings();
 history.skew = 0; // of this clock before the service's
@@ -33,7 +35,7 @@ function choose(seat) {
 
 function draw_state() {
   const health = page.health;
-  const tone = health.status === 'ok' ? 'good' : health.status === 'degraded' ? 'warn' : 'bad';
+  const tone = health.status === 'ok' ? 'good' : patient.has(health.status) ? 'warn' : 'bad';
   show_state(tone, health.status === 'ok' ? 'healthy' : health.status, health.reason ?? page.trouble);
   write(by_id('model'), page.model);
   const epochs = Object.entries(page.status?.epochs ?? {});

@@ -90,10 +90,23 @@ const ways = {
   replica: 'kept their KV', parity: 'got it from the parity', recompute: 'recomputed it', replay: 'began again',
 };
 
+/// The last reading before a loss: none where the page was opened later.
+function before_loss(loss, history) {
+  return history.all.findLast((each) => each.at < loss.at.getTime() + history.skew - 200);
+}
+
+/// "shard 1 is at attention/4 now", where another seat has the part of the lost one.
+function heir_of(loss, history) {
+  const part = before_loss(loss, history)?.parts.get(loss.seat);
+  if (!part || part === 'spare') return null;
+  const heir = [...history.newest.parts].find(([, has]) => has === part)?.[0];
+  return heir && heir !== loss.seat ? `${part} is at ${heir} now` : null;
+}
+
 /// What requests paid, from the readings around the loss.
 function price_of(loss, history) {
   const now = history.newest;
-  const before = history.all.findLast((each) => each.at < loss.at.getTime() - history.skew - 500);
+  const before = before_loss(loss, history);
   const was = (name, passes) => (before ? total(before.samples, name, passes) : 0);
   const more = (name, passes) => total(now.samples, name, passes) - was(name, passes);
   const parts = [];
@@ -124,6 +137,8 @@ export function draw_loss(card, what, cost, loss, history) {
   if (loss.opened)
     steps.push(`epoch ${loss.opened.fields.epoch} after ${after(loss.opened)}`);
   steps.push(loss.joined ? `its seat taken again after ${after(loss.joined)}` : 'its seat is empty');
+  const heir = heir_of(loss, history);
+  if (heir) steps.push(heir);
   if (loss.count > 1) steps.push(`${loss.count} losses in the log`);
   card.classList.remove('quiet');
   card.classList.toggle('open', !loss.joined);

@@ -77,6 +77,7 @@ export class readings {
       samples,
       slots: slots_of(page.status),
       requests: page.status?.requests ?? null,
+      parts: new Map((page.status?.workers ?? []).map((each) => [each.seat, each.part])),
       generated: total(samples, 'vllm:generation_tokens_total'),
       prompted: total(samples, 'vllm:prompt_tokens_total'),
       first: buckets(samples, 'vllm:time_to_first_token_seconds'),

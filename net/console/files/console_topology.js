@@ -40,6 +40,19 @@ export function state_of(worker, events, now) {
   return { tone: 'good', word: ago < 60 ? `live, lost${since}` : 'live' };
 }
 
+/// Replicas and shards of one process meet in its memory: no link of theirs is measured.
+function add_unmeasured(links, workers) {
+  const replicas = workers.filter((each) => each.role === 'model' && each.part.startsWith('replica'));
+  const shards = workers.filter((each) => each.role === 'attention' && each.part !== '' && each.part !== 'spare');
+  for (const a of replicas)
+    for (const b of shards) {
+      const ends = [a.seat, b.seat].sort();
+      const name = ends.join(' ');
+      if (links.has(name) || a.pid !== b.pid || a.host !== b.host) continue;
+      links.set(name, { name, ends, transport: 'memory', rtt_us: 0, bytes: 0 });
+    }
+}
+
 /// Both directions of a link, with the tier and the quickest round trip.
 export function links_of(workers) {
   const links = new Map();
@@ -53,6 +66,7 @@ export function links_of(workers) {
       link.bytes += peer.bytes;
       links.set(name, link);
     }
+  add_unmeasured(links, workers);
   return links;
 }
 
@@ -314,7 +328,7 @@ export class topology {
       path.setAttribute('class', `link ${link.transport} ${of_chosen ? 'chosen' : ''}`);
       label.setAttribute('x', mid.x);
       label.setAttribute('y', mid.y + 4);
-      const told = `${link.transport} ${round_trip(link.rtt_us)}`;
+      const told = link.transport === 'memory' ? 'same process' : `${link.transport} ${round_trip(link.rtt_us)}`;
       write(label, !layout.upright && (of_chosen || (this.chosen === null && shown.size <= labelled_links_max)) ? told : '');
       write(title, `${link.ends.join(' – ')}: ${told}`);
     }

@@ -4,6 +4,7 @@
 #include "tests/actors/gateway/fake_exchange.hpp"
 #include "tests/actors/gateway/served.hpp"
 
+#include <atomic>
 #include <fstream>
 
 #include <sys/stat.h>
@@ -122,6 +123,30 @@ TEST_CASE("The console's own page gives orders where no key is needed, no other 
   for (const char* name : {"evil.example:8001", "127.0.0.1.evil.example", "localhost.evil.example",
                            "127.evil.example", "[::1]evil.example", "10.0.0.1:8001", ""})
     CHECK_FALSE_MESSAGE(is_own(name, ("http://" + std::string{name}).c_str()), name);
+}
+
+TEST_CASE("200 consoles that ask at once are all answered, while requests run") {
+  served s;
+  net::http_client_loop loop;
+  std::atomic<int> pages{0}, answers{0};
+  const auto ask = [&](const net::http_url& where, const char* method, const char* path,
+                       std::string body, std::atomic<int>& good) {
+    net::http_call_request x;
+    x.method = method;
+    x.path = path;
+    x.body = std::move(body);
+    x.connect_timeout = x.idle_timeout = deadline;
+    net::http_call_events on;
+    on.on_done = [&good](const net::http_reply& reply) { good += reply.status == 200; };
+    on.on_error = [](const net::http_call_error& e) { FAIL_CHECK(e.what()); };
+    loop.call(where, std::move(x), std::move(on));
+  };
+  for (int i = 0; i < 200; ++i) ask(s.admin_url(), "GET", "/admin/console", "", pages);
+  for (uint32_t i = 0; i < 8; ++i)
+    ask(s.url(), "POST", "/v1/completions", completion_body(5, 20, i), answers);
+  loop.run();
+  CHECK(pages == 200);
+  CHECK(answers == 8);
 }
 
 TEST_CASE("However many consoles ask, a page is made once a moment") {
