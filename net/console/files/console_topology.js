@@ -302,7 +302,8 @@ export class topology {
       parts.node.setAttribute('aria-label', `${seat}, ${part_words(worker)}, ${word}`);
       parts.mark.setAttribute('d', marks[tone]);
       write(parts.seat, seat);
-      write(parts.life, worker.incarnation > 1 ? `life ${worker.incarnation}` : '');
+      const own_life = worker.role !== 'prefill' || worker.peers?.length; // a replica's has that of the epoch
+      write(parts.life, own_life && worker.incarnation > 1 ? `life ${worker.incarnation}` : '');
       write(parts.part, worker.name === undefined ? 'nobody' : part_words(worker));
       write(parts.state, word);
       const own = [...links.values()].filter((link) => link.ends.includes(seat) && link.rtt_us > 0);
