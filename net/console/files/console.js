@@ -64,11 +64,11 @@ function draw() {
 async function read_once() {
   const signal = AbortSignal.timeout(patience_ms);
   const next = await (await ask('/admin/console', { signal })).json();
+  history.skew = Date.now() - Date.parse(next.time);
   if (next.newest_event !== events.newest) {
     const after = next.newest_event < events.newest ? 0 : events.newest;
-    events.add(await (await ask(`/admin/events?after=${after}`, { signal })).json());
+    events.add(await (await ask(`/admin/events?after=${after}`, { signal })).json(), service_time());
   }
-  history.skew = Date.now() - Date.parse(next.time);
   history.add(next, Date.now());
   page = next;
 }

@@ -29,7 +29,9 @@ export class event_list {
     only_trouble.addEventListener('change', () => place.classList.toggle('trouble', only_trouble.checked));
   }
 
-  add(page) {
+  /// Takes a page of events, read now (by the time of the service).
+  add(page, now) {
+    const first = this.newest === 0;
     if (page.newest < this.newest) { // another run of the service
       this.all = [];
       this.place.replaceChildren();
@@ -38,6 +40,7 @@ export class event_list {
     for (const each of page.events) {
       if (each.number <= known) continue;
       each.at = new Date(each.time);
+      each.seen = first ? each.at.getTime() : now; // what was there before is no news
       this.all.push(each);
       this.place.prepend(this.#row(each));
     }

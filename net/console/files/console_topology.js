@@ -10,7 +10,7 @@ const roles = ['model', 'attention', 'prefill'];
 /// So many of a role are drawn; the rest is counted.
 const drawn_max = 64;
 const labelled_links_max = 6;
-/// A loss is shown for so long, even where the next worker sits there within a blink.
+/// A loss is shown for so long after it is heard of, even where the next worker sits there within a blink.
 const after_image_seconds = 3;
 
 /// Marks of states, 12 by 12: colour is not all that tells them apart.
@@ -33,7 +33,7 @@ export function state_of(worker, events, now) {
   const since = ago < 600 ? ` ${seconds(Math.max(1, Math.round(ago))).replace('.00', '')} ago` : '';
   if (worker.state === 'failing') return { tone: 'bad', word: 'fails again and again' };
   if (worker.state === 'missing') return { tone: 'bad', word: lost ? `lost${since}` : 'empty' };
-  if (ago < after_image_seconds) return { tone: 'bad', word: `lost${since}` };
+  if (lost && (now - lost.seen) / 1000 < after_image_seconds) return { tone: 'bad', word: `lost${since}` };
   if (worker.state !== 'live') return { tone: 'warn', word: worker.state === 'loading' ? 'starting' : worker.state };
   if (told?.kind === 'worker_draining') return { tone: 'warn', word: 'draining' };
   if (worker.slow) return { tone: 'warn', word: 'live, slow' };
