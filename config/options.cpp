@@ -85,6 +85,10 @@ void add_listeners(table& t) {
       "http.probes", option_kind::boolean, reload::restart,
       "Serves /live, /ready, /health and /metrics on the public listener too.",
       [](settings & s) -> auto& { return s.http.probes; });
+  t.plain(
+      "http.ui", option_kind::boolean, reload::restart,
+      "Serves a chat page for browsers at / of the public listener.",
+      [](settings & s) -> auto& { return s.http.ui; });
 }
 
 void add_responses(table& t) {

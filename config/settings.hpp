@@ -71,6 +71,7 @@ struct http_settings {
   uint32_t connections_max = 12'000;
   uint32_t connections_per_address_max = 512;
   bool probes = true; ///< /live /ready /health /metrics on the public listener too
+  bool ui = true;     ///< a chat page for browsers at / of the public listener
   milliseconds responses_keep{600'000}; ///< `responses_keep_seconds`; 0: none are kept
   uint64_t responses_bytes = 64 << 20;  ///< of all that are kept
 };

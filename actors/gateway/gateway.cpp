@@ -1,6 +1,7 @@
 #include "actors/gateway/gateway.hpp"
 
 #include "actors/gateway/gateway_admin.hpp"
+#include "actors/gateway/gateway_console.hpp"
 #include "actors/gateway/gateway_reload.hpp"
 #include "actors/protocol/build_info.hpp"
 #include "actors/protocol/epochs.hpp"
@@ -43,6 +44,7 @@ void check_key(const gateway_state& st, const net::http_request& request, net::a
     if (request.listener == "admin" || st.config.public_probes) return;
     throw net::route_not_found(request.method, request.path);
   }
+  if (route == net::api_route::page) return; // files that everybody may see
   const bool admin = route == net::api_route::admin;
   if (admin && request.listener != "admin")
     throw net::route_not_found(request.method, request.path);
@@ -248,6 +250,9 @@ int route(gateway_ptr self, const exchange_ptr& exchange, const net::api_route_m
   case net::api_route::version:
     exchange->respond(200, json_type,
                       net::version_body(self->state.config.version, build_commit(), build_date()));
+    return 200;
+  case net::api_route::page:
+    answer_page(self->state.config, exchange);
     return 200;
   case net::api_route::admin:
     answer_admin(self, exchange, match.id);

@@ -1,5 +1,6 @@
 #include "actors/gateway/gateway_admin.hpp"
 
+#include "actors/gateway/gateway_console.hpp"
 #include "actors/gateway/gateway_events.hpp"
 #include "actors/gateway/gateway_pools.hpp"
 #include "actors/gateway/gateway_reload.hpp"
@@ -44,7 +45,8 @@ void answer_chaos(gateway_ptr self, const exchange_ptr& exchange) {
 /// A page of somebody else in an operator's browser can send what needs no key; browsers say whose
 /// page it was.
 void refuse_pages(const gateway_state& st, const net::http_request& request) {
-  if (request.method == "POST" && st.config.admin_keys.empty() && request.headers.find("origin"))
+  if (request.method != "POST" || !st.config.admin_keys.empty()) return;
+  if (request.headers.find("origin") && !is_of_console(request))
     throw net::insufficient_permissions("web pages may use this only when the admin listener "
                                         "has keys (admin.api_keys_file)");
 }
@@ -56,6 +58,8 @@ void answer_admin(gateway_ptr self, const exchange_ptr& exchange, const std::str
   refuse_pages(self->state, request);
   if (what == "status" && request.method == "GET") {
     answer_status(self, exchange);
+  } else if (what == "console" && request.method == "GET") {
+    answer_console(self, exchange);
   } else if (what == "drain" && request.method == "POST") {
     exchange->respond(202, json_type, "{\"draining\":true}");
     self->state.config.on_drain();
@@ -71,7 +75,7 @@ void answer_admin(gateway_ptr self, const exchange_ptr& exchange, const std::str
     answer_pools(self, exchange);
   } else if (what == "events" && request.method == "GET") {
     answer_events(self, exchange);
-  } else if (what == "status" || what == "pools" || what == "events") {
+  } else if (what == "status" || what == "pools" || what == "events" || what == "console") {
     throw net::method_not_allowed(request.method, "GET");
   } else if (what == "drain" || what == "chaos" || what == "reload" || what == "scale"
              || what == "drain-worker") {

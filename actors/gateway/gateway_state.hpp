@@ -1,6 +1,7 @@
 /// The configuration and the state of the GATEWAY, which its parts share.
 #pragma once
 
+#include "actors/gateway/console_board.hpp"
 #include "actors/gateway/link_traffic.hpp"
 #include "actors/membership/membership_state.hpp"
 #include "actors/protocol/actors.hpp"
@@ -43,6 +44,7 @@ struct gateway_config {
   net::api_keys keys;                        ///< of the public listener
   net::api_keys admin_keys;                  ///< of the admin listener, except probes and metrics
   bool public_probes = true;                 ///< probes and metrics are on the public listener, too
+  bool public_page = true;                   ///< the chat page is on the public listener
   std::string version;
   std::string pool_name = "main", partition = "heads";
   uint32_t attention_members = 1;
@@ -60,6 +62,7 @@ struct gateway_state {
   std::optional<request_rules> rules; ///< of the last reload; until then those of the service
   std::weak_ptr<bool> reloading;      ///< alive while a reload is running
   link_traffic traffic;
+  std::shared_ptr<console_board> console = std::make_shared<console_board>();
   uint64_t log_dropped = 0; ///< lines, already in the metrics
   std::map<caf::actor_addr, request_actor> requests;
   uint64_t next_request = 0;

@@ -16,8 +16,7 @@ constexpr caf::timespan timeout = std::chrono::seconds{2};
 
 /// An answer that is being put together.
 struct answer {
-  exchange_ptr exchange;
-  aside_actor aside;
+  status_reader done;
   system_status status;
   uint64_t recovering = 0;
   size_t left = 1; ///< questions; one for who asks them
@@ -35,11 +34,7 @@ void use_sizes(system_status& status) {
 void one_less(const answer_ptr& x) {
   if (--x->left > 0) return;
   use_sizes(x->status);
-  const auto write = [x] {
-    x->exchange->respond(200, {{"content-type", "application/json"}},
-                         status_json(x->status, x->recovering));
-  };
-  caf::anon_send(x->aside, aside_job{aside_lane::brief, write});
+  x->done(x->status, x->recovering);
 }
 
 pool_info pool_of(const gateway_config& c, const kv_usage& usage) {
@@ -113,14 +108,12 @@ void ask_others(gateway_ptr self, const answer_ptr& x) {
 
 } // namespace
 
-void answer_status(gateway_ptr self, const exchange_ptr& exchange) {
-  const auto& st = self->state;
-  if (!st.members) throw net::loading({});
+void ask_status(gateway_ptr self, status_reader done,
+                std::function<void(const caf::error& reason)> failed) {
   const auto x = std::make_shared<answer>();
-  x->exchange = exchange;
-  x->aside = st.config.aside;
-  x->recovering = st.config.health->pauses.look(self->clock().now()).recovering;
-  self->request(st.members, timeout, status_atom_v)
+  x->done = std::move(done);
+  x->recovering = self->state.config.health->pauses.look(self->clock().now()).recovering;
+  self->request(self->state.members, timeout, status_atom_v)
       .then(
           [=](system_status& told) {
             x->status = std::move(told);
@@ -128,9 +121,21 @@ void answer_status(gateway_ptr self, const exchange_ptr& exchange) {
             x->status.requests = self->state.requests.size();
             ask_others(self, x);
           },
-          [=](caf::error& reason) {
-            net::respond_error(*exchange, net::internal_error(explain(self->system(), reason)));
-          });
+          [failed = std::move(failed)](caf::error& reason) { failed(reason); });
+}
+
+void answer_status(gateway_ptr self, const exchange_ptr& exchange) {
+  if (!self->state.members) throw net::loading({});
+  const auto done = [self, exchange](const system_status& status, uint64_t recovering) {
+    const auto write = [exchange, status, recovering] {
+      exchange->respond(200, {{"content-type", "application/json"}},
+                        status_json(status, recovering));
+    };
+    self->send(self->state.config.aside, aside_job{aside_lane::brief, write});
+  };
+  ask_status(self, done, [self, exchange](const caf::error& reason) {
+    net::respond_error(*exchange, net::internal_error(explain(self->system(), reason)));
+  });
 }
 
 } // namespace lamella::actors

@@ -157,6 +157,7 @@ void node::impl::listen() {
   c.keys = keys_from(options.http.api_keys_file);
   c.admin_keys = keys_from(options.admin.api_keys_file);
   c.public_probes = options.http.probes;
+  c.public_page = options.http.ui;
   c.version = LAMELLA_VERSION;
   c.partition =
       options.pools.attention.partition == config::partition::requests ? "requests" : "heads";

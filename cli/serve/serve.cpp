@@ -35,8 +35,8 @@ void announce(const actors::node& n, const config::settings& options, double sec
     if (host.find(':') != host.npos) host = "[" + host + "]";
     return fmt::format("{}://{}:{}{}", scheme, host, port, path);
   };
-  const auto api =
-      url(options.http.https() ? "https" : "http", options.http.listen, n.http_port(), "/v1");
+  const auto* scheme = options.http.https() ? "https" : "http";
+  const auto api = url(scheme, options.http.listen, n.http_port(), "/v1");
   const auto admin = url("http", options.admin.listen, n.admin_port(), "/metrics");
   if (logs_json(options)) {
     std::istringstream lines{n.summary()};
@@ -45,7 +45,11 @@ void announce(const actors::node& n, const config::settings& options, double sec
     return;
   }
   std::fprintf(stderr, "%s\nready in %.2f s\n", n.summary().c_str(), seconds);
+  const auto console = url("http", options.admin.listen, n.admin_port(), "/");
+  const auto chat = options.http.ui ? url(scheme, options.http.listen, n.http_port(), "/")
+                                    : url("http", options.admin.listen, n.admin_port(), "/chat");
   std::fprintf(stderr, "  API    %s\n  admin  %s\n", api.c_str(), admin.c_str());
+  std::fprintf(stderr, "  pages  %s (chat), %s (console)\n", chat.c_str(), console.c_str());
   std::fflush(stderr);
 }
 

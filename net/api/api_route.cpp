@@ -37,6 +37,8 @@ constexpr std::array rows{
     row{"/health", api_route::health, methods::get},
     row{"/metrics", api_route::metrics, methods::get},
     row{"/version", api_route::version, methods::get},
+    row{"/", api_route::page, methods::get},
+    row{"/chat", api_route::page, methods::get},
 };
 
 /// APIs of others that clients try, and what does the same here.
@@ -72,6 +74,7 @@ struct prefix_row {
 constexpr std::array prefix_rows{
     prefix_row{"/v1/models/", api_route::model, methods::get, true},
     prefix_row{"/v1/responses/", api_route::response, methods::get_or_delete, false},
+    prefix_row{"/ui/", api_route::page, methods::get, false},
 };
 
 constexpr std::string_view admin_prefix = "/admin/";
@@ -106,7 +109,7 @@ bool is_probe(api_route route) {
 
 api_route_match find_route(std::string_view method, std::string_view path) {
   std::string_view canonical = path;
-  if (canonical.size() > 1 && canonical.ends_with('/')) canonical.remove_suffix(1);
+  if (canonical.size() > 2 && canonical.ends_with('/')) canonical.remove_suffix(1);
   for (const row& candidate : rows)
     if (candidate.path == canonical) {
       check_method(method, candidate.allowed);

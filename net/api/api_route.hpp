@@ -25,6 +25,7 @@ enum class api_route : unsigned char {
   health,
   metrics,
   version,
+  page,  ///< for browsers: `/`, `/chat` and anything below /ui/
   admin, ///< anything below /admin/
 };
 

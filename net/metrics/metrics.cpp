@@ -268,4 +268,20 @@ metrics::page metrics::scrape(std::string_view accept,
   return {"text/plain; version=0.0.4; charset=utf-8", prometheus_text(families)};
 }
 
+std::string metrics::samples(std::span<const std::string_view> names) const {
+  auto families = impl_->registry.Collect();
+  std::erase_if(families, [&](const auto& family) {
+    return std::ranges::none_of(names, [&](auto name) { return name.starts_with(family.name); });
+  });
+  const auto all = prometheus_text(families);
+  std::string result;
+  for (size_t from = 0; from < all.size();) {
+    const auto line = std::string_view{all}.substr(from, all.find('\n', from) - from + 1);
+    if (std::ranges::find(names, line.substr(0, line.find_first_of("{ "))) != names.end())
+      result += line;
+    from += line.size();
+  }
+  return result;
+}
+
 } // namespace lamella::net

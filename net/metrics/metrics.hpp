@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -232,6 +233,9 @@ public:
   /// of the interval of rates, which is from scrape to scrape and at least a second long.
   page scrape(std::string_view accept = {},
               std::chrono::steady_clock::time_point now = std::chrono::steady_clock::now()) const;
+  /// Those samples alone, by name (`vllm:time_to_first_token_seconds_bucket`), as text 0.0.4
+  /// without comments. Ends no interval of rates: they stay those between two scrapes.
+  std::string samples(std::span<const std::string_view> names) const;
 
 private:
   struct impl;

@@ -55,6 +55,11 @@ TEST_CASE("routes are found with and without trailing slash and by their aliases
   CHECK(find_route("POST", "/v1/messages/count_tokens").route == api_route::count_tokens);
   CHECK(status_for("POST", "/v1/responses/resp_1") == 405);
   CHECK(status_for("GET", "/v1/messages") == 405);
+  for (const char* path : {"/", "/chat", "/chat/", "/ui/chat.js"})
+    CHECK(find_route("GET", path).route == api_route::page);
+  CHECK(status_for("POST", "/") == 405);
+  for (const char* path : {"/ui", "/ui/", "/ui/a/b", "/ui/%00", "/index.html", "//"})
+    CHECK_MESSAGE(status_for("GET", path) == 404, path);
   CHECK(route_name(api_route::tokenize) == "/tokenize");
   CHECK(route_name(api_route::response) == "/v1/responses/{id}");
   CHECK(route_name(api_route::model) == "/v1/models/{id}");
@@ -80,7 +85,7 @@ TEST_CASE("a route of another API says what does the same here") {
 }
 
 TEST_CASE("unknown routes are 404 and wrong methods 405 with what is allowed") {
-  for (const char* path : {"/", "/v1", "/v1/chat", "/v1/chat/completions/x", "//v1/models",
+  for (const char* path : {"//", "/v1", "/v1/chat", "/v1/chat/completions/x", "//v1/models",
                            "/v1/models/%", "/v1/models/%00", "/V1/models", "*"})
     CHECK(status_for("GET", path) == 404);
   CHECK(status_for("GET", "/v1/completions") == 405);

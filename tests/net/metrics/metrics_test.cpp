@@ -293,6 +293,18 @@ TEST_CASE("both text formats are served, and label values are escaped") {
   CHECK(open.body.find("# TYPE vllm:iteration_tokens_total histogram\n") != std::string::npos);
 }
 
+TEST_CASE("some samples may be asked for alone, by their whole names") {
+  metrics m(settings());
+  m.tokens_generated(7);
+  m.first_token(0.5);
+  const std::string_view names[] = {"vllm:generation_tokens_total",
+                                    "vllm:time_to_first_token_seconds_count", "lamella_none"};
+  CHECK(m.samples(names)
+        == "vllm:generation_tokens_total{engine=\"0\",model_name=\"m\"} 7\n"
+           "vllm:time_to_first_token_seconds_count{engine=\"0\",model_name=\"m\"} 1\n");
+  CHECK(m.samples({}).empty());
+}
+
 TEST_CASE("metrics may be told and scraped from many threads") {
   metrics m(settings());
   std::vector<std::thread> threads;
