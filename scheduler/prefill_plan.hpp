@@ -45,6 +45,13 @@ struct prefill_limits {
   double work_ns = 1e6; ///< measured time of a unit of work: weighs length against age
 };
 
+/// Of all of them.
+inline uint64_t prefill_work(const std::vector<prefill_piece>& pieces) {
+  uint64_t work = 0;
+  for (const auto& x : pieces) work += prefill_work(x.position, x.tokens);
+  return work;
+}
+
 /// A sequence that had generated tokens when its KV was lost: all its tokens are recomputed.
 struct rebuild_entry {
   sequence_id sequence{};

@@ -33,12 +33,6 @@ void add_samples(iteration_launch& x, const job& j, uint32_t row) {
     add_sample(x, j.what.samplings[k], selected, j.what.draws[k], j.what.changes[k], *j.seat);
 }
 
-uint64_t work_of(const std::vector<scheduler::prefill_piece>& pieces) {
-  uint64_t units = 0;
-  for (const auto& x : pieces) units += scheduler::prefill_work(x.position, x.tokens);
-  return units;
-}
-
 /// Of the next iteration. Before one was measured, chunks are bounded by their tokens alone.
 scheduler::prefill_limits limits(prefill_ptr self) {
   const auto& st = self->state;
@@ -52,7 +46,7 @@ scheduler::prefill_limits limits(prefill_ptr self) {
 /// For the next iteration, of these pieces.
 uint32_t timeout_ms(const prefill_worker_state& st,
                     const std::vector<scheduler::prefill_piece>& pieces) {
-  const auto work = work_of(pieces);
+  const auto work = scheduler::prefill_work(pieces);
   const auto limit = st.deadline.empty() ? st.config.target.firsts->limit(work, st.failures)
                                          : st.deadline.next(work, st.failures);
   return static_cast<uint32_t>(limit.count());
@@ -209,7 +203,7 @@ void on_sampled(prefill_ptr self, sampled answer) {
   st.failures = 0;
   st.silence = false;
   const auto now = self->clock().now();
-  const auto work = work_of(flight.pieces);
+  const auto work = scheduler::prefill_work(flight.pieces);
   if (st.deadline.empty()) st.config.target.firsts->add(work, now - flight.launched);
   st.deadline.add(work, now - flight.launched);
   st.pace.add(work, now - flight.launched);

@@ -5,7 +5,7 @@
 #include "gpu/cuda/driver/half_copies.hpp"
 #include "gpu/cuda/driver/memory.hpp"
 #include "gpu/cuda/driver/trace.hpp"
-#include "gpu/cuda/gemm/mma_gemm.hpp"
+#include "gpu/cuda/numbers/split_tickets.hpp"
 #include "gpu/cuda/stream/channel_port.hpp"
 #include "gpu/cuda/stream/open_kernel.hpp"
 #include "gpu/ring/collective.hpp"
@@ -197,9 +197,7 @@ public:
   uint32_t* failed_word() { return reinterpret_cast<uint32_t*>(failed_.get()); }
 
   /// Of the products of this stream.
-  split_tickets tickets() {
-    return {failed_word() + words_of_waits, split_tickets_most};
-  }
+  split_tickets tickets() { return {failed_word() + words_of_waits, split_tickets_most}; }
 
   /// After failed waits, when the stream is empty: both words are 0 again.
   void recover();

@@ -137,6 +137,25 @@ __device__ inline void begin_with_weights(int tiles, Fetch fetch, Prefetch prefe
   begin_kernel();
 }
 
+/// Writes what a warp has summed, from row `first_m` and output `first_n` on.
+template <int N, int M>
+__device__ inline void store_sums(const mma_gemm_args& args, const float (&sums)[N][M][4],
+                                  uint32_t first_m, uint32_t first_n) {
+  const uint32_t lane = threadIdx.x % 32;
+  float* out = args.out + blockIdx.z * args.split_stride;
+#pragma unroll
+  for (uint32_t n = 0; n < N; ++n)
+#pragma unroll
+    for (uint32_t m = 0; m < M; ++m)
+#pragma unroll
+      for (uint32_t i = 0; i < 4; ++i) {
+        const uint32_t row = first_m + m * 8 + lane % 4 * 2 + i % 2;
+        const uint32_t column = first_n + n * 16 + lane / 4 + i / 2 * 8;
+        if (row < args.rows && column < args.outputs)
+          out[size_t{row} * args.out_stride + column] = sums[n][m][i];
+      }
+}
+
 /// After a split has written its part of a tile: the last one sums all of them, in ascending order,
 /// and leaves the ticket as it was.
 template <class Tile>
@@ -243,18 +262,8 @@ __global__ void __launch_bounds__(Tile::threads) mma_gemm_kernel(mma_gemm_args a
   }
   mma::wait_all_but<0>();
 
-  float* out = args.out + blockIdx.z * args.split_stride;
-#pragma unroll
-  for (int n = 0; n < fragments_n; ++n)
-#pragma unroll
-    for (int m = 0; m < fragments_m; ++m)
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        uint32_t row = first_m + static_cast<uint32_t>(warp_m + m * 8 + lane % 4 * 2 + i % 2);
-        uint32_t column = first_n + static_cast<uint32_t>(warp_n + n * 16 + lane / 4 + i / 2 * 8);
-        if (row < args.rows && column < args.outputs)
-          out[size_t{row} * args.out_stride + column] = sums[n][m][i];
-      }
+  mma::store_sums(args, sums, first_m + static_cast<uint32_t>(warp_m),
+                  first_n + static_cast<uint32_t>(warp_n));
   mma::sum_when_last<Tile>(args, first_m, first_n);
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "gpu/cuda/numbers/dense.hpp"
+#include "gpu/cuda/numbers/split_tickets.hpp"
 
 #include <cuda_runtime_api.h>
 
@@ -42,16 +43,6 @@ uint32_t default_mma_variant(uint32_t rows, uint32_t outputs, int shared_most);
 /// Allows the kernels their shared memory, those that fit into `shared_most`. Once per device,
 /// before anything is launched.
 cudaError_t prepare_mma(int shared_most);
-
-/// Words of device memory by which the splits of a tile know which of them is the last: zeros
-/// before a product and after it. Products that run at the same time have their own.
-struct split_tickets {
-  uint32_t* first = nullptr;
-  uint32_t count = 0;
-};
-
-/// Enough for products of up to 128 rows by any kernel.
-constexpr uint32_t split_tickets_most = 1024;
 
 /// A product, each of `splits` over its share of K. Parts [splits][M][N] are room for more than one
 /// split. They are summed as launch_sum_parts does: by the kernel itself where it has a ticket per

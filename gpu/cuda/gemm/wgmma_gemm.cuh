@@ -113,6 +113,27 @@ template <class T> __device__ inline void multiply_add(float (&d)[64], uint64_t 
 } // namespace wgmma
 #endif
 
+namespace wgmma {
+
+/// Writes what a warpgroup has summed, from row `first_m` and output `first_n` on.
+template <int M, int N>
+__device__ inline void store_sums(const mma_gemm_args& args, const float (&sums)[M][N],
+                                  uint32_t first_m, uint32_t first_n) {
+  const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
+  float* out = args.out + blockIdx.z * args.split_stride;
+#pragma unroll
+  for (uint32_t m = 0; m < M; ++m)
+#pragma unroll
+    for (uint32_t i = 0; i < N; ++i) {
+      const uint32_t row = first_m + m * N * 2 + i / 4 * 8 + lane % 4 * 2 + i % 2;
+      const uint32_t column = first_n + warp * 16 + lane / 4 + i / 2 % 2 * 8;
+      if (row < args.rows && column < args.outputs)
+        out[size_t{row} * args.out_stride + column] = sums[m][i];
+    }
+}
+
+} // namespace wgmma
+
 /// Grid as in mma_gemm_kernel. Copies run STAGES - 2 tiles ahead: the multiplications of one tile
 /// may still be reading while the next are started.
 template <class T, class Tile>
@@ -121,8 +142,7 @@ __global__ void __launch_bounds__(Tile::threads) wgmma_gemm_kernel(mma_gemm_args
   constexpr int ahead = Tile::STAGES - 2;
   constexpr int step = Tile::BM < 128 ? Tile::BM : 128; ///< rows of x per instruction
 
-  const int group = static_cast<int>(threadIdx.x) / 128, lane = static_cast<int>(threadIdx.x) % 32;
-  const int warp = static_cast<int>(threadIdx.x) / 32 % 4;
+  const int group = static_cast<int>(threadIdx.x) / 128;
   const uint32_t first_m = blockIdx.x * Tile::BM, first_n = blockIdx.y * Tile::BN;
   const uint32_t k_begin = blockIdx.z * args.inputs_per_split;
   const uint32_t k_end = min(args.inputs, k_begin + args.inputs_per_split);
@@ -179,18 +199,7 @@ __global__ void __launch_bounds__(Tile::threads) wgmma_gemm_kernel(mma_gemm_args
   wgmma::wait_all_but<0>();
   mma::wait_all_but<0>();
 
-  float* out = args.out + blockIdx.z * args.split_stride;
-#pragma unroll
-  for (int m = 0; m < Tile::BM / step; ++m)
-#pragma unroll
-    for (int i = 0; i < step / 2; ++i) {
-      const uint32_t row =
-          first_m + static_cast<uint32_t>(m * step + i / 4 * 8 + lane % 4 * 2 + i % 2);
-      const uint32_t column =
-          first_n + static_cast<uint32_t>(group * 64 + warp * 16 + lane / 4 + i / 2 % 2 * 8);
-      if (row < args.rows && column < args.outputs)
-        out[size_t{row} * args.out_stride + column] = sums[m][i];
-    }
+  wgmma::store_sums(args, sums, first_m, first_n + static_cast<uint32_t>(group * 64));
   mma::sum_when_last<Tile>(args, first_m, first_n);
 }
 
