@@ -23,9 +23,9 @@ namespace lamella::model {
 ///
 /// Numbers are compared as the doubles that readers make of them.
 ///
-/// A keyword that cannot be kept to is an error that names it; annotations (title, description,
-/// default …), names that begin with x- and OpenAPI's `nullable` mean nothing: null is taken where
-/// `type` says so.
+/// A keyword that cannot be kept to is an error that names it. Annotations (title, description,
+/// default …) and keywords that the standard does not know mean nothing, OpenAPI's `nullable`
+/// among them: null is taken where `type` says so.
 ///
 /// Compiled with bounded recursion, whatever the schema: what nests deeply, or is met again, is a
 /// rule of its own, made later. Work and places are linear in the schema, and bounded: beyond that

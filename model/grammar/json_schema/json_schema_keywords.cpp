@@ -14,12 +14,20 @@ namespace lamella::model {
 
 namespace {
 
-/// Mean nothing for which texts are taken. Some are OpenAPI's, `nullable` among them: 2020-12 does
-/// not know it, and a value that is not null is right for both.
-constexpr std::array<std::string_view, 17> annotations{
-    "$schema",   "$id",      "$comment",      "$defs",           "definitions",     "title",
-    "default",   "example",  "examples",      "description",     "deprecated",      "readOnly",
-    "writeOnly", "nullable", "discriminator", "contentEncoding", "contentMediaType"};
+/// Say which values are taken, and cannot be kept to.
+constexpr std::array<std::string_view, 13> refused{"patternProperties",
+                                                   "propertyNames",
+                                                   "dependencies",
+                                                   "dependentRequired",
+                                                   "dependentSchemas",
+                                                   "additionalItems",
+                                                   "contains",
+                                                   "unevaluatedItems",
+                                                   "if",
+                                                   "not",
+                                                   "$dynamicRef",
+                                                   "$recursiveRef",
+                                                   "extends"};
 
 /// Which type a keyword is about.
 constexpr std::array<std::pair<std::string_view, json_type>, 20> about{{
@@ -64,16 +72,15 @@ const std::pair<std::string_view, json_type>* find_about(std::string_view keywor
   return found == about.end() ? nullptr : found;
 }
 
-bool is_known(std::string_view keyword) {
-  return is_annotation(keyword) || find_about(keyword) != nullptr
-         || std::find(of_any_type.begin(), of_any_type.end(), keyword) != of_any_type.end();
+bool is_one_of(std::string_view keyword, const auto& list) {
+  return std::find(list.begin(), list.end(), keyword) != list.end();
 }
 
 } // namespace
 
 bool is_annotation(std::string_view keyword) {
-  return keyword.starts_with("x-")
-         || std::find(annotations.begin(), annotations.end(), keyword) != annotations.end();
+  return find_about(keyword) == nullptr && !is_one_of(keyword, of_any_type)
+         && !is_one_of(keyword, refused);
 }
 
 bool takes_anything(const json_value& schema) {
@@ -91,7 +98,7 @@ schema_view::schema_view(const json_value& schema, std::string pointer)
     throw json_schema_error(pointer_,
                             "must be an object or a boolean, not " + std::string(schema.kind()));
   for (const auto& [keyword, value] : *members)
-    if (!is_known(keyword)) fail(keyword, "is not supported");
+    if (is_one_of(keyword, refused)) fail(keyword, "is not supported");
 }
 
 std::string schema_view::below(std::string_view keyword) const {

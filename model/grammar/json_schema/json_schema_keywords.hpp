@@ -17,7 +17,8 @@ enum class json_type : uint8_t { object, array, string, number, integer, boolean
 /// One schema within another: an object, and where it is.
 class schema_view {
 public:
-  /// Throws json_schema_error unless it is an object of keywords that are known.
+  /// Throws json_schema_error unless it is an object, none of whose keywords is one that says which
+  /// values are taken and is not supported.
   schema_view(const json_value& schema, std::string pointer);
 
   const std::string& pointer() const { return pointer_; }
@@ -48,7 +49,7 @@ private:
 /// `name` as part of a JSON pointer.
 std::string pointer_part(std::string_view name);
 
-/// Does the keyword say nothing about which values are taken?
+/// Does the keyword say nothing about which values are taken? Unknown ones do not, by the standard.
 bool is_annotation(std::string_view keyword);
 /// Is it `true`, or an object of annotations: any value is taken?
 bool takes_anything(const json_value& schema);
