@@ -93,7 +93,7 @@ text_automaton text_automaton::product(std::span<const text_automaton> all) {
     for (const auto c : made.classes_) class_in[i].push_back(all[i].class_of(c));
   std::unordered_map<std::vector<uint32_t>, state, words_hash> known;
   std::vector<std::vector<uint32_t>> tuples;
-  const auto state_of = [&](std::vector<uint32_t> tuple) {
+  const auto state_of = [&](const std::vector<uint32_t>& tuple) {
     const auto [at, is_new] = known.try_emplace(tuple, static_cast<state>(tuples.size()));
     if (is_new) {
       if (tuples.size() >= states_max || tuples.size() * width > states_max * 64)
@@ -103,17 +103,17 @@ text_automaton text_automaton::product(std::span<const text_automaton> all) {
       for (size_t i = 0; i < all.size(); ++i)
         if (all[i].marks_[tuple[i]] != 0) m |= mark{1} << i;
       made.marks_.push_back(m);
-      tuples.push_back(std::move(tuple));
+      tuples.push_back(tuple);
     }
     return at->second;
   };
-  state_of(std::vector<uint32_t>(all.size(), 0));
+  std::vector<uint32_t> tuple(all.size(), 0);
+  state_of(tuple);
   for (size_t s = 0; s < tuples.size(); ++s)
     for (size_t c = 0; c < width; ++c) {
-      std::vector<uint32_t> tuple(all.size());
       for (size_t i = 0; i < all.size(); ++i)
         tuple[i] = all[i].next_[tuples[s][i] * all[i].classes_.size() + class_in[i][c]];
-      made.next_.push_back(state_of(std::move(tuple)));
+      made.next_.push_back(state_of(tuple));
     }
   return made;
 }

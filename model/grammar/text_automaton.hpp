@@ -27,7 +27,7 @@ struct automaton_error : std::runtime_error {
 class text_automaton {
 public:
   using mark = uint64_t;
-  static constexpr size_t states_max = 12'000;
+  static constexpr size_t states_max = 4'000;
   static constexpr size_t marks_max = 64; ///< automata of a product
 
   /// The texts that the expression matches. Throws automaton_error, regular_expression_error.

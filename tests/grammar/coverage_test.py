@@ -4,6 +4,7 @@ JSON-Schema-Test-Suite (2020-12, core). No invalid instance may be taken. The ar
 where they are missing, nothing is measured.
 
 usage: coverage_test.py TALK [FOLDER]   FOLDER (or LAMELLA_SCHEMAS): maskbench.tar.xz, json_schema_test_suite.tar.xz
+  --standard    what a schema says nothing about is open, as the standard has it
   --list WHY    names of MaskBench's schemas whose refusal has WHY in it
   --lost        names of MaskBench's schemas that are taken, and valid instances that are not
 """
@@ -21,6 +22,7 @@ from oracle import Failures, Talk
 parser = argparse.ArgumentParser()
 parser.add_argument("talk")
 parser.add_argument("folder", nargs="?", default=os.environ.get("LAMELLA_SCHEMAS", ""))
+parser.add_argument("--standard", action="store_true")
 parser.add_argument("--list", metavar="WHY")
 parser.add_argument("--lost", action="store_true")
 parser.add_argument("--reasons", type=int, default=30)
@@ -31,6 +33,7 @@ if not args.folder or not all(os.path.exists(path) for path in archives):
     print("skipped: LAMELLA_SCHEMAS names no folder with maskbench.tar.xz and json_schema_test_suite.tar.xz")
     sys.exit(77)
 talk = Talk(args.talk)
+reading = {"reading": "standard"} if args.standard else {}
 fail = Failures()
 
 
@@ -53,7 +56,7 @@ def texts_of(value):
 def ask(schema, instances):
     """The answer, and which instances are taken in some layout."""
     texts = [list(texts_of(value)) for value in instances]
-    got = talk.ask(schema=schema, take=[text for layouts in texts for text in layouts])
+    got = talk.ask(schema=schema, take=[text for layouts in texts for text in layouts], **reading)
     if "error" in got:
         return got, []
     answers = iter(got["taken"])

@@ -15,29 +15,24 @@ namespace lamella::model {
 namespace {
 
 /// Say which values are taken, and cannot be kept to.
-constexpr std::array<std::string_view, 13> refused{"patternProperties",
-                                                   "propertyNames",
-                                                   "dependencies",
-                                                   "dependentRequired",
-                                                   "dependentSchemas",
-                                                   "additionalItems",
-                                                   "contains",
-                                                   "unevaluatedItems",
-                                                   "if",
-                                                   "not",
-                                                   "$dynamicRef",
-                                                   "$recursiveRef",
-                                                   "extends"};
+constexpr std::array<std::string_view, 6> refused{
+    "$dynamicRef", "propertyDependencies", "$recursiveRef", "extends", "disallow", "divisibleBy"};
 
 /// Which type a keyword is about.
-constexpr std::array<std::pair<std::string_view, json_type>, 20> about{{
+constexpr std::array<std::pair<std::string_view, json_type>, 27> about{{
     {"properties", json_type::object},
     {"required", json_type::object},
     {"additionalProperties", json_type::object},
+    {"patternProperties", json_type::object},
+    {"propertyNames", json_type::object},
     {"minProperties", json_type::object},
     {"maxProperties", json_type::object},
+    {"unevaluatedProperties", json_type::object},
     {"items", json_type::array},
     {"prefixItems", json_type::array},
+    {"additionalItems", json_type::array},
+    {"unevaluatedItems", json_type::array},
+    {"contains", json_type::array},
     {"minItems", json_type::array},
     {"maxItems", json_type::array},
     {"uniqueItems", json_type::array},
@@ -45,16 +40,27 @@ constexpr std::array<std::pair<std::string_view, json_type>, 20> about{{
     {"maxLength", json_type::string},
     {"pattern", json_type::string},
     {"format", json_type::string},
+    {not_pattern, json_type::string},
+    {not_among, json_type::string},
     {"minimum", json_type::number},
     {"maximum", json_type::number},
     {"exclusiveMinimum", json_type::number},
     {"exclusiveMaximum", json_type::number},
     {"multipleOf", json_type::number},
-    {"unevaluatedProperties", json_type::object},
 }};
 
-constexpr std::array<std::string_view, 7> of_any_type{"type",  "enum",  "const", "anyOf",
-                                                      "oneOf", "allOf", "$ref"};
+/// Beside them, what other schemas are named by.
+constexpr std::array<std::string_view, 11> others{"anyOf",
+                                                  "oneOf",
+                                                  "allOf",
+                                                  "$ref",
+                                                  "not",
+                                                  "if",
+                                                  "then",
+                                                  "else",
+                                                  "dependentRequired",
+                                                  "dependentSchemas",
+                                                  "dependencies"};
 
 constexpr std::array<std::pair<std::string_view, json_type>, 7> type_names{{
     {"object", json_type::object},
@@ -79,8 +85,12 @@ bool is_one_of(std::string_view keyword, const auto& list) {
 } // namespace
 
 bool is_annotation(std::string_view keyword) {
-  return find_about(keyword) == nullptr && !is_one_of(keyword, of_any_type)
-         && !is_one_of(keyword, refused);
+  return !is_own_keyword(keyword) && !is_one_of(keyword, others) && !is_one_of(keyword, refused);
+}
+
+bool is_own_keyword(std::string_view keyword) {
+  return find_about(keyword) != nullptr || keyword == "type" || keyword == "enum"
+         || keyword == "const";
 }
 
 bool takes_anything(const json_value& schema) {
@@ -107,13 +117,6 @@ std::string schema_view::below(std::string_view keyword) const {
 
 void schema_view::fail(std::string_view keyword, const std::string& problem) const {
   throw json_schema_error(below(keyword), problem);
-}
-
-void schema_view::refuse_beside(std::initializer_list<std::string_view> keywords) const {
-  for (const auto& [keyword, value] : *schema_.get_if<json_value::object>())
-    if (!is_annotation(keyword)
-        && std::find(keywords.begin(), keywords.end(), keyword) == keywords.end())
-      fail(keyword, "is not supported beside " + std::string(*keywords.begin()));
 }
 
 std::optional<uint32_t> schema_view::count(std::string_view keyword) const {
@@ -163,16 +166,21 @@ std::vector<json_type> schema_view::types() const {
                  "array of them, not "
                      + to_json(name));
   };
-  if (const auto* type = find("type")) {
-    if (type->get_if<json_value::array>() != nullptr)
-      for (const auto& name : *array("type")) named(name);
-    else
-      named(*type);
-  } else {
-    for (const auto& [keyword, value] : *schema_.get_if<json_value::object>())
-      if (const auto* x = find_about(keyword)) add(x->second);
-    if (result.size() > 1) fail("type", "is missing, and its keywords are about several types");
-  }
+  const auto* type = find("type");
+  if (type == nullptr) return {};
+  if (type->get_if<json_value::array>() != nullptr)
+    for (const auto& name : *array("type")) named(name);
+  else
+    named(*type);
+  return result;
+}
+
+std::vector<json_type> schema_view::types_about() const {
+  std::vector<json_type> result;
+  for (const auto& [keyword, value] : *schema_.get_if<json_value::object>())
+    if (const auto* x = find_about(keyword);
+        x != nullptr && std::find(result.begin(), result.end(), x->second) == result.end())
+      result.push_back(x->second);
   return result;
 }
 
