@@ -184,33 +184,39 @@ std::optional<std::pair<uint32_t, uint32_t>> text_automaton::lengths() const {
   const auto good = useful();
   if (!good[0]) return {};
   const auto width = classes_.size();
-  // States that are reached by texts of equally many characters; a way longer than there are states
-  // goes round.
-  std::vector<state> level{0};
-  std::optional<uint32_t> least;
-  uint32_t most = 0;
-  constexpr size_t work_max = 4'000'000;
-  size_t work = 0;
-  for (uint32_t length = 0; !level.empty(); ++length) {
-    work += level.size() * width + states();
-    if (length > states() || work > work_max)
-      return std::pair{least.value_or(0), grammar::unbounded};
-    std::vector<bool> seen(states(), false);
-    std::vector<state> further;
-    for (const auto s : level) {
-      if (marks_[s] != 0) {
-        if (!least) least = length;
-        most = length;
-      }
-      for (size_t c = 0; c < width; ++c)
-        if (const auto to = next_[s * width + c]; good[to] && !seen[to]) {
-          seen[to] = true;
-          further.push_back(to);
-        }
-    }
-    level = std::move(further);
+  const auto each_next = [&](state s, auto&& tell) {
+    for (size_t c = 0; c < width; ++c)
+      if (const auto to = next_[s * width + c]; good[to]) tell(to);
+  };
+  // The nearest states first; and how many edges lead to each.
+  std::vector<uint32_t> least(states(), grammar::unbounded), edges(states(), 0);
+  std::vector<state> found{0};
+  least[0] = 0;
+  auto fewest = grammar::unbounded;
+  for (size_t i = 0; i < found.size(); ++i) {
+    const auto s = found[i];
+    if (marks_[s] != 0) fewest = std::min(fewest, least[s]);
+    each_next(s, [&](state to) {
+      ++edges[to];
+      if (least[to] != grammar::unbounded) return;
+      least[to] = least[s] + 1;
+      found.push_back(to);
+    });
   }
-  return std::pair{*least, most};
+  // A state comes when all edges to it have: those on a way round never do.
+  std::vector<uint32_t> most(states(), 0);
+  std::vector<state> ready;
+  if (edges[0] == 0) ready.push_back(0);
+  uint32_t longest = 0;
+  for (size_t i = 0; i < ready.size(); ++i) {
+    const auto s = ready[i];
+    if (marks_[s] != 0) longest = std::max(longest, most[s]);
+    each_next(s, [&](state to) {
+      most[to] = std::max(most[to], most[s] + 1);
+      if (--edges[to] == 0) ready.push_back(to);
+    });
+  }
+  return std::pair{fewest, ready.size() == found.size() ? longest : grammar::unbounded};
 }
 
 node_id text_automaton::compile(grammar& g, spelling how,

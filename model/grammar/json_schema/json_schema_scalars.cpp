@@ -228,7 +228,7 @@ text_automaton json_schema_compiler::texts_of(const std::vector<schema_view>& vi
 
 /// All of it at once. Where lengths would make too many states, texts are shorter than they may be.
 text_automaton json_schema_compiler::texts_of(const string_demands& all) {
-  constexpr size_t counted_states_max = 3'000;
+  constexpr size_t counted_states_max = 2'000;
   constexpr uint32_t format_least = 3, format_most = 254; // what formats have anyway
   if (all.expressions.empty() && all.excluded.empty())
     return text_automaton::of_length(all.min, all.max);

@@ -36,7 +36,7 @@ inline bool takes(model::grammar_states& states, std::string_view text) {
 
 /// What stands for an end that is not found among so many states.
 constexpr std::string_view far_end = "<the end is far>";
-constexpr size_t looked_for_end_max = 20'000;
+constexpr size_t looked_for_end_max = 4'000;
 
 /// The shortest way from a state to the end of a text.
 inline std::string shortest_end(model::grammar_states& states,
