@@ -227,6 +227,14 @@ demands json_schema_compiler::refuted_keyword(const schema_view& x, const std::s
     return with("array", "items", json_value(only({{"not", value}})));
   if (keyword == "uniqueItems" && value == json_value(false)) return {};
   if ((keyword == "items" || keyword == "additionalProperties") && takes_anything(value)) return {};
+  if (keyword == "additionalProperties" && value == json_value(false)) {
+    json_value::array names, patterns;
+    for (const auto& [of, to] : {std::pair{"properties", &names}, {"patternProperties", &patterns}})
+      if (const auto* members = x.object(of))
+        for (const auto& [name, schema] : *members) to->emplace_back(name);
+    return with("object", other_member,
+                json_value(only({{"names", std::move(names)}, {"patterns", std::move(patterns)}})));
+  }
   if (keyword == "format" && !is_format(x.text("format").value_or(""))) return {};
   x.fail(keyword, "is not supported where it must not hold: within not, if, or a oneOf whose "
                   "alternatives may hold together");

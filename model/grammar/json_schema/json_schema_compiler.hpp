@@ -121,6 +121,8 @@ private:
     schema_place min_at;
   };
   node_id object(const std::vector<schema_view>& views, node_id next);
+  node_id object_with_other(const std::vector<schema_view>& views, size_t at, node_id next);
+  bool is_other_member(const schema_view& x, const std::string& name);
   object_members members_of(const std::vector<schema_view>& views);
   void add_names(const schema_view& x, object_members& out);
   demands member_demands(const std::vector<schema_view>& views, const std::string& name);

@@ -242,6 +242,9 @@ json_schema_compiler::verdict json_schema_compiler::object_holds(const json_valu
                 return text != nullptr && value.find(*text) != nullptr;
               }));
   }
+  if (keyword == other_member)
+    return is(std::any_of(members.begin(), members.end(),
+                          [&](const auto& m) { return is_other_member(x, m.first); }));
   if (keyword == "unevaluatedProperties") return members.empty() ? verdict::yes : verdict::unknown;
   // All of the others are about single members: they are looked at together, at the first one.
   const std::vector<schema_view> alone{x};

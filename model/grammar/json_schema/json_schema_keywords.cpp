@@ -19,8 +19,9 @@ constexpr std::array<std::string_view, 6> refused{
     "$dynamicRef", "propertyDependencies", "$recursiveRef", "extends", "disallow", "divisibleBy"};
 
 /// Which type a keyword is about.
-constexpr std::array<std::pair<std::string_view, json_type>, 27> about{{
+constexpr std::array<std::pair<std::string_view, json_type>, 28> about{{
     {"properties", json_type::object},
+    {other_member, json_type::object},
     {"required", json_type::object},
     {"additionalProperties", json_type::object},
     {"patternProperties", json_type::object},

@@ -146,7 +146,44 @@ demands json_schema_compiler::member_demands(const std::vector<schema_view>& vie
 
 // --- members in their order ----------------------------------------------------------------------
 
+/// Is the name none of those that `other_member` of `x` has?
+bool json_schema_compiler::is_other_member(const schema_view& x, const std::string& name) {
+  const auto& said = *x.find(other_member);
+  const auto& names = *said.find("names")->get_if<json_value::array>();
+  const auto& patterns = *said.find("patterns")->get_if<json_value::array>();
+  spend(x.pointer(), 1 + names.size() / 16);
+  return std::find(names.begin(), names.end(), json_value(name)) == names.end()
+         && std::none_of(patterns.begin(), patterns.end(), [&](const auto& one) {
+              return matches_name(x, *one.template get_if<std::string>(), name);
+            });
+}
+
+/// One of the named members that are others is there, whatever is beside it.
+node_id json_schema_compiler::object_with_other(const std::vector<schema_view>& views, size_t at,
+                                                node_id next) {
+  std::vector<schema_view> rest;
+  for (size_t i = 0; i < views.size(); ++i)
+    if (i != at) rest.push_back(views[i]);
+  std::vector<node_id> ways;
+  for (const auto& m : members_of(rest).named) {
+    if (!is_other_member(views[at], m.name) || flat(m.value).impossible.schema != nullptr) continue;
+    if (++combinations_ > combinations_max)
+      throw json_schema_error(views[at].pointer(), "has more members that may tell it apart from "
+                                                   "other alternatives than can be tried");
+    json_value::object needed{{"required", json_value::array{m.name}}};
+    const auto one = made(views[at], "needs " + m.name, json_value(std::move(needed)));
+    auto with = rest;
+    with.emplace_back(*one.place.schema, one.place.pointer);
+    ways.push_back(object(with, next));
+  }
+  if (ways.empty())
+    return nothing({nullptr, views[at].pointer()}, "leaves no member to tell it apart by");
+  return grammar_.choice(std::move(ways));
+}
+
 node_id json_schema_compiler::object(const std::vector<schema_view>& views, node_id next) {
+  for (size_t i = 0; i < views.size(); ++i)
+    if (views[i].has(other_member)) return object_with_other(views, i, next);
   const auto all = members_of(views);
   const bool counted = all.min > 0 || all.max != grammar::unbounded;
   const bool open = reading_ == schema_reading::standard || !all.has_properties;

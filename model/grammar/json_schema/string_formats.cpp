@@ -60,10 +60,21 @@ namespace {
   "[A-Za-z][A-Za-z0-9+.-]*:(//" LAMELLA_AUTHORITY(more)                                            \
       LAMELLA_PATH(more) "|/(" LAMELLA_PCHAR(more) "+" LAMELLA_PATH(more) ")?|" LAMELLA_PCHAR(     \
           more) "+" LAMELLA_PATH(more) "|)" LAMELLA_BEHIND(more)
-#define LAMELLA_RELATIVE(more)                                                                     \
-  "(//" LAMELLA_AUTHORITY(more) LAMELLA_PATH(more) "|/(" LAMELLA_PCHAR(more) "+" LAMELLA_PATH(     \
-      more) ")?|([A-Za-z0-9._~!$&'()*+,;=@" more "-]|" LAMELLA_PERCENT                             \
-            ")+" LAMELLA_PATH(more) "|)" LAMELLA_BEHIND(more)
+#define LAMELLA_REFERENCE(more)                                                                                \
+  "(([A-Za-z][A-Za-z0-9+.-]*:)?(//" LAMELLA_AUTHORITY(more)                                                    \
+      LAMELLA_PATH(more) "|/(" LAMELLA_PCHAR(more) "+" LAMELLA_PATH(                                           \
+          more) ")?|)|[A-Za-z][A-Za-z0-9+.-]*:" LAMELLA_PCHAR(more) "+" LAMELLA_PATH(more) "|([A-"             \
+                                                                                           "Za-"               \
+                                                                                           "z0-9."             \
+                                                                                           "_~!$&"             \
+                                                                                           "'()*+"             \
+                                                                                           ",;="               \
+                                                                                           "@" more            \
+                                                                                           "-]"                \
+                                                                                           "|" LAMELLA_PERCENT \
+                                                                                           ")"                 \
+                                                                                           "+" LAMELLA_PATH(   \
+                                                                                               more) ")" LAMELLA_BEHIND(more)
 #define LAMELLA_LETTERS "\\u00A0-\\uD7FF\\uF900-\\uFDCF\\uFDF0-\\uFFEF"
 #define LAMELLA_MAIL_ATOM(n) "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]{1," n "}"
 // Up to 64 characters before the @, and 254 in all.
@@ -91,9 +102,9 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 19> formats{
     {"ipv4", LAMELLA_IPV4},
     {"ipv6", LAMELLA_IPV6},
     {"uri", LAMELLA_URI("")},
-    {"uri-reference", "(" LAMELLA_URI("") "|" LAMELLA_RELATIVE("") ")"},
+    {"uri-reference", LAMELLA_REFERENCE("")},
     {"iri", LAMELLA_URI(LAMELLA_LETTERS)},
-    {"iri-reference", "(" LAMELLA_URI(LAMELLA_LETTERS) "|" LAMELLA_RELATIVE(LAMELLA_LETTERS) ")"},
+    {"iri-reference", LAMELLA_REFERENCE(LAMELLA_LETTERS)},
     {"uri-template",
      "([A-Za-z0-9._~!$&()*+,;=:@/?#-]|" LAMELLA_PERCENT "|\\{[A-Za-z0-9_]+(,[A-Za-z0-9_]+)*\\})*"},
     {"uuid", "[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"},
