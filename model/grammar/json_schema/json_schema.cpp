@@ -4,6 +4,7 @@
 #include "model/grammar/json_schema/json_schema_compiler.hpp"
 
 #include <algorithm>
+#include <tuple>
 
 namespace lamella::model {
 
@@ -222,6 +223,8 @@ node_id json_schema_compiler::choice_of(const demands& all, size_t site, node_id
   auto rest = all;
   rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(site));
   std::vector<node_id> branches;
+  schema_place none; // of the first that is impossible
+  std::string why;
   for (const auto& way : alternatives_of(all[site])) {
     if (!rest.empty() && ++combinations_ > combinations_max)
       throw json_schema_error(all[site].place.pointer,
@@ -233,9 +236,10 @@ node_id json_schema_compiler::choice_of(const demands& all, size_t site, node_id
     const auto lists = flat(both);
     if (lists.impossible.schema == nullptr)
       branches.push_back(value(lists.all, next));
-    else
-      nothing(lists.impossible, lists.why);
+    else if (none.schema == nullptr)
+      std::tie(none, why) = std::tie(lists.impossible, lists.why);
   }
+  if (branches.empty() && none.schema != nullptr) return nothing(none, why);
   if (branches.size() == 1) return branches[0];
   return grammar_.choice(std::move(branches));
 }

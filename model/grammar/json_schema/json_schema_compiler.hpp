@@ -61,7 +61,7 @@ private:
   /// Schemas, members and pieces of pointers looked at.
   static constexpr uint64_t steps_max = 2'000'000;
   /// Choices that are made again beside others.
-  static constexpr uint32_t combinations_max = 400;
+  static constexpr uint32_t combinations_max = 200;
 
   // json_schema.cpp
   flat_demands flat(const demands& all);
