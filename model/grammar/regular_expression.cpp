@@ -87,34 +87,30 @@ private:
   uint32_t steps_ = 0;
 };
 
-/// An alternative without its anchors, and which it had.
-struct anchored {
-  part inner;
-  bool begins = false, ends = false;
-};
-
-anchored without_anchors(const part& alternative) {
-  anchored x{alternative, false, false};
-  auto& list = x.inner.inner;
-  while (!list.empty() && list.front().what == kind::begin) {
-    list.erase(list.begin());
-    x.begins = true;
-  }
-  while (!list.empty() && list.back().what == kind::end) {
-    list.pop_back();
-    x.ends = true;
-  }
-  return x;
-}
-
 } // namespace
+
+std::vector<regular_expression::alternative> regular_expression::alternatives() const {
+  std::vector<alternative> all;
+  for (const auto& one : root_->inner) {
+    auto& x = all.emplace_back(alternative{one, false, false});
+    auto& list = x.inner.inner;
+    while (!list.empty() && list.front().what == kind::begin) {
+      list.erase(list.begin());
+      x.begins = true;
+    }
+    while (!list.empty() && list.back().what == kind::end) {
+      list.pop_back();
+      x.ends = true;
+    }
+  }
+  return all;
+}
 
 grammar::node_id regular_expression::compile(grammar& g, match what, spelling how,
                                              grammar::node_id next) const {
   compiler c{g, how};
   std::vector<grammar::node_id> branches;
-  for (const auto& alternative : root_->inner) {
-    const auto x = without_anchors(alternative);
+  for (const auto& x : alternatives()) {
     const bool free = what == match::somewhere;
     auto first = c.compile(x.inner, free && !x.ends ? c.anything(next) : next);
     branches.push_back(free && !x.begins ? c.anything(first) : first);

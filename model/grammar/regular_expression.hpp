@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace lamella::model {
 
@@ -40,6 +41,9 @@ public:
   grammar::node_id compile(grammar& g, match what, spelling how, grammar::node_id next) const;
 
   struct part;
+  /// Of the whole expression, without the anchors at its ends.
+  struct alternative;
+  std::vector<alternative> alternatives() const;
 
 private:
   std::shared_ptr<const part> root_; ///< a choice of alternatives

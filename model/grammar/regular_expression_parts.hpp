@@ -22,4 +22,9 @@ struct regular_expression::part {
   uint32_t min = 0, max = 0;
 };
 
+struct regular_expression::alternative {
+  part inner;
+  bool begins = false, ends = false; ///< it had ^ at its beginning, $ at its end
+};
+
 } // namespace lamella::model

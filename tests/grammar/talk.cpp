@@ -1,36 +1,54 @@
 // Tells an oracle what grammars take, and draws texts of them: one JSON object per line on standard
 // input, one per line back.
 //   {"schema": S or "regex": R, "take": [TEXT ...], "draw": N, "seed": S}
-//   {"taken": [true ...], "drawn": [TEXT ...]} or {"error": WHY}
+//   {"taken": [true ...], "drawn": [TEXT ...], "compile_ms": T, "search_ms": T} or {"error": WHY}
 #include "base/json_writer.hpp"
 #include "model/grammar/ambiguity.hpp"
 #include "model/grammar/json_schema/json_schema.hpp"
 #include "model/grammar/regular_expression.hpp"
 #include "tests/model/grammar/grammar_support.hpp"
 
+#include <ctime>
 #include <iostream>
+#include <optional>
 
 using namespace lamella;
 
 namespace {
 
-model::grammar_states states_of(const json_value& question) {
+struct made_states {
+  std::optional<model::grammar_states> states;
+  double compile_ms = 0, search_ms = 0;
+};
+
+made_states states_of(const json_value& question) {
+  const auto now = [] { return 1000.0 * static_cast<double>(std::clock()) / CLOCKS_PER_SEC; };
+  const auto begin = now(); // of the processor: others may run beside it
+  const auto* said = question.find("reading");
+  const auto reading = said != nullptr && *said == json_value("standard")
+                           ? model::schema_reading::standard
+                           : model::schema_reading::usual;
   const auto build = [&](model::grammar& g, auto next) {
     if (const auto* schema = question.find("schema"))
-      return model::json_schema_grammar(g, *schema, next);
+      return model::json_schema_grammar(g, *schema, next, reading);
     return model::regular_expression::parse(*question.find("regex")->get_if<std::string>())
         .compile(g, model::regular_expression::match::whole, model::spelling::plain, next);
   };
   model::grammar g;
   g.begin(0, build(g, g.end()));
   const auto made = std::make_shared<model::runnable_grammar>(std::move(g), tests::all_bytes());
+  const auto compiled = now();
   model::refuse_ambiguous(made);
-  return {made, 256};
+  made_states result{.states = {}, .compile_ms = compiled - begin};
+  result.search_ms = now() - compiled;
+  result.states.emplace(made, 256);
+  return result;
 }
 
 std::string answer_to(const json_value& question) {
   json_value::array taken, drawn;
-  auto states = states_of(question);
+  auto made = states_of(question);
+  auto& states = *made.states;
   if (const auto* texts = question.find("take"))
     for (const auto& text : *texts->get_if<json_value::array>())
       taken.emplace_back(tests::takes(states, *text.get_if<std::string>()));
@@ -42,6 +60,8 @@ std::string answer_to(const json_value& question) {
   json_value::object answer;
   answer.emplace_back("taken", std::move(taken));
   answer.emplace_back("drawn", std::move(drawn));
+  answer.emplace_back("compile_ms", json_value{made.compile_ms});
+  answer.emplace_back("search_ms", json_value{made.search_ms});
   return to_json(json_value{std::move(answer)});
 }
 

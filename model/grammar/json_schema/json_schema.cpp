@@ -2,27 +2,44 @@
 
 #include "base/json_writer.hpp"
 #include "model/grammar/json_schema/json_schema_compiler.hpp"
-#include "model/grammar/json_schema/json_schema_keywords.hpp"
-#include "model/grammar/json_schema/string_formats.hpp"
 
 #include <algorithm>
+#include <tuple>
 
 namespace lamella::model {
 
 using node_id = grammar::node_id;
+using part = demand::part;
 
 namespace {
 
 constexpr size_t values_max = 20'000; ///< of an enumeration
 
+bool has_own(const schema_view& x) {
+  for (const auto& [keyword, value] : *x.schema().get_if<json_value::object>())
+    if (is_own_keyword(keyword)) return true;
+  return false;
+}
+
+std::vector<schema_view> views_of(const demands& all) {
+  std::vector<schema_view> views;
+  for (const auto& x : all)
+    if (x.what == part::own) views.emplace_back(*x.place.schema, x.place.pointer);
+  return views;
+}
+
 } // namespace
 
-node_id json_schema_grammar(grammar& g, const json_value& schema, node_id next) {
-  json_schema_compiler compiler{g, schema};
+node_id json_schema_grammar(grammar& g, const json_value& schema, node_id next,
+                            schema_reading reading) {
+  json_schema_compiler compiler{g, schema, reading};
   if (schema == json_value(false)) throw json_schema_error("", "is false: no value is possible");
-  const auto first = compiler.value(schema, "", next);
+  const auto rule = g.rule(); // whose texts can be told before what comes behind is made
+  g.begin(rule, compiler.value(schema, "", g.end()));
   compiler.finish();
-  return first;
+  if (compiler.conflict() && !productive_nodes(g, byte_set{}.set())[g.first_of(rule)])
+    throw *compiler.conflict();
+  return g.call(rule, next);
 }
 
 void json_schema_compiler::spend(const std::string& pointer, uint64_t steps) {
@@ -34,25 +51,138 @@ void json_schema_compiler::spend(const std::string& pointer, uint64_t steps) {
                                 + " steps; use a smaller schema, with shorter names");
 }
 
-node_id json_schema_compiler::value(const json_value& schema, const std::string& pointer,
-                                    node_id next) {
-  spend(pointer);
-  const bool is_rule = schema.get_if<bool>() == nullptr
-                       && (depth_ == inline_depth_max || !inlined_.insert(&schema).second);
-  if (is_rule) return grammar_.call(rule_of(schema, pointer), next);
+node_id json_schema_compiler::nothing(const schema_place& place, const std::string& why) {
+  if (!conflict_) conflict_.emplace(place.pointer, why);
+  return grammar_.choice();
+}
+
+// --- lists ---------------------------------------------------------------------------------------
+
+/// Puts what `x` comes to on one of the lists; a schema on its way is met before those beside it.
+void json_schema_compiler::unfold(const demand& x, demands& to_do, flat_demands& out) {
+  if (const auto* any = x.place.schema->get_if<bool>()) {
+    if (*any == (x.what == part::whole)) return;
+    out.impossible = x.place;
+    out.why = *any ? "is to be refuted, and takes everything" : "is false: no value is possible";
+    return;
+  }
+  const schema_view view{*x.place.schema, x.place.pointer};
+  if (x.what == part::refuted) {
+    const auto ways = refuted(x);
+    if (ways.empty()) {
+      out.impossible = x.place;
+      out.why = "is to be refuted, and takes everything";
+    } else if (ways.size() == 1) {
+      to_do.insert(to_do.end(), ways[0].rbegin(), ways[0].rend());
+    } else {
+      out.all.push_back(x);
+    }
+    return;
+  }
+  demands parts;
+  const auto add = [&](part what, uint32_t index = 0, const char* keyword = "") {
+    parts.push_back({x.place, what, index, keyword});
+  };
+  if (view.has("$ref")) parts.push_back({references_.target(view)});
+  if (const auto* schemas = view.array("allOf"))
+    for (size_t i = 0; i < schemas->size(); ++i)
+      parts.push_back({{&(*schemas)[i], view.below("allOf") + "/" + std::to_string(i)}});
+  if (const auto* schema = view.find("not"))
+    parts.push_back({{schema, view.below("not")}, part::refuted});
+  if (has_own(view)) add(part::own);
+  if (view.has("anyOf")) add(part::any_of);
+  if (view.has("oneOf")) add(part::one_of);
+  if (view.has("if") && (view.has("then") || view.has("else"))) add(part::conditional);
+  uint32_t kind = 0;
+  for (const auto* keyword : {"dependentRequired", "dependentSchemas", "dependencies"}) {
+    if (const auto* members = view.object(keyword))
+      for (uint32_t i = 0; i < members->size(); ++i) add(part::dependent, kind | i, keyword);
+    kind += demand::members_max;
+  }
+  to_do.insert(to_do.end(), parts.rbegin(), parts.rend());
+}
+
+flat_demands json_schema_compiler::flat(const demands& all) {
+  flat_demands out;
+  std::unordered_map<demand, bool, demand_hash> met; // true: those behind it are not done yet
+  struct leave {
+    size_t below;
+    demand what;
+  };
+  std::vector<leave> open; // whose parts are on the list
+  demands to_do(all.rbegin(), all.rend());
+  while (!to_do.empty() && out.impossible.schema == nullptr) {
+    const auto x = to_do.back();
+    to_do.pop_back();
+    while (!open.empty() && to_do.size() < open.back().below) {
+      met[open.back().what] = false;
+      open.pop_back();
+    }
+    const auto [known, is_new] = met.try_emplace(x, true);
+    if (!is_new) {
+      if (known->second && (x.what == part::whole || x.what == part::refuted))
+        throw json_schema_error(x.place.pointer, "holds where it holds itself: it is met again "
+                                                 "behind its own $ref or allOf");
+      continue;
+    }
+    spend(x.place.pointer);
+    open.push_back({to_do.size(), x});
+    if (x.what == part::whole || x.what == part::refuted) {
+      const auto before = to_do.size();
+      unfold(x, to_do, out);
+      if (to_do.size() == before) {
+        known->second = false;
+        open.pop_back();
+      }
+    } else {
+      out.all.push_back(x);
+    }
+  }
+  if (out.impossible.schema != nullptr) return out;
+  demands once;
+  std::unordered_set<demand, demand_hash> seen;
+  for (auto& x : out.all)
+    if (seen.insert(x).second) once.push_back(std::move(x));
+  out.all = std::move(once);
+  const auto types = types_said(out.all);
+  if (types && types->none()) {
+    for (const auto& x : out.all)
+      if (x.what == part::own) out.impossible = x.place;
+    out.why = "leaves no type of value that all it is combined with allow";
+  }
+  return out;
+}
+
+/// Where one of them says so.
+std::optional<type_set> json_schema_compiler::types_said(const demands& all) {
+  std::optional<type_set> result;
+  for (const auto& x : all) {
+    if (x.what != part::own || x.place.schema->find("type") == nullptr) continue;
+    const auto set = set_of(schema_view{*x.place.schema, x.place.pointer}.types());
+    result = result ? *result & set : set;
+  }
+  return result;
+}
+
+node_id json_schema_compiler::value(const demands& all, node_id next) {
+  const auto lists = flat(all);
+  if (lists.impossible.schema != nullptr) return nothing(lists.impossible, lists.why);
+  if (lists.all.empty()) return json_.any_value(next);
+  auto key = key_of(lists.all);
+  if (depth_ == inline_depth_max || !inlined_.insert(key).second)
+    return grammar_.call(rule_of(lists.all, key), next);
   ++depth_;
-  const auto first = compiled(schema, pointer, next);
+  const auto first = compiled(lists.all, next);
   --depth_;
   return first;
 }
 
-grammar::rule_id json_schema_compiler::rule_of(const json_value& schema,
-                                               const std::string& pointer) {
-  const auto [known, is_new] = rules_.try_emplace(&schema);
+grammar::rule_id json_schema_compiler::rule_of(const demands& all, const std::string& key) {
+  const auto [known, is_new] = rules_.try_emplace(key);
   if (is_new) {
-    spend(pointer);
+    spend(all[0].place.pointer);
     known->second = grammar_.rule();
-    pending_.push_back({known->second, {&schema, pointer}});
+    pending_.push_back({known->second, all});
   }
   return known->second;
 }
@@ -61,56 +191,105 @@ void json_schema_compiler::finish() {
   while (!pending_.empty()) {
     const auto x = std::move(pending_.back());
     pending_.pop_back();
-    grammar_.begin(x.rule, compiled(*x.place.schema, x.place.pointer, grammar_.end()));
+    grammar_.begin(x.rule, compiled(x.all, grammar_.end()));
   }
 }
 
-template <class Build>
-node_id json_schema_compiler::shared(const std::string& key, const Build& build, node_id next) {
+node_id json_schema_compiler::shared(const std::string& key,
+                                     const std::function<node_id(node_id)>& build, node_id next) {
   auto known = shared_.find(key);
   if (known == shared_.end()) {
     known = shared_.emplace(key, grammar_.rule()).first;
-    grammar_.begin(known->second, build(grammar_.end()));
+    const auto rule = known->second; // `build` may add others
+    grammar_.begin(rule, build(grammar_.end()));
+    return grammar_.call(rule, next);
   }
   return grammar_.call(known->second, next);
 }
 
-node_id json_schema_compiler::compiled(const json_value& schema, const std::string& pointer,
-                                       node_id next) {
-  if (const auto* any = schema.get_if<bool>())
-    return *any ? json_.any_value(next) : grammar_.choice(); // of nothing
-  const schema_view x{schema, pointer};
-  if (x.has("$ref")) {
-    x.refuse_beside({"$ref"});
-    const auto target = references_.target(x);
-    return grammar_.call(rule_of(*target.schema, target.pointer), next);
-  }
-  if (x.has("const") || x.has("enum")) return constants(x, next);
-  if (x.has("anyOf")) return any_of(x, "anyOf", next);
-  if (x.has("oneOf")) {
-    check_exclusive(x);
-    return any_of(x, "oneOf", next);
-  }
-  if (x.has("allOf")) return all_of(x, next);
-  const auto types = x.types();
-  if (types.empty()) return json_.any_value(next);
+node_id json_schema_compiler::compiled(const demands& all, node_id next) {
+  const auto has_constants = [](const demand& x) {
+    return x.what == part::own
+           && (x.place.schema->find("const") != nullptr || x.place.schema->find("enum") != nullptr);
+  };
+  if (std::any_of(all.begin(), all.end(), has_constants)) return constants(all, next);
+  for (size_t i = 0; i < all.size(); ++i)
+    if (all[i].what != part::own) return choice_of(all, i, next);
+  return of_types(all, next);
+}
+
+/// One of the ways in which a demand can be met, with all others.
+node_id json_schema_compiler::choice_of(const demands& all, size_t site, node_id next) {
+  auto rest = all;
+  rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(site));
   std::vector<node_id> branches;
-  for (const auto type : types) branches.push_back(of_type(x, type, next));
+  schema_place none; // of the first that is impossible
+  std::string why;
+  for (const auto& way : alternatives_of(all[site])) {
+    if (!rest.empty() && ++combinations_ > combinations_max)
+      throw json_schema_error(all[site].place.pointer,
+                              "has more alternatives than can be combined with what is beside "
+                              "them: more than "
+                                  + std::to_string(combinations_max) + " combinations");
+    auto both = rest;
+    both.insert(both.end(), way.begin(), way.end());
+    const auto lists = flat(both);
+    if (lists.impossible.schema == nullptr)
+      branches.push_back(value(lists.all, next));
+    else if (none.schema == nullptr)
+      std::tie(none, why) = std::tie(lists.impossible, lists.why);
+  }
+  if (branches.empty() && none.schema != nullptr) return nothing(none, why);
+  if (branches.size() == 1) return branches[0];
+  return grammar_.choice(std::move(branches));
+}
+
+// --- values by type ------------------------------------------------------------------------------
+
+type_set json_schema_compiler::types_written(const std::vector<schema_view>& views,
+                                             schema_reading reading) {
+  auto said = type_set{}.set();
+  type_set about;
+  bool is_said = false;
+  for (const auto& x : views) {
+    if (x.has("type")) {
+      said &= set_of(x.types());
+      is_said = true;
+    }
+    about |= set_of(x.types_about());
+  }
+  if (is_said || reading == schema_reading::standard || about.none()) return said;
+  return about;
+}
+
+node_id json_schema_compiler::of_types(const demands& all, node_id next) {
+  const auto views = views_of(all);
+  const auto types = types_written(views, reading_);
+  std::vector<node_id> branches;
+  for (size_t bit = 0; bit < types_count; ++bit) {
+    const auto type = static_cast<json_type>(bit);
+    // A number that has no fraction is an integer as well.
+    if (!types[bit] || (type == json_type::integer && types[bit_of(json_type::number)])) continue;
+    if (type == json_type::number && !types[bit_of(json_type::integer)]) continue;
+    branches.push_back(of_type(views, types, type, next));
+  }
+  if (branches.empty()) return nothing(all[0].place, "leaves no type of value");
   return branches.size() == 1 ? branches[0] : grammar_.choice(std::move(branches));
 }
 
-node_id json_schema_compiler::of_type(const schema_view& x, json_type type, node_id next) {
+node_id json_schema_compiler::of_type(const std::vector<schema_view>& views, type_set types,
+                                      json_type type, node_id next) {
   switch (type) {
   case json_type::object:
-    return object(x, next);
+    return object(views, next);
   case json_type::array:
-    return array(x, next);
+    return array(views, next);
   case json_type::string:
-    return string(x, next);
+    return string(views, next);
   case json_type::number:
-    return number(x, number_form::any, next);
   case json_type::integer:
-    return number(x, number_form::integer, next);
+    return number(views, types[bit_of(json_type::number)] ? number_form::any : number_form::integer,
+                  next);
   case json_type::boolean:
     return grammar_.choice({grammar_.text("true", next), grammar_.text("false", next)});
   case json_type::null:
@@ -119,168 +298,49 @@ node_id json_schema_compiler::of_type(const schema_view& x, json_type type, node
   return next;
 }
 
-// --- schemas made of others ----------------------------------------------------------------------
+/// Of the values of one enumeration, those of which all the rest holds.
+node_id json_schema_compiler::constants(const demands& all, node_id next) {
+  std::vector<const json_value*> values;
+  std::string pointer, why = "has no value that all it is combined with allow";
+  for (const auto& x : all) {
+    if (x.what != part::own) continue;
+    const schema_view view{*x.place.schema, x.place.pointer};
+    std::vector<const json_value*> these;
+    const auto* list = view.array("enum");
+    if (list != nullptr && list->size() > values_max)
+      view.fail("enum", "has " + std::to_string(list->size()) + " values, at most "
+                            + std::to_string(values_max) + " are read");
+    if (const auto* one = view.find("const"))
+      these.push_back(one);
+    else if (list != nullptr)
+      for (const auto& value : *list) these.push_back(&value);
+    if (these.empty() || (!values.empty() && values.size() <= these.size())) continue;
+    values = std::move(these);
+    pointer = view.below(view.has("const") ? "const" : "enum");
+  }
+  std::erase_if(values, [&](const auto* value) { return holds(*value, all) != verdict::yes; });
+  if (values.empty()) return nothing({all[0].place.schema, pointer}, why);
+  return literals(values, pointer, next);
+}
 
 /// Values of one text share what they share; arrays and objects have spaces in them.
-node_id json_schema_compiler::constants(const schema_view& x, node_id next) {
-  x.refuse_beside({"enum", "const", "type"});
-  const auto types = x.types();
+node_id json_schema_compiler::literals(const std::vector<const json_value*>& values,
+                                       const std::string& pointer, node_id next) {
   std::vector<std::string> texts;
   std::vector<node_id> branches;
-  const auto add = [&](const json_value& value) {
-    if (!types.empty() && !is_among(type_of(value), types)) return;
-    const bool nests = type_of(value) == json_type::array || type_of(value) == json_type::object;
-    if (nests)
-      branches.push_back(json_.literal(value, next));
+  for (const auto* value : values) {
+    const auto type = type_of(*value);
+    if (type == json_type::array || type == json_type::object)
+      branches.push_back(json_.literal(*value, next));
     else
-      texts.push_back(to_json(value));
-  };
-  if (const auto* one = x.find("const")) {
-    const auto* list = x.array("enum");
-    const auto key = value_key(*one, number_reading::exact);
-    const auto is_same = [&](const auto& y) { return value_key(y, number_reading::exact) == key; };
-    if (list != nullptr && std::none_of(list->begin(), list->end(), is_same))
-      x.fail("const", "is not one of the values of enum");
-    add(*one);
-  } else {
-    const auto& values = *x.array("enum");
-    if (values.size() > values_max)
-      x.fail("enum", "has " + std::to_string(values.size()) + " values, at most "
-                         + std::to_string(values_max) + " are read");
-    for (const auto& value : values) add(value);
+      texts.push_back(to_json(*value));
   }
-  if (branches.empty() && texts.empty()) x.fail("type", "fits none of the values");
   try {
     if (!texts.empty()) branches.push_back(grammar_.texts(std::move(texts), next));
   } catch (const grammar_error& e) {
-    x.fail(x.has("enum") ? "enum" : "const", std::string{"cannot be read: "} + e.what());
+    throw json_schema_error(pointer, std::string{"cannot be read: "} + e.what());
   }
   return grammar_.choice(std::move(branches));
-}
-
-node_id json_schema_compiler::any_of(const schema_view& x, std::string_view keyword, node_id next) {
-  x.refuse_beside({keyword});
-  std::vector<node_id> branches;
-  const auto& alternatives = *x.array(keyword);
-  if (std::all_of(alternatives.begin(), alternatives.end(),
-                  [](const auto& schema) { return schema == json_value(false); }))
-    x.fail(keyword, "has no alternative but false: no value is possible");
-  for (size_t i = 0; i < alternatives.size(); ++i)
-    branches.push_back(value(alternatives[i], x.below(keyword) + "/" + std::to_string(i), next));
-  return grammar_.choice(std::move(branches));
-}
-
-schema_place json_schema_compiler::behind_references(schema_place place) {
-  std::unordered_set<const json_value*> met;
-  while (place.schema->find("$ref") != nullptr) {
-    const schema_view x{*place.schema, place.pointer};
-    x.refuse_beside({"$ref"});
-    if (!met.insert(place.schema).second) x.fail("$ref", "leads to itself");
-    spend(place.pointer);
-    place = references_.target(x);
-  }
-  return place;
-}
-
-node_id json_schema_compiler::all_of(const schema_view& x, node_id next) {
-  const auto& schemas = *x.array("allOf");
-  std::vector<schema_place> parts;
-  for (size_t i = 0; i < schemas.size(); ++i) {
-    const schema_place part{&schemas[i], x.below("allOf") + "/" + std::to_string(i)};
-    if (*part.schema == json_value(false))
-      throw json_schema_error(part.pointer, "is false: no value is possible");
-    if (!takes_anything(*part.schema)) parts.push_back(part);
-  }
-  const bool alone = [&] {
-    for (const auto& [keyword, value] : *x.schema().get_if<json_value::object>())
-      if (keyword != "allOf" && !is_annotation(keyword)) return false;
-    return true;
-  }();
-  if (alone && parts.empty()) return json_.any_value(next);
-  if (alone && parts.size() == 1) return value(*parts[0].schema, parts[0].pointer, next);
-  const auto refuse_others = [](const schema_view& view) {
-    view.refuse_beside({"allOf", "type", "properties", "required", "additionalProperties"});
-  };
-  refuse_others(x);
-  std::vector<schema_view> views;
-  for (const auto& part : parts) {
-    const auto place = behind_references(part);
-    if (takes_anything(*place.schema)) continue;
-    views.emplace_back(*place.schema, place.pointer);
-    refuse_others(views.back());
-    if (views.back().has("allOf")) views.back().fail("allOf", "is not supported within allOf");
-  }
-  views.push_back(x);
-  const auto members = members_of(views);
-  return members.silent() ? json_.any_object(next) : object_of(members, next);
-}
-
-// --- numbers and strings -------------------------------------------------------------------------
-
-node_id json_schema_compiler::number(const schema_view& x, number_form form, node_id next) {
-  if (const auto* step = x.find("multipleOf"))
-    if (form != number_form::integer || !(*step == json_value(1) || *step == json_value(1.0)))
-      x.fail("multipleOf", "is not supported");
-  const auto read = [&](std::string_view inclusive, std::string_view exclusive, bound_side side) {
-    if (x.has(inclusive) && x.has(exclusive))
-      x.fail(exclusive, "is not supported beside " + std::string(inclusive));
-    const auto keyword = x.has(exclusive) ? exclusive : inclusive;
-    const auto* value = x.find(keyword);
-    if (value == nullptr) return std::optional<decimal>{};
-    auto bound = bound_of(*value, form, side, keyword == exclusive);
-    if (!bound) x.fail(keyword, "must be a number of at most 18 digits before the point");
-    return bound;
-  };
-  const number_bounds bounds{read("minimum", "exclusiveMinimum", bound_side::low),
-                             read("maximum", "exclusiveMaximum", bound_side::high)};
-  if (!any_within(form, bounds))
-    x.fail(x.has("maximum") ? "maximum" : "exclusiveMaximum",
-           std::string{"leaves no "} + (form == number_form::integer ? "whole " : "")
-               + "number above the lower bound");
-  const auto name = [](const std::optional<decimal>& bound) {
-    return bound
-               ? (bound->negative ? "-" : "") + std::to_string(bound->whole) + "." + bound->fraction
-               : "";
-  };
-  const auto key = (form == number_form::integer ? "integer from " : "number from ")
-                   + name(bounds.low) + " to " + name(bounds.high);
-  return shared(
-      key, [&](node_id end) { return number_within(grammar_, form, bounds, end); }, next);
-}
-
-node_id json_schema_compiler::string(const schema_view& x, node_id next) {
-  const auto pattern = x.text("pattern"), format = x.text("format");
-  const auto min = x.count("minLength"), max = x.count("maxLength");
-  if (pattern && (format || min || max))
-    x.fail("pattern", "is not supported beside format, minLength and maxLength");
-  if (format && (min || max)) x.fail("format", "is not supported beside minLength and maxLength");
-  using match = regular_expression::match;
-  const auto quoted = [&](const std::string& expression, match how) {
-    const auto key = (how == match::whole ? "whole " : "somewhere ") + expression;
-    return shared(
-        key,
-        [&](node_id end) {
-          const auto parsed = regular_expression::parse(expression);
-          return grammar_.text(
-              "\"", parsed.compile(grammar_, how, spelling::json, grammar_.text("\"", end)));
-        },
-        next);
-  };
-  if (format) {
-    const auto expression = format_expression(*format);
-    if (expression.empty()) x.fail("format", "is not supported; known are " + format_names());
-    return quoted(std::string(expression), match::whole);
-  }
-  if (!pattern) {
-    if (min.value_or(0) > max.value_or(grammar::unbounded))
-      x.fail("maxLength", "is below minLength");
-    return json_.string_of(min.value_or(0), max.value_or(grammar::unbounded), next);
-  }
-  try {
-    return quoted(*pattern, match::somewhere);
-  } catch (const regular_expression_error& e) {
-    x.fail("pattern", std::string{"is not supported: "} + e.what());
-  }
 }
 
 } // namespace lamella::model

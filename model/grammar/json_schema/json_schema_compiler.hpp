@@ -2,11 +2,16 @@
 #pragma once
 
 #include "model/grammar/json_schema/json_grammar.hpp"
+#include "model/grammar/json_schema/json_schema_demands.hpp"
 #include "model/grammar/json_schema/json_schema_keywords.hpp"
 #include "model/grammar/json_schema/json_schema_references.hpp"
 #include "model/grammar/json_schema/number_grammar.hpp"
+#include "model/grammar/json_schema/schema_reading.hpp"
 #include "model/grammar/regular_expression.hpp"
+#include "model/grammar/text_automaton.hpp"
 
+#include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -21,95 +26,180 @@ inline bool is_false(const schema_place& x) {
   return x.schema != nullptr && *x.schema == json_value(false);
 }
 
+/// A value is described by demands that hold together. $ref, allOf and the like put more of them
+/// on the list, anyOf and the like are a choice between lists, and what is left of each list is
+/// about single keywords, by type. So any keyword may stand beside any other.
 class json_schema_compiler {
 public:
   using node_id = grammar::node_id;
 
-  json_schema_compiler(grammar& g, const json_value& root)
-      : grammar_{g}, json_{g}, references_{root} {}
+  json_schema_compiler(grammar& g, const json_value& root, schema_reading reading)
+      : grammar_{g}, json_{g}, references_{root}, reading_{reading} {}
 
-  /// The first node of a value of `schema`, which is at `pointer`. A schema that is met again is a
-  /// rule, and so is one that is nested deeply: so recursion is bounded, and every schema is
-  /// compiled twice at most.
-  node_id value(const json_value& schema, const std::string& pointer, node_id next);
+  /// The first node of a value of `schema`, which is at `pointer`.
+  node_id value(const json_value& schema, const std::string& pointer, node_id next) {
+    return value(demands{{{&schema, pointer}}}, next);
+  }
+  /// The first node of a value of which all of them hold. A list that is met again is a rule, and
+  /// so is one that is nested deeply: so recursion is bounded, and every list is compiled twice at
+  /// most.
+  node_id value(const demands& all, node_id next);
 
   /// Makes the rules met so far, and those they meet.
   void finish();
 
+  /// Where no value is possible, if that was met.
+  const std::optional<json_schema_error>& conflict() const { return conflict_; }
+
 private:
   using rule_id = grammar::rule_id;
+  enum class verdict : uint8_t { no, yes, unknown };
 
-  /// Schemas compiled within each other; deeper ones are rules. Bounds the stack: the tests compile
+  /// Lists compiled within each other; deeper ones are rules. Bounds the stack: the tests compile
   /// on one of 256 KiB.
-  static constexpr uint32_t inline_depth_max = 16;
+  static constexpr uint32_t inline_depth_max = 10;
   /// Schemas, members and pieces of pointers looked at.
   static constexpr uint64_t steps_max = 2'000'000;
+  /// Choices that are made again beside others.
+  static constexpr uint32_t combinations_max = 200;
 
+  // json_schema.cpp
+  flat_demands flat(const demands& all);
+  void unfold(const demand& x, demands& to_do, flat_demands& out);
+  node_id compiled(const demands& all, node_id next);
+  node_id choice_of(const demands& all, size_t site, node_id next);
+  node_id of_types(const demands& all, node_id next);
+  node_id of_type(const std::vector<schema_view>& views, type_set types, json_type type,
+                  node_id next);
+  node_id constants(const demands& all, node_id next);
+  node_id literals(const std::vector<const json_value*>& values, const std::string& pointer,
+                   node_id next);
+  rule_id rule_of(const demands& all, const std::string& key);
+  node_id nothing(const schema_place& place, const std::string& why);
+  std::optional<type_set> types_said(const demands& all);
+  static type_set types_written(const std::vector<schema_view>& views, schema_reading reading);
+
+  // json_schema_choices.cpp
+  std::vector<demands> alternatives_of(const demand& x);
+  std::vector<demands> one_of(const demand& x);
+  std::vector<demands> refuted(const demand& x);
+  void refute_own(const schema_view& x, std::vector<demands>& out);
+  demands refuted_keyword(const schema_view& x, const std::string& keyword,
+                          const json_value& value);
+  void refute_constants(const schema_view& x, const json_value::array& values,
+                        std::vector<demands>& out);
+  bool disjoint(const demands& a, const demands& b, uint32_t depth);
+  bool told_apart_by_member(const demands& a, const demands& b, uint32_t depth);
+  demand made(const schema_view& x, const std::string& keyword, json_value schema);
+
+  // json_schema_scalars.cpp
+  node_id number(const std::vector<schema_view>& views, number_form form, node_id next);
+  std::optional<node_id> few_multiples(int64_t step, const number_bounds& bounds, node_id next);
+  node_id multiples_from(int64_t step, node_id next);
+  node_id multiples(const schema_view& x, const number_bounds& bounds, node_id next);
+  number_bounds bounds_of(const std::vector<schema_view>& views, number_form form);
+  node_id string(const std::vector<schema_view>& views, node_id next);
+  struct string_demands;
+  string_demands strings_of(const std::vector<schema_view>& views);
+  text_automaton texts_of(const std::vector<schema_view>& views);
+  text_automaton texts_of(const string_demands& all);
+  const text_automaton& automaton_of(const schema_view& x, const std::string& expression,
+                                     regular_expression::match how);
+
+  // json_schema_objects.cpp
   /// What schemas together say about an object.
   struct object_members {
-    struct property {
+    struct member {
       std::string name;
-      schema_place value;   ///< no schema: any value
+      demands value;
       std::string required; ///< where it is said; empty: the member may be absent
-      bool impossible() const { return is_false(value); }
     };
-    std::vector<property> properties; ///< in the order of their members
-    schema_place others;              ///< of members of other names; no schema: nothing is said
-    bool closed() const { return is_false(others); } ///< there are none
-    bool silent() const { return properties.empty() && others.schema == nullptr; }
+    std::vector<member> named; ///< in the order of the members
+    bool has_properties = false;
+    bool says_others = false; ///< something about members of other names
+    uint32_t min = 0, max = grammar::unbounded;
+    schema_place min_at;
   };
+  node_id object(const std::vector<schema_view>& views, node_id next);
+  node_id object_with_other(const std::vector<schema_view>& views, size_t at, node_id next);
+  bool is_other_member(const schema_view& x, const std::string& name);
+  object_members members_of(const std::vector<schema_view>& views);
+  void add_names(const schema_view& x, object_members& out);
+  demands member_demands(const std::vector<schema_view>& views, const std::string& name);
+  bool matches_name(const schema_view& x, const std::string& expression, const std::string& name);
+  std::optional<demand> others_of(const schema_view& x, const std::string* name);
+  std::vector<std::string> evaluated_names(const schema_view& x);
+  bool closes_unsaid(const object_members& all, const std::vector<schema_view>& views) const;
+  std::optional<text_automaton> names_of(const schema_view& x, const json_value& schema);
+  struct member_names;
+  member_names names_of_others(const object_members& members,
+                               const std::vector<schema_view>& views);
+  demands value_of_other(const object_members& members, const std::vector<schema_view>& views,
+                         const member_names& names, text_automaton::mark mark);
+  node_id other_key(const object_members& members, const std::vector<schema_view>& views,
+                    node_id next);
+  node_id members(const object_members& all, const std::vector<schema_view>& views, node_id close);
+  std::vector<node_id> counted_others(const object_members& all,
+                                      const std::vector<schema_view>& views, uint32_t limit,
+                                      bool bounded, node_id close);
+  node_id counted_members(const object_members& all, const std::vector<schema_view>& views,
+                          node_id close);
 
-  node_id compiled(const json_value& schema, const std::string& pointer, node_id next);
-  node_id of_type(const schema_view& x, json_type type, node_id next);
-  rule_id rule_of(const json_value& schema, const std::string& pointer);
-  node_id constants(const schema_view& x, node_id next);
-  node_id any_of(const schema_view& x, std::string_view keyword, node_id next);
-  node_id all_of(const schema_view& x, node_id next);
-  node_id number(const schema_view& x, number_form form, node_id next);
-  node_id string(const schema_view& x, node_id next);
+  // json_schema_arrays.cpp
+  struct array_items;
+  node_id array(const std::vector<schema_view>& views, node_id next);
+  array_items items_of(const std::vector<schema_view>& views);
+  node_id item(const array_items& all, size_t i, bool matched, node_id next);
+  node_id items(const array_items& all, node_id next);
+  node_id containing(const array_items& all, node_id next);
+  node_id unique_items(const array_items& all, node_id next);
+  std::optional<std::vector<const json_value*>> values_of(const demands& all);
+
+  // json_schema_constants.cpp
+  verdict holds(const json_value& value, const demands& all, uint32_t depth = 0);
+  verdict holds(const json_value& value, const demand& x, uint32_t depth);
+  verdict holds_own(const json_value& value, const schema_view& x, uint32_t depth);
+  verdict keyword_holds(const json_value& value, const schema_view& x, const std::string& keyword,
+                        const json_value& said, uint32_t depth);
+  verdict is_one_of(const json_value& value, const schema_view& x, const std::string& keyword);
+  verdict string_holds(const std::string& text, const schema_view& x, const std::string& keyword,
+                       const json_value& said);
+  verdict array_holds(const json_value::array& items, const schema_view& x,
+                      const std::string& keyword, const json_value& said, uint32_t depth);
+  verdict object_holds(const json_value& value, const schema_view& x, const std::string& keyword,
+                       const json_value& said, uint32_t depth);
+  verdict some_hold(const json_value& value, const std::vector<demands>& alternatives,
+                    uint32_t depth);
+
   /// A call of the rule that `build`, given its end, makes once for all that have this key.
-  template <class Build> node_id shared(const std::string& key, const Build& build, node_id next);
-
-  // json_schema_members.cpp
-  class part_of_object;
-  object_members members_of(const std::vector<schema_view>& schemas);
-  static schema_place both(const std::vector<schema_place>& said);
-
-  // json_schema_containers.cpp
-  node_id object(const schema_view& x, node_id next);
-  node_id array(const schema_view& x, node_id next);
-  node_id object_of(const object_members& members, node_id next);
-  node_id map_of(const schema_view& x, const object_members& members, node_id next);
-  node_id property(const object_members::property& p, node_id next);
-  node_id value_at(const schema_place& place, node_id next);
-
-  // json_schema_alternatives.cpp
-  struct alternative;
-  void check_exclusive(const schema_view& x);
-  alternative alternative_of(const schema_place& place);
-  bool tell_apart(const std::vector<schema_place>& schemas, bool objects);
-  schema_place required_member(const schema_place& object, const std::string& name);
-  bool has_own_constants(const schema_place& place, std::unordered_set<std::string>& seen);
-
-  /// The schema behind references.
-  schema_place behind_references(schema_place place);
+  node_id shared(const std::string& key, const std::function<node_id(node_id)>& build,
+                 node_id next);
   /// Counts work that was done for the schema at `pointer`; an error beyond the bound.
   void spend(const std::string& pointer, uint64_t steps = 1);
 
   struct pending_rule {
     rule_id rule;
-    schema_place place;
+    demands all;
   };
 
   grammar& grammar_;
   json_grammar json_;
   schema_references references_;
-  uint32_t depth_ = 0;
+  schema_reading reading_;
+  uint32_t depth_ = 0, combinations_ = 0;
   uint64_t steps_ = 0;
-  std::unordered_set<const json_value*> inlined_;
-  std::unordered_map<const json_value*, rule_id> rules_;
+  std::unordered_set<std::string> inlined_;
+  std::unordered_map<std::string, rule_id> rules_;
   std::unordered_map<std::string, rule_id> shared_;
+  std::unordered_map<std::string, text_automaton> automata_;
   std::vector<pending_rule> pending_;
+  std::deque<json_value> made_; ///< schemas that the document does not have: opposites of keywords
+  std::map<std::pair<const json_value*, std::string>, const json_value*> made_of_;
+  struct constant_keys {
+    std::unordered_set<std::string> exact, as_doubles;
+  };
+  std::unordered_map<const json_value*, constant_keys> keys_; ///< of const and enum
+  std::optional<json_schema_error> conflict_;
 };
 
 } // namespace lamella::model

@@ -14,22 +14,26 @@ namespace lamella::model {
 
 namespace {
 
-/// Mean nothing for which texts are taken. Some are OpenAPI's, `nullable` among them: 2020-12 does
-/// not know it, and a value that is not null is right for both.
-constexpr std::array<std::string_view, 17> annotations{
-    "$schema",   "$id",      "$comment",      "$defs",           "definitions",     "title",
-    "default",   "example",  "examples",      "description",     "deprecated",      "readOnly",
-    "writeOnly", "nullable", "discriminator", "contentEncoding", "contentMediaType"};
+/// Say which values are taken, and cannot be kept to.
+constexpr std::array<std::string_view, 6> refused{
+    "$dynamicRef", "propertyDependencies", "$recursiveRef", "extends", "disallow", "divisibleBy"};
 
 /// Which type a keyword is about.
-constexpr std::array<std::pair<std::string_view, json_type>, 20> about{{
+constexpr std::array<std::pair<std::string_view, json_type>, 28> about{{
     {"properties", json_type::object},
+    {other_member, json_type::object},
     {"required", json_type::object},
     {"additionalProperties", json_type::object},
+    {"patternProperties", json_type::object},
+    {"propertyNames", json_type::object},
     {"minProperties", json_type::object},
     {"maxProperties", json_type::object},
+    {"unevaluatedProperties", json_type::object},
     {"items", json_type::array},
     {"prefixItems", json_type::array},
+    {"additionalItems", json_type::array},
+    {"unevaluatedItems", json_type::array},
+    {"contains", json_type::array},
     {"minItems", json_type::array},
     {"maxItems", json_type::array},
     {"uniqueItems", json_type::array},
@@ -37,16 +41,27 @@ constexpr std::array<std::pair<std::string_view, json_type>, 20> about{{
     {"maxLength", json_type::string},
     {"pattern", json_type::string},
     {"format", json_type::string},
+    {not_pattern, json_type::string},
+    {not_among, json_type::string},
     {"minimum", json_type::number},
     {"maximum", json_type::number},
     {"exclusiveMinimum", json_type::number},
     {"exclusiveMaximum", json_type::number},
     {"multipleOf", json_type::number},
-    {"unevaluatedProperties", json_type::object},
 }};
 
-constexpr std::array<std::string_view, 7> of_any_type{"type",  "enum",  "const", "anyOf",
-                                                      "oneOf", "allOf", "$ref"};
+/// Beside them, what other schemas are named by.
+constexpr std::array<std::string_view, 11> others{"anyOf",
+                                                  "oneOf",
+                                                  "allOf",
+                                                  "$ref",
+                                                  "not",
+                                                  "if",
+                                                  "then",
+                                                  "else",
+                                                  "dependentRequired",
+                                                  "dependentSchemas",
+                                                  "dependencies"};
 
 constexpr std::array<std::pair<std::string_view, json_type>, 7> type_names{{
     {"object", json_type::object},
@@ -64,16 +79,19 @@ const std::pair<std::string_view, json_type>* find_about(std::string_view keywor
   return found == about.end() ? nullptr : found;
 }
 
-bool is_known(std::string_view keyword) {
-  return is_annotation(keyword) || find_about(keyword) != nullptr
-         || std::find(of_any_type.begin(), of_any_type.end(), keyword) != of_any_type.end();
+bool is_one_of(std::string_view keyword, const auto& list) {
+  return std::find(list.begin(), list.end(), keyword) != list.end();
 }
 
 } // namespace
 
 bool is_annotation(std::string_view keyword) {
-  return keyword.starts_with("x-")
-         || std::find(annotations.begin(), annotations.end(), keyword) != annotations.end();
+  return !is_own_keyword(keyword) && !is_one_of(keyword, others) && !is_one_of(keyword, refused);
+}
+
+bool is_own_keyword(std::string_view keyword) {
+  return find_about(keyword) != nullptr || keyword == "type" || keyword == "enum"
+         || keyword == "const";
 }
 
 bool takes_anything(const json_value& schema) {
@@ -91,7 +109,7 @@ schema_view::schema_view(const json_value& schema, std::string pointer)
     throw json_schema_error(pointer_,
                             "must be an object or a boolean, not " + std::string(schema.kind()));
   for (const auto& [keyword, value] : *members)
-    if (!is_known(keyword)) fail(keyword, "is not supported");
+    if (is_one_of(keyword, refused)) fail(keyword, "is not supported");
 }
 
 std::string schema_view::below(std::string_view keyword) const {
@@ -100,13 +118,6 @@ std::string schema_view::below(std::string_view keyword) const {
 
 void schema_view::fail(std::string_view keyword, const std::string& problem) const {
   throw json_schema_error(below(keyword), problem);
-}
-
-void schema_view::refuse_beside(std::initializer_list<std::string_view> keywords) const {
-  for (const auto& [keyword, value] : *schema_.get_if<json_value::object>())
-    if (!is_annotation(keyword)
-        && std::find(keywords.begin(), keywords.end(), keyword) == keywords.end())
-      fail(keyword, "is not supported beside " + std::string(*keywords.begin()));
 }
 
 std::optional<uint32_t> schema_view::count(std::string_view keyword) const {
@@ -156,16 +167,21 @@ std::vector<json_type> schema_view::types() const {
                  "array of them, not "
                      + to_json(name));
   };
-  if (const auto* type = find("type")) {
-    if (type->get_if<json_value::array>() != nullptr)
-      for (const auto& name : *array("type")) named(name);
-    else
-      named(*type);
-  } else {
-    for (const auto& [keyword, value] : *schema_.get_if<json_value::object>())
-      if (const auto* x = find_about(keyword)) add(x->second);
-    if (result.size() > 1) fail("type", "is missing, and its keywords are about several types");
-  }
+  const auto* type = find("type");
+  if (type == nullptr) return {};
+  if (type->get_if<json_value::array>() != nullptr)
+    for (const auto& name : *array("type")) named(name);
+  else
+    named(*type);
+  return result;
+}
+
+std::vector<json_type> schema_view::types_about() const {
+  std::vector<json_type> result;
+  for (const auto& [keyword, value] : *schema_.get_if<json_value::object>())
+    if (const auto* x = find_about(keyword);
+        x != nullptr && std::find(result.begin(), result.end(), x->second) == result.end())
+      result.push_back(x->second);
   return result;
 }
 

@@ -17,7 +17,8 @@ enum class json_type : uint8_t { object, array, string, number, integer, boolean
 /// One schema within another: an object, and where it is.
 class schema_view {
 public:
-  /// Throws json_schema_error unless it is an object of keywords that are known.
+  /// Throws json_schema_error unless it is an object, none of whose keywords is one that says which
+  /// values are taken and is not supported.
   schema_view(const json_value& schema, std::string pointer);
 
   const std::string& pointer() const { return pointer_; }
@@ -28,17 +29,16 @@ public:
 
   [[noreturn]] void fail(std::string_view keyword, const std::string& problem) const;
 
-  /// Nothing but annotations stands beside these keywords; else an error that names what does.
-  void refuse_beside(std::initializer_list<std::string_view> keywords) const;
-
   /// A number of items, characters or members.
   std::optional<uint32_t> count(std::string_view keyword) const;
   const json_value::array* array(std::string_view keyword) const;
   const json_value::object* object(std::string_view keyword) const;
   std::optional<std::string> text(std::string_view keyword) const;
 
-  /// What `type` names, or what the other keywords are about; empty: anything.
+  /// What `type` names.
   std::vector<json_type> types() const;
+  /// The types that its other keywords are about.
+  std::vector<json_type> types_about() const;
 
 private:
   const json_value& schema_;
@@ -48,8 +48,14 @@ private:
 /// `name` as part of a JSON pointer.
 std::string pointer_part(std::string_view name);
 
-/// Does the keyword say nothing about which values are taken?
+/// Does the keyword say nothing about which values are taken? Unknown ones do not, by the standard.
 bool is_annotation(std::string_view keyword);
+/// Does it say something about a value itself, and not about which other schemas hold?
+bool is_own_keyword(std::string_view keyword);
+/// What opposites are made of: not the pattern, none of the values.
+/// A member of another name than these, and with none of these patterns.
+constexpr std::string_view not_pattern = "not pattern", not_among = "none of",
+                           other_member = "member other than";
 /// Is it `true`, or an object of annotations: any value is taken?
 bool takes_anything(const json_value& schema);
 

@@ -26,8 +26,10 @@ public:
   /// What the `$ref` of `x` points at; an error where that is nothing.
   schema_place target(const schema_view& x);
 
-private:
+  /// The member or item of that name, found fast in large objects.
   const json_value* child(const json_value& of, const std::string& name);
+
+private:
   const json_value* find(const json_value& from, std::string_view pointer);
   schema_place resource_around(const std::string& pointer);
 

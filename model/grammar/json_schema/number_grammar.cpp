@@ -188,6 +188,13 @@ std::optional<decimal> decimal::from(const json_value& number) {
   return result;
 }
 
+bool operator<(const decimal& a, const decimal& b) {
+  if (a.negative != b.negative) return a.negative;
+  // Fractions have no zeros at their end, so that their digits compare as texts do.
+  const auto amount = [](const decimal& x) { return std::tie(x.whole, x.fraction); };
+  return a.negative ? amount(b) < amount(a) : amount(a) < amount(b);
+}
+
 std::optional<decimal> bound_of(const json_value& number, number_form form, bound_side side,
                                 bool excluded) {
   const auto given = decimal::from(number);
@@ -216,10 +223,7 @@ bool any_within(number_form form, const number_bounds& bounds) {
     const auto last = whole(high) - (high.negative && !high.fraction.empty() ? 1 : 0);
     return first <= last;
   }
-  if (low.negative != high.negative) return low.negative;
-  // Fractions have no zeros at their end, so that their digits compare as texts do.
-  const auto amount = [](const decimal& x) { return std::tie(x.whole, x.fraction); };
-  return low.negative ? amount(high) <= amount(low) : amount(low) <= amount(high);
+  return !(high < low);
 }
 
 node_id number_within(grammar& g, number_form form, const number_bounds& bounds, node_id next) {

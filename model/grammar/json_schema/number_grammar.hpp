@@ -21,6 +21,8 @@ struct decimal {
   static std::optional<decimal> from(const json_value& number);
 };
 
+bool operator<(const decimal& a, const decimal& b);
+
 /// Both included.
 struct number_bounds {
   std::optional<decimal> low, high;

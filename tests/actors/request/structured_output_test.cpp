@@ -171,7 +171,7 @@ TEST_CASE("what nothing can be held to is refused, with the field that asks for 
   for (const auto& x : {
            row{schema_format(R"({"type":"object","properties":{"a":{"type":"strin"}}})"),
                "invalid_schema", "response_format.json_schema.schema", "/properties/a/type"},
-           row{R"("guided_json":{"$ref":"#"})", "invalid_schema", "guided_json", "no text"},
+           row{R"("guided_json":{"$ref":"#"})", "invalid_schema", "guided_json", "met again"},
            row{R"_("guided_regex":"a(?=b)")_", "invalid_value", "guided_regex", "look-around"},
            row{R"_("guided_regex":"[ab]*a[ab]{10000}")_", "invalid_schema", "guided_regex",
                "give repeated parts a distinct beginning"},

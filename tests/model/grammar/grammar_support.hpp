@@ -34,6 +34,10 @@ inline bool takes(model::grammar_states& states, std::string_view text) {
   return states.accepts(at);
 }
 
+/// What stands for an end that is not found among so many states.
+constexpr std::string_view far_end = "<the end is far>";
+constexpr size_t looked_for_end_max = 4'000;
+
 /// The shortest way from a state to the end of a text.
 inline std::string shortest_end(model::grammar_states& states,
                                 model::grammar_states::state_id from) {
@@ -45,6 +49,7 @@ inline std::string shortest_end(model::grammar_states& states,
   std::vector<step> steps{{from, 0, 0}};
   std::set<model::grammar_states::state_id> seen{from};
   for (size_t i = 0; i < steps.size(); ++i) {
+    if (i == looked_for_end_max) return std::string{far_end};
     if (states.accepts(steps[i].state)) {
       std::string way;
       for (auto at = i; at != 0; at = steps[at].before) way.insert(way.begin(), steps[at].byte);

@@ -1,0 +1,301 @@
+// Numbers and strings. What several keywords say about one string is an intersection of automata.
+#include "model/grammar/json_schema/json_schema_compiler.hpp"
+#include "model/grammar/json_schema/string_formats.hpp"
+
+#include "base/json_writer.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace lamella::model {
+
+using node_id = grammar::node_id;
+
+namespace {
+
+std::string name_of(const std::optional<decimal>& bound) {
+  return bound ? (bound->negative ? "-" : "") + std::to_string(bound->whole) + "." + bound->fraction
+               : "";
+}
+
+std::optional<double> number_of(const json_value& value) {
+  if (const auto* i = value.get_if<int64_t>()) return static_cast<double>(*i);
+  if (const auto* d = value.get_if<double>()) return *d;
+  if (const auto* big = value.get_if<big_integer>()) return big->nearest();
+  if (const auto* u = value.get_if<uint64_t>()) return static_cast<double>(*u);
+  return {};
+}
+
+} // namespace
+
+// --- numbers -------------------------------------------------------------------------------------
+
+/// The narrowest bounds. Draft 4 has an exclusiveMinimum that is true beside a minimum.
+number_bounds json_schema_compiler::bounds_of(const std::vector<schema_view>& views,
+                                              number_form form) {
+  constexpr double written_max = 1e18; // numbers with bounds have fewer digits
+  static const decimal largest{false, 999'999'999'999'999'999, ""};
+  static const decimal smallest{true, 999'999'999'999'999'999, ""};
+  number_bounds bounds;
+  const auto read = [&](const schema_view& x, const char* keyword, bool excluded, bound_side side) {
+    const auto* value = x.find(keyword);
+    if (value == nullptr || value->get_if<bool>() != nullptr) return;
+    const auto nearest = number_of(*value);
+    auto bound = bound_of(*value, form, side, excluded);
+    if (!bound && nearest && side == bound_side::high && *nearest >= written_max) bound = largest;
+    if (!bound && nearest && side == bound_side::low && *nearest <= -written_max) bound = smallest;
+    if (!bound) x.fail(keyword, "must be a number of at most 18 digits before the point");
+    auto& known = side == bound_side::low ? bounds.low : bounds.high;
+    if (!known || (side == bound_side::low ? *known < *bound : *bound < *known)) known = bound;
+  };
+  const auto is_true = [](const schema_view& x, const char* keyword) {
+    const auto* value = x.find(keyword);
+    return value != nullptr && *value == json_value(true);
+  };
+  for (const auto& x : views) {
+    read(x, "minimum", is_true(x, "exclusiveMinimum"), bound_side::low);
+    read(x, "exclusiveMinimum", true, bound_side::low);
+    read(x, "maximum", is_true(x, "exclusiveMaximum"), bound_side::high);
+    read(x, "exclusiveMaximum", true, bound_side::high);
+  }
+  return bounds;
+}
+
+node_id json_schema_compiler::number(const std::vector<schema_view>& views, number_form form,
+                                     node_id next) {
+  const schema_view* stepped = nullptr;
+  for (const auto& x : views) {
+    const auto* step = x.find("multipleOf");
+    if (step == nullptr) continue;
+    const auto size = number_of(*step);
+    if (!size || *size <= 0) x.fail("multipleOf", "must be a number above 0");
+    const double inverse = std::round(1 / *size);
+    const bool of_all_integers = *size <= 1 && 1 / inverse == *size;
+    if (form == number_form::integer && of_all_integers) continue;
+    if (stepped != nullptr && !(*stepped->find("multipleOf") == *step))
+      x.fail("multipleOf", "is not supported beside another one");
+    stepped = &x;
+  }
+  if (stepped != nullptr && number_of(*stepped->find("multipleOf")) == 1.0) {
+    form = number_form::integer;
+    stepped = nullptr;
+  }
+  const auto bounds = bounds_of(views, form);
+  if (!any_within(form, bounds))
+    return nothing({nullptr, views[0].pointer()},
+                   std::string{"leaves no "} + (form == number_form::integer ? "whole " : "")
+                       + "number between its bounds");
+  if (stepped != nullptr) return multiples(*stepped, bounds, next);
+  const auto key = (form == number_form::integer ? "integer from " : "number from ")
+                   + name_of(bounds.low) + " to " + name_of(bounds.high);
+  return shared(
+      key, [&](node_id end) { return number_within(grammar_, form, bounds, end); }, next);
+}
+
+/// All of them where there are few between the bounds.
+std::optional<node_id>
+json_schema_compiler::few_multiples(int64_t step, const number_bounds& bounds, node_id next) {
+  constexpr int64_t whole_max = 999'999'999'999'999'999;
+  constexpr size_t listed_max = 2'000;
+  if (!bounds.low || !bounds.high) return {};
+  const auto amount = static_cast<int64_t>(bounds.low->whole);
+  auto n = ((bounds.low->negative ? -amount : amount) / step - 1) * step;
+  while (*decimal::from(json_value(n)) < *bounds.low) n += step;
+  std::vector<std::string> texts;
+  for (; n <= whole_max && !(*bounds.high < *decimal::from(json_value(n))); n += step) {
+    if (texts.size() == listed_max) return {};
+    texts.push_back(std::to_string(n));
+  }
+  return grammar_.texts(std::move(texts), next);
+}
+
+/// From their first digit on, by what is left when the digits so far are divided by the step.
+node_id json_schema_compiler::multiples_from(int64_t step, node_id next) {
+  constexpr uint32_t digits_max = 15;
+  uint32_t zeros = 0;
+  for (; step % 10 == 0; step /= 10) ++zeros;
+  const auto end = grammar_.text(std::string(zeros, '0'), next);
+  std::vector<node_id> behind(static_cast<size_t>(step), grammar_.choice());
+  behind[0] = end;
+  for (auto digits = zeros; digits < digits_max; ++digits) {
+    const bool is_first = digits + 1 == digits_max; // which is not 0
+    std::vector<node_id> before;
+    for (int64_t left = 0; left < (is_first ? 1 : step); ++left) {
+      std::map<node_id, byte_set> sets;
+      for (int64_t d = is_first ? 1 : 0; d < 10; ++d)
+        sets[behind[static_cast<size_t>((left * 10 + d) % step)]].set(static_cast<size_t>('0' + d));
+      std::vector<node_id> ways;
+      for (const auto& [to, set] : sets) ways.push_back(grammar_.bytes(set, to));
+      if (left == 0 && !is_first) ways.push_back(end);
+      before.push_back(grammar_.choice(std::move(ways)));
+    }
+    behind = std::move(before);
+  }
+  return behind[0];
+}
+
+/// Whole multiples of a whole number.
+node_id json_schema_compiler::multiples(const schema_view& x, const number_bounds& bounds,
+                                        node_id next) {
+  constexpr double step_max = 1e15;
+  constexpr int64_t remainders_max = 128;
+  const auto size = *number_of(*x.find("multipleOf"));
+  if (size != std::trunc(size) || size > step_max)
+    x.fail("multipleOf", "is only supported for whole numbers, and for 1 divided by one beside "
+                         "\"type\": \"integer\"");
+  const auto step = static_cast<int64_t>(size);
+  if (const auto few = few_multiples(step, bounds, next)) return *few;
+  auto remainders = step;
+  while (remainders % 10 == 0) remainders /= 10;
+  const bool free =
+      !bounds.high
+      && (!bounds.low || (!bounds.low->negative && !(decimal{false, 0, "1"} < *bounds.low)));
+  if (!free || remainders > remainders_max)
+    x.fail("multipleOf", "is only supported between bounds that are not far from each other, or "
+                         "up to "
+                             + std::to_string(remainders_max) + " with a minimum of 0 or none");
+  const auto key = "multiples of " + std::to_string(step);
+  const auto positive = shared(
+      key, [&](node_id end) { return multiples_from(step, end); }, next);
+  std::vector<node_id> ways{positive};
+  if (!bounds.low || bounds.low->negative) ways.push_back(grammar_.text("-", positive));
+  if (!bounds.low || !(decimal{} < *bounds.low)) ways.push_back(grammar_.text("0", next));
+  return grammar_.choice(std::move(ways));
+}
+
+// --- strings -------------------------------------------------------------------------------------
+
+struct json_schema_compiler::string_demands {
+  uint32_t min = 0, max = grammar::unbounded;
+  struct expression {
+    const schema_view* view;
+    std::string text;
+    regular_expression::match how;
+    bool not_matched = false;
+    std::string format; ///< whose expression it is
+  };
+  std::vector<expression> expressions;
+  std::vector<std::string> excluded;
+  const schema_view* at = nullptr; ///< of the last demand
+};
+
+const text_automaton& json_schema_compiler::automaton_of(const schema_view& x,
+                                                         const std::string& expression,
+                                                         regular_expression::match how) {
+  const auto key = (how == regular_expression::match::whole ? "w" : "s") + expression;
+  if (const auto known = automata_.find(key); known != automata_.end()) return known->second;
+  try {
+    spend(x.pointer(), 100 + expression.size());
+    return automata_.emplace(key, text_automaton::of(regular_expression::parse(expression), how))
+        .first->second;
+  } catch (const std::runtime_error& e) { // of the expression or its automaton
+    if (dynamic_cast<const json_schema_error*>(&e) != nullptr) throw;
+    throw json_schema_error(x.pointer(), "has the expression " + to_json(json_value(expression))
+                                             + ", which is not supported: " + e.what());
+  }
+}
+
+json_schema_compiler::string_demands
+json_schema_compiler::strings_of(const std::vector<schema_view>& views) {
+  using match = regular_expression::match;
+  string_demands all;
+  const auto add = [&](const schema_view& x, std::string text, match how, bool is_opposite,
+                       std::string format = "") {
+    for (const auto& known : all.expressions)
+      if (known.text == text && known.how == how && known.not_matched == is_opposite) return;
+    all.expressions.push_back({&x, std::move(text), how, is_opposite, std::move(format)});
+  };
+  for (const auto& x : views) {
+    all.min = std::max(all.min, x.count("minLength").value_or(0));
+    all.max = std::min(all.max, x.count("maxLength").value_or(grammar::unbounded));
+    if (x.has("minLength") || x.has("maxLength")) all.at = &x;
+    if (const auto pattern = x.text("pattern")) add(x, *pattern, match::somewhere, false);
+    if (const auto pattern = x.text(not_pattern)) add(x, *pattern, match::somewhere, true);
+    if (const auto format = x.text("format"); format && is_format(*format)) {
+      add(x, std::string(format_expression(*format)), match::whole, false, *format);
+    }
+    if (const auto* texts = x.find(not_among))
+      for (const auto& text : *texts->get_if<json_value::array>())
+        all.excluded.push_back(*text.get_if<std::string>());
+  }
+  return all;
+}
+
+text_automaton json_schema_compiler::texts_of(const std::vector<schema_view>& views) {
+  return texts_of(strings_of(views));
+}
+
+/// All of it at once. Where lengths would make too many states, texts are shorter than they may be.
+text_automaton json_schema_compiler::texts_of(const string_demands& all) {
+  constexpr size_t counted_states_max = 2'000;
+  constexpr uint32_t format_least = 3, format_most = 254; // what formats have anyway
+  if (all.expressions.empty() && all.excluded.empty())
+    return text_automaton::of_length(all.min, all.max);
+  const bool has_format = std::any_of(all.expressions.begin(), all.expressions.end(),
+                                      [](const auto& x) { return !x.format.empty(); });
+  const bool simple = has_format && (all.min > format_least || all.max < format_most);
+  std::vector<text_automaton> sets;
+  for (const auto& x : all.expressions) {
+    const auto& set = automaton_of(
+        *x.view,
+        simple && !x.format.empty() ? std::string(simple_format_expression(x.format)) : x.text,
+        x.how);
+    sets.push_back(x.not_matched ? set.complement() : set);
+  }
+  if (!all.excluded.empty()) sets.push_back(text_automaton::of_texts(all.excluded).complement());
+  auto set = sets.size() == 1 ? std::move(sets[0]) : text_automaton::intersection(sets);
+  const auto has = set.lengths();
+  if (!has || (has->first >= all.min && has->second <= all.max && !simple)) return set;
+  auto max = simple ? std::min(all.max, simple_characters) : all.max;
+  if (has->second <= max) max = grammar::unbounded;
+  const auto counted = static_cast<uint32_t>(counted_states_max / set.states());
+  if (max != grammar::unbounded || all.min > counted)
+    max = std::min(max, std::max(counted, 2 * all.min + 16));
+  const std::array both{std::move(set), text_automaton::of_length(all.min, max)};
+  return text_automaton::intersection(both);
+}
+
+node_id json_schema_compiler::string(const std::vector<schema_view>& views, node_id next) {
+  const auto all = strings_of(views);
+  if (all.max < all.min)
+    return nothing({nullptr, views[0].pointer()}, "has a maxLength below its minLength");
+  const bool lengths = all.min > 0 || all.max != grammar::unbounded;
+  if (all.expressions.empty() && all.excluded.empty())
+    return json_.string_of(all.min, all.max, next);
+  if (all.expressions.empty() && !lengths) return json_.other_key(all.excluded, next);
+  std::string key = std::to_string(all.min) + " to " + std::to_string(all.max);
+  for (const auto& x : all.expressions)
+    key += (x.not_matched ? "\nnot " : "\n")
+           + std::string(x.how == regular_expression::match::whole ? "whole " : "somewhere ")
+           + x.text;
+  for (const auto& text : all.excluded) key += "\nbut " + text;
+  const auto& first = all.expressions.empty() ? views[0] : *all.expressions[0].view;
+  const bool single = all.expressions.size() == 1 && !all.expressions[0].not_matched && !lengths
+                      && all.excluded.empty();
+  try {
+    return shared(
+        key,
+        [&](node_id end) {
+          const auto quote = grammar_.text("\"", end);
+          if (single)
+            return grammar_.text(
+                "\"", regular_expression::parse(all.expressions[0].text)
+                          .compile(grammar_, all.expressions[0].how, spelling::json, quote));
+          const auto set = texts_of(all);
+          if (set.empty())
+            return nothing({nullptr, first.pointer()}, "leaves no text that all of it allows");
+          return grammar_.text("\"",
+                               set.compile(grammar_, spelling::json, [&](auto) { return quote; }));
+        },
+        next);
+  } catch (const regular_expression_error& e) {
+    first.fail("pattern", std::string{"is not supported: "} + e.what());
+  } catch (const automaton_error& e) {
+    first.fail(first.has("pattern") ? "pattern" : "format",
+               std::string{"is not supported beside what else is said about the text: "}
+                   + e.what());
+  }
+}
+
+} // namespace lamella::model

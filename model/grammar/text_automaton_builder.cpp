@@ -1,0 +1,190 @@
+// Regular expressions as automata: first a non-deterministic one, then its sets of states.
+#include "model/grammar/regular_expression_parts.hpp"
+#include "model/grammar/text_automaton.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace lamella::model {
+
+namespace {
+
+using part = regular_expression::part;
+using kind = part::kind;
+
+struct words_hash {
+  size_t operator()(const std::vector<uint32_t>& words) const {
+    uint64_t hash = words.size();
+    for (const auto w : words) hash = (hash ^ w) * 0x9E3779B97F4A7C15ull;
+    return hash ^ (hash >> 29);
+  }
+};
+
+} // namespace
+
+class automaton_builder {
+public:
+  using state = text_automaton::state;
+
+  /// States from the end: each goes on at `next`.
+  state compile(const part& x, state next) {
+    switch (x.what) {
+    case kind::characters:
+      return add({&x.set, {next}});
+    case kind::sequence:
+      for (size_t i = x.inner.size(); i-- > 0;) next = compile(x.inner[i], next);
+      return next;
+    case kind::choice: {
+      std::vector<state> branches;
+      for (const auto& y : x.inner) branches.push_back(compile(y, next));
+      return add({nullptr, std::move(branches)});
+    }
+    case kind::repeat:
+      return repeat(x, next);
+    case kind::begin:
+    case kind::end:
+      throw regular_expression_error("^ and $ are only read at the ends of an alternative");
+    }
+    return next;
+  }
+
+  state endlessly(const part& body, state next) {
+    const auto again = add({nullptr, {next}});
+    const auto once = compile(body, again);
+    states_[again].next.push_back(once);
+    return again;
+  }
+
+  state repeat(const part& x, state next) {
+    const auto& body = x.inner[0];
+    if (x.max == grammar::unbounded) {
+      next = endlessly(body, next);
+      for (uint32_t i = 0; i < x.min; ++i) next = compile(body, next);
+      return next;
+    }
+    const auto behind = next;
+    for (auto i = x.max; i-- > 0;) {
+      const auto once = compile(body, next);
+      next = i < x.min ? once : add({nullptr, {once, behind}});
+    }
+    return next;
+  }
+
+  text_automaton deterministic(state first) {
+    find_classes();
+    sets_.clear();
+    text_automaton made;
+    made.classes_ = classes_;
+    state_of({first}, made);
+    for (size_t s = 0; s < sets_.size(); ++s)
+      for (size_t c = 0; c < classes_.size(); ++c) {
+        std::vector<state> to;
+        for (const auto n : sets_[s])
+          if (states_[n].set != nullptr && by_class_[n][c]) to.push_back(states_[n].next[0]);
+        const auto next = state_of(to, made);
+        made.next_.push_back(next);
+      }
+    return made;
+  }
+
+  state end() const { return 0; }
+
+  state add_choice(std::vector<state> branches) { return add({nullptr, std::move(branches)}); }
+
+private:
+  struct nfa_state {
+    const code_points* set = nullptr; ///< none: goes on without a character
+    std::vector<state> next;
+  };
+
+  state add(nfa_state x) {
+    if (states_.size() > text_automaton::states_max * 2)
+      throw automaton_error("its repeats are too many to be counted");
+    states_.push_back(std::move(x));
+    return static_cast<state>(states_.size() - 1);
+  }
+
+  void find_classes() {
+    classes_ = {0};
+    std::vector<const code_points*> sets;
+    for (const auto& x : states_)
+      if (x.set != nullptr) sets.push_back(x.set);
+    std::sort(sets.begin(), sets.end());
+    sets.erase(std::unique(sets.begin(), sets.end()), sets.end());
+    for (const auto* set : sets)
+      for (const auto& [low, high] : set->ranges()) {
+        classes_.push_back(low);
+        if (high < 0x10FFFF) classes_.push_back(high + 1);
+      }
+    std::sort(classes_.begin(), classes_.end());
+    classes_.erase(std::unique(classes_.begin(), classes_.end()), classes_.end());
+    std::unordered_map<const code_points*, std::vector<bool>> of_set;
+    for (const auto* set : sets) {
+      auto& has = of_set[set];
+      for (const auto c : classes_) has.push_back(set->contains(c));
+    }
+    by_class_.resize(states_.size());
+    for (size_t s = 0; s < states_.size(); ++s)
+      if (states_[s].set != nullptr) by_class_[s] = of_set[states_[s].set];
+  }
+
+  /// The set of states that are reached without a character.
+  std::vector<state> reached(const std::vector<state>& from) {
+    std::vector<state> found, to_visit = from;
+    if (++round_ == 1 || seen_.size() != states_.size()) seen_.assign(states_.size(), 0);
+    while (!to_visit.empty()) {
+      const auto s = to_visit.back();
+      to_visit.pop_back();
+      if (seen_[s] == round_) continue;
+      seen_[s] = round_;
+      if (s == end() || states_[s].set != nullptr)
+        found.push_back(s);
+      else
+        to_visit.insert(to_visit.end(), states_[s].next.begin(), states_[s].next.end());
+    }
+    std::sort(found.begin(), found.end());
+    return found;
+  }
+
+  state state_of(const std::vector<state>& from, text_automaton& made) {
+    auto set = reached(from);
+    work_ += set.size() + 1;
+    const auto [known, is_new] = known_.try_emplace(set, static_cast<state>(sets_.size()));
+    if (is_new) {
+      if (sets_.size() >= text_automaton::states_max || work_ > work_max)
+        throw automaton_error("it has more than " + std::to_string(text_automaton::states_max)
+                              + " states");
+      made.marks_.push_back(!set.empty() && set[0] == end() ? 1 : 0);
+      sets_.push_back(std::move(set));
+    }
+    return known->second;
+  }
+
+  static constexpr size_t work_max = 4'000'000;
+  std::vector<nfa_state> states_{1}; ///< 0 is the end
+  std::vector<char32_t> classes_;
+  std::vector<std::vector<bool>> by_class_;
+  std::unordered_map<std::vector<state>, state, words_hash> known_;
+  std::vector<std::vector<state>> sets_;
+  std::vector<uint64_t> seen_;
+  uint64_t round_ = 0;
+  size_t work_ = 0;
+};
+
+text_automaton text_automaton::of(const regular_expression& expression,
+                                  regular_expression::match what) {
+  static const part any{kind::characters, code_points::all(), {}, 0, 0};
+  automaton_builder builder;
+  std::vector<state> branches;
+  const auto alternatives = expression.alternatives();
+  for (const auto& x : alternatives) {
+    const bool free = what == regular_expression::match::somewhere;
+    auto next = builder.end();
+    if (free && !x.ends) next = builder.endlessly(any, next);
+    next = builder.compile(x.inner, next);
+    branches.push_back(free && !x.begins ? builder.endlessly(any, next) : next);
+  }
+  return builder.deterministic(builder.add_choice(std::move(branches)));
+}
+
+} // namespace lamella::model
