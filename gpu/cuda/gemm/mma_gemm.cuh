@@ -110,6 +110,18 @@ __device__ inline void load_tile(uint32_t to, const T* from, uint32_t first_row,
   }
 }
 
+/// The share of the inputs that a block's split takes, in tiles. The last split may be empty; its
+/// part is zeros.
+struct split_inputs {
+  uint32_t begin, end;
+  int tiles;
+};
+template <class Tile> __device__ inline split_inputs inputs_of_split(const mma_gemm_args& args) {
+  const uint32_t begin = blockIdx.z * args.inputs_per_split;
+  const uint32_t end = min(args.inputs, begin + args.inputs_per_split);
+  return {begin, end, begin < end ? static_cast<int>((end - begin + Tile::BK - 1) / Tile::BK) : 0};
+}
+
 /// Starts on its way to the L2 what load_tile of these `ROWS` rows will read.
 template <class Tile, int ROWS, class T>
 __device__ inline void prefetch_tile(const T* from, uint32_t first_row, uint32_t limit,
@@ -198,11 +210,7 @@ __global__ void __launch_bounds__(Tile::threads) mma_gemm_kernel(mma_gemm_args a
   const int warp_n = warp % (Tile::BN / Tile::WN) * Tile::WN;
   const int warp_m = warp / (Tile::BN / Tile::WN) * Tile::WM;
   const uint32_t first_m = blockIdx.x * Tile::BM, first_n = blockIdx.y * Tile::BN;
-  const uint32_t k_begin = blockIdx.z * args.inputs_per_split;
-  const uint32_t k_end = min(args.inputs, k_begin + args.inputs_per_split);
-  // The last split may be empty; its part is zeros.
-  const int tiles =
-      k_begin < k_end ? static_cast<int>((k_end - k_begin + Tile::BK - 1) / Tile::BK) : 0;
+  const auto [k_begin, k_end, tiles] = mma::inputs_of_split<Tile>(args);
   const T* w = static_cast<const T*>(args.w);
   const T* x = static_cast<const T*>(args.x);
 

@@ -144,10 +144,7 @@ __global__ void __launch_bounds__(Tile::threads) wgmma_gemm_kernel(mma_gemm_args
 
   const int group = static_cast<int>(threadIdx.x) / 128;
   const uint32_t first_m = blockIdx.x * Tile::BM, first_n = blockIdx.y * Tile::BN;
-  const uint32_t k_begin = blockIdx.z * args.inputs_per_split;
-  const uint32_t k_end = min(args.inputs, k_begin + args.inputs_per_split);
-  const int tiles =
-      k_begin < k_end ? static_cast<int>((k_end - k_begin + Tile::BK - 1) / Tile::BK) : 0;
+  const auto [k_begin, k_end, tiles] = mma::inputs_of_split<Tile>(args);
   const T* w = static_cast<const T*>(args.w);
   const T* x = static_cast<const T*>(args.x);
 
