@@ -17,7 +17,6 @@ struct cluster_shape {
   uint32_t more_slots = 0; ///< that each further attention member by head brings
   uint32_t slots = 400;    ///< per table
   uint32_t max_batch = 4, chunk_tokens = 16;
-  config::prompt_order order = config::prompt_order::fair;
   duration slowest_step = 60us;   ///< of a device
   duration slowest_message = 2ms; ///< between processes
   uint32_t starved_per_mille = 0; ///< turns of actors that come late
@@ -45,7 +44,6 @@ inline config::settings settings_of(const cluster_shape& shape) {
   }
   o.batching.max_batch = shape.max_batch;
   o.batching.prefill_chunk_tokens = shape.chunk_tokens;
-  o.batching.prompt_order = shape.order;
   o.numerics.wire = config::number_type::f32;
   o.kv.dtype = config::number_type::f32;
   return o;

@@ -129,8 +129,8 @@ private:
 };
 
 cluster_shape shape_of(worker_role role) {
-  cluster_shape s;                      // two replicas, two shards by head, a spare
-  s.order = config::prompt_order::fcfs; // what a loss leaves to compute again depends on the order
+  cluster_shape s; // two replicas, two shards by head, a spare
+  s.slots = 800;   // for all at once: where slots lack, those that wait lose their KV to others
   if (role == worker_role::prefill) s.prefill = 1;
   return s;
 }
