@@ -1,4 +1,5 @@
 #include "model/grammar/text_automaton.hpp"
+#include "model/grammar/words_hash.hpp"
 
 #include "base/utf8.hpp"
 
@@ -13,14 +14,6 @@ namespace {
 using node_id = grammar::node_id;
 
 constexpr char32_t last_character = 0x10FFFF;
-
-struct words_hash {
-  size_t operator()(const std::vector<uint32_t>& words) const {
-    uint64_t hash = words.size();
-    for (const auto w : words) hash = (hash ^ w) * 0x9E3779B97F4A7C15ull;
-    return hash ^ (hash >> 29);
-  }
-};
 
 } // namespace
 

@@ -1,6 +1,7 @@
 // Regular expressions as automata: first a non-deterministic one, then its sets of states.
 #include "model/grammar/regular_expression_parts.hpp"
 #include "model/grammar/text_automaton.hpp"
+#include "model/grammar/words_hash.hpp"
 
 #include <algorithm>
 #include <unordered_map>
@@ -11,14 +12,6 @@ namespace {
 
 using part = regular_expression::part;
 using kind = part::kind;
-
-struct words_hash {
-  size_t operator()(const std::vector<uint32_t>& words) const {
-    uint64_t hash = words.size();
-    for (const auto w : words) hash = (hash ^ w) * 0x9E3779B97F4A7C15ull;
-    return hash ^ (hash >> 29);
-  }
-};
 
 } // namespace
 

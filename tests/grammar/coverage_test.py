@@ -17,7 +17,7 @@ import re
 import sys
 import tarfile
 
-from oracle import Failures, Talk
+from oracle import Failures, Talk, texts_of
 
 parser = argparse.ArgumentParser()
 parser.add_argument("talk")
@@ -42,15 +42,6 @@ def members(path, wanted):
         for member in archive:
             if member.isfile() and re.fullmatch(wanted, member.name.removeprefix("./")):
                 yield member.name, json.loads(archive.extractfile(member).read())
-
-
-def texts_of(value):
-    """The layouts of models: with blanks and without, escaped and not."""
-    yield json.dumps(value)
-    yield json.dumps(value, separators=(",", ":"))
-    plain = json.dumps(value, ensure_ascii=False, indent=2)
-    if not any(0xD800 <= ord(c) <= 0xDFFF for c in plain):
-        yield plain
 
 
 def ask(schema, instances):

@@ -5,6 +5,15 @@ import subprocess
 import sys
 
 
+def texts_of(value):
+    """The layouts of models: with blanks and without, escaped and not."""
+    yield json.dumps(value)
+    yield json.dumps(value, separators=(",", ":"))
+    plain = json.dumps(value, ensure_ascii=False, indent=2)
+    if not any(0xD800 <= ord(c) <= 0xDFFF for c in plain):
+        yield plain
+
+
 class Talk:
     """grammar_talk, a line for each question."""
 

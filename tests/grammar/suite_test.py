@@ -10,20 +10,11 @@ import lzma
 import os
 import sys
 
-from oracle import Failures, Talk
+from oracle import Failures, Talk, texts_of
 
 data = os.path.join(os.path.dirname(__file__), "../data/json_schema_test_suite/groups.json.xz")
 talk = Talk(sys.argv[1])
 fail = Failures()
-
-
-def texts_of(value):
-    """The layouts of models: with blanks and without, escaped and not."""
-    yield json.dumps(value)
-    yield json.dumps(value, separators=(",", ":"))
-    plain = json.dumps(value, ensure_ascii=False, indent=2)
-    if not any(0xD800 <= ord(c) <= 0xDFFF for c in plain):
-        yield plain
 
 
 compiled = invalid = valid = taken = 0
