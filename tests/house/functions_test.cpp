@@ -20,8 +20,6 @@ constexpr size_t most_lines = 60;
 const std::multimap<std::string, size_t> longer{
     {"gpu/cuda/attention/attention_rows.cu", 71},
     {"gpu/cuda/bench/step_bench.cpp", 143},
-    {"gpu/cuda/gemm/mma_gemm.cuh", 75},
-    {"gpu/cuda/gemm/wgmma_gemm.cuh", 68},
 };
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }

@@ -138,14 +138,41 @@ __device__ inline void prefetch_tile(const T* from, uint32_t first_row, uint32_t
 /// kernel before this one has ended.
 constexpr int tiles_prefetched = 16;
 
+/// Where a block's tiles of weights and rows come from, and their places in shared memory.
+template <class T, class Tile> struct tile_reader {
+  const mma_gemm_args& args;
+  uint32_t base; ///< of the block's shared memory
+  uint32_t first_m, first_n, k_begin, k_end;
+
+  __device__ uint32_t place(int tile) const {
+    return base + static_cast<uint32_t>(tile % Tile::STAGES * Tile::stage_bytes);
+  }
+  __device__ uint32_t from(int tile) const {
+    return k_begin + static_cast<uint32_t>(tile) * Tile::BK;
+  }
+  __device__ void fetch_weights(int tile) const {
+    load_tile<Tile, Tile::BN>(place(tile), static_cast<const T*>(args.w), first_n, args.outputs,
+                              args.inputs, from(tile), k_end);
+  }
+  __device__ void prefetch_weights(int tile) const {
+    prefetch_tile<Tile, Tile::BN>(static_cast<const T*>(args.w), first_n, args.outputs, args.inputs,
+                                  from(tile), k_end);
+  }
+  __device__ void fetch_rows(int tile) const {
+    load_tile<Tile, Tile::BM>(place(tile) + Tile::BN * Tile::row_bytes,
+                              static_cast<const T*>(args.x), first_m, args.rows, args.inputs,
+                              from(tile), k_end);
+  }
+};
+
 /// The weights of the first AHEAD tiles, which no other kernel writes: their copies run while the
 /// kernel before this one ends (with launch_early). Then x may be read.
-template <class Tile, int AHEAD, class Fetch, class Prefetch>
-__device__ inline void begin_with_weights(int tiles, Fetch fetch, Prefetch prefetch) {
+template <int AHEAD, class Reader>
+__device__ inline void begin_with_weights(int tiles, const Reader& read) {
 #pragma unroll
   for (int s = 0; s < AHEAD; ++s)
-    if (s < tiles) fetch(s);
-  for (int s = AHEAD; s < AHEAD + tiles_prefetched && s < tiles; ++s) prefetch(s);
+    if (s < tiles) read.fetch_weights(s);
+  for (int s = AHEAD; s < AHEAD + tiles_prefetched && s < tiles; ++s) read.prefetch_weights(s);
   begin_kernel();
 }
 
@@ -211,29 +238,13 @@ __global__ void __launch_bounds__(Tile::threads) mma_gemm_kernel(mma_gemm_args a
   const int warp_m = warp / (Tile::BN / Tile::WN) * Tile::WM;
   const uint32_t first_m = blockIdx.x * Tile::BM, first_n = blockIdx.y * Tile::BN;
   const auto [k_begin, k_end, tiles] = mma::inputs_of_split<Tile>(args);
-  const T* w = static_cast<const T*>(args.w);
-  const T* x = static_cast<const T*>(args.x);
-
-  auto place = [&](int tile) {
-    return base + static_cast<uint32_t>(tile % Tile::STAGES * Tile::stage_bytes);
-  };
-  auto from = [&](int tile) { return k_begin + static_cast<uint32_t>(tile) * Tile::BK; };
-  auto fetch_weights = [&](int tile) {
-    mma::load_tile<Tile, Tile::BN>(place(tile), w, first_n, args.outputs, args.inputs, from(tile),
-                                   k_end);
-  };
-  auto fetch_rows = [&](int tile) {
-    mma::load_tile<Tile, Tile::BM>(place(tile) + Tile::BN * Tile::row_bytes, x, first_m, args.rows,
-                                   args.inputs, from(tile), k_end);
-  };
-  mma::begin_with_weights<Tile, Tile::STAGES - 1>(tiles, fetch_weights, [&](int tile) {
-    mma::prefetch_tile<Tile, Tile::BN>(w, first_n, args.outputs, args.inputs, from(tile), k_end);
-  });
+  const mma::tile_reader<T, Tile> read{args, base, first_m, first_n, k_begin, k_end};
+  mma::begin_with_weights<Tile::STAGES - 1>(tiles, read);
 
   float sums[fragments_n][fragments_m][4] = {};
 #pragma unroll
   for (int s = 0; s < Tile::STAGES - 1; ++s) {
-    if (s < tiles) fetch_rows(s);
+    if (s < tiles) read.fetch_rows(s);
     mma::commit();
   }
   for (int tile = 0; tile < tiles; ++tile) {
@@ -242,11 +253,11 @@ __global__ void __launch_bounds__(Tile::threads) mma_gemm_kernel(mma_gemm_args a
     // the next copies take.
     __syncthreads();
     if (const int next = tile + Tile::STAGES - 1; next < tiles) {
-      fetch_weights(next);
-      fetch_rows(next);
+      read.fetch_weights(next);
+      read.fetch_rows(next);
     }
     mma::commit();
-    const uint32_t weights = place(tile);
+    const uint32_t weights = read.place(tile);
     const uint32_t rows = weights + Tile::BN * Tile::row_bytes;
 #pragma unroll
     for (int k = 0; k < Tile::BK / 16; ++k) {

@@ -145,29 +145,13 @@ __global__ void __launch_bounds__(Tile::threads) wgmma_gemm_kernel(mma_gemm_args
   const int group = static_cast<int>(threadIdx.x) / 128;
   const uint32_t first_m = blockIdx.x * Tile::BM, first_n = blockIdx.y * Tile::BN;
   const auto [k_begin, k_end, tiles] = mma::inputs_of_split<Tile>(args);
-  const T* w = static_cast<const T*>(args.w);
-  const T* x = static_cast<const T*>(args.x);
-
-  auto place = [&](int tile) {
-    return base + static_cast<uint32_t>(tile % Tile::STAGES * Tile::stage_bytes);
-  };
-  auto from = [&](int tile) { return k_begin + static_cast<uint32_t>(tile) * Tile::BK; };
-  auto fetch_weights = [&](int tile) {
-    mma::load_tile<Tile, Tile::BN>(place(tile), w, first_n, args.outputs, args.inputs, from(tile),
-                                   k_end);
-  };
-  auto fetch_rows = [&](int tile) {
-    mma::load_tile<Tile, Tile::BM>(place(tile) + Tile::BN * Tile::row_bytes, x, first_m, args.rows,
-                                   args.inputs, from(tile), k_end);
-  };
-  mma::begin_with_weights<Tile, ahead>(tiles, fetch_weights, [&](int tile) {
-    mma::prefetch_tile<Tile, Tile::BN>(w, first_n, args.outputs, args.inputs, from(tile), k_end);
-  });
+  const mma::tile_reader<T, Tile> read{args, base, first_m, first_n, k_begin, k_end};
+  mma::begin_with_weights<ahead>(tiles, read);
 
   float sums[Tile::BM / step][step / 2] = {};
 #pragma unroll
   for (int s = 0; s < ahead; ++s) {
-    if (s < tiles) fetch_rows(s);
+    if (s < tiles) read.fetch_rows(s);
     mma::commit();
   }
   for (int tile = 0; tile < tiles; ++tile) {
@@ -176,8 +160,8 @@ __global__ void __launch_bounds__(Tile::threads) wgmma_gemm_kernel(mma_gemm_args
     // Every thread's part of the tile is there, and every warpgroup has finished the tile before
     // the last one, whose place the next copies take.
     __syncthreads();
-    const uint32_t weights = place(tile) + static_cast<uint32_t>(group * 64 * Tile::row_bytes);
-    const uint32_t rows = place(tile) + Tile::BN * Tile::row_bytes;
+    const uint32_t weights = read.place(tile) + static_cast<uint32_t>(group * 64 * Tile::row_bytes);
+    const uint32_t rows = read.place(tile) + Tile::BN * Tile::row_bytes;
     wgmma::fence();
 #pragma unroll
     for (int k = 0; k < Tile::BK / 16; ++k)
@@ -187,8 +171,8 @@ __global__ void __launch_bounds__(Tile::threads) wgmma_gemm_kernel(mma_gemm_args
                                wgmma::descriptor(rows + m * step * Tile::row_bytes + k * 32));
     wgmma::commit();
     if (tile + ahead < tiles) {
-      fetch_weights(tile + ahead);
-      fetch_rows(tile + ahead);
+      read.fetch_weights(tile + ahead);
+      read.fetch_rows(tile + ahead);
     }
     mma::commit();
     wgmma::wait_all_but<1>();
