@@ -195,9 +195,8 @@ void add_batching(table& t) {
   t.choice<prompt_order>(
       "batching.prompt_order", reload::restart,
       {{prompt_order::fair, "fair"}, {prompt_order::fcfs, "fcfs"}},
-      "Order of waiting prompts: fair (by arrival plus four times the time a prompt still takes, "
-      "so "
-      "that short ones pass long ones and none starves) or fcfs (first come, first served).",
+      "Order of waiting prompts: fair (by arrival plus four times the time a prompt still takes: "
+      "short ones pass long ones, and none starves) or fcfs (first come, first served).",
       [](settings & s) -> auto& { return s.batching.prompt_order; });
 }
 

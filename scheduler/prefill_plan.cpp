@@ -13,6 +13,10 @@ uint32_t slack_bucket(std::chrono::nanoseconds left) {
   return left < seconds{10} ? 0 : left < seconds{60} ? 1 : 2;
 }
 
+uint64_t percent_of(uint64_t all, uint32_t percent) {
+  return all / 100 * percent + all % 100 * percent / 100;
+}
+
 /// The most tokens from `position` on whose prefill_work is at most `work`, up to `most`.
 uint32_t tokens_within(uint64_t work, uint32_t position, uint32_t most) {
   uint32_t least = 0;
@@ -59,24 +63,23 @@ void prefill_plan::put_in_order(const prefill_limits& limits) {
                    [&](const auto& a, const auto& b) { return turn(a) < turn(b); });
 }
 
+uint32_t prefill_plan::fitting(const entry& x, const room& left, bool beside_ended) const {
+  const auto wanted = static_cast<uint32_t>(std::min<uint64_t>(left.tokens, x.left()));
+  const auto whole = tokens_within(left.work, x.done, wanted);
+  const auto least = std::min(wanted, left.tokens_least);
+  if (order_ == prompt_order::fcfs || !beside_ended || whole == x.left())
+    return std::max(least, whole);
+  return std::max(least, tokens_within(std::min(left.work, left.work_beside), x.done, wanted));
+}
+
 std::vector<prefill_piece> prefill_plan::next(const prefill_limits& limits,
                                               const may_begin& begins) {
   std::vector<prefill_piece> pieces;
-  bool held_back = false;
-  uint64_t taken = 0, work = 0;
-  bool ended = false; // a prompt in this iteration
-  // Who ends waits for no more than a quarter of an iteration of those that do not.
-  const auto fits = [&](const entry& x, uint64_t room) {
-    const auto wanted = static_cast<uint32_t>(std::min<uint64_t>(room, x.left()));
-    const auto least =
-        taken < tokens_least ? std::min(wanted, static_cast<uint32_t>(tokens_least - taken)) : 0;
-    const auto work_left = limits.work - std::min(limits.work, work);
-    const auto whole = tokens_within(work_left, x.done, wanted);
-    if (order_ == prompt_order::fcfs || !ended || whole == x.left()) return std::max(least, whole);
-    return std::max(least, tokens_within(std::min(work_left, limits.work / 4), x.done, wanted));
-  };
-  const auto take = [&](entries& list, uint64_t room, size_t pieces_max) {
-    for (auto it = list.begin(); it != list.end() && room > 0 && pieces.size() < pieces_max;) {
+  bool held_back = false, ended = false; // a prompt that may not start; one that ends here
+  uint64_t work = 0;
+  const auto take = [&](entries& list, room left, size_t pieces_max) {
+    for (auto it = list.begin();
+         it != list.end() && left.tokens > 0 && pieces.size() < pieces_max;) {
       if (!it->begun) {
         it->begun = !held_back && (!begins || begins(it->sequence, it->tokens));
         held_back |= !it->begun;
@@ -85,27 +88,35 @@ std::vector<prefill_piece> prefill_plan::next(const prefill_limits& limits,
         ++it;
         continue;
       }
-      const auto count = fits(*it, room);
+      const auto count = fitting(*it, left, ended);
       if (count == 0) break;
       const bool last = count == it->left();
+      const auto cost = prefill_work(it->done, count);
       ended |= last;
       pieces.push_back({it->sequence, it->done, count, last});
-      work += prefill_work(it->done, count);
-      taken += count;
-      room -= count;
+      work += cost;
+      left.work -= std::min(left.work, cost);
+      left.tokens -= count;
+      left.tokens_least -= std::min(left.tokens_least, count);
       it->done += count;
       it = last ? list.erase(it) : it + 1;
     }
-    return room;
+    return left.tokens;
   };
-  const auto sequences_max = limits.sequences;
   put_in_order(limits);
   // What new prompts do not use of their share is for rebuilds, and the other way round.
-  const uint64_t share = uint64_t{chunk_tokens_} * (100 - rebuild_percent_) / 100;
+  const auto share = percent_of(chunk_tokens_, 100 - rebuild_percent_);
   const auto kept = rebuilds_.empty() ? 0 : std::min(left_in(fresh_), std::max<uint64_t>(share, 1));
-  const bool both = kept > 0 && sequences_max > 1 && chunk_tokens_ > 1;
-  const auto room = take(rebuilds_, chunk_tokens_ - (both ? kept : 0), sequences_max - both);
-  take(fresh_, room + (both ? kept : 0), sequences_max);
+  const bool both = kept > 0 && limits.sequences > 1 && chunk_tokens_ > 1;
+  const auto beside = limits.work / 4;
+  const auto work_kept = both ? percent_of(limits.work, 100 - rebuild_percent_) : 0;
+  const auto tokens = take(
+      rebuilds_, {chunk_tokens_ - (both ? kept : 0), limits.work - work_kept, beside, tokens_least},
+      limits.sequences - both);
+  take(fresh_,
+       {tokens + (both ? kept : 0), limits.work - std::min(limits.work, work), beside,
+        both || pieces.empty() ? tokens_least : 0},
+       limits.sequences);
   return pieces;
 }
 

@@ -28,6 +28,13 @@ constexpr uint64_t prefill_work(uint32_t position, uint32_t tokens) {
   return tokens + uint64_t{tokens} * (uint64_t{position} + tokens) / context_like_a_token;
 }
 
+/// The cost of all pieces together.
+inline uint64_t prefill_work(const std::vector<prefill_piece>& pieces) {
+  uint64_t work = 0;
+  for (const auto& x : pieces) work += prefill_work(x.position, x.tokens);
+  return work;
+}
+
 /// In which order new prompts are computed.
 enum class prompt_order : uint8_t {
   fcfs, ///< as they came (S-M10)
@@ -45,13 +52,6 @@ struct prefill_limits {
   double work_ns = 1e6; ///< measured time of a unit of work: weighs length against age
 };
 
-/// Of all of them.
-inline uint64_t prefill_work(const std::vector<prefill_piece>& pieces) {
-  uint64_t work = 0;
-  for (const auto& x : pieces) work += prefill_work(x.position, x.tokens);
-  return work;
-}
-
 /// A sequence that had generated tokens when its KV was lost: all its tokens are recomputed.
 struct rebuild_entry {
   sequence_id sequence{};
@@ -66,9 +66,10 @@ struct rebuild_entry {
 ///
 /// New prompts: by prompt_order. Rebuilds: near deadlines first, then the fewest tokens left, so
 /// that many sequences decode again early; entries that waited for `timeout` go before all these,
-/// in order of arrival. Where both wait, rebuilds get `rebuild_percent` of the tokens of an
-/// iteration, and the rest that new prompts leave. Cost: O(n log n) in the waiting prompts per
-/// iteration.
+/// in order of arrival. Where both wait, rebuilds get `rebuild_percent` of the tokens and of the
+/// work of an iteration, and the rest that new prompts leave. A prompt that ends waits for no more
+/// than a quarter of an iteration of prompts that go on (`fair`). Cost: O(n log n) in the waiting
+/// prompts per iteration.
 class prefill_plan {
 public:
   using nanoseconds = std::chrono::nanoseconds;
@@ -80,7 +81,7 @@ public:
   /// What an iteration should take at most, unless configured otherwise.
   static constexpr std::chrono::milliseconds iteration_target{60};
 
-  /// An iteration takes as many tokens at least, whatever the bound of its work.
+  /// Each queue gets as many tokens of an iteration at least, whatever the bound of its work.
   static constexpr uint32_t tokens_least = 16;
 
   /// Whether a prompt of `tokens` tokens may start now; not called again after it returned true.
@@ -124,6 +125,14 @@ private:
     uint32_t left() const { return tokens - done; }
   };
   using entries = std::deque<entry>;
+  /// What an iteration has left for one of the queues.
+  struct room {
+    uint64_t tokens, work;
+    uint64_t work_beside;  ///< of a prompt that goes on beside one that ends
+    uint32_t tokens_least; ///< whatever the work
+  };
+  /// Tokens of `x` in this iteration; `beside_ended`: another prompt ends in it.
+  uint32_t fitting(const entry& x, const room& left, bool beside_ended) const;
   static uint64_t left_in(const entries& list);
   void put_in_order(const prefill_limits& limits);
 

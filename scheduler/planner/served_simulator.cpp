@@ -35,6 +35,8 @@ public:
                                                                 prompt_order::fair},
         states_(trace.size()) {
     if (options.seats > 0) limits_.seats = options.seats;
+    const std::vector<prefill_piece> chunk{{sequence_id{}, 0, limits_.chunk_tokens, false}};
+    work_s_ = cost_.chunk_s(chunk) / static_cast<double>(prefill_work(chunk));
   }
 
   served_result play() {
@@ -115,12 +117,9 @@ private:
 
   /// As a prefill worker bounds its iterations.
   prefill_limits bounds() const {
-    const std::vector<prefill_piece> chunk{{sequence_id{}, 0, limits_.chunk_tokens, false}};
-    const auto unit_s =
-        cost_.chunk_s(chunk) / static_cast<double>(prefill_work(0, limits_.chunk_tokens));
     const std::chrono::duration<double> target{prefill_plan::iteration_target};
-    return {prompts_per_iteration, clock(), static_cast<uint64_t>(target.count() / unit_s),
-            unit_s * 1e9};
+    return {prompts_per_iteration, clock(), static_cast<uint64_t>(target.count() / work_s_),
+            work_s_ * 1e9};
   }
 
   void start_iteration() {
@@ -270,6 +269,7 @@ private:
   const served_cost cost_;
   const request_trace& trace_;
   const served_options& options_;
+  double work_s_ = 0; ///< of a unit of prefill_work
   admission queue_;
   slot_pool pool_;
   prefill_plan plan_;

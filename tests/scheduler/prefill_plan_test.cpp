@@ -334,3 +334,15 @@ TEST_CASE("a prompt that ends shares its iteration with others that end, and lit
   CHECK(prefill_work(0, pieces[3].tokens) <= 50);
   CHECK(pieces[3].tokens >= 45);
 }
+
+TEST_CASE("L-M26 where work is the bound, new prompts get their share beside rebuilds") {
+  prefill_plan plan{512, 70, prompt_order::fair};
+  plan.add(id(1), 4000, 0, seconds{0});
+  plan.add(rebuild_entry{id(2), 4000});
+  uint64_t fresh = 0, rebuilt = 0;
+  for (int i = 0; i < 10; ++i)
+    for (const auto& x : plan.next(at(seconds{1}, 200)))
+      (x.sequence == id(1) ? fresh : rebuilt) += prefill_work(x.position, x.tokens);
+  CHECK(fresh >= 10 * 200 * 25 / 100);
+  CHECK(rebuilt >= 10 * 200 * 60 / 100);
+}
