@@ -11,7 +11,6 @@
 
 using namespace lamella;
 using model::grammar;
-using model::grammar_error;
 using model::json_schema_error;
 using tests::takes;
 
@@ -190,19 +189,17 @@ TEST_CASE("more work than its size is refused with its place") {
   // Each of many allOf merges an object of many members.
   std::string many = R"({"type":"object","properties":{)", schema = R"({"$defs":{"many":)";
   for (int i = 0; i < 1'000; ++i)
-    many += (i > 0 ? ",\"" : "\"") + std::string("m") + std::to_string(i) + "\":false";
+    many += (i > 0 ? ",\"" : "\"") + std::string("m") + std::to_string(i) + R"(":{"type":"null"})";
   schema += many + R"(}}},"properties":{)";
   for (int i = 0; i < 5'000; ++i)
     schema += (i > 0 ? ",\"p" : "\"p") + std::to_string(i)
-              + R"(":{"allOf":[{"$ref":"#/$defs/many"},{"required":["z"]}]})";
+              + R"(":{"allOf":[{"$ref":"#/$defs/many"},{"additionalProperties":false}]})";
   try {
     states_of(schema + "}}");
     FAIL("was taken");
   } catch (const json_schema_error& e) {
     CHECK(e.pointer.starts_with("/properties/p"));
     CHECK(std::string{e.what()}.find("steps") != std::string::npos);
-  } catch (const grammar_error& e) { // what comes of the work may be too large before that
-    CHECK(std::string{e.what()}.find("places") != std::string::npos);
   }
   // Each of many pointers has a long name in it.
   std::string long_name(1 << 20, 'n'), others = R"({"$ref":"#/$defs/)" + long_name;

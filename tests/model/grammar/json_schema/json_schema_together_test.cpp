@@ -35,7 +35,7 @@ TEST_CASE("one of several alternatives that may hold together holds alone") {
               "properties":{"a":{"type":"integer"},"b":{"type":"integer"}}})",
           {R"({"a":1})", R"({"b":1})"},
           {"{}", R"({"a":1,"b":1})"}},
-         // 2.5 would be right, too, but numbers that are no integers have no name.
+         // 2.5 is valid, too, and refused: no type is that of numbers with a fraction alone.
          {R"({"oneOf":[{"type":"integer"},{"type":"number","minimum":2}]})",
           {"1"},
           {"2", "3", "1.5"}},
