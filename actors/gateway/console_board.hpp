@@ -18,14 +18,18 @@ class console_board {
 public:
   using time_point = std::chrono::steady_clock::time_point;
   static constexpr std::chrono::milliseconds lifetime{900};
+  /// A page that was not made in this time never will be: another one is.
+  static constexpr std::chrono::seconds patience{10};
 
   /// Answers with the page if it is young enough, else with the next one. True where the caller
-  /// has to make that: nobody else does yet.
+  /// has to make the next page: nobody else makes it.
   bool ask(net::http_exchange_ptr exchange, time_point now) {
     std::unique_lock lock{mutex_};
     if (!made_ || now - *made_ >= lifetime || now < *made_) {
       asking_.push_back(std::move(exchange));
-      return asking_.size() == 1;
+      if (asking_.size() > 1 && now - making_since_ < patience) return false;
+      making_since_ = now;
+      return true;
     }
     const auto page = page_;
     lock.unlock();
@@ -54,6 +58,7 @@ private:
   std::shared_ptr<const std::string> page_;
   std::optional<time_point> made_;
   std::vector<net::http_exchange_ptr> asking_; ///< of one connection each
+  time_point making_since_{};                  ///< of the page that they wait for
 };
 
 } // namespace lamella::actors
