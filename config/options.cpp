@@ -174,11 +174,12 @@ void add_batching(table& t) {
   t.choice<pipeline>(
       "batching.pipeline", reload::restart,
       {{pipeline::fixed, "fixed"}, {pipeline::rotational, "rotational"}},
-      "Whether a batch stays on its replica (fixed) or moves to the next one with every slice.",
+      "fixed: a batch stays on its replica; rotational: it moves to the next one with each slice, "
+      "so that batches take turns at replicas and shards.",
       [](settings & s) -> auto& { return s.batching.pipeline; });
   t.integer(
       "batching.batches", reload::restart, 1, 64,
-      "Concurrent batches; auto: the number of replicas.",
+      "Concurrent batches; auto: the number of replicas, and one more if they rotate.",
       [](settings & s) -> auto& { return s.batching.batches; });
   t.integer(
       "batching.max_batch", reload::restart, 1, 4096, "Maximum requests in one batch.",

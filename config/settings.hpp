@@ -36,7 +36,7 @@ enum class number_type : uint8_t { f16, f32, bf16, q8 };
 /// Kernel set of the host device. `automatic`: the fastest one that this processor supports.
 enum class operator_set : uint8_t { automatic, reference, portable, avx2, avx512 };
 
-/// Which replica runs which batch: j mod r, or rotating with the slice.
+/// Which replica runs which batch: j mod R always (V-M06), or the next one with each slice (L-M17).
 enum class pipeline : uint8_t { fixed, rotational };
 
 /// Data plane tier. `automatic` probes at connect time.
@@ -177,14 +177,16 @@ struct numerics_settings {
 
 struct batching_settings {
   config::pipeline pipeline = pipeline::fixed;
-  std::optional<uint32_t> batches; ///< nothing: as many as replicas
+  std::optional<uint32_t> batches; ///< nothing: as many as replicas; rotational: one more
   uint32_t max_batch = 64;         ///< requests per batch
   uint32_t prefill_chunk_tokens = 512;
   milliseconds prefill_iteration{60}; ///< `prefill_iteration_seconds`: its longest; 0: no bound
   config::prompt_order prompt_order = prompt_order::fair;
 
   /// Batches for this number of model replicas.
-  uint32_t batches_for(uint32_t replicas) const { return batches.value_or(replicas); }
+  uint32_t batches_for(uint32_t replicas) const {
+    return batches.value_or(replicas + (pipeline == pipeline::rotational ? 1 : 0));
+  }
 };
 
 /// Where worker processes join, and what both sides must agree on.

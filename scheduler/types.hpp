@@ -17,6 +17,12 @@ enum class stream_id : uint32_t {};
 
 constexpr uint32_t prefill_streams = 1u << 16;
 
+/// Streams over which replicas hand a batch's context on (L-M21): context_streams + the batch.
+constexpr uint32_t context_streams = 1u << 15;
+constexpr bool is_context(uint32_t stream) {
+  return stream >= context_streams && stream < prefill_streams;
+}
+
 /// Streams over which shards of an epoch pull KV of the epoch before, by the member that lends it.
 constexpr uint32_t move_streams = 3u << 15;
 

@@ -20,6 +20,7 @@ struct pipeline_options {
   unsigned threads = 2;
   uint32_t shards = 1;
   uint32_t ranks = 1;      ///< devices that are the replica together
+  uint32_t replicas = 1;   ///< that run the slices in turn; each has all weights
   bool by_request = false; ///< shards hold all KV heads of some sequences, not some of all
   gpu::half_type wire = gpu::half_type::f16;
   gpu::half_type kv = gpu::half_type::f16;
@@ -45,7 +46,7 @@ public:
 
   pipeline(const model::loaded_model& m, options o)
       : options_{o}, program_{model::rank_program(m, o.ranks)}, engine_{o.threads, *o.ops} {
-    for (uint32_t r = 0; r < o.ranks; ++r) {
+    for (uint32_t r = 0; r < std::max(o.ranks, o.replicas); ++r) {
       rank x;
       x.device = o.replica_device ? o.replica_device() : engine_.make_device("replica");
       x.state = std::make_shared<gpu::slice_stream_state>(*x.device);
@@ -53,7 +54,7 @@ public:
       x.weights = std::make_shared<gpu::packed_weights>(
           *program_,
           [&](const model::weight_use& w) -> const model::tensor_view& { return m.tensor(w); },
-          *x.device, [](uint64_t, uint64_t) {}, r);
+          *x.device, [](uint64_t, uint64_t) {}, o.replicas > 1 ? 0 : r);
       rank_devices_.push_back(x.device);
       ranks_.push_back(std::move(x));
     }
@@ -75,10 +76,17 @@ public:
                    o.parity_frame_bytes);
       gpu::ring_terms terms;
       terms.slot_bytes = gpu::slot_room(slot);
-      s.forth = gpu::make_device_ring(*rank_devices_[0], *s.device, terms);
-      s.back = gpu::make_device_ring(*s.device, *rank_devices_[0], terms);
+      for (uint32_t r = 0; r < o.replicas; ++r) {
+        s.forth.push_back(gpu::make_device_ring(*rank_devices_[r], *s.device, terms));
+        s.back.push_back(gpu::make_device_ring(*s.device, *rank_devices_[r], terms));
+      }
       shards_.push_back(std::move(s));
     }
+    gpu::ring_terms terms;
+    terms.slot_bytes = gpu::slot_room(1024 * program_->context_bytes_per_row());
+    for (uint32_t r = 0; o.replicas > 1 && r < o.replicas; ++r)
+      contexts_.push_back(
+          gpu::make_device_ring(*rank_devices_[r], *rank_devices_[(r + 1) % o.replicas], terms));
   }
 
   /// Runs one iteration and returns the logits of the wanted rows, in order.
@@ -88,6 +96,7 @@ public:
     gpu::slice_launch launch;
     launch.tag.iteration = ++iteration_;
     launch.wire = options_.wire;
+    launch.turns = {options_.replicas, static_cast<uint32_t>(iteration_ * spec.layers % options_.replicas)};
     std::vector<shard_part> parts(shards_.size());
     for (const auto& x : batch) {
       const auto first_row = static_cast<uint32_t>(launch.tokens.size());
@@ -106,6 +115,7 @@ public:
     const auto heads = options_.by_request ? spec.kv_heads : spec.kv_heads / options_.shards;
     std::vector<std::future<gpu::work_status>> ends;
     std::vector<std::shared_ptr<gpu::attention_runner>> attentions;
+    std::vector<uint32_t> shares; // the shards of launch.shares
     const auto deadline = gpu::clock::now() + std::chrono::minutes{2};
     for (uint32_t i = 0; i < shards_.size(); ++i) {
       auto& s = shards_[i];
@@ -116,40 +126,43 @@ public:
                               spec.group(),  spec.attention_scale(),
                               options_.wire, part.spans,
                               part.runs};
+      a.turns = launch.turns;
+      std::vector<gpu::runner_link> links;
+      for (uint32_t r = 0; r < options_.replicas; ++r)
+        links.push_back({s.forth[r].from, s.back[r].to});
       if (i == options_.shards) {
-        launch.parity = gpu::parity_share{s.forth.to, s.back.from, heads, options_.kv,
-                                          options_.parity_frame_bytes};
+        launch.parity =
+            gpu::parity_share{nullptr, nullptr, heads, options_.kv, options_.parity_frame_bytes};
         ends.push_back(start(*s.stream,
                              std::make_shared<gpu::parity_runner>(s.cache, s.device->ops(), a,
                                                                   options_.parity_frame_bytes,
-                                                                  s.forth.from, s.back.to),
+                                                                  std::move(links)),
                              deadline));
         continue;
       }
-      launch.shares.push_back({s.forth.to, s.back.from, part.rows, first_head, heads});
-      attentions.push_back(std::make_shared<gpu::attention_runner>(s.cache, s.device->ops(), a,
-                                                                   s.forth.from, s.back.to));
+      launch.shares.push_back({nullptr, nullptr, part.rows, first_head, heads});
+      shares.push_back(i);
+      attentions.push_back(
+          std::make_shared<gpu::attention_runner>(s.cache, s.device->ops(), a, std::move(links)));
       ends.push_back(start(*s.stream, attentions.back(), deadline));
     }
     std::vector<std::shared_ptr<gpu::slice_runner>> runners;
     for (uint32_t r = 0; r < ranks_.size(); ++r) {
-      auto mine = launch;
-      if (!groups_.empty()) mine.ranks = groups_[r];
-      if (r > 0) mine.shares.clear();
-      if (r > 0) mine.parity.reset();
       const auto& x = ranks_[r];
-      runners.push_back(
-          std::make_shared<gpu::slice_runner>(program_, x.weights, x.device->ops(), mine, x.state));
+      runners.push_back(std::make_shared<gpu::slice_runner>(
+          program_, x.weights, x.device->ops(), of_replica_or_rank(launch, shares, r), x.state));
       ends.push_back(start(*x.stream, runners.back(), deadline));
     }
     for (auto& e : ends) REQUIRE(e.get() == gpu::work_status::done);
-    auto& runner = runners.front();
-    bytes_ = runner->bytes_sent();
+    const auto last = launch.turns.of(spec.layers);
+    auto& runner = runners[last];
+    bytes_ = 0;
+    for (uint32_t r = 0; r < options_.replicas; ++r) bytes_ += runners[r]->bytes_sent();
     for (const auto& a : attentions) bytes_ += a->bytes_sent();
     sampled_ = runner->sampled();
-    auto result = logits_of(*runner, *rank_devices_[0], launch.selected.size());
+    auto result = logits_of(*runner, *rank_devices_[last], launch.selected.size());
     // Every rank draws the tokens itself: they must have the same logits.
-    for (uint32_t r = 1; r < ranks_.size(); ++r)
+    for (uint32_t r = 1; r < options_.ranks; ++r)
       CHECK(logits_of(*runners[r], *rank_devices_[r], launch.selected.size()) == result);
     return result;
   }
@@ -174,7 +187,7 @@ private:
     std::unique_ptr<gpu::device> device;
     std::unique_ptr<gpu::stream> stream;
     std::shared_ptr<gpu::kv_cache> cache;
-    gpu::device_ring forth, back;
+    std::vector<gpu::device_ring> forth, back; ///< by replica
   };
 
   /// What one shard sees of an iteration.
@@ -191,6 +204,29 @@ private:
       for (uint32_t i = 0; i < x.tokens.size(); ++i) rows.push_back(first_row + i);
     }
   };
+
+  /// The launch as one of several gets it. `shares`: the shards of its shares.
+  gpu::slice_launch of_replica_or_rank(gpu::slice_launch x, const std::vector<uint32_t>& shares,
+                                       uint32_t r) const {
+    const auto replica = options_.replicas > 1 ? r : 0;
+    for (size_t i = 0; i < shares.size(); ++i) {
+      x.shares[i].to = shards_[shares[i]].forth[replica].to;
+      x.shares[i].from = shards_[shares[i]].back[replica].from;
+    }
+    if (x.parity) {
+      x.parity->to = shards_.back().forth[replica].to;
+      x.parity->from = shards_.back().back[replica].from;
+    }
+    x.turn = replica;
+    if (!contexts_.empty())
+      x.context = {contexts_[(r + contexts_.size() - 1) % contexts_.size()].from, contexts_[r].to};
+    if (!groups_.empty()) x.ranks = groups_[r];
+    if (!groups_.empty() && r > 0) {
+      x.shares.clear();
+      x.parity.reset();
+    }
+    return x;
+  }
 
   std::vector<std::vector<float>> logits_of(const gpu::slice_runner& runner, gpu::device& on,
                                             size_t count) const {
@@ -219,6 +255,7 @@ private:
   std::vector<rank> ranks_;
   std::vector<std::shared_ptr<const gpu::rank_group>> groups_; ///< by rank; empty for one
   std::vector<shard> shards_;
+  std::vector<gpu::device_ring> contexts_; ///< from replica r to the next; empty for one
   uint64_t iteration_ = 0;
   uint64_t bytes_ = 0;
   std::vector<gpu::sampled_token> sampled_;

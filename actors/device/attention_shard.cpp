@@ -1,5 +1,6 @@
 #include "actors/device/attention_shard.hpp"
 
+#include "actors/device/context_links.hpp"
 #include "actors/device/iteration.hpp"
 #include "actors/device/shard_check.hpp"
 #include "actors/device/shard_pull.hpp"
@@ -58,14 +59,16 @@ struct shard_work {
 };
 
 shard_work work_of(const shard_config& config, gpu::attention_launch launch,
-                   const net::link_end& link) {
+                   const std::vector<net::link_end>& to_replicas) {
+  std::vector<gpu::runner_link> links;
+  for (const auto& link : to_replicas) links.push_back({link.from, link.to});
   if (config.parity)
     return {std::make_shared<gpu::parity_runner>(config.cache, config.device->ops(),
                                                  std::move(launch), config.parity_frame_bytes,
-                                                 link.from, link.to),
+                                                 std::move(links)),
             [] { return uint64_t{0}; }};
   auto work = std::make_shared<gpu::attention_runner>(config.cache, config.device->ops(),
-                                                      std::move(launch), link.from, link.to);
+                                                      std::move(launch), std::move(links));
   return {work, [work] { return work->bytes_sent(); }};
 }
 
@@ -101,9 +104,11 @@ void on_launch(shard_ptr self, const iteration_launch& x) {
   launch.watch = st.watch;
   launch.hand_over = st.config.hand_over;
   launch.fences = x.fences;
+  const auto replicas = static_cast<uint32_t>(stream.links.size());
+  launch.turns = {replicas, first_turn(x.iteration, st.config.cache->layers(), replicas)};
   if (x.attempt > 0) self->send(st.executor, abort_atom_v, x.stream);
   const auto positions = positions_of(launch);
-  const auto work = work_of(st.config, std::move(launch), stream.link);
+  const auto work = work_of(st.config, std::move(launch), stream.links);
   iteration_failed failure{x.stream, x.iteration, x.attempt, false, {}};
   auto launcher = self->current_sender();
   const auto launched = self->clock().now();
@@ -111,13 +116,13 @@ void on_launch(shard_ptr self, const iteration_launch& x) {
   self->request(st.executor, timeout + answer_timeout, x.stream, work.work, timeout)
       .then([self, id = x.stream, launched, work,
              positions](bool) { tell_of(self, id, launched, work, positions); },
-            [self, failure, launcher,
+            [self, failure, launcher, replicas = stream.replicas,
              silence = std::chrono::milliseconds{x.timeout_ms}](caf::error& reason) mutable {
               failure.reason = explain(self->system(), reason);
               if (reason == ec::deadline)
                 failure.reason =
                     fmt::format("shard {} waited {} ms for replica {}", self->state.config.seat,
-                                silence.count(), self->state.config.replica_of(failure.stream));
+                                silence.count(), fmt::join(replicas, ", "));
               failure.silent = is_silence(reason);
               spdlog::warn(
                   "attention iteration failed shard={} stream={} iteration={} reason=\"{}\"",

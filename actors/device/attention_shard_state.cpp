@@ -5,13 +5,17 @@ namespace lamella::actors {
 attention_shard_state::stream_state& stream_of(shard_ptr self, stream_id id, uint64_t epoch) {
   auto& st = self->state;
   auto& stream = st.streams[id];
-  if (stream.link.to && stream.epoch == epoch) return stream;
+  if (!stream.links.empty() && stream.epoch == epoch) return stream;
+  stream.links.clear();
+  stream.replicas.clear();
   const auto number = static_cast<uint32_t>(id);
   if (number >= scheduler::member_streams)
-    stream.link =
-        st.config.member_links({epoch, number, number - scheduler::member_streams, st.config.seat});
+    stream.links.push_back(st.config.member_links(
+        {epoch, number, number - scheduler::member_streams, st.config.seat}));
   else
-    stream.link = st.config.links({epoch, number, st.config.replica_of(id), st.config.seat});
+    stream.replicas = st.config.replicas_of(id);
+  for (const auto replica : stream.replicas)
+    stream.links.push_back(st.config.links({epoch, number, replica, st.config.seat}));
   stream.epoch = epoch;
   return stream;
 }

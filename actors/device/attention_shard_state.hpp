@@ -34,8 +34,8 @@ struct shard_config {
   uint64_t parity_frame_bytes = 0; ///< largest frame of the parity links
   std::shared_ptr<net::metrics> metrics; ///< may be null
   std::shared_ptr<work_meter> meter;     ///< counts attended positions; may be null
-  std::function<uint32_t(stream_id)> replica_of;
-  std::shared_ptr<gpu::kv_hand_over> hand_over; ///< of a prefill worker's own shard
+  std::function<std::vector<uint32_t>(stream_id)> replicas_of; ///< by turn (L-M17)
+  std::shared_ptr<gpu::kv_hand_over> hand_over;                ///< of a prefill worker's own shard
   /// Of the seat, whose epochs share it: pulls of one step aside for attention of the other. Null:
   /// the shard has its own.
   std::shared_ptr<gpu::qkv_watch> watch{};
@@ -47,7 +47,8 @@ struct attention_shard_state {
   /// State of a stream from one iteration to the next.
   struct stream_state {
     scheduler::seat_copy seats;
-    net::link_end link;
+    std::vector<uint32_t> replicas;   ///< that run its slices in turn
+    std::vector<net::link_end> links; ///< to these; of a stream between members: the one
     uint64_t epoch = 0;
     caf::actor_clock::time_point ended{};         ///< of the newest finished iteration
     std::shared_ptr<scheduler::pull_pacer> pacer; ///< of the pulls of a prefill worker's stream

@@ -6,9 +6,12 @@
 #include "actors/shared/first_iterations.hpp"
 #include "actors/shared/pulse.hpp"
 #include "net/metrics/metrics.hpp"
+#include "scheduler/rotation.hpp"
 
 #include <algorithm>
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
 namespace lamella::actors {
@@ -17,7 +20,8 @@ namespace lamella::actors {
 struct iteration_target {
   stream_id stream{};
   uint64_t epoch = 1;
-  model_replica_actor replica;
+  std::vector<model_replica_actor> replicas; ///< by turn; several run the slices in turn (L-M17)
+  uint32_t layers = 0;                       ///< of the model
   std::vector<attention_shard_actor> shards;
   kv_allocator_actor allocator;
   std::shared_ptr<net::metrics> metrics; ///< may be null
@@ -48,21 +52,46 @@ inline caf::error end_of_attempts(const iteration_failed& x, uint32_t failures, 
   return failures >= attempts_max ? caf::make_error(ec::attempts_spent, x.reason) : caf::error{};
 }
 
-/// Hands one whole iteration to the devices, all of it at once; the order between replica and
-/// shards is kept by channels. `then` gets the tokens, `otherwise` the error.
+/// Answers of the replicas of an iteration.
+struct iteration_answers {
+  size_t left = 0; ///< replicas that have not answered; 0 after an error too
+  sampled tokens;  ///< of the one that samples
+};
+
+/// Hands one whole iteration to the devices, all of it at once; the order between replicas and
+/// shards is kept by channels. `then` gets the tokens when all replicas have run their slices,
+/// `otherwise` the first error.
 template <class Self, class Then, class Otherwise>
 void launch(Self* self, const iteration_target& target, const iteration_launch& x, Then then,
             Otherwise otherwise) {
-  if (x.masks.empty()) {
-    for (const auto& shard : target.shards) self->send(shard, x);
-  } else {
-    auto of_shards = x;
-    of_shards.masks.clear();
-    for (const auto& shard : target.shards) self->send(shard, of_shards);
+  const auto count = target.replicas.size();
+  const scheduler::rotation turns{static_cast<uint32_t>(count)};
+  const auto last =
+      turns.replica_of(0, scheduler::slice_count(x.iteration, target.layers, target.layers));
+  std::optional<iteration_launch> plain; // for those that do not sample
+  if (count > 1 || !x.masks.empty()) {
+    plain = x;
+    plain->samples.clear();
+    plain->sample_seats.clear();
+    plain->edits.clear();
+    plain->masks.clear();
   }
-  self->send(target.replica, x);
-  self->request(target.replica, target.timeout, sampled_of{x.stream, x.iteration, x.attempt})
-      .then(std::move(then), std::move(otherwise));
+  for (const auto& shard : target.shards) self->send(shard, plain ? *plain : x);
+  const auto answers = std::make_shared<iteration_answers>();
+  answers->left = count;
+  for (size_t i = 0; i < count; ++i) {
+    self->send(target.replicas[i], i == last ? x : *plain);
+    self->request(target.replicas[i], target.timeout, sampled_of{x.stream, x.iteration, x.attempt})
+        .then(
+            [=](sampled& answer) {
+              if (answers->left == 0) return;
+              if (i == last) answers->tokens = std::move(answer);
+              if (--answers->left == 0) then(answers->tokens);
+            },
+            [=](caf::error& reason) {
+              if (std::exchange(answers->left, 0) > 0) otherwise(reason);
+            });
+  }
 }
 
 /// Makes the launch sample token number `draw` of a sequence from row `row` of its selected rows;

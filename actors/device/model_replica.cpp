@@ -1,5 +1,6 @@
 #include "actors/device/model_replica.hpp"
 
+#include "actors/device/context_links.hpp"
 #include "actors/device/iteration.hpp"
 #include "actors/protocol/exceptions.hpp"
 #include "actors/protocol/iterations.hpp"
@@ -79,6 +80,10 @@ gpu::slice_launch prepare(const replica_config& config, const stream_state& stre
     out.parity =
         gpu::parity_share{stream.links.back().to, stream.links.back().from,
                           out.shares.front().head_count, config.kv, config.parity_frame_bytes};
+  out.turns = {stream.replicas,
+               first_turn(x.iteration, config.program->spec.layers, stream.replicas)};
+  out.turn = stream.turn;
+  out.context = stream.context;
   return out;
 }
 
@@ -103,6 +108,23 @@ uint32_t members_of(const replica_config& config) {
   return config.shards + (config.parity_frame_bytes > 0 ? 1 : 0);
 }
 
+std::optional<context_links> context_of(const replica_config& config, uint64_t epoch,
+                                        stream_id id) {
+  if (!config.replicas_of) return std::nullopt;
+  return context_links_of(epoch, id, config.replicas_of(id), config.seat);
+}
+
+/// To the neighbours in the rotation, if the stream rotates (L-M21).
+void connect_context(const replica_config& config, stream_state& stream, stream_id id,
+                     uint64_t epoch) {
+  stream.replicas = 1, stream.turn = 0, stream.context = {};
+  const auto context = context_of(config, epoch, id);
+  if (!context) return;
+  stream.replicas = static_cast<uint32_t>(config.replicas_of(id).size());
+  stream.turn = context->turn;
+  stream.context = {config.links(context->from).from, config.links(context->to).to};
+}
+
 void connect(const replica_config& config, stream_state& stream, const iteration_launch& x) {
   // An abort leaves frames of either age between ranks: they begin anew.
   if (stream.ranks.empty() || stream.epoch != x.epoch)
@@ -112,6 +134,7 @@ void connect(const replica_config& config, stream_state& stream, const iteration
   for (uint32_t i = 0; i < members_of(config); ++i)
     stream.links.push_back(
         config.links({x.epoch, static_cast<uint32_t>(x.stream), config.seat, i}));
+  connect_context(config, stream, x.stream, x.epoch);
   stream.epoch = x.epoch;
 }
 
@@ -303,6 +326,10 @@ void make_ready(replica_config& config, uint64_t epoch, const std::vector<stream
     // Links of one process are made when an end is asked for.
     for (uint32_t i = 0; i < members_of(config); ++i)
       config.links({epoch, static_cast<uint32_t>(id), config.seat, i});
+    if (const auto context = context_of(config, epoch, id)) {
+      config.links(context->from);
+      config.links(context->to);
+    }
   }
 }
 

@@ -42,7 +42,9 @@ struct replica_config {
   std::vector<replica_rank> others; ///< ranks 1, 2, ...; the shards see rank 0 only
   /// Largest frame between ranks, of a batch and of prompts; unused where there is one rank.
   uint64_t decode_rank_bytes = 0, prefill_rank_bytes = 0;
-  net::link_source links;                ///< this seat's end of a link, connected
+  net::link_source links; ///< this seat's end of a link, connected
+  /// The replicas of a stream, by turn (L-M17); empty: this one runs them all alone.
+  std::function<std::vector<uint32_t>(stream_id)> replicas_of{};
   std::shared_ptr<net::metrics> metrics; ///< may be null
   std::shared_ptr<work_meter> meter;     ///< counts rows; may be null
   /// Prepared streams. Other streams are set up with their first launch.
@@ -69,7 +71,9 @@ struct model_replica_state {
     scheduler::seat_copy seats;
     std::vector<std::shared_ptr<gpu::slice_stream_state>> devices; ///< by rank
     std::vector<net::link_end> links;                              ///< by shard
-    std::vector<std::shared_ptr<const gpu::rank_group>> ranks;     ///< by rank; empty for one alone
+    uint32_t replicas = 1, turn = 0; ///< that run its slices in turn, and this one's turn
+    gpu::runner_link context;        ///< to the neighbours in the rotation
+    std::vector<std::shared_ptr<const gpu::rank_group>> ranks; ///< by rank; empty for one alone
     uint64_t epoch = 0;
     uint64_t aborts = 0;                     ///< number of aborts of all ranks
     caf::actor_clock::time_point ended{};    ///< of the newest finished iteration

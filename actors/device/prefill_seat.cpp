@@ -31,7 +31,7 @@ shard_config shard_of(const prefill_seat_config& config,
   c.cache = std::make_shared<gpu::kv_cache>(*c.device, spec.layers, config.slots, spec.kv_heads,
                                             spec.head_dim, config.kv);
   c.links = [inside](const net::link_key& key) { return inside->shard_end(key); };
-  c.replica_of = [seat = config.seat](stream_id) { return seat; };
+  c.replicas_of = [seat = config.seat](stream_id) { return std::vector{seat}; };
   c.hand_over = std::make_shared<gpu::kv_hand_over>(*c.device, spec.layers, config.shards);
   return c;
 }

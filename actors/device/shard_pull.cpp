@@ -66,6 +66,7 @@ gpu::transfer_launch transfer_of(uint64_t epoch, uint64_t number, const std::vec
 caf::result<kv_moved> pull(shard_ptr self, const kv_pull& x) try {
   auto& st = self->state;
   auto& stream = stream_of(self, x.stream, x.epoch);
+  const auto& link = stream.links.front(); // of prompts, moves and members: one peer has each
   if (!stream.pacer) stream.pacer = std::make_shared<scheduler::pull_pacer>(scheduler::pull_window);
   const auto row = st.config.cache->layer(0);
   if (x.first_head + x.heads > row.kv_heads)
@@ -78,7 +79,7 @@ caf::result<kv_moved> pull(shard_ptr self, const kv_pull& x) try {
   const bool moves = st.watch && stream_of_transfer(x.stream) == stream_id{scheduler::move_streams};
   auto ready = moves ? st.config.cache->prepare(x.runs) : nullptr;
   auto work = std::make_shared<gpu::pull_runner>(
-      st.config.cache, st.config.device->ops(), std::move(rows), stream.link.from, stream.link.to,
+      st.config.cache, st.config.device->ops(), std::move(rows), link.from, link.to,
       policy_of(stream.pacer, std::move(ready)), st.watch);
   const bool of_member = static_cast<uint32_t>(x.stream) >= scheduler::member_streams;
   return move(self, stream_of_transfer(x.stream), std::move(work),

@@ -139,6 +139,7 @@ scheduler::epoch_shape shape_of(const config::settings& options) {
   shape.parity = pools.attention.parity;
   if (pools.prefill.has_seats()) shape.prefill_seats = pools.prefill.members;
   shape.batches = options.batching.batches_for(pools.model.members);
+  shape.rotates = options.batching.pipeline == config::pipeline::rotational;
   shape.prefill_streams = pools.prefill.members;
   shape.suffix_streams = suffix_streams(options);
   return shape;

@@ -49,7 +49,8 @@ std::vector<scheduler::stream_id> streams_of(const scheduler::epoch_plan& plan, 
   const auto found = std::find(plan.replicas.begin(), plan.replicas.end(), where);
   std::vector<scheduler::stream_id> streams;
   for (const auto& x : plan.streams)
-    if (found == plan.replicas.end() || x.replica == found - plan.replicas.begin())
+    if ((found == plan.replicas.end() || x.replica == found - plan.replicas.begin())
+        && (streams.empty() || streams.back() != x.stream))
       streams.push_back(x.stream);
   return streams;
 }

@@ -35,11 +35,24 @@ bool has_part(const membership_state& st, const seat& where) {
   return scheduler::part_of(st.newest.plan, where) != "spare";
 }
 
-/// Whom that worker asks: who connects links to shards are all others, and shards among themselves.
+/// Whether workers connect links to that one: to shards all do, to replicas other replicas where
+/// batches rotate (L-M21).
+bool is_connected(const membership_state& st, const seat& by, const seat& peer) {
+  return peer.role == worker_role::attention
+         || (st.config.shape.rotates && by.role == worker_role::model
+             && peer.role == worker_role::model);
+}
+
+bool is_watched(const membership_state& st, const seat& where) {
+  return where.role == worker_role::attention
+         || (st.config.shape.rotates && where.role == worker_role::model);
+}
+
+/// Whom that worker asks.
 std::vector<epoch_peer> peers_to_watch(const membership_state& st, const seat& by) {
   std::vector<epoch_peer> peers;
   for (const auto& [where, m] : st.members)
-    if (m.handle && where != by && where.role == worker_role::attention)
+    if (m.handle && where != by && is_connected(st, by, where))
       peers.push_back({m.info.seat, m.address, scheduler::number_of(where), m.info.incarnation});
   return peers;
 }
@@ -210,12 +223,15 @@ void tick_in(membership_ptr self, milliseconds when) {
 
 } // namespace
 
-void begin_ticking(membership_ptr self) { tick_in(self, poll_interval); }
+void begin_ticking(membership_ptr self) {
+  if (self->state.config.shape.rotates) self->state.reach.replicas_meet();
+  tick_in(self, poll_interval);
+}
 
 void begin_watching(membership_ptr self, const member& m, const reach_verdicts& verdicts) {
   auto& st = self->state;
   st.reach.sits(m.where, true);
-  if (m.where.role == worker_role::attention || st.watch_version == 0) ++st.watch_version;
+  if (is_watched(st, m.where) || st.watch_version == 0) ++st.watch_version;
   ask_all(self, verdicts);
   tick_in(self, new_every);
 }
@@ -224,7 +240,7 @@ void stop_watching(membership_ptr self, const member& gone) {
   auto& st = self->state;
   st.reach.left(gone.where);
   st.watching.erase(gone.where);
-  if (gone.where.role == worker_role::attention) ++st.watch_version;
+  if (is_watched(st, gone.where)) ++st.watch_version;
 }
 
 void watch_members(membership_ptr self, uint64_t tick, const reach_verdicts& verdicts) {

@@ -33,9 +33,7 @@ public:
         shards_count_{options_.pools.attention.members},
         replicas_count_{options_.pools.model.members}, batches_count_{options_.batching.batches_for(
                                                            replicas_count_)},
-        by_request_{options_.pools.attention.partition == config::partition::requests} {
-    for (const auto& x : parts_.workers.streams) places_[x.stream] = x.replica;
-  }
+        by_request_{options_.pools.attention.partition == config::partition::requests} {}
 
   pipeline run() {
     make_allocator();
@@ -131,17 +129,24 @@ private:
     c.health = parts_.health;
     c.suspects = parts_.suspects;
     for (uint32_t j = 0; j < batches_count_; ++j)
-      c.replica_of_batch.push_back(places_.at(stream_id{j}));
+      c.replica_of_batch.push_back(rotates(stream_id{j}) ? 0 : first_of(stream_id{j}));
     for (uint32_t i = 0; i < prefill_streams_count(); ++i)
-      c.replica_of_prefill.push_back(places_.at(stream_id{scheduler::prefill_streams + i}));
+      c.replica_of_prefill.push_back(first_of(stream_id{scheduler::prefill_streams + i}));
     scheduler_ = keep(parent_->spawn(global_scheduler, std::move(c), allocator_));
   }
+
+  std::vector<uint32_t> places(stream_id stream) const {
+    return scheduler::places_of(parts_.workers.streams, stream);
+  }
+  uint32_t first_of(stream_id stream) const { return places(stream).at(0); }
+  bool rotates(stream_id stream) const { return places(stream).size() > 1; }
 
   iteration_target target_of(uint32_t stream) const {
     iteration_target t;
     t.stream = stream_id{stream};
     t.epoch = epoch_;
-    t.replica = parts_.workers.replicas.at(places_.at(t.stream));
+    for (const auto i : places(t.stream)) t.replicas.push_back(parts_.workers.replicas.at(i));
+    t.layers = spec_.layers;
     t.shards = shards_;
     t.allocator = allocator_;
     t.metrics = parts_.metrics;
@@ -163,7 +168,7 @@ private:
       c.token_bytes = slot_bytes(options_, spec_) * (by_request_ ? 1 : shards_count_);
       c.scheduler = scheduler_;
       if (bounds_decoding()) c.decode_beside = batches_;
-      const auto replica = places_.at(c.target.stream);
+      const auto replica = first_of(c.target.stream);
       const auto& own = parts_.workers.own_kv.at(replica);
       if (own.source) {
         c.target.shards = {own.shard};
@@ -223,7 +228,6 @@ private:
   uint64_t epoch_;
   uint32_t shards_count_, replicas_count_, batches_count_;
   bool by_request_;
-  std::map<stream_id, uint32_t> places_; ///< replica of a stream
   const std::vector<attention_shard_actor>& shards_ = parts_.workers.shards;
   kv_allocator_actor allocator_;
   global_scheduler_actor scheduler_;

@@ -73,6 +73,7 @@ pool_terms pool_terms_of(const config::settings& options, const model::model_spe
   t.whole_requests = options.pools.attention.partition == config::partition::requests;
   t.slots = slots;
   t.own_slots = prefill_slots(options, spec, slots);
+  t.decode_rows = static_cast<uint32_t>(rows_of(options, false));
   t.decode_frame_bytes = frame_bytes(options, spec, 0);
   t.prefill_frame_bytes = frame_bytes(options, spec, scheduler::prefill_streams);
   t.own_frame_bytes = own_frame_bytes(options, spec);

@@ -51,6 +51,7 @@ struct pool_terms {
   uint64_t parity_frame_bytes = 0; ///< to the shard behind the others, which holds their parity
   uint64_t member_frame_bytes = 0; ///< between shards of a pool with parity
   uint64_t move_frame_bytes = 0;   ///< between a shard of the epoch before and one of this
+  uint32_t decode_rows = 0;        ///< of the largest iteration of a batch
 };
 
 /// Configuration of a worker, sent by the service: a worker reads no settings that could differ.

@@ -6,6 +6,7 @@
 #include "net/data_plane/private_folder.hpp"
 #include "net/data_plane/shared_secret.hpp"
 #include "net/link/round_trips.hpp"
+#include "scheduler/types.hpp"
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -22,6 +23,13 @@ namespace {
 /// Q and KV of two layers: a replica may run ahead of a shard by a layer.
 constexpr uint32_t slots_per_link = 4;
 
+/// A link as logs name it.
+std::string name_of(const net::link_key& key) {
+  if (!scheduler::is_context(key.stream)) return net::to_string(key);
+  return fmt::format("epoch {}, context of batch {}, replica {} to {}", key.epoch,
+                     key.stream - scheduler::context_streams, key.replica, key.shard);
+}
+
 /// Choices that are told at most; reasons have the peer's words in them.
 constexpr size_t chosen_max = 256;
 
@@ -35,19 +43,20 @@ public:
       std::lock_guard lock{mutex_};
       // What was chosen and why is told once for two seats; the same for each stream and epoch is
       // not.
-      const auto choice = fmt::format("{} {} {} {}", x.key.replica, x.key.shard, tier, x.text);
+      const auto choice = fmt::format("{} {} {} {} {}", x.key.replica, x.key.shard,
+                                      scheduler::is_context(x.key.stream), tier, x.text);
       const auto level = chosen_.size() < chosen_max && chosen_.insert(choice).second
                              ? spdlog::level::info
                              : spdlog::level::debug;
-      spdlog::log(level, "link up {} tier={} reason=\"{}\"", net::to_string(x.key), tier, x.text);
+      spdlog::log(level, "link up {} tier={} reason=\"{}\"", name_of(x.key), tier, x.text);
       links_[x.key] = {std::string{tier}, x.trips};
     } else if (x.key.epoch == 0) {
       const auto level = x.what == kind::refused ? spdlog::level::warn : spdlog::level::debug;
       spdlog::log(level, "peer unreachable tier={} reason=\"{}\"", tier, x.text);
     } else if (x.what == kind::refused) {
-      spdlog::warn("link refused {} tier={} reason=\"{}\"", net::to_string(x.key), tier, x.text);
+      spdlog::warn("link refused {} tier={} reason=\"{}\"", name_of(x.key), tier, x.text);
     } else {
-      spdlog::debug("link ended {} tier={} reason=\"{}\"", net::to_string(x.key), tier, x.text);
+      spdlog::debug("link ended {} tier={} reason=\"{}\"", name_of(x.key), tier, x.text);
     }
   }
   link_report of(const net::link_key& key) {

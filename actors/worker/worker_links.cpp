@@ -1,5 +1,7 @@
 #include "actors/worker/worker_links.hpp"
 
+#include "actors/device/context_links.hpp"
+
 #include "actors/protocol/epochs.hpp"
 #include "base/failpoint.hpp"
 #include "net/link/staged_link.hpp"
@@ -35,6 +37,17 @@ std::map<net::link_key, epoch_peer> links_of(const scheduler::seat& where, const
   return links;
 }
 
+/// Those to other replicas, in streams that rotate.
+std::vector<net::link_key> contexts_of(const epoch_open& x) {
+  std::vector<net::link_key> keys;
+  for (const auto& place : x.streams)
+    if (place.replica == x.number)
+      if (const auto links = context_links_of(
+              x.epoch, place.stream, scheduler::places_of(x.streams, place.stream), x.number))
+        keys.insert(keys.end(), {links->from, links->to});
+  return keys;
+}
+
 /// The links over which it lends KV.
 std::map<net::link_key, epoch_peer> lends_of(const epoch_open& x) {
   std::map<net::link_key, epoch_peer> links;
@@ -45,7 +58,9 @@ std::map<net::link_key, epoch_peer> lends_of(const epoch_open& x) {
   return links;
 }
 
-uint64_t frame_bytes_of(const net::link_key& key, const pool_terms& pool) {
+uint64_t frame_bytes_of(const worker_state& st, const net::link_key& key, const pool_terms& pool) {
+  if (scheduler::is_context(key.stream))
+    return pool.decode_rows * st.config.program->context_bytes_per_row();
   if (is_move(key.stream)) return pool.move_frame_bytes;
   if (!pool.whole_requests && key.shard == pool.shards) return pool.parity_frame_bytes;
   return key.stream >= scheduler::prefill_streams ? pool.prefill_frame_bytes
@@ -94,7 +109,7 @@ net::link_end connect_one(worker_state& st, const epoch_open& at, link_order ord
   order.key = key;
   order.peer = peer.address;
   order.other = {peer.number, peer.incarnation};
-  order.frame_bytes = frame_bytes_of(key, at.pool);
+  order.frame_bytes = frame_bytes_of(st, key, at.pool);
   auto end = st.config.port.open(order);
   if (order.device) return end; // no frame of it passes through the host
   if (st.config.terms.chaos || failpoint_armed(failpoint::link_send))
@@ -114,9 +129,21 @@ void connect(worker_state& st, worker_epoch& at) {
     else
       at.links[key] = connect_one(st, at.order, order, key, peer);
   }
+  if (!attends)
+    for (const auto& key : contexts_of(at.order)) { // who hands on connects
+      order.side = key.replica == at.order.number ? link_side::replica : link_side::shard;
+      at.links[key] =
+          connect_one(st, at.order, order, key, peer_of(worker_role::model, at.order, key));
+    }
   order.side = link_side::replica;
   for (const auto& [key, peer] : lends_of(at.order))
     if (key.shard != at.order.number) at.lends[key] = connect_one(st, at.order, order, key, peer);
+}
+
+const epoch_peer& peer_of(worker_role role, const epoch_open& at, const net::link_key& key) {
+  if (scheduler::is_context(key.stream))
+    return at.replicas.at(key.replica == at.number ? key.shard : key.replica);
+  return role == worker_role::attention ? at.replicas.at(key.replica) : at.shards.at(key.shard);
 }
 
 net::link_source links_made(const worker_epoch& at) {

@@ -11,6 +11,10 @@ namespace lamella::actors {
 /// what link_port::open throws, and std::bad_alloc.
 void connect(worker_state& st, worker_epoch& at);
 
+/// The seat at the other end of one of them.
+const epoch_peer& peer_of(scheduler::worker_role role, const epoch_open& at,
+                          const net::link_key& key);
+
 /// Those links, for their users.
 net::link_source links_made(const worker_epoch& at);
 

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 namespace lamella::actors {
 
@@ -44,6 +45,11 @@ std::vector<stream_id> streams_of(const worker_epoch& at) {
   return result;
 }
 
+/// The replicas of a stream, by turn.
+std::function<std::vector<uint32_t>(stream_id)> replicas_of(const worker_epoch& at) {
+  return [streams = at.order.streams](stream_id id) { return scheduler::places_of(streams, id); };
+}
+
 /// Remembers a part of the epoch.
 template <class Handle> Handle keep(worker_epoch& at, Handle x) {
   at.parts.push_back(caf::actor_cast<caf::strong_actor_ptr>(x));
@@ -75,9 +81,7 @@ attention_shard_actor make_shard(worker_ptr self, worker_epoch& at) {
   c.metrics = st.config.metrics;
   c.meter = st.meter;
   c.watch = st.watch;
-  std::map<stream_id, uint32_t> places;
-  for (const auto& place : at.order.streams) places[place.stream] = place.replica;
-  c.replica_of = [places](stream_id id) { return places.at(id); };
+  c.replicas_of = replicas_of(at);
   auto runs = make_executor(self, at, st.device);
   return keep(at, self->spawn(attention_shard, std::move(c), std::move(runs)));
 }
@@ -124,6 +128,7 @@ model_replica_actor make_replica(worker_ptr self, worker_epoch& at) {
   c.program = st.config.program;
   c.weights = st.config.weights;
   c.links = links_made(at);
+  c.replicas_of = replicas_of(at);
   c.metrics = st.config.metrics;
   c.meter = st.meter;
   add_ranks(self, at, c);
@@ -164,8 +169,10 @@ void make_seat(worker_ptr self, worker_epoch& at, epoch_ready& answer) {
 /// Streams of the device that this seat may use at once in an epoch.
 size_t device_streams(const worker_state& st, const worker_epoch& at) {
   const auto& pool = at.order.pool;
+  std::set<stream_id> streams;
+  for (const auto& place : at.order.streams) streams.insert(place.stream);
   if (st.config.where.role == worker_role::attention) // and what looks after the KV, and lends it
-    return at.order.streams.size() + (pool.member_frame_bytes > 0 ? 3 : 1)
+    return streams.size() + (pool.member_frame_bytes > 0 ? 3 : 1)
            + (at.order.lender == no_part ? 0 : at.order.shards.size());
   const auto own = st.config.terms.prefill_owns_kv && st.config.where.role == worker_role::prefill;
   return streams_of(at).size() * (own ? 2 : 1) + (own ? pool.shards : 0);

@@ -2,6 +2,7 @@
 
 #include "actors/protocol/status.hpp"
 #include "actors/shared/log_drops.hpp"
+#include "actors/worker/worker_links.hpp"
 
 namespace lamella::actors {
 
@@ -15,7 +16,7 @@ template <class Use> void for_links(const worker_state& st, const worker_epoch& 
   const auto& x = at.order;
   for (const auto& [key, end] : at.links)
     if (!attends || key.replica != x.lender)
-      use(key, end, attends ? x.replicas.at(key.replica).seat : x.shards.at(key.shard).seat);
+      use(key, end, peer_of(st.config.where.role, x, key).seat);
   for (const auto& [key, end] : at.lends)
     if (key.shard != x.number) use(key, end, x.shards.at(key.shard).seat);
 }

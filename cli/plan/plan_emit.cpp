@@ -154,6 +154,16 @@ spec:
          + volumes_text;
 }
 
+/// `batching.pipeline` and what is to be said of it.
+std::string pipeline_of(const scheduler::decode_design& d) {
+  const bool rotates = d.disaggregated() && d.batches > 1 && d.replicas > 1
+                       && d.pipeline == scheduler::pipeline_kind::rotational;
+  if (!rotates) return "fixed";
+  return d.compute.count > 1
+             ? "fixed # planned: rotational, which this version refuses with tensor_parallel"
+             : "rotational";
+}
+
 } // namespace
 
 std::string plan_yaml(const scheduler::plan_row& row, const plan_options& o) {
@@ -184,10 +194,7 @@ std::string plan_yaml(const scheduler::plan_row& row, const plan_options& o) {
                                                                                   : "heads")
        + "\n" + where_lines(d.disaggregated() ? d.memory : d.compute, 1) + prefill_lines(d)
        + "\nbatching:\n  batches: " + text(d.disaggregated() ? d.batches : 1)
-       + "\n  pipeline: fixed"
-       + (d.disaggregated() && d.batches > 1 ? " # planned: rotational, which this version refuses"
-                                             : "")
-       + "\n";
+       + "\n  pipeline: " + pipeline_of(d) + "\n";
   return y + max_batch_line(row);
 }
 

@@ -24,6 +24,7 @@ enum class frame_kind : uint8_t {
   ping,      ///< no payload, over sockets: asks for a `pong` to measure the round trip
   pong,      ///< no payload
   partial,   ///< between ranks: [row][width] fp32, one rank's partial sum
+  context,   ///< between replicas in rotation: per tensor [row][width] fp32 (L-M21)
 };
 
 constexpr uint32_t frame_magic = 0x4c4d4c31; ///< "1LML" in memory

@@ -12,7 +12,7 @@ namespace lamella::gpu {
 
 namespace {
 
-constexpr auto last_kind = static_cast<uint8_t>(frame_kind::partial);
+constexpr auto last_kind = static_cast<uint8_t>(frame_kind::context);
 
 } // namespace
 

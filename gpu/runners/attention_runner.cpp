@@ -3,10 +3,9 @@
 namespace lamella::gpu {
 
 attention_runner::attention_runner(std::shared_ptr<const kv_cache> cache, const operators& ops,
-                                   attention_launch launch, std::shared_ptr<channel_receiver> from,
-                                   std::shared_ptr<channel_sender> to)
-    : cache_{std::move(cache)}, ops_{ops}, launch_{std::move(launch)}, from_{std::move(from)},
-      to_{std::move(to)}, presence_{launch_.watch, from_} {}
+                                   attention_launch launch, std::vector<runner_link> links)
+    : cache_{std::move(cache)}, ops_{ops}, launch_{std::move(launch)}, links_{std::move(links)},
+      presence_{launch_.watch, links_} {}
 
 attention_args attention_runner::args() const {
   return {cache_->layer(layer_), launch_.rows, launch_.group, launch_.scale,
@@ -27,7 +26,7 @@ work::progress attention_runner::on_queries(kernel_context context) {
   tag.layer = layer_;
   tag.kind = frame_kind::q;
   const auto bytes = heads * launch_.rows * launch_.group * kv.dim * bytes_of(launch_.wire);
-  const auto* queries = from_->receive(tag, bytes, 0);
+  const auto* queries = from().receive(tag, bytes, 0);
   if (queries == nullptr) return progress::blocked;
   q_ = queries->payload.data();
   if (state_ == nullptr) {
@@ -54,11 +53,12 @@ work::progress attention_runner::on_keys_values(kernel_context context) {
   auto tag = launch_.tag;
   tag.layer = layer_;
   tag.kind = frame_kind::kv;
-  const auto* k_and_v = from_->receive(tag, 2 * half, 1);
+  const auto* k_and_v = from().receive(tag, 2 * half, 1);
   if (k_and_v == nullptr) return progress::blocked;
   if (!may_write()) return progress::blocked;
   const auto out_bytes = half * launch_.group;
-  auto* out = reserve(*to_, out_bytes);
+  auto& to = *links_[launch_.turns.of(layer_ + 1)].to;
+  auto* out = reserve(to, out_bytes);
   if (out == nullptr) return progress::blocked;
   auto x = args();
   x.k_new = k_and_v->payload.data();
@@ -68,10 +68,10 @@ work::progress attention_runner::on_keys_values(kernel_context context) {
   if (launch_.hand_over) launch_.hand_over->write(tag.iteration, layer_);
   ops_.attend_new(x, context);
   tag.kind = frame_kind::attention;
-  to_->commit(tag);
+  to.commit(tag);
   bytes_sent_ += out_bytes;
-  from_->release();
-  from_->release();
+  from().release();
+  from().release();
   presence_.received();
   phase_ = phase::queries;
   if (++layer_ < cache_->layers()) return progress::advanced;

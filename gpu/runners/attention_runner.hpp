@@ -6,6 +6,7 @@
 #include "gpu/runners/kv_cache.hpp"
 #include "gpu/runners/kv_hand_over.hpp"
 #include "gpu/runners/qkv_watch.hpp"
+#include "gpu/runners/slice_turns.hpp"
 
 #include <memory>
 #include <vector>
@@ -26,16 +27,19 @@ struct attention_launch {
   /// pull (0: none) whose offer must have read a layer before the layer is overwritten.
   std::shared_ptr<kv_hand_over> hand_over{};
   std::vector<uint64_t> fences{};
+  slice_turns turns{}; ///< of the replicas that send Q, K and V
 };
 
 /// Per layer: Q arrives, the old slots are attended to; K and V arrive, they are appended, the new
 /// positions are merged and the output goes back (L-M14, L-M15). The output is written straight
-/// into the channel's slot. Steps that append and combine count as transfer time.
+/// into the channel's slot. Steps that append and combine count as transfer time. Where replicas
+/// run the slices in turn, layer l comes from the replica of slice l, and its output goes to that
+/// of slice l + 1 (L-M21).
 class attention_runner final : public work {
 public:
+  /// `links`: to the replicas of the launch, by turn.
   attention_runner(std::shared_ptr<const kv_cache> cache, const operators& ops,
-                   attention_launch launch, std::shared_ptr<channel_receiver> from,
-                   std::shared_ptr<channel_sender> to);
+                   attention_launch launch, std::vector<runner_link> links);
 
   progress advance(kernel_context context) override;
 
@@ -49,12 +53,12 @@ private:
   progress on_keys_values(kernel_context context);
   bool may_write() const;
   attention_args args() const;
+  channel_receiver& from() const { return *links_[launch_.turns.of(layer_)].from; }
 
   std::shared_ptr<const kv_cache> cache_;
   const operators& ops_;
   attention_launch launch_;
-  std::shared_ptr<channel_receiver> from_;
-  std::shared_ptr<channel_sender> to_;
+  std::vector<runner_link> links_; ///< by turn
   qkv_watch::presence presence_;
   float* state_ = nullptr;
   uint32_t layer_ = 0;

@@ -2,6 +2,8 @@
 /// the shard that stores it (decision 23; reliability A6).
 #pragma once
 
+#include "gpu/runners/slice_turns.hpp"
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -9,15 +11,16 @@
 namespace lamella::gpu {
 
 /// As many layers per frame as fit: parity is not needed layer by layer, and few frames cost few
-/// wake-ups. The parity of a small iteration is one frame.
+/// wake-ups. The parity of a small iteration is one frame. Where replicas run the slices in turn,
+/// each layer is a frame of its own: no replica has the K and V of two that follow each other.
 class parity_frames {
 public:
   /// Of an iteration of `layers` layers, for frames of at most `frame_bytes` bytes. `half`: bytes
   /// of K (and of V) of one layer.
-  parity_frames(size_t frame_bytes, uint32_t layers, size_t half)
+  parity_frames(size_t frame_bytes, uint32_t layers, size_t half, slice_turns turns = {})
       : layers_{layers}, half_{half}, per_frame_{static_cast<uint32_t>(std::clamp<size_t>(
                                           frame_bytes / std::max<size_t>(1, 2 * half), 1,
-                                          layers))} {}
+                                          turns.rotate() ? 1 : layers))} {}
 
   size_t half() const { return half_; }
   uint32_t first_of(uint32_t layer) const { return layer / per_frame_ * per_frame_; }

@@ -6,14 +6,13 @@
 namespace lamella::gpu {
 
 /// Stores the parity in the same slots as the other shards their rows, and reports when all of it
-/// is stored (decision 23; reliability A6). It computes no attention. `launch` as for the other
-/// shards.
+/// is stored (decision 23; reliability A6). It computes no attention. `launch` and `links` as for
+/// the other shards; the replica of the last slice hears that all is stored.
 class parity_runner final : public work {
 public:
   /// `frame_bytes`: what the link carries at most.
   parity_runner(std::shared_ptr<const kv_cache> cache, const operators& ops,
-                attention_launch launch, size_t frame_bytes, std::shared_ptr<channel_receiver> from,
-                std::shared_ptr<channel_sender> to);
+                attention_launch launch, size_t frame_bytes, std::vector<runner_link> links);
 
   progress advance(kernel_context context) override;
 
@@ -22,8 +21,7 @@ private:
   const operators& ops_;
   attention_launch launch_;
   size_t frame_bytes_;
-  std::shared_ptr<channel_receiver> from_;
-  std::shared_ptr<channel_sender> to_;
+  std::vector<runner_link> links_; ///< by turn
   uint32_t layer_ = 0;
 };
 

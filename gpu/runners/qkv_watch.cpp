@@ -4,12 +4,14 @@
 
 namespace lamella::gpu {
 
-qkv_watch::presence::presence(std::shared_ptr<qkv_watch> watch,
-                              std::shared_ptr<channel_receiver> from)
-    : watch_{std::move(watch)}, from_{std::move(from)} {
+qkv_watch::presence::presence(std::shared_ptr<qkv_watch> watch, std::span<const runner_link> links)
+    : watch_{std::move(watch)} {
   if (!watch_) return;
   std::lock_guard lock{watch_->mutex_};
-  ++watch_->open_[from_.get()];
+  for (const auto& link : links) {
+    from_.push_back(link.from);
+    ++watch_->open_[link.from.get()];
+  }
 }
 
 qkv_watch::presence::~presence() { leave(); }
@@ -24,8 +26,10 @@ void qkv_watch::presence::leave() {
   if (!watch_) return;
   {
     std::lock_guard lock{watch_->mutex_};
-    const auto found = watch_->open_.find(from_.get());
-    if (--found->second == 0) watch_->open_.erase(found);
+    for (const auto& from : from_) {
+      const auto found = watch_->open_.find(from.get());
+      if (--found->second == 0) watch_->open_.erase(found);
+    }
   }
   watch_ = nullptr;
 }

@@ -1,12 +1,14 @@
 /// Whether attention of a shard has pending work, to which KV pulls yield (L-M28).
 #pragma once
 
-#include "gpu/ring/channel.hpp"
+#include "gpu/runners/slice_turns.hpp"
 
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
+#include <vector>
 
 namespace lamella::gpu {
 
@@ -18,7 +20,7 @@ public:
   class presence {
   public:
     presence() = default;
-    presence(std::shared_ptr<qkv_watch> watch, std::shared_ptr<channel_receiver> from);
+    presence(std::shared_ptr<qkv_watch> watch, std::span<const runner_link> links);
     ~presence();
     presence(const presence&) = delete;
     presence& operator=(const presence&) = delete;
@@ -31,7 +33,7 @@ public:
 
   private:
     std::shared_ptr<qkv_watch> watch_;
-    std::shared_ptr<channel_receiver> from_;
+    std::vector<std::shared_ptr<channel_receiver>> from_;
   };
 
   /// Whether Q, K or V have arrived for an active runner. Step of a stream.

@@ -28,6 +28,9 @@ void slice_runner::begin(arena& room) {
   for (model::buffer_id b = 0; b < program_->buffer_width.size(); ++b)
     buffers_.push_back(room.allocate<float>(size_t{rows_of(b)} * program_->buffer_width[b]));
   if (launch_.ranks) meet_ranks(room);
+  if (!launch_.turns.rotate()) return;
+  rows_.resize(launch_.tokens.size());
+  std::iota(rows_.begin(), rows_.end(), 0u);
 }
 
 /// The others know rank 0 as the one shard of their replica.
@@ -71,20 +74,28 @@ void slice_runner::check_launch() const {
                              + " rank(s) in a group of " + std::to_string(ranks));
 }
 
+/// Skips the slices of other replicas.
+bool slice_runner::has_slices_left() {
+  while (slice_ < program_->slices.size()
+         && launch_.turns.of(static_cast<uint32_t>(slice_)) != launch_.turn)
+    ++slice_;
+  return slice_ < program_->slices.size();
+}
+
 work::progress slice_runner::advance(kernel_context context) {
   if (!begun_) begin(*context.workspace);
-  if (slice_ == program_->slices.size()) return end_with_parity();
+  if (!has_slices_left()) return end_with_parity();
   const auto& slice = program_->slices[slice_];
   const auto code = slice.instructions[instruction_].code;
-  step_aside(code == opcode::send_q || code == opcode::send_kv);
+  step_aside(code == opcode::send_q || code == opcode::send_kv || code == opcode::send_context);
   const auto outcome = execute(slice.instructions[instruction_], context);
   if (outcome == progress::blocked) return outcome;
   share_ = 0;
   collected_ = false;
   if (++instruction_ < slice.instructions.size()) return progress::advanced;
   instruction_ = 0;
-  if (++slice_ < program_->slices.size()) return progress::advanced;
-  return end_with_parity();
+  ++slice_;
+  return has_slices_left() ? progress::advanced : end_with_parity();
 }
 
 work::progress slice_runner::execute(const model::instruction& x, kernel_context context) {
@@ -138,6 +149,10 @@ work::progress slice_runner::execute(const model::instruction& x, kernel_context
     return send(x, context);
   case opcode::recv_attention:
     return receive_attention(x, context);
+  case opcode::send_context:
+    return launch_.turns.rotate() ? send_context(x, context) : progress::advanced;
+  case opcode::recv_context:
+    return launch_.turns.rotate() ? receive_context(x, context) : progress::advanced;
   }
   return progress::advanced;
 }
@@ -208,7 +223,8 @@ work::progress slice_runner::send_parity(const model::instruction& x, kernel_con
   const auto& parity = *launch_.parity;
   const parity_frames frames{parity.frame_bytes, spec.layers,
                              launch_.tokens.size() * parity.head_count
-                                 * head_bytes_of(parity.cache, spec.head_dim)};
+                                 * head_bytes_of(parity.cache, spec.head_dim),
+                             launch_.turns};
   const auto bytes = frames.bytes_of_frame(x.layer);
   auto* to = reserve(*parity.to, bytes); // the same memory for all layers of a frame
   if (to == nullptr) return progress::blocked;
@@ -230,6 +246,7 @@ work::progress slice_runner::send_parity(const model::instruction& x, kernel_con
 
 work::progress slice_runner::end_with_parity() {
   if (!launch_.parity || launch_.tokens.empty()) return progress::done;
+  if (launch_.turns.of(program_->spec.layers) != launch_.turn) return progress::done;
   auto tag = launch_.tag;
   tag.layer = program_->spec.layers - 1;
   tag.kind = frame_kind::stored;
@@ -260,6 +277,47 @@ work::progress slice_runner::receive_attention(const model::instruction& x,
   }
   if (exchange_ && !exchange_->distribute(tag, buffers_[x.outputs[0]], context))
     return progress::blocked;
+  return progress::advanced;
+}
+
+size_t slice_runner::context_bytes(const std::vector<model::buffer_id>& buffers) const {
+  size_t width = 0;
+  for (auto b : buffers) width += program_->buffer_width[b];
+  return rows_.size() * width * sizeof(float);
+}
+
+/// In fp32, never rounded: the next replica computes the same bytes as this one would.
+work::progress slice_runner::send_context(const model::instruction& x, kernel_context context) {
+  const auto bytes = context_bytes(x.inputs);
+  auto* to = reserve(*launch_.context.to, bytes);
+  if (to == nullptr) return progress::blocked;
+  auto* place = to;
+  for (auto b : x.inputs) {
+    const auto width = program_->buffer_width[b];
+    ops_.to_wire({buffers_[b], width, rows_, 0, 1, width, half_type::f32, place}, context);
+    place += rows_.size() * width * sizeof(float);
+  }
+  auto tag = launch_.tag;
+  tag.layer = x.layer;
+  tag.kind = frame_kind::context;
+  launch_.context.to->commit(tag);
+  bytes_sent_ += bytes;
+  return progress::advanced;
+}
+
+work::progress slice_runner::receive_context(const model::instruction& x, kernel_context context) {
+  auto tag = launch_.tag;
+  tag.layer = x.layer;
+  tag.kind = frame_kind::context;
+  const auto* arrived = launch_.context.from->receive(tag, context_bytes(x.outputs), 0);
+  if (arrived == nullptr) return progress::blocked;
+  const auto* place = arrived->payload.data();
+  for (auto b : x.outputs) {
+    const auto width = program_->buffer_width[b];
+    ops_.from_wire({place, rows_, 0, 1, width, half_type::f32, buffers_[b], width}, context);
+    place += rows_.size() * width * sizeof(float);
+  }
+  launch_.context.from->release();
   return progress::advanced;
 }
 

@@ -4,6 +4,7 @@
 #include "gpu/device.hpp"
 #include "gpu/ring/channel.hpp"
 #include "gpu/ring/head_exchange.hpp"
+#include "gpu/runners/slice_turns.hpp"
 #include "gpu/runners/weights.hpp"
 
 #include <memory>
@@ -46,6 +47,9 @@ struct slice_launch {
   /// Where several ranks run the launch together (L-M03), each with its share of the program's
   /// weights: null for one. Rank 0 has the shares; the others have none, and give it their heads.
   std::shared_ptr<const rank_group> ranks;
+  slice_turns turns{};
+  uint32_t turn = 0;     ///< of this replica: it runs the slices of this turn
+  runner_link context{}; ///< from the replica of the turn before, to that of the next (L-M21)
 };
 
 /// State that outlives a launch: one per replica and batch.
@@ -61,8 +65,9 @@ private:
   std::unique_ptr<memory> last_sampled_;
 };
 
-/// Executes the program's slices 0 to L in order; `recv_attention` is where it may block. Tail
-/// slice and next head slice lie in one work only when launches follow each other on the stream.
+/// Executes the program's slices 0 to L in order; `recv_attention` and `recv_context` are where it
+/// may block. Of replicas that run the slices in turn each executes its own (L-M17); the one that
+/// has the last slice samples, and has the first slice of the next iteration too.
 /// Steps that send count as transfer time.
 ///
 /// With parity an iteration ends only when its parity is stored: the KV of every reported token
@@ -77,7 +82,7 @@ public:
 
   progress advance(kernel_context context) override;
 
-  /// One per sample record, valid when done.
+  /// One per sample record, valid when done; none where another replica has the last slice.
   const std::vector<sampled_token>& sampled() const { return sampled_; }
 
   /// Logits of the selected rows, [S, vocabulary], in device memory; valid when done, until the
@@ -99,6 +104,10 @@ private:
   progress send_parity(const model::instruction& x, kernel_context context);
   progress end_with_parity();
   progress receive_attention(const model::instruction& x, kernel_context context);
+  progress send_context(const model::instruction& x, kernel_context context);
+  progress receive_context(const model::instruction& x, kernel_context context);
+  size_t context_bytes(const std::vector<model::buffer_id>& buffers) const;
+  bool has_slices_left();
   progress all_reduce(const model::instruction& x, kernel_context context);
   void sample(const model::instruction& x, kernel_context context);
 
@@ -108,6 +117,7 @@ private:
   slice_launch launch_;
   std::shared_ptr<slice_stream_state> state_;
   std::vector<float*> buffers_;
+  std::vector<uint32_t> rows_;            ///< all of the launch, where its context migrates
   std::optional<head_exchange> exchange_; ///< of rank 0 where there are others
   bool collected_ = false;                ///< by the exchange, for the present instruction
   std::vector<sampled_token> sampled_;

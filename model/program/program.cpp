@@ -6,9 +6,10 @@
 namespace lamella::model {
 
 std::string_view to_string(opcode code) {
-  constexpr std::array<std::string_view, 14> names{
-      "embed",  "rms_norm",   "matmul",   "rope",  "silu_mul", "add",     "select",
-      "sample", "all_reduce", "add_bias", "scale", "send_q",   "send_kv", "recv_attention"};
+  constexpr std::array<std::string_view, 16> names{
+      "embed",   "rms_norm",       "matmul",       "rope",        "silu_mul", "add",
+      "select",  "sample",         "all_reduce",   "add_bias",    "scale",    "send_q",
+      "send_kv", "recv_attention", "send_context", "recv_context"};
   return names[static_cast<size_t>(code)];
 }
 
@@ -187,7 +188,38 @@ private:
   std::vector<buffer_id> free_;
 };
 
+/// Slice k hands its context to slice k + 1, in the buffers that both know.
+void hand_over_context(model_program& program, uint32_t k) {
+  instruction out, in;
+  out.code = opcode::send_context;
+  in.code = opcode::recv_context;
+  out.layer = in.layer = k;
+  for (const auto& t : program.slices[k].context) {
+    out.inputs.push_back(t.buffer);
+    in.outputs.push_back(t.buffer);
+    in.results.push_back(t.tensor);
+  }
+  program.slices[k].instructions.push_back(std::move(out));
+  auto& next = program.slices[k + 1].instructions;
+  const auto reader = std::find_if(next.begin(), next.end(), [&](const instruction& x) {
+    return std::find_first_of(x.inputs.begin(), x.inputs.end(), in.outputs.begin(),
+                              in.outputs.end())
+           != x.inputs.end();
+  });
+  next.insert(reader, std::move(in));
+}
+
 } // namespace
+
+uint64_t model_program::context_bytes_per_row() const {
+  uint64_t most = 0;
+  for (const auto& slice : slices) {
+    uint64_t bytes = 0;
+    for (const auto& t : slice.context) bytes += t.bytes_per_row;
+    most = std::max(most, bytes);
+  }
+  return most;
+}
 
 model_program make_program(const model_spec& spec, operator_graph graph,
                            const model_slices& slices) {
@@ -207,6 +239,7 @@ model_program make_program(const model_spec& spec, operator_graph graph,
     for (auto t : slices.context[k])
       result.slices[k].context.push_back(
           {t, plan.buffer_of(t), result.graph.tensors[t].bytes_per_row()});
+  for (uint32_t k = 0; k + 1 < slices.count(); ++k) hand_over_context(result, k);
   result.buffer_width = plan.widths();
   result.buffer_selected = plan.selected();
   return result;

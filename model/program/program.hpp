@@ -26,6 +26,8 @@ enum class opcode : uint8_t {
   send_q,         ///< inputs[0]: queries, to the shards
   send_kv,        ///< inputs[0], [1]: keys and values of the new rows, to the shards
   recv_attention, ///< outputs[0]: attention output of layer `layer`, from the shards
+  send_context,   ///< inputs: what later slices need, to the replica of the next slice (L-M21)
+  recv_context,   ///< outputs: the same, from the replica of the slice before
 };
 
 std::string_view to_string(opcode code);
@@ -45,7 +47,7 @@ struct instruction {
   std::vector<tensor_id> results; ///< the tensors behind `outputs`, for people
 };
 
-/// A tensor that later slices need: it stays in its buffer, or migrates with the batch.
+/// A tensor that later slices need: it stays in its buffer, or migrates with the batch (L-M21).
 struct context_tensor {
   tensor_id tensor;
   buffer_id buffer;
@@ -68,11 +70,16 @@ struct model_program {
   std::vector<slice_program> slices;
 
   uint32_t ranks() const { return graph.ranks; }
+
+  /// Of the slice that hands on most.
+  uint64_t context_bytes_per_row() const;
 };
 
 /// Lists the instructions of every slice: Q and all it needs first, `send_q` at once, the rest in
 /// the order of the trace with products of one input taken together, `send_kv` at the end.
 /// `recv_attention` comes where the output is first needed, at the head of the next slice.
+/// `send_context` follows `send_kv`, and `recv_context` comes before the first reader: the context
+/// migrates while the shards attend.
 model_program make_program(const model_spec& spec, operator_graph graph,
                            const model_slices& slices);
 

@@ -1,5 +1,7 @@
 #include "scheduler/membership/epoch_plan.hpp"
 
+#include "scheduler/rotation.hpp"
+
 #include <algorithm>
 
 namespace lamella::scheduler {
@@ -39,13 +41,23 @@ std::vector<seat> seats_of_shards(const epoch_shape& shape, const std::set<seat>
 std::vector<stream_place> place_streams(const epoch_shape& shape, uint32_t decoding,
                                         uint32_t prefill) {
   std::vector<stream_place> places;
-  for (uint32_t j = 0; j < shape.batches; ++j) places.push_back({stream_id{j}, j % decoding});
+  const rotation turns{decoding};
+  for (uint32_t j = 0; j < shape.batches; ++j)
+    for (uint32_t k = 0; k < (shape.rotates ? decoding : 1); ++k)
+      places.push_back({stream_id{j}, turns.replica_of(j, k)});
   for (uint32_t i = 0; i < shape.prefill_streams; ++i)
     places.push_back(
         {stream_id{prefill_streams + i}, prefill > 0 ? decoding + i % prefill : i % decoding});
   for (uint32_t i = 0; i < shape.suffix_streams; ++i)
     places.push_back({stream_id{prefill_streams + shape.prefill_streams + i}, i % decoding});
   return places;
+}
+
+std::vector<uint32_t> places_of(const std::vector<stream_place>& places, stream_id stream) {
+  std::vector<uint32_t> result;
+  for (const auto& x : places)
+    if (x.stream == stream) result.push_back(x.replica);
+  return result;
 }
 
 std::optional<epoch_plan> plan_epoch(const epoch_shape& shape, const std::set<seat>& ready,

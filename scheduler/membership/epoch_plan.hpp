@@ -13,7 +13,8 @@
 
 namespace lamella::scheduler {
 
-/// The replica of an iteration stream.
+/// A replica of an iteration stream. A stream with several places has its slices run by these in
+/// turn, in their order (L-M17).
 struct stream_place {
   stream_id stream{};
   uint32_t replica = 0; ///< by number: decoding replicas, then those of the prefill pool
@@ -31,6 +32,7 @@ struct epoch_shape {
   /// Streams after those of prefill, for prompts with a prefix-cache hit at the shards: on decoding
   /// replicas, which can use it.
   uint32_t suffix_streams = 0;
+  bool rotates = false; ///< slices of a decode stream run on all replicas in turn (L-M17)
 };
 
 /// The seats of an epoch by number; messages and links use the number.
@@ -43,9 +45,13 @@ struct epoch_plan {
 };
 
 /// Assigns streams to `decoding` replicas and the following `prefill` prefill replicas, round
-/// robin. Prefill runs on the decoding ones when there are no others; suffixes always do.
+/// robin. A decode stream that rotates has all decoding ones, from its own on (L-M20). Prefill runs
+/// on the decoding ones when there are no others; suffixes always do.
 std::vector<stream_place> place_streams(const epoch_shape& shape, uint32_t decoding,
                                         uint32_t prefill);
+
+/// The replicas of a stream, by turn. O(places).
+std::vector<uint32_t> places_of(const std::vector<stream_place>& places, stream_id stream);
 
 /// The next epoch with the workers in `ready`, or nothing when it cannot decode. A shard stays with
 /// the seat that held its part before (`held`, by number), because its KV is there; other parts

@@ -50,6 +50,11 @@ bool reach_book::answers(const seat& by, const seat& peer) const {
   return found != views.end() && found->second.answers;
 }
 
+bool reach_book::connects(const seat& by, const seat& peer) const {
+  return peer.role == worker_role::attention
+         || (replicas_meet_ && by.role == worker_role::model && peer.role == worker_role::model);
+}
+
 bool reach_book::doubtful() const {
   return std::ranges::any_of(known_, [](const auto& entry) {
     return std::ranges::any_of(entry.second.views,
@@ -66,8 +71,8 @@ bool reach_book::proven(const seat& who, const std::set<seat>& fenced, time_poin
     const auto& [other, x] = entry;
     if (other == who || !x.able || fenced.contains(other)) return true;
     if (!x.heard || now - *x.heard > silence) return true;
-    return (other.role != worker_role::attention || answers(who, other))
-           && (who.role != worker_role::attention || answers(other, who));
+    return (!connects(who, other) || answers(who, other))
+           && (!connects(other, who) || answers(other, who));
   });
 }
 

@@ -34,6 +34,9 @@ public:
   /// A worker that is silent for longer counts as stopped.
   static constexpr milliseconds silence{500};
 
+  /// Replicas connect links among themselves too (L-M21).
+  void replicas_meet() { replicas_meet_ = true; }
+
   /// A worker takes a seat. `able`: it can probe; if not, nothing is checked.
   void sits(const seat& who, bool able);
   void left(const seat& who);
@@ -59,6 +62,10 @@ private:
   /// The report on the pair by the one, or by the other.
   bool answers(const seat& by, const seat& peer) const;
 
+  /// Whether the one connects links to the other.
+  bool connects(const seat& by, const seat& peer) const;
+
+  bool replicas_meet_ = false;
   std::map<seat, record> known_;
 };
 

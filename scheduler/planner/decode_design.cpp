@@ -107,6 +107,20 @@ void add_stages(iteration_times& t, const decode_design& design, const cost_mode
   t.stage = t.model * share;
 }
 
+/// What a rotation over several replicas sends between them: the context of each slice, in fp32
+/// (L-M21). It travels while the shards attend: only what takes longer is waited for.
+void add_context(iteration_times& t, const decode_design& design, const cost_model& cost,
+                 double rows) {
+  if (!design.disaggregated() || design.pipeline != pipeline_kind::rotational || design.replicas < 2
+      || rows <= 0)
+    return;
+  const auto path = cost.path(design.network, design.compute, design.compute);
+  const auto flow = rows * cost.model().hidden * 4 * cost.model().layers / path.one;
+  t.compute_nics += flow;
+  t.network += std::max(0.0, flow + cost.model().layers * path.round_trip_s / 2 - t.alone()
+                                 + t.model + t.host);
+}
+
 /// The times without what several stages change.
 iteration_times whole_times(const decode_design& design, const cost_model& cost, double rows,
                             double context, double busiest_context) {
@@ -139,6 +153,7 @@ iteration_times whole_times(const decode_design& design, const cost_model& cost,
 iteration_times times_of(const decode_design& design, const cost_model& cost, double rows,
                          double context, double busiest_context) {
   auto t = whole_times(design, cost, rows, context, busiest_context);
+  add_context(t, design, cost, rows);
   add_stages(t, design, cost, rows);
   return t;
 }
@@ -167,6 +182,7 @@ iteration_times times_with_prompts(const decode_design& design, const cost_model
     t.compute_nics += bytes / path.one;
     t.memory_nics += bytes / path.other;
   }
+  add_context(t, design, cost, rows + tokens);
   add_stages(t, design, cost, rows + tokens);
   return t;
 }

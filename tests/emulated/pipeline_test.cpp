@@ -236,6 +236,22 @@ TEST_CASE_FIXTURE(models, "a decode layer of Qwen2 takes three more kernels, one
   CHECK(per_four_layers("qwen3") == 4 * (18 + 2) + 6);
 }
 
+TEST_CASE_FIXTURE(models,
+                  "L-M17 L-M21 emulated CUDA devices that run the slices in turn change no byte") {
+  auto options = shape(3);
+  const auto model = load(options);
+  const auto tokens = random_tokens(length, 6);
+  pipeline alone{model, both(2)};
+  const auto expected = run_chunked(alone, tokens, 8, whole(length));
+  auto o = both(2);
+  o.replicas = 2;
+  SUBCASE("kernel by kernel") {}
+  SUBCASE("as graphs") { o.replica_device = o.shard_device = replaying_cuda; }
+  pipeline p{model, o};
+  CHECK(same_bytes(run_chunked(p, tokens, 8, whole(length)), expected));
+  CHECK(same_bytes(run_chunked(p, tokens, 1, whole(length, 100)), expected));
+}
+
 TEST_CASE_FIXTURE(models, "L-M03 two ranks on emulated CUDA devices, and no cut changes a byte") {
   auto options = shape();
   options.feed_forward = 128;

@@ -28,7 +28,8 @@ public:
                                                links,
                                                actors::membership_actor{},
                                                shape.slowest_step,
-                                               shape.slowest_message} {
+                                               shape.slowest_message,
+                                               shape.pace} {
 
     time.starved_per_mille = shape.starved_per_mille;
     options_ = settings_of(shape);

@@ -3,7 +3,7 @@
 
 #include "actors/node/pipeline.hpp"
 #include "actors/protocol/join.hpp"
-#include "tests/simulation/timeline.hpp"
+#include "tests/simulation/devices.hpp"
 
 namespace lamella::simulation {
 
@@ -13,7 +13,10 @@ struct cluster_shape {
   uint32_t prefill = 0;    ///< prefill workers with KV of their own; 0: prompts run on replicas
   bool by_request = false; ///< partition of the pool
   bool parity = false;     ///< one more member has the parity of the shards
+  bool rotates = false;    ///< batches rotate over the replicas; else each stays on its own
   bool here = false;       ///< all seats are of the control process, the default of a service
+  std::optional<uint32_t> batches{}; ///< nothing: as the service chooses
+  std::optional<device_pace> pace{};
   uint32_t more_slots = 0; ///< that each further attention member by head brings
   uint32_t slots = 400;    ///< per table
   uint32_t max_batch = 4, chunk_tokens = 16;
@@ -43,6 +46,8 @@ inline config::settings settings_of(const cluster_shape& shape) {
     o.pools.prefill.attention = config::prefill_attention::shards;
   }
   o.batching.max_batch = shape.max_batch;
+  o.batching.batches = shape.batches;
+  if (shape.rotates) o.batching.pipeline = config::pipeline::rotational;
   o.batching.prefill_chunk_tokens = shape.chunk_tokens;
   o.numerics.wire = config::number_type::f32;
   o.kv.dtype = config::number_type::f32;

@@ -10,12 +10,19 @@
 
 namespace lamella::simulation {
 
+/// What kernels take on a device that runs one at a time, in the order in which streams could go on
+/// and each until it has to wait.
+struct device_pace {
+  duration matmul{0}, attention{0};
+};
+
 /// All streams of one process. A stopped one does nothing until it goes on; a dead one nothing any
 /// more.
 class engine final : public gpu::listener, public std::enable_shared_from_this<engine> {
 public:
   /// A step takes up to `slowest`.
-  engine(timeline& time, duration slowest) : time_{time}, slowest_{slowest} {}
+  engine(timeline& time, duration slowest, std::optional<device_pace> pace = {})
+      : time_{time}, slowest_{slowest}, pace_{pace} {}
 
   std::unique_ptr<gpu::device> make_device(const std::string& name);
 
@@ -47,6 +54,8 @@ public:
     return true;
   }
   bool running() const { return !stopped_ && !dead_; }
+  /// Time that kernels have taken; of a device with a pace.
+  duration busy() const { return busy_; }
   /// Steps take so many times longer.
   void slow_down(uint32_t times) { slowness_ = times; }
 
@@ -60,6 +69,7 @@ public:
     std::deque<job> jobs;
     arena workspace;
     bool awake = false; ///< its next step is on the timeline
+    bool waits = false; ///< for the stream that has the device
   };
 
   std::unique_ptr<gpu::memory> allocate(size_t bytes) {
@@ -114,12 +124,17 @@ private:
   /// Some steps of a stream, or the end of its oldest work.
   void run(const std::shared_ptr<queue>& q) {
     if (q->jobs.empty() || !running()) return;
+    if (pace_ && has_device_ && has_device_ != q) {
+      if (!std::exchange(q->waits, true)) waiting_.push_back(q);
+      return;
+    }
     auto& front = q->jobs.front();
     if (front.aborted) return end(q, gpu::work_status::aborted);
     if (fails_ > 0) {
       --fails_;
       return end(q, gpu::work_status::failed);
     }
+    if (pace_) return run_paced(q);
     try {
       for (auto steps = 1 + time_.dice().below(12); steps > 0; --steps) {
         arena::scope scope{scratch_};
@@ -139,6 +154,43 @@ private:
     wake(q);
   }
 
+  /// One step. What comes of it shows at once, but the next one begins when its kernels have ended:
+  /// those that send take no time.
+  void run_paced(const std::shared_ptr<queue>& q) {
+    has_device_ = q;
+    const auto before = kernels_run();
+    auto outcome = gpu::work::progress::done;
+    {
+      arena::scope scope{scratch_};
+      outcome = q->jobs.front().what->advance({workers(), scratch_, &q->workspace});
+    }
+    const auto& now = kernels_run();
+    const auto cost = pace_->matmul * (now.matmuls - before.matmuls)
+                      + pace_->attention * (now.attentions - before.attentions);
+    busy_ += cost;
+    if (outcome == gpu::work::progress::blocked) return give_device();
+    q->awake = true;
+    time_.in(cost, [weak = weak_from_this(), q, outcome] {
+      auto self = weak.lock();
+      if (!self) return;
+      if (outcome != gpu::work::progress::done) self->ring(); // it goes on at once
+      q->awake = false;
+      if (outcome == gpu::work::progress::done) {
+        self->give_device();
+        self->end(q, gpu::work_status::done);
+      } else {
+        self->run(q);
+      }
+    });
+  }
+  void give_device() {
+    has_device_ = nullptr;
+    for (auto& q : std::exchange(waiting_, {})) {
+      q->waits = false;
+      wake(q);
+    }
+  }
+
   void end(const std::shared_ptr<queue>& q, gpu::work_status status) {
     auto over = std::move(q->jobs.front());
     q->jobs.pop_front();
@@ -155,6 +207,10 @@ private:
   uint32_t fails_ = 0;
   duration slowest_;
   uint32_t slowness_ = 1;
+  std::optional<device_pace> pace_;
+  std::shared_ptr<queue> has_device_; ///< its step runs; of a device with a pace
+  std::deque<std::shared_ptr<queue>> waiting_;
+  duration busy_{0};
 };
 
 class simulated_stream final : public gpu::stream {

@@ -130,6 +130,9 @@ private:
         case model::opcode::recv_attention:
           out() = attention(x.layer, query);
           break;
+        case model::opcode::send_context: // it stays in its buffers
+        case model::opcode::recv_context:
+          break;
         case model::opcode::all_reduce: // programs of several ranks have one
         case model::opcode::add_bias:
         case model::opcode::scale:

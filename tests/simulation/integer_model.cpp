@@ -22,6 +22,7 @@ void copy_rows(const rms_norm_args& x, kernel_context) {
 }
 
 void multiply(const matmul_args& x, kernel_context) {
+  kernels_run().matmuls += x.parts.size();
   for (const auto& part : x.parts) {
     const auto name = name_of(part.weight);
     const auto inputs = part.weight.inputs;
@@ -102,6 +103,7 @@ void attend(const attention_args& x, const attention_span& span, uint32_t row, u
 }
 
 void attend_previous(const attention_args& x, kernel_context) {
+  ++kernels_run().attentions;
   std::memset(x.state, 0, state_floats(x) * sizeof(float));
   for (const auto& span : x.spans)
     if (span.rows == 1) attend(x, span, span.first_row, 0, span.first_position);
@@ -144,6 +146,11 @@ integer_model make_model() {
 }
 
 } // namespace
+
+kernel_counts& kernels_run() {
+  static kernel_counts counts;
+  return counts;
+}
 
 const gpu::operators& integer_operators() {
   static const auto table = [] {

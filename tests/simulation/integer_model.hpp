@@ -37,6 +37,13 @@ inline uint64_t fold(const float* lanes, size_t count) {
   return h;
 }
 
+/// Kernels that have run so far: what a device with a pace takes its time for.
+struct kernel_counts {
+  uint64_t matmuls = 0;    ///< matrices
+  uint64_t attentions = 0; ///< of a layer and a launch
+};
+kernel_counts& kernels_run();
+
 /// Which matrix this is: its first weights are random and differ.
 inline uint64_t name_of(const gpu::packed_matrix& x) {
   uint64_t first = 0;

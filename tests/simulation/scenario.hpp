@@ -22,11 +22,12 @@ struct outcome {
 
 /// What a run is, beside its seed.
 struct kind {
-  bool parity = false; ///< a pool by head that has it, whatever the seed says
-  bool odd = false;    ///< places in the product act oddly (base/buggify.hpp)
-  bool here = false;   ///< all seats are of the control process
-  bool gray = false;   ///< hosts do not hear each other on the data network; control links live
-  bool scales = false; ///< pools change their sizes, and workers are drained
+  bool parity = false;  ///< a pool by head that has it, whatever the seed says
+  bool odd = false;     ///< places in the product act oddly (base/buggify.hpp)
+  bool here = false;    ///< all seats are of the control process
+  bool gray = false;    ///< hosts do not hear each other on the data network; control links live
+  bool scales = false;  ///< pools change their sizes, and workers are drained
+  bool rotates = false; ///< batches rotate over two replicas or more
 };
 
 class scenario {
@@ -88,6 +89,8 @@ private:
     if (what.scales) s.slots += s.more_slots * s.shards; // those of one suffice, too
     s.here = what.here;
     if (s.here) s.spares = 0;
+    s.rotates = what.rotates;
+    if (s.rotates) s.replicas = std::max(2u, s.replicas);
     if (!what.parity) return s;
     s.parity = true;
     s.by_request = false;

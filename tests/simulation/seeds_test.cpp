@@ -35,7 +35,7 @@ struct totals {
 std::string name_of(kind what) {
   return std::string{what.parity ? " with parity" : ""} + (what.odd ? " and oddities" : "")
          + (what.here ? " in one process" : "") + (what.gray ? " and gray failures" : "")
-         + (what.scales ? " and scaling" : "");
+         + (what.scales ? " and scaling" : "") + (what.rotates ? " and rotation" : "");
 }
 
 totals run_seeds(uint64_t first, uint64_t count, kind what = {}) {
@@ -119,13 +119,26 @@ TEST_CASE("L-M03 L-M25 seeds in which pools change their sizes end well") {
   }
 }
 
+TEST_CASE("L-M17 L-M21 L-M25 seeds in which batches rotate over the replicas end well") {
+  for (const kind what :
+       {kind{.rotates = true}, kind{.odd = true, .rotates = true},
+        kind{.parity = true, .gray = true, .rotates = true}, kind{.here = true, .rotates = true},
+        kind{.scales = true, .rotates = true}}) {
+    const auto all = run_seeds(1, 250, what);
+    CHECK(all.hits > 250);
+    CHECK(all.epochs > 400);
+  }
+}
+
 TEST_CASE("The seeds asked for end well"
           * doctest::skip(asked("LAMELLA_SEED") == nullptr && asked("LAMELLA_SEEDS") == nullptr)) {
   for (const kind what :
        {kind{}, kind{true, false}, kind{false, true}, kind{true, true}, kind{.gray = true},
         kind{.parity = true, .gray = true}, kind{.here = true}, kind{.odd = true, .here = true},
         kind{.scales = true}, kind{.odd = true, .scales = true},
-        kind{.parity = true, .scales = true}, kind{.here = true, .scales = true}})
+        kind{.parity = true, .scales = true}, kind{.here = true, .scales = true},
+        kind{.rotates = true}, kind{.parity = true, .odd = true, .rotates = true},
+        kind{.gray = true, .rotates = true}, kind{.scales = true, .rotates = true}})
     run_seeds(number_in(asked("LAMELLA_SEED"), 1), number_in(asked("LAMELLA_SEEDS"), 1), what);
 }
 

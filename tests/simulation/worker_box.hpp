@@ -19,6 +19,7 @@ struct worker_world {
   data_plane& links;
   actors::membership_actor members;
   duration slowest_step = 60us, slowest_message = 2ms;
+  std::optional<device_pace> pace{};
   duration dead = 1s; ///< silence that means death
   uint32_t next_process = 1, next_host = 1;
 };
@@ -37,7 +38,7 @@ public:
     alive_ = true;
     process_ = world_.next_process++;
     wire_ = std::make_shared<wire>(world_.system, world_.time, process_, world_.slowest_message);
-    engine_ = std::make_shared<engine>(world_.time, world_.slowest_step);
+    engine_ = std::make_shared<engine>(world_.time, world_.slowest_step, world_.pace);
     joiner_ = world_.system.spawn(
         [this, mine = process_](caf::event_based_actor* self) { return join(self, mine); });
   }
@@ -138,6 +139,8 @@ public:
 
   bool alive() const { return alive_; }
   bool idle() const { return !alive_ || engine_->idle(); }
+  /// Of a device with a pace.
+  duration busy() const { return alive_ ? engine_->busy() : duration{0}; }
   uint32_t incarnations() const { return incarnations_; }
   scheduler::seat where() const { return {role_, index_}; }
   std::string name() const { return scheduler::to_string(scheduler::seat{role_, index_}); }

@@ -12,6 +12,7 @@ struct client {
   uint32_t max_tokens = 1, choices = 1;
   uint64_t seed = 0;
   bool stream = false, penalised = false, held = false, slow = false;
+  bool endless = false; ///< the end token ends nothing; its answer cannot be checked
   std::optional<duration> leaves; ///< after its start
   bool left = false;
   time_point began{};
@@ -23,6 +24,7 @@ struct client {
     auto text = R"({"model":"integer","prompt":[)" + ids + R"(],"max_tokens":)"
                 + std::to_string(max_tokens) + R"(,"n":)" + std::to_string(choices) + R"(,"seed":)"
                 + std::to_string(seed);
+    if (endless) text += R"(,"ignore_eos":true)";
     if (stream) text += R"(,"stream":true)";
     if (penalised) text += R"(,"presence_penalty":0.5)";
     if (held) text += R"(,"guided_regex":")" + std::string{held_answer::expression} + "\"";

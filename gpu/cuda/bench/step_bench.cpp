@@ -203,8 +203,8 @@ void run(const options& o) {
     }
     x.shares.push_back({forth.to, back.from, all, 0, spec.kv_heads});
     const auto deadline = gpu::clock::now() + std::chrono::seconds{60};
-    shards.push_back(
-        std::make_shared<gpu::attention_runner>(cache, device->ops(), a, forth.from, back.to));
+    shards.push_back(std::make_shared<gpu::attention_runner>(
+        cache, device->ops(), a, std::vector{gpu::runner_link{forth.from, back.to}}));
     replicas.push_back(
         std::make_shared<gpu::slice_runner>(program, weights, device->ops(), std::move(x), state));
     attention_stream->launch(shards.back(), deadline, shard_line.mark());

@@ -20,6 +20,8 @@ std::string_view waits_for(frame_kind kind) {
     return "wait for k and v";
   case frame_kind::partial:
     return "wait for a partial sum";
+  case frame_kind::context:
+    return "wait for the context of a slice";
   default:
     return "wait for attention";
   }

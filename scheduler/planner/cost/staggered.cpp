@@ -11,8 +11,7 @@ namespace {
 
 uint32_t place_of(uint32_t batch, uint64_t slice, uint32_t replicas, pipeline_kind kind) {
   // Of replicas in stages there may be more batches than replicas and one.
-  if (kind == pipeline_kind::rotational)
-    return rotation{replicas + 1}.replica_of(batch % replicas, slice);
+  if (kind == pipeline_kind::rotational) return rotation{replicas}.replica_of(batch, slice);
   return batch % replicas;
 }
 

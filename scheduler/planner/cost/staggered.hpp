@@ -1,7 +1,7 @@
 /// How long an iteration takes when several batches share replicas and attention devices.
 #pragma once
 
-#include "scheduler/planner/cost/rotation.hpp"
+#include "scheduler/rotation.hpp"
 
 #include <cstdint>
 #include <span>

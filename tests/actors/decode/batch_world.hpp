@@ -22,7 +22,7 @@ struct batch_world : stage {
     auto& c = config;
     c.rebuild_percent = rebuild_percent;
     c.target.stream = stream_id{0};
-    c.target.replica = spawn(stand_in_replica(replica));
+    c.target.replicas = {spawn(stand_in_replica(replica))};
     c.target.shards = {spawn(stand_in_shard(shard)), spawn(stand_in_shard(shard))};
     c.target.allocator = spawn(stand_in_allocator(kv));
     c.scheduler = spawn(stand_in_scheduler(scheduler));

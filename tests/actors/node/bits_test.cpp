@@ -104,6 +104,28 @@ TEST_CASE("V-M07 two replicas with two batches and two prefill workers change no
   check_same(x);
 }
 
+TEST_CASE("L-M17 L-M20 L-M21 batches that rotate over two or three replicas change no bit") {
+  auto x = tiny_settings();
+  x.batching.pipeline = config::pipeline::rotational;
+  x.batching.max_batch = 5; // several batches have to be used, and requests wait
+  SUBCASE("three batches, two replicas") { x.pools.model.members = 2; }
+  SUBCASE("three batches, two replicas, three shards by head") {
+    x.pools.model.members = 2;
+    x.pools.attention.members = 3;
+  }
+  SUBCASE("four batches, three replicas, two shards by request") {
+    x.pools.model.members = 3;
+    x.pools.attention.members = 2;
+    x.pools.attention.partition = config::partition::requests;
+  }
+  SUBCASE("five batches, three replicas") {
+    x.pools.model.members = 3;
+    x.batching.batches = 5;
+  }
+  SUBCASE("two batches, one replica") { x.pools.model.members = 1; }
+  check_same(x);
+}
+
 TEST_CASE("Any prefill chunk gives the same bits") {
   for (uint32_t chunk : {1u, 7u, 64u}) {
     CAPTURE(chunk);

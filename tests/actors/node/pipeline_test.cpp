@@ -58,7 +58,9 @@ struct stepped_pipeline : stage {
       c.cache = std::make_shared<gpu::kv_cache>(*c.device, layers, 512, spec.kv_heads / shards,
                                                 spec.head_dim, gpu::half_type::f16);
       c.links = [links](const net::link_key& key) { return links->shard_end(key); };
-      c.replica_of = [own_kv](stream_id id) { return own_kv && id != stream_id{0} ? 1u : 0u; };
+      c.replicas_of = [own_kv](stream_id id) {
+        return std::vector{own_kv && id != stream_id{0} ? 1u : 0u};
+      };
       auto runs = spawn(gpu_executor, c.device, failed_work::ends_executor);
       target.shards.push_back(spawn(attention_shard, std::move(c), runs));
     }
@@ -72,7 +74,7 @@ struct stepped_pipeline : stage {
     if (!own_kv) streams.push_back(stream_id{scheduler::prefill_streams});
     make_ready(r, target.epoch, streams);
     auto runs = spawn(gpu_executor, r.device, failed_work::ends_executor);
-    target.replica = spawn(model_replica, std::move(r), runs);
+    target.replicas = {spawn(model_replica, std::move(r), runs)};
     k.tables = {"attention-0"};
     k.slots = 512;
     server->allocator = target.allocator = spawn(kv_allocator, std::move(k));
@@ -113,7 +115,7 @@ struct stepped_pipeline : stage {
     for (const auto& x : seat.executors)
       owned.push_back(caf::actor_cast<caf::strong_actor_ptr>(x)); // the others are linked to them
     to.own = prefill_own_kv{seat.kv.source, to.target.shards, false, c.slots, serialize_below};
-    to.target.replica = seat.replica;
+    to.target.replicas = {seat.replica};
     to.target.shards = {seat.kv.shard};
   }
 

@@ -48,7 +48,7 @@ struct world : stage {
     c.target.stream = stream_id{0};
     c.target.metrics = counted;
     c.target.allocator = spawn(stand_in_allocator(slots));
-    c.target.replica = spawn(stand_in_replica(replica));
+    c.target.replicas = {spawn(stand_in_replica(replica))};
     c.target.shards = {spawn(stand_in_shard(own))};
     c.chunk_tokens = o.chunk;
     c.own.emplace();

@@ -16,7 +16,7 @@ struct world : stage {
   explicit world(uint32_t chunk = 8) {
     prefill_worker_config c;
     c.target.stream = stream_id{0};
-    c.target.replica = spawn(stand_in_replica(replica));
+    c.target.replicas = {spawn(stand_in_replica(replica))};
     c.target.shards = {spawn(stand_in_shard(shard))};
     c.target.allocator = spawn(stand_in_allocator(kv));
     c.chunk_tokens = chunk;

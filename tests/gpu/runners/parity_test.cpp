@@ -112,6 +112,19 @@ TEST_CASE("L-M26 L-M03 parity of several ranks' heads is right, too") {
   CHECK(unprotected(p, 3) == 0);
 }
 
+TEST_CASE("L-M26 L-M17 parity of replicas that run the slices in turn is right, too") {
+  models files;
+  const auto model = files.load();
+  pipeline_options options;
+  options.shards = 3;
+  options.replicas = 2;
+  options.slots = 96;
+  options.parity_frame_bytes = 1 << 20;
+  pipeline p{model, options};
+  run_chunked(p, random_tokens(40, 5), 8, scattered(3, 60, 7));
+  CHECK(unprotected(p, 3) == 0);
+}
+
 TEST_CASE("L-M26 a lost member of a pool is what the others lend it") {
   models files;
   const auto model = files.load();

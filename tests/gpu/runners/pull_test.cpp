@@ -266,7 +266,7 @@ TEST_CASE("L-M28 between two QKV receives pulls fill the gap; a QKV that has com
     x.spans = {{0, 1, 40, 0, 1}};
     x.runs = {{20, 41}};
     x.watch = w.watch;
-    attention_runner attention{w.target, w.memory->ops(), x, qkv.from, answers.to};
+    attention_runner attention{w.target, w.memory->ops(), x, {{qkv.from, answers.to}}};
     for (uint32_t l = 0; l < layers; ++l) {
       CAPTURE(iteration);
       CAPTURE(l);

@@ -55,7 +55,7 @@ inline std::optional<uint32_t> run_slices(const model::model_program& program) {
   const auto expected = run_unsplit(program.graph, known);
   const auto& graph = program.graph;
   std::vector<std::optional<uint32_t>> buffers(program.buffer_width.size());
-  std::vector<uint32_t> sent_q, sent_kv;
+  std::vector<uint32_t> sent_q, sent_kv, sent_context;
   std::optional<uint32_t> sampled;
   const auto read = [&](model::buffer_id b) {
     if (!buffers.at(b)) throw std::logic_error("a buffer is read that nothing was written to");
@@ -72,6 +72,8 @@ inline std::optional<uint32_t> run_slices(const model::model_program& program) {
       } else if (x.code == opcode::send_kv) {
         REQUIRE(inputs.size() == 2);
         sent_kv = inputs;
+      } else if (x.code == opcode::send_context) {
+        sent_context = inputs;
       } else if (x.code == opcode::sample) {
         REQUIRE(inputs.size() == 1);
         sampled = inputs[0];
@@ -86,6 +88,11 @@ inline std::optional<uint32_t> run_slices(const model::model_program& program) {
         if (x.code == opcode::recv_attention) {
           inputs = {sent_q.at(0), sent_kv.at(0), sent_kv.at(1)};
           CHECK(node.kind == model::op_kind::attention);
+        }
+        if (x.code == opcode::recv_context) {
+          CHECK(sent_context.at(i) == expected[x.results[i]]);
+          buffers.at(x.outputs[i]) = sent_context[i];
+          continue;
         }
         const auto value = known.of(step_name(node.kind, weight, x.heads, x.factor), inputs);
         CHECK(value == expected[x.results[i]]);
@@ -103,13 +110,11 @@ inline std::optional<uint32_t> run_slices(const model::model_program& program) {
         buffers.at(x.outputs[i]) = value;
       }
     }
-    std::vector<std::optional<uint32_t>> kept(buffers.size());
     for (const auto& t : slice.context) {
       CHECK(read(t.buffer) == expected[t.tensor]);
       CHECK(t.bytes_per_row == graph.tensors[t.tensor].bytes_per_row());
-      kept[t.buffer] = buffers[t.buffer];
     }
-    buffers = kept;
+    buffers.assign(buffers.size(), {}); // the next slice may run on another replica (L-M21)
   }
   for (const auto& node : graph.nodes)
     if (node.kind == model::op_kind::sample) CHECK(sampled == expected[node.inputs[0]]);

@@ -70,6 +70,33 @@ TEST_CASE_FIXTURE(models, "L-M23 one, two or three shards by head give the same 
   }
 }
 
+TEST_CASE_FIXTURE(models, "L-M17 L-M21 replicas that run the slices in turn give the same bytes") {
+  const auto model = load();
+  const auto tokens = random_tokens(length, 5);
+  pipeline alone{model, {}};
+  const auto expected = run_chunked(alone, tokens, 17, whole(length));
+  const auto sent_alone = alone.bytes_sent();
+  const auto& spec = alone.spec();
+  for (uint32_t replicas : {2u, 3u, 5u}) {
+    CAPTURE(replicas);
+    const pipeline_options turns{.replicas = replicas};
+    auto by_head = turns, by_request = turns, guarded = turns;
+    by_head.shards = guarded.shards = 3;
+    by_request.shards = 2;
+    by_request.by_request = true;
+    guarded.parity_frame_bytes = 1 << 16;
+    for (const auto& options : {turns, by_head, by_request, guarded}) {
+      pipeline p{model, options};
+      CHECK(same_bytes(run_chunked(p, tokens, 17, whole(length)), expected));
+      CHECK(same_bytes(run_chunked(p, tokens, 1, whole(length, 500)), expected));
+    }
+    // L-M21: the context of each slice but the last goes to the next replica, in fp32.
+    pipeline p{model, turns};
+    run_chunked(p, tokens, 17, whole(length));
+    CHECK(p.bytes_sent() == sent_alone + uint64_t{length % 17} * spec.layers * spec.hidden * 4);
+  }
+}
+
 TEST_CASE_FIXTURE(models,
                   "V-M14 a request among others, of any lengths, gets the bytes it gets alone") {
   const auto model = load();

@@ -45,6 +45,27 @@ TEST_CASE("L-M25 the batches of a lost replica go to those that are left") {
   CHECK_FALSE(could_grow(shape, *plan, without(everybody, {{model, 0}})));
 }
 
+TEST_CASE("L-M17 L-M20 a batch that rotates has all replicas, and fewer after a loss") {
+  auto turning = shape;
+  turning.replicas = 3;
+  turning.batches = 4;
+  turning.rotates = true;
+  auto ready = everybody;
+  ready.insert({model, 2});
+  const auto plan = plan_epoch(turning, ready, shards, true);
+  REQUIRE(plan);
+  for (uint32_t j = 0; j < 4; ++j)
+    CHECK(places_of(plan->streams, stream_id{j})
+          == std::vector<uint32_t>{j % 3, (j + 1) % 3, (j + 2) % 3});
+  CHECK(places_of(plan->streams, stream_id{prefill_streams}) == std::vector<uint32_t>{3});
+  const auto fewer = plan_epoch(turning, without(ready, {{model, 1}}), shards, false);
+  REQUIRE(fewer);
+  CHECK(places_of(fewer->streams, stream_id{1}) == std::vector<uint32_t>{1, 0});
+  const auto one = plan_epoch(turning, without(ready, {{model, 0}, {model, 1}}), shards, false);
+  REQUIRE(one);
+  CHECK(places_of(one->streams, stream_id{3}) == std::vector<uint32_t>{0});
+}
+
 TEST_CASE("L-M25 prompts of a lost prefill worker run on the replicas") {
   const epoch_shape wide{2, 3, 2, 2, 4};
   const auto plan = plan_epoch(wide, without(everybody, {{prefill, 0}}), shards, false);

@@ -1,33 +1,10 @@
-#include "scheduler/planner/cost/rotation.hpp"
 #include "scheduler/planner/cost/staggered.hpp"
 
 #include <doctest/doctest.h>
 
-#include <set>
 #include <vector>
 
 using namespace lamella::scheduler;
-
-TEST_CASE(
-    "L-M20 in any tick n - 1 of n batches are on different replicas, and one is at attention") {
-  for (const uint32_t n : {2u, 3u, 4u, 7u, 17u}) {
-    const rotation r{n};
-    // Batch j is one tick behind batch j + 1; a batch that is at attention sits out one tick per
-    // slice, so its slice index is (tick - offset) / n with n - 1 ticks of model between.
-    for (uint64_t slice = 0; slice < 200; ++slice) {
-      std::set<uint32_t> places;
-      for (uint32_t j = 0; j + 1 < n; ++j) places.insert(r.replica_of(j, slice));
-      CHECK(places.size() == n - 1);
-    }
-  }
-}
-
-TEST_CASE("L-M20 k counts on across iterations, or batches meet") {
-  // 81 slices over two replicas: starting over at 0 would put batch 0 on the replica it just left.
-  const rotation r{3};
-  CHECK(r.replica_of(0, 80) == 0);
-  CHECK(r.replica_of(0, 81) == 1);
-}
 
 namespace {
 
@@ -123,13 +100,4 @@ TEST_CASE("L-M22 more batches shorten the iteration when attention is what it wa
     CHECK(s < last);
     last = s;
   }
-}
-
-TEST_CASE("L-M21 with one replica nothing ever moves; with more, every slice is on another one") {
-  for (const uint32_t n : {2u, 3u, 4u, 7u})
-    for (uint32_t batch = 0; batch < n; ++batch)
-      for (uint64_t slice = 0; slice < 200; ++slice) {
-        const rotation r{n};
-        CHECK((r.replica_of(batch, slice) != r.replica_of(batch, slice + 1)) == (n > 2));
-      }
 }
