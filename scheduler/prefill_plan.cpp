@@ -32,6 +32,14 @@ uint32_t tokens_within(uint64_t work, uint32_t position, uint32_t most) {
 
 } // namespace
 
+uint64_t prefill_plan::begun_tokens() const {
+  uint64_t tokens = 0;
+  for (const auto* list : {&fresh_, &rebuilds_})
+    for (const auto& x : *list)
+      if (x.begun) tokens += x.left();
+  return tokens;
+}
+
 bool prefill_plan::remove(sequence_id sequence) {
   const auto drop = [&](entries& list) {
     const auto found = std::find_if(list.begin(), list.end(),

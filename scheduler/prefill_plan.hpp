@@ -116,6 +116,8 @@ public:
 
   bool empty() const { return fresh_.empty() && rebuilds_.empty(); }
   uint64_t waiting_tokens() const { return left_in(fresh_) + left_in(rebuilds_); }
+  /// Of prompts that were started, rebuilds among them.
+  uint64_t begun_tokens() const;
   uint64_t rebuild_tokens() const { return left_in(rebuilds_); }
 
 private:

@@ -71,10 +71,12 @@ void start(scheduler_ptr self, const scheduler::admission_entry& entry, uint32_t
   st.idle.erase(entry.first);
   for (uint32_t k = 0; k < entry.choices; ++k) st.seated[nth(entry.first, k)] = batch;
   auto node = st.waiting.extract(entry.first);
-  if (!grant.holdings.front().kept) st.unbegun[entry.first] = {entry.choices, node.mapped().since};
-  node.mapped().promise.deliver(admitted{
-      stream_id{batch}, prefill_worker_for(st, entry.first, grant.holdings.front().cached > 0),
-      grant.holdings});
+  const auto& held = grant.holdings.front();
+  const auto worker = prefill_worker_for(st, entry.first, held.cached > 0);
+  if (!held.kept)
+    st.unbegun[entry.first] = {entry.choices, node.mapped().since, worker,
+                               entry.prompt_tokens - held.cached};
+  node.mapped().promise.deliver(admitted{stream_id{batch}, worker, grant.holdings});
 }
 
 kv_reserve needs_of(const global_scheduler_config& config, const scheduler::admission_entry& entry,
@@ -234,6 +236,7 @@ global_scheduler(scheduler_ptr self, global_scheduler_config config, kv_allocato
   st.allocator = std::move(allocator);
   st.queue.emplace(st.config.limits);
   st.seats.assign(st.config.batches, 0);
+  st.prefill_left.assign(st.config.prefill_workers + st.config.suffix_workers, 0);
   if (st.config.suspects)
     st.config.suspects->on_change([me = caf::actor_cast<caf::actor_addr>(self)] {
       if (const auto lives = caf::actor_cast<caf::actor>(me)) caf::anon_send(lives, wake_atom_v);
@@ -256,6 +259,10 @@ global_scheduler(scheduler_ptr self, global_scheduler_config config, kv_allocato
       [self](const retire& x) { on_retire(self, x); },
       [self](const prefill_begun& x) {
         if (self->state.unbegun.erase(x.first) > 0) publish(self);
+      },
+      [self](const prefill_load& x) {
+        const auto worker = static_cast<uint32_t>(x.stream) - scheduler::prefill_streams;
+        if (worker < self->state.prefill_left.size()) self->state.prefill_left[worker] = x.tokens;
       },
       [self](const kv_freed&) {
         self->state.starved = false;

@@ -45,6 +45,8 @@ struct global_scheduler_state {
   struct unbegun_prompt {
     uint32_t choices = 1;
     caf::actor_clock::time_point since;
+    uint32_t worker = 0; ///< that has it
+    uint64_t tokens = 0; ///< to compute
   };
   std::map<sequence_id, waiter> waiting;  ///< by first sequence
   std::map<sequence_id, uint32_t> seated; ///< running sequences and their batches
@@ -52,6 +54,8 @@ struct global_scheduler_state {
   std::map<sequence_id, unbegun_prompt> unbegun;
   std::vector<uint64_t> seats; ///< taken seats by batch
   uint32_t next_prefill = 0;
+  /// By prefill worker: tokens left of the prompts that it has started, as it told last (S-M06).
+  std::vector<uint64_t> prefill_left;
   std::map<sequence_id, scheduler::admission_entry>
       held;                                ///< waiting, but not in the queue: by first
   std::map<uint32_t, batch_actor> batches; ///< by number

@@ -17,8 +17,8 @@ bool is_poisonous(const global_scheduler_state& st, sequence_id first);
 /// when it must wait until other sequences have left its replica.
 std::optional<std::vector<uint64_t>> load_for(const global_scheduler_state& st, sequence_id first);
 
-/// The next prefill worker in turn, among the isolated ones where there are any; `suffix`: the
-/// beginning of the prompt is in the prefix cache.
+/// The prefill worker with the fewest pending tokens (S-M05). While a group is under test, the next
+/// one in turn on the group's side; `suffix`: the beginning of the prompt is in the prefix cache.
 uint32_t prefill_worker_for(global_scheduler_state& st, sequence_id first, bool suffix);
 
 /// Asks sequences on the wrong replica to yield (KV kept); true if any was asked.

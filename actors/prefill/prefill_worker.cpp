@@ -188,6 +188,22 @@ void begin_serialized(prefill_ptr self, const std::vector<scheduler::prefill_pie
   begin_pulls(self, rows, 0, on_pulls_ended);
 }
 
+/// Nobody waits for KV that is on its way before it has the first token (S-M13).
+void tell_first_tokens(prefill_ptr self, const job& j) {
+  if (!j.what.client || j.what.rebuild || j.pulls == 0) return;
+  for (size_t k = 0; k < j.result->tokens.size(); ++k)
+    self->send(j.what.client, first_token{sequence_id{static_cast<uint64_t>(j.what.first) + k},
+                                          j.what.draws[k], j.result->tokens[k]});
+}
+
+/// What is left of the prompts that have begun, for whoever chooses where the next one goes.
+void tell_load(prefill_ptr self) {
+  auto& st = self->state;
+  const auto left = st.plan->begun_tokens();
+  if (std::exchange(st.told_left, left) != left && st.config.scheduler)
+    self->send(st.config.scheduler, prefill_load{st.config.target.stream, left});
+}
+
 /// What of a prompt is computed outlives this worker: whoever takes the prompt over goes on there.
 void note_filled(prefill_ptr self, const std::vector<scheduler::prefill_piece>& pieces) {
   const auto& target = self->state.config.target;
@@ -226,6 +242,7 @@ void on_sampled(prefill_ptr self, sampled answer) {
   else
     note_filled(self, flight.pieces);
   for (const auto& piece : flight.pieces) {
+    if (piece.last) tell_first_tokens(self, st.jobs.at(piece.sequence));
     if (piece.last) withdraw(self, piece.sequence);
     settle(self, piece.sequence);
   }
@@ -319,6 +336,7 @@ void pump(prefill_ptr self) {
   if (st.current || st.cut) return;
   const auto now = self->clock().now();
   auto pieces = next_pieces(self);
+  tell_load(self);
   if (pieces.empty()) return finish_hand_over(self);
   if (!st.config.own)
     std::stable_sort(pieces.begin(), pieces.end(), [&](const auto& a, const auto& b) {

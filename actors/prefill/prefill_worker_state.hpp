@@ -96,7 +96,8 @@ struct prefill_worker_state {
   };
   std::optional<flight> current;
   uint64_t iteration = 0;
-  uint32_t failures = 0; ///< in a row
+  uint64_t told_left = 0; ///< tokens of started prompts, as the scheduler knows them
+  uint32_t failures = 0;  ///< in a row
   /// Of an iteration by the work of its rows, and of a pull by its bytes.
   scheduler::work_deadline deadline{64, first_iterations::most};
   scheduler::iteration_pace pace; ///< bounds the next iteration

@@ -57,6 +57,7 @@ struct queue_status;
 struct withdraw;
 struct retire;
 struct token;
+struct first_token;
 struct preempted;
 struct sequence_failed;
 struct batch_join;
@@ -67,6 +68,7 @@ struct batch_ready;
 struct prefill;
 struct prefilled;
 struct prefill_begun;
+struct prefill_load;
 struct prefill_cancel;
 struct kv_pull;
 struct kv_offer;
@@ -152,8 +154,9 @@ LAMELLA_ATOM(reach)
 #undef LAMELLA_ATOM
 
 /// A request as a batch sees it.
-using decode_client_actor = caf::typed_actor<caf::reacts_to<token>, caf::reacts_to<preempted>,
-                                             caf::reacts_to<sequence_failed>>;
+using decode_client_actor =
+    caf::typed_actor<caf::reacts_to<token>, caf::reacts_to<first_token>, caf::reacts_to<preempted>,
+                     caf::reacts_to<sequence_failed>>;
 
 /// The launcher of iterations as a shard sees it.
 using launcher_actor = caf::typed_actor<caf::reacts_to<iteration_failed>>;
@@ -213,8 +216,8 @@ using batch_actor =
 /// run.
 using global_scheduler_actor = caf::typed_actor<
     caf::replies_to<admit>::with<admitted>, caf::reacts_to<withdraw>, caf::reacts_to<retire>,
-    caf::reacts_to<prefill_begun>, caf::reacts_to<kv_freed>, caf::reacts_to<drain_atom>,
-    caf::reacts_to<batch_ready>, caf::reacts_to<wake_atom>,
+    caf::reacts_to<prefill_begun>, caf::reacts_to<prefill_load>, caf::reacts_to<kv_freed>,
+    caf::reacts_to<drain_atom>, caf::reacts_to<batch_ready>, caf::reacts_to<wake_atom>,
     caf::reacts_to<scheduler::admission_limits>, caf::replies_to<status_atom>::with<queue_status>>;
 
 /// WORKER: one seat, in a process of its own or in this one; rebuilds its replica or shard for

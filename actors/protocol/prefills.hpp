@@ -1,6 +1,7 @@
 /// Prompts: from a request to PREFILL WORKER.
 #pragma once
 
+#include "actors/protocol/actors.hpp"
 #include "actors/protocol/message.hpp"
 #include "actors/protocol/values.hpp"
 
@@ -18,6 +19,7 @@ struct prefill {
   std::vector<sampling> samplings;    ///< per choice
   std::vector<uint32_t> draws;        ///< per choice: index of the token to sample
   std::vector<logit_changes> changes; ///< per choice: applied to the logits before sampling
+  decode_client_actor client{};       ///< hears first tokens before KV is in place; may be null
   uint32_t cached = 0;                ///< tokens whose KV is already in the runs
   bool rebuild = false;               ///< recomputes lost KV of tokens that were committed before
   uint32_t slack_ms = ~0u;            ///< rebuild: time left to the request's deadline
@@ -33,6 +35,13 @@ struct prefill_begun {
   sequence_id first{};
 };
 
+/// Tokens of started prompts that a prefill worker has still to compute (S-M06). Told after each
+/// iteration; between two the scheduler knows what it has added itself.
+struct prefill_load {
+  stream_id stream{};
+  uint64_t tokens = 0;
+};
+
 /// Drops a prompt; its `prefill` is answered with ec::cancelled once no launch uses its slots.
 struct prefill_cancel {
   sequence_id first{};
@@ -42,6 +51,6 @@ struct prefill_cancel {
 
 // clang-format off
 #define LAMELLA_PREFILLS_MESSAGES(x) \
-  x(prefill) x(prefilled) x(prefill_begun) x(prefill_cancel)
+  x(prefill) x(prefilled) x(prefill_begun) x(prefill_load) x(prefill_cancel)
 // clang-format on
 LAMELLA_PREFILLS_MESSAGES(LAMELLA_MADE_ELSEWHERE)

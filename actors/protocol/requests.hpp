@@ -57,6 +57,14 @@ struct token {
   finish reason = finish::none;
 };
 
+/// The first token of a prompt whose KV is still on its way to the shards (PREFILL WORKER to the
+/// request, S-M13); `prefilled` brings it again.
+struct first_token {
+  sequence_id sequence{};
+  uint32_t index = 0; ///< of the generated token
+  sampled_token value;
+};
+
 /// The sequence lost its seat and may ask for admission again. Its KV was evicted for lack of
 /// slots, or is `kept` because the sequence yielded.
 struct preempted {
@@ -120,7 +128,7 @@ struct batch_ready {
 
 // clang-format off
 #define LAMELLA_REQUESTS_MESSAGES(x) \
-  x(admit) x(admitted) x(withdraw) x(retire) x(token) x(preempted) x(sequence_failed) \
+  x(admit) x(admitted) x(withdraw) x(retire) x(token) x(first_token) x(preempted) x(sequence_failed) \
   x(batch_join) x(batch_leave) x(kv_rebuilding) x(hand_over) x(batch_ready) \
   x(queue_status)
 // clang-format on

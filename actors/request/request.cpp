@@ -100,6 +100,18 @@ void on_token(request_ptr self, const token& x) {
   speak_and_finish(self);
 }
 
+/// The KV of its prompt is still on its way: it decodes when that has come (S-M13).
+void on_first_token(request_ptr self, const first_token& x) {
+  auto& st = self->state;
+  const auto index = scheduler::index_of(x.sequence);
+  if (st.answered || index >= st.sequences.size() || !x.value.finite) return;
+  const auto& s = st.sequences[index];
+  // Of a prompt that was computed once more, it is known.
+  if (s.where != phase::prefilling || x.index != s.text->tokens().size()) return;
+  accept_token(self, index, x.value, reason_of_first(st, index, x.value));
+  speak_and_finish(self);
+}
+
 void on_sequence_failed(request_ptr self, const sequence_failed& x) {
   const auto& st = self->state;
   const auto index = scheduler::index_of(x.sequence);
@@ -250,12 +262,19 @@ request_actor::behavior_type request(request_ptr self, service_ptr server, excha
   st.exchange->on_closed(
       [me = caf::actor_cast<request_actor>(self)] { caf::anon_send(me, cancel_atom_v); });
   return {
-      handled_by(self, on_begin),   handled_by(self, on_reading),
-      handled_by(self, on_cancel),  handled_by(self, on_written),
-      handled_by(self, on_tick),    handled_by(self, on_expire),
-      handled_by(self, on_drain),   handled_by(self, on_lost),
-      handled_by(self, on_token),   handled_by(self, on_preempted),
-      handled_by(self, on_service), handled_by(self, on_sequence_failed),
+      handled_by(self, on_begin),
+      handled_by(self, on_reading),
+      handled_by(self, on_cancel),
+      handled_by(self, on_written),
+      handled_by(self, on_tick),
+      handled_by(self, on_expire),
+      handled_by(self, on_drain),
+      handled_by(self, on_lost),
+      handled_by(self, on_token),
+      handled_by(self, on_first_token),
+      handled_by(self, on_preempted),
+      handled_by(self, on_service),
+      handled_by(self, on_sequence_failed),
   };
 }
 

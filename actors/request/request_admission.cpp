@@ -126,20 +126,20 @@ void join(request_ptr self, size_t index, const admitted& place, const kv_holdin
   self->send(st.server->batches.at(static_cast<uint32_t>(place.batch)), std::move(x));
 }
 
-/// The first tokens of a prompt's choices, or of one resumed choice, are there; `again`: its newest
-/// token, which is committed.
+/// The first tokens of a prompt's choices are there, or the next one of a resumed choice. What is
+/// committed is compared: the newest token after a loss, and first tokens that came before their KV
+/// (S-M13).
 void on_prefilled(request_ptr self, size_t first, const admitted& place,
-                  const std::vector<sampling>& wanted, bool again, const prefilled& x) {
+                  const std::vector<sampling>& wanted, const std::vector<uint32_t>& draws,
+                  const prefilled& x) {
   auto& st = self->state;
   const bool finite =
       std::all_of(x.tokens.begin(), x.tokens.end(), [](const auto& drawn) { return drawn.finite; });
-  const auto& generated = st.sequences[first].text->tokens();
-  const auto filled = st.prompts[first / st.choices].size() + generated.size() - (again ? 1 : 0);
+  const auto filled = static_cast<uint32_t>(st.prompts[first / st.choices].size()) + draws[0];
   if (!finite)
     self->send(st.server->allocator, kv_doubt{st.sequence(first), st.server->epoch});
   else
-    self->send(st.server->allocator,
-               kv_filled{st.sequence(first), st.server->epoch, static_cast<uint32_t>(filled)});
+    self->send(st.server->allocator, kv_filled{st.sequence(first), st.server->epoch, filled});
   for (size_t k = 0; k < x.tokens.size(); ++k) {
     const auto index = first + k;
     auto& s = st.sequences[index];
@@ -149,17 +149,10 @@ void on_prefilled(request_ptr self, size_t first, const admitted& place,
       if (!st.answered) fail(self, net::internal_error("the model's logits are not finite"));
       continue;
     }
-    const auto& ends = wanted[k].end_tokens;
-    auto reason = finish::none;
-    if (std::find(ends.begin(), ends.end(), drawn.token) != ends.end())
-      reason = finish::stop;
-    else if (s.text->tokens().size() + 1 >= st.max_tokens)
-      reason = finish::length;
-    if (x.tokens.size() == 1 && again)
-      compare_with_committed(self, index, static_cast<uint32_t>(s.text->tokens().size()) - 1,
-                             drawn.token, "prefill");
+    if (s.text->tokens().size() > draws[k])
+      compare_with_committed(self, index, draws[k], drawn.token, "prefill");
     else
-      accept_token(self, index, drawn, reason);
+      accept_token(self, index, drawn, reason_of_first(st, index, drawn));
     if (s.text->over())
       give_back(self, index);
     else
@@ -181,7 +174,7 @@ void send_prefill(request_ptr self, size_t first, const admitted& place, prefill
   for (auto& changes : x.changes) changes.mask = mask;
   ++st.open_questions;
   auto wanted = x.samplings;
-  const auto again = x.rebuild;
+  auto draws = x.draws;
   const auto asked = self->clock().now();
   const auto epoch = st.server->epoch;
   self->request(st.server->prefill_workers.at(place.prefill_worker), timeout(self), std::move(x))
@@ -190,7 +183,7 @@ void send_prefill(request_ptr self, size_t first, const admitted& place, prefill
             if (self->state.server->epoch != epoch) return;
             --self->state.open_questions;
             note_start(self->state, asked + std::chrono::microseconds{answer.waited_us});
-            or_fail(self, [&] { on_prefilled(self, first, place, wanted, again, answer); });
+            or_fail(self, [&] { on_prefilled(self, first, place, wanted, draws, answer); });
             for (uint32_t k = 0; k < choices; ++k) // whose turn an error took
               if (self->state.sequences[first + k].where == phase::prefilling)
                 give_back(self, first + k);
@@ -266,6 +259,7 @@ void on_admitted(request_ptr self, size_t first, uint32_t choices, const admitte
   x.member = place.holdings.front().member;
   x.runs = place.holdings.front().runs;
   x.cached = place.holdings.front().cached;
+  x.client = caf::actor_cast<decode_client_actor>(self);
   for (uint32_t k = 0; k < choices; ++k) {
     const auto index = first + k;
     st.sequences[index].where = phase::prefilling;
@@ -283,6 +277,13 @@ void on_admitted(request_ptr self, size_t first, uint32_t choices, const admitte
 }
 
 } // namespace
+
+finish reason_of_first(const request_state& st, size_t index, const sampled_token& drawn) {
+  const auto ends = sampling_of(st, index).end_tokens;
+  if (std::find(ends.begin(), ends.end(), drawn.token) != ends.end()) return finish::stop;
+  const auto generated = st.sequences[index].text->tokens().size() + 1;
+  return generated >= st.max_tokens ? finish::length : finish::none;
+}
 
 void accept_token(request_ptr self, size_t index, const sampled_token& drawn, finish reason) {
   auto& st = self->state;

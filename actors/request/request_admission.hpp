@@ -11,6 +11,10 @@ namespace lamella::actors {
 /// first tokens are committed, and each sequence joins its batch unless that token was its last.
 void ask_admission(request_ptr self, size_t first, uint32_t choices, bool resumed);
 
+/// Whether the token that prefill has sampled is the last one of its sequence. A batch tells this
+/// of those that it samples.
+finish reason_of_first(const request_state& st, size_t index, const sampled_token& drawn);
+
 /// Commits a token as the next one of its sequence, and records its latency. No effect when the
 /// sequence has finished.
 void accept_token(request_ptr self, size_t index, const sampled_token& drawn, finish reason);

@@ -208,7 +208,8 @@ struct scheduler_book {
   std::vector<admit> asked;
   std::deque<owed<admitted>> promises;
   std::vector<sequence_id> retired, withdrawn, begun;
-  queue_status status; ///< as it says
+  std::vector<uint64_t> left; ///< tokens of started prompts, as told
+  queue_status status;        ///< as it says
 };
 
 inline auto stand_in_scheduler(std::shared_ptr<scheduler_book> book) {
@@ -223,6 +224,7 @@ inline auto stand_in_scheduler(std::shared_ptr<scheduler_book> book) {
         [book](const withdraw& x) { book->withdrawn.push_back(x.first); },
         [book](const retire& x) { book->retired.push_back(x.sequence); },
         [book](const prefill_begun& x) { book->begun.push_back(x.first); },
+        [book](const prefill_load& x) { book->left.push_back(x.tokens); },
         [](const kv_freed&) {},
         [](drain_atom) {},
         [](const batch_ready&) {},
@@ -237,12 +239,14 @@ inline auto stand_in_scheduler(std::shared_ptr<scheduler_book> book) {
 struct client_book {
   std::map<sequence_id, std::vector<token>> tokens;
   std::vector<sequence_id> preempted, failed;
+  std::vector<first_token> first; ///< before their KV
 };
 
 inline auto stand_in_client(std::shared_ptr<client_book> book) {
   return [book](decode_client_actor::pointer) -> decode_client_actor::behavior_type {
     return {
         [book](const token& x) { book->tokens[x.sequence].push_back(x); },
+        [book](const first_token& x) { book->first.push_back(x); },
         [book](const actors::preempted& x) { book->preempted.push_back(x.sequence); },
         [book](const sequence_failed& x) { book->failed.push_back(x.sequence); },
     };

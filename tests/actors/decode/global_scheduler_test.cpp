@@ -57,6 +57,33 @@ TEST_CASE("V-M15 prompts start in the order they came, spread over batches and p
   CHECK_FALSE(answers[5]->came);
 }
 
+TEST_CASE("S-M04 S-M05 S-M06 a prompt goes to the prefill worker with the fewest pending tokens") {
+  auto c = small();
+  c.seats_per_batch = 8;
+  c.slots = 1000;
+  c.limits = {16, 10'000};
+  world w{c};
+  const auto worker_of = [&](uint64_t request, uint32_t tokens) {
+    const auto answer = w.offer(request, tokens);
+    REQUIRE(answer->came);
+    return answer->value.prefill_worker;
+  };
+  const auto first = worker_of(1, 100);
+  const auto other = 1 - first;
+  for (uint64_t i = 2; i <= 5; ++i) CHECK(worker_of(i, 20) == other); // 80 tokens beside 100
+  CHECK(worker_of(6, 30) == other);                                   // 110
+  CHECK(worker_of(7, 10) == first);                                   // 110 and 110
+  // What has begun counts as the worker tells it.
+  w.tell(prefill_begun{seq(1)});
+  w.tell(prefill_load{stream_id{scheduler::prefill_streams + first}, 400});
+  CHECK(worker_of(8, 200) == other); // 410 and 310
+  CHECK(worker_of(9, 150) == other); // 410 and 460
+  CHECK(worker_of(10, 1) == first);
+  w.tell(prefill_load{stream_id{scheduler::prefill_streams + first}, 0});
+  CHECK(worker_of(11, 1) == first);
+  w.tell(prefill_load{stream_id{scheduler::prefill_streams + 7}, 1}); // of nobody
+}
+
 TEST_CASE("what has its slots waits until its prefill begins") {
   using numbers = std::pair<uint64_t, uint64_t>;
   world w;

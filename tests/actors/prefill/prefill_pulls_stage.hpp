@@ -41,6 +41,8 @@ struct world : stage {
   std::vector<std::shared_ptr<shard_book>> shards;
   std::shared_ptr<net::metrics> counted = std::make_shared<net::metrics>(net::metrics::settings{});
   std::shared_ptr<allocator_book> slots = std::make_shared<allocator_book>();
+  std::shared_ptr<client_book> client = std::make_shared<client_book>();
+  decode_client_actor listener = spawn(stand_in_client(client));
   prefill_worker_actor worker;
 
   explicit world(options o = {}) {
@@ -80,6 +82,7 @@ struct world : stage {
     return x;
   }
   std::shared_ptr<reply<prefilled>> offer(prefill x) {
+    x.client = listener;
     auto answer = ask<prefilled>(worker, std::move(x));
     settle();
     return answer;

@@ -30,6 +30,38 @@ TEST_CASE("S-M13 a short prompt is pulled when it is computed, and told when all
   CHECK(answer->value.tokens.at(0).token == token_for(1, 0, 0));
 }
 
+TEST_CASE(
+    "S-M13 the first token is told before the KV has come, and once more after a failed pull") {
+  world w;
+  const auto answer = w.offer(world::prompt(1, 6));
+  w.compute(1);
+  REQUIRE(w.client->first.size() == 1);
+  CHECK(w.client->first[0].sequence == seq(1));
+  CHECK(w.client->first[0].index == 0);
+  CHECK(w.client->first[0].value.token == token_for(1, 0, 0));
+  CHECK_FALSE(answer->came);
+  w.fail_pull(1);
+  w.fail_offer(1);
+  w.both(2);
+  w.compute(2); // the prompt again, with the same token
+  CHECK(w.client->first.size() == 2);
+  CHECK(w.client->first[1].value.token == w.client->first[0].value.token);
+  for (const auto number : w.under_way()) w.both(number);
+  REQUIRE(answer->came);
+  CHECK(answer->value.tokens.at(0).token == w.client->first[0].value.token);
+}
+
+TEST_CASE("S-M13 of what was committed before a loss no token is told early") {
+  world w;
+  auto x = world::prompt(1, 6);
+  x.rebuild = true;
+  const auto answer = w.offer(x);
+  w.compute(1);
+  CHECK(w.client->first.empty());
+  for (const auto number : w.under_way()) w.both(number);
+  CHECK(answer->came);
+}
+
 TEST_CASE("S-M14 S-M15 chunks of a long prompt are pulled with the iterations that compute them") {
   world w;
   const auto answer = w.offer(world::prompt(1, 20));
