@@ -6,6 +6,7 @@
 #include "gpu/runners/kv_cache.hpp"
 #include "gpu/runners/kv_hand_over.hpp"
 #include "gpu/runners/qkv_watch.hpp"
+#include "gpu/trace/traced_work.hpp"
 
 #include <memory>
 #include <vector>
@@ -31,13 +32,15 @@ struct attention_launch {
 /// Per layer: Q arrives, the old slots are attended to; K and V arrive, they are appended, the new
 /// positions are merged and the output goes back (L-M14, L-M15). The output is written straight
 /// into the channel's slot. Steps that append and combine count as transfer time.
-class attention_runner final : public work {
+class attention_runner final : public work, public traced_work {
 public:
   attention_runner(std::shared_ptr<const kv_cache> cache, const operators& ops,
                    attention_launch launch, std::shared_ptr<channel_receiver> from,
                    std::shared_ptr<channel_sender> to);
 
   progress advance(kernel_context context) override;
+  step_label next_step() const override;
+  step_label whole() const override;
 
   /// Payload bytes sent so far.
   uint64_t bytes_sent() const { return bytes_sent_; }

@@ -87,6 +87,42 @@ work::progress slice_runner::advance(kernel_context context) {
   return end_with_parity();
 }
 
+/// By opcode: what computes is part of its slice.
+step_label slice_runner::next_step() const {
+  auto x = whole();
+  x.number = static_cast<uint32_t>(slice_);
+  if (slice_ == program_->slices.size()) {
+    x.name = x.waits = "recv_stored";
+    x.kind = step_kind::wait;
+    return x;
+  }
+  const auto& next = program_->slices[slice_].instructions[instruction_];
+  const auto name = to_string(next.code);
+  if (name.starts_with("recv_")) {
+    x.kind = step_kind::wait;
+    x.number = next.layer;
+  } else if (name.starts_with("send_")) {
+    x.kind = step_kind::send;
+    x.number = next.layer;
+  } else if (next.code == opcode::sample) {
+    x.kind = step_kind::sample;
+  } else {
+    x.name = "slice";
+    return x;
+  }
+  x.name = x.waits = name;
+  return x;
+}
+
+step_label slice_runner::whole() const {
+  return {"iteration",
+          "wait",
+          step_kind::compute,
+          0,
+          static_cast<uint32_t>(launch_.tokens.size()),
+          launch_.tag.iteration};
+}
+
 work::progress slice_runner::execute(const model::instruction& x, kernel_context context) {
   const auto in = [&](size_t i) { return buffers_[x.inputs[i]]; };
   const auto out = x.outputs.empty() ? nullptr : buffers_[x.outputs[0]];
