@@ -97,6 +97,7 @@ caf::result<system_status> answer_status(membership_ptr self) {
                 note_report(self, found->second, x);
                 found->second.info.peers = std::move(x.peers);
                 found->second.info.work = x.work;
+                found->second.info.busy = x.busy;
               }
               one_less();
             },

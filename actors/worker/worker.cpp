@@ -233,7 +233,12 @@ worker(watching_worker_actor::stateful_pointer<worker_state> self, worker_config
       [self](const worker_injury& x) { on_injury(self, x); },
       [self](wake_atom) { on_wake(self); },
       [self](const watch_order& x) { return on_watch(self->state, x, self->clock().now()); },
-      [self](status_atom) -> caf::result<worker_peers> { return peers_of(self->state); },
+      [self](status_atom) -> caf::result<worker_peers> {
+        auto& st = self->state;
+        auto report = peers_of(st);
+        report.busy = st.busy.look(self->clock().now(), st.meter->computed_ns());
+        return report;
+      },
   };
 }
 

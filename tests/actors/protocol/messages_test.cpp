@@ -229,7 +229,8 @@ TEST_CASE_FIXTURE(world, "So are the messages between processes, handles of acto
                                           [](kv_pull_cancel) {}};
   });
   check(epoch_ready{model_replica_actor{}, shard, true, source, source});
-  check(worker_peers{{{"model/0", "tcp", 0.5, 1}}, {1, 2, 3}, 4, {{{5, 6}, 7}, {}}, {8, 9}, 10});
+  check(
+      worker_peers{{{"model/0", "tcp", 0.5, 1}}, {1, 2, 3}, 4, {{{5, 6}, 7}, {}}, {8, 9}, 10, 0.5});
   const auto worker = spawn([](worker_actor::pointer) {
     return worker_actor::behavior_type{[](const epoch_open&) { return epoch_ready{}; },
                                        [](const epoch_close&) {},
