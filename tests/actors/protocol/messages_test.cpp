@@ -9,6 +9,7 @@
 #include "actors/protocol/pulls.hpp"
 #include "actors/protocol/requests.hpp"
 #include "actors/protocol/status.hpp"
+#include "actors/protocol/traces.hpp"
 #include "tests/actors/stand_ins.hpp"
 
 namespace lamella::actors::test {
@@ -239,6 +240,13 @@ TEST_CASE_FIXTURE(world, "So are the messages between processes, handles of acto
                                        [](const worker_leave&) {},
                                        [](status_atom) { return worker_peers{}; }};
   });
+  check(trace_workers{{{"model/0", "model-0", "host", "replica 0", 12, worker}}});
+  check(trace_workers_ask{});
+  check(trace_begin{1, 500});
+  check(trace_begun{-7, "boot"});
+  check(trace_ask{1, 4096, 10});
+  check(trace_page{
+      {8, "boot"}, 9, {"slice"}, {{3, "host/model/0", "0", 2}}, {{10, 20, 5, 6, 7, 8, 0, 0, 1}}});
   check(worker_facts{worker, "0.1", "avx512", "30 layers", 5, "address", "host"});
 }
 
