@@ -42,6 +42,11 @@ std::vector<command> service_commands() {
        "  lamella events --follow --since 10m\n"
        "  lamella events --json | jq 'select(.kind == \"worker_lost\")'",
        setup_events},
+      {"trace", "Record what replicas and shards of a running server do, and draw it",
+       "  lamella trace --for 2s -o t.json\n"
+       "  lamella trace --svg t.svg --window 20ms\n"
+       "  lamella trace --from t.json --svg t.svg",
+       setup_trace},
       {"scale", "Give a pool of a running server more or fewer workers, without an interruption",
        "  lamella scale attention=3\n"
        "  lamella scale model=2 --timeout 120\n"

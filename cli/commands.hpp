@@ -75,6 +75,7 @@ run_function setup_chat(CLI::App& app);
 run_function setup_status(CLI::App& app);
 run_function setup_pools(CLI::App& app);
 run_function setup_events(CLI::App& app);
+run_function setup_trace(CLI::App& app);
 run_function setup_scale(CLI::App& app);
 run_function setup_drain(CLI::App& app);
 run_function setup_bench_serve(CLI::App& app);

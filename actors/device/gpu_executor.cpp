@@ -16,6 +16,23 @@ gpu::stream& stream_of(executor_ptr self, stream_id id) {
   return *slot;
 }
 
+/// A device whose steps the host does not see tells of whole works, when they have ended.
+std::shared_ptr<gpu::step_lane> lane_of(executor_ptr self, stream_id id) {
+  const auto& device = *self->state.device;
+  if (device.on_host()) return nullptr;
+  auto& lane = self->state.lanes[id];
+  if (!lane)
+    lane = gpu::traces().make_lane(device.name(), std::to_string(static_cast<uint32_t>(id)));
+  return lane;
+}
+
+void trace(const std::shared_ptr<gpu::step_lane>& lane, const gpu::work& x) {
+  if (!lane || !gpu::traces().on()) return;
+  const auto now = gpu::clock::now();
+  const auto* traced = dynamic_cast<const gpu::traced_work*>(&x);
+  lane->add_whole(traced != nullptr ? traced->whole() : gpu::step_label{}, now - x.busy(), now);
+}
+
 /// So often in a row may work of a stream fail before the device is not to be trusted.
 constexpr uint32_t failures_max = 2;
 
@@ -27,11 +44,13 @@ caf::result<bool> run(executor_ptr self, stream_id id, const work_ptr& work,
   const auto deadline =
       self->clock().now() + std::chrono::duration_cast<gpu::clock::duration>(timeout);
   // Runs on the device's driver thread, so it may only post a message.
-  stream_of(self, id).launch(
-      work, deadline,
-      [me = caf::actor_cast<gpu_executor_actor>(self), ticket](gpu::work_status status) {
-        caf::anon_send(me, wake_atom_v, ticket, static_cast<uint8_t>(status));
-      });
+  stream_of(self, id).launch(work, deadline,
+                             [me = caf::actor_cast<gpu_executor_actor>(self), ticket,
+                              lane = lane_of(self, id), work](gpu::work_status status) {
+                               trace(lane, *work);
+                               caf::anon_send(me, wake_atom_v, ticket,
+                                              static_cast<uint8_t>(status));
+                             });
   return promise;
 }
 

@@ -3,6 +3,7 @@
 
 #include "actors/protocol/actors.hpp"
 #include "gpu/device.hpp"
+#include "gpu/trace/step_trace.hpp"
 
 #include <map>
 #include <memory>
@@ -19,6 +20,7 @@ struct gpu_executor_state {
   std::shared_ptr<gpu::device> device;
   failed_work rule{};
   std::map<stream_id, std::unique_ptr<gpu::stream>> streams;
+  std::map<stream_id, std::shared_ptr<gpu::step_lane>> lanes; ///< where streams are not the host's
   /// The requester of a work, and its stream.
   struct asked {
     stream_id stream{};

@@ -5,6 +5,7 @@
 #include "actors/gateway/gateway_pools.hpp"
 #include "actors/gateway/gateway_reload.hpp"
 #include "actors/gateway/gateway_status.hpp"
+#include "actors/gateway/gateway_trace.hpp"
 #include "actors/protocol/epochs.hpp"
 #include "actors/protocol/explain.hpp"
 #include "actors/shared/injury.hpp"
@@ -75,10 +76,12 @@ void answer_admin(gateway_ptr self, const exchange_ptr& exchange, const std::str
     answer_pools(self, exchange);
   } else if (what == "events" && request.method == "GET") {
     answer_events(self, exchange);
+  } else if (what == "trace" && request.method == "POST") {
+    answer_trace(self, exchange);
   } else if (what == "status" || what == "pools" || what == "events" || what == "console") {
     throw net::method_not_allowed(request.method, "GET");
   } else if (what == "drain" || what == "chaos" || what == "reload" || what == "scale"
-             || what == "drain-worker") {
+             || what == "drain-worker" || what == "trace") {
     throw net::method_not_allowed(request.method, "POST");
   } else {
     throw net::route_not_found(request.method, request.path);

@@ -61,6 +61,7 @@ struct gateway_state {
   supervision tree;
   std::optional<request_rules> rules; ///< of the last reload; until then those of the service
   std::weak_ptr<bool> reloading;      ///< alive while a reload is running
+  std::weak_ptr<bool> tracing;        ///< alive while somebody records a trace
   link_traffic traffic;
   std::shared_ptr<console_board> console = std::make_shared<console_board>();
   uint64_t log_dropped = 0; ///< lines, already in the metrics

@@ -4,6 +4,8 @@
 #include "actors/protocol/status.hpp"
 #include "base/json_writer.hpp"
 
+#include <cmath>
+
 #include <unistd.h>
 
 namespace lamella::actors {
@@ -48,6 +50,8 @@ void write_worker(json_writer& out, const worker_info& w) {
       .member("slow", w.slow)
       .member("part", w.part)
       .member("trouble", w.trouble);
+  out.key("busy");
+  w.busy < 0 ? out.null() : out.value(std::round(w.busy * 1e3) / 1e3);
   out.key("peers").begin_array();
   for (const auto& peer : w.peers)
     out.begin_object()

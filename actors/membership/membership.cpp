@@ -300,6 +300,7 @@ membership_self::behavior_type membership(membership_self::stateful_pointer<memb
         watch_change(self, effects_of(self));
       },
       [self](const injure& x) { return on_injure(self, x); },
+      [self](const trace_workers_ask&) { return workers_to_trace(self->state); },
       [self](status_atom) -> caf::result<system_status> { return answer_status(self); },
   };
 }

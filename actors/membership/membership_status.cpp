@@ -77,6 +77,16 @@ system_status status_of(membership_ptr self) {
 
 } // namespace
 
+trace_workers workers_to_trace(const membership_state& st) {
+  trace_workers answer;
+  for (const auto& [where, m] : st.members)
+    if (m.handle)
+      answer.workers.push_back({m.info.seat, m.info.name, m.info.host,
+                                st.open ? scheduler::part_of(st.newest.plan, where) : "",
+                                m.info.pid, m.handle});
+  return answer;
+}
+
 caf::result<system_status> answer_status(membership_ptr self) {
   auto& st = self->state;
   auto left = std::make_shared<size_t>(1); // one for this function
@@ -97,6 +107,7 @@ caf::result<system_status> answer_status(membership_ptr self) {
                 note_report(self, found->second, x);
                 found->second.info.peers = std::move(x.peers);
                 found->second.info.work = x.work;
+                found->second.info.busy = x.busy;
               }
               one_less();
             },

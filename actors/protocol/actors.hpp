@@ -111,6 +111,12 @@ struct worker_peers;
 struct watch_order;
 struct watch_report;
 struct supervisor_status;
+struct trace_begin;
+struct trace_begun;
+struct trace_ask;
+struct trace_page;
+struct trace_workers_ask;
+struct trace_workers;
 struct aside_job;
 struct child_command;
 struct aside_idle;
@@ -244,11 +250,23 @@ using membership_actor = caf::typed_actor<
     caf::replies_to<worker_drain>::with<pool_change>,
     caf::reacts_to<wake_atom, std::string, uint32_t>, caf::reacts_to<worker_stopped>,
     caf::reacts_to<seat_failing>, caf::reacts_to<caf::tick_atom>, caf::reacts_to<probe_atom>,
-    caf::replies_to<injure>::with<std::string>, caf::replies_to<status_atom>::with<system_status>>;
+    caf::replies_to<injure>::with<std::string>,
+    caf::replies_to<trace_workers_ask>::with<trace_workers>,
+    caf::replies_to<status_atom>::with<system_status>>;
 
 /// WORKER with the messages that only MEMBERSHIP sends.
 using watching_worker_actor =
     worker_actor::extend<caf::replies_to<watch_order>::with<watch_report>>;
+
+/// WORKER with the messages that only TRACER sends.
+using traced_worker_actor =
+    watching_worker_actor::extend<caf::replies_to<trace_begin>::with<trace_begun>,
+                                  caf::replies_to<trace_ask>::with<trace_page>>;
+
+/// TRACER: one recording of all workers, from their order to its answer. `wake`: the recording is
+/// over. `expire`: nobody is waited for any longer. `cancel`: the asker is gone.
+using tracer_actor = caf::typed_actor<caf::reacts_to<wake_atom>, caf::reacts_to<expire_atom>,
+                                      caf::reacts_to<cancel_atom>>;
 
 /// MASK MAKER: computes which tokens may come next in answers with a format. Answered when the mask
 /// is computed. Requests are answered one after the other, in order of arrival; a sender has at

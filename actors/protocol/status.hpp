@@ -36,6 +36,7 @@ struct worker_info {
   std::string part;  ///< in the open epoch: "replica 1", "shard 2", "parity", "spare"; empty: none
   std::string trouble{}; ///< why its processes keep crashing; empty: they do not
   work_done work{};
+  double busy = -1; ///< share of the last seconds in which its device computed; below 0: not known
 };
 
 struct pool_info {
@@ -94,6 +95,7 @@ struct worker_peers {
   std::vector<stage_report> stages{}; ///< by net::iteration_stage
   std::vector<uint64_t> dropped{};    ///< frames since it took its seat, by net::frame_fault
   uint64_t log_dropped = 0;           ///< lines of its log, since it took its seat
+  double busy = -1;                   ///< as in worker_info
 };
 
 /// The peers (shards) that a worker probes periodically over the data plane. Without peers where

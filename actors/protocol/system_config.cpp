@@ -23,6 +23,7 @@ system_config::system_config(size_t threads) {
   add_join();
   add_epochs();
   add_status();
+  add_traces();
   add_error_category(caf::atom("lamella"),
                      [](uint8_t code, caf::atom_value, const caf::message& context) {
                        std::string text = describe(static_cast<ec>(code));

@@ -36,6 +36,7 @@ private:
   void add_join();
   void add_epochs();
   void add_status();
+  void add_traces();
 };
 
 } // namespace lamella::actors

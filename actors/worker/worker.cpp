@@ -9,6 +9,7 @@
 #include "actors/shared/injury.hpp"
 #include "actors/worker/worker_parts.hpp"
 #include "actors/worker/worker_report.hpp"
+#include "actors/worker/worker_trace.hpp"
 #include "actors/worker/worker_watch.hpp"
 #include "base/failpoint.hpp"
 
@@ -192,8 +193,8 @@ void on_wake(worker_ptr self) {
 
 } // namespace
 
-watching_worker_actor::behavior_type
-worker(watching_worker_actor::stateful_pointer<worker_state> self, worker_config config) {
+traced_worker_actor::behavior_type worker(traced_worker_actor::stateful_pointer<worker_state> self,
+                                          worker_config config) {
   end_on_exceptions(self);
   self->state.config = std::move(config);
   self->set_down_handler([self](const caf::down_msg& down) {
@@ -233,7 +234,14 @@ worker(watching_worker_actor::stateful_pointer<worker_state> self, worker_config
       [self](const worker_injury& x) { on_injury(self, x); },
       [self](wake_atom) { on_wake(self); },
       [self](const watch_order& x) { return on_watch(self->state, x, self->clock().now()); },
-      [self](status_atom) -> caf::result<worker_peers> { return peers_of(self->state); },
+      [self](status_atom) -> caf::result<worker_peers> {
+        auto& st = self->state;
+        auto report = peers_of(st);
+        report.busy = st.busy.look(self->clock().now(), st.meter->computed_ns());
+        return report;
+      },
+      [self](const trace_begin& x) { return begin_trace(self->state, x); },
+      [self](const trace_ask& x) { return page_of_trace(self->state, x); },
   };
 }
 

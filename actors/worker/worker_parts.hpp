@@ -6,7 +6,7 @@
 
 namespace lamella::actors {
 
-using worker_ptr = watching_worker_actor::stateful_pointer<worker_state>;
+using worker_ptr = traced_worker_actor::stateful_pointer<worker_state>;
 
 /// Before the first epoch. Throws std::exception with the reason.
 void open_device(worker_state& st, const std::string& name);

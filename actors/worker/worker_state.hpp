@@ -7,6 +7,8 @@
 #include "actors/protocol/epochs.hpp"
 #include "actors/protocol/join.hpp"
 #include "actors/protocol/status.hpp"
+#include "actors/protocol/traces.hpp"
+#include "actors/shared/busy_share.hpp"
 #include "actors/shared/log_drops.hpp"
 #include "actors/shared/work_meter.hpp"
 #include "gpu/host/host_engine.hpp"
@@ -104,6 +106,9 @@ struct worker_state {
   };
   std::map<std::string, watched> watched_peers; ///< by seat
   uint64_t watch_version = 0;                   ///< of that list
+  busy_share busy;                              ///< of its device
+  /// A recording that somebody fetches, by its id.
+  std::optional<std::pair<uint64_t, trace_page>> traced;
   const char* name = "worker";
 };
 

@@ -21,14 +21,21 @@ std::string part_of(const json_value& worker) {
   return part.empty() ? "-" : part;
 }
 
+/// "43 %" of the last seconds; "-" where it is not known.
+std::string busy_of(const json_value& worker) {
+  const auto share = number_or(worker.find("busy"), -1);
+  return share < 0 ? "-" : fmt::format("{:.0f} %", share * 100);
+}
+
 } // namespace
 
 std::string status_page(const json_value& status) {
-  table workers{{"WORKER", "ROLE", "SEAT", "PART", "STATE", "INCARNATION", "PID", "DEVICE"}};
+  table workers{
+      {"WORKER", "ROLE", "SEAT", "PART", "STATE", "BUSY", "INCARNATION", "PID", "DEVICE"}};
   for (const auto& w : items_of(status, "workers"))
     workers.add({text_or(w.find("name"), "-"), text_or(w.find("role"), "-"),
                  text_or(w.find("seat"), count_of(w, {"seat"})), part_of(w), state_of(w),
-                 count_of(w, {"incarnation"}), count_of(w, {"pid"}),
+                 busy_of(w), count_of(w, {"incarnation"}), count_of(w, {"pid"}),
                  text_or(w.find("device"), "-")});
   std::string page = workers.text() + "\n";
   table links{{"FROM", "TO", "TIER", "RTT_US", "BYTES"}};

@@ -5,6 +5,7 @@
 #include "base/float_mode.hpp"
 #include "gpu/ring/channel.hpp"
 #include "gpu/ring/poll_timeout.hpp"
+#include "gpu/trace/step_trace.hpp"
 
 #include <algorithm>
 #include <array>
@@ -14,6 +15,7 @@
 #include <deque>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -76,13 +78,20 @@ struct job {
 /// The engine's side of a stream. Jobs are guarded by the engine's mutex; `used` by the driver
 /// alone.
 struct stream_state {
-  std::string name;
-  arena workspace; ///< of the driver alone
+  std::shared_ptr<step_lane> lane; ///< what it does, while that is recorded
+  arena workspace;                 ///< of the driver alone
   std::deque<job> jobs;
   clock::duration used{0};
   bool blocked = false;
   bool gone = false; ///< destroyed by its own step or mark
 };
+
+/// The step that a work takes next, while steps are recorded.
+std::optional<step_label> traced_step(const work& x) {
+  if (!traces().on()) return std::nullopt;
+  const auto* traced = dynamic_cast<const traced_work*>(&x);
+  return traced != nullptr ? traced->next_step() : step_label{};
+}
 
 } // namespace
 
@@ -192,6 +201,7 @@ struct host_engine::impl {
     auto what = s.jobs.front().what;
     busy = &s;
     lock.unlock();
+    const auto label = traced_step(*what);
     const auto began = clock::now();
     auto outcome = work::progress::done;
     auto ended_badly = work_status::done;
@@ -208,6 +218,7 @@ struct host_engine::impl {
       std::this_thread::sleep_for(std::chrono::microseconds{delay});
     const auto ended = clock::now();
     what->add_step(ended - began);
+    if (label) s.lane->add(*label, began, ended, outcome == work::progress::blocked);
     what.reset(); // if this was the last owner, its destructor must not find the mutex taken
     bell->look(); // other streams may have work for as long as anybody waits for a socket
     step_count.fetch_add(1, std::memory_order_relaxed);
@@ -235,6 +246,7 @@ struct host_engine::impl {
     s.blocked = false;
     busy = &s;
     lock.unlock();
+    if (traces().on()) s.lane->end_work(clock::now());
     finished.on_end(status);
     finished.what.reset();
     lock.lock();
@@ -267,9 +279,9 @@ namespace {
 
 class host_stream final : public stream {
 public:
-  host_stream(host_engine::impl& engine, std::string name)
+  host_stream(host_engine::impl& engine, const std::string& device, std::string name)
       : engine_{engine}, state_{std::make_shared<stream_state>()} {
-    state_->name = std::move(name);
+    state_->lane = traces().make_lane(device, std::move(name));
     std::lock_guard lock{engine_.mutex};
     engine_.streams.push_back(state_);
   }
@@ -324,7 +336,7 @@ public:
   const operators& ops() const override { return engine_.ops; }
   team& workers() override { return engine_.workers; }
   std::unique_ptr<stream> make_stream(std::string name) override {
-    return std::make_unique<host_stream>(engine_, name_ + "/" + name);
+    return std::make_unique<host_stream>(engine_, name_, std::move(name));
   }
   std::unique_ptr<memory> allocate(size_t bytes) override {
     return std::make_unique<host_memory>(bytes);

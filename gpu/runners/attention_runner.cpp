@@ -18,6 +18,18 @@ work::progress attention_runner::advance(kernel_context context) {
   return phase_ == phase::queries ? on_queries(context) : on_keys_values(context);
 }
 
+step_label attention_runner::next_step() const {
+  auto x = whole();
+  x.number = layer_;
+  x.name = phase_ == phase::queries ? "attend_previous" : "attend_new";
+  x.waits = phase_ == phase::queries ? "wait_q" : "wait_kv";
+  return x;
+}
+
+step_label attention_runner::whole() const {
+  return {"iteration", "wait", step_kind::compute, 0, launch_.rows, launch_.tag.iteration};
+}
+
 work::progress attention_runner::on_queries(kernel_context context) {
   if (launch_.rows == 0) return progress::done;
   const auto kv = cache_->layer(layer_);

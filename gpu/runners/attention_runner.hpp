@@ -7,6 +7,7 @@
 #include "gpu/runners/kv_hand_over.hpp"
 #include "gpu/runners/qkv_watch.hpp"
 #include "gpu/runners/slice_turns.hpp"
+#include "gpu/trace/traced_work.hpp"
 
 #include <memory>
 #include <vector>
@@ -35,13 +36,15 @@ struct attention_launch {
 /// into the channel's slot. Steps that append and combine count as transfer time. Where replicas
 /// run the slices in turn, layer l comes from the replica of slice l, and its output goes to that
 /// of slice l + 1 (L-M21).
-class attention_runner final : public work {
+class attention_runner final : public work, public traced_work {
 public:
   /// `links`: to the replicas of the launch, by turn.
   attention_runner(std::shared_ptr<const kv_cache> cache, const operators& ops,
                    attention_launch launch, std::vector<runner_link> links);
 
   progress advance(kernel_context context) override;
+  step_label next_step() const override;
+  step_label whole() const override;
 
   /// Payload bytes sent so far.
   uint64_t bytes_sent() const { return bytes_sent_; }

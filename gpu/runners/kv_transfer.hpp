@@ -12,6 +12,7 @@
 #include "gpu/runners/kv_cache.hpp"
 #include "gpu/runners/kv_hand_over.hpp"
 #include "gpu/runners/qkv_watch.hpp"
+#include "gpu/trace/traced_work.hpp"
 
 #include <functional>
 #include <memory>
@@ -37,11 +38,12 @@ struct transfer_launch {
 };
 
 /// Common part of both sides: position and digest of the moved rows.
-class kv_transfer : public work {
+class kv_transfer : public work, public traced_work {
 public:
   /// Digest of all rows; valid when done. The rows are complete when both sides' digests match.
   uint64_t digest() const { return digest_; }
   uint64_t bytes() const { return words_ * 4; }
+  step_label next_step() const override { return whole(); }
 
 protected:
   kv_transfer(std::shared_ptr<const kv_cache> cache, const operators& ops, transfer_launch launch);
@@ -80,6 +82,7 @@ public:
               pull_policy policy, std::shared_ptr<const qkv_watch> watch);
 
   progress advance(kernel_context context) override;
+  step_label whole() const override { return {"pull", "wait_rows", step_kind::other}; }
 
 private:
   std::shared_ptr<channel_receiver> from_;
@@ -106,6 +109,7 @@ public:
                offer_terms terms);
 
   progress advance(kernel_context context) override;
+  step_label whole() const override { return {"offer", "wait_grant", step_kind::other}; }
 
 private:
   std::shared_ptr<channel_receiver> from_;

@@ -13,7 +13,9 @@ slice_runner::slice_runner(std::shared_ptr<const model::model_program> program,
                            std::shared_ptr<const packed_weights> weights, const operators& ops,
                            slice_launch launch, std::shared_ptr<slice_stream_state> state)
     : program_{std::move(program)}, weights_{std::move(weights)}, ops_{ops},
-      launch_{std::move(launch)}, state_{std::move(state)} {}
+      launch_{std::move(launch)}, state_{std::move(state)} {
+  has_slices_left(); // of this replica: the first step is one of its own
+}
 
 uint32_t slice_runner::rows_of(model::buffer_id buffer) const {
   return static_cast<uint32_t>(program_->buffer_selected[buffer] ? launch_.selected.size()
@@ -96,6 +98,42 @@ work::progress slice_runner::advance(kernel_context context) {
   instruction_ = 0;
   ++slice_;
   return has_slices_left() ? progress::advanced : end_with_parity();
+}
+
+/// By opcode: what computes is part of its slice.
+step_label slice_runner::next_step() const {
+  auto x = whole();
+  x.number = static_cast<uint32_t>(slice_);
+  if (slice_ == program_->slices.size()) {
+    x.name = x.waits = "recv_stored";
+    x.kind = step_kind::wait;
+    return x;
+  }
+  const auto& next = program_->slices[slice_].instructions[instruction_];
+  const auto name = to_string(next.code);
+  if (name.starts_with("recv_")) {
+    x.kind = step_kind::wait;
+    x.number = next.layer;
+  } else if (name.starts_with("send_")) {
+    x.kind = step_kind::send;
+    x.number = next.layer;
+  } else if (next.code == opcode::sample) {
+    x.kind = step_kind::sample;
+  } else {
+    x.name = "slice";
+    return x;
+  }
+  x.name = x.waits = name;
+  return x;
+}
+
+step_label slice_runner::whole() const {
+  return {"iteration",
+          "wait",
+          step_kind::compute,
+          0,
+          static_cast<uint32_t>(launch_.tokens.size()),
+          launch_.tag.iteration};
 }
 
 work::progress slice_runner::execute(const model::instruction& x, kernel_context context) {

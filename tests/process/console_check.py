@@ -128,6 +128,20 @@ def lose_worker(page):
         "document.querySelector('#events li.bad .subject') !== null"))
 
 
+def record_pipeline(page):
+    """The staircase of a moment in which requests decode."""
+    running = load(4)
+    page.value("document.getElementById('pipeline_record').click()")
+    page.wait("document.querySelectorAll('#pipeline svg').length === 1 && !document.getElementById('pipeline_record').disabled")
+    rows = page.value("[...document.querySelectorAll('#pipeline .seat')].map((each) => each.textContent)")
+    check("console: the pipeline has a row for each stream of each worker", {"model/0", "attention/0", "attention/1", "attention/2"}
+          <= set(rows), rows)
+    drawn = page.value("['slice', 'wait', 'attend_previous'].map((x) => document.querySelectorAll('#pipeline rect.' + x).length)")
+    check("console: with slices, waits and attention", all(drawn), drawn)
+    for each in running:
+        each.close()
+
+
 def scale(page):
     """An order by its button: refused here, in words (no room for so many is a reason of the service)."""
     page.value("""(() => { const row = [...document.querySelectorAll('#pools tr')].find((x) => x.textContent.startsWith('attention'));
@@ -217,6 +231,7 @@ def main():
             nothing_wrong(page, "console", expected=("401",))
             see_topology(page)
             lose_worker(page)
+            record_pipeline(page)
             scale(page)
             pictures(page, "console")
             nothing_wrong(page, "console", expected=("409", "400"))

@@ -34,6 +34,16 @@ for transport in shm tcp; do
   expect "$transport: status tells the tier of every link" "$transport" \
     "$(status | json '" ".join(sorted({p["transport"] for w in x["workers"] for p in w["peers"]}))')"
   if [ "$transport" = shm ]; then
+    for _ in 1 2 3 4 5; do # who stands still while it records asks once more
+      answers traced.txt $longer &
+      client=$!
+      "$lamella" trace --admin "127.0.0.1:$admin" --for 2s -o trace.json >/dev/null
+      wait "$client"
+      recorded=$(json "' '.join(sorted({w['seat'] for w in x['otherData']['workers'] for e in x['traceEvents']
+        if e['pid'] == w['process'] and e['name'].startswith('iteration ') and e['dur'] > 0}))" <trace.json)
+      [ "$recorded" != "attention/0 attention/1 model/0" ] || break
+    done
+    expect "$transport: whole iterations of each device are recorded" "attention/0 attention/1 model/0" "$recorded"
     killed "attention/1 is killed" longer.txt "$longer" attention/1
     killed "model/0 is killed" longer.txt "$longer" model/0
   fi

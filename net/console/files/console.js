@@ -3,6 +3,7 @@ import { ask, ask_key, by_id, has_key, refused, tell, write } from './common.js'
 import { drain_service, pool_table, reload_configuration, worker_detail } from './console_actions.js';
 import { load_cards } from './console_charts.js';
 import { draw_loss, event_list, last_loss } from './console_events.js';
+import { pipeline_panel } from './console_pipeline.js';
 import { readings } from './console_state.js';
 import { topology } from './console_topology.js';
 
@@ -18,6 +19,7 @@ const draw_load = load_cards(by_id('load'));
 const pools = new pool_table(by_id('pools'));
 const detail = new worker_detail(by_id('detail'));
 const picture = new topology(by_id('topology'), choose);
+new pipeline_panel(by_id('pipeline'), by_id('pipeline_record'), by_id('pipeline_words'));
 let page = null;
 let failures = 0;
 let declined = false; // to give a key: the button asks again

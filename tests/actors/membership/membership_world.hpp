@@ -9,6 +9,7 @@
 #include "actors/protocol/parity.hpp"
 #include "actors/protocol/pulls.hpp"
 #include "actors/protocol/status.hpp"
+#include "actors/protocol/traces.hpp"
 #include "actors/worker/door.hpp"
 #include "tests/actors/stage.hpp"
 

@@ -1,6 +1,7 @@
 // The sizes of pools follow the load: what AUTOSCALER sees, and whom it tells.
 #include "actors/node/autoscaler.hpp"
 #include "actors/protocol/join.hpp"
+#include "actors/protocol/traces.hpp"
 #include "actors/shared/events.hpp"
 #include "scheduler/scaling_text.hpp"
 #include "tests/actors/gateway/fake_exchange.hpp"
@@ -59,6 +60,7 @@ auto stand_in_membership(std::shared_ptr<membership_book> book) {
         [](caf::tick_atom) {},
         [](probe_atom) {},
         [](const injure&) { return std::string{}; },
+        [](const trace_workers_ask&) { return trace_workers{}; },
         [book](status_atom) { return book->status; },
     };
   };

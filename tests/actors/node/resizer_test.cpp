@@ -2,6 +2,7 @@
 #include "actors/node/resizer.hpp"
 #include "actors/protocol/epochs.hpp"
 #include "actors/protocol/status.hpp"
+#include "actors/protocol/traces.hpp"
 #include "tests/actors/stage.hpp"
 
 #include <string>
@@ -61,6 +62,7 @@ struct world : stage {
             [](caf::tick_atom) {},
             [](probe_atom) {},
             [](const injure&) { return std::string{}; },
+            [](const trace_workers_ask&) { return trace_workers{}; },
             [this](status_atom) {
               system_status x;
               x.changes = changes;

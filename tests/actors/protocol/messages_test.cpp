@@ -9,6 +9,7 @@
 #include "actors/protocol/pulls.hpp"
 #include "actors/protocol/requests.hpp"
 #include "actors/protocol/status.hpp"
+#include "actors/protocol/traces.hpp"
 #include "tests/actors/stand_ins.hpp"
 
 namespace lamella::actors::test {
@@ -231,7 +232,8 @@ TEST_CASE_FIXTURE(world, "So are the messages between processes, handles of acto
                                           [](kv_pull_cancel) {}};
   });
   check(epoch_ready{model_replica_actor{}, shard, true, source, source});
-  check(worker_peers{{{"model/0", "tcp", 0.5, 1}}, {1, 2, 3}, 4, {{{5, 6}, 7}, {}}, {8, 9}, 10});
+  check(
+      worker_peers{{{"model/0", "tcp", 0.5, 1}}, {1, 2, 3}, 4, {{{5, 6}, 7}, {}}, {8, 9}, 10, 0.5});
   const auto worker = spawn([](worker_actor::pointer) {
     return worker_actor::behavior_type{[](const epoch_open&) { return epoch_ready{}; },
                                        [](const epoch_close&) {},
@@ -240,6 +242,13 @@ TEST_CASE_FIXTURE(world, "So are the messages between processes, handles of acto
                                        [](const worker_leave&) {},
                                        [](status_atom) { return worker_peers{}; }};
   });
+  check(trace_workers{{{"model/0", "model-0", "host", "replica 0", 12, worker}}});
+  check(trace_workers_ask{});
+  check(trace_begin{1, 500});
+  check(trace_begun{-7, "boot"});
+  check(trace_ask{1, 4096, 10});
+  check(trace_page{
+      {8, "boot"}, 9, {"slice"}, {{3, "host/model/0", "0", 2}}, {{10, 20, 5, 6, 7, 8, 0, 0, 1}}});
   check(worker_facts{worker, "0.1", "avx512", "30 layers", 5, "address", "host"});
 }
 

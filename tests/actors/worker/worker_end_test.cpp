@@ -4,6 +4,7 @@
 #include "actors/protocol/join.hpp"
 #include "actors/protocol/status.hpp"
 #include "actors/protocol/system_config.hpp"
+#include "actors/protocol/traces.hpp"
 #include "actors/worker/control_link.hpp"
 #include "actors/worker/door.hpp"
 #include "tests/actors/worker/joined.hpp"
@@ -107,6 +108,7 @@ private:
             [](caf::tick_atom) {},
             [](probe_atom) {},
             [](const injure&) { return std::string{}; },
+            [](const trace_workers_ask&) { return trace_workers{}; },
             [](status_atom) { return system_status{}; }};
   }
 

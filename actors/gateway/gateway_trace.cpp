@@ -1,0 +1,62 @@
+#include "actors/gateway/gateway_trace.hpp"
+
+#include "actors/gateway/tracer.hpp"
+#include "actors/shared/events.hpp"
+#include "actors/worker/worker_trace.hpp"
+#include "base/environment.hpp"
+#include "net/api/api_route.hpp"
+#include "net/http/api_error.hpp"
+
+#include <charconv>
+
+namespace lamella::actors {
+
+namespace {
+
+constexpr double default_seconds = 0.5, least_seconds = 0.05;
+
+/// Of the query. Throws api_error (400).
+std::chrono::milliseconds length_of(const net::http_request& request) {
+  const double most = std::chrono::duration<double>(trace_longest).count();
+  const auto text = net::query_value(request.query, "for");
+  double seconds = default_seconds;
+  if (text) {
+    const auto* end = text->data() + text->size();
+    const auto [at, error] = std::from_chars(text->data(), end, seconds);
+    if (error != std::errc{} || at != end || !(seconds >= least_seconds && seconds <= most))
+      throw net::invalid_value("for", "for is '" + *text
+                                          + "'; it must be a number of seconds from 0.05 to 30");
+  }
+  return std::chrono::milliseconds{static_cast<int64_t>(seconds * 1e3)};
+}
+
+} // namespace
+
+void answer_trace(gateway_ptr self, const exchange_ptr& exchange) {
+  auto& st = self->state;
+  const auto length = length_of(exchange->request());
+  if (!st.members) throw net::loading({});
+  if (!st.tracing.expired()) {
+    auto error = net::bad_request("a recording is under way, and there is one at a time: retry "
+                                  "when it is over (30 s at most)");
+    error.status = 409;
+    error.code = "trace_under_way";
+    throw error;
+  }
+  tracer_config x;
+  x.owner = caf::actor_cast<caf::actor_addr>(self);
+  x.members = st.members;
+  x.aside = st.config.aside;
+  x.exchange = exchange;
+  x.token = std::make_shared<bool>(true);
+  x.id = st.config.world.chance() | 1; // never 0
+  x.length = length;
+  x.empty.release = st.config.version;
+  x.empty.model = st.server ? st.server->model_name : "";
+  x.empty.time = utc_text(date_of_machine());
+  x.empty.seconds = std::chrono::duration<double>(length).count();
+  st.tracing = x.token;
+  self->spawn(tracer, std::move(x));
+}
+
+} // namespace lamella::actors

@@ -1,0 +1,11 @@
+#include "actors/protocol/traces.hpp"
+
+#include "actors/protocol/system_config.hpp"
+
+LAMELLA_TRACES_MESSAGES(LAMELLA_MADE_HERE)
+
+namespace lamella::actors {
+
+void system_config::add_traces() { LAMELLA_TRACES_MESSAGES(LAMELLA_REGISTER) }
+
+} // namespace lamella::actors

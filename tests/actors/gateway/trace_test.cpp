@@ -1,0 +1,147 @@
+// Recordings of a whole service: every slice of an iteration once and in order, and who is refused.
+#include "tests/actors/gateway/served.hpp"
+
+#include <atomic>
+#include <future>
+#include <map>
+
+namespace lamella::actors::test {
+
+namespace {
+
+constexpr int64_t layers = 3;
+
+/// A span that computes, of one lane.
+struct computed {
+  std::string name; ///< "slice 2"
+  double begin = 0, end = 0;
+};
+
+/// By lane ("1/2": process and thread) and iteration, in the order of the trace.
+using iterations = std::map<std::string, std::map<int64_t, std::vector<computed>>>;
+
+iterations computed_in(const json_value& trace) {
+  iterations result;
+  const auto* events = trace.find("traceEvents");
+  REQUIRE(events != nullptr);
+  for (const auto& x : *events->get_if<json_value::array>()) {
+    if (text_at(x, "ph") != "X" || text_at(x, "cat") != "compute") continue;
+    const auto lane = std::to_string(int_at(x, "pid")) + "/" + std::to_string(int_at(x, "tid"));
+    const auto begin = number_at(x, "ts");
+    result[lane][int_at(x, "args.iteration")].push_back(
+        {text_at(x, "name"), begin, begin + number_at(x, "dur")});
+  }
+  // The recording may cut the first and the last ones of a lane.
+  for (auto& [lane, all] : result) {
+    if (!all.empty()) all.erase(all.begin());
+    if (!all.empty()) all.erase(std::prev(all.end()));
+  }
+  std::erase_if(result, [](const auto& x) { return x.second.empty(); });
+  return result;
+}
+
+std::vector<std::string> replica_steps() {
+  std::vector<std::string> names;
+  for (int64_t k = 0; k <= layers; ++k) names.push_back("slice " + std::to_string(k));
+  return names;
+}
+
+std::vector<std::string> shard_steps() {
+  std::vector<std::string> names;
+  for (int64_t l = 0; l < layers; ++l)
+    for (const auto* word : {"attend_previous ", "attend_new "})
+      names.push_back(word + std::to_string(l));
+  return names;
+}
+
+bool is_replica(const std::vector<computed>& steps) {
+  return steps.front().name.starts_with("slice");
+}
+
+/// Records while tokens are made, until replicas and shards have whole iterations.
+json_value record_tokens(served& s) {
+  std::atomic<bool> enough{false};
+  auto asking = std::async(std::launch::async, [&] {
+    while (!enough)
+      s.post("/v1/completions",
+             R"({"model":"tiny","prompt":"on","max_tokens":64,"ignore_eos":true})");
+  });
+  json_value trace;
+  const bool found = eventually([&] {
+    const auto got = s.admin("POST", "/admin/trace?for=0.2");
+    if (got.status != 200) return false;
+    trace = got.json;
+    bool slices = false, attention = false;
+    for (const auto& [lane, all] : computed_in(trace))
+      (is_replica(all.begin()->second) ? slices : attention) = true;
+    return slices && attention;
+  });
+  enough = true;
+  asking.get();
+  CHECK(found);
+  return trace;
+}
+
+} // namespace
+
+TEST_CASE("a trace has each slice of an iteration, and the attention of each layer, once and in "
+          "order") {
+  served s{tiny_settings(layers)};
+  const auto trace = record_tokens(s);
+  size_t replicas = 0, shards = 0;
+  for (const auto& [lane, all] : computed_in(trace)) {
+    CAPTURE(lane);
+    const bool slices = is_replica(all.begin()->second);
+    ++(slices ? replicas : shards);
+    for (const auto& [iteration, steps] : all) {
+      CAPTURE(iteration);
+      std::vector<std::string> names;
+      for (const auto& x : steps) names.push_back(x.name);
+      CHECK(names == (slices ? replica_steps() : shard_steps()));
+      for (size_t i = 1; i < steps.size(); ++i) CHECK(steps[i].begin >= steps[i - 1].end - 0.002);
+    }
+  }
+  CHECK(replicas >= 1);
+  CHECK(shards >= 1);
+  CHECK(size_at(trace, "otherData.left_out") == 0);
+  for (size_t i = 0; i < size_at(trace, "otherData.workers"); ++i)
+    CHECK(text_at(trace, "otherData.workers." + std::to_string(i) + ".clock") == "shared");
+}
+
+TEST_CASE("one recording at a time, and of a time within bounds") {
+  served s;
+  for (const std::string wrong : {"0.01", "31", "x", "", "nan", "1s"}) {
+    CAPTURE(wrong);
+    const auto got = s.admin("POST", "/admin/trace?for=" + wrong);
+    CHECK(got.status == 400);
+    CHECK(text_at(got.json, "error.param") == "for");
+  }
+  CHECK(s.admin("GET", "/admin/trace").status == 405);
+  CHECK(s.get("/admin/trace").status == 404); // the public listener
+  net::http_client client{s.admin_url()};
+  auto first = std::async(std::launch::async, [&] {
+    try {
+      while (client.post("/admin/trace?for=30", "", deadline).status == 409) continue;
+    } catch (const net::http_call_error&) { // aborted below
+    }
+  });
+  CHECK(eventually([&] {
+    const auto got = s.admin("POST", "/admin/trace?for=0.05");
+    return got.status == 409 && text_at(got.json, "error.code") == "trace_under_way";
+  }));
+  client.abort();
+  first.get();
+  // With its asker the recording is gone.
+  CHECK(eventually([&] { return s.admin("POST", "/admin/trace?for=0.05").status == 200; }));
+}
+
+TEST_CASE("status tells how busy each device was") {
+  served s;
+  CHECK(eventually([&] {
+    s.post("/v1/completions", R"({"model":"tiny","prompt":"on","max_tokens":8})");
+    const auto page = s.admin("GET", "/admin/status").json;
+    return number_at(page, "workers.0.busy") > 0 && number_at(page, "workers.0.busy") <= 1;
+  }));
+}
+
+} // namespace lamella::actors::test
