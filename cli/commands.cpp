@@ -81,6 +81,11 @@ std::vector<command> bench_commands() {
        "  lamella bench agreement --profile profile.csv\n"
        "  lamella bench agreement --profile profile.csv --load 0.5 --requests 64",
        setup_bench_agreement},
+      {"bench perplexity", "Measure how well a model predicts a text, with several number types",
+       "  lamella bench perplexity text.txt\n"
+       "  lamella bench perplexity text.txt --kv f16,q8\n"
+       "  lamella bench perplexity text.txt --model m.Q8_0.gguf --against m.Q4_K_M.gguf --json",
+       setup_bench_perplexity},
       {"bench gemm", "Benchmark matmuls with weights of each type",
        "  lamella bench gemm\n"
        "  lamella bench gemm --type q4_1,q4_k,q6_k --rows 1,8,64 --json",

@@ -82,6 +82,7 @@ run_function setup_bench_serve(CLI::App& app);
 run_function setup_chaos(CLI::App& app);
 run_function setup_bench_decode(CLI::App& app);
 run_function setup_bench_agreement(CLI::App& app);
+run_function setup_bench_perplexity(CLI::App& app);
 run_function setup_doctor(CLI::App& app);
 run_function setup_simulate(CLI::App& app);
 run_function setup_plan(CLI::App& app);

@@ -301,6 +301,9 @@ void add_limits(table& t) {
       "top_logprobs", 0, 20, "Maximum top_logprobs (chat) or logprobs (completions).",
       [](settings & s) -> auto& { return s.limits.top_logprobs; });
   count(
+      "prompt_logprobs", 0, 4'194'304, "Maximum log probabilities of a request's prompts; 0: none.",
+      [](settings & s) -> auto& { return s.limits.prompt_logprobs; });
+  count(
       "logit_bias_entries", 0, 65'536, "Maximum entries of logit_bias.",
       [](settings & s) -> auto& { return s.limits.logit_bias_entries; });
   count(

@@ -219,6 +219,7 @@ struct limits_settings {
   uint32_t prompts_per_request = 16;
   uint32_t best_of = 20;
   uint32_t top_logprobs = 20;
+  uint32_t prompt_logprobs = 262'144;
   uint32_t logit_bias_entries = 300;
   uint32_t stop_strings = 16;
   uint32_t stop_string_bytes = 256;

@@ -85,6 +85,7 @@ std::vector<prefill_piece> prefill_plan::next(const prefill_limits& limits,
   std::vector<prefill_piece> pieces;
   bool held_back = false, ended = false; // a prompt that may not start; one that ends here
   uint64_t work = 0;
+  auto scored_left = limits.scored_rows;
   const auto take = [&](entries& list, room left, size_t pieces_max) {
     for (auto it = list.begin();
          it != list.end() && left.tokens > 0 && pieces.size() < pieces_max;) {
@@ -92,16 +93,18 @@ std::vector<prefill_piece> prefill_plan::next(const prefill_limits& limits,
         it->begun = !held_back && (!begins || begins(it->sequence, it->tokens));
         held_back |= !it->begun;
       }
-      if (!it->begun) {
+      if (!it->begun || (it->scored && scored_left == 0)) {
         ++it;
         continue;
       }
-      const auto count = fitting(*it, left, ended);
+      auto count = fitting(*it, left, ended);
       if (count == 0) break;
+      if (it->scored) count = std::min(count, scored_left);
       const bool last = count == it->left();
-      const auto cost = prefill_work(it->done, count);
+      const auto cost = prefill_work(it->done, count) + (it->scored ? count : 0);
       ended |= last;
-      pieces.push_back({it->sequence, it->done, count, last});
+      if (it->scored) scored_left -= count;
+      pieces.push_back({it->sequence, it->done, count, last, it->scored});
       work += cost;
       left.work -= std::min(left.work, cost);
       left.tokens -= count;

@@ -4,6 +4,7 @@
 
 #include "scheduler/types.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -18,8 +19,15 @@ struct prefill_piece {
   sequence_id sequence{};
   uint32_t position = 0; ///< of its first token
   uint32_t tokens = 0;
-  bool last = false; ///< ends the prompt: its last row is sampled
+  bool last = false;   ///< ends the prompt: its last row is sampled
+  bool scored = false; ///< each of its rows gives the log probability of the token behind it
 };
+
+/// Rows of logits of an iteration that are scored at most: they take 64 MiB, or are 16.
+constexpr uint32_t scored_rows_within(uint64_t vocabulary) {
+  const uint64_t rows = (uint64_t{64} << 20) / (4 * std::max<uint64_t>(vocabulary, 1));
+  return static_cast<uint32_t>(std::clamp<uint64_t>(rows, 16, 128));
+}
 
 /// What it costs to compute `tokens` tokens from `position` on, in tokens of an empty context:
 /// attention grows with the position.
@@ -28,10 +36,12 @@ constexpr uint64_t prefill_work(uint32_t position, uint32_t tokens) {
   return tokens + uint64_t{tokens} * (uint64_t{position} + tokens) / context_like_a_token;
 }
 
-/// The cost of all pieces together.
+/// The cost of all pieces together. The output head and the sampler take about as long for a scored
+/// row as all else.
 inline uint64_t prefill_work(const std::vector<prefill_piece>& pieces) {
   uint64_t work = 0;
-  for (const auto& x : pieces) work += prefill_work(x.position, x.tokens);
+  for (const auto& x : pieces)
+    work += prefill_work(x.position, x.tokens) + (x.scored ? x.tokens : 0);
   return work;
 }
 
@@ -49,7 +59,8 @@ struct prefill_limits {
   uint32_t sequences = std::numeric_limits<uint32_t>::max();
   std::chrono::nanoseconds now{0};                      ///< by the clock of the entries
   uint64_t work = std::numeric_limits<uint64_t>::max(); ///< prefill_work of all pieces
-  double work_ns = 1e6; ///< measured time of a unit of work: weighs length against age
+  double work_ns = 1e6;       ///< measured time of a unit of work: weighs length against age
+  uint32_t scored_rows = 128; ///< of all scored prompts; at least 1
 };
 
 /// A sequence that had generated tokens when its KV was lost: all its tokens are recomputed.
@@ -68,8 +79,9 @@ struct rebuild_entry {
 /// that many sequences decode again early; entries that waited for `timeout` go before all these,
 /// in order of arrival. Where both wait, rebuilds get `rebuild_percent` of the tokens and of the
 /// work of an iteration, and the rest that new prompts leave. A prompt that ends waits for no more
-/// than a quarter of an iteration of prompts that go on (`fair`). Cost: O(n log n) in the waiting
-/// prompts per iteration.
+/// than a quarter of an iteration of prompts that go on (`fair`). Scored prompts share the rows of
+/// logits that an iteration may have; where none are left, they wait for the next one. Cost: O(n
+/// log n) in the waiting prompts per iteration.
 class prefill_plan {
 public:
   using nanoseconds = std::chrono::nanoseconds;
@@ -93,13 +105,15 @@ public:
       : chunk_tokens_{chunk_tokens}, rebuild_percent_{rebuild_percent}, order_{order} {}
 
   /// `cached`: number of first tokens that have KV; fewer than `tokens`. `since`: arrival.
-  void add(sequence_id sequence, uint32_t tokens, uint32_t cached = 0, nanoseconds since = {}) {
-    fresh_.push_back({{sequence, tokens, since}, cached});
+  /// `scored`: every row is; then none is cached.
+  void add(sequence_id sequence, uint32_t tokens, uint32_t cached = 0, nanoseconds since = {},
+           bool scored = false) {
+    fresh_.push_back({{sequence, tokens, since}, cached, false, scored});
   }
   /// Goes before all other new prompts: it was at the head before.
-  void add_first(sequence_id sequence, uint32_t tokens, uint32_t cached = 0,
-                 nanoseconds since = {}) {
-    fresh_.push_front({{sequence, tokens, since}, cached});
+  void add_first(sequence_id sequence, uint32_t tokens, uint32_t cached = 0, nanoseconds since = {},
+                 bool scored = false) {
+    fresh_.push_front({{sequence, tokens, since}, cached, false, scored});
   }
   void add(const rebuild_entry& x) { rebuilds_.push_back({x, x.cached}); }
 
@@ -124,6 +138,7 @@ private:
   struct entry : rebuild_entry {
     uint32_t done = 0;
     bool begun = false;
+    bool scored = false;
     uint32_t left() const { return tokens - done; }
   };
   using entries = std::deque<entry>;

@@ -120,5 +120,18 @@ inline void add_sample(iteration_launch& x, const sampling& wanted, uint32_t row
   x.sample_seats.push_back(seat);
 }
 
+/// Makes the launch report how likely `given` is in row `row` of its selected rows; `logprobs`: 1 +
+/// alternatives.
+inline void add_score(iteration_launch& x, uint32_t row, token_id given, uint32_t logprobs,
+                      uint32_t seat) {
+  sample_record record{};
+  record.row = row;
+  record.top_p = 1;
+  record.logprobs = logprobs;
+  record.given = given;
+  x.samples.push_back(record);
+  x.sample_seats.push_back(seat);
+}
+
 } // namespace lamella::actors
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::iteration_target)

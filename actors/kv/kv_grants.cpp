@@ -60,7 +60,7 @@ void note_text(kv_allocator_state& st, const kv_need& need, const kv_holding& gr
     held.scope = need.text.scope;
     held.text = std::make_shared<const std::vector<token_id>>(need.text.tokens);
     held.filled = std::max(held.filled, granted.cached);
-    if (!granted.kept && st.config.metrics)
+    if (!granted.kept && !need.text.computed && st.config.metrics)
       st.config.metrics->prefix_cache(need.text.tokens.size(), granted.cached);
   } else if (need.share_tokens > 0) {
     const auto& source = st.holders.at(need.share_from);

@@ -41,7 +41,7 @@ bool finds_too_little(const kv_allocator_state& st, uint32_t table, const kv_tex
 
 std::vector<slot_run> share_cached(kv_allocator_state& st, uint32_t table, const kv_text& text,
                                    nanoseconds now) {
-  if (finds_too_little(st, table, text)) return {};
+  if (text.computed || finds_too_little(st, table, text)) return {};
   auto runs = st.prefixes[table].find(text.scope, wanted_of(text), now);
   st.pools[table].share(runs);
   return runs;
@@ -49,7 +49,7 @@ std::vector<slot_run> share_cached(kv_allocator_state& st, uint32_t table, const
 
 std::optional<uint32_t> table_with(const kv_allocator_state& st, const kv_need& need,
                                    uint32_t keep_free) {
-  if (st.pools.size() == 1 || need.text.tokens.empty()) return std::nullopt;
+  if (st.pools.size() == 1 || need.text.tokens.empty() || need.text.computed) return std::nullopt;
   return scheduler::table_with(st.pools, st.prefixes, need.text.scope, wanted_of(need.text),
                                need.slots, keep_free);
 }

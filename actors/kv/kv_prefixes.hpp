@@ -7,7 +7,7 @@
 namespace lamella::actors {
 
 /// Shares the cached prefix of a fresh holder's text, except for the last position, whose logits
-/// must be computed. The caller frees or keeps the slots.
+/// must be computed; nothing of a text that is to be computed. The caller frees or keeps the slots.
 std::vector<slot_run> share_cached(kv_allocator_state& st, uint32_t table, const kv_text& text,
                                    std::chrono::nanoseconds now);
 

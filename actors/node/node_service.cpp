@@ -34,6 +34,7 @@ net::api_limits limits_of(const config::settings& options, uint32_t vocabulary) 
   x.max_n = std::min(options.limits.max_n, options.batching.max_batch);
   x.best_of = std::min(options.limits.best_of, options.batching.max_batch);
   x.top_logprobs = options.limits.top_logprobs;
+  x.prompt_logprobs = options.limits.prompt_logprobs;
   x.logit_bias = options.limits.logit_bias_entries;
   x.stop_strings = options.limits.stop_strings;
   x.stop_string_bytes = options.limits.stop_string_bytes;

@@ -167,6 +167,7 @@ private:
         c.order = scheduler::prompt_order::fcfs;
       c.token_bytes = slot_bytes(options_, spec_) * (by_request_ ? 1 : shards_count_);
       c.scheduler = scheduler_;
+      c.scored_rows = scheduler::scored_rows_within(spec_.vocabulary);
       if (bounds_decoding()) c.decode_beside = batches_;
       const auto replica = first_of(c.target.stream);
       const auto& own = parts_.workers.own_kv.at(replica);

@@ -1,5 +1,6 @@
 #include "actors/prefill/prefill_worker.hpp"
 
+#include "actors/prefill/prefill_launch.hpp"
 #include "actors/prefill/prefill_pulls.hpp"
 #include "actors/prefill/prefill_rebuilds.hpp"
 #include "actors/protocol/exceptions.hpp"
@@ -20,73 +21,7 @@ namespace {
 
 using job = prefill_worker_state::job;
 
-/// Prompts in one iteration: bounds the spans of a launch.
-constexpr uint32_t prompts_per_iteration = 64;
-
 void pump(prefill_ptr self);
-
-/// The last row of a prompt is drawn from once per choice.
-void add_samples(iteration_launch& x, const job& j, uint32_t row) {
-  const auto selected = static_cast<uint32_t>(x.selected.size());
-  x.selected.push_back(row);
-  for (size_t k = 0; k < j.what.samplings.size(); ++k)
-    add_sample(x, j.what.samplings[k], selected, j.what.draws[k], j.what.changes[k], *j.seat);
-}
-
-/// Of the next iteration. Before one was measured, chunks are bounded by their tokens alone.
-scheduler::prefill_limits limits(prefill_ptr self) {
-  const auto& st = self->state;
-  scheduler::prefill_limits x{prompts_per_iteration, self->clock().now().time_since_epoch()};
-  if (const auto unit = st.pace.unit_ns(); unit > 0) x.work_ns = unit;
-  if (const auto most = st.config.iteration_most; most.count() > 0)
-    x.work = st.pace.work_within(most);
-  return x;
-}
-
-/// For the next iteration, of these pieces.
-uint32_t timeout_ms(const prefill_worker_state& st,
-                    const std::vector<scheduler::prefill_piece>& pieces) {
-  const auto work = scheduler::prefill_work(pieces);
-  const auto limit = st.deadline.empty() ? st.config.target.firsts->limit(work, st.failures)
-                                         : st.deadline.next(work, st.failures);
-  return static_cast<uint32_t>(limit.count());
-}
-
-/// Rows of these are computed next.
-void note_begun(prefill_ptr self, const std::vector<scheduler::prefill_piece>& pieces) {
-  using std::chrono::microseconds;
-  auto& st = self->state;
-  for (const auto& piece : pieces) {
-    auto& j = st.jobs.at(piece.sequence);
-    if (j.waited_us) continue;
-    const auto waited = self->clock().now() - j.asked;
-    j.waited_us = static_cast<uint64_t>(std::chrono::duration_cast<microseconds>(waited).count());
-    if (st.config.scheduler) self->send(st.config.scheduler, prefill_begun{piece.sequence});
-  }
-}
-
-iteration_launch compose(prefill_ptr self, const std::vector<scheduler::prefill_piece>& pieces) {
-  auto& st = self->state;
-  iteration_launch x;
-  x.stream = st.config.target.stream;
-  x.epoch = st.config.target.epoch;
-  x.iteration = ++st.iteration;
-  x.attempt = st.failures; // clears what an iteration that was given up left on the streams
-  x.timeout_ms = timeout_ms(st, pieces);
-  for (const auto& piece : pieces) {
-    auto& j = st.jobs.at(piece.sequence);
-    if (!j.seat)
-      j.seat =
-          st.config.own ? st.seats.join(0, j.slots) : st.seats.join(j.what.member, j.what.runs);
-    x.spans.push_back({*j.seat, piece.position, piece.tokens});
-    const auto begin = j.what.tokens.begin() + piece.position;
-    x.tokens.insert(x.tokens.end(), begin, begin + piece.tokens);
-    if (piece.last) add_samples(x, j, static_cast<uint32_t>(x.tokens.size()) - 1);
-  }
-  std::tie(x.changes, x.table_version) = st.seats.take_changes();
-  x.fences = st.fences;
-  return x;
-}
 
 /// It computes no more: its seat is free from the next launch on.
 void withdraw(prefill_ptr self, sequence_id first) {
@@ -106,9 +41,9 @@ void enqueue(prefill_ptr self, sequence_id first, bool again) {
   if (j.what.rebuild)
     st.plan->add(scheduler::rebuild_entry{first, tokens, j.came, j.deadline, j.what.cached});
   else if (again)
-    st.plan->add_first(first, tokens, j.what.cached, j.came);
+    st.plan->add_first(first, tokens, j.what.cached, j.came, j.what.scored > 0);
   else
-    st.plan->add(first, tokens, j.what.cached, j.came);
+    st.plan->add(first, tokens, j.what.cached, j.came, j.what.scored > 0);
 }
 
 /// Ends this actor, and nothing begins any more.
@@ -140,6 +75,7 @@ void settle(prefill_ptr self, sequence_id first) {
                  static_cast<uint64_t>(first), j.failures, explain(self->system(), j.failure));
     j.failure = caf::error{};
     j.result.reset();
+    j.scores.clear();
     enqueue(self, first, true);
     return;
   }
@@ -228,15 +164,7 @@ void on_sampled(prefill_ptr self, sampled answer) {
   announce_rebuild(st, flight.launch.tokens.size(), now - flight.launched);
   if (st.config.target.metrics)
     st.config.target.metrics->iteration(flight.launch.tokens.size(), flight.pieces.size());
-  size_t next = 0;
-  for (const auto& piece : flight.pieces) {
-    if (!piece.last) continue;
-    auto& j = st.jobs.at(piece.sequence);
-    auto& result = j.result.emplace();
-    result.waited_us = j.waited_us.value_or(0);
-    for (size_t k = 0; k < j.what.samplings.size(); ++k)
-      result.tokens.push_back(std::move(answer.tokens.at(next++)));
-  }
+  take_sampled_tokens(st, flight.pieces, std::move(answer));
   if (st.config.own)
     begin_serialized(self, flight.pieces);
   else
@@ -353,7 +281,8 @@ caf::result<prefilled> on_prefill(prefill_ptr self, const prefill& x) {
   auto& st = self->state;
   if (x.tokens.empty() || x.samplings.empty() || x.draws.size() != x.samplings.size()
       || x.changes.size() != x.samplings.size() || x.cached >= x.tokens.size()
-      || (x.cached > 0 && st.config.own) || st.jobs.contains(x.first))
+      || (x.cached > 0 && (st.config.own || x.scored > 0)) || (x.scored > 0 && x.rebuild)
+      || st.jobs.contains(x.first))
     return caf::make_error(caf::sec::invalid_argument, "malformed prefill");
   const auto tokens = static_cast<uint32_t>(x.tokens.size());
   if (st.slots && tokens > st.slots->slots())

@@ -36,6 +36,7 @@ struct prefill_worker_config {
   uint32_t rebuild_percent = 70;            ///< of an iteration, while new prompts wait as well
   std::vector<batch_actor> decode_beside{}; ///< batches that are notified of rebuilds
   global_scheduler_actor scheduler{};       ///< notified of started prompts; may be null
+  uint32_t scored_rows = 16;                ///< of an iteration, see scored_rows_within()
 };
 
 struct prefill_worker_state {
@@ -56,6 +57,7 @@ struct prefill_worker_state {
     std::map<uint32_t, uint64_t> newest; ///< pull of each shard
     uint32_t pulls = 0;                  ///< under way
     std::optional<prefilled> result;     ///< computed; sent when the shards have the rows
+    std::vector<sampled_token> scores;   ///< of a scored prompt, so far
     caf::error failure;
     uint32_t failures = 0; ///< runs from the start
   };

@@ -20,6 +20,7 @@ enum class reserve_mode : uint8_t { extend, fresh, resume };
 struct kv_text {
   uint64_t scope = 0; ///< sequences of different scopes share nothing
   std::vector<token_id> tokens;
+  bool computed = false; ///< takes nothing from the cache: every row of it is to be computed
 };
 
 /// The reservation of one holder: the first `share_tokens` slots of another holder, then `slots` of

@@ -23,11 +23,13 @@ struct prefill {
   uint32_t cached = 0;                ///< tokens whose KV is already in the runs
   bool rebuild = false;               ///< recomputes lost KV of tokens that were committed before
   uint32_t slack_ms = ~0u;            ///< rebuild: time left to the request's deadline
+  uint32_t scored = 0; ///< log probabilities of its tokens: 0: none; else 1 + alternatives
 };
 
 struct prefilled {
-  std::vector<sampled_token> tokens; ///< per choice
-  uint64_t waited_us = 0;            ///< in the queue before its first row was computed
+  std::vector<sampled_token> tokens;   ///< per choice
+  uint64_t waited_us = 0;              ///< in the queue before its first row was computed
+  std::vector<sampled_token> scores{}; ///< of all tokens of a scored prompt but its first
 };
 
 /// The prefill of a prompt has started: it left the queue.

@@ -56,13 +56,13 @@ namespace lamella::gpu {
 
 template <class Inspector> typename Inspector::result_type inspect(Inspector& f, sample_record& x) {
   return f(caf::meta::type_name("sample_record"), x.row, x.seed, x.choice, x.draw, x.temperature,
-           x.top_k, x.top_p, x.min_p, x.logprobs, x.first_edit, x.edit_count, x.mask);
+           x.top_k, x.top_p, x.min_p, x.logprobs, x.first_edit, x.edit_count, x.mask, x.given);
 }
 template <class Inspector> typename Inspector::result_type inspect(Inspector& f, token_logprob& x) {
   return f(caf::meta::type_name("token_logprob"), x.token, x.logprob);
 }
 template <class Inspector> typename Inspector::result_type inspect(Inspector& f, sampled_token& x) {
-  return f(caf::meta::type_name("sampled_token"), x.token, x.logprob, x.finite, x.top);
+  return f(caf::meta::type_name("sampled_token"), x.token, x.logprob, x.finite, x.top, x.rank);
 }
 
 } // namespace lamella::gpu

@@ -6,6 +6,8 @@
 #include "net/http/sse.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <limits>
 #include <numeric>
 
 namespace lamella::actors {
@@ -97,15 +99,40 @@ net::http_headers json_headers(request_ptr self) {
   return headers;
 }
 
+/// Tokens of an echoed prompt that one event of a stream has about, with their log probabilities.
+constexpr size_t echoed_at_once = 256;
+
+/// Of the prompt of a sequence, which is scored.
+prompt_echo echo_of(const request_state& st, size_t sequence) {
+  const auto prompt = sequence / st.choices;
+  return {*st.server->text, st.scores[prompt], st.prompt_texts[prompt], st.prompt_ends[prompt],
+          *st.params.logprobs};
+}
+
 /// What a whole answer is written of.
 struct whole_answer {
   std::shared_ptr<net::answer_writer> writer;
+  service_ptr server;                             ///< whose tokeniser is used
+  std::vector<std::optional<prompt_echo>> echoes; ///< by choice
+  std::vector<prompt_scores_ptr> scores;          ///< by choice; null where they are not wanted
+  uint32_t alternatives = 0;                      ///< of these
   std::vector<net::response_choice> choices;
   net::usage_counts usage;
   std::optional<net::response_metrics> metrics;
   net::http_headers headers;
 
-  std::string body() const { return writer->body(choices, usage, metrics ? &*metrics : nullptr); }
+  std::string body() {
+    for (size_t i = 0; i < choices.size(); ++i) {
+      auto& x = choices[i];
+      if (scores[i]) x.prompt_logprobs = candidates_of(*server->text, *scores[i], alternatives);
+      if (!echoes[i]) continue;
+      auto echoed = echoes[i]->next(std::numeric_limits<size_t>::max());
+      x.text.insert(0, echoed.text);
+      x.logprobs->insert(x.logprobs->begin(), std::move_iterator{echoed.logprobs.begin()},
+                         std::move_iterator{echoed.logprobs.end()});
+    }
+    return writer->body(choices, usage, metrics ? &*metrics : nullptr);
+  }
 };
 
 /// Bytes that it takes, roughly.
@@ -118,6 +145,10 @@ size_t size_of(const whole_answer& x) {
     if (choice.logprobs)
       for (const auto& token : *choice.logprobs) bytes += of_logprob * (1 + token.top.size());
   }
+  for (const auto& prompt : x.scores)
+    if (prompt) bytes += of_logprob * prompt->rest.size() * (1 + x.alternatives);
+  for (const auto& echo : x.echoes)
+    if (echo) bytes += of_logprob * echo->tokens() * (1 + echo->alternatives());
   return bytes;
 }
 
@@ -131,15 +162,19 @@ void respond_whole(request_ptr self) {
     auto piece = text.take();
     net::response_choice c;
     c.index = static_cast<uint32_t>(choices.size());
-    if (st.echo) c.text = st.prompt_texts[i / st.choices];
+    if (st.echo && !st.echoes_scores()) c.text = st.prompt_texts[i / st.choices];
     c.text += piece.text;
     c.tool_calls = calls_of(st, i, piece);
     c.reason = api_reason(text);
     c.stopped_by = text.stopped_by();
     if (st.params.logprobs) c.logprobs = std::move(piece.logprobs);
+    x->echoes.push_back(st.echoes_scores() ? std::optional{echo_of(st, i)} : std::nullopt);
+    x->scores.push_back(st.params.prompt_logprobs ? st.scores[i / st.choices] : nullptr);
     choices.push_back(std::move(c));
   }
   x->writer = st.writer;
+  x->server = st.server;
+  x->alternatives = st.params.prompt_logprobs.value_or(0);
   x->usage = usage_of(st);
   if (st.exchange->request().headers.get("x-lamella-metrics") == "1")
     x->metrics = metrics_of(st, self->clock().now());
@@ -176,6 +211,19 @@ std::string render_piece(request_state& st, uint32_t i, const choice_piece& piec
   return out;
 }
 
+/// The next part of a scored prompt of a stream, where there is room for it beside those of other
+/// choices; false: what follows it cannot be said yet.
+bool render_echo(request_state& st, uint32_t i, std::string& out,
+                 const net::usage_counts& running) {
+  auto& s = st.sequences[i];
+  if (!st.echoes_scores() || (s.echo && s.echo->done())) return true;
+  if (st.unscored(i) || out.size() >= st.server->piece_bytes) return false;
+  if (!s.echo) s.echo.emplace(echo_of(st, i));
+  const auto piece = s.echo->next(echoed_at_once);
+  out += st.writer->text(i, piece.text, &piece.logprobs, running);
+  return s.echo->done();
+}
+
 /// All events that can be sent now.
 std::string render_events(request_state& st) {
   std::string out;
@@ -185,9 +233,10 @@ std::string render_events(request_state& st) {
     if (!s.said_first) {
       s.said_first = true;
       out += st.writer->begin(i, running);
-      if (st.echo && !st.prompt_texts[i / st.choices].empty())
+      if (st.echo && !st.echoes_scores() && !st.prompt_texts[i / st.choices].empty())
         out += st.writer->text(i, st.prompt_texts[i / st.choices], nullptr, running);
     }
+    if (!render_echo(st, i, out, running)) continue;
     if (s.text->has_text()) out += render_piece(st, i, s.text->take(), running);
     if (s.text->over() && !s.said_last) {
       s.said_last = true;
@@ -246,7 +295,8 @@ void speak(request_ptr self) {
   }
   open_stream(self);
   st.unsent = render_events(st);
-  if (all_over(st)) { // then every finish chunk has been rendered
+  if (std::all_of(st.sequences.begin(), st.sequences.end(),
+                  [](const auto& s) { return s.said_last; })) {
     st.unsent += st.writer->end(usage_of(st));
     st.ending = stream_end::whole;
   }

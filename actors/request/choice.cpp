@@ -1,30 +1,12 @@
 #include "actors/request/choice.hpp"
 
 #include "actors/protocol/requests.hpp"
+#include "actors/request/logprobs.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 namespace lamella::actors {
-
-namespace {
-
-/// JSON has no infinity: what the API says instead of it.
-double finite_logprob(float x) { return std::isfinite(x) ? double{x} : -9999.0; }
-
-/// What a token adds to the text that ends with `before`.
-net::token_logprobs describe(const model::tokenizer& text, std::optional<model::token_id> before,
-                             const sampled_token& drawn) {
-  const auto added = [&](model::token_id x) { return std::string{text.text_after(before, x)}; };
-  net::token_logprobs out;
-  out.bytes = added(drawn.token);
-  out.logprob = finite_logprob(drawn.logprob);
-  for (const auto& x : drawn.top) out.top.push_back({added(x.token), finite_logprob(x.logprob)});
-  return out;
-}
-
-} // namespace
 
 choice::choice(const model::tokenizer& text, const net::generation_params& params,
                std::optional<model::token_id> before, const model::tool_dialect* calls,

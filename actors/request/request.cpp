@@ -51,7 +51,7 @@ void on_reading(request_ptr self, const request_reading_ptr& x) {
     return;
   }
   prepare(st, std::move(*x));
-  if (st.max_tokens == 0) {
+  if (st.max_tokens == 0 && st.scored == 0) {
     for (auto& s : st.sequences) {
       s.text->close(finish::length);
       s.where = phase::done;
@@ -106,6 +106,8 @@ void on_first_token(request_ptr self, const first_token& x) {
   const auto index = scheduler::index_of(x.sequence);
   if (st.answered || index >= st.sequences.size() || !x.value.finite) return;
   const auto& s = st.sequences[index];
+  // What is said of the prompt comes first; and where nothing is to be generated, it says all.
+  if (st.unscored(index - index % st.choices) || st.max_tokens == 0) return;
   // Of a prompt that was computed once more, it is known.
   if (s.where != phase::prefilling || x.index != s.text->tokens().size()) return;
   accept_token(self, index, x.value, reason_of_first(st, index, x.value));
@@ -222,6 +224,8 @@ void on_service(request_ptr self, const service_ptr& server) {
     if (s.where == phase::waiting && !s.yielded) s.has_kv = false;
   for (size_t first = 0; first < st.sequences.size(); first += st.choices) {
     const auto begin = st.sequences.begin() + static_cast<ptrdiff_t>(first);
+    if (std::all_of(begin, begin + st.choices, [](const auto& s) { return s.text->over(); }))
+      continue; // also a prompt that was scored and nothing else
     if (!server->lost_role.empty())
       for (auto s = begin; s != begin + st.choices; ++s)
         if (s->where == phase::prefilling || s->where == phase::decoding) s->recovery = "replay";

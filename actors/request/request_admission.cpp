@@ -126,15 +126,36 @@ void join(request_ptr self, size_t index, const admitted& place, const kv_holdin
   self->send(st.server->batches.at(static_cast<uint32_t>(place.batch)), std::move(x));
 }
 
+/// What was lost of a sequence is there again.
+void goes_on(request_state& st, request_sequence& s, std::chrono::steady_clock::time_point now) {
+  s.recovery = nullptr;
+  if (!s.paused_since || st.down) return;
+  ++st.recoveries;
+  st.longest_pause =
+      std::max(st.longest_pause, now - (s.text->tokens().empty() ? *s.paused_since : s.last_token));
+  s.paused_since.reset();
+  if (st.server->pauses && !st.paused()) st.server->pauses->goes_on(st.id);
+}
+
+/// Once they are there they are never asked for again, whatever is lost.
+void keep_scores(request_state& st, size_t first, prefilled& x) {
+  if (x.scores.empty() && st.prompts[first / st.choices].size() > 1) return;
+  if (!st.unscored(first)) return;
+  st.scores[first / st.choices] = std::make_shared<const prompt_scores>(
+      prompt_scores{st.prompts[first / st.choices].front(), std::move(x.scores)});
+}
+
 /// The first tokens of a prompt's choices are there, or the next one of a resumed choice. What is
 /// committed is compared: the newest token after a loss, and first tokens that came before their KV
 /// (S-M13).
 void on_prefilled(request_ptr self, size_t first, const admitted& place,
                   const std::vector<sampling>& wanted, const std::vector<uint32_t>& draws,
-                  const prefilled& x) {
+                  prefilled& x) {
   auto& st = self->state;
-  const bool finite =
-      std::all_of(x.tokens.begin(), x.tokens.end(), [](const auto& drawn) { return drawn.finite; });
+  const auto is_finite = [](const auto& drawn) { return drawn.finite; };
+  const bool finite = std::all_of(x.tokens.begin(), x.tokens.end(), is_finite)
+                      && std::all_of(x.scores.begin(), x.scores.end(), is_finite);
+  keep_scores(st, first, x);
   const auto filled = static_cast<uint32_t>(st.prompts[first / st.choices].size()) + draws[0];
   if (!finite)
     self->send(st.server->allocator, kv_doubt{st.sequence(first), st.server->epoch});
@@ -144,9 +165,15 @@ void on_prefilled(request_ptr self, size_t first, const admitted& place,
     const auto index = first + k;
     auto& s = st.sequences[index];
     const auto& drawn = x.tokens[k];
-    if (st.answered || !drawn.finite) {
+    if (st.answered || !finite) {
       give_back(self, index);
       if (!st.answered) fail(self, net::internal_error("the model's logits are not finite"));
+      continue;
+    }
+    if (st.max_tokens == 0) { // the prompt alone was wanted
+      goes_on(st, s, self->clock().now());
+      s.text->close(finish::length);
+      give_back(self, index);
       continue;
     }
     if (s.text->tokens().size() > draws[k])
@@ -179,7 +206,7 @@ void send_prefill(request_ptr self, size_t first, const admitted& place, prefill
   const auto epoch = st.server->epoch;
   self->request(st.server->prefill_workers.at(place.prefill_worker), timeout(self), std::move(x))
       .then(
-          [=](const prefilled& answer) {
+          [=](prefilled& answer) {
             if (self->state.server->epoch != epoch) return;
             --self->state.open_questions;
             note_start(self->state, asked + std::chrono::microseconds{answer.waited_us});
@@ -260,6 +287,7 @@ void on_admitted(request_ptr self, size_t first, uint32_t choices, const admitte
   x.runs = place.holdings.front().runs;
   x.cached = place.holdings.front().cached;
   x.client = caf::actor_cast<decode_client_actor>(self);
+  if (st.unscored(first)) x.scored = st.scored;
   for (uint32_t k = 0; k < choices; ++k) {
     const auto index = first + k;
     st.sequences[index].where = phase::prefilling;
@@ -302,14 +330,7 @@ void accept_token(request_ptr self, size_t index, const sampled_token& drawn, fi
       st.server->metrics->recovery_pause(st.server->lost_role, s.recovery,
                                          seconds{now - s.last_token}.count());
   }
-  s.recovery = nullptr;
-  if (s.paused_since && !st.down) {
-    ++st.recoveries;
-    st.longest_pause = std::max(st.longest_pause,
-                                now - (s.text->tokens().empty() ? *s.paused_since : s.last_token));
-    s.paused_since.reset();
-    if (st.server->pauses && !st.paused()) st.server->pauses->goes_on(st.id);
-  }
+  goes_on(st, s, now);
   s.last_token = now;
   st.server->metrics->tokens_generated(1);
   if (st.server->load) st.server->load->tokens(now, 1);
@@ -331,7 +352,8 @@ void ask_admission(request_ptr self, size_t first, uint32_t choices, bool resume
   const auto tokens = static_cast<uint32_t>(tokens_of(st, first).size());
   kv_text text;
   if (st.server->caches_prefixes)
-    text = {st.cache_scope, tokens_of(st, first, rebuilds(st.sequences[first]) ? 1 : 0)};
+    text = {st.cache_scope, tokens_of(st, first, rebuilds(st.sequences[first]) ? 1 : 0),
+            st.unscored(first)};
   ++st.open_questions;
   const auto epoch = st.server->epoch;
   self->request(st.server->scheduler, timeout(self),

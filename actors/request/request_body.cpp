@@ -3,6 +3,7 @@
 #include "actors/protocol/requests.hpp"
 #include "actors/request/prompt_tokens.hpp"
 #include "model/tokenizer/detokenizer.hpp"
+#include "net/api/api_fields.hpp"
 #include "net/api/api_keys.hpp"
 #include "net/api/messages_request.hpp"
 #include "net/api/messages_writer.hpp"
@@ -44,8 +45,6 @@ void read_completion(request_reading& to, const service& s, std::string_view tex
   to.params = std::move(body.params);
   to.choices = std::max(to.params.n, body.best_of);
   to.echo = body.echo;
-  if (to.echo && to.params.logprobs)
-    throw net::unsupported_parameter("echo", "echo together with logprobs is not supported");
   for (const auto& prompt : body.prompts) {
     to.prompts.push_back(prompt_tokens(s, prompt, body.markers, true, longest_prompt(s)));
     if (to.prompts.back().empty())
@@ -154,12 +153,33 @@ void read_message(request_reading& to, const service& s, std::string_view text) 
   for (const auto& name : body.unknown) s.metrics->unknown_param(name);
 }
 
+/// Log probabilities of prompts, if they are wanted: bounded, and counted in the memory for bodies
+/// from before the first of them is computed.
+void ask_for_scores(request_reading& to, const service& s, net::http_body body) {
+  constexpr size_t of_token = sizeof(sampled_token), of_value = 2 * sizeof(gpu::token_logprob);
+  const auto& p = to.params;
+  std::optional<uint32_t> alternatives = p.prompt_logprobs;
+  if (to.echo && p.logprobs) alternatives = std::max(alternatives.value_or(0), *p.logprobs);
+  if (!alternatives) return;
+  uint64_t tokens = 0;
+  for (const auto& prompt : to.prompts) tokens += prompt.size();
+  net::check_prompt_logprobs(tokens, *alternatives, to.choices, s.rules.limits,
+                             p.prompt_logprobs ? "prompt_logprobs" : "logprobs");
+  body.text.clear();
+  body.text.shrink_to_fit();
+  if (!body.share.hold(tokens * (of_token + of_value * *alternatives)))
+    throw net::no_capacity("the memory for request bodies, of which log probabilities of prompts "
+                           "are a part, is full (limits.bodies_bytes): retry soon");
+  to.share = std::move(body.share);
+  to.scored = *alternatives + 1;
+}
+
 /// Everything that can be refused is refused here or while its format is compiled, before any
 /// device has worked: parses and checks the body, makes the prompts' tokens and bounds the answer.
 void read(request_reading& to, const service& s, net::http_exchange& exchange, net::api_route route,
           uint64_t caller) {
   net::check_content(exchange.request().headers);
-  const auto body = exchange.take_body();
+  auto body = exchange.take_body();
   const char* prompt_field = "messages";
   if (route == net::api_route::completions) {
     read_completion(to, s, body.text);
@@ -176,6 +196,7 @@ void read(request_reading& to, const service& s, net::http_exchange& exchange, n
   for (const auto& p : to.prompts) longest = std::max<uint64_t>(longest, p.size());
   to.max_tokens = net::resolve_max_tokens(to.params, longest, tokens_of_a_sequence(s),
                                           to.prompts.size(), s.rules.limits, prompt_field);
+  ask_for_scores(to, s, std::move(body));
 }
 
 /// Takes a step of the reading; what it throws is what the request is refused with.
@@ -232,6 +253,10 @@ void prepare(request_state& st, request_reading&& x) {
   st.echo = x.echo;
   st.prompts = std::move(x.prompts);
   st.prompt_texts = std::move(x.prompt_texts);
+  st.prompt_ends = std::move(x.prompt_ends);
+  st.scored = x.scored;
+  st.scores.resize(st.prompts.size());
+  st.score_share = std::move(x.share);
   st.max_tokens = x.max_tokens;
   st.cache_scope = net::cache_scope(st.cache_scope, st.params.cache_salt);
   const auto& world = st.server->world;
@@ -245,7 +270,7 @@ void prepare(request_state& st, request_reading&& x) {
     std::optional<model::token_id> before;
     if (st.route == net::api_route::completions) before = st.prompts[i / st.choices].back();
     std::string unfinished;
-    if (st.echo) unfinished = x.prompt_ends[i / st.choices];
+    if (st.echo) unfinished = st.prompt_ends[i / st.choices];
     s.text.emplace(*st.server->text, st.params, before,
                    st.tools.active() ? &st.server->tool_calls : nullptr, std::move(unfinished));
   }

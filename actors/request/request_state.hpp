@@ -5,7 +5,9 @@
 #include "actors/protocol/requests.hpp"
 #include "actors/protocol/values.hpp"
 #include "actors/request/choice.hpp"
+#include "actors/request/logprobs.hpp"
 #include "actors/request/service.hpp"
+#include "base/byte_budget.hpp"
 #include "net/api/answer_writer.hpp"
 #include "net/api/api_route.hpp"
 #include "net/http/api_error.hpp"
@@ -37,6 +39,8 @@ struct request_reading {
   uint32_t choices = 1; ///< per prompt
   uint32_t max_tokens = 0;
   bool echo = false;
+  uint32_t scored = 0;        ///< log probabilities of prompts: 0: none; else 1 + alternatives
+  byte_budget::share share;   ///< of the memory for bodies: what those take
   std::string_view id_prefix; ///< of the answer
   /// Makes the writer of the answer.
   std::function<std::shared_ptr<net::answer_writer>(const net::response_head&)> writer_of;
@@ -57,9 +61,10 @@ struct request_sequence {
   /// The last token from a batch that had ended, for the position after its tokens; to be
   /// recomputed.
   std::optional<token_id> heard;
-  uint32_t cached = 0;     ///< prompt tokens with KV from the prefix cache
-  bool said_first = false; ///< the role chunk was sent
-  bool said_last = false;  ///< the finish chunk was sent
+  uint32_t cached = 0;             ///< prompt tokens with KV from the prefix cache
+  bool said_first = false;         ///< the role chunk was sent
+  std::optional<prompt_echo> echo; ///< of a scored prompt in a stream, once it has begun
+  bool said_last = false;          ///< the finish chunk was sent
   std::chrono::steady_clock::time_point last_token;
 };
 
@@ -83,6 +88,10 @@ struct request_state {
   uint64_t cache_scope = 0; ///< KV is shared only within a scope
   std::vector<std::vector<token_id>> prompts;
   std::vector<std::string> prompt_texts; ///< for echo
+  std::vector<std::string> prompt_ends;  ///< for echo, too
+  uint32_t scored = 0;                   ///< as in request_reading
+  std::vector<prompt_scores_ptr> scores; ///< by prompt; null until they are computed
+  byte_budget::share score_share;        ///< of the memory for bodies: what those take
   uint32_t max_tokens = 0;
   std::vector<request_sequence> sequences; ///< prompt-major
   net::response_head head;
@@ -109,6 +118,10 @@ struct request_state {
     return std::any_of(sequences.begin(), sequences.end(),
                        [](const auto& s) { return s.paused_since && !s.text->over(); });
   }
+  /// Whether the prompt of a sequence is still to be scored.
+  bool unscored(size_t index) const { return scored > 0 && !scores[index / choices]; }
+  /// Whether the prompts are said together with their log probabilities.
+  bool echoes_scores() const { return echo && params.logprobs; }
   sequence_id sequence(size_t index) const {
     return scheduler::sequence_of(id, static_cast<uint32_t>(index));
   }

@@ -95,25 +95,50 @@ Answer pipeline_driver::ask(const Handle& whom, Question&&... question) {
   return answer;
 }
 
-double pipeline_driver::prefill(uint32_t tokens, bool keep) {
+/// A place for a prompt of these tokens, and what its prefill worker is to be asked.
+std::pair<actors::admitted, actors::prefill>
+pipeline_driver::admit(std::vector<actors::token_id> tokens) {
   const auto sequence = scheduler::sequence_of(actors::request_id{++last_request_}, 0);
-  auto place = ask<actors::admitted>(server_->scheduler, actors::admit{sequence, 1, tokens, false});
+  const auto count = static_cast<uint32_t>(tokens.size());
+  auto place = ask<actors::admitted>(server_->scheduler, actors::admit{sequence, 1, count, false});
   actors::prefill x;
   x.first = sequence;
-  for (uint32_t i = 0; i < tokens; ++i)
-    x.tokens.push_back(static_cast<uint32_t>(random_() % server_->text->vocabulary()));
+  x.tokens = std::move(tokens);
   x.member = place.holdings.front().member;
   x.runs = place.holdings.front().runs;
   x.samplings.resize(1);
   x.draws = {0};
   x.changes.resize(1);
+  return {std::move(place), std::move(x)};
+}
+
+void pipeline_driver::give_back(actors::sequence_id sequence) {
+  self_->send(server_->allocator, actors::kv_release{{sequence}, server_->epoch});
+  self_->send(server_->scheduler, actors::retire{sequence});
+}
+
+std::vector<actors::sampled_token> pipeline_driver::score(std::vector<actors::token_id> tokens) {
+  auto [place, x] = admit(std::move(tokens));
+  constexpr uint32_t with_the_best = 2;
+  x.scored = with_the_best;
+  const auto sequence = x.first;
+  auto result =
+      ask<actors::prefilled>(server_->prefill_workers.at(place.prefill_worker), std::move(x));
+  give_back(sequence);
+  return std::move(result.scores);
+}
+
+double pipeline_driver::prefill(uint32_t tokens, bool keep) {
+  std::vector<actors::token_id> drawn(tokens);
+  for (auto& x : drawn) x = static_cast<uint32_t>(random_() % server_->text->vocabulary());
+  auto [place, x] = admit(std::move(drawn));
+  const auto sequence = x.first;
   const auto began = clock::now();
   auto first =
       ask<actors::prefilled>(server_->prefill_workers.at(place.prefill_worker), std::move(x));
   const auto took = seconds(clock::now() - began);
   if (!keep) {
-    self_->send(server_->allocator, actors::kv_release{{sequence}, server_->epoch});
-    self_->send(server_->scheduler, actors::retire{sequence});
+    give_back(sequence);
     return took;
   }
   actors::batch_join join;

@@ -32,6 +32,10 @@ public:
   /// join(), else it is over.
   double prefill(uint32_t tokens, bool keep);
 
+  /// How likely each of these tokens but the first is after those before it; with the most likely
+  /// one in its place.
+  std::vector<actors::sampled_token> score(std::vector<actors::token_id> tokens);
+
   /// Everything prefilled so far starts to decode.
   void join();
 
@@ -57,6 +61,8 @@ private:
   template <class Answer, class Handle, class... Question>
   Answer ask(const Handle& whom, Question&&... question);
   std::vector<double> times_of(uint32_t iterations);
+  std::pair<actors::admitted, actors::prefill> admit(std::vector<actors::token_id> tokens);
+  void give_back(actors::sequence_id sequence);
 
   struct prefilled_sequence {
     actors::stream_id batch;

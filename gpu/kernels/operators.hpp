@@ -197,6 +197,9 @@ using model::logit_edit;
 /// A record without a mask: every token may be sampled.
 constexpr uint32_t no_mask = ~uint32_t{0};
 
+/// A record that samples a token, and is given none.
+constexpr uint32_t no_token = ~uint32_t{0};
+
 /// Words of a mask: bit t % 32 of word t / 32 is 1 if token t may be sampled.
 constexpr uint32_t mask_words(uint32_t vocabulary) { return (vocabulary + 31) / 32; }
 
@@ -213,6 +216,8 @@ struct sample_record {
   uint32_t logprobs;               ///< 0: none; else 1 + number of top tokens wanted (<= 21)
   uint32_t first_edit, edit_count; ///< into sample_args::edits
   uint32_t mask = no_mask;         ///< which of sample_args::masks
+  /// If set, nothing is sampled: this token is reported with its log probability and rank.
+  uint32_t given = no_token;
 };
 
 struct token_logprob {
@@ -227,12 +232,15 @@ struct sampled_token {
   /// used.
   bool finite = true;
   std::vector<token_logprob> top; ///< highest first
+  /// Of a given token: 1 + the number of tokens with a higher logit. 0: it was sampled.
+  uint32_t rank = 0;
 };
 
 /// Samples one token per record: mask, edits, temperature, top_k, top_p, min_p (each on the result
 /// of the previous one), then the sample. It is a pure function of (seed, choice, draw):
 /// counter-based, 53 bits. The token is also stored in last_sampled[seats[i]], for the next launch
-/// of the stream.
+/// of the stream. A given token is not stored; its log probability has the same bytes as that of
+/// the same token when it is sampled from the same row.
 struct sample_args {
   const float* logits; ///< [rows, vocabulary]
   uint32_t rows, vocabulary;

@@ -198,16 +198,32 @@ uint32_t draw(const sample_record& how, const float* x, uint32_t n, float highes
   return draw_from(room.weights, room.tokens, static_cast<size_t>(end - room.tokens), uniform);
 }
 
+/// The logarithm of a token's probability, and those of the best.
+void report(const sample_record& how, const float* row, uint32_t n, float highest,
+            sampled_token& out) {
+  if (how.logprobs == 0) return;
+  const auto normaliser = log_sum_exp(row, n, highest);
+  out.logprob = static_cast<float>(row[out.token] - normaliser);
+  top_logprobs(row, n, how.logprobs - 1, normaliser, out.top);
+}
+
 void sample_row(const sample_args& args, const sample_record& how, const workspace& room,
                 sampled_token& out) {
   const float* row = args.logits + size_t{how.row} * args.vocabulary;
   auto n = args.vocabulary;
   out.token = 0;
   out.logprob = 0;
+  out.rank = 0;
   out.top.clear();
   auto raw = scan(row, n);
   out.finite = raw.finite && n != 0;
   if (!out.finite) return;
+  if (how.given != no_token) {
+    const auto above = std::count_if(row, row + n, [&](float x) { return x > row[how.given]; });
+    out.token = how.given;
+    out.rank = static_cast<uint32_t>(above) + 1;
+    return report(how, row, n, raw.highest, out);
+  }
 
   const float* x = row;
   float highest = raw.highest;
@@ -232,11 +248,7 @@ void sample_row(const sample_args& args, const sample_record& how, const workspa
   } else {
     out.token = draw(how, x, n, highest, room);
   }
-  if (how.logprobs != 0) {
-    auto normaliser = log_sum_exp(row, n, raw.highest);
-    out.logprob = static_cast<float>(row[out.token] - normaliser);
-    top_logprobs(row, n, how.logprobs - 1, normaliser, out.top);
-  }
+  report(how, row, n, raw.highest, out);
 }
 
 } // namespace
@@ -255,7 +267,7 @@ void sample_rows(const sample_args& args, kernel_context context) {
       sample_row(args, args.records[i], room, args.out[i]);
   });
   for (size_t i = 0; i < args.seats.size(); ++i)
-    args.last_sampled[args.seats[i]] = args.out[i].token;
+    if (args.records[i].given == no_token) args.last_sampled[args.seats[i]] = args.out[i].token;
 }
 
 } // namespace lamella::gpu

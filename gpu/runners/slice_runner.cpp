@@ -67,9 +67,13 @@ void slice_runner::check_launch() const {
       throw std::runtime_error("selected row " + std::to_string(row) + " of "
                                + std::to_string(launch_.tokens.size()));
   const auto masks = launch_.masks.size() / mask_words(program_->spec.vocabulary);
-  for (const auto& x : launch_.samples)
+  for (const auto& x : launch_.samples) {
     if (x.mask != no_mask && x.mask >= masks)
       throw std::runtime_error("mask " + std::to_string(x.mask) + " of " + std::to_string(masks));
+    if (x.given != no_token && x.given >= program_->spec.vocabulary)
+      throw std::runtime_error("given token " + std::to_string(x.given)
+                               + " is outside the vocabulary");
+  }
   const auto ranks = launch_.ranks ? launch_.ranks->ranks : 1;
   if (ranks != program_->ranks())
     throw std::runtime_error("a program of " + std::to_string(program_->ranks())

@@ -186,7 +186,6 @@ std::span<const unsupported_field> generation_unsupported() {
       {"use_beam_search", "false"},
       {"length_penalty", "1 1.0"},
       {"early_stopping", "false"},
-      {"prompt_logprobs", "false"},
       {"allowed_token_ids", "[]"},
       {"bad_words", "[]"},
       {"logits_processors", "[]"},
@@ -221,6 +220,36 @@ std::vector<std::string> take_unknown(const json_object_reader& body, const api_
   std::sort(unknown.begin(), unknown.end());
   unknown.erase(std::unique(unknown.begin(), unknown.end()), unknown.end());
   return unknown;
+}
+
+std::optional<uint32_t> read_prompt_logprobs(json_object_reader& body, const api_limits& limits,
+                                             bool stream) {
+  constexpr const char* name = "prompt_logprobs";
+  const auto* value = body.find(name);
+  if (!value) return std::nullopt;
+  if (const auto* off = value->get_if<bool>(); off && !*off) return std::nullopt;
+  const auto wanted = body.optional<uint32_t>(name, {0, limits.top_logprobs});
+  if (wanted && stream)
+    throw unsupported_parameter(name, "prompt_logprobs are not part of streams: leave out stream, "
+                                      "or send echo: true and logprobs to /v1/completions");
+  return wanted;
+}
+
+void check_prompt_logprobs(uint64_t tokens, uint32_t alternatives, uint32_t choices,
+                           const api_limits& limits, const std::string& field) {
+  const uint64_t entries = tokens * (1 + uint64_t{alternatives}) * choices;
+  if (limits.prompt_logprobs == 0)
+    throw unsupported_parameter(field, "this server gives no log probabilities of prompts "
+                                       "(limits.prompt_logprobs is 0): leave "
+                                           + field + " out");
+  if (entries > limits.prompt_logprobs)
+    throw invalid_value(field, "the log probabilities of " + std::to_string(tokens)
+                                   + " prompt tokens with " + std::to_string(alternatives)
+                                   + " alternatives each, in " + std::to_string(choices)
+                                   + " choices, are " + std::to_string(entries)
+                                   + " values, at most " + std::to_string(limits.prompt_logprobs)
+                                   + " are allowed (limits.prompt_logprobs): send fewer prompts "
+                                     "at once, or ask for fewer alternatives or choices");
 }
 
 generation_params read_generation(json_object_reader& body, const api_limits& limits,

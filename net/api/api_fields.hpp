@@ -7,6 +7,7 @@
 #include "net/api/unsupported_fields.hpp"
 #include "net/http/api_error.hpp"
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -39,6 +40,15 @@ std::vector<std::string> take_unknown(const json_object_reader& body, const api_
 /// sampling, lengths, n, stop, streaming: all but logprobs, which differ by route.
 generation_params read_generation(json_object_reader& body, const api_limits& limits,
                                   uint32_t max_tokens_min);
+
+/// `prompt_logprobs` of completions and chats; throws api_error where the answer is a stream.
+std::optional<uint32_t> read_prompt_logprobs(json_object_reader& body, const api_limits& limits,
+                                             bool stream);
+
+/// Throws api_error where the log probabilities of so many prompt tokens, each with `alternatives`,
+/// in `choices` choices are too many. `field`: that asks for them.
+void check_prompt_logprobs(uint64_t tokens, uint32_t alternatives, uint32_t choices,
+                           const api_limits& limits, const std::string& field);
 
 /// Checks across several fields.
 void check_combinations(const generation_params& params, size_t prompts, const api_limits& limits);

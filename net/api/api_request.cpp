@@ -79,6 +79,7 @@ chat_request parse_chat_request(std::string_view text, const api_limits& limits)
       p.logprobs = top.value_or(0);
     else if (top)
       throw invalid_value("top_logprobs", "top_logprobs is only allowed with logprobs: true");
+    p.prompt_logprobs = read_prompt_logprobs(body, limits, p.stream);
     if (request.tools.active()) refuse_endless(p);
     request.template_kwargs = read_template_kwargs(body);
     refuse_unsupported(body, generation_unsupported());
@@ -97,6 +98,7 @@ completion_request parse_completion_request(std::string_view text, const api_lim
     generation_params& p = request.params = read_generation(body, limits, 0);
     if (!p.max_tokens) p.max_tokens = std::max(16u, p.min_tokens);
     p.logprobs = body.optional<uint32_t>("logprobs", {0, limits.top_logprobs});
+    p.prompt_logprobs = read_prompt_logprobs(body, limits, p.stream);
     request.echo = body.optional<bool>("echo").value_or(false);
     request.markers = read_markers(body);
     request.best_of = body.optional<uint32_t>("best_of", {0, limits.best_of}).value_or(p.n);

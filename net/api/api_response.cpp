@@ -99,10 +99,29 @@ uint64_t write_legacy_logprobs(json_writer& w, const std::vector<token_logprobs>
   w.end_array().key("text_offset").begin_array();
   for (const token_logprobs& entry : *entries) {
     w.value(offset);
-    offset += code_points(entry.bytes);
+    offset += entry.code_points ? *entry.code_points : code_points(entry.bytes);
   }
   w.end_array().end_object();
   return offset;
+}
+
+/// An object for each token but the first, by ids as vLLM has it.
+void write_prompt_logprobs(json_writer& w, const std::optional<prompt_candidates>& tokens) {
+  if (!tokens) return;
+  w.key("prompt_logprobs").begin_array();
+  for (const auto& candidates : *tokens) {
+    if (candidates.empty()) {
+      w.null();
+      continue;
+    }
+    w.begin_object();
+    for (const auto& x : candidates) {
+      w.key(std::to_string(x.id)).begin_object().member("logprob", finite(x.logprob));
+      w.member("rank", x.rank).member("decoded_token", x.bytes).end_object();
+    }
+    w.end_object();
+  }
+  w.end_array();
 }
 
 void write_tool_calls(json_writer& w, const std::vector<tool_call>& calls) {
@@ -151,12 +170,14 @@ std::string whole_body(bool chat, const response_head& head,
     } else {
       w.member("text", choice.text);
       write_legacy_logprobs(w, logprobs, 0);
+      write_prompt_logprobs(w, choice.prompt_logprobs);
     }
     write_finish(w, choice.reason, choice.stopped_by);
     w.end_object();
   }
   w.end_array().key("usage");
   write_usage(w, usage);
+  if (chat && !choices.empty()) write_prompt_logprobs(w, choices.front().prompt_logprobs);
   if (metrics) write_metrics(w, *metrics);
   w.end_object();
   return w.take();

@@ -42,7 +42,20 @@ struct token_logprobs {
   std::string bytes;                  ///< of the sampled token, raw
   std::optional<double> logprob;      ///< none: null (first echoed token, legacy only)
   std::vector<token_alternative> top; ///< highest first
+  /// Code points that it adds to the returned text; none: those of its bytes.
+  std::optional<uint32_t> code_points{};
 };
+
+/// A token of a prompt, or one that might stand in its place.
+struct prompt_candidate {
+  uint32_t id = 0;
+  uint32_t rank = 0; ///< 1: the most likely
+  double logprob = 0;
+  std::string bytes;
+};
+
+/// By token of a prompt: the token itself, then the most likely others; nothing for the first one.
+using prompt_candidates = std::vector<std::vector<prompt_candidate>>;
 
 struct usage_counts {
   uint64_t prompt_tokens = 0;
@@ -58,6 +71,7 @@ struct response_choice {
   finish_reason reason = finish_reason::stop;
   stop_reason stopped_by;
   std::optional<std::vector<token_logprobs>> logprobs;
+  std::optional<prompt_candidates> prompt_logprobs{}; ///< chats: of the first choice
 };
 
 /// The optional `metrics` object (X-Lamella-Metrics: 1). Times in milliseconds.

@@ -27,7 +27,9 @@ struct api_limits {
   uint32_t max_n = 8;         ///< at most 128
   uint32_t best_of = 20;      ///< legacy calls
   uint32_t top_logprobs = 20; ///< alternatives to a token; at most 20
-  uint32_t logit_bias = 300;  ///< entries
+  /// Log probabilities of prompts: tokens x (1 + alternatives) x choices; 0: none are given.
+  uint32_t prompt_logprobs = 262'144;
+  uint32_t logit_bias = 300; ///< entries
   uint32_t stop_strings = 16;
   uint32_t stop_string_bytes = 256;      ///< of each
   std::optional<uint32_t> prompt_tokens; ///< of the longest prompt; none: the context length
@@ -63,8 +65,9 @@ struct generation_params {
   std::vector<uint32_t> stop_token_ids;
   bool ignore_eos = false;
   bool skip_special_tokens = true;
-  std::optional<output_format> format; ///< response format
-  std::optional<uint32_t> logprobs;    ///< present: wanted, with that many alternatives, 0..20
+  std::optional<output_format> format;     ///< response format
+  std::optional<uint32_t> logprobs;        ///< present: wanted, with that many alternatives, 0..20
+  std::optional<uint32_t> prompt_logprobs; ///< the same of the prompt's tokens; never in a stream
   bool stream = false;
   bool include_usage = false;     ///< stream_options
   bool continuous_usage = false;  ///< stream_options

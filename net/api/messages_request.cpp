@@ -12,6 +12,7 @@ namespace {
 constexpr size_t blocks_max = 1'024, name_bytes_max = 128;
 
 constexpr unsupported_field unsupported[] = {
+    {"prompt_logprobs", "false"},
     {"container", ""},
     {"mcp_servers", "[]"},
     {"n", "1"},

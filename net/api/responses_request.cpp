@@ -27,6 +27,7 @@ constexpr other_name other_names[] = {
 };
 
 constexpr unsupported_field unsupported[] = {
+    {"prompt_logprobs", "false"},
     {"background", "false"},
     {"conversation", ""},
     {"prompt", ""},

@@ -31,6 +31,12 @@ inline token_id token_for(uint64_t seed, uint32_t choice, uint32_t draw) {
 
 inline sampled_token draw(const sample_record& x) {
   sampled_token result;
+  if (x.given != gpu::no_token) {
+    result.token = x.given;
+    result.rank = 1;
+    result.logprob = -static_cast<float>(x.given);
+    return result;
+  }
   result.token = token_for(x.seed, x.choice, x.draw);
   result.logprob = -1;
   return result;

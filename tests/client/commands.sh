@@ -62,4 +62,11 @@ open=$("$LAMELLA" bench serve --url "$API_URL" --endpoint chat --rate 20 --seed 
 expect "bench serve, open loop, ends with 0" 0 $?
 expect "it counts by the server's usage" "20 1280 160" \
   "$(json 'x["completed"], x["total_input_tokens"], x["total_output_tokens"]' <<<"$open" | tr -d '(),')"
+
+# transformers in float32 says 15.623 (tests/golden).
+text=$(dirname "$0")/../golden/model_text.txt
+told=$("$LAMELLA" bench perplexity "$text" --kv f16,q8 --json)
+expect "bench perplexity ends with 0" 0 $?
+expect "it is that of transformers" "True True" \
+  "$(json '[abs(r["perplexity"] / 15.623 - 1) < 0.01 for r in x["rows"]]' <<<"$told" | tr -d '[],')"
 finish

@@ -67,6 +67,7 @@ drain
 bench serve
 bench decode
 bench agreement
+bench perplexity
 bench gemm
 bench channel
 model fetch

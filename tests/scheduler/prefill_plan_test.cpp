@@ -346,3 +346,34 @@ TEST_CASE("L-M26 where work is the bound, new prompts get their share beside reb
   CHECK(fresh >= 10 * 200 * 25 / 100);
   CHECK(rebuilt >= 10 * 200 * 60 / 100);
 }
+
+TEST_CASE("scored prompts share the rows of logits of an iteration, and others go on beside them") {
+  for (const auto order : {prompt_order::fcfs, prompt_order::fair}) {
+    prefill_plan plan{64, 70, order};
+    plan.add(id(1), 25, 0, {}, true);
+    plan.add(id(2), 9, 0, {}, true);
+    plan.add(id(3), 100);
+    prefill_limits limits;
+    limits.scored_rows = 10;
+    std::map<sequence_id, uint32_t> done;
+    uint32_t iterations = 0;
+    while (!plan.empty()) {
+      uint32_t scored = 0, all = 0;
+      for (const auto& x : plan.next(limits)) {
+        CHECK(x.scored == (x.sequence != id(3)));
+        CHECK(x.position == done[x.sequence]);
+        done[x.sequence] += x.tokens;
+        scored += x.scored ? x.tokens : 0;
+        all += x.tokens;
+      }
+      CHECK(scored <= 10);
+      CHECK(all > 0);
+      ++iterations;
+    }
+    CHECK(done == std::map<sequence_id, uint32_t>{{id(1), 25}, {id(2), 9}, {id(3), 100}});
+    CHECK(iterations == 4); // 34 scored rows
+  }
+  CHECK(scored_rows_within(49'152) == 128);
+  CHECK(scored_rows_within(262'144) == 64);
+  CHECK(scored_rows_within(uint64_t{1} << 30) == 16);
+}

@@ -113,7 +113,7 @@ void gather_rows(const gather_rows_args& args, kernel_context) {
 }
 
 sampled_token token_of(const sampled_row& x) {
-  sampled_token result{x.token, x.logprob, x.finite != 0, {}};
+  sampled_token result{x.token, x.logprob, x.finite != 0, {}, x.rank};
   result.top.assign(x.top, x.top + std::min(x.top_count, top_logprobs_max));
   return result;
 }
@@ -123,8 +123,9 @@ void sample(const sample_args& args, kernel_context) {
   if (count == 0) return;
   auto& q = queue::current();
   auto* drawn = q.results<sampled_row>(count);
+  const auto edited = edited_records(args.records);
   auto* room =
-      q.scratch.allocate<float>(sample_scratch_bytes(count, args.vocabulary) / sizeof(float));
+      q.scratch.allocate<float>(sample_scratch_bytes(edited, args.vocabulary) / sizeof(float));
   check(launch_sample({args.logits, args.rows, args.vocabulary, q.upload(args.records), count,
                        q.upload(args.edits), q.upload(args.masks), q.upload(args.seats),
                        args.last_sampled, room, drawn},

@@ -208,6 +208,14 @@ __device__ uint32_t top_logprobs(row_view& row, uint32_t count, double normalise
   return count;
 }
 
+/// 1 + the number of tokens with a higher logit.
+__device__ uint32_t rank_of(row_view& row, uint32_t token) {
+  const float own = row.x[token];
+  uint64_t above = 0;
+  for_each_element(row, [&](float x, uint32_t) { above += x > own ? 1 : 0; });
+  return static_cast<uint32_t>(combine_over_block(row, above, sum_of{})) + 1;
+}
+
 __global__ void __launch_bounds__(sample_threads) sample_kernel(sample_rows args) {
   begin_kernel();
   const sample_record how = args.records[blockIdx.x];
@@ -218,16 +226,22 @@ __global__ void __launch_bounds__(sample_threads) sample_kernel(sample_rows args
   const best_token raw_best = find_best(row);
   best_token best = raw_best;
   bool finite = raw_best.finite;
-  if (finite && (how.edit_count != 0 || how.mask != no_mask)) {
+  const bool given = how.given != no_token;
+  if (finite && !given && (how.edit_count != 0 || how.mask != no_mask)) {
     edit_row(row, how, args, args.scratch + size_t{blockIdx.x} * args.vocabulary);
     best = find_best(row);
     finite = fabsf(best.logit) <= 3.402823466e+38f; // else all forbidden, or an edit overflowed
   }
   sampled_row& out = args.out[blockIdx.x];
-  uint32_t token = 0, top_count = 0;
+  uint32_t token = 0, top_count = 0, rank = 0;
   float logprob = 0;
   if (finite) {
-    token = how.temperature > 0 ? draw(row, how, best.logit) : best.id;
+    if (given) {
+      token = how.given;
+      rank = rank_of(row, token);
+    } else {
+      token = how.temperature > 0 ? draw(row, how, best.logit) : best.id;
+    }
     if (how.logprobs != 0) {
       const uint32_t turn = row.turn;
       row = raw;
@@ -249,7 +263,8 @@ __global__ void __launch_bounds__(sample_threads) sample_kernel(sample_rows args
   out.logprob = logprob;
   out.finite = finite ? 1 : 0;
   out.top_count = top_count;
-  if (args.seats != nullptr) args.last_sampled[args.seats[blockIdx.x]] = token;
+  out.rank = rank;
+  if (args.seats != nullptr && !given) args.last_sampled[args.seats[blockIdx.x]] = token;
 }
 
 } // namespace

@@ -6,6 +6,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include <span>
+
 namespace lamella::gpu::cuda {
 
 constexpr uint32_t top_logprobs_max = 20;
@@ -32,6 +34,7 @@ struct sampled_row {
   float logprob;      ///< natural log of the raw distribution; 0 when not asked for
   uint32_t finite;    ///< 0: the row held NaN or infinity; `token` is 0 and must not be used
   uint32_t top_count; ///< of `top`, highest first
+  uint32_t rank;      ///< of a given token, from 1 on; 0: it was sampled
   token_logprob top[top_logprobs_max];
 };
 
@@ -45,9 +48,17 @@ struct sample_rows {
   const uint32_t* masks;  ///< [masks, mask_words(vocabulary)]
   const uint32_t* seats;  ///< [count]: the seat that keeps the token; null: none does
   uint32_t* last_sampled; ///< by seat
-  float* scratch;         ///< sample_scratch_bytes(count, vocabulary)
+  float* scratch;         ///< sample_scratch_bytes(edited_records(records), vocabulary)
   sampled_row* out;       ///< [count]
 };
+
+/// The records up to the last one that changes logits: each of them has room for a row.
+inline uint32_t edited_records(std::span<const sample_record> records) {
+  auto count = records.size();
+  while (count > 0 && records[count - 1].edit_count == 0 && records[count - 1].mask == no_mask)
+    --count;
+  return static_cast<uint32_t>(count);
+}
 
 /// Room for the edited logits.
 constexpr size_t sample_scratch_bytes(uint32_t count, uint32_t vocabulary) {

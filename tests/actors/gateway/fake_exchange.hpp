@@ -80,6 +80,11 @@ public:
   }
   bool done() const { return streamed.find("data: [DONE]") != std::string::npos; }
 
+  /// Its body, and what takes its place, is a part of this memory.
+  void limit_memory(std::shared_ptr<byte_budget> memory) {
+    request_.body_share = byte_budget::share{std::move(memory)};
+  }
+
   /// Another field of the request.
   void add_header(std::string name, std::string value) {
     request_.headers.add(std::move(name), std::move(value));

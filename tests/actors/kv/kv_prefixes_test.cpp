@@ -60,6 +60,22 @@ TEST_CASE("prefix cache: choices of one prompt keep their common part once and e
   CHECK(w.begin(2, prompt + counting(2000, 2) + counting(7, 1))->cached == 32);
 }
 
+TEST_CASE("prefix cache: a prompt that is to be computed takes nothing, and others take its KV") {
+  cached_pool w;
+  const auto prompt = counting(100, 30);
+  w.run(1, prompt);
+  CHECK(w.cached() == 30);
+  kv_need whole{seq(2), 34, {}, 0, reserve_mode::fresh, 0, {0, prompt, true}};
+  const auto answer = w.ask<kv_grant>(w.allocator, kv_reserve{{whole}, 0, false, w.epoch});
+  w.settle();
+  REQUIRE_FALSE(answer->error);
+  CHECK(answer->value.holdings.front().cached == 0);
+  CHECK(w.usage().used.front() == 34);
+  w.filled(2, prompt);
+  w.release(2, 30, counting(1000, 2));
+  CHECK(w.begin(3, prompt + counting(1000, 2) + counting(7, 1))->cached == 32);
+}
+
 TEST_CASE("prefix cache: callers of different scopes share nothing") {
   cached_pool w;
   w.run(1, counting(100, 30));

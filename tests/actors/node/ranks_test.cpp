@@ -75,6 +75,24 @@ TEST_CASE("L-M03 with two ranks no cut of the work changes a bit of an answer") 
   CHECK(together(x, count) == alone);
 }
 
+TEST_CASE("L-M03 every rank scores a prompt: the same bytes as with one shard and one chunk") {
+  const auto scored = [](config::settings x) {
+    served s{std::move(x)};
+    const auto got =
+        s.post("/v1/completions", R"({"model":"tiny","prompt":)" + token_list(60, 9)
+                                      + R"(,"max_tokens":5,"ignore_eos":true,"temperature":0,)"
+                                      + R"("echo":true,"logprobs":4})");
+    REQUIRE_MESSAGE(got.status == 200, got.body);
+    CHECK(size_at(got.json, "choices.0.logprobs.token_logprobs") == 65);
+    return at(got.json, "choices");
+  };
+  auto x = settings_of(2);
+  const auto whole = scored(x);
+  x.pools.attention.members = 3;
+  x.batching.prefill_chunk_tokens = 7;
+  CHECK(scored(x) == whole);
+}
+
 TEST_CASE("L-M03 answers of other degrees are close, and told apart by their fingerprints") {
   std::vector<std::string> fingerprints;
   std::vector<double> first; // log probability of the first token of a greedy request

@@ -101,6 +101,40 @@ TEST_CASE(
   for (uint32_t k = 0; k < 3; ++k) CHECK(answer->value.tokens[k].token == token_for(1, k, 0));
 }
 
+TEST_CASE("a scored prompt reports every token but its first, beside the prompts of others") {
+  world w;
+  auto x = world::prompt(1, 19, 2);
+  x.scored = 4;
+  const auto answer = w.offer(x);
+  const auto other = w.offer(world::prompt(2, 3));
+  for (uint64_t i = 1; !answer->came; ++i) {
+    const auto& launch = w.replica->launch_of(i);
+    CHECK(std::is_sorted(launch.selected.begin(), launch.selected.end()));
+    for (const auto& record : launch.samples)
+      if (record.given != gpu::no_token) CHECK(record.logprobs == 4);
+    if (i == 2) { // the devices fail: the same rows are scored again, none twice
+      w.replica->fail(i);
+      w.settle();
+    }
+    w.answer(i);
+  }
+  REQUIRE(other->came);
+  CHECK(other->value.scores.empty());
+  CHECK(other->value.tokens.at(0).token == token_for(2, 0, 0));
+  REQUIRE(answer->value.scores.size() == 18);
+  for (uint32_t i = 0; i < 18; ++i) CHECK(answer->value.scores[i].token == x.tokens[i + 1]);
+  REQUIRE(answer->value.tokens.size() == 2);
+  for (uint32_t k = 0; k < 2; ++k) CHECK(answer->value.tokens[k].token == token_for(1, k, 0));
+}
+
+TEST_CASE("a prompt is not scored where some of its rows are not computed") {
+  world w;
+  auto x = world::prompt(1, 19);
+  x.scored = 1;
+  x.cached = 4;
+  CHECK(w.offer(x)->error);
+}
+
 TEST_CASE("prefix cache: positions that are there already are not computed, nor after a failure") {
   world w;
   auto x = world::prompt(1, 19, 2);

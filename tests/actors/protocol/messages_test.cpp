@@ -81,7 +81,7 @@ iteration_launch some_launch() {
   x.spans = {{4, 100, 7}, {5, 0, 1}};
   x.tokens = {1, 2, 3};
   x.selected = {2};
-  x.samples = {{0, 9, 1, 5, 0.5f, 3, 0.8f, 0.1f, 4, 0, 1, 0}};
+  x.samples = {{0, 9, 1, 5, 0.5f, 3, 0.8f, 0.1f, 4, 0, 1, 0, 77}};
   x.sample_seats = {4};
   x.edits = {{8, 1.5f, -0.25f}};
   x.masks = {{std::make_shared<const model::token_mask>(model::token_mask{{7, ~0u}})}};
@@ -99,7 +99,7 @@ TEST_CASE_FIXTURE(world, "Every message is the same after a trip through the ser
   check(sampled{stream_id{2}, 7, {some_token()}});
   check(iteration_failed{stream_id{2}, 7, 1, true, "no frame came"});
   check(kv_reserve{
-      {{seq(3, 1), 16, seq(3), 40, reserve_mode::resume, 39, {uint64_t{1} << 63, {4, 5}}}},
+      {{seq(3, 1), 16, seq(3), 40, reserve_mode::resume, 39, {uint64_t{1} << 63, {4, 5}, true}}},
       5,
       true,
       7});
@@ -127,9 +127,10 @@ TEST_CASE_FIXTURE(world, "Every message is the same after a trip through the ser
   p.cached = 2;
   p.rebuild = true;
   p.slack_ms = 77;
+  p.scored = 3;
   check(p);
   check(kv_rebuilding{stream_id{65536}, true});
-  check(prefilled{{some_token()}, 1'500});
+  check(prefilled{{some_token()}, 1'500, {some_token(), some_token()}});
   check(prefill_begun{seq(7)});
   check(prefill_load{stream_id{65'537}, 800});
   check(first_token{seq(7), 3, {}});

@@ -51,7 +51,7 @@ TEST_CASE("Bodies that are wrong get 4xx with a message, and nothing else breaks
       {text + R"(,"guided_regex":"(a"})", 400, "invalid_value"},
       {text + R"(,"guided_json":{"type":"objet"}})", 400, "invalid_schema"},
       {text + R"(,"guided_json":{"anyOf":[{"$ref":"#"}]}})", 400, "invalid_schema"},
-      {text + R"(,"echo":true,"logprobs":1})", 400, "unsupported_parameter"},
+      {text + R"(,"prompt_logprobs":1,"stream":true})", 400, "unsupported_parameter"},
       {text + R"(,"user":"\ud800"})", 400, "invalid_json"},
       {text + ",\"user\":\"\xff\"}", 400, "invalid_json"},
       {R"({"model":"tiny","prompt":[]})", 400, "invalid_value"},

@@ -325,3 +325,53 @@ TEST_CASE("draws follow the distribution") {
     CHECK(std::fabs(counts[i] - draws * expected[i])
           < 5 * std::sqrt(draws * expected[i] * (1 - expected[i])));
 }
+
+TEST_CASE("a given token is scored with the bytes that it has when it is sampled") {
+  if (!device_there()) return;
+  randomness random{cuda::test::fresh_seed("given")};
+  constexpr uint32_t vocabulary = 3001, rows = 4;
+  trial t{vocabulary, {}, {}, {{5, 1, -infinity}}};
+  for (uint32_t row = 0; row < rows; ++row) {
+    const auto x = logits_of(random, vocabulary, 2);
+    t.logits.insert(t.logits.end(), x.begin(), x.end());
+    t.records.push_back({row, 3, 0, row, 1.5f, 0, 1, 0, 8, 0, 0});
+  }
+  const auto drawn = t.on_device();
+  auto scores = t;
+  for (uint32_t row = 0; row < rows; ++row) {
+    auto& how = scores.records[row];
+    how.given = drawn[row].token;
+    how.edit_count = row % 2; // changes nothing
+  }
+  scores.logits[size_t{3} * vocabulary + 9] = NAN;
+  std::vector<uint32_t> kept;
+  const auto device = scores.on_device(&kept);
+  for (auto token : kept) CHECK(token == ~0u); // still poisoned
+  const auto host = scores.on_host();
+  for (uint32_t row = 0; row < rows; ++row) {
+    CAPTURE(row);
+    CHECK((device[row].finite == 1) == (row != 3));
+    CHECK(host[row].finite == (row != 3));
+    if (row == 3) continue;
+    CHECK(device[row].token == drawn[row].token);
+    CHECK(std::bit_cast<uint32_t>(device[row].logprob)
+          == std::bit_cast<uint32_t>(drawn[row].logprob));
+    CHECK(device[row].rank == host[row].rank);
+    CHECK(drawn[row].rank == 0);
+    REQUIRE(device[row].top_count == 7);
+    for (size_t k = 0; k < 7; ++k) {
+      CHECK(device[row].top[k].token == drawn[row].top[k].token);
+      CHECK(device[row].top[k].logprob == drawn[row].top[k].logprob);
+    }
+  }
+}
+
+TEST_CASE("only records up to the last one that changes logits need room for a row") {
+  std::vector<sample_record> records(4);
+  for (auto& x : records) x = {0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0};
+  CHECK(cuda::edited_records(records) == 0);
+  records[1].edit_count = 2;
+  CHECK(cuda::edited_records(records) == 2);
+  records[3].mask = 0;
+  CHECK(cuda::edited_records(records) == 4);
+}

@@ -307,3 +307,64 @@ TEST_CASE("when edits forbid every token the row is reported, not sampled") {
   how.edit_count = 2;
   CHECK(!sample(logits, 2, {how}, edits)[0].finite);
 }
+
+TEST_CASE("a given token has the log probability that it has when it is sampled, and its rank") {
+  randomness random{8};
+  constexpr uint32_t vocabulary = 3001, rows = 5;
+  std::vector<float> logits;
+  std::vector<sample_record> draws;
+  for (uint32_t row = 0; row < rows; ++row) {
+    for (auto l : random.normals(vocabulary)) logits.push_back(3 * l);
+    auto how = drawing(row, 2);
+    how.row = row;
+    how.logprobs = 6;
+    draws.push_back(how);
+  }
+  const auto drawn = sample(logits, vocabulary, draws);
+  std::vector<sample_record> records;
+  for (uint32_t row = 0; row < rows; ++row) {
+    sample_record how{};
+    how.row = row;
+    how.logprobs = 6;
+    how.given = drawn[row].token;
+    how.first_edit = 0, how.edit_count = 1; // what is given is scored whatever may be drawn
+    records.push_back(how);
+  }
+  const auto scored = sample(logits, vocabulary, records, {{drawn[0].token, 1, -infinity}});
+  for (uint32_t row = 0; row < rows; ++row) {
+    CAPTURE(row);
+    const auto* x = logits.data() + size_t{row} * vocabulary;
+    CHECK(scored[row].token == drawn[row].token);
+    CHECK(std::bit_cast<uint32_t>(scored[row].logprob)
+          == std::bit_cast<uint32_t>(drawn[row].logprob));
+    CHECK(scored[row].rank == 1 + std::count_if(x, x + vocabulary, [&](float l) {
+                                return l > x[drawn[row].token];
+                              }));
+    REQUIRE(scored[row].top.size() == 5);
+    for (size_t i = 0; i < 5; ++i) {
+      CHECK(scored[row].top[i].token == drawn[row].top[i].token);
+      CHECK(scored[row].top[i].logprob == drawn[row].top[i].logprob);
+    }
+    CHECK(drawn[row].rank == 0);
+  }
+  auto best = records.front();
+  best.given = scored[0].top[0].token;
+  CHECK(sample(logits, vocabulary, {best})[0].rank == 1);
+  logits[7] = std::nanf("");
+  CHECK_FALSE(sample(logits, vocabulary, {best})[0].finite);
+}
+
+TEST_CASE("a given token is not what its seat sampled last") {
+  machine on{1};
+  const std::vector<float> logits{1, 3, 2};
+  sample_record given{};
+  given.given = 2;
+  const std::vector<sample_record> records{greedy(), given};
+  const std::vector<uint32_t> seats{4, 4};
+  std::vector<uint32_t> last(8, 99);
+  std::vector<sampled_token> out(2);
+  reference_operators().sample({logits.data(), 1, 3, records, {}, {}, seats, last.data(), out},
+                               on.context());
+  CHECK(last[4] == 1);
+  CHECK(out[1].token == 2);
+}

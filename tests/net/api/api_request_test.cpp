@@ -1,4 +1,5 @@
 // Request bodies: what is taken, what is refused, with which code and which field.
+#include "net/api/api_fields.hpp"
 #include "tests/net/api/api_bodies.hpp"
 
 #include <doctest/doctest.h>
@@ -216,9 +217,9 @@ TEST_CASE("fields that are known but not honoured are refused unless they ask fo
   for (const char* field :
        {R"("web_search_options":{})", R"("guided_grammar":"root ::= x")",
         R"("grammar":"root ::= x")", R"("priority":1)", R"("functions":[{}])", R"("best_of":2)",
-        R"("echo":true)", R"("prompt_logprobs":0)", R"("use_beam_search":true)",
-        R"("modalities":["audio"])", R"("audio":{})", R"("continue_final_message":true)",
-        R"("add_generation_prompt":false)", R"("_internal":1)", R"("kv_transfer_params":{})"}) {
+        R"("echo":true)", R"("use_beam_search":true)", R"("modalities":["audio"])", R"("audio":{})",
+        R"("continue_final_message":true)", R"("add_generation_prompt":false)", R"("_internal":1)",
+        R"("kv_transfer_params":{})"}) {
     CAPTURE(field);
     const failure f = chat_failure(chat(field));
     CHECK(f.status == 400);
@@ -235,6 +236,32 @@ TEST_CASE("fields that are known but not honoured are refused unless they ask fo
   }
   CHECK(legacy_failure(legacy(R"("suffix":"x")")).code == "unsupported_parameter");
   CHECK(legacy_failure(legacy(R"("suffix":"")")).status == 0);
+}
+
+TEST_CASE("log probabilities of prompts are taken whole, bounded and refused in streams") {
+  CHECK(parse_chat_request(chat(R"("prompt_logprobs":5)"), {}).params.prompt_logprobs == 5u);
+  CHECK(parse_completion_request(legacy(R"("prompt_logprobs":0)"), {}).params.prompt_logprobs
+        == 0u);
+  for (const char* off : {R"("prompt_logprobs":null)", R"("prompt_logprobs":false)"})
+    CHECK_FALSE(parse_chat_request(chat(off), {}).params.prompt_logprobs);
+  CHECK(chat_failure(chat(R"("prompt_logprobs":-1)")).param == "prompt_logprobs");
+  CHECK(legacy_failure(legacy(R"("prompt_logprobs":21)")).param == "prompt_logprobs");
+  CHECK(legacy_failure(legacy(R"("prompt_logprobs":1,"stream":true)")).code
+        == "unsupported_parameter");
+  const auto both = parse_completion_request(legacy(R"("echo":true,"logprobs":1)"), {});
+  CHECK(both.echo);
+  CHECK(both.params.logprobs == 1u);
+  api_limits limits;
+  limits.prompt_logprobs = 120;
+  const auto check = [&](uint64_t tokens) {
+    return failure_of([&] { check_prompt_logprobs(tokens, 2, 2, limits, "logprobs"); });
+  };
+  CHECK(check(20).status == 0);
+  CHECK(check(21).status == 400);
+  CHECK(check(21).param == "logprobs");
+  CHECK(check(21).message.find("126 values, at most 120") != std::string::npos);
+  limits.prompt_logprobs = 0;
+  CHECK(check(1).message.find("limits.prompt_logprobs is 0") != std::string::npos);
 }
 
 TEST_CASE("unknown fields are errors only when strict") {

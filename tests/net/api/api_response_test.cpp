@@ -278,3 +278,27 @@ TEST_CASE("our own events are exactly what clients compare with") {
   CHECK(sse_done == "data: [DONE]\n\n");
   CHECK(sse_ping == ": ping\n\n");
 }
+
+TEST_CASE("an echoed prompt's offsets count the text that is returned, and null begins it") {
+  response_choice choice;
+  choice.text = "hé";
+  choice.logprobs = std::vector<token_logprobs>{
+      {"<s>", std::nullopt, {}, 0}, {"h", -1, {}, 1}, {"\xC3", -2, {}, 1}, {"\xA9", -3, {}, 0}};
+  const auto body = completion_body(head, std::span(&choice, 1), usage);
+  CHECK(body.find(R"("token_logprobs":[null,-1.0,-2.0,-3.0],"top_logprobs":[null,{},{},{}],)"
+                  R"("text_offset":[0,0,1,2])")
+        != std::string::npos);
+}
+
+TEST_CASE("log probabilities of prompts have vLLM's form: in choices, or beside those of a chat") {
+  response_choice choice;
+  choice.prompt_logprobs =
+      prompt_candidates{{}, {{7, 3, -2.5, " sky"}, {9, 1, -0.5, "é"}}, {{1, 1, -INFINITY, "\xC3"}}};
+  const std::string expected =
+      R"("prompt_logprobs":[null,{"7":{"logprob":-2.5,"rank":3,"decoded_token":" sky"},)"
+      "\"9\":{\"logprob\":-0.5,\"rank\":1,\"decoded_token\":\"é\"}},"
+      "{\"1\":{\"logprob\":-9999.0,\"rank\":1,\"decoded_token\":\"\uFFFD\"}}]";
+  const auto legacy = completion_body(head, std::span(&choice, 1), usage);
+  CHECK(legacy.find("\"logprobs\":null," + expected + ",\"finish_reason\"") != std::string::npos);
+  CHECK(chat_body(head, std::span(&choice, 1), usage).ends_with("," + expected + "}"));
+}
