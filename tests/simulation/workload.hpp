@@ -12,7 +12,7 @@ struct client {
   uint32_t max_tokens = 1, choices = 1;
   uint64_t seed = 0;
   bool stream = false, penalised = false, held = false, slow = false;
-  bool endless = false; ///< the end token ends nothing; its answer cannot be checked
+  bool endless = false;           ///< the end token ends nothing; its answer cannot be checked
   std::optional<duration> leaves; ///< after its start
   bool left = false;
   time_point began{};
