@@ -15,6 +15,7 @@ namespace lamella::simulation {
 /// An answer's tokens; the last one is `end_token` where the model ended it.
 struct golden_answer {
   std::vector<uint32_t> tokens;
+  std::vector<float> scores; ///< of the prompt's tokens but the first
   std::string text() const {
     std::string out;
     for (auto t : tokens)
@@ -61,7 +62,10 @@ public:
     golden_answer result;
     uint64_t logits = 0;
     uint32_t position = 0;
-    for (auto token : prompt) logits = next(token, position++);
+    for (auto token : prompt) {
+      if (position > 0) result.scores.push_back(score_of(logits, token));
+      logits = next(token, position++);
+    }
     std::set<uint32_t> seen;
     while (result.tokens.size() < max_tokens) {
       uint64_t edits = 0;

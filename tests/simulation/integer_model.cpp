@@ -60,6 +60,12 @@ void sample_rows(const sample_args& x, kernel_context) {
       edits += edited(e.token, e.scale, e.add);
     const auto logits = fold(x.logits + size_t{r.row} * x.vocabulary, x.vocabulary);
     x.out[i] = {};
+    if (r.given != no_token) {
+      x.out[i].token = r.given;
+      x.out[i].logprob = score_of(logits, r.given);
+      x.out[i].rank = 1;
+      continue;
+    }
     const auto h = lot(logits, r.seed, r.choice, r.draw, edits);
     if (r.mask == no_mask) {
       x.out[i].token = drawn(h);

@@ -75,6 +75,11 @@ inline uint32_t drawn_of(uint64_t h, const std::vector<uint32_t>& allowed) {
   return allowed.empty() ? 0 : allowed[(h >> 8) % allowed.size()];
 }
 
+/// How likely a given token is.
+constexpr float score_of(uint64_t logits, uint32_t token) {
+  return -static_cast<float>(mix(logits, token) % 4096) / 16;
+}
+
 /// A part of `edits`: their sum.
 inline uint64_t edited(uint32_t token, float scale, float add) {
   uint32_t bits[2];

@@ -13,6 +13,7 @@ struct client {
   uint64_t seed = 0;
   bool stream = false, penalised = false, held = false, slow = false;
   bool endless = false;           ///< the end token ends nothing; its answer cannot be checked
+  bool scored = false;            ///< asks for the log probabilities of its prompt
   std::optional<duration> leaves; ///< after its start
   bool left = false;
   time_point began{};
@@ -27,6 +28,7 @@ struct client {
     if (endless) text += R"(,"ignore_eos":true)";
     if (stream) text += R"(,"stream":true)";
     if (penalised) text += R"(,"presence_penalty":0.5)";
+    if (scored) text += R"(,"prompt_logprobs":0)";
     if (held) text += R"(,"guided_regex":")" + std::string{held_answer::expression} + "\"";
     return text + "}";
   }
@@ -53,6 +55,8 @@ inline client draw_client(tests::splitmix& dice) {
   c.penalised = dice.below(4) == 0;
   c.held = dice.below(4) == 0;
   c.slow = c.stream && dice.below(6) == 0;
+  c.scored = !c.stream && c.seed % 3 == 0;
+  if (c.scored && c.seed % 5 == 0) c.max_tokens = 0; // the prompt alone
   if (dice.below(6) == 0) c.leaves = duration{dice.below(200'000'000)};
   // Every other one begins as the others do, for as long as its prompt is or a part of it.
   if (c.seed % 2 == 0)
@@ -105,6 +109,22 @@ inline std::string reason_of(const actors::test::fake_exchange& x, int64_t choic
   return found;
 }
 
+/// Whether a choice of an answer has these log probabilities of its prompt.
+inline bool has_scores(const client& c, uint32_t choice, const std::vector<float>& want) {
+  const auto json = parse_json(c.exchange->body);
+  const auto& list = *json.find("choices")->get_if<json_value::array>();
+  const auto* scores = list.at(choice).find("prompt_logprobs");
+  if (scores == nullptr) return false;
+  const auto& tokens = *scores->get_if<json_value::array>();
+  if (tokens.size() != c.prompt.size()) return false;
+  for (size_t i = 1; i < tokens.size(); ++i) {
+    const auto* told = tokens[i].find(std::to_string(c.prompt[i]));
+    const auto* logprob = told ? told->find("logprob")->get_if<double>() : nullptr;
+    if (logprob == nullptr || *logprob != want[i - 1]) return false;
+  }
+  return true;
+}
+
 /// What is wrong with what a client got; empty: nothing (I1, I2, I3).
 inline std::string check(const client& c) {
   const auto& x = *c.exchange;
@@ -120,6 +140,8 @@ inline std::string check(const client& c) {
     const auto told =
         "choice " + std::to_string(k) + ": \"" + got + "\" instead of \"" + want.text() + "\"";
     if (complete ? got != want.text() : !want.text().starts_with(got)) return told;
+    if (complete && c.scored && !has_scores(c, k, want.scores))
+      return "choice " + std::to_string(k) + ": the prompt's log probabilities: " + x.body;
     const auto reason = reason_of(x, k);
     const auto right = want.stopped() ? "stop" : "length";
     if (complete ? reason != right : !reason.empty() && reason != right)
