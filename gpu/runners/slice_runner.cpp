@@ -14,7 +14,7 @@ slice_runner::slice_runner(std::shared_ptr<const model::model_program> program,
                            slice_launch launch, std::shared_ptr<slice_stream_state> state)
     : program_{std::move(program)}, weights_{std::move(weights)}, ops_{ops},
       launch_{std::move(launch)}, state_{std::move(state)} {
-  has_slices_left(); // of this replica: the first step is one of its own
+  has_next(); // the first step is one of its own
 }
 
 uint32_t slice_runner::rows_of(model::buffer_id buffer) const {
@@ -80,28 +80,34 @@ void slice_runner::check_launch() const {
                              + " rank(s) in a group of " + std::to_string(ranks));
 }
 
-/// Skips the slices of other replicas.
-bool slice_runner::has_slices_left() {
-  while (slice_ < program_->slices.size()
-         && launch_.turns.of(static_cast<uint32_t>(slice_)) != launch_.turn)
-    ++slice_;
-  return slice_ < program_->slices.size();
+/// Goes to the next instruction of this replica's slices, if there is one. Contexts stay where they
+/// are in a replica that has all slices.
+bool slice_runner::has_next() {
+  for (; slice_ < program_->slices.size(); ++slice_, instruction_ = 0) {
+    if (launch_.turns.of(static_cast<uint32_t>(slice_)) != launch_.turn) continue;
+    const auto& list = program_->slices[slice_].instructions;
+    const auto migrates = [](const model::instruction& x) {
+      return x.code == opcode::send_context || x.code == opcode::recv_context;
+    };
+    while (instruction_ < list.size() && !launch_.turns.rotate() && migrates(list[instruction_]))
+      ++instruction_;
+    if (instruction_ < list.size()) return true;
+  }
+  return false;
 }
 
 work::progress slice_runner::advance(kernel_context context) {
   if (!begun_) begin(*context.workspace);
-  if (!has_slices_left()) return end_with_parity();
-  const auto& slice = program_->slices[slice_];
-  const auto code = slice.instructions[instruction_].code;
-  step_aside(code == opcode::send_q || code == opcode::send_kv || code == opcode::send_context);
-  const auto outcome = execute(slice.instructions[instruction_], context);
+  if (!has_next()) return end_with_parity();
+  const auto& next = program_->slices[slice_].instructions[instruction_];
+  step_aside(next.code == opcode::send_q || next.code == opcode::send_kv
+             || next.code == opcode::send_context);
+  const auto outcome = execute(next, context);
   if (outcome == progress::blocked) return outcome;
   share_ = 0;
   collected_ = false;
-  if (++instruction_ < slice.instructions.size()) return progress::advanced;
-  instruction_ = 0;
-  ++slice_;
-  return has_slices_left() ? progress::advanced : end_with_parity();
+  ++instruction_;
+  return has_next() ? progress::advanced : end_with_parity();
 }
 
 /// By opcode: what computes is part of its slice.
@@ -192,9 +198,9 @@ work::progress slice_runner::execute(const model::instruction& x, kernel_context
   case opcode::recv_attention:
     return receive_attention(x, context);
   case opcode::send_context:
-    return launch_.turns.rotate() ? send_context(x, context) : progress::advanced;
+    return send_context(x, context);
   case opcode::recv_context:
-    return launch_.turns.rotate() ? receive_context(x, context) : progress::advanced;
+    return receive_context(x, context);
   }
   return progress::advanced;
 }

@@ -110,7 +110,7 @@ private:
   progress send_context(const model::instruction& x, kernel_context context);
   progress receive_context(const model::instruction& x, kernel_context context);
   size_t context_bytes(const std::vector<model::buffer_id>& buffers) const;
-  bool has_slices_left();
+  bool has_next();
   progress all_reduce(const model::instruction& x, kernel_context context);
   void sample(const model::instruction& x, kernel_context context);
 

@@ -200,6 +200,7 @@ TEST_CASE("V-M12 slots are given back before the preempted one hears of it and a
         [](wake_atom, uint64_t) {},
         [](caf::tick_atom) {},
         [](const token&) {},
+        [](const first_token&) {},
         [&log](const preempted& x) { log.emplace_back("preempted", x.sequence); },
         [](const sequence_failed&) {},
     };
