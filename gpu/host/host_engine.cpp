@@ -6,6 +6,7 @@
 #include "gpu/ring/channel.hpp"
 #include "gpu/ring/poll_timeout.hpp"
 #include "gpu/trace/step_trace.hpp"
+#include "gpu/urgent_work.hpp"
 
 #include <algorithm>
 #include <array>
@@ -83,7 +84,8 @@ struct stream_state {
   std::deque<job> jobs;
   clock::duration used{0};
   bool blocked = false;
-  bool gone = false; ///< destroyed by its own step or mark
+  bool urgent = false; ///< the next step of its oldest job
+  bool gone = false;   ///< destroyed by its own step or mark
 };
 
 /// The step that a work takes next, while steps are recorded.
@@ -126,12 +128,16 @@ struct host_engine::impl {
     }
   }
 
-  /// The runnable stream that has used the least time, or null when all are idle or blocked.
+  /// The runnable stream that has used the least time, those with an urgent step first; null when
+  /// all are idle or blocked.
   std::shared_ptr<stream_state> pick() {
     std::shared_ptr<stream_state> best;
+    const auto goes_before = [](const stream_state& a, const stream_state& b) {
+      return a.urgent != b.urgent ? a.urgent : a.used < b.used;
+    };
     for (auto& s : streams)
       if (!s->jobs.empty() && (!s->blocked || s->jobs.front().aborted)
-          && (best == nullptr || s->used < best->used))
+          && (best == nullptr || goes_before(*s, *best)))
         best = s;
     if (best != nullptr) level = std::max(level, best->used);
     return best;
@@ -218,6 +224,9 @@ struct host_engine::impl {
       std::this_thread::sleep_for(std::chrono::microseconds{delay});
     const auto ended = clock::now();
     what->add_step(ended - began);
+    const auto* urgent = dynamic_cast<const urgent_work*>(what.get());
+    const bool is_urgent = urgent != nullptr && outcome != work::progress::done
+                           && ended_badly == work_status::done && urgent->is_urgent();
     if (label) s.lane->add(*label, began, ended, outcome == work::progress::blocked);
     what.reset(); // if this was the last owner, its destructor must not find the mutex taken
     bell->look(); // other streams may have work for as long as anybody waits for a socket
@@ -226,6 +235,7 @@ struct host_engine::impl {
     busy = nullptr;
     if (s.gone) return;
     s.used += ended - began;
+    s.urgent = is_urgent;
     if (ended_badly != work_status::done) {
       end_front(s, ended_badly, lock);
     } else if (outcome == work::progress::blocked) {
@@ -243,7 +253,7 @@ struct host_engine::impl {
   void end_front(stream_state& s, work_status status, std::unique_lock<std::mutex>& lock) {
     auto finished = std::move(s.jobs.front());
     s.jobs.pop_front();
-    s.blocked = false;
+    s.blocked = s.urgent = false;
     busy = &s;
     lock.unlock();
     if (traces().on()) s.lane->end_work(clock::now());

@@ -8,6 +8,7 @@
 #include "gpu/runners/qkv_watch.hpp"
 #include "gpu/runners/slice_turns.hpp"
 #include "gpu/trace/traced_work.hpp"
+#include "gpu/urgent_work.hpp"
 
 #include <memory>
 #include <vector>
@@ -36,7 +37,7 @@ struct attention_launch {
 /// into the channel's slot. Steps that append and combine count as transfer time. Where replicas
 /// run the slices in turn, layer l comes from the replica of slice l, and its output goes to that
 /// of slice l + 1 (L-M21).
-class attention_runner final : public work, public traced_work {
+class attention_runner final : public work, public traced_work, public urgent_work {
 public:
   /// `links`: to the replicas of the launch, by turn.
   attention_runner(std::shared_ptr<const kv_cache> cache, const operators& ops,
@@ -45,6 +46,11 @@ public:
   progress advance(kernel_context context) override;
   step_label next_step() const override;
   step_label whole() const override;
+
+  /// While old positions of single rows are attended to and the new ones are left.
+  bool is_urgent() const override {
+    return phase_ == phase::keys_values && launch_.spans.size() == launch_.rows;
+  }
 
   /// Payload bytes sent so far.
   uint64_t bytes_sent() const { return bytes_sent_; }

@@ -146,6 +146,13 @@ step_label slice_runner::whole() const {
           launch_.tag.iteration};
 }
 
+bool slice_runner::is_urgent() const {
+  if (!begun_ || slice_ == program_->slices.size()) return false;
+  if (launch_.selected.size() != launch_.tokens.size()) return false; // it has prompts
+  return instruction_ > 0
+         && program_->slices[slice_].instructions[instruction_].code != opcode::recv_attention;
+}
+
 work::progress slice_runner::execute(const model::instruction& x, kernel_context context) {
   const auto in = [&](size_t i) { return buffers_[x.inputs[i]]; };
   const auto out = x.outputs.empty() ? nullptr : buffers_[x.outputs[0]];

@@ -7,6 +7,7 @@
 #include "gpu/runners/slice_turns.hpp"
 #include "gpu/runners/weights.hpp"
 #include "gpu/trace/traced_work.hpp"
+#include "gpu/urgent_work.hpp"
 
 #include <memory>
 #include <optional>
@@ -75,7 +76,7 @@ private:
 /// survives the loss of one shard (reliability A6).
 ///
 /// All ranks of a group sample the same tokens: each needs them for its next launch.
-class slice_runner final : public work, public traced_work {
+class slice_runner final : public work, public traced_work, public urgent_work {
 public:
   slice_runner(std::shared_ptr<const model::model_program> program,
                std::shared_ptr<const packed_weights> weights, const operators& ops,
@@ -84,6 +85,9 @@ public:
   progress advance(kernel_context context) override;
   step_label next_step() const override;
   step_label whole() const override;
+
+  /// Within a slice of a decode iteration, until Q, K and V are sent.
+  bool is_urgent() const override;
 
   /// One per sample record, valid when done; none where another replica has the last slice.
   const std::vector<sampled_token>& sampled() const { return sampled_; }

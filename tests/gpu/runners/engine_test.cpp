@@ -2,6 +2,7 @@
 // time.
 #include "gpu/host/host_engine.hpp"
 #include "gpu/kernels/operators.hpp"
+#include "gpu/urgent_work.hpp"
 
 #include <doctest/doctest.h>
 
@@ -9,6 +10,7 @@
 #include <functional>
 #include <future>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -24,6 +26,17 @@ class steps final : public work {
 public:
   explicit steps(std::function<progress()> step) : step_{std::move(step)} {}
   progress advance(kernel_context) override { return step_(); }
+
+private:
+  std::function<progress()> step_;
+};
+
+/// The same, each step urgent until the last.
+class urgent_steps final : public work, public urgent_work {
+public:
+  explicit urgent_steps(std::function<progress()> step) : step_{std::move(step)} {}
+  progress advance(kernel_context) override { return step_(); }
+  bool is_urgent() const override { return true; }
 
 private:
   std::function<progress()> step_;
@@ -79,6 +92,39 @@ TEST_CASE_FIXTURE(engine_fixture, "streams that wait for each other pass the tur
   auto first = start(*one, play(0));
   CHECK(first.get() == work_status::done);
   CHECK(second.get() == work_status::done);
+}
+
+TEST_CASE_FIXTURE(engine_fixture,
+                  "L-M18 urgent steps go before those of streams that have used less time") {
+  auto gate = where->make_stream("gate"), one = where->make_stream("one"),
+       two = where->make_stream("two");
+  std::promise<void> launched;
+  auto held = start(*gate, make([&] {
+    launched.get_future().wait();
+    return progress::done;
+  }));
+  std::string order; // only the driver writes
+  const auto say = [&order](char name, int blocks_at) {
+    return [&order, name, blocks_at, step = 0]() mutable {
+      if (++step == blocks_at) return progress::blocked; // once
+      order += name;
+      const auto began = clock::now();
+      while (clock::now() == began) {
+      } // it has used some time
+      return step >= 7 ? progress::done : progress::advanced;
+    };
+  };
+  auto first = start(*one, std::make_shared<urgent_steps>(say('u', 4)));
+  auto second = start(*two, make(say('o', 0)));
+  launched.set_value();
+  CHECK(held.get() == work_status::done);
+  CHECK(first.get() == work_status::done);
+  CHECK(second.get() == work_status::done);
+  // Whoever is first: from its first step on the urgent one goes on until it is blocked, and after
+  // one step of the other again.
+  const auto begin = order.find('u');
+  REQUIRE(begin <= 1);
+  CHECK(order.substr(begin, 7) == "uuuouuu");
 }
 
 TEST_CASE_FIXTURE(engine_fixture, "N-M19 launches return while a kernel computes") {
