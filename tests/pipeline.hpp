@@ -96,7 +96,8 @@ public:
     gpu::slice_launch launch;
     launch.tag.iteration = ++iteration_;
     launch.wire = options_.wire;
-    launch.turns = {options_.replicas, static_cast<uint32_t>(iteration_ * spec.layers % options_.replicas)};
+    launch.turns = {options_.replicas,
+                    static_cast<uint32_t>(iteration_ * spec.layers % options_.replicas)};
     std::vector<shard_part> parts(shards_.size());
     for (const auto& x : batch) {
       const auto first_row = static_cast<uint32_t>(launch.tokens.size());

@@ -22,9 +22,8 @@ def model():
 def stream(name, number):
     # Tokens of their own, so that no two sequences share slots.
     prompt = [1000 + (number * 7919 + i * 104729) % 40000 for i in range(context)]
-    body = {"model": name, "prompt": prompt, "max_tokens": 100_000, "ignore_eos": True, "stream": True,
+    body = {"model": name, "prompt": prompt, "max_tokens": 8000 - context, "ignore_eos": True, "stream": True,
             "temperature": 0}
-    body["max_tokens"] = 8000 - context
     request = urllib.request.Request(f"http://127.0.0.1:{port}/v1/completions", json.dumps(body).encode(),
                                      {"content-type": "application/json"})
     events = 0
