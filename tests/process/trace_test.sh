@@ -36,7 +36,11 @@ for worker in ["model/0", "attention/0", "attention/1", "attention/2"]:
     assert any(word.startswith(worker) for word in words), worker
 PYTHON
 expect "the picture is XML and has every worker" 0 $?
-busy=$(status | json 'sum(w["busy"] is not None and 0 <= w["busy"] <= 1 for w in x["workers"])')
+for _ in $(seq 100); do # who looks for the first time is told a moment later
+  busy=$(status | json 'sum(w["busy"] is not None and 0 <= w["busy"] <= 1 for w in x["workers"])')
+  [ "$busy" != 4 ] || break
+  sleep 0.1
+done
 expect "status tells how busy each worker was" 4 "$busy"
 # A worker that stands still is left out, and told of.
 victim=$(pid_of attention/1)
