@@ -74,6 +74,7 @@ struct job {
   clock::time_point deadline;
   stream::mark on_end;
   bool aborted = false;
+  const urgent_work* urgent = nullptr; ///< `what`, if it is one
 };
 
 /// The engine's side of a stream. Jobs are guarded by the engine's mutex; `used` by the driver
@@ -205,6 +206,7 @@ struct host_engine::impl {
       return;
     }
     auto what = s.jobs.front().what;
+    const auto* urgent = s.jobs.front().urgent;
     busy = &s;
     lock.unlock();
     const auto label = traced_step(*what);
@@ -224,7 +226,6 @@ struct host_engine::impl {
       std::this_thread::sleep_for(std::chrono::microseconds{delay});
     const auto ended = clock::now();
     what->add_step(ended - began);
-    const auto* urgent = dynamic_cast<const urgent_work*>(what.get());
     const bool is_urgent = urgent != nullptr && outcome != work::progress::done
                            && ended_badly == work_status::done && urgent->is_urgent();
     if (label) s.lane->add(*label, began, ended, outcome == work::progress::blocked);
@@ -319,7 +320,8 @@ public:
     {
       std::lock_guard lock{engine_.mutex};
       if (state_->jobs.empty()) state_->used = std::max(state_->used, engine_.level);
-      state_->jobs.push_back({std::move(x), deadline, std::move(on_end), false});
+      const auto* urgent = dynamic_cast<const urgent_work*>(x.get());
+      state_->jobs.push_back({std::move(x), deadline, std::move(on_end), false, urgent});
     }
     engine_.bell->ring();
   }

@@ -2,6 +2,7 @@
 
 #include "gpu/runners/parity_frames.hpp"
 
+#include <algorithm>
 #include <numeric>
 #include <stdexcept>
 
@@ -14,6 +15,8 @@ slice_runner::slice_runner(std::shared_ptr<const model::model_program> program,
                            slice_launch launch, std::shared_ptr<slice_stream_state> state)
     : program_{std::move(program)}, weights_{std::move(weights)}, ops_{ops},
       launch_{std::move(launch)}, state_{std::move(state)} {
+  // The rows of a prompt lie side by side, in one seat.
+  decodes_ = std::adjacent_find(launch_.seats.begin(), launch_.seats.end()) == launch_.seats.end();
   has_next(); // the first step is one of its own
 }
 
@@ -148,8 +151,7 @@ step_label slice_runner::whole() const {
 
 bool slice_runner::is_urgent() const {
   if (!begun_ || slice_ == program_->slices.size()) return false;
-  if (launch_.selected.size() != launch_.tokens.size()) return false; // it has prompts
-  return instruction_ > 0
+  return decodes_ && instruction_ > 0
          && program_->slices[slice_].instructions[instruction_].code != opcode::recv_attention;
 }
 

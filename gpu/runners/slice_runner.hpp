@@ -133,6 +133,7 @@ private:
   uint32_t sums_ = 0;                              ///< over the ranks, so far
   uint64_t bytes_sent_ = 0;
   bool begun_ = false;
+  bool decodes_ = false; ///< each row is of another sequence
 };
 
 } // namespace lamella::gpu

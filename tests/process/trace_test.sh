@@ -7,13 +7,8 @@ set -u
 . "$(dirname "${BASH_SOURCE[0]}")/tiny_service.sh"
 here=$source/tests/process
 
-cat >model.yaml <<'YAML'
-version: 1
-pools:
-  model: {placement: local}
-  attention: {placement: local, members: 3, spares: 0}
-YAML
-serve log --config model.yaml "${tiny[@]}"
+serve log "${tiny[@]}" --set pools.model.placement=local --set pools.attention.placement=local \
+  --set pools.attention.members=3
 
 # Tokens are made until the recordings are there.
 while [ ! -e enough ]; do answers tokens.txt 4 64; done &
