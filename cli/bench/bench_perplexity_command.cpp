@@ -3,6 +3,7 @@
 #include "cli/bench/bench_perplexity.hpp"
 #include "cli/commands.hpp"
 #include "cli/configuration.hpp"
+#include "cli/named_values.hpp"
 
 #include <map>
 
@@ -21,10 +22,10 @@ run_function setup_bench_perplexity(CLI::App& app) {
   app.add_option("--against", o->against,
                  "Another file of the same model, with weights of other types; may be repeated")
       ->type_name("PATH");
-  app.add_option("--kv", o->kv, "Number types of K and V to compare")
+  app.add_option("--kv", o->kv, "Number types of K and V to compare: f16, f32, bf16, q8")
       ->delimiter(',')
       ->type_name("TYPE,...")
-      ->transform(CLI::CheckedTransformer(types));
+      ->transform(one_of(types));
   app.add_option("--window", o->window,
                  "Tokens that are computed together, at most the model's context; each window is "
                  "half over the one before")

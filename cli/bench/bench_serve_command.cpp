@@ -1,6 +1,7 @@
 /// The flags of `lamella bench serve`.
 #include "cli/app.hpp"
 #include "cli/bench/bench_report.hpp"
+#include "cli/named_values.hpp"
 
 #include <cstdio>
 #include <fstream>
@@ -81,7 +82,7 @@ run_function setup_bench_serve(CLI::App& app) {
       {"completions", bench_endpoint::completions}, {"chat", bench_endpoint::chat}};
   app.add_option("--endpoint", options->endpoint, "completions (default) or chat")
       ->type_name("NAME")
-      ->transform(CLI::CheckedTransformer(endpoints).description({}));
+      ->transform(one_of(endpoints));
   auto* users = number(
       "--concurrency", options->concurrency,
       "Closed loop: concurrent users, each with one request in flight (default: 8)", 1, users_max);

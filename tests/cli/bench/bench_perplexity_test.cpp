@@ -85,5 +85,7 @@ TEST_CASE("bench perplexity compares types of K and V and files, and says what i
   const auto little = run_shell(folder / ".", command + "short.txt");
   CHECK(little.code == cli::exit_usage);
   CHECK(has(little.err, "at least 2 are needed"));
-  CHECK(run_shell(folder / ".", command + "text.txt --kv q3").code == cli::exit_usage);
+  const auto unknown = run_shell(folder / ".", command + "text.txt --kv f16,q3");
+  CHECK(unknown.code == cli::exit_usage);
+  CHECK(has(unknown.err, "--kv: 'q3' is not one of bf16, f16, f32 or q8"));
 }
