@@ -90,8 +90,10 @@ struct plan {
   std::string model_file;
   std::string architecture;
   uint64_t weight_bytes = 0;
-  uint64_t slot_bytes = 0; ///< of one member
-  uint32_t slots = 0;      ///< of one slot table
+  uint64_t token_bytes = 0;      ///< of K and V
+  uint64_t slot_bytes = 0;       ///< of one member
+  scheduler::kv_layout layout{}; ///< of the attention pool
+  uint64_t kv_bytes() const { return layout.slots() * token_bytes; }
   uint64_t memory_limit = 0;
 };
 
@@ -109,8 +111,8 @@ plan make_plan(const config::settings& s, problems& found) {
     const auto opened = model::load_model(path);
     const auto& spec = opened.program->spec;
     for (const auto& [name, pool] : s.pools.attention.resolved())
-      for (const auto& [key, members] :
-           {std::pair{"members", pool.members}, std::pair{"max", std::max(1u, pool.most)}})
+      for (const auto& [key, members] : {std::pair{"members", std::max(1u, pool.members)},
+                                         std::pair{"max", std::max(1u, pool.most)}})
         if (const auto why = pool.partition == config::partition::heads
                                  ? scheduler::refuse_partition(spec.kv_heads, members)
                                  : std::nullopt)
@@ -129,14 +131,14 @@ plan make_plan(const config::settings& s, problems& found) {
                        "lower it or set it to auto"});
     made.architecture = spec.architecture;
     made.weight_bytes = opened.file->file_bytes();
+    made.token_bytes = actors::token_bytes(s, spec);
     made.slot_bytes = actors::slot_bytes(s, spec);
-    made.slots = actors::slots_for(s, spec, actors::memory_limit() / 4);
+    made.layout = actors::layout_of(s, spec, actors::memory_limit() / 4);
   } catch (const std::exception& e) {
     found.push_back({"model.path: " + std::string{e.what()}, "download the file again"});
     return made;
   }
-  if (auto why = actors::why_too_large(s, made.weight_bytes, made.slot_bytes * made.slots);
-      !why.empty())
+  if (auto why = actors::why_too_large(s, made.weight_bytes, made.kv_bytes()); !why.empty())
     found.push_back({"kv.bytes: " + why, "lower kv.bytes or set it to auto"});
   return made;
 }
@@ -156,15 +158,18 @@ void print_plan(const config::loaded& from, const plan& x) {
   std::printf("replicas  %u on %s, batches %u of up to %u requests\n", s.pools.model.members,
               place_of(s.pools.model).c_str(), s.batching.batches_for(s.pools.model.members),
               s.batching.max_batch);
-  for (const auto& [name, pool] : s.pools.attention.resolved())
+  uint32_t cell = 0;
+  for (const auto& [name, pool] : s.pools.attention.resolved()) {
+    const auto slots = x.layout.cells.at(cell++).slots;
+    const bool by_heads = pool.partition == config::partition::heads;
+    const auto bytes = x.token_bytes * slots / (by_heads ? std::max(1u, pool.members) : 1);
     std::printf("attention %s: %u members by %s on %s, %u slots, %s of KV each\n", name.c_str(),
-                pool.members, pool.partition == config::partition::heads ? "heads" : "requests",
-                place_of(pool).c_str(), x.slots, megabytes(x.slot_bytes * x.slots).c_str());
+                pool.members, by_heads ? "heads" : "requests", place_of(pool).c_str(), slots,
+                megabytes(bytes).c_str());
+  }
   std::printf("prefill   %u workers\n", s.pools.prefill.members);
-  std::printf(
-      "memory    %s of %s\nok\n",
-      megabytes(x.weight_bytes + x.slot_bytes * x.slots * s.pools.attention.members).c_str(),
-      megabytes(x.memory_limit).c_str());
+  std::printf("memory    %s of %s\nok\n", megabytes(x.weight_bytes + x.kv_bytes()).c_str(),
+              megabytes(x.memory_limit).c_str());
 }
 
 void print_json(const config::loaded& from, const plan& x) {
@@ -173,7 +178,7 @@ void print_json(const config::loaded& from, const plan& x) {
   for (const auto& file : from.files) out.value(file.string());
   out.end_array().member("model", x.model_file).member("architecture", x.architecture);
   out.member("weight_bytes", x.weight_bytes)
-      .member("slots", x.slots)
+      .member("slots", x.layout.largest())
       .member("slot_bytes", x.slot_bytes);
   out.member("memory_limit_bytes", x.memory_limit).key("pools").begin_array();
   const auto pool = [&](const char* role, const std::string& name,

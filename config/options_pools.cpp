@@ -69,7 +69,7 @@ void add_pools(table& t) {
       "workers with own seats use as many devices.",
       [](settings & s) -> auto& { return s.pools.model.tensor_parallel; });
   add_pool(
-      t, "attention", "attention shards, which hold the KV cache", 1,
+      t, "attention", "attention shards, which hold the KV cache; a cell may have none", 0,
       [](settings & s) -> auto& { return s.pools.attention; });
   t.choice<partition>(
       "pools.attention.partition", reload::restart,

@@ -29,6 +29,15 @@ live_change take_live(const settings& in_force, const settings& wanted) {
     const auto changed = std::ranges::find(result.changes, x.key, &difference::key);
     if (changed != result.changes.end()) changed->needs_restart = true;
   }
+  const auto* members = find_option("pools.attention.members");
+  auto& cells = result.value.pools.attention.cells;
+  const auto& wished = wanted.pools.attention.cells;
+  for (auto& [name, cell] : cells)
+    if (const auto now = wished.find(name); now != wished.end())
+      set_in_cell(*members, cell, get_in_cell(*members, now->second));
+  for (auto& x : result.changes) // one that comes or goes is made at the start
+    if (const auto key = split_cell_key(x.key))
+      x.needs_restart |= !cells.contains(key->cell) || !wished.contains(key->cell);
   result.violations = check(result.value);
   return result;
 }

@@ -129,6 +129,8 @@ struct attention_pools_settings : attention_pool_settings {
 
   /// The pools to build: `cells`, or one named `main` where there are none.
   std::map<std::string, attention_pool_settings> resolved() const;
+  /// Members of all cells, or of the one pool.
+  uint32_t all_members() const;
 };
 
 struct pools_settings {

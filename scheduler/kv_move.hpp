@@ -1,7 +1,7 @@
 /// Which member of an attention pool copies which KV heads to which member of the next epoch.
 #pragma once
 
-#include "scheduler/head_partition.hpp"
+#include "scheduler/kv_layout.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -21,30 +21,28 @@ struct kv_copy {
 /// The pools that KV moves between.
 struct kv_move_shape {
   uint32_t kv_heads = 1;
-  uint32_t from = 1, to = 1;   ///< members
-  bool whole_requests = false; ///< request partition
-  std::set<uint32_t> kept{};   ///< members of the next epoch that store what they stored before
+  kv_layout from, to;
+  std::set<uint32_t> kept{}; ///< members of the next epoch that store what they stored before
 };
 
-/// The copies that bring slots of a table to the next epoch. Head partition: every member takes its
-/// heads from those that have them. Request partition: one member takes all heads of one. Members
-/// in `kept` need none of their own.
+/// The copies that bring slots of a table to a table of the next epoch: every member of the one
+/// takes its heads from those members of the other that have them. Slots that stay in their table
+/// need none to members in `kept`.
 inline std::vector<kv_copy> copies_of(const kv_move_shape& x, uint32_t from_table,
                                       uint32_t to_table) {
-  if (x.whole_requests) {
-    if (from_table == to_table && x.kept.contains(to_table)) return {};
-    return {{from_table, to_table, 0, 0, x.kv_heads}};
-  }
   std::vector<kv_copy> copies;
-  for (uint32_t to = 0; to < x.to; ++to) {
-    if (x.kept.contains(to)) continue;
-    const auto wanted = heads_of(x.kv_heads, x.to, to);
-    for (uint32_t from = 0; from < x.from; ++from) {
-      const auto had = heads_of(x.kv_heads, x.from, from);
+  const auto first_to = x.to.first_of(to_table), first_from = x.from.first_of(from_table);
+  for (uint32_t i = 0; i < x.to.cells[to_table].members; ++i) {
+    const auto to = first_to + i;
+    if (from_table == to_table && x.kept.contains(to)) continue;
+    const auto wanted = x.to.heads(x.kv_heads, to);
+    for (uint32_t k = 0; k < x.from.cells[from_table].members; ++k) {
+      const auto had = x.from.heads(x.kv_heads, first_from + k);
       const auto first = std::max(wanted.first, had.first);
       const auto end = std::min(wanted.first + wanted.count, had.first + had.count);
       if (first < end)
-        copies.push_back({from, to, first - had.first, first - wanted.first, end - first});
+        copies.push_back(
+            {first_from + k, to, first - had.first, first - wanted.first, end - first});
     }
   }
   return copies;

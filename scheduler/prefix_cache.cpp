@@ -230,11 +230,12 @@ std::optional<uint32_t> table_with(std::span<const slot_pool> pools,
                                    uint32_t keep_free) {
   const auto load = [](const slot_pool& x) { return x.used() - x.cached(); };
   auto least = ~0u;
-  for (const auto& x : pools) least = std::min(least, load(x));
+  for (const auto& x : pools)
+    if (x.slots() > 0) least = std::min(least, load(x));
   auto most = static_cast<uint32_t>(tokens.size() / 2);
   std::optional<uint32_t> best;
   for (uint32_t i = 0; i < pools.size(); ++i) {
-    if (load(pools[i]) - least > pools[i].slots() / 4) continue;
+    if (pools[i].slots() == 0 || load(pools[i]) - least > pools[i].slots() / 4) continue;
     const auto runs = caches[i].look(scope, tokens);
     const auto found = length_of(runs);
     // What others use as well is neither free nor has to be.

@@ -104,7 +104,7 @@ void on_slots(batch_ptr self, sequence_id sequence, caf::expected<kv_grant> answ
     s.capacity += scheduler::length_of(runs);
     st.table.extend(found->second, runs);
   } else if (!s.leaving && s.member.position + s.in_flight >= s.capacity) {
-    evict_youngest(self);
+    evict_youngest(self, s.member.member);
   }
   pump(self);
 }

@@ -4,10 +4,11 @@
 
 namespace lamella::actors {
 
-void evict_youngest(batch_actor::stateful_pointer<batch_state> self) {
+void evict_youngest(batch_actor::stateful_pointer<batch_state> self, uint32_t table) {
   auto& st = self->state;
   batch_state::seat* youngest = nullptr;
   for (auto& [number, s] : st.seats) {
+    if (s.member.member != table) continue;
     if (s.evicted) return; // one at a time: its slots are on their way back
     if (!s.leaving && (youngest == nullptr || s.member.sequence > youngest->member.sequence))
       youngest = &s;

@@ -115,8 +115,8 @@ void pump(scheduler_ptr self) {
   if (!batch) return;
   st.asking = true;
   auto needs = needs_of(st.config, *entry, st.waiting.at(entry->first).text);
-  // What runs must be able to grow: start new work only while a twentieth would be left.
-  if (!st.seated.empty()) needs.keep_free = st.config.slots / 20;
+  // What runs must be able to grow.
+  if (!st.seated.empty()) needs.keep_free = st.config.spare_slots;
   self->request(st.allocator, std::chrono::seconds{30}, needs)
       .then(
           [self, entry = *entry, batch = *batch](const kv_grant& grant) {

@@ -25,6 +25,7 @@ struct global_scheduler_config {
   uint32_t suffix_workers = 0;
   uint32_t window_slots = 32; ///< reserved for each choice beyond its prompt
   uint32_t slots = 0;         ///< of the largest table: upper bound of a reservation
+  uint32_t spare_slots = 0;   ///< that new work leaves free in a table while other work runs
   uint64_t epoch = 0;
   std::shared_ptr<net::metrics> metrics;   ///< may be null
   std::shared_ptr<health_board> health;    ///< may be null; notified when the queue is full

@@ -35,7 +35,7 @@ gpu::attention_launch prepare(const shard_config& config, const scheduler::seat_
   out.wire = config.wire;
   for (const auto& span : x.spans) {
     const auto& seat = seats.at(span.seat);
-    if (config.whole_requests && seat.member != config.seat) continue;
+    if (config.table && seat.member != *config.table) continue;
     out.spans.push_back({out.rows, span.rows, span.position, static_cast<uint32_t>(out.runs.size()),
                          static_cast<uint32_t>(seat.runs.size())});
     for (const auto& run : seat.runs) out.runs.push_back({run.first, run.length});

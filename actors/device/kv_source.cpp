@@ -5,7 +5,6 @@
 #include "actors/protocol/exceptions.hpp"
 #include "actors/protocol/explain.hpp"
 #include "actors/protocol/pulls.hpp"
-#include "scheduler/head_partition.hpp"
 
 #include <spdlog/spdlog.h>
 
@@ -23,9 +22,8 @@ std::shared_ptr<gpu::offer_runner> work_of(source_ptr self, const kv_offer& x) {
   auto& link = st.links[x.shard];
   if (!link.to) link = c.links({x.epoch, static_cast<uint32_t>(x.stream), c.seat, x.shard});
   const auto row = c.cache->layer(0);
-  const auto heads = x.heads > 0        ? scheduler::head_range{x.first_head, x.heads}
-                     : c.whole_requests ? scheduler::head_range{0, row.kv_heads}
-                                        : scheduler::heads_of(row.kv_heads, c.shards, x.shard);
+  const auto heads = x.heads > 0 ? scheduler::head_range{x.first_head, x.heads}
+                                 : c.layout.heads(row.kv_heads, x.shard);
   return std::make_shared<gpu::offer_runner>(
       c.cache, c.device->ops(),
       transfer_of(x.epoch, x.number, x.runs, heads.first, heads.count,

@@ -5,6 +5,7 @@
 #include "actors/protocol/pulls.hpp"
 #include "gpu/runners/kv_transfer.hpp"
 #include "net/link/fabric.hpp"
+#include "scheduler/kv_layout.hpp"
 
 #include <map>
 #include <memory>
@@ -14,8 +15,8 @@ namespace lamella::actors {
 /// Configuration of a source; immutable.
 struct kv_source_config {
   uint32_t seat = 0;           ///< its number among the replicas
-  uint32_t shards = 1;         ///< members of the attention pool, which pull
-  bool whole_requests = false; ///< the pool is partitioned by request
+  uint32_t shards = 1;         ///< that pull, the one of the parity included
+  scheduler::kv_layout layout; ///< of the attention pool
   std::shared_ptr<gpu::device> device;
   std::shared_ptr<gpu::kv_cache> cache;
   std::shared_ptr<gpu::kv_hand_over> hand_over; ///< null: no iteration waits for its reads

@@ -6,7 +6,6 @@
 #include "actors/protocol/iterations.hpp"
 
 #include "base/failpoint.hpp"
-#include "scheduler/head_partition.hpp"
 
 #include <algorithm>
 
@@ -28,18 +27,19 @@ constexpr size_t iterations_kept = 4;
 std::vector<gpu::shard_share> shares_of(const replica_config& config, const stream_state& stream,
                                         const iteration_launch& x) {
   const auto kv_heads = config.program->spec.kv_heads;
-  std::vector<gpu::shard_share> shares(config.shards);
-  for (uint32_t i = 0; i < config.shards; ++i) {
-    const auto heads = config.whole_requests ? scheduler::head_range{0, kv_heads}
-                                             : scheduler::heads_of(kv_heads, config.shards, i);
+  const auto& layout = config.layout;
+  std::vector<gpu::shard_share> shares(layout.members());
+  for (uint32_t i = 0; i < shares.size(); ++i) {
+    const auto heads = layout.heads(kv_heads, i);
     shares[i] = {stream.links[i].to, stream.links[i].from, {}, heads.first, heads.count};
   }
   uint32_t row = 0;
   for (const auto& span : x.spans) {
-    const auto member = stream.seats.at(span.seat).member;
+    const auto cell = stream.seats.at(span.seat).member;
+    const auto first = layout.first_of(cell);
     for (uint32_t i = 0; i < span.rows; ++i, ++row)
-      for (uint32_t s = 0; s < config.shards; ++s)
-        if (!config.whole_requests || s == member) shares[s].rows.push_back(row);
+      for (uint32_t s = 0; s < layout.cells.at(cell).members; ++s)
+        shares[first + s].rows.push_back(row);
   }
   return shares;
 }
@@ -105,7 +105,7 @@ std::vector<std::shared_ptr<const gpu::rank_group>> connect_ranks(const replica_
 
 /// The shards that a stream of this replica sends to, the one with the parity last.
 uint32_t members_of(const replica_config& config) {
-  return config.shards + (config.parity_frame_bytes > 0 ? 1 : 0);
+  return config.layout.members() + (config.parity_frame_bytes > 0 ? 1 : 0);
 }
 
 std::optional<context_links> context_of(const replica_config& config, uint64_t epoch,

@@ -7,6 +7,7 @@
 #include "gpu/runners/slice_runner.hpp"
 #include "net/link/fabric.hpp"
 #include "net/metrics/metrics.hpp"
+#include "scheduler/kv_layout.hpp"
 #include "scheduler/seat_table.hpp"
 
 #include <map>
@@ -31,8 +32,7 @@ struct ready_stream {
 /// Configuration of a replica; immutable.
 struct replica_config {
   uint32_t seat = 0;
-  uint32_t shards = 1;         ///< members of the attention pool
-  bool whole_requests = false; ///< the pool is partitioned by request
+  scheduler::kv_layout layout{{{}}}; ///< of the attention pool
   /// Largest frame to the parity shard, which follows the others (decision 23); 0: no parity.
   uint64_t parity_frame_bytes = 0;
   gpu::half_type wire = gpu::half_type::f16, kv = gpu::half_type::f16; ///< kv: of the shards

@@ -32,7 +32,8 @@ shard_config shard_of(const prefill_seat_config& config,
                                             spec.head_dim, config.kv);
   c.links = [inside](const net::link_key& key) { return inside->shard_end(key); };
   c.replicas_of = [seat = config.seat](stream_id) { return std::vector{seat}; };
-  c.hand_over = std::make_shared<gpu::kv_hand_over>(*c.device, spec.layers, config.shards);
+  c.hand_over =
+      std::make_shared<gpu::kv_hand_over>(*c.device, spec.layers, config.layout.members());
   return c;
 }
 
@@ -46,14 +47,14 @@ prefill_seat make_prefill_seat(caf::local_actor* parent, const prefill_seat_conf
   auto shard = shard_of(config, inside);
   kv_source_config source;
   source.seat = config.seat;
-  source.shards = config.shards;
-  source.whole_requests = config.whole_requests;
+  source.shards = config.layout.members();
+  source.layout = config.layout;
   source.device = config.memory;
   source.cache = shard.cache;
   source.hand_over = shard.hand_over;
   source.links = config.links;
   for (const auto id : config.streams)
-    for (uint32_t s = 0; s < config.shards; ++s)
+    for (uint32_t s = 0; s < config.layout.members(); ++s)
       config.links({config.epoch, static_cast<uint32_t>(id), config.seat, s});
   auto replica = replica_of(config, inside);
   make_ready(replica, config.epoch, config.streams);

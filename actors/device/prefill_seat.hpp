@@ -14,8 +14,7 @@ struct prefill_seat_config {
   uint32_t seat = 0; ///< replica number
   uint64_t epoch = 0;
   std::vector<stream_id> streams; ///< that it serves
-  uint32_t shards = 1;            ///< members of the attention pool, which pull
-  bool whole_requests = false;    ///< the pool is partitioned by request
+  scheduler::kv_layout layout;    ///< of the attention pool, whose members pull
   gpu::half_type wire = gpu::half_type::f16, kv = gpu::half_type::f16;
   uint32_t slots = 0;                           ///< of its own KV
   uint64_t frame_bytes = 0;                     ///< largest frame between its replica and its shard

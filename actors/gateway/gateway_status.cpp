@@ -25,10 +25,14 @@ using answer_ptr = std::shared_ptr<answer>;
 
 /// As MEMBERSHIP has it: the size may have changed since the start.
 void use_sizes(system_status& status) {
-  for (const auto& x : status.changes)
-    if (x.pool == "attention")
-      for (auto& pool : status.pools)
-        pool.members = x.state == "done" || x.state == "none" ? x.to : x.from;
+  for (const auto& x : status.changes) {
+    const auto members = x.state == "done" || x.state == "none" ? x.to : x.from;
+    for (auto& pool : status.pools) {
+      if (x.pool == "attention") pool.members = members;
+      for (auto& cell : pool.cells)
+        if (x.pool == "attention/" + cell.name) cell.members = members;
+    }
+  }
 }
 
 void one_less(const answer_ptr& x) {
@@ -47,6 +51,8 @@ pool_info pool_of(const gateway_config& c, const kv_usage& usage) {
   pool.free = usage.free;
   pool.references = usage.references;
   pool.held = usage.held;
+  for (size_t i = 0; i < std::min(c.cells.size(), usage.slots.size()); ++i)
+    pool.cells.push_back({c.cells[i], 0, usage.slots[i], usage.used.at(i)});
   return pool;
 }
 

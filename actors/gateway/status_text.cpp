@@ -92,8 +92,19 @@ void write(json_writer& out, const pool_info& pool) {
       .begin_object()
       .member("counted", pool.references)
       .member("held", pool.held)
-      .end_object()
       .end_object();
+  if (!pool.cells.empty()) {
+    out.key("cells").begin_array();
+    for (const auto& cell : pool.cells)
+      out.begin_object()
+          .member("name", cell.name)
+          .member("members", cell.members)
+          .member("used", cell.used)
+          .member("total", cell.slots)
+          .end_object();
+    out.end_array();
+  }
+  out.end_object();
 }
 
 } // namespace

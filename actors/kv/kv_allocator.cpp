@@ -1,6 +1,7 @@
 #include "actors/kv/kv_allocator.hpp"
 
 #include "actors/kv/kv_grants.hpp"
+#include "actors/kv/kv_move_tables.hpp"
 #include "actors/kv/kv_moving.hpp"
 #include "actors/kv/kv_prefixes.hpp"
 #include "actors/kv/kv_sweep.hpp"
@@ -58,16 +59,16 @@ void publish(allocator_ptr self) {
     metrics.set_kv_slots(worker, slots);
   };
   // While an epoch is adopted there may be tables that have no name yet.
-  for (size_t i = 0; i < std::min(st.pools.size(), st.config.tables.size()); ++i)
-    tell(st.config.tables[i], i);
-  for (const auto& worker : st.config.sharers) tell(worker, 0);
-  if (st.config.parity.empty()) return;
+  const auto& tables = st.config.tables;
+  for (size_t i = 0; i < std::min(st.pools.size(), tables.list.size()); ++i)
+    for (const auto& worker : tables.list[i].members) tell(worker, i);
+  if (tables.parity.empty()) return;
   net::slot_counts slots;
   slots.free = st.pools.front().free();
   slots.cached = st.pools.front().cached();
   slots.parity = with_parity(st) - (st.has_parity ? slots.cached : 0);
   slots.used = st.pools.front().used() - slots.cached - slots.parity;
-  metrics.set_kv_slots(st.config.parity, slots);
+  metrics.set_kv_slots(tables.parity, slots);
   metrics.set_parity_lag(st.config.pool, slots.used);
 }
 
@@ -204,10 +205,10 @@ template <class Predicate> void drop(allocator_ptr self, Predicate lost) {
 bool lost_with_it(const kv_allocator_state& st, const kv_adopt& x,
                   const kv_allocator_state::holding& held) {
   if (x.rebuilt && st.unprotected.meets(held.runs)) return true;
-  if (!x.tables.names.empty() && held.member >= x.tables.names.size()) return true;
-  return st.config.whole_requests
-             ? std::find(x.empty.begin(), x.empty.end(), held.member) != x.empty.end()
-             : !x.empty.empty();
+  if (!x.tables.list.empty()
+      && (held.member >= x.tables.list.size() || x.tables.list[held.member].slots == 0))
+    return true;
+  return std::ranges::count(x.lost, held.member) > 0;
 }
 
 /// Whoever asked in the epoch before is gone; the holders themselves ask again.
@@ -227,9 +228,9 @@ void adopt(allocator_ptr self, const kv_adopt& x) {
   x.moved ? finish_move(st) : abort_move(st);
   drop(self, [&](const auto& held) { return lost_with_it(st, x, held); });
   forget_cached(st, x);
-  if (!x.tables.names.empty()) resize_tables(st, x.tables);
-  st.has_parity = !st.config.parity.empty()
-                  && st.shards.size() > st.config.tables.size() + st.config.sharers.size();
+  if (!x.tables.list.empty()) resize_tables(st, x.tables);
+  const auto& tables = st.config.tables;
+  st.has_parity = !tables.parity.empty() && st.shards.size() > tables.list.front().members.size();
   if (x.parity_is_new) st.unprotected.insert(st.pools.front().used_runs());
   if (!st.holders.empty()) self->delayed_send(self, st.config.timeout, wake_atom_v, st.epoch);
   publish(self);
@@ -323,11 +324,11 @@ kv_allocator(kv_allocator_actor::stateful_pointer<kv_allocator_state> self,
   end_on_exceptions(self);
   auto& st = self->state;
   st.config = std::move(config);
-  for (size_t i = 0; i < st.config.tables.size(); ++i) {
-    st.pools.emplace_back(st.config.slots);
+  for (const auto& table : st.config.tables.list) {
+    st.pools.emplace_back(table.slots);
     st.prefixes.emplace_back();
   }
-  st.unprotected = scheduler::slot_set{st.config.slots};
+  st.unprotected = scheduler::slot_set{st.pools.front().slots()};
   publish(self);
   return {
       [self](const kv_reserve& x) -> caf::result<kv_grant> {
@@ -363,6 +364,10 @@ kv_allocator(kv_allocator_actor::stateful_pointer<kv_allocator_state> self,
       [self](const kv_move_ask& x) { return on_move_ask(self, x); },
       [self](const kv_move_done& x) { return on_move_done(self, x); },
       [self](const kv_move_abort& x) { on_move_abort(self, x); },
+      [self](const kv_balance_ask& x) -> caf::result<kv_balance> {
+        if (x.epoch != self->state.epoch) return caf::make_error(ec::aborted);
+        return balance_of(self->state);
+      },
       [self](wake_atom) { trim(self); },
       [self](caf::tick_atom) { on_tick(self); },
       [self](wake_atom, uint64_t epoch) {

@@ -18,13 +18,8 @@
 namespace lamella::actors {
 
 struct kv_allocator_config {
-  std::string pool = "main";        ///< its name in metrics
-  std::vector<std::string> tables;  ///< one name per slot table: one for a head-partitioned pool,
-                                    ///< else one per member
-  std::vector<std::string> sharers; ///< other workers that hold the slots of the first table
-  std::string parity;               ///< the one that holds their parity; empty: none
-  uint32_t slots = 0;               ///< per table
-  bool whole_requests = false;      ///< request partition: the members have a table each
+  std::string pool = "main"; ///< its name in metrics
+  kv_tables tables;          ///< of the epoch
   /// How long unused KV stays in the prefix cache; 0 disables it.
   caf::timespan prefix_time{0};
   uint32_t prefix_least_percent = 0; ///< minimum share of a prompt for a prefix-cache hit
@@ -38,19 +33,22 @@ struct kv_moving {
   static constexpr uint32_t nowhere = ~0u;
   /// What becomes of the slots of a table.
   struct table {
-    uint32_t to = 0;             ///< the table where they go, but for sequences that others get
-    std::vector<uint32_t> into;  ///< the table of each slot
+    uint32_t to = 0;             ///< the table of slots that belong to no sequence
+    std::vector<uint32_t> into;  ///< the table that each slot goes to
     std::vector<uint32_t> slots; ///< their slots there; nowhere: none yet
     scheduler::slot_set copied;  ///< their content is there
   };
-  /// A table that the next epoch has more: whoever moves there is alone in it until then.
+  /// A table that only the next epoch has: whoever moves there is alone in it until then.
   struct new_table {
     scheduler::slot_pool pool;
     std::vector<slot_run> places; ///< taken
   };
-  uint32_t tables = 1, slots = 0; ///< of the next epoch
-  std::vector<table> from;        ///< by table of this epoch
-  std::vector<new_table> more;    ///< behind these
+  std::vector<uint32_t> slots;        ///< of each table of the next epoch; 0: it goes
+  bool level = false;                 ///< sequences change tables that stay, too
+  std::vector<table> from;            ///< by table of this epoch
+  std::map<uint32_t, new_table> more; ///< by number: tables that have no slots now
+
+  uint32_t slots_of(uint32_t number) const { return number < slots.size() ? slots[number] : 0; }
   uint32_t pinned_table = 0;
   std::vector<slot_run> pinned; ///< being copied
 };

@@ -14,21 +14,22 @@ namespace {
 using std::chrono::nanoseconds;
 
 /// The table of a holder: where it already is, where its source is, where most of its text is, else
-/// the emptiest.
+/// the one with the most room.
 uint32_t place(const kv_allocator_state& st, const kv_need& need, uint32_t keep_free) {
   // A table that goes takes no newcomer.
-  const auto tables =
-      st.moving ? std::min<size_t>(st.moving->tables, st.pools.size()) : st.pools.size();
+  const auto takes = [&](uint32_t table) { return !st.moving || st.moving->slots_of(table) > 0; };
   if (auto own = st.holders.find(need.holder); own != st.holders.end()) return own->second.member;
   if (auto source = st.holders.find(need.share_from);
       need.share_tokens > 0 && source != st.holders.end())
     return source->second.member;
-  if (const auto alike = table_with(st, need, keep_free); alike && *alike < tables) return *alike;
-  const auto end = st.pools.begin() + static_cast<ptrdiff_t>(tables);
-  const auto best = std::max_element(st.pools.begin(), end, [](auto& a, auto& b) {
-    return a.free() + a.cached() < b.free() + b.cached();
-  });
-  return static_cast<uint32_t>(best - st.pools.begin());
+  if (const auto alike = table_with(st, need, keep_free); alike && takes(*alike)) return *alike;
+  const auto room = [&](uint32_t table) {
+    return takes(table) ? int64_t{st.pools[table].free()} + st.pools[table].cached() : -1;
+  };
+  uint32_t best = 0;
+  for (uint32_t table = 1; table < st.pools.size(); ++table)
+    if (room(table) > room(best)) best = table;
+  return best;
 }
 
 /// What it holds already, where that is to be kept: otherwise it begins.

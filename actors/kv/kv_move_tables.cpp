@@ -29,23 +29,44 @@ std::vector<std::vector<slot_run>> sharers_of(const kv_allocator_state& st, uint
   return result;
 }
 
-/// A pool of members that hold whole requests gets more of them: some sequences go there.
-void fill_new_tables(kv_allocator_state& st) {
-  auto& m = *st.moving;
-  if (!st.config.whole_requests || m.tables <= st.pools.size()) return;
-  for (auto t = st.pools.size(); t < m.tables; ++t)
-    m.more.push_back({scheduler::slot_pool{m.slots}, {}});
-  std::vector<scheduler::kv_group> groups;
-  std::vector<std::vector<slot_run>> slots;
+/// Whether only the next epoch has slots in that table.
+bool is_new(const kv_allocator_state& st, uint32_t table) {
+  return st.moving->slots_of(table) > 0
+         && (table >= st.pools.size() || st.pools[table].slots() == 0);
+}
+
+/// How many slots of each table of the next epoch there are during the move.
+std::vector<uint32_t> room_of(const kv_allocator_state& st) {
+  auto room = st.moving->slots;
+  for (uint32_t t = 0; t < room.size(); ++t)
+    if (!is_new(st, t)) room[t] = std::min(room[t], st.pools[t].slots());
+  return room;
+}
+
+/// The sequences of all tables, in groups that stay together.
+struct all_groups {
+  std::vector<scheduler::kv_group> list;
+  std::vector<std::vector<slot_run>> slots; ///< of each
+};
+
+all_groups groups_of(const kv_allocator_state& st) {
+  all_groups x;
   for (uint32_t t = 0; t < st.pools.size(); ++t)
     for (auto& runs : sharers_of(st, t)) {
-      groups.push_back({t, scheduler::length_of(runs)});
-      slots.push_back(std::move(runs));
+      x.list.push_back({t, scheduler::length_of(runs)});
+      x.slots.push_back(std::move(runs));
     }
-  const auto to = scheduler::balanced(groups, m.tables, m.slots);
-  for (size_t i = 0; i < groups.size(); ++i)
-    for (const auto& run : slots[i])
-      std::fill_n(m.from[groups[i].table].into.begin() + run.first, run.length, to[i]);
+  return x;
+}
+
+/// The table of each sequence in the next epoch.
+void spread_sequences(kv_allocator_state& st) {
+  auto& m = *st.moving;
+  const auto groups = groups_of(st);
+  const auto to = scheduler::balanced(groups.list, room_of(st), m.level || !m.more.empty());
+  for (size_t i = 0; i < groups.list.size(); ++i)
+    for (const auto& run : groups.slots[i])
+      std::fill_n(m.from[groups.list[i].table].into.begin() + run.first, run.length, to[i]);
 }
 
 } // namespace
@@ -55,25 +76,44 @@ bool is_of_move(sequence_id holder) {
   return request == places_of_move || request == behind_of_move || request == pin_of_move;
 }
 
+kv_balance balance_of(const kv_allocator_state& st) {
+  scheduler::kv_loads x;
+  for (const auto& pool : st.pools) {
+    x.slots.push_back(pool.slots());
+    x.used.push_back(pool.used() - pool.cached());
+  }
+  kv_balance result;
+  result.now = result.after = scheduler::spread_of(x);
+  if (st.moving || result.now <= scheduler::balance_tolerance) return result;
+  const auto groups = groups_of(st);
+  const auto to = scheduler::balanced(groups.list, x.slots);
+  for (size_t i = 0; i < to.size(); ++i) {
+    x.used[groups.list[i].table] -=
+        std::min<uint64_t>(x.used[groups.list[i].table], groups.list[i].slots);
+    x.used[to[i]] += groups.list[i].slots;
+  }
+  result.after = scheduler::spread_of(x);
+  return result;
+}
+
 void choose_tables(kv_allocator_state& st) {
   auto& m = *st.moving;
-  std::vector<uint64_t> room(m.tables);
-  for (uint32_t t = 0; t < std::min<size_t>(m.tables, st.pools.size()); ++t)
-    room[t] = st.pools[t].free();
+  scheduler::kv_loads now{m.slots, std::vector<uint64_t>(m.slots.size())};
+  for (uint32_t t = 0; t < std::min(m.slots.size(), st.pools.size()); ++t)
+    now.used[t] = st.pools[t].used();
+  const auto emptiest = scheduler::emptiest_for(now, 0);
   m.from.resize(st.pools.size());
   for (uint32_t t = 0; t < st.pools.size(); ++t) {
     auto& x = m.from[t];
-    x.to = t;
+    x.to = m.slots_of(t) > 0 ? t : emptiest;
     x.slots.assign(st.pools[t].slots(), kv_moving::nowhere);
     x.copied = scheduler::slot_set{st.pools[t].slots()};
-    if (t >= m.tables) {
-      const auto best = std::ranges::max_element(room);
-      x.to = static_cast<uint32_t>(best - room.begin());
-      *best -= std::min<uint64_t>(*best, st.pools[t].used());
-    }
     x.into.assign(st.pools[t].slots(), x.to);
   }
-  fill_new_tables(st);
+  for (uint32_t t = 0; t < m.slots.size(); ++t)
+    if (is_new(st, t))
+      m.more.try_emplace(t, kv_moving::new_table{scheduler::slot_pool{m.slots[t]}, {}});
+  spread_sequences(st);
 }
 
 void follow_first_slots(kv_allocator_state& st) {

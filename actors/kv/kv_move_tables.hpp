@@ -16,13 +16,16 @@ bool is_of_move(sequence_id holder);
 
 /// Slots of a table that have to change their number or their table.
 inline bool leaves(const kv_moving& m, uint32_t table, uint32_t slot) {
-  return slot >= m.slots || m.from[table].into[slot] != table;
+  return slot >= m.slots_of(table) || m.from[table].into[slot] != table;
 }
 
-/// Begins: of tables that go, each goes to the stayer that has most room left. Where a pool of
-/// members that hold whole requests gets more of them, some sequences go there, until all have
-/// about as much (scheduler/kv_balance.hpp). Cost: O(slots).
+/// Begins: sequences of tables that go are spread over the others, and where tables are new some
+/// sequences go there, until all are about equally full (scheduler/kv_balance.hpp). Cost: O(slots).
 void choose_tables(kv_allocator_state& st);
+
+/// How unequally full the tables are, and how much of that levelling them would leave. Cost: O(1)
+/// where it is little, else O(slots + sequences^2).
+kv_balance balance_of(const kv_allocator_state& st);
 
 /// What a sequence got since then goes where its first slot goes. Cost: O(slots of sequences).
 void follow_first_slots(kv_allocator_state& st);

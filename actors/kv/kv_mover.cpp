@@ -20,6 +20,13 @@ constexpr caf::timespan piece_timeout = std::chrono::seconds{60};
 /// Of a piece that decoding waits for: a pipeline that is made anew costs less.
 constexpr caf::timespan rest_timeout = std::chrono::seconds{3};
 
+/// Of each table.
+std::vector<uint32_t> slots_of(const scheduler::kv_layout& x) {
+  std::vector<uint32_t> slots;
+  for (uint32_t i = 0; i < x.tables(); ++i) slots.push_back(x.slots_of(i));
+  return slots;
+}
+
 stream_id stream_from(uint32_t member) { return stream_id{scheduler::move_streams + member}; }
 
 } // namespace
@@ -38,7 +45,7 @@ struct kv_mover::piece {
 void kv_mover::begin(result done) {
   self_
       ->request(config_.allocator, allocator_timeout,
-                kv_move_begin{config_.epoch_before, config_.tables, config_.slots})
+                kv_move_begin{config_.epoch_before, slots_of(config_.shape.to), config_.level})
       .then([done](bool) { done(std::nullopt); },
             [me = shared_from_this(), done](const caf::error& e) {
               done(explain(me->self_->system(), e));

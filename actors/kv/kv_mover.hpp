@@ -20,10 +20,10 @@ namespace lamella::actors {
 struct kv_mover_config {
   uint64_t epoch_before = 0, epoch = 0;
   scheduler::kv_move_shape shape;
+  bool level = false; ///< sequences change their tables until these are about equally full
   std::vector<kv_source_actor> lenders;      ///< members of the present epoch, by number
   std::vector<attention_shard_actor> shards; ///< members of the next one
   kv_allocator_actor allocator;
-  uint32_t tables = 1, slots = 0; ///< of the next epoch
   uint64_t slot_bytes = 1;        ///< K and V of a slot, all heads and layers
   uint64_t piece_bytes = 8 << 20; ///< copied at once
 };

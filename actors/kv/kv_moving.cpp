@@ -4,6 +4,7 @@
 #include "actors/kv/kv_move_tables.hpp"
 
 #include <algorithm>
+#include <set>
 
 namespace lamella::actors {
 
@@ -25,20 +26,22 @@ void hold(kv_allocator_state& st, request_id what, uint32_t table,
 
 /// The slots of a table of the next epoch.
 scheduler::slot_pool& pool_of(kv_allocator_state& st, uint32_t table) {
-  return table < st.pools.size() ? st.pools[table]
-                                 : st.moving->more.at(table - st.pools.size()).pool;
+  const auto found = st.moving->more.find(table);
+  return found == st.moving->more.end() ? st.pools[table] : found->second.pool;
 }
 
 /// Notes that slots of a table of the next epoch are places of a move.
 void hold_places(kv_allocator_state& st, uint32_t table, const std::vector<slot_run>& runs) {
-  if (table < st.pools.size()) return hold(st, places_of_move, table, runs);
-  scheduler::append(st.moving->more.at(table - st.pools.size()).places, runs);
+  const auto found = st.moving->more.find(table);
+  if (found == st.moving->more.end()) return hold(st, places_of_move, table, runs);
+  scheduler::append(found->second.places, runs);
 }
 
 /// Gives such slots back.
 void give_back_places(kv_allocator_state& st, uint32_t table, const std::vector<slot_run>& runs) {
-  auto& held = table < st.pools.size() ? st.holders.at(holder_of(places_of_move, table)).runs
-                                       : st.moving->more.at(table - st.pools.size()).places;
+  const auto found = st.moving->more.find(table);
+  auto& held = found == st.moving->more.end() ? st.holders.at(holder_of(places_of_move, table)).runs
+                                              : found->second.places;
   scheduler::slot_set gone{pool_of(st, table).slots()};
   gone.insert(runs);
   held = gone.part(held, false);
@@ -48,8 +51,9 @@ void give_back_places(kv_allocator_state& st, uint32_t table, const std::vector<
 /// Free slots that the next table has not are given to nobody.
 void withhold(kv_allocator_state& st) {
   const auto& m = *st.moving;
-  for (uint32_t t = 0; t < std::min<size_t>(m.tables, st.pools.size()); ++t)
-    if (st.pools[t].slots() > m.slots) hold(st, behind_of_move, t, st.pools[t].take_from(m.slots));
+  for (uint32_t t = 0; t < st.pools.size(); ++t)
+    if (const auto slots = m.slots_of(t); slots > 0 && st.pools[t].slots() > slots)
+      hold(st, behind_of_move, t, st.pools[t].take_from(slots));
 }
 
 /// The places of these slots; those without one get one, if there is room. False: there is none.
@@ -65,12 +69,12 @@ bool find_places(kv_allocator_state& st, uint32_t table, const std::vector<slot_
       }
       const auto to = x.into[slot];
       auto& pool = pool_of(st, to);
-      if (pool.free() == 0 && to < st.pools.size()) st.prefixes[to].make_room(pool, 1);
+      if (pool.free() == 0 && !st.moving->more.contains(to)) st.prefixes[to].make_room(pool, 1);
       const auto after = slot > 0 ? x.slots[slot - 1] : kv_moving::nowhere;
       const auto taken =
           pool.take(1, after == kv_moving::nowhere ? std::nullopt : std::optional{after + 1});
       if (!taken) return false;
-      if (taken->front().first >= st.moving->slots) { // of a table that is larger now
+      if (taken->front().first >= st.moving->slots_of(to)) { // of a table that is larger now
         hold(st, behind_of_move, to, *taken);
         withhold(st);
         return find_places(st, table, runs);
@@ -103,7 +107,7 @@ void forget_freed(kv_allocator_state& st) {
 /// Committed slots of a table that were not copied.
 std::vector<slot_run> left_of(const kv_allocator_state& st, uint32_t table) {
   scheduler::slot_set left{st.pools[table].slots()};
-  if (table < st.moving->tables) {
+  if (st.moving->slots_of(table) > 0) {
     auto cached = st.pools[table].cached_runs();
     left.insert(cached);
   }
@@ -155,11 +159,14 @@ void rehome(kv_allocator_state& st, kv_allocator_state::holding& held) {
   held.member = to;
 }
 
-/// The tables that the next epoch has more become those of the pool.
+/// The tables that only the next epoch has become those of the pool.
 void add_new_tables(kv_allocator_state& st) {
-  for (auto& x : st.moving->more) {
-    st.pools.push_back(std::move(x.pool));
-    st.prefixes.emplace_back();
+  for (auto& [table, x] : st.moving->more) {
+    for (auto t = st.pools.size(); t <= table; ++t) {
+      st.pools.emplace_back(0);
+      st.prefixes.emplace_back();
+    }
+    st.pools[table] = std::move(x.pool);
   }
 }
 
@@ -175,23 +182,24 @@ void end_move(kv_allocator_state& st) {
 /// Parts that a smaller pool has not tell of no slots any more.
 void forget_parts(const kv_allocator_config& before, const kv_tables& now) {
   if (!before.metrics) return;
-  auto names = before.tables;
-  names.insert(names.end(), before.sharers.begin(), before.sharers.end());
-  names.push_back(before.parity);
-  for (const auto& name : names)
-    if (!name.empty() && name != now.parity && !std::ranges::count(now.names, name)
-        && !std::ranges::count(now.sharers, name))
-      before.metrics->set_kv_slots(name, {});
+  const auto names_of = [](const kv_tables& x) {
+    std::set<std::string> names{x.parity};
+    for (const auto& table : x.list) names.insert(table.members.begin(), table.members.end());
+    return names;
+  };
+  const auto stay = names_of(now);
+  for (const auto& name : names_of(before.tables))
+    if (!name.empty() && !stay.contains(name)) before.metrics->set_kv_slots(name, {});
 }
 
 } // namespace
 
 bool begin_move(kv_allocator_state& st, const kv_move_begin& x) {
-  if (!st.moving || st.moving->tables != x.tables || st.moving->slots != x.slots) {
+  if (!st.moving || st.moving->slots != x.slots || st.moving->level != x.level) {
     if (st.moving) end_move(st);
     st.moving.emplace();
-    st.moving->tables = x.tables;
     st.moving->slots = x.slots;
+    st.moving->level = x.level;
     choose_tables(st);
     for (auto& pool : st.pools) pool.watch_freed(true);
     for (uint32_t t = 0; t < st.pools.size(); ++t) {
@@ -265,32 +273,29 @@ void finish_move(kv_allocator_state& st) {
   add_new_tables(st);
   for (auto& [holder, held] : st.holders)
     if (!is_of_move(holder) && !held.runs.empty()) rehome(st, held);
-  for (size_t i = 0; i < st.moving->more.size(); ++i)
-    st.pools[st.moving->from.size() + i].give_back(st.moving->more[i].places);
+  for (const auto& [table, x] : st.moving->more) st.pools[table].give_back(x.places);
   std::erase_if(st.holders, [](const auto& x) { return x.second.runs.empty(); });
   end_move(st);
 }
 
 void resize_tables(kv_allocator_state& st, const kv_tables& tables) {
   forget_parts(st.config, tables);
-  st.config.tables = tables.names;
-  st.config.sharers = tables.sharers;
-  st.config.parity = tables.parity;
-  const auto slots = tables.slots;
-  const bool changes = st.config.slots != slots;
-  st.config.slots = slots;
-  while (st.pools.size() > tables.names.size()) {
-    st.prefixes.back().clear(st.pools.back());
-    st.pools.pop_back();
-    st.prefixes.pop_back();
-  }
-  for (auto& pool : st.pools)
-    if (pool.slots() != slots) pool.resize(slots);
-  while (st.pools.size() < tables.names.size()) {
-    st.pools.emplace_back(slots);
+  st.config.tables = tables;
+  const auto& list = tables.list;
+  const auto first = st.pools.front().slots();
+  for (auto t = st.pools.size(); t < list.size(); ++t) {
+    st.pools.emplace_back(0);
     st.prefixes.emplace_back();
   }
-  if (changes) st.unprotected = scheduler::slot_set{slots};
+  for (auto t = st.pools.size(); t-- > 0;) {
+    const auto slots = t < list.size() ? list[t].slots : 0;
+    if (slots == 0) st.prefixes[t].clear(st.pools[t]);
+    if (st.pools[t].slots() != slots) st.pools[t].resize(slots);
+  }
+  st.pools.resize(list.size(), scheduler::slot_pool{0});
+  st.prefixes.resize(list.size());
+  if (first != st.pools.front().slots())
+    st.unprotected = scheduler::slot_set{st.pools.front().slots()};
 }
 
 } // namespace lamella::actors

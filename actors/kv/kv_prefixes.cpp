@@ -77,7 +77,7 @@ void keep_written(kv_allocator_state& st, sequence_id holder, const kv_written& 
 }
 
 void distrust(kv_allocator_state& st, uint32_t table, const std::vector<slot_run>& runs) {
-  scheduler::slot_set lost{st.config.slots};
+  scheduler::slot_set lost{st.pools[table].slots()};
   lost.insert(runs);
   st.prefixes[table].forget(st.pools[table], lost);
   for (auto& [holder, held] : st.holders)
@@ -93,10 +93,7 @@ void on_doubt(kv_allocator_state& st, const kv_doubt& x) {
 
 void forget_cached(kv_allocator_state& st, const kv_adopt& x) {
   for (uint32_t i = 0; i < st.pools.size(); ++i) {
-    const bool lost = st.config.whole_requests
-                          ? std::find(x.empty.begin(), x.empty.end(), i) != x.empty.end()
-                          : !x.empty.empty();
-    if (lost || x.parity_is_new) st.prefixes[i].clear(st.pools[i]);
+    if (std::ranges::count(x.lost, i) > 0 || x.parity_is_new) st.prefixes[i].clear(st.pools[i]);
   }
 }
 

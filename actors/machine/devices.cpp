@@ -81,11 +81,9 @@ std::string why_no_device(const std::string& option) {
 }
 
 gpu::attention_args attention_of(const config::settings& options, const model::model_spec& spec) {
-  const auto members = options.pools.attention.members;
-  const bool by_request = options.pools.attention.partition == config::partition::requests;
   gpu::attention_args x{};
   x.kv = {nullptr, half_type_of(options.kv.dtype),
-          by_request ? spec.kv_heads : spec.kv_heads / members, spec.head_dim};
+          spec.kv_heads / layout_of(options, spec, 0).fewest(), spec.head_dim};
   x.group = spec.group();
   x.wire = half_type_of(options.numerics.wire);
   return x;
@@ -93,9 +91,7 @@ gpu::attention_args attention_of(const config::settings& options, const model::m
 
 gpu::attention_args attention_of(const worker_terms& terms, bool shared) {
   gpu::attention_args x{};
-  x.kv = {nullptr, terms.kv,
-          shared && !terms.pool.whole_requests ? terms.kv_heads / terms.pool.shards
-                                               : terms.kv_heads,
+  x.kv = {nullptr, terms.kv, shared ? terms.kv_heads / terms.pool.layout.fewest() : terms.kv_heads,
           terms.head_dim};
   x.group = terms.group;
   x.wire = terms.wire;

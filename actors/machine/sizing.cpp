@@ -10,6 +10,23 @@
 
 namespace lamella::actors {
 
+namespace {
+
+/// The cells of the attention pool, without their slots.
+scheduler::kv_layout members_of_cells(const config::settings& options) {
+  const auto& pool = options.pools.attention;
+  scheduler::kv_layout layout;
+  for (const auto& [name, cell] : pool.cells) layout.cells.push_back({cell.members, 0});
+  if (!pool.cells.empty()) return layout;
+  if (pool.partition == config::partition::requests)
+    layout.cells.assign(pool.members, {1, 0});
+  else
+    layout.cells = {{pool.members, 0}};
+  return layout;
+}
+
+} // namespace
+
 std::string host_name() {
   char host[256] = {};
   gethostname(host, sizeof host - 1);
@@ -32,14 +49,14 @@ uint64_t memory_limit() {
 }
 
 std::string why_too_large(const config::settings& options, uint64_t weight_bytes,
-                          uint64_t member_kv_bytes) {
+                          uint64_t kv_bytes) {
   const auto is_here = [](const config::pool_settings& pool) {
     return pool.placement != config::placement::remote && !config::is_cuda(pool.device);
   };
   const auto& pools = options.pools;
   const auto limit = memory_limit();
   const auto weights = is_here(pools.model) ? weight_bytes : 0;
-  const auto kv = is_here(pools.attention) ? member_kv_bytes * pools.attention.members : 0;
+  const auto kv = is_here(pools.attention) ? kv_bytes : 0;
   if (weights + kv <= limit) return {};
   return "the weights (" + std::to_string(weights) + " bytes) and the KV cache ("
          + std::to_string(kv) + " bytes) are more than the memory limit of " + std::to_string(limit)
@@ -102,33 +119,41 @@ uint64_t token_bytes(const config::settings& options, const model::model_spec& s
 }
 
 uint64_t slot_bytes(const config::settings& options, const model::model_spec& spec) {
-  const auto whole = token_bytes(options, spec);
-  const auto& pool = options.pools.attention;
-  return pool.partition == config::partition::heads ? whole / pool.members : whole;
+  return token_bytes(options, spec) / members_of_cells(options).fewest();
 }
 
-uint32_t slots_for(const config::settings& options, const model::model_spec& spec,
-                   uint64_t available) {
+scheduler::kv_layout layout_of(const config::settings& options, const model::model_spec& spec,
+                               uint64_t available) {
   const auto& pool = options.pools.attention;
-  const auto given = pool.kv_bytes ? pool.kv_bytes : options.kv.bytes;
-  const auto bytes = given.value_or(available / (pool.members + (pool.parity ? 1 : 0)));
   const auto seats = uint64_t{options.batching.max_batch}
                      * options.batching.batches_for(options.pools.model.members);
   const auto context = options.model.context_tokens.value_or(spec.context_tokens);
-  auto slots = bytes / slot_bytes(options, spec);
-  if (!given) slots = std::min(slots, seats * (uint64_t{context} + 64));
-  return static_cast<uint32_t>(std::min<uint64_t>(slots, 1u << 30));
+  auto layout = members_of_cells(options);
+  const auto share = available / (std::max(1u, layout.members()) + (pool.parity ? 1 : 0));
+  auto named = pool.cells.begin();
+  for (auto& cell : layout.cells) {
+    const auto& own = named == pool.cells.end() ? pool : (named++)->second;
+    const auto given = own.kv_bytes ? own.kv_bytes : options.kv.bytes;
+    const auto member_bytes = token_bytes(options, spec) / std::max(1u, cell.members);
+    auto slots = given.value_or(share) / std::max<uint64_t>(1, member_bytes);
+    if (!given) slots = std::min(slots, seats * (uint64_t{context} + 64));
+    cell.slots = static_cast<uint32_t>(std::min<uint64_t>(slots, 1u << 30));
+  }
+  return layout;
+}
+
+uint64_t kv_bytes_of(const config::settings& options, const model::model_spec& spec,
+                     const scheduler::kv_layout& layout) {
+  return layout.slots() * token_bytes(options, spec);
 }
 
 uint32_t prefill_slots(const config::settings& options, const model::model_spec& spec,
-                       uint32_t pool_slots) {
-  const auto& pool = options.pools.attention;
+                       const scheduler::kv_layout& layout) {
   const auto context = options.model.context_tokens.value_or(spec.context_tokens);
-  const auto tables = pool.partition == config::partition::requests ? pool.members : 1;
   const auto wanted = options.pools.prefill.kv_bytes
                           ? *options.pools.prefill.kv_bytes / token_bytes(options, spec)
                           : context + uint64_t{8} * options.batching.prefill_chunk_tokens;
-  return static_cast<uint32_t>(std::min(wanted, uint64_t{pool_slots} * tables));
+  return static_cast<uint32_t>(std::min(wanted, layout.slots()));
 }
 
 scheduler::epoch_shape shape_of(const config::settings& options) {
@@ -136,6 +161,7 @@ scheduler::epoch_shape shape_of(const config::settings& options) {
   scheduler::epoch_shape shape;
   shape.replicas = pools.model.members;
   shape.shards = pools.attention.members;
+  for (const auto& [name, cell] : pools.attention.cells) shape.cells.push_back(cell.members);
   shape.parity = pools.attention.parity;
   if (pools.prefill.has_seats()) shape.prefill_seats = pools.prefill.members;
   shape.batches = options.batching.batches_for(pools.model.members);

@@ -4,6 +4,7 @@
 #include "config/settings.hpp"
 #include "gpu/kernels/operators.hpp"
 #include "model/spec.hpp"
+#include "scheduler/kv_layout.hpp"
 #include "scheduler/membership/epoch_plan.hpp"
 
 #include <cstdint>
@@ -20,21 +21,26 @@ unsigned usable_processors();
 /// Bytes of memory this process may use: the smaller of the machine's and the cgroup's (v1, v2).
 uint64_t memory_limit();
 
-/// Slots of one slot table under these settings: the capacity of `kv.bytes`, or an equal share of
-/// `available` bytes for all members of the pool, at most as many as all seats could fill. May be
-/// 0; the caller rejects too few.
-uint32_t slots_for(const config::settings& options, const model::model_spec& spec,
-                   uint64_t available);
+/// The cells of the attention pool under these settings. Slots of a cell: the capacity of its
+/// `kv_bytes` or of `kv.bytes`, or an equal share of `available` bytes for all members of the pool,
+/// at most as many as all seats could fill; may be 0, the caller rejects too few. A cell without
+/// members has the slots that one member would give it.
+scheduler::kv_layout layout_of(const config::settings& options, const model::model_spec& spec,
+                               uint64_t available);
 
-/// Why the memory limit of this process is too small for one copy of the weights and the KV of each
-/// member; empty when it suffices. Pools on other machines or on CUDA devices do not count.
+/// Why the memory limit of this process is too small for one copy of the weights and the KV of the
+/// whole pool; empty when it suffices. Pools on other machines or on CUDA devices do not count.
 std::string why_too_large(const config::settings& options, uint64_t weight_bytes,
-                          uint64_t member_kv_bytes);
+                          uint64_t kv_bytes);
+
+/// Bytes of K and V of all slots of a pool.
+uint64_t kv_bytes_of(const config::settings& options, const model::model_spec& spec,
+                     const scheduler::kv_layout& layout);
 
 /// Slots of a prefill worker's own KV: the capacity of `pools.prefill.kv_bytes`, or one longest
-/// prompt and eight chunks; at most those of the pool with `pool_slots` per table.
+/// prompt and eight chunks; at most those of the pool.
 uint32_t prefill_slots(const config::settings& options, const model::model_spec& spec,
-                       uint32_t pool_slots);
+                       const scheduler::kv_layout& layout);
 
 /// Rows of the largest iteration.
 uint32_t rows_most(const config::settings& options);
@@ -54,7 +60,7 @@ const char* name_of(gpu::half_type type);
 /// Bytes of K and V of one token, all layers and heads.
 uint64_t token_bytes(const config::settings& options, const model::model_spec& spec);
 
-/// Bytes that one member of the attention pool needs per slot.
+/// Bytes that a member of the attention pool needs per slot; of the members with the most heads.
 uint64_t slot_bytes(const config::settings& options, const model::model_spec& spec);
 
 /// The full shape of an epoch. Prefill workers without own seats use the model replicas.

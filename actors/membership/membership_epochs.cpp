@@ -33,8 +33,9 @@ void hand_out(membership_ptr self) {
   st.handed_caches.clear();
   for (uint32_t i = 0; i < done.what.plan.shards.size(); ++i) {
     const auto mine = result.caches[i];
-    st.handed_caches.emplace(i, mine);
-    const auto before = st.caches.find(i);
+    const auto part = part_of_shard(st, done.what.design, i);
+    st.handed_caches.emplace(part, mine);
+    const auto before = st.caches.find(part);
     if (before == st.caches.end() || before->second != mine) result.empty.push_back(i);
   }
   std::vector<event_field> fields{{"epoch", done.what.epoch},
@@ -164,7 +165,8 @@ void try_open(membership_ptr self) {
   }
   if (!next) return;
   membership_state::numbered_plan what{++st.epoch, std::move(next->plan), next->design, {}};
-  if (beside && moves_kv(st, what)) what.lenders = st.newest.plan.shards;
+  what.levels = beside && std::exchange(st.unequal, false);
+  if (beside && (what.levels || moves_kv(st, what))) what.lenders = st.newest.plan.shards;
   auto order = order_of(st, what);
   order.beside = beside ? st.newest.epoch : 0;
   auto& current = st.current.emplace();
@@ -173,7 +175,9 @@ void try_open(membership_ptr self) {
   result.beside = order.beside;
   result.streams = what.plan.streams;
   result.sizes = scheduler::sizes_of(what.design.shape);
-  result.slots = what.design.pool.slots;
+  result.layout = what.design.pool.layout;
+  result.layout_before = st.config.pool.layout;
+  result.level = what.levels;
   result.sizes_before = scheduler::sizes_of(st.config.shape);
   result.replicas.resize(what.plan.replicas.size());
   result.own_kv.resize(what.plan.replicas.size());
@@ -215,7 +219,7 @@ void close_epochs(membership_ptr self, const worker_info& who, const std::string
   if (st.before)
     tell(event_kind::epoch_closed, {{"epoch", st.before->epoch}, {"reason", who.seat + what}});
   st.before.reset();
-  st.due = false;
+  st.due = st.unequal = false;
   if (st.asked && st.asked->beside) { // the supervisor hears of the loss and asks again
     st.asked->promise.deliver(caf::make_error(ec::aborted, "a worker was lost"));
     st.asked.reset();

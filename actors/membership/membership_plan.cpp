@@ -31,12 +31,23 @@ bool as_large(const epoch_plan& x, const epoch_plan& than) {
          && x.shards.size() >= than.shards.size();
 }
 
+/// Who holds the KV of each shard of an epoch of that design, by its number there; a seat that does
+/// not exist: nobody.
+std::vector<seat> held_in(const membership_state& st, const epoch_design& design) {
+  constexpr seat nobody{worker_role::attention, ~0u};
+  std::vector<seat> held;
+  for (const auto member : scheduler::members_before(st.config.pool.layout, design.pool.layout))
+    held.push_back(member < st.held.size() ? st.held[member] : nobody);
+  return held;
+}
+
 /// Of these seats, without the slow ones where that costs no part.
 std::optional<next_epoch> plan_of(const membership_state& st, const epoch_design& design,
                                   const std::set<seat>& seats) {
-  auto all = scheduler::plan_epoch(design.shape, seats, st.held, false);
+  const auto held = held_in(st, design);
+  auto all = scheduler::plan_epoch(design.shape, seats, held, false);
   if (!all) return std::nullopt;
-  auto well = scheduler::plan_epoch(design.shape, well_seats(st, seats), st.held, false);
+  auto well = scheduler::plan_epoch(design.shape, well_seats(st, seats), held, false);
   return next_epoch{design, well && as_large(*well, *all) ? std::move(*well) : std::move(*all)};
 }
 
@@ -99,23 +110,22 @@ std::optional<next_epoch> better_plan(const membership_state& st) {
   const bool drains = std::ranges::any_of(st.draining, [&](const seat& where) {
     return has_part(st.newest.plan, where) && !has_part(plan->plan, where);
   });
-  if (!drains && !scheduler::could_grow(st.config.shape, st.newest.plan, staying))
+  if (!drains && !st.unequal && !scheduler::could_grow(st.config.shape, st.newest.plan, staying))
     return std::nullopt;
   return plan;
 }
 
 scheduler::kv_part part_of_shard(const membership_state& st, const epoch_design& design,
                                  uint32_t number) {
-  const auto& pool = design.pool;
-  return scheduler::part_of_member(st.config.kv_heads, pool.shards, number, pool.whole_requests,
-                                   pool.slots);
+  return design.pool.layout.part(st.config.kv_heads, number);
 }
 
 bool moves_kv(const membership_state& st, const membership_state::numbered_plan& next) {
-  // Sequences of members that are no more, or that new members get.
-  if (next.design.pool.whole_requests && next.design.pool.shards != st.config.pool.shards)
-    return true;
-  for (uint32_t i = 0; i < next.design.pool.shards; ++i)
+  const auto& before = st.config.pool.layout;
+  const auto& layout = next.design.pool.layout;
+  for (uint32_t cell = 0; cell < before.tables(); ++cell)
+    if (before.in_use(cell) && !layout.in_use(cell)) return true; // its sequences go elsewhere
+  for (uint32_t i = 0; i < layout.members(); ++i)
     if (!has_kv(st, next.plan.shards[i], part_of_shard(st, next.design, i))) return true;
   return false;
 }

@@ -22,11 +22,14 @@ using scheduler::worker_role;
 /// Members of a pool at most: seats have numbers of 14 bits, and a mistyped size starts processes.
 constexpr uint32_t members_max = 256;
 
+/// The pool that a cell's name begins with; of a pool its own name.
+std::string pool_of(const std::string& name) { return name.substr(0, name.find('/')); }
+
 /// `pool`: empty where the question names none that there is.
 caf::error refused(const membership_state& st, const std::string& pool, const std::string& why) {
   tell(event_kind::pool_refused, {{"pool", pool}, {"reason", why}});
   if (st.config.metrics && !pool.empty())
-    st.config.metrics->pool_changed(pool, net::change_end::refused);
+    st.config.metrics->pool_changed(pool_of(pool), net::change_end::refused);
   return caf::make_error(ec::resize_refused, why);
 }
 
@@ -34,19 +37,66 @@ std::string text_of(const pool_change& x) {
   return fmt::format("{} {} -> {}", x.pool, x.from, x.to);
 }
 
-/// Why a pool cannot have that size now; empty: it can.
-std::string why_not(const membership_state& st, worker_role role, uint32_t members) {
-  const auto& pool = scheduler::to_string(role);
+/// What changes its size: a pool, or a cell of the attention pool.
+struct resized_part {
+  worker_role role = worker_role::model;
+  std::optional<size_t> cell{}; ///< by number
+};
+
+std::string name_of(const membership_state& st, const resized_part& x) {
+  const std::string pool{scheduler::to_string(x.role)};
+  return x.cell ? pool + "/" + st.config.cells.at(*x.cell) : pool;
+}
+
+uint32_t size_of(const pool_sizes& sizes, const resized_part& x) {
+  return x.cell ? sizes.cells.at(*x.cell) : scheduler::size_of(sizes, x.role);
+}
+
+pool_sizes with_size(const pool_sizes& sizes, const resized_part& x, uint32_t members) {
+  return x.cell ? scheduler::with_cell(sizes, *x.cell, members)
+                : scheduler::with_size(sizes, x.role, members);
+}
+
+std::string cells_of(const membership_state& st) {
+  std::string text;
+  for (const auto& cell : st.config.cells)
+    text += (text.empty() ? "attention/" : ", attention/") + cell;
+  return text;
+}
+
+/// The pool or cell of that name; nothing: there is none.
+std::optional<resized_part> part_named(const membership_state& st, const std::string& name) {
+  const auto slash = name.find('/');
+  const auto role = scheduler::role_named(name.substr(0, slash));
+  if (!role || slash == std::string::npos)
+    return role ? std::optional{resized_part{*role}} : std::nullopt;
+  const auto cell = std::ranges::find(st.config.cells, name.substr(slash + 1));
+  if (*role != worker_role::attention || cell == st.config.cells.end()) return std::nullopt;
+  return resized_part{*role, static_cast<size_t>(cell - st.config.cells.begin())};
+}
+
+/// What becomes smaller when that worker goes for good: its pool, or its cell.
+resized_part part_with(const membership_state& st, const seat& where) {
+  if (where.role != worker_role::attention || st.config.cells.empty()) return {where.role};
+  return {where.role, st.newest.design.pool.layout.cell_of(st.newest.number_of(where))};
+}
+
+/// Why a pool or cell cannot have that size now; empty: it can.
+std::string why_not(const membership_state& st, const resized_part& what, uint32_t members) {
+  const auto pool = name_of(st, what);
   if (!st.config.design_of) return "the pools of this service keep their sizes";
-  if (st.config.seats.members(role) == 0)
+  if (st.config.seats.members(what.role) == 0)
     return fmt::format("the pool '{}' has no workers of its own", pool);
-  if (members == 0) return fmt::format("a pool cannot be empty: '{}' needs a member", pool);
+  if (!what.cell && what.role == worker_role::attention && !st.config.cells.empty())
+    return "the attention pool has cells: change the size of one of " + cells_of(st);
+  if (members == 0 && !what.cell)
+    return fmt::format("a pool cannot be empty: '{}' needs a member", pool);
   if (members > members_max)
     return fmt::format("{} members: a pool has at most {}", members, members_max);
   if (st.changing) return fmt::format("another change is under way: {}", text_of(*st.changing));
   if (!st.was_open) return "the service has not started yet";
   try {
-    st.config.design_of(scheduler::with_size(st.wanted, role, members));
+    st.config.design_of(with_size(st.wanted, what, members));
   } catch (const std::invalid_argument& e) {
     return e.what();
   }
@@ -96,28 +146,27 @@ void drop_seats(membership_ptr self, worker_role role, uint32_t needed,
   }
 }
 
-/// The size that a pool can have next below its own; nothing: it has none.
-std::optional<uint32_t> next_lower(const membership_state& st, worker_role role) {
-  for (auto size = scheduler::size_of(st.wanted, role); size > 1;)
-    if (why_not(st, role, --size).empty()) return size;
+/// The size that a pool or cell can have next below its own; nothing: it has none.
+std::optional<uint32_t> next_lower(const membership_state& st, const resized_part& what) {
+  for (auto size = size_of(st.wanted, what); size > 0;)
+    if (why_not(st, what, --size).empty()) return size;
   return std::nullopt;
 }
 
 /// The size that a pool can have next above its own, up to that; nothing: it has none.
 std::optional<uint32_t> next_higher(const membership_state& st, worker_role role, uint32_t most) {
   for (auto size = scheduler::size_of(st.wanted, role); size < most;)
-    if (why_not(st, role, ++size).empty()) return size;
+    if (why_not(st, {role}, ++size).empty()) return size;
   return std::nullopt;
 }
 
-pool_change begin_change(membership_ptr self, worker_role role, uint32_t members,
+pool_change begin_change(membership_ptr self, const resized_part& what, uint32_t members,
                          const scale_effects& effects) {
   auto& st = self->state;
-  const auto from = scheduler::size_of(st.wanted, role);
-  add_seats(self, role, members);
-  st.wanted = scheduler::with_size(st.wanted, role, members);
-  st.changing =
-      pool_change{std::string{scheduler::to_string(role)}, from, members, "under way", {}};
+  const auto from = size_of(st.wanted, what);
+  st.wanted = with_size(st.wanted, what, members);
+  add_seats(self, what.role, scheduler::size_of(st.wanted, what.role));
+  st.changing = pool_change{name_of(st, what), from, members, "under way", {}};
   st.changing_since = self->clock().now();
   tell(event_kind::pool_resizing, {{"pool", st.changing->pool}, {"from", from}, {"to", members}});
   const auto answer = *st.changing;
@@ -138,27 +187,29 @@ void end_change(membership_ptr self, const char* state, std::string reason) {
       {"pool", x.pool}, {"from", x.from}, {"to", x.to}, {"seconds", took.count()}};
   if (!x.reason.empty()) fields.emplace_back("reason", x.reason);
   if (st.config.metrics)
-    st.config.metrics->pool_changed(x.pool, x.reason.empty() ? net::change_end::done
-                                                             : net::change_end::rolled_back);
+    st.config.metrics->pool_changed(
+        pool_of(x.pool), x.reason.empty() ? net::change_end::done : net::change_end::rolled_back);
   tell(x.reason.empty() ? event_kind::pool_resized : event_kind::pool_rolled_back,
        std::move(fields));
 }
 
-worker_role role_of(const pool_change& x) { return *scheduler::role_named(x.pool); }
+worker_role role_of(const pool_change& x) { return *scheduler::role_named(pool_of(x.pool)); }
 
 } // namespace
 
 caf::result<pool_change> on_resize(membership_ptr self, const pool_resize& x,
                                    const scale_effects& effects) {
   auto& st = self->state;
-  const auto role = scheduler::role_named(x.pool);
-  if (!role)
-    return refused(st, {}, "there is no pool '" + x.pool + "'; use model, attention or prefill");
-  const auto now = scheduler::size_of(st.wanted, *role);
+  const auto what = part_named(st, x.pool);
+  if (!what)
+    return refused(st, {},
+                   "there is no pool '" + x.pool + "'; use model, attention or prefill"
+                       + (st.config.cells.empty() ? "" : ", or a cell: " + cells_of(st)));
+  const auto now = size_of(st.wanted, *what);
   if (x.members == now && !st.changing) return pool_change{x.pool, now, now, "done", {}};
-  if (const auto why = why_not(st, *role, x.members); !why.empty()) return refused(st, x.pool, why);
-  st.before_drains.erase(*role);
-  return begin_change(self, *role, x.members, effects);
+  if (const auto why = why_not(st, *what, x.members); !why.empty()) return refused(st, x.pool, why);
+  st.before_drains.erase(what->role);
+  return begin_change(self, *what, x.members, effects);
 }
 
 caf::result<pool_change> on_drain(membership_ptr self, const worker_drain& x,
@@ -172,9 +223,11 @@ caf::result<pool_change> on_drain(membership_ptr self, const worker_drain& x,
     return refused(st, found->second.info.role,
                    "'" + x.worker + "' is of the service's own process; change the pool's size");
   const auto where = found->first;
-  const auto size = scheduler::size_of(st.wanted, where.role);
-  pool_change answer{std::string{scheduler::to_string(where.role)}, size, size, "under way", {}};
-  if (!st.newest.has(where) || !st.open) {
+  const bool serves = st.newest.has(where) && st.open;
+  const auto what = serves ? part_with(st, where) : resized_part{where.role};
+  const auto size = size_of(st.wanted, what);
+  pool_change answer{name_of(st, what), size, size, "under way", {}};
+  if (!serves) {
     effects.send_away(where, "it was drained");
     answer.state = "done";
     return answer;
@@ -182,7 +235,7 @@ caf::result<pool_change> on_drain(membership_ptr self, const worker_drain& x,
   if (st.changing)
     return refused(st, answer.pool, "another change is under way: " + text_of(*st.changing));
   st.draining.insert(where);
-  const auto lower = next_lower(st, where.role);
+  const auto lower = next_lower(st, what);
   const auto bounds = st.config.follows.find(where.role);
   const bool follows =
       x.leaves && lower && bounds != st.config.follows.end() && *lower >= bounds->second.least;
@@ -199,8 +252,16 @@ caf::result<pool_change> on_drain(membership_ptr self, const worker_drain& x,
                        + "' does: add one to the pool '" + answer.pool + "' first");
   }
   // One that an operator drains asks for a seat at once, and shall not get it back.
-  if (x.leaves) st.before_drains.emplace(where.role, size);
-  return begin_change(self, where.role, *lower, effects);
+  if (x.leaves && !what.cell) st.before_drains.emplace(where.role, size);
+  return begin_change(self, what, *lower, effects);
+}
+
+void on_balance(membership_ptr self, const pool_balance& x, const scale_effects& effects) {
+  auto& st = self->state;
+  if (!st.open || st.before || st.current || st.due || st.changing || x.epoch != st.newest.epoch)
+    return;
+  st.unequal = true;
+  effects.consider("slot tables are unequally full");
 }
 
 bool grow_for(membership_ptr self, worker_role role, const scale_effects& effects) {
@@ -212,7 +273,7 @@ bool grow_for(membership_ptr self, worker_role role, const scale_effects& effect
     limit = std::max(limit, found->second);
   const auto higher = next_higher(st, role, limit);
   if (!higher) return false;
-  begin_change(self, role, *higher, effects);
+  begin_change(self, {role}, *higher, effects);
   return true;
 }
 
@@ -220,7 +281,7 @@ void finish_change(membership_ptr self, const scale_effects& effects) {
   auto& st = self->state;
   if (st.changing && scheduler::sizes_of(st.config.shape) == st.wanted) {
     const auto role = role_of(*st.changing);
-    drop_seats(self, role, needed_seats(st, role, st.changing->to), effects);
+    drop_seats(self, role, needed_seats(st, role, scheduler::size_of(st.wanted, role)), effects);
     // After a loss the worker that should leave may be the one that is left.
     std::erase_if(st.draining, [&](const seat& where) { return where.role == role; });
     end_change(self, "done", {});
@@ -260,16 +321,21 @@ void watch_change(membership_ptr self, const scale_effects& effects) {
 
 std::vector<pool_change> changes_of(const membership_state& st) {
   std::vector<pool_change> result;
-  for (const auto role : {worker_role::model, worker_role::attention, worker_role::prefill}) {
-    const std::string name{scheduler::to_string(role)};
-    const auto now = scheduler::size_of(scheduler::sizes_of(st.config.shape), role);
+  const auto sizes = scheduler::sizes_of(st.config.shape);
+  const auto tell_of = [&](const resized_part& x) {
+    const auto name = name_of(st, x);
+    const auto now = size_of(sizes, x);
     if (st.changing && st.changing->pool == name)
       result.push_back(*st.changing);
     else if (const auto last = st.changes.find(name); last != st.changes.end())
       result.push_back(last->second);
     else
       result.push_back({name, now, now, "none", {}});
-  }
+  };
+  tell_of({worker_role::model});
+  tell_of({worker_role::attention});
+  for (size_t i = 0; i < st.config.cells.size(); ++i) tell_of({worker_role::attention, i});
+  tell_of({worker_role::prefill});
   return result;
 }
 

@@ -21,6 +21,10 @@ caf::result<pool_change> on_resize(membership_self::stateful_pointer<membership_
 caf::result<pool_change> on_drain(membership_self::stateful_pointer<membership_state> self,
                                   const worker_drain& x, const scale_effects& effects);
 
+/// Opens an epoch in which sequences move between slot tables, unless a change is under way.
+void on_balance(membership_self::stateful_pointer<membership_state> self, const pool_balance& x,
+                const scale_effects& effects);
+
 /// A worker has come for which the pool has no seat. Gives it one where the pool may grow, or has
 /// become smaller by a worker that was told to stop: one that is started again comes back.
 bool grow_for(membership_self::stateful_pointer<membership_state> self, scheduler::worker_role role,

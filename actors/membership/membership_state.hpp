@@ -54,9 +54,10 @@ struct membership_config {
   /// Pools whose kernel set is determined by the device class of the first worker. Later workers of
   /// the pool must have the same set, and prefill workers that of the replicas.
   std::set<scheduler::worker_role> on_devices{};
-  scheduler::epoch_shape shape; ///< in force: of an epoch without missing workers
-  pool_terms pool;              ///< of that
-  uint32_t kv_heads = 1;        ///< of the model
+  scheduler::epoch_shape shape;     ///< in force: of an epoch without missing workers
+  pool_terms pool;                  ///< of that
+  uint32_t kv_heads = 1;            ///< of the model
+  std::vector<std::string> cells{}; ///< names of the attention pool's cells; none: it is one
   /// What pools of other sizes mean. Throws std::invalid_argument with the reason when they are
   /// impossible. Empty: the pools keep their sizes.
   std::function<epoch_design(const pool_sizes&)> design_of{};
@@ -114,6 +115,7 @@ struct membership_state {
     scheduler::epoch_plan plan;
     epoch_design design;
     std::vector<scheduler::seat> lenders{}; ///< shards of the epoch that serves, by number there
+    bool levels = false;                    ///< sequences move between its tables
 
     /// All that have a part in it or lend KV to it.
     std::set<scheduler::seat> workers() const;
@@ -144,6 +146,7 @@ struct membership_state {
   numbered_plan newest; ///< of the newest epoch that was opened on its own or has taken over
   std::optional<numbered_plan> before; ///< it serves until the pipeline has moved to `newest`
   bool due = false;                    ///< the supervisor knows of a better epoch
+  bool unequal = false;                ///< the tables of the epoch that serves are to be levelled
   std::optional<caf::actor_clock::time_point> dropped_at; ///< an epoch, not tried again since
   pool_sizes wanted;                  ///< as asked for; `newest` may not have them yet
   std::set<scheduler::seat> draining; ///< seats that shall have no part
@@ -154,8 +157,8 @@ struct membership_state {
   std::map<std::string, pool_change> changes; ///< the newest of each pool, ended
   pool_numerics compute, attention;           ///< of the first workers of these kinds; fixed
   std::vector<scheduler::seat> held;          ///< holder of the KV of each shard, by number
-  /// The memory that holds the KV of each shard.
-  using cache_places = std::map<uint32_t, uint64_t>;
+  /// The memory that holds the KV of each part.
+  using cache_places = std::map<scheduler::kv_part, uint64_t>;
   cache_places caches;        ///< of the newest epoch that a pipeline was built of
   uint64_t handed_epoch = 0;  ///< the newest that was handed out; it may never be built
   cache_places handed_caches; ///< of that one

@@ -10,7 +10,6 @@
 #include "actors/worker/control_link.hpp"
 #include "actors/worker/seat_devices.hpp"
 #include "base/failpoint.hpp"
-#include "scheduler/head_partition.hpp"
 
 #include <spdlog/spdlog.h>
 
@@ -108,8 +107,9 @@ membership_config control_plane::membership_of(const config::settings& options) 
   for (auto role : all_roles)
     if (config::is_cuda(device_option(options, role))) m.on_devices.insert(role);
   m.shape = shape_of(options);
-  m.pool = pool_terms_of(options, config_.parts->program->spec, config_.parts->slots);
+  m.pool = pool_terms_of(options, config_.parts->program->spec, config_.parts->layout);
   m.kv_heads = config_.parts->program->spec.kv_heads;
+  for (const auto& [name, cell] : options.pools.attention.cells) m.cells.push_back(name);
   m.design_of = [this](const pool_sizes& x) { return design_of(x); };
   m.on_resize = [this](const std::set<scheduler::seat>& all) { keep_seats(all); };
   for (auto role : all_roles)
@@ -178,21 +178,32 @@ void control_plane::keep_seats(const std::set<scheduler::seat>& all) {
   told_->tell(children(all));
 }
 
+namespace {
+
+/// Whether the size of a cell's KV is configured.
+bool kv_bytes_given(const config::settings& options, size_t cell) {
+  const auto& pool = options.pools.attention;
+  if (options.kv.bytes || pool.kv_bytes) return true;
+  return !pool.cells.empty()
+         && std::next(pool.cells.begin(), static_cast<ptrdiff_t>(cell))->second.kv_bytes;
+}
+
+} // namespace
+
 /// Members of the attention pool bring memory of their own: without a fixed size, their tables keep
 /// the slots that they had at the start.
 epoch_design control_plane::design_of(const pool_sizes& sizes) const {
   const auto& parts = *config_.parts;
   const auto& spec = parts.program->spec;
   const auto options = at_sizes(parts.options, sizes);
-  const auto& pool = options.pools.attention;
-  if (pool.partition == config::partition::heads)
-    if (auto why = scheduler::refuse_partition(spec.kv_heads, pool.members))
-      throw std::invalid_argument{*why};
-  const bool fixed = pool.kv_bytes || options.kv.bytes;
-  const auto slots = fixed ? slots_for(options, spec, 0) : parts.slots;
-  if (auto why = why_too_large(options, 0, slots * slot_bytes(options, spec)); !why.empty())
+  auto layout = layout_of(options, spec, 0);
+  if (auto why = scheduler::refuse_layout(spec.kv_heads, layout)) throw std::invalid_argument{*why};
+  const auto& start = parts.layout.cells;
+  for (size_t i = 0; i < layout.cells.size(); ++i)
+    if (!kv_bytes_given(options, i)) layout.cells[i].slots = start[i < start.size() ? i : 0].slots;
+  if (auto why = why_too_large(options, 0, kv_bytes_of(options, spec, layout)); !why.empty())
     throw std::invalid_argument{why};
-  return {shape_of(options), pool_terms_of(options, spec, slots)};
+  return {shape_of(options), pool_terms_of(options, spec, std::move(layout))};
 }
 
 worker_terms control_plane::terms_of(const scheduler::seat& where) const {
@@ -220,7 +231,7 @@ worker_terms control_plane::terms_of(const scheduler::seat& where) const {
   t.group = spec.group();
   t.head_dim = spec.head_dim;
   t.scale = spec.attention_scale();
-  t.pool = pool_terms_of(options, spec, parts.slots);
+  t.pool = pool_terms_of(options, spec, parts.layout);
   t.prefill_owns_kv = options.pools.prefill_owns_kv();
   t.ranks = ranks_of(options, where.role);
   t.rows = rows_most(options);

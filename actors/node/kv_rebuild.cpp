@@ -81,8 +81,8 @@ void fill_by_parity(caf::event_based_actor* self, pipeline_parts& parts,
                     const epoch_members& members, std::function<void()> done) {
   const auto shards = members.sizes.attention; // of this epoch: the pool may have grown or shrunk
   if (parts.parity->shards() != shards) {      // a loss had it take another size: nothing fits
-    parts.parity.emplace(shards, members.slots);
-    parts.digests = std::make_shared<digest_book>(2 * size_t{members.slots});
+    parts.parity.emplace(shards, members.layout.largest());
+    parts.digests = std::make_shared<digest_book>(2 * size_t{members.layout.largest()});
   }
   const auto target =
       parts.parity->open(members.epoch, members.empty, members.shards.size() > shards);

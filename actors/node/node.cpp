@@ -85,7 +85,7 @@ std::string node::summary() const {
       x.options.pools.model.members, ranks > 1 ? fmt::format(" of {} ranks", ranks) : std::string{},
       x.options.pools.attention.members,
       x.options.pools.attention.partition == config::partition::requests ? "request" : "head",
-      x.parts->slots, x.kernels(), x.parts->engine->threads(), x.parts->base.fingerprint);
+      x.parts->layout.slots(), x.kernels(), x.parts->engine->threads(), x.parts->base.fingerprint);
 }
 
 bool node::drain(std::chrono::milliseconds limit) {

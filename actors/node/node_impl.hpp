@@ -32,7 +32,9 @@ struct node::impl {
                                               options.recovery.max_pause)},
         system_options{options.pools.distributed() ? system_config{2, options.control}
                                                    : system_config{2}},
-        system{system_options} {}
+        system{system_options} {
+    options.pools.attention.members = options.pools.attention.all_members();
+  }
 
   void open_model(const load_progress& progress);
   void choose_kernels();

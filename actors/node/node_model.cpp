@@ -54,12 +54,11 @@ void node::impl::open_model(const load_progress& progress) {
   share_by_ranks();
   const auto& spec = model.program->spec;
   const auto& pool = options.pools.attention;
-  if (pool.partition == config::partition::heads) {
-    if (auto why = scheduler::refuse_partition(spec.kv_heads, pool.members))
-      throw start_error{78, "pools.attention.members: " + *why};
+  if (auto why = scheduler::refuse_layout(spec.kv_heads, layout_of(options, spec, 0)))
+    throw start_error{78, "pools.attention.members: " + *why};
+  if (pool.partition == config::partition::heads)
     if (auto why = scheduler::refuse_partition(spec.kv_heads, std::max(1u, pool.most)))
       throw start_error{78, "pools.attention.max: " + *why};
-  }
   if (options.model.context_tokens && *options.model.context_tokens > spec.context_tokens)
     throw start_error{78, fmt::format("model.context_tokens: {} is more than the {} {}",
                                       *options.model.context_tokens, spec.context_tokens,
@@ -167,20 +166,20 @@ uint64_t node::impl::cache_bytes() const {
 
 void node::impl::size_cache() {
   const auto& spec = model.program->spec;
-  parts->slots = slots_for(options, spec, cache_bytes());
-  if (parts->slots < slots_min)
-    throw start_error{78,
-                      fmt::format("kv.bytes: room for {} tokens, too small for one request; at "
-                                  "least {} bytes ({} tokens) are needed",
-                                  parts->slots, slots_min * slot_bytes(options, spec), slots_min)};
+  parts->layout = layout_of(options, spec, cache_bytes());
+  const auto slots = parts->layout.smallest();
+  if (slots < slots_min)
+    throw start_error{78, fmt::format("kv.bytes: room for {} tokens, too small for one request; at "
+                                      "least {} bytes ({} tokens) are needed",
+                                      slots, slots_min * slot_bytes(options, spec), slots_min)};
   if (auto why = why_too_large(options, model.file->file_bytes(),
-                               parts->slots * slot_bytes(options, spec));
+                               kv_bytes_of(options, spec, parts->layout));
       !why.empty())
     throw start_error{78, "kv.bytes: " + why, "lower kv.bytes or set it to auto"};
   if (!options.pools.prefill_owns_kv()) return;
   const auto longest =
-      std::min(options.model.context_tokens.value_or(spec.context_tokens), parts->slots);
-  if (const auto own = prefill_slots(options, spec, parts->slots); own < longest)
+      std::min(options.model.context_tokens.value_or(spec.context_tokens), parts->layout.largest());
+  if (const auto own = prefill_slots(options, spec, parts->layout); own < longest)
     throw start_error{
         78, fmt::format("pools.prefill.kv_bytes: room for {} tokens, a prompt may have {}", own,
                         longest)};

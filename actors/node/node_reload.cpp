@@ -42,19 +42,14 @@ void tell(const std::vector<config::difference>& changes, reload_report& report)
 } // namespace
 
 void node::impl::take_sizes_back() {
-  for (const auto& x : resizes->take_failed()) {
-    auto& pools = in_force.pools;
-    (x.role == scheduler::worker_role::model       ? pools.model.members
-     : x.role == scheduler::worker_role::attention ? pools.attention.members
-                                                   : pools.prefill.members) = x.from;
-  }
+  for (const auto& x : resizes->take_failed()) take_back(in_force.pools, x);
 }
 
 std::vector<std::string> node::impl::resize_pools(const config::settings& now,
                                                   reload_report& report) {
   const auto wishes = resizes_between(in_force, now);
   if (wishes.empty()) return {};
-  const auto first = members_key(wishes.front().role) + ": ";
+  const auto first = members_key(wishes.front()) + ": ";
   auto sizes = configured_sizes(in_force);
   resizer_config c;
   c.outcomes = resizes;
@@ -66,23 +61,21 @@ std::vector<std::string> node::impl::resize_pools(const config::settings& now,
     if (resizes->under_way())
       return {first + "the change that an earlier reload asked for is still under way"};
     for (const auto& x : wishes) { // each of the sizes on the way
-      sizes = scheduler::with_size(sizes, x.role, x.members);
-      if (auto why = control->why_not(sizes); !why.empty())
-        return {members_key(x.role) + ": " + why};
+      sizes = with_wish(sizes, x, in_force.pools.attention);
+      if (auto why = control->why_not(sizes); !why.empty()) return {members_key(x) + ": " + why};
     }
     c.members = parts->members;
   }
   caf::scoped_actor self{system};
   for (const auto& x : wishes) {
-    const auto key = members_key(x.role);
+    const auto key = members_key(x);
     if (!c.wishes.empty()) { // one change at a time: RESIZER asks for it after that
       c.wishes.push_back(x);
       report.pending.push_back(key);
       continue;
     }
     std::string problem;
-    self->request(c.members, resize_timeout,
-                  pool_resize{std::string{scheduler::to_string(x.role)}, x.members})
+    self->request(c.members, resize_timeout, pool_resize{pool_name(x), x.members})
         .receive(
             [&](const pool_change& answer) {
               if (answer.state != "under way") return;

@@ -135,8 +135,6 @@ std::shared_ptr<net::metrics> node::impl::make_metrics() const {
   m.commit = build_commit();
   m.caf = "0.17.6";
   m.simd = kernels();
-  const bool by_request = options.pools.attention.partition == config::partition::requests;
-  const auto tables = by_request ? options.pools.attention.members : 1;
   using scheduler::worker_role;
   for (auto role : {worker_role::model, worker_role::attention, worker_role::prefill}) {
     const std::string name{scheduler::to_string(role)};
@@ -144,7 +142,7 @@ std::shared_ptr<net::metrics> node::impl::make_metrics() const {
     for (uint32_t i = 0; i < seats; ++i)
       m.workers.push_back({name, name + "-" + std::to_string(i)});
   }
-  m.slot_count = uint64_t{parts->slots} * tables;
+  m.slot_count = parts->layout.slots();
   return std::make_shared<net::metrics>(m);
 }
 
@@ -160,8 +158,10 @@ void node::impl::listen() {
   c.public_probes = options.http.probes;
   c.public_page = options.http.ui;
   c.version = LAMELLA_VERSION;
-  c.partition =
-      options.pools.attention.partition == config::partition::requests ? "requests" : "heads";
+  c.partition = !options.pools.attention.cells.empty()                             ? "cells"
+                : options.pools.attention.partition == config::partition::requests ? "requests"
+                                                                                   : "heads";
+  for (const auto& [name, cell] : options.pools.attention.cells) c.cells.push_back(name);
   c.attention_members = options.pools.attention.members;
   c.chaos = options.chaos.enabled;
   c.world = parts->base.world;

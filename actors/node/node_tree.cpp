@@ -105,8 +105,9 @@ void node::impl::forget_workers(const std::set<scheduler::seat>& seats) {
 
 void node::impl::join_workers() {
   if (options.pools.attention.parity) {
-    parts->parity.emplace(options.pools.attention.members, parts->slots);
-    parts->digests = std::make_shared<digest_book>(2 * size_t{parts->slots});
+    const auto slots = parts->layout.largest();
+    parts->parity.emplace(parts->layout.members(), slots);
+    parts->digests = std::make_shared<digest_book>(2 * size_t{slots});
   }
   control_plane_config c;
   c.parts = parts;

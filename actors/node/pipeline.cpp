@@ -6,10 +6,12 @@
 #include "actors/kv/kv_allocator.hpp"
 #include "actors/kv/parity_keeper.hpp"
 #include "actors/machine/sizing.hpp"
+#include "actors/node/balancer.hpp"
 #include "actors/node/canary.hpp"
 #include "actors/prefill/prefill_worker.hpp"
 
 #include <map>
+#include <set>
 
 namespace lamella::actors {
 
@@ -29,11 +31,9 @@ class builder {
 public:
   builder(caf::event_based_actor* parent, const pipeline_parts& parts)
       : parent_{parent}, parts_{parts}, options_{at_sizes(parts.options, parts.workers.sizes)},
-        slots_{parts.workers.slots}, spec_{parts.program->spec}, epoch_{parts.workers.epoch},
-        shards_count_{options_.pools.attention.members},
-        replicas_count_{options_.pools.model.members}, batches_count_{options_.batching.batches_for(
-                                                           replicas_count_)},
-        by_request_{options_.pools.attention.partition == config::partition::requests} {}
+        layout_{parts.workers.layout}, spec_{parts.program->spec}, epoch_{parts.workers.epoch},
+        shards_count_{layout_.members()}, replicas_count_{options_.pools.model.members},
+        batches_count_{options_.batching.batches_for(replicas_count_)} {}
 
   pipeline run() {
     make_allocator();
@@ -43,6 +43,8 @@ public:
                                      : parent_->spawn(mask_maker));
     make_batches();
     make_prefill_workers();
+    if (layout_.tables() > 1)
+      keep(parent_->spawn(balancer, balancer_config{epoch_, allocator_, parts_.members}));
     publish();
     return std::move(result_);
   }
@@ -60,18 +62,27 @@ private:
     if (!*kept.lives) spawn_allocator(kept);
     allocator_ = kept.handle;
     parent_->send(allocator_,
-                  kv_adopt{epoch_, shards_, parts_.workers.empty, parts_.began.rebuilt,
+                  kv_adopt{epoch_, shards_, lost_tables(), parts_.began.rebuilt,
                            parts_.began.parity_is_new, tables(), parts_.planned, parts_.moved});
   }
 
   kv_tables tables() const {
     kv_tables x;
-    const auto own = by_request_ ? shards_count_ : 1;
-    for (uint32_t i = 0; i < shards_count_; ++i)
-      (i < own ? x.names : x.sharers).push_back("attention-" + std::to_string(i));
+    uint32_t member = 0;
+    for (uint32_t i = 0; i < layout_.tables(); ++i) {
+      auto& table = x.list.emplace_back();
+      table.slots = layout_.slots_of(i);
+      for (uint32_t k = 0; k < layout_.cells[i].members; ++k)
+        table.members.push_back("attention-" + std::to_string(member++));
+    }
     if (options_.pools.attention.parity) x.parity = "attention-" + std::to_string(shards_count_);
-    x.slots = slots_;
     return x;
+  }
+
+  std::vector<uint32_t> lost_tables() const {
+    std::set<uint32_t> lost;
+    for (const auto member : parts_.workers.empty) lost.insert(layout_.cell_of(member));
+    return {lost.begin(), lost.end()};
   }
 
   /// Where this epoch has a member for the parity.
@@ -98,12 +109,7 @@ private:
 
   void spawn_allocator(kept_allocator& kept) {
     kv_allocator_config c;
-    auto all = tables();
-    c.tables = std::move(all.names);
-    c.sharers = std::move(all.sharers);
-    c.parity = std::move(all.parity);
-    c.slots = slots_;
-    c.whole_requests = by_request_;
+    c.tables = tables();
     c.prefix_time = options_.kv.prefix_cache;
     // A suffix is computed concurrently with decoding, by replicas that could decode meanwhile.
     if (suffix_streams(options_) > 0) c.prefix_least_percent = 50;
@@ -123,7 +129,8 @@ private:
     c.prefill_workers = options_.pools.prefill.members;
     c.suffix_workers = suffix_streams(options_);
     c.window_slots = window_slots;
-    c.slots = slots_;
+    c.slots = layout_.largest();
+    c.spare_slots = layout_.smallest() / 20;
     c.epoch = epoch_;
     c.metrics = parts_.metrics;
     c.health = parts_.health;
@@ -165,7 +172,7 @@ private:
       c.iteration_most = options_.batching.prefill_iteration;
       if (options_.batching.prompt_order == config::prompt_order::fcfs)
         c.order = scheduler::prompt_order::fcfs;
-      c.token_bytes = slot_bytes(options_, spec_) * (by_request_ ? 1 : shards_count_);
+      c.token_bytes = token_bytes(options_, spec_);
       c.scheduler = scheduler_;
       c.scored_rows = scheduler::scored_rows_within(spec_.vocabulary);
       if (bounds_decoding()) c.decode_beside = batches_;
@@ -175,8 +182,8 @@ private:
         c.target.shards = {own.shard};
         c.own = prefill_own_kv{own.source,
                                {shards_.begin(), shards_.begin() + shards_count_},
-                               by_request_,
-                               prefill_slots(options_, spec_, slots_),
+                               layout_,
+                               prefill_slots(options_, spec_, layout_),
                                pool.serialize_below_tokens,
                                options_.pools.attention.parity};
       }
@@ -190,7 +197,7 @@ private:
   /// Whether batches rest while lost KV is computed again: not where that costs them nothing, nor
   /// where only some requests have lost theirs.
   bool bounds_decoding() const {
-    return options_.pools.prefill_beside_decode() && !by_request_
+    return options_.pools.prefill_beside_decode() && layout_.tables() == 1
            && options_.recovery.decode_percent < 100;
   }
 
@@ -210,7 +217,7 @@ private:
     server->prefill_workers = prefill_workers_;
     server->batches = batches_;
     server->masks = masks_;
-    server->slots = slots_;
+    server->slots = layout_.largest();
     server->window_slots = window_slots;
     server->epoch = epoch_;
     server->caches_prefixes = options_.kv.prefix_cache.count() > 0;
@@ -224,11 +231,10 @@ private:
   caf::event_based_actor* parent_;
   const pipeline_parts& parts_;
   const config::settings options_; ///< with the pools as they are in this epoch
-  uint32_t slots_;                 ///< per slot table
+  const scheduler::kv_layout& layout_;
   const model::model_spec& spec_;
   uint64_t epoch_;
   uint32_t shards_count_, replicas_count_, batches_count_;
-  bool by_request_;
   const std::vector<attention_shard_actor>& shards_ = parts_.workers.shards;
   kv_allocator_actor allocator_;
   global_scheduler_actor scheduler_;

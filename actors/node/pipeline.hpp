@@ -41,8 +41,8 @@ struct pipeline_parts {
   std::shared_ptr<const gpu::packed_weights> weights; ///< of a replica's rank 0
   /// Of ranks 1, 2, ...; none where a replica is one device.
   std::vector<std::shared_ptr<const gpu::packed_weights>> other_weights{};
-  uint32_t slots = 0;       ///< per slot table
-  membership_actor members; ///< outlives the pipelines
+  scheduler::kv_layout layout; ///< of the attention pool at the start
+  membership_actor members;    ///< outlives the pipelines
   std::shared_ptr<kept_allocator> kept = std::make_shared<kept_allocator>();
   epoch_members workers;                          ///< of the epoch to build
   std::optional<scheduler::parity_ledger> parity; ///< where a pool has parity
@@ -72,9 +72,9 @@ struct pipeline {
 /// The settings with the pools at these sizes.
 config::settings at_sizes(const config::settings& options, const pool_sizes& sizes);
 
-/// What the sizes of the pools decide for their workers; `slots`: of each attention member.
+/// What the sizes of the pools decide for their workers; `layout`: of the attention pool.
 pool_terms pool_terms_of(const config::settings& options, const model::model_spec& spec,
-                         uint32_t slots);
+                         scheduler::kv_layout layout);
 
 /// Largest frame of a stream, in bytes: Q or K and V of its largest iteration.
 uint64_t frame_bytes(const config::settings& options, const model::model_spec& spec,

@@ -25,12 +25,10 @@ uint64_t rows_of(const config::settings& options, bool prefills) {
 
 uint64_t frame_bytes(const config::settings& options, const model::model_spec& spec,
                      uint32_t stream) {
-  const auto& pool = options.pools.attention;
   const bool prefills = stream >= scheduler::prefill_streams;
   const auto rows = rows_of(options, prefills);
   const auto row = qkv_row_bytes(options, spec);
-  const auto qkv =
-      rows * (pool.partition == config::partition::requests ? row : row / pool.members);
+  const auto qkv = rows * (row / layout_of(options, spec, 0).fewest());
   if (!prefills || !options.pools.prefill_owns_kv()) return qkv;
   // Without prefill workers left, prompts run on the model replicas.
   return std::max(qkv, pull_frame_bytes(slot_bytes(options, spec) / spec.layers));
@@ -61,18 +59,18 @@ config::settings at_sizes(const config::settings& options, const pool_sizes& siz
   auto result = options;
   result.pools.model.members = sizes.model;
   result.pools.attention.members = sizes.attention;
+  size_t cell = 0;
+  for (auto& [name, x] : result.pools.attention.cells) x.members = sizes.cells.at(cell++);
   // Without seats of their own, prefill workers run on the model replicas.
   if (result.pools.prefill.has_seats()) result.pools.prefill.members = sizes.prefill;
   return result;
 }
 
 pool_terms pool_terms_of(const config::settings& options, const model::model_spec& spec,
-                         uint32_t slots) {
+                         scheduler::kv_layout layout) {
   pool_terms t;
-  t.shards = options.pools.attention.members;
-  t.whole_requests = options.pools.attention.partition == config::partition::requests;
-  t.slots = slots;
-  t.own_slots = prefill_slots(options, spec, slots);
+  t.layout = std::move(layout);
+  t.own_slots = prefill_slots(options, spec, t.layout);
   t.decode_rows = static_cast<uint32_t>(rows_of(options, false));
   t.decode_frame_bytes = frame_bytes(options, spec, 0);
   t.prefill_frame_bytes = frame_bytes(options, spec, scheduler::prefill_streams);

@@ -29,7 +29,7 @@ uint32_t members_of(const config::settings& x, worker_role role) {
 void end_all(resizer_ptr self, const std::string& why) {
   auto& c = self->state.config;
   for (const auto& x : c.wishes) {
-    spdlog::error("configuration not applied key={} members={} reason=\"{}\"", members_key(x.role),
+    spdlog::error("configuration not applied key={} members={} reason=\"{}\"", members_key(x),
                   x.members, why);
     c.outcomes->failed(x);
   }
@@ -58,12 +58,11 @@ void ask_for_first(resizer_ptr self) {
   auto& st = self->state;
   const auto x = st.config.wishes.front();
   st.asked = true;
-  self->request(st.config.members, timeout,
-                pool_resize{std::string{scheduler::to_string(x.role)}, x.members})
+  self->request(st.config.members, timeout, pool_resize{pool_name(x), x.members})
       .then([self](const pool_change&) { look_again(self); },
             [self, x](const caf::error& e) {
               spdlog::error("configuration not applied key={} members={} reason=\"{}\"",
-                            members_key(x.role), x.members, explain(self->system(), e));
+                            members_key(x), x.members, explain(self->system(), e));
               end_first(self, true);
             });
 }
@@ -75,29 +74,58 @@ void on_status(resizer_ptr self, const std::vector<pool_change>& changes) {
     return look_again(self);
   if (!st.asked) return ask_for_first(self);
   const auto& x = st.config.wishes.front();
-  const auto pool = scheduler::to_string(x.role);
+  const auto pool = pool_name(x);
   const auto now = std::ranges::find_if(changes, [&](const auto& c) { return c.pool == pool; });
   end_first(self, now != changes.end() && now->to == x.members && now->state == "rolled back");
 }
 
 } // namespace
 
-std::string members_key(worker_role role) {
-  return "pools." + std::string{scheduler::to_string(role)} + ".members";
+std::string pool_name(const resize_wish& x) {
+  const std::string pool{scheduler::to_string(x.role)};
+  return x.cell.empty() ? pool : pool + "/" + x.cell;
+}
+
+std::string members_key(const resize_wish& x) {
+  const auto pool = "pools." + std::string{scheduler::to_string(x.role)};
+  return (x.cell.empty() ? pool : pool + ".cells." + x.cell) + ".members";
+}
+
+scheduler::pool_sizes with_wish(const scheduler::pool_sizes& sizes, const resize_wish& x,
+                                const config::attention_pools_settings& pool) {
+  if (x.cell.empty()) return scheduler::with_size(sizes, x.role, x.members);
+  const auto cell = std::distance(pool.cells.begin(), pool.cells.find(x.cell));
+  return scheduler::with_cell(sizes, static_cast<size_t>(cell), x.members);
+}
+
+void take_back(config::pools_settings& pools, const resize_wish& x) {
+  auto& members = !x.cell.empty()                    ? pools.attention.cells.at(x.cell).members
+                  : x.role == worker_role::model     ? pools.model.members
+                  : x.role == worker_role::attention ? pools.attention.members
+                                                     : pools.prefill.members;
+  members = x.from;
 }
 
 scheduler::pool_sizes configured_sizes(const config::settings& x) {
-  return {members_of(x, worker_role::model), members_of(x, worker_role::attention),
-          x.pools.prefill.has_seats() ? members_of(x, worker_role::prefill) : 0};
+  scheduler::pool_sizes sizes{members_of(x, worker_role::model), x.pools.attention.all_members(),
+                              x.pools.prefill.has_seats() ? members_of(x, worker_role::prefill)
+                                                          : 0};
+  for (const auto& [name, cell] : x.pools.attention.cells) sizes.cells.push_back(cell.members);
+  return sizes;
 }
 
 std::vector<resize_wish> resizes_between(const config::settings& before,
                                          const config::settings& after) {
   std::vector<resize_wish> result;
   for (const auto role : {worker_role::model, worker_role::attention, worker_role::prefill}) {
+    if (role == worker_role::attention && !after.pools.attention.cells.empty()) continue;
     const auto from = pool_of(before, role).members, to = pool_of(after, role).members;
     if (from != to) result.push_back({role, from, members_of(after, role)});
   }
+  for (const auto& [name, cell] : after.pools.attention.cells)
+    if (const auto was = before.pools.attention.cells.find(name);
+        was != before.pools.attention.cells.end() && was->second.members != cell.members)
+      result.push_back({worker_role::attention, was->second.members, cell.members, name});
   return result;
 }
 

@@ -16,14 +16,25 @@
 
 namespace lamella::actors {
 
-/// A pool, its size of before, and the one that it shall have.
+/// A pool or one of its cells, its size of before, and the one that it shall have.
 struct resize_wish {
   scheduler::worker_role role = scheduler::worker_role::model;
   uint32_t from = 0, members = 0;
+  std::string cell{}; ///< its name; empty: the pool
 };
 
-/// Key of a pool's size: "pools.attention.members".
-std::string members_key(scheduler::worker_role role);
+/// What changes its size, as MEMBERSHIP names it: "attention" or "attention/east".
+std::string pool_name(const resize_wish& x);
+
+/// Key of its size: "pools.attention.members" or "pools.attention.cells.east.members".
+std::string members_key(const resize_wish& x);
+
+/// The sizes with that one as wished. `pool`: with the cells by name.
+scheduler::pool_sizes with_wish(const scheduler::pool_sizes& sizes, const resize_wish& x,
+                                const config::attention_pools_settings& pool);
+
+/// The same in settings, which get the size of before.
+void take_back(config::pools_settings& pools, const resize_wish& x);
 
 /// The pools whose configured sizes differ; in `after` those of the configuration that shall hold.
 std::vector<resize_wish> resizes_between(const config::settings& before,

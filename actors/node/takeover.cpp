@@ -68,21 +68,18 @@ private:
   kv_mover_config mover_config() const {
     const auto& parts = *config_.parts;
     const auto& spec = parts.program->spec;
-    const auto& pool = parts.options.pools.attention;
     kv_mover_config c;
     c.epoch_before = config_.server->epoch;
     c.epoch = next_.epoch;
     c.shape.kv_heads = spec.kv_heads;
-    c.shape.from = next_.sizes_before.attention;
-    c.shape.to = next_.sizes.attention;
-    c.shape.whole_requests = pool.partition == config::partition::requests;
-    for (uint32_t i = 0; i < c.shape.to; ++i)
+    c.shape.from = next_.layout_before;
+    c.shape.to = next_.layout;
+    c.level = next_.level;
+    for (uint32_t i = 0; i < c.shape.to.members(); ++i)
       if (!std::ranges::count(next_.empty, i)) c.shape.kept.insert(i);
     c.lenders = next_.lenders;
     c.shards = next_.shards;
     c.allocator = config_.server->allocator;
-    c.tables = c.shape.whole_requests ? c.shape.to : 1;
-    c.slots = next_.slots;
     c.slot_bytes = token_bytes(parts.options, spec);
     c.piece_bytes = parts.move_bytes;
     return c;
@@ -169,8 +166,8 @@ private:
     const bool with = next_.shards.size() > shards;
     const bool other = mover_ != nullptr;
     if (other) {
-      parts.parity.emplace(shards, next_.slots);
-      parts.digests = std::make_shared<digest_book>(2 * size_t{next_.slots});
+      parts.parity.emplace(shards, next_.layout.largest());
+      parts.digests = std::make_shared<digest_book>(2 * size_t{next_.layout.largest()});
     }
     std::vector<uint32_t> empty;
     if (other || std::ranges::count(next_.empty, shards)) empty.push_back(shards);

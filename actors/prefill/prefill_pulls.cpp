@@ -104,7 +104,7 @@ void begin_pull(prefill_ptr self, kv_offer offer, kv_pull pull, std::vector<sequ
     j.newest[shard] = number;
   }
   const auto bytes = scheduler::length_of(pull.runs) * st.config.token_bytes
-                     / (own.whole_requests ? 1 : own.shards.size());
+                     / own.layout.cells.at(own.layout.cell_of(shard)).members;
   auto& x = st.pulls[number] = {shard, std::move(jobs),     std::nullopt, 0,
                                 {},    self->clock().now(), bytes,        offer.iteration};
   if (x.iteration == 0) limit(self, number, x);
@@ -126,7 +126,7 @@ void begin_pulls(prefill_ptr self, std::span<const prompt_rows> rows, uint64_t i
     std::vector<sequence_id> jobs;
     for (const auto& x : rows) {
       const auto& j = st.jobs.at(x.sequence);
-      if (x.count == 0 || (own.whole_requests && j.what.member != shard)) continue;
+      if (x.count == 0 || j.what.member != own.layout.cell_of(shard)) continue;
       scheduler::append_positions(offer.runs, j.slots, x.first, x.count);
       scheduler::append_positions(pull.runs, j.what.runs, x.first, x.count);
       jobs.push_back(x.sequence);

@@ -6,6 +6,7 @@
 #include "actors/protocol/prefills.hpp"
 #include "actors/protocol/pulls.hpp"
 #include "scheduler/iteration_pace.hpp"
+#include "scheduler/kv_layout.hpp"
 #include "scheduler/prefill_plan.hpp"
 #include "scheduler/pull_plan.hpp"
 #include "scheduler/seat_table.hpp"
@@ -19,7 +20,7 @@ namespace lamella::actors {
 struct prefill_own_kv {
   kv_source_actor source;
   std::vector<attention_shard_actor> shards; ///< of the pool; the target's shard is its own
-  bool whole_requests = false;               ///< the pool is partitioned by request
+  scheduler::kv_layout layout;               ///< of the pool
   uint32_t slots = 0;                        ///< of its own KV
   uint32_t serialize_below = 512;            ///< prompt tokens (S-M15)
   bool parity = false; ///< the pool has parity (its shard is not in `shards`): pulled rows lack it

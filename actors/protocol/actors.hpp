@@ -79,6 +79,8 @@ struct kv_move_ask;
 struct kv_move_piece;
 struct kv_move_done;
 struct kv_move_abort;
+struct kv_balance_ask;
+struct kv_balance;
 struct kv_sweep;
 struct kv_swept;
 struct kv_protection;
@@ -102,6 +104,7 @@ struct seat_failing;
 struct pool_resize;
 struct worker_drain;
 struct pool_change;
+struct pool_balance;
 struct worker_leave;
 struct worker_injury;
 struct injure;
@@ -199,8 +202,8 @@ using kv_allocator_actor = caf::typed_actor<
     caf::replies_to<kv_sweep>::with<kv_swept>, caf::replies_to<kv_protection>::with<bool>,
     caf::reacts_to<kv_pulled>, caf::replies_to<kv_move_begin>::with<bool>,
     caf::replies_to<kv_move_ask>::with<kv_move_piece>, caf::replies_to<kv_move_done>::with<bool>,
-    caf::reacts_to<kv_move_abort>, caf::reacts_to<wake_atom>, caf::reacts_to<wake_atom, uint64_t>,
-    caf::reacts_to<caf::tick_atom>>;
+    caf::reacts_to<kv_move_abort>, caf::replies_to<kv_balance_ask>::with<kv_balance>,
+    caf::reacts_to<wake_atom>, caf::reacts_to<wake_atom, uint64_t>, caf::reacts_to<caf::tick_atom>>;
 
 /// MODEL REPLICA: weights and slice programs.
 using model_replica_actor =
@@ -247,7 +250,7 @@ using membership_actor = caf::typed_actor<
     caf::replies_to<caf::open_atom, uint64_t>::with<epoch_members>,
     caf::replies_to<epoch_next>::with<epoch_members>, caf::reacts_to<epoch_settled>,
     caf::replies_to<pool_resize>::with<pool_change>,
-    caf::replies_to<worker_drain>::with<pool_change>,
+    caf::replies_to<worker_drain>::with<pool_change>, caf::reacts_to<pool_balance>,
     caf::reacts_to<wake_atom, std::string, uint32_t>, caf::reacts_to<worker_stopped>,
     caf::reacts_to<seat_failing>, caf::reacts_to<caf::tick_atom>, caf::reacts_to<probe_atom>,
     caf::replies_to<injure>::with<std::string>,

@@ -99,10 +99,11 @@ struct epoch_members {
   std::vector<uint64_t> caches;   ///< by shard: id of the memory with its KV; ids are never reused
   pool_numerics compute, attention; ///< of replicas and prefill workers; of shards
   pool_sizes sizes;
-  uint32_t slots = 0;  ///< of each shard
+  scheduler::kv_layout layout, layout_before; ///< of the attention pool; of that of `beside`
   uint64_t beside = 0; ///< the epoch that serves until the pipeline is taken over; 0: none
   std::vector<kv_source_actor> lenders; ///< the shards of `beside`, by number, where KV must move
   pool_sizes sizes_before;              ///< of `beside`
+  bool level = false; ///< sequences shall move between tables until these are about equally full
 };
 
 /// A process of this host is stopped (SIGSTOP) and will be killed (CHILD KEEPER to MEMBERSHIP).
@@ -160,6 +161,12 @@ struct pool_change {
   std::string reason; ///< what it waits for, or why it was rolled back; may be empty
 };
 
+/// Asks MEMBERSHIP for an epoch of the same sizes in which sequences move between slot tables until
+/// these are about equally full. Nothing happens while another change is under way.
+struct pool_balance {
+  uint64_t epoch = 0; ///< that serves
+};
+
 } // namespace lamella::actors
 
 // clang-format off
@@ -167,7 +174,7 @@ struct pool_change {
   x(epoch_open) x(epoch_close) x(epoch_lost) x(epoch_due) x(epoch_next) x(epoch_settled) \
   x(epoch_ready) x(epoch_members) x(worker_stopped) \
   x(seat_failing) x(worker_leave) x(worker_injury) x(injure) x(pool_resize) x(worker_drain) \
-  x(pool_change)
+  x(pool_change) x(pool_balance)
 // clang-format on
 LAMELLA_PART(epoch_peer)
 LAMELLA_PART(pool_numerics)

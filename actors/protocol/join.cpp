@@ -1,6 +1,7 @@
 #include "actors/protocol/join.hpp"
 
 #include "actors/protocol/system_config.hpp"
+#include "actors/protocol/values.hpp"
 
 LAMELLA_JOIN_MESSAGES(LAMELLA_MADE_HERE)
 

@@ -5,6 +5,7 @@
 #include "actors/protocol/actors.hpp"
 #include "actors/protocol/message.hpp"
 #include "gpu/kernels/operators.hpp"
+#include "scheduler/kv_layout.hpp"
 
 #include <cstdint>
 #include <string>
@@ -42,9 +43,7 @@ struct join_proof {
 
 /// What the sizes of the pools decide for their workers. An epoch has its own.
 struct pool_terms {
-  uint32_t shards = 0; ///< members of the attention pool, without the one of the parity
-  bool whole_requests = false;
-  uint32_t slots = 0;                                       ///< of each shard
+  scheduler::kv_layout layout;                              ///< of the attention pool
   uint32_t own_slots = 0;                                   ///< of a prefill worker's own KV
   uint64_t decode_frame_bytes = 0, prefill_frame_bytes = 0; ///< largest frame of such a stream
   uint64_t own_frame_bytes = 0;    ///< between a prefill worker's replica and its own shard

@@ -46,7 +46,7 @@ struct kv_reserve {
 
 struct kv_holding {
   sequence_id holder{};
-  uint32_t member = 0;        ///< request partition: where the slots are
+  uint32_t member = 0;        ///< the table of its slots
   std::vector<slot_run> runs; ///< the added slots, shared ones first; go_on: all
   bool kept = false;          ///< go_on: the previous holding is still valid
   uint32_t cached = 0;        ///< else: its first positions with KV from the prefix cache
@@ -92,7 +92,7 @@ struct kv_freed {
 struct kv_trim {};
 
 struct kv_usage {
-  std::vector<uint32_t> slots; ///< per member (one entry where one table serves all)
+  std::vector<uint32_t> slots; ///< per table
   std::vector<uint32_t> used;
   uint64_t wanted = 0; ///< slots of the newest question that was refused, until one is granted
   uint32_t cached = 0; ///< unused slots that the prefix cache keeps
@@ -111,24 +111,28 @@ struct kv_inventory {
   std::vector<slot_run> runs; ///< ascending
 };
 
-/// The slot tables of an attention pool.
-struct kv_tables {
-  std::vector<std::string> names;   ///< of the members with a table each; one where all share it
-  std::vector<std::string> sharers; ///< other members that hold the slots of the first table
-  std::string parity;               ///< the member that holds their parity; empty: none
-  uint32_t slots = 0;               ///< per table
+/// A slot table, and the names of the members that store it, each some heads.
+struct kv_table {
+  std::vector<std::string> members;
+  uint32_t slots = 0;
 };
 
-/// A new epoch of the pool. The KV of the shards in `empty` is lost; other holders keep their slots
+/// The slot tables of an attention pool.
+struct kv_tables {
+  std::vector<kv_table> list; ///< by number
+  std::string parity;         ///< the member that holds the parity of the first; empty: none
+};
+
+/// A new epoch of the pool. The KV of the tables in `lost` is lost; other holders keep their slots
 /// if they resume them soon (L-M25).
 struct kv_adopt {
   uint64_t epoch = 0;
   std::vector<attention_shard_actor> shards;
-  std::vector<uint32_t> empty; ///< members without the KV of the previous epoch
-  bool rebuilt = false;        ///< a shard's KV was reconstructed; slots without parity are missing
-  bool parity_is_new = false;  ///< slots in use have no parity yet
-  kv_tables tables{};          ///< of the epoch; without names: as before
-  bool planned = false;        ///< the epoch before has served until now, and ended in order
+  std::vector<uint32_t> lost; ///< tables of which a member is without the KV of the epoch before
+  bool rebuilt = false;       ///< a shard's KV was reconstructed; slots without parity are missing
+  bool parity_is_new = false; ///< slots in use have no parity yet
+  kv_tables tables{};         ///< of the epoch; none: as before
+  bool planned = false;       ///< the epoch before has served until now, and ended in order
   bool moved = false; ///< the KV was copied to the shards of the epoch, as the allocator was told
 };
 
@@ -143,5 +147,6 @@ LAMELLA_PART(kv_text)
 LAMELLA_PART(kv_need)
 LAMELLA_PART(kv_holding)
 LAMELLA_PART(kv_written)
+LAMELLA_PART(kv_table)
 LAMELLA_PART(kv_tables)
 LAMELLA_KV_MESSAGES(LAMELLA_MADE_ELSEWHERE)

@@ -12,11 +12,13 @@
 
 namespace lamella::actors {
 
-/// Prepares a move to so many tables of so many slots. Answered when every slot in use has a place
-/// there; with ec::kv_exhausted when there is no room: repeat it later. Repeating it is harmless.
+/// Prepares a move to tables of so many slots; 0: the table goes. Answered when every slot in use
+/// has a place there; with ec::kv_exhausted when there is no room: repeat it later. Repeating it is
+/// harmless.
 struct kv_move_begin {
-  uint64_t epoch = 0; ///< that serves
-  uint32_t tables = 1, slots = 0;
+  uint64_t epoch = 0;          ///< that serves
+  std::vector<uint32_t> slots; ///< by table of the next epoch
+  bool level = false; ///< sequences change their table until all tables are about equally full
 };
 
 /// Asks for committed slots that were not copied yet, at most `slots` of one table. They are pinned
@@ -43,10 +45,22 @@ struct kv_move_abort {
   uint64_t epoch = 0;
 };
 
+/// Asks how unequally full the tables are.
+struct kv_balance_ask {
+  uint64_t epoch = 0;
+};
+
+/// The share of its slots that sequences have of the fullest table, less that of the emptiest.
+struct kv_balance {
+  double now = 0;
+  double after = 0; ///< when as many sequences as possible had moved; `now` where that is small
+};
+
 } // namespace lamella::actors
 
 // clang-format off
 #define LAMELLA_MOVES_MESSAGES(x) \
-  x(kv_move_begin) x(kv_move_ask) x(kv_move_piece) x(kv_move_done) x(kv_move_abort)
+  x(kv_move_begin) x(kv_move_ask) x(kv_move_piece) x(kv_move_done) x(kv_move_abort) \
+  x(kv_balance_ask) x(kv_balance)
 // clang-format on
 LAMELLA_MOVES_MESSAGES(LAMELLA_MADE_ELSEWHERE)

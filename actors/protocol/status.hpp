@@ -39,12 +39,20 @@ struct worker_info {
   double busy = -1; ///< share of the last seconds in which its device computed; below 0: not known
 };
 
+/// A named attention cell.
+struct cell_info {
+  std::string name;
+  uint32_t members = 0;
+  uint32_t slots = 0, used = 0; ///< of its table, as in kv_usage
+};
+
 struct pool_info {
   std::string name, partition;
   uint32_t members = 0;
   uint64_t slots = 0, used = 0, cached = 0; ///< as in kv_usage
   uint64_t parity = 0, orphan = 0;          ///< used slots with parity; used slots without a holder
   uint64_t free = 0, references = 0, held = 0; ///< as in kv_usage
+  std::vector<cell_info> cells{};              ///< none: the pool is one
 };
 
 /// Restart budget of a supervisor.
@@ -128,6 +136,7 @@ struct watch_report {
   x(worker_peers) x(watch_order) x(watch_report)
 // clang-format on
 LAMELLA_PART(peer_info)
+LAMELLA_PART(cell_info)
 LAMELLA_PART(pool_info)
 LAMELLA_PART(restart_budget)
 LAMELLA_PART(child_status)

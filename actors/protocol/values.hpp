@@ -6,6 +6,7 @@
 #include "model/sampling.hpp"
 #include "model/token_mask.hpp"
 #include "scheduler/admission.hpp"
+#include "scheduler/kv_layout.hpp"
 #include "scheduler/membership/epoch_plan.hpp"
 #include "scheduler/membership/pool_layout.hpp"
 #include "scheduler/seat_table.hpp"
@@ -29,8 +30,14 @@ typename Inspector::result_type inspect(Inspector& f, admission_limits& x) {
 template <class Inspector> typename Inspector::result_type inspect(Inspector& f, stream_place& x) {
   return f(caf::meta::type_name("stream_place"), x.stream, x.replica);
 }
+template <class Inspector> typename Inspector::result_type inspect(Inspector& f, kv_cell& x) {
+  return f(caf::meta::type_name("kv_cell"), x.members, x.slots);
+}
+template <class Inspector> typename Inspector::result_type inspect(Inspector& f, kv_layout& x) {
+  return f(caf::meta::type_name("kv_layout"), x.cells);
+}
 template <class Inspector> typename Inspector::result_type inspect(Inspector& f, pool_sizes& x) {
-  return f(caf::meta::type_name("pool_sizes"), x.model, x.attention, x.prefill);
+  return f(caf::meta::type_name("pool_sizes"), x.model, x.attention, x.prefill, x.cells);
 }
 
 } // namespace lamella::scheduler

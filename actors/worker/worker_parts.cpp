@@ -27,12 +27,11 @@ std::shared_ptr<gpu::device> make_device(const worker_config& config, const std:
 bool keep_cache(worker_state& st, worker_epoch& at) {
   const auto& terms = st.config.terms;
   const auto& pool = at.order.pool;
-  at.stores = scheduler::part_of_member(terms.kv_heads, pool.shards, at.order.number,
-                                        pool.whole_requests, pool.slots);
+  at.stores = pool.layout.part(terms.kv_heads, at.order.number);
   drop_caches(st); // before the next one takes its memory
   if (st.caches.contains(at.stores)) return true;
   st.caches.emplace(at.stores,
-                    std::make_shared<gpu::kv_cache>(*st.device, terms.layers, pool.slots,
+                    std::make_shared<gpu::kv_cache>(*st.device, terms.layers, at.stores.slots,
                                                     at.stores.heads, terms.head_dim, terms.kv));
   return false;
 }
@@ -68,7 +67,7 @@ attention_shard_actor make_shard(worker_ptr self, worker_epoch& at) {
   const auto& pool = at.order.pool;
   shard_config c;
   c.seat = at.order.number;
-  c.whole_requests = pool.whole_requests;
+  c.table = at.stores.table;
   c.parity = at.stores.parity;
   c.parity_frame_bytes = pool.parity_frame_bytes;
   if (pool.member_frame_bytes > 0) c.member_links = member_links_of(st, at);
@@ -93,7 +92,7 @@ kv_source_actor make_lender(worker_ptr self, worker_epoch& at) {
   kv_source_config c;
   c.seat = at.order.lender;
   c.shards = static_cast<uint32_t>(at.order.shards.size());
-  c.whole_requests = at.order.pool.whole_requests;
+  c.layout = at.order.pool.layout;
   c.device = st.device;
   c.cache = st.caches.at(before.stores);
   c.may_step = gaps_of(st.watch);
@@ -119,9 +118,9 @@ model_replica_actor make_replica(worker_ptr self, worker_epoch& at) {
   const auto& pool = at.order.pool;
   replica_config c;
   c.seat = at.order.number;
-  c.shards = pool.shards;
-  c.whole_requests = pool.whole_requests;
-  if (at.order.shards.size() > c.shards) c.parity_frame_bytes = pool.parity_frame_bytes;
+  c.layout = pool.layout;
+  if (at.order.shards.size() > pool.layout.members())
+    c.parity_frame_bytes = pool.parity_frame_bytes;
   c.wire = st.config.terms.wire;
   c.kv = st.config.terms.kv;
   c.device = st.device;
@@ -146,8 +145,7 @@ void make_seat(worker_ptr self, worker_epoch& at, epoch_ready& answer) {
   c.seat = at.order.number;
   c.epoch = at.order.epoch;
   c.streams = streams_of(at);
-  c.shards = pool.shards;
-  c.whole_requests = pool.whole_requests;
+  c.layout = pool.layout;
   c.wire = terms.wire;
   c.kv = terms.kv;
   c.slots = pool.own_slots;
@@ -175,7 +173,7 @@ size_t device_streams(const worker_state& st, const worker_epoch& at) {
     return streams.size() + (pool.member_frame_bytes > 0 ? 3 : 1)
            + (at.order.lender == no_part ? 0 : at.order.shards.size());
   const auto own = st.config.terms.prefill_owns_kv && st.config.where.role == worker_role::prefill;
-  return streams_of(at).size() * (own ? 2 : 1) + (own ? pool.shards : 0);
+  return streams_of(at).size() * (own ? 2 : 1) + (own ? pool.layout.members() : 0);
 }
 
 } // namespace
@@ -196,7 +194,8 @@ void open_device(worker_state& st, const std::string& name) {
   gpu::work_sizes most;
   const bool attends = st.config.where.role == worker_role::attention;
   if (attends || terms.prefill_owns_kv)
-    most.attended = attends ? terms.pool.slots : terms.pool.own_slots, most.rows = terms.rows;
+    most.attended = attends ? terms.pool.layout.largest() : terms.pool.own_slots,
+    most.rows = terms.rows;
   if (st.config.program)
     most.draws = terms.rows, most.vocabulary = st.config.program->spec.vocabulary;
   st.device->prepare_works(most);

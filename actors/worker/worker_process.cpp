@@ -99,7 +99,7 @@ void worker_process::check_fits(const gpu::device& device, const worker_terms& t
   const auto shape = attention_of(terms, attends);
   if (const auto why = refuse_attention(device, shape); !why.empty())
     throw std::runtime_error{device.name() + ": " + why};
-  const auto slots = attends ? terms.pool.slots : terms.pool.own_slots;
+  const auto slots = attends ? terms.pool.layout.largest() : terms.pool.own_slots;
   const auto needed = uint64_t{terms.layers} * slots * shape.kv.row_bytes();
   if (const auto free = device.free_bytes(); free < needed)
     throw std::runtime_error{

@@ -204,9 +204,11 @@ run_function setup_pools(CLI::App& app) {
 
 run_function setup_scale(CLI::App& app) {
   auto options = add_change_flags(app);
-  app.add_option("size", options->what,
-                 "The pool and how many workers it shall have: model=N (replicas of the model), "
-                 "attention=N (shards of the KV cache) or prefill=N (workers for prompts)")
+  app.add_option(
+         "size", options->what,
+         "The pool and how many workers it shall have: model=N (replicas of the model), "
+         "attention=N (shards of the KV cache), attention/CELL=N (of one cell) or prefill=N "
+         "(workers for prompts)")
       ->type_name("POOL=N")
       ->required();
   return [options] { return scale(*options); };

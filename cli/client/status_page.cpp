@@ -53,6 +53,9 @@ std::string status_page(const json_value& status) {
                text_or(p.find("partition"), "-"), count_of(p, {"slots", "free"}),
                count_of(p, {"slots", "used"}), count_of(p, {"slots", "cached"}),
                count_of(p, {"slots", "parity"}), count_of(p, {"slots", "orphan"})});
+    for (const auto& cell : items_of(p, "cells"))
+      pools.add({name + "/" + text_or(cell.find("name"), "-"), "-", count_of(cell, {"members"}),
+                 "heads", "-", count_of(cell, {"used"}), "-", "-", "-"});
   }
   page += pools.text() + "\n";
   page += fmt::format("requests: {} running, {} waiting, {} recovering\n",

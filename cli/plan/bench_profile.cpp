@@ -14,7 +14,8 @@ namespace lamella::cli {
 scheduler::served_profile profile_facts(const actors::node& n, const config::settings& settings) {
   const auto server = n.server();
   const auto& pool = settings.pools.attention;
-  const bool one_table = pool.members == 1 || pool.partition == config::partition::heads;
+  const bool one_table =
+      pool.cells.size() <= 1 && (pool.members == 1 || pool.partition == config::partition::heads);
   if (server->batches.size() != 1 || settings.pools.prefill.members != 1 || !one_table)
     throw command_error{
         exit_configuration,
@@ -22,7 +23,7 @@ scheduler::served_profile profile_facts(const actors::node& n, const config::set
         "service has "
             + std::to_string(server->batches.size()) + ", "
             + std::to_string(settings.pools.prefill.members) + " and "
-            + std::to_string(one_table ? 1 : pool.members),
+            + std::to_string(n.parts().layout.tables()),
         "set batching.batches, pools.prefill.members and "
         "pools.attention.partition accordingly"};
   scheduler::served_profile p;

@@ -171,7 +171,7 @@ scale_request parse_scale_request(std::string_view text) {
   limits.strict = true;
   return parse_body(text, limits, [&](json_object_reader& body) {
     scale_request request;
-    request.pool = json_string(body.require("pool"), "pool", {1, 32});
+    request.pool = json_string(body.require("pool"), "pool", {1, 64});
     body.require("members");
     request.members = body.optional<uint32_t>("members", {0, 1'000'000}).value_or(0);
     take_unknown(body, limits);

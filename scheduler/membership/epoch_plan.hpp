@@ -24,11 +24,12 @@ struct stream_place {
 /// The full shape of an epoch, without missing workers.
 struct epoch_shape {
   uint32_t replicas = 1;
-  uint32_t shards = 1;
-  uint32_t prefill_seats = 0;   ///< 0: prefill runs on the decoding replicas
-  uint32_t batches = 1;         ///< decode streams
-  uint32_t prefill_streams = 1; ///< at least `prefill_seats`
-  bool parity = false;          ///< one more shard holds the parity of the others (decision 23)
+  uint32_t shards = 1;           ///< of all cells
+  std::vector<uint32_t> cells{}; ///< members of each named attention cell; may be empty
+  uint32_t prefill_seats = 0;    ///< 0: prefill runs on the decoding replicas
+  uint32_t batches = 1;          ///< decode streams
+  uint32_t prefill_streams = 1;  ///< at least `prefill_seats`
+  bool parity = false;           ///< one more shard holds the parity of the others (decision 23)
   /// Streams after those of prefill, for prompts with a prefix-cache hit at the shards: on decoding
   /// replicas, which can use it.
   uint32_t suffix_streams = 0;

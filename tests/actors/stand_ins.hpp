@@ -155,7 +155,8 @@ struct allocator_book {
   std::vector<sequence_id> doubted;
   std::vector<kv_written> written; ///< of the holders released
   std::vector<kv_pulled> pulled;
-  kv_usage usage; ///< as it says
+  kv_usage usage;     ///< as it says
+  kv_balance balance; ///< likewise
 
   kv_grant grant_for(const kv_reserve& x) {
     kv_grant result;
@@ -201,6 +202,7 @@ inline auto stand_in_allocator(std::shared_ptr<allocator_book> book) {
         [](const kv_move_ask&) { return kv_move_piece{}; },
         [](const kv_move_done&) { return true; },
         [](const kv_move_abort&) {},
+        [book](const kv_balance_ask&) { return book->balance; },
         [book](status_atom) -> caf::result<kv_usage> { return book->usage; },
         [](wake_atom) {},
         [](wake_atom, uint64_t) {},

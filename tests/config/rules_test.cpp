@@ -185,10 +185,31 @@ TEST_CASE("what this version cannot run is refused, not ignored") {
     CHECK(got.problems.empty());
     CHECK(!got.value.pools.prefill_owns_kv());
   }
-  const auto cells = load_text(folder, "version: 1\npools: {attention: {cells: {a: {}}}}\n");
-  REQUIRE(cells.problems.size() == 1);
-  CHECK(says(cells,
-             "pools.attention.cells: several attention pools are not available in this version"));
+}
+
+TEST_CASE("cells have sizes of their own, and all else together") {
+  const scratch_folder folder;
+  const auto with = [&](const std::string& cells, const std::string& more = "") {
+    return load_text(folder, "version: 1\npools: {attention: {placement: local" + more
+                                 + ", cells: {" + cells + "}}}\n");
+  };
+  const auto two = with("a: {members: 3, kv_bytes: 1GiB}, b: {members: 0}");
+  CHECK(two.problems.empty());
+  CHECK(two.value.pools.attention.all_members() == 3);
+  CHECK(says(with("a: {members: 0}, b: {members: 0}"), "give one of its cells 1 or more"));
+  CHECK(says(load_text(folder, "version: 1\npools: {attention: {members: 0}}\n"), "at least one"));
+  for (const char* own :
+       {"device: \"cuda:1\", kv_bytes: 1GiB", "placement: remote", "partition: requests",
+        "parity: true", "spares: 1", "threads: 3", "min: 2", "max: 2"}) {
+    CAPTURE(own);
+    const auto got = with(std::string{"a: {}, b: {"} + own + "}");
+    CHECK(says(got, "a cell with "));
+    CHECK(says(got, "available in this version"));
+  }
+  for (const char* more : {", partition: requests", ", parity: true", ", max: 3, kv_bytes: 1GiB"}) {
+    CAPTURE(more);
+    CHECK(says(with("a: {}", more), "pools.attention.cells"));
+  }
 }
 
 TEST_CASE("parity is for shards of processes, whatever they store") {

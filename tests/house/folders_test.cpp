@@ -77,7 +77,7 @@ const std::map<std::string, std::set<std::string>> arrows{
       "scheduler"}},
     {"actors/machine",
      {"actors/protocol", "config", "gpu", "gpu/host", "gpu/kernels", "gpu/ring", "gpu/runners",
-      "model", "model/program", "net/data_plane", "net/link", "scheduler/membership"}},
+      "model", "model/program", "net/data_plane", "net/link", "scheduler", "scheduler/membership"}},
     {"actors/membership",
      {"actors/machine", "actors/protocol", "actors/shared", "base", "net/metrics", "scheduler",
       "scheduler/membership"}},

@@ -85,7 +85,7 @@ TEST_CASE("every option in the schema is read by the program") {
     for (const auto& entry : fs::recursive_directory_iterator(root / folder))
       if (entry.path().extension() == ".cpp" || entry.path().extension() == ".hpp")
         program += words_of(text_of(entry.path()));
-  const auto rules = words_of(text_of(root / "config/settings.cpp"));
+  const auto rules = words_of(text_of(root / "config/rules.cpp"));
   const auto refused_from = rules.find("check_availability(");
   REQUIRE(refused_from != std::string::npos);
   program += rules.substr(refused_from, rules.find("\n}", refused_from) - refused_from);

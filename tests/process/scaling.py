@@ -2,7 +2,7 @@
 """Open-loop streams at a service whose pools change their sizes, compared with the answers of the same service at rest.
 
 usage: scaling.py API_PORT ADMIN_PORT [--events N] [--seed S] [--load PERCENT] [--tokens N] [--attention SIZES]
-                  [--model SIZES] [--prefill SIZES] [--json FILE]
+                  [--cells NAME=SIZES/...] [--model SIZES] [--prefill SIZES]
 
 First a closed loop of eight streams without a change: it gives the reference answers, the gaps between tokens at rest
 and the rate that the service reaches. Then requests arrive at random times at so many percent of that rate while
@@ -72,12 +72,14 @@ class Service:
         return [x for x in self.get(self.admin, "/admin/status")["workers"] if x["state"] == "live"]
 
     def settled(self, pool, seconds=90):
-        """The newest change of a pool, once it has ended."""
+        """The newest change of a pool or cell, once all changes of the pool have ended."""
         end = time.monotonic() + seconds
         while True:
-            x = self.pools()[pool]
-            if x["state"] != "under way" or time.monotonic() > end:
-                return x
+            all_of_them = self.pools()
+            busy = [x for name, x in all_of_them.items()
+                    if x["state"] == "under way" and name.split("/")[0] == pool.split("/")[0]]
+            if not busy or time.monotonic() > end:
+                return busy[0] if busy else all_of_them[pool]
             time.sleep(0.02)
 
 
@@ -154,13 +156,16 @@ class Events:
         self.by_kind, self.bad, self.windows, self.seconds = {}, [], [], []
 
     def draw(self):
-        workers = [x for x in self.service.workers() if x["role"] in self.sizes] if self.chance.random() < 0.2 else []
+        roles = {x.split("/")[0] for x in self.sizes}
+        workers = [x for x in self.service.workers() if x["role"] in roles] if self.chance.random() < 0.2 else []
         if workers:
             who = self.chance.choice(sorted(workers, key=lambda x: x["seat"]))
             return who["role"], "drain", "/admin/drain-worker", {"worker": who["seat"]}
         pool = self.chance.choice(sorted(self.sizes))
-        now = self.service.pools()[pool]["members"]
-        size = self.chance.choice([x for x in self.sizes[pool] if x != now] or self.sizes[pool])
+        pools = self.service.pools()
+        now = pools[pool]["members"]
+        alone = "/" in pool and pools["attention"]["members"] == now  # no other cell has members
+        size = self.chance.choice([x for x in self.sizes[pool] if x != now and (x > 0 or not alone)] or [now])
         kind = f"{pool} {'out' if size > now else 'in'}"
         return pool, kind, "/admin/scale", {"pool": pool, "members": size}
 
@@ -197,6 +202,11 @@ def during(gaps, windows):
 def run(options):
     sizes = {name: [int(x) for x in getattr(options, name).split(",")]
              for name in ("attention", "model", "prefill") if getattr(options, name)}
+    if options.cells:
+        del sizes["attention"]
+        for cell in options.cells.split("/"):
+            name, members = cell.split("=")
+            sizes[f"attention/{name}"] = [int(x) for x in members.split(",")]
     service = Service(options.api, options.admin, options.tokens)
     reference, quiet, rate = at_rest(service)
     failed = [x for x in reference.values() if x.startswith(("FAILED", "REFUSED"))]
@@ -228,6 +238,7 @@ def main():
     words.add_argument("--load", type=int, default=80, help="percent of the rate of eight streams at a time")
     words.add_argument("--tokens", type=int, default=100)
     words.add_argument("--attention", default="1,3")
+    words.add_argument("--cells", default="")
     words.add_argument("--model", default="")
     words.add_argument("--prefill", default="")
     result, good = run(words.parse_args())

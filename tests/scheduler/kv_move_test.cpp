@@ -6,11 +6,18 @@
 
 namespace lamella::scheduler {
 
+namespace {
+
+/// A pool of one cell.
+kv_layout one(uint32_t members) { return {{{members, 100}}}; }
+
+} // namespace
+
 TEST_CASE("L-M03 one shard's heads go to three, each from where they are") {
   using copies = std::vector<kv_copy>;
-  CHECK(copies_of({.kv_heads = 3, .from = 1, .to = 3}, 0, 0)
+  CHECK(copies_of({.kv_heads = 3, .from = one(1), .to = one(3)}, 0, 0)
         == copies{{0, 0, 0, 0, 1}, {0, 1, 1, 0, 1}, {0, 2, 2, 0, 1}});
-  CHECK(copies_of({.kv_heads = 3, .from = 3, .to = 1}, 0, 0)
+  CHECK(copies_of({.kv_heads = 3, .from = one(3), .to = one(1)}, 0, 0)
         == copies{{0, 0, 0, 0, 1}, {1, 0, 0, 1, 1}, {2, 0, 0, 2, 1}});
 }
 
@@ -23,7 +30,8 @@ TEST_CASE("L-M03 whatever the sizes, every head of every member comes from one m
         CAPTURE(from);
         CAPTURE(to);
         std::map<std::pair<uint32_t, uint32_t>, uint32_t> source; // of (member, head): of the model
-        for (const auto& x : copies_of({.kv_heads = kv_heads, .from = from, .to = to}, 0, 0))
+        for (const auto& x :
+             copies_of({.kv_heads = kv_heads, .from = one(from), .to = one(to)}, 0, 0))
           for (uint32_t i = 0; i < x.heads; ++i) {
             CHECK(x.from_head + i < kv_heads / from);
             const auto head = heads_of(kv_heads, from, x.from).first + x.from_head + i;
@@ -36,14 +44,30 @@ TEST_CASE("L-M03 whatever the sizes, every head of every member comes from one m
 }
 
 TEST_CASE("L-M03 a member that stores what it stored before takes nothing") {
-  CHECK(copies_of({.kv_heads = 4, .from = 2, .to = 2, .kept = {0}}, 0, 0)
+  CHECK(copies_of({.kv_heads = 4, .from = one(2), .to = one(2), .kept = {0}}, 0, 0)
         == std::vector<kv_copy>{{1, 1, 0, 0, 2}});
 }
 
 TEST_CASE("L-M03 V-M11 by request, a table goes as a whole to the member that takes it over") {
-  const kv_move_shape x{.kv_heads = 4, .from = 3, .to = 2, .whole_requests = true, .kept = {0, 1}};
+  const kv_move_shape x{
+      .kv_heads = 4, .from = {{{1, 9}, {1, 9}, {1, 9}}}, .to = {{{1, 9}, {1, 9}}}, .kept = {0, 1}};
   CHECK(copies_of(x, 0, 0).empty());
   CHECK(copies_of(x, 2, 1) == std::vector<kv_copy>{{2, 1, 0, 0, 4}});
+}
+
+TEST_CASE("L-M03 between cells of two and of three members every head goes where it belongs") {
+  // Cells of 2, 3 and no members become cells of 2, none and 1.
+  const kv_move_shape x{.kv_heads = 6,
+                        .from = {{{2, 9}, {3, 9}, {0, 9}}},
+                        .to = {{{2, 9}, {0, 9}, {1, 9}}},
+                        .kept = {0, 1}};
+  CHECK(copies_of(x, 0, 0).empty());
+  CHECK(
+      copies_of(x, 1, 0)
+      == std::vector<kv_copy>{{2, 0, 0, 0, 2}, {3, 0, 0, 2, 1}, {3, 1, 1, 0, 1}, {4, 1, 0, 1, 2}});
+  CHECK(copies_of(x, 1, 2)
+        == std::vector<kv_copy>{{2, 2, 0, 0, 2}, {3, 2, 0, 2, 2}, {4, 2, 0, 4, 2}});
+  CHECK(copies_of(x, 0, 2) == std::vector<kv_copy>{{0, 2, 0, 0, 3}, {1, 2, 0, 3, 3}});
 }
 
 } // namespace lamella::scheduler

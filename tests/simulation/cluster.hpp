@@ -38,7 +38,7 @@ public:
     make_members();
     make_front();
     make_tree();
-    more_slots_ = shape.more_slots;
+    shape_ = shape;
     if (!own) start_workers(shape);
   }
 
@@ -84,6 +84,7 @@ public:
   }
 
   /// Asks for another size of a pool, or for a worker to leave. May be refused.
+  size_t cells() const { return options_.pools.attention.cells.size(); }
   void scale(const std::string& pool, uint32_t members) {
     time.note("scale " + pool + " to " + std::to_string(members));
     ask_and_forget(actors::pool_resize{pool, members});
@@ -201,7 +202,7 @@ private:
     p.options = options_;
     p.program = loaded.program;
     p.own_threads = false;
-    p.slots = shape.slots;
+    p.layout = layout_of(options_, loaded.program->spec, shape);
     if (shape.parity) {
       p.parity.emplace(shape.shards, shape.slots);
       p.rebuild_bytes = 8 * actors::slot_bytes(options_, loaded.program->spec);
@@ -232,20 +233,17 @@ private:
     if (pools.prefill.has_seats()) m.seats.add(worker_role::prefill, pools.prefill.members);
     m.wanted = {"sim", "sim", "sim", 0, true};
     m.shape = actors::shape_of(options_);
-    m.pool = actors::pool_terms_of(options_, parts_->program->spec, parts_->slots);
+    m.pool = actors::pool_terms_of(options_, parts_->program->spec, parts_->layout);
+    for (const auto& [name, cell] : pools.attention.cells) m.cells.push_back(name);
     m.kv_heads = parts_->program->spec.kv_heads;
     m.design_of = [this](const scheduler::pool_sizes& sizes) {
       const auto& spec = parts_->program->spec;
       const auto options = actors::at_sizes(options_, sizes);
-      const auto& pool = options.pools.attention;
-      if (pool.partition == config::partition::heads)
-        if (auto why = scheduler::refuse_partition(spec.kv_heads, pool.members))
-          throw std::invalid_argument{*why};
-      auto slots = parts_->slots;
-      if (pool.partition == config::partition::heads)
-        slots += more_slots_ * pool.members - more_slots_ * options_.pools.attention.members;
+      auto layout = layout_of(options, spec, shape_);
+      if (auto why = scheduler::refuse_layout(spec.kv_heads, layout))
+        throw std::invalid_argument{*why};
       return actors::epoch_design{actors::shape_of(options),
-                                  actors::pool_terms_of(options, spec, slots)};
+                                  actors::pool_terms_of(options, spec, std::move(layout))};
     };
     m.on_resize = [this](const std::set<scheduler::seat>& all) {
       if (own)
@@ -254,7 +252,7 @@ private:
         time.in(0us, [this, all] { keep_seats(all); });
     };
     m.terms_of = [this](const scheduler::seat&) {
-      return simulation::terms_of(options_, parts_->program->spec, parts_->slots);
+      return simulation::terms_of(options_, parts_->program->spec, parts_->layout);
     };
     m.on_worker = [this](const actors::worker_info& x, bool lost, bool) { watch_seat(x, lost); };
     if (own) {
@@ -384,7 +382,7 @@ private:
 
   worker_world world_;
   double divergences_before_ = 0;
-  uint32_t more_slots_ = 0;
+  cluster_shape shape_; ///< at the start
   config::settings options_;
   std::shared_ptr<actors::pipeline_parts> parts_ = std::make_shared<actors::pipeline_parts>();
   actors::own_seats_actor own_seats_;

@@ -12,13 +12,16 @@ struct cluster_shape {
   uint32_t replicas = 2, shards = 2, spares = 1;
   uint32_t prefill = 0;    ///< prefill workers with KV of their own; 0: prompts run on replicas
   bool by_request = false; ///< partition of the pool
-  bool parity = false;     ///< one more member has the parity of the shards
-  bool rotates = false;    ///< batches rotate over the replicas; else each stays on its own
-  bool here = false;       ///< all seats are of the control process, the default of a service
+  /// Members of each cell beside the others, `shards` in all; none: the pool is one.
+  std::vector<uint32_t> cells{};
+  bool parity = false;  ///< one more member has the parity of the shards
+  bool rotates = false; ///< batches rotate over the replicas; else each stays on its own
+  bool here = false;    ///< all seats are of the control process, the default of a service
   std::optional<uint32_t> batches{}; ///< nothing: as the service chooses
   std::optional<device_pace> pace{};
-  uint32_t more_slots = 0; ///< that each further attention member by head brings
-  uint32_t slots = 400;    ///< per table
+  uint32_t more_slots = 0;   ///< that each further attention member by head brings
+  uint32_t slots = 400;      ///< per table; of the first where there are cells
+  uint32_t more_in_next = 0; ///< slots that each cell has more than the one before
   uint32_t max_batch = 4, chunk_tokens = 16;
   duration slowest_step = 60us;   ///< of a device
   duration slowest_message = 2ms; ///< between processes
@@ -34,6 +37,11 @@ inline config::settings settings_of(const cluster_shape& shape) {
   o.pools.attention.parity = shape.parity;
   o.pools.attention.partition =
       shape.by_request ? config::partition::requests : config::partition::heads;
+  for (size_t i = 0; i < shape.cells.size(); ++i) {
+    auto& cell = o.pools.attention.cells["c" + std::to_string(i)];
+    cell = o.pools.attention;
+    cell.members = shape.cells[i];
+  }
   for (auto* pool : {static_cast<config::pool_settings*>(&o.pools.model),
                      static_cast<config::pool_settings*>(&o.pools.attention)})
     pool->placement = where;
@@ -64,8 +72,23 @@ inline std::vector<scheduler::seat> seats_of(const cluster_shape& shape) {
   return seats;
 }
 
+/// The attention pool at the sizes of `options`, where it had those of `shape` at the start.
+inline scheduler::kv_layout layout_of(const config::settings& options,
+                                      const model::model_spec& spec, const cluster_shape& shape) {
+  auto layout = actors::layout_of(options, spec, 0);
+  const bool cells = !shape.cells.empty();
+  for (size_t i = 0; i < layout.cells.size(); ++i) {
+    auto& cell = layout.cells[i];
+    const auto at_start = cells ? shape.cells[i] : shape.by_request ? 1 : shape.shards;
+    cell.slots = shape.slots + shape.more_slots * std::max(1u, cell.members)
+                 - shape.more_slots * std::max(1u, at_start);
+    if (cells) cell.slots += static_cast<uint32_t>(i) * shape.more_in_next;
+  }
+  return layout;
+}
+
 inline actors::worker_terms terms_of(const config::settings& options, const model::model_spec& spec,
-                                     uint32_t slots) {
+                                     const scheduler::kv_layout& layout) {
   actors::worker_terms t;
   t.version = t.kernels = t.shapes = "sim";
   t.wire = t.kv = gpu::half_type::f32;
@@ -74,7 +97,7 @@ inline actors::worker_terms terms_of(const config::settings& options, const mode
   t.group = spec.group();
   t.head_dim = spec.head_dim;
   t.scale = spec.attention_scale();
-  t.pool = actors::pool_terms_of(options, spec, slots);
+  t.pool = actors::pool_terms_of(options, spec, layout);
   t.prefill_owns_kv = options.pools.prefill_owns_kv();
   t.chaos = true;
   return t;

@@ -92,4 +92,41 @@ TEST_CASE("L-M03 L-M25 pools change their sizes under requests: same tokens, not
     }
 }
 
+TEST_CASE("L-M03 L-M23 cells change their sizes under requests: same tokens, nothing recomputed") {
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    CAPTURE(seed);
+    cluster_shape shape;
+    shape.replicas = 1;
+    shape.spares = 0;
+    shape.cells = {1, 2, 0};
+    shape.shards = 3;
+    shape.slots = 2000;
+    shape.more_in_next = 500;
+    shape.slowest_step = 2ms; // they run for longer than the changes take
+    busy x{shape, seed};
+    x.scale("attention/c2", 2);
+    x.scale("attention/c0", 0);
+    x.scale("attention/c1", 1);
+    x.scale("attention/c0", 2);
+    x.end_well();
+    const auto ahead = 4.0 * static_cast<double>(x.clients.size());
+    CHECK(x.rows() <= rows_of(x.clients) + ahead);
+  }
+}
+
+TEST_CASE("L-M23 a sequence that outgrows its cell is computed again in a larger one, and ends") {
+  for (uint64_t seed = 1; seed <= 5; ++seed) {
+    CAPTURE(seed);
+    cluster_shape shape;
+    shape.replicas = 1;
+    shape.spares = 0;
+    shape.cells = {1, 1};
+    shape.shards = 2;
+    shape.slots = 150; // less than any of them needs
+    shape.more_in_next = 850;
+    busy x{shape, seed};
+    x.end_well();
+  }
+}
+
 } // namespace lamella::simulation

@@ -7,6 +7,8 @@
 #include "tests/simulation/rest.hpp"
 #include "tests/simulation/workload.hpp"
 
+#include <numeric>
+
 namespace lamella::simulation {
 
 /// What came of a run.
@@ -28,6 +30,7 @@ struct kind {
   bool gray = false;    ///< hosts do not hear each other on the data network; control links live
   bool scales = false;  ///< pools change their sizes, and workers are drained
   bool rotates = false; ///< batches rotate over two replicas or more
+  bool cells = false;   ///< the attention pool is two or three cells
 };
 
 class scenario {
@@ -91,11 +94,22 @@ private:
     if (s.here) s.spares = 0;
     s.rotates = what.rotates;
     if (s.rotates) s.replicas = std::max(2u, s.replicas);
+    if (what.cells) draw_cells(dice, s);
     if (!what.parity) return s;
     s.parity = true;
     s.by_request = false;
     s.shards = 1 + s.shards % 2;
     return s;
+  }
+
+  static void draw_cells(tests::splitmix& dice, cluster_shape& s) {
+    s.by_request = false;
+    for (auto n = 2 + dice.below(2); n > 0; --n)
+      s.cells.push_back(static_cast<uint32_t>(dice.below(3)));
+    if (std::ranges::count(s.cells, 0u) == static_cast<ptrdiff_t>(s.cells.size()))
+      s.cells.front() = 1;
+    s.shards = std::accumulate(s.cells.begin(), s.cells.end(), 0u);
+    s.more_in_next = static_cast<uint32_t>(dice.below(3)) * 30;
   }
 
   worker_box& anybody() {
@@ -156,7 +170,10 @@ private:
   /// Nobody may notice, but for the time.
   void change_sizes() {
     const auto kind = dice_.below(10);
-    if (kind < 5)
+    if (const auto cells = cluster_.cells(); kind < 5 && cells > 0)
+      cluster_.scale("attention/c" + std::to_string(dice_.below(cells)),
+                     static_cast<uint32_t>(dice_.below(3)));
+    else if (kind < 5)
       cluster_.scale("attention", 1 + static_cast<uint32_t>(dice_.below(3)));
     else if (kind < 7)
       cluster_.scale("model", 1 + static_cast<uint32_t>(dice_.below(3)));

@@ -130,15 +130,38 @@ TEST_CASE("L-M17 L-M21 L-M25 seeds in which batches rotate over the replicas end
   }
 }
 
+TEST_CASE("L-M03 L-M23 seeds in which the attention pool is several cells end well") {
+  for (const kind what : {kind{.cells = true}, kind{.odd = true, .scales = true, .cells = true},
+                          kind{.here = true, .scales = true, .cells = true},
+                          kind{.scales = true, .rotates = true, .cells = true}}) {
+    const auto all = run_seeds(1, 250, what);
+    CHECK(all.hits > 250);
+    CHECK(all.epochs > 400);
+  }
+}
+
 TEST_CASE("The seeds asked for end well"
           * doctest::skip(asked("LAMELLA_SEED") == nullptr && asked("LAMELLA_SEEDS") == nullptr)) {
-  for (const kind what :
-       {kind{}, kind{true, false}, kind{false, true}, kind{true, true}, kind{.gray = true},
-        kind{.parity = true, .gray = true}, kind{.here = true}, kind{.odd = true, .here = true},
-        kind{.scales = true}, kind{.odd = true, .scales = true},
-        kind{.parity = true, .scales = true}, kind{.here = true, .scales = true},
-        kind{.rotates = true}, kind{.parity = true, .odd = true, .rotates = true},
-        kind{.gray = true, .rotates = true}, kind{.scales = true, .rotates = true}})
+  for (const kind what : {kind{},
+                          kind{true, false},
+                          kind{false, true},
+                          kind{true, true},
+                          kind{.gray = true},
+                          kind{.parity = true, .gray = true},
+                          kind{.here = true},
+                          kind{.odd = true, .here = true},
+                          kind{.scales = true},
+                          kind{.odd = true, .scales = true},
+                          kind{.parity = true, .scales = true},
+                          kind{.here = true, .scales = true},
+                          kind{.rotates = true},
+                          kind{.parity = true, .odd = true, .rotates = true},
+                          kind{.gray = true, .rotates = true},
+                          kind{.scales = true, .rotates = true},
+                          kind{.cells = true},
+                          kind{.scales = true, .cells = true},
+                          kind{.odd = true, .scales = true, .cells = true},
+                          kind{.here = true, .scales = true, .cells = true}})
     run_seeds(number_in(asked("LAMELLA_SEED"), 1), number_in(asked("LAMELLA_SEEDS"), 1), what);
 }
 

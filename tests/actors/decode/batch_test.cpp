@@ -195,6 +195,7 @@ TEST_CASE("V-M12 slots are given back before the preempted one hears of it and a
         [](const kv_move_ask&) { return kv_move_piece{}; },
         [](const kv_move_done&) { return true; },
         [](const kv_move_abort&) {},
+        [](const kv_balance_ask&) { return kv_balance{}; },
         [](status_atom) -> caf::result<kv_usage> { return kv_usage{}; },
         [](wake_atom) {},
         [](wake_atom, uint64_t) {},

@@ -16,6 +16,7 @@ global_scheduler_config small() {
   c.prefill_workers = 2;
   c.window_slots = 10;
   c.slots = 100;
+  c.spare_slots = 5;
   return c;
 }
 
@@ -61,6 +62,7 @@ TEST_CASE("S-M04 S-M05 S-M06 a prompt goes to the prefill worker with the fewest
   auto c = small();
   c.seats_per_batch = 8;
   c.slots = 1000;
+  c.spare_slots = 50;
   c.limits = {16, 10'000};
   world w{c};
   const auto worker_of = [&](uint64_t request, uint32_t tokens) {
@@ -244,8 +246,7 @@ TEST_CASE(
     CAPTURE(slots_first);
     stage s;
     kv_allocator_config k;
-    k.tables = {"attention-0"};
-    k.slots = 100;
+    k.tables.list = {{{"attention-0"}, 100}};
     auto allocator = s.spawn(kv_allocator, std::move(k));
     auto scheduler = s.spawn(global_scheduler, small(), allocator);
     const auto first = s.ask<admitted>(scheduler, admit{seq(1), 1, 10, false});

@@ -16,8 +16,7 @@ struct world : stage {
 
   world() {
     kv_allocator_config k;
-    k.tables = {"attention-0"};
-    k.slots = 100;
+    k.tables.list = {{{"attention-0"}, 100}};
     allocator = spawn(kv_allocator, std::move(k));
     global_scheduler_config c;
     c.limits = {4, 1000};
@@ -25,6 +24,7 @@ struct world : stage {
     c.seats_per_batch = 2;
     c.window_slots = 10;
     c.slots = 100;
+    c.spare_slots = 5;
     scheduler = spawn(global_scheduler, std::move(c), allocator);
   }
   ~world() { end_all(); }

@@ -36,7 +36,7 @@ TEST_CASE("the type of the KV cache says how many slots its bytes hold") {
     options.kv.dtype = type;
     options.pools.attention.members = 1;
     CHECK(token_bytes(options, spec) == bytes); // 2 layers of 4 heads of K and V of 144 bytes in q8
-    CHECK(slots_for(options, spec, 0) == (1 << 20) / bytes);
+    CHECK(layout_of(options, spec, 0).largest() == (1 << 20) / bytes);
     options.pools.attention.members = 4;
     CHECK(slot_bytes(options, spec) == bytes / 4);
   }

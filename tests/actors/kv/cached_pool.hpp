@@ -36,11 +36,10 @@ struct cached_pool : stage {
   explicit cached_pool(uint32_t slots = 100, uint32_t tables = 1, bool parity = false,
                        caf::timespan prefix_time = 60s) {
     kv_allocator_config c;
-    for (uint32_t i = 0; i < tables; ++i) c.tables.push_back("attention-" + std::to_string(i));
-    if (parity) c.sharers = {"attention-1"};
-    if (parity) c.parity = "attention-2";
-    c.slots = slots;
-    c.whole_requests = tables > 1;
+    for (uint32_t i = 0; i < tables; ++i)
+      c.tables.list.push_back({{"attention-" + std::to_string(i)}, slots});
+    if (parity) c.tables.list.front().members.push_back("attention-1");
+    if (parity) c.tables.parity = "attention-2";
     c.prefix_time = prefix_time;
     for (int i = 0; i < (parity ? 3 : 2); ++i) shards.push_back(spawn(stand_in_shard(shard)));
     allocator = spawn(kv_allocator, std::move(c));
@@ -48,8 +47,8 @@ struct cached_pool : stage {
   }
   ~cached_pool() { end_all(); }
 
-  void adopt(std::vector<uint32_t> empty, bool rebuilt = false, bool parity_is_new = false) {
-    caf::anon_send(allocator, kv_adopt{++epoch, shards, std::move(empty), rebuilt, parity_is_new});
+  void adopt(std::vector<uint32_t> lost, bool rebuilt = false, bool parity_is_new = false) {
+    caf::anon_send(allocator, kv_adopt{++epoch, shards, std::move(lost), rebuilt, parity_is_new});
     settle();
   }
   /// As the scheduler does for a prompt; nothing when it is refused.

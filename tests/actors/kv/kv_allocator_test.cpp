@@ -16,20 +16,19 @@ struct world : stage {
 
   explicit world(uint32_t slots = 100, uint32_t tables = 1, bool parity = false) {
     kv_allocator_config c;
-    if (parity) c.parity = "attention-2";
-    if (parity) c.sharers = {"attention-1"};
-    for (uint32_t i = 0; i < tables; ++i) c.tables.push_back("attention-" + std::to_string(i));
-    c.slots = slots;
-    c.whole_requests = tables > 1;
+    if (parity) c.tables.parity = "attention-2";
+    for (uint32_t i = 0; i < tables; ++i)
+      c.tables.list.push_back({{"attention-" + std::to_string(i)}, slots});
+    if (parity) c.tables.list.front().members.push_back("attention-1");
     shards = {spawn(stand_in_shard(shard)), spawn(stand_in_shard(shard))};
     if (parity) shards.push_back(spawn(stand_in_shard(shard)));
     allocator = spawn(kv_allocator, std::move(c));
     adopt({0, 1});
   }
 
-  /// The next epoch, in which some shards have lost what they held.
-  void adopt(std::vector<uint32_t> empty) {
-    caf::anon_send(allocator, kv_adopt{++epoch, shards, std::move(empty)});
+  /// The next epoch, in which some tables have lost what they held.
+  void adopt(std::vector<uint32_t> lost) {
+    caf::anon_send(allocator, kv_adopt{++epoch, shards, std::move(lost)});
     settle();
   }
 
@@ -250,7 +249,7 @@ TEST_CASE("L-M26 a lost shard takes the KV of the whole pool with it, or that of
     world w{100, tables};
     w.reserve({{seq(1), 20, {}, 0}});
     w.reserve({{seq(2), 30, {}, 0}}); // by request: in the other table, which has more room
-    w.adopt({1});
+    w.adopt({tables - 1});
     CHECK(w.used() == (tables == 1 ? std::vector<uint32_t>{0} : std::vector<uint32_t>{20, 0}));
     const auto first = w.reserve({{seq(1), 20, {}, 0, reserve_mode::resume}});
     const auto second = w.reserve({{seq(2), 30, {}, 0, reserve_mode::resume}});
@@ -305,10 +304,7 @@ struct numbered : stage {
       options.workers.push_back({"attention", name});
     metrics = std::make_shared<net::metrics>(options);
     kv_allocator_config c;
-    c.tables = {"attention-0"};
-    c.sharers = {"attention-1"};
-    c.parity = "attention-2";
-    c.slots = 54;
+    c.tables = {{{{"attention-0", "attention-1"}, 54}}, "attention-2"};
     c.metrics = metrics;
     for (int i = 0; i < 3; ++i)
       shards.push_back(spawn(stand_in_shard(std::make_shared<shard_book>())));
@@ -386,7 +382,7 @@ TEST_CASE("V-M11 slots are orphans until their holder speaks in the new epoch, o
 TEST_CASE("V-M11 parts that a smaller pool does not have tell of no slots any more") {
   numbered w;
   kv_adopt x{++w.epoch, w.shards, {}};
-  x.tables = {{"attention-0"}, {}, "attention-1", 54};
+  x.tables = {{{{"attention-0"}, 54}}, "attention-1"};
   caf::anon_send(w.allocator, x);
   w.settle();
   CHECK(w.slots("attention-0") == slots{54, 0, 0, 0});

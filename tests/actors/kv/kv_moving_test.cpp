@@ -15,9 +15,19 @@ struct moving_pool : cached_pool {
   explicit moving_pool(uint32_t slots = 100, uint32_t tables = 1, caf::timespan prefix_time = 0s)
       : cached_pool{slots, tables, false, prefix_time} {}
 
+  bool level(uint32_t tables, uint32_t slots) {
+    auto answer = ask<bool>(allocator, kv_move_begin{epoch, std::vector(tables, slots), true});
+    settle();
+    return answer->came && !answer->error;
+  }
+  kv_balance balance() {
+    auto answer = ask<kv_balance>(allocator, kv_balance_ask{epoch});
+    settle();
+    return answer->value;
+  }
   /// Whether there is room.
   bool prepare(uint32_t tables, uint32_t slots) {
-    auto answer = ask<bool>(allocator, kv_move_begin{epoch, tables, slots});
+    auto answer = ask<bool>(allocator, kv_move_begin{epoch, std::vector<uint32_t>(tables, slots)});
     settle();
     return answer->came && !answer->error;
   }
@@ -44,8 +54,7 @@ struct moving_pool : cached_pool {
   void take_over(uint32_t tables, uint32_t slots) {
     kv_adopt x{++epoch, shards, {}};
     for (uint32_t i = 0; i < tables; ++i)
-      x.tables.names.push_back("attention-" + std::to_string(i));
-    x.tables.slots = slots;
+      x.tables.list.push_back({{"attention-" + std::to_string(i)}, slots});
     x.planned = x.moved = true;
     caf::anon_send(allocator, x);
     settle();
@@ -77,6 +86,84 @@ TEST_CASE("L-M03 what was copied is kept in the next epoch, what came later is n
   REQUIRE(other);
   CHECK_FALSE(other->kept);
   x.usage();
+}
+
+TEST_CASE("L-M03 sequences move between tables that stay, until these are about equally full") {
+  moving_pool x{100, 2};
+  std::vector<text> texts;
+  for (uint64_t i = 1; i <= 8; ++i) {
+    texts.push_back(counting(static_cast<uint32_t>(100 * i), 20));
+    const auto held = x.begin(i, texts.back(), 0);
+    REQUIRE(held);
+    CHECK(held->member == (i + 1) % 2);
+    x.filled(i, texts.back());
+  }
+  CHECK(x.balance().now == 0);
+  for (const uint64_t i : {2, 4, 6}) x.release(i);
+  CHECK(x.balance().now == doctest::Approx(0.6)); // 80 and 20 of 100
+  CHECK(x.balance().after == doctest::Approx(0.2));
+  REQUIRE(x.level(2, 100));
+  CHECK(x.copy_all() == 100); // those that stay are looked at, too
+  x.take_over(2, 100);
+  std::vector<uint32_t> in(2);
+  for (const uint64_t i : {1, 3, 5, 7, 8}) {
+    const auto again = x.resume(i, texts[i - 1] + text{7});
+    REQUIRE(again);
+    CHECK(again->kept);
+    in[again->member] += 1;
+  }
+  CHECK(std::ranges::max(in) == 3);
+  CHECK(x.balance().now < 0.3); // each has got a window of slots, too
+}
+
+TEST_CASE("L-M03 one long sequence in a table cannot be levelled, and nothing moves") {
+  moving_pool x{100, 2};
+  const auto a = counting(1, 60);
+  const auto held = x.begin(1, a, 0);
+  REQUIRE(held);
+  x.filled(1, a);
+  CHECK(x.balance().now == doctest::Approx(0.6));
+  CHECK(x.balance().after == doctest::Approx(0.6));
+  REQUIRE(x.level(2, 100));
+  x.copy_all();
+  x.take_over(2, 100);
+  CHECK(x.resume(1, a + text{7})->member == held->member);
+}
+
+TEST_CASE("L-M03 a cell without slots gets some, sequences move there, and it goes again") {
+  moving_pool x{100, 1};
+  const auto a = counting(1, 20), b = counting(100, 20);
+  REQUIRE(x.begin(1, a, 0));
+  REQUIRE(x.begin(2, b, 0));
+  x.filled(1, a);
+  x.filled(2, b);
+  const auto move_to = [&](std::vector<uint32_t> slots) {
+    auto answer = x.ask<bool>(x.allocator, kv_move_begin{x.epoch, slots});
+    x.settle();
+    REQUIRE_FALSE(answer->error);
+    x.copy_all();
+    kv_adopt adopt{++x.epoch, x.shards, {}};
+    for (size_t i = 0; i < slots.size(); ++i)
+      adopt.tables.list.push_back({{"attention-" + std::to_string(i)}, slots[i]});
+    adopt.planned = adopt.moved = true;
+    caf::anon_send(x.allocator, adopt);
+    x.settle();
+    std::vector<uint32_t> members;
+    for (const auto& [request, tokens] : {std::pair{1, a}, std::pair{2, b}}) {
+      const auto again = x.resume(static_cast<uint64_t>(request), tokens + text{7});
+      REQUIRE(again);
+      CHECK(again->kept);
+      members.push_back(again->member);
+    }
+    CHECK(x.usage().slots == slots);
+    return members;
+  };
+  CHECK(move_to({100, 0}) == std::vector<uint32_t>{0, 0});
+  auto both = move_to({100, 60});
+  std::ranges::sort(both);
+  CHECK(both == std::vector<uint32_t>{0, 1});
+  CHECK(move_to({0, 60}) == std::vector<uint32_t>{1, 1});
+  CHECK(move_to({100, 0}) == std::vector<uint32_t>{0, 0});
 }
 
 TEST_CASE("L-M03 slots that were freed and taken again meanwhile are copied again") {

@@ -43,10 +43,8 @@ struct parity_pool : stage {
                                                        gpu::half_type::f16));
     }
     kv_allocator_config c;
-    c.tables = {"attention-0"};
-    c.sharers = {"attention-1", "attention-2"};
-    c.parity = "attention-3";
-    c.slots = slots;
+    c.tables.list = {{{"attention-0", "attention-1", "attention-2"}, slots}};
+    c.tables.parity = "attention-3";
     c.metrics = metrics;
     allocator = spawn(kv_allocator, std::move(c));
   }
@@ -75,7 +73,7 @@ struct parity_pool : stage {
     if (!with_parity) members.pop_back();
     caf::anon_send(allocator,
                    kv_adopt{epoch, members,
-                            epoch == 1 ? std::vector<uint32_t>{0, 1, 2} : std::vector<uint32_t>{},
+                            epoch == 1 ? std::vector<uint32_t>{0} : std::vector<uint32_t>{},
                             rebuilt, parity_is_new});
     settle();
   }

@@ -11,8 +11,6 @@ TEST_CASE("Weights and KV that the memory cannot hold are refused, where they li
   CHECK(why_too_large(x, limit / 4, limit / 4).empty());
   CHECK(why_too_large(x, limit + 1, 0).find(std::to_string(limit)) != std::string::npos);
   CHECK_FALSE(why_too_large(x, limit / 4, limit).empty());
-  x.pools.attention.members = 4;
-  CHECK_FALSE(why_too_large(x, limit / 4, limit / 4).empty());
   x.pools.attention.device = "cuda:0";
   CHECK(why_too_large(x, limit / 4, limit / 4).empty());
   x.pools.attention.device = "auto";

@@ -18,7 +18,7 @@ struct scaled_world : membership_world {
             design.shape.replicas = x.model;
             design.shape.shards = x.attention;
             design.shape.prefill_seats = x.prefill;
-            design.pool.shards = x.attention;
+            design.pool.layout.cells = {{x.attention, 100}};
             return design;
           };
           m.on_resize = [this](const auto& all) { resized.push_back(all); };
@@ -98,6 +98,24 @@ TEST_CASE_FIXTURE(scaled_world, "L-M03 scale in: who lends and has no part goes 
   CHECK(a1.book->left == std::vector<std::string>{"its pool was scaled in"});
   CHECK(resized.back().size() == 3);
   CHECK(missing.back().empty());
+  CHECK(lost.empty());
+}
+
+TEST_CASE_FIXTURE(scaled_world, "L-M03 unequal tables: an epoch of the same sizes, with lenders") {
+  caf::anon_send(members, pool_balance{7}); // of another epoch
+  settle();
+  CHECK(due.empty());
+  caf::anon_send(members, pool_balance{1});
+  settle();
+  REQUIRE(due.size() == 1);
+  want_next();
+  REQUIRE(opened.size() == 2);
+  CHECK(opened[1].level);
+  CHECK(opened[1].lenders.size() == 2);
+  CHECK(opened[1].empty.empty());
+  CHECK(opened[1].sizes == opened[1].sizes_before);
+  settled();
+  CHECK(due.size() == 1); // once
   CHECK(lost.empty());
 }
 

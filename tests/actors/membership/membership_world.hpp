@@ -61,7 +61,7 @@ struct membership_world : stage {
     m.shape.shards = 2;
     m.shape.prefill_seats = 1;
     m.kv_heads = 12;
-    m.pool.shards = 2;
+    m.pool.layout.cells = {{2, 100}};
     m.terms_of = [](const scheduler::seat& x) {
       worker_terms t;
       t.threads = x.index;

@@ -143,7 +143,7 @@ TEST_CASE(
     order.streams = {{stream_id{0}, 0}};
     order.replicas = {{"model/0", "a"}};
     order.shards = {{"attention/0", "b"}};
-    order.pool = {1, false, 16, 0, 64, 64, 0, 0, 0, 0};
+    order.pool = {{{{1, 16}}}, 0, 64, 64, 0, 0, 0, 0};
     s.ask<epoch_ready>(seat, order);
     s.settle();
     REQUIRE(links.size() == epoch);

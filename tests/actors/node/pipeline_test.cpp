@@ -65,7 +65,7 @@ struct stepped_pipeline : stage {
       target.shards.push_back(spawn(attention_shard, std::move(c), runs));
     }
     replica_config r;
-    r.shards = shards;
+    r.layout.cells = {{shards, 512}};
     r.device = engine.make_device("model");
     r.program = model.program;
     r.weights = weights;
@@ -75,14 +75,14 @@ struct stepped_pipeline : stage {
     make_ready(r, target.epoch, streams);
     auto runs = spawn(gpu_executor, r.device, failed_work::ends_executor);
     target.replicas = {spawn(model_replica, std::move(r), runs)};
-    k.tables = {"attention-0"};
-    k.slots = 512;
+    k.tables.list = {{{"attention-0"}, 512}};
     server->allocator = target.allocator = spawn(kv_allocator, std::move(k));
     caf::anon_send(target.allocator, kv_adopt{target.epoch, target.shards, {}});
     global_scheduler_config g;
     g.window_slots = server->window_slots;
     g.epoch = target.epoch;
     g.slots = 512;
+    g.spare_slots = 512 / 20;
     server->aside = spawn(aside, aside_config{1, false});
     server->scheduler = spawn(global_scheduler, std::move(g), server->allocator);
     target.stream = stream_id{scheduler::prefill_streams};
@@ -102,7 +102,7 @@ struct stepped_pipeline : stage {
     c.seat = 1;
     c.epoch = to.target.epoch;
     c.streams = {to.target.stream};
-    c.shards = shards;
+    c.layout.cells = {{shards, 512}};
     c.slots = 128;
     c.frame_bytes = 64 << 10;
     c.compute = engine.make_device("prefill");
@@ -114,7 +114,7 @@ struct stepped_pipeline : stage {
     const auto seat = make_prefill_seat(self.ptr(), c);
     for (const auto& x : seat.executors)
       owned.push_back(caf::actor_cast<caf::strong_actor_ptr>(x)); // the others are linked to them
-    to.own = prefill_own_kv{seat.kv.source, to.target.shards, false, c.slots, serialize_below};
+    to.own = prefill_own_kv{seat.kv.source, to.target.shards, c.layout, c.slots, serialize_below};
     to.target.replicas = {seat.replica};
     to.target.shards = {seat.kv.shard};
   }

@@ -56,6 +56,7 @@ struct world : stage {
               return changes[0];
             },
             [](const worker_drain&) { return pool_change{}; },
+            [](const pool_balance&) {},
             [](wake_atom, const std::string&, uint32_t) {},
             [](const worker_stopped&) {},
             [](const seat_failing&) {},
@@ -121,11 +122,29 @@ TEST_CASE("the pools whose sizes differ are asked for in one order, at what a st
   after.pools.model.members = 4;
   const auto got = resizes_between(before, after);
   REQUIRE(got.size() == 2);
-  CHECK(members_key(got[0].role) == "pools.model.members");
+  CHECK(members_key(got[0]) == "pools.model.members");
   CHECK(got[0].members == 4);
-  CHECK(members_key(got[1].role) == "pools.prefill.members");
+  CHECK(members_key(got[1]) == "pools.prefill.members");
   CHECK(got[1].members == 1);
   CHECK(configured_sizes(after) == scheduler::pool_sizes{4, 1, 1});
+}
+
+TEST_CASE("L-M03 of a pool with cells a reload changes the sizes of cells") {
+  config::settings before;
+  before.pools.attention.cells["east"].members = 2;
+  before.pools.attention.cells["west"].members = 1;
+  auto after = before;
+  after.pools.attention.members = 7; // of no cell
+  after.pools.attention.cells["west"].members = 0;
+  const auto got = resizes_between(before, after);
+  REQUIRE(got.size() == 1);
+  CHECK(pool_name(got[0]) == "attention/west");
+  CHECK(members_key(got[0]) == "pools.attention.cells.west.members");
+  CHECK(configured_sizes(before) == scheduler::pool_sizes{1, 3, 0, {2, 1}});
+  CHECK(with_wish(configured_sizes(before), got[0], after.pools.attention)
+        == scheduler::pool_sizes{1, 2, 0, {2, 0}});
+  take_back(after.pools, got[0]);
+  CHECK(after.pools.attention.cells.at("west").members == 1);
 }
 
 } // namespace lamella::actors::test

@@ -59,7 +59,8 @@ struct world : stage {
       shards.push_back(std::make_shared<shard_book>());
       c.own->shards.push_back(spawn(stand_in_shard(shards.back())));
     }
-    c.own->whole_requests = o.whole_requests;
+    c.own->layout.cells = o.whole_requests ? std::vector<scheduler::kv_cell>(o.shards, {1, 0})
+                                           : std::vector<scheduler::kv_cell>{{o.shards, 0}};
     c.own->slots = o.slots;
     c.own->serialize_below = o.serialize_below;
     c.own->parity = o.parity;

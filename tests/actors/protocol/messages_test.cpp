@@ -195,7 +195,7 @@ TEST_CASE_FIXTURE(world, "So are the messages between processes, handles of acto
   terms.group = 4;
   terms.head_dim = 64;
   terms.scale = 0.125f;
-  terms.pool = {3, true, 1000, 2000, 18, 19, 21, 24, 25, 26};
+  terms.pool = {{{{3, 1000}, {0, 2000}}}, 2000, 18, 19, 21, 24, 25, 26};
   terms.prefill_owns_kv = true;
   terms.ranks = 2;
   terms.decode_rank_bytes = 22;

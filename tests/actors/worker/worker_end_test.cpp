@@ -102,6 +102,7 @@ private:
               if (refuses) return caf::make_error(ec::resize_refused, "test");
               return pool_change{"attention", 2, 1, "under way", {}};
             },
+            [](const pool_balance&) {},
             [](wake_atom, const std::string&, uint32_t) {},
             [](const worker_stopped&) {},
             [](const seat_failing&) {},

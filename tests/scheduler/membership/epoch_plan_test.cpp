@@ -10,7 +10,7 @@ constexpr auto model = worker_role::model, attention = worker_role::attention,
                prefill = worker_role::prefill;
 
 /// Two replicas, three shards, a prefill worker, five batches.
-const epoch_shape shape{2, 3, 1, 5, 1};
+const epoch_shape shape{2, 3, {}, 1, 5, 1};
 const std::vector<seat> shards{{attention, 0}, {attention, 1}, {attention, 2}};
 const std::set<seat> everybody{{model, 0},     {model, 1},     {attention, 0},
                                {attention, 1}, {attention, 2}, {prefill, 0}};
@@ -67,7 +67,7 @@ TEST_CASE("L-M17 L-M20 a batch that rotates has all replicas, and fewer after a 
 }
 
 TEST_CASE("L-M25 prompts of a lost prefill worker run on the replicas") {
-  const epoch_shape wide{2, 3, 2, 2, 4};
+  const epoch_shape wide{2, 3, {}, 2, 2, 4};
   const auto plan = plan_epoch(wide, without(everybody, {{prefill, 0}}), shards, false);
   REQUIRE(plan);
   const std::vector<stream_place> wanted{{stream_id{0}, 0},
@@ -80,7 +80,7 @@ TEST_CASE("L-M25 prompts of a lost prefill worker run on the replicas") {
 }
 
 TEST_CASE("suffixes run on decoding replicas, whoever else there is") {
-  epoch_shape cached{2, 3, 1, 2, 1};
+  epoch_shape cached{2, 3, {}, 1, 2, 1};
   cached.suffix_streams = 2;
   const auto plan = plan_epoch(cached, everybody, {}, true);
   REQUIRE(plan);

@@ -1,0 +1,14 @@
+/// Attention cells: the rules between their options.
+#pragma once
+
+#include "config/settings.hpp"
+
+#include <vector>
+
+namespace lamella::config {
+
+/// Adds what is wrong with the cells of an attention pool. They may differ in their size and in
+/// that of their KV, and need one member at least.
+void check_cells(const attention_pools_settings& pool, std::vector<rule_violation>& found);
+
+} // namespace lamella::config

@@ -1,0 +1,323 @@
+// The rules between options: check() of settings.hpp.
+#include "config/cells.hpp"
+
+#include <algorithm>
+#include <map>
+
+namespace lamella::config {
+namespace {
+
+/// The parts of the language that this version cannot run yet. All in this one place: a part that
+/// is built removes its lines here and nothing else.
+void check_availability(const settings& x, std::vector<rule_violation>& found) {
+  // A cell repeats what its base says; only what it says differently is reported again.
+  const auto pool = [&](const std::string& key, const pool_settings& p, const pool_settings* base) {
+    if (p.spares != 0 && p.placement == placement::in_process
+        && !(base && base->spares == p.spares))
+      found.push_back({{key + ".spares", key + ".placement"},
+                       "a pool of this process cannot have spares: they would be lost with it",
+                       "use placement local or remote, or spares 0"});
+  };
+  pool("pools.model", x.pools.model, nullptr);
+  pool("pools.attention", x.pools.attention, nullptr);
+  for (const auto& [name, cell] : x.pools.attention.cells)
+    pool("pools.attention.cells." + name, cell, &x.pools.attention);
+  pool("pools.prefill", x.pools.prefill, nullptr);
+  check_cells(x.pools.attention, found);
+  if (const auto& p = x.pools.prefill; is_cuda(p.device) && p.placement == placement::in_process)
+    found.push_back(
+        {{"pools.prefill.device"},
+         p.device
+             + " is not available in this version: prefill of this process runs on the replicas",
+         "use pools.model.device"});
+  if (const auto ranks = x.pools.model.tensor_parallel;
+      ranks != 1 && x.pools.prefill.attention == prefill_attention::own)
+    found.push_back({{"pools.model.tensor_parallel", "pools.prefill.attention"},
+                     std::to_string(ranks)
+                         + " with prefill workers that have KV of their own is not available in "
+                           "this version",
+                     "use pools.prefill.attention: shards"});
+  if (const auto ranks = x.pools.model.tensor_parallel;
+      ranks != 1 && x.batching.pipeline == pipeline::rotational)
+    found.push_back({{"batching.pipeline", "pools.model.tensor_parallel"},
+                     "rotational with tensor parallelism (" + std::to_string(ranks)
+                         + ") is not available in this version",
+                     "use fixed, or replicas of one device"});
+}
+
+/// CUDA devices of worker processes: what is known of them here, and what must be like theirs.
+void check_devices(const settings& x, std::vector<rule_violation>& found) {
+  const auto& pools = x.pools;
+  const auto& prefill = pools.prefill;
+  if (is_cuda(pools.attention.device) && pools.attention.placement != placement::in_process
+      && !pools.attention.kv_bytes && !x.kv.bytes)
+    found.push_back({{"pools.attention.kv_bytes", "pools.attention.device"},
+                     "the memory of " + pools.attention.device
+                         + " is unknown here: it is a device of other processes",
+                     "set pools.attention.kv_bytes"});
+  if (!prefill.has_seats()) return;
+  const bool of_this_process = prefill.placement == placement::in_process;
+  if (of_this_process && is_cuda(pools.model.device)
+      && pools.model.placement != placement::in_process)
+    found.push_back({{"pools.prefill.placement", "pools.model.device"},
+                     "prefill workers of this process use the device of the replicas, and "
+                         + pools.model.device + " is a device of other processes",
+                     "set pools.prefill.placement: local or remote"});
+  const auto alike = [&](bool one, const char* other, const pool_settings& pool) {
+    if (one == is_cuda(pool.device)) return;
+    found.push_back(
+        {{"pools.prefill.device", std::string{other} + ".device"},
+         "K and V must not depend on the device, but the kernels of CUDA devices and of the "
+         "host round differently",
+         "give both a CUDA device, or neither"});
+  };
+  const bool computes_on_cuda =
+      of_this_process ? is_cuda(pools.model.device) : is_cuda(prefill.device);
+  alike(computes_on_cuda, "pools.model", pools.model);
+  if (pools.prefill_owns_kv()) alike(computes_on_cuda, "pools.attention", pools.attention);
+}
+
+/// Sizes between which the autoscaler may choose.
+void check_bounds(const std::string& key, const pool_settings& p,
+                  std::vector<rule_violation>& found) {
+  const auto n = [](uint32_t x) { return std::to_string(x); };
+  if (!p.autoscaled()) {
+    if (p.least > 1)
+      found.push_back({{key + ".min", key + ".max"},
+                       "min has no effect without max: the pool keeps its members",
+                       "set max, the members that the autoscaler may give the pool"});
+    return;
+  }
+  if (p.members < p.least)
+    found.push_back(
+        {{key + ".members", key + ".min"},
+         "the pool begins with " + n(p.members) + " members, fewer than min " + n(p.least),
+         "raise members or lower min"});
+  if (p.members > p.most)
+    found.push_back(
+        {{key + ".members", key + ".max"},
+         "the pool begins with " + n(p.members) + " members, more than max " + n(p.most),
+         "lower members or raise max"});
+}
+
+/// What the autoscaler can change, and by which measures.
+void check_autoscaling(const settings& x, std::vector<rule_violation>& found) {
+  check_bounds("pools.model", x.pools.model, found);
+  check_bounds("pools.attention", x.pools.attention, found);
+  check_bounds("pools.prefill", x.pools.prefill, found);
+  const auto& shards = x.pools.attention;
+  if (shards.autoscaled() && shards.partition == partition::heads && !shards.kv_bytes
+      && !x.kv.bytes)
+    found.push_back({{"pools.attention.max", "pools.attention.kv_bytes"},
+                     "without a size of one shard's KV, more shards have no more slots than before",
+                     "set pools.attention.kv_bytes"});
+  if (x.pools.prefill.autoscaled() && !x.pools.prefill.has_seats())
+    found.push_back({{"pools.prefill.max", "pools.prefill.placement"},
+                     "prefill runs on the model replicas, so it has no members of its own",
+                     "set pools.model.max, or pools.prefill.placement: local or remote"});
+  if (x.autoscale.kv_low_percent >= x.autoscale.kv_high_percent)
+    found.push_back({{"autoscale.kv_low_percent", "autoscale.kv_high_percent"},
+                     std::to_string(x.autoscale.kv_low_percent) + " is not below "
+                         + std::to_string(x.autoscale.kv_high_percent)
+                         + ": a pool would be too large and too small at once",
+                     "lower autoscale.kv_low_percent"});
+}
+
+/// The settings with each pool as large as it may become.
+settings at_most(settings x) {
+  for (pool_settings* p : {static_cast<pool_settings*>(&x.pools.model),
+                           static_cast<pool_settings*>(&x.pools.attention),
+                           static_cast<pool_settings*>(&x.pools.prefill)})
+    p->members = std::max(p->members, p->most);
+  return x;
+}
+
+/// A kernel that waits must not stand in one queue before the one it waits for, so a CUDA device
+/// takes no more streams than it has queues for (gpu/cuda/driver/driver.hpp).
+constexpr uint32_t cuda_streams_max = 28;
+
+/// Streams of a pool's executors in one process: one per batch and per prefill worker that the
+/// executor serves, and what shards need to look after their KV and, with parity, to make lost KV
+/// of the others'. A worker process has one executor or shard.
+void check_device_streams(const settings& x, std::vector<rule_violation>& found) {
+  const auto& pools = x.pools;
+  const auto streams = x.batching.batches_for(pools.model.members) + pools.prefill.members;
+  std::map<std::string, uint32_t> of_device;
+  const auto ranks_of = [&](const pool_settings& pool) {
+    return devices_of_ranks(pool.device, pools.model.tensor_parallel);
+  };
+  if (pools.model.placement == placement::in_process)
+    for (const auto& device : ranks_of(pools.model)) of_device[device] += streams;
+  if (pools.attention.placement == placement::in_process)
+    of_device[pools.attention.device] += pools.attention.all_members() * (streams + 1);
+  const auto of_worker = [&](const pool_settings& pool, const std::set<std::string>& devices,
+                             uint32_t count) {
+    if (pool.placement == placement::in_process) return;
+    for (const auto& device : devices) of_device[device] = std::max(of_device[device], count);
+  };
+  of_worker(pools.model, ranks_of(pools.model), streams);
+  of_worker(pools.attention, {pools.attention.device}, streams + (pools.attention.parity ? 3 : 1));
+  if (pools.prefill.has_seats()) // its replica, its own shard, and an offer to each other shard
+    of_worker(pools.prefill, ranks_of(pools.prefill),
+              2 * pools.prefill.members + pools.attention.all_members());
+  if (pools.prefill_owns_kv() && pools.prefill.placement == placement::in_process)
+    of_device[pools.model.device] += pools.prefill.members * (1 + pools.attention.all_members());
+  for (const auto& [device, count] : of_device)
+    if (is_cuda(device) && count > cuda_streams_max)
+      found.push_back(
+          {{"batching.batches", "pools.attention.members", "pools.prefill.members"},
+           device + " would get " + std::to_string(count) + " streams and has queues for "
+               + std::to_string(cuda_streams_max)
+               + ": a waiting kernel could block the one it waits for",
+           "lower batching.batches, or give pools.model and pools.attention devices of their own"});
+}
+
+/// Kernels read a cache of 16 bits as it was sent, or round to it from fp32 (gpu/kernels/sets.hpp).
+void check_types(const settings& x, std::vector<rule_violation>& found) {
+  const auto wire = x.numerics.wire, cache = x.kv.dtype;
+  const auto has_16_bits = [](number_type t) {
+    return t == number_type::f16 || t == number_type::bf16;
+  };
+  if (wire == cache || !has_16_bits(wire) || !has_16_bits(cache)) return;
+  found.push_back({{"numerics.wire", "kv.dtype"},
+                   "one is f16 and the other bf16: no kernel converts between the two",
+                   "give numerics.wire and kv.dtype the same type"});
+}
+
+void check_listener(const std::string& section, const std::string& listen, bool has_keys,
+                    std::vector<rule_violation>& found) {
+  const auto address = parse_address(listen);
+  if (!address || is_loopback(address->host) || has_keys) return;
+  found.push_back(
+      {{section + ".listen", section + ".api_keys_file"},
+       listen + " can be reached from other hosts, but " + section + ".api_keys_file is not set",
+       "listen on 127.0.0.1, or give a file with one key per line"});
+}
+
+void check_https(const settings& x, std::vector<rule_violation>& found) {
+  if (x.http.tls_certificate.empty() == x.http.tls_key.empty()) return;
+  found.push_back({{"http.tls_certificate", "http.tls_key"},
+                   "HTTPS needs both; only one is set",
+                   "set both of them or none"});
+}
+
+/// What parity is made of, and what it is for (decision 23).
+void check_parity(const std::string& key, const attention_pool_settings& p,
+                  std::vector<rule_violation>& found) {
+  if (!p.parity) return;
+  if (p.partition == partition::requests)
+    found.push_back({{key + ".parity", key + ".partition"},
+                     "parity needs partition: heads, where all shards write the same slot; here it "
+                     "is requests",
+                     "set partition: heads or parity: false"});
+  if (p.placement == placement::in_process)
+    found.push_back({{key + ".parity", key + ".placement"},
+                     "shards of this process are lost together, and their parity with them",
+                     "use placement local or remote, or parity: false"});
+}
+
+/// CAF's own protocol authenticates nobody: beyond loopback it needs mutual TLS (decision 18).
+void check_control(const settings& x, std::vector<rule_violation>& found) {
+  const auto& c = x.control;
+  const auto given = !c.tls_certificate.empty() + !c.tls_key.empty() + !c.tls_ca.empty();
+  if (given != 0 && given != 3)
+    found.push_back({{"control.tls_certificate", "control.tls_key", "control.tls_ca"},
+                     "mutual TLS needs all three; only " + std::to_string(given) + " is set",
+                     "set all of them or none"});
+  const auto address = parse_address(c.listen);
+  if (address && !is_loopback(address->host) && !c.tls())
+    found.push_back(
+        {{"control.listen", "control.tls_certificate"},
+         c.listen + " can be reached from other hosts, but mutual TLS is not configured",
+         "listen on 127.0.0.1, or set control.tls_certificate, tls_key and tls_ca"});
+  if (c.dead < 4 * c.heartbeat)
+    found.push_back({{"control.dead_seconds", "control.heartbeat_seconds"},
+                     "a worker would be declared dead after fewer than four heartbeats",
+                     "raise control.dead_seconds or lower control.heartbeat_seconds"});
+  if (!x.pools.any(placement::remote)) return;
+  if (c.secret_file.empty())
+    found.push_back({{"control.secret_file"},
+                     "placement: remote needs a secret shared with the workers",
+                     "create a file of mode 0400 with 'openssl rand -hex 32' and give it here"});
+  if (address && address->port == 0)
+    found.push_back({{"control.listen"},
+                     "placement: remote needs a fixed port; here it is any",
+                     "give control.listen a port"});
+  // Links to seats of this host are asked for by those of others.
+  const auto data = parse_address(x.net.listen);
+  const bool seats_here =
+      x.pools.model.placement != placement::remote
+      || x.pools.attention.placement != placement::remote
+      || (x.pools.prefill.has_seats() && x.pools.prefill.placement != placement::remote);
+  if (!seats_here || !address || is_loopback(address->host) || !data) return;
+  const bool by_six = address->host.find(':') != std::string::npos;
+  if (is_loopback(data->host))
+    found.push_back({{"net.listen", "control.listen"},
+                     "workers of other hosts cannot reach the seats of this one at " + x.net.listen,
+                     "set net.listen to "
+                         + (by_six ? "[" + address->host + "]:0, or [::]:0"
+                                   : address->host + ":0, or 0.0.0.0:0")
+                         + " for all addresses of this host"});
+  if (by_six && address->host != "::" && data->host == "0.0.0.0")
+    found.push_back({{"net.listen", "control.listen"},
+                     "workers reach this host by an IPv6 address, but net.listen " + x.net.listen
+                         + " accepts IPv4 only",
+                     "set net.listen to [::]:0, which accepts both"});
+}
+
+} // namespace
+
+std::vector<rule_violation> check(const settings& x) {
+  std::vector<rule_violation> found;
+  check_listener("http", x.http.listen, !x.http.api_keys_file.empty(), found);
+  check_https(x, found);
+  check_listener("admin", x.admin.listen, !x.admin.api_keys_file.empty(), found);
+  const auto http = parse_address(x.http.listen);
+  const auto admin = parse_address(x.admin.listen);
+  if (http && admin && http->port == admin->port && http->port != 0 && http->host == admin->host)
+    found.push_back({{"admin.listen", "http.listen"},
+                     "both listeners are set to " + x.http.listen,
+                     "give admin.listen a port of its own"});
+  // Without cells of their own, the options beside them are the pool that is built.
+  for (const auto& [name, cell] : x.pools.attention.cells)
+    check_parity("pools.attention.cells." + name, cell, found);
+  if (x.pools.attention.cells.empty()) check_parity("pools.attention", x.pools.attention, found);
+  if (x.http.connections_per_address_max > x.http.connections_max)
+    found.push_back({{"http.connections_per_address_max", "http.connections_max"},
+                     std::to_string(x.http.connections_per_address_max)
+                         + " connections per address are more than the "
+                         + std::to_string(x.http.connections_max) + " in total",
+                     "lower http.connections_per_address_max"});
+  if (const auto all = x.bodies_bytes(); x.http.max_body_bytes > all - all / 4)
+    found.push_back({{"limits.bodies_bytes", "http.max_body_bytes"},
+                     "large bodies share three quarters of " + std::to_string(all)
+                         + " bytes, which is less than one body of "
+                         + std::to_string(x.http.max_body_bytes),
+                     "raise limits.bodies_bytes or lower http.max_body_bytes"});
+  const auto& served = x.model.name;
+  for (const auto& alias : x.model.aliases)
+    if (alias == served || std::ranges::count(x.model.aliases, alias) > 1) {
+      found.push_back({{"model.aliases", "model.name"},
+                       "the name " + alias + " is given twice",
+                       "name each alias once"});
+      break;
+    }
+  check_control(x, found);
+  if (x.pools.distributed() && x.net.transport == transport::in_process)
+    found.push_back({{"net.transport"},
+                     "in_process cannot connect the processes of pools.*.placement",
+                     "use auto"});
+  if (!x.pools.distributed() && x.net.transport != transport::automatic
+      && x.net.transport != transport::in_process)
+    found.push_back({{"net.transport", "pools.model.placement"},
+                     "all pools are in this process: there is nothing to connect",
+                     "use auto, or placement: local"});
+  check_devices(x, found);
+  check_device_streams(at_most(x), found);
+  check_autoscaling(x, found);
+  check_types(x, found);
+  check_availability(x, found);
+  return found;
+}
+
+} // namespace lamella::config

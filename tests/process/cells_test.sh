@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# Two attention cells beside each other in processes: the tokens of a single process, also where a shard is killed, a cell
+# changes its size, loses all members and gets them back, by hand and by a reload.
+#
+# usage: tests/process/cells_test.sh LAMELLA WRITE_TINY_MODEL SOURCE
+set -uo pipefail
+. "$(dirname "$0")/tiny_service.sh"
+
+requests="24 1000"
+
+serve single.log "${tiny[@]}"
+answers single.txt $requests
+stop "a single process"
+
+same() { # same NAME FILE
+  cmp -s single.txt "$2"
+  expect "$1: the same tokens" 0 $?
+}
+cells() { status | json '" ".join(c["name"] + "=" + str(c["members"]) for c in x["pools"][0]["cells"])'; }
+# used_in CELL
+used_in() { status | json "sum(c['used'] for c in x['pools'][0]['cells'] if c['name'] == '$1')"; }
+scaled() { "$lamella" scale "$@" --admin "127.0.0.1:$admin" >page 2>&1; }
+
+sed 's/64MiB/8MiB/; s/256MiB/24MiB/' "$source/config/cells.yaml" >cells.yaml
+serve log --config cells.yaml "${tiny[@]}"
+expect "both cells have their members" "far=1 near=3" "$(cells)"
+decoding two.txt $requests
+in_both=0
+for _ in $(seq 100); do
+  [ "$(used_in far)" -gt 0 ] && [ "$(used_in near)" -gt 0 ] && in_both=1 && break
+  sleep 0.05
+done
+wait "$client"
+expect "L-M23 both cells have KV of running sequences" 1 "$in_both"
+same "L-M23 two cells" two.txt
+none_in_use "two cells"
+
+killed "L-M26 a shard of one cell is killed" single.txt "$requests" "$(part 'shard 0')"
+expect "L-M26 some sequences are computed again, not all" 1 $((computed > 0 && computed < 24))
+
+decoding smaller.txt $requests
+scaled attention/near=1
+expect "L-M03 a cell gets fewer members" 0 $?
+scaled attention/far=0
+expect "L-M03 a cell loses its last member" 0 $?
+expect "L-M03 the other one has all" "far=0 near=1" "$(cells)"
+wait "$client"
+same "L-M03 cells that get smaller" smaller.txt
+
+decoding larger.txt $requests
+sed -i 's/far: { members: 1/far: { members: 3/' cells.yaml
+kill -HUP "$server"
+for _ in $(seq 300); do
+  [ "$(cells)" != "far=3 near=1" ] || break
+  sleep 0.1
+done
+expect "L-M03 a reload gives a cell members" "far=3 near=1" "$(cells)"
+wait "$client"
+same "L-M03 cells that get larger" larger.txt
+
+scaled attention=3
+expect "the size of a pool with cells is refused" 1 $?
+contains "the size of a pool with cells: the reason" "attention/far, attention/near" "$(cat page)"
+scaled attention/near=2
+expect "members that do not divide the heads are refused" 1 $?
+scaled attention/east=1
+expect "a cell that does not exist is refused" 1 $?
+scaled attention/near=0
+expect "a cell is emptied" 0 $?
+scaled attention/far=0
+expect "the last cell is not" 1 $?
+contains "the last cell: the reason" "at least one member" "$(cat page)"
+none_in_use "cells"
+stop "cells"
+
+finish
