@@ -19,6 +19,15 @@ using membership_ptr = membership_self::stateful_pointer<membership_state>;
 using member = membership_state::member;
 using scheduler::seat;
 
+/// The one that a child process was started in place of has ended, whether that is known or not.
+/// Its successor takes its seat: who counts the processes of a host knows them by their seats.
+void end_predecessor(membership_state& st, scheduler::worker_role role, const seat_ask& x) {
+  if (!st.config.of_children.contains(role)) return;
+  const auto found = st.members.find({role, x.preferred});
+  if (found == st.members.end() || found->second.info.name != x.name) return;
+  st.lose(found->first, "its process was started again", net::failover_cause::exit);
+}
+
 } // namespace
 
 void changed(membership_ptr self) {
@@ -62,6 +71,7 @@ caf::result<join_grant> on_seat(membership_ptr self, const seat_ask& x,
     return refuse("this service accepts no worker processes for the pool '" + x.role + "'");
   const auto preferred =
       x.preferred == any_seat ? std::nullopt : std::optional<uint32_t>{x.preferred};
+  end_predecessor(st, *role, x);
   auto taken = st.config.seats.take(*role, preferred);
   if (!taken && grow(*role)) taken = st.config.seats.take(*role, preferred);
   if (!taken)

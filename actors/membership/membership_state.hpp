@@ -63,6 +63,8 @@ struct membership_config {
   std::function<epoch_design(const pool_sizes&)> design_of{};
   /// Called with all seats when some are added or taken away; on the actor's thread. May be empty.
   std::function<void(const std::set<scheduler::seat>&)> on_resize{};
+  /// Pools of child processes: one with a name that a worker has already was started in its place.
+  std::set<scheduler::worker_role> of_children{};
   /// Pools whose sizes follow the workers that join, and those that leave by themselves.
   std::map<scheduler::worker_role, size_bounds> follows{};
   /// From a change of a pool's size until it is rolled back because its workers are not ready.

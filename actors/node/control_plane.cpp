@@ -113,6 +113,8 @@ membership_config control_plane::membership_of(const config::settings& options) 
   m.design_of = [this](const pool_sizes& x) { return design_of(x); };
   m.on_resize = [this](const std::set<scheduler::seat>& all) { keep_seats(all); };
   for (auto role : all_roles)
+    if (pool_of(options, role).placement == placement::local) m.of_children.insert(role);
+  for (auto role : all_roles)
     if (const auto& pool = pool_of(options, role); pool.placement == placement::remote) {
       m.resize_timeout = remote_resize;
       if (pool.autoscaled()) m.follows[role] = {pool.least, pool.most};

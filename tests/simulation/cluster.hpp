@@ -236,6 +236,7 @@ private:
     m.pool = actors::pool_terms_of(options_, parts_->program->spec, parts_->layout);
     for (const auto& [name, cell] : pools.attention.cells) m.cells.push_back(name);
     m.kv_heads = parts_->program->spec.kv_heads;
+    if (!own) m.of_children = {worker_role::model, worker_role::attention, worker_role::prefill};
     m.design_of = [this](const scheduler::pool_sizes& sizes) {
       const auto& spec = parts_->program->spec;
       const auto options = actors::at_sizes(options_, sizes);
