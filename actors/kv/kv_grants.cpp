@@ -4,6 +4,7 @@
 #include "actors/kv/kv_sweep.hpp"
 #include "actors/protocol/kv.hpp"
 #include "actors/protocol/parity.hpp"
+#include "scheduler/kv_balance.hpp"
 
 #include <algorithm>
 
@@ -14,22 +15,22 @@ namespace {
 using std::chrono::nanoseconds;
 
 /// The table of a holder: where it already is, where its source is, where most of its text is, else
-/// the one with the most room.
+/// the one with the smallest share in use that has room.
 uint32_t place(const kv_allocator_state& st, const kv_need& need, uint32_t keep_free) {
-  // A table that goes takes no newcomer.
-  const auto takes = [&](uint32_t table) { return !st.moving || st.moving->slots_of(table) > 0; };
   if (auto own = st.holders.find(need.holder); own != st.holders.end()) return own->second.member;
   if (auto source = st.holders.find(need.share_from);
       need.share_tokens > 0 && source != st.holders.end())
     return source->second.member;
+  // A table that goes takes no newcomer.
+  const auto takes = [&](uint32_t table) { return !st.moving || st.moving->slots_of(table) > 0; };
   if (const auto alike = table_with(st, need, keep_free); alike && takes(*alike)) return *alike;
-  const auto room = [&](uint32_t table) {
-    return takes(table) ? int64_t{st.pools[table].free()} + st.pools[table].cached() : -1;
-  };
-  uint32_t best = 0;
-  for (uint32_t table = 1; table < st.pools.size(); ++table)
-    if (room(table) > room(best)) best = table;
-  return best;
+  scheduler::kv_loads now;
+  for (uint32_t table = 0; table < st.pools.size(); ++table) {
+    const auto& pool = st.pools[table];
+    now.slots.push_back(takes(table) ? pool.slots() : 0);
+    now.used.push_back(pool.used() - pool.cached());
+  }
+  return scheduler::emptiest_for(now, uint64_t{need.slots} + keep_free);
 }
 
 /// What it holds already, where that is to be kept: otherwise it begins.
