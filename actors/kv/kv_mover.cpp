@@ -119,7 +119,7 @@ void kv_mover::copy_piece(const std::shared_ptr<piece>& x, const result& done) {
 void kv_mover::copied(const std::shared_ptr<piece>& x, const result& done) {
   if (x->failure) return done(x->failure);
   const auto slots = scheduler::length_of(x->what.from);
-  slots_copied_ += slots;
+  if (!x->copies.empty()) slots_copied_ += slots; // others stay where they are
   const std::chrono::duration<double> took = self_->clock().now() - x->began;
   spdlog::debug("KV copied epoch={} slots={} copies={} left={} seconds={:.4f}", config_.epoch,
                 slots, x->copies.size(), x->what.left, took.count());
