@@ -2,6 +2,7 @@
 
 #include "actors/membership/membership_injury.hpp"
 #include "actors/membership/membership_pace.hpp"
+#include "actors/membership/membership_plan.hpp"
 #include "actors/protocol/epochs.hpp"
 #include "actors/protocol/status.hpp"
 #include "actors/shared/events.hpp"
@@ -69,13 +70,29 @@ std::vector<scheduler::reach_view> views_of(const membership_state& st, const wa
   return views;
 }
 
-/// The peers with which a worker has no data plane connection, as text.
-std::string unheard(const std::set<failed_pair>& pairs, const seat& who) {
+/// What is wrong with a worker's data plane, with the peers it is so with.
+std::string unheard(const char* what, const std::set<failed_pair>& pairs, const seat& who) {
   std::string others;
   for (const auto& [a, b] : pairs)
     if (a == who || b == who)
       others += (others.empty() ? "" : ", ") + scheduler::to_string(a == who ? b : a);
-  return "no data plane connection with: " + others;
+  return what + others;
+}
+
+/// The workers at fault for links that were torn again and again, if others can do their work
+/// without computing KV again.
+std::set<seat> torn_out(const membership_state& st, const std::vector<scheduler::link_party>& all,
+                        const std::set<failed_pair>& pairs) {
+  std::set<seat> result;
+  if (pairs.empty()) return result;
+  for (const auto& where : scheduler::at_fault(all, pairs)) {
+    const auto party = std::ranges::find(all, where, &scheduler::link_party::who);
+    const bool spared = where.role == worker_role::attention && has_part(st, where)
+                            ? has_substitute(st, where)
+                            : party->replaceable;
+    if (spared) result.insert(where);
+  }
+  return result;
 }
 
 std::vector<scheduler::link_party> parties_of(const membership_state& st) {
@@ -134,11 +151,11 @@ bool may_be_trusted(membership_state& st, const member& m, caf::actor_clock::tim
 
 /// Looks at one that has no part for want of trust.
 void look_at(membership_ptr self, const seat& where, const std::set<seat>& unheard_of,
-             const reach_verdicts& verdicts) {
+             const std::set<seat>& torn, const reach_verdicts& verdicts) {
   auto& st = self->state;
   auto& m = st.members.at(where);
   const auto now = self->clock().now();
-  if (!st.reach.proven(where, unheard_of, now)) {
+  if (torn.contains(where) || !st.reach.proven(where, unheard_of, now)) {
     m.proven_since.reset();
     if (m.fenced_at && !m.here && now - *m.fenced_at >= timeout_with(st, m))
       verdicts.send_away(where, "it was unreachable on the data plane for too long");
@@ -164,15 +181,22 @@ void judge(membership_ptr self, const reach_verdicts& verdicts) {
     for (const auto& where : scheduler::at_fault(parties_of(st), pairs)) {
       unheard_of.insert(where);
       if (auto& m = st.members.at(where); m.trusted || !m.fenced_at)
-        fence(self, where, unheard(pairs, where), verdicts);
+        fence(self, where, unheard("no data plane connection with: ", pairs, where), verdicts);
     }
+  const auto tears = st.reach.torn_again(self->clock().now());
+  const auto torn = torn_out(st, parties_of(st), tears);
+  for (const auto& where : torn)
+    if (st.members.at(where).trusted)
+      fence(self, where,
+            unheard("frames that fail their checks, again and again, with: ", tears, where),
+            verdicts);
   std::vector<seat> waiting;
   for (const auto& [where, m] : st.members) {
     if (m.fenced_at) unheard_of.insert(where);
     if (m.handle && !m.trusted) waiting.push_back(where);
   }
   for (const auto& where : waiting)
-    if (st.members.contains(where)) look_at(self, where, unheard_of, verdicts);
+    if (st.members.contains(where)) look_at(self, where, unheard_of, torn, verdicts);
 }
 
 bool somebody_waits(const membership_state& st) {
@@ -189,6 +213,9 @@ void on_report(membership_ptr self, const seat& where, uint32_t incarnation, con
   found->second.watch_version = x.version;
   st.reach.sits(where, x.able);
   st.reach.told(where, views_of(st, x), self->clock().now());
+  for (const auto& torn : x.torn)
+    for (const auto& [peer, m] : st.members)
+      if (m.info.seat == torn.seat) st.reach.torn(where, peer, torn.links, self->clock().now());
   if (somebody_waits(st)) judge(self, verdicts);
 }
 

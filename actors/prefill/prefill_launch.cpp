@@ -67,6 +67,7 @@ void note_begun(prefill_ptr self, const std::vector<scheduler::prefill_piece>& p
     const auto waited = self->clock().now() - j.asked;
     j.waited_us = static_cast<uint64_t>(std::chrono::duration_cast<microseconds>(waited).count());
     if (st.config.scheduler) self->send(st.config.scheduler, prefill_begun{piece.sequence});
+    if (j.what.client) self->send(j.what.client, prefill_begun{piece.sequence});
   }
 }
 

@@ -162,10 +162,10 @@ LAMELLA_ATOM(lost)
 LAMELLA_ATOM(reach)
 #undef LAMELLA_ATOM
 
-/// A request as a batch sees it.
+/// A request as batches and prefill workers see it.
 using decode_client_actor =
     caf::typed_actor<caf::reacts_to<token>, caf::reacts_to<first_token>, caf::reacts_to<preempted>,
-                     caf::reacts_to<sequence_failed>>;
+                     caf::reacts_to<sequence_failed>, caf::reacts_to<prefill_begun>>;
 
 /// The launcher of iterations as a shard sees it.
 using launcher_actor = caf::typed_actor<caf::reacts_to<iteration_failed>>;

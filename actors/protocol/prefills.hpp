@@ -19,7 +19,7 @@ struct prefill {
   std::vector<sampling> samplings;    ///< per choice
   std::vector<uint32_t> draws;        ///< per choice: index of the token to sample
   std::vector<logit_changes> changes; ///< per choice: applied to the logits before sampling
-  decode_client_actor client{};       ///< hears first tokens before KV is in place; may be null
+  decode_client_actor client{};       ///< hears of its start and of early first tokens; may be null
   uint32_t cached = 0;                ///< tokens whose KV is already in the runs
   bool rebuild = false;               ///< recomputes lost KV of tokens that were committed before
   uint32_t slack_ms = ~0u;            ///< rebuild: time left to the request's deadline
@@ -30,11 +30,6 @@ struct prefilled {
   std::vector<sampled_token> tokens;   ///< per choice
   uint64_t waited_us = 0;              ///< in the queue before its first row was computed
   std::vector<sampled_token> scores{}; ///< of all tokens of a scored prompt but its first
-};
-
-/// The prefill of a prompt has started: it left the queue.
-struct prefill_begun {
-  sequence_id first{};
 };
 
 /// Tokens of started prompts that a prefill worker has still to compute (S-M06). Told after each
@@ -53,6 +48,6 @@ struct prefill_cancel {
 
 // clang-format off
 #define LAMELLA_PREFILLS_MESSAGES(x) \
-  x(prefill) x(prefilled) x(prefill_begun) x(prefill_load) x(prefill_cancel)
+  x(prefill) x(prefilled) x(prefill_load) x(prefill_cancel)
 // clang-format on
 LAMELLA_PREFILLS_MESSAGES(LAMELLA_MADE_ELSEWHERE)

@@ -57,6 +57,12 @@ struct token {
   finish reason = finish::none;
 };
 
+/// The prefill of a prompt has started: it left the queue (PREFILL WORKER to the scheduler and to
+/// the request).
+struct prefill_begun {
+  sequence_id first{};
+};
+
 /// The first token of a prompt whose KV is still on its way to the shards (PREFILL WORKER to the
 /// request, S-M13); `prefilled` brings it again.
 struct first_token {
@@ -128,7 +134,8 @@ struct batch_ready {
 
 // clang-format off
 #define LAMELLA_REQUESTS_MESSAGES(x) \
-  x(admit) x(admitted) x(withdraw) x(retire) x(token) x(first_token) x(preempted) x(sequence_failed) \
+  x(admit) x(admitted) x(withdraw) x(retire) x(prefill_begun) x(token) x(first_token) \
+  x(preempted) x(sequence_failed) \
   x(batch_join) x(batch_leave) x(kv_rebuilding) x(hand_over) x(batch_ready) \
   x(queue_status)
 // clang-format on

@@ -122,10 +122,18 @@ struct watched_peer {
   uint32_t failing_ms = 0;
 };
 
+/// Links of closed epochs that the worker has ended because frames of that peer failed their
+/// checks.
+struct torn_links {
+  std::string seat;
+  uint32_t links = 0; ///< since the worker took its seat
+};
+
 struct watch_report {
   bool able = false;    ///< its data plane can probe
   uint64_t version = 0; ///< of its current list
   std::vector<watched_peer> peers;
+  std::vector<torn_links> torn{}; ///< peers without any are left out
 };
 
 } // namespace lamella::actors
@@ -141,4 +149,5 @@ LAMELLA_PART(pool_info)
 LAMELLA_PART(restart_budget)
 LAMELLA_PART(child_status)
 LAMELLA_PART(watched_peer)
+LAMELLA_PART(torn_links)
 LAMELLA_STATUS_MESSAGES(LAMELLA_MADE_ELSEWHERE)

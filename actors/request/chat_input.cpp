@@ -117,6 +117,8 @@ void use_chat_template(service& s, const std::string& source) {
     spdlog::warn("{}", s.chat_fault);
     return;
   }
+  for (const auto& what : s.chat->absent())
+    spdlog::warn("the model's chat template refuses chats that reach its {}", what);
   s.chat_source = source;
   const auto bos = special_text(s, s.text->bos()), eos = special_text(s, s.text->eos());
   s.chat_can = model::abilities_of(*s.chat, bos, eos);

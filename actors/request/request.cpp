@@ -100,6 +100,11 @@ void on_token(request_ptr self, const token& x) {
   speak_and_finish(self);
 }
 
+/// A request that ends before its first token knows, too, how long it was in queues.
+void on_prefill_begun(request_ptr self, const prefill_begun&) {
+  note_start(self->state, self->clock().now());
+}
+
 /// The KV of its prompt is still on its way: it decodes when that has come (S-M13).
 void on_first_token(request_ptr self, const first_token& x) {
   auto& st = self->state;
@@ -279,6 +284,7 @@ request_actor::behavior_type request(request_ptr self, service_ptr server, excha
       handled_by(self, on_preempted),
       handled_by(self, on_service),
       handled_by(self, on_sequence_failed),
+      handled_by(self, on_prefill_begun),
   };
 }
 

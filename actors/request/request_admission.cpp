@@ -188,11 +188,6 @@ void on_prefilled(request_ptr self, size_t first, const admitted& place,
   speak_and_finish(self);
 }
 
-/// Its first rows were computed then: what was before is its time in queues.
-void note_start(request_state& st, std::chrono::steady_clock::time_point when) {
-  if (!std::exchange(st.has_started, true)) st.started = when;
-}
-
 /// Has the tokens of `x` computed; all choices draw their next one under the same mask.
 void send_prefill(request_ptr self, size_t first, const admitted& place, prefill x,
                   const std::shared_ptr<const model::token_mask>& mask) {
@@ -305,6 +300,10 @@ void on_admitted(request_ptr self, size_t first, uint32_t choices, const admitte
 }
 
 } // namespace
+
+void note_start(request_state& st, std::chrono::steady_clock::time_point when) {
+  if (!std::exchange(st.has_started, true)) st.started = when;
+}
 
 finish reason_of_first(const request_state& st, size_t index, const sampled_token& drawn) {
   const auto ends = sampling_of(st, index).end_tokens;

@@ -28,10 +28,9 @@ void report(request_ptr self, net::request_outcome outcome, int status, const st
   net::request_times times;
   times.e2e = seconds{now - st.arrived}.count();
   times.queue = st.has_started ? seconds{st.started - st.arrived}.count() : times.e2e;
-  if (st.has_first_token) {
-    times.prefill = seconds{st.first_token - st.started}.count();
-    times.decode = seconds{now - st.first_token}.count();
-  }
+  if (st.has_started)
+    times.prefill = seconds{(st.has_first_token ? st.first_token : now) - st.started}.count();
+  if (st.has_first_token) times.decode = seconds{now - st.first_token}.count();
   times.prompt_tokens = usage.prompt_tokens;
   times.generated_tokens = usage.completion_tokens;
   times.max_tokens = st.max_tokens;
@@ -45,11 +44,11 @@ void report(request_ptr self, net::request_outcome outcome, int status, const st
   if (outcome != net::request_outcome::rejected) st.server->metrics->request_finished(times);
   const char* names[] = {"done", "error", "cancelled", "rejected"};
   spdlog::info("request_id={} request={} outcome={} code={} prompt_tokens={} generated_tokens={} "
-               "choices={} queue_ms={:.1f} ttft_ms={:.1f} e2e_ms={:.1f} recoveries={} "
-               "recovery_pause_ms={:.1f}",
+               "choices={} queue_ms={:.1f} prefill_ms={:.1f} ttft_ms={:.1f} e2e_ms={:.1f} "
+               "recoveries={} recovery_pause_ms={:.1f}",
                st.exchange->request().request_id, static_cast<uint64_t>(st.id),
                names[static_cast<size_t>(outcome)], code.empty() ? "-" : code, times.prompt_tokens,
-               times.generated_tokens, st.sequences.size(), times.queue * 1e3,
+               times.generated_tokens, st.sequences.size(), times.queue * 1e3, times.prefill * 1e3,
                (st.has_first_token ? seconds{st.first_token - st.arrived}.count() : 0) * 1e3,
                times.e2e * 1e3, st.recoveries, seconds{st.longest_pause}.count() * 1e3);
 }

@@ -43,6 +43,7 @@ void keep_counts(worker_state& st, const worker_epoch& at) {
   for_links(st, at, [&](const net::link_key&, const net::link_end& end, const std::string& seat) {
     st.sent[seat] += sent_over(end);
     add_drops(st.dropped, end);
+    if (std::max(end.to->state(), end.from->state()) == gpu::channel_state::torn) ++st.torn[seat];
   });
 }
 

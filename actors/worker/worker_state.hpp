@@ -95,7 +95,8 @@ struct worker_state {
   std::shared_ptr<gpu::qkv_watch> watch;
   std::map<std::string, uint64_t> sent; ///< bytes to each peer's seat, in closed epochs
   std::array<uint64_t, net::frame_faults> dropped{}; ///< frames, in closed epochs
-  uint64_t log_dropped_before = log_lines_dropped;   ///< when it took its seat
+  std::map<std::string, uint32_t> torn; ///< links by peer's seat: frames failed their checks
+  uint64_t log_dropped_before = log_lines_dropped; ///< when it took its seat
   std::shared_ptr<work_meter> meter = std::make_shared<work_meter>();
   std::shared_ptr<net::flaws> flaws = std::make_shared<net::flaws>(); ///< of its links
   /// A peer that is probed over the data plane.

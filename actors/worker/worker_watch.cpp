@@ -50,6 +50,7 @@ watch_report on_watch(worker_state& st, const watch_order& x,
     report.peers.push_back({seat, peer.incarnation, peer.reach && peer.reach->answers(),
                             static_cast<uint32_t>(failing ? failing->count() : 0)});
   }
+  for (const auto& [seat, links] : st.torn) report.torn.push_back({seat, links});
   return report;
 }
 

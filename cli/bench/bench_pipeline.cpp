@@ -61,6 +61,7 @@ collector_actor::behavior_type collector(collector_actor::stateful_pointer<colle
           check();
         }
       },
+      [](const actors::prefill_begun&) {},
       [](const actors::first_token&) {}, // told to those who ask for it
       [](const actors::preempted&) {},
       [](const actors::sequence_failed&) {},

@@ -190,6 +190,7 @@ replay_actor::behavior_type player(replay_ptr self, actors::service_ptr server,
       [self](const actors::token& x) {
         take_token(self, index_of(self, x.sequence), x.value.token);
       },
+      [](const actors::prefill_begun&) {},
       [](const actors::first_token&) {}, // told to those who ask for it
       [self](const actors::preempted& x) {
         ++self->state.result->preemptions;

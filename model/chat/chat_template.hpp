@@ -25,6 +25,10 @@ public:
   /// m.get('content').
   bool reads(std::string_view member) const;
 
+  /// Filters and tests that do not exist, in words with their lines: within conditions, so that
+  /// only conversations that reach them are refused. Each name once, a few at most.
+  const std::vector<std::string>& absent() const;
+
   /// What render() makes, as one string.
   std::string render_text(const template_input& input, const template_limits& limits = {}) const;
 

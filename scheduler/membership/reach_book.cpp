@@ -8,7 +8,11 @@ void reach_book::sits(const seat& who, bool able) { known_[who].able = able; }
 
 void reach_book::left(const seat& who) {
   known_.erase(who);
-  for (auto& [other, x] : known_) x.views.erase(who);
+  for (auto& [other, x] : known_) {
+    x.views.erase(who);
+    // The number goes on for whoever sits there next.
+    if (const auto found = x.torn.find(who); found != x.torn.end()) found->second.when.clear();
+  }
 }
 
 void reach_book::told(const seat& by, const std::vector<reach_view>& views, time_point now) {
@@ -42,6 +46,34 @@ std::set<failed_pair> reach_book::failed(time_point now) const {
   }
   if (some_may && longest < 2 * failing_needed) result.clear();
   return result;
+}
+
+void reach_book::torn(const seat& by, const seat& peer, uint32_t links, time_point now) {
+  const auto found = known_.find(by);
+  if (found == known_.end() || !known_.contains(peer)) return;
+  auto& [told, when] = found->second.torn[peer];
+  const auto more = links > told ? links - told : 0;
+  told = links;
+  when.insert(when.end(), std::min<size_t>(more, torn_needed), now);
+  while (when.size() > torn_needed) when.pop_front();
+}
+
+std::set<failed_pair> reach_book::torn_again(time_point now) const {
+  std::map<failed_pair, size_t> count;
+  for (const auto& [by, x] : known_)
+    for (const auto& [peer, y] : x.torn)
+      count[std::minmax(by, peer)] += static_cast<size_t>(std::ranges::count_if(
+          y.when, [&](const auto when) { return now - when <= torn_window; }));
+  std::map<seat, size_t> of;
+  std::set<failed_pair> result;
+  for (const auto& [pair, times] : count) {
+    if (times < 2) continue;
+    result.insert(pair);
+    of[pair.first] += times, of[pair.second] += times;
+  }
+  const bool enough =
+      std::ranges::any_of(of, [](const auto& x) { return x.second >= torn_needed; });
+  return enough ? result : std::set<failed_pair>{};
 }
 
 bool reach_book::answers(const seat& by, const seat& peer) const {

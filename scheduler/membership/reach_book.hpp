@@ -4,6 +4,7 @@
 #include "scheduler/membership/link_verdicts.hpp"
 
 #include <chrono>
+#include <deque>
 #include <map>
 #include <optional>
 #include <set>
@@ -33,6 +34,8 @@ public:
   static constexpr milliseconds failing_needed{300};
   /// A worker that is silent for longer counts as stopped.
   static constexpr milliseconds silence{500};
+  static constexpr milliseconds torn_window{10'000};
+  static constexpr size_t torn_needed = 4;
 
   /// Replicas connect links among themselves too (L-M21).
   void replicas_meet() { replicas_meet_ = true; }
@@ -47,6 +50,14 @@ public:
   /// The pairs that fail now; none while further pairs may be about to fail.
   std::set<failed_pair> failed(time_point now) const;
 
+  /// Links that `by` has ended since it sits there because frames of whoever sat in the seat `peer`
+  /// failed their checks.
+  void torn(const seat& by, const seat& peer, uint32_t links, time_point now);
+
+  /// Pairs whose links were torn, made anew and torn again within `torn_window`; none while no
+  /// worker has had `torn_needed` of these. One bit that flips is no reason to move a part.
+  std::set<failed_pair> torn_again(time_point now) const;
+
   /// Whether a pair fails for which no worker is at fault yet.
   bool doubtful() const;
 
@@ -54,10 +65,15 @@ public:
   bool proven(const seat& who, const std::set<seat>& fenced, time_point now) const;
 
 private:
+  struct tears {
+    uint32_t told = 0;
+    std::deque<time_point> when; ///< the newest `torn_needed`
+  };
   struct record {
     bool able = false;
     std::optional<time_point> heard, since; ///< newest report; start of reports without a gap
     std::map<seat, reach_view> views;
+    std::map<seat, tears> torn; ///< of links with these peers
   };
   /// The report on the pair by the one, or by the other.
   bool answers(const seat& by, const seat& peer) const;

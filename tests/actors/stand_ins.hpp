@@ -248,6 +248,7 @@ struct client_book {
   std::map<sequence_id, std::vector<token>> tokens;
   std::vector<sequence_id> preempted, failed;
   std::vector<first_token> first; ///< before their KV
+  std::vector<sequence_id> begun; ///< prompts whose prefill has started
 };
 
 inline auto stand_in_client(std::shared_ptr<client_book> book) {
@@ -257,6 +258,7 @@ inline auto stand_in_client(std::shared_ptr<client_book> book) {
         [book](const first_token& x) { book->first.push_back(x); },
         [book](const actors::preempted& x) { book->preempted.push_back(x.sequence); },
         [book](const sequence_failed& x) { book->failed.push_back(x.sequence); },
+        [book](const prefill_begun& x) { book->begun.push_back(x.first); },
     };
   };
 }

@@ -204,6 +204,7 @@ TEST_CASE("V-M12 slots are given back before the preempted one hears of it and a
         [](const first_token&) {},
         [&log](const preempted& x) { log.emplace_back("preempted", x.sequence); },
         [](const sequence_failed&) {},
+        [](const prefill_begun&) {},
     };
   });
   w.config.target.allocator = one_mailbox;

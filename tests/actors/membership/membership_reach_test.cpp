@@ -115,6 +115,27 @@ TEST_CASE_FIXTURE(world, "A1 of one pair it is the replica that goes") {
   CHECK(says(lost[0].second, "model/1 fenced"));
 }
 
+TEST_CASE_FIXTURE(world, "A1 a replica whose links are torn again and again is fenced, and rests") {
+  all_join();
+  all[2].book->torn["model/1"] = 3; // told by shards
+  CHECK(until_lost() == 3s);        // of one pair, and few
+  all[3].book->torn["model/1"] = 2;
+  CHECK(until_lost() <= 300ms);
+  CHECK(says(lost[0].second, "model/1 fenced: frames that fail their checks"));
+  want_epoch();
+  REQUIRE(opened.size() == 2);
+  CHECK(opened[1].replicas.size() == 1);
+  CHECK(until_due(60s) >= 5s); // until it was long ago
+  CHECK(says(due[0].second, "model/1 can be used"));
+}
+
+TEST_CASE_FIXTURE(world,
+                  "A1 a shard whose links are torn keeps its part where that would cost KV") {
+  all_join();
+  all[0].book->torn["attention/1"] = all[1].book->torn["attention/1"] = 4;
+  CHECK(until_lost() == 3s);
+}
+
 TEST_CASE_FIXTURE(world, "A1 who joins proves its data plane before it gets a part") {
   unheard = {"model/1", "attention/0"};
   for (const char* role : {"model", "model", "attention", "attention", "attention"}) {

@@ -31,7 +31,8 @@ struct worker_book {
   uint32_t deaf = 0;    ///< does not answer so many questions how it is
   /// What it says of a peer that it was told to ask; empty: its data plane cannot ask.
   std::function<watched_peer(const epoch_peer&)> watches;
-  std::vector<epoch_peer> watched; ///< whom it was told to ask
+  std::vector<epoch_peer> watched;      ///< whom it was told to ask
+  std::map<std::string, uint32_t> torn; ///< links that it has ended, by the peer's seat
 };
 
 struct membership_world : stage {
@@ -176,6 +177,8 @@ struct membership_world : stage {
                     watch_report answer{true, x.version, {}};
                     for (const auto& peer : book->watched)
                       answer.peers.push_back(book->watches(peer));
+                    for (const auto& [peer, links] : book->torn)
+                      answer.torn.push_back({peer, links});
                     return answer;
                   },
                   [=](status_atom) -> caf::result<worker_peers> {

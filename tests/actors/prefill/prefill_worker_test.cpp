@@ -54,16 +54,24 @@ struct world : stage {
 
 } // namespace
 
-TEST_CASE("the scheduler hears when a prompt's turn comes, and the request how long that took") {
+TEST_CASE("scheduler and request hear when a prompt's turn comes, and how long that took") {
   world w;
-  const auto first = w.offer(world::prompt(1, 19));
-  const auto second = w.offer(world::prompt(2, 21)); // longer: it does not pass the first
+  const auto client = std::make_shared<client_book>();
+  const auto listener = w.spawn(stand_in_client(client));
+  const auto of_client = [&](prefill x) {
+    x.client = listener;
+    return w.offer(std::move(x));
+  };
+  const auto first = of_client(world::prompt(1, 19));
+  const auto second = of_client(world::prompt(2, 21)); // longer: it does not pass the first
   CHECK(w.scheduler->begun == std::vector<sequence_id>{seq(1)});
   w.answer(1);
   CHECK(w.scheduler->begun.size() == 1);
+  CHECK(client->begun == w.scheduler->begun);
   w.sched.advance_time(std::chrono::milliseconds{250});
   w.answer(2); // three rows of the first are left, and five of the second fit beside them
   CHECK(w.scheduler->begun == std::vector<sequence_id>{seq(1), seq(2)});
+  CHECK(client->begun == w.scheduler->begun);
   for (uint64_t i = 3; i <= 5; ++i) w.answer(i);
   REQUIRE(first->came);
   REQUIRE(second->came);

@@ -216,7 +216,8 @@ TEST_CASE_FIXTURE(world, "So are the messages between processes, handles of acto
                    terms.pool});
   check(epoch_close{5, true});
   check(watch_order{3, true, {{"attention/1", "a", 1, 5}}});
-  check(watch_report{true, 3, {{"attention/1", 5, true, 0}, {"attention/2", 6, false, 400}}});
+  check(watch_report{
+      true, 3, {{"attention/1", 5, true, 0}, {"attention/2", 6, false, 400}}, {{"model/1", 2}}});
   check(worker_leave{"go"});
   check(worker_stopped{71});
   check(worker_injury{"pause", 300});

@@ -10,6 +10,13 @@ namespace {
 
 using world = request_world;
 
+/// Of all observations of a histogram.
+double sum_of(const std::string& page, const std::string& histogram) {
+  const auto at = page.find("\n" + histogram + "_sum");
+  REQUIRE(at != std::string::npos);
+  return std::stod(page.substr(page.find(' ', at) + 1));
+}
+
 } // namespace
 
 TEST_CASE("A request goes from admission to prefill to its batch, and answers once") {
@@ -89,6 +96,35 @@ TEST_CASE("a request's time in queues ends where its prefill begins") {
   const auto* metrics = answer.find("metrics");
   REQUIRE(metrics != nullptr);
   CHECK(json_as<double>(*metrics->find("queue_time_ms"), "queue_time_ms") == 3000);
+}
+
+TEST_CASE("a request cancelled in its prefill tells its time in queues and in prefill apart") {
+  world w;
+  w.advance(1s, 250ms);
+  w.admit_all();
+  w.advance(2s, 250ms); // admitted, and behind another prompt
+  caf::anon_send(w.request_, prefill_begun{seq(1)});
+  w.settle();
+  w.advance(4s, 250ms);
+  caf::anon_send(w.request_, cancel_atom_v);
+  w.settle();
+  const auto page = w.metrics->scrape().body;
+  CHECK(sum_of(page, "vllm:request_queue_time_seconds") == 3);
+  CHECK(sum_of(page, "vllm:request_prefill_time_seconds") == 4);
+  CHECK(sum_of(page, "vllm:request_decode_time_seconds") == 0);
+  CHECK(sum_of(page, "vllm:e2e_request_latency_seconds") == 7);
+}
+
+TEST_CASE("a request cancelled while it waits for its prefill was in queues all the time") {
+  world w;
+  w.advance(1s, 250ms);
+  w.admit_all();
+  w.advance(2s, 250ms);
+  caf::anon_send(w.request_, cancel_atom_v);
+  w.settle();
+  const auto page = w.metrics->scrape().body;
+  CHECK(sum_of(page, "vllm:request_queue_time_seconds") == 3);
+  CHECK(sum_of(page, "vllm:request_prefill_time_seconds") == 0);
 }
 
 TEST_CASE("Tokens that come twice, late or of another count once") {

@@ -231,6 +231,13 @@ TEST_CASE("errors name the line, and unknown names are found before the first re
   CHECK(line_of("a\n{{ x is nosuch }}") == 2);
   CHECK(line_of("{% if x %}{{ x|nosuch }}{% endif %}") == 0); // guarded: when it is reached
   CHECK(why("{% if true %}\n{{ 1|nosuch }}{% endif %}") == kind::runtime);
+  const auto late = chat_template::compile(
+      "{% if x %}\n{{ x|nosuch|upper }}{{ x|nosuch }}{% if x is odd or x is strange %}{% endif %}"
+      "{% endif %}");
+  CHECK(late.absent()
+        == std::vector<std::string>{"line 2: there is no filter named 'nosuch'",
+                                    "line 2: there is no test named 'strange'"});
+  CHECK(chat_template::compile("{{ x|upper }}{{ x is odd }}").absent().empty());
   CHECK(line_of("\n\n{% for %}") == 3);
   CHECK(line_of("{{ '\n\n' }}{{ 1 + }}") == 3);
   CHECK(line_of("{{ f(*a, *b) }}") == 1);

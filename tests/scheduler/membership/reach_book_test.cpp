@@ -135,3 +135,32 @@ TEST_CASE("A1 who is fenced again rests longer, up to a minute, and then starts 
   x.fenced(now);
   CHECK(x.rest() == 500ms);
 }
+
+TEST_CASE_FIXTURE(four,
+                  "A1 links that are torn again and again count, single bits that flip do not") {
+  go_on(1s);
+  book.torn(s0, r0, 3, now); // of one pair: before it may be at fault, another is looked for
+  CHECK(book.torn_again(now).empty());
+  book.torn(r1, s0, 1, now);
+  CHECK(book.torn_again(now).empty()); // once is no reason
+  book.torn(r1, s0, 2, now);
+  CHECK(book.torn_again(now) == std::set<failed_pair>{{r0, s0}, {r1, s0}});
+  book.torn(r1, s0, 2, now + 5s); // the same two
+  CHECK(book.torn_again(now + 9s).size() == 2);
+  CHECK(book.torn_again(now + 11s).empty()); // long ago
+}
+
+TEST_CASE_FIXTURE(four,
+                  "A1 torn links are counted from both ends, and not of who sat there before") {
+  go_on(1s);
+  book.torn(s0, r0, 2, now);
+  book.torn(r0, s0, 2, now);
+  CHECK(book.torn_again(now) == std::set<failed_pair>{{r0, s0}});
+  book.left(r0);
+  book.sits(r0, true);
+  CHECK(book.torn_again(now).empty());
+  book.torn(s0, r0, 2, now); // of the one before
+  CHECK(book.torn_again(now).empty());
+  book.torn(s0, r0, 1'000'000, now);
+  CHECK(book.torn_again(now).size() == 1);
+}
