@@ -58,6 +58,7 @@ const std::map<std::string, std::set<std::string>> arrows{
     {"net/api", {"base", "model/chat", "model/tokenizer", "net/http"}},
     {"net/console", {"net/http"}},
     {"net/http/client", {"net/http"}},
+    {"net/tracing", {"base", "net/http", "net/http/client"}},
     {"net/link", {"base", "gpu", "gpu/ring"}},
     {"net/rdma/mlx5", {"gpu/cuda/stream", "gpu/ring", "net/rdma"}},
     {"net/rdma",
