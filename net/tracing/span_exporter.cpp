@@ -177,6 +177,7 @@ void span_exporter::set_endpoint(const std::string& url) {
     x.url = url;
     x.endpoint = to;
     ++x.endpoints;
+    if (x.running) x.running->abort(); // what is sent now is for the one before
     if (!to) {
       dropped = x.queue.size();
       x.queue.clear();
