@@ -131,4 +131,7 @@ void add_pools(table& t);
 /// Adds the options of the autoscaler.
 void add_autoscale(table& t);
 
+/// Adds the options of what a service tells of itself: log and traces.
+void add_observing(table& t);
+
 } // namespace lamella::config

@@ -351,19 +351,6 @@ void add_operations(table& t) {
       "chaos.enabled", option_kind::boolean, reload::restart,
       "Allows `lamella chaos` to inject faults into workers of this server.",
       [](settings & s) -> auto& { return s.chaos.enabled; });
-  t.choice<log_level>(
-      "log.level", reload::live,
-      {{log_level::error, "error"},
-       {log_level::warn, "warn"},
-       {log_level::info, "info"},
-       {log_level::debug, "debug"},
-       {log_level::trace, "trace"}},
-      "Lowest severity that is logged.", [](settings & s) -> auto& { return s.log.level; });
-  t.choice<log_format>(
-      "log.format", reload::restart,
-      {{log_format::automatic, "auto"}, {log_format::text, "text"}, {log_format::json, "json"}},
-      "Format of log lines; auto: text on a terminal, json elsewhere.",
-      [](settings & s) -> auto& { return s.log.format; });
   t.plain(
       "api.strict", option_kind::boolean, reload::live,
       "Rejects unknown request fields, at any depth, with 400 instead of counting them.",
@@ -384,6 +371,7 @@ std::vector<option> make_table() {
   add_control(t);
   add_limits(t);
   add_operations(t);
+  add_observing(t);
   return t.take();
 }
 

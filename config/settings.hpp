@@ -264,6 +264,12 @@ struct log_settings {
   log_format format = log_format::automatic;
 };
 
+/// Spans of requests, for a collector of OpenTelemetry.
+struct traces_settings {
+  std::string endpoint;          ///< URL; empty: none are made
+  uint32_t sample_percent = 100; ///< of requests that no client has traced
+};
+
 struct api_settings {
   bool strict = false; ///< unknown request fields are errors
 };
@@ -287,6 +293,7 @@ struct settings {
   autoscale_settings autoscale;
   chaos_settings chaos;
   log_settings log;
+  traces_settings traces;
   api_settings api;
 
   /// Memory of all requests' bodies together.
@@ -313,6 +320,9 @@ struct host_and_port {
   uint16_t port = 0;
 };
 std::optional<host_and_port> parse_address(const std::string& text);
+
+/// Why a text is no URL of a collector; empty for http://HOST[:PORT][/PATH], https:// and nothing.
+std::string check_collector(const std::string& text);
 
 /// Why a text is no device of a pool or a worker; empty for auto, host and cuda:N.
 std::string check_device(const std::string& text);

@@ -114,6 +114,7 @@ bool node::drain(std::chrono::milliseconds limit) {
     }
   }
   if (x.http) x.http->stop(std::chrono::milliseconds{500});
+  if (x.exporter) x.exporter->stop();
   return complete;
 }
 

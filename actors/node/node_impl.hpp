@@ -12,6 +12,7 @@
 #include "actors/shared/end_watch.hpp"
 #include "actors/shared/failover_tally.hpp"
 #include "net/http/http_server.hpp"
+#include "net/tracing/span_exporter.hpp"
 
 #include <atomic>
 #include <mutex>
@@ -49,6 +50,9 @@ struct node::impl {
   void size_cache();
   void describe_service();
   std::shared_ptr<net::metrics> make_metrics() const;
+  std::shared_ptr<net::span_exporter> make_exporter() const;
+  /// Takes where spans go, and of how many requests.
+  void trace_by(const config::traces_settings& x);
   request_rules rules_of(const config::settings& x) const;
   void listen();
   reload_report reload();
@@ -106,6 +110,7 @@ struct node::impl {
   caf::actor_system system;
   std::optional<system_watch> turns{std::in_place, system, turns_limit};
   std::shared_ptr<net::metrics> metrics;
+  std::shared_ptr<net::span_exporter> exporter; ///< null until the service is described
   link_port_maker links;
   std::string worker_program;
   std::unique_ptr<control_plane> control;

@@ -110,6 +110,10 @@ void node::impl::describe_service() {
   metrics = make_metrics();
   metrics->set_load_progress("map", 1); // or there would be nothing to describe
   base.metrics = parts->metrics = metrics;
+  exporter = make_exporter();
+  base.traces = std::make_shared<request_traces>();
+  base.traces->spans = exporter;
+  trace_by(options.traces);
   base.suspects = parts->suspects;
   if (options.pools.autoscaled()) base.load = std::make_shared<load_window>();
   parts->health = health;
@@ -144,6 +148,29 @@ std::shared_ptr<net::metrics> node::impl::make_metrics() const {
   }
   m.slot_count = parts->layout.slots();
   return std::make_shared<net::metrics>(m);
+}
+
+std::shared_ptr<net::span_exporter> node::impl::make_exporter() const {
+  net::span_exporter_settings x;
+  x.source = {{{"service.name", std::string{"lamella"}},
+               {"service.version", std::string{LAMELLA_VERSION}},
+               {"service.instance.id", fmt::format("{:016x}", parts->base.world.chance())}},
+              "lamella",
+              LAMELLA_VERSION};
+  x.on_exported = [to = metrics](uint64_t spans) { to->spans_exported(spans); };
+  x.on_lost = [to = metrics](net::span_loss why, uint64_t spans) {
+    constexpr std::string_view reasons[] = {"queue", "collector", "stopped"};
+    to->spans_dropped(reasons[static_cast<size_t>(why)], spans);
+  };
+  x.on_failing = [](const std::string& why) {
+    spdlog::warn("traces error=\"{}\": the collector does not take spans, which are dropped", why);
+  };
+  return std::make_shared<net::span_exporter>(std::move(x));
+}
+
+void node::impl::trace_by(const config::traces_settings& x) {
+  parts->base.traces->sample_percent = x.sample_percent;
+  exporter->set_endpoint(x.endpoint);
 }
 
 void node::impl::listen() {

@@ -8,6 +8,7 @@
 #include "actors/request/request_body.hpp"
 #include "actors/request/request_end.hpp"
 #include "actors/request/request_report.hpp"
+#include "actors/request/request_trace.hpp"
 #include "base/failpoint.hpp"
 
 #include <algorithm>
@@ -264,6 +265,7 @@ request_actor::behavior_type request(request_ptr self, service_ptr server, excha
   st.cache_scope = caller;
   st.arrived = st.last_written = self->clock().now();
   st.deadline = st.server->rules.deadline;
+  begin_trace(st);
   if (st.server->suspects)
     self->attach_functor([suspects = st.server->suspects, id] { suspects->over(id); });
   if (st.server->pauses)

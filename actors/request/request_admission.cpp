@@ -5,6 +5,7 @@
 #include "actors/protocol/prefills.hpp"
 #include "actors/protocol/requests.hpp"
 #include "actors/request/divergence.hpp"
+#include "actors/request/request_times.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -124,17 +125,6 @@ void join(request_ptr self, size_t index, const admitted& place, const kv_holdin
     x.history_output = s.text->tokens();
   }
   self->send(st.server->batches.at(static_cast<uint32_t>(place.batch)), std::move(x));
-}
-
-/// What was lost of a sequence is there again.
-void goes_on(request_state& st, request_sequence& s, std::chrono::steady_clock::time_point now) {
-  s.recovery = nullptr;
-  if (!s.paused_since || st.down) return;
-  ++st.recoveries;
-  st.longest_pause =
-      std::max(st.longest_pause, now - (s.text->tokens().empty() ? *s.paused_since : s.last_token));
-  s.paused_since.reset();
-  if (st.server->pauses && !st.paused()) st.server->pauses->goes_on(st.id);
 }
 
 /// Once they are there they are never asked for again, whatever is lost.
@@ -260,6 +250,7 @@ void on_admitted(request_ptr self, size_t first, uint32_t choices, const admitte
     for (uint32_t k = 0; k < choices; ++k) give_back(self, first + k);
     return;
   }
+  note_admitted(st, self->clock().now());
   for (uint32_t k = 0; k < choices; ++k) {
     auto& s = st.sequences[first + k];
     if (s.recovery == nullptr) continue;

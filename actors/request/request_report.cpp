@@ -1,6 +1,7 @@
 #include "actors/request/request_report.hpp"
 
 #include "actors/protocol/requests.hpp"
+#include "actors/request/request_trace.hpp"
 
 #include <spdlog/spdlog.h>
 
@@ -42,6 +43,7 @@ void report(request_ptr self, net::request_outcome outcome, int status, const st
   st.server->metrics->http_request(net::route_name(st.route), "POST", status, times.e2e);
   st.server->metrics->request_ended(outcome, code);
   if (outcome != net::request_outcome::rejected) st.server->metrics->request_finished(times);
+  end_trace(st, {outcome, status, code, usage, now});
   const char* names[] = {"done", "error", "cancelled", "rejected"};
   spdlog::info("request_id={} request={} outcome={} code={} prompt_tokens={} generated_tokens={} "
                "choices={} queue_ms={:.1f} prefill_ms={:.1f} ttft_ms={:.1f} e2e_ms={:.1f} "

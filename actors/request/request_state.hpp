@@ -12,6 +12,7 @@
 #include "net/api/api_route.hpp"
 #include "net/http/api_error.hpp"
 #include "net/http/http_exchange.hpp"
+#include "net/tracing/trace_context.hpp"
 
 #include <algorithm>
 #include <array>
@@ -75,7 +76,15 @@ enum class stream_end : uint8_t {
   failed ///< an error
 };
 
+/// A pause of a sequence by a loss, between two of its tokens.
+struct request_pause {
+  std::chrono::steady_clock::time_point from, to;
+  const char* method = nullptr; ///< by which what was lost came back
+};
+
 struct request_state {
+  static constexpr size_t pauses_kept = 32; ///< of its first
+
   service_ptr server;
   exchange_ptr exchange;
   request_id id{};
@@ -111,6 +120,9 @@ struct request_state {
   std::chrono::milliseconds deadline{}; ///< after `arrived`, as it was then
   std::chrono::steady_clock::time_point arrived, started, first_token, last_written;
   bool has_started = false, has_first_token = false;
+  std::optional<std::chrono::steady_clock::time_point> admitted; ///< it has slots and a place
+  std::optional<net::trace_context> trace;                       ///< nothing: it gets no spans
+  std::vector<request_pause> pauses;                             ///< kept for its spans
   const char* name = "request";
 
   /// Whether the request is paused by a loss.

@@ -14,8 +14,10 @@
 #include "model/tokenizer/tokenizer.hpp"
 #include "net/api/api_request.hpp"
 #include "net/metrics/metrics.hpp"
+#include "net/tracing/span_sink.hpp"
 #include "scheduler/admission.hpp"
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,6 +30,12 @@ struct request_rules {
   net::api_limits limits;
   std::chrono::milliseconds deadline{600'000}; ///< from a request's arrival to its end
   scheduler::admission_limits queue;
+};
+
+/// Where the spans of requests go, and which requests without a traceparent get some.
+struct request_traces {
+  std::shared_ptr<net::span_sink> spans;     ///< never null
+  std::atomic<uint32_t> sample_percent{100}; ///< a reload may change it
 };
 
 struct service {
@@ -71,6 +79,7 @@ struct service {
   std::shared_ptr<load_window> load;       ///< null where nobody reads it
   std::shared_ptr<suspect_board> suspects; ///< may be null
   std::shared_ptr<recovery_watch> pauses;  ///< may be null
+  std::shared_ptr<request_traces> traces;  ///< may be null
   environment world;
 
   bool serves(const std::string& name) const;

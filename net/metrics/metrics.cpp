@@ -243,6 +243,16 @@ void metrics::config_reloaded(bool ok) {
   impl_->reloads.Add({{"result", ok ? "ok" : "error"}}).Increment();
 }
 
+void metrics::spans_exported(uint64_t spans) {
+  impl_->spans_exported.Increment(static_cast<double>(spans));
+}
+
+void metrics::spans_dropped(std::string_view reason, uint64_t spans) {
+  impl_->spans_dropped.Add({{"reason", text(reason)}}).Increment(static_cast<double>(spans));
+}
+
+void metrics::traceparent_malformed() { impl_->traceparents.Increment(); }
+
 void metrics::set_load_progress(std::string_view phase, double ratio) {
   impl_->load.Add({{"phase", text(phase)}}).Set(ratio);
 }

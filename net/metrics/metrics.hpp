@@ -222,6 +222,13 @@ public:
   /// Log lines dropped by a process; `role`: of a worker, or "control".
   void log_dropped(std::string_view role, uint64_t lines);
 
+  // Traces of requests (net/tracing).
+  void spans_exported(uint64_t spans);
+  /// `reason`: queue, collector or stopped.
+  void spans_dropped(std::string_view reason, uint64_t spans);
+  /// A request came with a traceparent that cannot be read.
+  void traceparent_malformed();
+
   /// Progress of a load phase: map, weights, join or warm; 0..1.
   void set_load_progress(std::string_view phase, double ratio);
 

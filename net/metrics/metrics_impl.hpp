@@ -40,6 +40,7 @@ using metric_words::rejections;
 using metric_words::roles;
 using metric_words::rtt_buckets;
 using metric_words::slot_states;
+using metric_words::span_losses;
 using metric_words::stages;
 using metric_words::step_token_buckets;
 using metric_words::stop_buckets;
@@ -261,6 +262,14 @@ struct metrics::impl {
   Family<Counter>& log_dropped =
       counters("lamella_log_lines_dropped_total",
                "Log lines dropped: the reader is gone, or the disk is full or slow.");
+  Counter& spans_exported =
+      counters("lamella_spans_exported_total", "Spans of requests that a collector has taken.")
+          .Add(Labels{});
+  Family<Counter>& spans_dropped =
+      counters("lamella_spans_dropped_total", "Spans of requests that no collector has taken.");
+  Counter& traceparents = counters("lamella_traceparents_malformed_total",
+                                   "Requests served without their malformed traceparent header.")
+                              .Add(Labels{});
   Family<Gauge>& load = gauges("lamella_load_progress_ratio", "Progress of a load phase, 0 to 1.");
   Family<Counter>& unknown =
       counters("lamella_unknown_params_total", "Unknown fields ignored in request bodies.");
@@ -317,6 +326,7 @@ struct metrics::impl {
     for (const auto actor : mailboxes) mailbox.Add({{"actor", text(actor)}});
     unknown.Add({{"param", "other"}});
     log_dropped.Add({{"role", "control"}});
+    for (const auto why : span_losses) spans_dropped.Add({{"reason", text(why)}});
     for (const auto role : roles) {
       log_dropped.Add({{"role", text(role)}});
       pool_members.Add({{"pool", text(role)}});

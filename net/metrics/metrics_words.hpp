@@ -62,6 +62,7 @@ inline constexpr std::string_view mailboxes[] = {"gateway", "membership", "sched
 inline constexpr std::string_view roles[] = {"model", "attention", "prefill"};
 inline constexpr std::string_view causes[] = {"exit",      "timeout", "deadline", "partition",
                                               "integrity", "slow",    "fault",    "operator"};
+inline constexpr std::string_view span_losses[] = {"queue", "collector", "stopped"};
 inline constexpr std::string_view change_ends[] = {"done", "rolled_back", "refused"};
 inline constexpr std::string_view methods[] = {"replica", "parity", "recompute", "replay"};
 

@@ -47,15 +47,20 @@ struct request_world : stage {
   std::shared_ptr<net::metrics> metrics = std::make_shared<net::metrics>(net::metrics::settings{});
   std::shared_ptr<recovery_watch> pauses = std::make_shared<recovery_watch>(2s);
   std::shared_ptr<aside_book> held; ///< null: what runs aside is run as it comes
+  std::shared_ptr<request_traces> traces;
 
   explicit request_world(const std::string& more = {}, uint32_t max_tokens = 6)
       : request_world{completion_body(10, max_tokens, 5, more), environment{}} {}
 
   /// `pieces`: bytes that a stream gives the socket at once. `holds` keeps what is to run aside.
+  /// `spans`: null: none are made. `more`: fields of the request.
   request_world(const std::string& body, environment from, size_t pieces = 65'536,
-                std::shared_ptr<aside_book> holds = nullptr)
-      : outside{std::move(from)}, piece_bytes{pieces}, held{std::move(holds)} {
+                std::shared_ptr<aside_book> holds = nullptr,
+                std::shared_ptr<request_traces> spans = nullptr, const net::http_headers& more = {})
+      : outside{std::move(from)}, piece_bytes{pieces}, held{std::move(holds)}, traces{std::move(
+                                                                                   spans)} {
     exchange = std::make_shared<fake_exchange>(body);
+    for (const auto& [name, value] : more) exchange->add_header(name, value);
     request_ = spawn(request, service(), exchange_ptr{exchange}, request_id{1},
                      net::api_route::completions, 0);
     request_->attach_functor([this](const caf::error&) { over = true; });
@@ -73,6 +78,7 @@ struct request_world : stage {
     s->metrics = metrics;
     s->caches_prefixes = true;
     s->pauses = pauses;
+    s->traces = traces;
     s->lost_role = lost_role;
     s->aside = !held ? spawn(aside, aside_config{1, false})
                      : spawn([book = held](aside_actor::pointer) -> aside_actor::behavior_type {
