@@ -3,6 +3,7 @@
 #include "actors/membership/membership_failing.hpp"
 
 #include <algorithm>
+#include <stdexcept>
 
 namespace lamella::actors {
 
@@ -75,15 +76,45 @@ bool has_kv(const membership_state& st, const seat& where, const scheduler::kv_p
          });
 }
 
+/// The sizes in force with that many shards, of which none has more KV than each has now. Nothing:
+/// a pool of that size is impossible, or too small for a request.
+std::optional<epoch_design> with_shards(const membership_state& st, uint32_t shards) {
+  const auto& now = st.config.pool;
+  const auto sizes = scheduler::sizes_of(st.config.shape);
+  try {
+    auto design = st.config.design_of(scheduler::with_size(sizes, worker_role::attention, shards));
+    if (!now.whole_requests)
+      design.pool.slots = std::min(
+          design.pool.slots, static_cast<uint32_t>(uint64_t{now.slots} * shards / now.shards));
+    if (design.pool.slots < st.config.least_slots) return std::nullopt;
+    return design;
+  } catch (const std::invalid_argument&) {
+    return std::nullopt;
+  }
+}
+
+/// With fewer shards than the sizes in force have, as many as possible.
+std::optional<next_epoch> fewer_shards(const membership_state& st) {
+  if (!st.was_open || !st.config.design_of || st.config.least_slots == 0) return std::nullopt;
+  const auto ready = ready_seats(st);
+  const auto left =
+      static_cast<uint32_t>(std::ranges::count(ready, worker_role::attention, &seat::role));
+  for (auto shards = std::min(left, st.config.shape.shards - 1); shards > 0; --shards)
+    if (const auto design = with_shards(st, shards))
+      if (auto plan = plan_of(st, *design, ready)) return plan;
+  return std::nullopt;
+}
+
 } // namespace
 
-std::optional<next_epoch> next_plan(const membership_state& st) {
+std::optional<next_epoch> next_plan(const membership_state& st, bool fewer) {
   if (!st.was_open && !may_begin(st)) return std::nullopt;
   if (auto plan = plan_of(st, in_force(st), staying_seats(st))) return plan;
   // A draining worker is better than none.
   if (auto plan = plan_of(st, in_force(st), ready_seats(st))) return plan;
-  if (!wants_other_sizes(st)) return std::nullopt;
-  return plan_of(st, st.config.design_of(st.wanted), ready_seats(st));
+  if (wants_other_sizes(st))
+    if (auto plan = plan_of(st, st.config.design_of(st.wanted), ready_seats(st))) return plan;
+  return fewer ? fewer_shards(st) : std::nullopt;
 }
 
 std::optional<next_epoch> better_plan(const membership_state& st) {

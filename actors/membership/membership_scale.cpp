@@ -251,7 +251,7 @@ void watch_change(membership_ptr self, const scale_effects& effects) {
   if (const auto missing = st.config.seats.missing(); !missing.empty())
     reason += ", missing: " + missing;
   if (!st.changing->reason.empty()) reason = st.changing->reason;
-  st.wanted = scheduler::sizes_of(st.config.shape);
+  st.wanted = scheduler::with_size(st.wanted, role, st.changing->from);
   st.draining.clear();
   drop_seats(self, role, needed_seats(st, role, scheduler::size_of(st.wanted, role)), effects);
   end_change(self, "rolled back", reason);
@@ -265,6 +265,8 @@ std::vector<pool_change> changes_of(const membership_state& st) {
     const auto now = scheduler::size_of(scheduler::sizes_of(st.config.shape), role);
     if (st.changing && st.changing->pool == name)
       result.push_back(*st.changing);
+    else if (const auto wanted = scheduler::size_of(st.wanted, role); wanted != now)
+      result.push_back({name, now, wanted, "under way", "it waits for workers that were lost"});
     else if (const auto last = st.changes.find(name); last != st.changes.end())
       result.push_back(last->second);
     else

@@ -57,6 +57,11 @@ struct membership_config {
   scheduler::epoch_shape shape; ///< in force: of an epoch without missing workers
   pool_terms pool;              ///< of that
   uint32_t kv_heads = 1;        ///< of the model
+  /// Slots of a table without which a request could be too large: the tokens of a context. 0: an
+  /// attention pool never serves with fewer members than it should have.
+  uint32_t least_slots = 0;
+  /// From a loss that leaves too few shards until those that are left serve alone.
+  caf::timespan fewer_after{std::chrono::milliseconds{1500}};
   /// What pools of other sizes mean. Throws std::invalid_argument with the reason when they are
   /// impossible. Empty: the pools keep their sizes.
   std::function<epoch_design(const pool_sizes&)> design_of{};
@@ -144,7 +149,8 @@ struct membership_state {
   numbered_plan newest; ///< of the newest epoch that was opened on its own or has taken over
   std::optional<numbered_plan> before; ///< it serves until the pipeline has moved to `newest`
   bool due = false;                    ///< the supervisor knows of a better epoch
-  std::optional<caf::actor_clock::time_point> dropped_at; ///< an epoch, not tried again since
+  std::optional<caf::actor_clock::time_point> short_since; ///< no epoch is possible since
+  std::optional<caf::actor_clock::time_point> dropped_at;  ///< an epoch, not tried again since
   pool_sizes wanted;                  ///< as asked for; `newest` may not have them yet
   std::set<scheduler::seat> draining; ///< seats that shall have no part
   std::map<scheduler::worker_role, uint32_t> extra_seats;   ///< beyond the sizes: spares, parity

@@ -111,6 +111,7 @@ membership_config control_plane::membership_of(const config::settings& options) 
   m.pool = pool_terms_of(options, config_.parts->program->spec, config_.parts->slots);
   m.kv_heads = config_.parts->program->spec.kv_heads;
   m.design_of = [this](const pool_sizes& x) { return design_of(x); };
+  m.least_slots = std::min(config_.parts->base.context_tokens, config_.parts->slots);
   m.on_resize = [this](const std::set<scheduler::seat>& all) { keep_seats(all); };
   for (auto role : all_roles)
     if (const auto& pool = pool_of(options, role); pool.placement == placement::remote) {
