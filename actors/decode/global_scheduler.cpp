@@ -146,6 +146,15 @@ void pump(scheduler_ptr self) {
           });
 }
 
+/// Until the pipeline is made anew. It would keep others from room that it cannot use.
+caf::result<admitted> wait_for_room(scheduler_ptr self, const admit& x) {
+  auto promise = self->make_response_promise<admitted>();
+  if (x.has_kv) self->send(self->state.allocator, kv_release{{x.first}, self->state.config.epoch});
+  self->state.waiting.emplace(x.first,
+                              global_scheduler_state::waiter{promise, x.text, self->clock().now()});
+  return promise;
+}
+
 caf::result<admitted> on_admit(scheduler_ptr self, const admit& x) {
   auto& st = self->state;
   if (st.draining && !x.resumed) return caf::make_error(ec::draining);
@@ -153,11 +162,14 @@ caf::result<admitted> on_admit(scheduler_ptr self, const admit& x) {
       x.first,         x.choices,
       x.prompt_tokens, x.prompt_tokens + x.choices * st.config.window_slots,
       x.resumed,       x.resumed && x.has_kv};
-  if (entry.slots > st.config.slots || x.choices > st.config.seats_per_batch)
+  if (entry.slots > st.config.slots || x.choices > st.config.seats_per_batch) {
+    // It was accepted by a larger pool, and waits for the pipeline that has that size again.
+    if (x.resumed) return wait_for_room(self, x);
     return caf::make_error(ec::never_fits,
                            std::to_string(entry.slots) + " slots and " + std::to_string(x.choices)
                                + " seats needed, " + std::to_string(st.config.slots) + " and "
                                + std::to_string(st.config.seats_per_batch) + " available");
+  }
   if (is_poisonous(st, x.first)) return caf::make_error(ec::request_poisoned);
   if (entry.has_kv) st.idle.insert(x.first);
   if (must_wait(st, x.first)) {

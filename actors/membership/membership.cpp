@@ -298,6 +298,7 @@ membership_self::behavior_type membership(membership_self::stateful_pointer<memb
       [self](reach_atom, uint64_t tick) {
         watch_members(self, tick, verdicts_of(self));
         retry_dropped(self);
+        serve_with_fewer(self);
         watch_change(self, effects_of(self));
       },
       [self](const injure& x) { return on_injure(self, x); },

@@ -158,12 +158,25 @@ void try_open(membership_ptr self) {
   auto& st = self->state;
   if (!st.asked || st.current) return;
   const bool beside = st.asked->beside;
-  auto next = beside ? better_plan(st) : next_plan(st);
+  const auto now = self->clock().now();
+  const bool fewer = st.short_since && now - *st.short_since >= st.config.fewer_after;
+  auto next = beside ? better_plan(st) : next_plan(st, fewer);
   if (!next && beside) {
     st.asked->promise.deliver(caf::make_error(ec::aborted, "there is no better epoch now"));
     st.asked.reset();
   }
-  if (!next) return;
+  if (!next) {
+    if (!beside && !st.short_since) st.short_since = now;
+    return;
+  }
+  const auto shards = next->design.shape.shards;
+  const bool is_short = shards < st.config.shape.shards && !beside
+                        && st.wanted != scheduler::sizes_of(next->design.shape);
+  if (is_short)
+    tell(event_kind::pool_short, {{"pool", "attention"},
+                                  {"members", shards},
+                                  {"of", scheduler::size_of(st.wanted, worker_role::attention)}});
+  st.short_since.reset();
   membership_state::numbered_plan what{++st.epoch, std::move(next->plan), next->design, {}};
   what.levels = beside && std::exchange(st.unequal, false);
   if (beside && (what.levels || moves_kv(st, what))) what.lenders = st.newest.plan.shards;
@@ -190,6 +203,7 @@ void try_open(membership_ptr self) {
     st.config.pool = what.design.pool;
     st.held = what.plan.shards;
     st.newest = what;
+    if (is_short) changed(self); // the pool lacks nobody any more without whom it cannot serve
   }
   for (const auto& where : what.workers()) {
     const auto lender = std::ranges::find(what.lenders, where);
@@ -301,6 +315,11 @@ void retry_dropped(membership_ptr self) {
   if (!st.open || st.before || st.current) return;
   st.dropped_at.reset();
   consider(self, "once more");
+}
+
+void serve_with_fewer(membership_ptr self) {
+  const auto& since = self->state.short_since;
+  if (since && self->clock().now() - *since >= self->state.config.fewer_after) try_open(self);
 }
 
 } // namespace lamella::actors

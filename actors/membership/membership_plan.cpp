@@ -3,6 +3,7 @@
 #include "actors/membership/membership_failing.hpp"
 
 #include <algorithm>
+#include <stdexcept>
 
 namespace lamella::actors {
 
@@ -86,15 +87,63 @@ bool has_kv(const membership_state& st, const seat& where, const scheduler::kv_p
          });
 }
 
+/// The design of fewer shards, of which none has more KV than each has now. Nothing: such a pool is
+/// impossible, or too small for a request.
+std::optional<epoch_design> fewer_design(const membership_state& st, const pool_sizes& sizes) {
+  try {
+    auto design = st.config.design_of(sizes);
+    const auto& now = st.config.pool.layout;
+    auto& layout = design.pool.layout;
+    for (uint32_t i = 0; i < std::min(layout.tables(), now.tables()); ++i)
+      if (now.in_use(i))
+        layout.cells[i].slots =
+            std::min(layout.cells[i].slots,
+                     static_cast<uint32_t>(uint64_t{now.cells[i].slots} * layout.cells[i].members
+                                           / now.cells[i].members));
+    if (layout.largest() < st.config.least_slots) return std::nullopt;
+    return design;
+  } catch (const std::invalid_argument&) {
+    return std::nullopt;
+  }
+}
+
+/// Without the named cells that lack a member.
+std::optional<next_epoch> fewer_cells(const membership_state& st, const std::set<seat>& ready) {
+  const auto& layout = st.config.pool.layout;
+  auto sizes = scheduler::sizes_of(st.config.shape);
+  for (uint32_t member = 0; member < layout.members(); ++member)
+    if (member < st.held.size() && !ready.contains(st.held[member]))
+      sizes = scheduler::with_cell(sizes, layout.cell_of(member), 0);
+  if (sizes.attention == 0 || sizes.attention == st.config.shape.shards) return std::nullopt;
+  const auto design = fewer_design(st, sizes);
+  return design ? plan_of(st, *design, ready) : std::nullopt;
+}
+
+/// With fewer shards than the sizes in force have, as many as possible.
+std::optional<next_epoch> fewer_shards(const membership_state& st) {
+  if (!st.was_open || !st.config.design_of || st.config.least_slots == 0) return std::nullopt;
+  const auto ready = ready_seats(st);
+  if (!st.config.cells.empty()) return fewer_cells(st, ready);
+  const auto sizes = scheduler::sizes_of(st.config.shape);
+  const auto left =
+      static_cast<uint32_t>(std::ranges::count(ready, worker_role::attention, &seat::role));
+  for (auto shards = std::min(left, st.config.shape.shards - 1); shards > 0; --shards)
+    if (const auto design =
+            fewer_design(st, scheduler::with_size(sizes, worker_role::attention, shards)))
+      if (auto plan = plan_of(st, *design, ready)) return plan;
+  return std::nullopt;
+}
+
 } // namespace
 
-std::optional<next_epoch> next_plan(const membership_state& st) {
+std::optional<next_epoch> next_plan(const membership_state& st, bool fewer) {
   if (!st.was_open && !may_begin(st)) return std::nullopt;
   if (auto plan = plan_of(st, in_force(st), staying_seats(st))) return plan;
   // A draining worker is better than none.
   if (auto plan = plan_of(st, in_force(st), ready_seats(st))) return plan;
-  if (!wants_other_sizes(st)) return std::nullopt;
-  return plan_of(st, st.config.design_of(st.wanted), ready_seats(st));
+  if (wants_other_sizes(st))
+    if (auto plan = plan_of(st, st.config.design_of(st.wanted), ready_seats(st))) return plan;
+  return fewer ? fewer_shards(st) : std::nullopt;
 }
 
 std::optional<next_epoch> better_plan(const membership_state& st) {

@@ -14,8 +14,10 @@ struct next_epoch {
 };
 
 /// The epoch to open when none serves: at the sizes in force, where the KV is; where those are
-/// impossible, at the wanted ones. Slow workers have a part only where needed. Nothing: wait.
-std::optional<next_epoch> next_plan(const membership_state& st);
+/// impossible, at the wanted ones. `fewer`: then with as many shards as are left, each with the
+/// memory it had (reliability A2); KV is computed again. Slow workers have a part only where
+/// needed. Nothing: wait.
+std::optional<next_epoch> next_plan(const membership_state& st, bool fewer);
 
 /// An epoch that is better than the one that serves: it has the wanted sizes of the pools, all of
 /// their members, or more members than now, or a draining seat has lost its part. Nothing: there is

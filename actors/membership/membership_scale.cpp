@@ -312,7 +312,7 @@ void watch_change(membership_ptr self, const scale_effects& effects) {
   if (const auto missing = st.config.seats.missing(); !missing.empty())
     reason += ", missing: " + missing;
   if (!st.changing->reason.empty()) reason = st.changing->reason;
-  st.wanted = scheduler::sizes_of(st.config.shape);
+  st.wanted = with_size(st.wanted, *part_named(st, st.changing->pool), st.changing->from);
   st.draining.clear();
   drop_seats(self, role, needed_seats(st, role, scheduler::size_of(st.wanted, role)), effects);
   end_change(self, "rolled back", reason);
@@ -327,6 +327,8 @@ std::vector<pool_change> changes_of(const membership_state& st) {
     const auto now = size_of(sizes, x);
     if (st.changing && st.changing->pool == name)
       result.push_back(*st.changing);
+    else if (const auto wanted = size_of(st.wanted, x); wanted != now)
+      result.push_back({name, now, wanted, "under way", "it waits for workers that were lost"});
     else if (const auto last = st.changes.find(name); last != st.changes.end())
       result.push_back(last->second);
     else

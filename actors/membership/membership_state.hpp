@@ -58,6 +58,11 @@ struct membership_config {
   pool_terms pool;                  ///< of that
   uint32_t kv_heads = 1;            ///< of the model
   std::vector<std::string> cells{}; ///< names of the attention pool's cells; none: it is one
+  /// Slots of a table without which a request could be too large: the tokens of a context. 0: an
+  /// attention pool never serves with fewer members than it should have.
+  uint32_t least_slots = 0;
+  /// From a loss that leaves too few shards until those that are left serve alone.
+  caf::timespan fewer_after{std::chrono::milliseconds{1500}};
   /// What pools of other sizes mean. Throws std::invalid_argument with the reason when they are
   /// impossible. Empty: the pools keep their sizes.
   std::function<epoch_design(const pool_sizes&)> design_of{};
@@ -149,7 +154,8 @@ struct membership_state {
   std::optional<numbered_plan> before; ///< it serves until the pipeline has moved to `newest`
   bool due = false;                    ///< the supervisor knows of a better epoch
   bool unequal = false;                ///< the tables of the epoch that serves are to be levelled
-  std::optional<caf::actor_clock::time_point> dropped_at; ///< an epoch, not tried again since
+  std::optional<caf::actor_clock::time_point> short_since; ///< no epoch is possible since
+  std::optional<caf::actor_clock::time_point> dropped_at;  ///< an epoch, not tried again since
   pool_sizes wanted;                  ///< as asked for; `newest` may not have them yet
   std::set<scheduler::seat> draining; ///< seats that shall have no part
   std::map<scheduler::worker_role, uint32_t> extra_seats;   ///< beyond the sizes: spares, parity

@@ -111,6 +111,7 @@ membership_config control_plane::membership_of(const config::settings& options) 
   m.kv_heads = config_.parts->program->spec.kv_heads;
   for (const auto& [name, cell] : options.pools.attention.cells) m.cells.push_back(name);
   m.design_of = [this](const pool_sizes& x) { return design_of(x); };
+  m.least_slots = std::min(config_.parts->base.context_tokens, config_.parts->layout.largest());
   m.on_resize = [this](const std::set<scheduler::seat>& all) { keep_seats(all); };
   for (auto role : all_roles)
     if (pool_of(options, role).placement == placement::local) m.of_children.insert(role);

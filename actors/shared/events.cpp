@@ -47,6 +47,8 @@ constexpr row rows[] = {
     {event_kind::pool_resized, "pool_resized", "pool resized", level_enum::info, "pool"},
     {event_kind::pool_rolled_back, "pool_rolled_back", "pool not resized", level_enum::err, "pool"},
     {event_kind::pool_refused, "pool_refused", "pool change refused", level_enum::warn, "pool"},
+    {event_kind::pool_short, "pool_short", "pool serves with fewer members", level_enum::warn,
+     "pool"},
     {event_kind::pool_wish, "pool_wish", "pool wish", level_enum::info, "pool"},
     {event_kind::pool_autoscaling, "pool_autoscaling", "autoscaling", level_enum::info, "pool"},
     {event_kind::kv_move_begun, "kv_move_begun", "KV move begun", level_enum::info, "epoch"},

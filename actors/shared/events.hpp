@@ -38,6 +38,7 @@ enum class event_kind : uint8_t {
   pool_resized,
   pool_rolled_back,
   pool_refused,
+  pool_short,       ///< serves with fewer members until others come
   pool_wish,        ///< of a pool that does not follow it by itself
   pool_autoscaling, ///< of one that does
   kv_move_begun,

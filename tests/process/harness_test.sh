@@ -23,6 +23,6 @@ make_certificates "${hosts[@]}"
 "$2" tiny.gguf 2048 || exit 1
 words=()
 for word in "${@:3}"; do
-  case $word in --*|[0-9]*|/*|heads|requests) words+=("$word") ;; *) words+=("$started_in/$word") ;; esac
+  case $word in --*|[0-9]*|/*|heads|requests|bare) words+=("$word") ;; *) words+=("$started_in/$word") ;; esac
 done
 exec python3 "$here/harness/run.py" "$1" "$work/tiny.gguf" "${words[@]}"

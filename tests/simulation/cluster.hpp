@@ -33,12 +33,12 @@ public:
 
     time.starved_per_mille = shape.starved_per_mille;
     options_ = settings_of(shape);
+    shape_ = shape;
     make_parts(shape);
     if (shape.here) own.emplace(time, shape.slowest_step, seats_of(shape));
     make_members();
     make_front();
     make_tree();
-    shape_ = shape;
     if (!own) start_workers(shape);
   }
 
@@ -236,6 +236,7 @@ private:
     m.pool = actors::pool_terms_of(options_, parts_->program->spec, parts_->layout);
     for (const auto& [name, cell] : pools.attention.cells) m.cells.push_back(name);
     m.kv_heads = parts_->program->spec.kv_heads;
+    m.least_slots = shape_.least_slots;
     if (!own) m.of_children = {worker_role::model, worker_role::attention, worker_role::prefill};
     m.design_of = [this](const scheduler::pool_sizes& sizes) {
       const auto& spec = parts_->program->spec;

@@ -22,6 +22,8 @@ struct cluster_shape {
   uint32_t more_slots = 0;   ///< that each further attention member by head brings
   uint32_t slots = 400;      ///< per table; of the first where there are cells
   uint32_t more_in_next = 0; ///< slots that each cell has more than the one before
+  /// That a pool must have to serve with fewer members after a loss; 0: it never does.
+  uint32_t least_slots = 0;
   uint32_t max_batch = 4, chunk_tokens = 16;
   duration slowest_step = 60us;   ///< of a device
   duration slowest_message = 2ms; ///< between processes

@@ -129,7 +129,17 @@ TEST_CASE("A1 a plug that comes and goes: its worker rests, and the others go on
       2s, 8);
 }
 
-TEST_CASE("A1 without a spare streams stand still as long as the cable is out, and no KV is lost") {
+TEST_CASE("A1 A2 without a spare, the shards that are left serve until the cable is in again") {
+  auto shape = guarded();
+  shape.spares = 0;
+  shape.parity = false;
+  shape.slots = 4000; // half of them are enough for all
+  shape.least_slots = 500;
+  each_seed(
+      shape, [](streams& x) { x.box("shard 1").pull_data_cable(60s); }, 4s, 4);
+}
+
+TEST_CASE("A1 where one shard has no room, streams stand still until the cable is in again") {
   auto shape = guarded();
   shape.spares = 0;
   shape.parity = false;

@@ -31,6 +31,7 @@ struct kind {
   bool scales = false;  ///< pools change their sizes, and workers are drained
   bool rotates = false; ///< batches rotate over two replicas or more
   bool cells = false;   ///< the attention pool is two or three cells
+  bool fewer = false;   ///< no spares, and pools may serve with fewer members after a loss
 };
 
 class scenario {
@@ -92,6 +93,11 @@ private:
     if (what.scales) s.slots += s.more_slots * s.shards; // those of one suffice, too
     s.here = what.here;
     if (s.here) s.spares = 0;
+    if (what.fewer) {
+      s.spares = 0;
+      s.slots *= 2; // half of them suffice, too
+      s.least_slots = longest_sequence;
+    }
     s.rotates = what.rotates;
     if (s.rotates) s.replicas = std::max(2u, s.replicas);
     if (what.cells) draw_cells(dice, s);

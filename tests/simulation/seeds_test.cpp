@@ -35,7 +35,8 @@ struct totals {
 std::string name_of(kind what) {
   return std::string{what.parity ? " with parity" : ""} + (what.odd ? " and oddities" : "")
          + (what.here ? " in one process" : "") + (what.gray ? " and gray failures" : "")
-         + (what.scales ? " and scaling" : "") + (what.rotates ? " and rotation" : "");
+         + (what.scales ? " and scaling" : "") + (what.rotates ? " and rotation" : "")
+         + (what.cells ? " and cells" : "") + (what.fewer ? " and fewer shards" : "");
 }
 
 totals run_seeds(uint64_t first, uint64_t count, kind what = {}) {
@@ -119,6 +120,17 @@ TEST_CASE("L-M03 L-M25 seeds in which pools change their sizes end well") {
   }
 }
 
+TEST_CASE("A2 L-M26 seeds in which pools serve with fewer shards after a loss end well") {
+  for (const kind what :
+       {kind{.fewer = true}, kind{.parity = true, .fewer = true}, kind{.gray = true, .fewer = true},
+        kind{.odd = true, .scales = true, .fewer = true},
+        kind{.scales = true, .cells = true, .fewer = true}}) {
+    const auto all = run_seeds(1, 250, what);
+    CHECK(all.hits > 250);
+    CHECK(all.epochs > 400);
+  }
+}
+
 TEST_CASE("L-M17 L-M21 L-M25 seeds in which batches rotate over the replicas end well") {
   for (const kind what :
        {kind{.rotates = true}, kind{.odd = true, .rotates = true},
@@ -161,7 +173,9 @@ TEST_CASE("The seeds asked for end well"
                           kind{.cells = true},
                           kind{.scales = true, .cells = true},
                           kind{.odd = true, .scales = true, .cells = true},
-                          kind{.here = true, .scales = true, .cells = true}})
+                          kind{.here = true, .scales = true, .cells = true},
+                          kind{.fewer = true},
+                          kind{.gray = true, .fewer = true}})
     run_seeds(number_in(asked("LAMELLA_SEED"), 1), number_in(asked("LAMELLA_SEEDS"), 1), what);
 }
 

@@ -173,6 +173,19 @@ TEST_CASE("What can never fit is refused at once with the numbers") {
   CHECK(w.offer(4, 90)->came);
 }
 
+TEST_CASE("A2 what a larger pool accepted waits for one, gives its KV back and holds up nobody") {
+  world w;
+  admit large{seq(1), 1, 91, true};
+  large.has_kv = true;
+  const auto answer = w.ask<admitted>(w.scheduler, large);
+  w.settle();
+  CHECK_FALSE(answer->came);
+  CHECK(w.kv->released == std::vector<sequence_id>{seq(1)});
+  CHECK(w.offer(2, 90)->came);
+  w.tell(withdraw{seq(1)}); // its client has left
+  CHECK(answer->error == ec::cancelled);
+}
+
 TEST_CASE("V-M15 a starved head waits for freed slots and is not overtaken") {
   world w;
   w.kv->does = allocator_book::mode::refuses;

@@ -10,15 +10,18 @@ namespace {
 struct scaled_world : membership_world {
   std::vector<std::set<scheduler::seat>> resized;
 
-  scaled_world()
-      : membership_world{[this](membership_config& m) {
+  /// `least_slots`: of a pool that serves with fewer shards after a loss.
+  explicit scaled_world(uint32_t least_slots = 0)
+      : membership_world{[this, least_slots](membership_config& m) {
+          m.pool.slots = 200;
+          m.least_slots = least_slots;
           m.design_of = [](const scheduler::pool_sizes& x) {
             if (12 % x.attention != 0) throw std::invalid_argument{"12 heads"};
             epoch_design design;
             design.shape.replicas = x.model;
             design.shape.shards = x.attention;
             design.shape.prefill_seats = x.prefill;
-            design.pool.layout.cells = {{x.attention, 100}};
+            design.pool.layout.cells = {{x.attention, 200}};
             return design;
           };
           m.on_resize = [this](const auto& all) { resized.push_back(all); };
@@ -49,6 +52,11 @@ struct scaled_world : membership_world {
   }
 
   process model, a0, a1, prefill;
+};
+
+/// A pool that serves with half of its slots where it must.
+struct short_world : scaled_world {
+  short_world() : scaled_world{100} {}
 };
 
 } // namespace
@@ -177,6 +185,55 @@ TEST_CASE_FIXTURE(scaled_world,
   CHECK(opened[3].shards.size() == 1);
   settled();
   CHECK(change(1).state == "done");
+}
+
+TEST_CASE_FIXTURE(short_world, "A2 L-M26 a shard is lost and nobody takes its part: the other one "
+                               "serves alone, with the memory it had, until somebody comes") {
+  end(a1.worker);
+  REQUIRE(lost.size() == 1);
+  want_epoch();
+  advance(1s, 100ms);
+  CHECK(opened.size() == 1); // whoever comes back at once gets its part
+  CHECK(lacking == std::vector{worker_role::attention});
+  advance(1s, 100ms);
+  REQUIRE(opened.size() == 2);
+  CHECK(opened[1].shards.size() == 1);
+  CHECK(opened[1].slots == 100);
+  CHECK(lacking.empty());
+  CHECK(opened[1].empty == std::vector<uint32_t>{0});
+  CHECK(change(1).from == 1);
+  CHECK(change(1).to == 2);
+  CHECK(change(1).state == "under way");
+  auto a2 = join("attention");
+  REQUIRE(due.size() == 1);
+  want_next();
+  REQUIRE(opened.size() == 3);
+  CHECK(opened[2].beside == opened[1].epoch);
+  CHECK(opened[2].shards.size() == 2);
+  CHECK(opened[2].slots == 200);
+  settled();
+  CHECK(change(1).state == "none");
+  CHECK(a2.book->left.empty());
+}
+
+TEST_CASE_FIXTURE(short_world,
+                  "A2 a shard that is back in time gets its part, and no pool shrinks") {
+  end(a1.worker);
+  want_epoch();
+  advance(1s, 100ms);
+  auto a2 = join("attention");
+  REQUIRE(opened.size() == 2);
+  CHECK(opened[1].shards.size() == 2);
+  advance(3s, 100ms);
+  CHECK(opened.size() == 2);
+}
+
+TEST_CASE("A2 a pool that would be too small for a request waits for its shard") {
+  scaled_world w{150};
+  w.end(w.a1.worker);
+  w.want_epoch();
+  w.advance(10s, 100ms);
+  CHECK(w.opened.size() == 1);
 }
 
 TEST_CASE_FIXTURE(scaled_world, "L-M25 a pipeline that stays: the epoch it was offered is closed") {

@@ -6,8 +6,9 @@ Takes commands as JSON lines on standard input, writes what happened as JSON lin
     {"do": "injure", "name": "model/1", "kind": "flip", "way": "up", "seconds": 1, "seed": 7}
 
 `up` is from whoever connected to where the proxy leads. An injury hits all open connections of its
-name, and lasts `seconds` where its kind lasts; new connections are whole unless "next" is given: then
-it waits for the next connection and is for that one alone, and a second one waits for the one after that.
+name, and lasts `seconds` where its kind lasts. New connections are whole unless "next" or "stays" is given. "next":
+it waits for the next connection and is for that one alone, and a second one waits for the one after that. "stays":
+it also hits every connection that begins while it lasts.
 """
 import asyncio
 import json
@@ -128,6 +129,7 @@ class Proxy:
     def __init__(self):
         self.open = {}
         self.next = {}
+        self.staying = {}
         self.count = 0
 
     async def listen(self, name, listen, to):
@@ -152,6 +154,10 @@ class Proxy:
         tell(event="open", name=name, connection=number, port=writer.get_extra_info("peername")[1])
         if waiting := self.next.get(name):
             link.injure(*waiting.pop(0))
+        elif staying := self.staying.get(name):
+            kind, way, end, seed = staying
+            if (left := end - time.monotonic()) > 0:
+                link.injure(kind, way, left, seed)
         carriers = [asyncio.create_task(link.carry(way)) for way in ("up", "down")]
         # A direction that ends with an end of file lets the other go on; an error ends both.
         await asyncio.wait(carriers, return_when=asyncio.FIRST_EXCEPTION)
@@ -163,12 +169,14 @@ class Proxy:
         self.open[name].discard(link)
         tell(event="closed", name=name, connection=number, touched=link.touched)
 
-    def injure(self, name, kind, way="up", seconds=1.0, seed=0, next=False):
+    def injure(self, name, kind, way="up", seconds=1.0, seed=0, next=False, stays=False):
         if kind not in KINDS:
             raise ValueError(f"no kind of injury is named {kind}")
         if next:
             self.next.setdefault(name, []).append((kind, way, seconds, seed))
             return
+        if stays:
+            self.staying[name] = (kind, way, time.monotonic() + seconds, seed)
         links = list(self.open.get(name, ()))
         tell(event="asked", name=name, kind=kind, way=way, connections=[x.number for x in links])
         for link in links:

@@ -162,6 +162,20 @@ class ChaosProxy(unittest.TestCase):
         x.shutdown(socket.SHUT_WR)
         self.assertTrue(self.told("closed")["touched"])
 
+    def test_what_stays_is_for_connections_to_come_too(self):
+        first = self.connect()
+        self.injure("dribble", way="down", seconds=PATIENCE, stays=True)
+        second = self.connect()
+        for x in (first, second):
+            x.sendall(b"abc")
+            self.assertEqual(b"abc", self.all_of(x, 3))
+            self.told("injured")
+        self.injure("dribble", way="down", seconds=0, stays=True)
+        third = self.connect()
+        self.assertEqual(TEXT, self.through(third, TEXT))
+        third.close()
+        self.assertFalse(self.told("closed")["touched"])
+
     def test_next_is_for_one_connection_alone(self):
         first = self.connect()
         self.injure("flip", way="up", seed=1, next=True)

@@ -23,25 +23,29 @@ RESERVE = {"model-2": ("model", 2), "prefill-1": ("prefill", 1)}  # hosts whose 
 CHANGE_SECONDS = 100  # for a change of a pool's size
 
 
-def workers_of(replicas=2, members=3, spares=SPARES, prefill=1):
-    """Host name -> (role, seat); the attention pool has one more for the parity."""
+def workers_of(replicas=2, members=3, beside=1 + SPARES, prefill=1):
+    """Host name -> (role, seat); `beside`: of the attention pool, spares and the one with the parity."""
     made = {f"model-{i}": ("model", i) for i in range(replicas)}
-    made |= {f"attention-{i}": ("attention", i) for i in range(members + 1 + spares)}
+    made |= {f"attention-{i}": ("attention", i) for i in range(members + beside)}
     return made | {f"prefill-{i}": ("prefill", i) for i in range(prefill)}
 
 
 class Layout:
-    """The attention pool, and what all pools have at the start. Of five attention workers one is a spare, and where there
-    is parity one has it."""
+    """The attention pool, and what all pools have at the start. Of its workers some are spares, and where there is
+    parity one has it."""
 
-    def __init__(self, partition, parity, smaller):
-        members = 4 - parity
-        self.partition, self.parity, self.smaller = partition, parity, smaller
+    def __init__(self, partition, members, parity, spares, smaller):
+        self.partition, self.parity, self.spares, self.smaller = partition, parity, spares, smaller
         self.sizes = {"model": 2, "attention": members, "prefill": 1}
-        self.beside = {"model": 0, "attention": parity + SPARES, "prefill": 0}  # seats beyond the size
+        self.beside = {"model": 0, "attention": parity + spares, "prefill": 0}  # seats beyond the size
+
+    def workers(self):
+        return workers_of(members=self.sizes["attention"], beside=self.beside["attention"])
 
 
-LAYOUTS = {"heads": Layout("heads", True, 1), "requests": Layout("requests", False, 2)}
+# bare: whoever loses a shard has nobody for its part.
+LAYOUTS = {"heads": Layout("heads", 3, True, SPARES, 1), "requests": Layout("requests", 4, False, SPARES, 2),
+           "bare": Layout("heads", 3, False, 0, 1)}
 
 
 class Worker:
@@ -62,7 +66,7 @@ class Cluster:
 
     def __init__(self, hosts, work, lamella, model, layout):
         self.hosts, self.work, self.lamella, self.model, self.layout = hosts, work, lamella, model, layout
-        self.workers = {name: Worker(name, *what) for name, what in (workers_of() | RESERVE).items()}
+        self.workers = {name: Worker(name, *what) for name, what in (layout.workers() | RESERVE).items()}
         for name in RESERVE:
             self.workers[name].wanted = False
         self.sizes = dict(layout.sizes)
@@ -112,7 +116,7 @@ class Cluster:
                  "--set", "control.tls_ca=ca.pem", "--set", f"net.listen={self.hosts.data('gateway')}:0",
                  "--set", f"pools.attention.partition={self.layout.partition}",
                  "--set", f"pools.attention.parity={str(self.layout.parity).lower()}",
-                 "--set", f"pools.attention.spares={SPARES}"]
+                 "--set", f"pools.attention.spares={self.layout.spares}"]
         for pool, members in self.layout.sizes.items():
             words += ["--set", f"pools.{pool}.members={members}"]
         for pool in ("model", "attention", "prefill"):
@@ -245,7 +249,7 @@ class Cluster:
             live = [x for x in status["workers"] if x["state"] == "live" and x["host"] != "gateway"]
             spares = [x for x in live if x["part"] == "spare"]
             wanted = sum(x.wanted for x in self.workers.values())
-            return (not self.changing and len(live) >= wanted and len(spares) == SPARES and all(x["part"] for x in live)
+            return (not self.changing and len(live) >= wanted and len(spares) == self.layout.spares and all(x["part"] for x in live)
                     and not status.get("missing") and self.service.ready() == (200, "ok"))
         except (OSError, ValueError):
             return False

@@ -29,6 +29,7 @@ def i5_slots_add_up(evidence):
     sizes = {x["members"] for x in evidence.nemesis if x.get("kind") == "scale" and x["targets"] == ["attention"]
              and "members" in x}
     sizes |= {pool.get("members") for status in evidence.statuses()[:1] for pool in status["pools"]}
+    sizes |= {int(x.words()["members"]) for x in evidence.gateway_lines("pool serves with fewer members ")}
     totals = collections.defaultdict(set)
     for status in evidence.statuses():
         for pool in status["pools"]:

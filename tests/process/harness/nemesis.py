@@ -8,6 +8,7 @@ import threading
 import time
 from datetime import datetime
 
+from bit_flips import BitFlips
 from cluster import CHANGE_SECONDS, DEAD_SECONDS, FIRST_PROXY_PORT, HTTP_PROXY_PORT, THROUGH_PROXY, until
 from schedule import PROXY_KINDS
 from service import sum_of
@@ -28,11 +29,12 @@ class Proxy:
         self.process = subprocess.Popen(["ip", "netns", "exec", "proxy", sys.executable, script],
                                         stdin=subprocess.PIPE, stdout=out, stderr=errors)
         at = hosts.control("proxy")
+        through = [x for x in THROUGH_PROXY if x in cluster.workers]
         for i, name in enumerate(cluster.workers):
-            if name in THROUGH_PROXY:
+            if name in through:
                 self.do("listen", name=name, listen=f"{at}:{FIRST_PROXY_PORT + i}", to=cluster.address["control"])
         self.do("listen", name="http", listen=f"{at}:{HTTP_PROXY_PORT}", to=cluster.address["api"])
-        if not until(60, lambda: len(self.events("listening")) == len(THROUGH_PROXY) + 1):
+        if not until(60, lambda: len(self.events("listening")) == len(through) + 1):
             raise RuntimeError("the proxy does not listen")
 
     def do(self, what, **words):
@@ -117,6 +119,9 @@ class Nemesis:
                 how(targets[0], plane, bad)
                 self.after(x["seconds"], how, targets[0], plane, good)
             return True
+        if kind == "flip_data":
+            self.flip_bits(targets[0], x)
+            return True
         if kind == "http":  # each kind once, for the connections to come, one after the other
             chance = random.Random(x["seed"])
             for each in chance.sample(PROXY_KINDS, len(PROXY_KINDS)):
@@ -124,11 +129,24 @@ class Nemesis:
                               seed=chance.randrange(1 << 30), next=True)
             return True
         if kind in PROXY_KINDS:
-            self.proxy.do("injure", name=targets[0], kind=kind, way=x["way"], seconds=x["seconds"], seed=x["seed"])
+            self.proxy.do("injure", name=targets[0], kind=kind, way=x["way"], seconds=x["seconds"], seed=x["seed"],
+                          stays=x.get("stays", False))
             return True
         role, seat = cluster.workers[targets[0]].role, cluster.workers[targets[0]].seat
         status, _ = cluster.service.injure(kind, f"{role}/{targets[0]}", int(x["seconds"] * 1000))
         return status == 200
+
+    def flip_bits(self, name, x):
+        """So many bits of what passes that host's data cable, one at a time, spread over the time."""
+        chance = random.Random(x["seed"])
+        flips = BitFlips(f"d-{self.cluster.hosts.number_of[name]}")
+        for _ in range(x["count"]):
+            self.after(chance.uniform(0, x["seconds"]), flips.flip, chance)
+        self.after(x["seconds"] + 0.5, self.end_flips, flips, x)
+
+    def end_flips(self, flips, x):
+        self.tell(event="flipped", bits=flips.done(), of=x["count"])
+        flips.stop()
 
     def after(self, seconds, what, *words):
         timer = threading.Timer(seconds, what, words)
@@ -137,6 +155,7 @@ class Nemesis:
 
     def wait_for(self, number, x, begin, before, hit):
         """Until what was done has had its effect on the workers that it hit, and all is well again."""
+        time.sleep(max(0.0, begin + x["seconds"] - time.time()))  # what the service or the proxy does for a while
         for timer in self.later:
             timer.join()
         self.later.clear()

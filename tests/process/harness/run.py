@@ -4,7 +4,7 @@ look at everything that was written meanwhile. Called by ../harness_test.sh with
 working folder, where the certificates are.
 
 usage: run.py LAMELLA MODEL [--seed N] [--random SECONDS | --gray | --scaling | --schedule FILE]
-    [--partition heads|requests] [--rate R] [--keep FOLDER]
+    [--partition heads|requests|bare] [--rate R] [--keep FOLDER]
 """
 import argparse
 import json
@@ -19,7 +19,7 @@ import time
 import checker
 import schedule
 import workload
-from cluster import LAYOUTS, MODEL, THROUGH_PROXY, Cluster, until, wait_or_kill, workers_of
+from cluster import LAYOUTS, MODEL, THROUGH_PROXY, Cluster, until, wait_or_kill
 from hosts import Hosts
 from nemesis import Nemesis, Proxy
 from sampler import Sampler
@@ -127,7 +127,8 @@ def main():
     parser.add_argument("--gray", action="store_true", help="minutes in which data links fail and control links do not")
     parser.add_argument("--scaling", action="store_true", help="pools that change their sizes, with and without kills")
     parser.add_argument("--partition", choices=sorted(LAYOUTS), default="heads",
-                        help="heads: three shards and their parity; requests: four members without")
+                        help="heads: three shards and their parity; requests: four members without; bare: three "
+                             "shards, neither parity nor a spare")
     parser.add_argument("--schedule", help="JSON file of a run before")
     parser.add_argument("--rate", type=float, default=8, help="requests a second")
     parser.add_argument("--requests", type=int, default=40, help="different ones")
@@ -141,11 +142,11 @@ def main():
     if options.schedule:
         plan = json.load(open(options.schedule))
     elif options.gray:
-        plan = schedule.gray(options.seed)
+        plan = schedule.gray(options.seed, guarded=layout.parity)
     elif options.scaling:
         plan = schedule.scaling(options.seed, attention)
     elif options.random:
-        plan = schedule.drawn(options.seed, options.random, workers_of(), THROUGH_PROXY, attention=attention)
+        plan = schedule.drawn(options.seed, options.random, layout.workers(), THROUGH_PROXY, attention=attention)
     else:
         plan = schedule.targeted(options.seed, THROUGH_PROXY, attention)
     (work / "schedule.json").write_text(json.dumps(plan, indent=1))

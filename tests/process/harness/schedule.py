@@ -32,16 +32,21 @@ def scaling(seed, attention=ATTENTION):
     return plan
 
 
-def gray(seed):
-    """Control is healthy, the data plane is not: for a minute each, with what streams may stand still meanwhile. The
-    pool has a spare and parity."""
+def gray(seed, guarded=True):
+    """Control is healthy, the data plane is not: for a minute each, with what streams may stand still meanwhile.
+    `guarded`: the pool has a spare and parity."""
     chance = random.Random(seed)
     shard = lambda: f"attention-{chance.randrange(3)}"
     replica = lambda: f"model-{chance.randrange(2)}"
+    data = lambda: chance.randrange(1 << 30)
     plan = [step("cut_data", shard(), seconds=60), step("mute_data", replica(), seconds=45),
             step("mute_data", shard(), seconds=60), step("cut_data", replica(), seconds=60),
-            step("isolate", shard(), seconds=20), step("isolate", replica(), seconds=20)]
-    return [x | {"pause_ms": 2000} for x in plan]
+            step("isolate", shard(), seconds=20), step("isolate", replica(), seconds=20),
+            step("flip_data", shard(), seconds=30, seed=data()) | {"count": 36},
+            step("flip_data", replica(), seconds=30, seed=data()) | {"count": 36},
+            *(step("dribble", name, seconds=30, way=way) | {"stays": True} for name in ("model-1", "attention-2")
+              for way in ("up", "down"))]
+    return [x | {"pause_ms": 2000 if guarded else 4000} for x in plan]
 
 
 def targeted(seed, through_proxy, attention=ATTENTION):

@@ -48,6 +48,15 @@ class Schedule(unittest.TestCase):
             self.assertTrue(any(a["kind"] == "scale" and 0 < a["gap"] <= 2 and b["kind"] == "kill"
                                 for a, b in zip(plan, plan[1:])))
 
+    def test_gray_failures_have_bounds_and_hit_who_is_there(self):
+        for layout, bound in (("heads", 2000), ("bare", 4000)):
+            plan = schedule.gray(1, guarded=LAYOUTS[layout].parity)
+            self.assertEqual({bound}, {x["pause_ms"] for x in plan})
+            for x in plan:
+                self.assertLessEqual(set(x["targets"]), set(LAYOUTS[layout].workers()))
+                if x["kind"] in schedule.PROXY_KINDS:
+                    self.assertLessEqual(set(x["targets"]), set(THROUGH_PROXY))
+
 
 if __name__ == "__main__":
     unittest.main()
