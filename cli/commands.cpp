@@ -70,7 +70,8 @@ std::vector<command> bench_commands() {
       {"bench serve", "Benchmark a running server: latency, throughput and goodput",
        "  lamella bench serve --concurrency 16 --requests 128\n"
        "  lamella bench serve --rate 4 --duration 60 --goodput ttft:500 tpot:50\n"
-       "  lamella bench serve --url http://127.0.0.1:8080 --endpoint chat --save result.json",
+       "  lamella bench serve --url http://127.0.0.1:8080 --endpoint chat --save result.json\n"
+       "  lamella bench serve --rate 4 --duration 60 --fail-if 'ttft_p99>500ms'",
        setup_bench_serve},
       {"bench decode", "Benchmark decoding and prefill without HTTP",
        "  lamella bench decode\n"
