@@ -70,8 +70,15 @@ std::vector<command> bench_commands() {
       {"bench serve", "Benchmark a running server: latency, throughput and goodput",
        "  lamella bench serve --concurrency 16 --requests 128\n"
        "  lamella bench serve --rate 4 --duration 60 --goodput ttft:500 tpot:50\n"
-       "  lamella bench serve --url http://127.0.0.1:8080 --endpoint chat --save result.json",
+       "  lamella bench serve --url http://127.0.0.1:8080 --endpoint chat --save result.json\n"
+       "  lamella bench serve --rate 4 --duration 60 --fail-if 'ttft_p99>500ms'",
        setup_bench_serve},
+      {"bench compare", "Compare two running servers: the same requests, in turns",
+       "  lamella bench compare http://127.0.0.1:8000 http://127.0.0.1:9000 --requests 256\n"
+       "  lamella bench compare http://a:8000 http://b:8000 --rounds 20 --duration 600 --rate 4 "
+       "\\\n"
+       "    --save compared.json",
+       setup_bench_compare},
       {"bench decode", "Benchmark decoding and prefill without HTTP",
        "  lamella bench decode\n"
        "  lamella bench decode --batch 8,64 --context 1024 --json\n"

@@ -79,6 +79,7 @@ run_function setup_trace(CLI::App& app);
 run_function setup_scale(CLI::App& app);
 run_function setup_drain(CLI::App& app);
 run_function setup_bench_serve(CLI::App& app);
+run_function setup_bench_compare(CLI::App& app);
 run_function setup_chaos(CLI::App& app);
 run_function setup_bench_decode(CLI::App& app);
 run_function setup_bench_agreement(CLI::App& app);

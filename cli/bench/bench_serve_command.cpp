@@ -1,10 +1,10 @@
 /// The flags of `lamella bench serve`.
 #include "cli/app.hpp"
+#include "cli/bench/bench_limits.hpp"
+#include "cli/bench/bench_load_flags.hpp"
 #include "cli/bench/bench_report.hpp"
-#include "cli/named_values.hpp"
 
 #include <cstdio>
-#include <fstream>
 
 namespace lamella::cli {
 
@@ -35,33 +35,20 @@ std::map<std::string, double> goodput_limits(const std::vector<std::string>& wor
   return limits;
 }
 
-/// How this was called, for the record.
-std::string own_command_line() {
-  std::ifstream in{"/proc/self/cmdline", std::ios::binary};
-  std::string line, word;
-  while (std::getline(in, word, '\0')) line += (line.empty() ? "" : " ") + word;
-  return line;
-}
-
-void save(const std::string& path, const std::string& text) {
-  std::ofstream out{path, std::ios::binary | std::ios::trunc};
-  out << text << '\n';
-  out.close();
-  if (!out)
-    throw command_error{exit_failure, "--save: cannot write " + path,
-                        "check the folder, its permissions and the free space"};
-}
-
-int bench_serve(const server_choice& server, bench_serve_options options) {
-  if (!options.save.empty()) save(options.save, "{}"); // better to fail before the run
+int bench_serve(const server_choice& server, bench_serve_options options,
+                const std::vector<bench_limit>& limits) {
+  if (!options.save.empty()) save_result(options.save, "{}"); // better to fail before the run
   const auto result = run_bench(server, options);
   const auto summary = summarize(result, options);
-  if (!options.save.empty()) save(options.save, bench_json(summary, result, options, true));
+  if (!options.save.empty()) save_result(options.save, bench_json(summary, result, options, true));
   const auto shown = options.json ? bench_json(summary, result, options, false) + "\n"
                                   : console_block(summary, result, options);
   std::fputs(shown.c_str(), stdout);
   if (result.interrupted) return exit_interrupted;
-  return summary.failed == 0 && summary.completed > 0 ? exit_success : exit_failure;
+  const auto broken = broken_limits(limits, summary);
+  for (const auto& x : broken) print_error(x, {});
+  const bool good = summary.failed == 0 && summary.completed > 0 && broken.empty();
+  return good ? exit_success : exit_failure;
 }
 
 } // namespace
@@ -70,58 +57,23 @@ run_function setup_bench_serve(CLI::App& app) {
   auto server = add_server_flags(app);
   auto options = std::make_shared<bench_serve_options>();
   auto goodput = std::make_shared<std::vector<std::string>>();
-  const auto number = [&](const char* flag, auto& to, const char* what, uint64_t least,
-                          uint64_t most) {
-    return app.add_option(flag, to, what)->type_name("N")->check(CLI::Range(least, most));
-  };
-  constexpr uint64_t users_max = 100'000, requests_max = 100'000'000, tokens_max = 10'000'000;
-  constexpr double seconds_max = 1e6, rate_max = 1e5, least = 1e-3;
-  app.add_option("--model", options->model, "The model (default: the first the server lists)")
-      ->type_name("NAME");
-  const std::map<std::string, bench_endpoint> endpoints{
-      {"completions", bench_endpoint::completions}, {"chat", bench_endpoint::chat}};
-  app.add_option("--endpoint", options->endpoint, "completions (default) or chat")
-      ->type_name("NAME")
-      ->transform(one_of(endpoints));
-  auto* users = number(
-      "--concurrency", options->concurrency,
-      "Closed loop: concurrent users, each with one request in flight (default: 8)", 1, users_max);
-  app.add_option("--rate", options->rate, "Open loop: Poisson arrivals per second")
-      ->type_name("R")
-      ->check(CLI::Range(least, rate_max))
-      ->excludes(users);
-  number("--seed", options->seed, "Seed of prompts and arrivals (default: 0)", 0, UINT64_MAX);
-  number("--requests", options->requests,
-         "Total number of requests (default: 64, or until --duration)", 1, requests_max);
-  app.add_option("--duration", options->duration_s, "Seconds after which no request is started")
-      ->type_name("SECONDS")
-      ->check(CLI::Range(least, seconds_max));
-  auto* input = number("--input-tokens", options->input_tokens,
-                       "Tokens of a synthetic prompt (default: 128)", 1, tokens_max);
-  number("--output-tokens", options->output_tokens, "Output tokens of a request (default: 128)", 1,
-         tokens_max);
-  app.add_option("--prompt-file", options->prompt_file,
-                 "Take prompts from this file, one per line, in turn")
-      ->type_name("FILE")
-      ->excludes(input);
-  constexpr uint64_t warm_up_max = 1000;
-  number("--warm-up", options->warm_up, "Requests before the load, not counted (default: 1)", 1,
-         warm_up_max);
-  number("--max-in-flight", options->max_in_flight,
-         "Open loop: cap on requests in flight; waiting counts as latency (default: 4096)", 1,
-         users_max);
-  app.add_option("--timeout", options->timeout_s, "Timeout of a request (default: 600)")
-      ->type_name("SECONDS")
-      ->check(CLI::Range(least, seconds_max));
+  add_load_flags(app, *options);
   app.add_option("--goodput", *goodput, "Count requests within all of ttft:MS tpot:MS e2el:MS")
       ->type_name("LIMIT...");
   app.add_flag("--json", options->json, "Write JSON");
   app.add_option("--save", options->save, "Also write JSON with every request to this file")
       ->type_name("FILE");
-  return [server, options, goodput] {
+  auto limits = std::make_shared<std::vector<std::string>>();
+  app.add_option("--fail-if", *limits,
+                 "End with 1 if the result is beyond a limit, such as 'ttft_p99>500ms' or "
+                 "'output_throughput<1000'; may be repeated")
+      ->type_name("FIGURE>LIMIT...");
+  return [server, options, goodput, limits] {
     options->goodput = goodput_limits(*goodput);
     options->command_line = own_command_line();
-    return bench_serve(*server, *options);
+    std::vector<bench_limit> read;
+    for (const auto& text : *limits) read.push_back(read_limit(text));
+    return bench_serve(*server, *options, read);
   };
 }
 

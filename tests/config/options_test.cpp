@@ -230,3 +230,15 @@ TEST_CASE("addresses are taken apart, and loopback is known") {
   for (const char* far : {"0.0.0.0", "::", "10.0.0.1", "127.example.org", "example.org"})
     CHECK_FALSE(is_loopback(far));
 }
+
+TEST_CASE("a collector of traces is a URL to which a route can be added") {
+  for (const char* good :
+       {"", "http://127.0.0.1:4318", "https://c.example.org", "http://[::1]:1/otel"})
+    CHECK(check_collector(good).empty());
+  for (const char* bad : {"127.0.0.1:4318", "grpc://c:4317", "http://", "http://:4318",
+                          "http://c:0", "http://c:99999", "http://c:x", "http://u@c",
+                          "http://c/?a=b", "http://a b", "http://c:4318/v1/traces"}) {
+    CAPTURE(bad);
+    CHECK_FALSE(check_collector(bad).empty());
+  }
+}
