@@ -152,6 +152,26 @@ void on_open(membership_ptr self, uint64_t built) {
   st.config.pool = st.newest.design.pool;
 }
 
+/// What the supervisor gets, before any worker has answered.
+epoch_members answer_for(const membership_state& st, const membership_state::numbered_plan& what,
+                         uint64_t beside) {
+  epoch_members result;
+  result.epoch = what.epoch;
+  result.beside = beside;
+  result.streams = what.plan.streams;
+  result.sizes = scheduler::sizes_of(what.design.shape);
+  result.layout = what.design.pool.layout;
+  result.level = what.levels;
+  result.sizes_before = scheduler::sizes_of(st.config.shape);
+  result.layout_before = st.config.pool.layout;
+  result.replicas.resize(what.plan.replicas.size());
+  result.own_kv.resize(what.plan.replicas.size());
+  result.shards.resize(what.plan.shards.size());
+  result.caches.resize(what.plan.shards.size());
+  result.lenders.resize(what.lenders.size());
+  return result;
+}
+
 } // namespace
 
 void try_open(membership_ptr self) {
@@ -182,22 +202,7 @@ void try_open(membership_ptr self) {
   if (beside && (what.levels || moves_kv(st, what))) what.lenders = st.newest.plan.shards;
   auto order = order_of(st, what);
   order.beside = beside ? st.newest.epoch : 0;
-  auto& current = st.current.emplace();
-  auto& result = current.result;
-  result.epoch = order.epoch;
-  result.beside = order.beside;
-  result.streams = what.plan.streams;
-  result.sizes = scheduler::sizes_of(what.design.shape);
-  result.layout = what.design.pool.layout;
-  result.layout_before = st.config.pool.layout;
-  result.level = what.levels;
-  result.sizes_before = scheduler::sizes_of(st.config.shape);
-  result.replicas.resize(what.plan.replicas.size());
-  result.own_kv.resize(what.plan.replicas.size());
-  result.shards.resize(what.plan.shards.size());
-  result.caches.resize(what.plan.shards.size());
-  result.lenders.resize(what.lenders.size());
-  current.what = what;
+  st.current.emplace(membership_state::opening{answer_for(st, what, order.beside), what, {}});
   if (!beside) {
     st.config.shape = what.design.shape;
     st.config.pool = what.design.pool;
@@ -318,8 +323,12 @@ void retry_dropped(membership_ptr self) {
 }
 
 void serve_with_fewer(membership_ptr self) {
-  const auto& since = self->state.short_since;
-  if (since && self->clock().now() - *since >= self->state.config.fewer_after) try_open(self);
+  const auto& st = self->state;
+  if (st.short_since && self->clock().now() - *st.short_since >= st.config.fewer_after)
+    try_open(self);
+  // Who came back while that epoch was being opened.
+  if (st.config.design_of && !st.dropped_at && st.wanted != scheduler::sizes_of(st.config.shape))
+    consider(self, "a pool can have the size that it should have");
 }
 
 } // namespace lamella::actors

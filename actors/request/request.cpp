@@ -8,6 +8,7 @@
 #include "actors/request/request_body.hpp"
 #include "actors/request/request_end.hpp"
 #include "actors/request/request_report.hpp"
+#include "actors/request/request_times.hpp"
 #include "actors/request/request_trace.hpp"
 #include "base/failpoint.hpp"
 

@@ -292,10 +292,6 @@ void on_admitted(request_ptr self, size_t first, uint32_t choices, const admitte
 
 } // namespace
 
-void note_start(request_state& st, std::chrono::steady_clock::time_point when) {
-  if (!std::exchange(st.has_started, true)) st.started = when;
-}
-
 finish reason_of_first(const request_state& st, size_t index, const sampled_token& drawn) {
   const auto ends = sampling_of(st, index).end_tokens;
   if (std::find(ends.begin(), ends.end(), drawn.token) != ends.end()) return finish::stop;

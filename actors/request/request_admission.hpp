@@ -11,10 +11,6 @@ namespace lamella::actors {
 /// first tokens are committed, and each sequence joins its batch unless that token was its last.
 void ask_admission(request_ptr self, size_t first, uint32_t choices, bool resumed);
 
-/// The first rows of its prompts are computed from then on: the time before was spent in queues. No
-/// effect once it has started.
-void note_start(request_state& st, std::chrono::steady_clock::time_point when);
-
 /// Whether the token that prefill has sampled is the last one of its sequence. A batch tells this
 /// of those that it samples.
 finish reason_of_first(const request_state& st, size_t index, const sampled_token& drawn);

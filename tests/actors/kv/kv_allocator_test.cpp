@@ -243,20 +243,6 @@ TEST_CASE("L-M25 what no shard has lost goes on in the next epoch, grown to what
   CHECK(scheduler::length_of(full->value.holdings.at(0).runs) == 20);
 }
 
-TEST_CASE("L-M23 tables of unequal size fill evenly, and what is long goes where it has room") {
-  world w{100, 2};
-  kv_adopt larger{++w.epoch, w.shards, {}};
-  larger.tables.list = {{{"attention-0"}, 100}, {{"attention-1"}, 400}};
-  caf::anon_send(w.allocator, larger);
-  w.settle();
-  for (uint64_t i = 1; i <= 10; ++i) REQUIRE_FALSE(w.reserve({{seq(i), 20, {}, 0}})->error);
-  CHECK(w.used() == std::vector<uint32_t>{40, 160});
-  REQUIRE_FALSE(w.reserve({{seq(11), 80, {}, 0}})->error);
-  CHECK(w.used() == std::vector<uint32_t>{40, 240});
-  REQUIRE_FALSE(w.reserve({{seq(12), 50, {}, 0}})->error);
-  CHECK(w.used() == std::vector<uint32_t>{90, 240}); // two fifths of the one, three of the other
-}
-
 TEST_CASE("L-M26 a lost shard takes the KV of the whole pool with it, or that of its requests") {
   for (uint32_t tables : {1u, 2u}) {
     CAPTURE(tables);

@@ -166,6 +166,22 @@ TEST_CASE("L-M03 a cell without slots gets some, sequences move there, and it go
   CHECK(move_to({100, 0}) == std::vector<uint32_t>{0, 0});
 }
 
+TEST_CASE("L-M23 tables of unequal size fill evenly, and what is long goes where it has room") {
+  moving_pool x{100, 2};
+  kv_adopt larger{++x.epoch, x.shards, {}};
+  larger.tables.list = {{{"attention-0"}, 100}, {{"attention-1"}, 400}};
+  caf::anon_send(x.allocator, larger);
+  x.settle();
+  const auto begin = [&](uint64_t request, uint32_t slots) {
+    REQUIRE(x.begin(request, counting(static_cast<uint32_t>(100 * request), slots), 0));
+    return x.usage().used;
+  };
+  for (uint64_t i = 1; i <= 9; ++i) begin(i, 20);
+  CHECK(begin(10, 20) == std::vector<uint32_t>{40, 160});
+  CHECK(begin(11, 80) == std::vector<uint32_t>{40, 240});
+  CHECK(begin(12, 50) == std::vector<uint32_t>{90, 240}); // two fifths of it, of the other three
+}
+
 TEST_CASE("L-M03 slots that were freed and taken again meanwhile are copied again") {
   moving_pool x;
   const auto a = counting(1, 20);

@@ -13,7 +13,7 @@ struct scaled_world : membership_world {
   /// `least_slots`: of a pool that serves with fewer shards after a loss.
   explicit scaled_world(uint32_t least_slots = 0)
       : membership_world{[this, least_slots](membership_config& m) {
-          m.pool.slots = 200;
+          m.pool.layout.cells = {{2, 200}};
           m.least_slots = least_slots;
           m.design_of = [](const scheduler::pool_sizes& x) {
             if (12 % x.attention != 0) throw std::invalid_argument{"12 heads"};
@@ -198,7 +198,7 @@ TEST_CASE_FIXTURE(short_world, "A2 L-M26 a shard is lost and nobody takes its pa
   advance(1s, 100ms);
   REQUIRE(opened.size() == 2);
   CHECK(opened[1].shards.size() == 1);
-  CHECK(opened[1].slots == 100);
+  CHECK(opened[1].layout.largest() == 100);
   CHECK(lacking.empty());
   CHECK(opened[1].empty == std::vector<uint32_t>{0});
   CHECK(change(1).from == 1);
@@ -210,7 +210,7 @@ TEST_CASE_FIXTURE(short_world, "A2 L-M26 a shard is lost and nobody takes its pa
   REQUIRE(opened.size() == 3);
   CHECK(opened[2].beside == opened[1].epoch);
   CHECK(opened[2].shards.size() == 2);
-  CHECK(opened[2].slots == 200);
+  CHECK(opened[2].layout.largest() == 200);
   settled();
   CHECK(change(1).state == "none");
   CHECK(a2.book->left.empty());
