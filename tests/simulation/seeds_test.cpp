@@ -183,6 +183,10 @@ TEST_CASE("L-M26 seeds of fresh slots taken for KV that was there, unheard of, e
   for (uint64_t seed : {25476, 42995, 43453, 52074}) run_seeds(seed, 1);
 }
 
+TEST_CASE("L-M03 a seed in which two workers came back in each other's seats ends well") {
+  run_seeds(900312, 1, {.scales = true});
+}
+
 TEST_CASE("V-M15 a seed in which those with KV waited behind those without ends well") {
   run_seeds(6002129, 1, {true, false});
 }

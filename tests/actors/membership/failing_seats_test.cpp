@@ -123,4 +123,24 @@ TEST_CASE_FIXTURE(failing_world, "A seat of a role that is none is not told of")
   CHECK(failing.empty());
 }
 
+TEST_CASE("A child process that is started again takes the seat of its predecessor, known or not") {
+  membership_world w{[](membership_config& m) { m.of_children = {worker_role::attention}; }};
+  const auto join = [&](const std::string& role, const std::string& name, uint32_t seat) {
+    w.name = name;
+    w.preferred = seat;
+    return w.join(role);
+  };
+  auto first = join("attention", "attention-0", 0);
+  auto other = join("attention", "attention-1", 1);
+  auto again = join("attention", "attention-0", 0); // before the end of the first is known
+  CHECK(again.grant->index == 0);
+  CHECK(again.grant->incarnation == 2);
+  CHECK(first.book->left == std::vector<std::string>{"its process was started again"});
+  CHECK(other.book->left.empty());
+  // Names of workers that others start are theirs to choose.
+  auto replica = join("model", "model-0", 0);
+  CHECK(says(*join("model", "model-0", 0).result, "is full"));
+  CHECK(replica.book->left.empty());
+}
+
 } // namespace lamella::actors::test

@@ -86,12 +86,12 @@ struct membership_world : stage {
   ~membership_world() { end_all(); }
 
   /// Of who joins next.
-  uint32_t pid = 7;
-  std::string host = "host", next_kernels = "avx512", next_refusal;
+  uint32_t pid = 7, preferred = any_seat;
+  std::string name = "w", host = "host", next_kernels = "avx512", next_refusal;
 
   join_ask question(const std::string& role = "model") const {
-    return {join_protocol, role,     "w", "1",  host,
-            pid,           any_seat, 100, 1000, std::string(nonce_bytes, 'w')};
+    return {join_protocol, role,      name, "1",  host,
+            pid,           preferred, 100,  1000, std::string(nonce_bytes, 'w')};
   }
 
   /// The supervisor asks for an epoch; it has built pipelines of all it has got, but for `unbuilt`.
