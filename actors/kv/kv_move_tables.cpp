@@ -3,6 +3,7 @@
 #include "scheduler/kv_balance.hpp"
 
 #include <algorithm>
+#include <span>
 
 namespace lamella::actors {
 
@@ -21,10 +22,21 @@ std::vector<std::vector<slot_run>> sharers_of(const kv_allocator_state& st, uint
       mine = result.size();
       result.emplace_back();
     }
-    for (const auto& run : held.runs)
-      for (auto slot = run.first; slot < run.first + run.length; ++slot)
-        if (std::exchange(group[slot], mine) == none)
-          scheduler::append(result[mine], std::vector<slot_run>{{slot, 1}});
+    const auto claim = [&](const slot_run& stretch) {
+      if (stretch.length > 0) scheduler::append(result[mine], std::span{&stretch, 1});
+    };
+    for (const auto& run : held.runs) {
+      slot_run stretch; // of slots that no other one of them has claimed
+      for (auto slot = run.first; slot < run.first + run.length; ++slot) {
+        if (std::exchange(group[slot], mine) != none) continue;
+        if (stretch.length == 0 || slot != stretch.first + stretch.length) {
+          claim(stretch);
+          stretch = {slot, 0};
+        }
+        ++stretch.length;
+      }
+      claim(stretch);
+    }
   }
   return result;
 }
