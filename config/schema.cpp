@@ -140,9 +140,9 @@ void write_section(std::string& out, const section& at, const std::string& key,
   if (key == "pools.attention" && !inherits) {
     separate();
     out += inner
-           + "\"cells\": {\"type\": [\"object\", \"null\"], \"description\": \"Further attention "
-             "pools by "
-             "name; each inherits the options beside cells.\",\n"
+           + "\"cells\": {\"type\": [\"object\", \"null\"], \"description\": \"Attention cells by "
+             "name: slot tables beside each other, each with members of its own. They take the "
+             "place of the one pool, and inherit the options beside cells.\",\n"
            + inner + "  \"propertyNames\": {\"pattern\": \"^[a-z][a-z0-9_]{0,31}$\"},\n" + inner
            + "  \"additionalProperties\": {";
     write_section(out, at, key, defaults, inner + "  ", true);
@@ -222,8 +222,11 @@ std::string reference_text() {
       if (key == x.key) out += "- also called: `" + alias + "`\n";
   }
   return out
-         + "\n## pools.attention.cells.NAME\n\nFurther attention pools. Each takes the options of "
-           "`pools.attention` and inherits those it does not name.\n";
+         + "\n## pools.attention.cells.NAME\n\nAttention cells beside each other, in place of the "
+           "one pool: each is a slot table with shards of its own, and a sequence has its KV in "
+           "one "
+           "of them. A cell takes `members` and `kv_bytes`, and inherits all other options of "
+           "`pools.attention`. `members` is live.\n";
 }
 
 std::string show_yaml(const loaded& from, const show_options& how) {

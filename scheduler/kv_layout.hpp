@@ -109,8 +109,8 @@ inline std::optional<std::string> refuse_layout(uint32_t kv_heads, const kv_layo
   return std::nullopt;
 }
 
-/// The members of the layout before, by their number in this one; its size where there is none.
-/// The parity's is the last of both.
+/// Who had the place of each member in the layout before: its number there, or one that nobody has
+/// where the cell was smaller. The last entry is that of the parity.
 inline std::vector<uint32_t> members_before(const kv_layout& before, const kv_layout& now) {
   std::vector<uint32_t> result;
   const auto none = before.members() + 1;

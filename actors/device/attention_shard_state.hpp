@@ -24,8 +24,8 @@ namespace lamella::actors {
 struct shard_config {
   uint32_t seat = 0;   ///< member of its pool; the one of the parity comes last
   bool parity = false; ///< holds the parity of the others (decision 23)
-  std::optional<uint32_t>
-      table{}; ///< only spans with slots of this table are its own; nothing: all
+  /// Only spans with slots of this table are its own; nothing: all.
+  std::optional<uint32_t> table{};
   uint32_t group = 1;
   float scale = 1;
   gpu::half_type wire = gpu::half_type::f16;

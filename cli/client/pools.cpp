@@ -50,8 +50,10 @@ wanted_size wanted_size_of(const std::string& text) {
   const auto end = number.data() + number.size();
   const auto [parsed, failure] = std::from_chars(number.data(), end, result.members);
   if (result.pool.empty() || number.empty() || failure != std::errc{} || parsed != end)
-    throw command_error{exit_usage, "'" + text + "' is not POOL=N",
-                        "write it as attention=3; pools are model, attention and prefill"};
+    throw command_error{
+        exit_usage, "'" + text + "' is not POOL=N",
+        "write it as attention=3; pools are model, attention and prefill, and a cell is "
+        "attention/NAME"};
   return result;
 }
 
