@@ -54,8 +54,11 @@ void node::impl::open_model(const load_progress& progress) {
   share_by_ranks();
   const auto& spec = model.program->spec;
   const auto& pool = options.pools.attention;
-  if (auto why = scheduler::refuse_layout(spec.kv_heads, layout_of(options, spec, 0)))
-    throw start_error{78, "pools.attention.members: " + *why};
+  for (const auto& [name, cell] : pool.resolved())
+    if (cell.partition == config::partition::heads && cell.members > 0)
+      if (auto why = scheduler::refuse_partition(spec.kv_heads, cell.members))
+        throw start_error{78, "pools.attention." + (pool.cells.empty() ? "" : "cells." + name + ".")
+                                  + "members: " + *why};
   if (pool.partition == config::partition::heads)
     if (auto why = scheduler::refuse_partition(spec.kv_heads, std::max(1u, pool.most)))
       throw start_error{78, "pools.attention.max: " + *why};
