@@ -1,4 +1,4 @@
-#if __has_include(<infiniband/mlx5dv.h>)
+#if defined(LAMELLA_HAS_MLX5DV)
 
 #include "net/rdma/mlx5_pair.hpp"
 

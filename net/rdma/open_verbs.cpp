@@ -1,9 +1,9 @@
 #include "net/rdma/open_verbs.hpp"
 
-#if __has_include(<infiniband/verbs.h>)
+#if defined(LAMELLA_HAS_VERBS)
 
 #include "net/rdma/verbs_queue.hpp"
-#if __has_include(<infiniband/mlx5dv.h>)
+#if defined(LAMELLA_HAS_MLX5DV)
 #include "net/rdma/mlx5_pair.hpp"
 #endif
 
@@ -24,7 +24,7 @@ public:
   }
   std::unique_ptr<stream_queue> make_stream_queue(const verbs_memory& memory,
                                                   std::byte* place) override {
-#if __has_include(<infiniband/mlx5dv.h>)
+#if defined(LAMELLA_HAS_MLX5DV)
     return std::make_unique<mlx5_pair>(port_, memory, place);
 #else
     return verbs_device::make_stream_queue(memory, place);

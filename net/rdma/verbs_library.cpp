@@ -1,4 +1,4 @@
-#if __has_include(<infiniband/verbs.h>)
+#if defined(LAMELLA_HAS_VERBS)
 
 #include "net/rdma/verbs_library.hpp"
 

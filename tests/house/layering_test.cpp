@@ -119,6 +119,19 @@ TEST_CASE("pure folders and actors ask no clock, start no thread and never sleep
       }
 }
 
+// ninja and ccache compare the files that a compiler has read, and none that was absent: an object
+// of a machine without the header would be given to one that has it (cmake/optional_headers.cmake).
+TEST_CASE("no source asks whether a header is there") {
+  const std::string word = std::string{"__has"} + "_include"; // this file does not hold it
+  std::vector<std::string> folders{"tests", "deploy"};
+  folders.insert(folders.end(), top_folders.begin(), top_folders.end());
+  for (const auto& folder : folders)
+    for (const auto& file : code_of(folder)) {
+      INFO(name_of(file));
+      CHECK(text_of(file).find(word) == std::string::npos);
+    }
+}
+
 TEST_CASE("no file is longer than 400 lines") {
   auto folders = top_folders;
   folders.insert("tests");

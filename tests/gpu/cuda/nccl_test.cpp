@@ -7,7 +7,7 @@
 
 #include <numeric>
 
-#if __has_include(<nccl.h>)
+#if defined(LAMELLA_HAS_NCCL)
 #include <nccl.h>
 static_assert(ncclSuccess == lamella::gpu::cuda::nccl_success);
 static_assert(ncclFloat32 == lamella::gpu::cuda::nccl_float32);

@@ -8,7 +8,7 @@
 #include <map>
 #include <set>
 
-#if __has_include(<infiniband/mlx5dv.h>)
+#if defined(LAMELLA_HAS_MLX5DV)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wpedantic"
 #pragma GCC diagnostic ignored "-Wshadow"

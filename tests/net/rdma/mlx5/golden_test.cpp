@@ -6,8 +6,7 @@
 #include <cstring>
 #include <initializer_list>
 
-#if __has_include(<infiniband/mlx5dv.h>)
-#define LAMELLA_HAVE_MLX5DV
+#ifdef LAMELLA_HAS_MLX5DV
 // The vendor's header is C and is not written for our warnings.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wpedantic"
@@ -27,7 +26,7 @@ template <class T> bool same(const T& theirs, const segment& ours) {
 
 } // namespace
 
-#ifdef LAMELLA_HAVE_MLX5DV
+#ifdef LAMELLA_HAS_MLX5DV
 
 static_assert(MLX5_SEND_WQE_BB == block_bytes && sizeof(mlx5_wqe_ctrl_seg) == segment_bytes
               && sizeof(mlx5_wqe_data_seg) == segment_bytes
