@@ -148,6 +148,7 @@ caf::result<bool> on_facts(membership_ptr self, const worker_facts& x) {
   m.live_since = self->clock().now();
   watch(self, caf::actor_cast<caf::strong_actor_ptr>(x.handle), m);
   note_serving(st, m);
+  if (st.timeout && note_return(self, m)) rest_after_return(self, m);
   begin_watching(self, m, verdicts_of(self));
   return true;
 }

@@ -77,19 +77,23 @@ void probe_workers(membership_ptr self, const give_up_function& give_up) {
   }
 }
 
-void note_return(membership_ptr self, const membership_state::member& m) {
+bool note_return(membership_ptr self, const membership_state::member& m) {
   auto& st = self->state;
   const auto found = std::ranges::find(st.given_up, std::pair{m.info.host, m.info.pid});
-  if (found == st.given_up.end()) return;
+  if (found == st.given_up.end()) return false;
   st.given_up.erase(found);
   spdlog::warn(
       "worker returned after it was declared dead worker={} host={} pid={} (false positive)",
       m.info.name, m.info.host, m.info.pid);
-  if (st.timeout->false_alarm(m.where.role, self->clock().now()))
+  const bool alone = std::ranges::none_of(st.members, [&](const auto& x) {
+    return x.first.role == m.where.role && x.first != m.where;
+  });
+  if (st.timeout->false_alarm(m.where.role, {m.info.host, m.info.name}, alone, self->clock().now()))
     spdlog::error(
         "too many false positives role={}: its silence limit is now {} ms; check whether the "
         "machine is overloaded",
         m.info.role, 2 * st.timeout->half(m.where.role).count());
+  return true;
 }
 
 } // namespace lamella::actors

@@ -15,8 +15,9 @@ void probe_workers(
     membership_self::stateful_pointer<membership_state> self,
     const std::function<void(const scheduler::seat&, const std::string& reason)>& give_up);
 
-/// A process takes a seat; counts a false positive if it was declared dead for its silence.
-void note_return(membership_self::stateful_pointer<membership_state> self,
+/// A process has finished loading. True if it was declared dead for its silence before: a false
+/// positive, which is counted.
+bool note_return(membership_self::stateful_pointer<membership_state> self,
                  const membership_state::member& m);
 
 } // namespace lamella::actors

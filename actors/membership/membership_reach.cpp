@@ -123,9 +123,8 @@ std::chrono::seconds timeout_with(membership_state& st, const member& m) {
                   sent_away_most);
 }
 
-void fence(membership_ptr self, const seat& where, const std::string& reason,
-           const reach_verdicts& verdicts) {
-  auto& m = self->state.members.at(where);
+/// Takes the trust in a worker away, for a rest that doubles each time.
+void lay_off(membership_ptr self, member& m, const std::string& reason) {
   const auto now = self->clock().now();
   auto& rest = rest_of(self->state, m);
   m.trusted = false;
@@ -138,15 +137,20 @@ void fence(membership_ptr self, const seat& where, const std::string& reason,
                                    {"worker", m.info.name},
                                    {"rest_ms", rest.rest().count()},
                                    {"reason", reason}});
+}
+
+void fence(membership_ptr self, const seat& where, const std::string& reason,
+           const reach_verdicts& verdicts) {
+  lay_off(self, self->state.members.at(where), reason);
   verdicts.fence(where, reason);
 }
 
-/// Whether it may have a part now: it was heard for as long as it must be, or nothing can be done
-/// without it.
+/// Whether it may have a part now: it was heard for as long as it must be, or no epoch is open and
+/// none is possible without it.
 bool may_be_trusted(membership_state& st, const member& m, caf::actor_clock::time_point now) {
   if (!m.fenced_at || now - *m.proven_since >= rest_of(st, m).rest()) return true;
-  const auto ready = ready_seats(st);
-  return !scheduler::plan_epoch(st.config.shape, ready, st.held, !st.was_open);
+  if (st.open) return false;
+  return !scheduler::plan_epoch(st.config.shape, ready_seats(st), st.held, !st.was_open);
 }
 
 /// Looks at one that has no part for want of trust.
@@ -261,6 +265,10 @@ void begin_watching(membership_ptr self, const member& m, const reach_verdicts& 
   if (is_watched(st, m.where) || st.watch_version == 0) ++st.watch_version;
   ask_all(self, verdicts);
   tick_in(self, new_every);
+}
+
+void rest_after_return(membership_ptr self, member& m) {
+  lay_off(self, m, "it is back after it was declared dead for its silence");
 }
 
 void stop_watching(membership_ptr self, const member& gone) {

@@ -26,6 +26,12 @@ void begin_ticking(membership_self::stateful_pointer<membership_state> self);
 void begin_watching(membership_self::stateful_pointer<membership_state> self,
                     const membership_state::member& m, const reach_verdicts& verdicts);
 
+/// A worker that was declared dead for its silence is back, before `begin_watching`. It is fenced
+/// for a rest that doubles each time, while the others serve: a control link that crawls must not
+/// cost an epoch whenever it carries the few bytes of a join.
+void rest_after_return(membership_self::stateful_pointer<membership_state> self,
+                       membership_state::member& m);
+
 /// That worker was lost.
 void stop_watching(membership_self::stateful_pointer<membership_state> self,
                    const membership_state::member& gone);

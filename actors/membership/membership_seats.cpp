@@ -103,7 +103,6 @@ caf::result<join_grant> on_seat(membership_ptr self, const seat_ask& x,
                    m.where.index,     m.info.incarnation,
                    self->state.epoch, st.config.terms_of(m.where)};
   if (st.config.on_worker) st.config.on_worker(m.info, false, false);
-  if (st.timeout) note_return(self, m);
   st.reports.heard(m.where, self->clock().now());
   st.members.emplace(m.where, std::move(m));
   changed(self);

@@ -73,6 +73,46 @@ TEST_CASE_FIXTURE(world, "reliability A1: too many false alarms give a role more
   CHECK(took <= 870ms);
 }
 
+TEST_CASE("reliability A1: a shard that is silent again and again rests while the spare serves") {
+  membership_world w{[](membership_config& m) {
+    m.dead = 1s;
+    m.seats.add(worker_role::attention, 1); // a spare
+  }};
+  w.want_epoch();
+  const auto sits_down = [&](const char* role, uint32_t pid) {
+    w.pid = pid;
+    w.name = "worker-" + std::to_string(pid);
+    return w.join(role);
+  };
+  sits_down("model", 1);
+  auto crawls = sits_down("attention", 2);
+  sits_down("attention", 3);
+  sits_down("prefill", 4);
+  REQUIRE(w.opened.size() == 1);
+  auto spare = sits_down("attention", 5);
+  uint32_t of_spare = 5;
+  for (const auto rest : {500ms, 1000ms, 2000ms, 4000ms}) {
+    CAPTURE(rest.count());
+    crawls.book->deaf = 1000;
+    const auto before = w.lost.size();
+    for (int i = 0; i < 500 && w.lost.size() == before; ++i) w.advance(10ms, 10ms);
+    REQUIRE(
+        says(w.lost.back().second, "sent no reply for 700 ms")); // never more: others wait for it
+    w.want_epoch();
+    const auto ready = w.ready;
+    crawls = sits_down("attention", 2);
+    w.advance(rest - 300ms, 10ms);
+    CHECK(w.ready == ready);
+    w.advance(600ms, 10ms);
+    CHECK(w.ready == ready + 1);
+    // The other one ends and comes back as the spare; the one that crawls has a part again.
+    w.end(spare.worker);
+    w.want_epoch();
+    spare = sits_down("attention", of_spare = of_spare + 10);
+    w.advance(1s, 10ms);
+  }
+}
+
 TEST_CASE_FIXTURE(world, "reliability A1: nobody is given up while an epoch is being opened") {
   end(shard.worker);
   model.book->silent = true; // it takes long
