@@ -296,7 +296,8 @@ void on_failure(batch_ptr self, const iteration_failed& x) {
 /// Whether the next iteration has to wait for its time; then it is launched by a wake.
 bool rests(batch_ptr self) {
   auto& st = self->state;
-  const auto rest = st.pace.rest(self->clock().now().time_since_epoch());
+  const auto now = self->clock().now().time_since_epoch();
+  const auto rest = std::max(st.pace.rest(now), st.gathering.rest(now));
   if (rest.count() <= 0) return false;
   if (!std::exchange(st.resting, true)) self->delayed_send(self, caf::timespan{rest}, wake_atom_v);
   return true;
@@ -359,10 +360,12 @@ batch_actor::behavior_type batch(batch_actor::stateful_pointer<batch_state> self
   end_on_exceptions(self);
   self->state.config = std::move(config);
   self->state.pace = scheduler::decode_pace{self->state.config.rebuild_percent};
+  self->state.gathering = scheduler::join_gathering{self->state.config.gathers};
   tell_in_flight(self->state); // the one before it may have ended in an iteration
   return {
       [self](const batch_join& x) {
         self->state.joining.push_back(x);
+        self->state.gathering.joined(self->clock().now().time_since_epoch());
         pump(self);
       },
       [self](const batch_leave& x) { on_leave(self, x); },

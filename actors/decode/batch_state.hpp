@@ -8,6 +8,7 @@
 #include "actors/protocol/requests.hpp"
 #include "scheduler/decode_pace.hpp"
 #include "scheduler/iteration_deadline.hpp"
+#include "scheduler/join_gathering.hpp"
 #include "scheduler/seat_table.hpp"
 
 #include <deque>
@@ -23,6 +24,7 @@ struct batch_config {
   /// Share of the time for decoding while lost KV is recomputed on the same processors; 100: all.
   uint32_t rebuild_percent = 100;
   mask_maker_actor masks{}; ///< null: the batch computes masks itself
+  bool gathers = false;     ///< an epoch before this one has left sequences, which will join
 };
 
 struct batch_state {
@@ -60,6 +62,7 @@ struct batch_state {
   bool silence = false;   ///< one of these timed out without a reported cause
   scheduler::iteration_deadline deadline;
   scheduler::decode_pace pace;
+  scheduler::join_gathering gathering;
   bool resting = false; ///< a wake message is pending
   bool handing = false; ///< another pipeline takes over: nothing more is launched
   std::optional<caf::typed_response_promise<bool>> handed; ///< unanswered: something still runs

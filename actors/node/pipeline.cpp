@@ -205,7 +205,7 @@ private:
     const auto share = scheduler::share_of_batch(options_.recovery.decode_percent, batches_count_);
     for (uint32_t j = 0; j < batches_count_; ++j) {
       batches_.push_back(keep(parent_->spawn(
-          batch, batch_config{target_of(j), scheduler_, window_slots, share, masks_})));
+          batch, batch_config{target_of(j), scheduler_, window_slots, share, masks_, epoch_ > 1})));
       parent_->send(scheduler_, batch_ready{stream_id{j}, batches_.back()});
     }
   }

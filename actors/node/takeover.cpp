@@ -19,6 +19,8 @@ constexpr caf::timespan epoch_timeout = std::chrono::minutes{1};
 /// computed to its end first.
 constexpr caf::timespan prompt_timeout = std::chrono::minutes{2};
 constexpr caf::timespan iteration_timeout = std::chrono::seconds{60};
+/// The epoch before stays open for so long beside the pipeline that has taken over.
+constexpr caf::timespan settle_after = std::chrono::milliseconds{100};
 
 class takeover : public std::enable_shared_from_this<takeover> {
 public:
@@ -111,11 +113,13 @@ private:
   }
 
   void copy_rest() {
+    committed_ = self_->clock().now();
     if (!mover_) return start();
     mover_->copy_rest(then(&takeover::start));
   }
 
   void start() {
+    copied_ = self_->clock().now();
     auto& parts = *config_.parts;
     auto before = parts.workers;
     parts.workers = next_;
@@ -134,7 +138,8 @@ private:
     parts.planned = parts.moved = false;
     tell_taken();
     done_(std::move(result));
-    self_->send(parts.members, epoch_settled{next_.epoch, true, {}});
+    // The end of processes and links takes processors from the first iterations.
+    self_->delayed_send(parts.members, settle_after, epoch_settled{next_.epoch, true, {}});
   }
 
   void tell_taken() {
@@ -150,11 +155,14 @@ private:
                                   {"seconds", took}});
       if (metrics) metrics->kv_moved(slots, mover_->bytes_copied(), took);
     }
-    tell(event_kind::epoch_taken_over, {{"epoch", next_.epoch},
-                                        {"from", config_.server->epoch},
-                                        {"slots_moved", slots},
-                                        {"seconds", took},
-                                        {"stopped_seconds", stopped}});
+    tell(event_kind::epoch_taken_over,
+         {{"epoch", next_.epoch},
+          {"from", config_.server->epoch},
+          {"slots_moved", slots},
+          {"seconds", took},
+          {"stopped_seconds", stopped},
+          {"last_iteration_seconds", seconds{committed_ - stopped_}.count()},
+          {"last_copy_seconds", seconds{copied_ - committed_}.count()}});
     if (metrics) metrics->launches_stopped(stopped);
   }
 
@@ -219,7 +227,8 @@ private:
   epoch_members next_;
   std::shared_ptr<kv_mover> mover_; ///< null: no KV has to move
   bool stopping_ = false;           ///< launchers were asked to stop
-  caf::actor_clock::time_point began_{}, stopped_{};
+  /// The copy began; launchers were to stop; nothing ran any more; the rest was copied.
+  caf::actor_clock::time_point began_{}, stopped_{}, committed_{}, copied_{};
 };
 
 } // namespace

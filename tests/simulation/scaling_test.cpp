@@ -40,11 +40,14 @@ struct busy {
   bool over() const {
     return std::ranges::all_of(clients, [](const auto& x) { return x.over(); });
   }
-  /// Changes the pool, and waits until it has that size.
+  /// Changes the pool, and waits until it has that size and another change may begin.
   void scale(const std::string& pool, uint32_t members) {
     const auto epochs = where.epochs.size();
     where.scale(pool, members);
     REQUIRE(where.run_until([&] { return where.epochs.size() > epochs; }, 30s));
+    for (int i = 0; i < 20 && !where.changing().empty(); ++i)
+      where.run_until([] { return false; }, 20ms);
+    REQUIRE(where.changing() == "");
   }
   void end_well() {
     CHECK(where.run_until([&] { return over(); }, 599s));

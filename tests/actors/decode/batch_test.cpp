@@ -29,6 +29,24 @@ TEST_CASE("V-M14 sequences take their seats between iterations") {
   CHECK(w.shard->launches == 8); // one message per shard and iteration
 }
 
+TEST_CASE("sequences of the epoch before all run in the first iteration of the next one") {
+  using std::chrono::milliseconds;
+  batch_world x{100, true};
+  x.join(x.joining(1));
+  x.advance(milliseconds{1}, milliseconds{1});
+  x.join(x.joining(2));
+  x.advance(milliseconds{1}, milliseconds{1});
+  x.join(x.joining(3));
+  CHECK(x.replica->launches.empty());
+  x.advance(milliseconds{2}, milliseconds{1}); // nobody joined meanwhile
+  REQUIRE(x.replica->launches.size() == 2);    // and the one behind it
+  CHECK(x.replica->launches.front().spans.size() == 3);
+  x.join(x.joining(4)); // later ones are not waited for
+  x.answer(1);
+  x.answer(2);
+  CHECK(x.replica->launches.back().spans.size() == 4);
+}
+
 TEST_CASE(
     "V-M14 a sequence that leaves is in no later iteration, and gives back once nothing uses it") {
   world w;

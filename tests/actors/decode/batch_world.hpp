@@ -18,8 +18,9 @@ struct batch_world : stage {
   decode_client_actor listener;
   batch_actor batch_;
 
-  explicit batch_world(uint32_t rebuild_percent = 100) {
+  explicit batch_world(uint32_t rebuild_percent = 100, bool gathers = false) {
     auto& c = config;
+    c.gathers = gathers;
     c.rebuild_percent = rebuild_percent;
     c.target.stream = stream_id{0};
     c.target.replicas = {spawn(stand_in_replica(replica))};

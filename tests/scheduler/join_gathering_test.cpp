@@ -1,0 +1,34 @@
+#include "scheduler/join_gathering.hpp"
+
+#include <doctest/doctest.h>
+
+using lamella::scheduler::join_gathering;
+using namespace std::chrono_literals;
+
+TEST_CASE("a batch waits for sequences of the epoch before until none joins any more") {
+  join_gathering x{true};
+  CHECK(x.rest(5ms) == 0ms); // nobody is there who could be launched
+  x.joined(10ms);
+  CHECK(x.rest(10ms) == 2ms);
+  x.joined(11ms);
+  CHECK(x.rest(12ms) == 1ms);
+  CHECK(x.rest(13ms) == 0ms);
+  x.joined(14ms); // it has begun: whoever comes now joins between iterations
+  CHECK(x.rest(14ms) == 0ms);
+}
+
+TEST_CASE("a batch does not wait for ever while sequences join one after the other") {
+  join_gathering x{true};
+  for (auto now = 10ms; now < 30ms; now += 1ms) {
+    x.joined(now);
+    CHECK(x.rest(now) > 0ms);
+  }
+  x.joined(30ms);
+  CHECK(x.rest(30ms) == 0ms);
+}
+
+TEST_CASE("a batch of the first epoch waits for nobody") {
+  join_gathering x;
+  x.joined(10ms);
+  CHECK(x.rest(10ms) == 0ms);
+}
