@@ -108,6 +108,12 @@ void add_pools(table& t) {
       "KV of prompts shorter than this is transferred in one piece after prefill, that of longer "
       "ones layer by layer during it.",
       [](settings & s) -> auto& { return s.pools.prefill.serialize_below_tokens; });
+  t.integer(
+      "pools.prefill.overflow_tokens", reload::restart, 0, 1024 * mib,
+      "Prompt tokens that wait for each prefill worker with own KV; prompts beyond them run on "
+      "model "
+      "replicas, beside decoding; 0: they wait.",
+      [](settings & s) -> auto& { return s.pools.prefill.overflow_tokens; });
 }
 
 void add_autoscale(table& t) {

@@ -110,6 +110,8 @@ struct prefill_pool_settings : pool_settings {
   std::optional<uint64_t> kv_bytes; ///< of a worker's own KV; nothing: room for a few prompts
   uint32_t serialize_below_tokens =
       512; ///< KV of shorter prompts is transferred in one piece after prefill
+  /// Prompts beyond so many tokens that wait for each worker run on replicas that decode; 0: none.
+  uint32_t overflow_tokens = 8192;
 
   /// Whether prompts run on seats of their own; else on the model replicas.
   bool has_seats() const {

@@ -1,6 +1,7 @@
 #include "actors/decode/global_scheduler.hpp"
 
 #include "actors/decode/idle_kv.hpp"
+#include "actors/decode/prompt_placement.hpp"
 #include "actors/decode/quarantine.hpp"
 #include "actors/protocol/exceptions.hpp"
 #include "actors/protocol/kv.hpp"
@@ -72,10 +73,10 @@ void start(scheduler_ptr self, const scheduler::admission_entry& entry, uint32_t
   for (uint32_t k = 0; k < entry.choices; ++k) st.seated[nth(entry.first, k)] = batch;
   auto node = st.waiting.extract(entry.first);
   const auto& held = grant.holdings.front();
-  const auto worker = prefill_worker_for(st, entry.first, held.cached > 0);
-  if (!held.kept)
-    st.unbegun[entry.first] = {entry.choices, node.mapped().since, worker,
-                               entry.prompt_tokens - held.cached};
+  const auto tokens = entry.prompt_tokens - held.cached;
+  // With its KV nothing is computed: it takes no worker's time.
+  const auto worker = held.kept ? 0 : prefill_worker_for(st, entry.first, tokens, held.cached > 0);
+  if (!held.kept) st.unbegun[entry.first] = {entry.choices, node.mapped().since, worker, tokens};
   node.mapped().promise.deliver(admitted{stream_id{batch}, worker, grant.holdings});
 }
 
@@ -228,7 +229,7 @@ void on_retire(scheduler_ptr self, const retire& x) {
     self->state.idle.insert(x.sequence);
   else
     self->state.idle.erase(x.sequence);
-  self->state.unbegun.erase(x.sequence);
+  if (self->state.unbegun.erase(x.sequence) > 0) leave_mixed_pool(self->state);
   auto node = self->state.seated.extract(x.sequence);
   if (!node) return;
   --self->state.seats[node.mapped()];
@@ -248,7 +249,7 @@ global_scheduler(scheduler_ptr self, global_scheduler_config config, kv_allocato
   st.allocator = std::move(allocator);
   st.queue.emplace(st.config.limits);
   st.seats.assign(st.config.batches, 0);
-  st.prefill_left.assign(st.config.prefill_workers + st.config.suffix_workers, 0);
+  st.prefill_left.assign(st.config.prefill_workers + st.config.mixed_workers, 0);
   if (st.config.suspects)
     st.config.suspects->on_change([me = caf::actor_cast<caf::actor_addr>(self)] {
       if (const auto lives = caf::actor_cast<caf::actor>(me)) caf::anon_send(lives, wake_atom_v);
@@ -274,7 +275,9 @@ global_scheduler(scheduler_ptr self, global_scheduler_config config, kv_allocato
       },
       [self](const prefill_load& x) {
         const auto worker = static_cast<uint32_t>(x.stream) - scheduler::prefill_streams;
-        if (worker < self->state.prefill_left.size()) self->state.prefill_left[worker] = x.tokens;
+        if (worker >= self->state.prefill_left.size()) return;
+        self->state.prefill_left[worker] = x.tokens;
+        if (x.tokens == 0) leave_mixed_pool(self->state);
       },
       [self](const kv_freed&) {
         self->state.starved = false;

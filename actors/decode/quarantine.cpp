@@ -2,10 +2,7 @@
 
 #include "actors/protocol/requests.hpp"
 
-#include "scheduler/placement.hpp"
-
 #include <algorithm>
-#include <span>
 
 namespace lamella::actors {
 
@@ -23,13 +20,6 @@ std::optional<uint32_t> place_apart(const global_scheduler_state& st) {
   if (replicas.empty()) return std::nullopt;
   const auto [least, most] = std::ranges::minmax(replicas);
   return least == most ? std::nullopt : std::optional{most};
-}
-
-/// By prefill worker: tokens of prompts that it has, or will be asked for.
-std::vector<uint64_t> pending_prompt_tokens(const global_scheduler_state& st) {
-  auto tokens = st.prefill_left;
-  for (const auto& [first, x] : st.unbegun) tokens.at(x.worker) += x.tokens;
-  return tokens;
 }
 
 /// May others run while a group is under test?
@@ -73,23 +63,18 @@ std::optional<std::vector<uint64_t>> load_for(const global_scheduler_state& st, 
   return alone ? std::optional{load} : std::nullopt;
 }
 
-uint32_t prefill_worker_for(global_scheduler_state& st, sequence_id first, bool suffix) {
+std::optional<uint32_t> worker_on_side(const global_scheduler_state& st, sequence_id first,
+                                       uint32_t base, uint32_t count, uint64_t turn) {
   const auto& c = st.config;
-  const bool apart_workers = suffix && c.suffix_workers > 0;
-  const auto base = apart_workers ? c.prefill_workers : 0;
-  const auto count = apart_workers ? c.suffix_workers : c.prefill_workers;
-  const auto all = pending_prompt_tokens(st);
-  const std::span all_of_kind{all.data() + base, count};
-  const auto turn = st.next_prefill++;
-  const auto shortest = base + *scheduler::shortest_queue(all_of_kind, turn);
   const bool hunting = c.suspects && c.suspects->hunting();
-  if (!hunting || others_wait(st) || c.replica_of_prefill.size() < base + count) return shortest;
+  if (!hunting || others_wait(st) || c.replica_of_prefill.size() < base + count)
+    return std::nullopt;
   const bool apart = verdict_of(st, first) == verdict::apart;
   for (uint32_t i = 0; i < count; ++i) {
-    const auto worker = base + (turn + i) % count;
+    const auto worker = base + static_cast<uint32_t>((turn + i) % count);
     if ((c.replica_of_prefill[worker] == *place_apart(st)) == apart) return worker;
   }
-  return shortest; // shared: an end of it will tell, and then the others wait
+  return std::nullopt; // shared: an end of it will tell, and then the others wait
 }
 
 bool make_room(scheduler_ptr self) {

@@ -17,9 +17,10 @@ bool is_poisonous(const global_scheduler_state& st, sequence_id first);
 /// when it must wait until other sequences have left its replica.
 std::optional<std::vector<uint64_t>> load_for(const global_scheduler_state& st, sequence_id first);
 
-/// The prefill worker with the fewest pending tokens (S-M05). While a group is under test, the next
-/// one in turn on the group's side; `suffix`: the beginning of the prompt is in the prefix cache.
-uint32_t prefill_worker_for(global_scheduler_state& st, sequence_id first, bool suffix);
+/// While a group is under test: of the prefill workers `base` to `base + count`, the next one in
+/// turn on the sequence's side. Nothing while no group is, or where both sides share all workers.
+std::optional<uint32_t> worker_on_side(const global_scheduler_state& st, sequence_id first,
+                                       uint32_t base, uint32_t count, uint64_t turn);
 
 /// Asks sequences on the wrong replica to yield (KV kept); true if any was asked.
 bool make_room(scheduler_ptr self);

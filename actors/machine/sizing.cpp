@@ -67,15 +67,16 @@ uint32_t rows_most(const config::settings& options) {
   return std::max(options.batching.max_batch, options.batching.prefill_chunk_tokens);
 }
 
-uint32_t suffix_streams(const config::settings& options) {
-  const bool apart = options.pools.prefill_owns_kv() && options.kv.prefix_cache.count() > 0;
-  return apart ? options.pools.model.members : 0;
+uint32_t mixed_streams(const config::settings& options) {
+  const auto& pools = options.pools;
+  const bool some = options.kv.prefix_cache.count() > 0 || pools.prefill.overflow_tokens > 0;
+  return pools.prefill_owns_kv() && some ? pools.model.members : 0;
 }
 
 size_t streams_on(const config::settings& options, const std::string& device) {
   const auto& pools = options.pools;
   const size_t streams = options.batching.batches_for(pools.model.members)
-                         + size_t{pools.prefill.members} + suffix_streams(options);
+                         + size_t{pools.prefill.members} + mixed_streams(options);
   size_t count = 0;
   if (device == pools.attention.device) count += pools.attention.members * (streams + 1);
   if (!config::devices_of_ranks(pools.model.device, pools.model.tensor_parallel).contains(device))
@@ -167,7 +168,7 @@ scheduler::epoch_shape shape_of(const config::settings& options) {
   shape.batches = options.batching.batches_for(pools.model.members);
   shape.rotates = options.batching.pipeline == config::pipeline::rotational;
   shape.prefill_streams = pools.prefill.members;
-  shape.suffix_streams = suffix_streams(options);
+  shape.mixed_streams = mixed_streams(options);
   return shape;
 }
 

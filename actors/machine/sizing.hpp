@@ -45,9 +45,10 @@ uint32_t prefill_slots(const config::settings& options, const model::model_spec&
 /// Rows of the largest iteration.
 uint32_t rows_most(const config::settings& options);
 
-/// Streams for the suffixes of prompts with a prefix-cache hit: prefill workers with own KV do not
-/// have the KV of the shards. One per replica; 0 where not needed.
-uint32_t suffix_streams(const config::settings& options);
+/// Streams for prompts on replicas that decode, beside prefill workers with own KV: for those with
+/// a prefix-cache hit, since these workers do not have the KV of the shards, and for those that
+/// overflow (S-M07). One per replica; 0 where not needed.
+uint32_t mixed_streams(const config::settings& options);
 
 /// Upper bound of concurrent streams of a device of this process: of the pools on it.
 size_t streams_on(const config::settings& options, const std::string& device);

@@ -102,9 +102,9 @@ private:
     keep(parent_->spawn(parity_keeper, std::move(c)), "attention");
   }
 
-  /// Those of whole prompts, then those of suffixes.
+  /// Those of prefill workers, then those on replicas that decode.
   uint32_t prefill_streams_count() const {
-    return options_.pools.prefill.members + suffix_streams(options_);
+    return options_.pools.prefill.members + mixed_streams(options_);
   }
 
   void spawn_allocator(kept_allocator& kept) {
@@ -112,7 +112,7 @@ private:
     c.tables = tables();
     c.prefix_time = options_.kv.prefix_cache;
     // A suffix is computed concurrently with decoding, by replicas that could decode meanwhile.
-    if (suffix_streams(options_) > 0) c.prefix_least_percent = 50;
+    if (mixed_streams(options_) > 0) c.prefix_least_percent = 50;
     c.metrics = parts_.metrics;
     kept.handle = parent_->spawn(kv_allocator, std::move(c));
     *kept.lives = true;
@@ -127,7 +127,8 @@ private:
     c.batches = batches_count_;
     c.seats_per_batch = options_.batching.max_batch;
     c.prefill_workers = options_.pools.prefill.members;
-    c.suffix_workers = suffix_streams(options_);
+    c.mixed_workers = mixed_streams(options_);
+    c.overflow_tokens = options_.pools.prefill.overflow_tokens;
     c.window_slots = window_slots;
     c.slots = layout_.largest();
     c.spare_slots = layout_.smallest() / 20;

@@ -69,6 +69,12 @@ void metrics::prefix_cache(uint64_t queried_tokens, uint64_t hit_tokens) {
   impl_->prefix_hits.Increment(static_cast<double>(hit_tokens));
 }
 
+void metrics::prompt_overflowed() { impl_->prompts_overflowed.Increment(); }
+
+void metrics::set_mixed_replicas(uint64_t replicas) {
+  impl_->mixed_replicas.Set(static_cast<double>(replicas));
+}
+
 void metrics::set_requests(uint64_t running, uint64_t waiting) {
   impl_->running.Set(static_cast<double>(running));
   impl_->waiting.Set(static_cast<double>(waiting));

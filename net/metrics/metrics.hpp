@@ -136,6 +136,9 @@ public:
   void preempted();
   void prefix_cache(uint64_t queried_tokens, uint64_t hit_tokens);
   void set_requests(uint64_t running, uint64_t waiting);
+  /// A prompt runs on a replica that decodes, because all prefill workers have long queues.
+  void prompt_overflowed();
+  void set_mixed_replicas(uint64_t replicas);
   /// An unknown field. At most 64 names become labels; the rest count as "other".
   void unknown_param(std::string_view name);
 

@@ -168,6 +168,14 @@ struct metrics::impl {
           .Add(Labels{}, pause_buckets);
   Counter& kv_moves_aborted =
       counters("lamella_kv_moves_aborted_total", "Moves of KV that were given up.").Add(Labels{});
+  Counter& prompts_overflowed =
+      counters("lamella_prompts_overflowed_total",
+               "Prompts that replicas computed beside decoding, because all prefill workers had "
+               "long queues.")
+          .Add(Labels{});
+  Gauge& mixed_replicas =
+      gauges("lamella_mixed_replicas", "Replicas that decode and have prompts which overflowed.")
+          .Add(Labels{});
   Histogram& launches_stopped = histograms("lamella_launches_stopped_seconds",
                                            "Time without launches while the next epoch takes over.")
                                     .Add(Labels{}, stop_buckets);

@@ -48,7 +48,7 @@ std::vector<stream_place> place_streams(const epoch_shape& shape, uint32_t decod
   for (uint32_t i = 0; i < shape.prefill_streams; ++i)
     places.push_back(
         {stream_id{prefill_streams + i}, prefill > 0 ? decoding + i % prefill : i % decoding});
-  for (uint32_t i = 0; i < shape.suffix_streams; ++i)
+  for (uint32_t i = 0; i < shape.mixed_streams; ++i)
     places.push_back({stream_id{prefill_streams + shape.prefill_streams + i}, i % decoding});
   return places;
 }

@@ -30,9 +30,9 @@ struct epoch_shape {
   uint32_t batches = 1;          ///< decode streams
   uint32_t prefill_streams = 1;  ///< at least `prefill_seats`
   bool parity = false;           ///< one more shard holds the parity of the others (decision 23)
-  /// Streams after those of prefill, for prompts with a prefix-cache hit at the shards: on decoding
-  /// replicas, which can use it.
-  uint32_t suffix_streams = 0;
+  /// Streams after those of prefill, on decoding replicas: for prompts with a prefix-cache hit at
+  /// the shards, which only they can use, and for prompts that overflow (S-M07).
+  uint32_t mixed_streams = 0;
   bool rotates = false; ///< slices of a decode stream run on all replicas in turn (L-M17)
 };
 
@@ -47,7 +47,7 @@ struct epoch_plan {
 
 /// Assigns streams to `decoding` replicas and the following `prefill` prefill replicas, round
 /// robin. A decode stream that rotates has all decoding ones, from its own on (L-M20). Prefill runs
-/// on the decoding ones when there are no others; suffixes always do.
+/// on the decoding ones when there are no others; mixed streams always do.
 std::vector<stream_place> place_streams(const epoch_shape& shape, uint32_t decoding,
                                         uint32_t prefill);
 

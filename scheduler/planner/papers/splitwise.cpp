@@ -108,6 +108,10 @@ private:
     const auto pending = [this](const machine& m) { return seen(m).pending; };
     const auto promised = [this](const machine& m) { return seen(m).promised; };
     const auto prompt = trace_[q].prompt_tokens;
+    std::vector<prompt_queue> queues;
+    for (const auto& m : machines_)
+      queues.push_back({m.now, static_cast<uint64_t>(pending(m)), m.prompts.empty(), m.down});
+    const auto way = route_prompt(queues, prompt, o_.pending_tokens);
     constexpr double any = 1e15;
     const auto room = [&](pool p) {
       double most = 0;
@@ -115,17 +119,11 @@ private:
         if (m.now == p && !m.down) most = std::max(most, m.kind->kv_tokens);
       return most;
     };
-    uint32_t from = nowhere, to = nowhere;
-    for (const auto p : {pool::prompt, pool::mixed}) {
-      if (from != nowhere) break;
-      from = pick(p, o_.pending_tokens, 0, pending);
-      if (from != nowhere && !machines_[from].prompts.empty()
-          && pending(machines_[from]) + prompt > o_.pending_tokens)
-        from = nowhere;
-    }
+    const uint32_t from = way ? way->machine : nowhere;
+    uint32_t to = nowhere;
     for (const auto p : {pool::token, pool::mixed})
       if (to == nowhere) to = pick(p, room(p), kv_of(q), promised);
-    if (from == nowhere && (from = pick(pool::token, any, 0, pending)) != nowhere) join_mixed(from);
+    if (way && way->joins_mixed) join_mixed(from);
     if (to == nowhere && (to = pick(pool::prompt, any, 0, promised)) != nowhere) join_mixed(to);
     uint32_t shortest = nowhere;
     for (uint32_t i = 0; i < machines_.size(); ++i)

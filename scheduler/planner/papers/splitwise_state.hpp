@@ -3,6 +3,7 @@
 #pragma once
 
 #include "scheduler/planner/papers/splitwise_design.hpp"
+#include "scheduler/prompt_route.hpp"
 
 #include <cstdint>
 #include <deque>
@@ -13,7 +14,7 @@ namespace lamella::scheduler::phase_splitting {
 
 constexpr uint32_t nowhere = UINT32_MAX;
 
-enum class pool : uint8_t { prompt, token, mixed };
+using pool = machine_pool;
 
 enum class phase : uint8_t { waiting, prompt, moving, decoding, done };
 

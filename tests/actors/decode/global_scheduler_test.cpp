@@ -86,6 +86,43 @@ TEST_CASE("S-M04 S-M05 S-M06 a prompt goes to the prefill worker with the fewest
   w.tell(prefill_load{stream_id{scheduler::prefill_streams + 7}, 1}); // of nobody
 }
 
+TEST_CASE("S-M07 S-M08 prompts overflow onto replicas that decode, until theirs are computed") {
+  auto c = small();
+  c.seats_per_batch = 8;
+  c.slots = 10'000;
+  c.limits = {16, 100'000};
+  c.prefill_workers = 1;
+  c.mixed_workers = 2; // numbers 1 and 2
+  c.overflow_tokens = 1000;
+  c.metrics = std::make_shared<net::metrics>(net::metrics::settings{});
+  world w{c};
+  const auto worker_of = [&](uint64_t request, uint32_t tokens) {
+    const auto answer = w.offer(request, tokens);
+    REQUIRE(answer->came);
+    return answer->value.prefill_worker;
+  };
+  const auto has = [&](const char* line) {
+    return c.metrics->scrape().body.find(line) != std::string::npos;
+  };
+  CHECK(worker_of(1, 900) == 0);
+  const auto first = worker_of(2, 600);
+  CHECK(first > 0);
+  CHECK(worker_of(3, 400) == first); // it is mixed, and has room
+  CHECK(worker_of(4, 50) == 0);
+  CHECK(worker_of(5, 100) == 3 - first);
+  CHECK(has("lamella_mixed_replicas 2"));
+  CHECK(has("lamella_prompts_overflowed_total 3"));
+  // Its prompts are computed: it only decodes.
+  w.tell(prefill_begun{seq(5)});
+  w.tell(prefill_load{stream_id{scheduler::prefill_streams + 3 - first}, 100});
+  CHECK(has("lamella_mixed_replicas 2"));
+  w.tell(prefill_load{stream_id{scheduler::prefill_streams + 3 - first}, 0});
+  CHECK(has("lamella_mixed_replicas 1"));
+  w.tell(retire{seq(2)}); // clients that left before their turn
+  w.tell(retire{seq(3)});
+  CHECK(has("lamella_mixed_replicas 0"));
+}
+
 TEST_CASE("what has its slots waits until its prefill begins") {
   using numbers = std::pair<uint64_t, uint64_t>;
   world w;

@@ -81,7 +81,7 @@ TEST_CASE("L-M25 prompts of a lost prefill worker run on the replicas") {
 
 TEST_CASE("suffixes run on decoding replicas, whoever else there is") {
   epoch_shape cached{2, 3, {}, 1, 2, 1};
-  cached.suffix_streams = 2;
+  cached.mixed_streams = 2;
   const auto plan = plan_epoch(cached, everybody, {}, true);
   REQUIRE(plan);
   const std::vector<stream_place> wanted{{stream_id{0}, 0},

@@ -1,0 +1,59 @@
+/// Which machine computes a prompt (Splitwise IV-A; S-M03, S-M05, S-M07).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace lamella::scheduler {
+
+/// What a machine is there for at the moment: prompts, tokens, or tokens and the prompts that
+/// overflowed. A service that runs has prefill workers for prompts and replicas for tokens.
+enum class machine_pool : uint8_t { prompt, token, mixed };
+
+/// The prompts of a machine, as the router knows them.
+struct prompt_queue {
+  machine_pool pool = machine_pool::prompt;
+  uint64_t pending = 0; ///< tokens of its prompts that are not computed yet
+  bool idle = true;     ///< it has no prompt
+  bool down = false;
+};
+
+struct prompt_route {
+  uint32_t machine = 0;
+  bool joins_mixed = false; ///< it was a token machine until now
+};
+
+/// The machine of that pool with the shortest queue (S-M05); of equal ones the first from `from`
+/// on, in a circle. Nothing where the pool has none.
+inline std::optional<uint32_t> shortest_of(machine_pool pool, std::span<const prompt_queue> queues,
+                                           uint64_t from = 0) {
+  std::optional<uint32_t> best;
+  for (size_t i = 0; i < queues.size(); ++i) {
+    const auto machine = static_cast<uint32_t>((from + i) % queues.size());
+    const auto& x = queues[machine];
+    if (x.pool == pool && !x.down && (!best || x.pending < queues[*best].pending)) best = machine;
+  }
+  return best;
+}
+
+/// The machine for a prompt of `tokens` tokens: of the prompt pool, unless its shortest queue would
+/// exceed `limit` tokens; then of the mixed pool, likewise; then a token machine, which joins the
+/// mixed pool (S-M07). A machine without prompts takes one of any length. Nothing where none of
+/// these exists. O(machines).
+inline std::optional<prompt_route> route_prompt(std::span<const prompt_queue> queues,
+                                                uint64_t tokens, uint64_t limit,
+                                                uint64_t from = 0) {
+  for (const auto pool : {machine_pool::prompt, machine_pool::mixed}) {
+    const auto best = shortest_of(pool, queues, from);
+    if (!best) continue;
+    const auto& x = queues[*best];
+    if (x.pending <= limit && (x.idle || x.pending + tokens <= limit))
+      return prompt_route{*best, false};
+  }
+  if (const auto best = shortest_of(machine_pool::token, queues, from))
+    return prompt_route{*best, true};
+  return std::nullopt;
+}
+
+} // namespace lamella::scheduler
