@@ -52,6 +52,8 @@ inline config::settings settings_of(const cluster_shape& shape) {
     o.pools.prefill.placement = where;
     o.pools.prefill.attention = config::prefill_attention::own;
     o.pools.prefill.serialize_below_tokens = shape.chunk_tokens;
+    // Some prompts run on replicas (S-M07).
+    o.pools.prefill.overflow_tokens = 2 * shape.chunk_tokens;
   } else {
     o.pools.prefill.attention = config::prefill_attention::shards;
   }

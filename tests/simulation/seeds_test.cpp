@@ -29,7 +29,7 @@ double metric(const cluster& c, const std::string& name) {
 
 struct totals {
   uint64_t events = 0, frames = 0, epochs = 0, troubles = 0, hits = 0, odd = 0;
-  double preempted = 0, recovered = 0, found = 0;
+  double preempted = 0, recovered = 0, found = 0, overflowed = 0;
 };
 
 std::string name_of(kind what) {
@@ -58,13 +58,15 @@ totals run_seeds(uint64_t first, uint64_t count, kind what = {}) {
       all.preempted = metric(one.where(), "vllm:num_preemptions_total");
       all.recovered = metric(one.where(), "lamella_requests_recovered_total");
       all.found = metric(one.where(), "vllm:prefix_cache_hits_total");
+      all.overflowed = metric(one.where(), "lamella_prompts_overflowed_total");
     }
   }
   MESSAGE(count << " seeds from " << first << name_of(what) << ": " << all.troubles << " troubles, "
                 << all.hits << " of them while a request ran; " << all.epochs << " epochs, "
                 << all.recovered << " requests recovered, " << all.preempted << " preempted, "
-                << all.found << " prompt tokens found; " << all.events << " events, " << all.frames
-                << " frames, " << all.odd << " odd turns");
+                << all.found << " prompt tokens found, " << all.overflowed
+                << " prompts overflowed; " << all.events << " events, " << all.frames << " frames, "
+                << all.odd << " odd turns");
   return all;
 }
 
@@ -77,6 +79,7 @@ void run_part(uint64_t first) {
   CHECK(all.recovered > count / 2);
   CHECK(all.preempted > count / 100); // what begins alike takes less room
   CHECK(all.found > 2 * count);
+  CHECK(all.overflowed > count / 10);
 }
 
 } // namespace
