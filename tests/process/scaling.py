@@ -6,10 +6,12 @@ usage: scaling.py API_PORT ADMIN_PORT [--events N] [--seed S] [--load PERCENT] [
 
 First a closed loop of eight streams without a change: it gives the reference answers, the gaps between tokens at rest
 and the rate that the service reaches. Then requests arrive at random times at so many percent of that rate while
-events are drawn: another size of a pool, or a worker that is drained. Exits with 1 where an answer failed, differs, or
+events are drawn: another size of a pool, or a worker that is drained. The pause of a stream is its gap in which the
+next epoch took over. Exits with 1 where an answer failed, differs, or
 was refused, where a change ended in any way but done, or where slots stay in use.
 """
 import argparse
+import datetime
 import http.client
 import json
 import random
@@ -194,6 +196,27 @@ def slots_in_use(service):
     return used
 
 
+class Takeovers:
+    """The moments at which an epoch took over, in time.monotonic(), gathered while the service runs."""
+
+    def __init__(self, service):
+        self.service, self.newest = service, 0
+        self.offset = time.time() - time.monotonic()
+        self.moments = []
+
+    def gather(self):
+        page = self.service.get(self.service.admin, f"/admin/events?after={self.newest}")
+        for x in page["events"]:
+            self.newest = x["number"]
+            if x["kind"] == "epoch_taken_over":
+                at = datetime.datetime.fromisoformat(x["time"].replace("Z", "+00:00"))
+                self.moments.append(at.timestamp() - self.offset)
+
+    def pauses(self, gaps):
+        """The gap of each stream in which an epoch took over; the moments are told in whole milliseconds."""
+        return [x for began, x in gaps if any(began - 0.001 < t < began + x for t in self.moments)]
+
+
 def during(gaps, windows):
     """Those gaps that overlap a change."""
     return [x for began, x in gaps if any(began < b and began + x > a for a, b in windows)]
@@ -215,9 +238,13 @@ def run(options):
     chance = random.Random(options.seed)
     load = Load(service, reference, rate * options.load / 100, random.Random(options.seed + 1))
     events = Events(service, sizes, chance)
+    takeovers = Takeovers(service)
+    takeovers.gather()
+    takeovers.moments.clear()
     for _ in range(options.events):
         time.sleep(chance.uniform(0.1, 0.7))
         events.one()
+        takeovers.gather()
     load.end()
     result = {"seed": options.seed, "events": options.events, "kinds": events.by_kind,
               "seconds_p50": round(sorted(events.seconds)[len(events.seconds) // 2], 3) if events.seconds else None,
@@ -225,7 +252,8 @@ def run(options):
               "changes_not_done": events.bad, "answers": load.answers, "wrong": load.wrong,
               "slots_in_use": slots_in_use(service), "requests_per_second": round(rate * options.load / 100, 2),
               "gaps_at_rest": percentiles(quiet), "gaps": percentiles([x for _, x in load.gaps]),
-              "gaps_during_changes": percentiles(during(load.gaps, events.windows))}
+              "gaps_during_changes": percentiles(during(load.gaps, events.windows)),
+              "pauses_of_takeovers": percentiles(takeovers.pauses(load.gaps))}
     return result, not (events.bad or load.wrong or result["slots_in_use"])
 
 
