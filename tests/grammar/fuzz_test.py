@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """Random schemas against the package jsonschema: whatever text a grammar draws or takes, the schema takes its value.
-Schemas are small and of few names and values, so that their parts meet: allOf, oneOf, anyOf, references, resources of
-their own, unevaluated and additional members, counts, bounds. LAMELLA_SEED draws others.
+Schemas are small and of few names and values, so that their parts meet: allOf, oneOf, anyOf, conditions, references,
+anchors, resources of their own, unevaluated and additional members and items, patterns of names, counts, bounds.
+LAMELLA_SEED draws others.
 
 usage: fuzz_test.py TALK [SCHEMAS]
 """
@@ -32,7 +33,7 @@ warnings.simplefilter("ignore")
 names = ["a", "b", "a%b", "c/d"]
 types = ["object", "array", "string", "number", "integer", "boolean", "null"]
 numbers = [0, 1, 2, -1, 1.0, 0.5, 1.5, -0.5, 0.1, 3, 2**53, 2**53 + 1, 10.25]
-references = ["#/$defs/a", "#/$defs/b", "#/$defs/a%25b", "#/$defs/c~1d", "#", "#/properties/a", "#/allOf/0"]
+references = ["#/$defs/a", "#/$defs/b", "#/$defs/a%25b", "#/$defs/c~1d", "#", "#/properties/a", "#/allOf/0", "#anchor"]
 
 
 def chance(p):
@@ -60,6 +61,10 @@ def of_object(depth, schema):
     for keyword in ("additionalProperties", "unevaluatedProperties"):
         if chance(0.35):
             schema[keyword] = rng.choice([False, False, True, {}]) if chance(0.6) else schema_of(depth - 1)
+    if chance(0.2):
+        schema["patternProperties"] = {rng.choice(["^a", "[bd]$"]): schema_of(depth - 1)}
+    if chance(0.1):
+        schema["propertyNames"] = rng.choice([{"pattern": "^[ab]"}, {"maxLength": 1}, {"enum": ["a", "b"]}])
     for keyword in ("minProperties", "maxProperties"):
         if chance(0.15):
             schema[keyword] = rng.randrange(4)
@@ -70,6 +75,13 @@ def of_array(depth, schema):
         schema["items"] = schema_of(depth - 1)
     if chance(0.3):
         schema["prefixItems"] = [schema_of(depth - 1) for _ in range(rng.randrange(1, 3))]
+    if chance(0.25):
+        schema["unevaluatedItems"] = rng.choice([False, True, {"type": "integer"}])
+    if chance(0.35):
+        schema["contains"] = of_document(schema_of(depth - 1))
+        for keyword in ("minContains", "maxContains"):
+            if chance(0.5):
+                schema[keyword] = rng.randrange(4)
     for keyword in ("minItems", "maxItems"):
         if chance(0.3):
             schema[keyword] = rng.randrange(4)
@@ -91,10 +103,17 @@ def of_number(_, schema):
         if chance(0.3):
             schema[keyword] = rng.choice(numbers)
     if chance(0.1):
-        schema["multipleOf"] = rng.choice([1, 1.0, 0.5])
+        schema["multipleOf"] = rng.choice([1, 1.0, 0.5, 1.5, 0.25, 3])
 
 
 about = [of_object, of_object, of_object, of_array, of_string, of_number]
+
+
+def of_document(schema):
+    """jsonschema looks up references of alternatives, conditions and the like outside of their resource."""
+    if isinstance(schema, dict):
+        schema.pop("$id", None)
+    return schema
 
 
 def basic(depth):
@@ -123,10 +142,19 @@ def schema_of(depth):
     else:
         keyword = rng.choice(["allOf", "allOf", "oneOf", "oneOf", "anyOf"])
         schema = {keyword: [schema_of(depth - 1) for _ in range(rng.randrange(1, 4))]}
-        for one in schema[keyword]:
-            if keyword == "oneOf" and isinstance(one, dict):
-                one.pop("$id", None)  # jsonschema looks up references of alternatives outside of their resource
+        if keyword == "oneOf":
+            schema[keyword] = [of_document(one) for one in schema[keyword]]
     # What stands beside it.
+    if chance(0.1):
+        schema["if"] = of_document(schema_of(depth - 1))
+        for keyword in ("then", "else"):
+            if chance(0.6):
+                schema[keyword] = of_document(schema_of(depth - 1))
+    if chance(0.05):
+        schema["dependentSchemas"] = {rng.choice(names): of_document(schema_of(depth - 1))}
+        schema.pop("unevaluatedProperties", None)  # old versions of jsonschema do not look there
+    if chance(0.05):
+        schema["not"] = of_document(schema_of(depth - 1))
     if chance(0.1):
         schema["nullable"] = True
     if chance(0.15):
@@ -149,7 +177,12 @@ def document():
     schema = schema_of(3)
     if not isinstance(schema, dict):
         return schema
-    return dict(schema, **{"$defs": definitions(rng.randrange(1, 3))})
+    made = definitions(rng.randrange(1, 3))
+    for one in made.values():
+        if isinstance(one, dict) and "$id" not in one:
+            one["$anchor"] = "anchor"
+            break
+    return dict(schema, **{"$defs": made})
 
 
 def texts():

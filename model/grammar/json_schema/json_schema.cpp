@@ -83,7 +83,7 @@ void json_schema_compiler::unfold(const demand& x, demands& to_do, flat_demands&
   const auto add = [&](part what, uint32_t index = 0, const char* keyword = "") {
     parts.push_back({x.place, what, index, keyword});
   };
-  if (view.has("$ref")) parts.push_back({references_.target(view)});
+  for (auto& place : references_.targets(view)) parts.push_back({std::move(place)});
   if (const auto* schemas = view.array("allOf"))
     for (size_t i = 0; i < schemas->size(); ++i)
       parts.push_back({{&(*schemas)[i], view.below("allOf") + "/" + std::to_string(i)}});
@@ -92,7 +92,8 @@ void json_schema_compiler::unfold(const demand& x, demands& to_do, flat_demands&
   if (has_own(view)) add(part::own);
   if (view.has("anyOf")) add(part::any_of);
   if (view.has("oneOf")) add(part::one_of);
-  if (view.has("if") && (view.has("then") || view.has("else"))) add(part::conditional);
+  if (view.has("if") && (view.has("then") || view.has("else") || references_.has_unevaluated()))
+    add(part::conditional); // without them, too, it tells what is evaluated
   uint32_t kind = 0;
   for (const auto* keyword : {"dependentRequired", "dependentSchemas", "dependencies"}) {
     if (const auto* members = view.object(keyword))
@@ -158,7 +159,7 @@ std::optional<type_set> json_schema_compiler::types_said(const demands& all) {
   std::optional<type_set> result;
   for (const auto& x : all) {
     if (x.what != part::own || x.place.schema->find("type") == nullptr) continue;
-    const auto set = set_of(schema_view{*x.place.schema, x.place.pointer}.types());
+    const auto set = types_of(schema_view{*x.place.schema, x.place.pointer});
     result = result ? *result & set : set;
   }
   return result;
@@ -218,6 +219,29 @@ node_id json_schema_compiler::compiled(const demands& all, node_id next) {
   return of_types(all, next);
 }
 
+namespace {
+
+bool has_unevaluated(const demand& x) {
+  return x.what == part::own
+         && (x.place.schema->find("unevaluatedProperties") != nullptr
+             || x.place.schema->find("unevaluatedItems") != nullptr);
+}
+
+/// Several of them may hold at once, and more is evaluated then.
+std::vector<demands> together(const std::vector<demands>& ways) {
+  constexpr size_t together_max = 4;
+  if (ways.size() > together_max) return ways;
+  std::vector<demands> out;
+  for (size_t set = 1; set < size_t{1} << ways.size(); ++set) {
+    auto& all = out.emplace_back();
+    for (size_t i = 0; i < ways.size(); ++i)
+      if ((set >> i & 1) != 0) all.insert(all.end(), ways[i].begin(), ways[i].end());
+  }
+  return out;
+}
+
+} // namespace
+
 /// One of the ways in which a demand can be met, with all others.
 node_id json_schema_compiler::choice_of(const demands& all, size_t site, node_id next) {
   auto rest = all;
@@ -225,7 +249,10 @@ node_id json_schema_compiler::choice_of(const demands& all, size_t site, node_id
   std::vector<node_id> branches;
   schema_place none; // of the first that is impossible
   std::string why;
-  for (const auto& way : alternatives_of(all[site])) {
+  auto ways = alternatives_of(all[site]);
+  if (all[site].what == part::any_of && std::any_of(all.begin(), all.end(), has_unevaluated))
+    ways = together(ways);
+  for (const auto& way : ways) {
     if (!rest.empty() && ++combinations_ > combinations_max)
       throw json_schema_error(all[site].place.pointer,
                               "has more alternatives than can be combined with what is beside "
@@ -253,7 +280,7 @@ type_set json_schema_compiler::types_written(const std::vector<schema_view>& vie
   bool is_said = false;
   for (const auto& x : views) {
     if (x.has("type")) {
-      said &= set_of(x.types());
+      said &= types_of(x);
       is_said = true;
     }
     about |= set_of(x.types_about());

@@ -9,6 +9,15 @@ namespace lamella::model {
 
 using part = demand::part;
 
+namespace {
+
+[[noreturn]] void fail_refuted(const schema_view& x, const std::string& keyword) {
+  x.fail(keyword, "is not supported where it must not hold: within not, if, or a oneOf whose "
+                  "alternatives may hold together");
+}
+
+} // namespace
+
 std::vector<demands> json_schema_compiler::alternatives_of(const demand& x) {
   if (x.what == part::refuted) return refuted(x);
   if (x.what == part::one_of) return one_of(x);
@@ -95,7 +104,7 @@ std::vector<demands> json_schema_compiler::refuted(const demand& x) {
       places.push_back({&schemas[i], view.below(keyword) + "/" + std::to_string(i)});
     return places;
   };
-  if (view.has("$ref")) ways.push_back({{references_.target(view), part::refuted}});
+  for (const auto& place : references_.targets(view)) ways.push_back({{place, part::refuted}});
   if (view.has("allOf"))
     for (const auto& place : each("allOf")) ways.push_back({{place, part::refuted}});
   for (const auto* keyword : {"anyOf", "oneOf"}) {
@@ -113,9 +122,7 @@ std::vector<demands> json_schema_compiler::refuted(const demand& x) {
     ways.push_back({{at("if"), part::refuted}, {at("else"), part::refuted}});
   for (const auto* keyword : {"dependentRequired", "dependentSchemas", "dependencies"})
     if (const auto* members = view.object(keyword); members != nullptr && !members->empty())
-      view.fail(keyword,
-                "is not supported where it must not hold: within not, if, or a oneOf whose "
-                "alternatives may hold together");
+      fail_refuted(view, keyword);
   refute_own(view, ways);
   return ways;
 }
@@ -137,33 +144,27 @@ bool may_be_copied(const json_value& schema, uint32_t depth) {
                             [&](const auto& x) { return may_be_copied(x.second, depth - 1); }));
 }
 
-json_value type_names_of(type_set types) {
+/// Values of these types, one at least.
+json_value::object only_types(type_set types) {
   static constexpr const char* names[] = {"object",  "array",   "string", "number",
                                           "integer", "boolean", "null"};
   json_value::array list;
   for (size_t i = 0; i < types_count; ++i)
     if (types[i]) list.emplace_back(names[i]);
-  return list;
-}
-
-/// The types of whose values none is of these. Numbers that are no integers have no name.
-type_set other_types(type_set types) {
-  auto rest = ~types;
-  if (types[bit_of(json_type::integer)]) rest.reset(bit_of(json_type::number));
-  return rest;
+  json_value::object schema{{"type", std::move(list)}};
+  if (types[bit_of(json_type::number)] && !types[bit_of(json_type::integer)])
+    schema.emplace_back(std::string(no_integers), json_value(true));
+  return schema;
 }
 
 } // namespace
 
 void json_schema_compiler::refute_own(const schema_view& x, std::vector<demands>& out) {
-  const auto type = [&](type_set types, const char* key) {
-    if (types.any())
-      out.push_back({made(x, key, json_value(only({{"type", type_names_of(types)}})))});
-  };
   for (const auto& [keyword, value] : *x.schema().get_if<json_value::object>()) {
     if (!is_own_keyword(keyword)) continue;
     if (keyword == "type") {
-      type(other_types(set_of(x.types())), "not type");
+      if (const auto types = ~types_of(x); types.any())
+        out.push_back({made(x, "not type", only_types(types))});
     } else if (keyword == "enum") {
       refute_constants(x, *x.array("enum"), out);
     } else if (keyword == "const") {
@@ -186,10 +187,37 @@ void json_schema_compiler::refute_own(const schema_view& x, std::vector<demands>
         schema.emplace_back("properties", only({{name, json_value(only({{"not", member}}))}}));
         out.push_back({made(x, "not property " + name, std::move(schema))});
       }
+    } else if (const auto* list = value.get_if<json_value::array>();
+               keyword == "prefixItems" || (keyword == "items" && list != nullptr)) {
+      refute_list(x, keyword, *x.array(keyword), out);
+    } else if (keyword == "patternProperties") {
+      for (const auto& [pattern, member] : *x.object(keyword)) {
+        if (takes_anything(member)) continue;
+        if (!may_be_copied(member, 32)) fail_refuted(x, keyword);
+        auto said = only({{"pattern", json_value(pattern)}, {"value", member}});
+        auto schema = only({{"type", "object"}});
+        schema.emplace_back(std::string(other_member), std::move(said));
+        out.push_back({made(x, "not pattern " + pattern, std::move(schema))});
+      }
     } else {
       out.push_back(refuted_keyword(x, keyword, value));
       if (out.back().empty()) out.pop_back(); // it always holds
     }
+  }
+}
+
+/// One of the first items is there, and is not what it must be.
+void json_schema_compiler::refute_list(const schema_view& x, const std::string& keyword,
+                                       const json_value::array& list, std::vector<demands>& out) {
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (takes_anything(list[i])) continue;
+    if (!may_be_copied(list[i], 32)) fail_refuted(x, keyword);
+    json_value::array first(i, json_value(true));
+    first.emplace_back(only({{"not", list[i]}}));
+    auto schema = only({{"type", "array"}});
+    schema.emplace_back("minItems", json_value(static_cast<int64_t>(i + 1)));
+    schema.emplace_back("prefixItems", std::move(first));
+    out.push_back({made(x, "not item " + std::to_string(i), std::move(schema))});
   }
 }
 
@@ -227,17 +255,19 @@ demands json_schema_compiler::refuted_keyword(const schema_view& x, const std::s
     return with("array", "items", json_value(only({{"not", value}})));
   if (keyword == "uniqueItems" && value == json_value(false)) return {};
   if ((keyword == "items" || keyword == "additionalProperties") && takes_anything(value)) return {};
-  if (keyword == "additionalProperties" && value == json_value(false)) {
+  if (keyword == "propertyNames" && copied)
+    return with("object", other_member, json_value(only({{"named", value}})));
+  if (keyword == "additionalProperties" && copied) {
     json_value::array names, patterns;
     for (const auto& [of, to] : {std::pair{"properties", &names}, {"patternProperties", &patterns}})
       if (const auto* members = x.object(of))
         for (const auto& [name, schema] : *members) to->emplace_back(name);
-    return with("object", other_member,
-                json_value(only({{"names", std::move(names)}, {"patterns", std::move(patterns)}})));
+    auto said = only({{"names", std::move(names)}, {"patterns", std::move(patterns)}});
+    if (!(value == json_value(false))) said.emplace_back("value", value);
+    return with("object", other_member, json_value(std::move(said)));
   }
   if (keyword == "format" && !is_format(x.text("format").value_or(""))) return {};
-  x.fail(keyword, "is not supported where it must not hold: within not, if, or a oneOf whose "
-                  "alternatives may hold together");
+  fail_refuted(x, keyword);
 }
 
 /// Values that are none of these: of other types, other texts, numbers between them.
@@ -259,7 +289,7 @@ void json_schema_compiler::refute_constants(const schema_view& x, const json_val
   const auto add = [&](const std::string& name, json_value::object schema) {
     out.push_back({made(x, key + name, json_value(std::move(schema)))});
   };
-  if (rest.any()) add("types", {{"type", type_names_of(rest)}});
+  if (rest.any()) add("types", only_types(rest));
   if (!texts.empty()) add("texts", {{"type", "string"}, {std::string(not_among), texts}});
   if (yes != no) add("truth", {{"type", "boolean"}, {"const", json_value(no)}});
   if (numbers.empty()) return;
@@ -341,8 +371,8 @@ bool json_schema_compiler::told_apart_by_member(const demands& a, const demands&
       const auto* name = one.get_if<std::string>();
       if (name == nullptr || ++looked_at > 32) continue;
       spend(x.pointer());
-      const auto first = flat(member_demands(of_a, *name));
-      const auto second = flat(member_demands(of_b, *name));
+      const auto first = flat(member_demands(of_a, *name, certainty::sure));
+      const auto second = flat(member_demands(of_b, *name, certainty::sure));
       if (second.impossible.schema != nullptr || first.impossible.schema != nullptr) return true;
       if (!first.all.empty() && !second.all.empty() && disjoint(first.all, second.all, depth - 1))
         return true;

@@ -54,6 +54,8 @@ public:
 private:
   using rule_id = grammar::rule_id;
   enum class verdict : uint8_t { no, yes, unknown };
+  /// What may be demanded: what surely is, or more than that.
+  enum class certainty : uint8_t { sure, narrow };
 
   /// Lists compiled within each other; deeper ones are rules. Bounds the stack: the tests compile
   /// on one of 256 KiB.
@@ -84,6 +86,8 @@ private:
   std::vector<demands> one_of(const demand& x);
   std::vector<demands> refuted(const demand& x);
   void refute_own(const schema_view& x, std::vector<demands>& out);
+  void refute_list(const schema_view& x, const std::string& keyword, const json_value::array& list,
+                   std::vector<demands>& out);
   demands refuted_keyword(const schema_view& x, const std::string& keyword,
                           const json_value& value);
   void refute_constants(const schema_view& x, const json_value::array& values,
@@ -94,9 +98,12 @@ private:
 
   // json_schema_scalars.cpp
   node_id number(const std::vector<schema_view>& views, number_form form, node_id next);
-  std::optional<node_id> few_multiples(int64_t step, const number_bounds& bounds, node_id next);
+  std::optional<decimal_step> step_of(const std::vector<schema_view>& views, number_form form);
+  std::optional<node_id> few_multiples(const decimal_step& step, const number_bounds& bounds,
+                                       node_id next);
   node_id multiples_from(int64_t step, node_id next);
-  node_id multiples(const schema_view& x, const number_bounds& bounds, node_id next);
+  node_id multiples(const schema_view& x, const decimal_step& step, const number_bounds& bounds,
+                    node_id next);
   number_bounds bounds_of(const std::vector<schema_view>& views, number_form form);
   node_id string(const std::vector<schema_view>& views, node_id next);
   struct string_demands;
@@ -125,10 +132,13 @@ private:
   bool is_other_member(const schema_view& x, const std::string& name);
   object_members members_of(const std::vector<schema_view>& views);
   void add_names(const schema_view& x, object_members& out);
-  demands member_demands(const std::vector<schema_view>& views, const std::string& name);
+  demands member_demands(const std::vector<schema_view>& views, const std::string& name,
+                         certainty known = certainty::narrow);
   bool matches_name(const schema_view& x, const std::string& expression, const std::string& name);
-  std::optional<demand> others_of(const schema_view& x, const std::string* name);
-  std::vector<std::string> evaluated_names(const schema_view& x);
+  json_value member_needed(const schema_view& x, const std::string& name);
+  using matched_views = std::unordered_set<const schema_view*>;
+  std::optional<demand> others_of(const schema_view& x, const std::vector<schema_view>& views,
+                                  const std::string* name, const matched_views& matched);
   bool closes_unsaid(const object_members& all, const std::vector<schema_view>& views) const;
   std::optional<text_automaton> names_of(const schema_view& x, const json_value& schema);
   struct member_names;
@@ -145,11 +155,19 @@ private:
   node_id counted_members(const object_members& all, const std::vector<schema_view>& views,
                           node_id close);
 
+  // json_schema_evaluated.cpp
+  using schema_set = std::unordered_set<const json_value*>;
+  const schema_set& applied_by(const schema_view& x);
+  bool is_evaluated(const schema_view& x, const std::vector<schema_view>& views,
+                    const std::string* name, const matched_views& matched);
+  std::optional<size_t> evaluated_items(const schema_view& x,
+                                        const std::vector<schema_view>& views);
+
   // json_schema_arrays.cpp
   struct array_items;
   node_id array(const std::vector<schema_view>& views, node_id next);
   array_items items_of(const std::vector<schema_view>& views);
-  node_id item(const array_items& all, size_t i, bool matched, node_id next);
+  node_id item(const array_items& all, size_t i, uint32_t matched, node_id next);
   node_id items(const array_items& all, node_id next);
   node_id containing(const array_items& all, node_id next);
   node_id unique_items(const array_items& all, node_id next);
@@ -199,6 +217,7 @@ private:
     std::unordered_set<std::string> exact, as_doubles;
   };
   std::unordered_map<const json_value*, constant_keys> keys_; ///< of const and enum
+  std::unordered_map<const json_value*, schema_set> applied_; ///< by schemas with unevaluated…
   std::optional<json_schema_error> conflict_;
 };
 

@@ -107,7 +107,11 @@ json_schema_compiler::verdict json_schema_compiler::keyword_holds(const json_val
                                                                   const json_value& said,
                                                                   uint32_t depth) {
   const auto is = [](bool yes) { return yes ? verdict::yes : verdict::no; };
-  if (keyword == "type") return is(is_among(type_of(value), x.types()));
+  if (keyword == "type") {
+    const auto type = type_of(value);
+    const bool is_excluded = type == json_type::integer && x.has(no_integers);
+    return is(is_among(type, x.types()) && !is_excluded);
+  }
   if (keyword == "const" || keyword == "enum") return is_one_of(value, x, keyword);
   if (const auto* text = value.get_if<std::string>()) return string_holds(*text, x, keyword, said);
   if (const auto* items = value.get_if<json_value::array>())
@@ -242,9 +246,18 @@ json_schema_compiler::verdict json_schema_compiler::object_holds(const json_valu
                 return text != nullptr && value.find(*text) != nullptr;
               }));
   }
-  if (keyword == other_member)
-    return is(std::any_of(members.begin(), members.end(),
-                          [&](const auto& m) { return is_other_member(x, m.first); }));
+  if (keyword == other_member) {
+    auto result = verdict::no;
+    for (const auto& [name, member] : members) {
+      if (!is_other_member(x, name)) continue;
+      const auto* allowed = said.find("value");
+      if (allowed == nullptr) return verdict::yes;
+      const auto one = holds(member, demand{{allowed, x.pointer()}}, depth + 1);
+      if (one == verdict::no) return verdict::yes;
+      if (one == verdict::unknown) result = one;
+    }
+    return result;
+  }
   if (keyword == "unevaluatedProperties") return members.empty() ? verdict::yes : verdict::unknown;
   // All of the others are about single members: they are looked at together, at the first one.
   const std::vector<schema_view> alone{x};

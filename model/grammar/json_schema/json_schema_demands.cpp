@@ -31,4 +31,10 @@ type_set set_of(const std::vector<json_type>& types) {
   return set;
 }
 
+type_set types_of(const schema_view& x) {
+  auto set = set_of(x.types());
+  if (x.has(no_integers)) set.reset(bit_of(json_type::integer));
+  return set;
+}
+
 } // namespace lamella::model

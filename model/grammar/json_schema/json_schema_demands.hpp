@@ -52,6 +52,8 @@ std::string key_of(const demands& all);
 constexpr size_t types_count = 7;
 using type_set = std::bitset<types_count>;
 type_set set_of(const std::vector<json_type>& types);
+/// What `type` of the schema says.
+type_set types_of(const schema_view& x);
 inline size_t bit_of(json_type type) { return static_cast<size_t>(type); }
 
 /// What schemas come to once $ref and allOf are followed.

@@ -15,8 +15,8 @@ namespace lamella::model {
 namespace {
 
 /// Say which values are taken, and cannot be kept to.
-constexpr std::array<std::string_view, 6> refused{
-    "$dynamicRef", "propertyDependencies", "$recursiveRef", "extends", "disallow", "divisibleBy"};
+constexpr std::array<std::string_view, 4> refused{"propertyDependencies", "extends", "disallow",
+                                                  "divisibleBy"};
 
 /// Which type a keyword is about.
 constexpr std::array<std::pair<std::string_view, json_type>, 28> about{{
@@ -51,17 +51,10 @@ constexpr std::array<std::pair<std::string_view, json_type>, 28> about{{
 }};
 
 /// Beside them, what other schemas are named by.
-constexpr std::array<std::string_view, 11> others{"anyOf",
-                                                  "oneOf",
-                                                  "allOf",
-                                                  "$ref",
-                                                  "not",
-                                                  "if",
-                                                  "then",
-                                                  "else",
-                                                  "dependentRequired",
-                                                  "dependentSchemas",
-                                                  "dependencies"};
+constexpr std::array<std::string_view, 13> others{
+    "anyOf",       "oneOf", "allOf", "$ref", "$dynamicRef",       "$recursiveRef",
+    "not",         "if",    "then",  "else", "dependentRequired", "dependentSchemas",
+    "dependencies"};
 
 constexpr std::array<std::pair<std::string_view, json_type>, 7> type_names{{
     {"object", json_type::object},

@@ -53,9 +53,10 @@ bool is_annotation(std::string_view keyword);
 /// Does it say something about a value itself, and not about which other schemas hold?
 bool is_own_keyword(std::string_view keyword);
 /// What opposites are made of: not the pattern, none of the values.
-/// A member of another name than these, and with none of these patterns.
+/// A member of another name than these, and with none of these patterns. Beside `type`: of its
+/// numbers those that are no integers.
 constexpr std::string_view not_pattern = "not pattern", not_among = "none of",
-                           other_member = "member other than";
+                           other_member = "member other than", no_integers = "no integers";
 /// Is it `true`, or an object of annotations: any value is taken?
 bool takes_anything(const json_value& schema);
 

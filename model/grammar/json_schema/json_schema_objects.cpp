@@ -76,48 +76,24 @@ bool json_schema_compiler::matches_name(const schema_view& x, const std::string&
   return automaton_of(x, expression, regular_expression::match::somewhere).matches(name);
 }
 
-/// Names that schemas which always hold with `x` say something about.
-std::vector<std::string> json_schema_compiler::evaluated_names(const schema_view& x) {
-  std::vector<std::string> names;
-  std::unordered_set<const json_value*> met{&x.schema()};
-  std::vector<schema_place> to_do{{&x.schema(), x.pointer()}};
-  while (!to_do.empty()) {
-    const auto place = to_do.back();
-    to_do.pop_back();
-    if (place.schema->get_if<json_value::object>() == nullptr) continue;
-    const schema_view view{*place.schema, place.pointer};
-    spend(place.pointer);
-    if (const auto* named = view.object("properties"))
-      for (const auto& [name, schema] : *named) names.push_back(name);
-    std::vector<schema_place> parts;
-    if (view.has("$ref")) parts.push_back(references_.target(view));
-    if (const auto* schemas = view.array("allOf"))
-      for (size_t i = 0; i < schemas->size(); ++i)
-        parts.push_back({&(*schemas)[i], view.below("allOf") + "/" + std::to_string(i)});
-    for (auto& one : parts)
-      if (met.insert(one.schema).second) to_do.push_back(std::move(one));
-  }
-  return names;
-}
-
 /// What `x` demands of a member that its properties and patterns do not name; without `name`, of
-/// any of them.
+/// any of them that has patterns of those that are `matched`.
 std::optional<demand> json_schema_compiler::others_of(const schema_view& x,
-                                                      const std::string* name) {
+                                                      const std::vector<schema_view>& views,
+                                                      const std::string* name,
+                                                      const matched_views& matched) {
   if (const auto* others = x.find("additionalProperties"))
     return demand{{others, x.below("additionalProperties")}};
   const auto* others = x.find("unevaluatedProperties");
-  if (others == nullptr) return {};
-  if (name != nullptr) {
-    const auto names = evaluated_names(x);
-    if (std::find(names.begin(), names.end(), *name) != names.end()) return {};
-  }
+  if (others == nullptr || is_evaluated(x, views, name, matched)) return {};
   return demand{{others, x.below("unevaluatedProperties")}};
 }
 
-/// All that they say about the member of that name, with `false` where its name must not be.
+/// All that they say about the member of that name, with `false` where its name must not be. What
+/// is sure leaves out unevaluatedProperties, for choices may be open, and names that may be
+/// allowed.
 demands json_schema_compiler::member_demands(const std::vector<schema_view>& views,
-                                             const std::string& name) {
+                                             const std::string& name, certainty known) {
   static const json_value never{false};
   demands all;
   for (const auto& x : views) {
@@ -135,20 +111,26 @@ demands json_schema_compiler::member_demands(const std::vector<schema_view>& vie
           all.push_back({{&schema, x.below("patternProperties") + "/" + pointer_part(expression)}});
           is_named = true;
         }
-    if (!is_named)
-      if (const auto others = others_of(x, &name)) all.push_back(*others);
-    if (const auto* names = x.find("propertyNames"))
-      if (holds(json_value(name), demands{{{names, x.below("propertyNames")}}}) != verdict::yes)
+    if (!is_named && (known == certainty::narrow || x.has("additionalProperties")))
+      if (const auto others = others_of(x, views, &name, {})) all.push_back(*others);
+    if (const auto* names = x.find("propertyNames")) {
+      const auto taken = holds(json_value(name), demands{{{names, x.below("propertyNames")}}});
+      if (taken == verdict::no || (taken == verdict::unknown && known == certainty::narrow))
         all.push_back({{&never, x.below("propertyNames")}});
+    }
   }
   return all;
 }
 
 // --- members in their order ----------------------------------------------------------------------
 
-/// Is the name none of those that `other_member` of `x` has?
+/// Is the name one of those that `other_member` of `x` is about?
 bool json_schema_compiler::is_other_member(const schema_view& x, const std::string& name) {
   const auto& said = *x.find(other_member);
+  if (const auto* allowed = said.find("named"))
+    return holds(json_value(name), demands{{{allowed, x.pointer()}}}) == verdict::no;
+  if (const auto* pattern = said.find("pattern"))
+    return matches_name(x, *pattern->get_if<std::string>(), name);
   const auto& names = *said.find("names")->get_if<json_value::array>();
   const auto& patterns = *said.find("patterns")->get_if<json_value::array>();
   spend(x.pointer(), 1 + names.size() / 16);
@@ -156,6 +138,16 @@ bool json_schema_compiler::is_other_member(const schema_view& x, const std::stri
          && std::none_of(patterns.begin(), patterns.end(), [&](const auto& one) {
               return matches_name(x, *one.template get_if<std::string>(), name);
             });
+}
+
+/// That the member is there, with a value that is not one of those that `other_member` allows.
+json_value json_schema_compiler::member_needed(const schema_view& x, const std::string& name) {
+  json_value::object needed{{"required", json_value::array{name}}};
+  const auto* allowed = x.find(other_member)->find("value");
+  if (allowed == nullptr) return needed;
+  json_value::object opposite{{"not", *allowed}};
+  needed.emplace_back("properties", json_value::object{{name, std::move(opposite)}});
+  return needed;
 }
 
 /// One of the named members that are others is there, whatever is beside it.
@@ -170,8 +162,7 @@ node_id json_schema_compiler::object_with_other(const std::vector<schema_view>& 
     if (++combinations_ > combinations_max)
       throw json_schema_error(views[at].pointer(), "has more members that may tell it apart from "
                                                    "other alternatives than can be tried");
-    json_value::object needed{{"required", json_value::array{m.name}}};
-    const auto one = made(views[at], "needs " + m.name, json_value(std::move(needed)));
+    const auto one = made(views[at], "needs " + m.name, member_needed(views[at], m.name));
     auto with = rest;
     with.emplace_back(*one.place.schema, one.place.pointer);
     ways.push_back(object(with, next));
@@ -196,17 +187,17 @@ node_id json_schema_compiler::object(const std::vector<schema_view>& views, node
 namespace {
 
 bool takes_others(const std::vector<schema_view>& views, bool unsaid) {
-  bool said = false;
+  static const json_value never{false};
+  bool said = false, closed = false;
   for (const auto& x : views) {
     if (x.has("patternProperties")) return true;
-    for (const auto* keyword : {"additionalProperties", "unevaluatedProperties"})
-      if (const auto* schema = x.find(keyword)) {
-        if (*schema == json_value(false)) return false;
-        said = true;
-        break;
-      }
+    const auto* additional = x.find("additionalProperties");
+    const auto* unevaluated = x.find("unevaluatedProperties");
+    if (additional != nullptr && *additional == never) return false;
+    said = said || additional != nullptr || (unevaluated != nullptr && !(*unevaluated == never));
+    closed = closed || unevaluated != nullptr;
   }
-  return said || unsaid;
+  return said || (unsaid && !closed);
 }
 
 } // namespace

@@ -44,7 +44,7 @@ demands json_schema_compiler::value_of_other(const object_members& members,
                                              const member_names& names, text_automaton::mark mark) {
   static const json_value never{false};
   demands all;
-  std::unordered_set<const schema_view*> matched;
+  matched_views matched;
   for (size_t i = 0; i < names.patterns.size(); ++i)
     if ((mark >> i & 1) != 0) {
       all.push_back(names.patterns[i].value);
@@ -54,7 +54,7 @@ demands json_schema_compiler::value_of_other(const object_members& members,
       !matched.empty() || reading_ == schema_reading::standard || !closes_unsaid(members, views);
   for (const auto& x : views)
     if (!matched.contains(&x))
-      if (const auto others = others_of(x, nullptr)) {
+      if (const auto others = others_of(x, views, nullptr, matched)) {
         all.push_back(*others);
         said = true;
       }

@@ -1,5 +1,8 @@
 #include "model/grammar/json_schema/json_schema_references.hpp"
 
+#include "base/json_writer.hpp"
+#include "model/grammar/json_schema/uri_reference.hpp"
+
 #include <algorithm>
 #include <optional>
 
@@ -59,12 +62,6 @@ const json_value* item(const json_value::array& items, const std::string& name) 
   return index < items.size() ? &items[index] : nullptr;
 }
 
-/// Does the schema begin a resource of its own? An `$id` that is a mere fragment was an anchor.
-bool begins_resource(const json_value* id) {
-  const auto* text = id != nullptr ? id->get_if<std::string>() : nullptr;
-  return text != nullptr && !text->starts_with('#');
-}
-
 } // namespace
 
 const json_value* schema_references::child(const json_value& of, const std::string& name) {
@@ -88,31 +85,100 @@ const json_value* schema_references::find(const json_value& from, std::string_vi
   return at;
 }
 
-schema_place schema_references::resource_around(const std::string& pointer) {
-  schema_place resource{&root_, ""};
-  const auto* at = &root_;
-  for (std::string_view left = pointer; !left.empty();) {
-    const auto name = take_name(left);
-    at = name ? child(*at, *name) : nullptr;
-    if (at == nullptr) break;
-    if (begins_resource(child(*at, "$id")))
-      resource = {at, pointer.substr(0, pointer.size() - left.size())};
-  }
-  return resource;
+const schema_resources& schema_references::resources() {
+  if (!resources_) resources_.emplace(root_);
+  return *resources_;
 }
 
-schema_place schema_references::target(const schema_view& x) {
-  const auto ref = x.text("$ref").value_or("");
-  const auto pointer =
-      ref.starts_with('#') ? percent_decoded(std::string_view{ref}.substr(1)) : std::nullopt;
-  const auto resource = resource_around(x.pointer());
-  const auto* found = pointer ? find(*resource.schema, *pointer) : nullptr;
-  if (found == nullptr)
-    x.fail("$ref",
-           "points at nothing in "
-               + (resource.pointer.empty() ? "the schema" : resource.pointer + ", which has an $id")
-               + "; only references like #/$defs/NAME are read");
-  return {found, resource.pointer + *pointer};
+schema_references::found_target schema_references::target(const schema_view& x,
+                                                          std::string_view keyword) {
+  const auto reference = x.text(keyword).value_or("");
+  const auto* resource = &resources().around(x.pointer());
+  if (!reference.starts_with('#')) {
+    const auto uri = resolved_uri(resource->uri, reference);
+    resource = resources().named(uri);
+    if (resource == nullptr)
+      x.fail(keyword, "points at nothing in the schema: no part of it, or more than one, has the "
+                      "$id "
+                          + to_json(json_value(uri))
+                          + "; other documents are not loaded, put them under $defs");
+  }
+  const auto& root = resource->root;
+  const auto fragment = percent_decoded(fragment_of(reference));
+  const auto where =
+      root.pointer.empty() ? std::string("the schema") : root.pointer + ", which has an $id";
+  if (fragment && (fragment->empty() || fragment->starts_with('/'))) {
+    if (const auto* found = find(*root.schema, *fragment))
+      return {{found, root.pointer + *fragment}, resource, ""};
+  } else if (fragment) {
+    const auto known = resource->anchors.find(*fragment);
+    if (known != resource->anchors.end() && known->second.schema != nullptr)
+      return {known->second, resource, *fragment};
+    if (known != resource->anchors.end())
+      x.fail(keyword, "names an anchor that is twice in " + where);
+  }
+  x.fail(keyword, "points at nothing in " + where
+                      + "; references like #/$defs/NAME, anchors and URIs of an $id are read");
+}
+
+schema_place schema_references::dynamic_target(const schema_view& x) {
+  const auto found = target(x, "$dynamicRef");
+  const auto& own = found.resource->dynamic_anchors;
+  if (found.anchor.empty() || !own.contains(found.anchor)) return found.place;
+  const auto& of_document = resources().all().front().dynamic_anchors;
+  const auto outermost = of_document.find(found.anchor);
+  if (outermost != of_document.end() && outermost->second.schema != nullptr)
+    return outermost->second; // every way begins there
+  for (const auto& other : resources().all())
+    if (&other != found.resource && other.dynamic_anchors.contains(found.anchor))
+      x.fail("$dynamicRef",
+             "is not supported here: what it points at depends on the way to it, for "
+             "more than one $id has that $dynamicAnchor, and the schema itself has "
+             "it not");
+  return found.place;
+}
+
+schema_place schema_references::recursive_target(const schema_view& x) {
+  if (x.text("$recursiveRef") != "#") x.fail("$recursiveRef", "must be \"#\"");
+  const auto& around = resources().around(x.pointer());
+  const auto& document = resources().all().front();
+  if (!around.is_recursive) return around.root;
+  if (document.is_recursive) return document.root;
+  for (const auto& other : resources().all())
+    if (&other != &around && other.is_recursive)
+      x.fail("$recursiveRef", "is not supported here: what it points at depends on the way to it, "
+                              "for more than one $id has a $recursiveAnchor, and the schema itself "
+                              "has none");
+  return around.root;
+}
+
+std::vector<schema_place> schema_references::targets(const schema_view& x) {
+  std::vector<schema_place> found;
+  if (x.has("$ref")) found.push_back(target(x, "$ref").place);
+  if (x.has("$dynamicRef")) found.push_back(dynamic_target(x));
+  if (x.has("$recursiveRef")) found.push_back(recursive_target(x));
+  return found;
+}
+
+/// Those that point at nothing are met, if they matter, where they hold.
+void schema_references::note_targets() {
+  all_targets_.emplace();
+  for (const auto& place : resources().with_references()) {
+    try {
+      for (const auto& one : targets({*place.schema, place.pointer}))
+        all_targets_->push_back(one.pointer);
+    } catch (const json_schema_error&) {
+      continue;
+    }
+  }
+}
+
+bool schema_references::is_referred_to(const schema_place& place) {
+  if (!all_targets_) note_targets();
+  return std::any_of(all_targets_->begin(), all_targets_->end(), [&](const auto& pointer) {
+    return pointer.starts_with(place.pointer)
+           && (pointer.size() == place.pointer.size() || pointer[place.pointer.size()] == '/');
+  });
 }
 
 } // namespace lamella::model

@@ -5,7 +5,6 @@
 #include "base/json_writer.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 namespace lamella::model {
@@ -64,104 +63,25 @@ number_bounds json_schema_compiler::bounds_of(const std::vector<schema_view>& vi
 
 node_id json_schema_compiler::number(const std::vector<schema_view>& views, number_form form,
                                      node_id next) {
-  const schema_view* stepped = nullptr;
-  for (const auto& x : views) {
-    const auto* step = x.find("multipleOf");
-    if (step == nullptr) continue;
-    const auto size = number_of(*step);
-    if (!size || *size <= 0) x.fail("multipleOf", "must be a number above 0");
-    const double inverse = std::round(1 / *size);
-    const bool of_all_integers = *size <= 1 && 1 / inverse == *size;
-    if (form == number_form::integer && of_all_integers) continue;
-    if (stepped != nullptr && !(*stepped->find("multipleOf") == *step))
-      x.fail("multipleOf", "is not supported beside another one");
-    stepped = &x;
-  }
-  if (stepped != nullptr && number_of(*stepped->find("multipleOf")) == 1.0) {
+  auto step = step_of(views, form);
+  if (step && step->size == 1 && step->places == 0) {
     form = number_form::integer;
-    stepped = nullptr;
+    step.reset();
   }
   const auto bounds = bounds_of(views, form);
   if (!any_within(form, bounds))
     return nothing({nullptr, views[0].pointer()},
                    std::string{"leaves no "} + (form == number_form::integer ? "whole " : "")
                        + "number between its bounds");
-  if (stepped != nullptr) return multiples(*stepped, bounds, next);
+  if (step) {
+    const auto said =
+        std::find_if(views.begin(), views.end(), [](const auto& x) { return x.has("multipleOf"); });
+    return multiples(*said, *step, bounds, next);
+  }
   const auto key = (form == number_form::integer ? "integer from " : "number from ")
                    + name_of(bounds.low) + " to " + name_of(bounds.high);
   return shared(
       key, [&](node_id end) { return number_within(grammar_, form, bounds, end); }, next);
-}
-
-/// All of them where there are few between the bounds.
-std::optional<node_id>
-json_schema_compiler::few_multiples(int64_t step, const number_bounds& bounds, node_id next) {
-  constexpr int64_t whole_max = 999'999'999'999'999'999;
-  constexpr size_t listed_max = 2'000;
-  if (!bounds.low || !bounds.high) return {};
-  const auto amount = static_cast<int64_t>(bounds.low->whole);
-  auto n = ((bounds.low->negative ? -amount : amount) / step - 1) * step;
-  while (*decimal::from(json_value(n)) < *bounds.low) n += step;
-  std::vector<std::string> texts;
-  for (; n <= whole_max && !(*bounds.high < *decimal::from(json_value(n))); n += step) {
-    if (texts.size() == listed_max) return {};
-    texts.push_back(std::to_string(n));
-  }
-  return grammar_.texts(std::move(texts), next);
-}
-
-/// From their first digit on, by what is left when the digits so far are divided by the step.
-node_id json_schema_compiler::multiples_from(int64_t step, node_id next) {
-  constexpr uint32_t digits_max = 15;
-  uint32_t zeros = 0;
-  for (; step % 10 == 0; step /= 10) ++zeros;
-  const auto end = grammar_.text(std::string(zeros, '0'), next);
-  std::vector<node_id> behind(static_cast<size_t>(step), grammar_.choice());
-  behind[0] = end;
-  for (auto digits = zeros; digits < digits_max; ++digits) {
-    const bool is_first = digits + 1 == digits_max; // which is not 0
-    std::vector<node_id> before;
-    for (int64_t left = 0; left < (is_first ? 1 : step); ++left) {
-      std::map<node_id, byte_set> sets;
-      for (int64_t d = is_first ? 1 : 0; d < 10; ++d)
-        sets[behind[static_cast<size_t>((left * 10 + d) % step)]].set(static_cast<size_t>('0' + d));
-      std::vector<node_id> ways;
-      for (const auto& [to, set] : sets) ways.push_back(grammar_.bytes(set, to));
-      if (left == 0 && !is_first) ways.push_back(end);
-      before.push_back(grammar_.choice(std::move(ways)));
-    }
-    behind = std::move(before);
-  }
-  return behind[0];
-}
-
-/// Whole multiples of a whole number.
-node_id json_schema_compiler::multiples(const schema_view& x, const number_bounds& bounds,
-                                        node_id next) {
-  constexpr double step_max = 1e15;
-  constexpr int64_t remainders_max = 128;
-  const auto size = *number_of(*x.find("multipleOf"));
-  if (size != std::trunc(size) || size > step_max)
-    x.fail("multipleOf", "is only supported for whole numbers, and for 1 divided by one beside "
-                         "\"type\": \"integer\"");
-  const auto step = static_cast<int64_t>(size);
-  if (const auto few = few_multiples(step, bounds, next)) return *few;
-  auto remainders = step;
-  while (remainders % 10 == 0) remainders /= 10;
-  const bool free =
-      !bounds.high
-      && (!bounds.low || (!bounds.low->negative && !(decimal{false, 0, "1"} < *bounds.low)));
-  if (!free || remainders > remainders_max)
-    x.fail("multipleOf", "is only supported between bounds that are not far from each other, or "
-                         "up to "
-                             + std::to_string(remainders_max) + " with a minimum of 0 or none");
-  const auto key = "multiples of " + std::to_string(step);
-  const auto positive = shared(
-      key, [&](node_id end) { return multiples_from(step, end); }, next);
-  std::vector<node_id> ways{positive};
-  if (!bounds.low || bounds.low->negative) ways.push_back(grammar_.text("-", positive));
-  if (!bounds.low || !(decimal{} < *bounds.low)) ways.push_back(grammar_.text("0", next));
-  return grammar_.choice(std::move(ways));
 }
 
 // --- strings -------------------------------------------------------------------------------------

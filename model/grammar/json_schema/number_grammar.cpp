@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <tuple>
 
 namespace lamella::model {
@@ -186,6 +187,56 @@ std::optional<decimal> decimal::from(const json_value& number) {
   while (result.fraction.ends_with('0')) result.fraction.pop_back();
   if (is_zero(result)) result.negative = false;
   return result;
+}
+
+namespace {
+
+constexpr int64_t step_max = 1'000'000'000'000'000;
+constexpr uint32_t step_places_max = 9;
+
+int64_t power_of_ten(uint32_t exponent) {
+  int64_t power = 1;
+  for (; exponent > 0; --exponent) power *= 10;
+  return power;
+}
+
+} // namespace
+
+std::optional<decimal_step> step_from(const json_value& number) {
+  const auto read = decimal::from(number);
+  if (!read || read->negative || is_zero(*read) || read->fraction.size() > step_places_max)
+    return {};
+  const auto places = static_cast<uint32_t>(read->fraction.size());
+  const auto power = power_of_ten(places);
+  if (read->whole > static_cast<uint64_t>(step_max / power)) return {};
+  const auto fraction = places > 0 ? std::stoll(read->fraction) : 0;
+  return decimal_step{static_cast<int64_t>(read->whole) * power + fraction, places};
+}
+
+std::optional<decimal_step> common_multiple(const decimal_step& a, const decimal_step& b) {
+  decimal_step out{0, std::max(a.places, b.places)};
+  const auto scaled = [&](const decimal_step& x) -> std::optional<int64_t> {
+    const auto power = power_of_ten(out.places - x.places);
+    if (x.size > step_max / power) return {};
+    return x.size * power;
+  };
+  const auto first = scaled(a), second = scaled(b);
+  if (!first || !second) return {};
+  const auto rest = *second / std::gcd(*first, *second);
+  if (*first > step_max / rest) return {};
+  out.size = *first * rest;
+  for (; out.places > 0 && out.size % 10 == 0; out.size /= 10) --out.places;
+  return out;
+}
+
+decimal decimal_of(int64_t amount, uint32_t places) {
+  const auto power = static_cast<uint64_t>(power_of_ten(places));
+  const auto size = static_cast<uint64_t>(amount < 0 ? -amount : amount);
+  decimal out{amount < 0, size / power, ""};
+  auto fraction = std::to_string(size % power);
+  if (places > 0) out.fraction = std::string(places - fraction.size(), '0') + fraction;
+  while (out.fraction.ends_with('0')) out.fraction.pop_back();
+  return out;
 }
 
 bool operator<(const decimal& a, const decimal& b) {

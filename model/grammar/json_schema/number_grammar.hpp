@@ -23,6 +23,19 @@ struct decimal {
 
 bool operator<(const decimal& a, const decimal& b);
 
+/// `size` times ten to the power of minus `places`: what numbers are multiples of.
+struct decimal_step {
+  int64_t size = 1;
+  uint32_t places = 0;
+};
+
+/// The number, which must be above 0, as a step; nothing where that takes more than 15 digits.
+std::optional<decimal_step> step_from(const json_value& number);
+/// What is a multiple of both; nothing where that takes more than 15 digits.
+std::optional<decimal_step> common_multiple(const decimal_step& a, const decimal_step& b);
+/// `amount` steps of one in the last place.
+decimal decimal_of(int64_t amount, uint32_t places);
+
 /// Both included.
 struct number_bounds {
   std::optional<decimal> low, high;

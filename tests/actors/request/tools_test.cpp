@@ -206,7 +206,7 @@ TEST_CASE("a strict tool whose schema cannot be kept to is refused, others are a
   const auto with = [&](const std::string& strict) {
     return s.post("/v1/chat/completions",
                   chat_of(R"("tools":[{"type":"function","function":{"name":"f",
-                     "parameters":{"type":"object","properties":{"a":{"$dynamicRef":"#b"}}})"
+                     "parameters":{"type":"object","properties":{"a":{"propertyDependencies":{}}}})"
                               + strict + R"(}}],"tool_choice":"required")",
                           1));
   };
@@ -214,7 +214,7 @@ TEST_CASE("a strict tool whose schema cannot be kept to is refused, others are a
   CHECK(refused.status == 400);
   CHECK(text_at(refused.json, "error.code") == "invalid_schema");
   CHECK(text_at(refused.json, "error.param") == "tools[0].function.parameters");
-  CHECK(text_at(refused.json, "error.message").find("/properties/a/$dynamicRef")
+  CHECK(text_at(refused.json, "error.message").find("/properties/a/propertyDependencies")
         != std::string::npos);
   CHECK(with("").status == 200);
   const auto none =

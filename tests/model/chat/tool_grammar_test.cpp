@@ -94,7 +94,7 @@ TEST_CASE_FIXTURE(tools, "arguments are an object, whatever else their schema ta
         row{R"({"$ref":"#/$defs/any","$defs":{"any":{"anyOf":[{"$ref":"#/$defs/none"},
                {"$ref":"#/$defs/some"}]},"none":{"type":"null"},"some":{"type":"object"}}})",
             R"({"c":2})"},
-        row{R"({"type":"object","$dynamicRef":"#a"})", R"({"d":{}})"}}) {
+        row{R"({"type":"object","propertyDependencies":{}})", R"({"d":{}})"}}) {
     CAPTURE(x.schema);
     schema = parse_json(x.schema);
     auto states = must(tags);
@@ -145,12 +145,13 @@ TEST_CASE_FIXTURE(tools, "where nothing marks a call, the first character tells"
 }
 
 TEST_CASE_FIXTURE(tools, "arguments that no grammar can promise are any object, unless strict") {
-  schema = parse_json(R"({"type":"object","$dynamicRef":"#a"})");
+  schema = parse_json(R"({"type":"object","propertyDependencies":{}})");
   auto states = must(tags);
   CHECK(
       takes(states, "<tool_call>\n{\"name\": \"find\", \"arguments\": {\"b\":[1]}}\n</tool_call>"));
   list[0].strict = true;
   list[0].pointer = "tools[0].function.parameters";
-  CHECK_THROWS_WITH_AS(must(tags), doctest::Contains("tools[0].function.parameters/$dynamicRef"),
+  CHECK_THROWS_WITH_AS(must(tags),
+                       doctest::Contains("tools[0].function.parameters/propertyDependencies"),
                        model::json_schema_error);
 }
