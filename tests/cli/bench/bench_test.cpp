@@ -57,7 +57,7 @@ TEST_CASE("answers of one token have no time between tokens, and nothing says th
   result.duration_s = 1;
   result.records = {record(0, 100, 0, 1), record(500, 300, 0, 1)};
   bench_serve_options options;
-  options.goodput = {{"tpot", 1}};
+  options.goodput.ms = {{"tpot", 1}};
   const auto x = summarize(result, options);
   CHECK(x.tpot.count == 0);
   CHECK(x.goodput == doctest::Approx(2));
@@ -101,7 +101,7 @@ TEST_CASE("a summary has latencies of successes, and failures by code") {
   failed.error = "429 queue_full";
   result.records.push_back(failed);
   bench_serve_options options;
-  options.goodput = {{"ttft", 200}, {"tpot", 15}};
+  options.goodput.ms = {{"ttft", 200}, {"tpot", 15}};
   const auto x = summarize(result, options);
   CHECK(x.completed == 2);
   CHECK(x.failed == 1);
