@@ -11,6 +11,7 @@
 #include "actors/request/prompt_tokens.hpp"
 #include "actors/shared/log_drops.hpp"
 #include "net/api/api_route.hpp"
+#include "net/api/query.hpp"
 #include "net/api/responses_writer.hpp"
 
 #include <spdlog/spdlog.h>
@@ -207,6 +208,18 @@ void answer_aside(gateway_ptr self, const exchange_ptr& exchange, net::api_route
   self->send(st.config.aside, aside_job{lane_of(exchange->request().body.size()), run});
 }
 
+/// Public routes take no query. What is there all the same is treated as an unknown field of a
+/// body: counted, or refused where api.strict is set. Probes and pages take any.
+void look_at_query(gateway_ptr self, const net::http_request& request, net::api_route route) {
+  if (request.query.empty() || net::is_probe(route) || route == net::api_route::page
+      || route == net::api_route::admin || !self->state.server)
+    return;
+  for (const auto& name : net::unknown_in_query(request.query)) {
+    if (self->state.server->rules.limits.strict) throw net::unknown_parameter(name);
+    self->state.config.metrics->unknown_param(name);
+  }
+}
+
 /// Routes one request. Returns the status when it was answered here, 0 when an actor will answer.
 int route(gateway_ptr self, const exchange_ptr& exchange, const net::api_route_match& match) {
   switch (match.route) {
@@ -272,6 +285,7 @@ void on_exchange(gateway_ptr self, const exchange_ptr& exchange) {
       return count(self, exchange, where, 204);
     }
     check_key(self->state, request, match.route);
+    look_at_query(self, request, match.route);
     if (const auto status = route(self, exchange, match); status != 0)
       count(self, exchange, where, status);
   } catch (const net::api_error& error) {
