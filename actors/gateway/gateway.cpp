@@ -242,7 +242,9 @@ int route(gateway_ptr self, const exchange_ptr& exchange, const net::api_route_m
     answer_models(self, exchange, &match.id);
     return 200;
   case net::api_route::embeddings:
-    throw net::unsupported_endpoint("this model makes no embeddings");
+    throw net::unsupported_endpoint(
+        "this server makes no embeddings: it generates text (POST /v1/chat/completions, "
+        "/v1/completions, /v1/responses, /v1/messages); ask a server with an embedding model");
   case net::api_route::tokenize:
     answer_aside(self, exchange, match.route, tokenize);
     return 0;
