@@ -112,11 +112,16 @@ std::string bench_json(const bench_summary& x, const bench_result& result,
   if (records) write_records(out, result);
   out.key("lamella").begin_object().member("version", LAMELLA_VERSION);
   out.member("command", options.command_line).member("seed", options.seed);
-  const auto length = [&](const char* name, const length_distribution& of) {
-    of.is_fixed() ? out.member(name, of.typical()) : out.member(name, of.text());
+  // Null where a file says how long each is.
+  const auto length = [&](const char* name, const length_distribution& of, bool drawn) {
+    if (!drawn)
+      out.null_member(name);
+    else
+      of.is_fixed() ? out.member(name, of.typical()) : out.member(name, of.text());
   };
-  length("input_tokens", options.input_len);
-  length("output_tokens", options.output_len);
+  const bool own = options.trace.empty() && options.dataset.empty();
+  length("input_tokens", options.input_len, own && options.prompt_file.empty());
+  length("output_tokens", options.output_len, own || options.output_len_given);
   out.member("trace", options.trace).member("dataset", options.dataset);
   out.member("warm_up", options.warm_up).member("offered_rate", x.offered_rate);
   out.member("max_pause_ms", x.max_pause_ms).member("client_cpu_share", result.cpu_share);

@@ -130,6 +130,21 @@ TEST_CASE("a summary has latencies of successes, and failures by code") {
   CHECK(text_or(find_path(json, {"errors", "2"}), "") == "429 queue_full");
 }
 
+TEST_CASE("the file says which lengths were asked for, and nothing where a file did") {
+  const auto lengths = [](const bench_serve_options& options) {
+    const bench_result none;
+    return lamella::parse_json(bench_json(summarize(none, options), none, options, false));
+  };
+  bench_serve_options options;
+  CHECK(number_or(find_path(lengths(options), {"lamella", "input_tokens"}), 0) == 128);
+  options.output_len = length_distribution::read("uniform:1,9", "--output-len");
+  CHECK(text_or(find_path(lengths(options), {"lamella", "output_tokens"}), "") == "uniform:1,9");
+  options.trace = "azure_conv_2023";
+  const auto traced = lengths(options);
+  CHECK(find_path(traced, {"lamella", "input_tokens"})->is_null());
+  CHECK(find_path(traced, {"lamella", "output_tokens"})->is_null());
+}
+
 TEST_CASE("latency runs from the intended send, so a stalled server is not excused") {
   bench_result result;
   result.duration_s = 1;
