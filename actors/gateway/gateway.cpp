@@ -101,7 +101,7 @@ void on_lost(gateway_ptr self) {
   auto& st = self->state;
   st.down = true;
   st.config.health->pauses.pipeline_lost(self->clock().now());
-  for (auto& [addr, child] : st.requests) self->send(child, lost_atom_v);
+  for (auto& [addr, child] : st.requests) self->send(child.actor, lost_atom_v);
   if (!st.looking) look_at_pauses(self);
 }
 
@@ -113,10 +113,13 @@ void start_request(gateway_ptr self, const exchange_ptr& exchange, net::api_rout
     throw net::draining();
   check_capacity(self);
   const request_id id{++st.next_request};
+  const auto& asked = exchange->request();
+  auto note = std::make_shared<request_note>();
   auto child = self->spawn(request, st.server, exchange, id, where,
-                           st.config.keys.caller(exchange->request().headers));
+                           st.config.keys.caller(asked.headers), note);
   self->monitor(child);
-  st.requests.emplace(caf::actor_cast<caf::actor_addr>(child), child);
+  st.requests.emplace(caf::actor_cast<caf::actor_addr>(child),
+                      running_request{child, id, note, asked.request_id, where, asked.arrived});
   self->send(child, begin_atom_v);
   if (st.down) self->send(child, lost_atom_v);
 }
@@ -336,7 +339,7 @@ gateway_actor::behavior_type gateway(gateway_actor::stateful_pointer<gateway_sta
   self->state.config = std::move(config);
   self->set_exit_handler([self](const caf::exit_msg& x) {
     // Requests may wait for replies that will never come.
-    for (auto& [addr, child] : self->state.requests) self->send_exit(child, x.reason);
+    for (auto& [addr, child] : self->state.requests) self->send_exit(child.actor, x.reason);
     // CAF answers nothing for a promise that is dropped, and who drains would wait for ever.
     for (auto& promise : std::exchange(self->state.drained, {})) promise.deliver(false);
     self->quit(x.reason);
@@ -354,7 +357,8 @@ gateway_actor::behavior_type gateway(gateway_actor::stateful_pointer<gateway_sta
         self->state.down = false;
         self->state.config.health->pauses.pipeline_back();
         self->state.config.health->set_served();
-        for (auto& [addr, child] : self->state.requests) self->send(child, self->state.server);
+        for (auto& [addr, child] : self->state.requests)
+          self->send(child.actor, self->state.server);
       },
       [self](const new_rules& x) {
         auto& st = self->state;
@@ -376,7 +380,7 @@ gateway_actor::behavior_type gateway(gateway_actor::stateful_pointer<gateway_sta
       [self](const membership_actor& members) { self->state.members = members; },
       // The drain ran out of time: what is left ends now.
       [self](wake_atom) {
-        for (auto& [addr, child] : self->state.requests) self->send(child, drain_atom_v);
+        for (auto& [addr, child] : self->state.requests) self->send(child.actor, drain_atom_v);
       },
   };
 }
