@@ -71,7 +71,11 @@ std::vector<command> bench_commands() {
        "  lamella bench serve --concurrency 16 --requests 128\n"
        "  lamella bench serve --rate 4 --duration 60 --goodput ttft:500 tpot:50\n"
        "  lamella bench serve --url http://127.0.0.1:8080 --endpoint chat --save result.json\n"
-       "  lamella bench serve --rate 4 --duration 60 --fail-if 'ttft_p99>500ms'",
+       "  lamella bench serve --rate 4 --duration 60 --fail-if 'ttft_p99>500ms'\n"
+       "  lamella bench serve --rates 1,2,4,8 --duration 60 --svg curve.svg --goodput ttft:2x "
+       "tbt:50\n"
+       "  lamella bench serve --trace azure_conv_2023 --trace-speed 2 --requests 500\n"
+       "  lamella bench serve --dataset sharegpt.json --endpoint chat --requests 200",
        setup_bench_serve},
       {"bench compare", "Compare two running servers: the same requests, in turns",
        "  lamella bench compare http://127.0.0.1:8000 http://127.0.0.1:9000 --requests 256\n"

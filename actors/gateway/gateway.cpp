@@ -11,6 +11,7 @@
 #include "actors/request/prompt_tokens.hpp"
 #include "actors/shared/log_drops.hpp"
 #include "net/api/api_route.hpp"
+#include "net/api/query.hpp"
 #include "net/api/responses_writer.hpp"
 
 #include <spdlog/spdlog.h>
@@ -100,7 +101,7 @@ void on_lost(gateway_ptr self) {
   auto& st = self->state;
   st.down = true;
   st.config.health->pauses.pipeline_lost(self->clock().now());
-  for (auto& [addr, child] : st.requests) self->send(child, lost_atom_v);
+  for (auto& [addr, child] : st.requests) self->send(child.actor, lost_atom_v);
   if (!st.looking) look_at_pauses(self);
 }
 
@@ -112,10 +113,13 @@ void start_request(gateway_ptr self, const exchange_ptr& exchange, net::api_rout
     throw net::draining();
   check_capacity(self);
   const request_id id{++st.next_request};
+  const auto& asked = exchange->request();
+  auto note = std::make_shared<request_note>();
   auto child = self->spawn(request, st.server, exchange, id, where,
-                           st.config.keys.caller(exchange->request().headers));
+                           st.config.keys.caller(asked.headers), note);
   self->monitor(child);
-  st.requests.emplace(caf::actor_cast<caf::actor_addr>(child), child);
+  st.requests.emplace(caf::actor_cast<caf::actor_addr>(child),
+                      running_request{child, id, note, asked.request_id, where, asked.arrived});
   self->send(child, begin_atom_v);
   if (st.down) self->send(child, lost_atom_v);
 }
@@ -207,6 +211,18 @@ void answer_aside(gateway_ptr self, const exchange_ptr& exchange, net::api_route
   self->send(st.config.aside, aside_job{lane_of(exchange->request().body.size()), run});
 }
 
+/// Public routes take no query. What is there all the same is treated as an unknown field of a
+/// body: counted, or refused where api.strict is set. Probes and pages take any.
+void look_at_query(gateway_ptr self, const net::http_request& request, net::api_route route) {
+  if (request.query.empty() || net::is_probe(route) || route == net::api_route::page
+      || route == net::api_route::admin || !self->state.server)
+    return;
+  for (const auto& name : net::unknown_in_query(request.query)) {
+    if (self->state.server->rules.limits.strict) throw net::unknown_parameter(name);
+    self->state.config.metrics->unknown_param(name);
+  }
+}
+
 /// Routes one request. Returns the status when it was answered here, 0 when an actor will answer.
 int route(gateway_ptr self, const exchange_ptr& exchange, const net::api_route_match& match) {
   switch (match.route) {
@@ -229,7 +245,9 @@ int route(gateway_ptr self, const exchange_ptr& exchange, const net::api_route_m
     answer_models(self, exchange, &match.id);
     return 200;
   case net::api_route::embeddings:
-    throw net::unsupported_endpoint("this model makes no embeddings");
+    throw net::unsupported_endpoint(
+        "this server makes no embeddings: it generates text (POST /v1/chat/completions, "
+        "/v1/completions, /v1/responses, /v1/messages); ask a server with an embedding model");
   case net::api_route::tokenize:
     answer_aside(self, exchange, match.route, tokenize);
     return 0;
@@ -272,6 +290,7 @@ void on_exchange(gateway_ptr self, const exchange_ptr& exchange) {
       return count(self, exchange, where, 204);
     }
     check_key(self->state, request, match.route);
+    look_at_query(self, request, match.route);
     if (const auto status = route(self, exchange, match); status != 0)
       count(self, exchange, where, status);
   } catch (const net::api_error& error) {
@@ -320,7 +339,7 @@ gateway_actor::behavior_type gateway(gateway_actor::stateful_pointer<gateway_sta
   self->state.config = std::move(config);
   self->set_exit_handler([self](const caf::exit_msg& x) {
     // Requests may wait for replies that will never come.
-    for (auto& [addr, child] : self->state.requests) self->send_exit(child, x.reason);
+    for (auto& [addr, child] : self->state.requests) self->send_exit(child.actor, x.reason);
     // CAF answers nothing for a promise that is dropped, and who drains would wait for ever.
     for (auto& promise : std::exchange(self->state.drained, {})) promise.deliver(false);
     self->quit(x.reason);
@@ -338,7 +357,8 @@ gateway_actor::behavior_type gateway(gateway_actor::stateful_pointer<gateway_sta
         self->state.down = false;
         self->state.config.health->pauses.pipeline_back();
         self->state.config.health->set_served();
-        for (auto& [addr, child] : self->state.requests) self->send(child, self->state.server);
+        for (auto& [addr, child] : self->state.requests)
+          self->send(child.actor, self->state.server);
       },
       [self](const new_rules& x) {
         auto& st = self->state;
@@ -360,7 +380,7 @@ gateway_actor::behavior_type gateway(gateway_actor::stateful_pointer<gateway_sta
       [self](const membership_actor& members) { self->state.members = members; },
       // The drain ran out of time: what is left ends now.
       [self](wake_atom) {
-        for (auto& [addr, child] : self->state.requests) self->send(child, drain_atom_v);
+        for (auto& [addr, child] : self->state.requests) self->send(child.actor, drain_atom_v);
       },
   };
 }

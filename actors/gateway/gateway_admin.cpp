@@ -10,6 +10,11 @@
 #include "actors/protocol/explain.hpp"
 #include "actors/shared/injury.hpp"
 #include "net/api/api_request.hpp"
+#include "net/api/query.hpp"
+
+#include <array>
+#include <span>
+#include <string_view>
 
 namespace lamella::actors {
 
@@ -52,40 +57,48 @@ void refuse_pages(const gateway_state& st, const net::http_request& request) {
                                         "has keys (admin.api_keys_file)");
 }
 
+void answer_drain(gateway_ptr self, const exchange_ptr& exchange) {
+  exchange->respond(202, json_type, "{\"draining\":true}");
+  self->state.config.on_drain();
+}
+
+/// A route below /admin/, and the names that its query may have.
+struct admin_route {
+  std::string_view name, method;
+  void (*answer)(gateway_ptr self, const exchange_ptr& exchange);
+  std::span<const std::string_view> query{};
+};
+
+constexpr std::array<std::string_view, 1> trace_query{"for"};
+constexpr std::array<std::string_view, 3> events_query{"after", "since", "wait"};
+
+const std::array admin_routes{
+    admin_route{"status", "GET", answer_status},
+    admin_route{"console", "GET", answer_console},
+    admin_route{"pools", "GET", answer_pools},
+    admin_route{"events", "GET", answer_events, events_query},
+    admin_route{"trace", "POST", answer_trace, trace_query},
+    admin_route{"drain", "POST", answer_drain},
+    admin_route{"chaos", "POST", answer_chaos},
+    admin_route{"reload", "POST", answer_reload},
+    admin_route{"scale", "POST", answer_scale},
+    admin_route{"drain-worker", "POST", answer_drain_worker},
+};
+
 } // namespace
 
 void answer_admin(gateway_ptr self, const exchange_ptr& exchange, const std::string& what) {
   const auto& request = exchange->request();
   refuse_pages(self->state, request);
-  if (what == "status" && request.method == "GET") {
-    answer_status(self, exchange);
-  } else if (what == "console" && request.method == "GET") {
-    answer_console(self, exchange);
-  } else if (what == "drain" && request.method == "POST") {
-    exchange->respond(202, json_type, "{\"draining\":true}");
-    self->state.config.on_drain();
-  } else if (what == "chaos" && request.method == "POST") {
-    answer_chaos(self, exchange);
-  } else if (what == "reload" && request.method == "POST") {
-    answer_reload(self, exchange);
-  } else if (what == "scale" && request.method == "POST") {
-    answer_scale(self, exchange);
-  } else if (what == "drain-worker" && request.method == "POST") {
-    answer_drain_worker(self, exchange);
-  } else if (what == "pools" && request.method == "GET") {
-    answer_pools(self, exchange);
-  } else if (what == "events" && request.method == "GET") {
-    answer_events(self, exchange);
-  } else if (what == "trace" && request.method == "POST") {
-    answer_trace(self, exchange);
-  } else if (what == "status" || what == "pools" || what == "events" || what == "console") {
-    throw net::method_not_allowed(request.method, "GET");
-  } else if (what == "drain" || what == "chaos" || what == "reload" || what == "scale"
-             || what == "drain-worker" || what == "trace") {
-    throw net::method_not_allowed(request.method, "POST");
-  } else {
-    throw net::route_not_found(request.method, request.path);
+  for (const auto& x : admin_routes) {
+    if (x.name != what) continue;
+    if (x.method != request.method)
+      throw net::method_not_allowed(request.method, std::string{x.method});
+    net::check_query(request.query, x.query,
+                     std::string{x.method} + " /admin/" + std::string{x.name});
+    return x.answer(self, exchange);
   }
+  throw net::route_not_found(request.method, request.path);
 }
 
 } // namespace lamella::actors

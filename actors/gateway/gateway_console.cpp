@@ -1,6 +1,7 @@
 #include "actors/gateway/gateway_console.hpp"
 
 #include "actors/gateway/gateway_status.hpp"
+#include "actors/gateway/request_list.hpp"
 #include "actors/gateway/status_text.hpp"
 #include "actors/protocol/explain.hpp"
 #include "actors/shared/events.hpp"
@@ -41,6 +42,8 @@ struct console_facts {
   bool chaos = false;
   std::optional<system_status> status;
   uint64_t recovering = 0;
+  std::string requests; ///< JSON
+  uint64_t all_requests = 0;
 };
 
 std::string page_of(const console_facts& x, const net::metrics& metrics) {
@@ -71,6 +74,7 @@ std::string page_of(const console_facts& x, const net::metrics& metrics) {
     out.raw(status_json(*x.status, x.recovering));
   else
     out.null();
+  out.member("all_requests", x.all_requests).key("requests").raw(x.requests);
   out.member("samples", metrics.samples(samples)).end_object();
   return out.take();
 }
@@ -84,6 +88,8 @@ void show(gateway_ptr self, console_facts x) {
   x.health = st.config.health->ask(health_board::probe::health, now).body;
   x.newest_event = events().after(0, std::chrono::system_clock::time_point::max()).newest;
   x.chaos = st.config.chaos;
+  x.all_requests = st.requests.size();
+  x.requests = requests_json(most_urgent(requests_of(st, now)));
   const auto make = [board = st.console, metrics = st.config.metrics, x = std::move(x), now] {
     board->show(page_of(x, *metrics), now);
   };

@@ -30,6 +30,16 @@ struct supervision {
   own_seats_actor own{};
 };
 
+/// A request that has not ended.
+struct running_request {
+  request_actor actor;
+  request_id number{};
+  request_note_ptr note; ///< how it goes
+  std::string name;      ///< its X-Request-Id
+  net::api_route route{};
+  std::chrono::steady_clock::time_point arrived;
+};
+
 /// A reload: rules for later requests, and its report.
 struct new_rules {
   request_rules rules;
@@ -66,7 +76,7 @@ struct gateway_state {
   link_traffic traffic;
   std::shared_ptr<console_board> console = std::make_shared<console_board>();
   uint64_t log_dropped = 0; ///< lines, already in the metrics
-  std::map<caf::actor_addr, request_actor> requests;
+  std::map<caf::actor_addr, running_request> requests;
   uint64_t next_request = 0;
   bool draining = false;
   bool down = false;    ///< there is no pipeline, after there was one

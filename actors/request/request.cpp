@@ -256,7 +256,8 @@ template <class Message> auto handled_by(request_ptr self, void (*handle)(reques
 } // namespace
 
 request_actor::behavior_type request(request_ptr self, service_ptr server, exchange_ptr exchange,
-                                     request_id id, net::api_route route, uint64_t caller) {
+                                     request_id id, net::api_route route, uint64_t caller,
+                                     request_note_ptr note) {
   end_on_exceptions(self);
   auto& st = self->state;
   st.server = std::move(server);
@@ -264,6 +265,7 @@ request_actor::behavior_type request(request_ptr self, service_ptr server, excha
   st.id = id;
   st.route = route;
   st.cache_scope = caller;
+  st.note = std::move(note);
   st.arrived = st.last_written = self->clock().now();
   st.deadline = st.server->rules.deadline;
   begin_trace(st);

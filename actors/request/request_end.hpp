@@ -13,15 +13,17 @@ void fail(request_ptr self, const net::api_error& error,
 
 /// Takes a step of the request; one that throws ends the request with an internal error and not its
 /// actor, which still owes others what it holds (reliability A2, request actor). Answers whether
-/// the step was taken whole.
+/// the step was taken whole. Its note tells how it goes behind the step.
 template <class Step> bool or_fail(request_ptr self, const Step& step) {
+  bool whole = true;
   try {
     step();
-    return true;
   } catch (const std::exception& error) {
     fail(self, net::internal_error(error.what()));
-    return false;
+    whole = false;
   }
+  note_progress(self->state);
+  return whole;
 }
 
 /// The same for a poison request; a digest of its tokens is logged.

@@ -5,11 +5,28 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+
 namespace lamella::actors {
 
 namespace {
 
 using seconds = std::chrono::duration<double>;
+
+request_note::state state_of(const request_state& st, bool paused) {
+  using state = request_note::state;
+  using phase = request_sequence::phase;
+  if (!st.writer) return st.answered ? state::sending : state::reading;
+  if (st.answered) return state::sending;
+  if (paused) return state::recovering;
+  if (st.stalled) return state::stalled;
+  const auto some = [&](phase where) {
+    return std::any_of(st.sequences.begin(), st.sequences.end(),
+                       [&](const auto& s) { return s.where == where; });
+  };
+  if (some(phase::decoding)) return state::decoding;
+  return some(phase::prefilling) ? state::prefilling : state::waiting;
+}
 
 } // namespace
 
@@ -53,6 +70,32 @@ void report(request_ptr self, net::request_outcome outcome, int status, const st
                times.generated_tokens, st.sequences.size(), times.queue * 1e3, times.prefill * 1e3,
                (st.has_first_token ? seconds{st.first_token - st.arrived}.count() : 0) * 1e3,
                times.e2e * 1e3, st.recoveries, seconds{st.longest_pause}.count() * 1e3);
+}
+
+std::string_view name_of(request_note::state x) {
+  constexpr std::string_view names[] = {"reading", "waiting",    "prefilling", "decoding",
+                                        "stalled", "recovering", "sending"};
+  return names[static_cast<size_t>(x)];
+}
+
+void note_progress(const request_state& st) {
+  if (!st.note) return;
+  auto& x = *st.note;
+  int64_t since = 0;
+  uint64_t generated = 0;
+  for (const auto& s : st.sequences) {
+    if (!s.text) continue;
+    generated += s.text->tokens().size();
+    if (!s.paused_since || s.text->over()) continue;
+    const int64_t at = s.paused_since->time_since_epoch().count();
+    since = since == 0 ? at : std::min(since, at);
+  }
+  x.generated = generated;
+  x.paused_since_ns = since;
+  x.recoveries = st.recoveries;
+  if (x.prompt_tokens == 0)
+    for (const auto& prompt : st.prompts) x.prompt_tokens += prompt.size();
+  x.where = state_of(st, since != 0);
 }
 
 } // namespace lamella::actors

@@ -6,6 +6,7 @@
 #include "actors/protocol/values.hpp"
 #include "actors/request/choice.hpp"
 #include "actors/request/logprobs.hpp"
+#include "actors/request/request_note.hpp"
 #include "actors/request/service.hpp"
 #include "base/byte_budget.hpp"
 #include "net/api/answer_writer.hpp"
@@ -89,6 +90,7 @@ struct request_state {
   exchange_ptr exchange;
   request_id id{};
   net::api_route route{}; ///< that it came by
+  request_note_ptr note;  ///< null: nobody reads it
   net::generation_params params;
   net::tool_use tools;
   std::shared_ptr<model::output_constraint> constraint; ///< of params.format and tools

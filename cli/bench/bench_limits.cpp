@@ -31,6 +31,9 @@ std::map<std::string, reader> make_latencies() {
   add_latency<&bench_summary::itl>("itl", all);
   add_latency<&bench_summary::itl>("tbt", all);
   add_latency<&bench_summary::e2el>("e2el", all);
+  add_latency<&bench_summary::ttft_slowdown>("ttft_slowdown", all);
+  add_latency<&bench_summary::tpot_slowdown>("tpot_slowdown", all);
+  add_latency<&bench_summary::e2el_slowdown>("e2el_slowdown", all);
   return all;
 }
 
@@ -49,6 +52,11 @@ const std::map<std::string, reader>& others() {
   return all;
 }
 
+/// Latencies have a unit, slowdowns have none.
+bool is_time_figure(const std::string& figure) {
+  return latencies().contains(figure) && figure.find("_slowdown_") == std::string::npos;
+}
+
 [[noreturn]] void refuse(const std::string& text, const std::string& why, const std::string& hint) {
   throw command_error{exit_usage, "--fail-if: '" + text + "' " + why, hint};
 }
@@ -61,7 +69,8 @@ void check_figure(const bench_limit& x) {
   const auto near = config::nearest(x.figure, known);
   refuse(x.text, "measures nothing that is known",
          near ? "did you mean " + *near + "?"
-              : "ttft, tpot, itl or e2el with _mean, _p50, _p90, _p95, _p99, _max or _min; or "
+              : "ttft, tpot, itl or e2el (or ttft_slowdown and so on) with _mean, _p50, _p90, "
+                "_p95, _p99, _max or _min; or "
                 "request_throughput, output_throughput, total_throughput, goodput, failed");
 }
 
@@ -83,7 +92,7 @@ bench_limit read_limit(const std::string& text) {
     refuse(text, "has no limit that is a number of at least 0", form);
   const std::string unit{end, last};
   const std::map<std::string, double> units{{"", 1}, {"ms", 1}, {"s", 1e3}, {"us", 1e-3}};
-  const bool is_time = latencies().contains(x.figure);
+  const bool is_time = is_time_figure(x.figure);
   if (!unit.empty() && !is_time) refuse(text, "has a unit, which its figure has not", form);
   const auto known = units.find(unit);
   if (known == units.end()) refuse(text, "has a unit other than ms, s and us", form);
@@ -96,8 +105,9 @@ std::vector<std::string> broken_limits(const std::vector<bench_limit>& limits,
   std::vector<std::string> broken;
   for (const auto& limit : limits) {
     const auto found = latencies().find(limit.figure);
-    const bool is_time = found != latencies().end();
-    const double value = (is_time ? found : others().find(limit.figure))->second(x);
+    const bool is_time = is_time_figure(limit.figure);
+    const double value =
+        (found != latencies().end() ? found : others().find(limit.figure))->second(x);
     if (!std::isnan(value) && !(limit.above ? value > limit.limit : value < limit.limit)) continue;
     char number[48] = "no value";
     if (!std::isnan(value))

@@ -17,8 +17,9 @@ struct bench_limit {
 };
 
 /// Reads FIGURE>LIMIT or FIGURE<LIMIT. Figures: ttft, tpot, itl (also tbt) and e2el with _mean,
-/// _p50, _p90, _p95, _p99, _max or _min, limits in ms (or s, us); request_throughput,
-/// output_throughput, total_throughput, goodput and failed, limits without a unit. Throws
+/// _p50, _p90, _p95, _p99, _max or _min, limits in ms (or s, us); ttft_slowdown, tpot_slowdown and
+/// e2el_slowdown with the same, limits without a unit, as have request_throughput,
+/// output_throughput, total_throughput, goodput and failed. Throws
 /// command_error (2).
 bench_limit read_limit(const std::string& text);
 

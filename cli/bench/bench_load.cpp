@@ -1,6 +1,7 @@
 #include "cli/bench/bench_load.hpp"
 
 #include "base/json_writer.hpp"
+#include "cli/bench/load/lengths.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -33,14 +34,6 @@ std::vector<std::string> words_of(const char* text) {
   return words;
 }
 
-/// Spreads a seed and an index over all bits, so that neighbours share nothing.
-uint64_t mixed(uint64_t seed, uint64_t index) {
-  uint64_t x = seed + 0x9e3779b97f4a7c15ULL * (index + 1);
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-  return x ^ (x >> 31);
-}
-
 std::string joined(const std::vector<std::string>& words) {
   std::string out;
   for (const auto& word : words) out += (out.empty() ? "" : " ") + word;
@@ -57,7 +50,8 @@ std::chrono::nanoseconds poisson_arrivals::next() {
 }
 
 std::optional<uint64_t> count_tokens(net::http_client& server, const std::string& model,
-                                     bench_endpoint endpoint, const std::string& prompt) {
+                                     bench_endpoint endpoint, const std::string& prompt,
+                                     bool special) {
   json_writer body;
   body.begin_object().member("model", model);
   if (endpoint == bench_endpoint::chat)
@@ -71,6 +65,7 @@ std::optional<uint64_t> count_tokens(net::http_client& server, const std::string
         .member("add_generation_prompt", true);
   else
     body.member("prompt", prompt);
+  if (!special) body.member("add_special_tokens", false);
   net::http_reply reply;
   try {
     reply = server.post("/tokenize", body.end_object().take(), timeout);
@@ -115,7 +110,6 @@ prompt_source prompt_source::synthetic(net::http_client& server, const std::stri
   prompt_source made;
   made.seed_ = seed;
   made.texts_ = words_of(common_words);
-  made.words_ = tokens;
   const auto count = [&](const std::string& text) {
     return count_tokens(server, model, endpoint, text);
   };
@@ -136,14 +130,9 @@ prompt_source prompt_source::synthetic(net::http_client& server, const std::stri
       if (*count(made.starts_.front() + " " + word) == least + 1) whole.push_back(word);
     made.texts_ = std::move(whole);
   }
-  if (tokens < least)
-    throw command_error{exit_usage,
-                        "--input-tokens " + std::to_string(tokens)
-                            + " is too small: one word with the added tokens of the template has "
-                            + std::to_string(least) + " tokens",
-                        "use at least " + std::to_string(least)};
-  made.words_ = tokens - static_cast<uint32_t>(least) + 1;
-  const auto got = made.texts_.size() < 2 ? 0 : *count(made.prompt(0));
+  made.least_ = static_cast<uint32_t>(least);
+  tokens = std::max(tokens, made.least_);
+  const auto got = made.texts_.size() < 2 ? 0 : *count(made.prompt(0, tokens));
   if (got != tokens)
     throw command_error{
         exit_failure,
@@ -154,11 +143,12 @@ prompt_source prompt_source::synthetic(net::http_client& server, const std::stri
   return made;
 }
 
-std::string prompt_source::prompt(uint64_t index) const {
+std::string prompt_source::prompt(uint64_t index, uint32_t tokens) const {
   if (from_file_) return texts_[index % texts_.size()];
   std::mt19937_64 random{mixed(seed_, index)};
   std::string out;
-  for (uint32_t i = 0; i < words_; ++i)
+  const auto words = std::max(tokens, least_) - least_ + 1;
+  for (uint32_t i = 0; i < words; ++i)
     out += i == 0 ? starts_[random() % starts_.size()] : " " + texts_[random() % texts_.size()];
   return out;
 }

@@ -37,13 +37,17 @@ public:
   /// Each line that is not empty is a prompt; they are used in turn. Throws command_error (66, 65).
   static prompt_source from_file(const std::string& path);
 
-  /// Random words. Where the server has /tokenize, exactly `tokens` long as the server counts them;
-  /// elsewhere approximately, and counted() is false. Throws command_error when the length cannot
-  /// be met with the server's tokeniser, or `tokens` is less than the tokens added to each prompt.
+  /// Random words. Where the server has /tokenize, exactly as long as asked, as the server counts
+  /// them; elsewhere approximately, and counted() is false. Throws command_error when a length of
+  /// `tokens` cannot be met with the server's tokeniser.
   static prompt_source synthetic(net::http_client& server, const std::string& model,
                                  bench_endpoint endpoint, uint32_t tokens, uint64_t seed);
 
-  std::string prompt(uint64_t index) const;
+  /// With so many tokens, least() at least; those of a file are as they are.
+  std::string prompt(uint64_t index, uint32_t tokens = 0) const;
+  /// Tokens of one word with those that the server adds to each prompt.
+  uint32_t least() const { return least_; }
+  bool from_file() const { return from_file_; }
   /// Whether the length is exact.
   bool counted() const { return counted_; }
 
@@ -51,13 +55,14 @@ private:
   std::vector<std::string> texts_;  ///< of a file; else words
   std::vector<std::string> starts_; ///< words to begin with
   bool from_file_ = false, counted_ = false;
-  uint32_t words_ = 0; ///< per synthetic prompt
+  uint32_t least_ = 1;
   uint64_t seed_ = 0;
 };
 
 /// Tokens of a prompt as the server's /tokenize counts them, special tokens and chat template
-/// included; nothing where there is no such route.
+/// included unless `special` is false; nothing where there is no such route.
 std::optional<uint64_t> count_tokens(net::http_client& server, const std::string& model,
-                                     bench_endpoint endpoint, const std::string& prompt);
+                                     bench_endpoint endpoint, const std::string& prompt,
+                                     bool special = true);
 
 } // namespace lamella::cli

@@ -13,7 +13,7 @@ void add_load_flags(CLI::App& app, bench_serve_options& options);
 /// How this program was called, for the record.
 std::string own_command_line();
 
-/// Writes the file of `--save`. Throws command_error (1).
-void save_result(const std::string& path, const std::string& text);
+/// Writes the file that `flag` names. Throws command_error (1).
+void save_result(const std::string& path, const std::string& text, const char* flag = "--save");
 
 } // namespace lamella::cli

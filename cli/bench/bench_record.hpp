@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cli/bench/bench_load.hpp"
+#include "cli/bench/load/lengths.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -12,24 +13,43 @@
 
 namespace lamella::cli {
 
+/// Limits on the latencies of a request: ttft, tpot, e2el.
+struct bench_slos {
+  std::map<std::string, double> ms, slowdown;
+  bool empty() const { return ms.empty() && slowdown.empty(); }
+};
+
+/// Where neither --requests nor --duration says otherwise.
+constexpr uint64_t requests_default = 64;
+
 struct bench_serve_options {
   bench_endpoint endpoint = bench_endpoint::completions;
-  std::string model;          ///< empty: the first one the server lists
+  std::string model; ///< empty: the first one the server lists
+  bool concurrency_given = false;
   uint32_t concurrency = 8;   ///< closed loop: users that each wait for their answer
   std::optional<double> rate; ///< open loop instead: Poisson arrivals per second
+  std::vector<double> rates;  ///< a run at each of them, one after the other
   std::optional<uint64_t> requests;
   std::optional<double> duration_s; ///< no new requests after it
   uint64_t seed = 0;
-  uint32_t input_tokens = 128;
-  uint32_t output_tokens = 128;
-  std::string prompt_file;
+  length_distribution input_len{128}, output_len{128};
+  bool output_len_given = false; ///< else a trace or a dataset says how long answers are
+  std::string prompt_file, trace, dataset;
+  double trace_speed = 1;   ///< arrivals of a trace come so many times as fast
+  uint64_t first_index = 0; ///< of the workload; another run has other prompts
   uint32_t warm_up = 1;
   uint32_t max_in_flight = 4096; ///< open loop: later arrivals wait, and waiting counts as latency
   double timeout_s = 600;
-  std::map<std::string, double> goodput; ///< ttft, tpot, e2el: milliseconds
+  bench_slos goodput;
+  bool slowdowns = false; ///< measure requests that are alone before the load
   bool json = false;
-  std::string save;
+  std::string save, save_format, svg;
   std::string command_line;
+
+  /// An open loop with the arrivals of the trace.
+  bool trace_arrivals() const {
+    return !trace.empty() && !concurrency_given && !rate && rates.empty();
+  }
 };
 
 /// One request as seen by the client; times since the start of the run.
@@ -47,6 +67,7 @@ struct bench_record {
 
 struct bench_result {
   std::vector<bench_record> records; ///< in the order they were begun
+  std::vector<bench_record> alone;   ///< of requests that had the server for themselves
   double duration_s = 0;             ///< from the start to the last answer's end
   double arrivals_s = 0;             ///< from the start to the last intended send
   double cpu_share = 0;              ///< of one core, by this program

@@ -1,6 +1,10 @@
 #include "cli/bench/bench_report.hpp"
 
+#include "cli/bench/load/figures.hpp"
+#include "cli/bench/load/slo.hpp"
+
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 
@@ -8,35 +12,8 @@ namespace lamella::cli {
 
 namespace {
 
-double milliseconds(bench_record::time x) { return static_cast<double>(x.count()) / 1e6; }
-
-double ttft(const bench_record& r) { return milliseconds(r.first - r.intended); }
-double e2el(const bench_record& r) { return milliseconds(r.end - r.intended); }
-
-uint64_t output_tokens(const bench_record& r) { return r.usage ? r.completion_tokens : r.pieces; }
-
-/// Time per output token but the first; no number where there is only one.
-double tpot(const bench_record& r) {
-  const auto tokens = output_tokens(r);
-  return tokens < 2 ? latency_summary::nothing
-                    : (e2el(r) - ttft(r)) / static_cast<double>(tokens - 1);
-}
-
-/// At q of the way through sorted values, between neighbours in a straight line.
-double percentile(const std::vector<double>& sorted, double q) {
-  const double at = q * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<size_t>(at);
-  const auto above = std::min(below + 1, sorted.size() - 1);
-  return sorted[below] + (sorted[above] - sorted[below]) * (at - static_cast<double>(below));
-}
-
-/// Whether it keeps all limits; one on what it does not have is kept.
-bool is_good(const bench_record& r, const std::map<std::string, double>& limits) {
-  for (const auto& [name, limit] : limits) {
-    const double value = name == "ttft" ? ttft(r) : name == "tpot" ? tpot(r) : e2el(r);
-    if (value > limit) return false;
-  }
-  return true;
+bool is_open(const bench_serve_options& options) {
+  return options.rate || options.trace_arrivals();
 }
 
 void add_warnings(bench_summary& x, const bench_result& result,
@@ -51,7 +28,7 @@ void add_warnings(bench_summary& x, const bench_result& result,
                   result.cpu_share * 100, result.lag_p99_ms);
     x.warnings.emplace_back(text);
   }
-  if (options.rate && x.offered_rate > 0 && x.request_throughput < kept_up * x.offered_rate) {
+  if (is_open(options) && x.offered_rate > 0 && x.request_throughput < kept_up * x.offered_rate) {
     std::snprintf(text, sizeof text,
                   "SATURATED: %.2f requests/s arrived, %.2f were answered; latencies grow with the "
                   "length of the run",
@@ -65,7 +42,8 @@ void add_warnings(bench_summary& x, const bench_result& result,
   uint64_t pieces = 0;
   for (const auto& r : result.records)
     if (r.error.empty()) pieces += r.pieces;
-  if (options.goodput.contains("tpot") && x.tpot.count < x.completed)
+  if ((options.goodput.ms.contains("tpot") || options.goodput.slowdown.contains("tpot"))
+      && x.tpot.count < x.completed)
     x.warnings.push_back("goodput: the limit on tpot does not apply to "
                          + std::to_string(x.completed - x.tpot.count) + " answers of one token");
   if (pieces > 0 && pieces * 10 < x.output_tokens * 9)
@@ -100,6 +78,7 @@ bench_summary summarize(const bench_result& result, const bench_serve_options& o
   bench_summary x;
   uint64_t good = 0;
   std::vector<double> ttfts, tpots, gaps, e2els;
+  std::array<std::vector<double>, 3> slower;
   for (const auto& r : result.records) {
     if (!r.error.empty()) {
       ++x.failed;
@@ -109,17 +88,22 @@ bench_summary summarize(const bench_result& result, const bench_serve_options& o
     ++x.completed;
     x.input_tokens += r.prompt_tokens;
     x.cached_tokens += r.cached_tokens;
-    x.output_tokens += output_tokens(r);
-    ttfts.push_back(ttft(r));
-    e2els.push_back(e2el(r));
-    if (output_tokens(r) > 1) tpots.push_back(tpot(r));
+    x.output_tokens += output_tokens_of(r);
+    ttfts.push_back(ttft_ms(r));
+    e2els.push_back(e2el_ms(r));
+    if (output_tokens_of(r) > 1) tpots.push_back(tpot_ms(r));
     for (const float gap : r.gaps_ms) gaps.push_back(gap);
-    good += is_good(r, options.goodput) ? 1 : 0;
+    good += keeps(r, options.goodput, result.alone) ? 1 : 0;
+    if (result.alone.empty()) continue;
+    const auto s = slowdowns_of(r, result.alone);
+    slower[0].push_back(s.ttft);
+    if (!std::isnan(s.tpot)) slower[1].push_back(s.tpot);
+    slower[2].push_back(s.e2el);
   }
   const auto per_second = [&](uint64_t count) {
     return result.duration_s > 0 ? static_cast<double>(count) / result.duration_s : 0;
   };
-  if (options.rate && result.arrivals_s > 0)
+  if (is_open(options) && result.arrivals_s > 0)
     x.offered_rate = static_cast<double>(result.records.size()) / result.arrivals_s;
   x.request_throughput = per_second(x.completed);
   x.goodput = per_second(good);
@@ -129,10 +113,32 @@ bench_summary summarize(const bench_result& result, const bench_serve_options& o
   x.tpot = summarize(std::move(tpots));
   x.itl = summarize(std::move(gaps));
   x.e2el = summarize(std::move(e2els));
+  x.ttft_slowdown = summarize(std::move(slower[0]));
+  x.tpot_slowdown = summarize(std::move(slower[1]));
+  x.e2el_slowdown = summarize(std::move(slower[2]));
+  if (!result.alone.empty()) x.nine_slos = keep_nine_slos(result);
   x.max_pause_ms = x.itl.max;
   add_warnings(x, result, options);
   return x;
 }
+
+namespace {
+
+std::string slowdown_lines(const bench_summary& x) {
+  std::string out;
+  char text[120];
+  for (const auto& [name, s] : {std::pair{"P50, P90, P99 of TTFT:", &x.ttft_slowdown},
+                                std::pair{"P50, P90, P99 of TPOT:", &x.tpot_slowdown},
+                                std::pair{"P50, P90, P99 of E2EL:", &x.e2el_slowdown}}) {
+    std::snprintf(text, sizeof text, "%-40s %.2f %.2f %.2f\n", name, s->median, s->p90, s->p99);
+    out += text;
+  }
+  std::snprintf(text, sizeof text, "%-40s %s\n",
+                "Nine SLOs of Splitwise:", *x.nine_slos ? "kept" : "broken");
+  return out + text;
+}
+
+} // namespace
 
 std::string console_block(const bench_summary& x, const bench_result& result,
                           const bench_serve_options& options) {
@@ -168,6 +174,8 @@ std::string console_block(const bench_summary& x, const bench_result& result,
   for (const auto& [code, number] : x.errors) count("  " + code + ":", number);
   if (options.rate)
     line("Request rate configured (RPS):", "%.2f", *options.rate);
+  else if (options.trace_arrivals())
+    line("Request rate of the trace (RPS):", "%.2f", x.offered_rate);
   else
     count("Maximum request concurrency:", options.concurrency);
   line("Benchmark duration (s):", "%.2f", result.duration_s);
@@ -183,6 +191,10 @@ std::string console_block(const bench_summary& x, const bench_result& result,
   section("Inter-token Latency", "ITL", x.itl);
   line("Longest pause in a stream (ms):", "%.2f", x.max_pause_ms);
   section("End-to-end Latency", "E2EL", x.e2el);
+  if (x.nine_slos) {
+    title("Slowdown against a request alone", '-');
+    out += slowdown_lines(x);
+  }
   title("", '=');
   for (const auto& warning : x.warnings) out += "note: " + warning + "\n";
   return out;

@@ -29,6 +29,8 @@ struct bench_summary {
   double offered_rate = 0;    ///< requests per second, of an open loop
   double request_throughput = 0, goodput = 0, output_throughput = 0, total_throughput = 0;
   latency_summary ttft, tpot, itl, e2el;
+  latency_summary ttft_slowdown, tpot_slowdown, e2el_slowdown; ///< no times, but multiples
+  std::optional<bool> nine_slos; ///< those of Splitwise, where slowdowns were measured
   double max_pause_ms = latency_summary::nothing; ///< between two events of a stream
   std::map<std::string, uint64_t> errors;         ///< by code
   std::vector<std::string> warnings;              ///< notes of the run, CLIENT-LIMITED, SATURATED

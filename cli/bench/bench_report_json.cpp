@@ -1,6 +1,7 @@
 /// The benchmark's result as JSON, under the flat keys that plotting scripts expect.
 #include "base/json_writer.hpp"
 #include "cli/bench/bench_report.hpp"
+#include "cli/bench/load/figures.hpp"
 
 #include <ctime>
 
@@ -14,6 +15,30 @@ void write_latency(json_writer& out, const std::string& name, const latency_summ
   out.member(key("mean"), x.mean).member(key("median"), x.median).member(key("std"), x.std);
   out.member(key("min"), x.min).member(key("max"), x.max).member(key("p90"), x.p90);
   out.member(key("p95"), x.p95).member(key("p99"), x.p99);
+}
+
+/// What requests took that were alone, and how many times as long those of the load.
+void write_slowdowns(json_writer& out, const bench_summary& x, const bench_result& result) {
+  if (!x.nine_slos) return;
+  out.key("slowdowns").begin_object();
+  for (const auto& [name, s] :
+       {std::pair{"ttft", &x.ttft_slowdown}, std::pair{"tpot", &x.tpot_slowdown},
+        std::pair{"e2el", &x.e2el_slowdown}})
+    out.key(name)
+        .begin_object()
+        .member("p50", s->median)
+        .member("p90", s->p90)
+        .member("p99", s->p99)
+        .end_object();
+  out.member("splitwise_slos_kept", *x.nine_slos).key("alone").begin_array();
+  for (const auto& r : result.alone)
+    out.begin_object()
+        .member("input_tokens", r.prompt_tokens)
+        .member("output_tokens", output_tokens_of(r))
+        .member("ttft_ms", ttft_ms(r))
+        .member("tpot_ms", tpot_ms(r))
+        .end_object();
+  out.end_array().end_object();
 }
 
 std::string date() {
@@ -40,7 +65,7 @@ void write_records(json_writer& out, const bench_result& result) {
   });
   array("e2els", [&](record r) { return seconds(r.end - r.intended); });
   array("input_lens", [](record r) { return r.prompt_tokens; });
-  array("output_lens", [](record r) { return r.usage ? r.completion_tokens : r.pieces; });
+  array("output_lens", [](record r) { return output_tokens_of(r); });
   array("errors", [](record r) { return r.error; });
   out.key("itls").begin_array();
   for (const auto& r : result.records) {
@@ -62,6 +87,8 @@ std::string bench_json(const bench_summary& x, const bench_result& result,
   out.member("num_prompts", result.records.size());
   if (options.rate)
     out.member("request_rate", *options.rate).null_member("max_concurrency");
+  else if (options.trace_arrivals())
+    out.member("request_rate", x.offered_rate).null_member("max_concurrency");
   else
     out.member("request_rate", "inf").member("max_concurrency", options.concurrency);
   out.member("duration", result.duration_s).member("completed", x.completed);
@@ -85,14 +112,28 @@ std::string bench_json(const bench_summary& x, const bench_result& result,
   if (records) write_records(out, result);
   out.key("lamella").begin_object().member("version", LAMELLA_VERSION);
   out.member("command", options.command_line).member("seed", options.seed);
-  out.member("input_tokens", options.input_tokens).member("output_tokens", options.output_tokens);
+  // Null where a file says how long each is.
+  const auto length = [&](const char* name, const length_distribution& of, bool drawn) {
+    if (!drawn)
+      out.null_member(name);
+    else
+      of.is_fixed() ? out.member(name, of.typical()) : out.member(name, of.text());
+  };
+  const bool own = options.trace.empty() && options.dataset.empty();
+  length("input_tokens", options.input_len, own && options.prompt_file.empty());
+  length("output_tokens", options.output_len, own || options.output_len_given);
+  out.member("trace", options.trace).member("dataset", options.dataset);
   out.member("warm_up", options.warm_up).member("offered_rate", x.offered_rate);
   out.member("max_pause_ms", x.max_pause_ms).member("client_cpu_share", result.cpu_share);
   out.member("client_lag_p99_ms", result.lag_p99_ms).member("interrupted", result.interrupted);
   out.member("latency_from", "intended send time");
   out.key("goodput_limits_ms").begin_object();
-  for (const auto& [name, limit] : options.goodput) out.member(name, limit);
-  out.end_object().key("notes").begin_array();
+  for (const auto& [name, limit] : options.goodput.ms) out.member(name, limit);
+  out.end_object().key("goodput_slowdowns").begin_object();
+  for (const auto& [name, limit] : options.goodput.slowdown) out.member(name, limit);
+  out.end_object();
+  write_slowdowns(out, x, result);
+  out.key("notes").begin_array();
   for (const auto& note : x.warnings) out.value(note);
   return out.end_array().end_object().end_object().take();
 }

@@ -7,7 +7,7 @@ namespace lamella::cli {
 using std::chrono::nanoseconds;
 
 /// What is sent; `exact` asks the server to stop at the token limit and nowhere before.
-std::string request_body(const bench_serve_options& x, const std::string& prompt, bool exact) {
+std::string request_body(const bench_serve_options& x, const bench_item& item, bool exact) {
   json_writer out;
   out.begin_object().member("model", x.model);
   if (x.endpoint == bench_endpoint::chat)
@@ -15,14 +15,14 @@ std::string request_body(const bench_serve_options& x, const std::string& prompt
         .begin_array()
         .begin_object()
         .member("role", "user")
-        .member("content", prompt)
+        .member("content", item.prompt)
         .end_object()
         .end_array();
   else
-    out.member("prompt", prompt);
-  out.member("max_tokens", x.output_tokens).member("temperature", 0).member("stream", true);
+    out.member("prompt", item.prompt);
+  out.member("max_tokens", item.output_tokens).member("temperature", 0).member("stream", true);
   out.key("stream_options").begin_object().member("include_usage", true).end_object();
-  if (exact) out.member("ignore_eos", true).member("min_tokens", x.output_tokens);
+  if (exact) out.member("ignore_eos", true).member("min_tokens", item.output_tokens);
   return out.end_object().take();
 }
 

@@ -1,7 +1,7 @@
 /// One request of a serving benchmark, and its result.
 #pragma once
 
-#include "cli/bench/bench_record.hpp"
+#include "cli/bench/load/workload.hpp"
 
 #include <string>
 #include <string_view>
@@ -9,7 +9,7 @@
 namespace lamella::cli {
 
 /// What is sent; `exact` asks the server to stop at the token limit and nowhere before.
-std::string request_body(const bench_serve_options& x, const std::string& prompt, bool exact);
+std::string request_body(const bench_serve_options& x, const bench_item& item, bool exact);
 
 /// Where it is sent to.
 std::string path_of(bench_endpoint endpoint);

@@ -20,7 +20,6 @@ using clock = std::chrono::steady_clock;
 using std::chrono::nanoseconds;
 
 constexpr int ok = 200;
-constexpr uint64_t default_requests = 64;
 
 double thread_cpu_seconds() {
   timespec t{};
@@ -40,13 +39,11 @@ void raise_descriptor_limit() {
 class load_run {
 public:
   load_run(net::http_url url, std::string key, const bench_serve_options& options,
-           const prompt_source& prompts, bool exact)
-      : url_{std::move(url)}, key_{std::move(key)}, options_{options}, prompts_{prompts},
-        exact_{exact} {
-    if (options.rate) arrivals_.emplace(*options.rate, options.seed);
-    last_index_ = options.requests     ? *options.requests
-                  : options.duration_s ? std::numeric_limits<uint64_t>::max()
-                                       : default_requests;
+           const workload& work, bool exact)
+      : url_{std::move(url)}, key_{std::move(key)}, options_{options}, work_{work}, exact_{exact},
+        open_{options.rate || options.trace_arrivals()} {
+    if (options.rate) poisson_.emplace(*options.rate, options.seed);
+    last_index_ = requests_of(options, work);
   }
 
   bench_result run(interrupts& signals) {
@@ -55,7 +52,7 @@ public:
     const interrupt_watch watch{signals, [this] { loop_.stop(); }};
     begin_ = clock::now();
     const auto cpu = thread_cpu_seconds();
-    if (arrivals_)
+    if (open_)
       schedule_arrival();
     else
       for (uint32_t i = 0; i < options_.concurrency; ++i) begin_next();
@@ -72,6 +69,7 @@ private:
   struct running {
     bench_record record;
     std::unique_ptr<net::sse_reader> reader;
+    uint32_t tokens = 0;   ///< asked for
     bool complete = false; ///< "[DONE]" came
     bool over = false;
   };
@@ -90,7 +88,7 @@ private:
 
   void schedule_arrival() {
     if (begun_ >= last_index_) return arrivals_over();
-    const auto when = arrivals_->next();
+    const auto when = poisson_ ? poisson_->next() : *work_.arrival(begun_);
     if (options_.duration_s && static_cast<double>(when.count()) * 1e-9 >= *options_.duration_s)
       return arrivals_over();
     loop_.at(begin_ + when, [this, when] {
@@ -120,7 +118,9 @@ private:
     net::http_call_request request;
     request.method = "POST";
     request.path = path_of(options_.endpoint);
-    request.body = request_body(options_, prompts_.prompt(index), exact_);
+    const auto item = work_.item(options_.first_index + index);
+    x->tokens = item.output_tokens;
+    request.body = request_body(options_, item, exact_);
     if (!key_.empty()) request.headers.set("authorization", "Bearer " + key_);
     const auto limit = std::chrono::milliseconds{static_cast<int64_t>(options_.timeout_s * 1e3)};
     request.total_timeout = request.idle_timeout = limit;
@@ -142,7 +142,7 @@ private:
       else if (r.error.empty() && r.pieces == 0)
         r.error = "no_text";
       else if (r.error.empty() && exact_ && r.usage
-               && (r.completion_tokens != options_.output_tokens || r.finish != "length"))
+               && (r.completion_tokens != x->tokens || r.finish != "length"))
         r.error = "wrong_length";
       finish(*x);
     };
@@ -164,7 +164,7 @@ private:
       const auto [index, intended] = held_.front();
       held_.pop_front();
       begin(index, intended);
-    } else if (!arrivals_) {
+    } else if (!open_) {
       // A server that refuses at once must not be asked thousands of times a second.
       constexpr std::chrono::milliseconds pause{100};
       if (x.record.error.empty())
@@ -209,9 +209,9 @@ private:
   const net::http_url url_;
   const std::string key_;
   const bench_serve_options& options_;
-  const prompt_source& prompts_;
-  const bool exact_;
-  std::optional<poisson_arrivals> arrivals_;
+  const workload& work_;
+  const bool exact_, open_;
+  std::optional<poisson_arrivals> poisson_; ///< of an open loop; else its arrivals are a trace's
   uint64_t last_index_ = 0, begun_ = 0, in_flight_ = 0, ended_ = 0;
   std::deque<std::pair<uint64_t, nanoseconds>> held_; ///< arrived, beyond max_in_flight
   std::vector<std::shared_ptr<running>> all_;
@@ -224,10 +224,16 @@ private:
 
 } // namespace
 
+uint64_t requests_of(const bench_serve_options& options, const workload& work) {
+  if (options.requests) return *options.requests;
+  if (options.trace_arrivals()) return work.size().value_or(requests_default);
+  return options.duration_s ? std::numeric_limits<uint64_t>::max() : requests_default;
+}
+
 bench_result run_load(const net::http_url& url, const std::string& key,
-                      const bench_serve_options& options, const prompt_source& prompts, bool exact,
+                      const bench_serve_options& options, const workload& work, bool exact,
                       interrupts& signals) {
-  return load_run{url, key, options, prompts, exact}.run(signals);
+  return load_run{url, key, options, work, exact}.run(signals);
 }
 
 } // namespace lamella::cli

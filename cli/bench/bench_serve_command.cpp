@@ -2,8 +2,11 @@
 #include "cli/app.hpp"
 #include "cli/bench/bench_limits.hpp"
 #include "cli/bench/bench_load_flags.hpp"
-#include "cli/bench/bench_report.hpp"
+#include "cli/bench/load/curve.hpp"
+#include "cli/bench/load/slo.hpp"
+#include "cli/named_values.hpp"
 
+#include <algorithm>
 #include <cstdio>
 
 namespace lamella::cli {
@@ -12,43 +15,113 @@ namespace {
 
 constexpr int exit_interrupted = 130;
 
-/// `ttft:500` and so on.
-std::map<std::string, double> goodput_limits(const std::vector<std::string>& words) {
-  std::map<std::string, double> limits;
-  for (const auto& word : words) {
-    const auto colon = word.find(':');
-    const auto name = word.substr(0, colon);
-    size_t used = 0;
-    double limit = 0;
-    const auto number = colon == std::string::npos ? std::string{} : word.substr(colon + 1);
-    try {
-      limit = std::stod(number, &used);
-    } catch (const std::exception&) {
-      used = std::string::npos;
+/// What is written by --save, and by --json without `records`.
+std::string text_of(const std::vector<bench_run>& runs, const bench_serve_options& options,
+                    bool records) {
+  if (records && options.save_format == "guidellm") return guidellm_json(runs);
+  std::string list;
+  for (const auto& run : runs)
+    list += (list.empty() ? "" : ",")
+            + (records && options.save_format == "aiperf"
+                   ? aiperf_json(run)
+                   : bench_json(run.summary, run.result, run.options, records));
+  return options.rates.empty() ? list : "{\"version\":1,\"runs\":[" + list + "]}";
+}
+
+/// What a reader must know: of all runs once, of one of them with its rate.
+void tell_notes(const std::vector<bench_run>& runs) {
+  for (size_t k = 0; k < runs.size(); ++k) {
+    const auto& common = runs[k].result.notes;
+    for (const auto& x : runs[k].summary.warnings) {
+      const bool of_all = std::find(common.begin(), common.end(), x) != common.end();
+      if (!of_all)
+        std::printf("note: at %g/s: %s\n", *runs[k].options.rate, x.c_str());
+      else if (k == 0)
+        std::printf("note: %s\n", x.c_str());
     }
-    const bool known = name == "ttft" || name == "tpot" || name == "e2el";
-    if (!known || used != number.size() || !(limit > 0) || limit > 1e9)
-      throw command_error{exit_usage, "--goodput: '" + word + "' is not a limit",
-                          "write ttft:MS, tpot:MS or e2el:MS, such as --goodput ttft:500 tpot:50"};
-    limits[name] = limit;
   }
-  return limits;
+}
+
+/// The runs of a sweep, told while it goes on.
+std::vector<bench_run> sweep(const server_choice& server, bench_serve_options& options) {
+  std::vector<bench_run> runs;
+  run_sweep(server, options, [&](const bench_serve_options& mine, bench_result result) {
+    auto summary = summarize(result, mine);
+    runs.push_back({mine, std::move(result), std::move(summary)});
+    if (options.json) return;
+    if (runs.size() == 1) std::fputs(sweep_head(mine).c_str(), stdout);
+    std::fputs(sweep_row(runs.back()).c_str(), stdout);
+    std::fflush(stdout);
+  });
+  if (!options.json) tell_notes(runs);
+  return runs;
+}
+
+std::vector<bench_run> measure(const server_choice& server, bench_serve_options& options) {
+  if (!options.rates.empty()) return sweep(server, options);
+  auto result = run_bench(server, options);
+  auto summary = summarize(result, options);
+  std::vector<bench_run> runs;
+  runs.push_back({options, std::move(result), std::move(summary)});
+  if (!options.json)
+    std::fputs(console_block(runs[0].summary, runs[0].result, options).c_str(), stdout);
+  return runs;
 }
 
 int bench_serve(const server_choice& server, bench_serve_options options,
                 const std::vector<bench_limit>& limits) {
-  if (!options.save.empty()) save_result(options.save, "{}"); // better to fail before the run
-  const auto result = run_bench(server, options);
-  const auto summary = summarize(result, options);
-  if (!options.save.empty()) save_result(options.save, bench_json(summary, result, options, true));
-  const auto shown = options.json ? bench_json(summary, result, options, false) + "\n"
-                                  : console_block(summary, result, options);
-  std::fputs(shown.c_str(), stdout);
-  if (result.interrupted) return exit_interrupted;
-  const auto broken = broken_limits(limits, summary);
-  for (const auto& x : broken) print_error(x, {});
-  const bool good = summary.failed == 0 && summary.completed > 0 && broken.empty();
+  // Better to fail before the run.
+  if (!options.save.empty()) save_result(options.save, "{}", "--save");
+  if (!options.svg.empty())
+    save_result(options.svg, "<svg xmlns=\"http://www.w3.org/2000/svg\"/>", "--svg");
+  const auto runs = measure(server, options);
+  if (!options.save.empty()) save_result(options.save, text_of(runs, options, true), "--save");
+  if (!options.svg.empty()) save_result(options.svg, latency_curve(runs), "--svg");
+  if (options.json) std::fputs((text_of(runs, options, false) + "\n").c_str(), stdout);
+  bool good = !runs.empty();
+  for (const auto& run : runs) {
+    if (run.result.interrupted) return exit_interrupted;
+    const auto broken = broken_limits(limits, run.summary);
+    for (const auto& x : broken) {
+      char at[40] = "";
+      if (!options.rates.empty()) std::snprintf(at, sizeof at, "at %g/s: ", *run.options.rate);
+      print_error(at + x, {});
+    }
+    good = good && run.summary.failed == 0 && run.summary.completed > 0 && broken.empty();
+  }
   return good ? exit_success : exit_failure;
+}
+
+void add_rates(CLI::App& app, bench_serve_options& options) {
+  constexpr double least = 1e-3, most = 1e5;
+  auto* rates =
+      app.add_option("--rates", options.rates,
+                     "A run at each of these rates of arrivals, one after the other: 1,2,4,8")
+          ->type_name("R,R...")
+          ->delimiter(',')
+          ->check(CLI::Range(least, most))
+          ->excludes(app.get_option("--rate"))
+          ->excludes(app.get_option("--concurrency"))
+          ->excludes(app.get_option("--trace-speed"));
+  constexpr int most_rates = 100;
+  rates->expected(1, most_rates);
+  app.add_option("--svg", options.svg,
+                 "Draw latency against throughput of --rates to this file, as SVG")
+      ->type_name("FILE")
+      ->needs(rates);
+}
+
+void add_outputs(CLI::App& app, bench_serve_options& options) {
+  app.add_flag("--json", options.json, "Write JSON");
+  auto* save =
+      app.add_option("--save", options.save, "Also write JSON with every request to this file")
+          ->type_name("FILE");
+  app.add_option("--save-format", options.save_format,
+                 "Names and form of --save: flat (default; those of vLLM's benchmark), aiperf or "
+                 "guidellm")
+      ->type_name("NAME")
+      ->check(CLI::IsMember({"flat", "aiperf", "guidellm"}))
+      ->needs(save);
 }
 
 } // namespace
@@ -58,21 +131,26 @@ run_function setup_bench_serve(CLI::App& app) {
   auto options = std::make_shared<bench_serve_options>();
   auto goodput = std::make_shared<std::vector<std::string>>();
   add_load_flags(app, *options);
-  app.add_option("--goodput", *goodput, "Count requests within all of ttft:MS tpot:MS e2el:MS")
+  add_rates(app, *options);
+  app.add_option("--goodput", *goodput,
+                 "Count requests within all of ttft:MS tpot:MS e2el:MS, or of slowdowns against a "
+                 "request alone, as ttft:2x")
       ->type_name("LIMIT...");
-  app.add_flag("--json", options->json, "Write JSON");
-  app.add_option("--save", options->save, "Also write JSON with every request to this file")
-      ->type_name("FILE");
+  add_outputs(app, *options);
   auto limits = std::make_shared<std::vector<std::string>>();
   app.add_option("--fail-if", *limits,
                  "End with 1 if the result is beyond a limit, such as 'ttft_p99>500ms' or "
                  "'output_throughput<1000'; may be repeated")
       ->type_name("FIGURE>LIMIT...");
   return [server, options, goodput, limits] {
-    options->goodput = goodput_limits(*goodput);
+    options->goodput = read_slos(*goodput);
     options->command_line = own_command_line();
     std::vector<bench_limit> read;
     for (const auto& text : *limits) read.push_back(read_limit(text));
+    options->slowdowns = !options->goodput.slowdown.empty()
+                         || std::any_of(read.begin(), read.end(), [](const auto& x) {
+                              return x.figure.find("_slowdown_") != std::string::npos;
+                            });
     return bench_serve(*server, *options, read);
   };
 }

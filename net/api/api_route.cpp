@@ -47,11 +47,21 @@ struct other_api {
   std::string_view instead;
 };
 
+constexpr std::string_view no_pooling =
+    "this server generates text and serves no models that rank, "
+    "classify or embed: use POST /v1/chat/completions";
+
 constexpr std::array other_apis{
     other_api{"/v1/responses", "of the Responses API this server has POST /v1/responses, and GET "
                                "and DELETE /v1/responses/{id}"},
     other_api{"/v1/messages", "of the Messages API this server has POST /v1/messages and POST "
                               "/v1/messages/count_tokens"},
+    other_api{"/v1/rerank", no_pooling},
+    other_api{"/v1/score", no_pooling},
+    other_api{"/rerank", no_pooling},
+    other_api{"/score", no_pooling},
+    other_api{"/pooling", no_pooling},
+    other_api{"/classify", no_pooling},
     other_api{"/api", "Ollama's API is not served here: use POST /v1/chat/completions, GET "
                       "/v1/models"},
 };

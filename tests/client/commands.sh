@@ -63,6 +63,25 @@ expect "bench serve, open loop, ends with 0" 0 $?
 expect "it counts by the server's usage" "20 1280 160" \
   "$(json 'x["completed"], x["total_input_tokens"], x["total_output_tokens"]' <<<"$open" | tr -d '(),')"
 
+"$LAMELLA" bench serve --url "$API_URL" --rates 20,40 --requests 6 --input-len uniform:40,60 --output-len \
+  normal:8,2,4,12 --goodput ttft:1000x e2e:60000 --svg "$WORK/curve.svg" --save "$WORK/sweep.json" \
+  --save-format guidellm >"$WORK/sweep.txt"
+expect "bench serve, a sweep of rates, ends with 0" 0 $?
+expect "its file has a run for each rate" "6 6" "$(json \
+  '" ".join(str(b["metrics"]["request_totals"]["successful"]) for b in x["benchmarks"])' <"$WORK/sweep.json")"
+contains "its picture has both rates" ">40/s<" "$(cat "$WORK/curve.svg")"
+printf 'arrival_s,prompt_tokens,output_tokens\n5,40,6\n5.1,50,7\n' >"$WORK/trace.csv"
+traced=$("$LAMELLA" bench serve --url "$API_URL" --trace "$WORK/trace.csv" --save "$WORK/traced.json" --json)
+expect "bench serve with a trace ends with 0" 0 $?
+expect "its requests have the lengths of the trace" "40 50 6 7" \
+  "$(json '" ".join(map(str, x["input_lens"] + x["output_lens"]))' <"$WORK/traced.json")"
+printf '[{"conversations": [{"from": "human", "value": "Name a colour."}, {"from": "gpt", "value": "Red."}]}]' \
+  >"$WORK/set.json"
+asked=$("$LAMELLA" bench serve --url "$API_URL" --endpoint chat --dataset "$WORK/set.json" --requests 2 --json)
+expect "bench serve with conversations ends with 0" 0 $?
+expect "answers are as long as those of the file" "2 4" \
+  "$(json 'x["completed"], x["total_output_tokens"]' <<<"$asked" | tr -d '(),')"
+
 # transformers in float32 says 15.623 (tests/golden).
 text=$(dirname "$0")/../golden/model_text.txt
 told=$("$LAMELLA" bench perplexity "$text" --kv f16,q8 --json)

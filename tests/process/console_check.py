@@ -104,6 +104,9 @@ def lose_worker(page):
     """Red, then green, with nobody's hand but the keeper's, while requests decode."""
     running = load(4)
     page.wait("document.querySelector('.control').textContent.includes('4 running')")
+    page.wait("document.querySelectorAll('#requests tr').length === 4")
+    page.wait("document.getElementById('requests_words').textContent === '4 decoding'")
+    check("console: requests are listed with their state", True)
     victim = next(x for x in status()["workers"] if x["seat"] == "attention/1")
     page.value("""window.tones = [];
       new MutationObserver(() => { const now = %s; if (tones[tones.length - 1] !== now) tones.push(now); })
@@ -115,6 +118,8 @@ def lose_worker(page):
     page.wait(f"{tone('attention/1')} === 'good'")
     check("console: and green again", page.value("tones.includes('bad') && tones[tones.length - 1] === 'good'"),
           page.value("tones"))
+    page.wait("[...document.querySelectorAll('#requests td:last-child')].filter((x) => Number(x.textContent) > 0).length === 4")
+    check("console: requests tell that they recovered", True)
     told = page.wait("[document.getElementById('loss_what').textContent].find((x) => x.includes('taken again'))")
     check("console: which worker died is told", told.startswith("attention/1 was lost"), told)
     cost = page.wait("[document.getElementById('loss_cost').textContent].find((x) => x.includes('on average') && "

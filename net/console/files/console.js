@@ -4,6 +4,7 @@ import { drain_service, pool_table, reload_configuration, worker_detail } from '
 import { load_cards } from './console_charts.js';
 import { draw_loss, event_list, last_loss } from './console_events.js';
 import { pipeline_panel } from './console_pipeline.js';
+import { draw_advice, request_table } from './console_requests.js';
 import { readings } from './console_state.js';
 import { topology } from './console_topology.js';
 
@@ -17,6 +18,7 @@ history.skew = 0; // of this clock before the service's
 const events = new event_list(by_id('events'), by_id('events_trouble'));
 const draw_load = load_cards(by_id('load'));
 const pools = new pool_table(by_id('pools'));
+const requests = new request_table(by_id('requests'), by_id('requests_words'));
 const detail = new worker_detail(by_id('detail'));
 const picture = new topology(by_id('topology'), choose);
 new pipeline_panel(by_id('pipeline'), by_id('pipeline_record'), by_id('pipeline_words'));
@@ -59,6 +61,8 @@ function draw() {
   picture.draw(page, events.all, now);
   detail.draw(page, events.all, now);
   pools.draw(page.changes);
+  requests.draw(page);
+  draw_advice(by_id('advice'), history);
   draw_load(history);
   draw_loss(by_id('loss'), by_id('loss_what'), by_id('loss_cost'), last_loss(events), history);
 }

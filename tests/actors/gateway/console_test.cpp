@@ -84,6 +84,8 @@ TEST_CASE("/admin/console has all that the console draws") {
     CHECK_MESSAGE(samples.find(name) != std::string::npos, name);
   CHECK(samples.find("lamella_iteration_seconds") == std::string::npos);
   CHECK(page.body.size() < 32'000);
+  CHECK(int_at(page.json, "all_requests") == 0);
+  CHECK(size_at(page.json, "requests") == 0);
   CHECK(s.admin("POST", "/admin/console").status == 405);
   CHECK(s.get("/admin/console").status == 404);
 }

@@ -129,7 +129,7 @@ struct stepped_pipeline : stage {
   std::shared_ptr<fake_exchange> begin(const std::string& body, uint64_t id) {
     auto exchange = std::make_shared<fake_exchange>(body);
     auto handle = spawn(request, service_ptr{server}, exchange_ptr{exchange}, request_id{id},
-                        net::api_route::completions, 0);
+                        net::api_route::completions, 0, request_note_ptr{});
     caf::anon_send(handle, begin_atom_v);
     return exchange;
   }

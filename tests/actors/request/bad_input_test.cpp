@@ -231,7 +231,13 @@ TEST_CASE("Routes, methods and types that do not exist are named") {
   served s;
   CHECK(s.get("/v1/nothing").status == 404);
   CHECK(s.get("/v1/chat/completions").status == 405);
-  CHECK(s.post("/v1/embeddings", R"({"model":"tiny","input":"x"})").status == 400);
+  const auto embedded = s.post("/v1/embeddings", R"({"model":"tiny","input":"x"})");
+  CHECK(embedded.status == 400);
+  CHECK(text_at(embedded.json, "error.code") == "unsupported_endpoint");
+  CHECK(text_at(embedded.json, "error.message").find("/v1/chat/completions") != std::string::npos);
+  CHECK(s.get("/v1/embeddings").status == 405);
+  CHECK(text_at(s.post("/v1/rerank", "{}").json, "error.message").find("rank")
+        != std::string::npos);
   CHECK(s.post("/v1/completions", "a=b", {{"content-type", "application/x-www-form-urlencoded"}})
             .status
         == 415);

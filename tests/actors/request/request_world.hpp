@@ -38,6 +38,7 @@ struct pipeline_books {
 struct request_world : stage {
   pipeline_books old_books, books; ///< `books` are those of the newest pipeline
   std::shared_ptr<fake_exchange> exchange;
+  request_note_ptr note = std::make_shared<request_note>();
   request_actor request_;
   bool over = false;
   uint64_t epoch = 0;
@@ -62,7 +63,7 @@ struct request_world : stage {
     exchange = std::make_shared<fake_exchange>(body);
     for (const auto& [name, value] : more) exchange->add_header(name, value);
     request_ = spawn(request, service(), exchange_ptr{exchange}, request_id{1},
-                     net::api_route::completions, 0);
+                     net::api_route::completions, 0, note);
     request_->attach_functor([this](const caf::error&) { over = true; });
     caf::anon_send(request_, begin_atom_v);
     settle();

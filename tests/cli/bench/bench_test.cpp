@@ -57,7 +57,7 @@ TEST_CASE("answers of one token have no time between tokens, and nothing says th
   result.duration_s = 1;
   result.records = {record(0, 100, 0, 1), record(500, 300, 0, 1)};
   bench_serve_options options;
-  options.goodput = {{"tpot", 1}};
+  options.goodput.ms = {{"tpot", 1}};
   const auto x = summarize(result, options);
   CHECK(x.tpot.count == 0);
   CHECK(x.goodput == doctest::Approx(2));
@@ -101,7 +101,7 @@ TEST_CASE("a summary has latencies of successes, and failures by code") {
   failed.error = "429 queue_full";
   result.records.push_back(failed);
   bench_serve_options options;
-  options.goodput = {{"ttft", 200}, {"tpot", 15}};
+  options.goodput.ms = {{"ttft", 200}, {"tpot", 15}};
   const auto x = summarize(result, options);
   CHECK(x.completed == 2);
   CHECK(x.failed == 1);
@@ -128,6 +128,21 @@ TEST_CASE("a summary has latencies of successes, and failures by code") {
   CHECK(number_or(json.find("mean_ttft_ms"), 0) == doctest::Approx(200));
   CHECK(number_or(find_path(json, {"ttfts", "1"}), 0) == doctest::Approx(0.3));
   CHECK(text_or(find_path(json, {"errors", "2"}), "") == "429 queue_full");
+}
+
+TEST_CASE("the file says which lengths were asked for, and nothing where a file did") {
+  const auto lengths = [](const bench_serve_options& options) {
+    const bench_result none;
+    return lamella::parse_json(bench_json(summarize(none, options), none, options, false));
+  };
+  bench_serve_options options;
+  CHECK(number_or(find_path(lengths(options), {"lamella", "input_tokens"}), 0) == 128);
+  options.output_len = length_distribution::read("uniform:1,9", "--output-len");
+  CHECK(text_or(find_path(lengths(options), {"lamella", "output_tokens"}), "") == "uniform:1,9");
+  options.trace = "azure_conv_2023";
+  const auto traced = lengths(options);
+  CHECK(find_path(traced, {"lamella", "input_tokens"})->is_null());
+  CHECK(find_path(traced, {"lamella", "output_tokens"})->is_null());
 }
 
 TEST_CASE("latency runs from the intended send, so a stalled server is not excused") {
