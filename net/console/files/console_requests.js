@@ -70,7 +70,9 @@ export function draw_advice(place, history) {
   const now = history.newest;
   const from = history.since(now.at - load_seconds * 1000);
   const grown = (name) => total(now.samples, name) - total(from.samples, name);
-  const requests = grown('lamella_requests_total');
+  // Those whose prompts were computed: where requests pile up, few have ended.
+  const prompts = (reading) => reading.first[reading.first.length - 1]?.[1] ?? 0;
+  const requests = prompts(now) - prompts(from);
   const passed = (now.at - from.at) / 1000;
   if (requests < load_requests || passed < load_seconds / 3) return write(place, '');
   const each = (name) => Math.max(1, Math.round(grown(name) / requests));
