@@ -3,7 +3,8 @@ import { element, write } from './common.js';
 import { number, seconds, total } from './console_state.js';
 
 const tones = { recovering: 'bad', stalled: 'warn', waiting: 'warn' };
-/// The planner is asked about the load of so many seconds, and about so many requests at least.
+/// The planner is asked about the load of so many seconds, of a third of them and so many requests at
+/// least: in a short time what ends is not what began.
 const load_seconds = 60;
 const load_requests = 5;
 
@@ -69,9 +70,11 @@ export function draw_advice(place, history) {
   const now = history.newest;
   const from = history.since(now.at - load_seconds * 1000);
   const grown = (name) => total(now.samples, name) - total(from.samples, name);
-  const requests = grown('lamella_requests_total');
+  // Those whose prompts were computed: where requests pile up, few have ended.
+  const prompts = (reading) => reading.first[reading.first.length - 1]?.[1] ?? 0;
+  const requests = prompts(now) - prompts(from);
   const passed = (now.at - from.at) / 1000;
-  if (requests < load_requests || passed <= 0) return write(place, '');
+  if (requests < load_requests || passed < load_seconds / 3) return write(place, '');
   const each = (name) => Math.max(1, Math.round(grown(name) / requests));
   const lengths = `${each('vllm:prompt_tokens_total')},${each('vllm:generation_tokens_total')}`;
   return write(place, 'What would serve the load of the last minute, once lamella bench decode --profile profile.csv '
