@@ -31,8 +31,9 @@ model::template_data as_template_data(const json_value& x) {
   return {};
 }
 
-/// Templates write arguments as JSON themselves; what is no JSON is text to them.
-model::template_data arguments_of(const net::tool_call& call) {
+/// Most templates write arguments as JSON themselves; what is no JSON is text to them.
+model::template_data arguments_of(const net::tool_call& call, bool as_text) {
+  if (as_text) return call.arguments.empty() ? "{}" : call.arguments;
   if (call.arguments.empty()) return model::template_data::object{};
   try {
     return as_template_data(parse_json(call.arguments));
@@ -41,14 +42,14 @@ model::template_data arguments_of(const net::tool_call& call) {
   }
 }
 
-model::template_data::list calls_of(const net::chat_message& m) {
+model::template_data::list calls_of(const net::chat_message& m, bool as_text) {
   model::template_data::list calls;
   for (const auto& x : m.tool_calls)
     calls.push_back(model::template_data::object{
         {"id", x.id},
         {"type", "function"},
         {"function",
-         model::template_data::object{{"name", x.name}, {"arguments", arguments_of(x)}}}});
+         model::template_data::object{{"name", x.name}, {"arguments", arguments_of(x, as_text)}}}});
   return calls;
 }
 
@@ -65,11 +66,12 @@ model::template_data content_of(const net::chat_message& m, model::content_forms
   return parts;
 }
 
-model::template_data entry_of(const net::chat_message& m, const model::chat_abilities& can) {
+model::template_data entry_of(const net::chat_message& m, const model::chat_abilities& can,
+                              bool calls_as_text) {
   model::template_data::object entry{{"role", m.role},
                                      {"content", content_of(m, can.shows(m.role))}};
   if (!m.name.empty()) entry.emplace_back("name", m.name);
-  if (!m.tool_calls.empty()) entry.emplace_back("tool_calls", calls_of(m));
+  if (!m.tool_calls.empty()) entry.emplace_back("tool_calls", calls_of(m, calls_as_text));
   if (!m.tool_call_id.empty()) entry.emplace_back("tool_call_id", m.tool_call_id);
   if (!m.reasoning.empty()) { // templates know it by either name
     entry.emplace_back("reasoning_content", m.reasoning);
@@ -145,7 +147,7 @@ model::template_input chat_input(const service& s, const std::vector<net::chat_m
   model::template_data::list list;
   for (const auto& m : told_by_known_roles(
            as_they_are ? messages : told_as_text(messages, tools, s.tool_calls), can))
-    list.push_back(entry_of(m, can));
+    list.push_back(entry_of(m, can, s.tool_calls.takes_texts));
   input.messages = std::move(list);
   input.add_generation_prompt = add_generation_prompt;
   input.bos_token = special_text(s, s.text->bos());

@@ -1,11 +1,15 @@
 #include "actors/request/constraint_store.hpp"
 
 #include "actors/protocol/requests.hpp"
+#include "base/json_writer.hpp"
 #include "model/chat/tool_grammar.hpp"
 #include "model/grammar/json_schema/json_grammar.hpp"
 #include "model/grammar/json_schema/json_schema.hpp"
+#include "model/grammar/json_schema/json_schema_resources.hpp"
 #include "model/grammar/regular_expression.hpp"
 #include "net/http/api_error.hpp"
+
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 
@@ -15,6 +19,18 @@ namespace {
 
 using kind = net::output_format::kind;
 using model::grammar;
+
+/// Tells once, for a format is compiled once, what of a schema means nothing.
+void tell_unknown_keywords(const json_value& schema, const std::string& field) {
+  constexpr size_t name_bytes_max = 64;
+  std::string names;
+  for (const auto& [name, count] : model::unknown_keywords(schema))
+    names += (names.empty() ? "" : ", ") + to_json(json_value(name.substr(0, name_bytes_max)))
+             + " (" + std::to_string(count) + ")";
+  if (!names.empty())
+    spdlog::info("{} has keywords that no draft of JSON Schema has, and that mean nothing: {}",
+                 field, names);
+}
 
 grammar::node_id formatted(grammar& g, const net::output_format& format, grammar::node_id next) {
   switch (format.what) {
@@ -110,6 +126,9 @@ constraint_store::make(const net::output_format* format, const net::tool_use& to
                               : formatted(g, *format, g.end()));
     made = std::make_shared<model::output_constraint>(
         std::move(g), trie_of(tools.active(), dialect), ends_, vocabulary_);
+    if (format != nullptr && format->what == kind::schema)
+      tell_unknown_keywords(format->schema, format->field);
+    for (const auto& x : tools.tools) tell_unknown_keywords(x.parameters, x.schema_field);
   } catch (const model::grammar_error& e) {
     const auto field = format != nullptr ? format->field : std::string{"tools"};
     throw net::invalid_schema(field,

@@ -2,6 +2,7 @@
 
 #include "actors/protocol/requests.hpp"
 #include "actors/request/prompt_tokens.hpp"
+#include "model/chat/tool_grammar.hpp"
 #include "model/tokenizer/detokenizer.hpp"
 #include "net/api/api_fields.hpp"
 #include "net/api/api_keys.hpp"
@@ -245,6 +246,21 @@ void begin_reading(request_ptr self) {
                        }});
 }
 
+namespace {
+
+/// How calls of the tools of this request are written; nothing where it has none.
+std::optional<model::tool_dialect> calls_of(const request_state& st) {
+  if (!st.tools.active()) return {};
+  auto dialect = st.server->tool_calls;
+  if (!dialect.parameters) return dialect;
+  std::vector<model::tool_signature> tools;
+  for (const auto& x : st.tools.tools) tools.push_back({x.name, &x.parameters});
+  dialect.texts = model::text_parameters(tools);
+  return dialect;
+}
+
+} // namespace
+
 void prepare(request_state& st, request_reading&& x) {
   st.params = std::move(x.params);
   st.tools = std::move(x.tools);
@@ -263,6 +279,7 @@ void prepare(request_state& st, request_reading&& x) {
   const auto seed =
       st.params.sampling.seed ? static_cast<uint64_t>(*st.params.sampling.seed) : world.chance();
   st.sequences.resize(st.prompts.size() * st.choices);
+  const auto calls = calls_of(st);
   for (size_t i = 0; i < st.sequences.size(); ++i) {
     auto& s = st.sequences[i];
     s.seed = seed;
@@ -271,8 +288,8 @@ void prepare(request_state& st, request_reading&& x) {
     if (st.route == net::api_route::completions) before = st.prompts[i / st.choices].back();
     std::string unfinished;
     if (st.echo) unfinished = st.prompt_ends[i / st.choices];
-    s.text.emplace(*st.server->text, st.params, before,
-                   st.tools.active() ? &st.server->tool_calls : nullptr, std::move(unfinished));
+    s.text.emplace(*st.server->text, st.params, before, calls ? &*calls : nullptr,
+                   std::move(unfinished));
   }
   const auto high = world.chance(), low = world.chance();
   st.head.model = std::move(x.model);

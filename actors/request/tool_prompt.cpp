@@ -8,7 +8,7 @@ namespace {
 
 std::string call_text(const std::string& name, const std::string& arguments,
                       const model::tool_dialect& dialect) {
-  return dialect.before_name() + name + dialect.before_arguments() + arguments + "}"
+  return dialect.before_name() + name + dialect.before_arguments() + arguments + dialect.tail
          + dialect.close;
 }
 

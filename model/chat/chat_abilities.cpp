@@ -20,8 +20,10 @@ template_data message(const std::string& role, template_data content) {
   return object{{"role", role}, {"content", std::move(content)}};
 }
 
-template_data calling() {
-  object function{{"name", tool_name}, {"arguments", object{{argument, value}}}};
+template_data calling(bool as_text = false) {
+  template_data arguments = object{{argument, value}};
+  if (as_text) arguments = R"({")" + argument + R"(": ")" + value + R"("})";
+  object function{{"name", tool_name}, {"arguments", std::move(arguments)}};
   list calls{object{{"id", call_id}, {"type", "function"}, {"function", std::move(function)}}};
   return object{{"role", "assistant"}, {"content", ""}, {"tool_calls", std::move(calls)}};
 }
@@ -115,9 +117,15 @@ public:
   }
 
   tool_dialect calls() {
-    const auto answered = shown(talk("tool", result), true);
-    if (!lays_out_tools(answered)) return tool_dialect_of("", tool_name);
-    return tool_dialect_of(answered, tool_name);
+    for (const bool as_text : {false, true}) {
+      const auto answered =
+          shown({message("user", "Hi"), calling(as_text), result_of(result)}, true);
+      if (!lays_out_tools(answered)) continue;
+      auto dialect = tool_dialect_of(answered, tool_name);
+      dialect.takes_texts = as_text && dialect.template_writes;
+      if (dialect.template_writes) return dialect;
+    }
+    return tool_dialect_of("", tool_name);
   }
 
 private:

@@ -1,5 +1,8 @@
 #include "model/chat/tool_dialect.hpp"
 
+#include <algorithm>
+#include <optional>
+
 namespace lamella::model {
 
 namespace {
@@ -16,16 +19,150 @@ tool_dialect tags(bool template_writes) {
           "<tool_response>"};
 }
 
+/// JSON objects with name and arguments in a list between two marks.
+tool_dialect list_between(const std::string& begin, const std::string& end) {
+  return {begin, ", ", end, "", "", "arguments", true, true};
+}
+
+/// Forms that templates write and that are no plain tags, by family. A form is told by all of it up
+/// to the arguments, so none is taken for another.
+std::vector<tool_dialect> forms() {
+  std::vector<tool_dialect> all{
+      list_between("<|tool_call|>[", "]"),                // Granite 3
+      list_between("<|tool_call|>[", "]<|/tool_call|>"),  // Phi 4
+      list_between("<TOOLCALL>[", "]</TOOLCALL>"),        // Nemotron
+      list_between("<tool_calls>[", "]</tool_calls>"),    // Hunyuan
+      list_between("<tool_calls>[\n", "\n]</tool_calls>") // Jamba
+  };
+  // MiniMax M1
+  all.push_back({"<tool_calls>\n", "\n", "\n</tool_calls>", "", "", "arguments", true, true});
+  // InternLM 2 and 3
+  all.push_back(
+      {"", "", "", "<|action_start|><|plugin|>\n", "<|action_end|>", "parameters", false, true});
+  const auto add = [&](tool_dialect x, const char* lead, const char* middle, const char* tail) {
+    x.lead = lead;
+    x.middle = middle;
+    x.tail = tail;
+    all.push_back(std::move(x));
+  };
+  // Mistral from 2025 on, Devstral, Magistral
+  add({"", "", "", "[TOOL_CALLS]", "", "", true, true}, "", "[ARGS]", "");
+  // Functionary 3.1, LLaMA 3.1 where its template asks for it
+  add({"", "", "", "<function=", "</function>", "", true, true}, "", ">", "");
+  const auto add_marked = [&](tool_dialect x, const char* middle, const char* tail,
+                              tool_dialect::parameter_marks marks) {
+    x.parameters = std::move(marks);
+    add(std::move(x), "", middle, tail);
+  };
+  // Qwen3 Coder, Qwen 3.5, Nemotron 3
+  add_marked({"", "\n", "", "<tool_call>\n<function=", "\n</tool_call>", "", true, true}, ">\n",
+             "</function>", {"<parameter=", ">\n", "\n</parameter>\n"});
+  // Seed OSS
+  add_marked({"", "\n", "", "<seed:tool_call>\n<function=", "\n</seed:tool_call>", "", true, true},
+             ">\n", "</function>", {"<parameter=", ">", "</parameter>\n"});
+  // GLM 4.5, and later ones without line feeds
+  add_marked({"", "\n", "", "<tool_call>", "</tool_call>", "", true, true}, "\n", "",
+             {"<arg_key>", "</arg_key>\n<arg_value>", "</arg_value>\n"});
+  add_marked({"", "", "", "<tool_call>", "</tool_call>", "", true, true}, "", "",
+             {"<arg_key>", "</arg_key><arg_value>", "</arg_value>"});
+  // MiniMax M2
+  add_marked({"<minimax:tool_call>\n", "\n", "\n</minimax:tool_call>", "<invoke name=\"", "", "",
+              true, true},
+             "\">\n", "</invoke>", {"<parameter name=\"", "\">", "</parameter>\n"});
+  // DeepSeek V3 and R1, then V3.1
+  const std::string calls = "<｜tool▁calls▁begin｜>", calls_end = "<｜tool▁calls▁end｜>";
+  const std::string call = "<｜tool▁call▁begin｜>", call_end = "<｜tool▁call▁end｜>";
+  add({calls, "\n", calls_end, call, call_end, "", true, true}, "function<｜tool▁sep｜>",
+      "\n```json\n", "\n```");
+  add({calls, "", calls_end, call, call_end, "", true, true}, "", "<｜tool▁sep｜>", "");
+  // Command R7B and A
+  add({"<|START_ACTION|>[\n    ", ",\n    ", "\n]<|END_ACTION|>", "", "", "", true, true},
+      "{\"tool_call_id\": \"\x01\", \"tool_name\": \"", "\", \"parameters\": ", "}");
+  return all;
+}
+
+/// The length of what `pattern` matches at the beginning of `text`; npos: it does not.
+size_t matched(std::string_view text, std::string_view pattern) {
+  size_t at = 0;
+  for (const char c : pattern) {
+    if (c == tool_dialect::number) {
+      const auto digits = std::min(text.find_first_not_of("0123456789", at), text.size()) - at;
+      if (digits == 0) return text.npos;
+      at += digits;
+    } else if (at == text.size() || text[at++] != c) {
+      return text.npos;
+    }
+  }
+  return at;
+}
+
+/// Did the template write a call in that form, and end it so? `call`: up to the arguments.
+bool is_written(std::string_view written, const tool_dialect& form, const std::string& name) {
+  const auto& marks = form.parameters;
+  const auto call = form.begin + form.open + form.lead + name + form.before_arguments()
+                    + (marks ? marks->before_name : "{");
+  const auto argument_end = marks ? marks->behind_value : "}";
+  for (auto at = written.find(call[0]); at != written.npos; at = written.find(call[0], at + 1)) {
+    const auto length = matched(written.substr(at), call);
+    if (length == written.npos) continue;
+    const auto behind = written.substr(at + length);
+    const auto end = behind.find(argument_end);
+    const auto last = form.tail + form.close + form.end;
+    if (end != behind.npos
+        && matched(behind.substr(end + argument_end.size()), last) != written.npos)
+      return true;
+  }
+  return false;
+}
+
 } // namespace
 
 std::vector<std::string> tool_dialect::mark_tokens() const {
   std::vector<std::string> tokens;
-  for (const auto* text : {"<tool_call>", "</tool_call>", "<tool_response>", "[TOOL_CALLS]"})
-    if ((mark() + close + results).find(text) != std::string::npos) tokens.emplace_back(text);
+  auto all = begin + open + lead + middle + tail + close + end + results;
+  if (parameters)
+    all += parameters->before_name + parameters->before_value + parameters->behind_value;
+  for (const auto* text : {"<tool_call>",
+                           "</tool_call>",
+                           "<tool_response>",
+                           "[TOOL_CALLS]",
+                           "[ARGS]",
+                           "<|tool_call|>",
+                           "<|/tool_call|>",
+                           "<TOOLCALL>",
+                           "</TOOLCALL>",
+                           "<tool_calls>",
+                           "</tool_calls>",
+                           "<|action_start|>",
+                           "<|plugin|>",
+                           "<|action_end|>",
+                           "<｜tool▁calls▁begin｜>",
+                           "<｜tool▁calls▁end｜>",
+                           "<｜tool▁call▁begin｜>",
+                           "<｜tool▁call▁end｜>",
+                           "<｜tool▁sep｜>",
+                           "<|START_ACTION|>",
+                           "<|END_ACTION|>",
+                           "<seed:tool_call>",
+                           "</seed:tool_call>",
+                           "<arg_key>",
+                           "</arg_key>",
+                           "<arg_value>",
+                           "</arg_value>",
+                           "<minimax:tool_call>",
+                           "</minimax:tool_call>"})
+    if (all.find(text) != std::string::npos) tokens.emplace_back(text);
   return tokens;
 }
 
 tool_dialect tool_dialect_of(std::string_view written, std::string_view name) {
+  // The longest that fits: one may end as another does, and go on.
+  std::optional<tool_dialect> found;
+  for (auto& form : forms())
+    if (is_written(written, form, std::string{name})
+        && (!found || form.end.size() > found->end.size()))
+      found = std::move(form);
+  if (found) return std::move(*found);
   const auto begins = std::string{R"({"name": ")"} + std::string{name} + '"';
   const auto at = written.rfind(begins);
   if (at == written.npos) return tags(false);

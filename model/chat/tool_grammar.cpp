@@ -3,8 +3,10 @@
 #include "model/grammar/beginning.hpp"
 #include "model/grammar/json_schema/json_grammar.hpp"
 #include "model/grammar/json_schema/json_schema.hpp"
+#include "model/grammar/json_schema/json_schema_keywords.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 namespace lamella::model {
@@ -14,6 +16,25 @@ namespace {
 using node_id = grammar::node_id;
 
 const byte_set any_byte = bytes_between(0, 255);
+
+/// Does a template write the value without quotes?
+bool is_text(const json_value& schema) {
+  const auto* type = schema.find("type");
+  return type != nullptr && *type == json_value{"string"};
+}
+
+/// Keywords of texts that a grammar of free text cannot keep to.
+const char* more_than_text(const json_value& schema) {
+  for (const auto* keyword : {"pattern", "format", "minLength", "maxLength", "const", "allOf",
+                              "anyOf", "oneOf", "not", "$ref", "if"})
+    if (schema.find(keyword) != nullptr) return keyword;
+  return nullptr;
+}
+
+const json_value::object* properties_of(const tool_signature& tool) {
+  const auto* named = tool.parameters != nullptr ? tool.parameters->find("properties") : nullptr;
+  return named != nullptr ? named->get_if<json_value::object>() : nullptr;
+}
 
 /// Does its `type` say so?
 bool excludes_objects(const json_value& schema) {
@@ -40,7 +61,8 @@ public:
     const auto first = call(behind_call);
     auto another = grammar_.text(dialect_.open, first);
     // Who ends a call with a line feed has not promised another one.
-    if (dialect_.end.empty()) another = grammar_.choice({another, end, results(end)});
+    if (dialect_.end.empty() && !dialect_.between.empty())
+      another = grammar_.choice({another, end, results(end)});
     grammar_.branch(behind_call, {grammar_.text(dialect_.between, another), end});
     return first;
   }
@@ -59,16 +81,30 @@ private:
 
   /// A call from behind its `open`.
   node_id call(node_id next) {
-    const auto behind_arguments = grammar_.text("}" + dialect_.close, next);
+    const auto behind_arguments = grammar_.text(dialect_.tail + dialect_.close, next);
     std::vector<node_id> branches;
     for (const auto& tool : tools_)
-      branches.push_back(grammar_.text(tool.name + dialect_.before_arguments(),
-                                       arguments(tool, behind_arguments)));
-    return grammar_.text(R"({"name": ")", grammar_.choice(std::move(branches)));
+      branches.push_back(grammar_.text(
+          tool.name, pattern(dialect_.before_arguments(), arguments(tool, behind_arguments))));
+    return pattern(dialect_.lead, grammar_.choice(std::move(branches)));
+  }
+
+  /// A text in which calls may be numbered.
+  node_id pattern(std::string_view text, node_id next) {
+    constexpr uint32_t digits_max = 3;
+    const auto at = text.rfind(tool_dialect::number);
+    if (at == text.npos) return grammar_.text(text, next);
+    next = grammar_.text(text.substr(at + 1), next);
+    auto number = next;
+    for (uint32_t i = 0; i < digits_max; ++i)
+      number =
+          grammar_.bytes(bytes_between('0', '9'), i == 0 ? next : grammar_.maybe(number, next));
+    return pattern(text.substr(0, at), number);
   }
 
   /// Always an object: of what the schema takes, the objects.
   node_id arguments(const tool_signature& tool, node_id next) {
+    if (dialect_.parameters) return parameters(tool, next);
     if (tool.parameters == nullptr) return grammar_.text("{}", next);
     const auto object = beginning_with(grammar_, as_said(tool, next), '{');
     if (!object || excludes_objects(*tool.parameters))
@@ -87,19 +123,82 @@ private:
     }
   }
 
-  /// While text is read, how much of the mark its end may be the beginning of.
+  /// One by one, in the order in which the schema names them.
+  node_id parameters(const tool_signature& tool, node_id next) {
+    const auto* named = properties_of(tool);
+    if (named == nullptr) {
+      if (tool.strict && tool.parameters != nullptr && !takes_anything(*tool.parameters))
+        throw json_schema_error(tool.pointer, "must have properties: this model writes the "
+                                              "arguments of a call by their names");
+      return next;
+    }
+    const auto* required = tool.parameters->find("required");
+    const auto* names = required != nullptr ? required->get_if<json_value::array>() : nullptr;
+    const auto& marks = *dialect_.parameters;
+    for (auto at = named->rbegin(); at != named->rend(); ++at) {
+      const auto& [name, schema] = *at;
+      const auto one = grammar_.text(marks.before_name + name + marks.before_value,
+                                     value(tool, name, schema, next));
+      const bool must =
+          names != nullptr
+          && std::find(names->begin(), names->end(), json_value(name)) != names->end();
+      next = must ? one : grammar_.maybe(one, next);
+    }
+    return next;
+  }
+
+  /// The value of a parameter, up to what stands behind it.
+  node_id value(const tool_signature& tool, const std::string& name, const json_value& schema,
+                node_id next) {
+    const auto& behind = dialect_.parameters->behind_value;
+    const auto pointer = tool.pointer + "/properties/" + pointer_part(name);
+    if (!is_text(schema)) return json(tool, schema, pointer, grammar_.text(behind, next));
+    const auto* more = more_than_text(schema);
+    if (more != nullptr && tool.strict)
+      throw json_schema_error(pointer + "/" + more, "is not supported in strict tools of this "
+                                                    "model, which writes texts as they are");
+    const auto* values = schema.find("enum");
+    const auto* list = values != nullptr ? values->get_if<json_value::array>() : nullptr;
+    std::vector<std::string> texts;
+    for (size_t i = 0; list != nullptr && i < list->size(); ++i)
+      if (const auto* text = (*list)[i].get_if<std::string>();
+          text != nullptr && text->find(behind) == text->npos)
+        texts.push_back(*text);
+    if (!texts.empty()) return grammar_.texts(std::move(texts), grammar_.text(behind, next));
+    return text_up_to(behind, next, {});
+  }
+
+  node_id json(const tool_signature& tool, const json_value& schema, const std::string& pointer,
+               node_id next) {
+    json_value::object alone{{"allOf", json_value::array{schema}}}; // with what it refers to
+    for (const auto* keyword : {"$defs", "definitions"})
+      if (const auto* schemas = tool.parameters->find(keyword))
+        alone.emplace_back(keyword, *schemas);
+    try {
+      return json_schema_grammar(grammar_, json_value{std::move(alone)}, next);
+    } catch (const json_schema_error& e) {
+      if (tool.strict) throw json_schema_error(pointer, e.problem);
+      return json_.any_value(next);
+    }
+  }
+
   node_id text_up_to_mark(node_id next) {
-    const auto mark = dialect_.mark();
-    const auto call = behind_mark(next);
+    return text_up_to(dialect_.mark(), behind_mark(next), next);
+  }
+
+  /// Text, in which the mark is not, and the mark; or text that ends before. While it is read, how
+  /// much of the mark its end may be the beginning of.
+  node_id text_up_to(const std::string& mark, node_id behind, std::optional<node_id> end) {
     std::vector<node_id> read(mark.size());
     for (auto& node : read) node = grammar_.choice();
     for (size_t i = 0; i < mark.size(); ++i) {
       auto others = any_byte;
-      std::vector<node_id> branches{next};
+      std::vector<node_id> branches;
+      if (end) branches.push_back(*end);
       const auto go = [&](uint8_t byte, size_t known) {
         others.reset(byte);
         branches.push_back(
-            grammar_.bytes(byte_set{}.set(byte), known == mark.size() ? call : read[known]));
+            grammar_.bytes(byte_set{}.set(byte), known == mark.size() ? behind : read[known]));
       };
       go(static_cast<uint8_t>(mark[i]), i + 1);
       // Another byte may go on with a shorter beginning.
@@ -134,6 +233,15 @@ private:
 };
 
 } // namespace
+
+std::vector<std::string> text_parameters(std::span<const tool_signature> tools) {
+  std::vector<std::string> texts;
+  for (const auto& tool : tools)
+    if (const auto* named = properties_of(tool))
+      for (const auto& [name, schema] : *named)
+        if (is_text(schema)) texts.push_back(tool_dialect::key_of(tool.name, name));
+  return texts;
+}
 
 node_id tool_calls_grammar(grammar& g, std::span<const tool_signature> tools,
                            const tool_dialect& dialect, tool_calls how_many, node_id next) {

@@ -7,6 +7,7 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 namespace lamella::model {
 
@@ -18,6 +19,9 @@ struct tool_signature {
   /// Schemas beyond what a grammar can promise are errors; else such arguments are any object.
   bool strict = false;
 };
+
+/// Parameters whose values are texts, as `texts` of a dialect has them.
+std::vector<std::string> text_parameters(std::span<const tool_signature> tools);
 
 /// How many calls an answer may have.
 enum class tool_calls : uint8_t { one, many };

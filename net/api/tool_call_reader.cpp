@@ -1,5 +1,7 @@
 #include "net/api/tool_call_reader.hpp"
 
+#include "base/json_writer.hpp"
+
 #include <algorithm>
 
 namespace lamella::net {
@@ -21,6 +23,41 @@ size_t trimmed(std::string_view text) {
   return last == text.npos ? 0 : last + 1;
 }
 
+constexpr std::string_view name_characters =
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
+
+/// A piece of a text as part of a JSON string, wherever it was cut.
+std::string quoted(std::string_view text) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\')
+      (out += '\\') += c;
+    else if (c == '\n')
+      out += "\\n";
+    else if (byte < 0x20)
+      ((out += "\\u00") += digits[byte / 16]) += digits[byte % 16];
+    else
+      out += c;
+  }
+  return out;
+}
+
+/// The length of what a pattern, in which calls are numbered, matches at the beginning of `text`;
+/// npos: more of the text must come. What a grammar wrote fits.
+size_t matched(std::string_view text, std::string_view pattern) {
+  size_t at = 0;
+  for (const char c : pattern) {
+    if (at == text.size()) return text.npos;
+    if (c == model::tool_dialect::number)
+      at = std::min(text.find_first_not_of("0123456789", at), text.size());
+    else
+      ++at;
+  }
+  return at;
+}
+
 } // namespace
 
 tool_call_reader::tool_call_reader(model::tool_dialect dialect) : dialect_{std::move(dialect)} {}
@@ -37,6 +74,12 @@ answer_piece tool_call_reader::feed(std::string_view text) {
       break;
     case state::arguments:
       goes_on = read_arguments(out);
+      break;
+    case state::parameter:
+      goes_on = read_parameter(out);
+      break;
+    case state::value:
+      goes_on = read_value(out);
       break;
     case state::behind_call:
       goes_on = read_behind_call();
@@ -94,16 +137,79 @@ bool tool_call_reader::read_text(answer_piece& out, bool over) {
 }
 
 bool tool_call_reader::read_name(answer_piece& out) {
-  constexpr std::string_view before = R"({"name": ")";
-  const auto after = dialect_.before_arguments();
-  const auto end = held_.find(after, before.size());
-  if (end == held_.npos) return false;
-  out.calls.push_back({calls_++, held_.substr(before.size(), end - before.size()), {}});
-  held_.erase(0, end + after.size());
-  state_ = state::arguments;
+  const auto lead = matched(held_, dialect_.lead);
+  if (lead == held_.npos) return false;
+  const auto behind = std::string_view{held_}.substr(lead);
+  const auto length = std::min(behind.find_first_not_of(name_characters), behind.size());
+  const auto& marked = dialect_.parameters;
+  const auto middle =
+      length == behind.size()
+          ? held_.npos
+          : matched(behind.substr(length), dialect_.before_arguments() + (marked ? "" : "{"));
+  if (middle == held_.npos) return false;
+  name_ = behind.substr(0, length);
+  out.calls.push_back({calls_++, name_, marked ? "{" : ""});
+  held_.erase(0, lead + length + middle - (marked ? 0 : 1));
+  state_ = marked ? state::parameter : state::arguments;
   depth_ = 0;
   in_string_ = escaped_ = false;
+  is_first_ = true;
   return true;
+}
+
+void tool_call_reader::give_arguments(answer_piece& out, std::string_view json) {
+  if (json.empty()) return;
+  if (out.calls.empty()) out.calls.push_back({calls_ - 1, {}, {}});
+  out.calls.back().arguments += json;
+}
+
+/// The name of a parameter, or the end of all.
+bool tool_call_reader::read_parameter(answer_piece& out) {
+  const auto& marks = *dialect_.parameters;
+  if (!held_.starts_with(marks.before_name)) {
+    if (marks.before_name.starts_with(held_)) return false;
+    give_arguments(out, "}");
+    state_ = state::behind_call;
+    return true;
+  }
+  const auto end = held_.find(marks.before_value, marks.before_name.size());
+  if (end == held_.npos) return false;
+  const auto name = held_.substr(marks.before_name.size(), end - marks.before_name.size());
+  held_.erase(0, end + marks.before_value.size());
+  const auto& texts = dialect_.texts;
+  in_text_ = std::find(texts.begin(), texts.end(), model::tool_dialect::key_of(name_, name))
+             != texts.end();
+  give_arguments(out, (is_first_ ? "" : ", ") + to_json(json_value{name}) + ": "
+                          + (in_text_ ? "\"" : ""));
+  is_first_ = in_string_ = escaped_ = false;
+  state_ = state::value;
+  return true;
+}
+
+/// A text as it stands, or JSON, in whose strings the mark may stand.
+bool tool_call_reader::read_value(answer_piece& out) {
+  const auto& mark = dialect_.parameters->behind_value;
+  size_t bytes = 0;
+  bool complete = false;
+  for (; bytes < held_.size(); ++bytes) {
+    const auto rest = std::string_view{held_}.substr(bytes);
+    if (!in_string_ && rest.starts_with(mark)) complete = true;
+    if (complete || (!in_string_ && std::string_view{mark}.starts_with(rest))) break;
+    if (in_text_) continue;
+    const char c = rest[0];
+    if (escaped_)
+      escaped_ = false;
+    else if (c == '\\' && in_string_)
+      escaped_ = true;
+    else if (c == '"')
+      in_string_ = !in_string_;
+  }
+  const auto piece = std::string_view{held_}.substr(0, bytes);
+  give_arguments(out, in_text_ ? quoted(piece) : std::string{piece});
+  if (complete && in_text_) give_arguments(out, "\"");
+  held_.erase(0, bytes + (complete ? mark.size() : 0));
+  if (complete) state_ = state::parameter;
+  return complete;
 }
 
 bool tool_call_reader::read_arguments(answer_piece& out) {
@@ -137,7 +243,7 @@ bool tool_call_reader::read_arguments(answer_piece& out) {
 
 /// Answers whether another call has begun.
 bool tool_call_reader::read_behind_call() {
-  const auto next = "}" + dialect_.close + dialect_.between + dialect_.open;
+  const auto next = dialect_.tail + dialect_.close + dialect_.between + dialect_.open;
   if (!held_.starts_with(next)) return false;
   held_.erase(0, next.size());
   state_ = state::name;

@@ -43,11 +43,14 @@ public:
   bool reads_as_text(std::string_view next) const;
 
 private:
-  enum class state : uint8_t { text, name, arguments, behind_call };
+  enum class state : uint8_t { text, name, arguments, parameter, value, behind_call };
 
   bool read_text(answer_piece& out, bool over);
   bool read_name(answer_piece& out);
   bool read_arguments(answer_piece& out);
+  bool read_parameter(answer_piece& out);
+  bool read_value(answer_piece& out);
+  void give_arguments(answer_piece& out, std::string_view json);
   bool read_behind_call();
   void give_text(answer_piece& out, size_t bytes);
 
@@ -56,6 +59,9 @@ private:
   state state_ = state::text;
   bool free_ = false; ///< text that no call can follow any more
   uint32_t calls_ = 0;
+  std::string name_;      ///< of the call
+  bool in_text_ = false;  ///< the value is a text
+  bool is_first_ = false; ///< there is no parameter yet
   // Within arguments:
   uint32_t depth_ = 0;
   bool in_string_ = false, escaped_ = false;

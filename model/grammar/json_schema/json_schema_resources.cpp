@@ -59,6 +59,52 @@ void add_schemas_below(const schema_place& place, std::vector<schema_place>& out
 
 } // namespace
 
+std::vector<std::pair<std::string, size_t>> unknown_keywords(const json_value& schema) {
+  constexpr size_t named_max = 32;
+  static constexpr std::array<std::string_view, 22> annotations{"$schema",
+                                                                "$id",
+                                                                "id",
+                                                                "$anchor",
+                                                                "$dynamicAnchor",
+                                                                "$recursiveAnchor",
+                                                                "$comment",
+                                                                "$vocabulary",
+                                                                "$defs",
+                                                                "title",
+                                                                "definitions",
+                                                                "description",
+                                                                "default",
+                                                                "deprecated",
+                                                                "readOnly",
+                                                                "writeOnly",
+                                                                "examples",
+                                                                "contentEncoding",
+                                                                "contentMediaType",
+                                                                "contentSchema",
+                                                                "minContains",
+                                                                "maxContains"};
+  std::vector<std::pair<std::string, size_t>> found;
+  if (schema.get_if<json_value::object>() == nullptr) return found;
+  std::vector<schema_place> to_do{{&schema, ""}};
+  while (!to_do.empty()) {
+    const auto place = std::move(to_do.back());
+    to_do.pop_back();
+    for (const auto& [keyword, value] : *place.schema->get_if<json_value::object>()) {
+      if (!is_annotation(keyword) || is_in(keyword, annotations)) continue;
+      const auto known = std::find_if(found.begin(), found.end(),
+                                      [&](const auto& x) { return x.first == keyword; });
+      if (known != found.end())
+        ++known->second;
+      else if (found.size() < named_max)
+        found.emplace_back(keyword, 1);
+    }
+    const auto before = static_cast<std::ptrdiff_t>(to_do.size());
+    add_schemas_below(place, to_do);
+    std::reverse(to_do.begin() + before, to_do.end());
+  }
+  return found;
+}
+
 schema_resources::schema_resources(const json_value& root) {
   resources_.push_back({{&root, ""}, "", {}, {}, false});
   by_pointer_[""] = 0;

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace lamella::model {
@@ -53,5 +54,9 @@ private:
   std::unordered_map<std::string, std::optional<size_t>> by_uri_;
   std::vector<schema_place> with_unevaluated_, with_references_;
 };
+
+/// Keywords that no draft has and that therefore mean nothing, and how often each is there: the
+/// first of them, in the order of their places.
+std::vector<std::pair<std::string, size_t>> unknown_keywords(const json_value& schema);
 
 } // namespace lamella::model

@@ -92,10 +92,9 @@ TEST_CASE("a template writes tools where tools, calls and results all come out o
            // Tools come out, what became of them does not.
            "{{ tools|tojson }}{% for m in messages %}{{ m.content }}{% endfor %}<tool_call>",
            // In words that are not read.
-           with_tools(
-               "<tool_call>\n<function={{ c.function.name }}>{{ c.function.arguments|tojson }}"),
-           with_tools("[TOOL_CALLS]{{ c.function.name }}[ARGS]{{ c.function.arguments|tojson }}"),
-           with_tools("<|tool_call|>[{{ c.function|tojson }}]")}) {
+           with_tools("<call>{{ c.function.name }}: {{ c.function.arguments|tojson }}</call>"),
+           with_tools("[TOOL_CALLS]{{ c.function.name }}[ARG]{{ c.function.arguments|tojson }}"),
+           with_tools("<|tool_call|>[{{ c.function|tojson }}")}) {
     CAPTURE(source);
     CHECK_FALSE(calls(source).template_writes);
     CHECK(calls(source).open == "<tool_call>\n");

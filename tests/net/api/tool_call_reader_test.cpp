@@ -64,7 +64,7 @@ TEST_CASE("templates tell how their models write calls") {
   // What is not there, or written in a way that is not read, is explained.
   for (const auto* written :
        {"", R"(<tool_call>{"name": "g", "arguments": {}})", R"({"name": "f", "arguments": {}})",
-        R"(<|tool_call|>[{"name": "f", "arguments": {}}])", R"([TOOL_CALLS]f[ARGS]{})",
+        R"(<|tool_call|>[{"name": "f", "arguments": {}})", R"([TOOL_CALLS]f[ARG]{})",
         "<tool_call>\n<function=f>\n", R"({"arguments": {}, "name": "f"})"}) {
     CAPTURE(written);
     CHECK_FALSE(model::tool_dialect_of(written, "f").template_writes);

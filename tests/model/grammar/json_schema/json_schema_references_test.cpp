@@ -1,4 +1,5 @@
 // References, and the parts of a schema that have names.
+#include "model/grammar/json_schema/json_schema_resources.hpp"
 #include "model/grammar/json_schema/uri_reference.hpp"
 #include "tests/model/grammar/json_schema/json_schema_support.hpp"
 
@@ -27,6 +28,17 @@ TEST_CASE("references are resolved against a base as the RFC's examples are") {
   CHECK(model::resolved_uri("urn:x:1", "#y") == "urn:x:1");
   CHECK(model::fragment_of("a#b") == "b");
   CHECK(model::fragment_of("a").empty());
+}
+
+TEST_CASE("keywords that no draft has are named and counted, where schemas are") {
+  const auto found =
+      model::unknown_keywords(parse_json(R"({"$schema":"x","title":"t","nullable":true,
+      "type":"object","x-order":1,"properties":{"nullable":{"nullable":false,"format":"ipv4"},
+      "b":{"enum":[{"inner":1}],"x-unit":{"type":"string"},"contains":{},"minContains":1}},
+      "default":{"other":1},"anyOf":[{"x-order":2},true]})"));
+  using named = std::vector<std::pair<std::string, size_t>>;
+  CHECK(found == named{{"nullable", 2}, {"x-order", 2}, {"x-unit", 1}});
+  CHECK(model::unknown_keywords(parse_json("true")).empty());
 }
 
 TEST_CASE("anchors are found, each in the resource that it is part of") {

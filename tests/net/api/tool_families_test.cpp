@@ -1,0 +1,210 @@
+// The forms in which families of models write calls: what a template writes is recognised, the
+// grammar takes it, and the reader finds names and arguments in it, however it is cut.
+#include "model/chat/chat_abilities.hpp"
+#include "model/chat/tool_grammar.hpp"
+#include "model/grammar/json_schema/json_schema_error.hpp"
+#include "net/api/tool_call_reader.hpp"
+#include "tests/model/grammar/grammar_support.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace lamella;
+using model::grammar;
+using model::tool_dialect;
+
+namespace {
+
+struct family {
+  const char* name;
+  /// How its template writes the calls of a message.
+  const char* calls;
+  /// An answer of find with q "a b" and n 7, then of now.
+  const char* answer;
+  bool takes_texts = false;
+};
+
+#define EACH "{% for c in m.tool_calls %}"
+#define NAME "{{ c.function.name }}"
+#define JSON "{{ c.function.arguments|tojson }}"
+#define OBJECT "{\"name\": \"" NAME "\", \"arguments\": " JSON "}"
+#define LISTED "{% if not loop.first %}, {% endif %}" OBJECT "{% endfor %}"
+#define PARAMETERS "{% for k, v in c.function.arguments.items() %}"
+
+const family families[] = {
+    {"Hermes, Qwen 2.5 and 3, Granite 4",
+     EACH "{% if not loop.first %}\n{% endif %}<tool_call>\n" OBJECT "\n</tool_call>{% endfor %}",
+     "<tool_call>\n{\"name\": \"find\", \"arguments\": {\"q\": \"a b\", \"n\": 7}}\n</tool_call>\n"
+     "<tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call>"},
+    {"Mistral until 2024", "[TOOL_CALLS] [" EACH LISTED "]",
+     "[TOOL_CALLS][{\"name\": \"find\", \"arguments\": {\"q\": \"a b\", \"n\": 7}}, "
+     "{\"name\": \"now\", \"arguments\": {}}]"},
+    {"Mistral from 2025 on, Devstral, Magistral",
+     EACH "[TOOL_CALLS]" NAME "[ARGS]" JSON "{% endfor %}",
+     "[TOOL_CALLS]find[ARGS]{\"q\": \"a b\", \"n\": 7}[TOOL_CALLS]now[ARGS]{}"},
+    {"Granite 3", "<|tool_call|>[" EACH LISTED "]",
+     "<|tool_call|>[{\"name\": \"find\", \"arguments\": {\"q\": \"a b\", \"n\": 7}}, "
+     "{\"name\": \"now\", \"arguments\": {}}]"},
+    {"Phi 4", "<|tool_call|>[" EACH LISTED "]<|/tool_call|>",
+     "<|tool_call|>[{\"name\": \"find\", \"arguments\": {\"q\": \"a b\", \"n\": 7}}, "
+     "{\"name\": \"now\", \"arguments\": {}}]<|/tool_call|>"},
+    {"Nemotron", "<TOOLCALL>[" EACH LISTED "]</TOOLCALL>",
+     "<TOOLCALL>[{\"name\": \"find\", \"arguments\": {\"q\": \"a b\", \"n\": 7}}, "
+     "{\"name\": \"now\", \"arguments\": {}}]</TOOLCALL>"},
+    {"Hunyuan", "<tool_calls>[" EACH LISTED "]</tool_calls>",
+     "<tool_calls>[{\"name\": \"find\", \"arguments\": {\"q\": \"a b\", \"n\": 7}}, "
+     "{\"name\": \"now\", \"arguments\": {}}]</tool_calls>"},
+    {"MiniMax M1", "<tool_calls>\n" EACH OBJECT "\n{% endfor %}</tool_calls>",
+     "<tool_calls>\n{\"name\": \"find\", \"arguments\": {\"q\": \"a b\", \"n\": 7}}\n"
+     "{\"name\": \"now\", \"arguments\": {}}\n</tool_calls>"},
+    {"Functionary 3.1", EACH "<function=" NAME ">" JSON "</function>{% endfor %}",
+     "<function=find>{\"q\": \"a b\", \"n\": 7}</function><function=now>{}</function>"},
+    {"DeepSeek V3 and R1",
+     "<｜tool▁calls▁begin｜>" EACH "{% if not loop.first %}\n{% endif %}<｜tool▁call▁begin｜>{{ "
+     "c.type }}<｜tool▁sep｜>" NAME "\n```json\n{{ '' + c.function.arguments }}\n```"
+     "<｜tool▁call▁end｜>{% endfor %}<｜tool▁calls▁end｜>",
+     "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>find\n```json\n"
+     "{\"q\": \"a b\", \"n\": 7}\n```<｜tool▁call▁end｜>\n<｜tool▁call▁begin｜>function"
+     "<｜tool▁sep｜>now\n```json\n{}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+     true},
+    {"DeepSeek V3.1",
+     "<｜tool▁calls▁begin｜>" EACH "<｜tool▁call▁begin｜>" NAME "<｜tool▁sep｜>" JSON
+     "<｜tool▁call▁end｜>{% endfor %}<｜tool▁calls▁end｜>",
+     "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>find<｜tool▁sep｜>{\"q\": \"a b\", \"n\": 7}"
+     "<｜tool▁call▁end｜><｜tool▁call▁begin｜>now<｜tool▁sep｜>{}<｜tool▁call▁end｜>"
+     "<｜tool▁calls▁end｜>"},
+    {"Command R7B and A",
+     "<|START_ACTION|>[\n" EACH "{% if not loop.first %},\n{% endif %}    {\"tool_call_id\": "
+     "\"{{ loop.index0 }}\", \"tool_name\": \"" NAME "\", \"parameters\": " JSON
+     "}{% endfor %}{{ '\n' }}]<|END_ACTION|>",
+     "<|START_ACTION|>[\n    {\"tool_call_id\": \"0\", \"tool_name\": \"find\", \"parameters\": "
+     "{\"q\": \"a b\", \"n\": 7}},\n    {\"tool_call_id\": \"1\", \"tool_name\": \"now\", "
+     "\"parameters\": {}}\n]<|END_ACTION|>"},
+    {"Qwen3 Coder, Qwen 3.5, Nemotron 3",
+     EACH "{% if not loop.first %}\n{% endif %}<tool_call>\n<function=" NAME ">\n" PARAMETERS
+          "<parameter={{ k }}>\n{{ v }}\n</parameter>\n{% endfor %}</function>\n</tool_call>"
+          "{% endfor %}",
+     "<tool_call>\n<function=find>\n<parameter=q>\na b\n</parameter>\n<parameter=n>\n7\n"
+     "</parameter>\n</function>\n</tool_call>\n<tool_call>\n<function=now>\n</function>\n"
+     "</tool_call>"},
+    {"Seed OSS",
+     EACH "{% if not loop.first %}\n{% endif %}<seed:tool_call>\n<function=" NAME ">\n" PARAMETERS
+          "<parameter={{ k }}>{{ v }}</parameter>\n{% endfor %}</function>\n</seed:tool_call>"
+          "{% endfor %}",
+     "<seed:tool_call>\n<function=find>\n<parameter=q>a b</parameter>\n<parameter=n>7</parameter>\n"
+     "</function>\n</seed:tool_call>\n<seed:tool_call>\n<function=now>\n</function>\n"
+     "</seed:tool_call>"},
+    {"GLM 4.5",
+     EACH "{% if not loop.first %}\n{% endif %}<tool_call>" NAME "\n" PARAMETERS
+          "<arg_key>{{ k }}</arg_key>\n<arg_value>{{ v }}</arg_value>\n{% endfor %}</tool_call>"
+          "{% endfor %}",
+     "<tool_call>find\n<arg_key>q</arg_key>\n<arg_value>a b</arg_value>\n<arg_key>n</arg_key>\n"
+     "<arg_value>7</arg_value>\n</tool_call>\n<tool_call>now\n</tool_call>"},
+    {"GLM 4.7",
+     EACH "<tool_call>" NAME PARAMETERS "<arg_key>{{ k }}</arg_key><arg_value>{{ v }}</arg_value>"
+          "{% endfor %}</tool_call>{% endfor %}",
+     "<tool_call>find<arg_key>q</arg_key><arg_value>a b</arg_value><arg_key>n</arg_key><arg_value>7"
+     "</arg_value></tool_call><tool_call>now</tool_call>"},
+    {"MiniMax M2",
+     "<minimax:tool_call>\n" EACH "<invoke name=\"" NAME "\">\n" PARAMETERS
+     "<parameter name=\"{{ k }}\">{{ v }}</parameter>\n{% endfor %}</invoke>\n{% endfor %}"
+     "</minimax:tool_call>",
+     "<minimax:tool_call>\n<invoke name=\"find\">\n<parameter name=\"q\">a b</parameter>\n"
+     "<parameter name=\"n\">7</parameter>\n</invoke>\n<invoke name=\"now\">\n</invoke>\n"
+     "</minimax:tool_call>"},
+};
+
+tool_dialect dialect_of(const family& x) {
+  const auto source = std::string{"{% for t in tools or [] %}{{ t|tojson }}{% endfor %}{% for m in "
+                                  "messages %}<|{{ m.role }}|>{{ m.content }}{% if m.tool_calls %}"}
+                      + x.calls + "{% endif %}<|end|>{% endfor %}";
+  return model::calls_of(model::chat_template::compile(source), "<s>", "</s>");
+}
+
+struct tools {
+  json_value schema = parse_json(R"({"type":"object","properties":{"q":{"type":"string"},
+      "n":{"type":"integer"}},"required":["q","n"]})");
+  std::vector<model::tool_signature> list{{"find", &schema}, {"now"}};
+};
+
+/// Text, and a line for each call.
+std::string read(tool_dialect dialect, const tools& x, std::string_view text, size_t piece) {
+  dialect.texts = model::text_parameters(x.list);
+  net::tool_call_reader reader{dialect};
+  std::string said, calls;
+  const auto add = [&](const net::answer_piece& part) {
+    said += part.text;
+    for (const auto& call : part.calls)
+      calls += (call.name.empty() ? "" : "\n" + call.name + " ") + call.arguments;
+  };
+  for (size_t i = 0; i < text.size(); i += piece) add(reader.feed(text.substr(i, piece)));
+  add(reader.finish());
+  return said + calls;
+}
+
+} // namespace
+
+TEST_CASE_FIXTURE(tools, "what families of models write is recognised, allowed and read") {
+  for (const auto& x : families) {
+    CAPTURE(std::string{x.name});
+    const auto dialect = dialect_of(x);
+    REQUIRE(dialect.template_writes);
+    CHECK(dialect.takes_texts == x.takes_texts);
+    const std::string answer = x.answer;
+    auto must = tests::states_of([&](grammar& g, auto next) {
+      return model::tool_calls_grammar(g, list, dialect, model::tool_calls::many, next);
+    });
+    CHECK(tests::takes(must, answer));
+    CHECK_FALSE(tests::takes(must, answer.substr(0, answer.size() - 1)));
+    auto may = tests::states_of([&](grammar& g, auto next) {
+      return model::text_or_tool_calls(g, list, dialect, model::tool_calls::many, next);
+    });
+    for (const auto& text : {std::string{"Only text."}, answer, "So: " + answer})
+      CHECK_MESSAGE(tests::takes(may, text), text);
+    auto wrong = answer;
+    wrong.replace(wrong.find("find"), 4, "fond");
+    CHECK_FALSE(tests::takes(may, wrong));
+    for (const size_t piece : {1, 2, 5, 1000})
+      CHECK(read(dialect, *this, "So: " + answer, piece)
+            == "So:\nfind {\"q\": \"a b\", \"n\": 7}\nnow {}");
+  }
+}
+
+TEST_CASE_FIXTURE(tools, "texts between marks become JSON strings, and other values are JSON") {
+  const auto& coder = *std::find_if(std::begin(families), std::end(families), [](const auto& x) {
+    return std::string_view{x.name}.starts_with("Qwen3 Coder");
+  });
+  const auto dialect = dialect_of(coder);
+  const auto call = [](const std::string& q, const std::string& n) {
+    return "<tool_call>\n<function=find>\n<parameter=q>\n" + q + "\n</parameter>\n<parameter=n>\n"
+           + n + "\n</parameter>\n</function>\n</tool_call>";
+  };
+  auto must = tests::states_of([&](grammar& g, auto next) {
+    return model::tool_calls_grammar(g, list, dialect, model::tool_calls::many, next);
+  });
+  const std::string text = "say \"hi\" \\ <b>\n\tä </parameter>";
+  CHECK(tests::takes(must, call(text, "7")));
+  CHECK_FALSE(tests::takes(must, call(text, "seven")));
+  CHECK_FALSE(tests::takes(must, call("a\n</parameter>\nb", "7")));
+  for (const size_t piece : {1, 3, 1000}) {
+    CHECK(read(dialect, *this, call(text, "7"), piece)
+          == "\nfind {\"q\": \"say \\\"hi\\\" \\\\ <b>\\n\\u0009ä </parameter>\", \"n\": 7}");
+    CHECK(read(dialect, *this, call("7", "7"), piece) == "\nfind {\"q\": \"7\", \"n\": 7}");
+  }
+}
+
+TEST_CASE_FIXTURE(tools, "texts that must be more than text are refused where a tool is strict") {
+  const auto dialect = dialect_of(families[12]);
+  schema = parse_json(R"({"type":"object","properties":{"q":{"type":"string","pattern":"^a"}}})");
+  list[0].strict = true;
+  list[0].pointer = "tools[0].function.parameters";
+  const auto make = [&] {
+    tests::states_of([&](grammar& g, auto next) {
+      return model::tool_calls_grammar(g, list, dialect, model::tool_calls::many, next);
+    });
+  };
+  CHECK_THROWS_WITH_AS(make(),
+                       doctest::Contains("tools[0].function.parameters/properties/q/pattern"),
+                       model::json_schema_error);
+  list[0].strict = false;
+  CHECK_NOTHROW(make());
+}
