@@ -8,6 +8,7 @@ usage: fuzz_test.py TALK [SCHEMAS]
 """
 
 import collections
+import importlib.metadata
 import json
 import os
 import random
@@ -29,6 +30,8 @@ rng = random.Random(seed)
 talk = Talk(sys.argv[1])
 fail = Failures()
 warnings.simplefilter("ignore")
+# Old versions do not know all that evaluates members and items: additionalProperties behind a $ref, dependentSchemas.
+knows_unevaluated = tuple(int(part) for part in importlib.metadata.version("jsonschema").split(".")[:2]) >= (4, 20)
 
 names = ["a", "b", "a%b", "c/d"]
 types = ["object", "array", "string", "number", "integer", "boolean", "null"]
@@ -209,7 +212,7 @@ def is_valid(validator, text):
 
 
 refusals = collections.Counter()
-compiled = drawn = taken = unknown = 0
+compiled = drawn = taken = unknown = untold = 0
 for _ in range(count):
     schema = document()
     tries = list(texts())
@@ -225,13 +228,17 @@ for _ in range(count):
     taken += len(all_taken) - len(got["drawn"])
     try:
         for text in all_taken:
-            if not is_valid(validator, text):
+            if is_valid(validator, text):
+                continue
+            if not knows_unevaluated and '"unevaluated' in json.dumps(schema):
+                untold += 1
+            else:
                 fail(f"{json.dumps(schema)}: {text!r} is taken, and is not valid")
     except Unknown:
         unknown += 1
 talk.end()
 print(f"{compiled} schemas compiled, {drawn} texts drawn, {taken} others taken, {fail.count} invalid; "
-      f"{unknown} schemas unknown to jsonschema")
+      f"{unknown} schemas unknown to jsonschema, {untold} texts with unevaluated parts that it may not know")
 if os.environ.get("LAMELLA_TELL"):
     for why, n in refusals.most_common(25):
         print(n, why)
