@@ -16,12 +16,6 @@ namespace {
 
 constexpr uint32_t depth_max = 32;
 
-std::optional<double> number_of(const json_value& value) {
-  if (const auto* i = value.get_if<int64_t>()) return static_cast<double>(*i);
-  if (const auto* d = value.get_if<double>()) return *d;
-  return {};
-}
-
 size_t characters_of(const std::string& text) {
   return static_cast<size_t>(
       std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));

@@ -201,15 +201,15 @@ json_type type_of(const json_value& value) {
   return d != nullptr && *d != std::trunc(*d) ? json_type::number : json_type::integer;
 }
 
-namespace {
-
-std::optional<double> as_double(const json_value& value) {
+std::optional<double> number_of(const json_value& value) {
   if (const auto* i = value.get_if<int64_t>()) return static_cast<double>(*i);
   if (const auto* u = value.get_if<uint64_t>()) return static_cast<double>(*u);
   if (const auto* d = value.get_if<double>()) return *d;
   if (const auto* big = value.get_if<big_integer>()) return big->nearest();
   return {};
 }
+
+namespace {
 
 std::string number_key(const json_value& value, double read, number_reading how) {
   const bool is_written = value.get_if<double>() == nullptr && how == number_reading::exact;
@@ -226,7 +226,7 @@ std::string number_key(const json_value& value, double read, number_reading how)
 } // namespace
 
 std::string value_key(const json_value& value, number_reading how) {
-  if (const auto read = as_double(value)) return number_key(value, *read, how);
+  if (const auto read = number_of(value)) return number_key(value, *read, how);
   std::string key;
   if (const auto* items = value.get_if<json_value::array>()) {
     for (const auto& x : *items) key += (key.empty() ? "[" : ",") + value_key(x, how);

@@ -61,6 +61,8 @@ constexpr std::string_view not_pattern = "not pattern", not_among = "none of",
 bool takes_anything(const json_value& schema);
 
 json_type type_of(const json_value& value);
+/// The nearest double; nothing for what is no number.
+std::optional<double> number_of(const json_value& value);
 /// Whole numbers beyond 2^53 are not all doubles: some readers tell them apart, others do not.
 enum class number_reading : uint8_t { exact, as_doubles };
 /// Equal for values that schemas take for the same: numbers are as large, members have no order.

@@ -13,14 +13,6 @@ namespace {
 
 constexpr uint32_t digits_max = 15; ///< all of them are read as they are written
 
-std::optional<double> number_of(const json_value& value) {
-  if (const auto* i = value.get_if<int64_t>()) return static_cast<double>(*i);
-  if (const auto* d = value.get_if<double>()) return *d;
-  if (const auto* big = value.get_if<big_integer>()) return big->nearest();
-  if (const auto* u = value.get_if<uint64_t>()) return static_cast<double>(*u);
-  return {};
-}
-
 std::string text_of(const decimal& x) {
   return (x.negative ? "-" : "") + std::to_string(x.whole)
          + (x.fraction.empty() ? "" : "." + x.fraction);

@@ -18,14 +18,6 @@ std::string name_of(const std::optional<decimal>& bound) {
                : "";
 }
 
-std::optional<double> number_of(const json_value& value) {
-  if (const auto* i = value.get_if<int64_t>()) return static_cast<double>(*i);
-  if (const auto* d = value.get_if<double>()) return *d;
-  if (const auto* big = value.get_if<big_integer>()) return big->nearest();
-  if (const auto* u = value.get_if<uint64_t>()) return static_cast<double>(*u);
-  return {};
-}
-
 } // namespace
 
 // --- numbers -------------------------------------------------------------------------------------
