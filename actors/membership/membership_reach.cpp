@@ -162,7 +162,8 @@ void look_at(membership_ptr self, const seat& where, const std::set<seat>& unhea
   if (torn.contains(where) || !st.reach.proven(where, unheard_of, now)) {
     m.proven_since.reset();
     if (m.fenced_at && !m.here && now - *m.fenced_at >= timeout_with(st, m))
-      verdicts.send_away(where, "it was unreachable on the data plane for too long");
+      verdicts.send_away(where,
+                         "nothing has shown for too long that all reach it on the data plane");
     return;
   }
   if (!m.proven_since) m.proven_since = now;

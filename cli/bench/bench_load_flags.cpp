@@ -18,8 +18,7 @@ void add_sources(CLI::App& app, bench_serve_options& options, CLI::Option* users
         options.input_len = length_distribution::read(text, "--input-tokens");
       },
       "Tokens of a synthetic prompt: N, uniform:LOW,HIGH, normal:MEAN,STD or lognormal:MEAN,STD, "
-      "the "
-      "last two also with ,LOW,HIGH (default: 128)");
+      "the last two also with ,LOW,HIGH (default: 128)");
   auto* output = app.add_option_function<std::string>(
       "--output-tokens,--output-len",
       [&options](const std::string& text) {
