@@ -18,15 +18,4 @@ inline std::optional<uint32_t> least_loaded(std::span<const uint64_t> load, uint
   return best;
 }
 
-/// The place with the shortest queue (S-M05), of `load` places; of equal ones the first from `from`
-/// on, in a circle, so that idle places take turns. Nothing when there is none.
-inline std::optional<uint32_t> shortest_queue(std::span<const uint64_t> load, uint64_t from) {
-  std::optional<uint32_t> best;
-  for (size_t i = 0; i < load.size(); ++i) {
-    const auto place = static_cast<uint32_t>((from + i) % load.size());
-    if (!best || load[place] < load[*best]) best = place;
-  }
-  return best;
-}
-
 } // namespace lamella::scheduler

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 namespace lamella::scheduler {
 
@@ -24,17 +25,27 @@ struct prompt_route {
   bool joins_mixed = false; ///< it was a token machine until now
 };
 
-/// The machine of that pool with the shortest queue (S-M05); of equal ones the first from `from`
-/// on, in a circle. Nothing where the pool has none.
-inline std::optional<uint32_t> shortest_of(machine_pool pool, std::span<const prompt_queue> queues,
-                                           uint64_t from = 0) {
+/// Of the machines for which `may` holds, the one with the shortest queue (S-M05); of equal ones
+/// the first from the `turn`-th of them on, in a circle, so that idle machines take turns. Nothing
+/// where there is none. O(machines).
+template <class May>
+std::optional<uint32_t> shortest_queue(std::span<const prompt_queue> queues, uint64_t turn,
+                                       const May& may) {
+  std::vector<uint32_t> candidates;
+  for (uint32_t i = 0; i < queues.size(); ++i)
+    if (!queues[i].down && may(queues[i])) candidates.push_back(i);
   std::optional<uint32_t> best;
-  for (size_t i = 0; i < queues.size(); ++i) {
-    const auto machine = static_cast<uint32_t>((from + i) % queues.size());
-    const auto& x = queues[machine];
-    if (x.pool == pool && !x.down && (!best || x.pending < queues[*best].pending)) best = machine;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    const auto machine = candidates[(turn + i) % candidates.size()];
+    if (!best || queues[machine].pending < queues[*best].pending) best = machine;
   }
   return best;
+}
+
+/// The same of one pool.
+inline std::optional<uint32_t> shortest_queue(std::span<const prompt_queue> queues, uint64_t turn,
+                                              machine_pool pool) {
+  return shortest_queue(queues, turn, [&](const prompt_queue& x) { return x.pool == pool; });
 }
 
 /// The machine for a prompt of `tokens` tokens: of the prompt pool, unless its shortest queue would
@@ -43,15 +54,15 @@ inline std::optional<uint32_t> shortest_of(machine_pool pool, std::span<const pr
 /// these exists. O(machines).
 inline std::optional<prompt_route> route_prompt(std::span<const prompt_queue> queues,
                                                 uint64_t tokens, uint64_t limit,
-                                                uint64_t from = 0) {
+                                                uint64_t turn = 0) {
   for (const auto pool : {machine_pool::prompt, machine_pool::mixed}) {
-    const auto best = shortest_of(pool, queues, from);
+    const auto best = shortest_queue(queues, turn, pool);
     if (!best) continue;
     const auto& x = queues[*best];
     if (x.pending <= limit && (x.idle || x.pending + tokens <= limit))
       return prompt_route{*best, false};
   }
-  if (const auto best = shortest_of(machine_pool::token, queues, from))
+  if (const auto best = shortest_queue(queues, turn, machine_pool::token))
     return prompt_route{*best, true};
   return std::nullopt;
 }

@@ -250,6 +250,7 @@ global_scheduler(scheduler_ptr self, global_scheduler_config config, kv_allocato
   st.queue.emplace(st.config.limits);
   st.seats.assign(st.config.batches, 0);
   st.prefill_left.assign(st.config.prefill_workers + st.config.mixed_workers, 0);
+  if (st.config.metrics) st.config.metrics->set_mixed_replicas(0); // of the pipeline before
   if (st.config.suspects)
     st.config.suspects->on_change([me = caf::actor_cast<caf::actor_addr>(self)] {
       if (const auto lives = caf::actor_cast<caf::actor>(me)) caf::anon_send(lives, wake_atom_v);

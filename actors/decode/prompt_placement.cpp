@@ -40,15 +40,6 @@ void overflow(global_scheduler_state& st, const scheduler::prompt_route& to, uin
   tell_mixed(st);
 }
 
-uint32_t shortest(const std::vector<scheduler::prompt_queue>& queues, uint64_t from) {
-  uint32_t best = static_cast<uint32_t>(from % queues.size());
-  for (size_t i = 0; i < queues.size(); ++i) {
-    const auto at = static_cast<uint32_t>((from + i) % queues.size());
-    if (queues[at].pending < queues[best].pending) best = at;
-  }
-  return best;
-}
-
 } // namespace
 
 uint32_t prefill_worker_for(global_scheduler_state& st, sequence_id first, uint64_t tokens,
@@ -59,17 +50,14 @@ uint32_t prefill_worker_for(global_scheduler_state& st, sequence_id first, uint6
   const auto base = on_replicas ? c.prefill_workers : 0;
   const auto count = on_replicas ? c.mixed_workers : c.prefill_workers;
   if (const auto side = worker_on_side(st, first, base, count, turn)) return *side;
-  auto queues = queues_of(st);
-  if (on_replicas) {
-    queues.erase(queues.begin(), queues.begin() + base);
-    return base + shortest(queues, turn);
-  }
-  if (c.mixed_workers == 0 || c.overflow_tokens == 0) {
-    queues.resize(count);
-    return shortest(queues, turn);
-  }
+  const auto queues = queues_of(st);
+  const auto shortest = [&](const auto& may) {
+    return scheduler::shortest_queue(queues, turn, may).value();
+  };
+  if (on_replicas) return shortest([](const auto& x) { return x.pool != machine_pool::prompt; });
+  if (c.mixed_workers == 0 || c.overflow_tokens == 0) return shortest(machine_pool::prompt);
   const auto to = scheduler::route_prompt(queues, tokens, c.overflow_tokens, turn);
-  if (!to) return shortest(queues, turn); // all are mixed and full
+  if (!to) return shortest([](const auto&) { return true; }); // all are mixed and full
   if (to->machine >= c.prefill_workers) overflow(st, *to, tokens);
   return to->machine;
 }

@@ -32,12 +32,3 @@ TEST_CASE("a sequence id tells its request and its place in it") {
       CHECK(index_of(id) == k);
     }
 }
-
-TEST_CASE("S-M05 the shortest queue is joined, and equal ones take turns") {
-  using loads = std::vector<uint64_t>;
-  CHECK_FALSE(shortest_queue(loads{}, 5));
-  CHECK(shortest_queue(loads{3, 1, 2}, 2) == 1u);
-  for (uint64_t turn = 0; turn < 7; ++turn) CHECK(shortest_queue(loads{4, 4, 4}, turn) == turn % 3);
-  CHECK(shortest_queue(loads{4, 0, 0}, 2) == 2u);
-  CHECK(shortest_queue(loads{4, 0, 0}, 3) == 1u);
-}

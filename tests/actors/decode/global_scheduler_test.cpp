@@ -95,6 +95,7 @@ TEST_CASE("S-M07 S-M08 prompts overflow onto replicas that decode, until theirs 
   c.mixed_workers = 2; // numbers 1 and 2
   c.overflow_tokens = 1000;
   c.metrics = std::make_shared<net::metrics>(net::metrics::settings{});
+  c.metrics->set_mixed_replicas(7); // of the pipeline before
   world w{c};
   const auto worker_of = [&](uint64_t request, uint32_t tokens) {
     const auto answer = w.offer(request, tokens);
@@ -105,6 +106,7 @@ TEST_CASE("S-M07 S-M08 prompts overflow onto replicas that decode, until theirs 
     return c.metrics->scrape().body.find(line) != std::string::npos;
   };
   CHECK(worker_of(1, 900) == 0);
+  CHECK(has("lamella_mixed_replicas 0"));
   const auto first = worker_of(2, 600);
   CHECK(first > 0);
   CHECK(worker_of(3, 400) == first); // it is mixed, and has room
