@@ -51,7 +51,7 @@ void check_query(std::string_view query, std::span<const std::string_view> known
                  std::string_view route) {
   std::string names;
   for (const auto name : known) names += (names.empty() ? "" : ", ") + std::string{name};
-  const auto takes = std::string{route} + (names.empty() ? " takes no query" : " takes " + names);
+  const auto takes = std::string{route} + (names.empty() ? " takes no query" : " takes: " + names);
   std::vector<std::string_view> seen;
   for (const auto& x : parameters_of(query)) {
     if (std::find(known.begin(), known.end(), x.name) == known.end()) throw refused(x.name, takes);

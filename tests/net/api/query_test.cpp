@@ -35,7 +35,7 @@ TEST_CASE("a name that a route does not know is named with those that it knows")
   CHECK(error.status == 400);
   CHECK(error.code == "unknown_parameter");
   CHECK(error.param == "sinse");
-  CHECK(error.message == "unknown query parameter 'sinse': GET /admin/events takes after, wait");
+  CHECK(error.message == "unknown query parameter 'sinse': GET /admin/events takes: after, wait");
   CHECK(error_of("a=1", {}).message
         == "unknown query parameter 'a': GET /admin/events takes no query");
   CHECK(error_of("After=1").status == 400);
