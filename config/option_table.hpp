@@ -131,6 +131,9 @@ void add_pools(table& t);
 /// Adds the options of the autoscaler.
 void add_autoscale(table& t);
 
+/// batching.*: batches, launches, chunks of prompts.
+void add_batching(table& t);
+
 /// Adds the options of what a service tells of itself: log and traces.
 void add_observing(table& t);
 

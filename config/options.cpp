@@ -170,37 +170,6 @@ void add_numerics(table& t) {
       [](settings & s) -> auto& { return s.numerics.wire; });
 }
 
-void add_batching(table& t) {
-  t.choice<pipeline>(
-      "batching.pipeline", reload::restart,
-      {{pipeline::fixed, "fixed"}, {pipeline::rotational, "rotational"}},
-      "fixed: a batch stays on its replica; rotational: it moves to the next one with each slice, "
-      "so that batches take turns at replicas and shards.",
-      [](settings & s) -> auto& { return s.batching.pipeline; });
-  t.integer(
-      "batching.batches", reload::restart, 1, 64,
-      "Concurrent batches; auto: the number of replicas, and one more if they rotate.",
-      [](settings & s) -> auto& { return s.batching.batches; });
-  t.integer(
-      "batching.max_batch", reload::restart, 1, 4096, "Maximum requests in one batch.",
-      [](settings & s) -> auto& { return s.batching.max_batch; });
-  t.integer(
-      "batching.prefill_chunk_tokens", reload::restart, 16, 65'536,
-      "Chunk size of prefill in tokens, so that long prompts do not delay other requests.",
-      [](settings & s) -> auto& { return s.batching.prefill_chunk_tokens; });
-  t.seconds(
-      "batching.prefill_iteration_seconds", reload::restart, 0, 60'000,
-      "Time that a chunk of prompts should take at most: it gets fewer tokens where the machine is "
-      "slow or the context long, so that short prompts wait less; 0: no bound.",
-      [](settings & s) -> auto& { return s.batching.prefill_iteration; });
-  t.choice<prompt_order>(
-      "batching.prompt_order", reload::restart,
-      {{prompt_order::fair, "fair"}, {prompt_order::fcfs, "fcfs"}},
-      "Order of waiting prompts: fair (by arrival plus four times the time a prompt still takes: "
-      "short ones pass long ones, and none starves) or fcfs (first come, first served).",
-      [](settings & s) -> auto& { return s.batching.prompt_order; });
-}
-
 /// The data plane.
 void add_net(table& t) {
   t.choice<transport>(

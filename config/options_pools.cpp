@@ -56,35 +56,7 @@ void add_pool(table& t, const std::string& pool, const std::string& what, uint64
       [field](settings & s) -> auto& { return field(s).threads; });
 }
 
-} // namespace
-
-void add_pools(table& t) {
-  add_pool(
-      t, "model", "model replicas, each with the whole weights", 1,
-      [](settings & s) -> auto& { return s.pools.model; });
-  t.integer(
-      "pools.model.tensor_parallel", reload::restart, 1, 64,
-      "Tensor parallelism: devices per replica, each with its share of heads and weights; CUDA "
-      "devices are counted from pools.model.device on. Must divide the model's KV heads. Prefill "
-      "workers with own seats use as many devices.",
-      [](settings & s) -> auto& { return s.pools.model.tensor_parallel; });
-  add_pool(
-      t, "attention", "attention shards, which hold the KV cache; a cell may have none", 0,
-      [](settings & s) -> auto& { return s.pools.attention; });
-  t.choice<partition>(
-      "pools.attention.partition", reload::restart,
-      {{partition::heads, "heads"}, {partition::requests, "requests"}},
-      "What a shard holds: some KV heads of every request (heads), or whole requests.",
-      [](settings & s) -> auto& { return s.pools.attention.partition; });
-  t.plain(
-      "pools.attention.parity", option_kind::boolean, reload::restart,
-      "Adds a shard with the XOR parity of the others, so that lost KV is reconstructed instead of "
-      "recomputed; needs partition: heads and workers as processes.",
-      [](settings & s) -> auto& { return s.pools.attention.parity; });
-  t.bytes(
-      "pools.attention.kv_bytes", reload::restart, mib, 64 * tib,
-      "KV cache of one shard; auto: kv.bytes.",
-      [](settings & s) -> auto& { return s.pools.attention.kv_bytes; });
+void add_prefill_pool(table& t) {
   add_pool(
       t, "prefill",
       "prefill workers; 0: model replicas run prefill. Without seats of their own, "
@@ -114,6 +86,43 @@ void add_pools(table& t) {
       "model "
       "replicas, beside decoding; 0: they wait.",
       [](settings & s) -> auto& { return s.pools.prefill.overflow_tokens; });
+  t.seconds(
+      "pools.prefill.repurpose_seconds", reload::restart, 0, 86'400'000,
+      "A replica that was mixed for so long changes its pool: it computes prompts and takes no new "
+      "sequences, until it has been mixed as long again; mixed launches only. 0: never.",
+      [](settings & s) -> auto& { return s.pools.prefill.repurpose; });
+}
+
+} // namespace
+
+void add_pools(table& t) {
+  add_pool(
+      t, "model", "model replicas, each with the whole weights", 1,
+      [](settings & s) -> auto& { return s.pools.model; });
+  t.integer(
+      "pools.model.tensor_parallel", reload::restart, 1, 64,
+      "Tensor parallelism: devices per replica, each with its share of heads and weights; CUDA "
+      "devices are counted from pools.model.device on. Must divide the model's KV heads. Prefill "
+      "workers with own seats use as many devices.",
+      [](settings & s) -> auto& { return s.pools.model.tensor_parallel; });
+  add_pool(
+      t, "attention", "attention shards, which hold the KV cache; a cell may have none", 0,
+      [](settings & s) -> auto& { return s.pools.attention; });
+  t.choice<partition>(
+      "pools.attention.partition", reload::restart,
+      {{partition::heads, "heads"}, {partition::requests, "requests"}},
+      "What a shard holds: some KV heads of every request (heads), or whole requests.",
+      [](settings & s) -> auto& { return s.pools.attention.partition; });
+  t.plain(
+      "pools.attention.parity", option_kind::boolean, reload::restart,
+      "Adds a shard with the XOR parity of the others, so that lost KV is reconstructed instead of "
+      "recomputed; needs partition: heads and workers as processes.",
+      [](settings & s) -> auto& { return s.pools.attention.parity; });
+  t.bytes(
+      "pools.attention.kv_bytes", reload::restart, mib, 64 * tib,
+      "KV cache of one shard; auto: kv.bytes.",
+      [](settings & s) -> auto& { return s.pools.attention.kv_bytes; });
+  add_prefill_pool(t);
 }
 
 void add_autoscale(table& t) {

@@ -55,6 +55,13 @@ void check_devices(const settings& x, std::vector<rule_violation>& found) {
                      "the memory of " + pools.attention.device
                          + " is unknown here: it is a device of other processes",
                      "set pools.attention.kv_bytes"});
+  if (prefill.repurpose.count() > 0
+      && (x.batching.launches != launches::mixed || !prefill.has_seats()))
+    found.push_back({{"pools.prefill.repurpose_seconds", "batching.launches"},
+                     "replicas change their pool only where prompts overflow from prefill workers "
+                     "with seats into mixed launches",
+                     "set batching.launches: mixed and pools.prefill.placement or attention: own, "
+                     "or repurpose_seconds to 0"});
   if (!prefill.has_seats()) return;
   const bool of_this_process = prefill.placement == placement::in_process;
   if (of_this_process && is_cuda(pools.model.device)

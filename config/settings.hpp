@@ -39,6 +39,9 @@ enum class operator_set : uint8_t { automatic, reference, portable, avx2, avx512
 /// Which replica runs which batch: j mod R always (V-M06), or the next one with each slice (L-M17).
 enum class pipeline : uint8_t { fixed, rotational };
 
+/// Whether prompts on replicas that decode have launches of their own, or share those of a batch.
+enum class launches : uint8_t { separate, mixed };
+
 /// Data plane tier. `automatic` probes at connect time.
 enum class transport : uint8_t {
   automatic,
@@ -112,6 +115,7 @@ struct prefill_pool_settings : pool_settings {
       512; ///< KV of shorter prompts is transferred in one piece after prefill
   /// Prompts beyond so many tokens that wait for each worker run on replicas that decode; 0: none.
   uint32_t overflow_tokens = 8192;
+  milliseconds repurpose{0}; ///< `repurpose_seconds`: mixed for so long, changes its pool; 0: never
 
   /// Whether prompts run on seats of their own; else on the model replicas.
   bool has_seats() const {
@@ -185,6 +189,8 @@ struct batching_settings {
   uint32_t max_batch = 64;         ///< requests per batch
   uint32_t prefill_chunk_tokens = 512;
   milliseconds prefill_iteration{60}; ///< `prefill_iteration_seconds`: its longest; 0: no bound
+  config::launches launches = launches::separate;
+  milliseconds tbt_target{60}; ///< `tbt_target_seconds`: of a mixed launch; 0: no bound
   config::prompt_order prompt_order = prompt_order::fair;
 
   /// Batches for this number of model replicas.

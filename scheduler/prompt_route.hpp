@@ -1,16 +1,14 @@
 /// Which machine computes a prompt (Splitwise IV-A; S-M03, S-M05, S-M07).
 #pragma once
 
+#include "scheduler/machine_label.hpp"
+
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <vector>
 
 namespace lamella::scheduler {
-
-/// What a machine is there for at the moment: prompts, tokens, or tokens and the prompts that
-/// overflowed. A service that runs has prefill workers for prompts and replicas for tokens.
-enum class machine_pool : uint8_t { prompt, token, mixed };
 
 /// The prompts of a machine, as the router knows them.
 struct prompt_queue {

@@ -7,7 +7,6 @@
 #include "actors/protocol/kv.hpp"
 #include "actors/protocol/prefills.hpp"
 #include "actors/protocol/requests.hpp"
-#include "scheduler/placement.hpp"
 
 #include <algorithm>
 
@@ -64,6 +63,10 @@ void answer(scheduler_ptr self, sequence_id first, caf::error reason) {
 
 void pump(scheduler_ptr self);
 
+double now_of(scheduler_ptr self) {
+  return std::chrono::duration<double>{self->clock().now().time_since_epoch()}.count();
+}
+
 /// The head of the queue got its slots: give it a batch and a prefill worker.
 void start(scheduler_ptr self, const scheduler::admission_entry& entry, uint32_t batch,
            const kv_grant& grant) {
@@ -75,7 +78,11 @@ void start(scheduler_ptr self, const scheduler::admission_entry& entry, uint32_t
   const auto& held = grant.holdings.front();
   const auto tokens = entry.prompt_tokens - held.cached;
   // With its KV nothing is computed: it takes no worker's time.
-  const auto worker = held.kept ? 0 : prefill_worker_for(st, entry.first, tokens, held.cached > 0);
+  const auto now = now_of(self);
+  sort_machines(st, now);
+  tokens_come(st, batch, now);
+  const prompt_place prompt{entry.first, tokens, held.cached > 0, batch, now};
+  const auto worker = held.kept ? 0 : prefill_worker_for(st, prompt);
   if (!held.kept) st.unbegun[entry.first] = {entry.choices, node.mapped().since, worker, tokens};
   node.mapped().promise.deliver(admitted{stream_id{batch}, worker, grant.holdings});
 }
@@ -112,7 +119,7 @@ void pump(scheduler_ptr self) {
   if (!entry) return;
   const auto load = load_for(st, entry->first);
   if (!load) return;
-  const auto batch = scheduler::least_loaded(*load, st.config.seats_per_batch, entry->choices);
+  const auto batch = batch_for(st, *load, entry->choices);
   if (!batch) return;
   st.asking = true;
   auto needs = needs_of(st.config, *entry, st.waiting.at(entry->first).text);
@@ -229,10 +236,11 @@ void on_retire(scheduler_ptr self, const retire& x) {
     self->state.idle.insert(x.sequence);
   else
     self->state.idle.erase(x.sequence);
-  if (self->state.unbegun.erase(x.sequence) > 0) leave_mixed_pool(self->state);
+  self->state.unbegun.erase(x.sequence);
   auto node = self->state.seated.extract(x.sequence);
+  if (node) --self->state.seats[node.mapped()];
+  sort_machines(self->state, now_of(self));
   if (!node) return;
-  --self->state.seats[node.mapped()];
   // Now nothing has to be kept free for those that run: a refusal may no longer hold, and no slot
   // may ever come back to say so.
   if (self->state.seated.empty()) self->state.starved = false;
@@ -249,6 +257,8 @@ global_scheduler(scheduler_ptr self, global_scheduler_config config, kv_allocato
   st.allocator = std::move(allocator);
   st.queue.emplace(st.config.limits);
   st.seats.assign(st.config.batches, 0);
+  st.labels.assign(st.config.mixed_workers,
+                   scheduler::machine_label{scheduler::machine_pool::token});
   st.prefill_left.assign(st.config.prefill_workers + st.config.mixed_workers, 0);
   if (st.config.metrics) st.config.metrics->set_mixed_replicas(0); // of the pipeline before
   if (st.config.suspects)
@@ -275,10 +285,10 @@ global_scheduler(scheduler_ptr self, global_scheduler_config config, kv_allocato
         if (self->state.unbegun.erase(x.first) > 0) publish(self);
       },
       [self](const prefill_load& x) {
-        const auto worker = static_cast<uint32_t>(x.stream) - scheduler::prefill_streams;
+        const auto worker = worker_of(self->state, x.stream);
         if (worker >= self->state.prefill_left.size()) return;
         self->state.prefill_left[worker] = x.tokens;
-        if (x.tokens == 0) leave_mixed_pool(self->state);
+        sort_machines(self->state, now_of(self));
       },
       [self](const kv_freed&) {
         self->state.starved = false;

@@ -9,6 +9,7 @@
 #include "actors/shared/suspect_board.hpp"
 #include "net/metrics/metrics.hpp"
 #include "scheduler/admission.hpp"
+#include "scheduler/machine_label.hpp"
 
 #include <map>
 #include <memory>
@@ -24,9 +25,14 @@ struct global_scheduler_config {
   /// Additional prefill workers on replicas that decode, for prompts with a prefix-cache hit and
   /// for those that overflow; 0: the others do both.
   uint32_t mixed_workers = 0;
+  /// The mixed workers are the batches: a prompt's worker is its batch, unless a prefill worker
+  /// takes it.
+  bool mixed_launches = false;
   /// Prompts that would make every prefill worker's queue longer than so many tokens overflow onto
   /// replicas that decode (S-M07); 0: none does.
   uint64_t overflow_tokens = 0;
+  /// Seconds after which a mixed replica changes its pool (S-M09), with mixed launches; 0: never.
+  double repurpose_s = 0;
   uint32_t window_slots = 32; ///< reserved for each choice beyond its prompt
   uint32_t slots = 0;         ///< of the largest table: upper bound of a reservation
   uint32_t spare_slots = 0;   ///< that new work leaves free in a table while other work runs
@@ -62,9 +68,9 @@ struct global_scheduler_state {
   /// By prefill worker: tokens left of the prompts that it has started, as it told last (S-M06).
   std::vector<uint64_t> prefill_left;
   std::map<sequence_id, scheduler::admission_entry>
-      held;                 ///< waiting, but not in the queue: by first
-  std::set<uint32_t> mixed; ///< numbers of the mixed workers that have prompts which overflowed
-  std::map<uint32_t, batch_actor> batches; ///< by number
+      held;                                     ///< waiting, but not in the queue: by first
+  std::vector<scheduler::machine_label> labels; ///< of mixed workers
+  std::map<uint32_t, batch_actor> batches;      ///< by number
   std::set<sequence_id> idle; ///< sequences with KV (as far as known) and without a seat
   bool clearing = false;      ///< misplaced sequences were asked to yield
   bool asking = false;        ///< a reservation for the head of the queue is pending

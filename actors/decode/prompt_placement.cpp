@@ -1,6 +1,7 @@
 #include "actors/decode/prompt_placement.hpp"
 
 #include "actors/decode/quarantine.hpp"
+#include "scheduler/placement.hpp"
 #include "scheduler/prompt_route.hpp"
 
 #include <spdlog/spdlog.h>
@@ -21,51 +22,104 @@ std::vector<scheduler::prompt_queue> queues_of(const global_scheduler_state& st)
   for (uint32_t i = 0; i < queues.size(); ++i) {
     queues[i].idle = queues[i].pending == 0;
     if (i >= st.config.prefill_workers)
-      queues[i].pool = st.mixed.contains(i) ? machine_pool::mixed : machine_pool::token;
+      queues[i].pool = st.labels.at(i - st.config.prefill_workers).now();
   }
   return queues;
 }
 
-void tell_mixed(const global_scheduler_state& st) {
-  if (st.config.metrics) st.config.metrics->set_mixed_replicas(st.mixed.size());
+uint64_t in_pool(const global_scheduler_state& st, machine_pool pool) {
+  return static_cast<uint64_t>(
+      std::ranges::count_if(st.labels, [&](const auto& x) { return x.now() == pool; }));
 }
 
-/// The prompt goes to a replica that decodes.
-void overflow(global_scheduler_state& st, const scheduler::prompt_route& to, uint64_t tokens) {
+void tell_mixed(const global_scheduler_state& st) {
+  if (st.config.metrics) st.config.metrics->set_mixed_replicas(in_pool(st, machine_pool::mixed));
+}
+
+/// The prompt goes to a replica whose own work is decoding.
+void overflow(global_scheduler_state& st, const scheduler::prompt_route& to,
+              const prompt_place& prompt) {
   if (st.config.metrics) st.config.metrics->prompt_overflowed();
-  if (!to.joins_mixed) return;
-  st.mixed.insert(to.machine);
-  spdlog::debug("replica takes prompts that overflow replica={} prompt_tokens={}",
-                to.machine - st.config.prefill_workers, tokens);
+  const auto replica = to.machine - st.config.prefill_workers;
+  if (!to.joins_mixed || !st.labels.at(replica).join_mixed(prompt.now_s)) return;
+  spdlog::debug("replica takes prompts that overflow replica={} prompt_tokens={}", replica,
+                prompt.tokens);
   tell_mixed(st);
+}
+
+/// Where launches are mixed, each batch is a machine of its own.
+scheduler::machine_label* machine_of(global_scheduler_state& st, uint32_t batch) {
+  return st.config.mixed_launches && batch < st.labels.size() ? &st.labels[batch] : nullptr;
+}
+
+/// Someone has to decode.
+bool may_be_repurposed(const global_scheduler_state& st, const scheduler::machine_label& x) {
+  return x.home() != machine_pool::token || std::ranges::count_if(st.labels, [](const auto& m) {
+                                              return m.home() == machine_pool::token;
+                                            }) > 1;
 }
 
 } // namespace
 
-uint32_t prefill_worker_for(global_scheduler_state& st, sequence_id first, uint64_t tokens,
-                            bool suffix) {
+uint32_t worker_of(const global_scheduler_state& st, stream_id stream) {
+  const auto number = static_cast<uint32_t>(stream);
+  return number < scheduler::prefill_streams ? st.config.prefill_workers + number
+                                             : number - scheduler::prefill_streams;
+}
+
+uint32_t prefill_worker_for(global_scheduler_state& st, const prompt_place& prompt) {
   const auto& c = st.config;
+  const bool on_replicas = prompt.suffix && c.mixed_workers > 0;
+  if (c.mixed_launches && (on_replicas || c.prefill_workers == 0))
+    return c.prefill_workers + prompt.batch;
   const auto turn = st.next_prefill++;
-  const bool on_replicas = suffix && c.mixed_workers > 0;
   const auto base = on_replicas ? c.prefill_workers : 0;
   const auto count = on_replicas ? c.mixed_workers : c.prefill_workers;
-  if (const auto side = worker_on_side(st, first, base, count, turn)) return *side;
+  if (const auto side = worker_on_side(st, prompt.first, base, count, turn)) return *side;
   const auto queues = queues_of(st);
-  const auto shortest = [&](const auto& may) {
-    return scheduler::shortest_queue(queues, turn, may).value();
-  };
-  if (on_replicas) return shortest([](const auto& x) { return x.pool != machine_pool::prompt; });
-  if (c.mixed_workers == 0 || c.overflow_tokens == 0) return shortest(machine_pool::prompt);
-  const auto to = scheduler::route_prompt(queues, tokens, c.overflow_tokens, turn);
-  if (!to) return shortest([](const auto&) { return true; }); // all are mixed and full
-  if (to->machine >= c.prefill_workers) overflow(st, *to, tokens);
+  const auto any = [](const auto&) { return true; };
+  if (on_replicas)
+    return base + scheduler::shortest_queue(std::span{queues}.subspan(base), turn, any).value();
+  if (c.mixed_workers == 0 || c.overflow_tokens == 0)
+    return scheduler::shortest_queue(queues, turn, machine_pool::prompt).value();
+  const auto to = scheduler::route_prompt(queues, prompt.tokens, c.overflow_tokens, turn);
+  if (!to) return scheduler::shortest_queue(queues, turn, any).value(); // all are mixed and full
+  if (queues[to->machine].pool != machine_pool::prompt) overflow(st, *to, prompt);
   return to->machine;
 }
 
-void leave_mixed_pool(global_scheduler_state& st) {
-  if (st.mixed.empty()) return;
+std::optional<uint32_t> batch_for(global_scheduler_state& st, const std::vector<uint64_t>& load,
+                                  uint32_t choices) {
+  const auto seats = st.config.seats_per_batch;
+  auto decoding = load;
+  for (uint32_t j = 0; j < load.size(); ++j)
+    if (const auto* x = machine_of(st, j); x != nullptr && x->now() == machine_pool::prompt)
+      decoding[j] = seats;
+  const auto batch = scheduler::least_loaded(decoding, seats, choices);
+  return batch ? batch : scheduler::least_loaded(load, seats, choices);
+}
+
+void tokens_come(global_scheduler_state& st, uint32_t batch, double now_s) {
+  auto* x = machine_of(st, batch);
+  if (x == nullptr || x->now() != machine_pool::prompt || !x->join_mixed(now_s)) return;
+  spdlog::debug("replica for prompts takes sequences that overflow replica={}", batch);
+  tell_mixed(st);
+}
+
+void sort_machines(global_scheduler_state& st, double now_s) {
+  if (in_pool(st, machine_pool::mixed) == 0) return;
   const auto queues = queues_of(st);
-  if (std::erase_if(st.mixed, [&](uint32_t i) { return queues.at(i).idle; }) > 0) tell_mixed(st);
+  for (uint32_t i = 0; i < st.labels.size(); ++i) {
+    auto& x = st.labels[i];
+    const bool others = x.home() == machine_pool::token
+                            ? !queues[st.config.prefill_workers + i].idle
+                            : st.seats.at(i) > 0;
+    if (!others) x.leave_mixed();
+    if (may_be_repurposed(st, x) && x.repurpose(now_s, st.config.repurpose_s))
+      spdlog::info("replica changes its pool replica={} pool={}", i,
+                   x.home() == machine_pool::prompt ? "prompt" : "token");
+  }
+  tell_mixed(st);
 }
 
 } // namespace lamella::actors

@@ -5,13 +5,33 @@
 
 namespace lamella::actors {
 
-/// The prefill worker for a prompt with `tokens` tokens to compute (scheduler/prompt_route.hpp);
-/// `suffix`: its beginning is in the prefix cache, so that only shards can compute the rest. While
-/// suspects are apart, the next worker in turn on the sequence's side.
-uint32_t prefill_worker_for(global_scheduler_state& st, sequence_id first, uint64_t tokens,
-                            bool suffix);
+/// A prompt that is about to be computed.
+struct prompt_place {
+  sequence_id first{};
+  uint64_t tokens = 0; ///< to compute
+  bool suffix = false; ///< its beginning is in the prefix cache: only shards can compute the rest
+  uint32_t batch = 0;  ///< that its sequences will join
+  double now_s = 0;    ///< by the clock of the actors
+};
 
-/// Replicas whose prompts are all computed only decode from now on (S-M08).
-void leave_mixed_pool(global_scheduler_state& st);
+/// The prefill worker for it (scheduler/prompt_route.hpp); where launches are mixed, that of its
+/// batch for a suffix, or where there are no others. While suspects are apart, the next worker in
+/// turn on the sequence's side.
+uint32_t prefill_worker_for(global_scheduler_state& st, const prompt_place& prompt);
+
+/// The number of the worker that launches on that stream.
+uint32_t worker_of(const global_scheduler_state& st, stream_id stream);
+
+/// The batch for sequences: the one with the fewest, of replicas whose own pool is not that of
+/// prompts. Where these are full, one of a replica for prompts (S-M07). `load`: sequences by batch.
+std::optional<uint32_t> batch_for(global_scheduler_state& st, const std::vector<uint64_t>& load,
+                                  uint32_t choices);
+
+/// Sequences were placed in that batch: a replica for prompts is mixed from now on.
+void tokens_come(global_scheduler_state& st, uint32_t batch, double now_s);
+
+/// Mixed replicas that have only work of their own kind return to their pool (S-M08); those that
+/// have been mixed for `repurpose_s` change it (S-M09), but the last one that decodes stays.
+void sort_machines(global_scheduler_state& st, double now_s);
 
 } // namespace lamella::actors

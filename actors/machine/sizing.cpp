@@ -63,20 +63,47 @@ std::string why_too_large(const config::settings& options, uint64_t weight_bytes
          + " bytes";
 }
 
+namespace {
+
+bool mixes(const config::settings& options) {
+  return options.batching.launches == config::launches::mixed;
+}
+
+/// Prompts that prefill workers with seats do not take.
+bool some_stay(const config::settings& options) {
+  return options.kv.prefix_cache.count() > 0 || options.pools.prefill.overflow_tokens > 0;
+}
+
+} // namespace
+
+uint32_t decode_rows_most(const config::settings& options) {
+  const auto& b = options.batching;
+  return b.max_batch + (mixed_batches(options) > 0 ? b.prefill_chunk_tokens : 0);
+}
+
 uint32_t rows_most(const config::settings& options) {
-  return std::max(options.batching.max_batch, options.batching.prefill_chunk_tokens);
+  return std::max(decode_rows_most(options), options.batching.prefill_chunk_tokens);
+}
+
+uint32_t prompt_streams(const config::settings& options) {
+  const auto& prefill = options.pools.prefill;
+  return mixes(options) && !prefill.has_seats() ? 0 : prefill.members;
 }
 
 uint32_t mixed_streams(const config::settings& options) {
-  const auto& pools = options.pools;
-  const bool some = options.kv.prefix_cache.count() > 0 || pools.prefill.overflow_tokens > 0;
-  return pools.prefill_owns_kv() && some ? pools.model.members : 0;
+  if (mixes(options) || !options.pools.prefill_owns_kv()) return 0;
+  return some_stay(options) ? options.pools.model.members : 0;
+}
+
+uint32_t mixed_batches(const config::settings& options) {
+  if (!mixes(options) || (options.pools.prefill.has_seats() && !some_stay(options))) return 0;
+  return options.batching.batches_for(options.pools.model.members);
 }
 
 size_t streams_on(const config::settings& options, const std::string& device) {
   const auto& pools = options.pools;
   const size_t streams = options.batching.batches_for(pools.model.members)
-                         + size_t{pools.prefill.members} + mixed_streams(options);
+                         + size_t{prompt_streams(options)} + mixed_streams(options);
   size_t count = 0;
   if (device == pools.attention.device) count += pools.attention.members * (streams + 1);
   if (!config::devices_of_ranks(pools.model.device, pools.model.tensor_parallel).contains(device))
@@ -167,7 +194,7 @@ scheduler::epoch_shape shape_of(const config::settings& options) {
   if (pools.prefill.has_seats()) shape.prefill_seats = pools.prefill.members;
   shape.batches = options.batching.batches_for(pools.model.members);
   shape.rotates = options.batching.pipeline == config::pipeline::rotational;
-  shape.prefill_streams = pools.prefill.members;
+  shape.prefill_streams = prompt_streams(options);
   shape.mixed_streams = mixed_streams(options);
   return shape;
 }

@@ -42,13 +42,23 @@ uint64_t kv_bytes_of(const config::settings& options, const model::model_spec& s
 uint32_t prefill_slots(const config::settings& options, const model::model_spec& spec,
                        const scheduler::kv_layout& layout);
 
+/// Rows of the largest iteration of a batch; of prompts beside it where launches are mixed.
+uint32_t decode_rows_most(const config::settings& options);
+
 /// Rows of the largest iteration.
 uint32_t rows_most(const config::settings& options);
+
+/// Streams of prefill workers; none where all prompts are in the launches of batches.
+uint32_t prompt_streams(const config::settings& options);
 
 /// Streams for prompts on replicas that decode, beside prefill workers with own KV: for those with
 /// a prefix-cache hit, since these workers do not have the KV of the shards, and for those that
 /// overflow (S-M07). One per replica; 0 where not needed.
 uint32_t mixed_streams(const config::settings& options);
+
+/// Batches whose launches have prompts (S-M02): all of them, or none. Beside prefill workers with
+/// seats they compute what mixed_streams() would.
+uint32_t mixed_batches(const config::settings& options);
 
 /// Upper bound of concurrent streams of a device of this process: of the pools on it.
 size_t streams_on(const config::settings& options, const std::string& device);

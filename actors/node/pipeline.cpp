@@ -1,14 +1,13 @@
 #include "actors/node/pipeline.hpp"
 
-#include "actors/decode/batch.hpp"
 #include "actors/decode/global_scheduler.hpp"
 #include "actors/decode/mask_maker.hpp"
 #include "actors/kv/kv_allocator.hpp"
 #include "actors/kv/parity_keeper.hpp"
+#include "actors/lane/lane.hpp"
 #include "actors/machine/sizing.hpp"
 #include "actors/node/balancer.hpp"
 #include "actors/node/canary.hpp"
-#include "actors/prefill/prefill_worker.hpp"
 
 #include <map>
 #include <set>
@@ -104,7 +103,7 @@ private:
 
   /// Those of prefill workers, then those on replicas that decode.
   uint32_t prefill_streams_count() const {
-    return options_.pools.prefill.members + mixed_streams(options_);
+    return prompt_streams(options_) + mixed_streams(options_);
   }
 
   void spawn_allocator(kept_allocator& kept) {
@@ -112,7 +111,9 @@ private:
     c.tables = tables();
     c.prefix_time = options_.kv.prefix_cache;
     // A suffix is computed concurrently with decoding, by replicas that could decode meanwhile.
-    if (mixed_streams(options_) > 0) c.prefix_least_percent = 50;
+    if (mixed_streams(options_) > 0
+        || (mixed_batches(options_) > 0 && prompt_streams(options_) > 0))
+      c.prefix_least_percent = 50;
     c.metrics = parts_.metrics;
     kept.handle = parent_->spawn(kv_allocator, std::move(c));
     *kept.lives = true;
@@ -126,9 +127,11 @@ private:
     c.limits = parts_.base.rules.queue;
     c.batches = batches_count_;
     c.seats_per_batch = options_.batching.max_batch;
-    c.prefill_workers = options_.pools.prefill.members;
-    c.mixed_workers = mixed_streams(options_);
+    c.prefill_workers = prompt_streams(options_);
+    c.mixed_launches = mixed_batches(options_) > 0;
+    c.mixed_workers = c.mixed_launches ? mixed_batches(options_) : mixed_streams(options_);
     c.overflow_tokens = options_.pools.prefill.overflow_tokens;
+    c.repurpose_s = std::chrono::duration<double>{options_.pools.prefill.repurpose}.count();
     c.window_slots = window_slots;
     c.slots = layout_.largest();
     c.spare_slots = layout_.smallest() / 20;
@@ -140,6 +143,9 @@ private:
       c.replica_of_batch.push_back(rotates(stream_id{j}) ? 0 : first_of(stream_id{j}));
     for (uint32_t i = 0; i < prefill_streams_count(); ++i)
       c.replica_of_prefill.push_back(first_of(stream_id{scheduler::prefill_streams + i}));
+    if (c.mixed_launches)
+      c.replica_of_prefill.insert(c.replica_of_prefill.end(), c.replica_of_batch.begin(),
+                                  c.replica_of_batch.end());
     scheduler_ = keep(parent_->spawn(global_scheduler, std::move(c), allocator_));
   }
 
@@ -159,38 +165,48 @@ private:
     t.allocator = allocator_;
     t.metrics = parts_.metrics;
     t.beats = std::shared_ptr<pulse>{parts_.health, &parts_.health->beats};
-    t.firsts = stream < scheduler::prefill_streams ? parts_.first_decodes : parts_.first_prefills;
+    const bool prompts = stream >= scheduler::prefill_streams || mixed_batches(options_) > 0;
+    t.firsts = prompts ? parts_.first_prefills : parts_.first_decodes;
     return t;
   }
 
+  /// What a lane needs to compute prompts.
+  prompt_lane_config prompts_config() const {
+    prompt_lane_config c;
+    c.chunk_tokens = options_.batching.prefill_chunk_tokens;
+    c.rebuild_percent = options_.recovery.rebuild_percent;
+    c.bounds = {options_.batching.prefill_iteration, options_.batching.tbt_target};
+    if (options_.batching.prompt_order == config::prompt_order::fcfs)
+      c.order = scheduler::prompt_order::fcfs;
+    c.token_bytes = token_bytes(options_, spec_);
+    c.scored_rows = scheduler::scored_rows_within(spec_.vocabulary);
+    return c;
+  }
+
+  lane_config prefill_worker_config(uint32_t stream) const {
+    lane_config c{target_of(stream), scheduler_};
+    auto& prompts = c.prompts.emplace(prompts_config());
+    if (bounds_decoding()) prompts.decode_beside = batches_;
+    const auto& own = parts_.workers.own_kv.at(first_of(c.target.stream));
+    if (!own.source) return c;
+    c.target.shards = {own.shard};
+    prompts.own = prefill_own_kv{own.source,
+                                 {shards_.begin(), shards_.begin() + shards_count_},
+                                 layout_,
+                                 prefill_slots(options_, spec_, layout_),
+                                 options_.pools.prefill.serialize_below_tokens,
+                                 options_.pools.attention.parity};
+    return c;
+  }
+
   void make_prefill_workers() {
-    const auto& pool = options_.pools.prefill;
     std::map<uint32_t, prefill_worker_actor> owners; // by replica: its KV has one
     for (uint32_t i = 0; i < prefill_streams_count(); ++i) {
-      prefill_worker_config c{target_of(scheduler::prefill_streams + i),
-                              options_.batching.prefill_chunk_tokens};
-      c.rebuild_percent = options_.recovery.rebuild_percent;
-      c.iteration_most = options_.batching.prefill_iteration;
-      if (options_.batching.prompt_order == config::prompt_order::fcfs)
-        c.order = scheduler::prompt_order::fcfs;
-      c.token_bytes = token_bytes(options_, spec_);
-      c.scheduler = scheduler_;
-      c.scored_rows = scheduler::scored_rows_within(spec_.vocabulary);
-      if (bounds_decoding()) c.decode_beside = batches_;
-      const auto replica = first_of(c.target.stream);
-      const auto& own = parts_.workers.own_kv.at(replica);
-      if (own.source) {
-        c.target.shards = {own.shard};
-        c.own = prefill_own_kv{own.source,
-                               {shards_.begin(), shards_.begin() + shards_count_},
-                               layout_,
-                               prefill_slots(options_, spec_, layout_),
-                               pool.serialize_below_tokens,
-                               options_.pools.attention.parity};
-      }
-      auto& owner = owners[replica];
-      if (!owner || !own.source)
-        owner = keep(parent_->spawn(prefill_worker, std::move(c)), "prefill");
+      const auto stream = scheduler::prefill_streams + i;
+      auto c = prefill_worker_config(stream);
+      const bool own = c.prompts->own.has_value();
+      auto& owner = owners[first_of(stream_id{stream})];
+      if (!owner || !own) owner = keep(parent_->spawn(lane, std::move(c)), "prefill");
       prefill_workers_.push_back(owner);
     }
   }
@@ -205,8 +221,11 @@ private:
   void make_batches() {
     const auto share = scheduler::share_of_batch(options_.recovery.decode_percent, batches_count_);
     for (uint32_t j = 0; j < batches_count_; ++j) {
-      batches_.push_back(keep(parent_->spawn(
-          batch, batch_config{target_of(j), scheduler_, window_slots, share, masks_, epoch_ > 1})));
+      lane_config c{target_of(j), scheduler_};
+      c.tokens = token_lane_config{window_slots, share, masks_, epoch_ > 1};
+      if (mixed_batches(options_) > 0) c.prompts = prompts_config();
+      lanes_.push_back(keep(parent_->spawn(lane, std::move(c))));
+      batches_.push_back(lanes_.back());
       parent_->send(scheduler_, batch_ready{stream_id{j}, batches_.back()});
     }
   }
@@ -216,6 +235,9 @@ private:
     server->scheduler = scheduler_;
     server->allocator = allocator_;
     server->prefill_workers = prefill_workers_;
+    server->mixed_batches = mixed_batches(options_);
+    if (server->mixed_batches > 0)
+      server->prefill_workers.insert(server->prefill_workers.end(), lanes_.begin(), lanes_.end());
     server->batches = batches_;
     server->masks = masks_;
     server->slots = layout_.largest();
@@ -240,6 +262,7 @@ private:
   kv_allocator_actor allocator_;
   global_scheduler_actor scheduler_;
   std::vector<prefill_worker_actor> prefill_workers_;
+  std::vector<lane_actor> lanes_; ///< the same as batches_, with all that they understand
   std::vector<batch_actor> batches_;
   mask_maker_actor masks_;
   pipeline result_;

@@ -18,7 +18,7 @@ uint64_t qkv_row_bytes(const config::settings& options, const model::model_spec&
 }
 
 uint64_t rows_of(const config::settings& options, bool prefills) {
-  return prefills ? options.batching.prefill_chunk_tokens : options.batching.max_batch;
+  return prefills ? options.batching.prefill_chunk_tokens : decode_rows_most(options);
 }
 
 } // namespace

@@ -100,6 +100,7 @@ private:
   void stop_prompts() {
     stopping_ = true;
     auto workers = config_.server->prefill_workers; // a worker may serve several streams
+    workers.resize(workers.size() - config_.server->mixed_batches); // they stop as batches
     std::ranges::sort(workers);
     const auto same = std::ranges::unique(workers);
     workers.erase(same.begin(), same.end());

@@ -221,6 +221,10 @@ using batch_actor =
                      caf::replies_to<hand_over>::with<bool>, caf::reacts_to<wake_atom>,
                      caf::replies_to<status_atom>::with<uint32_t>>;
 
+/// LANE: a BATCH, a PREFILL WORKER, or both in one: its launches are mixed then.
+using lane_actor =
+    batch_actor::extend<caf::replies_to<prefill>::with<prefilled>, caf::reacts_to<prefill_cancel>>;
+
 /// GLOBAL SCHEDULER: admits sequences and places them. `wake`: checks again which sequences may
 /// run.
 using global_scheduler_actor = caf::typed_actor<

@@ -278,7 +278,7 @@ void on_admitted(request_ptr self, size_t first, uint32_t choices, const admitte
     const auto index = first + k;
     st.sequences[index].where = phase::prefilling;
     if (st.sequences[index].text->tokens().empty()) st.sequences[index].cached = x.cached;
-    runs_on(st, index, stream_id{scheduler::prefill_streams + place.prefill_worker});
+    runs_on(st, index, st.server->prompt_stream(place.prefill_worker));
     x.samplings.push_back(sampling_of(st, index));
     x.draws.push_back(
         static_cast<uint32_t>(st.sequences[index].text->tokens().size() - (x.rebuild ? 1 : 0)));

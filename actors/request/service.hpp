@@ -61,7 +61,8 @@ struct service {
   uint64_t epoch = 0;
   global_scheduler_actor scheduler;
   kv_allocator_actor allocator;
-  std::vector<prefill_worker_actor> prefill_workers;
+  std::vector<prefill_worker_actor> prefill_workers; ///< the last `mixed_batches` are batches
+  uint32_t mixed_batches = 0;
   std::vector<batch_actor> batches;
   mask_maker_actor masks;       ///< null: requests compute masks themselves
   uint64_t restarts = 0;        ///< of the pipeline before this one
@@ -83,6 +84,12 @@ struct service {
   environment world;
 
   bool serves(const std::string& name) const;
+
+  /// The stream on which that prefill worker launches.
+  stream_id prompt_stream(uint32_t worker) const {
+    const auto alone = static_cast<uint32_t>(prefill_workers.size()) - mixed_batches;
+    return stream_id{worker < alone ? scheduler::prefill_streams + worker : worker - alone};
+  }
 };
 
 /// Maximum tokens of one sequence, prompt and answer together.

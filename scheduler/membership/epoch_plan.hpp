@@ -28,7 +28,7 @@ struct epoch_shape {
   std::vector<uint32_t> cells{}; ///< members of each named attention cell; may be empty
   uint32_t prefill_seats = 0;    ///< 0: prefill runs on the decoding replicas
   uint32_t batches = 1;          ///< decode streams
-  uint32_t prefill_streams = 1;  ///< at least `prefill_seats`
+  uint32_t prefill_streams = 1;  ///< at least `prefill_seats`; 0: batches compute the prompts
   bool parity = false;           ///< one more shard holds the parity of the others (decision 23)
   /// Streams after those of prefill, on decoding replicas: for prompts with a prefix-cache hit at
   /// the shards, which only they can use, and for prompts that overflow (S-M07).

@@ -176,7 +176,7 @@ TEST_CASE("the folder map of the README names what exists") {
     MESSAGE("skipped: there is no README.md yet");
     return;
   }
-  // Names in back quotes that begin with a folder of ours: `model/`, `actors/decode/batch.cpp`.
+  // Names in back quotes that begin with a folder of ours: `model/`, `actors/lane/lane_tokens.cpp`.
   size_t seen = 0;
   for (const auto& line : lines_of(readme)) {
     size_t at = 0;

@@ -95,12 +95,12 @@ TEST_CASE("every option in the schema is read by the program") {
       {"batching.batches", "batching.batches_for"},
       {"log.format", "settings.format"},
       {"pools.attention.kv_bytes", "pool.kv_bytes"},
-      {"pools.prefill.serialize_below_tokens", "pool.serialize_below_tokens"},
   };
   const std::set<std::string> pools{"pools.model", "pools.attention", "pools.prefill"};
 
   size_t seen = 0;
-  for (const char* table : {"config/options.cpp", "config/options_pools.cpp"}) {
+  for (const char* table :
+       {"config/options.cpp", "config/options_batching.cpp", "config/options_pools.cpp"}) {
     const auto text = text_of(root / table);
     for (const auto& path : paths_after(text, "return s.")) {
       if (pools.contains(path)) continue; // whose members follow

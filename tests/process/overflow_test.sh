@@ -42,4 +42,14 @@ expect "prompts that wait: the tokens of a single process" 0 $?
 expect "none overflowed" 0 "$(metric lamella_prompts_overflowed_total)"
 stop "prompts that wait"
 
+serve mixed.log --config "$source/config/splitwise.yaml" "${tiny[@]}" --set kv.prefix_cache_seconds=0 \
+  --set pools.prefill.overflow_tokens=300
+answers mixed.txt $requests
+cmp -s single.txt mixed.txt
+expect "two machines for prompts, two for tokens, mixed launches: the tokens of a single process" 0 $?
+expect "prompts overflowed into launches of batches" 1 $(($(metric lamella_prompts_overflowed_total) > 0))
+returned
+expect "all replicas only decode again" 0 $?
+stop "mixed launches"
+
 finish

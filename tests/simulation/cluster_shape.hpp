@@ -16,6 +16,7 @@ struct cluster_shape {
   std::vector<uint32_t> cells{};
   bool parity = false;  ///< one more member has the parity of the shards
   bool rotates = false; ///< batches rotate over the replicas; else each stays on its own
+  bool mixes = false;   ///< prompts on replicas share the launches of batches
   bool here = false;    ///< all seats are of the control process, the default of a service
   std::optional<uint32_t> batches{}; ///< nothing: as the service chooses
   std::optional<device_pace> pace{};
@@ -60,6 +61,7 @@ inline config::settings settings_of(const cluster_shape& shape) {
   o.batching.max_batch = shape.max_batch;
   o.batching.batches = shape.batches;
   if (shape.rotates) o.batching.pipeline = config::pipeline::rotational;
+  if (shape.mixes) o.batching.launches = config::launches::mixed;
   o.batching.prefill_chunk_tokens = shape.chunk_tokens;
   o.numerics.wire = config::number_type::f32;
   o.kv.dtype = config::number_type::f32;

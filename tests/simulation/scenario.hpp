@@ -31,6 +31,7 @@ struct kind {
   bool scales = false;  ///< pools change their sizes, and workers are drained
   bool rotates = false; ///< batches rotate over two replicas or more
   bool cells = false;   ///< the attention pool is two or three cells
+  bool mixes = false;   ///< prompts on replicas share the launches of batches
   bool fewer = false;   ///< no spares, and pools may serve with fewer members after a loss
 };
 
@@ -100,6 +101,7 @@ private:
     }
     s.rotates = what.rotates;
     if (s.rotates) s.replicas = std::max(2u, s.replicas);
+    s.mixes = what.mixes;
     if (what.cells) draw_cells(dice, s);
     if (!what.parity) return s;
     s.parity = true;

@@ -36,7 +36,8 @@ std::string name_of(kind what) {
   return std::string{what.parity ? " with parity" : ""} + (what.odd ? " and oddities" : "")
          + (what.here ? " in one process" : "") + (what.gray ? " and gray failures" : "")
          + (what.scales ? " and scaling" : "") + (what.rotates ? " and rotation" : "")
-         + (what.cells ? " and cells" : "") + (what.fewer ? " and fewer shards" : "");
+         + (what.mixes ? " and mixed launches" : "") + (what.cells ? " and cells" : "")
+         + (what.fewer ? " and fewer shards" : "");
 }
 
 totals run_seeds(uint64_t first, uint64_t count, kind what = {}) {
@@ -145,6 +146,17 @@ TEST_CASE("L-M17 L-M21 L-M25 seeds in which batches rotate over the replicas end
   }
 }
 
+TEST_CASE("S-M02 V-M16 seeds in which prompts share the launches of batches end well") {
+  for (const kind what :
+       {kind{.mixes = true}, kind{.odd = true, .mixes = true}, kind{.parity = true, .mixes = true},
+        kind{.gray = true, .rotates = true, .mixes = true}, kind{.here = true, .mixes = true},
+        kind{.scales = true, .cells = true, .mixes = true}}) {
+    const auto all = run_seeds(1, 250, what);
+    CHECK(all.hits > 250);
+    CHECK(all.epochs > 400);
+  }
+}
+
 TEST_CASE("L-M03 L-M23 seeds in which the attention pool is several cells end well") {
   for (const kind what : {kind{.cells = true}, kind{.odd = true, .scales = true, .cells = true},
                           kind{.here = true, .scales = true, .cells = true},
@@ -178,7 +190,10 @@ TEST_CASE("The seeds asked for end well"
                           kind{.odd = true, .scales = true, .cells = true},
                           kind{.here = true, .scales = true, .cells = true},
                           kind{.fewer = true},
-                          kind{.gray = true, .fewer = true}})
+                          kind{.gray = true, .fewer = true},
+                          kind{.mixes = true},
+                          kind{.parity = true, .odd = true, .mixes = true},
+                          kind{.scales = true, .rotates = true, .mixes = true}})
     run_seeds(number_in(asked("LAMELLA_SEED"), 1), number_in(asked("LAMELLA_SEEDS"), 1), what);
 }
 

@@ -83,7 +83,7 @@ private:
     // least_loaded() wants the loads side by side; machines of other pools are out of reach.
     std::vector<uint64_t> loads(machines_.size(), UINT64_MAX / 2);
     for (uint32_t i = 0; i < machines_.size(); ++i)
-      if (machines_[i].now == p && !machines_[i].down)
+      if (machines_[i].label.now() == p && !machines_[i].down)
         loads[i] = static_cast<uint64_t>(load(machines_[i]));
     return least_loaded(loads, static_cast<uint64_t>(limit), static_cast<uint64_t>(wanted))
         .value_or(nowhere);
@@ -110,13 +110,14 @@ private:
     const auto prompt = trace_[q].prompt_tokens;
     std::vector<prompt_queue> queues;
     for (const auto& m : machines_)
-      queues.push_back({m.now, static_cast<uint64_t>(pending(m)), m.prompts.empty(), m.down});
+      queues.push_back(
+          {m.label.now(), static_cast<uint64_t>(pending(m)), m.prompts.empty(), m.down});
     const auto way = route_prompt(queues, prompt, o_.pending_tokens);
     constexpr double any = 1e15;
     const auto room = [&](pool p) {
       double most = 0;
       for (const auto& m : machines_)
-        if (m.now == p && !m.down) most = std::max(most, m.kind->kv_tokens);
+        if (m.label.now() == p && !m.down) most = std::max(most, m.kind->kv_tokens);
       return most;
     };
     const uint32_t from = way ? way->machine : nowhere;
@@ -148,32 +149,19 @@ private:
   }
 
   void join_mixed(uint32_t i) {
-    machines_[i].now = pool::mixed;
-    machines_[i].mixed_since = now_;
+    machines_[i].label.join_mixed(now_);
     ++r_.to_mixed;
   }
 
   /// Back to its own pool when nothing of the other kind is left (S-M08).
   void leave_mixed(machine& m) {
-    if (m.now == pool::mixed && m.home != pool::mixed && m.prompts.empty() && m.decoding.empty()
-        && m.waiting.empty())
-      m.now = m.home;
-  }
-
-  /// Mixed for long: the other kind of work needs it more than its own (S-M09). What it has begun
-  /// it ends.
-  void repurpose(machine& m) {
-    if (o_.repurpose_s <= 0 || m.now != pool::mixed || m.home == pool::mixed
-        || now_ - m.mixed_since < o_.repurpose_s)
-      return;
-    m.now = m.home = m.home == pool::prompt ? pool::token : pool::prompt;
-    ++r_.repurposed;
+    if (m.prompts.empty() && m.decoding.empty() && m.waiting.empty()) m.label.leave_mixed();
   }
 
   void start(uint32_t i) {
     auto& m = machines_[i];
     if (m.running || m.down) return;
-    repurpose(m);
+    r_.repurposed += m.label.repurpose(now_, o_.repurpose_s);
     const bool whole_batches = o_.batching == batching_mode::request;
     const bool closed = whole_batches && !m.decoding.empty() && m.begun == 0;
     while (!closed && !m.waiting.empty()
@@ -368,7 +356,7 @@ private:
 
   void repair(uint32_t i) {
     machines_[i].down = false;
-    machines_[i].now = machines_[i].home;
+    machines_[i].label.leave_mixed();
     for (const auto q : std::exchange(stranded_, {})) route(q);
   }
 

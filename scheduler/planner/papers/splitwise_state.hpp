@@ -33,10 +33,10 @@ struct machine_load {
 };
 
 struct machine {
-  machine(const machine_kind& what, pool begins) : kind{&what}, home{begins}, now{begins} {}
+  machine(const machine_kind& what, pool begins) : kind{&what}, label{begins} {}
 
   const machine_kind* kind;
-  pool home, now;
+  machine_label label;
   std::deque<uint32_t> prompts;   ///< waiting, first come first served
   std::vector<uint32_t> decoding; ///< have their KV here, in order of arrival
   std::deque<uint32_t> waiting;   ///< for room for their KV
@@ -47,7 +47,6 @@ struct machine {
   bool running = false, down = false;
   uint32_t begun = 0; ///< requests of its own whose prompts have started and that have not ended
   uint32_t stamp = 0; ///< iterations of before a failure never end
-  double mixed_since = 0;
 
   /// It is down, and nothing of what it had is left.
   void die() {

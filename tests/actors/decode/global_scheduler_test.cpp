@@ -86,6 +86,35 @@ TEST_CASE("S-M04 S-M05 S-M06 a prompt goes to the prefill worker with the fewest
   w.tell(prefill_load{stream_id{scheduler::prefill_streams + 7}, 1}); // of nobody
 }
 
+TEST_CASE("S-M02 where launches are mixed, a prompt's worker is its batch") {
+  auto c = small();
+  c.mixed_launches = true;
+  c.mixed_workers = c.batches;
+  SUBCASE("without prefill workers") {
+    c.prefill_workers = 0;
+    world w{c};
+    for (uint64_t i = 1; i <= 4; ++i) {
+      const auto came = w.offer(i);
+      REQUIRE(came->came);
+      CHECK(came->value.prefill_worker == static_cast<uint32_t>(came->value.batch));
+    }
+  }
+  SUBCASE("those of prefill workers that are full overflow onto batches") {
+    c.prefill_workers = 1;
+    c.overflow_tokens = 15;
+    world w{c};
+    const auto first = w.offer(1), second = w.offer(2);
+    CHECK(first->value.prefill_worker == 0);
+    const auto lane = second->value.prefill_worker;
+    REQUIRE(lane >= 1);
+    w.tell(prefill_begun{seq(1)});
+    w.tell(prefill_load{stream_id{scheduler::prefill_streams}, 0});
+    w.tell(prefill_load{stream_id{lane - 1}, 500}); // lanes are told by the stream of their batch
+    CHECK(w.offer(3)->value.prefill_worker == 0);
+    CHECK(w.offer(4)->value.prefill_worker == 3 - lane);
+  }
+}
+
 TEST_CASE("S-M07 S-M08 prompts overflow onto replicas that decode, until theirs are computed") {
   auto c = small();
   c.seats_per_batch = 8;
@@ -123,6 +152,46 @@ TEST_CASE("S-M07 S-M08 prompts overflow onto replicas that decode, until theirs 
   w.tell(retire{seq(2)}); // clients that left before their turn
   w.tell(retire{seq(3)});
   CHECK(has("lamella_mixed_replicas 0"));
+}
+
+TEST_CASE("S-M09 S-M07 a replica that is mixed for long computes prompts, until tokens need it") {
+  auto c = small();
+  c.seats_per_batch = 6;
+  c.slots = 10'000;
+  c.limits = {64, 1'000'000};
+  c.prefill_workers = 1;
+  c.mixed_launches = true;
+  c.mixed_workers = c.batches; // workers 1 and 2 are batches 0 and 1
+  c.overflow_tokens = 1000;
+  c.repurpose_s = 30;
+  c.metrics = std::make_shared<net::metrics>(net::metrics::settings{});
+  world w{c};
+  const auto mixed = [&](int count) {
+    const auto line = "lamella_mixed_replicas " + std::to_string(count) + "\n";
+    return c.metrics->scrape().body.find(line) != std::string::npos;
+  };
+  const auto place = [&](uint64_t request, uint32_t tokens) {
+    const auto answer = w.offer(request, tokens);
+    REQUIRE(answer->came);
+    return answer->value;
+  };
+  CHECK(place(1, 900).prefill_worker == 0);
+  const auto replica = place(2, 600).prefill_worker - 1; // it overflows
+  CHECK(mixed(1));
+  w.sched.advance_time(std::chrono::seconds{31});
+  // The other one decodes from now on, whoever comes, and prompts go there without overflow.
+  for (uint64_t i = 3; i <= 5; ++i) CHECK(static_cast<uint32_t>(place(i, 10).batch) == 1 - replica);
+  CHECK(mixed(0));
+  w.tell(prefill_begun{seq(2)});
+  w.tell(prefill_load{stream_id{replica}, 0});
+  CHECK(place(6, 800).prefill_worker == replica + 1); // the shortest queue of those for prompts
+  // One seat is left where the others decode, then tokens come to the replica for prompts.
+  uint64_t next = 7;
+  auto batch = 1 - replica;
+  for (; batch != replica && next < 12; ++next)
+    batch = static_cast<uint32_t>(place(next, 10).batch);
+  CHECK(batch == replica);
+  CHECK(mixed(1));
 }
 
 TEST_CASE("what has its slots waits until its prefill begins") {

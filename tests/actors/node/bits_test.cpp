@@ -126,6 +126,38 @@ TEST_CASE("L-M17 L-M20 L-M21 batches that rotate over two or three replicas chan
   check_same(x);
 }
 
+TEST_CASE("S-M02 V-M16 prompts in the launches of batches change no bit") {
+  auto x = tiny_settings();
+  x.batching.launches = config::launches::mixed;
+  SUBCASE("one batch, all in one launch") {}
+  SUBCASE("chunks of seven") { x.batching.prefill_chunk_tokens = 7; }
+  SUBCASE("a small batch, three shards by head") {
+    x.batching.max_batch = 3;
+    x.pools.attention.members = 3;
+  }
+  SUBCASE("two batches") { x.pools.model.members = 2; }
+  SUBCASE("two shards by request") {
+    x.pools.attention.members = 2;
+    x.pools.attention.partition = config::partition::requests;
+  }
+  SUBCASE("two batches, two shards by request") {
+    x.pools.model.members = 2;
+    x.pools.attention.members = 2;
+    x.pools.attention.partition = config::partition::requests;
+  }
+  SUBCASE("three batches that rotate over two replicas") {
+    x.batching.pipeline = config::pipeline::rotational;
+    x.batching.max_batch = 5;
+    x.pools.model.members = 2;
+  }
+  SUBCASE("beside prefill workers with KV of their own") {
+    x.pools.prefill.members = 2;
+    x.pools.prefill.attention = config::prefill_attention::own;
+    x.pools.prefill.overflow_tokens = 64;
+  }
+  check_same(x);
+}
+
 TEST_CASE("Any prefill chunk gives the same bits") {
   for (uint32_t chunk : {1u, 7u, 64u}) {
     CAPTURE(chunk);

@@ -1,13 +1,12 @@
 // The whole pipeline, kernels included, on virtual time and stepped devices; and its handles
 // without HTTP.
-#include "actors/decode/batch.hpp"
 #include "actors/decode/global_scheduler.hpp"
 #include "actors/device/attention_shard.hpp"
 #include "actors/device/gpu_executor.hpp"
 #include "actors/device/model_replica.hpp"
 #include "actors/device/prefill_seat.hpp"
 #include "actors/kv/kv_allocator.hpp"
-#include "actors/prefill/prefill_worker.hpp"
+#include "actors/lane/lane.hpp"
 #include "actors/protocol/kv.hpp"
 #include "actors/protocol/prefills.hpp"
 #include "actors/protocol/requests.hpp"
@@ -86,16 +85,19 @@ struct stepped_pipeline : stage {
     server->aside = spawn(aside, aside_config{1, false});
     server->scheduler = spawn(global_scheduler, std::move(g), server->allocator);
     target.stream = stream_id{scheduler::prefill_streams};
-    prefill_worker_config p{target, 16};
+    lane_config p{target};
+    p.prompts.emplace().chunk_tokens = 16;
     if (own_kv) give_own_kv(p, shards, *serialize_below, weights, links);
-    server->prefill_workers = {spawn(prefill_worker, std::move(p))};
+    server->prefill_workers = {spawn(lane, std::move(p))};
     target.stream = stream_id{0};
-    server->batches = {spawn(batch, batch_config{target, server->scheduler, server->window_slots})};
+    lane_config b{target, server->scheduler};
+    b.tokens.emplace().window_slots = server->window_slots;
+    server->batches = {spawn(lane, std::move(b))};
     play();
   }
   ~stepped_pipeline() { end_all(); } // executors end before their devices do
 
-  void give_own_kv(prefill_worker_config& to, uint32_t shards, uint32_t serialize_below,
+  void give_own_kv(lane_config& to, uint32_t shards, uint32_t serialize_below,
                    std::shared_ptr<gpu::packed_weights> weights,
                    std::shared_ptr<net::fabric> links) {
     prefill_seat_config c;
@@ -114,7 +116,8 @@ struct stepped_pipeline : stage {
     const auto seat = make_prefill_seat(self.ptr(), c);
     for (const auto& x : seat.executors)
       owned.push_back(caf::actor_cast<caf::strong_actor_ptr>(x)); // the others are linked to them
-    to.own = prefill_own_kv{seat.kv.source, to.target.shards, c.layout, c.slots, serialize_below};
+    to.prompts->own =
+        prefill_own_kv{seat.kv.source, to.target.shards, c.layout, c.slots, serialize_below};
     to.target.replicas = {seat.replica};
     to.target.shards = {seat.kv.shard};
   }

@@ -1,0 +1,182 @@
+#include "actors/lane/lane_launch.hpp"
+
+#include "actors/lane/lane_tokens.hpp"
+
+#include "base/buggify.hpp"
+
+#include <algorithm>
+
+namespace lamella::actors {
+
+namespace {
+
+using job = prompt_part::job;
+using milliseconds = std::chrono::milliseconds;
+
+/// Prompts in one iteration: bounds the spans of a launch.
+constexpr uint32_t prompts_per_iteration = 64;
+
+/// Each row of the piece, from `first_row` of the launch on, tells how likely the token behind it
+/// is.
+void add_scores(iteration_launch& x, const job& j, const scheduler::prefill_piece& piece,
+                uint32_t first_row) {
+  for (uint32_t i = 0; i < scores_of(piece); ++i) {
+    const auto selected = static_cast<uint32_t>(x.selected.size());
+    x.selected.push_back(first_row + i);
+    add_score(x, selected, j.what.tokens[piece.position + i + 1], j.what.scored, *j.seat);
+  }
+}
+
+/// The last row of a prompt is drawn from once per choice.
+void add_samples(iteration_launch& x, const job& j, uint32_t row) {
+  const auto selected = static_cast<uint32_t>(x.selected.size());
+  x.selected.push_back(row);
+  for (size_t k = 0; k < j.what.samplings.size(); ++k)
+    add_sample(x, j.what.samplings[k], selected, j.what.draws[k], j.what.changes[k], *j.seat);
+}
+
+/// Bounds of the prompts beside these rows. Before an iteration with prompts was measured, chunks
+/// are bounded by their tokens alone.
+scheduler::prefill_limits limits(lane_ptr self, bool tokens) {
+  const auto& st = self->state;
+  const auto& composer = st.prompts.composer;
+  scheduler::prefill_limits x{prompts_per_iteration, self->clock().now().time_since_epoch()};
+  if (const auto unit = composer.unit_ns(); unit > 0) x.work_ns = unit;
+  x.work = composer.work_most(tokens);
+  x.scored_rows = st.config.prompts->scored_rows;
+  return x;
+}
+
+/// Gives a prompt slots of our own, all at once.
+bool take_slots(lane_state& st, sequence_id first, uint32_t tokens) {
+  auto taken = st.prompts.slots->take(tokens);
+  if (taken) st.prompts.jobs.at(first).slots = std::move(*taken);
+  return taken.has_value();
+}
+
+/// While it hands over, a prompt on its own KV is computed to its end, because nobody could go on
+/// with that KV; any other one stops after the chunk that runs.
+std::vector<scheduler::prefill_piece> next_pieces(lane_ptr self, bool tokens) {
+  auto& st = self->state;
+  if (!st.config.prompts) return {};
+  if (st.failures > 0) return std::exchange(st.prompts.again, {});
+  const bool own = st.config.prompts->own.has_value();
+  if ((st.handing && !own) || st.prompts.plan->empty()) return {};
+  return st.prompts.plan->next(limits(self, tokens), [&](sequence_id first, uint32_t length) {
+    return !st.handing && (!own || take_slots(st, first, length));
+  });
+}
+
+/// A batch's iteration costs about the same whatever its rows are, a prompt's what its work is.
+milliseconds timeout(const lane_state& st, const std::vector<lane_span>& spans, uint64_t work) {
+  if (buggify(buggify_point::early_deadline)) return milliseconds{1};
+  const auto& firsts = *st.config.target.firsts;
+  milliseconds limit{0};
+  const auto is_row = [](const auto& x) { return std::holds_alternative<uint32_t>(x.what); };
+  if (std::any_of(spans.begin(), spans.end(), is_row)) {
+    const auto& known = st.tokens.deadline;
+    limit += known.empty() ? firsts.limit(1, st.failures) : known.next(st.failures);
+  }
+  if (work > 0) {
+    const auto& known = st.prompts.deadline;
+    limit += known.empty() ? firsts.limit(work, st.failures) : known.next(work, st.failures);
+  }
+  return std::min(limit, first_iterations::most);
+}
+
+void add_piece(iteration_launch& x, lane_state& st, const scheduler::prefill_piece& piece) {
+  auto& j = st.prompts.jobs.at(piece.sequence);
+  if (!j.seat)
+    j.seat = st.config.prompts->own ? st.table.join(0, j.slots)
+                                    : st.table.join(j.what.member, j.what.runs);
+  x.spans.push_back({*j.seat, piece.position, piece.tokens});
+  const auto begin = j.what.tokens.begin() + piece.position;
+  x.tokens.insert(x.tokens.end(), begin, begin + piece.tokens);
+  const auto rows = static_cast<uint32_t>(x.tokens.size());
+  if (piece.scored) add_scores(x, j, piece, rows - piece.tokens);
+  if (piece.last) add_samples(x, j, rows - 1);
+}
+
+} // namespace
+
+uint32_t scores_of(const scheduler::prefill_piece& piece) {
+  return piece.scored ? piece.tokens - (piece.last ? 1 : 0) : 0;
+}
+
+bool lane_state::flight::has_tokens() const {
+  return std::any_of(spans.begin(), spans.end(),
+                     [](const auto& x) { return std::holds_alternative<uint32_t>(x.what); });
+}
+
+std::vector<scheduler::prefill_piece> lane_state::flight::pieces() const {
+  std::vector<scheduler::prefill_piece> result;
+  for (const auto& x : spans)
+    if (const auto* piece = std::get_if<scheduler::prefill_piece>(&x.what))
+      result.push_back(*piece);
+  return result;
+}
+
+std::vector<lane_span> next_spans(lane_ptr self) {
+  auto& st = self->state;
+  auto spans = st.config.tokens ? token_rows(self) : std::vector<lane_span>{};
+  const bool own = st.config.prompts && st.config.prompts->own;
+  for (auto& piece : next_pieces(self, !spans.empty())) {
+    const auto member = own ? 0 : st.prompts.jobs.at(piece.sequence).what.member;
+    spans.push_back({member, piece});
+  }
+  std::stable_sort(spans.begin(), spans.end(),
+                   [](const auto& a, const auto& b) { return a.member < b.member; });
+  return spans;
+}
+
+void note_begun(lane_ptr self, const std::vector<scheduler::prefill_piece>& pieces) {
+  using std::chrono::microseconds;
+  auto& st = self->state;
+  for (const auto& piece : pieces) {
+    auto& j = st.prompts.jobs.at(piece.sequence);
+    if (j.waited_us) continue;
+    const auto waited = self->clock().now() - j.asked;
+    j.waited_us = static_cast<uint64_t>(std::chrono::duration_cast<microseconds>(waited).count());
+    if (st.config.scheduler) self->send(st.config.scheduler, prefill_begun{piece.sequence});
+    if (j.what.client) self->send(j.what.client, prefill_begun{piece.sequence});
+  }
+}
+
+iteration_launch compose(lane_ptr self, const lane_state::flight& flight) {
+  auto& st = self->state;
+  iteration_launch x;
+  x.stream = st.config.target.stream;
+  x.epoch = st.config.target.epoch;
+  x.iteration = flight.iteration;
+  x.attempt = flight.attempt; // clears what an iteration that was given up left on the streams
+  const auto work = scheduler::prefill_work(flight.pieces());
+  x.timeout_ms = static_cast<uint32_t>(timeout(st, flight.spans, work).count());
+  for (const auto& span : flight.spans) {
+    if (const auto* piece = std::get_if<scheduler::prefill_piece>(&span.what)) {
+      add_piece(x, st, *piece);
+      continue;
+    }
+    const auto seat = std::get<uint32_t>(span.what);
+    auto& s = st.tokens.seats.at(seat);
+    add_row(x, seat, s);
+    ++s.in_flight;
+  }
+  std::tie(x.changes, x.table_version) = st.table.take_changes();
+  x.fences = st.prompts.fences;
+  return x;
+}
+
+void learn(lane_state& st, const lane_state::flight& x, std::chrono::nanoseconds took) {
+  const auto& target = st.config.target;
+  const auto work = scheduler::prefill_work(x.pieces());
+  if (work == 0) {
+    if (st.tokens.deadline.empty()) target.firsts->add(1, took);
+    st.tokens.deadline.add(took);
+  } else {
+    if (st.prompts.deadline.empty()) target.firsts->add(work, took);
+    st.prompts.deadline.add(work, took);
+  }
+  st.prompts.composer.ran(x.has_tokens(), work, took);
+}
+
+} // namespace lamella::actors

@@ -1,0 +1,187 @@
+/// The configuration and the state of a LANE, which its parts share.
+#pragma once
+
+#include "actors/device/iteration.hpp"
+#include "actors/protocol/iterations.hpp"
+#include "actors/protocol/kv.hpp"
+#include "actors/protocol/mask_messages.hpp"
+#include "actors/protocol/prefills.hpp"
+#include "actors/protocol/pulls.hpp"
+#include "actors/protocol/requests.hpp"
+#include "scheduler/composer.hpp"
+#include "scheduler/decode_pace.hpp"
+#include "scheduler/iteration_deadline.hpp"
+#include "scheduler/join_gathering.hpp"
+#include "scheduler/kv_layout.hpp"
+#include "scheduler/prefill_plan.hpp"
+#include "scheduler/pull_plan.hpp"
+#include "scheduler/seat_table.hpp"
+#include "scheduler/work_deadline.hpp"
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <variant>
+
+namespace lamella::actors {
+
+/// Makes a lane a BATCH: it decodes.
+struct token_lane_config {
+  uint32_t window_slots = 32; ///< slots added when a sequence runs short
+  /// Share of the time for decoding while lost KV is recomputed on the same processors; 100: all.
+  uint32_t rebuild_percent = 100;
+  mask_maker_actor masks{}; ///< null: the lane computes masks itself
+  bool gathers = false;     ///< an epoch before this one has left sequences, which will join
+};
+
+/// Own KV of a prefill worker, and the shards that pull from it.
+struct prefill_own_kv {
+  kv_source_actor source;
+  std::vector<attention_shard_actor> shards; ///< of the pool; the target's shard is its own
+  scheduler::kv_layout layout;               ///< of the pool
+  uint32_t slots = 0;                        ///< of its own KV
+  uint32_t serialize_below = 512;            ///< prompt tokens (S-M15)
+  bool parity = false; ///< the pool has parity (its shard is not in `shards`): pulled rows lack it
+};
+
+/// Makes a lane compute prompts: a PREFILL WORKER, or a BATCH whose launches are mixed.
+struct prompt_lane_config {
+  uint32_t chunk_tokens = 512;                      ///< per iteration, over all prompts in it
+  std::optional<prefill_own_kv> own = std::nullopt; ///< not of a lane that decodes
+  scheduler::composer_bounds bounds{};              ///< of the time of an iteration
+  scheduler::prompt_order order = scheduler::prompt_order::fair;
+  uint64_t token_bytes = 0;                 ///< of K and V, over all shards
+  uint32_t rebuild_percent = 70;            ///< of an iteration, while new prompts wait as well
+  std::vector<batch_actor> decode_beside{}; ///< batches that are notified of rebuilds
+  uint32_t scored_rows = 16;                ///< of an iteration, see scored_rows_within()
+};
+
+struct lane_config {
+  iteration_target target;
+  global_scheduler_actor scheduler{};        ///< may be null where `tokens` is absent
+  std::optional<token_lane_config> tokens{}; ///< at least one of the two
+  std::optional<prompt_lane_config> prompts{};
+};
+
+/// One part of a launch: a row of the sequence of a seat, or a piece of a prompt.
+struct lane_span {
+  uint32_t member = 0; ///< request partition: the attention member with its KV
+  std::variant<uint32_t, scheduler::prefill_piece> what; ///< number of the seat, or the piece
+};
+
+/// The sequences that decode.
+struct token_part {
+  /// One sequence in the batch. Positions and counts are those of the committed tokens.
+  struct seat {
+    batch_join member;
+    uint32_t capacity = 0;   ///< number of its slots
+    uint32_t in_flight = 0;  ///< launched iterations that include it
+    bool growing = false;    ///< has asked for slots
+    bool leaving = false;    ///< generates no more tokens
+    bool evicted = false;    ///< preempted because slots ran out
+    bool steps_back = false; ///< yields: keeps its slots and comes back
+    kv_written written;      ///< since it joined
+    bool exposed = false;    ///< an aborted iteration may still write its slots
+    model::token_history history;
+    model::constrained_answer answer;
+    logit_changes changes;    ///< for the next token, where they depend on the history
+    uint64_t awaits_mask = 0; ///< number of the open mask question; 0: none
+  };
+  std::map<uint32_t, seat> seats;          ///< by seat number
+  std::map<sequence_id, uint32_t> seat_of; ///< the same, by sequence
+  std::deque<batch_join> joining;          ///< seated before the next launch
+  uint64_t questions = 0;                  ///< for masks
+  scheduler::iteration_deadline deadline;  ///< of iterations without prompts
+  scheduler::decode_pace pace;
+  scheduler::join_gathering gathering;
+  bool resting = false; ///< a wake message is pending
+};
+
+/// The prompts that are computed.
+struct prompt_part {
+  /// Timeout of a pull with complete rows, the same as on the devices of its two sides.
+  static constexpr std::chrono::milliseconds pull_limit{20'000};
+  struct job {
+    prefill what;
+    caf::typed_response_promise<prefilled> promise;
+    std::optional<uint32_t> seat;
+    bool cancelled = false;
+    caf::actor_clock::time_point asked;
+    std::optional<uint64_t> waited_us;    ///< until its first rows were computed
+    std::chrono::nanoseconds came{0};     ///< by the clock of the actors
+    std::chrono::nanoseconds deadline{0}; ///< of a rebuild
+    std::optional<prefilled> result;      ///< computed; sent when the shards have the rows
+    std::vector<sampled_token> scores;    ///< of a scored prompt, so far
+    // Own KV alone:
+    scheduler::pull_mode mode = scheduler::pull_mode::serialized;
+    std::vector<slot_run> slots;         ///< of the worker, while it computes
+    std::map<uint32_t, uint64_t> newest; ///< pull of each shard
+    uint32_t pulls = 0;                  ///< under way
+    caf::error failure;
+    uint32_t failures = 0; ///< runs from the start
+  };
+  /// Rows of some prompts on their way to one shard.
+  struct pull_state {
+    uint32_t shard = 0;
+    std::vector<sequence_id> jobs;
+    std::optional<kv_moved> first; ///< result of the side that ended first
+    uint32_t answers = 0;
+    caf::error failure;
+    caf::actor_clock::time_point began; ///< when its rows were complete, or started
+    uint64_t bytes = 0;
+    uint64_t iteration = 0; ///< that still writes its rows; 0: none
+  };
+  /// Recomputation of lost KV: from the arrival of the first job until none is left.
+  struct rebuild_watch {
+    uint32_t waiting = 0;             ///< sequences
+    uint64_t prompts = 0, tokens = 0; ///< answered
+    bool announced = false;
+    caf::actor_clock::time_point since;
+  };
+  std::optional<scheduler::prefill_plan> plan;
+  std::map<sequence_id, job> jobs;
+  /// Pieces of the iteration that failed: they are run again before anything else.
+  std::vector<scheduler::prefill_piece> again;
+  std::optional<scheduler::slot_pool> slots; ///< of our own KV
+  std::vector<uint64_t> fences;              ///< by shard: pulls whose slots may be in use again
+  std::map<uint64_t, pull_state> pulls;      ///< under way, by number
+  uint64_t pull_number = 0, pulls_cancelled = 0; ///< newest numbers
+  rebuild_watch rebuilds;
+  uint64_t told_left = 0; ///< tokens of started prompts, as the scheduler knows them
+  /// Of an iteration by the work of its prompts, and of a pull by its bytes.
+  scheduler::work_deadline deadline{64, first_iterations::most};
+  scheduler::composer composer; ///< bounds the prompts of the next iteration
+  scheduler::work_deadline pull_deadline{1 << 20, pull_limit, 1 << 20};
+};
+
+struct lane_state {
+  /// A launched iteration.
+  struct flight {
+    uint64_t iteration = 0;
+    uint32_t attempt = 0;
+    caf::actor_clock::time_point launched{};
+    uint32_t rows = 0;
+    std::vector<lane_span> spans{}; ///< in the order of the launch
+
+    bool has_tokens() const;
+    std::vector<scheduler::prefill_piece> pieces() const;
+  };
+  lane_config config;
+  scheduler::seat_table table;
+  token_part tokens;
+  prompt_part prompts;
+  /// Oldest first; at most two, and one with prompts is alone.
+  std::deque<flight> flights;
+  uint64_t iteration = 0;
+  uint32_t failures = 0; ///< iterations failed in a row
+  bool silence = false;  ///< one of these timed out without a reported cause
+  bool cut = false;      ///< nothing is started: the pipeline is about to be rebuilt
+  bool handing = false;  ///< another pipeline takes over: nothing more is started
+  std::optional<caf::typed_response_promise<bool>> handed; ///< unanswered: something still runs
+  const char* name = "batch";
+};
+
+using lane_ptr = lane_actor::stateful_pointer<lane_state>;
+
+} // namespace lamella::actors
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(lamella::actors::lane_config)
