@@ -31,6 +31,12 @@ void add_batching(table& t) {
       "separate: prompts on replicas that decode have iterations of their own; mixed: they share "
       "those of a batch, so that weights are read once for both.",
       [](settings & s) -> auto& { return s.batching.launches; });
+  t.plain(
+      "batching.early_q", option_kind::boolean, reload::restart,
+      "true: Q is sent as soon as it is there, so that shards attend to old positions while K and "
+      "V "
+      "are computed; false: Q, K and V come of one product and are sent together.",
+      [](settings & s) -> auto& { return s.batching.early_q; });
   t.seconds(
       "batching.tbt_target_seconds", reload::restart, 0, 60'000,
       "Time between two tokens of a sequence beside which prompts are computed (mixed launches): "

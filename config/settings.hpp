@@ -190,6 +190,7 @@ struct batching_settings {
   uint32_t prefill_chunk_tokens = 512;
   milliseconds prefill_iteration{60}; ///< `prefill_iteration_seconds`: its longest; 0: no bound
   config::launches launches = launches::separate;
+  bool early_q = true;         ///< Q is sent before K and V are computed
   milliseconds tbt_target{60}; ///< `tbt_target_seconds`: of a mixed launch; 0: no bound
   config::prompt_order prompt_order = prompt_order::fair;
 

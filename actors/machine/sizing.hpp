@@ -3,6 +3,7 @@
 
 #include "config/settings.hpp"
 #include "gpu/kernels/operators.hpp"
+#include "model/program/program.hpp"
 #include "model/spec.hpp"
 #include "scheduler/kv_layout.hpp"
 #include "scheduler/membership/epoch_plan.hpp"
@@ -62,6 +63,11 @@ uint32_t mixed_batches(const config::settings& options);
 
 /// Upper bound of concurrent streams of a device of this process: of the pools on it.
 size_t streams_on(const config::settings& options, const std::string& device);
+
+/// The order of a replica's program under `batching.early_q`.
+constexpr model::query_order query_order_of(bool early) {
+  return early ? model::query_order::early : model::query_order::with_kv;
+}
 
 /// The number type in terms of kernels and channels.
 gpu::half_type half_type_of(config::number_type x);

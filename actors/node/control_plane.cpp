@@ -237,6 +237,7 @@ worker_terms control_plane::terms_of(const scheduler::seat& where) const {
   t.pool = pool_terms_of(options, spec, parts.layout);
   t.prefill_owns_kv = options.pools.prefill_owns_kv();
   t.ranks = ranks_of(options, where.role);
+  t.early_q = options.batching.early_q;
   t.rows = rows_most(options);
   t.transport = word_of(options.net.transport);
   t.link_secret = link_secret_;

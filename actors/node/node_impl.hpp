@@ -63,7 +63,7 @@ struct node::impl {
   void take_sizes_back();
   void load_weights(const load_progress& progress);
   void open_rank_devices();
-  void share_by_ranks();
+  void make_replica_program();
   void join_workers();
   void tell_who_is_there(const seat_news& x);
   void forget_workers(const std::set<scheduler::seat>& seats);

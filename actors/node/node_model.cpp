@@ -51,7 +51,7 @@ void node::impl::open_model(const load_progress& progress) {
     throw start_error{65, e.what()};
   }
   progress("map", 1, 1);
-  share_by_ranks();
+  make_replica_program();
   const auto& spec = model.program->spec;
   const auto& pool = options.pools.attention;
   for (const auto& [name, cell] : pool.resolved())
@@ -72,12 +72,13 @@ void node::impl::open_model(const load_progress& progress) {
                  spec.context_tokens, spec.trained_tokens);
 }
 
-/// From here on the program is that of one rank of a replica (L-M03).
-void node::impl::share_by_ranks() {
+/// From here on the program is that of one rank of a replica (L-M03), in the order configured.
+void node::impl::make_replica_program() {
   const auto ranks = options.pools.model.tensor_parallel;
-  if (ranks == 1) return;
+  const auto order = query_order_of(options.batching.early_q);
+  if (ranks == 1 && order == model::query_order::early) return; // that it was loaded with
   try {
-    model.program = model::rank_program(model, ranks);
+    model.program = model::rank_program(model, ranks, order);
   } catch (const std::invalid_argument& e) {
     throw start_error{78, std::string{"pools.model.tensor_parallel: "} + e.what()};
   }

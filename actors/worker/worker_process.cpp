@@ -131,7 +131,8 @@ void worker_process::load_weights(const worker_terms& terms, const std::function
   digest_ = opened.file->digest();
   shapes_ = shapes_text(opened.program->spec, name_of(terms.wire), name_of(terms.kv));
   if (digest_ != terms.model_digest) return; // it will be refused; no use in loading it
-  if (terms.ranks > 1) opened.program = model::rank_program(opened, terms.ranks);
+  if (terms.ranks > 1 || !terms.early_q)
+    opened.program = model::rank_program(opened, terms.ranks, query_order_of(terms.early_q));
   const auto pack = [&](gpu::device& where, uint32_t rank) {
     auto packed = pack_weights(
         opened, where,

@@ -25,7 +25,8 @@ struct loaded_model {
 /// each with its own share of the weights. Throws std::invalid_argument with both numbers when the
 /// model cannot be split so: heads, KV heads, feed-forward width, and the blocks of quantised
 /// weights along the sums that are split.
-std::shared_ptr<const model_program> rank_program(const loaded_model& model, uint32_t ranks);
+std::shared_ptr<const model_program> rank_program(const loaded_model& model, uint32_t ranks,
+                                                  query_order order = query_order::early);
 
 /// Opens, checks every tensor's shape, and runs the converter: trace, cut, list. Reads no weights.
 /// Throws file_error. Cost: milliseconds.

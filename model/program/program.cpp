@@ -59,8 +59,8 @@ struct draft {
 /// Puts the nodes of each slice in order (L-M16).
 class drafter {
 public:
-  drafter(const operator_graph& graph, const model_slices& slices)
-      : graph_{graph}, slices_{slices}, done_(graph.nodes.size(), false) {}
+  drafter(const operator_graph& graph, const model_slices& slices, query_order order)
+      : graph_{graph}, slices_{slices}, order_{order}, done_(graph.nodes.size(), false) {}
 
   std::vector<draft> run() {
     for (uint32_t k = 0; k < slices_.count(); ++k) {
@@ -70,7 +70,7 @@ public:
         const auto query = graph_.tensors[attention.inputs[0]].producer;
         needed_.assign(graph_.nodes.size(), false);
         mark_ancestors(query);
-        emit_slice(k, /*needed_only=*/true);
+        emit_slice(k, /*needed_only=*/order_ == query_order::early);
         drafts_.push_back({opcode::send_q, k, k, {attention.inputs[0]}, {}, {}});
         emit_slice(k);
         drafts_.push_back(
@@ -124,6 +124,7 @@ private:
 
   const operator_graph& graph_;
   const model_slices& slices_;
+  query_order order_;
   std::vector<bool> done_;
   std::vector<bool> needed_; ///< by the slice's Q
   std::vector<draft> drafts_;
@@ -221,10 +222,10 @@ uint64_t model_program::context_bytes_per_row() const {
   return most;
 }
 
-model_program make_program(const model_spec& spec, operator_graph graph,
-                           const model_slices& slices) {
+model_program make_program(const model_spec& spec, operator_graph graph, const model_slices& slices,
+                           query_order order) {
   model_program result{spec, std::move(graph), {}, {}, {}};
-  const auto drafts = drafter{result.graph, slices}.run();
+  const auto drafts = drafter{result.graph, slices, order}.run();
   buffer_plan plan{result.graph, drafts};
   for (uint32_t k = 0; k < slices.count(); ++k) result.slices.push_back({k, {}, {}});
   for (uint32_t i = 0; i < drafts.size(); ++i) {

@@ -75,13 +75,20 @@ struct model_program {
   uint64_t context_bytes_per_row() const;
 };
 
+/// When queries go to the shards.
+enum class query_order : uint8_t {
+  early,   ///< as soon as they are there: K and V are computed meanwhile (L-M16)
+  with_kv, ///< with K and V: the three come of one product, and nothing overlaps
+};
+
 /// Lists the instructions of every slice: Q and all it needs first, `send_q` at once, the rest in
 /// the order of the trace with products of one input taken together, `send_kv` at the end.
 /// `recv_attention` comes where the output is first needed, at the head of the next slice.
 /// `send_context` follows `send_kv`, and `recv_context` comes before the first reader: the context
 /// migrates while the shards attend.
-model_program make_program(const model_spec& spec, operator_graph graph,
-                           const model_slices& slices);
+/// The order changes no bit.
+model_program make_program(const model_spec& spec, operator_graph graph, const model_slices& slices,
+                           query_order order = query_order::early);
 
 /// The slices as stable JSON (version 1), as Graphviz, or as text for a terminal.
 std::string to_json(const model_program& program);

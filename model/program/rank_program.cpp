@@ -17,7 +17,8 @@ void require_share(uint32_t count, const char* what, uint32_t ranks) {
 
 } // namespace
 
-std::shared_ptr<const model_program> rank_program(const loaded_model& model, uint32_t ranks) {
+std::shared_ptr<const model_program> rank_program(const loaded_model& model, uint32_t ranks,
+                                                  query_order order) {
   if (ranks == 0) throw std::invalid_argument("a replica needs at least one rank");
   const auto& spec = model.program->spec;
   require_share(spec.heads, "heads", ranks);
@@ -33,7 +34,7 @@ std::shared_ptr<const model_program> rank_program(const loaded_model& model, uin
                                   + " ranks are not whole blocks of " + std::to_string(block));
   }
   const auto slices = split(graph);
-  return std::make_shared<model_program>(make_program(spec, std::move(graph), slices));
+  return std::make_shared<model_program>(make_program(spec, std::move(graph), slices, order));
 }
 
 } // namespace lamella::model

@@ -158,6 +158,18 @@ TEST_CASE("S-M02 V-M16 prompts in the launches of batches change no bit") {
   check_same(x);
 }
 
+TEST_CASE("L-M15 L-M16 queries sent early or with K and V: no bit changes") {
+  auto x = tiny_settings();
+  x.batching.early_q = false;
+  x.pools.attention.members = 3;
+  SUBCASE("one replica") {}
+  SUBCASE("batches that rotate over two") {
+    x.pools.model.members = 2;
+    x.batching.pipeline = config::pipeline::rotational;
+  }
+  check_same(x);
+}
+
 TEST_CASE("Any prefill chunk gives the same bits") {
   for (uint32_t chunk : {1u, 7u, 64u}) {
     CAPTURE(chunk);

@@ -15,13 +15,15 @@ using model::instruction, model::model_program, model::node_id, model::opcode;
 
 namespace {
 
-model_program convert(const model::model_spec& spec, model::operator_graph graph) {
+model_program convert(const model::model_spec& spec, model::operator_graph graph,
+                      model::query_order order = model::query_order::early) {
   const auto slices = model::split(graph);
-  return model::make_program(spec, std::move(graph), slices);
+  return model::make_program(spec, std::move(graph), slices, order);
 }
 
-model_program convert(const model::model_spec& spec) {
-  return convert(spec, model::llama_architecture().trace(spec));
+model_program convert(const model::model_spec& spec,
+                      model::query_order order = model::query_order::early) {
+  return convert(spec, model::llama_architecture().trace(spec), order);
 }
 
 /// What the node needs, itself included.
@@ -99,6 +101,19 @@ TEST_CASE(
            "send_q\n"
            "matmul attn_k.weight attn_v.weight\n"
            "rope\n"
+           "send_kv\n"
+           "send_context\n");
+}
+
+TEST_CASE("L-M16 without early Q the three come of one product and are sent together") {
+  const auto program = convert(tests::smollm2_spec(), model::query_order::with_kv);
+  CHECK(listing(program.slices[0], program)
+        == "embed token_embd.weight\n"
+           "rms_norm attn_norm.weight\n"
+           "matmul attn_q.weight attn_k.weight attn_v.weight\n"
+           "rope\n"
+           "rope\n"
+           "send_q\n"
            "send_kv\n"
            "send_context\n");
 }
