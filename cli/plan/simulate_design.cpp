@@ -163,6 +163,14 @@ void give_prefill(scheduler::decode_design& design, const std::string& text, uin
   design.prefill_servers = servers;
 }
 
+/// Of prompts in decode iterations: where there are none it would say nothing.
+double tbt_target_of(const simulate_options& o) {
+  if (o.tbt_target_s > 0 && o.prefill != "beside")
+    throw command_error{exit_usage, "--tbt-target: no prompt runs in a decode iteration",
+                        "add --prefill beside"};
+  return o.tbt_target_s;
+}
+
 scheduler::machine_failure machine_failure_of(const std::string& text, uint32_t machines) {
   const auto x = words_of(text, "--failure");
   const command_error wrong{exit_usage, "--failure: '" + text + "' is not a failure",
@@ -232,6 +240,7 @@ decode_design homogeneous_design(const simulate_options& o, const std::vector<de
   if (o.kv == "token") d.block_slots = 1;
   d.host = overhead_of(o.host_overhead, true, c);
   give_prefill(d, o.prefill, o.prefill_servers, all);
+  d.tbt_target_s = tbt_target_of(o);
   d.prefix_cache_s = o.prefix_cache_s;
   return d;
 }
@@ -259,6 +268,7 @@ decode_design lamina_design(const simulate_options& o, const std::vector<device>
   d.overlap = o.overlap == "on";
   d.host = overhead_of(o.host_overhead, false, c);
   give_prefill(d, o.prefill, o.prefill_servers, all);
+  d.tbt_target_s = tbt_target_of(o);
   d.prefix_cache_s = o.prefix_cache_s;
   return d;
 }

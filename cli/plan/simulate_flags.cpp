@@ -238,6 +238,11 @@ void flag_adder::add_changes() {
       ->type_name("N")
       ->check(CLI::Range(1u, 4096u))
       ->capture_default_str();
+  app_.add_option("--tbt-target", options_.tbt_target_s,
+                  "--prefill beside: seconds that an iteration with prompts should take at most, "
+                  "as batching.tbt_target_seconds (no bound)")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(1e-6, 1e3));
   app_.add_option("--prefix-cache", options_.prefix_cache_s,
                   "lamina, homogeneous: seconds that KV stays in the prefix cache, keyed by the "
                   "trace's hash_ids, as kv.prefix_cache_seconds (no cache)")

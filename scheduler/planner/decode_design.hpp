@@ -42,6 +42,9 @@ struct decode_design {
   uint32_t prefill_servers = 0;
   bool prefill_beside = false;
   uint32_t chunk_tokens = 512;
+  /// Prompts concurrently with decoding get the time that it leaves of this (`composer`, as live
+  /// launches are composed); 0: no bound but `chunk_tokens`.
+  double tbt_target_s = 0;
 
   /// Seconds that unused KV stays in the simulated prefix cache, where a trace has shared prefixes;
   /// 0: no cache.

@@ -149,7 +149,9 @@ void run::start_iteration(uint32_t j) {
   for (const auto index : b.joining) join(b, index);
   b.joining.clear();
   times_[j] = {};
-  if (design_.prefill_beside) b.pieces = b.prompts.next(prompts_per_iteration);
+  if (design_.prefill_beside)
+    b.pieces = b.prompts.next(prefill_limits{.sequences = prompts_per_iteration,
+                                             .work = b.mix.work_most(!b.seated.empty())});
   if (b.seated.empty() && b.pieces.empty()) return;
   b.rows_now = b.context_now = 0;
   double busiest = 0;
@@ -194,6 +196,8 @@ void run::end_iteration(uint32_t j) {
   auto& b = batches_[j];
   const auto duration = b.end - b.start;
   b.running = false;
+  b.mix.ran(!b.seated.empty(), prefill_work(b.pieces),
+            std::chrono::nanoseconds{static_cast<int64_t>(duration * 1e9)});
   ++b.iteration;
   ++result_.iterations;
   result_.tokens += b.seated.size();

@@ -157,7 +157,7 @@ void run::load_compute() {
 }
 
 void run::add_batch() {
-  auto& b = batches_.emplace_back(design_.chunk_tokens);
+  auto& b = batches_.emplace_back(design_.chunk_tokens, design_.tbt_target_s);
   b.context.assign(pools_.size(), 0);
   b.rows.assign(pools_.size(), 0);
   seats_.push_back(0);

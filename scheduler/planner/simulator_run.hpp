@@ -4,6 +4,7 @@
 #pragma once
 
 #include "scheduler/admission.hpp"
+#include "scheduler/composer.hpp"
 #include "scheduler/planner/kv_arrivals.hpp"
 #include "scheduler/planner/prefill_pool.hpp"
 #include "scheduler/planner/simulation.hpp"
@@ -55,13 +56,17 @@ struct moving_prompt {
 };
 
 struct batch_run {
-  explicit batch_run(uint32_t chunk_tokens) : prompts{chunk_tokens} {}
+  batch_run(uint32_t chunk_tokens, double tbt_target_s)
+      : prompts{chunk_tokens}, mix{{std::chrono::nanoseconds{0},
+                                    std::chrono::nanoseconds{
+                                        static_cast<int64_t>(tbt_target_s * 1e9)}}} {}
 
   std::set<uint32_t> seated;
   std::vector<uint32_t> joining; ///< seated, in from the next iteration on
   std::vector<uint32_t> fresh;   ///< in the iteration under way for the first time
   std::priority_queue<due, std::vector<due>, std::greater<>> finish, grow;
   prefill_plan prompts;              ///< computed concurrently with decoding
+  composer mix;                      ///< bounds them
   std::vector<prefill_piece> pieces; ///< of them, in the iteration under way
   std::vector<double> context;       ///< tokens by pool
   std::vector<double> rows;          ///< requests by pool

@@ -106,6 +106,21 @@ TEST_CASE("L-M32 lengths are all that counts, and prompts come with their KV, in
   }
 }
 
+TEST_CASE("V-M16 S-M02 a bound of TBT cuts prompts beside decoding smaller, by the live composer") {
+  const auto cost = cost_of("LLaMA3-70B");
+  const auto trace = uniform_trace(400, 4000, 60, 7);
+  auto d = disaggregated(2, 4);
+  d.prefill_beside = true;
+  d.chunk_tokens = 2048;
+  const auto free = simulate(d, cost, trace);
+  d.tbt_target_s = free.tbt.quantile(0.99) / 2;
+  const auto bound = simulate(d, cost, trace);
+  CHECK(bound.requests == free.requests);
+  CHECK(bound.tbt.quantile(0.5) == doctest::Approx(d.tbt_target_s).epsilon(0.1));
+  CHECK(bound.tbt.quantile(0.99) < 1.7 * d.tbt_target_s);    // two batches share the devices
+  CHECK(bound.ttft.quantile(0.5) > free.ttft.quantile(0.5)); // what it costs
+}
+
 TEST_CASE("the same run twice is the same, and shuffling changes throughput by less than 3 %") {
   auto trace = uniform_trace(3000, 1000, 100, 7);
   for (size_t i = 0; i < trace.size(); i += 7) trace[i].prompt_tokens *= 5; // some are long
