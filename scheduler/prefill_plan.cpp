@@ -18,11 +18,11 @@ uint64_t percent_of(uint64_t all, uint32_t percent) {
 }
 
 /// The most tokens from `position` on whose prefill_work is at most `work`, up to `most`.
-uint32_t tokens_within(uint64_t work, uint32_t position, uint32_t most) {
+uint32_t tokens_within(uint64_t work, uint32_t position, uint32_t most, uint32_t positions) {
   uint32_t least = 0;
   while (least < most) {
     const auto middle = least + (most - least + 1) / 2;
-    if (prefill_work(position, middle) <= work)
+    if (prefill_work(position, middle, positions) <= work)
       least = middle;
     else
       most = middle - 1;
@@ -64,7 +64,7 @@ void prefill_plan::put_in_order(const prefill_limits& limits) {
   });
   if (order_ == prompt_order::fcfs) return;
   const auto turn = [&](const entry& x) {
-    const auto work = static_cast<double>(prefill_work(x.done, x.left()));
+    const auto work = static_cast<double>(prefill_work(x.done, x.left(), limits.positions));
     return static_cast<double>(x.since.count()) + stretch * limits.work_ns * work;
   };
   std::stable_sort(fresh_.begin(), fresh_.end(),
@@ -73,11 +73,12 @@ void prefill_plan::put_in_order(const prefill_limits& limits) {
 
 uint32_t prefill_plan::fitting(const entry& x, const room& left, bool beside_ended) const {
   const auto wanted = static_cast<uint32_t>(std::min<uint64_t>(left.tokens, x.left()));
-  const auto whole = tokens_within(left.work, x.done, wanted);
+  const auto whole = tokens_within(left.work, x.done, wanted, left.positions);
   const auto least = std::min(wanted, left.tokens_least);
   if (order_ == prompt_order::fcfs || !beside_ended || whole == x.left())
     return std::max(least, whole);
-  return std::max(least, tokens_within(std::min(left.work, left.work_beside), x.done, wanted));
+  return std::max(
+      least, tokens_within(std::min(left.work, left.work_beside), x.done, wanted, left.positions));
 }
 
 std::vector<prefill_piece> prefill_plan::next(const prefill_limits& limits,
@@ -101,7 +102,7 @@ std::vector<prefill_piece> prefill_plan::next(const prefill_limits& limits,
       if (count == 0) break;
       if (it->scored) count = std::min(count, scored_left);
       const bool last = count == it->left();
-      const auto cost = prefill_work(it->done, count) + (it->scored ? count : 0);
+      const auto cost = prefill_work(it->done, count, limits.positions) + (it->scored ? count : 0);
       ended |= last;
       if (it->scored) scored_left -= count;
       pieces.push_back({it->sequence, it->done, count, last, it->scored});
@@ -121,12 +122,13 @@ std::vector<prefill_piece> prefill_plan::next(const prefill_limits& limits,
   const bool both = kept > 0 && limits.sequences > 1 && chunk_tokens_ > 1;
   const auto beside = limits.work / 4;
   const auto work_kept = both ? percent_of(limits.work, 100 - rebuild_percent_) : 0;
-  const auto tokens = take(
-      rebuilds_, {chunk_tokens_ - (both ? kept : 0), limits.work - work_kept, beside, tokens_least},
-      limits.sequences - both);
+  const auto tokens = take(rebuilds_,
+                           {chunk_tokens_ - (both ? kept : 0), limits.work - work_kept, beside,
+                            tokens_least, limits.positions},
+                           limits.sequences - both);
   take(fresh_,
        {tokens + (both ? kept : 0), limits.work - std::min(limits.work, work), beside,
-        both || pieces.empty() ? tokens_least : 0},
+        both || pieces.empty() ? tokens_least : 0, limits.positions},
        limits.sequences);
   return pieces;
 }

@@ -29,19 +29,31 @@ constexpr uint32_t scored_rows_within(uint64_t vocabulary) {
   return static_cast<uint32_t>(std::clamp<uint64_t>(rows, 16, 128));
 }
 
+/// Positions of context that cost a token as much as all else of it does, of the smallest models
+/// there are; see positions_like_a_token().
+constexpr uint32_t positions_least = 1024;
+
+/// The same of a model: `products` and `attention` are multiplications of a token in a layer, the
+/// latter for one position. Attention takes about twice as long for one as products do.
+constexpr uint32_t positions_like_a_token(uint64_t products, uint64_t attention) {
+  const auto positions = products / std::max<uint64_t>(2 * attention, 1);
+  return static_cast<uint32_t>(std::clamp<uint64_t>(positions, positions_least, 1 << 20));
+}
+
 /// What it costs to compute `tokens` tokens from `position` on, in tokens of an empty context:
-/// attention grows with the position.
-constexpr uint64_t prefill_work(uint32_t position, uint32_t tokens) {
-  constexpr uint64_t context_like_a_token = 1024; // or more, of all models there are
-  return tokens + uint64_t{tokens} * (uint64_t{position} + tokens) / context_like_a_token;
+/// attention grows with the position. `positions`: positions_like_a_token().
+constexpr uint64_t prefill_work(uint32_t position, uint32_t tokens,
+                                uint32_t positions = positions_least) {
+  return tokens + uint64_t{tokens} * (uint64_t{position} + tokens) / positions;
 }
 
 /// The cost of all pieces together. The output head and the sampler take about as long for a scored
 /// row as all else.
-inline uint64_t prefill_work(const std::vector<prefill_piece>& pieces) {
+inline uint64_t prefill_work(const std::vector<prefill_piece>& pieces,
+                             uint32_t positions = positions_least) {
   uint64_t work = 0;
   for (const auto& x : pieces)
-    work += prefill_work(x.position, x.tokens) + (x.scored ? x.tokens : 0);
+    work += prefill_work(x.position, x.tokens, positions) + (x.scored ? x.tokens : 0);
   return work;
 }
 
@@ -61,6 +73,7 @@ struct prefill_limits {
   uint64_t work = std::numeric_limits<uint64_t>::max(); ///< prefill_work of all pieces
   double work_ns = 1e6;       ///< measured time of a unit of work: weighs length against age
   uint32_t scored_rows = 128; ///< of all scored prompts; at least 1
+  uint32_t positions = positions_least; ///< positions_like_a_token() of the model
 };
 
 /// A sequence that had generated tokens when its KV was lost: all its tokens are recomputed.
@@ -147,6 +160,7 @@ private:
     uint64_t tokens, work;
     uint64_t work_beside;  ///< of a prompt that goes on beside one that ends
     uint32_t tokens_least; ///< whatever the work
+    uint32_t positions;    ///< positions_like_a_token()
   };
   /// Tokens of `x` in this iteration; `beside_ended`: another prompt ends in it.
   uint32_t fitting(const entry& x, const room& left, bool beside_ended) const;

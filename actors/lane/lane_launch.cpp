@@ -44,6 +44,7 @@ scheduler::prefill_limits limits(lane_ptr self, bool tokens) {
   if (const auto unit = composer.unit_ns(); unit > 0) x.work_ns = unit;
   x.work = composer.work_most(tokens);
   x.scored_rows = st.config.prompts->scored_rows;
+  x.positions = st.config.prompts->positions;
   return x;
 }
 
@@ -82,6 +83,11 @@ milliseconds timeout(const lane_state& st, const std::vector<lane_span>& spans, 
     limit += known.empty() ? firsts.limit(work, st.failures) : known.next(work, st.failures);
   }
   return std::min(limit, first_iterations::most);
+}
+
+/// Of its prompts.
+uint64_t work_of(const lane_state& st, const lane_state::flight& x) {
+  return st.config.prompts ? scheduler::prefill_work(x.pieces(), st.config.prompts->positions) : 0;
 }
 
 void add_piece(iteration_launch& x, lane_state& st, const scheduler::prefill_piece& piece) {
@@ -149,7 +155,7 @@ iteration_launch compose(lane_ptr self, const lane_state::flight& flight) {
   x.epoch = st.config.target.epoch;
   x.iteration = flight.iteration;
   x.attempt = flight.attempt; // clears what an iteration that was given up left on the streams
-  const auto work = scheduler::prefill_work(flight.pieces());
+  const auto work = work_of(st, flight);
   x.timeout_ms = static_cast<uint32_t>(timeout(st, flight.spans, work).count());
   for (const auto& span : flight.spans) {
     if (const auto* piece = std::get_if<scheduler::prefill_piece>(&span.what)) {
@@ -168,7 +174,7 @@ iteration_launch compose(lane_ptr self, const lane_state::flight& flight) {
 
 void learn(lane_state& st, const lane_state::flight& x, std::chrono::nanoseconds took) {
   const auto& target = st.config.target;
-  const auto work = scheduler::prefill_work(x.pieces());
+  const auto work = work_of(st, x);
   if (work == 0) {
     if (st.tokens.deadline.empty()) target.firsts->add(1, took);
     st.tokens.deadline.add(took);

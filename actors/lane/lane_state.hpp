@@ -54,6 +54,7 @@ struct prompt_lane_config {
   uint32_t rebuild_percent = 70;            ///< of an iteration, while new prompts wait as well
   std::vector<batch_actor> decode_beside{}; ///< batches that are notified of rebuilds
   uint32_t scored_rows = 16;                ///< of an iteration, see scored_rows_within()
+  uint32_t positions = scheduler::positions_least; ///< positions_like_a_token() of the model
 };
 
 struct lane_config {

@@ -180,6 +180,10 @@ private:
       c.order = scheduler::prompt_order::fcfs;
     c.token_bytes = token_bytes(options_, spec_);
     c.scored_rows = scheduler::scored_rows_within(spec_.vocabulary);
+    const uint64_t heads = uint64_t{spec_.heads} * spec_.head_dim;
+    const uint64_t kv_heads = uint64_t{spec_.kv_heads} * spec_.head_dim;
+    c.positions = scheduler::positions_like_a_token(
+        spec_.hidden * (2 * heads + 2 * kv_heads + 3 * uint64_t{spec_.feed_forward}), 2 * heads);
     return c;
   }
 

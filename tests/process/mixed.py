@@ -28,7 +28,7 @@ def stream(words, tokens):
     """The times of its tokens, by the clock of all."""
     with lock:
         salt = str(next(salts))
-    body = {"model": model, "prompt": "the " * words, "max_tokens": tokens, "stream": True, "ignore_eos": True,
+    body = {"model": model, "prompt": "the " * words, "max_tokens": tokens, "stream": True, "ignore_eos": True, "temperature": 0,
             "cache_salt": salt}
     request = urllib.request.Request(f"{url}/completions", json.dumps(body).encode(),
                                      {"content-type": "application/json"})

@@ -347,6 +347,21 @@ TEST_CASE("L-M26 where work is the bound, new prompts get their share beside reb
   CHECK(rebuilt >= 10 * 200 * 60 / 100);
 }
 
+TEST_CASE("S-M10 what context costs beside products is told by the model") {
+  // SmolLM2-135M: 9 heads of 64, 3 for KV, 576 wide, 1,536 between.
+  CHECK(positions_like_a_token(576 * (2 * 576 + 2 * 192 + 3 * 1536), 2 * 576) == 1536);
+  CHECK(positions_like_a_token(1, 1000) == positions_least);
+  CHECK(prefill_work(1000, 100) == 100 + 100 * 1100 / 1024);
+  CHECK(prefill_work(1000, 100, 10'000) == 111);
+  // The same time lets more tokens in where context is cheap.
+  const auto tokens = [](uint32_t positions) {
+    prefill_plan plan{512};
+    plan.add(id(1), 4000, 3000);
+    return plan.next({.work = 200, .positions = positions}).at(0).tokens;
+  };
+  CHECK(tokens(20'000) > 2 * tokens(1024));
+}
+
 TEST_CASE("scored prompts share the rows of logits of an iteration, and others go on beside them") {
   for (const auto order : {prompt_order::fcfs, prompt_order::fair}) {
     prefill_plan plan{64, 70, order};
