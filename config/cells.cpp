@@ -18,7 +18,8 @@ void check_cells(const attention_pools_settings& pool, std::vector<rule_violatio
   if (pool.partition == partition::requests)
     refuse("partition", "partition: requests beside cells (each is cut by heads)");
   if (pool.parity) refuse("parity", "parity of a pool with cells");
-  if (pool.autoscaled()) refuse("max", "autoscaling of a pool with cells");
+  if (pool.autoscaled() && pool.placement == placement::remote)
+    refuse("max", "a pool with cells that follows workers of other hosts");
   for (const auto& [name, cell] : pool.cells) {
     const auto own = [&](const char* key, bool differs) {
       if (differs)

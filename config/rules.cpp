@@ -110,7 +110,9 @@ void check_bounds(const std::string& key, const pool_settings& p,
 /// What the autoscaler can change, and by which measures.
 void check_autoscaling(const settings& x, std::vector<rule_violation>& found) {
   check_bounds("pools.model", x.pools.model, found);
-  check_bounds("pools.attention", x.pools.attention, found);
+  auto attention = x.pools.attention;
+  attention.members = attention.all_members();
+  check_bounds("pools.attention", attention, found);
   check_bounds("pools.prefill", x.pools.prefill, found);
   const auto& shards = x.pools.attention;
   if (shards.autoscaled() && shards.partition == partition::heads && !shards.kv_bytes

@@ -6,6 +6,7 @@
 #include "actors/protocol/explain.hpp"
 #include "actors/protocol/status.hpp"
 #include "actors/shared/events.hpp"
+#include "scheduler/cell_scaling.hpp"
 #include "scheduler/scaling_text.hpp"
 
 #include <spdlog/spdlog.h>
@@ -109,13 +110,46 @@ void tell_wishes(autoscaler_state& st, const scheduler::scaling_look& x,
   }
 }
 
-void take(autoscaler_ptr self, const scheduler::scaling_step& step) {
-  const std::string pool = scheduler::name_of(step.pool);
+/// The cells of the attention pool, in the order of their tables.
+std::vector<scheduler::cell_look> cells_of(const config::settings& options,
+                                           const autoscaler_state::round& heard) {
+  std::vector<scheduler::cell_look> cells;
+  for (const auto& [name, cell] : options.pools.attention.cells) {
+    const auto i = cells.size();
+    auto& x = cells.emplace_back();
+    const auto change = std::ranges::find(heard.status->changes, "attention/" + name,
+                                          [](const pool_change& y) { return y.pool; });
+    if (change != heard.status->changes.end()) x.members = change->to;
+    if (i < heard.kv.slots.size()) x.slots = heard.kv.slots[i], x.used = heard.kv.used.at(i);
+  }
+  return cells;
+}
+
+/// The step in the words of `lamella scale`: of a pool with cells one of these changes its size.
+std::optional<pool_resize> resize_of(const autoscaler_state& st,
+                                     const autoscaler_state::round& heard,
+                                     const scheduler::scaling_step& step) {
+  const auto& options = st.config->options;
+  const auto& named = options.pools.attention.cells;
+  if (step.pool != scaled_pool::attention || named.empty())
+    return pool_resize{scheduler::name_of(step.pool), step.to};
+  const auto& bounds = st.pools[step.pool];
+  const auto cell = scheduler::step_of_cells(cells_of(options, heard), st.config->kv_heads,
+                                             step.to > step.from, bounds.least, bounds.most);
+  if (!cell) return std::nullopt;
+  const auto& name = std::next(named.begin(), static_cast<ptrdiff_t>(cell->cell))->first;
+  return pool_resize{"attention/" + name, cell->members};
+}
+
+void take(autoscaler_ptr self, const autoscaler_state::round& heard,
+          const scheduler::scaling_step& step) {
+  const auto resize = resize_of(self->state, heard, step);
+  if (!resize) return; // no cell has a size within the bounds
   tell(event_kind::pool_autoscaling,
-       {{"pool", pool}, {"from", step.from}, {"to", step.to}, {"reason", step.reason}});
-  self->request(self->state.config->members, timeout, pool_resize{pool, step.to})
+       {{"pool", resize->pool}, {"from", step.from}, {"to", step.to}, {"reason", step.reason}});
+  self->request(self->state.config->members, timeout, *resize)
       .then([](const pool_change&) {},
-            [self, pool, to = step.to](const caf::error& e) {
+            [self, pool = resize->pool, to = resize->members](const caf::error& e) {
               spdlog::warn("autoscaling refused pool={} to={} reason=\"{}\"", pool, to,
                            explain(self->system(), e));
             });
@@ -130,7 +164,7 @@ void decide(autoscaler_ptr self, const autoscaler_state::round& heard) {
   trace(st, scheduler::text_of(x));
   const auto decision = st.policy->look(x);
   tell_wishes(st, x, decision);
-  if (decision.step) take(self, *decision.step);
+  if (decision.step) take(self, heard, *decision.step);
 }
 
 void one_less(autoscaler_ptr self, const round_ptr& x) {
@@ -190,12 +224,14 @@ scheduler::by_pool<scheduler::pool_look> scaled_pools_of(const config::settings&
     auto& x = pools[which];
     const auto& pool = pool_of(options, role_of(which));
     const bool scaled = pool.autoscaled();
-    x.members = pool.members;
-    x.least = scaled ? pool.least : pool.members;
-    x.most = std::max(1u, scaled ? pool.most : pool.members);
+    x.members =
+        which == scaled_pool::attention ? options.pools.attention.all_members() : pool.members;
+    x.least = scaled ? pool.least : x.members;
+    x.most = std::max(1u, scaled ? pool.most : x.members);
     x.acts = scaled && pool.placement != config::placement::remote;
   }
-  if (options.pools.attention.partition == config::partition::heads)
+  const auto& attention = options.pools.attention;
+  if (attention.partition == config::partition::heads && attention.cells.empty())
     pools[scaled_pool::attention].heads = kv_heads;
   return pools;
 }

@@ -206,10 +206,15 @@ TEST_CASE("cells have sizes of their own, and all else together") {
     CHECK(says(got, "a cell with "));
     CHECK(says(got, "available in this version"));
   }
-  for (const char* more : {", partition: requests", ", parity: true", ", max: 3, kv_bytes: 1GiB"}) {
+  for (const char* more : {", partition: requests", ", parity: true"}) {
     CAPTURE(more);
     CHECK(says(with("a: {}", more), "pools.attention.cells"));
   }
+  CHECK(says(load_text(folder, "version: 1\npools: {attention: {placement: remote, max: 3, "
+                               "kv_bytes: 1GiB, cells: {a: {}}}}\n"),
+             "follows workers of other hosts"));
+  CHECK(with("a: {}, b: {}", ", max: 3, kv_bytes: 1GiB").problems.empty());
+  CHECK(says(with("a: {}, b: {}, c: {}, d: {}", ", max: 3, kv_bytes: 1GiB"), "more than max 3"));
 }
 
 TEST_CASE("parity is for shards of processes, whatever they store") {

@@ -147,6 +147,37 @@ TEST_CASE_FIXTURE(scaled, "L-M19: the autoscaler asks for a member where KV is s
   CHECK(wishes("attention", 4));
 }
 
+TEST_CASE_FIXTURE(scaled, "L-M19: of a pool with cells the fullest one grows, to its next size") {
+  auto& pool = options.pools.attention;
+  pool.partition = config::partition::heads;
+  pool.most = 8;
+  for (const char* name : {"far", "near"}) {
+    auto& cell = pool.cells[name];
+    cell = pool;
+    cell.members = 2;
+  }
+  members->status.changes = {{"model", 1, 1, "none", {}},
+                             {"attention", 4, 4, "none", {}},
+                             {"attention/far", 2, 2, "none", {}},
+                             {"attention/near", 2, 2, "none", {}},
+                             {"prefill", 1, 1, "none", {}}};
+  begin();
+  allocator->usage.slots = {1000, 1000};
+  allocator->usage.used = {800, 950};
+  for (int i = 0; i < 30 && members->resizes.empty(); ++i) pass(1s);
+  REQUIRE(!members->resizes.empty());
+  CHECK(members->resizes.front().pool == "attention/near");
+  CHECK(members->resizes.front().members == 4); // the next divisor of eight
+  members->resizes.clear();
+  members->end("attention/near", "done");
+  members->change_of("attention") = {"attention", 6, 6, "done", {}};
+  allocator->usage.slots = {1000, 2000};
+  allocator->usage.used = {950, 1900};
+  for (int i = 0; i < 60 && members->resizes.empty(); ++i) pass(1s);
+  REQUIRE(!members->resizes.empty());
+  CHECK(members->resizes.front().pool == "attention/far");
+}
+
 TEST_CASE_FIXTURE(scaled, "The autoscaler sees KV that is waited for, however its use goes up and "
                           "down, until nobody waits") {
   allocator->usage.wanted = 700;

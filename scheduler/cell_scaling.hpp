@@ -1,0 +1,57 @@
+/// Which attention cell changes its size when the autoscaler changes that of their pool (L-M19).
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace lamella::scheduler {
+
+/// An attention cell at one moment; it may have no members.
+struct cell_look {
+  uint32_t members = 0;
+  uint64_t slots = 0, used = 0; ///< of its table
+
+  double use() const {
+    return slots > 0 ? static_cast<double>(used) / static_cast<double>(slots) : 0;
+  }
+};
+
+/// A cell, by number, and the members that it shall have.
+struct cell_step {
+  size_t cell = 0;
+  uint32_t members = 0;
+};
+
+/// The next size of a cell whose members share `heads` KV heads evenly: up from 0, or down to 0.
+/// The same size where there is none.
+constexpr uint32_t next_cell_size(uint32_t members, uint32_t heads, bool up) {
+  for (auto x = members; up ? x++ < heads : x-- > 0;)
+    if (x == 0 || heads % x == 0) return x;
+  return members;
+}
+
+/// The step of a pool that shall grow (`up`) or shrink: the fullest cell grows, the emptiest one
+/// shrinks, of equal ones the first. A cell without members is the last to grow. The pool keeps
+/// `least` to `most` members, and at least one. Nothing where no cell can. O(cells).
+inline std::optional<cell_step> step_of_cells(std::span<const cell_look> cells, uint32_t heads,
+                                              bool up, uint32_t least, uint32_t most) {
+  uint32_t all = 0;
+  for (const auto& x : cells) all += x.members;
+  std::optional<cell_step> best;
+  const auto better = [&](const cell_look& x, const cell_look& y) {
+    if (!up) return x.use() < y.use();
+    return (x.members > 0) != (y.members > 0) ? x.members > 0 : x.use() > y.use();
+  };
+  for (size_t i = 0; i < cells.size(); ++i) {
+    const auto size = next_cell_size(cells[i].members, heads, up);
+    const auto after = all - cells[i].members + size;
+    if (size == cells[i].members || after < std::max(1u, least) || after > most) continue;
+    if (!best || better(cells[i], cells[best->cell])) best = {i, size};
+  }
+  return best;
+}
+
+} // namespace lamella::scheduler

@@ -1,0 +1,45 @@
+#include "scheduler/cell_scaling.hpp"
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+using namespace lamella::scheduler;
+
+TEST_CASE("L-M19 L-M24 sizes of a cell go over the divisors of the KV heads, and to none") {
+  CHECK(next_cell_size(0, 8, true) == 1);
+  CHECK(next_cell_size(1, 8, true) == 2);
+  CHECK(next_cell_size(2, 8, true) == 4);
+  CHECK(next_cell_size(8, 8, true) == 8);
+  CHECK(next_cell_size(3, 3, false) == 1);
+  CHECK(next_cell_size(1, 3, false) == 0);
+  CHECK(next_cell_size(0, 3, false) == 0);
+}
+
+TEST_CASE("L-M19 of a pool that grows the fullest cell does, of one that shrinks the emptiest") {
+  const std::vector<cell_look> cells{{1, 100, 50}, {2, 200, 180}, {0, 0, 0}};
+  const auto up = step_of_cells(cells, 8, true, 1, 8);
+  REQUIRE(up);
+  CHECK(up->cell == 1);
+  CHECK(up->members == 4);
+  const auto down = step_of_cells(cells, 8, false, 1, 8);
+  REQUIRE(down);
+  CHECK(down->cell == 0);
+  CHECK(down->members == 0);
+  // What is too much for the fullest one may fit another one.
+  const auto next = step_of_cells(cells, 8, true, 1, 4);
+  REQUIRE(next);
+  CHECK(next->cell == 0);
+  CHECK(next->members == 2);
+}
+
+TEST_CASE("L-M19 an empty cell grows last, and a pool keeps its least members") {
+  const std::vector<cell_look> full{{3, 300, 290}, {0, 0, 0}};
+  const auto up = step_of_cells(full, 3, true, 1, 8);
+  REQUIRE(up);
+  CHECK(up->cell == 1);
+  CHECK(up->members == 1);
+  CHECK_FALSE(step_of_cells(std::vector<cell_look>{{1, 10, 0}}, 3, false, 1, 8));
+  CHECK_FALSE(step_of_cells(std::vector<cell_look>{{1, 10, 0}, {1, 10, 0}}, 3, false, 2, 8));
+  CHECK_FALSE(step_of_cells(full, 3, true, 1, 3));
+}
