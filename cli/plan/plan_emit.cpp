@@ -154,6 +154,12 @@ spec:
          + volumes_text;
 }
 
+/// Prompts in decode iterations, where those were planned.
+std::string launches_lines(const scheduler::decode_design& d) {
+  if (!d.prefill_beside) return "";
+  return "  launches: mixed\n  prefill_chunk_tokens: " + std::to_string(d.chunk_tokens) + "\n";
+}
+
 /// `batching.pipeline` and what is to be said of it.
 std::string pipeline_of(const scheduler::decode_design& d) {
   const bool rotates = d.disaggregated() && d.batches > 1 && d.replicas > 1
@@ -194,7 +200,7 @@ std::string plan_yaml(const scheduler::plan_row& row, const plan_options& o) {
                                                                                   : "heads")
        + "\n" + where_lines(d.disaggregated() ? d.memory : d.compute, 1) + prefill_lines(d)
        + "\nbatching:\n  batches: " + text(d.disaggregated() ? d.batches : 1)
-       + "\n  pipeline: " + pipeline_of(d) + "\n";
+       + "\n  pipeline: " + pipeline_of(d) + "\n" + launches_lines(d);
   return y + max_batch_line(row);
 }
 

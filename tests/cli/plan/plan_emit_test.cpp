@@ -93,6 +93,21 @@ TEST_CASE("the configuration of a planned design passes config check") {
   }
 }
 
+TEST_CASE("S-M02 prompts that were planned in decode iterations are emitted as mixed launches") {
+  const scratch_folder folder;
+  write_model(folder / "tiny.gguf");
+  auto row = split_row();
+  row.design.prefill_beside = true;
+  cli::plan_options o;
+  o.model_path = (folder / "tiny.gguf").string();
+  o.model = "LLaMA3-8B";
+  const auto text = cli::plan_yaml(row, o);
+  const auto yaml = YAML::Load(text);
+  CHECK(yaml["batching"]["launches"].as<std::string>() == "mixed");
+  CHECK(yaml["batching"]["prefill_chunk_tokens"].as<uint32_t>() == row.design.chunk_tokens);
+  CHECK_FALSE(has(cli::plan_yaml(split_row(), o), "launches"));
+}
+
 TEST_CASE("the manifest of a planned design has its configuration, probes and ports") {
   const auto row = split_row();
   const cli::plan_options o;
