@@ -3,9 +3,8 @@
 #pragma once
 
 #include "gpu/kernels/attention_tile.hpp"
+#include "gpu/kernels/rooms.hpp"
 #include "gpu/kernels/rows.hpp"
-
-#include <atomic>
 
 namespace lamella::gpu {
 namespace {
@@ -128,19 +127,6 @@ struct widened_tile {
     return size_t{2} * tile_positions * shape.padded_dim;
   }
 };
-
-/// Runs f(item, room) for each item; `room` is `floats` floats of the thread's own.
-template <class F>
-void for_each_with_room(kernel_context context, size_t items, size_t floats, F&& f) {
-  auto threads = items < context.workers.size() ? items : context.workers.size();
-  floats = (floats + 15) / 16 * 16;
-  auto* rooms = context.scratch.allocate<float>(threads * floats);
-  std::atomic<size_t> next{0};
-  context.workers.for_each(threads, [&](size_t thread) {
-    for (size_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < items;)
-      f(i, rooms + thread * floats);
-  });
-}
 
 /// Calls f with half_type and padded_dim / 16 (0: any) as template arguments.
 template <class F> void with_shape(half_type type, uint32_t dim, F&& f) {
