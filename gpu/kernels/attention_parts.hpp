@@ -110,17 +110,23 @@ struct widened_tile {
   tile_source fill(const attention_args& args, const attention_shape& shape,
                    const std::byte* const* from, uint32_t count, uint32_t head) {
     auto half = size_t{tile_positions} * shape.padded_dim;
-    for (uint32_t i = 0; i < tile_positions; ++i) {
-      // Rows beyond count repeat the last one: their scores are not used, but must be numbers.
-      auto at = i < count ? i : count - 1;
-      float* k = data + size_t{at} * shape.padded_dim;
-      rows[i] = reinterpret_cast<const std::byte*>(k);
-      if (i >= count) continue;
+    for (uint32_t i = 0; i < count; ++i) {
+      float* k = data + size_t{i} * shape.padded_dim;
       widen(from[i] + args.kv.k_offset(head), shape.dim, args.kv.type, k);
       widen(from[i] + args.kv.v_offset(head), shape.dim, args.kv.type, k + half);
       for (auto j = shape.dim; j < shape.padded_dim; ++j) k[j] = k[half + j] = 0;
     }
-    return {rows, 0, half * 4, 0};
+    return filled(shape, count);
+  }
+
+  /// What `fill` has put into `data` before.
+  tile_source filled(const attention_shape& shape, uint32_t count) {
+    for (uint32_t i = 0; i < tile_positions; ++i) {
+      // Rows beyond count repeat the last one: their scores are not used, but must be numbers.
+      auto at = i < count ? i : count - 1;
+      rows[i] = reinterpret_cast<const std::byte*>(data + size_t{at} * shape.padded_dim);
+    }
+    return {rows, 0, size_t{tile_positions} * shape.padded_dim * 4, 0};
   }
 
   static size_t floats(const attention_shape& shape) {
