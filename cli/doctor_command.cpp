@@ -3,6 +3,7 @@
 #include "cli/app.hpp"
 #include "cli/commands.hpp"
 #include "gpu/cuda_module.hpp"
+#include "gpu/kernels/operators.hpp"
 #include "gpu/ring/doorbell.hpp"
 #include "net/data_plane/data_plane.hpp"
 #include "net/link/shm_segment.hpp"
@@ -17,7 +18,7 @@ namespace {
 
 /// One thing that was tried.
 struct finding {
-  std::string part; ///< shm, tcp, verbs, fhbn or cuda
+  std::string part; ///< cpu, shm, tcp, verbs, fhbn or cuda
   std::string name;
   bool passed = false;
   std::string reason; ///< what was found, or what is missing and what would help
@@ -30,6 +31,17 @@ template <class Try> finding attempt(std::string part, std::string name, std::st
     return {std::move(part), std::move(name), true, std::move(well)};
   } catch (const std::exception& e) {
     return {std::move(part), std::move(name), false, e.what()};
+  }
+}
+
+/// Kernel sets of host devices, the fastest first.
+void add_kernels(std::vector<finding>& all) {
+  const auto* chosen = gpu::find_operators("auto", nullptr);
+  for (const std::string name : {"amx", "avx512", "avx2", "portable"}) {
+    std::string reason;
+    const auto* set = gpu::find_operators(name, &reason);
+    if (set != nullptr) reason = set == chosen ? "chosen by numerics.operators: auto" : "can run";
+    all.push_back({"cpu", "kernel set " + name, set != nullptr, reason});
   }
 }
 
@@ -71,6 +83,7 @@ void add_cuda(std::vector<finding>& all) {
 
 std::vector<finding> examine() {
   std::vector<finding> all;
+  add_kernels(all);
   all.push_back(attempt("shm", "shared memory", "sealed segments and futexes", [] {
     const net::shm_segment segment{gpu::ring_terms{}};
     const gpu::doorbell bell;

@@ -161,7 +161,8 @@ void add_numerics(table& t) {
        {operator_set::reference, "reference"},
        {operator_set::portable, "portable"},
        {operator_set::avx2, "avx2"},
-       {operator_set::avx512, "avx512"}},
+       {operator_set::avx512, "avx512"},
+       {operator_set::amx, "amx"}},
       "Kernel set of the host device; auto: the fastest this processor supports.",
       [](settings & s) -> auto& { return s.numerics.operators; });
   t.choice<number_type>(

@@ -34,7 +34,7 @@ enum class prompt_order : uint8_t { fcfs, fair };
 enum class number_type : uint8_t { f16, f32, bf16, q8 };
 
 /// Kernel set of the host device. `automatic`: the fastest one that this processor supports.
-enum class operator_set : uint8_t { automatic, reference, portable, avx2, avx512 };
+enum class operator_set : uint8_t { automatic, reference, portable, avx2, avx512, amx };
 
 /// Which replica runs which batch: j mod R always (V-M06), or the next one with each slice (L-M17).
 enum class pipeline : uint8_t { fixed, rotational };

@@ -30,6 +30,8 @@ const char* name_of(config::operator_set set) {
     return "avx2";
   case config::operator_set::avx512:
     return "avx512";
+  case config::operator_set::amx:
+    return "amx";
   }
   return "auto";
 }

@@ -3,9 +3,8 @@
 #pragma once
 
 #include "gpu/kernels/attention_tile.hpp"
+#include "gpu/kernels/rooms.hpp"
 #include "gpu/kernels/rows.hpp"
-
-#include <atomic>
 
 namespace lamella::gpu {
 namespace {
@@ -111,36 +110,29 @@ struct widened_tile {
   tile_source fill(const attention_args& args, const attention_shape& shape,
                    const std::byte* const* from, uint32_t count, uint32_t head) {
     auto half = size_t{tile_positions} * shape.padded_dim;
-    for (uint32_t i = 0; i < tile_positions; ++i) {
-      // Rows beyond count repeat the last one: their scores are not used, but must be numbers.
-      auto at = i < count ? i : count - 1;
-      float* k = data + size_t{at} * shape.padded_dim;
-      rows[i] = reinterpret_cast<const std::byte*>(k);
-      if (i >= count) continue;
+    for (uint32_t i = 0; i < count; ++i) {
+      float* k = data + size_t{i} * shape.padded_dim;
       widen(from[i] + args.kv.k_offset(head), shape.dim, args.kv.type, k);
       widen(from[i] + args.kv.v_offset(head), shape.dim, args.kv.type, k + half);
       for (auto j = shape.dim; j < shape.padded_dim; ++j) k[j] = k[half + j] = 0;
     }
-    return {rows, 0, half * 4, 0};
+    return filled(shape, count);
+  }
+
+  /// What `fill` has put into `data` before.
+  tile_source filled(const attention_shape& shape, uint32_t count) {
+    for (uint32_t i = 0; i < tile_positions; ++i) {
+      // Rows beyond count repeat the last one: their scores are not used, but must be numbers.
+      auto at = i < count ? i : count - 1;
+      rows[i] = reinterpret_cast<const std::byte*>(data + size_t{at} * shape.padded_dim);
+    }
+    return {rows, 0, size_t{tile_positions} * shape.padded_dim * 4, 0};
   }
 
   static size_t floats(const attention_shape& shape) {
     return size_t{2} * tile_positions * shape.padded_dim;
   }
 };
-
-/// Runs f(item, room) for each item; `room` is `floats` floats of the thread's own.
-template <class F>
-void for_each_with_room(kernel_context context, size_t items, size_t floats, F&& f) {
-  auto threads = items < context.workers.size() ? items : context.workers.size();
-  floats = (floats + 15) / 16 * 16;
-  auto* rooms = context.scratch.allocate<float>(threads * floats);
-  std::atomic<size_t> next{0};
-  context.workers.for_each(threads, [&](size_t thread) {
-    for (size_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < items;)
-      f(i, rooms + thread * floats);
-  });
-}
 
 /// Calls f with half_type and padded_dim / 16 (0: any) as template arguments.
 template <class F> void with_shape(half_type type, uint32_t dim, F&& f) {

@@ -46,6 +46,7 @@ struct lanes {
     auto all = _mm_loadu_si128(static_cast<const __m128i*>(p));
     return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(all));
   }
+  static vec load_i32(const int32_t* p) { return _mm512_cvtepi32_ps(_mm512_loadu_si512(p)); }
   static void store(float* p, vec v) { _mm512_storeu_ps(p, v); }
   static void store_f16(void* p, vec v) {
     _mm256_storeu_si256(static_cast<__m256i*>(p),
@@ -136,6 +137,10 @@ struct lanes {
   template <int shift, int mask> static values put_bits(values codes, values v) {
     constexpr int a_or_b_and_c = 0xf8;
     return _mm512_ternarylogic_epi32(codes, moved<shift>(v), _mm512_set1_epi8(mask), a_or_b_and_c);
+  }
+  /// Operands as signed bytes: `zero` is the one that stands for 0.
+  template <int zero> static void store_signed(int8_t* p, values v) {
+    _mm512_storeu_si512(p, _mm512_sub_epi8(v, _mm512_set1_epi8(static_cast<char>(zero))));
   }
   static activations broadcast(const int8_t* p) {
     int four;

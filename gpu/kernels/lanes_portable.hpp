@@ -52,6 +52,11 @@ struct lanes {
     for (int i = 0; i < 16; ++i) x.v[i / 4][i % 4] = static_cast<const int8_t*>(p)[i];
     return x;
   }
+  static vec load_i32(const int32_t* p) {
+    vec x;
+    for (int i = 0; i < 16; ++i) x.v[i / 4][i % 4] = static_cast<float>(p[i]);
+    return x;
+  }
   static void store(float* p, vec x) { __builtin_memcpy(p, &x, sizeof x); }
   static void store_f16(void* p, vec x) {
     uint16_t halves[16];
@@ -159,6 +164,11 @@ struct lanes {
     w = take_bits<shift, mask>(w);
     for (int i = 0; i < 8; ++i) codes.v[i] |= w.v[i];
     return codes;
+  }
+  /// Operands as signed bytes: `zero` is the one that stands for 0.
+  template <int zero> static void store_signed(int8_t* p, values w) {
+    __builtin_memcpy(p, &w, sizeof w);
+    for (int i = 0; i < 64; ++i) p[i] = static_cast<int8_t>(static_cast<uint8_t>(p[i]) - zero);
   }
   static activations broadcast(const int8_t* p) {
     return activations{p[0], p[1], p[2], p[3], p[0], p[1], p[2], p[3]};

@@ -8,39 +8,13 @@
 #include "gpu/kernels/unroll.hpp"
 
 #include "gpu/kernels/matmul_codes.hpp"
+#include "gpu/kernels/matmul_input.hpp"
 
 namespace lamella::gpu {
 namespace {
 
 using model::tensor_type;
 using vec = lanes::vec;
-
-/// What a block of 32 activations is multiplied with after the integer sum.
-struct block_scale {
-  float d;     ///< value = d * q
-  float d_sum; ///< d * sum of q
-  int32_t minus_8_sum, minus_128_sum;
-};
-
-/// The sums of the halves of a block, which have its d.
-struct half_sums {
-  float d_sum[2];
-  int32_t minus_32_sum[2];
-};
-
-/// Rows of int8 activations.
-struct quantised_rows {
-  const int8_t* q;          ///< [M, K]
-  const block_scale* scale; ///< [M, K / 32]
-  const half_sums* halves;  ///< [M, K / 32]; null where no weight has scales of 16 elements
-  uint32_t inputs;
-
-  quantised_rows from(size_t row) const {
-    const auto blocks = row * (inputs / 32);
-    return {q + row * inputs, scale + blocks, halves == nullptr ? nullptr : halves + blocks,
-            inputs};
-  }
-};
 
 /// Where a tile puts its results.
 struct tile_output {

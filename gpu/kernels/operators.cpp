@@ -4,11 +4,20 @@
 
 #include <string>
 
+#if defined(__x86_64__) && defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#endif
+
 namespace lamella::gpu {
 
 namespace {
 
-/// The first instruction-set extension of a set that this CPU lacks; empty when it has all.
+/// The first instruction-set extension of a set that this CPU, or what the kernel lets programs use
+/// of it, lacks; empty when it has all.
 std::string_view lacking(std::string_view name) {
 #if defined(__x86_64__)
   __builtin_cpu_init();
@@ -16,7 +25,7 @@ std::string_view lacking(std::string_view name) {
     if (!__builtin_cpu_supports("avx2")) return "AVX2";
     if (!__builtin_cpu_supports("fma")) return "FMA";
     if (!__builtin_cpu_supports("f16c")) return "F16C";
-  } else if (name == "avx512") {
+  } else if (name == "avx512" || name == "amx") {
     if (!__builtin_cpu_supports("avx512f")) return "AVX512F";
     if (!__builtin_cpu_supports("avx512bw")) return "AVX512BW";
     if (!__builtin_cpu_supports("avx512vl")) return "AVX512VL";
@@ -24,8 +33,35 @@ std::string_view lacking(std::string_view name) {
     if (!__builtin_cpu_supports("avx512vnni")) return "AVX512VNNI";
     if (!__builtin_cpu_supports("fma")) return "FMA";
     if (!__builtin_cpu_supports("f16c")) return "F16C";
+    if (name == "avx512") return {};
+    if (!__builtin_cpu_supports("amx-tile")) return "AMX-TILE";
+    if (!__builtin_cpu_supports("amx-int8")) return "AMX-INT8";
   }
 #endif
+  return {};
+}
+
+/// Asks the kernel for tile registers, for all threads of the process, once. Without that it has no
+/// room for them among what it saves of a thread. Says why not; empty where it grants them.
+const std::string& tiles_refused() {
+  static const std::string reason = [] {
+#if defined(__x86_64__) && defined(__linux__)
+    constexpr long request_permission = 0x1023, tile_data = 18; // ARCH_REQ_XCOMP_PERM
+    return std::string{
+        syscall(SYS_arch_prctl, request_permission, tile_data) == 0 ? "" : std::strerror(errno)};
+#else
+    return std::string{"unknown to this system"};
+#endif
+  }();
+  return reason;
+}
+
+/// Why this machine cannot run a set that is compiled; empty where it can.
+std::string refusal(std::string_view name) {
+  if (const auto missing = lacking(name); !missing.empty())
+    return std::string{missing} + ", which this CPU lacks";
+  if (name == "amx" && !tiles_refused().empty())
+    return "tile registers, which this kernel refuses (" + tiles_refused() + ")";
   return {};
 }
 
@@ -34,6 +70,7 @@ const operators* compiled(std::string_view name) {
   if (name == "portable") return portable_operators();
   if (name == "avx2") return avx2_operators();
   if (name == "avx512") return avx512_operators();
+  if (name == "amx") return amx_operators();
   return nullptr;
 }
 
@@ -45,21 +82,21 @@ const operators* find_operators(std::string_view name, std::string* reason) {
     return nullptr;
   };
   if (name == "auto") {
-    for (std::string_view candidate : {"avx512", "avx2", "portable"})
-      if (const auto* set = compiled(candidate); set != nullptr && lacking(candidate).empty())
+    for (std::string_view candidate : {"amx", "avx512", "avx2", "portable"})
+      if (const auto* set = compiled(candidate); set != nullptr && refusal(candidate).empty())
         return set;
     return &reference_operators();
   }
-  if (name != "reference" && name != "portable" && name != "avx2" && name != "avx512")
+  if (name != "reference" && name != "portable" && name != "avx2" && name != "avx512"
+      && name != "amx")
     return fail("unknown kernel set '" + std::string{name}
-                + "'; known are auto, reference, portable, avx2 and avx512");
+                + "'; known are auto, reference, portable, avx2, avx512 and amx");
   const auto* set = compiled(name);
   if (set == nullptr)
     return fail("kernel set '" + std::string{name}
                 + "' was not compiled for this architecture; use auto");
-  if (auto missing = lacking(name); !missing.empty())
-    return fail("kernel set '" + std::string{name} + "' needs " + std::string{missing}
-                + ", which this CPU lacks; use auto");
+  if (const auto why = refusal(name); !why.empty())
+    return fail("kernel set '" + std::string{name} + "' needs " + why + "; use auto");
   return set;
 }
 

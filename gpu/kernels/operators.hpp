@@ -346,7 +346,7 @@ struct checksum_kv_args {
 
 /// One kernel set.
 struct operators {
-  std::string_view name; ///< reference, portable, avx2, avx512
+  std::string_view name; ///< reference, portable, avx2, avx512, amx
 
   /// Bytes of a packed matrix, and the packing itself. `rows` are N rows as they lie in the file.
   size_t (*packed_bytes)(model::tensor_type type, uint32_t outputs, uint32_t inputs);
@@ -384,8 +384,8 @@ struct operators {
 /// Plain loops in fp32 over dequantised weights: the oracle. Slow.
 const operators& reference_operators();
 
-/// The fastest set this CPU can run, or the named one. Names: auto, reference, portable, avx2,
-/// avx512. Null when the name is unknown or the CPU lacks it; `reason` then says why.
+/// The fastest set this machine can run, or the named one: auto, reference, portable, avx2, avx512,
+/// amx. Null when the name is unknown or the machine lacks what it needs; `reason` says why.
 const operators* find_operators(std::string_view name, std::string* reason);
 
 } // namespace lamella::gpu

@@ -8,6 +8,7 @@ namespace lamella::gpu {
 const operators* portable_operators();
 const operators* avx2_operators();
 const operators* avx512_operators();
+const operators* amx_operators();
 
 /// The one sampler, shared by all sets (sample.cpp).
 void sample_rows(const sample_args& args, kernel_context context);

@@ -2,6 +2,7 @@
 // float32. The reference operators must give its logits and its tokens; the fast ones, which round
 // activations to int8 and keys, values and queries to f16, must stay close in distribution.
 #include "tests/golden/real_model.hpp"
+#include "tests/gpu/kernels/tile_twin.hpp"
 
 #include <cmath>
 
@@ -231,10 +232,10 @@ TEST_CASE("the fast operators stay close to the oracle on a text") {
   const auto model = tests::oracle_model(text.file_bytes);
   if (!model) return;
   // Every set that this machine can run, not the one that it would choose only.
-  for (const std::string name : {"avx512", "avx2", "portable"}) {
+  for (const std::string name : {"twin", "amx", "avx512", "avx2", "portable"}) {
     auto options = fast_options();
     std::string reason;
-    options.ops = gpu::find_operators(name, &reason);
+    options.ops = gpu::test::find_set(name, &reason);
     if (options.ops == nullptr) {
       MESSAGE(name << " left out: " << reason);
       continue;

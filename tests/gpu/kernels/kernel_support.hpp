@@ -2,6 +2,7 @@
 #pragma once
 
 #include "gpu/kernels/operators.hpp"
+#include "tests/gpu/kernels/tile_twin.hpp"
 
 #include <doctest/doctest.h>
 
@@ -17,13 +18,14 @@
 
 namespace lamella::gpu::test {
 
-/// Every set this CPU can run; `with_reference` adds the oracle itself.
+/// Every set this machine can run, and the twin of the one with tiles; `with_reference` adds the
+/// oracle itself.
 inline std::vector<const operators*> sets(bool with_reference) {
   std::vector<const operators*> result;
   if (with_reference) result.push_back(&reference_operators());
-  for (auto name : {"portable", "avx2", "avx512"}) {
+  for (auto name : {"portable", "avx2", "avx512", "amx", "twin"}) {
     std::string reason;
-    if (const auto* set = find_operators(name, &reason); set != nullptr)
+    if (const auto* set = find_set(name, &reason); set != nullptr)
       result.push_back(set);
     else
       MESSAGE("not tested here: " << reason);

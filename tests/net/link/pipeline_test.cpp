@@ -1,5 +1,6 @@
 // A whole tiny model through slices, channels and shards, without actors: what one request gets
 // does not depend on how the work was cut.
+#include "tests/gpu/kernels/tile_twin.hpp"
 #include "tests/pipeline_runs.hpp"
 
 #include <doctest/doctest.h>
@@ -19,9 +20,9 @@ void check_fast_sets(const model::loaded_model& model, double tolerance) {
   const auto expected = run_chunked(reference, tokens, 17, whole(17));
   for (const auto& row : expected)
     for (float x : row) REQUIRE(std::isfinite(x));
-  for (const char* set : {"portable", "avx2", "avx512"}) {
+  for (const char* set : {"portable", "avx2", "avx512", "amx", "twin"}) {
     std::string reason;
-    const auto* ops = gpu::find_operators(set, &reason);
+    const auto* ops = gpu::test::find_set(set, &reason);
     if (ops == nullptr) continue; // told by the first test
     INFO(std::string{set});
     pipeline p{model, {.ops = ops, .wire = gpu::half_type::f32, .kv = gpu::half_type::f32}};
@@ -36,9 +37,9 @@ void check_fast_sets(const model::loaded_model& model, double tolerance) {
 TEST_CASE_FIXTURE(models, "L-M14 L-M15 decoding gives the same bytes as prefill, with any chunk") {
   const auto model = load();
   const auto tokens = random_tokens(length, 1);
-  for (const char* set : {"reference", "portable", "auto"}) {
+  for (const char* set : {"reference", "portable", "auto", "twin"}) {
     std::string reason;
-    const auto* ops = gpu::find_operators(set, &reason);
+    const auto* ops = gpu::test::find_set(set, &reason);
     if (ops == nullptr) {
       MESSAGE("skipped: kernel set " << std::string{set} << ": " << reason);
       continue;
@@ -222,9 +223,9 @@ TEST_CASE_FIXTURE(models, "rounding to 16 bits on the wire and in the cache chan
 TEST_CASE_FIXTURE(models, "KV in 8 bits: the same bytes however the work is cut, in every set") {
   const auto model = load();
   const auto tokens = random_tokens(length, 12);
-  for (const char* set : {"reference", "portable", "auto"}) {
+  for (const char* set : {"reference", "portable", "auto", "twin"}) {
     std::string reason;
-    const auto* ops = gpu::find_operators(set, &reason);
+    const auto* ops = gpu::test::find_set(set, &reason);
     if (ops == nullptr) continue; // told by the first test
     CAPTURE(std::string{set});
     const pipeline_options q8{.ops = ops, .kv = gpu::half_type::q8};

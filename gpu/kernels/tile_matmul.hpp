@@ -1,0 +1,221 @@
+/// matmul of the sets with tiles: quantised weights with 16 rows and more go over `tile_unit`.
+///
+/// A tile operation gives the integer sums of 16 rows and one panel over the elements that share a
+/// scale. Those are exact, and what follows is the arithmetic of quantised_tile in the same order.
+/// So a row has the bytes of the products without tiles, which fewer rows take: a tile would be
+/// mostly empty, and memory is the limit there. Included after `lanes` and `tile_unit`.
+#pragma once
+
+#include "gpu/kernels/matmul_tiles.hpp"
+#include "gpu/kernels/rooms.hpp"
+
+#include <new>
+
+namespace lamella::gpu {
+namespace {
+
+constexpr uint32_t tile_rows = 16;
+
+/// Integer sums of a tile: of 16 rows and the outputs of a panel.
+struct alignas(64) tile_sums {
+  int32_t v[tile_rows][panel_outputs];
+};
+
+/// Weights of one panel as signed bytes, [K / 4][16 outputs][4]; and the sums of two tile
+/// operations, so that one runs while the sums of the other are scaled.
+struct tile_room {
+  tile_sums* sums; ///< [2]
+  int8_t* operands;
+
+  explicit tile_room(float* room)
+      : sums{reinterpret_cast<tile_sums*>(room)}, operands{reinterpret_cast<int8_t*>(sums + 2)} {}
+  static size_t floats(uint32_t inputs) {
+    return (2 * sizeof(tile_sums) + size_t{inputs} * panel_outputs) / sizeof(float);
+  }
+};
+
+template <tensor_type type>
+void unpack_panel(const std::byte* panel, uint32_t inputs, int8_t* operands) {
+  constexpr auto form = form_of(type);
+  for (uint32_t b = 0; b < inputs / 32; ++b, operands += 32 * panel_outputs) {
+    const auto* codes = panel + b / form.group_blocks() * form.group_bytes()
+                        + form.code_offset(b % form.group_blocks());
+    unroll<8>(LAMELLA_UNROLLED(g) {
+      lanes::store_signed<form.zero()>(operands + g * 64, load_operands<form, g>(codes));
+    });
+  }
+}
+
+/// 16 rows of one panel, which lies in room.operands too. `fetch`: as for quantised_tile.
+template <tensor_type type>
+void matrix_tile(const quantised_rows& x, const std::byte* panel, size_t fetch,
+                 const tile_room& room, const tile_output& output) {
+  constexpr auto form = form_of(type);
+  constexpr uint32_t parts = form.scales; // of a block, with one scale each
+  constexpr int elements = 32 / parts;
+  const auto blocks = x.inputs / 32, last = blocks * parts - 1;
+  const auto multiply = [&](uint32_t part) {
+    const auto* a = x.q + size_t{part} * elements;
+    const auto* b = room.operands + size_t{part} * elements * panel_outputs;
+    // Neighbours use different registers: neither waits for the other.
+    if (part % 2 == 0)
+      tile_unit::multiply<elements, 0>(a, x.inputs, b, room.sums[0].v[0]);
+    else
+      tile_unit::multiply<elements, 1>(a, x.inputs, b, room.sums[1].v[0]);
+  };
+  vec total[tile_rows];
+  unroll<tile_rows>(LAMELLA_UNROLLED(m) { total[m] = lanes::zero(); });
+  multiply(0);
+  for (uint32_t b = 0; b < blocks; ++b) {
+    const auto* group = panel + b / form.group_blocks() * form.group_bytes();
+    const auto place = b % form.group_blocks();
+    const auto* scales = group + form.scale_offset(place);
+    if (fetch != 0) fetch_block<form, 1>(group + fetch, place, 0);
+    unroll<parts>(LAMELLA_UNROLLED(h) {
+      const auto part = b * parts + h;
+      if (part != last) multiply(part + 1);
+      const auto& sums = room.sums[part % 2];
+      const auto scale = load_scale<form, h>(group, scales);
+      [[maybe_unused]] vec minimum;
+      if constexpr (form.has_minimum) minimum = load_minimum<form, h>(group, scales);
+      unroll<tile_rows>(LAMELLA_UNROLLED(m) {
+        const auto at = size_t{m} * blocks + b;
+        const auto sum = lanes::load_i32(sums.v[m]);
+        total[m] = lanes::fma(lanes::mul(sum, lanes::set(x.scale[at].d)), scale, total[m]);
+        if constexpr (form.has_minimum)
+          total[m] = lanes::fma(minimum, lanes::set(scaled_sum<form, h>(x, at)), total[m]);
+      });
+    });
+  }
+  unroll<tile_rows>(LAMELLA_UNROLLED(m) { output.store<1>(m, 0, total[m]); });
+}
+
+/// A share of one product: rows [first_row, first_row + rows), of which there are 16 or more, and
+/// panels [first_panel, last_panel).
+struct tile_item {
+  const matmul_part* part;
+  uint32_t first_row, rows, first_panel, last_panel;
+};
+
+/// Its rows in tiles; where they do not fill the last one, that begins earlier and has some of them
+/// again.
+template <tensor_type type>
+void run_tiles(const quantised_rows& x, const tile_item& item, const tile_room& room) {
+  constexpr int elements = 32 / form_of(type).scales;
+  const typename tile_unit::session<elements> configured;
+  const auto& weight = item.part->weight;
+  const auto stride = panel_bytes(type, weight.inputs);
+  for (auto p = item.first_panel; p < item.last_panel; ++p) {
+    const auto* panel = weight.data + p * stride;
+    const auto first_output = p * panel_outputs, columns = weight.outputs - first_output;
+    unpack_panel<type>(panel, weight.inputs, room.operands);
+    auto fetch = stride;
+    for (uint32_t done = 0; done < item.rows; done += tile_rows) {
+      const auto at = done + tile_rows <= item.rows ? done : item.rows - tile_rows;
+      const auto row = size_t{item.first_row} + at;
+      const tile_output output{item.part->out + row * item.part->out_stride + first_output,
+                               item.part->out_stride,
+                               columns < panel_outputs ? columns : panel_outputs};
+      matrix_tile<type>(x.from(row), panel, fetch, room, output);
+      fetch = 0;
+    }
+  }
+}
+
+/// Products of quantised weights, cut into items.
+class tile_plan {
+public:
+  tile_plan(std::span<const matmul_part> parts, uint32_t rows, unsigned threads)
+      : parts_{parts}, rows_{rows} {
+    constexpr uint32_t rows_in_cache = 128; // stay in the second level while panels pass
+    row_blocks_ = (rows + rows_in_cache - 1) / rows_in_cache;
+    size_t panels = 0;
+    for (const auto& part : parts) panels += panel_count(part.weight.outputs);
+    // A few items per thread even out their pace.
+    const auto block = panels * row_blocks_ / (size_t{threads} * 4);
+    panel_block_ = static_cast<uint32_t>(block < 4 ? 4 : block > 64 ? 64 : block);
+    for (const auto& part : parts) items_ += items_of(part);
+  }
+
+  size_t items() const { return items_; }
+
+  tile_item item(size_t number) const {
+    const auto* part = parts_.data();
+    for (; number >= items_of(*part); ++part) number -= items_of(*part);
+    const auto block = static_cast<uint32_t>(number % row_blocks_);
+    const auto first_panel = static_cast<uint32_t>(number / row_blocks_) * panel_block_;
+    const auto panels = panel_count(part->weight.outputs) - first_panel;
+    const auto first_row = row_of(block);
+    return {part, first_row, row_of(block + 1) - first_row, first_panel,
+            first_panel + (panels < panel_block_ ? panels : panel_block_)};
+  }
+
+private:
+  /// Blocks differ by one row at most, so that each has a tile of them.
+  uint32_t row_of(uint32_t block) const {
+    return static_cast<uint32_t>(uint64_t{rows_} * block / row_blocks_);
+  }
+  size_t items_of(const matmul_part& part) const {
+    const auto panels = panel_count(part.weight.outputs);
+    return size_t{(panels + panel_block_ - 1) / panel_block_} * row_blocks_;
+  }
+
+  std::span<const matmul_part> parts_;
+  uint32_t rows_, row_blocks_ = 1, panel_block_ = 1;
+  size_t items_ = 0;
+};
+
+/// The parts of a call: those of quantised weights first, then the others.
+struct sorted_parts {
+  std::span<const matmul_part> quantised, plain;
+  bool halves = false; ///< some weights have scales of 16 elements
+
+  sorted_parts(std::span<const matmul_part> parts, arena& scratch) {
+    auto* sorted = scratch.allocate<matmul_part>(parts.size());
+    size_t count = 0;
+    for (const bool wanted : {false, true})
+      for (const auto& part : parts)
+        if (is_plain(part.weight.type) == wanted) {
+          new (sorted + count++) matmul_part{part};
+          if (!wanted) quantised = {sorted, count};
+          halves = halves || form_of(part.weight.type).scales == 2;
+        }
+    plain = {sorted + quantised.size(), count - quantised.size()};
+  }
+};
+
+/// `without_tiles`: the set with the same lanes.
+template <const operators* (*without_tiles)()>
+void tile_matmul(const matmul_args& args, kernel_context context) {
+  const auto& others = *without_tiles();
+  if (args.rows < tile_rows) return others.matmul(args, context);
+  arena::scope scope{context.scratch};
+  const sorted_parts parts{args.parts, context.scratch};
+  if (!parts.plain.empty()) others.matmul({args.x, args.rows, parts.plain}, context);
+  if (parts.quantised.empty()) return;
+  const auto inputs = parts.quantised[0].weight.inputs;
+  const auto x = quantise(args, inputs, parts.halves, context);
+  const tile_plan plan{parts.quantised, args.rows, context.workers.size()};
+  for_each_with_room(context, plan.items(), tile_room::floats(inputs),
+                     [&](size_t number, float* own) {
+                       const auto item = plan.item(number);
+                       model::with_quantised(item.part->weight.type, [&](auto known) {
+                         run_tiles<decltype(known)::value>(x, item, tile_room{own});
+                       });
+                     });
+}
+
+/// The set without tiles, but for its products.
+template <const operators* (*without_tiles)()>
+const operators* operators_with_tiles(std::string_view name) {
+  static const operators table = [&] {
+    auto set = *without_tiles();
+    set.name = name;
+    set.matmul = tile_matmul<without_tiles>;
+    return set;
+  }();
+  return &table;
+}
+
+} // namespace
+} // namespace lamella::gpu

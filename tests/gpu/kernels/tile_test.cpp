@@ -1,0 +1,70 @@
+// Products on tiles: the twin of the tile operation everywhere, the instruction where it exists.
+#include "tests/gpu/kernels/kernel_support.hpp"
+
+using namespace lamella;
+using namespace lamella::gpu;
+using namespace lamella::gpu::test;
+using lamella::model::tensor_type;
+
+namespace {
+
+/// Products of one input with a matrix of each quantised type, several of them at once.
+struct products {
+  products(uint32_t rows_of_input, uint32_t outputs, uint32_t inputs_wanted, randomness& random)
+      : rows{rows_of_input}, inputs{inputs_wanted}, x{random.normals(size_t{rows} * inputs)} {
+    for (const auto& known : model::tensor_types)
+      if (inputs % known.block_elements == 0) all.emplace_back(known.type, outputs, inputs, random);
+  }
+
+  std::vector<std::vector<float>> by(const operators& set, machine& on) {
+    std::vector<matmul_part> parts;
+    std::vector<std::vector<float>> outs;
+    for (auto& w : all) {
+      outs.push_back(poisoned(size_t{rows} * (w.outputs + 1)));
+      parts.push_back({w.packed(set, on.workers), outs.back().data(), w.outputs + 1});
+    }
+    set.matmul({x.data(), rows, parts}, on.context());
+    return outs;
+  }
+
+  uint32_t rows, inputs;
+  std::vector<float> x;
+  std::vector<weights> all;
+};
+
+/// Both sets give the same bytes, for rows that fill tiles and rows that do not.
+void check_same_products(const operators& a, const operators& b) {
+  machine one{1}, three{3};
+  uint64_t seed = 1;
+  for (uint32_t rows : {1u, 15u, 16u, 17u, 31u, 33u, 127u, 128u, 129u, 300u})
+    for (uint32_t outputs : {1u, 16u, 83u})
+      for (uint32_t inputs : {32u, 96u, 512u}) {
+        if (rows > 33 && inputs == 96) continue;
+        CAPTURE(rows);
+        CAPTURE(outputs);
+        CAPTURE(inputs);
+        randomness random{++seed};
+        products p{rows, outputs, inputs, random};
+        const auto found = p.by(a, three), expected = p.by(b, one);
+        for (size_t i = 0; i < p.all.size(); ++i) {
+          CAPTURE(to_string(p.all[i].type));
+          REQUIRE(same_bytes<float>(found[i], expected[i]));
+        }
+      }
+}
+
+} // namespace
+
+TEST_CASE("products on tiles have the bytes of those without") {
+  check_same_products(tile_twin(), without_tiles());
+}
+
+TEST_CASE("the instruction gives the bytes of its twin") {
+  std::string reason;
+  const auto* amx = find_operators("amx", &reason);
+  if (amx == nullptr) {
+    MESSAGE("skipped: " << reason);
+    return;
+  }
+  check_same_products(*amx, tile_twin());
+}
