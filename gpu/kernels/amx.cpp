@@ -20,6 +20,29 @@ namespace lamella::gpu {
 
 const operators* amx_operators() { return operators_with_tiles<avx512_operators>("amx"); }
 
+bool amx_tiles_are_exact() {
+  constexpr int elements = 32;
+  alignas(64) int8_t rows[16 * elements], weights[elements * 16];
+  alignas(64) int32_t sums[2][256];
+  for (int i = 0; i < 16 * elements; ++i) {
+    rows[i] = static_cast<int8_t>(i * 37 + i / 7);
+    weights[i] = static_cast<int8_t>(i * 101 - i / 5);
+  }
+  {
+    const tile_unit::session<elements> session;
+    tile_unit::multiply<elements, 0>(rows, elements, weights, sums[0]);
+    tile_unit::multiply<elements, 1>(rows, elements, weights, sums[1]);
+  }
+  for (int m = 0; m < 16; ++m)
+    for (int n = 0; n < 16; ++n) {
+      int32_t sum = 0;
+      for (int k = 0; k < elements; ++k)
+        sum += rows[m * elements + k] * weights[(k / 4 * 16 + n) * 4 + k % 4];
+      if (sums[0][m * 16 + n] != sum || sums[1][m * 16 + n] != sum) return false;
+    }
+  return true;
+}
+
 } // namespace lamella::gpu
 
 #else
@@ -29,6 +52,8 @@ const operators* amx_operators() { return operators_with_tiles<avx512_operators>
 namespace lamella::gpu {
 
 const operators* amx_operators() { return nullptr; }
+
+bool amx_tiles_are_exact() { return false; }
 
 } // namespace lamella::gpu
 

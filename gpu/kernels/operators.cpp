@@ -60,9 +60,11 @@ const std::string& tiles_refused() {
 std::string refusal(std::string_view name) {
   if (const auto missing = lacking(name); !missing.empty())
     return std::string{missing} + ", which this CPU lacks";
-  if (name == "amx" && !tiles_refused().empty())
+  if (name != "amx") return {};
+  if (!tiles_refused().empty())
     return "tile registers, which this kernel refuses (" + tiles_refused() + ")";
-  return {};
+  static const bool exact = amx_tiles_are_exact();
+  return exact ? "" : "tile registers, whose products are wrong on this machine";
 }
 
 const operators* compiled(std::string_view name) {

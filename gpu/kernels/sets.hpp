@@ -10,6 +10,10 @@ const operators* avx2_operators();
 const operators* avx512_operators();
 const operators* amx_operators();
 
+/// Whether this machine's tile registers multiply as their twin does: some products of each sign,
+/// compared. Needs the CPU's and the kernel's leave for tiles. Cost: microseconds.
+bool amx_tiles_are_exact();
+
 /// The one sampler, shared by all sets (sample.cpp).
 void sample_rows(const sample_args& args, kernel_context context);
 void gather_rows_of(const gather_rows_args& args, kernel_context context);
