@@ -8,8 +8,8 @@
 
 namespace lamella::model {
 
-/// Work of refuse_ambiguous(): places that are stepped from, 2 to 5 ms of them. Ways that are walked
-/// again and again may take half a second beside it.
+/// Work of refuse_ambiguous(): places that are stepped from, 2 to 5 ms of them. Ways that are
+/// walked again and again may take half a second beside it.
 constexpr size_t ambiguity_work_max = 60'000;
 
 /// Throws grammar_error where a text is found that may be at more than
