@@ -85,8 +85,10 @@ net::response_metrics metrics_of(const request_state& st,
   return m;
 }
 
-/// By the name that clients of Anthropic's API look for.
-void add_request_id(const request_state& st, net::http_headers& headers) {
+/// The request's id by the name that clients of Anthropic's API look for, and what of its schemas
+/// means nothing.
+void add_facts(const request_state& st, net::http_headers& headers) {
+  if (!st.ignored_keywords.empty()) headers.add("x-lamella-ignored-keywords", st.ignored_keywords);
   if (st.route == net::api_route::messages)
     headers.add("request-id", st.exchange->request().request_id);
 }
@@ -95,7 +97,7 @@ net::http_headers json_headers(request_ptr self) {
   net::http_headers headers{{"content-type", "application/json"}};
   headers.add("openai-processing-ms", std::to_string(static_cast<int64_t>(milliseconds(
                                           self->clock().now() - self->state.arrived))));
-  add_request_id(self->state, headers);
+  add_facts(self->state, headers);
   return headers;
 }
 
@@ -140,7 +142,7 @@ size_t size_of(const whole_answer& x) {
   constexpr size_t of_logprob = 128;
   size_t bytes = 0;
   for (const auto& choice : x.choices) {
-    bytes += choice.text.size();
+    bytes += choice.text.size() + choice.reasoning.size();
     for (const auto& call : choice.tool_calls) bytes += call.arguments.size();
     if (choice.logprobs)
       for (const auto& token : *choice.logprobs) bytes += of_logprob * (1 + token.top.size());
@@ -164,6 +166,7 @@ void respond_whole(request_ptr self) {
     c.index = static_cast<uint32_t>(choices.size());
     if (st.echo && !st.echoes_scores()) c.text = st.prompt_texts[i / st.choices];
     c.text += piece.text;
+    c.reasoning = std::move(piece.reasoning);
     c.tool_calls = calls_of(st, i, piece);
     c.reason = api_reason(text);
     c.stopped_by = text.stopped_by();
@@ -193,12 +196,16 @@ void respond_whole(request_ptr self) {
                        }});
 }
 
-/// Text, then calls; log probabilities with the first event that can have them.
+/// Reasoning, text, then calls; log probabilities with the first event that can have them.
 std::string render_piece(request_state& st, uint32_t i, const choice_piece& piece,
                          const net::usage_counts& running) {
   std::string out;
   const auto* logprobs = st.params.logprobs ? &piece.logprobs : nullptr;
-  if (!piece.text.empty() || piece.calls.empty()) {
+  if (!piece.reasoning.empty()) {
+    out += st.writer->reasoning(i, piece.reasoning, logprobs, running);
+    logprobs = nullptr;
+  }
+  if (!piece.text.empty() || (piece.calls.empty() && piece.reasoning.empty())) {
     out += st.writer->text(i, piece.text, logprobs, running);
     logprobs = nullptr;
   }
@@ -280,7 +287,7 @@ void open_stream(request_ptr self) {
   if (st.streaming) return;
   st.streaming = true;
   auto headers = net::sse_headers();
-  add_request_id(st, headers);
+  add_facts(st, headers);
   st.exchange->start_stream(std::move(headers));
 }
 

@@ -125,13 +125,14 @@ void use_chat_template(service& s, const std::string& source) {
   const auto bos = special_text(s, s.text->bos()), eos = special_text(s, s.text->eos());
   s.chat_can = model::abilities_of(*s.chat, bos, eos);
   s.tool_calls = model::calls_of(*s.chat, bos, eos);
+  s.reasoning = model::reasoning_of(*s.chat, bos, eos);
   const auto user = s.chat_can.shows("user");
   if (!user.any()) spdlog::warn("the model's chat template does not render user messages");
-  spdlog::info("chat template tools={} system={} developer={} parts={}",
+  spdlog::info("chat template tools={} system={} developer={} parts={} reasoning={}",
                s.tool_calls.template_writes ? "shown" : "explained",
                s.chat_can.shows("system").any() ? "shown" : "as user",
-               s.chat_can.knows_developer ? "shown" : "as system",
-               user.parts ? "shown" : "as text");
+               s.chat_can.knows_developer ? "shown" : "as system", user.parts ? "shown" : "as text",
+               s.reasoning.any() ? s.reasoning.begin : "none");
 }
 
 model::template_input chat_input(const service& s, const std::vector<net::chat_message>& messages,

@@ -10,16 +10,17 @@ namespace lamella::actors {
 
 choice::choice(const model::tokenizer& text, const net::generation_params& params,
                std::optional<model::token_id> before, const model::tool_dialect* calls,
-               std::string unfinished)
+               std::string unfinished, const model::answer_reasoning* reasoning)
     : text_{&text}, before_{before}, stops_{params.stop},
       wants_logprobs_{params.logprobs.has_value()},
-      // Marks of calls may be special tokens.
+      // Marks of calls and reasoning may be special tokens.
       detokenizer_{text,
-                   params.skip_special_tokens && calls == nullptr
+                   params.skip_special_tokens && calls == nullptr && reasoning == nullptr
                        ? model::detokenizer::specials::skipped
                        : model::detokenizer::specials::shown,
                    before, std::move(unfinished)},
-      matcher_{params.stop} {
+      matcher_{params.stop}, tells_reasoning_{params.include_reasoning} {
+  if (reasoning != nullptr) reasoning_.emplace(*reasoning);
   if (calls == nullptr) return;
   calls_.emplace(*calls);
   stop_ids_ = params.stop_token_ids;
@@ -46,7 +47,19 @@ void choice::hear(net::answer_piece piece) {
   for (auto& x : piece.calls) pending_.calls.push_back(std::move(x));
 }
 
-void choice::hear(const std::string& text) { calls_ ? hear(calls_->feed(text)) : say(text); }
+/// What comes behind the reasoning.
+void choice::answer(const std::string& text) { calls_ ? hear(calls_->feed(text)) : say(text); }
+
+void choice::think(std::string reasoning) {
+  if (tells_reasoning_) pending_.reasoning += reasoning;
+}
+
+void choice::hear(const std::string& text) {
+  if (!reasoning_) return answer(text);
+  auto piece = reasoning_->feed(text);
+  think(std::move(piece.reasoning));
+  answer(piece.text);
+}
 
 void choice::push(const sampled_token& drawn, finish reason) {
   if (over()) return;
@@ -60,6 +73,7 @@ void choice::push(const sampled_token& drawn, finish reason) {
     return;
   }
   if (wants_logprobs_) pending_.logprobs.push_back(describe(*text_, before, drawn));
+  if (reasoning_ && reasoning_->reasons()) ++reasoning_tokens_;
   hear(detokenizer_.push(drawn.token));
   if (!over() && reason != finish::none) close(reason);
 }
@@ -67,6 +81,11 @@ void choice::push(const sampled_token& drawn, finish reason) {
 void choice::close(finish reason) {
   if (over()) return;
   hear(detokenizer_.finish());
+  if (reasoning_ && !over()) {
+    auto rest = reasoning_->finish();
+    think(std::move(rest.reasoning));
+    answer(rest.text);
+  }
   if (!over() && calls_) hear(calls_->finish());
   if (over()) return; // the rest completed a stop string
   pending_.text += matcher_.finish();

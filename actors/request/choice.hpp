@@ -6,6 +6,7 @@
 #include "model/tokenizer/detokenizer.hpp"
 #include "net/api/api_request.hpp"
 #include "net/api/api_response.hpp"
+#include "net/api/reasoning_reader.hpp"
 #include "net/api/stop_matcher.hpp"
 #include "net/api/tool_call_reader.hpp"
 
@@ -17,6 +18,7 @@ namespace lamella::actors {
 
 /// Unsent output of a choice.
 struct choice_piece : net::answer_piece {
+  std::string reasoning;                     ///< before the text
   std::vector<net::token_logprobs> logprobs; ///< of the tokens behind text and calls
 };
 
@@ -27,9 +29,11 @@ public:
   /// continues; nothing where it starts a new text. `calls`: the tool-call dialect; null: no tools.
   /// With tools, stop strings and stop tokens apply to the text only. `unfinished`: the bytes of a
   /// character that the text before ends within; the choice starts with that character.
+  /// `reasoning`: of a model that reasons; null: all is text. Stop strings and calls are looked for
+  /// behind it only.
   choice(const model::tokenizer& text, const net::generation_params& params,
          std::optional<model::token_id> before = {}, const model::tool_dialect* calls = nullptr,
-         std::string unfinished = {});
+         std::string unfinished = {}, const model::answer_reasoning* reasoning = nullptr);
 
   /// The next token; `reason`: whether the batch finished the choice with it. Ignored once
   /// finished.
@@ -53,12 +57,19 @@ public:
 
   /// Whether output is available: text, calls, or at the end the log probabilities of tokens
   /// without text.
-  bool has_text() const { return !pending_.empty() || (over() && !pending_.logprobs.empty()); }
+  bool has_text() const {
+    return !pending_.empty() || !pending_.reasoning.empty()
+           || (over() && !pending_.logprobs.empty());
+  }
+  /// Number of tokens that are reasoning.
+  uint64_t reasoning_tokens() const { return reasoning_tokens_; }
   double sum_logprob() const { return sum_logprob_; }
 
 private:
   bool stops_at(token_id token) const;
   void hear(const std::string& text);
+  void answer(const std::string& text);
+  void think(std::string reasoning);
   void hear(net::answer_piece piece);
   void say(const std::string& text);
 
@@ -69,6 +80,9 @@ private:
   bool wants_logprobs_;
   model::detokenizer detokenizer_;
   net::stop_matcher matcher_;
+  std::optional<net::reasoning_reader> reasoning_;
+  bool tells_reasoning_;
+  uint64_t reasoning_tokens_ = 0;
   std::optional<net::tool_call_reader> calls_;
   std::vector<token_id> tokens_;
   choice_piece pending_;

@@ -20,16 +20,33 @@ namespace {
 using kind = net::output_format::kind;
 using model::grammar;
 
-/// Tells once, for a format is compiled once, what of a schema means nothing.
-void tell_unknown_keywords(const json_value& schema, const std::string& field) {
-  constexpr size_t name_bytes_max = 64;
-  std::string names;
-  for (const auto& [name, count] : model::unknown_keywords(schema))
-    names += (names.empty() ? "" : ", ") + to_json(json_value(name.substr(0, name_bytes_max)))
-             + " (" + std::to_string(count) + ")";
-  if (!names.empty())
+constexpr size_t name_bytes_max = 64; // in the log
+
+/// Calls `tell` with the keywords of each schema that has some, and its field.
+template <class Tell>
+void each_schema(const net::output_format* format, const net::tool_use& tools, const Tell& tell) {
+  const auto look = [&](const json_value& schema, const std::string& field) {
+    if (const auto found = model::unknown_keywords(schema); !found.empty()) tell(found, field);
+  };
+  if (format != nullptr && format->what == kind::schema) look(format->schema, format->field);
+  for (const auto& x : tools.tools) look(x.parameters, x.schema_field);
+}
+
+bool fits_header(const std::string& name) {
+  return std::all_of(name.begin(), name.end(),
+                     [](char c) { return c > 0x20 && c < 0x7F && c != ','; });
+}
+
+/// Once, for a format is compiled once.
+void log_ignored_keywords(const net::output_format* format, const net::tool_use& tools) {
+  each_schema(format, tools, [](const auto& found, const std::string& field) {
+    std::string names;
+    for (const auto& x : found)
+      names += (names.empty() ? "" : ", ") + to_json(json_value(x.name.substr(0, name_bytes_max)))
+               + " (" + std::to_string(x.count) + ")";
     spdlog::info("{} has keywords that no draft of JSON Schema has, and that mean nothing: {}",
                  field, names);
+  });
 }
 
 grammar::node_id formatted(grammar& g, const net::output_format& format, grammar::node_id next) {
@@ -57,43 +74,65 @@ grammar::node_id formatted(grammar& g, const net::output_format& format, grammar
 
 /// Calls, or text beside them: free where it has no format, else all of the answer.
 grammar::node_id with_tools(grammar& g, const net::output_format* format, const net::tool_use& use,
-                            const model::tool_dialect& dialect, grammar::node_id next) {
+                            const model::tool_dialect& dialect, grammar::node_id next,
+                            const model::answer_reasoning& reasoning) {
   std::vector<model::tool_signature> tools;
   for (const auto& x : use.tools)
     tools.push_back(
         {x.name, x.parameters.is_null() ? nullptr : &x.parameters, x.schema_field, x.strict});
   const auto many = use.parallel ? model::tool_calls::many : model::tool_calls::one;
   try {
-    if (use.what == net::tool_use::choice::required)
-      return model::tool_calls_grammar(g, tools, dialect, many, next);
-    if (format == nullptr) return model::text_or_tool_calls(g, tools, dialect, many, next);
-    return g.choice(
-        {formatted(g, *format, next), model::tool_calls_grammar(g, tools, dialect, many, next)});
+    if (use.what == net::tool_use::choice::automatic && format == nullptr)
+      return model::text_or_tool_calls(g, tools, dialect, many, next, reasoning);
+    auto answer = model::tool_calls_grammar(g, tools, dialect, many, next);
+    if (use.what == net::tool_use::choice::automatic)
+      answer = g.choice({formatted(g, *format, next), answer});
+    return model::behind_reasoning(g, reasoning, answer);
   } catch (const model::json_schema_error& e) {
     throw net::invalid_schema(e.pointer.substr(0, e.pointer.find('/')), e.what());
   }
 }
 
-std::string key_of(const net::output_format* format, const net::tool_use& tools) {
-  return (format != nullptr ? format->key() : std::string{}) + "\n" + tools.key();
+std::string key_of(const net::output_format* format, const net::tool_use& tools,
+                   const model::answer_reasoning& reasoning) {
+  return std::to_string(static_cast<int>(reasoning.start))
+         + (format != nullptr ? format->key() : std::string{}) + "\n" + tools.key();
 }
 
 } // namespace
+
+std::string ignored_keywords(const net::output_format* format, const net::tool_use& tools,
+                             bool strict) {
+  constexpr size_t bytes_max = 1'024;
+  std::vector<std::string> names;
+  each_schema(format, tools, [&](const auto& found, const std::string& field) {
+    if (strict)
+      throw net::invalid_schema(field, field + ": " + found.front().pointer
+                                           + " is a keyword that no draft of JSON Schema has: "
+                                             "remove it (api.strict)");
+    for (const auto& x : found)
+      if (fits_header(x.name) && std::find(names.begin(), names.end(), x.name) == names.end())
+        names.push_back(x.name);
+  });
+  std::string list;
+  for (const auto& name : names)
+    if (list.size() + name.size() + 2 <= bytes_max) list += (list.empty() ? "" : ", ") + name;
+  return list;
+}
 
 constraint_store::constraint_store(std::shared_ptr<const model::tokenizer> text,
                                    std::vector<model::token_id> ends, uint32_t vocabulary)
     : text_{std::move(text)}, ends_{std::move(ends)}, vocabulary_{vocabulary} {}
 
 std::shared_ptr<const model::token_trie>
-constraint_store::trie_of(bool with_marks, const model::tool_dialect& dialect) {
+constraint_store::trie_with(std::vector<std::string> marks) {
   const std::lock_guard guard{tries_lock_};
-  auto& trie = with_marks ? tool_trie_ : text_trie_;
+  auto& trie = tries_[marks];
   if (trie) return trie;
-  std::vector<model::token_id> marks;
-  if (with_marks)
-    for (const auto& mark : dialect.mark_tokens())
-      if (const auto token = text_->special_token(mark)) marks.push_back(*token);
-  trie = std::make_shared<model::token_trie>(text_, marks);
+  std::vector<model::token_id> tokens;
+  for (const auto& mark : marks)
+    if (const auto token = text_->special_token(mark)) tokens.push_back(*token);
+  trie = std::make_shared<model::token_trie>(text_, tokens);
   return trie;
 }
 
@@ -107,9 +146,10 @@ std::shared_ptr<model::output_constraint> constraint_store::kept(const std::stri
 }
 
 bool constraint_store::find(const net::output_format* format, const net::tool_use& tools,
-                            std::shared_ptr<model::output_constraint>& found) {
+                            std::shared_ptr<model::output_constraint>& found,
+                            const model::answer_reasoning& reasoning) {
   if (format == nullptr && !tools.active()) return true;
-  const auto key = key_of(format, tools);
+  const auto key = key_of(format, tools, reasoning);
   const std::lock_guard guard{lock_};
   found = kept(key);
   return found != nullptr;
@@ -117,24 +157,29 @@ bool constraint_store::find(const net::output_format* format, const net::tool_us
 
 std::shared_ptr<model::output_constraint>
 constraint_store::make(const net::output_format* format, const net::tool_use& tools,
-                       const model::tool_dialect& dialect) {
+                       const model::tool_dialect& dialect,
+                       const model::answer_reasoning& reasoning) {
   std::shared_ptr<model::output_constraint> made;
-  if (find(format, tools, made)) return made; // another request may have made it meanwhile
+  // Another request may have made it meanwhile.
+  if (find(format, tools, made, reasoning)) return made;
   try {
     grammar g;
-    g.begin(0, tools.active() ? with_tools(g, format, tools, dialect, g.end())
-                              : formatted(g, *format, g.end()));
-    made = std::make_shared<model::output_constraint>(
-        std::move(g), trie_of(tools.active(), dialect), ends_, vocabulary_);
-    if (format != nullptr && format->what == kind::schema)
-      tell_unknown_keywords(format->schema, format->field);
-    for (const auto& x : tools.tools) tell_unknown_keywords(x.parameters, x.schema_field);
+    g.begin(0, tools.active()
+                   ? with_tools(g, format, tools, dialect, g.end(), reasoning)
+                   : model::behind_reasoning(g, reasoning, formatted(g, *format, g.end())));
+    std::vector<std::string> marks;
+    if (tools.active()) marks = dialect.mark_tokens();
+    if (reasoning.start != model::reasoning_start::closed)
+      for (const auto& mark : {reasoning.marks.begin, reasoning.marks.end}) marks.push_back(mark);
+    made = std::make_shared<model::output_constraint>(std::move(g), trie_with(std::move(marks)),
+                                                      ends_, vocabulary_);
+    log_ignored_keywords(format, tools);
   } catch (const model::grammar_error& e) {
     const auto field = format != nullptr ? format->field : std::string{"tools"};
     throw net::invalid_schema(field,
                               field + ": the output cannot be constrained to it: " + e.what());
   }
-  auto key = key_of(format, tools);
+  auto key = key_of(format, tools, reasoning);
   const std::lock_guard guard{lock_};
   if (auto other = kept(key)) return other;
   entries_.push_front({std::move(key), made});

@@ -26,6 +26,21 @@ auto completion_writer(net::stream_chunks::style style, const net::generation_pa
   };
 }
 
+/// How an answer to this prompt reasons. A call that no mark tells from text cannot be told from
+/// reasoning either, unless the prompt has begun that.
+model::answer_reasoning reasoning_of(const service& s, const std::vector<token_id>& prompt,
+                                     const net::tool_use& tools) {
+  constexpr size_t end_tokens = 32;
+  if (!s.reasoning.any()) return {};
+  std::string end;
+  for (auto i = prompt.size() - std::min(prompt.size(), end_tokens); i < prompt.size(); ++i)
+    end += s.text->token_bytes(prompt[i]);
+  model::answer_reasoning x{s.reasoning, model::reasoning_start_of(end, s.reasoning)};
+  const bool unmarked = tools.active() && s.tool_calls.mark().empty();
+  if (unmarked && x.start == model::reasoning_start::open) x.start = model::reasoning_start::closed;
+  return x;
+}
+
 void read_chat(request_reading& to, const service& s, std::string_view text) {
   auto body = net::parse_chat_request(text, s.rules.limits);
   check_model(s, body.model);
@@ -34,6 +49,7 @@ void read_chat(request_reading& to, const service& s, std::string_view text) {
   to.prompts.push_back(
       chat_tokens(s, body.messages, body.tools, body.template_kwargs, true, longest_prompt(s)));
   to.tools = std::move(body.tools);
+  to.reasoning = reasoning_of(s, to.prompts.back(), to.tools);
   to.model = body.model;
   to.id_prefix = "chatcmpl-";
   to.writer_of = completion_writer(net::stream_chunks::style::chat, to.params);
@@ -226,7 +242,8 @@ void begin_reading(request_ptr self) {
   const auto compile = [x, tell, server = st.server, exchange = st.exchange] {
     if (!exchange->open()) return;
     take_step(*x, [&] {
-      x->constraint = server->constraints->make(format_of(*x), x->tools, server->tool_calls);
+      x->constraint =
+          server->constraints->make(format_of(*x), x->tools, server->tool_calls, x->reasoning);
     });
     tell();
   };
@@ -238,8 +255,10 @@ void begin_reading(request_ptr self) {
                          bool complete = false;
                          take_step(*x, [&] {
                            read(*x, *server, *exchange, route, caller);
-                           complete =
-                               server->constraints->find(format_of(*x), x->tools, x->constraint);
+                           x->ignored_keywords = ignored_keywords(format_of(*x), x->tools,
+                                                                  server->rules.limits.strict);
+                           complete = server->constraints->find(format_of(*x), x->tools,
+                                                                x->constraint, x->reasoning);
                          });
                          if (complete || x->refusal) return tell();
                          caf::anon_send(server->aside, aside_job{aside_lane::formats, compile});
@@ -264,6 +283,7 @@ std::optional<model::tool_dialect> calls_of(const request_state& st) {
 void prepare(request_state& st, request_reading&& x) {
   st.params = std::move(x.params);
   st.tools = std::move(x.tools);
+  st.ignored_keywords = std::move(x.ignored_keywords);
   st.constraint = std::move(x.constraint);
   st.choices = x.choices;
   st.echo = x.echo;
@@ -289,7 +309,7 @@ void prepare(request_state& st, request_reading&& x) {
     std::string unfinished;
     if (st.echo) unfinished = st.prompt_ends[i / st.choices];
     s.text.emplace(*st.server->text, st.params, before, calls ? &*calls : nullptr,
-                   std::move(unfinished));
+                   std::move(unfinished), x.reasoning.marks.any() ? &x.reasoning : nullptr);
   }
   const auto high = world.chance(), low = world.chance();
   st.head.model = std::move(x.model);

@@ -33,7 +33,10 @@ request_note::state state_of(const request_state& st, bool paused) {
 net::usage_counts usage_of(const request_state& st) {
   net::usage_counts usage;
   for (const auto& p : st.prompts) usage.prompt_tokens += p.size();
-  for (const auto& s : st.sequences) usage.completion_tokens += s.text->tokens().size();
+  for (const auto& s : st.sequences) {
+    usage.completion_tokens += s.text->tokens().size();
+    usage.reasoning_tokens += s.text->reasoning_tokens();
+  }
   for (size_t i = 0; i < st.sequences.size(); i += st.choices)
     usage.cached_tokens += st.sequences[i].cached; // of choices of one prompt: once, as the prompt
   return usage;

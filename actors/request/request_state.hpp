@@ -32,7 +32,9 @@ struct request_reading {
   std::optional<net::api_error> refusal; ///< if set, the other fields are unused
   net::generation_params params;
   net::tool_use tools;
-  std::shared_ptr<model::output_constraint> constraint; ///< of params.format and tools
+  model::answer_reasoning reasoning;                    ///< chats of models that reason
+  std::string ignored_keywords;                         ///< of schemas, for a header
+  std::shared_ptr<model::output_constraint> constraint; ///< of params.format, tools and reasoning
   std::vector<std::vector<token_id>> prompts;
   std::vector<std::string> prompt_texts; ///< for echo
   /// For echo, too: beginnings of characters that prompts of ids end with, not in `prompt_texts`.
@@ -93,7 +95,8 @@ struct request_state {
   request_note_ptr note;  ///< null: nobody reads it
   net::generation_params params;
   net::tool_use tools;
-  std::shared_ptr<model::output_constraint> constraint; ///< of params.format and tools
+  std::string ignored_keywords;                         ///< of schemas, for a header
+  std::shared_ptr<model::output_constraint> constraint; ///< of params.format, tools and reasoning
   uint32_t choices = 1; ///< per prompt; more than params.n where the best are picked
   bool echo = false;
   uint64_t cache_scope = 0; ///< KV is shared only within a scope

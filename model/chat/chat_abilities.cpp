@@ -11,6 +11,7 @@ using object = template_data::object;
 const std::string said = "probe-said", said_too = "probe-more";
 const std::string tool_name = "probe_tool", argument = "probe_argument", value = "probe-value";
 const std::string told = "probe-told", result = "probe-result", call_id = "probe0123";
+const std::string thought = "probe-thought";
 
 template_data text_part(const std::string& text) {
   return object{{"type", "text"}, {"text", text}};
@@ -62,9 +63,10 @@ public:
   }
 
   /// What comes out; nothing where the template refuses.
-  std::string shown(list messages, bool with_tools) {
+  std::string shown(list messages, bool with_tools, const object& more = {}) {
     input_.messages = std::move(messages);
     input_.more = {{"tools", with_tools ? definitions() : template_data{}}, {"documents", {}}};
+    input_.more.insert(input_.more.end(), more.begin(), more.end());
     try {
       return template_.render_text(input_);
     } catch (const chat_template_error&) {
@@ -116,6 +118,14 @@ public:
     return true;
   }
 
+  /// Whose marks the template writes around reasoning or at the end of prompts, or looks for in
+  /// earlier answers to leave reasoning out.
+  reasoning_marks reasoning() {
+    for (const auto& marks : known_reasoning_marks())
+      if (writes_reasoning(marks) || ends_prompts(marks) || leaves_out(marks)) return marks;
+    return {};
+  }
+
   tool_dialect calls() {
     for (const bool as_text : {false, true}) {
       const auto answered =
@@ -129,6 +139,37 @@ public:
   }
 
 private:
+  bool writes_reasoning(const reasoning_marks& marks) {
+    const auto thinking = [](template_data answer) {
+      auto& members = std::get<object>(answer.value);
+      for (const auto* name : {"reasoning_content", "reasoning"})
+        members.emplace_back(name, thought);
+      return answer;
+    };
+    const auto asked = message("user", "Hi");
+    for (const auto& text : {shown({asked, thinking(message("assistant", said))}, false),
+                             shown({asked, thinking(calling()), result_of(result)}, true)}) {
+      const auto begin = text.find(marks.begin), at = text.find(thought, begin);
+      if (begin != text.npos && at != text.npos && text.find(marks.end, at) != text.npos)
+        return true;
+    }
+    return false;
+  }
+
+  bool ends_prompts(const reasoning_marks& marks) {
+    for (const auto* name : {"enable_thinking", "thinking"})
+      for (const bool wanted : {true, false})
+        if (reasoning_start_of(shown({message("user", "Hi")}, false, {{name, wanted}}), marks)
+            != reasoning_start::open)
+          return true;
+    return false;
+  }
+
+  bool leaves_out(const reasoning_marks& marks) {
+    const auto text = shown(talk("assistant", marks.begin + thought + marks.end + said), false);
+    return text.find(said) != text.npos && text.find(thought) == text.npos;
+  }
+
   const chat_template& template_;
   template_input input_;
 };
@@ -154,6 +195,11 @@ chat_abilities abilities_of(const chat_template& x, const std::string& bos,
 
 tool_dialect calls_of(const chat_template& x, const std::string& bos, const std::string& eos) {
   return prober{x, bos, eos}.calls();
+}
+
+reasoning_marks reasoning_of(const chat_template& x, const std::string& bos,
+                             const std::string& eos) {
+  return prober{x, bos, eos}.reasoning();
 }
 
 } // namespace lamella::model

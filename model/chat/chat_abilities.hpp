@@ -2,6 +2,7 @@
 #pragma once
 
 #include "model/chat/chat_template.hpp"
+#include "model/chat/reasoning.hpp"
 #include "model/chat/tool_dialect.hpp"
 
 #include <map>
@@ -37,5 +38,9 @@ chat_abilities abilities_of(const chat_template& x, const std::string& bos, cons
 /// How the template writes calls of tools. It `template_writes` where tools, calls and results all
 /// come out, in a dialect that we read.
 tool_dialect calls_of(const chat_template& x, const std::string& bos, const std::string& eos);
+
+/// Between which marks the model reasons; none where the template knows of no reasoning.
+reasoning_marks reasoning_of(const chat_template& x, const std::string& bos,
+                             const std::string& eos);
 
 } // namespace lamella::model

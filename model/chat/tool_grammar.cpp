@@ -1,5 +1,6 @@
 #include "model/chat/tool_grammar.hpp"
 
+#include "model/chat/marked_text.hpp"
 #include "model/grammar/beginning.hpp"
 #include "model/grammar/json_schema/json_grammar.hpp"
 #include "model/grammar/json_schema/json_schema.hpp"
@@ -49,9 +50,9 @@ bool excludes_objects(const json_value& schema) {
 class builder {
 public:
   builder(grammar& g, std::span<const tool_signature> tools, const tool_dialect& dialect,
-          tool_calls how_many)
-      : grammar_{g}, json_{g}, tools_{tools}, dialect_{dialect}, many_{how_many == tool_calls::many
-                                                                       && dialect.many} {}
+          tool_calls how_many, std::string not_text = {})
+      : grammar_{g}, json_{g}, tools_{tools}, dialect_{dialect},
+        many_{how_many == tool_calls::many && dialect.many}, not_text_{std::move(not_text)} {}
 
   /// Behind `begin` and the first `open`.
   node_id behind_mark(node_id next) {
@@ -165,7 +166,7 @@ private:
           text != nullptr && text->find(behind) == text->npos)
         texts.push_back(*text);
     if (!texts.empty()) return grammar_.texts(std::move(texts), grammar_.text(behind, next));
-    return text_up_to(behind, next, {});
+    return text_up_to(grammar_, behind, next, {});
   }
 
   node_id json(const tool_signature& tool, const json_value& schema, const std::string& pointer,
@@ -183,33 +184,7 @@ private:
   }
 
   node_id text_up_to_mark(node_id next) {
-    return text_up_to(dialect_.mark(), behind_mark(next), next);
-  }
-
-  /// Text, in which the mark is not, and the mark; or text that ends before. While it is read, how
-  /// much of the mark its end may be the beginning of.
-  node_id text_up_to(const std::string& mark, node_id behind, std::optional<node_id> end) {
-    std::vector<node_id> read(mark.size());
-    for (auto& node : read) node = grammar_.choice();
-    for (size_t i = 0; i < mark.size(); ++i) {
-      auto others = any_byte;
-      std::vector<node_id> branches;
-      if (end) branches.push_back(*end);
-      const auto go = [&](uint8_t byte, size_t known) {
-        others.reset(byte);
-        branches.push_back(
-            grammar_.bytes(byte_set{}.set(byte), known == mark.size() ? behind : read[known]));
-      };
-      go(static_cast<uint8_t>(mark[i]), i + 1);
-      // Another byte may go on with a shorter beginning.
-      for (size_t j = i; j-- > 0;)
-        if (const auto byte = static_cast<uint8_t>(mark[j]);
-            others[byte] && mark.compare(i - j, j, mark, 0, j) == 0)
-          go(byte, j + 1);
-      branches.push_back(grammar_.bytes(others, read[0]));
-      grammar_.branch(read[i], std::move(branches));
-    }
-    return read[0];
+    return text_up_to(grammar_, dialect_.mark(), behind_mark(next), next, not_text_);
   }
 
   /// The first character that is no white space tells.
@@ -230,6 +205,7 @@ private:
   std::span<const tool_signature> tools_;
   const tool_dialect& dialect_;
   bool many_;
+  std::string not_text_; ///< texts do not begin with it
 };
 
 } // namespace
@@ -249,8 +225,11 @@ node_id tool_calls_grammar(grammar& g, std::span<const tool_signature> tools,
 }
 
 node_id text_or_tool_calls(grammar& g, std::span<const tool_signature> tools,
-                           const tool_dialect& dialect, tool_calls how_many, node_id next) {
-  return builder{g, tools, dialect, how_many}.text_or_calls(next);
+                           const tool_dialect& dialect, tool_calls how_many, node_id next,
+                           const answer_reasoning& reasoning) {
+  const bool open = reasoning.start == reasoning_start::open;
+  builder made{g, tools, dialect, how_many, open ? reasoning.marks.begin : ""};
+  return behind_reasoning(g, reasoning, made.text_or_calls(next), next);
 }
 
 } // namespace lamella::model

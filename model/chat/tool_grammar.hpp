@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/json.hpp"
+#include "model/chat/reasoning.hpp"
 #include "model/chat/tool_dialect.hpp"
 #include "model/grammar/grammar.hpp"
 
@@ -33,9 +34,10 @@ grammar::node_id tool_calls_grammar(grammar& g, std::span<const tool_signature> 
                                     grammar::node_id next);
 
 /// Any text, and calls behind it or none. `calls` makes what follows `next`: all calls of an
-/// answer. Where marks tell calls from text, what comes behind a mark is a call.
+/// answer. Where marks tell calls from text, what comes behind a mark is a call. What looks like
+/// calls within the reasoning is none; reasoning that is open is told apart in dialects with marks.
 grammar::node_id text_or_tool_calls(grammar& g, std::span<const tool_signature> tools,
                                     const tool_dialect& dialect, tool_calls how_many,
-                                    grammar::node_id next);
+                                    grammar::node_id next, const answer_reasoning& reasoning = {});
 
 } // namespace lamella::model

@@ -92,9 +92,8 @@ private:
 
   void go_on(uint32_t at) {
     const auto state = found_[at].state;
-    const auto following = states_.following(state);
-    for (const auto b : bytes_)
-      if (following[b]) come_to(step(state, b), {at, b, false});
+    for (const auto b : states_.telling_bytes(state, bytes_))
+      come_to(step(state, b), {at, b, false});
     for (const auto x : states_.past_counts(state, passed_)) come_to(x, {at, 0, true});
   }
 

@@ -8,9 +8,9 @@
 
 namespace lamella::model {
 
-/// Work of refuse_ambiguous(): places that are stepped from, 10 to 50 ms of them. Ways that are
+/// Work of refuse_ambiguous(): places that are stepped from, 2 to 5 ms of them. Ways that are
 /// walked again and again may take half a second beside it.
-constexpr size_t ambiguity_work_max = 500'000;
+constexpr size_t ambiguity_work_max = 60'000;
 
 /// Throws grammar_error where a text is found that may be at more than
 /// runnable_grammar::places_max places of the grammar at once: repeats whose beginning may be at

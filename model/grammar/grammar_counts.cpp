@@ -2,15 +2,31 @@
 #include "model/grammar/grammar_states.hpp"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <utility>
 
 namespace lamella::model {
 
-byte_set grammar_states::following(state_id x) const {
-  byte_set all;
-  for (const auto& p : places(x)) all |= grammar_->rules.nodes()[p.at].set;
-  return all;
+std::vector<uint8_t> grammar_states::telling_bytes(state_id x,
+                                                   std::span<const uint8_t> bytes) const {
+  std::array<uint64_t, 256> takers{}; // by byte: a hash of the places that take it
+  const auto all = places(x);
+  for (size_t begin = 0, end = 0; begin < all.size(); begin = end) {
+    const auto at = all[begin].at;
+    while (end < all.size() && all[end].at == at) ++end; // these take the same bytes
+    const auto& set = grammar_->rules.nodes()[at].set;
+    for (const auto b : bytes)
+      if (set[b]) takers[b] = mix(takers[b], at);
+  }
+  std::vector<uint8_t> result;
+  std::vector<uint64_t> seen{0};
+  for (const auto b : bytes) {
+    if (std::find(seen.begin(), seen.end(), takers[b]) != seen.end()) continue;
+    seen.push_back(takers[b]);
+    result.push_back(b);
+  }
+  return result;
 }
 
 uint64_t grammar_states::nodes_of(state_id x) const {

@@ -54,8 +54,8 @@ public:
   uint64_t nodes_of(state_id x) const;
   /// Were there more places than may be at once, or more visits? Some are left out then.
   bool is_narrowed(state_id x) const { return states_[x].narrowed; }
-  /// The bytes that may come next.
-  byte_set following(state_id x) const;
+  /// Of `bytes`, those that may come next; of those that lead to the same places, the first one.
+  std::vector<uint8_t> telling_bytes(state_id x, std::span<const uint8_t> bytes) const;
 
   /// The state that stands for all that allow the same next `reach` bytes: counts that cannot come
   /// to their limits within them are no counts there. Many states have the same one.

@@ -70,6 +70,7 @@ chat_request parse_chat_request(std::string_view text, const api_limits& limits)
     request.messages = read_messages(body, limits);
     request.tools = read_tool_use(body);
     generation_params& p = request.params = read_generation(body, limits, 1);
+    p.include_reasoning = body.optional<bool>("include_reasoning").value_or(true);
     if (const auto newer = body.optional<uint32_t>("max_completion_tokens", {1, INT32_MAX})) {
       p.max_tokens = newer;
       p.max_tokens_field = "max_completion_tokens";

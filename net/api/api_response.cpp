@@ -37,7 +37,10 @@ void write_usage(json_writer& w, const usage_counts& usage) {
       .begin_object()
       .member("cached_tokens", usage.cached_tokens)
       .end_object();
-  w.key("completion_tokens_details").begin_object().member("reasoning_tokens", 0).end_object();
+  w.key("completion_tokens_details")
+      .begin_object()
+      .member("reasoning_tokens", usage.reasoning_tokens)
+      .end_object();
   w.end_object();
 }
 
@@ -136,11 +139,12 @@ void write_tool_calls(json_writer& w, const std::vector<tool_call>& calls) {
 
 void write_message(json_writer& w, const response_choice& choice) {
   w.key("message").begin_object().member("role", "assistant").key("content");
-  if (choice.text.empty() && !choice.tool_calls.empty())
+  if (choice.text.empty() && !(choice.tool_calls.empty() && choice.reasoning.empty()))
     w.null();
   else
     w.value(choice.text);
   w.null_member("refusal");
+  if (!choice.reasoning.empty()) w.member("reasoning_content", choice.reasoning);
   if (!choice.tool_calls.empty()) write_tool_calls(w, choice.tool_calls);
   w.end_object();
 }
@@ -264,6 +268,19 @@ std::string stream_chunks::role(uint32_t index, const usage_counts& running) con
   w.key("choices").begin_array().begin_object().member("index", index);
   w.key("delta").begin_object().member("role", "assistant").member("content", "").end_object();
   w.null_member("logprobs").null_member("finish_reason").end_object().end_array();
+  write_running(w, include_usage_, continuous_, running);
+  return w.take();
+}
+
+std::string stream_chunks::reasoning(uint32_t index, std::string_view piece,
+                                     const std::vector<token_logprobs>* logprobs,
+                                     const usage_counts& running) const {
+  json_writer w;
+  write_head(w, head_, "chat.completion.chunk");
+  w.key("choices").begin_array().begin_object().member("index", index);
+  w.key("delta").begin_object().member("reasoning_content", piece).end_object();
+  write_chat_logprobs(w, logprobs);
+  w.null_member("finish_reason").end_object().end_array();
   write_running(w, include_usage_, continuous_, running);
   return w.take();
 }

@@ -61,12 +61,14 @@ struct usage_counts {
   uint64_t prompt_tokens = 0;
   uint64_t completion_tokens = 0;
   uint64_t cached_tokens = 0;
+  uint64_t reasoning_tokens = 0; ///< of the completion
 };
 
 /// One complete choice.
 struct response_choice {
   uint32_t index = 0;
   std::string text;
+  std::string reasoning{};             ///< chat only
   std::vector<tool_call> tool_calls{}; ///< chat only
   finish_reason reason = finish_reason::stop;
   stop_reason stopped_by;
@@ -109,6 +111,10 @@ public:
   std::string text(uint32_t index, std::string_view piece,
                    const std::vector<token_logprobs>* logprobs = nullptr,
                    const usage_counts& running = {});
+  /// A piece of the reasoning before the text; chat only.
+  std::string reasoning(uint32_t index, std::string_view piece,
+                        const std::vector<token_logprobs>* logprobs = nullptr,
+                        const usage_counts& running = {}) const;
   /// Call number `call` of a choice begins; chat only.
   std::string call(uint32_t index, uint32_t call, std::string_view id, std::string_view name,
                    const usage_counts& running = {}) const;

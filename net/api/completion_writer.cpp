@@ -26,6 +26,11 @@ public:
                    const usage_counts& running) override {
     return sse_event(chunks_.text(index, piece, logprobs, running));
   }
+  std::string reasoning(uint32_t index, std::string_view piece,
+                        const std::vector<token_logprobs>* logprobs,
+                        const usage_counts& running) override {
+    return sse_event(chunks_.reasoning(index, piece, logprobs, running));
+  }
   std::string call(uint32_t index, uint32_t call, std::string_view id, std::string_view name,
                    const usage_counts& running) override {
     return sse_event(chunks_.call(index, call, id, name, running));

@@ -59,7 +59,7 @@ void add_schemas_below(const schema_place& place, std::vector<schema_place>& out
 
 } // namespace
 
-std::vector<std::pair<std::string, size_t>> unknown_keywords(const json_value& schema) {
+std::vector<unknown_keyword> unknown_keywords(const json_value& schema) {
   constexpr size_t named_max = 32;
   static constexpr std::array<std::string_view, 22> annotations{"$schema",
                                                                 "$id",
@@ -83,7 +83,7 @@ std::vector<std::pair<std::string, size_t>> unknown_keywords(const json_value& s
                                                                 "contentSchema",
                                                                 "minContains",
                                                                 "maxContains"};
-  std::vector<std::pair<std::string, size_t>> found;
+  std::vector<unknown_keyword> found;
   if (schema.get_if<json_value::object>() == nullptr) return found;
   std::vector<schema_place> to_do{{&schema, ""}};
   while (!to_do.empty()) {
@@ -92,11 +92,11 @@ std::vector<std::pair<std::string, size_t>> unknown_keywords(const json_value& s
     for (const auto& [keyword, value] : *place.schema->get_if<json_value::object>()) {
       if (!is_annotation(keyword) || is_in(keyword, annotations)) continue;
       const auto known = std::find_if(found.begin(), found.end(),
-                                      [&](const auto& x) { return x.first == keyword; });
+                                      [&](const auto& x) { return x.name == keyword; });
       if (known != found.end())
-        ++known->second;
+        ++known->count;
       else if (found.size() < named_max)
-        found.emplace_back(keyword, 1);
+        found.push_back({keyword, 1, place.pointer + "/" + pointer_part(keyword)});
     }
     const auto before = static_cast<std::ptrdiff_t>(to_do.size());
     add_schemas_below(place, to_do);

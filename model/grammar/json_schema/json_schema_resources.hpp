@@ -55,8 +55,14 @@ private:
   std::vector<schema_place> with_unevaluated_, with_references_;
 };
 
-/// Keywords that no draft has and that therefore mean nothing, and how often each is there: the
-/// first of them, in the order of their places.
-std::vector<std::pair<std::string, size_t>> unknown_keywords(const json_value& schema);
+/// A keyword that no draft has and that therefore means nothing.
+struct unknown_keyword {
+  std::string name;
+  size_t count;        ///< places that have it
+  std::string pointer; ///< to the first of them
+};
+
+/// All such keywords of a schema, or the first 32, in the order of their places.
+std::vector<unknown_keyword> unknown_keywords(const json_value& schema);
 
 } // namespace lamella::model

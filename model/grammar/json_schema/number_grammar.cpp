@@ -54,23 +54,41 @@ public:
       return;
     }
     branches.push_back(grammar_.text(std::to_string(a), behind_whole(true, false)));
-    if (b - a > 1) wholes(a + 1, b - 1, behind_whole(false, false), branches);
-    branches.push_back(grammar_.text(std::to_string(b), behind_whole(false, true)));
+    const bool largest = b == whole_max && x.high.fraction.size() == fraction_digits;
+    const auto last = largest ? b : b - 1; // which any fraction may follow
+    if (last > a) wholes(a + 1, last, behind_whole(false, false), branches);
+    if (!largest) branches.push_back(grammar_.text(std::to_string(b), behind_whole(false, true)));
   }
 
 private:
   // --- before the point --------------------------------------------------------------------------
 
-  /// Whole numbers from `low` to `high`, by their number of digits.
+  /// Whole numbers from `low` to `high`, by their number of digits. Those of neighbouring lengths
+  /// that have all numbers begin with the same digits.
   void wholes(uint64_t low, uint64_t high, node_id next, std::vector<node_id>& branches) {
     if (low > high) return;
     free_digits_ = {next};
-    uint64_t power = 1; // the least of its length
-    for (size_t length = 1; length <= whole_digits; ++length, power *= 10) {
-      const auto least = std::max(low, length == 1 ? 0 : power);
-      const auto most = std::min(high, power * 10 - 1);
-      if (least <= most) branches.push_back(between(std::to_string(least), std::to_string(most)));
+    if (low == 0) {
+      branches.push_back(digits('0', '0', next));
+      if (low++ == high) return;
     }
+    size_t shortest = 0, whole_lengths = 0; // of those that have all numbers
+    uint64_t power = 1;                     // the least of its length
+    for (size_t length = 1; length <= whole_digits; ++length, power *= 10) {
+      const auto least = std::max(low, power), most = std::min(high, power * 10 - 1);
+      if (least > most) continue;
+      if (least == power && most == power * 10 - 1) {
+        if (whole_lengths++ == 0) shortest = length;
+      } else {
+        branches.push_back(between(std::to_string(least), std::to_string(most)));
+      }
+    }
+    if (whole_lengths == 0) return;
+    auto at = next;
+    for (size_t i = 1; i < whole_lengths; ++i)
+      at = grammar_.maybe(grammar_.bytes(any_digit, at), next);
+    for (size_t i = 1; i < shortest; ++i) at = grammar_.bytes(any_digit, at);
+    branches.push_back(digits('1', '9', at));
   }
 
   node_id digits(char low, char high, node_id next) {

@@ -36,8 +36,13 @@ TEST_CASE("keywords that no draft has are named and counted, where schemas are")
       "type":"object","x-order":1,"properties":{"nullable":{"nullable":false,"format":"ipv4"},
       "b":{"enum":[{"inner":1}],"x-unit":{"type":"string"},"contains":{},"minContains":1}},
       "default":{"other":1},"anyOf":[{"x-order":2},true]})"));
-  using named = std::vector<std::pair<std::string, size_t>>;
-  CHECK(found == named{{"nullable", 2}, {"x-order", 2}, {"x-unit", 1}});
+  using named = std::vector<std::tuple<std::string, size_t, std::string>>;
+  named told;
+  for (const auto& x : found) told.emplace_back(x.name, x.count, x.pointer);
+  CHECK(told
+        == named{{"nullable", 2, "/nullable"},
+                 {"x-order", 2, "/x-order"},
+                 {"x-unit", 1, "/properties/b/x-unit"}});
   CHECK(model::unknown_keywords(parse_json("true")).empty());
 }
 
