@@ -42,6 +42,25 @@ inline sampled_token draw(const sample_record& x) {
   return result;
 }
 
+/// A prompt of its own tokens, with slots for them.
+inline prefill prompt_of(uint64_t request, uint32_t tokens, uint32_t choices = 1,
+                         uint32_t member = 0) {
+  prefill x;
+  x.first = seq(request);
+  for (uint32_t i = 0; i < tokens; ++i)
+    x.tokens.push_back(static_cast<token_id>(request * 100 + i));
+  x.member = member;
+  x.runs = {{static_cast<uint32_t>(request) * 1000, tokens}};
+  x.samplings.resize(choices);
+  for (uint32_t k = 0; k < choices; ++k) {
+    x.samplings[k].seed = request;
+    x.samplings[k].choice = k;
+  }
+  x.draws.assign(choices, 0);
+  x.changes.resize(choices);
+  return x;
+}
+
 /// An answer that the test gives later, from outside of the actor that owes it.
 template <class T> struct owed {
   caf::typed_response_promise<T> promise;

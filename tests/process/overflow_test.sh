@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # A burst of prompts at a service with one prefill worker: those beyond its queue run on replicas that decode, which are
-# mixed machines meanwhile and only decode afterwards (S-M03, S-M07, S-M08). The tokens are those of a single process.
+# mixed machines meanwhile and only decode afterwards (S-M03, S-M07, S-M08), in launches of their own or in those of a batch
+# (S-M02); and replicas that were mixed for long change their pool (S-M09). The tokens are those of a single process.
 #
 # usage: tests/process/overflow_test.sh LAMELLA WRITE_TINY_MODEL SOURCE
 set -uo pipefail
@@ -51,5 +52,13 @@ expect "prompts overflowed into launches of batches" 1 $(($(metric lamella_promp
 returned
 expect "all replicas only decode again" 0 $?
 stop "mixed launches"
+
+serve pools.log --config "$source/config/splitwise.yaml" "${tiny[@]}" --set kv.prefix_cache_seconds=0 \
+  --set pools.prefill.overflow_tokens=300 --set pools.prefill.repurpose_seconds=0.001
+answers pools.txt $requests
+cmp -s single.txt pools.txt
+expect "replicas that change their pool: the tokens of a single process" 0 $?
+expect "a replica changed its pool" 1 $(($(grep -c 'replica changes its pool' pools.log) > 0))
+stop "replicas that change their pool"
 
 finish

@@ -10,19 +10,6 @@ struct world : batch_world {
 
   static void mixed(lane_config& c) { c.prompts.emplace().chunk_tokens = 8; }
 
-  static prefill prompt(uint64_t request, uint32_t tokens, uint32_t member = 0) {
-    prefill x;
-    x.first = seq(request);
-    for (uint32_t i = 0; i < tokens; ++i)
-      x.tokens.push_back(static_cast<token_id>(request * 100 + i));
-    x.member = member;
-    x.runs = {{static_cast<uint32_t>(request) * 1000, tokens}};
-    x.samplings.resize(1);
-    x.samplings[0].seed = request;
-    x.draws = {0};
-    x.changes.resize(1);
-    return x;
-  }
   std::shared_ptr<reply<prefilled>> offer(prefill x) {
     auto answer = ask<prefilled>(batch_, std::move(x));
     settle();
@@ -50,7 +37,7 @@ TEST_CASE("S-M02 V-M16 a launch has a row of each sequence that decodes and a pi
   world w;
   w.join(w.joining(1));
   w.join(w.joining(2));
-  const auto computed = w.offer(w.prompt(3, 19));
+  const auto computed = w.offer(prompt_of(3, 19));
   w.play(2); // those that were under way
   REQUIRE(w.newest().spans.size() == 3);
   CHECK(w.newest().tokens.size() == 2 + 8);
@@ -74,7 +61,7 @@ TEST_CASE("S-M02 V-M16 a launch has a row of each sequence that decodes and a pi
 TEST_CASE("S-M02 what a prompt samples and what sequences sample is not confused") {
   world w;
   w.join(w.joining(1));
-  auto x = w.prompt(2, 5);
+  auto x = prompt_of(2, 5);
   x.scored = 1;
   const auto scored = w.offer(x);
   w.join(w.joining(3));
@@ -93,7 +80,7 @@ TEST_CASE("L-M24 spans of a mixed launch are grouped by attention member") {
   auto second = w.joining(1);
   second.member = 1;
   w.join(second);
-  const auto first = w.offer(w.prompt(2, 4, 0));
+  const auto first = w.offer(prompt_of(2, 4, 1, 0));
   w.join(w.joining(3));
   w.play(2);
   const auto& x = w.newest();
@@ -117,7 +104,7 @@ TEST_CASE("A mixed launch runs alone: nothing is launched ahead of it or behind 
   world w;
   w.join(w.joining(1));
   CHECK(w.replica->asked.size() == 2); // it runs ahead
-  const auto computed = w.offer(w.prompt(2, 20));
+  const auto computed = w.offer(prompt_of(2, 20));
   w.play(2);
   CHECK(w.prompt_rows() == 8);
   CHECK(w.replica->asked.size() == 1);
@@ -133,7 +120,7 @@ TEST_CASE("A mixed launch runs alone: nothing is launched ahead of it or behind 
 TEST_CASE("reliability A4: a mixed launch that failed is run again, with the same piece") {
   world w;
   w.join(w.joining(1));
-  const auto computed = w.offer(w.prompt(2, 11));
+  const auto computed = w.offer(prompt_of(2, 11));
   w.play(2);
   const auto failed = w.newest();
   REQUIRE(w.prompt_rows() == 8);
@@ -159,7 +146,7 @@ TEST_CASE("reliability A4: a mixed launch that failed is run again, with the sam
 TEST_CASE("reliability A4: a prompt cancelled in a launch that failed takes part in the attempt") {
   world w;
   w.join(w.joining(1));
-  const auto computed = w.offer(w.prompt(2, 11));
+  const auto computed = w.offer(prompt_of(2, 11));
   w.play(2);
   w.replica->fail(w.newest().iteration);
   w.settle();
@@ -175,7 +162,7 @@ TEST_CASE("reliability A4: a prompt cancelled in a launch that failed takes part
 TEST_CASE("L-M03 a lane that hands over stops prompts and sequences behind what runs") {
   world w;
   w.join(w.joining(1));
-  const auto computed = w.offer(w.prompt(2, 30));
+  const auto computed = w.offer(prompt_of(2, 30));
   w.play(2);
   REQUIRE(w.prompt_rows() == 8);
   const auto stopped = w.ask<bool>(w.batch_, hand_over{true});

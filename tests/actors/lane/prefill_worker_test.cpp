@@ -26,21 +26,6 @@ struct world : stage {
     worker = spawn(lane, std::move(c));
     settle();
   }
-  static prefill prompt(uint64_t request, uint32_t tokens, uint32_t choices = 1) {
-    prefill x;
-    x.first = seq(request);
-    for (uint32_t i = 0; i < tokens; ++i)
-      x.tokens.push_back(static_cast<token_id>(request * 100 + i));
-    x.runs = {{static_cast<uint32_t>(request) * 1000, tokens}};
-    x.samplings.resize(choices);
-    for (uint32_t k = 0; k < choices; ++k) {
-      x.samplings[k].seed = request;
-      x.samplings[k].choice = k;
-    }
-    x.draws.assign(choices, 0);
-    x.changes.resize(choices);
-    return x;
-  }
   std::shared_ptr<reply<prefilled>> offer(prefill x) {
     auto answer = ask<prefilled>(worker, std::move(x));
     settle();
@@ -63,8 +48,8 @@ TEST_CASE("scheduler and request hear when a prompt's turn comes, and how long t
     x.client = listener;
     return w.offer(std::move(x));
   };
-  const auto first = of_client(world::prompt(1, 19));
-  const auto second = of_client(world::prompt(2, 21)); // longer: it does not pass the first
+  const auto first = of_client(prompt_of(1, 19));
+  const auto second = of_client(prompt_of(2, 21)); // longer: it does not pass the first
   CHECK(w.scheduler->begun == std::vector<sequence_id>{seq(1)});
   w.answer(1);
   CHECK(w.scheduler->begun.size() == 1);
@@ -82,8 +67,8 @@ TEST_CASE("scheduler and request hear when a prompt's turn comes, and how long t
 
 TEST_CASE("S-M10 a short prompt is computed between the chunks of a long one that came before") {
   world w;
-  const auto first = w.offer(world::prompt(1, 40));
-  const auto second = w.offer(world::prompt(2, 5));
+  const auto first = w.offer(prompt_of(1, 40));
+  const auto second = w.offer(prompt_of(2, 5));
   w.answer(1);
   CHECK(w.replica->launch_of(2).tokens.size() == 8); // it, and what fits of the first
   w.answer(2);
@@ -96,7 +81,7 @@ TEST_CASE("S-M10 a short prompt is computed between the chunks of a long one tha
 TEST_CASE(
     "S-M10 prompts are cut into chunks; the last row of a prompt is drawn from once per choice") {
   world w;
-  const auto answer = w.offer(world::prompt(1, 19, 3));
+  const auto answer = w.offer(prompt_of(1, 19, 3));
   for (uint64_t i = 1; i <= 3; ++i) {
     CHECK_FALSE(answer->came);
     const auto& x = w.replica->launch_of(i);
@@ -112,10 +97,10 @@ TEST_CASE(
 
 TEST_CASE("a scored prompt reports every token but its first, beside the prompts of others") {
   world w;
-  auto x = world::prompt(1, 19, 2);
+  auto x = prompt_of(1, 19, 2);
   x.scored = 4;
   const auto answer = w.offer(x);
-  const auto other = w.offer(world::prompt(2, 3));
+  const auto other = w.offer(prompt_of(2, 3));
   for (uint64_t i = 1; !answer->came; ++i) {
     const auto& launch = w.replica->launch_of(i);
     CHECK(std::is_sorted(launch.selected.begin(), launch.selected.end()));
@@ -138,7 +123,7 @@ TEST_CASE("a scored prompt reports every token but its first, beside the prompts
 
 TEST_CASE("a prompt is not scored where some of its rows are not computed") {
   world w;
-  auto x = world::prompt(1, 19);
+  auto x = prompt_of(1, 19);
   x.scored = 1;
   x.cached = 4;
   CHECK(w.offer(x)->error);
@@ -146,7 +131,7 @@ TEST_CASE("a prompt is not scored where some of its rows are not computed") {
 
 TEST_CASE("prefix cache: positions that are there already are not computed, nor after a failure") {
   world w;
-  auto x = world::prompt(1, 19, 2);
+  auto x = prompt_of(1, 19, 2);
   x.cached = 16;
   const auto answer = w.offer(x);
   for (uint32_t attempt = 0; attempt < 2; ++attempt) {
@@ -170,9 +155,9 @@ TEST_CASE("prefix cache: positions that are there already are not computed, nor 
 
 TEST_CASE("S-M10 short prompts share an iteration, in the order they came") {
   world w{16};
-  const auto first = w.offer(world::prompt(1, 2));
-  const auto a = w.offer(world::prompt(2, 5)), b = w.offer(world::prompt(3, 6)),
-             c = w.offer(world::prompt(4, 9));
+  const auto first = w.offer(prompt_of(1, 2));
+  const auto a = w.offer(prompt_of(2, 5)), b = w.offer(prompt_of(3, 6)),
+             c = w.offer(prompt_of(4, 9));
   w.answer(1);
   CHECK(first->came);
   const auto& x = w.replica->launch_of(2);
@@ -188,8 +173,8 @@ TEST_CASE("S-M10 short prompts share an iteration, in the order they came") {
 
 TEST_CASE("A queued prompt is cancelled at once, a running one when its iteration has ended") {
   world w;
-  const auto running = w.offer(world::prompt(1, 20));
-  const auto queued = w.offer(world::prompt(2, 4));
+  const auto running = w.offer(prompt_of(1, 20));
+  const auto queued = w.offer(prompt_of(2, 4));
   caf::anon_send(w.worker, prefill_cancel{seq(2)});
   w.settle();
   CHECK(queued->error == ec::cancelled);
@@ -200,7 +185,7 @@ TEST_CASE("A queued prompt is cancelled at once, a running one when its iteratio
   CHECK(running->error == ec::cancelled);
   CHECK(w.replica->launches.size() == 1);           // the rest of it is not run
   caf::anon_send(w.worker, prefill_cancel{seq(1)}); // of nobody
-  const auto next = w.offer(world::prompt(3, 4));
+  const auto next = w.offer(prompt_of(3, 4));
   w.answer(2);
   CHECK_FALSE(next->error);
 }
@@ -208,7 +193,7 @@ TEST_CASE("A queued prompt is cancelled at once, a running one when its iteratio
 TEST_CASE("reliability A1: prompts may take what those before them tell, and more when they fail") {
   using namespace std::chrono_literals;
   world w;
-  const auto answer = w.offer(world::prompt(1, 20));
+  const auto answer = w.offer(prompt_of(1, 20));
   CHECK(w.replica->launch_of(1).timeout_ms == 60'000); // nothing is known
   w.advance(500ms, 100ms);
   w.answer(1); // 8 tokens
@@ -228,7 +213,7 @@ TEST_CASE("reliability A1: prompts may take what those before them tell, and mor
 TEST_CASE("F3 a failed prefill iteration runs again, and the third failure fails no prompt") {
   world w;
   const auto why = w.end_of(w.worker);
-  const auto answer = w.offer(world::prompt(1, 4));
+  const auto answer = w.offer(prompt_of(1, 4));
   w.replica->fail(1);
   w.settle();
   REQUIRE(w.replica->launches.size() == 2);
@@ -238,7 +223,7 @@ TEST_CASE("F3 a failed prefill iteration runs again, and the third failure fails
   REQUIRE(answer->came);
   CHECK(answer->value.tokens.at(0).token == token_for(1, 0, 0));
 
-  const auto hopeless = w.offer(world::prompt(2, 4)), patient = w.offer(world::prompt(3, 4));
+  const auto hopeless = w.offer(prompt_of(2, 4)), patient = w.offer(prompt_of(3, 4));
   for (uint32_t i = 0; i < attempts_max; ++i) {
     CHECK_FALSE(*why);
     w.replica->fail(2);
@@ -252,10 +237,10 @@ TEST_CASE("F3 a failed prefill iteration runs again, and the third failure fails
 TEST_CASE("A malformed prefill is refused") {
   world w;
   CHECK(w.offer(prefill{})->error);
-  auto x = world::prompt(1, 4);
+  auto x = prompt_of(1, 4);
   x.draws.clear();
   CHECK(w.offer(x)->error);
-  const auto once = w.offer(world::prompt(2, 4)), twice = w.offer(world::prompt(2, 4));
+  const auto once = w.offer(prompt_of(2, 4)), twice = w.offer(prompt_of(2, 4));
   CHECK(twice->error);
   CHECK_FALSE(once->came);
 }
@@ -272,7 +257,7 @@ TEST_CASE("Any order of delivery answers every prompt once, with its own tokens"
     std::set<uint64_t> cancelled;
     for (uint64_t r = 1; r <= 10; ++r) {
       answers.push_back(w.ask<prefilled>(
-          w.worker, world::prompt(r, static_cast<uint32_t>(1 + random.below(40)), 1 + r % 3)));
+          w.worker, prompt_of(r, static_cast<uint32_t>(1 + random.below(40)), 1 + r % 3)));
       for (auto n = random.below(10); n > 0 && w.sched.has_job(); --n) w.step(random);
       if (random.below(4) == 0) {
         cancelled.insert(r);
@@ -297,10 +282,10 @@ TEST_CASE("Any order of delivery answers every prompt once, with its own tokens"
 TEST_CASE(
     "L-M26 what lost its KV is computed again, the shortest first, and batches know meanwhile") {
   world w{16};
-  const auto fresh = w.offer(world::prompt(1, 30));
+  const auto fresh = w.offer(prompt_of(1, 30));
   CHECK(w.beside->empty()); // a new prompt is none
   const auto rebuild = [&](uint64_t request, uint32_t tokens) {
-    auto x = world::prompt(request, tokens);
+    auto x = prompt_of(request, tokens);
     x.rebuild = true;
     return w.offer(std::move(x));
   };

@@ -9,7 +9,7 @@ namespace lamella::actors::test {
 TEST_CASE("A pull that fails ends its other side, and its prompt runs again when all have ended") {
   world w;
   const auto why = w.end_of(w.worker);
-  const auto answer = w.offer(world::prompt(1, 6));
+  const auto answer = w.offer(prompt_of(1, 6));
   uint64_t failed = 2;
   SUBCASE("twice") {}
   SUBCASE("F3 more often than it may: the worker ends, its prompts ask the next pipeline") {
@@ -43,7 +43,7 @@ TEST_CASE("A pull that fails ends its other side, and its prompt runs again when
   REQUIRE(answer->came);
   CHECK_FALSE(answer->error);
   // Nothing is left of it: every slot is free.
-  const auto next = w.offer(world::prompt(2, 64));
+  const auto next = w.offer(prompt_of(2, 64));
   for (uint64_t i = 4; i < 12; ++i) w.compute(i);
   for (uint64_t number = 7; number < 7 + 16; ++number) w.both(number);
   CHECK(next->came);
@@ -54,7 +54,7 @@ TEST_CASE(
     "reliability A1: a pull whose frames are lost is given up soon, and its prompt runs again") {
   using namespace std::chrono_literals;
   world w;
-  const auto answer = w.offer(world::prompt(1, 6));
+  const auto answer = w.offer(prompt_of(1, 6));
   w.compute(1);
   w.both(2);
   w.offered(1); // its shard waits for a frame
@@ -79,7 +79,7 @@ TEST_CASE(
 TEST_CASE("reliability A1: a layered pull has its time from when its iteration has ended") {
   using namespace std::chrono_literals;
   world w;
-  const auto answer = w.offer(world::prompt(1, 12));
+  const auto answer = w.offer(prompt_of(1, 12));
   w.advance(10s, 1s);
   CHECK(w.source->cancels == 0); // the rows are being written
   w.compute(1);
@@ -101,7 +101,7 @@ TEST_CASE("reliability A1: a layered pull has its time from when its iteration h
 
 TEST_CASE("Silence ends the worker after three runs, so that the links are made anew") {
   world w;
-  const auto answer = w.offer(world::prompt(1, 6));
+  const auto answer = w.offer(prompt_of(1, 6));
   bool ended = false;
   w.spawn([&](caf::event_based_actor* self) -> caf::behavior {
     self->monitor(w.worker);
@@ -123,7 +123,7 @@ TEST_CASE("Silence ends the worker after three runs, so that the links are made 
 
 TEST_CASE("A layered pull that fails lets its iteration end before the prompt runs again") {
   world w;
-  const auto answer = w.offer(world::prompt(1, 12));
+  const auto answer = w.offer(prompt_of(1, 12));
   w.compute(1);
   REQUIRE(w.replica->waits_for(2));
   w.fail_pull(1);
@@ -143,7 +143,7 @@ TEST_CASE("A layered pull that fails lets its iteration end before the prompt ru
 TEST_CASE(
     "A prompt that is cancelled while it is pulled is answered when nobody writes its slots") {
   world w;
-  const auto pulling = w.offer(world::prompt(1, 6));
+  const auto pulling = w.offer(prompt_of(1, 6));
   w.compute(1);
   caf::anon_send(w.worker, prefill_cancel{seq(1)});
   w.settle();
@@ -157,8 +157,8 @@ TEST_CASE(
   options o;
   o.slots = 8;
   world full{o};
-  full.offer(world::prompt(1, 8));
-  const auto waiting = full.offer(world::prompt(2, 8));
+  full.offer(prompt_of(1, 8));
+  const auto waiting = full.offer(prompt_of(2, 8));
   caf::anon_send(full.worker, prefill_cancel{seq(2)});
   full.settle();
   CHECK(waiting->error == ec::cancelled);
@@ -169,7 +169,7 @@ TEST_CASE(
 TEST_CASE("F3 an iteration whose attempts are spent fails none of the prompts it was of") {
   world w;
   const auto why = w.end_of(w.worker);
-  const auto hopeless = w.offer(world::prompt(1, 12));
+  const auto hopeless = w.offer(prompt_of(1, 12));
   for (uint32_t i = 0; i < attempts_max; ++i) {
     CHECK_FALSE(*why);
     w.replica->fail(1);
@@ -182,7 +182,7 @@ TEST_CASE("F3 an iteration whose attempts are spent fails none of the prompts it
 TEST_CASE(
     "A cut link begins nothing and fails nobody: the pipeline is rebuilt, or the worker ends") {
   world w;
-  const auto answer = w.offer(world::prompt(1, 6));
+  const auto answer = w.offer(prompt_of(1, 6));
   w.compute(1);
   bool ended = false;
   w.spawn([&](caf::event_based_actor* self) -> caf::behavior {
@@ -238,7 +238,7 @@ TEST_CASE("Any order of answers and failures ends every prompt once, with its ow
     };
     for (uint64_t r = 1; r <= 12; ++r) {
       answers.push_back(w.ask<prefilled>(
-          w.worker, world::prompt(r, static_cast<uint32_t>(1 + random.below(40)), r % 2)));
+          w.worker, prompt_of(r, static_cast<uint32_t>(1 + random.below(40)), 1, r % 2)));
       for (auto n = random.below(20); n > 0; --n) {
         if (w.sched.has_job()) w.step(random);
         if (random.below(3) == 0) some_pull();
@@ -260,7 +260,7 @@ TEST_CASE("Any order of answers and failures ends every prompt once, with its ow
         CHECK(x.value.tokens.at(0).token == token_for(r, 0, 0));
     }
     // No slot is lost: a prompt that needs all of them runs.
-    const auto all = w.ask<prefilled>(w.worker, world::prompt(99, o.slots));
+    const auto all = w.ask<prefilled>(w.worker, prompt_of(99, o.slots));
     w.replica->fail_per_mille = 0;
     do w.settle(random);
     while (some_pull());

@@ -70,19 +70,6 @@ struct world : stage {
   }
   ~world() { end_all(); }
 
-  static prefill prompt(uint64_t request, uint32_t tokens, uint32_t member = 0) {
-    prefill x;
-    x.first = seq(request);
-    for (uint32_t i = 0; i < tokens; ++i)
-      x.tokens.push_back(static_cast<token_id>(request * 100 + i));
-    x.member = member;
-    x.runs = {{static_cast<uint32_t>(request) * 1000, tokens}};
-    x.samplings.resize(1);
-    x.samplings[0].seed = request;
-    x.draws = {0};
-    x.changes.resize(1);
-    return x;
-  }
   std::shared_ptr<reply<prefilled>> offer(prefill x) {
     x.client = listener;
     auto answer = ask<prefilled>(worker, std::move(x));

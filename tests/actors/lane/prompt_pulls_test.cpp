@@ -7,7 +7,7 @@ namespace lamella::actors::test {
 
 TEST_CASE("S-M13 a short prompt is pulled when it is computed, and told when all shards have it") {
   world w;
-  const auto answer = w.offer(world::prompt(1, 6));
+  const auto answer = w.offer(prompt_of(1, 6));
   CHECK(w.own->launches == 1);
   CHECK(w.source->offered.empty());
   w.compute(1);
@@ -33,7 +33,7 @@ TEST_CASE("S-M13 a short prompt is pulled when it is computed, and told when all
 TEST_CASE(
     "S-M13 the first token is told before the KV has come, and once more after a failed pull") {
   world w;
-  const auto answer = w.offer(world::prompt(1, 6));
+  const auto answer = w.offer(prompt_of(1, 6));
   w.compute(1);
   REQUIRE(w.client->first.size() == 1);
   CHECK(w.client->first[0].sequence == seq(1));
@@ -53,7 +53,7 @@ TEST_CASE(
 
 TEST_CASE("S-M13 of what was committed before a loss no token is told early") {
   world w;
-  auto x = world::prompt(1, 6);
+  auto x = prompt_of(1, 6);
   x.rebuild = true;
   const auto answer = w.offer(x);
   w.compute(1);
@@ -64,7 +64,7 @@ TEST_CASE("S-M13 of what was committed before a loss no token is told early") {
 
 TEST_CASE("S-M14 S-M15 chunks of a long prompt are pulled with the iterations that compute them") {
   world w;
-  const auto answer = w.offer(world::prompt(1, 20));
+  const auto answer = w.offer(prompt_of(1, 20));
   for (uint64_t i = 1; i <= 3; ++i) {
     CAPTURE(i);
     REQUIRE(w.source->offered.size() == 2 * i); // before the iteration has answered
@@ -85,8 +85,8 @@ TEST_CASE("S-M14 S-M15 chunks of a long prompt are pulled with the iterations th
 
 TEST_CASE("S-M17 prompts of one iteration share a pull; whole requests go to their own shard") {
   world together;
-  together.offer(world::prompt(1, 1)); // the others wait for it
-  const auto a = together.offer(world::prompt(2, 3)), b = together.offer(world::prompt(3, 4));
+  together.offer(prompt_of(1, 1)); // the others wait for it
+  const auto a = together.offer(prompt_of(2, 3)), b = together.offer(prompt_of(3, 4));
   together.compute(1);
   together.both(1);
   together.both(2);
@@ -102,8 +102,8 @@ TEST_CASE("S-M17 prompts of one iteration share a pull; whole requests go to the
   options o;
   o.whole_requests = true;
   world apart{o};
-  apart.offer(world::prompt(1, 1));
-  const auto c = apart.offer(world::prompt(2, 3, 1)), d = apart.offer(world::prompt(3, 4, 0));
+  apart.offer(prompt_of(1, 1));
+  const auto c = apart.offer(prompt_of(2, 3, 1, 1)), d = apart.offer(prompt_of(3, 4, 1, 0));
   apart.compute(1);
   apart.both(1);
   apart.compute(2);
@@ -122,8 +122,8 @@ TEST_CASE(
   options o;
   o.slots = 16;
   world w{o};
-  const auto a = w.offer(world::prompt(1, 8)), b = w.offer(world::prompt(2, 8)),
-             c = w.offer(world::prompt(3, 8));
+  const auto a = w.offer(prompt_of(1, 8)), b = w.offer(prompt_of(2, 8)),
+             c = w.offer(prompt_of(3, 8));
   w.compute(1);
   REQUIRE(w.under_way() == numbers{1, 2});
   // The first prompt's slots are free for the third: the second had its own all along.
@@ -137,8 +137,8 @@ TEST_CASE(
   for (uint64_t number = 1; number <= 6; ++number) w.both(number);
   for (const auto& x : {a, b, c}) CHECK(x->came);
   // More than there is at all:
-  CHECK(w.offer(world::prompt(4, 17))->error == ec::never_fits);
-  const auto all = w.offer(world::prompt(5, 16));
+  CHECK(w.offer(prompt_of(4, 17))->error == ec::never_fits);
+  const auto all = w.offer(prompt_of(5, 16));
   w.compute(4);
   CHECK(w.replica->launch_of(4).tokens.size() == 8);
   w.compute(5);
@@ -151,7 +151,7 @@ TEST_CASE(
   options o;
   o.parity = true;
   world w{o};
-  const auto answer = w.offer(world::prompt(1, 20)); // pulled layer by layer, meanwhile
+  const auto answer = w.offer(prompt_of(1, 20)); // pulled layer by layer, meanwhile
   REQUIRE(w.slots->pulled.size() == 1);
   CHECK(w.slots->pulled[0].holder == seq(1));
   CHECK(w.slots->pulled[0].epoch == 1);
@@ -167,7 +167,7 @@ TEST_CASE(
   CHECK(w.slots->pulled[1].complete);
   CHECK(w.slots->pulled[1].runs == runs{{1000, 20}});
   // Of one that is given up nothing is complete.
-  w.offer(world::prompt(2, 6));
+  w.offer(prompt_of(2, 6));
   caf::anon_send(w.worker, prefill_cancel{seq(2)});
   w.settle();
   w.compute(4);
@@ -177,7 +177,7 @@ TEST_CASE(
 
 TEST_CASE("Rows that differ from those offered are never told: the prompt runs again") {
   world w;
-  const auto answer = w.offer(world::prompt(1, 6));
+  const auto answer = w.offer(prompt_of(1, 6));
   w.compute(1);
   w.both(1);
   w.offered(2, 5);
