@@ -1,5 +1,7 @@
 #include "model/grammar/token_trie.hpp"
 
+#include "base/utf8.hpp"
+
 #include <algorithm>
 #include <limits>
 #include <string_view>
@@ -16,46 +18,83 @@ size_t common_bytes(std::string_view a, std::string_view b) {
                              - a.begin());
 }
 
+bool is_plain_text(std::string_view bytes) {
+  for (size_t i = 0; i < bytes.size();) {
+    const auto unit = decode_utf8(bytes, i);
+    const auto c = unit.code_point;
+    if (unit.kind != utf8_unit::state::valid || c < 0x20 || c == '"' || c == '\\') return false;
+    i += unit.bytes;
+  }
+  return true;
+}
+
 } // namespace
 
 token_trie::token_trie(std::shared_ptr<const tokenizer> vocabulary,
                        std::span<const token_id> specials)
     : text_{std::move(vocabulary)} {
   const auto& text = *text_;
+  std::vector<token_id> tokens, others;
   for (token_id t = 0; t < text.vocabulary(); ++t) {
     const auto bytes = text.token_bytes(t);
     const bool unwanted =
         text.is_special(t) && std::find(specials.begin(), specials.end(), t) == specials.end();
     if (unwanted || bytes.empty() || bytes.size() > token_bytes_max) continue;
-    tokens_.push_back(t);
+    tokens.push_back(t);
+    if (!is_plain_text(bytes)) others.push_back(t);
+    depth_ = std::max(depth_, static_cast<uint32_t>(bytes.size()));
     if (bytes.size() == 1) single_bytes_.set(static_cast<unsigned char>(bytes[0]));
   }
-  std::sort(tokens_.begin(), tokens_.end(), [&](token_id a, token_id b) {
+  all_ = tree_of(std::move(tokens));
+  others_ = tree_of(std::move(others));
+  for (const auto t : all_.tokens) plain_.push_back(is_plain_text(text.token_bytes(t)));
+  match_others();
+}
+
+/// The nodes of the one tree are some of the other's, in the same order.
+void token_trie::match_others() {
+  std::vector<uint32_t> way(depth_ + 1, absent); // of others_, by depth
+  uint32_t next = 0;
+  for (const auto& x : all_.nodes) {
+    const auto above = x.depth > 1 ? way[x.depth - 1u] : 0;
+    const auto& other = others_.nodes[next];
+    const bool is_there =
+        x.depth > 0 && above != absent && other.depth == x.depth && other.byte == x.byte;
+    way[x.depth] = is_there ? next++ : absent;
+    in_others_.push_back(way[x.depth]);
+  }
+}
+
+token_trie::tree token_trie::tree_of(std::vector<token_id> tokens) const {
+  const auto& text = *text_;
+  std::sort(tokens.begin(), tokens.end(), [&](token_id a, token_id b) {
     const auto left = text.token_bytes(a), right = text.token_bytes(b);
     return left != right ? left < right : a < b;
   });
+  std::vector<node> nodes;
   std::vector<uint32_t> open; // nodes from the root to the last one
   const auto close = [&](size_t depth) {
     for (; open.size() > depth; open.pop_back())
-      nodes_[open.back()].behind = static_cast<uint32_t>(nodes_.size());
+      nodes[open.back()].behind = static_cast<uint32_t>(nodes.size());
   };
   std::string_view last;
-  for (size_t i = 0; i < tokens_.size(); ++i) {
-    const auto bytes = text.token_bytes(tokens_[i]);
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const auto bytes = text.token_bytes(tokens[i]);
     const auto shared = common_bytes(last, bytes);
     if (shared < bytes.size()) close(shared);
     for (auto d = shared; d < bytes.size(); ++d) {
-      // Tokens of a node are those up to the next one's first: nodes on the way have none.
-      open.push_back(static_cast<uint32_t>(nodes_.size()));
-      nodes_.push_back({0, static_cast<uint32_t>(i), static_cast<uint16_t>(d + 1),
-                        static_cast<uint8_t>(bytes[d])});
+      // Tokens of a node are those up to the next one's first: nodes on the way
+      // have none.
+      open.push_back(static_cast<uint32_t>(nodes.size()));
+      nodes.push_back({0, static_cast<uint32_t>(i), static_cast<uint16_t>(d + 1),
+                       static_cast<uint8_t>(bytes[d])});
     }
-    depth_ = std::max(depth_, static_cast<uint32_t>(bytes.size()));
     last = bytes;
   }
   close(0);
-  nodes_.push_back(
-      {static_cast<uint32_t>(nodes_.size()), static_cast<uint32_t>(tokens_.size()), 0, 0});
+  nodes.push_back(
+      {static_cast<uint32_t>(nodes.size()), static_cast<uint32_t>(tokens.size()), 0, 0});
+  return {std::move(nodes), std::move(tokens)};
 }
 
 } // namespace lamella::model

@@ -27,9 +27,19 @@ public:
     uint16_t depth;       ///< bytes from the root, which is none of the nodes: 1 and more
     uint8_t byte;
   };
-  /// With one more at the end, which has no byte.
-  const std::vector<node>& nodes() const { return nodes_; }
-  const std::vector<token_id>& tokens() const { return tokens_; }
+  struct tree {
+    std::vector<node> nodes;      ///< with one more at the end, which has no byte
+    std::vector<token_id> tokens; ///< in the order of the nodes
+  };
+  const tree& all() const { return all_; }
+  /// Without the plain tokens: those of whole characters that stand for themselves in JSON strings,
+  /// which are no quotation marks, backslashes and control characters.
+  const tree& others() const { return others_; }
+  /// Is the token at this index of all().tokens a plain one?
+  bool is_plain(size_t index) const { return plain_[index]; }
+  /// The node of others() with the bytes of a node of all(); `absent` where there is none.
+  uint32_t in_others(size_t index) const { return in_others_[index]; }
+  static constexpr uint32_t absent = ~uint32_t{0};
   uint32_t depth() const { return depth_; }
 
   std::string_view bytes_of(token_id token) const { return text_->token_bytes(token); }
@@ -38,9 +48,13 @@ public:
   const byte_set& single_bytes() const { return single_bytes_; }
 
 private:
+  tree tree_of(std::vector<token_id> tokens) const;
+  void match_others();
+
   std::shared_ptr<const tokenizer> text_;
-  std::vector<node> nodes_;
-  std::vector<token_id> tokens_; ///< in the order of the nodes
+  tree all_, others_;
+  std::vector<bool> plain_;         ///< by index of a token
+  std::vector<uint32_t> in_others_; ///< by node
   uint32_t depth_ = 0;
   byte_set single_bytes_;
 };

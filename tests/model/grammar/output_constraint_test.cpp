@@ -83,18 +83,48 @@ struct fixture {
   }
 };
 
+/// With many tokens that begin alike: up to four of some pieces, in strings and beyond.
+struct broad_fixture : fixture {
+  broad_fixture() {
+    const auto bytes = tests::make_tiny_vocabulary();
+    model::tokenizer_source source;
+    source.kind = "gpt2";
+    source.pre = "smollm";
+    source.tokens.assign(bytes.tokens.begin(), bytes.tokens.begin() + 3 + 256);
+    const std::vector<std::string> pieces{"a", "t", "\"", "\\", " ", "\xC3\xA9"};
+    std::vector<std::string> longer{""};
+    for (size_t i = 0; i < longer.size(); ++i) {
+      if (longer[i].size() > 3) continue;
+      for (const auto& piece : pieces) longer.push_back(longer[i] + piece);
+    }
+    for (const auto& text_of_token : longer) {
+      if (text_of_token.size() < 2) continue;
+      std::string spelt;
+      for (const char byte : text_of_token)
+        spelt += tests::byte_character(static_cast<unsigned char>(byte));
+      source.tokens.push_back(spelt);
+    }
+    source.kinds.assign(source.tokens.size(), model::token_kind::normal);
+    for (size_t i = 0; i < 3; ++i) source.kinds[i] = model::token_kind::control;
+    source.bos = 1;
+    source.eos = end_token;
+    text = model::make_tokenizer(source);
+    trie = std::make_shared<model::token_trie>(text);
+  }
+};
+
 } // namespace
 
 TEST_CASE_FIXTURE(fixture, "the tree of a vocabulary has every token once, at its bytes") {
   std::vector<token_id> found;
   std::string path;
-  const auto& nodes = trie->nodes();
+  const auto& [nodes, tokens] = trie->all();
   for (size_t i = 0; i + 1 < nodes.size(); ++i) {
     path.resize(nodes[i].depth - 1u);
     path += static_cast<char>(nodes[i].byte);
     CHECK(nodes[i].behind > i);
     for (auto t = nodes[i].first_token; t < nodes[i + 1].first_token; ++t) {
-      found.push_back(trie->tokens()[t]);
+      found.push_back(tokens[t]);
       CHECK(text->token_bytes(found.back()) == path);
     }
   }
@@ -127,6 +157,27 @@ TEST_CASE_FIXTURE(fixture, "a mask allows exactly the tokens that a text may go 
       if (drawn == end_token) break;
       at = c.advance(at, drawn);
     }
+  }
+}
+
+TEST_CASE_FIXTURE(broad_fixture, "tokens of plain text are allowed wherever they are in strings") {
+  auto c = schema(R"({"type":"object","properties":{"at":{"type":"string","maxLength":40},
+                      "ata":{"type":"string","pattern":"^[a-z ]+$"},"id":{"type":"string"}},
+                      "additionalProperties":{"type":"string"}})");
+  size_t plain = 0;
+  for (size_t i = 0; i < trie->all().tokens.size(); ++i) plain += trie->is_plain(i) ? 1 : 0;
+  CHECK(plain > 100);
+  CHECK(plain + trie->others().tokens.size() == trie->all().tokens.size());
+  for (const std::string words :
+       {R"({"at":"a\u00e9 \n","ata":"the ring","id":"x \"y"})", R"({"id":"","ta":"e","atat":"\\"})",
+        "{\"id\":\"caf\xC3\xA9 \xE2\x82\xAC\",\"o\xC3\xA9\":\"\xF0\x9F\x98\x80!\"}"}) {
+    auto at = c.start();
+    for (const char byte : words) {
+      check_mask(c, at, false);
+      at = c.advance(at, token_of(byte));
+      REQUIRE_FALSE(c.is_dead(at));
+    }
+    check_mask(c, at, true);
   }
 }
 

@@ -1,0 +1,143 @@
+// How long token masks take: answers are walked token by token under their schemas.
+//   mask_bench VOCABULARY < CASES
+// VOCABULARY: the bytes of a token in hexadecimal, one per line. CASES: one JSON object per line:
+//   {"schema": S, "texts": [TEXT ...]}, texts that the schema takes (others are left where they
+// leave it). Prints quantiles of what follows a token until the next mask is known, and of the
+// first masks, which come behind compiling. Times are of the processor: others may run beside it.
+#include "base/json.hpp"
+#include "model/grammar/json_schema/json_schema.hpp"
+#include "model/grammar/output_constraint.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+#include <fstream>
+#include <iostream>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+using namespace lamella;
+
+namespace {
+
+/// Tokens of bytes, behind one that ends answers.
+class listed_tokens final : public model::tokenizer {
+public:
+  explicit listed_tokens(const std::string& path) {
+    std::ifstream file{path};
+    for (std::string line; std::getline(file, line);) {
+      std::string bytes;
+      for (size_t i = 0; i + 1 < line.size(); i += 2)
+        bytes += static_cast<char>(std::stoi(line.substr(i, 2), nullptr, 16));
+      tokens_.push_back(bytes);
+      longest_ = std::max(longest_, bytes.size());
+    }
+    for (size_t i = 1; i < tokens_.size(); ++i) ids_.emplace(tokens_[i], i);
+  }
+
+  /// The longest token that the text begins with, of those that are allowed; 0: none is.
+  model::token_id next(std::string_view text, const model::token_mask& allowed) const {
+    for (auto n = std::min(longest_, text.size()); n > 0; --n)
+      if (const auto known = ids_.find(text.substr(0, n));
+          known != ids_.end() && allowed.allows(static_cast<model::token_id>(known->second)))
+        return static_cast<model::token_id>(known->second);
+    return 0;
+  }
+
+  std::vector<model::token_id> encode(std::span<const model::text_segment>) const override {
+    return {};
+  }
+  std::string_view token_bytes(model::token_id t) const override { return tokens_[t]; }
+  bool puts_space_after(std::optional<model::token_id>) const override { return false; }
+  bool is_special(model::token_id t) const override { return t == 0; }
+  bool is_end(model::token_id t) const override { return t == 0; }
+  std::optional<model::token_id> special_token(std::string_view) const override { return {}; }
+  bool has_byte(unsigned char) const override { return true; }
+  uint64_t kept_bytes(std::string_view text) const override { return text.size(); }
+  uint64_t longest_token() const override { return longest_; }
+  uint32_t vocabulary() const override { return static_cast<uint32_t>(tokens_.size()); }
+  std::optional<model::token_id> bos() const override { return {}; }
+  std::optional<model::token_id> eos() const override { return 0; }
+  bool adds_bos() const override { return false; }
+
+private:
+  std::vector<std::string> tokens_{""};
+  std::unordered_map<std::string_view, size_t> ids_;
+  size_t longest_ = 1;
+};
+
+double microseconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) * 1e6 + static_cast<double>(now.tv_nsec) / 1e3;
+}
+
+void print(const char* what, std::vector<double>& times) {
+  std::sort(times.begin(), times.end());
+  const auto at = [&](double q) {
+    if (times.empty()) return 0.0;
+    return times[std::min(times.size() - 1,
+                          static_cast<size_t>(q * static_cast<double>(times.size())))];
+  };
+  std::printf("%s: %zu, us: p50 %.2f, p90 %.2f, p99 %.1f, p99.9 %.1f, max %.0f\n", what,
+              times.size(), at(0.5), at(0.9), at(0.99), at(0.999), at(1));
+}
+
+struct bench {
+  explicit bench(const std::string& vocabulary)
+      : text{std::make_shared<listed_tokens>(vocabulary)} {}
+
+  std::shared_ptr<const listed_tokens> text;
+  std::shared_ptr<const model::token_trie> trie = std::make_shared<model::token_trie>(text);
+  std::vector<double> first, others, compiling;
+  size_t left = 0; ///< texts that left their schema
+
+  void walk(const json_value& schema, const json_value::array& texts) {
+    model::grammar g;
+    auto begun = microseconds();
+    g.begin(0, model::json_schema_grammar(g, schema, g.end()));
+    const auto held = std::make_shared<model::output_constraint>(
+        std::move(g), trie, std::vector<model::token_id>{0}, text->vocabulary());
+    compiling.push_back(microseconds() - begun);
+    bool is_first = true;
+    for (const auto& x : texts) {
+      std::string_view rest{*x.get_if<std::string>()};
+      model::constrained_answer answer{held};
+      while (true) {
+        begun = microseconds();
+        answer.make_mask();
+        (is_first ? first : others).push_back(microseconds() - begun);
+        is_first = false;
+        if (rest.empty()) break;
+        const auto token = text->next(rest, *answer.mask());
+        if (token == 0) {
+          ++left;
+          break;
+        }
+        rest.remove_prefix(text->token_bytes(token).size());
+        answer.generated({&token, 1});
+      }
+    }
+  }
+};
+
+} // namespace
+
+int main(int, char** arguments) {
+  bench all{arguments[1]};
+  size_t refused = 0;
+  for (std::string line; std::getline(std::cin, line);) {
+    const auto question = parse_json(line, {.depth = 128});
+    try {
+      all.walk(*question.find("schema"), *question.find("texts")->get_if<json_value::array>());
+    } catch (const std::exception&) {
+      ++refused;
+    }
+  }
+  std::printf("vocabulary: %u tokens; schemas refused: %zu; texts that left theirs: %zu\n",
+              all.text->vocabulary(), refused, all.left);
+  print("compiling", all.compiling);
+  print("first masks", all.first);
+  print("further masks", all.others);
+}
