@@ -67,6 +67,8 @@ std::string refusal(std::string_view name) {
   return exact ? "" : "tile registers, whose products are wrong on this machine";
 }
 
+/// Null where the set was not compiled. To be called where refusal() is empty: even the functions
+/// that return a set are compiled for its instructions.
 const operators* compiled(std::string_view name) {
   if (name == "reference") return &reference_operators();
   if (name == "portable") return portable_operators();
@@ -85,21 +87,19 @@ const operators* find_operators(std::string_view name, std::string* reason) {
   };
   if (name == "auto") {
     for (std::string_view candidate : {"amx", "avx512", "avx2", "portable"})
-      if (const auto* set = compiled(candidate); set != nullptr && refusal(candidate).empty())
-        return set;
+      if (refusal(candidate).empty())
+        if (const auto* set = compiled(candidate)) return set;
     return &reference_operators();
   }
   if (name != "reference" && name != "portable" && name != "avx2" && name != "avx512"
       && name != "amx")
     return fail("unknown kernel set '" + std::string{name}
                 + "'; known are auto, reference, portable, avx2, avx512 and amx");
-  const auto* set = compiled(name);
-  if (set == nullptr)
-    return fail("kernel set '" + std::string{name}
-                + "' was not compiled for this architecture; use auto");
   if (const auto why = refusal(name); !why.empty())
     return fail("kernel set '" + std::string{name} + "' needs " + why + "; use auto");
-  return set;
+  if (const auto* set = compiled(name)) return set;
+  return fail("kernel set '" + std::string{name}
+              + "' was not compiled for this architecture; use auto");
 }
 
 } // namespace lamella::gpu
