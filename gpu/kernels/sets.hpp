@@ -21,6 +21,10 @@ void gather_kv_of(const copy_kv_args& args, kernel_context context);
 void scatter_kv_of(const copy_kv_args& args, kernel_context context);
 void checksum_kv_of(const checksum_kv_args& args, kernel_context context);
 
+// Each set's file has its own copy of these: the linker would keep one of all, and whose
+// instructions it has nobody chooses.
+namespace {
+
 /// The host's sets do any shape and type.
 inline const char* attention_unsupported_of(const attention_args& args) {
   const auto has_16_bits = [](half_type x) { return bytes_of(x) == 2; };
@@ -40,6 +44,8 @@ inline uint32_t token_of(const embed_args& args, size_t m) {
   const auto token = args.tokens[m];
   return token == take_sampled ? args.last_sampled[args.seats[m]] : token;
 }
+
+} // namespace
 
 /// out = x, where they differ: then the rotation is in place.
 void copy_for_rope(const rope_args& args);
