@@ -111,8 +111,11 @@ plan make_plan(const config::settings& s, problems& found) {
     const auto opened = model::load_model(path);
     const auto& spec = opened.program->spec;
     for (const auto& [name, pool] : s.pools.attention.resolved())
-      for (const auto& [key, members] : {std::pair{"members", std::max(1u, pool.members)},
-                                         std::pair{"max", std::max(1u, pool.most)}})
+      for (const auto& [key, members] :
+           {std::pair{"members", std::max(1u, pool.members)},
+            std::pair{"max", s.pools.attention.cells.empty() // else of all cells together
+                                 ? std::max(1u, pool.most)
+                                 : 1}})
         if (const auto why = pool.partition == config::partition::heads
                                  ? scheduler::refuse_partition(spec.kv_heads, members)
                                  : std::nullopt)

@@ -125,33 +125,41 @@ std::vector<scheduler::cell_look> cells_of(const config::settings& options,
   return cells;
 }
 
-/// The step in the words of `lamella scale`: of a pool with cells one of these changes its size.
-std::optional<pool_resize> resize_of(const autoscaler_state& st,
-                                     const autoscaler_state::round& heard,
-                                     const scheduler::scaling_step& step) {
+/// A step in the words of `lamella scale`.
+struct named_step {
+  pool_resize resize;
+  uint32_t from = 0; ///< members of that pool or cell
+};
+
+/// Of a pool with cells one of these changes its size; nothing: no cell has a size within the
+/// bounds.
+std::optional<named_step> named(const autoscaler_state& st, const autoscaler_state::round& heard,
+                                const scheduler::scaling_step& step) {
   const auto& options = st.config->options;
-  const auto& named = options.pools.attention.cells;
-  if (step.pool != scaled_pool::attention || named.empty())
-    return pool_resize{scheduler::name_of(step.pool), step.to};
+  const auto& all = options.pools.attention.cells;
+  if (step.pool != scaled_pool::attention || all.empty())
+    return named_step{{scheduler::name_of(step.pool), step.to}, step.from};
   const auto& bounds = st.pools[step.pool];
-  const auto cell = scheduler::step_of_cells(cells_of(options, heard), st.config->kv_heads,
-                                             step.to > step.from, bounds.least, bounds.most);
+  const auto cells = cells_of(options, heard);
+  const auto cell = scheduler::step_of_cells(cells, st.config->kv_heads, step.to > step.from,
+                                             bounds.least, bounds.most);
   if (!cell) return std::nullopt;
-  const auto& name = std::next(named.begin(), static_cast<ptrdiff_t>(cell->cell))->first;
-  return pool_resize{"attention/" + name, cell->members};
+  const auto& name = std::next(all.begin(), static_cast<ptrdiff_t>(cell->cell))->first;
+  return named_step{{"attention/" + name, cell->members}, cells[cell->cell].members};
 }
 
 void take(autoscaler_ptr self, const autoscaler_state::round& heard,
           const scheduler::scaling_step& step) {
-  const auto resize = resize_of(self->state, heard, step);
-  if (!resize) return; // no cell has a size within the bounds
+  const auto x = named(self->state, heard, step);
+  if (!x) return;
+  const auto& [pool, to] = x->resize;
   tell(event_kind::pool_autoscaling,
-       {{"pool", resize->pool}, {"from", step.from}, {"to", step.to}, {"reason", step.reason}});
-  self->request(self->state.config->members, timeout, *resize)
+       {{"pool", pool}, {"from", x->from}, {"to", to}, {"reason", step.reason}});
+  self->request(self->state.config->members, timeout, x->resize)
       .then([](const pool_change&) {},
-            [self, pool = resize->pool, to = resize->members](const caf::error& e) {
-              spdlog::warn("autoscaling refused pool={} to={} reason=\"{}\"", pool, to,
-                           explain(self->system(), e));
+            [self, what = x->resize](const caf::error& e) {
+              spdlog::warn("autoscaling refused pool={} to={} reason=\"{}\"", what.pool,
+                           what.members, explain(self->system(), e));
             });
 }
 

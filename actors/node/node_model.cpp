@@ -61,7 +61,7 @@ void node::impl::open_model(const load_progress& progress) {
       if (auto why = scheduler::refuse_partition(spec.kv_heads, cell.members))
         throw start_error{78, "pools.attention." + (pool.cells.empty() ? "" : "cells." + name + ".")
                                   + "members: " + *why};
-  if (pool.partition == config::partition::heads)
+  if (pool.partition == config::partition::heads && pool.cells.empty())
     if (auto why = scheduler::refuse_partition(spec.kv_heads, std::max(1u, pool.most)))
       throw start_error{78, "pools.attention.max: " + *why};
   if (options.model.context_tokens && *options.model.context_tokens > spec.context_tokens)

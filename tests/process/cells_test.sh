@@ -7,9 +7,11 @@ set -uo pipefail
 . "$(dirname "$0")/tiny_service.sh"
 
 requests="24 1000"
+many="64 1500" # the autoscaler looks at them for longer than it waits before a step
 
 serve single.log "${tiny[@]}"
 answers single.txt $requests
+answers many.txt $many
 stop "a single process"
 
 same() { # same NAME FILE
@@ -72,5 +74,22 @@ expect "the last cell is not" 1 $?
 contains "the last cell: the reason" "at least one member" "$(cat page)"
 none_in_use "cells"
 stop "cells"
+
+# A most of all cells together, which need not divide the KV heads.
+follows=(--set pools.attention.placement=local --set pools.attention.cells.near.members=1 --set pools.attention.max=4
+  --set pools.attention.cells.far.members=1 --set pools.attention.kv_bytes=1MiB --set autoscale.cool_down_up_seconds=1)
+"$lamella" config check --set http.listen=127.0.0.1:0 --set admin.listen=127.0.0.1:0 "${tiny[@]}" "${follows[@]}" >page 2>&1
+expect "cells with a most of all: config check takes them" 0 $?
+serve follows.log "${tiny[@]}" "${follows[@]}"
+decoding follows.txt $many
+for _ in $(seq 600); do
+  ! grep -q 'autoscaling pool=attention/.* from=1 to=3' follows.log || break
+  sleep 0.1
+done
+expect "L-M19 the autoscaler gives a cell more members" 1 $(($(grep -c 'autoscaling pool=attention/.* from=1 to=3' follows.log) > 0))
+wait "$client"
+cmp -s many.txt follows.txt
+expect "L-M19 cells that follow the load: the same tokens" 0 $?
+stop "cells that follow the load"
 
 finish
