@@ -16,11 +16,11 @@ struct composer_bounds {
   std::chrono::nanoseconds beside = std::chrono::milliseconds{60}; ///< sequences decode in it
 };
 
-/// Rows of sequences that decode are in every launch: none of them ever stands back, so no token
-/// waits longer than `beside` for the one before it. Prompts get the time that these rows leave:
-/// the work that a mixed launch may have follows the time that the last one took. So nothing has to
-/// be known of what its parts cost, which is much less together than apart: weights are read once.
-/// Cost: O(64^2) for a bound of prompts alone, O(1) beside tokens.
+/// Rows of sequences that decode are in every launch: no sequence ever stands back for a prompt.
+/// Prompts get the time that these rows leave of `beside`: the work that a mixed launch may have
+/// follows the time that the last one took, and is `work_least` where decoding takes all of it. So
+/// nothing has to be known of what its parts cost, which is much less together than apart: weights
+/// are read once. Cost: O(64^2) for a bound of prompts alone, O(1) beside tokens.
 class composer {
 public:
   using nanoseconds = std::chrono::nanoseconds;

@@ -118,7 +118,7 @@ void on_sampled(lane_ptr self, uint64_t iteration, uint32_t attempt, sampled ans
   note_iteration(self, flight);
   auto of_prompts = commit_tokens(self, flight, std::move(answer.tokens));
   const auto took = self->clock().now() - flight.launched;
-  if (!flight.pieces().empty()) take_prompts(self, flight, std::move(of_prompts), took);
+  if (flight.has_prompts()) take_prompts(self, flight, std::move(of_prompts), took);
   pump(self);
 }
 
@@ -153,7 +153,7 @@ void on_failure(lane_ptr self, const iteration_failed& x) {
 /// streams before it: the one that runs must not be cleared.
 bool can_run_ahead(const lane_state& st) {
   return st.flights.size() == 1 && st.failures == 0 && rows_are_known(st)
-         && st.flights.front().pieces().empty() && (!st.config.prompts || st.prompts.plan->empty());
+         && !st.flights.front().has_prompts() && (!st.config.prompts || st.prompts.plan->empty());
 }
 
 void tell_in_flight(const lane_state& st) {

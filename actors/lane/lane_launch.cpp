@@ -13,6 +13,8 @@ namespace {
 using job = prompt_part::job;
 using milliseconds = std::chrono::milliseconds;
 
+bool is_row(const lane_span& x) { return std::holds_alternative<uint32_t>(x.what); }
+
 /// Prompts in one iteration: bounds the spans of a launch.
 constexpr uint32_t prompts_per_iteration = 64;
 
@@ -73,7 +75,6 @@ milliseconds timeout(const lane_state& st, const std::vector<lane_span>& spans, 
   if (buggify(buggify_point::early_deadline)) return milliseconds{1};
   const auto& firsts = *st.config.target.firsts;
   milliseconds limit{0};
-  const auto is_row = [](const auto& x) { return std::holds_alternative<uint32_t>(x.what); };
   if (std::any_of(spans.begin(), spans.end(), is_row)) {
     const auto& known = st.tokens.deadline;
     limit += known.empty() ? firsts.limit(1, st.failures) : known.next(st.failures);
@@ -110,8 +111,11 @@ uint32_t scores_of(const scheduler::prefill_piece& piece) {
 }
 
 bool lane_state::flight::has_tokens() const {
-  return std::any_of(spans.begin(), spans.end(),
-                     [](const auto& x) { return std::holds_alternative<uint32_t>(x.what); });
+  return std::any_of(spans.begin(), spans.end(), is_row);
+}
+
+bool lane_state::flight::has_prompts() const {
+  return !std::all_of(spans.begin(), spans.end(), is_row);
 }
 
 std::vector<scheduler::prefill_piece> lane_state::flight::pieces() const {

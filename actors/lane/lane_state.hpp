@@ -165,6 +165,7 @@ struct lane_state {
     std::vector<lane_span> spans{}; ///< in the order of the launch
 
     bool has_tokens() const;
+    bool has_prompts() const;
     std::vector<scheduler::prefill_piece> pieces() const;
   };
   lane_config config;

@@ -177,4 +177,18 @@ TEST_CASE("L-M03 a lane that hands over stops prompts and sequences behind what 
   CHECK(w.filled(1) == 10 + w.tokens(1));
 }
 
+TEST_CASE("L-M03 a prompt that ends while its lane hands over is told before the lane answers") {
+  world w;
+  w.join(w.joining(1));
+  const auto computed = w.offer(prompt_of(2, 5));
+  w.play(2);
+  w.kv->filled.clear();
+  const auto stopped = w.ask<bool>(w.batch_, hand_over{true});
+  w.settle();
+  w.answer_newest();
+  REQUIRE(stopped->came);
+  CHECK(computed->came);
+  CHECK(w.filled(2) == 5); // its request might tell too late for what is copied next
+}
+
 } // namespace lamella::actors::test
