@@ -6,10 +6,10 @@ namespace lamella::actors {
 
 void own_maker::connect(std::optional<link_port> plane) {
   if (plane) {
-    port_ = std::move(*plane);
+    port_ = std::make_shared<shared_port>(std::move(*plane));
   } else {
     inside_ = std::make_shared<in_process_links>();
-    port_ = inside_->port();
+    port_ = std::make_shared<shared_port>(inside_->port());
   }
 }
 
@@ -33,7 +33,7 @@ worker_config own_maker::config_of(const scheduler::seat& where, const join_gran
   w.program = parts_->program;
   w.weights = parts_->weights;
   w.other_weights = parts_->other_weights;
-  w.port = port_;
+  w.port = port_->of_worker();
   w.streams_on_device = [parts = parts_, option = grant.terms.device](uint32_t rank) {
     return streams_on(parts->options, config::device_of_rank(option, rank));
   };
@@ -52,7 +52,7 @@ worker_facts own_maker::facts_of(const join_grant& grant, const gpu::device& dev
           numerics.kernels,
           terms.shapes,
           terms.model_digest,
-          port_.address,
+          port_->address(),
           names_of(device, others),
           numerics.sizes};
 }

@@ -4,6 +4,7 @@
 #include "actors/node/own_seats.hpp"
 #include "actors/node/pipeline.hpp"
 #include "actors/worker/in_process_links.hpp"
+#include "actors/worker/shared_port.hpp"
 
 #include <memory>
 #include <optional>
@@ -28,7 +29,7 @@ private:
                         const std::string& name) const;
 
   std::shared_ptr<pipeline_parts> parts_;
-  link_port port_;
+  std::shared_ptr<shared_port> port_;
   std::shared_ptr<in_process_links> inside_; ///< null where seats are outside of this process
 };
 
