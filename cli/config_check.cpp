@@ -141,7 +141,8 @@ plan make_plan(const config::settings& s, problems& found) {
     found.push_back({"model.path: " + std::string{e.what()}, "download the file again"});
     return made;
   }
-  if (auto why = actors::why_too_large(s, made.weight_bytes, made.kv_bytes()); !why.empty())
+  if (auto why = actors::why_too_large(s, made.weight_bytes, made.token_bytes, made.layout);
+      !why.empty())
     found.push_back({"kv.bytes: " + why, "lower kv.bytes or set it to auto"});
   return made;
 }

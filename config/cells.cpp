@@ -18,9 +18,16 @@ void check_cells(const attention_pools_settings& pool, std::vector<rule_violatio
   if (pool.partition == partition::requests)
     refuse("partition", "partition: requests beside cells (each is cut by heads)");
   if (pool.parity) refuse("parity", "parity of a pool with cells");
-  if (pool.autoscaled() && pool.placement == placement::remote)
+  if (pool.autoscaled() && pool.any(placement::remote))
     refuse("max", "a pool with cells that follows workers of other hosts");
+  const bool on_cuda = is_cuda(pool.cells.begin()->second.device);
   for (const auto& [name, cell] : pool.cells) {
+    if (is_cuda(cell.device) != on_cuda)
+      found.push_back(
+          {{pools + "cells." + name + ".device"},
+           "a sequence may move to any cell, but the kernels of CUDA devices and of the "
+           "host round differently",
+           "give all cells a CUDA device, or none"});
     const auto own = [&](const char* key, bool differs) {
       if (differs)
         found.push_back(
@@ -28,12 +35,8 @@ void check_cells(const attention_pools_settings& pool, std::vector<rule_violatio
              std::string{"a cell with "} + key + " of its own is not available in this version",
              "set " + pools + key + " for all cells"});
     };
-    own("device", cell.device != pool.device);
-    own("placement", cell.placement != pool.placement);
     own("partition", cell.partition != pool.partition);
     own("parity", cell.parity != pool.parity);
-    own("spares", cell.spares != pool.spares);
-    own("threads", cell.threads != pool.threads);
     own("min", cell.least != pool.least);
     own("max", cell.most != pool.most);
   }

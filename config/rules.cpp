@@ -49,12 +49,22 @@ void check_availability(const settings& x, std::vector<rule_violation>& found) {
 void check_devices(const settings& x, std::vector<rule_violation>& found) {
   const auto& pools = x.pools;
   const auto& prefill = pools.prefill;
-  if (is_cuda(pools.attention.device) && pools.attention.placement != placement::in_process
-      && !pools.attention.kv_bytes && !x.kv.bytes)
-    found.push_back({{"pools.attention.kv_bytes", "pools.attention.device"},
-                     "the memory of " + pools.attention.device
-                         + " is unknown here: it is a device of other processes",
-                     "set pools.attention.kv_bytes"});
+  const auto cells = pools.attention.resolved();
+  const auto elsewhere = [&](const attention_pool_settings& cell) {
+    return std::ranges::any_of(cells,
+                               [&](const auto& y) { return y.second.device != cell.device; });
+  };
+  for (const auto& [name, cell] : cells) {
+    if (!is_cuda(cell.device) || cell.kv_bytes || x.kv.bytes) continue;
+    const bool here = cell.placement == placement::in_process;
+    if (here && !elsewhere(cell)) continue;
+    const auto key = pools.attention.key_of(name);
+    found.push_back({{key + ".kv_bytes", key + ".device"},
+                     here ? "cells on several devices share no memory"
+                          : "the memory of " + cell.device
+                                + " is unknown here: it is a device of other processes",
+                     "set " + key + ".kv_bytes"});
+  }
   if (prefill.repurpose.count() > 0
       && (x.batching.launches != launches::mixed || !prefill.has_seats()))
     found.push_back({{"pools.prefill.repurpose_seconds", "batching.launches"},
@@ -70,10 +80,10 @@ void check_devices(const settings& x, std::vector<rule_violation>& found) {
                      "prefill workers of this process use the device of the replicas, and "
                          + pools.model.device + " is a device of other processes",
                      "set pools.prefill.placement: local or remote"});
-  const auto alike = [&](bool one, const char* other, const pool_settings& pool) {
+  const auto alike = [&](bool one, const std::string& other, const pool_settings& pool) {
     if (one == is_cuda(pool.device)) return;
     found.push_back(
-        {{"pools.prefill.device", std::string{other} + ".device"},
+        {{"pools.prefill.device", other + ".device"},
          "K and V must not depend on the device, but the kernels of CUDA devices and of the "
          "host round differently",
          "give both a CUDA device, or neither"});
@@ -81,7 +91,9 @@ void check_devices(const settings& x, std::vector<rule_violation>& found) {
   const bool computes_on_cuda =
       of_this_process ? is_cuda(pools.model.device) : is_cuda(prefill.device);
   alike(computes_on_cuda, "pools.model", pools.model);
-  if (pools.prefill_owns_kv()) alike(computes_on_cuda, "pools.attention", pools.attention);
+  if (pools.prefill_owns_kv())
+    for (const auto& [name, cell] : pools.attention.resolved())
+      alike(computes_on_cuda, pools.attention.key_of(name), cell);
 }
 
 /// Sizes between which the autoscaler may choose.
@@ -138,6 +150,8 @@ settings at_most(settings x) {
                            static_cast<pool_settings*>(&x.pools.attention),
                            static_cast<pool_settings*>(&x.pools.prefill)})
     p->members = std::max(p->members, p->most);
+  for (auto& [name, cell] : x.pools.attention.cells)
+    cell.members = std::max(cell.members, x.pools.attention.most);
   return x;
 }
 
@@ -157,15 +171,17 @@ void check_device_streams(const settings& x, std::vector<rule_violation>& found)
   };
   if (pools.model.placement == placement::in_process)
     for (const auto& device : ranks_of(pools.model)) of_device[device] += streams;
-  if (pools.attention.placement == placement::in_process)
-    of_device[pools.attention.device] += pools.attention.all_members() * (streams + 1);
+  for (const auto& [name, cell] : pools.attention.resolved())
+    if (cell.placement == placement::in_process)
+      of_device[cell.device] += cell.members * (streams + 1);
   const auto of_worker = [&](const pool_settings& pool, const std::set<std::string>& devices,
                              uint32_t count) {
     if (pool.placement == placement::in_process) return;
     for (const auto& device : devices) of_device[device] = std::max(of_device[device], count);
   };
   of_worker(pools.model, ranks_of(pools.model), streams);
-  of_worker(pools.attention, {pools.attention.device}, streams + (pools.attention.parity ? 3 : 1));
+  for (const auto& [name, cell] : pools.attention.resolved())
+    of_worker(cell, {cell.device}, streams + (pools.attention.parity ? 3 : 1));
   if (pools.prefill.has_seats()) // its replica, its own shard, and an offer to each other shard
     of_worker(pools.prefill, ranks_of(pools.prefill),
               2 * pools.prefill.members + pools.attention.all_members());
@@ -255,8 +271,8 @@ void check_control(const settings& x, std::vector<rule_violation>& found) {
   // Links to seats of this host are asked for by those of others.
   const auto data = parse_address(x.net.listen);
   const bool seats_here =
-      x.pools.model.placement != placement::remote
-      || x.pools.attention.placement != placement::remote
+      x.pools.model.placement != placement::remote || x.pools.attention.any(placement::in_process)
+      || x.pools.attention.any(placement::local)
       || (x.pools.prefill.has_seats() && x.pools.prefill.placement != placement::remote);
   if (!seats_here || !address || is_loopback(address->host) || !data) return;
   const bool by_six = address->host.find(':') != std::string::npos;

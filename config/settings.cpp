@@ -1,5 +1,6 @@
 #include "config/settings.hpp"
 
+#include <algorithm>
 #include <charconv>
 
 namespace lamella::config {
@@ -13,6 +14,27 @@ uint32_t attention_pools_settings::all_members() const {
   uint32_t sum = 0;
   for (const auto& [name, cell] : resolved()) sum += cell.members;
   return sum;
+}
+
+std::string attention_pools_settings::key_of(const std::string& name) const {
+  return "pools.attention" + (cells.empty() ? "" : ".cells." + name);
+}
+
+std::string attention_pools_settings::seats_of(const std::string& cell) const {
+  const auto alike = [&own = cells.at(cell)](const pool_settings& x) {
+    return x.device == own.device && x.placement == own.placement && x.threads == own.threads;
+  };
+  if (alike(*this)) return {};
+  return std::ranges::find_if(cells, [&](const auto& x) { return alike(x.second); })->first;
+}
+
+bool attention_pools_settings::any(config::placement where) const {
+  return std::ranges::any_of(resolved(),
+                             [&](const auto& x) { return x.second.placement == where; });
+}
+
+bool attention_pools_settings::any_cuda() const {
+  return std::ranges::any_of(resolved(), [](const auto& x) { return is_cuda(x.second.device); });
 }
 
 std::optional<host_and_port> parse_address(const std::string& text) {

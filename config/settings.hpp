@@ -137,6 +137,15 @@ struct attention_pools_settings : attention_pool_settings {
   std::map<std::string, attention_pool_settings> resolved() const;
   /// Members of all cells, or of the one pool.
   uint32_t all_members() const;
+  /// Beginning of the keys of one of resolved(): "pools.attention", "pools.attention.cells.far".
+  std::string key_of(const std::string& name) const;
+  /// The first cell with the same device, placement and threads as that one, whose workers can
+  /// replace each other; empty: they are those of the options around the cells.
+  std::string seats_of(const std::string& cell) const;
+  /// Whether a cell, or the pool without cells, has that placement.
+  bool any(config::placement where) const;
+  /// Whether it has a CUDA device, likewise.
+  bool any_cuda() const;
 };
 
 struct pools_settings {
@@ -162,7 +171,7 @@ struct pools_settings {
 
   /// Does any pool live there?
   bool any(config::placement where) const {
-    return model.placement == where || attention.placement == where || prefill.placement == where;
+    return model.placement == where || attention.any(where) || prefill.placement == where;
   }
   /// Does the size of any pool follow the load?
   bool autoscaled() const {

@@ -1,6 +1,7 @@
 #include "actors/machine/sizing.hpp"
 
 #include "actors/machine/control_groups.hpp"
+#include "actors/machine/seat_groups.hpp"
 
 #include <algorithm>
 #include <string>
@@ -27,6 +28,13 @@ scheduler::kv_layout members_of_cells(const config::settings& options) {
 
 } // namespace
 
+const config::attention_pool_settings& settings_of_cell(const config::settings& options,
+                                                        uint32_t cell) {
+  const auto& pool = options.pools.attention;
+  if (pool.cells.empty()) return pool;
+  return std::next(pool.cells.begin(), static_cast<ptrdiff_t>(cell))->second;
+}
+
 std::string host_name() {
   char host[256] = {};
   gethostname(host, sizeof host - 1);
@@ -49,14 +57,16 @@ uint64_t memory_limit() {
 }
 
 std::string why_too_large(const config::settings& options, uint64_t weight_bytes,
-                          uint64_t kv_bytes) {
+                          uint64_t token_bytes, const scheduler::kv_layout& layout) {
   const auto is_here = [](const config::pool_settings& pool) {
     return pool.placement != config::placement::remote && !config::is_cuda(pool.device);
   };
   const auto& pools = options.pools;
   const auto limit = memory_limit();
   const auto weights = is_here(pools.model) ? weight_bytes : 0;
-  const auto kv = is_here(pools.attention) ? kv_bytes : 0;
+  uint64_t kv = 0;
+  for (uint32_t i = 0; i < layout.tables(); ++i)
+    if (is_here(settings_of_cell(options, i))) kv += layout.slots_of(i) * token_bytes;
   if (weights + kv <= limit) return {};
   return "the weights (" + std::to_string(weights) + " bytes) and the KV cache ("
          + std::to_string(kv) + " bytes) are more than the memory limit of " + std::to_string(limit)
@@ -105,7 +115,8 @@ size_t streams_on(const config::settings& options, const std::string& device) {
   const size_t streams = options.batching.batches_for(pools.model.members)
                          + size_t{prompt_streams(options)} + mixed_streams(options);
   size_t count = 0;
-  if (device == pools.attention.device) count += pools.attention.members * (streams + 1);
+  for (const auto& [name, cell] : pools.attention.resolved())
+    if (device == cell.device) count += cell.members * (streams + 1);
   if (!config::devices_of_ranks(pools.model.device, pools.model.tensor_parallel).contains(device))
     return count;
   // A prefill worker with KV of its own has a shard, and an offer to each other one.
@@ -158,21 +169,15 @@ scheduler::kv_layout layout_of(const config::settings& options, const model::mod
   const auto context = options.model.context_tokens.value_or(spec.context_tokens);
   auto layout = members_of_cells(options);
   const auto share = available / (std::max(1u, layout.members()) + (pool.parity ? 1 : 0));
-  auto named = pool.cells.begin();
-  for (auto& cell : layout.cells) {
-    const auto& own = named == pool.cells.end() ? pool : (named++)->second;
-    const auto given = own.kv_bytes ? own.kv_bytes : options.kv.bytes;
+  for (uint32_t i = 0; auto& cell : layout.cells) {
+    const auto& cell_pool = settings_of_cell(options, i++);
+    const auto given = cell_pool.kv_bytes ? cell_pool.kv_bytes : options.kv.bytes;
     const auto member_bytes = token_bytes(options, spec) / std::max(1u, cell.members);
     auto slots = given.value_or(share) / std::max<uint64_t>(1, member_bytes);
     if (!given) slots = std::min(slots, seats * (uint64_t{context} + 64));
     cell.slots = static_cast<uint32_t>(std::min<uint64_t>(slots, 1u << 30));
   }
   return layout;
-}
-
-uint64_t kv_bytes_of(const config::settings& options, const model::model_spec& spec,
-                     const scheduler::kv_layout& layout) {
-  return layout.slots() * token_bytes(options, spec);
 }
 
 uint32_t prefill_slots(const config::settings& options, const model::model_spec& spec,
@@ -190,6 +195,7 @@ scheduler::epoch_shape shape_of(const config::settings& options) {
   shape.replicas = pools.model.members;
   shape.shards = pools.attention.members;
   for (const auto& [name, cell] : pools.attention.cells) shape.cells.push_back(cell.members);
+  shape.cell_seats = cell_seats(options);
   shape.parity = pools.attention.parity;
   if (pools.prefill.has_seats()) shape.prefill_seats = pools.prefill.members;
   shape.batches = options.batching.batches_for(pools.model.members);
@@ -197,23 +203,6 @@ scheduler::epoch_shape shape_of(const config::settings& options) {
   shape.prefill_streams = prompt_streams(options);
   shape.mixed_streams = mixed_streams(options);
   return shape;
-}
-
-const config::pool_settings& pool_of(const config::settings& options, scheduler::worker_role role) {
-  switch (role) {
-  case scheduler::worker_role::attention:
-    return options.pools.attention;
-  case scheduler::worker_role::prefill:
-    return options.pools.prefill;
-  case scheduler::worker_role::model:
-    break;
-  }
-  return options.pools.model;
-}
-
-uint32_t members_needed(const config::settings& options, scheduler::worker_role role) {
-  const bool parity = role == scheduler::worker_role::attention && options.pools.attention.parity;
-  return pool_of(options, role).members + (parity ? 1 : 0);
 }
 
 } // namespace lamella::actors

@@ -29,14 +29,15 @@ uint64_t memory_limit();
 scheduler::kv_layout layout_of(const config::settings& options, const model::model_spec& spec,
                                uint64_t available);
 
-/// Why the memory limit of this process is too small for one copy of the weights and the KV of the
-/// whole pool; empty when it suffices. Pools on other machines or on CUDA devices do not count.
-std::string why_too_large(const config::settings& options, uint64_t weight_bytes,
-                          uint64_t kv_bytes);
+/// The settings of a cell of such a layout: of a named cell, else of the pool.
+const config::attention_pool_settings& settings_of_cell(const config::settings& options,
+                                                        uint32_t cell);
 
-/// Bytes of K and V of all slots of a pool.
-uint64_t kv_bytes_of(const config::settings& options, const model::model_spec& spec,
-                     const scheduler::kv_layout& layout);
+/// Why the memory limit of this process is too small for one copy of the weights and the KV of all
+/// cells, `token_bytes` for each slot; empty when it suffices. Pools and cells on other machines or
+/// on CUDA devices do not count.
+std::string why_too_large(const config::settings& options, uint64_t weight_bytes,
+                          uint64_t token_bytes, const scheduler::kv_layout& layout);
 
 /// Slots of a prefill worker's own KV: the capacity of `pools.prefill.kv_bytes`, or one longest
 /// prompt and eight chunks; at most those of the pool.
@@ -82,11 +83,5 @@ uint64_t slot_bytes(const config::settings& options, const model::model_spec& sp
 
 /// The full shape of an epoch. Prefill workers without own seats use the model replicas.
 scheduler::epoch_shape shape_of(const config::settings& options);
-
-/// Members of a complete pool, the parity member included.
-uint32_t members_needed(const config::settings& options, scheduler::worker_role role);
-
-/// The settings of the pool a role belongs to.
-const config::pool_settings& pool_of(const config::settings& options, scheduler::worker_role role);
 
 } // namespace lamella::actors

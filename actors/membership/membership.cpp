@@ -207,7 +207,8 @@ void on_pace(membership_ptr self, const scheduler::slow_workers::change& x) {
         {"times_its_peers", x.times}});
   const auto now = self->clock().now();
   const bool soon = st.replaced_at && now - *st.replaced_at < st.config.replace_every;
-  if (x.slow && st.open && !soon && has_part(st, x.who) && !m.here && has_substitute(st, x.who)) {
+  if (x.slow && st.open && !soon && has_part(st, x.who) && !m.info.here
+      && has_substitute(st, x.who)) {
     st.replaced_at = now;
     st.shunned.emplace_back(m.info.host, m.info.pid);
     if (st.shunned.size() > shunned_max) st.shunned.pop_front();
@@ -232,9 +233,11 @@ void begin(membership_ptr self, membership_config config) {
                             net::failover_cause cause) { lose(self, where, reason, cause); };
   auto& st = self->state;
   st.wanted = scheduler::sizes_of(st.config.shape);
-  for (const auto role : {worker_role::model, worker_role::attention, worker_role::prefill}) {
-    const auto seats = st.config.seats.members(role);
-    st.extra_seats[role] = seats - std::min(seats, scheduler::size_of(st.wanted, role));
+  for (const auto& where : st.config.seats.all()) {
+    const auto group = where.group();
+    const auto seats = st.config.seats.members_of(group);
+    const auto members = scheduler::size_of(st.wanted, group, st.config.shape.cell_seats);
+    st.extra_seats[group] = seats - std::min(seats, members);
   }
   // From the start everybody knows who is missing.
   if (self->state.config.seats.free_count() > 0) changed(self);

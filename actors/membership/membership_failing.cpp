@@ -21,8 +21,9 @@ beginning beginning_of(const membership_state& st) {
 
 void note_failing(membership_state& st, const seat_failing& x) {
   const auto role = scheduler::role_named(x.role);
-  if (!role) return;
-  const seat where{*role, x.index};
+  const auto found = role ? st.config.seats.find(*role, x.index) : std::nullopt;
+  if (!found) return;
+  const auto& where = *found;
   auto why = fmt::format("{}, {} times in a row", x.how, x.faults);
   if (const auto said = st.refusals.extract(where)) why += ": " + said.mapped();
   st.failing[where] = std::move(why);

@@ -15,7 +15,7 @@ namespace {
 std::string injurable(const membership_state& st) {
   std::string seats;
   for (const auto& [where, m] : st.members)
-    if (m.handle && !m.here) seats += (seats.empty() ? "" : ", ") + m.info.seat;
+    if (m.handle && !m.info.here) seats += (seats.empty() ? "" : ", ") + m.info.seat;
   return seats.empty() ? "none" : seats;
 }
 
@@ -25,7 +25,7 @@ caf::result<std::string> on_injure(membership_ptr self, const injure& x) {
   const auto& st = self->state;
   std::vector<const member*> candidates;
   for (const auto& [where, m] : st.members)
-    if (m.handle && !m.here
+    if (m.handle && !m.info.here
         && (x.target.empty() || x.target == m.info.seat || x.target == m.info.role
             || x.target == m.info.role + "/" + m.info.name))
       candidates.push_back(&m);

@@ -35,7 +35,7 @@ bool as_large(const epoch_plan& x, const epoch_plan& than) {
 /// Who holds the KV of each shard of an epoch of that design, by its number there; a seat that does
 /// not exist: nobody.
 std::vector<seat> held_in(const membership_state& st, const epoch_design& design) {
-  constexpr seat nobody{worker_role::attention, ~0u};
+  const seat nobody{worker_role::attention, ~0u};
   std::vector<seat> held;
   for (const auto member : scheduler::members_before(st.config.pool.layout, design.pool.layout))
     held.push_back(member < st.held.size() ? st.held[member] : nobody);

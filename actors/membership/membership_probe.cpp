@@ -71,7 +71,7 @@ void probe_workers(membership_ptr self, const give_up_function& give_up) {
   auto& st = self->state;
   if (!st.open || st.current) return;
   for (const auto& [where, m] : st.members) {
-    if (m.handle && !m.here && scheduler::part_of(st.newest.plan, where) != "spare"
+    if (m.handle && !m.info.here && scheduler::part_of(st.newest.plan, where) != "spare"
         && !st.asking.contains(where))
       ask(self, m, false, give_up);
   }

@@ -102,7 +102,7 @@ std::vector<scheduler::link_party> parties_of(const membership_state& st) {
     if (!m.handle) continue;
     auto others = ready;
     others.erase(where);
-    parties.push_back({where, m.here, has_part(st, where),
+    parties.push_back({where, m.info.here, has_part(st, where),
                        scheduler::plan_epoch(st.config.shape, others, st.held, false).has_value(),
                        m.joined});
   }
@@ -161,7 +161,7 @@ void look_at(membership_ptr self, const seat& where, const std::set<seat>& unhea
   const auto now = self->clock().now();
   if (torn.contains(where) || !st.reach.proven(where, unheard_of, now)) {
     m.proven_since.reset();
-    if (m.fenced_at && !m.here && now - *m.fenced_at >= timeout_with(st, m))
+    if (m.fenced_at && !m.info.here && now - *m.fenced_at >= timeout_with(st, m))
       verdicts.send_away(where,
                          "nothing has shown for too long that all reach it on the data plane");
     return;

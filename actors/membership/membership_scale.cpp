@@ -17,6 +17,7 @@ namespace {
 
 using membership_ptr = membership_self::stateful_pointer<membership_state>;
 using scheduler::seat;
+using scheduler::seat_group;
 using scheduler::worker_role;
 
 /// Members of a pool at most: seats have numbers of 14 bits, and a mistyped size starts processes.
@@ -103,27 +104,35 @@ std::string why_not(const membership_state& st, const resized_part& what, uint32
   return {};
 }
 
-/// Seats of a pool of that size, its spares and the one of the parity included.
-uint32_t needed_seats(const membership_state& st, worker_role role, uint32_t members) {
-  return members + st.extra_seats.at(role);
+/// The seats of a pool or cell.
+seat_group group_of(const membership_state& st, const resized_part& x) {
+  const auto& cells = st.config.shape.cell_seats;
+  return {x.role, x.cell && *x.cell < cells.size() ? cells[*x.cell] : std::string{}};
 }
 
-/// Gives a pool as many seats as it needs, spares included; new ones are free.
-void add_seats(membership_ptr self, worker_role role, uint32_t members) {
+/// Seats that a group needs at the wanted sizes, its spares and the one of the parity included.
+uint32_t needed_seats(const membership_state& st, const seat_group& group) {
+  const auto extra = st.extra_seats.find(group); // none: it has had no seats so far
+  return scheduler::size_of(st.wanted, group, st.config.shape.cell_seats)
+         + (extra == st.extra_seats.end() ? 0 : extra->second);
+}
+
+/// Gives a group as many seats as it needs; new ones are free.
+void add_seats(membership_ptr self, const seat_group& group) {
   auto& st = self->state;
-  const auto needed = needed_seats(st, role, members);
-  if (const auto now = st.config.seats.members(role); now < needed)
-    st.config.seats.add(role, needed - now);
+  const auto needed = needed_seats(st, group);
+  if (const auto now = st.config.seats.members_of(group); now < needed)
+    st.config.seats.add(group, needed - now);
   if (st.config.on_resize) st.config.on_resize(st.config.seats.all());
 }
 
 /// Takes seats away that are too many: of draining workers, then free ones, then the last.
-void drop_seats(membership_ptr self, worker_role role, uint32_t needed,
-                const scale_effects& effects) {
+void drop_seats(membership_ptr self, const seat_group& group, const scale_effects& effects) {
   auto& st = self->state;
+  const auto needed = needed_seats(st, group);
   std::vector<seat> idle;
   for (const auto& where : st.config.seats.all())
-    if (where.role == role && !st.newest.has(where)) idle.push_back(where);
+    if (where.group() == group && !st.newest.has(where)) idle.push_back(where);
   std::ranges::stable_sort(idle, [&](const seat& a, const seat& b) {
     const auto rank = [&](const seat& x) {
       return std::tuple{!st.draining.contains(x), st.config.seats.occupied(x), ~x.index};
@@ -132,7 +141,7 @@ void drop_seats(membership_ptr self, worker_role role, uint32_t needed,
   });
   std::vector<seat> gone;
   for (const auto& where : idle)
-    if (st.config.seats.members(role) - gone.size() > needed) gone.push_back(where);
+    if (st.config.seats.members_of(group) - gone.size() > needed) gone.push_back(where);
   if (gone.empty()) return;
   auto stay = st.config.seats.all();
   for (const auto& where : gone) stay.erase(where);
@@ -165,7 +174,7 @@ pool_change begin_change(membership_ptr self, const resized_part& what, uint32_t
   auto& st = self->state;
   const auto from = size_of(st.wanted, what);
   st.wanted = with_size(st.wanted, what, members);
-  add_seats(self, what.role, scheduler::size_of(st.wanted, what.role));
+  add_seats(self, group_of(st, what));
   st.changing = pool_change{name_of(st, what), from, members, "under way", {}};
   st.changing_since = self->clock().now();
   tell(event_kind::pool_resizing, {{"pool", st.changing->pool}, {"from", from}, {"to", members}});
@@ -193,7 +202,9 @@ void end_change(membership_ptr self, const char* state, std::string reason) {
        std::move(fields));
 }
 
-worker_role role_of(const pool_change& x) { return *scheduler::role_named(pool_of(x.pool)); }
+seat_group group_of(const membership_state& st, const pool_change& x) {
+  return group_of(st, *part_named(st, x.pool));
+}
 
 } // namespace
 
@@ -219,7 +230,7 @@ caf::result<pool_change> on_drain(membership_ptr self, const worker_drain& x,
     return m.second.info.name == x.worker || m.second.info.seat == x.worker;
   });
   if (found == st.members.end()) return refused(st, {}, "there is no worker '" + x.worker + "'");
-  if (found->second.here)
+  if (found->second.info.here)
     return refused(st, found->second.info.role,
                    "'" + x.worker + "' is of the service's own process; change the pool's size");
   const auto where = found->first;
@@ -280,10 +291,10 @@ bool grow_for(membership_ptr self, worker_role role, const scale_effects& effect
 void finish_change(membership_ptr self, const scale_effects& effects) {
   auto& st = self->state;
   if (st.changing && scheduler::sizes_of(st.config.shape) == st.wanted) {
-    const auto role = role_of(*st.changing);
-    drop_seats(self, role, needed_seats(st, role, scheduler::size_of(st.wanted, role)), effects);
+    const auto group = group_of(st, *st.changing);
+    drop_seats(self, group, effects);
     // After a loss the worker that should leave may be the one that is left.
-    std::erase_if(st.draining, [&](const seat& where) { return where.role == role; });
+    std::erase_if(st.draining, [&](const seat& where) { return where.group() == group; });
     end_change(self, "done", {});
   }
   const auto draining = st.draining;
@@ -305,7 +316,7 @@ void watch_change(membership_ptr self, const scale_effects& effects) {
     finish_change(self, effects);
   if (!st.changing) return;
   if (self->clock().now() - st.changing_since < st.config.resize_timeout) return;
-  const auto role = role_of(*st.changing);
+  const auto group = group_of(st, *st.changing);
   auto reason = fmt::format(
       "its workers were not ready within {} s",
       std::chrono::duration_cast<std::chrono::seconds>(st.config.resize_timeout).count());
@@ -314,7 +325,7 @@ void watch_change(membership_ptr self, const scale_effects& effects) {
   if (!st.changing->reason.empty()) reason = st.changing->reason;
   st.wanted = with_size(st.wanted, *part_named(st, st.changing->pool), st.changing->from);
   st.draining.clear();
-  drop_seats(self, role, needed_seats(st, role, scheduler::size_of(st.wanted, role)), effects);
+  drop_seats(self, group, effects);
   end_change(self, "rolled back", reason);
   changed(self);
 }

@@ -68,13 +68,14 @@ struct membership_config {
   std::function<epoch_design(const pool_sizes&)> design_of{};
   /// Called with all seats when some are added or taken away; on the actor's thread. May be empty.
   std::function<void(const std::set<scheduler::seat>&)> on_resize{};
-  /// Pools of child processes: one with a name that a worker has already was started in its place.
-  std::set<scheduler::worker_role> of_children{};
+  /// Seats of child processes: one with a name that a worker has already was started in its place.
+  std::set<scheduler::seat_group> of_children{};
   /// Pools whose sizes follow the workers that join, and those that leave by themselves.
   std::map<scheduler::worker_role, size_bounds> follows{};
   /// From a change of a pool's size until it is rolled back because its workers are not ready.
   caf::timespan resize_timeout{std::chrono::minutes{1}};
-  std::function<worker_terms(const scheduler::seat&)> terms_of;
+  /// Terms of a seat; `place`: seats of its group with lower indices.
+  std::function<worker_terms(const scheduler::seat&, uint32_t place)> terms_of;
   /// Called when a seat is taken or lost or its worker is ready; on the actor's thread.
   std::function<void(const seat_news&)> on_change;
   /// Called when a worker takes or loses a seat, `trouble` being the reason of the loss; on the
@@ -108,7 +109,6 @@ struct membership_state {
     worker_actor handle;   ///< null until its model is loaded
     std::string address;   ///< of its data plane
     uint64_t joined = 0;   ///< grows with each join
-    bool here = false;     ///< an actor of this process; no other worker can take its seat
     bool seatless = false; ///< its seat is taken away
     caf::actor_clock::time_point live_since{};
     /// All peers reach it over the data plane, and it reaches them: it may have a part.
@@ -158,7 +158,7 @@ struct membership_state {
   std::optional<caf::actor_clock::time_point> dropped_at;  ///< an epoch, not tried again since
   pool_sizes wanted;                  ///< as asked for; `newest` may not have them yet
   std::set<scheduler::seat> draining; ///< seats that shall have no part
-  std::map<scheduler::worker_role, uint32_t> extra_seats;   ///< beyond the sizes: spares, parity
+  std::map<scheduler::seat_group, uint32_t> extra_seats;    ///< beyond the sizes: spares, parity
   std::map<scheduler::worker_role, uint32_t> before_drains; ///< members; none: no worker has left
   std::optional<pool_change> changing;                      ///< under way
   caf::actor_clock::time_point changing_since{};

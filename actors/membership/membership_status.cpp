@@ -36,7 +36,7 @@ void add_prefill_on_replicas(const membership_state& st, std::vector<worker_info
     if (place != st.newest.plan.streams.end()) {
       const auto& where = st.newest.plan.replicas.at(place->replica);
       const auto m = st.members.find(where);
-      const bool here = m != st.members.end() && m->second.here;
+      const bool here = m != st.members.end() && m->second.info.here;
       x.device = here ? m->second.info.device : scheduler::to_string(where);
     }
     to.push_back(std::move(x));
@@ -48,7 +48,7 @@ system_status status_of(membership_ptr self) {
   if (st.config.metrics) {
     const auto now = self->clock().now();
     for (const auto& [where, m] : st.members) // actors of this process are never out of reach
-      if (m.here) st.reports.heard(where, now);
+      if (m.info.here) st.reports.heard(where, now);
     st.reports.tell_ages(st.config.seats, now, *st.config.metrics);
     st.config.metrics->set_mailbox_depth("membership", self->mailbox().size());
   }

@@ -52,14 +52,11 @@ void worker_reports::note(const scheduler::seat& where, uint32_t incarnation, co
 
 void worker_reports::tell_ages(const scheduler::seat_plan& seats, time_point now,
                                net::metrics& metrics) {
-  using scheduler::worker_role;
-  for (const auto role : {worker_role::model, worker_role::attention, worker_role::prefill})
-    for (uint32_t i = 0; i < seats.members(role); ++i) {
-      const scheduler::seat where{role, i};
-      const auto last = heard_.try_emplace(where, now).first->second;
-      metrics.set_heartbeat_age(scheduler::to_string(role), worker_label(where),
-                                std::chrono::duration<double>(now - last).count());
-    }
+  for (const auto& where : seats.all()) {
+    const auto last = heard_.try_emplace(where, now).first->second;
+    metrics.set_heartbeat_age(scheduler::to_string(where.role), worker_label(where),
+                              std::chrono::duration<double>(now - last).count());
+  }
 }
 
 } // namespace lamella::actors

@@ -70,6 +70,7 @@ child_command child_of(const config::settings& options, const scheduler::seat& w
                    word_of(options.log.level),
                    "--listen", // for workers of other hosts; the port itself is this process's
                    config::parse_address(options.net.listen)->host + ":0"}};
+  if (!where.cell.empty()) x.words.insert(x.words.end(), {"--cell", where.cell});
   if (control.tls())
     x.words.insert(x.words.end(),
                    {"--tls-certificate", control.tls_certificate.string(), "--tls-key",

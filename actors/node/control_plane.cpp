@@ -1,6 +1,7 @@
 #include "actors/node/control_plane.hpp"
 
 #include "actors/machine/model_store.hpp"
+#include "actors/machine/seat_groups.hpp"
 #include "actors/machine/sizing.hpp"
 #include "actors/node/child_commands.hpp"
 #include "actors/protocol/epochs.hpp"
@@ -35,22 +36,23 @@ constexpr caf::timespan remote_resize = std::chrono::minutes{10};
 /// Between two looks at how long workers take for their work.
 constexpr caf::timespan pace_look = std::chrono::seconds{1};
 
-constexpr worker_role all_roles[] = {worker_role::model, worker_role::attention,
-                                     worker_role::prefill};
-
-/// Spares are seats like others; start-up does not wait for them, and they have no part until one
-/// is free.
-uint32_t seats_in(const config::settings& options, worker_role role) {
-  return members_needed(options, role) + pool_of(options, role).spares;
-}
-
-/// Seats of worker processes and of this process.
+/// Seats of worker processes and of this process. Spares are seats like others; start-up does not
+/// wait for them, and they have no part until one is free.
 scheduler::seat_plan seats_of(const config::settings& options) {
   scheduler::seat_plan plan;
-  for (auto role : all_roles)
-    if (role != worker_role::prefill || options.pools.prefill.has_seats())
-      plan.add(role, seats_in(options, role));
+  for (const auto& group : seat_groups(options))
+    plan.add(group, members_needed(options, group) + spares_of(options, group));
   return plan;
+}
+
+/// The pools and cells of a placement, as `worker --role attention --cell far` names them.
+std::set<std::string> pools_at(const config::settings& options, placement where) {
+  std::set<std::string> names;
+  for (const auto& group : seat_groups(options))
+    if (pool_of(options, group).placement == where) names.insert(scheduler::to_string(group));
+  for (const auto& [name, cell] : options.pools.attention.cells)
+    if (cell.placement == where) names.insert("attention/" + name);
+  return names;
 }
 
 const char* word_of(config::transport x) {
@@ -104,8 +106,8 @@ membership_config control_plane::membership_of(const config::settings& options) 
   membership_config m;
   m.seats = seats_of(options);
   m.wanted = identity_of(*config_.parts, config_.model_digest);
-  for (auto role : all_roles)
-    if (config::is_cuda(device_option(options, role))) m.on_devices.insert(role);
+  for (const auto& group : seat_groups(options))
+    if (config::is_cuda(device_option(options, group))) m.on_devices.insert(group.role);
   m.shape = shape_of(options);
   m.pool = pool_terms_of(options, config_.parts->program->spec, config_.parts->layout);
   m.kv_heads = config_.parts->program->spec.kv_heads;
@@ -113,15 +115,17 @@ membership_config control_plane::membership_of(const config::settings& options) 
   m.design_of = [this](const pool_sizes& x) { return design_of(x); };
   m.least_slots = std::min(config_.parts->base.context_tokens, config_.parts->layout.largest());
   m.on_resize = [this](const std::set<scheduler::seat>& all) { keep_seats(all); };
-  for (auto role : all_roles)
-    if (pool_of(options, role).placement == placement::local) m.of_children.insert(role);
-  for (auto role : all_roles)
-    if (const auto& pool = pool_of(options, role); pool.placement == placement::remote) {
-      m.resize_timeout = remote_resize;
-      if (pool.autoscaled()) m.follows[role] = {pool.least, pool.most};
-    }
+  for (const auto& group : seat_groups(options)) {
+    const auto& pool = pool_of(options, group);
+    if (pool.placement == placement::local) m.of_children.insert(group);
+    if (pool.placement != placement::remote) continue;
+    m.resize_timeout = remote_resize;
+    if (pool.autoscaled()) m.follows[group.role] = {pool.least, pool.most};
+  }
   if (!options.pools.prefill.has_seats()) m.prefill_on_replicas = options.pools.prefill.members;
-  m.terms_of = [this](const scheduler::seat& where) { return terms_of(where); };
+  m.terms_of = [this](const scheduler::seat& where, uint32_t place) {
+    return terms_of(where, place);
+  };
   m.on_change = config_.on_change;
   if (distributed()) m.poll_interval = pace_look, m.dead = options.control.dead;
   m.metrics = config_.parts->metrics;
@@ -133,16 +137,12 @@ membership_config control_plane::membership_of(const config::settings& options) 
 /// those of other hosts nobody else knows how they ended.
 void control_plane::listen_to_losses(membership_config& m) {
   const auto suspects = config_.parts->suspects;
-  const auto is_here = [parts = config_.parts](const worker_info& x) {
-    const auto role = scheduler::role_named(x.role).value_or(worker_role::model);
-    return pool_of(parts->options, role).placement == placement::in_process;
-  };
   const auto epoch_here = std::make_shared<uint64_t>(0); ///< in which one here had a part
   // Numbers that no process of this host has.
   m.on_part_lost = [=, of_other_hosts = uint32_t{1} << 31](const worker_info& x, uint64_t epoch,
                                                            std::vector<scheduler::stream_id> served,
                                                            bool own_fault) mutable {
-    if (is_here(x)) *epoch_here = epoch;
+    if (x.here) *epoch_here = epoch;
     if (x.host == host_name()) {
       suspects->lost({x.pid, epoch, std::move(served)});
     } else if (own_fault) {
@@ -151,7 +151,7 @@ void control_plane::listen_to_losses(membership_config& m) {
     }
   };
   m.on_worker = [=, told = told_, own = own_](const worker_info& x, bool lost, bool own_fault) {
-    if (is_here(x)) {
+    if (x.here) {
       if (!lost) return;
       own_seat_lost gone{x.seat, x.trouble, std::exchange(*epoch_here, 0)};
       if (gone.epoch != 0) gone.budget = suspects->ended(x.pid, own_fault);
@@ -163,7 +163,7 @@ void control_plane::listen_to_losses(membership_config& m) {
       suspects->ended(x.pid, lost && own_fault);
   };
   m.on_serving = [=, told = told_](const worker_info& x) {
-    if (x.host == host_name() && !is_here(x)) told->tell(x.pid, worker_news::serves);
+    if (x.host == host_name() && !x.here) told->tell(x.pid, worker_news::serves);
   };
 }
 
@@ -175,23 +175,11 @@ bool control_plane::distributed() const { return config_.parts->options.pools.di
 void control_plane::keep_seats(const std::set<scheduler::seat>& all) {
   std::set<scheduler::seat> here;
   for (const auto& where : all)
-    if (pool_of(config_.parts->options, where.role).placement == placement::in_process)
+    if (pool_of(config_.parts->options, where.group()).placement == placement::in_process)
       here.insert(where);
   if (own_) caf::anon_send(own_, std::make_shared<const std::set<scheduler::seat>>(here));
   told_->tell(children(all));
 }
-
-namespace {
-
-/// Whether the size of a cell's KV is configured.
-bool kv_bytes_given(const config::settings& options, size_t cell) {
-  const auto& pool = options.pools.attention;
-  if (options.kv.bytes || pool.kv_bytes) return true;
-  return !pool.cells.empty()
-         && std::next(pool.cells.begin(), static_cast<ptrdiff_t>(cell))->second.kv_bytes;
-}
-
-} // namespace
 
 /// Members of the attention pool bring memory of their own: without a fixed size, their tables keep
 /// the slots that they had at the start.
@@ -202,31 +190,31 @@ epoch_design control_plane::design_of(const pool_sizes& sizes) const {
   auto layout = layout_of(options, spec, 0);
   if (auto why = scheduler::refuse_layout(spec.kv_heads, layout)) throw std::invalid_argument{*why};
   const auto& start = parts.layout.cells;
-  for (size_t i = 0; i < layout.cells.size(); ++i)
-    if (!kv_bytes_given(options, i)) layout.cells[i].slots = start[i < start.size() ? i : 0].slots;
-  if (auto why = why_too_large(options, 0, kv_bytes_of(options, spec, layout)); !why.empty())
+  for (uint32_t i = 0; i < layout.tables(); ++i)
+    if (!options.kv.bytes && !settings_of_cell(options, i).kv_bytes)
+      layout.cells[i].slots = start[i < start.size() ? i : 0].slots;
+  if (auto why = why_too_large(options, 0, token_bytes(options, spec), layout); !why.empty())
     throw std::invalid_argument{why};
   return {shape_of(options), pool_terms_of(options, spec, std::move(layout))};
 }
 
-worker_terms control_plane::terms_of(const scheduler::seat& where) const {
+worker_terms control_plane::terms_of(const scheduler::seat& where, uint32_t place) const {
   const auto& parts = *config_.parts;
   const auto& options = parts.options;
   const auto& spec = parts.program->spec;
   const auto wanted = identity_of(parts, config_.model_digest);
-  const auto& pool = pool_of(options, where.role);
+  const auto& pool = pool_of(options, where.group());
   worker_terms t;
   t.model_path = config_.model_path;
   t.model_digest = wanted.model_digest;
   t.version = wanted.version;
   t.kernels = wanted.kernels;
   t.shapes = wanted.shapes;
-  t.device = device_of(options, where);
+  t.device = device_of(options, where.group(), place);
   // Children share this machine; a worker of another host has its own.
-  t.threads =
-      pool.threads.value_or(pool.placement == placement::remote
-                                ? 0
-                                : std::max(1u, usable_processors() / std::max(1u, pool.members)));
+  const auto sharers = std::max(1u, members_needed(options, where.group()));
+  t.threads = pool.threads.value_or(
+      pool.placement == placement::remote ? 0 : std::max(1u, usable_processors() / sharers));
   t.wire = half_type_of(options.numerics.wire);
   t.kv = half_type_of(options.kv.dtype);
   t.layers = spec.layers;
@@ -252,7 +240,7 @@ worker_terms control_plane::terms_of(const scheduler::seat& where) const {
 std::vector<child_command> control_plane::children(const std::set<scheduler::seat>& seats) const {
   std::vector<child_command> result;
   for (const auto& where : seats)
-    if (pool_of(config_.parts->options, where.role).placement == placement::local)
+    if (pool_of(config_.parts->options, where.group()).placement == placement::local)
       result.push_back(child_of(config_.parts->options, where, config_.program, port_));
   return result;
 }
@@ -285,17 +273,15 @@ void control_plane::open_door() {
                 [] { return net::random_bytes(nonce_bytes); },
                 {},
                 child_secret_};
-  for (auto role : all_roles)
-    if (pool_of(options, role).placement == placement::local)
-      d.child_roles.emplace(scheduler::to_string(role));
+  d.child_pools = pools_at(options, placement::local);
   door_ = system_.spawn(door, std::move(d));
   gate_ = publish_door(system_, door_, options.control, {*secret_, *child_secret_});
   port_ = gate_->port();
   spdlog::info("control listening address={} port={} tls={}", options.control.listen, port_,
                options.control.tls());
-  for (auto role : all_roles)
-    if (pool_of(options, role).placement == placement::local)
-      warn_of_sharing(options, role, seats_in(options, role));
+  for (const auto& group : seat_groups(options))
+    if (pool_of(options, group).placement == placement::local)
+      warn_of_sharing(options, group, members_needed(options, group) + spares_of(options, group));
   if (auto list = children(seats_of(options).all()); !list.empty()) {
     child_keeper_config k;
     k.children = std::move(list);
@@ -320,11 +306,8 @@ std::vector<vital_actor> control_plane::vital() const {
 
 std::vector<scheduler::seat> control_plane::own_seats_of(const config::settings& options) const {
   std::vector<scheduler::seat> seats;
-  for (auto role : all_roles) {
-    if (pool_of(options, role).placement != placement::in_process) continue;
-    if (role == worker_role::prefill && !options.pools.prefill.has_seats()) continue;
-    for (uint32_t i = 0; i < members_needed(options, role); ++i) seats.push_back({role, i});
-  }
+  for (const auto& where : seats_of(options).all())
+    if (pool_of(options, where.group()).placement == placement::in_process) seats.push_back(where);
   return seats;
 }
 

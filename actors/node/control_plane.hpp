@@ -116,7 +116,7 @@ private:
   membership_config membership_of(const config::settings& options);
   void listen_to_losses(membership_config& m);
   void open_door();
-  worker_terms terms_of(const scheduler::seat& where) const;
+  worker_terms terms_of(const scheduler::seat& where, uint32_t place) const;
   epoch_design design_of(const pool_sizes& sizes) const;
   void keep_seats(const std::set<scheduler::seat>& all);
   /// The worker processes of this host among these seats.

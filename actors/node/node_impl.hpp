@@ -39,7 +39,7 @@ struct node::impl {
 
   void open_model(const load_progress& progress);
   void choose_kernels();
-  std::shared_ptr<gpu::device> open_device(const char* pool, const config::pool_settings& of,
+  std::shared_ptr<gpu::device> open_device(const std::string& pool, const config::pool_settings& of,
                                            const char* name);
   uint64_t cache_bytes() const;
   std::string kernels() const {
@@ -63,6 +63,8 @@ struct node::impl {
   void take_sizes_back();
   void load_weights(const load_progress& progress);
   void open_rank_devices();
+  /// Of all attention cells; `attention_device` becomes the first.
+  void open_attention_devices();
   void make_replica_program();
   void join_workers();
   void tell_who_is_there(const seat_news& x);

@@ -115,7 +115,7 @@ void node::impl::choose_kernels() {
   const auto& pools = options.pools;
   model_device = open_device("pools.model", pools.model, "host/loader");
   open_rank_devices();
-  attention_device = open_device("pools.attention", pools.attention, "host/kv");
+  open_attention_devices();
   if (pools.prefill.placement == config::placement::local)
     for (const auto& device :
          config::devices_of_ranks(pools.prefill.device, pools.model.tensor_parallel)) {
@@ -127,16 +127,24 @@ void node::impl::choose_kernels() {
   const gpu::device_numerics unknown{"cuda", {}};
   model_numerics = model_device ? model_device->numerics() : unknown;
   attention_numerics = attention_device ? attention_device->numerics() : unknown;
-  if (!attention_device) return;
-  if (const auto why =
-          refuse_attention(*attention_device, attention_of(options, model.program->spec));
-      !why.empty())
-    throw start_error{78, "pools.attention.device: " + attention_device->name() + ": " + why};
+}
+
+void node::impl::open_attention_devices() {
+  const auto& pool = options.pools.attention;
+  for (const auto& [name, cell] : pool.resolved()) {
+    auto device = open_device(pool.key_of(name), cell, "host/kv");
+    if (!device) continue;
+    if (const auto why = refuse_attention(*device, attention_of(options, model.program->spec));
+        !why.empty())
+      throw start_error{78, pool.key_of(name) + ".device: " + device->name() + ": " + why};
+    if (!attention_device) attention_device = std::move(device);
+  }
 }
 
 /// A device of this process; of child processes it only looks whether it is there.
-std::shared_ptr<gpu::device>
-node::impl::open_device(const char* pool, const config::pool_settings& of, const char* name) {
+std::shared_ptr<gpu::device> node::impl::open_device(const std::string& pool,
+                                                     const config::pool_settings& of,
+                                                     const char* name) {
   const auto refuse = [&](const std::string& why) {
     throw start_error{69, fmt::format("{}.device: {}", pool, why), "use host or auto"};
   };
@@ -178,8 +186,8 @@ void node::impl::size_cache() {
     throw start_error{78, fmt::format("kv.bytes: room for {} tokens, too small for one request; at "
                                       "least {} bytes ({} tokens) are needed",
                                       slots, slots_min * slot_bytes(options, spec), slots_min)};
-  if (auto why = why_too_large(options, model.file->file_bytes(),
-                               kv_bytes_of(options, spec, parts->layout));
+  if (auto why = why_too_large(options, model.file->file_bytes(), token_bytes(options, spec),
+                               parts->layout);
       !why.empty())
     throw start_error{78, "kv.bytes: " + why, "lower kv.bytes or set it to auto"};
   if (!options.pools.prefill_owns_kv()) return;

@@ -1,5 +1,6 @@
 #include "actors/node/node_impl.hpp"
 
+#include "actors/machine/seat_groups.hpp"
 #include "actors/machine/sizing.hpp"
 #include "actors/protocol/build_info.hpp"
 #include "actors/protocol/epochs.hpp"
@@ -142,7 +143,9 @@ std::shared_ptr<net::metrics> node::impl::make_metrics() const {
   using scheduler::worker_role;
   for (auto role : {worker_role::model, worker_role::attention, worker_role::prefill}) {
     const std::string name{scheduler::to_string(role)};
-    const auto seats = members_needed(options, role) + pool_of(options, role).spares;
+    uint32_t seats = 0;
+    for (const auto& group : seat_groups(options))
+      if (group.role == role) seats += members_needed(options, group) + spares_of(options, group);
     for (uint32_t i = 0; i < seats; ++i)
       m.workers.push_back({name, name + "-" + std::to_string(i)});
   }

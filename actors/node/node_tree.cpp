@@ -1,5 +1,6 @@
 #include "actors/node/node_impl.hpp"
 
+#include "actors/machine/seat_groups.hpp"
 #include "actors/machine/sizing.hpp"
 #include "actors/node/kv_rebuild.hpp"
 #include "actors/node/supervisor.hpp"
@@ -68,8 +69,8 @@ void node::impl::tell_who_is_there(const seat_news& x) {
     if (places == 0) continue;
     const auto ready = count_ready(x, role);
     // A seat of this process is taken again in no time.
-    const bool serves = std::ranges::find(x.lacking, role) == x.lacking.end()
-                        || pool_of(options, role).placement == config::placement::in_process;
+    const bool serves =
+        std::ranges::find(x.lacking, role) == x.lacking.end() || is_in_process(options, role);
     // Whoever is above the need is a spare, wherever it sits.
     const auto need = x.needed.at(role);
     const auto members_up = std::min(need, ready);

@@ -103,7 +103,8 @@ void take_next(own_seats_ptr self) {
                          host_name(),
                          static_cast<uint32_t>(getpid()),
                          where.index,
-                         {}})
+                         {},
+                         where.cell})
       .then([self, where](const join_grant& x) { sit(self, where, x); },
             [self, where](const caf::error& e) {
               on_refusal(self, where, explain(self->system(), e));

@@ -1,5 +1,6 @@
 #include "actors/node/resizer.hpp"
 
+#include "actors/machine/seat_groups.hpp"
 #include "actors/machine/sizing.hpp"
 #include "actors/protocol/epochs.hpp"
 #include "actors/protocol/exceptions.hpp"

@@ -13,7 +13,7 @@
 namespace lamella::actors {
 
 /// Version of the join protocol; a join with another version is rejected with both values.
-constexpr uint32_t join_protocol = 5;
+constexpr uint32_t join_protocol = 6;
 
 /// Bytes of a nonce.
 constexpr size_t nonce_bytes = 32;
@@ -29,6 +29,7 @@ struct join_ask {
   uint32_t preferred = any_seat; ///< index of the preferred seat
   uint32_t heartbeat_ms = 0, dead_ms = 0;
   std::string nonce;
+  std::string cell{}; ///< an attention cell whose seats it wants; empty: those of the pool
 };
 
 /// Asks for a proof of the shared secret.
@@ -93,7 +94,8 @@ struct seat_ask {
   std::string role, name, host;
   uint32_t pid = 0;
   uint32_t preferred = any_seat;
-  std::string proof; ///< for the grant
+  std::string proof;  ///< for the grant
+  std::string cell{}; ///< as join_ask
 };
 
 /// Properties of a worker with its model loaded; the last message of a join.

@@ -36,7 +36,8 @@ struct worker_info {
   std::string part;  ///< in the open epoch: "replica 1", "shard 2", "parity", "spare"; empty: none
   std::string trouble{}; ///< why its processes keep crashing; empty: they do not
   work_done work{};
-  double busy = -1; ///< share of the last seconds in which its device computed; below 0: not known
+  bool here = false; ///< an actor of the service's own process, which no other worker replaces
+  double busy = -1;  ///< share of the last seconds in which its device computed; below 0: not known
 };
 
 /// A named attention cell.

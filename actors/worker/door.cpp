@@ -60,8 +60,8 @@ caf::result<join_challenge> on_ask(door_ptr self, const join_ask& x) {
   if (const auto left = st.guard.blocked(origin, now))
     return caf::make_error(ec::join_denied,
                            fmt::format("too many wrong proofs; retry in {} s", left->count()));
-  if (!is_plain(x.name, name_bytes_max) || !is_plain(x.host, host_bytes_max)
-      || x.nonce.size() != nonce_bytes)
+  if (!is_plain(x.name, name_bytes_max) || (!x.cell.empty() && !is_plain(x.cell, name_bytes_max))
+      || !is_plain(x.host, host_bytes_max) || x.nonce.size() != nonce_bytes)
     return refusal("the request to join is malformed", origin);
   if (const auto why = differs(*st.config, x)) return refusal(*why, x.name);
   if (!scheduler::role_named(x.role))
@@ -86,10 +86,11 @@ caf::result<join_grant> on_proof(door_ptr self, const join_proof& x) {
   const auto& ask = node.mapped().what;
   const join_challenge challenge{st.config->cluster, x.nonce};
   const auto& config = *st.config;
-  const bool is_child = config.child_roles.contains(ask.role);
+  const auto pool = ask.cell.empty() ? ask.role : ask.role + "/" + ask.cell;
+  const bool is_child = config.child_pools.contains(pool);
   const auto& secret = is_child ? *config.child_secret : config.secret;
   if (is_child && proves_worker(config.secret, x.proof, ask, challenge))
-    return refusal("the pool '" + ask.role
+    return refusal("the pool '" + pool
                        + "' accepts only workers that the service starts (placement: local)",
                    ask.name);
   if (!proves_worker(secret, x.proof, ask, challenge)) {
@@ -103,7 +104,7 @@ caf::result<join_grant> on_proof(door_ptr self, const join_proof& x) {
   // The worker stays the sender: MEMBERSHIP watches it and answers it.
   return self->delegate(st.config->members,
                         seat_ask{ask.role, ask.name, ask.host, ask.pid, ask.preferred,
-                                 control_proof(secret, ask, challenge)});
+                                 control_proof(secret, ask, challenge), ask.cell});
 }
 
 caf::result<bool> on_facts(door_ptr self, const worker_facts& x) {
@@ -124,13 +125,13 @@ caf::result<pool_change> on_drain(door_ptr self, const worker_drain& x) {
 
 std::string worker_proof(const net::shared_secret& secret, const join_ask& x,
                          const join_challenge& c) {
-  return secret.prove({"lamella-join-v1", c.nonce, c.cluster, x.role, std::to_string(x.preferred),
-                       x.name, x.nonce});
+  return secret.prove({"lamella-join-v2", c.nonce, c.cluster, x.role, x.cell,
+                       std::to_string(x.preferred), x.name, x.nonce});
 }
 
 bool proves_worker(const net::shared_secret& secret, const std::string& proof, const join_ask& x,
                    const join_challenge& c) {
-  return secret.accepts(proof, {"lamella-join-v1", c.nonce, c.cluster, x.role,
+  return secret.accepts(proof, {"lamella-join-v2", c.nonce, c.cluster, x.role, x.cell,
                                 std::to_string(x.preferred), x.name, x.nonce});
 }
 

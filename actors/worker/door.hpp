@@ -22,9 +22,9 @@ struct door_config {
   membership_actor members;
   /// Random bytes for a nonce; tests may use a counter.
   std::function<std::string()> fresh_nonce;
-  /// The pools whose workers are child processes with a private secret: no other worker gets a seat
-  /// there, whatever its name.
-  std::set<std::string> child_roles{};
+  /// The pools and cells, as "attention" and "attention/far", whose workers are child processes
+  /// with a private secret: no other worker gets a seat there, whatever its name.
+  std::set<std::string> child_pools{};
   std::optional<net::shared_secret> child_secret{};
 };
 

@@ -227,7 +227,8 @@ join_ask worker_process::session::question() const {
           options.preferred,
           static_cast<uint32_t>(options.control.heartbeat.count()),
           static_cast<uint32_t>(options.control.dead.count()),
-          net::random_bytes(nonce_bytes)};
+          net::random_bytes(nonce_bytes),
+          options.cell};
 }
 
 /// Takes a seat, loads what it needs and reports that. Nothing: it is taken.

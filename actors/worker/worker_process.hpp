@@ -25,6 +25,7 @@ struct worker_options {
   scheduler::worker_role role = scheduler::worker_role::model;
   std::string name; ///< in logs and status
   uint32_t preferred = any_seat;
+  std::string cell{}; ///< the attention cell to join; empty: the pool
   config::host_and_port join;
   config::control_settings control; ///< heartbeats and TLS; `listen` is not used
   std::filesystem::path model;      ///< empty: the path of the control process

@@ -26,7 +26,7 @@ namespace lamella::cli {
 namespace {
 
 struct worker_flags {
-  std::string role, join, name, secret_file, model, log_level = "info";
+  std::string role, cell, join, name, secret_file, model, log_level = "info";
   std::string device = "auto", listen = "127.0.0.1:0";
   uint32_t seat = actors::any_seat;
   double heartbeat = 0.1, dead = 1.0, rejoin = 8.0, drain = 60.0;
@@ -52,6 +52,10 @@ actors::worker_options options_of(const worker_flags& flags) {
   x.join = *join;
   x.name = flags.name.empty() ? actors::host_name() + "-" + std::to_string(getpid()) : flags.name;
   x.preferred = flags.seat;
+  if (!flags.cell.empty() && x.role != scheduler::worker_role::attention)
+    throw command_error{exit_usage, "--cell: the pool '" + flags.role + "' has no cells",
+                        "only --role attention can name one"};
+  x.cell = flags.cell;
   x.model = flags.model;
   x.device = flags.device;
   // A parent stops its children when all of them are to end.
@@ -184,11 +188,24 @@ int work(const worker_flags& flags) {
   return exit_success;
 }
 
+/// What is wrong with a name; empty: nothing.
+std::string plain_name(const std::string& text) {
+  const bool plain = text.size() <= 64
+                     && text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRS"
+                                               "TUVWXYZ0123456789._-")
+                            == std::string::npos;
+  return plain ? std::string{} : "up to 64 letters, digits and . _ -";
+}
+
 /// Which seat of which service.
 void add_seat_flags(CLI::App& app, worker_flags& flags) {
   app.add_option("--role", flags.role, "The pool to join")
       ->required()
       ->check(CLI::IsMember({"model", "attention", "prefill"}));
+  app.add_option("--cell", flags.cell,
+                 "The attention cell to join, where cells have workers of their own")
+      ->type_name("CELL")
+      ->check(plain_name);
   app.add_option("--join", flags.join, "The service's control.listen address")
       ->type_name("HOST:PORT")
       ->required();
@@ -197,13 +214,7 @@ void add_seat_flags(CLI::App& app, worker_flags& flags) {
       ->required();
   app.add_option("--name", flags.name, "Name in logs and status (default: host and pid)")
       ->type_name("NAME")
-      ->check([](const std::string& text) {
-        const bool plain = text.size() <= 64
-                           && text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRS"
-                                                     "TUVWXYZ0123456789._-")
-                                  == std::string::npos;
-        return plain ? std::string{} : "up to 64 letters, digits and . _ -";
-      });
+      ->check(plain_name);
   app.add_option("--seat", flags.seat, "Preferred seat number, used if that seat is free")
       ->type_name("N");
 }

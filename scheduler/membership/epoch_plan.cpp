@@ -21,17 +21,17 @@ std::vector<seat> seats_of_shards(const epoch_shape& shape, const std::set<seat>
                                   const std::vector<seat>& held) {
   std::vector<std::optional<seat>> parts(shape.shards + (shape.parity ? 1 : 0));
   auto rest = ready;
-  for (size_t i = 0; i < std::min(parts.size(), held.size()); ++i)
-    if (rest.erase(held[i]) > 0) parts[i] = held[i];
+  for (uint32_t i = 0; i < std::min(parts.size(), held.size()); ++i)
+    if (held[i].group() == group_of_shard(shape, i) && rest.erase(held[i]) > 0) parts[i] = held[i];
   std::vector<seat> result;
-  for (auto& part : parts) {
-    if (!part) {
-      const auto free = first_of(rest, worker_role::attention, 1);
-      if (free.empty()) return result;
-      part = free.front();
-      rest.erase(*part);
+  for (uint32_t i = 0; i < parts.size(); ++i) {
+    if (!parts[i]) {
+      const auto free = std::ranges::find(rest, group_of_shard(shape, i), &seat::group);
+      if (free == rest.end()) return result;
+      parts[i] = *free;
+      rest.erase(free);
     }
-    result.push_back(*part);
+    result.push_back(*parts[i]);
   }
   return result;
 }
@@ -58,6 +58,14 @@ std::vector<uint32_t> places_of(const std::vector<stream_place>& places, stream_
   for (const auto& x : places)
     if (x.stream == stream) result.push_back(x.replica);
   return result;
+}
+
+seat_group group_of_shard(const epoch_shape& shape, uint32_t number) {
+  for (size_t i = 0; i < std::min(shape.cells.size(), shape.cell_seats.size()); ++i) {
+    if (number < shape.cells[i]) return {worker_role::attention, shape.cell_seats[i]};
+    number -= shape.cells[i];
+  }
+  return worker_role::attention;
 }
 
 std::optional<epoch_plan> plan_epoch(const epoch_shape& shape, const std::set<seat>& ready,

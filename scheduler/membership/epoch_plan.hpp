@@ -26,10 +26,12 @@ struct epoch_shape {
   uint32_t replicas = 1;
   uint32_t shards = 1;           ///< of all cells
   std::vector<uint32_t> cells{}; ///< members of each named attention cell; may be empty
-  uint32_t prefill_seats = 0;    ///< 0: prefill runs on the decoding replicas
-  uint32_t batches = 1;          ///< decode streams
-  uint32_t prefill_streams = 1;  ///< at least `prefill_seats`; 0: batches compute the prompts
-  bool parity = false;           ///< one more shard holds the parity of the others (decision 23)
+  /// `cell` of the seats of each named cell, see seat_group; none: empty for all.
+  std::vector<std::string> cell_seats{};
+  uint32_t prefill_seats = 0;   ///< 0: prefill runs on the decoding replicas
+  uint32_t batches = 1;         ///< decode streams
+  uint32_t prefill_streams = 1; ///< at least `prefill_seats`; 0: batches compute the prompts
+  bool parity = false;          ///< one more shard holds the parity of the others (decision 23)
   /// Streams after those of prefill, on decoding replicas: for prompts with a prefix-cache hit at
   /// the shards, which only they can use, and for prompts that overflow (S-M07).
   uint32_t mixed_streams = 0;
@@ -54,11 +56,14 @@ std::vector<stream_place> place_streams(const epoch_shape& shape, uint32_t decod
 /// The replicas of a stream, by turn. O(places).
 std::vector<uint32_t> places_of(const std::vector<stream_place>& places, stream_id stream);
 
+/// The seats that can have a part as shard: of its cell's group.
+seat_group group_of_shard(const epoch_shape& shape, uint32_t number);
+
 /// The next epoch with the workers in `ready`, or nothing when it cannot decode. A shard stays with
 /// the seat that held its part before (`held`, by number), because its KV is there; other parts
-/// take the first free seats, spares included. A service may run with fewer replicas than the full
-/// shape, with its batches distributed over those left; it needs every shard except that of the
-/// parity. `whole`: requires the full shape.
+/// take the first free seats of their group, spares included. A service may run with fewer replicas
+/// than the full shape, with its batches distributed over those left; it needs every shard except
+/// that of the parity. `whole`: requires the full shape.
 std::optional<epoch_plan> plan_epoch(const epoch_shape& shape, const std::set<seat>& ready,
                                      const std::vector<seat>& held, bool whole);
 

@@ -25,6 +25,16 @@ constexpr uint32_t size_of(const pool_sizes& x, worker_role role) {
                                           : x.prefill;
 }
 
+/// Members that sit on the seats of a group; `cell_seats` as epoch_shape has it.
+inline uint32_t size_of(const pool_sizes& x, const seat_group& group,
+                        const std::vector<std::string>& cell_seats) {
+  if (group.role != worker_role::attention || x.cells.empty()) return size_of(x, group.role);
+  uint32_t sum = 0;
+  for (size_t i = 0; i < x.cells.size(); ++i)
+    if ((i < cell_seats.size() ? cell_seats[i] : std::string{}) == group.cell) sum += x.cells[i];
+  return sum;
+}
+
 /// The same sizes, but for one pool. Not of an attention pool with named cells.
 inline pool_sizes with_size(pool_sizes x, worker_role role, uint32_t members) {
   (role == worker_role::model       ? x.model

@@ -22,6 +22,10 @@ std::optional<worker_role> role_named(std::string_view text) {
   return std::nullopt;
 }
 
+std::string to_string(const seat_group& x) {
+  return std::string{to_string(x.role)} + (x.cell.empty() ? "" : "/" + x.cell);
+}
+
 std::string to_string(const seat& x) {
   return std::string{to_string(x.role)} + "/" + std::to_string(x.index);
 }
@@ -31,13 +35,16 @@ uint16_t number_of(const seat& x) {
   return static_cast<uint16_t>(static_cast<uint16_t>(x.role) * seats_of_role + x.index);
 }
 
-void seat_plan::add(worker_role role, uint32_t members) {
+void seat_plan::add(const seat_group& group, uint32_t members) {
   for (uint32_t i = 0; members > 0; ++i) {
-    const seat where{role, i};
-    const auto at = std::ranges::lower_bound(places_, where, {}, &place::where);
-    if (at != places_.end() && at->where == where) continue;
-    const auto before = removed_.extract(where);
-    places_.insert(at, {where, before ? before.mapped() : 0, false});
+    const auto has_index = [&](const place& x) {
+      return x.where.role == group.role && x.where.index == i;
+    };
+    if (std::ranges::any_of(places_, has_index)) continue;
+    const seat where{group.role, i, group.cell};
+    const auto before = removed_.extract({group.role, i});
+    places_.insert(std::ranges::lower_bound(places_, where, {}, &place::where),
+                   {where, before ? before.mapped() : 0, false});
     --members;
   }
 }
@@ -45,13 +52,13 @@ void seat_plan::add(worker_role role, uint32_t members) {
 void seat_plan::remove(const seat& where) {
   const auto found = std::ranges::find(places_, where, &place::where);
   if (found == places_.end() || found->occupied) return;
-  removed_[where] = found->incarnation;
+  removed_[{where.role, where.index}] = found->incarnation;
   places_.erase(found);
 }
 
-std::optional<seat_plan::taken> seat_plan::take(worker_role role,
+std::optional<seat_plan::taken> seat_plan::take(const seat_group& group,
                                                 std::optional<uint32_t> preferred) {
-  const auto is_free = [&](const place& x) { return x.where.role == role && !x.occupied; };
+  const auto is_free = [&](const place& x) { return x.where.group() == group && !x.occupied; };
   auto found = std::ranges::find_if(places_, [&](const place& x) {
     return is_free(x) && preferred && x.where.index == *preferred;
   });
@@ -80,9 +87,26 @@ bool seat_plan::occupied(const seat& where) const {
                              [&](const place& x) { return x.where == where && x.occupied; });
 }
 
+std::optional<seat> seat_plan::find(worker_role role, uint32_t index) const {
+  for (const auto& x : places_)
+    if (x.where.role == role && x.where.index == index) return x.where;
+  return std::nullopt;
+}
+
+uint32_t seat_plan::place_of(const seat& x) const {
+  return static_cast<uint32_t>(std::ranges::count_if(places_, [&](const place& each) {
+    return each.where.group() == x.group() && each.where.index < x.index;
+  }));
+}
+
 uint32_t seat_plan::members(worker_role role) const {
   return static_cast<uint32_t>(
       std::ranges::count_if(places_, [&](const place& x) { return x.where.role == role; }));
+}
+
+uint32_t seat_plan::members_of(const seat_group& group) const {
+  return static_cast<uint32_t>(
+      std::ranges::count_if(places_, [&](const place& x) { return x.where.group() == group; }));
 }
 
 uint32_t seat_plan::taken_count(worker_role role) const {

@@ -187,7 +187,7 @@ TEST_CASE("what this version cannot run is refused, not ignored") {
   }
 }
 
-TEST_CASE("cells have sizes of their own, and all else together") {
+TEST_CASE("cells have sizes, devices, placements, threads and spares of their own") {
   const scratch_folder folder;
   const auto with = [&](const std::string& cells, const std::string& more = "") {
     return load_text(folder, "version: 1\npools: {attention: {placement: local" + more
@@ -198,9 +198,26 @@ TEST_CASE("cells have sizes of their own, and all else together") {
   CHECK(two.value.pools.attention.all_members() == 3);
   CHECK(says(with("a: {members: 0}, b: {members: 0}"), "give one of its cells 1 or more"));
   CHECK(says(load_text(folder, "version: 1\npools: {attention: {members: 0}}\n"), "at least one"));
-  for (const char* own :
-       {"device: \"cuda:1\", kv_bytes: 1GiB", "placement: remote", "partition: requests",
-        "parity: true", "spares: 1", "threads: 3", "min: 2", "max: 2"}) {
+  for (const char* own : {"spares: 1", "threads: 3", "placement: in_process"}) {
+    CAPTURE(own);
+    const auto got = with(std::string{"a: {}, b: {"} + own + "}");
+    CHECK(got.problems.empty());
+    const bool apart = std::string{own} != "spares: 1";
+    CHECK(got.value.pools.attention.seats_of("b") == (apart ? "b" : ""));
+    CHECK(got.value.pools.attention.seats_of("a").empty());
+  }
+  CHECK(with("a: {}, b: {placement: in_process}").value.pools.any(placement::in_process));
+  CHECK_FALSE(with("b: {placement: in_process}").value.pools.attention.any(placement::local));
+  CHECK(says(with("a: {}, b: {placement: remote}"), "control.secret_file"));
+  // Bits must not depend on the cell, nor slots on an unknown memory.
+  CHECK(
+      says(with("a: {}, b: {device: \"cuda:1\", kv_bytes: 1GiB}"), "give all cells a CUDA device"));
+  const std::string cuda = "a: {device: \"cuda:0\", kv_bytes: 1GiB}, b: {device: \"cuda:1\"";
+  CHECK(with(cuda + ", kv_bytes: 1GiB}").problems.empty());
+  CHECK(says(with(cuda + "}"), "set pools.attention.cells.b.kv_bytes"));
+  CHECK(says(with(cuda + ", placement: in_process}"), "cells on several devices share no memory"));
+  CHECK(says(with("a: {}, b: {placement: in_process, spares: 1}"), "cannot have spares"));
+  for (const char* own : {"partition: requests", "parity: true", "min: 2", "max: 2"}) {
     CAPTURE(own);
     const auto got = with(std::string{"a: {}, b: {"} + own + "}");
     CHECK(says(got, "a cell with "));
@@ -212,6 +229,8 @@ TEST_CASE("cells have sizes of their own, and all else together") {
   }
   CHECK(says(load_text(folder, "version: 1\npools: {attention: {placement: remote, max: 3, "
                                "kv_bytes: 1GiB, cells: {a: {}}}}\n"),
+             "follows workers of other hosts"));
+  CHECK(says(with("a: {}, b: {placement: remote}", ", max: 3, kv_bytes: 1GiB"),
              "follows workers of other hosts"));
   CHECK(with("a: {}, b: {}", ", max: 3, kv_bytes: 1GiB").problems.empty());
   CHECK(says(with("a: {}, b: {}, c: {}, d: {}", ", max: 3, kv_bytes: 1GiB"), "more than max 3"));

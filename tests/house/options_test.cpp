@@ -94,7 +94,7 @@ TEST_CASE("every option in the schema is read by the program") {
   const std::map<std::string, std::string> other_words{
       {"batching.batches", "batching.batches_for"},
       {"log.format", "settings.format"},
-      {"pools.attention.kv_bytes", "pool.kv_bytes"},
+      {"pools.attention.kv_bytes", "cell_pool.kv_bytes"},
   };
   const std::set<std::string> pools{"pools.model", "pools.attention", "pools.prefill"};
 

@@ -75,6 +75,26 @@ contains "the last cell: the reason" "at least one member" "$(cat page)"
 none_in_use "cells"
 stop "cells"
 
+# A cell of this process beside one of processes with a spare of its own.
+apart=(--set pools.attention.cells.near.members=1 --set pools.attention.cells.near.kv_bytes=8MiB
+  --set pools.attention.cells.far.members=1 --set pools.attention.cells.far.kv_bytes=8MiB
+  --set pools.attention.cells.far.placement=local --set pools.attention.cells.far.spares=1)
+serve apart.log "${tiny[@]}" "${apart[@]}"
+expect "L-M03 the workers of a cell are processes of its own" "1 2" \
+  "$(status | json '" ".join(str(sum((w["pid"] == '"$server"') == here for w in x["workers"] if w["role"] == "attention")) for here in (True, False))')"
+killed "L-M03 a spare of the cell takes the part of a killed shard" single.txt "$requests" "$(part 'shard 0')"
+decoding apart.txt $requests
+for change in near=3 far=3 near=0 near=1 far=0 far=1; do
+  scaled "attention/$change"
+  expect "L-M03 cells of two placements: $change" 0 $?
+done
+wait "$client"
+same "L-M03 cells of two placements that change" apart.txt
+answers after.txt $requests
+same "L-M03 cells of two placements after the changes" after.txt
+expect "L-M03 no worker that leaves cuts a link of others" 0 "$(grep -c 'a link was cut but no worker was lost' apart.log)"
+stop "cells of two placements"
+
 # A most of all cells together, which need not divide the KV heads.
 follows=(--set pools.attention.placement=local --set pools.attention.cells.near.members=1 --set pools.attention.max=4
   --set pools.attention.cells.far.members=1 --set pools.attention.kv_bytes=1MiB --set autoscale.cool_down_up_seconds=1)

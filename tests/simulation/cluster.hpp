@@ -3,6 +3,7 @@
 #pragma once
 
 #include "actors/gateway/gateway.hpp"
+#include "actors/machine/seat_groups.hpp"
 #include "actors/machine/sizing.hpp"
 #include "actors/node/kv_rebuild.hpp"
 #include "actors/node/pipeline.hpp"
@@ -35,23 +36,20 @@ public:
     options_ = settings_of(shape);
     shape_ = shape;
     make_parts(shape);
-    if (shape.here) own.emplace(time, shape.slowest_step, seats_of(shape));
+    if (shape.here) {
+      const auto seats = all_seats().all();
+      own.emplace(time, shape.slowest_step, std::vector(seats.begin(), seats.end()));
+    }
     make_members();
     make_front();
     make_tree();
-    if (!own) start_workers(shape);
+    if (!own) start_workers();
   }
 
   /// Every seat is of a process of its own.
-  void start_workers(const cluster_shape& shape) {
-    using scheduler::worker_role;
-    const auto add = [&](worker_role role, uint32_t count) {
-      for (uint32_t i = 0; i < count; ++i)
-        workers.push_back(std::make_unique<worker_box>(world_, role, i));
-    };
-    add(worker_role::model, shape.replicas);
-    add(worker_role::attention, shape.shards + (shape.parity ? 1 : 0) + shape.spares);
-    add(worker_role::prefill, shape.prefill);
+  void start_workers() {
+    for (const auto& where : all_seats().all())
+      workers.push_back(std::make_unique<worker_box>(world_, where));
     for (auto& x : workers) x->start();
   }
 
@@ -223,21 +221,26 @@ private:
     s.metrics = metrics;
   }
 
+  scheduler::seat_plan all_seats() const {
+    scheduler::seat_plan seats;
+    for (const auto& group : actors::seat_groups(options_))
+      seats.add(group,
+                actors::members_needed(options_, group) + actors::spares_of(options_, group));
+    return seats;
+  }
+
   void make_members() {
-    using scheduler::worker_role;
     actors::membership_config m;
     const auto& pools = options_.pools;
-    m.seats.add(worker_role::model, pools.model.members);
-    m.seats.add(worker_role::attention, pools.attention.members + (pools.attention.parity ? 1 : 0)
-                                            + pools.attention.spares);
-    if (pools.prefill.has_seats()) m.seats.add(worker_role::prefill, pools.prefill.members);
+    m.seats = all_seats();
     m.wanted = {"sim", "sim", "sim", 0, true};
     m.shape = actors::shape_of(options_);
     m.pool = actors::pool_terms_of(options_, parts_->program->spec, parts_->layout);
     for (const auto& [name, cell] : pools.attention.cells) m.cells.push_back(name);
     m.kv_heads = parts_->program->spec.kv_heads;
     m.least_slots = shape_.least_slots;
-    if (!own) m.of_children = {worker_role::model, worker_role::attention, worker_role::prefill};
+    if (!own)
+      for (const auto& group : actors::seat_groups(options_)) m.of_children.insert(group);
     m.design_of = [this](const scheduler::pool_sizes& sizes) {
       const auto& spec = parts_->program->spec;
       const auto options = actors::at_sizes(options_, sizes);
@@ -253,7 +256,7 @@ private:
       else
         time.in(0us, [this, all] { keep_seats(all); });
     };
-    m.terms_of = [this](const scheduler::seat&) {
+    m.terms_of = [this](const scheduler::seat&, uint32_t) {
       return simulation::terms_of(options_, parts_->program->spec, parts_->layout);
     };
     m.on_worker = [this](const actors::worker_info& x, bool lost, bool) { watch_seat(x, lost); };
@@ -275,7 +278,7 @@ private:
       if (x->retired() == all.contains(x->where())) x->retire(!all.contains(x->where()));
     }
     for (const auto& where : unknown) {
-      workers.push_back(std::make_unique<worker_box>(world_, where.role, where.index));
+      workers.push_back(std::make_unique<worker_box>(world_, where));
       time.in(time.between(1ms, 200ms), [x = workers.back().get()] { x->start(); });
     }
   }

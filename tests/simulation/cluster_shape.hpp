@@ -14,10 +14,11 @@ struct cluster_shape {
   bool by_request = false; ///< partition of the pool
   /// Members of each cell beside the others, `shards` in all; none: the pool is one.
   std::vector<uint32_t> cells{};
-  bool parity = false;  ///< one more member has the parity of the shards
-  bool rotates = false; ///< batches rotate over the replicas; else each stays on its own
-  bool mixes = false;   ///< prompts on replicas share the launches of batches
-  bool here = false;    ///< all seats are of the control process, the default of a service
+  uint32_t cells_apart = 0; ///< the first so many cells have seats of their own each
+  bool parity = false;      ///< one more member has the parity of the shards
+  bool rotates = false;     ///< batches rotate over the replicas; else each stays on its own
+  bool mixes = false;       ///< prompts on replicas share the launches of batches
+  bool here = false;        ///< all seats are of the control process, the default of a service
   std::optional<uint32_t> batches{}; ///< nothing: as the service chooses
   std::optional<device_pace> pace{};
   uint32_t more_slots = 0;   ///< that each further attention member by head brings
@@ -40,14 +41,15 @@ inline config::settings settings_of(const cluster_shape& shape) {
   o.pools.attention.parity = shape.parity;
   o.pools.attention.partition =
       shape.by_request ? config::partition::requests : config::partition::heads;
-  for (size_t i = 0; i < shape.cells.size(); ++i) {
-    auto& cell = o.pools.attention.cells["c" + std::to_string(i)];
-    cell = o.pools.attention;
-    cell.members = shape.cells[i];
-  }
   for (auto* pool : {static_cast<config::pool_settings*>(&o.pools.model),
                      static_cast<config::pool_settings*>(&o.pools.attention)})
     pool->placement = where;
+  for (uint32_t i = 0; i < shape.cells.size(); ++i) {
+    auto& cell = o.pools.attention.cells["c" + std::to_string(i)];
+    cell = o.pools.attention;
+    cell.members = shape.cells[i];
+    if (i < shape.cells_apart) cell.threads = 1 + i; // others than the pool's
+  }
   o.pools.prefill.members = std::max(1u, shape.prefill);
   if (shape.prefill > 0) {
     o.pools.prefill.placement = where;
@@ -66,16 +68,6 @@ inline config::settings settings_of(const cluster_shape& shape) {
   o.numerics.wire = config::number_type::f32;
   o.kv.dtype = config::number_type::f32;
   return o;
-}
-
-/// The seats of a cluster in one process.
-inline std::vector<scheduler::seat> seats_of(const cluster_shape& shape) {
-  using scheduler::worker_role;
-  std::vector<scheduler::seat> seats;
-  for (uint32_t i = 0; i < shape.replicas; ++i) seats.push_back({worker_role::model, i});
-  for (uint32_t i = 0; i < shape.shards; ++i) seats.push_back({worker_role::attention, i});
-  for (uint32_t i = 0; i < shape.prefill; ++i) seats.push_back({worker_role::prefill, i});
-  return seats;
 }
 
 /// The attention pool at the sizes of `options`, where it had those of `shape` at the start.

@@ -118,6 +118,7 @@ private:
       s.cells.front() = 1;
     s.shards = std::accumulate(s.cells.begin(), s.cells.end(), 0u);
     s.more_in_next = static_cast<uint32_t>(dice.below(3)) * 30;
+    s.cells_apart = static_cast<uint32_t>(dice.below(s.cells.size() + 1));
   }
 
   worker_box& anybody() {

@@ -26,8 +26,8 @@ struct worker_world {
 
 class worker_box {
 public:
-  worker_box(worker_world& world, scheduler::worker_role role, uint32_t index)
-      : world_{world}, role_{role}, index_{index}, host_{world.next_host++} {}
+  worker_box(worker_world& world, scheduler::seat where)
+      : world_{world}, where_{std::move(where)}, host_{world.next_host++} {}
   ~worker_box() { clear(); }
   worker_box(const worker_box&) = delete;
   worker_box& operator=(const worker_box&) = delete;
@@ -142,8 +142,8 @@ public:
   /// Of a device with a pace.
   duration busy() const { return alive_ ? engine_->busy() : duration{0}; }
   uint32_t incarnations() const { return incarnations_; }
-  scheduler::seat where() const { return {role_, index_}; }
-  std::string name() const { return scheduler::to_string(scheduler::seat{role_, index_}); }
+  const scheduler::seat& where() const { return where_; }
+  std::string name() const { return scheduler::to_string(where_); }
 
 private:
   void die() {
@@ -182,8 +182,8 @@ private:
         wire_->seen(caf::actor_cast<caf::strong_actor_ptr>(world_.members), shore::control));
     const auto failed = [this, mine](const caf::error&) { give_up(mine); };
     self->request(door, 5s,
-                  actors::seat_ask{std::string{scheduler::to_string(role_)}, name(), "sim", mine,
-                                   index_, ""})
+                  actors::seat_ask{std::string{scheduler::to_string(where_.role)}, name(), "sim",
+                                   mine, where_.index, "", where_.cell})
         .then(
             [=, this](const actors::join_grant& grant) {
               // Loading takes a while.
@@ -194,11 +194,11 @@ private:
       ++incarnations_;
       worker_ = nullptr;
       actors::worker_config c;
-      c.where = {role_, grant.index};
+      c.where = {where_.role, grant.index};
       c.incarnation = grant.incarnation;
       c.terms = grant.terms;
       c.make_device = [e = engine_](const std::string& x, uint32_t) { return e->make_device(x); };
-      if (role_ != scheduler::worker_role::attention) {
+      if (where_.role != scheduler::worker_role::attention) {
         c.program = the_model().loaded.program;
         c.weights = the_model().weights;
       }
@@ -226,8 +226,8 @@ private:
   }
 
   worker_world& world_;
-  scheduler::worker_role role_;
-  uint32_t index_, host_;
+  scheduler::seat where_;
+  uint32_t host_;
   bool alive_ = false, retired_ = false;
   uint32_t process_ = 0, incarnations_ = 0;
   std::shared_ptr<wire> wire_;

@@ -8,21 +8,36 @@ namespace lamella::actors::test {
 TEST_CASE("Weights and KV that the memory cannot hold are refused, where they lie in it") {
   const auto limit = memory_limit();
   config::settings x;
-  CHECK(why_too_large(x, limit / 4, limit / 4).empty());
-  CHECK(why_too_large(x, limit + 1, 0).find(std::to_string(limit)) != std::string::npos);
-  CHECK_FALSE(why_too_large(x, limit / 4, limit).empty());
+  constexpr uint32_t slots = 1000;
+  const scheduler::kv_layout layout{{{1, slots}}};
+  const auto why = [&](uint64_t weights, uint64_t kv) {
+    return why_too_large(x, weights, kv / slots, layout);
+  };
+  CHECK(why(limit / 4, limit / 4).empty());
+  CHECK(why(limit + 1, 0).find(std::to_string(limit)) != std::string::npos);
+  CHECK_FALSE(why(limit / 4, limit).empty());
   x.pools.attention.device = "cuda:0";
-  CHECK(why_too_large(x, limit / 4, limit / 4).empty());
+  CHECK(why(limit / 4, limit / 4).empty());
   x.pools.attention.device = "auto";
   x.pools.attention.placement = config::placement::remote;
-  CHECK(why_too_large(x, limit / 4, limit / 4).empty());
+  CHECK(why(limit / 4, limit / 4).empty());
   // Nor do weights that lie elsewhere.
   x.pools.model.placement = config::placement::remote;
-  CHECK(why_too_large(x, limit + 1, limit / 4).empty());
+  CHECK(why(limit + 1, limit / 4).empty());
   x.pools.model.placement = config::placement::local;
-  CHECK_FALSE(why_too_large(x, limit + 1, 0).empty());
+  CHECK_FALSE(why(limit + 1, 0).empty());
   x.pools.model.device = "cuda:0";
-  CHECK(why_too_large(x, limit + 1, limit / 4).empty());
+  CHECK(why(limit + 1, limit / 4).empty());
+}
+
+TEST_CASE("KV of a cell on other hosts needs no memory of this one") {
+  const auto limit = memory_limit();
+  config::settings x;
+  auto& cells = x.pools.attention.cells;
+  cells["far"].placement = config::placement::remote;
+  cells["near"];
+  CHECK(why_too_large(x, 0, limit / 1000, {{{1, 2000}, {1, 900}}}).empty());
+  CHECK_FALSE(why_too_large(x, 0, limit / 1000, {{{1, 900}, {1, 2000}}}).empty());
 }
 
 } // namespace lamella::actors::test

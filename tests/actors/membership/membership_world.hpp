@@ -63,7 +63,7 @@ struct membership_world : stage {
     m.shape.prefill_seats = 1;
     m.kv_heads = 12;
     m.pool.layout.cells = {{2, 100}};
-    m.terms_of = [](const scheduler::seat& x) {
+    m.terms_of = [](const scheduler::seat& x, uint32_t) {
       worker_terms t;
       t.threads = x.index;
       return t;
@@ -87,11 +87,12 @@ struct membership_world : stage {
 
   /// Of who joins next.
   uint32_t pid = 7, preferred = any_seat;
-  std::string name = "w", host = "host", next_kernels = "avx512", next_refusal;
+  std::string name = "w", host = "host", next_kernels = "avx512", next_refusal, cell;
 
   join_ask question(const std::string& role = "model") const {
     return {join_protocol, role,      name, "1",  host,
-            pid,           preferred, 100,  1000, std::string(nonce_bytes, 'w')};
+            pid,           preferred, 100,  1000, std::string(nonce_bytes, 'w'),
+            cell};
   }
 
   /// The supervisor asks for an epoch; it has built pipelines of all it has got, but for `unbuilt`.

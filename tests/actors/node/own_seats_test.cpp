@@ -44,7 +44,7 @@ struct world : stage {
     m.seats.add(worker_role::attention, 2);
     m.shape.shards = 2;
     m.wanted = {"1", "1", "1", 0, true};
-    m.terms_of = [](const seat&) { return worker_terms{}; };
+    m.terms_of = [](const seat&, uint32_t) { return worker_terms{}; };
     m.on_worker = [this](const worker_info& x, bool lost, bool) {
       if (lost)
         incarnations.erase(x.seat),

@@ -21,7 +21,7 @@ unsigned none() {
 texts devices_of(const config::settings& x, worker_role role, uint32_t seats,
                  unsigned (*devices)()) {
   texts result;
-  for (uint32_t i = 0; i < seats; ++i) result.push_back(device_of(x, {role, i}, devices));
+  for (uint32_t i = 0; i < seats; ++i) result.push_back(device_of(x, role, i, devices));
   return result;
 }
 

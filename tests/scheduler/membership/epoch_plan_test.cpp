@@ -10,7 +10,7 @@ constexpr auto model = worker_role::model, attention = worker_role::attention,
                prefill = worker_role::prefill;
 
 /// Two replicas, three shards, a prefill worker, five batches.
-const epoch_shape shape{2, 3, {}, 1, 5, 1};
+const epoch_shape shape{2, 3, {}, {}, 1, 5, 1};
 const std::vector<seat> shards{{attention, 0}, {attention, 1}, {attention, 2}};
 const std::set<seat> everybody{{model, 0},     {model, 1},     {attention, 0},
                                {attention, 1}, {attention, 2}, {prefill, 0}};
@@ -67,7 +67,7 @@ TEST_CASE("L-M17 L-M20 a batch that rotates has all replicas, and fewer after a 
 }
 
 TEST_CASE("L-M25 prompts of a lost prefill worker run on the replicas") {
-  const epoch_shape wide{2, 3, {}, 2, 2, 4};
+  const epoch_shape wide{2, 3, {}, {}, 2, 2, 4};
   const auto plan = plan_epoch(wide, without(everybody, {{prefill, 0}}), shards, false);
   REQUIRE(plan);
   const std::vector<stream_place> wanted{{stream_id{0}, 0},
@@ -80,7 +80,7 @@ TEST_CASE("L-M25 prompts of a lost prefill worker run on the replicas") {
 }
 
 TEST_CASE("suffixes run on decoding replicas, whoever else there is") {
-  epoch_shape cached{2, 3, {}, 1, 2, 1};
+  epoch_shape cached{2, 3, {}, {}, 1, 2, 1};
   cached.mixed_streams = 2;
   const auto plan = plan_epoch(cached, everybody, {}, true);
   REQUIRE(plan);
@@ -179,4 +179,27 @@ TEST_CASE("A role is lacking when a part of it has neither a member nor a spare"
     for (const auto& x : {shape, guarded})
       CHECK(plan_epoch(x, ready, four, false).has_value() == lacking_roles(x, ready, four).empty());
   }
+}
+
+TEST_CASE("L-M03 L-M23 shards of a cell sit on the seats of its group only") {
+  epoch_shape cells{1, 4, {1, 2, 1}, {"", "far", ""}};
+  const seat a0{attention, 0}, a1{attention, 1}, f2{attention, 2, "far"}, f3{attention, 3, "far"},
+      f4{attention, 4, "far"};
+  const std::set<seat> all{{model, 0}, a0, a1, f2, f3, f4};
+  const auto plan = plan_epoch(cells, all, {}, true);
+  REQUIRE(plan);
+  CHECK(plan->shards == std::vector<seat>{a0, f2, f3, a1});
+  CHECK(part_of(*plan, f4) == "spare");
+  // A spare takes the part of a worker of its group; the others stay with their KV.
+  const auto next = plan_epoch(cells, without(all, {f2}), plan->shards, false);
+  REQUIRE(next);
+  CHECK(next->shards == std::vector<seat>{a0, f4, f3, a1});
+  // It takes no part of another group.
+  const auto fewer = without(all, {a1});
+  CHECK_FALSE(plan_epoch(cells, fewer, plan->shards, false));
+  CHECK(lacking_roles(cells, fewer, plan->shards) == std::vector{attention});
+  // Nor has whoever sits in a seat of that index in another group the KV.
+  const auto other = plan_epoch(cells, all, {a0, seat{attention, 4}, f3, a1}, false);
+  REQUIRE(other);
+  CHECK(other->shards == std::vector<seat>{a0, f2, f3, a1});
 }

@@ -86,3 +86,35 @@ TEST_CASE("Roles are named as the pools are") {
     CHECK(role_named(to_string(role)) == role);
   CHECK_FALSE(role_named("gateway"));
 }
+
+TEST_CASE("L-M03 groups of a role share its indices and nothing else") {
+  seat_plan plan;
+  const seat_group pool{worker_role::attention}, far{worker_role::attention, "far"};
+  plan.add(pool, 1);
+  plan.add(far, 2);
+  plan.add(pool, 1);
+  CHECK(plan.members_of(pool) == 2);
+  CHECK(plan.members_of(far) == 2);
+  CHECK(plan.members(worker_role::attention) == 4);
+  CHECK(to_string(far) == "attention/far");
+  const auto first = plan.take(far);
+  REQUIRE(first);
+  CHECK(to_string(first->where) == "attention/1");
+  CHECK(first->where.group() == far);
+  CHECK(plan.take(far, 0)->where.index == 2); // 0 is of the other group
+  CHECK_FALSE(plan.take(far));
+  CHECK(plan.place_of(first->where) == 0);
+  CHECK(plan.place_of({worker_role::attention, 2, "far"}) == 1);
+  CHECK(plan.place_of({worker_role::attention, 3}) == 1);
+  CHECK(plan.take(pool, 3)->where.index == 3);
+  CHECK(plan.find(worker_role::attention, 2) == seat{worker_role::attention, 2, "far"});
+  CHECK_FALSE(plan.find(worker_role::attention, 4));
+  // Frames name a seat by its index, so its incarnations go on whatever group it is of.
+  CHECK(plan.give_back(first->where, first->incarnation));
+  plan.remove(first->where);
+  plan.add(pool, 1);
+  const auto again = plan.take(pool, 1);
+  REQUIRE(again);
+  CHECK(again->where == seat{worker_role::attention, 1});
+  CHECK(again->incarnation == first->incarnation + 1);
+}
