@@ -17,7 +17,8 @@ public:
            half_type type)
       : slots_{slots}, layers_{layers}, row_{nullptr, type, kv_heads, dim},
         memory_{where.allocate(size_t{layers} * slots * row_.row_bytes())},
-        pages_{memory_->data(), layers, size_t{slots} * row_.row_bytes(), row_.row_bytes()} {}
+        pages_{where.on_host() ? memory_->data() : nullptr, layers,
+               size_t{slots} * row_.row_bytes(), row_.row_bytes()} {}
 
   kv_layer layer(uint32_t index) const {
     auto result = row_;

@@ -1,24 +1,25 @@
 #include "gpu/runners/kv_pages.hpp"
 
 #include <algorithm>
+#include <chrono>
 
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace lamella::gpu {
 
 namespace {
 
-/// Since Linux 5.14; the headers of this system may be older.
-constexpr int populate_write = 23;
-
 constexpr size_t huge_page = 2 << 20;
 /// Faster than it takes to tell another thread.
 constexpr size_t small = huge_page;
-/// Behind whoever decodes, but never starved.
-constexpr int nice = 10;
+/// Longest rest after a page, as long as the page took. This thread has no lower priority than
+/// others: before Linux 6.4 the kernel holds the map of the process while it zeroes a page, and
+/// whoever maps memory would wait for a thread that is preempted meanwhile.
+constexpr std::chrono::milliseconds rest_most{10};
+
+std::byte* next_page(std::byte* at, size_t page) {
+  return at + (page - reinterpret_cast<uintptr_t>(at) % page);
+}
 
 } // namespace
 
@@ -39,7 +40,8 @@ void kv_pages::add_windows(std::vector<window>& to, uint32_t first, uint32_t len
 }
 
 kv_pages::ready_flag kv_pages::begin(std::vector<window> wanted) {
-  auto done = std::make_shared<std::atomic<bool>>(false);
+  auto done = std::make_shared<std::atomic<bool>>(data_ == nullptr);
+  if (data_ == nullptr) return done;
   std::lock_guard lock{mutex_};
   std::ranges::sort(wanted);
   wanted.erase(std::ranges::unique(wanted).begin(), wanted.end());
@@ -66,29 +68,36 @@ void kv_pages::forget() {
 }
 
 void kv_pages::run() {
-  setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), nice);
   std::unique_lock lock{mutex_};
   while (true) {
     changed_.wait(lock, [&] { return ending_ || !tasks_.empty(); });
     if (ending_) return;
     const auto next = tasks_.front();
-    lock.unlock();
-    for (const auto x : next.windows) touch(x);
-    lock.lock();
+    for (const auto x : next.windows)
+      for (uint32_t layer = 0; layer < layers_ && !ending_; ++layer) {
+        lock.unlock();
+        const auto began = std::chrono::steady_clock::now();
+        touch(x, layer);
+        const auto took = std::chrono::steady_clock::now() - began;
+        lock.lock();
+        changed_.wait_for(lock, std::min<decltype(took)>(took, rest_most),
+                          [&] { return ending_.load(); });
+      }
     tasks_.pop_front();
     next.done->store(true);
   }
 }
 
-/// Page by page: the kernel holds the map of the process meanwhile. Contents stay as they are; a
-/// kernel that does not know this leaves the pages to whoever uses them first.
-void kv_pages::touch(window x) const {
-  static const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-  for (uint32_t layer = 0; layer < layers_ && !ending_; ++layer) {
-    const auto base = reinterpret_cast<uintptr_t>(data_ + layer * layer_bytes_);
-    const auto from = (base + x * huge_page) & ~(page - 1);
-    const auto to = base + std::min(layer_bytes_, (size_t{x} + 1) * huge_page);
-    madvise(reinterpret_cast<void*>(from), to - from, populate_write);
+/// By a write that changes nothing, whoever writes there meanwhile. MADV_POPULATE_WRITE would hold
+/// the map of the process, for all pages of its range.
+void kv_pages::touch(window x, uint32_t layer) const {
+  static const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  auto* const of_layer = data_ + layer * layer_bytes_;
+  auto* const end = of_layer + std::min(layer_bytes_, (size_t{x} + 1) * huge_page);
+  for (auto* at = of_layer + x * huge_page; at < end; at = next_page(at, page)) {
+    std::atomic_ref<std::byte> first{*at};
+    auto now = first.load(std::memory_order_relaxed);
+    first.compare_exchange_strong(now, now, std::memory_order_relaxed);
   }
 }
 

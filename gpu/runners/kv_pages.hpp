@@ -16,15 +16,15 @@ namespace lamella::gpu {
 
 /// A cache has its layers one behind the other, so its first slots lie on as many huge pages as the
 /// model has layers, and each is zeroed at its first use: 60 MiB at once for 30 layers, a tenth of
-/// a second in which a shard that serves would attend to nobody. Zeroed here instead, by a thread
-/// of low priority that begins with the first call and ends with the object.
+/// a second in which a shard that serves would attend to nobody. Zeroed here instead, page by page
+/// with rests between them, by a thread that begins with the first call and ends with the object.
 ///
 /// For memory of this host; with other memory nothing happens. Thread-safe.
 class kv_pages {
 public:
   using ready_flag = std::shared_ptr<const std::atomic<bool>>;
 
-  /// A cache at `data` of `layers` layers, each `layer_bytes` long.
+  /// A cache at `data` of `layers` layers, each `layer_bytes` long. Null: memory of another device.
   kv_pages(std::byte* data, uint32_t layers, size_t layer_bytes, size_t row_bytes)
       : data_{data}, layers_{layers}, layer_bytes_{layer_bytes}, row_bytes_{row_bytes} {}
   ~kv_pages();
@@ -52,7 +52,8 @@ private:
   void add_windows(std::vector<window>& to, uint32_t first, uint32_t length) const;
   ready_flag begin(std::vector<window> wanted);
   void run();
-  void touch(window x) const;
+  /// Makes the page of one layer resident.
+  void touch(window x, uint32_t layer) const;
 
   std::byte* const data_;
   const uint32_t layers_;
