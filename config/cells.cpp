@@ -2,6 +2,31 @@
 
 namespace lamella::config {
 
+namespace {
+
+/// Sizes of one cell between which the autoscaler may choose.
+void check_cell_bounds(const std::string& key, const attention_pool_settings& cell,
+                       const attention_pools_settings& pool, std::vector<rule_violation>& found) {
+  const auto n = [](uint32_t x) { return std::to_string(x); };
+  if (cell.least == 0 && cell.most == 0) return;
+  if (!pool.autoscaled())
+    found.push_back({{key + ".min", key + ".max", "pools.attention.max"},
+                     "min and max of a cell have no effect without a max of the pool",
+                     "set pools.attention.max, the members that all cells may have together"});
+  if (cell.members < cell.least)
+    found.push_back(
+        {{key + ".members", key + ".min"},
+         "the cell begins with " + n(cell.members) + " members, fewer than min " + n(cell.least),
+         "raise members or lower min"});
+  if (cell.autoscaled() && cell.members > cell.most)
+    found.push_back(
+        {{key + ".members", key + ".max"},
+         "the cell begins with " + n(cell.members) + " members, more than max " + n(cell.most),
+         "lower members or raise max"});
+}
+
+} // namespace
+
 void check_cells(const attention_pools_settings& pool, std::vector<rule_violation>& found) {
   const std::string pools = "pools.attention.";
   if (pool.all_members() == 0)
@@ -37,8 +62,7 @@ void check_cells(const attention_pools_settings& pool, std::vector<rule_violatio
     };
     own("partition", cell.partition != pool.partition);
     own("parity", cell.parity != pool.parity);
-    own("min", cell.least != pool.least);
-    own("max", cell.most != pool.most);
+    check_cell_bounds(pools + "cells." + name, cell, pool, found);
   }
 }
 

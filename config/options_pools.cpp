@@ -22,10 +22,9 @@ void add_pool(table& t, const std::string& pool, const std::string& what, uint64
       key("members"), reload::live, members_minimum, 64,
       "Number of " + what + ".", [field](settings & s) -> auto& { return field(s).members; });
   t.integer(
-      key("min"), reload::restart, 1, 64,
-      "Members that the autoscaler leaves at least.", [field](settings & s) -> auto& {
-        return field(s).least;
-      });
+      key("min"), reload::restart, pool == "attention" ? 0 : 1, 64,
+      "Members that the autoscaler leaves at least; of a cell 0 unless it says more.",
+      [field](settings & s) -> auto& { return field(s).least; });
   t.integer(
       key("max"), reload::restart, 0, 64,
       "Members that the autoscaler may give the pool; 0: no autoscaling of this pool.",

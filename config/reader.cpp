@@ -297,6 +297,7 @@ void reader::finish() {
   auto& attention = result_.value.pools.attention;
   for (const auto& [name, own] : cells_) {
     attention_pool_settings cell = attention;
+    cell.least = cell.most = 0; // those of the pool are of all cells together
     for (const auto& [key, v] : own) set_in_cell(*find_option(key), cell, v);
     attention.cells[name] = cell;
   }

@@ -100,6 +100,10 @@ void check_devices(const settings& x, std::vector<rule_violation>& found) {
 void check_bounds(const std::string& key, const pool_settings& p,
                   std::vector<rule_violation>& found) {
   const auto n = [](uint32_t x) { return std::to_string(x); };
+  if (p.least == 0)
+    found.push_back({{key + ".min"},
+                     "a pool keeps at least one member",
+                     "set min to 1 or more; cells may have no members"});
   if (!p.autoscaled()) {
     if (p.least > 1)
       found.push_back({{key + ".min", key + ".max"},
@@ -150,8 +154,9 @@ settings at_most(settings x) {
                            static_cast<pool_settings*>(&x.pools.attention),
                            static_cast<pool_settings*>(&x.pools.prefill)})
     p->members = std::max(p->members, p->most);
+  const auto most = x.pools.attention.most;
   for (auto& [name, cell] : x.pools.attention.cells)
-    cell.members = std::max(cell.members, x.pools.attention.most);
+    cell.members = std::max(cell.members, cell.autoscaled() ? std::min(cell.most, most) : most);
   return x;
 }
 

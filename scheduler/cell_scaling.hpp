@@ -13,6 +13,8 @@ namespace lamella::scheduler {
 struct cell_look {
   uint32_t members = 0;
   uint64_t slots = 0, used = 0; ///< of its table
+  uint32_t least = 0;           ///< members that it keeps
+  uint32_t most = 0;            ///< that it may have; 0: as many as the pool
 
   double use() const {
     return slots > 0 ? static_cast<double>(used) / static_cast<double>(slots) : 0;
@@ -35,7 +37,8 @@ constexpr uint32_t next_cell_size(uint32_t members, uint32_t heads, bool up) {
 
 /// The step of a pool that shall grow (`up`) or shrink: the fullest cell grows, the emptiest one
 /// shrinks, of equal ones the first. A cell without members is the last to grow. The pool keeps
-/// `least` to `most` members, and at least one. Nothing where no cell can. O(cells).
+/// `least` to `most` members, and at least one; each cell stays within its own bounds. Nothing
+/// where no cell can. O(cells).
 inline std::optional<cell_step> step_of_cells(std::span<const cell_look> cells, uint32_t heads,
                                               bool up, uint32_t least, uint32_t most) {
   uint32_t all = 0;
@@ -48,6 +51,7 @@ inline std::optional<cell_step> step_of_cells(std::span<const cell_look> cells, 
   for (size_t i = 0; i < cells.size(); ++i) {
     const auto size = next_cell_size(cells[i].members, heads, up);
     const auto after = all - cells[i].members + size;
+    if (up ? cells[i].most > 0 && size > cells[i].most : size < cells[i].least) continue;
     if (size == cells[i].members || after < std::max(1u, least) || after > most) continue;
     if (!best || better(cells[i], cells[best->cell])) best = {i, size};
   }

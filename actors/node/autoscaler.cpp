@@ -118,6 +118,8 @@ std::vector<scheduler::cell_look> cells_of(const config::settings& options,
   for (const auto& [name, cell] : options.pools.attention.cells) {
     const auto i = cells.size();
     auto& x = cells.emplace_back();
+    x.least = cell.least;
+    x.most = cell.most;
     const auto change = std::ranges::find(heard.status->changes, "attention/" + name,
                                           [](const pool_change& y) { return y.pool; });
     if (change != heard.status->changes.end()) x.members = change->to;

@@ -217,7 +217,7 @@ TEST_CASE("cells have sizes, devices, placements, threads and spares of their ow
   CHECK(says(with(cuda + "}"), "set pools.attention.cells.b.kv_bytes"));
   CHECK(says(with(cuda + ", placement: in_process}"), "cells on several devices share no memory"));
   CHECK(says(with("a: {}, b: {placement: in_process, spares: 1}"), "cannot have spares"));
-  for (const char* own : {"partition: requests", "parity: true", "min: 2", "max: 2"}) {
+  for (const char* own : {"partition: requests", "parity: true"}) {
     CAPTURE(own);
     const auto got = with(std::string{"a: {}, b: {"} + own + "}");
     CHECK(says(got, "a cell with "));
@@ -234,6 +234,18 @@ TEST_CASE("cells have sizes, devices, placements, threads and spares of their ow
              "follows workers of other hosts"));
   CHECK(with("a: {}, b: {}", ", max: 3, kv_bytes: 1GiB").problems.empty());
   CHECK(says(with("a: {}, b: {}, c: {}, d: {}", ", max: 3, kv_bytes: 1GiB"), "more than max 3"));
+  // The autoscaler's bounds are of the pool, and of a cell where it has its own.
+  const std::string scaled = ", max: 6, min: 2, kv_bytes: 1GiB";
+  const auto bounds = with("a: {min: 1, max: 3}, b: {}", scaled).value.pools.attention;
+  CHECK(bounds.most == 6);
+  CHECK(bounds.cells.at("a").least == 1);
+  CHECK(bounds.cells.at("a").most == 3);
+  CHECK(bounds.cells.at("b").least == 0);
+  CHECK(bounds.cells.at("b").most == 0);
+  CHECK(says(with("a: {max: 3}, b: {}"), "no effect without a max of the pool"));
+  CHECK(says(with("a: {min: 2}, b: {}", scaled), "fewer than min 2"));
+  CHECK(says(with("a: {members: 3, max: 1}, b: {}", scaled), "more than max 1"));
+  CHECK(says(load_text(folder, "version: 1\npools: {attention: {min: 0}}\n"), "set min to 1"));
 }
 
 TEST_CASE("parity is for shards of processes, whatever they store") {

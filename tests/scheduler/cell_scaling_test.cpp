@@ -43,3 +43,21 @@ TEST_CASE("L-M19 an empty cell grows last, and a pool keeps its least members") 
   CHECK_FALSE(step_of_cells(std::vector<cell_look>{{1, 10, 0}, {1, 10, 0}}, 3, false, 2, 8));
   CHECK_FALSE(step_of_cells(full, 3, true, 1, 3));
 }
+
+TEST_CASE("L-M19 a cell stays within bounds of its own, and another one takes the step") {
+  std::vector<cell_look> cells{{1, 100, 90}, {1, 100, 10}};
+  cells[0].most = 2; // of 3 heads the next size is 3
+  const auto up = step_of_cells(cells, 3, true, 1, 8);
+  REQUIRE(up);
+  CHECK(up->cell == 1);
+  CHECK(up->members == 3);
+  cells[1].most = 1;
+  CHECK_FALSE(step_of_cells(cells, 3, true, 1, 8));
+  cells[1].least = 1;
+  const auto down = step_of_cells(cells, 3, false, 1, 8);
+  REQUIRE(down);
+  CHECK(down->cell == 0);
+  CHECK(down->members == 0);
+  cells[0].least = 1;
+  CHECK_FALSE(step_of_cells(cells, 3, false, 1, 8));
+}
