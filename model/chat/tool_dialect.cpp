@@ -78,6 +78,17 @@ std::vector<tool_dialect> forms() {
   // Command R7B and A
   add({"<|START_ACTION|>[\n    ", ",\n    ", "\n]<|END_ACTION|>", "", "", "", true, true},
       "{\"tool_call_id\": \"\x01\", \"tool_name\": \"", "\", \"parameters\": ", "}");
+  // Kimi K2
+  add({"<|tool_calls_section_begin|>", "", "<|tool_calls_section_end|>", "<|tool_call_begin|>",
+       "<|tool_call_end|>", "", true, true},
+      "functions.", ":\x01<|tool_call_argument_begin|>", "");
+  // LFM2
+  add_marked({"<|tool_call_start|>[", ", ", "]<|tool_call_end|>", "", "", "", true, true}, "(", ")",
+             {"", "=", "", ", "});
+  // FunctionGemma
+  add_marked({"", "", "", "<start_function_call>", "<end_function_call>", "", true, true}, "{", "}",
+             {"", ":", "", ",", "<escape>"});
+  all.back().lead = "call:";
   return all;
 }
 
@@ -101,12 +112,19 @@ bool is_written(std::string_view written, const tool_dialect& form, const std::s
   const auto& marks = form.parameters;
   const auto call = form.begin + form.open + form.lead + name + form.before_arguments()
                     + (marks ? marks->before_name : "{");
-  const auto argument_end = marks ? marks->behind_value : "}";
+  // One argument was written.
+  const bool is_list = marks && !marks->between.empty();
+  const auto quote = is_list && !marks->quote.empty() ? marks->quote : "\"";
+  const auto argument_end = is_list ? quote : marks ? marks->behind_value : "}";
   for (auto at = written.find(call[0]); at != written.npos; at = written.find(call[0], at + 1)) {
     const auto length = matched(written.substr(at), call);
     if (length == written.npos) continue;
     const auto behind = written.substr(at + length);
-    const auto end = behind.find(argument_end);
+    auto end = behind.find(argument_end);
+    if (is_list && end != behind.npos) {
+      if (!behind.substr(0, end).ends_with(marks->before_value)) continue;
+      end = behind.find(argument_end, end + argument_end.size());
+    }
     const auto last = form.tail + form.close + form.end;
     if (end != behind.npos
         && matched(behind.substr(end + argument_end.size()), last) != written.npos)
@@ -121,7 +139,8 @@ std::vector<std::string> tool_dialect::mark_tokens() const {
   std::vector<std::string> tokens;
   auto all = begin + open + lead + middle + tail + close + end + results;
   if (parameters)
-    all += parameters->before_name + parameters->before_value + parameters->behind_value;
+    all += parameters->before_name + parameters->before_value + parameters->behind_value
+           + parameters->quote;
   for (const auto* text : {"<tool_call>",
                            "</tool_call>",
                            "<tool_response>",
@@ -150,7 +169,16 @@ std::vector<std::string> tool_dialect::mark_tokens() const {
                            "<arg_value>",
                            "</arg_value>",
                            "<minimax:tool_call>",
-                           "</minimax:tool_call>"})
+                           "</minimax:tool_call>",
+                           "<|tool_calls_section_begin|>",
+                           "<|tool_calls_section_end|>",
+                           "<|tool_call_begin|>",
+                           "<|tool_call_argument_begin|>",
+                           "<|tool_call_end|>",
+                           "<|tool_call_start|>",
+                           "<start_function_call>",
+                           "<end_function_call>",
+                           "<escape>"})
     if (all.find(text) != std::string::npos) tokens.emplace_back(text);
   return tokens;
 }
