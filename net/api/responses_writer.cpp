@@ -153,6 +153,7 @@ private:
   response_facts facts_;
   keep_response keep_;
   std::vector<item> output_;
+  std::vector<token_logprobs> early_; ///< of tokens before the message that were no text yet
   finish_reason reason_ = finish_reason::stop;
   uint64_t next_number_ = 0;
 };
@@ -290,19 +291,24 @@ std::string responses_writer::text(uint32_t, std::string_view piece,
                                    const std::vector<token_logprobs>* logprobs,
                                    const usage_counts&) {
   std::string out;
+  std::vector<token_logprobs> shown;
+  if (logprobs != nullptr && facts_.logprobs) shown = *logprobs;
   if (output_.empty() || output_.back().what == kind::reasoning) {
-    if (piece.empty() && !output_.empty()) return out;
+    if (piece.empty()) { // reasoning may still come
+      early_.insert(early_.end(), shown.begin(), shown.end());
+      return out;
+    }
     out += close_item("completed");
     out += open_item(message_of(head_));
+    shown.insert(shown.begin(), early_.begin(), early_.end());
   }
   auto& x = output_.back();
   if (x.what == kind::call) return out; // nothing is said behind a call
   x.text += piece;
-  const bool shown = logprobs != nullptr && facts_.logprobs;
-  if (shown) x.logprobs.insert(x.logprobs.end(), logprobs->begin(), logprobs->end());
+  x.logprobs.insert(x.logprobs.end(), shown.begin(), shown.end());
   return out + event_of_item("response.output_text.delta", [&](json_writer& w) {
            w.member("delta", piece).key("logprobs");
-           write_logprobs(w, shown ? *logprobs : std::vector<token_logprobs>{});
+           write_logprobs(w, shown);
          });
 }
 
@@ -334,7 +340,10 @@ std::string responses_writer::finish(uint32_t, finish_reason reason, const stop_
                                      const usage_counts&) {
   reason_ = reason;
   std::string out;
-  if (output_.empty()) out += open_item(message_of(head_)); // an answer without a word
+  if (output_.empty()) { // an answer without a word
+    out += open_item(message_of(head_));
+    output_.back().logprobs = early_;
+  }
   return out + close_item(final_status());
 }
 

@@ -109,7 +109,8 @@ TEST_CASE("responses and messages tell reasoning in items and blocks of its own"
   CHECK(text_at(response.json, "output.0.type") == "reasoning");
   const auto reasoning = text_at(response.json, "output.0.content.0.text");
   CHECK_FALSE(reasoning.empty());
-  CHECK(int_at(response.json, "usage.output_tokens_details.reasoning_tokens") == 24);
+  CHECK(int_at(response.json, "usage.output_tokens_details.reasoning_tokens")
+        == int_at(response.json, "usage.output_tokens"));
   const std::string asked =
       R"({"model":"tiny","messages":[{"role":"user","content":"Why?"}],"max_tokens":24,"seed":3,)"
       R"("temperature":1)";

@@ -142,10 +142,10 @@ TEST_CASE("reasoning is an item before the message, whole and in events") {
   };
   const auto writer = make_responses_writer(head, facts, keep);
   const auto events = events_of(
-      in_order({writer->begin(0, {}), writer->reasoning(0, "wh", nullptr, {}),
-                writer->reasoning(0, "y", nullptr, {}), writer->text(0, "", nullptr, {}),
-                writer->text(0, "hi", nullptr, {}), writer->finish(0, finish_reason::stop, {}, {}),
-                writer->end({12, 7, 4, 3})}));
+      in_order({writer->begin(0, {}), writer->text(0, "", nullptr, {}),
+                writer->reasoning(0, "wh", nullptr, {}), writer->reasoning(0, "y", nullptr, {}),
+                writer->text(0, "", nullptr, {}), writer->text(0, "hi", nullptr, {}),
+                writer->finish(0, finish_reason::stop, {}, {}), writer->end({12, 7, 4, 3})}));
   CHECK(types_of(events)
         == "created in_progress output_item.added content_part.added reasoning_text.delta "
            "reasoning_text.delta reasoning_text.done content_part.done output_item.done "
