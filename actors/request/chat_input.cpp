@@ -4,6 +4,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <map>
 #include <string>
 #include <utility>
 
@@ -104,6 +105,23 @@ std::vector<net::chat_message> told_by_known_roles(std::vector<net::chat_message
   return result;
 }
 
+/// Calls and their results by ids of the form that the template shows as names, counted through
+/// the conversation, whatever the client calls them.
+std::vector<net::chat_message> with_named_ids(std::vector<net::chat_message> messages) {
+  std::map<std::string, std::string> named;
+  size_t count = 0;
+  for (auto& m : messages) {
+    for (auto& call : m.tool_calls) {
+      auto id = "functions." + call.name + ":" + std::to_string(count++);
+      named[call.id] = id;
+      call.id = std::move(id);
+    }
+    if (const auto known = named.find(m.tool_call_id); known != named.end() && m.role == "tool")
+      m.tool_call_id = known->second;
+  }
+  return messages;
+}
+
 } // namespace
 
 std::string special_text(const service& s, std::optional<model::token_id> id) {
@@ -146,8 +164,9 @@ model::template_input chat_input(const service& s, const std::vector<net::chat_m
   // A template that teaches a form that we do not read must not: ours is explained instead.
   const bool teaches_another = !native && can.shows_tools && can.shows_calls;
   model::template_data::list list;
-  for (const auto& m : told_by_known_roles(
-           as_they_are ? messages : told_as_text(messages, tools, s.tool_calls), can))
+  auto told = as_they_are ? messages : told_as_text(messages, tools, s.tool_calls);
+  if (as_they_are && s.tool_calls.ids_are_names) told = with_named_ids(std::move(told));
+  for (const auto& m : told_by_known_roles(std::move(told), can))
     list.push_back(entry_of(m, can, s.tool_calls.takes_texts));
   input.messages = std::move(list);
   input.add_generation_prompt = add_generation_prompt;

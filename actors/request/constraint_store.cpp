@@ -7,6 +7,7 @@
 #include "model/grammar/json_schema/json_schema.hpp"
 #include "model/grammar/json_schema/json_schema_resources.hpp"
 #include "model/grammar/regular_expression.hpp"
+#include "model/grammar/text/grammar_text.hpp"
 #include "net/http/api_error.hpp"
 
 #include <spdlog/spdlog.h>
@@ -61,9 +62,15 @@ grammar::node_id formatted(grammar& g, const net::output_format& format, grammar
     }
   case kind::regex:
     try {
-      return model::regular_expression::parse(format.regex)
+      return model::regular_expression::parse(format.text)
           .compile(g, model::regular_expression::match::whole, model::spelling::plain, next);
     } catch (const model::regular_expression_error& e) {
+      throw net::invalid_value(format.field, format.field + ": " + e.what());
+    }
+  case kind::grammar:
+    try {
+      return model::grammar_of_text(g, format.text, next);
+    } catch (const model::grammar_text_error& e) {
       throw net::invalid_value(format.field, format.field + ": " + e.what());
     }
   case kind::choice:

@@ -136,6 +136,7 @@ void read_response(request_reading& to, const service& s, std::string_view text,
     throw;
   }
   to.tools = std::move(chat.tools);
+  to.reasoning = reasoning_of(s, to.prompts.back(), to.tools);
   to.model = chat.model;
   to.id_prefix = "resp_";
   body.facts.store = body.facts.store && s.responses;
@@ -162,6 +163,7 @@ void read_message(request_reading& to, const service& s, std::string_view text) 
   const bool clipped = room > 0 && *to.params.max_tokens > room;
   if (clipped) to.params.max_tokens = static_cast<uint32_t>(room);
   to.tools = std::move(body.tools);
+  to.reasoning = reasoning_of(s, to.prompts.back(), to.tools);
   to.model = body.model;
   to.id_prefix = "msg_";
   to.writer_of = [clipped](const net::response_head& head) {

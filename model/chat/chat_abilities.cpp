@@ -21,11 +21,11 @@ template_data message(const std::string& role, template_data content) {
   return object{{"role", role}, {"content", std::move(content)}};
 }
 
-template_data calling(bool as_text = false) {
+template_data calling(bool as_text = false, const std::string& id = call_id) {
   template_data arguments = object{{argument, value}};
   if (as_text) arguments = R"({")" + argument + R"(": ")" + value + R"("})";
   object function{{"name", tool_name}, {"arguments", std::move(arguments)}};
-  list calls{object{{"id", call_id}, {"type", "function"}, {"function", std::move(function)}}};
+  list calls{object{{"id", id}, {"type", "function"}, {"function", std::move(function)}}};
   return object{{"role", "assistant"}, {"content", ""}, {"tool_calls", std::move(calls)}};
 }
 
@@ -127,12 +127,14 @@ public:
   }
 
   tool_dialect calls() {
-    for (const bool as_text : {false, true}) {
+    const auto named = "functions." + tool_name + ":0";
+    for (const auto& [as_text, id] : {std::pair{false, call_id}, {true, call_id}, {false, named}}) {
       const auto answered =
-          shown({message("user", "Hi"), calling(as_text), result_of(result)}, true);
+          shown({message("user", "Hi"), calling(as_text, id), result_of(result)}, true);
       if (!lays_out_tools(answered)) continue;
       auto dialect = tool_dialect_of(answered, tool_name);
       dialect.takes_texts = as_text && dialect.template_writes;
+      dialect.ids_are_names = id == named;
       if (dialect.template_writes) return dialect;
     }
     return tool_dialect_of("", tool_name);

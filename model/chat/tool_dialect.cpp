@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 namespace lamella::model {
 
@@ -24,60 +25,82 @@ tool_dialect list_between(const std::string& begin, const std::string& end) {
   return {begin, ", ", end, "", "", "arguments", true, true};
 }
 
-/// Forms that templates write and that are no plain tags, by family. A form is told by all of it up
-/// to the arguments, so none is taken for another.
-std::vector<tool_dialect> forms() {
-  std::vector<tool_dialect> all{
-      list_between("<|tool_call|>[", "]"),                // Granite 3
-      list_between("<|tool_call|>[", "]<|/tool_call|>"),  // Phi 4
-      list_between("<TOOLCALL>[", "]</TOOLCALL>"),        // Nemotron
-      list_between("<tool_calls>[", "]</tool_calls>"),    // Hunyuan
-      list_between("<tool_calls>[\n", "\n]</tool_calls>") // Jamba
-  };
-  // MiniMax M1
-  all.push_back({"<tool_calls>\n", "\n", "\n</tool_calls>", "", "", "arguments", true, true});
-  // InternLM 2 and 3
-  all.push_back(
-      {"", "", "", "<|action_start|><|plugin|>\n", "<|action_end|>", "parameters", false, true});
-  const auto add = [&](tool_dialect x, const char* lead, const char* middle, const char* tail) {
-    x.lead = lead;
-    x.middle = middle;
-    x.tail = tail;
-    all.push_back(std::move(x));
-  };
-  // Mistral from 2025 on, Devstral, Magistral
-  add({"", "", "", "[TOOL_CALLS]", "", "", true, true}, "", "[ARGS]", "");
-  // Functionary 3.1, LLaMA 3.1 where its template asks for it
-  add({"", "", "", "<function=", "</function>", "", true, true}, "", ">", "");
-  const auto add_marked = [&](tool_dialect x, const char* middle, const char* tail,
-                              tool_dialect::parameter_marks marks) {
-    x.parameters = std::move(marks);
-    add(std::move(x), "", middle, tail);
-  };
-  // Qwen3 Coder, Qwen 3.5, Nemotron 3
-  add_marked({"", "\n", "", "<tool_call>\n<function=", "\n</tool_call>", "", true, true}, ">\n",
-             "</function>", {"<parameter=", ">\n", "\n</parameter>\n"});
-  // Seed OSS
-  add_marked({"", "\n", "", "<seed:tool_call>\n<function=", "\n</seed:tool_call>", "", true, true},
-             ">\n", "</function>", {"<parameter=", ">", "</parameter>\n"});
-  // GLM 4.5, and later ones without line feeds
-  add_marked({"", "\n", "", "<tool_call>", "</tool_call>", "", true, true}, "\n", "",
-             {"<arg_key>", "</arg_key>\n<arg_value>", "</arg_value>\n"});
-  add_marked({"", "", "", "<tool_call>", "</tool_call>", "", true, true}, "", "",
-             {"<arg_key>", "</arg_key><arg_value>", "</arg_value>"});
-  // MiniMax M2
-  add_marked({"<minimax:tool_call>\n", "\n", "\n</minimax:tool_call>", "<invoke name=\"", "", "",
-              true, true},
-             "\">\n", "</invoke>", {"<parameter name=\"", "\">", "</parameter>\n"});
-  // DeepSeek V3 and R1, then V3.1
+/// With other texts around the name and the arguments than those of JSON.
+tool_dialect spelt(tool_dialect x, const char* lead, const char* middle, const char* tail) {
+  x.lead = lead;
+  x.middle = middle;
+  x.tail = tail;
+  return x;
+}
+
+/// With arguments one by one.
+tool_dialect marked(tool_dialect x, const char* lead, const char* middle, const char* tail,
+                    tool_dialect::parameter_marks marks) {
+  x.parameters = std::move(marks);
+  return spelt(std::move(x), lead, middle, tail);
+}
+
+/// Forms with arguments as a JSON object, by family.
+std::vector<tool_dialect> forms_of_objects() {
   const std::string calls = "<｜tool▁calls▁begin｜>", calls_end = "<｜tool▁calls▁end｜>";
   const std::string call = "<｜tool▁call▁begin｜>", call_end = "<｜tool▁call▁end｜>";
-  add({calls, "\n", calls_end, call, call_end, "", true, true}, "function<｜tool▁sep｜>",
-      "\n```json\n", "\n```");
-  add({calls, "", calls_end, call, call_end, "", true, true}, "", "<｜tool▁sep｜>", "");
-  // Command R7B and A
-  add({"<|START_ACTION|>[\n    ", ",\n    ", "\n]<|END_ACTION|>", "", "", "", true, true},
-      "{\"tool_call_id\": \"\x01\", \"tool_name\": \"", "\", \"parameters\": ", "}");
+  return {list_between("<|tool_call|>[", "]"),                 // Granite 3
+          list_between("<|tool_call|>[", "]<|/tool_call|>"),   // Phi 4
+          list_between("<TOOLCALL>[", "]</TOOLCALL>"),         // Nemotron
+          list_between("<tool_calls>[", "]</tool_calls>"),     // Hunyuan
+          list_between("<tool_calls>[\n", "\n]</tool_calls>"), // Jamba
+          // MiniMax M1
+          {"<tool_calls>\n", "\n", "\n</tool_calls>", "", "", "arguments", true, true},
+          // InternLM 2 and 3
+          {"", "", "", "<|action_start|><|plugin|>\n", "<|action_end|>", "parameters", false, true},
+          // Mistral from 2025 on, Devstral, Magistral
+          spelt({"", "", "", "[TOOL_CALLS]", "", "", true, true}, "", "[ARGS]", ""),
+          // Functionary 3.1, LLaMA 3.1 where its template asks for it
+          spelt({"", "", "", "<function=", "</function>", "", true, true}, "", ">", ""),
+          // DeepSeek V3 and R1, then V3.1
+          spelt({calls, "\n", calls_end, call, call_end, "", true, true}, "function<｜tool▁sep｜>",
+                "\n```json\n", "\n```"),
+          spelt({calls, "", calls_end, call, call_end, "", true, true}, "", "<｜tool▁sep｜>", ""),
+          // Command R7B and A
+          spelt({"<|START_ACTION|>[\n    ", ",\n    ", "\n]<|END_ACTION|>", "", "", "", true, true},
+                "{\"tool_call_id\": \"\x01\", \"tool_name\": \"", "\", \"parameters\": ", "}"),
+          // Kimi K2
+          spelt({"<|tool_calls_section_begin|>", "", "<|tool_calls_section_end|>",
+                 "<|tool_call_begin|>", "<|tool_call_end|>", "", true, true},
+                "functions.", ":\x01<|tool_call_argument_begin|>", "")};
+}
+
+/// Forms with arguments one by one, by family.
+std::vector<tool_dialect> forms_of_parameters() {
+  return {
+      // Qwen3 Coder, Qwen 3.5, Nemotron 3
+      marked({"", "\n", "", "<tool_call>\n<function=", "\n</tool_call>", "", true, true}, "", ">\n",
+             "</function>", {"<parameter=", ">\n", "\n</parameter>\n"}),
+      // Seed OSS
+      marked({"", "\n", "", "<seed:tool_call>\n<function=", "\n</seed:tool_call>", "", true, true},
+             "", ">\n", "</function>", {"<parameter=", ">", "</parameter>\n"}),
+      // GLM 4.5, and later ones without line feeds
+      marked({"", "\n", "", "<tool_call>", "</tool_call>", "", true, true}, "", "\n", "",
+             {"<arg_key>", "</arg_key>\n<arg_value>", "</arg_value>\n"}),
+      marked({"", "", "", "<tool_call>", "</tool_call>", "", true, true}, "", "", "",
+             {"<arg_key>", "</arg_key><arg_value>", "</arg_value>"}),
+      // MiniMax M2
+      marked({"<minimax:tool_call>\n", "\n", "\n</minimax:tool_call>", "<invoke name=\"", "", "",
+              true, true},
+             "", "\">\n", "</invoke>", {"<parameter name=\"", "\">", "</parameter>\n"}),
+      // LFM2
+      marked({"<|tool_call_start|>[", ", ", "]<|tool_call_end|>", "", "", "", true, true}, "", "(",
+             ")", {"", "=", "", ", "}),
+      // FunctionGemma
+      marked({"", "", "", "<start_function_call>", "<end_function_call>", "", true, true},
+             "call:", "{", "}", {"", ":", "", ",", "<escape>"})};
+}
+
+/// Forms that templates write and that are no plain tags. A form is told by all of it up to the
+/// arguments, so none is taken for another.
+std::vector<tool_dialect> forms() {
+  auto all = forms_of_objects();
+  for (auto& x : forms_of_parameters()) all.push_back(std::move(x));
   return all;
 }
 
@@ -101,12 +124,19 @@ bool is_written(std::string_view written, const tool_dialect& form, const std::s
   const auto& marks = form.parameters;
   const auto call = form.begin + form.open + form.lead + name + form.before_arguments()
                     + (marks ? marks->before_name : "{");
-  const auto argument_end = marks ? marks->behind_value : "}";
+  // One argument was written.
+  const bool is_list = marks && !marks->between.empty();
+  const auto quote = is_list && !marks->quote.empty() ? marks->quote : "\"";
+  const auto argument_end = is_list ? quote : marks ? marks->behind_value : "}";
   for (auto at = written.find(call[0]); at != written.npos; at = written.find(call[0], at + 1)) {
     const auto length = matched(written.substr(at), call);
     if (length == written.npos) continue;
     const auto behind = written.substr(at + length);
-    const auto end = behind.find(argument_end);
+    auto end = behind.find(argument_end);
+    if (is_list && end != behind.npos) {
+      if (!behind.substr(0, end).ends_with(marks->before_value)) continue;
+      end = behind.find(argument_end, end + argument_end.size());
+    }
     const auto last = form.tail + form.close + form.end;
     if (end != behind.npos
         && matched(behind.substr(end + argument_end.size()), last) != written.npos)
@@ -121,7 +151,8 @@ std::vector<std::string> tool_dialect::mark_tokens() const {
   std::vector<std::string> tokens;
   auto all = begin + open + lead + middle + tail + close + end + results;
   if (parameters)
-    all += parameters->before_name + parameters->before_value + parameters->behind_value;
+    all += parameters->before_name + parameters->before_value + parameters->behind_value
+           + parameters->quote;
   for (const auto* text : {"<tool_call>",
                            "</tool_call>",
                            "<tool_response>",
@@ -150,7 +181,16 @@ std::vector<std::string> tool_dialect::mark_tokens() const {
                            "<arg_value>",
                            "</arg_value>",
                            "<minimax:tool_call>",
-                           "</minimax:tool_call>"})
+                           "</minimax:tool_call>",
+                           "<|tool_calls_section_begin|>",
+                           "<|tool_calls_section_end|>",
+                           "<|tool_call_begin|>",
+                           "<|tool_call_argument_begin|>",
+                           "<|tool_call_end|>",
+                           "<|tool_call_start|>",
+                           "<start_function_call>",
+                           "<end_function_call>",
+                           "<escape>"})
     if (all.find(text) != std::string::npos) tokens.emplace_back(text);
   return tokens;
 }

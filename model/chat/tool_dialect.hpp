@@ -33,10 +33,15 @@ struct tool_dialect {
   bool takes_texts = false;
   /// Arguments one by one, instead of a JSON object: a name and a value each, between these. Values
   /// that are texts stand as they are, others as JSON.
+  /// With `between` they are a list as in a call of Python, where values are JSON but for True,
+  /// False and None; texts are JSON as well, or stand as they are between two `quote`.
   struct parameter_marks {
     std::string before_name, before_value, behind_value;
+    std::string between{}, quote{};
   };
   std::optional<parameter_marks> parameters{};
+  /// The template shows ids of calls, which have to be functions.NAME:NUMBER.
+  bool ids_are_names = false;
   /// Parameters whose values are texts, as key_of() has them.
   std::vector<std::string> texts{};
   static std::string key_of(std::string_view tool, std::string_view parameter) {

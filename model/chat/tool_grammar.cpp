@@ -136,23 +136,40 @@ private:
     const auto* required = tool.parameters->find("required");
     const auto* names = required != nullptr ? required->get_if<json_value::array>() : nullptr;
     const auto& marks = *dialect_.parameters;
+    auto first = next, further = next; // where none was written, and behind one
     for (auto at = named->rbegin(); at != named->rend(); ++at) {
       const auto& [name, schema] = *at;
       const auto one = grammar_.text(marks.before_name + name + marks.before_value,
-                                     value(tool, name, schema, next));
+                                     value(tool, name, schema, further));
+      const auto another = grammar_.text(marks.between, one);
       const bool must =
           names != nullptr
           && std::find(names->begin(), names->end(), json_value(name)) != names->end();
-      next = must ? one : grammar_.maybe(one, next);
+      first = must ? one : grammar_.maybe(one, first);
+      further = must ? another : grammar_.maybe(another, further);
     }
-    return next;
+    return first;
+  }
+
+  /// A value of a list as in a call of Python: nothing but a comma or an end may follow.
+  node_id listed_value(const tool_signature& tool, const json_value& schema,
+                       const std::string& pointer, node_id next) {
+    const auto* type = schema.find("type");
+    if (type != nullptr && *type == json_value{"boolean"} && schema.find("enum") == nullptr
+        && schema.find("const") == nullptr)
+      return grammar_.texts({"True", "False", "true", "false"}, next);
+    return json(tool, schema, pointer, next);
   }
 
   /// The value of a parameter, up to what stands behind it.
   node_id value(const tool_signature& tool, const std::string& name, const json_value& schema,
                 node_id next) {
-    const auto& behind = dialect_.parameters->behind_value;
+    const auto& marks = *dialect_.parameters;
+    const bool is_list = !marks.between.empty();
     const auto pointer = tool.pointer + "/properties/" + pointer_part(name);
+    if (is_list && (marks.quote.empty() || !is_text(schema)))
+      return listed_value(tool, schema, pointer, next);
+    const auto& behind = is_list ? marks.quote : marks.behind_value;
     if (!is_text(schema)) return json(tool, schema, pointer, grammar_.text(behind, next));
     const auto* more = more_than_text(schema);
     if (more != nullptr && tool.strict)
@@ -165,8 +182,9 @@ private:
       if (const auto* text = (*list)[i].get_if<std::string>();
           text != nullptr && text->find(behind) == text->npos)
         texts.push_back(*text);
-    if (!texts.empty()) return grammar_.texts(std::move(texts), grammar_.text(behind, next));
-    return text_up_to(grammar_, behind, next, {});
+    const auto text = texts.empty() ? text_up_to(grammar_, behind, next, {})
+                                    : grammar_.texts(std::move(texts), grammar_.text(behind, next));
+    return grammar_.text(marks.quote, text);
   }
 
   node_id json(const tool_signature& tool, const json_value& schema, const std::string& pointer,

@@ -22,7 +22,7 @@ using state_id = grammar_states::state_id;
 std::vector<uint8_t> telling_bytes(const grammar& g) {
   std::unordered_set<byte_set> sets;
   for (const auto& x : g.nodes())
-    if (x.what == grammar::kind::bytes) sets.insert(x.set);
+    for (const auto& w : g.ways(x)) sets.insert(w.set);
   std::array<uint64_t, 256> classes{};
   uint64_t number = 0;
   for (const auto& set : sets) {

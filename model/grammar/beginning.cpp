@@ -13,7 +13,7 @@ using rule_id = grammar::rule_id;
 /// Copies what can come first: every node that is reached without a byte becomes a choice.
 class beginnings {
 public:
-  beginnings(grammar& g, uint8_t byte) : grammar_{g}, first_{byte_set{}.set(byte)} {}
+  beginnings(grammar& g, uint8_t byte) : grammar_{g}, byte_{byte}, first_{byte_set{}.set(byte)} {}
 
   std::optional<node_id> of(node_id from) {
     const auto result = copy_of(from);
@@ -52,7 +52,7 @@ private:
     case kind::bytes:
       if ((x.set & first_).none()) return;
       found_ = true;
-      grammar_.branch(copy, {grammar_.bytes(first_, x.next)});
+      grammar_.branch(copy, {grammar_.bytes(first_, grammar_.way_of(x, byte_).next)});
       return;
     case kind::choice:
       for (const auto branch : x.branches) grammar_.branch(copy, {copy_of(branch)});
@@ -71,7 +71,8 @@ private:
   }
 
   grammar& grammar_;
-  byte_set first_;
+  uint8_t byte_;
+  byte_set first_; ///< this byte alone
   std::map<node_id, node_id> copies_;
   std::map<rule_id, rule_id> rules_;
   std::vector<std::pair<node_id, node_id>> open_; ///< nodes and their copies, still empty

@@ -3,9 +3,11 @@
 #include "base/utf8.hpp"
 
 #include <algorithm>
-#include <array>
+#include <map>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace lamella::model {
 
@@ -25,8 +27,8 @@ void append_rest(std::vector<range>& out, range from, range hole) {
   if (hole.second < from.second) out.push_back({hole.second + 1, from.second});
 }
 
-/// Spells ranges of UTF-8 as sequences of byte ranges. All sequences end at `next`; those of one
-/// byte are one node.
+/// Spells ranges of UTF-8 as sequences of byte ranges, all of which end at `next`: a tree in which
+/// what ends alike is one node.
 class utf8_speller {
 public:
   utf8_speller(grammar& g, grammar::node_id next) : grammar_{g}, next_{next} {}
@@ -40,7 +42,7 @@ public:
         return;
       }
     if (r.second < 0x80) {
-      single_ |= bytes_between(static_cast<uint8_t>(r.first), static_cast<uint8_t>(r.second));
+      sequence(r);
       return;
     }
     // The bytes behind a byte that differs between first and last must run through all values.
@@ -61,29 +63,58 @@ public:
     sequence(r);
   }
 
-  void add_text(std::string_view text) { branches_.push_back(grammar_.text(text, next_)); }
+  void add_text(std::string_view text) {
+    std::vector<bytes> all;
+    for (const char byte : text)
+      all.emplace_back(static_cast<uint8_t>(byte), static_cast<uint8_t>(byte));
+    sequences_.push_back(std::move(all));
+  }
 
   grammar::node_id take() {
-    if (single_.any()) branches_.push_back(grammar_.bytes(single_, next_));
-    return branches_.size() == 1 ? branches_[0] : grammar_.choice(std::move(branches_));
+    std::sort(sequences_.begin(), sequences_.end());
+    return node_of(std::move(sequences_));
   }
 
 private:
+  using bytes = std::pair<uint8_t, uint8_t>; ///< from the one to the other
+  using sequences = std::vector<std::vector<bytes>>;
+
   void sequence(range r) {
     std::string low, high;
     append_utf8(low, r.first);
     append_utf8(high, r.second);
-    auto at = next_;
-    for (size_t i = low.size(); i-- > 0;)
-      at = grammar_.bytes(
-          bytes_between(static_cast<uint8_t>(low[i]), static_cast<uint8_t>(high[i])), at);
-    branches_.push_back(at);
+    std::vector<bytes> all;
+    for (size_t i = 0; i < low.size(); ++i)
+      all.emplace_back(static_cast<uint8_t>(low[i]), static_cast<uint8_t>(high[i]));
+    sequences_.push_back(std::move(all));
+  }
+
+  /// What sorted sequences begin with is the same or has no byte in common.
+  grammar::node_id node_of(sequences all) {
+    if (all.size() == 1 && all[0].empty()) return next_;
+    if (const auto known = nodes_.find(all); known != nodes_.end()) return known->second;
+    std::vector<grammar::way> ways;
+    for (size_t i = 0; i < all.size();) {
+      const auto first = all[i][0];
+      sequences behind;
+      for (; i < all.size() && all[i][0] == first; ++i)
+        behind.emplace_back(all[i].begin() + 1, all[i].end());
+      const auto next = node_of(std::move(behind));
+      const auto way = std::find_if(ways.begin(), ways.end(),
+                                    [next](const grammar::way& w) { return w.next == next; });
+      const auto set = bytes_between(first.first, first.second);
+      if (way != ways.end())
+        way->set |= set;
+      else
+        ways.push_back({set, next});
+    }
+    return nodes_[std::move(all)] = grammar_.fork(std::move(ways));
   }
 
   grammar& grammar_;
   grammar::node_id next_;
-  byte_set single_;
-  std::vector<grammar::node_id> branches_;
+  sequences sequences_;
+  std::map<sequences, grammar::node_id> nodes_;
 };
 
 std::string json_escape(char32_t c) {

@@ -29,11 +29,15 @@ grammar::node_id grammar::add(node x) {
   return static_cast<node_id>(nodes_.size() - 1);
 }
 
-grammar::node_id grammar::bytes(const byte_set& set, node_id next) {
+grammar::node_id grammar::fork(std::vector<way> ways) {
+  if (ways.empty()) return choice();
+  if (ways_.size() + ways.size() > ways_max) refuse_more();
   node x;
   x.what = kind::bytes;
-  x.set = set;
-  x.next = next;
+  x.first_way = static_cast<uint32_t>(ways_.size());
+  x.ways = static_cast<uint32_t>(ways.size());
+  for (const auto& w : ways) x.set |= w.set;
+  ways_.insert(ways_.end(), ways.begin(), ways.end());
   return add(std::move(x));
 }
 
@@ -43,44 +47,61 @@ grammar::node_id grammar::text(std::string_view text, node_id next) {
   return next;
 }
 
+namespace {
+
+/// Bytes that lead to the same node are one way.
+std::vector<grammar::way> ways_to(const std::vector<std::pair<grammar::node_id, uint8_t>>& below) {
+  std::vector<grammar::way> ways;
+  for (const auto& [node, byte] : below) {
+    if (ways.empty() || ways.back().next != node) ways.push_back({{}, node});
+    ways.back().set.set(byte);
+  }
+  return ways;
+}
+
+} // namespace
+
 /// A tree of the beginnings is made first, a parent before what is below it, and nodes of it from
 /// its end, those with the same byte and the same behind them once.
 grammar::node_id grammar::texts(std::vector<std::string> texts, node_id next) {
   struct branch {
     uint8_t byte = 0;
     size_t above = 0;
-    std::vector<node_id> behind;
+    bool ends = false;                                ///< a text does
+    std::vector<std::pair<node_id, uint8_t>> below{}; ///< and the byte that leads there
   };
+  if (texts.empty()) return choice();
   std::sort(texts.begin(), texts.end());
   std::vector<branch> tree(1);
-  std::vector<size_t> way{0}; // to the last text
+  std::vector<size_t> path{0}; // to the last text
   std::string_view last;
   for (const std::string_view text : texts) {
     const auto differs = std::mismatch(last.begin(), last.end(), text.begin(), text.end()).first;
-    way.resize(static_cast<size_t>(differs - last.begin()) + 1);
-    for (auto i = way.size() - 1; i < text.size(); ++i) {
+    path.resize(static_cast<size_t>(differs - last.begin()) + 1);
+    for (auto i = path.size() - 1; i < text.size(); ++i) {
       if (tree.size() > nodes_max) refuse_more();
-      tree.push_back({static_cast<uint8_t>(text[i]), way.back(), {}});
-      way.push_back(tree.size() - 1);
+      tree.push_back({static_cast<uint8_t>(text[i]), path.back()});
+      path.push_back(tree.size() - 1);
     }
-    auto& behind = tree[way.back()].behind;
-    if (behind.empty()) behind.push_back(next);
+    tree[path.back()].ends = true;
     last = text;
   }
-  std::map<std::pair<uint8_t, node_id>, node_id> bytes_of;
-  std::map<std::vector<node_id>, node_id> choice_of;
+  // By what comes behind each byte; and whether the text may end there.
+  std::map<std::pair<std::vector<std::pair<node_id, uint8_t>>, bool>, node_id> known_forks;
   for (auto i = tree.size(); i-- > 0;) {
     auto& x = tree[i];
-    auto behind = x.behind.size() == 1 ? x.behind[0] : node_id{};
-    if (x.behind.size() != 1) {
-      const auto [known, is_new] = choice_of.try_emplace(x.behind);
-      if (is_new) known->second = choice(std::move(x.behind));
-      behind = known->second;
+    auto here = next;
+    if (!x.below.empty()) {
+      std::sort(x.below.begin(), x.below.end());
+      const auto [known, is_new] = known_forks.try_emplace({std::move(x.below), x.ends});
+      if (is_new) {
+        known->second = fork(ways_to(known->first.first));
+        if (x.ends) known->second = maybe(known->second, next);
+      }
+      here = known->second;
     }
-    if (i == 0) return behind;
-    const auto [known, is_new] = bytes_of.try_emplace({x.byte, behind});
-    if (is_new) known->second = bytes(byte_set{}.set(x.byte), behind);
-    tree[x.above].behind.push_back(known->second);
+    if (i == 0) return here;
+    tree[x.above].below.emplace_back(here, x.byte);
   }
   return next;
 }
@@ -135,7 +156,8 @@ public:
         const auto& x = g.nodes()[i];
         if (x.what == kind::end) continue;
         if (x.what == kind::call || x.what == kind::repeat) tell(g.first_of(x.rule), i);
-        if (x.what != kind::choice) tell(x.next, i);
+        if (x.what == kind::call || x.what == kind::repeat) tell(x.next, i);
+        for (const auto& w : g.ways(x)) tell(w.next, i);
         for (const auto b : x.branches) tell(b, i);
       }
     };
@@ -167,7 +189,9 @@ std::vector<bool> productive_nodes(const grammar& g, const byte_set& available) 
     case kind::choice:
       return true;
     case kind::bytes:
-      return (x.set & available).any();
+      return std::any_of(g.ways(x).begin(), g.ways(x).end(), [&](const grammar::way& w) {
+        return good[w.next] && (w.set & available).any();
+      });
     case kind::call:
       return good[x.next] && good[g.first_of(x.rule)];
     case kind::repeat:

@@ -9,6 +9,7 @@
 #include <bitset>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -37,13 +38,21 @@ public:
   static constexpr uint32_t unbounded = std::numeric_limits<uint32_t>::max();
   /// A schema of a few hundred properties takes some ten thousand.
   static constexpr size_t nodes_max = 200'000;
+  static constexpr size_t ways_max = 2 * nodes_max; ///< of all nodes
 
   enum class kind : uint8_t { bytes, choice, call, repeat, end };
 
+  /// One of these bytes, and where they lead.
+  struct way {
+    byte_set set;
+    node_id next = 0;
+  };
+
   struct node {
     kind what = kind::end;
-    byte_set set;                  ///< bytes: one of these
-    node_id next = 0;              ///< bytes, call, repeat
+    byte_set set; ///< bytes: one of these, which ways() tells apart
+    uint32_t first_way = 0, ways = 0;
+    node_id next = 0;              ///< call, repeat
     rule_id rule = 0;              ///< call, repeat
     uint32_t min = 0, max = 0;     ///< repeat: so often
     std::vector<node_id> branches; ///< choice
@@ -53,7 +62,10 @@ public:
 
   /// The end of a rule; of the first one, of the text.
   node_id end() const { return 0; }
-  node_id bytes(const byte_set& set, node_id next);
+  node_id bytes(const byte_set& set, node_id next) { return fork({{set, next}}); }
+  /// One byte that leads on its own way: the sets have none in common. A text is at one place
+  /// there, where it would be at many at a choice. No ways: no text.
+  node_id fork(std::vector<way> ways);
   node_id text(std::string_view text, node_id next);
   /// One of the texts. Those that begin or end alike share nodes.
   node_id texts(std::vector<std::string> texts, node_id next);
@@ -71,6 +83,14 @@ public:
   node_id repeat(rule_id rule, uint32_t min, uint32_t max, node_id next);
 
   const std::vector<node>& nodes() const { return nodes_; }
+  /// Of a node of bytes; none of others.
+  std::span<const way> ways(const node& x) const { return {ways_.data() + x.first_way, x.ways}; }
+  /// The way that a byte of a node's set takes.
+  const way& way_of(const node& x, uint8_t byte) const {
+    auto i = x.first_way;
+    while (!ways_[i].set[byte]) ++i;
+    return ways_[i];
+  }
   node_id first_of(rule_id rule) const { return rules_[rule]; }
 
 private:
@@ -78,6 +98,7 @@ private:
   node_id add(node x);
 
   std::vector<node> nodes_;
+  std::vector<way> ways_; ///< of all nodes
   std::vector<node_id> rules_;
 };
 

@@ -10,14 +10,14 @@ namespace lamella::model {
 
 std::vector<uint8_t> grammar_states::telling_bytes(state_id x,
                                                    std::span<const uint8_t> bytes) const {
-  std::array<uint64_t, 256> takers{}; // by byte: a hash of the places that take it
+  std::array<uint64_t, 256> takers{}; // by byte: a hash of the places that take it, and where to
   const auto all = places(x);
   for (size_t begin = 0, end = 0; begin < all.size(); begin = end) {
     const auto at = all[begin].at;
     while (end < all.size() && all[end].at == at) ++end; // these take the same bytes
-    const auto& set = grammar_->rules.nodes()[at].set;
-    for (const auto b : bytes)
-      if (set[b]) takers[b] = mix(takers[b], at);
+    for (const auto& w : grammar_->rules.ways(grammar_->rules.nodes()[at]))
+      for (const auto b : bytes)
+        if (w.set[b]) takers[b] = mix(mix(takers[b], at), w.next);
   }
   std::vector<uint8_t> result;
   std::vector<uint64_t> seen{0};

@@ -256,13 +256,22 @@ grammar_states::state_id grammar_states::near_step(state_id from, uint8_t byte) 
   return near(make_step(from, byte));
 }
 
-/// States with counts far from their limits do not come again, and are not worth a row.
+/// States with counts far from their limits do not come again, and are not worth a row. In a row
+/// all bytes that the same places take are known at once.
 grammar_states::state_id grammar_states::make_step(state_id from, uint8_t byte) {
   begin_state();
   const auto& nodes = grammar_->rules.nodes();
+  auto alike = byte_set{}.set();
   for (size_t i = 0; i < states_[from].places; ++i) {
     const auto p = places(from)[i];
-    if (nodes[p.at].set[byte]) reach_all(nodes[p.at].next, p.top);
+    const auto& node = nodes[p.at];
+    if (!node.set[byte]) {
+      alike &= ~node.set;
+      continue;
+    }
+    const auto& way = grammar_->rules.way_of(node, byte);
+    alike &= way.set;
+    reach_all(way.next, p.top);
   }
   const auto to = take_state();
   if (states_[from].leads_to == nullptr && rows_.size() < rows_max && near(from) == from) {
@@ -271,7 +280,9 @@ grammar_states::state_id grammar_states::make_step(state_id from, uint8_t byte) 
   }
   if (auto* known = states_[from].leads_to) {
     const auto beside = near(to);
-    (*known)[byte] = beside == to ? to : beside | counts;
+    const auto leads = beside == to ? to : beside | counts;
+    for (size_t b = 0; b < known->size(); ++b)
+      if (alike[b]) (*known)[b] = leads;
   }
   return to;
 }

@@ -2,6 +2,7 @@
 
 #include "model/grammar/ambiguity.hpp"
 #include "model/grammar/grammar_states.hpp"
+#include "model/grammar/mask_walk.hpp"
 
 #include <algorithm>
 
@@ -14,6 +15,8 @@ constexpr size_t places_at_once = 1'024;
 constexpr std::chrono::microseconds wait_at_once{50};
 
 } // namespace
+
+output_constraint::~output_constraint() = default;
 
 output_constraint::output_constraint(grammar g, std::shared_ptr<const token_trie> vocabulary,
                                      std::vector<token_id> ends, uint32_t vocabulary_size,
@@ -56,9 +59,12 @@ std::shared_ptr<const token_mask> output_constraint::mask(const position& x) {
     const std::lock_guard states{lock_}; // somebody may have made it meanwhile
     if (auto known = known_mask(states_->near(enter(x)))) return known;
   }
-  bool complete = false;
-  auto made = walk(from, vocabulary_->depth(), complete);
-  if (!complete) made = walk(from, 1, complete);
+  mask_walk walk{*vocabulary_, *walks_, *plain_, vocabulary_size_};
+  if (!walk.run(from, work_max_)) walk.run_single_bytes(from);
+  auto made = walk.take();
+  if (walks_->accepts(from))
+    for (const auto t : ends_)
+      if (t < vocabulary_size_) made.words[t / 32] |= 1u << t % 32;
   walks_bytes_ = walks_->memory_bytes();
   auto shared = std::make_shared<const token_mask>(std::move(made));
   const std::lock_guard states{lock_};
@@ -149,102 +155,12 @@ void output_constraint::count_bytes() {
 /// Where the walk of the mask of `x` begins.
 output_constraint::state_id output_constraint::begin_walk(const position& x) {
   if (walks_->memory_bytes() > walks_kept_bytes) {
+    plain_.reset();
     walks_ = std::make_shared<grammar_states>(grammar_, vocabulary_->depth());
-    plain_.clear();
   }
+  if (!plain_) plain_ = std::make_unique<plain_reach>(*walks_, token_trie::plain_characters_max);
   const std::lock_guard guard{lock_};
   return walks_->import(*states_, states_->near(enter(x)));
-}
-
-/// Does every plain character of a string lead from the near state to itself, as between the
-/// quotation marks of a free string?
-bool output_constraint::takes_plain_text(state_id at) {
-  if (walks_->near_step(at, ' ') != at) return false;
-  const auto [result, is_new] = plain_.try_emplace(at, false);
-  if (is_new) result->second = all_lead_back(at);
-  return result->second;
-}
-
-bool output_constraint::all_lead_back(state_id at) {
-  std::vector<std::pair<state_id, int>> known; // all characters from there lead to `at`
-  // All bytes of a range, and so many more behind each.
-  const auto comes_back = [&](auto&& self, state_id from, int low, int high, int more) -> bool {
-    auto last = grammar_states::dead;
-    for (auto b = low; b <= high; ++b) {
-      const auto next = walks_->near_step(from, static_cast<uint8_t>(b));
-      if (next == std::exchange(last, next) && b > low) continue;
-      if (more == 0 ? next != at : next == grammar_states::dead) return false;
-      if (more == 0 || std::find(known.begin(), known.end(), std::pair{next, more}) != known.end())
-        continue;
-      const bool first = from == at; // whose lead byte says which bytes may follow
-      const auto least = !first ? 0x80 : b == 0xE0 ? 0xA0 : b == 0xF0 ? 0x90 : 0x80;
-      const auto most = !first ? 0xBF : b == 0xED ? 0x9F : b == 0xF4 ? 0x8F : 0xBF;
-      if (!self(self, next, least, most, more - 1)) return false;
-      if (least == 0x80 && most == 0xBF) known.emplace_back(next, more);
-    }
-    return true;
-  };
-  const auto all = [&](int low, int high, int more) {
-    return comes_back(comes_back, at, low, high, more);
-  };
-  return all(' ', '!', 0) && all('#', '[', 0) && all(']', 0x7F, 0) && all(0xC2, 0xDF, 1)
-         && all(0xE0, 0xE0, 2) && all(0xE1, 0xEC, 2) && all(0xED, 0xED, 2) && all(0xEE, 0xEF, 2)
-         && all(0xF0, 0xF0, 3) && all(0xF1, 0xF3, 3) && all(0xF4, 0xF4, 3);
-}
-
-/// Goes through the vocabulary's tree, and past what is below a byte that is not allowed, or deeper
-/// than `depth_max`. Not `complete`: it has become too much work. Within free strings plain tokens
-/// are allowed for certain, and only the others are gone through.
-token_mask output_constraint::walk(state_id from, uint32_t depth_max, bool& complete) {
-  constexpr uint32_t worth_a_look = 32; // nodes
-  token_mask mask{std::vector<uint32_t>((vocabulary_size_ + 31) / 32)};
-  const auto allow = [&](token_id t) {
-    if (t < vocabulary_size_) mask.words[t / 32] |= 1u << t % 32;
-  };
-  if (walks_->accepts(from))
-    for (const auto t : ends_) allow(t);
-  const auto &all = vocabulary_->all(), &others = vocabulary_->others();
-  std::vector<state_id> at(vocabulary_->depth() + 1, from); // by bytes from the root
-  std::vector<bool> seen;
-  size_t work = 0;
-  const auto allow_plain = [&](uint32_t begin, uint32_t end) {
-    for (auto i = begin; i < end; ++i)
-      if (vocabulary_->is_plain(i)) allow(all.tokens[i]);
-  };
-  const auto go = [&](auto&& self, const token_trie::tree& tree, uint32_t i, uint32_t end) -> bool {
-    while (i < end) {
-      const auto& node = tree.nodes[i];
-      const auto next = walks_->near_step(at[node.depth - 1], node.byte);
-      if (next == grammar_states::dead) {
-        i = node.behind;
-        continue;
-      }
-      if (next >= seen.size()) seen.resize(walks_->states() + 1024);
-      if (!seen[next]) {
-        seen[next] = true;
-        work += 1 + walks_->places_of(next);
-        if (work > work_max_ && depth_max > 1) return false;
-      }
-      if (&tree == &all && node.behind - i > worth_a_look && depth_max > 1
-          && takes_plain_text(next)) {
-        allow_plain(node.first_token, tree.nodes[node.behind].first_token);
-        const auto other = vocabulary_->in_others(i);
-        if (other != token_trie::absent && !self(self, others, other, others.nodes[other].behind))
-          return false;
-        i = node.behind;
-        continue;
-      }
-      at[node.depth] = next;
-      for (auto t = node.first_token; t < tree.nodes[i + 1].first_token; ++t) allow(tree.tokens[t]);
-      i = node.depth < depth_max ? i + 1 : node.behind;
-    }
-    return true;
-  };
-  const bool plain = depth_max > 1 && takes_plain_text(from);
-  if (plain) allow_plain(0, static_cast<uint32_t>(all.tokens.size()));
-  const auto& whole = plain ? others : all;
-  complete = go(go, whole, 0, static_cast<uint32_t>(whole.nodes.size() - 1));
-  return mask;
 }
 
 // --- one answer

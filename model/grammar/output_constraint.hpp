@@ -19,16 +19,17 @@
 namespace lamella::model {
 
 class grammar_states;
+class plain_reach;
 struct runnable_grammar;
 
 /// A grammar over the tokens of a vocabulary. Every answer that is drawn under its masks is a
 /// beginning of a text of the grammar, and can be completed; an end token may come where a text may
 /// end, and nothing else may where it must.
 ///
-/// A mask is looked up, or made by a walk over the vocabulary's tree, within free strings over the
-/// part of it that is no plain text. The walk may go past all of it: some 3 ms at 150,000 tokens
-/// where the grammar's states are known, more where they are not (mask_work_max). So there are two
-/// ways to ask: mask() and follow() make what is not known, follow_at_once() does not.
+/// A mask is looked up, or made by a walk over the vocabulary's trees (mask_walk), which may go
+/// past all of them: some 3 ms at 150,000 tokens where the grammar's states are known, more where
+/// they are not (mask_work_max). So there are two ways to ask: mask() and follow() make what is not
+/// known, follow_at_once() does not.
 ///
 /// Shared by all requests with the same grammar, which find each other's masks. Safe to be called
 /// from several threads. What is allowed depends on the grammar and the answer alone, not on what
@@ -49,6 +50,7 @@ public:
   output_constraint(grammar g, std::shared_ptr<const token_trie> vocabulary,
                     std::vector<token_id> ends, uint32_t vocabulary_size,
                     size_t work_max = mask_work_max);
+  ~output_constraint();
 
   /// What an answer so far is in the grammar.
   class position {
@@ -86,9 +88,6 @@ private:
   void renew_states();
   state_id begin_walk(const position& x);
   void keep(state_id near, std::shared_ptr<const token_mask> mask);
-  bool takes_plain_text(state_id at);
-  bool all_lead_back(state_id at);
-  token_mask walk(state_id from, uint32_t depth_max, bool& complete);
   void count_bytes();
 
   const std::shared_ptr<const token_trie> vocabulary_;
@@ -100,7 +99,7 @@ private:
   /// Held for a walk; taken before `lock_`.
   std::mutex walking_;
   std::shared_ptr<grammar_states> walks_;
-  std::unordered_map<state_id, bool> plain_; ///< of walks_: takes_plain_text()
+  std::unique_ptr<plain_reach> plain_; ///< of walks_; null until there is a walk
 
   /// Guards what follows; held for microseconds, but where an answer is at very many places.
   mutable std::timed_mutex lock_;

@@ -29,8 +29,11 @@ std::vector<uint32_t> least_bytes(const grammar& g) {
     switch (x.what) {
     case kind::end:
       return 0;
-    case kind::bytes:
-      return 1 + behind;
+    case kind::bytes: {
+      auto least = ~uint64_t{0};
+      for (const auto& w : g.ways(x)) least = std::min<uint64_t>(least, known[w.next]);
+      return 1 + least;
+    }
     case kind::choice: {
       auto least = ~uint64_t{0};
       for (const auto b : x.branches) least = std::min<uint64_t>(least, known[b]);
@@ -53,7 +56,11 @@ public:
   void check() {
     // Sums count twice where ways meet, so they only tell where to look.
     const auto first = sums([](const auto&) { return 1; });
-    const auto second = sums([&](const grammar::node& x) { return first[x.next]; });
+    const auto second = sums([&](const grammar::node& x) {
+      uint32_t most = 0; // a byte takes one way
+      for (const auto& w : grammar_.rules.ways(x)) most = std::max(most, first[w.next]);
+      return most;
+    });
     size_t looks = 64;
     for (node_id i = 0; i < second.size() && looks > 0; ++i)
       if (std::max(first[i], second[i]) > runnable_grammar::places_max) {
@@ -103,9 +110,11 @@ private:
     auto most = here.size();
     for (const auto i : here) {
       const auto& x = grammar_.rules.nodes()[i];
-      const auto there = reached(x.next).size();
-      for (size_t b = 0; b < by_byte.size(); ++b)
-        if (x.set[b]) most = std::max(most, by_byte[b] += there);
+      for (const auto& w : grammar_.rules.ways(x)) {
+        const auto there = reached(w.next).size();
+        for (size_t b = 0; b < by_byte.size(); ++b)
+          if (w.set[b]) most = std::max(most, by_byte[b] += there);
+      }
       if (most > runnable_grammar::places_max)
         throw grammar_error("it is too ambiguous: more than "
                             + std::to_string(runnable_grammar::places_max)

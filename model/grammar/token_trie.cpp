@@ -3,7 +3,6 @@
 #include "base/utf8.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <string_view>
 
 namespace lamella::model {
@@ -18,14 +17,16 @@ size_t common_bytes(std::string_view a, std::string_view b) {
                              - a.begin());
 }
 
-bool is_plain_text(std::string_view bytes) {
-  for (size_t i = 0; i < bytes.size();) {
+/// Characters of a plain token; 0: it is none.
+uint32_t plain_characters(std::string_view bytes) {
+  uint32_t count = 0;
+  for (size_t i = 0; i < bytes.size(); ++count) {
     const auto unit = decode_utf8(bytes, i);
     const auto c = unit.code_point;
-    if (unit.kind != utf8_unit::state::valid || c < 0x20 || c == '"' || c == '\\') return false;
+    if (unit.kind != utf8_unit::state::valid || c < 0x20 || c == '"' || c == '\\') return 0;
     i += unit.bytes;
   }
-  return true;
+  return count <= token_trie::plain_characters_max ? count : 0;
 }
 
 } // namespace
@@ -34,35 +35,32 @@ token_trie::token_trie(std::shared_ptr<const tokenizer> vocabulary,
                        std::span<const token_id> specials)
     : text_{std::move(vocabulary)} {
   const auto& text = *text_;
-  std::vector<token_id> tokens, others;
+  std::vector<token_id> plain, others;
   for (token_id t = 0; t < text.vocabulary(); ++t) {
     const auto bytes = text.token_bytes(t);
     const bool unwanted =
         text.is_special(t) && std::find(specials.begin(), specials.end(), t) == specials.end();
     if (unwanted || bytes.empty() || bytes.size() > token_bytes_max) continue;
-    tokens.push_back(t);
-    if (!is_plain_text(bytes)) others.push_back(t);
+    (plain_characters(bytes) > 0 ? plain : others).push_back(t);
     depth_ = std::max(depth_, static_cast<uint32_t>(bytes.size()));
     if (bytes.size() == 1) single_bytes_.set(static_cast<unsigned char>(bytes[0]));
   }
-  all_ = tree_of(std::move(tokens));
+  plain_ = tree_of(std::move(plain));
   others_ = tree_of(std::move(others));
-  for (const auto t : all_.tokens) plain_.push_back(is_plain_text(text.token_bytes(t)));
-  match_others();
+  count_characters();
 }
 
-/// The nodes of the one tree are some of the other's, in the same order.
-void token_trie::match_others() {
-  std::vector<uint32_t> way(depth_ + 1, absent); // of others_, by depth
-  uint32_t next = 0;
-  for (const auto& x : all_.nodes) {
-    const auto above = x.depth > 1 ? way[x.depth - 1u] : 0;
-    const auto& other = others_.nodes[next];
-    const bool is_there =
-        x.depth > 0 && above != absent && other.depth == x.depth && other.byte == x.byte;
-    way[x.depth] = is_there ? next++ : absent;
-    in_others_.push_back(way[x.depth]);
+void token_trie::count_characters() {
+  for (auto& words : plain_up_to_) words.resize((text_->vocabulary() + 31) / 32);
+  for (const auto t : plain_.tokens) {
+    const auto count = plain_characters(text_->token_bytes(t));
+    characters_.push_back(static_cast<uint8_t>(count));
+    for (auto n = count; n < plain_up_to_.size(); ++n) plain_up_to_[n][t / 32] |= 1u << t % 32;
   }
+  auto& nodes = plain_.nodes;
+  for (size_t i = 0; i + 1 < nodes.size(); ++i)
+    for (auto t = nodes[i].first_token; t < nodes[nodes[i].behind].first_token; ++t)
+      nodes[i].longest = std::max(nodes[i].longest, characters_[t]);
 }
 
 token_trie::tree token_trie::tree_of(std::vector<token_id> tokens) const {
@@ -87,13 +85,13 @@ token_trie::tree token_trie::tree_of(std::vector<token_id> tokens) const {
       // have none.
       open.push_back(static_cast<uint32_t>(nodes.size()));
       nodes.push_back({0, static_cast<uint32_t>(i), static_cast<uint16_t>(d + 1),
-                       static_cast<uint8_t>(bytes[d])});
+                       static_cast<uint8_t>(bytes[d]), 0});
     }
     last = bytes;
   }
   close(0);
   nodes.push_back(
-      {static_cast<uint32_t>(nodes.size()), static_cast<uint32_t>(tokens.size()), 0, 0});
+      {static_cast<uint32_t>(nodes.size()), static_cast<uint32_t>(tokens.size()), 0, 0, 0});
   return {std::move(nodes), std::move(tokens)};
 }
 

@@ -4,6 +4,7 @@
 #include "model/grammar/grammar.hpp"
 #include "model/tokenizer/tokenizer.hpp"
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -12,11 +13,18 @@
 
 namespace lamella::model {
 
-/// All tokens that an answer's text can be made of, as a tree of their bytes: those that begin
-/// alike share what they share. Special tokens are not in it, but for those asked for. Immutable.
-/// Some 12 bytes per node, of which a vocabulary has about two per token.
+/// All tokens that an answer's text can be made of, as trees of their bytes: those that begin alike
+/// share what they share. Special tokens are not in them, but for those asked for. Immutable. Some
+/// 12 bytes per node, of which a vocabulary has about two per token, and a bit per token for each
+/// number of characters.
+///
+/// Plain tokens are of 1 to plain_characters_max whole characters that stand for themselves in JSON
+/// strings: no quotation marks, backslashes and control characters. They are apart from the others,
+/// because where any character may come, they are allowed or not by their length alone.
 class token_trie {
 public:
+  static constexpr uint32_t plain_characters_max = 32;
+
   explicit token_trie(std::shared_ptr<const tokenizer> text,
                       std::span<const token_id> specials = {});
 
@@ -26,20 +34,20 @@ public:
     uint32_t first_token; ///< its tokens are those up to the next node's first
     uint16_t depth;       ///< bytes from the root, which is none of the nodes: 1 and more
     uint8_t byte;
+    uint8_t longest; ///< in the tree of plain tokens: most characters of those here and below
   };
   struct tree {
     std::vector<node> nodes;      ///< with one more at the end, which has no byte
     std::vector<token_id> tokens; ///< in the order of the nodes
   };
-  const tree& all() const { return all_; }
-  /// Without the plain tokens: those of whole characters that stand for themselves in JSON strings,
-  /// which are no quotation marks, backslashes and control characters.
+  const tree& plain() const { return plain_; }
   const tree& others() const { return others_; }
-  /// Is the token at this index of all().tokens a plain one?
-  bool is_plain(size_t index) const { return plain_[index]; }
-  /// The node of others() with the bytes of a node of all(); `absent` where there is none.
-  uint32_t in_others(size_t index) const { return in_others_[index]; }
-  static constexpr uint32_t absent = ~uint32_t{0};
+  /// Characters of the token at this index of plain().tokens.
+  uint32_t characters(size_t index) const { return characters_[index]; }
+  /// The plain tokens of at most so many characters, as the words of a token_mask.
+  std::span<const uint32_t> plain_up_to(uint32_t characters) const {
+    return plain_up_to_[characters];
+  }
   uint32_t depth() const { return depth_; }
 
   std::string_view bytes_of(token_id token) const { return text_->token_bytes(token); }
@@ -49,12 +57,12 @@ public:
 
 private:
   tree tree_of(std::vector<token_id> tokens) const;
-  void match_others();
+  void count_characters();
 
   std::shared_ptr<const tokenizer> text_;
-  tree all_, others_;
-  std::vector<bool> plain_;         ///< by index of a token
-  std::vector<uint32_t> in_others_; ///< by node
+  tree plain_, others_;
+  std::vector<uint8_t> characters_; ///< by index of a plain token
+  std::array<std::vector<uint32_t>, plain_characters_max + 1> plain_up_to_;
   uint32_t depth_ = 0;
   byte_set single_bytes_;
 };

@@ -29,11 +29,10 @@ public:
   virtual std::string text(uint32_t index, std::string_view piece,
                            const std::vector<token_logprobs>* logprobs,
                            const usage_counts& running) = 0;
-  /// More of the reasoning before the text of a choice. An API without a place for it gets none.
-  virtual std::string reasoning(uint32_t, std::string_view, const std::vector<token_logprobs>*,
-                                const usage_counts&) {
-    return {};
-  }
+  /// More of the reasoning before the text of a choice.
+  virtual std::string reasoning(uint32_t index, std::string_view piece,
+                                const std::vector<token_logprobs>* logprobs,
+                                const usage_counts& running) = 0;
   /// Call number `call` of a choice begins; its text is over.
   virtual std::string call(uint32_t index, uint32_t call, std::string_view id,
                            std::string_view name, const usage_counts& running) = 0;

@@ -192,7 +192,6 @@ std::span<const unsupported_field> generation_unsupported() {
       {"include_stop_str_in_output", "false"},
       {"spaces_between_special_tokens", "true"},
       {"truncate_prompt_tokens", ""},
-      {"guided_grammar", ""},
       {"guided_whitespace_pattern", ""},
       {"grammar", ""},
       {"regex", ""},

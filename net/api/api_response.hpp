@@ -68,7 +68,7 @@ struct usage_counts {
 struct response_choice {
   uint32_t index = 0;
   std::string text;
-  std::string reasoning{};             ///< chat only
+  std::string reasoning{};             ///< before the text; not of completions
   std::vector<tool_call> tool_calls{}; ///< chat only
   finish_reason reason = finish_reason::stop;
   stop_reason stopped_by;

@@ -74,7 +74,7 @@ struct generation_params {
   bool echo_service_tier = false; ///< answer with service_tier "default"
   std::string request_id;         ///< empty: none in the body
   std::string cache_salt;         ///< requests share KV only with the same salt
-  bool include_reasoning = true;  ///< chats: answers tell the reasoning before them
+  bool include_reasoning = true;  ///< answers tell the reasoning before them
 };
 
 struct chat_message {

@@ -248,13 +248,13 @@ void read_output_config(json_object_reader& body, generation_params& p) {
   if (format) p.format = std::move(format);
 }
 
-void read_what_has_no_effect(json_object_reader& body) {
-  for (const char* name : without_effect) body.find(name);
-  if (const auto* value = body.find("thinking")) {
-    json_object_reader thinking(*value, "thinking", body);
-    thinking.required_string("type", {1, 64});
-    for (const char* name : {"budget_tokens", "display"}) thinking.find(name);
-  }
+/// Whether the model thinks is up to its template: this asks only whether an answer shows it.
+bool wants_thinking(json_object_reader& body) {
+  const auto* value = body.find("thinking");
+  if (value == nullptr) return true;
+  json_object_reader thinking(*value, "thinking", body);
+  for (const char* name : {"budget_tokens", "display"}) thinking.find(name);
+  return thinking.required_string("type", {1, 64}) != "disabled";
 }
 
 /// What becomes the prompt.
@@ -264,7 +264,8 @@ chat_request read_prompt(json_object_reader& body, const api_limits& limits) {
   request.messages = read_turns(body, limits);
   request.tools = read_tools(body);
   request.template_kwargs = read_template_kwargs(body);
-  read_what_has_no_effect(body);
+  for (const char* name : without_effect) body.find(name);
+  wants_thinking(body);
   return request;
 }
 
@@ -277,6 +278,7 @@ chat_request parse_messages_request(std::string_view text, const api_limits& lim
       throw invalid_value("messages", "messages must end with one of the user: this server does "
                                       "not continue a message of the assistant");
     auto& p = request.params = read_generation(body, limits, 1);
+    p.include_reasoning = wants_thinking(body);
     body.require("max_tokens");
     read_output_config(body, p);
     read_stop_sequences(body, limits, p);

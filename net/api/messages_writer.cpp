@@ -37,6 +37,11 @@ public:
     begin_message(w);
     w.key("content").begin_array();
     for (const auto& choice : choices) {
+      if (!choice.reasoning.empty()) {
+        w.begin_object();
+        write_thinking(w, choice.reasoning);
+        w.end_object();
+      }
       if (!choice.text.empty())
         w.begin_object().member("type", "text").member("text", choice.text).end_object();
       for (const auto& x : choice.tool_calls) {
@@ -68,10 +73,24 @@ public:
                    const usage_counts&) override {
     if (piece.empty() || in_call_) return {}; // nothing is said behind a call
     std::string out;
+    if (in_thinking_) out = close_block();
     if (!open_)
-      out = open_block([](json_writer& w) { w.member("type", "text").member("text", ""); });
+      out += open_block([](json_writer& w) { w.member("type", "text").member("text", ""); });
     return out
            + delta([&](json_writer& w) { w.member("type", "text_delta").member("text", piece); });
+  }
+
+  std::string reasoning(uint32_t, std::string_view piece, const std::vector<token_logprobs>*,
+                        const usage_counts&) override {
+    if (piece.empty()) return {};
+    std::string out;
+    if (!open_) {
+      out = open_block([](json_writer& w) { write_thinking(w, ""); });
+      in_thinking_ = true;
+    }
+    return out + delta([&](json_writer& w) {
+             w.member("type", "thinking_delta").member("thinking", piece);
+           });
   }
 
   std::string call(uint32_t, uint32_t, std::string_view id, std::string_view name,
@@ -116,6 +135,11 @@ public:
   std::string_view call_prefix() const override { return "toolu_"; }
 
 private:
+  /// Nobody has signed it: it is read back as it is.
+  static void write_thinking(json_writer& w, std::string_view text) {
+    w.member("type", "thinking").member("thinking", text).member("signature", "");
+  }
+
   void begin_message(json_writer& w) const {
     w.begin_object().member("id", head_.id).member("type", "message");
     w.member("role", "assistant").member("model", head_.model);
@@ -167,7 +191,7 @@ private:
 
   std::string close_block() {
     if (!open_) return {};
-    open_ = false;
+    open_ = in_thinking_ = false;
     return event("content_block_stop", [&](json_writer& w) { w.member("index", block_++); });
   }
 
@@ -175,7 +199,7 @@ private:
   bool clipped_;
   uint32_t block_ = 0;
   bool open_ = false; ///< the block of that number
-  bool in_call_ = false;
+  bool in_call_ = false, in_thinking_ = false;
   finish_reason reason_ = finish_reason::stop;
   stop_reason stopped_by_;
 };

@@ -12,7 +12,8 @@ using kind = output_format::kind;
 
 namespace {
 
-constexpr size_t regex_bytes_max = 4'096, choices_max = 1'024, choice_bytes_max = 4'096;
+constexpr size_t regex_bytes_max = 4'096, choices_max = 1'024, choice_bytes_max = 4'096,
+                 grammar_bytes_max = 65'536;
 
 /// A schema as an object, or as the text of one.
 json_value schema_at(const json_value& value, const std::string& path) {
@@ -36,7 +37,13 @@ output_format choice_at(const json_value& value, const std::string& path) {
 
 output_format regex_at(const json_value& value, const std::string& path) {
   output_format out{kind::regex, path};
-  out.regex = json_string(value, path, {1, regex_bytes_max});
+  out.text = json_string(value, path, {1, regex_bytes_max});
+  return out;
+}
+
+output_format grammar_at(const json_value& value, const std::string& path) {
+  output_format out{kind::grammar, path};
+  out.text = json_string(value, path, {1, grammar_bytes_max});
   return out;
 }
 
@@ -77,18 +84,20 @@ std::optional<output_format> structured_outputs(json_object_reader& body) {
   if (const auto* x = wanted.find("json")) found.push_back(schema_format(*x, wanted.path("json")));
   if (const auto* x = wanted.find("regex")) found.push_back(regex_at(*x, wanted.path("regex")));
   if (const auto* x = wanted.find("choice")) found.push_back(choice_at(*x, wanted.path("choice")));
+  if (const auto* x = wanted.find("grammar"))
+    found.push_back(grammar_at(*x, wanted.path("grammar")));
   if (wanted.optional<bool>("json_object").value_or(false))
     found.push_back({kind::json, "structured_outputs"});
-  constexpr unsupported_field others[] = {{"grammar", ""},
-                                          {"structural_tag", ""},
+  constexpr unsupported_field others[] = {{"structural_tag", ""},
                                           {"disable_fallback", "true false"},
                                           {"disable_any_whitespace", "false"},
                                           {"disable_additional_properties", "true false"},
                                           {"whitespace_pattern", ""}};
   refuse_unsupported(wanted, others);
   if (found.size() != 1)
-    throw invalid_value("structured_outputs",
-                        "structured_outputs must have one of json, regex, choice and json_object");
+    throw invalid_value(
+        "structured_outputs",
+        "structured_outputs must have one of json, regex, choice, grammar and json_object");
   return found.front();
 }
 
@@ -101,11 +110,13 @@ std::string output_format::key() const {
   case kind::schema:
     return "schema " + to_json(schema);
   case kind::regex:
-    return "regex " + regex;
+    return "regex " + text;
   case kind::choice: {
     json_value::array texts(choices.begin(), choices.end());
     return "choice " + to_json(json_value(std::move(texts)));
   }
+  case kind::grammar:
+    return "grammar " + text;
   }
   return {};
 }
@@ -134,6 +145,8 @@ std::optional<output_format> read_output_format(json_object_reader& body) {
   for (const auto* name : {"guided_json", "json_schema"})
     if (const auto* x = body.find(name)) found.push_back(schema_format(*x, name));
   if (const auto* x = body.find("guided_regex")) found.push_back(regex_at(*x, "guided_regex"));
+  if (const auto* x = body.find("guided_grammar"))
+    found.push_back(grammar_at(*x, "guided_grammar"));
   if (const auto* x = body.find("guided_choice")) found.push_back(choice_at(*x, "guided_choice"));
   if (found.empty()) return {};
   if (found.size() > 1)

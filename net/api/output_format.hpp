@@ -17,12 +17,13 @@ struct output_format {
     json,   ///< any JSON object
     schema, ///< a JSON text valid for a schema
     regex,  ///< a text that matches a regular expression as a whole
-    choice  ///< one of some texts
+    choice, ///< one of some texts
+    grammar ///< a text of a grammar in EBNF or Lark
   };
   kind what = kind::json;
-  std::string field;   ///< dotted path of the schema, expression or texts, for errors
+  std::string field;   ///< dotted path of the schema, expression, texts or grammar, for errors
   json_value schema{}; ///< schema
-  std::string regex{}; ///< regex
+  std::string text{};  ///< regex, grammar: as it came
   std::vector<std::string> choices{}; ///< choice
 
   /// Equal for equivalent formats.
@@ -30,8 +31,8 @@ struct output_format {
 };
 
 /// Reads `response_format`, and the alternatives of other servers: `guided_json`, `guided_regex`,
-/// `guided_choice`, `structured_outputs` and `json_schema`. Nothing where the output is
-/// unconstrained. Throws api_error, also when more than one is given.
+/// `guided_choice`, `guided_grammar`, `structured_outputs` and `json_schema`. Nothing where the
+/// output is unconstrained. Throws api_error, also when more than one is given.
 std::optional<output_format> read_output_format(json_object_reader& body);
 
 /// Reads a format whose fields stand beside its type, `{"type":"json_schema","schema":{...}}`, as

@@ -8,11 +8,12 @@ namespace lamella::net {
 
 namespace {
 
-/// A message or a call.
+enum class kind : uint8_t { reasoning, message, call };
+
 struct item {
-  bool is_call = false;
+  kind what = kind::message;
   std::string id, call_id, name;
-  std::string text; ///< of the message, or the call's arguments
+  std::string text; ///< of the reasoning or the message, or the call's arguments
   std::vector<token_logprobs> logprobs{};
   bool open = true; ///< more may come
 };
@@ -21,15 +22,27 @@ struct item {
 std::string_view behind_prefix(std::string_view id) { return id.substr(id.find('_') + 1); }
 
 item message_of(const response_head& head) {
-  return {false, std::string{"msg_"}.append(behind_prefix(head.id)), {}, {}, {}};
+  return {kind::message, std::string{"msg_"}.append(behind_prefix(head.id)), {}, {}, {}};
+}
+
+item reasoning_of(const response_head& head) {
+  return {kind::reasoning, std::string{"rs_"}.append(behind_prefix(head.id)), {}, {}, {}};
 }
 
 item call_of(std::string_view id, std::string_view name) {
-  return {
-      true, std::string{"fc_"}.append(behind_prefix(id)), std::string{id}, std::string{name}, {}};
+  return {kind::call,
+          std::string{"fc_"}.append(behind_prefix(id)),
+          std::string{id},
+          std::string{name},
+          {}};
 }
 
-void write_text_part(json_writer& w, const item& x) {
+/// Of a message or of reasoning: the only one.
+void write_part(json_writer& w, const item& x) {
+  if (x.what == kind::reasoning) {
+    w.begin_object().member("type", "reasoning_text").member("text", x.text).end_object();
+    return;
+  }
   w.begin_object().member("type", "output_text").member("text", x.text);
   w.key("annotations").begin_array().end_array().key("logprobs");
   write_logprobs(w, x.logprobs);
@@ -37,13 +50,20 @@ void write_text_part(json_writer& w, const item& x) {
 }
 
 void write_item(json_writer& w, const item& x, std::string_view status) {
-  w.begin_object().member("id", x.id).member("type", x.is_call ? "function_call" : "message");
+  w.begin_object().member("id", x.id);
+  w.member("type", x.what == kind::call        ? "function_call"
+                   : x.what == kind::reasoning ? "reasoning"
+                                               : "message");
   w.member("status", status);
-  if (x.is_call) {
+  if (x.what == kind::call) {
     w.member("call_id", x.call_id).member("name", x.name).member("arguments", x.text);
   } else {
-    w.member("role", "assistant").key("content").begin_array();
-    if (status != "in_progress") write_text_part(w, x);
+    if (x.what == kind::reasoning)
+      w.key("summary").begin_array().end_array();
+    else
+      w.member("role", "assistant");
+    w.key("content").begin_array();
+    if (status != "in_progress") write_part(w, x);
     w.end_array();
   }
   w.end_object();
@@ -56,7 +76,7 @@ void write_usage(json_writer& w, const usage_counts& usage) {
       .member("cache_write_tokens", 0)
       .end_object();
   w.member("output_tokens", usage.completion_tokens).key("output_tokens_details");
-  w.begin_object().member("reasoning_tokens", 0).end_object();
+  w.begin_object().member("reasoning_tokens", usage.reasoning_tokens).end_object();
   w.member("total_tokens", usage.prompt_tokens + usage.completion_tokens).end_object();
 }
 
@@ -99,6 +119,9 @@ public:
   std::string text(uint32_t index, std::string_view piece,
                    const std::vector<token_logprobs>* logprobs,
                    const usage_counts& running) override;
+  std::string reasoning(uint32_t index, std::string_view piece,
+                        const std::vector<token_logprobs>* logprobs,
+                        const usage_counts& running) override;
   std::string call(uint32_t index, uint32_t call, std::string_view id, std::string_view name,
                    const usage_counts& running) override;
   std::string arguments(uint32_t index, uint32_t call, std::string_view piece,
@@ -130,6 +153,7 @@ private:
   response_facts facts_;
   keep_response keep_;
   std::vector<item> output_;
+  std::vector<token_logprobs> early_; ///< of tokens before the message that were no text yet
   finish_reason reason_ = finish_reason::stop;
   uint64_t next_number_ = 0;
 };
@@ -171,7 +195,11 @@ std::string responses_writer::response(std::string_view status, const usage_coun
 std::string responses_writer::body(std::span<const response_choice> choices,
                                    const usage_counts& usage, const response_metrics* metrics) {
   for (const auto& choice : choices) {
-    if (!choice.text.empty() || choice.tool_calls.empty()) {
+    if (!choice.reasoning.empty()) {
+      output_.push_back(reasoning_of(head_));
+      output_.back().text = choice.reasoning;
+    }
+    if (!choice.text.empty() || (choice.tool_calls.empty() && choice.reasoning.empty())) {
       output_.push_back(message_of(head_));
       output_.back().text = choice.text;
       if (choice.logprobs && facts_.logprobs) output_.back().logprobs = *choice.logprobs;
@@ -205,7 +233,7 @@ template <class Write>
 std::string responses_writer::event_of_item(std::string_view type, const Write& write) {
   return event(type, [&](json_writer& w) {
     w.member("item_id", output_.back().id).member("output_index", output_.size() - 1);
-    if (!output_.back().is_call) w.member("content_index", 0);
+    if (output_.back().what != kind::call) w.member("content_index", 0);
     write(w);
   });
 }
@@ -216,10 +244,10 @@ std::string responses_writer::open_item(item x) {
     w.member("output_index", output_.size() - 1).key("item");
     write_item(w, output_.back(), "in_progress");
   });
-  if (!output_.back().is_call)
+  if (output_.back().what != kind::call)
     out += event_of_item("response.content_part.added", [&](json_writer& w) {
       w.key("part");
-      write_text_part(w, output_.back());
+      write_part(w, output_.back());
     });
   return out;
 }
@@ -229,18 +257,22 @@ std::string responses_writer::close_item(std::string_view status) {
   auto& x = output_.back();
   x.open = false;
   std::string out;
-  if (x.is_call) {
+  if (x.what == kind::call) {
     out += event_of_item("response.function_call_arguments.done", [&](json_writer& w) {
       w.member("name", x.name).member("arguments", x.text);
     });
   } else {
-    out += event_of_item("response.output_text.done", [&](json_writer& w) {
-      w.member("text", x.text).key("logprobs");
-      write_logprobs(w, x.logprobs);
-    });
+    const bool reasons = x.what == kind::reasoning;
+    out += event_of_item(reasons ? "response.reasoning_text.done" : "response.output_text.done",
+                         [&](json_writer& w) {
+                           w.member("text", x.text);
+                           if (reasons) return;
+                           w.key("logprobs");
+                           write_logprobs(w, x.logprobs);
+                         });
     out += event_of_item("response.content_part.done", [&](json_writer& w) {
       w.key("part");
-      write_text_part(w, x);
+      write_part(w, x);
     });
   }
   return out + event("response.output_item.done", [&](json_writer& w) {
@@ -259,15 +291,35 @@ std::string responses_writer::text(uint32_t, std::string_view piece,
                                    const std::vector<token_logprobs>* logprobs,
                                    const usage_counts&) {
   std::string out;
-  if (output_.empty()) out += open_item(message_of(head_));
+  std::vector<token_logprobs> shown;
+  if (logprobs != nullptr && facts_.logprobs) shown = *logprobs;
+  if (output_.empty() || output_.back().what == kind::reasoning) {
+    if (piece.empty()) { // reasoning may still come
+      early_.insert(early_.end(), shown.begin(), shown.end());
+      return out;
+    }
+    out += close_item("completed");
+    out += open_item(message_of(head_));
+    shown.insert(shown.begin(), early_.begin(), early_.end());
+  }
   auto& x = output_.back();
-  if (x.is_call) return out; // nothing is said behind a call
+  if (x.what == kind::call) return out; // nothing is said behind a call
   x.text += piece;
-  const bool shown = logprobs != nullptr && facts_.logprobs;
-  if (shown) x.logprobs.insert(x.logprobs.end(), logprobs->begin(), logprobs->end());
+  x.logprobs.insert(x.logprobs.end(), shown.begin(), shown.end());
   return out + event_of_item("response.output_text.delta", [&](json_writer& w) {
            w.member("delta", piece).key("logprobs");
-           write_logprobs(w, shown ? *logprobs : std::vector<token_logprobs>{});
+           write_logprobs(w, shown);
+         });
+}
+
+/// Log probabilities have no place in it.
+std::string responses_writer::reasoning(uint32_t, std::string_view piece,
+                                        const std::vector<token_logprobs>*, const usage_counts&) {
+  std::string out;
+  if (output_.empty()) out += open_item(reasoning_of(head_));
+  output_.back().text += piece;
+  return out + event_of_item("response.reasoning_text.delta", [&](json_writer& w) {
+           w.member("delta", piece);
          });
 }
 
@@ -288,7 +340,10 @@ std::string responses_writer::finish(uint32_t, finish_reason reason, const stop_
                                      const usage_counts&) {
   reason_ = reason;
   std::string out;
-  if (output_.empty()) out += open_item(message_of(head_)); // an answer without a word
+  if (output_.empty()) { // an answer without a word
+    out += open_item(message_of(head_));
+    output_.back().logprobs = early_;
+  }
   return out + close_item(final_status());
 }
 
@@ -308,10 +363,10 @@ void responses_writer::keep(const std::string& body) {
   chat_message said;
   said.role = "assistant";
   for (const auto& x : output_)
-    if (x.is_call)
+    if (x.what == kind::call)
       said.tool_calls.push_back({x.call_id, x.name, x.text});
     else
-      said.content += x.text;
+      (x.what == kind::reasoning ? said.reasoning : said.content) += x.text;
   keep_(body, std::move(said));
 }
 

@@ -3,6 +3,7 @@
 #include "base/json_writer.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace lamella::net {
 
@@ -166,28 +167,101 @@ void tool_call_reader::give_arguments(answer_piece& out, std::string_view json) 
 /// The name of a parameter, or the end of all.
 bool tool_call_reader::read_parameter(answer_piece& out) {
   const auto& marks = *dialect_.parameters;
-  if (!held_.starts_with(marks.before_name)) {
-    if (marks.before_name.starts_with(held_)) return false;
+  const bool is_list = !marks.between.empty();
+  const auto before_name = (is_first_ ? "" : marks.between) + marks.before_name;
+  if (is_list && held_.empty()) return false;
+  if (!held_.starts_with(before_name) || (is_list && held_.starts_with(dialect_.tail))) {
+    if (before_name.starts_with(held_)) return false;
     give_arguments(out, "}");
     state_ = state::behind_call;
     return true;
   }
-  const auto end = held_.find(marks.before_value, marks.before_name.size());
+  const auto end = held_.find(marks.before_value, before_name.size());
   if (end == held_.npos) return false;
-  const auto name = held_.substr(marks.before_name.size(), end - marks.before_name.size());
+  const auto name = held_.substr(before_name.size(), end - before_name.size());
   held_.erase(0, end + marks.before_value.size());
   const auto& texts = dialect_.texts;
-  in_text_ = std::find(texts.begin(), texts.end(), model::tool_dialect::key_of(name_, name))
-             != texts.end();
+  in_text_ = !is_list
+             && std::find(texts.begin(), texts.end(), model::tool_dialect::key_of(name_, name))
+                    != texts.end();
   give_arguments(out, (is_first_ ? "" : ", ") + to_json(json_value{name}) + ": "
                           + (in_text_ ? "\"" : ""));
-  is_first_ = in_string_ = escaped_ = false;
+  is_first_ = in_string_ = escaped_ = is_begun_ = false;
+  depth_ = 0;
   state_ = state::value;
   return true;
 }
 
+/// Python's words are JSON's.
+void tool_call_reader::give_word(answer_piece& out) {
+  const auto word = std::exchange(word_, {});
+  give_arguments(out, word == "True"    ? "true"
+                      : word == "False" ? "false"
+                      : word == "None"  ? "null"
+                                        : word);
+}
+
+/// Between two quotes of the dialect: a text as it stands.
+bool tool_call_reader::read_quoted(answer_piece& out) {
+  const auto& quote = dialect_.parameters->quote;
+  const auto end = held_.find(quote);
+  const auto bytes = end != held_.npos ? end : held_.size() - begun(held_, quote);
+  give_arguments(out, quoted(std::string_view{held_}.substr(0, bytes)));
+  held_.erase(0, bytes + (end != held_.npos ? quote.size() : 0));
+  if (end == held_.npos) return false;
+  give_arguments(out, "\"");
+  state_ = state::parameter;
+  return true;
+}
+
+/// JSON up to a comma or bracket that is not within it, or a text between quotes.
+bool tool_call_reader::read_listed_value(answer_piece& out) {
+  const auto& quote = dialect_.parameters->quote;
+  if (in_text_) return read_quoted(out);
+  if (!is_begun_ && !quote.empty()) {
+    if (held_.size() < quote.size() && quote.starts_with(held_)) return false;
+    if (in_text_ = held_.starts_with(quote); in_text_) {
+      held_.erase(0, quote.size());
+      give_arguments(out, "\"");
+      return true;
+    }
+  }
+  size_t bytes = 0;
+  while (bytes < held_.size()) {
+    const char c = held_[bytes];
+    const bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    is_begun_ = true;
+    if (!in_string_ && is_letter) {
+      word_ += c;
+      ++bytes;
+      continue;
+    }
+    give_word(out);
+    const bool opens = c == '[' || c == '{' || c == '(', closes = c == ']' || c == '}' || c == ')';
+    if (!in_string_ && depth_ == 0 && (closes || c == ',')) {
+      state_ = state::parameter;
+      break;
+    }
+    if (escaped_)
+      escaped_ = false;
+    else if (in_string_ && c == '\\')
+      escaped_ = true;
+    else if (c == '"')
+      in_string_ = !in_string_;
+    else if (!in_string_ && opens)
+      ++depth_;
+    else if (!in_string_ && closes)
+      --depth_;
+    give_arguments(out, {&c, 1});
+    ++bytes;
+  }
+  held_.erase(0, bytes);
+  return state_ == state::parameter;
+}
+
 /// A text as it stands, or JSON, in whose strings the mark may stand.
 bool tool_call_reader::read_value(answer_piece& out) {
+  if (!dialect_.parameters->between.empty()) return read_listed_value(out);
   const auto& mark = dialect_.parameters->behind_value;
   size_t bytes = 0;
   bool complete = false;

@@ -50,6 +50,9 @@ private:
   bool read_arguments(answer_piece& out);
   bool read_parameter(answer_piece& out);
   bool read_value(answer_piece& out);
+  bool read_listed_value(answer_piece& out);
+  bool read_quoted(answer_piece& out);
+  void give_word(answer_piece& out);
   void give_arguments(answer_piece& out, std::string_view json);
   bool read_behind_call();
   void give_text(answer_piece& out, size_t bytes);
@@ -61,6 +64,8 @@ private:
   uint32_t calls_ = 0;
   std::string name_;      ///< of the call
   bool in_text_ = false;  ///< the value is a text
+  bool is_begun_ = false; ///< the value of a list is
+  std::string word_;      ///< of letters, at the end of what was read of it
   bool is_first_ = false; ///< there is no parameter yet
   // Within arguments:
   uint32_t depth_ = 0;

@@ -122,6 +122,30 @@ TEST_CASE("what a message says of itself reaches templates that read it") {
   CHECK(prompt(s, answered(R"("tone":{"k":[1]})")) == R"(<a><b>{"k": [1]}TrueTrue)");
 }
 
+TEST_CASE("calls have ids of the form that a template shows as their names") {
+  const auto s = with_template(
+      "{% for t in tools or [] %}{{ t|tojson }}{% endfor %}{% for m in messages %}{{ m.content }}"
+      "{% if m.tool_calls %}<|tool_calls_section_begin|>{% for c in m.tool_calls %}"
+      "<|tool_call_begin|>{{ c.id }}<|tool_call_argument_begin|>"
+      "{{ c.function.arguments|tojson }}<|tool_call_end|>{% endfor %}<|tool_calls_section_end|>"
+      "{% endif %}{% if m.role == 'tool' %}({{ m.tool_call_id }}){% endif %}{% endfor %}");
+  CHECK(s.tool_calls.ids_are_names);
+  const auto call = [](const std::string& id) {
+    return R"({"role":"assistant","content":"","tool_calls":[{"id":")" + id
+           + R"(","type":"function","function":{"name":"frobnicate","arguments":"{\"x\":1}"}}]},)"
+             R"({"role":"tool","tool_call_id":")"
+           + id + R"(","content":"r"},)";
+  };
+  const auto text =
+      prompt(s, "[" + call("call_a") + call("b") + R"({"role":"user","content":"go"}])");
+  const auto shown = [](const std::string& id) {
+    return "<|tool_calls_section_begin|><|tool_call_begin|>" + id
+           + "<|tool_call_argument_begin|>{\"x\": 1}<|tool_call_end|><|tool_calls_section_end|>r("
+           + id + ")";
+  };
+  CHECK(text == shown("functions.frobnicate:0") + shown("functions.frobnicate:1") + "go");
+}
+
 TEST_CASE("a template that cannot be used says why, where it is asked for") {
   CHECK(prompt(with_template("line one\n{{ messages|frobnicated }}"), as_text)
         == "the model's chat template cannot be used: line 2: there is no filter named "

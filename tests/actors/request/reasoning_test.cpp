@@ -100,6 +100,29 @@ TEST_CASE("reasoning that the prompt has begun is told as such, whole and in str
   CHECK(text_at(held.json, "choices.0.message.content") != "yes"); // it still reasons
 }
 
+TEST_CASE("responses and messages tell reasoning in items and blocks of its own") {
+  served s{reasoning_settings("begun", "<think>\n")};
+  const auto response =
+      s.post("/v1/responses",
+             R"({"model":"tiny","input":"Why?","max_output_tokens":24,"seed":3,"temperature":1})");
+  REQUIRE_MESSAGE(response.status == 200, response.body);
+  CHECK(text_at(response.json, "output.0.type") == "reasoning");
+  const auto reasoning = text_at(response.json, "output.0.content.0.text");
+  CHECK_FALSE(reasoning.empty());
+  CHECK(int_at(response.json, "usage.output_tokens_details.reasoning_tokens")
+        == int_at(response.json, "usage.output_tokens"));
+  const std::string asked =
+      R"({"model":"tiny","messages":[{"role":"user","content":"Why?"}],"max_tokens":24,"seed":3,)"
+      R"("temperature":1)";
+  const auto message = s.post("/v1/messages", asked + "}");
+  REQUIRE_MESSAGE(message.status == 200, message.body);
+  CHECK(text_at(message.json, "content.0.type") == "thinking");
+  CHECK(text_at(message.json, "content.0.thinking") == reasoning);
+  const auto quiet = s.post("/v1/messages", asked + R"(,"thinking":{"type":"disabled"}})");
+  REQUIRE_MESSAGE(quiet.status == 200, quiet.body);
+  CHECK(at(quiet.json, "content.0.type").is_null());
+}
+
 TEST_CASE("a format is all of an answer whose prompt has ended the reasoning") {
   served s{reasoning_settings("closed", "<think>\n\n</think>\n\n")};
   const auto x = s.post("/v1/chat/completions", chat_of(R"("guided_choice":["yes"])"));

@@ -105,7 +105,7 @@ TEST_CASE("A store finds a format again once it is made, and makes it once") {
   const auto s = tiny_service();
   net::output_format format;
   format.what = net::output_format::kind::regex;
-  format.regex = "[ab]{3}";
+  format.text = "[ab]{3}";
   format.field = "guided_regex";
   std::shared_ptr<model::output_constraint> found;
   CHECK(s.constraints->find(nullptr, {}, found));

@@ -120,6 +120,30 @@ TEST_CASE("an answer is one of the choices, all of a regular expression, or any 
   }
 }
 
+TEST_CASE("an answer is a text of a grammar in EBNF or Lark, which is refused where it is none") {
+  served s;
+  for (uint32_t seed = 1; seed <= 10; ++seed)
+    for (
+        const auto* field :
+        {R"("guided_grammar":"root ::= \"<\" [a-c]{2} (root | \"-\") \">\"")",
+         R"("structured_outputs":{"grammar":"start: \"<\" /[a-c]{2}/ (start | \"-\") \">\"\n"})"}) {
+      const auto x = s.post("/v1/completions", body_of(field, seed));
+      const auto text = text_at(x.json, "choices.0.text");
+      CHECK_MESSAGE(
+          (text.size() > 3 && text[0] == '<' && text.find_first_not_of("<abc->") == text.npos),
+          text);
+      if (text_at(x.json, "choices.0.finish_reason") != "stop") continue;
+      const auto middle = text.find('-');
+      REQUIRE(middle != text.npos);
+      CHECK(text.substr(middle + 1) == std::string(middle / 3, '>'));
+    }
+  const auto x = s.post("/v1/completions", body_of(R"("guided_grammar":"root ::= x")", 1));
+  CHECK(x.status == 400);
+  CHECK(text_at(x.json, "error.param") == "guided_grammar");
+  CHECK(text_at(x.json, "error.message")
+        == "guided_grammar: line 1, column 10: there is no rule x");
+}
+
 TEST_CASE("choices, streams and chats of a format say the same") {
   served s;
   const auto body =

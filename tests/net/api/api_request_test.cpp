@@ -215,11 +215,10 @@ TEST_CASE("JSON that is broken or ambiguous is 400 invalid_json") {
 
 TEST_CASE("fields that are known but not honoured are refused unless they ask for nothing") {
   for (const char* field :
-       {R"("web_search_options":{})", R"("guided_grammar":"root ::= x")",
-        R"("grammar":"root ::= x")", R"("priority":1)", R"("functions":[{}])", R"("best_of":2)",
-        R"("echo":true)", R"("use_beam_search":true)", R"("modalities":["audio"])", R"("audio":{})",
-        R"("continue_final_message":true)", R"("add_generation_prompt":false)", R"("_internal":1)",
-        R"("kv_transfer_params":{})"}) {
+       {R"("web_search_options":{})", R"("grammar":"root ::= x")", R"("priority":1)",
+        R"("functions":[{}])", R"("best_of":2)", R"("echo":true)", R"("use_beam_search":true)",
+        R"("modalities":["audio"])", R"("audio":{})", R"("continue_final_message":true)",
+        R"("add_generation_prompt":false)", R"("_internal":1)", R"("kv_transfer_params":{})"}) {
     CAPTURE(field);
     const failure f = chat_failure(chat(field));
     CHECK(f.status == 400);

@@ -1,6 +1,7 @@
 #include "net/api/messages_writer.hpp"
 
 #include "base/json.hpp"
+#include "base/json_writer.hpp"
 
 #include <doctest/doctest.h>
 
@@ -92,6 +93,41 @@ TEST_CASE("the events of a message come in the published order") {
            R"("code":"internal_error"},"request_id":"req-1"})"
            "\n\n");
   CHECK(writer->ping() == "event: ping\ndata: {\"type\":\"ping\"}\n\n");
+}
+
+TEST_CASE("reasoning is a block of thinking before the text, whole and in events") {
+  response_choice choice;
+  choice.reasoning = "why";
+  choice.text = "hi";
+  const auto whole =
+      parse_json(make_messages_writer(head, false)->body(std::span(&choice, 1), usage, nullptr));
+  CHECK(to_json(*whole.find("content"))
+        == R"([{"type":"thinking","thinking":"why","signature":""},{"type":"text","text":"hi"}])");
+  const auto writer = make_messages_writer(head, false);
+  std::string stream;
+  for (const auto& part : std::initializer_list<std::string>{
+           writer->reasoning(0, "wh", nullptr, {}), writer->reasoning(0, "y", nullptr, {}),
+           writer->text(0, "hi", nullptr, {}), writer->finish(0, finish_reason::stop, {}, {})})
+    stream += part;
+  CHECK(stream
+        == "event: content_block_start\ndata: "
+           R"({"type":"content_block_start","index":0,"content_block":{"type":"thinking",)"
+           R"("thinking":"","signature":""}})"
+           "\n\nevent: content_block_delta\ndata: "
+           R"({"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta",)"
+           R"("thinking":"wh"}})"
+           "\n\nevent: content_block_delta\ndata: "
+           R"({"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta",)"
+           R"("thinking":"y"}})"
+           "\n\nevent: content_block_stop\ndata: "
+           R"({"type":"content_block_stop","index":0})"
+           "\n\nevent: content_block_start\ndata: "
+           R"({"type":"content_block_start","index":1,"content_block":{"type":"text","text":""}})"
+           "\n\nevent: content_block_delta\ndata: "
+           R"({"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":"hi"}})"
+           "\n\nevent: content_block_stop\ndata: "
+           R"({"type":"content_block_stop","index":1})"
+           "\n\n");
 }
 
 TEST_CASE("errors have the form of the API that was asked") {

@@ -1,6 +1,7 @@
 #include "net/api/responses_writer.hpp"
 
 #include "base/json.hpp"
+#include "base/json_writer.hpp"
 
 #include <doctest/doctest.h>
 
@@ -129,6 +130,55 @@ TEST_CASE("the events of a response come in the published order, numbered") {
   const auto& response = *events.back().find("response");
   CHECK(response.find("output")->get_if<json_value::array>()->size() == 2);
   CHECK(*response.find("usage")->find("total_tokens")->get_if<int64_t>() == 19);
+}
+
+TEST_CASE("reasoning is an item before the message, whole and in events") {
+  auto facts = facts_of_plain();
+  std::string kept;
+  chat_message said;
+  const auto keep = [&](const std::string& body, chat_message answer) {
+    kept = body;
+    said = std::move(answer);
+  };
+  const auto writer = make_responses_writer(head, facts, keep);
+  const auto events = events_of(
+      in_order({writer->begin(0, {}), writer->text(0, "", nullptr, {}),
+                writer->reasoning(0, "wh", nullptr, {}), writer->reasoning(0, "y", nullptr, {}),
+                writer->text(0, "", nullptr, {}), writer->text(0, "hi", nullptr, {}),
+                writer->finish(0, finish_reason::stop, {}, {}), writer->end({12, 7, 4, 3})}));
+  CHECK(types_of(events)
+        == "created in_progress output_item.added content_part.added reasoning_text.delta "
+           "reasoning_text.delta reasoning_text.done content_part.done output_item.done "
+           "output_item.added content_part.added output_text.delta output_text.done "
+           "content_part.done output_item.done completed");
+  CHECK(to_json(*events[2].find("item"))
+        == R"({"id":"rs_1","type":"reasoning","status":"in_progress","summary":[],"content":[]})");
+  CHECK(to_json(*events[3].find("part")) == R"({"type":"reasoning_text","text":""})");
+  CHECK(*events[4].find("content_index")->get_if<int64_t>() == 0);
+  CHECK(*events[6].find("text")->get_if<std::string>() == "why");
+  CHECK(*events[9].find("output_index")->get_if<int64_t>() == 1);
+  CHECK(said.reasoning == "why");
+  CHECK(said.content == "hi");
+  const auto& response = *events.back().find("response");
+  CHECK(*response.find("usage")
+             ->find("output_tokens_details")
+             ->find("reasoning_tokens")
+             ->get_if<int64_t>()
+        == 3);
+
+  response_choice choice;
+  choice.reasoning = "why";
+  choice.text = "hi";
+  const auto whole = parse_json(
+      make_responses_writer(head, facts, keep)->body(std::span(&choice, 1), usage, nullptr));
+  CHECK(to_json(*whole.find("output")) == to_json(*response.find("output")));
+  choice.text.clear();
+  choice.reason = finish_reason::length; // cut within
+  const auto cut =
+      parse_json(make_responses_writer(head, facts)->body(std::span(&choice, 1), usage, nullptr));
+  CHECK(to_json(*cut.find("output"))
+        == R"([{"id":"rs_1","type":"reasoning","status":"incomplete","summary":[],"content":[)"
+           R"({"type":"reasoning_text","text":"why"}]}])");
 }
 
 TEST_CASE("a response without a word has an empty message, and one that fails says why") {

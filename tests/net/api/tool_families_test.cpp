@@ -111,6 +111,24 @@ const family families[] = {
      "<minimax:tool_call>\n<invoke name=\"find\">\n<parameter name=\"q\">a b</parameter>\n"
      "<parameter name=\"n\">7</parameter>\n</invoke>\n<invoke name=\"now\">\n</invoke>\n"
      "</minimax:tool_call>"},
+    {"Kimi K2",
+     "<|tool_calls_section_begin|>" EACH
+     "<|tool_call_begin|>{{ c.id }}<|tool_call_argument_begin|>" JSON
+     "<|tool_call_end|>{% endfor %}<|tool_calls_section_end|>",
+     "<|tool_calls_section_begin|><|tool_call_begin|>functions.find:0<|tool_call_argument_begin|>"
+     "{\"q\": \"a b\", \"n\": 7}<|tool_call_end|><|tool_call_begin|>functions.now:1"
+     "<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_calls_section_end|>"},
+    {"LFM2",
+     "<|tool_call_start|>[" EACH "{% if not loop.first %}, {% endif %}" NAME "(" PARAMETERS
+     "{% if not loop.first %}, {% endif %}{{ k }}={{ v|tojson }}{% endfor %}){% endfor %}"
+     "]<|tool_call_end|>",
+     "<|tool_call_start|>[find(q=\"a b\", n=7), now()]<|tool_call_end|>"},
+    {"FunctionGemma",
+     EACH "<start_function_call>call:" NAME "{{ '{' }}" PARAMETERS
+          "{% if not loop.first %},{% endif %}{{ k }}:<escape>{{ v }}<escape>{% endfor %}{{ '}' }}"
+          "<end_function_call>{% endfor %}",
+     "<start_function_call>call:find{q:<escape>a b<escape>,n:7}<end_function_call>"
+     "<start_function_call>call:now{}<end_function_call>"},
 };
 
 tool_dialect dialect_of(const family& x) {
@@ -190,6 +208,37 @@ TEST_CASE_FIXTURE(tools, "texts between marks become JSON strings, and other val
           == "\nfind {\"q\": \"say \\\"hi\\\" \\\\ <b>\\n\\u0009ä </parameter>\", \"n\": 7}");
     CHECK(read(dialect, *this, call("7", "7"), piece) == "\nfind {\"q\": \"7\", \"n\": 7}");
   }
+}
+
+TEST_CASE_FIXTURE(tools, "values of lists are JSON, with Python's words read as JSON's") {
+  schema = parse_json(R"({"type":"object","properties":{"q":{"type":"string"},
+      "on":{"type":"boolean"},"more":{"type":"array","items":{"type":"integer"}}}})");
+  const auto family_of = [](std::string_view name) {
+    return dialect_of(*std::find_if(std::begin(families), std::end(families),
+                                    [&](const auto& x) { return x.name == name; }));
+  };
+  struct row {
+    const char *family, *answer, *read;
+  };
+  for (const auto& x :
+       {row{"LFM2",
+            R"(<|tool_call_start|>[find(q="(a, \"b\")=]", on=True, more=[1, 2])]<|tool_call_end|>)",
+            "\nfind {\"q\": \"(a, \\\"b\\\")=]\", \"on\": true, \"more\": [1, 2]}"},
+        row{"LFM2", "<|tool_call_start|>[find(on=False), find()]<|tool_call_end|>",
+            "\nfind {\"on\": false}\nfind {}"},
+        row{"FunctionGemma",
+            "<start_function_call>call:find{q:<escape>a\",\n}<b<escape>,on:true}<end_function_"
+            "call>",
+            "\nfind {\"q\": \"a\\\",\\n}<b\", \"on\": true}"}}) {
+    const auto dialect = family_of(x.family);
+    auto must = tests::states_of([&](grammar& g, auto next) {
+      return model::tool_calls_grammar(g, list, dialect, model::tool_calls::many, next);
+    });
+    CHECK_MESSAGE(tests::takes(must, x.answer), x.answer);
+    for (const size_t piece : {1, 3, 1000}) CHECK(read(dialect, *this, x.answer, piece) == x.read);
+  }
+  CHECK(family_of("Kimi K2").ids_are_names);
+  CHECK_FALSE(family_of("LFM2").ids_are_names);
 }
 
 TEST_CASE_FIXTURE(tools, "texts that must be more than text are refused where a tool is strict") {

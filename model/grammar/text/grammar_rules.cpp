@@ -1,0 +1,276 @@
+#include "model/grammar/text/grammar_rules.hpp"
+
+#include "model/grammar/regular_expression.hpp"
+#include "model/grammar/text/grammar_text_error.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <utility>
+
+namespace lamella::model {
+
+namespace {
+
+using kind = grammar_part::kind;
+using node_id = grammar::node_id;
+
+constexpr size_t rules_max = 2'000;
+
+class compiler {
+public:
+  compiler(grammar& g, grammar_rules rules, std::string_view source)
+      : grammar_{g}, all_{std::move(rules)}, source_{source} {}
+
+  node_id compile(node_id next) {
+    if (all_.rules.size() > rules_max)
+      fail_at(source_, all_.rules.back().at,
+              "there are more than " + std::to_string(rules_max) + " rules");
+    for (size_t i = 0; i < all_.rules.size(); ++i) {
+      const auto& rule = all_.rules[i];
+      if (!number_.emplace(rule.name, i).second)
+        fail_at(source_, rule.at, "rule " + rule.name + " is defined twice");
+    }
+    const auto start = number_.find(all_.start);
+    if (start == number_.end())
+      fail_at(source_, 0, "there is no rule " + all_.start + ", with which texts begin");
+    for (auto& rule : all_.rules) {
+      know_references(rule.body);
+      repeat_instead_of_begin(rule);
+    }
+    for (const auto& x : all_.ignored) know_references(x);
+    find_nullable();
+    refuse_left_recursion();
+    for (size_t i = 0; i < all_.rules.size(); ++i) ids_.push_back(grammar_.rule());
+    if (!all_.ignored.empty()) make_ignored();
+    for (size_t i = 0; i < all_.rules.size(); ++i)
+      grammar_.begin(ids_[i], part(all_.rules[i].body, all_.rules[i].is_terminal, grammar_.end()));
+    const auto& rule = all_.rules[start->second];
+    const auto first =
+        grammar_.call(ids_[start->second], rule.is_terminal ? behind_terminal(next) : next);
+    return behind_terminal(first);
+  }
+
+private:
+  void know_references(const grammar_part& x) const {
+    if (x.what == kind::reference && !number_.contains(x.text))
+      fail_at(source_, x.at, "there is no rule " + x.text);
+    for (const auto& inner : x.inner) know_references(inner);
+  }
+
+  size_t rule_of(const grammar_part& x) const { return number_.at(x.text); }
+
+  // --- rules that begin with themselves
+
+  /// a: a x | y becomes a: y x*.
+  static void repeat_instead_of_begin(grammar_rule& rule) {
+    auto alternatives = rule.body.what == kind::choice ? std::move(rule.body.inner)
+                                                       : std::vector{std::move(rule.body)};
+    std::vector<grammar_part> first, again;
+    for (auto& x : alternatives) {
+      const auto* begin = x.what == kind::sequence && !x.inner.empty() ? &x.inner.front() : &x;
+      const bool begins = begin->what == kind::reference && begin->text == rule.name;
+      if (!begins) {
+        first.push_back(std::move(x));
+      } else if (x.what == kind::sequence && x.inner.size() > 1) {
+        x.inner.erase(x.inner.begin());
+        again.push_back(std::move(x));
+      } // else it says of itself that it is itself
+    }
+    const auto at = rule.at;
+    rule.body = {kind::choice, at};
+    rule.body.inner = std::move(first);
+    if (again.empty()) return;
+    grammar_part more{kind::repeat, at};
+    more.max = grammar::unbounded;
+    more.inner.push_back({kind::choice, at});
+    more.inner[0].inner = std::move(again);
+    grammar_part both{kind::sequence, at};
+    both.inner.push_back(std::move(rule.body));
+    both.inner.push_back(std::move(more));
+    rule.body = std::move(both);
+  }
+
+  bool is_nullable(const grammar_part& x) const {
+    const auto inner = [this](const grammar_part& y) { return is_nullable(y); };
+    switch (x.what) {
+    case kind::text:
+      return x.text.empty();
+    case kind::characters:
+      return false;
+    case kind::expression: {
+      const auto [known, is_new] = nullable_expressions_.try_emplace(&x, false);
+      if (is_new) {
+        grammar alone;
+        alone.begin(0, expression(alone, x, alone.end()));
+        known->second = productive_nodes(alone, {})[alone.first_of(0)];
+      }
+      return known->second;
+    }
+    case kind::sequence:
+      return std::all_of(x.inner.begin(), x.inner.end(), inner);
+    case kind::choice:
+      return std::any_of(x.inner.begin(), x.inner.end(), inner);
+    case kind::repeat:
+      return x.min == 0 || inner(x.inner[0]);
+    case kind::reference:
+      return nullable_[rule_of(x)];
+    }
+    return false;
+  }
+
+  /// Each round finds one rule at least, and rules name those behind them, so rounds are few.
+  void find_nullable() {
+    nullable_.assign(all_.rules.size(), false);
+    for (bool found = true; found;) {
+      found = false;
+      for (auto i = all_.rules.size(); i-- > 0;)
+        if (!nullable_[i] && is_nullable(all_.rules[i].body)) nullable_[i] = found = true;
+    }
+  }
+
+  /// Rules that a part may begin with.
+  void begins_with(const grammar_part& x, std::vector<const grammar_part*>& found) const {
+    if (x.what == kind::reference) found.push_back(&x);
+    for (const auto& inner : x.inner) {
+      begins_with(inner, found);
+      if (x.what == kind::sequence && !is_nullable(inner)) return;
+    }
+  }
+
+  void refuse_left_recursion() const {
+    std::vector<std::vector<const grammar_part*>> first(all_.rules.size());
+    for (size_t i = 0; i < first.size(); ++i) begins_with(all_.rules[i].body, first[i]);
+    enum class seen : uint8_t { no, open, done };
+    std::vector<seen> known(first.size(), seen::no);
+    std::vector<std::pair<size_t, size_t>> way; // a rule, and which of those it begins with is next
+    for (size_t start = 0; start < first.size(); ++start) {
+      if (known[start] == seen::no) way.emplace_back(start, 0);
+      while (!way.empty()) {
+        const auto rule = way.back().first;
+        known[rule] = seen::open;
+        if (way.back().second == first[rule].size()) {
+          known[rule] = seen::done;
+          way.pop_back();
+          continue;
+        }
+        const auto* x = first[rule][way.back().second++];
+        const auto to = rule_of(*x);
+        if (known[to] == seen::open)
+          fail_at(source_, x->at,
+                  "rule " + x->text
+                      + " begins with itself by way of other rules, or behind "
+                        "what may be empty: write what comes again as a repetition, such as "
+                        "x (\"+\" x)*");
+        if (known[to] == seen::no) way.emplace_back(to, 0);
+      }
+    }
+  }
+
+  // --- nodes
+
+  /// What is ignored, any number of times.
+  void make_ignored() {
+    const auto again = grammar_.choice();
+    std::vector<node_id> branches{grammar_.end()};
+    for (const auto& x : all_.ignored) branches.push_back(part(x, true, again));
+    grammar_.branch(again, std::move(branches));
+    ignored_ = grammar_.rule();
+    grammar_.begin(ignored_, again);
+  }
+
+  node_id behind_terminal(node_id next) {
+    return all_.ignored.empty() ? next : grammar_.call(ignored_, next);
+  }
+
+  node_id part(const grammar_part& x, bool in_terminal, node_id next) {
+    switch (x.what) {
+    case kind::text:
+    case kind::characters:
+    case kind::expression:
+      return terminal(x, in_terminal ? next : behind_terminal(next));
+    case kind::sequence:
+      for (auto i = x.inner.size(); i-- > 0;) next = part(x.inner[i], in_terminal, next);
+      return next;
+    case kind::choice: {
+      std::vector<node_id> branches;
+      for (const auto& inner : x.inner) branches.push_back(part(inner, in_terminal, next));
+      return branches.size() == 1 ? branches[0] : grammar_.choice(std::move(branches));
+    }
+    case kind::repeat:
+      return repeat(x, in_terminal, next);
+    case kind::reference: {
+      const auto to = rule_of(x);
+      const bool ends = all_.rules[to].is_terminal && !in_terminal;
+      return grammar_.call(ids_[to], ends ? behind_terminal(next) : next);
+    }
+    }
+    return next;
+  }
+
+  node_id repeat(const grammar_part& x, bool in_terminal, node_id next) {
+    const auto& body = x.inner[0];
+    if (x.max == 1)
+      return x.min == 1 ? part(body, in_terminal, next)
+                        : grammar_.maybe(part(body, in_terminal, next), next);
+    if (x.max == grammar::unbounded && x.min <= 1) {
+      const auto again = grammar_.choice();
+      const auto once = part(body, in_terminal, again);
+      grammar_.branch(again, {once, next});
+      return x.min == 0 ? again : once;
+    }
+    const auto rule = grammar_.rule();
+    grammar_.begin(rule, part(body, in_terminal, grammar_.end()));
+    return grammar_.repeat(rule, x.min, x.max, next);
+  }
+
+  node_id expression(grammar& g, const grammar_part& x, node_id next) const {
+    try {
+      return regular_expression::parse(x.text).compile(g, regular_expression::match::whole,
+                                                       spelling::plain, next);
+    } catch (const regular_expression_error& e) {
+      fail_at(source_, x.at, std::string{"in the expression: "} + e.what());
+    }
+  }
+
+  node_id terminal(const grammar_part& x, node_id next) {
+    if (x.what == kind::characters) return one_of(grammar_, x.set, spelling::plain, next);
+    if (x.what == kind::expression) return expression(grammar_, x, next);
+    if (!x.any_case) return grammar_.text(x.text, next);
+    for (auto i = x.text.size(); i-- > 0;) {
+      const auto c = static_cast<unsigned char>(x.text[i]);
+      byte_set set;
+      set.set(c);
+      if (c < 0x80)
+        set.set(static_cast<size_t>(std::tolower(c))).set(static_cast<size_t>(std::toupper(c)));
+      next = grammar_.bytes(set, next);
+    }
+    return next;
+  }
+
+  grammar& grammar_;
+  grammar_rules all_;
+  std::string_view source_;
+  std::map<std::string, size_t> number_;
+  std::vector<bool> nullable_;
+  mutable std::map<const grammar_part*, bool> nullable_expressions_;
+  std::vector<grammar::rule_id> ids_;
+  grammar::rule_id ignored_ = 0;
+};
+
+} // namespace
+
+void fail_at(std::string_view source, size_t at, const std::string& why) {
+  const auto before = source.substr(0, std::min(at, source.size()));
+  const auto line = std::count(before.begin(), before.end(), '\n') + 1;
+  const auto last = before.rfind('\n');
+  const auto column = before.size() - (last == before.npos ? 0 : last + 1) + 1;
+  throw grammar_text_error("line " + std::to_string(line) + ", column " + std::to_string(column)
+                           + ": " + why);
+}
+
+node_id compile_rules(grammar& g, grammar_rules rules, std::string_view source, node_id next) {
+  return compiler{g, std::move(rules), source}.compile(next);
+}
+
+} // namespace lamella::model
