@@ -14,6 +14,8 @@ namespace lamella::actors {
 
 namespace {
 
+using scheduler::limits::slots_to_start;
+
 /// Time until sequences that were asked to yield are asked again.
 constexpr caf::timespan yield_timeout = std::chrono::milliseconds{50};
 
@@ -98,7 +100,7 @@ kv_reserve needs_of(const global_scheduler_config& config, const scheduler::admi
     if (k == 0)
       // The newest token has no K and V yet.
       result.needs.push_back({holder,
-                              entry.prompt_tokens + config.window_slots,
+                              slots_to_start(entry.prompt_tokens, config.window_slots),
                               {},
                               0,
                               mode,
@@ -168,7 +170,7 @@ caf::result<admitted> on_admit(scheduler_ptr self, const admit& x) {
   if (st.draining && !x.resumed) return caf::make_error(ec::draining);
   const scheduler::admission_entry entry{
       x.first,         x.choices,
-      x.prompt_tokens, x.prompt_tokens + x.choices * st.config.window_slots,
+      x.prompt_tokens, slots_to_start(x.prompt_tokens, st.config.window_slots, x.choices),
       x.resumed,       x.resumed && x.has_kv};
   if (entry.slots > st.config.slots || x.choices > st.config.seats_per_batch) {
     // It was accepted by a larger pool, and waits for the pipeline that has that size again.

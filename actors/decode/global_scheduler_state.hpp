@@ -9,6 +9,7 @@
 #include "actors/shared/suspect_board.hpp"
 #include "net/metrics/metrics.hpp"
 #include "scheduler/admission.hpp"
+#include "scheduler/limits.hpp"
 #include "scheduler/machine_label.hpp"
 
 #include <map>
@@ -33,9 +34,10 @@ struct global_scheduler_config {
   uint64_t overflow_tokens = 0;
   /// Seconds after which a mixed replica changes its pool (S-M09), with mixed launches; 0: never.
   double repurpose_s = 0;
-  uint32_t window_slots = 32; ///< reserved for each choice beyond its prompt
-  uint32_t slots = 0;         ///< of the largest table: upper bound of a reservation
-  uint32_t spare_slots = 0;   ///< that new work leaves free in a table while other work runs
+  uint32_t window_slots =
+      scheduler::limits::window_slots; ///< reserved for each choice beyond its prompt
+  uint32_t slots = 0;                  ///< of the largest table: upper bound of a reservation
+  uint32_t spare_slots = 0; ///< that new work leaves free in a table while other work runs
   uint64_t epoch = 0;
   std::shared_ptr<net::metrics> metrics;   ///< may be null
   std::shared_ptr<health_board> health;    ///< may be null; notified when the queue is full

@@ -10,12 +10,8 @@ namespace {
 void tell_positions(lane_ptr self) {
   const auto& st = self->state;
   const auto& target = st.config.target;
-  const auto tell = [&](const batch_join& x) {
-    self->send(target.allocator, kv_filled{x.sequence, target.epoch, x.position});
-  };
-  for (const auto& [number, s] : st.tokens.seats)
-    if (!s.leaving) tell(s.member);
-  for (const auto& x : st.tokens.joining) tell(x);
+  for (const auto& [sequence, position] : st.tokens.batch.positions())
+    self->send(target.allocator, kv_filled{sequence, target.epoch, position});
 }
 
 } // namespace

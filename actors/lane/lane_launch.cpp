@@ -3,6 +3,7 @@
 #include "actors/lane/lane_tokens.hpp"
 
 #include "base/buggify.hpp"
+#include "scheduler/limits.hpp"
 
 #include <algorithm>
 
@@ -11,12 +12,8 @@ namespace lamella::actors {
 namespace {
 
 using job = prompt_part::job;
+using scheduler::launch_span;
 using milliseconds = std::chrono::milliseconds;
-
-bool is_row(const lane_span& x) { return std::holds_alternative<uint32_t>(x.what); }
-
-/// Prompts in one iteration: bounds the spans of a launch.
-constexpr uint32_t prompts_per_iteration = 64;
 
 /// Each row of the piece, from `first_row` of the launch on, tells how likely the token behind it
 /// is.
@@ -39,10 +36,11 @@ void add_samples(iteration_launch& x, const job& j, uint32_t row) {
 
 /// Bounds of the prompts beside these rows. Before an iteration with prompts was measured, chunks
 /// are bounded by their tokens alone.
-scheduler::prefill_limits limits(lane_ptr self, bool tokens) {
+scheduler::prefill_limits bounds_of(lane_ptr self, bool tokens) {
   const auto& st = self->state;
   const auto& composer = st.prompts.composer;
-  scheduler::prefill_limits x{prompts_per_iteration, self->clock().now().time_since_epoch()};
+  scheduler::prefill_limits x{scheduler::limits::prompts_per_iteration,
+                              self->clock().now().time_since_epoch()};
   if (const auto unit = composer.unit_ns(); unit > 0) x.work_ns = unit;
   x.work = composer.work_most(tokens);
   x.scored_rows = st.config.prompts->scored_rows;
@@ -62,26 +60,27 @@ bool take_slots(lane_state& st, sequence_id first, uint32_t tokens) {
 std::vector<scheduler::prefill_piece> next_pieces(lane_ptr self, bool tokens) {
   auto& st = self->state;
   if (!st.config.prompts) return {};
-  if (st.failures > 0) return std::exchange(st.prompts.again, {});
+  if (st.line.failures() > 0) return std::exchange(st.prompts.again, {});
   const bool own = st.config.prompts->own.has_value();
   if ((st.handing && !own) || st.prompts.plan->empty()) return {};
-  return st.prompts.plan->next(limits(self, tokens), [&](sequence_id first, uint32_t length) {
+  return st.prompts.plan->next(bounds_of(self, tokens), [&](sequence_id first, uint32_t length) {
     return !st.handing && (!own || take_slots(st, first, length));
   });
 }
 
 /// A batch's iteration costs about the same whatever its rows are, a prompt's what its work is.
-milliseconds timeout(const lane_state& st, const std::vector<lane_span>& spans, uint64_t work) {
+milliseconds timeout(const lane_state& st, bool tokens, uint64_t work) {
   if (buggify(buggify_point::early_deadline)) return milliseconds{1};
   const auto& firsts = *st.config.target.firsts;
+  const auto failures = st.line.failures();
   milliseconds limit{0};
-  if (std::any_of(spans.begin(), spans.end(), is_row)) {
+  if (tokens) {
     const auto& known = st.tokens.deadline;
-    limit += known.empty() ? firsts.limit(1, st.failures) : known.next(st.failures);
+    limit += known.empty() ? firsts.limit(1, failures) : known.next(failures);
   }
   if (work > 0) {
     const auto& known = st.prompts.deadline;
-    limit += known.empty() ? firsts.limit(work, st.failures) : known.next(work, st.failures);
+    limit += known.empty() ? firsts.limit(work, failures) : known.next(work, failures);
   }
   return std::min(limit, first_iterations::most);
 }
@@ -94,8 +93,8 @@ uint64_t work_of(const lane_state& st, const lane_state::flight& x) {
 void add_piece(iteration_launch& x, lane_state& st, const scheduler::prefill_piece& piece) {
   auto& j = st.prompts.jobs.at(piece.sequence);
   if (!j.seat)
-    j.seat = st.config.prompts->own ? st.table.join(0, j.slots)
-                                    : st.table.join(j.what.member, j.what.runs);
+    j.seat = st.config.prompts->own ? st.tokens.batch.table().join(0, j.slots)
+                                    : st.tokens.batch.table().join(j.what.member, j.what.runs);
   x.spans.push_back({*j.seat, piece.position, piece.tokens});
   const auto begin = j.what.tokens.begin() + piece.position;
   x.tokens.insert(x.tokens.end(), begin, begin + piece.tokens);
@@ -110,25 +109,9 @@ uint32_t scores_of(const scheduler::prefill_piece& piece) {
   return piece.scored ? piece.tokens - (piece.last ? 1 : 0) : 0;
 }
 
-bool lane_state::flight::has_tokens() const {
-  return std::any_of(spans.begin(), spans.end(), is_row);
-}
-
-bool lane_state::flight::has_prompts() const {
-  return !std::all_of(spans.begin(), spans.end(), is_row);
-}
-
-std::vector<scheduler::prefill_piece> lane_state::flight::pieces() const {
-  std::vector<scheduler::prefill_piece> result;
-  for (const auto& x : spans)
-    if (const auto* piece = std::get_if<scheduler::prefill_piece>(&x.what))
-      result.push_back(*piece);
-  return result;
-}
-
-std::vector<lane_span> next_spans(lane_ptr self) {
+std::vector<launch_span> next_spans(lane_ptr self) {
   auto& st = self->state;
-  auto spans = st.config.tokens ? token_rows(self) : std::vector<lane_span>{};
+  auto spans = st.config.tokens ? token_rows(self) : std::vector<launch_span>{};
   const bool own = st.config.prompts && st.config.prompts->own;
   for (auto& piece : next_pieces(self, !spans.empty())) {
     const auto member = own ? 0 : st.prompts.jobs.at(piece.sequence).what.member;
@@ -160,18 +143,17 @@ iteration_launch compose(lane_ptr self, const lane_state::flight& flight) {
   x.iteration = flight.iteration;
   x.attempt = flight.attempt; // clears what an iteration that was given up left on the streams
   const auto work = work_of(st, flight);
-  x.timeout_ms = static_cast<uint32_t>(timeout(st, flight.spans, work).count());
+  x.timeout_ms = static_cast<uint32_t>(timeout(st, flight.has_tokens(), work).count());
   for (const auto& span : flight.spans) {
     if (const auto* piece = std::get_if<scheduler::prefill_piece>(&span.what)) {
       add_piece(x, st, *piece);
       continue;
     }
     const auto seat = std::get<uint32_t>(span.what);
-    auto& s = st.tokens.seats.at(seat);
-    add_row(x, seat, s);
-    ++s.in_flight;
+    add_row(x, st.tokens, seat);
+    st.tokens.batch.launched(seat);
   }
-  std::tie(x.changes, x.table_version) = st.table.take_changes();
+  std::tie(x.changes, x.table_version) = st.tokens.batch.table().take_changes();
   x.fences = st.prompts.fences;
   return x;
 }

@@ -8,7 +8,7 @@ namespace lamella::actors {
 /// What the next iteration runs, grouped by attention member: the rows of the sequences that
 /// decode, and beside them as much of the prompts as the composer lets in. After a failure, the
 /// prompts of the iteration that failed and no others.
-std::vector<lane_span> next_spans(lane_ptr self);
+std::vector<scheduler::launch_span> next_spans(lane_ptr self);
 
 /// Rows of these are computed next: whoever asked for such a prompt hears of it once.
 void note_begun(lane_ptr self, const std::vector<scheduler::prefill_piece>& pieces);

@@ -22,7 +22,7 @@ void leave_seat(lane_ptr self, sequence_id first) {
   auto& st = self->state;
   auto& j = st.prompts.jobs.at(first);
   st.prompts.plan->remove(first);
-  if (j.seat) st.table.leave(*j.seat);
+  if (j.seat) st.tokens.batch.table().leave(*j.seat);
   j.seat.reset();
   free_slots(st, j);
 }
@@ -48,7 +48,7 @@ bool has(const pieces_of_prompts& pieces, sequence_id first) {
 /// An aborted iteration may still run on a device, until the next attempt has ended.
 bool runs(const lane_state& st, sequence_id first) {
   return has(st.prompts.again, first)
-         || std::any_of(st.flights.begin(), st.flights.end(),
+         || std::any_of(st.line.flights().begin(), st.line.flights().end(),
                         [&](const auto& x) { return has(x.pieces(), first); });
 }
 

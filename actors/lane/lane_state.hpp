@@ -8,30 +8,24 @@
 #include "actors/protocol/prefills.hpp"
 #include "actors/protocol/pulls.hpp"
 #include "actors/protocol/requests.hpp"
+#include "scheduler/batch/decode_batch.hpp"
+#include "scheduler/batch/iteration_line.hpp"
 #include "scheduler/composer.hpp"
-#include "scheduler/decode_pace.hpp"
 #include "scheduler/iteration_deadline.hpp"
-#include "scheduler/join_gathering.hpp"
 #include "scheduler/kv_layout.hpp"
 #include "scheduler/prefill_plan.hpp"
 #include "scheduler/pull_plan.hpp"
-#include "scheduler/seat_table.hpp"
 #include "scheduler/work_deadline.hpp"
 
-#include <deque>
 #include <map>
 #include <optional>
-#include <variant>
 
 namespace lamella::actors {
 
 /// Makes a lane a BATCH: it decodes.
 struct token_lane_config {
-  uint32_t window_slots = 32; ///< slots added when a sequence runs short
-  /// Share of the time for decoding while lost KV is recomputed on the same processors; 100: all.
-  uint32_t rebuild_percent = 100;
+  scheduler::decode_batch_settings batch{};
   mask_maker_actor masks{}; ///< null: the lane computes masks itself
-  bool gathers = false;     ///< an epoch before this one has left sequences, which will join
 };
 
 /// Own KV of a prefill worker, and the shards that pull from it.
@@ -64,38 +58,21 @@ struct lane_config {
   std::optional<prompt_lane_config> prompts{};
 };
 
-/// One part of a launch: a row of the sequence of a seat, or a piece of a prompt.
-struct lane_span {
-  uint32_t member = 0; ///< request partition: the attention member with its KV
-  std::variant<uint32_t, scheduler::prefill_piece> what; ///< number of the seat, or the piece
-};
-
 /// The sequences that decode.
 struct token_part {
-  /// One sequence in the batch. Positions and counts are those of the committed tokens.
-  struct seat {
-    batch_join member;
-    uint32_t capacity = 0;   ///< number of its slots
-    uint32_t in_flight = 0;  ///< launched iterations that include it
-    bool growing = false;    ///< has asked for slots
-    bool leaving = false;    ///< generates no more tokens
-    bool evicted = false;    ///< preempted because slots ran out
-    bool steps_back = false; ///< yields: keeps its slots and comes back
-    kv_written written;      ///< since it joined
-    bool exposed = false;    ///< an aborted iteration may still write its slots
+  /// What the lane knows of a sequence beside its row, from its joining to its departure.
+  struct decoder {
+    batch_join asked; ///< without its runs; its position and tokens are those of the row
     model::token_history history;
     model::constrained_answer answer;
     logit_changes changes;    ///< for the next token, where they depend on the history
     uint64_t awaits_mask = 0; ///< number of the open mask question; 0: none
   };
-  std::map<uint32_t, seat> seats;          ///< by seat number
-  std::map<sequence_id, uint32_t> seat_of; ///< the same, by sequence
-  std::deque<batch_join> joining;          ///< seated before the next launch
-  uint64_t questions = 0;                  ///< for masks
-  scheduler::iteration_deadline deadline;  ///< of iterations without prompts
-  scheduler::decode_pace pace;
-  scheduler::join_gathering gathering;
-  bool resting = false; ///< a wake message is pending
+  scheduler::decode_batch batch;
+  std::map<sequence_id, decoder> decoders;
+  uint64_t questions = 0;                 ///< for masks
+  scheduler::iteration_deadline deadline; ///< of iterations without prompts
+  bool resting = false;                   ///< a wake message is pending
 };
 
 /// The prompts that are computed.
@@ -156,29 +133,13 @@ struct prompt_part {
 };
 
 struct lane_state {
-  /// A launched iteration.
-  struct flight {
-    uint64_t iteration = 0;
-    uint32_t attempt = 0;
-    caf::actor_clock::time_point launched{};
-    uint32_t rows = 0;
-    std::vector<lane_span> spans{}; ///< in the order of the launch
-
-    bool has_tokens() const;
-    bool has_prompts() const;
-    std::vector<scheduler::prefill_piece> pieces() const;
-  };
+  using flight = scheduler::iteration_line::flight;
   lane_config config;
-  scheduler::seat_table table;
   token_part tokens;
   prompt_part prompts;
-  /// Oldest first; at most two, and one with prompts is alone.
-  std::deque<flight> flights;
-  uint64_t iteration = 0;
-  uint32_t failures = 0; ///< iterations failed in a row
-  bool silence = false;  ///< one of these timed out without a reported cause
-  bool cut = false;      ///< nothing is started: the pipeline is about to be rebuilt
-  bool handing = false;  ///< another pipeline takes over: nothing more is started
+  scheduler::iteration_line line;
+  bool cut = false;     ///< nothing is started: the pipeline is about to be rebuilt
+  bool handing = false; ///< another pipeline takes over: nothing more is started
   std::optional<caf::typed_response_promise<bool>> handed; ///< unanswered: something still runs
   const char* name = "batch";
 };

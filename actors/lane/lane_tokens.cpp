@@ -5,102 +5,59 @@
 #include "actors/protocol/explain.hpp"
 
 #include "gpu/runners/slice_runner.hpp"
-#include "scheduler/slot_pool.hpp"
 
 #include <spdlog/spdlog.h>
-
-#include <algorithm>
 
 namespace lamella::actors {
 
 namespace {
 
-using seat = token_part::seat;
-
-/// Slots are asked for when so few are left, so that the answer comes before they are needed.
-constexpr uint32_t grow_below = 8;
-
-/// The batch cannot go on with it.
-void fail(lane_ptr self, seat& s, std::string reason) {
-  s.leaving = true;
-  self->send(s.member.client, sequence_failed{s.member.sequence, std::move(reason),
-                                              self->state.config.target.epoch});
+/// The batch cannot go on with the sequence of that seat.
+void fail(lane_ptr self, uint32_t seat, std::string reason) {
+  auto& st = self->state;
+  st.tokens.batch.fail(seat);
+  const auto sequence = st.tokens.batch.at(seat).of.sequence;
+  self->send(st.tokens.decoders.at(sequence).asked.client,
+             sequence_failed{sequence, std::move(reason), st.config.target.epoch});
 }
 
-/// The seat's mask has come, or never will.
-void on_mask(lane_ptr self, seat& s, const caf::error& why) {
-  if (why && !s.leaving)
-    fail(self, s, "the token mask of its response format failed: " + explain(self->system(), why));
+/// The mask of that seat has come, or never will.
+void on_mask(lane_ptr self, uint32_t seat, const caf::error& why) {
+  if (why && !self->state.tokens.batch.at(seat).leaving)
+    fail(self, seat,
+         "the token mask of its response format failed: " + explain(self->system(), why));
   pump(self);
 }
 
-void seat_request(lane_ptr self, batch_join&& x) {
-  auto& st = self->state;
-  const auto number = st.table.join(x.member, x.runs);
-  seat s;
-  s.capacity = scheduler::length_of(x.runs);
-  s.written.position = x.position;
-  s.member = std::move(x);
-  s.answer = model::constrained_answer{s.member.wanted.constraint};
-  s.history.prompt(s.member.history_prompt);
-  follow(self, s, s.member.history_output, on_mask);
-  st.tokens.seat_of[s.member.sequence] = number;
-  st.tokens.seats.emplace(number, std::move(s));
-}
-
-/// An aborted iteration may still run on a shard, until the next attempt has cleared the streams.
-/// So a leaving seat of it takes part in that attempt, and is freed after it.
-bool must_run_again(const lane_state& st, const seat& s) { return s.exposed && st.failures > 0; }
-
-/// The sequence that came last of those with KV in that slot table runs again later, with the same
-/// tokens (its request keeps them). One at a time of each table.
-void evict_youngest(lane_ptr self, uint32_t table) {
-  auto& st = self->state;
-  seat* youngest = nullptr;
-  for (auto& [number, s] : st.tokens.seats) {
-    if (s.member.member != table) continue;
-    if (s.evicted) return; // its slots are on their way back
-    if (!s.leaving && (youngest == nullptr || s.member.sequence > youngest->member.sequence))
-      youngest = &s;
-  }
-  if (youngest == nullptr) return;
-  youngest->leaving = youngest->evicted = true;
+void note_preempted(const lane_state& st, uint32_t seat) {
   if (st.config.target.metrics) st.config.target.metrics->preempted();
-  spdlog::info("preempted sequence={} position={}",
-               static_cast<uint64_t>(youngest->member.sequence), youngest->member.position);
+  const auto& of = st.tokens.batch.at(seat).of;
+  spdlog::info("preempted sequence={} position={}", static_cast<uint64_t>(of.sequence),
+               of.position);
 }
 
-void on_slots(lane_ptr self, sequence_id sequence, caf::expected<kv_grant> answer) {
+void on_slots(lane_ptr self, sequence_id sequence, const caf::expected<kv_grant>& answer) {
   auto& st = self->state;
-  auto found = st.tokens.seat_of.find(sequence);
-  if (found == st.tokens.seat_of.end()) return;
-  auto& s = st.tokens.seats.at(found->second);
-  s.growing = false;
-  if (answer) {
-    const auto& runs = answer->holdings.front().runs;
-    s.capacity += scheduler::length_of(runs);
-    st.table.extend(found->second, runs);
-  } else if (!s.leaving && s.member.position + s.in_flight >= s.capacity) {
-    evict_youngest(self, s.member.member);
-  }
+  if (answer)
+    st.tokens.batch.granted(sequence, answer->holdings.front().runs);
+  else if (const auto evicted = st.tokens.batch.refused(sequence))
+    note_preempted(st, *evicted);
   pump(self);
 }
 
-void grow(lane_ptr self, seat& s) {
-  s.growing = true;
-  const auto sequence = s.member.sequence;
-  self->request(self->state.config.target.allocator, std::chrono::seconds{30},
-                kv_reserve{{{sequence,
-                             self->state.config.tokens->window_slots,
-                             {},
-                             0,
-                             reserve_mode::extend,
-                             s.member.position}},
+void ask_slots(lane_ptr self, uint32_t seat) {
+  const auto& st = self->state;
+  const auto& config = st.config;
+  const auto& of = st.tokens.batch.at(seat).of;
+  const auto window = config.tokens->batch.growth.window;
+  self->request(config.target.allocator, std::chrono::seconds{30},
+                kv_reserve{{{of.sequence, window, {}, 0, reserve_mode::extend, of.position}},
                            0,
                            false,
-                           self->state.config.target.epoch})
-      .then([=](kv_grant& grant) { on_slots(self, sequence, std::move(grant)); },
-            [=](caf::error& reason) {
+                           config.target.epoch})
+      .then([=, sequence =
+                    of.sequence](kv_grant& grant) { on_slots(self, sequence, std::move(grant)); },
+            [=, sequence = of.sequence](caf::error& reason) {
               if (peer_lost(reason))
                 self->quit(peer_gone());
               else
@@ -108,142 +65,109 @@ void grow(lane_ptr self, seat& s) {
             });
 }
 
+scheduler::decode_join row_of(const batch_join& x) {
+  scheduler::decode_join row{x.sequence, x.member,    x.runs,       x.position,
+                             x.last,     x.generated, x.max_tokens, x.wanted.needs_history()};
+  if (!x.ignore_end) row.ends = x.wanted.end_tokens;
+  return row;
+}
+
 } // namespace
 
 void seat_joined(lane_ptr self) {
-  auto& waiting = self->state.tokens.joining;
-  while (!waiting.empty()) {
-    seat_request(self, std::move(waiting.front()));
-    waiting.pop_front();
+  auto& part = self->state.tokens;
+  for (const auto seat : part.batch.seat_joined()) {
+    auto& d = part.decoders.at(part.batch.at(seat).of.sequence);
+    d.answer = model::constrained_answer{d.asked.wanted.constraint};
+    d.history.prompt(d.asked.history_prompt);
+    follow(self, seat, d.asked.history_output, on_mask);
   }
 }
 
 void unseat(lane_ptr self) {
   auto& st = self->state;
-  std::vector<seat> gone;
-  for (auto it = st.tokens.seats.begin(); it != st.tokens.seats.end();) {
-    auto& s = it->second;
-    if (!s.leaving || s.in_flight > 0 || s.growing || must_run_again(st, s)) {
-      ++it;
-      continue;
-    }
-    st.table.leave(it->first);
-    st.tokens.seat_of.erase(s.member.sequence);
-    gone.push_back(std::move(s));
-    it = st.tokens.seats.erase(it);
-  }
+  auto gone = st.tokens.batch.depart();
   kv_release back;
   back.epoch = st.config.target.epoch;
-  for (auto& s : gone) {
-    if (s.steps_back) continue;
-    back.holders.push_back(s.member.sequence);
-    back.written.push_back(std::move(s.written));
+  for (auto& x : gone) {
+    if (x.yields) continue;
+    back.holders.push_back(x.sequence);
+    back.written.push_back({x.written_from, std::move(x.written)});
   }
   // Before anybody hears of it: who was preempted asks for slots again at once, and a release that
   // comes behind its question would take away what it has just been given.
   if (!back.holders.empty()) self->send(st.config.target.allocator, back);
-  for (const auto& s : gone) {
-    self->send(st.config.scheduler, retire{s.member.sequence, s.steps_back});
-    if (s.evicted || s.steps_back)
-      self->send(s.member.client, preempted{s.member.sequence, s.steps_back, back.epoch});
+  for (const auto& x : gone) {
+    self->send(st.config.scheduler, retire{x.sequence, x.yields});
+    const auto decoder = st.tokens.decoders.extract(x.sequence);
+    if (x.evicted || x.yields)
+      self->send(decoder.mapped().asked.client, preempted{x.sequence, x.yields, back.epoch});
   }
 }
 
-std::vector<lane_span> token_rows(lane_ptr self) {
-  auto& st = self->state;
-  std::vector<lane_span> rows;
-  for (auto& [number, s] : st.tokens.seats) {
-    if ((s.leaving && !must_run_again(st, s)) || s.awaits_mask != 0) continue;
-    const auto next = s.member.position + s.in_flight;
-    if (next + grow_below >= s.capacity && !s.growing && !s.leaving) grow(self, s);
-    if (next < s.capacity) rows.push_back({s.member.member, number});
-  }
+std::vector<scheduler::launch_span> token_rows(lane_ptr self) {
+  const auto& batch = self->state.tokens.batch;
+  const auto next = self->state.tokens.batch.next();
+  for (const auto seat : next.growing) ask_slots(self, seat);
+  std::vector<scheduler::launch_span> rows;
+  for (const auto seat : next.rows) rows.push_back({batch.at(seat).of.member, seat});
   return rows;
 }
 
-void add_row(iteration_launch& x, uint32_t number, const seat& s) {
-  const auto& m = s.member;
+void add_row(iteration_launch& x, const token_part& part, uint32_t seat) {
+  const auto& row = part.batch.at(seat);
+  const auto& d = part.decoders.at(row.of.sequence);
   const auto selected = static_cast<uint32_t>(x.selected.size());
   x.selected.push_back(static_cast<uint32_t>(x.tokens.size()));
-  x.spans.push_back({number, m.position + s.in_flight, 1});
-  x.tokens.push_back(s.in_flight > 0 ? gpu::take_sampled : m.last);
-  add_sample(x, m.wanted, selected, m.generated + s.in_flight, s.changes, number);
+  x.spans.push_back({seat, row.next(), 1});
+  x.tokens.push_back(row.in_flight > 0 ? gpu::take_sampled : row.of.last);
+  add_sample(x, d.asked.wanted, selected, row.of.generated + row.in_flight, d.changes, seat);
 }
 
-bool rows_are_known(const lane_state& st) {
-  const auto& part = st.tokens;
-  if (!part.joining.empty() || part.pace.bounded()) return false;
-  for (const auto& [number, s] : part.seats)
-    if (s.leaving || s.member.wanted.needs_history()
-        || s.member.generated + s.in_flight >= s.member.max_tokens
-        || s.member.position + s.in_flight >= s.capacity)
-      return false;
-  return true;
-}
-
-void commit(lane_ptr self, seat& s, sampled_token&& drawn) {
-  --s.in_flight;
-  s.exposed = false;
-  if (s.leaving) return;
-  auto& m = s.member;
+void commit(lane_ptr self, uint32_t seat, sampled_token&& drawn) {
+  auto& st = self->state;
+  const auto last = drawn.token;
+  const auto made = st.tokens.batch.commit(seat, last, drawn.finite);
+  if (!made.counts) return;
+  const auto& d = st.tokens.decoders.at(st.tokens.batch.at(seat).of.sequence);
+  const auto sequence = d.asked.sequence;
   if (!drawn.finite) {
-    self->send(self->state.config.target.allocator,
-               kv_doubt{m.sequence, self->state.config.target.epoch});
-    fail(self, s, "the logits are not finite");
+    self->send(st.config.target.allocator, kv_doubt{sequence, st.config.target.epoch});
+    fail(self, seat, "the logits are not finite");
     return;
   }
-  ++m.position;
-  s.written.tokens.push_back(m.last);
-  m.last = drawn.token;
-  const auto& ends = m.wanted.end_tokens;
-  token out{m.sequence, m.generated++, std::move(drawn), finish::none};
-  if (!m.ignore_end && std::find(ends.begin(), ends.end(), m.last) != ends.end())
-    out.reason = finish::stop;
-  else if (m.generated >= m.max_tokens)
-    out.reason = finish::length;
-  s.leaving = out.reason != finish::none;
-  self->send(m.client, std::move(out));
-  if (!s.leaving && m.wanted.needs_history()) follow(self, s, {&m.last, 1}, on_mask);
+  self->send(d.asked.client, token{sequence, made.index, std::move(drawn), made.reason});
+  if (made.reason == finish::none && d.asked.wanted.needs_history())
+    follow(self, seat, {&last, 1}, on_mask);
 }
 
 bool rests(lane_ptr self) {
-  auto& st = self->state;
-  const auto now = self->clock().now().time_since_epoch();
-  const auto rest = std::max(st.tokens.pace.rest(now), st.tokens.gathering.rest(now));
+  auto& part = self->state.tokens;
+  const auto rest = part.batch.rest(self->clock().now().time_since_epoch());
   if (rest.count() <= 0) return false;
-  if (!std::exchange(st.tokens.resting, true))
+  if (!std::exchange(part.resting, true))
     self->delayed_send(self, caf::timespan{rest}, wake_atom_v);
   return true;
 }
 
 void on_join(lane_ptr self, const batch_join& x) {
   auto& part = self->state.tokens;
-  part.joining.push_back(x);
-  part.gathering.joined(self->clock().now().time_since_epoch());
+  part.batch.join(row_of(x), self->clock().now().time_since_epoch());
+  auto& asked = (part.decoders[x.sequence] = {}).asked;
+  asked = x;
+  asked.runs.clear();
   pump(self);
 }
 
 void on_leave(lane_ptr self, const batch_leave& x) {
+  using answer = scheduler::decode_batch::leave_answer;
   auto& st = self->state;
-  const auto sequence = x.sequence;
-  if (auto found = st.tokens.seat_of.find(sequence); found != st.tokens.seat_of.end()) {
-    auto& s = st.tokens.seats.at(found->second);
-    if (s.leaving && x.tell) return; // it ends anyway
-    s.leaving = true;
-    s.evicted = false;
-    s.steps_back = x.tell;
-  } else if (auto waiting = std::find_if(st.tokens.joining.begin(), st.tokens.joining.end(),
-                                         [&](const auto& j) { return j.sequence == sequence; });
-             waiting != st.tokens.joining.end()) {
-    seat_request(self, std::move(*waiting)); // so that it leaves in the one way there is
-    st.tokens.joining.erase(waiting);
-    auto& s = st.tokens.seats.at(st.tokens.seat_of.at(sequence));
-    s.leaving = true;
-    s.steps_back = x.tell;
-  } else if (!x.tell) {
+  const auto left = st.tokens.batch.leave(x.sequence, x.tell);
+  if (left == answer::ends_anyway) return;
+  if (left == answer::unknown && !x.tell) {
     // It has stepped back, and its request ends before it hears of that.
-    self->send(st.config.target.allocator, kv_release{{sequence}, st.config.target.epoch});
-    self->send(st.config.scheduler, retire{sequence});
+    self->send(st.config.target.allocator, kv_release{{x.sequence}, st.config.target.epoch});
+    self->send(st.config.scheduler, retire{x.sequence});
   }
   pump(self);
 }

@@ -1,28 +1,26 @@
-/// The sequences of a LANE that decode: seats, their slots, their rows and tokens (V-M14, V-M15).
+/// The sequences of a LANE that decode: what scheduler/batch/decode_batch.hpp decides of them,
+/// done.
 #pragma once
 
 #include "actors/lane/lane_state.hpp"
 
 namespace lamella::actors {
 
-/// The sequences that have joined since the last launch get seats.
+/// The sequences that have joined since the last launch get rows.
 void seat_joined(lane_ptr self);
 
-/// Gives up the seats that no launch uses any more; their slots go back.
+/// Frees the rows that no launch uses any more; their slots go back.
 void unseat(lane_ptr self);
 
-/// The seats that run in the next iteration. Asks for slots where few are left; a sequence without
-/// its token mask sits out.
-std::vector<lane_span> token_rows(lane_ptr self);
+/// The rows of the next iteration. Asks for slots where few are left; a sequence without its token
+/// mask sits out.
+std::vector<scheduler::launch_span> token_rows(lane_ptr self);
 
-/// The row of a seat.
-void add_row(iteration_launch& x, uint32_t number, const token_part::seat& s);
+/// Adds the row of a seat to a launch.
+void add_row(iteration_launch& x, const token_part& part, uint32_t seat);
 
-/// Whether the next iteration's rows are known before the newest one has answered (decision 20).
-bool rows_are_known(const lane_state& st);
-
-/// One token of one sequence is final.
-void commit(lane_ptr self, token_part::seat& s, sampled_token&& drawn);
+/// The token of a row of an iteration that has ended is final.
+void commit(lane_ptr self, uint32_t seat, sampled_token&& drawn);
 
 /// Whether the next iteration has to wait for its time; then it is launched by a wake.
 bool rests(lane_ptr self);

@@ -8,10 +8,10 @@
 
 namespace lamella::actors {
 
-/// Adds `tokens` to the history of the seat and computes the logit changes of its next token. Where
-/// the token mask is not known, the seat awaits it, and `then` is called when the mask arrives, or
-/// with the error.
-void follow(lane_ptr self, token_part::seat& s, std::span<const token_id> tokens,
-            void (*then)(lane_ptr, token_part::seat&, const caf::error&));
+/// Adds `tokens` to the history of the sequence of a seat and computes the logit changes of its
+/// next token. Where the token mask is not known, its row waits for it, and `then` is called when
+/// the mask arrives, or with the error.
+void follow(lane_ptr self, uint32_t seat, std::span<const token_id> tokens,
+            void (*then)(lane_ptr, uint32_t seat, const caf::error&));
 
 } // namespace lamella::actors

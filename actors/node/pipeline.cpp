@@ -8,6 +8,7 @@
 #include "actors/machine/sizing.hpp"
 #include "actors/node/balancer.hpp"
 #include "actors/node/canary.hpp"
+#include "scheduler/limits.hpp"
 
 #include <map>
 #include <set>
@@ -16,8 +17,7 @@ namespace lamella::actors {
 
 namespace {
 
-/// Slots reserved beyond a prompt, and each time a sequence runs short.
-constexpr uint32_t window_slots = 32;
+namespace limits = scheduler::limits;
 
 /// The canary's own sequence: no request gets this number.
 constexpr auto canary_sequence = scheduler::sequence_of(request_id{(uint64_t{1} << 47) - 1}, 0);
@@ -132,9 +132,9 @@ private:
     c.mixed_workers = c.mixed_launches ? mixed_batches(options_) : mixed_streams(options_);
     c.overflow_tokens = options_.pools.prefill.overflow_tokens;
     c.repurpose_s = std::chrono::duration<double>{options_.pools.prefill.repurpose}.count();
-    c.window_slots = window_slots;
+    c.window_slots = limits::window_slots;
     c.slots = layout_.largest();
-    c.spare_slots = layout_.smallest() / 20;
+    c.spare_slots = limits::kept_free_of(layout_.smallest());
     c.epoch = epoch_;
     c.metrics = parts_.metrics;
     c.health = parts_.health;
@@ -226,7 +226,7 @@ private:
     const auto share = scheduler::share_of_batch(options_.recovery.decode_percent, batches_count_);
     for (uint32_t j = 0; j < batches_count_; ++j) {
       lane_config c{target_of(j), scheduler_};
-      c.tokens = token_lane_config{window_slots, share, masks_, epoch_ > 1};
+      c.tokens = token_lane_config{{{}, share, epoch_ > 1}, masks_};
       if (mixed_batches(options_) > 0) c.prompts = prompts_config();
       lanes_.push_back(keep(parent_->spawn(lane, std::move(c))));
       batches_.push_back(lanes_.back());
@@ -245,7 +245,7 @@ private:
     server->batches = batches_;
     server->masks = masks_;
     server->slots = layout_.largest();
-    server->window_slots = window_slots;
+    server->window_slots = limits::window_slots;
     server->epoch = epoch_;
     server->caches_prefixes = options_.kv.prefix_cache.count() > 0;
     server->pauses = std::shared_ptr<recovery_watch>{parts_.health, &parts_.health->pauses};

@@ -5,6 +5,7 @@
 #include "actors/protocol/kv.hpp"
 #include "actors/protocol/message.hpp"
 #include "actors/protocol/values.hpp"
+#include "scheduler/finish.hpp"
 
 #include <cstdint>
 #include <string>
@@ -46,8 +47,7 @@ struct retire {
   bool kept = false; ///< it yielded its seat and keeps its KV
 };
 
-/// Finish reason of a choice.
-enum class finish : uint8_t { none, stop, length };
+using scheduler::finish;
 
 /// A committed token of a sequence.
 struct token {

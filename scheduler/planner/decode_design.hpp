@@ -1,6 +1,7 @@
 /// A set of devices for decoding, and how they share the work.
 #pragma once
 
+#include "scheduler/limits.hpp"
 #include "scheduler/planner/cost/cost.hpp"
 #include "scheduler/planner/cost/staggered.hpp"
 #include "scheduler/prefill_plan.hpp"
@@ -30,8 +31,8 @@ struct decode_design {
   bool overlap = true;       ///< Q goes first (L-M15, L-M16)
   uint32_t mini_batches = 1; ///< that a batch is streamed to attention in (V-M08)
   host_overhead host;
-  uint32_t block_slots = 1;   ///< KV is allocated in multiples of this (16: paged)
-  uint32_t window_slots = 32; ///< slots added when a request runs short
+  uint32_t block_slots = 1; ///< KV is allocated in multiples of this (16: paged)
+  uint32_t window_slots = limits::window_slots; ///< slots added when a request runs short
   double kept_free_share =
       0.05; ///< share of the slots that admission reserves for running requests
 

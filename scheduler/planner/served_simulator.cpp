@@ -1,23 +1,29 @@
 #include "scheduler/planner/served_simulator.hpp"
 
 #include "scheduler/admission.hpp"
+#include "scheduler/batch/decode_batch.hpp"
+#include "scheduler/batch/iteration_line.hpp"
+#include "scheduler/limits.hpp"
 #include "scheduler/slot_pool.hpp"
 
 #include <algorithm>
-#include <set>
+#include <deque>
 #include <stdexcept>
 
 namespace lamella::scheduler {
 
 namespace {
 
-/// As the live batch and prefill worker have them.
-constexpr uint32_t grow_below = 8, prompts_per_iteration = 64, kept_free_part = 20;
-
 struct sequence_state {
-  uint32_t generated = 0, capacity = 0;
+  uint32_t generated = 0;
   std::vector<slot_run> runs;
   double first_s = 0, last_s = 0;
+};
+
+/// An iteration that is launched: what it costs depends on its rows and their contexts.
+struct launched_rows {
+  std::vector<uint32_t> seats;
+  double rows = 0, context = 0;
 };
 
 /// Work that goes on at some rate.
@@ -33,7 +39,7 @@ public:
       : limits_{profile.limits}, cost_{profile}, trace_{trace}, options_{options},
         queue_{admission_limits{}}, pool_{limits_.slots}, plan_{limits_.chunk_tokens, 70,
                                                                 prompt_order::fair},
-        states_(trace.size()) {
+        states_(trace.size()), batch_{{.growth = {.window = limits_.window_slots}}} {
     if (options.seats > 0) limits_.seats = options.seats;
     const std::vector<prefill_piece> chunk{{sequence_id{}, 0, limits_.chunk_tokens, false}};
     work_s_ = cost_.chunk_s(chunk) / static_cast<double>(prefill_work(chunk));
@@ -44,8 +50,9 @@ public:
       offer();
       pump();
       const bool both = decode_.running && prefill_.running;
-      const auto decode_rate = both ? cost_.decode_rate(rows_, context_, position_) : 1;
-      const auto prefill_rate = both ? cost_.prefill_rate(rows_, context_, position_) : 1;
+      const auto now = flights_.empty() ? launched_rows{} : flights_.front();
+      const auto decode_rate = both ? cost_.decode_rate(now.rows, now.context, position_) : 1;
+      const auto prefill_rate = both ? cost_.prefill_rate(now.rows, now.context, position_) : 1;
       auto step = 1e300;
       if (decode_.running) step = decode_.left / decode_rate;
       if (prefill_.running) step = std::min(step, prefill_.left / prefill_rate);
@@ -83,7 +90,7 @@ private:
         continue;
       }
       const admission_entry entry{id_of(arrived_), 1, x.prompt_tokens,
-                                  x.prompt_tokens + limits_.window_slots};
+                                  limits::slots_to_start(x.prompt_tokens, limits_.window_slots)};
       // The client tries again when there is room.
       if (queue_.offer(entry) != admission_verdict::queued) return;
     }
@@ -93,11 +100,9 @@ private:
   /// iteration.
   void pump() {
     while (auto entry = queue_.next(limits_.seats, limits_.slots)) {
-      const auto kept = admitted_ > 0 ? limits_.slots / kept_free_part : 0;
+      const auto kept = admitted_ > 0 ? limits::kept_free_of(limits_.slots) : 0;
       if (admitted_ >= limits_.seats || pool_.free() < entry->slots + kept) break;
-      auto& s = states_[index_of_id(entry->first)];
-      s.runs = *pool_.take(entry->slots);
-      s.capacity = entry->slots;
+      states_[index_of_id(entry->first)].runs = *pool_.take(entry->slots);
       ++admitted_;
       plan_.add(entry->first, entry->prompt_tokens, 0, clock());
       queue_.started();
@@ -108,7 +113,7 @@ private:
       if (!pieces_.empty()) prefill_ = {true, cost_.chunk_s(pieces_), now_};
       position_ = mean_position(pieces_);
     }
-    if (!decode_.running) start_iteration();
+    launch();
   }
 
   std::chrono::nanoseconds clock() const {
@@ -118,60 +123,65 @@ private:
   /// As a prefill worker bounds its iterations.
   prefill_limits bounds() const {
     const std::chrono::duration<double> target{prefill_plan::iteration_target};
-    return {prompts_per_iteration, clock(), static_cast<uint64_t>(target.count() / work_s_),
+    return {limits::prompts_per_iteration, clock(), static_cast<uint64_t>(target.count() / work_s_),
             work_s_ * 1e9};
   }
 
-  void start_iteration() {
-    if (!ahead_) {
-      seated_.insert(joining_.begin(), joining_.end());
-      joining_.clear();
-    }
-    ahead_ = false;
-    for (auto it = seated_.begin(); it != seated_.end();) {
-      const auto index = *it++; // growing may take any seat away, this one included
-      if (!seated_.contains(index) || position_of(index) + grow_below < states_[index].capacity)
-        continue;
-      if (!grow(index)) it = seated_.upper_bound(index);
-    }
-    if (seated_.empty()) return;
-    rows_ = static_cast<double>(seated_.size());
-    context_ = 0;
-    // The iteration behind this one is launched with it, unless somebody comes or goes in between:
-    // who comes later waits for both.
-    ahead_ = joining_.empty();
-    for (const auto index : seated_) {
-      context_ += position_of(index);
-      if (states_[index].generated + 1 >= trace_[index].output_tokens) ahead_ = false;
-    }
-    decode_ = {true, cost_.iteration_s(rows_, context_), now_};
-  }
-
-  /// More slots for a sequence; those that came last give theirs up. False when somebody had to.
-  bool grow(uint32_t index) {
-    auto& s = states_[index];
-    for (bool easy = true;; easy = false) {
-      const auto end = s.runs.back().first + s.runs.back().length;
-      if (auto more = pool_.take(limits_.window_slots, end)) {
-        append(s.runs, *more);
-        s.capacity += limits_.window_slots;
-        return easy;
+  /// Launches what the live batch would: an iteration, and one behind it where its rows are known.
+  void launch() {
+    for (bool more = true; more;) {
+      more = false;
+      free_departed();
+      if (flights_.empty())
+        batch_.seat_joined();
+      else if (flights_.size() == iteration_line::most || !batch_.rows_are_known())
+        return;
+      const auto next = batch_.next();
+      for (const auto seat : next.growing) more |= grow(seat);
+      if (next.rows.empty()) continue; // not before others have given slots up
+      auto& flight =
+          flights_.emplace_back(launched_rows{next.rows, static_cast<double>(next.rows.size()), 0});
+      for (const auto seat : next.rows) {
+        flight.context += batch_.at(seat).next();
+        batch_.launched(seat);
       }
-      if (position_of(index) < s.capacity) return easy; // it has room for this iteration
-      const auto youngest = *seated_.rbegin();
-      preempt(youngest);
-      if (youngest == index) return false;
+      batch_.table().take_changes();
+      if (flights_.size() == 1) begin_iteration();
+      more = true;
     }
   }
 
-  /// It runs again later, with the same tokens: its prompt is then all of them.
-  void preempt(uint32_t index) {
-    seated_.erase(index);
-    give_back(index);
-    ++result_.preemptions;
-    const auto tokens = trace_[index].prompt_tokens + states_[index].generated;
-    result_.recomputed_tokens += tokens;
-    queue_.offer({id_of(index), 1, tokens, tokens + limits_.window_slots, true});
+  void begin_iteration() {
+    const auto& x = flights_.front();
+    decode_ = {true, cost_.iteration_s(x.rows, x.context), now_};
+  }
+
+  /// Answers a sequence that wants slots. False when nothing has changed for anybody.
+  bool grow(uint32_t seat) {
+    const auto sequence = batch_.at(seat).of.sequence;
+    auto& runs = states_[index_of_id(sequence)].runs;
+    const auto end = runs.back().first + runs.back().length;
+    if (auto taken = pool_.take(limits_.window_slots, end)) {
+      append(runs, *taken);
+      batch_.granted(sequence, *taken);
+      return true;
+    }
+    const auto preempted = batch_.refused(sequence);
+    if (preempted) ++result_.preemptions;
+    return preempted.has_value();
+  }
+
+  /// Those that were preempted run again later, with the same tokens: their prompt is all of them.
+  void free_departed() {
+    for (const auto& x : batch_.depart()) {
+      const auto index = index_of_id(x.sequence);
+      give_back(index);
+      if (!x.evicted) continue;
+      const auto tokens = trace_[index].prompt_tokens + states_[index].generated;
+      result_.recomputed_tokens += tokens;
+      queue_.offer(
+          {x.sequence, 1, tokens, limits::slots_to_start(tokens, limits_.window_slots), true});
+    }
   }
 
   void give_back(uint32_t index) {
@@ -203,18 +213,16 @@ private:
   void end_iteration() {
     decode_.running = false;
     ++result_.iterations;
-    tell(decode_, 0, rows_, context_);
+    const auto ended = std::move(flights_.front());
+    flights_.pop_front();
+    tell(decode_, 0, ended.rows, ended.context);
     const auto seconds = now_ - decode_.start;
     decode_sum_ += seconds;
-    if (cost_.beyond(rows_, context_)) beyond_sum_ += seconds;
-    for (auto it = seated_.begin(); it != seated_.end();) {
-      const auto index = *it;
-      if (!take_token(index)) {
-        ++it;
-        continue;
-      }
-      it = seated_.erase(it);
-    }
+    if (cost_.beyond(ended.rows, ended.context)) beyond_sum_ += seconds;
+    for (const auto seat : ended.seats)
+      if (batch_.commit(seat, 0).counts) take_token(index_of_id(batch_.at(seat).of.sequence));
+    free_departed();
+    if (!flights_.empty()) begin_iteration();
   }
 
   void end_chunk() {
@@ -224,9 +232,22 @@ private:
       rows += x.tokens;
       context += x.position;
       const auto index = index_of_id(x.sequence);
-      if (x.last && !take_token(index)) joining_.push_back(index);
+      if (!x.last) continue;
+      if (take_token(index))
+        give_back(index);
+      else
+        join(index);
     }
     tell(prefill_, 1, rows, context);
+  }
+
+  void join(uint32_t index) {
+    batch_.join({.sequence = id_of(index),
+                 .runs = states_[index].runs,
+                 .position = position_of(index),
+                 .generated = states_[index].generated,
+                 .max_tokens = trace_[index].output_tokens},
+                clock());
   }
 
   /// One token of a request; true when it was the last.
@@ -246,7 +267,6 @@ private:
     result_.e2e.add(now_ - arrival_of(index));
     stay_sum_ += now_ - s.first_s;
     --between_;
-    give_back(index);
     return true;
   }
 
@@ -274,13 +294,11 @@ private:
   slot_pool pool_;
   prefill_plan plan_;
   std::vector<sequence_state> states_;
-  std::set<uint32_t> seated_;
-  std::vector<uint32_t> joining_;
+  decode_batch batch_;
+  std::deque<launched_rows> flights_; ///< oldest first
   std::vector<prefill_piece> pieces_; ///< of the prefill iteration under way
   activity decode_, prefill_;
-  bool ahead_ = false;            ///< the next iteration has its rows already
-  double rows_ = 0, context_ = 0; ///< of the decode iteration under way
-  double position_ = 0;           ///< of the prefill iteration under way, on average
+  double position_ = 0; ///< of the prefill iteration under way, on average
   served_result result_;
   size_t arrived_ = 0;
   uint32_t admitted_ = 0, between_ = 0; ///< between first and last token

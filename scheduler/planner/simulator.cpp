@@ -14,7 +14,6 @@ namespace decoding {
 namespace {
 
 constexpr double never = 1e300;
-constexpr uint32_t prompts_per_iteration = 64; ///< as the live prefill worker has them
 
 } // namespace
 
@@ -90,7 +89,7 @@ void run::offer() {
       continue;
     }
     const admission_entry entry{id_of(arrived_), 1, x.prompt_tokens,
-                                round_up(x.prompt_tokens + design_.window_slots), false};
+                                slots_to_start(x.prompt_tokens), false};
     // The client tries again when there is room.
     if (queue_.offer(entry) != admission_verdict::queued) return;
   }
@@ -150,7 +149,7 @@ void run::start_iteration(uint32_t j) {
   b.joining.clear();
   times_[j] = {};
   if (design_.prefill_beside)
-    b.pieces = b.prompts.next(prefill_limits{.sequences = prompts_per_iteration,
+    b.pieces = b.prompts.next(prefill_limits{.sequences = limits::prompts_per_iteration,
                                              .work = b.mix.work_most(!b.seated.empty())});
   if (b.seated.empty() && b.pieces.empty()) return;
   b.rows_now = b.context_now = 0;
@@ -189,7 +188,7 @@ void run::join(batch_run& b, uint32_t index) {
   b.rows[s.pool] += 1;
   b.context[s.pool] += tokens_of(index);
   b.finish.push({b.iteration + trace_[index].output_tokens - s.generated, index, s.stamp});
-  b.grow.push({b.iteration + s.capacity - tokens_of(index), index, s.stamp});
+  b.grow.push({b.iteration + growth().tokens_left(tokens_of(index), s.capacity), index, s.stamp});
 }
 
 void run::end_iteration(uint32_t j) {
@@ -281,7 +280,7 @@ void run::leave(batch_run& b, uint32_t index, bool done) {
 void run::grow(batch_run& b, uint32_t index) {
   auto& s = states_[index];
   auto& pool = pools_[s.pool];
-  const auto want = round_up(design_.window_slots);
+  const auto want = growth().window;
   for (;;) {
     const auto end = s.runs.back().first + s.runs.back().length;
     prefixes_[s.pool].make_room(pool, want);
@@ -292,12 +291,8 @@ void run::grow(batch_run& b, uint32_t index) {
       return;
     }
     // The sequence of this batch that came last gives its slots up and runs again later.
-    uint32_t youngest = index;
-    for (auto it = b.seated.rbegin(); it != b.seated.rend(); ++it)
-      if (states_[*it].pool == s.pool) {
-        youngest = *it;
-        break;
-      }
+    const auto youngest =
+        *last_to_come(b.seated, [&](uint32_t x) { return states_[x].pool == s.pool; });
     preempt(b, youngest);
     if (youngest == index) return;
   }
@@ -312,7 +307,7 @@ void run::preempt(batch_run& b, uint32_t index) {
 
 void run::queue_again(uint32_t index) {
   const auto tokens = tokens_of(index);
-  queue_.offer({id_of(index), 1, tokens, round_up(tokens + design_.window_slots), true});
+  queue_.offer({id_of(index), 1, tokens, slots_to_start(tokens), true});
 }
 
 void run::stop() {

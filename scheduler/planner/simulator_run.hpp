@@ -4,6 +4,7 @@
 #pragma once
 
 #include "scheduler/admission.hpp"
+#include "scheduler/batch/slot_growth.hpp"
 #include "scheduler/composer.hpp"
 #include "scheduler/planner/kv_arrivals.hpp"
 #include "scheduler/planner/prefill_pool.hpp"
@@ -105,6 +106,12 @@ public:
   simulation_result play();
 
 private:
+  /// Slots that a request needs to start.
+  uint32_t slots_to_start(uint32_t tokens) const {
+    return round_up(limits::slots_to_start(tokens, design_.window_slots));
+  }
+  /// The one that asks has its slots at once, or never.
+  slot_growth growth() const { return {round_up(design_.window_slots), 0}; }
   uint32_t round_up(uint32_t slots) const {
     return (slots + design_.block_slots - 1) / design_.block_slots * design_.block_slots;
   }

@@ -22,9 +22,9 @@ struct batch_world : stage {
                        void (*more)(lane_config&) = nullptr) {
     auto& c = config;
     auto& tokens = c.tokens.emplace();
-    tokens.gathers = gathers;
-    tokens.rebuild_percent = rebuild_percent;
-    tokens.window_slots = 16;
+    tokens.batch.gathers = gathers;
+    tokens.batch.rebuild_percent = rebuild_percent;
+    tokens.batch.growth.window = 16;
     c.target.stream = stream_id{0};
     c.target.replicas = {spawn(stand_in_replica(replica))};
     c.target.shards = {spawn(stand_in_shard(shard)), spawn(stand_in_shard(shard))};

@@ -91,7 +91,7 @@ struct stepped_pipeline : stage {
     server->prefill_workers = {spawn(lane, std::move(p))};
     target.stream = stream_id{0};
     lane_config b{target, server->scheduler};
-    b.tokens.emplace().window_slots = server->window_slots;
+    b.tokens.emplace().batch.growth.window = server->window_slots;
     server->batches = {spawn(lane, std::move(b))};
     play();
   }

@@ -1,4 +1,4 @@
-#include "scheduler/join_gathering.hpp"
+#include "scheduler/batch/join_gathering.hpp"
 
 #include <doctest/doctest.h>
 
