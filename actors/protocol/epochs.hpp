@@ -4,7 +4,7 @@
 #include "actors/protocol/actors.hpp"
 #include "actors/protocol/join.hpp"
 #include "actors/protocol/message.hpp"
-#include "actors/protocol/pulls.hpp"
+#include "actors/protocol/prefill_kv.hpp"
 #include "actors/protocol/values.hpp"
 
 #include <cstdint>
