@@ -6,7 +6,6 @@
 #include "actors/membership/membership_state.hpp"
 #include "actors/protocol/actors.hpp"
 #include "actors/protocol/epochs.hpp"
-#include "actors/protocol/join.hpp"
 #include "actors/protocol/status.hpp"
 #include "actors/request/aside.hpp"
 #include "actors/request/reload.hpp"

@@ -75,14 +75,14 @@ milliseconds timeout(const lane_state& st, bool tokens, uint64_t work) {
   const auto failures = st.line.failures();
   milliseconds limit{0};
   if (tokens) {
-    const auto& known = st.tokens.deadline;
-    limit += known.empty() ? firsts.limit(1, failures) : known.next(failures);
+    const auto& known = st.tokens.timeout;
+    limit += known.empty() ? firsts.next(1, failures) : known.next(1, failures);
   }
   if (work > 0) {
-    const auto& known = st.prompts.deadline;
-    limit += known.empty() ? firsts.limit(work, failures) : known.next(work, failures);
+    const auto& known = st.prompts.timeout;
+    limit += known.empty() ? firsts.next(work, failures) : known.next(work, failures);
   }
-  return std::min(limit, first_iterations::most);
+  return std::min(limit, scheduler::timeout_of_iterations.most);
 }
 
 /// Of its prompts.
@@ -162,11 +162,11 @@ void learn(lane_state& st, const lane_state::flight& x, std::chrono::nanoseconds
   const auto& target = st.config.target;
   const auto work = work_of(st, x);
   if (work == 0) {
-    if (st.tokens.deadline.empty()) target.firsts->add(1, took);
-    st.tokens.deadline.add(took);
+    if (st.tokens.timeout.empty()) target.firsts->add(1, took);
+    st.tokens.timeout.add(1, took);
   } else {
-    if (st.prompts.deadline.empty()) target.firsts->add(work, took);
-    st.prompts.deadline.add(work, took);
+    if (st.prompts.timeout.empty()) target.firsts->add(work, took);
+    st.prompts.timeout.add(work, took);
   }
   st.prompts.composer.ran(x.has_tokens(), work, took);
 }

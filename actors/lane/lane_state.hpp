@@ -11,11 +11,11 @@
 #include "scheduler/batch/decode_batch.hpp"
 #include "scheduler/batch/iteration_line.hpp"
 #include "scheduler/composer.hpp"
-#include "scheduler/iteration_deadline.hpp"
+
 #include "scheduler/kv_layout.hpp"
+#include "scheduler/learned_timeout.hpp"
 #include "scheduler/prefill_plan.hpp"
 #include "scheduler/pull_plan.hpp"
-#include "scheduler/work_deadline.hpp"
 
 #include <map>
 #include <optional>
@@ -70,15 +70,14 @@ struct token_part {
   };
   scheduler::decode_batch batch;
   std::map<sequence_id, decoder> decoders;
-  uint64_t questions = 0;                 ///< for masks
-  scheduler::iteration_deadline deadline; ///< of iterations without prompts
-  bool resting = false;                   ///< a wake message is pending
+  uint64_t questions = 0; ///< for masks
+  /// Of iterations without prompts.
+  scheduler::learned_timeout timeout{scheduler::timeout_of_iterations};
+  bool resting = false; ///< a wake message is pending
 };
 
 /// The prompts that are computed.
 struct prompt_part {
-  /// Timeout of a pull with complete rows, the same as on the devices of its two sides.
-  static constexpr std::chrono::milliseconds pull_limit{20'000};
   struct job {
     prefill what;
     caf::typed_response_promise<prefilled> promise;
@@ -127,9 +126,9 @@ struct prompt_part {
   rebuild_watch rebuilds;
   uint64_t told_left = 0; ///< tokens of started prompts, as the scheduler knows them
   /// Of an iteration by the work of its prompts, and of a pull by its bytes.
-  scheduler::work_deadline deadline{64, first_iterations::most};
+  scheduler::learned_timeout timeout{scheduler::timeout_of_prompts};
   scheduler::composer composer; ///< bounds the prompts of the next iteration
-  scheduler::work_deadline pull_deadline{1 << 20, pull_limit, 1 << 20};
+  scheduler::learned_timeout pull_timeout{scheduler::timeout_of_pulls};
 };
 
 struct lane_state {

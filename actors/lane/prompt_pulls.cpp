@@ -26,7 +26,7 @@ void end(lane_ptr self, uint64_t number, pulls_ended then) {
   auto& st = self->state;
   const auto x = std::move(st.prompts.pulls.extract(number).mapped());
   const auto took = self->clock().now() - x.began;
-  if (!x.failure && x.iteration == 0) st.prompts.pull_deadline.add(x.bytes, took);
+  if (!x.failure && x.iteration == 0) st.prompts.pull_timeout.add(x.bytes, took);
   if (!x.failure && st.config.target.metrics)
     st.config.target.metrics->kv_pulled(x.first->bytes,
                                         std::chrono::duration<double>(took).count());
@@ -87,7 +87,7 @@ void limit(lane_ptr self, uint64_t number, pull_state& x) {
   for (const auto sequence : x.jobs)
     failures = std::max(failures, st.prompts.jobs.at(sequence).failures);
   self->delayed_send(
-      self, caf::timespan{st.prompts.pull_deadline.next(x.bytes, failures)},
+      self, caf::timespan{st.prompts.pull_timeout.next(x.bytes, failures)},
       iteration_failed{st.config.target.stream, number, attempt_of_late_pull, true, {}});
 }
 

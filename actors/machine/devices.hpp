@@ -1,7 +1,6 @@
 /// The devices of this process: those of its host engine, and CUDA devices once opened.
 #pragma once
 
-#include "actors/protocol/join.hpp"
 #include "config/settings.hpp"
 #include "gpu/host/host_engine.hpp"
 #include "model/spec.hpp"
@@ -16,6 +15,8 @@
 #include <vector>
 
 namespace lamella::actors {
+
+struct worker_terms;
 
 /// Thread-safe. Host devices must not outlive the engine.
 class device_set {

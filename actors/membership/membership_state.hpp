@@ -4,7 +4,7 @@
 #include "actors/membership/worker_reports.hpp"
 #include "actors/protocol/actors.hpp"
 #include "actors/protocol/epochs.hpp"
-#include "actors/protocol/join.hpp"
+#include "actors/protocol/worker_terms.hpp"
 #include "actors/protocol/status.hpp"
 #include "scheduler/compatibility.hpp"
 #include "scheduler/membership/epoch_plan.hpp"

@@ -2,10 +2,10 @@
 #pragma once
 
 #include "actors/protocol/actors.hpp"
-#include "actors/protocol/join.hpp"
 #include "actors/protocol/message.hpp"
-#include "actors/protocol/pulls.hpp"
+#include "actors/protocol/prefill_kv.hpp"
 #include "actors/protocol/values.hpp"
+#include "actors/protocol/worker_terms.hpp"
 
 #include <cstdint>
 #include <string>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "actors/protocol/actors.hpp"
+#include "actors/protocol/kv_holding.hpp"
 #include "actors/protocol/message.hpp"
 #include "actors/protocol/values.hpp"
 
@@ -14,14 +15,6 @@ namespace lamella::actors {
 /// Reservation mode: extend the holding (`more`); start fresh, where leftovers of an earlier epoch
 /// are freed (`begin`); resume the holding if it is still valid, else start fresh (`go_on`).
 enum class reserve_mode : uint8_t { extend, fresh, resume };
-
-/// The tokens of a sequence from position 0 on, as the key of its KV in the prefix cache. Without
-/// tokens, the sequence does not use the cache.
-struct kv_text {
-  uint64_t scope = 0; ///< sequences of different scopes share nothing
-  std::vector<token_id> tokens;
-  bool computed = false; ///< takes nothing from the cache: every row of it is to be computed
-};
 
 /// The reservation of one holder: the first `share_tokens` slots of another holder, then `slots` of
 /// its own. `slots` includes those that the prefix cache provides.
@@ -42,14 +35,6 @@ struct kv_reserve {
   uint32_t keep_free = 0;
   bool tell = false; ///< after a refusal, send kv_freed to the sender when slots are freed
   uint64_t epoch = 0;
-};
-
-struct kv_holding {
-  sequence_id holder{};
-  uint32_t member = 0;        ///< the table of its slots
-  std::vector<slot_run> runs; ///< the added slots, shared ones first; go_on: all
-  bool kept = false;          ///< go_on: the previous holding is still valid
-  uint32_t cached = 0;        ///< else: its first positions with KV from the prefix cache
 };
 
 struct kv_grant {
@@ -143,9 +128,7 @@ struct kv_adopt {
   x(kv_reserve) x(kv_grant) x(kv_release) x(kv_filled) x(kv_doubt) x(kv_freed) x(kv_trim) \
   x(kv_usage) x(kv_inventory_ask) x(kv_inventory) x(kv_adopt)
 // clang-format on
-LAMELLA_PART(kv_text)
 LAMELLA_PART(kv_need)
-LAMELLA_PART(kv_holding)
 LAMELLA_PART(kv_written)
 LAMELLA_PART(kv_table)
 LAMELLA_PART(kv_tables)

@@ -45,17 +45,10 @@ struct kv_pull_cancel {
   stream_id stream{};
 };
 
-/// The KV of a prefill worker; empty handles where it has none of its own.
-struct prefill_kv {
-  attention_shard_actor shard; ///< attends to its prompts
-  kv_source_actor source;
-};
-
 } // namespace lamella::actors
 
 // clang-format off
 #define LAMELLA_PULLS_MESSAGES(x) \
   x(kv_pull) x(kv_offer) x(kv_moved) x(kv_pull_cancel)
 // clang-format on
-LAMELLA_PART(prefill_kv)
 LAMELLA_PULLS_MESSAGES(LAMELLA_MADE_ELSEWHERE)

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "actors/protocol/actors.hpp"
-#include "actors/protocol/kv.hpp"
+#include "actors/protocol/kv_holding.hpp"
 #include "actors/protocol/message.hpp"
 #include "actors/protocol/values.hpp"
 #include "scheduler/finish.hpp"

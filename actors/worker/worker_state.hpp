@@ -5,7 +5,7 @@
 #include "actors/machine/link_port.hpp"
 #include "actors/protocol/actors.hpp"
 #include "actors/protocol/epochs.hpp"
-#include "actors/protocol/join.hpp"
+#include "actors/protocol/worker_terms.hpp"
 #include "actors/protocol/status.hpp"
 #include "actors/protocol/traces.hpp"
 #include "actors/shared/busy_share.hpp"

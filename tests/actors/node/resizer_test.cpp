@@ -1,6 +1,7 @@
 // Sizes of pools that a reload asked for, one change after the other.
 #include "actors/node/resizer.hpp"
 #include "actors/protocol/epochs.hpp"
+#include "actors/protocol/join.hpp"
 #include "actors/protocol/status.hpp"
 #include "actors/protocol/traces.hpp"
 #include "tests/actors/stage.hpp"
