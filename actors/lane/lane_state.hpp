@@ -11,7 +11,6 @@
 #include "scheduler/batch/decode_batch.hpp"
 #include "scheduler/batch/iteration_line.hpp"
 #include "scheduler/composer.hpp"
-
 #include "scheduler/kv_layout.hpp"
 #include "scheduler/learned_timeout.hpp"
 #include "scheduler/prefill_plan.hpp"

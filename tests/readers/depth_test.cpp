@@ -7,12 +7,14 @@
 #include "model/files/hugging_face/safetensors.hpp"
 #include "model/grammar/grammar.hpp"
 #include "model/grammar/regular_expression.hpp"
+#include "model/grammar/text/grammar_text.hpp"
 #include "net/api/api_request.hpp"
 #include "net/http/api_error.hpp"
 #include "net/http/http_framing.hpp"
 #include "net/http/sse.hpp"
 #include "scheduler/planner/cost/trace.hpp"
 #include "tests/gguf_writer.hpp"
+#include "tests/model/grammar/grammar_support.hpp"
 #include "tests/scratch_folder.hpp"
 #include "tests/small_stack.hpp"
 
@@ -126,6 +128,34 @@ TEST_CASE("readers: regular expressions of as many groups, repeats and classes a
   CHECK(read(repeated("a|", longest / 2)) == "");
   CHECK(read("[" + repeated("a-z", longest / 3 - 2) + "]") == "");
   CHECK(read(repeated("[^a]", longest / 4)) == "");
+}
+
+TEST_CASE("readers: grammars of as many groups and rules as fit") {
+  constexpr auto most = model::grammar_text_bytes_max;
+  const auto said_of = [](const std::string& text) {
+    return refusal<std::runtime_error>([&] {
+      tests::states_of(
+          [&](model::grammar& g, auto next) { return model::grammar_of_text(g, text, next); });
+    });
+  };
+  for (const char* begins : {"root ::= ", "start: "}) {
+    CAPTURE(begins);
+    const std::string begin{begins};
+    CHECK(tells(said_of(begin + nested("(", "\"a\"", ")", most - begin.size())), "too deeply"));
+    CHECK(tells(said_of(begin + repeated("(", most - begin.size())), "too deeply"));
+    const bool ebnf = begin.front() == 'r';
+    // Rules that begin with one another, and the last with a text.
+    auto chain = begin + "r0\n";
+    size_t i = 0;
+    for (; chain.size() < most - 64; ++i)
+      chain += "r" + std::to_string(i) + (ebnf ? " ::= r" : ": r") + std::to_string(i + 1) + "\n";
+    chain += "r" + std::to_string(i) + (ebnf ? " ::= \"a\"" : ": \"a\"");
+    said_of(chain); // read, or refused in words
+    const std::string rule = begin + "\"a\" ";
+    said_of(rule + repeated("| \"b\" ", (most - rule.size()) / 6));
+    said_of(rule + repeated("\"b\"* ", (most - rule.size()) / 5));
+    said_of(rule + repeated("\"b\"{1,100} ", (most - rule.size()) / 11));
+  }
 }
 
 TEST_CASE("readers: configuration files as deep and as wide as they may be") {
