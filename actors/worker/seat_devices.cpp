@@ -51,9 +51,10 @@ void warn_of_sharing(const config::settings& options, const seat_group& group, u
   if (!config::is_cuda(device_option(options, group))) return;
   const auto shares = device_shares(options, group, gpu::cuda_devices());
   if (seats > shares)
-    spdlog::warn("worker processes share CUDA devices and time-share them pool={} processes={} "
+    spdlog::warn("worker processes share CUDA devices and time-share them role={}{} processes={} "
                  "with_devices_of_their_own={}",
-                 scheduler::to_string(group), seats, shares);
+                 scheduler::to_string(group.role), group.cell.empty() ? "" : " cell=" + group.cell,
+                 seats, shares);
 }
 
 } // namespace lamella::actors
