@@ -151,6 +151,13 @@ TEST_CASE("readers: grammars of as many groups and rules as fit") {
       chain += "r" + std::to_string(i) + (ebnf ? " ::= r" : ": r") + std::to_string(i + 1) + "\n";
     chain += "r" + std::to_string(i) + (ebnf ? " ::= \"a\"" : ": \"a\"");
     said_of(chain); // read, or refused in words
+    for (const char* again : {"*", "?", "{1,2}", "{0}"})
+      CHECK(tells(said_of(begin + "\"a\"" + repeated(again, (most - begin.size() - 3) / 5)),
+                  "behind another one"));
+    if (!ebnf)
+      CHECK(tells(said_of(begin + "\"a\"" + repeated("~2", most / 3)), "behind another one"));
+    const auto deepest = repeated("(", 60) + "\"a\"*" + repeated(")*", 60);
+    CHECK(said_of(begin + deepest) == "");
     const std::string rule = begin + "\"a\" ";
     said_of(rule + repeated("| \"b\" ", (most - rule.size()) / 6));
     said_of(rule + repeated("\"b\"* ", (most - rule.size()) / 5));

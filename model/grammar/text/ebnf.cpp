@@ -55,7 +55,10 @@ private:
       if (begins_rule()) break;
       auto one = atom(depth);
       uint32_t min = 0, max = 0;
-      while (at_.quantifier(min, max)) one = at_.repeated(std::move(one), min, max);
+      if (at_.quantifier(min, max)) {
+        one = at_.repeated(std::move(one), min, max);
+        at_.refuse_quantifier();
+      }
       x.inner.push_back(std::move(one));
     }
     return x;

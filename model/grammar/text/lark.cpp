@@ -122,20 +122,22 @@ private:
       }
       auto one = atom(depth);
       uint32_t min = 0, max = 0;
-      for (;;) {
-        if (at_.quantifier(min, max)) {
-          one = at_.repeated(std::move(one), min, max);
-          continue;
-        }
-        blanks();
-        if (!at_.take("~")) break;
-        blanks();
-        min = max = at_.count();
-        if (at_.take("..")) max = at_.count();
+      if (at_.quantifier(min, max) || tilde(min, max)) {
         one = at_.repeated(std::move(one), min, max);
+        at_.refuse_quantifier();
       }
       x.inner.push_back(std::move(one));
     }
+  }
+
+  /// ~n or ~m..n.
+  bool tilde(uint32_t& min, uint32_t& max) {
+    blanks();
+    if (!at_.take("~")) return false;
+    blanks();
+    min = max = at_.count();
+    if (at_.take("..")) max = at_.count();
+    return true;
   }
 
   grammar_part atom(uint32_t depth) {

@@ -129,6 +129,11 @@ grammar_part text_cursor::repeated(grammar_part body, uint32_t min, uint32_t max
   return x;
 }
 
+void text_cursor::refuse_quantifier() const {
+  if (std::string_view{"*+?{~"}.find(peek()) != std::string_view::npos && !ends())
+    fail("a quantifier stands behind another one: put what the first one repeats into ( )");
+}
+
 bool text_cursor::quantifier(uint32_t& min, uint32_t& max) {
   min = 0;
   max = grammar::unbounded;

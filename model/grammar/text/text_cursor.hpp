@@ -39,6 +39,8 @@ public:
   grammar_part repeated(grammar_part body, uint32_t min, uint32_t max) const;
   /// The `*`, `+`, `?` or `{m,n}` here. False: there is none.
   bool quantifier(uint32_t& min, uint32_t& max);
+  /// Fails where one stands here: repeats of repeats nest, and groups alone are bounded in depth.
+  void refuse_quantifier() const;
 
   size_t at = 0;
 
