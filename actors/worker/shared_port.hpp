@@ -17,25 +17,25 @@ public:
   explicit shared_port(link_port plane) : plane_{std::move(plane)} {}
 
   /// The port of one WORKER. Its `close` revokes what this WORKER has opened in the epoch, and ends
-  /// the epoch of the plane with the last WORKER that has links there. Its `open` throws
-  /// gpu::channel_ended (revoked) for an epoch that it has closed.
+  /// the epoch of the plane with the last WORKER that has links there; so does the end of the port
+  /// and its copies, for all epochs. Its `open` throws gpu::channel_ended (revoked) for an epoch
+  /// that it has closed.
   link_port of_worker();
 
   /// Where peers reach this process.
   const std::string& address() const { return plane_.address; }
 
 private:
-  /// One WORKER.
-  struct user {
-    net::ended_epochs ended;
-  };
-  net::link_end open(const std::shared_ptr<user>& who, const link_order& order);
-  void close(const std::shared_ptr<user>& who, uint64_t epoch);
+  struct user; ///< one WORKER
+  net::link_end open(user& who, const link_order& order);
+  void close(user& who, uint64_t epoch);
+  void leave(user& who);
+  void end_links(user& who, uint64_t epoch); ///< the mutex is held
 
   link_port plane_;
-  std::mutex mutex_; ///< of what follows
+  std::mutex mutex_; ///< of the next one
   /// Ends of each WORKER, by epoch.
-  std::map<uint64_t, std::map<std::shared_ptr<user>, std::vector<net::link_end>>> ends_;
+  std::map<uint64_t, std::map<const user*, std::vector<net::link_end>>> ends_;
 };
 
 } // namespace lamella::actors

@@ -82,4 +82,17 @@ TEST_CASE_FIXTURE(three_workers,
   CHECK(closed == std::vector<uint64_t>{7, 9});
 }
 
+TEST_CASE_FIXTURE(three_workers,
+                  "L-M03 a worker that ends without closing its epochs ends its links") {
+  const auto to_first = open(model, first, 7), at_first = open(first, first, 7);
+  const auto to_second = open(model, second, 8), at_second = open(second, second, 8);
+  ports.erase(first);
+  CHECK_FALSE(carries(to_first, at_first));
+  CHECK(carries(to_second, at_second));
+  CHECK(closed.empty());
+  ports.erase(model);
+  CHECK_FALSE(carries(at_second, to_second));
+  CHECK(closed == std::vector<uint64_t>{7});
+}
+
 } // namespace lamella::actors::test
