@@ -219,7 +219,8 @@ run_function setup_config_check(CLI::App& app) {
                          "stop the process that listens there, or choose another address"});
     const auto& pools = made.value.pools;
     check_device("pools.model", pools.model, pools.model.tensor_parallel, found);
-    check_device("pools.attention", pools.attention, 1, found);
+    for (const auto& [name, cell] : pools.attention.resolved())
+      check_device(pools.attention.key_of(name), cell, 1, found);
     check_device("pools.prefill", pools.prefill, pools.model.tensor_parallel, found);
     const auto x = make_plan(made.value, found);
     if (!found.empty()) throw command_error{exit_configuration, std::move(found)};

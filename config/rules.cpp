@@ -10,19 +10,16 @@ namespace {
 /// The parts of the language that this version cannot run yet. All in this one place: a part that
 /// is built removes its lines here and nothing else.
 void check_availability(const settings& x, std::vector<rule_violation>& found) {
-  // A cell repeats what its base says; only what it says differently is reported again.
-  const auto pool = [&](const std::string& key, const pool_settings& p, const pool_settings* base) {
-    if (p.spares != 0 && p.placement == placement::in_process
-        && !(base && base->spares == p.spares))
+  const auto pool = [&](const std::string& key, const pool_settings& p) {
+    if (p.spares != 0 && p.placement == placement::in_process)
       found.push_back({{key + ".spares", key + ".placement"},
                        "a pool of this process cannot have spares: they would be lost with it",
                        "use placement local or remote, or spares 0"});
   };
-  pool("pools.model", x.pools.model, nullptr);
-  pool("pools.attention", x.pools.attention, nullptr);
-  for (const auto& [name, cell] : x.pools.attention.cells)
-    pool("pools.attention.cells." + name, cell, &x.pools.attention);
-  pool("pools.prefill", x.pools.prefill, nullptr);
+  pool("pools.model", x.pools.model);
+  for (const auto& [name, cell] : x.pools.attention.resolved())
+    pool(x.pools.attention.key_of(name), cell);
+  pool("pools.prefill", x.pools.prefill);
   check_cells(x.pools.attention, found);
   if (const auto& p = x.pools.prefill; is_cuda(p.device) && p.placement == placement::in_process)
     found.push_back(
@@ -308,10 +305,8 @@ std::vector<rule_violation> check(const settings& x) {
     found.push_back({{"admin.listen", "http.listen"},
                      "both listeners are set to " + x.http.listen,
                      "give admin.listen a port of its own"});
-  // Without cells of their own, the options beside them are the pool that is built.
-  for (const auto& [name, cell] : x.pools.attention.cells)
-    check_parity("pools.attention.cells." + name, cell, found);
-  if (x.pools.attention.cells.empty()) check_parity("pools.attention", x.pools.attention, found);
+  for (const auto& [name, cell] : x.pools.attention.resolved())
+    check_parity(x.pools.attention.key_of(name), cell, found);
   if (x.http.connections_per_address_max > x.http.connections_max)
     found.push_back({{"http.connections_per_address_max", "http.connections_max"},
                      std::to_string(x.http.connections_per_address_max)

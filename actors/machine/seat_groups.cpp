@@ -66,11 +66,12 @@ uint32_t members_needed(const config::settings& options, const seat_group& group
 }
 
 uint32_t spares_of(const config::settings& options, const seat_group& group) {
-  const auto& pool = pool_of(options, group);
-  auto most = pool.spares;
-  if (group.role == worker_role::attention)
-    for (const auto& [name, cell] : options.pools.attention.cells)
-      if (options.pools.attention.seats_of(name) == group.cell) most = std::max(most, cell.spares);
+  const auto& pool = options.pools.attention;
+  if (group.role != worker_role::attention || pool.cells.empty())
+    return pool_of(options, group).spares;
+  uint32_t most = 0;
+  for (const auto& [name, cell] : pool.cells)
+    if (pool.seats_of(name) == group.cell) most = std::max(most, cell.spares);
   return most;
 }
 

@@ -239,7 +239,10 @@ scheduler::by_pool<scheduler::pool_look> scaled_pools_of(const config::settings&
         which == scaled_pool::attention ? options.pools.attention.all_members() : pool.members;
     x.least = scaled ? pool.least : x.members;
     x.most = std::max(1u, scaled ? pool.most : x.members);
-    x.acts = scaled && pool.placement != config::placement::remote;
+    const bool remote = which == scaled_pool::attention
+                            ? options.pools.attention.any(config::placement::remote)
+                            : pool.placement == config::placement::remote;
+    x.acts = scaled && !remote;
   }
   const auto& attention = options.pools.attention;
   if (attention.partition == config::partition::heads && attention.cells.empty())

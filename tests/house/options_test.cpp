@@ -112,7 +112,8 @@ TEST_CASE("every option in the schema is read by the program") {
     for (const auto& path : paths_after(text, "return field(s).")) {
       CAPTURE(path);
       bool read = false;
-      for (const char* pool : {"pool.", "pool_of(options, role).", "pools.attention."})
+      for (const char* pool :
+           {"pool.", "pool_of(options, role).", "pool_of(options, group).", "pools.attention."})
         read = read || has_path(program, pool + path);
       CHECK(read);
       ++seen;

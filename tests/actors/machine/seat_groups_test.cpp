@@ -47,6 +47,8 @@ TEST_CASE(
   CHECK(shape_of(x).cell_seats == cell_seats(x));
   CHECK_FALSE(is_in_process(x, worker_role::attention));
   CHECK(is_in_process(x, worker_role::model));
+  for (auto& [name, cell] : x.pools.attention.cells) cell.spares = 0;
+  CHECK(spares_of(x, pool) == 0); // what the pool says is for cells that say nothing
   x.pools.attention.cells["d"].threads = 2;
   CHECK(cell_seats(x) == std::vector<std::string>{"", "b", "", "d"});
   // Without a cell like it, the pool around them has no seats.
