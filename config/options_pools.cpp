@@ -18,16 +18,21 @@ template <class F>
 void add_pool(table& t, const std::string& pool, const std::string& what, uint64_t members_minimum,
               F field) {
   const auto key = [&](const char* name) { return "pools." + pool + "." + name; };
+  const bool has_cells = pool == "attention";
   t.integer(
       key("members"), reload::live, members_minimum, 64,
       "Number of " + what + ".", [field](settings & s) -> auto& { return field(s).members; });
   t.integer(
-      key("min"), reload::restart, pool == "attention" ? 0 : 1, 64,
-      "Members that the autoscaler leaves at least; of a cell 0 unless it says more.",
+      key("min"), reload::restart, has_cells ? 0 : 1, 64,
+      "Members that the autoscaler leaves at least"
+          + std::string{has_cells ? ", of all cells together; a cell may have a min of its own."
+                                  : "."},
       [field](settings & s) -> auto& { return field(s).least; });
   t.integer(
       key("max"), reload::restart, 0, 64,
-      "Members that the autoscaler may give the pool; 0: no autoscaling of this pool.",
+      "Members that the autoscaler may give the pool; 0: no autoscaling of this pool."
+          + std::string{has_cells ? " Of all cells together; a cell may have a max of its own."
+                                  : ""},
       [field](settings & s) -> auto& { return field(s).most; });
   t.choice<placement>(
       key("placement"), reload::restart,
