@@ -187,6 +187,25 @@ TEST_CASE_FIXTURE(tools, "what families of models write is recognised, allowed a
   }
 }
 
+TEST_CASE_FIXTURE(tools, "an answer that is cut anywhere has the calls that it had begun") {
+  const std::string whole = "\nfind {\"q\": \"a b\", \"n\": 7}\nnow {}";
+  for (const auto& x : families) {
+    CAPTURE(std::string{x.name});
+    const auto dialect = dialect_of(x);
+    const std::string answer = x.answer;
+    const auto named = answer.find("find") + 4 + dialect.before_arguments().size();
+    for (size_t bytes = 0; bytes < answer.size(); ++bytes) {
+      CAPTURE(bytes);
+      const auto cut = answer.substr(0, bytes);
+      const auto got = read(dialect, *this, cut, 1);
+      CHECK(got == read(dialect, *this, cut, 1000));
+      if (bytes <= named) continue;
+      CHECK(got.starts_with("\nfind "));
+      CHECK(whole.starts_with(got)); // nothing is invented, and no mark is told as text
+    }
+  }
+}
+
 TEST_CASE_FIXTURE(tools, "texts between marks become JSON strings, and other values are JSON") {
   const auto& coder = *std::find_if(std::begin(families), std::end(families), [](const auto& x) {
     return std::string_view{x.name}.starts_with("Qwen3 Coder");
