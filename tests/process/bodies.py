@@ -94,7 +94,7 @@ def ask_short():
 asking = threading.Thread(target=ask_short)
 with concurrent.futures.ThreadPoolExecutor(32) as pool:
     asking.start()
-    large = [pool.submit(post, "/v1/completions", spaces) for _ in range(18)]
+    large = [pool.submit(post_until_served, "/v1/completions", spaces) for _ in range(18)]
     cut = [pool.submit(post_until_served, "/tokenize", to_cut) for _ in range(8)]
     for x in large + cut:
         held = max(held, metric("lamella_body_bytes"))
@@ -113,10 +113,10 @@ while metric("lamella_body_bytes") > 0 and time.monotonic() < until:
     time.sleep(0.01)
 
 waited = sorted(x[2] for x in shorts)
-said["large"] = sorted({x.result()[0] for x in large})
-cut = [x.result() for x in cut]
+large, cut = ([x.result() for x in y] for y in (large, cut))
+said["large"] = sorted({x[-1][0] for x in large})
 said["cut"] = sorted({x[-1][0] for x in cut})
-said["silent"] = sum(x[0] == 503 and not x[1] for x in sum(cut, [x.result() for x in large]))
+said["silent"] = sum(x[0] == 503 and not x[1] for x in sum(cut, sum(large, [])))
 said["short"] = sorted({x[0] for x in shorts + [small_beside]})
 said["shorts"] = len(waited)
 said["short_s"], said["short_p99_s"], said["short_max_s"] = (waited[int(len(waited) * x)] for x in (0.5, 0.99, 0.9999))

@@ -14,7 +14,7 @@ python3 "$here/bodies.py" "$port" "$admin" >said.json
 expect "the clients come to their end" 0 $?
 cat said.json
 of() { json "$1" <said.json; }
-expect "what cannot fit is refused, or told to come again" "[400, 503]" "$(of 'x["large"]')"
+expect "prompts that are too long are refused, at once or when they come again" "[400]" "$(of 'x["large"]')"
 expect "each 503 says when" 0 "$(of 'x["silent"]')"
 expect "texts are cut into tokens, at once or when they come again" "[200]" "$(of 'x["cut"]')"
 expect "short requests are answered" "[200]" "$(of 'x["short"]')"
