@@ -68,6 +68,7 @@ struct bench_record {
 struct bench_result {
   std::vector<bench_record> records; ///< in the order they were begun
   std::vector<bench_record> alone;   ///< of requests that had the server for themselves
+  double began_unix_s = 0;           ///< the start, in seconds since 1970
   double duration_s = 0;             ///< from the start to the last answer's end
   double arrivals_s = 0;             ///< from the start to the last intended send
   double cpu_share = 0;              ///< of one core, by this program

@@ -1,5 +1,6 @@
 #include "cli/bench/bench_run.hpp"
 
+#include "base/environment.hpp"
 #include "cli/bench/bench_request.hpp"
 #include "cli/terminal.hpp"
 #include "net/http/sse.hpp"
@@ -51,6 +52,8 @@ public:
     if (is_terminal(STDERR_FILENO)) bar_.emplace();
     const interrupt_watch watch{signals, [this] { loop_.stop(); }};
     begin_ = clock::now();
+    result_.began_unix_s =
+        std::chrono::duration<double>{date_of_machine().time_since_epoch()}.count();
     const auto cpu = thread_cpu_seconds();
     if (open_)
       schedule_arrival();

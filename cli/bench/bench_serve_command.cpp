@@ -16,9 +16,9 @@ namespace {
 constexpr int exit_interrupted = 130;
 
 /// What is written by --save, and by --json without `records`.
-std::string text_of(const std::vector<bench_run>& runs, const bench_serve_options& options,
-                    bool records) {
-  if (records && options.save_format == "guidellm") return guidellm_json(runs);
+std::string text_of(const server_choice& server, const std::vector<bench_run>& runs,
+                    const bench_serve_options& options, bool records) {
+  if (records && options.save_format == "guidellm") return guidellm_json(server.url, runs);
   std::string list;
   for (const auto& run : runs)
     list += (list.empty() ? "" : ",")
@@ -75,9 +75,10 @@ int bench_serve(const server_choice& server, bench_serve_options options,
   if (!options.svg.empty())
     save_result(options.svg, "<svg xmlns=\"http://www.w3.org/2000/svg\"/>", "--svg");
   const auto runs = measure(server, options);
-  if (!options.save.empty()) save_result(options.save, text_of(runs, options, true), "--save");
+  if (!options.save.empty())
+    save_result(options.save, text_of(server, runs, options, true), "--save");
   if (!options.svg.empty()) save_result(options.svg, latency_curve(runs), "--svg");
-  if (options.json) std::fputs((text_of(runs, options, false) + "\n").c_str(), stdout);
+  if (options.json) std::fputs((text_of(server, runs, options, false) + "\n").c_str(), stdout);
   bool good = !runs.empty();
   for (const auto& run : runs) {
     if (run.result.interrupted) return exit_interrupted;

@@ -32,7 +32,6 @@ std::vector<double> gaps_of(const bench_run& run) {
 
 double prompt_tokens(const bench_record& r) { return static_cast<double>(r.prompt_tokens); }
 double output_tokens(const bench_record& r) { return static_cast<double>(output_tokens_of(r)); }
-double all_tokens(const bench_record& r) { return prompt_tokens(r) + output_tokens(r); }
 
 /// Of the metrics that are no distribution.
 void write_one(json_writer& out, const char* name, const char* unit, double value) {
@@ -48,51 +47,8 @@ void write_aiperf(json_writer& out, const char* name, const char* unit,
   out.member("min", x.min).member("max", x.max).member("std", x.std).end_object();
 }
 
-void write_guidellm(json_writer& out, const char* name, const std::vector<double>& sorted) {
-  const auto x = summarize(sorted);
-  double sum = 0;
-  for (const double v : sorted) sum += v;
-  out.key(name).begin_object().key("successful").begin_object().member("mean", x.mean);
-  out.member("median", x.median).member("variance", x.std * x.std).member("std_dev", x.std);
-  out.member("min", x.min).member("max", x.max).member("count", x.count);
-  out.member("total_sum", sum).key("percentiles").begin_object();
-  constexpr std::pair<const char*, double> points[] = {
-      {"p001", .001}, {"p01", .01}, {"p05", .05}, {"p10", .1},  {"p25", .25},  {"p50", .5},
-      {"p75", .75},   {"p90", .9},  {"p95", .95}, {"p99", .99}, {"p999", .999}};
-  for (const auto& [key, q] : points) out.member(key, percentile(sorted, q));
-  out.end_object().end_object().end_object();
-}
-
-void write_rate(json_writer& out, const char* name, double value) {
-  out.key(name).begin_object().key("successful").begin_object().member("mean", value);
-  out.end_object().end_object();
-}
-
 void write_lamella(json_writer& out, const bench_run& run) {
   out.key("lamella").raw(bench_json(run.summary, run.result, run.options, false));
-}
-
-void write_guidellm_run(json_writer& out, const bench_run& run) {
-  out.begin_object().member("duration", run.result.duration_s).key("metrics").begin_object();
-  out.key("request_totals").begin_object().member("successful", run.summary.completed);
-  out.member("errored", run.summary.failed).member("incomplete", 0);
-  out.member("total", run.result.records.size()).end_object();
-  write_rate(out, "requests_per_second", run.summary.request_throughput);
-  write_rate(out, "output_tokens_per_second", run.summary.output_throughput);
-  write_rate(out, "tokens_per_second", run.summary.total_throughput);
-  const auto seconds = [](const bench_record& r) { return e2el_ms(r) / 1e3; };
-  write_guidellm(out, "request_latency", values_of(run, seconds));
-  write_guidellm(out, "prompt_token_count", values_of(run, prompt_tokens));
-  write_guidellm(out, "output_token_count", values_of(run, output_tokens));
-  write_guidellm(out, "total_token_count", values_of(run, all_tokens));
-  write_guidellm(out, "time_to_first_token_ms", values_of(run, ttft_ms));
-  write_guidellm(out, "time_per_output_token_ms", values_of(run, [](const bench_record& r) {
-                   return e2el_ms(r) / std::max(output_tokens(r), 1.0);
-                 }));
-  write_guidellm(out, "inter_token_latency_ms", values_of(run, tpot_ms));
-  out.end_object();
-  write_lamella(out, run);
-  out.end_object();
 }
 
 } // namespace
@@ -122,13 +78,6 @@ std::string aiperf_json(const bench_run& run) {
   out.end_array();
   write_lamella(out, run);
   return out.end_object().take();
-}
-
-std::string guidellm_json(const std::vector<bench_run>& runs) {
-  json_writer out;
-  out.begin_object().key("benchmarks").begin_array();
-  for (const auto& run : runs) write_guidellm_run(out, run);
-  return out.end_array().end_object().take();
 }
 
 } // namespace lamella::cli

@@ -19,8 +19,10 @@ struct bench_run {
 /// std and p1 to p99. Its inter_token_latency is a request's mean, so it is TPOT here.
 std::string aiperf_json(const bench_run& run);
 
-/// As `benchmarks.json` of GuideLLM: a list of runs, whose metrics are distributions (mean, median,
-/// std_dev, percentiles) of successful requests.
-std::string guidellm_json(const std::vector<bench_run>& runs);
+/// As `benchmarks.json` of GuideLLM 0.8, so that `guidellm export` loads it: a list of runs, whose
+/// metrics are distributions (mean, median, std_dev, percentiles) of successful requests, and their
+/// requests. Rates are counted in windows of a second, requests in flight at 1,000 even times.
+/// `url`: of the server.
+std::string guidellm_json(const std::string& url, const std::vector<bench_run>& runs);
 
 } // namespace lamella::cli

@@ -127,7 +127,7 @@ TEST_CASE("results have the names that other programs' readers know") {
   CHECK(at(aiperf, {"request_count", "avg"}) == 2);
   CHECK(text_or(find_path(aiperf, {"error_summary", "0", "error_details", "message"}), "")
         == "429 queue_full");
-  const auto guide = lamella::parse_json(guidellm_json({run}));
+  const auto guide = lamella::parse_json(guidellm_json("http://127.0.0.1:8000", {run}));
   const auto* metrics = find_path(guide, {"benchmarks", "0", "metrics"});
   REQUIRE(metrics != nullptr);
   CHECK(at(*metrics, {"time_to_first_token_ms", "successful", "median"}) == doctest::Approx(150));
@@ -135,4 +135,42 @@ TEST_CASE("results have the names that other programs' readers know") {
   CHECK(at(*metrics, {"inter_token_latency_ms", "successful", "percentiles", "p99"})
         == doctest::Approx(10));
   CHECK(at(*metrics, {"request_totals", "errored"}) == 1);
+}
+
+// Its own program refuses a report that lacks one of these.
+TEST_CASE("a report for GuideLLM has every member that its reader wants") {
+  auto run = run_of(2, {record(10, 100, 10, 11)});
+  run.result.began_unix_s = 1e9;
+  run.result.records.push_back(record(1, 1, 1, 1));
+  run.result.records.back().error = "429 queue_full";
+  run.result.records.back().pieces = 0;
+  run.summary = summarize(run.result, run.options);
+  const auto report = lamella::parse_json(guidellm_json("http://127.0.0.1:8000", {run}));
+  CHECK(text_or(find_path(report, {"config", "spec", "backend", "target"}), "")
+        == "http://127.0.0.1:8000");
+  CHECK(text_or(find_path(report, {"config", "spec", "profile", "kind"}), "") == "poisson");
+  CHECK(at(report, {"config", "spec", "data", "0", "prompt_tokens"}) == 10);
+  const auto* one = find_path(report, {"benchmarks", "0"});
+  REQUIRE(one != nullptr);
+  CHECK(at(*one, {"config", "strategy", "rate"}) == 2);
+  for (const char* name :
+       {"run_id", "run_index", "constraints", "profile", "requests", "backend", "environment"})
+    CHECK_MESSAGE(find_path(*one, {"config", name}) != nullptr, name);
+  CHECK(at(*one, {"scheduler_metrics", "start_time"}) == 1e9);
+  CHECK(at(*one, {"scheduler_metrics", "requests_made", "errored"}) == 1);
+  for (const char* name :
+       {"requests_per_second", "request_concurrency", "request_latency",
+        "request_streaming_iterations_count", "prompt_token_count", "output_token_count",
+        "total_token_count", "time_to_first_token_ms", "time_to_first_output_token_ms",
+        "time_per_output_token_ms", "inter_token_latency_ms", "time_to_last_round_trip_ms",
+        "avg_round_trip_time_ms", "prompt_tokens_per_second", "output_tokens_per_second",
+        "tokens_per_second", "output_tokens_per_iteration", "iter_tokens_per_iteration"})
+    for (const char* of : {"successful", "incomplete", "errored", "total"})
+      CHECK_MESSAGE(find_path(*one, {"metrics", name, of, "percentiles", "p50"}) != nullptr, name);
+  for (const char* name : {"text", "image", "video", "audio", "tool_call"})
+    CHECK_MESSAGE(find_path(*one, {"metrics", name, "tokens"}) != nullptr, name);
+  CHECK(at(*one, {"requests", "successful", "0", "info", "timings", "first_token_iteration"})
+        == doctest::Approx(1e9 + 0.1));
+  CHECK(text_or(find_path(*one, {"requests", "errored", "0", "info", "error"}), "")
+        == "429 queue_full");
 }
