@@ -44,7 +44,7 @@ install(CODE "
   execute_process(COMMAND \"${CMAKE_SOURCE_DIR}/cmake/write_pages\" \"$<TARGET_FILE:lamella>\"
     \"${CMAKE_BINARY_DIR}/installed/pages\" COMMAND_ERROR_IS_FATAL ANY)")
 install(DIRECTORY "${CMAKE_BINARY_DIR}/installed/pages/" DESTINATION share)
-foreach(package libcli11-dev libboost1.81-dev libspdlog-dev libfmt-dev libcaf-dev)
+foreach(package libcli11-dev libboost1.81-dev libspdlog-dev libfmt-dev libcaf-dev libprotozero-dev)
   install(FILES "/usr/share/doc/${package}/copyright" DESTINATION "${lamella_doc}/licences"
     RENAME "${package}" OPTIONAL)
 endforeach()

@@ -2,7 +2,10 @@
 
 #include "base/json_writer.hpp"
 
-#include <charconv>
+#include <protozero/pbf_builder.hpp>
+#include <protozero/pbf_message.hpp>
+
+#include <algorithm>
 
 namespace lamella::net {
 
@@ -11,95 +14,135 @@ namespace {
 // Of `flags`: the low byte of traceparent, whether it is known that a parent is remote, and whether
 // one is.
 constexpr uint32_t flag_sampled = 0x1, flag_knows_remote = 0x100, flag_is_remote = 0x200;
-constexpr int status_error = 2;
+constexpr int32_t status_error = 2;
 
-/// 64-bit numbers are strings in the JSON of protocol buffers.
-std::string nanoseconds(std::chrono::system_clock::time_point when) {
+// Fields of OTLP's messages, by the names and numbers of its protocol buffers.
+enum class request_field : protozero::pbf_tag_type { resource_spans = 1 };
+enum class resource_spans_field : protozero::pbf_tag_type { resource = 1, scope_spans = 2 };
+enum class resource_field : protozero::pbf_tag_type { attributes = 1 };
+enum class scope_spans_field : protozero::pbf_tag_type { scope = 1, spans = 2 };
+enum class scope_field : protozero::pbf_tag_type { name = 1, version = 2 };
+enum class key_value_field : protozero::pbf_tag_type { key = 1, value = 2 };
+enum class any_value_field : protozero::pbf_tag_type {
+  string_value = 1,
+  bool_value = 2,
+  int_value = 3,
+  double_value = 4,
+  array_value = 5
+};
+enum class array_field : protozero::pbf_tag_type { values = 1 };
+enum class span_field : protozero::pbf_tag_type {
+  trace_id = 1,
+  span_id = 2,
+  trace_state = 3,
+  parent_span_id = 4,
+  name = 5,
+  kind = 6,
+  start_time_unix_nano = 7,
+  end_time_unix_nano = 8,
+  attributes = 9,
+  events = 11,
+  status = 15,
+  flags = 16
+};
+enum class event_field : protozero::pbf_tag_type { time_unix_nano = 1, name = 2, attributes = 3 };
+enum class status_field : protozero::pbf_tag_type { message = 2, code = 3 };
+enum class response_field : protozero::pbf_tag_type { partial_success = 1 };
+enum class partial_field : protozero::pbf_tag_type { rejected_spans = 1 };
+
+template <class Field> using writer = protozero::pbf_builder<Field>;
+
+uint64_t nanoseconds(std::chrono::system_clock::time_point when) {
   using std::chrono::nanoseconds;
-  return std::to_string(std::chrono::duration_cast<nanoseconds>(when.time_since_epoch()).count());
+  const auto n = std::chrono::duration_cast<nanoseconds>(when.time_since_epoch()).count();
+  return static_cast<uint64_t>(std::max<int64_t>(n, 0));
 }
 
-void write_value(json_writer& w, const span_value& value) {
-  w.begin_object();
-  if (const auto* b = std::get_if<bool>(&value)) w.member("boolValue", *b);
-  if (const auto* i = std::get_if<int64_t>(&value)) w.member("intValue", std::to_string(*i));
-  if (const auto* d = std::get_if<double>(&value)) w.member("doubleValue", *d);
-  if (const auto* s = std::get_if<std::string>(&value)) w.member("stringValue", *s);
+template <class Id> protozero::data_view bytes_of(const Id& id) {
+  return {reinterpret_cast<const char*>(id.data()), id.size()};
+}
+
+template <class Parent, class Field>
+void write_value(writer<Parent>& to, Field field, const span_value& value) {
+  writer<any_value_field> w{to, field};
+  if (const auto* b = std::get_if<bool>(&value)) w.add_bool(any_value_field::bool_value, *b);
+  if (const auto* i = std::get_if<int64_t>(&value)) w.add_int64(any_value_field::int_value, *i);
+  if (const auto* d = std::get_if<double>(&value)) w.add_double(any_value_field::double_value, *d);
+  if (const auto* s = std::get_if<std::string>(&value))
+    w.add_string(any_value_field::string_value, valid_utf8(*s));
   if (const auto* list = std::get_if<std::vector<std::string>>(&value)) {
-    w.key("arrayValue").begin_object().key("values").begin_array();
-    for (const auto& x : *list) w.begin_object().member("stringValue", x).end_object();
-    w.end_array().end_object();
+    writer<array_field> values{w, any_value_field::array_value};
+    for (const auto& x : *list) write_value(values, array_field::values, span_value{x});
   }
-  w.end_object();
 }
 
-void write_attributes(json_writer& w, const std::vector<span_attribute>& attributes) {
-  if (attributes.empty()) return;
-  w.key("attributes").begin_array();
+template <class Parent, class Field>
+void write_attributes(writer<Parent>& to, Field field,
+                      const std::vector<span_attribute>& attributes) {
   for (const auto& x : attributes) {
-    w.begin_object().member("key", x.key).key("value");
-    write_value(w, x.value);
-    w.end_object();
+    writer<key_value_field> w{to, field};
+    w.add_string(key_value_field::key, x.key);
+    write_value(w, key_value_field::value, x.value);
   }
-  w.end_array();
 }
 
-void write_span(json_writer& w, const span& x) {
-  w.begin_object().member("traceId", hex_of(x.trace)).member("spanId", hex_of(x.id));
-  if (x.parent) w.member("parentSpanId", hex_of(*x.parent));
-  if (!x.state.empty()) w.member("traceState", x.state);
-  w.member("flags",
-           flag_sampled | flag_knows_remote | (x.parent_is_remote ? flag_is_remote : uint32_t{0}));
-  w.member("name", x.name).member("kind", static_cast<int>(x.kind));
-  w.member("startTimeUnixNano", nanoseconds(x.from)).member("endTimeUnixNano", nanoseconds(x.to));
-  write_attributes(w, x.attributes);
-  if (!x.events.empty()) {
-    w.key("events").begin_array();
-    for (const auto& e : x.events) {
-      w.begin_object().member("timeUnixNano", nanoseconds(e.time)).member("name", e.name);
-      write_attributes(w, e.attributes);
-      w.end_object();
-    }
-    w.end_array();
+void write_span(writer<scope_spans_field>& to, const span& x) {
+  writer<span_field> w{to, scope_spans_field::spans};
+  w.add_bytes(span_field::trace_id, bytes_of(x.trace));
+  w.add_bytes(span_field::span_id, bytes_of(x.id));
+  if (!x.state.empty()) w.add_string(span_field::trace_state, valid_utf8(x.state));
+  if (x.parent) w.add_bytes(span_field::parent_span_id, bytes_of(*x.parent));
+  w.add_string(span_field::name, valid_utf8(x.name));
+  w.add_enum(span_field::kind, static_cast<int32_t>(x.kind));
+  w.add_fixed64(span_field::start_time_unix_nano, nanoseconds(x.from));
+  w.add_fixed64(span_field::end_time_unix_nano, nanoseconds(x.to));
+  write_attributes(w, span_field::attributes, x.attributes);
+  for (const auto& e : x.events) {
+    writer<event_field> event{w, span_field::events};
+    event.add_fixed64(event_field::time_unix_nano, nanoseconds(e.time));
+    event.add_string(event_field::name, e.name);
+    write_attributes(event, event_field::attributes, e.attributes);
   }
-  if (x.failure)
-    w.key("status")
-        .begin_object()
-        .member("message", *x.failure)
-        .member("code", status_error)
-        .end_object();
-  w.end_object();
+  if (x.failure) {
+    writer<status_field> status{w, span_field::status};
+    status.add_string(status_field::message, valid_utf8(*x.failure));
+    status.add_enum(status_field::code, status_error);
+  }
+  w.add_fixed32(span_field::flags,
+                flag_sampled | flag_knows_remote | (x.parent_is_remote ? flag_is_remote : 0));
 }
 
 } // namespace
 
 std::string otlp_traces(const otlp_source& source, std::span<const span> spans) {
-  json_writer w;
-  w.begin_object().key("resourceSpans").begin_array().begin_object();
-  w.key("resource").begin_object();
-  write_attributes(w, source.resource);
-  w.end_object();
-  w.key("scopeSpans").begin_array().begin_object();
-  w.key("scope").begin_object().member("name", source.scope).member("version", source.version);
-  w.end_object().key("spans").begin_array();
-  for (const auto& x : spans) write_span(w, x);
-  w.end_array().end_object().end_array();
-  w.end_object().end_array().end_object();
-  return w.take();
+  std::string body;
+  writer<request_field> request{body};
+  writer<resource_spans_field> group{request, request_field::resource_spans};
+  {
+    writer<resource_field> resource{group, resource_spans_field::resource};
+    write_attributes(resource, resource_field::attributes, source.resource);
+  }
+  writer<scope_spans_field> list{group, resource_spans_field::scope_spans};
+  {
+    writer<scope_field> scope{list, scope_spans_field::scope};
+    scope.add_string(scope_field::name, source.scope);
+    scope.add_string(scope_field::version, source.version);
+  }
+  for (const auto& x : spans) write_span(list, x);
+  list.commit();
+  group.commit();
+  return body;
 }
 
 uint64_t otlp_rejected(std::string_view body) {
   try {
-    const auto root = parse_json(body);
-    const auto* partial = root.find("partialSuccess");
-    const auto* count = partial == nullptr ? nullptr : partial->find("rejectedSpans");
-    if (count == nullptr) return 0;
-    if (const auto* n = count->get_if<int64_t>()) return *n > 0 ? static_cast<uint64_t>(*n) : 0;
-    uint64_t number = 0;
-    if (const auto* text = count->get_if<std::string>())
-      std::from_chars(text->data(), text->data() + text->size(), number);
-    return number;
-  } catch (const json_syntax_error&) { // an answer in another encoding says nothing
+    protozero::pbf_message<response_field> response{body.data(), body.size()};
+    if (!response.next(response_field::partial_success, protozero::pbf_wire_type::length_delimited))
+      return 0;
+    protozero::pbf_message<partial_field> partial{response.get_message()};
+    if (!partial.next(partial_field::rejected_spans, protozero::pbf_wire_type::varint)) return 0;
+    return static_cast<uint64_t>(std::max<int64_t>(partial.get_int64(), 0));
+  } catch (const protozero::exception&) { // an answer in another encoding says nothing
     return 0;
   }
 }

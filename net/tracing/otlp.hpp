@@ -1,4 +1,5 @@
-/// OTLP: how spans go to a collector. The JSON encoding of OTLP/HTTP, version 1.
+/// OTLP: how spans go to a collector. The binary encoding (protocol buffers) of OTLP/HTTP, version
+/// 1, which every collector reads; many read no other.
 #pragma once
 
 #include "net/tracing/span.hpp"
@@ -16,6 +17,9 @@ struct otlp_source {
   std::string scope;                    ///< name of the instrumentation
   std::string version;                  ///< of the instrumentation
 };
+
+/// The type of the bodies of requests and answers.
+inline constexpr const char* otlp_content_type = "application/x-protobuf";
 
 /// The body of a POST to /v1/traces. Texts that are not UTF-8 are mended.
 std::string otlp_traces(const otlp_source& source, std::span<const span> spans);

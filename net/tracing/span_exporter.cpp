@@ -141,6 +141,7 @@ struct span_exporter::impl {
       http_call_request request;
       request.method = "POST";
       request.path = "/v1/traces";
+      request.headers.set("content-type", otlp_content_type);
       request.body = body;
       request.connect_timeout = request.idle_timeout = request.total_timeout = time;
       request.body_bytes_max = reply_bytes_max;

@@ -13,8 +13,8 @@ import urllib.error
 import urllib.request
 
 from opentelemetry import propagate
-from opentelemetry.proto_json.collector.trace.v1.trace_service import ExportTraceServiceRequest
-from opentelemetry.proto_json.trace.v1.trace import Span, Status
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest, ExportTraceServiceResponse
+from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 from opentelemetry.sdk.trace import TracerProvider, sampling
 from opentelemetry.semconv._incubating.attributes import gen_ai_attributes as gen_ai
 from opentelemetry.trace import TraceState
@@ -42,9 +42,11 @@ class _Collector:
                     outer._over.wait(_LIMIT)
                     return
                 self.send_response(status)
-                self.send_header("content-length", "2")
+                reply = ExportTraceServiceResponse().SerializeToString()
+                self.send_header("content-type", "application/x-protobuf")
+                self.send_header("content-length", str(len(reply)))
                 self.end_headers()
-                self.wfile.write(b"{}")
+                self.wfile.write(reply)
 
             def log_message(self, *_):
                 pass
@@ -58,8 +60,8 @@ class _Collector:
         """The spans of a request by their first word, as the official reader reads them."""
         while True:
             path, content_type, body, _ = self.calls.get(timeout=_LIMIT)
-            assert path == "/v1/traces" and content_type == "application/json", (path, content_type)
-            read = ExportTraceServiceRequest.from_dict(json.loads(body))
+            assert path == "/v1/traces" and content_type == "application/x-protobuf", (path, content_type)
+            read = ExportTraceServiceRequest.FromString(body)
             assert len(read.resource_spans) == 1
             resource = _attributes(read.resource_spans[0].resource)
             assert resource["service.name"] == "lamella" and resource["service.instance.id"]
@@ -76,9 +78,7 @@ class _Collector:
 
 
 def _attributes(of):
-    return {x.key: next((v for v in (x.value.string_value, x.value.int_value, x.value.double_value, x.value.bool_value,
-                                     x.value.array_value) if v is not None), None)
-            for x in of.attributes}
+    return {x.key: getattr(x.value, x.value.WhichOneof("value")) for x in of.attributes}
 
 
 def _send_to(url, percent=100):
@@ -180,12 +180,12 @@ def clients_decide_what_is_sampled():
     seen = []
     while "refused" not in seen:
         _, _, body, _ = collector.calls.get(timeout=_LIMIT)
-        for span in ExportTraceServiceRequest.from_dict(json.loads(body)).resource_spans[0].scope_spans[0].spans:
+        for span in ExportTraceServiceRequest.FromString(body).resource_spans[0].scope_spans[0].spans:
             if span.kind != Span.SpanKind.SPAN_KIND_SERVER:
                 continue
             seen.append(_attributes(span)["lamella.request.id"])
             assert not span.parent_span_id
-            assert span.status is None or span.status.code != Status.StatusCode.STATUS_CODE_ERROR
+            assert span.status.code != Status.StatusCode.STATUS_CODE_ERROR
     assert seen == ["malformed", "refused"], seen
     assert _metric("lamella_traceparents_malformed_total") == before + 1
     collector.close()

@@ -36,6 +36,7 @@ const std::map<std::string, library> libraries{
     {"boost/version.hpp", {{"cli"}, true}},
     {"openssl", {{"net", "cli"}, true}},
     {"prometheus", {{"net"}, false}},
+    {"protozero", {{"net"}, true}},
     {"infiniband", {{"net"}, false}},
     {"zlib", {{"cli"}, true}},
     {"boost/iostreams", {{"cli"}, true}},

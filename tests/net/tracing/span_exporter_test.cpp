@@ -1,9 +1,9 @@
 // Spans on their way to collectors that take them, refuse them, are slow, or never answer.
-#include "base/json.hpp"
 #include "net/tracing/span_exporter.hpp"
 #include "tests/net/http/http_fixture.hpp"
 
 #include <doctest/doctest.h>
+#include <protozero/pbf_reader.hpp>
 
 #include <algorithm>
 #include <map>
@@ -34,12 +34,14 @@ struct collector {
 };
 
 size_t spans_of(const http_exchange_ptr& call) {
-  const auto root = parse_json(call->request().body);
-  const auto first = [](const json_value* of, const char* name) {
-    return &of->find(name)->get_if<json_value::array>()->front();
-  };
-  const auto* scope = first(first(&root, "resourceSpans"), "scopeSpans");
-  return scope->find("spans")->get_if<json_value::array>()->size();
+  protozero::pbf_reader request{call->request().body};
+  REQUIRE(request.next(1));
+  auto group = request.get_message();
+  REQUIRE(group.next(2));
+  auto scope = group.get_message();
+  size_t count = 0;
+  for (; scope.next(2); scope.skip()) ++count;
+  return count;
 }
 
 /// What became of spans.
@@ -81,11 +83,11 @@ TEST_CASE("spans go to the collector in batches") {
     const auto call = to.calls.take();
     CHECK(call->request().method == "POST");
     CHECK(call->request().path == "/otel/v1/traces");
-    CHECK(call->request().headers.get("content-type") == "application/json");
+    CHECK(call->request().headers.get("content-type") == "application/x-protobuf");
     const auto count = spans_of(call);
     CHECK(count <= 3);
     total += count;
-    call->respond(200, {{"content-type", "application/json"}}, "{}");
+    call->respond(200, {{"content-type", "application/x-protobuf"}}, "");
     CHECK(seen.exported.take() == count);
   }
   CHECK(total == 7);
@@ -105,7 +107,7 @@ TEST_CASE("a collector that is busy is asked again, with the same spans") {
     body = call->request().body;
     call->respond(status, {{"retry-after", "100000"}}, "later"); // no longer than backoff_most
   }
-  to.calls.take()->respond(200, {}, R"({"partialSuccess":{"rejectedSpans":"1"}})");
+  to.calls.take()->respond(200, {}, std::string{"\x0a\x02\x08\x01", 4});
   CHECK(seen.exported.take() == 1);
   CHECK(seen.lost.take() == loss{span_loss::collector, 1});
   CHECK(seen.failing.size() == 0);
