@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace lamella::scheduler {
@@ -24,6 +25,7 @@ struct timeout_rule {
   /// factor `longests`, and the timeout is at least `early`.
   uint32_t early_samples = 0, longests = 0;
   milliseconds early{};
+  uint32_t learned_by_others = 2; ///< factor of what others know, while fewer samples are known
 };
 
 /// The times per unit of the newest work give the timeout of the next, scaled to its size. It
@@ -50,9 +52,18 @@ public:
   /// No work was measured yet.
   bool empty() const { return count_ == 0; }
 
-  /// The timeout of work of `units` units after `failures` failures in a row.
-  milliseconds next(uint64_t units, uint32_t failures = 0) const {
+  /// The timeout of one unit, once enough samples are known for a median.
+  std::optional<milliseconds> learned() const {
+    if (empty() || is_early()) return std::nullopt;
+    return first(1);
+  }
+
+  /// The timeout of work of `units` units after `failures` failures in a row. `of_others`: what
+  /// others have learned() of such work; it bounds the timeout while few samples are known.
+  milliseconds next(uint64_t units, uint32_t failures = 0,
+                    std::optional<milliseconds> of_others = {}) const {
     auto limit = first(units);
+    if (of_others && is_early() && !empty()) limit = std::min(limit, beside(units, *of_others));
     for (uint32_t i = 0; i < failures && limit < rule_.most; ++i) limit *= 2;
     return std::min(limit, rule_.most);
   }
@@ -79,6 +90,13 @@ private:
                             : unit_ns_ * cost_of(units) / 1e6;
     const auto bounded = std::llround(std::min(ms, static_cast<double>(rule_.most.count())));
     return std::max(is_early() && !empty() ? rule_.early : rule_.least, milliseconds{bounded});
+  }
+
+  /// As next(), by the longest sample and by what others know.
+  milliseconds beside(uint64_t units, milliseconds of_others) const {
+    const auto longest_ns = unit_ns_ / rule_.longests * cost_of(units);
+    const milliseconds mine{std::llround(longest_ns * rule_.medians / 1e6)};
+    return std::max({rule_.least, mine, of_others * rule_.learned_by_others});
   }
 
   timeout_rule rule_;

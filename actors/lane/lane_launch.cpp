@@ -76,7 +76,7 @@ milliseconds timeout(const lane_state& st, bool tokens, uint64_t work) {
   milliseconds limit{0};
   if (tokens) {
     const auto& known = st.tokens.timeout;
-    limit += known.empty() ? firsts.next(1, failures) : known.next(1, failures);
+    limit += known.empty() ? firsts.next(1, failures) : known.next(1, failures, firsts.learned());
   }
   if (work > 0) {
     const auto& known = st.prompts.timeout;
@@ -164,6 +164,8 @@ void learn(lane_state& st, const lane_state::flight& x, std::chrono::nanoseconds
   if (work == 0) {
     if (st.tokens.timeout.empty()) target.firsts->add(1, took);
     st.tokens.timeout.add(1, took);
+    if (const auto timeout = st.tokens.timeout.learned())
+      target.firsts->note_learned(static_cast<uint32_t>(target.stream), *timeout);
   } else {
     if (st.prompts.timeout.empty()) target.firsts->add(work, took);
     st.prompts.timeout.add(work, took);

@@ -1,10 +1,11 @@
-/// Timeout of the first iteration of an epoch, learned from the first iterations of earlier epochs
-/// (reliability A1).
+/// Timeouts of the first iterations of an epoch, learned from earlier epochs (reliability A1).
 #pragma once
 
 #include "scheduler/learned_timeout.hpp"
 
+#include <map>
 #include <mutex>
+#include <optional>
 
 namespace lamella::actors {
 
@@ -24,9 +25,25 @@ public:
     return known_.next(units, failures);
   }
 
+  /// A stream has learned the timeout of its iterations.
+  void note_learned(uint32_t stream, std::chrono::milliseconds timeout) {
+    std::lock_guard lock{mutex_};
+    learned_[stream] = timeout;
+  }
+
+  /// The longest that streams of this epoch and of earlier ones have learned.
+  std::optional<std::chrono::milliseconds> learned() const {
+    std::lock_guard lock{mutex_};
+    std::optional<std::chrono::milliseconds> longest;
+    for (const auto& [stream, timeout] : learned_)
+      longest = std::max(longest, std::optional{timeout});
+    return longest;
+  }
+
 private:
   mutable std::mutex mutex_;
   scheduler::learned_timeout known_{scheduler::timeout_of_first_iterations};
+  std::map<uint32_t, std::chrono::milliseconds> learned_; ///< by stream, the newest
 };
 
 } // namespace lamella::actors

@@ -46,6 +46,23 @@ TEST_CASE("reliability A1: a short first iteration does not have the next ones w
   CHECK(x.next(1) == 60s);
 }
 
+TEST_CASE("reliability A1: what others have learned bounds the timeouts of the early iterations") {
+  learned_timeout x{timeout_of_iterations};
+  CHECK(x.next(1, 0, 2s) == 60s); // the first one may have to read weights
+  CHECK_FALSE(x.learned());
+  x.add(1, 50ms);
+  CHECK(x.next(1) == 12800ms);
+  CHECK(x.next(1, 0, 200ms) == 1s); // never less
+  CHECK(x.next(1, 0, 1s) == 2s);
+  CHECK(x.next(1, 1, 1s) == 4s);
+  CHECK(x.next(1, 0, 30s) == 12800ms); // never more than without them
+  x.add(1, 1s);
+  CHECK(x.next(1, 0, 500ms) == 16s); // its own ones count as well
+  for (int i = 0; i < 2; ++i) x.add(1, 50ms);
+  CHECK(x.next(1, 0, 30s) == 1s); // it knows enough itself
+  CHECK(x.learned() == 1s);
+}
+
 TEST_CASE("reliability A1: the timeout of work follows its size, from the first like it on") {
   learned_timeout x{{.least = 2s, .most = 60s, .fixed = 100}};
   CHECK(x.next(1) == 60s); // nothing is known
