@@ -3,41 +3,50 @@
 #include "scheduler/kv_balance.hpp"
 
 #include <algorithm>
-#include <span>
+#include <map>
+#include <utility>
 
 namespace lamella::actors {
 
 namespace {
 
-/// The slots of sequences of a table, together where they share some.
+/// Groups that become one where they meet.
+class groups {
+public:
+  size_t add() {
+    parents_.push_back(parents_.size());
+    return parents_.back();
+  }
+  size_t root(size_t group) {
+    while (parents_[group] != group) group = parents_[group] = parents_[parents_[group]];
+    return group;
+  }
+  void unite(size_t a, size_t b) { parents_[root(b)] = root(a); }
+
+private:
+  std::vector<size_t> parents_;
+};
+
+/// The slots of sequences of a table, together where they share some: the prefix cache may have
+/// given a sequence slots of several others, of which each has the beginning for itself.
 std::vector<std::vector<slot_run>> sharers_of(const kv_allocator_state& st, uint32_t table) {
   constexpr auto none = ~size_t{0};
-  std::vector<std::vector<slot_run>> result;
+  groups all;
   std::vector<size_t> group(st.pools[table].slots(), none);
   for (const auto& [holder, held] : st.holders) {
     if (held.member != table || is_of_move(holder) || held.runs.empty()) continue;
-    // Prefixes are shared, so the first slot tells.
-    auto mine = group[held.runs.front().first];
-    if (mine == none) {
-      mine = result.size();
-      result.emplace_back();
-    }
-    const auto claim = [&](const slot_run& stretch) {
-      if (stretch.length > 0) scheduler::append(result[mine], std::span{&stretch, 1});
-    };
-    for (const auto& run : held.runs) {
-      slot_run stretch; // of slots that no other one of them has claimed
-      for (auto slot = run.first; slot < run.first + run.length; ++slot) {
-        if (std::exchange(group[slot], mine) != none) continue;
-        if (stretch.length == 0 || slot != stretch.first + stretch.length) {
-          claim(stretch);
-          stretch = {slot, 0};
-        }
-        ++stretch.length;
-      }
-      claim(stretch);
-    }
+    const auto mine = all.add();
+    for (const auto& run : held.runs)
+      for (auto slot = run.first; slot < run.first + run.length; ++slot)
+        if (const auto other = std::exchange(group[slot], mine); other != none)
+          all.unite(mine, other);
   }
+  std::map<size_t, std::vector<slot_run>> found; // by group
+  for (uint32_t slot = 0; slot < group.size(); ++slot)
+    if (group[slot] != none)
+      scheduler::append(found[all.root(group[slot])], std::vector<slot_run>{{slot, 1}});
+  std::vector<std::vector<slot_run>> result;
+  for (auto& [root, runs] : found) result.push_back(std::move(runs));
   return result;
 }
 
@@ -129,13 +138,18 @@ void choose_tables(kv_allocator_state& st) {
 }
 
 void follow_first_slots(kv_allocator_state& st) {
+  std::vector<scheduler::slot_set> followed;
+  for (const auto& x : st.moving->from) followed.emplace_back(static_cast<uint32_t>(x.into.size()));
   for (const auto& [holder, held] : st.holders) {
     if (is_of_move(holder) || held.runs.empty() || held.member >= st.moving->from.size()) continue;
     auto& x = st.moving->from[held.member];
+    auto& done = followed[held.member];
     const auto to = x.into[held.runs.front().first];
-    for (const auto& run : held.runs)
+    // What elder sequences share with this one follows those.
+    for (const auto& run : done.part(held.runs, false))
       for (auto slot = run.first; slot < run.first + run.length; ++slot)
         if (x.slots[slot] == kv_moving::nowhere) x.into[slot] = to;
+    done.insert(held.runs);
   }
 }
 

@@ -126,19 +126,20 @@ std::vector<slot_run> places_of(const kv_moving::table& x, const std::vector<slo
   return places;
 }
 
-/// The first slots of a holder that have a place in the next tables.
-uint32_t placed(const kv_moving::table& x, const std::vector<slot_run>& runs) {
+/// The first slots of a holder that have a place in that table. A sequence that began meanwhile
+/// may share slots that go to several: those behind the first of another table are lost to it.
+uint32_t placed(const kv_moving::table& x, const std::vector<slot_run>& runs, uint32_t to) {
   uint32_t count = 0;
   for (const auto& run : runs)
     for (auto slot = run.first; slot < run.first + run.length; ++slot, ++count)
-      if (x.slots[slot] == kv_moving::nowhere) return count;
+      if (x.slots[slot] == kv_moving::nowhere || x.into[slot] != to) return count;
   return count;
 }
 
-/// Its first positions that are copied.
-uint32_t copied(const kv_moving::table& x, const kv_allocator_state::holding& held) {
+/// The first of these slots that are copied.
+uint32_t copied(const kv_moving::table& x, const std::vector<slot_run>& runs) {
   uint32_t count = 0;
-  for (const auto& run : scheduler::prefix(held.runs, held.filled))
+  for (const auto& run : runs)
     for (auto slot = run.first; slot < run.first + run.length; ++slot, ++count)
       if (!x.copied.contains(slot)) return count;
   return count;
@@ -147,11 +148,11 @@ uint32_t copied(const kv_moving::table& x, const kv_allocator_state::holding& he
 /// Gives a holder its slots in the next tables.
 void rehome(kv_allocator_state& st, kv_allocator_state::holding& held) {
   const auto& x = st.moving->from[held.member];
-  held.taken_over = copied(x, held);
-  held.filled = *held.taken_over;
   const auto to = x.into[held.runs.front().first];
   // Slots that nothing was written to yet have no place where others had to go.
-  const auto stays = scheduler::prefix(held.runs, placed(x, held.runs));
+  const auto stays = scheduler::prefix(held.runs, placed(x, held.runs, to));
+  held.taken_over = copied(x, scheduler::prefix(stays, held.filled));
+  held.filled = *held.taken_over;
   auto runs = places_of(x, stays);
   st.pools[to].share(runs);
   st.pools[held.member].give_back(held.runs);

@@ -30,6 +30,8 @@ def i5_slots_add_up(evidence):
              and "members" in x}
     sizes |= {pool.get("members") for status in evidence.statuses()[:1] for pool in status["pools"]}
     sizes |= {int(x.words()["members"]) for x in evidence.gateway_lines("pool serves with fewer members ")}
+    # A worker that is drained without a spare leaves a smaller pool.
+    sizes |= {int(x.words()["to"]) for x in evidence.gateway_lines("pool resizing pool=attention ")}
     totals = collections.defaultdict(set)
     for status in evidence.statuses():
         for pool in status["pools"]:

@@ -17,8 +17,8 @@ def scale(pool, members, gap=0.0):
 
 
 def scaling(seed, attention=ATTENTION):
-    """Sizes of pools, drained workers, and workers that are killed while KV moves to others. In the end all pools are
-    as at the start."""
+    """Sizes of pools, drained workers, workers that are killed and frames that are lost or damaged while KV moves to
+    others. In the end all pools are as at the start."""
     chance = random.Random(seed)
     soon = lambda: round(0.005 * 60 ** chance.random(), 3)  # 5 to 300 ms: at any step of a change
     shard, replica = (lambda: f"attention-{chance.randrange(5)}"), (lambda: f"model-{chance.randrange(2)}")
@@ -27,6 +27,10 @@ def scaling(seed, attention=ATTENTION):
             step("drain", replica()), step("drain", shard()), step("drain", shard())]
     for members in attention * 5:
         plan += [scale("attention", members, gap=soon()), step("kill", chance.choice((shard, shard, replica))())]
+    for members, (kind, seconds) in zip(attention * 3, (("flip_data", 2.0), ("mute_data", 1.0), ("cut_data", 1.0)) * 2):
+        frames = {"count": 6} if kind == "flip_data" else {}
+        plan += [scale("attention", members, gap=soon()),
+                 step(kind, shard(), seconds=seconds, seed=chance.randrange(1 << 30)) | frames]
     plan += [scale("model", 3, gap=soon()), step("kill", shard()), scale("model", 2, gap=soon()), step("kill", replica()),
              scale("prefill", 2, gap=soon()), step("kill", "prefill-0"), scale("prefill", 1)]
     return plan

@@ -48,6 +48,11 @@ class Schedule(unittest.TestCase):
             self.assertTrue(any(a["kind"] == "scale" and 0 < a["gap"] <= 2 and b["kind"] == "kill"
                                 for a, b in zip(plan, plan[1:])))
 
+    def test_frames_are_damaged_and_lost_while_pools_change(self):
+        plan = schedule.scaling(1)
+        beside = {b["kind"] for a, b in zip(plan, plan[1:]) if a["kind"] == "scale" and 0 < a["gap"] <= 2}
+        self.assertLessEqual({"flip_data", "mute_data", "cut_data"}, beside)
+
     def test_gray_failures_have_bounds_and_hit_who_is_there(self):
         for layout, bound in (("heads", 2000), ("bare", 4000)):
             plan = schedule.gray(1, guarded=LAYOUTS[layout].parity)
