@@ -144,7 +144,8 @@ def main():
     elif options.gray:
         plan = schedule.gray(options.seed, guarded=layout.parity)
     elif options.scaling:
-        plan = schedule.scaling(options.seed, attention)
+        shards = layout.sizes["attention"] + layout.beside["attention"]
+        plan = schedule.scaling(options.seed, attention, shards)
     elif options.random:
         plan = schedule.drawn(options.seed, options.random, layout.workers(), THROUGH_PROXY, attention=attention)
     else:

@@ -16,12 +16,12 @@ def scale(pool, members, gap=0.0):
     return step("scale", pool, gap=gap) | {"members": members}
 
 
-def scaling(seed, attention=ATTENTION):
+def scaling(seed, attention=ATTENTION, shards=5):
     """Sizes of pools, drained workers, workers that are killed and frames that are lost or damaged while KV moves to
     others. In the end all pools are as at the start."""
     chance = random.Random(seed)
     soon = lambda: round(0.005 * 60 ** chance.random(), 3)  # 5 to 300 ms: at any step of a change
-    shard, replica = (lambda: f"attention-{chance.randrange(5)}"), (lambda: f"model-{chance.randrange(2)}")
+    shard, replica = (lambda: f"attention-{chance.randrange(shards)}"), (lambda: f"model-{chance.randrange(2)}")
     plan = [*(scale("attention", x) for x in attention), scale("model", 3), scale("model", 2),
             scale("prefill", 2), scale("prefill", 1), scale("model", 1), scale("model", 2),
             step("drain", replica()), step("drain", shard()), step("drain", shard())]
