@@ -129,8 +129,11 @@ constexpr timeout_rule timeout_of_pulls{.least = std::chrono::seconds{2},
 /// epochs: a worker that has just started may have to read its weights first.
 constexpr timeout_rule timeout_of_first_iterations{.samples = 16,
                                                    .medians = 256,
-                                                   .least = std::chrono::seconds{10},
+                                                   .least = std::chrono::seconds{3},
                                                    .most = std::chrono::seconds{60},
-                                                   .fixed = 64};
+                                                   .fixed = 64,
+                                                   .early_samples = 4,
+                                                   .longests = 256,
+                                                   .early = std::chrono::seconds{10}};
 
 } // namespace lamella::scheduler

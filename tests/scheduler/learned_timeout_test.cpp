@@ -95,15 +95,19 @@ TEST_CASE(
   CHECK(x.next(1) == 60s); // nothing is known
   CHECK(x.next(1, 2) == 60s);
   x.add(1, 20ms);
-  CHECK(x.next(1) == 10s); // never less
+  CHECK(x.next(1) == 10s); // no less while few are known
   CHECK(x.next(1, 1) == 20s);
   CHECK(x.next(1, 5) == 60s);
   x.add(1, 100ms);
   CHECK(x.next(1) == 25600ms);
   CHECK(x.next(1 + 65) == 51200ms); // twice the work
   CHECK(x.next(1 << 20) == 60s);
+  for (int i = 0; i < 2; ++i) x.add(1, 100ms);
+  CHECK(x.next(1) == 25600ms);
   x.add(1, 55s); // one that stood still does not spoil it
   CHECK(x.next(1) == 25600ms);
   for (int i = 0; i < 16; ++i) x.add(1, 200ms);
   CHECK(x.next(1) == 51200ms);
+  for (int i = 0; i < 16; ++i) x.add(1, 5ms);
+  CHECK(x.next(1) == 3s); // never less
 }
