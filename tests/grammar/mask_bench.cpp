@@ -3,8 +3,8 @@
 // VOCABULARY: the bytes of a token in hexadecimal, one per line. CASES: one JSON object per line:
 //   {"schema": S, "texts": [TEXT ...]}, texts that the schema takes (others are left where they
 // leave it). Prints quantiles of what follows a token until the next mask is known, and of the
-// first masks, which come behind compiling. Times are of the processor: others may run beside it.
-// What reading the clock takes itself is left out.
+// first masks, which come behind compiling; and where the longest were made. Times are of the
+// processor: others may run beside it. What reading the clock takes itself is left out.
 #include "base/json.hpp"
 #include "model/grammar/json_schema/json_schema.hpp"
 #include "model/grammar/output_constraint.hpp"
@@ -16,6 +16,7 @@
 #include <iostream>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 using namespace lamella;
@@ -104,7 +105,23 @@ struct bench {
   std::shared_ptr<const model::token_trie> trie = std::make_shared<model::token_trie>(text);
   const double clock_us = clock_microseconds();
   std::vector<double> first, others, compiling;
+  struct place {
+    double us;
+    size_t schema, bytes; ///< by number, of those that are taken; of the text so far
+    std::string end{};    ///< of the text so far
+    bool operator<(const place& x) const { return us > x.us; }
+  };
+  std::vector<place> longest; ///< of `others`, the longest first
   size_t left = 0; ///< texts that left their schema
+
+  void remember(place here, const std::string& answer) {
+    constexpr size_t kept = 12, shown = 40;
+    if (longest.size() == kept && here.us <= longest.back().us) return;
+    const auto from = here.bytes - std::min(here.bytes, shown);
+    here.end = answer.substr(from, here.bytes - from);
+    longest.insert(std::upper_bound(longest.begin(), longest.end(), here), here);
+    if (longest.size() > kept) longest.pop_back();
+  }
 
   void walk(const json_value& schema, const json_value::array& texts) {
     model::grammar g;
@@ -120,8 +137,11 @@ struct bench {
       while (true) {
         begun = microseconds();
         answer.make_mask();
-        (is_first ? first : others).push_back(std::max(0.0, microseconds() - begun - clock_us));
-        is_first = false;
+        const auto took = std::max(0.0, microseconds() - begun - clock_us);
+        (is_first ? first : others).push_back(took);
+        if (!std::exchange(is_first, false))
+          remember({took, compiling.size(), x.get_if<std::string>()->size() - rest.size(), {}},
+                   *x.get_if<std::string>());
         if (rest.empty()) break;
         const auto token = text->next(rest, *answer.mask());
         if (token == 0) {
@@ -154,4 +174,7 @@ int main(int, char** arguments) {
   print("compiling", all.compiling);
   print("first masks", all.first);
   print("further masks", all.others);
+  for (const auto& x : all.longest)
+    std::printf("  %.0f us: schema %zu that is not refused, behind %zu bytes: ...%s\n", x.us,
+                x.schema, x.bytes, x.end.c_str());
 }
