@@ -250,12 +250,6 @@ grammar_states::state_id grammar_states::step(state_id from, uint8_t byte) {
   return make_step(from, byte);
 }
 
-grammar_states::state_id grammar_states::near_step(state_id from, uint8_t byte) {
-  if (const auto* known = states_[from].leads_to)
-    if (const auto to = (*known)[byte]; to != unknown) return to & ~counts;
-  return near(make_step(from, byte));
-}
-
 /// States with counts far from their limits do not come again, and are not worth a row. In a row
 /// all bytes that the same places take are known at once.
 grammar_states::state_id grammar_states::make_step(state_id from, uint8_t byte) {
@@ -295,6 +289,19 @@ grammar_states::state_id grammar_states::near(state_id x) {
   const auto to = take_state();
   states_[x].near = to;
   return to;
+}
+
+/// Its places are in parts that tell the same apart, or take no plain character.
+const character_classes* grammar_states::classes_of(state_id x) const {
+  const auto& rules = grammar_->rules;
+  const character_classes* found = nullptr;
+  for (const auto& p : places(x)) {
+    if ((rules.nodes()[p.at].set & plain_bytes()).none()) continue;
+    const auto* here = rules.classes_at(p.at);
+    if (here == nullptr || (found != nullptr && found != here)) return nullptr;
+    found = here;
+  }
+  return found;
 }
 
 grammar_states::state_id grammar_states::import(const grammar_states& from, state_id x) {

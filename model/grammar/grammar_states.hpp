@@ -61,7 +61,15 @@ public:
   /// to their limits within them are no counts there. Many states have the same one.
   state_id near(state_id x);
   /// near(step(from, byte)), and found again faster.
-  state_id near_step(state_id from, uint8_t byte);
+  state_id near_step(state_id from, uint8_t byte) {
+    if (const auto* known = states_[from].leads_to)
+      if (const auto to = (*known)[byte]; to != unknown) return to & ~counts;
+    return near(make_step(from, byte));
+  }
+
+  /// Which plain characters lead to the same, from here and from all states that plain characters
+  /// lead to; null where it is not known.
+  const character_classes* classes_of(state_id x) const;
 
   /// The same state as `x` of `from`, which is of the same grammar.
   state_id import(const grammar_states& from, state_id x);
