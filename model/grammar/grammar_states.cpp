@@ -47,6 +47,7 @@ void grammar_states::reach_all() {
     const auto [at, open] = to_visit_.back();
     to_visit_.pop_back();
     if (!grammar_->productive[at] || !visited_.insert(uint64_t{at} << 32 | open)) continue;
+    work_ += visit_work;
     if (++visits_ > visits_max) {
       to_visit_.clear();
       return;
@@ -172,6 +173,7 @@ grammar_states::frame_id grammar_states::import_frame(const grammar_states& from
 /// Is all allowed in `a` that is allowed in `b`?
 bool grammar_states::covers(frame_id a, frame_id b) const {
   for (; a != b; a = frames_[a].below, b = frames_[b].below) {
+    ++work_;
     const auto &x = frames_[a], &y = frames_[b];
     if (x.at != y.at || x.least > y.least || x.most < y.most) return false;
   }
