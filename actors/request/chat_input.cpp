@@ -74,9 +74,12 @@ model::template_data entry_of(const net::chat_message& m, const model::chat_abil
   if (!m.name.empty()) entry.emplace_back("name", m.name);
   if (!m.tool_calls.empty()) entry.emplace_back("tool_calls", calls_of(m, calls_as_text));
   if (!m.tool_call_id.empty()) entry.emplace_back("tool_call_id", m.tool_call_id);
-  if (!m.reasoning.empty()) { // templates know it by either name
+  if (!m.reasoning.empty()) { // templates know it by any of these names
     entry.emplace_back("reasoning_content", m.reasoning);
     entry.emplace_back("reasoning", m.reasoning);
+    // gpt-oss's refuses it beside what is said before a call.
+    if (m.tool_calls.empty() || (m.content.empty() && m.parts.empty()))
+      entry.emplace_back("thinking", m.reasoning);
   }
   for (const auto& [key, value] : m.more) entry.emplace_back(key, as_template_data(value));
   return entry;

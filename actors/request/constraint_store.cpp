@@ -91,9 +91,9 @@ grammar::node_id with_tools(grammar& g, const net::output_format* format, const 
   try {
     if (use.what == net::tool_use::choice::automatic && format == nullptr)
       return model::text_or_tool_calls(g, tools, dialect, many, next, reasoning);
-    auto answer = model::tool_calls_grammar(g, tools, dialect, many, next);
+    auto answer = model::tool_calls_grammar(g, tools, dialect, many, next, reasoning);
     if (use.what == net::tool_use::choice::automatic)
-      answer = g.choice({formatted(g, *format, next), answer});
+      answer = g.choice({model::as_text(g, reasoning, formatted(g, *format, next)), answer});
     return model::behind_reasoning(g, reasoning, answer);
   } catch (const model::json_schema_error& e) {
     throw net::invalid_schema(e.pointer.substr(0, e.pointer.find('/')), e.what());
@@ -173,11 +173,12 @@ constraint_store::make(const net::output_format* format, const net::tool_use& to
     grammar g;
     g.begin(0, tools.active()
                    ? with_tools(g, format, tools, dialect, g.end(), reasoning)
-                   : model::behind_reasoning(g, reasoning, formatted(g, *format, g.end())));
+                   : model::behind_reasoning(
+                       g, reasoning, model::as_text(g, reasoning, formatted(g, *format, g.end()))));
     std::vector<std::string> marks;
     if (tools.active()) marks = dialect.mark_tokens();
     if (reasoning.start != model::reasoning_start::closed)
-      for (const auto& mark : {reasoning.marks.begin, reasoning.marks.end}) marks.push_back(mark);
+      for (auto& mark : reasoning.marks.tokens()) marks.push_back(std::move(mark));
     made = std::make_shared<model::output_constraint>(std::move(g), trie_with(std::move(marks)),
                                                       ends_, vocabulary_);
     log_ignored_keywords(format, tools);

@@ -122,7 +122,7 @@ public:
   /// earlier answers to leave reasoning out.
   reasoning_marks reasoning() {
     for (const auto& marks : known_reasoning_marks())
-      if (writes_reasoning(marks) || ends_prompts(marks) || leaves_out(marks)) return marks;
+      if (knows(marks)) return marks;
     return {};
   }
 
@@ -141,10 +141,23 @@ public:
   }
 
 private:
+  bool knows(const reasoning_marks& marks) {
+    switch (marks.form) {
+    case answer_form::marks:
+      return writes_reasoning(marks) || ends_prompts(marks) || leaves_out(marks);
+    case answer_form::channels:
+      return writes_reasoning(marks);
+    case answer_form::recipients:
+      return reasoning_start_of(shown({message("user", "Hi")}, false), marks)
+             == reasoning_start::open;
+    }
+    return false;
+  }
+
   bool writes_reasoning(const reasoning_marks& marks) {
     const auto thinking = [](template_data answer) {
       auto& members = std::get<object>(answer.value);
-      for (const auto* name : {"reasoning_content", "reasoning"})
+      for (const auto* name : {"reasoning_content", "reasoning", "thinking"})
         members.emplace_back(name, thought);
       return answer;
     };

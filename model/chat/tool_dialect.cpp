@@ -55,6 +55,11 @@ std::vector<tool_dialect> forms_of_objects() {
           {"", "", "", "<|action_start|><|plugin|>\n", "<|action_end|>", "parameters", false, true},
           // Mistral from 2025 on, Devstral, Magistral
           spelt({"", "", "", "[TOOL_CALLS]", "", "", true, true}, "", "[ARGS]", ""),
+          // Functionary 3.2
+          spelt({"", "", "", ">>>", "", "", true, true}, "", "\n", ""),
+          // Apertus
+          spelt({"<|tools_prefix|>[", ", ", "]<|tools_suffix|>", "", "", "", true, true}, "{\"",
+                "\": ", "}"),
           // Functionary 3.1, LLaMA 3.1 where its template asks for it
           spelt({"", "", "", "<function=", "</function>", "", true, true}, "", ">", ""),
           // DeepSeek V3 and R1, then V3.1
@@ -93,7 +98,30 @@ std::vector<tool_dialect> forms_of_parameters() {
              ")", {"", "=", "", ", "}),
       // FunctionGemma
       marked({"", "", "", "<start_function_call>", "<end_function_call>", "", true, true},
-             "call:", "{", "}", {"", ":", "", ",", "<escape>"})};
+             "call:", "{", "}", {"", ":", "", ",", "<escape>"}),
+      // Gemma 4
+      marked({"", "", "", "<|tool_call>", "<tool_call|>", "", true, true}, "call:", "{", "}",
+             {"", ":", "", ",", "<|\"|>"})};
+}
+
+/// gpt-oss: a message to a function, in the order in which models write its header. Templates write
+/// earlier ones in the other order.
+std::optional<tool_dialect> on_channels(std::string_view written, const std::string& name) {
+  const auto to = "to=functions." + name;
+  if (written.find(to + "<|channel|>commentary") == written.npos
+      && written.find("<|channel|>commentary " + to) == written.npos)
+    return {};
+  return spelt({"", "", "", "<|channel|>commentary to=functions.", "", "", false, true}, "",
+               " <|constrain|>json<|message|>", "");
+}
+
+/// LLaMA 3: JSON alone, or behind a mark, and calls as in Python of the tools it was trained with.
+tool_dialect bare_json() {
+  tool_dialect x{"", "", "", "", "", "parameters", false, true};
+  x.also = {{"", "", "", "<|python_tag|>", "", "parameters", false, true},
+            marked({"", "", "", "<|python_tag|>", "", "", false, true}, "", ".call(", ")",
+                   {"", "=", "", ", "})};
+  return x;
 }
 
 /// Forms that templates write and that are no plain tags. A form is told by all of it up to the
@@ -153,7 +181,17 @@ std::vector<std::string> tool_dialect::mark_tokens() const {
   if (parameters)
     all += parameters->before_name + parameters->before_value + parameters->behind_value
            + parameters->quote;
-  for (const auto* text : {"<tool_call>",
+  for (const auto& x : also) all += x.open;
+  for (const auto* text : {"<|channel|>",
+                           "<|constrain|>",
+                           "<|message|>",
+                           "<|python_tag|>",
+                           "<|tools_prefix|>",
+                           "<|tools_suffix|>",
+                           "<|tool_call>",
+                           "<tool_call|>",
+                           "<|\"|>",
+                           "<tool_call>",
                            "</tool_call>",
                            "<tool_response>",
                            "[TOOL_CALLS]",
@@ -203,6 +241,7 @@ tool_dialect tool_dialect_of(std::string_view written, std::string_view name) {
         && (!found || form.end.size() > found->end.size()))
       found = std::move(form);
   if (found) return std::move(*found);
+  if (auto x = on_channels(written, std::string{name})) return std::move(*x);
   const auto begins = std::string{R"({"name": ")"} + std::string{name} + '"';
   const auto at = written.rfind(begins);
   if (at == written.npos) return tags(false);
@@ -210,8 +249,7 @@ tool_dialect tool_dialect_of(std::string_view written, std::string_view name) {
   const auto end = before.find_last_not_of(" \n");
   before = before.substr(0, end == before.npos ? 0 : end + 1);
   const auto arguments = written.substr(at + begins.size());
-  if (arguments.starts_with(R"(, "parameters": )"))
-    return {"", "", "", "", "", "parameters", false, true};
+  if (arguments.starts_with(R"(, "parameters": )")) return bare_json();
   if (!arguments.starts_with(R"(, "arguments": )")) return tags(false);
   if (before.ends_with("<tool_call>")) return tags(true);
   if (!before.ends_with('[')) return tags(false);

@@ -42,6 +42,9 @@ struct tool_dialect {
   std::optional<parameter_marks> parameters{};
   /// The template shows ids of calls, which have to be functions.NAME:NUMBER.
   bool ids_are_names = false;
+  /// Other forms that the model may write a call in instead, each behind the same mark, which this
+  /// form does not have. They are told apart by the { that the call begins with or does not.
+  std::vector<tool_dialect> also{};
   /// Parameters whose values are texts, as key_of() has them.
   std::vector<std::string> texts{};
   static std::string key_of(std::string_view tool, std::string_view parameter) {

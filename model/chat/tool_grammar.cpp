@@ -68,7 +68,12 @@ public:
     return first;
   }
 
-  node_id calls(node_id next) { return grammar_.text(dialect_.mark(), behind_mark(next)); }
+  node_id calls(node_id next) {
+    auto all = grammar_.text(dialect_.mark(), behind_mark(next));
+    if (!dialect_.also.empty())
+      all = grammar_.choice({all, grammar_.text(dialect_.also[0].open, other_calls(next))});
+    return all;
+  }
 
   node_id text_or_calls(node_id next) {
     return dialect_.mark().empty() ? text_or_call(next) : text_up_to_mark(next);
@@ -205,14 +210,29 @@ private:
     return text_up_to(grammar_, dialect_.mark(), behind_mark(next), next, not_text_);
   }
 
-  /// The first character that is no white space tells.
+  /// One call in another form, behind the mark of these.
+  node_id other_calls(node_id next) {
+    std::vector<node_id> branches;
+    for (const auto& x : dialect_.also)
+      branches.push_back(builder{grammar_, tools_, x, tool_calls::one}.behind_mark(next));
+    return grammar_.choice(std::move(branches));
+  }
+
+  /// The first character that is no white space tells, or the mark of another form does.
   node_id text_or_call(node_id next) {
-    const auto text = grammar_.choice();
+    auto text = grammar_.choice();
     grammar_.branch(text, {grammar_.bytes(any_byte, text), next});
     const auto blanks = byte_set{}.set(' ').set('\n');
     auto others = any_byte & ~blanks;
     others.reset('{');
     const auto begin = grammar_.choice();
+    if (!dialect_.also.empty()) {
+      const auto& mark = dialect_.also[0].open;
+      text = text_up_to(grammar_, mark, other_calls(next), next);
+      const auto first = static_cast<uint8_t>(mark[0]);
+      others.reset(first);
+      grammar_.branch(begin, {*beginning_with(grammar_, text, first)});
+    }
     grammar_.branch(begin, {grammar_.bytes(blanks, begin), grammar_.bytes(others, text),
                             behind_mark(next), next});
     return begin;
@@ -238,14 +258,26 @@ std::vector<std::string> text_parameters(std::span<const tool_signature> tools) 
 }
 
 node_id tool_calls_grammar(grammar& g, std::span<const tool_signature> tools,
-                           const tool_dialect& dialect, tool_calls how_many, node_id next) {
-  return builder{g, tools, dialect, how_many}.calls(next);
+                           const tool_dialect& dialect, tool_calls how_many, node_id next,
+                           const answer_reasoning& reasoning) {
+  builder made{g, tools, dialect, how_many};
+  const bool is_begun =
+      reasoning.start == reasoning_start::open && reasoning.marks.form == answer_form::recipients;
+  return is_begun ? made.behind_mark(next) : made.calls(next);
 }
 
 node_id text_or_tool_calls(grammar& g, std::span<const tool_signature> tools,
                            const tool_dialect& dialect, tool_calls how_many, node_id next,
                            const answer_reasoning& reasoning) {
   const bool open = reasoning.start == reasoning_start::open;
+  const auto form = reasoning.marks.form;
+  if (open && form != answer_form::marks) {
+    builder made{g, tools, dialect, how_many};
+    const auto text = form == answer_form::channels ? text_up_to(g, reasoning.marks.end, next, next)
+                                                    : made.text_or_calls(next);
+    const auto calls = tool_calls_grammar(g, tools, dialect, how_many, next, reasoning);
+    return behind_reasoning(g, reasoning, g.choice({as_text(g, reasoning, text), calls}), next);
+  }
   builder made{g, tools, dialect, how_many, open ? reasoning.marks.begin : ""};
   return behind_reasoning(g, reasoning, made.text_or_calls(next), next);
 }

@@ -28,14 +28,16 @@ std::vector<std::string> text_parameters(std::span<const tool_signature> tools);
 enum class tool_calls : uint8_t { one, many };
 
 /// Calls of these tools, one at least, as the dialect writes them. Throws json_schema_error, also
-/// for a schema that takes no object.
+/// for a schema that takes no object. Where the prompt ends with the first mark (`reasoning`), they
+/// begin behind it.
 grammar::node_id tool_calls_grammar(grammar& g, std::span<const tool_signature> tools,
                                     const tool_dialect& dialect, tool_calls how_many,
-                                    grammar::node_id next);
+                                    grammar::node_id next, const answer_reasoning& reasoning = {});
 
 /// Any text, and calls behind it or none. `calls` makes what follows `next`: all calls of an
 /// answer. Where marks tell calls from text, what comes behind a mark is a call. What looks like
 /// calls within the reasoning is none; reasoning that is open is told apart in dialects with marks.
+/// Text and calls are laid out as the form of `reasoning` has them.
 grammar::node_id text_or_tool_calls(grammar& g, std::span<const tool_signature> tools,
                                     const tool_dialect& dialect, tool_calls how_many,
                                     grammar::node_id next, const answer_reasoning& reasoning = {});

@@ -46,12 +46,15 @@ public:
 
   void run() {
     come_to(states_.start(), {0, 0, true});
-    for (bool nearest = false; work_ < work_max_ && !(most_first_.empty() && first_.empty());
+    for (bool nearest = false;
+         work_ < work_max_ && has_time() && !(most_first_.empty() && first_.empty());
          nearest = !nearest) {
       const auto at = next(nearest);
       if (!std::exchange(found_[at].gone_on, true)) go_on(at);
     }
   }
+
+  uint64_t states_work() const { return states_.work(); }
 
 private:
   static constexpr uint32_t reach = 4;     ///< bytes within which a limit of a count is near
@@ -73,6 +76,8 @@ private:
     bool gone_on = false;
   };
 
+  bool has_time() const { return states_work() < ambiguity_states_work_max; }
+
   uint32_t next(bool nearest) {
     uint32_t at;
     if (most_first_.empty() || (nearest && !first_.empty())) {
@@ -93,7 +98,7 @@ private:
   void go_on(uint32_t at) {
     const auto state = found_[at].state;
     for (const auto b : states_.telling_bytes(state, bytes_))
-      come_to(step(state, b), {at, b, false});
+      if (has_time()) come_to(step(state, b), {at, b, false});
     for (const auto x : states_.past_counts(state, passed_)) come_to(x, {at, 0, true});
   }
 
@@ -136,7 +141,7 @@ private:
     auto at = found_[from].state;
     size_t growth = 0;
     uint32_t steady = 0;
-    while (work_ - begun + loops_work_ < loops_work_max) {
+    while (work_ - begun + loops_work_ < loops_work_max && has_time()) {
       auto next = at;
       for (const auto b : loop) {
         next = step(next, b);
@@ -197,8 +202,10 @@ private:
 
 } // namespace
 
-void refuse_ambiguous(std::shared_ptr<const runnable_grammar> g, size_t work_max) {
-  search{std::move(g), work_max}.run();
+uint64_t refuse_ambiguous(std::shared_ptr<const runnable_grammar> g, size_t work_max) {
+  search all{std::move(g), work_max};
+  all.run();
+  return all.states_work();
 }
 
 } // namespace lamella::model

@@ -13,6 +13,11 @@ byte_set bytes_between(uint8_t low, uint8_t high) {
   return set;
 }
 
+const byte_set& plain_bytes() {
+  static const auto all = bytes_between(0x20, 0xFF) & ~byte_set{}.set('"').set('\\');
+  return all;
+}
+
 grammar::grammar() {
   nodes_.emplace_back(); // end()
   rules_.push_back(end());
@@ -140,6 +145,23 @@ grammar::node_id grammar::repeat(rule_id rule, uint32_t min, uint32_t max, node_
   x.max = max;
   x.next = next;
   return add(std::move(x));
+}
+
+void grammar::tells_apart(size_t nodes, character_classes classes,
+                          std::span<const node_id> behind) {
+  const auto takes_plain = [&](node_id x) {
+    return nodes_[x].what != kind::bytes || (nodes_[x].set & plain_bytes()).any();
+  };
+  if (classes.ranges.empty() || std::any_of(behind.begin(), behind.end(), takes_plain)) return;
+  parts_.push_back(
+      {static_cast<node_id>(nodes), static_cast<node_id>(nodes_.size()), std::move(classes)});
+}
+
+const character_classes* grammar::classes_at(node_id x) const {
+  const auto after = std::upper_bound(parts_.begin(), parts_.end(), x,
+                                      [](node_id at, const part& p) { return at < p.first; });
+  if (after == parts_.begin() || (after - 1)->behind <= x) return nullptr;
+  return &(after - 1)->classes;
 }
 
 namespace {

@@ -6,6 +6,8 @@
 /// grammar_states.hpp runs them.
 #pragma once
 
+#include "model/grammar/character_classes.hpp"
+
 #include <bitset>
 #include <cstdint>
 #include <limits>
@@ -21,6 +23,9 @@ using byte_set = std::bitset<256>;
 
 /// All bytes from `low` to `high`, both included.
 byte_set bytes_between(uint8_t low, uint8_t high);
+
+/// Bytes of characters that stand for themselves in JSON strings.
+const byte_set& plain_bytes();
 
 /// A request's grammar cannot be used: it has too many nodes, or no text that it allows can be
 /// spelt.
@@ -82,6 +87,13 @@ public:
   /// The rule `min` to `max` times (or unbounded). What it allows must not be empty.
   node_id repeat(rule_id rule, uint32_t min, uint32_t max, node_id next);
 
+  /// The nodes that were made since there were `nodes` tell no more characters apart than these,
+  /// and are left by plain_bytes() to each other alone. Where one of `behind`, by which they are
+  /// left, takes a plain byte, nothing is noted. Callers note parts in the order of their nodes.
+  void tells_apart(size_t nodes, character_classes classes, std::span<const node_id> behind);
+  /// Classes that the part of this node tells apart; null where nothing is known.
+  const character_classes* classes_at(node_id x) const;
+
   const std::vector<node>& nodes() const { return nodes_; }
   /// Of a node of bytes; none of others.
   std::span<const way> ways(const node& x) const { return {ways_.data() + x.first_way, x.ways}; }
@@ -100,6 +112,11 @@ private:
   std::vector<node> nodes_;
   std::vector<way> ways_; ///< of all nodes
   std::vector<node_id> rules_;
+  struct part {
+    node_id first, behind;
+    character_classes classes;
+  };
+  std::vector<part> parts_; ///< ascending
 };
 
 /// By node: is there a text of these bytes from here to the end of its rule? Linear in the nodes

@@ -47,6 +47,7 @@ void grammar_states::reach_all() {
     const auto [at, open] = to_visit_.back();
     to_visit_.pop_back();
     if (!grammar_->productive[at] || !visited_.insert(uint64_t{at} << 32 | open)) continue;
+    work_ += visit_work;
     if (++visits_ > visits_max) {
       to_visit_.clear();
       return;
@@ -172,6 +173,7 @@ grammar_states::frame_id grammar_states::import_frame(const grammar_states& from
 /// Is all allowed in `a` that is allowed in `b`?
 bool grammar_states::covers(frame_id a, frame_id b) const {
   for (; a != b; a = frames_[a].below, b = frames_[b].below) {
+    ++work_;
     const auto &x = frames_[a], &y = frames_[b];
     if (x.at != y.at || x.least > y.least || x.most < y.most) return false;
   }
@@ -250,12 +252,6 @@ grammar_states::state_id grammar_states::step(state_id from, uint8_t byte) {
   return make_step(from, byte);
 }
 
-grammar_states::state_id grammar_states::near_step(state_id from, uint8_t byte) {
-  if (const auto* known = states_[from].leads_to)
-    if (const auto to = (*known)[byte]; to != unknown) return to & ~counts;
-  return near(make_step(from, byte));
-}
-
 /// States with counts far from their limits do not come again, and are not worth a row. In a row
 /// all bytes that the same places take are known at once.
 grammar_states::state_id grammar_states::make_step(state_id from, uint8_t byte) {
@@ -295,6 +291,19 @@ grammar_states::state_id grammar_states::near(state_id x) {
   const auto to = take_state();
   states_[x].near = to;
   return to;
+}
+
+/// Its places are in parts that tell the same apart, or take no plain character.
+const character_classes* grammar_states::classes_of(state_id x) const {
+  const auto& rules = grammar_->rules;
+  const character_classes* found = nullptr;
+  for (const auto& p : places(x)) {
+    if ((rules.nodes()[p.at].set & plain_bytes()).none()) continue;
+    const auto* here = rules.classes_at(p.at);
+    if (here == nullptr || (found != nullptr && found != here)) return nullptr;
+    found = here;
+  }
+  return found;
 }
 
 grammar_states::state_id grammar_states::import(const grammar_states& from, state_id x) {

@@ -61,7 +61,15 @@ public:
   /// to their limits within them are no counts there. Many states have the same one.
   state_id near(state_id x);
   /// near(step(from, byte)), and found again faster.
-  state_id near_step(state_id from, uint8_t byte);
+  state_id near_step(state_id from, uint8_t byte) {
+    if (const auto* known = states_[from].leads_to)
+      if (const auto to = (*known)[byte]; to != unknown) return to & ~counts;
+    return near(make_step(from, byte));
+  }
+
+  /// Which plain characters lead to the same, from here and from all states that plain characters
+  /// lead to; null where it is not known.
+  const character_classes* classes_of(state_id x) const;
 
   /// The same state as `x` of `from`, which is of the same grammar.
   state_id import(const grammar_states& from, state_id x);
@@ -75,6 +83,10 @@ public:
   uint32_t times_left(state_id x, state_id before) const;
 
   size_t states() const { return states_.size(); }
+  /// Times a visit of a place costs what a comparison of two open rules does, some nanoseconds.
+  static constexpr uint64_t visit_work = 8;
+  /// What was done to make the states: visits of places and comparisons of what is open there.
+  uint64_t work() const { return work_; }
   size_t memory_bytes() const;
 
 private:
@@ -142,6 +154,7 @@ private:
   visit_set visited_;
   std::vector<place> found_;
   size_t visits_ = 0;
+  mutable uint64_t work_ = 0; ///< of all states
   bool accepts_ = false;
 };
 

@@ -1,6 +1,9 @@
 #include "model/grammar/mask_walk.hpp"
 
+#include "base/utf8.hpp"
+
 #include <algorithm>
+#include <string>
 
 namespace lamella::model {
 
@@ -28,16 +31,16 @@ void mask_walk::run_single_bytes(state_id from) {
 }
 
 /// False where the work is too much.
-bool mask_walk::count(state_id x) {
+bool mask_walk::count_new(state_id x) {
   if (x >= seen_.size()) seen_.resize(states_.states() + 1024);
-  if (seen_[x]) return true;
-  seen_[x] = true;
+  seen_[x] = 1;
   work_ += 1 + states_.places_of(x);
   return work_ <= work_max_;
 }
 
 bool mask_walk::go_others(state_id from) {
-  const auto& [nodes, tokens] = vocabulary_.others();
+  const auto& nodes = vocabulary_.others().nodes;
+  const auto& tokens = vocabulary_.others().tokens;
   std::vector<state_id> at(vocabulary_.depth() + 1, from); // by bytes from the root
   for (uint32_t i = 0; i + 1 < nodes.size();) {
     const auto& node = nodes[i];
@@ -48,20 +51,68 @@ bool mask_walk::go_others(state_id from) {
     }
     if (!count(next)) return false;
     at[node.depth] = next;
-    for (auto t = node.first_token; t < nodes[i + 1].first_token; ++t) allow(tokens[t]);
+    allow(tokens, node.first_token, nodes[i + 1].first_token);
     ++i;
   }
   return true;
 }
 
 bool mask_walk::go_plain(state_id from) {
-  constexpr uint32_t worth_a_look = 512; // nodes
-  const auto& [nodes, tokens] = vocabulary_.plain();
   const auto reach = plain_.of(from);
   const auto known = vocabulary_.plain_up_to(reach.least);
   std::copy_n(known.begin(), std::min(known.size(), mask_.words.size()), mask_.words.begin());
   if (!mask_.words.empty() && size_ % 32 != 0) mask_.words.back() &= (1u << size_ % 32) - 1;
   if (reach.nothing_more) return true;
+  // Few tokens are found sooner by their bytes; where states are few, all are soon enough. A tree
+  // of classes grows by a part of it for each mask that wants it.
+  constexpr limits few{4'096, 64}, few_states{no_limit, 256};
+  constexpr size_t part = 32'768;
+  const auto* classes = states_.classes_of(from);
+  if (classes == nullptr) return go_bytes(from, reach, {}) == gone::all;
+  auto by_bytes = go_bytes(from, reach, few);
+  if (by_bytes != gone::dear) return by_bytes == gone::all;
+  auto tree = vocabulary_.by_classes(*classes, part);
+  if (tree == nullptr) {
+    by_bytes = go_bytes(from, reach, few_states);
+    if (by_bytes != gone::dear) return by_bytes == gone::all;
+    tree = vocabulary_.by_classes(*classes, no_limit);
+  }
+  return tree ? go_classes(from, *tree) : go_bytes(from, reach, {}) == gone::all;
+}
+
+bool mask_walk::go_classes(state_id from, const class_tree& tree) {
+  const auto& nodes = tree.nodes();
+  std::vector<state_id> at(nodes.size(), grammar_states::dead);
+  at[0] = from;
+  std::string character;
+  for (size_t i = 1; i < nodes.size(); ++i) {
+    auto here = at[nodes[i].above];
+    if (here == grammar_states::dead) continue;
+    character.clear();
+    append_utf8(character, nodes[i].character);
+    for (const char byte : character) {
+      if (here == grammar_states::dead) break;
+      here = states_.near_step(here, static_cast<uint8_t>(byte));
+      if (!count(here)) return false;
+    }
+    at[i] = here;
+  }
+  const auto& tokens = vocabulary_.plain().tokens;
+  const auto& node_of = tree.node_of();
+  for (size_t i = 0; i < tokens.size(); ++i) // without a branch on what is allowed
+    if (const auto t = tokens[i]; t < size_)
+      mask_.words[t / 32] |= uint32_t{at[node_of[i]] != grammar_states::dead} << t % 32;
+  return true;
+}
+
+/// Dear: there are more nodes, or states that were made for them, than that.
+mask_walk::gone mask_walk::go_bytes(state_id from, const plain_reach::result& reach, limits most) {
+  constexpr uint32_t worth_a_look = 512; // nodes
+  const auto states_before = states_.states();
+  const bool all_nodes = most.nodes == no_limit;
+  size_t gone_to = 0;
+  const auto& nodes = vocabulary_.plain().nodes;
+  const auto& tokens = vocabulary_.plain().tokens;
   std::vector<state_id> at(vocabulary_.depth() + 1, from); // by bytes from the root
   std::vector<uint32_t> characters(at.size(), 0);          // in those bytes
   for (uint32_t i = 0; i + 1 < nodes.size();) {
@@ -70,30 +121,34 @@ bool mask_walk::go_plain(state_id from) {
       i = node.behind;
       continue;
     }
+    if (++gone_to > most.nodes || states_.states() - states_before > most.states) return gone::dear;
     const auto next = states_.near_step(at[node.depth - 1], node.byte);
     if (next == grammar_states::dead) {
       i = node.behind;
       continue;
     }
-    if (!count(next)) return false;
+    if (!count(next)) return gone::too_much;
     at[node.depth] = next;
     const bool begins = (node.byte & 0xC0) != 0x80; // a character
     characters[node.depth] = characters[node.depth - 1u] + (begins ? 1 : 0);
-    for (auto t = node.first_token; t < nodes[i + 1].first_token; ++t) allow(tokens[t]);
-    const bool is_whole = nodes[i + 1].depth > node.depth && (nodes[i + 1].byte & 0xC0) != 0x80;
-    if (is_whole && node.behind - i > worth_a_look
+    allow(tokens, node.first_token, nodes[i + 1].first_token);
+    const auto is_whole = [&] {
+      return nodes[i + 1].depth > node.depth && (nodes[i + 1].byte & 0xC0) != 0x80;
+    };
+    if (node.behind - i > worth_a_look && all_nodes && is_whole()
         && allow_below(i, next, characters[node.depth])) {
       i = node.behind;
       continue;
     }
     ++i;
   }
-  return true;
+  return gone::all;
 }
 
 /// Allows what is certain below a node. True: nothing else is to be found there.
 bool mask_walk::allow_below(uint32_t i, state_id at, uint32_t characters) {
-  const auto& [nodes, tokens] = vocabulary_.plain();
+  const auto& nodes = vocabulary_.plain().nodes;
+  const auto& tokens = vocabulary_.plain().tokens;
   const auto reach = plain_.of(at);
   const auto longest = characters + reach.least;
   if (reach.least > 0)

@@ -7,6 +7,7 @@
 #include "model/token_mask.hpp"
 
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -14,7 +15,8 @@ namespace lamella::model {
 
 /// One walk through the trees of a vocabulary, past what is below a byte that is not allowed. Where
 /// any plain text may come next, tokens are allowed by their length alone, and only those are gone
-/// through that are longer or no plain text.
+/// through that are longer or no plain text. Where many may come, but not all, and the grammar
+/// tells few classes of characters apart, plain tokens are gone through by these classes.
 class mask_walk {
 public:
   using state_id = grammar_states::state_id;
@@ -36,9 +38,24 @@ private:
   void allow(token_id t) {
     if (t < size_) mask_.words[t / 32] |= 1u << t % 32;
   }
-  bool count(state_id x);
+  /// Those from `first` up to `end`. Nodes have one or none, in no order that could be foreseen.
+  void allow(const std::vector<token_id>& tokens, uint32_t first, uint32_t end) {
+    if (first == tokens.size()) return;
+    if (const auto t = tokens[first]; t < size_)
+      mask_.words[t / 32] |= uint32_t{first != end} << t % 32;
+    for (auto i = first + 1; i < end; ++i) allow(tokens[i]);
+  }
+  bool count(state_id x) { return (x < seen_.size() && seen_[x] != 0) || count_new(x); }
+  bool count_new(state_id x);
   bool go_others(state_id from);
   bool go_plain(state_id from);
+  static constexpr size_t no_limit = ~size_t{0};
+  struct limits {
+    size_t nodes = no_limit, states = no_limit;
+  };
+  enum class gone : uint8_t { all, too_much, dear };
+  gone go_bytes(state_id from, const plain_reach::result& reach, limits most);
+  bool go_classes(state_id from, const class_tree& tree);
   bool allow_below(uint32_t i, state_id at, uint32_t characters);
 
   const token_trie& vocabulary_;
@@ -46,7 +63,7 @@ private:
   plain_reach& plain_;
   const uint32_t size_;
   token_mask mask_;
-  std::vector<bool> seen_; ///< by state
+  std::vector<uint8_t> seen_; ///< by state
   size_t work_ = 0, work_max_ = 0;
 };
 

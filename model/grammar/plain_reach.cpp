@@ -1,6 +1,9 @@
 #include "model/grammar/plain_reach.hpp"
 
+#include "base/utf8.hpp"
+
 #include <algorithm>
+#include <string>
 #include <utility>
 
 namespace lamella::model {
@@ -23,6 +26,11 @@ public:
   explicit one_character(grammar_states& states) : states_{states} {}
 
   void run(state_id from) {
+    if (const auto* classes = states_.classes_of(from)) {
+      for (const auto c : classes->plain_ones())
+        if (!go(from, c)) return;
+      return;
+    }
     for (const auto& x : all_leads)
       if (!go(from, true, x.low, x.high, x.more)) return;
   }
@@ -31,6 +39,17 @@ public:
   std::vector<state_id> to;
 
 private:
+  /// The one character, and so all of its class.
+  bool go(state_id from, char32_t c) {
+    std::string bytes;
+    append_utf8(bytes, c);
+    for (const char byte : bytes)
+      if (from != grammar_states::dead) from = states_.near_step(from, static_cast<uint8_t>(byte));
+    (from == grammar_states::dead ? all : any) = from != grammar_states::dead;
+    if (from != grammar_states::dead) add(to, from);
+    return all || !any;
+  }
+
   /// All bytes of a range, and so many more behind each. False: enough is known.
   bool go(state_id from, bool first, int low, int high, int more) {
     auto last = state_id{grammar_states::dead};

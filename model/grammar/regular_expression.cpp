@@ -87,6 +87,19 @@ private:
   uint32_t steps_ = 0;
 };
 
+/// All sets of characters in it. Any character, where a match may be anywhere, is told from none.
+std::vector<character_classes::set> sets_of(const part& all) {
+  std::vector<character_classes::set> sets;
+  std::vector<const part*> to_visit{&all};
+  while (!to_visit.empty()) {
+    const auto& x = *to_visit.back();
+    to_visit.pop_back();
+    if (x.what == kind::characters) sets.emplace_back(x.set.ranges());
+    for (const auto& y : x.inner) to_visit.push_back(&y);
+  }
+  return sets;
+}
+
 } // namespace
 
 std::vector<regular_expression::alternative> regular_expression::alternatives() const {
@@ -109,13 +122,17 @@ std::vector<regular_expression::alternative> regular_expression::alternatives() 
 grammar::node_id regular_expression::compile(grammar& g, match what, spelling how,
                                              grammar::node_id next) const {
   compiler c{g, how};
+  const auto made_before = g.nodes().size();
   std::vector<grammar::node_id> branches;
   for (const auto& x : alternatives()) {
     const bool free = what == match::somewhere;
     auto first = c.compile(x.inner, free && !x.ends ? c.anything(next) : next);
     branches.push_back(free && !x.begins ? c.anything(first) : first);
   }
-  return g.choice(std::move(branches));
+  const auto first = g.choice(std::move(branches));
+  if (how == spelling::json)
+    g.tells_apart(made_before, character_classes::of_sets(sets_of(*root_)), {{next}});
+  return first;
 }
 
 } // namespace lamella::model

@@ -212,10 +212,33 @@ std::optional<std::pair<uint32_t, uint32_t>> text_automaton::lengths() const {
   return std::pair{fewest, ready.size() == found.size() ? longest : grammar::unbounded};
 }
 
+/// Classes that lead from every state to the same are one.
+character_classes text_automaton::told_apart() const {
+  const auto width = classes_.size();
+  if (width > character_classes::ranges_max) return {};
+  std::map<std::vector<state>, uint32_t> columns;
+  character_classes made;
+  for (size_t c = 0; c < width; ++c) {
+    std::vector<state> column;
+    for (state s = 0; s < states(); ++s) column.push_back(next_[s * width + c]);
+    const auto of = columns.try_emplace(std::move(column), static_cast<uint32_t>(columns.size()));
+    if (columns.size() > character_classes::classes_max) return {};
+    if (made.ranges.empty() || made.ranges.back().of != of.first->second)
+      made.ranges.push_back({classes_[c], of.first->second});
+  }
+  return made;
+}
+
 node_id text_automaton::compile(grammar& g, spelling how,
                                 const std::function<node_id(mark)>& behind) const {
   const auto good = useful();
   const auto width = classes_.size();
+  std::map<mark, node_id> ends;
+  std::vector<node_id> all_ends;
+  for (state s = 0; s < states(); ++s)
+    if (good[s] && marks_[s] != 0 && !ends.contains(marks_[s]))
+      all_ends.push_back(ends[marks_[s]] = behind(marks_[s]));
+  const auto made_before = g.nodes().size();
   std::vector<node_id> nodes(states());
   for (state s = 0; s < states(); ++s) nodes[s] = g.choice();
   std::map<std::vector<code_points::range>, grammar::rule_id> rules;
@@ -240,9 +263,10 @@ node_id text_automaton::compile(grammar& g, spelling how,
     std::vector<node_id> branches;
     for (const auto& [to, set] : sets)
       if (!set.empty()) branches.push_back(edge(set, nodes[to]));
-    if (marks_[s] != 0) branches.push_back(behind(marks_[s]));
+    if (marks_[s] != 0) branches.push_back(ends.at(marks_[s]));
     g.branch(nodes[s], std::move(branches));
   }
+  if (how == spelling::json) g.tells_apart(made_before, told_apart(), all_ends);
   return nodes[0];
 }
 

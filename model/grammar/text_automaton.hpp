@@ -54,7 +54,8 @@ public:
   std::optional<std::pair<uint32_t, uint32_t>> lengths() const;
   size_t states() const { return marks_.size(); }
 
-  /// Nodes for the texts; behind one that has a mark comes what `behind` has for it.
+  /// Nodes for the texts; behind one that has a mark comes what `behind` has for it, which is asked
+  /// once.
   grammar::node_id compile(grammar& g, spelling how,
                            const std::function<grammar::node_id(mark)>& behind) const;
 
@@ -68,6 +69,7 @@ private:
   std::vector<mark> marks_; ///< by state; 0 is the first state
 
   size_t class_of(char32_t c) const;
+  character_classes told_apart() const;
   std::vector<bool> useful() const;
 };
 

@@ -69,7 +69,8 @@ token_trie::tree token_trie::tree_of(std::vector<token_id> tokens) const {
     const auto left = text.token_bytes(a), right = text.token_bytes(b);
     return left != right ? left < right : a < b;
   });
-  std::vector<node> nodes;
+  tree made;
+  auto& nodes = made.nodes;
   std::vector<uint32_t> open; // nodes from the root to the last one
   const auto close = [&](size_t depth) {
     for (; open.size() > depth; open.pop_back())
@@ -92,7 +93,12 @@ token_trie::tree token_trie::tree_of(std::vector<token_id> tokens) const {
   close(0);
   nodes.push_back(
       {static_cast<uint32_t>(nodes.size()), static_cast<uint32_t>(tokens.size()), 0, 0, 0});
-  return {std::move(nodes), std::move(tokens)};
+  for (uint32_t i = 0; i + 1 < nodes.size(); ++i) {
+    made.node_of.resize(nodes[i + 1].first_token, i);
+    made.depth = std::max<uint32_t>(made.depth, nodes[i].depth);
+  }
+  made.tokens = std::move(tokens);
+  return made;
 }
 
 } // namespace lamella::model

@@ -1,7 +1,9 @@
 /// The tokens of a vocabulary by their bytes.
 #pragma once
 
+#include "model/grammar/class_tree.hpp"
 #include "model/grammar/grammar.hpp"
+#include "model/grammar/token_tree.hpp"
 #include "model/tokenizer/tokenizer.hpp"
 
 #include <array>
@@ -14,7 +16,7 @@
 namespace lamella::model {
 
 /// All tokens that an answer's text can be made of, as trees of their bytes: those that begin alike
-/// share what they share. Special tokens are not in them, but for those asked for. Immutable. Some
+/// share what they share. Special tokens are not in them, but for those asked for. Some
 /// 12 bytes per node, of which a vocabulary has about two per token, and a bit per token for each
 /// number of characters.
 ///
@@ -28,18 +30,7 @@ public:
   explicit token_trie(std::shared_ptr<const tokenizer> text,
                       std::span<const token_id> specials = {});
 
-  /// In preorder: behind a node come those below it, up to `behind`.
-  struct node {
-    uint32_t behind;      ///< index of the first node that is not below this one
-    uint32_t first_token; ///< its tokens are those up to the next node's first
-    uint16_t depth;       ///< bytes from the root, which is none of the nodes: 1 and more
-    uint8_t byte;
-    uint8_t longest; ///< in the tree of plain tokens: most characters of those here and below
-  };
-  struct tree {
-    std::vector<node> nodes;      ///< with one more at the end, which has no byte
-    std::vector<token_id> tokens; ///< in the order of the nodes
-  };
+  using tree = token_tree;
   const tree& plain() const { return plain_; }
   const tree& others() const { return others_; }
   /// Characters of the token at this index of plain().tokens.
@@ -49,6 +40,12 @@ public:
     return plain_up_to_[characters];
   }
   uint32_t depth() const { return depth_; }
+  /// The plain tokens by classes of characters (class_trees). Safe to be called from several
+  /// threads; all else does not change.
+  std::shared_ptr<const class_tree> by_classes(const character_classes& classes,
+                                               size_t work) const {
+    return class_trees_->of(plain_, classes, work);
+  }
 
   std::string_view bytes_of(token_id token) const { return text_->token_bytes(token); }
 
@@ -63,6 +60,7 @@ private:
   tree plain_, others_;
   std::vector<uint8_t> characters_; ///< by index of a plain token
   std::array<std::vector<uint32_t>, plain_characters_max + 1> plain_up_to_;
+  const std::unique_ptr<class_trees> class_trees_ = std::make_unique<class_trees>();
   uint32_t depth_ = 0;
   byte_set single_bytes_;
 };

@@ -24,7 +24,10 @@ reasoning_reader::reasoning_reader(model::answer_reasoning what)
     : marks_{std::move(what.marks)}, state_{what.start == model::reasoning_start::open ? state::open
                                             : what.start == model::reasoning_start::begun
                                                 ? state::begun
-                                                : state::over} {}
+                                                : state::over} {
+  if (state_ == state::open && marks_.form != model::answer_form::marks)
+    channels_.emplace(marks_.form);
+}
 
 /// Answers whether there is more to read, as the others do.
 bool reasoning_reader::read_open() {
@@ -71,6 +74,7 @@ bool reasoning_reader::read_behind() {
 }
 
 reasoning_piece reasoning_reader::feed(std::string_view text) {
+  if (channels_) return channels_->feed(text);
   held_ += text;
   reasoning_piece out;
   for (bool goes_on = true; goes_on;) switch (state_) {
@@ -93,6 +97,7 @@ reasoning_piece reasoning_reader::feed(std::string_view text) {
 }
 
 reasoning_piece reasoning_reader::finish() {
+  if (channels_) return channels_->finish();
   reasoning_piece out;
   auto& rest = reasons() ? out.reasoning : out.text;
   rest = std::exchange(held_, {});

@@ -1,20 +1,17 @@
 /// Splits the reasoning off an answer that arrives in pieces.
 #pragma once
 
-#include "model/chat/reasoning.hpp"
+#include "net/api/channel_reader.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
 namespace lamella::net {
 
-/// A piece of an answer: reasoning, followed by text.
-struct reasoning_piece {
-  std::string reasoning, text;
-};
-
-/// Reads what a grammar allows (model/chat/reasoning.hpp). Marks belong to neither, nor do white
+/// Reads what a grammar allows (model/chat/reasoning.hpp). Forms without marks are
+/// those of channel_reader. Marks belong to neither, nor do white
 /// space within them and up to two line feeds behind the reasoning. The output depends on the bytes
 /// only, not on the pieces in which they arrive.
 class reasoning_reader {
@@ -26,7 +23,9 @@ public:
   reasoning_piece finish();
 
   /// Has the reasoning begun, and not ended?
-  bool reasons() const { return state_ == state::begun || state_ == state::inside; }
+  bool reasons() const {
+    return channels_ ? channels_->reasons() : state_ == state::begun || state_ == state::inside;
+  }
 
 private:
   enum class state : uint8_t {
@@ -41,6 +40,7 @@ private:
   bool read_inside(reasoning_piece& out);
   bool read_behind();
 
+  std::optional<channel_reader> channels_; ///< reads it all, where the form is of messages
   model::reasoning_marks marks_;
   state state_;
   std::string held_;     ///< not given out yet

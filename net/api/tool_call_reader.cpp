@@ -70,6 +70,9 @@ answer_piece tool_call_reader::feed(std::string_view text) {
     case state::text:
       goes_on = read_text(out, false);
       break;
+    case state::form:
+      goes_on = read_form();
+      break;
     case state::name:
       goes_on = read_name(out);
       break;
@@ -98,10 +101,15 @@ answer_piece tool_call_reader::finish() {
 
 bool tool_call_reader::reads_as_text(std::string_view next) const {
   if (state_ != state::text) return false;
-  const auto mark = dialect_.mark();
+  const auto mark = this->mark();
   const auto known = begun(held_, mark);
   const auto n = std::min(next.size(), mark.size() - known);
   return known == 0 || mark.compare(known, n, next, 0, n) != 0;
+}
+
+/// What tells a call from text behind its first character.
+std::string tool_call_reader::mark() const {
+  return dialect_.also.empty() ? dialect_.mark() : dialect_.also[0].open;
 }
 
 void tool_call_reader::give_text(answer_piece& out, size_t bytes) {
@@ -111,16 +119,17 @@ void tool_call_reader::give_text(answer_piece& out, size_t bytes) {
 
 /// Answers whether a call has begun.
 bool tool_call_reader::read_text(answer_piece& out, bool over) {
-  const auto mark = dialect_.mark();
+  const auto mark = this->mark();
   if (free_ || over) {
     give_text(out, held_.size());
     return false;
   }
-  if (mark.empty()) { // the first character tells
+  if (dialect_.mark().empty() && !is_text_) { // the first character tells
     const auto first = held_.find_first_not_of(blanks);
     if (first == held_.npos) return false;
     if (held_[first] != '{') {
-      free_ = true;
+      is_text_ = true;
+      free_ = mark.empty();
       return read_text(out, over);
     }
     held_.erase(0, first);
@@ -132,7 +141,20 @@ bool tool_call_reader::read_text(answer_piece& out, bool over) {
     }
     give_text(out, trimmed(std::string_view{held_}.substr(0, at)));
     held_.erase(0, held_.find(mark) + mark.size());
+    if (!dialect_.also.empty()) {
+      state_ = state::form;
+      return true;
+    }
   }
+  state_ = state::name;
+  return true;
+}
+
+/// Of the forms behind one mark, the one that the call is in.
+bool tool_call_reader::read_form() {
+  if (held_.empty()) return false;
+  auto form = dialect_.also[held_[0] == '{' ? 0 : dialect_.also.size() - 1];
+  dialect_ = std::move(form);
   state_ = state::name;
   return true;
 }
@@ -141,7 +163,9 @@ bool tool_call_reader::read_name(answer_piece& out) {
   const auto lead = matched(held_, dialect_.lead);
   if (lead == held_.npos) return false;
   const auto behind = std::string_view{held_}.substr(lead);
-  const auto length = std::min(behind.find_first_not_of(name_characters), behind.size());
+  auto length = std::min(behind.find_first_not_of(name_characters), behind.size());
+  if (name_characters.find(dialect_.before_arguments()[0]) != name_characters.npos)
+    length = std::min(length, behind.find(dialect_.before_arguments()));
   const auto& marked = dialect_.parameters;
   const auto middle =
       length == behind.size()

@@ -43,9 +43,11 @@ public:
   bool reads_as_text(std::string_view next) const;
 
 private:
-  enum class state : uint8_t { text, name, arguments, parameter, value, behind_call };
+  enum class state : uint8_t { text, form, name, arguments, parameter, value, behind_call };
 
+  std::string mark() const;
   bool read_text(answer_piece& out, bool over);
+  bool read_form();
   bool read_name(answer_piece& out);
   bool read_arguments(answer_piece& out);
   bool read_parameter(answer_piece& out);
@@ -60,7 +62,8 @@ private:
   model::tool_dialect dialect_;
   std::string held_; ///< not given out yet
   state state_ = state::text;
-  bool free_ = false; ///< text that no call can follow any more
+  bool free_ = false;    ///< text that no call can follow any more
+  bool is_text_ = false; ///< without a mark: the first character was none of a call
   uint32_t calls_ = 0;
   std::string name_;      ///< of the call
   bool in_text_ = false;  ///< the value is a text

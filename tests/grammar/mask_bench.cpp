@@ -1,11 +1,13 @@
 // How long token masks take: answers are walked token by token under their schemas.
-//   mask_bench VOCABULARY < CASES
+//   mask_bench VOCABULARY [ROUNDS] < CASES
 // VOCABULARY: the bytes of a token in hexadecimal, one per line. CASES: one JSON object per line:
 //   {"schema": S, "texts": [TEXT ...]}, texts that the schema takes (others are left where they
 // leave it). Prints quantiles of what follows a token until the next mask is known, and of the
-// first masks, which come behind compiling. Times are of the processor: others may run beside it.
-// What reading the clock takes itself is left out.
+// first masks, which come behind compiling; and where the longest were made. Times are of the
+// processor: others may run beside it. What reading the clock takes itself is left out. Everything
+// is done ROUNDS times (1) from the beginning, and the shortest time counts of each mask.
 #include "base/json.hpp"
+#include "model/grammar/hash_index.hpp"
 #include "model/grammar/json_schema/json_schema.hpp"
 #include "model/grammar/output_constraint.hpp"
 
@@ -16,6 +18,7 @@
 #include <iostream>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 using namespace lamella;
@@ -101,10 +104,44 @@ struct bench {
       : text{std::make_shared<listed_tokens>(vocabulary)} {}
 
   std::shared_ptr<const listed_tokens> text;
-  std::shared_ptr<const model::token_trie> trie = std::make_shared<model::token_trie>(text);
+  std::shared_ptr<const model::token_trie> trie;
   const double clock_us = clock_microseconds();
-  std::vector<double> first, others, compiling;
-  size_t left = 0; ///< texts that left their schema
+  struct times {
+    std::vector<double> all;
+    size_t next = 0;
+    /// The same one as in earlier rounds, which is the shortest now.
+    double add(double us) {
+      if (next == all.size()) all.push_back(us);
+      return all[next++] = std::min(all[next], us);
+    }
+  };
+  times first, others, compiling;
+  struct place {
+    double us;
+    size_t schema, bytes; ///< by number, of those that are taken; of the text so far
+    std::string end{};    ///< of the text so far
+    bool operator<(const place& x) const { return us > x.us; }
+  };
+  std::vector<place> longest; ///< of `others`, the longest first
+  size_t left = 0;            ///< texts that left their schema
+  uint64_t digest = 0;        ///< of all masks, in their order
+
+  void remember(place here, const std::string& answer) {
+    constexpr size_t kept = 12, shown = 40;
+    if (longest.size() == kept && here.us <= longest.back().us) return;
+    const auto from = here.bytes - std::min(here.bytes, shown);
+    here.end = answer.substr(from, here.bytes - from);
+    longest.insert(std::upper_bound(longest.begin(), longest.end(), here), here);
+    if (longest.size() > kept) longest.pop_back();
+  }
+
+  /// Nothing is known of earlier rounds.
+  void begin_round() {
+    trie = std::make_shared<model::token_trie>(text);
+    first.next = others.next = compiling.next = 0;
+    longest.clear();
+    left = digest = 0;
+  }
 
   void walk(const json_value& schema, const json_value::array& texts) {
     model::grammar g;
@@ -112,7 +149,7 @@ struct bench {
     g.begin(0, model::json_schema_grammar(g, schema, g.end()));
     const auto held = std::make_shared<model::output_constraint>(
         std::move(g), trie, std::vector<model::token_id>{0}, text->vocabulary());
-    compiling.push_back(microseconds() - begun);
+    compiling.add(microseconds() - begun);
     bool is_first = true;
     for (const auto& x : texts) {
       std::string_view rest{*x.get_if<std::string>()};
@@ -120,8 +157,12 @@ struct bench {
       while (true) {
         begun = microseconds();
         answer.make_mask();
-        (is_first ? first : others).push_back(std::max(0.0, microseconds() - begun - clock_us));
-        is_first = false;
+        const auto took = std::max(0.0, microseconds() - begun - clock_us);
+        const auto shortest = (is_first ? first : others).add(took);
+        if (!std::exchange(is_first, false))
+          remember({shortest, compiling.next, x.get_if<std::string>()->size() - rest.size(), {}},
+                   *x.get_if<std::string>());
+        for (const auto w : answer.mask()->words) digest = model::mix(digest, w);
         if (rest.empty()) break;
         const auto token = text->next(rest, *answer.mask());
         if (token == 0) {
@@ -137,21 +178,29 @@ struct bench {
 
 } // namespace
 
-int main(int, char** arguments) {
+int main(int count, char** arguments) {
   bench all{arguments[1]};
   size_t refused = 0;
-  for (std::string line; std::getline(std::cin, line);) {
-    const auto question = parse_json(line, {.depth = 128});
-    try {
-      all.walk(*question.find("schema"), *question.find("texts")->get_if<json_value::array>());
-    } catch (const std::exception&) {
-      ++refused;
-    }
+  std::vector<json_value> questions;
+  for (std::string line; std::getline(std::cin, line);)
+    questions.push_back(parse_json(line, {.depth = 128}));
+  for (int round = count > 2 ? std::stoi(arguments[2]) : 1; round > 0; --round) {
+    all.begin_round();
+    refused = 0;
+    for (const auto& x : questions) try {
+        all.walk(*x.find("schema"), *x.find("texts")->get_if<json_value::array>());
+      } catch (const std::exception&) {
+        ++refused;
+      }
   }
   std::printf("vocabulary: %u tokens; schemas refused: %zu; texts that left theirs: %zu\n",
               all.text->vocabulary(), refused, all.left);
   std::printf("reading the clock, us: %.2f, left out\n", all.clock_us);
-  print("compiling", all.compiling);
-  print("first masks", all.first);
-  print("further masks", all.others);
+  std::printf("digest of all masks: %016llx\n", static_cast<unsigned long long>(all.digest));
+  print("compiling", all.compiling.all);
+  print("first masks", all.first.all);
+  print("further masks", all.others.all);
+  for (const auto& x : all.longest)
+    std::printf("  %.0f us: schema %zu that is not refused, behind %zu bytes: ...%s\n", x.us,
+                x.schema, x.bytes, x.end.c_str());
 }

@@ -1,11 +1,12 @@
 // Tells an oracle what grammars take, and draws texts of them: one JSON object per line on standard
 // input, one per line back.
-//   {"schema": S or "regex": R, "take": [TEXT ...], "draw": N, "seed": S}
+//   {"schema": S or "regex": R or "grammar": G, "take": [TEXT ...], "draw": N, "seed": S}
 //   {"taken": [true ...], "drawn": [TEXT ...], "compile_ms": T, "search_ms": T} or {"error": WHY}
 #include "base/json_writer.hpp"
 #include "model/grammar/ambiguity.hpp"
 #include "model/grammar/json_schema/json_schema.hpp"
 #include "model/grammar/regular_expression.hpp"
+#include "model/grammar/text/grammar_text.hpp"
 #include "tests/model/grammar/grammar_support.hpp"
 
 #include <ctime>
@@ -31,6 +32,8 @@ made_states states_of(const json_value& question) {
   const auto build = [&](model::grammar& g, auto next) {
     if (const auto* schema = question.find("schema"))
       return model::json_schema_grammar(g, *schema, next, reading);
+    if (const auto* text = question.find("grammar"))
+      return model::grammar_of_text(g, *text->get_if<std::string>(), next);
     return model::regular_expression::parse(*question.find("regex")->get_if<std::string>())
         .compile(g, model::regular_expression::match::whole, model::spelling::plain, next);
   };

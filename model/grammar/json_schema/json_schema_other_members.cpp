@@ -81,13 +81,8 @@ node_id json_schema_compiler::other_key(const object_members& members,
     const auto keys = text_automaton::product(names.automata).marked([&](auto mark) {
       return (mark & needed) == needed ? (mark & ~needed) | is_key : text_automaton::mark{0};
     });
-    std::map<text_automaton::mark, node_id> behind;
     return grammar_.text("\"", keys.compile(grammar_, spelling::json, [&](auto mark) {
-      const auto [known, is_new] = behind.try_emplace(mark);
-      if (is_new)
-        known->second =
-            grammar_.text("\"", behind_key(value_of_other(members, views, names, mark & ~is_key)));
-      return known->second;
+      return grammar_.text("\"", behind_key(value_of_other(members, views, names, mark & ~is_key)));
     }));
   } catch (const automaton_error& e) {
     throw json_schema_error(views[0].pointer(), std::string{"has names of members that cannot be "

@@ -4,6 +4,7 @@
 
 #include "model/grammar/json_schema/json_schema.hpp"
 #include "model/grammar/regular_expression.hpp"
+#include "model/grammar/text/grammar_text.hpp"
 #include "tests/model/grammar/grammar_support.hpp"
 
 #include <doctest/doctest.h>
@@ -90,4 +91,18 @@ TEST_CASE("schemas are refused as ambiguous where alternatives begin alike withi
 
 TEST_CASE("a search that may do nothing refuses nothing") {
   CHECK_NOTHROW(model::refuse_ambiguous(of_expression(".*a.{9000}"), 0));
+}
+
+TEST_CASE("the search ends after a bound of work, whatever states cost to be made") {
+  constexpr auto one_state =
+      20 * model::grammar_states::visit_work * uint64_t{model::grammar_states::visits_max};
+  const auto work_of = [](const char* text) {
+    return model::refuse_ambiguous(
+        runnable([&](grammar& g, auto next) { return model::grammar_of_text(g, text, next); }));
+  };
+  const auto dear = work_of("root ::= (\"x\" (root | e{1,5}) root?)* | \"e\"\n"
+                            "e ::= \"e\" root? e{0,4} | \"x\" root");
+  CHECK(dear >= model::ambiguity_states_work_max); // it had more to do
+  CHECK(dear < model::ambiguity_states_work_max + one_state);
+  CHECK(work_of("root ::= (\"x\" root)* \"e\"") < 100'000);
 }

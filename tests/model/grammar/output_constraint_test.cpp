@@ -119,7 +119,8 @@ TEST_CASE_FIXTURE(fixture, "the trees of a vocabulary have every token once, at 
   std::vector<token_id> found;
   for (const auto* tree : {&trie->plain(), &trie->others()}) {
     std::string path;
-    const auto& [nodes, tokens] = *tree;
+    const auto& nodes = tree->nodes;
+    const auto& tokens = tree->tokens;
     for (size_t i = 0; i + 1 < nodes.size(); ++i) {
       path.resize(nodes[i].depth - 1u);
       path += static_cast<char>(nodes[i].byte);

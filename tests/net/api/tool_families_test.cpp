@@ -1,8 +1,9 @@
 // The forms in which families of models write calls: what a template writes is recognised, the
-// grammar takes it, and the reader finds names and arguments in it, however it is cut.
+// grammar takes it, and the readers find names and arguments in it, however it is cut.
 #include "model/chat/chat_abilities.hpp"
 #include "model/chat/tool_grammar.hpp"
 #include "model/grammar/json_schema/json_schema_error.hpp"
+#include "net/api/reasoning_reader.hpp"
 #include "net/api/tool_call_reader.hpp"
 #include "tests/model/grammar/grammar_support.hpp"
 
@@ -21,6 +22,12 @@ struct family {
   /// An answer of find with q "a b" and n 7, then of now.
   const char* answer;
   bool takes_texts = false;
+  const char* said = "So: "; ///< before `answer`, where text may be
+  const char* only_text = "Only text.";
+  bool one = false;            ///< an answer has one call: of find
+  const char* prompt_end = ""; ///< of the template
+  const char* thinking = "";   ///< of the template, before content
+  const char* joint = "";      ///< between `said` and `answer`, where both are there
 };
 
 #define EACH "{% for c in m.tool_calls %}"
@@ -28,6 +35,7 @@ struct family {
 #define JSON "{{ c.function.arguments|tojson }}"
 #define OBJECT "{\"name\": \"" NAME "\", \"arguments\": " JSON "}"
 #define LISTED "{% if not loop.first %}, {% endif %}" OBJECT "{% endfor %}"
+#define PARAMETERS_OBJECT EACH "{\"name\": \"" NAME "\", \"parameters\": " JSON "}{% endfor %}"
 #define PARAMETERS "{% for k, v in c.function.arguments.items() %}"
 
 const family families[] = {
@@ -129,13 +137,65 @@ const family families[] = {
           "<end_function_call>{% endfor %}",
      "<start_function_call>call:find{q:<escape>a b<escape>,n:7}<end_function_call>"
      "<start_function_call>call:now{}<end_function_call>"},
+    {"Gemma 4",
+     EACH "<|tool_call>call:" NAME "{{ '{' }}" PARAMETERS
+          "{% if not loop.first %},{% endif %}{{ k }}:<|\"|>{{ v }}<|\"|>{% endfor %}{{ '}' }}"
+          "<tool_call|>{% endfor %}",
+     "<|tool_call>call:find{q:<|\"|>a b<|\"|>,n:7}<tool_call|><|tool_call>call:now{}<tool_call|>"},
+    {"Apertus",
+     "<|tools_prefix|>[" EACH "{% if not loop.first %}, {% endif %}{\"" NAME "\": " JSON
+     "}{% endfor %}]<|tools_suffix|>",
+     "<|tools_prefix|>[{\"find\": {\"q\": \"a b\", \"n\": 7}}, {\"now\": {}}]<|tools_suffix|>"},
+    {"LLaMA 3", PARAMETERS_OBJECT,
+     "{\"name\": \"find\", \"parameters\": {\"q\": \"a b\", \"n\": 7}}", false, "", "Only text.",
+     true},
+    {"LLaMA 3 behind its mark", PARAMETERS_OBJECT,
+     "<|python_tag|>{\"name\": \"find\", \"parameters\": {\"q\": \"a b\", \"n\": 7}}", false,
+     "So: ", "<b>Only</b> text.", true},
+    {"LLaMA 3's built-in tools", PARAMETERS_OBJECT, "<|python_tag|>find.call(q=\"a b\", n=7)",
+     false, "So: ", "Only text.", true},
+    {"InternLM",
+     EACH "<|action_start|><|plugin|>\n{\"name\": \"" NAME "\", \"parameters\": " JSON
+          "}<|action_end|>{% endfor %}",
+     "<|action_start|><|plugin|>\n{\"name\": \"find\", \"parameters\": {\"q\": \"a b\", "
+     "\"n\": 7}}<|action_end|>",
+     false, "So: ", "Only text.", true},
+    {"Functionary 3.2", EACH ">>>" NAME "\n{{ '' + c.function.arguments }}{% endfor %}",
+     "find\n{\"q\": \"a b\", \"n\": 7}>>>now\n{}", true, "all\nSo: ", "all\nOnly text.", false,
+     ">>>", "", ">>>"},
+    {"gpt-oss",
+     EACH "<|start|>assistant to=functions." NAME "<|channel|>commentary json<|message|>" JSON
+          "<|call|>{% endfor %}",
+     "<|channel|>commentary to=functions.find <|constrain|>json<|message|>{\"q\": \"a b\", "
+     "\"n\": 7}",
+     false, "<|channel|>commentary<|message|>So:<|end|><|start|>assistant",
+     "<|channel|>final<|message|>Only text.", true, "<|start|>assistant",
+     "{% if m.thinking %}<|start|>assistant<|channel|>analysis<|message|>{{ m.thinking }}<|end|>"
+     "{% endif %}"},
 };
 
+/// Around its calls each family has the same.
+std::string template_of(const family& x) {
+  return std::string{"{% for t in tools or [] %}{{ t|tojson }}{% endfor %}{% for m in messages %}"
+                     "<|{{ m.role }}|>"}
+         + x.thinking + "{{ m.content }}{% if m.tool_calls %}" + x.calls
+         + "{% endif %}<|end|>{% endfor %}" + x.prompt_end;
+}
+
+/// Where the prompt ends as the family's template has it.
+model::answer_reasoning reasoning_of(const family& x) {
+  model::answer_reasoning how{
+      model::reasoning_of(model::chat_template::compile(template_of(x)), "<s>", "</s>")};
+  if (how.marks.any()) how.start = model::reasoning_start_of(x.prompt_end, how.marks);
+  return how;
+}
+
+std::string lines_of(const family& x) {
+  return R"(find {"q": "a b", "n": 7})" + std::string{x.one ? "" : "\nnow {}"};
+}
+
 tool_dialect dialect_of(const family& x) {
-  const auto source = std::string{"{% for t in tools or [] %}{{ t|tojson }}{% endfor %}{% for m in "
-                                  "messages %}<|{{ m.role }}|>{{ m.content }}{% if m.tool_calls %}"}
-                      + x.calls + "{% endif %}<|end|>{% endfor %}";
-  return model::calls_of(model::chat_template::compile(source), "<s>", "</s>");
+  return model::calls_of(model::chat_template::compile(template_of(x)), "<s>", "</s>");
 }
 
 struct tools {
@@ -145,18 +205,25 @@ struct tools {
 };
 
 /// Text, and a line for each call.
-std::string read(tool_dialect dialect, const tools& x, std::string_view text, size_t piece) {
+std::string read(tool_dialect dialect, const tools& x, std::string_view text, size_t piece,
+                 const model::answer_reasoning& reasoning = {}) {
   dialect.texts = model::text_parameters(x.list);
+  net::reasoning_reader parts{reasoning};
   net::tool_call_reader reader{dialect};
-  std::string said, calls;
+  std::string said, calls, thought;
   const auto add = [&](const net::answer_piece& part) {
     said += part.text;
     for (const auto& call : part.calls)
       calls += (call.name.empty() ? "" : "\n" + call.name + " ") + call.arguments;
   };
-  for (size_t i = 0; i < text.size(); i += piece) add(reader.feed(text.substr(i, piece)));
+  const auto split = [&](net::reasoning_piece part) {
+    thought += part.reasoning;
+    add(reader.feed(part.text));
+  };
+  for (size_t i = 0; i < text.size(); i += piece) split(parts.feed(text.substr(i, piece)));
+  split(parts.finish());
   add(reader.finish());
-  return said + calls;
+  return (thought.empty() ? "" : "(" + thought + ")") + said + calls;
 }
 
 } // namespace
@@ -167,38 +234,93 @@ TEST_CASE_FIXTURE(tools, "what families of models write is recognised, allowed a
     const auto dialect = dialect_of(x);
     REQUIRE(dialect.template_writes);
     CHECK(dialect.takes_texts == x.takes_texts);
-    const std::string answer = x.answer;
+    const auto reasoning = reasoning_of(x);
+    const std::string answer = x.answer, with_text = x.said + std::string{x.joint} + answer;
     auto must = tests::states_of([&](grammar& g, auto next) {
-      return model::tool_calls_grammar(g, list, dialect, model::tool_calls::many, next);
+      return model::behind_reasoning(
+          g, reasoning,
+          model::tool_calls_grammar(g, list, dialect, model::tool_calls::many, next, reasoning));
     });
     CHECK(tests::takes(must, answer));
     CHECK_FALSE(tests::takes(must, answer.substr(0, answer.size() - 1)));
+    CHECK_FALSE(tests::takes(must, x.only_text));
+    for (const bool named : {false, true}) { // one call, and none but of one tool
+      auto one = tests::states_of([&](grammar& g, auto next) {
+        return model::behind_reasoning(
+            g, reasoning,
+            model::tool_calls_grammar(g, std::span{list}.first(named ? 1 : 2), dialect,
+                                      named ? model::tool_calls::many : model::tool_calls::one,
+                                      next, reasoning));
+      });
+      CHECK(tests::takes(one, answer) == x.one);
+    }
     auto may = tests::states_of([&](grammar& g, auto next) {
-      return model::text_or_tool_calls(g, list, dialect, model::tool_calls::many, next);
+      return model::text_or_tool_calls(g, list, dialect, model::tool_calls::many, next, reasoning);
     });
-    for (const auto& text : {std::string{"Only text."}, answer, "So: " + answer})
+    for (const auto& text : {std::string{x.only_text}, answer, with_text})
       CHECK_MESSAGE(tests::takes(may, text), text);
     auto wrong = answer;
     wrong.replace(wrong.find("find"), 4, "fond");
     CHECK_FALSE(tests::takes(may, wrong));
-    for (const size_t piece : {1, 2, 5, 1000})
-      CHECK(read(dialect, *this, "So: " + answer, piece)
-            == "So:\nfind {\"q\": \"a b\", \"n\": 7}\nnow {}");
+    for (const size_t piece : {1, 2, 5, 1000}) {
+      CHECK(read(dialect, *this, with_text, piece, reasoning)
+            == (*x.said != 0 ? "So:\n" : "\n") + lines_of(x));
+      const auto only = read(dialect, *this, x.only_text, piece, reasoning);
+      CHECK((only.ends_with("text.") && std::string{x.only_text}.ends_with(only)));
+    }
+  }
+}
+
+TEST_CASE_FIXTURE(tools, "messages on channels are reasoning, text and calls") {
+  const auto& x = *std::find_if(std::begin(families), std::end(families), [](const auto& f) {
+    return std::string_view{f.name} == "gpt-oss";
+  });
+  const auto dialect = dialect_of(x);
+  const auto reasoning = reasoning_of(x);
+  REQUIRE(reasoning.start == model::reasoning_start::open);
+  auto may = tests::states_of([&](grammar& g, auto next) {
+    return model::text_or_tool_calls(g, list, dialect, model::tool_calls::many, next, reasoning);
+  });
+  auto number = tests::states_of([&](grammar& g, auto next) {
+    return model::behind_reasoning(g, reasoning, model::as_text(g, reasoning, g.text("7", next)));
+  });
+  const std::string thinks = "<|channel|>analysis<|message|>to=functions.now? No.<|end|><|start|>"
+                             "assistant";
+  CHECK(tests::takes(number, thinks + "<|channel|>final<|message|>7"));
+  CHECK(tests::takes(number, "<|channel|>final<|message|>7"));
+  CHECK_FALSE(tests::takes(number, thinks + "7"));
+  struct row {
+    std::string answer, read;
+    bool allowed = true;
+  };
+  for (const auto& one :
+       {row{thinks + "<|channel|>final<|message|>Hi <|x", "(to=functions.now? No.)Hi <|x"},
+        row{thinks + thinks + "<|channel|>final<|message|>Hi",
+            "(to=functions.now? No.\n\nto=functions.now? No.)Hi"},
+        row{thinks + x.answer, "(to=functions.now? No.)\n" + lines_of(x)},
+        // As its template lays out earlier calls, and with the marks that end its messages.
+        row{thinks + " to=functions.now<|channel|>commentary json<|message|>{}<|call|>",
+            "(to=functions.now? No.)\nnow {}", false},
+        row{"<|channel|>final<|message|>Hi<|return|>", "Hi"}, row{"Hi", "Hi", false},
+        row{thinks + "<|channel|>fin", "(to=functions.now? No.)", false}}) {
+    CHECK_MESSAGE(tests::takes(may, one.answer) == one.allowed, one.answer);
+    for (const size_t piece : {1, 3, 1000})
+      CHECK(read(dialect, *this, one.answer, piece, reasoning) == one.read);
   }
 }
 
 TEST_CASE_FIXTURE(tools, "an answer that is cut anywhere has the calls that it had begun") {
-  const std::string whole = "\nfind {\"q\": \"a b\", \"n\": 7}\nnow {}";
   for (const auto& x : families) {
     CAPTURE(std::string{x.name});
     const auto dialect = dialect_of(x);
-    const std::string answer = x.answer;
+    const auto reasoning = reasoning_of(x);
+    const std::string answer = x.answer, whole = "\n" + lines_of(x);
     const auto named = answer.find("find") + 4 + dialect.before_arguments().size();
     for (size_t bytes = 0; bytes < answer.size(); ++bytes) {
       CAPTURE(bytes);
       const auto cut = answer.substr(0, bytes);
-      const auto got = read(dialect, *this, cut, 1);
-      CHECK(got == read(dialect, *this, cut, 1000));
+      const auto got = read(dialect, *this, cut, 1, reasoning);
+      CHECK(got == read(dialect, *this, cut, 1000, reasoning));
       if (bytes <= named) continue;
       CHECK(got.starts_with("\nfind "));
       CHECK(whole.starts_with(got)); // nothing is invented, and no mark is told as text
