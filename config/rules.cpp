@@ -34,12 +34,6 @@ void check_availability(const settings& x, std::vector<rule_violation>& found) {
                          + " with prefill workers that have KV of their own is not available in "
                            "this version",
                      "use pools.prefill.attention: shards"});
-  if (const auto ranks = x.pools.model.tensor_parallel;
-      ranks != 1 && x.batching.pipeline == pipeline::rotational)
-    found.push_back({{"batching.pipeline", "pools.model.tensor_parallel"},
-                     "rotational with tensor parallelism (" + std::to_string(ranks)
-                         + ") is not available in this version",
-                     "use fixed, or replicas of one device"});
 }
 
 /// CUDA devices of worker processes: what is known of them here, and what must be like theirs.

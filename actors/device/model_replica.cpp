@@ -170,6 +170,7 @@ works_of(const replica_config& config, const stream_state& stream, gpu::slice_la
                                                         launch, stream.devices[rank]));
     launch.shares.clear();
     launch.parity.reset();
+    launch.context = {};
   };
   add(*config.device, config.weights);
   for (const auto& rank : config.others) add(*rank.device, rank.weights);

@@ -232,7 +232,9 @@ worker_terms control_plane::terms_of(const scheduler::seat& where, uint32_t plac
   t.link_cluster = link_cluster_;
   t.chaos = options.chaos.enabled;
   if (pool.placement == placement::local) t.link_folder = folder_->path().string();
-  t.decode_rank_bytes = rank_frame_bytes(options, spec, 0);
+  t.decode_rank_bytes =
+      std::max(rank_frame_bytes(options, spec, 0),
+               decode_rows_most(options) * parts.program->context_bytes_per_row());
   t.prefill_rank_bytes = rank_frame_bytes(options, spec, scheduler::prefill_streams);
   return t;
 }

@@ -165,8 +165,7 @@ TEST_CASE("CUDA devices of worker processes need what the control process cannot
 TEST_CASE("what this version cannot run is refused, not ignored") {
   const scratch_folder folder;
   const char* rows[] = {"pools: {prefill: {device: \"cuda:0\"}}",
-                        "pools: {model: {tensor_parallel: 2}, prefill: {attention: own}}",
-                        "batching: {pipeline: rotational}\npools: {model: {tensor_parallel: 2}}"};
+                        "pools: {model: {tensor_parallel: 2}, prefill: {attention: own}}"};
   for (const char* row : rows) {
     CAPTURE(row);
     const auto got = load_text(folder, std::string{"version: 1\n"} + row + "\n");
