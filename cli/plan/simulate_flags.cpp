@@ -172,8 +172,10 @@ void flag_adder::add_decode_design() {
       ->check(CLI::Range(1u, 256u));
   nics("--compute-nics", options_.compute_nics, "lamina: NICs of all compute devices (one each)");
   nics("--memory-nics", options_.memory_nics, "lamina: NICs of all memory devices (one each)");
-  choice("--pipeline", options_.pipeline, "lamina: which replica runs a slice",
-         {"rotational", "fixed"});
+  choice("--pipeline", options_.pipeline,
+         "lamina: which replica runs a slice; off: a batch for each replica; auto: off or "
+         "rotational, as batching.pipeline",
+         {"rotational", "fixed", "off", "auto"});
   choice("--partition", options_.partition, "lamina: what a memory device holds",
          {"heads", "requests"});
   choice("--network", options_.network, "lamina: what posts the sends", {"fhbn", "host"});
