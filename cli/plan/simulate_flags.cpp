@@ -55,6 +55,7 @@ constexpr bound_flag bound_flags[] = {
     {"--repurpose", "splitwise "},
     {"--report", "splitwise "},
     {"--profile", "served "},
+    {"--launches", "served "},
     {"--csv", "lamina homogeneous served "},
     {"--timeline", "lamina homogeneous served "},
     {"--hardware", "lamina homogeneous neo "},
@@ -240,9 +241,12 @@ void flag_adder::add_changes() {
       ->type_name("N")
       ->check(CLI::Range(1u, 4096u))
       ->capture_default_str();
+  choice("--launches", options_.launches,
+         "served: launches that prompts share with decoding, as batching.launches (separate)",
+         {"separate", "mixed"});
   app_.add_option("--tbt-target", options_.tbt_target_s,
-                  "--prefill beside: seconds that an iteration with prompts should take at most, "
-                  "as batching.tbt_target_seconds (no bound)")
+                  "--prefill beside, --launches mixed: seconds that an iteration with prompts "
+                  "should take at most, as batching.tbt_target_seconds (no bound)")
       ->type_name("SECONDS")
       ->check(CLI::Range(1e-6, 1e3));
   app_.add_option("--prefix-cache", options_.prefix_cache_s,
