@@ -14,9 +14,10 @@ enum class buggify_point : uint8_t {
   early_deadline, ///< an iteration of decoding gets a millisecond
   small_sweep,    ///< whoever keeps the parity gets one slot
   remake_fails,   ///< what a member has got of another one is not what that has sent
+  other_pipeline, ///< an epoch's batches rotate where others would be chosen, or the reverse
   epoch_again,    ///< an epoch that is whole is opened once more, with the next number
 };
-constexpr uint32_t buggify_points = 5;
+constexpr uint32_t buggify_points = 6;
 
 namespace odd {
 

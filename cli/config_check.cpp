@@ -159,9 +159,10 @@ void print_plan(const config::loaded& from, const plan& x) {
   std::printf("API       %s\nadmin     %s\n", s.http.listen.c_str(), s.admin.listen.c_str());
   std::printf("model     %s (%s, %s)\n", x.model_file.c_str(), x.architecture.c_str(),
               megabytes(x.weight_bytes).c_str());
-  std::printf("replicas  %u on %s, batches %u of up to %u requests\n", s.pools.model.members,
-              place_of(s.pools.model).c_str(), s.batching.batches_for(s.pools.model.members),
-              s.batching.max_batch);
+  const bool chosen = s.batching.pipeline == config::pipeline::automatic;
+  std::printf("replicas  %u on %s, batches %s%u of up to %u requests\n", s.pools.model.members,
+              place_of(s.pools.model).c_str(), chosen ? "at most " : "",
+              s.batching.batches_for(s.pools.model.members), s.batching.max_batch);
   uint32_t cell = 0;
   for (const auto& [name, pool] : s.pools.attention.resolved()) {
     const auto slots = x.layout.cells.at(cell++).slots;

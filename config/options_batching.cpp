@@ -5,13 +5,19 @@ namespace lamella::config {
 void add_batching(table& t) {
   t.choice<pipeline>(
       "batching.pipeline", reload::restart,
-      {{pipeline::fixed, "fixed"}, {pipeline::rotational, "rotational"}},
+      {{pipeline::fixed, "fixed"},
+       {pipeline::rotational, "rotational"},
+       {pipeline::off, "off"},
+       {pipeline::automatic, "auto"}},
       "fixed: a batch stays on its replica; rotational: it moves to the next one with each slice, "
-      "so that batches take turns at replicas and shards.",
+      "so that batches take turns at replicas and shards; off: one batch for each replica, and "
+      "none overlap; auto: off or rotational, by measured times, for each epoch.",
       [](settings & s) -> auto& { return s.batching.pipeline; });
   t.integer(
       "batching.batches", reload::restart, 1, 64,
-      "Concurrent batches; auto: the number of replicas, and one more if they rotate.",
+      "Concurrent batches; auto: the number of replicas, and one more if they rotate. Pipelines "
+      "off "
+      "and auto choose it themselves.",
       [](settings & s) -> auto& { return s.batching.batches; });
   t.integer(
       "batching.max_batch", reload::restart, 1, 4096, "Maximum requests in one batch.",

@@ -34,12 +34,17 @@ void check_availability(const settings& x, std::vector<rule_violation>& found) {
                          + " with prefill workers that have KV of their own is not available in "
                            "this version",
                      "use pools.prefill.attention: shards"});
-  if (const auto ranks = x.pools.model.tensor_parallel;
-      ranks != 1 && x.batching.pipeline == pipeline::rotational)
-    found.push_back({{"batching.pipeline", "pools.model.tensor_parallel"},
-                     "rotational with tensor parallelism (" + std::to_string(ranks)
-                         + ") is not available in this version",
-                     "use fixed, or replicas of one device"});
+}
+
+/// Pipelines that say how many batches there are.
+void check_batches(const settings& x, std::vector<rule_violation>& found) {
+  const bool chosen = x.batching.pipeline == pipeline::automatic;
+  if (!x.batching.batches || (!chosen && x.batching.pipeline != pipeline::off)) return;
+  found.push_back({{"batching.pipeline", "batching.batches"},
+                   std::string{chosen ? "auto chooses the number of batches"
+                                      : "off has one batch for each replica"}
+                       + ", and " + std::to_string(*x.batching.batches) + " were asked for",
+                   "leave batching.batches auto, or use pipeline fixed or rotational"});
 }
 
 /// CUDA devices of worker processes: what is known of them here, and what must be like theirs.
@@ -341,6 +346,7 @@ std::vector<rule_violation> check(const settings& x) {
   check_device_streams(at_most(x), found);
   check_autoscaling(x, found);
   check_types(x, found);
+  check_batches(x, found);
   check_availability(x, found);
   return found;
 }

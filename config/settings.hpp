@@ -37,7 +37,9 @@ enum class number_type : uint8_t { f16, f32, bf16, q8 };
 enum class operator_set : uint8_t { automatic, reference, portable, avx2, avx512, amx };
 
 /// Which replica runs which batch: j mod R always (V-M06), or the next one with each slice (L-M17).
-enum class pipeline : uint8_t { fixed, rotational };
+/// `off`: one batch for each replica, so that none overlap; `automatic`: that or rotational
+/// (V-M17).
+enum class pipeline : uint8_t { fixed, rotational, off, automatic };
 
 /// Whether prompts on replicas that decode have launches of their own, or share those of a batch.
 enum class launches : uint8_t { separate, mixed };
@@ -194,7 +196,7 @@ struct numerics_settings {
 
 struct batching_settings {
   config::pipeline pipeline = pipeline::fixed;
-  std::optional<uint32_t> batches; ///< nothing: as many as replicas; rotational: one more
+  std::optional<uint32_t> batches; ///< nothing: as many as replicas; if they may rotate: one more
   uint32_t max_batch = 64;         ///< requests per batch
   uint32_t prefill_chunk_tokens = 512;
   milliseconds prefill_iteration{60}; ///< `prefill_iteration_seconds`: its longest; 0: no bound
@@ -203,9 +205,10 @@ struct batching_settings {
   milliseconds tbt_target{60}; ///< `tbt_target_seconds`: of a mixed launch; 0: no bound
   config::prompt_order prompt_order = prompt_order::fair;
 
-  /// Batches for this number of model replicas.
+  /// Batches for this number of model replicas; at most so many where they are chosen.
   uint32_t batches_for(uint32_t replicas) const {
-    return batches.value_or(replicas + (pipeline == pipeline::rotational ? 1 : 0));
+    const bool more = pipeline == pipeline::rotational || pipeline == pipeline::automatic;
+    return batches.value_or(replicas + (more ? 1 : 0));
   }
 };
 

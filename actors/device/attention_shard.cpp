@@ -74,7 +74,7 @@ shard_work work_of(const shard_config& config, gpu::attention_launch launch,
 
 /// An iteration is over; it could begin when it was launched, or when the one before it ended.
 void tell_of(shard_ptr self, stream_id id, caf::actor_clock::time_point launched,
-             const shard_work& work, uint64_t positions) {
+             const shard_work& work, uint64_t positions, launch_kind kind) {
   const auto& config = self->state.config;
   auto& ended = self->state.streams[id].ended;
   const auto now = self->clock().now();
@@ -86,6 +86,7 @@ void tell_of(shard_ptr self, stream_id id, caf::actor_clock::time_point launched
     } else {
       config.meter->add(work.work->busy(), positions);
       config.meter->spend(spent, shard_stages);
+      if (config.device->on_host()) config.meter->launched(kind, work.work->busy(), positions);
     }
   }
   if (!config.metrics) return;
@@ -114,8 +115,8 @@ void on_launch(shard_ptr self, const iteration_launch& x) {
   const auto launched = self->clock().now();
   const caf::timespan timeout = std::chrono::milliseconds{x.timeout_ms};
   self->request(st.executor, timeout + answer_timeout, x.stream, work.work, timeout)
-      .then([self, id = x.stream, launched, work,
-             positions](bool) { tell_of(self, id, launched, work, positions); },
+      .then([self, id = x.stream, launched, work, positions,
+             kind = kind_of(x)](bool) { tell_of(self, id, launched, work, positions, kind); },
             [self, failure, launcher, replicas = stream.replicas,
              silence = std::chrono::milliseconds{x.timeout_ms}](caf::error& reason) mutable {
               failure.reason = explain(self->system(), reason);

@@ -5,6 +5,7 @@
 #include "actors/protocol/iterations.hpp"
 #include "actors/shared/first_iterations.hpp"
 #include "actors/shared/pulse.hpp"
+#include "actors/shared/work_meter.hpp"
 #include "net/metrics/metrics.hpp"
 #include "scheduler/rotation.hpp"
 
@@ -30,6 +31,13 @@ struct iteration_target {
   std::shared_ptr<first_iterations> firsts = std::make_shared<first_iterations>();
   caf::timespan timeout{std::chrono::seconds{90}}; ///< for the reply of an iteration
 };
+
+/// A row of each of its spans is one of tokens; a batch has no others but prompts.
+inline launch_kind kind_of(const iteration_launch& x) {
+  const bool prompts = static_cast<uint32_t>(x.stream) >= scheduler::prefill_streams
+                       || x.tokens.size() != x.spans.size();
+  return prompts ? launch_kind::prompts : launch_kind::tokens;
+}
 
 /// Attempts of an iteration before its launcher terminates and the pipeline is rebuilt. No request
 /// fails for that: all resume in the next pipeline.

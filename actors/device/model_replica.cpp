@@ -170,6 +170,7 @@ works_of(const replica_config& config, const stream_state& stream, gpu::slice_la
                                                         launch, stream.devices[rank]));
     launch.shares.clear();
     launch.parity.reset();
+    launch.context = {};
   };
   add(*config.device, config.weights);
   for (const auto& rank : config.others) add(*rank.device, rank.weights);
@@ -203,14 +204,16 @@ void finish(replica_ptr self, stream_id id, uint64_t iteration, uint32_t attempt
 
 /// An iteration is over; it could begin when it was launched, or when the one before it ended.
 void tell_of(replica_ptr self, stream_id id, caf::actor_clock::time_point launched,
-             const gpu::slice_runner& work, uint64_t rows) {
+             const gpu::slice_runner& work, uint64_t rows, launch_kind kind) {
   const auto& config = self->state.config;
-  auto& ended = self->state.streams[id].ended;
+  auto& stream = self->state.streams[id];
+  auto& ended = stream.ended;
   const auto now = self->clock().now();
   const auto spent = spent_by(work, now - std::max(launched, std::exchange(ended, now)));
   if (config.meter) {
     config.meter->add(work.busy(), rows);
     config.meter->spend(spent, replica_stages);
+    if (config.device->on_host()) config.meter->launched(kind, work.busy() * stream.replicas, rows);
   }
   if (!config.metrics) return;
   config.metrics->link_bytes("attention", "in_process", work.bytes_sent());
@@ -235,6 +238,7 @@ struct running_launch {
   uint64_t iteration = 0;
   uint32_t attempt = 0;
   uint64_t rows = 0;
+  launch_kind kind{};
   std::chrono::milliseconds timeout{};
   caf::actor_clock::time_point launched{};
   std::shared_ptr<gpu::slice_runner> first; ///< rank 0's work
@@ -244,7 +248,7 @@ struct running_launch {
 };
 
 void on_success(replica_ptr self, const running_launch& x) {
-  tell_of(self, x.stream, x.launched, *x.first, x.rows);
+  tell_of(self, x.stream, x.launched, *x.first, x.rows, x.kind);
   // Of a launch ahead the rows' tokens are not known before this.
   if (failpoint_armed(failpoint::worker_token))
     for (const auto& drawn : x.first->sampled())
@@ -293,6 +297,7 @@ void on_launch(replica_ptr self, const iteration_launch& x) {
                                                       x.iteration,
                                                       x.attempt,
                                                       x.tokens.size(),
+                                                      kind_of(x),
                                                       std::chrono::milliseconds{x.timeout_ms},
                                                       self->clock().now(),
                                                       works.front(),

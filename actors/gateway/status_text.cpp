@@ -107,6 +107,17 @@ void write(json_writer& out, const pool_info& pool) {
   out.end_object();
 }
 
+void write(json_writer& out, const time_info& x) {
+  out.begin_object()
+      .member("work", x.work)
+      .member("cell", x.cell)
+      .member("units", x.units)
+      .member("seconds", x.seconds)
+      .member("correction", x.correction)
+      .member("samples", x.samples)
+      .end_object();
+}
+
 } // namespace
 
 std::string status_json(const system_status& x, uint64_t recovering) {
@@ -135,7 +146,12 @@ std::string status_json(const system_status& x, uint64_t recovering) {
       .key("pipeline")
       .begin_object()
       .member("restarts", x.restarts)
+      .member("rotates", x.pipeline.rotates)
+      .member("batches", x.pipeline.batches)
       .end_object();
+  out.key("times").begin_array();
+  for (const auto& each : x.times) write(out, each);
+  out.end_array();
   out.key("supervisors").begin_array();
   for (const auto& each : x.supervisors)
     if (!each.name.empty()) write(out, each); // one that did not answer in time is left out

@@ -200,6 +200,8 @@ scheduler::epoch_shape shape_of(const config::settings& options) {
   if (pools.prefill.has_seats()) shape.prefill_seats = pools.prefill.members;
   shape.batches = options.batching.batches_for(pools.model.members);
   shape.rotates = options.batching.pipeline == config::pipeline::rotational;
+  shape.one_each = options.batching.pipeline == config::pipeline::off
+                   || options.batching.pipeline == config::pipeline::automatic;
   shape.prefill_streams = prompt_streams(options);
   shape.mixed_streams = mixed_streams(options);
   return shape;

@@ -290,6 +290,7 @@ membership_self::behavior_type membership(membership_self::stateful_pointer<memb
         try_open(self); // the first epoch waits for nobody who fails
       },
       [self](caf::tick_atom) {
+        if (self->state.other_pipeline) consider(self, "another pipeline is faster");
         look_at_pace(self, [self](const auto& x) { on_pace(self, x); });
         self->delayed_send(self, self->state.config.poll_interval, caf::tick_atom_v);
       },

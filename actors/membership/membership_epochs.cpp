@@ -1,7 +1,7 @@
 #include "actors/membership/membership_epochs.hpp"
 
 #include "actors/membership/loss_causes.hpp"
-#include "actors/membership/membership_plan.hpp"
+#include "actors/membership/membership_pipeline.hpp"
 #include "actors/membership/membership_seats.hpp"
 #include "actors/protocol/explain.hpp"
 #include "actors/shared/events.hpp"
@@ -197,6 +197,7 @@ void try_open(membership_ptr self) {
                                   {"members", shards},
                                   {"of", scheduler::size_of(st.wanted, worker_role::attention)}});
   st.short_since.reset();
+  take_pipeline(self, *next);
   membership_state::numbered_plan what{++st.epoch, std::move(next->plan), next->design, {}};
   what.levels = beside && std::exchange(st.unequal, false);
   if (beside && (what.levels || moves_kv(st, what))) what.lenders = st.newest.plan.shards;
@@ -238,7 +239,7 @@ void close_epochs(membership_ptr self, const worker_info& who, const std::string
   if (st.before)
     tell(event_kind::epoch_closed, {{"epoch", st.before->epoch}, {"reason", who.seat + what}});
   st.before.reset();
-  st.due = st.unequal = false;
+  st.due = st.unequal = st.other_pipeline = false;
   if (st.asked && st.asked->beside) { // the supervisor hears of the loss and asks again
     st.asked->promise.deliver(caf::make_error(ec::aborted, "a worker was lost"));
     st.asked.reset();

@@ -1,5 +1,6 @@
 #include "actors/membership/membership_pace.hpp"
 
+#include "actors/membership/membership_pipeline.hpp"
 #include "actors/protocol/status.hpp"
 
 #include <algorithm>
@@ -31,6 +32,7 @@ work_report since_last(membership_state& st, const seat& who, uint32_t incarnati
 void note_report(membership_ptr self, const membership_state::member& m, const worker_peers& x) {
   auto& st = self->state;
   st.reports.heard(m.where, self->clock().now());
+  note_times(st, m, x);
   if (st.config.metrics) st.reports.note(m.where, m.info.incarnation, x, *st.config.metrics);
 }
 
@@ -43,6 +45,7 @@ void look_at_pace(membership_ptr self,
   auto look = std::make_shared<round>();
   const auto one_less = [self, look, tell = std::move(tell)] {
     if (--look->left > 0) return;
+    end_look(self);
     for (const auto& x : self->state.pace.look(look->reports)) tell(x);
   };
   for (const auto& [where, m] : self->state.members) {

@@ -159,7 +159,8 @@ std::optional<next_epoch> better_plan(const membership_state& st) {
   const bool drains = std::ranges::any_of(st.draining, [&](const seat& where) {
     return has_part(st.newest.plan, where) && !has_part(plan->plan, where);
   });
-  if (!drains && !st.unequal && !scheduler::could_grow(st.config.shape, st.newest.plan, staying))
+  if (!drains && !st.unequal && !st.other_pipeline
+      && !scheduler::could_grow(st.config.shape, st.newest.plan, staying))
     return std::nullopt;
   return plan;
 }

@@ -20,8 +20,8 @@ struct next_epoch {
 std::optional<next_epoch> next_plan(const membership_state& st, bool fewer);
 
 /// An epoch that is better than the one that serves: it has the wanted sizes of the pools, all of
-/// their members, or more members than now, or a draining seat has lost its part. Nothing: there is
-/// none.
+/// their members, or more members than now, or a draining seat has lost its part, or its batches
+/// run otherwise. Nothing: there is none.
 std::optional<next_epoch> better_plan(const membership_state& st);
 
 /// Whether KV of the epoch that serves has to be copied before that one can replace it: a shard has

@@ -1,6 +1,7 @@
 /// The configuration and the state of MEMBERSHIP, which its parts share.
 #pragma once
 
+#include "actors/membership/measured_times.hpp"
 #include "actors/membership/worker_reports.hpp"
 #include "actors/protocol/actors.hpp"
 #include "actors/protocol/epochs.hpp"
@@ -12,6 +13,7 @@
 #include "scheduler/membership/reach_book.hpp"
 #include "scheduler/membership/seats.hpp"
 #include "scheduler/membership/slow_workers.hpp"
+#include "scheduler/times/pipeline_choice.hpp"
 
 #include <deque>
 #include <functional>
@@ -48,15 +50,22 @@ struct size_bounds {
   uint32_t least = 1, most = 0;
 };
 
+/// What `batching.pipeline: auto` needs to know beside what is measured.
+struct pipeline_choosing {
+  uint32_t max_batch = 1, layers = 1;
+  std::string obstacle; ///< why batches cannot overlap; empty: they can
+};
+
 struct membership_config {
   scheduler::seat_plan seats; ///< of worker processes and of this process
   scheduler::identity wanted; ///< of workers
   /// Pools whose kernel set is determined by the device class of the first worker. Later workers of
   /// the pool must have the same set, and prefill workers that of the replicas.
   std::set<scheduler::worker_role> on_devices{};
-  scheduler::epoch_shape shape;     ///< in force: of an epoch without missing workers
-  pool_terms pool;                  ///< of that
-  uint32_t kv_heads = 1;            ///< of the model
+  scheduler::epoch_shape shape;               ///< in force: of an epoch without missing workers
+  pool_terms pool;                            ///< of that
+  std::optional<pipeline_choosing> chooses{}; ///< the pipeline of each epoch; nothing: by the shape
+  uint32_t kv_heads = 1;                      ///< of the model
   std::vector<std::string> cells{}; ///< names of the attention pool's cells; none: it is one
   /// Slots of a table without which a request could be too large: the tokens of a context. 0: an
   /// attention pool never serves with fewer members than it should have.
@@ -154,6 +163,7 @@ struct membership_state {
   std::optional<numbered_plan> before; ///< it serves until the pipeline has moved to `newest`
   bool due = false;                    ///< the supervisor knows of a better epoch
   bool unequal = false;                ///< the tables of the epoch that serves are to be levelled
+  bool other_pipeline = false; ///< the batches of the epoch that serves are to run otherwise
   std::optional<caf::actor_clock::time_point> short_since; ///< no epoch is possible since
   std::optional<caf::actor_clock::time_point> dropped_at;  ///< an epoch, not tried again since
   pool_sizes wanted;                  ///< as asked for; `newest` may not have them yet
@@ -177,6 +187,8 @@ struct membership_state {
   std::map<scheduler::seat, std::pair<uint32_t, work_done>>
       done; ///< at the last poll, with incarnation
   worker_reports reports;
+  measured_times measured;
+  scheduler::pipeline_patience patience;
   /// Host and process id of workers that were slow, the newest last, `shunned_max` at most: they
   /// are recognised in any seat.
   std::deque<std::pair<std::string, uint32_t>> shunned;

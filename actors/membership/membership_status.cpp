@@ -3,6 +3,7 @@
 #include "actors/machine/sizing.hpp"
 #include "actors/membership/membership_injury.hpp"
 #include "actors/membership/membership_pace.hpp"
+#include "actors/membership/membership_pipeline.hpp"
 #include "actors/membership/membership_scale.hpp"
 #include "actors/protocol/status.hpp"
 
@@ -55,6 +56,8 @@ system_status status_of(membership_ptr self) {
   system_status answer;
   answer.epoch = st.open ? st.newest.epoch : st.epoch;
   answer.changes = changes_of(st);
+  answer.pipeline = {st.newest.design.shape.rotates, scheduler::batches_of(st.newest.plan.streams)};
+  answer.times = st.measured.rows();
   for (const auto& [where, m] : st.members) {
     answer.workers.push_back(m.info);
     if (st.open && m.handle) answer.workers.back().part = scheduler::part_of(st.newest.plan, where);
@@ -92,7 +95,9 @@ caf::result<system_status> answer_status(membership_ptr self) {
   auto left = std::make_shared<size_t>(1); // one for this function
   auto promise = self->make_response_promise<system_status>();
   auto one_less = [self, left, promise]() mutable {
-    if (--*left == 0) promise.deliver(status_of(self));
+    if (--*left > 0) return;
+    end_look(self);
+    promise.deliver(status_of(self));
   };
   for (const auto& [where, m] : st.members) {
     if (!m.handle) continue;

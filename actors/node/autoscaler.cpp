@@ -68,6 +68,8 @@ scheduler::scaling_look look_of(autoscaler_ptr self, const autoscaler_state::rou
       p.busy = st.work->of(scheduler::name_of(pool), p.members).busy;
   const auto members = [&](scaled_pool pool) { return x.pools[pool].members; };
   x.model_work = st.work->of("model", members(scaled_pool::model)).mean;
+  // An iteration whose slices run in turn occupies each replica for its part.
+  if (heard.status->pipeline.rotates) x.model_work *= members(scaled_pool::model);
   // Each iteration waits for the last of its shards.
   x.attention_work = st.work->of("attention", members(scaled_pool::attention)).most;
   for (const auto n : heard.kv.slots) x.kv_slots += n;

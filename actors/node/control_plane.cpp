@@ -1,6 +1,7 @@
 #include "actors/node/control_plane.hpp"
 
 #include "actors/machine/model_store.hpp"
+#include "actors/machine/overlap.hpp"
 #include "actors/machine/seat_groups.hpp"
 #include "actors/machine/sizing.hpp"
 #include "actors/node/child_commands.hpp"
@@ -43,6 +44,11 @@ scheduler::seat_plan seats_of(const config::settings& options) {
   for (const auto& group : seat_groups(options))
     plan.add(group, members_needed(options, group) + spares_of(options, group));
   return plan;
+}
+
+/// What the pipeline of an epoch is chosen by, beside measured times.
+pipeline_choosing choosing_of(const config::settings& options, const model::model_spec& spec) {
+  return {options.batching.max_batch, spec.layers, why_no_overlap(options, usable_processors())};
 }
 
 /// The pools and cells of a placement, as `worker --role attention --cell far` names them.
@@ -111,6 +117,8 @@ membership_config control_plane::membership_of(const config::settings& options) 
   m.shape = shape_of(options);
   m.pool = pool_terms_of(options, config_.parts->program->spec, config_.parts->layout);
   m.kv_heads = config_.parts->program->spec.kv_heads;
+  if (options.batching.pipeline == config::pipeline::automatic)
+    m.chooses = choosing_of(options, config_.parts->program->spec);
   for (const auto& [name, cell] : options.pools.attention.cells) m.cells.push_back(name);
   m.design_of = [this](const pool_sizes& x) { return design_of(x); };
   m.least_slots = std::min(config_.parts->base.context_tokens, config_.parts->layout.largest());
@@ -232,7 +240,9 @@ worker_terms control_plane::terms_of(const scheduler::seat& where, uint32_t plac
   t.link_cluster = link_cluster_;
   t.chaos = options.chaos.enabled;
   if (pool.placement == placement::local) t.link_folder = folder_->path().string();
-  t.decode_rank_bytes = rank_frame_bytes(options, spec, 0);
+  t.decode_rank_bytes =
+      std::max(rank_frame_bytes(options, spec, 0),
+               decode_rows_most(options) * parts.program->context_bytes_per_row());
   t.prefill_rank_bytes = rank_frame_bytes(options, spec, scheduler::prefill_streams);
   return t;
 }

@@ -31,8 +31,8 @@ public:
   builder(caf::event_based_actor* parent, const pipeline_parts& parts)
       : parent_{parent}, parts_{parts}, options_{at_sizes(parts.options, parts.workers.sizes)},
         layout_{parts.workers.layout}, spec_{parts.program->spec}, epoch_{parts.workers.epoch},
-        shards_count_{layout_.members()}, replicas_count_{options_.pools.model.members},
-        batches_count_{options_.batching.batches_for(replicas_count_)} {}
+        shards_count_{layout_.members()}, batches_count_{
+                                              scheduler::batches_of(parts.workers.streams)} {}
 
   pipeline run() {
     make_allocator();
@@ -101,6 +101,9 @@ private:
     keep(parent_->spawn(parity_keeper, std::move(c)), "attention");
   }
 
+  /// Whether launches of batches have prompts.
+  bool mixes() const { return mixed_batches(options_) > 0; }
+
   /// Those of prefill workers, then those on replicas that decode.
   uint32_t prefill_streams_count() const {
     return prompt_streams(options_) + mixed_streams(options_);
@@ -111,8 +114,7 @@ private:
     c.tables = tables();
     c.prefix_time = options_.kv.prefix_cache;
     // A suffix is computed concurrently with decoding, by replicas that could decode meanwhile.
-    if (mixed_streams(options_) > 0
-        || (mixed_batches(options_) > 0 && prompt_streams(options_) > 0))
+    if (mixed_streams(options_) > 0 || (mixes() && prompt_streams(options_) > 0))
       c.prefix_least_percent = 50;
     c.metrics = parts_.metrics;
     kept.handle = parent_->spawn(kv_allocator, std::move(c));
@@ -128,8 +130,8 @@ private:
     c.batches = batches_count_;
     c.seats_per_batch = options_.batching.max_batch;
     c.prefill_workers = prompt_streams(options_);
-    c.mixed_launches = mixed_batches(options_) > 0;
-    c.mixed_workers = c.mixed_launches ? mixed_batches(options_) : mixed_streams(options_);
+    c.mixed_launches = mixes();
+    c.mixed_workers = mixes() ? batches_count_ : mixed_streams(options_);
     c.overflow_tokens = options_.pools.prefill.overflow_tokens;
     c.repurpose_s = std::chrono::duration<double>{options_.pools.prefill.repurpose}.count();
     c.window_slots = limits::window_slots;
@@ -165,7 +167,7 @@ private:
     t.allocator = allocator_;
     t.metrics = parts_.metrics;
     t.beats = std::shared_ptr<pulse>{parts_.health, &parts_.health->beats};
-    const bool prompts = stream >= scheduler::prefill_streams || mixed_batches(options_) > 0;
+    const bool prompts = stream >= scheduler::prefill_streams || mixes();
     t.firsts = prompts ? parts_.first_prefills : parts_.first_decodes;
     return t;
   }
@@ -227,7 +229,7 @@ private:
     for (uint32_t j = 0; j < batches_count_; ++j) {
       lane_config c{target_of(j), scheduler_};
       c.tokens = token_lane_config{{{}, share, epoch_ > 1}, masks_};
-      if (mixed_batches(options_) > 0) c.prompts = prompts_config();
+      if (mixes()) c.prompts = prompts_config();
       lanes_.push_back(keep(parent_->spawn(lane, std::move(c))));
       batches_.push_back(lanes_.back());
       parent_->send(scheduler_, batch_ready{stream_id{j}, batches_.back()});
@@ -239,7 +241,7 @@ private:
     server->scheduler = scheduler_;
     server->allocator = allocator_;
     server->prefill_workers = prefill_workers_;
-    server->mixed_batches = mixed_batches(options_);
+    server->mixed_batches = mixes() ? batches_count_ : 0;
     if (server->mixed_batches > 0)
       server->prefill_workers.insert(server->prefill_workers.end(), lanes_.begin(), lanes_.end());
     server->batches = batches_;
@@ -261,7 +263,7 @@ private:
   const scheduler::kv_layout& layout_;
   const model::model_spec& spec_;
   uint64_t epoch_;
-  uint32_t shards_count_, replicas_count_, batches_count_;
+  uint32_t shards_count_, batches_count_;
   const std::vector<attention_shard_actor>& shards_ = parts_.workers.shards;
   kv_allocator_actor allocator_;
   global_scheduler_actor scheduler_;

@@ -56,6 +56,21 @@ struct pool_info {
   std::vector<cell_info> cells{};              ///< none: the pool is one
 };
 
+/// How batches share replicas (`batching.pipeline`), as it is now.
+struct pipeline_info {
+  bool rotates = false;
+  uint32_t batches = 0;
+};
+
+/// A time of this service as it was measured (scheduler/times/machine_times.hpp).
+struct time_info {
+  std::string work, cell; ///< "launch", "attention", "prompt attention"; no cell: of the pool
+  double units = 0;       ///< rows or attended positions of the newest iterations, on average
+  double seconds = 0;     ///< that such an iteration is expected to take
+  double correction = 1;  ///< measured over predicted, of the newest ones
+  uint64_t samples = 0;
+};
+
 /// Restart budget of a supervisor.
 struct restart_budget {
   uint32_t used = 0, allowed = 0, window_s = 0; ///< allowed is 0: no restarts
@@ -88,6 +103,8 @@ struct system_status {
   uint64_t running = 0, waiting = 0;          ///< sequences
   uint64_t requests = 0, restarts = 0;        ///< of the gateway; of the pipeline
   std::vector<supervisor_status> supervisors; ///< from the root down
+  pipeline_info pipeline{};
+  std::vector<time_info> times{};
 };
 
 /// Durations of one stage of its iterations, since it took its seat.
@@ -105,6 +122,9 @@ struct worker_peers {
   std::vector<uint64_t> dropped{};    ///< frames since it took its seat, by net::frame_fault
   uint64_t log_dropped = 0;           ///< lines of its log, since it took its seat
   double busy = -1;                   ///< as in worker_info
+  /// Its iterations by kind (launch_kind); no iterations: its device cannot tell its work from its
+  /// waits.
+  work_done tokens{}, prompts{};
 };
 
 /// The peers (shards) that a worker probes periodically over the data plane. Without peers where
@@ -147,6 +167,8 @@ struct watch_report {
 LAMELLA_PART(peer_info)
 LAMELLA_PART(cell_info)
 LAMELLA_PART(pool_info)
+LAMELLA_PART(pipeline_info)
+LAMELLA_PART(time_info)
 LAMELLA_PART(restart_budget)
 LAMELLA_PART(child_status)
 LAMELLA_PART(watched_peer)

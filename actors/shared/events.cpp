@@ -43,6 +43,8 @@ constexpr row rows[] = {
      "epoch"},
     {event_kind::epoch_dropped, "epoch_dropped", "epoch dropped", level_enum::warn, "epoch"},
     {event_kind::epoch_closed, "epoch_closed", "epoch closed", level_enum::info, "epoch"},
+    {event_kind::pipeline_chosen, "pipeline_chosen", "pipeline chosen", level_enum::info,
+     "pipeline"},
     {event_kind::pool_resizing, "pool_resizing", "pool resizing", level_enum::info, "pool"},
     {event_kind::pool_resized, "pool_resized", "pool resized", level_enum::info, "pool"},
     {event_kind::pool_rolled_back, "pool_rolled_back", "pool not resized", level_enum::err, "pool"},

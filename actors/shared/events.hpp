@@ -39,6 +39,7 @@ enum class event_kind : uint8_t {
   pool_rolled_back,
   pool_refused,
   pool_short,       ///< serves with fewer members until others come
+  pipeline_chosen,  ///< of an epoch that is being opened
   pool_wish,        ///< of a pool that does not follow it by itself
   pool_autoscaling, ///< of one that does
   kv_move_begun,

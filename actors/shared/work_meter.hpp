@@ -35,6 +35,14 @@ inline constexpr iteration_stages replica_stages{net::iteration_stage::slice,
 inline constexpr iteration_stages shard_stages{net::iteration_stage::attention,
                                                net::iteration_stage::combine};
 
+/// Whether an iteration has a row of each sequence and nothing else, or pieces of prompts.
+enum class launch_kind : uint8_t { tokens, prompts };
+
+/// Sums over iterations of one kind.
+struct launch_sums {
+  uint64_t iterations = 0, units = 0, busy_ns = 0;
+};
+
 /// One per worker, shared with its replicas or shards; lock-free. The counters only grow.
 class work_meter {
 public:
@@ -43,6 +51,16 @@ public:
     iterations_.fetch_add(1, std::memory_order_relaxed);
     units_.fetch_add(units, std::memory_order_relaxed);
     busy_ns_.fetch_add(static_cast<uint64_t>(busy.count()), std::memory_order_relaxed);
+  }
+
+  /// The same iteration by its kind, for scheduler/times/machine_times.hpp. `busy`: of the whole
+  /// iteration, also where several replicas run its slices in turn. Only of devices whose busy time
+  /// has no waits in it.
+  void launched(launch_kind kind, std::chrono::nanoseconds busy, uint64_t units) {
+    auto& x = launches_[static_cast<size_t>(kind)];
+    x.iterations.fetch_add(1, std::memory_order_relaxed);
+    x.units.fetch_add(units, std::memory_order_relaxed);
+    x.busy_ns.fetch_add(static_cast<uint64_t>(busy.count()), std::memory_order_relaxed);
   }
 
   /// The time by stage; for other works only the busy time of the device.
@@ -60,13 +78,21 @@ public:
   uint64_t units() const { return units_.load(std::memory_order_relaxed); }
   uint64_t busy_ns() const { return busy_ns_.load(std::memory_order_relaxed); }
   uint64_t computed_ns() const { return computed_ns_.load(std::memory_order_relaxed); }
+  launch_sums launches(launch_kind kind) const {
+    const auto& x = launches_[static_cast<size_t>(kind)];
+    return {x.iterations, x.units, x.busy_ns};
+  }
   /// By stage.
   const std::array<time_histogram, net::iteration_stages>& times() const { return times_; }
 
 private:
   time_histogram& times_of(net::iteration_stage x) { return times_[static_cast<size_t>(x)]; }
 
+  struct counters {
+    std::atomic<uint64_t> iterations{0}, units{0}, busy_ns{0};
+  };
   std::atomic<uint64_t> iterations_{0}, units_{0}, busy_ns_{0}, computed_ns_{0};
+  std::array<counters, 2> launches_; ///< by launch_kind
   std::array<time_histogram, net::iteration_stages> times_;
 };
 

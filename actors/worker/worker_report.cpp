@@ -72,6 +72,11 @@ worker_peers peers_of(const worker_state& st) {
   }
   const auto& meter = *st.meter;
   result.work = {meter.iterations(), meter.units(), meter.busy_ns()};
+  const auto told = [](const launch_sums& x) {
+    return work_done{x.iterations, x.units, x.busy_ns};
+  };
+  result.tokens = told(meter.launches(launch_kind::tokens));
+  result.prompts = told(meter.launches(launch_kind::prompts));
   if (!st.config.metrics) {
     result.computed_ns = meter.computed_ns();
     for (const auto& x : meter.times()) result.stages.push_back({x.counts(), x.total_ns()});

@@ -166,6 +166,8 @@ int bench_agreement(config::settings settings, const agreement_options& o) {
   for (size_t i = 0; i < traces.size(); ++i) {
     scheduler::served_options options;
     options.load = load;
+    options.mixed = settings.batching.launches == config::launches::mixed;
+    options.bounds = {settings.batching.prefill_iteration, settings.batching.tbt_target};
     const auto simulated = scheduler::simulate_served(profile, traces[i], options);
     const auto live = replay(n, traces[i], load, first_request + i * requests_most, timeout);
     all.push_back(

@@ -27,6 +27,17 @@ std::string busy_of(const json_value& worker) {
   return share < 0 ? "-" : fmt::format("{:.0f} %", share * 100);
 }
 
+/// "pipeline: rotational, 3 batches"; nothing from a service that does not tell.
+std::string pipeline_of(const json_value& status) {
+  const auto* pipeline = status.find("pipeline");
+  const auto* rotates = pipeline == nullptr ? nullptr : pipeline->find("rotates");
+  if (rotates == nullptr) return "";
+  const auto* yes = rotates->get_if<bool>();
+  return fmt::format("pipeline: {}, batches: {}\n",
+                     yes != nullptr && *yes ? "rotational" : "batches stay on their replicas",
+                     count_of(*pipeline, {"batches"}));
+}
+
 } // namespace
 
 std::string status_page(const json_value& status) {
@@ -58,6 +69,17 @@ std::string status_page(const json_value& status) {
                  "heads", "-", count_of(cell, {"used"}), "-", "-", "-"});
   }
   page += pools.text() + "\n";
+  table times{{"WORK", "CELL", "SIZE", "SECONDS", "CORRECTION", "SAMPLES"}};
+  for (const auto& t : items_of(status, "times")) {
+    const auto cell = text_or(t.find("cell"), "");
+    times.add({text_or(t.find("work"), "-"), cell.empty() ? "-" : cell,
+               fmt::format("{:.1f}", number_or(t.find("units"), 0)),
+               fmt::format("{:.6f}", number_or(t.find("seconds"), 0)),
+               fmt::format("{:.2f}", number_or(t.find("correction"), 1)),
+               count_of(t, {"samples"})});
+  }
+  if (!times.empty()) page += times.text() + "\n";
+  page += pipeline_of(status);
   page += fmt::format("requests: {} running, {} waiting, {} recovering\n",
                       count_of(status, {"requests", "running"}),
                       count_of(status, {"requests", "waiting"}),

@@ -160,14 +160,17 @@ std::string launches_lines(const scheduler::decode_design& d) {
   return "  launches: mixed\n  prefill_chunk_tokens: " + std::to_string(d.chunk_tokens) + "\n";
 }
 
-/// `batching.pipeline` and what is to be said of it.
+/// `batching.pipeline`: off where no two batches share a replica.
 std::string pipeline_of(const scheduler::decode_design& d) {
   const bool rotates = d.disaggregated() && d.batches > 1 && d.replicas > 1
                        && d.pipeline == scheduler::pipeline_kind::rotational;
-  if (!rotates) return "fixed";
-  return d.compute.count > 1
-             ? "fixed # planned: rotational, which this version refuses with tensor_parallel"
-             : "rotational";
+  if (rotates) return "rotational";
+  return d.disaggregated() && d.batches == d.replicas ? "off" : "fixed";
+}
+
+/// Batches, where the pipeline does not say how many.
+std::string batches_of(const scheduler::decode_design& d) {
+  return pipeline_of(d) == "off" ? "auto" : std::to_string(d.disaggregated() ? d.batches : 1);
 }
 
 } // namespace
@@ -199,8 +202,8 @@ std::string plan_yaml(const scheduler::plan_row& row, const plan_options& o) {
        + (d.partition == scheduler::partition_kind::requests && d.disaggregated() ? "requests"
                                                                                   : "heads")
        + "\n" + where_lines(d.disaggregated() ? d.memory : d.compute, 1) + prefill_lines(d)
-       + "\nbatching:\n  batches: " + text(d.disaggregated() ? d.batches : 1)
-       + "\n  pipeline: " + pipeline_of(d) + "\n" + launches_lines(d);
+       + "\nbatching:\n  batches: " + batches_of(d) + "\n  pipeline: " + pipeline_of(d) + "\n"
+       + launches_lines(d);
   return y + max_batch_line(row);
 }
 

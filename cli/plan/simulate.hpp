@@ -41,6 +41,7 @@ struct simulate_options {
   std::string scaling_trace;          ///< read: the same
   std::string prefill;                ///< COUNTxDEVICE, beside or none
   uint32_t prefill_servers = 1;
+  std::string launches = "separate";
   double tbt_target_s = 0; ///< of prompts beside decoding; 0: no bound
   double prefix_cache_s = 0;
   bool json = false;

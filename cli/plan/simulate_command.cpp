@@ -30,14 +30,15 @@ int reproduce(const simulate_options& o, const scheduler::constants& c) {
   return exit_success;
 }
 
-/// Chooses the batches of --batches auto for a trace. Says with how many memory devices attention
-/// takes a replica's turn; nothing where one batch has no turns, or all devices are alike.
+/// Chooses the batches of --batches auto or --pipeline auto for a trace. Says with how many memory
+/// devices attention takes a replica's turn; nothing where one batch has no turns, or all devices
+/// are alike.
 std::string balance(scheduler::decode_design& design, const scheduler::cost_model& cost,
                     const scheduler::request_trace& trace, const simulate_options& o) {
   if (!design.disaggregated()) return "";
   const auto w = scheduler::workload_of(trace);
   const auto full = scheduler::slots_per_pool(design, cost) * design.pools() / w.context;
-  if (o.batches == "auto")
+  if (o.batches == "auto" || o.pipeline == "auto")
     design.batches = scheduler::batches_for(design, cost, full, full * w.context);
   if (design.batches <= 1) return "";
   const auto one = full / design.batches;

@@ -248,7 +248,8 @@ decode_design homogeneous_design(const simulate_options& o, const std::vector<de
 decode_design lamina_design(const simulate_options& o, const std::vector<device>& all,
                             const constants& c) {
   decode_design d;
-  const bool chosen = o.batches == "auto"; // later, when the trace is known
+  const bool off = o.pipeline == "off";
+  const bool chosen = o.batches == "auto" || o.pipeline == "auto"; // when the trace is known
   d.batches = chosen ? 2 : static_cast<uint32_t>(number_of(o.batches, "--batches", 256));
   if (d.batches == 0 || (!chosen && std::to_string(d.batches) != o.batches))
     throw command_error{exit_usage,
@@ -258,11 +259,12 @@ decode_design lamina_design(const simulate_options& o, const std::vector<device>
   d.stages = o.stages;
   d.replicas = o.replicas ? o.replicas : o.stages > 1 ? 1 : std::max(1u, d.batches - 1);
   if (chosen) d.batches = d.groups() + 1;
+  if (off) d.batches = d.replicas;
   d.compute = split(group_of(o.compute, "--compute", all), d.groups(), "--compute", o);
   d.memory = group_of(o.memory, "--memory", all);
   give_nics(d.compute, o.compute_nics, d.groups(), "--compute-nics", c);
   give_nics(d.memory, o.memory_nics, 1, "--memory-nics", c);
-  d.pipeline = o.pipeline == "fixed" ? pipeline_kind::fixed : pipeline_kind::rotational;
+  d.pipeline = off || o.pipeline == "fixed" ? pipeline_kind::fixed : pipeline_kind::rotational;
   d.partition = o.partition == "requests" ? partition_kind::requests : partition_kind::heads;
   d.network = o.network == "host" ? network_kind::host : network_kind::fhbn;
   d.overlap = o.overlap == "on";

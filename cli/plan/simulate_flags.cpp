@@ -55,6 +55,7 @@ constexpr bound_flag bound_flags[] = {
     {"--repurpose", "splitwise "},
     {"--report", "splitwise "},
     {"--profile", "served "},
+    {"--launches", "served "},
     {"--csv", "lamina homogeneous served "},
     {"--timeline", "lamina homogeneous served "},
     {"--hardware", "lamina homogeneous neo "},
@@ -172,8 +173,10 @@ void flag_adder::add_decode_design() {
       ->check(CLI::Range(1u, 256u));
   nics("--compute-nics", options_.compute_nics, "lamina: NICs of all compute devices (one each)");
   nics("--memory-nics", options_.memory_nics, "lamina: NICs of all memory devices (one each)");
-  choice("--pipeline", options_.pipeline, "lamina: which replica runs a slice",
-         {"rotational", "fixed"});
+  choice("--pipeline", options_.pipeline,
+         "lamina: which replica runs a slice; off: a batch for each replica; auto: off or "
+         "rotational, as batching.pipeline",
+         {"rotational", "fixed", "off", "auto"});
   choice("--partition", options_.partition, "lamina: what a memory device holds",
          {"heads", "requests"});
   choice("--network", options_.network, "lamina: what posts the sends", {"fhbn", "host"});
@@ -238,9 +241,12 @@ void flag_adder::add_changes() {
       ->type_name("N")
       ->check(CLI::Range(1u, 4096u))
       ->capture_default_str();
+  choice("--launches", options_.launches,
+         "served: launches that prompts share with decoding, as batching.launches (separate)",
+         {"separate", "mixed"});
   app_.add_option("--tbt-target", options_.tbt_target_s,
-                  "--prefill beside: seconds that an iteration with prompts should take at most, "
-                  "as batching.tbt_target_seconds (no bound)")
+                  "--prefill beside, --launches mixed: seconds that an iteration with prompts "
+                  "should take at most, as batching.tbt_target_seconds (no bound)")
       ->type_name("SECONDS")
       ->check(CLI::Range(1e-6, 1e3));
   app_.add_option("--prefix-cache", options_.prefix_cache_s,

@@ -20,6 +20,11 @@ other_run run_served(simulate_options& o, const scheduler::request_trace& trace,
   options.load =
       o.load == "saturated" ? scheduler::load_kind::saturated : scheduler::load_kind::arrivals;
   options.on_iteration = on_iteration;
+  options.mixed = o.launches == "mixed";
+  if (o.tbt_target_s > 0 && !options.mixed)
+    throw command_error{exit_usage, "--tbt-target: no prompt runs in a decode iteration",
+                        "add --launches mixed"};
+  options.bounds.beside = std::chrono::nanoseconds{static_cast<int64_t>(o.tbt_target_s * 1e9)};
   scheduler::served_result r;
   try {
     r = scheduler::simulate_served(profile, trace, options);
@@ -28,7 +33,7 @@ other_run run_served(simulate_options& o, const scheduler::request_trace& trace,
   }
   o.model = profile.model;
   other_run run;
-  run.design.text = describe(profile);
+  run.design.text = describe(profile) + (options.mixed ? ", mixed launches" : "");
   run.design.ttft_note = "waiting and prefill included";
   run.design.balance = "decoding runs " + fixed(100 * r.decode_busy, 0) + " % of the time, prompts "
                        + fixed(100 * r.prefill_busy, 0) + " %; " + fixed(100 * r.extrapolated, 0)

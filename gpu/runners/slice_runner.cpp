@@ -337,47 +337,6 @@ work::progress slice_runner::receive_attention(const model::instruction& x,
   return progress::advanced;
 }
 
-size_t slice_runner::context_bytes(const std::vector<model::buffer_id>& buffers) const {
-  size_t width = 0;
-  for (auto b : buffers) width += program_->buffer_width[b];
-  return rows_.size() * width * sizeof(float);
-}
-
-/// In fp32, never rounded: the next replica computes the same bytes as this one would.
-work::progress slice_runner::send_context(const model::instruction& x, kernel_context context) {
-  const auto bytes = context_bytes(x.inputs);
-  auto* to = reserve(*launch_.context.to, bytes);
-  if (to == nullptr) return progress::blocked;
-  auto* place = to;
-  for (auto b : x.inputs) {
-    const auto width = program_->buffer_width[b];
-    ops_.to_wire({buffers_[b], width, rows_, 0, 1, width, half_type::f32, place}, context);
-    place += rows_.size() * width * sizeof(float);
-  }
-  auto tag = launch_.tag;
-  tag.layer = x.layer;
-  tag.kind = frame_kind::context;
-  launch_.context.to->commit(tag);
-  bytes_sent_ += bytes;
-  return progress::advanced;
-}
-
-work::progress slice_runner::receive_context(const model::instruction& x, kernel_context context) {
-  auto tag = launch_.tag;
-  tag.layer = x.layer;
-  tag.kind = frame_kind::context;
-  const auto* arrived = launch_.context.from->receive(tag, context_bytes(x.outputs), 0);
-  if (arrived == nullptr) return progress::blocked;
-  const auto* place = arrived->payload.data();
-  for (auto b : x.outputs) {
-    const auto width = program_->buffer_width[b];
-    ops_.from_wire({place, rows_, 0, 1, width, half_type::f32, buffers_[b], width}, context);
-    place += rows_.size() * width * sizeof(float);
-  }
-  launch_.context.from->release();
-  return progress::advanced;
-}
-
 void slice_runner::sample(const model::instruction& x, kernel_context context) {
   logits_ = buffers_[x.inputs[0]];
   if (launch_.samples.empty()) return;

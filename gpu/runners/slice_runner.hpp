@@ -50,8 +50,10 @@ struct slice_launch {
   /// weights: null for one. Rank 0 has the shares; the others have none, and give it their heads.
   std::shared_ptr<const rank_group> ranks;
   slice_turns turns{};
-  uint32_t turn = 0;     ///< of this replica: it runs the slices of this turn
-  runner_link context{}; ///< from the replica of the turn before, to that of the next (L-M21)
+  uint32_t turn = 0; ///< of this replica: it runs the slices of this turn
+  /// From the replica of the turn before, to that of the next (L-M21); of rank 0, which gives the
+  /// context to the others.
+  runner_link context{};
 };
 
 /// State that outlives a launch: one per replica and batch.
@@ -112,7 +114,10 @@ private:
   progress end_with_parity();
   progress receive_attention(const model::instruction& x, kernel_context context);
   progress send_context(const model::instruction& x, kernel_context context);
+  void write_context(const std::vector<model::buffer_id>& buffers, std::byte* to,
+                     kernel_context context);
   progress receive_context(const model::instruction& x, kernel_context context);
+  progress pass_context(const model::instruction& x, kernel_context context);
   size_t context_bytes(const std::vector<model::buffer_id>& buffers) const;
   bool has_next();
   progress all_reduce(const model::instruction& x, kernel_context context);
@@ -126,7 +131,8 @@ private:
   std::vector<float*> buffers_;
   std::vector<uint32_t> rows_;            ///< all of the launch, where its context migrates
   std::optional<head_exchange> exchange_; ///< of rank 0 where there are others
-  bool collected_ = false;                ///< by the exchange, for the present instruction
+  /// The present instruction has what the other ranks, or the replica before, have to give.
+  bool collected_ = false;
   std::vector<sampled_token> sampled_;
   const float* logits_ = nullptr;
   size_t slice_ = 0, instruction_ = 0, share_ = 0; ///< current position

@@ -150,6 +150,10 @@ public:
   void iteration_time(iteration_stage stage, double seconds);
   /// Several iterations: increments per bucket of base/time_histogram.hpp.
   void iteration_times(iteration_stage stage, const std::vector<uint64_t>& more, double seconds);
+  /// How long iterations like the newest take, as measured: `work` is launch, attention or prompt
+  /// attention, `cell` the attention cell, and `correction` measured over predicted.
+  void set_expected_time(std::string_view work, std::string_view cell, double seconds,
+                         double correction);
   /// Whether that batch has an iteration in flight.
   void set_in_flight(uint32_t batch, bool in_flight);
   /// Busy time of the device of a worker since the last call; `lamella_role_busy_ratio` is computed

@@ -142,6 +142,12 @@ struct metrics::impl {
       counters("lamella_requests_lost_total", "Requests lost with a worker; must stay 0.");
   Family<Counter>& rejected =
       counters("lamella_admission_rejected_total", "Requests rejected by admission, by reason.");
+  Family<Gauge>& expected_seconds =
+      gauges("lamella_expected_seconds",
+             "Time of iterations like the newest, by work and attention cell, as measured.");
+  Family<Gauge>& time_correction =
+      gauges("lamella_time_correction_ratio",
+             "Measured over predicted times of the newest iterations, by work and cell.");
   Family<Gauge>& worker_up =
       gauges("lamella_worker_up", "1 while the worker has loaded and is ready to serve.");
   Family<Gauge>& worker_state =

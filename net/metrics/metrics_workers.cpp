@@ -37,6 +37,13 @@ void metrics::set_pool_members(std::string_view pool, uint32_t members) {
   impl_->pool_members.Add({{"pool", text(pool)}}).Set(members);
 }
 
+void metrics::set_expected_time(std::string_view work, std::string_view cell, double seconds,
+                                double correction) {
+  const Labels labels{{"work", text(work)}, {"cell", text(cell)}};
+  impl_->expected_seconds.Add(labels).Set(seconds);
+  impl_->time_correction.Add(labels).Set(correction);
+}
+
 void metrics::set_pool_wish(std::string_view pool, uint32_t members) {
   impl_->pool_wish.Add({{"pool", text(pool)}}).Set(members);
 }

@@ -42,7 +42,8 @@ std::vector<stream_place> place_streams(const epoch_shape& shape, uint32_t decod
                                         uint32_t prefill) {
   std::vector<stream_place> places;
   const rotation turns{decoding};
-  for (uint32_t j = 0; j < shape.batches; ++j)
+  const auto batches = shape.one_each ? decoding : shape.batches;
+  for (uint32_t j = 0; j < batches; ++j)
     for (uint32_t k = 0; k < (shape.rotates ? decoding : 1); ++k)
       places.push_back({stream_id{j}, turns.replica_of(j, k)});
   for (uint32_t i = 0; i < shape.prefill_streams; ++i)
@@ -51,6 +52,14 @@ std::vector<stream_place> place_streams(const epoch_shape& shape, uint32_t decod
   for (uint32_t i = 0; i < shape.mixed_streams; ++i)
     places.push_back({stream_id{prefill_streams + shape.prefill_streams + i}, i % decoding});
   return places;
+}
+
+uint32_t batches_of(const std::vector<stream_place>& places) {
+  uint32_t count = 0;
+  for (const auto& x : places)
+    if (const auto j = static_cast<uint32_t>(x.stream); j < prefill_streams)
+      count = std::max(count, j + 1);
+  return count;
 }
 
 std::vector<uint32_t> places_of(const std::vector<stream_place>& places, stream_id stream) {

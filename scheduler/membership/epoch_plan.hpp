@@ -35,7 +35,8 @@ struct epoch_shape {
   /// Streams after those of prefill, on decoding replicas: for prompts with a prefix-cache hit at
   /// the shards, which only they can use, and for prompts that overflow (S-M07).
   uint32_t mixed_streams = 0;
-  bool rotates = false; ///< slices of a decode stream run on all replicas in turn (L-M17)
+  bool rotates = false;  ///< slices of a decode stream run on all replicas in turn (L-M17)
+  bool one_each = false; ///< a batch for each replica that there is, instead of `batches`
 };
 
 /// The seats of an epoch by number; messages and links use the number.
@@ -52,6 +53,9 @@ struct epoch_plan {
 /// on the decoding ones when there are no others; mixed streams always do.
 std::vector<stream_place> place_streams(const epoch_shape& shape, uint32_t decoding,
                                         uint32_t prefill);
+
+/// Decode streams of these. O(places).
+uint32_t batches_of(const std::vector<stream_place>& places);
 
 /// The replicas of a stream, by turn. O(places).
 std::vector<uint32_t> places_of(const std::vector<stream_place>& places, stream_id stream);

@@ -1,7 +1,8 @@
 #include "scheduler/planner/dop.hpp"
 
+#include "scheduler/times/pipeline_choice.hpp"
+
 #include <cmath>
-#include <vector>
 
 namespace lamella::scheduler {
 
@@ -23,14 +24,11 @@ uint32_t memory_devices_for(const decode_design& design, const cost_model& cost,
 
 uint32_t batches_for(const decode_design& design, const cost_model& cost, double rows,
                      double context) {
-  const auto per_token = [&](uint32_t n) {
-    const auto t = times_of(design, cost, rows / n, context / n);
-    const std::vector<iteration_times> all(n, t);
-    return iteration_s(all, 0, design.replicas, pipeline_kind::rotational) / rows;
-  };
   const auto more = design.groups() + 1;
-  if (design.replicas > 1) return more; // one batch would leave replicas without work
-  return per_token(more) < per_token(1) ? more : 1;
+  const auto rates =
+      rates_of(design.replicas, more, rows, context,
+               [&](double each, double tokens) { return times_of(design, cost, each, tokens); });
+  return rates.rotating > rates.each ? more : design.replicas;
 }
 
 } // namespace lamella::scheduler

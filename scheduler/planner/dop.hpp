@@ -14,9 +14,11 @@ namespace lamella::scheduler {
 uint32_t memory_devices_for(const decode_design& design, const cost_model& cost, double rows,
                             double context, uint32_t most);
 
-/// One batch, or one more than there are replicas: whichever gives more tokens per second when
-/// `rows` requests with `context` tokens are there in all. Splitting few requests into batches
-/// reads the weights once for each (V-M17: more batches pay from some 128 requests on).
+/// A batch for each replica, or one more than there are replicas (or stages): whichever gives more
+/// tokens per second when `rows` requests with `context` tokens are there in all. Splitting few
+/// requests into batches reads the weights once for each (V-M17: more batches pay from some 128
+/// requests on). The rule of `batching.pipeline: auto` (scheduler/times/pipeline_choice.hpp) with
+/// the times of the cost model.
 uint32_t batches_for(const decode_design& design, const cost_model& cost, double rows,
                      double context);
 

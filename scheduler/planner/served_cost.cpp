@@ -138,6 +138,15 @@ double served_cost::chunk_s(std::span<const prefill_piece> pieces) const {
   return std::max(whole / 2, whole + pair_s_ * (pairs_of(pieces) - tokens * tokens / 2));
 }
 
+double served_cost::mixed_s(double rows, double context,
+                            std::span<const prefill_piece> pieces) const {
+  if (rows <= 0) return chunk_s(pieces);
+  const auto tokens = tokens_of(pieces);
+  const auto more = time_on(chunk_, rows + tokens) - time_on(chunk_, rows)
+                    + pair_s_ * (pairs_of(pieces) - tokens * tokens / 2);
+  return iteration_s(rows, context) + std::max(0.0, more);
+}
+
 double served_cost::rate_of(const rate_table& rates, double rows, double context, double position) {
   line by_position;
   for (const auto& [at_position, by_batch] : rates) {

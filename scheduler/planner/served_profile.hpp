@@ -90,6 +90,11 @@ public:
   /// One prefill iteration, alone: by its tokens, and by the positions that they attend to.
   double chunk_s(std::span<const prefill_piece> pieces) const;
 
+  /// One launch with rows of sequences that decode, `context` tokens of all of them together, and
+  /// pieces of prompts (S-M02): the weights are read once for both, so the pieces add what their
+  /// tokens take beyond as many tokens as there are rows.
+  double mixed_s(double rows, double context, std::span<const prefill_piece> pieces) const;
+
   /// Shares of their own speed while both run; `context` tokens of all `rows` together, `position`
   /// as of mean_position().
   double decode_rate(double rows, double context = 0, double position = 0) const;

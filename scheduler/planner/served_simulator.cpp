@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <deque>
 #include <stdexcept>
+#include <utility>
 
 namespace lamella::scheduler {
 
@@ -24,6 +25,7 @@ struct sequence_state {
 struct launched_rows {
   std::vector<uint32_t> seats;
   double rows = 0, context = 0;
+  std::vector<prefill_piece> pieces{}; ///< of prompts that share the launch
 };
 
 /// Work that goes on at some rate.
@@ -39,7 +41,8 @@ public:
       : limits_{profile.limits}, cost_{profile}, trace_{trace}, options_{options},
         queue_{admission_limits{}}, pool_{limits_.slots}, plan_{limits_.chunk_tokens, 70,
                                                                 prompt_order::fair},
-        states_(trace.size()), batch_{{.growth = {.window = limits_.window_slots}}} {
+        states_(trace.size()), composer_{options.bounds},
+        batch_{{.growth = {.window = limits_.window_slots}}} {
     if (options.seats > 0) limits_.seats = options.seats;
     const std::vector<prefill_piece> chunk{{sequence_id{}, 0, limits_.chunk_tokens, false}};
     work_s_ = cost_.chunk_s(chunk) / static_cast<double>(prefill_work(chunk));
@@ -108,7 +111,7 @@ private:
       queue_.started();
       offer();
     }
-    if (!prefill_.running) {
+    if (!prefill_.running && !options_.mixed) {
       pieces_ = plan_.next(bounds());
       if (!pieces_.empty()) prefill_ = {true, cost_.chunk_s(pieces_), now_};
       position_ = mean_position(pieces_);
@@ -127,6 +130,20 @@ private:
             work_s_ * 1e9};
   }
 
+  /// As a batch with mixed launches bounds its prompts.
+  prefill_limits mixed_bounds(bool tokens) const {
+    prefill_limits x{limits::prompts_per_iteration, clock()};
+    if (const auto unit = composer_.unit_ns(); unit > 0) x.work_ns = unit;
+    x.work = composer_.work_most(tokens);
+    return x;
+  }
+
+  /// Whether an iteration may follow the one that runs before that has answered.
+  bool may_run_ahead() const {
+    return flights_.size() < iteration_line::most && flights_.front().pieces.empty()
+           && batch_.rows_are_known() && (!options_.mixed || plan_.empty());
+  }
+
   /// Launches what the live batch would: an iteration, and one behind it where its rows are known.
   void launch() {
     for (bool more = true; more;) {
@@ -134,13 +151,15 @@ private:
       free_departed();
       if (flights_.empty())
         batch_.seat_joined();
-      else if (flights_.size() == iteration_line::most || !batch_.rows_are_known())
+      else if (!may_run_ahead())
         return;
       const auto next = batch_.next();
       for (const auto seat : next.growing) more |= grow(seat);
-      if (next.rows.empty()) continue; // not before others have given slots up
-      auto& flight =
-          flights_.emplace_back(launched_rows{next.rows, static_cast<double>(next.rows.size()), 0});
+      std::vector<prefill_piece> pieces;
+      if (options_.mixed && flights_.empty()) pieces = plan_.next(mixed_bounds(!next.rows.empty()));
+      if (next.rows.empty() && pieces.empty()) continue; // not before others have given slots up
+      auto& flight = flights_.emplace_back(
+          launched_rows{next.rows, static_cast<double>(next.rows.size()), 0, std::move(pieces)});
       for (const auto seat : next.rows) {
         flight.context += batch_.at(seat).next();
         batch_.launched(seat);
@@ -153,7 +172,7 @@ private:
 
   void begin_iteration() {
     const auto& x = flights_.front();
-    decode_ = {true, cost_.iteration_s(x.rows, x.context), now_};
+    decode_ = {true, cost_.mixed_s(x.rows, x.context, x.pieces), now_};
   }
 
   /// Answers a sequence that wants slots. False when nothing has changed for anybody.
@@ -199,7 +218,9 @@ private:
       x.left -= step * rate;
       return x.left <= 1e-12; // a rounding error is no work
     };
-    const bool decoded = go_on(decode_, decode_rate, result_.decode_busy);
+    const bool prompts_alone = decode_.running && flights_.front().rows == 0;
+    const bool decoded =
+        go_on(decode_, decode_rate, prompts_alone ? result_.prefill_busy : result_.decode_busy);
     const bool filled = go_on(prefill_, prefill_rate, result_.prefill_busy);
     if (decoded) end_iteration();
     if (filled) end_chunk();
@@ -212,23 +233,33 @@ private:
 
   void end_iteration() {
     decode_.running = false;
-    ++result_.iterations;
     const auto ended = std::move(flights_.front());
     flights_.pop_front();
-    tell(decode_, 0, ended.rows, ended.context);
     const auto seconds = now_ - decode_.start;
-    decode_sum_ += seconds;
-    if (cost_.beyond(ended.rows, ended.context)) beyond_sum_ += seconds;
+    if (ended.rows > 0) {
+      ++result_.iterations;
+      tell(decode_, 0, ended.rows, ended.context);
+      decode_sum_ += seconds;
+      if (cost_.beyond(ended.rows, ended.context)) beyond_sum_ += seconds;
+    }
+    composer_.ran(ended.rows > 0, prefill_work(ended.pieces),
+                  std::chrono::nanoseconds{static_cast<int64_t>(seconds * 1e9)});
     for (const auto seat : ended.seats)
       if (batch_.commit(seat, 0).counts) take_token(index_of_id(batch_.at(seat).of.sequence));
+    end_pieces(decode_, ended.pieces);
     free_departed();
     if (!flights_.empty()) begin_iteration();
   }
 
   void end_chunk() {
     prefill_.running = false;
+    end_pieces(prefill_, pieces_);
+  }
+
+  void end_pieces(const activity& of, const std::vector<prefill_piece>& pieces) {
+    if (pieces.empty()) return;
     double rows = 0, context = 0;
-    for (const auto& x : pieces_) {
+    for (const auto& x : pieces) {
       rows += x.tokens;
       context += x.position;
       const auto index = index_of_id(x.sequence);
@@ -238,7 +269,7 @@ private:
       else
         join(index);
     }
-    tell(prefill_, 1, rows, context);
+    tell(of, 1, rows, context);
   }
 
   void join(uint32_t index) {
@@ -294,6 +325,7 @@ private:
   slot_pool pool_;
   prefill_plan plan_;
   std::vector<sequence_state> states_;
+  composer composer_; ///< bounds the prompts of mixed launches
   decode_batch batch_;
   std::deque<launched_rows> flights_; ///< oldest first
   std::vector<prefill_piece> pieces_; ///< of the prefill iteration under way

@@ -2,9 +2,10 @@
 /// times from its profile.
 ///
 /// Prompts are part of it, unlike in simulate(): they run concurrently with the batch on the same
-/// devices, and both are slowed down, at the rates of the profile.
+/// devices, and both are slowed down, at the rates of the profile; or they share its launches.
 #pragma once
 
+#include "scheduler/composer.hpp"
 #include "scheduler/planner/served_profile.hpp"
 #include "scheduler/planner/simulator.hpp"
 
@@ -22,7 +23,12 @@ struct served_result : simulation_result {
 struct served_options {
   load_kind load = load_kind::saturated;
   uint32_t seats = 0; ///< 0: those of the profile
-  /// Decode iterations with batch 0, prefill iterations with batch 1; may be empty.
+  /// Prompts share the launches of the batch (`batching.launches: mixed`), within these bounds; of
+  /// a profile that was measured with separate ones.
+  bool mixed = false;
+  composer_bounds bounds{};
+  /// Decode iterations with batch 0, prefill iterations with batch 1, mixed ones as both that they
+  /// have; may be empty.
   std::function<void(const iteration_span&)> on_iteration;
 };
 

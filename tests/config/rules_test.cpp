@@ -37,6 +37,22 @@ TEST_CASE("replicas is another word for members of the model pool") {
   CHECK(got.value.batching.batches_for(got.value.pools.model.members) == 3);
 }
 
+TEST_CASE("V-M17 pipelines off and auto say themselves how many batches there are") {
+  const scratch_folder folder;
+  for (const std::string word : {"off", "auto"}) {
+    CAPTURE(word);
+    const auto text = "version: 1\nbatching: {pipeline: " + word + "}\n";
+    const auto got = load_text(folder, text);
+    CHECK(all_of(got).empty());
+    CHECK(got.value.batching.batches_for(2) == (word == "off" ? 2 : 3));
+    const auto refused =
+        load_text(folder, "version: 1\nbatching: {pipeline: " + word + ", batches: 4}\n");
+    REQUIRE(refused.problems.size() == 1);
+    CHECK(says(refused, "batching.pipeline, batching.batches"));
+    CHECK(says(refused, "4 were asked for"));
+  }
+}
+
 TEST_CASE("rules between keys name all of them") {
   const scratch_folder folder;
   const auto cell = load_text(folder, "version: 1\npools: {attention: {partition: requests, cells: "
@@ -165,8 +181,7 @@ TEST_CASE("CUDA devices of worker processes need what the control process cannot
 TEST_CASE("what this version cannot run is refused, not ignored") {
   const scratch_folder folder;
   const char* rows[] = {"pools: {prefill: {device: \"cuda:0\"}}",
-                        "pools: {model: {tensor_parallel: 2}, prefill: {attention: own}}",
-                        "batching: {pipeline: rotational}\npools: {model: {tensor_parallel: 2}}"};
+                        "pools: {model: {tensor_parallel: 2}, prefill: {attention: own}}"};
   for (const char* row : rows) {
     CAPTURE(row);
     const auto got = load_text(folder, std::string{"version: 1\n"} + row + "\n");

@@ -49,7 +49,7 @@ TEST_CASE("bad values are refused with their position, value and allowed range")
       {"kv: {bytes: 16777216TiB}", "'16777216TiB' is"},
       {"numerics: {operators: avx}",
        "'avx' is not one of auto, reference, portable, avx2, avx512 or amx"},
-      {"batching: {pipeline: rotating}", "is not one of fixed or rotational"},
+      {"batching: {pipeline: rotating}", "is not one of fixed, rotational, off or auto"},
       {"log: {level: verbose}", "is not one of error, warn, info, debug or trace"},
       {"model: {name: \"a b\"}", "contains a space"},
       {"model: {name: \"a\\u0007\"}", "control character"},

@@ -231,13 +231,13 @@ private:
 
   void make_members() {
     actors::membership_config m;
-    const auto& pools = options_.pools;
     m.seats = all_seats();
     m.wanted = {"sim", "sim", "sim", 0, true};
     m.shape = actors::shape_of(options_);
     m.pool = actors::pool_terms_of(options_, parts_->program->spec, parts_->layout);
-    for (const auto& [name, cell] : pools.attention.cells) m.cells.push_back(name);
+    for (const auto& [name, cell] : options_.pools.attention.cells) m.cells.push_back(name);
     m.kv_heads = parts_->program->spec.kv_heads;
+    choose_pipelines(m, shape_, parts_->program->spec);
     m.least_slots = shape_.least_slots;
     if (!own)
       for (const auto& group : actors::seat_groups(options_)) m.of_children.insert(group);

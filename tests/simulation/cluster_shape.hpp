@@ -17,8 +17,10 @@ struct cluster_shape {
   uint32_t cells_apart = 0; ///< the first so many cells have seats of their own each
   bool parity = false;      ///< one more member has the parity of the shards
   bool rotates = false;     ///< batches rotate over the replicas; else each stays on its own
-  bool mixes = false;       ///< prompts on replicas share the launches of batches
-  bool here = false;        ///< all seats are of the control process, the default of a service
+  /// Each epoch's pipeline is chosen, as for batches of up to so many requests; 0: it is not.
+  uint32_t chosen_for = 0;
+  bool mixes = false; ///< prompts on replicas share the launches of batches
+  bool here = false;  ///< all seats are of the control process, the default of a service
   std::optional<uint32_t> batches{}; ///< nothing: as the service chooses
   std::optional<device_pace> pace{};
   uint32_t more_slots = 0;   ///< that each further attention member by head brings
@@ -63,6 +65,7 @@ inline config::settings settings_of(const cluster_shape& shape) {
   o.batching.max_batch = shape.max_batch;
   o.batching.batches = shape.batches;
   if (shape.rotates) o.batching.pipeline = config::pipeline::rotational;
+  if (shape.chosen_for > 0) o.batching.pipeline = config::pipeline::automatic;
   if (shape.mixes) o.batching.launches = config::launches::mixed;
   o.batching.prefill_chunk_tokens = shape.chunk_tokens;
   o.numerics.wire = config::number_type::f32;
@@ -83,6 +86,14 @@ inline scheduler::kv_layout layout_of(const config::settings& options,
     if (cells) cell.slots += static_cast<uint32_t>(i) * shape.more_in_next;
   }
   return layout;
+}
+
+/// Has MEMBERSHIP choose the pipeline of each epoch, where the shape says so.
+inline void choose_pipelines(actors::membership_config& m, const cluster_shape& shape,
+                             const model::model_spec& spec) {
+  if (shape.chosen_for == 0) return;
+  m.chooses = actors::pipeline_choosing{shape.chosen_for, spec.layers, ""};
+  m.poll_interval = 1s;
 }
 
 inline actors::worker_terms terms_of(const config::settings& options, const model::model_spec& spec,

@@ -30,6 +30,7 @@ struct kind {
   bool gray = false;    ///< hosts do not hear each other on the data network; control links live
   bool scales = false;  ///< pools change their sizes, and workers are drained
   bool rotates = false; ///< batches rotate over two replicas or more
+  bool chooses = false; ///< each epoch's pipeline is chosen
   bool cells = false;   ///< the attention pool is two or three cells
   bool mixes = false;   ///< prompts on replicas share the launches of batches
   bool fewer = false;   ///< no spares, and pools may serve with fewer members after a loss
@@ -100,6 +101,7 @@ private:
       s.least_slots = longest_sequence;
     }
     s.rotates = what.rotates;
+    if (what.chooses) s.chosen_for = dice.below(3) == 0 ? 4 : 400; // either side of the bound
     if (s.rotates) s.replicas = std::max(2u, s.replicas);
     s.mixes = what.mixes;
     if (what.cells) draw_cells(dice, s);

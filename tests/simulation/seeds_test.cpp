@@ -36,8 +36,8 @@ std::string name_of(kind what) {
   return std::string{what.parity ? " with parity" : ""} + (what.odd ? " and oddities" : "")
          + (what.here ? " in one process" : "") + (what.gray ? " and gray failures" : "")
          + (what.scales ? " and scaling" : "") + (what.rotates ? " and rotation" : "")
-         + (what.mixes ? " and mixed launches" : "") + (what.cells ? " and cells" : "")
-         + (what.fewer ? " and fewer shards" : "");
+         + (what.chooses ? " and chosen pipelines" : "") + (what.mixes ? " and mixed launches" : "")
+         + (what.cells ? " and cells" : "") + (what.fewer ? " and fewer shards" : "");
 }
 
 totals run_seeds(uint64_t first, uint64_t count, kind what = {}) {
@@ -146,6 +146,16 @@ TEST_CASE("L-M17 L-M21 L-M25 seeds in which batches rotate over the replicas end
   }
 }
 
+TEST_CASE("V-M17 L-M17 seeds in which the pipeline of each epoch is chosen end well") {
+  for (const kind what : {kind{.chooses = true}, kind{.odd = true, .chooses = true},
+                          kind{.odd = true, .scales = true, .chooses = true, .mixes = true},
+                          kind{.odd = true, .here = true, .chooses = true}}) {
+    const auto all = run_seeds(1, 250, what);
+    CHECK(all.hits > 250);
+    CHECK(all.epochs > 400);
+  }
+}
+
 TEST_CASE("S-M02 V-M16 seeds in which prompts share the launches of batches end well") {
   for (const kind what :
        {kind{.mixes = true}, kind{.odd = true, .mixes = true}, kind{.parity = true, .mixes = true},
@@ -185,6 +195,7 @@ TEST_CASE("The seeds asked for end well"
                           kind{.parity = true, .odd = true, .rotates = true},
                           kind{.gray = true, .rotates = true},
                           kind{.scales = true, .rotates = true},
+                          kind{.odd = true, .scales = true, .chooses = true},
                           kind{.cells = true},
                           kind{.scales = true, .cells = true},
                           kind{.odd = true, .scales = true, .cells = true},

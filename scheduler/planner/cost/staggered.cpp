@@ -17,22 +17,6 @@ uint32_t place_of(uint32_t batch, uint64_t slice, uint32_t replicas, pipeline_ki
 
 } // namespace
 
-double iteration_s(std::span<const iteration_times> all, uint32_t batch, uint32_t replicas,
-                   pipeline_kind kind) {
-  double model = 0, attention = 0, compute_nics = 0, memory_nics = 0;
-  for (uint32_t j = 0; j < all.size(); ++j) {
-    const bool rotates = kind == pipeline_kind::rotational;
-    if (rotates || j % replicas == batch % replicas) {
-      const auto part = rotates ? 1.0 / replicas : 1.0;
-      model += all[j].busiest() * part;
-      compute_nics += all[j].compute_nics * part;
-    }
-    attention += all[j].attention;
-    memory_nics += all[j].memory_nics;
-  }
-  return std::max({all[batch].alone(), model, attention, compute_nics, memory_nics});
-}
-
 staggered_run play_staggered(std::span<const iteration_times> all, uint32_t replicas,
                              pipeline_kind kind, uint32_t layers, uint32_t iterations,
                              uint32_t stages) {

@@ -39,6 +39,8 @@ TEST_CASE("the status of a system has every field in its place, letter by letter
   x.waiting = 5;
   x.requests = 6;
   x.restarts = 1;
+  x.pipeline = {true, 3};
+  x.times = {{"attention", "far", 512.5, 0.004, 1.5, 9}};
   x.supervisors = {{"pipeline", "one_for_all", {1, 5, 30}, {{"batch", "model", 2, {}}}, 7}, {}};
   CHECK(
       status_json(x, 3)
@@ -53,7 +55,8 @@ TEST_CASE("the status of a system has every field in its place, letter by letter
          R"("orphan":7,"total":4096},"references":{"counted":110,"held":111}}],"requests":{"running":4,"waiting":5,"recovering":3},)"
          R"("gateway":{"requests":6,"host":")"
              + host_name() + R"(","pid":)" + std::to_string(getpid())
-             + R"(},"pipeline":{"restarts":1},"supervisors":[{"name":"pipeline",)"
+             + R"(},"pipeline":{"restarts":1,"rotates":true,"batches":3},"times":[{"work":"attention","cell":"far",)"
+               R"("units":512.5,"seconds":0.004,"correction":1.5,"samples":9}],"supervisors":[{"name":"pipeline",)"
                R"("strategy":"one_for_all","restarts":{"used":1,"allowed":5,"window_s":30},)"
                R"("children":[{"name":"batch","role":"model","count":2,)"
                R"("restarts":{"used":0,"allowed":0,"window_s":0}}],"more":7}]})");

@@ -28,6 +28,7 @@ struct worker_book {
   bool silent = false;  ///< never answers
   bool late = false;    ///< does the next order and its answer never comes
   work_done work{};     ///< of its device
+  work_done tokens{};   ///< of its iterations without prompts
   uint32_t deaf = 0;    ///< does not answer so many questions how it is
   /// What it says of a peer that it was told to ask; empty: its data plane cannot ask.
   std::function<watched_peer(const epoch_peer&)> watches;
@@ -187,7 +188,9 @@ struct membership_world : stage {
                       --book->deaf;
                       return self->make_response_promise<worker_peers>();
                     }
-                    return worker_peers{{{"somebody", "shm"}}, book->work};
+                    worker_peers answer{{{"somebody", "shm"}}, book->work};
+                    answer.tokens = book->tokens;
+                    return answer;
                   }};
         });
   }

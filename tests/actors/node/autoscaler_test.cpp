@@ -291,6 +291,38 @@ TEST_CASE_FIXTURE(scaled, "Late tokens make the pool larger that is behind: shar
   CHECK(asked() == sizes{3});
 }
 
+TEST_CASE_FIXTURE(scaled,
+                  "L-M19: replicas that run slices in turn are each busy for a part of t_m") {
+  options.autoscale.tbt_target = 50ms;
+  members->change_of("model") = {"model", 2, 2, "none", {}};
+  server->batches.resize(3);
+  // An iteration takes 5 ms at each of two replicas: a turn is 10 ms / (3 - 1). Attention keeps up
+  // with 4 ms, and not with 6.
+  uint64_t attention_ms = 4;
+  bool grows = false;
+  SUBCASE("attention keeps up") { members->status.pipeline = {true, 3}; }
+  SUBCASE("attention does not") {
+    members->status.pipeline = {true, 3};
+    attention_ms = 6;
+    grows = true;
+  }
+  SUBCASE("attention would not, if batches stayed on their replicas") { grows = true; }
+  begin();
+  for (uint64_t i = 1; i < 20; ++i) {
+    members->status.workers.resize(4);
+    for (uint32_t k = 0; k < 4; ++k) {
+      auto& x = members->status.workers[k];
+      x.role = k < 2 ? "model" : "attention";
+      x.seat = x.role + "/" + std::to_string(k);
+      x.work = {100 * i, 0, 100 * i * (k < 2 ? 5 : attention_ms) * 1'000'000};
+    }
+    for (int k = 0; k < 100; ++k) load->token_gap(sched.clock().now(), 80ms);
+    load->tokens(sched.clock().now(), 100);
+    pass(1s);
+  }
+  CHECK(asked() == (grows ? sizes{3} : sizes{}));
+}
+
 TEST_CASE_FIXTURE(scaled, "Without a service the autoscaler waits") {
   begin(false);
   use(0.9);

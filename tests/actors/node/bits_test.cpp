@@ -126,6 +126,22 @@ TEST_CASE("L-M17 L-M20 L-M21 batches that rotate over two or three replicas chan
   check_same(x);
 }
 
+TEST_CASE("V-M17 pipelines that are off or chosen change no bit") {
+  auto x = tiny_settings();
+  x.batching.pipeline = config::pipeline::automatic;
+  SUBCASE("chosen, one replica") {}
+  SUBCASE("chosen, two replicas, mixed launches") {
+    x.pools.model.members = 2;
+    x.batching.launches = config::launches::mixed;
+  }
+  SUBCASE("off, two replicas, three shards") {
+    x.batching.pipeline = config::pipeline::off;
+    x.pools.model.members = 2;
+    x.pools.attention.members = 3;
+  }
+  check_same(x);
+}
+
 TEST_CASE("S-M02 V-M16 prompts in the launches of batches change no bit") {
   auto x = tiny_settings();
   x.batching.launches = config::launches::mixed;

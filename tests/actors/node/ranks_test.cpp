@@ -75,6 +75,39 @@ TEST_CASE("L-M03 with two ranks no cut of the work changes a bit of an answer") 
   CHECK(together(x, count) == alone);
 }
 
+TEST_CASE("L-M03 L-M17 L-M21 batches that rotate over replicas of several ranks change no bit") {
+  constexpr uint32_t count = 16;
+  const auto check_ranks = [](uint32_t ranks, auto change) {
+    const auto alone = together(settings_of(ranks), count);
+    auto x = settings_of(ranks);
+    x.batching.pipeline = config::pipeline::rotational;
+    x.batching.max_batch = 5; // several batches have to be used, and requests wait
+    x.pools.model.members = 2;
+    change(x);
+    CHECK(together(x, count) == alone);
+  };
+  SUBCASE("three batches on two replicas of two") {
+    check_ranks(2, [](config::settings&) {});
+  }
+  SUBCASE("three batches on two replicas of two, three shards by head") {
+    check_ranks(2, [](config::settings& x) { x.pools.attention.members = 3; });
+  }
+  SUBCASE("four batches on three replicas of two, two shards by request, mixed launches") {
+    check_ranks(2, [](config::settings& x) {
+      x.pools.model.members = 3;
+      x.pools.attention.members = 2;
+      x.pools.attention.partition = config::partition::requests;
+      x.batching.launches = config::launches::mixed;
+    });
+  }
+  SUBCASE("two batches on a replica of three") {
+    check_ranks(3, [](config::settings& x) { x.pools.model.members = 1; });
+  }
+  SUBCASE("three batches on two replicas of three") {
+    check_ranks(3, [](config::settings& x) { x.pools.attention.members = 2; });
+  }
+}
+
 TEST_CASE("L-M03 every rank scores a prompt: the same bytes as with one shard and one chunk") {
   const auto scored = [](config::settings x) {
     served s{std::move(x)};

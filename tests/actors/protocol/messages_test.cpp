@@ -158,6 +158,8 @@ TEST_CASE_FIXTURE(world, "Every message is the same after a trip through the ser
   status.workers = {worker};
   status.supervisors = {{"a", "none", {1, 2, 3}, {{"b", "c", 4, {5, 6, 7}}}, 8}};
   status.pools = {{"main", "heads", 3, 100, 40, 30, 2, 60, 41, 42}};
+  status.pipeline = {true, 2};
+  status.times = {{"launch", "far", 8, 0.5, 1.25, 6}};
   status.running = 5;
   status.waiting = 6;
   check(status);
@@ -234,8 +236,15 @@ TEST_CASE_FIXTURE(world, "So are the messages between processes, handles of acto
                                           [](kv_pull_cancel) {}};
   });
   check(epoch_ready{model_replica_actor{}, shard, true, source, source});
-  check(
-      worker_peers{{{"model/0", "tcp", 0.5, 1}}, {1, 2, 3}, 4, {{{5, 6}, 7}, {}}, {8, 9}, 10, 0.5});
+  check(worker_peers{{{"model/0", "tcp", 0.5, 1}},
+                     {1, 2, 3},
+                     4,
+                     {{{5, 6}, 7}, {}},
+                     {8, 9},
+                     10,
+                     0.5,
+                     {11, 12, 13},
+                     {14, 15, 16}});
   const auto worker = spawn([](worker_actor::pointer) {
     return worker_actor::behavior_type{[](const epoch_open&) { return epoch_ready{}; },
                                        [](const epoch_close&) {},

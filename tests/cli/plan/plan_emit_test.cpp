@@ -108,6 +108,20 @@ TEST_CASE("S-M02 prompts that were planned in decode iterations are emitted as m
   CHECK_FALSE(has(cli::plan_yaml(split_row(), o), "launches"));
 }
 
+TEST_CASE("L-M17 V-M17 the pipeline that was planned is emitted") {
+  auto row = split_row();
+  row.design.replicas = 2;
+  const auto batching = [&] { return YAML::Load(cli::plan_yaml(row, {}))["batching"]; };
+  row.design.batches = 3;
+  CHECK(batching()["pipeline"].as<std::string>() == "rotational");
+  CHECK(batching()["batches"].as<int>() == 3);
+  row.design.pipeline = scheduler::pipeline_kind::fixed;
+  CHECK(batching()["pipeline"].as<std::string>() == "fixed");
+  row.design.batches = 2; // none overlap
+  CHECK(batching()["pipeline"].as<std::string>() == "off");
+  CHECK(batching()["batches"].as<std::string>() == "auto");
+}
+
 TEST_CASE("the manifest of a planned design has its configuration, probes and ports") {
   const auto row = split_row();
   const cli::plan_options o;

@@ -45,6 +45,21 @@ TEST_CASE("L-M25 the batches of a lost replica go to those that are left") {
   CHECK_FALSE(could_grow(shape, *plan, without(everybody, {{model, 0}})));
 }
 
+TEST_CASE("V-M17 a pipeline that is off has a batch for each replica, and fewer after a loss") {
+  epoch_shape shape;
+  shape.replicas = 3;
+  shape.batches = 7;
+  shape.one_each = true;
+  for (const uint32_t left : {3u, 2u, 1u}) {
+    const auto places = place_streams(shape, left, 0);
+    CHECK(batches_of(places) == left);
+    for (uint32_t j = 0; j < left; ++j)
+      CHECK(places_of(places, stream_id{j}) == std::vector<uint32_t>{j});
+  }
+  shape.one_each = false;
+  CHECK(batches_of(place_streams(shape, 2, 0)) == 7);
+}
+
 TEST_CASE("L-M17 L-M20 a batch that rotates has all replicas, and fewer after a loss") {
   auto turning = shape;
   turning.replicas = 3;

@@ -64,4 +64,7 @@ TEST_CASE("V-M17 few requests stay one batch, many are worth a second one") {
   d.memory.count = 4;
   CHECK(batches_for(d, cost, 4, 4 * 1000) == 1);
   CHECK(batches_for(d, cost, 800, 800 * 1228) == 2);
+  d.replicas = 2;
+  CHECK(batches_for(d, cost, 4, 4 * 1000) == 2);
+  CHECK(batches_for(d, cost, 800, 800 * 1228) == 3);
 }

@@ -83,6 +83,60 @@ TEST_CASE("who comes while an iteration runs waits for it and for the one launch
   CHECK(r.tbt.max() == doctest::Approx(0.025));
 }
 
+TEST_CASE("S-M02 V-M16 a prompt that shares a launch adds its own time to it, the weights' once") {
+  auto trace = equal(2, 100, 101);
+  trace[1].arrival_s = 0.205;
+  trace[1].output_tokens = 2;
+  served_options o;
+  o.load = load_kind::arrivals;
+  o.mixed = true;
+  o.bounds = {};
+  o.bounds.beside = std::chrono::nanoseconds{0};
+  const auto r = simulate_served(constant(), trace, o);
+  // Two iterations were launched when it came; the third has its prompt and takes 10 + 100 ms.
+  CHECK(r.ttft.max() == doctest::Approx(0.220 - 0.205 + 0.110));
+  CHECK(r.tbt.max() == doctest::Approx(0.110));
+  CHECK(r.seconds == doctest::Approx(0.1 + 1.0 + 0.1));
+  CHECK(r.prefill_busy == doctest::Approx(0.1 / 1.2)); // the first prompt was alone
+  CHECK(r.tokens == 103);
+}
+
+TEST_CASE("S-M02 S-M12 the composer of the live service bounds launches with prompts") {
+  auto trace = equal(2, 100, 400);
+  trace[1] = {0.205, 1000, 2, {}};
+  served_options o;
+  o.load = load_kind::arrivals;
+  o.mixed = true;
+  o.bounds.beside = std::chrono::milliseconds{30};
+  std::vector<double> mixed;
+  o.on_iteration = [&](const iteration_span& x) {
+    if (x.batch == 0 && x.duration_s > 0.0101) mixed.push_back(x.duration_s);
+  };
+  const auto r = simulate_served(constant(), trace, o);
+  REQUIRE(mixed.size() > 40);
+  // Before it has learned; a token's work is a little more than one unit.
+  CHECK(mixed[0] <= doctest::Approx(0.010 + composer::work_first * 1e-3));
+  CHECK(mixed[0] > 0.060);
+  for (size_t i = 4; i < mixed.size(); ++i) CHECK(mixed[i] < 0.034);
+  CHECK(r.requests == 2);
+  CHECK(r.tokens == 402);
+}
+
+TEST_CASE("S-M02 V-M14 with mixed launches scarce slots cost no tokens, and the same runs again") {
+  const auto trace = uniform_trace(200, 300, 170, 54);
+  auto scarce = constant();
+  scarce.limits.slots = 1000;
+  served_options o;
+  o.mixed = true;
+  const auto r = simulate_served(scarce, trace, o), again = simulate_served(scarce, trace, o),
+             separate = simulate_served(scarce, trace);
+  CHECK(r.requests == separate.requests);
+  CHECK(r.tokens == separate.tokens);
+  CHECK(r.preemptions > 0);
+  CHECK(r.rate_times_stay == doctest::Approx(r.running_over_time));
+  CHECK(r.seconds == again.seconds);
+}
+
 TEST_CASE("seats bound the batch, and who waits for one begins when one is free") {
   const auto r = simulate_served(constant(), equal(9, 1, 1001));
   // Eight at a time: the ninth begins when the others, which are nearly alike, have ended.
