@@ -4,23 +4,10 @@
 #include "cli/bench/load/figures.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <functional>
 
 namespace lamella::cli {
 
 namespace {
-
-/// Sorted values of one figure over the successful requests that have it.
-std::vector<double> values_of(const bench_run& run,
-                              const std::function<double(const bench_record&)>& figure) {
-  std::vector<double> all;
-  for (const auto& r : run.result.records)
-    if (r.error.empty())
-      if (const double x = figure(r); !std::isnan(x)) all.push_back(x);
-  std::sort(all.begin(), all.end());
-  return all;
-}
 
 std::vector<double> gaps_of(const bench_run& run) {
   std::vector<double> all;
@@ -29,9 +16,6 @@ std::vector<double> gaps_of(const bench_run& run) {
   std::sort(all.begin(), all.end());
   return all;
 }
-
-double prompt_tokens(const bench_record& r) { return static_cast<double>(r.prompt_tokens); }
-double output_tokens(const bench_record& r) { return static_cast<double>(output_tokens_of(r)); }
 
 /// Of the metrics that are no distribution.
 void write_one(json_writer& out, const char* name, const char* unit, double value) {
@@ -64,12 +48,12 @@ std::string aiperf_json(const bench_run& run) {
   write_one(out, "total_token_throughput", "tokens/sec", x.total_throughput);
   write_one(out, "benchmark_duration", "sec", run.result.duration_s);
   if (!run.options.goodput.empty()) write_one(out, "goodput", "requests/sec", x.goodput);
-  write_aiperf(out, "request_latency", "ms", values_of(run, e2el_ms));
-  write_aiperf(out, "time_to_first_token", "ms", values_of(run, ttft_ms));
-  write_aiperf(out, "inter_token_latency", "ms", values_of(run, tpot_ms));
+  write_aiperf(out, "request_latency", "ms", values_of(run.result, e2el_ms));
+  write_aiperf(out, "time_to_first_token", "ms", values_of(run.result, ttft_ms));
+  write_aiperf(out, "inter_token_latency", "ms", values_of(run.result, tpot_ms));
   write_aiperf(out, "inter_chunk_latency", "ms", gaps_of(run));
-  write_aiperf(out, "input_sequence_length", "tokens", values_of(run, prompt_tokens));
-  write_aiperf(out, "output_sequence_length", "tokens", values_of(run, output_tokens));
+  write_aiperf(out, "input_sequence_length", "tokens", values_of(run.result, prompt_tokens));
+  write_aiperf(out, "output_sequence_length", "tokens", values_of(run.result, output_tokens));
   out.member("was_cancelled", run.result.interrupted).key("error_summary").begin_array();
   for (const auto& [code, count] : x.errors) {
     out.begin_object().key("error_details").begin_object().member("message", code).end_object();

@@ -1,6 +1,7 @@
 #include "cli/bench/load/figures.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace lamella::cli {
 
@@ -28,6 +29,19 @@ double percentile(const std::vector<double>& sorted, double q) {
   const auto below = static_cast<size_t>(at);
   const auto above = std::min(below + 1, sorted.size() - 1);
   return sorted[below] + (sorted[above] - sorted[below]) * (at - static_cast<double>(below));
+}
+
+double prompt_tokens(const bench_record& r) { return static_cast<double>(r.prompt_tokens); }
+
+double output_tokens(const bench_record& r) { return static_cast<double>(output_tokens_of(r)); }
+
+std::vector<double> values_of(const bench_result& result, const record_figure& figure) {
+  std::vector<double> all;
+  for (const auto& r : result.records)
+    if (r.error.empty())
+      if (const double x = figure(r); !std::isnan(x)) all.push_back(x);
+  std::sort(all.begin(), all.end());
+  return all;
 }
 
 } // namespace lamella::cli

@@ -3,6 +3,7 @@
 
 #include "cli/bench/bench_record.hpp"
 
+#include <functional>
 #include <limits>
 #include <vector>
 
@@ -19,6 +20,14 @@ double tpot_ms(const bench_record& r);
 
 /// As the server counts, else the pieces of text.
 uint64_t output_tokens_of(const bench_record& r);
+
+double prompt_tokens(const bench_record& r);
+/// As output_tokens_of().
+double output_tokens(const bench_record& r);
+
+using record_figure = std::function<double(const bench_record&)>;
+/// Values of one figure over the successful requests that have it, sorted.
+std::vector<double> values_of(const bench_result& result, const record_figure& figure);
 
 /// At q of the way through sorted values, between neighbours in a straight line; no number of none.
 double percentile(const std::vector<double>& sorted, double q);

@@ -5,32 +5,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 
 namespace lamella::cli {
 
 namespace {
 
-using figure = std::function<double(const bench_record&)>;
-
-double prompt_tokens(const bench_record& r) { return static_cast<double>(r.prompt_tokens); }
-double output_tokens(const bench_record& r) { return static_cast<double>(output_tokens_of(r)); }
 double all_tokens(const bench_record& r) { return prompt_tokens(r) + output_tokens(r); }
 double seconds(bench_record::time x) { return static_cast<double>(x.count()) * 1e-9; }
 
-/// Sorted values of one figure over the successful requests that have it.
-std::vector<double> values_of(const bench_run& run, const figure& value) {
-  std::vector<double> all;
-  for (const auto& r : run.result.records)
-    if (r.error.empty())
-      if (const double x = value(r); !std::isnan(x)) all.push_back(x);
-  std::ranges::sort(all);
-  return all;
-}
-
 /// Sorted: what successful requests add up to in each window of the run, per second. A request
 /// counts in the window of its end.
-std::vector<double> rates_of(const bench_run& run, const figure& value) {
+std::vector<double> rates_of(const bench_run& run, const record_figure& value) {
   const double length = run.result.duration_s;
   if (!(length > 0)) return {};
   const auto count = static_cast<size_t>(std::max(1.0, std::floor(length)));
@@ -110,10 +95,10 @@ void write_counts(json_writer& out, const char* name, const bench_run& run) {
 /// Tokens of texts; there are no words, characters, pictures, sounds and calls.
 void write_kinds(json_writer& out, const bench_run& run) {
   out.key("text").begin_object().key("tokens").begin_object();
-  const std::pair<std::string, figure> kinds[] = {
+  const std::pair<std::string, record_figure> kinds[] = {
       {"input", prompt_tokens}, {"output", output_tokens}, {"total", all_tokens}};
   for (const auto& [name, value] : kinds) {
-    write_metric(out, name.c_str(), values_of(run, value));
+    write_metric(out, name.c_str(), values_of(run.result, value));
     write_metric(out, (name + "_per_second").c_str(), rates_of(run, value));
     out.null_member(name + "_concurrency");
   }
@@ -131,11 +116,11 @@ void write_kinds(json_writer& out, const bench_run& run) {
 }
 
 void write_metrics(json_writer& out, const bench_run& run) {
-  const auto rate = [&](const char* name, const figure& value) {
+  const auto rate = [&](const char* name, const record_figure& value) {
     write_metric(out, name, rates_of(run, value));
   };
-  const auto each = [&](const char* name, const figure& value) {
-    write_metric(out, name, values_of(run, value));
+  const auto each = [&](const char* name, const record_figure& value) {
+    write_metric(out, name, values_of(run.result, value));
   };
   const auto pieces = [](const bench_record& r) { return static_cast<double>(r.pieces); };
   out.key("metrics").begin_object();
@@ -204,8 +189,9 @@ void write_times(json_writer& out, const bench_run& run) {
     out.member(name, end);
   write_counts(out, "requests_made", run);
   const auto late =
-      values_of(run, [](const bench_record& r) { return seconds(r.sent - r.intended); });
-  const auto took = values_of(run, [](const bench_record& r) { return seconds(r.end - r.sent); });
+      values_of(run.result, [](const bench_record& r) { return seconds(r.sent - r.intended); });
+  const auto took =
+      values_of(run.result, [](const bench_record& r) { return seconds(r.end - r.sent); });
   const auto mean = [](const std::vector<double>& x) { return x.empty() ? 0 : summarize(x).mean; };
   for (const char* name : {"queued_time_avg", "resolve_start_delay_avg", "resolve_end_delay_avg",
                            "request_start_delay_avg", "finalized_delay_avg", "processed_delay_avg"})
@@ -270,8 +256,8 @@ void write_scenario(json_writer& out, const std::string& url, const std::vector<
     out.value(options.concurrency).end_array();
   }
   out.end_object().key("data").begin_array().begin_object().member("kind", "synthetic_text");
-  const auto mean = [&](const figure& value) {
-    const auto all = values_of(runs.front(), value);
+  const auto mean = [&](const record_figure& value) {
+    const auto all = values_of(runs.front().result, value);
     return all.empty() ? 1 : std::max(1L, std::lround(summarize(all).mean));
   };
   out.member("prompt_tokens", mean(prompt_tokens)).member("output_tokens", mean(output_tokens));
