@@ -1,70 +1,10 @@
 // The allocator's side of a move: what is copied, where it goes, and what the next epoch keeps.
-#include "actors/protocol/moves.hpp"
 #include "scheduler/slot_pool.hpp"
-#include "tests/actors/kv/cached_pool.hpp"
+#include "tests/actors/kv/moving_pool.hpp"
 
 #include <map>
 
 namespace lamella::actors::test {
-
-namespace {
-
-using runs = std::vector<slot_run>;
-
-struct moving_pool : cached_pool {
-  explicit moving_pool(uint32_t slots = 100, uint32_t tables = 1, caf::timespan prefix_time = 0s)
-      : cached_pool{slots, tables, false, prefix_time} {}
-
-  bool level(uint32_t tables, uint32_t slots) {
-    auto answer = ask<bool>(allocator, kv_move_begin{epoch, std::vector(tables, slots), true});
-    settle();
-    return answer->came && !answer->error;
-  }
-  kv_balance balance() {
-    auto answer = ask<kv_balance>(allocator, kv_balance_ask{epoch});
-    settle();
-    return answer->value;
-  }
-  /// Whether there is room.
-  bool prepare(uint32_t tables, uint32_t slots) {
-    auto answer = ask<bool>(allocator, kv_move_begin{epoch, std::vector<uint32_t>(tables, slots)});
-    settle();
-    return answer->came && !answer->error;
-  }
-  kv_move_piece next(uint32_t slots = 1000) {
-    auto answer = ask<kv_move_piece>(allocator, kv_move_ask{epoch, slots});
-    settle();
-    REQUIRE(answer->came);
-    return answer->value;
-  }
-  void done() {
-    ask<bool>(allocator, kv_move_done{epoch});
-    settle();
-  }
-  /// Copies all that is committed; how many slots.
-  uint32_t copy_all() {
-    uint32_t count = 0;
-    for (auto x = next(5); !x.from.empty(); x = next(5)) {
-      CHECK(scheduler::length_of(x.from) == scheduler::length_of(x.to));
-      count += scheduler::length_of(x.from);
-      done();
-    }
-    return count;
-  }
-  void take_over(uint32_t tables, uint32_t slots) {
-    kv_adopt x{++epoch, shards, {}};
-    for (uint32_t i = 0; i < tables; ++i)
-      x.tables.list.push_back({{"attention-" + std::to_string(i)}, slots});
-    x.planned = x.moved = true;
-    caf::anon_send(allocator, x);
-    settle();
-  }
-  std::optional<kv_holding> resume(uint64_t request, const text& tokens) {
-    return begin(request, tokens, 4, 0, reserve_mode::resume);
-  }
-};
-
-} // namespace
 
 TEST_CASE("L-M03 what was copied is kept in the next epoch, what came later is not") {
   moving_pool x;
@@ -256,92 +196,6 @@ TEST_CASE("V-M11 by request, sequences of a table that goes find a place in one 
     CHECK(again->member == 0);
   }
   CHECK(x.usage().slots == std::vector<uint32_t>{60});
-}
-
-namespace {
-
-/// What is written to which slot, and copied with it.
-struct written_pool : moving_pool {
-  using moving_pool::moving_pool;
-  std::map<std::pair<uint32_t, uint32_t>, token_id> rows; ///< by table and slot
-  std::map<uint64_t, kv_holding> held;
-
-  void join(uint64_t request, const text& tokens) {
-    const auto granted = begin(request, tokens, 0);
-    REQUIRE(granted);
-    held[request] = *granted;
-    uint32_t position = 0;
-    for_slots(granted->runs, [&](uint32_t slot) {
-      if (position >= granted->cached) rows[{granted->member, slot}] = tokens.at(position);
-      ++position;
-    });
-  }
-  void copy() {
-    for (auto x = next(5); !x.from.empty(); x = next(5)) {
-      std::vector<token_id> content;
-      for_slots(x.from, [&](uint32_t slot) { content.push_back(rows.at({x.from_table, slot})); });
-      size_t i = 0;
-      for_slots(x.to, [&](uint32_t slot) { rows[{x.to_table, slot}] = content.at(i++); });
-      done();
-    }
-  }
-  /// Resumes: whether the holder has its KV in the epoch, of which every row must be right.
-  bool keeps(uint64_t request, const text& tokens) {
-    const auto again = resume(request, tokens + text{7});
-    REQUIRE(again);
-    if (!again->kept) return false;
-    uint32_t position = 0;
-    for_slots(scheduler::prefix(again->runs, static_cast<uint32_t>(tokens.size())),
-              [&](uint32_t slot) {
-                CAPTURE(position);
-                const auto row = rows.find({again->member, slot});
-                REQUIRE(row != rows.end());
-                CHECK(row->second == tokens[position++]);
-              });
-    return true;
-  }
-  template <class Then> static void for_slots(const runs& list, Then then) {
-    for (const auto& run : list)
-      for (uint32_t i = 0; i < run.length; ++i) then(run.first + i);
-  }
-};
-
-} // namespace
-
-// The cache keeps what it has of a text and adds the rest from whoever comes first: a later request
-// shares slots of both.
-TEST_CASE("L-M03 V-M12 a request that shares slots of two others goes where both go") {
-  for (const bool joins_in_the_move : {false, true}) {
-    CAPTURE(joins_in_the_move);
-    written_pool x{200, 1, 60s};
-    const auto all = counting(1, 40);
-    const text half(all.begin(), all.begin() + 20);
-    x.join(1, all);
-    x.join(2, all); // nothing is cached yet: it has slots of its own
-    const auto third = [&] {
-      x.filled(1, half);
-      x.filled(2, all);
-      x.join(3, all + text{50, 51});
-      CHECK(x.held[3].cached == 40);
-      x.filled(3, all + text{50, 51});
-    };
-    if (!joins_in_the_move) third();
-    x.filled(1, half);
-    REQUIRE(x.prepare(2, 200)); // a further table: one of the first two goes there
-    x.copy();
-    if (joins_in_the_move) third();
-    x.filled(1, all);
-    x.filled(2, all);
-    x.copy();
-    x.take_over(2, 200);
-    CHECK(x.keeps(1, all));
-    CHECK(x.keeps(2, all));
-    const bool kept = x.keeps(3, all + text{50, 51});
-    if (!joins_in_the_move) CHECK(kept);
-    x.usage();
-    for (const uint64_t i : {1, 2, 3}) x.release(i);
-    x.usage();
-  }
 }
 
 TEST_CASE(
