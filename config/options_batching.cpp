@@ -15,9 +15,8 @@ void add_batching(table& t) {
       [](settings & s) -> auto& { return s.batching.pipeline; });
   t.integer(
       "batching.batches", reload::restart, 1, 64,
-      "Concurrent batches; auto: the number of replicas, and one more if they rotate. Pipelines "
-      "off "
-      "and auto choose it themselves.",
+      "Concurrent batches; auto: the number of replicas, and one more if they rotate. With the "
+      "pipelines off and auto their number follows from the replicas.",
       [](settings & s) -> auto& { return s.batching.batches; });
   t.integer(
       "batching.max_batch", reload::restart, 1, 4096, "Maximum requests in one batch.",

@@ -3,20 +3,20 @@
 #include "scheduler/kv_balance.hpp"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 namespace lamella::actors {
 
 namespace {
 
-/// Groups that become one where they meet.
+/// Groups, numbered as they were added, that become one where they meet.
 class groups {
 public:
   size_t add() {
     parents_.push_back(parents_.size());
     return parents_.back();
   }
+  size_t count() const { return parents_.size(); }
   size_t root(size_t group) {
     while (parents_[group] != group) group = parents_[group] = parents_[parents_[group]];
     return group;
@@ -41,12 +41,12 @@ std::vector<std::vector<slot_run>> sharers_of(const kv_allocator_state& st, uint
         if (const auto other = std::exchange(group[slot], mine); other != none)
           all.unite(mine, other);
   }
-  std::map<size_t, std::vector<slot_run>> found; // by group
-  for (uint32_t slot = 0; slot < group.size(); ++slot)
-    if (group[slot] != none)
-      scheduler::append(found[all.root(group[slot])], std::vector<slot_run>{{slot, 1}});
-  std::vector<std::vector<slot_run>> result;
-  for (auto& [root, runs] : found) result.push_back(std::move(runs));
+  std::vector<std::vector<slot_run>> result(all.count()); // by group; most were united with others
+  for (uint32_t slot = 0; slot < group.size(); ++slot) {
+    const slot_run one{slot, 1};
+    if (group[slot] != none) scheduler::append(result[all.root(group[slot])], {&one, 1});
+  }
+  std::erase_if(result, [](const auto& runs) { return runs.empty(); });
   return result;
 }
 

@@ -27,7 +27,8 @@ void choose_tables(kv_allocator_state& st);
 /// where it is little, else O(slots + sequences^2).
 kv_balance balance_of(const kv_allocator_state& st);
 
-/// What a sequence got since then goes where its first slot goes. Cost: O(slots of sequences).
+/// What a sequence got since then goes where its first slot goes; slots that it shares with elder
+/// sequences go with those. Cost: O(slots of the tables).
 void follow_first_slots(kv_allocator_state& st);
 
 /// Of some slots, those that go to the same table as the first of them.

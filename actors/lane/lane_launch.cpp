@@ -76,7 +76,9 @@ milliseconds timeout(const lane_state& st, bool tokens, uint64_t work) {
   milliseconds limit{0};
   if (tokens) {
     const auto& known = st.tokens.timeout;
-    limit += known.empty() ? firsts.next(1, failures) : known.next(1, failures, firsts.learned());
+    limit += known.empty()     ? firsts.next(1, failures)
+             : known.learned() ? known.next(1, failures)
+                               : known.next(1, failures, firsts.learned());
   }
   if (work > 0) {
     const auto& known = st.prompts.timeout;
