@@ -3,6 +3,7 @@
 #include "net/metrics/metrics_text.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace lamella::net {
 
@@ -11,6 +12,7 @@ metrics::metrics(settings s) : impl_(std::make_unique<impl>(std::move(s))) {
   const settings& configured = impl_->configured;
   const uint32_t block = std::max<uint32_t>(configured.slot_block, 1);
   set_cache_config(block, configured.slot_count / block);
+  set_expected_time("launch", "", std::numeric_limits<double>::quiet_NaN(), 1); // not measured yet
   for (const auto& [role, name] : configured.workers) {
     set_worker_state(role, name, worker_condition::missing);
     set_worker_slow(role, name, false);
