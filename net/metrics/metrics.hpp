@@ -151,8 +151,8 @@ public:
   /// Several iterations: increments per bucket of base/time_histogram.hpp.
   void iteration_times(iteration_stage stage, const std::vector<uint64_t>& more, double seconds);
   /// How long iterations like the newest take, as measured: `work` is launch, attention or prompt
-  /// attention, `cell` the attention cell, and `correction` measured over predicted. No number (NaN)
-  /// where nothing is measured.
+  /// attention, `cell` the attention cell, and `correction` measured over predicted. No number
+  /// (NaN) where nothing is measured.
   void set_expected_time(std::string_view work, std::string_view cell, double seconds,
                          double correction);
   /// Whether that batch has an iteration in flight.
