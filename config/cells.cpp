@@ -42,7 +42,6 @@ void check_cells(const attention_pools_settings& pool, std::vector<rule_violatio
   };
   if (pool.partition == partition::requests)
     refuse("partition", "partition: requests beside cells (each is cut by heads)");
-  if (pool.parity) refuse("parity", "parity of a pool with cells");
   if (pool.autoscaled() && pool.any(placement::remote))
     refuse("max", "a pool with cells that follows workers of other hosts");
   const bool on_cuda = is_cuda(pool.cells.begin()->second.device);
@@ -61,7 +60,6 @@ void check_cells(const attention_pools_settings& pool, std::vector<rule_violatio
              "set " + pools + key + " for all cells"});
     };
     own("partition", cell.partition != pool.partition);
-    own("parity", cell.parity != pool.parity);
     check_cell_bounds(pools + "cells." + name, cell, pool, found);
   }
 }

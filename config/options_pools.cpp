@@ -120,7 +120,8 @@ void add_pools(table& t) {
   t.plain(
       "pools.attention.parity", option_kind::boolean, reload::restart,
       "Adds a shard with the XOR parity of the others, so that lost KV is reconstructed instead of "
-      "recomputed; needs partition: heads and workers as processes.",
+      "recomputed; needs partition: heads and workers as processes. With cells: one more in each, "
+      "or in those that say so themselves.",
       [](settings & s) -> auto& { return s.pools.attention.parity; });
   t.bytes(
       "pools.attention.kv_bytes", reload::restart, mib, 64 * tib,

@@ -188,7 +188,7 @@ void check_device_streams(const settings& x, std::vector<rule_violation>& found)
   };
   of_worker(pools.model, ranks_of(pools.model), streams);
   for (const auto& [name, cell] : pools.attention.resolved())
-    of_worker(cell, {cell.device}, streams + (pools.attention.parity ? 3 : 1));
+    of_worker(cell, {cell.device}, streams + (cell.parity ? 3 : 1));
   if (pools.prefill.has_seats()) // its replica, its own shard, and an offer to each other shard
     of_worker(pools.prefill, ranks_of(pools.prefill),
               2 * pools.prefill.members + pools.attention.all_members());

@@ -33,6 +33,10 @@ bool attention_pools_settings::any(config::placement where) const {
                              [&](const auto& x) { return x.second.placement == where; });
 }
 
+bool attention_pools_settings::any_parity() const {
+  return std::ranges::any_of(resolved(), [](const auto& x) { return x.second.parity; });
+}
+
 bool attention_pools_settings::any_cuda() const {
   return std::ranges::any_of(resolved(), [](const auto& x) { return is_cuda(x.second.device); });
 }

@@ -148,6 +148,8 @@ struct attention_pools_settings : attention_pool_settings {
   bool any(config::placement where) const;
   /// Whether it has a CUDA device, likewise.
   bool any_cuda() const;
+  /// Whether it has parity, likewise.
+  bool any_parity() const;
 };
 
 struct pools_settings {
@@ -161,7 +163,7 @@ struct pools_settings {
   bool prefill_owns_kv() const {
     return prefill.attention == prefill_attention::own
            || (prefill.attention == prefill_attention::automatic
-               && prefill.placement != placement::in_process && !attention.parity
+               && prefill.placement != placement::in_process && !attention.any_parity()
                && model.tensor_parallel == 1 && !is_cuda(prefill.device));
   }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <compare>
 #include <cstdint>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@ namespace lamella::scheduler {
 struct kv_cell {
   uint32_t members = 1; ///< none: the cell is not in use
   uint32_t slots = 0;   ///< of its table; every member has as many, for its heads
+  bool parity = false;  ///< one more member holds the parity of these (decision 23)
   friend bool operator==(const kv_cell&, const kv_cell&) = default;
 };
 
@@ -24,22 +26,24 @@ struct kv_part {
   uint32_t first_head = 0, heads = 0;
   uint32_t table = 0; ///< that of its cell
   uint32_t slots = 0;
-  bool parity = false; ///< of the other members' heads
+  bool parity = false; ///< of the heads of its cell's members
   friend auto operator<=>(const kv_part&, const kv_part&) = default;
 };
 
 /// The cells of a pool. Table i is that of cell i. Members are numbered through all cells in order;
-/// the one that holds the parity comes after them. A pool that is cut by heads is one cell; one
-/// that is cut by requests has a cell per member.
+/// those that hold the parity of a cell come after them, in the order of their cells. A pool that
+/// is cut by heads is one cell; one that is cut by requests has a cell per member.
 struct kv_layout {
   std::vector<kv_cell> cells;
 
-  /// Of all cells, without the one of the parity.
+  /// Of all cells, without those that hold parity.
   uint32_t members() const {
     uint32_t sum = 0;
     for (const auto& x : cells) sum += x.members;
     return sum;
   }
+  /// Of all cells, with those that hold parity.
+  uint32_t all() const { return members() + static_cast<uint32_t>(parity_cells().size()); }
   uint32_t tables() const { return static_cast<uint32_t>(cells.size()); }
   /// Whether that table exists and has members.
   bool in_use(uint32_t cell) const { return cell < cells.size() && cells[cell].members > 0; }
@@ -77,13 +81,43 @@ struct kv_layout {
     for (uint32_t i = 0; i < cell; ++i) first += cells[i].members;
     return first;
   }
-  /// The cell of that member; the one that holds the parity is of the first cell.
+  /// The cell of that member, or the one whose parity it holds.
   uint32_t cell_of(uint32_t member) const {
     for (uint32_t i = 0; i < tables(); ++i) {
       if (member < cells[i].members) return i;
       member -= cells[i].members;
     }
-    return 0;
+    const auto with = parity_cells();
+    return member < with.size() ? with[member] : 0;
+  }
+  /// The cells in use whose parity a member holds, ascending.
+  std::vector<uint32_t> parity_cells() const {
+    std::vector<uint32_t> result;
+    for (uint32_t i = 0; i < tables(); ++i)
+      if (in_use(i) && cells[i].parity) result.push_back(i);
+    return result;
+  }
+  bool has_parity(uint32_t cell) const { return in_use(cell) && cells[cell].parity; }
+  /// The number of the member that holds, or would hold, the parity of that cell.
+  uint32_t holder_of(uint32_t cell) const {
+    uint32_t number = members();
+    for (const auto other : parity_cells())
+      if (other < cell) ++number;
+    return number;
+  }
+  /// The numbers of a cell's members, and at the end of the one that holds its parity, if any.
+  std::vector<uint32_t> members_of(uint32_t cell) const {
+    std::vector<uint32_t> result(cells.at(cell).members);
+    std::iota(result.begin(), result.end(), first_of(cell));
+    if (has_parity(cell)) result.push_back(holder_of(cell));
+    return result;
+  }
+  /// The same cells, of which these have parity and no others.
+  kv_layout with_parity(const std::vector<uint32_t>& with) const {
+    auto result = *this;
+    for (uint32_t i = 0; i < tables(); ++i)
+      result.cells[i].parity = std::ranges::count(with, i) > 0;
+    return result;
   }
   /// The heads of that member, of the model's `kv_heads`.
   head_range heads(uint32_t kv_heads, uint32_t member) const {
@@ -91,7 +125,7 @@ struct kv_layout {
     if (member >= members()) return heads_of(kv_heads, cells[cell].members, 0);
     return heads_of(kv_heads, cells[cell].members, member - first_of(cell));
   }
-  /// What that member stores; number `members()` holds the parity.
+  /// What that member stores; numbers from `members()` on hold parity.
   kv_part part(uint32_t kv_heads, uint32_t member) const {
     const auto cell = cell_of(member);
     const auto range = heads(kv_heads, member);
@@ -110,17 +144,18 @@ inline std::optional<std::string> refuse_layout(uint32_t kv_heads, const kv_layo
 }
 
 /// Who had the place of each member in the layout before: its number there, or one that nobody has
-/// where the cell was smaller. The last entry is that of the parity.
+/// where the cell was smaller or had no parity.
 inline std::vector<uint32_t> members_before(const kv_layout& before, const kv_layout& now) {
   std::vector<uint32_t> result;
-  const auto none = before.members() + 1;
+  const auto none = before.all();
   for (uint32_t i = 0; i < now.members(); ++i) {
     const auto cell = now.cell_of(i);
     const auto index = i - now.first_of(cell);
     const bool was = cell < before.tables() && index < before.cells[cell].members;
     result.push_back(was ? before.first_of(cell) + index : none);
   }
-  result.push_back(before.members());
+  for (const auto cell : now.parity_cells())
+    result.push_back(before.has_parity(cell) ? before.holder_of(cell) : none);
   return result;
 }
 

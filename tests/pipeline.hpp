@@ -132,8 +132,8 @@ public:
       for (uint32_t r = 0; r < options_.replicas; ++r)
         links.push_back({s.forth[r].from, s.back[r].to});
       if (i == options_.shards) {
-        launch.parity =
-            gpu::parity_share{nullptr, nullptr, heads, options_.kv, options_.parity_frame_bytes};
+        launch.parity = {
+            {nullptr, nullptr, 0, options_.shards, options_.kv, options_.parity_frame_bytes}};
         ends.push_back(start(*s.stream,
                              std::make_shared<gpu::parity_runner>(s.cache, s.device->ops(), a,
                                                                   options_.parity_frame_bytes,
@@ -214,9 +214,9 @@ private:
       x.shares[i].to = shards_[shares[i]].forth[replica].to;
       x.shares[i].from = shards_[shares[i]].back[replica].from;
     }
-    if (x.parity) {
-      x.parity->to = shards_.back().forth[replica].to;
-      x.parity->from = shards_.back().back[replica].from;
+    for (auto& parity : x.parity) {
+      parity.to = shards_.back().forth[replica].to;
+      parity.from = shards_.back().back[replica].from;
     }
     x.turn = replica;
     if (!contexts_.empty())
@@ -224,7 +224,7 @@ private:
     if (!groups_.empty()) x.ranks = groups_[r];
     if (!groups_.empty() && r > 0) {
       x.shares.clear();
-      x.parity.reset();
+      x.parity.clear();
     }
     return x;
   }

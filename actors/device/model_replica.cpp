@@ -76,10 +76,11 @@ gpu::slice_launch prepare(const replica_config& config, const stream_state& stre
       out.positions.push_back(span.position + i);
     }
   out.shares = shares_of(config, stream, x);
-  if (config.parity_frame_bytes > 0)
-    out.parity =
-        gpu::parity_share{stream.links.back().to, stream.links.back().from,
-                          out.shares.front().head_count, config.kv, config.parity_frame_bytes};
+  for (const auto cell : config.layout.parity_cells()) {
+    const auto& link = stream.links[config.layout.holder_of(cell)];
+    out.parity.push_back({link.to, link.from, config.layout.first_of(cell),
+                          config.layout.cells[cell].members, config.kv, config.parity_frame_bytes});
+  }
   out.turns = {stream.replicas,
                first_turn(x.iteration, config.program->spec.layers, stream.replicas)};
   out.turn = stream.turn;
@@ -101,11 +102,6 @@ std::vector<std::shared_ptr<const gpu::rank_group>> connect_ranks(const replica_
   spdlog::info("ranks connected replica={} stream={} ranks={} sums={} reason=\"{}\"", config.seat,
                stream, devices.size(), why.empty() ? "nccl" : "rings", why);
   return groups;
-}
-
-/// The shards that a stream of this replica sends to, the one with the parity last.
-uint32_t members_of(const replica_config& config) {
-  return config.layout.members() + (config.parity_frame_bytes > 0 ? 1 : 0);
 }
 
 std::optional<context_links> context_of(const replica_config& config, uint64_t epoch,
@@ -131,7 +127,7 @@ void connect(const replica_config& config, stream_state& stream, const iteration
     stream.ranks = connect_ranks(config, x.stream, x.epoch);
   if (!stream.links.empty() && stream.epoch == x.epoch) return;
   stream.links.clear();
-  for (uint32_t i = 0; i < members_of(config); ++i)
+  for (uint32_t i = 0; i < config.layout.all(); ++i)
     stream.links.push_back(
         config.links({x.epoch, static_cast<uint32_t>(x.stream), config.seat, i}));
   connect_context(config, stream, x.stream, x.epoch);
@@ -169,7 +165,7 @@ works_of(const replica_config& config, const stream_state& stream, gpu::slice_la
     works.push_back(std::make_shared<gpu::slice_runner>(config.program, weights, device.ops(),
                                                         launch, stream.devices[rank]));
     launch.shares.clear();
-    launch.parity.reset();
+    launch.parity.clear();
     launch.context = {};
   };
   add(*config.device, config.weights);
@@ -329,7 +325,7 @@ void make_ready(replica_config& config, uint64_t epoch, const std::vector<stream
   for (const auto id : streams) {
     config.ready[id] = {epoch, kept_of_stream(config), connect_ranks(config, id, epoch)};
     // Links of one process are made when an end is asked for.
-    for (uint32_t i = 0; i < members_of(config); ++i)
+    for (uint32_t i = 0; i < config.layout.all(); ++i)
       config.links({epoch, static_cast<uint32_t>(id), config.seat, i});
     if (const auto context = context_of(config, epoch, id)) {
       config.links(context->from);

@@ -33,7 +33,7 @@ struct ready_stream {
 struct replica_config {
   uint32_t seat = 0;
   scheduler::kv_layout layout{{{}}}; ///< of the attention pool
-  /// Largest frame to the parity shard, which follows the others (decision 23); 0: no parity.
+  /// Largest frame to a shard with parity, which follow the others (decision 23).
   uint64_t parity_frame_bytes = 0;
   gpu::half_type wire = gpu::half_type::f16, kv = gpu::half_type::f16; ///< kv: of the shards
   std::shared_ptr<gpu::device> device;

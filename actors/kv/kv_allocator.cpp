@@ -44,6 +44,25 @@ std::vector<uint32_t> orphans_of(const kv_allocator_state& st) {
   return orphans;
 }
 
+/// Slots of the members that hold parity; all of a table lack it while its member is missing.
+void publish_parity(const kv_allocator_state& st) {
+  const auto& list = st.config.tables.list;
+  uint32_t lag = 0;
+  bool some = false;
+  for (uint32_t i = 0; i < std::min(st.pools.size(), list.size()); ++i) {
+    if (!st.shall_have_parity(i)) continue;
+    net::slot_counts slots;
+    slots.free = st.pools[i].free();
+    slots.cached = st.pools[i].cached();
+    slots.parity = with_parity(st, i) - (st.has_parity(i) ? slots.cached : 0);
+    slots.used = st.pools[i].used() - slots.cached - slots.parity;
+    st.config.metrics->set_kv_slots(list[i].parity, slots);
+    lag += slots.used;
+    some = true;
+  }
+  if (some) st.config.metrics->set_parity_lag(st.config.pool, lag);
+}
+
 void publish(allocator_ptr self) {
   const auto& st = self->state;
   if (!st.config.metrics) return;
@@ -62,14 +81,7 @@ void publish(allocator_ptr self) {
   const auto& tables = st.config.tables;
   for (size_t i = 0; i < std::min(st.pools.size(), tables.list.size()); ++i)
     for (const auto& worker : tables.list[i].members) tell(worker, i);
-  if (tables.parity.empty()) return;
-  net::slot_counts slots;
-  slots.free = st.pools.front().free();
-  slots.cached = st.pools.front().cached();
-  slots.parity = with_parity(st) - (st.has_parity ? slots.cached : 0);
-  slots.used = st.pools.front().used() - slots.cached - slots.parity;
-  metrics.set_kv_slots(tables.parity, slots);
-  metrics.set_parity_lag(st.config.pool, slots.used);
+  publish_parity(st);
 }
 
 /// Everything counted slot by slot, independently of the counters of the tables.
@@ -86,7 +98,8 @@ kv_usage usage_of(const kv_allocator_state& st) {
   for (const auto& cache : st.prefixes) usage.held += cache.slots();
   usage.wanted = st.wanted;
   usage.cached = cached(st);
-  usage.parity = st.has_parity ? with_parity(st) - usage.cached : 0; // nothing cached lacks its own
+  for (uint32_t i = 0; i < st.pools.size(); ++i) // nothing cached lacks its own
+    if (st.has_parity(i)) usage.parity += with_parity(st, i) - st.pools[i].cached();
   for (auto n : orphans_of(st)) usage.orphan += n;
   return usage;
 }
@@ -204,7 +217,9 @@ template <class Predicate> void drop(allocator_ptr self, Predicate lost) {
 /// What has no parity was lost with the shard that was made of it.
 bool lost_with_it(const kv_allocator_state& st, const kv_adopt& x,
                   const kv_allocator_state::holding& held) {
-  if (x.rebuilt && st.unprotected.meets(held.runs)) return true;
+  if (std::ranges::count(x.rebuilt, held.member) > 0
+      && st.unprotected[held.member].meets(held.runs))
+    return true;
   if (!x.tables.list.empty()
       && (held.member >= x.tables.list.size() || x.tables.list[held.member].slots == 0))
     return true;
@@ -224,35 +239,36 @@ void adopt(allocator_ptr self, const kv_adopt& x) {
   }
   for (auto& late : std::exchange(st.waiting_for_trim, {}))
     late.promise.deliver(caf::make_error(ec::aborted));
-  if (const auto pin = std::exchange(st.pinned_by, std::nullopt)) release(st, *pin);
+  for (const auto pin : std::exchange(st.pinned_by, {})) release(st, pin);
   x.moved ? finish_move(st) : abort_move(st);
   drop(self, [&](const auto& held) { return lost_with_it(st, x, held); });
   forget_cached(st, x);
   if (!x.tables.list.empty()) resize_tables(st, x.tables);
-  const auto& tables = st.config.tables;
-  st.has_parity = !tables.parity.empty() && st.shards.size() > tables.list.front().members.size();
-  if (x.parity_is_new) st.unprotected.insert(st.pools.front().used_runs());
+  for (const auto table : x.parity_is_new)
+    st.unprotected[table].insert(st.pools[table].used_runs());
   if (!st.holders.empty()) self->delayed_send(self, st.config.timeout, wake_atom_v, st.epoch);
   publish(self);
 }
 
-/// What can be copied together from the others when a shard is lost.
-kv_inventory inventory(const kv_allocator_state& st) {
-  return {st.unprotected.part(st.pools.front().used_runs(), false)};
+/// What can be copied together from the others of a table when a shard is lost.
+caf::result<kv_inventory> inventory(const kv_allocator_state& st, uint32_t table) {
+  if (table >= st.pools.size()) return caf::make_error(ec::aborted, "no such table");
+  return kv_inventory{st.unprotected[table].part(st.pools[table].used_runs(), false)};
 }
 
 caf::result<kv_swept> on_sweep(allocator_ptr self, const kv_sweep& x) {
   auto& st = self->state;
-  if (x.epoch != st.epoch) return caf::make_error(ec::aborted);
+  if (x.epoch != st.epoch || x.table >= st.pools.size()) return caf::make_error(ec::aborted);
   if (st.holders.contains(x.pin)) give_back(self, {x.pin});
   return sweep(st, x);
 }
 
 caf::result<bool> on_protection(allocator_ptr self, const kv_protection& x) {
   auto& st = self->state;
-  if (x.epoch != st.epoch) return caf::make_error(ec::aborted);
-  x.have ? st.unprotected.erase(x.runs) : st.unprotected.insert(x.runs);
-  if (!x.have) distrust(st, 0, x.runs);
+  if (x.epoch != st.epoch || x.table >= st.pools.size()) return caf::make_error(ec::aborted);
+  auto& unprotected = st.unprotected[x.table];
+  x.have ? unprotected.erase(x.runs) : unprotected.insert(x.runs);
+  if (!x.have) distrust(st, x.table, x.runs);
   publish(self);
   return true;
 }
@@ -264,8 +280,8 @@ void on_pulled(allocator_ptr self, const kv_pulled& x) {
   if (x.epoch != st.epoch || held == st.holders.end()) return; // it is over, or was given up
   if (x.complete)
     held->second.filled = std::max(held->second.filled, scheduler::length_of(x.runs));
-  else
-    st.unprotected.insert(x.runs);
+  else if (st.shall_have_parity(held->second.member))
+    st.unprotected[held->second.member].insert(x.runs);
   publish(self);
 }
 
@@ -327,8 +343,8 @@ kv_allocator(kv_allocator_actor::stateful_pointer<kv_allocator_state> self,
   for (const auto& table : st.config.tables.list) {
     st.pools.emplace_back(table.slots);
     st.prefixes.emplace_back();
+    st.unprotected.emplace_back(table.slots);
   }
-  st.unprotected = scheduler::slot_set{st.pools.front().slots()};
   publish(self);
   return {
       [self](const kv_reserve& x) -> caf::result<kv_grant> {
@@ -356,7 +372,7 @@ kv_allocator(kv_allocator_actor::stateful_pointer<kv_allocator_state> self,
       [self](const kv_doubt& x) { on_doubt(self->state, x); },
       [self](const kv_adopt& x) { adopt(self, x); },
       [self](status_atom) -> caf::result<kv_usage> { return usage_of(self->state); },
-      [self](const kv_inventory_ask&) { return inventory(self->state); },
+      [self](const kv_inventory_ask& x) { return inventory(self->state, x.table); },
       [self](const kv_sweep& x) { return on_sweep(self, x); },
       [self](const kv_protection& x) { return on_protection(self, x); },
       [self](const kv_pulled& x) { on_pulled(self, x); },

@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <vector>
 
 namespace lamella::actors {
@@ -68,13 +69,13 @@ struct kv_allocator_state {
   kv_allocator_config config;
   uint64_t epoch = 0;
   std::vector<attention_shard_actor> shards;     ///< of the epoch
-  bool has_parity = false;                       ///< one of them holds the parity of the others
   std::vector<scheduler::slot_pool> pools;       ///< by table
   std::vector<scheduler::prefix_cache> prefixes; ///< by table
   bool looking = false;                          ///< an expiry check is scheduled
   std::map<sequence_id, holding> holders;
-  scheduler::slot_set unprotected;      ///< slots in use without parity in a pool that has parity
-  std::optional<sequence_id> pinned_by; ///< the parity keeper, while it has slots pinned
+  /// By table, the slots in use without parity where the table shall have it.
+  std::vector<scheduler::slot_set> unprotected;
+  std::set<sequence_id> pinned_by;      ///< the parity keepers that have slots pinned
   std::optional<kv_moving> moving;      ///< while KV is copied to the next epoch
   std::vector<kv_waiter_actor> waiters; ///< get kv_freed when slots are freed
   uint64_t wanted = 0;                  ///< as in kv_usage
@@ -88,6 +89,13 @@ struct kv_allocator_state {
     caf::typed_response_promise<kv_grant> promise;
   };
   std::vector<late_question> waiting_for_trim;
+  /// Whether a member holds the parity of that table's slots, and whether one shall.
+  bool has_parity(uint32_t table) const {
+    return table < config.tables.list.size() && config.tables.list[table].has_parity;
+  }
+  bool shall_have_parity(uint32_t table) const {
+    return table < config.tables.list.size() && !config.tables.list[table].parity.empty();
+  }
   const char* name = "kv_allocator";
 };
 

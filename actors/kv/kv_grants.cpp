@@ -117,8 +117,9 @@ std::optional<kv_holding> grant(kv_allocator_state& st, const kv_need& need, uin
 void release(kv_allocator_state& st, sequence_id holder) {
   auto node = st.holders.extract(holder);
   if (!node) return;
-  st.pools[node.mapped().member].give_back(node.mapped().runs);
-  forget_free(st, node.mapped().runs);
+  const auto& held = node.mapped();
+  st.pools[held.member].give_back(held.runs);
+  forget_free(st, held.member, held.runs);
 }
 
 } // namespace lamella::actors

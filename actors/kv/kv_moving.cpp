@@ -112,7 +112,7 @@ std::vector<slot_run> left_of(const kv_allocator_state& st, uint32_t table) {
     left.insert(cached);
   }
   for (const auto& [holder, held] : st.holders)
-    if (held.member == table && !is_of_move(holder) && holder != st.pinned_by)
+    if (held.member == table && !is_of_move(holder) && !st.pinned_by.contains(holder))
       left.insert(scheduler::prefix(held.runs, held.filled));
   left.erase(st.moving->from[table].copied.part(std::vector<slot_run>{{0, left.slots()}}, true));
   return left.part(std::vector<slot_run>{{0, left.slots()}}, true);
@@ -168,6 +168,8 @@ void add_new_tables(kv_allocator_state& st) {
       st.prefixes.emplace_back();
     }
     st.pools[table] = std::move(x.pool);
+    st.unprotected.resize(st.pools.size());
+    st.unprotected[table] = scheduler::slot_set{st.pools[table].slots()};
   }
 }
 
@@ -184,8 +186,11 @@ void end_move(kv_allocator_state& st) {
 void forget_parts(const kv_allocator_config& before, const kv_tables& now) {
   if (!before.metrics) return;
   const auto names_of = [](const kv_tables& x) {
-    std::set<std::string> names{x.parity};
-    for (const auto& table : x.list) names.insert(table.members.begin(), table.members.end());
+    std::set<std::string> names;
+    for (const auto& table : x.list) {
+      names.insert(table.members.begin(), table.members.end());
+      names.insert(table.parity);
+    }
     return names;
   };
   const auto stay = names_of(now);
@@ -276,6 +281,9 @@ void finish_move(kv_allocator_state& st) {
     if (!is_of_move(holder) && !held.runs.empty()) rehome(st, held);
   for (const auto& [table, x] : st.moving->more) st.pools[table].give_back(x.places);
   std::erase_if(st.holders, [](const auto& x) { return x.second.runs.empty(); });
+  // Copied rows have no parity yet: the epoch says so of all slots in use.
+  for (uint32_t t = 0; t < st.pools.size(); ++t)
+    st.unprotected[t] = scheduler::slot_set{st.pools[t].slots()};
   end_move(st);
 }
 
@@ -283,7 +291,6 @@ void resize_tables(kv_allocator_state& st, const kv_tables& tables) {
   forget_parts(st.config, tables);
   st.config.tables = tables;
   const auto& list = tables.list;
-  const auto first = st.pools.front().slots();
   for (auto t = st.pools.size(); t < list.size(); ++t) {
     st.pools.emplace_back(0);
     st.prefixes.emplace_back();
@@ -295,8 +302,10 @@ void resize_tables(kv_allocator_state& st, const kv_tables& tables) {
   }
   st.pools.resize(list.size(), scheduler::slot_pool{0});
   st.prefixes.resize(list.size());
-  if (first != st.pools.front().slots())
-    st.unprotected = scheduler::slot_set{st.pools.front().slots()};
+  st.unprotected.resize(list.size());
+  for (size_t t = 0; t < list.size(); ++t)
+    if (st.unprotected[t].slots() != st.pools[t].slots())
+      st.unprotected[t] = scheduler::slot_set{st.pools[t].slots()};
 }
 
 } // namespace lamella::actors

@@ -23,8 +23,9 @@ void keep(kv_allocator_state& st, const kv_allocator_state::holding& held, token
           nanoseconds now) {
   if (st.config.prefix_time.count() <= 0) return;
   if (tokens.size() > scheduler::length_of(held.runs)) return;
-  if (!st.unprotected.empty()
-      && st.unprotected.meets(scheduler::prefix(held.runs, static_cast<uint32_t>(tokens.size()))))
+  if (const auto& unprotected = st.unprotected[held.member];
+      !unprotected.empty()
+      && unprotected.meets(scheduler::prefix(held.runs, static_cast<uint32_t>(tokens.size()))))
     return;
   st.prefixes[held.member].keep(st.pools[held.member], held.scope, tokens, held.runs, now);
 }
@@ -93,7 +94,8 @@ void on_doubt(kv_allocator_state& st, const kv_doubt& x) {
 
 void forget_cached(kv_allocator_state& st, const kv_adopt& x) {
   for (uint32_t i = 0; i < st.pools.size(); ++i) {
-    if (std::ranges::count(x.lost, i) > 0 || x.parity_is_new) st.prefixes[i].clear(st.pools[i]);
+    if (std::ranges::count(x.lost, i) > 0 || std::ranges::count(x.parity_is_new, i) > 0)
+      st.prefixes[i].clear(st.pools[i]);
   }
 }
 

@@ -1,10 +1,11 @@
-/// Reconstruction of the rows of one member of a pool with parity by XOR of all others (decision
+/// Reconstruction of the rows of one member of a cell with parity by XOR of all others (decision
 /// 23; reliability A6).
 #pragma once
 
 #include "actors/protocol/actors.hpp"
 #include "actors/protocol/values.hpp"
 #include "net/metrics/metrics.hpp"
+#include "scheduler/kv_layout.hpp"
 
 #include <functional>
 #include <memory>
@@ -14,10 +15,24 @@
 
 namespace lamella::actors {
 
+/// A shard and its number in the pool.
+struct pool_member {
+  uint32_t number = 0;
+  attention_shard_actor shard;
+};
+
+/// The members of a cell, the one with the parity last. `shards`: of the pool, by number.
+inline std::vector<pool_member> members_of_cell(const scheduler::kv_layout& layout, uint32_t cell,
+                                                const std::vector<attention_shard_actor>& shards) {
+  std::vector<pool_member> result;
+  for (const auto number : layout.members_of(cell)) result.push_back({number, shards.at(number)});
+  return result;
+}
+
 struct kv_remake {
   uint64_t epoch = 0;
-  std::vector<attention_shard_actor> members; ///< the one with the parity last
-  uint32_t target = 0;
+  std::vector<pool_member> members; ///< of the cell, the one with the parity last
+  uint32_t target = 0;              ///< its place among them
   std::vector<slot_run> runs;
   uint64_t number = 1; ///< increases with each reconstruction of a target and epoch
   caf::timespan timeout{};

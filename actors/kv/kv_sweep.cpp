@@ -26,7 +26,7 @@ uint32_t walk(const kv_allocator_state& st, sequence_id holder,
   for (const auto& run : runs)
     for (auto slot = run.first; slot < run.first + run.length; ++slot, ++first) {
       if (found.size() == most) return first;
-      if (st.unprotected.contains(slot) == unprotected)
+      if (st.unprotected[held.member].contains(slot) == unprotected)
         found.emplace(slot, kv_origin{holder, first});
     }
   return first;
@@ -36,13 +36,15 @@ uint32_t walk(const kv_allocator_state& st, sequence_id holder,
 
 kv_swept sweep(kv_allocator_state& st, const kv_sweep& x) {
   kv_swept result;
-  result.unprotected = st.unprotected.count();
-  if (!st.has_parity || (x.unprotected && st.unprotected.empty())) return result;
+  if (!st.has_parity(x.table)) return result;
+  result.unprotected = st.unprotected[x.table].count();
+  if (x.unprotected && st.unprotected[x.table].empty()) return result;
   const auto most = buggify(buggify_point::small_sweep) ? 1 : x.slots;
   found_slots found; // one comes up once for each choice that shares it
   auto it = st.holders.lower_bound(x.from);
   for (; it != st.holders.end() && found.size() < most; ++it) {
-    if (it->second.epoch != st.epoch) continue; // what it has for good is yet to be heard
+    // What a holder of the epoch before has for good is yet to be heard.
+    if (it->second.epoch != st.epoch || it->second.member != x.table) continue;
     const auto first = it->first == x.from ? x.position : 0;
     result.position = walk(st, it->first, it->second, first, x.unprotected, most, found);
     result.next = it->first;
@@ -56,31 +58,33 @@ kv_swept sweep(kv_allocator_state& st, const kv_sweep& x) {
     result.origins.push_back(origin);
   }
   if (result.runs.empty()) return result;
-  st.pools.front().share(result.runs);
-  st.holders[x.pin] = {0, result.runs, st.epoch, 0};
-  st.pinned_by = x.pin;
+  st.pools[x.table].share(result.runs);
+  st.holders[x.pin] = {x.table, result.runs, st.epoch, 0};
+  st.pinned_by.insert(x.pin);
   return result;
 }
 
 void forget_behind(kv_allocator_state& st, const kv_allocator_state::holding& held) {
-  if (st.unprotected.empty()) return;
+  auto& unprotected = st.unprotected[held.member];
+  if (unprotected.empty()) return;
   const auto length = scheduler::length_of(held.runs);
   if (held.filled >= length) return;
   std::vector<slot_run> behind;
   scheduler::append_positions(behind, held.runs, held.filled, length - held.filled);
-  st.unprotected.erase(behind);
+  unprotected.erase(behind);
 }
 
-void forget_free(kv_allocator_state& st, const std::vector<slot_run>& runs) {
-  if (st.unprotected.empty()) return;
+void forget_free(kv_allocator_state& st, uint32_t table, const std::vector<slot_run>& runs) {
+  auto& unprotected = st.unprotected[table];
+  if (unprotected.empty()) return;
   for (const auto& run : runs)
     for (auto slot = run.first; slot < run.first + run.length; ++slot)
-      if (st.pools.front().references(slot) == 0)
-        st.unprotected.erase(std::vector<slot_run>{{slot, 1}});
+      if (st.pools[table].references(slot) == 0)
+        unprotected.erase(std::vector<slot_run>{{slot, 1}});
 }
 
-uint32_t with_parity(const kv_allocator_state& st) {
-  return st.has_parity ? st.pools.front().used() - st.unprotected.count() : 0;
+uint32_t with_parity(const kv_allocator_state& st, uint32_t table) {
+  return st.has_parity(table) ? st.pools[table].used() - st.unprotected[table].count() : 0;
 }
 
 } // namespace lamella::actors

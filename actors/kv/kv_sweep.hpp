@@ -16,9 +16,9 @@ kv_swept sweep(kv_allocator_state& st, const kv_sweep& x);
 void forget_behind(kv_allocator_state& st, const kv_allocator_state::holding& held);
 
 /// Free slots count as protected: their next holder writes them with parity.
-void forget_free(kv_allocator_state& st, const std::vector<slot_run>& runs);
+void forget_free(kv_allocator_state& st, uint32_t table, const std::vector<slot_run>& runs);
 
-/// Used slots with parity.
-uint32_t with_parity(const kv_allocator_state& st);
+/// Used slots of a table with parity.
+uint32_t with_parity(const kv_allocator_state& st, uint32_t table);
 
 } // namespace lamella::actors

@@ -1,7 +1,6 @@
 #include "actors/kv/parity_keeper.hpp"
 
 #include "actors/device/iteration.hpp"
-#include "actors/kv/kv_remake.hpp"
 #include "actors/protocol/exceptions.hpp"
 #include "actors/protocol/kv.hpp"
 #include "actors/protocol/parity.hpp"
@@ -45,9 +44,9 @@ template <class Then>
 void next_slots(keeper_ptr self, bool unprotected, uint32_t slots, Then then) {
   auto& st = self->state;
   const auto from = unprotected ? st.made : st.checked;
-  self->request(
-          st.config.allocator, answer_limit,
-          kv_sweep{st.config.epoch, st.config.pin, from.holder, from.position, slots, unprotected})
+  self->request(st.config.allocator, answer_limit,
+                kv_sweep{st.config.epoch, st.config.pin, from.holder, from.position, slots,
+                         unprotected, st.config.table})
       .then(
           [=](kv_swept& x) {
             (unprotected ? self->state.made : self->state.checked) = {x.next, x.position};
@@ -59,7 +58,7 @@ void next_slots(keeper_ptr self, bool unprotected, uint32_t slots, Then then) {
 /// The allocator knows from now on whether these have their parity.
 template <class Then> void tell(keeper_ptr self, std::vector<slot_run> runs, bool have, Then then) {
   const auto& c = self->state.config;
-  self->request(c.allocator, answer_limit, kv_protection{c.epoch, std::move(runs), have})
+  self->request(c.allocator, answer_limit, kv_protection{c.epoch, std::move(runs), have, c.table})
       .then([=](bool) { then(); }, [=](caf::error&) { rest(self, idle_rest); });
 }
 
@@ -83,11 +82,11 @@ void make(keeper_ptr self, const kv_swept& x) {
   const auto began = self->clock().now();
   if (!st.lacks_since) {
     st.lacks_since = began;
-    spdlog::log(
-        level_of(c),
-        "parity is missing epoch={} slots={}: until it is rebuilt, their KV is recomputed if a "
-        "shard is lost",
-        c.epoch, x.unprotected);
+    spdlog::log(level_of(c),
+                "parity is missing epoch={} cell={} slots={}: until it is rebuilt, their KV is "
+                "recomputed if a "
+                "shard is lost",
+                c.epoch, c.table, x.unprotected);
   }
   const auto slots = scheduler::length_of(x.runs);
   remake(self,
@@ -164,9 +163,10 @@ void judge(keeper_ptr self, const checksums& x) {
                     / static_cast<double>(c.scrub_bytes_per_second)};
   const auto pause = std::max(std::chrono::duration_cast<caf::timespan>(due), short_rest);
   if (wrong.empty()) return rest(self, pause);
-  spdlog::error("parity is wrong epoch={} slots={} first={}: the memory of an attention worker is "
-                "corrupt, check all hosts of the pool; the parity is rebuilt from the shards",
-                c.epoch, count, wrong.front().first);
+  spdlog::error(
+      "parity is wrong epoch={} cell={} slots={} first={}: the memory of an attention worker is "
+      "corrupt, check all hosts of the pool; the parity is rebuilt from the shards",
+      c.epoch, c.table, count, wrong.front().first);
   tell(self, std::move(wrong), false, [=] { rest(self, short_rest); });
 }
 
@@ -189,7 +189,7 @@ void check(keeper_ptr self, const kv_swept& x) {
       judge(self, all->sums);
   };
   for (size_t member = 0; member < c.members.size(); ++member)
-    self->request(c.members[member], answer_limit, kv_check{x.runs})
+    self->request(c.members[member].shard, answer_limit, kv_check{x.runs})
         .then(
             [=](kv_checked& answer) {
               all->failed |= answer.sums.size() != slots;
@@ -224,8 +224,9 @@ void turn(keeper_ptr self) {
       return scrub(self, short_rest); // not there for good yet, as far as is known
     if (const auto since = std::exchange(st.lacks_since, std::nullopt))
       spdlog::log(level_of(st.config, spdlog::level::info),
-                  "parity is complete epoch={} slots={} seconds={:.3f}", st.config.epoch,
-                  std::exchange(st.slots_made, 0), seconds{self->clock().now() - *since}.count());
+                  "parity is complete epoch={} cell={} slots={} seconds={:.3f}", st.config.epoch,
+                  st.config.table, std::exchange(st.slots_made, 0),
+                  seconds{self->clock().now() - *since}.count());
     scrub(self, idle_rest);
   });
 }

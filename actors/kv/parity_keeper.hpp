@@ -1,7 +1,8 @@
-/// PARITY KEEPER: rebuilds and checks the parity of an attention pool while the pool serves
+/// PARITY KEEPER: rebuilds and checks the parity of an attention cell while the pool serves
 /// (decision 23; reliability A6).
 #pragma once
 
+#include "actors/kv/kv_remake.hpp"
 #include "actors/protocol/actors.hpp"
 #include "actors/protocol/values.hpp"
 #include "actors/shared/digest_book.hpp"
@@ -16,7 +17,8 @@ namespace lamella::actors {
 
 struct parity_keeper_config {
   uint64_t epoch = 0;
-  std::vector<attention_shard_actor> members; ///< of the pool, the one with the parity last
+  uint32_t table = 0;               ///< of the cell
+  std::vector<pool_member> members; ///< of the cell, the one with the parity last
   kv_allocator_actor allocator;
   sequence_id pin{};                   ///< holder id for its pinned slots; not that of a request
   uint64_t slot_bytes = 0;             ///< of a slot at a member

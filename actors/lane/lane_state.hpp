@@ -34,7 +34,6 @@ struct prefill_own_kv {
   scheduler::kv_layout layout;               ///< of the pool
   uint32_t slots = 0;                        ///< of its own KV
   uint32_t serialize_below = 512;            ///< prompt tokens (S-M15)
-  bool parity = false; ///< the pool has parity (its shard is not in `shards`): pulled rows lack it
 };
 
 /// Makes a lane compute prompts: a PREFILL WORKER, or a BATCH whose launches are mixed.

@@ -164,7 +164,7 @@ void on_late_pull(lane_ptr self, uint64_t number) {
 
 void tell_of_pulls(lane_ptr self, const prefill& what, bool complete) {
   const auto& c = self->state.config;
-  if (!c.prompts->own || !c.prompts->own->parity) return;
+  if (!c.prompts->own || !c.prompts->own->layout.has_parity(what.member)) return;
   const auto tokens = static_cast<uint32_t>(what.tokens.size());
   self->send(c.target.allocator,
              kv_pulled{c.target.epoch, what.first, scheduler::prefix(what.runs, tokens), complete});

@@ -38,7 +38,8 @@ const config::pool_settings& pool_of(const config::settings& options, worker_rol
 }
 
 uint32_t members_needed(const config::settings& options, worker_role role) {
-  const bool parity = role == worker_role::attention && options.pools.attention.parity;
+  const auto& attention = options.pools.attention;
+  const bool parity = role == worker_role::attention && attention.cells.empty() && attention.parity;
   return pool_of(options, role).members + (parity ? 1 : 0);
 }
 
@@ -61,7 +62,8 @@ uint32_t members_needed(const config::settings& options, const seat_group& group
     return members_needed(options, group.role);
   uint32_t sum = 0;
   for (const auto& [name, cell] : cells)
-    if (options.pools.attention.seats_of(name) == group.cell) sum += cell.members;
+    if (options.pools.attention.seats_of(name) == group.cell)
+      sum += cell.members + (cell.parity ? 1 : 0); // also of a cell that is to get members
   return sum;
 }
 

@@ -17,12 +17,13 @@ namespace {
 scheduler::kv_layout members_of_cells(const config::settings& options) {
   const auto& pool = options.pools.attention;
   scheduler::kv_layout layout;
-  for (const auto& [name, cell] : pool.cells) layout.cells.push_back({cell.members, 0});
+  for (const auto& [name, cell] : pool.cells)
+    layout.cells.push_back({cell.members, 0, cell.parity});
   if (!pool.cells.empty()) return layout;
   if (pool.partition == config::partition::requests)
     layout.cells.assign(pool.members, {1, 0});
   else
-    layout.cells = {{pool.members, 0}};
+    layout.cells = {{pool.members, 0, pool.parity}};
   return layout;
 }
 
@@ -33,6 +34,15 @@ const config::attention_pool_settings& settings_of_cell(const config::settings& 
   const auto& pool = options.pools.attention;
   if (pool.cells.empty()) return pool;
   return std::next(pool.cells.begin(), static_cast<ptrdiff_t>(cell))->second;
+}
+
+std::vector<uint32_t> parity_cells(const config::settings& options) {
+  std::vector<uint32_t> result;
+  for (uint32_t i = 0; const auto& [name, cell] : options.pools.attention.resolved()) {
+    if (cell.parity) result.push_back(i);
+    ++i;
+  }
+  return result;
 }
 
 std::string host_name() {
@@ -163,12 +173,11 @@ uint64_t slot_bytes(const config::settings& options, const model::model_spec& sp
 
 scheduler::kv_layout layout_of(const config::settings& options, const model::model_spec& spec,
                                uint64_t available) {
-  const auto& pool = options.pools.attention;
   const auto seats = uint64_t{options.batching.max_batch}
                      * options.batching.batches_for(options.pools.model.members);
   const auto context = options.model.context_tokens.value_or(spec.context_tokens);
   auto layout = members_of_cells(options);
-  const auto share = available / (std::max(1u, layout.members()) + (pool.parity ? 1 : 0));
+  const auto share = available / std::max(1u, layout.all());
   for (uint32_t i = 0; auto& cell : layout.cells) {
     const auto& cell_pool = settings_of_cell(options, i++);
     const auto given = cell_pool.kv_bytes ? cell_pool.kv_bytes : options.kv.bytes;
@@ -196,7 +205,7 @@ scheduler::epoch_shape shape_of(const config::settings& options) {
   shape.shards = pools.attention.members;
   for (const auto& [name, cell] : pools.attention.cells) shape.cells.push_back(cell.members);
   shape.cell_seats = cell_seats(options);
-  shape.parity = pools.attention.parity;
+  shape.parity = members_of_cells(options).parity_cells();
   if (pools.prefill.has_seats()) shape.prefill_seats = pools.prefill.members;
   shape.batches = options.batching.batches_for(pools.model.members);
   shape.rotates = options.batching.pipeline == config::pipeline::rotational;

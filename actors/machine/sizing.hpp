@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace lamella::actors {
 
@@ -32,6 +33,10 @@ scheduler::kv_layout layout_of(const config::settings& options, const model::mod
 /// The settings of a cell of such a layout: of a named cell, else of the pool.
 const config::attention_pool_settings& settings_of_cell(const config::settings& options,
                                                         uint32_t cell);
+
+/// The attention cells that shall have parity, in use or not (decision 23); {0} for a pool without
+/// named ones.
+std::vector<uint32_t> parity_cells(const config::settings& options);
 
 /// Why the memory limit of this process is too small for one copy of the weights and the KV of all
 /// cells, `token_bytes` for each slot; empty when it suffices. Pools and cells on other machines or

@@ -147,7 +147,7 @@ void on_open(membership_ptr self, uint64_t built) {
   auto& st = self->state;
   if (built == 0 || built != st.handed_epoch) return;
   st.caches = st.handed_caches;
-  st.held = st.newest.plan.shards;
+  st.held = scheduler::held_by(st.newest.design.shape, st.newest.plan);
   st.config.shape = st.newest.design.shape;
   st.config.pool = st.newest.design.pool;
 }
@@ -207,7 +207,7 @@ void try_open(membership_ptr self) {
   if (!beside) {
     st.config.shape = what.design.shape;
     st.config.pool = what.design.pool;
-    st.held = what.plan.shards;
+    st.held = scheduler::held_by(what.design.shape, what.plan);
     st.newest = what;
     if (is_short) changed(self); // the pool lacks nobody any more without whom it cannot serve
   }

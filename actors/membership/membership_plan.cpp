@@ -32,24 +32,34 @@ bool as_large(const epoch_plan& x, const epoch_plan& than) {
          && x.shards.size() >= than.shards.size();
 }
 
-/// Who holds the KV of each shard of an epoch of that design, by its number there; a seat that does
-/// not exist: nobody.
+/// The layout with all the parity that the shape has.
+scheduler::kv_layout whole_layout(const scheduler::epoch_shape& shape, const pool_terms& pool) {
+  return pool.layout.with_parity(shape.parity);
+}
+
+/// Who holds the KV of each shard of an epoch of that design, as its shape numbers them; a seat
+/// that does not exist: nobody.
 std::vector<seat> held_in(const membership_state& st, const epoch_design& design) {
   const seat nobody{worker_role::attention, ~0u};
   std::vector<seat> held;
-  for (const auto member : scheduler::members_before(st.config.pool.layout, design.pool.layout))
+  for (const auto member : scheduler::members_before(whole_layout(st.config.shape, st.config.pool),
+                                                     whole_layout(design.shape, design.pool)))
     held.push_back(member < st.held.size() ? st.held[member] : nobody);
   return held;
 }
 
-/// Of these seats, without the slow ones where that costs no part.
+/// Of these seats, without the slow ones where that costs no part. Its layout has the parity that
+/// its plan has.
 std::optional<next_epoch> plan_of(const membership_state& st, const epoch_design& design,
                                   const std::set<seat>& seats) {
   const auto held = held_in(st, design);
   auto all = scheduler::plan_epoch(design.shape, seats, held, false);
   if (!all) return std::nullopt;
   auto well = scheduler::plan_epoch(design.shape, well_seats(st, seats), held, false);
-  return next_epoch{design, well && as_large(*well, *all) ? std::move(*well) : std::move(*all)};
+  next_epoch next{design, well && as_large(*well, *all) ? std::move(*well) : std::move(*all)};
+  auto& layout = next.design.pool.layout;
+  layout = layout.with_parity(next.plan.parity);
+  return next;
 }
 
 epoch_design in_force(const membership_state& st) { return {st.config.shape, st.config.pool}; }
@@ -69,7 +79,13 @@ bool is_complete(const membership_state& st, const next_epoch& x) {
   return enough(x.plan.decoding, now.decoding, shape.replicas, st.config.shape.replicas)
          && enough(x.plan.replicas.size() - x.plan.decoding, now.replicas.size() - now.decoding,
                    shape.prefill_seats, st.config.shape.prefill_seats)
-         && x.plan.parity >= now.parity;
+         && x.plan.parity.size() >= std::min(now.parity.size(), shape.parity.size());
+}
+
+/// Whether the KV of that shard can be reconstructed from the others of its cell.
+bool has_parity_of(const membership_state::numbered_plan& x, const seat& shard) {
+  const auto& layout = x.design.pool.layout;
+  return layout.has_parity(layout.cell_of(x.number_of(shard)));
 }
 
 bool has_part(const epoch_plan& plan, const seat& where) {
@@ -185,7 +201,7 @@ bool has_substitute(const membership_state& st, const seat& who) {
   others.erase(who);
   const auto plan = scheduler::plan_epoch(st.config.shape, others, st.held, false);
   return plan && as_large(*plan, st.newest.plan)
-         && (who.role != worker_role::attention || st.newest.plan.parity);
+         && (who.role != worker_role::attention || has_parity_of(st.newest, who));
 }
 
 } // namespace lamella::actors

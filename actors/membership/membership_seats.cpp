@@ -68,6 +68,7 @@ void changed(membership_ptr self) {
   for (const auto& [where, m] : st.members)
     if (m.info.slow) slow.insert(where);
   const auto& shape = st.config.shape;
+  const auto parity = static_cast<uint32_t>(shape.parity.size());
   for (const auto role : {scheduler::worker_role::model, scheduler::worker_role::attention,
                           scheduler::worker_role::prefill})
     if (st.config.metrics && st.config.seats.members(role) > 0)
@@ -77,8 +78,9 @@ void changed(membership_ptr self) {
                        ready,
                        scheduler::lacking_roles(shape, ready, st.held),
                        {{scheduler::worker_role::model, shape.replicas},
-                        {scheduler::worker_role::attention, shape.shards + (shape.parity ? 1 : 0)},
+                        {scheduler::worker_role::attention, shape.shards + parity},
                         {scheduler::worker_role::prefill, shape.prefill_seats}},
+                       parity,
                        slow,
                        failing_seats(st)});
 }

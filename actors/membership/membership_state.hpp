@@ -33,8 +33,9 @@ struct seat_news {
   const std::set<scheduler::seat>& ready; ///< seats whose workers have finished loading
   const std::vector<scheduler::worker_role>
       lacking; ///< missing roles without which decoding is impossible
-  /// Members of each pool without missing workers, the one of the parity included.
+  /// Members of each pool without missing workers, those with parity included.
   const std::map<scheduler::worker_role, uint32_t> needed;
+  const uint32_t parity; ///< members of the attention pool that hold parity, missing ones included
   const std::set<scheduler::seat> slow;    ///< slow workers (gray failure)
   const std::set<scheduler::seat> failing; ///< seats whose processes keep crashing
 };
@@ -174,7 +175,7 @@ struct membership_state {
   caf::actor_clock::time_point changing_since{};
   std::map<std::string, pool_change> changes; ///< the newest of each pool, ended
   pool_numerics compute, attention;           ///< of the first workers of these kinds; fixed
-  std::vector<scheduler::seat> held;          ///< holder of the KV of each shard, by number
+  std::vector<scheduler::seat> held;          ///< holder of the KV of each shard, see held_by()
   /// The memory that holds the KV of each part.
   using cache_places = std::map<scheduler::kv_part, uint64_t>;
   cache_places caches;        ///< of the newest epoch that a pipeline was built of

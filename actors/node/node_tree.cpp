@@ -77,8 +77,7 @@ void node::impl::tell_who_is_there(const seat_news& x) {
     needed += need;
     joined += members_up;
     const std::string name{scheduler::to_string(role)};
-    const bool parity = role == worker_role::attention && options.pools.attention.parity;
-    metrics->set_pool_members(name, need - (parity ? 1 : 0));
+    metrics->set_pool_members(name, need - (role == worker_role::attention ? x.parity : 0));
     if (!serves && lacking.empty()) lacking = name;
     roles.push_back({name, need, members_up, places - need, ready - members_up, serves});
   }
@@ -105,10 +104,9 @@ void node::impl::forget_workers(const std::set<scheduler::seat>& seats) {
 }
 
 void node::impl::join_workers() {
-  if (options.pools.attention.parity) {
-    const auto slots = parts->layout.largest();
-    parts->parity.emplace(parts->layout.members(), slots);
-    parts->digests = std::make_shared<digest_book>(2 * size_t{slots});
+  if (options.pools.attention.any_parity()) {
+    parts->parity.emplace(parity_cells(options));
+    parts->digests = std::make_shared<digest_book>(2 * parts->layout.slots());
   }
   control_plane_config c;
   c.parts = parts;
@@ -166,7 +164,7 @@ bool node::impl::device_lost() {
 std::vector<caf::strong_actor_ptr> node::impl::start_pipeline(caf::event_based_actor* self) {
   if (device_lost()) return {};
   if (parts->parity) {
-    parts->began = parts->parity->begin();
+    parts->began = parts->parity->begin(parts->workers.empty);
     parts->workers.empty = parts->began.lost;
   }
   note_numerics(parts->workers);

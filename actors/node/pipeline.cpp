@@ -22,8 +22,10 @@ namespace limits = scheduler::limits;
 /// The canary's own sequence: no request gets this number.
 constexpr auto canary_sequence = scheduler::sequence_of(request_id{(uint64_t{1} << 47) - 1}, 0);
 
-/// Holds the slots whose parity is looked after.
-constexpr auto parity_pin = scheduler::sequence_of(request_id{(uint64_t{1} << 47) - 2}, 0);
+/// Holds the slots of a cell whose parity is looked after.
+sequence_id parity_pin(uint32_t cell) {
+  return scheduler::sequence_of(request_id{(uint64_t{1} << 47) - 2}, cell);
+}
 
 /// Builds one pipeline; a class only so that its steps can share what they make.
 class builder {
@@ -36,7 +38,7 @@ public:
 
   pipeline run() {
     make_allocator();
-    make_parity_keeper();
+    make_parity_keepers();
     make_scheduler();
     masks_ = keep(parts_.own_threads ? parent_->spawn<caf::detached>(mask_maker)
                                      : parent_->spawn(mask_maker));
@@ -68,13 +70,15 @@ private:
   kv_tables tables() const {
     kv_tables x;
     uint32_t member = 0;
+    const auto whole = layout_.with_parity(parity_cells(options_));
     for (uint32_t i = 0; i < layout_.tables(); ++i) {
       auto& table = x.list.emplace_back();
       table.slots = layout_.slots_of(i);
       for (uint32_t k = 0; k < layout_.cells[i].members; ++k)
         table.members.push_back("attention-" + std::to_string(member++));
+      table.has_parity = layout_.has_parity(i);
+      if (whole.has_parity(i)) table.parity = "attention-" + std::to_string(whole.holder_of(i));
     }
-    if (options_.pools.attention.parity) x.parity = "attention-" + std::to_string(shards_count_);
     return x;
   }
 
@@ -84,15 +88,19 @@ private:
     return {lost.begin(), lost.end()};
   }
 
-  /// Where this epoch has a member for the parity.
-  void make_parity_keeper() {
-    if (shards_.size() <= shards_count_) return;
+  /// One for each cell of which this epoch has a member for the parity.
+  void make_parity_keepers() {
+    for (const auto cell : layout_.parity_cells()) make_parity_keeper(cell);
+  }
+
+  void make_parity_keeper(uint32_t cell) {
     parity_keeper_config c;
     c.epoch = epoch_;
-    c.members = shards_;
+    c.table = cell;
+    c.members = members_of_cell(layout_, cell, shards_);
     c.allocator = allocator_;
-    c.pin = parity_pin;
-    c.slot_bytes = slot_bytes(options_, spec_);
+    c.pin = parity_pin(cell);
+    c.slot_bytes = token_bytes(options_, spec_) / layout_.cells[cell].members;
     c.scrub_bytes_per_second = options_.recovery.scrub_bytes;
     c.rebuild_percent = options_.recovery.parity_percent;
     c.metrics = parts_.metrics;
@@ -200,8 +208,7 @@ private:
                                  {shards_.begin(), shards_.begin() + shards_count_},
                                  layout_,
                                  prefill_slots(options_, spec_, layout_),
-                                 options_.pools.prefill.serialize_below_tokens,
-                                 options_.pools.attention.parity};
+                                 options_.pools.prefill.serialize_below_tokens};
     return c;
   }
 

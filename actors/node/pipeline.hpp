@@ -44,10 +44,10 @@ struct pipeline_parts {
   scheduler::kv_layout layout; ///< of the attention pool at the start
   membership_actor members;    ///< outlives the pipelines
   std::shared_ptr<kept_allocator> kept = std::make_shared<kept_allocator>();
-  epoch_members workers;                          ///< of the epoch to build
-  std::optional<scheduler::parity_ledger> parity; ///< where a pool has parity
-  scheduler::parity_begin began;                  ///< of that, for the epoch to build
-  std::shared_ptr<digest_book> digests;           ///< of its K and V; null without
+  epoch_members workers;                           ///< of the epoch to build
+  std::optional<scheduler::parity_ledgers> parity; ///< where a cell shall have parity
+  scheduler::pool_begin began;                     ///< of that, for the epoch to build
+  std::shared_ptr<digest_book> digests;            ///< of its K and V; null without
   uint64_t rebuild_bytes = 16 << 20; ///< of a member's KV that are reconstructed at once
   uint64_t move_bytes = 8 << 20;     ///< of the pool's KV that are copied at once
   bool planned = false; ///< the pipeline to build takes over from one that has ended in order
@@ -84,7 +84,7 @@ uint64_t frame_bytes(const config::settings& options, const model::model_spec& s
 /// bytes.
 uint64_t own_frame_bytes(const config::settings& options, const model::model_spec& spec);
 
-/// Largest frames where a pool has parity, in bytes: to the shard that holds it, and between its
+/// Largest frames where a cell has parity, in bytes: to the shard that holds it, and between its
 /// members. 0 without.
 uint64_t parity_frame_bytes(const config::settings& options, const model::model_spec& spec);
 uint64_t member_frame_bytes(const config::settings& options, const model::model_spec& spec);
@@ -94,8 +94,8 @@ uint64_t member_frame_bytes(const config::settings& options, const model::model_
 uint64_t rank_frame_bytes(const config::settings& options, const model::model_spec& spec,
                           uint32_t stream);
 
-/// Spawns allocator, parity keeper, scheduler, mask maker, batches, prefill workers and canary over
-/// the replicas and shards of `parts.workers`. An existing allocator is reused.
+/// Spawns allocator, parity keepers, scheduler, mask maker, batches, prefill workers and canary
+/// over the replicas and shards of `parts.workers`. An existing allocator is reused.
 pipeline build_pipeline(caf::event_based_actor* parent, const pipeline_parts& parts);
 
 } // namespace lamella::actors

@@ -17,6 +17,15 @@ uint64_t qkv_row_bytes(const config::settings& options, const model::model_spec&
          * gpu::bytes_of(half_type_of(options.numerics.wire));
 }
 
+/// Largest piece of rows that a shard pulls: rows of smaller cells may fill a frame better.
+uint64_t largest_pull(const config::settings& options, const model::model_spec& spec) {
+  const auto row = token_bytes(options, spec) / spec.layers;
+  uint64_t most = 0;
+  for (const auto& cell : layout_of(options, spec, 0).cells)
+    if (cell.members > 0) most = std::max(most, pull_frame_bytes(row / cell.members));
+  return most;
+}
+
 uint64_t rows_of(const config::settings& options, bool prefills) {
   return prefills ? options.batching.prefill_chunk_tokens : decode_rows_most(options);
 }
@@ -31,7 +40,7 @@ uint64_t frame_bytes(const config::settings& options, const model::model_spec& s
   const auto qkv = rows * (row / layout_of(options, spec, 0).fewest());
   if (!prefills || !options.pools.prefill_owns_kv()) return qkv;
   // Without prefill workers left, prompts run on the model replicas.
-  return std::max(qkv, pull_frame_bytes(slot_bytes(options, spec) / spec.layers));
+  return std::max(qkv, largest_pull(options, spec));
 }
 
 uint64_t own_frame_bytes(const config::settings& options, const model::model_spec& spec) {
@@ -39,12 +48,12 @@ uint64_t own_frame_bytes(const config::settings& options, const model::model_spe
 }
 
 uint64_t member_frame_bytes(const config::settings& options, const model::model_spec& spec) {
-  if (!options.pools.attention.parity) return 0;
-  return pull_frame_bytes(slot_bytes(options, spec) / spec.layers);
+  if (!options.pools.attention.any_parity()) return 0;
+  return largest_pull(options, spec);
 }
 
 uint64_t parity_frame_bytes(const config::settings& options, const model::model_spec& spec) {
-  if (!options.pools.attention.parity) return 0;
+  if (!options.pools.attention.any_parity()) return 0;
   return gpu::parity_frame_bytes(rows_most(options), slot_bytes(options, spec) / spec.layers);
 }
 

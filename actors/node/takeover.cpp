@@ -171,16 +171,14 @@ private:
   void use_parity() {
     auto& parts = *config_.parts;
     if (!parts.parity) return;
-    const auto shards = next_.sizes.attention;
-    const bool with = next_.shards.size() > shards;
-    const bool other = mover_ != nullptr;
-    if (other) {
-      parts.parity.emplace(shards, next_.layout.largest());
-      parts.digests = std::make_shared<digest_book>(2 * size_t{next_.layout.largest()});
+    if (mover_) {
+      parts.parity->clear();
+      parts.digests = std::make_shared<digest_book>(2 * next_.layout.slots());
     }
     std::vector<uint32_t> empty;
-    if (other || std::ranges::count(next_.empty, shards)) empty.push_back(shards);
-    parts.parity->open(next_.epoch, empty, with);
+    for (auto holder = next_.layout.members(); holder < next_.layout.all(); ++holder)
+      if (mover_ || std::ranges::count(next_.empty, holder)) empty.push_back(holder);
+    parts.parity->open(next_.epoch, next_.layout, empty);
   }
 
   void fail(const std::string& why) {

@@ -89,8 +89,10 @@ struct kv_usage {
   uint64_t held = 0;       ///< sum of the slots of all holders and the prefix cache
 };
 
-/// Asks an allocator for the used slots of its first table that have parity.
-struct kv_inventory_ask {};
+/// Asks an allocator for the used slots of a table that have parity.
+struct kv_inventory_ask {
+  uint32_t table = 0;
+};
 
 struct kv_inventory {
   std::vector<slot_run> runs; ///< ascending
@@ -100,12 +102,13 @@ struct kv_inventory {
 struct kv_table {
   std::vector<std::string> members;
   uint32_t slots = 0;
+  std::string parity{};    ///< the member that holds, or shall hold, their parity; empty: none
+  bool has_parity = false; ///< it is there in this epoch
 };
 
 /// The slot tables of an attention pool.
 struct kv_tables {
   std::vector<kv_table> list; ///< by number
-  std::string parity;         ///< the member that holds the parity of the first; empty: none
 };
 
 /// A new epoch of the pool. The KV of the tables in `lost` is lost; other holders keep their slots
@@ -114,11 +117,12 @@ struct kv_adopt {
   uint64_t epoch = 0;
   std::vector<attention_shard_actor> shards;
   std::vector<uint32_t> lost; ///< tables of which a member is without the KV of the epoch before
-  bool rebuilt = false;       ///< a shard's KV was reconstructed; slots without parity are missing
-  bool parity_is_new = false; ///< slots in use have no parity yet
-  kv_tables tables{};         ///< of the epoch; none: as before
-  bool planned = false;       ///< the epoch before has served until now, and ended in order
-  bool moved = false; ///< the KV was copied to the shards of the epoch, as the allocator was told
+  /// Tables of which a member's KV was reconstructed: slots without parity are missing.
+  std::vector<uint32_t> rebuilt{};
+  std::vector<uint32_t> parity_is_new{}; ///< tables whose slots in use have no parity yet
+  kv_tables tables{};                    ///< of the epoch; none: as before
+  bool planned = false; ///< the epoch before has served until now, and ended in order
+  bool moved = false;   ///< the KV was copied to the shards of the epoch, as the allocator was told
 };
 
 } // namespace lamella::actors

@@ -9,9 +9,9 @@
 
 namespace lamella::actors {
 
-/// Asks an allocator for the next committed slots with parity, or without (`bare`): of the holder
-/// `from` from `position` on, then of the following holders. They are pinned, so that they are not
-/// reallocated, until the next request of this kind or the release of `pin`.
+/// Asks an allocator for the next committed slots of a table with parity, or without (`bare`): of
+/// the holder `from` from `position` on, then of the following holders. They are pinned, so that
+/// they are not reallocated, until the next request of this kind or the release of `pin`.
 struct kv_sweep {
   uint64_t epoch = 0;
   sequence_id pin{}; ///< a holder id that is not a sequence
@@ -19,6 +19,7 @@ struct kv_sweep {
   uint32_t position = 0;
   uint32_t slots = 1; ///< at most
   bool unprotected = false;
+  uint32_t table = 0; ///< holders of others are passed over
 };
 
 /// The owner of the KV of a slot: a sequence (the first of those that share it) and a position.
@@ -36,11 +37,13 @@ struct kv_swept {
       0; ///< slots without parity, including those of holders without a message in this epoch
 };
 
-/// Tells an allocator that pinned slots have parity, or have none. Answered when recorded.
+/// Tells an allocator that pinned slots of a table have parity, or have none. Answered when
+/// recorded.
 struct kv_protection {
   uint64_t epoch = 0;
   std::vector<slot_run> runs;
   bool have = false;
+  uint32_t table = 0;
 };
 
 /// Tells an allocator about rows that shards pull: they have no parity, because parity comes with

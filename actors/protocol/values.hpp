@@ -31,7 +31,7 @@ template <class Inspector> typename Inspector::result_type inspect(Inspector& f,
   return f(caf::meta::type_name("stream_place"), x.stream, x.replica);
 }
 template <class Inspector> typename Inspector::result_type inspect(Inspector& f, kv_cell& x) {
-  return f(caf::meta::type_name("kv_cell"), x.members, x.slots);
+  return f(caf::meta::type_name("kv_cell"), x.members, x.slots, x.parity);
 }
 template <class Inspector> typename Inspector::result_type inspect(Inspector& f, kv_layout& x) {
   return f(caf::meta::type_name("kv_layout"), x.cells);

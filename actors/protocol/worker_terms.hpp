@@ -17,8 +17,8 @@ struct pool_terms {
   uint32_t own_slots = 0;                                   ///< of a prefill worker's own KV
   uint64_t decode_frame_bytes = 0, prefill_frame_bytes = 0; ///< largest frame of such a stream
   uint64_t own_frame_bytes = 0;    ///< between a prefill worker's replica and its own shard
-  uint64_t parity_frame_bytes = 0; ///< to the shard behind the others, which holds their parity
-  uint64_t member_frame_bytes = 0; ///< between shards of a pool with parity
+  uint64_t parity_frame_bytes = 0; ///< to a shard behind the others, which holds parity
+  uint64_t member_frame_bytes = 0; ///< between shards of a cell with parity
   uint64_t move_frame_bytes = 0;   ///< between a shard of the epoch before and one of this
   uint32_t decode_rows = 0;        ///< of the largest iteration of a batch
 };

@@ -62,7 +62,7 @@ uint64_t frame_bytes_of(const worker_state& st, const net::link_key& key, const 
   if (scheduler::is_context(key.stream))
     return pool.decode_rows * st.config.program->context_bytes_per_row();
   if (is_move(key.stream)) return pool.move_frame_bytes;
-  if (key.shard == pool.layout.members()) return pool.parity_frame_bytes;
+  if (key.shard >= pool.layout.members()) return pool.parity_frame_bytes;
   return key.stream >= scheduler::prefill_streams ? pool.prefill_frame_bytes
                                                   : pool.decode_frame_bytes;
 }

@@ -119,8 +119,7 @@ model_replica_actor make_replica(worker_ptr self, worker_epoch& at) {
   replica_config c;
   c.seat = at.order.number;
   c.layout = pool.layout;
-  if (at.order.shards.size() > pool.layout.members())
-    c.parity_frame_bytes = pool.parity_frame_bytes;
+  c.parity_frame_bytes = pool.parity_frame_bytes;
   c.wire = st.config.terms.wire;
   c.kv = st.config.terms.kv;
   c.device = st.device;

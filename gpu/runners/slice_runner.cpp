@@ -107,7 +107,7 @@ work::progress slice_runner::advance(kernel_context context) {
              || next.code == opcode::send_context);
   const auto outcome = execute(next, context);
   if (outcome == progress::blocked) return outcome;
-  share_ = 0;
+  share_ = parity_ = 0;
   collected_ = false;
   ++instruction_;
   return has_next() ? progress::advanced : end_with_parity();
@@ -271,44 +271,56 @@ work::progress slice_runner::send(const model::instruction& x, kernel_context co
     share.to->commit(tag);
     bytes_sent_ += bytes;
   }
-  return launch_.parity && !queries ? send_parity(x, context) : progress::advanced;
+  return queries ? progress::advanced : send_parities(x, context);
 }
 
-/// Adds this layer's parity to the frame that waits for it; continues where a full ring stopped it.
-work::progress slice_runner::send_parity(const model::instruction& x, kernel_context context) {
+/// Continues where a full ring stopped it.
+work::progress slice_runner::send_parities(const model::instruction& x, kernel_context context) {
+  for (; parity_ < launch_.parity.size(); ++parity_)
+    if (!send_parity(launch_.parity[parity_], x, context)) return progress::blocked;
+  return progress::advanced;
+}
+
+/// Adds this layer's parity to the frame that waits for it; false: the ring is full.
+bool slice_runner::send_parity(const parity_share& parity, const model::instruction& x,
+                               kernel_context context) {
   const auto& spec = program_->spec;
-  const auto& parity = *launch_.parity;
+  const auto& first = launch_.shares[parity.first_share];
+  if (first.rows.empty()) return true;
   const parity_frames frames{parity.frame_bytes, spec.layers,
-                             launch_.tokens.size() * parity.head_count
+                             first.rows.size() * first.head_count
                                  * head_bytes_of(parity.cache, spec.head_dim),
                              launch_.turns};
   const auto bytes = frames.bytes_of_frame(x.layer);
   auto* to = reserve(*parity.to, bytes); // the same memory for all layers of a frame
-  if (to == nullptr) return progress::blocked;
+  if (to == nullptr) return false;
   for (size_t i = 0; i < x.inputs.size(); ++i)
     ops_.parity_to_wire({exchange_ ? exchange_->all(i) : buffers_[x.inputs[i]],
-                         heads_stride(x.inputs[i]), launch_.shares.front().rows,
-                         static_cast<uint32_t>(launch_.shares.size()), parity.head_count,
+                         heads_stride(x.inputs[i]), first.rows, parity.shares, first.head_count,
                          spec.head_dim, launch_.wire, parity.cache,
                          to + frames.place(x.layer) + i * frames.half()},
                         context);
-  if (!frames.ends_with(x.layer)) return progress::advanced;
+  if (!frames.ends_with(x.layer)) return true;
   auto tag = launch_.tag;
   tag.layer = x.layer;
   tag.kind = frame_kind::parity;
   parity.to->commit(tag);
   bytes_sent_ += bytes;
-  return progress::advanced;
+  return true;
 }
 
+/// Until all shards with parity have stored theirs.
 work::progress slice_runner::end_with_parity() {
-  if (!launch_.parity || launch_.tokens.empty()) return progress::done;
   if (launch_.turns.of(program_->spec.layers) != launch_.turn) return progress::done;
   auto tag = launch_.tag;
   tag.layer = program_->spec.layers - 1;
   tag.kind = frame_kind::stored;
-  if (launch_.parity->from->receive(tag, 0) == nullptr) return progress::blocked;
-  launch_.parity->from->release();
+  for (; parity_ < launch_.parity.size(); ++parity_) {
+    const auto& parity = launch_.parity[parity_];
+    if (launch_.shares[parity.first_share].rows.empty()) continue;
+    if (parity.from->receive(tag, 0) == nullptr) return progress::blocked;
+    parity.from->release();
+  }
   return progress::done;
 }
 

@@ -23,13 +23,14 @@ struct shard_share {
   uint32_t first_head = 0, head_count = 0;
 };
 
-/// The part that goes to the shard that holds the parity of the others (decision 23).
+/// The part that goes to the shard that holds the parity of some others (decision 23): those of a
+/// cell, which share the kv heads and have the same rows.
 struct parity_share {
   std::shared_ptr<channel_sender> to;
   std::shared_ptr<channel_receiver> from;
-  uint32_t head_count = 0;          ///< of each shard
-  half_type cache = half_type::f16; ///< of each shard
-  size_t frame_bytes = 0;           ///< what the link carries at most
+  uint32_t first_share = 0, shares = 0; ///< of the launch, of those shards
+  half_type cache = half_type::f16;     ///< of each shard
+  size_t frame_bytes = 0;               ///< what the link carries at most
 };
 
 /// The part of one iteration for one replica. Rows are tokens at positions.
@@ -45,7 +46,7 @@ struct slice_launch {
   std::vector<logit_edit> edits;
   std::vector<uint32_t> masks; ///< [masks, mask_words(vocabulary)]
   std::vector<shard_share> shares;
-  std::optional<parity_share> parity; ///< if set, each of the shares has all rows
+  std::vector<parity_share> parity;
   /// Where several ranks run the launch together (L-M03), each with its share of the program's
   /// weights: null for one. Rank 0 has the shares; the others have none, and give it their heads.
   std::shared_ptr<const rank_group> ranks;
@@ -110,7 +111,8 @@ private:
   progress execute(const model::instruction& x, kernel_context context);
   void matmul(const model::instruction& x, kernel_context context);
   progress send(const model::instruction& x, kernel_context context);
-  progress send_parity(const model::instruction& x, kernel_context context);
+  progress send_parities(const model::instruction& x, kernel_context context);
+  bool send_parity(const parity_share& parity, const model::instruction& x, kernel_context context);
   progress end_with_parity();
   progress receive_attention(const model::instruction& x, kernel_context context);
   progress send_context(const model::instruction& x, kernel_context context);
@@ -136,6 +138,7 @@ private:
   std::vector<sampled_token> sampled_;
   const float* logits_ = nullptr;
   size_t slice_ = 0, instruction_ = 0, share_ = 0; ///< current position
+  size_t parity_ = 0;                              ///< of the parity shares
   uint32_t sums_ = 0;                              ///< over the ranks, so far
   uint64_t bytes_sent_ = 0;
   bool begun_ = false;

@@ -16,22 +16,30 @@ std::vector<seat> first_of(const std::set<seat>& ready, worker_role role, uint32
   return found;
 }
 
-/// A seat for each shard, the one of the parity last; as many as there are workers for.
-std::vector<seat> seats_of_shards(const epoch_shape& shape, const std::set<seat>& ready,
-                                  const std::vector<seat>& held) {
-  std::vector<std::optional<seat>> parts(shape.shards + (shape.parity ? 1 : 0));
+/// A seat for each shard, those of parity last, and the cells whose parity has one. Without a seat
+/// for a shard: only those before it.
+struct placed_shards {
+  std::vector<seat> seats;
+  std::vector<uint32_t> parity;
+};
+
+placed_shards seats_of_shards(const epoch_shape& shape, const std::set<seat>& ready,
+                              const std::vector<seat>& held) {
+  std::vector<std::optional<seat>> parts(shape.shards + shape.parity.size());
   auto rest = ready;
   for (uint32_t i = 0; i < std::min(parts.size(), held.size()); ++i)
     if (held[i].group() == group_of_shard(shape, i) && rest.erase(held[i]) > 0) parts[i] = held[i];
-  std::vector<seat> result;
+  placed_shards result;
   for (uint32_t i = 0; i < parts.size(); ++i) {
     if (!parts[i]) {
       const auto free = std::ranges::find(rest, group_of_shard(shape, i), &seat::group);
-      if (free == rest.end()) return result;
+      if (free == rest.end() && i < shape.shards) return result;
+      if (free == rest.end()) continue;
       parts[i] = *free;
       rest.erase(free);
     }
-    result.push_back(*parts[i]);
+    result.seats.push_back(*parts[i]);
+    if (i >= shape.shards) result.parity.push_back(shape.parity[i - shape.shards]);
   }
   return result;
 }
@@ -69,7 +77,24 @@ std::vector<uint32_t> places_of(const std::vector<stream_place>& places, stream_
   return result;
 }
 
+std::vector<seat> held_by(const epoch_shape& shape, const epoch_plan& plan) {
+  const auto shards = plan.shards.size() - plan.parity.size();
+  std::vector<seat> held{plan.shards.begin(), plan.shards.begin() + static_cast<ptrdiff_t>(shards)};
+  for (const auto cell : shape.parity) {
+    const auto found = std::ranges::find(plan.parity, cell);
+    held.push_back(found == plan.parity.end()
+                       ? seat{worker_role::attention, ~0u}
+                       : plan.shards[shards + static_cast<size_t>(found - plan.parity.begin())]);
+  }
+  return held;
+}
+
 seat_group group_of_shard(const epoch_shape& shape, uint32_t number) {
+  if (number >= shape.shards && number - shape.shards < shape.parity.size()) {
+    const auto cell = shape.parity[number - shape.shards];
+    return {worker_role::attention,
+            cell < shape.cell_seats.size() ? shape.cell_seats[cell] : std::string{}};
+  }
   for (size_t i = 0; i < std::min(shape.cells.size(), shape.cell_seats.size()); ++i) {
     if (number < shape.cells[i]) return {worker_role::attention, shape.cell_seats[i]};
     number -= shape.cells[i];
@@ -83,12 +108,13 @@ std::optional<epoch_plan> plan_epoch(const epoch_shape& shape, const std::set<se
   plan.replicas = first_of(ready, worker_role::model, shape.replicas);
   plan.decoding = static_cast<uint32_t>(plan.replicas.size());
   const auto prompts = first_of(ready, worker_role::prefill, shape.prefill_seats);
-  plan.shards = seats_of_shards(shape, ready, held);
-  plan.parity = plan.shards.size() > shape.shards;
+  auto placed = seats_of_shards(shape, ready, held);
+  plan.shards = std::move(placed.seats);
+  plan.parity = std::move(placed.parity);
   if (plan.decoding == 0 || plan.shards.size() < shape.shards) return std::nullopt;
   if (whole
       && (plan.decoding < shape.replicas || prompts.size() < shape.prefill_seats
-          || plan.parity < shape.parity))
+          || plan.parity.size() < shape.parity.size()))
     return std::nullopt;
   plan.replicas.insert(plan.replicas.end(), prompts.begin(), prompts.end());
   plan.streams = place_streams(shape, plan.decoding, static_cast<uint32_t>(prompts.size()));
@@ -99,7 +125,7 @@ std::vector<worker_role> lacking_roles(const epoch_shape& shape, const std::set<
                                        const std::vector<seat>& held) {
   std::vector<worker_role> roles;
   if (first_of(ready, worker_role::model, 1).empty()) roles.push_back(worker_role::model);
-  if (seats_of_shards(shape, ready, held).size() < shape.shards)
+  if (seats_of_shards(shape, ready, held).seats.size() < shape.shards)
     roles.push_back(worker_role::attention);
   return roles;
 }
@@ -109,16 +135,15 @@ std::string part_of(const epoch_plan& plan, const seat& where) {
   const auto& list = attends ? plan.shards : plan.replicas;
   const auto found = std::find(list.begin(), list.end(), where);
   if (found == list.end()) return "spare";
-  if (attends && plan.parity && found + 1 == list.end()) return "parity";
+  if (attends && list.end() - found <= static_cast<ptrdiff_t>(plan.parity.size())) return "parity";
   return (attends ? "shard " : "replica ") + std::to_string(found - list.begin());
 }
 
 bool could_grow(const epoch_shape& shape, const epoch_plan& now, const std::set<seat>& ready) {
   const auto decoding = first_of(ready, worker_role::model, shape.replicas).size();
   const auto prompts = first_of(ready, worker_role::prefill, shape.prefill_seats).size();
-  const bool parity =
-      shape.parity && !now.parity
-      && first_of(ready, worker_role::attention, shape.shards + 1).size() > shape.shards;
+  const auto shards = seats_of_shards(shape, ready, held_by(shape, now));
+  const bool parity = shards.parity.size() > now.parity.size();
   return decoding > now.decoding || prompts > now.replicas.size() - now.decoding || parity;
 }
 

@@ -31,7 +31,9 @@ struct epoch_shape {
   uint32_t prefill_seats = 0;   ///< 0: prefill runs on the decoding replicas
   uint32_t batches = 1;         ///< decode streams
   uint32_t prefill_streams = 1; ///< at least `prefill_seats`; 0: batches compute the prompts
-  bool parity = false;          ///< one more shard holds the parity of the others (decision 23)
+  /// Cells of which one more shard holds the parity, ascending (decision 23); {0} where there are
+  /// no named ones.
+  std::vector<uint32_t> parity{};
   /// Streams after those of prefill, on decoding replicas: for prompts with a prefix-cache hit at
   /// the shards, which only they can use, and for prompts that overflow (S-M07).
   uint32_t mixed_streams = 0;
@@ -45,7 +47,8 @@ struct epoch_plan {
   std::vector<seat> shards;
   std::vector<stream_place> streams;
   uint32_t decoding = 0; ///< replicas of the model pool
-  bool parity = false;   ///< the last shard holds the parity
+  /// Cells of the shape whose parity the last shards hold, one each, in this order.
+  std::vector<uint32_t> parity{};
 };
 
 /// Assigns streams to `decoding` replicas and the following `prefill` prefill replicas, round
@@ -60,14 +63,18 @@ uint32_t batches_of(const std::vector<stream_place>& places);
 /// The replicas of a stream, by turn. O(places).
 std::vector<uint32_t> places_of(const std::vector<stream_place>& places, stream_id stream);
 
-/// The seats that can have a part as shard: of its cell's group.
+/// The shards of a plan as its shape numbers them: a seat that does not exist where a cell's parity
+/// is missing.
+std::vector<seat> held_by(const epoch_shape& shape, const epoch_plan& plan);
+
+/// The seats that can have a part as shard: of its cell's group. Shards with parity come last.
 seat_group group_of_shard(const epoch_shape& shape, uint32_t number);
 
 /// The next epoch with the workers in `ready`, or nothing when it cannot decode. A shard stays with
 /// the seat that held its part before (`held`, by number), because its KV is there; other parts
 /// take the first free seats of their group, spares included. A service may run with fewer replicas
 /// than the full shape, with its batches distributed over those left; it needs every shard except
-/// that of the parity. `whole`: requires the full shape.
+/// those of parity. `held` as held_by() has it. `whole`: requires the full shape.
 std::optional<epoch_plan> plan_epoch(const epoch_shape& shape, const std::set<seat>& ready,
                                      const std::vector<seat>& held, bool whole);
 

@@ -24,6 +24,11 @@ constexpr sequence_id seq(uint64_t request, uint32_t k = 0) {
 
 /// The token that stand-in replicas draw: printable, and a function of what the sampler may depend
 /// on alone.
+/// What kv_adopt says of the one table.
+inline std::vector<uint32_t> tables_if(bool x) {
+  return x ? std::vector<uint32_t>{0} : std::vector<uint32_t>{};
+}
+
 inline token_id token_for(uint64_t seed, uint32_t choice, uint32_t draw) {
   tests::splitmix random{seed * 1'000'003 + choice * 10'007 + draw};
   return static_cast<token_id>(3 + 'a' + random.below(26));

@@ -202,7 +202,7 @@ TEST_CASE("what this version cannot run is refused, not ignored") {
   }
 }
 
-TEST_CASE("cells have sizes, devices, placements, threads and spares of their own") {
+TEST_CASE("cells have sizes, devices, placements, threads, spares and parity of their own") {
   const scratch_folder folder;
   const auto with = [&](const std::string& cells, const std::string& more = "") {
     return load_text(folder, "version: 1\npools: {attention: {placement: local" + more
@@ -232,16 +232,23 @@ TEST_CASE("cells have sizes, devices, placements, threads and spares of their ow
   CHECK(says(with(cuda + "}"), "set pools.attention.cells.b.kv_bytes"));
   CHECK(says(with(cuda + ", placement: in_process}"), "cells on several devices share no memory"));
   CHECK(says(with("a: {}, b: {placement: in_process, spares: 1}"), "cannot have spares"));
-  for (const char* own : {"partition: requests", "parity: true"}) {
-    CAPTURE(own);
-    const auto got = with(std::string{"a: {}, b: {"} + own + "}");
-    CHECK(says(got, "a cell with "));
-    CHECK(says(got, "available in this version"));
-  }
-  for (const char* more : {", partition: requests", ", parity: true"}) {
-    CAPTURE(more);
-    CHECK(says(with("a: {}", more), "pools.attention.cells"));
-  }
+  const auto cut = with("a: {}, b: {partition: requests}");
+  CHECK(says(cut, "a cell with partition of its own is not available in this version"));
+  CHECK(says(with("a: {}", ", partition: requests"), "pools.attention.cells"));
+  // Parity is of all cells, of one, or of all but one.
+  const auto parity_of = [&](const std::string& cells, const std::string& more = "") {
+    const auto got = with(cells, more);
+    CHECK(got.problems.empty());
+    const auto& pool = got.value.pools.attention;
+    CHECK(pool.any_parity() == (pool.cells.at("a").parity || pool.cells.at("b").parity));
+    return std::pair{pool.cells.at("a").parity, pool.cells.at("b").parity};
+  };
+  CHECK(parity_of("a: {}, b: {}") == std::pair{false, false});
+  CHECK(parity_of("a: {}, b: {parity: true}") == std::pair{false, true});
+  CHECK(parity_of("a: {}, b: {}", ", parity: true") == std::pair{true, true});
+  CHECK(parity_of("a: {parity: false}, b: {}", ", parity: true") == std::pair{false, true});
+  CHECK(says(with("a: {}, b: {placement: in_process, parity: true}"),
+             "shards of this process are lost together"));
   CHECK(says(load_text(folder, "version: 1\npools: {attention: {placement: remote, max: 3, "
                                "kv_bytes: 1GiB, cells: {a: {}}}}\n"),
              "follows workers of other hosts"));

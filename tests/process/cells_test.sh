@@ -75,6 +75,33 @@ contains "the last cell: the reason" "at least one member" "$(cat page)"
 none_in_use "cells"
 stop "cells"
 
+# A cell with parity beside one without: what is lost of the first is reconstructed, of the second computed again.
+serve guarded.log --config cells.yaml --set pools.attention.cells.near.parity=true --set pools.attention.cells.far.spares=1 \
+  "${tiny[@]}"
+with_parity() { status | json 'sum(w["part"] == "parity" for w in x["workers"])'; }
+expect "L-M26 a cell has one more worker, with its parity" 1 "$(with_parity)"
+killed "L-M26 a shard of a cell with parity is killed" single.txt "$requests" "$(part 'shard 4')"
+expect "L-M26 its KV is reconstructed" 0 "$computed"
+killed "L-M26 a shard of a cell without parity is killed" single.txt "$requests" "$(part 'shard 1')"
+expect "L-M26 its KV is computed again" 1 $((computed > 0 && computed < 24))
+killed "L-M26 the parity of a cell is killed" single.txt "$requests" "$(part parity)"
+expect "L-M26 nothing is computed again for it" 0 "$computed"
+decoding guarded.txt $requests
+for change in near=1 far=0 far=1 near=0 near=3; do
+  scaled "attention/$change"
+  expect "L-M03 a cell with parity changes: $change" 0 $?
+done
+wait "$client"
+same "L-M03 a cell with parity that changes" guarded.txt
+for _ in $(seq 300); do
+  [ "$(with_parity)" = 0 ] || break
+  sleep 0.1
+done
+killed "L-M26 a shard of the changed cell is killed" single.txt "$requests" "$(part 'shard 2')"
+expect "L-M26 its KV is reconstructed" 0 "$computed"
+none_in_use "cells with parity"
+stop "cells with parity"
+
 # A cell of this process beside one of processes with a spare of its own.
 apart=(--set pools.attention.cells.near.members=1 --set pools.attention.cells.near.kv_bytes=8MiB
   --set pools.attention.cells.far.members=1 --set pools.attention.cells.far.kv_bytes=8MiB

@@ -34,7 +34,7 @@ TEST_CASE("L-M03 L-M23 every head of every cell has one member; numbers go throu
 }
 
 TEST_CASE("The parity has as many heads as a member, and its number comes last") {
-  const kv_layout x{{{3, 100}}};
+  const kv_layout x{{{3, 100, true}}};
   CHECK(x.part(6, 2) == kv_part{4, 2, 0, 100, false});
   CHECK(x.part(6, 3) == kv_part{0, 2, 0, 100, true});
 }
@@ -47,11 +47,30 @@ TEST_CASE("L-M24 cells whose members cannot share the heads are refused, and poo
 }
 
 TEST_CASE("L-M03 a member of a cell keeps its place when another cell changes its size") {
-  const kv_layout before{{{1, 9}, {2, 9}}}, now{{{3, 9}, {2, 9}}};
-  // Its own first member, two new ones, and those of the second cell; then the parity.
-  CHECK(members_before(before, now) == std::vector<uint32_t>{0, 4, 4, 1, 2, 3});
-  CHECK(members_before(now, before) == std::vector<uint32_t>{0, 3, 4, 5});
-  CHECK(members_before({}, {{{2, 9}}}) == std::vector<uint32_t>{1, 1, 0});
+  const kv_layout before{{{1, 9}, {2, 9, true}}}, now{{{3, 9, true}, {2, 9, true}}};
+  // Its own first member, two new ones, and those of the second cell; then the parity of each: the
+  // first had none.
+  CHECK(members_before(before, now) == std::vector<uint32_t>{0, 4, 4, 1, 2, 4, 3});
+  CHECK(members_before(now, before) == std::vector<uint32_t>{0, 3, 4, 6});
+  CHECK(members_before({}, {{{2, 9, true}}}) == std::vector<uint32_t>{0, 0, 0});
+}
+
+TEST_CASE("A6 cells with parity have a member each behind all others, in the order of the cells") {
+  const kv_layout x{{{2, 100, true}, {3, 50}, {0, 0, true}, {1, 20, true}}};
+  CHECK(x.members() == 6);
+  CHECK(x.all() == 8);
+  CHECK(x.parity_cells() == std::vector<uint32_t>{0, 3}); // a cell that is not in use has none
+  CHECK(x.holder_of(0) == 6);
+  CHECK(x.holder_of(3) == 7);
+  CHECK(x.cell_of(6) == 0);
+  CHECK(x.cell_of(7) == 3);
+  CHECK(x.members_of(0) == std::vector<uint32_t>{0, 1, 6});
+  CHECK(x.members_of(1) == std::vector<uint32_t>{2, 3, 4});
+  CHECK(x.members_of(3) == std::vector<uint32_t>{5, 7});
+  CHECK(x.part(6, 6) == kv_part{0, 3, 0, 100, true});
+  CHECK(x.part(6, 7) == kv_part{0, 6, 3, 20, true}); // of one member: the same bytes again
+  CHECK_FALSE(x.has_parity(1));
+  CHECK(x.with_parity({1}).members_of(1) == std::vector<uint32_t>{2, 3, 4, 6});
 }
 
 } // namespace lamella::scheduler::test

@@ -103,8 +103,8 @@ public:
 
   /// Workers with a part in an epoch when nobody is missing.
   size_t parts() const {
-    const auto& x = parts_->workers.sizes;
-    return size_t{x.model} + x.attention + (options_.pools.attention.parity ? 1 : 0) + x.prefill;
+    const auto whole = parts_->workers.layout.with_parity(actors::parity_cells(options_));
+    return parts_->workers.sizes.model + parts_->workers.sizes.prefill + whole.all();
   }
 
   /// The seat that has that part in the open epoch, as status tells it; empty: none.
@@ -174,7 +174,7 @@ public:
 
   uint64_t slot_bytes() const { return actors::slot_bytes(options_, parts_->program->spec); }
   /// Slots of a lost shard that have been made of the others' since it was lost.
-  uint32_t slots_made() const { return parts_->parity->slots_made(); }
+  uint32_t slots_made() const { return parts_->parity->of(0).slots_made(); }
 
   /// Positions whose K and V came back as others than they were (I9).
   uint64_t digests_lost() const { return parts_->digests ? parts_->digests->losses() : 0; }
@@ -201,9 +201,9 @@ private:
     p.program = loaded.program;
     p.own_threads = false;
     p.layout = layout_of(options_, loaded.program->spec, shape);
-    if (shape.parity) {
-      p.parity.emplace(shape.shards, shape.slots);
-      p.rebuild_bytes = 8 * actors::slot_bytes(options_, loaded.program->spec);
+    if (options_.pools.attention.any_parity()) {
+      p.parity.emplace(actors::parity_cells(options_));
+      p.rebuild_bytes = 8 * slot_bytes();
       p.digests = std::make_shared<actors::digest_book>(4096);
     }
     p.health = std::make_shared<actors::health_board>(options_.health.iteration_max_age);
@@ -332,7 +332,7 @@ private:
     };
     tree.start = [this](caf::event_based_actor* self, uint64_t) {
       if (parts_->parity) {
-        parts_->began = parts_->parity->begin();
+        parts_->began = parts_->parity->begin(parts_->workers.empty);
         parts_->workers.empty = parts_->began.lost;
       }
       auto built = actors::build_pipeline(self, *parts_);

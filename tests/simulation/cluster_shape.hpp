@@ -16,7 +16,9 @@ struct cluster_shape {
   std::vector<uint32_t> cells{};
   uint32_t cells_apart = 0; ///< the first so many cells have seats of their own each
   bool parity = false;      ///< one more member has the parity of the shards
-  bool rotates = false;     ///< batches rotate over the replicas; else each stays on its own
+  /// Of each cell, where there are cells; none: all as the pool.
+  std::vector<bool> cells_with_parity{};
+  bool rotates = false; ///< batches rotate over the replicas; else each stays on its own
   /// Each epoch's pipeline is chosen, as for batches of up to so many requests; 0: it is not.
   uint32_t chosen_for = 0;
   bool mixes = false; ///< prompts on replicas share the launches of batches
@@ -50,6 +52,7 @@ inline config::settings settings_of(const cluster_shape& shape) {
     auto& cell = o.pools.attention.cells["c" + std::to_string(i)];
     cell = o.pools.attention;
     cell.members = shape.cells[i];
+    if (!shape.cells_with_parity.empty()) cell.parity = shape.cells_with_parity.at(i);
     if (i < shape.cells_apart) cell.threads = 1 + i; // others than the pool's
   }
   o.pools.prefill.members = std::max(1u, shape.prefill);

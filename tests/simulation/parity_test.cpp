@@ -15,7 +15,9 @@ constexpr uint64_t seeds = 12;
 class guarded {
 public:
   explicit guarded(uint64_t seed, uint32_t shards = 2, uint32_t spares = 1)
-      : where{shape(shards, spares), mix(seed, 5)} {
+      : guarded{seed, shape(shards, spares)} {}
+
+  guarded(uint64_t seed, const cluster_shape& shape) : where{shape, mix(seed, 5)} {
     tests::splitmix dice{mix(seed, 6)};
     REQUIRE(where.run_until([&] { return where.server != nullptr; }, 60s));
     clients_.resize(6);
@@ -103,6 +105,17 @@ public:
     return true;
   }
 
+  /// A spare, and cells of two members each, of which these have parity.
+  static cluster_shape cells(std::vector<bool> with_parity) {
+    auto s = shape(0, 1);
+    s.parity = false;
+    s.cells.assign(with_parity.size(), 2);
+    s.shards = 2 * static_cast<uint32_t>(with_parity.size());
+    s.cells_with_parity = std::move(with_parity);
+    s.slots = 2000;
+    return s;
+  }
+
   cluster where;
 
 private:
@@ -173,6 +186,38 @@ TEST_CASE("L-M03 L-M26 of a pool that was scaled out and lacks its parity, a sha
     CHECK(x.by_parity() == 0);
     CHECK(x.computed() > 0);
   }
+}
+
+TEST_CASE("L-M23 L-M26 of a cell with parity a shard is reconstructed, of one without recomputed") {
+  double by_parity = 0, computed = 0;
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    CAPTURE(seed);
+    guarded x{seed, guarded::cells({false, true})};
+    REQUIRE(x.usage().used.size() == 2);
+    CHECK(x.usage().parity <= x.usage().used[1]);
+    const bool guards = seed % 2 == 0;
+    x.lose(guards ? "shard 3" : "shard 1");
+    x.end_well();
+    CHECK((guards ? x.computed() : x.by_parity()) == 0);
+    by_parity += x.by_parity();
+    computed += x.computed();
+  }
+  CHECK(by_parity > 0);
+  CHECK(computed > 0);
+}
+
+TEST_CASE("L-M23 L-M26 shards lost at once in two cells with parity are both reconstructed") {
+  double by_parity = 0;
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    CAPTURE(seed);
+    guarded x{seed, guarded::cells({true, true})};
+    x.box("shard 0").crash(100ms);
+    x.lose("shard 3");
+    x.end_well();
+    CHECK(x.computed() == 0);
+    by_parity += x.by_parity();
+  }
+  CHECK(by_parity > 0);
 }
 
 TEST_CASE("L-M26 a shard lost before the parity is made: who had none is computed again") {

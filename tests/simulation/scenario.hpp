@@ -24,7 +24,7 @@ struct outcome {
 
 /// What a run is, beside its seed.
 struct kind {
-  bool parity = false;  ///< a pool by head that has it, whatever the seed says
+  bool parity = false;  ///< a pool by head, or some cells, that have it, whatever the seed says
   bool odd = false;     ///< places in the product act oddly (base/buggify.hpp)
   bool here = false;    ///< all seats are of the control process
   bool gray = false;    ///< hosts do not hear each other on the data network; control links live
@@ -105,7 +105,12 @@ private:
     if (s.rotates) s.replicas = std::max(2u, s.replicas);
     s.mixes = what.mixes;
     if (what.cells) draw_cells(dice, s);
-    if (!what.parity) return s;
+    if (what.cells && what.parity) {
+      for (size_t i = 0; i < s.cells.size(); ++i)
+        s.cells_with_parity.push_back(i == 0 || dice.below(2) == 0);
+      s.spares = std::max(1u, s.spares);
+    }
+    if (!what.parity || what.cells) return s;
     s.parity = true;
     s.by_request = false;
     s.shards = 1 + s.shards % 2;

@@ -168,9 +168,11 @@ TEST_CASE("S-M02 V-M16 seeds in which prompts share the launches of batches end 
 }
 
 TEST_CASE("L-M03 L-M23 seeds in which the attention pool is several cells end well") {
-  for (const kind what : {kind{.cells = true}, kind{.odd = true, .scales = true, .cells = true},
-                          kind{.here = true, .scales = true, .cells = true},
-                          kind{.scales = true, .rotates = true, .cells = true}}) {
+  for (const kind what :
+       {kind{.cells = true}, kind{.odd = true, .scales = true, .cells = true},
+        kind{.here = true, .scales = true, .cells = true},
+        kind{.scales = true, .rotates = true, .cells = true}, kind{.parity = true, .cells = true},
+        kind{.parity = true, .odd = true, .scales = true, .cells = true}}) {
     const auto all = run_seeds(1, 250, what);
     CHECK(all.hits > 250);
     CHECK(all.epochs > 400);
@@ -200,6 +202,10 @@ TEST_CASE("The seeds asked for end well"
                           kind{.scales = true, .cells = true},
                           kind{.odd = true, .scales = true, .cells = true},
                           kind{.here = true, .scales = true, .cells = true},
+                          kind{.parity = true, .cells = true},
+                          kind{.parity = true, .gray = true, .cells = true},
+                          kind{.parity = true, .odd = true, .scales = true, .cells = true},
+                          kind{.parity = true, .cells = true, .fewer = true},
                           kind{.fewer = true},
                           kind{.gray = true, .fewer = true},
                           kind{.mixes = true},

@@ -38,8 +38,7 @@ struct cached_pool : stage {
     kv_allocator_config c;
     for (uint32_t i = 0; i < tables; ++i)
       c.tables.list.push_back({{"attention-" + std::to_string(i)}, slots});
-    if (parity) c.tables.list.front().members.push_back("attention-1");
-    if (parity) c.tables.parity = "attention-2";
+    if (parity) c.tables.list = {{{"attention-0", "attention-1"}, slots, "attention-2", true}};
     c.prefix_time = prefix_time;
     for (int i = 0; i < (parity ? 3 : 2); ++i) shards.push_back(spawn(stand_in_shard(shard)));
     allocator = spawn(kv_allocator, std::move(c));
@@ -48,7 +47,8 @@ struct cached_pool : stage {
   ~cached_pool() { end_all(); }
 
   void adopt(std::vector<uint32_t> lost, bool rebuilt = false, bool parity_is_new = false) {
-    caf::anon_send(allocator, kv_adopt{++epoch, shards, std::move(lost), rebuilt, parity_is_new});
+    caf::anon_send(allocator, kv_adopt{++epoch, shards, std::move(lost), tables_if(rebuilt),
+                                       tables_if(parity_is_new)});
     settle();
   }
   /// As the scheduler does for a prompt; nothing when it is refused.

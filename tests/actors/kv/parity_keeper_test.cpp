@@ -291,8 +291,8 @@ TEST_CASE(
     const auto target = std::make_shared<shard_book>();
     std::optional<remake_failure> failure{remake_failure{"not told"}};
     kv_remake what;
-    what.members = {s.spawn(stand_in_shard(std::make_shared<shard_book>())),
-                    s.spawn(stand_in_shard(target))};
+    what.members = {{0, s.spawn(stand_in_shard(std::make_shared<shard_book>()))},
+                    {1, s.spawn(stand_in_shard(target))}};
     what.target = 1;
     what.runs = {{0, 4}};
     what.timeout = 1s;

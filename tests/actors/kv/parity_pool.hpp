@@ -43,14 +43,17 @@ struct parity_pool : stage {
                                                        gpu::half_type::f16));
     }
     kv_allocator_config c;
-    c.tables.list = {{{"attention-0", "attention-1", "attention-2"}, slots}};
-    c.tables.parity = "attention-3";
+    c.tables = tables(true);
     c.metrics = metrics;
     allocator = spawn(kv_allocator, std::move(c));
   }
   ~parity_pool() {
     end_all();
     engine.queues.clear();
+  }
+
+  static kv_tables tables(bool with_parity) {
+    return {{{{"attention-0", "attention-1", "attention-2"}, slots, "attention-3", with_parity}}};
   }
 
   /// The next epoch: its shards, and what the allocator hears of it.
@@ -74,14 +77,14 @@ struct parity_pool : stage {
     caf::anon_send(allocator,
                    kv_adopt{epoch, members,
                             epoch == 1 ? std::vector<uint32_t>{0} : std::vector<uint32_t>{},
-                            rebuilt, parity_is_new});
+                            tables_if(rebuilt), tables_if(parity_is_new), tables(with_parity)});
     settle();
   }
 
   void keep(uint64_t scrub_bytes_per_second, uint32_t percent = 100) {
     parity_keeper_config c;
     c.epoch = epoch;
-    c.members = members;
+    for (uint32_t i = 0; i < members.size(); ++i) c.members.push_back({i, members[i]});
     c.allocator = allocator;
     c.pin = seq(1'000'000);
     c.slot_bytes = slot_bytes;

@@ -64,7 +64,7 @@ struct world : stage {
                                                  : std::vector<scheduler::kv_cell>{{o.shards, 0}};
     prompts.own->slots = o.slots;
     prompts.own->serialize_below = o.serialize_below;
-    prompts.own->parity = o.parity;
+    if (o.parity) prompts.own->layout = prompts.own->layout.with_parity({0});
     worker = spawn(lane, std::move(c));
     settle();
   }

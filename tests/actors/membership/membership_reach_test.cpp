@@ -16,7 +16,7 @@ struct world : membership_world {
           m.seats.add(worker_role::attention, 3);
           m.shape.replicas = 2;
           m.shape.prefill_seats = 0;
-          m.shape.parity = false;
+          m.shape.parity = {};
         }} {
     hears = [this](const std::string& by, const epoch_peer& peer) {
       const bool cut = unheard.contains(by) || unheard.contains(peer.seat)

@@ -85,7 +85,7 @@ TEST_CASE(
       m.seats.add(worker_role::model, 1);
       m.seats.add(worker_role::attention, 4); // a spare, and a parity or another spare
       m.shape.prefill_seats = 0;
-      m.shape.parity = parity;
+      if (parity) m.shape.parity = {0};
       m.poll_interval = 1s;
     }};
     w.want_epoch();

@@ -109,7 +109,7 @@ TEST_CASE_FIXTURE(world, "Every message is the same after a trip through the ser
   check(kv_doubt{seq(3), 7});
   check(kv_freed{12});
   check(kv_trim{});
-  check(kv_inventory_ask{});
+  check(kv_inventory_ask{2});
   check(kv_inventory{{{5, 6}, {20, 1}}});
   check(kv_usage{{10, 20}, {1, 2}, 3, 4, 5});
   check(admit{seq(3), 2, 100, true, false, {9, {4, 5}}});
@@ -134,10 +134,10 @@ TEST_CASE_FIXTURE(world, "Every message is the same after a trip through the ser
   check(prefill_begun{seq(7)});
   check(prefill_load{stream_id{65'537}, 800});
   check(first_token{seq(7), 3, {}});
-  check(kv_sweep{7, seq(9), seq(3, 1), 40, 16, true});
+  check(kv_sweep{7, seq(9), seq(3, 1), 40, 16, true, 2});
   check(kv_pulled{1, seq(2), {{3, 4}}, true});
   check(kv_swept{{{5, 6}}, {{seq(4), 7}}, seq(3, 1), 46, 12});
-  check(kv_protection{7, {{5, 6}}, true});
+  check(kv_protection{7, {{5, 6}}, true, 2});
   check(kv_check{{{5, 6}}});
   check(kv_checked{{1, 2, 3}});
   check(kv_pull{stream_id{65536}, 3, 9, {{5, 6}}, true});
