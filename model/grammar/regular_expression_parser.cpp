@@ -98,7 +98,7 @@ private:
 
   part group(uint32_t depth) {
     if (take("?")) {
-      if (take("<") && peek() != '=' && peek() != '!') {
+      if (take("P<") || (take("<") && peek() != '=' && peek() != '!')) {
         while (!ends() && peek() != '>') ++at_;
         if (!take(">")) fail("the name of a group does not end");
       } else if (!take(":")) {
@@ -220,10 +220,10 @@ private:
       if (in_class) return one('\b');
       break;
     default:
-      if (c < 0x80 && !word.contains(c)) return one(c);
+      if (c == '_' || !word.contains(c)) return one(c); // not of letters and digits
     }
     at_ = begin;
-    fail("\\" + std::string(1, static_cast<char>(c < 0x80 ? c : '?')) + " is not supported");
+    fail("\\" + std::string(1, static_cast<char>(c)) + " is not supported");
   }
 
   code_points class_item() {

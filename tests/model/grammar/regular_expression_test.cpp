@@ -48,6 +48,8 @@ const std::vector<expectation> expectations{
     {"x{", {"x{"}, {"x"}},
     {"x{,a}\\0", {std::string("x{,a}\0", 6)}, {"x"}},
     {"(?:a|b)(?<name>c)", {"ac", "bc"}, {"a", "c"}},
+    {"(?P<name>a|b)c", {"ac", "bc"}, {"a", "c"}},
+    {"\\_[\\_\\-]\\\xC3\xA9", {"__\xC3\xA9", "_-\xC3\xA9"}, {"\\__\xC3\xA9", "__", "_\\\xC3\xA9"}},
     {"a+?b*?", {"a", "aab"}, {"b"}},
     {"\\u00e9\\x41\\u{1F600}\\uD83D\\uDE00",
      {"\xC3\xA9"
@@ -150,6 +152,9 @@ TEST_CASE("what is no regular expression here is refused with its place") {
       {"a{1", "not closed"},
       {"(?=a)", "look-around"},
       {"(?<!a)", "look-around"},
+      {"(?P=a)", "look-around"},
+      {"(?P<a", "does not end"},
+      {"\\q", "not supported"},
       {"\\1", "not supported"},
       {"\\bword", "not supported"},
       {"\\p{L}", "not supported"},
