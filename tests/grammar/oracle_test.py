@@ -186,7 +186,7 @@ def compare(text):
 
 
 texts = [text for text in (expression(4) for _ in range(400)) if text]
-texts += ["(?P<first>a|b)(?P<second>c*)", "a\\_b", "[\\_ab]{2}"]
+texts += ["(?P<first>a|b)(?P<second>c*)", "a\\_b", "[\\_ab]{2}", "[]a]{,3}b", "[^]1]{,}", "[]-c]c{,1}"]
 given_up = 0
 for text in texts:
     try:

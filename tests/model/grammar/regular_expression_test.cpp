@@ -177,6 +177,28 @@ TEST_CASE("what is no regular expression here is refused with its place") {
                        regular_expression_error);
 }
 
+TEST_CASE("counts without a least one and brackets in classes are read as Python has them") {
+  using reading = regular_expression::reading;
+  const auto takes_text = [](const char* expression, std::string_view text) {
+    auto states = tests::states_of([&](grammar& g, auto next) {
+      return regular_expression::parse(expression, reading::python)
+          .compile(g, match::whole, spelling::plain, next);
+    });
+    return takes(states, text);
+  };
+  CHECK(takes_text("x{,2}y", "y"));
+  CHECK(takes_text("x{,2}y", "xxy"));
+  CHECK_FALSE(takes_text("x{,2}y", "xxxy"));
+  CHECK(takes_text("x{,}", "xxxx"));
+  CHECK(takes_text("x{,a}", "x{,a}"));
+  CHECK(takes_text("[]a]+", "a]a"));
+  CHECK(takes_text("[^]]", "a"));
+  CHECK_FALSE(takes_text("[^]]", "]"));
+  CHECK(takes_text("[]-_]", "^"));
+  for (const auto* wrong : {"[]", "[^]", "{,2}", "x{,2}{,3}"})
+    CHECK_THROWS_AS(regular_expression::parse(wrong, reading::python), regular_expression_error);
+}
+
 TEST_CASE("repeats within repeats of nothing cost no more than others") {
   std::string nothing = "()", something = "(a)";
   for (int i = 0; i < 25; ++i) {
